@@ -91,11 +91,11 @@ static void check_processors(void)
 
 static void check_libraries(void)
 {
-	const bool onednn = choir_has("onednn");
+	const bool onednn = choir_has_feature("onednn");
 	const char *kernels = getenv("CHOIR_KERNELS");
 	print_fact("onednn", "oneDNN", onednn ? "yes" : "no");
-	print_fact("zlib", "zlib", choir_has("zlib") ? "yes" : "no");
-	print_fact("hdf5", "HDF5", choir_has("hdf5") ? "yes" : "no");
+	print_fact("zlib", "zlib", choir_has_feature("zlib") ? "yes" : "no");
+	print_fact("hdf5", "HDF5", choir_has_feature("hdf5") ? "yes" : "no");
 	if (!onednn)
 		note(false,
 				"without oneDNN matrix products and convolutions are several times slower: "
@@ -104,9 +104,9 @@ static void check_libraries(void)
 		note(false,
 				"CHOIR_KERNELS=plain disables oneDNN: unset it, unless you want the same bits on "
 				"all processors");
-	if (!choir_has("zlib"))
+	if (!choir_has_feature("zlib"))
 		note(false, "compressed data files cannot be read: install zlib1g-dev and build again");
-	if (!choir_has("hdf5"))
+	if (!choir_has_feature("hdf5"))
 		note(false, "HDF5 files cannot be read: install libhdf5-dev and build again");
 }
 

@@ -15,12 +15,13 @@ static choir_status step(choir_replica *r, void *user)
 	choir_variable *w = (choir_variable *) user;
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *read = choir_variable_read(w, r->frame), *gradient = NULL;
-	choir_tensor *errors = choir_squared_error(choir_replica_arg(r, "x"), read);
-	CHOIR_TRY(choir_tape_gradient(tape, choir_replica_mean(r, errors), 1, &read, &gradient));
+	choir_tensor *errors = choir_mean_squared_error(choir_replica_arg(r, "x"), read);
+	CHOIR_TRY(
+			choir_tape_gradient(tape, choir_replica_average_loss(r, errors), 1, &read, &gradient));
 
-	choir_replica_give(r, "square", choir_sum(choir_square(gradient), CHOIR_ALL_AXES));
+	choir_replica_set_arg(r, "square", choir_sum(choir_square(gradient), CHOIR_ALL_AXES));
 	CHOIR_TRY(choir_replica_merge_call(r, sum_up, NULL));
-	choir_tensor *norm = choir_sqrt(choir_replica_take(r, "square"));
+	choir_tensor *norm = choir_sqrt(choir_replica_result(r, "square"));
 	norm = choir_maximum(norm, choir_number(r->frame, 1));
 	return choir_variable_assign_sub(w, choir_divide(choir_scale(gradient, 0.1), norm));
 }

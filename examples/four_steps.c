@@ -21,9 +21,9 @@ static choir_status descend(choir_update *u, void *user) // 4: once for each cop
 static choir_status reduce_and_update(choir_cross *x, void *user)
 {
 	struct model *m = (struct model *) user;
-	choir_reduction item = { choir_cross_arg(x, "gradient"), choir_variable_value(m->w), NULL };
+	choir_reduction item = { choir_cross_arg(x, "gradient"), choir_variable_as_value(m->w), NULL };
 	CHOIR_TRY(choir_cross_batch_reduce_to(x, CHOIR_SUM, 1, &item, NULL)); // 3
-	choir_cross_give(x, "gradient", item.result);
+	choir_cross_set_arg(x, "gradient", item.result);
 	return choir_cross_update(x, m->w, NULL, descend, m);
 }
 
@@ -33,8 +33,9 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *w = choir_variable_read(m->w, r->frame), *gradient = NULL;
 	choir_tensor *squares = choir_square(choir_subtract(choir_replica_arg(r, "x"), w));
-	CHOIR_TRY(choir_tape_gradient(tape, choir_replica_mean(r, squares), 1, &w, &gradient)); // 1
-	choir_replica_give(r, "gradient", gradient);
+	// 1.
+	CHOIR_TRY(choir_tape_gradient(tape, choir_replica_average_loss(r, squares), 1, &w, &gradient));
+	choir_replica_set_arg(r, "gradient", gradient);
 	return choir_replica_merge_call(r, reduce_and_update, m); // 2
 }
 
@@ -43,7 +44,7 @@ static choir_status make(struct model *m, choir_strategy *s)
 	choir_scope scope, beside;
 	CHOIR_TRY(choir_scope_enter(&scope, s));
 	m->w = choir_variable_new("w", CHOIR_SHAPE(1), NULL);
-	CHOIR_TRY(choir_scope_colocate(&beside, choir_variable_value(m->w)));
+	CHOIR_TRY(choir_scope_colocate(&beside, choir_variable_as_value(m->w)));
 	m->velocity = choir_variable_new("w/velocity", CHOIR_SHAPE(1),
 			CHOIR_OPTIONS(choir_variable_options, .trainable = CHOIR_OFF));
 	CHOIR_TRY(choir_scope_exit(&beside));

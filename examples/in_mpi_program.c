@@ -65,7 +65,8 @@ static choir_status learn(choir_replica *r, void *user)
 			l->gradient[i] += 2 * error * features[c][i] / all;
 		l->loss += error * error / all;
 	}
-	CHOIR_TRY(choir_replica_gradient_ready(r, l->adam, l->w, l->gradient, sizeof l->gradient));
+	CHOIR_TRY(choir_optimizer_add_gradient_memory(
+			r, l->adam, l->w, l->gradient, sizeof l->gradient));
 	return choir_optimizer_apply_gradients(l->adam, r);
 }
 
@@ -75,7 +76,7 @@ static void train(MPI_Comm comm, choir_cluster *workers, choir_strategy *s)
 	CHOIR_SCOPE (s) {
 		l.w = choir_variable_wrap("w", CHOIR_F32, CHOIR_SHAPE(WEIGHTS), w);
 		l.adam = choir_optimizer_new(
-				CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1e-2));
+				CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 1e-2));
 	}
 	for (int step = 1; step <= STEPS; step++) {
 		advance(comm, step);

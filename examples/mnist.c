@@ -18,9 +18,10 @@ static choir_status train_step(choir_replica *r, void *user)
 	struct net *net = (struct net *) user;
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *scores = choir_layer_apply(net->layers, choir_replica_arg(r, "image"));
-	choir_tensor *losses = choir_softmax_cross_entropy(scores, choir_replica_arg(r, "label"));
+	choir_tensor *losses =
+			choir_sparse_softmax_cross_entropy(scores, choir_replica_arg(r, "label"));
 	CHOIR_TRY(choir_metric_update(net->loss, losses, NULL));
-	return choir_optimizer_minimize(net->adam, tape, choir_replica_mean(r, losses));
+	return choir_optimizer_minimize(net->adam, tape, choir_replica_average_loss(r, losses));
 }
 
 static choir_status test_step(choir_replica *r, void *user) // no tape: evaluation

@@ -124,8 +124,8 @@ static choir_status step(choir_replica *r, void *user)
 	// Both are taken over, also where something fails: nothing is left for us to delete.
 	choir_tensor *dw = choir_from_dlpack(r->frame, &block->tensor[0]);
 	choir_tensor *db = choir_from_dlpack(r->frame, &block->tensor[1]);
-	CHOIR_TRY(choir_optimizer_give(m->optimizer, r, m->w, dw));
-	CHOIR_TRY(choir_optimizer_give(m->optimizer, r, m->bias, db));
+	CHOIR_TRY(choir_optimizer_add_gradient(m->optimizer, r, m->w, dw));
+	CHOIR_TRY(choir_optimizer_add_gradient(m->optimizer, r, m->bias, db));
 	return choir_optimizer_apply_gradients(m->optimizer, r);
 }
 
@@ -150,7 +150,7 @@ int main(void)
 		m.w = choir_variable_new("w", CHOIR_SHAPE(FEATURES), NULL);
 		m.bias = choir_variable_new("bias", CHOIR_SHAPE(1), NULL);
 		m.optimizer = choir_optimizer_new(
-				CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.1));
+				CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.1));
 	}
 	choir_values *batch = choir_values_new(s);
 	choir_frame *f = choir_values_frame(batch);
@@ -161,8 +161,8 @@ int main(void)
 	for (int i = 0; i < 2000; i++)
 		CHOIR_CHECK(choir_strategy_run(s, step, &m, batch, NULL));
 	float w[FEATURES], bias;
-	CHOIR_CHECK(choir_tensor_fetch(choir_variable_read(m.w, f), w, sizeof w));
-	CHOIR_CHECK(choir_tensor_fetch(choir_variable_read(m.bias, f), &bias, sizeof bias));
+	CHOIR_CHECK(choir_tensor_to_host(choir_variable_read(m.w, f), w, sizeof w));
+	CHOIR_CHECK(choir_tensor_to_host(choir_variable_read(m.bias, f), &bias, sizeof bias));
 	printf("w is %.3f %.3f %.3f, bias %.3f\n", w[0], w[1], w[2], bias);
 	choir_values_free(batch);
 	choir_strategy_free(s);

@@ -11,16 +11,16 @@ static choir_status merge(choir_cross *x, void *user)
 	choir_tensor *sum = choir_value_local(v, 0);
 	for (int i = 1; i < choir_value_local_count(v); i++)
 		sum = choir_add(sum, choir_value_local(v, i));
-	return choir_cross_return(x, "sum", choir_tensor_value(sum));
+	return choir_cross_return(x, "sum", choir_tensor_as_value(sum));
 }
 
 static choir_status fn(choir_replica *r, void *user)
 {
 	const int *three = (const int *) user;
 	choir_tensor *v = choir_fill(r->frame, CHOIR_I32, CHOIR_SCALAR, *three + choir_replica_id(r));
-	choir_replica_give(r, "v", v);
+	choir_replica_set_arg(r, "v", v);
 	CHOIR_TRY(choir_replica_merge_call(r, merge, NULL));
-	return choir_replica_return(r, "result", choir_add(choir_replica_take(r, "sum"), v));
+	return choir_replica_return(r, "result", choir_add(choir_replica_result(r, "sum"), v));
 }
 
 int main(void)

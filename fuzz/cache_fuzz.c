@@ -83,7 +83,7 @@ static const char *lines_path(void)
 static choir_dataset *cached(const char *path)
 {
 	return choir_dataset_cache(
-			choir_text_lines_dataset_new(lines_path(), "line", CHOIR_WRONG_STOP), path);
+			choir_text_lines_dataset_new(lines_path(), "line", CHOIR_BAD_RECORD_ERROR), path);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

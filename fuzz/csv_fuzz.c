@@ -103,8 +103,8 @@ static void check_plain(const char *path, const char *text, int whole)
 		{ .name = "b", .kind = CHOIR_CSV_NUMBER, .dtype = dtype },
 	};
 	choir_dataset *d = choir_csv_dataset_new(path,
-			CHOIR_OPTIONS(
-					choir_csv_options, .columns = 2, .column = ab, .wrong = CHOIR_WRONG_SKIP));
+			CHOIR_OPTIONS(choir_csv_options, .columns = 2, .column = ab,
+					.bad_record = CHOIR_BAD_RECORD_SKIP));
 	demand(d != NULL, "refused a plain file");
 	uint64_t found[2], expected[2];
 	chi_element e = { .column = { &found[0], &found[1] }, .capacity = 1 };
@@ -150,9 +150,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	chi_error_clear();
 	choir_dataset *d = choir_csv_dataset_new(path,
 			CHOIR_OPTIONS(choir_csv_options, .header = how & 1 ? CHOIR_OFF : CHOIR_ON,
-					.rest = how & 2 ? "rest" : NULL, .missing = (choir_missing) (how >> 2 & 3) % 3,
-					.wrong = how & 16 ? CHOIR_WRONG_SKIP : CHOIR_WRONG_STOP, .look = how >> 6,
-					.separator = how & 32 ? ';' : ','));
+					.other_columns = how & 2 ? "rest" : NULL,
+					.missing = (choir_missing) (how >> 2 & 3) % 3,
+					.bad_record = how & 16 ? CHOIR_BAD_RECORD_SKIP : CHOIR_BAD_RECORD_ERROR,
+					.infer_rows = how >> 6, .separator = how & 32 ? ';' : ','));
 	demand(d || choir_error()[0], "refused without a word");
 	if (d) {
 		choir_status first, second;

@@ -62,9 +62,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const size_t header = data[0] % 32, bytes = size - 1;
 	const int fits = bytes >= header && (bytes - header) % RECORD == 0;
 	fuzz_largest = BLOCKS;
-	choir_dataset *d =
-			choir_fixed_dataset_new(fuzz_file(data + 1, bytes), sizeof fields / sizeof fields[0],
-					fields, CHOIR_OPTIONS(choir_fixed_options, .header = (int64_t) header));
+	choir_dataset *d = choir_fixed_length_record_dataset_new(fuzz_file(data + 1, bytes),
+			sizeof fields / sizeof fields[0], fields,
+			CHOIR_OPTIONS(choir_fixed_options, .header = (int64_t) header));
 	demand((d != NULL) == fits, d ? "took a bad file" : "refused a good file");
 	for (int pass = 0; pass < 2 && d; pass++) {
 		read_pass(d, data + 1 + header, (bytes - header) / RECORD);

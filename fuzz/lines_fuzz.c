@@ -70,8 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0; // gz_fuzz
 	for (int skip = 0; skip < 2; skip++) {
 		fuzz_largest = BLOCKS + 4 * size;
-		choir_dataset *d = choir_text_lines_dataset_new(
-				fuzz_file(data, size), "line", skip ? CHOIR_WRONG_SKIP : CHOIR_WRONG_STOP);
+		choir_dataset *d = choir_text_lines_dataset_new(fuzz_file(data, size), "line",
+				skip ? CHOIR_BAD_RECORD_SKIP : CHOIR_BAD_RECORD_ERROR);
 		demand(d != NULL, "not opened");
 		for (int pass = 0; pass < 2; pass++) {
 			read_pass(d, data, size, skip);

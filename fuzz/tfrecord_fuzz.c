@@ -116,7 +116,8 @@ static choir_dataset *open_file(const file *f, choir_compression compression, in
 	};
 	choir_dataset *d = choir_tfrecord_dataset_new(fuzz_file(f->bytes, f->n),
 			CHOIR_OPTIONS(choir_tfrecord_options, .compression = compression, .raw = true, .n = 1,
-					.features = &x, .wrong = skip ? CHOIR_WRONG_SKIP : CHOIR_WRONG_STOP));
+					.features = &x,
+					.wrong = skip ? CHOIR_BAD_RECORD_SKIP : CHOIR_BAD_RECORD_ERROR));
 	demand(d != NULL, "the options were refused");
 	return d;
 }

@@ -17,7 +17,7 @@
 #ifndef CHOIR_MPI_CHUNK
 #define CHOIR_MPI_CHUNK ((size_t) 1 << 30)
 #endif
-enum { NOTE_TAG = CHOIR_CLUSTER_TAGS, NOTE_BYTES = 512 };
+enum { NOTE_TAG = CHOIR_TRANSPORT_TAGS, NOTE_BYTES = 512 };
 // While nothing comes, notes are looked for every so many tests, but not in a wait that is short:
 // it takes longer than a test, and what is waited for comes at last then.
 enum { LOOKS_A_NOTE = 16, LOOKS_BEFORE = 64 };
@@ -456,7 +456,7 @@ static void abort_all(void *self, const char *why)
 		m->with.yield();
 }
 
-static const choir_cluster_table table = {
+static const choir_transport_table table = {
 	.size = sizeof table,
 	.version = CHOIR_TABLE_VERSION,
 	.name = "mpi",

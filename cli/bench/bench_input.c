@@ -150,7 +150,7 @@ static bool asked(const char *name)
 	return strcmp(given.pipeline, name) == 0;
 }
 
-static choir_status copy_columns(const choir_entry in[], choir_entry out[], void *user)
+static choir_status copy_columns(const choir_component in[], choir_component out[], void *user)
 {
 	static const size_t width[] = { [CHOIR_F32] = 4,
 		[CHOIR_F64] = 8,
@@ -162,7 +162,7 @@ static choir_status copy_columns(const choir_entry in[], choir_entry out[], void
 		[CHOIR_BF16] = 2 };
 	for (size_t i = 0; i < *(const size_t *) user; i++) {
 		if (memcmp(&out[i].shape, &in[i].shape, sizeof in[i].shape) != 0)
-			CHOIR_TRY(choir_entry_resize(&out[i], &in[i].shape));
+			CHOIR_TRY(choir_component_resize(&out[i], &in[i].shape));
 		const size_t n = (size_t) choir_shape_elements(&in[i].shape);
 		if (n > 0)
 			memcpy(out[i].data, in[i].data, n * width[in[i].dtype]);
@@ -170,7 +170,7 @@ static choir_status copy_columns(const choir_entry in[], choir_entry out[], void
 	return CHOIR_OK;
 }
 
-static choir_dataset *open_again(const choir_entry in[], void *user)
+static choir_dataset *open_again(const choir_component in[], void *user)
 {
 	(void) in;
 	return named_file_open(user);
@@ -180,7 +180,7 @@ static choir_dataset *open_again(const choir_entry in[], void *user)
 static choir_dataset *interleaved(choir_dataset *d, measurement *m)
 {
 	choir_column columns[COLUMNS];
-	choir_interleave_options o = { .size = sizeof o, .columns = columns, .cycle = READERS };
+	choir_interleave_options o = { .size = sizeof o, .columns = columns, .cycle_length = READERS };
 	for (; o.n < choir_dataset_columns(d); o.n++)
 		columns[o.n] = *choir_dataset_column(d, o.n);
 	choir_dataset *all = d == NULL
@@ -243,7 +243,7 @@ static choir_status open_input(choir_strategy *s, measurement *m)
 	if (d != NULL && (m->column = strdup(choir_dataset_column(d, 0)->name)) == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
 	m->data = choir_strategy_distribute_dataset(s, pipeline(d, m->column),
-			CHOIR_OPTIONS(choir_input_options, .buffer = (int) given.ahead));
+			CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = (int) given.ahead));
 	m->files = m->data == NULL ? NULL : named_file_list(&m->file);
 	for (size_t i = 0; i < choir_files_count(m->files); i++)
 		if (stat(choir_files_path(m->files, i), &st) == 0)

@@ -122,13 +122,14 @@ static choir_status step(choir_replica *r, void *user)
 {
 	const bench *b = user;
 	choir_tape *tape = choir_tape_begin(r->frame);
-	return choir_optimizer_minimize(b->optimizer, tape, choir_replica_mean(r, losses(r, b)));
+	return choir_optimizer_minimize(
+			b->optimizer, tape, choir_replica_average_loss(r, losses(r, b)));
 }
 
 // The loss at the end, which shows that the work was real.
 static choir_status find_loss(choir_replica *r, void *user)
 {
-	return choir_replica_return(r, "loss", choir_replica_mean(r, losses(r, user)));
+	return choir_replica_return(r, "loss", choir_replica_average_loss(r, losses(r, user)));
 }
 
 // Fills with sums of four uniform numbers, which are close enough to normal ones here.
@@ -180,7 +181,8 @@ static choir_status make_model(bench *b, choir_optimizer_kind kind, double rate)
 	choir_scope scope;
 	CHOIR_TRY(choir_scope_enter(&scope, b->strategy));
 	choir_status status = model_build(&b->model, &b->plan);
-	b->optimizer = choir_optimizer_new(kind, CHOIR_OPTIONS(choir_optimizer_options, .rate = rate));
+	b->optimizer = choir_optimizer_new(
+			kind, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = rate));
 	if (status == CHOIR_OK && b->optimizer == NULL)
 		status = choir_error_status();
 	const choir_status left = choir_scope_exit(&scope);
@@ -299,7 +301,7 @@ static void print_result(bench *b)
 	json_number("rss_mb", b->rss_mb);
 	json_integer("reorders", b->reorders);
 	if (b->workers > 1)
-		json_number("overlap_us", 1e6 * choir_strategy_overlap(b->strategy));
+		json_number("overlap_us", 1e6 * choir_strategy_overlap_latency(b->strategy));
 	if (b->workers == 1) {
 		json_number("step_mflop", 1e-6 * b->limit.operations);
 		json_number("step_mb_moved", 1e-6 * b->limit.moved);

@@ -77,7 +77,7 @@ static void find_window(const breakdown *b, breakdown_table *t)
 		seen[row] = true;
 		t->rows = row + 1 > t->rows ? row + 1 : t->rows;
 	}
-	for (int row = 0; row < t->rows && choir_trace_lost() > 0; row++)
+	for (int row = 0; row < t->rows && choir_trace_dropped_spans() > 0; row++)
 		kept = seen[row] && first[row] > kept ? first[row] : kept;
 	t->from = t->to = -1;
 	for (size_t i = 0; i < b->n; i++) {

@@ -59,7 +59,7 @@ static choir_status prepare(
 		saving *s, choir_strategy *strategy, const char *directory, size_t bytes)
 {
 	s->manager = choir_checkpoint_manager_new(strategy, directory,
-			CHOIR_OPTIONS(choir_checkpoint_options, .keep = 1, .asynchronous = true));
+			CHOIR_OPTIONS(choir_checkpoint_options, .max_to_keep = 1, .asynchronous = true));
 	s->from = malloc(bytes + 1);
 	s->to = malloc(bytes + 1);
 	if (s->manager == NULL)

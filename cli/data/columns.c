@@ -32,7 +32,7 @@ static choir_dataset *each(const array_names *a, choir_file_fn *fn)
 	return choir_files_dataset_new(source_files(a->file), fn, (void *) (uintptr_t) a);
 }
 
-static choir_dataset *open_tfrecords(const array_names *a, choir_wrong wrong)
+static choir_dataset *open_tfrecords(const array_names *a, choir_bad_record wrong)
 {
 	choir_files *files = source_files(a->file);
 	choir_dataset *d = files == NULL
@@ -43,13 +43,13 @@ static choir_dataset *open_tfrecords(const array_names *a, choir_wrong wrong)
 	return d;
 }
 
-static choir_dataset *open_npzs(const array_names *a, choir_wrong wrong)
+static choir_dataset *open_npzs(const array_names *a, choir_bad_record wrong)
 {
 	(void) wrong;
 	return each(a, open_npz);
 }
 
-static choir_dataset *open_hdf5s(const array_names *a, choir_wrong wrong)
+static choir_dataset *open_hdf5s(const array_names *a, choir_bad_record wrong)
 {
 	(void) wrong;
 	return each(a, open_hdf5);
@@ -57,7 +57,7 @@ static choir_dataset *open_hdf5s(const array_names *a, choir_wrong wrong)
 
 // The training batches or the test batch of CIFAR-10. With bad rows skipped, labels are not
 // checked here.
-static choir_dataset *cifar10_part(const char *directory, bool test, choir_wrong wrong)
+static choir_dataset *cifar10_part(const char *directory, bool test, choir_bad_record wrong)
 {
 	static const choir_field fields[] = { { .name = "label", .dtype = CHOIR_U8 },
 		{ .name = "image",
@@ -65,17 +65,17 @@ static choir_dataset *cifar10_part(const char *directory, bool test, choir_wrong
 				.shape = { 3, { 32, 32, 3 } },
 				.channels_first = true } };
 	char path[PATH_SIZE];
-	if (wrong == CHOIR_WRONG_STOP)
+	if (wrong == CHOIR_BAD_RECORD_ERROR)
 		return choir_cifar10_dataset_new(directory, test);
 	const int n = snprintf(
 			path, sizeof path, "%s/%s", directory, test ? "test_batch.bin" : "data_batch_*.bin");
 	if (n < (int) sizeof path)
-		return choir_fixed_dataset_new(path, 2, fields, NULL);
+		return choir_fixed_length_record_dataset_new(path, 2, fields, NULL);
 	choir_fail(CHOIR_INVALID, "data: path too long: %d bytes", n);
 	return NULL;
 }
 
-static choir_dataset *open_cifar10(const array_names *a, choir_wrong wrong)
+static choir_dataset *open_cifar10(const array_names *a, choir_bad_record wrong)
 {
 	const char *directory = a->file;
 	choir_dataset *d = cifar10_part(directory, false, wrong);
@@ -105,7 +105,7 @@ static bool is_npz(const char *list)
 
 static const struct {
 	const char *kind, *needed; // needed: what follows it, for messages
-	choir_dataset *(*open)(const array_names *a, choir_wrong wrong);
+	choir_dataset *(*open)(const array_names *a, choir_bad_record wrong);
 	bool (*is)(const char *rest); // NULL: always
 	int64_t (*tests)(const char *rest); // number of test examples at the end; NULL: unknown
 	int64_t classes; // 0: unknown
@@ -236,17 +236,17 @@ static choir_status take_target(source *s, const choir_dataset *d)
 
 // ---- Examples.
 
-static choir_status gather(const choir_entry in[], choir_entry out[], void *user)
+static choir_status gather(const choir_component in[], choir_component out[], void *user)
 {
 	const column_plan *p = user;
 	float *image = out[0].data;
 	for (size_t k = 0; k < p->inputs; k++) {
-		const choir_entry *from = &in[p->input[k]];
+		const choir_component *from = &in[p->input[k]];
 		const int64_t n = choir_shape_elements(&from->shape);
 		for (int64_t i = 0; i < n; i++)
 			*image++ = (float) number_at(from->dtype, from->data, i);
 	}
-	const choir_entry *label = &in[p->target];
+	const choir_component *label = &in[p->target];
 	*(int64_t *) out[1].data = label->dtype == CHOIR_I64 // a double has only 53 bits
 			? *(const int64_t *) label->data
 			: (int64_t) number_at(label->dtype, label->data, 0);

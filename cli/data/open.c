@@ -32,7 +32,8 @@ static choir_dataset *open_csv(const named_file *f)
 	if (d != NULL || choir_error_status() != CHOIR_INVALID)
 		return d;
 	return choir_csv_dataset_new(f->path,
-			CHOIR_OPTIONS(choir_csv_options, .missing = CHOIR_MISSING_DROP, .rest = "numbers"));
+			CHOIR_OPTIONS(
+					choir_csv_options, .missing = CHOIR_MISSING_DROP, .other_columns = "numbers"));
 }
 
 static choir_dataset *open_tfrecord(const named_file *f)
@@ -42,7 +43,7 @@ static choir_dataset *open_tfrecord(const named_file *f)
 
 static choir_dataset *open_lines(const named_file *f)
 {
-	return choir_text_lines_dataset_new(f->path, "line", CHOIR_WRONG_STOP);
+	return choir_text_lines_dataset_new(f->path, "line", CHOIR_BAD_RECORD_ERROR);
 }
 
 static choir_dataset *open_hdf5(const named_file *f)
@@ -60,7 +61,7 @@ static choir_dataset *open_fixed(const named_file *f)
 	const choir_field field = {
 		.name = "record", .dtype = CHOIR_U8, .shape = CHOIR_SHAPE(f->record)
 	};
-	return choir_fixed_dataset_new(f->path, 1, &field, NULL);
+	return choir_fixed_length_record_dataset_new(f->path, 1, &field, NULL);
 }
 
 static const struct {

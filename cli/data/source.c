@@ -274,7 +274,7 @@ int64_t source_label(const choir_tensor *labels, int64_t i)
 static choir_status inspect_stray(source *s, int64_t label)
 {
 	const int64_t number = s->examples + s->strays;
-	if (s->wrong == CHOIR_WRONG_STOP)
+	if (s->wrong == CHOIR_BAD_RECORD_ERROR)
 		return choir_fail(CHOIR_INVALID, "%s: example %lld has label %lld; needs 0 to %lld",
 				s->labels, (long long) number, (long long) label, (long long) s->max_classes - 1);
 	s->strays++;
@@ -359,7 +359,7 @@ static choir_dataset *all_examples(const source *s)
 		return text_examples(s);
 	if (s->gathered)
 		return columns_examples(s);
-	choir_dataset *d = s->drawn ? choir_digits_dataset_new(s->examples, s->seed)
+	choir_dataset *d = s->drawn ? choir_synthetic_digits_dataset_new(s->examples, s->seed)
 								: open_array(s, s->images, image_column);
 	if (!s->drawn && s->labelled)
 		d = choir_dataset_zip(d, open_array(s, s->labels, label_column));
@@ -385,7 +385,7 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 	s->label = "label";
 	s->max_classes = MAX_CLASSES;
 	CHOIR_TRY(open_source(s, name));
-	if (s->wrong != CHOIR_WRONG_STOP && (s->drawn || s->text))
+	if (s->wrong != CHOIR_BAD_RECORD_ERROR && (s->drawn || s->text))
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"data \"%s\": has no bad rows; --bad-rows skip does not apply", name);
 	if (s->strays > 0 && s->examples == 0)
@@ -395,10 +395,10 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 	return s->strays == 0 ? CHOIR_OK : find_labels(s);
 }
 
-static bool has_label(const choir_entry in[], void *user)
+static bool has_label(const choir_component in[], void *user)
 {
 	const source *s = user;
-	const choir_entry *e = &in[s->label_at];
+	const choir_component *e = &in[s->label_at];
 	const int64_t label = label_of(e->dtype, e->data, 0);
 	return label >= 0 && label < s->max_classes;
 }

@@ -33,7 +33,7 @@ struct source {
 	bool mixed; // shuffled before test examples are held out: the file may be sorted
 	bool standardized; // inputs are standardized
 	char target[TARGET_SIZE]; // csv, named columns: the column of labels
-	choir_wrong wrong; // policy for bad rows
+	choir_bad_record wrong; // policy for bad rows
 	bool numbered; // csv: column "row" has each row's number in the file
 	bool kept; // csv: the examples are kept in memory
 	size_t given_classes; // csv: class names from the weights file; 0: none

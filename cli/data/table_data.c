@@ -17,7 +17,7 @@ static choir_dataset *open_csv(const source *s, const choir_csv_options *options
 	choir_files *files = source_files(s->images);
 	choir_dataset *d = NULL;
 	o.files = files;
-	o.wrong = s->wrong;
+	o.bad_record = s->wrong;
 	if (files != NULL)
 		d = choir_csv_dataset_new(NULL, &o);
 	choir_files_free(files);
@@ -28,14 +28,14 @@ static choir_dataset *open_examples(const source *s)
 {
 	const choir_csv_column label = {
 		.name = s->target,
-		.as = "label",
-		.kind = s->given_classes != 0 ? CHOIR_CSV_CATEGORY : CHOIR_CSV_FOUND,
+		.output = "label",
+		.kind = s->given_classes != 0 ? CHOIR_CSV_CATEGORY : CHOIR_CSV_INFER,
 		.categories = s->given_classes,
 		.category = s->given_class,
 	};
 	return open_csv(s,
-			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &label, .rest = "image",
-					.missing = CHOIR_MISSING_DROP, .schema = s->names,
+			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &label,
+					.other_columns = "image", .missing = CHOIR_MISSING_DROP, .schema = s->names,
 					.row_number = s->numbered ? "row" : NULL));
 }
 
@@ -55,16 +55,16 @@ choir_dataset *table_examples(const source *s)
 static choir_dataset *open_names(const source *s)
 {
 	choir_csv_options o = {
-		.size = sizeof o, .rest = "image", .missing = CHOIR_MISSING_DROP, .look = 1
+		.size = sizeof o, .other_columns = "image", .missing = CHOIR_MISSING_DROP, .infer_rows = 1
 	};
 	choir_dataset *d = open_csv(s, &o);
-	o.look = 0;
+	o.infer_rows = 0;
 	return d != NULL ? d : open_csv(s, &o);
 }
 
 static choir_status find_target(source *s)
 {
-	choir_csv_found found;
+	choir_csv_inferred found;
 	choir_dataset *d = open_names(s);
 	if (d == NULL)
 		return choir_error_status();
@@ -82,11 +82,11 @@ static choir_status find_target(source *s)
 // Counts the inputs and checks that the target holds classes.
 static choir_status inspect_columns(source *s)
 {
-	choir_csv_found found;
+	choir_csv_inferred found;
 	s->shape = CHOIR_SHAPE(0);
 	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++) {
 		if (strcmp(found.name, s->target) != 0) {
-			s->shape.dim[0] += found.as != NULL;
+			s->shape.dim[0] += found.output != NULL;
 			continue;
 		}
 		if (strcmp(found.holds, "numbers") == 0 || strcmp(found.holds, "nothing") == 0)
@@ -171,10 +171,10 @@ choir_status table_open(source *s, const char *path, inspect_fn *count)
 
 size_t table_inputs(const source *s, char *list, size_t size)
 {
-	choir_csv_found found;
+	choir_csv_inferred found;
 	size_t at = 0;
 	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found) && at < size; i++)
-		if (found.as != NULL && strcmp(found.name, s->target) != 0)
+		if (found.output != NULL && strcmp(found.name, s->target) != 0)
 			at = percent_encode_to_list(list, at, size, found.name);
 	return at;
 }
@@ -194,7 +194,7 @@ static void name_target(const source *s, char *text, size_t size)
 
 void table_print(const source *s, bool json)
 {
-	choir_csv_found found;
+	choir_csv_inferred found;
 	char target[4096];
 	size_t n = 0, printed = 0;
 	while (choir_csv_dataset_column(s->names, n, &found))
@@ -203,7 +203,7 @@ void table_print(const source *s, bool json)
 	for (size_t i = 0; columns != NULL && i < n; i++)
 		if (choir_csv_dataset_column(s->names, i, &found) && strcmp(found.name, s->target) != 0)
 			columns[printed++] =
-					(printed_column){ found.name, found.as == NULL ? found.holds : NULL };
+					(printed_column){ found.name, found.output == NULL ? found.holds : NULL };
 	name_target(s, target, sizeof target);
 	print_columns(printed, columns, json ? s->target : target, json);
 	free(columns);

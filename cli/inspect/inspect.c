@@ -71,14 +71,14 @@ static void print_file(const inspection *i)
 static void print_file_columns(const inspection *i)
 {
 	char shape[SHAPE_TEXT], name[CLEAN_TEXT];
-	choir_csv_found found;
+	choir_csv_inferred found;
 	print_file(i);
 	for (size_t c = 0; choir_csv_dataset_column(i->source, c, &found); c++) {
 		printf("  %-24s %s", clean_text(found.name, name), found.holds);
 		if (found.missing != 0)
 			printf(", %lld without a value", (long long) found.missing);
-		if (found.as != NULL)
-			print_categories(i, found.as);
+		if (found.output != NULL)
+			print_categories(i, found.output);
 		printf("\n");
 	}
 	const choir_column *column;
@@ -131,7 +131,7 @@ static void print_row(const inspection *i, int64_t r)
 	printf("\n");
 }
 
-static choir_status cut_line(const choir_entry in[], choir_entry out[], void *user)
+static choir_status cut_line(const choir_component in[], choir_component out[], void *user)
 {
 	(void) user;
 	const int64_t n = choir_shape_elements(&in[0].shape);
@@ -242,8 +242,8 @@ static choir_status open_source(inspection *i)
 		CHOIR_TRY(check_memory(i, "an example",
 				number_bytes(c->dtype) * (double) choir_shape_elements(&c->shape)));
 	choir_dataset *d = batched(i->source, &large);
-	i->data = choir_strategy_distribute_dataset(
-			i->strategy, d, CHOIR_OPTIONS(choir_input_options, .buffer = large ? CHOIR_NONE : 0));
+	i->data = choir_strategy_distribute_dataset(i->strategy, d,
+			CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = large ? CHOIR_NONE : 0));
 	i->rows = 0;
 	return i->data == NULL ? choir_error_status() : CHOIR_OK;
 }

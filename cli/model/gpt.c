@@ -69,7 +69,7 @@ choir_status gpt_build(model *m)
 	for (int64_t i = 0; i < size->layers; i++)
 		layers[n++] = block(&m->plan, i);
 	layers[n++] = choir_layer_normalization_new("norm", size->width, EPSILON);
-	layers[n++] = choir_projection_new("scores", size->width, BYTES);
+	layers[n++] = choir_dense_no_bias_new("scores", size->width, BYTES);
 	m->net = choir_sequential_new(n, layers);
 	return m->net == NULL ? choir_error_status() : CHOIR_OK;
 }

@@ -89,8 +89,8 @@ choir_status init_weights(choir_strategy *s, const char *path, const char *map, 
 	char *text = NULL;
 	choir_status status = map == NULL ? CHOIR_OK : read_map(map, &text);
 	if (status == CHOIR_OK)
-		status = choir_strategy_restore_part(s, path,
-				CHOIR_OPTIONS(choir_restore_options, .map = text, .tell = remember, .user = &t));
+		status = choir_strategy_restore_partial(s, path,
+				CHOIR_OPTIONS(choir_restore_options, .map = text, .report = remember, .user = &t));
 	if (status == CHOIR_OK && t.failed)
 		status = choir_fail(CHOIR_NO_MEMORY, "--init %s: out of memory", path);
 	if (status == CHOIR_OK)

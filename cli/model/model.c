@@ -171,6 +171,6 @@ choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, con
 
 choir_tensor *model_losses(const model *m, choir_tensor *scores, choir_tensor *labels)
 {
-	choir_tensor *losses = choir_softmax_cross_entropy(scores, labels);
+	choir_tensor *losses = choir_sparse_softmax_cross_entropy(scores, labels);
 	return model_plan_text(&m->plan) ? choir_mean(losses, CHOIR_AXIS(1)) : losses;
 }

@@ -79,7 +79,7 @@ static choir_status find(const char *path, const char *key, char value[VALUE_SIZ
 {
 	char name[VALUE_SIZE];
 	snprintf(name, sizeof name, "choir.%s", key);
-	const choir_status status = choir_checkpoint_metadata(path, name, value, VALUE_SIZE);
+	const choir_status status = choir_weights_metadata(path, name, value, VALUE_SIZE);
 	*there = status == CHOIR_OK;
 	return status == CHOIR_NOT_FOUND ? CHOIR_OK : status;
 }
@@ -120,7 +120,7 @@ static choir_status read_kind(model_plan *plan, const char *path)
 {
 	char kind[VALUE_SIZE], widths[VALUE_SIZE];
 	bool there;
-	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.model", kind, sizeof kind));
+	CHOIR_TRY(choir_weights_metadata(path, "choir.model", kind, sizeof kind));
 	CHOIR_TRY(find(path, "widths", widths, &there));
 	CHOIR_TRY(model_plan_set(plan, kind, there ? widths : NULL));
 	CHOIR_TRY(read_activation(plan, path));
@@ -140,14 +140,14 @@ choir_status model_plan_read(model_plan *plan, const char *path)
 {
 	char value[VALUE_SIZE];
 	CHOIR_TRY(read_kind(plan, path));
-	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.classes", value, sizeof value));
+	CHOIR_TRY(choir_weights_metadata(path, "choir.classes", value, sizeof value));
 	if (model_read_list(value, MAX_WIDTH, 1, &plan->classes) != 1)
 		return wrong_value(path, "classes", value);
-	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.image", value, sizeof value));
+	CHOIR_TRY(choir_weights_metadata(path, "choir.image", value, sizeof value));
 	plan->image.rank = model_read_list(value, INT32_MAX, CHOIR_MAX_RANK - 1, plan->image.dim);
 	if (plan->image.rank < 1 || !has_elements(&plan->image))
 		return wrong_value(path, "image", value);
-	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.scale", value, sizeof value));
+	CHOIR_TRY(choir_weights_metadata(path, "choir.scale", value, sizeof value));
 	char *end;
 	plan->scale = strtod(value, &end);
 	if (end == value || *end != '\0' || !(plan->scale > 0))

@@ -54,7 +54,7 @@ size_t table_plan_write(const table_plan *t, char *text, size_t size)
 // Reads an optional key. False: it is missing, or an error.
 static bool find_value(const char *path, const char *key, char *value, choir_status *status)
 {
-	*status = choir_checkpoint_metadata(path, key, value, METADATA_SIZE);
+	*status = choir_weights_metadata(path, key, value, METADATA_SIZE);
 	const bool found = *status == CHOIR_OK;
 	if (*status == CHOIR_NOT_FOUND)
 		*status = CHOIR_OK;

@@ -24,7 +24,7 @@ typedef struct {
 	choir_status status; // of the recording
 } replay_record;
 
-// Callbacks for training.inspect_losses and choir_strategy_watch_gradients; user is a record.
+// Callbacks for training.inspect_losses and choir_strategy_set_gradient_hook; user is a record.
 void replay_inspect_losses(choir_replica *r, choir_tensor *losses, void *user);
 void replay_inspect_gradient(
 		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);

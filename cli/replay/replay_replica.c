@@ -180,7 +180,7 @@ static choir_status begin(replay *r)
 	const char *epochs = choir_checkpoint_list_metadata(r->list, r->plan.from, "train/epochs");
 	r->t.epochs = epochs == NULL ? 0 : strtoll(epochs, NULL, 10);
 	own(r)->steps = r->plan.from_steps;
-	return choir_strategy_restore_step(
+	return choir_strategy_restore_checkpoint(
 			r->t.strategy, choir_checkpoint_list_path(r->list, r->plan.from));
 }
 
@@ -229,7 +229,7 @@ static choir_status watch(replay *r, replay_record *record)
 	record->replica = (int) given.replica;
 	r->t.inspect_losses = replay_inspect_losses;
 	r->t.inspect_user = record;
-	return choir_strategy_watch_gradients(r->t.strategy, replay_inspect_gradient, record);
+	return choir_strategy_set_gradient_hook(r->t.strategy, replay_inspect_gradient, record);
 }
 
 static choir_status replay_alone(replay *r)
@@ -254,7 +254,7 @@ static choir_status check(replay *r)
 	CHOIR_TRY(run_step(r));
 	CHOIR_TRY(r->among.status);
 	r->t.inspect_losses = NULL;
-	CHOIR_TRY(choir_strategy_watch_gradients(r->t.strategy, NULL, NULL));
+	CHOIR_TRY(choir_strategy_set_gradient_hook(r->t.strategy, NULL, NULL));
 	if (r->among.hash != r->alone.hash || r->among.n != r->alone.n)
 		return choir_fail(CHOIR_INTERNAL,
 				"--check: replica %" PRId64 " computed %016" PRIx64 " alone, but %016" PRIx64
@@ -266,7 +266,7 @@ static choir_status check(replay *r)
 	progress_clear();
 	const char *path = choir_checkpoint_list_path(r->list, r->plan.behind);
 	r->weights = choir_strategy_hash(r->t.strategy);
-	CHOIR_TRY(choir_strategy_restore_step(r->t.strategy, path));
+	CHOIR_TRY(choir_strategy_restore_checkpoint(r->t.strategy, path));
 	const uint64_t needed = choir_strategy_hash(r->t.strategy);
 	return r->weights == needed
 			? CHOIR_OK

@@ -28,7 +28,7 @@ static void *fetch(choir_tensor *t, size_t *bytes, int64_t *n)
 	void *data = malloc(*bytes + 1);
 	if (data == NULL)
 		choir_fail(CHOIR_NO_MEMORY, "replay: no memory for %zu bytes", *bytes);
-	else if (choir_tensor_fetch(t, data, *bytes) != CHOIR_OK) {
+	else if (choir_tensor_to_host(t, data, *bytes) != CHOIR_OK) {
 		free(data);
 		data = NULL;
 	}

@@ -83,7 +83,7 @@ choir_status train_find_changes(
 		const training *t, int64_t steps, option_changes *changes, bool *now)
 {
 	option_changes since = { .after = steps };
-	const char *newest = choir_checkpoint_manager_path(t->checkpoints);
+	const char *newest = choir_checkpoint_manager_latest(t->checkpoints);
 	choir_checkpoint_list *l = choir_checkpoint_list_new(t->given->checkpoint);
 	if (l == NULL)
 		return choir_error_status();

@@ -72,7 +72,7 @@ static void print_json(const summary *s)
 							: choir_strategy_workers(s->strategy));
 	json_integer("replicas", choir_strategy_replicas(s->strategy)); // all, or those of one worker
 	if (cluster != NULL)
-		json_number("overlap_us", 1e6 * choir_strategy_overlap(s->strategy));
+		json_number("overlap_us", 1e6 * choir_strategy_overlap_latency(s->strategy));
 	print_memory(s->memory);
 	json_begin_list("variables");
 	for (int i = 0; i < choir_layer_variables(net); i++) {
@@ -136,11 +136,11 @@ static void print_text(const summary *s)
 			choir_strategy_replicas(s->strategy),
 			choir_strategy_replicas(s->strategy) == 1 ? "" : "s", (long long) s->batch,
 			s->optimizer, s->seed);
-	if (choir_strategy_overlap(s->strategy) > 0)
+	if (choir_strategy_overlap_latency(s->strategy) > 0)
 		printf("  large gradients are exchanged during the backward pass; starting one takes up "
 			   "to "
 			   "%.0f us\n",
-				1e6 * choir_strategy_overlap(s->strategy));
+				1e6 * choir_strategy_overlap_latency(s->strategy));
 	printf("  estimated memory: %s of gradients, %s of activations\n",
 			print_bytes(s->memory->gradients, weights),
 			print_bytes(s->memory->activations, slots));

@@ -182,7 +182,7 @@ choir_status train_step(choir_replica *r, void *user)
 	if (t->inspect_losses != NULL)
 		t->inspect_losses(r, losses, t->inspect_user);
 	CHOIR_TRY(choir_metric_update(t->loss, losses, NULL));
-	return choir_optimizer_minimize(t->optimizer, tape, choir_replica_mean(r, losses));
+	return choir_optimizer_minimize(t->optimizer, tape, choir_replica_average_loss(r, losses));
 }
 
 static choir_status test_step(choir_replica *r, void *user) // without a tape
@@ -303,7 +303,7 @@ static choir_status train_and_save(training *t)
 
 static choir_status train(training *t)
 {
-	choir_log_set(CHOIR_LOG_WARNING, train_report_warning, NULL);
+	choir_logger_set(CHOIR_LOG_WARNING, train_report_warning, NULL);
 	CHOIR_TRY(train_make(t));
 	train_report_start(t);
 	if (t->share[0].examples != NULL)

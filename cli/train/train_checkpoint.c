@@ -69,7 +69,7 @@ static choir_status read_standing(const char *path, standing *at)
 		return choir_fail(CHOIR_INVALID, "%s: path too long", path);
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
 		const choir_status status =
-				choir_checkpoint_metadata(file, numbers[i].key, text, sizeof text);
+				choir_weights_metadata(file, numbers[i].key, text, sizeof text);
 		if (status == CHOIR_NOT_FOUND && numbers[i].is_of_patience)
 			continue;
 		CHOIR_TRY(status);
@@ -98,7 +98,7 @@ static bool has_steps(const char *directory)
 static void print_resumed(const training *t, bool changed)
 {
 	const long long steps = (long long) t->share[0].steps;
-	const char *path = choir_checkpoint_manager_path(t->checkpoints);
+	const char *path = choir_checkpoint_manager_latest(t->checkpoints);
 	if (t->given->json) {
 		json_begin();
 		json_text("event", "resume");
@@ -155,7 +155,7 @@ static choir_status find_best(const char *directory, const char *newest, standin
 // Copies the weights of the best epoch, then restores the newest checkpoint again.
 static choir_status recall_best(training *t, const standing *at)
 {
-	const char *newest = choir_checkpoint_manager_path(t->checkpoints);
+	const char *newest = choir_checkpoint_manager_latest(t->checkpoints);
 	if (t->given->patience == 0 || at->best_epoch == 0)
 		return CHOIR_OK;
 	t->best_epoch = at->best_epoch;
@@ -163,14 +163,14 @@ static choir_status recall_best(training *t, const standing *at)
 	t->worse = at->worse;
 	if (strcmp(at->best_path, newest) == 0)
 		return best_keep(&t->best, t->model.net);
-	CHOIR_TRY(choir_strategy_restore_step(t->strategy, at->best_path));
+	CHOIR_TRY(choir_strategy_restore_checkpoint(t->strategy, at->best_path));
 	CHOIR_TRY(best_keep(&t->best, t->model.net));
-	return choir_strategy_restore_step(t->strategy, newest);
+	return choir_strategy_restore_checkpoint(t->strategy, newest);
 }
 
 static choir_status read_newest(const training *t, standing *at)
 {
-	const char *path = choir_checkpoint_manager_path(t->checkpoints);
+	const char *path = choir_checkpoint_manager_latest(t->checkpoints);
 	CHOIR_TRY(read_standing(path, at));
 	CHOIR_TRY(train_find_changes(t, at->steps, &at->changes, &at->changed));
 	return t->given->patience > 0 && at->best_epoch > 0 ? find_best(t->given->checkpoint, path, at)
@@ -221,8 +221,9 @@ choir_status train_open_checkpoints(training *t)
 				choir_strategy_workers(t->strategy));
 	// Keeps two checkpoints of best epochs, in case the newer one is damaged.
 	t->checkpoints = choir_checkpoint_manager_new(t->strategy, o->checkpoint,
-			CHOIR_OPTIONS(choir_checkpoint_options, .keep = (int) o->keep, .asynchronous = true,
-					.best = o->patience > 0 ? best_of_all : NULL, .keep_best = 2));
+			CHOIR_OPTIONS(choir_checkpoint_options, .max_to_keep = (int) o->keep,
+					.asynchronous = true, .best_metric = o->patience > 0 ? best_of_all : NULL,
+					.max_best_to_keep = 2));
 	if (t->checkpoints == NULL)
 		return choir_error_status();
 	catch_signals();
@@ -320,7 +321,7 @@ static choir_status stop_here(training *t, int64_t epochs, int64_t done)
 	CHOIR_TRY(choir_checkpoint_manager_wait(t->checkpoints));
 	t->stopped = true;
 	return choir_fail(CHOIR_CANCELLED, "stopped by a signal after step %lld; checkpoint %s",
-			(long long) t->share[0].steps, choir_checkpoint_manager_path(t->checkpoints));
+			(long long) t->share[0].steps, choir_checkpoint_manager_latest(t->checkpoints));
 }
 
 choir_status train_checkpoint_step(training *t)

@@ -100,8 +100,8 @@ choir_status train_open_share(training *t, choir_strategy *group, int worker)
 		d = choir_dataset_shuffle(d, t->train_examples, t->given->seed);
 	d = choir_dataset_batch(d, t->given->batch);
 	t->share[worker].examples = choir_strategy_distribute_dataset(group, d,
-			CHOIR_OPTIONS(
-					choir_input_options, .buffer = 1, .begin_now = true, .auto_shard = policy(t)));
+			CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = 1, .start_reading_now = true,
+					.auto_shard = policy(t)));
 	return t->share[worker].examples == NULL ? choir_error_status() : CHOIR_OK;
 }
 

@@ -80,8 +80,8 @@ int train_slots(const training *t)
 static choir_nonfinite find_policy(const char *name)
 {
 	return strcmp(name, "skip") == 0	  ? CHOIR_NONFINITE_SKIP
-			: strcmp(name, "ignore") == 0 ? CHOIR_NONFINITE_GO_ON
-										  : CHOIR_NONFINITE_STOP;
+			: strcmp(name, "ignore") == 0 ? CHOIR_NONFINITE_IGNORE
+										  : CHOIR_NONFINITE_ERROR;
 }
 
 static int64_t quotient_up(int64_t n, int64_t by)
@@ -105,24 +105,24 @@ static choir_optimizer *make_optimizer(const training *t)
 {
 	const bool cosine = strcmp(t->given->schedule, "cosine") == 0;
 	const choir_schedule schedule = { .size = sizeof schedule,
-		.kind = cosine ? CHOIR_COSINE : CHOIR_CONSTANT,
+		.kind = cosine ? CHOIR_SCHEDULE_COSINE : CHOIR_SCHEDULE_CONSTANT,
 		.warmup = t->given->warmup,
 		.steps = cosine ? t->given->epochs * steps_of_epoch(t) : 0 };
 	choir_parameter_group groups[2];
 	size_t n = 0;
 	const choir_optimizer_kind kind = optimizers[optimizer_index(t)].kind;
 	if (t->given->freeze != NULL)
-		groups[n++] = (choir_parameter_group){
-			.size = sizeof *groups, .names = t->given->freeze, .rate = CHOIR_NONE
-		};
+		groups[n++] = (choir_parameter_group){ .size = sizeof *groups,
+			.names = t->given->freeze,
+			.learning_rate_multiplier = CHOIR_NONE };
 	if (kind == CHOIR_ADAMW)
 		groups[n++] = (choir_parameter_group){
 			.size = sizeof *groups, .names = "*/bias,*/beta,*/gamma", .weight_decay = CHOIR_NONE
 		};
 	return choir_optimizer_new(kind,
-			CHOIR_OPTIONS(choir_optimizer_options, .rate = t->given->rate, .schedule = &schedule,
-					.clip_norm = t->given->clip, .groups = groups, .n_groups = n,
-					.nonfinite = find_policy(t->given->nonfinite)));
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = t->given->rate,
+					.schedule = &schedule, .global_clip_norm = t->given->clip, .groups = groups,
+					.n_groups = n, .nonfinite = find_policy(t->given->nonfinite)));
 }
 
 // Fails if a pattern of --freeze matches no weight: a typing error would train frozen weights.
@@ -216,7 +216,7 @@ static choir_status open_data(training *t)
 	if (t->given->target != NULL)
 		CHOIR_TRY(source_set_target(&t->data, t->given->target));
 	if (strcmp(t->given->bad_rows, "skip") == 0)
-		t->data.wrong = CHOIR_WRONG_SKIP;
+		t->data.wrong = CHOIR_BAD_RECORD_SKIP;
 	if (t->given->model != NULL)
 		CHOIR_TRY(plan_model(t)); // text windows depend on its context
 	CHOIR_TRY(train_compare_files(t));

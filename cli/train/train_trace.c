@@ -61,7 +61,7 @@ static void log_training(const training *t, int64_t done, double loss)
 {
 	const int64_t steps = t->share[0].steps;
 	choir_trace_scalar("train/loss", steps, loss);
-	choir_trace_scalar("train/rate", steps, choir_optimizer_rate(t->optimizer));
+	choir_trace_scalar("train/rate", steps, choir_optimizer_learning_rate(t->optimizer));
 	choir_trace_scalar("train/examples_per_s", steps,
 			train_rate(t, done * choir_strategy_workers(t->strategy)));
 }

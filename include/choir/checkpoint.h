@@ -39,12 +39,12 @@ CHOIR_C_BEGIN
 
 typedef struct choir_checkpoint_options {
 	size_t size;
-	int keep; // how many of the last saves are kept; 0: 5; CHOIR_NONE: all
+	int max_to_keep; // how many of the last saves are kept; 0: 5; CHOIR_NONE: all
 	// A key of the metadata with a number as value: the steps with the largest values are kept
 	// as well (with less_is_better the smallest). NULL: none.
-	const char *best;
-	int keep_best; // how many; 0: 1
-	bool less_is_better;
+	const char *best_metric;
+	int max_best_to_keep; // how many; 0: 1
+	bool best_is_lowest;
 	// On: a save takes only as long as the copy to memory; a thread of the lowest priority
 	// writes from there. A save during a write waits for it. Memory, also of a manager that is
 	// not asynchronous: on the chief the size of the checkpoint, until the manager is freed; on
@@ -53,7 +53,7 @@ typedef struct choir_checkpoint_options {
 } choir_checkpoint_options;
 
 // Saves a strategy to, and restores it from, one directory. Outside of cross-replica context its
-// calls fail with CHOIR_STATE, except choir_checkpoint_manager_path. Free it before its
+// calls fail with CHOIR_STATE, except choir_checkpoint_manager_latest. Free it before its
 // strategy.
 typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 
@@ -104,13 +104,14 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 
 // The folder of the step that was last saved (and is written) or restored. Valid until the next
 // call with m. NULL: there is none.
-const char *choir_checkpoint_manager_path(const choir_checkpoint_manager *m);
+const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 
 // Restores the step in the folder path without a manager, also while a job saves to the same
 // directory; it writes nothing there. Fails as choir_checkpoint_manager_restore, with
 // CHOIR_NOT_FOUND if there is no manifest, and with CHOIR_INVALID if path does not end in a
 // step's name.
-CHOIR_MUST_CHECK choir_status choir_strategy_restore_step(choir_strategy *s, const char *path);
+CHOIR_MUST_CHECK choir_status choir_strategy_restore_checkpoint(
+		choir_strategy *s, const char *path);
 
 // The contents of a checkpoint directory, without a strategy, also while a job saves there.
 typedef struct choir_checkpoint_list choir_checkpoint_list;

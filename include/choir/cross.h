@@ -5,9 +5,9 @@
 // choir_cross, so using them in a replica does not compile.
 //
 // Directions: choir_cross_arg and choir_cross_return are towards the replicas of the merge call.
-// choir_cross_give and choir_cross_take are towards functions that are run or updated from here.
-// Ownership: results and views belong to the context's frame. Values are not copied when they
-// are given or returned. All live as long as the context: a merge call's until it ends, the
+// choir_cross_set_arg and choir_cross_result are towards functions that are run or updated from
+// here. Ownership: results and views belong to the context's frame. Values are not copied when
+// they are given or returned. All live as long as the context: a merge call's until it ends, the
 // program's own until the program empties the frame.
 // Errors: the context's frame keeps the first failure, and the merge call reports it, so a merge
 // function need not look. If the thread is not in the context (x is from an earlier merge call,
@@ -38,7 +38,7 @@ choir_strategy *choir_cross_strategy(const choir_cross *x);
 choir_value *choir_cross_arg(choir_cross *x, const char *name);
 
 // Sets the merge call's result of a name to v, in place of an earlier one. A replica takes it by
-// choir_replica_take: of a per-replica value its own tensor, of a plain or mirrored one the
+// choir_replica_result: of a per-replica value its own tensor, of a plain or mirrored one the
 // common tensor, of a variable its component. CHOIR_INVALID: no name. For a NULL v the frame's
 // failure, or the thread's last one.
 choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v);
@@ -47,30 +47,30 @@ choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v
 
 // Sets the argument of a name for the next choir_cross_run or choir_cross_update to v, in place
 // of an earlier one. That call uses up all arguments. Fails as choir_cross_return.
-choir_status choir_cross_give(choir_cross *x, const char *name, choir_value *v);
+choir_status choir_cross_set_arg(choir_cross *x, const char *name, choir_value *v);
 
 // The results of a name of the last run or update, merged. Valid until the next one, which may
 // have it as an argument, has ended. It is in a frame of its own on cpu:0, not in x's.
-// Reductions, choir_cross_give and choir_cross_return accept it directly; for formulas
-// choir_move brings its tensors to x's frame. NULL: CHOIR_NOT_FOUND, with the existing names.
-choir_value *choir_cross_take(choir_cross *x, const char *name);
+// Reductions, choir_cross_set_arg and choir_cross_return accept it directly; for formulas
+// choir_copy brings its tensors to x's frame. NULL: CHOIR_NOT_FOUND, with the existing names.
+choir_value *choir_cross_result(choir_cross *x, const char *name);
 
 // Runs fn once for each replica, as choir_strategy_run, with the arguments that were given; then
-// choir_cross_take gets the results. Replicas of such a run may synchronize again. Returns the
+// choir_cross_result gets the results. Replicas of such a run may synchronize again. Returns the
 // run's failure.
 CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
 
 // Reductions and copies. The argument to is a value whose devices are the destination. A
 // variable stands for the devices of its copies (it is not written), a per-replica value for
 // those of its tensors, a mirrored or plain value for its own. So reducing a value to itself
-// all-reduces it. choir_cross_place makes a destination from device names. An op is CHOIR_SUM or
-// CHOIR_MEAN (docs/rules.md, section 8). What choir_strategy_reduce says of op, counts, dtypes
-// and values that are the same for all holds here, too.
+// all-reduces it. choir_cross_destination makes a destination from device names. An op is
+// CHOIR_SUM or CHOIR_MEAN (docs/rules.md, section 8). What choir_strategy_reduce says of op,
+// counts, dtypes and values that are the same for all holds here, too.
 
 // A destination of up to 64 devices by name, "cpu:0,cpu:1", each once. They need not be the
 // strategy's. devices NULL: all devices that carry replicas. NULL: CHOIR_NOT_FOUND or
 // CHOIR_INVALID if devices is no list of devices.
-choir_value *choir_cross_place(choir_cross *x, const char *devices);
+choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
 // The sum or mean of v over replicas, mirrored at to. v's tensors have one shape and dtype. A
 // plain number stays plain. Sums are made in the canonical tree, by the strategy's cross-device

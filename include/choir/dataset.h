@@ -63,16 +63,17 @@ typedef struct {
 	choir_shape shape; // of this element; after batch it includes the batch axis
 	choir_dtype dtype;
 	void *room; // internal
-} choir_entry;
+} choir_component;
 // Sets the shape of a component that a function writes, for a column whose shape varies, and
 // gives data enough memory; the old values are lost. Such a component begins with 0 in each
 // dimension that varies. CHOIR_INVALID: the column's shape does not vary, or not in that
 // dimension.
-CHOIR_MUST_CHECK choir_status choir_entry_resize(choir_entry *entry, const choir_shape *shape);
+CHOIR_MUST_CHECK choir_status choir_component_resize(
+		choir_component *entry, const choir_shape *shape);
 
 // Computes out from in. A failure is the element's failure, with the element's number in the
 // pass.
-typedef choir_status choir_map_fn(const choir_entry in[], choir_entry out[], void *user);
+typedef choir_status choir_map_fn(const choir_component in[], choir_component out[], void *user);
 typedef struct {
 	size_t size;
 	// The n columns of out: shapes of single examples, CHOIR_NONE in dimensions that vary; data
@@ -87,20 +88,20 @@ typedef struct {
 choir_dataset *choir_dataset_map(
 		choir_dataset *d, const choir_map_options *o, choir_map_fn *fn, void *user);
 // Keeps the elements for which fn returns true.
-typedef bool choir_filter_fn(const choir_entry in[], void *user);
+typedef bool choir_filter_fn(const choir_component in[], void *user);
 choir_dataset *choir_dataset_filter(choir_dataset *d, choir_filter_fn *fn, void *user);
 
 // Makes a dataset of single examples from an element. The stage takes it over and frees it after
 // its last example. NULL: a failure, from choir_fail or a constructor.
-typedef choir_dataset *choir_dataset_of_fn(const choir_entry in[], void *user);
+typedef choir_dataset *choir_interleave_fn(const choir_component in[], void *user);
 typedef struct {
 	size_t size;
 	// The n columns of the datasets that fn makes, which are checked; CHOIR_NONE in dimensions
 	// that vary. NULL: as in.
 	size_t n;
 	const choir_column *columns;
-	int64_t cycle; // number of datasets that are read in turn; 0: 1
-	int64_t block; // examples read from one dataset before the next one's turn; 0: 1
+	int64_t cycle_length; // number of datasets that are read in turn; 0: 1
+	int64_t block_length; // examples read from one dataset before the next one's turn; 0: 1
 	bool read_ahead; // each open dataset reads ahead on its own thread
 	bool files; // fn opens the file that its element names: sharding by file shards the names
 } choir_interleave_options;
@@ -108,10 +109,10 @@ typedef struct {
 // only on the datasets. When a dataset has ended, the next one takes its place at its next turn.
 // The number of d's pass is also theirs, so their shuffles change with it.
 choir_dataset *choir_dataset_interleave(
-		choir_dataset *d, const choir_interleave_options *o, choir_dataset_of_fn *fn, void *user);
+		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
 // Like interleave, but one dataset after the other. o has no cycle and no block.
 choir_dataset *choir_dataset_flat_map(
-		choir_dataset *d, const choir_interleave_options *o, choir_dataset_of_fn *fn, void *user);
+		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
 
 // Caches the elements of the first complete pass, and gives the same elements in every later
 // pass. So a shuffle before the cache gives the same order in each pass. path NULL: the cache is
@@ -159,13 +160,13 @@ typedef struct {
 	size_t size;
 	// For each column, the shape to which each example is padded at its end; CHOIR_NONE: to the
 	// largest of the batch. A larger example is CHOIR_INVALID. NULL: all CHOIR_NONE.
-	const choir_shape *shapes;
-	const double *values; // for each column, the value to pad with; NULL: zeros
+	const choir_shape *padded_shapes;
+	const double *padding_values; // for each column, the value to pad with; NULL: zeros
 	bool drop_remainder;
-} choir_padded_options;
+} choir_padded_batch_options;
 // Batches of examples whose shape varies, padded to one shape. Other columns are as by batch.
 choir_dataset *choir_dataset_padded_batch(
-		choir_dataset *d, int64_t size, const choir_padded_options *o);
+		choir_dataset *d, int64_t size, const choir_padded_batch_options *o);
 // Splits batches into single examples.
 choir_dataset *choir_dataset_unbatch(choir_dataset *d);
 typedef struct {
@@ -193,9 +194,9 @@ size_t choir_dataset_columns(const choir_dataset *d);
 const choir_column *choir_dataset_column(const choir_dataset *d, size_t i);
 // The largest number of examples in a batch. 0: elements are single examples.
 int64_t choir_dataset_batch_size(const choir_dataset *d);
-// The number of elements in a pass. CHOIR_NONE: unknown until it is read. CHOIR_ENDLESS:
-// infinite.
-enum { CHOIR_ENDLESS = -2 };
+// The number of elements in a pass. CHOIR_NONE: unknown until it is read.
+// CHOIR_INFINITE_CARDINALITY: infinite.
+enum { CHOIR_INFINITE_CARDINALITY = -2 };
 int64_t choir_dataset_cardinality(const choir_dataset *d);
 
 // Frees the chain and all its sources. If prefetch is calling a function of the program, it

@@ -45,7 +45,7 @@ typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 // Lifetime: in C until the end of the enclosing block. In C++ until the end of the full
 // expression: write it inside the call that takes it, and do not nest one in another, since the
 // inner one ends first. For options that live longer declare a variable and set its size:
-//     choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_STEP, .steps = 100 };
+//     choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_SCHEDULE_STEP, .steps = 100 };
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })
 #else

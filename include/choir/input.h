@@ -74,11 +74,11 @@ typedef struct choir_input_options {
 	// reads files, has no prefetch at its end, and calls no function of the program (which would
 	// run on that thread); else none. Such a dataset is read ahead beyond the end of a pass into
 	// the next one, unless rows of it were left out.
-	int buffer;
+	int read_ahead_steps;
 	// Whether reading ahead starts now, so that a shuffle's buffer fills while the program makes
 	// its variables. If the dataset calls a function of the program, it starts with the first
 	// batch all the same.
-	bool begin_now;
+	bool start_reading_now;
 	// Whether checkpoints save and restore the position of the dataset. Default: on. OFF: the
 	// dataset continues where it is, on any number of workers and under any policy. OFF is for
 	// data that cannot go back (queues) or that shall start again. All workers need the same
@@ -163,7 +163,7 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 // read ahead are dropped. Batches that the program holds stay as they are.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data);
 
-enum { CHOIR_INPUT_MARKS = 16, CHOIR_INPUT_MARK_NUMBERS = 8 };
+enum { CHOIR_INPUT_SEEK_POINTS = 16, CHOIR_INPUT_SEEK_POINT_NUMBERS = 8 };
 // The position of a distributed dataset, as plain numbers that a checkpoint can store in any
 // form.
 typedef struct choir_input_position {
@@ -177,8 +177,8 @@ typedef struct choir_input_position {
 	// the position. With them, sources whose records can be counted only by reading (CSV,
 	// TFRecord, lines) need not read everything before the position. Restoring without them
 	// gives the same result and takes longer. The sources define what the numbers mean.
-	int64_t marks;
-	int64_t mark[CHOIR_INPUT_MARKS][CHOIR_INPUT_MARK_NUMBERS];
+	int64_t seek_points;
+	int64_t seek_point[CHOIR_INPUT_SEEK_POINTS][CHOIR_INPUT_SEEK_POINT_NUMBERS];
 } choir_input_position;
 // Saves the position of the next batch; what was read ahead does not count. For a failed dataset
 // it is the start of the failed step, or the target of the failed rewind or restore, so no
@@ -211,8 +211,8 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 // It belongs to the distributed dataset. NULL: there is no i-th.
 const choir_column *choir_distributed_dataset_column(
 		const choir_distributed_dataset *data, size_t i);
-// The number of batches in a pass. CHOIR_NONE: unknown until it is read. CHOIR_ENDLESS:
-// infinite.
+// The number of batches in a pass. CHOIR_NONE: unknown until it is read.
+// CHOIR_INFINITE_CARDINALITY: infinite.
 int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *data);
 // The policy in effect: for AUTO the chosen one, FILE or DATA.
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);

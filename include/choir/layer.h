@@ -35,7 +35,7 @@ typedef enum {
 choir_layer *choir_dense_new(
 		const char *name, int64_t in, int64_t out, choir_activation activation);
 // x kernel: a dense layer without bias and activation.
-choir_layer *choir_projection_new(const char *name, int64_t in, int64_t out);
+choir_layer *choir_dense_no_bias_new(const char *name, int64_t in, int64_t out);
 typedef struct {
 	size_t size;
 	int stride; // 0: 1
@@ -43,7 +43,7 @@ typedef struct {
 	choir_activation activation;
 	int dilation; // 0: 1, none
 	int64_t groups; // of channels; they divide in and out; 0: 1
-	int before, after; // more zeros, above and left, below and right; not with SAME
+	int pad_before, pad_after; // more zeros, above and left, below and right; not with SAME
 	choir_toggle bias; // on
 } choir_conv2d_options;
 // activation(x * kernel + bias), a cross-correlation: [n, h, w, in] gives [n, oh, ow, out]. oh
@@ -94,7 +94,7 @@ choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
 // Multiplies x [.., width] by the transposed matrix of an embedding layer, which shares it
 // (weight tying; Press and Wolf 2017, arXiv:1608.05859): gives [.., rows]. It has no variables
 // of its own.
-choir_layer *choir_tied_new(choir_layer *embedding);
+choir_layer *choir_tied_embedding_new(choir_layer *embedding);
 // Adds to x, at each position, the position's row of "name/embeddings" [places, width], which
 // begins like an embedding's. x has at most places positions.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
@@ -108,7 +108,7 @@ choir_layer *choir_self_attention_new(
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
 // The last time step: [n, t, ..] gives [n, ..]. No variables, no name.
-choir_layer *choir_last_place_new(void);
+choir_layer *choir_last_timestep_new(void);
 
 // Other layers
 

@@ -18,7 +18,7 @@ int choir_version(void);
 // Whether this build has an optional part: "onednn" (kernels for the CPU), "zlib" (compressed
 // data files), "hdf5" (HDF5 files), "mpi", "cuda". False for other names and for NULL. Threads:
 // any.
-bool choir_has(const char *feature);
+bool choir_has_feature(const char *feature);
 
 // The instruction set of the kernels in use: "x86-64 avx512", "x86-64 avx2", "x86-64", "aarch64"
 // or "other". Machines with the same instruction set give the same bits. It is the processor's,

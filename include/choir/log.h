@@ -17,6 +17,6 @@ typedef void choir_log_fn(choir_log_level level, const char *line, void *user);
 // Sets the function that gets the messages of level max and above, with user, which is borrowed.
 // fn NULL: messages are dropped, which is the default. Threads: any; the previous function may
 // still be running on other threads when this returns.
-void choir_log_set(choir_log_level max, choir_log_fn *fn, void *user);
+void choir_logger_set(choir_log_level max, choir_log_fn *fn, void *user);
 
 CHOIR_C_END

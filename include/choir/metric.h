@@ -57,7 +57,7 @@ CHOIR_MUST_CHECK choir_status choir_metric_update_weighted(
 double choir_metric_result(choir_metric *m);
 // The result of a confusion matrix, in cross-replica context: an i64 tensor [classes, classes]
 // in f. CHOIR_INVALID: m is another metric.
-choir_tensor *choir_metric_matrix(choir_metric *m, choir_frame *f);
+choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f);
 // Sets the metric back to its start, in cross-replica context.
 CHOIR_MUST_CHECK choir_status choir_metric_reset(choir_metric *m);
 

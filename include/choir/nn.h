@@ -83,7 +83,7 @@ typedef struct {
 	int64_t groups; // 0: 1
 	// More zeros before and after the rows [0] and columns [1], or the sequence [0]; not with
 	// SAME.
-	int before[2], after[2];
+	int pad_before[2], pad_after[2];
 } choir_convolution_options;
 // Convolution (as a cross-correlation) with dilation and groups:
 //     y[i, r, s, o] = sum over p, q, c of
@@ -164,7 +164,7 @@ choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilo
 // Adds to t the tensors of the other participants, for example of other replicas. Returns a
 // tensor in t's frame, with t's dtype (f64) and shape. All participants call it equally often
 // and in the same order.
-typedef choir_tensor *choir_sum_fn(choir_tensor *t, void *user);
+typedef choir_tensor *choir_all_reduce_fn(choir_tensor *t, void *user);
 typedef struct {
 	size_t size;
 	double epsilon; // 0: 1e-3; CHOIR_NONE: 0
@@ -172,7 +172,7 @@ typedef struct {
 	// pass. Mean, variance and gradients by x are then computed over the rows of all
 	// participants. Gradients by scale and offset are those of this participant's rows. NULL:
 	// this call's rows only. user is borrowed as long as the tape.
-	choir_sum_fn *sum;
+	choir_all_reduce_fn *sum;
 	void *user;
 	// Get the mean and the variance, [c], for moving statistics; no gradient flows through them;
 	// NULL after a failure. NULL: not wanted.
@@ -184,23 +184,23 @@ typedef struct {
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o);
 
-// Losses: one number for each example. choir_replica_mean computes a global batch's mean of
-// them.
+// Losses: one number for each example. choir_replica_average_loss computes a global batch's mean
+// of them.
 
 // -log(softmax(logits)[label]) for logits [n, classes], f32 or f64, and labels [n], u8, i32 or
 // i64: gives [n]. There may be more axes, as in [n, positions, classes] and [n, positions],
 // which give [n, positions]. It is computed as log(sum of exp), without overflow. Gradients flow
 // to the logits. CHOIR_INVALID: a label that is no class; the text names it and its example. If
 // the device is asynchronous, the next call that waits reports it.
-choir_tensor *choir_softmax_cross_entropy(choir_tensor *logits, choir_tensor *labels);
+choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *logits, choir_tensor *labels);
 // The mean of (x - target)^2 over all axes but the first: [n, ...] gives [n]. Operands broadcast
 // as in choir_subtract. CHOIR_INVALID: scalars.
-choir_tensor *choir_squared_error(choir_tensor *x, choir_tensor *target);
+choir_tensor *choir_mean_squared_error(choir_tensor *x, choir_tensor *target);
 
-// choir_softmax_cross_entropy with smoothed labels: each class has smoothing / classes, and the
-// right class 1 - smoothing more (Szegedy et al. 2015, arXiv:1512.00567). CHOIR_INVALID:
+// choir_sparse_softmax_cross_entropy with smoothed labels: each class has smoothing / classes, and
+// the right class 1 - smoothing more (Szegedy et al. 2015, arXiv:1512.00567). CHOIR_INVALID:
 // smoothing is not 0 to 1.
-choir_tensor *choir_smoothed_cross_entropy(
+choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *logits, choir_tensor *labels, double smoothing);
 // The mean of -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)) over all axes
 // but the first. It is computed as softplus(logit) - logit target. Operands broadcast as in

@@ -50,7 +50,7 @@ choir_tensor *choir_random_normal(
 // carry one, and by the number of replicas if none does; a mixture is CHOIR_INVALID
 // (docs/decisions/0014). Results of operations carry none. Gradients flow through.
 // CHOIR_INVALID: count is negative.
-choir_tensor *choir_counted(choir_tensor *t, int64_t count);
+choir_tensor *choir_with_count(choir_tensor *t, int64_t count);
 
 // Elementwise, two operands
 //
@@ -156,10 +156,10 @@ typedef struct {
 
 // An operation that the program implements on host memory. A tape records it like the others. If
 // the device has its own memory, Choir copies the data to the host and back. The functions run
-// on the frame's thread: shape and forward in choir_custom, backward in the backward pass. They
-// must call nothing of Choir but choir_fail. A status that they return is the operation's
-// failure, with its name in front; a failure without a text gets one, and CHOIR_END becomes
-// CHOIR_INVALID. The n inputs, in[], are read-only.
+// on the frame's thread: shape and forward in choir_custom_op_apply, backward in the backward
+// pass. They must call nothing of Choir but choir_fail. A status that they return is the
+// operation's failure, with its name in front; a failure without a text gets one, and CHOIR_END
+// becomes CHOIR_INVALID. The n inputs, in[], are read-only.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
 	const char *name; // in messages; copied; NULL: "custom"
@@ -179,7 +179,7 @@ typedef struct {
 // Applies op to 1 to 8 inputs of one frame. *op is copied. user is borrowed until the frame is
 // cleared. CHOIR_INVALID: another number of inputs; no forward; op->size is not set; op->shape
 // gives an invalid dtype or shape. Else the failures of op's functions.
-choir_tensor *choir_custom(
+choir_tensor *choir_custom_op_apply(
 		const choir_custom_op *op, void *user, size_t n, choir_tensor *const inputs[]);
 
 CHOIR_C_END

@@ -1,8 +1,8 @@
 // Optimizers: they turn gradients into new values of variables. Each replica adds the gradients
 // of its own part of the batch. The gradients are summed over replicas in the canonical tree (so
-// divide the loss by the global batch: choir_replica_mean), and one update changes all copies.
-// Gradients and variables are f32 or f64. They may be results of operations, or the program's
-// own memory (choir_variable_wrap, choir_replica_gradient_ready).
+// divide the loss by the global batch: choir_replica_average_loss), and one update changes all
+// copies. Gradients and variables are f32 or f64. They may be results of operations, or the
+// program's own memory (choir_variable_wrap, choir_optimizer_add_gradient_memory).
 //
 // Ownership: an optimizer belongs to the strategy that is current when it is made, which frees
 // it. Make it once, in the strategy's scope. Its slots ("hidden/kernel/m") are variables of the
@@ -48,10 +48,10 @@ typedef enum {
 
 // The factor of the learning rate at step 0, 1, ...: the number of updates applied so far.
 typedef enum {
-	CHOIR_CONSTANT = 0, // 1
-	CHOIR_STEP, // factor ^ ((step - warmup) / steps, rounded down)
-	CHOIR_COSINE, // half a cosine wave from 1 at warmup to factor at steps; then constant
-	CHOIR_FUNCTION // the function's result is the learning rate itself
+	CHOIR_SCHEDULE_CONSTANT = 0, // 1
+	CHOIR_SCHEDULE_STEP, // factor ^ ((step - warmup) / steps, rounded down)
+	CHOIR_SCHEDULE_COSINE, // half a cosine wave from 1 at warmup to factor at steps; then constant
+	CHOIR_SCHEDULE_FUNCTION // the function's result is the learning rate itself
 } choir_schedule_kind;
 
 typedef struct {
@@ -89,7 +89,8 @@ typedef struct {
 typedef struct {
 	size_t size;
 	const char *names;
-	double rate; // factor of the optimizer's learning rate; 0: 1; CHOIR_NONE: 0
+	// Factor of the optimizer's learning rate; 0: 1; CHOIR_NONE: 0.
+	double learning_rate_multiplier;
 	double weight_decay; // ADAMW: 0: the optimizer's; CHOIR_NONE: 0
 } choir_parameter_group;
 
@@ -97,16 +98,16 @@ typedef struct {
 // host's log (log.h), names the step (updates applied before), the variable, the element and
 // the replica, as far as the host sees the replicas' gradients.
 typedef enum {
-	CHOIR_NONFINITE_STOP = 0, // CHOIR_INVALID, and nothing is changed
+	CHOIR_NONFINITE_ERROR = 0, // CHOIR_INVALID, and nothing is changed
 	CHOIR_NONFINITE_SKIP, // all replicas skip the update, and it is not counted
 	// The update is done, and the values get into the variables. Only the first is named. Not
 	// with a DYNAMIC loss scale.
-	CHOIR_NONFINITE_GO_ON
+	CHOIR_NONFINITE_IGNORE
 } choir_nonfinite;
 
 typedef struct {
 	size_t size;
-	double rate; // learning rate; 0: 1e-3 (SGD, MOMENTUM: 1e-2)
+	double learning_rate; // learning rate; 0: 1e-3 (SGD, MOMENTUM: 1e-2)
 	const choir_schedule *schedule; // copied; NULL: constant
 	double momentum; // MOMENTUM: 0: 0.9; CHOIR_NONE: 0; RMSPROP: 0
 	choir_toggle nesterov; // MOMENTUM: default off
@@ -116,7 +117,7 @@ typedef struct {
 	// All gradients are multiplied by clip_norm / max(norm, clip_norm); norm is the norm of all
 	// summed gradients of the update together. 0: no clipping. Costs a second pass over the
 	// sums.
-	double clip_norm;
+	double global_clip_norm;
 	choir_nonfinite nonfinite;
 	// Copied; NULL: no loss scaling. With it all gradients added to the optimizer must be of the
 	// scaled loss: choir_optimizer_minimize scales it, elsewhere use choir_optimizer_scale_loss.
@@ -151,18 +152,18 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 // gradient is made, rows are summed, and SGD touches only these rows if all replicas give
 // slices, all devices use host memory, and there are no other workers of a parameter server, no
 // clip_norm, no loss scale and no NONFINITE_SKIP.
-choir_status choir_optimizer_give(
+choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 
-// As choir_optimizer_give, for a backward pass written by hand: gradient is bytes of the
+// As choir_optimizer_add_gradient, for a backward pass written by hand: gradient is bytes of the
 // program's own host memory, packed, with v's dtype and shape. It is not copied if the replica's
 // device uses host memory. It must then not change until choir_strategy_run has returned
 // (outside of runs, until choir_optimizer_apply_gradients has), so it cannot be on the replica's
 // stack. Call this as soon as a gradient is final: from the second step on, gradients of all
 // replicas are summed while backward passes go on, to the same bits. CHOIR_INVALID also if bytes
 // is not v's size.
-CHOIR_MUST_CHECK choir_status choir_replica_gradient_ready(choir_replica *r, choir_optimizer *o,
-		choir_variable *v, const void *gradient, size_t bytes);
+CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_replica *r,
+		choir_optimizer *o, choir_variable *v, const void *gradient, size_t bytes);
 
 // In all replicas, after the last gradient: asks for the update. A replica that added gradients
 // and returns without this call has failed (CHOIR_STATE).
@@ -180,7 +181,7 @@ double choir_optimizer_loss_scale(const choir_optimizer *o);
 // The learning rate of the next update, with its schedule; a parameter group's is a multiple of
 // it. NAN for NULL, and if the schedule's function gives no valid one. Threads: any, but if the
 // schedule has a function not during an update of this optimizer.
-double choir_optimizer_rate(const choir_optimizer *o);
+double choir_optimizer_learning_rate(const choir_optimizer *o);
 
 // In a merge call, or in the program's own cross-replica context: updates n different variables
 // at once with n gradients. Per-replica values are summed; plain and mirrored ones are used as

@@ -3,8 +3,8 @@
 // the program, the seed, the number of the step, the replica's id, the weights and its part of
 // the batch. It does not depend on other replicas, unless it synchronizes with them. So a step
 // of a job of any size can be replayed on one machine, with the job's bits: restore a checkpoint
-// (choir_strategy_restore_step) into a strategy with as many replicas, take the same batch, and
-// run the replica. The command does this for its own trainings (choir replay).
+// (choir_strategy_restore_checkpoint) into a strategy with as many replicas, take the same batch,
+// and run the replica. The command does this for its own trainings (choir replay).
 // Threads: the program's, while no run is under way.
 #pragma once
 
@@ -14,7 +14,7 @@ CHOIR_C_BEGIN
 
 // Calls fn for one replica of s, on the calling thread, as choir_strategy_run would in its next
 // run: with its part of args (NULL: none), its device and its random numbers. Gradients go to
-// the hook of choir_strategy_watch_gradients and are dropped, also if they are not finite. No
+// the hook of choir_strategy_set_gradient_hook and are dropped, also if they are not finite. No
 // variable is updated and no step counted, so the next run or replica starts from the same
 // state. Results by name are dropped. Writes to the replica's own components of ON_READ
 // variables, for example a metric's, stay.
@@ -39,7 +39,7 @@ typedef void choir_gradient_fn(
 // Sets the gradient hook of s: fn is called with every gradient that a replica gives to an
 // optimizer, before the optimizer looks at it, on the replica's thread; so several at the same
 // time. NULL removes the hook. CHOIR_INVALID: s is NULL.
-CHOIR_MUST_CHECK choir_status choir_strategy_watch_gradients(
+CHOIR_MUST_CHECK choir_status choir_strategy_set_gradient_hook(
 		choir_strategy *s, choir_gradient_fn *fn, void *user);
 
 CHOIR_C_END

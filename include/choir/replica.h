@@ -15,8 +15,8 @@
 // before, the call returns that failure without waiting.
 //
 // Directions: choir_replica_arg and choir_replica_return are the called function's side;
-// choir_replica_give and choir_replica_take are the caller's. The status of return and give may
-// be ignored: the frame keeps the first failure, and the run reports it. Errors of all calls:
+// choir_replica_set_arg and choir_replica_result are the caller's. The status of return and give
+// may be ignored: the frame keeps the first failure, and the run reports it. Errors of all calls:
 // CHOIR_STATE if the thread is not in the context of r; CHOIR_INVALID if r is NULL; for NULL
 // instead of a tensor see tensor.h.
 // Threads: the thread that runs this replica, while its function runs. Getters may be called
@@ -33,7 +33,7 @@ typedef struct choir_update choir_update;
 // One replica in one call of a run's function. Valid until the function returns.
 typedef struct {
 	// Owns the tensors that the replica makes, on its device. Emptied when the function returns;
-	// the default replica's frame is emptied by the program (choir_frame_empty).
+	// the default replica's frame is emptied by the program (choir_frame_clear).
 	choir_frame *frame;
 } choir_replica;
 
@@ -96,7 +96,7 @@ choir_status choir_replica_return(choir_replica *r, const char *name, choir_tens
 // Sets the argument of a name for r's next merge call or update to value, a tensor of r's frame,
 // in place of an earlier one. Borrowed memory is copied. That call uses up all arguments.
 // CHOIR_INVALID: no name, another frame's tensor.
-choir_status choir_replica_give(choir_replica *r, const char *name, choir_tensor *value);
+choir_status choir_replica_set_arg(choir_replica *r, const char *name, choir_tensor *value);
 
 // In all replicas. When the last one has arrived, and the updates that optimizers were asked for
 // are done, fn runs once in cross-replica context. It runs on the last replica's thread with
@@ -110,7 +110,7 @@ CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 // sees it. Valid until r's next merge call, update, gather, broadcast or write of a mirrored
 // variable. NULL: CHOIR_NOT_FOUND, with the existing names; CHOIR_STATE: no merge call came
 // before, or the frame has failed; CHOIR_INVALID: a destination.
-choir_tensor *choir_replica_take(choir_replica *r, const char *name);
+choir_tensor *choir_replica_result(choir_replica *r, const char *name);
 
 // Collectives: expressions on tensors of r's frame, with results in r's frame. Sums are made in
 // the canonical tree (docs/decisions/0012), so their bits do not depend on devices. Replicas
@@ -162,12 +162,12 @@ int64_t choir_replica_global_examples(const choir_replica *r);
 // If the arguments do not say how many examples there are, every replica counts as having n. If
 // there are none at all the result is 0. To weight examples, multiply losses first.
 // CHOIR_INVALID: a scalar.
-choir_tensor *choir_replica_mean(choir_replica *r, choir_tensor *losses);
+choir_tensor *choir_replica_average_loss(choir_replica *r, choir_tensor *losses);
 
-// As choir_replica_mean, with a global batch whose size the program gives: the sum of losses
-// divided by global_batch; 0 if that is 0. Needed if replicas make their own data in unequal
-// parts. CHOIR_INVALID: a scalar, a negative size.
-choir_tensor *choir_replica_average_loss(
+// As choir_replica_average_loss, with a global batch whose size the program gives: the sum of
+// losses divided by global_batch; 0 if that is 0. Needed if replicas make their own data in
+// unequal parts. CHOIR_INVALID: a scalar, a negative size.
+choir_tensor *choir_replica_average_loss_over(
 		choir_replica *r, choir_tensor *losses, int64_t global_batch);
 
 // The sum of loss divided by the number of replicas, a scalar. For a term that is equal in all

@@ -19,7 +19,7 @@ typedef struct {
 CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
 
 // Enters a scope in which new variables are colocated with a variable of the current strategy:
-// with is its choir_variable_value. An update function of that variable may write them, too
+// with is its choir_variable_as_value. An update function of that variable may write them, too
 // (docs/decisions/0018). For non-slot variables with is their destination
 // (choir_cross_non_slot_devices). CHOIR_STATE: this thread is in no scope and no replica.
 // CHOIR_INVALID: with is neither of the two, or of another strategy.
@@ -50,14 +50,15 @@ choir_status choir_scope_exit(choir_scope *scope);
 #define CHOIR_SCOPE(strategy) CHOIR_SCOPE_(strategy, __LINE__)
 #define CHOIR_SCOPE_(strategy, line) CHOIR_SCOPE_AT_(strategy, line)
 #define CHOIR_SCOPE_AT_(strategy, line) \
-	for (choir_scope scope_##line##_ __attribute__((cleanup(choir_scope_leave))) = { { NULL } }; \
-			choir_scope_once(&scope_##line##_, strategy);)
+	for (choir_scope scope_##line##_ \
+			__attribute__((cleanup(choir_scope_cleanup_))) = { { NULL } }; \
+			choir_scope_enter_once_(&scope_##line##_, strategy);)
 
 // For CHOIR_SCOPE: enters scope at its first call with a zeroed scope, and returns whether it
 // did.
-bool choir_scope_once(choir_scope *scope, choir_strategy *s);
+bool choir_scope_enter_once_(choir_scope *scope, choir_strategy *s);
 
 // For CHOIR_SCOPE: leaves scope if it was entered.
-void choir_scope_leave(choir_scope *scope);
+void choir_scope_cleanup_(choir_scope *scope);
 
 CHOIR_C_END

@@ -73,10 +73,10 @@ choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *con
 // name. They may be contiguous or chunked, with every filter that the HDF5 library has.
 //
 // The HDF5 library is loaded with the first file. It opens files itself and follows their links
-// to other files. CHOIR_UNSUPPORTED: a build without HDF5 (choir_has("hdf5")); a machine without
-// the library. CHOIR_INVALID: datasets of different lengths, or without an axis. CHOIR_CORRUPT:
-// a failure of the library; sizes that contradict each other, at which some releases of the
-// library would end the program.
+// to other files. CHOIR_UNSUPPORTED: a build without HDF5 (choir_has_feature("hdf5")); a machine
+// without the library. CHOIR_INVALID: datasets of different lengths, or without an axis.
+// CHOIR_CORRUPT: a failure of the library; sizes that contradict each other, at which some
+// releases of the library would end the program.
 //
 // Chunks that were never written have the fill value, or 0. They are CHOIR_CORRUPT if a damaged
 // file could look the same: in a dataset that can grow, and in a compressed dataset of which
@@ -112,7 +112,7 @@ CHOIR_MUST_CHECK choir_status choir_npy_write(
 
 // The kind of a column of a CSV file.
 typedef enum {
-	CHOIR_CSV_FOUND = 0, // inferred: whole numbers are i64, other numbers f64, text categories
+	CHOIR_CSV_INFER = 0, // inferred: whole numbers are i64, other numbers f64, text categories
 	CHOIR_CSV_NUMBER,
 	CHOIR_CSV_CATEGORY // each different text has a number, i32: choir_dataset_category
 } choir_csv_kind;
@@ -122,7 +122,7 @@ typedef struct choir_csv_column {
 	// gathered in one column of shape [their number], in this order; inferred numbers are f32 in
 	// it. Gathered categories are numbered in each column by itself, and their texts are not
 	// available.
-	const char *as;
+	const char *output;
 	choir_csv_kind kind;
 	choir_dtype dtype; // of CHOIR_CSV_NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1)
 	// For CHOIR_CSV_CATEGORY: the texts in the order of their numbers; a row with another text
@@ -132,15 +132,15 @@ typedef struct choir_csv_column {
 } choir_csv_column;
 // What to do with a row in which a chosen column has no value.
 typedef enum {
-	CHOIR_MISSING_STOP = 0, // CHOIR_CORRUPT, with the row and the column
+	CHOIR_MISSING_ERROR = 0, // CHOIR_CORRUPT, with the row and the column
 	CHOIR_MISSING_DROP, // drop the row: choir_dataset_dropped
 	CHOIR_MISSING_NAN // NaN in f32 and f64 columns; in other columns as STOP
 } choir_missing;
 // What to do with a record that is wrong.
 typedef enum {
-	CHOIR_WRONG_STOP = 0, // CHOIR_CORRUPT, with the file, the record and the byte
-	CHOIR_WRONG_SKIP // skip it: choir_dataset_skipped
-} choir_wrong;
+	CHOIR_BAD_RECORD_ERROR = 0, // CHOIR_CORRUPT, with the file, the record and the byte
+	CHOIR_BAD_RECORD_SKIP // skip it: choir_dataset_skipped
+} choir_bad_record;
 typedef struct choir_csv_options {
 	size_t size;
 	const choir_files *files; // instead of path
@@ -152,15 +152,15 @@ typedef struct choir_csv_options {
 	const choir_csv_column *column;
 	// Gathers all columns of numbers that are not in the list, as f32, in one column of this
 	// name. NULL: they are left out.
-	const char *rest;
+	const char *other_columns;
 	choir_missing missing;
 	// Texts that mean "no value", besides the empty one. 0: NA, N/A, NaN, nan, null and NULL.
 	size_t missing_texts;
 	const char *const *missing_text;
-	choir_wrong wrong;
+	choir_bad_record bad_record;
 	// The number of rows that are read to infer the columns. 0: all. A later row that does not
 	// fit the result is wrong.
-	int64_t look;
+	int64_t infer_rows;
 	// A CSV dataset, with inferred columns, of files with the same header. Its schema (the kinds
 	// of the columns and the texts of categories) is used instead of one inferred from this
 	// dataset's files, unless it lacks the texts of a wanted category. Not needed after the
@@ -195,13 +195,13 @@ choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *
 // A column of the files of a CSV dataset, chosen or not.
 typedef struct {
 	const char *name;
-	const char *as; // the dataset's column; NULL: it is left out
+	const char *output; // the dataset's column; NULL: it is left out
 	const char *holds; // "nothing", "whole numbers", "numbers", "text"; "": not inferred
 	int64_t missing; // rows without a value in it, among those read to infer the columns
-} choir_csv_found;
+} choir_csv_inferred;
 // Fills *found for the i-th column of the files. false: there is no i-th, or d was not made by
 // choir_csv_dataset_new (a transform of such a dataset, for example).
-bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_found *found);
+bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found);
 
 // The texts of a column of categories: their number (0: it is no such column), and the text of
 // number i (NULL: there is none). d is the source or any transform of it; a text is valid as
@@ -242,7 +242,7 @@ typedef struct {
 	choir_compression compression;
 	// SKIP: after a wrong length the next record cannot be found, so the rest of the file counts
 	// as one record.
-	choir_wrong wrong;
+	choir_bad_record wrong;
 	// Whether records are plain bytes instead of Examples. There is one column then, which
 	// features may describe as one value of bytes. Without features it is "record", u8, as long
 	// as the first record.
@@ -309,7 +309,7 @@ typedef struct {
 // known at once if no file is compressed. CHOIR_CORRUPT: a file whose size is no multiple of a
 // record's, with both sizes; a value outside of its field's range, or a bool that is not 0 or 1,
 // with the record and the byte.
-choir_dataset *choir_fixed_dataset_new(
+choir_dataset *choir_fixed_length_record_dataset_new(
 		const char *path, size_t n, const choir_field fields[], const choir_fixed_options *o);
 // CIFAR-10's binary files: data_batch_*.bin of folder, or test_batch.bin if test is set. Columns
 // are "label", u8, 0 to 9, and "image", u8 [32, 32, 3]: rows, columns, and red, green and blue.
@@ -332,7 +332,7 @@ choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context,
 // line. They are read as a stream, in memory for the longest line. A line that is not UTF-8 is
 // skipped, or CHOIR_CORRUPT with its number, from 1 on, and its byte.
 choir_dataset *choir_text_lines_dataset_new(
-		const char *path, const char *column, choir_wrong wrong);
+		const char *path, const char *column, choir_bad_record wrong);
 
 // Memory, functions and synthetic data
 
@@ -355,7 +355,7 @@ choir_dataset *choir_memory_dataset_new(
 typedef choir_status choir_example_fn(int64_t position, void *const out[], void *user);
 // Examples from a function, one for each call, in order. user is borrowed until the dataset is
 // freed.
-choir_dataset *choir_function_dataset_new(
+choir_dataset *choir_generator_dataset_new(
 		size_t n, const choir_column columns[], choir_example_fn *fn, void *user);
 // Seeks: the next example that fn is asked for is the one at position in pass. It is called when
 // a pass begins again (position 0), and when an iterator is restored. Failures as for fn;
@@ -363,7 +363,7 @@ choir_dataset *choir_function_dataset_new(
 typedef choir_status choir_seek_fn(int64_t pass, int64_t position, void *user);
 // Examples from a function that can seek. Restoring an iterator does not ask for the examples
 // before its position.
-choir_dataset *choir_seekable_dataset_new(size_t n, const choir_column columns[],
+choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column columns[],
 		choir_example_fn *fn, choir_seek_fn *seek, void *user);
 
 // Queues: the program puts examples in, from any thread, while another thread reads them. For
@@ -399,6 +399,6 @@ void choir_queue_free(choir_queue *q);
 // Synthetic digits that look handwritten, to try things without a file: "image", u8 [28, 28], 0
 // paper and 255 ink, and "label", u8, 0 to 9. Example i depends only on seed and i, on every
 // machine. Every ten examples in a row have each digit once.
-choir_dataset *choir_digits_dataset_new(int64_t examples, uint64_t seed);
+choir_dataset *choir_synthetic_digits_dataset_new(int64_t examples, uint64_t seed);
 
 CHOIR_C_END

@@ -282,7 +282,7 @@ choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 // Median wake-up latency, in seconds, of the thread that exchanges gradients during the backward
 // pass (.overlap), measured when s was made. It is the most that handing over a gradient costs.
 // 0: there is no such thread.
-double choir_strategy_overlap(const choir_strategy *s);
+double choir_strategy_overlap_latency(const choir_strategy *s);
 
 // Whether v was made in s.
 bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v);
@@ -334,12 +334,12 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 		choir_strategy *s, choir_worker_fn *fn, void *user);
 
 // Reduces v over replicas to one tensor for the program. The result is in v's frame, or, if v is
-// a variable's own value (choir_variable_value), in the frame of choir_strategy_cross. Sums are
+// a variable's own value (choir_variable_as_value), in the frame of choir_strategy_cross. Sums are
 // made in the canonical tree (docs/decisions/0012).
 //
 // With CHOIR_NO_AXIS v's tensors (of an ON_READ variable its components) have one shape and
 // dtype and are added element by element. MEAN divides by the number of replicas, or by the sum
-// of the counts if all tensors have one (choir_counted); it is CHOIR_INVALID if only some have.
+// of the counts if all tensors have one (choir_with_count); it is CHOIR_INVALID if only some have.
 // A value that is the same for all replicas (plain, mirrored, a mirrored variable) is its own
 // mean. Its SUM is CHOIR_INVALID, unless it is the number 0 or there is one replica.
 //
@@ -360,7 +360,7 @@ choir_tensor *choir_strategy_reduce(
 
 // The program's own cross-replica context, for the calls of cross.h; in a merge function that of
 // the merge call. It belongs to s and is the same object each time. Its frame keeps what is made
-// in it until the program empties it (choir_frame_empty). Do not empty it between setting
+// in it until the program empties it (choir_frame_clear). Do not empty it between setting
 // arguments and the run or update that uses them. NULL in a replica and in another strategy's
 // context (CHOIR_STATE).
 choir_cross *choir_strategy_cross(choir_strategy *s);

@@ -9,7 +9,7 @@
 // Using one afterwards is CHOIR_STATE. So use logits, or the losses of which y is the mean,
 // before choir_tape_gradient or choir_optimizer_minimize (optimizer.h). Not freed are results
 // that were returned, given to a merge call or exported; views (choir_reshape,
-// choir_stop_gradient, choir_counted) that y was not made from; constants; arguments; and reads
+// choir_stop_gradient, choir_with_count) that y was not made from; constants; arguments; and reads
 // of variables until those change.
 // Threads: that of the frame.
 #pragma once
@@ -30,7 +30,7 @@ choir_tape *choir_tape_begin(choir_frame *f);
 // depend on it. y and the n sources are floating-point tensors of the tape's frame. A source may
 // be y or any tensor that y was made from; one may occur twice. A variable is a source through
 // its read, which is the same tensor each time in one replica call. One call a tape. Nothing
-// more is recorded after it, but choir_frame_training stays true.
+// more is recorded after it, but choir_frame_is_training stays true.
 //
 // After a failure all gradients[] are NULL. If the frame has failed before, returns that
 // failure. CHOIR_STATE: the backward pass has run already, or a variable changed since it was

@@ -2,7 +2,7 @@
 // example of a replica's call. A tensor lives until its frame is emptied; no tensor is freed by
 // itself. A tensor is a value: packed, row-major elements of one dtype and of rank 0 to 8, which
 // never change. An operation's result belongs to the frame of its operands. Operands of two
-// frames are CHOIR_INVALID, so tensors of two replicas cannot be mixed by mistake; choir_move
+// frames are CHOIR_INVALID, so tensors of two replicas cannot be mixed by mistake; choir_copy
 // copies from one frame to another. The frame also keeps the first failure in it, so a formula
 // is checked once, at its end.
 //
@@ -74,14 +74,14 @@ void choir_frame_free(choir_frame *f);
 // Waits for queued work, then frees all tensors of f and its tape. The memory is kept, so a
 // repeated step allocates nothing. The frame's failure is forgotten (the thread's choir_error is
 // not), and a tape may begin again. The count of random draws goes on. NULL is fine.
-void choir_frame_empty(choir_frame *f);
+void choir_frame_clear(choir_frame *f);
 
 // The present point of f, for choir_frame_rewind; for loops inside a frame. 0 for NULL.
 size_t choir_frame_mark(choir_frame *f);
 
 // Waits for queued work, then frees what was made since mark: tensors, their records on the tape
 // and, if it began after mark, the tape. Earlier tensors are unaffected. A failure stays; only
-// choir_frame_empty forgets it. Does nothing if mark is not before the present point, or f is
+// choir_frame_clear forgets it. Does nothing if mark is not before the present point, or f is
 // NULL.
 void choir_frame_rewind(choir_frame *f, size_t mark);
 
@@ -91,7 +91,7 @@ CHOIR_MUST_CHECK choir_status choir_frame_status(const choir_frame *f);
 // Whether f has a tape (choir_tape_begin), so that this is training and dropout is on. Stays
 // true after the backward pass, when nothing more is recorded, until the frame is emptied or
 // rewound to before the tape. False for NULL.
-bool choir_frame_training(const choir_frame *f);
+bool choir_frame_is_training(const choir_frame *f);
 
 // Making tensors
 
@@ -116,7 +116,7 @@ choir_tensor *choir_number(choir_frame *f, double value);
 
 // Copies t, with its count, into the frame to, on that frame's device. Waits for t. No gradient
 // flows. Threads: the one to which both frames belong.
-choir_tensor *choir_move(choir_tensor *t, choir_frame *to);
+choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
 // Looking at tensors. Getters do not wait.
 
@@ -136,7 +136,7 @@ choir_device *choir_tensor_device(const choir_tensor *t);
 // Waits, then gives the elements in place: row-major, packed, read-only. Valid until t's frame
 // is emptied, or rewound to before t, or the backward pass of a tape frees t. NULL after a
 // failure: CHOIR_UNSUPPORTED if the host cannot reach the memory of t's device (use
-// choir_tensor_fetch), or the first failure of queued work. NULL for NULL.
+// choir_tensor_to_host), or the first failure of queued work. NULL for NULL.
 const void *choir_tensor_data(const choir_tensor *t);
 
 // Waits, then gives the one element of t, of any rank, as a double (i64 beyond 2^53 is rounded).
@@ -146,7 +146,7 @@ double choir_tensor_number(const choir_tensor *t);
 // Waits, then copies all elements, row-major and packed, to host memory, from any device.
 // CHOIR_INVALID: bytes is not the tensor's size. For NULL the thread's last failure, or
 // CHOIR_INVALID.
-CHOIR_MUST_CHECK choir_status choir_tensor_fetch(const choir_tensor *t, void *to, size_t bytes);
+CHOIR_MUST_CHECK choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes);
 
 // Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]". As snprintf it writes
 // at most size bytes with the final zero, and returns the length of the whole text. Of a tensor

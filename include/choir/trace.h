@@ -87,7 +87,7 @@ bool choir_trace_is_on(void);
 
 // The number of spans that threads dropped in the last trace, because newer ones took their
 // place.
-int64_t choir_trace_lost(void);
+int64_t choir_trace_dropped_spans(void);
 
 // Begin and end a span of the calling thread. It is on the track of the replica that the thread
 // runs, or else on the thread's own. Spans nest. A span must end in the function call, and in

@@ -29,7 +29,7 @@ typedef struct {
 
 // Calls fn once for each local copy of v (ON_READ: each component), in order, with the arguments
 // that were given, on this thread and with the copy's device (update.h). o may be NULL. When
-// this returns all copies are updated, and choir_cross_take gets what fn returned, mirrored on
+// this returns all copies are updated, and choir_cross_result gets what fn returned, mirrored on
 // the copies' devices. Arguments must be plain, mirrored or variables. A per-replica value is
 // CHOIR_INVALID before anything changes (docs/rules.md, section 5).
 //
@@ -57,7 +57,7 @@ CHOIR_MUST_CHECK choir_status choir_cross_update_non_slot(
 		choir_cross *x, choir_value *place, choir_update_fn *fn, void *user);
 
 // In all replicas, with the same variable. Updates v by choir_cross_update in a merge call, with
-// the arguments that were given. choir_replica_take then gets what fn returned for the copy that
+// the arguments that were given. choir_replica_result then gets what fn returned for the copy that
 // this replica reads. An argument must be the same plain number from all replicas, or a
 // variable. Tensors may differ between replicas, so they are CHOIR_INVALID before anything
 // changes: reduce them in a merge call of your own. CHOIR_INVALID also: v or fn is NULL.
@@ -82,7 +82,7 @@ choir_tensor *choir_update_arg(choir_update *u, const char *name);
 
 // Sets this copy's result of a name to value, a tensor of u's frame, in place of an earlier one.
 // The result lives longer than the frame. The function must return the same names for all
-// copies; together they are one mirrored value (choir_cross_take). CHOIR_INVALID: no name,
+// copies; together they are one mirrored value (choir_cross_result). CHOIR_INVALID: no name,
 // another frame's tensor.
 choir_status choir_update_return(choir_update *u, const char *name, choir_tensor *value);
 

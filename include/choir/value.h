@@ -29,17 +29,17 @@ typedef enum {
 	CHOIR_VALUE_PER_REPLICA, // a tensor for each replica, in the order of their ids
 	CHOIR_VALUE_MIRRORED, // equal tensors, one for each device of its destination
 	CHOIR_VALUE_VARIABLE, // a variable, which is never split
-	CHOIR_VALUE_PLACE // devices only: a destination (choir_cross_place)
+	CHOIR_VALUE_DESTINATION // devices only: a destination (choir_cross_destination)
 } choir_value_kind;
 
 // Leaves
 
 // A plain value of t, in t's frame. A component (choir_variable_component) gives its variable as
 // a value. choir_values_set_local makes per-replica values.
-choir_value *choir_tensor_value(choir_tensor *t);
+choir_value *choir_tensor_as_value(choir_tensor *t);
 
 // v as a value: the same object each time. It belongs to v and is in no frame.
-choir_value *choir_variable_value(choir_variable *v);
+choir_value *choir_variable_as_value(choir_variable *v);
 
 // The tensor of a plain value, or the first of a mirrored one, seen in the value's frame.
 // CHOIR_INVALID: a per-replica value (choir_value_local gives each), a variable, a destination.
@@ -59,7 +59,7 @@ int choir_value_local_count(const choir_value *v);
 // The index-th local result, from 0, in the order of replicas, devices or copies. A view in the
 // value's frame, or a copy if that frame's device does not share the memory. NULL without a
 // failure for a replica of which nothing was set. CHOIR_INVALID: index is out of range; a
-// destination; the result of choir_variable_value, which is in no frame (choir_variable_read
+// destination; the result of choir_variable_as_value, which is in no frame (choir_variable_read
 // reads it). CHOIR_STATE: a variable that an update left undefined.
 choir_tensor *choir_value_local(choir_value *v, int index);
 

@@ -36,14 +36,15 @@ typedef enum {
 // variable's name by Philox (docs/decisions/0013), so values do not depend on the order in which
 // variables are made.
 typedef enum {
-	CHOIR_ZEROS = 0,
-	CHOIR_ONES,
+	CHOIR_INITIALIZER_ZEROS = 0,
+	CHOIR_INITIALIZER_ONES,
 	// Uniform in +-sqrt(6 / (in + out)): Glorot and Bengio 2010. in and out are the last two
 	// dimensions, times the product of those before them. As in Keras both are the length of a
 	// vector, and 1 for a scalar.
-	CHOIR_GLOROT_UNIFORM,
-	CHOIR_HE_NORMAL, // normal, mean 0, deviation sqrt(2 / in), not truncated: He et al. 2015
-	CHOIR_NORMAL // normal, mean 0, deviation scale
+	CHOIR_INITIALIZER_GLOROT_UNIFORM,
+	// Normal, mean 0, deviation sqrt(2 / in), not truncated: He et al. 2015.
+	CHOIR_INITIALIZER_HE_NORMAL,
+	CHOIR_INITIALIZER_NORMAL // normal, mean 0, deviation scale
 } choir_initializer;
 
 // Fills out, which is uninitialized, with the packed elements of a variable of that shape, in
@@ -58,9 +59,9 @@ typedef struct {
 	choir_aggregation aggregation;
 	choir_toggle trainable; // whether optimizers update it; default on, for ON_READ off
 	choir_initializer initializer;
-	double scale; // of CHOIR_NORMAL; 0: 0.05
+	double scale; // of CHOIR_INITIALIZER_NORMAL; 0: 0.05
 	const void *initial_value; // instead of initializer: packed, in dtype; copied
-	choir_initializer_fn *initialize; // instead of initializer, if there is no initial_value
+	choir_initializer_fn *initializer_fn; // instead of initializer, if there is no initial_value
 	void *user; // for initialize
 } choir_variable_options;
 
@@ -131,7 +132,7 @@ int choir_variable_shards(const choir_variable *v);
 choir_variable *choir_variable_shard(choir_variable *v, int index);
 
 // The variable that v is a shard of. NULL: v is no shard.
-choir_variable *choir_variable_whole(choir_variable *v);
+choir_variable *choir_variable_shard_parent(choir_variable *v);
 
 // The number of copies of v in this process: one for each separate memory of the strategy's
 // devices; for an ON_READ variable a component for each replica. 0 for a variable in shards.
@@ -151,7 +152,7 @@ choir_device *choir_variable_device(const choir_variable *v, int copy);
 // gradients by v.
 //
 // Where memory is shared a read is v's memory, not a copy. Using it after v has changed is
-// CHOIR_STATE, with v's name (docs/decisions/0016). To keep a value, use choir_move or return it
+// CHOIR_STATE, with v's name (docs/decisions/0016). To keep a value, use choir_copy or return it
 // before.
 //
 // NULL: f has failed before. CHOIR_STATE: v is undefined; f is the frame of another strategy's
@@ -179,7 +180,7 @@ choir_tensor *choir_variable_slice(
 // operation it is v's copy, like a read. It is no read for tapes, and optimizers do not see it,
 // so a model's formulas use choir_variable_read. In a frame that is neither a replica's nor an
 // update's it is copy 0. To get one copy or component by its number, make the component a value
-// (choir_tensor_value) and use choir_value_local (value.h). Fails as choir_variable_read.
+// (choir_tensor_as_value) and use choir_value_local (value.h). Fails as choir_variable_read.
 choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
 
 // The variable that t is the component of, or of which t is a read or a view. NULL: none, or t

@@ -28,7 +28,7 @@ CHOIR_MUST_CHECK choir_status choir_strategy_save(
 // With several workers all call this, the chief alone reads, and the result is the same for all.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
-// What happened to a name in choir_strategy_restore_part.
+// What happened to a name in choir_strategy_restore_partial.
 typedef enum {
 	CHOIR_RESTORED_VALUE, // the variable has the file's value
 	CHOIR_RESTORED_MISSING, // the file has no tensor for the variable, which is unchanged
@@ -53,17 +53,17 @@ typedef struct {
 	// With "axes 1,0" alone the shapes fit as well, but the scores are wrong: a file does not
 	// say what was flattened.
 	const char *map;
-	choir_restored_fn *tell; // called for each name at the end; may be NULL
+	choir_restored_fn *report; // called for each name at the end; may be NULL
 	void *user;
 } choir_restore_options;
 
 // Restores the variables for which the file has a tensor, cast between floating-point dtypes;
 // for fine-tuning and for weights of other libraries. o may be NULL. All or nothing, with the
 // errors of choir_strategy_restore, except that missing and unexpected names are reported
-// (.tell) and are no error. CHOIR_INVALID also: a shape that does not fit (the text has both),
+// (.report) and are no error. CHOIR_INVALID also: a shape that does not fit (the text has both),
 // two tensors for one variable, an invalid line of the map, no value for any variable. With
 // several workers all call this with the same map; else as choir_strategy_restore.
-CHOIR_MUST_CHECK choir_status choir_strategy_restore_part(
+CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
 
 // A 64-bit hash of what choir_strategy_save would save: names, dtypes, shapes and bytes. Equal
@@ -74,7 +74,7 @@ uint64_t choir_strategy_hash(choir_strategy *s);
 // Reads the value of key in a weights file's metadata, as a string. Needs no strategy.
 // CHOIR_NOT_FOUND: no such file or key (the text lists the keys); CHOIR_INVALID: size is too
 // small (the text has the size needed); CHOIR_CORRUPT: not a safetensors file. Threads: any.
-CHOIR_MUST_CHECK choir_status choir_checkpoint_metadata(
+CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 		const char *path, const char *key, char *value, size_t size);
 
 // The contents of a weights file, Choir's or another program's, without a strategy. Only the

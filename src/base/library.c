@@ -8,7 +8,7 @@ int choir_version(void)
 	return CHOIR_VERSION;
 }
 
-bool choir_has(const char *feature)
+bool choir_has_feature(const char *feature)
 {
 	static const char *const features[] = {
 #ifdef CHI_HAS_ONEDNN

@@ -21,7 +21,7 @@ static chi_atomic32 max_level; // a choir_log_level; 0: silent
 // A log function may call Choir, which may log: that is dropped, or it would never end.
 static _Thread_local bool inside;
 
-void choir_log_set(choir_log_level max, choir_log_fn *fn, void *user)
+void choir_logger_set(choir_log_level max, choir_log_fn *fn, void *user)
 {
 	chi_mutex_lock(&sink.mutex);
 	sink.fn = fn;

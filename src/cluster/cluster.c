@@ -81,8 +81,8 @@ static choir_status exchange_names(choir_cluster *c)
 	return CHOIR_OK;
 }
 
-choir_cluster *chi_cluster_open(
-		const choir_cluster_table *transport, const void *argument, const choir_cluster_options *o)
+choir_cluster *chi_cluster_open(const choir_transport_table *transport, const void *argument,
+		const choir_cluster_options *o)
 {
 	choir_cluster *c = chi_alloc(sizeof *c);
 	if (c == NULL)
@@ -262,7 +262,7 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *given)
 			return settle(chi_mpi_open(&o, &launcher, NULL, 0), &roles, &o);
 		transport = "alone";
 	}
-	const choir_cluster_table *transport_table = chi_transport_find(transport);
+	const choir_transport_table *transport_table = chi_transport_find(transport);
 	if (transport_table == NULL)
 		return NULL;
 	return settle(chi_cluster_open(transport_table, o.argument, &o), &roles, &o);

@@ -14,7 +14,7 @@ typedef enum { CHI_TASK_CHIEF, CHI_TASK_WORKER, CHI_TASK_EVALUATOR, CHI_TASK_PS 
 enum { CHI_TASKS = 4 };
 
 struct choir_cluster {
-	choir_cluster_table transport_table; // filled: no slot is missing
+	choir_transport_table transport_table; // filled: no slot is missing
 	void *self;
 	int worker, workers;
 	chi_task task;
@@ -31,12 +31,12 @@ struct choir_cluster {
 	chi_atomic64 sequence; // of collectives
 };
 
-const choir_cluster_table *chi_transport_find(const char *name); // NULL: CHOIR_NOT_FOUND
-choir_cluster_table chi_transport_filled(const choir_cluster_table *transport); // with stubs
-extern const choir_cluster_table chi_single_worker_transport;
+const choir_transport_table *chi_transport_find(const char *name); // NULL: CHOIR_NOT_FOUND
+choir_transport_table chi_transport_filled(const choir_transport_table *transport); // with stubs
+extern const choir_transport_table chi_single_worker_transport;
 
 // Opens a transport and learns the names of the workers.
-choir_cluster *chi_cluster_open(const choir_cluster_table *transport, const void *argument,
+choir_cluster *chi_cluster_open(const choir_transport_table *transport, const void *argument,
 		const choir_cluster_options *o);
 // How long to wait for all workers; negative: no limit.
 double chi_cluster_start_seconds(const choir_cluster_options *o);

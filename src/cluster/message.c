@@ -45,7 +45,7 @@ static bool same(const chi_fingerprint *a, const chi_fingerprint *b)
 
 static bool is_good_peer(const choir_cluster *c, int peer, int tag)
 {
-	return peer >= 0 && peer < c->workers && tag >= 0 && tag < CHOIR_CLUSTER_TAGS;
+	return peer >= 0 && peer < c->workers && tag >= 0 && tag < CHOIR_TRANSPORT_TAGS;
 }
 
 void chi_message_drop(chi_message *m)
@@ -88,7 +88,7 @@ static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes
 static bool is_early(const chi_message *m, size_t rest)
 {
 	return m->tag == CHI_TAG_COLLECTIVES && rest > 0 &&
-			rest / STEP < CHOIR_CLUSTER_TAGS - CHI_TAGS;
+			rest / STEP < CHOIR_TRANSPORT_TAGS - CHI_TAGS;
 }
 
 // Of such a rest: not that of any collective's first message.

@@ -62,8 +62,8 @@ typedef struct {
 	chi_frame frame;
 } chi_message;
 
-// Begin. Tags are 0 to CHOIR_CLUSTER_TAGS - 1; those below CHI_TAGS are collectives', and parts of
-// the rests of their messages may have any other. Of messages from one worker with one tag only
+// Begin. Tags are 0 to CHOIR_TRANSPORT_TAGS - 1; those below CHI_TAGS are collectives', and parts
+// of the rests of their messages may have any other. Of messages from one worker with one tag only
 // one may be being received at a time. After CHOIR_OK the message must be waited for; data stay as
 // they are until then. A receive of at most CHI_MESSAGE_CAPACITY bytes may have no memory (NULL):
 // it is m->data then. A failure ends the cluster.

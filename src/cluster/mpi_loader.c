@@ -136,7 +136,7 @@ choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *
 	if (m == NULL)
 		return NULL;
 	const choir_mpi_plugin *plugin = chi_module_symbol(m, CHOIR_MPI_PLUGIN_SYMBOL);
-	choir_cluster_table transport;
+	choir_transport_table transport;
 	if (plugin == NULL || plugin->version != CHOIR_MPI_PLUGIN_VERSION ||
 			chi_table_take("mpi", &transport, sizeof transport, sizeof(chi_table_head),
 					plugin->table) != CHOIR_OK) {

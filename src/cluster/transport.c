@@ -98,8 +98,8 @@ static void describe_alone(const void *self, char *text, size_t size)
 	snprintf(text, size, "this process");
 }
 
-const choir_cluster_table chi_single_worker_transport = {
-	.size = sizeof(choir_cluster_table),
+const choir_transport_table chi_single_worker_transport = {
+	.size = sizeof(choir_transport_table),
 	.version = CHOIR_TABLE_VERSION,
 	.name = "alone",
 	.describe = describe_alone,
@@ -107,9 +107,9 @@ const choir_cluster_table chi_single_worker_transport = {
 
 #define FILL(slot, stub) t.slot = t.slot != NULL ? t.slot : (stub)
 
-choir_cluster_table chi_transport_filled(const choir_cluster_table *transport)
+choir_transport_table chi_transport_filled(const choir_transport_table *transport)
 {
-	choir_cluster_table t = *transport;
+	choir_transport_table t = *transport;
 	FILL(open, no_open);
 	FILL(close, no_close);
 	FILL(worker, zero);
@@ -125,17 +125,17 @@ choir_cluster_table chi_transport_filled(const choir_cluster_table *transport)
 	return t;
 }
 
-static const choir_cluster_table mpi = { .name = "mpi" }; // mpi_loader.c has the table
+static const choir_transport_table mpi = { .name = "mpi" }; // mpi_loader.c has the table
 static const void *const builtin[] = { &mpi, &chi_single_worker_transport, NULL };
-static choir_cluster_table registered[CHI_REGISTRY_MAX];
+static choir_transport_table registered[CHI_REGISTRY_MAX];
 static chi_registry registry = { "transport", sizeof registered[0], builtin, registered, 0 };
 
-choir_status choir_register_cluster(const choir_cluster_table *given)
+choir_status choir_register_transport(const choir_transport_table *given)
 {
 	return chi_registry_add(&registry, given) != NULL ? CHOIR_OK : choir_error_status();
 }
 
-const choir_cluster_table *chi_transport_find(const char *name)
+const choir_transport_table *chi_transport_find(const char *name)
 {
 	return chi_registry_find(&registry, name);
 }

@@ -182,8 +182,8 @@ typedef struct {
 } origin;
 
 // Adds a node to the chunk's, where both lie on one device or what reaches both is queued.
-static choir_status add_here(
-		chi_chunk *g, choir_part node, chi_buffer *buffer, const origin *from, chi_buffer *copy)
+static choir_status add_here(chi_chunk *g, choir_partial_sum node, chi_buffer *buffer,
+		const origin *from, chi_buffer *copy)
 {
 	chi_chunk_task *h = g->task;
 	CHOIR_TRY(enter(h, g->at, from->stream, from->event));
@@ -201,7 +201,7 @@ static choir_status add_here(
 
 // The same by way of the host, which waits.
 static choir_status add_by_host(
-		chi_chunk *g, choir_part node, const origin *from, chi_buffer *copy)
+		chi_chunk *g, choir_partial_sum node, const origin *from, chi_buffer *copy)
 {
 	chi_chunk_task *h = g->task;
 	CHOIR_TRY(from->stream != NULL ? chi_stream_wait_up_to(from->stream, from->event)
@@ -211,7 +211,8 @@ static choir_status add_by_host(
 	return add_here(g, node, NULL, &(origin){ copy->device, NULL, 0 }, copy);
 }
 
-static choir_status add(chi_chunk *g, choir_part node, chi_buffer *buffer, const origin *from)
+static choir_status add(
+		chi_chunk *g, choir_partial_sum node, chi_buffer *buffer, const origin *from)
 {
 	chi_chunk_task *h = g->task;
 	choir_device *here = device_of(h, g->at);
@@ -238,7 +239,7 @@ choir_status chi_chunk_take(chi_chunk *g, int member)
 	chi_stream made_on = { d, c->stream };
 	const origin from = { d, d->host_memory ? NULL : &made_on, h->round->event[member] };
 	for (size_t i = 0; i < c->n; i++) {
-		choir_part node = c->parts[i];
+		choir_partial_sum node = c->partial_sums[i];
 		node.data = chi_element(node.data, c->dtype, h->first);
 		CHOIR_TRY(add(g, node, NULL, &from));
 	}
@@ -251,7 +252,7 @@ choir_status chi_chunk_take_whole(chi_chunk *g)
 	choir_device *from = device_of(h, g->at);
 	const choir_collective *c = h->round->c[g->at];
 	chi_stream made_on = { from, c->stream };
-	g->data = chi_element(c->parts[0].data, c->dtype, h->first);
+	g->data = chi_element(c->partial_sums[0].data, c->dtype, h->first);
 	CHOIR_TRY(enter(h, g->at, from->host_memory ? NULL : &made_on, h->round->event[g->at]));
 	return leave(h, g->at, CHOIR_OK);
 }

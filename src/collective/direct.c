@@ -62,7 +62,7 @@ static choir_status do_chunk(void *self, const chi_round *round, int member, int
 	char *scratch = d->scratch + (size_t) member * d->scratch_bytes;
 	if (c->kind == CHOIR_BROADCAST) {
 		const choir_collective *root = round->c[c->root];
-		const char *data = (const char *) root->parts[0].data + (size_t) first * size;
+		const char *data = (const char *) root->partial_sums[0].data + (size_t) first * size;
 		return chi_round_deliver(round, d->base.group->members, data, first, count, size);
 	}
 	char *to = target(d, round, first, size, scratch);

@@ -157,7 +157,7 @@ static void close_workers(void *self)
 	if (w->group == NULL)
 		return;
 	if (w->shown != NULL)
-		chi_free((void *) (uintptr_t) w->shown[0].parts);
+		chi_free((void *) (uintptr_t) w->shown[0].partial_sums);
 	for (int i = 0; i < RENDEZVOUS_COUNT; i++)
 		chi_rendezvous_close(&w->rendezvous[i]);
 	for (int i = 0; w->stream != NULL && i < w->group->members; i++)
@@ -206,13 +206,13 @@ static choir_status stage(multi_worker *w, const chi_round *round)
 	for (int i = 0; i < w->group->members; i++)
 		parts += round->c[i]->n;
 	CHOIR_TRY(reserve(w, &w->parts, parts, round->c[0]));
-	if (!chi_size_multiply(parts, sizeof(choir_part), &capacity))
+	if (!chi_size_multiply(parts, sizeof(choir_partial_sum), &capacity))
 		return choir_fail(CHOIR_NO_MEMORY, "%s: too many parts", round->c[0]->name);
-	choir_part *part = chi_alloc(capacity + 1);
+	choir_partial_sum *part = chi_alloc(capacity + 1);
 	if (part == NULL)
 		return choir_error_status();
-	chi_free((void *) (uintptr_t) w->shown[0].parts);
-	w->shown[0].parts = part;
+	chi_free((void *) (uintptr_t) w->shown[0].partial_sums);
+	w->shown[0].partial_sums = part;
 	char *to = w->parts.memory;
 	choir_device *host = choir_device_find("cpu:0");
 	for (int i = 0; i < w->group->members; i++) {
@@ -222,10 +222,11 @@ static choir_status stage(multi_worker *w, const chi_round *round)
 		if (!from->host_memory)
 			CHOIR_TRY(chi_stream_wait_up_to(&made_on, round->event[i]));
 		w->shown[i] = *c;
-		w->shown[i].parts = part;
+		w->shown[i].partial_sums = part;
 		for (size_t k = 0; k < c->n; k++, to += bytes) {
-			*part++ = (choir_part){ c->parts[k].lo, c->parts[k].hi, to };
-			CHOIR_TRY(chi_device_copy(w->stream[i], host, to, from, c->parts[k].data, bytes));
+			*part++ = (choir_partial_sum){ c->partial_sums[k].lo, c->partial_sums[k].hi, to };
+			CHOIR_TRY(
+					chi_device_copy(w->stream[i], host, to, from, c->partial_sums[k].data, bytes));
 		}
 		CHOIR_TRY(chi_stream_wait(w->stream[i]));
 	}
@@ -272,13 +273,13 @@ static choir_status exchange(multi_worker *w, const chi_round *round)
 	const choir_collective *c = round->c[0];
 	char *total;
 	if (c->kind == CHOIR_BROADCAST) {
-		w->sum = (w->staged ? w->here : round->c)[c->root]->parts[0].data;
+		w->sum = (w->staged ? w->here : round->c)[c->root]->partial_sums[0].data;
 		return CHOIR_OK;
 	}
 	CHOIR_TRY(find_total(w, round, &total));
 	w->sum = total;
 	return chi_process_group_all_reduce(
-			w->process_group, 0, c, w->single_device ? c->parts : w->nodes.node, total);
+			w->process_group, 0, c, w->single_device ? c->partial_sums : w->nodes.node, total);
 }
 
 // ---- Buckets.
@@ -337,7 +338,7 @@ static void pack(const multi_worker *w, uint64_t n)
 		for (uint64_t i = 0; i < n; i++) {
 			const choir_collective *c = waiting(w, w->request + i);
 			if (bytes_of(c) > 0)
-				memcpy(to, c->parts[k].data, bytes_of(c));
+				memcpy(to, c->partial_sums[k].data, bytes_of(c));
 			to += bytes_of(c);
 		}
 	}

@@ -153,7 +153,7 @@ static choir_status go_round(exchange *e, block_fn *out, block_fn *in, const voi
 typedef struct {
 	chi_process_group *group;
 	const choir_collective *c;
-	const choir_part *own;
+	const choir_partial_sum *own;
 	size_t size; // of an element
 	bool once; // there is one round, and everybody sums everything
 	char *packed; // own nodes, one behind another for each worker; NULL: there is one node
@@ -274,7 +274,7 @@ static choir_status add_up(const all_reducing *s)
 		.dtype = s->c->dtype,
 		.divisor = 1,
 		.n = (size_t) p->first_node[p->workers],
-		.parts = p->partial_sum };
+		.partial_sums = p->partial_sum };
 	const choir_collective *const one[] = { &all };
 	const int64_t max = APART / (int64_t) s->size;
 	const int64_t step = s->once || max > CHI_CHUNK ? CHI_CHUNK : max;
@@ -303,7 +303,8 @@ static choir_status all_reduce(exchange *e, all_reducing *s)
 	const size_t nodes = (size_t) p->first_node[p->workers];
 	s->once = all <= SMALL / (nodes * (nodes - 1));
 	for (int i = 0; i < chi_process_group_node_count(p, p->worker); i++) {
-		const choir_part *is = &s->own[i], *due = &p->partial_sum[p->first_node[p->worker] + i];
+		const choir_partial_sum *is = &s->own[i],
+								*due = &p->partial_sum[p->first_node[p->worker] + i];
 		if (is->lo != due->lo || is->hi != due->hi)
 			return choir_fail(
 					CHOIR_INTERNAL, "%s: the parts of this worker are not its nodes", s->c->name);
@@ -336,7 +337,7 @@ static chi_fingerprint fingerprint_of(
 }
 
 choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
-		const choir_collective *c, const choir_part own[], void *to)
+		const choir_collective *c, const choir_partial_sum own[], void *to)
 {
 	exchange e = begin(p);
 	e.fingerprint = fingerprint_of(p, key, c);

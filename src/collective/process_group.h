@@ -29,7 +29,7 @@ typedef struct chi_process_group {
 	bool host; // everybody's devices have host memory, as the first group of devices finds
 	int *first; // worker w has replicas first[w] .. first[w + 1] - 1
 	int *first_node; // its maximal nodes of the canonical tree are node[w] .. node[w + 1] - 1
-	choir_part *partial_sum; // of all nodes, with their data while a sum is made
+	choir_partial_sum *partial_sum; // of all nodes, with their data while a sum is made
 	chi_message *message; // of each worker: one to it, and one from it
 	chi_message **wait; // of those that are on their way
 	size_t *bytes; // of each worker, for an exchange of rows
@@ -62,7 +62,7 @@ choir_status chi_process_group_fail(chi_process_group *p);
 // sum: c->elements of c->dtype. Of c dtype, elements and name are used. key: not 0, and of all
 // that must be equal, so that the name is only needed where the key is not known; or 0.
 choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
-		const choir_collective *c, const choir_part own[], void *sum);
+		const choir_collective *c, const choir_partial_sum own[], void *sum);
 static inline bool chi_process_group_knows(const chi_process_group *p, uint64_t key)
 {
 	return p->fingerprint_cache[key % CHI_CACHED_FINGERPRINTS].key == key;

@@ -29,14 +29,14 @@ bool chi_tree_is_node(int replicas, int lo, int hi)
 	return a == lo && b == hi;
 }
 
-int chi_tree_find_nodes(int replicas, int lo, int hi, choir_part node[])
+int chi_tree_find_nodes(int replicas, int lo, int hi, choir_partial_sum node[])
 {
 	int n = 0;
 	for (int end; lo < hi; lo = end, n++) {
 		for (end = hi; !chi_tree_is_node(replicas, lo, end);)
 			end--;
 		if (node != NULL)
-			node[n] = (choir_part){ lo, end, NULL };
+			node[n] = (choir_partial_sum){ lo, end, NULL };
 	}
 	return n;
 }
@@ -95,7 +95,8 @@ static choir_buffer shown(const chi_partial_sums *sums, void *data)
 }
 
 // Puts a node at its place among the others.
-static void insert(chi_partial_sums *sums, int at, choir_part part, chi_buffer *buffer, bool own)
+static void insert(
+		chi_partial_sums *sums, int at, choir_partial_sum part, chi_buffer *buffer, bool own)
 {
 	for (int i = sums->n++; i > at; i--) {
 		sums->node[i] = sums->node[i - 1];
@@ -166,12 +167,12 @@ static bool are_halves(const chi_partial_sums *sums, int a)
 choir_status chi_partial_sums_add(
 		chi_partial_sums *sums, int replica, chi_buffer *buffer, void *data, chi_stream *stream)
 {
-	const choir_part leaf = { replica, replica + 1, data };
+	const choir_partial_sum leaf = { replica, replica + 1, data };
 	return chi_partial_sums_add_node(sums, leaf, buffer, false, stream);
 }
 
-choir_status chi_partial_sums_add_node(
-		chi_partial_sums *sums, choir_part node, chi_buffer *buffer, bool own, chi_stream *stream)
+choir_status chi_partial_sums_add_node(chi_partial_sums *sums, choir_partial_sum node,
+		chi_buffer *buffer, bool own, chi_stream *stream)
 {
 	if (sums->n == CHI_MAX_PARTIAL_SUMS)
 		return choir_fail(CHOIR_INTERNAL, "sum: more than %d nodes", CHI_MAX_PARTIAL_SUMS);
@@ -204,14 +205,14 @@ typedef struct {
 	bool broken; // the parts are not nodes of the tree
 } part_reader;
 
-static const choir_part *next_part(part_reader *r)
+static const choir_partial_sum *next_part(part_reader *r)
 {
 	const chi_chunk_sum *s = r->chunk;
 	while (r->member < s->members && r->index == s->c[r->member]->n) {
 		r->member++;
 		r->index = 0;
 	}
-	return r->member == s->members ? NULL : &s->c[r->member]->parts[r->index];
+	return r->member == s->members ? NULL : &s->c[r->member]->partial_sums[r->index];
 }
 
 static char *memory_at(const part_reader *r, int level)
@@ -223,7 +224,7 @@ static bool find_part(void *self, int lo, int hi, int level, const void **sum)
 {
 	(void) level;
 	part_reader *r = self;
-	const choir_part *p = next_part(r);
+	const choir_partial_sum *p = next_part(r);
 	*sum = NULL;
 	if (p != NULL && p->lo == lo && p->hi == hi && !r->broken) {
 		r->index++;
@@ -282,7 +283,7 @@ choir_status chi_sum_divide(
 
 // ---- The nodes of a worker.
 
-choir_status chi_tree_nodes_open(chi_tree_nodes *nodes, int n, const choir_part node[])
+choir_status chi_tree_nodes_open(chi_tree_nodes *nodes, int n, const choir_partial_sum node[])
 {
 	nodes->n = n;
 	nodes->node = chi_alloc_array((size_t) n, sizeof *node);
@@ -324,7 +325,7 @@ choir_status chi_tree_nodes_sum(const chi_tree_nodes *nodes, const choir_collect
 		.count = left < CHI_CHUNK ? left : CHI_CHUNK,
 		.scratch = scratch };
 	part_reader r = { .chunk = &s, .size = chi_dtype_size(c[0]->dtype) };
-	for (const choir_part *node = nodes->node; node < nodes->node + nodes->n; node++) {
+	for (const choir_partial_sum *node = nodes->node; node < nodes->node + nodes->n; node++) {
 		r.to = (char *) node->data + (size_t) first * r.size;
 		const void *sum = chi_tree_sum(&part_adder, &r, node->lo, node->hi, 0);
 		if (r.broken)

@@ -26,7 +26,7 @@ bool chi_tree_is_node(int replicas, int lo, int hi);
 int chi_tree_depth(int replicas);
 // The maximal nodes within [lo, hi) of the tree over [0, replicas), in ascending order: how many.
 // node, unless NULL, has room for them.
-int chi_tree_find_nodes(int replicas, int lo, int hi, choir_part node[]);
+int chi_tree_find_nodes(int replicas, int lo, int hi, choir_partial_sum node[]);
 
 // What a sum over the tree is made of. A node's sum is made at a level: a left half at its node's,
 // a right half at the next. Whatever is at a level is added before the level is used again.
@@ -50,7 +50,7 @@ typedef struct {
 	choir_dtype dtype;
 	choir_shape shape;
 	int n;
-	choir_part node[CHI_MAX_PARTIAL_SUMS];
+	choir_partial_sum node[CHI_MAX_PARTIAL_SUMS];
 	// Holds the node's data; one reference is ours. NULL: the caller keeps the memory.
 	chi_buffer *buffer[CHI_MAX_PARTIAL_SUMS];
 	bool own[CHI_MAX_PARTIAL_SUMS]; // made here: may be added into
@@ -67,8 +67,8 @@ choir_status chi_partial_sums_add(
 		chi_partial_sums *sums, int replica, chi_buffer *buffer, void *data, chi_stream *stream);
 // The same for a node of the tree; buffer may be NULL. own: no one else reads that memory, so it
 // may be added into.
-choir_status chi_partial_sums_add_node(
-		chi_partial_sums *sums, choir_part node, chi_buffer *buffer, bool own, chi_stream *stream);
+choir_status chi_partial_sums_add_node(chi_partial_sums *sums, choir_partial_sum node,
+		chi_buffer *buffer, bool own, chi_stream *stream);
 // Whether a replica's contribution has come.
 bool chi_partial_sums_have(const chi_partial_sums *sums, int replica);
 void chi_partial_sums_clear(chi_partial_sums *sums); // releases the buffers
@@ -104,11 +104,11 @@ choir_status chi_sum_divide(
 // The nodes of one worker, summed from what its devices have, in memory that is kept.
 typedef struct {
 	int n;
-	choir_part *node;
+	choir_partial_sum *node;
 	chi_scratch memory;
 } chi_tree_nodes;
 
-choir_status chi_tree_nodes_open(chi_tree_nodes *nodes, int n, const choir_part node[]);
+choir_status chi_tree_nodes_open(chi_tree_nodes *nodes, int n, const choir_partial_sum node[]);
 void chi_tree_nodes_close(chi_tree_nodes *nodes); // a zeroed one is fine
 // Memory for a sum like c: each node's data becomes c->elements of c->dtype, one node after
 // another. Several threads may call it one at a time while others sum, if all have the same c.

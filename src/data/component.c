@@ -24,12 +24,12 @@ static bool in_ragged_value(const choir_dataset *d, size_t i)
 }
 
 void chi_components_of(const choir_dataset *d, void *const column[], int64_t at, int64_t examples,
-		choir_entry entry[])
+		choir_component entry[])
 {
 	void *there[CHI_MAX_COLUMNS];
 	chi_columns_move(d, column, at, there);
 	for (size_t i = 0; i < d->spec.n; i++) {
-		entry[i] = (choir_entry){ .dtype = d->spec.column[i].dtype };
+		entry[i] = (choir_component){ .dtype = d->spec.column[i].dtype };
 		if (in_ragged_value(d, i)) {
 			const chi_ragged_value *value = there[i];
 			entry[i].data = value->data;
@@ -42,13 +42,13 @@ void chi_components_of(const choir_dataset *d, void *const column[], int64_t at,
 }
 
 choir_status chi_components_for(const choir_dataset *d, void *const column[], int64_t at,
-		int64_t examples, choir_entry entry[], chi_component_capacity capacity[])
+		int64_t examples, choir_component entry[], chi_component_capacity capacity[])
 {
 	void *there[CHI_MAX_COLUMNS];
 	chi_columns_move(d, column, at, there);
 	for (size_t i = 0; i < d->spec.n; i++) {
 		const choir_column *c = &d->spec.column[i];
-		entry[i] = (choir_entry){ .data = there[i], .dtype = c->dtype };
+		entry[i] = (choir_component){ .data = there[i], .dtype = c->dtype };
 		entry[i].shape = whole_shape(d, i, examples);
 		if (!in_ragged_value(d, i))
 			continue;
@@ -63,7 +63,7 @@ choir_status chi_components_for(const choir_dataset *d, void *const column[], in
 	return CHOIR_OK;
 }
 
-choir_status choir_entry_resize(choir_entry *entry, const choir_shape *shape)
+choir_status choir_component_resize(choir_component *entry, const choir_shape *shape)
 {
 	if (!entry || !shape)
 		return choir_fail(CHOIR_INVALID, "entry: the entry or the shape is NULL");

@@ -399,5 +399,5 @@ int64_t choir_dataset_batch_size(const choir_dataset *d)
 
 int64_t choir_dataset_cardinality(const choir_dataset *d)
 {
-	return !d ? 0 : d->spec.endless ? CHOIR_ENDLESS : d->elements;
+	return !d ? 0 : d->spec.endless ? CHOIR_INFINITE_CARDINALITY : d->elements;
 }

@@ -109,7 +109,7 @@ const choir_device_table chi_cpu_table = {
 	.stream_open = open_stream,
 	.copy = copy,
 	.fill = fill,
-	.mark = mark_stream,
-	.wait_for = wait_for,
+	.record_event = mark_stream,
+	.wait_event = wait_for,
 	.wait = wait_stream,
 };

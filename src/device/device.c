@@ -148,8 +148,8 @@ static void fill_stubs(choir_device_table *table)
 	FILL(stream_close, missing_close);
 	FILL(copy, missing_copy);
 	FILL(fill, missing_fill);
-	FILL(mark, missing_mark);
-	FILL(wait_for, missing_wait_for);
+	FILL(record_event, missing_mark);
+	FILL(wait_event, missing_wait_for);
 	FILL(wait, missing_wait);
 }
 

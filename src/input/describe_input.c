@@ -25,7 +25,7 @@ int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *d
 		return 0;
 	const choir_dataset *d = data->stream[0].data;
 	if (d->spec.endless)
-		return CHOIR_ENDLESS;
+		return CHOIR_INFINITE_CARDINALITY;
 	switch (data->rebatch) {
 	case CHI_REBATCH_AS_THEY_COME:
 	case CHI_REBATCH_UNKNOWN_SHARED:

@@ -99,9 +99,10 @@ static choir_status complete(const choir_strategy *s, const choir_input_options 
 				"distribute_dataset: a global batch of %" PRId64 " examples, but each replica "
 				"takes a whole batch of the dataset",
 				o->global_batch);
-	if (o->buffer < 0 && o->buffer != CHOIR_NONE)
+	if (o->read_ahead_steps < 0 && o->read_ahead_steps != CHOIR_NONE)
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: a buffer of %d batches: 1 or more, or CHOIR_NONE", o->buffer);
+				"distribute_dataset: a buffer of %d batches: 1 or more, or CHOIR_NONE",
+				o->read_ahead_steps);
 	CHOIR_TRY(check_choice("auto_shard", (int) o->auto_shard, CHOIR_AUTO_SHARD_HINT,
 			"DATA, OFF, AUTO, FILE or HINT"));
 	CHOIR_TRY(check_choice("fetch", (int) o->fetch, CHOIR_FETCH_TO_HOST, "TO_DEVICE or TO_HOST"));
@@ -284,15 +285,16 @@ static bool read_ahead(choir_distributed_dataset *data)
 	const choir_dataset *d = data->stream[0].data;
 	bool files = false;
 	const bool by_itself = reads_by_itself(d, &files);
-	const bool some =
-			data->o.buffer == 0 && by_itself && files && strcmp(d->stage->name, "prefetch") != 0;
-	const int steps = some ? fitting_steps(data) : data->o.buffer;
+	const bool some = data->o.read_ahead_steps == 0 && by_itself && files &&
+			strcmp(d->stage->name, "prefetch") != 0;
+	const int steps = some ? fitting_steps(data) : data->o.read_ahead_steps;
 	if (steps < 1) // CHOIR_NONE too
 		return true;
 	const bool alone = by_itself && data->streams == 1;
 	data->read_ahead = chi_read_ahead_new(data, steps, some, alone);
 	return data->read_ahead != NULL &&
-			(!alone || !data->o.begin_now || chi_read_ahead_begin(data->read_ahead) == CHOIR_OK);
+			(!alone || !data->o.start_reading_now ||
+					chi_read_ahead_begin(data->read_ahead) == CHOIR_OK);
 }
 
 // The last of what can fail here alone. NULL: a failure.

@@ -216,7 +216,7 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 // Positions of programs that knew no marks are shorter.
 static choir_status check_size(const char *what, const choir_input_position *p)
 {
-	const size_t size = p == NULL ? 0 : p->size, min = offsetof(choir_input_position, marks);
+	const size_t size = p == NULL ? 0 : p->size, min = offsetof(choir_input_position, seek_points);
 	if (size >= min && size <= sizeof *p)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
@@ -265,12 +265,12 @@ choir_status choir_distributed_dataset_restore(
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "restoring a distributed dataset"));
 	CHOIR_TRY(check_size("restore", given));
 	memcpy(&p, given, given->size);
-	if (p.pass < 0 || p.elements < 0 || p.examples < 0 || p.steps < 0 || p.marks < 0 ||
-			p.marks > CHOIR_INPUT_MARKS)
+	if (p.pass < 0 || p.elements < 0 || p.examples < 0 || p.steps < 0 || p.seek_points < 0 ||
+			p.seek_points > CHOIR_INPUT_SEEK_POINTS)
 		return choir_fail(CHOIR_INVALID,
 				"distributed dataset: restore: a position with negative numbers, or with more "
 				"than %d marks",
-				(int) CHOIR_INPUT_MARKS);
+				(int) CHOIR_INPUT_SEEK_POINTS);
 	if (p.signature != (int64_t) data->signature)
 		return choir_fail(CHOIR_INVALID,
 				"distributed dataset: restore: the position is of a dataset with other steps, "

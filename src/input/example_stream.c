@@ -177,9 +177,9 @@ choir_status chi_example_stream_fill(
 	return CHOIR_OK;
 }
 
-_Static_assert((int) CHOIR_INPUT_MARKS == (int) CHI_MAX_SEEK_POINTS, "all marks fit");
-_Static_assert(
-		sizeof(chi_seek_point) == CHOIR_INPUT_MARK_NUMBERS * sizeof(int64_t), "one mark, one row");
+_Static_assert((int) CHOIR_INPUT_SEEK_POINTS == (int) CHI_MAX_SEEK_POINTS, "all marks fit");
+_Static_assert(sizeof(chi_seek_point) == CHOIR_INPUT_SEEK_POINT_NUMBERS * sizeof(int64_t),
+		"one mark, one row");
 
 void chi_example_stream_position(const chi_example_stream *f, choir_input_position *p)
 {
@@ -187,7 +187,7 @@ void chi_example_stream_position(const chi_example_stream *f, choir_input_positi
 	p->pass = chi_dataset_pass(f->data);
 	p->elements = f->elements - part;
 	p->examples = part ? f->used : 0;
-	p->marks = (int64_t) chi_dataset_seek_index(f->data, (chi_seek_point *) p->mark);
+	p->seek_points = (int64_t) chi_dataset_seek_index(f->data, (chi_seek_point *) p->seek_point);
 }
 
 choir_status chi_example_stream_seek(chi_example_stream *f, const choir_input_position *p)
@@ -195,7 +195,7 @@ choir_status chi_example_stream_seek(chi_example_stream *f, const choir_input_po
 	f->leftover_examples = f->used = 0;
 	f->elements = p->elements;
 	CHOIR_TRY(chi_dataset_take_seek_index(
-			f->data, (size_t) p->marks, (const chi_seek_point *) p->mark));
+			f->data, (size_t) p->seek_points, (const chi_seek_point *) p->seek_point));
 	CHOIR_TRY(chi_dataset_seek(f->data, p->pass, p->elements));
 	if (p->examples == 0)
 		return CHOIR_OK;

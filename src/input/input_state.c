@@ -162,12 +162,12 @@ static choir_status save(void *self, chi_state_dict *to)
 		return choir_error_status();
 	for (int i = 0; i < 4; i++)
 		position[i] = numbers[i];
-	if (p.marks > 0) {
-		int64_t *mark = chi_state_dict_add(
-				to, "marks", CHOIR_I64, &CHOIR_SHAPE(p.marks, CHOIR_INPUT_MARK_NUMBERS));
+	if (p.seek_points > 0) {
+		int64_t *mark = chi_state_dict_add(to, "marks", CHOIR_I64,
+				&CHOIR_SHAPE(p.seek_points, CHOIR_INPUT_SEEK_POINT_NUMBERS));
 		if (mark == NULL)
 			return choir_error_status();
-		memcpy(mark, p.mark, (size_t) p.marks * sizeof p.mark[0]);
+		memcpy(mark, p.seek_point, (size_t) p.seek_points * sizeof p.seek_point[0]);
 	}
 	return chi_state_dict_add_count(to, "signature", (uint64_t) p.signature);
 }
@@ -179,10 +179,11 @@ static choir_status take_seek_index(chi_state_dict *from, choir_input_position *
 	const void *data;
 	if (e == NULL)
 		return CHOIR_OK;
-	p->marks = e->shape.rank == 2 && e->shape.dim[0] <= CHOIR_INPUT_MARKS ? e->shape.dim[0] : 1;
-	CHOIR_TRY(chi_state_dict_take(
-			from, "marks", CHOIR_I64, &CHOIR_SHAPE(p->marks, CHOIR_INPUT_MARK_NUMBERS), &data));
-	memcpy(p->mark, data, (size_t) p->marks * sizeof p->mark[0]);
+	p->seek_points =
+			e->shape.rank == 2 && e->shape.dim[0] <= CHOIR_INPUT_SEEK_POINTS ? e->shape.dim[0] : 1;
+	CHOIR_TRY(chi_state_dict_take(from, "marks", CHOIR_I64,
+			&CHOIR_SHAPE(p->seek_points, CHOIR_INPUT_SEEK_POINT_NUMBERS), &data));
+	memcpy(p->seek_point, data, (size_t) p->seek_points * sizeof p->seek_point[0]);
 	return CHOIR_OK;
 }
 

@@ -57,7 +57,7 @@ static void read_slot(chi_read_ahead *a, slot *s)
 {
 	choir_distributed_dataset *data = a->data;
 	chi_trace_begin(CHOIR_TRACE_INPUT, "read ahead");
-	choir_frame_empty(s->frame); // of what a halt left there
+	choir_frame_clear(s->frame); // of what a halt left there
 	s->status = chi_input_make_columns(data, &s->to);
 	if (s->status == CHOIR_OK)
 		s->status = chi_input_read_step(data, &s->to);
@@ -66,7 +66,7 @@ static void read_slot(chi_read_ahead *a, slot *s)
 	else if (s->status != CHOIR_END)
 		chi_error_save(&s->failure);
 	if (s->status != CHOIR_OK)
-		choir_frame_empty(s->frame);
+		choir_frame_clear(s->frame);
 	chi_trace_end();
 }
 
@@ -342,7 +342,7 @@ choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to)
 		return s->status;
 	}
 	CHOIR_TRY(hand_over(a, s, to));
-	choir_frame_empty(s->frame); // so that no more steps are kept than are asked for
+	choir_frame_clear(s->frame); // so that no more steps are kept than are asked for
 	a->here = s->after;
 	a->here.size = sizeof a->here;
 	chi_mutex_lock(&a->mutex);

@@ -205,7 +205,7 @@ static choir_tensor *call(choir_frame *f, const choir_custom_op *given, void *us
 	return chi_op_call(op, f, n, inputs, &c);
 }
 
-choir_tensor *choir_custom(
+choir_tensor *choir_custom_op_apply(
 		const choir_custom_op *op, void *user, size_t n, choir_tensor *const inputs[])
 {
 	choir_frame *f = NULL;

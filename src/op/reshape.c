@@ -67,7 +67,7 @@ choir_tensor *choir_stop_gradient(choir_tensor *x)
 	return x ? chi_tensor_alias(x->frame, x) : chi_frame_null_argument(NULL, "stop_gradient");
 }
 
-choir_tensor *choir_counted(choir_tensor *t, int64_t count)
+choir_tensor *choir_with_count(choir_tensor *t, int64_t count)
 {
 	if (!t)
 		return chi_frame_null_argument(NULL, "counted");

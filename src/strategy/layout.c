@@ -108,7 +108,7 @@ static choir_status open_devices(choir_strategy *s, choir_device **devices)
 {
 	int count = 0;
 	CHOIR_TRY(find_devices(s, devices, &count));
-	if (s->table.most_replicas == 1 && count > 1 && s->options.devices != NULL)
+	if (s->table.max_replicas == 1 && count > 1 && s->options.devices != NULL)
 		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has one device, not \"%s\"", s->kind,
 				s->options.devices);
 	CHOIR_TRY(share_out_replicas(s, devices, count));

@@ -39,7 +39,7 @@ choir_status choir_strategy_run_replica(
 	return status;
 }
 
-choir_status choir_strategy_watch_gradients(choir_strategy *s, choir_gradient_fn *fn, void *user)
+choir_status choir_strategy_set_gradient_hook(choir_strategy *s, choir_gradient_fn *fn, void *user)
 {
 	CHOIR_TRY(chi_strategy_check(s));
 	s->owner->watch = fn;

@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "strategy/update/update.h"
 
-// What is hidden in a scope: its entry on the stack, whether choir_scope_once was called, and
-// whether it was entered where that changes nothing.
+// What is hidden in a scope: its entry on the stack, whether choir_scope_enter_once_ was called,
+// and whether it was entered where that changes nothing.
 enum { ENTRY, CALLED, NO_CHANGE };
 
 static void begin(choir_scope *scope)
@@ -55,7 +55,7 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 	begin(scope);
 	chi_context from = { 0 };
 	CHOIR_TRY(inside("colocate", &from));
-	from.non_slot = choir_value_kind_of(with) == CHOIR_VALUE_PLACE;
+	from.non_slot = choir_value_kind_of(with) == CHOIR_VALUE_DESTINATION;
 	from.colocate = NULL;
 	if (from.non_slot)
 		return chi_strategy_is_non_slot_destination(from.strategy, with)
@@ -116,7 +116,7 @@ choir_status choir_scope_exit(choir_scope *scope)
 	return CHOIR_OK;
 }
 
-bool choir_scope_once(choir_scope *scope, choir_strategy *s)
+bool choir_scope_enter_once_(choir_scope *scope, choir_strategy *s)
 {
 	if (scope->hidden[CALLED] != NULL)
 		return false;
@@ -124,7 +124,7 @@ bool choir_scope_once(choir_scope *scope, choir_strategy *s)
 	return choir_scope_enter(scope, s) == CHOIR_OK;
 }
 
-void choir_scope_leave(choir_scope *scope)
+void choir_scope_cleanup_(choir_scope *scope)
 {
 	if (scope->hidden[ENTRY] != NULL)
 		(void) choir_scope_exit(scope);

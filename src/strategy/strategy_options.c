@@ -78,9 +78,9 @@ static choir_status check_options(const choir_strategy_table *t, const choir_str
 	if (o->replicas < 0 || o->replicas > MAX_REPLICAS)
 		return choir_fail(CHOIR_INVALID, "strategy: %d replicas: 1 to %d are possible",
 				o->replicas, MAX_REPLICAS);
-	if (t->most_replicas > 0 && o->replicas > t->most_replicas)
+	if (t->max_replicas > 0 && o->replicas > t->max_replicas)
 		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has %d replica, not %d", t->name,
-				t->most_replicas, o->replicas);
+				t->max_replicas, o->replicas);
 	if (!(o->timeout >= 0) && o->timeout != CHOIR_NONE)
 		return choir_fail(CHOIR_INVALID,
 				"strategy: a timeout of %g seconds: 0 or more, or CHOIR_NONE, is needed",
@@ -155,7 +155,7 @@ choir_status chi_strategy_options_copy(choir_strategy *s, const choir_strategy_o
 {
 	choir_strategy_options all = *o;
 	CHOIR_TRY(check_options(&s->table, &all));
-	if (s->table.most_replicas == 1)
+	if (s->table.max_replicas == 1)
 		all.replicas = 1;
 	CHOIR_TRY(copy_communication(s, &all));
 	s->options = all;

@@ -448,13 +448,13 @@ static choir_tensor *broadcast(
 	if (l.is_number)
 		return choir_number(f, l.number);
 	void *host = capacity_for(f, &l, &bytes);
-	if (host == NULL || (p->worker == from && choir_tensor_fetch(t, host, bytes) != CHOIR_OK) ||
+	if (host == NULL || (p->worker == from && choir_tensor_to_host(t, host, bytes) != CHOIR_OK) ||
 			chi_process_group_broadcast(p, from, host, bytes, "%s", what) != CHOIR_OK) {
 		chi_frame_record_error(f);
 		return NULL;
 	}
 	t = choir_constant(f, (choir_dtype) l.dtype, shape_of(&l), host);
-	return l.count == CHOIR_NONE ? t : choir_counted(t, l.count);
+	return l.count == CHOIR_NONE ? t : choir_with_count(t, l.count);
 }
 
 choir_tensor *chi_worker_broadcast(
@@ -532,7 +532,7 @@ static choir_tensor *concat(choir_frame *f, concatenation *c, choir_tensor *t, i
 	char *all = chi_arena_alloc(&f->arena, c->all + 1);
 	char *whole = chi_arena_alloc(&f->arena, c->all + 1);
 	if (mine == NULL || all == NULL || whole == NULL ||
-			choir_tensor_fetch(t, mine, c->bytes[p->worker]) != CHOIR_OK ||
+			choir_tensor_to_host(t, mine, c->bytes[p->worker]) != CHOIR_OK ||
 			chi_process_group_all_gather_v(p, mine, c->bytes, all, "gather of %s",
 					choir_dtype_name((choir_dtype) own.dtype)) != CHOIR_OK)
 		return NULL;

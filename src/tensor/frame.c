@@ -69,7 +69,7 @@ static void empty(choir_frame *f)
 	f->failure.status = CHOIR_OK;
 }
 
-void choir_frame_empty(choir_frame *f)
+void choir_frame_clear(choir_frame *f)
 {
 	if (!f)
 		return;
@@ -86,7 +86,7 @@ void choir_frame_free(choir_frame *f)
 {
 	if (!f)
 		return;
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	if (f->owns_stream)
 		chi_stream_free(f->stream);
 	chi_arena_free(&f->arena);
@@ -114,7 +114,7 @@ choir_status choir_frame_status(const choir_frame *f)
 	return f && f->failed ? f->failure.status : CHOIR_OK;
 }
 
-bool choir_frame_training(const choir_frame *f)
+bool choir_frame_is_training(const choir_frame *f)
 {
 	return f && f->tape;
 }

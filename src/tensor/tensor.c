@@ -319,7 +319,7 @@ static choir_tensor *copy(choir_frame *f, const choir_tensor *t, bool published)
 	return chi_slices_follow(copy_kind(out, t), t, true);
 }
 
-choir_tensor *choir_move(choir_tensor *t, choir_frame *to)
+choir_tensor *choir_copy(choir_tensor *t, choir_frame *to)
 {
 	if (!t || !to)
 		return chi_frame_null_argument(t ? t->frame : to, "move");
@@ -400,7 +400,7 @@ double choir_tensor_number(const choir_tensor *t)
 	return chi_dtype_load(t->dtype, element.bytes, 0);
 }
 
-choir_status choir_tensor_fetch(const choir_tensor *t, void *to, size_t bytes)
+choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes)
 {
 	char text[CHI_SHAPE_TEXT];
 

@@ -41,7 +41,7 @@ struct choir_tensor {
 	choir_dtype dtype;
 	bool is_number; // choir_number: takes the other operand's dtype; value below
 	double number;
-	int64_t count; // choir_counted; CHOIR_NONE: none
+	int64_t count; // choir_with_count; CHOIR_NONE: none
 	const chi_source *source; // an alias of a variable's memory; NULL
 	uint64_t version; // of source when it was read
 	bool borrowed; // memory of the caller: copied when it must outlive the call

@@ -425,7 +425,7 @@ choir_status choir_trace_stop(void)
 	return failure.status;
 }
 
-int64_t choir_trace_lost(void)
+int64_t choir_trace_dropped_spans(void)
 {
 	chi_mutex_lock(&sink.lock);
 	const uint64_t lost = sink.lost;

@@ -97,10 +97,10 @@ choir_status chi_initialize(const chi_variable_plan *plan, void *out)
 		memcpy(out, o->initial_value, bytes);
 		return CHOIR_OK;
 	}
-	if (o->initialize != NULL) {
+	if (o->initializer_fn != NULL) {
 		chi_error_clear();
 		chi_mutex_check_none_held();
-		const choir_status status = o->initialize(out, &plan->shape, o->user);
+		const choir_status status = o->initializer_fn(out, &plan->shape, o->user);
 		if (status == CHOIR_OK)
 			return status;
 		if (choir_error_status() != status || status == CHOIR_END)
@@ -108,24 +108,24 @@ choir_status chi_initialize(const chi_variable_plan *plan, void *out)
 					choir_status_name(status));
 		return chi_error_prefix("variable \"%s\"", plan->name);
 	}
-	if (o->initializer > CHOIR_ONES && o->dtype != CHOIR_F32 && o->dtype != CHOIR_F64)
+	if (o->initializer > CHOIR_INITIALIZER_ONES && o->dtype != CHOIR_F32 && o->dtype != CHOIR_F64)
 		return choir_fail(CHOIR_INVALID,
 				"variable \"%s\": a random initializer needs f32 or f64, not %s", plan->name,
 				choir_dtype_name(o->dtype));
 	switch (o->initializer) {
-	case CHOIR_ZEROS:
+	case CHOIR_INITIALIZER_ZEROS:
 		memset(out, 0, bytes);
 		return CHOIR_OK;
-	case CHOIR_ONES:
+	case CHOIR_INITIALIZER_ONES:
 		ones(o->dtype, out, n);
 		return CHOIR_OK;
-	case CHOIR_GLOROT_UNIFORM:
+	case CHOIR_INITIALIZER_GLOROT_UNIFORM:
 		uniform(plan, out, n, sqrt(6 / (in + fan_out)));
 		return CHOIR_OK;
-	case CHOIR_HE_NORMAL:
+	case CHOIR_INITIALIZER_HE_NORMAL:
 		normal(plan, out, n, sqrt(2 / in));
 		return CHOIR_OK;
-	case CHOIR_NORMAL:
+	case CHOIR_INITIALIZER_NORMAL:
 		normal(plan, out, n, o->scale == 0 ? 0.05 : o->scale);
 		return CHOIR_OK;
 	}

@@ -34,7 +34,7 @@ choir_value *chi_value_of_variable(choir_frame *f, choir_variable *variable)
 	return v;
 }
 
-choir_value *choir_tensor_value(choir_tensor *t)
+choir_value *choir_tensor_as_value(choir_tensor *t)
 {
 	if (t == NULL)
 		return NULL;
@@ -48,7 +48,7 @@ choir_value *choir_tensor_value(choir_tensor *t)
 	return v;
 }
 
-choir_value *choir_variable_value(choir_variable *variable)
+choir_value *choir_variable_as_value(choir_variable *variable)
 {
 	return variable == NULL ? NULL : &variable->value;
 }
@@ -70,7 +70,7 @@ choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tens
 		return chi_value_of_variable(f, choir_tensor_variable(tensors[0]));
 	// Its own number: what all share must not die with the replica that is first to go on.
 	if (numbers)
-		return choir_tensor_value(choir_number(f, tensors[0]->number));
+		return choir_tensor_as_value(choir_number(f, tensors[0]->number));
 	choir_value *v = chi_value_new(f, CHOIR_VALUE_PER_REPLICA, count);
 	if (v == NULL)
 		return NULL;
@@ -116,7 +116,7 @@ choir_tensor *choir_value_tensor(choir_value *v)
 	case CHOIR_VALUE_VARIABLE:
 		return chi_frame_fail_null(v->frame, CHOIR_INVALID,
 				"value: variable \"%s\" is no tensor: read it", v->variable->name);
-	case CHOIR_VALUE_PLACE:
+	case CHOIR_VALUE_DESTINATION:
 		break;
 	}
 	return chi_frame_fail_null(v->frame, CHOIR_INVALID, "value: a place has no tensor");
@@ -166,6 +166,6 @@ choir_tensor *chi_value_view(choir_frame *f, choir_tensor *t)
 	if (t == NULL)
 		return NULL;
 	if (!chi_device_shares(choir_tensor_device(t), f->device))
-		return choir_move(t, f);
+		return choir_copy(t, f);
 	return t->frame == f ? t : chi_tensor_alias(f, t);
 }

@@ -52,10 +52,10 @@ void choir_values_clear(choir_values *set)
 	set->all_examples = CHOIR_NONE;
 	for (int i = 0; i < set->layout.replicas; i++) {
 		if (set->replica_frame[i] != NULL)
-			choir_frame_empty(set->replica_frame[i]);
+			choir_frame_clear(set->replica_frame[i]);
 		set->examples[i] = CHOIR_NONE;
 	}
-	choir_frame_empty(set->frame);
+	choir_frame_clear(set->frame);
 }
 
 choir_frame *choir_values_frame(choir_values *set)
@@ -342,7 +342,7 @@ choir_status chi_values_check(const choir_values *set)
 {
 	for (size_t i = 0; i < set->n; i++) {
 		const choir_value *v = set->leaf[i].value;
-		for (int k = 0; v->kind != CHOIR_VALUE_PLACE && k < v->count; k++)
+		for (int k = 0; v->kind != CHOIR_VALUE_DESTINATION && k < v->count; k++)
 			if (v->component[k] == NULL)
 				return choir_fail(CHOIR_INVALID, "values: \"%s\" is not set for replica %d",
 						set->leaf[i].name, set->before + k);

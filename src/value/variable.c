@@ -365,7 +365,7 @@ bool chi_variable_concerns(const choir_variable *v, const choir_tensor *t)
 
 choir_tensor *chi_variable_apart(const choir_variable *v, choir_tensor *t)
 {
-	return chi_variable_concerns(v, t) ? choir_move(t, t->frame) : t;
+	return chi_variable_concerns(v, t) ? choir_copy(t, t->frame) : t;
 }
 
 static choir_tensor *written_value(const choir_variable *v, choir_frame *f, choir_tensor *t)

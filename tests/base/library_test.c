@@ -16,23 +16,23 @@ static void test_features(void **state)
 {
 	(void) state;
 #ifdef CHI_HAS_ZLIB
-	assert_true(choir_has("zlib"));
+	assert_true(choir_has_feature("zlib"));
 #else
-	assert_false(choir_has("zlib"));
+	assert_false(choir_has_feature("zlib"));
 #endif
 #ifdef CHI_HAS_HDF5
-	assert_true(choir_has("hdf5"));
+	assert_true(choir_has_feature("hdf5"));
 #else
-	assert_false(choir_has("hdf5"));
+	assert_false(choir_has_feature("hdf5"));
 #endif
 #ifdef CHI_HAS_ONEDNN
-	assert_true(choir_has("onednn"));
+	assert_true(choir_has_feature("onednn"));
 #else
-	assert_false(choir_has("onednn"));
+	assert_false(choir_has_feature("onednn"));
 #endif
-	assert_false(choir_has("teleportation"));
-	assert_false(choir_has(""));
-	assert_false(choir_has(NULL));
+	assert_false(choir_has_feature("teleportation"));
+	assert_false(choir_has_feature(""));
+	assert_false(choir_has_feature(NULL));
 }
 
 int main(void)

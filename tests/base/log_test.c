@@ -24,7 +24,7 @@ static void take_note(choir_log_level level, const char *line, void *user)
 	n->level = level;
 	snprintf(n->line, sizeof(n->line), "%s", line);
 	chi_log(CHOIR_LOG_WARNING, "from within"); // dropped, or this would never end
-	choir_log_set(CHOIR_LOG_DEBUG, take_note, user); // allowed here
+	choir_logger_set(CHOIR_LOG_DEBUG, take_note, user); // allowed here
 }
 
 static void test_levels(void **state)
@@ -32,7 +32,7 @@ static void test_levels(void **state)
 	(void) state;
 	notes n = { 0 };
 	chi_log(CHOIR_LOG_WARNING, "nobody listens");
-	choir_log_set(CHOIR_LOG_WARNING, take_note, &n);
+	choir_logger_set(CHOIR_LOG_WARNING, take_note, &n);
 	chi_log(CHOIR_LOG_INFO, "too much");
 	assert_int_equal(n.count, 0);
 	chi_log(CHOIR_LOG_WARNING, "replica %d: %s", 3, "slow\nvery");
@@ -41,7 +41,7 @@ static void test_levels(void **state)
 	assert_string_equal(n.line, "replica 3: slow very");
 	chi_log(CHOIR_LOG_DEBUG, "now wanted");
 	assert_int_equal(n.count, 2);
-	choir_log_set(CHOIR_LOG_DEBUG, NULL, NULL);
+	choir_logger_set(CHOIR_LOG_DEBUG, NULL, NULL);
 	chi_log(CHOIR_LOG_WARNING, "nobody listens");
 	assert_int_equal(n.count, 2);
 }
@@ -50,10 +50,10 @@ static void test_long_line(void **state)
 {
 	(void) state;
 	notes n = { 0 };
-	choir_log_set(CHOIR_LOG_INFO, take_note, &n);
+	choir_logger_set(CHOIR_LOG_INFO, take_note, &n);
 	chi_log(CHOIR_LOG_INFO, "%3000d", 7);
 	assert_int_equal(strlen(n.line), 1023);
-	choir_log_set(CHOIR_LOG_INFO, NULL, NULL);
+	choir_logger_set(CHOIR_LOG_INFO, NULL, NULL);
 }
 
 static void ignore(choir_log_level level, const char *line, void *user)
@@ -77,9 +77,9 @@ static void test_set_while_logging(void **state)
 	chi_thread thread;
 	assert_int_equal(chi_thread_start(&thread, "log", log_much, NULL), CHOIR_OK);
 	for (int i = 0; i < 1000; i++)
-		choir_log_set(CHOIR_LOG_INFO, i % 2 ? ignore : NULL, NULL);
+		choir_logger_set(CHOIR_LOG_INFO, i % 2 ? ignore : NULL, NULL);
 	chi_thread_join(&thread);
-	choir_log_set(CHOIR_LOG_INFO, NULL, NULL);
+	choir_logger_set(CHOIR_LOG_INFO, NULL, NULL);
 }
 
 int main(void)

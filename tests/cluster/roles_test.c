@@ -269,16 +269,16 @@ static void the_nth_allocation_fails(void **state)
 static void tables_are_registered(void **state)
 {
 	(void) state;
-	choir_cluster_table table = {
+	choir_transport_table table = {
 		.size = sizeof table, .version = CHOIR_TABLE_VERSION, .name = "bare"
 	};
-	assert_int_equal(choir_register_cluster(&table), CHOIR_OK);
-	assert_int_equal(choir_register_cluster(&table), CHOIR_INVALID);
+	assert_int_equal(choir_register_transport(&table), CHOIR_OK);
+	assert_int_equal(choir_register_transport(&table), CHOIR_INVALID);
 	assert_says("\"bare\": known already");
 	table.name = "mpi";
-	assert_int_equal(choir_register_cluster(&table), CHOIR_INVALID);
+	assert_int_equal(choir_register_transport(&table), CHOIR_INVALID);
 	table.size--;
-	assert_int_equal(choir_register_cluster(&table), CHOIR_INVALID);
+	assert_int_equal(choir_register_transport(&table), CHOIR_INVALID);
 	assert_says("the table's size is");
 	choir_cluster *c = choir_cluster_new(
 			CHOIR_OPTIONS(choir_cluster_options, .transport = "bare")); // every slot missing
@@ -295,17 +295,17 @@ static void tables_of_another_size(void **state)
 {
 	(void) state;
 	struct {
-		choir_cluster_table table;
+		choir_transport_table table;
 		void *more[2];
 	} newer = { .table = {
 						.size = sizeof newer, .version = CHOIR_TABLE_VERSION, .name = "newer" } };
 	memset(newer.more, 0xff, sizeof newer.more);
-	assert_int_equal(choir_register_cluster(&newer.table), CHOIR_OK);
-	choir_cluster_table older = { .size = offsetof(choir_cluster_table, send),
+	assert_int_equal(choir_register_transport(&newer.table), CHOIR_OK);
+	choir_transport_table older = { .size = offsetof(choir_transport_table, send),
 		.version = CHOIR_TABLE_VERSION,
 		.name = "older" };
 	memset((char *) &older + older.size, 0xff, sizeof older - older.size);
-	assert_int_equal(choir_register_cluster(&older), CHOIR_OK);
+	assert_int_equal(choir_register_transport(&older), CHOIR_OK);
 	static const char *const names[] = { "newer", "older" };
 	for (int i = 0; i < 2; i++) {
 		choir_cluster *c =
@@ -314,11 +314,11 @@ static void tables_of_another_size(void **state)
 		assert_int_equal(choir_cluster_barrier(c), CHOIR_OK);
 		choir_cluster_free(c);
 	}
-	older.size = offsetof(choir_cluster_table, name);
-	assert_int_equal(choir_register_cluster(&older), CHOIR_INVALID);
+	older.size = offsetof(choir_transport_table, name);
+	assert_int_equal(choir_register_transport(&older), CHOIR_INVALID);
 	assert_says("the table's size is 16");
 	// libchoir-mpi's table comes in the same way.
-	choir_cluster_table taken;
+	choir_transport_table taken;
 	newer.table.name = "mpi";
 	assert_int_equal(
 			chi_table_take("mpi", &taken, sizeof taken, sizeof(chi_table_head), &newer.table),

@@ -421,7 +421,7 @@ static void sim_describe(const void *self, char *text, size_t size)
 	snprintf(text, size, "%d workers in one process", sim_workers(self));
 }
 
-static const choir_cluster_table table = {
+static const choir_transport_table table = {
 	.size = sizeof table,
 	.version = CHOIR_TABLE_VERSION,
 	.name = "sim",

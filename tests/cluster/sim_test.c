@@ -201,9 +201,9 @@ static void a_long_wait_is_logged_once(void **state)
 	sim *s = sim_new(&(sim_options){ .workers = 2, .seed = 1 });
 	assert_non_null(s);
 	chi_atomic32_store(&lines, 0);
-	choir_log_set(CHOIR_LOG_WARNING, count_line, NULL);
+	choir_logger_set(CHOIR_LOG_WARNING, count_line, NULL);
 	worker_threads_run(s, 2, &long_timeout, wait_for_worker_1, s);
-	choir_log_set(CHOIR_LOG_WARNING, NULL, NULL);
+	choir_logger_set(CHOIR_LOG_WARNING, NULL, NULL);
 	assert_int_equal(chi_atomic32_load(&lines), 1);
 	sim_free(s);
 }

@@ -54,11 +54,11 @@ static void bring_parts(party *p, member *m, size_t bytes)
 	for (int k = 0; k < n; k++) {
 		oracle_sum(p->dtype, p->all, nodes[k][0], nodes[k][1], p->elements, sum);
 		m->buffer[k] = put(m, sum, bytes);
-		m->part[k] = (choir_part){ nodes[k][0], nodes[k][1], m->buffer[k]->memory };
+		m->part[k] = (choir_partial_sum){ nodes[k][0], nodes[k][1], m->buffer[k]->memory };
 	}
 	free(sum);
 	m->c.n = (size_t) n;
-	m->c.parts = m->part;
+	m->c.partial_sums = m->part;
 }
 
 void party_bring(

@@ -11,7 +11,7 @@ typedef struct {
 	choir_device *device;
 	chi_stream *stream;
 	int first, last; // its replicas
-	choir_part part[2 * MAX_REPLICAS];
+	choir_partial_sum part[2 * MAX_REPLICAS];
 	chi_buffer *buffer[2 * MAX_REPLICAS];
 	chi_buffer *result;
 	choir_collective c;

@@ -37,9 +37,9 @@ static void *take_part(void *user)
 {
 	member *m = user;
 	choir_collective *c = malloc(sizeof *c);
-	choir_part *part = malloc(sizeof *part);
+	choir_partial_sum *part = malloc(sizeof *part);
 	uint64_t request;
-	*part = (choir_part){ m->replica, m->replica + 1, m->part->memory };
+	*part = (choir_partial_sum){ m->replica, m->replica + 1, m->part->memory };
 	*c = (choir_collective){ .size = sizeof *c,
 		.name = "late",
 		.kind = CHOIR_ALL_REDUCE,
@@ -47,7 +47,7 @@ static void *take_part(void *user)
 		.elements = ELEMENTS,
 		.divisor = 1,
 		.n = 1,
-		.parts = part,
+		.partial_sums = part,
 		.stream = m->stream->state,
 		.result = m->result->memory };
 	m->status = chi_communicator_join(m->group, m->index, c, &request);

@@ -431,9 +431,9 @@ static void *join_and_free(void *user)
 		const member *m = &t->party->member[t->index];
 		const bool host = m->device->host_memory;
 		choir_collective *c = malloc(sizeof *c);
-		choir_part *parts = malloc(m->c.n * sizeof *parts);
+		choir_partial_sum *parts = malloc(m->c.n * sizeof *parts);
 		*c = m->c;
-		c->parts = parts;
+		c->partial_sums = parts;
 		for (size_t k = 0; k < m->c.n; k++) {
 			parts[k] = m->part[k];
 			if (host) {

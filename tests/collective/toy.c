@@ -78,7 +78,7 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 
 // All parts of all members, as an array of sums without gaps; then the recursion over them.
 typedef struct {
-	const choir_part *part[1024];
+	const choir_partial_sum *part[1024];
 	int n, at;
 	choir_dtype dtype;
 	int64_t elements;
@@ -135,11 +135,11 @@ static choir_status perform(const toy *t, const meeting *m)
 	const choir_collective *c = m->c[0];
 	CHOIR_TRY(check(t, m));
 	if (c->kind == CHOIR_BROADCAST)
-		return hand_out(t, m, m->c[c->root]->parts[0].data);
+		return hand_out(t, m, m->c[c->root]->partial_sums[0].data);
 	parts p = { .dtype = c->dtype, .elements = c->elements };
 	for (int i = 0; i < t->group->members; i++)
 		for (size_t k = 0; k < m->c[i]->n; k++)
-			p.part[p.n++] = &m->c[i]->parts[k];
+			p.part[p.n++] = &m->c[i]->partial_sums[k];
 	void *sum = malloc((size_t) c->elements * oracle_size(c->dtype) + 1);
 	add_up(&p, 0, t->group->replicas, sum);
 	if (c->divisor != 1)

@@ -23,7 +23,7 @@ static void tree_is_what_the_recursion_makes(void **state)
 		for (int lo = 0; lo < replicas; lo++)
 			for (int hi = lo + 1; hi <= replicas; hi++) {
 				int nodes[2 * MAX][2];
-				choir_part found[2 * MAX];
+				choir_partial_sum found[2 * MAX];
 				const int n = oracle_nodes(replicas, lo, hi, nodes);
 				assert_int_equal(chi_tree_is_node(replicas, lo, hi), n == 1);
 				assert_in_range(n, 1, 2 * chi_tree_depth(replicas));

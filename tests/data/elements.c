@@ -37,7 +37,7 @@ static choir_status make_number(int64_t position, void *const out[], void *user)
 
 choir_dataset *numbers_from(number_source *s)
 {
-	return choir_function_dataset_new(1, &number_column, make_number, s);
+	return choir_generator_dataset_new(1, &number_column, make_number, s);
 }
 
 // The length travels in the pointer, so that nothing has to be freed.
@@ -51,7 +51,7 @@ static choir_status count_up(int64_t position, void *const out[], void *user)
 
 choir_dataset *numbers_as_stream(int64_t n)
 {
-	return choir_function_dataset_new(1, &number_column, count_up, (void *) (intptr_t) n);
+	return choir_generator_dataset_new(1, &number_column, count_up, (void *) (intptr_t) n);
 }
 
 void read_pass(choir_dataset *d, int64_t max, pass *p)

@@ -39,7 +39,7 @@ static const char *text_of(const char *name, const char *text)
 
 // ---- Other columns as numbers.
 
-static choir_status first_byte(const choir_entry in[], choir_entry out[], void *user)
+static choir_status first_byte(const choir_component in[], choir_component out[], void *user)
 {
 	const size_t column = *(const size_t *) user;
 	*(int64_t *) out[0].data = *(const uint8_t *) in[column].data;
@@ -88,7 +88,7 @@ static choir_status at_position(int64_t position, void *const out[], void *user)
 
 static choir_dataset *from_function(void)
 {
-	return choir_function_dataset_new(1, &number_column, at_position, NULL);
+	return choir_generator_dataset_new(1, &number_column, at_position, NULL);
 }
 
 static choir_status go_anywhere(int64_t pass, int64_t position, void *user)
@@ -99,7 +99,7 @@ static choir_status go_anywhere(int64_t pass, int64_t position, void *user)
 
 static choir_dataset *from_seekable(void)
 {
-	return choir_seekable_dataset_new(1, &number_column, at_position, go_anywhere, NULL);
+	return choir_seekable_generator_dataset_new(1, &number_column, at_position, go_anywhere, NULL);
 }
 
 static choir_dataset *from_range(void)
@@ -117,7 +117,7 @@ static choir_dataset *from_constant(void)
 
 static choir_dataset *from_digits(void)
 {
-	return from_second(choir_digits_dataset_new(N, 3));
+	return from_second(choir_synthetic_digits_dataset_new(N, 3));
 }
 
 static choir_dataset *from_csv(void)
@@ -186,7 +186,7 @@ static choir_dataset *from_files(void)
 
 static choir_dataset *from_npz(void)
 {
-	if (!choir_has("zlib")) // which makes the checksums
+	if (!choir_has_feature("zlib")) // which makes the checksums
 		return from_range();
 	const char *path = scratch_path("n.npz");
 	return choir_npz_dataset_new(
@@ -195,7 +195,7 @@ static choir_dataset *from_npz(void)
 
 static choir_dataset *from_hdf5(void)
 {
-	if (!choir_has("hdf5"))
+	if (!choir_has_feature("hdf5"))
 		return from_range();
 	const char *path = scratch_path("n.h5");
 	if (!is_there(path))
@@ -227,7 +227,7 @@ static choir_dataset *from_tfrecord(void)
 static choir_dataset *from_packed_tfrecord(void)
 {
 	return from_records("packed.tfrecord",
-			choir_has("zlib") ? CHOIR_COMPRESSION_GZIP : CHOIR_COMPRESSION_NONE);
+			choir_has_feature("zlib") ? CHOIR_COMPRESSION_GZIP : CHOIR_COMPRESSION_NONE);
 }
 
 // Two files, of 10 records and of the rest.
@@ -237,7 +237,7 @@ static choir_dataset *from_fixed(void)
 		file_of("n-1", numbers() + 10, (N - 10) * sizeof(int64_t)) };
 	choir_files *files = choir_files_new(2, paths);
 	const choir_field field = { .name = "number", .dtype = CHOIR_I64 };
-	choir_dataset *d = choir_fixed_dataset_new(
+	choir_dataset *d = choir_fixed_length_record_dataset_new(
 			NULL, 1, &field, CHOIR_OPTIONS(choir_fixed_options, .files = files));
 	choir_files_free(files);
 	return d;
@@ -273,7 +273,8 @@ static choir_dataset *from_lines(void)
 	char text[8 * N] = "";
 	for (int i = 0; i < N; i++)
 		sprintf(text + strlen(text), "%c%.*s\n", 'a' + i, i % 4, "xyz");
-	return from_first(choir_text_lines_dataset_new(text_of("lines", text), "x", CHOIR_WRONG_STOP));
+	return from_first(
+			choir_text_lines_dataset_new(text_of("lines", text), "x", CHOIR_BAD_RECORD_ERROR));
 }
 
 static choir_dataset *from_windows(void)
@@ -329,12 +330,14 @@ static choir_dataset *from_queue(void)
 
 const source_kind source_kinds[] = {
 	{ .constructor = "choir_memory_dataset_new", .make = in_memory, .random = true },
-	{ .constructor = "choir_function_dataset_new", .make = from_function },
-	{ .constructor = "choir_seekable_dataset_new", .make = from_seekable, .anywhere = true },
+	{ .constructor = "choir_generator_dataset_new", .make = from_function },
+	{ .constructor = "choir_seekable_generator_dataset_new",
+			.make = from_seekable,
+			.anywhere = true },
 	{ .constructor = "choir_queue_dataset_new", .make = from_queue, .once = true },
 	{ .constructor = "choir_range_dataset_new", .make = from_range, .random = true },
 	{ .constructor = "choir_constant_dataset_new", .make = from_constant },
-	{ .constructor = "choir_digits_dataset_new", .make = from_digits },
+	{ .constructor = "choir_synthetic_digits_dataset_new", .make = from_digits },
 	{ .constructor = "choir_csv_dataset_new", .make = from_csv },
 	{ .constructor = "choir_csv_dataset_new", .make = from_csv_with_gaps },
 	{ .constructor = "choir_npy_dataset_new", .make = from_npy },
@@ -343,7 +346,7 @@ const source_kind source_kinds[] = {
 	{ .constructor = "choir_files_dataset_new", .make = from_files },
 	{ .constructor = "choir_tfrecord_dataset_new", .make = from_tfrecord },
 	{ .constructor = "choir_tfrecord_dataset_new", .make = from_packed_tfrecord },
-	{ .constructor = "choir_fixed_dataset_new", .make = from_fixed },
+	{ .constructor = "choir_fixed_length_record_dataset_new", .make = from_fixed },
 	{ .constructor = "choir_cifar10_dataset_new", .make = from_cifar10 },
 	{ .constructor = "choir_text_bytes_dataset_new", .make = from_bytes },
 	{ .constructor = "choir_text_lines_dataset_new", .make = from_lines },

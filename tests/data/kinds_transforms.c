@@ -12,7 +12,7 @@ static choir_dataset *count(void)
 	return source_kinds[1].make();
 }
 
-static choir_status round_numbers(const choir_entry in[], choir_entry out[], void *user)
+static choir_status round_numbers(const choir_component in[], choir_component out[], void *user)
 {
 	const int64_t n = choir_shape_elements(&out[0].shape);
 	(void) user;
@@ -139,7 +139,7 @@ static choir_dataset *standardized(choir_dataset *d)
 	return as_numbers(choir_dataset_standardize(d, "number", 1, &mean, &deviation));
 }
 
-static choir_status negate(const choir_entry in[], choir_entry out[], void *user)
+static choir_status negate(const choir_component in[], choir_component out[], void *user)
 {
 	(void) user;
 	for (int64_t i = 0; i < choir_shape_elements(&in[0].shape); i++)
@@ -152,7 +152,7 @@ static choir_dataset *mapped(choir_dataset *d)
 	return choir_dataset_map(d, CHOIR_OPTIONS(choir_map_options, .threads = 2), negate, NULL);
 }
 
-static bool mostly(const choir_entry in[], void *user)
+static bool mostly(const choir_component in[], void *user)
 {
 	(void) user;
 	return ((const int64_t *) in[0].data)[0] % 3 != 1;
@@ -163,7 +163,7 @@ static choir_dataset *filtered(choir_dataset *d)
 	return choir_dataset_filter(d, mostly, NULL);
 }
 
-static choir_dataset *count_to(const choir_entry in[], void *user)
+static choir_dataset *count_to(const choir_component in[], void *user)
 {
 	const int64_t n = ((const int64_t *) in[0].data)[0];
 	(void) user;
@@ -172,14 +172,15 @@ static choir_dataset *count_to(const choir_entry in[], void *user)
 
 static choir_dataset *interleaved(choir_dataset *d)
 {
-	return choir_dataset_interleave(
-			d, CHOIR_OPTIONS(choir_interleave_options, .cycle = 3, .block = 2), count_to, NULL);
+	return choir_dataset_interleave(d,
+			CHOIR_OPTIONS(choir_interleave_options, .cycle_length = 3, .block_length = 2),
+			count_to, NULL);
 }
 
 static choir_dataset *flat(choir_dataset *d)
 {
 	return choir_dataset_flat_map(
-			d, CHOIR_OPTIONS(choir_interleave_options, .cycle = 1), count_to, NULL);
+			d, CHOIR_OPTIONS(choir_interleave_options, .cycle_length = 1), count_to, NULL);
 }
 
 const transform_kind transform_kinds[] = {

@@ -255,8 +255,9 @@ static void signatures_tell_chains_apart(void **state)
 			choir_dataset_shuffle(numbers_in_memory(5), 5, 2),
 			choir_dataset_shuffle(numbers_in_memory(5), 4, 1),
 			choir_dataset_shuffle_once(numbers_in_memory(5), 5, 0),
-			choir_dataset_shuffle_once(numbers_in_memory(5), 5, 1), choir_digits_dataset_new(5, 1),
-			choir_digits_dataset_new(5, 2), choir_dataset_take(numbers_in_memory(5), 2),
+			choir_dataset_shuffle_once(numbers_in_memory(5), 5, 1),
+			choir_synthetic_digits_dataset_new(5, 1), choir_synthetic_digits_dataset_new(5, 2),
+			choir_dataset_take(numbers_in_memory(5), 2),
 			choir_dataset_skip(numbers_in_memory(5), 2),
 			choir_dataset_shard(numbers_in_memory(5), 2, 0),
 			choir_dataset_shard(numbers_in_memory(5), 2, 1),
@@ -278,7 +279,8 @@ static choir_dataset *padded_with(double value, bool drop)
 {
 	const double values[] = { value, 0 };
 	return choir_dataset_padded_batch(words_new(5), 2,
-			CHOIR_OPTIONS(choir_padded_options, .values = values, .drop_remainder = drop));
+			CHOIR_OPTIONS(
+					choir_padded_batch_options, .padding_values = values, .drop_remainder = drop));
 }
 
 static choir_dataset *standard(float mean, float deviation)
@@ -296,14 +298,14 @@ static void signatures_hold_the_arguments_of_steps(void **state)
 	TELL_APART(standard(0, 1), standard(1, 1), standard(0, 2));
 }
 
-static choir_dataset *rows(choir_missing missing, choir_wrong wrong, const char *text)
+static choir_dataset *rows(choir_missing missing, choir_bad_record wrong, const char *text)
 {
 	return choir_csv_dataset_new(scratch_text("rows.csv", "a,b\n1,2\n3,4\n"),
-			CHOIR_OPTIONS(choir_csv_options, .missing = missing, .wrong = wrong,
+			CHOIR_OPTIONS(choir_csv_options, .missing = missing, .bad_record = wrong,
 					.missing_texts = 1, .missing_text = &text));
 }
 
-static choir_dataset *records(choir_wrong wrong)
+static choir_dataset *records(choir_bad_record wrong)
 {
 	return choir_tfrecord_dataset_new(scratch_text("no.tfrecord", ""),
 			CHOIR_OPTIONS(choir_tfrecord_options, .wrong = wrong, .raw = true, .n = 1,
@@ -313,14 +315,14 @@ static choir_dataset *records(choir_wrong wrong)
 static void signatures_hold_which_rows_are_left_out(void **state)
 {
 	(void) state;
-	TELL_APART(rows(CHOIR_MISSING_NAN, CHOIR_WRONG_STOP, "?"),
-			rows(CHOIR_MISSING_DROP, CHOIR_WRONG_STOP, "?"),
-			rows(CHOIR_MISSING_DROP, CHOIR_WRONG_SKIP, "?"),
-			rows(CHOIR_MISSING_DROP, CHOIR_WRONG_STOP, "-"));
-	TELL_APART(records(CHOIR_WRONG_STOP), records(CHOIR_WRONG_SKIP));
+	TELL_APART(rows(CHOIR_MISSING_NAN, CHOIR_BAD_RECORD_ERROR, "?"),
+			rows(CHOIR_MISSING_DROP, CHOIR_BAD_RECORD_ERROR, "?"),
+			rows(CHOIR_MISSING_DROP, CHOIR_BAD_RECORD_SKIP, "?"),
+			rows(CHOIR_MISSING_DROP, CHOIR_BAD_RECORD_ERROR, "-"));
+	TELL_APART(records(CHOIR_BAD_RECORD_ERROR), records(CHOIR_BAD_RECORD_SKIP));
 	const char *path = scratch_text("some.txt", "a\n");
-	TELL_APART(choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_STOP),
-			choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_SKIP));
+	TELL_APART(choir_text_lines_dataset_new(path, "x", CHOIR_BAD_RECORD_ERROR),
+			choir_text_lines_dataset_new(path, "x", CHOIR_BAD_RECORD_SKIP));
 }
 
 static void examples_of_different_sizes_go_through(void **state)
@@ -360,7 +362,7 @@ static void a_dataset_says_what_its_elements_are(void **state)
 	choir_dataset_free(d);
 	d = choir_dataset_batch(choir_dataset_repeat(numbers_in_memory(5), CHOIR_NONE), 2);
 	assert_int_equal(choir_dataset_batch_size(d), 2);
-	assert_int_equal(choir_dataset_cardinality(d), CHOIR_ENDLESS);
+	assert_int_equal(choir_dataset_cardinality(d), CHOIR_INFINITE_CARDINALITY);
 	choir_dataset_free(d);
 	d = choir_dataset_batch(numbers_in_memory(5), 2);
 	assert_int_equal(choir_dataset_cardinality(d), 3);

@@ -22,7 +22,7 @@ static choir_dataset *in_memory(void)
 static choir_dataset *in_file(void)
 {
 	const choir_field field = { .name = "x", .dtype = CHOIR_U8, .shape = { 2, { 2, 3 } } };
-	return choir_fixed_dataset_new(scratch_path("values"), 1, &field, NULL);
+	return choir_fixed_length_record_dataset_new(scratch_path("values"), 1, &field, NULL);
 }
 
 static choir_dataset *chain(choir_dataset *d, int way)
@@ -80,8 +80,8 @@ static void a_shuffle_keeps_what_is_smaller(void **state)
 	// What would be larger before is left where it is.
 	static const int64_t wide[N];
 	const choir_field field = { .name = "x", .dtype = CHOIR_I64 };
-	choir_dataset *d =
-			choir_fixed_dataset_new(scratch_write("wide", wide, sizeof wide), 1, &field, NULL);
+	choir_dataset *d = choir_fixed_length_record_dataset_new(
+			scratch_write("wide", wide, sizeof wide), 1, &field, NULL);
 	d = choir_dataset_shuffle(choir_dataset_to_float(d, "x", 1), 4, 1);
 	assert_string_equal(d->stage->name, "shuffle");
 	choir_dataset_free(d);

@@ -40,7 +40,7 @@ static choir_dataset *open_rows(const char *path)
 {
 	choir_dataset *d = choir_csv_dataset_new(path,
 			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = columns,
-					.missing = CHOIR_MISSING_DROP, .wrong = CHOIR_WRONG_SKIP));
+					.missing = CHOIR_MISSING_DROP, .bad_record = CHOIR_BAD_RECORD_SKIP));
 	if (!d)
 		fail_msg("%s", choir_error());
 	return d;
@@ -113,7 +113,7 @@ static void compressed_files_are_unpacked_up_to_there(void **state)
 {
 	(void) state;
 	char command[600];
-	if (!choir_has("zlib"))
+	if (!choir_has_feature("zlib"))
 		skip();
 	snprintf(command, sizeof command, "gzip -f '%s'", write_rows("one.csv", 0, ROWS));
 	assert_int_equal(system(command), 0);
@@ -236,14 +236,14 @@ static const char *write_records(const char *name, int first, int end)
 static choir_dataset *open_records(const char *path)
 {
 	choir_dataset *d = choir_tfrecord_dataset_new(
-			path, CHOIR_OPTIONS(choir_tfrecord_options, .wrong = CHOIR_WRONG_SKIP));
+			path, CHOIR_OPTIONS(choir_tfrecord_options, .wrong = CHOIR_BAD_RECORD_SKIP));
 	if (!d)
 		fail_msg("%s", choir_error());
 	return d;
 }
 
 // The number that a line of text is.
-static choir_status line_number(const choir_entry in[], choir_entry out[], void *user)
+static choir_status line_number(const choir_component in[], choir_component out[], void *user)
 {
 	char text[32] = "";
 	(void) user;
@@ -256,7 +256,7 @@ static choir_dataset *open_lines(const char *path)
 {
 	static const choir_column number = { .name = "number", .dtype = CHOIR_I64 };
 	choir_dataset *d = choir_dataset_map(
-			choir_text_lines_dataset_new(path, "line", CHOIR_WRONG_SKIP),
+			choir_text_lines_dataset_new(path, "line", CHOIR_BAD_RECORD_SKIP),
 			CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &number), line_number, NULL);
 	if (!d)
 		fail_msg("%s", choir_error());
@@ -316,7 +316,7 @@ static void records_are_found_again(void **state)
 	write_records("rec-2", 4096, 4096);
 	write_records("rec-3", 4096, ROWS);
 	check_places_of(open_records, scratch_path("rec-*"));
-	if (!choir_has("zlib"))
+	if (!choir_has_feature("zlib"))
 		return;
 	snprintf(command, sizeof command, "gzip -f '%s'", write_records("two.tfrecord", 0, ROWS));
 	assert_int_equal(system(command), 0);
@@ -329,7 +329,7 @@ static void lines_are_found_again(void **state)
 	(void) state;
 	char command[700];
 	check_places_of(open_lines, write_lines("one.txt", ROWS));
-	if (!choir_has("zlib"))
+	if (!choir_has_feature("zlib"))
 		return;
 	snprintf(command, sizeof command, "gzip -f '%s'", write_lines("two.txt", ROWS));
 	assert_int_equal(system(command), 0);
@@ -407,7 +407,7 @@ static void what_lies_before_records_and_lines_is_not_read(void **state)
 static choir_dataset *open_both(const char *left, const char *right)
 {
 	static const choir_csv_column other = {
-		.name = "number", .as = "other", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_I64
+		.name = "number", .output = "other", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_I64
 	};
 	choir_dataset *d = choir_csv_dataset_new(
 			right, CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &other));

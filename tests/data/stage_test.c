@@ -76,7 +76,7 @@ static choir_dataset *apply(int i, choir_dataset *d)
 	case 8:
 		return choir_dataset_prefetch(d, 1);
 	default:
-		return choir_dataset_zip(d, d ? choir_digits_dataset_new(3, 1) : NULL);
+		return choir_dataset_zip(d, d ? choir_synthetic_digits_dataset_new(3, 1) : NULL);
 	}
 }
 enum { TRANSFORMS = 10 };
@@ -103,13 +103,13 @@ static void null_flows_through_and_keeps_the_first_cause(void **state)
 static void a_missing_column_lists_those_that_exist(void **state)
 {
 	(void) state;
-	assert_refused(choir_dataset_to_float(choir_digits_dataset_new(1, 1), "picture", 1),
+	assert_refused(choir_dataset_to_float(choir_synthetic_digits_dataset_new(1, 1), "picture", 1),
 			CHOIR_NOT_FOUND,
 			"to_float: there is no column \"picture\", only \"image\", \"label\"");
-	assert_refused(choir_dataset_flatten(choir_digits_dataset_new(1, 1), "x"), CHOIR_NOT_FOUND,
-			"flatten: there is no column \"x\", only \"image\", \"label\"");
-	assert_refused(
-			choir_dataset_flatten(choir_digits_dataset_new(1, 1), NULL), CHOIR_NOT_FOUND, "NULL");
+	assert_refused(choir_dataset_flatten(choir_synthetic_digits_dataset_new(1, 1), "x"),
+			CHOIR_NOT_FOUND, "flatten: there is no column \"x\", only \"image\", \"label\"");
+	assert_refused(choir_dataset_flatten(choir_synthetic_digits_dataset_new(1, 1), NULL),
+			CHOIR_NOT_FOUND, "NULL");
 }
 
 static void columns_are_checked(void **state)
@@ -169,7 +169,8 @@ static void room_too_small_is_an_error(void **state)
 static void columns_that_nobody_wants_are_left_out(void **state)
 {
 	(void) state;
-	choir_dataset *d = choir_dataset_to_float(choir_digits_dataset_new(30, 5), "image", 1);
+	choir_dataset *d =
+			choir_dataset_to_float(choir_synthetic_digits_dataset_new(30, 5), "image", 1);
 	d = choir_dataset_batch(choir_dataset_shuffle(d, 30, 1), 30);
 	uint8_t label[30], count[10] = { 0 };
 	chi_element e = { .column = { NULL, label }, .capacity = 30 };
@@ -223,7 +224,8 @@ static void a_cancelled_chain_stops_and_can_be_rewound(void **state)
 // Builds a chain of everything, reads it twice and counts; false: something failed.
 static bool use_everything(void)
 {
-	choir_dataset *d = choir_dataset_zip(choir_digits_dataset_new(40, 3), numbers_as_stream(40));
+	choir_dataset *d =
+			choir_dataset_zip(choir_synthetic_digits_dataset_new(40, 3), numbers_as_stream(40));
 	d = choir_dataset_flatten(choir_dataset_to_float(d, "image", 0.5), "image");
 	d = choir_dataset_shard(choir_dataset_take(choir_dataset_skip(d, 4), 32), 2, 1);
 	d = choir_dataset_repeat(choir_dataset_shuffle(d, 6, 9), 2);

@@ -94,8 +94,8 @@ choir_device_table toy_table(const char *kind, int (*count)(void))
 		.stream_open = open_stream,
 		.copy = copy,
 		.fill = fill,
-		.mark = mark_stream,
-		.wait_for = wait_for,
+		.record_event = mark_stream,
+		.wait_event = wait_for,
 		.wait = wait_stream,
 	};
 }

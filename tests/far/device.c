@@ -472,7 +472,7 @@ const choir_device_table far_table = {
 	.stream_close = close_stream,
 	.copy = copy,
 	.fill = fill,
-	.mark = mark_stream,
-	.wait_for = wait_for,
+	.record_event = mark_stream,
+	.wait_event = wait_for,
 	.wait = wait_stream,
 };

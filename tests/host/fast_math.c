@@ -33,9 +33,10 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *h = choir_layer_apply(net->hidden, choir_replica_arg(r, "image"));
 	choir_tensor *logits = through_small_numbers(choir_layer_apply(net->digits, h));
-	choir_tensor *losses = choir_softmax_cross_entropy(logits, choir_replica_arg(r, "label"));
+	choir_tensor *losses =
+			choir_sparse_softmax_cross_entropy(logits, choir_replica_arg(r, "label"));
 	CHOIR_TRY(choir_metric_update(net->loss, losses, NULL));
-	return choir_optimizer_minimize(net->adam, tape, choir_replica_mean(r, losses));
+	return choir_optimizer_minimize(net->adam, tape, choir_replica_average_loss(r, losses));
 }
 
 static void pass(choir_strategy *s, choir_distributed_dataset *data, struct net *net)
@@ -56,8 +57,8 @@ int main(void)
 	printf("flushes %s\n", flushes());
 	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(
 			choir_strategy_options, .replicas = 3, .devices = "cpu:0,cpu:1", .seed = 11));
-	choir_dataset *d =
-			choir_dataset_to_float(choir_digits_dataset_new(EXAMPLES, 5), "image", 1 / 255.0);
+	choir_dataset *d = choir_dataset_to_float(
+			choir_synthetic_digits_dataset_new(EXAMPLES, 5), "image", 1 / 255.0);
 	d = choir_dataset_batch(
 			choir_dataset_shuffle(choir_dataset_flatten(d, "image"), EXAMPLES, 6), BATCH);
 	choir_distributed_dataset *data = choir_strategy_distribute_dataset(s, d, NULL);

@@ -134,8 +134,8 @@ static choir_status learn(choir_replica *r, void *user)
 	struct surrogate *m = (struct surrogate *) user;
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *y = choir_layer_apply(m->net, choir_replica_arg(r, "state"));
-	choir_tensor *loss =
-			choir_replica_mean(r, choir_squared_error(y, choir_replica_arg(r, "source")));
+	choir_tensor *loss = choir_replica_average_loss(
+			r, choir_mean_squared_error(y, choir_replica_arg(r, "source")));
 	choir_replica_return(r, "loss", loss);
 	return choir_optimizer_minimize(m->sgd, tape, loss);
 }
@@ -201,7 +201,7 @@ int main(void)
 	CHOIR_SCOPE (s) {
 		m.net = choir_dense_new("net", FIELDS, 1, CHOIR_LINEAR);
 		m.sgd = choir_optimizer_new(
-				CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.3));
+				CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.3));
 	}
 	CHOIR_CHECK_NEW(m.sgd);
 	const unsigned long rounds_before = atomic_load(&rounds);

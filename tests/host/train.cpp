@@ -43,9 +43,9 @@ class line
 		CHOIR_SCOPE (strategy_.get()) {
 			slope_ = choir_variable_new("slope", CHOIR_SHAPE(1), nullptr);
 			level_ = choir_variable_new("level", CHOIR_SHAPE(1),
-					CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
+					CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_INITIALIZER_ONES));
 			adam_ = choir_optimizer_new(
-					CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.1));
+					CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.1));
 		}
 		if (!slope_ || !level_ || !adam_)
 			throw std::runtime_error(choir_error());
@@ -74,7 +74,7 @@ class line
 	{
 		float value = NAN;
 		choir_frame *frame = choir_frame_new(nullptr);
-		check(choir_tensor_fetch(choir_variable_read(slope_, frame), &value, sizeof value));
+		check(choir_tensor_to_host(choir_variable_read(slope_, frame), &value, sizeof value));
 		choir_frame_free(frame);
 		return value;
 	}
@@ -93,7 +93,7 @@ class line
 		choir_tensor *y = choir_add(choir_multiply(x, choir_variable_read(self->slope_, r->frame)),
 				choir_variable_read(self->level_, r->frame));
 		choir_tensor *loss =
-				choir_replica_mean(r, choir_squared_error(y, choir_replica_arg(r, "y")));
+				choir_replica_average_loss(r, choir_mean_squared_error(y, choir_replica_arg(r, "y")));
 		CHOIR_TRY(choir_replica_return(r, "loss", loss));
 		return choir_optimizer_minimize(self->adam_, tape, loss);
 	}

@@ -14,7 +14,7 @@ ELSEWHERE = {
     "a chain's stages answer for all transforms and sources":
         "choir_dataset_batch_size choir_dataset_cardinality choir_dataset_column choir_dataset_columns "
         "choir_dataset_free",
-    "it sizes a stage's buffer": "choir_entry_resize",
+    "it sizes a stage's buffer": "choir_component_resize",
     "the kernels' registry is more than the table": "choir_kernel_attribute_bytes choir_register_kernel",
     "the strategies' list has its own among them": "choir_register_strategy",
     "library.h gives out what instruction_set.h knows": "choir_instruction_set",

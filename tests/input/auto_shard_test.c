@@ -22,14 +22,14 @@ static void write_files(int n)
 	}
 }
 
-static choir_status widen(const choir_entry in[], choir_entry out[], void *user)
+static choir_status widen(const choir_component in[], choir_component out[], void *user)
 {
 	(void) user;
 	((int64_t *) out[0].data)[0] = ((const uint8_t *) in[0].data)[0];
 	return CHOIR_OK;
 }
 
-static choir_dataset *open_file(const choir_entry in[], void *user)
+static choir_dataset *open_file(const choir_component in[], void *user)
 {
 	static const choir_column column = { "number", CHOIR_I64, { 0, { 0 } }, NULL };
 	const char name[] = { (char) ('0' + *(const int64_t *) in[0].data), '\0' };
@@ -79,9 +79,9 @@ static choir_dataset *two_files(int which)
 	scratch_write("part-0", numbers, 9 * sizeof numbers[0]);
 	scratch_write("part-1", numbers + 9, 14 * sizeof numbers[0]);
 	const choir_field field = { .name = "number", .dtype = CHOIR_I64 };
-	return choir_fixed_dataset_new(scratch_path(which < 0		? "part-?"
-												   : which == 0 ? "part-0"
-																: "part-1"),
+	return choir_fixed_length_record_dataset_new(scratch_path(which < 0		  ? "part-?"
+																 : which == 0 ? "part-0"
+																			  : "part-1"),
 			1, &field, NULL);
 }
 
@@ -137,7 +137,7 @@ static choir_dataset *open_numbers(const char *path, void *user)
 {
 	const choir_field field = { .name = "number", .dtype = CHOIR_I64 };
 	(void) user;
-	return choir_fixed_dataset_new(path, 1, &field, NULL);
+	return choir_fixed_length_record_dataset_new(path, 1, &field, NULL);
 }
 
 enum { FIXED, SEVERAL, CSV, TFRECORD, KINDS, MAX_NAMED = 11 };
@@ -333,8 +333,8 @@ static bool reads_files(const source_kind *kind)
 	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
 		if (strstr(kind->constructor, others[i]))
 			return false;
-	return (choir_has("zlib") || !strstr(kind->constructor, "npz")) &&
-			(choir_has("hdf5") || !strstr(kind->constructor, "hdf5"));
+	return (choir_has_feature("zlib") || !strstr(kind->constructor, "npz")) &&
+			(choir_has_feature("hdf5") || !strstr(kind->constructor, "hdf5"));
 }
 
 // What reads no files cannot be sharded by them, and AUTO then is DATA, with a warning; too few
@@ -344,7 +344,7 @@ static void what_cannot_be_sharded_by_file(void **state)
 {
 	(void) state;
 	choir_strategy *s = worker_strategy(1);
-	choir_log_set(CHOIR_LOG_WARNING, count_warnings, NULL);
+	choir_logger_set(CHOIR_LOG_WARNING, count_warnings, NULL);
 	for (size_t k = 0; k < source_kind_count; k++)
 		for (int w = 0; w < 6; w++) { // more than any of the kinds has files
 			const source_kind *kind = &source_kinds[k];
@@ -366,7 +366,7 @@ static void what_cannot_be_sharded_by_file(void **state)
 			assert_true(choir_distributed_dataset_fell_back(data));
 			assert_int_equal(choir_distributed_dataset_auto_shard(data), CHOIR_AUTO_SHARD_DATA);
 		}
-	choir_log_set(CHOIR_LOG_WARNING, NULL, NULL);
+	choir_logger_set(CHOIR_LOG_WARNING, NULL, NULL);
 	choir_strategy_free(s);
 	kinds_wait();
 }
@@ -392,7 +392,7 @@ static void too_few_names_of_files(void **state)
 		choir_dataset *d = choir_dataset_batch(files(worker_numbers(2)), 2);
 		assert_null(of_worker(s, d, 3, w, CHOIR_AUTO_SHARD_FILE, 0));
 		assert_input_failed(CHOIR_INVALID, "interleave: 2 files for 3 workers, at least 1 each");
-		d = files(choir_function_dataset_new(1, &name, two_names, NULL));
+		d = files(choir_generator_dataset_new(1, &name, two_names, NULL));
 		read_steps(of_worker(s, choir_dataset_batch(d, 2), 3, w, CHOIR_AUTO_SHARD_FILE, 0), 1, &l);
 		assert_int_equal(l.steps, 0);
 		assert_int_equal(l.status, CHOIR_INVALID);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool all_of_them(const choir_entry in[], void *user)
+static bool all_of_them(const choir_component in[], void *user)
 {
 	(void) in;
 	(void) user;
@@ -34,7 +34,7 @@ static void what_a_replica_gets_can_be_asked(void **state)
 	assert_int_equal(choir_distributed_dataset_column(data, 0)->shape.dim[0], CHOIR_NONE);
 	data = choir_strategy_distribute_dataset(
 			s, choir_dataset_repeat(choir_dataset_batch(worker_numbers(9), 4), CHOIR_NONE), NULL);
-	assert_int_equal(choir_distributed_dataset_cardinality(data), CHOIR_ENDLESS);
+	assert_int_equal(choir_distributed_dataset_cardinality(data), CHOIR_INFINITE_CARDINALITY);
 	assert_int_equal(choir_distributed_dataset_column(data, 0)->shape.dim[0], 2);
 	assert_null(choir_distributed_dataset_column(NULL, 0));
 	assert_int_equal(choir_distributed_dataset_cardinality(NULL), 0);

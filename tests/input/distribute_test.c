@@ -91,7 +91,8 @@ static void passes_are_shuffled_anew_or_once(void **state)
 									: choir_dataset_shuffle(counting(40), 40, 5);
 			choir_distributed_dataset *data =
 					choir_strategy_distribute_dataset(s, choir_dataset_batch(d, 8),
-							CHOIR_OPTIONS(choir_input_options, .buffer = ahead ? 3 : CHOIR_NONE));
+							CHOIR_OPTIONS(choir_input_options,
+									.read_ahead_steps = ahead ? 3 : CHOIR_NONE));
 			for (int i = 0; i < 3; i++)
 				read_numbers(data, 40, number[i]);
 			for (int i = 0; i < 3; i++)
@@ -337,7 +338,7 @@ static void replicas_batches_may_differ_in_shape(void **state)
 			choir_strategy *s = mirrored(replicas, NULL);
 			const choir_input_options o = { .size = sizeof o,
 				.per_replica_batches = way < 2,
-				.buffer = way & 1 ? 2 : CHOIR_NONE };
+				.read_ahead_steps = way & 1 ? 2 : CHOIR_NONE };
 			choir_distributed_dataset *data = way < 2
 					? choir_strategy_distribute_dataset(s, padded_pairs(NULL, NULL), &o)
 					: choir_strategy_distribute_datasets_from_function(s, padded_pairs, NULL, &o);
@@ -371,7 +372,7 @@ static choir_status tell(choir_replica *r, void *user)
 	if (number == NULL)
 		return choir_error_status();
 	int64_t own[COUNTED];
-	CHOIR_TRY(choir_tensor_fetch(number, own, (size_t) t->here[id] * sizeof own[0]));
+	CHOIR_TRY(choir_tensor_to_host(number, own, (size_t) t->here[id] * sizeof own[0]));
 	t->sum[id] = 0;
 	for (int64_t k = 0; k < t->here[id]; k++)
 		t->sum[id] += own[k];
@@ -435,7 +436,7 @@ static void a_failure_of_the_dataset_stays_until_the_rewind(void **state)
 	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, NULL };
 	int64_t fail_at = 5;
 	choir_strategy *s = mirrored(2, NULL);
-	choir_dataset *d = choir_function_dataset_new(1, &column, torn, &fail_at);
+	choir_dataset *d = choir_generator_dataset_new(1, &column, torn, &fail_at);
 	choir_distributed_dataset *data = dealt(s, choir_dataset_batch(d, 4), 0);
 	choir_values *batch = NULL;
 	int64_t next = 0;
@@ -469,9 +470,9 @@ static choir_status read_all(void *user)
 			? NULL
 			: choir_strategy_distribute_dataset(s,
 					  choir_dataset_batch(
-							  choir_function_dataset_new(1, &column, torn, &nowhere), 7),
+							  choir_generator_dataset_new(1, &column, torn, &nowhere), 7),
 					  CHOIR_OPTIONS(choir_input_options, .global_batch = 4,
-							  .buffer = *(const int *) user));
+							  .read_ahead_steps = *(const int *) user));
 	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
 	while (status == CHOIR_OK)
 		status = choir_distributed_dataset_next(data, &batch);

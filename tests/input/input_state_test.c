@@ -35,7 +35,7 @@ static choir_status count_up(int64_t position, void *const out[], void *user)
 static const choir_column number = { "number", CHOIR_I64, { 0, { 0 } }, NULL };
 static choir_dataset *count(void)
 {
-	return choir_function_dataset_new(1, &number, count_up, NULL);
+	return choir_generator_dataset_new(1, &number, count_up, NULL);
 }
 
 static choir_distributed_dataset *dealt(
@@ -43,7 +43,7 @@ static choir_distributed_dataset *dealt(
 {
 	choir_distributed_dataset *data = choir_strategy_distribute_dataset(s, d,
 			CHOIR_OPTIONS(choir_input_options, .workers = workers, .worker = worker,
-					.global_batch = GLOBAL, .buffer = worker));
+					.global_batch = GLOBAL, .read_ahead_steps = worker));
 	if (data == NULL)
 		fail_msg("%s", choir_error());
 	return data;
@@ -273,8 +273,9 @@ static choir_status torn(int64_t position, void *const out[], void *user)
 static choir_distributed_dataset *tearing(choir_strategy *s, int buffer, bool *tears)
 {
 	return choir_strategy_distribute_dataset(s,
-			choir_dataset_batch(choir_function_dataset_new(1, &number, torn, tears), 4),
-			CHOIR_OPTIONS(choir_input_options, .global_batch = GLOBAL, .buffer = buffer));
+			choir_dataset_batch(choir_generator_dataset_new(1, &number, torn, tears), 4),
+			CHOIR_OPTIONS(
+					choir_input_options, .global_batch = GLOBAL, .read_ahead_steps = buffer));
 }
 
 // Its first examples had been read, and nobody got them.
@@ -418,12 +419,12 @@ static void files_are_not_read_up_to_there(void **state)
 	for (int i = 0; i < 800; i++)
 		read_on(data, 2, 1, skipped);
 	choir_input_position p = { .size = sizeof p },
-						 old = { .size = offsetof(choir_input_position, marks) };
+						 old = { .size = offsetof(choir_input_position, seek_points) };
 	assert_int_equal(choir_distributed_dataset_save(data, &p), CHOIR_OK);
-	assert_in_range(p.marks, 1, CHOIR_INPUT_MARKS);
-	old.marks = 77;
+	assert_in_range(p.seek_points, 1, CHOIR_INPUT_SEEK_POINTS);
+	old.seek_points = 77;
 	assert_int_equal(choir_distributed_dataset_save(data, &old), CHOIR_OK);
-	assert_int_equal(old.marks, 77); // an older program's position ends before
+	assert_int_equal(old.seek_points, 77); // an older program's position ends before
 	assert_int_equal(old.elements, p.elements);
 	chi_state_dict kept = { .object = "dataset" };
 	assert_int_equal(chi_input_state.save(data, &kept), CHOIR_OK);
@@ -440,7 +441,7 @@ static void files_are_not_read_up_to_there(void **state)
 	assert_reads_on(other, 4800);
 	other = from_csv(s);
 	assert_int_equal(choir_distributed_dataset_restore(other, &old), CHOIR_CORRUPT);
-	p.marks = CHOIR_INPUT_MARKS + 1;
+	p.seek_points = CHOIR_INPUT_SEEK_POINTS + 1;
 	assert_int_equal(choir_distributed_dataset_restore(data, &p), CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "more than 16 marks"));
 	chi_state_dict_free(&kept);
@@ -461,7 +462,7 @@ static int64_t cost(int64_t shuffled, int ahead)
 {
 	const choir_column column = { "blank", CHOIR_U8, { 1, { 10000 } }, NULL };
 	const uint64_t before = chi_alloc_bytes();
-	choir_dataset *d = choir_function_dataset_new(1, &column, blank, NULL);
+	choir_dataset *d = choir_generator_dataset_new(1, &column, blank, NULL);
 	if (shuffled > 0)
 		d = choir_dataset_shuffle(d, shuffled, 1);
 	d = choir_dataset_batch(d, 20);

@@ -173,7 +173,7 @@ static void combinations_of_options_that_cannot_be(void **state)
 	assert_input_failed(CHOIR_UNSUPPORTED, "PER_REPLICA is only for mirrored strategies");
 	assert_null(choir_strategy_distribute_datasets_from_function(one, make, &m, &o));
 	assert_input_failed(CHOIR_UNSUPPORTED, "PER_REPLICA is only for mirrored strategies");
-	o = (choir_input_options){ .size = sizeof o, .buffer = -2 };
+	o = (choir_input_options){ .size = sizeof o, .read_ahead_steps = -2 };
 	assert_null(
 			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &o));
 	assert_input_failed(CHOIR_INVALID, "a buffer of -2 batches");
@@ -208,18 +208,19 @@ static void without_a_buffer_only_what_a_step_needs_is_read(void **state)
 	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, NULL };
 	choir_strategy *s = worker_strategy(2);
 	int64_t calls = 0;
-	choir_dataset *d = choir_function_dataset_new(1, &column, count_calls, &calls);
-	choir_distributed_dataset *data = choir_strategy_distribute_dataset(s,
-			choir_dataset_batch(d, 6), CHOIR_OPTIONS(choir_input_options, .buffer = CHOIR_NONE));
+	choir_dataset *d = choir_generator_dataset_new(1, &column, count_calls, &calls);
+	choir_distributed_dataset *data =
+			choir_strategy_distribute_dataset(s, choir_dataset_batch(d, 6),
+					CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = CHOIR_NONE));
 	choir_values *batch = NULL;
 	assert_int_equal(calls, 0);
 	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
 	assert_int_equal(calls, 6);
 	static reading l, ahead;
 	read_steps(data, 2, &l);
-	d = choir_function_dataset_new(1, &column, count_calls, &calls);
-	data = choir_strategy_distribute_dataset(
-			s, choir_dataset_batch(d, 6), CHOIR_OPTIONS(choir_input_options, .buffer = 3));
+	d = choir_generator_dataset_new(1, &column, count_calls, &calls);
+	data = choir_strategy_distribute_dataset(s, choir_dataset_batch(d, 6),
+			CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = 3));
 	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
 	read_steps(data, 2, &ahead);
 	assert_memory_equal(&l, &ahead, sizeof l); // it changes nothing that comes out
@@ -251,8 +252,8 @@ static choir_distributed_dataset *counting(choir_strategy *s, counted *c, int bu
 	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, NULL };
 	c->caller = pthread_self();
 	return choir_strategy_distribute_dataset(s,
-			choir_dataset_batch(choir_function_dataset_new(1, &column, count_and_fail, c), 4),
-			CHOIR_OPTIONS(choir_input_options, .buffer = buffer));
+			choir_dataset_batch(choir_generator_dataset_new(1, &column, count_and_fail, c), 4),
+			CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = buffer));
 }
 
 // The numbers of a step, and its rows, are as they are without.
@@ -361,9 +362,10 @@ static void files_are_read_ahead(void **state)
 	assert_int_equal(write(file, numbers, sizeof numbers), sizeof numbers);
 	assert_int_equal(close(file), 0);
 	for (int none = 0; none < 2; none++) {
-		choir_dataset *d = choir_dataset_batch(choir_fixed_dataset_new(path, 1, &field, NULL), 2);
-		choir_distributed_dataset *data = choir_strategy_distribute_dataset(
-				s, d, CHOIR_OPTIONS(choir_input_options, .buffer = none ? CHOIR_NONE : 0));
+		choir_dataset *d = choir_dataset_batch(
+				choir_fixed_length_record_dataset_new(path, 1, &field, NULL), 2);
+		choir_distributed_dataset *data = choir_strategy_distribute_dataset(s, d,
+				CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = none ? CHOIR_NONE : 0));
 		assert_int_equal(data->read_ahead == NULL, none);
 		read_steps(data, 2, &l);
 		assert_int_equal(l.steps, 3);
@@ -397,7 +399,7 @@ static void rows_are_brought_to_their_devices(void **state)
 				fetch ? "cpu:0" : "far:1");
 		choir_tensor *t = choir_value_local(v, 1);
 		int64_t own[2];
-		assert_int_equal(choir_tensor_fetch(t, own, sizeof own), CHOIR_OK);
+		assert_int_equal(choir_tensor_to_host(t, own, sizeof own), CHOIR_OK);
 		assert_int_equal(own[1], 3);
 		choir_values_free(batch);
 	}

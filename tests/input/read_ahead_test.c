@@ -32,10 +32,10 @@ static int write_file(void **state)
 static choir_distributed_dataset *open_file(choir_strategy *s, int buffer, int64_t shuffled)
 {
 	const choir_field field = { .name = "number", .dtype = CHOIR_I64 };
-	choir_dataset *d = choir_fixed_dataset_new(path, 1, &field, NULL);
+	choir_dataset *d = choir_fixed_length_record_dataset_new(path, 1, &field, NULL);
 	d = choir_dataset_batch(choir_dataset_shuffle(d, shuffled, 5), 8);
 	choir_distributed_dataset *data = choir_strategy_distribute_dataset(
-			s, d, CHOIR_OPTIONS(choir_input_options, .buffer = buffer));
+			s, d, CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = buffer));
 	if (data == NULL)
 		fail_msg("%s", choir_error());
 	return data;
@@ -145,7 +145,7 @@ static void behind_an_end_the_next_pass_is_begun(void **state)
 						.missing = CHOIR_MISSING_DROP));
 		d = choir_dataset_batch(d, 500);
 		choir_distributed_dataset *data = choir_strategy_distribute_dataset(
-				s, d, CHOIR_OPTIONS(choir_input_options, .buffer = 1));
+				s, d, CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = 1));
 		assert_non_null(data);
 		choir_values *batch = NULL;
 		for (int i = 0; i < 6; i++)
@@ -164,7 +164,7 @@ static void behind_an_end_the_next_pass_is_begun(void **state)
 	choir_strategy_free(s);
 }
 
-static bool count_call(const choir_entry in[], void *user)
+static bool count_call(const choir_component in[], void *user)
 {
 	(void) in;
 	++*(int *) user;
@@ -180,8 +180,8 @@ static choir_distributed_dataset *open_now(choir_strategy *s, choir_dataset **d,
 	if (calls != NULL)
 		*d = choir_dataset_filter(*d, count_call, calls);
 	*d = choir_dataset_batch(choir_dataset_shuffle(*d, ROWS, 5), 500);
-	return choir_strategy_distribute_dataset(
-			s, *d, CHOIR_OPTIONS(choir_input_options, .buffer = 1, .begin_now = true));
+	return choir_strategy_distribute_dataset(s, *d,
+			CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = 1, .start_reading_now = true));
 }
 
 // Nobody has asked for a batch, and the shuffle's buffer is filled; what comes is what comes
@@ -198,7 +198,7 @@ static void what_is_to_begin_now_is_read_before_the_first_batch(void **state)
 				CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &column));
 		other = choir_dataset_batch(choir_dataset_shuffle(other, ROWS, 5), 500);
 		plain = choir_strategy_distribute_dataset(
-				s, other, CHOIR_OPTIONS(choir_input_options, .buffer = CHOIR_NONE));
+				s, other, CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = CHOIR_NONE));
 		assert_non_null(plain);
 		data = open_now(s, &d, NULL);
 		assert_non_null(data);

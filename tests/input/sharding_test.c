@@ -121,7 +121,7 @@ static void an_unknown_batch_is_cut_into_ceil_pieces(void **state)
 
 // ---- The batch that is found where none is given.
 
-static bool all_of_them(const choir_entry in[], void *user)
+static bool all_of_them(const choir_component in[], void *user)
 {
 	(void) in;
 	(void) user;
@@ -291,7 +291,7 @@ static void whole_batches_fall_to_the_replicas_in_turn(void **state)
 					choir_distributed_dataset *data = choir_strategy_distribute_dataset(s,
 							choir_dataset_batch(worker_numbers(examples), 3),
 							CHOIR_OPTIONS(choir_input_options, .workers = workers, .worker = w,
-									.per_replica_batches = true, .buffer = w));
+									.per_replica_batches = true, .read_ahead_steps = w));
 					const int64_t batches = (examples + 2) / 3, steps = (batches + n - 1) / n;
 					assert_int_equal(choir_distributed_dataset_cardinality(data), steps);
 					read_steps(data, r, &l);

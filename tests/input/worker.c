@@ -14,7 +14,7 @@ choir_dataset *worker_numbers(int64_t n)
 	return choir_memory_dataset_new(n, 1, &column, false);
 }
 
-choir_status worker_same(const choir_entry in[], choir_entry out[], void *user)
+choir_status worker_same(const choir_component in[], choir_component out[], void *user)
 {
 	(void) user;
 	memcpy(out[0].data, in[0].data, (size_t) choir_shape_elements(&in[0].shape) * sizeof(int64_t));

@@ -60,7 +60,7 @@ static bool keeps_values(void)
 	choir_frame *toy = choir_frame_new(choir_device_find("toy")), *host = choir_frame_new(NULL);
 	choir_tensor *t = choir_constant(toy, CHOIR_F32, CHOIR_SHAPE(3), there);
 	const bool moved = choir_tensor_data(t) == NULL && // the host may not look
-			choir_tensor_fetch(choir_move(t, host), back, sizeof back) == CHOIR_OK;
+			choir_tensor_to_host(choir_copy(t, host), back, sizeof back) == CHOIR_OK;
 	choir_frame_free(host);
 	choir_frame_free(toy);
 	return moved && back[0] == 1 && back[2] == 3;
@@ -74,7 +74,7 @@ int main(void)
 		.self_size = sizeof(in_turn),
 		.open = open_in_turn,
 		.parameter_devices = all_devices,
-		.place = next_device };
+		.place_variable = next_device };
 	const strategy_subject in_turn = { .kind = "in_turn", .host_only = true };
 	const choir_strategy_options by_toy = { .size = sizeof by_toy, .cross_device_ops = "toy" };
 	const strategy_subject mirrored = {

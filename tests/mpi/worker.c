@@ -52,7 +52,7 @@ static choir_status read_data(choir_cluster *c)
 			? NULL
 			: choir_strategy_distribute_dataset(s,
 					  choir_dataset_batch(
-							  choir_function_dataset_new(1, &number, count_up, &length), 4),
+							  choir_generator_dataset_new(1, &number, count_up, &length), 4),
 					  CHOIR_OPTIONS(choir_input_options, .auto_shard = CHOIR_AUTO_SHARD_OFF));
 	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
 	while (status == CHOIR_OK &&

@@ -54,8 +54,9 @@ static choir_status outer_back(size_t n, const choir_buffer in[], const choir_bu
 
 static choir_tensor *call_outer(choir_tensor *const in[], void *user)
 {
-	return choir_custom(CHOIR_OPTIONS(choir_custom_op, .name = "outer", .shape = outer_shape,
-								.forward = outer, .backward = outer_back),
+	return choir_custom_op_apply(
+			CHOIR_OPTIONS(choir_custom_op, .name = "outer", .shape = outer_shape, .forward = outer,
+					.backward = outer_back),
 			user, 2, in);
 }
 
@@ -140,23 +141,23 @@ static void failures_of_functions(void **state)
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
 	choir_fail(CHOIR_NOT_FOUND, "older");
-	assert_null(choir_custom(
+	assert_null(choir_custom_op_apply(
 			CHOIR_OPTIONS(choir_custom_op, .name = "mute", .forward = silent), NULL, 1, &x));
 	given_failure(&g, CHOIR_IO, "mute: forward failed with CHOIR_IO and no reason");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
 	choir_fail(CHOIR_NOT_FOUND, "older");
-	choir_tensor *y =
-			choir_custom(CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 1, &x);
+	choir_tensor *y = choir_custom_op_apply(
+			CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 1, &x);
 	given_equal(y, 1, (const double[]){ 4 });
 	assert_string_equal(choir_error(), "older");
-	assert_null(choir_custom(
+	assert_null(choir_custom_op_apply(
 			CHOIR_OPTIONS(choir_custom_op, .name = "odd", .shape = negative, .forward = harmless),
 			NULL, 1, &x));
 	given_failure(&g, CHOIR_INVALID, "odd: shape gave f32 [-4], which cannot be");
 	choir_tape *tape = choir_tape_begin(g.frame);
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
-	y = choir_custom(CHOIR_OPTIONS(choir_custom_op, .name = "one_way", .forward = harmless,
-							 .backward = talkative),
+	y = choir_custom_op_apply(CHOIR_OPTIONS(choir_custom_op, .name = "one_way",
+									  .forward = harmless, .backward = talkative),
 			NULL, 1, &x);
 	choir_tensor *gradient;
 	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_UNSUPPORTED);
@@ -194,21 +195,22 @@ static void an_end_is_a_failure(void **state)
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4), *gradient;
 	choir_fail(CHOIR_NOT_FOUND, "older");
-	assert_null(choir_custom(
+	assert_null(choir_custom_op_apply(
 			CHOIR_OPTIONS(choir_custom_op, .name = "end", .forward = ends), NULL, 1, &x));
 	given_failure(&g, CHOIR_INVALID, "end: forward failed with CHOIR_END and no reason");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
 	chi_error_clear();
-	assert_null(choir_custom(
+	assert_null(choir_custom_op_apply(
 			CHOIR_OPTIONS(choir_custom_op, .name = "end", .shape = ends, .forward = harmless),
 			NULL, 1, &x));
 	given_failure(&g, CHOIR_INVALID, "end: shape failed with CHOIR_END and no reason");
 	for (int older = 0; older < 2; older++) {
 		choir_tape *tape = choir_tape_begin(g.frame);
 		x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
-		choir_tensor *y = choir_custom(CHOIR_OPTIONS(choir_custom_op, .name = "end",
-											   .forward = harmless, .backward = ends_back),
-				NULL, 1, &x);
+		choir_tensor *y =
+				choir_custom_op_apply(CHOIR_OPTIONS(choir_custom_op, .name = "end",
+											  .forward = harmless, .backward = ends_back),
+						NULL, 1, &x);
 		chi_error_clear();
 		if (older)
 			choir_fail(CHOIR_NOT_FOUND, "older");
@@ -250,16 +252,19 @@ static void wrong_use(void **state)
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4),
 				 *const nine[9] = { x, x, x, x, x, x, x, x, x };
-	assert_null(choir_custom(CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 9, nine));
+	assert_null(choir_custom_op_apply(
+			CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 9, nine));
 	given_failure(&g, CHOIR_INVALID, "custom: 9 inputs, needed 1 to 8");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
-	assert_null(choir_custom(NULL, NULL, 1, &x));
+	assert_null(choir_custom_op_apply(NULL, NULL, 1, &x));
 	given_failure(&g, CHOIR_INVALID, "custom: the operation's size is not set");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
-	assert_null(choir_custom(CHOIR_OPTIONS(choir_custom_op, .name = "empty"), NULL, 1, &x));
+	assert_null(
+			choir_custom_op_apply(CHOIR_OPTIONS(choir_custom_op, .name = "empty"), NULL, 1, &x));
 	given_failure(&g, CHOIR_INVALID, "empty: an operation needs forward");
 	chi_error_clear();
-	assert_null(choir_custom(CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 0, NULL));
+	assert_null(choir_custom_op_apply(
+			CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 0, NULL));
 	assert_int_equal(choir_error_status(), CHOIR_INVALID);
 	given_close(&g);
 }
@@ -272,8 +277,8 @@ static void without_backward_no_gradient_flows(void **state)
 	given_open(&g, "cpu:0", 1);
 	choir_tape *tape = choir_tape_begin(g.frame);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4), *gradient;
-	choir_tensor *y =
-			choir_custom(CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 1, &x);
+	choir_tensor *y = choir_custom_op_apply(
+			CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 1, &x);
 	assert_int_equal(choir_tape_gradient(tape, choir_square(y), 1, &x, &gradient), CHOIR_OK);
 	given_equal(gradient, 1, (const double[]){ 0 });
 	given_close(&g);

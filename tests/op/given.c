@@ -91,7 +91,7 @@ void given_failure(given *g, choir_status status, const char *text)
 		fail_msg("'%s' is not in '%s'", text, choir_error());
 	assert_int_equal(choir_error_status(), status);
 	assert_int_equal(choir_frame_status(g->frame), status);
-	choir_frame_empty(g->frame);
+	choir_frame_clear(g->frame);
 	assert_int_equal(choir_frame_status(g->frame), CHOIR_OK);
 }
 
@@ -103,7 +103,7 @@ void given_equal(const choir_tensor *t, size_t n, const double expected[])
 	assert_int_equal(choir_shape_elements(choir_tensor_shape(t)), n);
 	void *data = calloc(n + 1, 8);
 	assert_non_null(data);
-	assert_int_equal(choir_tensor_fetch(t, data, chi_tensor_bytes(t)), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(t, data, chi_tensor_bytes(t)), CHOIR_OK);
 	for (size_t i = 0; i < n; i++) {
 		const double found = chi_dtype_load(choir_tensor_dtype(t), data, (int64_t) i);
 		const double difference = found - expected[i];

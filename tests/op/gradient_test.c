@@ -32,7 +32,7 @@ static void unary_gradients(void **state)
 			const choir_shape shape = given_shape(&g, 1, 4, 4);
 			choir_tensor *x = i < 7 ? given_normal(&g, shape) : given_positive(&g, shape);
 			given_check(&g, 1, &x, unary, &op);
-			choir_frame_empty(g.frame);
+			choir_frame_clear(g.frame);
 		}
 	}
 	given_close(&g);
@@ -64,7 +64,7 @@ static void binary_gradients(void **state)
 			given_check(&g, 2, ab, binary, &op);
 			choir_tensor *const ba[] = { given_normal(&g, narrow), given_positive(&g, wide) };
 			given_check(&g, 2, ba, binary, &op);
-			choir_frame_empty(g.frame);
+			choir_frame_clear(g.frame);
 		}
 	}
 	given_close(&g);
@@ -113,7 +113,7 @@ static void reduction_gradients(void **state)
 			r.axes |= CHOIR_AXIS(given_size(&g, -shape.rank, shape.rank - 1));
 		}
 		given_check(&g, 1, &x, reduce, &r);
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	given_close(&g);
 }
@@ -144,7 +144,7 @@ static void matmul_gradients(void **state)
 		b.dim[b.rank - 1] = tb ? k : n;
 		choir_tensor *const in[] = { given_normal(&g, a), given_normal(&g, b) };
 		given_check(&g, 2, in, multiply_matrices, &which);
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	given_close(&g);
 }
@@ -173,7 +173,7 @@ static void dense_gradients(void **state)
 			given_normal(&g, CHOIR_SHAPE(k, n)), given_normal(&g, CHOIR_SHAPE(n)) };
 		given_check(&g, 3, in, dense, &activate);
 		given_check(&g, 3, in, biased, NULL);
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	given_close(&g);
 }
@@ -210,8 +210,8 @@ static choir_tensor *convolve_images(choir_tensor *const in[], void *user)
 		.stride = w->stride,
 		.dilation = w->dilation,
 		.groups = w->groups,
-		.before = { 2, 1 },
-		.after = { 0, 3 } };
+		.pad_before = { 2, 1 },
+		.pad_after = { 0, 3 } };
 	choir_tensor *y = choir_convolution(in[0], in[1], &o);
 	choir_tensor *row = choir_reshape(choir_slice(choir_slice(in[0], 0, 0, 1), 1, 1, 1),
 			CHOIR_SHAPE(1, in[0]->shape.dim[2], in[0]->shape.dim[3]));
@@ -245,7 +245,7 @@ static void convolution_gradients(void **state)
 		given_check(&g, 3, in, convolve, &w);
 		given_check(&g, 2, in, convolve_plainly, &w);
 		given_check(&g, 2, in, convolve_images, &w);
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	given_close(&g);
 }
@@ -272,7 +272,7 @@ static void pool_gradients(void **state)
 				given_size(&g, 3, 6), given_size(&g, 1, 3));
 		choir_tensor *in = given_normal(&g, x);
 		given_check(&g, 1, &in, pool, &w);
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	given_close(&g);
 }
@@ -280,13 +280,13 @@ static void pool_gradients(void **state)
 static choir_tensor *cross_entropy(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_softmax_cross_entropy(in[0], in[1]);
+	return choir_sparse_softmax_cross_entropy(in[0], in[1]);
 }
 
 static choir_tensor *squared_error(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_squared_error(in[0], in[1]);
+	return choir_mean_squared_error(in[0], in[1]);
 }
 
 static void loss_gradients(void **state)
@@ -303,7 +303,7 @@ static void loss_gradients(void **state)
 		const choir_shape shape = given_shape(&g, 1, 4, 4);
 		choir_tensor *const targets[] = { given_normal(&g, shape), given_normal(&g, shape) };
 		given_check(&g, 2, targets, squared_error, NULL);
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	given_close(&g);
 }
@@ -312,7 +312,7 @@ static choir_tensor *seen_otherwise(choir_tensor *const in[], void *user)
 {
 	(void) user;
 	choir_tensor *flat = choir_reshape(choir_exp(in[0]), CHOIR_SHAPE(2, CHOIR_NONE));
-	choir_tensor *sum = choir_add(choir_counted(flat, 3), choir_scale(flat, -2.5));
+	choir_tensor *sum = choir_add(choir_with_count(flat, 3), choir_scale(flat, -2.5));
 	return choir_multiply(choir_cast(sum, CHOIR_F64),
 			choir_stop_gradient(
 					choir_fill(choir_tensor_frame(sum), CHOIR_F64, CHOIR_SHAPE(1), 3)));
@@ -343,7 +343,7 @@ static void other_gradients(void **state)
 		given_check(&g, 1, &x, seen_otherwise, NULL);
 		given_check(&g, 1, &x, with_dropout, NULL);
 		given_check(&g, 1, &x, with_numbers, NULL);
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	given_close(&g);
 }

@@ -184,10 +184,10 @@ static void convolutions(void **state)
 	ones = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(0, 3), 0);
 	assert_null(choir_matmul(x, ones, CHOIR_TRANSPOSED_NONE));
 	assert_int_equal(choir_frame_status(g.frame), CHOIR_INVALID);
-	choir_frame_empty(g.frame);
+	choir_frame_clear(g.frame);
 	assert_null(choir_conv2d(NULL, f32(&g, CHOIR_SHAPE(1, 1, 1, 1), counting), 1, 0));
 	assert_int_equal(choir_frame_status(g.frame), CHOIR_INVALID);
-	choir_frame_empty(g.frame);
+	choir_frame_clear(g.frame);
 	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 1), counting),
 	ones = f32(&g, CHOIR_SHAPE(1, 1, 1, 2), counting);
 	assert_null(chi_convolution(
@@ -254,25 +254,27 @@ static void losses(void **state)
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *logits = f32(&g, CHOIR_SHAPE(2, 2), (const float[]){ 0, 0, 1000, 0 });
 	choir_tensor *labels = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(2), "\1\1");
-	given_equal(choir_softmax_cross_entropy(logits, labels), 2, (const double[]){ log(2), 1000 });
+	given_equal(choir_sparse_softmax_cross_entropy(logits, labels), 2,
+			(const double[]){ log(2), 1000 });
 	given_equal(choir_softmax(logits), 4, (const double[]){ 0.5, 0.5, 1, 0 });
 	choir_tensor *x = f32(&g, CHOIR_SHAPE(2, 2), counting),
 				 *one = f32(&g, CHOIR_SHAPE(1), counting);
-	given_equal(choir_squared_error(x, one), 2, (const double[]){ 0.5, 6.5 });
-	given_equal(choir_squared_error(f32(&g, CHOIR_SHAPE(2), counting), one), 2,
+	given_equal(choir_mean_squared_error(x, one), 2, (const double[]){ 0.5, 6.5 });
+	given_equal(choir_mean_squared_error(f32(&g, CHOIR_SHAPE(2), counting), one), 2,
 			(const double[]){ 0, 1 });
 	labels = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(2), "\1\2");
-	assert_null(choir_softmax_cross_entropy(logits, labels));
+	assert_null(choir_sparse_softmax_cross_entropy(logits, labels));
 	given_failure(&g, CHOIR_INVALID, "softmax_cross_entropy: label");
 	x = f32(&g, CHOIR_SHAPE(2, 2), counting);
-	assert_null(choir_softmax_cross_entropy(x, x));
+	assert_null(choir_sparse_softmax_cross_entropy(x, x));
 	given_failure(
 			&g, CHOIR_INVALID, "softmax_cross_entropy: labels are f32, needed u8, i32 or i64");
 	x = f32(&g, CHOIR_SHAPE(2, 2), counting);
-	assert_null(choir_softmax_cross_entropy(x, choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(3), 0)));
+	assert_null(choir_sparse_softmax_cross_entropy(
+			x, choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(3), 0)));
 	given_failure(&g, CHOIR_INVALID, "logits [2, 2] and labels [3] do not fit");
 	x = f32(&g, CHOIR_SCALAR, counting);
-	assert_null(choir_squared_error(x, x));
+	assert_null(choir_mean_squared_error(x, x));
 	given_failure(&g, CHOIR_INVALID, "squared_error: scalars");
 	given_close(&g);
 }
@@ -291,10 +293,10 @@ static void views_and_casts(void **state)
 	assert_int_equal(choir_tensor_dtype(i), CHOIR_I32);
 	given_equal(chi_tensor_rows(g.frame, i, 0, 1), 6, (const double[]){ 0, 1, 1, 2, 2, 3 });
 	assert_ptr_equal(choir_cast(x, CHOIR_F32), x);
-	choir_tensor *counted = choir_counted(x, 5);
+	choir_tensor *counted = choir_with_count(x, 5);
 	assert_int_equal(counted->count, 5);
 	assert_int_equal(x->count, CHOIR_NONE);
-	assert_null(choir_counted(x, -1));
+	assert_null(choir_with_count(x, -1));
 	given_failure(&g, CHOIR_INVALID, "counted: -1 is no count");
 	x = f32(&g, CHOIR_SHAPE(2, 6), counting);
 	assert_null(choir_reshape(x, CHOIR_SHAPE(5, CHOIR_NONE)));
@@ -319,10 +321,10 @@ static void random_numbers(void **state)
 	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_frame *f = g.frame;
-	assert_int_equal(choir_tensor_fetch(choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(N), 1),
+	assert_int_equal(choir_tensor_to_host(choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(N), 1),
 							 first, sizeof(first)),
 			CHOIR_OK);
-	assert_int_equal(choir_tensor_fetch(choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(N), 1),
+	assert_int_equal(choir_tensor_to_host(choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(N), 1),
 							 second, sizeof(second)),
 			CHOIR_OK);
 	for (int i = 0; i < N; i++) {
@@ -332,12 +334,12 @@ static void random_numbers(void **state)
 	}
 	assert_true(fabs(sum / N) < 0.03 && fabs(squares / N - 1) < 0.04);
 	f->random.place = 0;
-	assert_int_equal(choir_tensor_fetch(choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(N), 1),
+	assert_int_equal(choir_tensor_to_host(choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(N), 1),
 							 second, sizeof(second)),
 			CHOIR_OK);
 	assert_memory_equal(first, second, sizeof(first));
 	f->random = (chi_random_key){ .replica = 1 };
-	assert_int_equal(choir_tensor_fetch(choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(N), 1),
+	assert_int_equal(choir_tensor_to_host(choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(N), 1),
 							 second, sizeof(second)),
 			CHOIR_OK);
 	assert_true(first[0] != second[0]);
@@ -357,7 +359,8 @@ static void dropout(void **state)
 	assert_ptr_equal(choir_dropout(x, 0.25, 1), x); // nobody trains
 	choir_tape_begin(g.frame);
 	assert_ptr_equal(choir_dropout(x, 0, 1), x);
-	assert_int_equal(choir_tensor_fetch(choir_dropout(x, 0.25, 1), kept, sizeof(kept)), CHOIR_OK);
+	assert_int_equal(
+			choir_tensor_to_host(choir_dropout(x, 0.25, 1), kept, sizeof(kept)), CHOIR_OK);
 	for (int i = 0; i < N; i++) {
 		assert_true(kept[i] == 0 || fabsf(kept[i] - 4) < 1e-5f);
 		zeros += kept[i] == 0;

@@ -206,7 +206,7 @@ static size_t make(making *fn, bool small, float *to)
 		fail_msg("%s", choir_error());
 	const size_t n = (size_t) choir_shape_elements(choir_tensor_shape(t));
 	assert_in_range(n, 1, MAX);
-	assert_int_equal(choir_tensor_fetch(t, to, n * sizeof *to), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(t, to, n * sizeof *to), CHOIR_OK);
 	choir_frame_free(f);
 	return n;
 }
@@ -242,8 +242,8 @@ static void sums_of_the_whole(void **state)
 		kernels_buffer(CHOIR_F32, *choir_tensor_shape(dy)) };
 	choir_buffer whole = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(3, 3, 32, 32));
 	const size_t bytes = (size_t) choir_shape_elements(&in[0].shape) * sizeof(float);
-	assert_int_equal(choir_tensor_fetch(x, in[0].data, bytes), CHOIR_OK);
-	assert_int_equal(choir_tensor_fetch(dy, in[1].data, bytes), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(x, in[0].data, bytes), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(dy, in[1].data, bytes), CHOIR_OK);
 	choir_frame_free(f);
 	kernels_plain("conv2d_gradient_filter", 2, in, &whole, &same);
 	const size_t n = make(filter_gradient, false, shared);

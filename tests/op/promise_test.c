@@ -69,19 +69,19 @@ static void random_bits_are_those_of_the_header(void **state)
 	given_open(&g, "cpu:0", 1);
 	const choir_shape n = CHOIR_SHAPE(N);
 	choir_tensor *t = choir_random_normal(g.frame, CHOIR_F64, n, 77);
-	assert_int_equal(choir_tensor_fetch(t, drawn, sizeof(drawn)), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(t, drawn, sizeof(drawn)), CHOIR_OK);
 	for (uint64_t i = 0; i < N; i++)
 		assert_true(drawn[i] == normal(77, 0, i));
 	choir_tape_begin(g.frame);
 	t = choir_dropout(choir_fill(g.frame, CHOIR_F64, n, 3), 0.4, 78);
-	assert_int_equal(choir_tensor_fetch(t, kept, sizeof(kept)), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(t, kept, sizeof(kept)), CHOIR_OK);
 	for (uint64_t i = 0; i < N; i++) {
 		block(78, 1, i / 4, w);
 		assert_true(kept[i] == (w[i % 4] >> 8 >= 0.4 * 0x1p24 ? 3 * (1 / (1 - 0.4)) : 0));
 	}
-	choir_frame_empty(g.frame); // the count of draws goes on
+	choir_frame_clear(g.frame); // the count of draws goes on
 	t = choir_random_normal(g.frame, CHOIR_F64, n, 77);
-	assert_int_equal(choir_tensor_fetch(t, drawn, sizeof(drawn)), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(t, drawn, sizeof(drawn)), CHOIR_OK);
 	assert_true(drawn[0] == normal(77, 2, 0));
 	assert_null(choir_random_normal(g.frame, CHOIR_I32, n, 77));
 	given_failure(&g, CHOIR_UNSUPPORTED, "random_normal: no kernel for i32 on cpu");
@@ -105,12 +105,12 @@ static void ties_and_edges_have_gradients(void **state)
 	assert_int_equal(choir_tape_gradient(tape, y, 2, sources, gradients), CHOIR_OK);
 	given_equal(gradients[0], 3, (const double[]){ 1, 0, 1 });
 	given_equal(gradients[1], 3, (const double[]){ 0, 1, 0 });
-	choir_frame_empty(g.frame);
+	choir_frame_clear(g.frame);
 	tape = choir_tape_begin(g.frame);
 	x = f64(&g, CHOIR_SHAPE(2), zeros);
 	assert_int_equal(choir_tape_gradient(tape, choir_relu(x), 1, &x, gradients), CHOIR_OK);
 	given_equal(gradients[0], 2, (const double[]){ 0, 0 });
-	choir_frame_empty(g.frame);
+	choir_frame_clear(g.frame);
 	tape = choir_tape_begin(g.frame);
 	x = f64(&g, CHOIR_SCALAR, zeros);
 	assert_int_equal(choir_tape_gradient(tape, choir_sqrt(x), 1, &x, gradients), CHOIR_OK);
@@ -141,12 +141,12 @@ static void what_lives_after_the_way_back(void **state)
 	given_equal(stopped, 2, (const double[]){ 9, 9 });
 	assert_true(((const double *) exported->tensor.data)[1] == 18);
 	exported->deleter(exported);
-	assert_true(choir_frame_training(g.frame));
+	assert_true(choir_frame_is_training(g.frame));
 	assert_ptr_not_equal(choir_dropout(x, 0.5, 1), x);
 	assert_int_equal(choir_frame_status(g.frame), CHOIR_OK);
 
 	choir_frame_rewind(g.frame, start);
-	assert_false(choir_frame_training(g.frame));
+	assert_false(choir_frame_is_training(g.frame));
 	tape = choir_tape_begin(g.frame); // a new one
 	x = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2), 3);
 	h = choir_square(x), loss = choir_scale(h, 2);
@@ -170,7 +170,7 @@ static void what_gradients_flow_through(void **state)
 	given_open(&g, "cpu:0", 1);
 	choir_tape *tape = choir_tape_begin(g.frame);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2), 3);
-	choir_tensor *counted = choir_counted(x, 7), *moved = choir_move(counted, g.frame);
+	choir_tensor *counted = choir_with_count(x, 7), *moved = choir_copy(counted, g.frame);
 	assert_int_equal(moved->count, 7);
 	assert_int_equal(choir_square(counted)->count, CHOIR_NONE);
 	choir_tensor *y = choir_add(choir_scale(counted, 5), choir_square(moved));
@@ -215,9 +215,9 @@ static void a_label_that_is_no_class(void **state)
 	given_open(&g, "far:0", 1);
 	choir_tensor *logits = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 2), 0);
 	choir_tensor *label = choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(1), 2);
-	choir_tensor *losses = choir_softmax_cross_entropy(logits, label);
+	choir_tensor *losses = choir_sparse_softmax_cross_entropy(logits, label);
 	assert_non_null(losses);
-	assert_int_equal(choir_tensor_fetch(losses, &loss, sizeof(loss)), CHOIR_INVALID);
+	assert_int_equal(choir_tensor_to_host(losses, &loss, sizeof(loss)), CHOIR_INVALID);
 	given_failure(&g, CHOIR_INVALID, "label 2 of example 0: classes are 0 to 1");
 	given_close(&g);
 }
@@ -284,7 +284,7 @@ static choir_tensor *sum_of(choir_tensor *const inputs[], seen *s)
 	choir_custom_op op = {
 		.size = sizeof(op), .name = name, .shape = sum_shape, .forward = sum, .backward = sum_back
 	};
-	choir_tensor *y = choir_custom(&op, s, INPUTS, inputs);
+	choir_tensor *y = choir_custom_op_apply(&op, s, INPUTS, inputs);
 	memset(&op, 0, sizeof(op));
 	memset(name, '-', sizeof(name) - 1);
 	return y;
@@ -318,7 +318,7 @@ static void what_functions_of_the_users_see(void **state)
 		for (int i = 0; i < 2; i++)
 			for (int k = 0; k < ELEMENTS; k++)
 				assert_true(((const float *) choir_tensor_data(gradients[i]))[k] == 2);
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	assert_null(gradients[0]);
 	assert_null(gradients[1]);

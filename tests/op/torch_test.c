@@ -36,7 +36,7 @@ static void write_tensor(FILE *out, choir_tensor *t)
 	void *data = calloc((size_t) n + 1, 8);
 
 	assert_non_null(data);
-	assert_int_equal(choir_tensor_fetch(t, data, chi_tensor_bytes(t)), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(t, data, chi_tensor_bytes(t)), CHOIR_OK);
 	fprintf(out, "%s %d", is_float ? "float" : "int", t->shape.rank);
 	for (int i = 0; i < t->shape.rank; i++)
 		fprintf(out, " %lld", (long long) t->shape.dim[i]);
@@ -71,7 +71,7 @@ static void write_case(compare *c, const char *formula, size_t n, choir_tensor *
 		fail_msg("%s: %s", formula, choir_error());
 	for (size_t i = 0; i < floats; i++)
 		write_tensor(c->out, gradients[i]);
-	choir_frame_empty(c->g.frame);
+	choir_frame_clear(c->g.frame);
 }
 
 static choir_tensor *unary(choir_tensor *const in[], void *user)
@@ -129,7 +129,7 @@ static void pairs(compare *c)
 		{ "a / b", choir_divide, CHOIR_SHAPE(3, 4, 5), CHOIR_SHAPE(4, 5) },
 		{ "torch.maximum(a, b)", choir_maximum, CHOIR_SHAPE(3, 4, 5), CHOIR_SHAPE(5) },
 		{ "a + b", choir_bias_add, CHOIR_SHAPE(70, 33), CHOIR_SHAPE(33) },
-		{ "((a - b) ** 2).mean((1, 2))", choir_squared_error, CHOIR_SHAPE(6, 5, 4),
+		{ "((a - b) ** 2).mean((1, 2))", choir_mean_squared_error, CHOIR_SHAPE(6, 5, 4),
 				CHOIR_SHAPE(6, 5, 4) },
 	};
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
@@ -296,7 +296,7 @@ static void convolutions(compare *c)
 	in[0] = normal(c, CHOIR_SHAPE(2, 9, 9, 6));
 	in[1] = normal(c, CHOIR_SHAPE(3, 3, 3, 4));
 	write_case(c, "nhwc(F.conv2d(nchw(a), oihw(b), None, 1, 2, 2, 2))", 2, in, convolve, &o);
-	o = (choir_convolution_options){ .size = sizeof o, .before = { 4 }, .dilation = 2 };
+	o = (choir_convolution_options){ .size = sizeof o, .pad_before = { 4 }, .dilation = 2 };
 	in[0] = normal(c, CHOIR_SHAPE(2, 11, 5));
 	in[1] = normal(c, CHOIR_SHAPE(3, 5, 4));
 	write_case(c,
@@ -393,7 +393,7 @@ static void sequences(compare *c)
 static choir_tensor *smoothed(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_smoothed_cross_entropy(in[0], in[1], 0.1);
+	return choir_sparse_softmax_cross_entropy_smoothed(in[0], in[1], 0.1);
 }
 
 static choir_tensor *huber(choir_tensor *const in[], void *user)
@@ -408,7 +408,7 @@ static void losses(compare *c)
 	binary_op *op = choir_gather;
 
 	write_case(c, "F.embedding(b, a)", 2, in, binary, &op);
-	op = choir_softmax_cross_entropy;
+	op = choir_sparse_softmax_cross_entropy;
 	in[0] = normal(c, CHOIR_SHAPE(20, 7));
 	in[1] = given_labels(&c->g, 20, 7);
 	write_case(c, "F.cross_entropy(a, b, reduction='none')", 2, in, binary, &op);

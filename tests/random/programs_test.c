@@ -80,16 +80,16 @@ static choir_status merge(choir_cross *x, void *user)
 		return choir_cross_return(
 				x, "x", choir_cross_reduce_to(x, op->mean ? CHOIR_MEAN : CHOIR_SUM, all, all));
 	case MERGE_READ:
-		return choir_cross_return(x, "x", choir_tensor_value(choir_variable_read(v, x->frame)));
+		return choir_cross_return(x, "x", choir_tensor_as_value(choir_variable_read(v, x->frame)));
 	case MERGE_WRITE:
 		return write_variable(op, full(x->frame, op->c));
 	case MERGE_UPDATE:
-		choir_cross_give(x, "c", choir_tensor_value(full(x->frame, op->c)));
+		choir_cross_set_arg(x, "c", choir_tensor_as_value(full(x->frame, op->c)));
 		return choir_cross_update(x, v, NULL, add_number, user);
 	default:
-		choir_cross_give(x, "x", all);
+		choir_cross_set_arg(x, "x", all);
 		CHOIR_TRY(choir_cross_run(x, inner, NULL));
-		return choir_cross_return(x, "x", choir_cross_take(x, "x"));
+		return choir_cross_return(x, "x", choir_cross_result(x, "x"));
 	}
 }
 
@@ -102,7 +102,7 @@ static choir_tensor *next_one(choir_replica *r, choir_tensor *x)
 	const int64_t next = (choir_replica_id(r) + 1) % n;
 	choir_tensor *all = choir_cast(choir_replica_all_gather(r, x, 0), CHOIR_F64);
 	if (all == NULL ||
-			choir_tensor_fetch(all, host, (size_t) (n * p.n) * sizeof *host) != CHOIR_OK)
+			choir_tensor_to_host(all, host, (size_t) (n * p.n) * sizeof *host) != CHOIR_OK)
 		return NULL;
 	return choir_cast(
 			choir_constant(r->frame, CHOIR_F64, CHOIR_SHAPE(p.n), host + next * p.n), p.dtype);
@@ -111,12 +111,12 @@ static choir_tensor *next_one(choir_replica *r, choir_tensor *x)
 static choir_tensor *merged(choir_replica *r, program_op *op, choir_tensor *x)
 {
 	const bool gives_x = op->kind == MERGE_REDUCE || op->kind == MERGE_RUN;
-	choir_replica_give(r, "x", x);
+	choir_replica_set_arg(r, "x", x);
 	if (choir_replica_merge_call(r, merge, op) != CHOIR_OK)
 		return NULL;
 	if (gives_x)
-		return choir_replica_take(r, "x");
-	return op->kind == MERGE_READ ? choir_add(x, choir_replica_take(r, "x")) : x;
+		return choir_replica_result(r, "x");
+	return op->kind == MERGE_READ ? choir_add(x, choir_replica_result(r, "x")) : x;
 }
 
 static choir_tensor *perform(choir_replica *r, program_op *op, choir_tensor *x)
@@ -139,7 +139,7 @@ static choir_tensor *perform(choir_replica *r, program_op *op, choir_tensor *x)
 	case WRITE_NUMBER:
 		return write_variable(op, choir_number(f, op->c)) == CHOIR_OK ? x : NULL;
 	case OPTIMIZE:
-		return choir_optimizer_give(optimizer, r, v, x) == CHOIR_OK &&
+		return choir_optimizer_add_gradient(optimizer, r, v, x) == CHOIR_OK &&
 						choir_optimizer_apply_gradients(optimizer, r) == CHOIR_OK
 				? x
 				: NULL;
@@ -174,7 +174,7 @@ static void compare(choir_tensor *t, const double *to, const char *what, int whi
 	static double host[PROGRAM_ELEMENTS];
 	t = choir_cast(t, CHOIR_F64);
 	if (t == NULL || choir_shape_elements(choir_tensor_shape(t)) != p.n ||
-			choir_tensor_fetch(t, host, (size_t) p.n * sizeof *host) != CHOIR_OK)
+			choir_tensor_to_host(t, host, (size_t) p.n * sizeof *host) != CHOIR_OK)
 		wrong(what, which, -1, 0, 0);
 	for (int64_t i = 0; i < p.n; i++)
 		if (host[i] != to[i])
@@ -202,7 +202,7 @@ static void compare_variables(void)
 			wrong("whether it can be read: variable", v, -1, t != NULL, can);
 		if (can)
 			compare(t, whole, "variable", v);
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 	}
 }
 
@@ -272,13 +272,13 @@ static void open_program(void)
 			variable[v] = choir_variable_new(name, CHOIR_SHAPE(p.n),
 					CHOIR_OPTIONS(choir_variable_options, .dtype = p.dtype,
 							.synchronization = p.variable[v].synchronization,
-							.aggregation = p.variable[v].aggregation, .initialize = initialize,
+							.aggregation = p.variable[v].aggregation, .initializer_fn = initialize,
 							.user = &variable[v]));
 			if (variable[v] == NULL)
 				wrong("no variable", v, -1, 0, 0);
 		}
-		optimizer =
-				choir_optimizer_new(CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1));
+		optimizer = choir_optimizer_new(
+				CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 1));
 	}
 	assert_non_null(optimizer);
 }

@@ -151,7 +151,7 @@ static choir_status add_up(choir_cross *x, void *user)
 	CHOIR_TRY(number_of(choir_value_tensor(choir_cross_arg(x, "bad")), &bad));
 	if (bad != 0 && p->trouble == MERGE_FAILS)
 		return choir_fail(CHOIR_IO, "the merge fails");
-	return choir_cross_return(x, "x", choir_tensor_value(tensor_of(x->frame, CHOIR_I64, sum)));
+	return choir_cross_return(x, "x", choir_tensor_as_value(tensor_of(x->frame, CHOIR_I64, sum)));
 }
 
 static choir_status inner(choir_replica *r, void *user)
@@ -164,19 +164,19 @@ static choir_status inner(choir_replica *r, void *user)
 static choir_status run_inside(choir_cross *x, void *user)
 {
 	(void) user;
-	choir_cross_give(x, "x", choir_cross_arg(x, "x"));
+	choir_cross_set_arg(x, "x", choir_cross_arg(x, "x"));
 	CHOIR_TRY(choir_cross_run(x, inner, NULL));
-	return choir_cross_return(x, "x", choir_cross_take(x, "x"));
+	return choir_cross_return(x, "x", choir_cross_result(x, "x"));
 }
 
 static choir_status do_merge(choir_replica *r, program *p, int i, int64_t *x)
 {
 	const bool nested = p->op[i] == NESTED;
-	choir_replica_give(r, "x", tensor_of(r->frame, CHOIR_I64, *x));
+	choir_replica_set_arg(r, "x", tensor_of(r->frame, CHOIR_I64, *x));
 	if (!nested)
-		choir_replica_give(r, "bad", choir_number(r->frame, p->at == i));
+		choir_replica_set_arg(r, "bad", choir_number(r->frame, p->at == i));
 	CHOIR_TRY(choir_replica_merge_call(r, nested ? run_inside : add_up, p));
-	return number_of(choir_replica_take(r, "x"), x);
+	return number_of(choir_replica_result(r, "x"), x);
 }
 
 static choir_status do_create(choir_replica *r, int i, int64_t *x)
@@ -248,7 +248,7 @@ static choir_status give_large(choir_replica *r, int k, int64_t x)
 {
 	choir_tensor *g =
 			choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(ELEMENTS), (double) large_gradient(x, k));
-	return choir_optimizer_give(world.optimizer, r, world.large[k], g);
+	return choir_optimizer_add_gradient(world.optimizer, r, world.large[k], g);
 }
 
 // The order in which gradients come changes, and only those of the same place are summed early.
@@ -260,7 +260,7 @@ static choir_status do_update(choir_replica *r, program *p, int i, int64_t x)
 		CHOIR_TRY(give_large(r, first, x));
 	if (is_between(p, i))
 		CHOIR_TRY(trouble_at(r, p, i));
-	CHOIR_TRY(choir_optimizer_give(
+	CHOIR_TRY(choir_optimizer_add_gradient(
 			world.optimizer, r, world.weight, tensor_of(r->frame, CHOIR_F32, x % 16)));
 	for (int k = 1; large && k < LARGE; k++)
 		CHOIR_TRY(give_large(r, (first + k) % LARGE, x));
@@ -431,7 +431,7 @@ static void read_back(choir_variable *v, int64_t expected, const char *what)
 	choir_frame *f = choir_strategy_cross(world.strategy)->frame;
 	int64_t is = 0;
 	need(number_of(choir_variable_read(v, f), &is) == CHOIR_OK && is == expected, what);
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 }
 
 // All of its elements are expected.
@@ -447,7 +447,7 @@ static void start_over(choir_variable *v)
 {
 	choir_frame *f = choir_strategy_cross(world.strategy)->frame;
 	need(choir_variable_assign(v, choir_number(f, 0)) == CHOIR_OK, "a variable is not reset");
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 }
 
 static void check(const program *p, choir_status status)
@@ -552,7 +552,7 @@ static void open_world(void)
 				CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_I64,
 						.aggregation = CHOIR_AGGREGATION_SUM));
 		world.optimizer = choir_optimizer_new(CHOIR_SGD,
-				CHOIR_OPTIONS(choir_optimizer_options, .rate = 1,
+				CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 1,
 						.nonfinite = (choir_nonfinite) scheduler_random(3)));
 	}
 	need(world.weight != NULL && world.total != NULL && world.optimizer != NULL, "no variables");

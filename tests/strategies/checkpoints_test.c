@@ -106,7 +106,7 @@ static choir_status save_there(training *t, const moving *m)
 		status = train(t, 1); // what is saved is the state of before
 	if (status == CHOIR_OK)
 		status = choir_checkpoint_manager_wait(manager);
-	const char *path = choir_checkpoint_manager_path(manager);
+	const char *path = choir_checkpoint_manager_latest(manager);
 	if (status == CHOIR_OK && (path == NULL || strstr(path, "/step-") == NULL))
 		status = choir_fail(CHOIR_INTERNAL, "this worker does not know the path");
 	choir_checkpoint_manager_free(manager);
@@ -323,7 +323,7 @@ static const char *full_fn(choir_strategy *s, int worker, void *user)
 		if (i == 2 ? !failed : status != CHOIR_OK)
 			snprintf(wrong, sizeof wrong, "save %d: %s", i, choir_error());
 		status = CHOIR_OK;
-		path = choir_checkpoint_manager_path(m);
+		path = choir_checkpoint_manager_latest(m);
 	}
 	if (wrong[0] == '\0' && (path == NULL || strstr(path, "/step-3") == NULL))
 		snprintf(wrong, sizeof wrong, "the last path is %s", path == NULL ? "none" : path);
@@ -467,14 +467,14 @@ static const char *restore_fn(choir_strategy *s, int worker, void *user)
 	for (int part = 0; status == CHOIR_OK && part < 2; part++) {
 		status = train(&t, 1);
 		if (status == CHOIR_OK)
-			status = part ? choir_strategy_restore_part(s, path, NULL)
+			status = part ? choir_strategy_restore_partial(s, path, NULL)
 						  : choir_strategy_restore(s, path);
 		same = same && choir_strategy_hash(s) == saved;
 	}
 	bool told = status == CHOIR_OK;
 	if (told)
 		told = choir_strategy_restore(s, other) == CHOIR_NOT_FOUND &&
-				choir_strategy_restore_part(s, other, NULL) == CHOIR_NOT_FOUND &&
+				choir_strategy_restore_partial(s, other, NULL) == CHOIR_NOT_FOUND &&
 				choir_strategy_hash(s) == saved;
 	close_training(&t);
 	return status != CHOIR_OK ? choir_error()
@@ -520,7 +520,7 @@ static const char *scarce_fn(choir_strategy *s, int worker, void *user)
 	if (ready && worker == 0)
 		chi_alloc_fail(l->n, false);
 	if (ready) {
-		(void) !choir_strategy_restore_part(s, l->path, NULL); // a failure may leave a part
+		(void) !choir_strategy_restore_partial(s, l->path, NULL); // a failure may leave a part
 		defined = count_defined(&t.p);
 	}
 	close_training(&t);

@@ -63,7 +63,7 @@ static choir_variable *make(shared *a)
 {
 	atomic_fetch_add(&a->here, 1);
 	return choir_variable_new(a->name, CHOIR_SHAPE(3),
-			CHOIR_OPTIONS(choir_variable_options, .initialize = initialize_slowly, .user = a,
+			CHOIR_OPTIONS(choir_variable_options, .initializer_fn = initialize_slowly, .user = a,
 					.aggregation = CHOIR_AGGREGATION_SUM));
 }
 
@@ -92,10 +92,10 @@ static void check_value(choir_strategy *s, choir_variable *v, float added)
 	float x[3] = { 0 };
 	choir_cross *c = choir_strategy_cross(s);
 	choir_tensor *t = choir_variable_read(v, c->frame);
-	assert_int_equal(choir_tensor_fetch(t, x, sizeof x), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(t, x, sizeof x), CHOIR_OK);
 	for (int i = 0; i < 3; i++)
 		assert_true(x[i] == (float) i + added);
-	choir_frame_empty(c->frame);
+	choir_frame_clear(c->frame);
 }
 
 // spec: 2.3, 2.14
@@ -165,7 +165,7 @@ static choir_status descend(choir_replica *r, void *user)
 	const own *o = user;
 	choir_optimizer *optimizer = o->a->optimizer[o->worker];
 	choir_tensor *g = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 1);
-	const choir_status status = choir_optimizer_give(optimizer, r, o->a->v, g);
+	const choir_status status = choir_optimizer_add_gradient(optimizer, r, o->a->v, g);
 	return status == CHOIR_OK ? choir_optimizer_apply_gradients(optimizer, r) : status;
 }
 
@@ -188,7 +188,8 @@ static void test_slots(void **state)
 			a.v = make(&a);
 			for (int w = 0; w < WORKERS; w++)
 				a.optimizer[w] = choir_optimizer_new(CHOIR_MOMENTUM,
-						CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5, .momentum = 0.5));
+						CHOIR_OPTIONS(
+								choir_optimizer_options, .learning_rate = 0.5, .momentum = 0.5));
 		}
 		if (choir_strategy_run_workers(s, descend_twice, &a) != CHOIR_OK)
 			fail_msg("%s", choir_error());
@@ -224,7 +225,7 @@ static choir_status update_once(choir_replica *r, void *user)
 {
 	const update *u = user;
 	choir_tensor *g = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 1);
-	const choir_status status = choir_optimizer_give(u->optimizer, r, u->v, g);
+	const choir_status status = choir_optimizer_add_gradient(u->optimizer, r, u->v, g);
 	return status == CHOIR_OK ? choir_optimizer_apply_gradients(u->optimizer, r) : status;
 }
 
@@ -242,7 +243,7 @@ static choir_status take_turns(choir_strategy *group, int worker, void *user)
 	if (worker == 0)
 		return choir_variable_new("slow", CHOIR_SHAPE(3),
 					   CHOIR_OPTIONS(choir_variable_options,
-							   .initialize = initialize_after_an_update, .user = t)) == NULL
+							   .initializer_fn = initialize_after_an_update, .user = t)) == NULL
 				? choir_error_status()
 				: CHOIR_OK;
 	for (int i = 0; i < 10000 && atomic_load(&t->making) == 0; i++)
@@ -288,7 +289,7 @@ static choir_status use_all(choir_strategy *group, choir_layer *layer, choir_met
 			: choir_metric_update(metric, t, NULL);
 	if (status == CHOIR_OK && !choir_strategy_variable_created_in_scope(group, a->v))
 		status = choir_fail(CHOIR_INTERNAL, "it was not made in this strategy");
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	return status;
 }
 
@@ -300,7 +301,7 @@ static choir_status make_all_kinds(choir_strategy *group, int worker, void *user
 	snprintf(metric, sizeof metric, "metric%d", worker);
 	snprintf(second, sizeof second, "second%d", worker);
 	choir_scope scope;
-	if (choir_scope_colocate(&scope, choir_variable_value(a->v)) != CHOIR_OK)
+	if (choir_scope_colocate(&scope, choir_variable_as_value(a->v)) != CHOIR_OK)
 		return choir_error_status();
 	a->made[worker] = choir_variable_new(slot, CHOIR_SHAPE(3), NULL);
 	if (choir_scope_exit(&scope) != CHOIR_OK || a->made[worker] == NULL)

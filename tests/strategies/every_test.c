@@ -35,7 +35,7 @@ static const choir_strategy_table last = { .size = sizeof last,
 	.self_size = sizeof(choir_device *),
 	.open = open_last,
 	.parameter_devices = last_device,
-	.place = place_last };
+	.place_variable = place_last };
 
 // spec: A6, A34, A44, B12, C1, D1, D33, E25, M10, M18, 2.3, 2.4, 2.5, 2.8, 2.14
 int main(void)

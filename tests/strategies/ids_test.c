@@ -43,12 +43,12 @@ static choir_status gather(choir_cross *x, void *user)
 {
 	(void) user;
 	choir_value *v = choir_cross_arg(x, "x");
-	return choir_cross_return(x, "y", choir_tensor_value(choir_cross_gather(x, v, 0)));
+	return choir_cross_return(x, "y", choir_tensor_as_value(choir_cross_gather(x, v, 0)));
 }
 
 static choir_status merge(choir_replica *r, choir_merge_fn *fn, choir_tensor *x)
 {
-	CHOIR_TRY(choir_replica_give(r, "x", x));
+	CHOIR_TRY(choir_replica_set_arg(r, "x", x));
 	return choir_replica_merge_call(r, fn, NULL);
 }
 

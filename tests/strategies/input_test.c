@@ -31,8 +31,8 @@ typedef struct {
 static choir_status find_mean(choir_replica *r, void *user)
 {
 	choir_tensor *t = choir_cast(choir_replica_arg(r, "number"), CHOIR_F32);
-	t = choir_replica_all_reduce(r, CHOIR_SUM, choir_replica_mean(r, t));
-	return choir_tensor_fetch(t, user, sizeof(float)); // replicas of a device take turns
+	t = choir_replica_all_reduce(r, CHOIR_SUM, choir_replica_average_loss(r, t));
+	return choir_tensor_to_host(t, user, sizeof(float)); // replicas of a device take turns
 }
 
 static const char *note(choir_values *batch, reading *l, int64_t all[])
@@ -155,7 +155,7 @@ static void under_data_all_get_what_one_worker_would(void **state)
 			static job j;
 			j = new_job(p % 2 ? unknown_batches : twenty_three, CHOIR_AUTO_SHARD_DATA);
 			j.o.global_batch = batches[b] ? batches[b] : 5;
-			j.o.buffer = (int) p;
+			j.o.read_ahead_steps = (int) p;
 			run(&j, workers, n);
 			assert_int_equal(j.found[0].steps, whole.steps);
 			for (int w = 0, first = 0; w < workers; w++) {
@@ -219,7 +219,7 @@ static void all_stop_together_however_much_each_has(void **state)
 				j = new_job(way ? unequal_unknown : unequal, CHOIR_AUTO_SHARD_OFF);
 				j.o.global_batch = way < 2 ? 7 : 0;
 				j.fn = way == 2 ? make_unequal : NULL;
-				j.o.buffer = workers - 2;
+				j.o.read_ahead_steps = workers - 2;
 				run(&j, workers, replicas);
 				for (int w = 0; w < workers; w++) {
 					assert_int_equal(j.found[w].status, CHOIR_END);
@@ -239,7 +239,7 @@ static void all_stop_together_however_much_each_has(void **state)
 
 static char directory[] = "/tmp/choir-workers-XXXXXX";
 
-static choir_status widen(const choir_entry in[], choir_entry out[], void *user)
+static choir_status widen(const choir_component in[], choir_component out[], void *user)
 {
 	(void) user;
 	((int64_t *) out[0].data)[0] = ((const uint8_t *) in[0].data)[0];
@@ -263,7 +263,7 @@ static choir_dataset *three_files(int worker)
 		assert_int_equal(fclose(file), 0);
 	}
 	snprintf(pattern, sizeof pattern, "%s/?", directory);
-	choir_dataset *d = choir_fixed_dataset_new(pattern, 1, &field, NULL);
+	choir_dataset *d = choir_fixed_length_record_dataset_new(pattern, 1, &field, NULL);
 	d = choir_dataset_map(
 			d, CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &column), widen, NULL);
 	return choir_dataset_batch(d, 4);
@@ -331,7 +331,7 @@ static choir_dataset *worker_1_fails(int worker)
 	static int yes;
 	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, NULL };
 	return choir_dataset_batch(
-			choir_function_dataset_new(1, &column, fail_at_nine, worker == 1 ? &yes : NULL), 2);
+			choir_generator_dataset_new(1, &column, fail_at_nine, worker == 1 ? &yes : NULL), 2);
 }
 
 // spec: 2.11, 2.19

@@ -244,7 +244,7 @@ static choir_status merge(choir_cross *x, void *user)
 				CHOIR_OPTIONS(choir_communication_options, .bytes_per_pack = 1 << 20));
 	return choir_cross_return(x, "y",
 			s->kind == MERGE_REDUCE ? choir_cross_reduce_to(x, s->op, v, v)
-									: choir_tensor_value(choir_cross_gather(x, v, s->which)));
+									: choir_tensor_as_value(choir_cross_gather(x, v, s->which)));
 }
 
 static choir_status minimize(choir_replica *r, const doing *d, int which)
@@ -270,7 +270,7 @@ static choir_status take_step(choir_replica *r, doing *d, const step *s)
 		t = choir_replica_all_reduce(r, s->op, t);
 		break;
 	case COUNTED:
-		t = choir_replica_all_reduce(r, s->op, choir_counted(t, 1 + choir_replica_id(r)));
+		t = choir_replica_all_reduce(r, s->op, choir_with_count(t, 1 + choir_replica_id(r)));
 		break;
 	case SLICES:
 		t = choir_replica_all_reduce(r, s->op, slices_of(f, s));
@@ -292,7 +292,7 @@ static choir_status take_step(choir_replica *r, doing *d, const step *s)
 	case UPDATE:
 		return choir_replica_update(r, d->v[s->which], leave_alone, NULL);
 	default:
-		choir_replica_give(r, "x", t);
+		choir_replica_set_arg(r, "x", t);
 		return choir_replica_merge_call(r, merge, &(doing){ .step = s });
 	}
 	return t == NULL ? choir_error_status() : CHOIR_OK;
@@ -356,7 +356,7 @@ static choir_optimizer *make_optimizer(choir_strategy *s, choir_optimizer_kind b
 	choir_optimizer *o = NULL;
 	CHOIR_SCOPE (s)
 		o = choir_optimizer_new(
-				by, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.1 * (1 + rate)));
+				by, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.1 * (1 + rate)));
 	return o;
 }
 

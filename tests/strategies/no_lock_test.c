@@ -35,7 +35,8 @@ static choir_variable *variable(choir_strategy *s, choir_initializer_fn *fn)
 	CHOIR_SCOPE (s)
 		v = choir_variable_new("v", CHOIR_SHAPE(2),
 				CHOIR_OPTIONS(choir_variable_options,
-						.aggregation = CHOIR_AGGREGATION_ONLY_FIRST_REPLICA, .initialize = fn));
+						.aggregation = CHOIR_AGGREGATION_ONLY_FIRST_REPLICA,
+						.initializer_fn = fn));
 	return v;
 }
 
@@ -152,13 +153,13 @@ static double rate(int64_t step, void *user)
 
 static choir_status call_schedule(void)
 {
-	const choir_schedule by = { .size = sizeof by, .kind = CHOIR_FUNCTION, .fn = rate };
+	const choir_schedule by = { .size = sizeof by, .kind = CHOIR_SCHEDULE_FUNCTION, .fn = rate };
 	choir_optimizer *o = NULL;
 	CHOIR_SCOPE (one_replica())
-		o = choir_optimizer_new(
-				CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1, .schedule = &by));
+		o = choir_optimizer_new(CHOIR_SGD,
+				CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 1, .schedule = &by));
 	chi_mutex_lock(&outermost);
-	return choir_optimizer_rate(o) == 1 ? CHOIR_OK : choir_error_status();
+	return choir_optimizer_learning_rate(o) == 1 ? CHOIR_OK : choir_error_status();
 }
 
 typedef struct {
@@ -176,7 +177,7 @@ static choir_status give(choir_replica *r, void *user)
 	const giving *g = user;
 	choir_tensor *gradient = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 1);
 	chi_mutex_lock(&outermost);
-	return choir_optimizer_give(g->o, r, g->v, gradient);
+	return choir_optimizer_add_gradient(g->o, r, g->v, gradient);
 }
 
 static choir_status call_hook(void)
@@ -184,8 +185,9 @@ static choir_status call_hook(void)
 	choir_strategy *s = one_replica();
 	giving g = { .v = variable(s, NULL) };
 	CHOIR_SCOPE (s)
-		g.o = choir_optimizer_new(CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1));
-	CHOIR_TRY(choir_strategy_watch_gradients(s, see, NULL));
+		g.o = choir_optimizer_new(
+				CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 1));
+	CHOIR_TRY(choir_strategy_set_gradient_hook(s, see, NULL));
 	return choir_strategy_run(s, give, &g, NULL, NULL);
 }
 
@@ -215,7 +217,7 @@ static choir_status call_custom(void)
 	const choir_custom_op op = { .size = sizeof op, .forward = forward };
 	choir_tensor *x = choir_fill(choir_frame_new(NULL), CHOIR_F64, CHOIR_SHAPE(2), 1);
 	chi_mutex_lock(&outermost);
-	return choir_custom(&op, NULL, 1, &x) == NULL ? choir_error_status() : CHOIR_OK;
+	return choir_custom_op_apply(&op, NULL, 1, &x) == NULL ? choir_error_status() : CHOIR_OK;
 }
 
 // ---- Data.
@@ -244,10 +246,10 @@ static choir_status example(int64_t position, void *const out[], void *user)
 static choir_status call_example(void)
 {
 	const choir_column column = { .name = "number", .dtype = CHOIR_I64 };
-	return read_one(choir_function_dataset_new(1, &column, example, NULL));
+	return read_one(choir_generator_dataset_new(1, &column, example, NULL));
 }
 
-static choir_status map(const choir_entry in[], choir_entry out[], void *user)
+static choir_status map(const choir_component in[], choir_component out[], void *user)
 {
 	(void) in, (void) out, (void) user;
 	return CHOIR_OK;
@@ -258,7 +260,7 @@ static choir_status call_map(void)
 	return read_one(choir_dataset_map(numbers(), NULL, map, NULL));
 }
 
-static bool filter(const choir_entry in[], void *user)
+static bool filter(const choir_component in[], void *user)
 {
 	(void) in, (void) user;
 	return true;
@@ -269,7 +271,7 @@ static choir_status call_filter(void)
 	return read_one(choir_dataset_filter(numbers(), filter, NULL));
 }
 
-static choir_dataset *inner(const choir_entry in[], void *user)
+static choir_dataset *inner(const choir_component in[], void *user)
 {
 	(void) in, (void) user;
 	return numbers();
@@ -318,7 +320,7 @@ static void hear(choir_log_level level, const char *line, void *user)
 
 static choir_status call_log(void)
 {
-	choir_log_set(CHOIR_LOG_WARNING, hear, NULL);
+	choir_logger_set(CHOIR_LOG_WARNING, hear, NULL);
 	chi_mutex_lock(&outermost);
 	chi_log(CHOIR_LOG_WARNING, "a line");
 	return CHOIR_OK;

@@ -117,7 +117,7 @@ static choir_status give_one(choir_replica *r, training *t, int place)
 		CHOIR_TRY(wait_for_a_sum(r));
 	choir_optimizer *o = t->o[j->kind == TWO_OPTIMIZERS ? i % 2 : 0];
 	choir_tensor *g = gradient(r, t, i);
-	CHOIR_TRY(choir_optimizer_give(o, r, t->v[i], g));
+	CHOIR_TRY(choir_optimizer_add_gradient(o, r, t->v[i], g));
 	return CHOIR_OK;
 }
 
@@ -143,7 +143,8 @@ static choir_status make(choir_strategy *s, training *t)
 	const double clip = t->of->kind == CLIPPED ? 0.5 : 0;
 	for (int i = 0; i < 2; i++)
 		t->o[i] = choir_optimizer_new(i == 0 ? CHOIR_ADAM : CHOIR_SGD,
-				CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.01, .clip_norm = clip));
+				CHOIR_OPTIONS(
+						choir_optimizer_options, .learning_rate = 0.01, .global_clip_norm = clip));
 	(void) s;
 	return t->o[1] == NULL ? choir_error_status() : CHOIR_OK;
 }
@@ -174,7 +175,7 @@ static const char *train_here(choir_strategy *s, int worker, void *user)
 	uint64_t hash;
 	if (train(s, j, worker, &hash) != CHOIR_OK)
 		return choir_error();
-	if (choir_strategy_overlap(s) <= 0)
+	if (choir_strategy_overlap_latency(s) <= 0)
 		return "there is no thread for it";
 	return hash == j->hash ? NULL : "the weights are others";
 }
@@ -221,7 +222,7 @@ static void exchange_often(void *user)
 		const choir_collective one = {
 			.name = c->name, .dtype = CHOIR_F32, .elements = c->min + round % 5, .divisor = 1
 		};
-		const choir_part part = { c->peers.worker, c->peers.worker + 1, own };
+		const choir_partial_sum part = { c->peers.worker, c->peers.worker + 1, own };
 		for (int64_t i = 0; i < one.elements; i++)
 			own[i] = (float) (round + i) + (float) c->peers.worker;
 		if (chi_process_group_all_reduce(&c->peers, 0, &one, &part, sum) != CHOIR_OK)
@@ -321,13 +322,13 @@ static choir_status give_and_meet(choir_replica *r, void *user)
 	const bool after = m->worker == 1 && m->step == 2;
 	choir_tensor *g = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(16384), 1);
 	if (!after)
-		CHOIR_TRY(choir_optimizer_give(m->o, r, m->v, g));
+		CHOIR_TRY(choir_optimizer_add_gradient(m->o, r, m->v, g));
 	const choir_status status = choir_replica_merge_call(r, stay_or_fail, m);
 	if (status != CHOIR_OK)
 		chi_atomic32_add(&m->left, 1);
 	CHOIR_TRY(status);
 	if (after)
-		CHOIR_TRY(choir_optimizer_give(m->o, r, m->v, g));
+		CHOIR_TRY(choir_optimizer_add_gradient(m->o, r, m->v, g));
 	return choir_optimizer_apply_gradients(m->o, r);
 }
 
@@ -420,7 +421,9 @@ static const char *choices_differ(choir_strategy *s, int worker, void *user)
 static const char *there_is_none(choir_strategy *s, int worker, void *user)
 {
 	(void) worker, (void) user;
-	return s == NULL ? choir_error() : choir_strategy_overlap(s) == 0 ? NULL : "there is one";
+	return s == NULL								 ? choir_error()
+			: choir_strategy_overlap_latency(s) == 0 ? NULL
+													 : "there is one";
 }
 
 static const char *an_unknown_word(choir_strategy *s, int worker, void *user)
@@ -457,7 +460,7 @@ static void test_options(void **state)
 			CHOIR_OPTIONS(choir_strategy_options, .overlap = (choir_toggle) 3)));
 	assert_int_equal(choir_error_status(), CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), ".overlap is 3"));
-	assert_true(choir_strategy_overlap(NULL) == 0);
+	assert_true(choir_strategy_overlap_latency(NULL) == 0);
 }
 
 static const char *train_somehow(choir_strategy *s, int worker, void *user)

@@ -25,8 +25,10 @@ static const char *read_passes(choir_strategy *s, int worker, void *user)
 	choir_distributed_dataset *data = s == NULL
 			? NULL
 			: choir_strategy_distribute_dataset(s,
-					  choir_dataset_batch(choir_fixed_dataset_new(path, 1, &field, NULL), 4),
-					  CHOIR_OPTIONS(choir_input_options, .buffer = worker == 0 ? CHOIR_NONE : 4));
+					  choir_dataset_batch(
+							  choir_fixed_length_record_dataset_new(path, 1, &field, NULL), 4),
+					  CHOIR_OPTIONS(choir_input_options,
+							  .read_ahead_steps = worker == 0 ? CHOIR_NONE : 4));
 	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
 	for (int pass = 0; status == CHOIR_OK && pass < PASSES; pass++) {
 		int steps = 0;

@@ -123,7 +123,8 @@ static const char *one_has_no_optimizer(choir_strategy *s, int worker, void *use
 	if (s != NULL)
 		CHOIR_SCOPE (s)
 			o = choir_optimizer_new(CHOIR_SGD,
-					CHOIR_OPTIONS(choir_optimizer_options, .rate = worker == 1 ? -1 : 0.1));
+					CHOIR_OPTIONS(
+							choir_optimizer_options, .learning_rate = worker == 1 ? -1 : 0.1));
 	if (o != NULL)
 		return "an optimizer that worker 1 has not";
 	return worker == 1 ? peers_last_failure(CHOIR_INVALID, "rate", "")
@@ -142,7 +143,7 @@ static choir_status return_ones(choir_replica *r, void *user)
 static bool reduces(choir_strategy *s, reduction what, choir_value *v)
 {
 	choir_cross *x = choir_strategy_cross(s);
-	choir_reduction item = { v, choir_cross_place(x, NULL), NULL };
+	choir_reduction item = { v, choir_cross_destination(x, NULL), NULL };
 	switch (what) {
 	case REDUCE:
 		return choir_strategy_reduce(s, CHOIR_SUM, v, CHOIR_NO_AXIS) != NULL;
@@ -215,7 +216,7 @@ static const char *ask_somehow(choir_strategy *s, int worker, void *user)
 		if (worker == 0)
 			chi_alloc_fail(*n, false);
 		choir_metric_result(mean);
-		choir_metric_matrix(matrix, f);
+		choir_metric_confusion_matrix(matrix, f);
 		choir_variable_read(v, g);
 		choir_strategy_hash(s);
 	}

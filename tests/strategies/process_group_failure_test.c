@@ -111,7 +111,7 @@ static const char *the_chiefs_values(choir_strategy *s, int worker, void *user)
 		v = choir_variable_new(
 				"w", CHOIR_SHAPE(3), CHOIR_OPTIONS(choir_variable_options, .initial_value = own));
 	choir_frame *f = choir_frame_new(NULL);
-	if (v == NULL || choir_tensor_fetch(choir_variable_read(v, f), now, sizeof now) != CHOIR_OK)
+	if (v == NULL || choir_tensor_to_host(choir_variable_read(v, f), now, sizeof now) != CHOIR_OK)
 		return choir_error();
 	choir_frame_free(f);
 	return now[0] == 0 && now[1] == 1 && now[2] == 2 ? NULL : "not the values of worker 0";
@@ -124,7 +124,8 @@ static const char *rates_differ(choir_strategy *s, int worker, void *user)
 	if (s != NULL)
 		CHOIR_SCOPE (s)
 			o = choir_optimizer_new(CHOIR_ADAM,
-					CHOIR_OPTIONS(choir_optimizer_options, .rate = worker == 2 ? 0.2 : 0.1));
+					CHOIR_OPTIONS(
+							choir_optimizer_options, .learning_rate = worker == 2 ? 0.2 : 0.1));
 	return o != NULL ? "optimizers with other rates"
 					 : peers_last_or_heard(CHOIR_STATE, "worker 2", "rate 0.2");
 }
@@ -138,7 +139,7 @@ static const char *digits_differ(choir_strategy *s, int worker, void *user)
 		CHOIR_SCOPE (s)
 			o = choir_optimizer_new(CHOIR_ADAM,
 					CHOIR_OPTIONS(choir_optimizer_options,
-							.rate = worker == 1 ? 0.1 * (1 + 1e-12) : 0.1));
+							.learning_rate = worker == 1 ? 0.1 * (1 + 1e-12) : 0.1));
 	return o != NULL ? "optimizers with other rates"
 					 : peers_last_or_heard(CHOIR_STATE, "worker 1", "all digits of its numbers");
 }

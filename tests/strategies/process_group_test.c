@@ -277,7 +277,7 @@ static choir_tensor *print_of(choir_tensor *t)
 	t = choir_cast(t, CHOIR_F64); // which loses nothing
 	const size_t size =
 			t == NULL ? 0 : (size_t) choir_shape_elements(choir_tensor_shape(t)) * sizeof(double);
-	if (t == NULL || choir_tensor_fetch(t, bytes, size) != CHOIR_OK)
+	if (t == NULL || choir_tensor_to_host(t, bytes, size) != CHOIR_OK)
 		return NULL;
 	uint64_t hash = size;
 	for (size_t i = 0; i < size; i++)
@@ -291,18 +291,19 @@ static choir_status gather_and_reduce(choir_cross *x, void *user)
 {
 	const dice *d = user;
 	choir_value *g = choir_cross_arg(x, "x");
-	choir_value *sum = choir_cross_reduce_to(x, CHOIR_SUM, g, choir_variable_value(d->v));
-	if (choir_cross_return(x, "all", choir_tensor_value(choir_cross_gather(x, g, 0))) != CHOIR_OK)
+	choir_value *sum = choir_cross_reduce_to(x, CHOIR_SUM, g, choir_variable_as_value(d->v));
+	if (choir_cross_return(x, "all", choir_tensor_as_value(choir_cross_gather(x, g, 0))) !=
+			CHOIR_OK)
 		return choir_error_status();
 	return choir_cross_return(x, "sum", sum);
 }
 
 static choir_tensor *merge_values(choir_replica *r, dice *d, uint64_t seed)
 {
-	choir_replica_give(r, "x", own_values(r, CHOIR_F32, CHOIR_SHAPE(17, 3), seed));
+	choir_replica_set_arg(r, "x", own_values(r, CHOIR_F32, CHOIR_SHAPE(17, 3), seed));
 	if (choir_replica_merge_call(r, gather_and_reduce, d) != CHOIR_OK)
 		return NULL;
-	choir_tensor *two[2] = { choir_replica_take(r, "all"), choir_replica_take(r, "sum") };
+	choir_tensor *two[2] = { choir_replica_result(r, "all"), choir_replica_result(r, "sum") };
 	return choir_concat(2, two, 0);
 }
 
@@ -333,7 +334,7 @@ static choir_tensor *roll(choir_replica *r, dice *d, uint64_t *state)
 				r, CHOIR_SUM, own_values(r, CHOIR_I32, CHOIR_SHAPE(n, 2), seed));
 	case 3:
 		return choir_replica_all_reduce(r, CHOIR_MEAN,
-				choir_counted(
+				choir_with_count(
 						own_values(r, CHOIR_F64, CHOIR_SHAPE(n), seed), 1 + choir_replica_id(r)));
 	case 4: // unequal sizes, in the middle
 		return choir_replica_all_gather(
@@ -423,7 +424,7 @@ static choir_status update_and_read(choir_replica *r, void *user)
 	reading *t = user;
 	const bool first = choir_replica_id(r) % 2 == 0;
 	choir_tensor *g = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(10), 1);
-	CHOIR_TRY(choir_optimizer_give(t->o, r, t->v, g));
+	CHOIR_TRY(choir_optimizer_add_gradient(t->o, r, t->v, g));
 	CHOIR_TRY(choir_optimizer_apply_gradients(t->o, r));
 	if (!first)
 		chi_thread_nap(3e-2);

@@ -19,7 +19,7 @@ choir_status record_tensor(record *to, choir_tensor *t)
 	choir_tensor *all = choir_cast(t, CHOIR_F32);
 	const int64_t n = all == NULL ? 0 : choir_shape_elements(choir_tensor_shape(all));
 	NEED(all != NULL && n <= 256);
-	const choir_status status = choir_tensor_fetch(all, host, (size_t) n * sizeof host[0]);
+	const choir_status status = choir_tensor_to_host(all, host, (size_t) n * sizeof host[0]);
 	for (int64_t i = 0; status == CHOIR_OK && i < n; i++)
 		record_number(to, (double) host[i]);
 	return status;
@@ -99,9 +99,10 @@ static choir_status train_step(choir_replica *r, void *user)
 	const training *t = user;
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *scores = forward(t, choir_replica_arg(r, "x"));
-	choir_tensor *losses = choir_softmax_cross_entropy(scores, choir_replica_arg(r, "label"));
+	choir_tensor *losses =
+			choir_sparse_softmax_cross_entropy(scores, choir_replica_arg(r, "label"));
 	CHOIR_TRY(choir_metric_update(t->loss, losses, NULL));
-	choir_tensor *loss = choir_replica_mean(r, losses);
+	choir_tensor *loss = choir_replica_average_loss(r, losses);
 	CHOIR_TRY(choir_optimizer_minimize(t->optimizer, tape, loss));
 	return choir_replica_return(r, "loss", loss);
 }
@@ -161,7 +162,7 @@ static choir_status train_adam(choir_strategy *s, record *to)
 static choir_status train_clipped(choir_strategy *s, record *to)
 {
 	return train(s, to, CHOIR_MOMENTUM,
-			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5, .clip_norm = 0.1,
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5, .global_clip_norm = 0.1,
 					.nonfinite = CHOIR_NONFINITE_SKIP));
 }
 
@@ -245,8 +246,8 @@ static choir_status reduce_as_a_batch(
 	choir_value *const batch[] = { items[0].result, items[1].result, again.result };
 	for (int i = 0; i < 3; i++) {
 		float one[3], other[3];
-		CHOIR_TRY(choir_tensor_fetch(choir_value_local(sum, 0), one, sizeof one));
-		CHOIR_TRY(choir_tensor_fetch(choir_value_local(batch[i], 0), other, sizeof other));
+		CHOIR_TRY(choir_tensor_to_host(choir_value_local(sum, 0), one, sizeof one));
+		CHOIR_TRY(choir_tensor_to_host(choir_value_local(batch[i], 0), other, sizeof other));
 		NEED(memcmp(one, other, sizeof one) == 0);
 	}
 	return CHOIR_OK;
@@ -255,26 +256,26 @@ static choir_status reduce_as_a_batch(
 static choir_status merge(choir_cross *x, void *user)
 {
 	choir_variable *v = user;
-	choir_value *all = choir_cross_arg(x, "x"), *to = choir_variable_value(v);
+	choir_value *all = choir_cross_arg(x, "x"), *to = choir_variable_as_value(v);
 	choir_value *sum = choir_cross_reduce_to(x, CHOIR_SUM, all, to);
 	CHOIR_TRY(reduce_as_a_batch(x, all, to, sum));
 	CHOIR_TRY(choir_cross_run(x, nested, NULL));
 	choir_tensor *more =
-			choir_cross_reduce(x, CHOIR_MEAN, choir_cross_take(x, "twice"), CHOIR_NO_AXIS);
+			choir_cross_reduce(x, CHOIR_MEAN, choir_cross_result(x, "twice"), CHOIR_NO_AXIS);
 	CHOIR_TRY(choir_cross_return(x, "sum", sum));
-	CHOIR_TRY(choir_cross_return(x, "more", choir_tensor_value(more)));
-	return choir_cross_return(x, "v", choir_variable_value(v));
+	CHOIR_TRY(choir_cross_return(x, "more", choir_tensor_as_value(more)));
+	return choir_cross_return(x, "v", choir_variable_as_value(v));
 }
 
 static choir_status call_merge(choir_replica *r, void *user)
 {
 	for (int i = 0; i < 2; i++) {
-		choir_replica_give(r, "x", program_vector(r->frame, choir_replica_id(r) + i, 0, NULL));
+		choir_replica_set_arg(r, "x", program_vector(r->frame, choir_replica_id(r) + i, 0, NULL));
 		CHOIR_TRY(choir_replica_merge_call(r, merge, user));
 	}
-	CHOIR_TRY(choir_replica_return(r, "sum", choir_replica_take(r, "sum")));
-	CHOIR_TRY(choir_replica_return(r, "more", choir_replica_take(r, "more")));
-	return choir_replica_return(r, "v", choir_replica_take(r, "v"));
+	CHOIR_TRY(choir_replica_return(r, "sum", choir_replica_result(r, "sum")));
+	CHOIR_TRY(choir_replica_return(r, "more", choir_replica_result(r, "more")));
+	return choir_replica_return(r, "v", choir_replica_result(r, "v"));
 }
 
 static choir_status merge_calls(choir_strategy *s, record *to)
@@ -313,14 +314,14 @@ static choir_status reduce_and_update(choir_cross *x, void *user)
 {
 	const pair *p = user;
 	choir_value *g = choir_cross_reduce_to(
-			x, CHOIR_SUM, choir_cross_arg(x, "gradient"), choir_variable_value(p->v));
-	CHOIR_TRY(choir_cross_give(x, "gradient", g));
+			x, CHOIR_SUM, choir_cross_arg(x, "gradient"), choir_variable_as_value(p->v));
+	CHOIR_TRY(choir_cross_set_arg(x, "gradient", g));
 	return choir_cross_update(x, p->v, NULL, momentum, user);
 }
 
 static choir_status four_steps(choir_replica *r, void *user)
 {
-	choir_replica_give(r, "gradient", program_vector(r->frame, choir_replica_id(r), 0, NULL));
+	choir_replica_set_arg(r, "gradient", program_vector(r->frame, choir_replica_id(r), 0, NULL));
 	return choir_replica_merge_call(r, reduce_and_update, user);
 }
 
@@ -330,7 +331,7 @@ static choir_status update_by_hand(choir_strategy *s, record *to)
 		NULL };
 	choir_scope scope, beside;
 	NEED(p.v != NULL && choir_scope_enter(&scope, s) == CHOIR_OK);
-	NEED(choir_scope_colocate(&beside, choir_variable_value(p.v)) == CHOIR_OK);
+	NEED(choir_scope_colocate(&beside, choir_variable_as_value(p.v)) == CHOIR_OK);
 	p.slot = choir_variable_new("v/momentum", CHOIR_SHAPE(3), NULL);
 	NEED(choir_scope_exit(&beside) == CHOIR_OK && choir_scope_exit(&scope) == CHOIR_OK);
 	NEED(p.slot != NULL && choir_variable_copies(p.slot) == choir_variable_copies(p.v));
@@ -344,7 +345,7 @@ static choir_status update_by_hand(choir_strategy *s, record *to)
 
 static choir_status update_with_parts(choir_replica *r, void *user)
 {
-	choir_replica_give(r, "gradient", program_vector(r->frame, choir_replica_id(r), 0, NULL));
+	choir_replica_set_arg(r, "gradient", program_vector(r->frame, choir_replica_id(r), 0, NULL));
 	return choir_replica_update(r, ((const pair *) user)->v, momentum, user);
 }
 

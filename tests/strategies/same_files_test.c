@@ -17,7 +17,7 @@ typedef choir_dataset *open_fn(const char *path);
 
 static choir_dataset *open_lines(const char *path)
 {
-	return choir_text_lines_dataset_new(path, "line", CHOIR_WRONG_STOP);
+	return choir_text_lines_dataset_new(path, "line", CHOIR_BAD_RECORD_ERROR);
 }
 
 static choir_dataset *open_windows(const char *path)
@@ -38,7 +38,7 @@ static choir_dataset *open_csv(const char *path)
 static choir_dataset *open_idx(const char *path)
 {
 	return choir_dataset_zip(
-			choir_idx_dataset_new(path, "number"), choir_digits_dataset_new(LONG, 1));
+			choir_idx_dataset_new(path, "number"), choir_synthetic_digits_dataset_new(LONG, 1));
 }
 
 static const struct {
@@ -60,7 +60,7 @@ static const char *make(choir_strategy *s, int worker, void *user)
 			? NULL
 			: choir_strategy_distribute_dataset(s,
 					  choir_dataset_padded_batch(m->open(m->path[worker]), 4, NULL),
-					  CHOIR_OPTIONS(choir_input_options, .buffer = CHOIR_NONE));
+					  CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = CHOIR_NONE));
 	const choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
 	snprintf(m->text[worker], sizeof m->text[0], "%s", status == CHOIR_OK ? "" : choir_error());
 	return status == CHOIR_OK || status == CHOIR_STATE ? NULL : choir_error();

@@ -95,7 +95,7 @@ static void unwrapping_and_merging(void **state)
 		assert_ptr_equal(choir_value_variable(whole), v);
 		// A value is among the local results of its container.
 		choir_tensor *part = choir_variable_component(v, f);
-		choir_value *container = choir_tensor_value(part);
+		choir_value *container = choir_tensor_as_value(part);
 		assert_ptr_equal(choir_value_variable(container), v);
 		assert_int_equal(choir_value_local_count(container), choir_variable_copies(v));
 		assert_null(choir_tensor_variable(choir_number(f, 1))); // belongs to no container
@@ -140,7 +140,7 @@ static void sync_on_read_variables(void **state)
 			works(choir_strategy_run(s, fade, all[k], NULL, NULL));
 			assert_true(number(choir_variable_read(all[k], f)) == expected[k]);
 			assert_int_equal(choir_variable_assign_add(all[k], choir_number(f, 1)), CHOIR_INVALID);
-			choir_frame_empty(f);
+			choir_frame_clear(f);
 		}
 		choir_frame_free(f);
 		choir_strategy_free(s);
@@ -176,17 +176,17 @@ static void variables_beside_a_variable(void **state)
 		beside b = { .calls = 0 };
 		CHOIR_SCOPE (s) {
 			choir_scope colocate;
-			choir_variable_options o = { .size = sizeof o, .initializer = CHOIR_ONES };
+			choir_variable_options o = { .size = sizeof o, .initializer = CHOIR_INITIALIZER_ONES };
 			b.var[0] = choir_variable_new("var1", CHOIR_SHAPE(2), &o);
-			works(choir_scope_colocate(&colocate, choir_variable_value(b.var[0])));
+			works(choir_scope_colocate(&colocate, choir_variable_as_value(b.var[0])));
 			b.var[1] = choir_variable_new("var2", CHOIR_SHAPE(2), &o);
 			b.var[2] = choir_variable_new("var3", CHOIR_SHAPE(2), &o);
 			works(choir_scope_exit(&colocate));
 		}
 		const int copies = choir_variable_copies(b.var[0]);
 		choir_cross *x = choir_strategy_cross(s);
-		choir_cross_give(x, "v2", choir_variable_value(b.var[1]));
-		choir_cross_give(x, "v3", choir_variable_value(b.var[2]));
+		choir_cross_set_arg(x, "v2", choir_variable_as_value(b.var[1]));
+		choir_cross_set_arg(x, "v3", choir_variable_as_value(b.var[2]));
 		works(choir_cross_update(x, b.var[0], NULL, look, &b));
 		assert_int_equal(b.calls, copies); // on every device var1 is on
 		for (int k = 0; k < copies; k++)
@@ -194,7 +194,7 @@ static void variables_beside_a_variable(void **state)
 				assert_ptr_equal(choir_variable_device(b.var[v], k), b.where[k]);
 		assert_int_equal((int) number(choir_variable_read(b.var[0], x->frame)), 3);
 		assert_int_equal((int) number(choir_variable_read(b.var[1], x->frame)), 2);
-		choir_frame_empty(x->frame);
+		choir_frame_clear(x->frame);
 		choir_strategy_free(s);
 	}
 }
@@ -211,14 +211,14 @@ static choir_status reduce_and_update(choir_cross *x, void *user)
 {
 	choir_variable *const *v = user;
 	choir_reduction pair[2] = {
-		{ choir_cross_arg(x, "a"), choir_variable_value(v[0]), NULL },
-		{ choir_cross_arg(x, "b"), choir_variable_value(v[1]), NULL },
+		{ choir_cross_arg(x, "a"), choir_variable_as_value(v[0]), NULL },
+		{ choir_cross_arg(x, "b"), choir_variable_as_value(v[1]), NULL },
 	};
 	CHOIR_TRY(choir_cross_batch_reduce_to(x, CHOIR_SUM, 2, pair, NULL));
 	for (int i = 0; i < 2; i++) {
 		NEED(choir_value_kind_of(pair[i].result) == CHOIR_VALUE_MIRRORED);
 		NEED(choir_value_local_count(pair[i].result) == choir_variable_copies(v[i]));
-		CHOIR_TRY(choir_cross_give(x, "t", pair[i].result));
+		CHOIR_TRY(choir_cross_set_arg(x, "t", pair[i].result));
 		CHOIR_TRY(choir_cross_update(x, v[i], NULL, subtract, NULL));
 	}
 	return CHOIR_OK;
@@ -227,8 +227,8 @@ static choir_status reduce_and_update(choir_cross *x, void *user)
 static choir_status four_steps(choir_replica *r, void *user)
 {
 	const int id = choir_replica_id(r);
-	choir_replica_give(r, "a", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 1 + id));
-	choir_replica_give(r, "b", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 10 + id));
+	choir_replica_set_arg(r, "a", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 1 + id));
+	choir_replica_set_arg(r, "b", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 10 + id));
 	return choir_replica_merge_call(r, reduce_and_update, user);
 }
 
@@ -244,7 +244,7 @@ static void the_standard_pattern(void **state)
 		choir_cross *x = choir_strategy_cross(s);
 		assert_int_equal((int) number(choir_variable_read(v[0], x->frame)), -6);
 		assert_int_equal((int) number(choir_variable_read(v[1], x->frame)), -33);
-		choir_frame_empty(x->frame);
+		choir_frame_clear(x->frame);
 		choir_strategy_free(s);
 	}
 }
@@ -265,7 +265,7 @@ static void reduce_a_batch(choir_strategy *s, int examples)
 	choir_tensor *each = choir_strategy_reduce(s, CHOIR_SUM, x, CHOIR_NO_AXIS);
 	if (examples == 8) {
 		float have[4];
-		works(choir_tensor_fetch(each, have, sizeof have)); // [0+4, 1+5, 2+6, 3+7]
+		works(choir_tensor_to_host(each, have, sizeof have)); // [0+4, 1+5, 2+6, 3+7]
 		for (int i = 0; i < 4; i++)
 			assert_true(have[i] == (float) (4 + 2 * i));
 	} else {
@@ -387,7 +387,8 @@ static void replica_local_variables(void **state)
 			choir_scope local;
 			works(choir_scope_replica_local(&local, CHOIR_AGGREGATION_SUM));
 			v = choir_variable_new("v", CHOIR_SHAPE(2),
-					CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_GLOROT_UNIFORM));
+					CHOIR_OPTIONS(choir_variable_options,
+							.initializer = CHOIR_INITIALIZER_GLOROT_UNIFORM));
 			works(choir_scope_exit(&local));
 		}
 		assert_non_null(v);
@@ -397,10 +398,10 @@ static void replica_local_variables(void **state)
 		assert_int_equal(made.synchronization, CHOIR_SYNCHRONIZATION_ON_READ);
 		// Random, and the same for all.
 		choir_cross *x = choir_strategy_cross(s);
-		choir_value *parts = choir_tensor_value(choir_variable_component(v, x->frame));
+		choir_value *parts = choir_tensor_as_value(choir_variable_component(v, x->frame));
 		float part[2][2];
 		for (int k = 0; k < 2; k++)
-			works(choir_tensor_fetch(choir_value_local(parts, k), part[k], sizeof part[k]));
+			works(choir_tensor_to_host(choir_value_local(parts, k), part[k], sizeof part[k]));
 		assert_true(part[0][0] != 0 && part[0][0] != part[0][1]);
 		assert_memory_equal(part[0], part[1], sizeof part[0]);
 		works(choir_variable_assign(v, choir_number(x->frame, 0)));
@@ -409,7 +410,7 @@ static void replica_local_variables(void **state)
 		choir_tensor *fetched = choir_cross_fetch(x, v, cpu, plus_one, NULL);
 		assert_ptr_equal(choir_tensor_device(fetched), cpu);
 		assert_int_equal((int) number(fetched), 4); // 1 + 2, and what the function adds
-		choir_frame_empty(x->frame);
+		choir_frame_clear(x->frame);
 		choir_strategy_free(s);
 	}
 }

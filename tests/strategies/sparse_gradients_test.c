@@ -51,8 +51,8 @@ static choir_status step(choir_replica *r, void *user)
 {
 	const training *t = user;
 	choir_tensor *w = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 0.5 + choir_replica_id(r));
-	if (choir_optimizer_give(t->optimizer, r, t->table, gradient(r, t)) != CHOIR_OK ||
-			choir_optimizer_give(t->optimizer, r, t->w, w) != CHOIR_OK)
+	if (choir_optimizer_add_gradient(t->optimizer, r, t->table, gradient(r, t)) != CHOIR_OK ||
+			choir_optimizer_add_gradient(t->optimizer, r, t->w, w) != CHOIR_OK)
 		return choir_error_status();
 	return choir_optimizer_apply_gradients(t->optimizer, r);
 }
@@ -60,7 +60,7 @@ static choir_status step(choir_replica *r, void *user)
 static const char *fetch(choir_variable *v, void *to, size_t bytes)
 {
 	choir_frame *f = choir_frame_new(NULL);
-	const choir_status status = choir_tensor_fetch(choir_variable_read(v, f), to, bytes);
+	const choir_status status = choir_tensor_to_host(choir_variable_read(v, f), to, bytes);
 	choir_frame_free(f);
 	return status == CHOIR_OK ? NULL : choir_error();
 }
@@ -74,7 +74,7 @@ static const char *train(choir_strategy *s, const job *j, float table[], float s
 		t.table = choir_variable_new("table", CHOIR_SHAPE(j->rows, WIDTH), NULL);
 		t.w = choir_variable_new("w", CHOIR_SHAPE(2), NULL);
 		t.optimizer = choir_optimizer_new(
-				j->kind, CHOIR_OPTIONS(choir_optimizer_options, .clip_norm = j->clip));
+				j->kind, CHOIR_OPTIONS(choir_optimizer_options, .global_clip_norm = j->clip));
 	}
 	if (j->lacks > 0 && choir_strategy_is_chief(s))
 		chi_alloc_fail(j->lacks, false);
@@ -183,7 +183,7 @@ static choir_status give_one_row(choir_replica *r, void *user)
 	choir_tensor *slices = choir_indexed_slices(
 			choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(1, WIDTH), values),
 			choir_constant(r->frame, CHOIR_I64, CHOIR_SHAPE(1), &row), l->rows);
-	CHOIR_TRY(choir_optimizer_give(l->optimizer[id], r, l->table[id], slices));
+	CHOIR_TRY(choir_optimizer_add_gradient(l->optimizer[id], r, l->table[id], slices));
 	return choir_optimizer_apply_gradients(l->optimizer[id], r);
 }
 
@@ -243,7 +243,8 @@ static choir_status give_twice(choir_replica *r, void *user)
 {
 	const pair *p = user;
 	for (int i = 0; i < 2; i++) {
-		CHOIR_TRY(choir_optimizer_give(p->optimizer, r, p->table, one_row(r, p->tensor[i])));
+		CHOIR_TRY(
+				choir_optimizer_add_gradient(p->optimizer, r, p->table, one_row(r, p->tensor[i])));
 		for (int m = 0; m < 2; m++)
 			if (choir_replica_all_reduce(r, CHOIR_SUM, choir_number(r->frame, 1)) == NULL)
 				return choir_error_status();
@@ -254,7 +255,7 @@ static choir_status give_twice(choir_replica *r, void *user)
 static choir_status fail_late(choir_replica *r, void *user)
 {
 	const pair *p = user;
-	CHOIR_TRY(choir_optimizer_give(p->optimizer, r, p->table, one_row(r, p->tensor[0])));
+	CHOIR_TRY(choir_optimizer_add_gradient(p->optimizer, r, p->table, one_row(r, p->tensor[0])));
 	CHOIR_TRY(choir_optimizer_apply_gradients(p->optimizer, r));
 	if (choir_replica_id(r) == 0)
 		return CHOIR_OK;

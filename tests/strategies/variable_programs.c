@@ -127,7 +127,8 @@ static choir_status make_inside(choir_replica *r, void *user)
 {
 	(void) user;
 	choir_variable *v = choir_variable_new("inside", CHOIR_SHAPE(2, 4),
-			CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_GLOROT_UNIFORM));
+			CHOIR_OPTIONS(
+					choir_variable_options, .initializer = CHOIR_INITIALIZER_GLOROT_UNIFORM));
 	return choir_replica_return(r, "v", choir_variable_read(v, r->frame));
 }
 

@@ -52,7 +52,7 @@ static choir_status err(choir_replica *r, void *user)
 	if (w->mistake == AFTER_A_SUM && choir_replica_all_reduce(r, CHOIR_SUM, one) == NULL)
 		return choir_error_status();
 	if (w->mistake == IN_MERGE) {
-		CHOIR_TRY(choir_replica_give(r, "x", one));
+		CHOIR_TRY(choir_replica_set_arg(r, "x", one));
 		return choir_replica_merge_call(r, reduce_wrongly, NULL);
 	}
 	return choir_replica_all_reduce(r, (choir_reduce_op) 7, one) == NULL ? choir_error_status()
@@ -141,7 +141,7 @@ static const char *reduces_wrongly(choir_strategy *s, int worker, void *user)
 		return choir_error();
 	choir_values *set = choir_values_new(s);
 	choir_frame *f = choir_values_frame(set);
-	choir_status status = choir_values_set(set, "x", choir_tensor_value(choir_number(f, 1)));
+	choir_status status = choir_values_set(set, "x", choir_tensor_as_value(choir_number(f, 1)));
 	const bool made = status == CHOIR_OK &&
 			choir_strategy_reduce(s, CHOIR_SUM, choir_values_find(set, "x"), CHOIR_NO_AXIS) !=
 					NULL;
@@ -267,12 +267,12 @@ static double rate_of(int64_t step, void *user)
 static choir_status make_model(choir_strategy *s, int *worker, bool by_function, model *m)
 {
 	const choir_schedule own = {
-		.size = sizeof own, .kind = CHOIR_FUNCTION, .fn = rate_of, .user = worker
+		.size = sizeof own, .kind = CHOIR_SCHEDULE_FUNCTION, .fn = rate_of, .user = worker
 	};
 	CHOIR_SCOPE (s) {
 		m->v = choir_variable_new("w", CHOIR_SHAPE(3), NULL);
 		m->sgd = choir_optimizer_new(CHOIR_SGD,
-				CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.1,
+				CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.1,
 						.schedule = by_function ? &own : NULL));
 	}
 	return m->v == NULL || m->sgd == NULL ? choir_error_status() : CHOIR_OK;

@@ -67,11 +67,11 @@ static void open_job(job *j, choir_strategy *s, choir_optimizer_kind kind, int32
 	j->rows = rows;
 	CHOIR_SCOPE (s) {
 		j->table = choir_variable_new("table", CHOIR_SHAPE(rows, WIDTH),
-				CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_NORMAL));
+				CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_INITIALIZER_NORMAL));
 		j->w = choir_variable_new("w", CHOIR_SHAPE(WIDTH, 1),
-				CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_NORMAL));
-		j->optimizer =
-				choir_optimizer_new(kind, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.125));
+				CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_INITIALIZER_NORMAL));
+		j->optimizer = choir_optimizer_new(
+				kind, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.125));
 	}
 	if (j->table == NULL || j->w == NULL || j->optimizer == NULL)
 		fail_msg("%s", choir_error());
@@ -121,7 +121,7 @@ static float *fetch(choir_variable *v)
 	const size_t bytes = (size_t) choir_shape_elements(choir_variable_shape(v)) * sizeof(float);
 	float *host = malloc(bytes);
 	choir_frame *f = choir_frame_new(NULL);
-	works(choir_tensor_fetch(choir_variable_read(v, f), host, bytes));
+	works(choir_tensor_to_host(choir_variable_read(v, f), host, bytes));
 	choir_frame_free(f);
 	return host;
 }

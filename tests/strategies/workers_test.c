@@ -93,7 +93,7 @@ static const float *fetch(choir_variable *v)
 	static float host[LARGE];
 	const int64_t n = choir_shape_elements(choir_variable_shape(v));
 	choir_frame *f = choir_frame_new(NULL);
-	works(choir_tensor_fetch(choir_variable_read(v, f), host, (size_t) n * sizeof host[0]));
+	works(choir_tensor_to_host(choir_variable_read(v, f), host, (size_t) n * sizeof host[0]));
 	choir_frame_free(f);
 	return host;
 }
@@ -184,7 +184,7 @@ static void test_round_robin(void **state)
 		assert_int_equal(choir_variable_copies(v), 1);
 		assert_ptr_equal(choir_variable_device(v, 0), d);
 		works(choir_scope_enter(&scope, s)); // what is colocated takes no turn
-		works(choir_scope_colocate(&beside, choir_variable_value(v)));
+		works(choir_scope_colocate(&beside, choir_variable_as_value(v)));
 		strcat(name, "/m");
 		choir_variable *slot = choir_variable_new(name, CHOIR_SHAPE(3), NULL);
 		assert_ptr_equal(choir_variable_device(slot, 0), d);
@@ -258,7 +258,7 @@ static choir_status descend(choir_replica *r, void *user)
 	if (a->locked) { // an update is seen as a whole
 		choir_tensor *first = choir_mean(x, CHOIR_ALL_AXES);
 		float host[LARGE];
-		CHOIR_TRY(choir_tensor_fetch(x, host, sizeof host));
+		CHOIR_TRY(choir_tensor_to_host(x, host, sizeof host));
 		for (int i = 1; i < LARGE; i++)
 			NEED(host[i] == host[0]);
 		NEED(first != NULL);
@@ -284,7 +284,7 @@ static void test_updates_of_all_workers(void **state)
 			.locked = deals[i].locked == CHOIR_ON };
 		CHOIR_SCOPE (s)
 			a.optimizer = choir_optimizer_new(
-					CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5));
+					CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5));
 		const bool exact = deals[i].replicas % deals[i].workers == 0;
 		works(choir_strategy_run_workers(s, descend_often, &a));
 		if (exact) // thirds are not
@@ -310,7 +310,7 @@ static void test_shards_of_all_workers(void **state)
 		assert_int_equal(choir_variable_shards(a.v), 3);
 		CHOIR_SCOPE (s)
 			a.optimizer = choir_optimizer_new(
-					CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5));
+					CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5));
 		works(choir_strategy_run_workers(s, descend_often, &a));
 		check_count(fetch(a.v), LARGE, STEPS * cut[i].workers, 0.5, locked);
 		// By assignment, too.
@@ -336,7 +336,7 @@ static void test_slots_of_all_workers(void **state)
 	shared a = { .v = make(s, "v", LARGE, CHOIR_SYNCHRONIZATION_AUTO), .locked = true };
 	CHOIR_SCOPE (s)
 		a.optimizer = choir_optimizer_new(CHOIR_MOMENTUM,
-				CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5, .momentum = 0.5));
+				CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5, .momentum = 0.5));
 	works(choir_strategy_run_workers(s, descend_with_momentum, &a));
 	double velocity = 0, x = 0;
 	for (int k = 0; k < 4 * STEPS; k++) {
@@ -368,13 +368,13 @@ static choir_status count_and_look(choir_strategy *group, int worker, void *user
 		choir_frame *f = choir_frame_new(NULL);
 		choir_tensor *all = choir_variable_read(a->v, f);
 		float seen[2] = { 0 };
-		const choir_status status = choir_tensor_fetch(all, seen, sizeof seen);
+		const choir_status status = choir_tensor_to_host(all, seen, sizeof seen);
 		choir_frame_free(f);
 		CHOIR_TRY(status);
 		NEED(seen[0] >= (float) i + 1);
 		if (worker == 1)
 			NEED(choir_strategy_reduce(
-						 group, CHOIR_SUM, choir_variable_value(a->v), CHOIR_NO_AXIS) != NULL);
+						 group, CHOIR_SUM, choir_variable_as_value(a->v), CHOIR_NO_AXIS) != NULL);
 	}
 	return CHOIR_OK;
 }
@@ -400,7 +400,7 @@ static void test_parts_of_all_workers(void **state)
 static choir_status return_part(choir_update *u, void *user)
 {
 	choir_tensor *own = choir_variable_read(*(choir_variable **) user, u->frame);
-	return choir_update_return(u, "part", choir_move(own, u->frame));
+	return choir_update_return(u, "part", choir_copy(own, u->frame));
 }
 
 static choir_status update_own_part(choir_replica *r, void *user)
@@ -410,7 +410,7 @@ static choir_status update_own_part(choir_replica *r, void *user)
 	const double own = 1 + choir_replica_id(r) + 10 * first;
 	CHOIR_TRY(choir_variable_assign(a->v, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), own)));
 	CHOIR_TRY(choir_replica_update(r, a->v, return_part, &a->v));
-	NEED(choir_tensor_number(choir_mean(choir_replica_take(r, "part"), CHOIR_ALL_AXES)) == own);
+	NEED(choir_tensor_number(choir_mean(choir_replica_result(r, "part"), CHOIR_ALL_AXES)) == own);
 	return CHOIR_OK;
 }
 

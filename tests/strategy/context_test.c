@@ -76,7 +76,7 @@ static choir_tensor *two_of(choir_replica *r)
 
 static choir_value *plain(const place *p)
 {
-	return choir_tensor_value(choir_number(p->frame, 0));
+	return choir_tensor_as_value(choir_number(p->frame, 0));
 }
 
 static choir_status enter_and_leave(choir_status entered, choir_scope *scope)
@@ -103,7 +103,7 @@ static choir_status colocate(const place *p)
 {
 	choir_scope scope;
 	(void) p;
-	return enter_and_leave(choir_scope_colocate(&scope, choir_variable_value(v)), &scope);
+	return enter_and_leave(choir_scope_colocate(&scope, choir_variable_as_value(v)), &scope);
 }
 
 static choir_status replica_local(const place *p)
@@ -151,7 +151,7 @@ static choir_status cross_run(const place *p)
 
 static choir_status cross_place(const place *p)
 {
-	return status_of(choir_cross_place(p->cross, "cpu:0"));
+	return status_of(choir_cross_destination(p->cross, "cpu:0"));
 }
 
 static choir_status cross_reduce(const place *p)
@@ -161,25 +161,25 @@ static choir_status cross_reduce(const place *p)
 
 static choir_status cross_reduce_to(const place *p)
 {
-	choir_value *to = choir_variable_value(v);
+	choir_value *to = choir_variable_as_value(v);
 	return status_of(choir_cross_reduce_to(p->cross, CHOIR_MEAN, plain(p), to));
 }
 
 static choir_status cross_batch_reduce_to(const place *p)
 {
-	choir_reduction item = { plain(p), choir_variable_value(v), NULL };
+	choir_reduction item = { plain(p), choir_variable_as_value(v), NULL };
 	return choir_cross_batch_reduce_to(p->cross, CHOIR_MEAN, 1, &item, NULL);
 }
 
 static choir_status cross_broadcast_to(const place *p)
 {
-	choir_value *to = choir_variable_value(v);
+	choir_value *to = choir_variable_as_value(v);
 	return status_of(choir_cross_broadcast_to(p->cross, plain(p), to));
 }
 
 static choir_status cross_gather(const place *p)
 {
-	return status_of(choir_cross_gather(p->cross, choir_tensor_value(two(p)), 0));
+	return status_of(choir_cross_gather(p->cross, choir_tensor_as_value(two(p)), 0));
 }
 
 static choir_status cross_fetch(const place *p)
@@ -390,7 +390,7 @@ static void try_pair(pair *t)
 	switch (t->where) {
 	case DEFAULT_REPLICA:
 		try_outside(t);
-		choir_frame_empty(choir_replica_current()->frame);
+		choir_frame_clear(choir_replica_current()->frame);
 		break;
 	case SCOPE:
 	case OTHER_SCOPE:
@@ -483,8 +483,8 @@ static void every_call_in_every_context(void **state)
 				non_slot_place = choir_cross_non_slot_devices(own_cross, 0, NULL);
 				try_pair(&t);
 				check_pair(&t);
-				choir_frame_empty(own_cross->frame);
-				choir_frame_empty(kept_replica->frame);
+				choir_frame_clear(own_cross->frame);
+				choir_frame_clear(kept_replica->frame);
 				world_works(s);
 			}
 		choir_strategy_free(s);

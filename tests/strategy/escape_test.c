@@ -280,7 +280,7 @@ static choir_status leave_update(choir_update *u, void *user)
 static choir_status ask_for_update(choir_replica *r, void *user)
 {
 	update_plan *p = user;
-	choir_replica_give(r, "x", choir_number(r->frame, 1));
+	choir_replica_set_arg(r, "x", choir_number(r->frame, 1));
 	return choir_replica_update(r, p->variable, leave_update, p);
 }
 

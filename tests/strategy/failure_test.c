@@ -47,11 +47,11 @@ static choir_status steps(choir_replica *r, plan *p)
 	choir_tensor *v = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 1);
 	if (bad && p->when == BEFORE)
 		return misbehave(p);
-	choir_replica_give(r, "v", v);
+	choir_replica_set_arg(r, "v", v);
 	CHOIR_TRY(choir_replica_merge_call(r, merge, p));
 	if (bad && p->when == BETWEEN)
 		return misbehave(p);
-	choir_replica_give(r, "v", choir_replica_take(r, "v"));
+	choir_replica_set_arg(r, "v", choir_replica_result(r, "v"));
 	CHOIR_TRY(choir_replica_merge_call(r, merge, p));
 	if (bad && p->when == AFTER)
 		return misbehave(p);
@@ -278,7 +278,7 @@ static choir_status differ(choir_replica *r, const difference *d)
 	case 0:
 		return choir_replica_merge_call(r, other_merge, &unused);
 	case 1:
-		choir_replica_give(r, "w", choir_number(r->frame, 1));
+		choir_replica_set_arg(r, "w", choir_number(r->frame, 1));
 		break;
 	case 2:
 		return CHOIR_OK; // gives, calls nothing
@@ -300,7 +300,7 @@ static choir_status differ(choir_replica *r, const difference *d)
 static choir_status meet_differently(choir_replica *r, void *user)
 {
 	const difference *d = user;
-	choir_replica_give(r, "v", choir_number(r->frame, choir_replica_id(r)));
+	choir_replica_set_arg(r, "v", choir_number(r->frame, choir_replica_id(r)));
 	if (choir_replica_id(r) == d->who)
 		return differ(r, d);
 	return choir_replica_merge_call(r, plain_merge, NULL);
@@ -475,9 +475,9 @@ static choir_status slow_merge(choir_cross *x, void *user)
 static choir_status wait_for_slow_merge(choir_replica *r, void *user)
 {
 	(void) user;
-	choir_replica_give(r, "v", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1000), 1));
+	choir_replica_set_arg(r, "v", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1000), 1));
 	CHOIR_TRY(choir_replica_merge_call(r, slow_merge, NULL));
-	WORLD_NEED(((const float *) choir_tensor_data(choir_replica_take(r, "v")))[999] ==
+	WORLD_NEED(((const float *) choir_tensor_data(choir_replica_result(r, "v")))[999] ==
 			(float) choir_replica_count(r));
 	return CHOIR_OK;
 }

@@ -22,8 +22,8 @@ static choir_status return_one(choir_replica *r, void *user)
 static const void *use_foreign(int how, choir_strategy *s, choir_value *theirs)
 {
 	choir_cross *x = choir_strategy_cross(s);
-	choir_value *place = choir_cross_place(x, "cpu:0");
-	choir_value *one = choir_tensor_value(choir_number(x->frame, 1));
+	choir_value *place = choir_cross_destination(x, "cpu:0");
+	choir_value *one = choir_tensor_as_value(choir_number(x->frame, 1));
 	choir_reduction items[] = { { one, place, NULL }, { one, theirs, NULL } };
 	switch (how) {
 	case 0:
@@ -57,20 +57,20 @@ static void values_of_other_strategies(void **state)
 			CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_SUM,
 					.synchronization = CHOIR_SYNCHRONIZATION_ON_READ));
 	choir_cross *x = choir_strategy_cross(three);
-	choir_value *theirs = choir_variable_value(foreign);
+	choir_value *theirs = choir_variable_as_value(foreign);
 	for (int how = 0; how < 6; how++) {
 		assert_null(use_foreign(how, three, theirs));
 		world_failed(choir_error_status(), CHOIR_STATE,
 				": mixing strategies: variable \"foreign\" belongs to \"mirrored\"", NULL);
-		choir_frame_empty(x->frame);
+		choir_frame_clear(x->frame);
 	}
 	assert_null(choir_strategy_reduce(two, (choir_reduce_op) 3, theirs, CHOIR_NO_AXIS));
 	world_failed(choir_error_status(), CHOIR_INVALID, "reduce: operation 3", NULL);
-	choir_frame_empty(choir_strategy_cross(two)->frame);
+	choir_frame_clear(choir_strategy_cross(two)->frame);
 	assert_null(choir_cross_reduce_to(x, CHOIR_SUM, v, v));
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	assert_null(choir_cross_gather(x, v, 0));
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	choir_values_free(of_two);
 	choir_strategy_free(two);
 	choir_strategy_free(three);

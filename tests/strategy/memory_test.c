@@ -33,11 +33,11 @@ static choir_status merge(choir_cross *x, void *user)
 {
 	(void) user;
 	choir_value *g = choir_cross_arg(x, "g");
-	choir_value *mean = choir_cross_reduce_to(x, CHOIR_MEAN, g, choir_variable_value(weight));
-	choir_cross_give(x, "g", mean);
+	choir_value *mean = choir_cross_reduce_to(x, CHOIR_MEAN, g, choir_variable_as_value(weight));
+	choir_cross_set_arg(x, "g", mean);
 	CHOIR_TRY(choir_cross_update(x, weight, NULL, fill_weight, NULL));
 	CHOIR_TRY(choir_cross_run(x, nothing, NULL));
-	choir_cross_return(x, "all", choir_tensor_value(choir_cross_gather(x, g, 0)));
+	choir_cross_return(x, "all", choir_tensor_as_value(choir_cross_gather(x, g, 0)));
 	return choir_cross_return(x, "g", mean);
 }
 
@@ -54,16 +54,17 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tensor *pair[2] = { y, choir_square(y) };
 	CHOIR_TRY(choir_replica_batch_all_reduce(r, CHOIR_SUM, 2, pair, pair));
 	CHOIR_TRY(choir_tape_gradient(tape, loss, 1, &w, &g));
-	choir_replica_give(r, "g", g);
+	choir_replica_set_arg(r, "g", g);
 	CHOIR_TRY(choir_replica_merge_call(r, merge, NULL));
 	choir_variable *made = choir_variable_new("made", CHOIR_SHAPE(2),
 			CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_SUM));
 	if (choir_replica_id(r) == 0)
 		made_in_a_step = made;
-	CHOIR_TRY(choir_variable_assign_add(made, choir_replica_take(r, "g")));
+	CHOIR_TRY(choir_variable_assign_add(made, choir_replica_result(r, "g")));
 	choir_replica_return(r, "all", choir_replica_all_gather(r, x, 0));
 	choir_replica_return(r, "weight", choir_variable_component(weight, f));
-	return choir_replica_return(r, "loss", choir_replica_broadcast(r, choir_counted(loss, 1), 0));
+	return choir_replica_return(
+			r, "loss", choir_replica_broadcast(r, choir_with_count(loss, 1), 0));
 }
 
 typedef struct {
@@ -81,7 +82,7 @@ static choir_status open_session(session *t, const world_deal *deal)
 	made_in_a_step = NULL;
 	CHOIR_TRY(choir_scope_enter(&scope, t->s));
 	weight = choir_variable_new("weight", CHOIR_SHAPE(2),
-			CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
+			CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_INITIALIZER_ONES));
 	CHOIR_TRY(choir_scope_exit(&scope));
 	if (weight == NULL || (t->args = choir_values_new(t->s)) == NULL)
 		return choir_error_status();

@@ -44,7 +44,7 @@ static choir_status mix(choir_replica *r, void *user)
 {
 	misuse *m = user;
 	choir_tensor *own = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 1);
-	choir_replica_give(r, "v", own);
+	choir_replica_set_arg(r, "v", own);
 	CHOIR_TRY(choir_replica_merge_call(r, share_tensors, m));
 	if (choir_replica_id(r) != 1)
 		return choir_replica_merge_call(r, plain_merge, NULL); // m->tensor lives until then
@@ -53,7 +53,7 @@ static choir_status mix(choir_replica *r, void *user)
 		choir_add(own, m->tensor);
 		break;
 	case 1:
-		choir_replica_give(r, "w", m->tensor);
+		choir_replica_set_arg(r, "w", m->tensor);
 		break;
 	case 2:
 		choir_replica_return(r, "w", m->tensor);
@@ -92,7 +92,7 @@ static choir_status use_stale(choir_replica *r, void *user)
 	misuse *m = user;
 	choir_tensor *read = choir_variable_read(m->variable, r->frame);
 	if (m->how == 2)
-		choir_replica_give(r, "v", read); // before it changes
+		choir_replica_set_arg(r, "v", read); // before it changes
 	CHOIR_TRY(choir_variable_assign(
 			m->variable, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 5)));
 	switch (m->how) {
@@ -134,7 +134,7 @@ static choir_status drop_given(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *w = choir_variable_read(m->variable, r->frame), *gradient;
 	choir_tensor *y = choir_square(w), *loss = choir_sum(y, CHOIR_ALL_AXES);
-	choir_replica_give(r, "activation", y);
+	choir_replica_set_arg(r, "activation", y);
 	CHOIR_TRY(choir_tape_gradient(tape, loss, 1, &w, &gradient)); // y dies on the way back
 	return choir_replica_merge_call(r, plain_merge, NULL);
 }
@@ -159,20 +159,20 @@ static choir_status take_wrong(choir_replica *r, void *user)
 {
 	const misuse *m = user;
 	if (m->how == 0)
-		choir_replica_take(r, "x");
-	choir_replica_give(r, "v", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 1));
+		choir_replica_result(r, "x");
+	choir_replica_set_arg(r, "v", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 1));
 	CHOIR_TRY(choir_replica_merge_call(r, merge, NULL));
 	switch (m->how) {
 	case 0:
 		break;
 	case 1:
-		choir_replica_take(r, "w");
+		choir_replica_result(r, "w");
 		break;
 	case 2:
-		choir_replica_take(r, NULL);
+		choir_replica_result(r, NULL);
 		break;
 	case 3:
-		choir_replica_give(r, "", choir_number(r->frame, 1));
+		choir_replica_set_arg(r, "", choir_number(r->frame, 1));
 		break;
 	case 4:
 		choir_replica_return(r, NULL, choir_number(r->frame, 1));
@@ -181,7 +181,7 @@ static choir_status take_wrong(choir_replica *r, void *user)
 		world_unseen(choir_replica_merge_call(r, NULL, NULL));
 		break;
 	case 6:
-		choir_replica_give(r, "v", NULL);
+		choir_replica_set_arg(r, "v", NULL);
 		break;
 	case 7:
 		choir_replica_broadcast(r, choir_number(r->frame, 1), 99);
@@ -248,7 +248,7 @@ static void contexts_end(void **state)
 	world_failed(choir_replica_merge_call(r, plain_merge, NULL), CHOIR_STATE,
 			"merge_call: this thread is not in replica 0", NULL);
 	assert_null(choir_replica_arg(r, "x"));
-	assert_null(choir_replica_take(r, "x"));
+	assert_null(choir_replica_result(r, "x"));
 	assert_int_equal(choir_replica_return(r, "x", NULL), CHOIR_STATE);
 	world_ok(choir_strategy_run(strategy, merge_and_keep, &x, NULL, NULL));
 	assert_null(choir_cross_arg(x, "v"));

@@ -38,7 +38,7 @@ static choir_status in_merge(choir_cross *x, void *user)
 	CHOIR_TRY(choir_cross_update(x, user, NULL, in_update, NULL));
 	WORLD_NEED(is_in_one(true));
 	// What the function returned nothing of is not there to be taken.
-	WORLD_NEED(choir_cross_take(x, "nothing") == NULL);
+	WORLD_NEED(choir_cross_result(x, "nothing") == NULL);
 	WORLD_NEED(choir_frame_status(x->frame) == CHOIR_NOT_FOUND);
 	return choir_fail(CHOIR_IO, "as far as this");
 }

@@ -82,7 +82,7 @@ static void exit_out_of_order(void **state)
 	world_ok(choir_scope_enter(&outer, s));
 	choir_variable *v = choir_variable_new("v", CHOIR_SCALAR, NULL);
 	world_ok(choir_scope_replica_local(&inner, CHOIR_AGGREGATION_SUM));
-	world_ok(choir_scope_colocate(&colocated, choir_variable_value(v)));
+	world_ok(choir_scope_colocate(&colocated, choir_variable_as_value(v)));
 	world_failed(choir_scope_exit(&outer), CHOIR_STATE, "out of order", NULL);
 	world_failed(choir_scope_exit(&inner), CHOIR_STATE, "out of order", NULL);
 	world_ok(choir_scope_exit(&colocated)); // the scopes stayed entered
@@ -133,14 +133,14 @@ static void what_needs_a_scope(void **state)
 	world_ok(choir_scope_enter(&scope, other));
 	choir_variable *foreign = choir_variable_new("foreign", CHOIR_SCALAR, NULL);
 	world_ok(choir_scope_exit(&scope));
-	world_failed(choir_scope_colocate(&colocated, choir_variable_value(foreign)), CHOIR_STATE,
+	world_failed(choir_scope_colocate(&colocated, choir_variable_as_value(foreign)), CHOIR_STATE,
 			"colocate needs to be inside a strategy's scope", NULL);
 	world_failed(choir_scope_replica_local(&colocated, CHOIR_AGGREGATION_SUM), CHOIR_STATE,
 			"replica_local needs to be inside", NULL);
 	world_ok(choir_scope_enter(&scope, s));
-	world_failed(choir_scope_colocate(&colocated, choir_variable_value(foreign)), CHOIR_INVALID,
+	world_failed(choir_scope_colocate(&colocated, choir_variable_as_value(foreign)), CHOIR_INVALID,
 			"\"foreign\" was not made in this strategy", NULL);
-	world_failed(choir_scope_colocate(&colocated, choir_variable_value(nobodys)), CHOIR_INVALID,
+	world_failed(choir_scope_colocate(&colocated, choir_variable_as_value(nobodys)), CHOIR_INVALID,
 			"\"nobody's\" was not made in this strategy", NULL);
 	world_failed(choir_scope_colocate(&colocated, NULL), CHOIR_INVALID, "needs a variable", NULL);
 	world_ok(choir_scope_exit(&scope));

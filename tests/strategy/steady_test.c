@@ -30,7 +30,7 @@ static void open_strategy(int replicas, const char *devices)
 	counted = choir_variable_new("counted", CHOIR_SHAPE(3),
 			CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_SUM,
 					.synchronization = CHOIR_SYNCHRONIZATION_ON_READ));
-	world_ok(choir_scope_colocate(&beside, choir_variable_value(table)));
+	world_ok(choir_scope_colocate(&beside, choir_variable_as_value(table)));
 	slot = make("slot", CHOIR_SHAPE(ROWS, COLUMNS), CHOIR_AGGREGATION_NONE);
 	world_ok(choir_scope_exit(&beside));
 	choir_cross *x = choir_strategy_cross(strategy);
@@ -59,8 +59,8 @@ static choir_status momentum(choir_update *u, void *user)
 static choir_status give_sum(choir_cross *x)
 {
 	choir_value *sum = choir_cross_reduce_to(
-			x, CHOIR_SUM, choir_cross_arg(x, "value"), choir_variable_value(table));
-	return choir_cross_give(x, "value", sum);
+			x, CHOIR_SUM, choir_cross_arg(x, "value"), choir_variable_as_value(table));
+	return choir_cross_set_arg(x, "value", sum);
 }
 
 static choir_status update_whole(choir_cross *x, void *user)
@@ -88,7 +88,7 @@ static choir_status update_non_slot(choir_cross *x, void *user)
 {
 	choir_value *place = choir_cross_non_slot_devices(x, 1, &table);
 	CHOIR_TRY(choir_cross_update_non_slot(x, place, halve, user));
-	return choir_cross_return(x, "now", choir_cross_take(x, "now"));
+	return choir_cross_return(x, "now", choir_cross_result(x, "now"));
 }
 
 static choir_status shrink(choir_update *u, void *user)
@@ -102,7 +102,7 @@ static choir_status shrink(choir_update *u, void *user)
 static choir_status update_in_replicas(choir_replica *r)
 {
 	CHOIR_TRY(choir_replica_update(r, table, shrink, NULL));
-	return choir_replica_take(r, "now") == NULL ? choir_error_status() : CHOIR_OK;
+	return choir_replica_result(r, "now") == NULL ? choir_error_status() : CHOIR_OK;
 }
 
 // ---- What else merge functions call.
@@ -112,7 +112,7 @@ static choir_status reduce_in_packs(choir_cross *x, void *user)
 	(void) user;
 	choir_value *v = choir_cross_arg(x, "value");
 	choir_reduction items[2] = { { .v = v, .to = v },
-		{ .v = v, .to = choir_variable_value(table) } };
+		{ .v = v, .to = choir_variable_as_value(table) } };
 	CHOIR_TRY(choir_cross_batch_reduce_to(x, CHOIR_MEAN, 2, items, NULL));
 	return choir_cross_return(x, "sum", items[0].result);
 }
@@ -121,16 +121,16 @@ static choir_status gather_and_reduce(choir_cross *x, void *user)
 {
 	(void) user;
 	choir_value *v = choir_cross_arg(x, "value");
-	choir_cross_return(x, "all", choir_tensor_value(choir_cross_gather(x, v, 0)));
+	choir_cross_return(x, "all", choir_tensor_as_value(choir_cross_gather(x, v, 0)));
 	choir_tensor *sum = choir_cross_reduce(x, CHOIR_SUM, v, CHOIR_ALL_AXES);
-	return choir_cross_return(x, "sum", choir_tensor_value(sum));
+	return choir_cross_return(x, "sum", choir_tensor_as_value(sum));
 }
 
 static choir_status copy_values(choir_cross *x, void *user)
 {
 	(void) user;
-	choir_value *one = choir_tensor_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(3), 1));
-	choir_value *all = choir_cross_broadcast_to(x, one, choir_cross_place(x, NULL));
+	choir_value *one = choir_tensor_as_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(3), 1));
+	choir_value *all = choir_cross_broadcast_to(x, one, choir_cross_destination(x, NULL));
 	choir_tensor *t = choir_cross_fetch(x, table, choir_device_find("cpu:0"), NULL, NULL);
 	return t == NULL ? choir_error_status() : choir_cross_return(x, "all", all);
 }
@@ -143,9 +143,9 @@ static choir_status return_argument(choir_replica *r, void *user)
 
 static choir_status run_again(choir_cross *x, void *user)
 {
-	CHOIR_TRY(choir_cross_give(x, "value", choir_cross_arg(x, "value")));
+	CHOIR_TRY(choir_cross_set_arg(x, "value", choir_cross_arg(x, "value")));
 	CHOIR_TRY(choir_cross_run(x, return_argument, user));
-	return choir_cross_return(x, "value", choir_cross_take(x, "value"));
+	return choir_cross_return(x, "value", choir_cross_result(x, "value"));
 }
 
 static choir_status write_across(choir_cross *x, void *user)
@@ -229,7 +229,7 @@ static choir_status step(choir_replica *r, void *user)
 	const program *p = user;
 	if (p->call != NULL)
 		return p->call(r);
-	CHOIR_TRY(choir_replica_give(r, "value", large(r->frame)));
+	CHOIR_TRY(choir_replica_set_arg(r, "value", large(r->frame)));
 	return choir_replica_merge_call(r, p->merge, NULL);
 }
 
@@ -292,7 +292,7 @@ static void frames_are_as_new(void **state)
 	for (int i = 0; i < 3; i++) {
 		choir_value *place = choir_cross_non_slot_devices(x, 1, &table);
 		world_ok(choir_cross_update_non_slot(x, place, draw, &first[i]));
-		choir_frame_empty(x->frame);
+		choir_frame_clear(x->frame);
 	}
 	assert_true(first[1] == first[0] && first[2] == first[0]);
 	choir_strategy_free(strategy);

@@ -241,7 +241,7 @@ static void the_default_strategy(void **state)
 	choir_replica *r = choir_replica_current();
 	assert_non_null(choir_variable_read(v, r->frame));
 	world_ok(choir_variable_assign_add(v, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 1)));
-	choir_frame_empty(r->frame);
+	choir_frame_clear(r->frame);
 }
 
 static void no_timeout(void **state)

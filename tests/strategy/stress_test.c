@@ -118,7 +118,7 @@ static choir_status collect(choir_tensor *t, int64_t size, int64_t more, int64_t
 {
 	int64_t *host = malloc((size_t) size * sizeof *host);
 	choir_status status = t == NULL ? choir_error_status()
-									: choir_tensor_fetch(t, host, (size_t) size * sizeof *host);
+									: choir_tensor_to_host(t, host, (size_t) size * sizeof *host);
 	if (status == CHOIR_OK && host[size - 1] != host[0] + more)
 		status = choir_fail(CHOIR_INTERNAL, "the last element is wrong");
 	*x = host[0];
@@ -149,9 +149,9 @@ static choir_status inner(choir_replica *r, void *user)
 static choir_status merge_run(choir_cross *x, void *user)
 {
 	(void) user;
-	choir_cross_give(x, "x", choir_cross_arg(x, "x"));
+	choir_cross_set_arg(x, "x", choir_cross_arg(x, "x"));
 	CHOIR_TRY(choir_cross_run(x, inner, NULL));
-	return choir_cross_return(x, "x", choir_cross_take(x, "x"));
+	return choir_cross_return(x, "x", choir_cross_result(x, "x"));
 }
 
 static choir_status do_merge(choir_replica *r, program *p, int i, int64_t *x)
@@ -159,13 +159,13 @@ static choir_status do_merge(choir_replica *r, program *p, int i, int64_t *x)
 	const operation *op = &p->op[i];
 	const int n = choir_replica_count(r);
 	const bool nested = op->kind == NESTED;
-	choir_replica_give(r, "x", spread(r, *x, op->size));
+	choir_replica_set_arg(r, "x", spread(r, *x, op->size));
 	if (!nested)
-		choir_replica_give(
+		choir_replica_set_arg(
 				r, "bad", choir_number(r->frame, p->trouble == MERGE_FAILS && p->at == i));
 	CHOIR_TRY(choir_replica_merge_call(r, nested ? merge_run : merge_sum, p));
 	CHOIR_TRY(collect(
-			choir_replica_take(r, "x"), op->size, (nested ? 2 : 1) * n * (op->size - 1), x));
+			choir_replica_result(r, "x"), op->size, (nested ? 2 : 1) * n * (op->size - 1), x));
 	*x += (nested ? 1 : 2) * choir_replica_id(r);
 	return CHOIR_OK;
 }
@@ -177,7 +177,7 @@ static choir_status do_gather(choir_replica *r, const operation *op, int64_t *x)
 	int64_t *host = malloc(all * sizeof *host);
 	choir_tensor *t = choir_replica_all_gather(r, spread(r, *x, op->size), 0);
 	const choir_status status =
-			t == NULL ? choir_error_status() : choir_tensor_fetch(t, host, all * sizeof *host);
+			t == NULL ? choir_error_status() : choir_tensor_to_host(t, host, all * sizeof *host);
 	*x = choir_replica_id(r);
 	for (int i = 0; status == CHOIR_OK && i < n; i++)
 		*x += (i + 1) * host[(size_t) i * (size_t) op->size];

@@ -89,7 +89,7 @@ static choir_status call_merge(choir_replica *replica, void *user)
 		be_slow();
 	else if (choir_replica_id(replica) == 2)
 		chi_atomic32_store(&others_are_there, 1);
-	CHOIR_TRY(choir_replica_give(
+	CHOIR_TRY(choir_replica_set_arg(
 			replica, "x", choir_fill(replica->frame, CHOIR_F32, CHOIR_SHAPE(9), 1)));
 	return choir_replica_merge_call(replica, merge, user);
 }
@@ -122,7 +122,7 @@ static choir_status fail_late(choir_replica *replica, void *user)
 	(void) user;
 	if (choir_replica_id(replica) == 1)
 		return choir_fail(CHOIR_INVALID, "on purpose");
-	CHOIR_TRY(choir_replica_give(
+	CHOIR_TRY(choir_replica_set_arg(
 			replica, "x", choir_fill(replica->frame, CHOIR_F32, CHOIR_SHAPE(1), 1)));
 	return choir_replica_merge_call(replica, merge, NULL);
 }

@@ -63,7 +63,7 @@ static choir_status add_up(choir_cross *x, void *user)
 	choir_tensor *sum = choir_value_local(v, 0);
 	for (int i = 1; i < choir_value_local_count(v); i++)
 		sum = choir_add(sum, choir_value_local(v, i));
-	return choir_cross_return(x, "sum", choir_tensor_value(sum));
+	return choir_cross_return(x, "sum", choir_tensor_as_value(sum));
 }
 
 static choir_status three_plus_id(choir_replica *r, void *user)
@@ -71,9 +71,9 @@ static choir_status three_plus_id(choir_replica *r, void *user)
 	(void) user;
 	const int id = choir_replica_id(r);
 	choir_tensor *v = choir_fill(r->frame, CHOIR_I32, CHOIR_SCALAR, 3 + id);
-	choir_replica_give(r, "v", v);
+	choir_replica_set_arg(r, "v", v);
 	CHOIR_TRY(choir_replica_merge_call(r, add_up, NULL));
-	CHOIR_TRY(choir_replica_return(r, "result", choir_add(choir_replica_take(r, "sum"), v)));
+	CHOIR_TRY(choir_replica_return(r, "result", choir_add(choir_replica_result(r, "sum"), v)));
 	choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 1 + id);
 	return choir_replica_return(
 			r, "mean", choir_sum(choir_replica_all_reduce(r, CHOIR_MEAN, x), CHOIR_ALL_AXES));

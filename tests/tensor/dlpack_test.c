@@ -47,7 +47,7 @@ static void holds(const choir_tensor *t, const float expected[6])
 {
 	float found[6];
 	assert_non_null(t);
-	assert_int_equal(choir_tensor_fetch(t, found, sizeof(found)), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(t, found, sizeof(found)), CHOIR_OK);
 	assert_memory_equal(found, expected, sizeof(found));
 }
 
@@ -197,7 +197,7 @@ static void exported_memory_outlives_the_frame(void **state)
 	assert_int_equal(out->tensor.strides[0], 3);
 	assert_int_equal(out->tensor.type.code, DL_FLOAT);
 	assert_int_equal(out->tensor.device.type, DL_CPU);
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	assert_ptr_equal(out->tensor.data, memory);
 	assert_memory_equal(out->tensor.data, numbers, sizeof(numbers));
 	holds(choir_from_dlpack(f, out), numbers); // and back, without a copy
@@ -215,7 +215,7 @@ static void what_may_change_is_exported_as_a_copy(void **state)
 	struct DLManagedTensorVersioned *out = choir_tensor_to_dlpack(t);
 	assert_int_equal(out->flags, DL_IS_COPIED);
 	assert_ptr_not_equal(out->tensor.data, numbers);
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	assert_memory_equal(out->tensor.data, numbers, sizeof(numbers));
 	out->deleter(out);
 	assert_null(choir_tensor_to_dlpack(NULL));

@@ -29,10 +29,10 @@ static void without_a_device_it_is_the_first_cpu(void **state)
 	(void) state;
 	assert_non_null(f);
 	assert_string_equal(choir_device_name(f->device), "cpu:0");
-	assert_false(choir_frame_training(f));
+	assert_false(choir_frame_is_training(f));
 	choir_frame_free(f);
 	choir_frame_free(NULL);
-	choir_frame_empty(NULL);
+	choir_frame_clear(NULL);
 	choir_frame_rewind(NULL, 0);
 	assert_int_equal(choir_frame_mark(NULL), 0);
 	assert_int_equal(choir_frame_status(NULL), CHOIR_OK);
@@ -54,7 +54,7 @@ static void emptying_gives_memory_back_and_keeps_it(void **state)
 					chi_tensor_drop(t);
 			}
 			assert_true(chi_buffer_in_use(f->device) >= 50 * 64);
-			choir_frame_empty(f);
+			choir_frame_clear(f);
 			assert_int_equal(chi_buffer_in_use(f->device), 0);
 		}
 		if (f->device->host_memory) // far's queue is its own affair
@@ -79,7 +79,7 @@ static void rewinding_drops_what_came_after(void **state)
 			assert_int_equal(chi_buffer_in_use(f->device), bytes);
 		}
 		float back[6];
-		assert_int_equal(choir_tensor_fetch(kept, back, sizeof(back)), CHOIR_OK);
+		assert_int_equal(choir_tensor_to_host(kept, back, sizeof(back)), CHOIR_OK);
 		assert_memory_equal(back, numbers, sizeof(back));
 		choir_frame_rewind(f, 0);
 		assert_int_equal(chi_buffer_in_use(f->device), 0);
@@ -102,7 +102,7 @@ static void memory_dropped_while_queued_stays_in_its_frame(void **state)
 	chi_tensor_drop(t);
 	chi_tensor_drop(shared);
 	chi_tensor_drop(alias);
-	choir_frame_empty(other); // the last to let go has not waited for the first
+	choir_frame_clear(other); // the last to let go has not waited for the first
 	assert_int_equal(chi_buffer_in_use(f->device), 128);
 	for (int i = 0; i < 3; i++) {
 		choir_tensor *theirs = choir_constant(other, CHOIR_F32, CHOIR_SHAPE(6), numbers);
@@ -129,13 +129,13 @@ static void the_first_failure_stays(void **state)
 	assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
 	assert_int_equal(chi_frame_status(f), CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "[-1]"));
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	assert_int_equal(choir_frame_status(f), CHOIR_OK);
 	choir_fail(CHOIR_NOT_FOUND, "replica 1: has its prefix");
 	assert_int_equal(chi_frame_record_error(f), CHOIR_NOT_FOUND);
 	assert_string_equal(choir_error(), "replica 1: has its prefix");
 	assert_int_equal(choir_frame_status(f), CHOIR_NOT_FOUND);
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	chi_error_clear(); // what failed left no text
 	assert_int_equal(chi_frame_record_error(f), CHOIR_INTERNAL);
 	assert_int_equal(choir_frame_status(f), CHOIR_INTERNAL);
@@ -180,7 +180,7 @@ static void every_allocation_may_fail(void **state)
 			if (f && failed)
 				assert_int_equal(choir_frame_status(f), CHOIR_NO_MEMORY);
 			if (f) {
-				choir_frame_empty(f);
+				choir_frame_clear(f);
 				assert_non_null(choir_constant(f, CHOIR_F32, CHOIR_SHAPE(6), numbers));
 			}
 			choir_frame_free(f);

@@ -31,7 +31,7 @@ static void check(choir_tensor *t)
 	assert_true(choir_tensor_is_slices(t));
 	assert_int_equal(choir_slices_rows(t), 5);
 	assert_int_equal(choir_tensor_shape(t)->dim[0], 3);
-	assert_int_equal(choir_tensor_fetch(choir_slices_values(t), have, sizeof have), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(choir_slices_values(t), have, sizeof have), CHOIR_OK);
 	assert_memory_equal(have, numbers, sizeof have);
 	assert_int_equal(chi_slices_indices_to_host(t, rows), CHOIR_OK);
 	assert_memory_equal(rows, wide, sizeof rows);
@@ -51,7 +51,7 @@ static void made_and_moved(void **state)
 				choir_tensor *t = make(a, w == 0 ? CHOIR_I32 : CHOIR_I64);
 				check(t);
 				check(chi_tensor_alias(a, t));
-				choir_tensor *moved = choir_move(t, b), *kept = chi_tensor_retain(b, t);
+				choir_tensor *moved = choir_copy(t, b), *kept = chi_tensor_retain(b, t);
 				choir_frame_free(a);
 				check(moved);
 				check(kept);
@@ -82,7 +82,7 @@ static void assert_refused(choir_frame *f, choir_status status, const char *text
 {
 	assert_int_equal(choir_frame_status(f), status);
 	assert_non_null(strstr(choir_error(), text));
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 }
 
 static void what_cannot_be(void **state)
@@ -140,7 +140,8 @@ static void nothing_takes_them_for_the_whole(void **state)
 	float have[6];
 	assert_null(choir_tensor_data(make(f, CHOIR_I32)));
 	assert_refused(f, CHOIR_UNSUPPORTED, text);
-	assert_int_equal(choir_tensor_fetch(make(f, CHOIR_I32), have, sizeof have), CHOIR_UNSUPPORTED);
+	assert_int_equal(
+			choir_tensor_to_host(make(f, CHOIR_I32), have, sizeof have), CHOIR_UNSUPPORTED);
 	assert_refused(f, CHOIR_UNSUPPORTED, text);
 	assert_null(chi_tensor_rows(f, make(f, CHOIR_I32), 0, 1));
 	assert_refused(f, CHOIR_UNSUPPORTED, text);
@@ -164,7 +165,7 @@ static void allocations_may_fail(void **state)
 			choir_frame *g = choir_frame_new(choir_device_find("far:1"));
 			chi_buffer_trim();
 			chi_alloc_fail(n, false);
-			choir_tensor *t = choir_move(make(f, CHOIR_I32), g);
+			choir_tensor *t = choir_copy(make(f, CHOIR_I32), g);
 			failed = chi_alloc_failed();
 			chi_alloc_fail(0, false);
 			assert_int_equal(t == NULL, failed);

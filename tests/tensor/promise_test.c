@@ -53,7 +53,7 @@ static void only_emptying_forgets_a_failure(void **state)
 		assert_null(choir_constant(f, CHOIR_F32, CHOIR_SHAPE(2), NULL));
 		choir_frame_rewind(f, mark);
 		assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 		assert_int_equal(choir_frame_status(f), CHOIR_OK);
 		assert_int_equal(choir_error_status(), CHOIR_INVALID); // the thread's stays
 		assert_string_equal(choir_error(), "constant: data is NULL");
@@ -84,18 +84,18 @@ static void a_move_is_a_copy(void **state)
 		choir_frame *f = frame("cpu:0"), *to = frame(devices[i]);
 		float mine[2] = { 7, 8 }, back[2];
 		choir_tensor *t = choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(2), mine);
-		choir_tensor *moved = choir_move(t, to), *beside = choir_move(t, f);
+		choir_tensor *moved = choir_copy(t, to), *beside = choir_copy(t, f);
 		mine[0] = 0;
 		choir_frame *const frames[] = { to, f };
 		choir_tensor *const copies[] = { moved, beside };
 		for (int k = 0; k < 2; k++) {
 			assert_ptr_equal(choir_tensor_frame(copies[k]), frames[k]);
-			assert_int_equal(choir_tensor_fetch(copies[k], back, sizeof(back)), CHOIR_OK);
+			assert_int_equal(choir_tensor_to_host(copies[k], back, sizeof(back)), CHOIR_OK);
 			assert_true(back[0] == 7 && back[1] == 8);
 		}
-		choir_tensor *number = choir_move(choir_number(f, 0.25), to);
+		choir_tensor *number = choir_copy(choir_number(f, 0.25), to);
 		assert_true(number->is_number && choir_tensor_number(number) == 0.25);
-		assert_null(choir_move(t, NULL));
+		assert_null(choir_copy(t, NULL));
 		assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
 		choir_frame_free(f);
 		choir_frame_free(to);

@@ -27,7 +27,7 @@ static void holds(const choir_tensor *t, const float *expected, size_t n)
 {
 	float found[6];
 	assert_non_null(t);
-	assert_int_equal(choir_tensor_fetch(t, found, n * sizeof(float)), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(t, found, n * sizeof(float)), CHOIR_OK);
 	assert_memory_equal(found, expected, n * sizeof(float));
 }
 
@@ -52,7 +52,7 @@ static void constants_are_copies(void **state)
 		assert_ptr_equal(choir_tensor_frame(t), f);
 		assert_string_equal(choir_device_name(choir_tensor_device(t)), devices[i]);
 		t = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(0, 3), NULL);
-		assert_int_equal(choir_tensor_fetch(t, NULL, 0), CHOIR_OK);
+		assert_int_equal(choir_tensor_to_host(t, NULL, 0), CHOIR_OK);
 		assert_null(choir_constant(f, CHOIR_F32, CHOIR_SHAPE(2), NULL));
 		fails(CHOIR_INVALID, "constant: data is NULL");
 		assert_null(choir_constant(f, (choir_dtype) 50, CHOIR_SHAPE(2), mine));
@@ -92,7 +92,7 @@ static void numbers_are_exact(void **state)
 		double back = 0;
 		assert_true(t->is_number);
 		assert_true(choir_tensor_number(t) == 0.1);
-		assert_int_equal(choir_tensor_fetch(t, &back, sizeof(back)), CHOIR_OK);
+		assert_int_equal(choir_tensor_to_host(t, &back, sizeof(back)), CHOIR_OK);
 		assert_true(back == 0.1);
 		assert_true(choir_tensor_number(choir_constant(f, CHOIR_U8, CHOIR_SHAPE(1), "*")) == 42);
 		assert_true(isnan(choir_tensor_number(NULL)));
@@ -112,8 +112,8 @@ static void nothing_gives_nothing(void **state)
 	choir_fail(CHOIR_IO, "the cause");
 	assert_null(choir_number(NULL, 1));
 	assert_null(choir_borrow(NULL, CHOIR_F32, CHOIR_SHAPE(1), numbers));
-	assert_null(choir_move(NULL, NULL));
-	assert_int_equal(choir_tensor_fetch(NULL, numbers, 4), CHOIR_IO);
+	assert_null(choir_copy(NULL, NULL));
+	assert_int_equal(choir_tensor_to_host(NULL, numbers, 4), CHOIR_IO);
 	assert_null(choir_tensor_data(NULL));
 	assert_null(choir_tensor_frame(NULL));
 	assert_null(choir_tensor_device(NULL));
@@ -131,9 +131,9 @@ static void memory_the_host_cannot_reach_has_no_pointer(void **state)
 	assert_null(choir_tensor_data(t));
 	fails(CHOIR_UNSUPPORTED, "cannot reach the memory of far:0");
 	t = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(6), numbers);
-	assert_int_equal(choir_tensor_fetch(t, bytes, 3), CHOIR_INVALID);
+	assert_int_equal(choir_tensor_to_host(t, bytes, 3), CHOIR_INVALID);
 	fails(CHOIR_INVALID, "f32 [6] has 24 bytes, not 3");
-	assert_int_equal(choir_tensor_fetch(t, NULL, 24), CHOIR_INVALID);
+	assert_int_equal(choir_tensor_to_host(t, NULL, 24), CHOIR_INVALID);
 	choir_frame_free(far);
 	choir_frame_free(f);
 }
@@ -146,7 +146,7 @@ static void moving_copies_between_all_memories(void **state)
 	for (size_t i = 0; i < 16; i++) {
 		choir_frame *from = frame(all[i / 4]), *to = frame(all[i % 4]);
 		choir_tensor *t = choir_constant(from, CHOIR_F32, CHOIR_SHAPE(2, 3), numbers);
-		choir_tensor *moved = choir_move(t, to), *kept = chi_tensor_retain(to, t);
+		choir_tensor *moved = choir_copy(t, to), *kept = chi_tensor_retain(to, t);
 		choir_tensor *number = chi_tensor_retain(to, choir_number(from, 2.5));
 		assert_ptr_equal(moved->frame, to);
 		const bool shares = chi_device_shares(from->device, to->device);
@@ -208,7 +208,7 @@ static void the_dead_and_the_stale_are_told(void **state)
 				"hidden/w: has changed since this tensor was read from it; read it again");
 		assert_int_equal(choir_frame_status(f), CHOIR_STATE);
 		holds(kept, numbers, 6);
-		assert_null(choir_move(t, f));
+		assert_null(choir_copy(t, f));
 		chi_tensor_drop(kept);
 		chi_tensor_drop(kept);
 		chi_tensor_drop(NULL);

@@ -85,7 +85,7 @@ static void test_nesting(void **state)
 	const double inside = disk->end - disk->begin + r.span[2].shown.end - r.span[2].shown.begin;
 	assert_true(batch->own >= 1e-3);
 	assert_true(fabs(batch->own + inside - (batch->end - batch->begin)) < 1e-9);
-	assert_int_equal(choir_trace_lost(), 0);
+	assert_int_equal(choir_trace_dropped_spans(), 0);
 }
 
 static void test_replicas(void **state)
@@ -165,14 +165,14 @@ static void test_newest(void **state)
 		assert_string_equal(r.span[i].name, name);
 		assert_true(r.span[i].shown.end < chi_clock_now() - begun);
 	}
-	assert_int_equal(choir_trace_lost(), 7);
+	assert_int_equal(choir_trace_dropped_spans(), 7);
 	record_start(&r, 1);
 	choir_trace_begin(CHOIR_TRACE_REDUCE, "sum");
 	chi_trace_end_communication();
 	record_stop();
 	assert_int_equal(r.n, 1);
 	assert_int_equal(r.span[0].shown.track, CHOIR_TRACE_COMMUNICATION);
-	assert_int_equal(choir_trace_lost(), 1);
+	assert_int_equal(choir_trace_dropped_spans(), 1);
 }
 
 static void test_deep(void **state)
@@ -296,7 +296,7 @@ static void test_many_threads(void **state)
 	}
 	record_stop();
 	assert_int_equal(r.n, 2 * KEPT);
-	assert_int_equal(choir_trace_lost(), 2 * (THREADS - KEPT));
+	assert_int_equal(choir_trace_dropped_spans(), 2 * (THREADS - KEPT));
 }
 
 static void start_late(void *arg)
@@ -332,7 +332,7 @@ static void test_late_thread(void **state)
 	}
 	record_stop();
 	assert_int_equal(shown, 2 * THREADS);
-	assert_int_equal(choir_trace_lost(), 0);
+	assert_int_equal(choir_trace_dropped_spans(), 0);
 }
 
 static void test_misuse(void **state)

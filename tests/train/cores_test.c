@@ -71,7 +71,7 @@ static uint64_t train(const char *devices, int cores, net which)
 			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .devices = devices,
 					.replicas = 4, .cores_per_device = cores, .seed = 5, .timeout = 60));
 	assert_non_null(s);
-	const choir_optimizer_options clip = { .size = sizeof clip, .clip_norm = 0.05 };
+	const choir_optimizer_options clip = { .size = sizeof clip, .global_clip_norm = 0.05 };
 	job j = { .net = which };
 	CHOIR_SCOPE (s) {
 		j.convolutions = which == CONVOLUTIONS ? make_net() : NULL;

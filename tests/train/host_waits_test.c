@@ -30,7 +30,7 @@ static choir_status step(choir_replica *r, void *user)
 				? choir_multiply(choir_variable_read(m->variable[i], r->frame),
 						  choir_number(r->frame, 0.5))
 				: choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(7 + 1000 * (i % 11)), 0.5);
-		CHOIR_TRY(choir_optimizer_give(m->optimizer, r, m->variable[i], gradient));
+		CHOIR_TRY(choir_optimizer_add_gradient(m->optimizer, r, m->variable[i], gradient));
 	}
 	return choir_optimizer_apply_gradients(m->optimizer, r);
 }

@@ -35,7 +35,7 @@ static void see(choir_replica *r, choir_variable *v, choir_tensor *gradient, voi
 	float x[256];
 	const int64_t n = choir_shape_elements(choir_variable_shape(v));
 	if (s->n[id] == VARIABLES || n > 256 ||
-			choir_tensor_fetch(gradient, x, (size_t) n * sizeof *x) != CHOIR_OK)
+			choir_tensor_to_host(gradient, x, (size_t) n * sizeof *x) != CHOIR_OK)
 		return; // too few of them are found missing
 	uint64_t hash = chi_hash_text(choir_variable_name(v));
 	for (int64_t i = 0; i < n; i++) {
@@ -50,14 +50,14 @@ static void see(choir_replica *r, choir_variable *v, choir_tensor *gradient, voi
 static void watch(problem *p, seen *s)
 {
 	memset(s, 0, sizeof *s);
-	saved_must(choir_strategy_watch_gradients(p->strategy, see, s));
+	saved_must(choir_strategy_set_gradient_hook(p->strategy, see, s));
 }
 
 // spec: 2.7
 static void the_same_gradients(void **state)
 {
 	(void) state;
-	const choir_optimizer_options clipped = { .size = sizeof clipped, .clip_norm = 0.1 };
+	const choir_optimizer_options clipped = { .size = sizeof clipped, .global_clip_norm = 0.1 };
 	for (int k = 0; k < SAVED_CARRIERS; k++) {
 		char path[600];
 		const choir_optimizer_options *o = k % 2 == 0 ? NULL : &clipped;
@@ -65,7 +65,7 @@ static void the_same_gradients(void **state)
 		saved_train(&p, STEPS - 1);
 		choir_checkpoint_manager *m = saved_manage(p.strategy, saved_directory(), NULL);
 		saved_must(choir_checkpoint_manager_save(m, NULL));
-		snprintf(path, sizeof path, "%s", choir_checkpoint_manager_path(m));
+		snprintf(path, sizeof path, "%s", choir_checkpoint_manager_latest(m));
 		seen among_others, alone;
 		watch(&p, &among_others);
 		saved_train(&p, 1);
@@ -74,7 +74,7 @@ static void the_same_gradients(void **state)
 
 		// The directory is still the manager's: looking takes nothing from a job.
 		problem q = saved_open((k + 1) % SAVED_CARRIERS, REPLICAS, CHOIR_ADAM, o);
-		saved_must(choir_strategy_restore_step(q.strategy, path));
+		saved_must(choir_strategy_restore_checkpoint(q.strategy, path));
 		q.steps = STEPS - 1;
 		watch(&q, &alone);
 		for (int i = REPLICAS; i-- > 0;) {
@@ -83,7 +83,7 @@ static void the_same_gradients(void **state)
 		}
 		assert_memory_equal(&alone, &among_others, sizeof alone);
 		// Nothing was updated or counted: the step itself still leads to the same.
-		saved_must(choir_strategy_watch_gradients(q.strategy, NULL, NULL));
+		saved_must(choir_strategy_set_gradient_hook(q.strategy, NULL, NULL));
 		saved_train(&q, 1);
 		assert_int_equal(choir_strategy_hash(q.strategy), weights);
 		assert_memory_equal(&alone, &among_others, sizeof alone);
@@ -189,14 +189,14 @@ static choir_status give_one(choir_replica *r, void *user)
 {
 	const descent *d = user;
 	choir_tensor *one = choir_fill(r->frame, CHOIR_F32, CHOIR_SCALAR, 1);
-	CHOIR_TRY(choir_optimizer_give(d->optimizer, r, d->v, one));
+	CHOIR_TRY(choir_optimizer_add_gradient(d->optimizer, r, d->v, one));
 	return choir_optimizer_apply_gradients(d->optimizer, r);
 }
 
 static choir_status distribute(choir_cross *x, void *user)
 {
 	descent *d = user;
-	choir_value *one = choir_tensor_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SCALAR, 1));
+	choir_value *one = choir_tensor_as_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SCALAR, 1));
 	CHOIR_TRY(choir_optimizer_distributed_apply(d->optimizer, x, 1, &d->v, &one));
 	return choir_cross_run(x, give_one, d);
 }
@@ -213,8 +213,8 @@ static void updates_of_merge_functions_are_dropped(void **state)
 	descent d = { 0 };
 	CHOIR_SCOPE (s) {
 		d.v = choir_variable_new("v", CHOIR_SCALAR, NULL);
-		d.optimizer =
-				choir_optimizer_new(CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1));
+		d.optimizer = choir_optimizer_new(
+				CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 1));
 	}
 	const float expected[] = { 0, -2, -2 }; // alone, among all (who are one), alone once more
 	for (int i = 0; i < 3; i++) {
@@ -260,12 +260,13 @@ static void wrong_use(void **state)
 			"belong to another strategy");
 	assert_failed(choir_strategy_run(s, nest, NULL, NULL, NULL), CHOIR_STATE, "run_replica");
 	assert_failed(choir_strategy_run_replica(s, 1, nest, NULL, NULL), CHOIR_STATE, "run_replica");
-	assert_failed(choir_strategy_watch_gradients(NULL, see, NULL), CHOIR_INVALID, "NULL");
-	assert_failed(choir_strategy_restore_step(s, NULL), CHOIR_INVALID, "the path is NULL");
-	assert_failed(choir_strategy_restore_step(s, "some/folder"), CHOIR_INVALID,
+	assert_failed(choir_strategy_set_gradient_hook(NULL, see, NULL), CHOIR_INVALID, "NULL");
+	assert_failed(choir_strategy_restore_checkpoint(s, NULL), CHOIR_INVALID, "the path is NULL");
+	assert_failed(choir_strategy_restore_checkpoint(s, "some/folder"), CHOIR_INVALID,
 			"some/folder: no step's folder is called so");
-	assert_failed(choir_strategy_restore_step(s, ".step-3.tmp"), CHOIR_INVALID, "is called so");
-	assert_failed(choir_strategy_restore_step(s, "nowhere/step-3/"), CHOIR_NOT_FOUND,
+	assert_failed(
+			choir_strategy_restore_checkpoint(s, ".step-3.tmp"), CHOIR_INVALID, "is called so");
+	assert_failed(choir_strategy_restore_checkpoint(s, "nowhere/step-3/"), CHOIR_NOT_FOUND,
 			"nowhere/step-3: open the folder: No such file or directory");
 	saved_must(choir_strategy_run_replica(s, 2, nothing, NULL, NULL));
 	choir_values_free(set);
@@ -285,7 +286,7 @@ static void memory_runs_out(void **state)
 	for (uint64_t n = 1; failed; n++) {
 		chi_alloc_fail(n, false);
 		choir_status status =
-				choir_strategy_restore_step(p.strategy, choir_checkpoint_manager_path(m));
+				choir_strategy_restore_checkpoint(p.strategy, choir_checkpoint_manager_latest(m));
 		if (status == CHOIR_OK)
 			status = problem_replica(&p, 1);
 		failed = chi_alloc_failed();
@@ -293,7 +294,7 @@ static void memory_runs_out(void **state)
 		if (status != CHOIR_OK)
 			assert_failed(status, CHOIR_NO_MEMORY, "memory");
 	}
-	saved_must(choir_strategy_restore_step(p.strategy, choir_checkpoint_manager_path(m)));
+	saved_must(choir_strategy_restore_checkpoint(p.strategy, choir_checkpoint_manager_latest(m)));
 	assert_int_equal(choir_strategy_hash(p.strategy), weights);
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);

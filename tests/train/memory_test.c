@@ -77,7 +77,8 @@ static void shared_memory(void **state)
 static void with_a_norm(void **state)
 {
 	(void) state;
-	all_of_a_step("cpu:0,cpu:1", 2, CHOIR_OPTIONS(choir_optimizer_options, .clip_norm = 0.1));
+	all_of_a_step(
+			"cpu:0,cpu:1", 2, CHOIR_OPTIONS(choir_optimizer_options, .global_clip_norm = 0.1));
 }
 
 // The heap is gone for good from the n-th allocation of a step on: the step ends all the same.

@@ -58,8 +58,8 @@ static bool make_gpt(model *m)
 			2, (choir_layer *[]){ token, choir_position_embedding_new("place", PLACES, WIDTH) });
 	m->middle = choir_sequential_new(2, (choir_layer *[]){ block("block0"), block("block1") });
 	m->after = choir_sequential_new(2,
-			(choir_layer *[]){
-					choir_layer_normalization_new("norm", WIDTH, 1e-5), choir_tied_new(token) });
+			(choir_layer *[]){ choir_layer_normalization_new("norm", WIDTH, 1e-5),
+					choir_tied_embedding_new(token) });
 	return m->before && m->middle && m->after;
 }
 
@@ -162,11 +162,11 @@ static choir_status train(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *x = choir_layer_apply(m->before, choir_replica_arg(r, "x"));
 	x = m->again ? choir_recompute(1, &x, apply_middle, m) : apply_middle(&x, m);
-	choir_tensor *losses = choir_softmax_cross_entropy(
+	choir_tensor *losses = choir_sparse_softmax_cross_entropy(
 			choir_layer_apply(m->after, x), choir_replica_arg(r, "label"));
 	if (losses != NULL && choir_tensor_shape(losses)->rank > 1)
 		losses = choir_mean(losses, CHOIR_AXIS(1));
-	choir_tensor *loss = choir_replica_mean(r, losses);
+	choir_tensor *loss = choir_replica_average_loss(r, losses);
 	if (!m->quiet)
 		CHOIR_TRY(choir_replica_return(r, "loss", loss));
 	return choir_optimizer_minimize(m->optimizer, tape, loss);
@@ -193,7 +193,7 @@ static model open_model(const kind *k, const char *devices, int replicas, bool a
 	CHOIR_SCOPE (m.strategy) {
 		if (k->make(&m))
 			m.optimizer = choir_optimizer_new(
-					CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .rate = k->rate));
+					CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = k->rate));
 	}
 	m.batch = m.optimizer == NULL ? NULL : choir_values_new(m.strategy);
 	if (m.batch == NULL)

@@ -173,7 +173,7 @@ static float parts[8];
 static choir_status see(choir_replica *r, void *user)
 {
 	float both[2];
-	CHOIR_TRY(choir_tensor_fetch(choir_variable_read(user, r->frame), both, sizeof both));
+	CHOIR_TRY(choir_tensor_to_host(choir_variable_read(user, r->frame), both, sizeof both));
 	parts[choir_replica_id(r)] = both[0];
 	return CHOIR_OK;
 }
@@ -226,7 +226,7 @@ static void memory_runs_out(void **state)
 {
 	(void) state;
 	const char *directory = saved_directory();
-	const choir_checkpoint_options one = { .size = sizeof one, .keep = 1 };
+	const choir_checkpoint_options one = { .size = sizeof one, .max_to_keep = 1 };
 	problem p = open_at(&any_number[1], 2, CHOIR_ADAM);
 	saved_train(&p, 2);
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, &one);

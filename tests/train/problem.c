@@ -70,10 +70,10 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *labels = choir_replica_arg(r, "label");
 	choir_tensor *scores = choir_layer_apply(p->model, choir_replica_arg(r, "x"));
-	choir_tensor *losses = choir_softmax_cross_entropy(scores, labels);
+	choir_tensor *losses = choir_sparse_softmax_cross_entropy(scores, labels);
 	CHOIR_TRY(choir_metric_update(p->loss, losses, NULL));
 	CHOIR_TRY(choir_metric_update(p->accuracy, scores, labels));
-	return choir_optimizer_minimize(p->optimizer, tape, choir_replica_mean(r, losses));
+	return choir_optimizer_minimize(p->optimizer, tape, choir_replica_average_loss(r, losses));
 }
 
 // Example i of step: the label is which of the first elements is the largest.
@@ -147,7 +147,7 @@ choir_strategy *mirrored(const char *devices, int replicas)
 void fetch_variable(choir_variable *v, void *to, size_t bytes)
 {
 	choir_frame *f = choir_frame_new(NULL);
-	if (choir_tensor_fetch(choir_variable_read(v, f), to, bytes) != CHOIR_OK)
+	if (choir_tensor_to_host(choir_variable_read(v, f), to, bytes) != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	choir_frame_free(f);
 }

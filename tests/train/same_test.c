@@ -48,10 +48,10 @@ static void odd_numbers(void **state)
 static void with_a_norm(void **state)
 {
 	(void) state;
-	const choir_optimizer_options clip = { .size = sizeof clip, .clip_norm = 0.05 };
+	const choir_optimizer_options clip = { .size = sizeof clip, .global_clip_norm = 0.05 };
 	same(4, layouts, 7, CHOIR_ADAM, &clip);
 	same(7, layouts, 7, CHOIR_SGD, &clip);
-	const choir_optimizer_options never = { .size = sizeof never, .clip_norm = 1e30 };
+	const choir_optimizer_options never = { .size = sizeof never, .global_clip_norm = 1e30 };
 	// A norm that never clips changes nothing, whatever path is taken.
 	assert_int_equal(problem_train("cpu:0,cpu:1", 4, CHOIR_ADAM, &never, STEPS),
 			problem_train("cpu:0,cpu:1", 4, CHOIR_ADAM, NULL, STEPS));
@@ -95,7 +95,7 @@ static void learns(void **state)
 {
 	(void) state;
 	problem p;
-	const choir_optimizer_options o = { .size = sizeof o, .rate = 0.02 };
+	const choir_optimizer_options o = { .size = sizeof o, .learning_rate = 0.02 };
 	assert_int_equal(problem_open(&p, "cpu:0,cpu:1", 2, CHOIR_ADAM, &o), CHOIR_OK);
 	for (int i = 0; i < 400; i++) {
 		if (i == 300)

@@ -62,7 +62,7 @@ static void with_a_norm(void **state)
 {
 	(void) state;
 	steady("cpu:0,cpu:1", 4, CHOIR_ADAMW,
-			CHOIR_OPTIONS(choir_optimizer_options, .clip_norm = 0.1));
+			CHOIR_OPTIONS(choir_optimizer_options, .global_clip_norm = 0.1));
 }
 
 int main(void)

@@ -27,7 +27,7 @@ static void trace_steps(const char *devices, int replicas, choir_optimizer_kind 
 	for (int i = 0; i < STEPS; i++)
 		assert_int_equal(problem_step(&p), CHOIR_OK);
 	record_stop();
-	assert_int_equal(choir_trace_lost(), 0);
+	assert_int_equal(choir_trace_dropped_spans(), 0);
 	problem_close(&p);
 }
 
@@ -113,7 +113,7 @@ static void with_a_norm(void **state)
 {
 	(void) state;
 	trace_steps("cpu:0,cpu:1", 2, CHOIR_ADAMW,
-			CHOIR_OPTIONS(choir_optimizer_options, .clip_norm = 0.1));
+			CHOIR_OPTIONS(choir_optimizer_options, .global_clip_norm = 0.1));
 	assert_true(count(0, CHOIR_TRACE_UPDATE) + count(1, CHOIR_TRACE_UPDATE) > 4 * STEPS);
 }
 
@@ -140,7 +140,7 @@ static void steady(void **state)
 		assert_int_equal(problem_step(&p), CHOIR_OK);
 	assert_int_equal(chi_alloc_count(), before);
 	record_stop();
-	assert_true(choir_trace_lost() > 0);
+	assert_true(choir_trace_dropped_spans() > 0);
 	problem_close(&p);
 }
 

@@ -34,7 +34,7 @@ static choir_variable *make_variable(const char *name)
 	const chi_variable_plan plan = { .name = name,
 		.shape = CHOIR_SHAPE(2),
 		.layout = &layout,
-		.options = { .size = sizeof plan.options, .initializer = CHOIR_ONES } };
+		.options = { .size = sizeof plan.options, .initializer = CHOIR_INITIALIZER_ONES } };
 	choir_variable *v = chi_variable_new(&plan);
 	assert_non_null(v);
 	return v;
@@ -108,8 +108,8 @@ static void components_are_their_variable(void **state)
 	assert_int_equal(choir_value_kind_of(chi_value_merge(frame, 1, same)), CHOIR_VALUE_VARIABLE);
 	assert_int_equal(
 			choir_value_kind_of(chi_value_merge(frame, 2, other)), CHOIR_VALUE_PER_REPLICA);
-	assert_ptr_equal(choir_value_variable(choir_tensor_value(same[0])), a);
-	choir_frame_empty(frame);
+	assert_ptr_equal(choir_value_variable(choir_tensor_as_value(same[0])), a);
+	choir_frame_clear(frame);
 	chi_variable_free(a);
 	chi_variable_free(b);
 }
@@ -126,12 +126,12 @@ static void what_is_no_tensor_says_so(void **state)
 	assert_null(choir_value_local(v, 2));
 	assert_non_null(strstr(choir_error(), "no local result 2: it has 2"));
 	assert_null(choir_value_local(v, -1));
-	assert_null(choir_value_tensor(chi_value_new(frame, CHOIR_VALUE_PLACE, 1)));
+	assert_null(choir_value_tensor(chi_value_new(frame, CHOIR_VALUE_DESTINATION, 1)));
 	assert_non_null(strstr(choir_error(), "place"));
 	choir_variable *a = make_variable("a");
-	assert_null(choir_value_tensor(choir_variable_value(a)));
+	assert_null(choir_value_tensor(choir_variable_as_value(a)));
 	assert_non_null(strstr(choir_error(), "\"a\""));
-	assert_null(choir_value_local(choir_variable_value(a), 0));
+	assert_null(choir_value_local(choir_variable_as_value(a), 0));
 	assert_non_null(strstr(choir_error(), "in no frame"));
 	chi_variable_free(a);
 }
@@ -139,14 +139,14 @@ static void what_is_no_tensor_says_so(void **state)
 static void nothing_gives_nothing(void **state)
 {
 	(void) state;
-	assert_null(choir_tensor_value(NULL));
-	assert_null(choir_variable_value(NULL));
+	assert_null(choir_tensor_as_value(NULL));
+	assert_null(choir_variable_as_value(NULL));
 	assert_null(choir_value_tensor(NULL));
 	assert_null(choir_value_variable(NULL));
 	assert_null(choir_value_local(NULL, 0));
 	assert_int_equal(choir_value_local_count(NULL), 0);
 	assert_int_equal(choir_value_kind_of(NULL), CHOIR_VALUE_PLAIN);
-	assert_null(choir_value_variable(choir_tensor_value(choir_number(frame, 1))));
+	assert_null(choir_value_variable(choir_tensor_as_value(choir_number(frame, 1))));
 }
 
 // A view in the frame where the value lives: no copy where memory is shared, a copy where it is
@@ -166,7 +166,7 @@ static void views_share_memory_where_they_can(void **state)
 	assert_ptr_equal(choir_tensor_frame(second), frame);
 	assert_float_equal(((const float *) choir_tensor_data(second))[2], 5, 0);
 	assert_ptr_equal(chi_value_for_replica(v, 1, b->frame->device), b);
-	choir_frame_empty(frame);
+	choir_frame_clear(frame);
 	choir_frame_free(host);
 	choir_frame_free(far);
 }

@@ -52,7 +52,7 @@ static float seen(const char *name, int replica, int64_t *rows)
 	choir_tensor *t = chi_value_view(f, chi_value_for_replica(v, replica, devices[replica]));
 	assert_non_null(t);
 	*rows = t->shape.rank == 0 ? 0 : t->shape.dim[0];
-	assert_int_equal(choir_tensor_fetch(t, data, chi_tensor_bytes(t)), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(t, data, chi_tensor_bytes(t)), CHOIR_OK);
 	choir_frame_free(f);
 	return data[0];
 }
@@ -63,14 +63,14 @@ static void what_is_set_is_found(void **state)
 	(void) state;
 	int64_t rows;
 	assert_int_equal(
-			choir_values_set(set, "x", choir_tensor_value(count_up(set->frame, 2))), CHOIR_OK);
+			choir_values_set(set, "x", choir_tensor_as_value(count_up(set->frame, 2))), CHOIR_OK);
 	assert_int_equal(choir_value_kind_of(choir_values_find(set, "x")), CHOIR_VALUE_PLAIN);
 	for (int i = 0; i < REPLICAS; i++) {
 		assert_float_equal(seen("x", i, &rows), 0, 0);
 		assert_int_equal(rows, 2);
 	}
 	assert_int_equal(
-			choir_values_set(set, "x", choir_tensor_value(count_up(set->frame, 5))), CHOIR_OK);
+			choir_values_set(set, "x", choir_tensor_as_value(count_up(set->frame, 5))), CHOIR_OK);
 	assert_int_equal(set->n, 1);
 	seen("x", 1, &rows);
 	assert_int_equal(rows, 5);
@@ -86,12 +86,13 @@ static void unknown_names_list_the_known(void **state)
 	assert_non_null(strstr(choir_error(), "\"w\""));
 	assert_non_null(strstr(choir_error(), "none"));
 	assert_int_equal(
-			choir_values_set(set, "encoder/w", choir_tensor_value(choir_number(set->frame, 1))),
+			choir_values_set(set, "encoder/w", choir_tensor_as_value(choir_number(set->frame, 1))),
 			CHOIR_OK);
 	assert_null(choir_values_find(set, "w"));
 	assert_non_null(strstr(choir_error(), "\"encoder/w\""));
 	assert_int_equal(
-			choir_values_set(set, "b", choir_tensor_value(choir_number(set->frame, 1))), CHOIR_OK);
+			choir_values_set(set, "b", choir_tensor_as_value(choir_number(set->frame, 1))),
+			CHOIR_OK);
 	assert_null(choir_values_find(set, "w"));
 	assert_non_null(strstr(choir_error(), "\"encoder/w\", \"b\""));
 	assert_null(choir_values_find(NULL, "w"));
@@ -175,7 +176,8 @@ static void examples_follow_what_is_replaced(void **state)
 	assert_int_equal(choir_values_set_local(set, "x", 0, count_up(set->frame, 6)), CHOIR_OK);
 	assert_int_equal(chi_values_global_examples(set), 8);
 	assert_int_equal(
-			choir_values_set(set, "y", choir_tensor_value(choir_number(set->frame, 1))), CHOIR_OK);
+			choir_values_set(set, "y", choir_tensor_as_value(choir_number(set->frame, 1))),
+			CHOIR_OK);
 	assert_int_equal(chi_values_global_examples(set), CHOIR_NONE);
 }
 
@@ -227,8 +229,8 @@ static void borrowed_memory(void **state)
 	choir_tensor *here =
 			choir_borrow(choir_values_frame(set), CHOIR_F32, CHOIR_SHAPE(2, 2), memory);
 	choir_tensor *there = choir_borrow(other, CHOIR_F32, CHOIR_SHAPE(2, 2), memory);
-	assert_int_equal(choir_values_set(set, "here", choir_tensor_value(here)), CHOIR_OK);
-	assert_int_equal(choir_values_set(set, "there", choir_tensor_value(there)), CHOIR_OK);
+	assert_int_equal(choir_values_set(set, "here", choir_tensor_as_value(here)), CHOIR_OK);
+	assert_int_equal(choir_values_set(set, "there", choir_tensor_as_value(there)), CHOIR_OK);
 	assert_int_equal(choir_values_split(set, "rows", here), CHOIR_OK);
 	choir_frame_free(other);
 	memory[0] = memory[2] = 9;
@@ -244,7 +246,7 @@ static void borrowed_memory(void **state)
 static void wrong_arguments(void **state)
 {
 	(void) state;
-	choir_value *v = choir_tensor_value(choir_number(set->frame, 1));
+	choir_value *v = choir_tensor_as_value(choir_number(set->frame, 1));
 	assert_int_equal(choir_values_set(NULL, "x", v), CHOIR_INVALID);
 	assert_int_equal(choir_values_set(set, NULL, v), CHOIR_INVALID);
 	assert_int_equal(choir_values_set(set, "", v), CHOIR_INVALID);
@@ -282,14 +284,14 @@ static void reads_of_variables_are_copied(void **state)
 		.options = { .size = sizeof plan.options } };
 	choir_variable *v = chi_variable_new(&plan);
 	choir_tensor *read = chi_variable_alias(v, 0, set->frame);
-	assert_int_equal(choir_values_set(set, "read", choir_tensor_value(read)), CHOIR_OK);
-	assert_int_equal(choir_values_set(set, "v", choir_variable_value(v)), CHOIR_OK);
+	assert_int_equal(choir_values_set(set, "read", choir_tensor_as_value(read)), CHOIR_OK);
+	assert_int_equal(choir_values_set(set, "v", choir_variable_as_value(v)), CHOIR_OK);
 	const float ones[2] = { 1, 1 };
 	assert_int_equal(chi_variable_from_host(v, ones), CHOIR_OK);
 	int64_t rows;
 	assert_float_equal(seen("read", 0, &rows), 0, 0);
 	assert_int_equal(choir_value_kind_of(choir_values_find(set, "v")), CHOIR_VALUE_VARIABLE);
-	assert_int_equal(choir_values_set(set, "late", choir_tensor_value(read)), CHOIR_STATE);
+	assert_int_equal(choir_values_set(set, "late", choir_tensor_as_value(read)), CHOIR_STATE);
 	assert_non_null(strstr(choir_error(), "v: has changed"));
 	choir_values_clear(set);
 	chi_variable_free(v);
@@ -298,7 +300,8 @@ static void reads_of_variables_are_copied(void **state)
 static void a_place_is_no_missing_value(void **state)
 {
 	(void) state;
-	assert_int_equal(choir_values_set(set, "to", chi_value_new(set->frame, CHOIR_VALUE_PLACE, 2)),
+	assert_int_equal(
+			choir_values_set(set, "to", chi_value_new(set->frame, CHOIR_VALUE_DESTINATION, 2)),
 			CHOIR_OK);
 	assert_int_equal(chi_values_check(set), CHOIR_OK);
 }
@@ -327,7 +330,7 @@ static choir_status fill_all(choir_values *s)
 	float memory[14] = { 0 };
 	choir_tensor *x = choir_borrow(s->frame, CHOIR_F32, CHOIR_SHAPE(7, 2), memory);
 	CHOIR_TRY(choir_values_split(s, "x", x));
-	CHOIR_TRY(choir_values_set(s, "n", choir_tensor_value(choir_number(s->frame, 1))));
+	CHOIR_TRY(choir_values_set(s, "n", choir_tensor_as_value(choir_number(s->frame, 1))));
 	for (int i = 0; i < REPLICAS; i++)
 		CHOIR_TRY(choir_values_set_local(
 				s, "y", i, choir_fill(s->frame, CHOIR_F32, CHOIR_SHAPE(2), i)));

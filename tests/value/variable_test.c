@@ -134,7 +134,7 @@ static void what_can_never_work_is_refused(void **state)
 	plan.options.aggregation = CHOIR_AGGREGATION_MEAN;
 	check_refused(plan, "MEAN needs a floating dtype, not i32");
 	plan = plan_of(CHOIR_I32, CHOIR_SHAPE(3));
-	plan.options.initializer = CHOIR_GLOROT_UNIFORM;
+	plan.options.initializer = CHOIR_INITIALIZER_GLOROT_UNIFORM;
 	check_refused(plan, "random initializer");
 	plan.options.initializer = (choir_initializer) 42;
 	plan.options.dtype = CHOIR_F32;
@@ -175,7 +175,7 @@ static void initial_values(void **state)
 	choir_variable *v = chi_variable_new(&plan);
 	equal(v, zeros);
 	chi_variable_free(v);
-	plan.options.initializer = CHOIR_ONES;
+	plan.options.initializer = CHOIR_INITIALIZER_ONES;
 	equal(v = chi_variable_new(&plan), ones);
 	chi_variable_free(v);
 	plan.options.initial_value = given;
@@ -183,7 +183,7 @@ static void initial_values(void **state)
 	chi_variable_free(v);
 	int calls = 0;
 	plan.options.initial_value = NULL;
-	plan.options.initialize = count;
+	plan.options.initializer_fn = count;
 	plan.options.user = &calls;
 	equal(v = chi_variable_new(&plan), counted);
 	assert_int_equal(calls, 3);
@@ -195,7 +195,7 @@ static void an_initializer_may_fail(void **state)
 	(void) state;
 	static const choir_status statuses[] = { CHOIR_IO, CHOIR_CORRUPT, CHOIR_END };
 	chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
-	plan.options.initialize = refuse;
+	plan.options.initializer_fn = refuse;
 	for (int i = 0; i < 3; i++) {
 		choir_status status = statuses[i];
 		plan.options.user = &status;
@@ -212,7 +212,7 @@ static void ones_of_every_dtype(void **state)
 	(void) state;
 	for (choir_dtype d = CHOIR_F32; d <= CHOIR_BF16; d++) {
 		chi_variable_plan plan = plan_of(d, CHOIR_SHAPE(3));
-		plan.options.initializer = CHOIR_ONES;
+		plan.options.initializer = CHOIR_INITIALIZER_ONES;
 		choir_variable *v = chi_variable_new(&plan);
 		char host[64];
 		assert_int_equal(chi_variable_to_host(v, 0, host), CHOIR_OK);
@@ -228,8 +228,8 @@ static void random_initializers(void **state)
 	(void) state;
 	enum { N = 40000 };
 	static double a[N], b[N];
-	static const choir_initializer kinds[] = { CHOIR_GLOROT_UNIFORM, CHOIR_HE_NORMAL,
-		CHOIR_NORMAL };
+	static const choir_initializer kinds[] = { CHOIR_INITIALIZER_GLOROT_UNIFORM,
+		CHOIR_INITIALIZER_HE_NORMAL, CHOIR_INITIALIZER_NORMAL };
 	for (int k = 0; k < 3; k++) {
 		chi_variable_plan plan = plan_of(CHOIR_F64, CHOIR_SHAPE(200, 200));
 		plan.options.initializer = kinds[k];
@@ -248,12 +248,13 @@ static void random_initializers(void **state)
 			squares += a[i] * a[i];
 			max = fmax(max, fabs(a[i]));
 		}
-		const double expected = kinds[k] == CHOIR_GLOROT_UNIFORM ? sqrt(6.0 / 400) / sqrt(3)
-				: kinds[k] == CHOIR_HE_NORMAL					 ? sqrt(2.0 / 200)
-																 : 0.3;
+		const double expected = kinds[k] == CHOIR_INITIALIZER_GLOROT_UNIFORM
+				? sqrt(6.0 / 400) / sqrt(3)
+				: kinds[k] == CHOIR_INITIALIZER_HE_NORMAL ? sqrt(2.0 / 200)
+														  : 0.3;
 		assert_true(fabs(sum / N) < 4 * expected / sqrt(N));
 		assert_true(fabs(sqrt(squares / N) - expected) < 0.02 * expected);
-		if (kinds[k] == CHOIR_GLOROT_UNIFORM)
+		if (kinds[k] == CHOIR_INITIALIZER_GLOROT_UNIFORM)
 			assert_true(max <= sqrt(6.0 / 400));
 		chi_variable_free(v);
 		chi_variable_free(same);
@@ -309,12 +310,12 @@ static void what_does_not_fit_is_refused(void **state)
 			CHOIR_INVALID);
 	assert_non_null(
 			strstr(choir_error(), "\"v\": a value of shape [2] for a variable of shape [3]"));
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	assert_int_equal(
 			chi_variable_write(v, 1, CHI_ASSIGN, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3), 1)),
 			CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "a value of f32 for a variable of i32"));
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	assert_int_equal(chi_variable_write(v, 1, CHI_ASSIGN, choir_number(f, 1.5)), CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "1.5"));
 	assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
@@ -351,13 +352,13 @@ static void undefined_until_assigned(void **state)
 	assert_null(chi_variable_alias(v, 1, f));
 	assert_int_equal(choir_error_status(), CHOIR_STATE);
 	assert_non_null(strstr(choir_error(), "\"v\": an update failed half way"));
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	assert_int_equal(chi_variable_write(v, 1, CHI_ASSIGN, choir_number(f, 1)), CHOIR_OK);
 	assert_non_null(chi_variable_alias(v, 1, f));
 	assert_null(chi_variable_alias(v, 0, f)); // not assigned
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	assert_int_equal(chi_variable_write(v, 0, CHI_ASSIGN_ADD, choir_number(f, 1)), CHOIR_STATE);
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	const float host[3] = { 0 };
 	assert_int_equal(chi_variable_from_host(v, host), CHOIR_OK);
 	assert_non_null(chi_variable_alias(v, 0, f));

@@ -25,7 +25,7 @@ typedef enum {
 typedef struct {
 	int lo, hi;
 	void *data; // elements of the collective's dtype, packed, on the member's device
-} choir_part;
+} choir_partial_sum;
 
 typedef struct {
 	size_t size; // of this struct
@@ -40,7 +40,7 @@ typedef struct {
 	int root; // the member that broadcasts
 	double divisor; // divides the sum (1: no division); floating dtypes only
 	size_t n; // parts of this member; their memory is not used after wait
-	const choir_part *parts; // in ascending order
+	const choir_partial_sum *partial_sums; // in ascending order
 	void *stream; // of the device's table: it makes the parts and uses the result
 	// Memory for the result, on the member's device; NULL: this member wants no result. Members
 	// with host memory may give the same memory, which is written once. It overlaps no part.

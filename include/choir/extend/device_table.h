@@ -47,11 +47,11 @@ typedef struct choir_device_table {
 	choir_status (*fill)(void *stream, void *to, int byte, size_t bytes); // queues a memset
 	// Records the present end of the queue as an event, a number for wait and wait_for. Later
 	// numbers of a stream are not smaller.
-	choir_status (*mark)(void *stream, uint64_t *mark);
+	choir_status (*record_event)(void *stream, uint64_t *mark);
 	// Queues a wait: later tasks of the stream start after the other stream, of any device of
 	// the kind, has reached its event. Does not block. A failure of the other stream becomes one
 	// of this stream.
-	choir_status (*wait_for)(void *stream, void *other_stream, uint64_t mark);
+	choir_status (*wait_event)(void *stream, void *other_stream, uint64_t mark);
 	// (any) Blocks until the event is reached, at most seconds (negative: no limit), then
 	// CHOIR_TIMEOUT. The first failure of a task before the event is returned here once, with
 	// its text; tasks queued after the failed one do not run.

@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
 	uint32_t version; // CHOIR_MPI_PLUGIN_VERSION
 	const char *mpi; // "openmpi", "mpich": as in choir_cluster_options
-	const choir_cluster_table *table;
+	const choir_transport_table *table;
 	// Whether only the thread that initialised MPI may use the open transport (a thread level
 	// below MPI_THREAD_SERIALIZED). Its slots fail with CHOIR_UNSUPPORTED on other threads.
 	bool (*one_thread)(const void *self);

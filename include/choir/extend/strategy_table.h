@@ -43,7 +43,7 @@ typedef struct choir_strategy_table {
 	uint32_t version; // CHOIR_TABLE_VERSION
 	const char *name; // "mirrored", for choir_strategy_new; valid as long as the program
 	size_t self_size; // bytes, zeroed, for each strategy
-	int most_replicas; // 0: any number. 1 also means one device
+	int max_replicas; // 0: any number. 1 also means one device
 	unsigned features; // CHOIR_FEATURE_...
 	// Called once, when the strategy is made. options are checked. They and devices, the n
 	// devices that carry replicas, outlive self.
@@ -59,7 +59,8 @@ typedef struct choir_strategy_table {
 	// (any) Writes the devices for v's copies: some of the parameter devices, at most capacity.
 	// Of devices that share memory the first gets one copy for all. Returns their number, at
 	// least 1; CHOIR_NONE after a failure.
-	int (*place)(void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
+	int (*place_variable)(
+			void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
 } choir_strategy_table;
 
 // Registers a strategy for choir_strategy_new. The table is copied; its name is not.

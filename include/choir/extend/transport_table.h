@@ -24,13 +24,13 @@
 
 CHOIR_C_BEGIN
 
-// Tags are 0 to CHOIR_CLUSTER_TAGS - 1.
-#define CHOIR_CLUSTER_TAGS 16384
+// Tags are 0 to CHOIR_TRANSPORT_TAGS - 1.
+#define CHOIR_TRANSPORT_TAGS 16384
 
 // A slot may be missing (NULL). The slots that move bytes then fail with CHOIR_UNSUPPORTED;
 // workers is 1 and worker 0; now is the system's monotonic clock; pause spins at first, then
 // yields, then sleeps; the others do nothing.
-typedef struct choir_cluster_table {
+typedef struct choir_transport_table {
 	size_t size; // of this struct
 	uint32_t version; // CHOIR_TABLE_VERSION
 	const char *name; // for choir_cluster_options.transport; valid as long as the program
@@ -67,11 +67,11 @@ typedef struct choir_cluster_table {
 	// Messages of up to this many bytes are sent without the receiver's help. Choir sends a few
 	// of them in place of a larger one. 0: unknown.
 	size_t eager;
-} choir_cluster_table;
+} choir_transport_table;
 
 // Registers a transport for choir_cluster_new. The table is copied; its name is not.
 // CHOIR_INVALID: an invalid size or version; no name; a registered name; more than 16
 // transports. Threads: one, before the first cluster.
-CHOIR_MUST_CHECK choir_status choir_register_cluster(const choir_cluster_table *table);
+CHOIR_MUST_CHECK choir_status choir_register_transport(const choir_transport_table *table);
 
 CHOIR_C_END

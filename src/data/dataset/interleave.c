@@ -16,7 +16,7 @@ typedef struct {
 
 typedef struct {
 	choir_dataset base;
-	choir_dataset_of_fn *fn;
+	choir_interleave_fn *fn;
 	void *user;
 	int64_t cycle, block;
 	bool ahead;
@@ -37,7 +37,7 @@ static const char *inner_fault(const choir_dataset *d, const choir_dataset *inne
 
 static choir_status call(interleave *v, choir_dataset **made)
 {
-	choir_entry in[CHI_MAX_COLUMNS];
+	choir_component in[CHI_MAX_COLUMNS];
 	chi_error before; // the thread's failure from before is not fn's, and must survive its success
 	chi_error_save(&before);
 	chi_error_clear();
@@ -193,7 +193,7 @@ static const chi_stage flat_map_stages[] = { INTERLEAVE_STAGE("flat_map", CHI_FI
 
 // Completes o from what is given. False: a failure, with from freed.
 static bool check(choir_dataset *from, const char *what, choir_interleave_options *o,
-		const choir_interleave_options *given, choir_dataset_of_fn *fn)
+		const choir_interleave_options *given, choir_interleave_fn *fn)
 {
 	if (!chi_dataset_given(from, what))
 		return false;
@@ -201,10 +201,10 @@ static bool check(choir_dataset *from, const char *what, choir_interleave_option
 		chi_error_prefix("%s", what);
 	else if (!fn)
 		choir_fail(CHOIR_INVALID, "%s: the function is NULL", what);
-	else if (o->cycle < 0 || o->block < 0)
+	else if (o->cycle_length < 0 || o->block_length < 0)
 		choir_fail(CHOIR_INVALID,
 				"%s: a cycle of %lld and blocks of %lld given, 0 (1) or more needed", what,
-				(long long) o->cycle, (long long) o->block);
+				(long long) o->cycle_length, (long long) o->block_length);
 	else if (from->spec.batch)
 		choir_fail(CHOIR_INVALID,
 				"%s: the dataset comes in batches of %lld, single examples needed", what,
@@ -216,7 +216,7 @@ static bool check(choir_dataset *from, const char *what, choir_interleave_option
 }
 
 static choir_dataset *make(const chi_stage *stage, choir_dataset *from,
-		const choir_interleave_options *o, choir_dataset_of_fn *fn, void *user)
+		const choir_interleave_options *o, choir_interleave_fn *fn, void *user)
 {
 	interleave *v = chi_transform_new(stage, sizeof *v, from);
 	if (!v)
@@ -225,8 +225,8 @@ static choir_dataset *make(const chi_stage *stage, choir_dataset *from,
 	v->fn = fn;
 	v->user = user;
 	v->ahead = o->read_ahead;
-	v->cycle = o->cycle ? o->cycle : 1;
-	v->block = o->block ? o->block : 1;
+	v->cycle = o->cycle_length ? o->cycle_length : 1;
+	v->block = o->block_length ? o->block_length : 1;
 	d->elements = d->spec.examples = CHOIR_NONE;
 	v->open = chi_alloc_array((size_t) v->cycle, sizeof *v->open);
 	if (!v->open || (o->columns && !chi_dataset_set_columns(d, o->n, o->columns)) ||
@@ -238,7 +238,7 @@ static choir_dataset *make(const chi_stage *stage, choir_dataset *from,
 }
 
 choir_dataset *choir_dataset_interleave(choir_dataset *from,
-		const choir_interleave_options *options, choir_dataset_of_fn *fn, void *user)
+		const choir_interleave_options *options, choir_interleave_fn *fn, void *user)
 {
 	choir_interleave_options o;
 	if (!check(from, "interleave", &o, options, fn))
@@ -247,12 +247,12 @@ choir_dataset *choir_dataset_interleave(choir_dataset *from,
 }
 
 choir_dataset *choir_dataset_flat_map(choir_dataset *from, const choir_interleave_options *options,
-		choir_dataset_of_fn *fn, void *user)
+		choir_interleave_fn *fn, void *user)
 {
 	choir_interleave_options o;
 	if (!check(from, "flat_map", &o, options, fn))
 		return NULL;
-	if (o.cycle > 1 || o.block > 0)
+	if (o.cycle_length > 1 || o.block_length > 0)
 		return chi_refuse(from, CHOIR_INVALID,
 				"flat_map: a cycle or a block given; it takes one dataset after the other: "
 				"interleave");

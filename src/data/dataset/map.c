@@ -43,7 +43,7 @@ static int64_t row_of(const map *m, int64_t element)
 static choir_status call(map *m, int member, int64_t i)
 {
 	choir_dataset *d = &m->base, *from = d->from[0];
-	choir_entry in[CHI_MAX_COLUMNS], out[CHI_MAX_COLUMNS];
+	choir_component in[CHI_MAX_COLUMNS], out[CHI_MAX_COLUMNS];
 	chi_component_capacity capacity[CHI_MAX_COLUMNS];
 	void *to[CHI_MAX_COLUMNS];
 	chi_components_of(from, m->stage.column, row_of(m, i), m->examples[i], in);
@@ -233,7 +233,7 @@ typedef struct {
 
 static bool passes(const filter *f, int64_t at, int64_t examples)
 {
-	choir_entry in[CHI_MAX_COLUMNS];
+	choir_component in[CHI_MAX_COLUMNS];
 	chi_components_of(f->base.from[0], f->stage.column, at, examples, in);
 	chi_mutex_check_none_held();
 	return f->fn(in, f->user);

@@ -213,21 +213,21 @@ static bool give_shape(pad *p, size_t i, const choir_shape *asked)
 	return false;
 }
 
-static bool apply_options(pad *p, const choir_padded_options *o)
+static bool apply_options(pad *p, const choir_padded_batch_options *o)
 {
 	choir_dataset *d = &p->base;
 	size_t bytes;
 	for (size_t i = 0; i < d->spec.n; i++) {
 		choir_column *c = &d->spec.column[i];
 		bool varies = chi_shape_varies(&c->shape);
-		p->value[i] = o->values ? o->values[i] : 0;
+		p->value[i] = o->padding_values ? o->padding_values[i] : 0;
 		const char *fault = value_fault(c->dtype, p->value[i]);
 		if (fault && varies) {
 			choir_fail(CHOIR_INVALID, "padded_batch: column \"%s\": %g is %s", c->name,
 					p->value[i], fault);
 			return false;
 		}
-		if (o->shapes && !give_shape(p, i, &o->shapes[i]))
+		if (o->padded_shapes && !give_shape(p, i, &o->padded_shapes[i]))
 			return false;
 		if (!chi_size_multiply((size_t) d->spec.batch, d->bytes[i], &bytes) ||
 				bytes > PTRDIFF_MAX) {
@@ -241,9 +241,9 @@ static bool apply_options(pad *p, const choir_padded_options *o)
 }
 
 choir_dataset *choir_dataset_padded_batch(
-		choir_dataset *from, int64_t size, const choir_padded_options *options)
+		choir_dataset *from, int64_t size, const choir_padded_batch_options *options)
 {
-	choir_padded_options o;
+	choir_padded_batch_options o;
 	if (!chi_batch_possible(from, "padded_batch", size))
 		return NULL;
 	if (chi_options_take("padded_batch: the options'", &o, sizeof o, options) != CHOIR_OK) {

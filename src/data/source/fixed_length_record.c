@@ -444,7 +444,7 @@ static choir_status check_options(choir_fixed_options *o, const choir_fixed_opti
 	return CHOIR_OK;
 }
 
-choir_dataset *choir_fixed_dataset_new(
+choir_dataset *choir_fixed_length_record_dataset_new(
 		const char *path, size_t n, const choir_field fields[], const choir_fixed_options *options)
 {
 	choir_fixed_options o;
@@ -488,8 +488,8 @@ choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test)
 	if (!path)
 		return NULL;
 	snprintf(path, bytes, "%s%s", directory, name);
-	choir_dataset *d =
-			choir_fixed_dataset_new(path, sizeof fields / sizeof fields[0], fields, NULL);
+	choir_dataset *d = choir_fixed_length_record_dataset_new(
+			path, sizeof fields / sizeof fields[0], fields, NULL);
 	chi_free(path);
 	return d;
 }

@@ -116,13 +116,13 @@ static choir_dataset *make(
 	return &f->base;
 }
 
-choir_dataset *choir_function_dataset_new(
+choir_dataset *choir_generator_dataset_new(
 		size_t n, const choir_column columns[], choir_example_fn *fn, void *user)
 {
 	return make(&function_stage, n, columns, &(function){ .fn = fn, .user = user });
 }
 
-choir_dataset *choir_seekable_dataset_new(size_t n, const choir_column columns[],
+choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column columns[],
 		choir_example_fn *fn, choir_seek_fn *seek, void *user)
 {
 	if (!seek) {

@@ -62,7 +62,7 @@ static const chi_stage digits_stage = {
 	.signature = digits_signature,
 };
 
-choir_dataset *choir_digits_dataset_new(int64_t examples, uint64_t seed)
+choir_dataset *choir_synthetic_digits_dataset_new(int64_t examples, uint64_t seed)
 {
 	static const choir_column columns[] = {
 		{ .name = "image", .dtype = CHOIR_U8, .shape = { 2, { CHI_GLYPH_SIDE, CHI_GLYPH_SIDE } } },

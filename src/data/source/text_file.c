@@ -432,7 +432,7 @@ static const chi_stage lines_stage = {
 };
 
 choir_dataset *choir_text_lines_dataset_new(
-		const char *path, const char *column, choir_wrong wrong)
+		const char *path, const char *column, choir_bad_record wrong)
 {
 	const choir_column c = { .name = column, .dtype = CHOIR_U8, .shape = { 1, { CHOIR_NONE } } };
 	if (!given(path, "text lines dataset"))
@@ -442,7 +442,7 @@ choir_dataset *choir_text_lines_dataset_new(
 		return NULL;
 	chi_places_init(&l->places);
 	l->row = 1;
-	l->skip = wrong == CHOIR_WRONG_SKIP;
+	l->skip = wrong == CHOIR_BAD_RECORD_SKIP;
 	l->base.files = 1;
 	l->reader = chi_glob_add_path(&l->paths, path) == CHOIR_OK ? chi_reader_open(path) : NULL;
 	void *buffer = NULL;

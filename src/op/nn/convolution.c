@@ -32,7 +32,7 @@ bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2]
 static bool windows_of(const choir_convolution_options *o, int axis, int64_t in, int64_t filter,
 		int pad[2], int64_t *out)
 {
-	const int64_t before = o->before[axis], after = o->after[axis];
+	const int64_t before = o->pad_before[axis], after = o->pad_after[axis];
 	int64_t padded;
 
 	if (filter < 1 || filter > INT_MAX / 2 || o->dilation < 1 ||
@@ -162,14 +162,14 @@ bool chi_convolution_columns(
 		const choir_convolution_options *o, choir_convolution_options *columns)
 {
 	*columns = *o;
-	columns->before[0] = columns->after[0] = 0;
-	columns->before[1] = o->before[0];
-	columns->after[1] = o->after[0];
+	columns->pad_before[0] = columns->pad_after[0] = 0;
+	columns->pad_before[1] = o->pad_before[0];
+	columns->pad_after[1] = o->pad_after[0];
 	if (o->padding <= 0)
 		return true;
 	columns->padding = 0; // of columns alone
-	return !__builtin_add_overflow(o->before[0], o->padding, &columns->before[1]) &&
-			!__builtin_add_overflow(o->after[0], o->padding, &columns->after[1]);
+	return !__builtin_add_overflow(o->pad_before[0], o->padding, &columns->pad_before[1]) &&
+			!__builtin_add_overflow(o->pad_after[0], o->padding, &columns->pad_after[1]);
 }
 
 choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,

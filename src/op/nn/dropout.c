@@ -25,7 +25,7 @@ choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed)
 	if (!(rate >= 0 && rate < 1)) // NaN is neither
 		return chi_frame_fail_null(
 				f, CHOIR_INVALID, "dropout: rate %g, needed 0 or more and less than 1", rate);
-	if (!choir_frame_training(f) || rate == 0)
+	if (!choir_frame_is_training(f) || rate == 0)
 		return x;
 	choir_random_attributes random;
 	if (!chi_op_draw(f, "dropout", seed, &random))

@@ -106,12 +106,12 @@ static const chi_op cross_entropy_op = {
 	.backward = cross_entropy_backward,
 };
 
-choir_tensor *choir_softmax_cross_entropy(choir_tensor *logits, choir_tensor *labels)
+choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *logits, choir_tensor *labels)
 {
-	return choir_smoothed_cross_entropy(logits, labels, 0);
+	return choir_sparse_softmax_cross_entropy_smoothed(logits, labels, 0);
 }
 
-choir_tensor *choir_smoothed_cross_entropy(
+choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *logits, choir_tensor *labels, double smoothing)
 {
 	const choir_cross_entropy_attributes attributes = { smoothing };
@@ -135,7 +135,7 @@ static choir_tensor *by_example(const char *name, choir_tensor *losses)
 	return rank == 1 ? losses : choir_mean(losses, ((choir_axes) 1 << rank) - 2);
 }
 
-choir_tensor *choir_squared_error(choir_tensor *x, choir_tensor *target)
+choir_tensor *choir_mean_squared_error(choir_tensor *x, choir_tensor *target)
 {
 	return by_example("squared_error", choir_square(choir_subtract(x, target)));
 }

@@ -127,7 +127,7 @@ choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilo
 // The attributes of a batch norm; kernels see the first part.
 typedef struct {
 	choir_norm_attributes kernel;
-	choir_sum_fn *sum;
+	choir_all_reduce_fn *sum;
 	void *user;
 } batch_norm;
 

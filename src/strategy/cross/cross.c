@@ -67,7 +67,7 @@ static void clear_frames(chi_cross *x)
 	if (x->emptied == x->base.frame->emptied)
 		return;
 	for (size_t i = 0; i < x->device_frames; i++)
-		choir_frame_empty(x->device_frame[i].frame);
+		choir_frame_clear(x->device_frame[i].frame);
 	x->emptied = x->base.frame->emptied;
 }
 
@@ -79,7 +79,7 @@ void chi_cross_clear(choir_cross *cross)
 	choir_values_clear(x->call_args);
 	choir_values_clear(x->call_results);
 	choir_values_clear(x->next_results);
-	choir_frame_empty(cross->frame);
+	choir_frame_clear(cross->frame);
 	clear_frames(x);
 }
 
@@ -212,7 +212,7 @@ choir_value *choir_cross_arg(choir_cross *x, const char *name)
 	return x == NULL ? NULL : found(x, chi_cross_of(x)->args, name, "arg");
 }
 
-choir_value *choir_cross_take(choir_cross *x, const char *name)
+choir_value *choir_cross_result(choir_cross *x, const char *name)
 {
 	return x == NULL ? NULL : found(x, chi_cross_of(x)->call_results, name, "take");
 }
@@ -288,7 +288,7 @@ choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v
 	return put(x, true, name, v);
 }
 
-choir_status choir_cross_give(choir_cross *x, const char *name, choir_value *v)
+choir_status choir_cross_set_arg(choir_cross *x, const char *name, choir_value *v)
 {
 	return put(x, false, name, v);
 }
@@ -367,7 +367,7 @@ choir_tensor *choir_cross_fetch(
 		t = apply(v, fn, t, user);
 	choir_frame *to = t == NULL ? NULL : chi_cross_frame_on(x, d);
 	if (to != NULL && to != t->frame)
-		t = t->is_number ? choir_number(to, t->number) : choir_move(t, to);
+		t = t->is_number ? choir_number(to, t->number) : choir_copy(t, to);
 	if (t == NULL || to == NULL) {
 		chi_frame_record_error(cross->frame);
 		return NULL;

@@ -42,7 +42,7 @@ static choir_status keep(choir_cross *x, lazy_reduction *l)
 {
 	const choir_value *v = l->reduction.value;
 	choir_value *kept = chi_value_new(x->frame, CHOIR_VALUE_PER_REPLICA, v->count);
-	choir_part *part = chi_arena_alloc(&x->frame->arena, (size_t) v->count * sizeof *part);
+	choir_partial_sum *part = chi_arena_alloc(&x->frame->arena, (size_t) v->count * sizeof *part);
 	if (kept == NULL || part == NULL)
 		return choir_error_status();
 	for (int i = 0; i < v->count; i++) {
@@ -51,7 +51,7 @@ static choir_status keep(choir_cross *x, lazy_reduction *l)
 			return choir_error_status();
 		kept->component[i] = t;
 		kept->device[i] = v->device[i];
-		part[i] = (choir_part){ i, i + 1, t->data };
+		part[i] = (choir_partial_sum){ i, i + 1, t->data };
 	}
 	l->reduction.value = kept;
 	l->sum = (choir_collective){ .size = sizeof l->sum,
@@ -60,7 +60,7 @@ static choir_status keep(choir_cross *x, lazy_reduction *l)
 		.dtype = kept->component[0]->dtype,
 		.divisor = l->reduction.divisor,
 		.n = (size_t) v->count,
-		.parts = part };
+		.partial_sums = part };
 	return CHOIR_OK;
 }
 

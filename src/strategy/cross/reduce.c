@@ -100,7 +100,7 @@ static choir_tensor *sum_of_all(
 {
 	chi_process_group *p = s->process_group;
 	const int nodes = chi_process_group_node_count(p, p->worker);
-	choir_part *part = chi_arena_alloc(&f->arena, (size_t) nodes * sizeof *part);
+	choir_partial_sum *part = chi_arena_alloc(&f->arena, (size_t) nodes * sizeof *part);
 	choir_tensor *t = NULL;
 	char *sum = NULL;
 	for (int i = 0; part != NULL && i < nodes; i++) {
@@ -112,7 +112,7 @@ static choir_tensor *sum_of_all(
 		sum = t == NULL || sum != NULL ? sum : chi_arena_alloc(&f->arena, bytes);
 		part[i].data = t == NULL ? NULL : chi_arena_alloc(&f->arena, bytes);
 		if (sum == NULL || part[i].data == NULL ||
-				choir_tensor_fetch(t, part[i].data, bytes) != CHOIR_OK) {
+				choir_tensor_to_host(t, part[i].data, bytes) != CHOIR_OK) {
 			chi_frame_record_error(f);
 			return NULL;
 		}
@@ -271,7 +271,7 @@ static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 		if (axes == CHOIR_ALL_AXES ||
 				(axes & (CHOIR_AXIS(i) | CHOIR_AXIS(i - t->shape.rank))) != 0)
 			count *= t->shape.dim[i];
-	return choir_counted(sum, count);
+	return choir_with_count(sum, count);
 }
 
 // What the replicas have of v, seen in f: a tensor of each, or one if it is the same for all. The
@@ -284,9 +284,9 @@ static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_t
 	const bool parts =
 			variable != NULL && variable->synchronization == CHOIR_SYNCHRONIZATION_ON_READ;
 	const int n = parts ? s->replicas : v->kind == CHOIR_VALUE_PER_REPLICA ? v->count : 1;
-	if (v->kind == CHOIR_VALUE_PLACE || (n != 1 && n != s->replicas)) {
+	if (v->kind == CHOIR_VALUE_DESTINATION || (n != 1 && n != s->replicas)) {
 		chi_frame_fail(f, CHOIR_INVALID,
-				v->kind == CHOIR_VALUE_PLACE
+				v->kind == CHOIR_VALUE_DESTINATION
 						? "reduce: a place has no value"
 						: "reduce: a value of %d replicas in a strategy of %d",
 				n, s->replicas);

@@ -16,13 +16,13 @@
 
 choir_value *chi_cross_destination(choir_cross *x, int count, choir_device *const devices[])
 {
-	choir_value *v = chi_value_new(x->frame, CHOIR_VALUE_PLACE, count);
+	choir_value *v = chi_value_new(x->frame, CHOIR_VALUE_DESTINATION, count);
 	for (int i = 0; v != NULL && i < count; i++)
 		v->device[i] = devices[i];
 	return v;
 }
 
-choir_value *choir_cross_place(choir_cross *x, const char *devices)
+choir_value *choir_cross_destination(choir_cross *x, const char *devices)
 {
 	if (chi_cross_check(x, "place") != CHOIR_OK)
 		return NULL;
@@ -96,7 +96,7 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 		return NULL;
 	}
 	if (t->is_number)
-		return choir_tensor_value(choir_number(x->frame, t->number));
+		return choir_tensor_as_value(choir_number(x->frame, t->number));
 	choir_value *result = at(x, to);
 	return result != NULL && fill_from(x, result, t) == CHOIR_OK ? result : NULL;
 }
@@ -104,7 +104,7 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 typedef struct {
 	choir_collective *collective; // of each pack and device
 	uint64_t *request;
-	choir_part *part; // of all of them
+	choir_partial_sum *part; // of all of them
 } window;
 
 static choir_status open_window(
@@ -129,7 +129,7 @@ static void *element(void *data, choir_dtype dtype, int64_t first)
 }
 
 static choir_status join(choir_strategy *s, chi_communicator *communicator, const chi_sum *sum,
-		size_t pack, int d, choir_collective *c, choir_part **part, uint64_t *request)
+		size_t pack, int d, choir_collective *c, choir_partial_sum **part, uint64_t *request)
 {
 	const chi_sum_device *own = &sum->device[d];
 	const int64_t first = pack == 0 ? 0 : sum->ends[pack - 1];
@@ -146,7 +146,7 @@ static choir_status join(choir_strategy *s, chi_communicator *communicator, cons
 		.elements = sum->ends[pack] - first,
 		.divisor = sum->divisor,
 		.n = own->n,
-		.parts = *part,
+		.partial_sums = *part,
 		.stream = s->exchange[d]->state,
 		.result = element(own->result, sum->dtype, first),
 	};
@@ -212,7 +212,7 @@ static choir_status wait_for_all(choir_strategy *s, const chi_communication *com
 static choir_status sum_window(choir_strategy *s, const chi_communication *communication,
 		const chi_sum *sum, const window *w, size_t first, size_t last)
 {
-	choir_part *part = w->part;
+	choir_partial_sum *part = w->part;
 	size_t k = 0;
 	for (size_t i = first; i < last; i++)
 		for (int d = 0; d < s->devices; d++, k++)
@@ -368,7 +368,8 @@ choir_status chi_reduction_do(
 	choir_status status = CHOIR_OK;
 	if (v->kind != CHOIR_VALUE_PER_REPLICA) {
 		choir_tensor *t = choir_cross_reduce(x, j->op, v, CHOIR_NO_AXIS);
-		j->result = t == NULL ? NULL : choir_cross_broadcast_to(x, choir_tensor_value(t), j->to);
+		j->result =
+				t == NULL ? NULL : choir_cross_broadcast_to(x, choir_tensor_as_value(t), j->to);
 		status = j->result == NULL ? chi_frame_status(x->frame) : CHOIR_OK;
 	} else if (!j->by_communicator) {
 		choir_tensor *t = choir_tensor_is_slices(v->component[0])

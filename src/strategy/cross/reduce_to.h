@@ -9,7 +9,7 @@
 // What a device brings and gets.
 typedef struct {
 	size_t n;
-	const choir_part *part; // in ascending order
+	const choir_partial_sum *part; // in ascending order
 	void *result; // on the device; NULL: it wants none
 } chi_sum_device;
 

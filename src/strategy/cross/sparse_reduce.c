@@ -220,7 +220,7 @@ choir_tensor *chi_reduce_slices(choir_strategy *s, choir_frame *f, choir_reduce_
 	if (t == NULL)
 		chi_strategy_abort(s, chi_frame_record_error(f));
 	else if (j.host != f)
-		t = choir_move(t, f);
+		t = choir_copy(t, f);
 	if (j.host != f)
 		choir_frame_free(j.host);
 	return t;
@@ -259,5 +259,5 @@ choir_tensor *chi_all_reduce_slices(choir_replica *r, choir_reduce_op op, choir_
 	if (chi_merge_one(chi_replica_of(r), "all_reduce", t, reduce_to_all, &op,
 				(const void *) (uintptr_t) reduce_to_all, (uint64_t) op + 1) != CHOIR_OK)
 		return NULL;
-	return choir_replica_take(r, "value");
+	return choir_replica_result(r, "value");
 }

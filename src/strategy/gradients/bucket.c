@@ -12,7 +12,7 @@ struct chi_bucket {
 	chi_buffer *sum; // NULL: no copy is updated on this device
 	chi_buffer *host; // the same in host memory, for copies that lie there; NULL
 	chi_buffer *pack[CHI_MAX_PARTIAL_SUMS];
-	choir_part part[CHI_MAX_PARTIAL_SUMS];
+	choir_partial_sum part[CHI_MAX_PARTIAL_SUMS];
 	int parts;
 };
 
@@ -105,7 +105,8 @@ static choir_status pack(chi_pending_update *u, int d)
 		const int k = b->parts;
 		if ((b->pack[k] = chi_buffer_new(stream->device, bytes_of(u, u->bucket_elements))) == NULL)
 			return choir_error_status();
-		b->part[k] = (choir_part){ first->node[k].lo, first->node[k].hi, b->pack[k]->memory };
+		b->part[k] =
+				(choir_partial_sum){ first->node[k].lo, first->node[k].hi, b->pack[k]->memory };
 		for (size_t i = 0; i < u->n; i++)
 			CHOIR_TRY(chi_stream_copy(stream,
 					(char *) b->pack[k]->memory + bytes_of(u, u->pending[i].offset),
@@ -128,7 +129,7 @@ choir_status chi_bucket_join(chi_pending_update *u, int d)
 		.elements = u->bucket_elements,
 		.divisor = 1,
 		.n = (size_t) b->parts,
-		.parts = b->part,
+		.partial_sums = b->part,
 		.stream = s->exchange[d]->state,
 		.result = b->sum == NULL ? NULL : b->sum->memory };
 	return chi_communicator_join(&s->communicator, d, &g->collective, &g->request);

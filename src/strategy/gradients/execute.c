@@ -260,7 +260,7 @@ static choir_status join(chi_pending_update *u, int d, size_t i)
 	const choir_collective_kind kind = c->kind; // chi_gradients_apply_now's choice
 	void *result = wanted_by(u, d, i);
 	size_t n;
-	const choir_part *parts = chi_overlap_parts(g, &n);
+	const choir_partial_sum *parts = chi_overlap_parts(g, &n);
 	*c = (choir_collective){
 		.size = sizeof *c,
 		.sequence = i,
@@ -270,7 +270,7 @@ static choir_status join(chi_pending_update *u, int d, size_t i)
 		.elements = v->elements,
 		.divisor = 1,
 		.n = n,
-		.parts = parts,
+		.partial_sums = parts,
 		.stream = s->exchange[d]->state,
 		.result = result,
 		.done = !u->two_pass || (result != NULL && s->device[d]->host_memory) ? chunk_done : NULL,

@@ -154,7 +154,7 @@ choir_status chi_overlap_added(chi_device_gradient *g)
 		g->collective.elements = v->elements;
 		g->collective.divisor = 1;
 		g->collective.n = (size_t) g->partial_sums.n;
-		g->collective.parts = g->partial_sums.node;
+		g->collective.partial_sums = g->partial_sums.node;
 		s->gradient[g->device] = g;
 		s->c[g->device] = &g->collective;
 		if (chi_atomic32_add(&s->added, 1) + 1 == (uint32_t) all->replicas)
@@ -199,7 +199,7 @@ static const chi_overlap_sum *sum_of(const chi_device_gradient *g)
 	return s != NULL && chi_atomic32_load(&s->open) != 0 ? s : NULL;
 }
 
-const choir_part *chi_overlap_parts(const chi_device_gradient *g, size_t *n)
+const choir_partial_sum *chi_overlap_parts(const chi_device_gradient *g, size_t *n)
 {
 	const chi_overlap_sum *s = sum_of(g);
 	*n = s == NULL ? (size_t) g->partial_sums.n : g->device == 0 ? 1 : 0;

@@ -31,7 +31,7 @@ typedef struct {
 	chi_atomic32 added; // replicas
 	chi_atomic32 open; // not zero: all have given, and chunks may be summed
 	chi_buffer *buffer; // of the sum, which may be the memory of a part
-	choir_part whole; // the sum
+	choir_partial_sum whole; // the sum
 	uint32_t chunks;
 	chi_atomic32 next, finished; // chunks
 	chi_atomic32 failed; // not zero: one of these could not be summed
@@ -65,7 +65,7 @@ choir_status chi_overlap_help(struct chi_pending_update *u, int d);
 choir_status chi_overlap_finish(struct chi_pending_update *u, int from, int to);
 // Then: the parts of g that its device brings to the update, which are its partial sums, or, if
 // they were summed, the first device's only. Whether they are the sum of all workers.
-const choir_part *chi_overlap_parts(const struct chi_device_gradient *g, size_t *n);
+const choir_partial_sum *chi_overlap_parts(const struct chi_device_gradient *g, size_t *n);
 bool chi_overlap_is_whole(const struct chi_device_gradient *g);
 // The sums that are made, or being made, with other workers. All replicas have asked for the
 // update.

@@ -38,11 +38,11 @@ struct chi_overlap_workers {
 
 // This worker's nodes: a device alone has them, of several they are added up.
 static choir_status find_nodes(
-		chi_overlap_workers *o, const chi_overlap_sum *s, const choir_part **nodes)
+		chi_overlap_workers *o, const chi_overlap_sum *s, const choir_partial_sum **nodes)
 {
 	const choir_collective *c = s->c[0];
 	if (o->strategy->devices == 1) {
-		*nodes = c->parts;
+		*nodes = c->partial_sums;
 		return c->n == (size_t) o->nodes.n
 				? CHOIR_OK
 				: choir_fail(CHOIR_INTERNAL, "%s: the parts of this worker are not its nodes",
@@ -55,8 +55,8 @@ static choir_status find_nodes(
 	return CHOIR_OK;
 }
 
-static choir_status sum(
-		chi_overlap_workers *o, const choir_collective *c, const choir_part *nodes, void *to)
+static choir_status sum(chi_overlap_workers *o, const choir_collective *c,
+		const choir_partial_sum *nodes, void *to)
 {
 	chi_atomic32_store(&o->exchanging, 1);
 	const choir_status status = chi_process_group_all_reduce(&o->process_group, 0, c, nodes, to);
@@ -68,7 +68,7 @@ static choir_status exchange(chi_overlap_workers *o, chi_pending_update *u, size
 {
 	chi_overlap_sum *s = &u->overlap.sum[index];
 	const choir_variable *v = s->variable;
-	const choir_part *nodes = NULL;
+	const choir_partial_sum *nodes = NULL;
 	chi_trace_begin(CHOIR_TRACE_REDUCE, v->name);
 	choir_status status = find_nodes(o, s, &nodes);
 	if (status == CHOIR_OK &&
@@ -78,7 +78,7 @@ static choir_status exchange(chi_overlap_workers *o, chi_pending_update *u, size
 		status = sum(o, s->c[0], nodes, s->buffer->memory);
 	chi_trace_end_communication();
 	CHOIR_TRY(status);
-	s->whole = (choir_part){ 0, u->strategy->in_sync, s->buffer->memory };
+	s->whole = (choir_partial_sum){ 0, u->strategy->in_sync, s->buffer->memory };
 	chi_overlap_release_parts(u, s);
 	chi_gate_open(&s->done, CHI_OVERLAP_SUMMED);
 	return CHOIR_OK;
@@ -345,7 +345,7 @@ void chi_overlap_workers_close(choir_strategy *s)
 	s->overlap_workers = NULL;
 }
 
-double choir_strategy_overlap(const choir_strategy *s)
+double choir_strategy_overlap_latency(const choir_strategy *s)
 {
 	return s == NULL || s->overlap_workers == NULL ? 0 : s->overlap_workers->handover;
 }

@@ -46,7 +46,7 @@ const choir_strategy_table chi_central_storage_table = {
 	.open = open_central,
 	.parameter_devices = device,
 	.non_slot_devices = device,
-	.place = place,
+	.place_variable = place,
 };
 
 choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options *o)

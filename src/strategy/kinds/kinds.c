@@ -50,7 +50,7 @@ choir_strategy_table chi_strategy_table_filled(const choir_strategy_table *table
 	t.close = t.close != NULL ? t.close : no_close;
 	t.parameter_devices = t.parameter_devices != NULL ? t.parameter_devices : no_devices;
 	t.non_slot_devices = t.non_slot_devices != NULL ? t.non_slot_devices : t.parameter_devices;
-	t.place = t.place != NULL ? t.place : no_place;
+	t.place_variable = t.place_variable != NULL ? t.place_variable : no_place;
 	return t;
 }
 

@@ -33,9 +33,9 @@ static int place(void *self, const choir_new_variable *v, int capacity, choir_de
 #define MIRRORED(kind, most, has) \
 	{ \
 		.size = sizeof(choir_strategy_table), .version = CHOIR_TABLE_VERSION, .name = kind, \
-		.self_size = sizeof(mirrored), .most_replicas = most, .features = has, \
+		.self_size = sizeof(mirrored), .max_replicas = most, .features = has, \
 		.open = open_mirrored, .parameter_devices = all_devices, .non_slot_devices = all_devices, \
-		.place = place, \
+		.place_variable = place, \
 	}
 const choir_strategy_table chi_mirrored_table = MIRRORED("mirrored", 0, 0);
 const choir_strategy_table chi_one_device_table = MIRRORED("one_device", 1, 0);

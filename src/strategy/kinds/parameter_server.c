@@ -67,7 +67,7 @@ const choir_strategy_table chi_parameter_server_table = {
 	.open = open_server,
 	.parameter_devices = all_devices,
 	.non_slot_devices = first_device,
-	.place = place,
+	.place_variable = place,
 };
 
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o)

@@ -86,10 +86,10 @@ static choir_status reduce_own(
 	chi_run *run = r->run;
 	choir_strategy *s = run->strategy;
 	const int number = chi_replica_number(r);
-	const choir_part part = { number, number + 1, t->data };
+	const choir_partial_sum part = { number, number + 1, t->data };
 	choir_collective c = collective_of(run, point, t, r->device, divisor);
 	c.n = 1;
-	c.parts = &part;
+	c.partial_sums = &part;
 	uint64_t request;
 	choir_status status = chi_communicator_join(&s->communicator, r->device, &c, &request);
 	if (status == CHOIR_OK)
@@ -126,7 +126,7 @@ static choir_status reduce_devices(chi_run *run, chi_sync_point *point, int d, d
 	status = chi_strategy_wait(s, d, d + 1, status);
 	choir_collective c = collective_of(run, point, like, d, divisor);
 	c.n = (size_t) sums.n;
-	c.parts = sums.node;
+	c.partial_sums = sums.node;
 	uint64_t request;
 	if (status == CHOIR_OK)
 		status = chi_communicator_join(&s->communicator, d, &c, &request);
@@ -239,7 +239,7 @@ static choir_status exchange_single(const chi_replica *r, choir_reduce_op op,
 		chi_worker_sum_name(call, op, r->summed, t, name);
 	}
 	const int number = chi_replica_number(r);
-	const choir_part own = { number, number + 1, t->data };
+	const choir_partial_sum own = { number, number + 1, t->data };
 	const choir_collective c = {
 		.name = name, .dtype = t->dtype, .elements = choir_shape_elements(&t->shape)
 	};

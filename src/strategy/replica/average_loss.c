@@ -35,7 +35,7 @@ static choir_tensor *over(choir_tensor *sum, int64_t examples)
 	return choir_scale(sum, examples == 0 ? 0 : 1 / (double) examples);
 }
 
-choir_tensor *choir_replica_mean(choir_replica *replica, choir_tensor *losses)
+choir_tensor *choir_replica_average_loss(choir_replica *replica, choir_tensor *losses)
 {
 	choir_tensor *sum = sum_of_losses(replica, losses, "mean");
 	if (sum == NULL)
@@ -48,7 +48,7 @@ choir_tensor *choir_replica_mean(choir_replica *replica, choir_tensor *losses)
 			known == CHOIR_NONE ? losses->shape.dim[0] * choir_replica_count(replica) : known);
 }
 
-choir_tensor *choir_replica_average_loss(
+choir_tensor *choir_replica_average_loss_over(
 		choir_replica *replica, choir_tensor *losses, int64_t global_batch)
 {
 	choir_tensor *sum = sum_of_losses(replica, losses, "average_loss");

@@ -14,11 +14,11 @@ static choir_status return_first(choir_cross *x, void *user)
 	const int *from = user;
 	choir_value *v = choir_cross_arg(x, "value");
 	if (v != NULL && v->component != NULL && chi_cross_of(x)->strategy->process_group != NULL)
-		return choir_cross_return(x, "value", choir_tensor_value(chi_broadcast(x, v, *from)));
+		return choir_cross_return(x, "value", choir_tensor_as_value(chi_broadcast(x, v, *from)));
 	if (v == NULL || v->kind != CHOIR_VALUE_PER_REPLICA)
 		return choir_cross_return(x, "value", v);
 	return choir_cross_return(
-			x, "value", choir_tensor_value(chi_value_view(x->frame, v->component[*from])));
+			x, "value", choir_tensor_as_value(chi_value_view(x->frame, v->component[*from])));
 }
 
 choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, int from)
@@ -33,7 +33,7 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 				choir_replica_count(replica));
 	chi_replica_gives(chi_replica_of(replica), t);
 	// Of a variable its value, which must stay when replica from goes on and writes its part.
-	if (t->source != NULL && (t = choir_move(t, replica->frame)) == NULL)
+	if (t->source != NULL && (t = choir_copy(t, replica->frame)) == NULL)
 		return NULL;
 	chi_replica *r = chi_replica_of(replica);
 	char name[64];
@@ -43,7 +43,7 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 	if (chi_merge_one(r, name, t, return_first, &from, (const void *) (uintptr_t) return_first,
 				chi_hash_mix((uint64_t) from + 1 + r->label.hash)) != CHOIR_OK)
 		return NULL;
-	return choir_replica_take(replica, "value");
+	return choir_replica_result(replica, "value");
 }
 
 typedef struct {
@@ -56,7 +56,7 @@ static choir_status gather_all(choir_cross *x, void *user)
 {
 	const int *axis = user;
 	choir_tensor *all = choir_cross_gather(x, choir_cross_arg(x, "value"), *axis);
-	return choir_cross_return(x, "value", choir_tensor_value(all));
+	return choir_cross_return(x, "value", choir_tensor_as_value(all));
 }
 
 static choir_status gather_backward(
@@ -102,7 +102,7 @@ choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, 
 	if (chi_merge_one(r, name, t, gather_all, &shown, &all_gather_op, (uint64_t) at + 1) !=
 			CHOIR_OK)
 		return NULL;
-	choir_tensor *out = choir_replica_take(replica, "value");
+	choir_tensor *out = choir_replica_result(replica, "value");
 	const gather_attributes a = { replica, at, r->offset };
 	return out == NULL ? NULL : chi_op_record(&all_gather_op, 1, &t, &a, out);
 }

@@ -27,10 +27,10 @@ static choir_tensor *givable(
 				f, CHOIR_INVALID, "give: \"%s\" belongs to another frame: move it", name);
 	if (chi_tensor_check_any(value) != CHOIR_OK)
 		return NULL;
-	return value->borrowed ? choir_move(value, f) : value;
+	return value->borrowed ? choir_copy(value, f) : value;
 }
 
-choir_status choir_replica_give(choir_replica *replica, const char *name, choir_tensor *value)
+choir_status choir_replica_set_arg(choir_replica *replica, const char *name, choir_tensor *value)
 {
 	CHOIR_TRY(chi_replica_check(replica, "give"));
 	chi_replica *r = chi_replica_of(replica);
@@ -190,7 +190,7 @@ choir_status choir_replica_merge_call(choir_replica *replica, choir_merge_fn *fn
 			&(chi_merge_call){ "merge call", fn, user, (const void *) (uintptr_t) fn, 0, NULL });
 }
 
-choir_tensor *choir_replica_take(choir_replica *replica, const char *name)
+choir_tensor *choir_replica_result(choir_replica *replica, const char *name)
 {
 	if (chi_replica_check(replica, "take") != CHOIR_OK)
 		return NULL;

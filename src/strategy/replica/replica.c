@@ -46,7 +46,7 @@ void chi_replica_call(chi_replica *r)
 	if (status == CHOIR_OK)
 		chi_frame_empty_waited(f); // conclude has
 	else
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 	chi_dlpack_hold(false);
 	chi_fpenv_leave(&host);
 	chi_trace_end();

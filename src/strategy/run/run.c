@@ -365,7 +365,7 @@ void chi_run_left(chi_run *run, int d)
 	}
 	chi_error_prefix("replica %d", chi_replica_number(r));
 	chi_run_fail(run, r->id);
-	choir_frame_empty(r->base.frame);
+	choir_frame_clear(r->base.frame);
 	chi_sync_point_returned(r);
 	chi_scheduler_run(run, d, NULL);
 }

@@ -204,7 +204,7 @@ static void take_chunks(void *arg)
 		status = chi_update_call(&own, f, s->fn, s->user);
 		if (status != CHOIR_OK)
 			note_failure(s, i);
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 	}
 	(void) chi_cross_release_frame(own.cross, f, status);
 }

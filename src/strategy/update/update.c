@@ -507,7 +507,7 @@ static choir_status give_and_update(choir_cross *cross, void *user)
 	const wanted *w = user;
 	const choir_values *args = chi_cross_of(cross)->args;
 	for (size_t i = 0; i < args->n; i++)
-		CHOIR_TRY(choir_cross_give(cross, args->leaf[i].name, args->leaf[i].value));
+		CHOIR_TRY(choir_cross_set_arg(cross, args->leaf[i].name, args->leaf[i].value));
 	CHOIR_TRY(choir_cross_update(cross, w->variable, NULL, w->fn, w->user));
 	return return_results(cross, w->variable);
 }
@@ -569,10 +569,11 @@ choir_status choir_cross_update_non_slot(
 		chi_frame_null_argument(cross->frame, "update_non_slot");
 		return chi_frame_status(cross->frame);
 	}
-	if (destination->kind != CHOIR_VALUE_PLACE ||
+	if (destination->kind != CHOIR_VALUE_DESTINATION ||
 			!chi_strategy_is_non_slot_destination(x->strategy, destination))
 		return chi_frame_fail(cross->frame, CHOIR_INVALID,
 				"update_non_slot: it needs the place that non_slot_devices gives, and this %s",
-				destination->kind == CHOIR_VALUE_PLACE ? "has other devices" : "is no place");
+				destination->kind == CHOIR_VALUE_DESTINATION ? "has other devices"
+															 : "is no place");
 	return chi_update_run(&(chi_update){ .cross = x, .destination = destination }, fn, user);
 }

@@ -204,7 +204,7 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 	char *host = chi_arena_alloc(&f->arena, 2 * bytes);
 	if (host == NULL)
 		return chi_frame_record_error(f);
-	CHOIR_TRY(choir_tensor_fetch(value, host, bytes));
+	CHOIR_TRY(choir_tensor_to_host(value, host, bytes));
 	for (int i = 0; i < v->copies; i++) {
 		share_integers(v->dtype, host, host + bytes, v->elements, parts_of(v),
 				v->strategy->replica_offset + i);

@@ -34,7 +34,7 @@ static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_
 {
 	const choir_new_variable new = { sizeof new, plan->name, &plan->shape, plan->options.dtype };
 	plan->copy_device = places;
-	plan->copy_devices = s->table.place(s->self, &new, s->parameters, places);
+	plan->copy_devices = s->table.place_variable(s->self, &new, s->parameters, places);
 	if (plan->copy_devices == CHOIR_NONE)
 		return choir_error_status();
 	bool known = plan->copy_devices > 0 && plan->copy_devices <= s->parameters;

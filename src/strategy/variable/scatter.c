@@ -67,8 +67,8 @@ static choir_status write_far_copy(const scatter *s, int copy)
 	if (f == NULL)
 		return choir_error_status();
 	scatter there = *s;
-	there.indices = choir_move(s->indices, f);
-	there.values = choir_move(s->values, f);
+	there.indices = choir_copy(s->indices, f);
+	there.values = choir_copy(s->values, f);
 	choir_status status = there.indices == NULL || there.values == NULL
 			? chi_frame_status(f)
 			: write_copy(&there, copy, f);

@@ -24,7 +24,7 @@ choir_variable *choir_variable_shard(choir_variable *v, int index)
 	return v == NULL || index < 0 || index >= v->shards ? NULL : v->shard[index];
 }
 
-choir_variable *choir_variable_whole(choir_variable *v)
+choir_variable *choir_variable_shard_parent(choir_variable *v)
 {
 	return v == NULL ? NULL : v->parent;
 }
@@ -155,7 +155,7 @@ static int64_t *rows_of(const choir_variable *v, choir_tensor *indices)
 	}
 	indices = choir_cast(indices, CHOIR_I64);
 	if (indices == NULL ||
-			choir_tensor_fetch(indices, rows, (size_t) n * sizeof *rows) != CHOIR_OK)
+			choir_tensor_to_host(indices, rows, (size_t) n * sizeof *rows) != CHOIR_OK)
 		return NULL;
 	for (int64_t i = 0; i < n; i++)
 		if (rows[i] < 0 || rows[i] >= v->shape.dim[0]) {

@@ -43,17 +43,17 @@ struct choir_checkpoint_manager {
 static choir_status complete(const choir_checkpoint_options *given, choir_checkpoint_options *o)
 {
 	CHOIR_TRY(chi_options_take("checkpoint_manager: the options'", o, sizeof *o, given));
-	if (o->keep < CHOIR_NONE || o->keep_best < 0)
+	if (o->max_to_keep < CHOIR_NONE || o->max_best_to_keep < 0)
 		return choir_fail(CHOIR_INVALID,
 				"checkpoint_manager: %s %d: 0 (the default) or more is "
 				"needed%s",
-				o->keep < CHOIR_NONE ? "keep" : "keep_best",
-				o->keep < CHOIR_NONE ? o->keep : o->keep_best,
-				o->keep < CHOIR_NONE ? ", or CHOIR_NONE" : "");
-	if (o->keep == 0)
-		o->keep = KEEP;
-	if (o->keep_best == 0)
-		o->keep_best = 1;
+				o->max_to_keep < CHOIR_NONE ? "keep" : "keep_best",
+				o->max_to_keep < CHOIR_NONE ? o->max_to_keep : o->max_best_to_keep,
+				o->max_to_keep < CHOIR_NONE ? ", or CHOIR_NONE" : "");
+	if (o->max_to_keep == 0)
+		o->max_to_keep = KEEP;
+	if (o->max_best_to_keep == 0)
+		o->max_best_to_keep = 1;
 	return CHOIR_OK;
 }
 
@@ -104,11 +104,11 @@ static choir_status fill(
 	if (directory == NULL || directory[0] == '\0')
 		return choir_fail(CHOIR_INVALID, "checkpoint_manager: the directory's name is missing");
 	m->directory = chi_strdup(directory);
-	if (m->o.best != NULL)
-		m->best = chi_strdup(m->o.best);
-	if (m->directory == NULL || (m->o.best != NULL && m->best == NULL))
+	if (m->o.best_metric != NULL)
+		m->best = chi_strdup(m->o.best_metric);
+	if (m->directory == NULL || (m->o.best_metric != NULL && m->best == NULL))
 		return CHOIR_NO_MEMORY;
-	m->o.best = m->best;
+	m->o.best_metric = m->best;
 	return open_directory(m);
 }
 
@@ -174,7 +174,7 @@ static int better(
 		const chi_checkpoint *s = &steps->step[k];
 		if (k == i || !s->readable || !best_number(chi_manifest_find(&s->manifest, m->best), &its))
 			continue;
-		const double by = m->o.less_is_better ? mine - its : its - mine;
+		const double by = m->o.best_is_lowest ? mine - its : its - mine;
 		n += by > 0 || (by == 0 && k > i);
 	}
 	return n;
@@ -186,14 +186,14 @@ static bool is_to_go(const choir_checkpoint_manager *m, const chi_checkpoints *s
 	const chi_checkpoint *s = &steps->step[i];
 	int newer = 0;
 	double mine;
-	if (!s->readable || m->o.keep == CHOIR_NONE)
+	if (!s->readable || m->o.max_to_keep == CHOIR_NONE)
 		return false;
 	for (size_t k = i + 1; k < steps->n; k++)
 		newer += steps->step[k].readable;
-	if (newer < m->o.keep)
+	if (newer < m->o.max_to_keep)
 		return false;
 	return m->best == NULL || !best_number(chi_manifest_find(&s->manifest, m->best), &mine) ||
-			better(m, steps, i, mine) >= m->o.keep_best;
+			better(m, steps, i, mine) >= m->o.max_best_to_keep;
 }
 
 static choir_status remove_old(const choir_checkpoint_manager *m)
@@ -471,7 +471,7 @@ choir_status choir_checkpoint_manager_restore(choir_checkpoint_manager *m, int64
 	return restore(m, step < 0 ? INT64_MIN : step);
 }
 
-const char *choir_checkpoint_manager_path(const choir_checkpoint_manager *m)
+const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m)
 {
 	return m == NULL || (m->writing && !m->touching) ? NULL : m->path;
 }

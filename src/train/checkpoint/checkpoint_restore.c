@@ -73,7 +73,7 @@ static choir_status read_here(const choir_strategy *s, const char *path, chi_che
 	return status;
 }
 
-choir_status choir_strategy_restore_step(choir_strategy *s, const char *path)
+choir_status choir_strategy_restore_checkpoint(choir_strategy *s, const char *path)
 {
 	chi_checkpoint_content c = { 0 };
 	CHOIR_TRY(chi_strategy_check(s));

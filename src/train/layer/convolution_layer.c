@@ -163,11 +163,12 @@ static choir_status check(const chi_layer_kind *kind, const char *name, int64_t 
 		return choir_fail(CHOIR_INVALID,
 				"layer \"%s\": padding %d: 0 or more pixels are needed, or CHOIR_NONE for SAME",
 				name, o->padding);
-	if (o->before < 0 || o->after < 0 || (o->padding == CHOIR_NONE && (o->before || o->after)))
+	if (o->pad_before < 0 || o->pad_after < 0 ||
+			(o->padding == CHOIR_NONE && (o->pad_before || o->pad_after)))
 		return choir_fail(CHOIR_INVALID,
 				"layer \"%s\": %d and %d pixels before and after: 0 or "
 				"more are needed, and none with SAME",
-				name, o->before, o->after);
+				name, o->pad_before, o->pad_after);
 	if ((unsigned) o->bias > CHOIR_OFF)
 		return choir_fail(CHOIR_INVALID, "layer \"%s\": bias %d: CHOIR_ON or CHOIR_OFF is needed",
 				name, (int) o->bias);
@@ -197,11 +198,11 @@ static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t i
 		.padding = all.padding,
 		.dilation = all.dilation == 0 ? 1 : all.dilation,
 		.groups = all.groups == 0 ? 1 : all.groups,
-		.before = { all.before, all.before },
-		.after = { all.after, all.after } };
+		.pad_before = { all.pad_before, all.pad_before },
+		.pad_after = { all.pad_after, all.pad_after } };
 	chi_layer_set(&c->layer, "activation %s, stride %d, padding %d (%d, %d), dilation %d",
-			chi_layer_activation(all.activation), c->how.stride, all.padding, all.before,
-			all.after, c->how.dilation);
+			chi_layer_activation(all.activation), c->how.stride, all.padding, all.pad_before,
+			all.pad_after, c->how.dilation);
 	const choir_shape two = CHOIR_SHAPE(kernel, kernel, in / c->how.groups, out);
 	const choir_shape one = CHOIR_SHAPE(kernel, in / c->how.groups, out);
 	return chi_layer_finish(&c->layer,

@@ -65,7 +65,7 @@ choir_layer *choir_dense_new(
 	return make(name, in, out, activation, true);
 }
 
-choir_layer *choir_projection_new(const char *name, int64_t in, int64_t out)
+choir_layer *choir_dense_no_bias_new(const char *name, int64_t in, int64_t out)
 {
 	return make(name, in, out, CHOIR_LINEAR, false);
 }

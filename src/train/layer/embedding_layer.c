@@ -111,7 +111,7 @@ static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t r
 	e->rows = rows;
 	e->width = width;
 	const choir_variable_options o = {
-		.size = sizeof o, .initializer = CHOIR_NORMAL, .scale = 0.02
+		.size = sizeof o, .initializer = CHOIR_INITIALIZER_NORMAL, .scale = 0.02
 	};
 	return chi_layer_finish(&e->layer,
 			chi_layer_make_variable(&e->layer, "embeddings", CHOIR_SHAPE(rows, width), &o));
@@ -127,7 +127,7 @@ choir_layer *choir_position_embedding_new(const char *name, int64_t places, int6
 	return make(&places_kind, name, places, width);
 }
 
-choir_layer *choir_tied_new(choir_layer *layer)
+choir_layer *choir_tied_embedding_new(choir_layer *layer)
 {
 	if (layer == NULL || layer->kind != &embedding_kind) {
 		choir_fail(CHOIR_INVALID, "tied: the layer is %s, needed an embedding",

@@ -127,7 +127,8 @@ choir_status chi_layer_make_variable(
 
 choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, bool bias)
 {
-	const choir_variable_options o = { .size = sizeof o, .initializer = CHOIR_GLOROT_UNIFORM };
+	const choir_variable_options o = { .size = sizeof o,
+		.initializer = CHOIR_INITIALIZER_GLOROT_UNIFORM };
 	CHOIR_TRY(chi_layer_make_variable(l, "kernel", *kernel, &o));
 	return bias
 			? chi_layer_make_variable(l, "bias", CHOIR_SHAPE(kernel->dim[kernel->rank - 1]), NULL)

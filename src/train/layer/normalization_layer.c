@@ -103,7 +103,7 @@ static choir_tensor *apply_batch_norm(choir_layer *l, choir_tensor *x)
 	choir_tensor *read[CHI_LAYER_VARIABLES];
 	if (!fits(l, x) || !read_all(l, x, read))
 		return NULL;
-	if (choir_frame_training(x->frame))
+	if (choir_frame_is_training(x->frame))
 		return train_batch_norm(l, x, read);
 	choir_tensor *factor = choir_divide(read[GAMMA],
 			choir_sqrt(choir_add(read[VARIANCE], choir_number(x->frame, n->epsilon))));
@@ -221,7 +221,8 @@ static choir_layer *make(
 static choir_status make_scale(choir_layer *l, bool beta)
 {
 	const choir_shape shape = CHOIR_SHAPE(((const norm *) l)->channels);
-	const choir_variable_options ones = { .size = sizeof ones, .initializer = CHOIR_ONES };
+	const choir_variable_options ones = { .size = sizeof ones,
+		.initializer = CHOIR_INITIALIZER_ONES };
 	CHOIR_TRY(chi_layer_make_variable(l, "gamma", shape, &ones));
 	return beta ? chi_layer_make_variable(l, "beta", shape, NULL) : CHOIR_OK;
 }
@@ -248,7 +249,7 @@ static choir_status make_statistics(choir_layer *l)
 		.aggregation = CHOIR_AGGREGATION_MEAN };
 	CHOIR_TRY(make_scale(l, true));
 	CHOIR_TRY(chi_layer_make_variable(l, "moving_mean", shape, &o));
-	o.initializer = CHOIR_ONES;
+	o.initializer = CHOIR_INITIALIZER_ONES;
 	return chi_layer_make_variable(l, "moving_variance", shape, &o);
 }
 

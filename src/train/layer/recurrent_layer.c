@@ -92,8 +92,10 @@ static choir_status open_forget_gate(void *out, const choir_shape *shape, void *
 
 static choir_status make_weights(choir_layer *l, int64_t in, int64_t units, int64_t parts)
 {
-	const choir_variable_options o = { .size = sizeof o, .initializer = CHOIR_GLOROT_UNIFORM };
-	const choir_variable_options open = { .size = sizeof open, .initialize = open_forget_gate };
+	const choir_variable_options o = { .size = sizeof o,
+		.initializer = CHOIR_INITIALIZER_GLOROT_UNIFORM };
+	const choir_variable_options open = { .size = sizeof open,
+		.initializer_fn = open_forget_gate };
 	const choir_shape gates = CHOIR_SHAPE(parts * units);
 	CHOIR_TRY(chi_layer_make_variable(l, "kernel", CHOIR_SHAPE(in, parts * units), &o));
 	CHOIR_TRY(
@@ -159,7 +161,7 @@ static const chi_layer_kind last_kind = {
 	.name = "last_place", .apply = apply_last, .describe = describe_last
 };
 
-choir_layer *choir_last_place_new(void)
+choir_layer *choir_last_timestep_new(void)
 {
 	return chi_layer_finish(chi_layer_new(sizeof(choir_layer), &last_kind, NULL), CHOIR_OK);
 }

@@ -56,7 +56,8 @@ static const chi_layer_kind kind = {
 
 static choir_status make_weights(choir_layer *l, int64_t width)
 {
-	const choir_variable_options o = { .size = sizeof o, .initializer = CHOIR_GLOROT_UNIFORM };
+	const choir_variable_options o = { .size = sizeof o,
+		.initializer = CHOIR_INITIALIZER_GLOROT_UNIFORM };
 	CHOIR_TRY(chi_layer_make_variable(l, "qkv/kernel", CHOIR_SHAPE(width, 3 * width), &o));
 	CHOIR_TRY(chi_layer_make_variable(l, "qkv/bias", CHOIR_SHAPE(3 * width), NULL));
 	CHOIR_TRY(chi_layer_make_variable(l, "output/kernel", CHOIR_SHAPE(width, width), &o));

@@ -226,7 +226,7 @@ double choir_metric_result(choir_metric *m)
 	return (m->kind == CHI_METRIC_ACCURACY ? count - total : total) / count;
 }
 
-choir_tensor *choir_metric_matrix(choir_metric *m, choir_frame *f)
+choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f)
 {
 	if (f == NULL || f->failed)
 		return NULL;

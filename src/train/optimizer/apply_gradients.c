@@ -59,9 +59,9 @@ static bool is_news(choir_optimizer *o)
 static choir_status find_nonfinite(
 		choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient)
 {
-	static const char *const outcome[] = { [CHOIR_NONFINITE_STOP] = "nothing was changed",
+	static const char *const outcome[] = { [CHOIR_NONFINITE_ERROR] = "nothing was changed",
 		[CHOIR_NONFINITE_SKIP] = "the step is left out",
-		[CHOIR_NONFINITE_GO_ON] = "the step is done, and more of this is not told" };
+		[CHOIR_NONFINITE_IGNORE] = "the step is done, and more of this is not told" };
 	char where[CHI_SHAPE_TEXT], line[256];
 	const int64_t bad = chi_first_nonfinite(v->dtype, gradient->data, v->elements);
 	if (bad == CHOIR_NONE)
@@ -70,7 +70,7 @@ static choir_status find_nonfinite(
 			"%s: the gradient of \"%.100s\" is %g at %s in update %" PRIu64 "; %s", o->kind->name,
 			v->name, chi_dtype_load(v->dtype, gradient->data, bad), print_place(v, bad, where),
 			chi_atomic64_load(&o->step) + 1, outcome[o->options.nonfinite]);
-	if (o->options.nonfinite == CHOIR_NONFINITE_STOP)
+	if (o->options.nonfinite == CHOIR_NONFINITE_ERROR)
 		return choir_fail(CHOIR_INVALID, "%s", line);
 	if (is_news(o))
 		chi_log(CHOIR_LOG_WARNING, "%s%s", gradient->frame->prefix, line);
@@ -82,7 +82,7 @@ static choir_status find_nonfinite(
 static bool looks_at(const choir_optimizer *o)
 {
 	return o->loss_scale.kind != CHOIR_LOSS_SCALE_DYNAMIC &&
-			(o->options.nonfinite != CHOIR_NONFINITE_GO_ON || chi_atomic32_load(&o->warned) == 0);
+			(o->options.nonfinite != CHOIR_NONFINITE_IGNORE || chi_atomic32_load(&o->warned) == 0);
 }
 
 static choir_status check_dtype(const choir_optimizer *o, const choir_variable *v)
@@ -123,7 +123,7 @@ static bool goes_by_rows(
 					choir_shape_elements(&gradient->shape)) == CHOIR_NONE;
 }
 
-choir_status choir_optimizer_give(
+choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient)
 {
 	CHOIR_TRY(chi_optimizer_check_replica(o, r));
@@ -148,8 +148,8 @@ choir_status choir_optimizer_give(
 	return chi_gradients_add(o->apply, r, v, gradient);
 }
 
-choir_status choir_replica_gradient_ready(choir_replica *r, choir_optimizer *o, choir_variable *v,
-		const void *gradient, size_t bytes)
+choir_status choir_optimizer_add_gradient_memory(choir_replica *r, choir_optimizer *o,
+		choir_variable *v, const void *gradient, size_t bytes)
 {
 	CHOIR_TRY(chi_optimizer_check_replica(o, r));
 	CHOIR_TRY(chi_replica_check(r, o->kind->name));
@@ -167,7 +167,7 @@ choir_status choir_replica_gradient_ready(choir_replica *r, choir_optimizer *o, 
 	if (t == NULL)
 		return chi_frame_status(r->frame);
 	t->borrowed = false; // it stays as it is, so nobody has to copy it
-	const choir_status status = choir_optimizer_give(o, r, v, t);
+	const choir_status status = choir_optimizer_add_gradient(o, r, v, t);
 	chi_tensor_drop(t);
 	return status;
 }
@@ -187,7 +187,7 @@ typedef struct {
 static choir_status give_ready(void *user, size_t index, choir_tensor *gradient)
 {
 	const giving *g = user;
-	return choir_optimizer_give(
+	return choir_optimizer_add_gradient(
 			g->optimizer, g->replica, choir_tensor_variable(g->source[index]), gradient);
 }
 
@@ -233,7 +233,7 @@ choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choi
 	if (loss->shape.rank != 0)
 		return chi_frame_fail(f, CHOIR_INVALID,
 				"%s: minimize: the loss is %s, a scalar is needed: "
-				"use choir_replica_mean",
+				"use choir_replica_average_loss",
 				o->kind->name, chi_shape_print(&loss->shape, text));
 	loss = choir_optimizer_scale_loss(o, g.replica, loss);
 	if (loss == NULL)
@@ -258,7 +258,8 @@ static choir_status check_pair(choir_optimizer *o, choir_cross *x, size_t i,
 		return chi_frame_fail(x->frame, CHOIR_INVALID,
 				"%s: distributed_apply: the gradient of "
 				"\"%s\" is %s, which is none",
-				o->kind->name, v->name, g->kind == CHOIR_VALUE_PLACE ? "a place" : "a variable");
+				o->kind->name, v->name,
+				g->kind == CHOIR_VALUE_DESTINATION ? "a place" : "a variable");
 	for (size_t k = 0; k < i; k++)
 		if (variables[k] == v)
 			return chi_frame_fail(x->frame, CHOIR_INVALID,

@@ -24,7 +24,7 @@ choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t st
 {
 	const double past = (double) step - (double) s->warmup; // since the warm-up
 	*rate = base;
-	if (s->kind == CHOIR_FUNCTION) {
+	if (s->kind == CHOIR_SCHEDULE_FUNCTION) {
 		chi_mutex_check_none_held();
 		*rate = s->fn((int64_t) step, s->user);
 		if (!(*rate >= 0 && isfinite(*rate)))
@@ -34,22 +34,22 @@ choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t st
 					*rate, step);
 	} else if (past < 0) {
 		*rate = base * ((double) step / (double) s->warmup);
-	} else if (s->kind == CHOIR_STEP) {
+	} else if (s->kind == CHOIR_SCHEDULE_STEP) {
 		*rate = base * drops(s, past);
-	} else if (s->kind == CHOIR_COSINE) {
+	} else if (s->kind == CHOIR_SCHEDULE_COSINE) {
 		*rate = base * wave(s, past);
 	}
 	return CHOIR_OK;
 }
 
-double choir_optimizer_rate(const choir_optimizer *o)
+double choir_optimizer_learning_rate(const choir_optimizer *o)
 {
 	double rate;
 	chi_error before; // a getter cannot fail
 	chi_error_save(&before);
 	const bool known = o != NULL &&
-			chi_schedule_rate(&o->schedule, o->options.rate, chi_atomic64_load(&o->step), &rate) ==
-					CHOIR_OK;
+			chi_schedule_rate(&o->schedule, o->options.learning_rate, chi_atomic64_load(&o->step),
+					&rate) == CHOIR_OK;
 	chi_error_restore(&before);
 	return known ? rate : NAN;
 }

@@ -78,8 +78,8 @@ static uint64_t hash_groups(const choir_optimizer *o)
 static uint64_t hash_numbers(const choir_optimizer *made)
 {
 	const choir_optimizer_options *o = &made->options;
-	const double all[] = { o->rate, o->clip_norm, o->weight_decay, o->momentum, o->beta1, o->beta2,
-		o->epsilon, o->rho, made->schedule.factor, made->loss_scale.initial,
+	const double all[] = { o->learning_rate, o->global_clip_norm, o->weight_decay, o->momentum,
+		o->beta1, o->beta2, o->epsilon, o->rho, made->schedule.factor, made->loss_scale.initial,
 		made->loss_scale.multiplier };
 	uint64_t hash = 0;
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -97,7 +97,7 @@ static choir_status check_consistency(choir_strategy *s, const choir_optimizer *
 			"optimizer %s, rate %.9g, clip_norm %.9g, weight_decay %.9g, momentum %.9g, "
 			"nesterov %d, betas %.9g %.9g, epsilon %.9g, rho %.9g, nonfinite %d, "
 			"schedule %d of %lld steps after %lld, factor %.9g",
-			made->kind->name, o->rate, o->clip_norm, o->weight_decay, o->momentum,
+			made->kind->name, o->learning_rate, o->global_clip_norm, o->weight_decay, o->momentum,
 			(int) o->nesterov, o->beta1, o->beta2, o->epsilon, o->rho, (int) o->nonfinite,
 			(int) schedule->kind, (long long) schedule->steps, (long long) schedule->warmup,
 			schedule->factor));
@@ -127,7 +127,7 @@ static choir_optimizer *make(
 	if (chi_optimizer_resolve(&kinds[kind], options, &all, &schedule) != CHOIR_OK ||
 			chi_loss_scale_resolve(all.loss_scale, &scale) != CHOIR_OK)
 		return NULL;
-	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && all.nonfinite == CHOIR_NONFINITE_GO_ON) {
+	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && all.nonfinite == CHOIR_NONFINITE_IGNORE) {
 		choir_fail(CHOIR_INVALID,
 				"optimizer: nonfinite GO_ON with a dynamic loss scale, which "
 				"leaves such updates out");

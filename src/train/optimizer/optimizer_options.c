@@ -68,9 +68,9 @@ static choir_status resolve_schedule(const choir_schedule *given, choir_schedule
 				"needed",
 				s->warmup);
 	switch (s->kind) {
-	case CHOIR_CONSTANT:
+	case CHOIR_SCHEDULE_CONSTANT:
 		return CHOIR_OK;
-	case CHOIR_STEP:
+	case CHOIR_SCHEDULE_STEP:
 		if (s->factor == 0)
 			s->factor = 0.1;
 		if (s->steps < 1 || !(s->factor > 0 && isfinite(s->factor)))
@@ -79,9 +79,9 @@ static choir_status resolve_schedule(const choir_schedule *given, choir_schedule
 					" steps: both must be more than 0",
 					s->factor, s->steps);
 		return CHOIR_OK;
-	case CHOIR_COSINE:
+	case CHOIR_SCHEDULE_COSINE:
 		return check_cosine(s);
-	case CHOIR_FUNCTION:
+	case CHOIR_SCHEDULE_FUNCTION:
 		if (s->fn == NULL || s->warmup != 0)
 			return choir_fail(CHOIR_INVALID, "optimizer: a FUNCTION schedule %s",
 					s->fn == NULL ? "needs a function"
@@ -98,12 +98,13 @@ choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 		const choir_optimizer_options *o, choir_optimizer_options *out, choir_schedule *schedule)
 {
 	CHOIR_TRY(chi_options_take("optimizer: the options'", out, sizeof *out, o));
-	if (out->rate == 0)
-		out->rate = kind->rate;
-	if (!(out->rate > 0 && isfinite(out->rate)))
-		return refuse(kind, "rate", out->rate, "a number of more than 0 is needed");
-	if (!(out->clip_norm >= 0 && isfinite(out->clip_norm)))
-		return refuse(kind, "clip_norm", out->clip_norm, "a number of more than 0, or 0 for none");
+	if (out->learning_rate == 0)
+		out->learning_rate = kind->rate;
+	if (!(out->learning_rate > 0 && isfinite(out->learning_rate)))
+		return refuse(kind, "rate", out->learning_rate, "a number of more than 0 is needed");
+	if (!(out->global_clip_norm >= 0 && isfinite(out->global_clip_norm)))
+		return refuse(kind, "clip_norm", out->global_clip_norm,
+				"a number of more than 0, or 0 for none");
 	const double no_limit = HUGE_VAL;
 	CHOIR_TRY(
 			resolve(kind, "momentum", kind->momentum, kind->standard_momentum, 1, &out->momentum));
@@ -113,8 +114,8 @@ choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 	CHOIR_TRY(resolve(kind, "rho", kind->rho, 0.9, 1, &out->rho));
 	CHOIR_TRY(resolve(kind, "weight_decay", kind->decay, 1e-2, no_limit, &out->weight_decay));
 	CHOIR_TRY(resolve_toggle(kind, "nesterov", kind->nesterov, &out->nesterov));
-	if ((unsigned) out->nonfinite > CHOIR_NONFINITE_GO_ON)
+	if ((unsigned) out->nonfinite > CHOIR_NONFINITE_IGNORE)
 		return refuse(kind, "nonfinite", (int) out->nonfinite,
-				"CHOIR_NONFINITE_STOP, _SKIP and _GO_ON are known");
+				"CHOIR_NONFINITE_ERROR, _SKIP and _GO_ON are known");
 	return resolve_schedule(out->schedule, schedule);
 }

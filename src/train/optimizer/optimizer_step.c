@@ -176,7 +176,7 @@ static choir_status set_attributes(choir_optimizer *o, choir_update_attributes *
 	};
 	const double t = (double) step + 1;
 	a->correction = sqrt(1 - pow(from->beta2, t)) / (1 - pow(from->beta1, t));
-	CHOIR_TRY(chi_schedule_rate(&o->schedule, from->rate, step, &a->rate));
+	CHOIR_TRY(chi_schedule_rate(&o->schedule, from->learning_rate, step, &a->rate));
 	uint64_t bits;
 	memcpy(&bits, &a->rate, sizeof bits);
 	chi_atomic64_store(&o->rate_bits, bits);
@@ -227,7 +227,7 @@ static bool skips_zeros(const void *user, const choir_variable *v)
 static bool gated(const void *user)
 {
 	const choir_optimizer *o = user;
-	return o->options.clip_norm > 0 || o->options.nonfinite == CHOIR_NONFINITE_SKIP ||
+	return o->options.global_clip_norm > 0 || o->options.nonfinite == CHOIR_NONFINITE_SKIP ||
 			o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC || o->scale != 1 ||
 			!o->strategy->all_host;
 }
@@ -236,11 +236,11 @@ static choir_status gate(
 		const void *user, double squares, const choir_variable *bad, double *factor, bool *skip)
 {
 	const choir_optimizer *o = user;
-	const double clip = o->options.clip_norm, norm = sqrt(squares) / o->scale;
+	const double clip = o->options.global_clip_norm, norm = sqrt(squares) / o->scale;
 	*factor = 1 / o->scale;
 	*skip = false;
 	const bool finite = bad == NULL && (clip == 0 || isfinite(norm));
-	if (!finite && o->options.nonfinite != CHOIR_NONFINITE_GO_ON) {
+	if (!finite && o->options.nonfinite != CHOIR_NONFINITE_IGNORE) {
 		*skip = o->options.nonfinite == CHOIR_NONFINITE_SKIP ||
 				o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC;
 		return *skip ? CHOIR_OK

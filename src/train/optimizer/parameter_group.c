@@ -19,9 +19,11 @@ static choir_status refuse(const choir_optimizer *o, size_t index, const char *o
 static choir_status resolve(const choir_optimizer *o, size_t index,
 		const choir_parameter_group *given, chi_parameter_group *g)
 {
-	g->rate = given->rate == 0 ? 1 : given->rate == CHOIR_NONE ? 0 : given->rate;
+	g->rate = given->learning_rate_multiplier == 0			? 1
+			: given->learning_rate_multiplier == CHOIR_NONE ? 0
+															: given->learning_rate_multiplier;
 	if (!(g->rate >= 0 && isfinite(g->rate)))
-		return refuse(o, index, "rate", given->rate,
+		return refuse(o, index, "rate", given->learning_rate_multiplier,
 				"a factor of 0 or more is needed (0: 1, CHOIR_NONE: 0)");
 	if (!o->kind->decay && given->weight_decay != 0)
 		return refuse(o, index, "weight_decay", given->weight_decay,

@@ -153,7 +153,7 @@ static choir_status find_value(
 	return CHOIR_OK;
 }
 
-choir_status choir_checkpoint_metadata(const char *path, const char *key, char *value, size_t size)
+choir_status choir_weights_metadata(const char *path, const char *key, char *value, size_t size)
 {
 	if (key == NULL || value == NULL)
 		return choir_fail(CHOIR_INVALID, "checkpoint_metadata: the %s is NULL",

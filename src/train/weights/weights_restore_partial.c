@@ -168,15 +168,15 @@ static choir_status set_all(const part *p)
 
 static void tell_all(const part *p)
 {
-	if (p->o->tell == NULL)
+	if (p->o->report == NULL)
 		return;
 	chi_mutex_check_none_held();
 	for (size_t i = 0; i < p->weights.n; i++)
-		p->o->tell(p->from[i].tensor != NULL ? CHOIR_RESTORED_VALUE : CHOIR_RESTORED_MISSING,
+		p->o->report(p->from[i].tensor != NULL ? CHOIR_RESTORED_VALUE : CHOIR_RESTORED_MISSING,
 				p->weights.variable[i]->name, p->o->user);
 	for (size_t k = 0; k < p->file.header.n; k++)
 		if (!p->used[k])
-			p->o->tell(CHOIR_RESTORED_UNEXPECTED, p->file.header.tensor[k]->name, p->o->user);
+			p->o->report(CHOIR_RESTORED_UNEXPECTED, p->file.header.tensor[k]->name, p->o->user);
 }
 
 static choir_status check(part *p)
@@ -192,7 +192,7 @@ static choir_status check(part *p)
 	return CHOIR_OK;
 }
 
-choir_status choir_strategy_restore_part(
+choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o)
 {
 	choir_restore_options all;

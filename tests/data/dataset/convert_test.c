@@ -111,7 +111,7 @@ static void large_blocks_go_through_the_scratch(void **state)
 {
 	(void) state;
 	for (int kind = 0; kind < 2; kind++) {
-		choir_dataset *d = choir_digits_dataset_new(300, 2);
+		choir_dataset *d = choir_synthetic_digits_dataset_new(300, 2);
 		d = choir_dataset_to_float(kind ? choir_dataset_repeat(d, 1) : d, "image", 1);
 		d = choir_dataset_zip(
 				choir_dataset_batch(d, 300), choir_dataset_batch(numbers_in_memory(300), 300));
@@ -122,7 +122,7 @@ static void large_blocks_go_through_the_scratch(void **state)
 		assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
 		choir_dataset_free(d);
 
-		d = choir_digits_dataset_new(300, 2);
+		d = choir_synthetic_digits_dataset_new(300, 2);
 		static uint8_t one[784];
 		chi_element o = { .column = { one }, .capacity = 1 };
 		for (int i = 0; i < 300; i++) {

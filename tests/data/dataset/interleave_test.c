@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static choir_status times_ten(const choir_entry in[], choir_entry out[], void *user)
+static choir_status times_ten(const choir_component in[], choir_component out[], void *user)
 {
 	((int64_t *) out[0].data)[0] = ((const int64_t *) in[0].data)[0] + *(int64_t *) user;
 	return CHOIR_OK;
@@ -19,7 +19,7 @@ static choir_status times_ten(const choir_entry in[], choir_entry out[], void *u
 
 // Element n becomes n examples: 10 n, 10 n + 1, ...
 static int64_t tens[] = { 0, 10, 20, 30, 40, 50, 60 };
-static choir_dataset *ten(const choir_entry in[], void *user)
+static choir_dataset *ten(const choir_component in[], void *user)
 {
 	(void) user;
 	const int64_t n = ((const int64_t *) in[0].data)[0];
@@ -29,8 +29,8 @@ static choir_dataset *ten(const choir_entry in[], void *user)
 static choir_dataset *mixed(choir_dataset *d, int64_t cycle, int64_t block, bool ahead)
 {
 	return choir_dataset_interleave(d,
-			CHOIR_OPTIONS(
-					choir_interleave_options, .cycle = cycle, .block = block, .read_ahead = ahead),
+			CHOIR_OPTIONS(choir_interleave_options, .cycle_length = cycle, .block_length = block,
+					.read_ahead = ahead),
 			ten, NULL);
 }
 
@@ -57,7 +57,7 @@ static void datasets_take_turns(void **state)
 }
 
 // A dataset that is cancelled while it opens one.
-static choir_dataset *ten_cancelled(const choir_entry in[], void *user)
+static choir_dataset *ten_cancelled(const choir_component in[], void *user)
 {
 	chi_dataset_cancel(*(choir_dataset **) user);
 	return ten(in, NULL);
@@ -69,7 +69,7 @@ static void cancelling_reaches_the_datasets_that_are_open(void **state)
 	for (int ahead = 0; ahead < 2; ahead++) {
 		choir_dataset *d = NULL;
 		d = choir_dataset_interleave(choir_dataset_skip(numbers_in_memory(4), 1),
-				CHOIR_OPTIONS(choir_interleave_options, .cycle = 2, .read_ahead = ahead),
+				CHOIR_OPTIONS(choir_interleave_options, .cycle_length = 2, .read_ahead = ahead),
 				ten_cancelled, &d);
 		assert_next_fails(d, CHOIR_CANCELLED, "interleave: ");
 		chi_dataset_uncancel(d);
@@ -79,10 +79,10 @@ static void cancelling_reaches_the_datasets_that_are_open(void **state)
 	}
 }
 
-static choir_dataset *none(const choir_entry in[], void *user)
+static choir_dataset *none(const choir_component in[], void *user)
 {
 	(void) in;
-	return user ? choir_digits_dataset_new(2, 1) : NULL;
+	return user ? choir_synthetic_digits_dataset_new(2, 1) : NULL;
 }
 
 static void datasets_that_do_not_fit_are_errors(void **state)
@@ -105,7 +105,7 @@ static void datasets_that_do_not_fit_are_errors(void **state)
 	assert_refused(mixed(choir_dataset_batch(numbers_in_memory(2), 2), 1, 1, false), CHOIR_INVALID,
 			"single examples needed");
 	assert_refused(choir_dataset_flat_map(numbers_in_memory(2),
-						   CHOIR_OPTIONS(choir_interleave_options, .cycle = 2), ten, NULL),
+						   CHOIR_OPTIONS(choir_interleave_options, .cycle_length = 2), ten, NULL),
 			CHOIR_INVALID, "flat_map: a cycle or a block given");
 }
 
@@ -266,11 +266,11 @@ static void damaged_caches_are_errors(void **state)
 	unlink(cache_path());
 }
 
-static choir_status pairs(const choir_entry in[], choir_entry out[], void *user)
+static choir_status pairs(const choir_component in[], choir_component out[], void *user)
 {
 	(void) in;
 	(void) user;
-	CHOIR_TRY(choir_entry_resize(&out[0], &CHOIR_SHAPE(3, 2)));
+	CHOIR_TRY(choir_component_resize(&out[0], &CHOIR_SHAPE(3, 2)));
 	memset(out[0].data, 7, 6);
 	return CHOIR_OK;
 }

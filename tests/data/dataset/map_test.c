@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static choir_status twice(const choir_entry in[], choir_entry out[], void *user)
+static choir_status twice(const choir_component in[], choir_component out[], void *user)
 {
 	const int64_t *fail_at = user;
 	const int64_t n = choir_shape_elements(&in[0].shape);
@@ -65,7 +65,7 @@ static void a_failure_comes_in_its_turn(void **state)
 	}
 }
 
-static choir_status say(const choir_entry in[], choir_entry out[], void *user)
+static choir_status say(const choir_component in[], choir_component out[], void *user)
 {
 	(void) in;
 	(void) out;
@@ -85,7 +85,7 @@ static void a_function_may_return_what_it_likes(void **state)
 }
 
 // A word becomes its first letters, as many as its number has, or one more than it may have.
-static choir_status shorten(const choir_entry in[], choir_entry out[], void *user)
+static choir_status shorten(const choir_component in[], choir_component out[], void *user)
 {
 	const bool *wrong = user;
 	choir_shape shape = in[0].shape;
@@ -94,11 +94,11 @@ static choir_status shorten(const choir_entry in[], choir_entry out[], void *use
 		shape.dim[0]--;
 	if (*wrong)
 		shape.rank = 2;
-	CHOIR_TRY(choir_entry_resize(&out[0], &shape));
+	CHOIR_TRY(choir_component_resize(&out[0], &shape));
 	if (shape.dim[0] > 0)
 		memcpy(out[0].data, in[0].data, (size_t) shape.dim[0]);
 	((float *) out[1].data)[0] = (float) shape.dim[0];
-	return choir_entry_resize(&out[1], &shape) == CHOIR_INVALID ? CHOIR_OK : CHOIR_INTERNAL;
+	return choir_component_resize(&out[1], &shape) == CHOIR_INVALID ? CHOIR_OK : CHOIR_INTERNAL;
 }
 
 static void elements_may_change_and_vary(void **state)
@@ -130,7 +130,7 @@ static void elements_may_change_and_vary(void **state)
 	choir_dataset_free(d);
 }
 
-static bool odd(const choir_entry in[], void *user)
+static bool odd(const choir_component in[], void *user)
 {
 	(void) user;
 	return ((const int64_t *) in[0].data)[0] % 2 != 0;
@@ -186,7 +186,7 @@ static void wrong_arguments_are_refused(void **state)
 			choir_dataset_map(choir_dataset_batch(numbers_in_memory(3), 2),
 					CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &varies), twice, NULL),
 			CHOIR_UNSUPPORTED, "map: column \"text\" varies behind batch");
-	assert_int_equal(choir_entry_resize(NULL, NULL), CHOIR_INVALID);
+	assert_int_equal(choir_component_resize(NULL, NULL), CHOIR_INVALID);
 	assert_failure(CHOIR_INVALID, "entry: the entry or the shape is NULL");
 }
 

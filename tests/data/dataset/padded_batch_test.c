@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-static choir_status cut_short(const choir_entry in[], choir_entry out[], void *user)
+static choir_status cut_short(const choir_component in[], choir_component out[], void *user)
 {
 	(void) user;
 	const int64_t n = ((const int64_t *) in[0].data)[0];
 	const choir_shape shape = { 2, { n % 3, 1 + n % 2 } };
-	CHOIR_TRY(choir_entry_resize(&out[0], &shape));
+	CHOIR_TRY(choir_component_resize(&out[0], &shape));
 	for (int64_t i = 0; i < choir_shape_elements(&shape); i++)
 		((float *) out[0].data)[i] = (float) (10 * n + i);
 	return CHOIR_OK;
@@ -29,7 +29,7 @@ static void examples_grow_to_the_largest_of_their_batch(void **state)
 	(void) state;
 	const double minus = -1;
 	choir_dataset *d = choir_dataset_padded_batch(
-			tables(5), 3, CHOIR_OPTIONS(choir_padded_options, .values = &minus));
+			tables(5), 3, CHOIR_OPTIONS(choir_padded_batch_options, .padding_values = &minus));
 	chi_ragged_value cell[3] = { { .data = NULL } };
 	chi_element e = { .column = { cell }, .capacity = 3 };
 	assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
@@ -59,7 +59,8 @@ static void a_shape_that_is_given_makes_packed_batches(void **state)
 	(void) state;
 	const choir_shape shapes[] = { { 1, { 4 } }, CHOIR_SCALAR };
 	choir_dataset *d = choir_dataset_padded_batch(words_new(6), 4,
-			CHOIR_OPTIONS(choir_padded_options, .shapes = shapes, .drop_remainder = true));
+			CHOIR_OPTIONS(
+					choir_padded_batch_options, .padded_shapes = shapes, .drop_remainder = true));
 	assert_int_equal(choir_dataset_column(d, 0)->shape.dim[0], 4);
 	assert_int_equal(choir_dataset_cardinality(d), 1);
 	char word[4][4];
@@ -78,7 +79,7 @@ static void what_cannot_be_padded_is_refused(void **state)
 	(void) state;
 	const choir_shape small[] = { { 1, { 2 } }, CHOIR_SCALAR };
 	choir_dataset *d = choir_dataset_padded_batch(
-			words_new(6), 4, CHOIR_OPTIONS(choir_padded_options, .shapes = small));
+			words_new(6), 4, CHOIR_OPTIONS(choir_padded_batch_options, .padded_shapes = small));
 	assert_non_null(d);
 	assert_int_equal(chi_dataset_seek(d, 0, 1), CHOIR_INVALID); // word 2 has 4 letters
 	assert_failure(CHOIR_INVALID,
@@ -87,12 +88,12 @@ static void what_cannot_be_padded_is_refused(void **state)
 			"2 to fill up to");
 	choir_dataset_free(d);
 	const choir_shape other[] = { { 2, { 4, 1 } }, CHOIR_SCALAR };
-	assert_refused(choir_dataset_padded_batch(
-						   words_new(6), 4, CHOIR_OPTIONS(choir_padded_options, .shapes = other)),
+	assert_refused(choir_dataset_padded_batch(words_new(6), 4,
+						   CHOIR_OPTIONS(choir_padded_batch_options, .padded_shapes = other)),
 			CHOIR_INVALID, "column \"word\": the shape to fill up to must have the column's rank");
 	const double wrong[] = { 256, 0 };
-	assert_refused(choir_dataset_padded_batch(
-						   words_new(6), 4, CHOIR_OPTIONS(choir_padded_options, .values = wrong)),
+	assert_refused(choir_dataset_padded_batch(words_new(6), 4,
+						   CHOIR_OPTIONS(choir_padded_batch_options, .padding_values = wrong)),
 			CHOIR_INVALID, "column \"word\": 256 is no u8");
 	assert_refused(choir_dataset_padded_batch(words_new(6), 0, NULL), CHOIR_INVALID,
 			"padded_batch: a size of 0 given");

@@ -145,7 +145,7 @@ static void it_reads_so_far_ahead_and_no_farther(void **state)
 {
 	(void) state;
 	watched w = { .read = { 0 } };
-	choir_dataset *d = choir_function_dataset_new(1, &number, watch, &w);
+	choir_dataset *d = choir_generator_dataset_new(1, &number, watch, &w);
 	d = choir_dataset_prefetch(choir_dataset_batch(d, 4), 3);
 	nap(20);
 	assert_int_equal(chi_atomic32_load(&w.read), 0);
@@ -164,7 +164,7 @@ static void it_may_be_left_at_any_moment(void **state)
 	(void) state;
 	for (int64_t max = 0; max < 40; max++) {
 		watched w = { .read = { 0 } };
-		choir_dataset *d = choir_function_dataset_new(1, &number, watch, &w);
+		choir_dataset *d = choir_generator_dataset_new(1, &number, watch, &w);
 		d = choir_dataset_prefetch(choir_dataset_batch(choir_dataset_repeat(d, CHOIR_NONE), 3), 2);
 		pass p;
 		read_pass(d, max, &p);

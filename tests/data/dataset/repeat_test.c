@@ -22,7 +22,7 @@ static choir_status count_calls(int64_t position, void *const out[], void *user)
 static choir_dataset *repeated(counted *c, int64_t times, int64_t batch)
 {
 	const choir_column column = { .name = "number", .dtype = CHOIR_I64 };
-	choir_dataset *d = choir_function_dataset_new(1, &column, count_calls, c);
+	choir_dataset *d = choir_generator_dataset_new(1, &column, count_calls, c);
 	d = choir_dataset_repeat(batch ? choir_dataset_batch(d, batch) : d, times);
 	if (!d)
 		fail_msg("%s", choir_error());
@@ -69,7 +69,7 @@ static void repeats_begin_with_the_pass_of_the_place(void **state)
 }
 
 // Marks of one pass say nothing of another, whose source may be of another length.
-static bool below(const choir_entry in[], void *user)
+static bool below(const choir_component in[], void *user)
 {
 	(void) user;
 	return *(const int64_t *) in[0].data < 12;

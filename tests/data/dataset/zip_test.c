@@ -19,7 +19,7 @@ static choir_dataset *squares(int kind, int64_t n)
 	for (int64_t i = 0; i < 100; i++)
 		data[i] = i * i;
 	return kind == 0 ? choir_memory_dataset_new(n, 1, &c, false)
-					 : choir_function_dataset_new(1, &c, square, (void *) (intptr_t) n);
+					 : choir_generator_dataset_new(1, &c, square, (void *) (intptr_t) n);
 }
 
 static choir_dataset *numbers(int kind, int64_t n)

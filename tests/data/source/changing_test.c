@@ -44,7 +44,7 @@ static void write_fixed(const char *path, int64_t n, int content)
 static choir_dataset *read_fixed(const char *path)
 {
 	const choir_field field = { .name = "number", .dtype = CHOIR_I64 };
-	return choir_fixed_dataset_new(path, 1, &field, NULL);
+	return choir_fixed_length_record_dataset_new(path, 1, &field, NULL);
 }
 
 static void write_npy(const char *path, int64_t n, int content)
@@ -157,7 +157,7 @@ static void write_idx(const char *path, int64_t n, int content)
 }
 
 // Of one example: an i32, or digits.
-static choir_status to_number(const choir_entry in[], choir_entry out[], void *user)
+static choir_status to_number(const choir_component in[], choir_component out[], void *user)
 {
 	int64_t *number = out[0].data;
 	(void) user;
@@ -186,7 +186,7 @@ static choir_dataset *read_idx(const char *path)
 
 static choir_dataset *read_lines(const char *path)
 {
-	return numbers_in(choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_STOP));
+	return numbers_in(choir_text_lines_dataset_new(path, "x", CHOIR_BAD_RECORD_ERROR));
 }
 
 // Of these two, nobody reads the end of the file.
@@ -347,7 +347,7 @@ static void a_changed_file_is_as_it_was_or_a_failure(void **state)
 	for (size_t k = 0; k < KINDS; k += STRIDE) {
 		char other[256], whole[256];
 		size_t n;
-		if (kinds[k].packed && !choir_has("zlib"))
+		if (kinds[k].packed && !choir_has_feature("zlib"))
 			continue;
 		snprintf(whole, sizeof whole, "%s", scratch_path("whole"));
 		snprintf(other, sizeof other, "%s", scratch_path("other"));

@@ -93,7 +93,7 @@ static choir_dataset *open_fixed_as(const char *path, choir_compression compress
 		{ .name = "label", .dtype = CHOIR_U8, .limit = 3 },
 		{ .name = "pair", .dtype = CHOIR_U8, .shape = { 1, { 2 } } },
 	};
-	return choir_fixed_dataset_new(
+	return choir_fixed_length_record_dataset_new(
 			path, 2, fields, CHOIR_OPTIONS(choir_fixed_options, .compression = compression));
 }
 
@@ -174,7 +174,7 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 static bool can_be(const kind *k)
 {
 	const char *end = strrchr(k->name, '.');
-	return !end || choir_has("zlib");
+	return !end || choir_has_feature("zlib");
 }
 
 // ---- Damage.

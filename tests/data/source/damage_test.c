@@ -59,7 +59,7 @@ static void check_records(const char *path, const char *how)
 			sprintf(rows + strlen(rows), "%d %d %.9g [%d %d]\n", r[0], r[1], (double) (int32_t) x,
 					r[6], r[7]);
 	}
-	choir_dataset *d = choir_fixed_dataset_new(path, 4, fields, NULL);
+	choir_dataset *d = choir_fixed_length_record_dataset_new(path, 4, fields, NULL);
 	compare(how, "t.bin", pass_in_words(d), rows, fails);
 	choir_dataset_free(d);
 }
@@ -121,7 +121,7 @@ static void check_lines(const char *path, const char *how)
 			sprintf(rows + strlen(rows), "%s%d", i ? " " : "", c.bytes[at + i]);
 		strcat(rows, "]\n");
 	}
-	choir_dataset *d = choir_text_lines_dataset_new(path, "line", CHOIR_WRONG_STOP);
+	choir_dataset *d = choir_text_lines_dataset_new(path, "line", CHOIR_BAD_RECORD_ERROR);
 	compare(how, "t.txt", pass_in_words(d), rows, fails);
 	choir_dataset_free(d);
 }

@@ -18,7 +18,7 @@ static choir_dataset *open_bytes(
 		const bytes *b, size_t n, const choir_field fields[], const choir_fixed_options *o)
 {
 	save_bytes(PATH, b);
-	return choir_fixed_dataset_new(PATH, n, fields, o);
+	return choir_fixed_length_record_dataset_new(PATH, n, fields, o);
 }
 
 static void fields_become_columns(void **state)
@@ -273,7 +273,7 @@ static void a_file_cut_while_it_is_read_is_an_error(void **state)
 	static int64_t numbers[N];
 	for (int64_t i = 0; i < N; i++)
 		numbers[i] = i;
-	choir_dataset *d = choir_fixed_dataset_new(
+	choir_dataset *d = choir_fixed_length_record_dataset_new(
 			scratch_write(PATH, numbers, sizeof numbers), 1, &number, NULL);
 	int64_t found, n = 0;
 	chi_element e = { .column = { &found }, .capacity = 1 };
@@ -298,7 +298,7 @@ static void steps_can_pass_over_records_of_several_files(void **state)
 		save_bytes(file == 0 ? "r-0" : file == 1 ? "r-1" : "r-2", &b);
 		free(b.data);
 	}
-	choir_dataset *d = choir_fixed_dataset_new("r-[0-2]", 1, &number, NULL);
+	choir_dataset *d = choir_fixed_length_record_dataset_new("r-[0-2]", 1, &number, NULL);
 	assert_numbers(d, NUMBERS(10, 20, 21));
 	for (int64_t skip = 0; skip <= 4; skip++) {
 		pass p;
@@ -314,7 +314,7 @@ static void steps_can_pass_over_records_of_several_files(void **state)
 		assert_true(skip == 3 || p.number[0] == ((int64_t[]){ 10, 20, 21 })[skip]);
 	}
 	choir_dataset_free(d);
-	d = choir_fixed_dataset_new("r-[0-2]", 1, &number, NULL);
+	d = choir_fixed_length_record_dataset_new("r-[0-2]", 1, &number, NULL);
 	assert_int_equal(chi_dataset_shard_files(d, 2, 0), CHOIR_OK);
 	assert_numbers(d, NUMBERS(20, 21));
 	choir_dataset_free(d);
@@ -332,21 +332,26 @@ static void what_cannot_be_is_refused(void **state)
 		"column \"x\": every dimension", "0 columns given", "0 columns given",
 		"a limit of -1 for u8" };
 	for (size_t i = 0; i < 6; i++)
-		assert_refused(
-				choir_fixed_dataset_new(PATH, 1, &fields[i], NULL), CHOIR_INVALID, texts[i]);
+		assert_refused(choir_fixed_length_record_dataset_new(PATH, 1, &fields[i], NULL),
+				CHOIR_INVALID, texts[i]);
 	const choir_field large[] = { { .name = "x", .dtype = CHOIR_U8 }, fields[3] };
-	assert_refused(
-			choir_fixed_dataset_new(PATH, 2, large, NULL), CHOIR_INVALID, "larger than 2 GiB");
-	assert_refused(
-			choir_fixed_dataset_new(PATH, 0, fields, NULL), CHOIR_INVALID, "0 fields given");
-	assert_refused(choir_fixed_dataset_new(NULL, 1, large, NULL), CHOIR_INVALID, "neither a path");
-	assert_refused(choir_fixed_dataset_new("none", 1, large, NULL), CHOIR_NOT_FOUND, "none");
+	assert_refused(choir_fixed_length_record_dataset_new(PATH, 2, large, NULL), CHOIR_INVALID,
+			"larger than 2 GiB");
+	assert_refused(choir_fixed_length_record_dataset_new(PATH, 0, fields, NULL), CHOIR_INVALID,
+			"0 fields given");
+	assert_refused(choir_fixed_length_record_dataset_new(NULL, 1, large, NULL), CHOIR_INVALID,
+			"neither a path");
+	assert_refused(choir_fixed_length_record_dataset_new("none", 1, large, NULL), CHOIR_NOT_FOUND,
+			"none");
 	choir_fixed_options o = { .size = 1 };
-	assert_refused(choir_fixed_dataset_new(PATH, 1, large, &o), CHOIR_INVALID, "size is 1");
+	assert_refused(
+			choir_fixed_length_record_dataset_new(PATH, 1, large, &o), CHOIR_INVALID, "size is 1");
 	o = (choir_fixed_options){ .size = sizeof o, .header = -1 };
-	assert_refused(choir_fixed_dataset_new(PATH, 1, large, &o), CHOIR_INVALID, "a header of -1");
+	assert_refused(choir_fixed_length_record_dataset_new(PATH, 1, large, &o), CHOIR_INVALID,
+			"a header of -1");
 	o = (choir_fixed_options){ .size = sizeof o, .compression = 4 };
-	assert_refused(choir_fixed_dataset_new(PATH, 1, large, &o), CHOIR_INVALID, "compression");
+	assert_refused(choir_fixed_length_record_dataset_new(PATH, 1, large, &o), CHOIR_INVALID,
+			"compression");
 }
 
 static choir_status read_number(void *user)
@@ -354,7 +359,7 @@ static choir_status read_number(void *user)
 	static const choir_field number = { .name = "number", .dtype = CHOIR_I64 };
 	int64_t value;
 	(void) user;
-	return read_to_end(choir_fixed_dataset_new("m-?", 1, &number, NULL),
+	return read_to_end(choir_fixed_length_record_dataset_new("m-?", 1, &number, NULL),
 			(chi_element){ .column = { &value }, .capacity = 1 });
 }
 

@@ -121,7 +121,7 @@ static void a_function_that_works_leaves_older_failures_alone(void **state)
 static void a_function_is_needed(void **state)
 {
 	(void) state;
-	assert_refused(choir_function_dataset_new(2, both, NULL, NULL), CHOIR_INVALID,
+	assert_refused(choir_generator_dataset_new(2, both, NULL, NULL), CHOIR_INVALID,
 			"function dataset: the function is NULL");
 }
 
@@ -156,7 +156,7 @@ static choir_status station_seek(int64_t epoch, int64_t position, void *user)
 static choir_dataset *station_dataset(station *s)
 {
 	const choir_column c = { .name = "number", .dtype = CHOIR_I64 };
-	return choir_seekable_dataset_new(1, &c, station_example, station_seek, s);
+	return choir_seekable_generator_dataset_new(1, &c, station_example, station_seek, s);
 }
 
 static void a_function_goes_to_a_place_without_what_is_before(void **state)
@@ -193,8 +193,8 @@ static void a_seek_that_fails_is_told(void **state)
 	assert_numbers(d, NUMBERS(200, 201, 202, 203, 204, 205));
 	choir_dataset_free(d);
 	const choir_column c = { .name = "number", .dtype = CHOIR_I64 };
-	assert_refused(choir_seekable_dataset_new(1, &c, station_example, NULL, NULL), CHOIR_INVALID,
-			"the function that seeks is NULL");
+	assert_refused(choir_seekable_generator_dataset_new(1, &c, station_example, NULL, NULL),
+			CHOIR_INVALID, "the function that seeks is NULL");
 }
 
 int main(void)

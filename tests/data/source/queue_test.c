@@ -144,7 +144,7 @@ static void a_reader_is_never_stuck(void **state)
 	choir_queue_free(q);
 }
 
-static choir_dataset *the_queue(const choir_entry in[], void *user)
+static choir_dataset *the_queue(const choir_component in[], void *user)
 {
 	choir_dataset **d = user, *taken = *d;
 	(void) in;

@@ -147,7 +147,7 @@ choir_dataset *scratch_csv(const char *path)
 
 choir_dataset *scratch_lines(const char *path)
 {
-	return choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_STOP);
+	return choir_text_lines_dataset_new(path, "x", CHOIR_BAD_RECORD_ERROR);
 }
 
 choir_dataset *scratch_bytes(const char *path)

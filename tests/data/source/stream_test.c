@@ -64,7 +64,7 @@ static void write_fixed(const char *path)
 static choir_dataset *open_fixed(const char *path)
 {
 	const choir_field field = { .name = "x", .dtype = CHOIR_U8, .shape = { 1, { IMAGE } } };
-	return choir_fixed_dataset_new(path, 1, &field, NULL);
+	return choir_fixed_length_record_dataset_new(path, 1, &field, NULL);
 }
 
 static void write_tfrecord(const char *path)

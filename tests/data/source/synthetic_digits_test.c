@@ -11,19 +11,19 @@ static void they_depend_on_seed_and_number_alone(void **state)
 {
 	(void) state;
 	static uint8_t image[50][784], label[50], other[784], digit;
-	choir_dataset *d = choir_dataset_batch(choir_digits_dataset_new(50, 9), 50);
+	choir_dataset *d = choir_dataset_batch(choir_synthetic_digits_dataset_new(50, 9), 50);
 	chi_element e = { .column = { image, label }, .capacity = 50 };
 	assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
 	choir_dataset_free(d);
 	for (int i = 0; i < 50; i += 7) {
-		d = choir_dataset_skip(choir_digits_dataset_new(1000, 9), i);
+		d = choir_dataset_skip(choir_synthetic_digits_dataset_new(1000, 9), i);
 		chi_element o = { .column = { other, &digit }, .capacity = 1 };
 		assert_int_equal(chi_dataset_next(d, &o), CHOIR_OK);
 		assert_memory_equal(other, image[i], 784);
 		assert_int_equal(digit, label[i]);
 		choir_dataset_free(d);
 	}
-	d = choir_digits_dataset_new(1, 10);
+	d = choir_synthetic_digits_dataset_new(1, 10);
 	chi_element o = { .column = { other, NULL }, .capacity = 1 };
 	assert_int_equal(chi_dataset_next(d, &o), CHOIR_OK);
 	assert_memory_not_equal(other, image[0], 784);
@@ -36,7 +36,7 @@ static void their_bits_are_fixed(void **state)
 {
 	(void) state;
 	static uint8_t image[1000][784], label[1000];
-	choir_dataset *d = choir_dataset_batch(choir_digits_dataset_new(1000, 1), 1000);
+	choir_dataset *d = choir_dataset_batch(choir_synthetic_digits_dataset_new(1000, 1), 1000);
 	chi_element e = { .column = { image, label }, .capacity = 1000 };
 	assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
 	uint64_t hash = UINT64_C(14695981039346656037);
@@ -54,7 +54,7 @@ static void each_digit_is_one_in_ten(void **state)
 {
 	(void) state;
 	static uint8_t label[1000];
-	choir_dataset *d = choir_dataset_batch(choir_digits_dataset_new(1000, 4), 1000);
+	choir_dataset *d = choir_dataset_batch(choir_synthetic_digits_dataset_new(1000, 4), 1000);
 	chi_element e = { .column = { NULL, label }, .capacity = 1000 };
 	assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
 	int first[10] = { 0 };
@@ -94,7 +94,7 @@ static void they_can_be_told_apart(void **state)
 	(void) state;
 	static uint8_t image[1000][784], label[1000];
 	static double mean[10][784];
-	choir_dataset *d = choir_dataset_batch(choir_digits_dataset_new(3000, 8), 1000);
+	choir_dataset *d = choir_dataset_batch(choir_synthetic_digits_dataset_new(3000, 8), 1000);
 	chi_element e = { .column = { image, label }, .capacity = 1000 };
 	for (int batch = 0; batch < 2; batch++) {
 		assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
@@ -125,9 +125,9 @@ static void they_can_be_told_apart(void **state)
 static void wrong_counts_are_refused(void **state)
 {
 	(void) state;
-	assert_refused(choir_digits_dataset_new(-1, 0), CHOIR_INVALID,
+	assert_refused(choir_synthetic_digits_dataset_new(-1, 0), CHOIR_INVALID,
 			"digits dataset: -1 examples given, 0 or more needed");
-	choir_dataset *d = choir_digits_dataset_new(0, 0);
+	choir_dataset *d = choir_synthetic_digits_dataset_new(0, 0);
 	chi_element e = { .capacity = 1 };
 	assert_int_equal(chi_dataset_next(d, &e), CHOIR_END);
 	choir_dataset_free(d);

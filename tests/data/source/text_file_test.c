@@ -61,22 +61,24 @@ static void windows_of_a_file(void **state)
 static void lines_of_a_file(void **state)
 {
 	(void) state;
-	assert_pass(choir_text_lines_dataset_new(
-						scratch_text("l.txt", "ab\r\n\nc\n\xc3\xa4"), "line", CHOIR_WRONG_STOP),
+	assert_pass(choir_text_lines_dataset_new(scratch_text("l.txt", "ab\r\n\nc\n\xc3\xa4"), "line",
+						CHOIR_BAD_RECORD_ERROR),
 			"[97 98]\n[]\n[99]\n[195 164]\n");
-	assert_pass(
-			choir_text_lines_dataset_new(scratch_text("l.txt", "a\r"), "line", CHOIR_WRONG_STOP),
+	assert_pass(choir_text_lines_dataset_new(
+						scratch_text("l.txt", "a\r"), "line", CHOIR_BAD_RECORD_ERROR),
 			"[97 13]\n");
-	assert_pass(
-			choir_text_lines_dataset_new(scratch_text("l.txt", ""), "line", CHOIR_WRONG_STOP), "");
+	assert_pass(choir_text_lines_dataset_new(
+						scratch_text("l.txt", ""), "line", CHOIR_BAD_RECORD_ERROR),
+			"");
 	const char *bad = scratch_text("l.txt", "a\n\xff\nb\n");
-	choir_dataset *d = choir_text_lines_dataset_new(bad, "line", CHOIR_WRONG_STOP);
+	choir_dataset *d = choir_text_lines_dataset_new(bad, "line", CHOIR_BAD_RECORD_ERROR);
 	assert_non_null(strstr(pass_in_words(d), "l.txt: line 2, byte 2: not UTF-8"));
 	choir_dataset_free(d);
-	d = choir_dataset_prefetch(choir_text_lines_dataset_new(bad, "line", CHOIR_WRONG_STOP), 100);
+	d = choir_dataset_prefetch(
+			choir_text_lines_dataset_new(bad, "line", CHOIR_BAD_RECORD_ERROR), 100);
 	assert_non_null(strstr(pass_in_words(d), "[97]\n! CHOIR_CORRUPT "));
 	choir_dataset_free(d);
-	d = choir_text_lines_dataset_new(bad, "line", CHOIR_WRONG_SKIP);
+	d = choir_text_lines_dataset_new(bad, "line", CHOIR_BAD_RECORD_SKIP);
 	assert_string_equal(pass_in_words(d), "[97]\n[98]\n");
 	assert_int_equal(choir_dataset_skipped(d), 1);
 	choir_dataset_free(d);
@@ -93,7 +95,7 @@ static void long_lines(void **state)
 	text[1] = text[LONG] = '\n';
 	const char *path = scratch_write("long.txt", text, LONG + 4);
 	free(text);
-	choir_dataset *d = choir_text_lines_dataset_new(path, "line", CHOIR_WRONG_STOP);
+	choir_dataset *d = choir_text_lines_dataset_new(path, "line", CHOIR_BAD_RECORD_ERROR);
 	chi_ragged_value cell = { 0 };
 	chi_element e = { .column = { &cell }, .capacity = 1 };
 	const int64_t lengths[] = { 1, LONG - 2, 3 };
@@ -117,8 +119,8 @@ static void compressed_text(void **state)
 	assert_int_equal(gzclose(f), Z_OK);
 	assert_pass(choir_text_bytes_dataset_new(path, "byte"), "97\n98\n99\n10\n100\n");
 	assert_pass(choir_text_windows_dataset_new(path, 2, 0), "[97 98] [98 99]\n[99 10] [10 100]\n");
-	assert_pass(
-			choir_text_lines_dataset_new(path, "line", CHOIR_WRONG_STOP), "[97 98 99]\n[100]\n");
+	assert_pass(choir_text_lines_dataset_new(path, "line", CHOIR_BAD_RECORD_ERROR),
+			"[97 98 99]\n[100]\n");
 #else
 	skip();
 #endif
@@ -167,7 +169,7 @@ static choir_status read_lines(void *path)
 {
 	chi_ragged_value line = { 0 };
 	const choir_status status =
-			read_to_end(choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_STOP),
+			read_to_end(choir_text_lines_dataset_new(path, "x", CHOIR_BAD_RECORD_ERROR),
 					(chi_element){ .column = { &line }, .capacity = 1 });
 	chi_ragged_value_free(&line);
 	return status;

@@ -43,7 +43,7 @@ static void by_hand(void **state)
 			given_equal(choir_combine_rows(rows, choir_cast(w, (choir_dtype) dtype),
 								(choir_combiner) combiner),
 					EXAMPLES * WIDTH, expected);
-			choir_frame_empty(g.frame);
+			choir_frame_clear(g.frame);
 		}
 	given_close(&g);
 }
@@ -101,7 +101,7 @@ static void gradients(void **state)
 					choir_reshape(given_labels(&g, examples * n, 6), CHOIR_SHAPE(examples, n));
 			choir_tensor *const all[] = { given_normal(&g, CHOIR_SHAPE(6, 3)), w, indices };
 			given_check(&g, 3, all, look_up, &combiner);
-			choir_frame_empty(g.frame);
+			choir_frame_clear(g.frame);
 		}
 	given_close(&g);
 }
@@ -122,7 +122,7 @@ static void no_weight(void **state)
 		assert_int_equal(choir_tape_gradient(tape, y, 2, in, slope), CHOIR_OK);
 		given_equal(slope[0], 2, (const double[]){ 0, 0 });
 		given_equal(slope[1], 2, (const double[]){ 5, 5 });
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	given_close(&g);
 }
@@ -155,7 +155,7 @@ static void what_is_refused(void **state)
 	rows = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2, 3), 1);
 	assert_null(choir_combine_rows(rows, NULL, CHOIR_COMBINER_MEAN));
 	assert_null(choir_combine_rows(NULL, NULL, CHOIR_COMBINER_MEAN));
-	choir_frame_empty(g.frame);
+	choir_frame_clear(g.frame);
 	given_close(&g);
 }
 

@@ -42,7 +42,7 @@ static void activations_are_their_formulas(void **state)
 		choir_tensor *t = choir_cast(f64(&g, CHOIR_SHAPE(2), ends), (choir_dtype) dtype), *slope;
 		assert_int_equal(choir_tape_gradient(tape, choir_gelu(t), 1, &t, &slope), CHOIR_OK);
 		given_equal(slope, 2, (const double[]){ 0, 1 });
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	const double rows[6] = { 1000, 1000, 1001, -3, 0, 2 };
 	double log_softmax[6];
@@ -76,7 +76,7 @@ static void gradients_of_activations(void **state)
 			choir_unary_op *op = ops[i];
 			choir_tensor *x = given_normal(&g, given_shape(&g, 1, 3, 5));
 			given_check(&g, 1, &x, activate, &op);
-			choir_frame_empty(g.frame);
+			choir_frame_clear(g.frame);
 		}
 	given_close(&g);
 }
@@ -92,8 +92,9 @@ static void convolutions_by_hand(void **state)
 	choir_tensor *k = f64(&g, CHOIR_SHAPE(2, 1, 1), (const double[]){ 10, 1 });
 	given_equal(choir_convolution(x, k, NULL), 4, (const double[]){ 12, 23, 34, 45 });
 	// Causal, two apart: the first sees itself alone.
-	given_equal(choir_convolution(x, k,
-						CHOIR_OPTIONS(choir_convolution_options, .dilation = 2, .before = { 2 })),
+	given_equal(
+			choir_convolution(x, k,
+					CHOIR_OPTIONS(choir_convolution_options, .dilation = 2, .pad_before = { 2 })),
 			5, (const double[]){ 1, 2, 13, 24, 35 });
 	given_equal(
 			choir_convolution(x, k,
@@ -186,7 +187,7 @@ static void gradients_of_norms(void **state)
 			given_check(&g, 3, in, batch_norm, NULL);
 			given_check(&g, 3, in, batch_norm, &g); // twice the same rows: the same result
 		}
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	given_close(&g);
 }
@@ -228,7 +229,7 @@ static void norms_of_channels(void **state)
 static choir_tensor *square_error(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_squared_error(in[0], in[1]);
+	return choir_mean_squared_error(in[0], in[1]);
 }
 
 static choir_tensor *huber(choir_tensor *const in[], void *user)
@@ -244,7 +245,7 @@ static choir_tensor *binary(choir_tensor *const in[], void *user)
 
 static choir_tensor *smoothed(choir_tensor *const in[], void *user)
 {
-	return choir_smoothed_cross_entropy(in[0], in[1], *(const double *) user);
+	return choir_sparse_softmax_cross_entropy_smoothed(in[0], in[1], *(const double *) user);
 }
 
 static void gradients_of_losses(void **state)
@@ -265,7 +266,7 @@ static void gradients_of_losses(void **state)
 		choir_tensor *const classed[] = { given_normal(&g, CHOIR_SHAPE(n, 2, classes)),
 			choir_reshape(labels, CHOIR_SHAPE(n, 2)) };
 		given_check(&g, 2, classed, smoothed, &smoothing[round % 3]);
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	given_close(&g);
 }
@@ -291,12 +292,14 @@ static void losses_are_their_formulas(void **state)
 		exp(2) / (1 + exp(1) + exp(2)) };
 	choir_tensor *logits = f64(&g, CHOIR_SHAPE(1, 3), (const double[]){ 0, 1, 2 });
 	choir_tensor *label = choir_constant(g.frame, CHOIR_I32, CHOIR_SHAPE(1), (int32_t[]){ 1 });
-	given_equal(choir_smoothed_cross_entropy(logits, label, 0.3), 1,
+	given_equal(choir_sparse_softmax_cross_entropy_smoothed(logits, label, 0.3), 1,
 			(const double[]){ -0.1 * log(p[0]) - 0.8 * log(p[1]) - 0.1 * log(p[2]) });
 	// Classes that are as likely as each other, however large the numbers.
 	choir_tensor *large = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 1000), 123456792);
-	given_equal(choir_softmax_cross_entropy(large, label), 1, (const double[]){ log(1000) });
-	given_equal(choir_smoothed_cross_entropy(large, label, 0.3), 1, (const double[]){ log(1000) });
+	given_equal(
+			choir_sparse_softmax_cross_entropy(large, label), 1, (const double[]){ log(1000) });
+	given_equal(choir_sparse_softmax_cross_entropy_smoothed(large, label, 0.3), 1,
+			(const double[]){ log(1000) });
 	given_close(&g);
 }
 
@@ -345,7 +348,7 @@ static void what_does_not_fit_is_refused(void **state)
 	assert_null(choir_huber(x, x, 0));
 	given_failure(&g, CHOIR_INVALID, "huber: bound 0, needed more than 0");
 	FRESH();
-	assert_null(choir_smoothed_cross_entropy(x, given_labels(&g, 2, 3), 1.5));
+	assert_null(choir_sparse_softmax_cross_entropy_smoothed(x, given_labels(&g, 2, 3), 1.5));
 	given_failure(&g, CHOIR_INVALID, "smoothing 1.5, needed 0 to 1");
 	FRESH();
 	assert_null(choir_sigmoid_cross_entropy(

@@ -27,8 +27,8 @@ static void assert_same(choir_tensor *got, choir_tensor *expected, double tolera
 	assert_non_null(a);
 	assert_non_null(b);
 	choir_tensor *x = choir_cast(got, CHOIR_F64), *y = choir_cast(expected, CHOIR_F64);
-	assert_int_equal(choir_tensor_fetch(x, a, (size_t) n * 8), CHOIR_OK);
-	assert_int_equal(choir_tensor_fetch(y, b, (size_t) n * 8), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(x, a, (size_t) n * 8), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(y, b, (size_t) n * 8), CHOIR_OK);
 	for (int64_t i = 0; i < n; i++)
 		if (!(fabs(a[i] - b[i]) <= tolerance))
 			fail_msg("element %lld is %.17g, expected %.17g", (long long) i, a[i], b[i]);

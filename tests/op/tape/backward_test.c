@@ -103,7 +103,7 @@ static void activations_die_on_the_way(void **state)
 	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_device *d = choir_tensor_device(fill(&g, 1));
-	choir_frame_empty(g.frame);
+	choir_frame_clear(g.frame);
 	choir_tape *tape = choir_tape_begin(g.frame);
 	choir_tensor *x = fill(&g, 1), *y = x, *middle = NULL, *aside = NULL;
 	for (int i = 0; i < DEPTH; i++) {
@@ -218,7 +218,7 @@ static void a_receiver_that_fails_ends_it(void **state)
 	assert_int_equal(chi_tape_backward(tape, y, 3, sources, note, &l), CHOIR_IO);
 	assert_string_equal(choir_error(), "no place for it");
 	assert_int_equal(l.n, 2);
-	choir_frame_empty(g.frame);
+	choir_frame_clear(g.frame);
 	assert_int_equal(chi_buffer_in_use(choir_device_find("cpu:0")), 0);
 	given_close(&g);
 }
@@ -241,17 +241,17 @@ static choir_status network(choir_frame *f, result *out)
 	h = choir_dropout(choir_reshape(h, CHOIR_SHAPE(2, CHOIR_NONE)), 0.25, 5);
 	h = choir_maximum(choir_gelu(h), choir_number(f, -0.1));
 	choir_tensor *logits = chi_dense(h, v, b, CHOIR_ACTIVATE_TANH);
-	choir_tensor *losses = choir_softmax_cross_entropy(
+	choir_tensor *losses = choir_sparse_softmax_cross_entropy(
 			logits, choir_constant(f, CHOIR_U8, CHOIR_SHAPE(2), labels));
 	choir_tensor *loss = choir_add(choir_mean(losses, CHOIR_ALL_AXES),
 			choir_scale(choir_sum(choir_square(v), CHOIR_ALL_AXES), 0.01));
 	choir_tensor *best = choir_argmax(logits, -1), *const sources[] = { w, v, b };
 	CHOIR_TRY(choir_tape_gradient(tape, loss, 3, sources, gradients));
-	CHOIR_TRY(choir_tensor_fetch(gradients[0], out->w, sizeof(out->w)));
-	CHOIR_TRY(choir_tensor_fetch(gradients[1], out->v, sizeof(out->v)));
-	CHOIR_TRY(choir_tensor_fetch(gradients[2], out->b, sizeof(out->b)));
-	CHOIR_TRY(choir_tensor_fetch(best, out->argmax, sizeof(out->argmax)));
-	return choir_tensor_fetch(loss, &out->loss, sizeof(out->loss));
+	CHOIR_TRY(choir_tensor_to_host(gradients[0], out->w, sizeof(out->w)));
+	CHOIR_TRY(choir_tensor_to_host(gradients[1], out->v, sizeof(out->v)));
+	CHOIR_TRY(choir_tensor_to_host(gradients[2], out->b, sizeof(out->b)));
+	CHOIR_TRY(choir_tensor_to_host(best, out->argmax, sizeof(out->argmax)));
+	return choir_tensor_to_host(loss, &out->loss, sizeof(out->loss));
 }
 
 static void far_memory_gives_the_same_bits(void **state)
@@ -287,7 +287,7 @@ static void a_warm_frame_allocates_nothing(void **state)
 		if (i == 3)
 			before = chi_alloc_count();
 		assert_int_equal(network(g.frame, &r), CHOIR_OK);
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	assert_int_equal(chi_alloc_count(), before);
 	given_close(&g);
@@ -306,7 +306,7 @@ static void work(void *arg)
 	const chi_random_key random = w->frame->random;
 
 	for (int i = 0; i < 20 && w->status == CHOIR_OK; i++) {
-		choir_frame_empty(w->frame);
+		choir_frame_clear(w->frame);
 		w->frame->random = random;
 		w->status = network(w->frame, &w->result);
 	}
@@ -360,7 +360,7 @@ static void every_allocation_may_fail(void **state)
 			assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_OK);
 			assert_int_equal(choir_frame_status(g.frame), status);
 			assert_true(!failed || *choir_error());
-			choir_frame_empty(g.frame);
+			choir_frame_clear(g.frame);
 			assert_int_equal(chi_buffer_in_use(choir_device_find(devices[i])), 0);
 			g.frame->random = random;
 			memset(&r, 0, sizeof(r));

@@ -34,8 +34,8 @@ static choir_status identity_back(size_t n, const choir_buffer in[], const choir
 
 static choir_tensor *formula(choir_tensor *const in[], void *user)
 {
-	return choir_custom(CHOIR_OPTIONS(choir_custom_op, .name = "identity", .forward = identity,
-								.backward = identity_back),
+	return choir_custom_op_apply(CHOIR_OPTIONS(choir_custom_op, .name = "identity",
+										 .forward = identity, .backward = identity_back),
 			user, 1, in);
 }
 
@@ -78,7 +78,7 @@ static void a_missing_gradient_is_found(void **state)
 	assert_non_null(strstr(choir_error(), "0 by the tape"));
 	assert_int_equal(choir_frame_mark(g.frame), mark);
 	assert_memory_equal(&g.frame->random, &random, sizeof(random));
-	assert_false(choir_frame_training(g.frame));
+	assert_false(choir_frame_is_training(g.frame));
 	given_close(&g);
 }
 

@@ -77,7 +77,7 @@ static void gradients_of(const char *device, model m, double out[], int *calls)
 		fail_msg("%s", choir_error());
 	assert_int_equal(g.frame->random.place, drawn);
 	for (int i = 0; i < 4; out += sizes[i], i++)
-		assert_int_equal(choir_tensor_fetch(gradients[i], out, sizes[i] * 8), CHOIR_OK);
+		assert_int_equal(choir_tensor_to_host(gradients[i], out, sizes[i] * 8), CHOIR_OK);
 	*calls = m.calls;
 	given_close(&g);
 }
@@ -112,7 +112,7 @@ static void gradients_are_right(void **state)
 		model m = { .again = true, .nested = nested };
 		make_inputs(&g, in);
 		given_check(&g, 4, in, run_model, &m);
-		choir_frame_empty(g.frame);
+		choir_frame_clear(g.frame);
 	}
 	given_close(&g);
 }
@@ -148,7 +148,8 @@ static void a_segment_of_the_same_inputs(void **state)
 		choir_tensor *y = again ? choir_recompute(2, in, nested_only, &m) : nested_only(in, &m);
 		assert_int_equal(choir_tape_gradient(tape, y, 2, in, gradients), CHOIR_OK);
 		for (int i = 0; i < 2; i++)
-			assert_int_equal(choir_tensor_fetch(gradients[i], got[again][i], sizeof got[again][i]),
+			assert_int_equal(
+					choir_tensor_to_host(gradients[i], got[again][i], sizeof got[again][i]),
 					CHOIR_OK);
 		given_close(&g);
 	}
@@ -180,7 +181,7 @@ static void only_results_stay(void **state)
 	assert_int_equal(alive(g.frame, 3 * 2), 2); // scale and offset, and no moments of norms
 	assert_int_equal(choir_tape_gradient(tape, y, 4, in, gradients), CHOIR_OK);
 	assert_int_equal(alive(g.frame, 3 * WIDTH), 3); // x, y and the gradient by x
-	choir_frame_empty(g.frame);
+	choir_frame_clear(g.frame);
 	// Without a tape it is a call.
 	make_inputs(&g, in);
 	m.calls = 0;
@@ -216,8 +217,8 @@ static void what_a_nested_segment_uses_stays(void **state)
 	if (choir_tape_gradient(tape, y, 1, &x, &gradient) != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	double at[2], got[2];
-	assert_int_equal(choir_tensor_fetch(x, at, sizeof at), CHOIR_OK);
-	assert_int_equal(choir_tensor_fetch(gradient, got, sizeof got), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(x, at, sizeof at), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(gradient, got, sizeof got), CHOIR_OK);
 	for (int i = 0; i < 2; i++) {
 		const double s = 1 / (1 + exp(-at[i])), t = tanh(at[i]);
 		assert_true(fabs(got[i] - 2 * s * t * t * s * (1 - s)) < 1e-12);
@@ -293,7 +294,7 @@ static void rewinding(void **state)
 		}
 		assert_int_equal(choir_tape_gradient(tape, y, 1, in, &gradient), CHOIR_OK);
 		assert_int_equal(
-				choir_tensor_fetch(gradient, rewind ? got : expected, sizeof got), CHOIR_OK);
+				choir_tensor_to_host(gradient, rewind ? got : expected, sizeof got), CHOIR_OK);
 		given_close(&g);
 	}
 	assert_memory_equal(got, expected, sizeof got);

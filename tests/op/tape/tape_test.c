@@ -23,7 +23,7 @@ static void only_what_gradients_flow_through_is_recorded(void **state)
 	choir_tensor *x = given_normal(&g, CHOIR_SHAPE(2, 2));
 	choir_tensor *before = choir_square(x);
 	choir_tape *tape = choir_tape_begin(g.frame);
-	assert_true(choir_frame_training(g.frame));
+	assert_true(choir_frame_is_training(g.frame));
 	assert_null(before->node);
 	choir_argmax(x, 0);
 	choir_stop_gradient(x);
@@ -35,8 +35,8 @@ static void only_what_gradients_flow_through_is_recorded(void **state)
 	assert_int_equal(nodes(tape), 2);
 	assert_ptr_equal(tape->last->out, y);
 	assert_ptr_equal(y->node->in[0]->node->in[1], x);
-	choir_frame_empty(g.frame);
-	assert_false(choir_frame_training(g.frame));
+	choir_frame_clear(g.frame);
+	assert_false(choir_frame_is_training(g.frame));
 	given_close(&g);
 }
 
@@ -76,7 +76,7 @@ static void a_rewind_forgets(void **state)
 	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_OK);
 	given_equal(gradient, 2, (const double[]){ 6, 6 });
 	choir_frame_rewind(g.frame, start);
-	assert_false(choir_frame_training(g.frame));
+	assert_false(choir_frame_is_training(g.frame));
 	assert_non_null(choir_tape_begin(g.frame)); // a new one, for a loop of one's own
 	given_close(&g);
 }

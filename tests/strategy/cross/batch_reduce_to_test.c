@@ -40,7 +40,8 @@ static choir_tensor *own_value(choir_replica *r, int i)
 		for (int k = 0; k < LONGEST; k++)
 			((float *) all)[k] = 1.0f / (float) (1 + (k * 7 + id * 13) % 97);
 	choir_tensor *t = choir_constant(r->frame, dtypes[i], CHOIR_SHAPE(sizes[i]), all);
-	return i == 2 || i == 4 ? choir_counted(t, id + i) : t; // of these means have other divisors
+	// Of these means have other divisors.
+	return i == 2 || i == 4 ? choir_with_count(t, id + i) : t;
 }
 
 static choir_status same(choir_value *a, choir_value *b, int i)
@@ -52,8 +53,8 @@ static choir_status same(choir_value *a, choir_value *b, int i)
 		const size_t bytes = (size_t) sizes[i] *
 				(choir_tensor_dtype(s) == CHOIR_F32 || choir_tensor_dtype(s) == CHOIR_I32 ? 4 : 8);
 		WORLD_NEED(choir_tensor_dtype(s) == choir_tensor_dtype(t));
-		CHOIR_TRY(choir_tensor_fetch(s, x, bytes));
-		CHOIR_TRY(choir_tensor_fetch(t, y, bytes));
+		CHOIR_TRY(choir_tensor_to_host(s, x, bytes));
+		CHOIR_TRY(choir_tensor_to_host(t, y, bytes));
 		WORLD_NEED(memcmp(x, y, bytes) == 0);
 	}
 	return CHOIR_OK;
@@ -63,7 +64,7 @@ static choir_status batch_and_singles(choir_cross *x, void *user)
 {
 	const job *j = user;
 	choir_reduction items[VALUES + 2] = { { 0 } };
-	choir_value *place = choir_cross_place(x, "cpu:0");
+	choir_value *place = choir_cross_destination(x, "cpu:0");
 	for (int i = 0; i < VALUES; i++) {
 		items[i].v = choir_cross_arg(x, names[i]);
 		items[i].to = i == 4 ? place : items[i].v;
@@ -81,8 +82,8 @@ static choir_status batch_and_singles(choir_cross *x, void *user)
 static choir_status give_all(choir_replica *r, void *user)
 {
 	for (int i = 0; i < VALUES; i++)
-		choir_replica_give(r, names[i], own_value(r, i));
-	choir_replica_give(r, "number", choir_number(r->frame, 0));
+		choir_replica_set_arg(r, names[i], own_value(r, i));
+	choir_replica_set_arg(r, "number", choir_number(r->frame, 0));
 	return choir_replica_merge_call(r, batch_and_singles, user);
 }
 
@@ -160,9 +161,9 @@ static choir_status reduce_ten(choir_cross *x, void *user)
 
 static choir_status give_ten(choir_replica *r, void *user)
 {
-	choir_replica_give(r, "one", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 1));
-	choir_replica_give(r, "four", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, 2), 1));
-	choir_replica_give(r, "five", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(5), 1));
+	choir_replica_set_arg(r, "one", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 1));
+	choir_replica_set_arg(r, "four", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, 2), 1));
+	choir_replica_set_arg(r, "five", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(5), 1));
 	return choir_replica_merge_call(r, reduce_ten, user);
 }
 
@@ -293,7 +294,7 @@ static void two_words_for_one_thing(void **state)
 static choir_status batch_with_a_bad_one(choir_cross *x, void *user)
 {
 	choir_value *one = choir_cross_arg(x, "one"), *bad = choir_cross_arg(x, "uneven");
-	choir_value *place = choir_cross_place(x, "cpu:0");
+	choir_value *place = choir_cross_destination(x, "cpu:0");
 	choir_reduction items[] = { { one, one, place }, { bad, bad, place } };
 	const choir_status status =
 			choir_cross_batch_reduce_to(x, CHOIR_SUM, 2, items, COMMUNICATION(.num_packs = 1));
@@ -303,8 +304,8 @@ static choir_status batch_with_a_bad_one(choir_cross *x, void *user)
 
 static choir_status give_bad_one(choir_replica *r, void *user)
 {
-	choir_replica_give(r, "one", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 1));
-	choir_replica_give(
+	choir_replica_set_arg(r, "one", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 1));
+	choir_replica_set_arg(
 			r, "uneven", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(choir_replica_id(r) + 1), 1));
 	return choir_replica_merge_call(r, batch_with_a_bad_one, user);
 }
@@ -349,7 +350,7 @@ static void allocations_may_fail(void **state)
 			failed = chi_alloc_failed();
 			chi_alloc_fail(0, false);
 			assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_OK);
-			choir_frame_empty(x->frame);
+			choir_frame_clear(x->frame);
 		}
 		world_works(s);
 		choir_values_free(rows);

@@ -17,7 +17,7 @@ static choir_variable *make(
 {
 	return world_variable(strategy, name, CHOIR_SHAPE(2, 3),
 			CHOIR_OPTIONS(choir_variable_options, .synchronization = synchronization,
-					.aggregation = aggregation, .initializer = CHOIR_ONES));
+					.aggregation = aggregation, .initializer = CHOIR_INITIALIZER_ONES));
 }
 
 typedef struct {
@@ -73,7 +73,7 @@ static void fetch_mirrored(void)
 	choir_cross *x = choir_strategy_cross(strategy);
 	for (int k = 0; k < 2; k++) {
 		world_ok(fetch_everywhere(x, v));
-		choir_frame_empty(x->frame);
+		choir_frame_clear(x->frame);
 		world_ok(choir_strategy_run(strategy, fetch_in_a_merge, v, NULL, NULL));
 	}
 }
@@ -109,12 +109,12 @@ static void fetch_parts(void)
 			assert_true(chi_device_shares(choir_tensor_device(t), d));
 			assert_float_equal((float) choir_tensor_number(t), (float) (3 * expected[i]), 1e-5);
 		}
-		choir_frame_empty(x->frame);
+		choir_frame_clear(x->frame);
 	}
 	choir_variable *none = make("none", CHOIR_SYNCHRONIZATION_ON_READ, CHOIR_AGGREGATION_NONE);
 	assert_null(choir_cross_fetch(x, none, choir_device_find("cpu:0"), NULL, NULL));
 	world_failed(choir_error_status(), CHOIR_INVALID, "\"none\": it is ON_READ without", NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 }
 
 // spec: C9, C24
@@ -159,23 +159,23 @@ static void fetch_wrongly(void)
 			assert_null(choir_cross_fetch(x, v, d, fail_somehow, &w));
 			world_failed(choir_frame_status(x->frame), expected[how], texts[how], NULL);
 			assert_null(choir_cross_fetch(x, v, d, NULL, NULL)); // the frame has failed
-			choir_frame_empty(x->frame); // on all devices
+			choir_frame_clear(x->frame); // on all devices
 			assert_non_null(choir_cross_fetch(x, v, d, NULL, NULL));
 		}
 	choir_frame_free(elsewhere);
 	assert_null(choir_cross_fetch(x, NULL, choir_device_find("cpu:0"), NULL, NULL));
 	world_failed(choir_error_status(), CHOIR_INVALID, "fetch: the variable is NULL", NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	assert_null(choir_cross_fetch(x, v, NULL, NULL, NULL));
 	world_failed(choir_error_status(), CHOIR_INVALID, "fetch: the device is NULL", NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	choir_strategy *mine = strategy;
 	strategy = world_new(1, "cpu:0", 0);
 	choir_variable *foreign = make("foreign", CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
 	assert_null(choir_cross_fetch(x, foreign, choir_device_find("cpu:0"), NULL, NULL));
 	world_failed(
 			choir_error_status(), CHOIR_STATE, "mixing strategies: variable \"foreign\"", NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	choir_strategy_free(strategy);
 	strategy = mine;
 }

@@ -47,7 +47,7 @@ static void check_gathered(choir_tensor *t, int columns_axis)
 	assert_int_equal(shape->rank, 2);
 	assert_int_equal(shape->dim[columns_axis], all);
 	assert_int_equal(shape->dim[1 - columns_axis], ROWS);
-	world_ok(choir_tensor_fetch(t, have, (size_t) (ROWS * all) * sizeof *have));
+	world_ok(choir_tensor_to_host(t, have, (size_t) (ROWS * all) * sizeof *have));
 	for (int r = 0, first = 0; r < replicas; first += ++r)
 		for (int k = 0; k <= r; k++)
 			for (int i = 0; i < ROWS; i++) {
@@ -72,7 +72,7 @@ static void gather(void)
 	check_gathered(choir_cross_gather(x, tall, -2), 0);
 	choir_tensor *t = choir_cross_gather(x, choir_values_find(results, "none"), 0);
 	assert_int_equal(choir_tensor_shape(t)->dim[0], replicas / 2);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	choir_values_free(results);
 }
 
@@ -108,7 +108,7 @@ static void what_does_not_fit(void **state)
 		assert_null(
 				choir_cross_gather(x, choir_values_find(results, wrong[i].name), wrong[i].axis));
 		world_failed(choir_error_status(), CHOIR_INVALID, wrong[i].text, NULL);
-		choir_frame_empty(x->frame);
+		choir_frame_clear(x->frame);
 	}
 	choir_values_free(results);
 	choir_strategy_free(strategy);

@@ -23,7 +23,7 @@ static choir_variable *target, *other;
 
 static void make_variables(void)
 {
-	choir_variable_options o = { .size = sizeof o, .initializer = CHOIR_ONES };
+	choir_variable_options o = { .size = sizeof o, .initializer = CHOIR_INITIALIZER_ONES };
 	target = world_variable(strategy, "target", CHOIR_SHAPE(ROWS, COLUMNS), &o);
 	other = world_variable(strategy, "other", CHOIR_SHAPE(ROWS, COLUMNS), &o);
 }
@@ -67,7 +67,7 @@ static bool is_reduction(choir_tensor *t, choir_reduce_op op, float offset, floa
 {
 	static _Thread_local float have[SIZE];
 	if (t == NULL || choir_shape_elements(choir_tensor_shape(t)) != SIZE ||
-			choir_tensor_fetch(t, have, sizeof have) != CHOIR_OK)
+			choir_tensor_to_host(t, have, sizeof have) != CHOIR_OK)
 		return false;
 	for (int i = 0; i < SIZE; i++) {
 		const float step = expected(op, i) * rate;
@@ -110,7 +110,7 @@ static choir_status add_it(choir_update *u, void *user)
 
 static choir_status add_elementwise(choir_cross *x, choir_value *g, job *j)
 {
-	CHOIR_TRY(choir_cross_give(x, "g", g));
+	CHOIR_TRY(choir_cross_set_arg(x, "g", g));
 	return choir_cross_update(
 			x, target, CHOIR_OPTIONS(choir_update_options, .elementwise = CHOIR_ON), add_it, j);
 }
@@ -132,7 +132,7 @@ static choir_status use_it(choir_cross *x, choir_value *v, choir_value *g, job *
 		WORLD_NEED((g->materialize != NULL) == j->waited);
 		return CHOIR_OK;
 	case 2: // not elementwise
-		CHOIR_TRY(choir_cross_give(x, "g", g));
+		CHOIR_TRY(choir_cross_set_arg(x, "g", g));
 		CHOIR_TRY(choir_cross_update(x, target, NULL, add_it, j));
 		break;
 	case 3:
@@ -143,7 +143,7 @@ static choir_status use_it(choir_cross *x, choir_value *v, choir_value *g, job *
 			WORLD_NEED(is_reduction(choir_value_local(g, i), j->op, 0, 1));
 		break;
 	case 5:
-		CHOIR_TRY(choir_cross_give(x, "g", g));
+		CHOIR_TRY(choir_cross_set_arg(x, "g", g));
 		CHOIR_TRY(choir_cross_run(x, look_at_it, j));
 		break;
 	case 6:
@@ -163,7 +163,7 @@ static choir_status use_it(choir_cross *x, choir_value *v, choir_value *g, job *
 		choir_values_free(set);
 		break;
 	case 10:
-		g = choir_cross_reduce_to(x, CHOIR_MEAN, g, choir_variable_value(target));
+		g = choir_cross_reduce_to(x, CHOIR_MEAN, g, choir_variable_as_value(target));
 		WORLD_NEED(is_reduction(choir_value_tensor(g), j->op, 0, 1));
 		break;
 	default: // returned below
@@ -178,8 +178,9 @@ static choir_status use_it(choir_cross *x, choir_value *v, choir_value *g, job *
 static choir_value *reduce_in_batch(choir_cross *x, const job *j, choir_value *v)
 {
 	choir_value *small = choir_cross_arg(x, "small");
-	choir_reduction item[3] = { { small, choir_variable_value(target), NULL },
-		{ v, choir_variable_value(target), NULL }, { v, choir_variable_value(other), NULL } };
+	choir_reduction item[3] = { { small, choir_variable_as_value(target), NULL },
+		{ v, choir_variable_as_value(target), NULL },
+		{ v, choir_variable_as_value(other), NULL } };
 	const choir_communication_options *o =
 			CHOIR_OPTIONS(choir_communication_options, .num_packs = j->asked == PACKED ? 2 : 0);
 	if (choir_cross_batch_reduce_to(x, j->op, 3, item, o) != CHOIR_OK)
@@ -187,7 +188,7 @@ static choir_value *reduce_in_batch(choir_cross *x, const job *j, choir_value *v
 	float threes = 0;
 	bool good = item[0].result->materialize == NULL &&
 			(item[2].result->materialize != NULL) == (item[1].result->materialize != NULL) &&
-			choir_tensor_fetch(choir_value_local(item[0].result, 0), &threes, sizeof threes) ==
+			choir_tensor_to_host(choir_value_local(item[0].result, 0), &threes, sizeof threes) ==
 					CHOIR_OK &&
 			threes == (float) (j->op == CHOIR_SUM ? 3 * replicas : 3);
 	if (j->use % 2 == 1) // the others are never looked at
@@ -200,21 +201,21 @@ static choir_status reduce_and_use(choir_cross *x, void *user)
 	job *j = user;
 	choir_value *v = choir_cross_arg(x, "g");
 	choir_value *g = j->asked == SINGLE
-			? choir_cross_reduce_to(x, j->op, v, choir_variable_value(target))
+			? choir_cross_reduce_to(x, j->op, v, choir_variable_as_value(target))
 			: reduce_in_batch(x, j, v);
 	WORLD_NEED(g != NULL && (g->materialize != NULL) == j->waited);
 	CHOIR_TRY(use_it(x, v, g, j));
-	return choir_cross_return(x, "used", choir_tensor_value(choir_number(x->frame, 1)));
+	return choir_cross_return(x, "used", choir_tensor_as_value(choir_number(x->frame, 1)));
 }
 
 static choir_status train(choir_replica *r, void *user)
 {
 	const job *j = user;
-	choir_replica_give(r, "g", brought(r->frame, choir_replica_id(r)));
-	choir_replica_give(r, "small", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 3));
+	choir_replica_set_arg(r, "g", brought(r->frame, choir_replica_id(r)));
+	choir_replica_set_arg(r, "small", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 3));
 	CHOIR_TRY(choir_replica_merge_call(r, reduce_and_use, user));
 	if (j->use >= 2)
-		WORLD_NEED(is_reduction(choir_replica_take(r, "g"), j->op, 0, 1));
+		WORLD_NEED(is_reduction(choir_replica_result(r, "g"), j->op, 0, 1));
 	return CHOIR_OK;
 }
 
@@ -274,14 +275,14 @@ static void reduce_what_is_cleared(void)
 	choir_cross *x = choir_strategy_cross(strategy);
 	world_ok(choir_strategy_run(strategy, bring, NULL, NULL, &results));
 	choir_value *g = choir_cross_reduce_to(
-			x, CHOIR_SUM, choir_values_find(results, "g"), choir_variable_value(target));
+			x, CHOIR_SUM, choir_values_find(results, "g"), choir_variable_as_value(target));
 	for (int i = 0; i < 3; i++) // its memory is taken again, if it may be
 		world_ok(choir_strategy_run(strategy, bring_zeros, NULL, NULL, &results));
 	choir_values_free(results);
 	world_ok(add_elementwise(x, g, &j));
 	assert_true(holds(target, CHOIR_SUM, 1, 1));
 	assert_true(is_reduction(choir_value_tensor(g), CHOIR_SUM, 0, 1));
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 }
 
 static void reduce_what_is_borrowed(void)
@@ -298,13 +299,13 @@ static void reduce_what_is_borrowed(void)
 			choir_borrow(choir_values_frame(set), CHOIR_F32, CHOIR_SHAPE(replicas * ROWS, COLUMNS),
 					memory)));
 	choir_value *g = choir_cross_reduce_to(
-			x, CHOIR_SUM, choir_values_find(set, "g"), choir_variable_value(target));
+			x, CHOIR_SUM, choir_values_find(set, "g"), choir_variable_as_value(target));
 	memset(memory, 0, (size_t) replicas * SIZE * sizeof *memory);
 	choir_values_free(set);
 	free(memory);
 	world_ok(add_elementwise(x, g, &j));
 	assert_true(holds(target, CHOIR_SUM, 1, 1));
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 }
 
 // spec: A23
@@ -319,14 +320,14 @@ static choir_status reduce_then_assign(choir_cross *x, void *user)
 {
 	job *j = user;
 	choir_value *g = choir_cross_reduce_to(
-			x, CHOIR_SUM, choir_cross_arg(x, "g"), choir_variable_value(target));
+			x, CHOIR_SUM, choir_cross_arg(x, "g"), choir_variable_as_value(target));
 	CHOIR_TRY(choir_variable_assign(other, choir_number(x->frame, 1000)));
 	return add_elementwise(x, g, j);
 }
 
 static choir_status read_and_merge(choir_replica *r, void *user)
 {
-	choir_replica_give(r, "g", choir_variable_read(other, r->frame));
+	choir_replica_set_arg(r, "g", choir_variable_read(other, r->frame));
 	return choir_replica_merge_call(r, reduce_then_assign, user);
 }
 
@@ -372,12 +373,12 @@ static void shards_take_their_rows(void **state)
 				choir_cross *x = choir_strategy_cross(strategy);
 				world_ok(choir_strategy_run(strategy, bring, NULL, NULL, &results));
 				choir_value *g = choir_cross_reduce_to(x, CHOIR_MEAN,
-						choir_values_find(results, "g"), choir_variable_value(target));
+						choir_values_find(results, "g"), choir_variable_as_value(target));
 				world_ok(add_elementwise(x, g, &j));
 				choir_values_free(results);
 			}
 			assert_true(is_reduction(choir_variable_read(target, f), CHOIR_MEAN, 1, 1));
-			choir_frame_empty(f);
+			choir_frame_clear(f);
 		}
 		choir_frame_free(f);
 		choir_strategy_free(strategy);
@@ -403,17 +404,17 @@ static void what_is_wrong_is_said_at_once(void **state)
 	job j = { .use = 0 };
 	world_ok(choir_strategy_run(strategy, bring_other_shapes, NULL, NULL, &results));
 	choir_cross *x = choir_strategy_cross(strategy);
-	choir_value *to = choir_variable_value(target);
+	choir_value *to = choir_variable_as_value(target);
 	assert_null(choir_cross_reduce_to(x, CHOIR_SUM, choir_values_find(results, "g"), to));
 	world_failed(choir_error_status(), CHOIR_INVALID, "replica 0 has f32 [25900]",
 			"replica 1 f32 [25899]");
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	choir_value *half =
 			choir_cross_reduce_to(x, CHOIR_SUM, choir_values_find(results, "half"), to);
 	assert_non_null(half); // which is no slice of the target
 	world_failed(add_elementwise(x, half, &j), CHOIR_INVALID, "\"g\" is [12950]",
 			"what is as large as the variable");
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	choir_frame *f = choir_frame_new(NULL);
 	assert_non_null(choir_variable_read(target, f)); // nothing was written
 	choir_frame_free(f);
@@ -434,8 +435,8 @@ static void allocations_may_fail(void **state)
 			choir_cross *x = choir_strategy_cross(strategy);
 			job j = { CHOIR_SUM, use, true, SINGLE };
 			chi_alloc_fail(n, false);
-			choir_value *g = choir_cross_reduce_to(
-					x, CHOIR_SUM, choir_values_find(results, "g"), choir_variable_value(target));
+			choir_value *g = choir_cross_reduce_to(x, CHOIR_SUM, choir_values_find(results, "g"),
+					choir_variable_as_value(target));
 			const choir_status status = g == NULL ? choir_error_status() : use_it(x, NULL, g, &j);
 			failed = chi_alloc_failed();
 			chi_alloc_fail(0, false);

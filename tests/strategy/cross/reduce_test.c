@@ -26,10 +26,10 @@ static choir_status return_rows(choir_replica *r, void *user)
 	choir_replica_return(r, "whole", choir_fill(r->frame, CHOIR_I32, CHOIR_SHAPE(3), id));
 	choir_replica_return(r, "small", choir_fill(r->frame, CHOIR_U8, CHOIR_SHAPE(1), 200));
 	choir_replica_return(r, "counted",
-			choir_counted(choir_fill(r->frame, CHOIR_F32, CHOIR_SCALAR, 10 * id), id));
+			choir_with_count(choir_fill(r->frame, CHOIR_F32, CHOIR_SCALAR, 10 * id), id));
 	choir_replica_return(r, "mixed",
 			id == 0 ? choir_number(r->frame, 1)
-					: choir_counted(choir_fill(r->frame, CHOIR_F32, CHOIR_SCALAR, 1), 1));
+					: choir_with_count(choir_fill(r->frame, CHOIR_F32, CHOIR_SCALAR, 1), 1));
 	choir_replica_return(r, "zero", choir_number(r->frame, 0));
 	choir_replica_return( // an addition would spread one over the other
 			r, "thin", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(id == 0 ? 2 : 1), 1));
@@ -161,7 +161,7 @@ static void bytes_are(choir_tensor *t, int expected)
 		assert_null(t);
 		return;
 	}
-	world_ok(choir_tensor_fetch(t, bytes, sizeof bytes));
+	world_ok(choir_tensor_to_host(t, bytes, sizeof bytes));
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(bytes[i], expected % 256);
 }
@@ -182,9 +182,10 @@ static void sum_bytes_everywhere(void)
 		world_ok(choir_strategy_run(strategy, keep_bytes, &own, NULL, &sums));
 		choir_value *v = choir_values_find(sums, "bytes");
 		bytes_are(choir_strategy_reduce(strategy, CHOIR_SUM, v, CHOIR_NO_AXIS), own * replicas);
-		choir_value *to = choir_cross_reduce_to(x, CHOIR_SUM, v, choir_cross_place(x, "cpu:0"));
+		choir_value *to =
+				choir_cross_reduce_to(x, CHOIR_SUM, v, choir_cross_destination(x, "cpu:0"));
 		bytes_are(choir_value_tensor(to), own * replicas);
-		choir_frame_empty(x->frame);
+		choir_frame_clear(x->frame);
 		choir_values_free(sums);
 	}
 }
@@ -225,7 +226,7 @@ static void losses_of_full_and_partial_batches(void **state)
 		choir_tensor *sum = choir_strategy_reduce(s, CHOIR_SUM, x, CHOIR_NO_AXIS);
 		float each[4];
 		if (whole) {
-			world_ok(choir_tensor_fetch(sum, each, sizeof each));
+			world_ok(choir_tensor_to_host(sum, each, sizeof each));
 			for (int i = 0; i < 4; i++)
 				assert_true(each[i] == (float) (4 + 2 * i));
 		} else {
@@ -242,8 +243,8 @@ static void losses_of_full_and_partial_batches(void **state)
 static void broadcast_to_all(void)
 {
 	choir_cross *x = choir_strategy_cross(strategy);
-	choir_value *v = choir_tensor_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(2), 6));
-	choir_value *all = choir_cross_broadcast_to(x, v, choir_cross_place(x, NULL));
+	choir_value *v = choir_tensor_as_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(2), 6));
+	choir_value *all = choir_cross_broadcast_to(x, v, choir_cross_destination(x, NULL));
 	assert_int_equal(choir_value_kind_of(all), CHOIR_VALUE_MIRRORED);
 	assert_int_equal(choir_value_local_count(all), choir_strategy_worker_devices(strategy));
 	for (int i = 0; i < choir_value_local_count(all); i++) {
@@ -251,7 +252,7 @@ static void broadcast_to_all(void)
 		assert_ptr_equal(all->device[i], choir_strategy_worker_device(strategy, i));
 		assert_true(choir_tensor_number(choir_sum(t, CHOIR_ALL_AXES)) == 12);
 	}
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 }
 
 // To all worker devices, if none is named.
@@ -320,7 +321,7 @@ static choir_status check_local(choir_value *v, const void *expected, const redu
 	char *got = malloc(bytes + 1);
 	choir_status status = CHOIR_OK;
 	for (int i = 0; status == CHOIR_OK && i < choir_value_local_count(v); i++) {
-		status = choir_tensor_fetch(choir_value_local(v, i), got, bytes);
+		status = choir_tensor_to_host(choir_value_local(v, i), got, bytes);
 		if (status == CHOIR_OK && memcmp(got, expected, bytes) != 0)
 			status = choir_fail(CHOIR_INTERNAL, "component %d differs", i);
 	}
@@ -333,7 +334,8 @@ static choir_status reduce_to(choir_cross *x, void *user)
 	const reduction *t = user;
 	choir_value *v = choir_cross_arg(x, "v"), *to = v;
 	if (t->to != NULL)
-		to = t->to[0] == '\0' ? choir_variable_value(t->variable) : choir_cross_place(x, t->to);
+		to = t->to[0] == '\0' ? choir_variable_as_value(t->variable)
+							  : choir_cross_destination(x, t->to);
 	choir_value *sum = choir_cross_reduce_to(x, CHOIR_SUM, v, to);
 	WORLD_NEED(choir_value_kind_of(sum) == CHOIR_VALUE_MIRRORED);
 	CHOIR_TRY(check_local(sum, t->sum, t));
@@ -356,11 +358,11 @@ static choir_status give_own(choir_replica *r, void *user)
 {
 	const reduction *t = user;
 	const size_t bytes = (size_t) t->elements * oracle_size(t->dtype);
-	choir_replica_give(r, "v",
+	choir_replica_set_arg(r, "v",
 			choir_constant(r->frame, t->dtype, CHOIR_SHAPE(t->elements),
 					(const char *) t->all + (size_t) choir_replica_id(r) * bytes));
 	CHOIR_TRY(choir_replica_merge_call(r, reduce_to, user));
-	return choir_replica_return(r, "sum", choir_replica_take(r, "sum"));
+	return choir_replica_return(r, "sum", choir_replica_result(r, "sum"));
 }
 
 static void reduce_everywhere(reduction *t)
@@ -375,7 +377,8 @@ static void reduce_everywhere(reduction *t)
 		for (int r = 0; r < replicas; r++) {
 			choir_tensor *got = choir_value_local(choir_values_find(results, "sum"), r);
 			char *host = malloc((size_t) t->elements * oracle_size(t->dtype) + 1);
-			world_ok(choir_tensor_fetch(got, host, (size_t) t->elements * oracle_size(t->dtype)));
+			world_ok(
+					choir_tensor_to_host(got, host, (size_t) t->elements * oracle_size(t->dtype)));
 			assert_memory_equal(host, t->sum, (size_t) t->elements * oracle_size(t->dtype));
 			free(host);
 		}
@@ -424,15 +427,15 @@ static void reductions_to_destinations(void **state)
 static choir_status broadcast_and_misuse(choir_cross *x, void *user)
 {
 	const int how = *(int *) user;
-	choir_value *v = choir_cross_arg(x, "v"), *place = choir_cross_place(x, "cpu:0,far:2");
+	choir_value *v = choir_cross_arg(x, "v"), *place = choir_cross_destination(x, "cpu:0,far:2");
 	choir_value *sum = choir_cross_reduce_to(x, CHOIR_SUM, v, v);
 	choir_value *there = choir_cross_broadcast_to(x, sum, place);
 	WORLD_NEED(choir_value_local_count(there) == 2);
 	for (int i = 0; i < 2; i++)
 		WORLD_NEED(choir_tensor_number(choir_sum(choir_value_local(there, i), CHOIR_ALL_AXES)) ==
 				choir_tensor_number(choir_sum(choir_value_tensor(sum), CHOIR_ALL_AXES)));
-	choir_value *one = choir_tensor_value(choir_number(x->frame, 1));
-	choir_value *zero = choir_tensor_value(choir_number(x->frame, 0));
+	choir_value *one = choir_tensor_as_value(choir_number(x->frame, 1));
+	choir_value *zero = choir_tensor_as_value(choir_number(x->frame, 0));
 	WORLD_NEED(choir_value_kind_of(choir_cross_reduce_to(x, CHOIR_MEAN, one, v)) ==
 			CHOIR_VALUE_PLAIN);
 	WORLD_NEED((int) choir_tensor_number(
@@ -445,10 +448,10 @@ static choir_status broadcast_and_misuse(choir_cross *x, void *user)
 		choir_cross_reduce_to(x, CHOIR_SUM, sum, v);
 		break;
 	case 2:
-		choir_cross_place(x, "gpu:0");
+		choir_cross_destination(x, "gpu:0");
 		break;
 	case 3:
-		choir_cross_place(x, "");
+		choir_cross_destination(x, "");
 		break;
 	case 4:
 		choir_cross_reduce_to(x, CHOIR_SUM, place, v);
@@ -470,7 +473,7 @@ static choir_status broadcast_and_misuse(choir_cross *x, void *user)
 
 static choir_status give_and_misuse(choir_replica *r, void *user)
 {
-	choir_replica_give(
+	choir_replica_set_arg(
 			r, "v", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), choir_replica_id(r)));
 	return choir_replica_merge_call(r, broadcast_and_misuse, user);
 }
@@ -508,17 +511,17 @@ static void allocations_may_fail(void **state)
 		for (uint64_t n = 1;; n++) {
 			chi_alloc_fail(n, false);
 			choir_value *sum =
-					choir_cross_reduce_to(x, CHOIR_SUM, v, choir_cross_place(x, "far:5"));
+					choir_cross_reduce_to(x, CHOIR_SUM, v, choir_cross_destination(x, "far:5"));
 			choir_value *all = choir_cross_reduce_to(x, CHOIR_SUM, v, v);
 			const bool failed = chi_alloc_failed();
 			chi_alloc_fail(0, false);
 			assert_int_equal(sum == NULL || all == NULL, failed);
 			if (failed)
 				world_failed(choir_error_status(), CHOIR_NO_MEMORY, NULL, NULL);
-			choir_frame_empty(x->frame);
+			choir_frame_clear(x->frame);
 			sum = choir_cross_reduce_to(x, CHOIR_SUM, v, v);
 			assert_non_null(sum);
-			choir_frame_empty(x->frame);
+			choir_frame_clear(x->frame);
 			if (!failed)
 				break;
 		}

@@ -45,7 +45,7 @@ static choir_status check_whole(choir_tensor *t, double divisor)
 {
 	double have[TABLE * WIDTH];
 	WORLD_NEED(t != NULL && choir_tensor_shape(t)->dim[0] == TABLE);
-	CHOIR_TRY(choir_tensor_fetch(choir_cast(t, CHOIR_F64), have, sizeof have));
+	CHOIR_TRY(choir_tensor_to_host(choir_cast(t, CHOIR_F64), have, sizeof have));
 	for (int i = 0; i < TABLE * WIDTH; i++) {
 		const double error = have[i] - dense_at(i / WIDTH) / divisor;
 		WORLD_NEED(error < 1e-5 && error > -1e-5);
@@ -60,7 +60,7 @@ static choir_status check_concatenated(choir_tensor *t)
 	const int64_t all = (int64_t) replicas * (replicas + 1) / 2;
 	WORLD_NEED(choir_tensor_is_slices(t) && choir_slices_rows(t) == TABLE);
 	WORLD_NEED(choir_tensor_shape(t)->dim[0] == all);
-	CHOIR_TRY(choir_tensor_fetch(choir_slices_indices(t), rows, (size_t) all * sizeof *rows));
+	CHOIR_TRY(choir_tensor_to_host(choir_slices_indices(t), rows, (size_t) all * sizeof *rows));
 	for (int k = 0; k < replicas; k++)
 		for (int i = 0; i <= k; i++, at++)
 			WORLD_NEED(rows[at] == (i == k ? 0 : i % TABLE));
@@ -83,7 +83,7 @@ static choir_status reduce_all_forms(choir_cross *x, void *user)
 {
 	(void) user;
 	choir_value *v = choir_cross_arg(x, "slices"), *dense = choir_cross_arg(x, "dense");
-	choir_value *place = choir_cross_place(x, "cpu:0,far:3");
+	choir_value *place = choir_cross_destination(x, "cpu:0,far:3");
 	for (int how = CHOIR_SLICES_CONCATENATED; how <= CHOIR_SLICES_SMALLEST; how++)
 		for (int op = CHOIR_SUM; op <= CHOIR_MEAN; op++) {
 			choir_reduction items[] = { { dense, dense, NULL }, { v, place, NULL },
@@ -106,10 +106,10 @@ static choir_status reduce_all_forms(choir_cross *x, void *user)
 
 static choir_status give_slices(choir_replica *r, void *user)
 {
-	choir_replica_give(r, "slices", own_slices(r, CHOIR_F32));
-	choir_replica_give(r, "dense", choir_to_dense(own_slices(r, CHOIR_F32)));
+	choir_replica_set_arg(r, "slices", own_slices(r, CHOIR_F32));
+	choir_replica_set_arg(r, "dense", choir_to_dense(own_slices(r, CHOIR_F32)));
 	CHOIR_TRY(choir_replica_merge_call(r, reduce_all_forms, user));
-	CHOIR_TRY(check_concatenated(choir_replica_take(r, "sum")));
+	CHOIR_TRY(check_concatenated(choir_replica_result(r, "sum")));
 	CHOIR_TRY(
 			check_concatenated(choir_replica_all_reduce(r, CHOIR_SUM, own_slices(r, CHOIR_I32))));
 	// Means of integers are floating, and not truncated.
@@ -170,7 +170,7 @@ static choir_status give_wrongly(choir_replica *r, void *user)
 		t = choir_to_dense(t);
 	if (m->how == 0 && m->in_replica)
 		choir_replica_all_gather(r, t, 0);
-	choir_replica_give(r, "v", t);
+	choir_replica_set_arg(r, "v", t);
 	return choir_replica_merge_call(r, use_wrongly, user);
 }
 
@@ -222,7 +222,7 @@ static void allocations_may_fail(void **state)
 			failed = chi_alloc_failed();
 			chi_alloc_fail(0, false);
 			assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_OK);
-			choir_frame_empty(x->frame);
+			choir_frame_clear(x->frame);
 		}
 		choir_values_free(results);
 		results = NULL;

@@ -193,7 +193,7 @@ static choir_status give_and_go_on(choir_replica *r, void *user)
 	}
 	WORLD_NEED(choir_add(before, before) == NULL); // what was read before has changed
 	WORLD_NEED(strstr(choir_error(), "small: its update was asked for") != NULL);
-	choir_frame_empty(r->frame);
+	choir_frame_clear(r->frame);
 	return CHOIR_OK;
 }
 
@@ -250,7 +250,7 @@ static void fail_updates(adder *a)
 		world_failed(choir_strategy_run(strategy, give_once, a, NULL, NULL), CHOIR_IO,
 				texts[a->fails], NULL);
 		assert_int_equal(choir_variable_read(a->large, f) == NULL, a->fails == 3); // half written
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 		const int was = a->fails;
 		a->fails = 0;
 		world_ok(choir_variable_assign(a->small, choir_number(f, 0)));
@@ -260,7 +260,7 @@ static void fail_updates(adder *a)
 		check(a, 1);
 		world_ok(choir_variable_assign(a->small, choir_number(f, 0)));
 		world_ok(choir_variable_assign(a->large, choir_number(f, 0)));
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 		a->fails = was;
 	}
 	choir_frame_free(f);
@@ -361,8 +361,8 @@ static choir_status apply_now(choir_cross *x, void *user)
 static choir_status give_and_apply(choir_replica *r, void *user)
 {
 	adder *a = user;
-	choir_replica_give(r, "small", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 1));
-	choir_replica_give(r, "large",
+	choir_replica_set_arg(r, "small", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 1));
+	choir_replica_set_arg(r, "large",
 			choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(LARGE),
 					a->values + (size_t) choir_replica_id(r) * LARGE));
 	return choir_replica_merge_call(r, apply_now, a);
@@ -375,14 +375,14 @@ static void apply_across(adder *a)
 	// In the program's own context, with values that are the same for all.
 	choir_cross *x = choir_strategy_cross(strategy);
 	choir_variable *v[2] = { a->small, a->large };
-	choir_value *g[2] = { choir_tensor_value(
+	choir_value *g[2] = { choir_tensor_as_value(
 								  choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(1), replicas)),
-		choir_tensor_value(choir_constant(x->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), sum)) };
+		choir_tensor_as_value(choir_constant(x->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), sum)) };
 	world_ok(chi_gradients_apply_now(a->apply, x, 2, v, g));
 	check(a, 2);
 	a->fails = 1;
 	assert_int_equal(chi_gradients_apply_now(a->apply, x, 2, v, g), CHOIR_IO);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	a->fails = 0;
 }
 
@@ -421,17 +421,17 @@ static void the_default_replica(void **state)
 	for (int k = 1; k <= 4; k++) {
 		world_ok(give(&a, r));
 		check(&a, k);
-		choir_frame_empty(r->frame);
+		choir_frame_clear(r->frame);
 	}
 	assert_int_equal(strategy->step, 4);
 	a.fails = 1;
 	world_failed(give(&a, r), CHOIR_IO, "begin fails", NULL);
 	a.fails = 0;
-	choir_frame_empty(r->frame);
+	choir_frame_clear(r->frame);
 	a.begins = a.ends = 4;
 	world_ok(give(&a, r));
 	check(&a, 5);
-	choir_frame_empty(r->frame);
+	choir_frame_clear(r->frame);
 	chi_gradients_free(a.apply);
 }
 

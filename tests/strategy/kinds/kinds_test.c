@@ -207,7 +207,7 @@ static void test_tables_of_another_size(void **state)
 	world_ok(choir_register_strategy(&newer.table));
 	check_refused("newer", NULL, CHOIR_UNSUPPORTED, "does not say which devices", NULL);
 	choir_strategy_table older = empty;
-	older.size = offsetof(choir_strategy_table, place);
+	older.size = offsetof(choir_strategy_table, place_variable);
 	older.name = "older";
 	older.parameter_devices = one_too_many;
 	world_ok(choir_register_strategy(&older));
@@ -249,7 +249,7 @@ static void test_table_that_fails(void **state)
 	t = empty;
 	t.name = "elsewhere";
 	t.parameter_devices = one_too_many;
-	t.place = place_elsewhere;
+	t.place_variable = place_elsewhere;
 	world_ok(choir_register_strategy(&t));
 	choir_strategy *s = choir_strategy_new("elsewhere", NULL);
 	assert_null(make(s, "v"));

@@ -42,7 +42,7 @@ static void check_sum(choir_strategy *strategy, const sum *s, const void *expect
 	char *got = malloc(bytes + 1);
 	world_ok(choir_strategy_run(strategy, sum_own, (void *) (uintptr_t) s, NULL, &results));
 	for (int i = 0; i < choir_strategy_replicas(strategy); i++) {
-		world_ok(choir_tensor_fetch(
+		world_ok(choir_tensor_to_host(
 				choir_value_local(choir_values_find(results, "y"), i), got, bytes));
 		assert_memory_equal(got, expected, bytes);
 	}
@@ -115,7 +115,7 @@ static choir_status count(choir_replica *r, void *user)
 	const int how = *(int *) user, id = choir_replica_id(r);
 	choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 10 * id);
 	if (how == 1 || (how == 2 && id != 0))
-		x = choir_counted(x, id);
+		x = choir_with_count(x, id);
 	choir_tensor *y = choir_replica_all_reduce(r, CHOIR_MEAN, x);
 	return choir_replica_return(r, "y", choir_sum(y, CHOIR_ALL_AXES));
 }
@@ -163,7 +163,7 @@ static choir_status reduce_batch(choir_replica *r, void *user)
 				(int) choir_tensor_number(choir_sum(out[i], CHOIR_ALL_AXES)) == n * expected[i]);
 	in[1] = NULL;
 	WORLD_NEED(choir_replica_batch_all_reduce(r, CHOIR_SUM, 3, in, out) != CHOIR_OK);
-	choir_frame_empty(r->frame);
+	choir_frame_clear(r->frame);
 	return CHOIR_OK;
 }
 
@@ -181,7 +181,7 @@ static choir_status keep(choir_tensor *t, unsigned char **to)
 	const choir_shape *shape = choir_tensor_shape(t);
 	*(*to)++ = (unsigned char) (shape == NULL ? 99 : shape->rank);
 	const size_t bytes = (size_t) choir_shape_elements(shape) * oracle_size(choir_tensor_dtype(t));
-	CHOIR_TRY(choir_tensor_fetch(t, *to, bytes));
+	CHOIR_TRY(choir_tensor_to_host(t, *to, bytes));
 	*to += bytes;
 	return CHOIR_OK;
 }
@@ -287,9 +287,9 @@ static void gathers_of_unequal_sizes(void **state)
 		world_ok(choir_strategy_run(s, gather, NULL, NULL, &results));
 		float a[MAX * MAX * 3], b[MAX * MAX * 2];
 		for (int r = 0; r < n; r++) {
-			world_ok(choir_tensor_fetch(choir_value_local(choir_values_find(results, "a"), r), a,
+			world_ok(choir_tensor_to_host(choir_value_local(choir_values_find(results, "a"), r), a,
 					(size_t) rows * 3 * 4));
-			world_ok(choir_tensor_fetch(choir_value_local(choir_values_find(results, "b"), r), b,
+			world_ok(choir_tensor_to_host(choir_value_local(choir_values_find(results, "b"), r), b,
 					(size_t) rows * 2 * 4));
 			for (int k = 0, row = 0; k < n; k++)
 				for (int j = 0; j <= k; j++, row++) {
@@ -420,7 +420,7 @@ static choir_status mean_of_losses(choir_replica *r, void *user)
 {
 	(void) user;
 	choir_tensor *x = choir_replica_arg(r, "x");
-	choir_replica_return(r, "mean", choir_replica_mean(r, x));
+	choir_replica_return(r, "mean", choir_replica_average_loss(r, x));
 	return choir_replica_return(r, "regular",
 			choir_replica_scale_regularization(
 					r, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 3)));
@@ -474,7 +474,7 @@ static choir_status try_no_sum(choir_replica *r, void *user)
 			r->frame, n->dtype, CHOIR_SHAPE(n->elements), choir_replica_id(r) == 0 ? 1 : 0);
 	if (!n->merge)
 		return choir_replica_return(r, "y", choir_replica_all_reduce(r, n->op, x));
-	CHOIR_TRY(choir_replica_give(r, "x", x));
+	CHOIR_TRY(choir_replica_set_arg(r, "x", x));
 	return choir_replica_merge_call(r, merge_no_sum, user);
 }
 

@@ -40,8 +40,8 @@ static choir_status average(choir_replica *r, void *user)
 	const job *j = user;
 	choir_tensor *losses = own_losses(r, j);
 	choir_tensor *own = j->global_batch == CHOIR_NONE
-			? choir_replica_mean(r, losses)
-			: choir_replica_average_loss(r, losses, j->global_batch);
+			? choir_replica_average_loss(r, losses)
+			: choir_replica_average_loss_over(r, losses, j->global_batch);
 	choir_tensor *all = choir_replica_all_reduce(r, CHOIR_SUM, own);
 	choir_tensor *regular = choir_replica_scale_regularization(
 			r, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, 3), 0.5));
@@ -82,15 +82,15 @@ static choir_status scalar_loss(choir_replica *r, void *user)
 {
 	(void) user;
 	choir_tensor *one = choir_fill(r->frame, CHOIR_F32, CHOIR_SCALAR, 1);
-	WORLD_NEED(choir_replica_average_loss(r, NULL, 4) == NULL);
-	return choir_replica_return(r, "loss", choir_replica_average_loss(r, one, 4));
+	WORLD_NEED(choir_replica_average_loss_over(r, NULL, 4) == NULL);
+	return choir_replica_return(r, "loss", choir_replica_average_loss_over(r, one, 4));
 }
 
 static choir_status scalar_mean(choir_replica *r, void *user)
 {
 	(void) user;
 	choir_tensor *one = choir_fill(r->frame, CHOIR_F32, CHOIR_SCALAR, 1);
-	return choir_replica_return(r, "loss", choir_replica_mean(r, one));
+	return choir_replica_return(r, "loss", choir_replica_average_loss(r, one));
 }
 
 static choir_replica *kept;
@@ -117,10 +117,10 @@ static void what_cannot_be_averaged(void **state)
 			"mean: a loss for each example", "not a scalar");
 	world_ok(choir_strategy_run(s, keep, NULL, NULL, NULL));
 	// Cross-replica context: no replica, or one that was kept.
-	assert_null(choir_replica_average_loss(NULL, NULL, 4));
+	assert_null(choir_replica_average_loss_over(NULL, NULL, 4));
 	choir_frame *f = choir_frame_new(choir_device_find("cpu:0"));
 	choir_tensor *losses = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 1);
-	assert_null(choir_replica_average_loss(kept, losses, 4));
+	assert_null(choir_replica_average_loss_over(kept, losses, 4));
 	world_failed(choir_error_status(), CHOIR_STATE, "average_loss", NULL);
 	assert_null(choir_replica_scale_regularization(kept, losses));
 	world_failed(choir_error_status(), CHOIR_STATE, "scale_regularization", NULL);

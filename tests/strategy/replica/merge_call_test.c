@@ -18,7 +18,7 @@ static choir_variable *make_weight(choir_strategy *s)
 	choir_variable *v = NULL;
 	CHOIR_SCOPE (s)
 		v = choir_variable_new("weight", CHOIR_SHAPE(2),
-				CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
+				CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_INITIALIZER_ONES));
 	assert_non_null(v);
 	return v;
 }
@@ -46,22 +46,23 @@ static choir_status look(choir_cross *x, void *user)
 	choir_cross_return(x, "same", same);
 	choir_cross_return(x, "own", own);
 	choir_cross_return(x, "variable", variable);
-	return choir_cross_return(x, "new", choir_tensor_value(choir_number(x->frame, 11)));
+	return choir_cross_return(x, "new", choir_tensor_as_value(choir_number(x->frame, 11)));
 }
 
 static choir_status give_all_kinds(choir_replica *r, void *user)
 {
 	const int id = choir_replica_id(r);
-	choir_replica_give(r, "own", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 99));
-	choir_replica_give(r, "own", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), id)); // replaces
-	choir_replica_give(r, "same", choir_number(r->frame, 3));
-	choir_replica_give(r, "variable", choir_variable_component(weight, r->frame));
+	choir_replica_set_arg(r, "own", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 99));
+	// Replaces.
+	choir_replica_set_arg(r, "own", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), id));
+	choir_replica_set_arg(r, "same", choir_number(r->frame, 3));
+	choir_replica_set_arg(r, "variable", choir_variable_component(weight, r->frame));
 	CHOIR_TRY(choir_replica_merge_call(r, look, user));
-	choir_tensor *own = choir_replica_take(r, "own");
+	choir_tensor *own = choir_replica_result(r, "own");
 	WORLD_NEED((int) choir_tensor_number(choir_sum(own, CHOIR_ALL_AXES)) == 2 * id);
-	WORLD_NEED((int) choir_tensor_number(choir_replica_take(r, "same")) == 3);
-	WORLD_NEED((int) choir_tensor_number(choir_replica_take(r, "new")) == 11);
-	WORLD_NEED(choir_tensor_variable(choir_replica_take(r, "variable")) == weight);
+	WORLD_NEED((int) choir_tensor_number(choir_replica_result(r, "same")) == 3);
+	WORLD_NEED((int) choir_tensor_number(choir_replica_result(r, "new")) == 11);
+	WORLD_NEED(choir_tensor_variable(choir_replica_result(r, "variable")) == weight);
 	return CHOIR_OK;
 }
 
@@ -84,7 +85,7 @@ static choir_status pass_on(choir_cross *x, void *user)
 {
 	(void) user;
 	choir_tensor *first = choir_value_local(choir_cross_arg(x, "x"), 0);
-	return choir_cross_return(x, "x", choir_tensor_value(first));
+	return choir_cross_return(x, "x", choir_tensor_as_value(first));
 }
 
 // The memory that replica 0 lends dies with its function, which may return before others look.
@@ -92,11 +93,11 @@ static choir_status lend(choir_replica *r, void *user)
 {
 	(void) user;
 	float memory[2] = { (float) (5 + choir_replica_id(r)), 0 };
-	choir_replica_give(r, "x", choir_borrow(r->frame, CHOIR_F32, CHOIR_SHAPE(2), memory));
+	choir_replica_set_arg(r, "x", choir_borrow(r->frame, CHOIR_F32, CHOIR_SHAPE(2), memory));
 	memory[1] = 77; // what is given is copied
 	CHOIR_TRY(choir_replica_merge_call(r, pass_on, NULL));
 	memory[0] = 77;
-	choir_tensor *t = choir_replica_take(r, "x");
+	choir_tensor *t = choir_replica_result(r, "x");
 	WORLD_NEED((int) choir_tensor_number(choir_sum(t, CHOIR_ALL_AXES)) == 5);
 	return choir_replica_return(r, "x", t);
 }
@@ -132,9 +133,9 @@ static choir_status run_inside(choir_cross *x, void *user)
 		CHOIR_SCOPE (choir_cross_strategy(x)) // a scope inside stays inside the merge call
 			status = choir_strategy_run(choir_cross_strategy(x), descend, n, NULL, NULL);
 	} else {
-		choir_cross_give(x, "v", choir_cross_arg(x, "v"));
+		choir_cross_set_arg(x, "v", choir_cross_arg(x, "v"));
 		status = choir_cross_run(x, descend, n);
-		choir_value *sum = status == CHOIR_OK ? choir_cross_take(x, "v") : NULL;
+		choir_value *sum = status == CHOIR_OK ? choir_cross_result(x, "v") : NULL;
 		if (status == CHOIR_OK)
 			status = choir_cross_return(x, "v", sum);
 	}
@@ -153,11 +154,11 @@ static choir_status descend(choir_replica *r, void *user)
 	v = choir_add(v, choir_number(r->frame, 1));
 	if (depth == n->fails_at && choir_replica_id(r) == choir_replica_count(r) - 1)
 		return choir_fail(CHOIR_IO, "deep down");
-	choir_replica_give(r, "v", v);
+	choir_replica_set_arg(r, "v", v);
 	if (depth < n->deepest) {
 		CHOIR_TRY(choir_replica_merge_call(r, run_inside, n));
 		if (!n->by_strategy)
-			v = choir_replica_take(r, "v");
+			v = choir_replica_result(r, "v");
 	}
 	if (choir_replica_all_reduce(r, CHOIR_SUM, v) == NULL)
 		return choir_error_status();
@@ -265,8 +266,8 @@ static choir_status misuse(choir_cross *x, void *user)
 	WORLD_NEED(choir_cross_run(x, NULL, NULL) == CHOIR_INVALID);
 	WORLD_NEED(choir_frame_status(x->frame) == CHOIR_INVALID); // which stays, and fails the merge
 	WORLD_NEED(choir_cross_return(NULL, "x", NULL) == CHOIR_INVALID);
-	WORLD_NEED(choir_cross_give(NULL, "x", NULL) == CHOIR_INVALID);
-	WORLD_NEED(choir_cross_arg(NULL, "x") == NULL && choir_cross_take(NULL, "x") == NULL);
+	WORLD_NEED(choir_cross_set_arg(NULL, "x", NULL) == CHOIR_INVALID);
+	WORLD_NEED(choir_cross_arg(NULL, "x") == NULL && choir_cross_result(NULL, "x") == NULL);
 	WORLD_NEED(choir_cross_strategy(NULL) == NULL);
 	return CHOIR_OK;
 }
@@ -306,11 +307,11 @@ static void the_programs_own_context(void **state)
 		choir_cross *x = choir_strategy_cross(s);
 		assert_ptr_equal(choir_strategy_cross(s), x);
 		for (int k = 0; k < 3; k++) {
-			choir_frame_empty(x->frame);
+			choir_frame_clear(x->frame);
 			choir_tensor *ten = choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(3), 10);
-			world_ok(choir_cross_give(x, "x", choir_tensor_value(ten)));
+			world_ok(choir_cross_set_arg(x, "x", choir_tensor_as_value(ten)));
 			world_ok(choir_cross_run(x, add_own, NULL));
-			choir_value *y = choir_cross_take(x, "y");
+			choir_value *y = choir_cross_result(x, "y");
 			assert_int_equal(choir_value_local_count(y), n);
 			choir_tensor *sum = choir_cross_reduce(x, CHOIR_SUM, y, CHOIR_ALL_AXES);
 			assert_int_equal((int) choir_tensor_number(sum), 30 * n + 3 * n * (n - 1) / 2);
@@ -333,12 +334,12 @@ static choir_status chain(choir_cross *x, void *user)
 {
 	(void) user;
 	choir_tensor *ten = choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(1000), 10);
-	CHOIR_TRY(choir_cross_give(x, "x", choir_tensor_value(ten)));
+	CHOIR_TRY(choir_cross_set_arg(x, "x", choir_tensor_as_value(ten)));
 	for (int i = 0; i < 3; i++) {
 		CHOIR_TRY(choir_cross_run(x, spoil_and_add, NULL));
-		choir_value *y = choir_cross_take(x, "y");
+		choir_value *y = choir_cross_result(x, "y");
 		CHOIR_TRY(choir_cross_return(x, i == 0 ? "first" : "last", y));
-		CHOIR_TRY(choir_cross_give(x, "x", y));
+		CHOIR_TRY(choir_cross_set_arg(x, "x", y));
 	}
 	return CHOIR_OK;
 }
@@ -347,8 +348,8 @@ static choir_status chain_in_merge(choir_replica *r, void *user)
 {
 	CHOIR_TRY(choir_replica_merge_call(r, chain, user));
 	const double id = choir_replica_id(r);
-	choir_tensor *first = choir_mean(choir_replica_take(r, "first"), CHOIR_ALL_AXES);
-	choir_tensor *last = choir_mean(choir_replica_take(r, "last"), CHOIR_ALL_AXES);
+	choir_tensor *first = choir_mean(choir_replica_result(r, "first"), CHOIR_ALL_AXES);
+	choir_tensor *last = choir_mean(choir_replica_result(r, "last"), CHOIR_ALL_AXES);
 	WORLD_NEED(choir_tensor_number(first) == 10 + id);
 	WORLD_NEED(choir_tensor_number(last) == 10 + 3 * id);
 	return CHOIR_OK;
@@ -364,7 +365,7 @@ static void what_was_taken_is_given_and_returned(void **state)
 		choir_cross *x = choir_strategy_cross(s);
 		world_ok(chain(x, NULL));
 		choir_tensor *sum =
-				choir_cross_reduce(x, CHOIR_SUM, choir_cross_take(x, "y"), CHOIR_ALL_AXES);
+				choir_cross_reduce(x, CHOIR_SUM, choir_cross_result(x, "y"), CHOIR_ALL_AXES);
 		assert_int_equal((int) choir_tensor_number(sum), 10000 * n + 3000 * n * (n - 1) / 2);
 		world_ok(choir_strategy_run(s, chain_in_merge, NULL, NULL, NULL));
 		choir_strategy_free(s);
@@ -402,15 +403,15 @@ static void the_default_replica(void **state)
 	assert_false(choir_in_cross_replica_context());
 	int calls = 0;
 	for (int i = 0; i < 4; i++) {
-		choir_replica_give(r, "v", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), i));
+		choir_replica_set_arg(r, "v", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), i));
 		world_ok(choir_replica_merge_call(r, merge_default, &calls));
-		choir_tensor *v = choir_replica_take(r, "v");
+		choir_tensor *v = choir_replica_result(r, "v");
 		assert_int_equal((int) choir_tensor_number(choir_sum(v, CHOIR_ALL_AXES)), 2 * i);
 		assert_ptr_equal(choir_tensor_frame(choir_replica_all_reduce(r, CHOIR_MEAN, v)), r->frame);
 		assert_int_equal(choir_tensor_shape(choir_replica_all_gather(r, v, 0))->dim[0], 2);
 		world_failed(choir_replica_merge_call(r, fail_default, NULL), CHOIR_IO, "not today", NULL);
 		assert_null(choir_replica_all_reduce(r, CHOIR_SUM, v)); // the frame has failed
-		choir_frame_empty(r->frame);
+		choir_frame_clear(r->frame);
 	}
 	assert_int_equal(calls, 4);
 	world_works(choir_default_strategy());
@@ -419,7 +420,7 @@ static void the_default_replica(void **state)
 
 static choir_status return_what_is_read(choir_cross *x, void *user)
 {
-	return choir_cross_return(x, "v", choir_tensor_value(choir_variable_read(user, x->frame)));
+	return choir_cross_return(x, "v", choir_tensor_as_value(choir_variable_read(user, x->frame)));
 }
 
 // On one device replica 0 takes, writes its part, which is what was read, and returns before
@@ -429,7 +430,7 @@ static choir_status write_what_was_taken(choir_replica *r, void *user)
 	choir_variable *v = user;
 	CHOIR_TRY(choir_variable_assign(v, choir_number(r->frame, 10 + choir_replica_id(r))));
 	CHOIR_TRY(choir_replica_merge_call(r, return_what_is_read, user));
-	choir_tensor *taken = choir_replica_take(r, "v");
+	choir_tensor *taken = choir_replica_result(r, "v");
 	WORLD_NEED(taken != NULL && choir_tensor_number(taken) == 10);
 	return choir_variable_assign(v, choir_number(r->frame, 0));
 }

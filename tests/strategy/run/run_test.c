@@ -165,7 +165,7 @@ static void arguments_and_results(void **state)
 			choir_frame *f = choir_values_frame(args);
 			world_ok(choir_values_split(
 					args, "x", choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(7), data)));
-			world_ok(choir_values_set(args, "n", choir_tensor_value(choir_number(f, 100))));
+			world_ok(choir_values_set(args, "n", choir_tensor_as_value(choir_number(f, 100))));
 			for (int r = 0; r < n; r++)
 				world_ok(choir_values_set_local(
 						args, "own", r, choir_fill(f, CHOIR_F32, CHOIR_SCALAR, r)));
@@ -220,7 +220,7 @@ static void wrong_arguments_and_results(void **state)
 	choir_strategy *s = world_new(3, "cpu:0,cpu:1", 0), *other = world_new(2, "cpu:0", 0);
 	choir_values *args = choir_values_new(s), *results = NULL, *others = choir_values_new(other);
 	world_ok(choir_values_set(
-			args, "x", choir_tensor_value(choir_number(choir_values_frame(args), 1))));
+			args, "x", choir_tensor_as_value(choir_number(choir_values_frame(args), 1))));
 	world_failed(choir_strategy_run(s, take_missing, NULL, args, &results), CHOIR_NOT_FOUND,
 			"replica 0: arg: values: there is no \"xx\"", "is only \"x\"");
 	world_failed(choir_strategy_run(s, take_missing, NULL, NULL, &results), CHOIR_NOT_FOUND,
@@ -351,11 +351,11 @@ static choir_status steady(choir_replica *r, void *user)
 {
 	(void) user;
 	choir_tensor *x = choir_add(choir_replica_arg(r, "x"), choir_number(r->frame, 1));
-	choir_replica_give(r, "x", x);
+	choir_replica_set_arg(r, "x", x);
 	CHOIR_TRY(choir_replica_merge_call(r, sum_up, NULL));
 	choir_tensor *y =
-			choir_add(choir_replica_take(r, "x"), choir_replica_all_reduce(r, CHOIR_SUM, x));
-	choir_replica_return(r, "mean", choir_replica_mean(r, y));
+			choir_add(choir_replica_result(r, "x"), choir_replica_all_reduce(r, CHOIR_SUM, x));
+	choir_replica_return(r, "mean", choir_replica_average_loss(r, y));
 	return choir_replica_return(r, "all", choir_replica_all_gather(r, x, 0));
 }
 
@@ -364,7 +364,7 @@ static choir_status run_steady(choir_strategy *s, choir_values *args, choir_valu
 	static const float data[20] = { 0 };
 	choir_values_clear(args);
 	choir_tensor *x = choir_borrow(choir_values_frame(args), CHOIR_F32, CHOIR_SHAPE(4, 2), data);
-	CHOIR_TRY(choir_values_set(args, "x", choir_tensor_value(x)));
+	CHOIR_TRY(choir_values_set(args, "x", choir_tensor_as_value(x)));
 	CHOIR_TRY(choir_values_split(args, "rows", x));
 	return choir_strategy_run(s, steady, NULL, args, results);
 }

@@ -120,7 +120,7 @@ static choir_status go_on(choir_replica *r, void *user)
 		WORLD_NEED(choir_replica_all_reduce(r, CHOIR_SUM, x) == NULL);
 		if (i > 0)
 			WORLD_NEED(choir_error_status() == CHOIR_CANCELLED);
-		choir_frame_empty(r->frame);
+		choir_frame_clear(r->frame);
 	}
 	WORLD_NEED(chi_replica_of(r)->small_all_reduces <= 1);
 	return CHOIR_OK;

@@ -29,8 +29,8 @@ static void make_variables(void)
 	choir_scope scope, beside;
 	world_ok(choir_scope_enter(&scope, strategy));
 	target = choir_variable_new("target", CHOIR_SHAPE(ROWS, COLUMNS),
-			CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
-	world_ok(choir_scope_colocate(&beside, choir_variable_value(target)));
+			CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_INITIALIZER_ONES));
+	world_ok(choir_scope_colocate(&beside, choir_variable_as_value(target)));
 	slot = choir_variable_new("slot", CHOIR_SHAPE(ROWS, COLUMNS), NULL);
 	small = choir_variable_new("small", CHOIR_SHAPE(3), NULL);
 	world_ok(choir_scope_exit(&beside));
@@ -75,9 +75,9 @@ static choir_status momentum(choir_update *u, void *user)
 static choir_status update(choir_cross *x, choir_toggle elementwise, job *j)
 {
 	choir_value *g = choir_cross_arg(x, "g");
-	CHOIR_TRY(choir_cross_give(
-			x, "g", choir_cross_reduce_to(x, CHOIR_SUM, g, choir_variable_value(target))));
-	CHOIR_TRY(choir_cross_give(x, "rate", choir_tensor_value(choir_number(x->frame, 0.5))));
+	CHOIR_TRY(choir_cross_set_arg(
+			x, "g", choir_cross_reduce_to(x, CHOIR_SUM, g, choir_variable_as_value(target))));
+	CHOIR_TRY(choir_cross_set_arg(x, "rate", choir_tensor_as_value(choir_number(x->frame, 0.5))));
 	return choir_cross_update(x, target,
 			CHOIR_OPTIONS(choir_update_options, .elementwise = elementwise), momentum, j);
 }
@@ -104,17 +104,17 @@ static choir_tensor *gradient_of(choir_replica *r)
 
 static choir_status train_whole(choir_replica *r, void *user)
 {
-	choir_replica_give(r, "g", gradient_of(r));
+	choir_replica_set_arg(r, "g", gradient_of(r));
 	return choir_replica_merge_call(r, whole, user);
 }
 
 static choir_status train_in_slices(choir_replica *r, void *user)
 {
 	choir_tensor *before = choir_variable_read(target, r->frame);
-	choir_replica_give(r, "g", gradient_of(r));
+	choir_replica_set_arg(r, "g", gradient_of(r));
 	CHOIR_TRY(choir_replica_merge_call(r, in_slices, user));
 	WORLD_NEED(choir_add(before, before) == NULL); // it has changed
-	choir_frame_empty(r->frame);
+	choir_frame_clear(r->frame);
 	return choir_variable_read(target, r->frame) == NULL ? choir_error_status() : CHOIR_OK;
 }
 
@@ -196,10 +196,10 @@ static choir_status update_wrongly(choir_cross *x, void *user)
 {
 	job *j = user;
 	if (j->how == 9)
-		choir_cross_give(x, "g",
-				choir_tensor_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(COLUMNS), 1)));
+		choir_cross_set_arg(x, "g",
+				choir_tensor_as_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(COLUMNS), 1)));
 	if (j->how == 10)
-		choir_cross_give(x, "g", choir_cross_place(x, "cpu:0"));
+		choir_cross_set_arg(x, "g", choir_cross_destination(x, "cpu:0"));
 	return choir_cross_update(x, target,
 			CHOIR_OPTIONS(choir_update_options, .elementwise = CHOIR_ON), misbehave, user);
 }
@@ -238,7 +238,7 @@ static void wrong_functions(void **state)
 					expected[how].status, expected[how].text, NULL);
 			choir_frame *f = choir_frame_new(NULL);
 			assert_int_equal(choir_variable_read(target, f) == NULL, how == 8);
-			choir_frame_empty(f);
+			choir_frame_clear(f);
 			if (how == 8) // undefined until it is assigned
 				world_ok(choir_variable_assign(target, choir_number(f, 1)));
 			choir_frame_free(f);
@@ -274,7 +274,7 @@ static void random_numbers_are_refused(void **state)
 	make_variables();
 	for (int elementwise = 1; elementwise >= 0; elementwise--) {
 		choir_cross *x = choir_strategy_cross(strategy);
-		choir_frame_empty(x->frame);
+		choir_frame_clear(x->frame);
 		const choir_status status = choir_cross_update(x, target,
 				CHOIR_OPTIONS(
 						choir_update_options, .elementwise = elementwise ? CHOIR_ON : CHOIR_OFF),
@@ -303,9 +303,9 @@ static choir_status copy_other(choir_update *u, void *user)
 static choir_status update_from(choir_strategy *s, source *from)
 {
 	choir_cross *x = choir_strategy_cross(s);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	if (from->given)
-		CHOIR_TRY(choir_cross_give(x, "x", choir_variable_value(from->other)));
+		CHOIR_TRY(choir_cross_set_arg(x, "x", choir_variable_as_value(from->other)));
 	return choir_cross_update(x, target,
 			CHOIR_OPTIONS(choir_update_options, .elementwise = CHOIR_ON), copy_other, from);
 }
@@ -321,7 +321,7 @@ static void check_copied(choir_strategy *s, choir_variable *other)
 	for (int given = 0; given < 2; given++) {
 		world_ok(choir_variable_assign(target, choir_number(f, 0)));
 		world_ok(update_from(s, &(source){ other, given != 0 }));
-		world_ok(choir_tensor_fetch(choir_variable_read(target, f), have, sizeof have));
+		world_ok(choir_tensor_to_host(choir_variable_read(target, f), have, sizeof have));
 		assert_memory_equal(have, number, sizeof have);
 	}
 	choir_frame_free(f);
@@ -382,7 +382,7 @@ static void allocations_may_fail(void **state)
 		strategy = world_new(2, "cpu:0", 0);
 		make_variables();
 		choir_cross *x = choir_strategy_cross(strategy);
-		choir_cross_give(x, "two", choir_tensor_value(choir_number(x->frame, 2)));
+		choir_cross_set_arg(x, "two", choir_tensor_as_value(choir_number(x->frame, 2)));
 		chi_alloc_fail(n, false);
 		const choir_status status = choir_cross_update(x, target,
 				CHOIR_OPTIONS(choir_update_options, .elementwise = CHOIR_ON), double_it, NULL);
@@ -419,7 +419,7 @@ static void the_lowest_failure(void **state)
 							 CHOIR_OPTIONS(choir_update_options, .elementwise = CHOIR_ON),
 							 fail_both, &j),
 				CHOIR_INVALID, "slice 0", NULL);
-		choir_frame_empty(x->frame);
+		choir_frame_clear(x->frame);
 	}
 	choir_strategy_free(strategy);
 }

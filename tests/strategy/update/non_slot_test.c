@@ -18,13 +18,13 @@ static choir_status make_variables(choir_cross *x, void *user)
 	choir_scope scope, beside;
 	CHOIR_TRY(choir_scope_enter(&scope, strategy));
 	weight = choir_variable_new("weight", CHOIR_SHAPE(2), NULL);
-	CHOIR_TRY(choir_scope_colocate(&beside, choir_variable_value(weight)));
+	CHOIR_TRY(choir_scope_colocate(&beside, choir_variable_as_value(weight)));
 	slot = choir_variable_new("weight/m", CHOIR_SHAPE(2), NULL);
 	CHOIR_TRY(choir_scope_exit(&beside));
 	choir_value *place = choir_cross_non_slot_devices(x, 1, &weight);
 	CHOIR_TRY(choir_scope_colocate(&beside, place));
 	power = choir_variable_new("beta_power", CHOIR_SCALAR,
-			CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
+			CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_INITIALIZER_ONES));
 	CHOIR_TRY(choir_scope_exit(&beside));
 	return choir_scope_exit(&scope);
 }
@@ -37,7 +37,7 @@ static void on_every_deal(void (*test)(void))
 		world_ok(make_variables(choir_strategy_cross(strategy), NULL));
 		assert_non_null(power);
 		test();
-		choir_frame_empty(choir_strategy_cross(strategy)->frame);
+		choir_frame_clear(choir_strategy_cross(strategy)->frame);
 		world_works(strategy);
 		choir_strategy_free(strategy);
 	}
@@ -55,7 +55,7 @@ static void look_at_the_place(void)
 {
 	choir_cross *x = choir_strategy_cross(strategy);
 	choir_value *place = choir_cross_non_slot_devices(x, 0, NULL); // the list is not looked at
-	assert_int_equal(choir_value_kind_of(place), CHOIR_VALUE_PLACE);
+	assert_int_equal(choir_value_kind_of(place), CHOIR_VALUE_DESTINATION);
 	assert_int_equal(choir_value_local_count(place), choir_variable_copies(weight));
 	assert_int_equal(choir_variable_copies(power), choir_variable_copies(weight));
 	for (int i = 0; i < choir_variable_copies(weight); i++)
@@ -63,7 +63,7 @@ static void look_at_the_place(void)
 	choir_variable *const one_missing[] = { weight, NULL };
 	assert_null(choir_cross_non_slot_devices(x, 2, one_missing));
 	world_failed(choir_error_status(), CHOIR_INVALID, "variable 1 of 2 is NULL", NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 }
 
 // spec: A27, A38, C11
@@ -97,17 +97,17 @@ static choir_status halve_all(choir_cross *x, void *user)
 	t->calls = 0;
 	choir_tensor *by = choir_fill(x->frame, CHOIR_F32, CHOIR_SCALAR, 0.5);
 	choir_value *place = choir_cross_non_slot_devices(x, 1, &weight);
-	CHOIR_TRY(choir_cross_give(x, "by", choir_tensor_value(by)));
-	CHOIR_TRY(choir_cross_give(x, "of", choir_variable_value(power)));
+	CHOIR_TRY(choir_cross_set_arg(x, "by", choir_tensor_as_value(by)));
+	CHOIR_TRY(choir_cross_set_arg(x, "of", choir_variable_as_value(power)));
 	CHOIR_TRY(choir_cross_update_non_slot(x, place, halve, t));
-	return choir_cross_return(x, "now", choir_cross_take(x, "now"));
+	return choir_cross_return(x, "now", choir_cross_result(x, "now"));
 }
 
 static choir_status halve_in_a_merge(choir_replica *r, void *user)
 {
 	choir_variable_read(power, r->frame); // before it changes
 	CHOIR_TRY(choir_replica_merge_call(r, halve_all, user));
-	WORLD_NEED(choir_tensor_number(choir_replica_take(r, "now")) == 0.25);
+	WORLD_NEED(choir_tensor_number(choir_replica_result(r, "now")) == 0.25);
 	WORLD_NEED(choir_tensor_number(choir_variable_read(power, r->frame)) == 0.25);
 	return CHOIR_OK;
 }
@@ -119,7 +119,7 @@ static void update_all(void)
 	world_ok(halve_all(x, &t));
 	assert_int_equal(t.calls, choir_variable_copies(power));
 	assert_true(value_of(power) == 0.5);
-	choir_value *now = choir_cross_take(x, "now");
+	choir_value *now = choir_cross_result(x, "now");
 	assert_int_equal(choir_value_kind_of(now), CHOIR_VALUE_MIRRORED);
 	assert_int_equal(choir_value_local_count(now), choir_variable_copies(power));
 	world_ok(choir_strategy_run(strategy, halve_in_a_merge, &t, NULL, NULL));
@@ -176,7 +176,7 @@ static void misuse(void)
 		choir_value *place = choir_cross_non_slot_devices(x, 0, NULL);
 		world_failed(choir_cross_update_non_slot(x, place, misbehave, &t), expected[how],
 				texts[how], NULL);
-		choir_frame_empty(x->frame);
+		choir_frame_clear(x->frame);
 	}
 	choir_frame *f = choir_frame_new(NULL);
 	assert_null(choir_variable_read(power, f));
@@ -186,21 +186,23 @@ static void misuse(void)
 	// A variable's own update does not write what belongs to no variable.
 	world_failed(choir_cross_update(x, weight, NULL, write_power, NULL), CHOIR_INVALID,
 			"update of \"weight\": variable \"beta_power\" is not colocated", NULL);
-	choir_frame_empty(x->frame);
-	world_failed(choir_cross_update_non_slot(x, choir_variable_value(weight), write_power, NULL),
+	choir_frame_clear(x->frame);
+	world_failed(
+			choir_cross_update_non_slot(x, choir_variable_as_value(weight), write_power, NULL),
 			CHOIR_INVALID, "update_non_slot", "is no place");
-	choir_frame_empty(x->frame);
-	choir_value *place = choir_cross_place(x, "cpu:0,cpu:1,cpu:2,cpu:3,far:0,far:1,far:2,far:3");
+	choir_frame_clear(x->frame);
+	choir_value *place =
+			choir_cross_destination(x, "cpu:0,cpu:1,cpu:2,cpu:3,far:0,far:1,far:2,far:3");
 	world_failed(choir_cross_update_non_slot(x, place, write_power, NULL), CHOIR_INVALID,
 			"has other devices", NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	world_failed(
 			choir_cross_update_non_slot(x, choir_cross_non_slot_devices(x, 0, NULL), NULL, NULL),
 			CHOIR_INVALID, "the function is NULL", NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	world_failed(
 			choir_cross_update_non_slot(x, NULL, write_power, NULL), CHOIR_INVALID, NULL, NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 }
 
 // spec: A45, C17, 2.19
@@ -224,9 +226,9 @@ static void places_of_another_strategy(void **state)
 	assert_null(choir_cross_non_slot_devices(x, 1, &foreign));
 	world_failed(choir_error_status(), CHOIR_INVALID, "variable \"foreign\" was not made in this",
 			NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	world_ok(choir_scope_enter(&scope, strategy));
-	choir_value *place = choir_cross_place(x, "far:0");
+	choir_value *place = choir_cross_destination(x, "far:0");
 	world_failed(choir_scope_colocate(&beside, place), CHOIR_INVALID,
 			"a variable or the place that non_slot_devices gives", NULL);
 	world_ok(choir_scope_exit(&scope));

@@ -24,11 +24,11 @@ static void on_every_deal(void (*test)(void))
 		world_ok(choir_scope_enter(&scope, strategy));
 		target = choir_variable_new("target", CHOIR_SHAPE(3), NULL);
 		other = choir_variable_new("other", CHOIR_SHAPE(3), NULL);
-		world_ok(choir_scope_colocate(&beside, choir_variable_value(target)));
+		world_ok(choir_scope_colocate(&beside, choir_variable_as_value(target)));
 		slot = choir_variable_new("slot", CHOIR_SHAPE(3),
-				CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
+				CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_INITIALIZER_ONES));
 		world_ok(choir_scope_exit(&beside));
-		world_ok(choir_scope_colocate(&beside, choir_variable_value(other)));
+		world_ok(choir_scope_colocate(&beside, choir_variable_as_value(other)));
 		others_slot = choir_variable_new("other/slot", CHOIR_SHAPE(3), NULL);
 		world_ok(choir_scope_exit(&beside));
 		world_ok(choir_scope_exit(&scope));
@@ -82,26 +82,27 @@ static choir_status add_and_remember(choir_update *u, void *user)
 static choir_status sum_and_update(choir_cross *x, void *user)
 {
 	choir_value *g = choir_cross_arg(x, "g");
-	CHOIR_TRY(choir_cross_give(
-			x, "g", choir_cross_reduce_to(x, CHOIR_SUM, g, choir_variable_value(target))));
-	CHOIR_TRY(choir_cross_give(x, "rate", choir_tensor_value(choir_number(x->frame, 2))));
-	CHOIR_TRY(choir_cross_give(x, "w", choir_variable_value(target)));
+	CHOIR_TRY(choir_cross_set_arg(
+			x, "g", choir_cross_reduce_to(x, CHOIR_SUM, g, choir_variable_as_value(target))));
+	CHOIR_TRY(choir_cross_set_arg(x, "rate", choir_tensor_as_value(choir_number(x->frame, 2))));
+	CHOIR_TRY(choir_cross_set_arg(x, "w", choir_variable_as_value(target)));
 	CHOIR_TRY(choir_cross_update(x, target, NULL, add_and_remember, user));
-	choir_value *copy = choir_cross_take(x, "copy");
+	choir_value *copy = choir_cross_result(x, "copy");
 	WORLD_NEED(choir_value_kind_of(copy) == CHOIR_VALUE_MIRRORED);
 	WORLD_NEED(choir_value_local_count(copy) == choir_variable_copies(target));
 	for (int i = 0; i < choir_value_local_count(copy); i++)
 		WORLD_NEED((int) choir_tensor_number(choir_value_local(copy, i)) == i);
-	return choir_cross_return(x, "new", choir_cross_take(x, "new"));
+	return choir_cross_return(x, "new", choir_cross_result(x, "new"));
 }
 
 static choir_status train(choir_replica *r, void *user)
 {
 	choir_tensor *before = choir_variable_read(target, r->frame);
 	WORLD_NEED(before != NULL);
-	choir_replica_give(r, "g", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 1));
+	choir_replica_set_arg(r, "g", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 1));
 	CHOIR_TRY(choir_replica_merge_call(r, sum_and_update, user));
-	choir_tensor *now = choir_variable_read(target, r->frame), *new = choir_replica_take(r, "new");
+	choir_tensor *now = choir_variable_read(target, r->frame),
+				 *new = choir_replica_result(r, "new");
 	WORLD_NEED(choir_tensor_number(choir_sum(now, CHOIR_ALL_AXES)) ==
 			choir_tensor_number(choir_sum(new, CHOIR_ALL_AXES)));
 	return CHOIR_OK;
@@ -224,7 +225,7 @@ static void misuse_updates(void)
 		// It was written before it failed: undefined until assigned.
 		choir_frame *f = choir_frame_new(NULL);
 		assert_null(choir_variable_read(target, f));
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 		world_ok(choir_variable_assign(target, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3), 0)));
 		assert_non_null(choir_variable_read(target, f));
 		choir_frame_free(f);
@@ -302,12 +303,12 @@ static void fail_half_way(void)
 			world_failed(choir_strategy_run(strategy, read_target, NULL, NULL, NULL), CHOIR_STATE,
 					"\"target\": an update failed half way", NULL);
 			assert_int_equal(choir_variable_read(slot, f) == NULL, how == 1);
-			choir_frame_empty(f);
+			choir_frame_clear(f);
 			world_ok(choir_variable_assign(target, choir_number(f, 1)));
 			world_ok(choir_variable_assign(slot, choir_number(f, 1)));
 			world_ok(choir_strategy_run(strategy, read_target, NULL, NULL, NULL));
 			assert_int_equal(value_of(target), 3);
-			choir_frame_empty(f);
+			choir_frame_clear(f);
 		}
 	choir_frame_free(f);
 }
@@ -337,14 +338,14 @@ static choir_status write_data(choir_update *u, void *user)
 static choir_status update_by_replica(choir_replica *r, void *user)
 {
 	choir_tensor *before = choir_variable_read(target, r->frame);
-	choir_replica_give(r, "n", choir_number(r->frame, 1)); // the same for all
+	choir_replica_set_arg(r, "n", choir_number(r->frame, 1)); // the same for all
 	CHOIR_TRY(choir_replica_update(r, target, write_data, user));
 	WORLD_NEED(choir_add(before, before) == NULL); // it has changed
-	choir_frame_empty(r->frame);
+	choir_frame_clear(r->frame);
 	choir_tensor *now = choir_variable_read(target, r->frame);
 	WORLD_NEED((int) choir_tensor_number(choir_sum(now, CHOIR_ALL_AXES)) == 12);
 	// What was returned for the copy on this replica's device.
-	const int copy = (int) choir_tensor_number(choir_replica_take(r, "copy"));
+	const int copy = (int) choir_tensor_number(choir_replica_result(r, "copy"));
 	choir_device *d = choir_variable_device(target, copy);
 	WORLD_NEED(chi_device_shares(d, choir_replica_device(r)));
 	return CHOIR_OK;
@@ -352,7 +353,7 @@ static choir_status update_by_replica(choir_replica *r, void *user)
 
 static choir_status update_with_own(choir_replica *r, void *user)
 {
-	choir_replica_give(r, "g", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 1));
+	choir_replica_set_arg(r, "g", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 1));
 	return choir_replica_update(r, target, write_data, user);
 }
 
@@ -392,15 +393,15 @@ static choir_status return_twice(choir_update *u, void *user)
 static void update_in_turns(choir_cross *x)
 {
 	choir_tensor *ones = choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(3), 1);
-	world_ok(choir_cross_give(x, "g", choir_tensor_value(ones)));
+	world_ok(choir_cross_set_arg(x, "g", choir_tensor_as_value(ones)));
 	for (int i = 0; i < 3; i++) {
 		world_ok(choir_cross_update(x, target, NULL, return_twice, NULL));
-		world_ok(choir_cross_give(x, "g", choir_cross_take(x, "g")));
+		world_ok(choir_cross_set_arg(x, "g", choir_cross_result(x, "g")));
 	}
-	choir_value *g = choir_cross_take(x, "g");
+	choir_value *g = choir_cross_result(x, "g");
 	for (int i = 0; i < choir_value_local_count(g); i++) {
 		float host[3];
-		world_ok(choir_tensor_fetch(choir_value_local(g, i), host, sizeof host));
+		world_ok(choir_tensor_to_host(choir_value_local(g, i), host, sizeof host));
 		assert_int_equal((int) (host[0] + host[1] + host[2]), 24);
 	}
 }
@@ -411,30 +412,30 @@ static void update_by_program(void)
 	update_in_turns(x);
 	tally t = { 0 };
 	choir_tensor *ones = choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(3), 1);
-	world_ok(choir_cross_give(x, "g", choir_tensor_value(ones)));
-	world_ok(choir_cross_give(x, "rate", choir_tensor_value(choir_number(x->frame, 1))));
-	world_ok(choir_cross_give(x, "w", choir_variable_value(target)));
+	world_ok(choir_cross_set_arg(x, "g", choir_tensor_as_value(ones)));
+	world_ok(choir_cross_set_arg(x, "rate", choir_tensor_as_value(choir_number(x->frame, 1))));
+	world_ok(choir_cross_set_arg(x, "w", choir_variable_as_value(target)));
 	world_ok(choir_cross_update(x, target,
 			CHOIR_OPTIONS(choir_update_options, .elementwise = CHOIR_OFF), add_and_remember, &t));
 	assert_int_equal(value_of(target), -9);
 	t.how = 2; // asks for what was not given; what was given before is used up
 	world_failed(choir_cross_update(x, target, NULL, misbehave, &t), CHOIR_NOT_FOUND,
 			"there are none", NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	const choir_update_options bad = { .size = 1 };
 	world_failed(choir_cross_update(x, target, &bad, add_and_remember, &t), CHOIR_INVALID,
 			"options' size is 1", NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	world_failed(choir_cross_update(x, NULL, NULL, add_and_remember, &t), CHOIR_INVALID,
 			"the variable is NULL", NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	choir_strategy *s = world_new(1, "cpu:0", 0);
 	choir_variable *foreign = NULL;
 	CHOIR_SCOPE (s)
 		foreign = choir_variable_new("foreign", CHOIR_SCALAR, NULL);
 	world_failed(choir_cross_update(x, foreign, NULL, add_and_remember, &t), CHOIR_STATE,
 			"mixing strategies: variable \"foreign\"", NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	choir_strategy_free(s);
 }
 
@@ -467,7 +468,7 @@ static choir_status add_in_part(choir_update *u, void *user)
 static choir_status update_parts_by_replica(choir_replica *r, void *user)
 {
 	CHOIR_TRY(choir_replica_update(r, user, add_in_part, NULL));
-	choir_tensor *own = choir_replica_take(r, "part");
+	choir_tensor *own = choir_replica_result(r, "part");
 	const double x = choir_tensor_number(choir_mean(own, CHOIR_ALL_AXES));
 	WORLD_NEED(x == 10 + choir_replica_id(r));
 	return CHOIR_OK;

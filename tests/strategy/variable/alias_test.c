@@ -81,7 +81,7 @@ static choir_tensor *argument(const job *j, choir_frame *f)
 	default:
 		t = choir_borrow(f, CHOIR_I64, CHOIR_SHAPE(N), memory + (j->kind == BEHIND));
 	}
-	return j->copied ? choir_move(t, f) : t;
+	return j->copied ? choir_copy(t, f) : t;
 }
 
 static choir_status write_with(const job *j, choir_tensor *own)
@@ -134,12 +134,12 @@ static choir_status with_given(choir_update *u, void *user)
 static choir_status give(job *j)
 {
 	choir_cross *x = choir_strategy_cross(strategy);
-	choir_value *a = choir_tensor_value(argument(j, x->frame));
+	choir_value *a = choir_tensor_as_value(argument(j, x->frame));
 	if (j->context == BROADCAST)
-		a = choir_cross_broadcast_to(x, a, choir_variable_value(j->v));
-	CHOIR_TRY(choir_cross_give(x, "a", a));
+		a = choir_cross_broadcast_to(x, a, choir_variable_as_value(j->v));
+	CHOIR_TRY(choir_cross_set_arg(x, "a", a));
 	const choir_status status = choir_cross_update(x, j->v, NULL, with_given, j);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	return status;
 }
 
@@ -317,13 +317,13 @@ static void update_slices(void)
 		if (way == 2 && !sliced)
 			continue; // of a whole copy the component is the copy itself
 		world_ok(choir_variable_assign(v, choir_number(x->frame, 2)));
-		choir_value *read = choir_tensor_value(choir_variable_read(v, x->frame));
-		world_ok(choir_cross_give(x, "a", way < 2 ? read : choir_variable_value(v)));
+		choir_value *read = choir_tensor_as_value(choir_variable_read(v, x->frame));
+		world_ok(choir_cross_set_arg(x, "a", way < 2 ? read : choir_variable_as_value(v)));
 		world_ok(choir_cross_update(x, v,
 				CHOIR_OPTIONS(choir_update_options, .elementwise = CHOIR_ON), write_then_look,
 				&early));
 		check_all(v, 7);
-		choir_frame_empty(x->frame);
+		choir_frame_clear(x->frame);
 	}
 }
 
@@ -338,10 +338,10 @@ static void slices_of_what_is_given(void **state)
 
 static choir_status return_part(choir_cross *x, void *user)
 {
-	choir_value *first = choir_tensor_value(choir_variable_read(user, x->frame));
+	choir_value *first = choir_tensor_as_value(choir_variable_read(user, x->frame));
 	CHOIR_TRY(choir_cross_return(x, "plain", first));
 	return choir_cross_return(
-			x, "mirrored", choir_cross_broadcast_to(x, first, choir_cross_place(x, NULL)));
+			x, "mirrored", choir_cross_broadcast_to(x, first, choir_cross_destination(x, NULL)));
 }
 
 static choir_status take_late(choir_replica *r, void *user)
@@ -353,8 +353,8 @@ static choir_status take_late(choir_replica *r, void *user)
 	choir_tensor *all = choir_replica_all_reduce(
 			r, CHOIR_SUM, choir_fill(r->frame, CHOIR_F32, CHOIR_SCALAR, 1));
 	WORLD_NEED(choir_tensor_number(all) == choir_replica_count(r)); // all have written
-	WORLD_NEED(choir_tensor_number(choir_replica_take(r, "plain")) == 3);
-	WORLD_NEED(choir_tensor_number(choir_replica_take(r, "mirrored")) == 3);
+	WORLD_NEED(choir_tensor_number(choir_replica_result(r, "plain")) == 3);
+	WORLD_NEED(choir_tensor_number(choir_replica_result(r, "mirrored")) == 3);
 	return CHOIR_OK;
 }
 
@@ -400,12 +400,12 @@ static double after_writing(written w)
 {
 	choir_cross *x = choir_strategy_cross(strategy);
 	choir_values *args = choir_values_new(strategy);
-	world_ok(choir_values_set(args, "from", choir_variable_value(w.from)));
+	world_ok(choir_values_set(args, "from", choir_variable_as_value(w.from)));
 	world_ok(choir_variable_assign(w.v, choir_number(x->frame, 100)));
 	world_ok(choir_strategy_run(strategy, write_component, &w, args, NULL));
 	const double number = choir_tensor_number(choir_variable_read(w.v, x->frame));
 	choir_values_free(args);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	return number;
 }
 

@@ -43,7 +43,7 @@ static bool is(choir_tensor *t, choir_dtype dtype, int number)
 	_Alignas(8) char got[BYTES] = { 0 };
 	pattern(dtype, number, expected);
 	return choir_tensor_dtype(t) == dtype &&
-			choir_tensor_fetch(t, got, N * chi_dtype_size(dtype)) == CHOIR_OK &&
+			choir_tensor_to_host(t, got, N * chi_dtype_size(dtype)) == CHOIR_OK &&
 			memcmp(got, expected, BYTES) == 0;
 }
 
@@ -126,9 +126,9 @@ static void write_every_dtype(void)
 			world_failed(status, CHOIR_UNSUPPORTED, choir_dtype_name(dtype), NULL);
 		else
 			world_ok(status);
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 		assert_non_null(choir_variable_read(p.mirrored, f));
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 	}
 	choir_frame_free(f);
 }
@@ -154,7 +154,7 @@ static void add_64_bits(void)
 	choir_frame *f = choir_frame_new(NULL);
 	world_ok(choir_strategy_run(strategy, add_large, sum, NULL, NULL));
 	int64_t got[N];
-	world_ok(choir_tensor_fetch(choir_variable_read(sum, f), got, sizeof got));
+	world_ok(choir_tensor_to_host(choir_variable_read(sum, f), got, sizeof got));
 	for (int i = 0; i < N; i++)
 		assert_true(got[i] == (1 + replicas) * (i == 1 ? -large : large));
 	// Dealt out and added up again: the same, to the last bit.

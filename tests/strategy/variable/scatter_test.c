@@ -193,7 +193,7 @@ static void scatter_across(void)
 			world_ok(choir_cross_update(
 					choir_strategy_cross(strategy), j.v, NULL, scatter_copy, &j));
 			check_rows(&j, 3, 4, 1);
-			choir_frame_empty(f);
+			choir_frame_clear(f);
 		}
 	choir_frame_free(f);
 }
@@ -285,7 +285,7 @@ static void misuse(void)
 		// A NULL is what failed before, if something has.
 		world_failed(scatter_wrongly(f, &w, w.how), CHOIR_INVALID,
 				w.how < 8 ? complaints[w.how].first : NULL, complaints[w.how].second);
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 		world_failed(choir_strategy_run(strategy, only_the_last_is_wrong, &w, NULL, NULL),
 				CHOIR_INVALID, complaints[w.how].first, w.how == 7 || replicas == 1 ? NULL : name);
 	}
@@ -364,10 +364,10 @@ static void scatter_by_aggregation(void)
 	choir_cross *x = choir_strategy_cross(strategy);
 	world_failed(choir_cross_update(x, part, NULL, scatter_in_update, part), CHOIR_UNSUPPORTED,
 			"it is ON_READ", NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	world_failed(choir_cross_update(x, none, NULL, scatter_in_update, sum), CHOIR_INVALID,
 			"\"sum\" is not colocated", NULL);
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	refuse(scalar, CHOIR_SCATTER_ADD, CHOIR_INVALID, "\"scalar\"");
 	wrong w = { none, 10 };
 	world_failed(choir_strategy_run(strategy, scatter_in_replica, &w, NULL, NULL), CHOIR_INVALID,
@@ -412,9 +412,9 @@ static void variables_of_another_strategy(void **state)
 	CHOIR_SCOPE (strategy)
 		world_failed(scatter_number(f, foreign, CHOIR_SCATTER_ADD, 1), CHOIR_STATE,
 				"mixing strategies", NULL);
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	world_ok(scatter_number(choir_replica_current()->frame, foreign, CHOIR_SCATTER_ADD, 1));
-	choir_frame_empty(choir_replica_current()->frame);
+	choir_frame_clear(choir_replica_current()->frame);
 	choir_frame_free(f);
 	choir_strategy_free(strategy);
 	choir_strategy_free(other);

@@ -37,7 +37,7 @@ static choir_variable *make(
 static void fetch(choir_variable *v, void *to, size_t bytes)
 {
 	choir_frame *f = choir_frame_new(NULL);
-	world_ok(choir_tensor_fetch(choir_variable_read(v, f), to, bytes));
+	world_ok(choir_tensor_to_host(choir_variable_read(v, f), to, bytes));
 	choir_frame_free(f);
 }
 
@@ -113,7 +113,7 @@ static void test_rows_names_and_places(void **state)
 		assert_int_equal(choir_variable_shape(shard)->dim[0], rows[i]);
 		assert_int_equal(choir_variable_shape(shard)->dim[1], 2);
 		assert_string_equal(choir_device_name(choir_variable_device(shard, 0)), places[i]);
-		assert_ptr_equal(choir_variable_whole(shard), w);
+		assert_ptr_equal(choir_variable_shard_parent(shard), w);
 		assert_int_equal(choir_variable_shards(shard), 0);
 		world_ok(choir_variable_describe(shard, &o));
 		assert_true(o.dtype == CHOIR_F64 && o.trainable == CHOIR_OFF &&
@@ -122,8 +122,8 @@ static void test_rows_names_and_places(void **state)
 	assert_null(choir_variable_shard(w, 3));
 	assert_null(choir_variable_shard(w, -1));
 	assert_null(choir_variable_shard(NULL, 0));
-	assert_null(choir_variable_whole(w));
-	assert_null(choir_variable_whole(NULL));
+	assert_null(choir_variable_shard_parent(w));
+	assert_null(choir_variable_shard_parent(NULL));
 	assert_int_equal(choir_variable_shards(NULL), 0);
 	assert_null(choir_variable_device(w, 0));
 	assert_true(choir_strategy_variable_created_in_scope(s, w));
@@ -138,8 +138,9 @@ static void test_rows_names_and_places(void **state)
 // spec: 2.15
 static void test_initial_values_are_rows_of_the_whole(void **state)
 {
-	static const choir_initializer initializers[] = { CHOIR_ZEROS, CHOIR_ONES,
-		CHOIR_GLOROT_UNIFORM, CHOIR_HE_NORMAL, CHOIR_NORMAL };
+	static const choir_initializer initializers[] = { CHOIR_INITIALIZER_ZEROS,
+		CHOIR_INITIALIZER_ONES, CHOIR_INITIALIZER_GLOROT_UNIFORM, CHOIR_INITIALIZER_HE_NORMAL,
+		CHOIR_INITIALIZER_NORMAL };
 	(void) state;
 	for (int i = 0; i < 5; i++) {
 		float found[2][33];
@@ -186,9 +187,9 @@ static void test_slices_as_python(void **state)
 			if (t == NULL)
 				fail_msg("%s", choir_error());
 			assert_int_equal(choir_tensor_shape(t)->dim[0], n);
-			world_ok(choir_tensor_fetch(t, found, (size_t) n * sizeof found[0]));
+			world_ok(choir_tensor_to_host(t, found, (size_t) n * sizeof found[0]));
 			assert_memory_equal(found, expected, (size_t) n * sizeof found[0]);
-			choir_frame_empty(f);
+			choir_frame_clear(f);
 		}
 		choir_strategy_free(s);
 	}
@@ -218,7 +219,7 @@ static choir_status write_in_replica(choir_replica *r, void *user)
 	CHOIR_TRY(choir_variable_assign_sub(t->v, choir_multiply(x, x)));
 	CHOIR_TRY(choir_variable_scatter(t->v, CHOIR_SCATTER_ADD, indices, choir_number(f, 100)));
 	choir_tensor *all = choir_sum(choir_variable_read(t->v, f), CHOIR_ALL_AXES);
-	return choir_tensor_fetch(all, &t->sum[choir_replica_id(r)], sizeof(double));
+	return choir_tensor_to_host(all, &t->sum[choir_replica_id(r)], sizeof(double));
 }
 
 // spec: D16, 2.5, 2.15
@@ -266,24 +267,24 @@ static void test_written_outside(void **state)
 			choir_constant(f, CHOIR_F32, CHOIR_SHAPE(4), values)));
 	fetch(v, found, sizeof found);
 	assert_memory_equal(found, expected, sizeof found);
-	world_ok(choir_tensor_fetch(choir_variable_read(choir_variable_shard(v, 1), f), found, 8));
+	world_ok(choir_tensor_to_host(choir_variable_read(choir_variable_shard(v, 1), f), found, 8));
 	assert_memory_equal(found, expected + 3, 8);
 	// The same in a frame on another device, and as a leaf.
 	choir_cross *cross = choir_strategy_cross(s);
 	choir_tensor *there = choir_cross_fetch(cross, v, choir_device_find("far:0"), NULL, NULL);
-	world_ok(choir_tensor_fetch(there, found, sizeof found));
+	world_ok(choir_tensor_to_host(there, found, sizeof found));
 	assert_memory_equal(found, expected, sizeof found);
 	choir_tensor *component = choir_variable_component(v, f);
 	assert_ptr_equal(choir_tensor_variable(component), v);
-	assert_ptr_equal(choir_value_variable(choir_tensor_value(component)), v);
-	assert_int_equal(choir_value_local_count(choir_tensor_value(component)), 1);
-	world_ok(choir_tensor_fetch(
-			choir_value_local(choir_tensor_value(component), 0), found, sizeof found));
+	assert_ptr_equal(choir_value_variable(choir_tensor_as_value(component)), v);
+	assert_int_equal(choir_value_local_count(choir_tensor_as_value(component)), 1);
+	world_ok(choir_tensor_to_host(
+			choir_value_local(choir_tensor_as_value(component), 0), found, sizeof found));
 	assert_memory_equal(found, expected, sizeof found);
 	// A wrong shape or index is found before anything is written.
 	world_failed(choir_variable_assign(v, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3), 0)),
 			CHOIR_INVALID, "variable \"v\"", "[3]");
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	world_failed(choir_variable_scatter(v, CHOIR_SCATTER_ADD,
 						 choir_constant(f, CHOIR_I32, CHOIR_SHAPE(2), (int32_t[]){ 0, 5 }),
 						 choir_number(f, 1)),
@@ -326,15 +327,17 @@ static void test_rows_and_their_gradients(void **state)
 	float found[2][2][14] = { { { 0 } } };
 	for (int whole = 0; whole < 2; whole++) {
 		choir_strategy *s = cut(1, "cpu:0", "cpu:0,far:0", whole ? 1 : 4);
-		session t = { .v = make(s, "v", CHOIR_SHAPE(7, 2),
-							  CHOIR_OPTIONS(
-									  choir_variable_options, .initializer = CHOIR_NORMAL)) };
+		session t = {
+			.v = make(s, "v", CHOIR_SHAPE(7, 2),
+					CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_INITIALIZER_NORMAL))
+		};
 		choir_values *results = NULL;
 		world_ok(choir_strategy_run(s, gather_and_differ, &t, NULL, &results));
 		static const char *const names[] = { "x", "g" };
 		for (int i = 0; i < 2; i++)
-			world_ok(choir_tensor_fetch(choir_value_local(choir_values_find(results, names[i]), 0),
-					found[whole][i], i == 0 ? 12 * sizeof(float) : sizeof found[0][0]));
+			world_ok(choir_tensor_to_host(
+					choir_value_local(choir_values_find(results, names[i]), 0), found[whole][i],
+					i == 0 ? 12 * sizeof(float) : sizeof found[0][0]));
 		choir_values_free(results);
 		choir_strategy_free(s);
 	}
@@ -351,23 +354,23 @@ static void test_rows_outside(void **state)
 	float found[3];
 	choir_tensor *t = choir_variable_gather(
 			v, choir_constant(f, CHOIR_U8, CHOIR_SHAPE(3), (uint8_t[]){ 5, 0, 5 }));
-	world_ok(choir_tensor_fetch(t, found, sizeof found));
+	world_ok(choir_tensor_to_host(t, found, sizeof found));
 	assert_true(found[0] == 5 && found[1] == 0 && found[2] == 5);
 	t = choir_variable_gather(v, choir_fill(f, CHOIR_I64, CHOIR_SHAPE(2, 0), 0));
 	assert_true(choir_tensor_shape(t)->rank == 2 && choir_tensor_shape(t)->dim[1] == 0);
 	assert_null(choir_variable_gather(
 			v, choir_constant(f, CHOIR_I64, CHOIR_SHAPE(1), (int64_t[]){ 6 })));
 	world_failed(choir_error_status(), CHOIR_INVALID, "variable \"v\"", "there are 6");
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	assert_null(choir_variable_gather(v, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(1), 0)));
 	world_failed(choir_error_status(), CHOIR_INVALID, "indices are f32", NULL);
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	assert_null(choir_variable_slice(v, f, 0, 6, 0));
 	world_failed(choir_error_status(), CHOIR_INVALID, "variable \"v\"", "a step of 0");
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	assert_null(choir_variable_slice(make(s, "scalar", CHOIR_SCALAR, NULL), f, 0, 1, 1));
 	world_failed(choir_error_status(), CHOIR_INVALID, "scalar", "no rows");
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	assert_null(choir_variable_slice(NULL, f, 0, 1, 1));
 	assert_null(choir_variable_gather(NULL, choir_number(f, 1)));
 	choir_frame_free(f);
@@ -407,8 +410,8 @@ static choir_status update_once(updating *t, choir_strategy *s)
 			x->frame, CHOIR_F32, CHOIR_SHAPE(5, 2), (float[]){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 });
 	choir_tensor *row = choir_constant(x->frame, CHOIR_F32, CHOIR_SHAPE(2), (float[]){ 1, 2 });
 	t->calls = 0;
-	CHOIR_TRY(choir_cross_give(x, "g", choir_tensor_value(g)));
-	CHOIR_TRY(choir_cross_give(x, "row", choir_tensor_value(row)));
+	CHOIR_TRY(choir_cross_set_arg(x, "g", choir_tensor_as_value(g)));
+	CHOIR_TRY(choir_cross_set_arg(x, "row", choir_tensor_as_value(row)));
 	return choir_cross_update(x, t->v, NULL, update_one, t);
 }
 
@@ -422,7 +425,7 @@ static void test_an_update_is_one_of_each_shard(void **state)
 	choir_strategy *s = cut(1, "cpu:0", "cpu:0,far:0", 3);
 	updating t = { .v = make(s, "v", CHOIR_SHAPE(5, 2), NULL) };
 	world_ok(choir_scope_enter(&scope, s));
-	world_ok(choir_scope_colocate(&beside, choir_variable_value(t.v)));
+	world_ok(choir_scope_colocate(&beside, choir_variable_as_value(t.v)));
 	t.slot = choir_variable_new("v/sum", CHOIR_SHAPE(5, 2), NULL);
 	assert_int_equal(choir_variable_shards(t.slot), 3);
 	for (int i = 0; i < 3; i++)
@@ -436,13 +439,13 @@ static void test_an_update_is_one_of_each_shard(void **state)
 	assert_int_equal(t.calls, 3);
 	fetch(t.v, found, sizeof found);
 	assert_memory_equal(found, expected, sizeof found);
-	choir_value *made = choir_cross_take(choir_strategy_cross(s), "new");
-	world_ok(choir_tensor_fetch(choir_value_tensor(made), found, sizeof found));
+	choir_value *made = choir_cross_result(choir_strategy_cross(s), "new");
+	world_ok(choir_tensor_to_host(choir_value_tensor(made), found, sizeof found));
 	assert_memory_equal(found, expected, sizeof found);
 	t.short_result = true;
 	world_failed(update_once(&t, s), CHOIR_INVALID, "v/part_0", "must have its 2 rows");
 	choir_frame *f = choir_frame_new(NULL);
-	choir_frame_empty(choir_strategy_cross(s)->frame);
+	choir_frame_clear(choir_strategy_cross(s)->frame);
 	world_ok(choir_variable_assign(t.v, choir_number(f, 1)));
 	t.short_result = false;
 	t.fail_late = true;
@@ -451,7 +454,7 @@ static void test_an_update_is_one_of_each_shard(void **state)
 	// Also the first shard, which was whole.
 	assert_null(choir_variable_read(choir_variable_shard(t.v, 0), f));
 	world_failed(choir_error_status(), CHOIR_STATE, "variable \"v\"", "undefined");
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	world_failed(
 			choir_variable_assign_add(t.v, choir_number(f, 1)), CHOIR_STATE, "\"v\"", "undefined");
 	choir_frame_free(f);
@@ -524,7 +527,7 @@ static choir_status use_everything(choir_strategy *s, choir_frame *f)
 	choir_tensor *t = choir_variable_gather(v, rows);
 	t = choir_add(t, choir_variable_slice(v, f, 4, 1, -1));
 	float host[6];
-	CHOIR_TRY(choir_tensor_fetch(t, host, sizeof host));
+	CHOIR_TRY(choir_tensor_to_host(t, host, sizeof host));
 	WORLD_NEED(host[0] == 4 && host[2] == 2 && host[4] == 4);
 	return CHOIR_OK;
 }

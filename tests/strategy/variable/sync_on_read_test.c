@@ -218,7 +218,7 @@ static void outside_replicas_it_changes_nothing(void **state)
 	world_ok(choir_variable_assign(v, choir_number(f, 4)));
 	world_ok(read_anywhere(f, v, 8));
 	world_ok(read_anywhere(choir_replica_current()->frame, v, 8));
-	choir_frame_empty(choir_replica_current()->frame);
+	choir_frame_clear(choir_replica_current()->frame);
 	CHOIR_SCOPE (strategy)
 		world_ok(read_anywhere(f, v, 8));
 	world_ok(choir_strategy_run(strategy, read_in_replica, v, NULL, NULL));
@@ -307,7 +307,7 @@ static void look_at_copies(void)
 	// One by one, as local results of the variable as a value.
 	world_ok(choir_variable_assign(part, choir_number(choir_strategy_cross(strategy)->frame, 6)));
 	choir_values *set = choir_values_new(strategy);
-	world_ok(choir_values_set(set, "part", choir_variable_value(part)));
+	world_ok(choir_values_set(set, "part", choir_variable_as_value(part)));
 	choir_value *value = choir_values_find(set, "part");
 	assert_int_equal(choir_value_local_count(value), replicas);
 	double sum = 0;
@@ -315,7 +315,7 @@ static void look_at_copies(void)
 		sum += sum_of(choir_value_local(value, i));
 	assert_float_equal((float) sum, 12, 1e-5);
 	choir_values_free(set);
-	choir_frame_empty(choir_strategy_cross(strategy)->frame);
+	choir_frame_clear(choir_strategy_cross(strategy)->frame);
 }
 
 // spec: A15, B23, 2.3

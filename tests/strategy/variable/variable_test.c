@@ -62,8 +62,8 @@ static choir_status make_in_replicas(choir_replica *r, void *user)
 {
 	(void) user;
 	const int id = choir_replica_id(r);
-	choir_variable *a = choir_variable_new(
-			"a", CHOIR_SHAPE(2), CHOIR_OPTIONS(choir_variable_options, .initialize = initialize));
+	choir_variable *a = choir_variable_new("a", CHOIR_SHAPE(2),
+			CHOIR_OPTIONS(choir_variable_options, .initializer_fn = initialize));
 	choir_variable *b = choir_variable_new("b", CHOIR_SHAPE(2),
 			CHOIR_OPTIONS(
 					choir_variable_options, .synchronization = CHOIR_SYNCHRONIZATION_ON_READ));
@@ -254,7 +254,7 @@ static double after(choir_variable *v, int how)
 	writing w = { v, how };
 	world_ok(choir_variable_assign(
 			v, choir_fill(choir_strategy_cross(strategy)->frame, CHOIR_F32, CHOIR_SHAPE(2), 100)));
-	choir_frame_empty(choir_strategy_cross(strategy)->frame);
+	choir_frame_clear(choir_strategy_cross(strategy)->frame);
 	const choir_status status = choir_strategy_run(strategy, write_inside, &w, NULL, NULL);
 	if (status == CHOIR_OK)
 		return value_of(v) / 2;
@@ -322,7 +322,7 @@ static void write_across(void)
 											   : choir_variable_assign_sub(on_read[i / 2], ten);
 		world_failed(status, CHOIR_INVALID, "ON_READ and cannot be added to outside a replica",
 				choir_variable_name(on_read[i / 2]));
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 		ten = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 10);
 	}
 	world_failed(choir_variable_assign(none, ten), CHOIR_INVALID,
@@ -332,10 +332,10 @@ static void write_across(void)
 		assert_true(part_of(mean, i) == 10 && part_of(first, i) == 10 && part_of(none, i) == 0);
 	}
 	assert_true(fabs(value_of(sum) - 20) < 1e-4 && value_of(first) == 20);
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	world_failed(choir_variable_assign(v, choir_fill(f, CHOIR_F64, CHOIR_SHAPE(2), 1)),
 			CHOIR_INVALID, "a value of f64 for a variable of f32", NULL);
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	world_failed(choir_variable_assign(NULL, choir_number(f, 1)), CHOIR_INVALID, "NULL", NULL);
 	assert_int_not_equal(choir_variable_assign(v, NULL), CHOIR_OK);
 	assert_true(value_of(v) == 28);
@@ -411,12 +411,12 @@ static void deal_integers(void)
 				assert_int_equal((int) sum, values[k]);
 				assert_true(max - min <= 1);
 			}
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 		world_failed(choir_variable_assign(v, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 1)),
 				CHOIR_INVALID, "a value of f32", NULL);
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 		world_failed(choir_variable_assign(v, choir_number(f, 0.5)), CHOIR_INVALID, "0.5", NULL);
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 	}
 	choir_frame_free(f);
 }
@@ -473,12 +473,12 @@ static void other_strategies_variables(void **state)
 	choir_tensor *t = choir_variable_read(foreign, r->frame);
 	assert_int_equal((int) choir_tensor_number(choir_sum(t, CHOIR_ALL_AXES)), 16);
 	assert_non_null(choir_variable_component(foreign, r->frame));
-	choir_frame_empty(r->frame);
+	choir_frame_clear(r->frame);
 	CHOIR_SCOPE (s) {
 		choir_frame *f = choir_frame_new(NULL);
 		assert_null(choir_variable_read(foreign, f));
 		world_failed(choir_error_status(), CHOIR_STATE, "mixing strategies", "\"foreign\"");
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 		world_failed(choir_variable_assign(foreign, choir_number(f, 1)), CHOIR_STATE,
 				"variable \"foreign\": assign: mixing strategies", NULL);
 		choir_frame_free(f);
@@ -548,7 +548,7 @@ static void pass_variables(void)
 	choir_frame *f = choir_frame_new(NULL);
 	world_ok(choir_variable_assign(v, choir_number(f, 5)));
 	choir_values *args = choir_values_new(strategy), *results = NULL;
-	world_ok(choir_values_set(args, "v", choir_variable_value(v)));
+	world_ok(choir_values_set(args, "v", choir_variable_as_value(v)));
 	world_ok(choir_strategy_run(strategy, take_component, v, args, &results));
 	choir_value *back = choir_values_find(results, "v");
 	assert_int_equal(choir_value_kind_of(back), CHOIR_VALUE_VARIABLE);
@@ -560,13 +560,13 @@ static void pass_variables(void)
 	assert_int_equal((int) choir_tensor_number(choir_sum(copy, CHOIR_ALL_AXES)), 12); // as it was
 	assert_int_equal(
 			(int) choir_tensor_number(choir_sum(choir_strategy_reduce(strategy, CHOIR_MEAN,
-														choir_variable_value(v), CHOIR_NO_AXIS),
+														choir_variable_as_value(v), CHOIR_NO_AXIS),
 					CHOIR_ALL_AXES)),
 			18);
 	choir_tensor *sum =
-			choir_strategy_reduce(strategy, CHOIR_SUM, choir_variable_value(v), CHOIR_NO_AXIS);
+			choir_strategy_reduce(strategy, CHOIR_SUM, choir_variable_as_value(v), CHOIR_NO_AXIS);
 	assert_int_equal(sum == NULL, replicas > 1);
-	choir_frame_empty(choir_strategy_cross(strategy)->frame);
+	choir_frame_clear(choir_strategy_cross(strategy)->frame);
 	choir_frame_free(f);
 	choir_values_free(args);
 	choir_values_free(results);

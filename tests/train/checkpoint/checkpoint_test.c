@@ -95,7 +95,7 @@ static void part(choir_replica *r, void *user, float parts[])
 {
 	choir_tensor *t = choir_variable_read(user, r->frame);
 	float both[2];
-	assert_int_equal(choir_tensor_fetch(t, both, sizeof both), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(t, both, sizeof both), CHOIR_OK);
 	parts[choir_replica_id(r)] = both[0];
 }
 
@@ -156,10 +156,10 @@ static void the_last_and_the_best(void **state)
 	for (int min = 0; min < 2; min++) {
 		const char *directory = saved_directory();
 		const choir_checkpoint_options o = { .size = sizeof o,
-			.keep = 2,
-			.best = "accuracy",
-			.keep_best = 2,
-			.less_is_better = min == 1,
+			.max_to_keep = 2,
+			.best_metric = "accuracy",
+			.max_best_to_keep = 2,
+			.best_is_lowest = min == 1,
 			.asynchronous = min == 1 };
 		problem p = saved_open(0, 2, CHOIR_SGD, NULL);
 		choir_checkpoint_manager *m = saved_manage(p.strategy, directory, &o);
@@ -189,14 +189,14 @@ static void a_step_that_is_there_already(void **state)
 	const char *directory = saved_directory();
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	choir_checkpoint_manager *m = saved_manage(
-			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .keep = 1));
+			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .max_to_keep = 1));
 	saved_train(&p, 3);
 	saved_must(choir_checkpoint_manager_save(m, "n=1"));
-	assert_string_equal(strrchr(choir_checkpoint_manager_path(m), '/'), "/step-3");
+	assert_string_equal(strrchr(choir_checkpoint_manager_latest(m), '/'), "/step-3");
 	saved_must(choir_checkpoint_manager_save(m, "n=2"));
-	assert_string_equal(strrchr(choir_checkpoint_manager_path(m), '/'), "/step-3.2");
+	assert_string_equal(strrchr(choir_checkpoint_manager_latest(m), '/'), "/step-3.2");
 	saved_must(choir_checkpoint_manager_save(m, "n=3"));
-	assert_string_equal(strrchr(choir_checkpoint_manager_path(m), '/'), "/step-3");
+	assert_string_equal(strrchr(choir_checkpoint_manager_latest(m), '/'), "/step-3");
 	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
 	assert_int_equal(choir_checkpoint_list_steps(l), 1);
 	assert_string_equal(choir_checkpoint_list_metadata(l, 0, "n"), "3");
@@ -237,7 +237,7 @@ static void the_newest_is_the_one_saved_last(void **state)
 	saved_train(&p, 3);
 	saved_must(choir_checkpoint_manager_restore_latest(m));
 	assert_int_equal(choir_strategy_hash(p.strategy), weights);
-	assert_string_equal(strrchr(choir_checkpoint_manager_path(m), '/'), "/step-3");
+	assert_string_equal(strrchr(choir_checkpoint_manager_latest(m), '/'), "/step-3");
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);
 }
@@ -254,13 +254,13 @@ static void wrong_use(void **state)
 	assert_null(choir_checkpoint_manager_new(p.strategy, "/nowhere at all/x", NULL));
 	assert_failed(choir_error_status(), CHOIR_IO, "/nowhere at all/x");
 	assert_null(choir_checkpoint_manager_new(
-			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .keep = -2)));
+			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .max_to_keep = -2)));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "keep -2");
-	assert_null(choir_checkpoint_manager_new(
-			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .keep_best = -1)));
+	assert_null(choir_checkpoint_manager_new(p.strategy, directory,
+			CHOIR_OPTIONS(choir_checkpoint_options, .max_best_to_keep = -1)));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "keep_best -1");
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
-	assert_null(choir_checkpoint_manager_path(m));
+	assert_null(choir_checkpoint_manager_latest(m));
 	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_NOT_FOUND,
 			"there is no checkpoint yet");
 	assert_failed(choir_checkpoint_manager_save(m, "no line"), CHOIR_INVALID, "is not key=value");
@@ -297,7 +297,7 @@ static void wrong_context(void **state)
 	choir_strategy *s = mirrored("cpu:0,cpu:1", 2);
 	choir_checkpoint_manager *m = saved_manage(s, saved_directory(), NULL);
 	assert_failed(choir_strategy_run(s, save_inside, m, NULL, NULL), CHOIR_STATE, "manager");
-	assert_null(choir_checkpoint_manager_path(m));
+	assert_null(choir_checkpoint_manager_latest(m));
 	saved_must(choir_checkpoint_manager_save(m, NULL));
 	choir_checkpoint_manager_free(m);
 	choir_strategy_free(s);

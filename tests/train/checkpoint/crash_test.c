@@ -140,7 +140,7 @@ static void write_series(void)
 	assert_int_equal(mkdir(recording.root, 0777), 0);
 	chi_fs_record(record, NULL);
 	choir_checkpoint_manager *m = saved_manage(
-			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .keep = 2));
+			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .max_to_keep = 2));
 	for (int i = 1; i <= SAVES; i++) {
 		saved_train(&p, 1);
 		hash_of_save[i] = choir_strategy_hash(p.strategy);

@@ -117,9 +117,9 @@ static void damage(void **state)
 	assert_failed(choir_checkpoint_manager_restore(m, 2), CHOIR_NOT_FOUND, path);
 	assert_int_equal(choir_strategy_hash(p.strategy), weights[3]);
 	logged[0] = '\0';
-	choir_log_set(CHOIR_LOG_WARNING, keep_log, NULL);
+	choir_logger_set(CHOIR_LOG_WARNING, keep_log, NULL);
 	saved_must(choir_checkpoint_manager_restore_latest(m));
-	choir_log_set(0, NULL, NULL);
+	choir_logger_set(0, NULL, NULL);
 	assert_int_equal(choir_strategy_hash(p.strategy), weights[0]);
 	assert_non_null(strstr(logged, "step-4/weights.safetensors: tensor \"scores/kernel\""));
 	assert_non_null(strstr(logged, "step-3/manifest.json"));
@@ -190,9 +190,9 @@ static void half_written(void **state)
 	choir_checkpoint_list_free(l);
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	logged[0] = '\0';
-	choir_log_set(CHOIR_LOG_WARNING, keep_log, NULL);
+	choir_logger_set(CHOIR_LOG_WARNING, keep_log, NULL);
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
-	choir_log_set(0, NULL, NULL);
+	choir_logger_set(0, NULL, NULL);
 	assert_non_null(strstr(logged, ".step-12.tmp: was left half written by a job that died"));
 	assert_int_equal(access(path, F_OK), -1);
 	choir_checkpoint_manager_free(m);
@@ -236,7 +236,7 @@ static void each_call_fails_saving(void **state)
 		const char *directory = saved_directory();
 		problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 		choir_checkpoint_manager *m = saved_manage(p.strategy, directory,
-				CHOIR_OPTIONS(choir_checkpoint_options, .keep = 2, .asynchronous = e >= 2));
+				CHOIR_OPTIONS(choir_checkpoint_options, .max_to_keep = 2, .asynchronous = e >= 2));
 		uint64_t last = 0, newest = 0;
 		int failures = 0;
 		bool failed = true;
@@ -271,7 +271,8 @@ static void each_call_fails_saving(void **state)
 			choir_checkpoint_manager_free(m);
 			problem_close(&q);
 			m = saved_manage(p.strategy, directory,
-					CHOIR_OPTIONS(choir_checkpoint_options, .keep = 2, .asynchronous = e >= 2));
+					CHOIR_OPTIONS(
+							choir_checkpoint_options, .max_to_keep = 2, .asynchronous = e >= 2));
 			// Also removes what could not be.
 			saved_train(&p, 1);
 			saved_must(choir_checkpoint_manager_save(m, NULL));
@@ -308,11 +309,11 @@ static void a_failure_is_told_once(void **state)
 	assert_failed(status, CHOIR_IO, "step 2 was not saved: ");
 	saved_must(choir_checkpoint_manager_check(m));
 	saved_must(choir_checkpoint_manager_wait(m));
-	assert_non_null(strstr(choir_checkpoint_manager_path(m), "/step-1"));
+	assert_non_null(strstr(choir_checkpoint_manager_latest(m), "/step-1"));
 	saved_train(&p, 1);
 	saved_must(choir_checkpoint_manager_save(m, NULL));
 	saved_must(choir_checkpoint_manager_wait(m));
-	assert_non_null(strstr(choir_checkpoint_manager_path(m), "/step-3"));
+	assert_non_null(strstr(choir_checkpoint_manager_latest(m), "/step-3"));
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);
 }
@@ -328,9 +329,9 @@ static void a_failure_is_not_lost(void **state)
 	chi_fs_fail(9, ENOSPC);
 	saved_must(choir_checkpoint_manager_save(m, NULL));
 	logged[0] = '\0';
-	choir_log_set(CHOIR_LOG_WARNING, keep_log, NULL);
+	choir_logger_set(CHOIR_LOG_WARNING, keep_log, NULL);
 	choir_checkpoint_manager_free(m);
-	choir_log_set(0, NULL, NULL);
+	choir_logger_set(0, NULL, NULL);
 	chi_fs_fail(0, 0);
 	assert_non_null(strstr(logged, "a save has failed: "));
 	assert_non_null(strstr(logged, "step 1 was not saved: "));
@@ -381,7 +382,7 @@ static void memory_runs_out(void **state)
 	for (uint64_t n = 1; failed; n++) {
 		chi_alloc_fail(n, false);
 		choir_checkpoint_manager *m = choir_checkpoint_manager_new(p.strategy, directory,
-				CHOIR_OPTIONS(choir_checkpoint_options, .best = "a", .keep = 1));
+				CHOIR_OPTIONS(choir_checkpoint_options, .best_metric = "a", .max_to_keep = 1));
 		choir_status status =
 				m == NULL ? choir_error_status() : choir_checkpoint_manager_save(m, "a=1");
 		failed = chi_alloc_failed();
@@ -390,7 +391,7 @@ static void memory_runs_out(void **state)
 			assert_failed(status, CHOIR_NO_MEMORY, "memory");
 		choir_checkpoint_manager_free(m);
 		m = saved_manage(
-				p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .keep = 1));
+				p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .max_to_keep = 1));
 		saved_must(choir_checkpoint_manager_save(m, "a=0")); // also removes what could not be
 		choir_checkpoint_manager_free(m);
 	}

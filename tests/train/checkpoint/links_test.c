@@ -125,7 +125,7 @@ static void links_that_come_later(void **state)
 	problem p = saved_open(0, 2, CHOIR_SGD, NULL);
 	make_both();
 	choir_checkpoint_manager *m = saved_manage(
-			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .keep = 1));
+			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .max_to_keep = 1));
 	saved_train(&p, 1);
 	must_link(elsewhere, ".step-1.tmp");
 	assert_failed(choir_checkpoint_manager_save(m, NULL), CHOIR_CORRUPT, "is a link");
@@ -133,12 +133,12 @@ static void links_that_come_later(void **state)
 	unlink(in_directory(".step-1.tmp"));
 	must_link("nowhere", "step-1"); // the name is taken
 	saved_must(choir_checkpoint_manager_save(m, NULL));
-	assert_non_null(strstr(choir_checkpoint_manager_path(m), "/step-1.2"));
+	assert_non_null(strstr(choir_checkpoint_manager_latest(m), "/step-1.2"));
 	must_link(elsewhere, ".step-1.2.old");
 	saved_train(&p, 1);
-	choir_log_set(CHOIR_LOG_WARNING, keep_log, NULL);
+	choir_logger_set(CHOIR_LOG_WARNING, keep_log, NULL);
 	saved_must(choir_checkpoint_manager_save(m, NULL));
-	choir_log_set(0, NULL, NULL);
+	choir_logger_set(0, NULL, NULL);
 	assert_non_null(strstr(logged, "older steps were not removed: "));
 	assert_non_null(strstr(logged, "/.step-1.2.old: is a link"));
 	assert_untouched();
@@ -177,10 +177,10 @@ static void a_step_is_no_link(void **state)
 	assert_int_equal(rename(in_directory("step-1"), moved), 0);
 	must_link(moved, "step-1");
 	must_be_corrupt("step-1: is a link; a folder is needed");
-	assert_failed(choir_strategy_restore_step(p.strategy, in_directory("step-1")), CHOIR_CORRUPT,
-			"step-1: is a link; a folder is needed");
+	assert_failed(choir_strategy_restore_checkpoint(p.strategy, in_directory("step-1")),
+			CHOIR_CORRUPT, "step-1: is a link; a folder is needed");
 	choir_checkpoint_manager *m = saved_manage(
-			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .keep = 1));
+			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .max_to_keep = 1));
 	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_NOT_FOUND, "is a link");
 	for (int i = 0; i < 3; i++) {
 		saved_train(&p, 1);

@@ -82,8 +82,8 @@ static void many_tensors(void **state)
 	assert_int_equal(choir_checkpoint_list_tensors(l), 2 * TENSORS);
 	choir_checkpoint_list_free(l);
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
-	assert_failed(choir_strategy_restore_step(p.strategy, checkpoint_directory), CHOIR_INVALID,
-			"too many");
+	assert_failed(choir_strategy_restore_checkpoint(p.strategy, checkpoint_directory),
+			CHOIR_INVALID, "too many");
 	problem_close(&p);
 	assert_true((double) (clock() - begin) / CLOCKS_PER_SEC < 20);
 }

@@ -188,12 +188,13 @@ static void convolutions_and_pools(void **state)
 			CHOIR_SHAPE(11, 10, 2));
 	check_numbers(g,
 			choir_conv2d_new("c3", 1, 3, 2,
-					CHOIR_OPTIONS(choir_conv2d_options, .before = 1, .after = 2, .stride = 3)),
+					CHOIR_OPTIONS(
+							choir_conv2d_options, .pad_before = 1, .pad_after = 2, .stride = 3)),
 			CHOIR_SHAPE(7, 6, 1));
 	check_numbers(g,
 			choir_conv1d_new("c4", 4, 6, 3,
-					CHOIR_OPTIONS(choir_conv2d_options, .before = 2, .dilation = 2, .groups = 2,
-							.padding = 1, .activation = CHOIR_SILU)),
+					CHOIR_OPTIONS(choir_conv2d_options, .pad_before = 2, .dilation = 2,
+							.groups = 2, .padding = 1, .activation = CHOIR_SILU)),
 			CHOIR_SHAPE(11, 4));
 	check_numbers(g,
 			choir_conv1d_new("c5", 3, 2, 4,
@@ -212,8 +213,8 @@ static void norms_and_residuals(void **state)
 	check_numbers(g, choir_rms_normalization_new("rms", 21, CHOIR_NONE), CHOIR_SHAPE(21));
 	choir_layer *both = choir_residual_new(SEQUENCE(choir_rms_normalization_new("r/norm", 8, 0),
 												   choir_dense_new("r/in", 8, 5, CHOIR_SILU),
-												   choir_projection_new("r/out", 5, 7)),
-			choir_projection_new("r/beside", 8, 7), CHOIR_GELU);
+												   choir_dense_no_bias_new("r/out", 5, 7)),
+			choir_dense_no_bias_new("r/beside", 8, 7), CHOIR_GELU);
 	check_numbers(g, both, CHOIR_SHAPE(3, 8));
 	// One layer twice: one constant, used in both places.
 	choir_layer *again = choir_dense_new("again", 7, 7, CHOIR_TANH);
@@ -223,8 +224,8 @@ static void norms_and_residuals(void **state)
 			CHOIR_SHAPE(7));
 	// The names differ, what C would call their variables does not.
 	check_numbers(g,
-			SEQUENCE(choir_projection_new("a/b", 4, 4), choir_projection_new("a_b", 4, 4),
-					choir_projection_new("2", 4, 4)),
+			SEQUENCE(choir_dense_no_bias_new("a/b", 4, 4), choir_dense_no_bias_new("a_b", 4, 4),
+					choir_dense_no_bias_new("2", 4, 4)),
 			CHOIR_SHAPE(4));
 	// As long as a name may be, which is any length.
 	char name[300];
@@ -255,7 +256,7 @@ static void sequences(void **state)
 	scoped *g = *state;
 	choir_layer *token = choir_embedding_new("token", 11, 12);
 	choir_layer *attention = choir_self_attention_new("see", 12, 3, CHOIR_ON);
-	choir_layer *tied = choir_tied_new(token);
+	choir_layer *tied = choir_tied_embedding_new(token);
 	check_sequence(g,
 			SEQUENCE(token, choir_position_embedding_new("place", 21, 12),
 					choir_residual_new(attention, NULL, CHOIR_LINEAR),
@@ -263,7 +264,7 @@ static void sequences(void **state)
 			CHOIR_U8, 19);
 	check_sequence(g,
 			SEQUENCE(choir_embedding_new("word", 11, 8),
-					choir_self_attention_new("all", 8, 2, CHOIR_OFF), choir_last_place_new(),
+					choir_self_attention_new("all", 8, 2, CHOIR_OFF), choir_last_timestep_new(),
 					choir_dense_new("end", 8, 5, CHOIR_RELU)),
 			CHOIR_I32, 9);
 	choir_layer *two[] = { choir_lstm_new("long", 6, 5), choir_gru_new("gate", 5, 7) };
@@ -271,7 +272,7 @@ static void sequences(void **state)
 	check_numbers(g, choir_sequential_new(2, two), CHOIR_SHAPE(8, 6));
 	check_sequence(g,
 			SEQUENCE(choir_embedding_new("letter", 11, 6), two[0], two[1],
-					choir_projection_new("next", 7, 11)),
+					choir_dense_no_bias_new("next", 7, 11)),
 			CHOIR_U8, 12);
 	// At the end a layer that does not work row by row.
 	check_sequence(g,
@@ -375,7 +376,7 @@ static void no_memory(void **state)
 	(void) state;
 	choir_layer *l = SEQUENCE(choir_dense_new("n/in", 6, 8, CHOIR_GELU),
 			choir_batch_normalization_new("n/norm", 8, NULL),
-			choir_residual_new(choir_projection_new("n/out", 8, 8), NULL, CHOIR_RELU));
+			choir_residual_new(choir_dense_no_bias_new("n/out", 8, 8), NULL, CHOIR_RELU));
 	const char *path = files_path("scratch_layout.c");
 	uint64_t n = 1;
 	for (bool done = false; !done; n++) {

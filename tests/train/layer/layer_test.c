@@ -101,7 +101,7 @@ static void shapes(void **state)
 	assert_null(choir_layer_apply(choir_flatten_new(), none));
 	assert_non_null(strstr(choir_error(), "too many places in an example"));
 	assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 }
 
 static void variables(void **state)
@@ -158,10 +158,10 @@ static void relu_before_a_max_pool(void **state)
 		choir_tensor *y = i == 0 ? choir_layer_apply(both, x)
 								 : choir_layer_apply(pool, choir_layer_apply(conv, x));
 		assert_shape(y, CHOIR_SHAPE(2, 3, 3, 5));
-		assert_int_equal(choir_tensor_fetch(y, value[i], sizeof value[i]), CHOIR_OK);
+		assert_int_equal(choir_tensor_to_host(y, value[i], sizeof value[i]), CHOIR_OK);
 		choir_tensor *sum = choir_sum(choir_square(y), CHOIR_ALL_AXES);
 		assert_int_equal(choir_tape_gradient(tape, sum, 1, &x, &gradient), CHOIR_OK);
-		assert_int_equal(choir_tensor_fetch(gradient, dx[i], sizeof dx[i]), CHOIR_OK);
+		assert_int_equal(choir_tensor_to_host(gradient, dx[i], sizeof dx[i]), CHOIR_OK);
 		choir_frame_rewind(g->frame, mark);
 	}
 	assert_memory_equal(value[0], value[1], sizeof value[0]);
@@ -279,11 +279,11 @@ static void refused_when_applied(void **state)
 		assert_null(choir_layer_apply(cases[i].layer, x));
 		assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
 		assert_failed(choir_error_status(), CHOIR_INVALID, cases[i].text);
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 	}
 	assert_null(choir_layer_apply(dense, choir_fill(f, CHOIR_U8, CHOIR_SHAPE(1, 784), 0)));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "dense needs f32, got u8: cast it");
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	// NULL keeps the first cause.
 	assert_null(choir_layer_apply(
 			dense, choir_layer_apply(conv, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(1), 0))));

@@ -41,7 +41,8 @@ static void shapes_and_variables(void **state)
 						 CHOIR_OPTIONS(choir_conv2d_options, .groups = 2, .dilation = 2,
 								 .padding = 1, .bias = CHOIR_OFF)),
 			image, CHOIR_SHAPE(2, 6, 6, 6), NAMES("c2/kernel"));
-	assert_layer(choir_conv1d_new("c1", 6, 4, 3, CHOIR_OPTIONS(choir_conv2d_options, .before = 2)),
+	assert_layer(
+			choir_conv1d_new("c1", 6, 4, 3, CHOIR_OPTIONS(choir_conv2d_options, .pad_before = 2)),
 			text, CHOIR_SHAPE(3, 5, 4), NAMES("c1/kernel", "c1/bias"));
 	assert_layer(choir_global_average_pool2d_new(), image, CHOIR_SHAPE(2, 4), 0, NULL);
 	assert_layer(choir_layer_normalization_new("ln", 6, 0), text, CHOIR_SHAPE(3, 5, 6),
@@ -52,7 +53,7 @@ static void shapes_and_variables(void **state)
 			NAMES("bn/gamma", "bn/beta", "bn/moving_mean", "bn/moving_variance"));
 	choir_layer *e = choir_embedding_new("token", 9, 6);
 	assert_layer(e, tokens, CHOIR_SHAPE(3, 5, 6), NAMES("token/embeddings"));
-	assert_layer(choir_tied_new(e), text, CHOIR_SHAPE(3, 5, 9), 0, NULL);
+	assert_layer(choir_tied_embedding_new(e), text, CHOIR_SHAPE(3, 5, 9), 0, NULL);
 	assert_layer(choir_position_embedding_new("place", 7, 6), text, CHOIR_SHAPE(3, 5, 6),
 			NAMES("place/embeddings"));
 	assert_layer(choir_self_attention_new("att", 6, 2, CHOIR_ON), text, CHOIR_SHAPE(3, 5, 6),
@@ -61,13 +62,13 @@ static void shapes_and_variables(void **state)
 			NAMES("lstm/kernel", "lstm/recurrent_kernel", "lstm/bias"));
 	assert_layer(choir_gru_new("gru", 6, 3), text, CHOIR_SHAPE(3, 5, 3),
 			NAMES("gru/kernel", "gru/recurrent_kernel", "gru/bias", "gru/recurrent_bias"));
-	assert_layer(choir_last_place_new(), text, CHOIR_SHAPE(3, 6), 0, NULL);
-	assert_layer(
-			choir_projection_new("head", 6, 9), text, CHOIR_SHAPE(3, 5, 9), NAMES("head/kernel"));
+	assert_layer(choir_last_timestep_new(), text, CHOIR_SHAPE(3, 6), 0, NULL);
+	assert_layer(choir_dense_no_bias_new("head", 6, 9), text, CHOIR_SHAPE(3, 5, 9),
+			NAMES("head/kernel"));
 	assert_layer(choir_dense_new("up", 6, 7, CHOIR_SILU), text, CHOIR_SHAPE(3, 5, 7),
 			NAMES("up/kernel", "up/bias"));
 	assert_layer(choir_residual_new(choir_dense_new("in", 6, 4, CHOIR_LINEAR),
-						 choir_projection_new("beside", 6, 4), CHOIR_GELU),
+						 choir_dense_no_bias_new("beside", 6, 4), CHOIR_GELU),
 			text, CHOIR_SHAPE(3, 5, 4), NAMES("in/kernel", "in/bias", "beside/kernel"));
 	float bias[12];
 	fetch_variable(choir_layer_variable(choir_lstm_new("open", 2, 3), 2), bias, sizeof bias);
@@ -214,7 +215,7 @@ static void train_on(choir_strategy *s, norm_outcome *out)
 	for (int i = 0; i < choir_value_local_count(y); i++) {
 		choir_tensor *part = choir_value_local(y, i);
 		const size_t bytes = (size_t) choir_shape_elements(choir_tensor_shape(part)) * 4;
-		assert_int_equal(choir_tensor_fetch(part, to, bytes), CHOIR_OK);
+		assert_int_equal(choir_tensor_to_host(part, to, bytes), CHOIR_OK);
 		to += bytes;
 	}
 	assert_ptr_equal(to, out->mean);
@@ -282,7 +283,7 @@ static uint64_t table_after(const char *devices, int replicas, bool whole, bool 
 	table t = { .whole = whole };
 	CHOIR_SCOPE (s) {
 		t.embedding = choir_embedding_new("token", 5000, 3);
-		t.tied = tied ? choir_tied_new(t.embedding) : NULL;
+		t.tied = tied ? choir_tied_embedding_new(t.embedding) : NULL;
 		t.optimizer = choir_optimizer_new(CHOIR_ADAM, NULL);
 	}
 	for (int i = 0; i < 3; i++)
@@ -336,7 +337,7 @@ static void evaluation_takes_what_moved(void **state)
 	choir_tape_begin(f);
 	y = choir_tensor_data(choir_layer_apply(l, t)); // mean 3, variance 4
 	assert_true(fabs((double) y[1] - 2 / sqrt(4.5)) < 1e-6);
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	t = choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(2, 1), x);
 	y = choir_tensor_data(choir_layer_apply(l, t)); // mean 0.3, variance 1.3
 	assert_true(fabs((double) y[0] - 0.7 / sqrt(1.8)) < 1e-6);
@@ -356,7 +357,7 @@ static void refused_when_made(void **state)
 	REFUSED(choir_conv2d_new("c", 4, 6, 3, CHOIR_OPTIONS(choir_conv2d_options, .dilation = -1)),
 			CHOIR_INVALID, "dilation -1");
 	REFUSED(choir_conv1d_new("c", 4, 6, 3,
-					CHOIR_OPTIONS(choir_conv2d_options, .padding = CHOIR_NONE, .before = 1)),
+					CHOIR_OPTIONS(choir_conv2d_options, .padding = CHOIR_NONE, .pad_before = 1)),
 			CHOIR_INVALID, "none with SAME");
 	REFUSED(choir_conv1d_new(
 					"c", 4, 6, 3, CHOIR_OPTIONS(choir_conv2d_options, .bias = (choir_toggle) 5)),
@@ -376,9 +377,9 @@ static void refused_when_made(void **state)
 					"n", 3, &(choir_batch_normalization_options){ .size = 1000 }),
 			CHOIR_INVALID, "size is 1000");
 	REFUSED(choir_embedding_new("e", 0, 4), CHOIR_INVALID, "embedding of 0 rows of 4");
-	REFUSED(choir_tied_new(choir_flatten_new()), CHOIR_INVALID,
+	REFUSED(choir_tied_embedding_new(choir_flatten_new()), CHOIR_INVALID,
 			"tied: the layer is flatten, needed an embedding");
-	REFUSED(choir_tied_new(NULL), CHOIR_INVALID, "tied: the layer is NULL");
+	REFUSED(choir_tied_embedding_new(NULL), CHOIR_INVALID, "tied: the layer is NULL");
 	REFUSED(choir_self_attention_new("a", 6, 4, CHOIR_ON), CHOIR_INVALID, "width 6 with 4 heads");
 	REFUSED(choir_lstm_new("l", 0, 4), CHOIR_INVALID, "layer \"l\": lstm from 0 to 4");
 	REFUSED(choir_gru_new("l", 4, INT64_MAX), CHOIR_INVALID, "gru from 4");
@@ -405,7 +406,7 @@ static void refused_when_applied(void **state)
 		const char *text;
 	} cases[] = {
 		{ e, CHOIR_F32, CHOIR_SHAPE(2, 3), "layer \"token\": embedding needs u8, i32 or i64" },
-		{ choir_tied_new(e), CHOIR_F32, CHOIR_SHAPE(2, 3),
+		{ choir_tied_embedding_new(e), CHOIR_F32, CHOIR_SHAPE(2, 3),
 				"tied needs f32 [.., 6], got f32 [2, 3]" },
 		{ choir_position_embedding_new("p", 4, 6), CHOIR_F32, CHOIR_SHAPE(2, 5, 6),
 				"up to 4 places, 6], got f32 [2, 5, 6]" },
@@ -416,7 +417,7 @@ static void refused_when_applied(void **state)
 		{ choir_lstm_new("l", 6, 2), CHOIR_F32, CHOIR_SHAPE(2, 6), "lstm needs [n, places, 6]" },
 		{ choir_conv1d_new("c", 6, 2, 1, NULL), CHOIR_F32, CHOIR_SHAPE(2, 6),
 				"conv1d needs [n, w, 6], got [2, 6]" },
-		{ choir_last_place_new(), CHOIR_F32, CHOIR_SHAPE(2, 0, 3), "one place or more" },
+		{ choir_last_timestep_new(), CHOIR_F32, CHOIR_SHAPE(2, 0, 3), "one place or more" },
 		{ choir_global_average_pool2d_new(), CHOIR_F32, CHOIR_SHAPE(2, 3), "needs images" },
 		{ choir_activation_new(CHOIR_RELU), CHOIR_U8, CHOIR_SHAPE(2), "activation needs f32" },
 		{ choir_residual_new(choir_flatten_new(), NULL, CHOIR_RELU), CHOIR_F32,
@@ -428,7 +429,7 @@ static void refused_when_applied(void **state)
 		assert_null(choir_layer_apply(cases[i].layer, x));
 		assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
 		assert_failed(choir_error_status(), CHOIR_INVALID, cases[i].text);
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 	}
 }
 

@@ -51,8 +51,8 @@ static void assert_matrix(choir_metric *m, int times)
 {
 	int64_t have[JUDGED_CLASSES][JUDGED_CLASSES];
 	choir_frame *f = choir_frame_new(NULL);
-	choir_tensor *t = choir_metric_matrix(m, f);
-	if (t == NULL || choir_tensor_fetch(t, have, sizeof have) != CHOIR_OK)
+	choir_tensor *t = choir_metric_confusion_matrix(m, f);
+	if (t == NULL || choir_tensor_to_host(t, have, sizeof have) != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	for (int i = 0; i < JUDGED_CLASSES; i++)
 		for (int k = 0; k < JUDGED_CLASSES; k++)
@@ -187,10 +187,10 @@ static void refused(void **state)
 	assert_matrix(m.confusion, 0);
 	assert_true(isnan(choir_metric_result(m.confusion)));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "a confusion matrix is no number");
-	assert_null(choir_metric_matrix(m.recall, f));
+	assert_null(choir_metric_confusion_matrix(m.recall, f));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "\"recall\": it is a number");
-	assert_null(choir_metric_matrix(m.confusion, f)); // the first failure stays
-	assert_null(choir_metric_matrix(m.confusion, NULL));
+	assert_null(choir_metric_confusion_matrix(m.confusion, f)); // the first failure stays
+	assert_null(choir_metric_confusion_matrix(m.confusion, NULL));
 	choir_frame_free(f);
 	refused_when_made(s);
 	choir_strategy_free(s);
@@ -212,7 +212,7 @@ static void allocations_may_fail(void **state)
 						choir_borrow(
 								f, CHOIR_F32, CHOIR_SHAPE(JUDGED, JUDGED_CLASSES), judged_scores),
 						choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(JUDGED), judged_labels)) == CHOIR_OK;
-		good = good && choir_metric_matrix(m, f) != NULL;
+		good = good && choir_metric_confusion_matrix(m, f) != NULL;
 		good = good && choir_metric_reset(m) == CHOIR_OK;
 		const bool failed = chi_alloc_failed();
 		chi_alloc_fail(0, false);

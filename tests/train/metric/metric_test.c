@@ -120,7 +120,7 @@ static void in_the_default_replica(void **state)
 	choir_tensor *label = choir_constant(f, CHOIR_I64, CHOIR_SHAPE(1), (int64_t[]){ 1 });
 	assert_int_equal(choir_metric_update(m.accuracy, scores, label), CHOIR_OK);
 	near(choir_metric_result(m.accuracy), 1);
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 }
 
 static choir_status bad_update(choir_replica *r, void *user)

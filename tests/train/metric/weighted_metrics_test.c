@@ -97,12 +97,12 @@ static void refused(void **state)
 		assert_failed(choir_metric_update_weighted(
 							  wrong[i], values, t, choir_fill(f, CHOIR_F32, shape, 1)),
 				CHOIR_INVALID, text[i]);
-		choir_frame_empty(f);
+		choir_frame_clear(f);
 	}
 	assert_true(choir_metric_result(m.precision) == 0); // nothing was counted
 	choir_tensor *chance = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(JUDGED), judged_chances);
 	assert_failed(choir_metric_update_weighted(m.recall, chance, chance, NULL), CHOIR_INVALID, "");
-	choir_frame_empty(f);
+	choir_frame_clear(f);
 	choir_strategy_free(s);
 }
 

@@ -65,8 +65,8 @@ static choir_status merged(choir_cross *x, void *user)
 static choir_status give_and_merge(choir_replica *r, void *user)
 {
 	const double own = choir_replica_id(r) + 1;
-	choir_replica_give(r, "v", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), own));
-	choir_replica_give(r, "w", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 10 * own));
+	choir_replica_set_arg(r, "v", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), own));
+	choir_replica_set_arg(r, "w", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 10 * own));
 	return choir_replica_merge_call(r, merged, user);
 }
 
@@ -79,7 +79,8 @@ static void in_a_merge_call(void **state)
 	(void) state;
 	for (int i = 0; i < 4; i++) {
 		choir_strategy *s = mirrored(layouts[i], 3);
-		job j = open_job(s, CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5));
+		job j = open_job(
+				s, CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5));
 		if (choir_strategy_run(s, give_and_merge, &j, NULL, NULL) != CHOIR_OK)
 			fail_msg("%s: %s", layouts[i], choir_error());
 		assert_values(j.v, 2, -3);
@@ -103,7 +104,7 @@ static choir_status apply_large_sum(choir_cross *x, void *user)
 {
 	const job *j = user;
 	choir_value *sum = choir_cross_reduce_to(
-			x, CHOIR_SUM, choir_cross_arg(x, "g"), choir_variable_value(j->v));
+			x, CHOIR_SUM, choir_cross_arg(x, "g"), choir_variable_as_value(j->v));
 	return choir_optimizer_distributed_apply(j->optimizer, x, 1, &j->v, &sum);
 }
 
@@ -111,7 +112,7 @@ static choir_status give_large(choir_replica *r, void *user)
 {
 	const job *j = user;
 	const int own = (choir_replica_id(r) + 1) * (j->mode + 1); // memory left over has another sum
-	choir_replica_give(r, "g", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(WIDE), own));
+	choir_replica_set_arg(r, "g", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(WIDE), own));
 	return choir_replica_merge_call(r, apply_large_sum, user);
 }
 
@@ -131,7 +132,7 @@ static void large_sums(void **state)
 		CHOIR_SCOPE (s) {
 			j.v = choir_variable_new("v", CHOIR_SHAPE(WIDE), NULL);
 			j.optimizer = choir_optimizer_new(
-					CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1));
+					CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 1));
 		}
 		assert_int_equal(choir_strategy_run(s, give_large, &j, NULL, NULL), CHOIR_OK);
 		fetch_variable(j.v, have, sizeof have);
@@ -146,12 +147,12 @@ static void in_the_programs_own_context(void **state)
 {
 	(void) state;
 	choir_strategy *s = mirrored("cpu:0,cpu:1", 2);
-	job j = open_job(s, CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5));
+	job j = open_job(s, CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5));
 	choir_cross *x = choir_strategy_cross(s);
 	assert_non_null(x);
 	choir_variable *const variables[] = { j.v };
 	choir_value *const gradients[] = {
-		choir_tensor_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(2), 1)),
+		choir_tensor_as_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(2), 1)),
 	};
 	if (choir_optimizer_distributed_apply(j.optimizer, x, 1, variables, gradients) != CHOIR_OK)
 		fail_msg("%s", choir_error());
@@ -178,7 +179,7 @@ static choir_status own_step(choir_replica *r, void *user)
 		for (int i = 0; i < IN; i++)
 			d[i] += 2 * error * x[n * IN + i] / (float) choir_replica_global_examples(r);
 	}
-	CHOIR_TRY(choir_optimizer_give(
+	CHOIR_TRY(choir_optimizer_add_gradient(
 			j->optimizer, r, j->v, choir_borrow(r->frame, CHOIR_F32, CHOIR_SHAPE(IN), d)));
 	memset(d, 0x7f, sizeof d); // it was taken
 	return choir_optimizer_apply_gradients(j->optimizer, r);
@@ -199,7 +200,7 @@ static void on_own_memory(void **state)
 		CHOIR_SCOPE (s) {
 			j.v = choir_variable_wrap("w", CHOIR_F32, CHOIR_SHAPE(IN), weights);
 			j.optimizer = choir_optimizer_new(
-					CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.05));
+					CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.05));
 		}
 		choir_values *batch = choir_values_new(s);
 		choir_frame *f = choir_values_frame(batch);
@@ -250,7 +251,8 @@ static void reading_after_asking(void **state)
 	(void) state;
 	for (int i = 0; i < 4; i++) {
 		choir_strategy *s = mirrored(layouts[i], 3);
-		job j = open_job(s, CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.25));
+		job j = open_job(
+				s, CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.25));
 		double v = 0;
 		for (int k = 0; k < 6; k++) {
 			j.mode = k % 2;
@@ -288,10 +290,10 @@ static choir_status twice(choir_replica *r, void *user)
 	const job *j = user;
 	for (int k = 0; k < 2; k++) {
 		choir_tensor *g = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 1 + k);
-		CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->v, g));
+		CHOIR_TRY(choir_optimizer_add_gradient(j->optimizer, r, j->v, g));
 		CHOIR_TRY(choir_optimizer_apply_gradients(j->optimizer, r));
 	}
-	CHOIR_TRY(choir_optimizer_give(
+	CHOIR_TRY(choir_optimizer_add_gradient(
 			j->second, r, j->v, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 10)));
 	return choir_optimizer_apply_gradients(j->second, r);
 }
@@ -302,7 +304,7 @@ static void several_updates_in_a_run(void **state)
 	for (int i = 0; i < 4; i++) {
 		choir_strategy *s = mirrored(layouts[i], 2);
 		job j = open_job(s, CHOIR_MOMENTUM,
-				CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5, .momentum = 0.5));
+				CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5, .momentum = 0.5));
 		if (choir_strategy_run(s, twice, &j, NULL, NULL) != CHOIR_OK)
 			fail_msg("%s: %s", layouts[i], choir_error());
 		// Sums of gradients 2, 4 and, with a slot of its own, 20.
@@ -326,7 +328,7 @@ static choir_status give_crowd(choir_replica *r, void *user)
 	for (int i = 0; i < MANY; i++) {
 		choir_tensor *g = choir_fill(r->frame, CHOIR_F32, *choir_variable_shape(c->v[i]),
 				0.001 * i * (1 + choir_replica_id(r)));
-		CHOIR_TRY(choir_optimizer_give(c->optimizer, r, c->v[i], g));
+		CHOIR_TRY(choir_optimizer_add_gradient(c->optimizer, r, c->v[i], g));
 	}
 	return choir_optimizer_apply_gradients(c->optimizer, r);
 }
@@ -338,8 +340,9 @@ static void check_crowd(const char *devices, double clip)
 	choir_strategy *s = mirrored(devices, 3);
 	crowd c = { 0 };
 	CHOIR_SCOPE (s) {
-		c.optimizer = choir_optimizer_new(
-				CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1, .clip_norm = clip));
+		c.optimizer = choir_optimizer_new(CHOIR_SGD,
+				CHOIR_OPTIONS(
+						choir_optimizer_options, .learning_rate = 1, .global_clip_norm = clip));
 		for (int i = 0; i < MANY; i++) {
 			char name[16];
 			snprintf(name, sizeof name, "v%d", i);
@@ -377,20 +380,20 @@ static void in_the_default_replica(void **state)
 {
 	(void) state;
 	job j = open_job(choir_default_strategy(), CHOIR_SGD,
-			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.25));
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.25));
 	choir_replica *r = choir_replica_current();
 	assert_non_null(r);
 	double v = 0;
 	for (int k = 0; k < 5; k++) {
 		if (descend(r, &j) != CHOIR_OK)
 			fail_msg("%s", choir_error());
-		choir_frame_empty(r->frame);
+		choir_frame_clear(r->frame);
 		v -= 0.25 * (2 * v - 2);
 		assert_values(j.v, 2, v);
 		choir_tensor *nan = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), (double) NAN);
-		assert_failed(
-				choir_optimizer_give(j.optimizer, r, j.v, nan), CHOIR_INVALID, "is nan at [0]");
-		choir_frame_empty(r->frame);
+		assert_failed(choir_optimizer_add_gradient(j.optimizer, r, j.v, nan), CHOIR_INVALID,
+				"is nan at [0]");
+		choir_frame_clear(r->frame);
 	}
 	assert_int_equal(chi_atomic64_load(&j.optimizer->step), 5);
 }
@@ -456,7 +459,7 @@ static choir_status go_down_the_chain(choir_replica *r, void *user)
 	choir_tensor *h = choir_scale(read[0], id + 1);
 	for (int i = 0; i < LINKS; i++) {
 		looks[i] = (look){ &c->of[id].given, &c->of[id].seen[i] };
-		h = choir_multiply(choir_custom(&op, &looks[i], 1, &h), read[links[i]]);
+		h = choir_multiply(choir_custom_op_apply(&op, &looks[i], 1, &h), read[links[i]]);
 	}
 	return choir_optimizer_minimize(c->optimizer, tape, choir_mean(h, CHOIR_ALL_AXES));
 }
@@ -472,10 +475,11 @@ static void handed_over_when_final(void **state)
 		CHOIR_SCOPE (s) {
 			for (int k = 0; k < CHAINED; k++)
 				c.v[k] = choir_variable_new((const char *[]){ "a", "b", "c" }[k], CHOIR_SHAPE(2),
-						CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
+						CHOIR_OPTIONS(
+								choir_variable_options, .initializer = CHOIR_INITIALIZER_ONES));
 			c.optimizer = choir_optimizer_new(CHOIR_SGD, NULL);
 		}
-		assert_int_equal(choir_strategy_watch_gradients(s, count_given, &c), CHOIR_OK);
+		assert_int_equal(choir_strategy_set_gradient_hook(s, count_given, &c), CHOIR_OK);
 		if (choir_strategy_run(s, go_down_the_chain, &c, NULL, NULL) != CHOIR_OK)
 			fail_msg("%s", choir_error());
 		for (int id = 0; id < CHAINS; id++) {

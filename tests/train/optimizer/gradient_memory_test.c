@@ -56,7 +56,7 @@ static void fill(int id, int step)
 
 static choir_status ready(const job *j, choir_replica *r, choir_variable *v, const void *data)
 {
-	return choir_replica_gradient_ready(
+	return choir_optimizer_add_gradient_memory(
 			r, j->optimizer, v, data, v == j->small ? sizeof small[0] : sizeof large[0]);
 }
 
@@ -66,21 +66,21 @@ static choir_status misuse(const job *j, choir_replica *r, int id)
 	choir_optimizer *const o = j->optimizer;
 	switch (j->how) {
 	case WRONG_BYTES:
-		return choir_replica_gradient_ready(r, o, j->small, small[id], 16);
+		return choir_optimizer_add_gradient_memory(r, o, j->small, small[id], 16);
 	case NO_MEMORY_AT_ALL:
 		return ready(j, r, j->small, NULL);
 	case NO_VARIABLE:
-		return choir_replica_gradient_ready(r, o, NULL, small[id], 4);
+		return choir_optimizer_add_gradient_memory(r, o, NULL, small[id], 4);
 	case TWICE:
 		CHOIR_TRY(ready(j, r, j->small, small[id]));
 		return ready(j, r, j->small, small[id]);
 	case NO_OPTIMIZER:
-		return choir_replica_gradient_ready(r, NULL, j->small, small[id], 20);
+		return choir_optimizer_add_gradient_memory(r, NULL, j->small, small[id], 20);
 	case NEVER_APPLIED:
 		CHOIR_TRY(ready(j, r, j->small, small[id]));
 		return ready(j, r, j->large, large[id]);
 	case FOREIGN:
-		return choir_replica_gradient_ready(r, o, j->foreign, small[id], 8);
+		return choir_optimizer_add_gradient_memory(r, o, j->foreign, small[id], 8);
 	case NOT_FINITE:
 		if (odd)
 			large[id][70] = NAN;
@@ -96,7 +96,7 @@ static choir_status misuse(const job *j, choir_replica *r, int id)
 		CHOIR_TRY(ready(j, r, odd ? j->small : j->large, odd ? small[id] : large[id]));
 		return choir_optimizer_apply_gradients(o, r);
 	default:
-		return choir_optimizer_give(o, r, j->small, j->of_another);
+		return choir_optimizer_add_gradient(o, r, j->small, j->of_another);
 	}
 }
 
@@ -113,8 +113,8 @@ static choir_status step(choir_replica *r, void *user)
 	} else {
 		choir_tensor *g = choir_borrow(r->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), large[id]);
 		choir_tensor *h = choir_borrow(r->frame, CHOIR_F32, CHOIR_SHAPE(SMALL), small[id]);
-		CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->large, g));
-		CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->small, h));
+		CHOIR_TRY(choir_optimizer_add_gradient(j->optimizer, r, j->large, g));
+		CHOIR_TRY(choir_optimizer_add_gradient(j->optimizer, r, j->small, h));
 	}
 	return choir_optimizer_apply_gradients(j->optimizer, r);
 }
@@ -150,7 +150,7 @@ static void the_bits_of_gradients_given_at_the_end(void **state)
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2",
 		"cpu:0,cpu:1,cpu:2,cpu:3", "far:0,far:1" };
 	const choir_optimizer_options ways[] = { { .size = sizeof ways[0] },
-		{ .size = sizeof ways[0], .clip_norm = 1 } };
+		{ .size = sizeof ways[0], .global_clip_norm = 1 } };
 	static float one[LARGE + SMALL], other[LARGE + SMALL];
 	for (int w = 0; w < 2; w++) {
 		train(devices[0], GIVE, &ways[w], one);
@@ -232,8 +232,8 @@ static choir_status other_step(choir_replica *r, void *user)
 	others[id][0].as_it_was = copy[id];
 	choir_tensor *g = import(r, id, 0, large[id], LARGE);
 	choir_tensor *h = import(r, id, 1, small[id], SMALL);
-	CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->large, g));
-	CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->small, h));
+	CHOIR_TRY(choir_optimizer_add_gradient(j->optimizer, r, j->large, g));
+	CHOIR_TRY(choir_optimizer_add_gradient(j->optimizer, r, j->small, h));
 	if (j->how == NEVER_APPLIED && id == 1)
 		return CHOIR_OK;
 	return choir_optimizer_apply_gradients(j->optimizer, r);
@@ -322,7 +322,7 @@ static void outside_of_a_replica(void **state)
 	choir_strategy *s = mirrored("cpu:0", 1);
 	job j;
 	open_job(&j, s, NULL);
-	assert_failed(choir_replica_gradient_ready(NULL, j.optimizer, j.small, small, 20),
+	assert_failed(choir_optimizer_add_gradient_memory(NULL, j.optimizer, j.small, small, 20),
 			CHOIR_INVALID, "the replica is NULL");
 	choir_strategy_free(s);
 }

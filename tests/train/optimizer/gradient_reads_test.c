@@ -20,7 +20,8 @@ static void works(choir_status status)
 
 static choir_status apply_both(choir_cross *x, choir_optimizer *o, choir_value *read)
 {
-	choir_value *one = choir_tensor_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), 1));
+	choir_value *one =
+			choir_tensor_as_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), 1));
 	return choir_optimizer_distributed_apply(o, x, 2, pair, (choir_value *const[]){ one, read });
 }
 
@@ -31,7 +32,7 @@ static choir_status apply_given(choir_cross *x, void *user)
 
 static choir_status bring_reads(choir_replica *r, void *user)
 {
-	CHOIR_TRY(choir_replica_give(r, "read", choir_variable_read(pair[0], r->frame)));
+	CHOIR_TRY(choir_replica_set_arg(r, "read", choir_variable_read(pair[0], r->frame)));
 	return choir_replica_merge_call(r, apply_given, user);
 }
 
@@ -39,8 +40,9 @@ static choir_status give_reads(choir_replica *r, void *user)
 {
 	const double share = 1.0 / choir_replica_count(r);
 	choir_tensor *own = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), share);
-	CHOIR_TRY(choir_optimizer_give(user, r, pair[0], own));
-	CHOIR_TRY(choir_optimizer_give(user, r, pair[1], choir_variable_read(pair[0], r->frame)));
+	CHOIR_TRY(choir_optimizer_add_gradient(user, r, pair[0], own));
+	CHOIR_TRY(choir_optimizer_add_gradient(
+			user, r, pair[1], choir_variable_read(pair[0], r->frame)));
 	return choir_optimizer_apply_gradients(user, r);
 }
 
@@ -48,7 +50,7 @@ static void check_all(choir_variable *v, float expected)
 {
 	static float got[LARGE];
 	choir_frame *f = choir_frame_new(NULL);
-	works(choir_tensor_fetch(choir_variable_read(v, f), got, sizeof got));
+	works(choir_tensor_to_host(choir_variable_read(v, f), got, sizeof got));
 	for (int i = 0; i < LARGE; i++)
 		assert_float_equal(got[i], expected, 0);
 	choir_frame_free(f);
@@ -61,10 +63,10 @@ static void train(choir_optimizer *o, int replicas, int way)
 	works(choir_variable_assign(pair[0], choir_number(x->frame, 4)));
 	works(choir_variable_assign(pair[1], choir_number(x->frame, 100)));
 	if (way == 0)
-		works(apply_both(x, o, choir_tensor_value(choir_variable_read(pair[0], x->frame))));
+		works(apply_both(x, o, choir_tensor_as_value(choir_variable_read(pair[0], x->frame))));
 	else
 		works(choir_strategy_run(strategy, way == 1 ? bring_reads : give_reads, o, NULL, NULL));
-	choir_frame_empty(x->frame);
+	choir_frame_clear(x->frame);
 	check_all(pair[0], 3);
 	check_all(pair[1], way == 0 ? 96 : (float) (100 - 4 * replicas));
 }
@@ -83,7 +85,7 @@ static void gradients_that_are_reads(void **state)
 				pair[0] = choir_variable_new("a", CHOIR_SHAPE(LARGE), NULL);
 				pair[1] = choir_variable_new("b", CHOIR_SHAPE(LARGE), NULL);
 				o = choir_optimizer_new(
-						CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1));
+						CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 1));
 			}
 			for (int way = 0; way < 3; way++)
 				train(o, replicas, way);

@@ -37,17 +37,19 @@ static void rates(choir_schedule given, size_t n, const double expected[])
 static void all_kinds(void **state)
 {
 	(void) state;
-	rates((choir_schedule){ .kind = CHOIR_CONSTANT }, 3, (double[]){ 1, 1, 1 });
+	rates((choir_schedule){ .kind = CHOIR_SCHEDULE_CONSTANT }, 3, (double[]){ 1, 1, 1 });
 	rates((choir_schedule){ .warmup = 4 }, 6, (double[]){ 0, 0.25, 0.5, 0.75, 1, 1 });
-	rates((choir_schedule){ .kind = CHOIR_STEP, .steps = 2 }, 7,
+	rates((choir_schedule){ .kind = CHOIR_SCHEDULE_STEP, .steps = 2 }, 7,
 			(double[]){ 1, 1, 0.1, 0.1, 0.01, 0.01, 0.001 });
-	rates((choir_schedule){ .kind = CHOIR_STEP, .steps = 2, .factor = 0.5, .warmup = 1 }, 6,
-			(double[]){ 0, 1, 1, 0.5, 0.5, 0.25 });
+	rates((choir_schedule){ .kind = CHOIR_SCHEDULE_STEP, .steps = 2, .factor = 0.5, .warmup = 1 },
+			6, (double[]){ 0, 1, 1, 0.5, 0.5, 0.25 });
 	const double half = sqrt(0.5);
-	rates((choir_schedule){ .kind = CHOIR_COSINE, .steps = 4 }, 7,
+	rates((choir_schedule){ .kind = CHOIR_SCHEDULE_COSINE, .steps = 4 }, 7,
 			(double[]){ 1, 0.5 * (1 + half), 0.5, 0.5 * (1 - half), 0, 0, 0 });
-	rates((choir_schedule){ .kind = CHOIR_COSINE, .steps = 4, .warmup = 2, .factor = 0.2 }, 6,
-			(double[]){ 0, 0.5, 1, 0.6, 0.2, 0.2 });
+	rates(
+			(choir_schedule){
+					.kind = CHOIR_SCHEDULE_COSINE, .steps = 4, .warmup = 2, .factor = 0.2 },
+			6, (double[]){ 0, 0.5, 1, 0.6, 0.2, 0.2 });
 }
 
 static double far_away(int64_t step, void *user)
@@ -59,8 +61,8 @@ static void functions(void **state)
 {
 	(void) state;
 	double given = 0.5, rate;
-	const choir_schedule s =
-			resolved((choir_schedule){ .kind = CHOIR_FUNCTION, .fn = far_away, .user = &given });
+	const choir_schedule s = resolved(
+			(choir_schedule){ .kind = CHOIR_SCHEDULE_FUNCTION, .fn = far_away, .user = &given });
 	assert_int_equal(chi_schedule_rate(&s, 2, 0, &rate), CHOIR_OK);
 	assert_true(rate == 0.125); // the rate itself
 	assert_int_equal(chi_schedule_rate(&s, 2, 3, &rate), CHOIR_OK);
@@ -82,21 +84,31 @@ static void refused(void **state)
 	} cases[] = {
 		{ { .size = 4 }, "the schedule's size is 4" },
 		{ { .size = sizeof(choir_schedule), .warmup = -1 }, "a warm-up of -1 steps" },
-		{ { .size = sizeof(choir_schedule), .kind = CHOIR_STEP },
+		{ { .size = sizeof(choir_schedule), .kind = CHOIR_SCHEDULE_STEP },
 				"a STEP schedule by 0.1 every 0" },
-		{ { .size = sizeof(choir_schedule), .kind = CHOIR_STEP, .steps = 3, .factor = -1 },
+		{ { .size = sizeof(choir_schedule),
+				  .kind = CHOIR_SCHEDULE_STEP,
+				  .steps = 3,
+				  .factor = -1 },
 				"by -1" },
 		{ { .size = sizeof(choir_schedule),
-				  .kind = CHOIR_STEP,
+				  .kind = CHOIR_SCHEDULE_STEP,
 				  .steps = 3,
 				  .factor = (double) NAN },
 				"by nan" },
-		{ { .size = sizeof(choir_schedule), .kind = CHOIR_COSINE },
+		{ { .size = sizeof(choir_schedule), .kind = CHOIR_SCHEDULE_COSINE },
 				"a COSINE schedule of 0 steps" },
-		{ { .size = sizeof(choir_schedule), .kind = CHOIR_COSINE, .steps = 9, .factor = 1.5 },
+		{ { .size = sizeof(choir_schedule),
+				  .kind = CHOIR_SCHEDULE_COSINE,
+				  .steps = 9,
+				  .factor = 1.5 },
 				"to 1.5 of the rate" },
-		{ { .size = sizeof(choir_schedule), .kind = CHOIR_FUNCTION }, "needs a function" },
-		{ { .size = sizeof(choir_schedule), .kind = CHOIR_FUNCTION, .fn = far_away, .warmup = 2 },
+		{ { .size = sizeof(choir_schedule), .kind = CHOIR_SCHEDULE_FUNCTION },
+				"needs a function" },
+		{ { .size = sizeof(choir_schedule),
+				  .kind = CHOIR_SCHEDULE_FUNCTION,
+				  .fn = far_away,
+				  .warmup = 2 },
 				"takes no warm-up" },
 		{ { .size = sizeof(choir_schedule), .kind = (choir_schedule_kind) 8 }, "schedule 8" },
 	};
@@ -113,17 +125,19 @@ static void refused(void **state)
 static void the_next_rate(void **state)
 {
 	(void) state;
-	const choir_schedule wave = { .size = sizeof wave, .kind = CHOIR_COSINE, .steps = 8 };
-	const choir_optimizer_options o = { .size = sizeof o, .rate = 0.5, .schedule = &wave };
+	const choir_schedule wave = { .size = sizeof wave, .kind = CHOIR_SCHEDULE_COSINE, .steps = 8 };
+	const choir_optimizer_options o = {
+		.size = sizeof o, .learning_rate = 0.5, .schedule = &wave
+	};
 	problem p;
 	assert_int_equal(problem_open(&p, "cpu:0,cpu:1", 2, CHOIR_SGD, &o), CHOIR_OK);
 	for (int i = 0; i < 10; i++) {
 		const double expected = 0.25 * (1 + cos(3.14159265358979324 * (i < 8 ? i / 8.0 : 1)));
-		assert_true(fabs(choir_optimizer_rate(p.optimizer) - expected) < 1e-12);
+		assert_true(fabs(choir_optimizer_learning_rate(p.optimizer) - expected) < 1e-12);
 		assert_int_equal(problem_step(&p), CHOIR_OK);
 	}
 	problem_close(&p);
-	assert_true(isnan(choir_optimizer_rate(NULL)));
+	assert_true(isnan(choir_optimizer_learning_rate(NULL)));
 }
 
 int main(void)

@@ -42,8 +42,8 @@ static job open_job(choir_strategy *s, choir_optimizer_kind kind, const choir_op
 static choir_optimizer_options scaled(const choir_loss_scale *scale, double clip)
 {
 	return (choir_optimizer_options){ .size = sizeof(choir_optimizer_options),
-		.rate = 0.5,
-		.clip_norm = clip,
+		.learning_rate = 0.5,
+		.global_clip_norm = clip,
 		.loss_scale = scale };
 }
 
@@ -221,7 +221,7 @@ static choir_status apply_merged(choir_cross *x, void *user)
 {
 	const job *j = user;
 	choir_value *g = choir_cross_arg(x, "g");
-	choir_value *sum = choir_cross_reduce_to(x, CHOIR_SUM, g, choir_variable_value(j->v));
+	choir_value *sum = choir_cross_reduce_to(x, CHOIR_SUM, g, choir_variable_as_value(j->v));
 	return choir_optimizer_distributed_apply(j->optimizer, x, 1, &j->v, &sum);
 }
 
@@ -233,7 +233,7 @@ static choir_status four_steps(choir_replica *r, void *user)
 	choir_tensor *loss = choir_sum(choir_scale(v, 1.0 + choir_replica_id(r)), CHOIR_ALL_AXES);
 	loss = choir_optimizer_scale_loss(j->optimizer, r, loss);
 	CHOIR_TRY(choir_tape_gradient(tape, loss, 1, &v, &g));
-	choir_replica_give(r, "g", g);
+	choir_replica_set_arg(r, "g", g);
 	return choir_replica_merge_call(r, apply_merged, user);
 }
 

@@ -38,7 +38,7 @@ static choir_status step(choir_replica *r, void *user)
 		g[i] = element(id, j->t, i);
 	if (id == BAD_REPLICA && j->t == BAD_STEP)
 		g[BAD_ELEMENT] = NAN;
-	CHOIR_TRY(choir_optimizer_give(
+	CHOIR_TRY(choir_optimizer_add_gradient(
 			j->optimizer, r, j->w, choir_constant(r->frame, CHOIR_F64, CHOIR_SHAPE(N), g)));
 	return choir_optimizer_apply_gradients(j->optimizer, r);
 }
@@ -91,7 +91,8 @@ static void stopping(void **state)
 	for (int i = 0; i < 2 * DEVICES; i++) {
 		job j;
 		choir_strategy *s = open_job(&j, devices[i / 2],
-				CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5, .clip_norm = clips[i % 2]));
+				CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5,
+						.global_clip_norm = clips[i % 2]));
 		for (; j.t < STEPS; j.t++) {
 			const choir_status status = choir_strategy_run(s, step, &j, NULL, NULL);
 			if (j.t != BAD_STEP)
@@ -115,16 +116,16 @@ static void log_instead(choir_nonfinite policy, const char *outcome)
 	for (int i = 0; i < 2 * DEVICES; i++) {
 		job j;
 		choir_strategy *s = open_job(&j, devices[i / 2],
-				CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5, .clip_norm = clips[i % 2],
-						.nonfinite = policy));
+				CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5,
+						.global_clip_norm = clips[i % 2], .nonfinite = policy));
 		lines = 0;
-		choir_log_set(CHOIR_LOG_WARNING, note, NULL);
+		choir_logger_set(CHOIR_LOG_WARNING, note, NULL);
 		for (; j.t < STEPS; j.t++)
 			assert_int_equal(choir_strategy_run(s, step, &j, NULL, NULL), CHOIR_OK);
-		choir_log_set(CHOIR_LOG_WARNING, NULL, NULL);
-		check_rest(&j, policy == CHOIR_NONFINITE_GO_ON);
+		choir_logger_set(CHOIR_LOG_WARNING, NULL, NULL);
+		check_rest(&j, policy == CHOIR_NONFINITE_IGNORE);
 		assert_int_equal(chi_atomic64_load(&j.optimizer->step),
-				policy == CHOIR_NONFINITE_GO_ON ? STEPS : STEPS - 1);
+				policy == CHOIR_NONFINITE_IGNORE ? STEPS : STEPS - 1);
 		assert_int_equal(lines, i / 2 != NOT_THE_HOSTS);
 		if (i / 2 != NOT_THE_HOSTS) {
 			char whole[200];
@@ -148,7 +149,7 @@ static void skipping(void **state)
 static void going_on(void **state)
 {
 	(void) state;
-	log_instead(CHOIR_NONFINITE_GO_ON, "the step is done, and more of this is not told");
+	log_instead(CHOIR_NONFINITE_IGNORE, "the step is done, and more of this is not told");
 }
 
 static void the_first_element(void **state)

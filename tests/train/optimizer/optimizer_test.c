@@ -57,7 +57,7 @@ static choir_status give_and_apply(choir_replica *r, void *user)
 {
 	const job *j = user;
 	choir_tensor *g = make_gradient(r, j);
-	CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->variable, g));
+	CHOIR_TRY(choir_optimizer_add_gradient(j->optimizer, r, j->variable, g));
 	return choir_optimizer_apply_gradients(j->optimizer, r);
 }
 
@@ -215,26 +215,26 @@ static void formulas_with_options(void **state)
 					   .rho = 0.5,
 					   .momentum = 0.8,
 					   .epsilon = 0.01 },
-			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.01, .rho = 0.5, .momentum = 0.8,
-					.epsilon = 0.01));
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.01, .rho = 0.5,
+					.momentum = 0.8, .epsilon = 0.01));
 	everywhere((reference){ .kind = CHOIR_SGD, .rate = 0.3 },
-			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.3));
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.3));
 	everywhere(
 			(reference){ .kind = CHOIR_MOMENTUM, .rate = 0.1, .momentum = 0.5, .nesterov = true },
-			CHOIR_OPTIONS(
-					choir_optimizer_options, .rate = 0.1, .momentum = 0.5, .nesterov = CHOIR_ON));
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.1, .momentum = 0.5,
+					.nesterov = CHOIR_ON));
 	everywhere((reference){ .kind = CHOIR_MOMENTUM, .rate = 0.1 },
-			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.1, .momentum = CHOIR_NONE));
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.1, .momentum = CHOIR_NONE));
 	everywhere((reference){ .kind = CHOIR_ADAM, .rate = 0.05, .beta2 = 0.9, .epsilon = 0.1 },
-			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.05, .beta1 = CHOIR_NONE, .beta2 = 0.9,
-					.epsilon = 0.1));
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.05, .beta1 = CHOIR_NONE,
+					.beta2 = 0.9, .epsilon = 0.1));
 	everywhere((reference){ .kind = CHOIR_ADAMW,
 					   .rate = 0.05,
 					   .beta1 = 0.9,
 					   .beta2 = 0.999,
 					   .epsilon = 1e-7,
 					   .decay = 0.5 },
-			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.05, .weight_decay = 0.5));
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.05, .weight_decay = 0.5));
 }
 
 // The variable is "w": the first group that matches decides.
@@ -242,29 +242,32 @@ static void groups(void **state)
 {
 	(void) state;
 	const choir_parameter_group all[] = {
-		{ .size = sizeof *all, .names = "*/bias,b*,?/w", .rate = 50 },
-		{ .size = sizeof *all, .names = "*/gamma,w", .rate = 0.5, .weight_decay = CHOIR_NONE },
-		{ .size = sizeof *all, .names = "*", .rate = 70 },
+		{ .size = sizeof *all, .names = "*/bias,b*,?/w", .learning_rate_multiplier = 50 },
+		{ .size = sizeof *all,
+				.names = "*/gamma,w",
+				.learning_rate_multiplier = 0.5,
+				.weight_decay = CHOIR_NONE },
+		{ .size = sizeof *all, .names = "*", .learning_rate_multiplier = 70 },
 	};
 	const reference adamw = {
 		.kind = CHOIR_ADAMW, .rate = 0.02, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-7
 	};
 	everywhere(adamw,
-			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.04, .weight_decay = 0.5,
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.04, .weight_decay = 0.5,
 					.groups = all, .n_groups = 3));
 	// In none: as without groups.
 	reference decayed = adamw;
 	decayed.decay = 0.5;
 	everywhere(decayed,
-			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.02, .weight_decay = 0.5,
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.02, .weight_decay = 0.5,
 					.groups = all, .n_groups = 1));
 	const choir_parameter_group own[] = {
 		{ .size = sizeof *own, .names = "w", .weight_decay = 0.25 },
-		{ .size = sizeof *own, .names = "w", .rate = CHOIR_NONE }
+		{ .size = sizeof *own, .names = "w", .learning_rate_multiplier = CHOIR_NONE }
 	};
 	decayed.decay = 0.25;
 	everywhere(decayed,
-			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.02, .weight_decay = 0.5,
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.02, .weight_decay = 0.5,
 					.groups = own, .n_groups = 2));
 	everywhere((reference){ .kind = CHOIR_SGD, .rate = 0 },
 			CHOIR_OPTIONS(choir_optimizer_options, .groups = &own[1], .n_groups = 1)); // frozen
@@ -274,16 +277,16 @@ static void clipping(void **state)
 {
 	(void) state;
 	everywhere((reference){ .kind = CHOIR_SGD, .rate = 0.5, .clip = 0.7 },
-			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5, .clip_norm = 0.7));
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5, .global_clip_norm = 0.7));
 	everywhere((reference){ .kind = CHOIR_ADAM,
 					   .rate = 1e-3,
 					   .beta1 = 0.9,
 					   .beta2 = 0.999,
 					   .epsilon = 1e-7,
 					   .clip = 0.01 },
-			CHOIR_OPTIONS(choir_optimizer_options, .clip_norm = 0.01));
+			CHOIR_OPTIONS(choir_optimizer_options, .global_clip_norm = 0.01));
 	everywhere((reference){ .kind = CHOIR_SGD, .rate = 0.5 },
-			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5, .clip_norm = 1e3));
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5, .global_clip_norm = 1e3));
 }
 
 static double halves(int64_t step, void *user)
@@ -299,7 +302,7 @@ static void schedule_in_use(void **state)
 	(void) state;
 	int64_t asked = 0;
 	const choir_schedule schedule = {
-		.size = sizeof schedule, .kind = CHOIR_FUNCTION, .fn = halves, .user = &asked
+		.size = sizeof schedule, .kind = CHOIR_SCHEDULE_FUNCTION, .fn = halves, .user = &asked
 	};
 	choir_strategy *s = mirrored("cpu:0,cpu:1", 2);
 	job j;
@@ -344,9 +347,9 @@ static void slots_change(void **state)
 	assert_int_equal(choir_strategy_run(s, give_and_apply, &j, NULL, NULL), CHOIR_OK);
 	assert_int_equal(choir_strategy_run(s, find_slot, &slot, NULL, NULL), CHOIR_OK);
 	choir_tensor *read = choir_variable_read(slot, choir_strategy_cross(s)->frame);
-	assert_int_equal(choir_tensor_fetch(read, x, sizeof x), CHOIR_OK);
+	assert_int_equal(choir_tensor_to_host(read, x, sizeof x), CHOIR_OK);
 	assert_int_equal(choir_strategy_run(s, give_and_apply, &j, NULL, NULL), CHOIR_OK);
-	assert_failed(choir_tensor_fetch(read, x, sizeof x), CHOIR_STATE, "has changed since");
+	assert_failed(choir_tensor_to_host(read, x, sizeof x), CHOIR_STATE, "has changed since");
 	choir_strategy_free(s);
 }
 
@@ -362,7 +365,7 @@ static const choir_loss_scale dynamic = { .size = sizeof(choir_loss_scale) };
 		.size = sizeof(choir_optimizer_options), __VA_ARGS__ \
 	}
 static const choir_parameter_group bad_groups[] = {
-	{ .size = sizeof(choir_parameter_group), .names = "w", .rate = -3 },
+	{ .size = sizeof(choir_parameter_group), .names = "w", .learning_rate_multiplier = -3 },
 	{ .size = sizeof(choir_parameter_group), .names = "" },
 	{ .size = sizeof(choir_parameter_group), .names = "w", .weight_decay = 0.1 },
 	{ .size = 3, .names = "w" },
@@ -378,25 +381,25 @@ static const refusal refusals[] = {
 	{ "optimizer rmsprop: rho 1:", CHOIR_RMSPROP, OPTIONS(.rho = 1) },
 	{ "optimizer adam: rho 0.5: this kind", CHOIR_ADAM, OPTIONS(.rho = 0.5) },
 	{ "optimizer rmsprop: nesterov", CHOIR_RMSPROP, OPTIONS(.nesterov = CHOIR_ON) },
-	{ "optimizer sgd: rate nan", CHOIR_SGD, OPTIONS(.rate = (double) NAN) },
-	{ "optimizer adam: rate -0.1", CHOIR_ADAM, OPTIONS(.rate = -0.1) },
-	{ "optimizer adam: rate inf", CHOIR_ADAM, OPTIONS(.rate = HUGE_VAL) },
+	{ "optimizer sgd: rate nan", CHOIR_SGD, OPTIONS(.learning_rate = (double) NAN) },
+	{ "optimizer adam: rate -0.1", CHOIR_ADAM, OPTIONS(.learning_rate = -0.1) },
+	{ "optimizer adam: rate inf", CHOIR_ADAM, OPTIONS(.learning_rate = HUGE_VAL) },
 	{ "optimizer adam: beta1 1:", CHOIR_ADAM, OPTIONS(.beta1 = 1) },
 	{ "optimizer adam: beta2 -0.5", CHOIR_ADAM, OPTIONS(.beta2 = -0.5) },
 	{ "optimizer adamw: beta2 nan", CHOIR_ADAMW, OPTIONS(.beta2 = (double) NAN) },
 	{ "optimizer adamw: epsilon -1e-09", CHOIR_ADAMW, OPTIONS(.epsilon = -1e-9) },
 	{ "optimizer adamw: weight_decay -2", CHOIR_ADAMW, OPTIONS(.weight_decay = -2) },
 	{ "optimizer momentum: momentum 1.5", CHOIR_MOMENTUM, OPTIONS(.momentum = 1.5) },
-	{ "optimizer sgd: clip_norm -1", CHOIR_SGD, OPTIONS(.clip_norm = -1) },
-	{ "optimizer sgd: clip_norm nan", CHOIR_SGD, OPTIONS(.clip_norm = (double) NAN) },
+	{ "optimizer sgd: clip_norm -1", CHOIR_SGD, OPTIONS(.global_clip_norm = -1) },
+	{ "optimizer sgd: clip_norm nan", CHOIR_SGD, OPTIONS(.global_clip_norm = (double) NAN) },
 	{ "optimizer adam: weight_decay 0.1: this kind", CHOIR_ADAM, OPTIONS(.weight_decay = 0.1) },
 	{ "optimizer sgd: momentum 0.9: this kind", CHOIR_SGD, OPTIONS(.momentum = 0.9) },
 	{ "optimizer adam: nesterov 1: this kind", CHOIR_ADAM, OPTIONS(.nesterov = CHOIR_ON) },
 	{ "optimizer sgd: beta1 0.9: this kind", CHOIR_SGD, OPTIONS(.beta1 = 0.9) },
 	{ "nonfinite 7", CHOIR_SGD, OPTIONS(.nonfinite = (choir_nonfinite) 7) },
 	{ "nonfinite GO_ON with a dynamic", CHOIR_SGD,
-			OPTIONS(.nonfinite = CHOIR_NONFINITE_GO_ON, .loss_scale = &dynamic) },
-	{ "kind 9 is not known", (choir_optimizer_kind) 9, OPTIONS(.rate = 1) },
+			OPTIONS(.nonfinite = CHOIR_NONFINITE_IGNORE, .loss_scale = &dynamic) },
+	{ "kind 9 is not known", (choir_optimizer_kind) 9, OPTIONS(.learning_rate = 1) },
 	{ "the options' size is 3", CHOIR_SGD, { .size = 3 } },
 	{ "the options' size is 9999", CHOIR_SGD, { .size = 9999 } },
 };
@@ -410,8 +413,8 @@ static void bad_options(void **state)
 	}
 	assert_null(choir_optimizer_new(CHOIR_SGD,
 			CHOIR_OPTIONS(choir_optimizer_options,
-					.schedule = CHOIR_OPTIONS(
-							choir_schedule, .kind = CHOIR_COSINE, .warmup = 5, .steps = 5))));
+					.schedule = CHOIR_OPTIONS(choir_schedule, .kind = CHOIR_SCHEDULE_COSINE,
+							.warmup = 5, .steps = 5))));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "COSINE schedule of 5 steps");
 }
 
@@ -430,35 +433,35 @@ static choir_status misuse_step(choir_replica *r, void *user)
 	choir_tensor *i = choir_fill(f, CHOIR_I32, CHOIR_SHAPE(2), 1);
 	switch (m->which) {
 	case 0:
-		return choir_optimizer_give(
+		return choir_optimizer_add_gradient(
 				m->optimizer, r, m->v, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3), 1));
 	case 1:
-		return choir_optimizer_give(
+		return choir_optimizer_add_gradient(
 				m->optimizer, r, m->v, choir_fill(f, CHOIR_F64, CHOIR_SHAPE(2), 1));
 	case 2:
-		return choir_optimizer_give(m->optimizer, r, m->counts, i);
+		return choir_optimizer_add_gradient(m->optimizer, r, m->counts, i);
 	case 3:
-		return choir_optimizer_give(m->optimizer, r, m->foreign, g);
+		return choir_optimizer_add_gradient(m->optimizer, r, m->foreign, g);
 	case 4:
-		return choir_optimizer_give(m->optimizer, r, NULL, g);
+		return choir_optimizer_add_gradient(m->optimizer, r, NULL, g);
 	case 5:
-		CHOIR_TRY(choir_optimizer_give(m->optimizer, r, m->v, g));
-		return choir_optimizer_give(m->optimizer, r, m->v, g);
+		CHOIR_TRY(choir_optimizer_add_gradient(m->optimizer, r, m->v, g));
+		return choir_optimizer_add_gradient(m->optimizer, r, m->v, g);
 	case 6:
 		return choir_optimizer_apply_gradients(m->optimizer, r);
 	case 7: // each replica another order
-		CHOIR_TRY(
-				choir_optimizer_give(m->optimizer, r, choir_replica_id(r) == 0 ? m->v : m->w, g));
-		CHOIR_TRY(
-				choir_optimizer_give(m->optimizer, r, choir_replica_id(r) == 0 ? m->w : m->v, g));
+		CHOIR_TRY(choir_optimizer_add_gradient(
+				m->optimizer, r, choir_replica_id(r) == 0 ? m->v : m->w, g));
+		CHOIR_TRY(choir_optimizer_add_gradient(
+				m->optimizer, r, choir_replica_id(r) == 0 ? m->w : m->v, g));
 		return choir_optimizer_apply_gradients(m->optimizer, r);
 	case 8: // one replica lacks a gradient
-		CHOIR_TRY(choir_optimizer_give(m->optimizer, r, m->v, g));
+		CHOIR_TRY(choir_optimizer_add_gradient(m->optimizer, r, m->v, g));
 		if (choir_replica_id(r) == 1)
-			CHOIR_TRY(choir_optimizer_give(m->optimizer, r, m->w, g));
+			CHOIR_TRY(choir_optimizer_add_gradient(m->optimizer, r, m->w, g));
 		return choir_optimizer_apply_gradients(m->optimizer, r);
 	case 9: // one replica does not apply at all
-		CHOIR_TRY(choir_optimizer_give(m->optimizer, r, m->v, g));
+		CHOIR_TRY(choir_optimizer_add_gradient(m->optimizer, r, m->v, g));
 		return choir_replica_id(r) == 1 ? CHOIR_OK
 										: choir_optimizer_apply_gradients(m->optimizer, r);
 	case 10:
@@ -469,12 +472,12 @@ static choir_status misuse_step(choir_replica *r, void *user)
 	case 12:
 		return choir_optimizer_new(CHOIR_SGD, NULL) == NULL ? choir_error_status() : CHOIR_OK;
 	case 13:
-		return choir_optimizer_give(m->optimizer, r, m->halves,
+		return choir_optimizer_add_gradient(m->optimizer, r, m->halves,
 				choir_indexed_slices(
 						choir_cast(choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 1), 1), CHOIR_F16),
 						choir_fill(f, CHOIR_I64, CHOIR_SHAPE(2), 1), 8));
 	default:
-		return choir_optimizer_give(NULL, r, m->v, g);
+		return choir_optimizer_add_gradient(NULL, r, m->v, g);
 	}
 }
 

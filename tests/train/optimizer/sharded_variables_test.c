@@ -44,9 +44,10 @@ static void open_model(model *m, int shards, const char *parameters, choir_optim
 	CHOIR_SCOPE (m->s) {
 		m->table = choir_embedding_new("table", ROWS, WIDTH);
 		m->w = choir_variable_new("w", CHOIR_SHAPE(WIDTH, 4),
-				CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_GLOROT_UNIFORM));
-		m->optimizer =
-				choir_optimizer_new(kind, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.25));
+				CHOIR_OPTIONS(
+						choir_variable_options, .initializer = CHOIR_INITIALIZER_GLOROT_UNIFORM));
+		m->optimizer = choir_optimizer_new(
+				kind, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.25));
 	}
 	assert_true(m->table != NULL && m->w != NULL && m->optimizer != NULL);
 	assert_int_equal(choir_variable_shards(m->w), shards < WIDTH ? shards : WIDTH);
@@ -77,18 +78,18 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tensor *g;
 	choir_status status = choir_tape_gradient(tape, loss, 1, &w, &g);
 	if (status == CHOIR_OK && m->how == BY_HAND) {
-		status = choir_optimizer_give(m->optimizer, r, m->w, g);
+		status = choir_optimizer_add_gradient(m->optimizer, r, m->w, g);
 		return status == CHOIR_OK ? choir_optimizer_apply_gradients(m->optimizer, r) : status;
 	}
 	if (status == CHOIR_OK)
-		status = choir_replica_give(r, "g", g);
+		status = choir_replica_set_arg(r, "g", g);
 	return status == CHOIR_OK ? choir_replica_merge_call(r, apply_all, user) : status;
 }
 
 static void fetch(choir_variable *v, void *to, size_t bytes)
 {
 	choir_frame *f = choir_frame_new(NULL);
-	works(choir_tensor_fetch(choir_variable_read(v, f), to, bytes));
+	works(choir_tensor_to_host(choir_variable_read(v, f), to, bytes));
 	choir_frame_free(f);
 }
 
@@ -172,7 +173,7 @@ static void test_gradients_that_do_not_fit(void **state)
 	choir_cross *x = choir_strategy_cross(m.s);
 	choir_variable *const variables[] = { m.w, choir_variable_shard(m.w, 1) };
 	choir_value *wrong =
-			choir_tensor_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(WIDTH, 5), 1));
+			choir_tensor_as_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(WIDTH, 5), 1));
 	assert_int_equal(choir_optimizer_distributed_apply(m.optimizer, x, 1, variables, &wrong),
 			CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "\"w"));

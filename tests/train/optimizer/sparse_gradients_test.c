@@ -52,12 +52,12 @@ static choir_status step(choir_replica *r, void *user)
 	const job *j = user;
 	choir_tensor *v = gradient(r, j), *w = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 0.5);
 	if (j->merged) {
-		choir_replica_give(r, "v", v);
-		choir_replica_give(r, "w", w);
+		choir_replica_set_arg(r, "v", v);
+		choir_replica_set_arg(r, "w", w);
 		return choir_replica_merge_call(r, apply_merged, user);
 	}
-	CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->v, v));
-	CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->w, w));
+	CHOIR_TRY(choir_optimizer_add_gradient(j->optimizer, r, j->v, v));
+	CHOIR_TRY(choir_optimizer_add_gradient(j->optimizer, r, j->w, w));
 	return choir_optimizer_apply_gradients(j->optimizer, r);
 }
 
@@ -70,7 +70,7 @@ static void train(const char *devices, choir_optimizer_kind kind, double clip, b
 		j.v = choir_variable_new("v", CHOIR_SHAPE(TABLE, WIDTH), NULL);
 		j.w = choir_variable_new("w", CHOIR_SHAPE(2), NULL);
 		j.optimizer = choir_optimizer_new(
-				kind, CHOIR_OPTIONS(choir_optimizer_options, .clip_norm = clip));
+				kind, CHOIR_OPTIONS(choir_optimizer_options, .global_clip_norm = clip));
 	}
 	assert_non_null(j.optimizer);
 	for (; j.t < STEPS; j.t++)
@@ -109,7 +109,8 @@ static void what_cannot_go_by_rows(void **state)
 			job j = { .dense = form == 0, .mixed = form == 1 };
 			CHOIR_SCOPE (s) {
 				j.v = choir_variable_new("v", CHOIR_SHAPE(TABLE, WIDTH),
-						CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
+						CHOIR_OPTIONS(
+								choir_variable_options, .initializer = CHOIR_INITIALIZER_ONES));
 				j.w = choir_variable_new("w", CHOIR_SHAPE(2), NULL);
 				j.optimizer = choir_optimizer_new(decay ? CHOIR_ADAMW : CHOIR_SGD,
 						CHOIR_OPTIONS(choir_optimizer_options, .weight_decay = decay * 0.5));
@@ -152,7 +153,8 @@ static choir_status step_of_table(choir_replica *r, void *user)
 	choir_tensor *t = choir_indexed_slices(
 			choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(TAKEN, NARROW), values),
 			choir_constant(r->frame, CHOIR_I32, CHOIR_SHAPE(TAKEN), rows), LONG);
-	CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->v, j->dense ? choir_to_dense(t) : t));
+	CHOIR_TRY(
+			choir_optimizer_add_gradient(j->optimizer, r, j->v, j->dense ? choir_to_dense(t) : t));
 	return choir_optimizer_apply_gradients(j->optimizer, r);
 }
 
@@ -246,11 +248,11 @@ static choir_status give_wrong_slices(choir_replica *r, void *user)
 	const job *j = user;
 	choir_tensor *t = gradient(r, j);
 	if (j->t == 0)
-		return choir_optimizer_give(j->optimizer, r, j->w, t);
+		return choir_optimizer_add_gradient(j->optimizer, r, j->w, t);
 	float bad[WIDTH] = { 1, (float) NAN, 1 };
 	t = choir_indexed_slices(choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(1, WIDTH), bad),
 			choir_constant(r->frame, CHOIR_I32, CHOIR_SHAPE(1), (const int32_t[]){ 7 }), TABLE);
-	return choir_optimizer_give(j->optimizer, r, j->v, t);
+	return choir_optimizer_add_gradient(j->optimizer, r, j->v, t);
 }
 
 static void slices_that_do_not_fit(void **state)
@@ -281,7 +283,7 @@ static uint64_t allocations(
 		j.v = choir_variable_new("v", CHOIR_SHAPE(TABLE, WIDTH), NULL);
 		j.w = choir_variable_new("w", CHOIR_SHAPE(2), NULL);
 		j.optimizer = choir_optimizer_new(
-				kind, CHOIR_OPTIONS(choir_optimizer_options, .clip_norm = clip));
+				kind, CHOIR_OPTIONS(choir_optimizer_options, .global_clip_norm = clip));
 	}
 	uint64_t before = 0;
 	for (int i = 0; i < 60; i++) {

@@ -92,8 +92,8 @@ static void test_what_is_in_both(void **state)
 	for (int i = 0; i < 3; i++) {
 		char told[256] = "";
 		model m = open_model(layouts[i], 3);
-		assert_int_equal(choir_strategy_restore_part(m.strategy, path,
-								 CHOIR_OPTIONS(choir_restore_options, .map = map, .tell = note,
+		assert_int_equal(choir_strategy_restore_partial(m.strategy, path,
+								 CHOIR_OPTIONS(choir_restore_options, .map = map, .report = note,
 										 .user = told)),
 				CHOIR_OK);
 		check_model(&m, kernel, b);
@@ -107,7 +107,7 @@ static void test_without_a_map(void **state)
 	static const float kernel[] = { 10, 10, 10, 10, 10, 10 }, b[] = { 7, 8 };
 	(void) state;
 	model m = open_model("cpu:0", 1);
-	assert_int_equal(choir_strategy_restore_part(m.strategy, path, NULL), CHOIR_OK);
+	assert_int_equal(choir_strategy_restore_partial(m.strategy, path, NULL), CHOIR_OK);
 	check_model(&m, kernel, b);
 	choir_strategy_free(m.strategy);
 }
@@ -145,16 +145,16 @@ static void test_what_is_wrong(void **state)
 	(void) state;
 	model m = open_model("cpu:0", 1);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		assert_int_equal(choir_strategy_restore_part(m.strategy, path,
+		assert_int_equal(choir_strategy_restore_partial(m.strategy, path,
 								 CHOIR_OPTIONS(choir_restore_options, .map = cases[i].map)),
 				CHOIR_INVALID);
 		if (strstr(choir_error(), cases[i].text) == NULL)
 			fail_msg("%s", choir_error());
 	}
-	assert_int_equal(choir_strategy_restore_part(m.strategy, NULL, NULL), CHOIR_INVALID);
-	assert_int_equal(choir_strategy_restore_part(m.strategy, "/none", NULL), CHOIR_NOT_FOUND);
+	assert_int_equal(choir_strategy_restore_partial(m.strategy, NULL, NULL), CHOIR_INVALID);
+	assert_int_equal(choir_strategy_restore_partial(m.strategy, "/none", NULL), CHOIR_NOT_FOUND);
 	const choir_restore_options large = { .size = 4096 };
-	assert_int_equal(choir_strategy_restore_part(m.strategy, path, &large), CHOIR_INVALID);
+	assert_int_equal(choir_strategy_restore_partial(m.strategy, path, &large), CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "the options' size is 4096"));
 	check_model(&m, kernel, zeros);
 	choir_strategy_free(m.strategy);
@@ -183,9 +183,9 @@ static void test_bools_are_looked_at(void **state)
 		assert_non_null(choir_variable_new("mask", CHOIR_SHAPE(1),
 				CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_BOOL)));
 	write_bool(to, 1);
-	assert_int_equal(choir_strategy_restore_part(s, to, NULL), CHOIR_OK);
+	assert_int_equal(choir_strategy_restore_partial(s, to, NULL), CHOIR_OK);
 	write_bool(to, 7);
-	assert_int_equal(choir_strategy_restore_part(s, to, NULL), CHOIR_CORRUPT);
+	assert_int_equal(choir_strategy_restore_partial(s, to, NULL), CHOIR_CORRUPT);
 	assert_non_null(strstr(choir_error(), "tensor \"mask\": a BOOL of 7"));
 	remove(to);
 	choir_strategy_free(s);
@@ -205,7 +205,7 @@ static void test_parts_without_an_aggregation(void **state)
 		half = choir_variable_new("half", CHOIR_SHAPE(1),
 				CHOIR_OPTIONS(choir_variable_options, .initial_value = tens));
 	}
-	if (choir_strategy_restore_part(s, path, NULL) != CHOIR_OK)
+	if (choir_strategy_restore_partial(s, path, NULL) != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	float have[2] = { -1, -1 };
 	fetch_variable(half, have, sizeof have[0]);
@@ -226,7 +226,7 @@ static void test_memory_runs_out(void **state)
 	uint64_t n = 1;
 	for (bool done = false; !done; n++) {
 		chi_alloc_fail(n, false);
-		const choir_status status = choir_strategy_restore_part(
+		const choir_status status = choir_strategy_restore_partial(
 				m.strategy, path, CHOIR_OPTIONS(choir_restore_options, .map = map));
 		done = !chi_alloc_failed();
 		chi_alloc_fail(0, false);

@@ -82,8 +82,8 @@ static double difference(const char *map, const weights *w)
 								CHOIR_OPTIONS(choir_conv2d_options, .activation = CHOIR_RELU)),
 						choir_flatten_new(), choir_dense_new("fc", FLAT, SCORES, CHOIR_LINEAR) });
 	assert_non_null(net);
-	if (choir_strategy_restore_part(s, path, CHOIR_OPTIONS(choir_restore_options, .map = map)) !=
-			CHOIR_OK)
+	if (choir_strategy_restore_partial(
+				s, path, CHOIR_OPTIONS(choir_restore_options, .map = map)) != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	choir_frame *f = choir_frame_new(NULL);
 	choir_tensor *y = choir_layer_apply(

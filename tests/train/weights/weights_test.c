@@ -131,7 +131,7 @@ static choir_status read_part(choir_replica *r, void *user)
 {
 	parts *p = user;
 	choir_tensor *t = choir_variable_read(p->v, r->frame);
-	return choir_tensor_fetch(t, &p->own[choir_replica_id(r)], sizeof(float));
+	return choir_tensor_to_host(t, &p->own[choir_replica_id(r)], sizeof(float));
 }
 
 static choir_variable *make_v(
@@ -141,7 +141,7 @@ static choir_variable *make_v(
 	CHOIR_SCOPE (s)
 		v = choir_variable_new("v", CHOIR_SCALAR,
 				CHOIR_OPTIONS(choir_variable_options, .synchronization = how,
-						.aggregation = aggregation, .initializer = CHOIR_ONES));
+						.aggregation = aggregation, .initializer = CHOIR_INITIALIZER_ONES));
 	assert_non_null(v);
 	return v;
 }
@@ -268,18 +268,18 @@ static void metadata(void **state)
 	snprintf(path, sizeof path, "%s", files_path("metadata"));
 	choir_strategy *s = mirrored("cpu:0", 1);
 	assert_int_equal(choir_strategy_save(s, path, "model=cnn\n\nempty=\nrate=a=b\n"), CHOIR_OK);
-	assert_int_equal(choir_checkpoint_metadata(path, "model", value, sizeof value), CHOIR_OK);
+	assert_int_equal(choir_weights_metadata(path, "model", value, sizeof value), CHOIR_OK);
 	assert_string_equal(value, "cnn");
-	assert_int_equal(choir_checkpoint_metadata(path, "rate", value, 4), CHOIR_OK);
+	assert_int_equal(choir_weights_metadata(path, "rate", value, 4), CHOIR_OK);
 	assert_string_equal(value, "a=b");
-	assert_int_equal(choir_checkpoint_metadata(path, "empty", value, 1), CHOIR_OK);
+	assert_int_equal(choir_weights_metadata(path, "empty", value, 1), CHOIR_OK);
 	assert_string_equal(value, "");
-	assert_failed(choir_checkpoint_metadata(path, "model", value, 3), CHOIR_INVALID,
+	assert_failed(choir_weights_metadata(path, "model", value, 3), CHOIR_INVALID,
 			"the metadata's \"model\" needs 4 bytes, not 3");
-	assert_failed(choir_checkpoint_metadata(path, "mode", value, sizeof value), CHOIR_NOT_FOUND,
+	assert_failed(choir_weights_metadata(path, "mode", value, sizeof value), CHOIR_NOT_FOUND,
 			"no \"mode\": there are \"empty\", \"model\", \"rate\"");
-	assert_failed(choir_checkpoint_metadata(NULL, "a", value, 9), CHOIR_INVALID, "path is NULL");
-	assert_failed(choir_checkpoint_metadata(path, NULL, value, 9), CHOIR_INVALID, "key is NULL");
+	assert_failed(choir_weights_metadata(NULL, "a", value, 9), CHOIR_INVALID, "path is NULL");
+	assert_failed(choir_weights_metadata(path, NULL, value, 9), CHOIR_INVALID, "key is NULL");
 	assert_failed(choir_strategy_save(s, path, "model"), CHOIR_INVALID,
 			"line \"model\" is not key=value");
 	assert_failed(choir_strategy_save(s, path, "=x"), CHOIR_INVALID, "\"=x\"");
@@ -287,8 +287,7 @@ static void metadata(void **state)
 			choir_strategy_save(s, path, "a=1\na=2"), CHOIR_INVALID, "key \"a\" stands twice");
 	assert_failed(choir_strategy_save(s, path, "a=\xff"), CHOIR_INVALID, "no UTF-8");
 	assert_int_equal(choir_strategy_save(s, path, NULL), CHOIR_OK);
-	assert_failed(
-			choir_checkpoint_metadata(path, "model", value, 9), CHOIR_NOT_FOUND, "it has none");
+	assert_failed(choir_weights_metadata(path, "model", value, 9), CHOIR_NOT_FOUND, "it has none");
 	choir_strategy_free(s);
 }
 
@@ -309,7 +308,7 @@ static void another_model(void **state)
 		choir_dense_new("here", 2, 2, CHOIR_RELU);
 		choir_conv2d_new("here2", 2, 2, 2, NULL);
 		same = choir_variable_new("same", CHOIR_SHAPE(1),
-				CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
+				CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_INITIALIZER_ONES));
 	}
 	assert_int_equal(choir_strategy_save(s, path, NULL), CHOIR_OK);
 	const uint64_t before = choir_strategy_hash(t);

@@ -366,7 +366,7 @@ static const chi_stage csv_stage = {
 
 static bool needs_infer(const chi_csv_schema *s, const choir_csv_options *o)
 {
-	bool needs = !o->columns || o->rest;
+	bool needs = !o->columns || o->other_columns;
 	for (size_t i = 0; i < s->n; i++) {
 		const chi_csv_field *f = &s->field[i];
 		needs = needs || (f->wanted && chi_csv_kind(f) != CHOIR_CSV_NUMBER && !chi_csv_listed(f));
@@ -474,15 +474,15 @@ choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *
 	return made ? &made->base : NULL;
 }
 
-bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_found *found)
+bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found)
 {
 	if (!d || d->stage != &csv_stage || i >= ((const csv *) d)->schema.n)
 		return false;
 	const csv *c = (const csv *) d;
 	const chi_csv_field *f = &c->schema.field[i];
-	*found = (choir_csv_found){
+	*found = (choir_csv_inferred){
 		.name = f->name,
-		.as = f->wanted ? d->spec.column[f->target].name : NULL,
+		.output = f->wanted ? d->spec.column[f->target].name : NULL,
 		.holds = c->looked ? chi_csv_holds((chi_csv_found) f->found) : "",
 		.missing = f->missing,
 	};

@@ -107,7 +107,7 @@ chi_csv_end chi_csv_close(
 // How the options say that a column is to be taken, and how many texts they list for it.
 static inline choir_csv_kind chi_csv_kind(const chi_csv_field *f)
 {
-	return f->as ? f->as->kind : CHOIR_CSV_FOUND;
+	return f->as ? f->as->kind : CHOIR_CSV_INFER;
 }
 static inline size_t chi_csv_listed(const chi_csv_field *f)
 {

@@ -18,13 +18,13 @@ choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
 	const char *const *text = o->missing_texts ? o->missing_text : usual_missing;
 	if (!text || (o->columns && !o->column))
 		return choir_fail(CHOIR_INVALID, "csv dataset: a list that is counted is NULL");
-	if (o->look < 0)
+	if (o->infer_rows < 0)
 		return choir_fail(CHOIR_INVALID, "csv dataset: %lld rows to look at, 0 or more needed",
-				(long long) o->look);
+				(long long) o->infer_rows);
 	s->header = o->header != CHOIR_OFF;
-	s->skip = o->wrong == CHOIR_WRONG_SKIP;
+	s->skip = o->bad_record == CHOIR_BAD_RECORD_SKIP;
 	s->missing = o->missing;
-	s->infer_rows = o->look;
+	s->infer_rows = o->infer_rows;
 	s->missing_text = chi_alloc_array(n, sizeof *s->missing_text);
 	if (!s->missing_text)
 		return CHOIR_NO_MEMORY;
@@ -122,7 +122,7 @@ choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o)
 		if (c->categories)
 			CHOIR_TRY(give_categories(f));
 	}
-	for (size_t i = 0; i < s->n && !o->columns && !o->rest; i++)
+	for (size_t i = 0; i < s->n && !o->columns && !o->other_columns; i++)
 		s->field[i].wanted = true;
 	return CHOIR_OK;
 }
@@ -149,7 +149,7 @@ static bool needs_texts(const chi_csv_field *f, chi_csv_found found)
 {
 	return f->wanted && chi_csv_listed(f) == 0 &&
 			(chi_csv_kind(f) == CHOIR_CSV_CATEGORY ||
-					(chi_csv_kind(f) == CHOIR_CSV_FOUND && found == CHI_CSV_TEXT));
+					(chi_csv_kind(f) == CHOIR_CSV_INFER && found == CHI_CSV_TEXT));
 }
 
 choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken)
@@ -189,14 +189,14 @@ static bool is_shared(const choir_csv_options *o, const char *as)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < o->columns && as && n < 2; i++)
-		n += o->column[i].as && strcmp(o->column[i].as, as) == 0;
+		n += o->column[i].output && strcmp(o->column[i].output, as) == 0;
 	return n > 1;
 }
 
 static void decide(chi_csv_field *f, bool gathered)
 {
 	f->category = chi_csv_kind(f) == CHOIR_CSV_CATEGORY ||
-			(chi_csv_kind(f) == CHOIR_CSV_FOUND && f->found == CHI_CSV_TEXT);
+			(chi_csv_kind(f) == CHOIR_CSV_INFER && f->found == CHI_CSV_TEXT);
 	const choir_dtype dtype = f->category		  ? CHOIR_I32
 			: chi_csv_kind(f) == CHOIR_CSV_NUMBER ? f->as->dtype
 			: gathered							  ? CHOIR_F32
@@ -272,13 +272,14 @@ size_t chi_csv_place_columns(
 	for (size_t i = 0; i < o->columns; i++) { // in the order of the list
 		const choir_csv_column *c = &o->column[i];
 		chi_csv_field *f = &s->field[chi_csv_find_field(s, c->name)];
-		if (place(f, c->as ? c->as : c->name, is_shared(o, c->as), &n, columns) != CHOIR_OK)
+		if (place(f, c->output ? c->output : c->name, is_shared(o, c->output), &n, columns) !=
+				CHOIR_OK)
 			return 0;
 	}
-	for (size_t i = 0; i < s->n && !o->columns && !o->rest; i++)
+	for (size_t i = 0; i < s->n && !o->columns && !o->other_columns; i++)
 		if (place(&s->field[i], s->field[i].name, false, &n, columns) != CHOIR_OK)
 			return 0;
-	if (o->rest && place_rest(s, o->rest, &n, columns) != CHOIR_OK)
+	if (o->other_columns && place_rest(s, o->other_columns, &n, columns) != CHOIR_OK)
 		return 0;
 	return n;
 }

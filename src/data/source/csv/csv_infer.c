@@ -308,7 +308,7 @@ static choir_status infer_field(chi_csv_rows *r, const chi_csv_schema *s, chi_cs
 	}
 	const chi_csv_found kind = f->found == CHI_CSV_TEXT ? CHI_CSV_TEXT : kind_of(t);
 	if (kind == CHI_CSV_TEXT && f->found > CHI_CSV_NOTHING && f->found < CHI_CSV_TEXT)
-		f->again = f->wanted && chi_csv_kind(f) == CHOIR_CSV_FOUND;
+		f->again = f->wanted && chi_csv_kind(f) == CHOIR_CSV_INFER;
 	if (kind > f->found)
 		f->found = (uint8_t) kind;
 	return collects(f) && !f->again ? collect(r, s, f, t) : CHOIR_OK;

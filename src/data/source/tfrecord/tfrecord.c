@@ -279,7 +279,7 @@ static choir_status check_options(choir_tfrecord_options *o, const choir_tfrecor
 		return chi_error_prefix("%s", what);
 	if ((unsigned) o->compression > CHOIR_COMPRESSION_ZLIB)
 		return choir_fail(CHOIR_INVALID, "%s: the compression is none of those there are", what);
-	if ((unsigned) o->wrong > CHOIR_WRONG_SKIP)
+	if ((unsigned) o->wrong > CHOIR_BAD_RECORD_SKIP)
 		return choir_fail(CHOIR_INVALID, "%s: wrong is neither STOP nor SKIP", what);
 	if (o->n > CHI_MAX_COLUMNS || (o->n > 0 && !o->features) || (o->raw && o->n > 1))
 		return choir_fail(CHOIR_INVALID, "%s: %zu features given, 0 to %d needed", what,
@@ -298,7 +298,7 @@ choir_dataset *choir_tfrecord_dataset_new(const char *path, const choir_tfrecord
 			chi_files_paths(&f.paths, tfrecord_stage.name, path, o.files) != CHOIR_OK)
 		return NULL;
 	f.compression = o.compression;
-	f.skip = o.wrong == CHOIR_WRONG_SKIP;
+	f.skip = o.wrong == CHOIR_BAD_RECORD_SKIP;
 	choir_dataset *d = make(&f, &o);
 	free_files(&f);
 	return d;

@@ -54,7 +54,7 @@ static void texts_are_categories(void **state)
 	assert_pass(CSV_OF(animals, .columns = 1, .column = &number), "1\n0\n1\n");
 }
 
-static choir_status same_number(const choir_entry in[], choir_entry out[], void *user)
+static choir_status same_number(const choir_component in[], choir_component out[], void *user)
 {
 	(void) user;
 	*(int32_t *) out[0].data = *(const int32_t *) in[0].data;
@@ -63,7 +63,7 @@ static choir_status same_number(const choir_entry in[], choir_entry out[], void 
 
 static const choir_column kind = { "kind", CHOIR_I32, { 0, { 0 } }, NULL };
 
-static choir_dataset *open_kinds(const choir_entry in[], void *user)
+static choir_dataset *open_kinds(const choir_component in[], void *user)
 {
 	(void) in;
 	choir_dataset *d = CSV_OF("kind\ncat\nhen\n", .columns = 0);
@@ -96,30 +96,30 @@ static void columns_are_chosen_and_gathered(void **state)
 {
 	(void) state;
 	static const choir_csv_column weight = {
-		.name = "weight", .as = "kg", .kind = CHOIR_CSV_NUMBER
+		.name = "weight", .output = "kg", .kind = CHOIR_CSV_NUMBER
 	};
 	choir_dataset *d = CSV_OF(animals, .columns = 1, .column = &weight);
 	assert_string_equal(chi_dataset_spec(d)->column[0].name, "kg");
 	assert_int_equal(chi_dataset_spec(d)->column[0].dtype, CHOIR_F32);
 	assert_pass(d, "4.5\n1.25\n5\n");
-	static const choir_csv_column both[] = { { .name = "weight", .as = "x" }, { .name = "name" },
-		{ .name = "legs", .as = "x" } };
+	static const choir_csv_column both[] = { { .name = "weight", .output = "x" },
+		{ .name = "name" }, { .name = "legs", .output = "x" } };
 	assert_pass(CSV_OF(animals, .columns = 3, .column = both), "[4.5 4] 0\n[1.25 2] 1\n[5 4] 0\n");
-	static const choir_csv_column name = { .name = "name", .as = "label" };
-	d = CSV_OF(animals, .columns = 1, .column = &name, .rest = "input");
-	choir_csv_found f;
+	static const choir_csv_column name = { .name = "name", .output = "label" };
+	d = CSV_OF(animals, .columns = 1, .column = &name, .other_columns = "input");
+	choir_csv_inferred f;
 	assert_true(choir_csv_dataset_column(d, 0, &f));
-	assert_string_equal(f.as, "label");
+	assert_string_equal(f.output, "label");
 	assert_string_equal(f.holds, "text");
 	assert_true(choir_csv_dataset_column(d, 2, &f));
 	assert_string_equal(f.name, "weight");
-	assert_string_equal(f.as, "input");
+	assert_string_equal(f.output, "input");
 	assert_string_equal(f.holds, "numbers");
 	assert_false(choir_csv_dataset_column(d, 3, &f));
 	assert_pass(d, "0 [4 4.5]\n1 [2 1.25]\n0 [4 5]\n");
-	d = CSV_OF(animals, .rest = "all");
+	d = CSV_OF(animals, .other_columns = "all");
 	assert_true(choir_csv_dataset_column(d, 0, &f));
-	assert_null(f.as);
+	assert_null(f.output);
 	assert_pass(d, "[4 4.5]\n[2 1.25]\n[4 5]\n");
 }
 
@@ -190,7 +190,7 @@ static void missing_values(void **state)
 	static const char text[] = "a,b,c\n1,NA,x\n2,2.5,\n3,nan,y\n4,4.5,x\n";
 	assert_pass_fails(csv_of_text(text, NULL), "t.csv: row 1, byte 8: column \"b\" has no value");
 	choir_dataset *d = CSV_OF(text, .missing = CHOIR_MISSING_DROP);
-	choir_csv_found f;
+	choir_csv_inferred f;
 	assert_true(choir_csv_dataset_column(d, 1, &f));
 	assert_int_equal(f.missing, 2);
 	assert_string_equal(pass_in_words(d), "4 4.5 0\n");
@@ -257,9 +257,9 @@ static void what_is_misused(void **state)
 	static const choir_csv_column no = { .name = "size" },
 								  twice[] = { { .name = "legs" }, { .name = "legs" } },
 								  mixed[] = { { .name = "legs",
-													  .as = "x",
+													  .output = "x",
 													  .kind = CHOIR_CSV_NUMBER },
-									  { .name = "name", .as = "x" } },
+									  { .name = "name", .output = "x" } },
 								  half = {
 									  .name = "legs", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F16
 								  };
@@ -272,8 +272,8 @@ static void what_is_misused(void **state)
 	assert_refused(CSV_OF(animals, .columns = 1), CHOIR_INVALID, "is NULL");
 	assert_refused(CSV_OF(animals, .separator = '"'), CHOIR_INVALID, "two marks");
 	assert_refused(CSV_OF(animals, .separator = '.'), CHOIR_INVALID, "two marks");
-	assert_refused(CSV_OF(animals, .look = -1), CHOIR_INVALID, "-1 rows");
-	assert_refused(CSV_OF("a,b\nx,\n", .rest = "y"), CHOIR_INVALID,
+	assert_refused(CSV_OF(animals, .infer_rows = -1), CHOIR_INVALID, "-1 rows");
+	assert_refused(CSV_OF("a,b\nx,\n", .other_columns = "y"), CHOIR_INVALID,
 			".csv: no column of numbers is left to be gathered in \"y\": \"a\" holds text, \"b\" "
 			"holds "
 			"nothing");
@@ -362,15 +362,15 @@ static void thousands_of_columns(void **state)
 	static char name[WIDE][16];
 	const char *path = write_wide();
 	list[0] = (choir_csv_column){ .name = "label" };
-	assert_wide(
-			choir_csv_dataset_new(path,
-					CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = list, .rest = "x")),
+	assert_wide(choir_csv_dataset_new(path,
+						CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = list,
+								.other_columns = "x")),
 			0, 1);
 	size_t n = 1;
 	for (int i = 1; i < WIDE; i += 2, n++) { // every second one, by its name
 		snprintf(name[i], sizeof name[i], "c%d", i);
 		list[n] = (choir_csv_column){
-			.name = name[i], .as = "x", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F32
+			.name = name[i], .output = "x", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F32
 		};
 	}
 	assert_wide(choir_csv_dataset_new(
@@ -379,8 +379,8 @@ static void thousands_of_columns(void **state)
 	assert_refused(choir_csv_dataset_new(path, NULL), CHOIR_INVALID,
 			"more than 32 columns; rest, or columns with the same name, gather many in one");
 	// Texts that are gathered keep their numbers, each column its own.
-	static const choir_csv_column both[] = { { .name = "a", .as = "t" },
-		{ .name = "b", .as = "t" } };
+	static const choir_csv_column both[] = { { .name = "a", .output = "t" },
+		{ .name = "b", .output = "t" } };
 	choir_dataset *d = CSV_OF("a,b\nx,z\ny,z\ny,y\n", .columns = 2, .column = both);
 	assert_int_equal(choir_dataset_categories(d, "t"), 0);
 	assert_pass(d, "[0 1]\n[1 1]\n[1 0]\n");
@@ -453,7 +453,8 @@ static void what_other_programs_write(void **state)
 	assert_pass(csv_of_text(",a,b,\n0,5,6,\n1,7,8,", NULL), "5 6\n7 8\n");
 	assert_pass(csv_of_text("a, \"b\" ,c\n1, \"x,y\",2\n3,\t\"z\" ,4\n", NULL), "1 0 2\n3 1 4\n");
 	assert_pass_fails(csv_of_text("a,b\nx,5,6\ny,7,8\nz,9\n", NULL), "2 fields, a row has 3");
-	assert_pass(CSV_OF("a,b\nx,5,6\ny,7,8\nz,9\n", .wrong = CHOIR_WRONG_SKIP), "5 6\n7 8\n");
+	assert_pass(
+			CSV_OF("a,b\nx,5,6\ny,7,8\nz,9\n", .bad_record = CHOIR_BAD_RECORD_SKIP), "5 6\n7 8\n");
 	assert_pass(CSV_OF("a\t\"b\"\n1\t \"x\"\n", .separator = '\t'), "1 0\n");
 	// One number too large does not make a column one of texts.
 	assert_pass(csv_of_text("a\n1.5\n1e400\n-1e400\n", NULL), "1.5\ninf\n-inf\n");
@@ -470,7 +471,7 @@ static void what_other_programs_write(void **state)
 static void a_schema_is_taken(void **state)
 {
 	(void) state;
-	choir_csv_found found;
+	choir_csv_inferred found;
 	choir_dataset *a = csv_of_text("a,b,c\n1,x,1\n2,y,2\nNA,z,2.5\n", NULL);
 	choir_dataset *d = CSV_OF("a,b,c\n1,z,7.5\n3,x,8\n", .schema = a);
 	assert_true(choir_csv_dataset_column(d, 0, &found));
@@ -478,7 +479,7 @@ static void a_schema_is_taken(void **state)
 	assert_int_equal(found.missing, 1);
 	assert_int_equal(choir_dataset_categories(d, "b"), 3); // of its own it has two
 	assert_pass(d, "1 2 7.5\n3 0 8\n");
-	assert_pass(CSV_OF("a,b,c\n5,y,1\n", .rest = "x", .schema = a), "[5 1]\n");
+	assert_pass(CSV_OF("a,b,c\n5,y,1\n", .other_columns = "x", .schema = a), "[5 1]\n");
 	assert_pass_fails(CSV_OF("a,b,c\n1,x,7\n1.5,x,8\n", .schema = a), "is no i64");
 	assert_pass_fails(CSV_OF("a,b,c\n1,new,7\n", .schema = a), "none of the column's categories");
 	assert_refused(CSV_OF("a,b,d\n1,x,7\n", .schema = a), CHOIR_INVALID,

@@ -10,31 +10,33 @@ static void wrong_rows_can_be_skipped(void **state)
 {
 	(void) state;
 	static const char text[] = "a,b\n1,2\n3\n4,5,6\n7,\"8\n9,10\n";
-	choir_dataset *d = CSV_OF(text, .wrong = CHOIR_WRONG_SKIP);
+	choir_dataset *d = CSV_OF(text, .bad_record = CHOIR_BAD_RECORD_SKIP);
 	assert_string_equal(pass_in_words(d), "1 2\n9 10\n");
 	assert_int_equal(choir_dataset_skipped(d), 3);
 	choir_dataset_free(d);
 	static const choir_csv_column a = { .name = "a", .kind = CHOIR_CSV_NUMBER };
-	d = CSV_OF("a,b\nx,1\n2,2\n,3\n", .columns = 1, .column = &a, .wrong = CHOIR_WRONG_SKIP);
+	d = CSV_OF("a,b\nx,1\n2,2\n,3\n", .columns = 1, .column = &a,
+			.bad_record = CHOIR_BAD_RECORD_SKIP);
 	assert_string_equal(pass_in_words(d), "2\n");
 	assert_int_equal(choir_dataset_skipped(d), 2);
 	choir_dataset_free(d);
 	// Those before a wrong one are handed out, in whatever blocks they are read.
-	d = choir_dataset_prefetch(CSV_OF("a\n1\n2\nx\n", .look = 2), 100);
+	d = choir_dataset_prefetch(CSV_OF("a\n1\n2\nx\n", .infer_rows = 2), 100);
 	assert_non_null(strstr(pass_in_words(d), "1\n2\n! CHOIR_CORRUPT "));
 	choir_dataset_free(d);
 	// Only the first rows are looked at: a text that comes later makes its row wrong.
-	assert_pass_fails(
-			CSV_OF("a\n1\n2\nx\n", .look = 2), "row 3, byte 6: column \"a\": \"x\" is no i64");
-	assert_pass(CSV_OF("a\n1\n2\nx\n", .look = 2, .wrong = CHOIR_WRONG_SKIP), "1\n2\n");
+	assert_pass_fails(CSV_OF("a\n1\n2\nx\n", .infer_rows = 2),
+			"row 3, byte 6: column \"a\": \"x\" is no i64");
+	assert_pass(CSV_OF("a\n1\n2\nx\n", .infer_rows = 2, .bad_record = CHOIR_BAD_RECORD_SKIP),
+			"1\n2\n");
 }
 
-static choir_dataset *open_named(const choir_entry in[], void *user)
+static choir_dataset *open_named(const choir_component in[], void *user)
 {
 	(void) in;
 	return choir_csv_dataset_new(user,
-			CHOIR_OPTIONS(
-					choir_csv_options, .wrong = CHOIR_WRONG_SKIP, .missing = CHOIR_MISSING_DROP));
+			CHOIR_OPTIONS(choir_csv_options, .bad_record = CHOIR_BAD_RECORD_SKIP,
+					.missing = CHOIR_MISSING_DROP));
 }
 
 // One wrong row and two without a value in each file.
@@ -42,9 +44,11 @@ static choir_dataset *of_two(const char *path, bool flat, bool ahead)
 {
 	const choir_column columns[] = { { .name = "a", .dtype = CHOIR_I64 },
 		{ .name = "b", .dtype = CHOIR_I64 } };
-	const choir_interleave_options o = {
-		.size = sizeof o, .n = 2, .columns = columns, .cycle = flat ? 0 : 2, .read_ahead = ahead
-	};
+	const choir_interleave_options o = { .size = sizeof o,
+		.n = 2,
+		.columns = columns,
+		.cycle_length = flat ? 0 : 2,
+		.read_ahead = ahead };
 	choir_dataset *d = choir_range_dataset_new("file", 0, 2, 1);
 	return flat ? choir_dataset_flat_map(d, &o, open_named, (void *) (uintptr_t) path)
 				: choir_dataset_interleave(d, &o, open_named, (void *) (uintptr_t) path);
@@ -113,7 +117,7 @@ static void a_stray_quote_costs_its_own_line(void **state)
 	}
 	assert_int_equal(fputs("7\n", f) >= 0 ? fclose(f) : -1, 0);
 	choir_dataset *d = choir_csv_dataset_new(
-			path, CHOIR_OPTIONS(choir_csv_options, .wrong = CHOIR_WRONG_SKIP));
+			path, CHOIR_OPTIONS(choir_csv_options, .bad_record = CHOIR_BAD_RECORD_SKIP));
 	assert_string_equal(pass_in_words(d), "1\n7\n");
 	assert_int_equal(choir_dataset_skipped(d), 1 + LINES);
 	choir_dataset_free(d);

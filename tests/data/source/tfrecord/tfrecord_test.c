@@ -33,7 +33,8 @@ static bytes numbers(int64_t n)
 	return b;
 }
 
-static choir_dataset *open_as(const bytes *b, choir_compression compression, choir_wrong wrong)
+static choir_dataset *open_as(
+		const bytes *b, choir_compression compression, choir_bad_record wrong)
 {
 	save_bytes(PATH, b);
 	return choir_tfrecord_dataset_new(PATH,
@@ -43,7 +44,7 @@ static choir_dataset *open_as(const bytes *b, choir_compression compression, cho
 
 static choir_dataset *open_bytes(const bytes *b)
 {
-	return open_as(b, CHOIR_COMPRESSION_AUTO, CHOIR_WRONG_STOP);
+	return open_as(b, CHOIR_COMPRESSION_AUTO, CHOIR_BAD_RECORD_ERROR);
 }
 
 // Reads to the end or a failure: how many examples there were, which must be 0, 1, ... in order.
@@ -226,7 +227,7 @@ static void a_flip_of_any_bit_is_an_error(void **state)
 	const size_t record = b.n / 3;
 	for (size_t bit = 0; bit < 8 * b.n; bit++) {
 		b.data[bit / 8] ^= (unsigned char) (1u << bit % 8);
-		choir_dataset *d = open_as(&b, CHOIR_COMPRESSION_NONE, CHOIR_WRONG_STOP);
+		choir_dataset *d = open_as(&b, CHOIR_COMPRESSION_NONE, CHOIR_BAD_RECORD_ERROR);
 		choir_status status;
 		char text[128];
 		assert_int_equal(read_numbers(d, &status), bit / 8 / record);
@@ -235,7 +236,7 @@ static void a_flip_of_any_bit_is_an_error(void **state)
 				bit / 8 / record, bit / 8 - at, at < 12 ? "length" : "data");
 		assert_next_fails(d, CHOIR_CORRUPT, text);
 		choir_dataset_free(d);
-		d = open_as(&b, CHOIR_COMPRESSION_AUTO, CHOIR_WRONG_STOP);
+		d = open_as(&b, CHOIR_COMPRESSION_AUTO, CHOIR_BAD_RECORD_ERROR);
 		if (d)
 			read_numbers(d, &status);
 		assert_true(!d || status == CHOIR_CORRUPT);
@@ -253,7 +254,7 @@ static void bad_records_are_skipped_and_counted_if_asked_for(void **state)
 	const size_t record = b.n / 6;
 	b.data[1 * record + 20] ^= 1; // data
 	b.data[3 * record + 13] ^= 1;
-	choir_dataset *d = open_as(&b, CHOIR_COMPRESSION_AUTO, CHOIR_WRONG_SKIP);
+	choir_dataset *d = open_as(&b, CHOIR_COMPRESSION_AUTO, CHOIR_BAD_RECORD_SKIP);
 	for (int i = 0; i < 2; i++) {
 		pass p;
 		read_pass(d, MAX_NUMBERS, &p);
@@ -268,7 +269,7 @@ static void bad_records_are_skipped_and_counted_if_asked_for(void **state)
 	assert_numbers(d = choir_dataset_skip(d, 2), NUMBERS(4, 5));
 	choir_dataset_free(d);
 	b.data[4 * record] ^= 1; // a length: where the next record is nobody knows
-	assert_numbers(d = open_as(&b, CHOIR_COMPRESSION_AUTO, CHOIR_WRONG_SKIP), NUMBERS(0, 2));
+	assert_numbers(d = open_as(&b, CHOIR_COMPRESSION_AUTO, CHOIR_BAD_RECORD_SKIP), NUMBERS(0, 2));
 	pass p;
 	read_pass(d, MAX_NUMBERS, &p);
 	assert_int_equal(choir_dataset_skipped(d), 3);
@@ -371,7 +372,8 @@ static void compressed_files_are_read(void **state)
 		const choir_compression named =
 				windows == 15 ? CHOIR_COMPRESSION_ZLIB : CHOIR_COMPRESSION_GZIP;
 		for (int i = 0; i < 2; i++) {
-			choir_dataset *d = open_as(&z, i ? named : CHOIR_COMPRESSION_AUTO, CHOIR_WRONG_STOP);
+			choir_dataset *d =
+					open_as(&z, i ? named : CHOIR_COMPRESSION_AUTO, CHOIR_BAD_RECORD_ERROR);
 			choir_status status;
 			for (int again = 0; again < 2; again++) {
 				assert_int_equal(read_numbers(d, &status), 1000);

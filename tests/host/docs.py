@@ -58,7 +58,7 @@ def check(root):
         complaints += check_links(root, page, text)
         for program, function in sorted(set(TEST.findall(text))):
             source = root / "tests" / f"{program}_test.c"
-            if not source.exists() or not re.search(rf"\b{function}\(", read(source)):
+            if not source.exists() or not re.search(rf"\b{function}\(|TEST\w*\({function}\b", read(source)):
                 complaints.append(f"{page.relative_to(root)}: there is no test {program}: {function}")
     readme = root / "README.md"
     listings = LISTING.findall(read(readme))
@@ -84,7 +84,7 @@ must_find(check, {
     "README.md": "# Top\n<!-- examples/one.c -->\n```c\nint two;\n```\n[a](docs/b.md#here) [c](docs/c.md)\n"
                  "[d](docs/b.md#a-b-c) choir_good choir_bad [e](https://a.b/c) [f](#top)\n",
     "docs/b.md": "# A, b (c)\n`CHOIR_WORSE` and choir_g*\n`a/b: c` `a/b: d` `a/e: c`\n",
-    "tests/a/b_test.c": "static void c(void **state)\n",
+    "tests/a/b_test.c": "TEST(c)\n",
 }, ["its listing is not examples/one.c", "docs/b.md#here: there is no such heading", "docs/c.md leads nowhere",
     "choir_bad is in no", "CHOIR_WORSE is in no", "no test a/b: d", "no test a/e: c"])
 if "--write" in sys.argv[2:]:

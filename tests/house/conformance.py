@@ -13,8 +13,8 @@ from house import judge, must_find, project, read
 
 ROWS = "tests/house/conformance.txt"
 MAP = "tests/conformance.md"
-TAGS = re.compile(r"^// spec: (.*)\n((?:static )?void|int) (\w+)\(", re.M)
-FUNCTION = re.compile(r"^(?!\s|#|//).*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}", re.M | re.S)
+TAGS = re.compile(r"^// spec: (.*)\n((?:(?:static )?void|int) (?=\w+\()|TEST\w*\()(\w+)", re.M)
+FUNCTION = re.compile(r"^(?!\s|#|//)(?:TEST\w*\(|[^\n]*?\b(?=\w+\())(\w+)\b[^;{}]*\)\n\{\n(.*?)^\}", re.M | re.S)
 SKIPS = re.compile(r"\bskip\(\)|\b(?:return|exit\s*\()\s*77\b")
 
 
@@ -47,7 +47,7 @@ def faults(text, match):
     if len(re.findall(r"^#\s*if", before, re.M)) != len(re.findall(r"^#\s*endif", before, re.M)):
         yield "stands in an #if"
     if test != "main" and not re.search(
-            r"\b(?:cmocka_unit_test\w*|\w*TEST|IN_FOLDER)\(\s*" + test + r"\b", text):
+            r"\b(?:cmocka_unit_test\w*|TEST|TEST_WITHIN)\(\s*" + test + r"\b", text):
         yield "is no test"
     if may_skip(functions, test, set()) or SKIPS.search(functions.get("main", "")):
         yield "may skip itself"
@@ -106,15 +106,14 @@ def check(root, built=None):
 
 def check_the_check():
     table = {ROWS: "# Rows\n## A. First\nA1\tone\nA2\ttwo\nA3?\tthree\n"}
-    good = ("// spec: A1\nstatic void test_a(void **state)\n{\n}\n"
-            "int main(void)\n{\n\tcmocka_unit_test(test_a);\n}\n")
+    good = "// spec: A1\nTEST(test_a)\n{\n}\n"
     skips = "static void leave(void)\n{\n\tskip();\n}\n\n" + good.replace("{\n}", "{\n\tleave();\n}")
     must_find(check, {**table, "tests/x/a_test.c": good}, ["A2: no test", "stale"])
     must_find(check, {
         **table,
         "tests/x/a_test.c": good.replace("A1", "A1, A2, A9"),
         "tests/x/b_test.c": "// spec: A1\nint x;\n",
-        "tests/x/c_test.c": good.replace("cmocka_unit_test", "puts"),
+        "tests/x/c_test.c": good.replace("TEST(test_a)", "static void test_a(void **state)"),
         "tests/x/d_test.c": skips,
         "tests/x/e_test.c": "#if 0\n" + good + "#endif\n",
         "tests/x/f_test.c": "// spec: A1\nint main(void)\n{\n\treturn 77;\n}\n",

@@ -1,0 +1,7 @@
+// The main of a test program that has none of its own.
+#include "test.h"
+
+int main(void)
+{
+	return tests_run();
+}

@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,3 +37,8 @@ void tests_group(CMFixtureFunction setup, CMFixtureFunction teardown);
 void tests_before(void (*function)(void));
 // Runs what was registered. How many tests failed; for programs with a main of their own.
 int tests_run(void);
+
+// Whether text holds each of the facts, which stars separate: names, values and numbers, in any
+// order. A message may then be worded anew.
+bool text_holds(const char *text, const char *facts);
+void assert_text_holds(const char *text, const char *facts); // and prints both if not

@@ -30,8 +30,8 @@ static void measure(void) // stands for an instrument or a simulation
 static choir_dataset *measurements(void)
 {
 	const choir_column columns[] = {
-		{ .name = "x", .dtype = CHOIR_F32, .shape = CHOIR_SHAPE(SENSORS), .data = readings },
-		{ .name = "y", .dtype = CHOIR_F32, .shape = CHOIR_SHAPE(1), .data = yields },
+		{ "x", CHOIR_F32, CHOIR_SHAPE(SENSORS), readings },
+		{ "y", CHOIR_F32, CHOIR_SHAPE(1), yields },
 	};
 	return choir_memory_dataset_new(EXAMPLES, 2, columns, false);
 }
@@ -92,7 +92,8 @@ static void train(choir_strategy *s, struct model *m)
 	CHOIR_CHECK_NEW(checkpoints);
 	choir_status status = choir_checkpoint_manager_restore_latest(checkpoints);
 	CHOIR_CHECK(status == CHOIR_NOT_FOUND ? CHOIR_OK : status); // the first start
-	choir_input_position position = { .size = sizeof position };
+	choir_input_position position;
+	position.size = sizeof position;
 	CHOIR_CHECK(choir_distributed_dataset_save(training, &position));
 	for (int64_t epoch = position.pass + 1; epoch <= EPOCHS; epoch++) {
 		CHOIR_CHECK(each_batch(s, training, train_step, m));

@@ -2,17 +2,12 @@
 #include "base/arena.h"
 #include "base/alloc.h"
 #include "choir/status.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
 
-static void test_zeroed_aligned_apart(void **state)
+TEST(test_zeroed_aligned_apart)
 {
-	(void) state;
 	chi_arena arena;
 	chi_arena_init(&arena);
 	unsigned char *p[200];
@@ -41,9 +36,8 @@ static void use(chi_arena *arena)
 	assert_string_equal(chi_arena_strdup(arena, "text"), "text");
 }
 
-static void test_steady_use_allocates_nothing(void **state)
+TEST(test_steady_use_allocates_nothing)
 {
-	(void) state;
 	chi_arena arena;
 	chi_arena_init(&arena);
 	use(&arena);
@@ -59,9 +53,8 @@ static void test_steady_use_allocates_nothing(void **state)
 	chi_arena_free(&arena);
 }
 
-static void test_mark_and_rewind(void **state)
+TEST(test_mark_and_rewind)
 {
-	(void) state;
 	chi_arena arena;
 	chi_arena_init(&arena);
 	assert_int_equal(chi_arena_mark(&arena), 0);
@@ -81,9 +74,8 @@ static void test_mark_and_rewind(void **state)
 }
 
 // Marks in every block, rewound from the last to the first.
-static void test_rewind_over_blocks(void **state)
+TEST(test_rewind_over_blocks)
 {
-	(void) state;
 	enum { STEPS = 100, BYTES = 5008 };
 	chi_arena arena;
 	chi_arena_init(&arena);
@@ -106,9 +98,8 @@ static void test_rewind_over_blocks(void **state)
 	chi_arena_free(&arena);
 }
 
-static void test_out_of_memory(void **state)
+TEST(test_out_of_memory)
 {
-	(void) state;
 	chi_arena arena;
 	chi_arena_init(&arena);
 	chi_alloc_fail(1, false);
@@ -126,16 +117,4 @@ static void test_out_of_memory(void **state)
 	assert_ptr_equal(chi_arena_alloc(&arena, 1), p + 16);
 	chi_arena_free(&arena);
 	chi_arena_free(&arena);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_zeroed_aligned_apart),
-		cmocka_unit_test(test_steady_use_allocates_nothing),
-		cmocka_unit_test(test_mark_and_rewind),
-		cmocka_unit_test(test_rewind_over_blocks),
-		cmocka_unit_test(test_out_of_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

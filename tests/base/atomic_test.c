@@ -2,19 +2,14 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 
 static const double long_wait = 30; // seconds; only a failing test waits so long
 
-static void test_futex_deadline(void **state)
+TEST(test_futex_deadline)
 {
-	(void) state;
 	chi_atomic32 word = { 5 };
 	double start = chi_clock_now();
 	assert_false(chi_futex_wait(&word, 5, chi_clock_deadline(0.02)));
@@ -25,9 +20,8 @@ static void test_futex_deadline(void **state)
 	chi_futex_wake(&word, 1); // nobody sleeps
 }
 
-static void test_gate_deadline(void **state)
+TEST(test_gate_deadline)
 {
-	(void) state;
 	chi_gate gate = { { 1 }, { 0 } };
 	for (int spin = 0; spin < 2; spin++) {
 		double start = chi_clock_now();
@@ -78,15 +72,13 @@ static void play(bool spin, uint32_t rounds)
 	assert_int_equal(chi_atomic32_load(&p.back.sleepers), 0);
 }
 
-static void test_gate_asleep(void **state)
+TEST(test_gate_asleep)
 {
-	(void) state;
 	play(false, 5000);
 }
 
-static void test_gate_spinning(void **state)
+TEST(test_gate_spinning)
 {
-	(void) state;
 	play(true, 5000);
 }
 
@@ -103,9 +95,8 @@ static void pass(void *arg)
 		chi_atomic32_add(&d->passed, 1);
 }
 
-static void test_gate_wakes_all(void **state)
+TEST(test_gate_wakes_all)
 {
-	(void) state;
 	door d = { 0 };
 	chi_thread threads[WAITERS];
 	for (int i = 0; i < WAITERS; i++)
@@ -120,9 +111,8 @@ static void test_gate_wakes_all(void **state)
 	assert_int_equal(chi_atomic32_load(&d.passed), WAITERS);
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
-	(void) state;
 	chi_atomic32 a = { 1 };
 	assert_int_equal(chi_atomic32_add(&a, 2), 1);
 	assert_int_equal(chi_atomic32_exchange(&a, 7), 3);
@@ -132,17 +122,4 @@ static void test_values(void **state)
 	chi_atomic64 b = { UINT32_MAX };
 	assert_true(chi_atomic64_add(&b, 1) == UINT32_MAX);
 	assert_true(chi_atomic64_load(&b) == (uint64_t) UINT32_MAX + 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_futex_deadline),
-		cmocka_unit_test(test_gate_deadline),
-		cmocka_unit_test(test_gate_asleep),
-		cmocka_unit_test(test_gate_spinning),
-		cmocka_unit_test(test_gate_wakes_all),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 // The clock and its deadlines.
 #include "base/clock.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 
-static void test_never_goes_back(void **state)
+TEST(test_never_goes_back)
 {
-	(void) state;
 	double last = chi_clock_now();
 	for (int i = 0; i < 10000; i++) {
 		double now = chi_clock_now();
@@ -19,9 +14,8 @@ static void test_never_goes_back(void **state)
 	}
 }
 
-static void test_deadline(void **state)
+TEST(test_deadline)
 {
-	(void) state;
 	double now = chi_clock_now(), deadline = chi_clock_deadline(5);
 	assert_true(deadline >= now + 5 && deadline < now + 65);
 	assert_true(chi_clock_deadline(-1) == HUGE_VAL);
@@ -30,9 +24,8 @@ static void test_deadline(void **state)
 	assert_true(chi_clock_deadline(HUGE_VAL) == HUGE_VAL);
 }
 
-static void test_timespec(void **state)
+TEST(test_timespec)
 {
-	(void) state;
 	struct timespec t;
 	assert_true(chi_clock_timespec(12.25, &t));
 	assert_int_equal(t.tv_sec, 12);
@@ -48,23 +41,11 @@ static void test_timespec(void **state)
 }
 
 // Seconds since 1970: after this was written, and as fast as the other clock.
-static void test_wall(void **state)
+TEST(test_wall)
 {
-	(void) state;
 	const double before = chi_clock_wall(), start = chi_clock_now();
 	assert_true(before > 1.7e9);
 	while (chi_clock_now() - start < 0.01)
 		;
 	assert_true(chi_clock_wall() - before > 0.005);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_never_goes_back),
-		cmocka_unit_test(test_deadline),
-		cmocka_unit_test(test_timespec),
-		cmocka_unit_test(test_wall),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

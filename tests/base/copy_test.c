@@ -1,19 +1,14 @@
 // Each copy writes the bytes of any other copy, wherever they begin and end, and no others.
 #include "base/copy.h"
 #include "base/alloc.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
 
 enum { CAPACITY = 70000, EDGE = 128 };
 
-static void test_every_alignment(void **state)
+TEST(test_every_alignment)
 {
-	(void) state;
 	static const size_t sizes[] = { 0, 1, 63, 64, 16383, 16384, 16385, 16447, 65536, 65599 };
 	unsigned char *from = chi_alloc_aligned(CAPACITY), *to = chi_alloc_aligned(CAPACITY);
 	for (size_t i = 0; i < CAPACITY; i++)
@@ -35,9 +30,8 @@ static void test_every_alignment(void **state)
 }
 
 // With and without words that hold several elements.
-static void test_atomic_sizes(void **state)
+TEST(test_atomic_sizes)
 {
-	(void) state;
 	enum { N = 21, MAX_BYTES = 8 * (N + 2) };
 	_Alignas(8) unsigned char from[MAX_BYTES], to[MAX_BYTES];
 	for (size_t i = 0; i < MAX_BYTES; i++)
@@ -55,13 +49,4 @@ static void test_atomic_sizes(void **state)
 				chi_copy_atomic(to + skip * size, from, n, size);
 				assert_memory_equal(to + skip * size, from, bytes);
 			}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_alignment),
-		cmocka_unit_test(test_atomic_sizes),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

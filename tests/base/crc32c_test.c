@@ -2,18 +2,15 @@
 // length, place and start.
 #include "base/crc32c.h"
 #include "base/philox.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
 #include <string.h>
 
 enum { MAX = 2000 };
 
 // RFC 3720, appendix B.4, and the check value of the catalogues of checksums.
-static void test_known_answers(void **state)
+TEST(test_known_answers)
 {
-	(void) state;
 	unsigned char bytes[32];
 	memset(bytes, 0, sizeof bytes);
 	assert_int_equal(chi_crc32c(0, bytes, 32), 0x8a9136aa);
@@ -41,9 +38,8 @@ static void fill(unsigned char bytes[MAX])
 	}
 }
 
-static void test_the_instruction_agrees_with_the_table(void **state)
+TEST(test_the_instruction_agrees_with_the_table)
 {
-	(void) state;
 	unsigned char bytes[MAX];
 	fill(bytes);
 	for (size_t start = 0; start < 9; start++)
@@ -52,9 +48,8 @@ static void test_the_instruction_agrees_with_the_table(void **state)
 				fail_msg("%zu bytes from %zu", n, start);
 }
 
-static void test_parts_make_a_whole(void **state)
+TEST(test_parts_make_a_whole)
 {
-	(void) state;
 	unsigned char bytes[MAX];
 	fill(bytes);
 	const uint32_t whole = chi_crc32c(0, bytes, MAX);
@@ -62,14 +57,4 @@ static void test_parts_make_a_whole(void **state)
 		const uint32_t first = chi_crc32c(0, bytes, cut);
 		assert_int_equal(chi_crc32c(first, bytes + cut, MAX - cut), whole);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known_answers),
-		cmocka_unit_test(test_the_instruction_agrees_with_the_table),
-		cmocka_unit_test(test_parts_make_a_whole),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,8 @@
 #include "base/directory.h"
 #include "base/alloc.h"
 #include "base/status.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -94,13 +90,12 @@ static choir_status save(const char *path, const char *text)
 static void assert_error(choir_status status, const char *text)
 {
 	assert_int_equal(choir_error_status(), status);
-	assert_string_equal(choir_error(), text);
+	assert_text_holds(choir_error(), text);
 	chi_error_clear();
 }
 
-static void test_open(void **state)
+TEST_WITHIN(test_open, enter_directory, leave_directory)
 {
-	(void) state;
 	put("a", "0123456789");
 	chi_file *f = chi_file_open("a");
 	assert_non_null(f);
@@ -109,14 +104,14 @@ static void test_open(void **state)
 	chi_file_close(f);
 	chi_file_close(NULL);
 	assert_null(chi_file_open("missing"));
-	assert_error(CHOIR_NOT_FOUND, "missing: open: No such file or directory");
+	assert_error(CHOIR_NOT_FOUND, "missing: open:*directory");
 	assert_null(chi_file_open("a/b"));
-	assert_error(CHOIR_NOT_FOUND, "a/b: open: Not a directory");
+	assert_error(CHOIR_NOT_FOUND, "a/b: open:*directory");
 	assert_null(chi_file_open("."));
-	assert_error(CHOIR_IO, ".: is a folder, needs to be a file");
+	assert_error(CHOIR_IO, ".:*folder");
 	assert_int_equal(mkfifo("pipe", 0666), 0);
 	assert_null(chi_file_open("pipe")); // at once
-	assert_error(CHOIR_IO, "pipe: is a device, pipe or socket, needs to be a file");
+	assert_error(CHOIR_IO, "pipe:*socket");
 	int before = next_descriptor();
 	chi_alloc_fail(1, false);
 	assert_null(chi_file_open("a"));
@@ -125,9 +120,8 @@ static void test_open(void **state)
 	assert_int_equal(next_descriptor(), before);
 }
 
-static void test_read(void **state)
+TEST_WITHIN(test_read, enter_directory, leave_directory)
 {
-	(void) state;
 	put("a", "0123456789");
 	chi_file *f = chi_file_open("a");
 	char text[20] = "";
@@ -135,10 +129,9 @@ static void test_read(void **state)
 	assert_string_equal(text, "3456");
 	assert_int_equal(chi_file_read(f, 10, text, 0), CHOIR_OK);
 	assert_int_equal(chi_file_read(f, 8, text, 4), CHOIR_CORRUPT);
-	assert_error(CHOIR_CORRUPT, "a: 2 bytes at offset 8, needs 4: the file is cut short");
+	assert_error(CHOIR_CORRUPT, "a:*2 bytes*offset 8*4");
 	assert_int_equal(chi_file_read(f, UINT64_MAX - 2, text, 4), CHOIR_CORRUPT);
-	assert_error(CHOIR_CORRUPT,
-			"a: 0 bytes at offset 18446744073709551613, needs 4: the file is cut short");
+	assert_error(CHOIR_CORRUPT, "a:*0 bytes*18446744073709551613");
 	size_t got = 99;
 	assert_int_equal(chi_file_read_some(f, 7, text, 20, &got), CHOIR_OK);
 	assert_int_equal(got, 3);
@@ -149,16 +142,15 @@ static void test_read(void **state)
 	assert_int_equal(got, 0);
 	assert_int_equal(truncate("a", 5), 0); // under our eyes: an error, no signal
 	assert_int_equal(chi_file_read(f, 3, text, 4), CHOIR_CORRUPT);
-	assert_error(CHOIR_CORRUPT, "a: 2 bytes at offset 3, needs 4: the file is cut short");
+	assert_error(CHOIR_CORRUPT, "a:*2 bytes*offset 3*4");
 	chi_file_close(f);
 }
 
-static void test_read_parts(void **state)
+TEST_WITHIN(test_read_parts, enter_directory, leave_directory)
 {
 	char a[4] = "", b[8] = "", c[4] = "";
 	const chi_file_part parts[] = { { a, 2 }, { b, 0 }, { b, 5 }, { c, 3 } };
 
-	(void) state;
 	put("parts", "0123456789abc");
 	chi_file *f = chi_file_open("parts");
 	assert_int_equal(chi_file_read_parts(f, 1, parts, 4), CHOIR_OK);
@@ -168,16 +160,15 @@ static void test_read_parts(void **state)
 	assert_int_equal(chi_file_read_parts(f, 3, parts, 4), CHOIR_OK);
 	assert_string_equal(c, "abc");
 	assert_int_equal(chi_file_read_parts(f, 4, parts, 4), CHOIR_CORRUPT);
-	assert_error(CHOIR_CORRUPT, "parts: 0 bytes at offset 13, needs 1: the file is cut short");
+	assert_error(CHOIR_CORRUPT, "parts:*0 bytes*offset 13");
 	assert_int_equal(chi_file_read_parts(f, 13, parts, 4), CHOIR_CORRUPT);
 	assert_int_equal(chi_file_read_parts(f, UINT64_MAX - 1, parts, 4), CHOIR_CORRUPT);
 	assert_int_equal(chi_file_read_parts(f, 99, parts, 0), CHOIR_OK);
 	chi_file_close(f);
 }
 
-static void test_write(void **state)
+TEST_WITHIN(test_write, enter_directory, leave_directory)
 {
-	(void) state;
 	enum { PIECES = 40 };
 	static char piece[5000];
 	mode_t mask = umask(027);
@@ -213,9 +204,8 @@ static void test_write(void **state)
 	chi_file_close(f);
 }
 
-static void test_abort(void **state)
+TEST_WITHIN(test_abort, enter_directory, leave_directory)
 {
-	(void) state;
 	put("a", "old");
 	int before = next_descriptor();
 	chi_writer *w = chi_writer_new("a");
@@ -259,45 +249,41 @@ static void fail_each(const char *old, int error_number)
 	assert_int_equal(failures, old ? 8 : 7);
 }
 
-static void test_each_call_fails(void **state)
+TEST_WITHIN(test_each_call_fails, enter_directory, leave_directory)
 {
-	(void) state;
 	fail_each("old", ENOSPC);
 	fail_each(NULL, ENOSPC);
 	fail_each("old", EIO);
 }
 
-static void test_full_disk_message(void **state)
+TEST_WITHIN(test_full_disk_message, enter_directory, leave_directory)
 {
-	(void) state;
 	chi_writer *w = chi_writer_new("weights.safetensors");
 	chi_fs_fail(1, ENOSPC);
 	assert_int_equal(chi_writer_write(w, "few", 3), CHOIR_OK); // buffered
 	assert_int_equal(chi_writer_commit(w), CHOIR_IO);
-	assert_error(CHOIR_IO, "weights.safetensors: write: No space left on device");
+	assert_error(CHOIR_IO, "weights.safetensors: write:*device");
 	assert_int_equal(entries(), 0);
 }
 
 // A caller that looks only at the end learns the first failure all the same.
-static void test_failure_stays(void **state)
+TEST_WITHIN(test_failure_stays, enter_directory, leave_directory)
 {
-	(void) state;
 	static char large[100000];
 	chi_writer *w = chi_writer_new("a");
 	chi_fs_fail(1, ENOSPC);
 	assert_int_equal(chi_writer_write(w, large, sizeof(large)), CHOIR_IO);
 	choir_fail(CHOIR_STATE, "something else");
 	assert_int_equal(chi_writer_write(w, large, sizeof(large)), CHOIR_IO);
-	assert_error(CHOIR_IO, "a: write: No space left on device");
+	assert_error(CHOIR_IO, "a: write:*device");
 	assert_int_equal(chi_writer_commit(w), CHOIR_IO);
-	assert_error(CHOIR_IO, "a: write: No space left on device");
+	assert_error(CHOIR_IO, "a: write:*device");
 	assert_int_equal(entries(), 0);
 }
 
 // A signal in a write is no failure; nor is the name left by a dead process of the same number.
-static void test_tries_again(void **state)
+TEST_WITHIN(test_tries_again, enter_directory, leave_directory)
 {
-	(void) state;
 	chi_writer *w = chi_writer_new("a");
 	chi_fs_fail(1, EINTR);
 	chi_writer_write(w, "new", 3);
@@ -309,9 +295,8 @@ static void test_tries_again(void **state)
 }
 
 // A disk that is really full, as far as the process can tell: bytes fit, but not all.
-static void test_real_limit(void **state)
+TEST_WITHIN(test_real_limit, enter_directory, leave_directory)
 {
-	(void) state;
 	static char large[300000];
 	put("a", "old");
 	struct rlimit before, limit;
@@ -327,49 +312,45 @@ static void test_real_limit(void **state)
 	signal(SIGXFSZ, handler);
 	assert_int_equal(written, CHOIR_IO);
 	assert_int_equal(committed, CHOIR_IO);
-	assert_error(CHOIR_IO, "a: write: File too large");
+	assert_error(CHOIR_IO, "a: write:*large");
 	assert_true(holds("a", "old"));
 	assert_int_equal(entries(), 1);
 }
 
-static void test_bad_targets(void **state)
+TEST_WITHIN(test_bad_targets, enter_directory, leave_directory)
 {
-	(void) state;
 	assert_null(chi_writer_new("no/such/a"));
-	assert_error(CHOIR_IO, "no/such/a: open its folder: No such file or directory");
+	assert_error(CHOIR_IO, "no/such/a: open its folder:*directory");
 	assert_null(chi_writer_new("/dev/full"));
-	assert_error(
-			CHOIR_INVALID, "/dev/full: is a device, pipe or socket, cannot be replaced by a file");
+	assert_error(CHOIR_INVALID, "/dev/full:*replaced");
 	assert_null(chi_writer_new("."));
-	assert_error(CHOIR_INVALID, ".: is a folder, cannot be replaced by a file");
+	assert_error(CHOIR_INVALID, ".:*replaced");
 	assert_null(chi_writer_new(""));
-	assert_error(CHOIR_INVALID, "\"\": needs the name of a file");
+	assert_error(CHOIR_INVALID, "\"\":");
 	assert_null(chi_writer_new("missing/"));
-	assert_error(CHOIR_INVALID, "missing/: needs the name of a file");
+	assert_error(CHOIR_INVALID, "missing/:");
 	char name[300];
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	assert_int_not_equal(save(name, "new"), CHOIR_OK);
-	assert_non_null(strstr(choir_error(), "File name too long"));
+	assert_text_holds(choir_error(), "File name too long");
 	name[255] = '\0'; // the longest name there is, to which nothing can be added
 	assert_int_equal(save(name, "new"), CHOIR_OK);
 	assert_true(holds(name, "new"));
 	assert_int_equal(entries(), 1);
 }
 
-static void test_read_only_folder(void **state)
+TEST_WITHIN(test_read_only_folder, enter_directory, leave_directory)
 {
-	(void) state;
 	if (geteuid() == 0)
 		skip(); // who may do everything
 	assert_int_equal(mkdir("closed", 0555), 0);
 	assert_null(chi_writer_new("closed/a"));
-	assert_error(CHOIR_IO, "closed/a: create: Permission denied");
+	assert_error(CHOIR_IO, "closed/a: create:*denied");
 }
 
-static void test_keeps_mode_and_link(void **state)
+TEST_WITHIN(test_keeps_mode_and_link, enter_directory, leave_directory)
 {
-	(void) state;
 	assert_int_equal(mkdir("folder", 0777), 0);
 	put("folder/real", "old");
 	assert_int_equal(chmod("folder/real", 0600), 0);
@@ -383,9 +364,8 @@ static void test_keeps_mode_and_link(void **state)
 	assert_int_equal(s.st_mode & 0777, 0600);
 }
 
-static void test_out_of_memory(void **state)
+TEST_WITHIN(test_out_of_memory, enter_directory, leave_directory)
 {
-	(void) state;
 	put("a", "old");
 	int before = next_descriptor();
 	for (uint64_t n = 1;; n++) {
@@ -424,17 +404,16 @@ static choir_status grow(const char *path, bool abort)
 	return abort || status != CHOIR_OK ? status : chi_writer_commit(w);
 }
 
-static void test_growing(void **state)
+TEST_WITHIN(test_growing, enter_directory, leave_directory)
 {
-	(void) state;
 	assert_int_equal(grow("a", false), CHOIR_OK);
 	assert_true(holds("a", "onetwo"));
 	assert_int_equal(grow("a", false), CHOIR_IO);
-	assert_error(CHOIR_IO, "a: create: File exists");
+	assert_error(CHOIR_IO, "a: create:*exists");
 	assert_int_equal(grow("b", true), CHOIR_OK);
 	assert_true(holds("b", "one"));
 	assert_int_equal(grow("none/a", false), CHOIR_IO);
-	assert_error(CHOIR_IO, "none/a: create: No such file or directory");
+	assert_error(CHOIR_IO, "none/a: create:*directory");
 	const int before = next_descriptor();
 	bool failed = true;
 	for (int n = 1; failed; n++) {
@@ -464,9 +443,8 @@ static void remove_in_new(const char *name, choir_status needed)
 	chi_directory_close(f);
 }
 
-static void test_folder(void **state)
+TEST_WITHIN(test_folder, enter_directory, leave_directory)
 {
-	(void) state;
 	assert_int_equal(chi_directory_make("new"), CHOIR_OK);
 	assert_int_equal(chi_directory_make("new"), CHOIR_OK); // it is there
 	assert_int_equal(chi_directory_make("new/"), CHOIR_OK);
@@ -479,19 +457,18 @@ static void test_folder(void **state)
 	chi_fs_fail(0, 0);
 	remove_in_new("synced", CHOIR_OK);
 	assert_int_equal(chi_directory_make("no/new"), CHOIR_IO);
-	assert_error(CHOIR_IO, "no/new: make the folder: No such file or directory");
+	assert_error(CHOIR_IO, "no/new: make the folder:*directory");
 	put("file", "");
 	assert_int_equal(chi_directory_make("file"), CHOIR_IO);
-	assert_error(CHOIR_IO, "file: make the folder: File exists");
+	assert_error(CHOIR_IO, "file: make the folder:*exists");
 	chi_fs_fail(1, EDQUOT);
 	assert_int_equal(chi_directory_make("other"), CHOIR_IO);
-	assert_error(CHOIR_IO, "other: make the folder: Disk quota exceeded");
+	assert_error(CHOIR_IO, "other: make the folder:*exceeded");
 }
 
 // A folder may come from a stranger: nothing in it is reached through a link.
-static void test_links_in_a_folder(void **state)
+TEST_WITHIN(test_links_in_a_folder, enter_directory, leave_directory)
 {
-	(void) state;
 	chi_glob names = { 0 };
 	assert_int_equal(mkdir("new", 0777) | mkdir("other", 0777), 0);
 	put("other/file", "kept");
@@ -499,15 +476,15 @@ static void test_links_in_a_folder(void **state)
 	chi_directory *f = chi_directory_open("new");
 	assert_non_null(f);
 	assert_null(chi_directory_open_in(f, "folder"));
-	assert_error(CHOIR_CORRUPT, "new/folder: is a link; a folder is needed");
+	assert_error(CHOIR_CORRUPT, "new/folder:*folder");
 	assert_null(chi_directory_open_in(NULL, "new/folder"));
-	assert_error(CHOIR_CORRUPT, "new/folder: is a link; a folder is needed");
+	assert_error(CHOIR_CORRUPT, "new/folder:*folder");
 	assert_null(chi_directory_open_in(f, "none"));
-	assert_error(CHOIR_NOT_FOUND, "new/none: open the folder: No such file or directory");
+	assert_error(CHOIR_NOT_FOUND, "new/none: open the folder:*directory");
 	assert_null(chi_file_open_in(f, "file"));
-	assert_error(CHOIR_CORRUPT, "new/file: is a link; a file is needed");
+	assert_error(CHOIR_CORRUPT, "new/file:");
 	assert_null(chi_writer_new_growing_in(f, "file"));
-	assert_error(CHOIR_IO, "new/file: create: File exists");
+	assert_error(CHOIR_IO, "new/file: create:*exists");
 	assert_int_equal(chi_directory_remove(f, "folder"), CHOIR_CORRUPT);
 	assert_int_equal(chi_directory_remove(f, "none"), CHOIR_OK);
 	assert_true(holds("other/file", "kept"));
@@ -521,30 +498,4 @@ static void test_links_in_a_folder(void **state)
 	chi_directory_close(f);
 	assert_true(holds("other/file", "kept"));
 	assert_int_equal(access("new", F_OK), -1);
-}
-
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_directory, leave_directory)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		IN_FOLDER(test_open),
-		IN_FOLDER(test_read),
-		IN_FOLDER(test_read_parts),
-		IN_FOLDER(test_write),
-		IN_FOLDER(test_abort),
-		IN_FOLDER(test_each_call_fails),
-		IN_FOLDER(test_full_disk_message),
-		IN_FOLDER(test_failure_stays),
-		IN_FOLDER(test_tries_again),
-		IN_FOLDER(test_real_limit),
-		IN_FOLDER(test_bad_targets),
-		IN_FOLDER(test_read_only_folder),
-		IN_FOLDER(test_keeps_mode_and_link),
-		IN_FOLDER(test_out_of_memory),
-		IN_FOLDER(test_growing),
-		IN_FOLDER(test_folder),
-		IN_FOLDER(test_links_in_a_folder),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

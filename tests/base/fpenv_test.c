@@ -2,12 +2,8 @@
 // the host finds its own again.
 #include "base/fpenv.h"
 #include "base/thread.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <float.h>
 
 #ifdef __SSE2__
@@ -27,9 +23,8 @@ static double third(void)
 	return one / three;
 }
 
-static void test_rounding(void **state)
+TEST(test_rounding)
 {
-	(void) state;
 	double nearest = third();
 	fesetround(FE_UPWARD);
 	double upward = third();
@@ -49,9 +44,8 @@ static void test_rounding(void **state)
 }
 
 // The flags that the host may look at are as before, whatever the replica raised.
-static void test_flags(void **state)
+TEST(test_flags)
 {
-	(void) state;
 	feclearexcept(FE_ALL_EXCEPT);
 	feraiseexcept(FE_INEXACT);
 	chi_fpenv saved;
@@ -64,9 +58,8 @@ static void test_flags(void **state)
 }
 
 // A host that traps on invalid operations would be killed by a replica's NaN.
-static void test_traps(void **state)
+TEST(test_traps)
 {
-	(void) state;
 	int before = feenableexcept(FE_INVALID);
 	if (before == -1)
 		skip(); // a processor that cannot trap, as most of Arm
@@ -94,9 +87,8 @@ static void see_denormal(void *arg)
 }
 
 // What a host linked with -ffast-math has set when Choir starts threads.
-static void test_flush_to_zero(void **state)
+TEST(test_flush_to_zero)
 {
-	(void) state;
 	unsigned before = _mm_getcsr();
 	_mm_setcsr(before | 0x8040);
 	double seen[3];
@@ -119,21 +111,9 @@ static void test_flush_to_zero(void **state)
 
 #else
 
-static void test_flush_to_zero(void **state)
+TEST(test_flush_to_zero)
 {
-	(void) state;
 	assert_true(product(DBL_MIN, 0.5) == DBL_MIN / 2);
 }
 
 #endif
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rounding),
-		cmocka_unit_test(test_flags),
-		cmocka_unit_test(test_traps),
-		cmocka_unit_test(test_flush_to_zero),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

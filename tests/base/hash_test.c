@@ -1,15 +1,9 @@
 // Hashes are those that were published.
 #include "base/hash.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-static void test_hash(void **state)
+TEST(test_hash)
 {
-	(void) state;
 	// The first output of SplitMix64 seeded with 0 is its mixer's value of the golden ratio.
 	assert_true(chi_hash_mix(0x9E3779B97F4A7C15) == 0xE220A8397B1DCDAF);
 	// FNV-1a of "" and "a", as published, then mixed.
@@ -18,12 +12,4 @@ static void test_hash(void **state)
 	assert_true(chi_hash_text("w") != chi_hash_text("b"));
 	assert_true(chi_hash_bytes("a\0b", 3) != chi_hash_bytes("a\0c", 3));
 	assert_true(chi_hash_bytes("ab", 1) == chi_hash_text("a"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hash),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,12 @@
 #include "base/instruction_set.h"
 #include "base/status.h"
 #include "choir/library.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 // A function that returns 0, or the number of the line where something is wrong.
 #define NEED(good) \
@@ -73,15 +69,14 @@ static int is_what_was_asked(const char *asked)
 static int is_refused(const char *asked)
 {
 	NEED(chi_instruction_set_check() == CHOIR_INVALID);
-	NEED(strstr(choir_error(), "CHOIR_INSTRUCTION_SET: '") != NULL);
+	NEED(text_holds(choir_error(), "CHOIR_INSTRUCTION_SET:"));
 	NEED(strstr(choir_error(), asked) != NULL && strstr(choir_error(), "' is unknown; known: "));
 	NEED(chi_instruction_set_use() == chi_instruction_set_of_processor());
 	return 0;
 }
 
-static void test_the_environment(void **state)
+TEST(test_the_environment)
 {
-	(void) state;
 	in_a_child(is_the_processors, NULL);
 	in_a_child(is_the_processors, "");
 	in_a_child(is_refused, "sse");
@@ -110,21 +105,19 @@ static int is_lowered(const char *asked)
 	if (set == CHI_INSTRUCTION_SET_BASE)
 		return 0;
 	NEED(chi_instruction_set_lower(CHI_INSTRUCTION_SET_BASE) == CHOIR_STATE);
-	NEED(strstr(choir_error(), "are in use already") != NULL);
+	NEED(text_holds(choir_error(), "already"));
 	NEED(strstr(choir_error(), chi_instruction_set_name(set)) != NULL);
 	NEED(chi_instruction_set_use() == set);
 	return 0;
 }
 
-static void test_lowering(void **state)
+TEST(test_lowering)
 {
-	(void) state;
 	in_a_child(is_lowered, NULL);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-	(void) state;
 	chi_instruction_set found;
 	assert_true(
 			chi_instruction_set_find(chi_instruction_set_name(CHI_INSTRUCTION_SET_BASE), &found));
@@ -136,22 +129,10 @@ static void test_names(void **state)
 }
 
 // A set that is not the processor's own leaves something of it unused.
-static void test_more(void **state)
+TEST(test_more)
 {
-	(void) state;
 	for (chi_instruction_set set = CHI_INSTRUCTION_SET_BASE;
 			set < chi_instruction_set_of_processor(); set++)
 		assert_true(chi_instruction_set_has_more(set));
 	assert_false(chi_instruction_set_has_more(CHI_INSTRUCTION_SET_AVX512));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_environment),
-		cmocka_unit_test(test_lowering),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_more),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 // The reader of JSON: what its tokens are, and everything that it must refuse.
 #include "base/json.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,9 +40,8 @@ static const char *tokens(const char *data, size_t size)
 	return line;
 }
 
-static void good(void **state)
+TEST(good)
 {
-	(void) state;
 	static const char *const cases[][2] = {
 		{ "{}", "{}." },
 		{ " [ ] ", "[]." },
@@ -66,9 +59,8 @@ static void good(void **state)
 		assert_string_equal(tokens(cases[i][0], strlen(cases[i][0])), cases[i][1]);
 }
 
-static void bad(void **state)
+TEST(bad)
 {
-	(void) state;
 	static const char *const cases[] = { "", " ", "{", "}", "[", "]", "{]", "[}", "[1,]", "[,1]",
 		"[1 2]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{1:2}", "{\"a\" 1}", "{\"a\":1 \"b\":2}",
 		"{,}", "1 2", "{}{}", "tru", "truex", "nul", "+1", "01", "-", "1.", ".5", "1e", "1e+",
@@ -87,9 +79,8 @@ static void bad(void **state)
 }
 
 // Every beginning of a good text is bad.
-static void cut_short(void **state)
+TEST(cut_short)
 {
-	(void) state;
 	static const char text[] = "{\"a\":[1,-2.5e3,true],\"b\\u00e9\":{\"c\":null}}";
 	for (size_t n = 0; n < sizeof text - 1; n++) {
 		const char *line = tokens(text, n);
@@ -97,9 +88,8 @@ static void cut_short(void **state)
 	}
 }
 
-static void numbers(void **state)
+TEST(numbers)
 {
-	(void) state;
 	static const struct {
 		const char *text;
 		bool good;
@@ -118,15 +108,4 @@ static void numbers(void **state)
 		if (cases[i].good)
 			assert_true(value == cases[i].value);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(good),
-		cmocka_unit_test(bad),
-		cmocka_unit_test(cut_short),
-		cmocka_unit_test(numbers),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

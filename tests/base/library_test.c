@@ -1,20 +1,14 @@
 // What the library says of itself.
 #include "choir/library.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-static void test_version(void **state)
+TEST(test_version)
 {
-	(void) state;
 	assert_int_equal(choir_version(), CHOIR_VERSION);
 }
 
-static void test_features(void **state)
+TEST(test_features)
 {
-	(void) state;
 #ifdef CHI_HAS_ZLIB
 	assert_true(choir_has_feature("zlib"));
 #else
@@ -33,13 +27,4 @@ static void test_features(void **state)
 	assert_false(choir_has_feature("teleportation"));
 	assert_false(choir_has_feature(""));
 	assert_false(choir_has_feature(NULL));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_version),
-		cmocka_unit_test(test_features),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

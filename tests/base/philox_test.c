@@ -1,18 +1,13 @@
 // Random numbers: the published vectors of Philox4x32-10, and what is made of its words.
 #include "base/philox.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <string.h>
 
 // The known answers that come with Random123, the paper's own implementation.
-static void test_known_answers(void **state)
+TEST(test_known_answers)
 {
-	(void) state;
 	static const struct {
 		uint32_t counter[4], key[2], expected[4];
 	} cases[] = {
@@ -29,9 +24,8 @@ static void test_known_answers(void **state)
 }
 
 // Each part of a key matters, to its last bit, and the index too.
-static void test_every_part_matters(void **state)
+TEST(test_every_part_matters)
 {
-	(void) state;
 	chi_philox_block blocks[9];
 	chi_random_key key = { 1, 2, 3, 4 };
 	blocks[0] = chi_random_block(&key, 5);
@@ -49,9 +43,8 @@ static void test_every_part_matters(void **state)
 	assert_memory_equal(&blocks[0], &again, sizeof(again));
 }
 
-static void test_uniform_ends(void **state)
+TEST(test_uniform_ends)
 {
-	(void) state;
 	assert_true(chi_uniform_float(0) == 0);
 	assert_true(chi_uniform_float(UINT32_MAX) == 1 - 0x1p-24f);
 	assert_true(chi_uniform_float(1u << 31) == 0.5f);
@@ -61,9 +54,8 @@ static void test_uniform_ends(void **state)
 	assert_true(chi_uniform_double(0, 1u << 11) == 0x1p-53);
 }
 
-static void test_normal_ends(void **state)
+TEST(test_normal_ends)
 {
-	(void) state;
 	double out[2];
 	for (unsigned i = 0; i < 16; i++) {
 		chi_philox_block block;
@@ -82,9 +74,8 @@ static void test_normal_ends(void **state)
 
 // Mean, variance and fourth moment of many draws; six standard deviations wide, and the draws are
 // always the same.
-static void test_moments(void **state)
+TEST(test_moments)
 {
-	(void) state;
 	enum { BLOCKS = 50000 };
 	chi_random_key key = { 42, 0, 0, 0 };
 	double uniform = 0, sum = 0, square = 0, fourth = 0;
@@ -105,16 +96,4 @@ static void test_moments(void **state)
 	assert_true(fabs(sum / n) < 6 * sqrt(1 / n));
 	assert_true(fabs(square / n - 1) < 6 * sqrt(2 / n));
 	assert_true(fabs(fourth / n - 3) < 6 * sqrt(96 / n));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known_answers),
-		cmocka_unit_test(test_every_part_matters),
-		cmocka_unit_test(test_uniform_ends),
-		cmocka_unit_test(test_normal_ends),
-		cmocka_unit_test(test_moments),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

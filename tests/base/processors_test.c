@@ -1,12 +1,8 @@
 // Quotas of processor time, read from trees of files like those that the kernel shows; processors
 // are counted and pinned to.
 #include "base/processors.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,9 +52,8 @@ static int quota(void)
 	return chi_processor_quota("groups", "fs");
 }
 
-static void test_version_2(void **state)
+TEST_WITHIN(test_version_2, make_tree, remove_tree)
 {
-	(void) state;
 	put("groups", "0::/a/b\n");
 	assert_int_equal(quota(), 0);
 	put("fs/a/b/cpu.max", "max 100000\n");
@@ -74,9 +69,8 @@ static void test_version_2(void **state)
 	assert_int_equal(quota(), 3);
 }
 
-static void test_version_1(void **state)
+TEST_WITHIN(test_version_1, make_tree, remove_tree)
 {
-	(void) state;
 	put("groups", "7:memory:/a\n4:cpu,cpuacct:/docker/x\n0::/\n");
 	put("fs/memory/a/cpu.cfs_quota_us", "100000\n"); // not the processors' hierarchy
 	put("fs/memory/a/cpu.cfs_period_us", "100000\n");
@@ -95,9 +89,8 @@ static void test_version_1(void **state)
 	assert_int_equal(quota(), 5);
 }
 
-static void test_both_versions(void **state)
+TEST_WITHIN(test_both_versions, make_tree, remove_tree)
 {
-	(void) state;
 	put("groups", "1:cpu:/\n0::/u\n");
 	put("fs/unified/u/cpu.max", "300000 100000\n");
 	assert_int_equal(quota(), 3);
@@ -106,9 +99,8 @@ static void test_both_versions(void **state)
 	assert_int_equal(quota(), 2);
 }
 
-static void test_nonsense(void **state)
+TEST_WITHIN(test_nonsense, make_tree, remove_tree)
 {
-	(void) state;
 	static const char *const groups[] = { "", "\n\n", "nonsense", "1:cpu",
 		"1:cpu:", "::", ":::::", "0::relative", "1:,,cpu,:/", "0::/../../x//y/\n" };
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
@@ -136,9 +128,8 @@ static int allowed(void)
 	return CPU_COUNT(&set);
 }
 
-static void test_count(void **state)
+TEST(test_count)
 {
-	(void) state;
 	int count = chi_processor_count(),
 		quota = chi_processor_quota("/proc/self/cgroup", "/sys/fs/cgroup");
 	assert_true(count >= 1 && count <= allowed());
@@ -147,9 +138,8 @@ static void test_count(void **state)
 	assert_int_equal(chi_processor_mask_is_narrowed(), allowed() < sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-static void test_pin(void **state)
+TEST(test_pin)
 {
-	(void) state;
 	int all = allowed();
 	cpu_set_t sets[2];
 	for (int first = 0; first <= all; first++) {
@@ -169,17 +159,4 @@ static void test_pin(void **state)
 	assert_true(chi_thread_pin(all - 1, 1));
 	assert_true(chi_thread_pin(0, all)); // as it was
 	assert_int_equal(allowed(), all);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_version_2, make_tree, remove_tree),
-		cmocka_unit_test_setup_teardown(test_version_1, make_tree, remove_tree),
-		cmocka_unit_test_setup_teardown(test_both_versions, make_tree, remove_tree),
-		cmocka_unit_test_setup_teardown(test_nonsense, make_tree, remove_tree),
-		cmocka_unit_test(test_count),
-		cmocka_unit_test(test_pin),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

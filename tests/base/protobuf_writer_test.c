@@ -2,12 +2,8 @@
 #include "base/protobuf_writer.h"
 
 #include "base/alloc.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
 
 static chi_text text;
@@ -20,9 +16,8 @@ static void assert_bytes(const char *expected, size_t bytes)
 	text.length = 0;
 }
 
-static void test_varint(void **state)
+TEST(test_varint)
 {
-	(void) state;
 	chi_protobuf_varint(&text, 0);
 	assert_bytes("\0", 1);
 	chi_protobuf_varint(&text, 150);
@@ -35,9 +30,8 @@ static void test_varint(void **state)
 	chi_text_free(&text);
 }
 
-static void test_fields(void **state)
+TEST(test_fields)
 {
-	(void) state;
 	chi_protobuf_bytes(&text, 2, "testing", 7);
 	assert_bytes("\x12\x07testing", 9);
 	chi_protobuf_tag(&text, 1, CHI_WIRE_VARINT);
@@ -53,22 +47,11 @@ static void test_fields(void **state)
 	chi_text_free(&text);
 }
 
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
-	(void) state;
 	chi_alloc_fail(1, false);
 	chi_protobuf_double(&text, 1, 1);
 	chi_alloc_fail(0, false);
 	assert_true(text.failed);
 	chi_text_free(&text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_varint),
-		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_no_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 // The frame of a record, worked out by hand from the checksum of its data.
 #include "base/record.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
 
-static void test_frame(void **state)
+TEST(test_frame)
 {
-	(void) state;
 	unsigned char header[CHI_RECORD_HEADER], footer[CHI_RECORD_FOOTER];
 	// A record of three bytes "abc": CRC-32C of them is 0x364b3fb7, turned right by 15 and moved
 	// on by 0xa282ead8.
@@ -23,10 +18,4 @@ static void test_frame(void **state)
 	chi_record_frame(NULL, 0, header, footer);
 	assert_memory_equal(header, "\0\0\0\0\0\0\0\0", 8);
 	assert_memory_equal(footer, "\xd8\xea\x82\xa2", 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_frame) };
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 // Checked arithmetic: what fits is exact, what does not is refused and changes nothing.
 #include "base/size.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
-	(void) state;
 	size_t out = 99;
 	assert_true(chi_size_add(SIZE_MAX - 5, 5, &out));
 	assert_true(out == SIZE_MAX);
@@ -24,9 +19,8 @@ static void test_sizes(void **state)
 	assert_int_equal(out, 0);
 }
 
-static void test_signed(void **state)
+TEST(test_signed)
 {
-	(void) state;
 	int64_t out = 99;
 	assert_true(chi_int64_add(INT64_MAX, -1, &out));
 	assert_true(out == INT64_MAX - 1);
@@ -40,9 +34,8 @@ static void test_signed(void **state)
 	assert_true(out == INT64_MIN);
 }
 
-static void test_round_up(void **state)
+TEST(test_round_up)
 {
-	(void) state;
 	size_t out;
 	static const size_t cases[][3] = { { 0, 16, 0 }, { 1, 16, 16 }, { 16, 16, 16 }, { 17, 16, 32 },
 		{ 5, 1, 5 } };
@@ -53,14 +46,4 @@ static void test_round_up(void **state)
 	assert_true(chi_size_round_up(SIZE_MAX - 63, 64, &out));
 	assert_true(out == SIZE_MAX - 63);
 	assert_false(chi_size_round_up(SIZE_MAX - 62, 64, &out));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_signed),
-		cmocka_unit_test(test_round_up),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 // Sorting: every order of few items, and many random ones.
 #include "base/sort.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 static bool less(const void *a, const void *b)
 {
@@ -31,9 +25,8 @@ static void sorted(int *values, size_t n)
 	assert_int_equal(before, after);
 }
 
-static void few(void **state)
+TEST(few)
 {
-	(void) state;
 	for (int code = 0; code < 4 * 4 * 4 * 4 * 4; code++) {
 		int values[5];
 		for (int i = 0, rest = code; i < 5; i++, rest /= 4)
@@ -43,9 +36,8 @@ static void few(void **state)
 	}
 }
 
-static void many(void **state)
+TEST(many)
 {
-	(void) state;
 	int values[1000];
 	uint32_t x = 1;
 	for (int i = 0; i < 1000; i++) {
@@ -54,13 +46,4 @@ static void many(void **state)
 	}
 	for (size_t n = 990; n <= 1000; n++)
 		sorted(values, n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(few),
-		cmocka_unit_test(many),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,8 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +18,8 @@ static int forget(void **state)
 	return 0;
 }
 
-static void test_names(void **state)
+TEST_WITHIN(test_names, forget, NULL)
 {
-	(void) state;
 	assert_string_equal(choir_status_name(CHOIR_OK), "CHOIR_OK");
 	assert_string_equal(choir_status_name(CHOIR_PEER_LOST), "CHOIR_PEER_LOST");
 	assert_string_equal(choir_status_name(CHOIR_INTERNAL), "CHOIR_INTERNAL");
@@ -34,9 +29,8 @@ static void test_names(void **state)
 	assert_string_equal(choir_status_name((choir_status) -1), "unknown status");
 }
 
-static void test_fail(void **state)
+TEST_WITHIN(test_fail, forget, NULL)
 {
-	(void) state;
 	assert_string_equal(choir_error(), "");
 	assert_int_equal(choir_error_status(), CHOIR_OK);
 	errno = EEXIST;
@@ -58,9 +52,8 @@ static void test_fail(void **state)
 	assert_string_equal(choir_error(), "CHOIR_STATE");
 }
 
-static void test_no_failures(void **state)
+TEST_WITHIN(test_no_failures, forget, NULL)
 {
-	(void) state;
 	choir_fail(CHOIR_IO, "kept");
 	assert_int_equal(choir_fail(CHOIR_END, "no more"), CHOIR_END);
 	assert_int_equal(choir_fail(CHOIR_OK, "fine"), CHOIR_OK);
@@ -68,17 +61,15 @@ static void test_no_failures(void **state)
 	assert_int_equal(choir_error_status(), CHOIR_IO);
 }
 
-static void test_text_of_itself(void **state)
+TEST_WITHIN(test_text_of_itself, forget, NULL)
 {
-	(void) state;
 	choir_fail(CHOIR_CORRUPT, "bad magic");
 	choir_fail(choir_error_status(), "file: %s", choir_error());
 	assert_string_equal(choir_error(), "file: bad magic");
 }
 
-static void test_long_text(void **state)
+TEST_WITHIN(test_long_text, forget, NULL)
 {
-	(void) state;
 	char text[1000];
 	memset(text, 'x', sizeof(text));
 	text[CHI_ERROR_SIZE - 1] = '\0';
@@ -98,9 +89,8 @@ static void test_long_text(void **state)
 	}
 }
 
-static void test_prefix(void **state)
+TEST_WITHIN(test_prefix, forget, NULL)
 {
-	(void) state;
 	assert_int_equal(chi_error_prefix("replica %d", 1), CHOIR_OK); // nothing to put it before
 	assert_string_equal(choir_error(), "");
 	choir_fail(CHOIR_STATE, "matmul: no");
@@ -112,9 +102,8 @@ static void test_prefix(void **state)
 	assert_string_equal(choir_error(), "replica: replica 1: matmul: no");
 }
 
-static void test_save_and_restore(void **state)
+TEST_WITHIN(test_save_and_restore, forget, NULL)
 {
-	(void) state;
 	chi_error first;
 	choir_fail(CHOIR_TIMEOUT, "first");
 	chi_error_save(&first);
@@ -127,9 +116,8 @@ static void test_save_and_restore(void **state)
 	assert_int_equal(choir_error_status(), CHOIR_OK);
 }
 
-static void test_aside(void **state)
+TEST_WITHIN(test_aside, forget, NULL)
 {
-	(void) state;
 	choir_fail(CHOIR_TIMEOUT, "older");
 	chi_suspended_error aside = chi_error_suspend();
 	assert_string_equal(choir_error(), "");
@@ -144,9 +132,8 @@ static void test_aside(void **state)
 	assert_int_equal(choir_error_status(), CHOIR_IO);
 }
 
-static void test_reason(void **state)
+TEST_WITHIN(test_reason, forget, NULL)
 {
-	(void) state;
 	assert_int_equal(chi_error_reason(CHOIR_IO, "step %d", 3), CHOIR_IO);
 	assert_string_equal(choir_error(), "step 3 failed with CHOIR_IO and no reason");
 	assert_int_equal(chi_error_reason(CHOIR_STATE, "step 4"), CHOIR_STATE); // which has one
@@ -164,9 +151,8 @@ static void fail_elsewhere(void *arg)
 	choir_fail(CHOIR_IO, "elsewhere");
 }
 
-static void test_threads_apart(void **state)
+TEST_WITHIN(test_threads_apart, forget, NULL)
 {
-	(void) state;
 	bool clean = false;
 	choir_fail(CHOIR_STATE, "here");
 	chi_thread thread;
@@ -176,9 +162,8 @@ static void test_threads_apart(void **state)
 	assert_string_equal(choir_error(), "here");
 }
 
-static void test_failing_allocates_nothing(void **state)
+TEST_WITHIN(test_failing_allocates_nothing, forget, NULL)
 {
-	(void) state;
 	uint64_t before = chi_alloc_count();
 	chi_alloc_fail(1, true);
 	choir_fail(CHOIR_NO_MEMORY, "out of memory: %d bytes", 12);
@@ -235,18 +220,16 @@ static void assert_dies(void (*fn)(void), const char *line)
 	assert_string_equal(text, line);
 }
 
-static void test_check(void **state)
+TEST_WITHIN(test_check, forget, NULL)
 {
-	(void) state;
 	assert_dies(check_status, "train.c:7: CHOIR_IO: weights: full\n");
 	assert_dies(check_object, "train.c:8: CHOIR_NO_MEMORY: no\n");
 	assert_dies(check_end, "train.c:9: CHOIR_END\n");
 }
 
 // What gave the NULL may have failed long before, or not at all.
-static void test_null(void **state)
+TEST_WITHIN(test_null, forget, NULL)
 {
-	(void) state;
 	assert_int_equal(chi_error_null("next: the dataset is NULL"), CHOIR_INVALID);
 	assert_string_equal(choir_error(), "next: the dataset is NULL");
 	choir_fail(CHOIR_IO, "train.csv: no such file");
@@ -256,24 +239,4 @@ static void test_null(void **state)
 	assert_int_equal(chi_error_null("next: the dataset is NULL"), CHOIR_IO); // handed on
 	assert_string_equal(choir_error(),
 			"next: the dataset is NULL; the last failure before: train.csv: no such file");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_null, forget),
-		cmocka_unit_test_setup(test_names, forget),
-		cmocka_unit_test_setup(test_fail, forget),
-		cmocka_unit_test_setup(test_no_failures, forget),
-		cmocka_unit_test_setup(test_text_of_itself, forget),
-		cmocka_unit_test_setup(test_long_text, forget),
-		cmocka_unit_test_setup(test_prefix, forget),
-		cmocka_unit_test_setup(test_save_and_restore, forget),
-		cmocka_unit_test_setup(test_aside, forget),
-		cmocka_unit_test_setup(test_reason, forget),
-		cmocka_unit_test_setup(test_threads_apart, forget),
-		cmocka_unit_test_setup(test_failing_allocates_nothing, forget),
-		cmocka_unit_test_setup(test_check, forget),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,21 +2,16 @@
 #include "base/text.h"
 #include "base/alloc.h"
 #include "comma.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void test_add(void **state)
+TEST(test_add)
 {
-	(void) state;
 	chi_text t = { 0 };
 	chi_text_add(&t, "%d and ", 12);
 	chi_text_add_bytes(&t, "a\0b", 3);
@@ -36,9 +31,8 @@ static void test_add(void **state)
 	chi_text_free(&t);
 }
 
-static void test_out_of_memory(void **state)
+TEST(test_out_of_memory)
 {
-	(void) state;
 	chi_text t = { 0 };
 	chi_alloc_fail(1, false);
 	chi_text_add(&t, "lost");
@@ -74,9 +68,8 @@ static void assert_json(const char *text, const char *expected)
 
 #define LOST "\xef\xbf\xbd"
 
-static void test_json(void **state)
+TEST(test_json)
 {
-	(void) state;
 	assert_json("", "\"\"");
 	assert_json("a \"b\" \\ /", "\"a \\\"b\\\" \\\\ /\"");
 	assert_json("\n\r\t\x01\x1f", "\"\\n\\r\\t\\u0001\\u001f\"");
@@ -89,9 +82,8 @@ static void test_json(void **state)
 	assert_json("\xe2\x82", "\"" LOST LOST "\""); // cut short by the end
 }
 
-static void test_clean(void **state)
+TEST(test_clean)
 {
-	(void) state;
 	char out[32];
 	assert_string_equal(chi_text_clean("plain \xc3\xa9", out, sizeof(out)), "plain \xc3\xa9");
 	assert_string_equal(chi_text_clean("\x1b[2J\n\x7f", out, sizeof(out)), "\\x1b[2J\\x0a\\x7f");
@@ -110,9 +102,8 @@ static void test_clean(void **state)
 	assert_string_equal(chi_text_clean("x", small, 0), "");
 }
 
-static void test_append(void **state)
+TEST(test_append)
 {
-	(void) state;
 	char text[9] = "", guard = text[8] = 'x';
 	size_t at = chi_text_append(text, 8, 0, "abc");
 	assert_int_equal(at, 3);
@@ -127,9 +118,8 @@ static void test_append(void **state)
 	assert_int_equal(text[8], guard);
 }
 
-static void test_parse_int64(void **state)
+TEST(test_parse_int64)
 {
-	(void) state;
 	int64_t value = 77;
 	static const char *const bad[] = { "", " 1", "1 ", "x", "1x", "1.0", "-", "+", "0x10", "1e3",
 		"9223372036854775808", "-9223372036854775809" };
@@ -141,9 +131,8 @@ static void test_parse_int64(void **state)
 	assert_true(chi_parse_int64("007", &value) && value == 7);
 }
 
-static void test_parse_double(void **state)
+TEST(test_parse_double)
 {
-	(void) state;
 	double value = 77;
 	static const char *const bad[] = { "", " 1", "1 ", "x", "1x", "1,5", "-", ".", "1e999",
 		"-1e999" };
@@ -157,9 +146,8 @@ static void test_parse_double(void **state)
 	assert_true(chi_parse_double("inf", &value) && isinf(value));
 }
 
-static void test_locale(void **state)
+TEST(test_locale)
 {
-	(void) state;
 	if (!comma_set())
 		skip();
 	char host[16];
@@ -175,26 +163,9 @@ static void test_locale(void **state)
 	chi_text_free(&t);
 }
 
-static void test_errno(void **state)
+TEST(test_errno)
 {
-	(void) state;
 	char out[64];
 	assert_string_equal(chi_text_errno(ENOSPC, out, sizeof(out)), "No space left on device");
 	assert_true(strlen(chi_text_errno(123456, out, sizeof(out))) > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_add),
-		cmocka_unit_test(test_out_of_memory),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_clean),
-		cmocka_unit_test(test_append),
-		cmocka_unit_test(test_parse_int64),
-		cmocka_unit_test(test_parse_double),
-		cmocka_unit_test(test_locale),
-		cmocka_unit_test(test_errno),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

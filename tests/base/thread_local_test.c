@@ -2,12 +2,7 @@
 #include "base/thread_local.h"
 
 #include "base/thread.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test.h"
 
 static chi_atomic32 freed;
 
@@ -25,9 +20,8 @@ static void keep(void *arg)
 		*(uint32_t *) arg = 1000;
 }
 
-static void each_thread_has_its_own(void **state)
+TEST(each_thread_has_its_own)
 {
-	(void) state;
 	uint32_t values[3] = { 1, 10, 100 };
 	chi_thread threads[2] = { 0 };
 	assert_null(chi_thread_local_get(&slot));
@@ -41,12 +35,4 @@ static void each_thread_has_its_own(void **state)
 	assert_int_equal(values[2], 100);
 	assert_true(chi_thread_local_set(&slot, NULL));
 	assert_null(chi_thread_local_get(&slot));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_thread_has_its_own),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 // Threads leave the host's signals and the other threads' priorities alone.
 #include "base/thread.h"
 #include "base/atomic.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -28,9 +24,8 @@ static void look_around(void *arg)
 	pthread_getname_np(pthread_self(), r->name, sizeof(r->name));
 }
 
-static void test_signals_and_name(void **state)
+TEST(test_signals_and_name)
 {
-	(void) state;
 	sigset_t before, after;
 	pthread_sigmask(SIG_SETMASK, NULL, &before);
 	report r = { 0 };
@@ -53,9 +48,8 @@ static void test_signals_and_name(void **state)
 		assert_int_equal(sigismember(&before, i), sigismember(&after, i));
 }
 
-static void test_cannot_start(void **state)
+TEST(test_cannot_start)
 {
-	(void) state;
 	pthread_attr_t usual, absurd;
 	assert_int_equal(pthread_getattr_default_np(&usual), 0);
 	pthread_attr_init(&absurd);
@@ -85,9 +79,8 @@ static void be_modest(void *arg)
 }
 
 // Only the thread that asks for it.
-static void test_leftovers(void **state)
+TEST(test_leftovers)
 {
-	(void) state;
 	niceness n = { 0 };
 	chi_thread thread;
 	const int own = getpriority(PRIO_PROCESS, 0);
@@ -98,9 +91,8 @@ static void test_leftovers(void **state)
 	assert_int_equal(getpriority(PRIO_PROCESS, 0), own);
 }
 
-static void test_fork_generation(void **state)
+TEST(test_fork_generation)
 {
-	(void) state;
 	unsigned here = chi_fork_generation();
 	pid_t child = fork();
 	if (child == 0)
@@ -109,15 +101,4 @@ static void test_fork_generation(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	assert_int_equal(chi_fork_generation(), here);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_signals_and_name),
-		cmocka_unit_test(test_cannot_start),
-		cmocka_unit_test(test_leftovers),
-		cmocka_unit_test(test_fork_generation),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

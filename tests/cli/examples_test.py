@@ -50,6 +50,12 @@ class Examples(Case):
         with gzip.open(f"{SOURCE}/data/mnist-10k-labels-idx1-ubyte.gz") as file:
             return file.read()[8 + first:8 + first + count]
 
+    def test_tutorial(self):
+        first = self.example("tutorial").splitlines()
+        self.assertLess(float(re.search(r"test ([\d.]+)", first[-2]).group(1)), 0.01)
+        again = self.example("tutorial").splitlines() # goes on from the checkpoint: nothing is left to do
+        self.assertEqual(again[-1], first[-1])
+
     def test_custom_merge(self):
         self.assertIn("w is 1.500", self.example("custom_merge"))
 

@@ -2,12 +2,8 @@
 #include "cluster/cluster.h"
 #include "cluster/worker_threads.h"
 #include "cluster/suite.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
 
 enum { WORKERS = 3 };
@@ -77,16 +73,14 @@ static mixture lowest[] = {
 #endif
 
 // spec: 2.17
-static void they_are_refused(void **state)
+TEST(they_are_refused)
 {
-	(void) state;
 	for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
 		run(&refused[i]);
 }
 
-static void they_take_the_lowest(void **state)
+TEST(they_take_the_lowest)
 {
-	(void) state;
 	for (size_t i = 0; i < sizeof lowest / sizeof lowest[0]; i++)
 		run(&lowest[i]);
 }
@@ -102,18 +96,7 @@ static const char *agree_or_say_why(choir_cluster *c, int worker, void *user)
 	return status == CHOIR_OK || choir_error()[0] != '\0' ? NULL : "a failure without a text";
 }
 
-static void the_nth_allocation_fails(void **state)
+TEST(the_nth_allocation_fails)
 {
-	(void) state;
 	worker_threads_every_allocation(NULL, agree_or_say_why, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(they_are_refused),
-		cmocka_unit_test(they_take_the_lowest),
-		cmocka_unit_test(the_nth_allocation_fails),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,12 +5,8 @@
 #include "choir/cluster.h"
 #include "cluster/launcher.h"
 #include "cluster/roles.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +26,7 @@ static const choir_cluster_options none = { .size = sizeof none };
 
 static void assert_says(const char *words)
 {
-	if (strstr(choir_error(), words) == NULL)
+	if (!text_holds(choir_error(), words))
 		fail_msg("\"%s\" does not say \"%s\"", choir_error(), words);
 }
 
@@ -47,9 +43,8 @@ static chi_roles read(const char *config)
 	"{\"cluster\": {\"chief\": [\"a:1\"], \"worker\": [\"b:1\", \"c:1\"], \"ps\": [\"d:1\"]}"
 
 // spec: D22
-static void tf_config_makes_tasks(void **state)
+TEST_WITHIN(tf_config_makes_tasks, clean, NULL)
 {
-	(void) state;
 	chi_roles r = read(CLUSTER ", \"task\": {\"type\": \"chief\", \"index\": 0}}");
 	assert_int_equal(r.worker, 0);
 	assert_int_equal(r.workers, 3);
@@ -68,9 +63,8 @@ static void tf_config_makes_tasks(void **state)
 	assert_int_equal(r.task, CHI_TASK_EVALUATOR);
 }
 
-static void an_empty_tf_config_is_none(void **state)
+TEST_WITHIN(an_empty_tf_config_is_none, clean, NULL)
 {
-	(void) state;
 	static const char *const empty[] = { "", "{}", "{\"cluster\": {}}",
 		"{\"cluster\": {}, \"task\": {}}", "{\"environment\": \"cloud\"}" };
 	for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++) {
@@ -80,9 +74,8 @@ static void an_empty_tf_config_is_none(void **state)
 	}
 }
 
-static void wrong_tasks_are_refused(void **state)
+TEST_WITHIN(wrong_tasks_are_refused, clean, NULL)
 {
-	(void) state;
 	static const struct {
 		const char *config, *words;
 	} wrong[] = {
@@ -125,9 +118,8 @@ static void wrong_tasks_are_refused(void **state)
 	}
 }
 
-static void roles_by_hand(void **state)
+TEST_WITHIN(roles_by_hand, clean, NULL)
 {
-	(void) state;
 	setenv("TF_CONFIG", "not looked at", 1);
 	choir_cluster_options o = { .size = sizeof o,
 		.cluster_spec = "{\"worker\": [\"a\", \"b\"]}",
@@ -139,18 +131,17 @@ static void roles_by_hand(void **state)
 	assert_int_equal(r.workers, 2);
 	o.task_type = NULL;
 	assert_int_equal(chi_roles_find(&r, &o), CHOIR_INVALID);
-	assert_says("cluster_spec: a cluster without this process's task");
+	assert_says("cluster_spec:*without");
 	o.task_type = "boss";
 	assert_int_equal(chi_roles_find(&r, &o), CHOIR_INVALID);
-	assert_says("there are chief, worker, evaluator, ps");
+	assert_says("evaluator");
 	o = (choir_cluster_options){ .size = sizeof o, .task_type = "worker" };
 	assert_int_equal(chi_roles_find(&r, &o), CHOIR_INVALID);
-	assert_says("without a cluster_spec");
+	assert_says("cluster_spec");
 }
 
-static void torchrun_numbers_workers(void **state)
+TEST_WITHIN(torchrun_numbers_workers, clean, NULL)
 {
-	(void) state;
 	chi_roles r;
 	setenv("RANK", "1", 1);
 	setenv("WORLD_SIZE", "4", 1);
@@ -162,22 +153,21 @@ static void torchrun_numbers_workers(void **state)
 	assert_int_equal(r.workers, 4);
 	setenv("RANK", "4", 1);
 	assert_int_equal(chi_roles_find(&r, &none), CHOIR_INVALID);
-	assert_says("RANK is 4, but WORLD_SIZE is 4");
+	assert_says("RANK*4*WORLD_SIZE");
 	setenv("RANK", "four", 1);
 	assert_int_equal(chi_roles_find(&r, &none), CHOIR_INVALID);
-	assert_says("RANK: found \"four\", needed a number");
+	assert_says("RANK:*\"four\"");
 }
 
-static void launchers_are_told_apart(void **state)
+TEST_WITHIN(launchers_are_told_apart, clean, NULL)
 {
-	(void) state;
 	chi_launcher l;
 	assert_int_equal(chi_launcher_find(&l), CHOIR_OK);
 	assert_null(l.name);
 	setenv("SLURM_PROCID", "1", 1);
 	setenv("SLURM_STEP_NUM_TASKS", "2", 1);
 	assert_int_equal(chi_launcher_find(&l), CHOIR_INVALID);
-	assert_says("srun --mpi=pmix");
+	assert_says("--mpi");
 	setenv("PMIX_RANK", "1", 1);
 	assert_int_equal(chi_launcher_find(&l), CHOIR_OK);
 	assert_string_equal(l.mpi, "openmpi");
@@ -196,9 +186,8 @@ static void launchers_are_told_apart(void **state)
 	assert_string_equal(l.mpi, "mpich");
 }
 
-static void a_program_without_a_launcher_is_alone(void **state)
+TEST_WITHIN(a_program_without_a_launcher_is_alone, clean, NULL)
 {
-	(void) state;
 	choir_cluster *c = choir_cluster_new(NULL);
 	assert_non_null(c);
 	assert_int_equal(choir_cluster_workers(c), 1);
@@ -221,35 +210,31 @@ static void refused(const choir_cluster_options *o, choir_status status, const c
 	assert_says(words);
 }
 
-static void what_contradicts_is_refused(void **state)
+TEST_WITHIN(what_contradicts_is_refused, clean, NULL)
 {
-	(void) state;
 	setenv("TF_CONFIG", CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": 0}}", 1);
-	refused(NULL, CHOIR_INVALID,
-			"TF_CONFIG names 3 workers, but this process was started alone: start "
-			"the program with mpirun -n 3");
+	refused(NULL, CHOIR_INVALID, "TF_CONFIG*3 workers");
 	setenv("TF_CONFIG", CLUSTER ", \"task\": {\"type\": \"ps\", \"index\": 0}}", 1);
-	refused(NULL, CHOIR_UNSUPPORTED, "a process that is a ps");
+	refused(NULL, CHOIR_UNSUPPORTED, "process");
 	clean(NULL);
 	refused(CHOIR_OPTIONS(choir_cluster_options, .transport = "pigeons"), CHOIR_NOT_FOUND,
-			"transport \"pigeons\": not known; there are mpi, alone");
-	refused(CHOIR_OPTIONS(choir_cluster_options, .timeout = -2), CHOIR_INVALID, "a timeout of -2");
+			"transport \"pigeons\":*alone");
+	refused(CHOIR_OPTIONS(choir_cluster_options, .timeout = -2), CHOIR_INVALID, "-2*timeout");
 	refused(CHOIR_OPTIONS(choir_cluster_options, .transport = "mpi", .mpi = "lam"), CHOIR_INVALID,
-			"there are openmpi and mpich");
+			"openmpi");
 	refused(CHOIR_OPTIONS(choir_cluster_options, .transport = "mpi", .mpi = "/no/such.so"),
 			CHOIR_NOT_FOUND, "/no/such.so");
-	refused(&(choir_cluster_options){ .size = 4 }, CHOIR_INVALID, "the options' size is 4");
+	refused(&(choir_cluster_options){ .size = 4 }, CHOIR_INVALID, "4");
 	int handle = 0;
 	assert_null(choir_cluster_from_mpi(NULL, sizeof handle, NULL));
-	assert_says("the communicator is NULL");
+	assert_says("NULL");
 	assert_null(choir_cluster_from_mpi(&handle, sizeof handle,
 			CHOIR_OPTIONS(choir_cluster_options, .task_type = "worker", .task_index = 0)));
-	assert_says("a transport or roles were given as well");
+	assert_says("transport");
 }
 
-static void the_nth_allocation_fails(void **state)
+TEST_WITHIN(the_nth_allocation_fails, clean, NULL)
 {
-	(void) state;
 	setenv("TF_CONFIG",
 			"{\"cluster\": {\"worker\": [\"a\"]}, \"task\": {\"type\": \"worker\", "
 			"\"index\": 0}}",
@@ -266,15 +251,14 @@ static void the_nth_allocation_fails(void **state)
 	choir_cluster_free(c);
 }
 
-static void tables_are_registered(void **state)
+TEST_WITHIN(tables_are_registered, clean, NULL)
 {
-	(void) state;
 	choir_transport_table table = {
 		.size = sizeof table, .version = CHOIR_TABLE_VERSION, .name = "bare"
 	};
 	assert_int_equal(choir_register_transport(&table), CHOIR_OK);
 	assert_int_equal(choir_register_transport(&table), CHOIR_INVALID);
-	assert_says("\"bare\": known already");
+	assert_says("\"bare\":*already");
 	table.name = "mpi";
 	assert_int_equal(choir_register_transport(&table), CHOIR_INVALID);
 	table.size--;
@@ -287,13 +271,12 @@ static void tables_are_registered(void **state)
 	assert_int_equal(choir_cluster_barrier(c), CHOIR_OK);
 	choir_cluster_abort(c, NULL);
 	assert_int_equal(choir_cluster_barrier(c), CHOIR_CANCELLED);
-	assert_says("no reason was given");
+	assert_says("reason");
 	choir_cluster_free(c);
 }
 
-static void tables_of_another_size(void **state)
+TEST_WITHIN(tables_of_another_size, clean, NULL)
 {
-	(void) state;
 	struct {
 		choir_transport_table table;
 		void *more[2];
@@ -316,7 +299,7 @@ static void tables_of_another_size(void **state)
 	}
 	older.size = offsetof(choir_transport_table, name);
 	assert_int_equal(choir_register_transport(&older), CHOIR_INVALID);
-	assert_says("the table's size is 16");
+	assert_says("16");
 	// libchoir-mpi's table comes in the same way.
 	choir_transport_table taken;
 	newer.table.name = "mpi";
@@ -324,22 +307,4 @@ static void tables_of_another_size(void **state)
 			chi_table_take("mpi", &taken, sizeof taken, sizeof(chi_table_head), &newer.table),
 			CHOIR_OK);
 	assert_int_equal(taken.size, sizeof taken);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(tf_config_makes_tasks, clean),
-		cmocka_unit_test_setup(an_empty_tf_config_is_none, clean),
-		cmocka_unit_test_setup(wrong_tasks_are_refused, clean),
-		cmocka_unit_test_setup(roles_by_hand, clean),
-		cmocka_unit_test_setup(torchrun_numbers_workers, clean),
-		cmocka_unit_test_setup(launchers_are_told_apart, clean),
-		cmocka_unit_test_setup(a_program_without_a_launcher_is_alone, clean),
-		cmocka_unit_test_setup(what_contradicts_is_refused, clean),
-		cmocka_unit_test_setup(the_nth_allocation_fails, clean),
-		cmocka_unit_test_setup(tables_are_registered, clean),
-		cmocka_unit_test_setup(tables_of_another_size, clean),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/philox.h"
 #include "cluster/message.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static _Thread_local char wrong[1024];
 
 const char *suite_failure(choir_status found, choir_status status, const char *words)
 {
-	if (found == status && strstr(choir_error(), words) != NULL)
+	if (found == status && text_holds(choir_error(), words))
 		return NULL;
 	snprintf(wrong, sizeof wrong, "found %s \"%s\", needed %s with \"%s\"",
 			choir_status_name(found), choir_error(), choir_status_name(status), words);
@@ -157,7 +158,7 @@ static const char *barriers_and_broadcasts(choir_cluster *c)
 			NEED(choir_cluster_barrier(c) == CHOIR_OK);
 		}
 	chi_free(data);
-	SAY(suite_failure(choir_cluster_broadcast(c, n, NULL, 0), CHOIR_INVALID, "from worker"));
+	SAY(suite_failure(choir_cluster_broadcast(c, n, NULL, 0), CHOIR_INVALID, "worker"));
 	NEED(choir_cluster_barrier(c) == CHOIR_OK); // wrong use has changed nothing
 	return NULL;
 }
@@ -184,7 +185,7 @@ static const char *settings_are_compared(choir_cluster *c)
 	SAY(suite_failure(status, CHOIR_STATE, "differs: program is \"0000"));
 	status = chi_cluster_check_consistency(c, settings, 2);
 	SAY(suite_failure(status, CHOIR_STATE, words));
-	SAY(suite_failure(status, CHOIR_STATE, "differs: seed is \"43\", but \"42\" at worker 0"));
+	SAY(suite_failure(status, CHOIR_STATE, "differs:*\"43\"*\"42\"*worker 0"));
 	return NULL;
 }
 
@@ -204,9 +205,9 @@ static const char *other_collectives_are_named(choir_cluster *c)
 		status = odd ? choir_cluster_broadcast(c, 0, &value, sizeof value)
 					 : choir_cluster_barrier(c);
 	NEED(status == CHOIR_STATE || status == CHOIR_CANCELLED);
-	SAY(suite_failure(status, status, "workers differ"));
+	SAY(suite_failure(status, status, "workers"));
 	SAY(suite_failure(status, status, "barrier"));
-	SAY(suite_failure(status, status, "broadcast of 4 bytes from worker 0"));
+	SAY(suite_failure(status, status, "4 bytes*worker 0"));
 	return it_is_over(c, "workers differ");
 }
 
@@ -217,8 +218,8 @@ static const char *other_sizes_are_named(choir_cluster *c)
 	const size_t bytes = choir_cluster_worker(c) == n - 1 ? 9999 : 20000;
 	const choir_status status = choir_cluster_broadcast(c, 0, data, bytes);
 	NEED(status == CHOIR_STATE || status == CHOIR_CANCELLED);
-	SAY(suite_failure(status, status, "of 9999 bytes"));
-	SAY(suite_failure(status, status, "of 20000 bytes"));
+	SAY(suite_failure(status, status, "9999"));
+	SAY(suite_failure(status, status, "20000"));
 	return NULL;
 }
 
@@ -245,7 +246,7 @@ static const char *refuse_sizes(choir_cluster *c, int tag, size_t last, size_t o
 	chi_free(in->data);
 	chi_free(in);
 	NEED(status == CHOIR_STATE || status == CHOIR_CANCELLED);
-	SAY(suite_failure(status, status, "workers differ in number 3, sum: worker "));
+	SAY(suite_failure(status, status, "number 3"));
 	return suite_failure(status, status, text);
 }
 
@@ -347,7 +348,7 @@ const char *suite_mismatch(choir_cluster *c, uint64_t seed)
 	if (status == CHOIR_OK)
 		status = take_step(c, 1, 0, MAX); // of no step's size, so what was left out shows
 	NEED(status == CHOIR_STATE || status == CHOIR_CANCELLED);
-	return suite_failure(status, status, "workers differ: worker ");
+	return suite_failure(status, status, "workers differ:*worker");
 }
 
 const suite_program suite_programs[] = {

@@ -4,15 +4,12 @@
 #include "cluster/worker_threads.h"
 #include "collective/cross_device_ops.h"
 #include "tensor/buffer.h"
+#include "test.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { WORKERS = 2, MEMBERS = 2, ELEMENTS = 40000, BYTES = ELEMENTS * (int) sizeof(float) };
 
@@ -75,7 +72,7 @@ static bool bring(member *m, float *host)
 static const char *heard(int worker)
 {
 	const bool did = worker > 0 && choir_error_status() == CHOIR_CANCELLED &&
-			strstr(choir_error(), "did not come in time") != NULL;
+			text_holds(choir_error(), "did not come in time");
 	return did ? NULL : choir_error();
 }
 
@@ -139,9 +136,8 @@ static const char *be_worker(choir_cluster *c, int worker, void *user)
 	return wrong;
 }
 
-static void late_and_gone(void **state)
+TEST(late_and_gone)
 {
-	(void) state;
 	enum { ROUNDS = 24 };
 	for (int round = 0; round < ROUNDS; round++) {
 		late l = { { "cpu:0", "cpu:1" }, 1e-5 * round };
@@ -157,10 +153,4 @@ static void late_and_gone(void **state)
 		worker_threads_run(s, WORKERS, NULL, be_worker, &l);
 		sim_free(s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(late_and_gone) };
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

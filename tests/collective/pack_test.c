@@ -1,12 +1,6 @@
 // Where packs end.
 #include "collective/pack.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 static void check_number(int64_t total, int64_t n, size_t packs, const int64_t expected[])
 {
@@ -17,9 +11,8 @@ static void check_number(int64_t total, int64_t n, size_t packs, const int64_t e
 }
 
 // spec: 2.9
-static void by_number_the_last_gets_the_rest(void **state)
+TEST(by_number_the_last_gets_the_rest)
 {
-	(void) state;
 	check_number(10, 3, 3, (const int64_t[]){ 3, 6, 10 });
 	check_number(9, 3, 3, (const int64_t[]){ 3, 6, 9 });
 	check_number(11, 3, 3, (const int64_t[]){ 3, 6, 11 });
@@ -42,9 +35,8 @@ static void check_bytes(
 
 // A pack is closed when it is larger than the limit, not when it reaches it.
 // spec: 2.9, D2
-static void by_bytes_every_pack_but_the_last_is_larger(void **state)
+TEST(by_bytes_every_pack_but_the_last_is_larger)
 {
-	(void) state;
 	static const int64_t ten[] = { 1, 2, 3, 4 };
 	check_bytes(4, ten, 4, 3, (const int64_t[]){ 3, 6, 10 }); // 12, 12, 16 bytes
 	check_bytes(4, ten, 3, 4, (const int64_t[]){ 1, 3, 6, 10 });
@@ -56,13 +48,4 @@ static void by_bytes_every_pack_but_the_last_is_larger(void **state)
 	check_bytes(4, empty, 1, 1, (const int64_t[]){ 5 });
 	check_bytes(2, empty, 1, 0, NULL);
 	check_bytes(0, empty, 1, 0, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_number_the_last_gets_the_rest),
-		cmocka_unit_test(by_bytes_every_pack_but_the_last_is_larger),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,10 @@
 #include "collective/sparse_gather.h"
 
 #include "cluster/worker_threads.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { WORKERS = 3, REPLICAS = 6, MAX_ROWS = 4, WIDTH = 2, ROWS = REPLICAS * MAX_ROWS };
 
@@ -101,7 +98,7 @@ static const char *be_worker(choir_cluster *c, int worker, void *user)
 		status = gather(&p, m, differ && worker == 2 ? "b" : "a");
 	}
 	const char *wrong = status != CHOIR_OK ? choir_error() : differ ? "no failure" : check(m);
-	if (differ && status != CHOIR_OK && strstr(choir_error(), "rows of sum of") != NULL)
+	if (differ && status != CHOIR_OK && text_holds(choir_error(), "rows of sum of"))
 		wrong = NULL;
 	chi_process_group_close(&p);
 	free(m);
@@ -121,23 +118,12 @@ static void run(bool differ)
 	}
 }
 
-static void everybody_has_all_rows(void **state)
+TEST(everybody_has_all_rows)
 {
-	(void) state;
 	run(false);
 }
 
-static void different_things_fail(void **state)
+TEST(different_things_fail)
 {
-	(void) state;
 	run(true);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everybody_has_all_rows),
-		cmocka_unit_test(different_things_fail),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

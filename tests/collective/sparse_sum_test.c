@@ -3,14 +3,9 @@
 
 #include "base/philox.h"
 #include "collective/oracle.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MAX_PARTS = 9, MAX_ROWS = 12, TABLE = 7, WIDTH = 5 };
 
@@ -48,9 +43,8 @@ static void dense_sum(int parts, float sum[TABLE * WIDTH])
 }
 
 // spec: 2.9, M22
-static void rows_have_the_bits_of_the_dense_sum(void **state)
+TEST(rows_have_the_bits_of_the_dense_sum)
 {
-	(void) state;
 	for (int parts = 1; parts <= MAX_PARTS; parts++)
 		for (uint64_t seed = 0; seed < 20; seed++) {
 			chi_sparse_entry entry[MAX_PARTS * MAX_ROWS];
@@ -73,9 +67,8 @@ static void rows_have_the_bits_of_the_dense_sum(void **state)
 		}
 }
 
-static void no_rows(void **state)
+TEST(no_rows)
 {
-	(void) state;
 	const chi_sparse_part none[2] = { { 0 } };
 	chi_sparse_entry entry[1];
 	int64_t row[1] = { 7 };
@@ -83,13 +76,4 @@ static void no_rows(void **state)
 	assert_int_equal(chi_sparse_sum_order(2, none, entry), 0);
 	chi_sparse_sum(2, none, 0, entry, CHOIR_F32, WIDTH, row, sum, NULL);
 	assert_true(row[0] == 7 && sum[0] == 7);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_have_the_bits_of_the_dense_sum),
-		cmocka_unit_test(no_rows),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,21 +4,17 @@
 
 #include "base/alloc.h"
 #include "collective/oracle.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MAX = 40, ELEMENTS = 3 };
 
 static float values[MAX][ELEMENTS];
 
-static void tree_is_what_the_recursion_makes(void **state)
+TEST(tree_is_what_the_recursion_makes)
 {
-	(void) state;
 	for (int replicas = 1; replicas <= MAX; replicas++)
 		for (int lo = 0; lo < replicas; lo++)
 			for (int hi = lo + 1; hi <= replicas; hi++) {
@@ -36,18 +32,16 @@ static void tree_is_what_the_recursion_makes(void **state)
 			}
 }
 
-static void depth_counts_levels(void **state)
+TEST(depth_counts_levels)
 {
-	(void) state;
 	static const int depth[] = { 0, 1, 2, 3, 3, 4, 4, 4, 4, 5 };
 	for (int replicas = 1; replicas < 10; replicas++)
 		assert_int_equal(chi_tree_depth(replicas), depth[replicas]);
 	assert_int_equal(chi_tree_depth(1 << 20), 21);
 }
 
-static void no_node_outside_the_tree(void **state)
+TEST(no_node_outside_the_tree)
 {
-	(void) state;
 	assert_false(chi_tree_is_node(4, 1, 1));
 	assert_false(chi_tree_is_node(4, 2, 5));
 	assert_false(chi_tree_is_node(6, 2, 6));
@@ -117,9 +111,8 @@ static void check_block(bench *b, int replicas, int lo, int hi)
 }
 
 // Whoever comes first: replicas that waited for each other go on in another order.
-static void partial_sums_in_any_order(void **state)
+TEST(partial_sums_in_any_order)
 {
-	(void) state;
 	bench b;
 	open_bench(&b, "cpu:0");
 	for (int replicas = 1; replicas <= 20; replicas++)
@@ -146,9 +139,8 @@ static void partial_sums_in_any_order(void **state)
 	close_bench(&b);
 }
 
-static void partial_sums_have_the_bits_of_the_recursion(void **state)
+TEST(partial_sums_have_the_bits_of_the_recursion)
 {
-	(void) state;
 	bench b;
 	open_bench(&b, "cpu:0");
 	for (int replicas = 1; replicas <= MAX; replicas++)
@@ -158,9 +150,8 @@ static void partial_sums_have_the_bits_of_the_recursion(void **state)
 	close_bench(&b);
 }
 
-static void partial_sums_on_an_asynchronous_device(void **state)
+TEST(partial_sums_on_an_asynchronous_device)
 {
-	(void) state;
 	bench b;
 	open_bench(&b, "far:0");
 	check_block(&b, 13, 0, 13);
@@ -170,9 +161,8 @@ static void partial_sums_on_an_asynchronous_device(void **state)
 }
 
 // What is folded in is never written: others may still look at it.
-static void partial_sums_leave_contributions_alone(void **state)
+TEST(partial_sums_leave_contributions_alone)
 {
-	(void) state;
 	bench b;
 	open_bench(&b, "cpu:0");
 	check_block(&b, MAX, 0, MAX);
@@ -181,9 +171,8 @@ static void partial_sums_leave_contributions_alone(void **state)
 	close_bench(&b);
 }
 
-static void partial_sums_survive_failing_allocations(void **state)
+TEST(partial_sums_survive_failing_allocations)
 {
-	(void) state;
 	const choir_shape shape = { 1, { ELEMENTS } };
 	for (uint64_t n = 1;; n++) {
 		bench b;
@@ -213,17 +202,4 @@ static int fill(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tree_is_what_the_recursion_makes),
-		cmocka_unit_test(depth_counts_levels),
-		cmocka_unit_test(no_node_outside_the_tree),
-		cmocka_unit_test(partial_sums_have_the_bits_of_the_recursion),
-		cmocka_unit_test(partial_sums_in_any_order),
-		cmocka_unit_test(partial_sums_on_an_asynchronous_device),
-		cmocka_unit_test(partial_sums_leave_contributions_alone),
-		cmocka_unit_test(partial_sums_survive_failing_allocations),
-	};
-	return cmocka_run_group_tests(tests, fill, NULL);
-}
+TEST_GROUP(fill, NULL)

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,7 +113,7 @@ void assert_failure(choir_status status, const char *text)
 {
 	assert_string_equal(choir_status_name(choir_error_status()), choir_status_name(status));
 	assert_true(choir_error()[0] != '\0');
-	if (!strstr(choir_error(), text))
+	if (!text_holds(choir_error(), text))
 		fail_msg("\"%s\" does not hold \"%s\"", choir_error(), text);
 	chi_error_clear();
 }

@@ -7,6 +7,7 @@
 #include "data/source/scratch.h"
 #include "data/varying.h"
 #include "short.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,16 +120,15 @@ static void check_chain(const chain *c)
 	// One element more than a pass has is another dataset's place.
 	if (!c->source->anywhere) {
 		assert_int_equal(chi_dataset_seek(again, 0, p.elements[0] + 1), CHOIR_INVALID);
-		assert_failure(CHOIR_INVALID, "not the dataset that the position is of");
+		assert_failure(CHOIR_INVALID, "position");
 	}
 	choir_dataset_free(again);
 	kinds_wait();
 }
 
 // spec: D30
-static void every_pair_of_steps_goes_on_where_it_stood(void **state)
+TEST(every_pair_of_steps_goes_on_where_it_stood)
 {
-	(void) state;
 	assert_true(source_kinds[0].random && !source_kinds[1].random); // both ways to read
 	for (size_t s = 0; s < 2; s++)
 		for (size_t a = 0; a < transform_kind_count; a++)
@@ -142,9 +142,8 @@ static void every_pair_of_steps_goes_on_where_it_stood(void **state)
 }
 
 // spec: D30
-static void every_source_goes_on_where_it_stood(void **state)
+TEST(every_source_goes_on_where_it_stood)
 {
-	(void) state;
 	for (size_t s = 0; s < source_kind_count; s++)
 		for (size_t b = 0; b < transform_kind_count; b++)
 			for (int batch = 0; batch < WAYS; batch++) {
@@ -189,17 +188,15 @@ static int count_constructors(const char *header)
 	return n;
 }
 
-static void no_source_and_no_transform_is_forgotten(void **state)
+TEST(no_source_and_no_transform_is_forgotten)
 {
-	(void) state;
 	assert_int_equal(count_constructors("source.h"), 19);
 	assert_int_equal(count_constructors("dataset.h"), 22);
 	assert_true(transform_kinds[0].constructor == NULL);
 }
 
-static void a_source_that_can_jump_is_not_read(void **state)
+TEST(a_source_that_can_jump_is_not_read)
 {
-	(void) state;
 	choir_dataset *d = choir_dataset_batch(choir_dataset_skip(numbers_in_memory(1000), 10), 7);
 	int64_t number[7], n;
 	assert_int_equal(chi_dataset_seek(d, 4, 100), CHOIR_OK);
@@ -213,16 +210,15 @@ static void a_source_that_can_jump_is_not_read(void **state)
 	choir_dataset_free(d);
 }
 
-static void places_that_cannot_be_are_refused(void **state)
+TEST(places_that_cannot_be_are_refused)
 {
-	(void) state;
 	choir_dataset *d = numbers_in_memory(3);
 	assert_int_equal(chi_dataset_seek(d, -1, 0), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "pass -1 and element 0 given, 0 or more needed");
+	assert_failure(CHOIR_INVALID, "pass -1*element 0");
 	assert_int_equal(chi_dataset_seek(d, 0, -2), CHOIR_INVALID);
 	assert_failure(CHOIR_INVALID, "element -2");
 	assert_int_equal(chi_dataset_seek(d, 0, 4), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "memory dataset: pass 0 has 3 elements, but was read up to 4");
+	assert_failure(CHOIR_INVALID, "memory dataset:*pass 0*3 elements*4");
 	assert_next_fails(d, CHOIR_INVALID, "not the dataset");
 	assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
 	assert_numbers(d, NUMBERS(0, 1, 2));
@@ -244,9 +240,8 @@ static void tell_apart(choir_dataset *const d[], size_t n)
 		tell_apart(chains, sizeof chains / sizeof chains[0]); \
 	} while (0)
 
-static void signatures_tell_chains_apart(void **state)
+TEST(signatures_tell_chains_apart)
 {
-	(void) state;
 	TELL_APART(numbers_in_memory(5), numbers_as_stream(5),
 			choir_dataset_batch(numbers_in_memory(5), 2),
 			choir_dataset_batch(numbers_in_memory(5), 3),
@@ -290,9 +285,8 @@ static choir_dataset *standard(float mean, float deviation)
 }
 
 // What the columns do not show.
-static void signatures_hold_the_arguments_of_steps(void **state)
+TEST(signatures_hold_the_arguments_of_steps)
 {
-	(void) state;
 	TELL_APART(windows(2, 1, 1), windows(3, 1, 1), windows(2, 2, 1), windows(2, 1, 2));
 	TELL_APART(padded_with(0, false), padded_with(1, false), padded_with(0, true));
 	TELL_APART(standard(0, 1), standard(1, 1), standard(0, 2));
@@ -312,9 +306,8 @@ static choir_dataset *records(choir_bad_record wrong)
 					.features = &(choir_feature){ .name = "x", .dtype = CHOIR_U8 }));
 }
 
-static void signatures_hold_which_rows_are_left_out(void **state)
+TEST(signatures_hold_which_rows_are_left_out)
 {
-	(void) state;
 	TELL_APART(rows(CHOIR_MISSING_NAN, CHOIR_BAD_RECORD_ERROR, "?"),
 			rows(CHOIR_MISSING_DROP, CHOIR_BAD_RECORD_ERROR, "?"),
 			rows(CHOIR_MISSING_DROP, CHOIR_BAD_RECORD_SKIP, "?"),
@@ -325,14 +318,13 @@ static void signatures_hold_which_rows_are_left_out(void **state)
 			choir_text_lines_dataset_new(path, "x", CHOIR_BAD_RECORD_SKIP));
 }
 
-static void examples_of_different_sizes_go_through(void **state)
+TEST(examples_of_different_sizes_go_through)
 {
-	(void) state;
 	choir_dataset *d = choir_dataset_skip(choir_dataset_shuffle(words_new(40), 7, 3), 4);
 	d = choir_dataset_prefetch(
 			choir_dataset_zip(d, choir_dataset_take(numbers_as_stream(36), 36)), 5);
 	assert_null(d); // both have a "number"
-	assert_failure(CHOIR_INVALID, "zip: both have a column \"number\"");
+	assert_failure(CHOIR_INVALID, "zip:*\"number\"");
 	d = choir_dataset_repeat(choir_dataset_shuffle(words_new(40), 7, 3), 2);
 	d = choir_dataset_prefetch(choir_dataset_skip(d, 4), 5);
 	chi_ragged_value word = { .data = NULL };
@@ -348,9 +340,8 @@ static void examples_of_different_sizes_go_through(void **state)
 }
 
 // spec: D6
-static void a_dataset_says_what_its_elements_are(void **state)
+TEST(a_dataset_says_what_its_elements_are)
 {
-	(void) state;
 	choir_dataset *d = words_new(10);
 	assert_int_equal(choir_dataset_columns(d), 2);
 	assert_string_equal(choir_dataset_column(d, 0)->name, "word");
@@ -376,19 +367,4 @@ static void a_dataset_says_what_its_elements_are(void **state)
 	assert_int_equal(choir_dataset_cardinality(NULL), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_pair_of_steps_goes_on_where_it_stood),
-		cmocka_unit_test(every_source_goes_on_where_it_stood),
-		cmocka_unit_test(no_source_and_no_transform_is_forgotten),
-		cmocka_unit_test(a_source_that_can_jump_is_not_read),
-		cmocka_unit_test(places_that_cannot_be_are_refused),
-		cmocka_unit_test(signatures_tell_chains_apart),
-		cmocka_unit_test(signatures_hold_the_arguments_of_steps),
-		cmocka_unit_test(signatures_hold_which_rows_are_left_out),
-		cmocka_unit_test(examples_of_different_sizes_go_through),
-		cmocka_unit_test(a_dataset_says_what_its_elements_are),
-	};
-	return cmocka_run_group_tests(tests, kinds_begin, kinds_end);
-}
+TEST_GROUP(kinds_begin, kinds_end)

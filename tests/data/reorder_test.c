@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "data/source/scratch.h"
 #include "data/stage.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,9 +44,8 @@ static choir_dataset *chain(choir_dataset *d, int way)
 	return choir_dataset_take(d, 9);
 }
 
-static void nothing_else_comes(void **state)
+TEST(nothing_else_comes)
 {
-	(void) state;
 	static char expected[1 << 14];
 	for (int way = 0; way < 6; way++) {
 		choir_dataset *plain = chain(in_memory(), way), *late = chain(in_file(), way);
@@ -64,9 +64,8 @@ static void nothing_else_comes(void **state)
 	}
 }
 
-static void a_shuffle_keeps_what_is_smaller(void **state)
+TEST(a_shuffle_keeps_what_is_smaller)
 {
-	(void) state;
 	uint64_t asked[2];
 	for (int i = 0; i < 2; i++) { // of twice the room
 		choir_dataset *d = choir_dataset_to_float(in_file(), "x", 1);
@@ -94,16 +93,15 @@ static choir_status use(void *user)
 	return read_to_end(chain(in_file(), 3), (chi_element){ .column = { x }, .capacity = 1 });
 }
 
-static void what_cannot_be_is_freed(void **state)
+TEST(what_cannot_be_is_freed)
 {
-	(void) state;
 	assert_every_allocation(use, NULL);
 	assert_refused(choir_dataset_take(choir_dataset_to_float(in_file(), "x", 1), -1),
-			CHOIR_INVALID, "take: -1 elements given");
+			CHOIR_INVALID, "take:*-1 elements");
 	assert_refused(choir_dataset_shuffle(choir_dataset_to_float(in_file(), "x", 1), 0, 1),
-			CHOIR_INVALID, "shuffle: a buffer of 0 elements");
+			CHOIR_INVALID, "shuffle:*0 elements");
 	assert_refused(choir_dataset_shard(choir_dataset_to_float(in_file(), "x", 1), 2, 2),
-			CHOIR_INVALID, "shard: index 2 given");
+			CHOIR_INVALID, "shard:*index 2");
 }
 
 static int begin(void **state)
@@ -114,12 +112,4 @@ static int begin(void **state)
 	return scratch_write("values", values, sizeof values) == NULL;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_else_comes),
-		cmocka_unit_test(a_shuffle_keeps_what_is_smaller),
-		cmocka_unit_test(what_cannot_be_is_freed),
-	};
-	return cmocka_run_group_tests(tests, begin, scratch_leave);
-}
+TEST_GROUP(begin, scratch_leave)

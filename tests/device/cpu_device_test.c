@@ -2,21 +2,16 @@
 // process.
 #include "base/processors.h"
 #include "device/device.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 // First of all, in a child in which nobody has looked at the machine yet.
-static void the_affinity_mask_counts(void **state)
+TEST(the_affinity_mask_counts)
 {
-	(void) state;
 	pid_t child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
@@ -35,9 +30,8 @@ static void the_affinity_mask_counts(void **state)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void there_is_one_for_each_processor(void **state)
+TEST(there_is_one_for_each_processor)
 {
-	(void) state;
 	assert_int_equal(choir_device_count("cpu"), chi_processor_count());
 	assert_int_equal(choir_device_count(NULL), chi_processor_count()); // far is no default
 	assert_int_equal(choir_device_count("far"), 0);
@@ -47,19 +41,17 @@ static void there_is_one_for_each_processor(void **state)
 	assert_true(info.memory_total > 0);
 }
 
-static void there_are_more_by_name(void **state)
+TEST(there_are_more_by_name)
 {
-	(void) state;
 	assert_non_null(choir_device_find("cpu:1023"));
 	assert_null(choir_device_find("cpu:1024"));
 	assert_int_equal(choir_error_status(), CHOIR_NOT_FOUND);
-	assert_string_equal(choir_error(), "cpu:1024: no such device: the last one is cpu:1023");
+	assert_text_holds(choir_error(), "1024*1023");
 	assert_int_equal(choir_device_count("cpu"), chi_processor_count());
 }
 
-static void memory_is_the_hosts(void **state)
+TEST(memory_is_the_hosts)
 {
-	(void) state;
 	choir_device *d = choir_device_find("cpu:0");
 	void *memory;
 	assert_true(d->host_memory);
@@ -72,15 +64,4 @@ static void memory_is_the_hosts(void **state)
 	assert_memory_equal(host, memory, 100);
 	chi_stream_free(s);
 	chi_device_release(d, memory, 100);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_affinity_mask_counts),
-		cmocka_unit_test(there_is_one_for_each_processor),
-		cmocka_unit_test(there_are_more_by_name),
-		cmocka_unit_test(memory_is_the_hosts),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

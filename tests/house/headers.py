@@ -17,7 +17,7 @@ MPI = [word for folder in sys.argv[2:] for word in ("-isystem", folder)]
 
 
 # The run, the frame or the queue keeps these functions' failures; a scope's exit cannot do otherwise.
-MAY_IGNORE = ("return", "give", "exit", "fail")
+MAY_IGNORE = ("return", "set_arg", "add_gradient", "exit", "fail")
 
 
 def unchecked(root):
@@ -78,7 +78,7 @@ must_find(check, {
     "include/choir/status.h": "#pragma once\n#include \"export.h\"\ntypedef int choir_status;\n"
                               "typedef choir_status choir_try_fn(void *user);\n"
                               "CHOIR_MUST_CHECK choir_status choir_try_this(void);\n"
-                              "choir_status choir_try_give(void);\n"
+                              "choir_status choir_try_set_arg(void);\n"
                               "choir_status choir_unmarked(\n    choir_try_fn *fn);\n",
     "examples/warns.c": "int main(void) { int unused; return 0; }\n",
 }, ["choir_unmarked returns a status"] + ["export.h: "] * (c + cxx) + ["needs.h"] * (c + cxx) + ["only_c.h"] * cxx + ["warns.c"] * (c + cxx))

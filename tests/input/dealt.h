@@ -6,6 +6,7 @@
 #include "choir/source.h"
 
 #include "base/status.h"
+#include "test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +44,7 @@ static inline choir_distributed_dataset *dealt(
 static inline void assert_failed(choir_status status, const char *text)
 {
 	assert_int_equal(choir_error_status(), status);
-	if (strstr(choir_error(), text) == NULL)
+	if (!text_holds(choir_error(), text))
 		fail_msg("\"%s\" does not say \"%s\"", choir_error(), text);
 	chi_error_clear();
 }

@@ -4,6 +4,7 @@
 
 #include "input/input.h"
 #include "value/value.h"
+#include "test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,8 @@ static bool all_of_them(const choir_component in[], void *user)
 }
 
 // spec: D6
-static void what_a_replica_gets_can_be_asked(void **state)
+TEST(what_a_replica_gets_can_be_asked)
 {
-	(void) state;
 	choir_strategy *s = worker_strategy(2);
 	choir_distributed_dataset *data =
 			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(9), 4), NULL);
@@ -43,9 +43,8 @@ static void what_a_replica_gets_can_be_asked(void **state)
 
 // How many batches a pass has, for each way in which elements are split: as many as are read, or
 // not known.
-static void the_number_of_batches_can_be_asked(void **state)
+TEST(the_number_of_batches_can_be_asked)
 {
-	(void) state;
 	static const struct {
 		int replicas, workers;
 		choir_auto_shard policy;
@@ -90,9 +89,8 @@ static void the_number_of_batches_can_be_asked(void **state)
 		}
 }
 
-static void who_reads_what_can_be_asked(void **state)
+TEST(who_reads_what_can_be_asked)
 {
-	(void) state;
 	choir_strategy *s = worker_strategy(2);
 	char text[1024];
 	choir_distributed_dataset *data = of_worker(
@@ -124,9 +122,8 @@ static void assert_described(const choir_distributed_dataset *data, const char *
 
 // By turns: worker w's places in the cyclic list of sizes move on in each step.
 // spec: 2.12
-static void parts_of_workers_are_described(void **state)
+TEST(parts_of_workers_are_described)
 {
-	(void) state;
 	choir_strategy *one = worker_strategy(1), *two = worker_strategy(2);
 	assert_described(of_worker(one, worker_numbers(9), 2, 1, CHOIR_AUTO_SHARD_OFF, 1),
 			"worker 0 reads everything\n"
@@ -181,9 +178,8 @@ static choir_dataset *threes(const choir_input_context *c, void *user)
 	return choir_dataset_batch(worker_numbers(9), 3);
 }
 
-static void what_a_function_gives_is_described(void **state)
+TEST(what_a_function_gives_is_described)
 {
-	(void) state;
 	choir_strategy *s = worker_strategy(2);
 	choir_input_options o = { .size = sizeof o, .replication = CHOIR_REPLICATION_PER_REPLICA };
 	assert_described(choir_strategy_distribute_datasets_from_function(s, threes, NULL, &o),
@@ -205,15 +201,4 @@ static void what_a_function_gives_is_described(void **state)
 			"  replica 0: a whole batch in each step\n"
 			"  replica 1: a whole batch in each step\n");
 	choir_strategy_free(s);
-}
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_replica_gets_can_be_asked),
-		cmocka_unit_test(the_number_of_batches_can_be_asked),
-		cmocka_unit_test(who_reads_what_can_be_asked),
-		cmocka_unit_test(parts_of_workers_are_described),
-		cmocka_unit_test(what_a_function_gives_is_described),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,11 +10,9 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "tensor/buffer.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
 
 // The next batch has these rows for each replica, counting on from *next.
 static void assert_batch(choir_distributed_dataset *data, choir_values **batch, int64_t *next,
@@ -41,9 +39,8 @@ static void assert_batch(choir_distributed_dataset *data, choir_values **batch, 
 	}
 
 // spec: B14, C3, V5, 2.11
-static void six_items_in_a_batch_of_eight_are_four_and_two(void **state)
+TEST(six_items_in_a_batch_of_eight_are_four_and_two)
 {
-	(void) state;
 	choir_strategy *s = mirrored(2, NULL);
 	choir_distributed_dataset *data = dealt(s, choir_dataset_batch(counting(6), 8), 0);
 	choir_values *batch = NULL;
@@ -80,9 +77,8 @@ static void read_numbers(choir_distributed_dataset *data, int64_t n, int64_t num
 // Pass by pass, shuffle deals in another order, and shuffle_once in one, also when it is read
 // ahead.
 // spec: D30
-static void passes_are_shuffled_anew_or_once(void **state)
+TEST(passes_are_shuffled_anew_or_once)
 {
-	(void) state;
 	choir_strategy *s = mirrored(2, NULL);
 	for (int once = 0; once < 2; once++)
 		for (int ahead = 0; ahead < 2; ahead++) {
@@ -103,9 +99,8 @@ static void passes_are_shuffled_anew_or_once(void **state)
 }
 
 // spec: B14, 2.11
-static void sizes_differ_by_one_and_the_first_are_larger(void **state)
+TEST(sizes_differ_by_one_and_the_first_are_larger)
 {
-	(void) state;
 	choir_strategy *s = mirrored(4, NULL);
 	choir_distributed_dataset *data = dealt(s, choir_dataset_batch(counting(23), 10), 0);
 	choir_values *batch = NULL;
@@ -119,9 +114,8 @@ static void sizes_differ_by_one_and_the_first_are_larger(void **state)
 }
 
 // spec: D5, D7, E42, 2.11
-static void fewer_examples_than_replicas_leave_some_empty(void **state)
+TEST(fewer_examples_than_replicas_leave_some_empty)
 {
-	(void) state;
 	choir_strategy *s = mirrored(5, "cpu:0,cpu:1");
 	choir_distributed_dataset *data = dealt(s, choir_dataset_batch(counting(7), 3), 0);
 	choir_values *batch = NULL;
@@ -134,9 +128,8 @@ static void fewer_examples_than_replicas_leave_some_empty(void **state)
 	choir_strategy_free(s);
 }
 
-static void another_global_batch_cuts_the_stream_anew(void **state)
+TEST(another_global_batch_cuts_the_stream_anew)
 {
-	(void) state;
 	static const int64_t own[] = { 1, 2, 3, 5, 7, 12, 30 };
 	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
 		choir_strategy *s = mirrored(2, NULL);
@@ -156,9 +149,8 @@ static void another_global_batch_cuts_the_stream_anew(void **state)
 }
 
 // spec: B13, B33, C3
-static void a_rewind_drops_what_was_read_ahead(void **state)
+TEST(a_rewind_drops_what_was_read_ahead)
 {
-	(void) state;
 	choir_strategy *s = mirrored(2, NULL);
 	choir_distributed_dataset *data = dealt(s, choir_dataset_batch(counting(20), 7), 4);
 	choir_values *batch = NULL;
@@ -179,9 +171,8 @@ static choir_dataset *twice(void)
 }
 
 // spec: 2.11
-static void a_short_batch_in_the_middle_is_joined_to_the_next(void **state)
+TEST(a_short_batch_in_the_middle_is_joined_to_the_next)
 {
-	(void) state;
 	choir_strategy *s = mirrored(2, NULL);
 	choir_distributed_dataset *data = dealt(s, twice(), 0);
 	choir_values *batch = NULL;
@@ -203,9 +194,8 @@ static void a_short_batch_in_the_middle_is_joined_to_the_next(void **state)
 }
 
 // spec: B19, 2.11
-static void one_replica_gets_batches_as_they_come(void **state)
+TEST(one_replica_gets_batches_as_they_come)
 {
-	(void) state;
 	choir_strategy *s = mirrored(1, NULL);
 	choir_distributed_dataset *data = dealt(s, twice(), 0);
 	choir_values *batch = NULL;
@@ -221,9 +211,8 @@ static void one_replica_gets_batches_as_they_come(void **state)
 }
 
 // spec: 2.11
-static void single_examples_take_the_global_batch(void **state)
+TEST(single_examples_take_the_global_batch)
 {
-	(void) state;
 	choir_strategy *s = mirrored(2, NULL);
 	choir_distributed_dataset *data = dealt(s, counting(5), 3);
 	choir_values *batch = NULL;
@@ -237,9 +226,8 @@ static void single_examples_take_the_global_batch(void **state)
 
 // Replicas without examples have the other dimensions all the same.
 // spec: D7, 2.11
-static void columns_keep_their_examples_together(void **state)
+TEST(columns_keep_their_examples_together)
 {
-	(void) state;
 	static const float pairs[5][2] = { { 0, 1 }, { 2, 3 }, { 4, 5 }, { 6, 7 }, { 8, 9 } };
 	const choir_column columns[] = {
 		{ "pair", CHOIR_F32, CHOIR_SHAPE(2), pairs },
@@ -272,9 +260,8 @@ static void columns_keep_their_examples_together(void **state)
 // A dimension that differs from batch to batch is the same for all pieces of one, also for those
 // without examples; batches that were made alike apart from each other cannot be joined.
 // spec: D7, 2.11
-static void shapes_may_differ_between_batches_only(void **state)
+TEST(shapes_may_differ_between_batches_only)
 {
-	(void) state;
 	choir_strategy *s = mirrored(3, NULL);
 	choir_distributed_dataset *data =
 			dealt(s, choir_dataset_padded_batch(words_new(10), 4, NULL), 0);
@@ -295,10 +282,7 @@ static void shapes_may_differ_between_batches_only(void **state)
 	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_END);
 	data = dealt(s, choir_dataset_padded_batch(words_new(10), 1, NULL), 10);
 	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_INVALID);
-	assert_failed(CHOIR_INVALID,
-			"distributed dataset: column \"word\": replica 0 would get examples of [0] and of "
-			"[2] in one batch; pad them to a given shape, or make the dataset's batch the global "
-			"batch");
+	assert_failed(CHOIR_INVALID, "distributed dataset: column \"word\":*replica 0*[0]*[2]");
 	assert_null(choir_values_find(batch, "word"));
 	choir_values_free(batch);
 	choir_strategy_free(s);
@@ -330,9 +314,8 @@ static choir_dataset *padded_pairs(const choir_input_context *c, void *user)
 // Each replica's batch is as wide as it was made, on one worker as on several, and read ahead or
 // not.
 // spec: D7
-static void replicas_batches_may_differ_in_shape(void **state)
+TEST(replicas_batches_may_differ_in_shape)
 {
-	(void) state;
 	for (int replicas = 2; replicas <= 4; replicas++)
 		for (int way = 0; way < 4; way++) {
 			choir_strategy *s = mirrored(replicas, NULL);
@@ -380,9 +363,8 @@ static choir_status tell(choir_replica *r, void *user)
 }
 
 // spec: A19, B25
-static void every_replica_knows_the_true_count(void **state)
+TEST(every_replica_knows_the_true_count)
 {
-	(void) state;
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
 	for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
 		choir_strategy *s = mirrored(3, devices[i]);
@@ -402,9 +384,8 @@ static void every_replica_knows_the_true_count(void **state)
 	}
 }
 
-static void reading_on_allocates_nothing(void **state)
+TEST(reading_on_allocates_nothing)
 {
-	(void) state;
 	choir_strategy *s = mirrored(2, NULL);
 	choir_dataset *d = choir_dataset_batch(choir_dataset_repeat(counting(40), CHOIR_NONE), 6);
 	choir_distributed_dataset *data = dealt(s, d, 8);
@@ -430,9 +411,8 @@ static choir_status torn(int64_t position, void *const out[], void *user)
 	return CHOIR_OK;
 }
 
-static void a_failure_of_the_dataset_stays_until_the_rewind(void **state)
+TEST(a_failure_of_the_dataset_stays_until_the_rewind)
 {
-	(void) state;
 	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, NULL };
 	int64_t fail_at = 5;
 	choir_strategy *s = mirrored(2, NULL);
@@ -443,7 +423,7 @@ static void a_failure_of_the_dataset_stays_until_the_rewind(void **state)
 	assert_batch(data, &batch, &next, ROWS(2, 2));
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_IO);
-		assert_failed(CHOIR_IO, "example 5: torn");
+		assert_failed(CHOIR_IO, "example 5:");
 		assert_null(choir_values_find(batch, "number"));
 	}
 	fail_at = CHOIR_NONE;
@@ -481,33 +461,9 @@ static choir_status read_all(void *user)
 	return status;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-	(void) state;
 	int none = CHOIR_NONE, two = 2;
 	assert_every_allocation(read_all, &none);
 	assert_every_allocation(read_all, &two);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(six_items_in_a_batch_of_eight_are_four_and_two),
-		cmocka_unit_test(passes_are_shuffled_anew_or_once),
-		cmocka_unit_test(sizes_differ_by_one_and_the_first_are_larger),
-		cmocka_unit_test(fewer_examples_than_replicas_leave_some_empty),
-		cmocka_unit_test(another_global_batch_cuts_the_stream_anew),
-		cmocka_unit_test(a_rewind_drops_what_was_read_ahead),
-		cmocka_unit_test(a_short_batch_in_the_middle_is_joined_to_the_next),
-		cmocka_unit_test(one_replica_gets_batches_as_they_come),
-		cmocka_unit_test(single_examples_take_the_global_batch),
-		cmocka_unit_test(columns_keep_their_examples_together),
-		cmocka_unit_test(shapes_may_differ_between_batches_only),
-		cmocka_unit_test(replicas_batches_may_differ_in_shape),
-		cmocka_unit_test(every_replica_knows_the_true_count),
-		cmocka_unit_test(reading_on_allocates_nothing),
-		cmocka_unit_test(a_failure_of_the_dataset_stays_until_the_rewind),
-		cmocka_unit_test(every_allocation_may_fail),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

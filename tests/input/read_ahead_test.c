@@ -8,14 +8,12 @@
 #include "base/status.h"
 #include "data/source/scratch.h"
 #include "input/input.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { N = 50, ROWS = 3000 };
 
@@ -79,9 +77,8 @@ static void rewind_both(choir_distributed_dataset *a, choir_distributed_dataset 
 }
 
 // spec: D4, D30, 2.11
-static void a_pass_begun_early_is_the_pass(void **state)
+TEST(a_pass_begun_early_is_the_pass)
 {
-	(void) state;
 	choir_strategy *s = worker_strategy(2);
 	for (int buffer = 0; buffer < 12; buffer += buffer < 2 ? 1 : 3) // some hold more than a pass
 		for (int64_t shuffled = 7; shuffled < 60; shuffled += 50) {
@@ -135,9 +132,8 @@ static int64_t delivered(const choir_dataset *d)
 	return (int64_t) chi_atomic64_load(&d->delivered);
 }
 
-static void behind_an_end_the_next_pass_is_begun(void **state)
+TEST(behind_an_end_the_next_pass_is_begun)
 {
-	(void) state;
 	choir_strategy *s = worker_strategy(1);
 	for (int gaps = 0; gaps < 2; gaps++) {
 		choir_dataset *d = choir_csv_dataset_new(write_rows(gaps),
@@ -186,9 +182,8 @@ static choir_distributed_dataset *open_now(choir_strategy *s, choir_dataset **d,
 
 // Nobody has asked for a batch, and the shuffle's buffer is filled; what comes is what comes
 // without, from wherever the program begins.
-static void what_is_to_begin_now_is_read_before_the_first_batch(void **state)
+TEST(what_is_to_begin_now_is_read_before_the_first_batch)
 {
-	(void) state;
 	choir_strategy *s = worker_strategy(2);
 	choir_dataset *d;
 	choir_distributed_dataset *plain = NULL, *data = NULL;
@@ -227,12 +222,4 @@ static void what_is_to_begin_now_is_read_before_the_first_batch(void **state)
 	choir_strategy_free(s);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pass_begun_early_is_the_pass),
-		cmocka_unit_test(behind_an_end_the_next_pass_is_begun),
-		cmocka_unit_test(what_is_to_begin_now_is_read_before_the_first_batch),
-	};
-	return cmocka_run_group_tests(tests, write_file, scratch_leave);
-}
+TEST_GROUP(write_file, scratch_leave)

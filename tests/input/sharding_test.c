@@ -1,14 +1,14 @@
 // Who gets what with several workers, which are simulated here by their count and index, and with
 // batches whose size nobody knows; hints (auto_shard_test.c has sharding by file).
 #include "input/worker.h"
+#include "test.h"
 
 #include <string.h>
 
 // Whatever the number of workers, replica k of all of them gets what replica k gets on one worker.
 // spec: V9, B16, 2.12
-static void under_data_the_number_of_workers_changes_nothing(void **state)
+TEST(under_data_the_number_of_workers_changes_nothing)
 {
-	(void) state;
 	static const int64_t batches[] = { 1, 3, 8, 10 };
 	for (int workers = 1; workers <= 4; workers++)
 		for (int r = 1; r <= 2; r++)
@@ -41,9 +41,8 @@ static void under_data_the_number_of_workers_changes_nothing(void **state)
 // With sharding off each worker's stream is cut by the cyclic list of sizes that begins with its
 // own replicas': 7 over 2 workers of 2 is 2, 2, 2, 1; worker 1 begins with 2, 1.
 // spec: B9, B17, B18, 2.11
-static void a_workers_stream_is_cut_by_the_cyclic_list(void **state)
+TEST(a_workers_stream_is_cut_by_the_cyclic_list)
 {
-	(void) state;
 	choir_strategy *s = worker_strategy(2);
 	static reading l;
 	read_steps(of_worker(s, choir_dataset_batch(worker_numbers(17), 7), 2, 0, CHOIR_AUTO_SHARD_OFF,
@@ -78,9 +77,8 @@ static void a_workers_stream_is_cut_by_the_cyclic_list(void **state)
 
 // Batches of 8, and a last one of 5, for 3 replicas: pieces of ceil(8/3): 3, 3, 2, and 2, 2, 1.
 // spec: V5, 2.11
-static void an_unknown_batch_is_cut_into_ceil_pieces(void **state)
+TEST(an_unknown_batch_is_cut_into_ceil_pieces)
 {
-	(void) state;
 	choir_strategy *s = worker_strategy(3);
 	static reading l;
 	choir_dataset *d =
@@ -203,9 +201,8 @@ static choir_dataset *whole_and_mapped(choir_dataset *d)
 
 // A batch of 5 for 4 replicas is 2, 1, 1, 1 where it is known, and 2, 2, 1, 0 where it is not.
 // spec: B14, 2.11
-static void the_batch_is_found_through_steps_that_keep_it(void **state)
+TEST(the_batch_is_found_through_steps_that_keep_it)
 {
-	(void) state;
 	static const struct {
 		choir_dataset *(*step)(choir_dataset *d);
 		bool known;
@@ -242,9 +239,8 @@ static void the_batch_is_found_through_steps_that_keep_it(void **state)
 // W steps of each worker are G examples, those of all workers in a step are G, and no two sizes
 // differ by more than one, until the end.
 // spec: 2.11
-static void the_cyclic_lists_of_all_workers_are_global_batches(void **state)
+TEST(the_cyclic_lists_of_all_workers_are_global_batches)
 {
-	(void) state;
 	static reading l[4];
 	for (int workers = 2; workers <= 4; workers++)
 		for (int r = 1; r <= 2; r++) {
@@ -278,9 +274,8 @@ static void the_cyclic_lists_of_all_workers_are_global_batches(void **state)
 // Batch i of all is replica i mod N's, on whichever worker that is: with one replica each, worker
 // i mod W's.
 // spec: B27, V9, 2.12
-static void whole_batches_fall_to_the_replicas_in_turn(void **state)
+TEST(whole_batches_fall_to_the_replicas_in_turn)
 {
-	(void) state;
 	static reading l;
 	for (int workers = 1; workers <= 3; workers++)
 		for (int r = 1; r <= 2; r++)
@@ -312,9 +307,8 @@ static void whole_batches_fall_to_the_replicas_in_turn(void **state)
 // ---- Hints.
 
 // spec: E39, 2.12
-static void a_hint_says_where_to_shard(void **state)
+TEST(a_hint_says_where_to_shard)
 {
-	(void) state;
 	choir_strategy *s = worker_strategy(1);
 	static reading l;
 	for (int w = 0; w < 3; w++) {
@@ -340,8 +334,7 @@ static void a_hint_says_where_to_shard(void **state)
 			continue;
 		d = choir_dataset_shard(worker_numbers(7), CHOIR_SHARD_HINT, CHOIR_SHARD_HINT);
 		assert_null(of_worker(s, choir_dataset_batch(d, 2), 2, 0, (choir_auto_shard) policy, 0));
-		assert_input_failed(
-				CHOIR_STATE, "CHOIR_SHARD_HINT, but the policy is not CHOIR_AUTO_SHARD_HINT");
+		assert_input_failed(CHOIR_STATE, "CHOIR_SHARD_HINT*CHOIR_AUTO_SHARD_HINT");
 	}
 	// Too few: the same error for every worker.
 	for (int w = 0; w < 3; w++) {
@@ -349,8 +342,7 @@ static void a_hint_says_where_to_shard(void **state)
 		read_steps(of_worker(s, choir_dataset_batch(d, 2), 3, w, CHOIR_AUTO_SHARD_HINT, 0), 1, &l);
 		assert_int_equal(l.steps, 0);
 		assert_int_equal(l.status, CHOIR_INVALID);
-		assert_input_failed(
-				CHOIR_INVALID, "shard: 2 elements for 3 shards, at least 1 each needed");
+		assert_input_failed(CHOIR_INVALID, "shard:*2 elements*3 shards*1");
 		// None at all are the end.
 		d = choir_dataset_shard(worker_numbers(0), CHOIR_SHARD_HINT, CHOIR_SHARD_HINT);
 		read_steps(of_worker(s, choir_dataset_batch(d, 2), 3, w, CHOIR_AUTO_SHARD_HINT, 0), 1, &l);
@@ -361,9 +353,8 @@ static void a_hint_says_where_to_shard(void **state)
 }
 
 // spec: 2.12
-static void one_worker_is_never_sharded(void **state)
+TEST(one_worker_is_never_sharded)
 {
-	(void) state;
 	choir_strategy *s = worker_strategy(1);
 	for (int policy = 0; policy <= CHOIR_AUTO_SHARD_HINT; policy++) {
 		choir_dataset *d =
@@ -374,19 +365,4 @@ static void one_worker_is_never_sharded(void **state)
 		assert_rows(&l, 0, ROWS(5));
 	}
 	choir_strategy_free(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(under_data_the_number_of_workers_changes_nothing),
-		cmocka_unit_test(a_workers_stream_is_cut_by_the_cyclic_list),
-		cmocka_unit_test(an_unknown_batch_is_cut_into_ceil_pieces),
-		cmocka_unit_test(the_batch_is_found_through_steps_that_keep_it),
-		cmocka_unit_test(the_cyclic_lists_of_all_workers_are_global_batches),
-		cmocka_unit_test(whole_batches_fall_to_the_replicas_in_turn),
-		cmocka_unit_test(a_hint_says_where_to_shard),
-		cmocka_unit_test(one_worker_is_never_sharded),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "input/worker.h"
 
 #include "base/status.h"
+#include "test.h"
 
 #include <string.h>
 
@@ -31,7 +32,7 @@ choir_strategy *worker_strategy(int replicas)
 
 void assert_input_failed(choir_status status, const char *text)
 {
-	if (choir_error_status() != status || strstr(choir_error(), text) == NULL)
+	if (choir_error_status() != status || !text_holds(choir_error(), text))
 		fail_msg("%s: \"%s\" does not say \"%s\"", choir_status_name(choir_error_status()),
 				choir_error(), text);
 	chi_error_clear();

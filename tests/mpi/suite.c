@@ -150,9 +150,7 @@ static choir_strategy *strategy_on(choir_cluster *c, const char *devices)
 
 static void *meet_elsewhere(void *c)
 {
-	report("another thread",
-			suite_failure(choir_cluster_barrier(c), CHOIR_UNSUPPORTED,
-					"only the thread that did so may call it"));
+	report("another thread", suite_failure(choir_cluster_barrier(c), CHOIR_UNSUPPORTED, "thread"));
 	return NULL;
 }
 
@@ -173,7 +171,7 @@ static void use_level(int level)
 		report("two devices",
 				s != NULL ? "one thread was enough"
 						  : suite_failure(choir_error_status(), CHOIR_UNSUPPORTED,
-									"initialise MPI with MPI_THREAD_SERIALIZED"));
+									"MPI_THREAD_SERIALIZED"));
 	choir_strategy_free(s);
 	choir_cluster_free(c);
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -200,8 +198,7 @@ static int be_host(const char *asked)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	if (choir_cluster_from_mpi(&world, 3, NULL) != NULL)
 		report("handle", "three bytes were taken for a communicator");
-	report("handle",
-			suite_failure(choir_error_status(), CHOIR_INVALID, "a communicator of 3 bytes"));
+	report("handle", suite_failure(choir_error_status(), CHOIR_INVALID, "3 bytes"));
 	MPI_Query_thread(&level);
 	use_level(level);
 	MPI_Finalize(); // still the program's

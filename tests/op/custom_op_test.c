@@ -1,11 +1,8 @@
 // Custom operations on both kinds of memory, with gradients, shapes of their own and failures.
 #include "op/given.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char *const devices[] = { "cpu:0", "far:0" };
 
@@ -60,9 +57,8 @@ static choir_tensor *call_outer(choir_tensor *const in[], void *user)
 			user, 2, in);
 }
 
-static void gradients_are_right_on_all_memories(void **state)
+TEST(gradients_are_right_on_all_memories)
 {
-	(void) state;
 	for (size_t i = 0; i < 2; i++) {
 		given g;
 		int calls = 0;
@@ -73,17 +69,16 @@ static void gradients_are_right_on_all_memories(void **state)
 		assert_int_equal(calls, 11);
 		choir_tensor *const far_in[] = { in[0], choir_number(g.frame, 1) };
 		assert_null(call_outer(far_in, &calls));
-		given_failure(&g, CHOIR_INVALID, "outer: two vectors are needed");
+		given_failure(&g, CHOIR_INVALID, "outer:*vectors");
 		given_close(&g);
 	}
 }
 
-static void only_wanted_gradients_are_made(void **state)
+TEST(only_wanted_gradients_are_made)
 {
 	given g;
 	int calls = 0;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tape *tape = choir_tape_begin(g.frame);
 	choir_tensor *const in[] = { choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(3), 1),
@@ -133,27 +128,26 @@ static choir_status talkative(size_t n, const choir_buffer in[], const choir_buf
 	return choir_fail(CHOIR_UNSUPPORTED, "no way back");
 }
 
-static void failures_of_functions(void **state)
+TEST(failures_of_functions)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
 	choir_fail(CHOIR_NOT_FOUND, "older");
 	assert_null(choir_custom_op_apply(
 			CHOIR_OPTIONS(choir_custom_op, .name = "mute", .forward = silent), NULL, 1, &x));
-	given_failure(&g, CHOIR_IO, "mute: forward failed with CHOIR_IO and no reason");
+	given_failure(&g, CHOIR_IO, "mute:*CHOIR_IO");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
 	choir_fail(CHOIR_NOT_FOUND, "older");
 	choir_tensor *y = choir_custom_op_apply(
 			CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 1, &x);
 	given_equal(y, 1, (const double[]){ 4 });
-	assert_string_equal(choir_error(), "older");
+	assert_text_holds(choir_error(), "older");
 	assert_null(choir_custom_op_apply(
 			CHOIR_OPTIONS(choir_custom_op, .name = "odd", .shape = negative, .forward = harmless),
 			NULL, 1, &x));
-	given_failure(&g, CHOIR_INVALID, "odd: shape gave f32 [-4], which cannot be");
+	given_failure(&g, CHOIR_INVALID, "odd:*f32*[-4]");
 	choir_tape *tape = choir_tape_begin(g.frame);
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
 	y = choir_custom_op_apply(CHOIR_OPTIONS(choir_custom_op, .name = "one_way",
@@ -161,7 +155,7 @@ static void failures_of_functions(void **state)
 			NULL, 1, &x);
 	choir_tensor *gradient;
 	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_UNSUPPORTED);
-	given_failure(&g, CHOIR_UNSUPPORTED, "one_way: no way back");
+	given_failure(&g, CHOIR_UNSUPPORTED, "one_way:");
 	given_close(&g);
 }
 
@@ -187,23 +181,22 @@ static choir_status ends_back(size_t n, const choir_buffer in[], const choir_buf
 }
 
 // CHOIR_END has no text, so nothing else may be taken for its reason, and no failure get lost.
-static void an_end_is_a_failure(void **state)
+TEST(an_end_is_a_failure)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4), *gradient;
 	choir_fail(CHOIR_NOT_FOUND, "older");
 	assert_null(choir_custom_op_apply(
 			CHOIR_OPTIONS(choir_custom_op, .name = "end", .forward = ends), NULL, 1, &x));
-	given_failure(&g, CHOIR_INVALID, "end: forward failed with CHOIR_END and no reason");
+	given_failure(&g, CHOIR_INVALID, "end:*CHOIR_END");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
 	chi_error_clear();
 	assert_null(choir_custom_op_apply(
 			CHOIR_OPTIONS(choir_custom_op, .name = "end", .shape = ends, .forward = harmless),
 			NULL, 1, &x));
-	given_failure(&g, CHOIR_INVALID, "end: shape failed with CHOIR_END and no reason");
+	given_failure(&g, CHOIR_INVALID, "end:*CHOIR_END");
 	for (int older = 0; older < 2; older++) {
 		choir_tape *tape = choir_tape_begin(g.frame);
 		x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
@@ -215,18 +208,17 @@ static void an_end_is_a_failure(void **state)
 		if (older)
 			choir_fail(CHOIR_NOT_FOUND, "older");
 		assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_INVALID);
-		given_failure(&g, CHOIR_INVALID, "end: backward failed with CHOIR_END and no reason");
+		given_failure(&g, CHOIR_INVALID, "end:*CHOIR_END");
 	}
 	given_close(&g);
 }
 
 // Its functions get memory, not tensors, so who calls them looks whether the memory is still what
 // was read.
-static void what_changed_since_has_no_way_back(void **state)
+TEST(what_changed_since_has_no_way_back)
 {
 	chi_source source = { .name = "w" };
 
-	(void) state;
 	for (size_t i = 0; i < 2; i++) {
 		given g;
 		int calls = 0;
@@ -239,29 +231,28 @@ static void what_changed_since_has_no_way_back(void **state)
 		choir_tensor *y = call_outer(in, &calls), *gradient;
 		chi_atomic64_add(&source.version, 1);
 		assert_int_equal(choir_tape_gradient(tape, y, 1, &in[0], &gradient), CHOIR_STATE);
-		given_failure(&g, CHOIR_STATE, "w: has changed since");
+		given_failure(&g, CHOIR_STATE, "w:*changed");
 		given_close(&g);
 	}
 }
 
-static void wrong_use(void **state)
+TEST(wrong_use)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4),
 				 *const nine[9] = { x, x, x, x, x, x, x, x, x };
 	assert_null(choir_custom_op_apply(
 			CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 9, nine));
-	given_failure(&g, CHOIR_INVALID, "custom: 9 inputs, needed 1 to 8");
+	given_failure(&g, CHOIR_INVALID, "custom:*9*1*8");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
 	assert_null(choir_custom_op_apply(NULL, NULL, 1, &x));
-	given_failure(&g, CHOIR_INVALID, "custom: the operation's size is not set");
+	given_failure(&g, CHOIR_INVALID, "custom:");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
 	assert_null(
 			choir_custom_op_apply(CHOIR_OPTIONS(choir_custom_op, .name = "empty"), NULL, 1, &x));
-	given_failure(&g, CHOIR_INVALID, "empty: an operation needs forward");
+	given_failure(&g, CHOIR_INVALID, "empty:*operation");
 	chi_error_clear();
 	assert_null(choir_custom_op_apply(
 			CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 0, NULL));
@@ -269,11 +260,10 @@ static void wrong_use(void **state)
 	given_close(&g);
 }
 
-static void without_backward_no_gradient_flows(void **state)
+TEST(without_backward_no_gradient_flows)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tape *tape = choir_tape_begin(g.frame);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4), *gradient;
@@ -282,18 +272,4 @@ static void without_backward_no_gradient_flows(void **state)
 	assert_int_equal(choir_tape_gradient(tape, choir_square(y), 1, &x, &gradient), CHOIR_OK);
 	given_equal(gradient, 1, (const double[]){ 0 });
 	given_close(&g);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gradients_are_right_on_all_memories),
-		cmocka_unit_test(only_wanted_gradients_are_made),
-		cmocka_unit_test(failures_of_functions),
-		cmocka_unit_test(an_end_is_a_failure),
-		cmocka_unit_test(what_changed_since_has_no_way_back),
-		cmocka_unit_test(wrong_use),
-		cmocka_unit_test(without_backward_no_gradient_flows),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

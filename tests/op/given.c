@@ -1,5 +1,6 @@
 // Random tensors of random shapes, and assertions that say what was wrong.
 #include "op/given.h"
+#include "test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,7 +88,7 @@ void given_check(
 void given_failure(given *g, choir_status status, const char *text)
 {
 	assert_string_not_equal(choir_error(), "");
-	if (!strstr(choir_error(), text))
+	if (!text_holds(choir_error(), text))
 		fail_msg("'%s' is not in '%s'", text, choir_error());
 	assert_int_equal(choir_error_status(), status);
 	assert_int_equal(choir_frame_status(g->frame), status);

@@ -1,10 +1,6 @@
 // Every gradient against finite differences, in f64, over random shapes.
 #include "op/given.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 enum { ROUNDS = 6 };
 
@@ -18,13 +14,12 @@ static choir_tensor *binary(choir_tensor *const in[], void *user)
 	return (*(choir_binary_op **) user)(in[0], in[1]);
 }
 
-static void unary_gradients(void **state)
+TEST(unary_gradients)
 {
 	choir_unary_op *const ops[] = { choir_square, choir_exp, choir_relu, choir_tanh, choir_sigmoid,
 		choir_gelu_tanh, choir_softmax, choir_sqrt, choir_log };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
 		for (int round = 0; round < ROUNDS; round++) {
@@ -47,13 +42,12 @@ static choir_shape narrower(given *g, const choir_shape *from)
 	return shape;
 }
 
-static void binary_gradients(void **state)
+TEST(binary_gradients)
 {
 	choir_binary_op *const ops[] = { choir_add, choir_subtract, choir_multiply, choir_divide,
 		choir_maximum };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 2);
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
 		for (int round = 0; round < 2 * ROUNDS; round++) {
@@ -76,11 +70,10 @@ static choir_tensor *both_are_one(choir_tensor *const in[], void *user)
 	return choir_add(choir_multiply(in[0], in[0]), choir_divide(in[0], choir_exp(in[0])));
 }
 
-static void operands_that_are_one_tensor_add_up(void **state)
+TEST(operands_that_are_one_tensor_add_up)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 3);
 	choir_tensor *x = given_normal(&g, CHOIR_SHAPE(3, 2));
 	given_check(&g, 1, &x, both_are_one, NULL);
@@ -98,11 +91,10 @@ static choir_tensor *reduce(choir_tensor *const in[], void *user)
 	return choir_square(r->mean ? choir_mean(in[0], r->axes) : choir_sum(in[0], r->axes));
 }
 
-static void reduction_gradients(void **state)
+TEST(reduction_gradients)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 4);
 	for (int round = 0; round < 5 * ROUNDS; round++) {
 		const choir_shape shape = given_shape(&g, 0, 4, 4);
@@ -123,11 +115,10 @@ static choir_tensor *multiply_matrices(choir_tensor *const in[], void *user)
 	return choir_matmul(in[0], in[1], *(const choir_transposed *) user);
 }
 
-static void matmul_gradients(void **state)
+TEST(matmul_gradients)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 5);
 	for (int round = 0; round < 8 * ROUNDS; round++) {
 		choir_transposed which = (choir_transposed) (round % 3);
@@ -160,11 +151,10 @@ static choir_tensor *biased(choir_tensor *const in[], void *user)
 	return choir_bias_add(choir_matmul(in[0], in[1], CHOIR_TRANSPOSED_NONE), in[2]);
 }
 
-static void dense_gradients(void **state)
+TEST(dense_gradients)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 6);
 	for (int round = 0; round < 4 * ROUNDS; round++) {
 		choir_activate activate = (choir_activate) (round % 4);
@@ -224,11 +214,10 @@ static choir_tensor *convolve_images(choir_tensor *const in[], void *user)
 			choir_sum(choir_square(z), CHOIR_ALL_AXES));
 }
 
-static void convolution_gradients(void **state)
+TEST(convolution_gradients)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 7);
 	for (int round = 0; round < 4 * ROUNDS; round++) {
 		windows w = { .stride = (int) given_size(&g, 1, 3),
@@ -257,11 +246,10 @@ static choir_tensor *pool(choir_tensor *const in[], void *user)
 					  : choir_max_pool2d(in[0], w->size, w->stride, w->padding);
 }
 
-static void pool_gradients(void **state)
+TEST(pool_gradients)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 8);
 	for (int round = 0; round < 4 * ROUNDS; round++) {
 		windows w = { .size = (int) given_size(&g, 1, 3),
@@ -289,11 +277,10 @@ static choir_tensor *squared_error(choir_tensor *const in[], void *user)
 	return choir_mean_squared_error(in[0], in[1]);
 }
 
-static void loss_gradients(void **state)
+TEST(loss_gradients)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 9);
 	for (int round = 0; round < 3 * ROUNDS; round++) {
 		const int64_t n = given_size(&g, 1, 5), classes = given_size(&g, 1, 6);
@@ -331,11 +318,10 @@ static choir_tensor *with_numbers(choir_tensor *const in[], void *user)
 	return choir_divide(choir_number(f, 3), choir_add(choir_square(in[0]), choir_number(f, 0.5)));
 }
 
-static void other_gradients(void **state)
+TEST(other_gradients)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 10);
 	for (int round = 0; round < ROUNDS; round++) {
 		choir_tensor *x =
@@ -346,21 +332,4 @@ static void other_gradients(void **state)
 		choir_frame_clear(g.frame);
 	}
 	given_close(&g);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(unary_gradients),
-		cmocka_unit_test(binary_gradients),
-		cmocka_unit_test(operands_that_are_one_tensor_add_up),
-		cmocka_unit_test(reduction_gradients),
-		cmocka_unit_test(matmul_gradients),
-		cmocka_unit_test(dense_gradients),
-		cmocka_unit_test(convolution_gradients),
-		cmocka_unit_test(pool_gradients),
-		cmocka_unit_test(loss_gradients),
-		cmocka_unit_test(other_gradients),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 // The table of kernels: a program's own kernels, scores, what is refused, and when it is too late.
 #include "base/alloc.h"
 #include "op/given.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static int runs[3];
 
@@ -93,7 +90,7 @@ static int register_all(void **state)
 	return choir_register_kernel(&table) != CHOIR_OK;
 }
 
-static void bad_tables_are_refused(void **state)
+TEST(bad_tables_are_refused)
 {
 	choir_kernel_table table = { .size = sizeof(table),
 		.version = CHOIR_TABLE_VERSION,
@@ -102,25 +99,22 @@ static void bad_tables_are_refused(void **state)
 		.name = "mine",
 		.dtype = CHOIR_F32 };
 
-	(void) state;
 	assert_int_equal(choir_register_kernel(NULL), CHOIR_INVALID);
 	assert_int_equal(choir_register_kernel(&table), CHOIR_INVALID);
-	assert_non_null(
-			strstr(choir_error(), "kernel mine: operation, kind, dtype and run are needed"));
+	assert_text_holds(choir_error(), "kernel mine:*operation");
 	table.run = run;
 	table.dtype = (choir_dtype) 9;
 	assert_int_equal(choir_register_kernel(&table), CHOIR_INVALID);
 	table.dtype = CHOIR_F32;
 	table.version = 7;
 	assert_int_equal(choir_register_kernel(&table), CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), "version is 7"));
+	assert_text_holds(choir_error(), "7*version");
 	table.size = 8;
 	assert_int_equal(choir_register_kernel(&table), CHOIR_INVALID);
 }
 
-static void attributes_have_a_size(void **state)
+TEST(attributes_have_a_size)
 {
-	(void) state;
 	assert_int_equal(
 			choir_kernel_attribute_bytes("chunk_squares"), sizeof(choir_chunk_squares_attributes));
 	assert_int_equal(choir_kernel_attribute_bytes("adam_update"), sizeof(choir_update_attributes));
@@ -130,21 +124,20 @@ static void attributes_have_a_size(void **state)
 }
 
 // Run before any other operation of this program.
-static void built_in_kernels_come_with_the_first_lookup(void **state)
+TEST(built_in_kernels_come_with_the_first_lookup)
 {
 	const choir_kernel_call call = { .size = sizeof(call) };
 	choir_device *d = choir_device_find("cpu:0");
 
-	(void) state;
 	assert_int_equal(setenv("CHOIR_KERNELS", "plian", 1), 0);
 	assert_null(chi_kernel_find(d, &call, "relu", CHOIR_F32));
 	assert_int_equal(choir_error_status(), CHOIR_INVALID);
-	assert_string_equal(choir_error(), "CHOIR_KERNELS: 'plian' is unknown; known: all, plain");
+	assert_text_holds(choir_error(), "CHOIR_KERNELS:*unknown");
 	assert_int_equal(setenv("CHOIR_KERNELS", "plain", 1), 0);
 	assert_int_equal(setenv("CHOIR_INSTRUCTION_SET", "mmx", 1), 0);
 	assert_null(chi_kernel_find(d, &call, "relu", CHOIR_F32));
 	assert_int_equal(choir_error_status(), CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), "CHOIR_INSTRUCTION_SET: 'mmx' is unknown; known: "));
+	assert_text_holds(choir_error(), "CHOIR_INSTRUCTION_SET:*unknown");
 	assert_int_equal(unsetenv("CHOIR_INSTRUCTION_SET"), 0);
 	bool failed = true;
 	for (uint64_t n = 1; failed; n++) {
@@ -157,15 +150,14 @@ static void built_in_kernels_come_with_the_first_lookup(void **state)
 			assert_int_equal(choir_error_status(), CHOIR_NO_MEMORY);
 	}
 	assert_null(chi_kernel_find(d, &call, "relo", CHOIR_F32));
-	assert_string_equal(choir_error(), "relo: no kernel for f32 on cpu; there are for: nothing");
+	assert_text_holds(choir_error(), "relo:*f32");
 }
 
-static void the_highest_score_wins_and_then_the_first(void **state)
+TEST(the_highest_score_wins_and_then_the_first)
 {
 	const choir_shape one = CHOIR_SHAPE(1), two = CHOIR_SHAPE(2), three = CHOIR_SHAPE(3);
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, one, 1);
 	given_equal(chi_op_kernel(g.frame, "test_add_100", 1, &x, NULL, CHOIR_F32, &one), 1,
@@ -177,11 +169,11 @@ static void the_highest_score_wins_and_then_the_first(void **state)
 	assert_memory_equal(runs, ((int[]){ 1, 0, 1 }), sizeof(runs));
 	x = choir_fill(g.frame, CHOIR_F32, three, 1);
 	assert_null(chi_op_kernel(g.frame, "test_add_100", 1, &x, NULL, CHOIR_F32, &three));
-	given_failure(&g, CHOIR_IO, "test_add_100: three is too many");
+	given_failure(&g, CHOIR_IO, "test_add_100:*three");
 	given_close(&g);
 }
 
-static void kernels_run_on_buffers(void **state)
+TEST(kernels_run_on_buffers)
 {
 	choir_device *d = choir_device_find("cpu:0");
 	chi_stream *stream = chi_stream_new(d);
@@ -189,7 +181,6 @@ static void kernels_run_on_buffers(void **state)
 	const choir_buffer from = { in, CHOIR_F32, CHOIR_SHAPE(2) };
 	choir_buffer to = { out, CHOIR_F32, CHOIR_SHAPE(2) };
 
-	(void) state;
 	assert_int_equal(chi_kernel_run(stream, "test_add_100", 1, &from, &to, NULL), CHOIR_OK);
 	assert_true(out[0] == 101 && out[1] == 102);
 	assert_int_equal(chi_buffer_in_use(d), 0); // the scratch memory is back
@@ -197,16 +188,15 @@ static void kernels_run_on_buffers(void **state)
 	chi_stream_free(stream);
 }
 
-static void those_that_fail_without_a_text_fail(void **state)
+TEST(those_that_fail_without_a_text_fail)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2), 3), *gradient;
 	choir_fail(CHOIR_NOT_FOUND, "older");
 	assert_null(choir_tanh(x));
-	given_failure(&g, CHOIR_INVALID, "tanh: kernel own failed with CHOIR_END and no reason");
+	given_failure(&g, CHOIR_INVALID, "tanh:*CHOIR_END");
 	for (int older = 0; older < 2; older++) {
 		choir_tape *tape = choir_tape_begin(g.frame);
 		x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2), 3);
@@ -215,18 +205,17 @@ static void those_that_fail_without_a_text_fail(void **state)
 		if (older)
 			choir_fail(CHOIR_NOT_FOUND, "older");
 		assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_INTERNAL);
-		given_failure(&g, CHOIR_INTERNAL,
-				"relu_gradient: kernel without a name failed with CHOIR_INTERNAL and no reason");
+		given_failure(&g, CHOIR_INTERNAL, "relu_gradient:*CHOIR_INTERNAL");
 	}
 	// Calls that work leave the older failure alone.
 	choir_fail(CHOIR_NOT_FOUND, "older");
 	assert_non_null(choir_relu(choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2), 3)));
-	assert_string_equal(choir_error(), "older");
+	assert_text_holds(choir_error(), "older");
 	assert_int_equal(choir_error_status(), CHOIR_NOT_FOUND);
 	given_close(&g);
 }
 
-static void after_the_first_operation_it_is_too_late(void **state)
+TEST(after_the_first_operation_it_is_too_late)
 {
 	const choir_kernel_table table = { .size = sizeof(table),
 		.version = CHOIR_TABLE_VERSION,
@@ -236,22 +225,9 @@ static void after_the_first_operation_it_is_too_late(void **state)
 		.dtype = CHOIR_F32,
 		.run = run };
 
-	(void) state;
 	assert_int_equal(choir_register_kernel(&table), CHOIR_STATE);
 	assert_string_equal(
 			choir_error(), "kernel mine for relu: too late, operations have run already");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_tables_are_refused),
-		cmocka_unit_test(attributes_have_a_size),
-		cmocka_unit_test(built_in_kernels_come_with_the_first_lookup),
-		cmocka_unit_test(the_highest_score_wins_and_then_the_first),
-		cmocka_unit_test(kernels_run_on_buffers),
-		cmocka_unit_test(those_that_fail_without_a_text_fail),
-		cmocka_unit_test(after_the_first_operation_it_is_too_late),
-	};
-	return cmocka_run_group_tests(tests, register_all, NULL);
-}
+TEST_GROUP(register_all, NULL)

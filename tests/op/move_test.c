@@ -1,12 +1,9 @@
 // Slices, splits, concatenation, transposes and rows by number: values, views, gradients, the far
 // device, and what is refused.
 #include "op/given.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const double counting[24] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17,
 	18, 19, 20, 21, 22, 23 };
@@ -19,11 +16,10 @@ static choir_tensor *f64(given *g, choir_shape shape)
 	return t;
 }
 
-static void values_and_views(void **state)
+TEST(values_and_views)
 {
 	given g;
 
-	(void) state;
 	for (int d = 0; d < 2; d++) {
 		given_open(&g, devices[d], 1);
 		choir_tensor *x = f64(&g, CHOIR_SHAPE(2, 3, 2)), *parts[3];
@@ -58,11 +54,10 @@ static void values_and_views(void **state)
 }
 
 // Elements of every size; more tensors than one operation takes, one of them empty.
-static void all_dtypes_and_many_tensors(void **state)
+TEST(all_dtypes_and_many_tensors)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 2);
 	for (int dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
 		if (dtype == CHOIR_BOOL)
@@ -107,11 +102,10 @@ static choir_tensor *gather(choir_tensor *const in[], void *user)
 	return choir_square(choir_gather(in[0], in[1]));
 }
 
-static void gradients(void **state)
+TEST(gradients)
 {
 	given g;
 
-	(void) state;
 	for (int d = 0; d < 2; d++) {
 		given_open(&g, devices[d], 3);
 		choir_tensor *const in[] = { given_normal(&g, CHOIR_SHAPE(2, 4, 3)),
@@ -127,48 +121,36 @@ static void gradients(void **state)
 	}
 }
 
-static void refused(void **state)
+TEST(refused)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 4);
 	choir_tensor *parts[2];
 	assert_null(choir_slice(f64(&g, CHOIR_SHAPE(2, 3)), 2, 0, 1));
-	given_failure(&g, CHOIR_INVALID, "slice: [2, 3] has no axis 2");
+	given_failure(&g, CHOIR_INVALID, "slice:*[2, 3]*axis 2");
 	assert_null(choir_slice(f64(&g, CHOIR_SHAPE(2, 3)), 1, 2, 2));
-	given_failure(&g, CHOIR_INVALID, "slice: 2 from 2 along axis 1 of [2, 3] are not there");
+	given_failure(&g, CHOIR_INVALID, "slice:*axis 1*[2, 3]");
 	assert_null(choir_slice(f64(&g, CHOIR_SHAPE(2, 3)), 1, 1, INT64_MAX));
 	given_failure(&g, CHOIR_INVALID, "slice: ");
 	assert_int_equal(choir_split(f64(&g, CHOIR_SHAPE(2, 3)), 1, 2, parts), CHOIR_INVALID);
-	given_failure(&g, CHOIR_INVALID, "split: axis 1 of [2, 3] does not have 2 equal parts");
+	given_failure(&g, CHOIR_INVALID, "split:*axis 1*[2, 3]");
 	assert_null(choir_concat(
 			2, (choir_tensor *[]){ f64(&g, CHOIR_SHAPE(2, 3)), f64(&g, CHOIR_SHAPE(3, 3)) }, 1));
-	given_failure(&g, CHOIR_INVALID, "concat: f64 [2, 3] and f64 [3, 3] do not fit along axis 1");
+	given_failure(&g, CHOIR_INVALID, "concat:*f64*[2, 3]*[3, 3]*axis 1");
 	assert_null(choir_transpose(f64(&g, CHOIR_SHAPE(2, 3)), (const int[]){ 1, -1 }));
-	given_failure(&g, CHOIR_INVALID, "transpose: axis -1 comes twice");
+	given_failure(&g, CHOIR_INVALID, "transpose:*axis -1");
 	choir_tensor *x = f64(&g, CHOIR_SHAPE(3, 2));
 	assert_null(choir_gather(
 			x, choir_constant(g.frame, CHOIR_I32, CHOIR_SHAPE(2), (int32_t[]){ 0, 3 })));
-	given_failure(&g, CHOIR_INVALID, "gather: index 3 at 1: rows are 0 to 2");
+	given_failure(&g, CHOIR_INVALID, "gather: index 3 at 1:*0*2");
 	x = f64(&g, CHOIR_SHAPE(3, 2));
 	assert_null(choir_gather(x, x));
-	given_failure(&g, CHOIR_INVALID, "gather: indices are f64, needed u8, i32 or i64");
+	given_failure(&g, CHOIR_INVALID, "gather:*f64*u8*i32*i64");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(0, 2), 1);
 	assert_null(choir_gather(x, given_labels(&g, 2, 3)));
-	given_failure(&g, CHOIR_INVALID, "gather: there are no rows [2] of [0, 2]");
+	given_failure(&g, CHOIR_INVALID, "gather:*[2]*[0, 2]");
 	assert_null(choir_concat(0, NULL, 0));
 	assert_null(choir_slice(NULL, 0, 0, 1));
 	given_close(&g);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_and_views),
-		cmocka_unit_test(all_dtypes_and_many_tensors),
-		cmocka_unit_test(gradients),
-		cmocka_unit_test(refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,11 @@
 // partner's dtype, empty tensors need no kernel, and a warm frame allocates nothing.
 #include "base/alloc.h"
 #include "op/given.h"
+#include "test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const float numbers[6] = { 1, 2, 3, 4, 5, 6 };
 
@@ -18,28 +15,26 @@ static choir_tensor *constant(given *g, choir_shape shape)
 	return choir_constant(g->frame, CHOIR_F32, shape, numbers);
 }
 
-static void the_first_cause_flows(void **state)
+TEST(the_first_cause_flows)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *a = constant(&g, CHOIR_SHAPE(2, 3)), *b = constant(&g, CHOIR_SHAPE(2, 2));
 	choir_tensor *bad = choir_add(a, b);
 	assert_null(bad);
 	assert_null(choir_relu(choir_matmul(choir_scale(bad, 2), a, CHOIR_TRANSPOSED_NONE)));
 	assert_null(choir_matmul(a, b, CHOIR_TRANSPOSED_NONE)); // another failure, later
-	assert_string_equal(choir_error(), "matmul: [2, 3] times [2, 2] does not fit");
+	assert_text_holds(choir_error(), "matmul:*[2, 3]*[2, 2]");
 	assert_int_equal(chi_frame_status(g.frame), CHOIR_INVALID);
-	given_failure(&g, CHOIR_INVALID, "add: [2, 3] and [2, 2] do not fit");
+	given_failure(&g, CHOIR_INVALID, "add:*[2, 3]*[2, 2]");
 	given_close(&g);
 }
 
-static void a_cause_without_a_frame_comes_in(void **state)
+TEST(a_cause_without_a_frame_comes_in)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *a = constant(&g, CHOIR_SHAPE(6));
 	assert_null(choir_device_find("cpu:x"));
@@ -49,20 +44,19 @@ static void a_cause_without_a_frame_comes_in(void **state)
 	assert_int_equal(choir_frame_status(g.frame), CHOIR_OK);
 	assert_null(choir_add(NULL, a));
 	assert_int_equal(choir_frame_status(g.frame), status);
-	assert_non_null(strstr(choir_error(), "cpu:x"));
+	assert_text_holds(choir_error(), "cpu:x");
 	choir_frame_clear(g.frame);
 	chi_error_clear();
 	a = constant(&g, CHOIR_SHAPE(6));
 	assert_null(choir_multiply(a, NULL));
-	given_failure(&g, CHOIR_INVALID, "multiply: NULL");
+	given_failure(&g, CHOIR_INVALID, "multiply:*NULL");
 	given_close(&g);
 }
 
-static void two_frames_do_not_mix(void **state)
+TEST(two_frames_do_not_mix)
 {
 	given g, other;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	given_open(&other, "cpu:0", 1);
 	snprintf(g.frame->prefix, sizeof(g.frame->prefix), "replica 0: ");
@@ -70,19 +64,17 @@ static void two_frames_do_not_mix(void **state)
 	choir_tensor *a = constant(&g, CHOIR_SHAPE(6)), *b = constant(&other, CHOIR_SHAPE(6));
 	assert_null(choir_add(a, b));
 	assert_int_equal(choir_frame_status(other.frame), CHOIR_OK);
-	given_failure(
-			&g, CHOIR_INVALID, "replica 0: add: operand 1 belongs to another frame (replica 1)");
+	given_failure(&g, CHOIR_INVALID, "replica 0: add:*operand 1*replica 1");
 	assert_non_null(choir_add(choir_copy(b, g.frame), constant(&g, CHOIR_SHAPE(6))));
 	given_close(&g);
 	given_close(&other);
 }
 
-static void what_changed_is_not_used(void **state)
+TEST(what_changed_is_not_used)
 {
 	chi_source source = { .name = "hidden/w" };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *a = constant(&g, CHOIR_SHAPE(6));
 	a->source = &source;
@@ -90,7 +82,7 @@ static void what_changed_is_not_used(void **state)
 	assert_non_null(choir_square(view));
 	chi_atomic64_add(&source.version, 1);
 	assert_null(choir_square(view));
-	given_failure(&g, CHOIR_STATE, "hidden/w: has changed since");
+	given_failure(&g, CHOIR_STATE, "hidden/w:*changed");
 	a = constant(&g, CHOIR_SHAPE(6));
 	chi_tensor_drop(a);
 	assert_null(choir_square(a));
@@ -98,11 +90,10 @@ static void what_changed_is_not_used(void **state)
 	given_close(&g);
 }
 
-static void numbers_take_the_others_dtype(void **state)
+TEST(numbers_take_the_others_dtype)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *a = constant(&g, CHOIR_SHAPE(2)), *half = choir_number(g.frame, 0.5);
 	choir_tensor *sum = choir_add(half, a);
@@ -115,35 +106,33 @@ static void numbers_take_the_others_dtype(void **state)
 	choir_tensor *whole = choir_constant(g.frame, CHOIR_I32, CHOIR_SCALAR, &seven);
 	given_equal(choir_subtract(whole, choir_number(g.frame, 2)), 1, (const double[]){ 5 });
 	assert_null(choir_multiply(whole, half));
-	given_failure(&g, CHOIR_INVALID, "multiply: the number 0.5 is no i32");
+	given_failure(&g, CHOIR_INVALID, "multiply:*0.5*i32");
 	given_close(&g);
 }
 
-static void dtypes_that_differ_or_have_no_kernel(void **state)
+TEST(dtypes_that_differ_or_have_no_kernel)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	assert_null(choir_add(
 			constant(&g, CHOIR_SHAPE(2)), choir_fill(g.frame, CHOIR_I32, CHOIR_SHAPE(2), 1)));
-	given_failure(&g, CHOIR_INVALID, "add: f32 and i32 do not go together");
+	given_failure(&g, CHOIR_INVALID, "add:*f32*i32");
 	assert_null(choir_exp(choir_fill(g.frame, CHOIR_I32, CHOIR_SHAPE(2), 1)));
-	given_failure(&g, CHOIR_UNSUPPORTED, "exp: no kernel for i32 on cpu; there are for: f32, f64");
+	given_failure(&g, CHOIR_UNSUPPORTED, "exp:*i32*f32*f64");
 	choir_tensor *half = choir_cast(constant(&g, CHOIR_SHAPE(2)), CHOIR_F16);
 	assert_int_equal(choir_tensor_dtype(half), CHOIR_F16);
 	given_equal(choir_cast(half, CHOIR_F32), 2, (const double[]){ 1, 2 });
 	assert_null(choir_multiply(half, half));
-	given_failure(&g, CHOIR_UNSUPPORTED, "multiply: no kernel for f16");
+	given_failure(&g, CHOIR_UNSUPPORTED, "multiply:*f16");
 	given_close(&g);
 }
 
-static void empty_tensors(void **state)
+TEST(empty_tensors)
 {
 	static const char *const devices[] = { "cpu:0", "far:0" };
 	given g;
 
-	(void) state;
 	for (size_t i = 0; i < 2; i++) {
 		given_open(&g, devices[i], 1);
 		choir_tape *tape = choir_tape_begin(g.frame);
@@ -177,11 +166,10 @@ static void step(given *g)
 	choir_frame_clear(g->frame);
 }
 
-static void a_warm_frame_allocates_nothing(void **state)
+TEST(a_warm_frame_allocates_nothing)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	for (int i = 0; i < 3; i++)
 		step(&g);
@@ -190,19 +178,4 @@ static void a_warm_frame_allocates_nothing(void **state)
 		step(&g);
 	assert_int_equal(chi_alloc_count(), before);
 	given_close(&g);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_cause_flows),
-		cmocka_unit_test(a_cause_without_a_frame_comes_in),
-		cmocka_unit_test(two_frames_do_not_mix),
-		cmocka_unit_test(what_changed_is_not_used),
-		cmocka_unit_test(numbers_take_the_others_dtype),
-		cmocka_unit_test(dtypes_that_differ_or_have_no_kernel),
-		cmocka_unit_test(empty_tensors),
-		cmocka_unit_test(a_warm_frame_allocates_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

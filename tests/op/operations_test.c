@@ -1,11 +1,8 @@
 // What operations give, against values worked out by hand, and what they refuse.
 #include "op/given.h"
+#include "test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 static choir_tensor *f32(given *g, choir_shape shape, const float *values)
 {
@@ -16,11 +13,10 @@ static choir_tensor *f32(given *g, choir_shape shape, const float *values)
 
 static const float counting[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
 
-static void elementwise(void **state)
+TEST(elementwise)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *a = f32(&g, CHOIR_SHAPE(2, 1), (const float[]){ 1, 4 });
 	choir_tensor *b = f32(&g, CHOIR_SHAPE(3), (const float[]){ 2, -2, 0.5f });
@@ -35,17 +31,16 @@ static void elementwise(void **state)
 	given_equal(choir_sigmoid(b), 3, (const double[]){ 0.880797078, 0.119202922, 0.622459331 });
 	given_equal(choir_gelu_tanh(b), 3, (const double[]){ 1.954597695, -0.045402306, 0.345714038 });
 	assert_null(choir_scale(choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(2), 1), 0.5));
-	given_failure(&g, CHOIR_INVALID, "scale: the number 0.5 is no u8");
+	given_failure(&g, CHOIR_INVALID, "scale:*0.5*u8");
 	given_close(&g);
 }
 
 // In f32, of which 257 has too many digits for bf16: it is rounded to even.
-static void halves_are_added(void **state)
+TEST(halves_are_added)
 {
 	enum { N = 600 };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	float x[2 * N];
 	double sum[2 * N];
@@ -67,11 +62,10 @@ static void halves_are_added(void **state)
 	given_close(&g);
 }
 
-static void reductions(void **state)
+TEST(reductions)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = f32(&g, CHOIR_SHAPE(2, 3, 2), counting);
 	given_equal(choir_sum(x, CHOIR_ALL_AXES), 1, (const double[]){ 78 });
@@ -94,21 +88,20 @@ static void reductions(void **state)
 	given_equal(choir_argmax(peaks, 0), 3, (const double[]){ 0, 0, 0 });
 	assert_int_equal(choir_tensor_dtype(choir_argmax(peaks, 0)), CHOIR_I64);
 	assert_null(choir_sum(x, CHOIR_AXIS(3)));
-	given_failure(&g, CHOIR_INVALID, "sum: [2, 3, 2] has no axis 3");
+	given_failure(&g, CHOIR_INVALID, "sum:*[2, 3, 2]*axis 3");
 	assert_null(choir_mean(f32(&g, CHOIR_SHAPE(2), counting), CHOIR_AXIS(-2)));
-	given_failure(&g, CHOIR_INVALID, "mean: [2] has no axis -2");
+	given_failure(&g, CHOIR_INVALID, "mean:*[2]*axis -2");
 	assert_null(choir_argmax(f32(&g, CHOIR_SHAPE(0), counting), 0));
-	given_failure(&g, CHOIR_INVALID, "argmax: axis 0 of [0] is empty");
+	given_failure(&g, CHOIR_INVALID, "argmax:*axis 0*[0]");
 	assert_null(choir_argmax(f32(&g, CHOIR_SCALAR, counting), 0));
-	given_failure(&g, CHOIR_INVALID, "argmax: [] has no axis 0");
+	given_failure(&g, CHOIR_INVALID, "argmax:*[]*axis 0");
 	given_close(&g);
 }
 
-static void products(void **state)
+TEST(products)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *a = f32(&g, CHOIR_SHAPE(2, 3), counting),
 				 *b = f32(&g, CHOIR_SHAPE(3, 2), counting);
@@ -126,30 +119,29 @@ static void products(void **state)
 	given_equal(choir_matmul(none, none, CHOIR_TRANSPOSED_B), 4, (const double[4]){ 0 });
 
 	assert_null(choir_matmul(a, a, CHOIR_TRANSPOSED_NONE));
-	given_failure(&g, CHOIR_INVALID, "matmul: [2, 3] times [2, 3] does not fit");
+	given_failure(&g, CHOIR_INVALID, "matmul:*[2, 3]");
 	a = f32(&g, CHOIR_SHAPE(2, 3), counting);
 	assert_null(choir_matmul(a, f32(&g, CHOIR_SHAPE(5, 2), counting), CHOIR_TRANSPOSED_B));
-	given_failure(&g, CHOIR_INVALID, "matmul: [2, 3] times [5, 2] transposed does not fit");
+	given_failure(&g, CHOIR_INVALID, "matmul:*[2, 3]*[5, 2]");
 	assert_null(choir_matmul(f32(&g, CHOIR_SHAPE(3), counting), f32(&g, CHOIR_SHAPE(3), counting),
 			CHOIR_TRANSPOSED_NONE));
-	given_failure(&g, CHOIR_INVALID, "matmul: [3] times [3]");
+	given_failure(&g, CHOIR_INVALID, "matmul:*[3]");
 	assert_null(choir_bias_add(
 			f32(&g, CHOIR_SHAPE(2, 3), counting), f32(&g, CHOIR_SHAPE(2), counting)));
-	given_failure(&g, CHOIR_INVALID, "bias_add: bias is [2], needed [3]");
+	given_failure(&g, CHOIR_INVALID, "bias_add:*[2]*[3]");
 	a = f32(&g, CHOIR_SHAPE(2, 2), counting);
 	assert_null(choir_matmul(a, a, (choir_transposed) 5));
-	given_failure(&g, CHOIR_INVALID, "matmul: transposed 5 is unknown");
+	given_failure(&g, CHOIR_INVALID, "matmul:*transposed 5");
 	a = f32(&g, CHOIR_SHAPE(2, 2), counting);
 	assert_null(chi_dense(a, a, f32(&g, CHOIR_SHAPE(3), counting), CHOIR_ACTIVATE_LINEAR));
-	given_failure(&g, CHOIR_INVALID, "dense: bias is [3], needed [2]");
+	given_failure(&g, CHOIR_INVALID, "dense:*[3]*[2]");
 	given_close(&g);
 }
 
-static void convolutions(void **state)
+TEST(convolutions)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = f32(&g, CHOIR_SHAPE(1, 3, 3, 1), counting);
 	choir_tensor *ones = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2, 2, 1, 1), 1);
@@ -164,22 +156,20 @@ static void convolutions(void **state)
 	given_equal(chi_convolution(x, ones, bias, &plain, CHOIR_ACTIVATE_RELU), 4,
 			(const double[]){ 0, 0, 4, 8 });
 	assert_null(choir_conv2d(x, ones, 0, 0));
-	given_failure(&g, CHOIR_INVALID,
-			"conv2d: images [1, 3, 3, 1], filter [2, 2, 1, 1], stride 0, "
-			"padding 0 and dilation 1 give no result");
+	given_failure(
+			&g, CHOIR_INVALID, "conv2d:*[1, 3, 3, 1]*[2, 2, 1, 1]*stride 0*padding 0*dilation 1");
 	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 2), counting),
 	ones = f32(&g, CHOIR_SHAPE(1, 1, 1, 2), counting);
 	assert_null(choir_conv2d(x, ones, 1, 0));
-	given_failure(
-			&g, CHOIR_INVALID, "conv2d: images [1, 2, 2, 2] and filter [1, 1, 1, 2] do not fit");
+	given_failure(&g, CHOIR_INVALID, "conv2d:*[1, 2, 2, 2]*[1, 1, 1, 2]");
 	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 1), counting),
 	ones = f32(&g, CHOIR_SHAPE(3, 3, 1, 1), counting);
 	assert_null(choir_conv2d(x, ones, 1, 0));
-	given_failure(&g, CHOIR_INVALID, "give no result");
+	given_failure(&g, CHOIR_INVALID, "result");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 0, 2, 1), 0),
 	ones = f32(&g, CHOIR_SHAPE(3, 3, 1, 1), counting);
 	assert_null(choir_conv2d(x, ones, 1, 2));
-	given_failure(&g, CHOIR_INVALID, "images [1, 0, 2, 1], filter [3, 3, 1, 1]");
+	given_failure(&g, CHOIR_INVALID, "[1, 0, 2, 1]*[3, 3, 1, 1]");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40, 0), 0);
 	ones = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(0, 3), 0);
 	assert_null(choir_matmul(x, ones, CHOIR_TRANSPOSED_NONE));
@@ -192,17 +182,16 @@ static void convolutions(void **state)
 	ones = f32(&g, CHOIR_SHAPE(1, 1, 1, 2), counting);
 	assert_null(chi_convolution(
 			x, ones, f32(&g, CHOIR_SHAPE(1), counting), &plain, CHOIR_ACTIVATE_LINEAR));
-	given_failure(&g, CHOIR_INVALID, "conv2d: bias is [1], needed [2]");
+	given_failure(&g, CHOIR_INVALID, "conv2d:*[1]*[2]");
 	given_close(&g);
 }
 
 // A NAN must be seen, also where the ReLU is part of what comes before it. -1 becomes 0.
-static void a_nan_is_not_rectified(void **state)
+TEST(a_nan_is_not_rectified)
 {
 	enum { MAX = 16 };
 	const choir_convolution_options plain = { .stride = 1, .dilation = 1, .groups = 1 };
 
-	(void) state;
 	for (int64_t k = 1; k <= MAX; k *= MAX) {
 		given g;
 		given_open(&g, "cpu:0", 1);
@@ -218,11 +207,10 @@ static void a_nan_is_not_rectified(void **state)
 	}
 }
 
-static void pools(void **state)
+TEST(pools)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = f32(&g, CHOIR_SHAPE(1, 3, 3, 1), counting);
 	given_equal(choir_max_pool2d(x, 2, 1, 0), 4, (const double[]){ 5, 6, 8, 9 });
@@ -231,26 +219,24 @@ static void pools(void **state)
 	given_equal(choir_average_pool2d(x, 2, 2, -1), 4, (const double[]){ 3, 4.5, 7.5, 9 });
 	given_equal(choir_average_pool2d(x, 3, 3, 1), 1, (const double[]){ 3 });
 	assert_null(choir_max_pool2d(x, 2, 1, 2));
-	given_failure(
-			&g, CHOIR_INVALID, "max_pool2d: images [1, 3, 3, 1], size 2, stride 1 and padding 2");
+	given_failure(&g, CHOIR_INVALID, "max_pool2d:*[1, 3, 3, 1]*size 2*stride 1*padding 2");
 	assert_null(choir_average_pool2d(f32(&g, CHOIR_SHAPE(3), counting), 2, 1, 0));
-	given_failure(&g, CHOIR_INVALID, "average_pool2d: [3], needed images");
+	given_failure(&g, CHOIR_INVALID, "average_pool2d:*[3]");
 	// Nothing but what does not count is no image, unless nothing comes of it.
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 0, 3, 1), 0);
 	assert_int_equal(choir_tensor_shape(choir_max_pool2d(x, 2, 1, -1))->dim[1], 0);
 	assert_null(choir_max_pool2d(x, 2, 1, 1));
-	given_failure(&g, CHOIR_INVALID, "max_pool2d: images [1, 0, 3, 1], size 2");
+	given_failure(&g, CHOIR_INVALID, "max_pool2d:*[1, 0, 3, 1]*size 2");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 3, 0, 1), 0);
 	assert_null(choir_average_pool2d(x, 2, 1, 1));
-	given_failure(&g, CHOIR_INVALID, "average_pool2d: images [1, 3, 0, 1], size 2");
+	given_failure(&g, CHOIR_INVALID, "average_pool2d:*[1, 3, 0, 1]*size 2");
 	given_close(&g);
 }
 
-static void losses(void **state)
+TEST(losses)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *logits = f32(&g, CHOIR_SHAPE(2, 2), (const float[]){ 0, 0, 1000, 0 });
 	choir_tensor *labels = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(2), "\1\1");
@@ -264,26 +250,24 @@ static void losses(void **state)
 			(const double[]){ 0, 1 });
 	labels = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(2), "\1\2");
 	assert_null(choir_sparse_softmax_cross_entropy(logits, labels));
-	given_failure(&g, CHOIR_INVALID, "softmax_cross_entropy: label");
+	given_failure(&g, CHOIR_INVALID, "softmax_cross_entropy:*label");
 	x = f32(&g, CHOIR_SHAPE(2, 2), counting);
 	assert_null(choir_sparse_softmax_cross_entropy(x, x));
-	given_failure(
-			&g, CHOIR_INVALID, "softmax_cross_entropy: labels are f32, needed u8, i32 or i64");
+	given_failure(&g, CHOIR_INVALID, "softmax_cross_entropy:*f32*u8*i32*i64");
 	x = f32(&g, CHOIR_SHAPE(2, 2), counting);
 	assert_null(choir_sparse_softmax_cross_entropy(
 			x, choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(3), 0)));
-	given_failure(&g, CHOIR_INVALID, "logits [2, 2] and labels [3] do not fit");
+	given_failure(&g, CHOIR_INVALID, "[2, 2]*[3]");
 	x = f32(&g, CHOIR_SCALAR, counting);
 	assert_null(choir_mean_squared_error(x, x));
-	given_failure(&g, CHOIR_INVALID, "squared_error: scalars");
+	given_failure(&g, CHOIR_INVALID, "squared_error:*scalars");
 	given_close(&g);
 }
 
-static void views_and_casts(void **state)
+TEST(views_and_casts)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = f32(&g, CHOIR_SHAPE(2, 6), counting);
 	choir_tensor *y = choir_reshape(x, CHOIR_SHAPE(3, CHOIR_NONE, 2));
@@ -297,28 +281,27 @@ static void views_and_casts(void **state)
 	assert_int_equal(counted->count, 5);
 	assert_int_equal(x->count, CHOIR_NONE);
 	assert_null(choir_with_count(x, -1));
-	given_failure(&g, CHOIR_INVALID, "counted: -1 is no count");
+	given_failure(&g, CHOIR_INVALID, "counted:*-1");
 	x = f32(&g, CHOIR_SHAPE(2, 6), counting);
 	assert_null(choir_reshape(x, CHOIR_SHAPE(5, CHOIR_NONE)));
-	given_failure(&g, CHOIR_INVALID, "reshape: [2, 6] does not fit [5, -1]");
+	given_failure(&g, CHOIR_INVALID, "reshape:*[2, 6]*[5, -1]");
 	x = f32(&g, CHOIR_SHAPE(2, 6), counting);
 	assert_null(choir_reshape(x, CHOIR_SHAPE(CHOIR_NONE, CHOIR_NONE)));
-	given_failure(&g, CHOIR_INVALID, "does not fit [-1, -1]");
+	given_failure(&g, CHOIR_INVALID, "[-1, -1]");
 	assert_null(choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(1), 300));
-	given_failure(&g, CHOIR_INVALID, "fill: the number 300 is no u8");
+	given_failure(&g, CHOIR_INVALID, "fill:*number 300*u8");
 	assert_null(choir_fill(g.frame, (choir_dtype) 44, CHOIR_SHAPE(1), 300));
-	given_failure(&g, CHOIR_INVALID, "dtype 44 is unknown");
+	given_failure(&g, CHOIR_INVALID, "dtype 44");
 	given_close(&g);
 }
 
-static void random_numbers(void **state)
+TEST(random_numbers)
 {
 	enum { N = 20000 };
 	given g;
 	static double first[N], second[N];
 	double sum = 0, squares = 0;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_frame *f = g.frame;
 	assert_int_equal(choir_tensor_to_host(choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(N), 1),
@@ -346,14 +329,13 @@ static void random_numbers(void **state)
 	given_close(&g);
 }
 
-static void dropout(void **state)
+TEST(dropout)
 {
 	enum { N = 10000 };
 	given g;
 	static float kept[N];
 	int zeros = 0;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(N), 3);
 	assert_ptr_equal(choir_dropout(x, 0.25, 1), x); // nobody trains
@@ -367,27 +349,9 @@ static void dropout(void **state)
 	}
 	assert_true(zeros > 0.23 * N && zeros < 0.27 * N);
 	assert_null(choir_dropout(x, 1, 1));
-	given_failure(&g, CHOIR_INVALID, "dropout: rate 1, needed 0 or more and less than 1");
+	given_failure(&g, CHOIR_INVALID, "dropout:*rate 1*0");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2), 3);
 	assert_null(choir_dropout(x, (double) NAN, 1));
-	given_failure(&g, CHOIR_INVALID, "dropout: rate nan");
+	given_failure(&g, CHOIR_INVALID, "dropout:");
 	given_close(&g);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(elementwise),
-		cmocka_unit_test(halves_are_added),
-		cmocka_unit_test(reductions),
-		cmocka_unit_test(products),
-		cmocka_unit_test(convolutions),
-		cmocka_unit_test(a_nan_is_not_rectified),
-		cmocka_unit_test(pools),
-		cmocka_unit_test(losses),
-		cmocka_unit_test(views_and_casts),
-		cmocka_unit_test(random_numbers),
-		cmocka_unit_test(dropout),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

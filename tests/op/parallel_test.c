@@ -7,12 +7,7 @@
 #include "choir/nn.h"
 #include "choir/op.h"
 #include "op/kernel_calls.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 #include <string.h>
@@ -216,9 +211,8 @@ static making *case_of(int i)
 	return i < CASES ? all[i] : sums[i - CASES];
 }
 
-static void the_same_bits_by_any_team(void **state)
+TEST(the_same_bits_by_any_team)
 {
-	(void) state;
 	for (int threads = 2; threads <= 4; threads++) {
 		chi_team *t = chi_team_new(&(chi_team_options){ .name = "team", .threads = threads });
 		for (int i = 0; i < CASES + SUMS; i++) {
@@ -233,9 +227,8 @@ static void the_same_bits_by_any_team(void **state)
 }
 
 // Of all examples at once, by a plain kernel.
-static void sums_of_the_whole(void **state)
+TEST(sums_of_the_whole)
 {
-	(void) state;
 	choir_frame *f = choir_frame_new(NULL);
 	choir_tensor *x = images(f, 1, SIZE, 32, false), *dy = images(f, 2, SIZE, 32, false);
 	choir_buffer in[2] = { kernels_buffer(CHOIR_F32, *choir_tensor_shape(x)),
@@ -255,9 +248,8 @@ static void sums_of_the_whole(void **state)
 }
 
 // Row for row the values of calls that are too small to be cut.
-static void the_values_of_the_whole(void **state)
+TEST(the_values_of_the_whole)
 {
-	(void) state;
 	for (int i = 0; i < CASES; i++) {
 		make(all[i], false, alone);
 		const size_t n = make(all[i], true, shared);
@@ -275,9 +267,8 @@ static int64_t pieces_of(const char *operation, const choir_kernel_call *call)
 	return plan.chunks;
 }
 
-static void what_is_cut(void **state)
+TEST(what_is_cut)
 {
-	(void) state;
 	const choir_matmul_attributes none = { CHOIR_TRANSPOSED_NONE }, a = { CHOIR_TRANSPOSED_A };
 	choir_buffer in[2] = { { alone, CHOIR_F32, { 2, { 600, 64 } } },
 		{ alone, CHOIR_F32, { 2, { 64, 100 } } } };
@@ -305,9 +296,8 @@ static void what_is_cut(void **state)
 }
 
 // What runs along the last axis takes all of a vector, however long it is.
-static void a_vector_is_whole(void **state)
+TEST(a_vector_is_whole)
 {
-	(void) state;
 	enum { LONG = 100000 };
 	choir_frame *f = choir_frame_new(NULL);
 	choir_tensor *x = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(LONG), 1);
@@ -333,9 +323,8 @@ static void a_vector_is_whole(void **state)
 	}
 }
 
-static void every_allocation_fails(void **state)
+TEST(every_allocation_fails)
 {
-	(void) state;
 	chi_team *t = chi_team_new(&(chi_team_options){ .name = "team", .threads = 2 });
 	for (int i = 0; i < CASES + SUMS; i++)
 		for (uint64_t n = 1;; n++) {
@@ -355,17 +344,4 @@ static void every_allocation_fails(void **state)
 				break;
 		}
 	chi_team_free(t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_bits_by_any_team),
-		cmocka_unit_test(the_values_of_the_whole),
-		cmocka_unit_test(sums_of_the_whole),
-		cmocka_unit_test(what_is_cut),
-		cmocka_unit_test(a_vector_is_whole),
-		cmocka_unit_test(every_allocation_fails),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,14 +4,11 @@
 #include "op/given.h"
 
 #include "tensor/dlpack.h"
+#include "test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static choir_tensor *f64(given *g, choir_shape shape, const double *values)
 {
@@ -58,14 +55,13 @@ static double normal(uint64_t seed, uint32_t place, uint64_t i)
 	return radius * (i % 2 ? sin(angle) : cos(angle));
 }
 
-static void random_bits_are_those_of_the_header(void **state)
+TEST(random_bits_are_those_of_the_header)
 {
 	enum { N = 9 };
 	double drawn[N], kept[N];
 	uint32_t w[4];
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	const choir_shape n = CHOIR_SHAPE(N);
 	choir_tensor *t = choir_random_normal(g.frame, CHOIR_F64, n, 77);
@@ -84,17 +80,16 @@ static void random_bits_are_those_of_the_header(void **state)
 	assert_int_equal(choir_tensor_to_host(t, drawn, sizeof(drawn)), CHOIR_OK);
 	assert_true(drawn[0] == normal(77, 2, 0));
 	assert_null(choir_random_normal(g.frame, CHOIR_I32, n, 77));
-	given_failure(&g, CHOIR_UNSUPPORTED, "random_normal: no kernel for i32 on cpu");
+	given_failure(&g, CHOIR_UNSUPPORTED, "random_normal:*i32");
 	given_close(&g);
 }
 
-static void ties_and_edges_have_gradients(void **state)
+TEST(ties_and_edges_have_gradients)
 {
 	const double a[3] = { 1, 2, (double) NAN }, b[3] = { 1, 3, 0 }, zeros[2] = { 0, -1 };
 	choir_tensor *gradients[2], *x;
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tape *tape = choir_tape_begin(g.frame);
 	choir_tensor *const sources[] = { f64(&g, CHOIR_SHAPE(3), a), f64(&g, CHOIR_SHAPE(3), b) };
@@ -118,11 +113,10 @@ static void ties_and_edges_have_gradients(void **state)
 	given_close(&g);
 }
 
-static void what_lives_after_the_way_back(void **state)
+TEST(what_lives_after_the_way_back)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	const size_t start = choir_frame_mark(g.frame);
 	choir_tape *tape = choir_tape_begin(g.frame);
@@ -157,16 +151,15 @@ static void what_lives_after_the_way_back(void **state)
 	x = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2), 3);
 	assert_int_equal(choir_tape_gradient(tape, choir_exp(x), 1, &x, gradients), CHOIR_OK);
 	assert_null(choir_tape_begin(g.frame)); // not while the old one is there
-	given_failure(&g, CHOIR_STATE, "this frame has one already, until it is emptied");
+	given_failure(&g, CHOIR_STATE, "emptied");
 	given_close(&g);
 }
 
-static void what_gradients_flow_through(void **state)
+TEST(what_gradients_flow_through)
 {
 	choir_tensor *gradient;
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tape *tape = choir_tape_begin(g.frame);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2), 3);
@@ -179,12 +172,11 @@ static void what_gradients_flow_through(void **state)
 	given_close(&g);
 }
 
-static void axes_numbers_and_dtypes(void **state)
+TEST(axes_numbers_and_dtypes)
 {
 	const int64_t whole[2] = { 5, 6 };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *i = choir_constant(g.frame, CHOIR_I64, CHOIR_SHAPE(2), whole);
 	assert_ptr_equal(choir_sum(i, CHOIR_NO_AXIS), i);
@@ -195,30 +187,28 @@ static void axes_numbers_and_dtypes(void **state)
 	given_equal(
 			choir_bias_add(choir_reshape(i, CHOIR_SHAPE(1, 2)), i), 2, (const double[]){ 10, 12 });
 	assert_null(choir_scale(i, 2));
-	given_failure(
-			&g, CHOIR_UNSUPPORTED, "scale: no kernel for i64 on cpu; there are for: f32, f64");
+	given_failure(&g, CHOIR_UNSUPPORTED, "scale:*i64*f32*f64");
 	// A number that was cast has a dtype of its own.
 	choir_tensor *one = choir_cast(choir_number(g.frame, 1), CHOIR_F64);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2), 3);
 	assert_null(choir_add(x, one));
-	given_failure(&g, CHOIR_INVALID, "add: f32 and f64 do not go together");
+	given_failure(&g, CHOIR_INVALID, "add:*f32*f64");
 	given_close(&g);
 }
 
 // A device that works asynchronously reports where something waits.
-static void a_label_that_is_no_class(void **state)
+TEST(a_label_that_is_no_class)
 {
 	float loss;
 	given g;
 
-	(void) state;
 	given_open(&g, "far:0", 1);
 	choir_tensor *logits = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 2), 0);
 	choir_tensor *label = choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(1), 2);
 	choir_tensor *losses = choir_sparse_softmax_cross_entropy(logits, label);
 	assert_non_null(losses);
 	assert_int_equal(choir_tensor_to_host(losses, &loss, sizeof(loss)), CHOIR_INVALID);
-	given_failure(&g, CHOIR_INVALID, "label 2 of example 0: classes are 0 to 1");
+	given_failure(&g, CHOIR_INVALID, "label 2*example 0*1");
 	given_close(&g);
 }
 
@@ -290,13 +280,12 @@ static choir_tensor *sum_of(choir_tensor *const inputs[], seen *s)
 	return y;
 }
 
-static void what_functions_of_the_users_see(void **state)
+TEST(what_functions_of_the_users_see)
 {
 	choir_tensor *inputs[INPUTS], *gradients[2];
 	seen s = { 0 };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	for (int round = 0; round < 2; round++) {
 		const size_t mark = choir_frame_mark(g.frame);
@@ -322,20 +311,6 @@ static void what_functions_of_the_users_see(void **state)
 	}
 	assert_null(gradients[0]);
 	assert_null(gradients[1]);
-	given_failure(&g, CHOIR_IO, "eight: refused");
+	given_failure(&g, CHOIR_IO, "eight:*refused");
 	given_close(&g);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_bits_are_those_of_the_header),
-		cmocka_unit_test(ties_and_edges_have_gradients),
-		cmocka_unit_test(what_lives_after_the_way_back),
-		cmocka_unit_test(what_gradients_flow_through),
-		cmocka_unit_test(axes_numbers_and_dtypes),
-		cmocka_unit_test(a_label_that_is_no_class),
-		cmocka_unit_test(what_functions_of_the_users_see),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,8 @@
 #include "op/kernel_calls.h"
 #include "op/plain/half.h"
 #include "tensor/tensor.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <string.h>
 
@@ -52,9 +48,8 @@ static void try_add(
 	kernels_free(1, &before);
 }
 
-static void adds_every_dtype_in_place_or_not(void **state)
+TEST(adds_every_dtype_in_place_or_not)
 {
-	(void) state;
 	static const int64_t lengths[] = { 0, 1, 15, 16, 17, 100, 1000 };
 	uint64_t seed = 41;
 	for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
@@ -66,21 +61,11 @@ static void adds_every_dtype_in_place_or_not(void **state)
 }
 
 // Ties go to the even neighbour; what is too large becomes infinite.
-static void halves_round_to_even(void **state)
+TEST(halves_round_to_even)
 {
-	(void) state;
 	uint16_t a[3] = { chi_f16_of_f32(2048), chi_f16_of_f32(2050), chi_f16_of_f32(65504) };
 	const uint16_t b[3] = { chi_f16_of_f32(1), chi_f16_of_f32(1), chi_f16_of_f32(16) };
 	chi_vector_add(CHOIR_F16, a, a, b, 3);
 	assert_true(chi_f32_of_f16(a[0]) == 2048 && chi_f32_of_f16(a[1]) == 2052);
 	assert_true(chi_f32_of_f16(a[2]) == INFINITY);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(adds_every_dtype_in_place_or_not),
-		cmocka_unit_test(halves_round_to_even),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,15 @@
 // Workers that make variables at the same time: each name is made once. Initial values take their
 // time here, so that the others come while one is at it.
 #include "plain_kernels.h"
+#include "test.h"
 
 #include <choir/choir.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 enum { WORKERS = 4 };
 
@@ -99,9 +95,8 @@ static void check_value(choir_strategy *s, choir_variable *v, float added)
 }
 
 // spec: 2.3, 2.14
-static void test_in_replicas(void **state)
+TEST(test_in_replicas)
 {
-	(void) state;
 	choir_strategy *s = open_workers(0);
 	for (int i = 0; i < 4; i++) {
 		char name[24];
@@ -128,9 +123,8 @@ static choir_status make_here(choir_strategy *group, int worker, void *user)
 }
 
 // spec: 2.3, 2.14
-static void test_across_replicas(void **state)
+TEST(test_across_replicas)
 {
-	(void) state;
 	choir_strategy *s = open_workers(0);
 	shared a = { .name = "v", .wait_ms = 5 };
 	assert_int_equal(choir_strategy_run_workers(s, make_here, &a), CHOIR_OK);
@@ -140,9 +134,8 @@ static void test_across_replicas(void **state)
 	choir_strategy_free(s);
 }
 
-static void test_waits_with_a_deadline(void **state)
+TEST(test_waits_with_a_deadline)
 {
-	(void) state;
 	choir_strategy *s = open_workers(0.02);
 	shared a = { .name = "v", .wait_ms = 300 };
 	assert_int_equal(choir_strategy_run_workers(s, make_here, &a), CHOIR_OK);
@@ -178,9 +171,8 @@ static choir_status descend_twice(choir_strategy *group, int worker, void *user)
 
 // Of two replicas a gradient of 2: each optimizer moves it by 1 and then by 1.5, whatever the
 // others do, if its momentum is its own.
-static void test_slots(void **state)
+TEST(test_slots)
 {
-	(void) state;
 	for (int i = 0; i < 20; i++) {
 		choir_strategy *s = open_workers(0);
 		shared a = { .here = WORKERS, .name = "v" };
@@ -258,9 +250,8 @@ static choir_status take_turns(choir_strategy *group, int worker, void *user)
 	return status;
 }
 
-static void test_updates_while_others_wait(void **state)
+TEST(test_updates_while_others_wait)
 {
-	(void) state;
 	choir_strategy *s = open_workers(3);
 	turns t = { 0 };
 	CHOIR_SCOPE (s) {
@@ -317,9 +308,8 @@ static choir_status make_all_kinds(choir_strategy *group, int worker, void *user
 }
 
 // spec: C21, A37, A47, 2.14
-static void test_what_workers_make(void **state)
+TEST(test_what_workers_make)
 {
-	(void) state;
 	choir_strategy *s = open_workers(0);
 	shared a = { .here = WORKERS, .name = "v" };
 	CHOIR_SCOPE (s) {
@@ -338,17 +328,4 @@ static void test_what_workers_make(void **state)
 			assert_true(choir_metric_result(a.metric[w]) == 1); // of 0, 1 and 2
 	}
 	choir_strategy_free(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_in_replicas),
-		cmocka_unit_test(test_across_replicas),
-		cmocka_unit_test(test_waits_with_a_deadline),
-		cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_updates_while_others_wait),
-		cmocka_unit_test(test_what_workers_make),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

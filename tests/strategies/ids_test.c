@@ -2,11 +2,8 @@
 // replicas of worker 1 are 2 and 3, and nobody hears of replica 0 or 1.
 #include "process_group.h"
 #include "plain_kernels.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -220,9 +217,8 @@ static const char *is_told(choir_strategy *s, int worker, void *user)
 }
 
 // spec: 2.17
-static void test_ids_are_those_of_all_workers(void **state)
+TEST(test_ids_are_those_of_all_workers)
 {
-	(void) state;
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
 	for (size_t i = 0; i < TEXTS; i++)
 		for (size_t d = 0; d < sizeof devices / sizeof devices[0]; d++)
@@ -231,10 +227,4 @@ static void test_ids_are_those_of_all_workers(void **state)
 					.seed = i,
 					.fn = is_told,
 					.user = (void *) (uintptr_t) &texts[i] });
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_ids_are_those_of_all_workers) };
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

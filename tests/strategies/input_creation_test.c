@@ -5,6 +5,7 @@
 #include "data/data.h"
 #include "input/worker.h"
 #include "value/value.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -75,9 +76,8 @@ static void assert_made(making *m, int worker, const char *text)
 }
 
 // spec: 2.12, 2.19
-static void all_make_it_or_none(void **state)
+TEST(all_make_it_or_none)
 {
-	(void) state;
 	static making m;
 	m = (making){ .make = worker_2_has_none };
 	make_all(&m);
@@ -155,9 +155,8 @@ static void run_arrays(arrays *a)
 }
 
 // spec: B24
-static void arrays_of_the_first_worker_are_all_workers(void **state)
+TEST(arrays_of_the_first_worker_are_all_workers)
 {
-	(void) state;
 	static arrays a;
 	a = (arrays){ .other = "pair" };
 	run_arrays(&a);
@@ -185,9 +184,8 @@ static const char *describe(choir_strategy *s, int worker, void *user)
 	return data == NULL ? choir_error() : NULL;
 }
 
-static void unequal_workers_are_described(void **state)
+TEST(unequal_workers_are_described)
 {
-	(void) state;
 	char text[1000] = "";
 	peers_run(&(peers_job){
 			.replicas = 3, .place = { 2, "cpu:0" }, .seed = 5, .fn = describe, .user = text });
@@ -197,14 +195,4 @@ static void unequal_workers_are_described(void **state)
 			"  replica 1: examples 2 to 3 of each global batch of 5\n"
 			"worker 1 reads everything (this worker)\n"
 			"  replica 2: examples 4 to 4 of each global batch of 5\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_make_it_or_none),
-		cmocka_unit_test(arrays_of_the_first_worker_are_all_workers),
-		cmocka_unit_test(unequal_workers_are_described),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

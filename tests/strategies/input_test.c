@@ -7,6 +7,7 @@
 #include "data/data.h"
 #include "input/worker.h"
 #include "value/value.h"
+#include "test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -137,9 +138,8 @@ static choir_dataset *unknown_batches(int worker)
 }
 
 // spec: V9, 2.11, 2.12
-static void under_data_all_get_what_one_worker_would(void **state)
+TEST(under_data_all_get_what_one_worker_would)
 {
-	(void) state;
 	static const struct {
 		int workers, replicas;
 	} places[] = { { 2, 2 }, { 2, 4 }, { 3, 3 }, { 3, 4 }, { 4, 6 } };
@@ -209,9 +209,8 @@ static choir_dataset *make_unequal(const choir_input_context *c, void *user)
 
 // Workers whose data have ended go on without examples until all have.
 // spec: 2.11, B20
-static void all_stop_together_however_much_each_has(void **state)
+TEST(all_stop_together_however_much_each_has)
 {
-	(void) state;
 	static job j;
 	for (int workers = 2; workers <= WORKERS; workers++)
 		for (int replicas = workers; replicas <= workers + 3; replicas += 3)
@@ -270,9 +269,8 @@ static choir_dataset *three_files(int worker)
 }
 
 // spec: 2.12, B9
-static void files_of_unequal_lengths_end_together(void **state)
+TEST(files_of_unequal_lengths_end_together)
 {
-	(void) state;
 	static job j;
 	choir_dataset_free(three_files(-1));
 	j = new_job(three_files, CHOIR_AUTO_SHARD_FILE);
@@ -302,9 +300,8 @@ static double mean_of_step(const job *j, int workers, int step)
 
 // Means are over the examples that there really are: replicas with fewer of them weigh less.
 // spec: 2.11
-static void means_count_what_is_there(void **state)
+TEST(means_count_what_is_there)
 {
-	(void) state;
 	static job j;
 	for (int workers = 2; workers <= WORKERS; workers++) {
 		j = new_job(unequal, CHOIR_AUTO_SHARD_OFF);
@@ -335,9 +332,8 @@ static choir_dataset *worker_1_fails(int worker)
 }
 
 // spec: 2.11, 2.19
-static void a_failure_of_one_is_one_of_all(void **state)
+TEST(a_failure_of_one_is_one_of_all)
 {
-	(void) state;
 	static job j;
 	for (int policy = 0; policy < 2; policy++) {
 		j = new_job(worker_1_fails, policy ? CHOIR_AUTO_SHARD_OFF : CHOIR_AUTO_SHARD_DATA);
@@ -368,7 +364,7 @@ static const char *go_apart(choir_strategy *s, int worker, void *user)
 		return "the restore is not what it should be";
 	for (int i = 0; i < 2; i++) { // it stays, and nobody waits for the others
 		status = choir_distributed_dataset_next(data, &batch);
-		if (status != expected[worker] || strstr(choir_error(), "5 elements") == NULL)
+		if (status != expected[worker] || !text_holds(choir_error(), "5 elements"))
 			return "not all have failed";
 	}
 	status = choir_distributed_dataset_rewind(data);
@@ -378,9 +374,8 @@ static const char *go_apart(choir_strategy *s, int worker, void *user)
 	return status == CHOIR_OK ? NULL : choir_error();
 }
 
-static void a_failed_restore_of_one_is_told_to_all(void **state)
+TEST(a_failed_restore_of_one_is_told_to_all)
 {
-	(void) state;
 	static choir_status expected[] = { CHOIR_CANCELLED, CHOIR_INVALID, CHOIR_CANCELLED };
 	peers_run(&(peers_job){
 			.replicas = 3, .place = { 3, "cpu:0" }, .seed = 1, .fn = go_apart, .user = expected });
@@ -393,9 +388,8 @@ static choir_dataset *worker_2_has_less(int worker)
 			4);
 }
 
-static void data_that_differ_under_data_are_found(void **state)
+TEST(data_that_differ_under_data_are_found)
 {
-	(void) state;
 	static job j;
 	j = new_job(worker_2_has_less, CHOIR_AUTO_SHARD_DATA);
 	run(&j, 3, 3);
@@ -420,16 +414,4 @@ static int remove_directory(void **state)
 	return rmdir(directory);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(under_data_all_get_what_one_worker_would),
-		cmocka_unit_test(all_stop_together_however_much_each_has),
-		cmocka_unit_test(files_of_unequal_lengths_end_together),
-		cmocka_unit_test(means_count_what_is_there),
-		cmocka_unit_test(a_failure_of_one_is_one_of_all),
-		cmocka_unit_test(a_failed_restore_of_one_is_told_to_all),
-		cmocka_unit_test(data_that_differ_under_data_are_found),
-	};
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
-}
+TEST_GROUP(make_directory, remove_directory)

@@ -5,6 +5,7 @@
 #include "mismatch.h"
 
 #include "base/philox.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -451,7 +452,7 @@ const char *mismatch_run(choir_strategy *s, int worker, int workers, uint64_t se
 	const list *own = worker == p.odd ? &p.other : &p.usual;
 	const choir_status status = s == NULL ? choir_error_status() : do_all(s, own);
 	if ((status == CHOIR_STATE || status == CHOIR_INVALID || status == CHOIR_CANCELLED) &&
-			strstr(choir_error(), "differ") != NULL && names_both(choir_error(), p.odd, workers))
+			text_holds(choir_error(), "differ") && names_both(choir_error(), p.odd, workers))
 		return NULL;
 	char usual[100], other[100] = "";
 	snprintf(said, sizeof said, "%s", status == CHOIR_OK ? "nothing" : choir_error());

@@ -3,11 +3,8 @@
 #include "mismatch.h"
 #include "process_group.h"
 #include "plain_kernels.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,9 +32,8 @@ static void run_one(uint64_t seed)
 }
 
 // spec: 2.17
-static void test_random_mismatches(void **state)
+TEST(test_random_mismatches)
 {
-	(void) state;
 	const char *one = getenv("CHOIR_MISMATCH"), *many = getenv("CHOIR_MISMATCHES");
 	if (one != NULL) {
 		run_one(strtoull(one, NULL, 10));
@@ -48,10 +44,4 @@ static void test_random_mismatches(void **state)
 		run_one(seed);
 	print_message(
 			"%llu programs in which a worker differs: all named\n", (unsigned long long) last);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_mismatches) };
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

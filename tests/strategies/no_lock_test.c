@@ -1,10 +1,6 @@
 // The program's functions run with no mutex of Choir's held: debug builds check it at each place
 // where one is called. Here a mutex is taken before, in a child, which must abort with its name.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test.h"
 
 #ifndef NDEBUG
 
@@ -367,7 +363,7 @@ static void assert_caught(choir_status (*fn)(void), const char *name)
 		fail_msg("%s: status %x, \"%s\"", name, (unsigned) status, text);
 }
 
-static void every_function_is_checked(void **state)
+TEST(every_function_is_checked)
 {
 	static const struct {
 		choir_status (*fn)(void);
@@ -379,23 +375,15 @@ static void every_function_is_checked(void **state)
 		{ call_example, "example" }, { call_map, "map" }, { call_filter, "filter" },
 		{ call_interleave, "interleave" }, { call_file, "file" }, { call_dataset, "dataset" },
 		{ call_log, "log" }, { call_span, "span" } };
-	(void) state;
 	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
 		assert_caught(calls[i].fn, calls[i].name);
 }
 
 #else
 
-static void every_function_is_checked(void **state)
+TEST(every_function_is_checked)
 {
-	(void) state;
 	skip(); // only debug builds check
 }
 
 #endif
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(every_function_is_checked) };
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

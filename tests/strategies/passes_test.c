@@ -5,11 +5,8 @@
 
 #include "base/thread.h"
 #include "data/source/scratch.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -46,9 +43,8 @@ static const char *read_passes(choir_strategy *s, int worker, void *user)
 }
 
 // spec: 2.11
-static void test_one_reads_ahead(void **state)
+TEST(test_one_reads_ahead)
 {
-	(void) state;
 	peers_run(&(peers_job){ .replicas = 2, .place = { 2, "cpu:0" }, .fn = read_passes });
 }
 
@@ -59,8 +55,4 @@ static int write_file(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_one_reads_ahead) };
-	return cmocka_run_group_tests(tests, write_file, scratch_leave);
-}
+TEST_GROUP(write_file, scratch_leave)

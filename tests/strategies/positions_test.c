@@ -6,12 +6,7 @@
 #include "process_group.h"
 #include "train/files.h"
 #include "train/saved.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -204,9 +199,8 @@ static void on_workers(int workers, peers_fn *fn, void *user)
 
 // In the middle, and where some workers have no more to read.
 // spec: D30, 2.11
-static void each_worker_goes_on_from_its_own_place(void **state)
+TEST(each_worker_goes_on_from_its_own_place)
 {
-	(void) state;
 	char directory[512];
 	for (way w = BY_FILE; w < DATA; w++) {
 		static passing p;
@@ -244,9 +238,8 @@ static const char *refused_fn(choir_strategy *s, int worker, void *user)
 	return right && read_on(data, 0, 2, seen, &end) == CHOIR_OK ? NULL : wrong;
 }
 
-static void other_workers_and_policies_are_refused(void **state)
+TEST(other_workers_and_policies_are_refused)
 {
-	(void) state;
 	char own[512], common[512];
 	snprintf(own, sizeof own, "%s", saved_directory());
 	snprintf(common, sizeof common, "%s", saved_directory());
@@ -344,9 +337,8 @@ static const char *stay_fn(choir_strategy *s, int worker, void *user)
 	return status == CHOIR_OK ? NULL : choir_error();
 }
 
-static void a_queue_goes_on_with_other_workers(void **state)
+TEST(a_queue_goes_on_with_other_workers)
 {
-	(void) state;
 	char directory[512];
 	staying g = { .queue = true, .directory = directory };
 	snprintf(directory, sizeof directory, "%s", saved_directory());
@@ -362,9 +354,8 @@ static void a_queue_goes_on_with_other_workers(void **state)
 	choir_strategy_free(s);
 }
 
-static void a_position_may_be_left_out(void **state)
+TEST(a_position_may_be_left_out)
 {
-	(void) state;
 	char with[512], without[512];
 	snprintf(with, sizeof with, "%s", saved_directory());
 	snprintf(without, sizeof without, "%s", saved_directory());
@@ -388,9 +379,8 @@ static const char *lacking_fn(choir_strategy *s, int worker, void *user)
 	return status == CHOIR_OK || choir_error()[0] != '\0' ? NULL : "a failure without a text";
 }
 
-static void each_allocation_fails(void **state)
+TEST(each_allocation_fails)
 {
-	(void) state;
 	char directory[512];
 	passing p = { .w = OFF, .stop = 1, .directory = directory };
 	snprintf(directory, sizeof directory, "%s", saved_directory());
@@ -405,14 +395,4 @@ static int begin(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_worker_goes_on_from_its_own_place),
-		cmocka_unit_test(other_workers_and_policies_are_refused),
-		cmocka_unit_test(a_queue_goes_on_with_other_workers),
-		cmocka_unit_test(a_position_may_be_left_out),
-		cmocka_unit_test(each_allocation_fails),
-	};
-	return cmocka_run_group_tests(tests, begin, files_teardown);
-}
+TEST_GROUP(begin, files_teardown)

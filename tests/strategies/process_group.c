@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "cluster/worker_threads.h"
+#include "test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,8 +74,8 @@ void peers_every_allocation(peers_job job, uint64_t apart)
 const char *peers_last_failure(choir_status status, const char *first, const char *second)
 {
 	static _Thread_local char text[1000];
-	if (choir_error_status() == status && strstr(choir_error(), first) != NULL &&
-			strstr(choir_error(), second) != NULL)
+	if (choir_error_status() == status && text_holds(choir_error(), first) &&
+			text_holds(choir_error(), second))
 		return NULL;
 	snprintf(text, sizeof text, "not %s with \"%s\" and \"%s\": %.600s", choir_status_name(status),
 			first, second, choir_error());

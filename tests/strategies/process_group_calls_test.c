@@ -4,11 +4,7 @@
 #include "plain_kernels.h"
 
 #include "base/alloc.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "test.h"
 
 typedef enum { OPTIONS, ARGUMENTS, RESULTS, WRONG } wrong_call;
 
@@ -75,10 +71,8 @@ static const char *one_cannot_read(choir_strategy *s, int worker, void *user)
 			if (next_batch(data, to, &rows) == CHOIR_OK)
 				wrong = "a step that worker 1 has not";
 			else
-				wrong = worker == 1
-						? peers_last_failure(CHOIR_INVALID, "belongs to another strategy", "")
-						: peers_last_failure(
-								  CHOIR_CANCELLED, "worker 1", "belongs to another strategy");
+				wrong = worker == 1 ? peers_last_failure(CHOIR_INVALID, "strategy", "")
+									: peers_last_failure(CHOIR_CANCELLED, "worker 1", "strategy");
 		}
 		if (wrong == NULL && choir_distributed_dataset_rewind(data) != CHOIR_OK)
 			wrong = choir_error();
@@ -94,7 +88,7 @@ static const char *one_alone(choir_strategy *s, int worker, void *user)
 	(void) worker, (void) user;
 	if (choir_strategy_run_replica(s, 0, sum_ones, NULL, NULL) == CHOIR_OK)
 		return "a sum alone";
-	const char *wrong = peers_last_failure(CHOIR_UNSUPPORTED, "needs all 2 replicas", "");
+	const char *wrong = peers_last_failure(CHOIR_UNSUPPORTED, "2 replicas", "");
 	return wrong != NULL || choir_strategy_run(s, sum_ones, NULL, NULL, NULL) == CHOIR_OK
 			? wrong
 			: choir_error();
@@ -175,9 +169,8 @@ static const char *one_cannot_reduce(choir_strategy *s, int worker, void *user)
 }
 
 // spec: 2.17
-static void test_one_calls_wrongly(void **state)
+TEST(test_one_calls_wrongly)
 {
-	(void) state;
 	for (wrong_call what = OPTIONS; what < WRONG; what++)
 		peers_run(&(peers_job){ .replicas = 3,
 				.place = { 3, "cpu:0" },
@@ -228,9 +221,8 @@ static const char *ask_somehow(choir_strategy *s, int worker, void *user)
 			: choir_error();
 }
 
-static void test_memory_outside_runs(void **state)
+TEST(test_memory_outside_runs)
 {
-	(void) state;
 	uint64_t n = 1;
 	for (bool failed = true; failed; n++) {
 		peers_run(&(peers_job){
@@ -239,13 +231,4 @@ static void test_memory_outside_runs(void **state)
 		chi_alloc_fail(0, false);
 	}
 	assert_true(n > 10);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_calls_wrongly),
-		cmocka_unit_test(test_memory_outside_runs),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

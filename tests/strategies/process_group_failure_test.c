@@ -6,11 +6,8 @@
 #include "short.h"
 
 #include "base/alloc.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +51,8 @@ static const char *too_few_replicas(choir_strategy *s, int worker, void *user)
 }
 
 // spec: 2.17
-static void test_strategies_that_differ(void **state)
+TEST(test_strategies_that_differ)
 {
-	(void) state;
 	peers_run(&(peers_job){
 			.replicas = 4, .place = { 2, "cpu:0" }, .fn = seeds_differ, .options = another_seed });
 	peers_run(&(peers_job){ .replicas = 4,
@@ -77,7 +73,7 @@ static void test_strategies_that_differ(void **state)
 	assert_null(
 			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .cluster = alone)));
 	assert_int_equal(choir_error_status(), CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), "no .cluster"));
+	assert_text_holds(choir_error(), ".cluster");
 	choir_strategy *s = choir_multi_worker_mirrored_strategy_new(
 			CHOIR_OPTIONS(choir_strategy_options, .cluster = alone, .replicas = 3));
 	assert_non_null(s);
@@ -176,9 +172,8 @@ static const char *groups_differ(choir_strategy *s, int worker, void *user)
 }
 
 // spec: 2.17
-static void test_variables(void **state)
+TEST(test_variables)
 {
-	(void) state;
 	for (uint64_t seed = 0; seed < 4; seed++) {
 		peers_run(&(peers_job){
 				.replicas = 4, .place = { 3, "cpu:0" }, .seed = seed, .fn = the_chiefs_values });
@@ -210,13 +205,13 @@ static const char *one_fails(choir_strategy *s, int worker, void *user)
 {
 	choir_status *status = user;
 	if (s == NULL)
-		return peers_last_failure(CHOIR_CANCELLED, "replica 2: the disk is full", "worker");
+		return peers_last_failure(CHOIR_CANCELLED, "replica 2:", "worker");
 	const int first = choir_strategy_first_replica(s);
 	const bool mine = first <= 2 && 2 < first + choir_strategy_local_replicas(s);
 	if (choir_strategy_run(s, fail_as_two, status, NULL, NULL) == CHOIR_OK)
 		return "the run went well";
-	const char *wrong = peers_last_failure(mine ? *status : CHOIR_CANCELLED,
-			"replica 2: the disk is full", mine || worker < 0 ? "" : "worker");
+	const char *wrong = peers_last_failure(
+			mine ? *status : CHOIR_CANCELLED, "replica 2:", mine || worker < 0 ? "" : "worker");
 	if (wrong != NULL)
 		return wrong;
 	// It is over.
@@ -225,9 +220,8 @@ static const char *one_fails(choir_strategy *s, int worker, void *user)
 }
 
 // spec: 2.17
-static void test_a_replica_fails(void **state)
+TEST(test_a_replica_fails)
 {
-	(void) state;
 	static const peers_place places[] = { { 2, "cpu:0" }, { 2, "cpu:0,cpu:1" }, { 4, "cpu:0" },
 		{ 3, "cpu:0,cpu:1" } };
 	for (int i = 0; i < 16; i++) {
@@ -315,9 +309,8 @@ static const char *one_differs(choir_strategy *s, int worker, void *user)
 }
 
 // spec: 2.17
-static void test_collectives_that_differ(void **state)
+TEST(test_collectives_that_differ)
 {
-	(void) state;
 	static const peers_place places[] = { { 2, "cpu:0" }, { 2, "cpu:0,cpu:1" }, { 3, "cpu:0" } };
 	for (kind usual = SUM; usual < LEAVE; usual++)
 		for (kind other = SUM; other < KINDS; other++) {
@@ -365,9 +358,8 @@ static const char *run_somehow(choir_strategy *s, int worker, void *user)
 }
 
 // What each program does between workers, where memory is missing: all end.
-static void test_memory_of_programs(void **state)
+TEST(test_memory_of_programs)
 {
-	(void) state;
 	for (int i = 1; i < strategy_program_count; i++) {
 		lacking l = { .program = &strategy_programs[i], .n = 1 };
 		const peers_job job = { .replicas = 4,
@@ -384,22 +376,8 @@ static void test_memory_of_programs(void **state)
 }
 
 // The n-th allocation of either worker fails, at any place of a training: both end.
-static void test_memory(void **state)
+TEST(test_memory)
 {
-	(void) state;
 	const peers_job job = { .replicas = 4, .place = { 2, "cpu:0,cpu:1" }, .fn = train_somehow };
 	peers_every_allocation(job, 50);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_strategies_that_differ),
-		cmocka_unit_test(test_variables),
-		cmocka_unit_test(test_a_replica_fails),
-		cmocka_unit_test(test_collectives_that_differ),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_memory_of_programs),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

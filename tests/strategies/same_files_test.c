@@ -3,11 +3,8 @@
 #include "process_group.h"
 
 #include "data/source/scratch.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,9 +75,8 @@ static void write_file(const char *name, bool idx, size_t length, char middle)
 	scratch_write(name, text, idx ? LONG + sizeof head : length);
 }
 
-static void files_that_differ_are_named(void **state)
+TEST(files_that_differ_are_named)
 {
-	(void) state;
 	for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
 		for (int same = 0; same < 2; same++) {
 			char path[2][500];
@@ -103,10 +99,4 @@ static void files_that_differ_are_named(void **state)
 				assert_true(same || strstr(m.text[w], "must read the same data") != NULL);
 			}
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(files_that_differ_are_named) };
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

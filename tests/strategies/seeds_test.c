@@ -1,17 +1,12 @@
 // The examples of the three documents that Choir began with (tests/seeds.md), as programs: what
 // each shows in Python or Scala, on replicas that share memory and on replicas that do not.
 #include "plain_kernels.h"
+#include "test.h"
 
 #include <choir/choir.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define NEED(condition) \
 	do { \
@@ -73,9 +68,8 @@ static choir_status three_components(choir_replica *r, void *user)
 }
 
 // spec: A1, A2, A3, A4, A5, A46, B23
-static void unwrapping_and_merging(void **state)
+TEST(unwrapping_and_merging)
 {
-	(void) state;
 	for (int i = 0; i < PLACES; i++) {
 		choir_strategy *s = mirrored(2, places[i]);
 		choir_variable *v = variable(s, "v", (choir_variable_options){ 0 });
@@ -121,9 +115,8 @@ static choir_status fade(choir_replica *r, void *user)
 }
 
 // spec: A12, A15, A16, A17, A18, 2.4
-static void sync_on_read_variables(void **state)
+TEST(sync_on_read_variables)
 {
-	(void) state;
 	for (int i = 0; i < PLACES; i++) {
 		choir_strategy *s = mirrored(2, places[i]);
 		choir_variable_options o = { .synchronization = CHOIR_SYNCHRONIZATION_ON_READ };
@@ -168,9 +161,8 @@ static choir_status look(choir_update *u, void *user)
 }
 
 // spec: A25, A37, A41, C16, C21
-static void variables_beside_a_variable(void **state)
+TEST(variables_beside_a_variable)
 {
-	(void) state;
 	for (int i = 0; i < PLACES; i++) {
 		choir_strategy *s = mirrored(2, places[i]);
 		beside b = { .calls = 0 };
@@ -233,9 +225,8 @@ static choir_status four_steps(choir_replica *r, void *user)
 }
 
 // spec: A26, A28, A36, C20
-static void the_standard_pattern(void **state)
+TEST(the_standard_pattern)
 {
-	(void) state;
 	for (int i = 0; i < PLACES; i++) {
 		choir_strategy *s = mirrored(3, places[i]);
 		choir_variable *v[2] = { variable(s, "a", (choir_variable_options){ 0 }),
@@ -288,9 +279,8 @@ static void reduce_a_batch(choir_strategy *s, int examples)
 }
 
 // spec: B29, B30, 2.8
-static void batches_are_reduced(void **state)
+TEST(batches_are_reduced)
 {
-	(void) state;
 	for (int i = 0; i < PLACES; i++) {
 		choir_strategy *s = mirrored(2, places[i]);
 		reduce_a_batch(s, 8);
@@ -324,9 +314,8 @@ static choir_status count_rows(choir_replica *r, void *user)
 }
 
 // spec: B20, B21, B22
-static void datasets_of_a_function(void **state)
+TEST(datasets_of_a_function)
 {
-	(void) state;
 	for (int i = 0; i < PLACES; i++) {
 		choir_strategy *s = mirrored(2, places[i]);
 		int64_t global = 6;
@@ -350,9 +339,8 @@ static void datasets_of_a_function(void **state)
 // ---- Seed B: "If you have two workers and each worker has 4 GPUs, it will create 8 copies".
 
 // spec: B4, B5
-static void a_copy_on_each_device(void **state)
+TEST(a_copy_on_each_device)
 {
-	(void) state;
 	choir_strategy *s = mirrored(0, "far:0,far:1,far:2,far:3,far:4,far:5,far:6,far:7");
 	assert_int_equal(choir_strategy_replicas(s), 8);
 	choir_variable *v = variable(s, "v", (choir_variable_options){ 0 });
@@ -377,9 +365,8 @@ static choir_tensor *plus_one(choir_tensor *t, void *user)
 }
 
 // spec: C9, C24
-static void replica_local_variables(void **state)
+TEST(replica_local_variables)
 {
-	(void) state;
 	for (int i = 0; i < PLACES; i++) {
 		choir_strategy *s = mirrored(2, places[i]);
 		choir_variable *v = NULL;
@@ -413,19 +400,4 @@ static void replica_local_variables(void **state)
 		choir_frame_clear(x->frame);
 		choir_strategy_free(s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(unwrapping_and_merging),
-		cmocka_unit_test(sync_on_read_variables),
-		cmocka_unit_test(variables_beside_a_variable),
-		cmocka_unit_test(the_standard_pattern),
-		cmocka_unit_test(batches_are_reduced),
-		cmocka_unit_test(datasets_of_a_function),
-		cmocka_unit_test(a_copy_on_each_device),
-		cmocka_unit_test(replica_local_variables),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

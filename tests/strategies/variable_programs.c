@@ -80,11 +80,11 @@ choir_status program_refuse_assigns(choir_strategy *s, record *to)
 	NEED(none != NULL && sum != NULL);
 	CHOIR_TRY(record_failure(to,
 			choir_strategy_run(s, assign_one, &(assignment){ none, assigns[0], 0 }, NULL, NULL),
-			CHOIR_INVALID, "variable \"none\": an aggregation is needed"));
+			CHOIR_INVALID, "variable \"none\":*aggregation"));
 	if (choir_strategy_replicas(s) > 1)
 		CHOIR_TRY(record_failure(to,
 				choir_strategy_run(s, assign_one, &(assignment){ sum, assigns[0], 7 }, NULL, NULL),
-				CHOIR_INVALID, "has no SUM"));
+				CHOIR_INVALID, "SUM"));
 	CHOIR_TRY(record_variable(to, none)); // nothing has changed
 	return record_variable(to, sum);
 }

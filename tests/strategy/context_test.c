@@ -4,13 +4,10 @@
 #include "choir/op.h"
 
 #include "strategy/world.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 typedef enum {
 	DEFAULT_REPLICA,
@@ -459,9 +456,8 @@ static void check_pair(const pair *t)
 }
 
 // spec: A8, A9, A11, A31, A37, B26, B31, D11, D24, E1, E2, E3, E4, E5, 2.2, 2.19
-static void every_call_in_every_context(void **state)
+TEST(every_call_in_every_context)
 {
-	(void) state;
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,far:0" };
 	for (int d = 0; d < 3; d++) {
 		s = world_new(2, devices[d], 10);
@@ -532,9 +528,8 @@ static choir_status where_in_replica(choir_replica *r, void *user)
 }
 
 // spec: A8, A9, A10, A11, A31, C5, C29, 2.2
-static void where_a_thread_is(void **state)
+TEST(where_a_thread_is)
 {
-	(void) state;
 	world_ok(check_where(true, choir_default_strategy()));
 	choir_replica *r = choir_replica_current();
 	assert_int_equal(choir_replica_id(r), 0);
@@ -551,12 +546,4 @@ static void where_a_thread_is(void **state)
 	choir_strategy_free(s);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_call_in_every_context),
-		cmocka_unit_test(where_a_thread_is),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -6,15 +6,12 @@
 
 #include "strategy/context.h"
 #include "strategy/world.h"
+#include "test.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static const char LEFT[] = "was left by longjmp, an exception or pthread_exit";
 
@@ -106,25 +103,22 @@ static void left_by_longjmp(int replicas, const char *devices, place from)
 	all_is_well();
 }
 
-static void replica_is_left_by_longjmp(void **state)
+TEST(replica_is_left_by_longjmp)
 {
-	(void) state;
 	for (int i = 0; i < world_deal_count; i++)
 		left_by_longjmp(world_deals[i].replicas, world_deals[i].devices, FROM_REPLICA);
 	left_by_longjmp(1, "cpu:0", FROM_REPLICA);
 }
 
 // With one device the caller's thread carries all.
-static void merge_function_is_left_by_longjmp(void **state)
+TEST(merge_function_is_left_by_longjmp)
 {
-	(void) state;
 	left_by_longjmp(1, "cpu:0", FROM_MERGE);
 	left_by_longjmp(1, "cpu:0", FROM_NESTED);
 }
 
-static void lone_replica_is_left_by_longjmp(void **state)
+TEST(lone_replica_is_left_by_longjmp)
 {
-	(void) state;
 	jmp_buf back;
 	plan p = { .back = &back };
 	choir_strategy *volatile s = world_new(2, "cpu:0,cpu:1", 0);
@@ -143,9 +137,8 @@ static choir_status jump_in_update(choir_update *u, void *user)
 	longjmp(*(jmp_buf *) user, 1);
 }
 
-static void update_function_is_left_by_longjmp(void **state)
+TEST(update_function_is_left_by_longjmp)
 {
-	(void) state;
 	jmp_buf back;
 	choir_strategy *volatile s = world_new(2, "cpu:0,cpu:1", 0);
 	choir_variable *volatile v = world_variable(s, "v", CHOIR_SHAPE(2), NULL);
@@ -169,9 +162,8 @@ static choir_status catch_inside(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-static void left_within_a_replica(void **state)
+TEST(left_within_a_replica)
 {
-	(void) state;
 	choir_strategy *s = world_new(1, "cpu:0", 0);
 	world_failed(choir_strategy_run(s, catch_inside, NULL, NULL, NULL), CHOIR_STATE, LEFT, NULL);
 	world_works(s);
@@ -190,9 +182,8 @@ static choir_status exit_thread(choir_replica *r, void *user)
 }
 
 // Of a thread of Choir's, alone on its device and among others of it.
-static void thread_of_choir_ends(void **state)
+TEST(thread_of_choir_ends)
 {
-	(void) state;
 	static const struct {
 		int replicas;
 		const char *devices;
@@ -221,9 +212,8 @@ static choir_status be_cancelled(choir_replica *r, void *user)
 	return exit_thread(r, p);
 }
 
-static void cancelling_a_thread_of_choir_does_nothing(void **state)
+TEST(cancelling_a_thread_of_choir_does_nothing)
 {
-	(void) state;
 	choir_strategy *s = world_new(2, "cpu:0,cpu:1", 30);
 	plan p = { .who = -1 };
 	for (int n = 0; n < 3; n++)
@@ -239,9 +229,8 @@ static void *run_and_end(void *arg)
 	return p; // never
 }
 
-static void thread_of_the_program_ends(void **state)
+TEST(thread_of_the_program_ends)
 {
-	(void) state;
 	for (int i = 0; i < world_deal_count; i++) {
 		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 30);
 		plan p = { .strategy = s, .who = 0 };
@@ -301,16 +290,14 @@ static void asked_update_left(const char *devices)
 	all_is_well();
 }
 
-static void asked_update_is_left_by_longjmp(void **state)
+TEST(asked_update_is_left_by_longjmp)
 {
-	(void) state;
 	for (int i = 0; i < 2; i++)
 		asked_update_left(update_devices[i]);
 }
 
-static void thread_of_choir_ends_in_an_update(void **state)
+TEST(thread_of_choir_ends_in_an_update)
 {
-	(void) state;
 	for (int i = 0; i < 2; i++) {
 		choir_strategy *s = world_new(2, update_devices[i], 30);
 		update_plan p = { .caller = pthread_self() };
@@ -325,20 +312,4 @@ static void thread_of_choir_ends_in_an_update(void **state)
 	}
 }
 
-int main(void)
-{
-	world_watch();
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(replica_is_left_by_longjmp),
-		cmocka_unit_test(merge_function_is_left_by_longjmp),
-		cmocka_unit_test(lone_replica_is_left_by_longjmp),
-		cmocka_unit_test(update_function_is_left_by_longjmp),
-		cmocka_unit_test(left_within_a_replica),
-		cmocka_unit_test(asked_update_is_left_by_longjmp),
-		cmocka_unit_test(thread_of_choir_ends_in_an_update),
-		cmocka_unit_test(thread_of_choir_ends),
-		cmocka_unit_test(cancelling_a_thread_of_choir_does_nothing),
-		cmocka_unit_test(thread_of_the_program_ends),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

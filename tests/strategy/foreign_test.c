@@ -3,13 +3,7 @@
 #include "strategy/world.h"
 
 #include "choir/op.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 static choir_status return_one(choir_replica *r, void *user)
 {
@@ -43,9 +37,8 @@ static const void *use_foreign(int how, choir_strategy *s, choir_value *theirs)
 }
 
 // spec: A40, E3, 2.2, 2.19
-static void values_of_other_strategies(void **state)
+TEST(values_of_other_strategies)
 {
-	(void) state;
 	choir_strategy *two = world_new(2, "cpu:0", 0), *three = world_new(3, "cpu:0", 0);
 	choir_values *of_two = NULL;
 	world_ok(choir_strategy_run(two, return_one, NULL, NULL, &of_two));
@@ -76,11 +69,4 @@ static void values_of_other_strategies(void **state)
 	choir_strategy_free(three);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_of_other_strategies),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -5,13 +5,10 @@
 #include "base/clock.h"
 #include "short.h"
 #include "strategy/world.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { FEW = 500, MANY = 8000, TRIES = 3, MAX = 40 }; // 16 times as many, at most 40 times as long
 
@@ -43,7 +40,7 @@ static double seconds(int replicas, choir_replica_fn *fn)
 {
 	choir_strategy *s = world_new(replicas, "cpu:0", 0);
 	if (choir_strategy_run(s, fn, NULL, NULL, NULL) != CHOIR_OK) {
-		const bool threads = strstr(choir_error(), "thread") != NULL;
+		const bool threads = text_holds(choir_error(), "thread");
 		choir_strategy_free(s);
 		if (threads)
 			skip();
@@ -69,21 +66,14 @@ static void check(choir_replica_fn *fn)
 		fail_msg("%d replicas took %g ms, %d %g ms", FEW, 1e3 * few, MANY, 1e3 * many);
 }
 
-static void merge_calls(void **state)
+TEST(merge_calls)
 {
-	(void) state;
 	check(merge);
 }
 
-static void sums(void **state)
+TEST(sums)
 {
-	(void) state;
 	check(sum_ones);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(merge_calls), cmocka_unit_test(sums) };
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

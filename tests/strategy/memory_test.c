@@ -8,12 +8,9 @@
 #include "short.h"
 #include "strategy/world.h"
 #include "tensor/buffer.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static choir_variable *weight, *made_in_a_step;
 
@@ -148,39 +145,25 @@ static void fail_each(const world_deal *deal, bool persistent)
 	}
 }
 
-static void each_allocation_on_shared_memory(void **state)
+TEST(each_allocation_on_shared_memory)
 {
-	(void) state;
 	fail_each(&(world_deal){ 2, "cpu:0,cpu:1" }, false);
 	fail_each(&(world_deal){ 3, "cpu:0" }, false);
 }
 
-static void each_allocation_with_batons(void **state)
+TEST(each_allocation_with_batons)
 {
-	(void) state;
 	fail_each(&(world_deal){ 5, "cpu:0,cpu:1" }, false);
 }
 
-static void each_allocation_and_all_behind_it(void **state)
+TEST(each_allocation_and_all_behind_it)
 {
-	(void) state;
 	fail_each(&(world_deal){ 3, "cpu:0,cpu:1" }, true);
 }
 
-static void each_allocation_on_separate_memory(void **state)
+TEST(each_allocation_on_separate_memory)
 {
-	(void) state;
 	fail_each(&(world_deal){ 2, "far:0,cpu:0" }, false);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_allocation_on_shared_memory),
-		cmocka_unit_test(each_allocation_with_batons),
-		cmocka_unit_test(each_allocation_and_all_behind_it),
-		cmocka_unit_test(each_allocation_on_separate_memory),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -4,12 +4,9 @@
 #include "choir/tape.h"
 
 #include "strategy/world.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static choir_strategy *strategy;
 static int replicas;
@@ -81,9 +78,8 @@ static void mix_frames(void)
 	}
 }
 
-static void tensors_of_two_contexts(void **state)
+TEST(tensors_of_two_contexts)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 2, mix_frames);
 }
 
@@ -122,9 +118,8 @@ static void read_stale(void)
 	choir_values_free(results);
 }
 
-static void stale_reads(void **state)
+TEST(stale_reads)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, read_stale);
 }
 
@@ -149,9 +144,8 @@ static void give_and_drop(void)
 }
 
 // spec: 2.1
-static void what_was_given_may_die(void **state)
+TEST(what_was_given_may_die)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, give_and_drop);
 }
 
@@ -211,9 +205,8 @@ static void misuse_names(void)
 }
 
 // spec: E13, E16, 2.19
-static void wrong_names_and_operations(void **state)
+TEST(wrong_names_and_operations)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, misuse_names);
 }
 
@@ -238,9 +231,8 @@ static choir_status merge_and_keep(choir_replica *r, void *user)
 
 // Contexts that are kept for later are not that later context.
 // spec: E2, 2.2, 2.19
-static void contexts_end(void **state)
+TEST(contexts_end)
 {
-	(void) state;
 	choir_replica *r = NULL;
 	choir_cross *x = NULL;
 	strategy = world_new(2, "cpu:0,cpu:1", 0);
@@ -260,15 +252,4 @@ static void contexts_end(void **state)
 	choir_strategy_free(strategy);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tensors_of_two_contexts),
-		cmocka_unit_test(stale_reads),
-		cmocka_unit_test(what_was_given_may_die),
-		cmocka_unit_test(wrong_names_and_operations),
-		cmocka_unit_test(contexts_end),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -3,13 +3,7 @@
 #include "strategy/world.h"
 
 #include "choir/op.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 static bool is_in_one(bool cross)
 {
@@ -67,17 +61,9 @@ static void ask_everywhere(void)
 }
 
 // spec: A31, C29, M14, 2.2
-static void exactly_one_of_the_two(void **state)
+TEST(exactly_one_of_the_two)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, ask_everywhere);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exactly_one_of_the_two),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -2,14 +2,11 @@
 #include "choir/op.h"
 
 #include "strategy/world.h"
+#include "test.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static choir_strategy *s;
 
@@ -28,9 +25,8 @@ static int free_strategy(void **state)
 }
 
 // spec: A9, A10, B31, C2
-static void a_scope_is_current(void **state)
+TEST_WITHIN(a_scope_is_current, make_strategy, free_strategy)
 {
-	(void) state;
 	choir_scope outer, inner;
 	assert_ptr_equal(choir_strategy_current(), choir_default_strategy());
 	world_ok(choir_scope_enter(&outer, s));
@@ -49,9 +45,8 @@ static void a_scope_is_current(void **state)
 }
 
 // spec: B31, E3, E5, 2.2, 2.19
-static void scopes_of_two_strategies_do_not_mix(void **state)
+TEST_WITHIN(scopes_of_two_strategies_do_not_mix, make_strategy, free_strategy)
 {
-	(void) state;
 	choir_strategy *other = world_new(1, "cpu:0", 0);
 	choir_scope scope, inner;
 	world_ok(choir_scope_enter(&scope, s));
@@ -75,9 +70,8 @@ static void scopes_of_two_strategies_do_not_mix(void **state)
 }
 
 // spec: B31, E5, M25, 2.2, 2.19
-static void exit_out_of_order(void **state)
+TEST_WITHIN(exit_out_of_order, make_strategy, free_strategy)
 {
-	(void) state;
 	choir_scope outer, inner, colocated;
 	world_ok(choir_scope_enter(&outer, s));
 	choir_variable *v = choir_variable_new("v", CHOIR_SCALAR, NULL);
@@ -92,9 +86,8 @@ static void exit_out_of_order(void **state)
 }
 
 // spec: A47, C24, V4
-static void what_scopes_make(void **state)
+TEST_WITHIN(what_scopes_make, make_strategy, free_strategy)
 {
-	(void) state;
 	choir_variable_options o = { .size = sizeof o };
 	choir_scope outer, local;
 	const choir_variable *outside = choir_variable_new("outside", CHOIR_SCALAR, NULL);
@@ -124,9 +117,8 @@ static void what_scopes_make(void **state)
 }
 
 // spec: A37, C21, E4, E24, 2.2, 2.19
-static void what_needs_a_scope(void **state)
+TEST_WITHIN(what_needs_a_scope, make_strategy, free_strategy)
 {
-	(void) state;
 	choir_strategy *other = world_new(1, "cpu:0", 0);
 	choir_scope scope, colocated;
 	choir_variable *nobodys = choir_variable_new("nobody's", CHOIR_SCALAR, NULL);
@@ -164,9 +156,8 @@ static int return_from_scopes(int where)
 }
 
 // spec: B31, C2
-static void blocks_are_left_whichever_way(void **state)
+TEST_WITHIN(blocks_are_left_whichever_way, make_strategy, free_strategy)
 {
-	(void) state;
 	static const int expected[] = { 0, 1, 4, 3 };
 	for (int where = 0; where < 4; where++) {
 		assert_int_equal(return_from_scopes(where), expected[where]);
@@ -190,9 +181,8 @@ static void *look(void *user)
 }
 
 // spec: 2.2
-static void a_scope_is_its_threads(void **state)
+TEST_WITHIN(a_scope_is_its_threads, make_strategy, free_strategy)
 {
-	(void) state;
 	choir_strategy *seen = NULL;
 	pthread_t id;
 	CHOIR_SCOPE (s) {
@@ -203,9 +193,8 @@ static void a_scope_is_its_threads(void **state)
 }
 
 // spec: D24, E5, 2.19
-static void set_current_without_a_block(void **state)
+TEST_WITHIN(set_current_without_a_block, make_strategy, free_strategy)
 {
-	(void) state;
 	choir_strategy *other = world_new(1, "cpu:0", 0);
 	choir_scope scope;
 	world_ok(choir_strategy_set_current(s));
@@ -226,20 +215,4 @@ static void set_current_without_a_block(void **state)
 	world_ok(choir_strategy_set_current(NULL));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_strategy, free_strategy)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_scope_is_current),
-		TEST(scopes_of_two_strategies_do_not_mix),
-		TEST(exit_out_of_order),
-		TEST(what_scopes_make),
-		TEST(what_needs_a_scope),
-		TEST(blocks_are_left_whichever_way),
-		TEST(a_scope_is_its_threads),
-		TEST(set_current_without_a_block),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

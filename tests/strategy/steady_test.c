@@ -2,12 +2,7 @@
 // of the program, what else merge functions call, collectives, reads and writes of variables.
 #include "choir/op.h"
 #include "strategy/world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 enum { ROWS = 600, COLUMNS = 41, BATCH = 12 };
 
@@ -241,11 +236,10 @@ static void are_steady(int replicas, const char *devices, int n, program program
 	choir_strategy_free(strategy);
 }
 
-static void updates(void **state)
+TEST(updates)
 {
 	program all[] = { { update_whole, NULL }, { update_in_slices, NULL },
 		{ update_non_slot, NULL }, { NULL, update_in_replicas } };
-	(void) state;
 	are_steady(1, "cpu:0", 4, all);
 	are_steady(2, "cpu:0,cpu:1", 4, all);
 	are_steady(5, "cpu:0,cpu:1", 4, all);
@@ -253,21 +247,19 @@ static void updates(void **state)
 	are_steady(2, "far:0,far:1", 4, all);
 }
 
-static void what_merge_functions_call(void **state)
+TEST(what_merge_functions_call)
 {
 	program all[] = { { reduce_in_packs, NULL }, { gather_and_reduce, NULL },
 		{ copy_values, NULL }, { run_again, NULL }, { write_across, NULL } };
-	(void) state;
 	are_steady(1, "cpu:0", 5, all);
 	are_steady(2, "cpu:0,cpu:1", 5, all);
 }
 
-static void what_replicas_call(void **state)
+TEST(what_replicas_call)
 {
 	program all[] = { { NULL, reduce_all }, { NULL, gather_all }, { NULL, reduce_slices },
 		{ NULL, read_rows }, { NULL, write_in_replicas }, { NULL, write_rows_in_replicas },
 		{ NULL, count } };
-	(void) state;
 	are_steady(1, "cpu:0", 7, all);
 	are_steady(2, "cpu:0,cpu:1", 7, all);
 }
@@ -283,10 +275,9 @@ static choir_status draw(choir_update *u, void *user)
 	return choir_variable_assign(power, choir_number(u->frame, *first));
 }
 
-static void frames_are_as_new(void **state)
+TEST(frames_are_as_new)
 {
 	float first[3];
-	(void) state;
 	open_strategy(1, "cpu:0");
 	choir_cross *x = choir_strategy_cross(strategy);
 	for (int i = 0; i < 3; i++) {
@@ -298,14 +289,4 @@ static void frames_are_as_new(void **state)
 	choir_strategy_free(strategy);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(updates),
-		cmocka_unit_test(what_merge_functions_call),
-		cmocka_unit_test(what_replicas_call),
-		cmocka_unit_test(frames_are_as_new),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

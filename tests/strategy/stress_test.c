@@ -6,16 +6,13 @@
 #include "base/clock.h"
 #include "base/philox.h"
 #include "strategy/world.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { MAX_OPS = 12, MAX_REPLICAS = 9, LONGEST = 6000 };
 static const int64_t MODULUS = 1000003;
@@ -292,9 +289,8 @@ static void check(choir_strategy *s, const char *devices, uint64_t seed)
 
 // Programs on one deal after the other, each many times in a row on the same strategy, so that
 // what a failure leaves behind meets the next program.
-static void random_programs(void **state)
+TEST(random_programs)
 {
-	(void) state;
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2",
 		"far:0,far:1", "cpu:0,far:0", "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4" };
 	const double end = chi_clock_now() + SECONDS;
@@ -309,11 +305,4 @@ static void random_programs(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_programs),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -7,12 +7,8 @@
 #include "base/clock.h"
 #include "base/processors.h"
 #include "choir/op.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -50,9 +46,8 @@ static choir_status small_sums(choir_replica *replica, void *user)
 }
 
 // Replica 0 waits for replica 1, in the small sum, which needs no meeting, as in any other.
-static void waits(void **state)
+TEST(waits)
 {
-	(void) state;
 	choir_strategy *s = world_new(2, "cpu:0,cpu:1", 0);
 	world_ok(choir_strategy_run(s, small_sums, NULL, NULL, NULL));
 	record_start(&r, 0);
@@ -94,9 +89,8 @@ static choir_status call_merge(choir_replica *replica, void *user)
 	return choir_replica_merge_call(replica, merge, user);
 }
 
-static void merges(void **state)
+TEST(merges)
 {
-	(void) state;
 	choir_strategy *s = world_new(3, "cpu:0,cpu:1", 0);
 	choir_variable *v = world_variable(s, "weights", CHOIR_SHAPE(3), NULL);
 	chi_atomic32_store(&others_are_there, 0);
@@ -128,9 +122,8 @@ static choir_status fail_late(choir_replica *replica, void *user)
 }
 
 // A run that fails leaves whole spans as well, and its failure is the run's own.
-static void failures(void **state)
+TEST(failures)
 {
-	(void) state;
 	choir_strategy *s = world_new(2, "cpu:0,cpu:1", 0);
 	record_start(&r, 0);
 	world_failed(choir_strategy_run(s, fail_late, NULL, NULL, NULL), CHOIR_INVALID, "replica 1",
@@ -181,9 +174,8 @@ static int count_in_file(const char *directory, const char *texts[3], int counts
 
 // In a replica only replica 0 is heard; a merge function, on whatever thread, speaks for all.
 // spec: D28
-static void only_replica_0(void **state)
+TEST_WITHIN(only_replica_0, directory_enter, directory_leave)
 {
-	(void) state;
 	const char *texts[3] = { "from replica 0", "from replica", "merged" };
 	int counts[3];
 	choir_strategy *s = world_new(3, "cpu:0,cpu:1", 0);
@@ -197,14 +189,4 @@ static void only_replica_0(void **state)
 	choir_strategy_free(s);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waits),
-		cmocka_unit_test(merges),
-		cmocka_unit_test(failures),
-		cmocka_unit_test_setup_teardown(only_replica_0, directory_enter, directory_leave),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

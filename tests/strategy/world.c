@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "choir/op.h"
+#include "test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,8 +99,8 @@ void world_check_failed(int status, int expected, const char *first, const char 
 {
 	const char *text = choir_error();
 	if (status == expected && (int) choir_error_status() == expected && text[0] != '\0' &&
-			(first == NULL || strstr(text, first) != NULL) &&
-			(second == NULL || strstr(text, second) != NULL))
+			(first == NULL || text_holds(text, first)) &&
+			(second == NULL || text_holds(text, second)))
 		return;
 	print_error("%s:%d: %s, expected %s with \"%s\" and \"%s\"; the last failure is %s: %s\n",
 			file, line, choir_status_name((choir_status) status),

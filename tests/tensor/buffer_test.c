@@ -4,13 +4,10 @@
 #include "base/thread.h"
 #include "far/far.h"
 #include "tensor/buffer.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static choir_device *device(const char *name)
 {
@@ -19,11 +16,10 @@ static choir_device *device(const char *name)
 	return d;
 }
 
-static void classes_waste_little(void **state)
+TEST(classes_waste_little)
 {
 	choir_device *d = device("cpu:0");
 
-	(void) state;
 	assert_int_equal(chi_buffer_in_use(d), 0);
 	for (size_t bytes = 0; bytes < 3000000; bytes += bytes / 7 + 1) {
 		chi_buffer *b = chi_buffer_new(d, bytes);
@@ -41,11 +37,10 @@ static void classes_waste_little(void **state)
 	chi_buffer_trim();
 }
 
-static void counts_and_peaks_are_exact(void **state)
+TEST(counts_and_peaks_are_exact)
 {
 	choir_device *d = device("cpu:1");
 
-	(void) state;
 	chi_buffer *a = chi_buffer_new(d, 1024), *b = chi_buffer_new(d, 4096);
 	assert_int_equal(chi_buffer_in_use(d), 5120);
 	chi_buffer_retain(a);
@@ -63,12 +58,11 @@ static void counts_and_peaks_are_exact(void **state)
 	chi_buffer_trim();
 }
 
-static void a_steady_use_allocates_nothing(void **state)
+TEST(a_steady_use_allocates_nothing)
 {
 	choir_device *d = device("cpu:0");
 	uint64_t before = 0;
 
-	(void) state;
 	for (int round = 0; round < 4; round++) {
 		if (round == 1)
 			before = chi_alloc_count();
@@ -92,13 +86,12 @@ static void add_one(void *user)
 	(*(int *) user)++;
 }
 
-static void foreign_memory_is_given_back_once(void **state)
+TEST(foreign_memory_is_given_back_once)
 {
 	choir_device *d = device("cpu:0");
 	char memory[8];
 	int released = 0;
 
-	(void) state;
 	chi_buffer *b = chi_buffer_wrap(d, memory, sizeof(memory), add_one, &released);
 	assert_ptr_equal(b->memory, memory);
 	assert_int_equal(chi_buffer_in_use(d), 0);
@@ -111,14 +104,13 @@ static void foreign_memory_is_given_back_once(void **state)
 	chi_buffer_trim();
 }
 
-static void failures_say_so(void **state)
+TEST(failures_say_so)
 {
 	choir_device *d = device("cpu:0");
 
-	(void) state;
 	assert_null(chi_buffer_new(d, SIZE_MAX));
 	assert_int_equal(choir_error_status(), CHOIR_NO_MEMORY);
-	assert_non_null(strstr(choir_error(), "cpu:0"));
+	assert_text_holds(choir_error(), "cpu:0");
 	for (uint64_t n = 1;; n++) {
 		chi_alloc_fail(n, false);
 		chi_buffer *b = chi_buffer_new(d, 12345);
@@ -148,12 +140,11 @@ static void work(void *arg)
 	}
 }
 
-static void threads_share_a_pool(void **state)
+TEST(threads_share_a_pool)
 {
 	choir_device *d = device("cpu:3");
 	chi_thread threads[4] = { 0 };
 
-	(void) state;
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(chi_thread_start(&threads[i], "buffers", work, d), CHOIR_OK);
 	for (int i = 0; i < 4; i++)
@@ -171,13 +162,12 @@ static choir_status hold(void *arg)
 }
 
 // While a stream for which somebody has given up waiting may still write to it.
-static void memory_in_late_use_is_nobodys(void **state)
+TEST(memory_in_late_use_is_nobodys)
 {
 	choir_device *d = device("far:4");
 	chi_stream *s = chi_stream_new(d);
 	chi_gate go = { 0 }, *user = &go;
 
-	(void) state;
 	assert_non_null(s);
 	chi_buffer *a = chi_buffer_new(d, 5000);
 	const void *memory = a->memory;
@@ -198,18 +188,4 @@ static void memory_in_late_use_is_nobodys(void **state)
 	chi_buffer_release(b);
 	chi_buffer_release(c);
 	chi_buffer_trim();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(classes_waste_little),
-		cmocka_unit_test(counts_and_peaks_are_exact),
-		cmocka_unit_test(a_steady_use_allocates_nothing),
-		cmocka_unit_test(foreign_memory_is_given_back_once),
-		cmocka_unit_test(failures_say_so),
-		cmocka_unit_test(threads_share_a_pool),
-		cmocka_unit_test(memory_in_late_use_is_nobodys),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

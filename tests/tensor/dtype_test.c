@@ -1,15 +1,11 @@
 // Element types: names, sizes, what fits in them, and halves against their definition.
 #include "tensor/tensor.h"
+#include "test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 
-#include <cmocka.h>
-
-static void names_and_sizes(void **state)
+TEST(names_and_sizes)
 {
-	(void) state;
 	assert_string_equal(choir_dtype_name(CHOIR_F32), "f32");
 	assert_string_equal(choir_dtype_name(CHOIR_BOOL), "bool");
 	assert_string_equal(choir_dtype_name((choir_dtype) 77), "unknown");
@@ -20,9 +16,8 @@ static void names_and_sizes(void **state)
 	assert_false(chi_dtype_is_float(CHOIR_I32));
 }
 
-static void integers_hold_whole_numbers_in_range(void **state)
+TEST(integers_hold_whole_numbers_in_range)
 {
-	(void) state;
 	assert_true(chi_dtype_holds(CHOIR_U8, 255));
 	assert_false(chi_dtype_holds(CHOIR_U8, 256));
 	assert_false(chi_dtype_holds(CHOIR_U8, -1));
@@ -35,9 +30,8 @@ static void integers_hold_whole_numbers_in_range(void **state)
 	assert_false(chi_dtype_holds(CHOIR_BOOL, 2));
 }
 
-static void halves_go_there_and_back(void **state)
+TEST(halves_go_there_and_back)
 {
-	(void) state;
 	for (uint32_t bits = 0; bits < 65536; bits++) {
 		uint16_t half = (uint16_t) bits, again;
 		for (choir_dtype type = CHOIR_F16; type <= CHOIR_BF16; type++) {
@@ -58,9 +52,8 @@ static uint16_t half(choir_dtype type, double value)
 	return bits;
 }
 
-static void halves_round_to_even(void **state)
+TEST(halves_round_to_even)
 {
-	(void) state;
 	assert_int_equal(half(CHOIR_F16, 1), 0x3c00);
 	assert_int_equal(half(CHOIR_F16, 1 + 0x1p-11), 0x3c00); // a tie
 	assert_int_equal(half(CHOIR_F16, 1 + 3 * 0x1p-11), 0x3c02);
@@ -72,15 +65,4 @@ static void halves_round_to_even(void **state)
 	assert_int_equal(half(CHOIR_F16, 0x1p-25), 0);
 	assert_int_equal(half(CHOIR_BF16, 1 + 0x1p-8), 0x3f80);
 	assert_int_equal(half(CHOIR_BF16, 1 + 3 * 0x1p-8), 0x3f82);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_and_sizes),
-		cmocka_unit_test(integers_hold_whole_numbers_in_range),
-		cmocka_unit_test(halves_go_there_and_back),
-		cmocka_unit_test(halves_round_to_even),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

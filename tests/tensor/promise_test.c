@@ -1,13 +1,10 @@
 // What the public header promises of frames and tensors and no other test looks at.
 #include "tensor/dlpack.h"
 #include "tensor/tensor.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char *const devices[] = { "cpu:0", "far:0" };
 static const float numbers[6] = { 1, 2, 3, 4, 5, 6 };
@@ -19,12 +16,11 @@ static choir_frame *frame(const char *name)
 	return f;
 }
 
-static void shapes_and_axes(void **state)
+TEST(shapes_and_axes)
 {
 	int calls = 0;
 	choir_frame *f = frame("cpu:0");
 
-	(void) state;
 	const choir_shape shape = CHOIR_SHAPE(2, ++calls, 3);
 	assert_int_equal(calls, 1);
 	assert_int_equal(shape.rank, 3);
@@ -37,16 +33,15 @@ static void shapes_and_axes(void **state)
 	assert_int_equal(choir_shape_elements(&wrong), CHOIR_NONE);
 	assert_null(choir_constant(f, CHOIR_F32, wrong, numbers));
 	assert_int_equal(choir_error_status(), CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), "[rank 9]"));
+	assert_text_holds(choir_error(), "[rank 9]");
 	wrong.rank = -1;
 	assert_null(choir_borrow(f, CHOIR_F32, wrong, numbers));
-	assert_non_null(strstr(choir_error(), "[rank -1]"));
+	assert_text_holds(choir_error(), "[rank -1]");
 	choir_frame_free(f);
 }
 
-static void only_emptying_forgets_a_failure(void **state)
+TEST(only_emptying_forgets_a_failure)
 {
-	(void) state;
 	for (size_t i = 0; i < 2; i++) {
 		choir_frame *f = frame(devices[i]);
 		const size_t mark = choir_frame_mark(f);
@@ -56,16 +51,15 @@ static void only_emptying_forgets_a_failure(void **state)
 		choir_frame_clear(f);
 		assert_int_equal(choir_frame_status(f), CHOIR_OK);
 		assert_int_equal(choir_error_status(), CHOIR_INVALID); // the thread's stays
-		assert_string_equal(choir_error(), "constant: data is NULL");
+		assert_text_holds(choir_error(), "constant:*NULL");
 		choir_frame_free(f);
 	}
 }
 
-static void a_mark_of_the_future_is_nothing(void **state)
+TEST(a_mark_of_the_future_is_nothing)
 {
 	choir_frame *f = frame("cpu:0");
 
-	(void) state;
 	choir_tensor *t = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(6), numbers);
 	choir_frame_rewind(f, choir_frame_mark(f));
 	choir_frame_rewind(f, choir_frame_mark(f) + 1000);
@@ -77,9 +71,8 @@ static void a_mark_of_the_future_is_nothing(void **state)
 }
 
 // Also within a frame, and of memory that is only borrowed.
-static void a_move_is_a_copy(void **state)
+TEST(a_move_is_a_copy)
 {
-	(void) state;
 	for (size_t i = 0; i < 2; i++) {
 		choir_frame *f = frame("cpu:0"), *to = frame(devices[i]);
 		float mine[2] = { 7, 8 }, back[2];
@@ -102,12 +95,11 @@ static void a_move_is_a_copy(void **state)
 	}
 }
 
-static void texts_have_the_length_of_the_whole(void **state)
+TEST(texts_have_the_length_of_the_whole)
 {
 	char text[8] = "+++++++";
 	choir_frame *f = frame("cpu:0");
 
-	(void) state;
 	choir_tensor *t = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(2), numbers);
 	const size_t length = strlen("f32 [2] [1, 2]");
 	assert_int_equal(choir_tensor_print(t, NULL, 0), length);
@@ -116,11 +108,10 @@ static void texts_have_the_length_of_the_whole(void **state)
 	choir_frame_free(f);
 }
 
-static void scalars_and_empty_tensors_can_be_exported(void **state)
+TEST(scalars_and_empty_tensors_can_be_exported)
 {
 	choir_frame *f = frame("cpu:0");
 
-	(void) state;
 	struct DLManagedTensorVersioned *m = choir_tensor_to_dlpack(choir_number(f, 4));
 	assert_int_equal(m->tensor.rank, 0);
 	assert_true(*(const double *) m->tensor.data == 4);
@@ -135,17 +126,4 @@ static void scalars_and_empty_tensors_can_be_exported(void **state)
 	assert_int_equal(choir_tensor_shape(t)->dim[1], 0);
 	assert_int_equal(choir_frame_status(f), CHOIR_OK);
 	choir_frame_free(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shapes_and_axes),
-		cmocka_unit_test(only_emptying_forgets_a_failure),
-		cmocka_unit_test(a_mark_of_the_future_is_nothing),
-		cmocka_unit_test(a_move_is_a_copy),
-		cmocka_unit_test(texts_have_the_length_of_the_whole),
-		cmocka_unit_test(scalars_and_empty_tensors_can_be_exported),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

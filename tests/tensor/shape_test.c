@@ -1,18 +1,14 @@
 // Shapes: sizes that do not fit are found, and texts are never too long.
 #include "tensor/tensor.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void elements_are_checked(void **state)
+TEST(elements_are_checked)
 {
 	choir_shape s = CHOIR_SHAPE(3, 4, 5);
 	size_t bytes = 7;
 
-	(void) state;
 	assert_int_equal(choir_shape_elements(&s), 60);
 	s = CHOIR_SCALAR;
 	assert_int_equal(choir_shape_elements(&s), 1);
@@ -33,12 +29,11 @@ static void elements_are_checked(void **state)
 	assert_int_equal(choir_shape_elements(&s), CHOIR_NONE);
 }
 
-static void texts(void **state)
+TEST(texts)
 {
 	char text[CHI_SHAPE_TEXT];
 	choir_shape s = CHOIR_SHAPE(16, 784);
 
-	(void) state;
 	assert_string_equal(chi_shape_print(&s, text), "[16, 784]");
 	assert_string_equal(chi_shape_print(&CHOIR_SCALAR, text), "[]");
 	s = CHOIR_SHAPE(INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN,
@@ -50,22 +45,11 @@ static void texts(void **state)
 	assert_string_equal(chi_shape_print(&s, text), "[rank 100]");
 }
 
-static void equality(void **state)
+TEST(equality)
 {
 	choir_shape a = CHOIR_SHAPE(2, 3), b = CHOIR_SHAPE(2, 3, 1), c = CHOIR_SHAPE(2, 4);
 
-	(void) state;
 	assert_true(chi_shape_equal(&a, &a));
 	assert_false(chi_shape_equal(&a, &b));
 	assert_false(chi_shape_equal(&a, &c));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(elements_are_checked),
-		cmocka_unit_test(texts),
-		cmocka_unit_test(equality),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,10 @@
 #include "base/alloc.h"
 #include "comma.h"
 #include "tensor/tensor.h"
+#include "test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char *const devices[] = { "cpu:0", "far:0" };
 static float numbers[6] = { 1, 2, 3, 4, 5, 6 };
@@ -34,13 +31,12 @@ static void holds(const choir_tensor *t, const float *expected, size_t n)
 static void fails(choir_status status, const char *text)
 {
 	assert_int_equal(choir_error_status(), status);
-	if (!strstr(choir_error(), text))
+	if (!text_holds(choir_error(), text))
 		fail_msg("'%s' is not in '%s'", text, choir_error());
 }
 
-static void constants_are_copies(void **state)
+TEST(constants_are_copies)
 {
-	(void) state;
 	for (size_t i = 0; i < 2; i++) {
 		choir_frame *f = frame(devices[i]);
 		float mine[2] = { 7, 8 };
@@ -54,20 +50,19 @@ static void constants_are_copies(void **state)
 		t = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(0, 3), NULL);
 		assert_int_equal(choir_tensor_to_host(t, NULL, 0), CHOIR_OK);
 		assert_null(choir_constant(f, CHOIR_F32, CHOIR_SHAPE(2), NULL));
-		fails(CHOIR_INVALID, "constant: data is NULL");
+		fails(CHOIR_INVALID, "constant:*NULL");
 		assert_null(choir_constant(f, (choir_dtype) 50, CHOIR_SHAPE(2), mine));
-		fails(CHOIR_INVALID, "dtype 50 is unknown");
+		fails(CHOIR_INVALID, "dtype 50");
 		assert_null(choir_constant(f, CHOIR_F64, CHOIR_SHAPE(INT64_MAX / 4), mine));
 		fails(CHOIR_INVALID, "a size that fits");
 		choir_frame_free(f);
 	}
 }
 
-static void borrowed_memory_is_used_in_place(void **state)
+TEST(borrowed_memory_is_used_in_place)
 {
 	choir_frame *f = frame("cpu:0"), *far = frame("far:0"), *other = frame("cpu:1");
 
-	(void) state;
 	choir_tensor *t = choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(2, 3), numbers);
 	assert_ptr_equal(choir_tensor_data(t), numbers);
 	assert_true(t->borrowed);
@@ -76,16 +71,15 @@ static void borrowed_memory_is_used_in_place(void **state)
 	assert_ptr_not_equal(kept->data, numbers);
 	holds(choir_borrow(far, CHOIR_F32, CHOIR_SHAPE(6), numbers), numbers, 6);
 	assert_null(choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(6), NULL));
-	fails(CHOIR_INVALID, "borrow: data is NULL");
+	fails(CHOIR_INVALID, "borrow:*NULL");
 	assert_non_null(choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(0), NULL));
 	choir_frame_free(f);
 	choir_frame_free(other);
 	choir_frame_free(far);
 }
 
-static void numbers_are_exact(void **state)
+TEST(numbers_are_exact)
 {
-	(void) state;
 	for (size_t i = 0; i < 2; i++) {
 		choir_frame *f = frame(devices[i]);
 		choir_tensor *t = choir_number(f, 0.1);
@@ -98,17 +92,16 @@ static void numbers_are_exact(void **state)
 		assert_true(isnan(choir_tensor_number(NULL)));
 		assert_true(
 				isnan(choir_tensor_number(choir_constant(f, CHOIR_F32, CHOIR_SHAPE(6), numbers))));
-		fails(CHOIR_INVALID, "number: [6] is not one element");
+		fails(CHOIR_INVALID, "number:*[6]");
 		choir_frame_free(f);
 	}
 }
 
-static void nothing_gives_nothing(void **state)
+TEST(nothing_gives_nothing)
 {
-	(void) state;
 	chi_error_clear();
 	assert_null(choir_constant(NULL, CHOIR_F32, CHOIR_SHAPE(1), numbers));
-	fails(CHOIR_INVALID, "constant: frame");
+	fails(CHOIR_INVALID, "constant:*frame");
 	choir_fail(CHOIR_IO, "the cause");
 	assert_null(choir_number(NULL, 1));
 	assert_null(choir_borrow(NULL, CHOIR_F32, CHOIR_SHAPE(1), numbers));
@@ -118,31 +111,29 @@ static void nothing_gives_nothing(void **state)
 	assert_null(choir_tensor_frame(NULL));
 	assert_null(choir_tensor_device(NULL));
 	assert_int_equal(choir_tensor_shape(NULL)->rank, 0);
-	assert_string_equal(choir_error(), "the cause");
+	assert_text_holds(choir_error(), "cause");
 }
 
-static void memory_the_host_cannot_reach_has_no_pointer(void **state)
+TEST(memory_the_host_cannot_reach_has_no_pointer)
 {
 	choir_frame *far = frame("far:0"), *f = frame("cpu:0");
 	char bytes[3];
 
-	(void) state;
 	choir_tensor *t = choir_constant(far, CHOIR_F32, CHOIR_SHAPE(6), numbers);
 	assert_null(choir_tensor_data(t));
-	fails(CHOIR_UNSUPPORTED, "cannot reach the memory of far:0");
+	fails(CHOIR_UNSUPPORTED, "0*memory");
 	t = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(6), numbers);
 	assert_int_equal(choir_tensor_to_host(t, bytes, 3), CHOIR_INVALID);
-	fails(CHOIR_INVALID, "f32 [6] has 24 bytes, not 3");
+	fails(CHOIR_INVALID, "f32*[6]*24 bytes");
 	assert_int_equal(choir_tensor_to_host(t, NULL, 24), CHOIR_INVALID);
 	choir_frame_free(far);
 	choir_frame_free(f);
 }
 
-static void moving_copies_between_all_memories(void **state)
+TEST(moving_copies_between_all_memories)
 {
 	const char *const all[] = { "cpu:0", "cpu:1", "far:0", "far:1" };
 
-	(void) state;
 	for (size_t i = 0; i < 16; i++) {
 		choir_frame *from = frame(all[i / 4]), *to = frame(all[i % 4]);
 		choir_tensor *t = choir_constant(from, CHOIR_F32, CHOIR_SHAPE(2, 3), numbers);
@@ -160,12 +151,11 @@ static void moving_copies_between_all_memories(void **state)
 	}
 }
 
-static void views_share_memory(void **state)
+TEST(views_share_memory)
 {
 	choir_frame *f = frame("cpu:0"), *other = frame("cpu:1"), *far = frame("far:0");
 	char text[100];
 
-	(void) state;
 	choir_tensor *t = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(3, 2), numbers);
 	t->count = 9;
 	choir_tensor *row = chi_tensor_rows(other, t, 1, 1), *all = chi_tensor_rows(other, t, 0, 3);
@@ -180,21 +170,20 @@ static void views_share_memory(void **state)
 	choir_frame_free(f);
 	holds(row, numbers + 2, 2);
 	assert_null(chi_tensor_rows(other, row, 1, 1));
-	fails(CHOIR_INVALID, "rows: 1 from 1 of [1, 2] are not there");
+	fails(CHOIR_INVALID, "rows:*[1, 2]");
 	assert_null(chi_tensor_rows(other, row, INT64_MAX, 1));
 	assert_null(chi_tensor_reshape(row, &CHOIR_SHAPE(3)));
-	fails(CHOIR_INVALID, "reshape: [1, 2] does not fit [3]");
+	fails(CHOIR_INVALID, "reshape:*[1, 2]*[3]");
 	assert_null(chi_tensor_alias(far, row));
-	fails(CHOIR_INVALID, "tensor of cpu:0 cannot be seen from far:0");
+	fails(CHOIR_INVALID, "0*tensor");
 	choir_tensor_print(row, text, sizeof(text));
 	assert_string_equal(text, "f32 [1, 2] [[3, 4]]");
 	choir_frame_free(other);
 	choir_frame_free(far);
 }
 
-static void the_dead_and_the_stale_are_told(void **state)
+TEST(the_dead_and_the_stale_are_told)
 {
-	(void) state;
 	for (size_t i = 0; i < 2; i++) {
 		choir_frame *f = frame(devices[i]);
 		chi_source source = { .name = "hidden/w" };
@@ -204,8 +193,7 @@ static void the_dead_and_the_stale_are_told(void **state)
 		assert_int_equal(chi_tensor_check(alias), CHOIR_OK);
 		chi_atomic64_add(&source.version, 1);
 		assert_int_equal(chi_tensor_check(alias), CHOIR_STATE);
-		fails(CHOIR_STATE,
-				"hidden/w: has changed since this tensor was read from it; read it again");
+		fails(CHOIR_STATE, "hidden/w:*changed");
 		assert_int_equal(choir_frame_status(f), CHOIR_STATE);
 		holds(kept, numbers, 6);
 		assert_null(choir_copy(t, f));
@@ -213,17 +201,16 @@ static void the_dead_and_the_stale_are_told(void **state)
 		chi_tensor_drop(kept);
 		chi_tensor_drop(NULL);
 		assert_null(choir_tensor_data(kept));
-		fails(CHOIR_STATE, "tensor f32 [6] is dead");
+		fails(CHOIR_STATE, "f32*[6]");
 		choir_frame_free(f);
 	}
 }
 
-static void a_decimal_point_is_a_point(void **state)
+TEST(a_decimal_point_is_a_point)
 {
 	const float x[2] = { 1.5f, -0.25f };
 	char text[64];
 
-	(void) state;
 	if (!comma_set())
 		skip();
 	choir_frame *f = frame("cpu:0");
@@ -233,11 +220,10 @@ static void a_decimal_point_is_a_point(void **state)
 	choir_frame_free(f);
 }
 
-static void printing(void **state)
+TEST(printing)
 {
 	char text[400], few[8];
 
-	(void) state;
 	for (size_t i = 0; i < 2; i++) {
 		choir_frame *f = frame(devices[i]);
 		choir_tensor *t = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(2, 3), numbers);
@@ -266,24 +252,7 @@ static void printing(void **state)
 		assert_int_equal(choir_tensor_print(t, text, sizeof(text)), 0);
 		chi_alloc_fail(0, false);
 		assert_string_equal(text, "");
-		fails(CHOIR_NO_MEMORY, "out of memory");
+		fails(CHOIR_NO_MEMORY, "memory");
 		choir_frame_free(f);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(constants_are_copies),
-		cmocka_unit_test(borrowed_memory_is_used_in_place),
-		cmocka_unit_test(numbers_are_exact),
-		cmocka_unit_test(nothing_gives_nothing),
-		cmocka_unit_test(memory_the_host_cannot_reach_has_no_pointer),
-		cmocka_unit_test(moving_copies_between_all_memories),
-		cmocka_unit_test(views_share_memory),
-		cmocka_unit_test(the_dead_and_the_stale_are_told),
-		cmocka_unit_test(printing),
-		cmocka_unit_test(a_decimal_point_is_a_point),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

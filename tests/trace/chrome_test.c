@@ -7,12 +7,8 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/file.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,9 +31,8 @@ static void record_a_step(void)
 	chi_trace_end();
 }
 
-static void test_python_reads_it(void **state)
+TEST_WITHIN(test_python_reads_it, directory_enter, directory_leave)
 {
-	(void) state;
 	if (system("python3 -c ''") != 0) {
 		print_message("there is no python3\n");
 		skip();
@@ -56,9 +51,8 @@ static void test_python_reads_it(void **state)
 
 // Every call that writes fails in turn, at the start or at the end: the old file stays, recording
 // goes on, and the failure is said when the trace is stopped.
-static void test_each_call_fails(void **state)
+TEST_WITHIN(test_each_call_fails, directory_enter, directory_leave)
 {
-	(void) state;
 	bool failed = true;
 	FILE *old = fopen("trace.json", "w");
 	fputs("old", old);
@@ -82,13 +76,12 @@ static void test_each_call_fails(void **state)
 		}
 		assert_int_equal(status, CHOIR_IO);
 		if (started)
-			assert_non_null(strstr(choir_error(), "trace.json: "));
+			assert_text_holds(choir_error(), "trace.json: ");
 	}
 }
 
-static void test_no_memory(void **state)
+TEST_WITHIN(test_no_memory, directory_enter, directory_leave)
 {
-	(void) state;
 	bool failed = true;
 	assert_int_equal(choir_trace_start(NULL, NULL), CHOIR_OK); // this thread's memory is there
 	assert_int_equal(choir_trace_stop(), CHOIR_OK);
@@ -107,16 +100,4 @@ static void test_no_memory(void **state)
 			assert_true(strlen(choir_error()) > 0);
 	}
 	assert_int_equal(directory_entries(".", NULL), 1);
-}
-
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, directory_enter, directory_leave)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		IN_FOLDER(test_python_reads_it),
-		IN_FOLDER(test_each_call_fails),
-		IN_FOLDER(test_no_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

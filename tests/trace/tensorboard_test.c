@@ -9,12 +9,8 @@
 #include "base/status.h"
 #include "base/file.h"
 #include "base/thread.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +23,8 @@ static choir_status start(void)
 	return choir_trace_start(NULL, CHOIR_OPTIONS(choir_trace_options, .log = "log"));
 }
 
-static void test_own_reader(void **state)
+TEST_WITHIN(test_own_reader, directory_enter, directory_leave)
 {
-	(void) state;
 	if (system("python3 -c ''") != 0) {
 		print_message("there is no python3\n");
 		skip();
@@ -49,9 +44,8 @@ static void test_own_reader(void **state)
 }
 
 // What was recorded can be read before the end, about a second later.
-static void test_grows(void **state)
+TEST_WITHIN(test_grows, directory_enter, directory_leave)
 {
-	(void) state;
 	char name[256], path[300];
 	struct stat s;
 	const double begun = chi_clock_now();
@@ -72,9 +66,8 @@ static void test_grows(void **state)
 	assert_int_equal(choir_trace_stop(), CHOIR_OK);
 }
 
-static void test_only_replica_0(void **state)
+TEST_WITHIN(test_only_replica_0, directory_enter, directory_leave)
 {
-	(void) state;
 	if (system("python3 -c ''") != 0)
 		skip();
 	assert_int_equal(start(), CHOIR_OK);
@@ -92,18 +85,17 @@ static void test_only_replica_0(void **state)
 	assert_int_equal(directory_python("python3", "tensorboard_reader.py", "ids log"), 0);
 }
 
-static void test_misuse(void **state)
+TEST_WITHIN(test_misuse, directory_enter, directory_leave)
 {
-	(void) state;
 	FILE *f = fopen("file", "w");
 	fclose(f);
 	assert_int_equal(
 			choir_trace_start("a.json", CHOIR_OPTIONS(choir_trace_options, .log = "file")),
 			CHOIR_IO);
-	assert_string_equal(choir_error(), "file: make the folder: File exists");
+	assert_text_holds(choir_error(), "file: make the folder:*exists");
 	assert_int_equal(choir_trace_start("a.json", CHOIR_OPTIONS(choir_trace_options, .log = "a/b")),
 			CHOIR_IO);
-	assert_string_equal(choir_error(), "a/b: make the folder: No such file or directory");
+	assert_text_holds(choir_error(), "a/b: make the folder:*directory");
 	assert_int_equal(directory_entries(".", NULL), 1);
 	char *path = malloc(5000);
 	memset(path, 'a', 4999);
@@ -117,13 +109,12 @@ static void test_misuse(void **state)
 	choir_trace_scalar("", 1, 1);
 	choir_trace_scalar(NULL, 1, 1);
 	assert_int_equal(choir_trace_stop(), CHOIR_INVALID);
-	assert_string_equal(choir_error(), "trace: a scalar needs a name");
+	assert_text_holds(choir_error(), "trace:*scalar");
 }
 
 // A full disk, at every call that writes: scalars go on as if nothing was, and stop says it.
-static void test_each_call_fails(void **state)
+TEST_WITHIN(test_each_call_fails, directory_enter, directory_leave)
 {
-	(void) state;
 	bool failed = true;
 	for (int n = 1; failed; n++) {
 		chi_fs_fail(n, ENOSPC);
@@ -142,9 +133,8 @@ static void test_each_call_fails(void **state)
 	}
 }
 
-static void test_no_memory(void **state)
+TEST_WITHIN(test_no_memory, directory_enter, directory_leave)
 {
-	(void) state;
 	bool failed = true;
 	assert_int_equal(choir_trace_start(NULL, NULL), CHOIR_OK); // this thread's memory is there
 	assert_int_equal(choir_trace_stop(), CHOIR_OK);
@@ -169,9 +159,8 @@ static void count_up(void *arg)
 		choir_trace_scalar(arg, i, (double) i);
 }
 
-static void test_threads(void **state)
+TEST_WITHIN(test_threads, directory_enter, directory_leave)
 {
-	(void) state;
 	if (system("python3 -c ''") != 0)
 		skip();
 	static const char *const tags[] = { "a", "b", "c" };
@@ -185,20 +174,4 @@ static void test_threads(void **state)
 		chi_thread_join(&t[i]);
 	assert_int_equal(choir_trace_stop(), CHOIR_OK);
 	assert_int_equal(directory_python("python3", "tensorboard_reader.py", "threads log"), 0);
-}
-
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, directory_enter, directory_leave)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		IN_FOLDER(test_own_reader),
-		IN_FOLDER(test_grows),
-		IN_FOLDER(test_only_replica_0),
-		IN_FOLDER(test_misuse),
-		IN_FOLDER(test_each_call_fails),
-		IN_FOLDER(test_no_memory),
-		IN_FOLDER(test_threads),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

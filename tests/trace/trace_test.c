@@ -6,12 +6,8 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -22,7 +18,7 @@ static record r;
 static void assert_error(choir_status status, const char *text)
 {
 	assert_int_equal(choir_error_status(), status);
-	assert_string_equal(choir_error(), text);
+	assert_text_holds(choir_error(), text);
 	chi_error_clear();
 }
 
@@ -33,9 +29,8 @@ static void spin(double seconds)
 		;
 }
 
-static void test_off(void **state)
+TEST(test_off)
 {
-	(void) state;
 	const uint64_t before = chi_alloc_count();
 	assert_false(choir_trace_is_on());
 	choir_trace_begin(CHOIR_TRACE_COMPUTE, "nothing");
@@ -46,12 +41,11 @@ static void test_off(void **state)
 	choir_trace_end();
 	assert_int_equal(chi_alloc_count(), before);
 	assert_int_equal(choir_trace_stop(), CHOIR_STATE);
-	assert_error(CHOIR_STATE, "trace: stop: no trace is on");
+	assert_error(CHOIR_STATE, "trace: stop:*trace");
 }
 
-static void test_nesting(void **state)
+TEST(test_nesting)
 {
-	(void) state;
 	record_start(&r, 0);
 	assert_true(choir_trace_is_on());
 	choir_trace_begin(CHOIR_TRACE_INPUT, "batch");
@@ -88,9 +82,8 @@ static void test_nesting(void **state)
 	assert_int_equal(choir_trace_dropped_spans(), 0);
 }
 
-static void test_replicas(void **state)
+TEST(test_replicas)
 {
-	(void) state;
 	record_start(&r, 0);
 	chi_trace_begin(CHOIR_TRACE_OTHER, "run");
 	chi_trace_begin_replica(3, 3, CHOIR_TRACE_COMPUTE, "replica");
@@ -120,9 +113,8 @@ static void test_replicas(void **state)
 	assert_true(fabs(parts - (whole->end - whole->begin)) < 1e-9);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-	(void) state;
 	record_start(&r, 0);
 	choir_trace_begin(CHOIR_TRACE_OTHER, "0123456789012345678901234567890123456789");
 	choir_trace_end();
@@ -145,9 +137,8 @@ static void test_names(void **state)
 }
 
 // Who keeps few spans keeps the newest; one that was overwritten while it was open is lost.
-static void test_newest(void **state)
+TEST(test_newest)
 {
-	(void) state;
 	char name[16];
 	const double begun = chi_clock_now();
 	record_start(&r, 4);
@@ -175,9 +166,8 @@ static void test_newest(void **state)
 	assert_int_equal(choir_trace_dropped_spans(), 1);
 }
 
-static void test_deep(void **state)
+TEST(test_deep)
 {
-	(void) state;
 	record_start(&r, 0);
 	for (int i = 0; i < 100; i++)
 		choir_trace_begin(CHOIR_TRACE_OTHER, "deep");
@@ -192,9 +182,8 @@ static void test_deep(void **state)
 }
 
 // A trace that begins or ends inside a span, which is then not in it, or ends with it.
-static void test_inside_a_span(void **state)
+TEST(test_inside_a_span)
 {
-	(void) state;
 	choir_trace_begin(CHOIR_TRACE_OTHER, "before");
 	record_start(&r, 0);
 	choir_trace_end();
@@ -235,9 +224,8 @@ static void start_worker(worker *w)
 }
 
 // Threads that end before the trace does leave their spans, each on a track of its own.
-static void test_threads(void **state)
+TEST(test_threads)
 {
-	(void) state;
 	enum { THREADS = 4, SPANS = 100 };
 	worker w[THREADS];
 	record_start(&r, 0);
@@ -258,9 +246,8 @@ static void test_threads(void **state)
 }
 
 // Traces start and stop while threads record without a pause: nothing is torn.
-static void test_stop_while_recording(void **state)
+TEST(test_stop_while_recording)
 {
-	(void) state;
 	enum { THREADS = 3, TRACES = 50 };
 	worker w[THREADS];
 	chi_atomic32 go_on = { 1 };
@@ -284,9 +271,8 @@ static void test_stop_while_recording(void **state)
 		chi_thread_join(&w[i].thread);
 }
 
-static void test_many_threads(void **state)
+TEST(test_many_threads)
 {
-	(void) state;
 	enum { THREADS = 100, KEPT = 64 };
 	record_start(&r, 0);
 	for (int i = 0; i < THREADS; i++) {
@@ -318,9 +304,8 @@ static void show_late(const choir_trace_span *span, void *user)
 }
 
 // While a trace is being stopped, spans of threads that have ended stay where they are.
-static void test_late_thread(void **state)
+TEST(test_late_thread)
 {
-	(void) state;
 	enum { THREADS = 64 };
 	int shown = 0;
 	const choir_trace_options o = { .size = sizeof o, .span = show_late, .user = &shown };
@@ -335,28 +320,26 @@ static void test_late_thread(void **state)
 	assert_int_equal(choir_trace_dropped_spans(), 0);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-	(void) state;
 	choir_trace_options o = { .size = sizeof o, .spans = -1 };
 	assert_int_equal(choir_trace_start(NULL, &o), CHOIR_INVALID);
-	assert_error(CHOIR_INVALID, "trace: start: -1 spans a thread, 0 to 16777216 are possible");
+	assert_error(CHOIR_INVALID, "trace: start:*-1*0*16777216");
 	o = (choir_trace_options){ .size = 0 };
 	assert_int_equal(choir_trace_start(NULL, &o), CHOIR_INVALID);
 	assert_memory_equal(choir_error(), "trace: start: the options' size is 0, not ", 42);
 	record_start(&r, 0);
 	assert_int_equal(choir_trace_start(NULL, NULL), CHOIR_STATE);
-	assert_error(CHOIR_STATE, "trace: start: a trace is on already");
+	assert_error(CHOIR_STATE, "trace: start:*already");
 	record_stop();
 	assert_int_equal(choir_trace_start("no/such/folder/a.json", NULL), CHOIR_IO);
-	assert_error(CHOIR_IO, "no/such/folder/a.json: open its folder: No such file or directory");
+	assert_error(CHOIR_IO, "no/such/folder/a.json");
 	assert_false(choir_trace_is_on());
 }
 
 // A span that there is no memory for is no failure of the call that it is in.
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
-	(void) state;
 	bool failed = true;
 	for (uint64_t n = 1; failed; n++) {
 		r.n = 0;
@@ -377,8 +360,7 @@ static void test_no_memory(void **state)
 		const choir_status stopped = choir_trace_stop();
 		assert_true(stopped == CHOIR_OK || stopped == CHOIR_NO_MEMORY);
 		if (stopped == CHOIR_NO_MEMORY)
-			assert_error(
-					CHOIR_NO_MEMORY, "trace: out of memory: the spans of a thread are missing");
+			assert_error(CHOIR_NO_MEMORY, "trace: out of memory:*missing");
 		if (n == 1)
 			assert_int_equal(stopped, CHOIR_NO_MEMORY);
 		if (!failed)
@@ -387,9 +369,8 @@ static void test_no_memory(void **state)
 }
 
 // In a child there are no threads of the parent's, and its files are not the child's.
-static void test_fork(void **state)
+TEST(test_fork)
 {
-	(void) state;
 	record_start(&r, 0);
 	choir_trace_begin(CHOIR_TRACE_OTHER, "parent");
 	choir_trace_end();
@@ -408,25 +389,4 @@ static void test_fork(void **state)
 	assert_int_equal(status, 0);
 	record_stop();
 	assert_int_equal(r.n, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_memory), // first: later this thread has its memory
-		cmocka_unit_test(test_off),
-		cmocka_unit_test(test_nesting),
-		cmocka_unit_test(test_replicas),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_newest),
-		cmocka_unit_test(test_deep),
-		cmocka_unit_test(test_inside_a_span),
-		cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_stop_while_recording),
-		cmocka_unit_test(test_many_threads),
-		cmocka_unit_test(test_late_thread),
-		cmocka_unit_test(test_misuse),
-		cmocka_unit_test(test_fork),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

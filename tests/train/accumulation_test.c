@@ -7,13 +7,9 @@
 #include "choir/strategy.h"
 #include "choir/tape.h"
 #include "tensor/buffer.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { ROWS = 512, WIDTH = 64, LAYERS = 6, MAX_REPLICAS = 8 };
 
@@ -71,20 +67,11 @@ static size_t peak_of_step(int replicas)
 	return peak;
 }
 
-static void four_replicas_a_device_need_one_replicas_memory(void **state)
+TEST(four_replicas_a_device_need_one_replicas_memory)
 {
-	(void) state;
 	const size_t one = peak_of_step(2), four = peak_of_step(MAX_REPLICAS);
 	assert_true(one >= ACTIVATIONS); // or nothing is shown
 	// Four replicas fold into at most three nodes at a time: 1, 1 and 2 replicas' sums.
 	assert_in_range(four, one, one + 3 * WEIGHTS + WEIGHTS / 2);
 	assert_true(four < one + ACTIVATIONS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(four_replicas_a_device_need_one_replicas_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

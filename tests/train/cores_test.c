@@ -6,12 +6,7 @@
 
 #include "choir/nn.h"
 #include "choir/op.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 enum { BATCH = 1200, IN = 96, WIDE = 320, CONTEXT = 64, IMAGES = 20, SIZE = 16, STEPS = 2 };
 typedef enum { DENSE, TEXT, CONVOLUTIONS, MODELS } net;
@@ -90,9 +85,8 @@ static uint64_t train(const char *devices, int cores, net which)
 	return hash;
 }
 
-static void any_number_of_cores(void **state)
+TEST(any_number_of_cores)
 {
-	(void) state;
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2" };
 	for (net n = DENSE; n < MODELS; n++) {
 		const uint64_t one = train("cpu:0", 0, n);
@@ -102,10 +96,4 @@ static void any_number_of_cores(void **state)
 					assert_true(train(devices[i], cores, n) == one);
 		assert_true(train("far:0,far:1", 2, n) == one);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(any_number_of_cores) };
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

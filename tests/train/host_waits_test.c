@@ -4,14 +4,9 @@
 #include "far/far.h"
 #include "train/optimizer/optimizer.h"
 #include "value/variable.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum { MAX_VARIABLES = 60, WARM = 3, STEPS = 5, MAX_WAITS = 4 };
 
@@ -82,26 +77,17 @@ static void compare(const char *devices, const char *parameters, int replicas)
 	assert_in_range(many, 1, MAX_WAITS * (replicas + (parameters != NULL)));
 }
 
-static void waits_do_not_grow_with_variables(void **state)
+TEST(waits_do_not_grow_with_variables)
 {
-	(void) state;
 	compare("far:0", NULL, 1);
 	compare("far:0,far:1", NULL, 2);
 }
 
-static void nor_where_variables_lie_elsewhere(void **state)
+TEST(nor_where_variables_lie_elsewhere)
 {
-	(void) state;
 	compare("far:0", "far:1", 1);
 	compare("far:0,far:1", "far:2", 2);
 	compare("cpu:0,cpu:1", "far:0", 2);
 	compare("far:0", "cpu:0", 1);
 	compare("far:0,far:1", "cpu:0", 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(waits_do_not_grow_with_variables),
-		cmocka_unit_test(nor_where_variables_lie_elsewhere) };
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,12 +7,7 @@
 #include "choir/op.h"
 #include "train/files.h"
 #include "train/saved.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -54,9 +49,8 @@ static void watch(problem *p, seen *s)
 }
 
 // spec: 2.7
-static void the_same_gradients(void **state)
+TEST(the_same_gradients)
 {
-	(void) state;
 	const choir_optimizer_options clipped = { .size = sizeof clipped, .global_clip_norm = 0.1 };
 	for (int k = 0; k < SAVED_CARRIERS; k++) {
 		char path[600];
@@ -104,14 +98,13 @@ static choir_status divide(choir_replica *r, void *user)
 			p->optimizer, tape, choir_replica_id(r) == 2 ? choir_scale(y, INFINITY) : y);
 }
 
-static void not_finite(void **state)
+TEST(not_finite)
 {
-	(void) state;
 	problem p = saved_open(1, REPLICAS, CHOIR_SGD, NULL);
 	seen s;
 	watch(&p, &s);
 	assert_failed(choir_strategy_run(p.strategy, divide, &p, NULL, NULL), CHOIR_INVALID,
-			"replica 2: sgd: the gradient of ");
+			"replica 2: sgd:*gradient");
 	watch(&p, &s);
 	for (int i = 0; i < REPLICAS; i++) {
 		saved_must(choir_strategy_run_replica(p.strategy, i, divide, &p, NULL));
@@ -147,9 +140,8 @@ static choir_status assign(choir_replica *r, void *user)
 	return choir_variable_assign_add(user, choir_fill(r->frame, CHOIR_F32, CHOIR_SCALAR, 1));
 }
 
-static void what_needs_the_others(void **state)
+TEST(what_needs_the_others)
 {
-	(void) state;
 	const struct {
 		choir_replica_fn *fn;
 		const char *text;
@@ -206,9 +198,8 @@ static choir_status apply_in_a_merge(choir_replica *r, void *user)
 	return choir_replica_merge_call(r, distribute, user);
 }
 
-static void updates_of_merge_functions_are_dropped(void **state)
+TEST(updates_of_merge_functions_are_dropped)
 {
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0", 1);
 	descent d = { 0 };
 	CHOIR_SCOPE (s) {
@@ -244,39 +235,34 @@ static choir_status nothing(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-static void wrong_use(void **state)
+TEST(wrong_use)
 {
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0", 3), *other = mirrored("cpu:0", 3);
 	choir_values *set = choir_values_new(other);
-	assert_failed(choir_strategy_run_replica(s, 3, nothing, NULL, NULL), CHOIR_INVALID,
-			"there is no replica 3: there are 0 to 2");
-	assert_failed(choir_strategy_run_replica(s, -1, nothing, NULL, NULL), CHOIR_INVALID,
-			"there is no replica -1");
-	assert_failed(choir_strategy_run_replica(s, 0, NULL, NULL, NULL), CHOIR_INVALID,
-			"the function is NULL");
+	assert_failed(
+			choir_strategy_run_replica(s, 3, nothing, NULL, NULL), CHOIR_INVALID, "replica 3*0*2");
+	assert_failed(
+			choir_strategy_run_replica(s, -1, nothing, NULL, NULL), CHOIR_INVALID, "replica -1");
+	assert_failed(choir_strategy_run_replica(s, 0, NULL, NULL, NULL), CHOIR_INVALID, "NULL");
 	assert_failed(choir_strategy_run_replica(NULL, 0, nothing, NULL, NULL), CHOIR_INVALID, "NULL");
-	assert_failed(choir_strategy_run_replica(s, 0, nothing, NULL, set), CHOIR_INVALID,
-			"belong to another strategy");
+	assert_failed(choir_strategy_run_replica(s, 0, nothing, NULL, set), CHOIR_INVALID, "strategy");
 	assert_failed(choir_strategy_run(s, nest, NULL, NULL, NULL), CHOIR_STATE, "run_replica");
 	assert_failed(choir_strategy_run_replica(s, 1, nest, NULL, NULL), CHOIR_STATE, "run_replica");
 	assert_failed(choir_strategy_set_gradient_hook(NULL, see, NULL), CHOIR_INVALID, "NULL");
-	assert_failed(choir_strategy_restore_checkpoint(s, NULL), CHOIR_INVALID, "the path is NULL");
+	assert_failed(choir_strategy_restore_checkpoint(s, NULL), CHOIR_INVALID, "NULL");
 	assert_failed(choir_strategy_restore_checkpoint(s, "some/folder"), CHOIR_INVALID,
-			"some/folder: no step's folder is called so");
-	assert_failed(
-			choir_strategy_restore_checkpoint(s, ".step-3.tmp"), CHOIR_INVALID, "is called so");
+			"some/folder:*called");
+	assert_failed(choir_strategy_restore_checkpoint(s, ".step-3.tmp"), CHOIR_INVALID, "called");
 	assert_failed(choir_strategy_restore_checkpoint(s, "nowhere/step-3/"), CHOIR_NOT_FOUND,
-			"nowhere/step-3: open the folder: No such file or directory");
+			"nowhere/step-3: open the folder:*directory");
 	saved_must(choir_strategy_run_replica(s, 2, nothing, NULL, NULL));
 	choir_values_free(set);
 	choir_strategy_free(other);
 	choir_strategy_free(s);
 }
 
-static void memory_runs_out(void **state)
+TEST(memory_runs_out)
 {
-	(void) state;
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	saved_train(&p, 1);
 	choir_checkpoint_manager *m = saved_manage(p.strategy, saved_directory(), NULL);
@@ -300,15 +286,4 @@ static void memory_runs_out(void **state)
 	problem_close(&p);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_gradients),
-		cmocka_unit_test(not_finite),
-		cmocka_unit_test(what_needs_the_others),
-		cmocka_unit_test(updates_of_merge_functions_are_dropped),
-		cmocka_unit_test(wrong_use),
-		cmocka_unit_test(memory_runs_out),
-	};
-	return cmocka_run_group_tests(tests, NULL, files_teardown);
-}
+TEST_GROUP(NULL, files_teardown)

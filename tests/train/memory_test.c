@@ -7,12 +7,7 @@
 #include "far/far.h"
 #include "tensor/buffer.h"
 #include "short.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <string.h>
 
@@ -20,7 +15,7 @@ enum { STEPS = 2, MAX = 5000 };
 
 static void check_message(choir_status status, int n)
 {
-	if (status != CHOIR_NO_MEMORY || strstr(choir_error(), "memory") == NULL)
+	if (status != CHOIR_NO_MEMORY || !text_holds(choir_error(), "memory"))
 		fail_msg("allocation %d: %s: \"%s\"", n, choir_status_name(status), choir_error());
 	chi_error_clear();
 }
@@ -68,23 +63,20 @@ static void all_of_a_step(const char *devices, int replicas, const choir_optimiz
 	}
 }
 
-static void shared_memory(void **state)
+TEST(shared_memory)
 {
-	(void) state;
 	all_of_a_step("cpu:0,cpu:1", 3, NULL);
 }
 
-static void with_a_norm(void **state)
+TEST(with_a_norm)
 {
-	(void) state;
 	all_of_a_step(
 			"cpu:0,cpu:1", 2, CHOIR_OPTIONS(choir_optimizer_options, .global_clip_norm = 0.1));
 }
 
 // The heap is gone for good from the n-th allocation of a step on: the step ends all the same.
-static void nothing_left(void **state)
+TEST(nothing_left)
 {
-	(void) state;
 	bool failed = true;
 	for (int n = 1; failed; n += STRIDE) {
 		problem p;
@@ -103,9 +95,8 @@ static void nothing_left(void **state)
 
 // On devices with memory of their own an update can fail after the first copy was written. Then
 // the variables say that they are undefined; else training goes on as if nothing had been.
-static void separate_memory(void **state)
+TEST(separate_memory)
 {
-	(void) state;
 	far_delays(1, 0);
 	const uint64_t expected = problem_train("far:0,far:1", 3, CHOIR_ADAM, NULL, 1);
 	bool failed = true;
@@ -124,7 +115,7 @@ static void separate_memory(void **state)
 			status = problem_step(&p);
 		}
 		if (status != CHOIR_OK) {
-			assert_failed(status, CHOIR_STATE, "is undefined until");
+			assert_failed(status, CHOIR_STATE, "undefined");
 			undefined++;
 		} else if (choir_strategy_hash(p.strategy) != expected) {
 			fail_msg("allocation %d: other weights in the end", n);
@@ -135,9 +126,8 @@ static void separate_memory(void **state)
 	assert_true(undefined < 200);
 }
 
-static void making_fails(void **state)
+TEST(making_fails)
 {
-	(void) state;
 	const uint64_t expected = problem_train("cpu:0,cpu:1", 3, CHOIR_ADAM, NULL, STEPS);
 	for (int n = 1; n < MAX; n++) {
 		problem p;
@@ -156,9 +146,8 @@ static void making_fails(void **state)
 }
 
 // What was not made can be made again under the same name.
-static void names_are_free_again(void **state)
+TEST(names_are_free_again)
 {
-	(void) state;
 	for (int n = 1;; n++) {
 		choir_strategy *s = mirrored("cpu:0,cpu:1", 2);
 		choir_layer *dense = NULL;
@@ -180,17 +169,4 @@ static void names_are_free_again(void **state)
 		if (n < 0)
 			break;
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shared_memory),
-		cmocka_unit_test(with_a_norm),
-		cmocka_unit_test(nothing_left),
-		cmocka_unit_test(separate_memory),
-		cmocka_unit_test(making_fails),
-		cmocka_unit_test(names_are_free_again),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

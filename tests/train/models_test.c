@@ -5,12 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -240,15 +235,13 @@ static void same(const kind *k)
 	}
 }
 
-static void gpt_has_the_same_bits(void **state)
+TEST(gpt_has_the_same_bits)
 {
-	(void) state;
 	same(&gpt);
 }
 
-static void resnet_has_the_same_bits(void **state)
+TEST(resnet_has_the_same_bits)
 {
-	(void) state;
 	same(&resnet);
 }
 
@@ -268,9 +261,8 @@ static void steady(const kind *k, const char *devices, int replicas, bool again)
 	close_model(&m);
 }
 
-static void steps_allocate_nothing(void **state)
+TEST(steps_allocate_nothing)
 {
-	(void) state;
 	steady(&gpt, "cpu:0", 1, false);
 	steady(&gpt, "cpu:0,cpu:1", 2, true);
 	steady(&gpt, "cpu:0,cpu:1", 4, false);
@@ -278,25 +270,13 @@ static void steps_allocate_nothing(void **state)
 	steady(&resnet, "cpu:0,cpu:1", 2, false);
 }
 
-static void they_learn(void **state)
+TEST(they_learn)
 {
 	double loss[2];
-	(void) state;
 	train_for(&gpt, "cpu:0,cpu:1", 2, false, 40, loss);
 	print_message("gpt: %g, then %g\n", loss[0], loss[1]);
 	assert_true(loss[0] > 2.5 && loss[1] < 0.5);
 	train_for(&resnet, "cpu:0,cpu:1", 2, false, 40, loss);
 	print_message("resnet: %g, then %g\n", loss[0], loss[1]);
 	assert_true(loss[0] > 1.8 && loss[1] < 0.5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gpt_has_the_same_bits),
-		cmocka_unit_test(resnet_has_the_same_bits),
-		cmocka_unit_test(steps_allocate_nothing),
-		cmocka_unit_test(they_learn),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,7 @@
 #include "train/files.h"
 #include "train/saved.h"
 #include "short.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <string.h>
 
@@ -124,23 +119,20 @@ static void move_all(size_t n, const place at[], int replicas)
 }
 
 // spec: 2.7, 2.15
-static void any_number_of_replicas(void **state)
+TEST(any_number_of_replicas)
 {
-	(void) state;
 	move_all(ANY_NUMBER, any_number, 3);
 }
 
 // spec: 2.7, 2.15
-static void one_replica(void **state)
+TEST(one_replica)
 {
-	(void) state;
 	move_all(ALONE, alone, 1);
 }
 
 // What is in a checkpoint says nothing of shards.
-static void wholes_are_saved(void **state)
+TEST(wholes_are_saved)
 {
-	(void) state;
 	size_t n = 0;
 	for (int i = 0; i < ANY_NUMBER; i++) {
 		const char *directory = saved_directory();
@@ -186,9 +178,8 @@ static bool near(double x, double y)
 // With 3 parts of 0.1, 0.2 and 0.3; with other numbers of replicas SUM is shared out, MEAN and the
 // first replica's value are everybody's.
 // spec: 2.7
-static void other_numbers_of_replicas(void **state)
+TEST(other_numbers_of_replicas)
 {
-	(void) state;
 	const struct {
 		choir_aggregation aggregation;
 		double whole;
@@ -222,9 +213,8 @@ static void other_numbers_of_replicas(void **state)
 	}
 }
 
-static void memory_runs_out(void **state)
+TEST(memory_runs_out)
 {
-	(void) state;
 	const char *directory = saved_directory();
 	const choir_checkpoint_options one = { .size = sizeof one, .max_to_keep = 1 };
 	problem p = open_at(&any_number[1], 2, CHOIR_ADAM);
@@ -260,14 +250,4 @@ static void memory_runs_out(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_number_of_replicas),
-		cmocka_unit_test(one_replica),
-		cmocka_unit_test(wholes_are_saved),
-		cmocka_unit_test(other_numbers_of_replicas),
-		cmocka_unit_test(memory_runs_out),
-	};
-	return cmocka_run_group_tests(tests, NULL, files_teardown);
-}
+TEST_GROUP(NULL, files_teardown)

@@ -3,6 +3,7 @@
 #include "plain_kernels.h"
 
 #include "base/status.h"
+#include "test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -158,7 +159,7 @@ void assert_failed(choir_status status, choir_status expected, const char *text)
 		fail_msg("%s (\"%s\"), needed %s", choir_status_name(status), choir_error(),
 				choir_status_name(expected));
 	assert_string_equal(choir_status_name(choir_error_status()), choir_status_name(expected));
-	if (strstr(choir_error(), text) == NULL)
+	if (!text_holds(choir_error(), text))
 		fail_msg("\"%s\" does not say \"%s\"", choir_error(), text);
 	chi_error_clear();
 }

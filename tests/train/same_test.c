@@ -1,12 +1,7 @@
 // The number of replicas decides the bits of the weights: not how many devices carry them, not
 // whether their memory is shared, not how often it is run.
 #include "train/problem.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <stdio.h>
 
@@ -27,9 +22,8 @@ static void same(int replicas, const char *const devices[], size_t n, choir_opti
 static const char *const layouts[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2",
 	"cpu:0,cpu:1,cpu:2,cpu:3", "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4", "far:0", "far:0,far:1" };
 
-static void four_replicas(void **state)
+TEST(four_replicas)
 {
-	(void) state;
 	same(4, layouts, 7, CHOIR_SGD, NULL);
 	same(4, layouts, 7, CHOIR_MOMENTUM,
 			CHOIR_OPTIONS(choir_optimizer_options, .nesterov = CHOIR_ON));
@@ -38,16 +32,14 @@ static void four_replicas(void **state)
 	same(4, layouts, 7, CHOIR_RMSPROP, NULL);
 }
 
-static void odd_numbers(void **state)
+TEST(odd_numbers)
 {
-	(void) state;
 	same(6, layouts, 7, CHOIR_ADAM, NULL);
 	same(7, layouts, 7, CHOIR_ADAM, NULL);
 }
 
-static void with_a_norm(void **state)
+TEST(with_a_norm)
 {
-	(void) state;
 	const choir_optimizer_options clip = { .size = sizeof clip, .global_clip_norm = 0.05 };
 	same(4, layouts, 7, CHOIR_ADAM, &clip);
 	same(7, layouts, 7, CHOIR_SGD, &clip);
@@ -59,9 +51,8 @@ static void with_a_norm(void **state)
 			problem_train("cpu:0,cpu:1", 4, CHOIR_ADAM, NULL, STEPS));
 }
 
-static void replicas_differ_little(void **state)
+TEST(replicas_differ_little)
 {
-	(void) state;
 	// Dropout is by replica, so the weights themselves differ.
 	assert_int_not_equal(problem_train("cpu:0", 1, CHOIR_SGD, NULL, STEPS),
 			problem_train("cpu:0", 2, CHOIR_SGD, NULL, STEPS));
@@ -78,9 +69,8 @@ static void loss_of(const char *devices, double *loss, double *accuracy)
 	problem_close(&p);
 }
 
-static void metrics_too(void **state)
+TEST(metrics_too)
 {
-	(void) state;
 	double loss, accuracy, other_loss, other_accuracy;
 	loss_of("cpu:0", &loss, &accuracy);
 	assert_true(loss > 0.5 && loss < 2 && accuracy > 0 && accuracy < 1);
@@ -91,9 +81,8 @@ static void metrics_too(void **state)
 	}
 }
 
-static void learns(void **state)
+TEST(learns)
 {
-	(void) state;
 	problem p;
 	const choir_optimizer_options o = { .size = sizeof o, .learning_rate = 0.02 };
 	assert_int_equal(problem_open(&p, "cpu:0,cpu:1", 2, CHOIR_ADAM, &o), CHOIR_OK);
@@ -106,17 +95,4 @@ static void learns(void **state)
 	if (!(accuracy > 0.8))
 		fail_msg("accuracy %g after 400 steps", accuracy);
 	problem_close(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(four_replicas),
-		cmocka_unit_test(odd_numbers),
-		cmocka_unit_test(with_a_norm),
-		cmocka_unit_test(replicas_differ_little),
-		cmocka_unit_test(metrics_too),
-		cmocka_unit_test(learns),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

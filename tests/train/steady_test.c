@@ -2,12 +2,7 @@
 #include "train/problem.h"
 
 #include "base/alloc.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,33 +39,20 @@ static void steady(const char *devices, int replicas, choir_optimizer_kind kind,
 	problem_close(&p);
 }
 
-static void one_a_device(void **state)
+TEST(one_a_device)
 {
-	(void) state;
 	steady("cpu:0", 1, CHOIR_ADAM, NULL);
 	steady("cpu:0,cpu:1", 2, CHOIR_ADAM, NULL);
 	steady("cpu:0,cpu:1", 2, CHOIR_SGD, NULL);
 }
 
-static void several_a_device(void **state)
+TEST(several_a_device)
 {
-	(void) state;
 	steady("cpu:0,cpu:1", 7, CHOIR_MOMENTUM, NULL);
 }
 
-static void with_a_norm(void **state)
+TEST(with_a_norm)
 {
-	(void) state;
 	steady("cpu:0,cpu:1", 4, CHOIR_ADAMW,
 			CHOIR_OPTIONS(choir_optimizer_options, .global_clip_norm = 0.1));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_a_device),
-		cmocka_unit_test(several_a_device),
-		cmocka_unit_test(with_a_norm),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

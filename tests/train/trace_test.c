@@ -4,12 +4,8 @@
 #include "train/problem.h"
 
 #include "base/alloc.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <string.h>
 
@@ -56,9 +52,8 @@ static double all_seconds(int track)
 	return sum;
 }
 
-static void two_devices(void **state)
+TEST(two_devices)
 {
-	(void) state;
 	trace_steps("cpu:0,cpu:1", 2, CHOIR_ADAM, NULL);
 	assert_int_equal(record_count(&r, CHOIR_TRACE_PROGRAM, "run"), STEPS);
 	for (int replica = 0; replica < 2; replica++) {
@@ -80,9 +75,8 @@ static void two_devices(void **state)
 }
 
 // Each sum is once more on the track of communication, and sums there do not overlap.
-static void communication(void **state)
+TEST(communication)
 {
-	(void) state;
 	trace_steps("cpu:0,cpu:1", 2, CHOIR_SGD, NULL);
 	int sums = 0;
 	double before = -1;
@@ -98,9 +92,8 @@ static void communication(void **state)
 	assert_true(sums >= STEPS && sums % STEPS == 0);
 }
 
-static void several_a_device(void **state)
+TEST(several_a_device)
 {
-	(void) state;
 	trace_steps("cpu:0,cpu:1", 5, CHOIR_MOMENTUM, NULL);
 	for (int replica = 0; replica < 5; replica++) {
 		assert_int_equal(record_count(&r, replica, "replica"), STEPS);
@@ -109,17 +102,15 @@ static void several_a_device(void **state)
 	}
 }
 
-static void with_a_norm(void **state)
+TEST(with_a_norm)
 {
-	(void) state;
 	trace_steps("cpu:0,cpu:1", 2, CHOIR_ADAMW,
 			CHOIR_OPTIONS(choir_optimizer_options, .global_clip_norm = 0.1));
 	assert_true(count(0, CHOIR_TRACE_UPDATE) + count(1, CHOIR_TRACE_UPDATE) > 4 * STEPS);
 }
 
-static void nothing_changes(void **state)
+TEST(nothing_changes)
 {
-	(void) state;
 	const uint64_t expected = problem_train("cpu:0,cpu:1", 3, CHOIR_ADAM, NULL, 10);
 	record_start(&r, 0);
 	const uint64_t traced = problem_train("cpu:0,cpu:1", 3, CHOIR_ADAM, NULL, 10);
@@ -127,9 +118,8 @@ static void nothing_changes(void **state)
 	assert_true(traced == expected);
 }
 
-static void steady(void **state)
+TEST(steady)
 {
-	(void) state;
 	problem p;
 	assert_int_equal(problem_open(&p, "cpu:0,cpu:1", 2, CHOIR_ADAM, NULL), CHOIR_OK);
 	record_start(&r, 200);
@@ -144,9 +134,8 @@ static void steady(void **state)
 	problem_close(&p);
 }
 
-static void checkpoints(void **state)
+TEST(checkpoints)
 {
-	(void) state;
 	problem p;
 	assert_int_equal(problem_open(&p, "cpu:0", 1, CHOIR_SGD, NULL), CHOIR_OK);
 	record_start(&r, 0);
@@ -158,18 +147,4 @@ static void checkpoints(void **state)
 	assert_int_equal(record_count(&r, CHOIR_TRACE_PROGRAM, "restore"), 1);
 	assert_true(record_seconds(&r, CHOIR_TRACE_PROGRAM, CHOIR_TRACE_CHECKPOINT) > 0);
 	problem_close(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_devices),
-		cmocka_unit_test(communication),
-		cmocka_unit_test(several_a_device),
-		cmocka_unit_test(with_a_norm),
-		cmocka_unit_test(nothing_changes),
-		cmocka_unit_test(steady),
-		cmocka_unit_test(checkpoints),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,10 @@
 
 #include "base/alloc.h"
 #include "choir/op.h"
+#include "test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { REPLICAS = 5 };
 
@@ -38,9 +35,8 @@ static chi_variable_plan plan_of(choir_dtype dtype, choir_shape shape)
 }
 
 // spec: A6, B4, 2.3
-static void devices_that_share_memory_share_a_copy(void **state)
+TEST(devices_that_share_memory_share_a_copy)
 {
-	(void) state;
 	const chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
 	choir_variable *v = chi_variable_new(&plan);
 	static const int copies[] = { 0, 0, 1, 1, 2 };
@@ -55,9 +51,8 @@ static void devices_that_share_memory_share_a_copy(void **state)
 }
 
 // spec: A15, V4, 2.3
-static void on_read_has_a_part_for_each_replica(void **state)
+TEST(on_read_has_a_part_for_each_replica)
 {
-	(void) state;
 	chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
 	plan.options.synchronization = CHOIR_SYNCHRONIZATION_ON_READ;
 	choir_variable *v = chi_variable_new(&plan);
@@ -74,9 +69,8 @@ static void on_read_has_a_part_for_each_replica(void **state)
 	chi_variable_free(v);
 }
 
-static void describing(void **state)
+TEST(describing)
 {
-	(void) state;
 	chi_variable_plan plan = plan_of(CHOIR_I64, CHOIR_SHAPE(2, 4));
 	plan.options.aggregation = CHOIR_AGGREGATION_SUM;
 	plan.options.trainable = CHOIR_OFF;
@@ -107,13 +101,12 @@ static void check_refused(chi_variable_plan plan, const char *text)
 	choir_fail(CHOIR_INTERNAL, "nothing yet");
 	assert_null(chi_variable_new(&plan));
 	assert_int_equal(choir_error_status(), CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), text));
+	assert_text_holds(choir_error(), text);
 }
 
 // spec: E23, M2, M3, 2.3, 2.19
-static void what_can_never_work_is_refused(void **state)
+TEST(what_can_never_work_is_refused)
 {
-	(void) state;
 	chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
 	plan.name = "";
 	check_refused(plan, "name");
@@ -132,10 +125,10 @@ static void what_can_never_work_is_refused(void **state)
 	check_refused(plan, "aggregation 9");
 	plan = plan_of(CHOIR_I32, CHOIR_SHAPE(3));
 	plan.options.aggregation = CHOIR_AGGREGATION_MEAN;
-	check_refused(plan, "MEAN needs a floating dtype, not i32");
+	check_refused(plan, "MEAN*i32");
 	plan = plan_of(CHOIR_I32, CHOIR_SHAPE(3));
 	plan.options.initializer = CHOIR_INITIALIZER_GLOROT_UNIFORM;
-	check_refused(plan, "random initializer");
+	check_refused(plan, "initializer");
 	plan.options.initializer = (choir_initializer) 42;
 	plan.options.dtype = CHOIR_F32;
 	check_refused(plan, "initializer 42");
@@ -166,9 +159,8 @@ static choir_status refuse(void *out, const choir_shape *shape, void *user)
 
 // The function runs once, however many copies there are.
 // spec: 2.3
-static void initial_values(void **state)
+TEST(initial_values)
 {
-	(void) state;
 	static const float zeros[3] = { 0 }, ones[3] = { 1, 1, 1 }, given[3] = { 4, 5, 6 };
 	static const float counted[3] = { 1, 2, 3 };
 	chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
@@ -190,9 +182,8 @@ static void initial_values(void **state)
 	chi_variable_free(v);
 }
 
-static void an_initializer_may_fail(void **state)
+TEST(an_initializer_may_fail)
 {
-	(void) state;
 	static const choir_status statuses[] = { CHOIR_IO, CHOIR_CORRUPT, CHOIR_END };
 	chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
 	plan.options.initializer_fn = refuse;
@@ -202,14 +193,13 @@ static void an_initializer_may_fail(void **state)
 		choir_fail(CHOIR_TIMEOUT, "an old failure");
 		assert_null(chi_variable_new(&plan));
 		assert_int_equal(choir_error_status(), i == 2 ? CHOIR_INVALID : status);
-		assert_non_null(strstr(choir_error(), "\"v\""));
+		assert_text_holds(choir_error(), "\"v\"");
 		assert_non_null(strstr(choir_error(), i == 0 ? "no file" : "initializer returned"));
 	}
 }
 
-static void ones_of_every_dtype(void **state)
+TEST(ones_of_every_dtype)
 {
-	(void) state;
 	for (choir_dtype d = CHOIR_F32; d <= CHOIR_BF16; d++) {
 		chi_variable_plan plan = plan_of(d, CHOIR_SHAPE(3));
 		plan.options.initializer = CHOIR_INITIALIZER_ONES;
@@ -223,9 +213,8 @@ static void ones_of_every_dtype(void **state)
 }
 
 // Moments of a large draw, and that seed and name alone decide it.
-static void random_initializers(void **state)
+TEST(random_initializers)
 {
-	(void) state;
 	enum { N = 40000 };
 	static double a[N], b[N];
 	static const choir_initializer kinds[] = { CHOIR_INITIALIZER_GLOROT_UNIFORM,
@@ -292,40 +281,36 @@ static void check_writes(const char *device)
 	chi_variable_free(v);
 }
 
-static void writing(void **state)
+TEST(writing)
 {
-	(void) state;
 	check_writes("cpu:0");
 	check_writes("far:3");
 }
 
-static void what_does_not_fit_is_refused(void **state)
+TEST(what_does_not_fit_is_refused)
 {
-	(void) state;
 	choir_frame *f = choir_frame_new(NULL);
 	const chi_variable_plan plan = plan_of(CHOIR_I32, CHOIR_SHAPE(3));
 	choir_variable *v = chi_variable_new(&plan);
 	assert_int_equal(
 			chi_variable_write(v, 1, CHI_ASSIGN, choir_fill(f, CHOIR_I32, CHOIR_SHAPE(2), 1)),
 			CHOIR_INVALID);
-	assert_non_null(
-			strstr(choir_error(), "\"v\": a value of shape [2] for a variable of shape [3]"));
+	assert_text_holds(choir_error(), "\"v\":*[2]*[3]");
 	choir_frame_clear(f);
 	assert_int_equal(
 			chi_variable_write(v, 1, CHI_ASSIGN, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3), 1)),
 			CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), "a value of f32 for a variable of i32"));
+	assert_text_holds(choir_error(), "f32*i32");
 	choir_frame_clear(f);
 	assert_int_equal(chi_variable_write(v, 1, CHI_ASSIGN, choir_number(f, 1.5)), CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), "1.5"));
+	assert_text_holds(choir_error(), "1.5");
 	assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
 	choir_frame_free(f);
 	chi_variable_free(v);
 }
 
-static void a_read_remembers_its_version(void **state)
+TEST(a_read_remembers_its_version)
 {
-	(void) state;
 	choir_frame *f = choir_frame_new(NULL);
 	const chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
 	choir_variable *v = chi_variable_new(&plan);
@@ -336,22 +321,21 @@ static void a_read_remembers_its_version(void **state)
 	assert_int_equal(chi_tensor_check(read), CHOIR_OK);
 	assert_int_equal(chi_variable_write(v, 1, CHI_ASSIGN, choir_number(f, 1)), CHOIR_OK);
 	assert_int_equal(chi_tensor_check(read), CHOIR_STATE);
-	assert_non_null(strstr(choir_error(), "v: has changed"));
+	assert_text_holds(choir_error(), "v:*changed");
 	choir_frame_free(f);
 	chi_variable_free(v);
 }
 
 // spec: 2.4
-static void undefined_until_assigned(void **state)
+TEST(undefined_until_assigned)
 {
-	(void) state;
 	choir_frame *f = choir_frame_new(NULL);
 	const chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
 	choir_variable *v = chi_variable_new(&plan);
 	chi_variable_undefine(v);
 	assert_null(chi_variable_alias(v, 1, f));
 	assert_int_equal(choir_error_status(), CHOIR_STATE);
-	assert_non_null(strstr(choir_error(), "\"v\": an update failed half way"));
+	assert_text_holds(choir_error(), "\"v\":*failed");
 	choir_frame_clear(f);
 	assert_int_equal(chi_variable_write(v, 1, CHI_ASSIGN, choir_number(f, 1)), CHOIR_OK);
 	assert_non_null(chi_variable_alias(v, 1, f));
@@ -366,9 +350,8 @@ static void undefined_until_assigned(void **state)
 	chi_variable_free(v);
 }
 
-static void a_view_reaches_other_devices(void **state)
+TEST(a_view_reaches_other_devices)
 {
-	(void) state;
 	choir_frame *f = choir_frame_new(NULL);
 	const float host[3] = { 1, 2, 3 };
 	chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
@@ -383,9 +366,8 @@ static void a_view_reaches_other_devices(void **state)
 	chi_variable_free(v);
 }
 
-static void wrapped_memory_is_the_host_copy(void **state)
+TEST(wrapped_memory_is_the_host_copy)
 {
-	(void) state;
 	float memory[3] = { 1, 2, 3 };
 	chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
 	plan.wrap = memory;
@@ -400,9 +382,8 @@ static void wrapped_memory_is_the_host_copy(void **state)
 	assert_float_equal(memory[0], 8, 0);
 }
 
-static void wrapped_memory_without_a_host_copy(void **state)
+TEST(wrapped_memory_without_a_host_copy)
 {
-	(void) state;
 	float memory[3] = { 1, 2, 3 };
 	const chi_layout far = { 2, devices };
 	chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
@@ -422,9 +403,8 @@ static void wrapped_memory_without_a_host_copy(void **state)
 	chi_variable_free(v);
 }
 
-static void empty_variables(void **state)
+TEST(empty_variables)
 {
-	(void) state;
 	const chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(0, 4));
 	choir_variable *v = chi_variable_new(&plan);
 	assert_non_null(v);
@@ -436,9 +416,8 @@ static void empty_variables(void **state)
 	chi_variable_free(v);
 }
 
-static void allocations_may_fail(void **state)
+TEST(allocations_may_fail)
 {
-	(void) state;
 	for (uint64_t n = 1;; n++) {
 		const chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
 		chi_buffer_trim();
@@ -455,26 +434,4 @@ static void allocations_may_fail(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(devices_that_share_memory_share_a_copy),
-		cmocka_unit_test(on_read_has_a_part_for_each_replica),
-		cmocka_unit_test(describing),
-		cmocka_unit_test(what_can_never_work_is_refused),
-		cmocka_unit_test(initial_values),
-		cmocka_unit_test(an_initializer_may_fail),
-		cmocka_unit_test(ones_of_every_dtype),
-		cmocka_unit_test(random_initializers),
-		cmocka_unit_test(writing),
-		cmocka_unit_test(what_does_not_fit_is_refused),
-		cmocka_unit_test(a_read_remembers_its_version),
-		cmocka_unit_test(undefined_until_assigned),
-		cmocka_unit_test(a_view_reaches_other_devices),
-		cmocka_unit_test(wrapped_memory_is_the_host_copy),
-		cmocka_unit_test(wrapped_memory_without_a_host_copy),
-		cmocka_unit_test(empty_variables),
-		cmocka_unit_test(allocations_may_fail),
-	};
-	return cmocka_run_group_tests(tests, find_devices, NULL);
-}
+TEST_GROUP(find_devices, NULL)

@@ -1,9 +1,9 @@
 // Batches and repeats, and what happens where they meet.
 #include "data/elements.h"
+#include "test.h"
 
-static void the_last_batch_may_be_short(void **state)
+TEST(the_last_batch_may_be_short)
 {
-	(void) state;
 	choir_dataset *d = choir_dataset_batch(numbers_as_stream(7), 3);
 	assert_int_equal(chi_dataset_spec(d)->batch, 3);
 	for (int i = 0; i < 2; i++) {
@@ -21,9 +21,8 @@ static void the_last_batch_may_be_short(void **state)
 	choir_dataset_free(d);
 }
 
-static void a_failure_hands_out_no_part_of_a_batch(void **state)
+TEST(a_failure_hands_out_no_part_of_a_batch)
 {
-	(void) state;
 	number_source s = { .n = 9, .fail_at = 5, .message = "torn" };
 	choir_dataset *d = choir_dataset_batch(numbers_from(&s), 4);
 	pass p;
@@ -33,31 +32,28 @@ static void a_failure_hands_out_no_part_of_a_batch(void **state)
 	chi_element e = { .column = { capacity }, .capacity = 4, .examples = 77 };
 	assert_int_equal(chi_dataset_next(d, &e), CHOIR_IO);
 	assert_int_equal(e.examples, 0);
-	assert_failure(CHOIR_IO, "example 5: torn");
+	assert_failure(CHOIR_IO, "example 5:");
 	choir_dataset_free(d);
 }
 
-static void wrong_sizes_are_refused(void **state)
+TEST(wrong_sizes_are_refused)
 {
-	(void) state;
-	assert_refused(choir_dataset_batch(numbers_in_memory(3), 0), CHOIR_INVALID,
-			"batch: a size of 0 given, at least 1 needed");
-	assert_refused(choir_dataset_batch(numbers_in_memory(3), -2), CHOIR_INVALID, "a size of -2");
+	assert_refused(choir_dataset_batch(numbers_in_memory(3), 0), CHOIR_INVALID, "batch:*0*1");
+	assert_refused(choir_dataset_batch(numbers_in_memory(3), -2), CHOIR_INVALID, "-2");
 	assert_refused(choir_dataset_batch(choir_dataset_batch(numbers_in_memory(3), 2), 2),
-			CHOIR_INVALID, "batch: the dataset already comes in batches of 2");
+			CHOIR_INVALID, "batch:*2");
 	assert_refused(choir_dataset_batch(numbers_in_memory(3), INT64_MAX), CHOIR_INVALID,
-			"9223372036854775807 examples of column \"number\"");
+			"9223372036854775807*\"number\"");
 	choir_column deep = {
 		.name = "deep", .dtype = CHOIR_U8, .shape = { 8, { 1, 1, 1, 1, 1, 1, 1, 1 } }
 	};
 	deep.data = "x";
 	assert_refused(choir_dataset_batch(choir_memory_dataset_new(1, 1, &deep, false), 1),
-			CHOIR_INVALID, "\"deep\" (rank 8");
+			CHOIR_INVALID, "\"deep\"*rank 8");
 }
 
-static void repeat_goes_through_the_source_again(void **state)
+TEST(repeat_goes_through_the_source_again)
 {
-	(void) state;
 	choir_dataset *d = choir_dataset_repeat(numbers_in_memory(3), 2);
 	assert_int_equal(chi_dataset_spec(d)->examples, 6);
 	for (int i = 0; i < 2; i++)
@@ -69,9 +65,8 @@ static void repeat_goes_through_the_source_again(void **state)
 	choir_dataset_free(d);
 }
 
-static void batches_go_over_repeats_and_repeats_keep_short_batches(void **state)
+TEST(batches_go_over_repeats_and_repeats_keep_short_batches)
 {
-	(void) state;
 	choir_dataset *d = choir_dataset_batch(choir_dataset_repeat(numbers_in_memory(5), 2), 3);
 	assert_sizes(d, NUMBERS(3, 3, 3, 1));
 	assert_numbers(d, NUMBERS(0, 1, 2, 3, 4, 0, 1, 2, 3, 4));
@@ -82,9 +77,8 @@ static void batches_go_over_repeats_and_repeats_keep_short_batches(void **state)
 	choir_dataset_free(d);
 }
 
-static void repeat_for_ever_has_no_end(void **state)
+TEST(repeat_for_ever_has_no_end)
 {
-	(void) state;
 	choir_dataset *d = choir_dataset_repeat(numbers_in_memory(3), CHOIR_NONE);
 	assert_true(chi_dataset_spec(d)->endless);
 	assert_int_equal(chi_dataset_spec(d)->examples, CHOIR_NONE);
@@ -96,9 +90,8 @@ static void repeat_for_ever_has_no_end(void **state)
 	choir_dataset_free(d);
 }
 
-static void nothing_repeated_for_ever_is_nothing(void **state)
+TEST(nothing_repeated_for_ever_is_nothing)
 {
-	(void) state;
 	choir_dataset *d = choir_dataset_repeat(numbers_in_memory(0), CHOIR_NONE);
 	assert_false(chi_dataset_spec(d)->endless);
 	assert_numbers(d, 0, NULL);
@@ -108,26 +101,9 @@ static void nothing_repeated_for_ever_is_nothing(void **state)
 	choir_dataset_free(d);
 }
 
-static void wrong_times_are_refused(void **state)
+TEST(wrong_times_are_refused)
 {
-	(void) state;
 	assert_refused(choir_dataset_repeat(numbers_in_memory(3), 0), CHOIR_INVALID,
-			"repeat: 0 times given, at least 1 or CHOIR_NONE");
-	assert_refused(
-			choir_dataset_repeat(numbers_in_memory(3), -2), CHOIR_INVALID, "repeat: -2 times");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_last_batch_may_be_short),
-		cmocka_unit_test(a_failure_hands_out_no_part_of_a_batch),
-		cmocka_unit_test(wrong_sizes_are_refused),
-		cmocka_unit_test(repeat_goes_through_the_source_again),
-		cmocka_unit_test(batches_go_over_repeats_and_repeats_keep_short_batches),
-		cmocka_unit_test(repeat_for_ever_has_no_end),
-		cmocka_unit_test(nothing_repeated_for_ever_is_nothing),
-		cmocka_unit_test(wrong_times_are_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+			"repeat:*0*1*CHOIR_NONE");
+	assert_refused(choir_dataset_repeat(numbers_in_memory(3), -2), CHOIR_INVALID, "repeat:*-2");
 }

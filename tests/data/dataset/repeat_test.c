@@ -2,6 +2,7 @@
 // which the place is, in another program too, and what was remembered of one pass is not used in
 // another.
 #include "data/elements.h"
+#include "test.h"
 
 #include <string.h>
 
@@ -60,9 +61,8 @@ static void check_repeat(int64_t times, int64_t batch)
 }
 
 // spec: D30
-static void repeats_begin_with_the_pass_of_the_place(void **state)
+TEST(repeats_begin_with_the_pass_of_the_place)
 {
-	(void) state;
 	check_repeat(CHOIR_NONE, 0);
 	check_repeat(100, 0);
 	check_repeat(CHOIR_NONE, 4);
@@ -82,9 +82,8 @@ static choir_dataset *uneven(void) // from 0 to 12 numbers a pass
 	return choir_dataset_repeat(choir_dataset_filter(d, below, NULL), 3);
 }
 
-static void marks_of_a_repeat_are_of_one_pass(void **state)
+TEST(marks_of_a_repeat_are_of_one_pass)
 {
-	(void) state;
 	enum { PASSES = 5 };
 	int64_t number[PASSES][40], length[PASSES], found;
 	chi_element e = { .capacity = 1 };
@@ -113,13 +112,4 @@ static void marks_of_a_repeat_are_of_one_pass(void **state)
 			choir_dataset_free(other);
 		}
 	choir_dataset_free(d);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(repeats_begin_with_the_pass_of_the_place),
-		cmocka_unit_test(marks_of_a_repeat_are_of_one_pass),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

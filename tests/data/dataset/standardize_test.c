@@ -1,5 +1,6 @@
 // Standardisation: moments by hand and over batches, what is applied, and wrong use.
 #include "data/elements.h"
+#include "test.h"
 
 #include <fenv.h>
 #include <string.h>
@@ -14,9 +15,8 @@ static choir_dataset *table(void)
 	return choir_memory_dataset_new(4, 2, c, false);
 }
 
-static void moments_by_hand(void **state)
+TEST(moments_by_hand)
 {
-	(void) state;
 	choir_dataset *d = table();
 	for (int batches = 0; batches < 2; batches++) {
 		float mean[2], deviation[2];
@@ -30,13 +30,12 @@ static void moments_by_hand(void **state)
 }
 
 // However the host rounds: thirds are made, their mean, and what is divided by.
-static void the_hosts_rounding_does_not_matter(void **state)
+TEST(the_hosts_rounding_does_not_matter)
 {
 	static const float x[] = { 1, 2, 4 };
 	const choir_column c = { "x", CHOIR_F32, CHOIR_SCALAR, x };
 	const int modes[] = { FE_TONEAREST, FE_UPWARD };
 	float mean[2], deviation[2], applied[2];
-	(void) state;
 	for (int i = 0; i < 2; i++) {
 		chi_element e = { .column = { &applied[i] }, .capacity = 1 };
 		choir_dataset *d =
@@ -57,9 +56,8 @@ static void the_hosts_rounding_does_not_matter(void **state)
 	assert_memory_equal(&applied[0], &applied[1], sizeof applied[0]);
 }
 
-static void it_is_applied(void **state)
+TEST(it_is_applied)
 {
-	(void) state;
 	const float mean[] = { 3, 999999 }, deviation[] = { 0.5f, 0 };
 	choir_dataset *d = choir_dataset_standardize(table(), "x", 2, mean, deviation);
 	for (int turn = 0; turn < 2; turn++) {
@@ -76,32 +74,30 @@ static void it_is_applied(void **state)
 	choir_dataset_free(d);
 }
 
-static void it_is_misused(void **state)
+TEST(it_is_misused)
 {
-	(void) state;
 	float m[2], s[2];
 	choir_dataset *d = table();
 	assert_int_equal(choir_dataset_moments(d, "y", 2, m, s), CHOIR_NOT_FOUND);
-	assert_failure(CHOIR_NOT_FOUND, "moments: there is no column \"y\", only \"x\", \"n\"");
+	assert_failure(CHOIR_NOT_FOUND, "moments:*\"y\"*\"x\"*\"n\"");
 	assert_int_equal(choir_dataset_moments(d, "n", 1, m, s), CHOIR_UNSUPPORTED);
-	assert_failure(CHOIR_UNSUPPORTED, "column \"n\" is i64, f32 of a known shape needed");
+	assert_failure(CHOIR_UNSUPPORTED, "\"n\"*i64*f32");
 	assert_int_equal(choir_dataset_moments(d, "x", 3, m, s), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "3 numbers given, column \"x\" has 2");
+	assert_failure(CHOIR_INVALID, "3*\"x\"*2");
 	assert_int_equal(choir_dataset_moments(d, "x", 2, NULL, s), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "no place");
+	assert_failure(CHOIR_INVALID, "place");
 	assert_int_equal(choir_dataset_moments(NULL, "x", 2, m, s), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "the dataset is NULL");
+	assert_failure(CHOIR_INVALID, "NULL");
 	d = choir_dataset_take(d, 0);
 	assert_int_equal(choir_dataset_moments(d, "x", 2, m, s), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "there are no examples");
+	assert_failure(CHOIR_INVALID, "examples");
 	choir_dataset_free(d);
 	d = choir_dataset_repeat(table(), CHOIR_NONE);
 	assert_int_equal(choir_dataset_moments(d, "x", 2, m, s), CHOIR_INVALID);
 	assert_failure(CHOIR_INVALID, "for ever");
 	choir_dataset_free(d);
-	assert_refused(
-			choir_dataset_standardize(table(), "x", 1, m, s), CHOIR_INVALID, "1 numbers given");
-	assert_refused(choir_dataset_standardize(table(), "x", 2, m, NULL), CHOIR_INVALID, "are NULL");
+	assert_refused(choir_dataset_standardize(table(), "x", 1, m, s), CHOIR_INVALID, "1*numbers");
+	assert_refused(choir_dataset_standardize(table(), "x", 2, m, NULL), CHOIR_INVALID, "NULL");
 }
 
 static choir_status use_all(void *user)
@@ -118,20 +114,7 @@ static choir_status use_all(void *user)
 	return status != CHOIR_OK || made ? status : choir_error_status();
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-	(void) state;
 	assert_every_allocation(use_all, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(moments_by_hand),
-		cmocka_unit_test(the_hosts_rounding_does_not_matter),
-		cmocka_unit_test(it_is_applied),
-		cmocka_unit_test(it_is_misused),
-		cmocka_unit_test(every_allocation_may_fail),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "data/elements.h"
 
 #include "base/status.h"
+#include "test.h"
 
 // A column "square" (i64) of n squares, in memory or as a stream.
 static choir_status square(int64_t position, void *const out[], void *user)
@@ -40,9 +41,8 @@ static void check_pass(choir_dataset *d, int64_t n)
 	assert_int_equal(at, n);
 }
 
-static void columns_stand_side_by_side(void **state)
+TEST(columns_stand_side_by_side)
 {
-	(void) state;
 	for (int kinds = 0; kinds < 4; kinds++)
 		for (int batch = 0; batch < 3; batch++) {
 			choir_dataset *a = numbers(kinds & 1, 10), *b = squares(kinds >> 1, 10);
@@ -66,22 +66,20 @@ static void columns_stand_side_by_side(void **state)
 		}
 }
 
-static void known_lengths_are_compared_at_once(void **state)
+TEST(known_lengths_are_compared_at_once)
 {
-	(void) state;
 	assert_refused(choir_dataset_zip(numbers_in_memory(60), squares(0, 10)), CHOIR_INVALID,
-			"zip: 60 examples of \"number\", but 10 of \"square\"; equally many needed");
+			"zip:*60*\"number\"*10*\"square\"");
 	assert_refused(choir_dataset_zip(
 						   choir_dataset_repeat(numbers_in_memory(6), CHOIR_NONE), squares(0, 10)),
-			CHOIR_INVALID, "zip: 10 examples of \"square\", but \"number\" repeats for ever");
+			CHOIR_INVALID, "zip:*10*\"square\"*\"number\"");
 	assert_refused(choir_dataset_zip(
 						   numbers_in_memory(6), choir_dataset_repeat(squares(0, 10), CHOIR_NONE)),
-			CHOIR_INVALID, "zip: 6 examples of \"number\", but \"square\" repeats for ever");
+			CHOIR_INVALID, "zip:*6*\"number\"*\"square\"");
 }
 
-static void other_lengths_are_compared_at_the_end(void **state)
+TEST(other_lengths_are_compared_at_the_end)
 {
-	(void) state;
 	static const struct {
 		int64_t a, b;
 		const char *text;
@@ -113,15 +111,14 @@ static void other_lengths_are_compared_at_the_end(void **state)
 		}
 }
 
-static void what_cannot_stand_side_by_side_is_refused(void **state)
+TEST(what_cannot_stand_side_by_side_is_refused)
 {
-	(void) state;
 	assert_refused(choir_dataset_zip(numbers_in_memory(3), numbers_as_stream(3)), CHOIR_INVALID,
-			"zip: both have a column \"number\"");
+			"zip:*\"number\"");
 	assert_refused(choir_dataset_zip(choir_dataset_batch(numbers_in_memory(3), 2), squares(0, 3)),
-			CHOIR_INVALID, "zip: \"number\" comes in batches of 2, \"square\" of 0");
+			CHOIR_INVALID, "zip:*\"number\"*2*\"square\"*0");
 	choir_dataset *d = numbers_in_memory(3);
-	assert_refused(choir_dataset_zip(d, d), CHOIR_INVALID, "zip: both are the same dataset");
+	assert_refused(choir_dataset_zip(d, d), CHOIR_INVALID, "zip:*dataset");
 	char name[20][4];
 	choir_column many[20];
 	for (int i = 0; i < 20; i++) {
@@ -133,12 +130,11 @@ static void what_cannot_stand_side_by_side_is_refused(void **state)
 	for (int i = 0; i < 20; i++)
 		name[i][0] = (char) ('A' + i);
 	assert_refused(choir_dataset_zip(a, choir_memory_dataset_new(1, 20, many, false)),
-			CHOIR_INVALID, "zip: 20 and 20 columns, at most 32 together");
+			CHOIR_INVALID, "zip:*20 columns*32");
 }
 
-static void failures_of_both_sides_come_through(void **state)
+TEST(failures_of_both_sides_come_through)
 {
-	(void) state;
 	for (int side = 0; side < 2; side++) {
 		number_source s = { .n = 9, .fail_at = 2, .message = "torn" };
 		choir_dataset *a = numbers_from(&s), *b = squares(1, 9);
@@ -147,19 +143,7 @@ static void failures_of_both_sides_come_through(void **state)
 		chi_element e = { .column = { capacity[0], capacity[1] }, .capacity = 4 };
 		d = choir_dataset_batch(d, 4);
 		assert_int_equal(chi_dataset_next(d, &e), CHOIR_IO);
-		assert_failure(CHOIR_IO, "example 2: torn");
+		assert_failure(CHOIR_IO, "example 2:");
 		choir_dataset_free(d);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(columns_stand_side_by_side),
-		cmocka_unit_test(known_lengths_are_compared_at_once),
-		cmocka_unit_test(other_lengths_are_compared_at_the_end),
-		cmocka_unit_test(what_cannot_stand_side_by_side_is_refused),
-		cmocka_unit_test(failures_of_both_sides_come_through),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

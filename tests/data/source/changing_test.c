@@ -8,6 +8,7 @@
 #include "data/source/tfrecord/protos.h"
 #include "data/source/scratch.h"
 #include "short.h"
+#include "test.h"
 
 #include <endian.h>
 #include <fcntl.h>
@@ -341,9 +342,8 @@ static void check(size_t kind, size_t change, const unsigned char *old, size_t b
 	unlink(path);
 }
 
-static void a_changed_file_is_as_it_was_or_a_failure(void **state)
+TEST(a_changed_file_is_as_it_was_or_a_failure)
 {
-	(void) state;
 	for (size_t k = 0; k < KINDS; k += STRIDE) {
 		char other[256], whole[256];
 		size_t n;
@@ -360,10 +360,4 @@ static void a_changed_file_is_as_it_was_or_a_failure(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_changed_file_is_as_it_was_or_a_failure),
-	};
-	return cmocka_run_group_tests(tests, NULL, scratch_leave);
-}
+TEST_GROUP(NULL, scratch_leave)

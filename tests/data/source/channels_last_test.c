@@ -1,14 +1,10 @@
 // Channels to the end: every count of pixels around the steps of the fast way, other counts of
 // channels and widths of values, against positions worked out one by one.
 #include "data/source/channels_last.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 typedef void move_fn(void *restrict to, const void *restrict from, size_t channels, size_t pixels,
 		size_t width);
@@ -42,9 +38,8 @@ static void check(move_fn *move, size_t channels, size_t pixels, size_t width)
 	free(to);
 }
 
-static void every_value_comes_to_its_pixel(void **state)
+TEST(every_value_comes_to_its_pixel)
 {
-	(void) state;
 	for (int way = 0; way < 2; way++) {
 		move_fn *move = way ? chi_channels_last_plainly : chi_channels_last;
 		for (size_t pixels = 0; pixels < 200; pixels++)
@@ -54,12 +49,4 @@ static void every_value_comes_to_its_pixel(void **state)
 			for (size_t width = 1; width <= 8; width *= 2)
 				check(move, channels, 37, width);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_value_comes_to_its_pixel),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include "choir/library.h"
 #include "data/source/tfrecord/protos.h"
 #include "data/source/scratch.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -260,9 +261,8 @@ static size_t read_file(const char *path, unsigned char to[MAX_BYTES])
 	return n;
 }
 
-static void rows_are_right_or_there_is_one_failure(void **state)
+TEST(rows_are_right_or_there_is_one_failure)
 {
-	(void) state;
 	static unsigned char content[MAX_BYTES];
 	for (size_t i = 0; i < KINDS; i++) {
 		tried = &kinds[i];
@@ -290,9 +290,8 @@ static void rows_are_right_or_there_is_one_failure(void **state)
 
 // ---- Folders and patterns.
 
-static void folders_and_missing_files_are_refused(void **state)
+TEST(folders_and_missing_files_are_refused)
 {
-	(void) state;
 	char directory[256], pattern[300];
 	snprintf(directory, sizeof directory, "%s", scratch_path("empty"));
 	snprintf(pattern, sizeof pattern, "%s/*", directory);
@@ -317,11 +316,4 @@ static void folders_and_missing_files_are_refused(void **state)
 	assert_failure(CHOIR_NOT_FOUND, "empty/data_batch_*.bin");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_are_right_or_there_is_one_failure),
-		cmocka_unit_test(folders_and_missing_files_are_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, scratch_leave);
-}
+TEST_GROUP(NULL, scratch_leave)

@@ -4,6 +4,7 @@
 #include "data/elements.h"
 
 #include "data/source/scratch.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -64,9 +65,8 @@ static void check_records(const char *path, const char *how)
 	choir_dataset_free(d);
 }
 
-static void fixed_records_are_right_or_refused(void **state)
+TEST(fixed_records_are_right_or_refused)
 {
-	(void) state;
 	unsigned char records[4 * RECORD];
 	for (size_t i = 0; i < 4; i++) {
 		const unsigned char r[RECORD] = { (unsigned char) (i % LABELS), i % 2, (unsigned char) i,
@@ -126,9 +126,8 @@ static void check_lines(const char *path, const char *how)
 	choir_dataset_free(d);
 }
 
-static void lines_are_right_or_refused(void **state)
+TEST(lines_are_right_or_refused)
 {
-	(void) state;
 	// One, two, three and four bytes a character; nothing that one change makes a CR of.
 	static const char text[] = "ab\n\xc3\xa4q\n\n\xe2\x82\xac\n\xf0\x9f\x8e\xb5z";
 	damage("t.txt", text, sizeof text - 1, check_lines);
@@ -145,18 +144,9 @@ static void check_bytes(const char *path, const char *how)
 	choir_dataset_free(d);
 }
 
-static void bytes_are_what_they_are(void **state)
+TEST(bytes_are_what_they_are)
 {
-	(void) state;
 	damage("t.txt", "any text", 8, check_bytes);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fixed_records_are_right_or_refused),
-		cmocka_unit_test(lines_are_right_or_refused),
-		cmocka_unit_test(bytes_are_what_they_are),
-	};
-	return cmocka_run_group_tests(tests, NULL, scratch_leave);
-}
+TEST_GROUP(NULL, scratch_leave)

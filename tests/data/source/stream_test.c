@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "data/source/scratch.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,9 +175,8 @@ static choir_status read_source(size_t i, choir_dataset *d, int64_t max, int64_t
 											: read_on(d, max, examples);
 }
 
-static void a_large_file_is_read_in_little_memory(void **state)
+TEST(a_large_file_is_read_in_little_memory)
 {
-	(void) state;
 	for (size_t i = 0; i < SOURCES; i++) {
 		sources[i].write(scratch_path(sources[i].name));
 		const uint64_t before = chi_alloc_bytes();
@@ -193,9 +193,8 @@ static void a_large_file_is_read_in_little_memory(void **state)
 }
 
 // Half of the file is gone when an eighth of it has been read.
-static void a_file_that_shrinks_is_an_end_or_a_failure(void **state)
+TEST(a_file_that_shrinks_is_an_end_or_a_failure)
 {
-	(void) state;
 	for (size_t i = 0; i < SOURCES; i++) {
 		choir_dataset *d = make_source(i);
 		int64_t examples = 0;
@@ -213,11 +212,4 @@ static void a_file_that_shrinks_is_an_end_or_a_failure(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_large_file_is_read_in_little_memory),
-		cmocka_unit_test(a_file_that_shrinks_is_an_end_or_a_failure),
-	};
-	return cmocka_run_group_tests(tests, NULL, scratch_leave);
-}
+TEST_GROUP(NULL, scratch_leave)

@@ -4,12 +4,12 @@
 
 #include "base/philox.h"
 #include "data/source/glyph.h"
+#include "test.h"
 
 #include <string.h>
 
-static void they_depend_on_seed_and_number_alone(void **state)
+TEST(they_depend_on_seed_and_number_alone)
 {
-	(void) state;
 	static uint8_t image[50][784], label[50], other[784], digit;
 	choir_dataset *d = choir_dataset_batch(choir_synthetic_digits_dataset_new(50, 9), 50);
 	chi_element e = { .column = { image, label }, .capacity = 50 };
@@ -32,9 +32,8 @@ static void they_depend_on_seed_and_number_alone(void **state)
 
 // The bits of the first 1,000 digits of seed 1: what changes them changes every result that was
 // ever written down.
-static void their_bits_are_fixed(void **state)
+TEST(their_bits_are_fixed)
 {
-	(void) state;
 	static uint8_t image[1000][784], label[1000];
 	choir_dataset *d = choir_dataset_batch(choir_synthetic_digits_dataset_new(1000, 1), 1000);
 	chi_element e = { .column = { image, label }, .capacity = 1000 };
@@ -50,9 +49,8 @@ static void their_bits_are_fixed(void **state)
 	choir_dataset_free(d);
 }
 
-static void each_digit_is_one_in_ten(void **state)
+TEST(each_digit_is_one_in_ten)
 {
-	(void) state;
 	static uint8_t label[1000];
 	choir_dataset *d = choir_dataset_batch(choir_synthetic_digits_dataset_new(1000, 4), 1000);
 	chi_element e = { .column = { NULL, label }, .capacity = 1000 };
@@ -71,9 +69,8 @@ static void each_digit_is_one_in_ten(void **state)
 }
 
 // There is ink in every image, and paper too.
-static void they_are_ink_on_paper(void **state)
+TEST(they_are_ink_on_paper)
 {
-	(void) state;
 	uint8_t image[784];
 	for (int i = 0; i < 500; i++) {
 		chi_random_key key = { .seed = 3, .step = (uint64_t) i };
@@ -89,9 +86,8 @@ static void they_are_ink_on_paper(void **state)
 }
 
 // Nearest mean image: learnt on 2,000, tested on 1,000.
-static void they_can_be_told_apart(void **state)
+TEST(they_can_be_told_apart)
 {
-	(void) state;
 	static uint8_t image[1000][784], label[1000];
 	static double mean[10][784];
 	choir_dataset *d = choir_dataset_batch(choir_synthetic_digits_dataset_new(3000, 8), 1000);
@@ -122,26 +118,12 @@ static void they_can_be_told_apart(void **state)
 	choir_dataset_free(d);
 }
 
-static void wrong_counts_are_refused(void **state)
+TEST(wrong_counts_are_refused)
 {
-	(void) state;
-	assert_refused(choir_synthetic_digits_dataset_new(-1, 0), CHOIR_INVALID,
-			"digits dataset: -1 examples given, 0 or more needed");
+	assert_refused(
+			choir_synthetic_digits_dataset_new(-1, 0), CHOIR_INVALID, "digits dataset:*-1*0");
 	choir_dataset *d = choir_synthetic_digits_dataset_new(0, 0);
 	chi_element e = { .capacity = 1 };
 	assert_int_equal(chi_dataset_next(d, &e), CHOIR_END);
 	choir_dataset_free(d);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(they_depend_on_seed_and_number_alone),
-		cmocka_unit_test(their_bits_are_fixed),
-		cmocka_unit_test(each_digit_is_one_in_ten),
-		cmocka_unit_test(they_are_ink_on_paper),
-		cmocka_unit_test(they_can_be_told_apart),
-		cmocka_unit_test(wrong_counts_are_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "data/elements.h"
 
 #include "data/source/scratch.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,22 +11,20 @@
 #include <zlib.h>
 #endif
 
-static void bytes_of_a_file(void **state)
+TEST(bytes_of_a_file)
 {
-	(void) state;
 	choir_dataset *d = choir_text_bytes_dataset_new(scratch_text("t.txt", "a\nb"), "byte");
 	assert_int_equal(chi_dataset_spec(d)->examples, 3);
 	assert_pass(d, "97\n10\n98\n");
 	assert_pass(choir_text_bytes_dataset_new(scratch_text("t.txt", ""), "byte"), "");
-	assert_refused(choir_text_bytes_dataset_new(NULL, "byte"), CHOIR_INVALID, "path is NULL");
+	assert_refused(choir_text_bytes_dataset_new(NULL, "byte"), CHOIR_INVALID, "NULL");
 	assert_refused(
 			choir_text_bytes_dataset_new(scratch_path("none"), "byte"), CHOIR_NOT_FOUND, "none");
 }
 
 // Byte i of windows and targets, from the definition: targets are one further.
-static void windows_of_a_file(void **state)
+TEST(windows_of_a_file)
 {
-	(void) state;
 	enum { BYTES = 1000 };
 	char text[BYTES + 1];
 	for (int i = 0; i < BYTES; i++)
@@ -53,14 +52,13 @@ static void windows_of_a_file(void **state)
 		assert_int_equal(n, expected);
 		choir_dataset_free(d);
 	}
-	assert_refused(choir_text_windows_dataset_new(path, 0, 1), CHOIR_INVALID, "a context of 0");
-	assert_refused(choir_text_windows_dataset_new(path, 1, -1), CHOIR_INVALID, "stride of -1");
+	assert_refused(choir_text_windows_dataset_new(path, 0, 1), CHOIR_INVALID, "0*context");
+	assert_refused(choir_text_windows_dataset_new(path, 1, -1), CHOIR_INVALID, "-1*stride");
 	assert_refused(choir_text_windows_dataset_new(path, INT64_MAX, 0), CHOIR_INVALID, "less than");
 }
 
-static void lines_of_a_file(void **state)
+TEST(lines_of_a_file)
 {
-	(void) state;
 	assert_pass(choir_text_lines_dataset_new(scratch_text("l.txt", "ab\r\n\nc\n\xc3\xa4"), "line",
 						CHOIR_BAD_RECORD_ERROR),
 			"[97 98]\n[]\n[99]\n[195 164]\n");
@@ -85,9 +83,8 @@ static void lines_of_a_file(void **state)
 }
 
 // A line that is longer than the buffer, and its neighbours.
-static void long_lines(void **state)
+TEST(long_lines)
 {
-	(void) state;
 	enum { LONG = 300000 };
 	char *text = malloc(LONG + 10);
 	assert_non_null(text);
@@ -108,9 +105,8 @@ static void long_lines(void **state)
 	choir_dataset_free(d);
 }
 
-static void compressed_text(void **state)
+TEST(compressed_text)
 {
-	(void) state;
 #ifdef CHI_HAS_ZLIB
 	const char *path = scratch_path("t.gz");
 	gzFile f = gzopen(path, "wb");
@@ -126,18 +122,17 @@ static void compressed_text(void **state)
 #endif
 }
 
-static void made_examples(void **state)
+TEST(made_examples)
 {
-	(void) state;
 	assert_pass(choir_range_dataset_new("i", 2, 9, 3), "2\n5\n8\n");
 	assert_pass(choir_range_dataset_new("i", 2, 8, 3), "2\n5\n");
 	assert_pass(choir_range_dataset_new("i", 3, 0, -2), "3\n1\n");
 	assert_pass(choir_range_dataset_new("i", 3, 3, 1), "");
 	assert_pass(choir_range_dataset_new("i", 3, 9, -1), "");
 	assert_pass(choir_range_dataset_new("i", INT64_MAX - 1, INT64_MAX, 7), "9.22337204e+18\n");
-	assert_refused(choir_range_dataset_new("i", 0, 1, 0), CHOIR_INVALID, "a step of 0");
-	assert_refused(choir_range_dataset_new("i", INT64_MIN, 1, 1), CHOIR_INVALID, "63 bits");
-	assert_refused(choir_range_dataset_new("i", 1, INT64_MIN, -1), CHOIR_INVALID, "63 bits");
+	assert_refused(choir_range_dataset_new("i", 0, 1, 0), CHOIR_INVALID, "0");
+	assert_refused(choir_range_dataset_new("i", INT64_MIN, 1, 1), CHOIR_INVALID, "63");
+	assert_refused(choir_range_dataset_new("i", 1, INT64_MIN, -1), CHOIR_INVALID, "63");
 	const float x[] = { 1.5f, -2 };
 	const uint8_t y = 7;
 	choir_column c[] = { { .name = "x", .shape = { 1, { 2 } }, .data = x },
@@ -146,9 +141,9 @@ static void made_examples(void **state)
 	assert_pass(choir_constant_dataset_new(0, 2, c), "");
 	assert_pass(
 			choir_dataset_take(choir_constant_dataset_new(CHOIR_NONE, 2, c), 1), "[1.5 -2] 7\n");
-	assert_refused(choir_constant_dataset_new(-2, 2, c), CHOIR_INVALID, "-2 examples");
+	assert_refused(choir_constant_dataset_new(-2, 2, c), CHOIR_INVALID, "-2*examples");
 	c[1].data = NULL;
-	assert_refused(choir_constant_dataset_new(1, 2, c), CHOIR_INVALID, "column \"y\" has no data");
+	assert_refused(choir_constant_dataset_new(1, 2, c), CHOIR_INVALID, "\"y\"");
 }
 
 static choir_status read_bytes(void *path)
@@ -175,9 +170,8 @@ static choir_status read_lines(void *path)
 	return status;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-	(void) state;
 	char path[256];
 	snprintf(path, sizeof path, "%s", scratch_text("t.txt", "abc\ndef\nghi"));
 	assert_every_allocation(read_bytes, path);
@@ -185,16 +179,4 @@ static void every_allocation_may_fail(void **state)
 	assert_every_allocation(read_lines, path);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes_of_a_file),
-		cmocka_unit_test(windows_of_a_file),
-		cmocka_unit_test(lines_of_a_file),
-		cmocka_unit_test(long_lines),
-		cmocka_unit_test(compressed_text),
-		cmocka_unit_test(made_examples),
-		cmocka_unit_test(every_allocation_may_fail),
-	};
-	return cmocka_run_group_tests(tests, NULL, scratch_leave);
-}
+TEST_GROUP(NULL, scratch_leave)

@@ -5,12 +5,8 @@
 #include "op/fma/fma.h"
 #include "op/kernel_calls.h"
 #include "tensor/tensor.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <string.h>
 
@@ -100,11 +96,10 @@ static int64_t round_to_group(int64_t width)
 	return chi_fma_round(width, CHI_FMA_GROUP);
 }
 
-static void attention_is_the_plain_one(void **state)
+TEST(attention_is_the_plain_one)
 {
 	uint64_t seed = 71;
 
-	(void) state;
 	if (!fits())
 		skip();
 	for (int round = 0; round < 60; round++) {
@@ -118,11 +113,10 @@ static void attention_is_the_plain_one(void **state)
 	}
 }
 
-static void attention_of_three_tensors_is_the_plain_one(void **state)
+TEST(attention_of_three_tensors_is_the_plain_one)
 {
 	uint64_t seed = 72;
 
-	(void) state;
 	if (!fits())
 		skip();
 	for (int round = 0; round < 60; round++) {
@@ -173,12 +167,11 @@ static void run_head(
 	loops->gelu_gradient(out + MADE + 3 * ALL, qkv, qkv, ALL);
 }
 
-static void instruction_sets_give_the_same_bits(void **state)
+TEST(instruction_sets_give_the_same_bits)
 {
 	static float narrow[MADE + 4 * ALL], wide[MADE + 4 * ALL];
 	uint64_t seed = 73;
 
-	(void) state;
 	if (chi_instruction_set_use() < CHI_INSTRUCTION_SET_AVX512)
 		skip();
 	choir_buffer qkv = filled(CHOIR_SHAPE(PLACES, ROW), &seed);
@@ -192,19 +185,17 @@ static void instruction_sets_give_the_same_bits(void **state)
 	kernels_free(1, &dy);
 }
 #else
-static void instruction_sets_give_the_same_bits(void **state)
+TEST(instruction_sets_give_the_same_bits)
 {
-	(void) state;
 	skip();
 }
 #endif
 
 // The largest score of a query takes all, however far it is from 0.
-static void scores_may_be_large(void **state)
+TEST(scores_may_be_large)
 {
 	uint64_t seed = 74;
 
-	(void) state;
 	if (!fits())
 		skip();
 	for (int negative = 0; negative < 2; negative++) {
@@ -216,12 +207,11 @@ static void scores_may_be_large(void **state)
 }
 
 // Keys that come later are not seen, whatever they are; who sees a NAN has one.
-static void what_is_not_seen_does_not_matter(void **state)
+TEST(what_is_not_seen_does_not_matter)
 {
 	enum { PLACE = 45, WIDTH = 8 };
 	uint64_t seed = 75;
 
-	(void) state;
 	if (!fits())
 		skip();
 	problem p = packed(1, 64, 1, WIDTH, &seed);
@@ -275,14 +265,13 @@ static void compare_gelu(choir_buffer *x, choir_buffer *dy, bool exact)
 	kernels_free(1, &expected);
 }
 
-static void gelu_is_the_plain_one(void **state)
+TEST(gelu_is_the_plain_one)
 {
 	static const double ends[] = { 0, 1e-30, 5, 8, 9, 10, 12, 13, 14, 31, 33, 100, 1e10, 1e30,
 		3e38, (double) INFINITY, (double) NAN };
 	enum { ENDS = sizeof ends / sizeof *ends };
 	uint64_t seed = 76;
 
-	(void) state;
 	if (!fits())
 		skip();
 	for (int64_t n = 1; n < 140; n += 3) {
@@ -304,11 +293,10 @@ static void gelu_is_the_plain_one(void **state)
 }
 
 // Far below 0 the exact form has its digits still, where 1 + erf has none: relative errors.
-static void small_results_keep_their_digits(void **state)
+TEST(small_results_keep_their_digits)
 {
 	enum { N = 400 };
 
-	(void) state;
 	if (!fits())
 		skip();
 	choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(N)),
@@ -322,18 +310,4 @@ static void small_results_keep_their_digits(void **state)
 	}
 	kernels_free(1, &x);
 	kernels_free(1, &y);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(attention_is_the_plain_one),
-		cmocka_unit_test(attention_of_three_tensors_is_the_plain_one),
-		cmocka_unit_test(instruction_sets_give_the_same_bits),
-		cmocka_unit_test(scores_may_be_large),
-		cmocka_unit_test(what_is_not_seen_does_not_matter),
-		cmocka_unit_test(gelu_is_the_plain_one),
-		cmocka_unit_test(small_results_keep_their_digits),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

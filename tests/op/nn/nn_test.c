@@ -1,12 +1,9 @@
 // Norms, activations and losses of nn.h: against values worked out by hand, the formulas of the
 // header, and finite differences; and what they refuse.
 #include "op/given.h"
+#include "test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 enum { ROUNDS = 5 };
 
@@ -17,12 +14,11 @@ static choir_tensor *f64(given *g, choir_shape shape, const double *values)
 	return t;
 }
 
-static void activations_are_their_formulas(void **state)
+TEST(activations_are_their_formulas)
 {
 	const double x[5] = { -30, -1.5, 0, 0.7, 40 };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	double gelu[5], silu[5], softplus[5];
 	for (int i = 0; i < 5; i++) {
@@ -55,7 +51,7 @@ static void activations_are_their_formulas(void **state)
 	choir_tensor *large = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 2), 1e8);
 	given_equal(choir_log_softmax(large), 2, (const double[]){ -log(2), -log(2) });
 	assert_null(choir_log_softmax(choir_fill(g.frame, CHOIR_F64, CHOIR_SCALAR, 1)));
-	given_failure(&g, CHOIR_INVALID, "log_softmax: a scalar has no last axis");
+	given_failure(&g, CHOIR_INVALID, "log_softmax:*scalar");
 	given_close(&g);
 }
 
@@ -64,12 +60,11 @@ static choir_tensor *activate(choir_tensor *const in[], void *user)
 	return (*(choir_unary_op **) user)(in[0]);
 }
 
-static void gradients_of_activations(void **state)
+TEST(gradients_of_activations)
 {
 	choir_unary_op *const ops[] = { choir_gelu, choir_silu, choir_softplus, choir_log_softmax };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 2);
 	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
 		for (int round = 0; round < ROUNDS; round++) {
@@ -81,12 +76,11 @@ static void gradients_of_activations(void **state)
 	given_close(&g);
 }
 
-static void convolutions_by_hand(void **state)
+TEST(convolutions_by_hand)
 {
 	const double sequence[5] = { 1, 2, 3, 4, 5 };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 9);
 	choir_tensor *x = f64(&g, CHOIR_SHAPE(1, 5, 1), sequence);
 	choir_tensor *k = f64(&g, CHOIR_SHAPE(2, 1, 1), (const double[]){ 10, 1 });
@@ -108,22 +102,19 @@ static void convolutions_by_hand(void **state)
 	given_equal(choir_convolution(x, k, CHOIR_OPTIONS(choir_convolution_options, .groups = 2)), 2,
 			(const double[]){ 5, 110 });
 	assert_null(choir_convolution(x, k, NULL));
-	given_failure(&g, CHOIR_INVALID,
-			"conv2d: images [1, 1, 1, 4] and filter [1, 1, 2, 2] do not "
-			"fit in 1 groups");
+	given_failure(&g, CHOIR_INVALID, "conv2d:*[1, 1, 1, 4]*[1, 1, 2, 2]");
 	x = f64(&g, CHOIR_SHAPE(1, 5, 1), sequence);
 	k = f64(&g, CHOIR_SHAPE(2, 1, 1), sequence);
 	assert_null(choir_convolution(x, k, CHOIR_OPTIONS(choir_convolution_options, .dilation = 5)));
-	given_failure(&g, CHOIR_INVALID, "dilation 5 give no result");
+	given_failure(&g, CHOIR_INVALID, "dilation 5");
 	given_close(&g);
 }
 
-static void norms_of_rows(void **state)
+TEST(norms_of_rows)
 {
 	const double x[8] = { 1, 2, 3, 6, -1, -1, -1, -1 };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 3);
 	for (int dtype = CHOIR_F32; dtype <= CHOIR_F64; dtype++) {
 		choir_tensor *t = choir_cast(f64(&g, CHOIR_SHAPE(2, 4), x), (choir_dtype) dtype);
@@ -168,11 +159,10 @@ static choir_tensor *batch_norm(choir_tensor *const in[], void *user)
 					choir_batch_norm_options, .epsilon = 1e-5, .sum = user ? add_more : NULL));
 }
 
-static void gradients_of_norms(void **state)
+TEST(gradients_of_norms)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 4);
 	for (int round = 0; round < 2 * ROUNDS; round++) {
 		choir_shape shape = given_shape(&g, 1, 3, 4);
@@ -192,12 +182,11 @@ static void gradients_of_norms(void **state)
 	given_close(&g);
 }
 
-static void norms_of_channels(void **state)
+TEST(norms_of_channels)
 {
 	const double x[6] = { 1, 10, 2, 10, 6, 40 };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 5);
 	choir_tensor *mean, *variance;
 	choir_batch_norm_options o = {
@@ -248,12 +237,11 @@ static choir_tensor *smoothed(choir_tensor *const in[], void *user)
 	return choir_sparse_softmax_cross_entropy_smoothed(in[0], in[1], *(const double *) user);
 }
 
-static void gradients_of_losses(void **state)
+TEST(gradients_of_losses)
 {
 	double bound = 0.8, smoothing[] = { 0, 0.1, 1 };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 6);
 	for (int round = 0; round < ROUNDS; round++) {
 		const choir_shape shape = given_shape(&g, 1, 3, 4);
@@ -271,12 +259,11 @@ static void gradients_of_losses(void **state)
 	given_close(&g);
 }
 
-static void losses_are_their_formulas(void **state)
+TEST(losses_are_their_formulas)
 {
 	const double x[4] = { 0.5, -3, 2, 0 }, target[4] = { 0, 0, 0, 1 };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 7);
 	choir_tensor *a = f64(&g, CHOIR_SHAPE(2, 2), x), *b = f64(&g, CHOIR_SHAPE(2, 2), target);
 	given_equal(choir_huber(a, b, 1), 2, (const double[]){ (0.125 + 2.5) / 2, (1.5 + 0.5) / 2 });
@@ -303,11 +290,10 @@ static void losses_are_their_formulas(void **state)
 	given_close(&g);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+TEST(what_does_not_fit_is_refused)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 8);
 	choir_frame *f = g.frame;
 	choir_tensor *x, *c;
@@ -316,19 +302,19 @@ static void what_does_not_fit_is_refused(void **state)
 			c = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3), 1))
 	FRESH();
 	assert_null(choir_layer_norm(x, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 1), c, 0));
-	given_failure(&g, CHOIR_INVALID, "layer_norm: scale of [2, 3] is [2]; needed [channels]");
+	given_failure(&g, CHOIR_INVALID, "layer_norm:*[2, 3]*[2]*[channels]");
 	FRESH();
 	assert_null(choir_layer_norm(x, c, choir_fill(f, CHOIR_F64, CHOIR_SHAPE(3), 1), 0));
-	given_failure(&g, CHOIR_INVALID, "layer_norm: f32 and f64 do not go together");
+	given_failure(&g, CHOIR_INVALID, "layer_norm:*f32*f64");
 	FRESH();
 	assert_null(choir_rms_norm(x, c, (double) NAN));
-	given_failure(&g, CHOIR_INVALID, "rms_norm: epsilon nan, needed 0 or more");
+	given_failure(&g, CHOIR_INVALID, "rms_norm:*0");
 	FRESH();
 	assert_null(choir_batch_norm(choir_fill(f, CHOIR_F32, CHOIR_SCALAR, 1), c, c, NULL));
-	given_failure(&g, CHOIR_INVALID, "batch_norm: [] has no channels; needed [.., channels]");
+	given_failure(&g, CHOIR_INVALID, "batch_norm:*[]*[.., channels]");
 	FRESH();
 	assert_null(choir_batch_norm(x, c, c, &(choir_batch_norm_options){ .epsilon = 1 }));
-	given_failure(&g, CHOIR_INVALID, "batch_norm: the options' size is 0");
+	given_failure(&g, CHOIR_INVALID, "batch_norm:*0");
 	choir_tensor *mean, *variance;
 	choir_batch_norm_options o = { .size = sizeof o, .mean = &mean, .variance = &variance };
 	static const char *const why[] = { "reshape", "batch_norm: scale of [2, 3] is [2]",
@@ -346,30 +332,14 @@ static void what_does_not_fit_is_refused(void **state)
 	}
 	FRESH();
 	assert_null(choir_huber(x, x, 0));
-	given_failure(&g, CHOIR_INVALID, "huber: bound 0, needed more than 0");
+	given_failure(&g, CHOIR_INVALID, "huber:*bound 0");
 	FRESH();
 	assert_null(choir_sparse_softmax_cross_entropy_smoothed(x, given_labels(&g, 2, 3), 1.5));
-	given_failure(&g, CHOIR_INVALID, "smoothing 1.5, needed 0 to 1");
+	given_failure(&g, CHOIR_INVALID, "1.5*0");
 	FRESH();
 	assert_null(choir_sigmoid_cross_entropy(
 			choir_mean(x, CHOIR_ALL_AXES), choir_mean(x, CHOIR_ALL_AXES)));
-	given_failure(&g, CHOIR_INVALID, "sigmoid_cross_entropy: scalars have no examples");
+	given_failure(&g, CHOIR_INVALID, "sigmoid_cross_entropy:*examples");
 	assert_null(choir_layer_norm(NULL, NULL, NULL, 0));
 	given_close(&g);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(activations_are_their_formulas),
-		cmocka_unit_test(gradients_of_activations),
-		cmocka_unit_test(convolutions_by_hand),
-		cmocka_unit_test(norms_of_rows),
-		cmocka_unit_test(gradients_of_norms),
-		cmocka_unit_test(norms_of_channels),
-		cmocka_unit_test(gradients_of_losses),
-		cmocka_unit_test(losses_are_their_formulas),
-		cmocka_unit_test(what_does_not_fit_is_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,12 +7,8 @@
 #include "op/onednn/onednn.h"
 #include "op/onednn/primitive_cache.h"
 #include "tensor/tensor.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,9 +21,8 @@ static void run(const char *operation, kernel_case *c, const void *attributes)
 		fail_msg("%s: %s: %s", operation, choir_status_name(status), choir_error());
 }
 
-static void products(void **state)
+TEST(products)
 {
-	(void) state;
 	uint64_t seed = 51;
 	for (int i = 0; i < 150; i++) {
 		kernel_case c = matmul_case(CHOIR_F32, &seed, i >= 120);
@@ -43,14 +38,13 @@ static void products(void **state)
 
 // With rows of a shorter than a page, as long as one, and those with long sums: there are three
 // ways, of which the second needs a primitive.
-static void products_of_a_transposed_matrix(void **state)
+TEST(products_of_a_transposed_matrix)
 {
 	static const struct {
 		int64_t m, n, k;
 		bool primitive;
 	} sizes[] = { { 1023, 5, 9, false }, { 1024, 5, 9, true }, { 1025, 5, 9, true },
 		{ 1027, 18, 511, true }, { 1027, 18, 512, false }, { 1024, 16, 513, false } };
-	(void) state;
 	uint64_t seed = 57;
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 		const int64_t m = sizes[i].m, n = sizes[i].n, k = sizes[i].k;
@@ -69,9 +63,8 @@ static void products_of_a_transposed_matrix(void **state)
 	chi_dnn_forget();
 }
 
-static void convolutions(void **state)
+TEST(convolutions)
 {
-	(void) state;
 	uint64_t seed = 52;
 	for (int i = 0; i < 100; i++) {
 		kernel_case c = conv2d_case(CHOIR_F32, &seed, i >= 70);
@@ -93,9 +86,8 @@ static void convolutions(void **state)
 	}
 }
 
-static void empty_calls_are_left_to_others(void **state)
+TEST(empty_calls_are_left_to_others)
 {
-	(void) state;
 	choir_buffer in[2] = { kernels_buffer(CHOIR_F32, CHOIR_SHAPE(3, 0)),
 		kernels_buffer(CHOIR_F32, CHOIR_SHAPE(0, 2)) };
 	choir_buffer out = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(3, 2));
@@ -140,9 +132,8 @@ static void in_threads(job *j, int n)
 	}
 }
 
-static void bits_do_not_depend_on_threads_or_runs(void **state)
+TEST(bits_do_not_depend_on_threads_or_runs)
 {
-	(void) state;
 	uint64_t seed = 53;
 	for (int i = 0; i < 5; i++) {
 		job j = { 0 };
@@ -182,9 +173,8 @@ static void bits_do_not_depend_on_threads_or_runs(void **state)
 int omp_get_max_threads(void) __attribute__((weak));
 void omp_set_num_threads(int n) __attribute__((weak));
 
-static void the_setting_of_openmp_is_put_back(void **state)
+TEST(the_setting_of_openmp_is_put_back)
 {
-	(void) state;
 	if (!omp_get_max_threads || !omp_set_num_threads)
 		skip();
 	const int before = omp_get_max_threads();
@@ -200,9 +190,8 @@ static void the_setting_of_openmp_is_put_back(void **state)
 	kernel_case_free(&c);
 }
 
-static void the_cache_remembers_and_forgets(void **state)
+TEST(the_cache_remembers_and_forgets)
 {
-	(void) state;
 	const chi_dnn_problem first = { .kind = CHI_DNN_MATMUL, .m = 3, .n = 4, .k = 5 };
 	chi_dnn *a, *b;
 	chi_dnn_forget();
@@ -224,9 +213,8 @@ static void the_cache_remembers_and_forgets(void **state)
 	assert_int_equal(chi_dnn_cached(), 0);
 }
 
-static void what_onednn_cannot_is_remembered(void **state)
+TEST(what_onednn_cannot_is_remembered)
 {
-	(void) state;
 	// A filter that is larger than its padded image.
 	const chi_dnn_problem bad = { .kind = CHI_DNN_CONVOLUTION,
 		.images = 1,
@@ -263,9 +251,8 @@ static void in_a_fresh_thread(void *arg)
 		*(choir_status *) arg = CHOIR_INTERNAL;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-	(void) state;
 	bool failed = true;
 	for (uint64_t n = 1; failed; n++) {
 		choir_status status = CHOIR_OK;
@@ -285,21 +272,6 @@ static void every_allocation_may_fail(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(products),
-		cmocka_unit_test(products_of_a_transposed_matrix),
-		cmocka_unit_test(convolutions),
-		cmocka_unit_test(empty_calls_are_left_to_others),
-		cmocka_unit_test(bits_do_not_depend_on_threads_or_runs),
-		cmocka_unit_test(the_setting_of_openmp_is_put_back),
-		cmocka_unit_test(the_cache_remembers_and_forgets),
-		cmocka_unit_test(what_onednn_cannot_is_remembered),
-		cmocka_unit_test(every_allocation_may_fail),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
 #else
 int main(void)
 {

@@ -4,12 +4,8 @@
 #include "op/kernel_calls.h"
 #include "op/plain/half.h"
 #include "tensor/tensor.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <string.h>
 
@@ -93,9 +89,8 @@ static void try_binary(const char *op, choir_dtype dtype, uint64_t *seed)
 	kernels_free(1, &out);
 }
 
-static void binary_operations_broadcast(void **state)
+TEST(binary_operations_broadcast)
 {
-	(void) state;
 	static const char *const ops[] = { "add", "subtract", "multiply", "divide", "maximum" };
 	uint64_t seed = 1;
 	for (size_t o = 0; o < sizeof ops / sizeof ops[0]; o++)
@@ -117,9 +112,8 @@ static void one_element(const char *op, choir_dtype dtype, double a, double b, d
 	kernels_free(1, &out);
 }
 
-static void integers_wrap_and_divide_by_zero(void **state)
+TEST(integers_wrap_and_divide_by_zero)
 {
-	(void) state;
 	one_element("add", CHOIR_I32, INT32_MAX, 1, INT32_MIN);
 	one_element("multiply", CHOIR_I32, INT32_MIN, -1, INT32_MIN);
 	one_element("divide", CHOIR_I32, INT32_MIN, -1, INT32_MIN);
@@ -133,9 +127,8 @@ static void integers_wrap_and_divide_by_zero(void **state)
 	one_element("maximum", CHOIR_F64, 1, NAN, NAN);
 }
 
-static void empty_tensors_are_fine(void **state)
+TEST(empty_tensors_are_fine)
 {
-	(void) state;
 	choir_buffer in[2] = { kernels_buffer(CHOIR_F32, CHOIR_SHAPE(3, 0)),
 		kernels_buffer(CHOIR_F32, CHOIR_SHAPE(1)) };
 	choir_buffer out = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(3, 0));
@@ -181,9 +174,8 @@ static bool takes_positive(const char *op)
 static const char *const unary_ops[] = { "square", "sqrt", "exp", "log", "relu", "tanh", "sigmoid",
 	"gelu_tanh" };
 
-static void unary_operations(void **state)
+TEST(unary_operations)
 {
-	(void) state;
 	uint64_t seed = 2;
 	for (size_t o = 0; o < sizeof unary_ops / sizeof unary_ops[0]; o++)
 		for (size_t d = 0; d < 2; d++) {
@@ -203,9 +195,8 @@ static void unary_operations(void **state)
 }
 
 // Each gradient against the central difference of its function in f64.
-static void unary_gradients(void **state)
+TEST(unary_gradients)
 {
-	(void) state;
 	static const char *const of_result[] = { "sqrt", "relu", "tanh", "sigmoid" };
 	static const char *const of_input[] = { "square", "gelu_tanh" };
 	uint64_t seed = 3;
@@ -237,9 +228,8 @@ static void unary_gradients(void **state)
 		}
 }
 
-static void scale_and_maximum_gradient(void **state)
+TEST(scale_and_maximum_gradient)
 {
-	(void) state;
 	uint64_t seed = 4;
 	for (size_t d = 0; d < 2; d++)
 		for (int side = 0; side < 2; side++) {
@@ -266,9 +256,8 @@ static void scale_and_maximum_gradient(void **state)
 		}
 }
 
-static void fill_and_broadcast_take_every_dtype(void **state)
+TEST(fill_and_broadcast_take_every_dtype)
 {
-	(void) state;
 	uint64_t seed = 5;
 	for (choir_dtype dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
 		choir_buffer x = kernels_buffer(dtype, CHOIR_SHAPE(3, 1, 7));
@@ -296,9 +285,8 @@ static void cast_one(choir_dtype from, choir_dtype to, double x, double expected
 	kernels_free(1, &out);
 }
 
-static void casts_truncate_and_saturate(void **state)
+TEST(casts_truncate_and_saturate)
 {
-	(void) state;
 	cast_one(CHOIR_F32, CHOIR_I32, 2.9, 2);
 	cast_one(CHOIR_F32, CHOIR_I32, -2.9, -2);
 	cast_one(CHOIR_F64, CHOIR_I32, 1e20, INT32_MAX);
@@ -327,9 +315,8 @@ static void casts_truncate_and_saturate(void **state)
 	cast_one(CHOIR_BF16, CHOIR_F16, -INFINITY, -INFINITY);
 }
 
-static void casts_keep_what_fits(void **state)
+TEST(casts_keep_what_fits)
 {
-	(void) state;
 	for (choir_dtype from = CHOIR_F32; from <= CHOIR_BF16; from++)
 		for (choir_dtype to = CHOIR_F32; to <= CHOIR_BF16; to++) {
 			choir_buffer in = kernels_buffer(from, CHOIR_SHAPE(1500));
@@ -346,9 +333,8 @@ static void casts_keep_what_fits(void **state)
 		}
 }
 
-static void every_half_survives(void **state)
+TEST(every_half_survives)
 {
-	(void) state;
 	for (uint32_t h = 0; h < 0x10000; h++) {
 		const float f = chi_f32_of_f16((uint16_t) h), b = chi_f32_of_bf16((uint16_t) h);
 		const uint32_t exponent = h >> 10 & 31, mantissa = h & 1023;
@@ -417,9 +403,8 @@ static void try_update(int kind, choir_dtype dtype, bool nesterov, double decay)
 	kernels_free(4, in);
 }
 
-static void updates(void **state)
+TEST(updates)
 {
-	(void) state;
 	for (int kind = 0; kind < 3; kind++)
 		for (int d = 0; d < 2; d++) {
 			try_update(kind, real[d], false, 0);
@@ -427,9 +412,8 @@ static void updates(void **state)
 		}
 }
 
-static void dropout_keeps_its_rate(void **state)
+TEST(dropout_keeps_its_rate)
 {
-	(void) state;
 	enum { N = 40001 };
 	const choir_random_attributes a = {
 		.seed = 7, .step = 3, .replica = 1, .place = 2, .rate = 0.3
@@ -454,9 +438,8 @@ static void dropout_keeps_its_rate(void **state)
 	}
 }
 
-static void normal_numbers_are_normal(void **state)
+TEST(normal_numbers_are_normal)
 {
-	(void) state;
 	enum { N = 20001 };
 	choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(N)),
 				 y = kernels_buffer(CHOIR_F32, x.shape);
@@ -473,24 +456,4 @@ static void normal_numbers_are_normal(void **state)
 	assert_true(fabs(squares - N) < 5 * sqrt(2 * N));
 	kernels_free(1, &x);
 	kernels_free(1, &y);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(binary_operations_broadcast),
-		cmocka_unit_test(integers_wrap_and_divide_by_zero),
-		cmocka_unit_test(empty_tensors_are_fine),
-		cmocka_unit_test(unary_operations),
-		cmocka_unit_test(unary_gradients),
-		cmocka_unit_test(scale_and_maximum_gradient),
-		cmocka_unit_test(fill_and_broadcast_take_every_dtype),
-		cmocka_unit_test(casts_truncate_and_saturate),
-		cmocka_unit_test(casts_keep_what_fits),
-		cmocka_unit_test(every_half_survives),
-		cmocka_unit_test(updates),
-		cmocka_unit_test(dropout_keeps_its_rate),
-		cmocka_unit_test(normal_numbers_are_normal),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

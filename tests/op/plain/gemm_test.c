@@ -1,21 +1,16 @@
 // Plain products, convolutions and pools against their definitions in f64, over random shapes.
 #include "op/kernel_oracles.h"
 #include "tensor/tensor.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const choir_dtype real[] = { CHOIR_F32, CHOIR_F64 };
 
-static void matmul(void **state)
+TEST(matmul)
 {
-	(void) state;
 	uint64_t seed = 21;
 	for (int i = 0; i < 120; i++) {
 		kernel_case c = matmul_case(real[i % 2], &seed, i >= 80);
@@ -26,9 +21,8 @@ static void matmul(void **state)
 }
 
 // Each element is a sum in the order of k, without contraction: what a reader's three loops give.
-static void matmul_has_the_bits_of_three_loops(void **state)
+TEST(matmul_has_the_bits_of_three_loops)
 {
-	(void) state;
 	enum { M = 29, N = 37, K = 700 };
 	uint64_t seed = 22;
 	choir_buffer in[2] = { kernels_buffer(CHOIR_F32, CHOIR_SHAPE(M, K)),
@@ -49,9 +43,8 @@ static void matmul_has_the_bits_of_three_loops(void **state)
 	kernels_free(1, &out);
 }
 
-static void products_of_nothing_are_zero(void **state)
+TEST(products_of_nothing_are_zero)
 {
-	(void) state;
 	choir_buffer in[2] = { kernels_buffer(CHOIR_F32, CHOIR_SHAPE(3, 0)),
 		kernels_buffer(CHOIR_F32, CHOIR_SHAPE(0, 2)) };
 	choir_buffer out = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(3, 2));
@@ -73,9 +66,8 @@ static void products_of_nothing_are_zero(void **state)
 	kernels_free(1, &filter);
 }
 
-static void dense(void **state)
+TEST(dense)
 {
-	(void) state;
 	uint64_t seed = 23;
 	for (int i = 0; i < 80; i++) {
 		kernel_case c = dense_case(real[i % 2], &seed, i >= 60);
@@ -85,9 +77,8 @@ static void dense(void **state)
 	}
 }
 
-static void conv2d(void **state)
+TEST(conv2d)
 {
-	(void) state;
 	uint64_t seed = 24;
 	for (int i = 0; i < 120; i++) {
 		kernel_case c = conv2d_case(real[i % 2], &seed, i >= 80);
@@ -97,9 +88,8 @@ static void conv2d(void **state)
 	}
 }
 
-static void conv2d_gradients(void **state)
+TEST(conv2d_gradients)
 {
-	(void) state;
 	uint64_t seed = 25;
 	for (int i = 0; i < 80; i++) {
 		kernel_case f = conv2d_case(real[i % 2], &seed, i >= 72);
@@ -195,24 +185,9 @@ static void try_pool(choir_dtype dtype, bool max, uint64_t *seed)
 	kernel_case_free(&c);
 }
 
-static void pools(void **state)
+TEST(pools)
 {
-	(void) state;
 	uint64_t seed = 26;
 	for (int i = 0; i < 400; i++)
 		try_pool(real[i % 2], i % 4 < 2, &seed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(matmul),
-		cmocka_unit_test(matmul_has_the_bits_of_three_loops),
-		cmocka_unit_test(products_of_nothing_are_zero),
-		cmocka_unit_test(dense),
-		cmocka_unit_test(conv2d),
-		cmocka_unit_test(conv2d_gradients),
-		cmocka_unit_test(pools),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,8 @@
 #include "op/kernel_calls.h"
 #include "op/plain/loops.h"
 #include "tensor/tensor.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <string.h>
 
@@ -212,9 +208,8 @@ static void compare_all(const char *what, run_loop *run, choir_dtype dtype, int 
 			compare(what, run, dtype, op, lengths[i]);
 }
 
-static void variants_have_the_same_bits(void **state)
+TEST(variants_have_the_same_bits)
 {
-	(void) state;
 	uint64_t seed = 31;
 	for (choir_dtype dtype = CHOIR_F32; dtype <= CHOIR_U8; dtype++) {
 		fill_all(dtype, &seed);
@@ -263,9 +258,8 @@ static void try_tile(const chi_real_loops *loops, const char *name, bool first)
 	assert_true(columns == CAPACITY || out[columns] == 3);
 }
 
-static void tiles_have_the_bits_of_plain_loops(void **state)
+TEST(tiles_have_the_bits_of_plain_loops)
 {
-	(void) state;
 	const chi_loops *v;
 	for (size_t i = 0; (v = chi_loops_variant(i)); i++) {
 		print_message("variant: %s\n", v->name);
@@ -274,9 +268,8 @@ static void tiles_have_the_bits_of_plain_loops(void **state)
 	}
 }
 
-static void philox_is_that_of_base(void **state)
+TEST(philox_is_that_of_base)
 {
-	(void) state;
 	enum { BLOCKS = 37 };
 	const chi_random_key key = { .seed = 1, .step = 2, .replica = 3, .place = 4 };
 	const uint64_t first = 0x2fffffff5u; // the lower half of the counter overflows on the way
@@ -290,14 +283,4 @@ static void philox_is_that_of_base(void **state)
 			assert_memory_equal(words + j * 4, block.word, sizeof block.word);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variants_have_the_same_bits),
-		cmocka_unit_test(philox_is_that_of_base),
-		cmocka_unit_test(tiles_have_the_bits_of_plain_loops),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

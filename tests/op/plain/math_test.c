@@ -1,12 +1,8 @@
 // How exact exp, tanh and sigmoid are in f32: steps over all of f32, against the C library in f64.
 #include "op/plain/half.h"
 #include "op/plain/loops.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 
 enum { BLOCK = 1024, STEP = 4999 }; // a prime, so that all mantissas come up
@@ -60,9 +56,8 @@ static void assert_within(const char *what, chi_unary op, double (*exact)(double
 				max);
 }
 
-static void functions_are_exact_to_the_last_places(void **state)
+TEST(functions_are_exact_to_the_last_places)
 {
-	(void) state;
 	assert_within("exp", CHI_EXP, exp, 1.5);
 	assert_within("tanh", CHI_TANH, tanh, 2);
 	assert_within("sigmoid", CHI_SIGMOID, sigmoid, 3);
@@ -75,9 +70,8 @@ static float value(chi_unary op, float x)
 	return y;
 }
 
-static void the_ends_are_right(void **state)
+TEST(the_ends_are_right)
 {
-	(void) state;
 	assert_true(value(CHI_EXP, 0) == 1);
 	assert_true(value(CHI_EXP, 88.8f) == INFINITY && value(CHI_EXP, INFINITY) == INFINITY);
 	assert_true(value(CHI_EXP, -INFINITY) == 0 && value(CHI_EXP, -1000) == 0);
@@ -89,13 +83,4 @@ static void the_ends_are_right(void **state)
 	assert_true(value(CHI_GELU, 100) == 100 && value(CHI_GELU, -100) == 0);
 	for (chi_unary op = CHI_SQUARE; op <= CHI_SOFTPLUS; op++)
 		assert_true(isnan(value(op, NAN)));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(functions_are_exact_to_the_last_places),
-		cmocka_unit_test(the_ends_are_right),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

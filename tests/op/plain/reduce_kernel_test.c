@@ -2,12 +2,8 @@
 #include "base/status.h"
 #include "op/kernel_calls.h"
 #include "tensor/tensor.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,18 +73,16 @@ static void try_sum(choir_dtype dtype, uint64_t *seed)
 	kernels_free(1, &out);
 }
 
-static void sums_over_any_axes(void **state)
+TEST(sums_over_any_axes)
 {
-	(void) state;
 	uint64_t seed = 11;
 	for (size_t d = 0; d < sizeof arithmetic / sizeof arithmetic[0]; d++)
 		for (int i = 0; i < 60; i++)
 			try_sum(arithmetic[d], &seed);
 }
 
-static void long_sums_keep_their_digits(void **state)
+TEST(long_sums_keep_their_digits)
 {
-	(void) state;
 	enum { N = 3000001 };
 	choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(N));
 	choir_buffer out = kernels_buffer(CHOIR_F32, CHOIR_SCALAR);
@@ -105,9 +99,8 @@ static void long_sums_keep_their_digits(void **state)
 	kernels_free(1, &three);
 }
 
-static void sum_of_nothing_is_zero(void **state)
+TEST(sum_of_nothing_is_zero)
 {
-	(void) state;
 	choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(0, 3));
 	choir_buffer rows = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(3));
 	choir_buffer none = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(0));
@@ -146,18 +139,16 @@ static void try_argmax(choir_dtype dtype, uint64_t *seed)
 	kernels_free(1, &out);
 }
 
-static void argmax_takes_the_first_of_equals(void **state)
+TEST(argmax_takes_the_first_of_equals)
 {
-	(void) state;
 	uint64_t seed = 12;
 	for (size_t d = 0; d < sizeof arithmetic / sizeof arithmetic[0]; d++)
 		for (int i = 0; i < 20; i++)
 			try_argmax(arithmetic[d], &seed);
 }
 
-static void argmax_passes_by_nans(void **state)
+TEST(argmax_passes_by_nans)
 {
-	(void) state;
 	choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(4));
 	choir_buffer out = kernels_buffer(CHOIR_I64, CHOIR_SCALAR);
 	const double values[] = { NAN, -INFINITY, 2, NAN };
@@ -169,9 +160,8 @@ static void argmax_passes_by_nans(void **state)
 	kernels_free(1, &out);
 }
 
-static void chunk_squares(void **state)
+TEST(chunk_squares)
 {
-	(void) state;
 	enum { N = 1003, CHUNK = 100 };
 	uint64_t seed = 13;
 	for (int d = 0; d < 2; d++) {
@@ -269,9 +259,8 @@ static void try_cross_entropy(
 	kernels_free(1, &dx);
 }
 
-static void softmax_and_cross_entropy(void **state)
+TEST(softmax_and_cross_entropy)
 {
-	(void) state;
 	static const int64_t classes[] = { 1, 2, 10, 16, 17, 300, 1000 };
 	static const choir_dtype labels[] = { CHOIR_U8, CHOIR_I32, CHOIR_I64 };
 	uint64_t seed = 14;
@@ -283,9 +272,8 @@ static void softmax_and_cross_entropy(void **state)
 		}
 }
 
-static void a_label_outside_is_named(void **state)
+TEST(a_label_outside_is_named)
 {
-	(void) state;
 	static const choir_dtype dtypes[] = { CHOIR_U8, CHOIR_I32, CHOIR_I64 };
 	for (int d = 0; d < 3; d++) {
 		choir_buffer in[3] = { kernels_buffer(CHOIR_F32, CHOIR_SHAPE(5, 10)),
@@ -294,7 +282,7 @@ static void a_label_outside_is_named(void **state)
 		kernels_set(&in[1], 3, 12);
 		assert_int_equal(kernels_run(chi_plain_list, "softmax_cross_entropy", 2, in, &loss, &hard),
 				CHOIR_INVALID);
-		assert_string_equal(choir_error(), "label 12 of example 3: classes are 0 to 9");
+		assert_text_holds(choir_error(), "label 12*example 3*0*9");
 		kernels_set(&in[1], 3, d == 0 ? 10 : -1);
 		assert_int_equal(kernels_run(chi_plain_list, "softmax_cross_entropy_gradient", 3, in,
 								 &in[0], &hard),
@@ -306,19 +294,4 @@ static void a_label_outside_is_named(void **state)
 		kernels_free(1, &loss);
 	}
 	chi_error_clear();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_over_any_axes),
-		cmocka_unit_test(long_sums_keep_their_digits),
-		cmocka_unit_test(sum_of_nothing_is_zero),
-		cmocka_unit_test(argmax_takes_the_first_of_equals),
-		cmocka_unit_test(argmax_passes_by_nans),
-		cmocka_unit_test(chunk_squares),
-		cmocka_unit_test(softmax_and_cross_entropy),
-		cmocka_unit_test(a_label_outside_is_named),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

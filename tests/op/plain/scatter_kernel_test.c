@@ -2,12 +2,8 @@
 // times count as often, in their order.
 #include "op/kernel_calls.h"
 #include "op/op.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <string.h>
 
@@ -61,9 +57,8 @@ static void try_scatter(const char *op, choir_dtype dtype, choir_dtype index_dty
 }
 
 // spec: D13, 2.5
-static void rows_change_one_after_another(void **state)
+TEST(rows_change_one_after_another)
 {
-	(void) state;
 	static const char *const ops[] = { "scatter_add", "scatter_subtract", "scatter_multiply",
 		"scatter_divide", "scatter_minimum", "scatter_maximum", "scatter_update" };
 	uint64_t seed = 5;
@@ -73,9 +68,8 @@ static void rows_change_one_after_another(void **state)
 				try_scatter(ops[o], dtypes[d], i % 2 == 0 ? CHOIR_I32 : CHOIR_I64, &seed);
 }
 
-static void there_is_no_arithmetic_in_bool(void **state)
+TEST(there_is_no_arithmetic_in_bool)
 {
-	(void) state;
 	choir_buffer in[3] = { kernels_buffer(CHOIR_BOOL, CHOIR_SHAPE(2)),
 		kernels_buffer(CHOIR_I32, CHOIR_SHAPE(1)), kernels_buffer(CHOIR_BOOL, CHOIR_SHAPE(1)) };
 	choir_buffer out = in[0];
@@ -84,9 +78,8 @@ static void there_is_no_arithmetic_in_bool(void **state)
 	kernels_free(3, in);
 }
 
-static void a_nan_is_least_and_largest(void **state)
+TEST(a_nan_is_least_and_largest)
 {
-	(void) state;
 	static const char *const ops[] = { "scatter_minimum", "scatter_maximum" };
 	for (int o = 0; o < 2; o++) {
 		choir_buffer in[3] = { kernels_buffer(CHOIR_F32, CHOIR_SHAPE(2)),
@@ -99,14 +92,4 @@ static void a_nan_is_least_and_largest(void **state)
 		assert_true(isnan(kernels_get(&out, 0)) && isnan(kernels_get(&out, 1)));
 		kernels_free(3, in);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_change_one_after_another),
-		cmocka_unit_test(there_is_no_arithmetic_in_bool),
-		cmocka_unit_test(a_nan_is_least_and_largest),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,9 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "op/given.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 typedef struct {
 	size_t n, order[8];
@@ -35,12 +32,11 @@ static choir_tensor *fill(given *g, double value)
 }
 
 // y = exp(a b) + c, with a source that plays no part.
-static void gradients_come_as_soon_as_they_are_final(void **state)
+TEST(gradients_come_as_soon_as_they_are_final)
 {
 	given g;
 	log l = { 0 };
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tape *tape = choir_tape_begin(g.frame);
 	choir_tensor *a = fill(&g, 2), *b = fill(&g, 0), *c = fill(&g, 1), *none = fill(&g, 1);
@@ -56,11 +52,10 @@ static void gradients_come_as_soon_as_they_are_final(void **state)
 	given_close(&g);
 }
 
-static void one_source_twice(void **state)
+TEST(one_source_twice)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tape *tape = choir_tape_begin(g.frame);
 	choir_tensor *x = choir_number(g.frame, 3), *y, *gradients[3];
@@ -75,11 +70,10 @@ static void one_source_twice(void **state)
 }
 
 // Gradients of halves are halves, and come from several sides as others do.
-static void one_half_twice(void **state)
+TEST(one_half_twice)
 {
 	static const char *const devices[] = { "cpu:0", "far:0" };
 
-	(void) state;
 	for (int i = 0; i < 4; i++) {
 		given g;
 		given_open(&g, devices[i % 2], 1);
@@ -94,13 +88,12 @@ static void one_half_twice(void **state)
 }
 
 // A chain of activations: on the way back one goes with each step, and little comes.
-static void activations_die_on_the_way(void **state)
+TEST(activations_die_on_the_way)
 {
 	enum { DEPTH = 20, BYTES = 8192 };
 	given g;
 	log l = { 0 };
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_device *d = choir_tensor_device(fill(&g, 1));
 	choir_frame_clear(g.frame);
@@ -131,11 +124,10 @@ static void activations_die_on_the_way(void **state)
 	given_close(&g);
 }
 
-static void what_others_hold_lives_on(void **state)
+TEST(what_others_hold_lives_on)
 {
 	given g, other;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	given_open(&other, "cpu:0", 1);
 	choir_tape *tape = choir_tape_begin(g.frame);
@@ -148,17 +140,16 @@ static void what_others_hold_lives_on(void **state)
 	given_close(&other);
 }
 
-static void wrong_use(void **state)
+TEST(wrong_use)
 {
 	given g, other;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	given_open(&other, "cpu:0", 1);
 	choir_tape *tape = choir_tape_begin(g.frame);
 	choir_tensor *x = fill(&g, 1), *y = choir_square(x), *gradient = x;
 	assert_null(choir_tape_begin(g.frame));
-	given_failure(&g, CHOIR_STATE, "tape: this frame has one already");
+	given_failure(&g, CHOIR_STATE, "tape:*already");
 
 	tape = choir_tape_begin(g.frame);
 	x = fill(&g, 1), y = choir_square(x);
@@ -170,17 +161,17 @@ static void wrong_use(void **state)
 	tape = choir_tape_begin(g.frame);
 	x = choir_fill(g.frame, CHOIR_I32, CHOIR_SHAPE(2), 1), y = fill(&g, 1);
 	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_INVALID);
-	given_failure(&g, CHOIR_INVALID, "gradient: source 0 is i32");
+	given_failure(&g, CHOIR_INVALID, "gradient:*source 0*i32");
 
 	tape = choir_tape_begin(g.frame);
 	y = fill(&other, 1);
 	assert_int_equal(choir_tape_gradient(tape, y, 0, NULL, NULL), CHOIR_INVALID);
-	given_failure(&g, CHOIR_INVALID, "gradient: y is of another frame");
+	given_failure(&g, CHOIR_INVALID, "gradient:*frame");
 
 	tape = choir_tape_begin(g.frame);
 	x = fill(&g, 1), y = choir_matmul(x, x, CHOIR_TRANSPOSED_NONE);
 	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_INVALID);
-	given_failure(&g, CHOIR_INVALID, "matmul: [1000] times [1000] does not fit");
+	given_failure(&g, CHOIR_INVALID, "matmul:*[1000]");
 	chi_error_clear();
 	assert_int_equal(choir_tape_gradient(NULL, NULL, 1, &x, &gradient), CHOIR_INVALID);
 	assert_string_not_equal(choir_error(), "");
@@ -189,34 +180,32 @@ static void wrong_use(void **state)
 	given_close(&other);
 }
 
-static void a_change_between_there_and_back(void **state)
+TEST(a_change_between_there_and_back)
 {
 	chi_source source = { .name = "w" };
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tape *tape = choir_tape_begin(g.frame);
 	choir_tensor *w = fill(&g, 1), *y = choir_exp(choir_square(w)), *gradient;
 	w->source = &source;
 	chi_atomic64_add(&source.version, 1);
 	assert_int_equal(choir_tape_gradient(tape, y, 1, &w, &gradient), CHOIR_STATE);
-	given_failure(&g, CHOIR_STATE, "w: has changed since");
+	given_failure(&g, CHOIR_STATE, "w:*changed");
 	given_close(&g);
 }
 
-static void a_receiver_that_fails_ends_it(void **state)
+TEST(a_receiver_that_fails_ends_it)
 {
 	given g;
 	log l = { .fail_at = 2 };
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tape *tape = choir_tape_begin(g.frame);
 	choir_tensor *a = fill(&g, 2), *b = fill(&g, 3), *y = choir_square(choir_multiply(a, b));
 	choir_tensor *const sources[] = { a, b, y };
 	assert_int_equal(chi_tape_backward(tape, y, 3, sources, note, &l), CHOIR_IO);
-	assert_string_equal(choir_error(), "no place for it");
+	assert_text_holds(choir_error(), "place");
 	assert_int_equal(l.n, 2);
 	choir_frame_clear(g.frame);
 	assert_int_equal(chi_buffer_in_use(choir_device_find("cpu:0")), 0);
@@ -254,12 +243,11 @@ static choir_status network(choir_frame *f, result *out)
 	return choir_tensor_to_host(loss, &out->loss, sizeof(out->loss));
 }
 
-static void far_memory_gives_the_same_bits(void **state)
+TEST(far_memory_gives_the_same_bits)
 {
 	given g;
 	result r[2];
 
-	(void) state;
 	for (int i = 0; i < 2; i++) {
 		given_open(&g, i ? "far:0" : "cpu:0", 1);
 		memset(&r[i], 0, sizeof(r[i]));
@@ -275,13 +263,12 @@ static void far_memory_gives_the_same_bits(void **state)
 	assert_memory_equal(r[0].argmax, r[1].argmax, sizeof(r[0].argmax));
 }
 
-static void a_warm_frame_allocates_nothing(void **state)
+TEST(a_warm_frame_allocates_nothing)
 {
 	uint64_t before = 0;
 	given g;
 	result r;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	for (int i = 0; i < 6; i++) {
 		if (i == 3)
@@ -313,11 +300,10 @@ static void work(void *arg)
 }
 
 // Three frames on one device, each with a thread.
-static void threads_do_not_disturb_each_other(void **state)
+TEST(threads_do_not_disturb_each_other)
 {
 	static const char *const devices[] = { "cpu:0", "far:0" };
 
-	(void) state;
 	for (int k = 0; k < 2; k++) {
 		worker workers[3];
 		memset(workers, 0, sizeof(workers));
@@ -335,13 +321,12 @@ static void threads_do_not_disturb_each_other(void **state)
 	}
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
 	static const char *const devices[] = { "cpu:0", "far:0" };
 	given g;
 	result expected, r;
 
-	(void) state;
 	for (int i = 0; i < 2; i++) {
 		given_open(&g, devices[i], 1);
 		const chi_random_key random = g.frame->random;
@@ -369,23 +354,4 @@ static void every_allocation_may_fail(void **state)
 		}
 		given_close(&g);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gradients_come_as_soon_as_they_are_final),
-		cmocka_unit_test(one_source_twice),
-		cmocka_unit_test(one_half_twice),
-		cmocka_unit_test(activations_die_on_the_way),
-		cmocka_unit_test(what_others_hold_lives_on),
-		cmocka_unit_test(wrong_use),
-		cmocka_unit_test(a_change_between_there_and_back),
-		cmocka_unit_test(a_receiver_that_fails_ends_it),
-		cmocka_unit_test(far_memory_gives_the_same_bits),
-		cmocka_unit_test(a_warm_frame_allocates_nothing),
-		cmocka_unit_test(threads_do_not_disturb_each_other),
-		cmocka_unit_test(every_allocation_may_fail),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,11 @@
 #include "op/given.h"
 
 #include "base/alloc.h"
+#include "test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { WIDTH = 6, DEPTH = 5 };
 
@@ -82,14 +79,13 @@ static void gradients_of(const char *device, model m, double out[], int *calls)
 	given_close(&g);
 }
 
-static void the_same_bits(void **state)
+TEST(the_same_bits)
 {
 	enum { ALL = 3 * WIDTH + WIDTH * WIDTH + 2 * WIDTH };
 	static const char *const devices[] = { "cpu:0", "far:0" };
 	double expected[ALL], got[ALL];
 	int calls;
 
-	(void) state;
 	for (int d = 0; d < 2; d++) {
 		gradients_of(devices[d], (model){ 0 }, expected, &calls);
 		assert_int_equal(calls, DEPTH);
@@ -101,12 +97,11 @@ static void the_same_bits(void **state)
 	}
 }
 
-static void gradients_are_right(void **state)
+TEST(gradients_are_right)
 {
 	choir_tensor *in[4];
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 6);
 	for (int nested = 0; nested < 2; nested++) {
 		model m = { .again = true, .nested = nested };
@@ -132,12 +127,11 @@ static choir_tensor *nested_only(choir_tensor *const in[], void *user)
 			m->again ? choir_recompute(2, in, nested_product, NULL) : nested_product(in, NULL));
 }
 
-static void a_segment_of_the_same_inputs(void **state)
+TEST(a_segment_of_the_same_inputs)
 {
 	double got[2][2][3];
 	given g;
 
-	(void) state;
 	for (int again = 0; again < 2; again++) {
 		given_open(&g, "cpu:0", 12);
 		model m = { .again = again };
@@ -166,12 +160,11 @@ static int alive(const choir_frame *f, int64_t elements)
 	return n;
 }
 
-static void only_results_stay(void **state)
+TEST(only_results_stay)
 {
 	choir_tensor *in[4], *gradients[4];
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 8);
 	model m = { .again = true };
 	make_inputs(&g, in);
@@ -204,12 +197,11 @@ static choir_tensor *gives_an_unreached(choir_tensor *const in[], void *user)
 	return choir_square(choir_recompute(2, of_x, product_of_one, NULL));
 }
 
-static void what_a_nested_segment_uses_stays(void **state)
+TEST(what_a_nested_segment_uses_stays)
 {
 	choir_tensor *gradient;
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 13);
 	choir_tensor *x = given_normal(&g, CHOIR_SHAPE(2));
 	choir_tape *tape = choir_tape_begin(g.frame);
@@ -245,13 +237,12 @@ static choir_tensor *fails(choir_tensor *const in[], void *user)
 	return (*calls)++ ? choir_reshape(in[0], CHOIR_SHAPE(77)) : choir_square(in[0]);
 }
 
-static void refused(void **state)
+TEST(refused)
 {
 	choir_tensor *gradient;
 	int calls = 0;
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 9);
 	assert_null(choir_recompute(0, NULL, itself, NULL));
 	choir_tensor *x = given_normal(&g, CHOIR_SHAPE(2, 3));
@@ -259,24 +250,22 @@ static void refused(void **state)
 	assert_ptr_equal(choir_recompute(1, &x, itself, NULL), x);
 	choir_tensor *y = choir_recompute(1, &x, changes, &calls);
 	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_INVALID);
-	given_failure(&g, CHOIR_INVALID,
-			"recompute: the function gave f64 [3], and f64 [2, 3] the first time");
+	given_failure(&g, CHOIR_INVALID, "recompute:*f64*[3]*[2, 3]");
 	calls = 0;
 	x = given_normal(&g, CHOIR_SHAPE(2, 3));
 	tape = choir_tape_begin(g.frame);
 	y = choir_recompute(1, &x, fails, &calls);
 	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_INVALID);
-	given_failure(&g, CHOIR_INVALID, "reshape: [2, 3] does not fit [77]");
+	given_failure(&g, CHOIR_INVALID, "reshape:*[2, 3]*[77]");
 	given_close(&g);
 }
 
 // A rewind takes a segment back like any other operation.
-static void rewinding(void **state)
+TEST(rewinding)
 {
 	double expected[3 * WIDTH], got[3 * WIDTH];
 	given g;
 
-	(void) state;
 	for (int rewind = 0; rewind < 2; rewind++) {
 		choir_tensor *in[4], *gradient;
 		given_open(&g, "cpu:0", 11);
@@ -301,12 +290,11 @@ static void rewinding(void **state)
 }
 
 // Every allocation of a way there and back fails in turn.
-static void memory_runs_out(void **state)
+TEST(memory_runs_out)
 {
 	choir_tensor *in[4], *gradients[4];
 	bool failed = true;
 
-	(void) state;
 	for (uint64_t n = 1; failed; n++) {
 		given g;
 		chi_buffer_trim(); // so that there is something to allocate
@@ -323,19 +311,4 @@ static void memory_runs_out(void **state)
 		given_close(&g);
 		assert_int_equal(chi_buffer_in_use(choir_device_find("cpu:0")), 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_bits),
-		cmocka_unit_test(gradients_are_right),
-		cmocka_unit_test(a_segment_of_the_same_inputs),
-		cmocka_unit_test(only_results_stay),
-		cmocka_unit_test(what_a_nested_segment_uses_stays),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(rewinding),
-		cmocka_unit_test(memory_runs_out),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 // What a tape remembers, and what a rewind makes it forget.
 #include "op/given.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 static size_t nodes(const choir_tape *tape)
 {
@@ -14,11 +10,10 @@ static size_t nodes(const choir_tape *tape)
 	return n;
 }
 
-static void only_what_gradients_flow_through_is_recorded(void **state)
+TEST(only_what_gradients_flow_through_is_recorded)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = given_normal(&g, CHOIR_SHAPE(2, 2));
 	choir_tensor *before = choir_square(x);
@@ -40,11 +35,10 @@ static void only_what_gradients_flow_through_is_recorded(void **state)
 	given_close(&g);
 }
 
-static void gradients_are_not_recorded(void **state)
+TEST(gradients_are_not_recorded)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = given_normal(&g, CHOIR_SHAPE(2, 2)), *gradient;
 	choir_tape *tape = choir_tape_begin(g.frame);
@@ -56,11 +50,10 @@ static void gradients_are_not_recorded(void **state)
 	given_close(&g);
 }
 
-static void a_rewind_forgets(void **state)
+TEST(a_rewind_forgets)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2), 3), *gradient;
 	const size_t start = choir_frame_mark(g.frame);
@@ -81,11 +74,10 @@ static void a_rewind_forgets(void **state)
 	given_close(&g);
 }
 
-static void reads_are_kept_in_order(void **state)
+TEST(reads_are_kept_in_order)
 {
 	given g;
 
-	(void) state;
 	given_open(&g, "cpu:0", 1);
 	choir_tape *tape = choir_tape_begin(g.frame);
 	size_t marks[100];
@@ -103,15 +95,4 @@ static void reads_are_kept_in_order(void **state)
 	assert_int_equal(chi_tape_add_read(tape, choir_number(g.frame, 5)), CHOIR_OK);
 	assert_true(choir_tensor_number(tape->reads[0]) == 5);
 	given_close(&g);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_what_gradients_flow_through_is_recorded),
-		cmocka_unit_test(gradients_are_not_recorded),
-		cmocka_unit_test(a_rewind_forgets),
-		cmocka_unit_test(reads_are_kept_in_order),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

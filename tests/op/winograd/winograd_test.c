@@ -3,12 +3,8 @@
 #include "base/team.h"
 #include "op/kernel_oracles.h"
 #include "op/winograd/winograd.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,9 +65,8 @@ static kernel_case random_case(const way *w, uint64_t *seed)
 	return w->of ? w->of(&f, seed) : f;
 }
 
-static void as_the_definition_says(void **state)
+TEST(as_the_definition_says)
 {
-	(void) state;
 	uint64_t seed = 91;
 	for (int i = 0; i < 3 * 5; i++) {
 		kernel_case c = random_case(&ways[i % 3], &seed);
@@ -81,9 +76,8 @@ static void as_the_definition_says(void **state)
 	}
 }
 
-static void what_is_left_to_others(void **state)
+TEST(what_is_left_to_others)
 {
-	(void) state;
 	uint64_t seed = 92;
 	kernel_case c = forward_case(&seed);
 	assert_int_equal(try("conv2d", &c), CHOIR_OK);
@@ -109,9 +103,8 @@ static void what_is_left_to_others(void **state)
 	kernel_case_free(&c);
 }
 
-static void the_same_bits_by_any_team(void **state)
+TEST(the_same_bits_by_any_team)
 {
-	(void) state;
 	uint64_t seed = 93;
 	for (int i = 0; i < 3; i++) {
 		kernel_case c = random_case(&ways[i], &seed);
@@ -136,9 +129,8 @@ static void the_same_bits_by_any_team(void **state)
 }
 
 // It spoils what its tile makes, with or without ReLU, and nothing of other images.
-static void a_nan_is_seen(void **state)
+TEST(a_nan_is_seen)
 {
-	(void) state;
 	uint64_t seed = 94;
 	kernel_case c = forward_case(&seed);
 	const int64_t image = choir_shape_elements(&c.out.shape) / c.out.shape.dim[0];
@@ -159,15 +151,9 @@ static void a_nan_is_seen(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_the_definition_says),
-		cmocka_unit_test(what_is_left_to_others),
-		cmocka_unit_test(the_same_bits_by_any_team),
-		cmocka_unit_test(a_nan_is_seen),
-	};
 	uint64_t seed = 90;
 	kernel_case c = forward_case(&seed);
 	const bool here = try("conv2d", &c) == CHOIR_OK;
 	kernel_case_free(&c);
-	return here ? cmocka_run_group_tests(tests, NULL, NULL) : 77; // the processor has no loops
+	return here ? tests_run() : 77; // the processor has no loops
 }

@@ -8,14 +8,9 @@
 #include "choir/op.h"
 #include "collective/cross_device_ops.h"
 #include "collective/oracle.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { VALUES = 7, LONGEST = 70000, MAX_JOINED = 64 };
 
@@ -110,9 +105,8 @@ static void pack_in_every_way(void)
 }
 
 // spec: A36, C20, D2, 2.8, 2.9, M17, M18
-static void batches_are_separate_calls(void **state)
+TEST(batches_are_separate_calls)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, pack_in_every_way);
 }
 
@@ -179,9 +173,8 @@ static void travels_as(choir_strategy *s, const choir_communication_options *o, 
 
 // 10 elements in 3 packs are 3, 3 and 4; what the call says wins over the strategy, in both.
 // spec: D2, 2.9
-static void packs_are_what_travels(void **state)
+TEST(packs_are_what_travels)
 {
-	(void) state;
 	const choir_cross_device_ops_table spy = spy_table("spy");
 	world_ok(choir_register_cross_device_ops(&spy));
 	choir_strategy *plain = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
@@ -218,9 +211,8 @@ static double waits_for(choir_strategy *s, const choir_communication_options *o)
 // The call's time-out, else the communication's, else the strategy's; and who is too late spoils
 // nothing for the next.
 // spec: D2, E43, M21
-static void time_outs(void **state)
+TEST(time_outs)
 {
-	(void) state;
 	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
 			.devices = "cpu:0,cpu:1", .timeout = 7, .cross_device_ops = "spy"));
 	choir_strategy *t = choir_mirrored_strategy_new(
@@ -265,9 +257,8 @@ static const refusal refusals[] = {
 };
 
 // spec: D2, E27, 2.19
-static void options_that_cannot_be(void **state)
+TEST(options_that_cannot_be)
 {
-	(void) state;
 	choir_strategy *s = world_new(2, "cpu:0,cpu:1", 0);
 	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
 		const refusal *f = &refusals[i];
@@ -282,9 +273,8 @@ static void options_that_cannot_be(void **state)
 }
 
 // spec: B10, E26, 2.19
-static void two_words_for_one_thing(void **state)
+TEST(two_words_for_one_thing)
 {
-	(void) state;
 	assert_null(choir_mirrored_strategy_new(
 			CHOIR_OPTIONS(choir_strategy_options, .cross_device_ops = "direct",
 					.communication = COMMUNICATION(.implementation = "ring"))));
@@ -311,9 +301,8 @@ static choir_status give_bad_one(choir_replica *r, void *user)
 }
 
 // spec: E40, 2.8
-static void one_that_cannot_be_spoils_all(void **state)
+TEST(one_that_cannot_be_spoils_all)
 {
-	(void) state;
 	choir_strategy *s = world_new(2, "cpu:0,cpu:1", 0);
 	bool untouched = false;
 	world_failed(choir_strategy_run(s, give_bad_one, &untouched, NULL, NULL), CHOIR_INVALID,
@@ -332,9 +321,8 @@ static choir_status return_two(choir_replica *r, void *user)
 	return choir_replica_return(r, "y", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(4), 2));
 }
 
-static void allocations_may_fail(void **state)
+TEST(allocations_may_fail)
 {
-	(void) state;
 	static const char *const devices[] = { "cpu:0,cpu:1", "far:0,far:1" };
 	for (int i = 0; i < 2; i++) {
 		choir_strategy *s = world_new(5, devices[i], 0);
@@ -379,9 +367,8 @@ static choir_status add_equal_rows(choir_strategy *group, int worker, void *user
 }
 
 // What the strategy was told of communication holds for all workers of a parameter server.
-static void workers_communicate_alike(void **state)
+TEST(workers_communicate_alike)
 {
-	(void) state;
 	choir_strategy *s = choir_parameter_server_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
 			.devices = "cpu:0", .workers = 2, .replicas = 2,
 			.communication =
@@ -391,18 +378,4 @@ static void workers_communicate_alike(void **state)
 	choir_strategy_free(s);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(batches_are_separate_calls),
-		cmocka_unit_test(packs_are_what_travels), // makes "spy" known
-		cmocka_unit_test(time_outs),
-		cmocka_unit_test(options_that_cannot_be),
-		cmocka_unit_test(two_words_for_one_thing),
-		cmocka_unit_test(one_that_cannot_be_spoils_all),
-		cmocka_unit_test(allocations_may_fail),
-		cmocka_unit_test(workers_communicate_alike),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

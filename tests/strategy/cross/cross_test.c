@@ -3,11 +3,7 @@
 
 #include "strategy/strategy.h"
 #include "strategy/world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 static choir_strategy *strategy;
 static int replicas;
@@ -79,9 +75,8 @@ static void fetch_mirrored(void)
 }
 
 // spec: C9
-static void on_the_variables_device_then_copied(void **state)
+TEST(on_the_variables_device_then_copied)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, fetch_mirrored);
 }
 
@@ -118,9 +113,8 @@ static void fetch_parts(void)
 }
 
 // spec: C9, C24
-static void of_parts_what_they_make_together(void **state)
+TEST(of_parts_what_they_make_together)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, fetch_parts);
 }
 
@@ -181,19 +175,9 @@ static void fetch_wrongly(void)
 }
 
 // spec: C9, E18, 2.19
-static void what_cannot_be_fetched(void **state)
+TEST(what_cannot_be_fetched)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, fetch_wrongly);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(on_the_variables_device_then_copied),
-		cmocka_unit_test(of_parts_what_they_make_together),
-		cmocka_unit_test(what_cannot_be_fetched),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

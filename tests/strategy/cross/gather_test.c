@@ -2,14 +2,9 @@
 #include "strategy/world.h"
 
 #include "choir/op.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static choir_strategy *strategy;
 static int replicas;
@@ -77,14 +72,13 @@ static void gather(void)
 }
 
 // spec: D8, M19
-static void along_every_axis(void **state)
+TEST(along_every_axis)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, gather);
 }
 
 // spec: D8, M19, 2.19
-static void what_does_not_fit(void **state)
+TEST(what_does_not_fit)
 {
 	static const struct {
 		const char *name;
@@ -99,7 +93,6 @@ static void what_does_not_fit(void **state)
 		{ "dtypes", 0, "replica 0 has f32 [2], replica 1 i32 [2]" },
 		{ "number", 0, "a tensor of each replica is needed" },
 	};
-	(void) state;
 	strategy = world_new(2, "cpu:0,far:0", 0);
 	choir_values *results = NULL;
 	choir_cross *x = choir_strategy_cross(strategy);
@@ -114,12 +107,4 @@ static void what_does_not_fit(void **state)
 	choir_strategy_free(strategy);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(along_every_axis),
-		cmocka_unit_test(what_does_not_fit),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

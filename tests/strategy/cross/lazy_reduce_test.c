@@ -5,15 +5,10 @@
 #include "base/alloc.h"
 #include "choir/op.h"
 #include "value/variable.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { ROWS = 700, COLUMNS = 37, SIZE = ROWS * COLUMNS };
 
@@ -246,9 +241,8 @@ static void use_in_every_way(void)
 }
 
 // spec: A23, A26, A36, A39, A41, M18
-static void every_use_gives_what_it_would_at_once(void **state)
+TEST(every_use_gives_what_it_would_at_once)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, use_in_every_way);
 }
 
@@ -309,9 +303,8 @@ static void reduce_what_is_borrowed(void)
 }
 
 // spec: A23
-static void what_it_adds_up_stays(void **state)
+TEST(what_it_adds_up_stays)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, reduce_what_is_cleared);
 	world_on_every_deal(&strategy, &replicas, 1, reduce_what_is_borrowed);
 }
@@ -343,18 +336,16 @@ static void reduce_what_is_written(void)
 }
 
 // spec: A23, 2.8
-static void a_variable_that_changes_was_added_up_before(void **state)
+TEST(a_variable_that_changes_was_added_up_before)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, reduce_what_is_written);
 }
 
 // ---- Shards and failures.
 
 // spec: A23, A41
-static void shards_take_their_rows(void **state)
+TEST(shards_take_their_rows)
 {
-	(void) state;
 	for (int shards = 2; shards < 5; shards++) {
 		replicas = 3;
 		strategy = choir_parameter_server_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
@@ -395,9 +386,8 @@ static choir_status bring_other_shapes(choir_replica *r, void *user)
 }
 
 // spec: 2.19
-static void what_is_wrong_is_said_at_once(void **state)
+TEST(what_is_wrong_is_said_at_once)
 {
-	(void) state;
 	strategy = world_new(replicas = 2, "cpu:0,cpu:1", 0);
 	make_variables();
 	choir_values *results = NULL;
@@ -422,9 +412,8 @@ static void what_is_wrong_is_said_at_once(void **state)
 	choir_strategy_free(strategy);
 }
 
-static void allocations_may_fail(void **state)
+TEST(allocations_may_fail)
 {
-	(void) state;
 	bool failed = true;
 	for (int use = 0; use < 5; use += 2, failed = true)
 		for (uint64_t n = 1; failed; n++) {
@@ -449,16 +438,4 @@ static void allocations_may_fail(void **state)
 		}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_use_gives_what_it_would_at_once),
-		cmocka_unit_test(what_it_adds_up_stays),
-		cmocka_unit_test(a_variable_that_changes_was_added_up_before),
-		cmocka_unit_test(shards_take_their_rows),
-		cmocka_unit_test(what_is_wrong_is_said_at_once),
-		cmocka_unit_test(allocations_may_fail),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -6,14 +6,11 @@
 #include "collective/oracle.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/world.h"
+#include "test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 // Replica i returns rows of its own: i of them, or none.
 static choir_status return_rows(choir_replica *r, void *user)
@@ -92,9 +89,8 @@ static void reduce_without_axes(void)
 }
 
 // spec: B29, M15, 2.8
-static void reductions_without_axes(void **state)
+TEST(reductions_without_axes)
 {
-	(void) state;
 	on_every_deal(reduce_without_axes);
 }
 
@@ -131,9 +127,8 @@ static void reduce_with_axes(void)
 }
 
 // spec: B29, B30, 2.8
-static void reductions_with_axes(void **state)
+TEST(reductions_with_axes)
 {
-	(void) state;
 	on_every_deal(reduce_with_axes);
 }
 
@@ -200,9 +195,8 @@ static choir_status return_losses(choir_replica *r, void *user)
 
 // The documentation's example: a batch of 8, and one of 6, on two replicas.
 // spec: B29, B30
-static void losses_of_full_and_partial_batches(void **state)
+TEST(losses_of_full_and_partial_batches)
 {
-	(void) state;
 	static const float numbers[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 	for (int whole = 0; whole < 2; whole++) {
 		choir_strategy *s = world_new(2, "cpu:0,cpu:1", 0);
@@ -257,16 +251,14 @@ static void broadcast_to_all(void)
 
 // To all worker devices, if none is named.
 // spec: C7
-static void broadcasts_to_all_devices(void **state)
+TEST(broadcasts_to_all_devices)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, broadcast_to_all);
 }
 
 // spec: M15, 2.8
-static void sums_of_bytes_that_overflow(void **state)
+TEST(sums_of_bytes_that_overflow)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 2, sum_bytes_everywhere);
 }
 
@@ -300,9 +292,8 @@ static void reduce_wrongly(void)
 }
 
 // spec: A48, B29, E11, E13, E16, E21, E40, 2.8, 2.19
-static void what_cannot_be_reduced(void **state)
+TEST(what_cannot_be_reduced)
 {
-	(void) state;
 	on_every_deal(reduce_wrongly);
 }
 
@@ -418,9 +409,8 @@ static void reduce_to_places(void)
 }
 
 // spec: A23, A26, C7, C25, A22, A39, A40, C14
-static void reductions_to_destinations(void **state)
+TEST(reductions_to_destinations)
 {
-	(void) state;
 	on_every_deal(reduce_to_places);
 }
 
@@ -491,16 +481,14 @@ static void misuse_destinations(void)
 }
 
 // spec: A39, A40, C7, E11, E22, 2.8, 2.19
-static void destinations_that_are_none(void **state)
+TEST(destinations_that_are_none)
 {
-	(void) state;
 	on_every_deal(misuse_destinations);
 }
 
 // A failing allocation in the program's own context leaves no half collective behind.
-static void allocations_may_fail(void **state)
+TEST(allocations_may_fail)
 {
-	(void) state;
 	static const world_deal deals[] = { { 5, "cpu:0,cpu:1" }, { 3, "far:0,far:1" } };
 	for (int i = 0; i < 2; i++) {
 		strategy = world_new(deals[i].replicas, deals[i].devices, 0);
@@ -531,19 +519,4 @@ static void allocations_may_fail(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reductions_without_axes),
-		cmocka_unit_test(reductions_with_axes),
-		cmocka_unit_test(losses_of_full_and_partial_batches),
-		cmocka_unit_test(broadcasts_to_all_devices),
-		cmocka_unit_test(sums_of_bytes_that_overflow),
-		cmocka_unit_test(what_cannot_be_reduced),
-		cmocka_unit_test(reductions_to_destinations),
-		cmocka_unit_test(destinations_that_are_none),
-		cmocka_unit_test(allocations_may_fail),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

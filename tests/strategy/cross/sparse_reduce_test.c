@@ -6,14 +6,9 @@
 #include "base/status.h"
 #include "choir/op.h"
 #include "tensor/buffer.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { TABLE = 6, WIDTH = 2 };
 
@@ -135,9 +130,8 @@ static void reduce_everywhere(void)
 }
 
 // spec: A32, A36, 2.9, M17, M22
-static void slices_are_reduced(void **state)
+TEST(slices_are_reduced)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, reduce_everywhere);
 }
 
@@ -175,9 +169,8 @@ static choir_status give_wrongly(choir_replica *r, void *user)
 }
 
 // spec: D8, E38, E40, M19, 2.19
-static void where_they_cannot_go(void **state)
+TEST(where_they_cannot_go)
 {
-	(void) state;
 	static const char *const texts[] = { "slices cannot be gathered",
 		"replica 0 has slices of f32 [6, 2], replica 1 a tensor", "replica 1 slices of f64 [6, 2]",
 		"replica 1 slices of f32 [7, 2]", "replica 0 has a tensor, replica 1 slices" };
@@ -203,9 +196,8 @@ static choir_status return_slices(choir_replica *r, void *user)
 	return choir_replica_return(r, "v", own_slices(r, CHOIR_F32));
 }
 
-static void allocations_may_fail(void **state)
+TEST(allocations_may_fail)
 {
-	(void) state;
 	static const char *const devices[] = { "cpu:0,cpu:1", "far:0,far:1" };
 	for (int i = 0; i < 2; i++) {
 		choir_strategy *s = world_new(3, devices[i], 0);
@@ -230,13 +222,4 @@ static void allocations_may_fail(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slices_are_reduced),
-		cmocka_unit_test(where_they_cannot_go),
-		cmocka_unit_test(allocations_may_fail),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -10,13 +10,10 @@
 #include "op/op.h"
 #include "strategy/gradients/pending.h"
 #include "strategy/world.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 3, SMALL = 7, LARGE = 50001, LARGER = 65536, MAX = 6, STEPS = 4 };
 static const int64_t sizes[N] = { LARGE, SMALL, LARGER };
@@ -171,9 +168,8 @@ static void check_bits(adder *a)
 		assert_int_equal(e->sum[i].eligible, i != 1); // the small one is not
 }
 
-static void the_bits_of_the_tree(void **state)
+TEST(the_bits_of_the_tree)
 {
-	(void) state;
 	on_every_deal(check_bits);
 }
 
@@ -187,9 +183,8 @@ static void turn_order(adder *a)
 	}
 }
 
-static void other_orders(void **state)
+TEST(other_orders)
 {
-	(void) state;
 	on_every_deal(turn_order);
 }
 
@@ -206,9 +201,8 @@ static void fail_late(adder *a)
 	}
 }
 
-static void replicas_that_fail_when_sums_are_there(void **state)
+TEST(replicas_that_fail_when_sums_are_there)
 {
-	(void) state;
 	on_every_deal(fail_late);
 }
 
@@ -245,9 +239,8 @@ static choir_status give_together(choir_replica *r, void *user)
 	return chi_gradients_apply(a->apply, r);
 }
 
-static void while_others_are_on_their_way(void **state)
+TEST(while_others_are_on_their_way)
 {
-	(void) state;
 	replicas = 2;
 	strategy = world_new(replicas, "cpu:0,cpu:1", 20);
 	adder a;
@@ -313,9 +306,8 @@ static choir_status give_n(choir_replica *r, void *user)
 	return chi_gradients_apply(g->apply, r);
 }
 
-static void one_variable_more(void **state)
+TEST(one_variable_more)
 {
-	(void) state;
 	replicas = 2;
 	for (int round = 0; round < 8; round++) {
 		static float got[ROW];
@@ -367,9 +359,8 @@ static choir_status give_what_cannot_be_summed(choir_replica *r, void *user)
 	return choir_fail(CHOIR_IO, "no update today");
 }
 
-static void a_sum_that_failed_is_not_taken(void **state)
+TEST(a_sum_that_failed_is_not_taken)
 {
-	(void) state;
 	replicas = 2;
 	strategy = world_new(replicas, "cpu:0,cpu:1", 20);
 	adder a;
@@ -395,9 +386,8 @@ static choir_status three_steps(adder *a)
 	return CHOIR_OK;
 }
 
-static void every_allocation_fails(void **state)
+TEST(every_allocation_fails)
 {
-	(void) state;
 	replicas = 3;
 	for (uint64_t n = 1;; n++) {
 		strategy = world_new(replicas, "cpu:0,cpu:1", 20);
@@ -418,9 +408,8 @@ static void every_allocation_fails(void **state)
 	}
 }
 
-static void a_steady_update_allocates_nothing(void **state)
+TEST(a_steady_update_allocates_nothing)
 {
-	(void) state;
 	replicas = 4;
 	strategy = world_new(replicas, "cpu:0,cpu:1", 20);
 	adder a;
@@ -430,18 +419,4 @@ static void a_steady_update_allocates_nothing(void **state)
 	choir_strategy_free(strategy);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_bits_of_the_tree),
-		cmocka_unit_test(other_orders),
-		cmocka_unit_test(replicas_that_fail_when_sums_are_there),
-		cmocka_unit_test(while_others_are_on_their_way),
-		cmocka_unit_test(one_variable_more),
-		cmocka_unit_test(a_sum_that_failed_is_not_taken),
-		cmocka_unit_test(every_allocation_fails),
-		cmocka_unit_test(a_steady_update_allocates_nothing),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -3,13 +3,9 @@
 #include "choir/extend/strategy_table.h"
 #include "strategy/world.h"
 #include "tensor/buffer.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static choir_variable *make(choir_strategy *s, const char *name)
 {
@@ -28,11 +24,10 @@ static choir_strategy *make_central(int replicas, const char *devices, const cha
 }
 
 // spec: A6, A34, C13, D1
-static void test_names(void **state)
+TEST(test_names)
 {
 	static const char *const names[] = { "default", "one_device", "mirrored", "central_storage",
 		"parameter_server" };
-	(void) state;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		choir_strategy *s = choir_strategy_new(names[i], NULL);
 		assert_string_equal(choir_strategy_name(s), names[i]);
@@ -58,9 +53,8 @@ static void check_refused(const char *kind, const choir_strategy_options *o, cho
 	world_failed(choir_error_status(), status, first, second);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-	(void) state;
 	check_refused("centrel", NULL, CHOIR_NOT_FOUND, "strategy \"centrel\": not known",
 			"mirrored, central_storage");
 	check_refused(NULL, NULL, CHOIR_NOT_FOUND, "strategy \"\"", "one_device");
@@ -84,9 +78,8 @@ static choir_status count_update(choir_update *u, void *user)
 }
 
 // spec: 2.14, D33
-static void test_central_device(void **state)
+TEST(test_central_device)
 {
-	(void) state;
 	static const struct {
 		int replicas;
 		const char *devices, *asked, *expected;
@@ -114,9 +107,8 @@ static void test_central_device(void **state)
 }
 
 // spec: A38, A45
-static void test_non_slot_devices(void **state)
+TEST(test_non_slot_devices)
 {
-	(void) state;
 	choir_strategy *s = make_central(2, "cpu:0,cpu:1", "far:1");
 	choir_cross *x = choir_strategy_cross(s);
 	choir_value *place = choir_cross_non_slot_devices(x, 0, NULL);
@@ -177,9 +169,8 @@ static void check_bad_table(choir_strategy_table t, const char *text)
 	world_failed(choir_register_strategy(&t), CHOIR_INVALID, text, NULL);
 }
 
-static void test_bad_tables(void **state)
+TEST(test_bad_tables)
 {
-	(void) state;
 	choir_strategy_table t = empty;
 	world_failed(choir_register_strategy(NULL), CHOIR_INVALID, "the table is NULL", NULL);
 	t.size--;
@@ -194,9 +185,8 @@ static void test_bad_tables(void **state)
 	check_bad_table(t, "\"mirrored\": known already");
 }
 
-static void test_tables_of_another_size(void **state)
+TEST(test_tables_of_another_size)
 {
-	(void) state;
 	struct {
 		choir_strategy_table table;
 		void *more[2];
@@ -219,9 +209,8 @@ static void test_tables_of_another_size(void **state)
 	check_bad_table(older, "the table's size is 16");
 }
 
-static void test_empty_slots_fail(void **state)
+TEST(test_empty_slots_fail)
 {
-	(void) state;
 	choir_strategy_table t = empty;
 	world_ok(choir_register_strategy(&t));
 	check_refused("empty", NULL, CHOIR_UNSUPPORTED, "does not say which devices", NULL);
@@ -235,9 +224,8 @@ static void test_empty_slots_fail(void **state)
 	choir_strategy_free(s);
 }
 
-static void test_table_that_fails(void **state)
+TEST(test_table_that_fails)
 {
-	(void) state;
 	choir_strategy_table t = empty;
 	t.name = "closed";
 	t.open = fail_open;
@@ -309,26 +297,10 @@ static void check_every_allocation(choir_strategy *(*constructor)(void) )
 	}
 }
 
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
-	(void) state;
 	check_every_allocation(make_far_central);
 	check_every_allocation(make_server);
 }
 
-int main(void)
-{
-	world_watch();
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_central_device),
-		cmocka_unit_test(test_non_slot_devices),
-		cmocka_unit_test(test_bad_tables),
-		cmocka_unit_test(test_tables_of_another_size),
-		cmocka_unit_test(test_empty_slots_fail),
-		cmocka_unit_test(test_table_that_fails),
-		cmocka_unit_test(test_no_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

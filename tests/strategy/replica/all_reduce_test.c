@@ -4,14 +4,11 @@
 
 #include "collective/oracle.h"
 #include "strategy/world.h"
+#include "test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MAX = 8 };
 
@@ -53,9 +50,8 @@ static void check_sum(choir_strategy *strategy, const sum *s, const void *expect
 // The number of replicas alone decides the bits, for all dtypes, and sizes of every way that there
 // is.
 // spec: A22, C27, A32
-static void sums_have_the_bits_of_the_tree(void **state)
+TEST(sums_have_the_bits_of_the_tree)
 {
-	(void) state;
 	static const choir_dtype dtypes[] = { CHOIR_F32, CHOIR_F64, CHOIR_I32, CHOIR_I64, CHOIR_U8 };
 	static const int64_t sizes[] = { 0, 1, 500, 5000, 40000 };
 	for (int i = 0; i < world_deal_count; i++) {
@@ -99,9 +95,8 @@ static choir_status mean_of_integers(choir_replica *r, void *user)
 }
 
 // spec: M15
-static void integers_have_floating_means(void **state)
+TEST(integers_have_floating_means)
 {
-	(void) state;
 	for (int i = 0; i < world_deal_count; i++) {
 		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
 		world_ok(choir_strategy_run(s, mean_of_integers, NULL, NULL, NULL));
@@ -121,9 +116,8 @@ static choir_status count(choir_replica *r, void *user)
 }
 
 // spec: 2.8
-static void means_divide_by_counts(void **state)
+TEST(means_divide_by_counts)
 {
-	(void) state;
 	for (int i = 0; i < world_deal_count; i++) {
 		const int n = world_deals[i].replicas;
 		choir_strategy *s = world_new(n, world_deals[i].devices, 0);
@@ -222,9 +216,8 @@ static choir_status reduce_other_shapes(choir_replica *r, void *user)
 }
 
 // spec: A32, M17
-static void batches_have_the_bits_of_separate_calls(void **state)
+TEST(batches_have_the_bits_of_separate_calls)
 {
-	(void) state;
 	static unsigned char kept[2][MAX][KEPT];
 	for (int i = 0; i < world_deal_count; i++) {
 		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
@@ -243,9 +236,8 @@ static void batches_have_the_bits_of_separate_calls(void **state)
 }
 
 // spec: A32, M16, M17
-static void batches_of_any_mixture(void **state)
+TEST(batches_of_any_mixture)
 {
-	(void) state;
 	for (int i = 0; i < world_deal_count; i++) {
 		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
 		world_ok(choir_strategy_run(s, reduce_batch, NULL, NULL, NULL));
@@ -276,9 +268,8 @@ static choir_status gather(choir_replica *r, void *user)
 }
 
 // spec: D8, M19, 2.9
-static void gathers_of_unequal_sizes(void **state)
+TEST(gathers_of_unequal_sizes)
 {
-	(void) state;
 	for (int i = 0; i < world_deal_count; i++) {
 		const int n = world_deals[i].replicas;
 		const int rows = n * (n + 1) / 2;
@@ -313,9 +304,8 @@ static choir_status gather_wrong(choir_replica *r, void *user)
 }
 
 // spec: D8, E40, 2.19
-static void gathers_that_do_not_fit(void **state)
+TEST(gathers_that_do_not_fit)
 {
-	(void) state;
 	choir_strategy *s = world_new(3, "cpu:0,cpu:1", 0);
 	static const char *const texts[] = { "replica 0 has f32 [2, 1], replica 1 f32 [2, 2]",
 		"replica 0 has f32 [2, 2], replica 1 f64 [2, 2]", "no axis 2", "no axis -3" };
@@ -340,9 +330,8 @@ static choir_status broadcast(choir_replica *r, void *user)
 }
 
 // spec: C7, 2.2
-static void broadcasts(void **state)
+TEST(broadcasts)
 {
-	(void) state;
 	for (int i = 0; i < world_deal_count; i++) {
 		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
 		world_ok(choir_strategy_run(s, broadcast, NULL, NULL, NULL));
@@ -380,9 +369,8 @@ static choir_status differentiate(choir_replica *r, void *user)
 }
 
 // spec: A32, D8
-static void gradients_are_collectives_too(void **state)
+TEST(gradients_are_collectives_too)
 {
-	(void) state;
 	for (int i = 0; i < world_deal_count; i++) {
 		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
 		for (int how = 0; how < 3; how++)
@@ -405,9 +393,8 @@ static choir_status keep_many(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-static void sums_stay(void **state)
+TEST(sums_stay)
 {
-	(void) state;
 	for (int i = 0; i < world_deal_count; i++) {
 		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
 		for (int k = 0; k < 3; k++)
@@ -429,9 +416,8 @@ static choir_status mean_of_losses(choir_replica *r, void *user)
 // The sum over replicas is the mean over the examples of the global batch, however unequal the
 // parts.
 // spec: A29, D27, 2.13
-static void means_over_the_global_batch(void **state)
+TEST(means_over_the_global_batch)
 {
-	(void) state;
 	static const float data[7] = { 1, 2, 3, 4, 5, 6, 7 };
 	for (int i = 0; i < world_deal_count; i++)
 		for (int64_t rows = 0; rows <= 7; rows += 1) {
@@ -486,9 +472,8 @@ static choir_status return_bools(choir_replica *r, void *user)
 
 // Whatever the way, of a few elements, of more, or of several replicas a device.
 // spec: A22, C27
-static void what_has_no_sum(void **state)
+TEST(what_has_no_sum)
 {
-	(void) state;
 	static const choir_dtype dtypes[] = { CHOIR_BOOL, CHOIR_F16, CHOIR_BF16 };
 	for (int replicas = 1; replicas <= 4; replicas++) {
 		choir_strategy *s = world_new(replicas, replicas == 3 ? "far:0,cpu:0" : "cpu:0,cpu:1", 0);
@@ -527,9 +512,8 @@ static choir_status sum_numbers(choir_replica *r, void *user)
 }
 
 // spec: A32
-static void numbers_are_summed_as_they_are(void **state)
+TEST(numbers_are_summed_as_they_are)
 {
-	(void) state;
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
 	for (int i = 0; i < 3; i++) {
 		choir_strategy *s = world_new(2, devices[i], 0);
@@ -543,23 +527,4 @@ static void numbers_are_summed_as_they_are(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_are_summed_as_they_are),
-		cmocka_unit_test(sums_have_the_bits_of_the_tree),
-		cmocka_unit_test(integers_have_floating_means),
-		cmocka_unit_test(means_divide_by_counts),
-		cmocka_unit_test(batches_have_the_bits_of_separate_calls),
-		cmocka_unit_test(batches_of_any_mixture),
-		cmocka_unit_test(gathers_of_unequal_sizes),
-		cmocka_unit_test(gathers_that_do_not_fit),
-		cmocka_unit_test(broadcasts),
-		cmocka_unit_test(gradients_are_collectives_too),
-		cmocka_unit_test(sums_stay),
-		cmocka_unit_test(means_over_the_global_batch),
-		cmocka_unit_test(what_has_no_sum),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -4,13 +4,7 @@
 
 #include "base/status.h"
 #include "choir/op.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 
@@ -63,9 +57,8 @@ static void check(const char *devices, int replicas, job j, double loss)
 }
 
 // spec: D27, 2.13
-static void the_sum_over_replicas_is_the_mean_over_the_batch(void **state)
+TEST(the_sum_over_replicas_is_the_mean_over_the_batch)
 {
-	(void) state;
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
 	for (int i = 0; i < 3; i++) {
 		// 2 + 3 losses, 1 .. 5, of a batch of 5: the mean is 3.
@@ -104,9 +97,8 @@ static choir_status keep(choir_replica *r, void *user)
 }
 
 // spec: D27, E14, 2.19
-static void what_cannot_be_averaged(void **state)
+TEST(what_cannot_be_averaged)
 {
-	(void) state;
 	choir_strategy *s = world_new(2, "cpu:0", 0);
 	job j = { 2, -4, 1 };
 	world_failed(choir_strategy_run(s, average, &j, NULL, NULL), CHOIR_INVALID,
@@ -128,12 +120,4 @@ static void what_cannot_be_averaged(void **state)
 	choir_strategy_free(s);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_sum_over_replicas_is_the_mean_over_the_batch),
-		cmocka_unit_test(what_cannot_be_averaged),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

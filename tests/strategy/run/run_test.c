@@ -6,14 +6,13 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "strategy/world.h"
+#include "test.h"
 
 #include <dirent.h>
 #include <float.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -23,12 +22,9 @@
 #include <emmintrin.h>
 #endif
 
-#include <cmocka.h>
-
 // spec: B26, B34, C4, C6, C27, 2.1
-static void three_plus_id_on_every_deal(void **state)
+TEST(three_plus_id_on_every_deal)
 {
-	(void) state;
 	for (int i = 0; i < world_deal_count; i++) {
 		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
 		assert_int_equal(choir_strategy_replicas(s), world_deals[i].replicas);
@@ -39,9 +35,8 @@ static void three_plus_id_on_every_deal(void **state)
 }
 
 // spec: B1, B26, C10, C12, 2.1
-static void any_number_on_any_number(void **state)
+TEST(any_number_on_any_number)
 {
-	(void) state;
 	char text[256];
 	for (int replicas = 1; replicas <= 7; replicas++)
 		for (int devices = 1; devices <= 7; devices++) {
@@ -79,9 +74,8 @@ static choir_status count_in(choir_replica *r, void *user)
 
 // A device is a baton: its replicas run one after another, in contiguous blocks.
 // spec: V8, 2.1
-static void one_replica_at_a_time_on_a_device(void **state)
+TEST(one_replica_at_a_time_on_a_device)
 {
-	(void) state;
 	choir_strategy *s = world_new(7, "cpu:0,cpu:1,cpu:2", 0);
 	census c = { 0 };
 	for (int i = 0; i < 5; i++)
@@ -123,9 +117,8 @@ static choir_status merge_often(choir_replica *r, void *user)
 }
 
 // spec: 2.1
-static void batons_go_round(void **state)
+TEST(batons_go_round)
 {
-	(void) state;
 	char text[256];
 	for (int replicas = 1; replicas <= 7; replicas++)
 		for (int devices = 1; devices <= replicas; devices++) {
@@ -152,9 +145,8 @@ static choir_status use_arguments(choir_replica *r, void *user)
 }
 
 // spec: A2, A4, A19, B23, C15, 2.6
-static void arguments_and_results(void **state)
+TEST(arguments_and_results)
 {
-	(void) state;
 	float data[7] = { 1, 2, 3, 4, 5, 6, 7 };
 	for (int i = 0; i < world_deal_count; i++) {
 		const int n = world_deals[i].replicas;
@@ -214,9 +206,8 @@ static choir_status empty(choir_replica *r, void *user)
 }
 
 // spec: E10, 2.6, 2.19
-static void wrong_arguments_and_results(void **state)
+TEST(wrong_arguments_and_results)
 {
-	(void) state;
 	choir_strategy *s = world_new(3, "cpu:0,cpu:1", 0), *other = world_new(2, "cpu:0", 0);
 	choir_values *args = choir_values_new(s), *results = NULL, *others = choir_values_new(other);
 	world_ok(choir_values_set(
@@ -275,9 +266,8 @@ static choir_status run_other(choir_replica *r, void *user)
 }
 
 // spec: B26, E1, 2.2, 2.19
-static void run_needs_cross_replica_context(void **state)
+TEST(run_needs_cross_replica_context)
 {
-	(void) state;
 	choir_strategy *s = world_new(2, "cpu:0,cpu:1", 0), *other = world_new(1, "cpu:0", 0);
 	world_failed(choir_strategy_run(s, run_again, NULL, NULL, NULL), CHOIR_STATE, "replica 0",
 			"merge call");
@@ -313,9 +303,8 @@ static void *run_in_thread(void *user)
 	return NULL;
 }
 
-static void two_threads_cannot_run_at_once(void **state)
+TEST(two_threads_cannot_run_at_once)
 {
-	(void) state;
 	meeting_point m = { .strategy = world_new(2, "cpu:0,cpu:1", 0) };
 	pthread_t id;
 	pthread_create(&id, NULL, run_in_thread, &m);
@@ -372,9 +361,8 @@ static choir_status run_steady(choir_strategy *s, choir_values *args, choir_valu
 // The same step again and again takes no memory from the heap and makes no thread. How many
 // buffers there must be depends on who overtakes whom, so the first steps do not count, nor does
 // one of many.
-static void a_steady_step_allocates_nothing(void **state)
+TEST(a_steady_step_allocates_nothing)
 {
-	(void) state;
 	static const world_deal deals[] = { { 2, "cpu:0,cpu:1" }, { 5, "cpu:0,cpu:1" },
 		{ 3, "cpu:0" } };
 	for (int i = 0; i < 3; i++) {
@@ -424,9 +412,8 @@ static void set_flush_to_zero(bool on)
 
 // Threads with all signals blocked; the caller's mask, affinity and floating point as they were;
 // and numbers below the smallest normal one inside, whatever the host has set.
-static void the_caller_keeps_its_things(void **state)
+TEST(the_caller_keeps_its_things)
 {
-	(void) state;
 	cpu_set_t affinity, after;
 	sigset_t mask, mask_after;
 	sched_getaffinity(0, sizeof affinity, &affinity);
@@ -460,9 +447,8 @@ static choir_status leave_mess(choir_replica *r, void *user)
 }
 
 // A replica that changes the floating point changes it for nobody else.
-static void a_replica_keeps_its_mess(void **state)
+TEST(a_replica_keeps_its_mess)
 {
-	(void) state;
 	choir_strategy *s = world_new(3, "cpu:0,cpu:1", 0);
 	guest g = { .strategy = s, .caller = pthread_self() };
 	world_ok(choir_strategy_run(s, leave_mess, NULL, NULL, NULL));
@@ -478,7 +464,7 @@ static int in_child(choir_strategy *s)
 	choir_scope scope;
 	alarm(20);
 	if (choir_strategy_run(s, empty, NULL, NULL, NULL) != CHOIR_STATE ||
-			strstr(choir_error(), "fork") == NULL)
+			!text_holds(choir_error(), "fork"))
 		return 1;
 	if (choir_scope_enter(&scope, s) != CHOIR_STATE || choir_strategy_cross(s) != NULL ||
 			choir_values_new(s) != NULL)
@@ -495,9 +481,8 @@ static int in_child(choir_strategy *s)
 }
 
 // In the child of a fork a strategy says so, may be freed, and a new one works.
-static void after_a_fork(void **state)
+TEST(after_a_fork)
 {
-	(void) state;
 	static const world_deal deals[] = { { 5, "cpu:0,cpu:1" }, { 2, "far:0,far:1" } };
 	for (int i = 0; i < 2; i++) {
 		choir_strategy *s = world_new(deals[i].replicas, deals[i].devices, 0);
@@ -533,9 +518,8 @@ static choir_status fail_in_a_scope(choir_replica *r, void *user)
 }
 
 // spec: B31, E5, 2.2
-static void an_open_scope_is_told_of(void **state)
+TEST(an_open_scope_is_told_of)
 {
-	(void) state;
 	choir_strategy *s = world_new(2, "cpu:0", 0);
 	world_failed(choir_strategy_run(s, leave_scope_open, NULL, NULL, NULL), CHOIR_STATE,
 			"replica 1", "scope still open");
@@ -554,9 +538,8 @@ static choir_status read_before_and_after(choir_replica *r, void *user)
 
 // Results are a set of their own: the next run does not touch them unless it is given them.
 // spec: 2.6
-static void results_stay(void **state)
+TEST(results_stay)
 {
-	(void) state;
 	choir_strategy *s = world_new(2, "cpu:0,cpu:1", 0);
 	choir_values *first = NULL, *second = NULL;
 	world_ok(choir_strategy_run(s, read_before_and_after, NULL, NULL, &first));
@@ -570,24 +553,4 @@ static void results_stay(void **state)
 	choir_values_free(second); // may outlive the strategy
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(after_a_fork), // before other threads of this program's have been
-		cmocka_unit_test(three_plus_id_on_every_deal),
-		cmocka_unit_test(any_number_on_any_number),
-		cmocka_unit_test(one_replica_at_a_time_on_a_device),
-		cmocka_unit_test(batons_go_round),
-		cmocka_unit_test(arguments_and_results),
-		cmocka_unit_test(wrong_arguments_and_results),
-		cmocka_unit_test(run_needs_cross_replica_context),
-		cmocka_unit_test(two_threads_cannot_run_at_once),
-		cmocka_unit_test(a_steady_step_allocates_nothing),
-		cmocka_unit_test(the_caller_keeps_its_things),
-		cmocka_unit_test(a_replica_keeps_its_mess),
-		cmocka_unit_test(an_open_scope_is_told_of),
-		cmocka_unit_test(results_stay),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -7,13 +7,10 @@
 #include "base/processors.h"
 #include "collective/oracle.h"
 #include "strategy/world.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { ROUNDS = 5, MAX_ELEMENTS = CHI_SMALL_ALL_REDUCE_BYTES / 4 };
 
@@ -59,9 +56,8 @@ static choir_status sum_rounds(choir_replica *r, void *user)
 }
 
 // spec: A22, A32
-static void sums_have_the_bits_of_the_tree(void **state)
+TEST(sums_have_the_bits_of_the_tree)
 {
-	(void) state;
 	static const choir_dtype dtypes[] = { CHOIR_F32, CHOIR_F64, CHOIR_I32 };
 	static const int64_t sizes[] = { 0, 1, 511, 512, 513, 2048, MAX_ELEMENTS };
 	static char all[CHI_SMALL_ALL_REDUCE_REPLICAS * MAX_ELEMENTS * 8], expected[MAX_ELEMENTS * 8];
@@ -89,9 +85,8 @@ static choir_status sum_twice(choir_replica *r, void *user)
 
 // Whatever cannot be allocated, before or after a replica has shown its part: it fails, the others
 // come home, and the next run works.
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-	(void) state;
 	bool failed = true;
 	for (uint64_t n = 1; failed; n++) {
 		choir_strategy *s = light_new(3, 20);
@@ -127,9 +122,8 @@ static choir_status go_on(choir_replica *r, void *user)
 }
 
 // spec: 2.1
-static void who_failed_comes_to_no_more_sums(void **state)
+TEST(who_failed_comes_to_no_more_sums)
 {
-	(void) state;
 	choir_strategy *s = light_new(3, 20);
 	world_failed(choir_strategy_run(s, go_on, NULL, NULL, NULL), CHOIR_STATE,
 			"all_reduce of f32 [", "the same calls in the same order");
@@ -162,9 +156,8 @@ static choir_status many_of_both(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-static void counts_wrap(void **state)
+TEST(counts_wrap)
 {
-	(void) state;
 	if (chi_processor_count() < 2)
 		skip();
 	choir_strategy *s = light_new(2, 60);
@@ -194,24 +187,12 @@ static choir_status keep_apart(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-static void parts_and_sums_keep_their_memory(void **state)
+TEST(parts_and_sums_keep_their_memory)
 {
-	(void) state;
 	choir_strategy *s = light_new(2, 60);
 	world_ok(choir_strategy_run(s, keep_apart, NULL, NULL, NULL));
 	world_ok(choir_strategy_run(s, keep_apart, NULL, NULL, NULL));
 	choir_strategy_free(s);
 }
 
-int main(void)
-{
-	world_watch();
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_have_the_bits_of_the_tree),
-		cmocka_unit_test(every_allocation_may_fail),
-		cmocka_unit_test(who_failed_comes_to_no_more_sums),
-		cmocka_unit_test(counts_wrap),
-		cmocka_unit_test(parts_and_sums_keep_their_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -3,11 +3,7 @@
 
 #include "choir/op.h"
 #include "strategy/world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 static choir_status refuse(chi_sync_point *m, chi_replica *r, void *user)
 {
@@ -42,9 +38,8 @@ static choir_status come(choir_replica *replica, void *user)
 }
 
 // spec: 2.1
-static void a_meeting_that_cannot_be_prepared_is_none(void **state)
+TEST(a_meeting_that_cannot_be_prepared_is_none)
 {
-	(void) state;
 	choir_strategy *s = world_new(2, "cpu:0", 0); // replica 1 begins when the run has failed
 	int calls = 0;
 	world_failed(choir_strategy_run(s, come, &calls, NULL, NULL), CHOIR_NO_MEMORY,
@@ -97,9 +92,8 @@ static choir_status differ(choir_replica *r, void *user)
 // Who comes first is a matter of luck, the text is not: the lower replica is the first in it, and
 // each call says what sets it apart.
 // spec: E6, 2.19
-static void what_differs_is_named(void **state)
+TEST(what_differs_is_named)
 {
-	(void) state;
 	static const struct {
 		const char *first, *second;
 	} texts[] = {
@@ -128,12 +122,4 @@ static void what_differs_is_named(void **state)
 	}
 }
 
-int main(void)
-{
-	world_watch();
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_meeting_that_cannot_be_prepared_is_none),
-		cmocka_unit_test(what_differs_is_named),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

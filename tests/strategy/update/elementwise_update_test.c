@@ -8,15 +8,10 @@
 #include "short.h"
 #include "strategy/update/update.h"
 #include "value/variable.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { ROWS = 1000, COLUMNS = 41, SIZE = ROWS * COLUMNS, SLICE = 8192 };
 
@@ -155,9 +150,8 @@ static void compare_with_whole(void)
 }
 
 // spec: A41
-static void the_bits_of_the_whole(void **state)
+TEST(the_bits_of_the_whole)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, compare_with_whole);
 }
 
@@ -209,9 +203,8 @@ static choir_status call_wrongly(choir_replica *r, void *user)
 	return choir_replica_merge_call(r, update_wrongly, user);
 }
 
-static void wrong_functions(void **state)
+TEST(wrong_functions)
 {
-	(void) state;
 	static const struct {
 		choir_status status;
 		const char *text;
@@ -267,9 +260,8 @@ static choir_status draw_whole(choir_update *u, void *user)
 
 // Which numbers a slice gets would depend on the thread that takes it. A function that is called
 // for whole copies, right after, may draw.
-static void random_numbers_are_refused(void **state)
+TEST(random_numbers_are_refused)
 {
-	(void) state;
 	strategy = world_new(2, "cpu:0,cpu:1", 0);
 	make_variables();
 	for (int elementwise = 1; elementwise >= 0; elementwise--) {
@@ -329,9 +321,8 @@ static void check_copied(choir_strategy *s, choir_variable *other)
 
 // The slice of a variable that is not beside the target: on a device with other memory, in shards,
 // or both, as is the target.
-static void what_lies_elsewhere(void **state)
+TEST(what_lies_elsewhere)
 {
-	(void) state;
 	for (int i = 0; i < 4; i++) {
 		choir_strategy *s = choir_parameter_server_strategy_new(
 				CHOIR_OPTIONS(choir_strategy_options, .replicas = 1, .devices = "cpu:0,cpu:1",
@@ -344,9 +335,8 @@ static void what_lies_elsewhere(void **state)
 	}
 }
 
-static void what_cannot_be_read(void **state)
+TEST(what_cannot_be_read)
 {
-	(void) state;
 	for (int workers = 1; workers < 3; workers++) {
 		choir_strategy *s = choir_parameter_server_strategy_new(CHOIR_OPTIONS(
 				choir_strategy_options, .workers = workers, .replicas = 2, .devices = "cpu:0"));
@@ -374,9 +364,8 @@ static choir_status double_it(choir_update *u, void *user)
 	return choir_variable_assign_add(target, choir_variable_read(target, u->frame));
 }
 
-static void allocations_may_fail(void **state)
+TEST(allocations_may_fail)
 {
-	(void) state;
 	bool failed = true;
 	for (uint64_t n = 1; failed; n++) {
 		strategy = world_new(2, "cpu:0", 0);
@@ -407,9 +396,8 @@ static choir_status fail_both(choir_update *u, void *user)
 }
 
 // Which of two that fail at once is reported does not depend on who is first.
-static void the_lowest_failure(void **state)
+TEST(the_lowest_failure)
 {
-	(void) state;
 	strategy = world_new(2, "cpu:0,cpu:1", 0);
 	make_variables();
 	choir_cross *x = choir_strategy_cross(strategy);
@@ -424,17 +412,4 @@ static void the_lowest_failure(void **state)
 	choir_strategy_free(strategy);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_bits_of_the_whole),
-		cmocka_unit_test(wrong_functions),
-		cmocka_unit_test(random_numbers_are_refused),
-		cmocka_unit_test(what_lies_elsewhere),
-		cmocka_unit_test(what_cannot_be_read),
-		cmocka_unit_test(allocations_may_fail),
-		cmocka_unit_test(the_lowest_failure),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -2,11 +2,7 @@
 #include "choir/op.h"
 
 #include "strategy/world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 static choir_strategy *strategy;
 static int replicas;
@@ -67,9 +63,8 @@ static void look_at_the_place(void)
 }
 
 // spec: A27, A38, C11
-static void they_lie_where_mirrored_variables_do(void **state)
+TEST(they_lie_where_mirrored_variables_do)
 {
-	(void) state;
 	on_every_deal(look_at_the_place);
 }
 
@@ -128,9 +123,8 @@ static void update_all(void)
 }
 
 // spec: A27, A45, C17
-static void updated_once_a_copy(void **state)
+TEST(updated_once_a_copy)
 {
-	(void) state;
 	on_every_deal(update_all);
 }
 
@@ -206,16 +200,14 @@ static void misuse(void)
 }
 
 // spec: A45, C17, 2.19
-static void wrong_places_and_writes(void **state)
+TEST(wrong_places_and_writes)
 {
-	(void) state;
 	on_every_deal(misuse);
 }
 
 // spec: A37, A38, E24, 2.19
-static void places_of_another_strategy(void **state)
+TEST(places_of_another_strategy)
 {
-	(void) state;
 	choir_scope scope, beside;
 	choir_strategy *other = world_new(2, "cpu:0,far:0", 0);
 	choir_variable *foreign = NULL;
@@ -236,14 +228,4 @@ static void places_of_another_strategy(void **state)
 	choir_strategy_free(other);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(they_lie_where_mirrored_variables_do),
-		cmocka_unit_test(updated_once_a_copy),
-		cmocka_unit_test(wrong_places_and_writes),
-		cmocka_unit_test(places_of_another_strategy),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

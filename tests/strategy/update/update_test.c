@@ -4,12 +4,9 @@
 
 #include "strategy/strategy.h"
 #include "strategy/world.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static choir_strategy *strategy;
 static int replicas;
@@ -126,9 +123,8 @@ static void update_once_a_copy(void)
 }
 
 // spec: A11, A23, A24, A25, A28, A37, A41, A43, B4, C16, C23, C25, M14, 2.6
-static void once_for_each_copy(void **state)
+TEST(once_for_each_copy)
 {
-	(void) state;
 	on_every_deal(update_once_a_copy);
 }
 
@@ -245,9 +241,8 @@ static choir_status add_half(choir_update *u, void *user)
 
 // What no kernel can do changes nothing, so the variable stays what it was.
 // spec: A11
-static void what_is_refused_leaves_the_variable(void **state)
+TEST(what_is_refused_leaves_the_variable)
 {
-	(void) state;
 	choir_strategy *s = world_new(2, "cpu:0", 10);
 	choir_variable *v = world_variable(
 			s, "half", CHOIR_SHAPE(2), CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_F16));
@@ -261,9 +256,8 @@ static void what_is_refused_leaves_the_variable(void **state)
 }
 
 // spec: A41, 2.2, 2.19, A11
-static void wrong_updates(void **state)
+TEST(wrong_updates)
 {
-	(void) state;
 	on_every_deal(misuse_updates);
 }
 
@@ -314,9 +308,8 @@ static void fail_half_way(void)
 }
 
 // spec: A41, 2.19
-static void half_an_update_is_undefined(void **state)
+TEST(half_an_update_is_undefined)
 {
-	(void) state;
 	on_every_deal(fail_half_way);
 }
 
@@ -375,9 +368,8 @@ static void update_from_replicas(void)
 }
 
 // spec: A42, D11, E12, M11, V3, V6, 2.19
-static void updates_from_replicas(void **state)
+TEST(updates_from_replicas)
 {
-	(void) state;
 	on_every_deal(update_from_replicas);
 }
 
@@ -440,9 +432,8 @@ static void update_by_program(void)
 }
 
 // spec: A41, A42, E12, V3, 2.2, 2.19
-static void updates_by_the_program(void **state)
+TEST(updates_by_the_program)
 {
-	(void) state;
 	on_every_deal(update_by_program);
 }
 
@@ -492,23 +483,9 @@ static void update_parts(void)
 }
 
 // spec: A11, A41, D11
-static void updates_of_parts(void **state)
+TEST(updates_of_parts)
 {
-	(void) state;
 	on_every_deal(update_parts);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(once_for_each_copy),
-		cmocka_unit_test(wrong_updates),
-		cmocka_unit_test(what_is_refused_leaves_the_variable),
-		cmocka_unit_test(half_an_update_is_undefined),
-		cmocka_unit_test(updates_from_replicas),
-		cmocka_unit_test(updates_by_the_program),
-		cmocka_unit_test(updates_of_parts),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -6,14 +6,11 @@
 #include "short.h"
 #include "strategy/strategy.h"
 #include "strategy/world.h"
+#include "test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 4, LARGE = 20000, MAX_COPIES = 8 };
 
@@ -260,16 +257,14 @@ static void write_everything(void)
 }
 
 // spec: D13, 2.5
-static void arguments_in_the_memory_that_is_written(void **state)
+TEST(arguments_in_the_memory_that_is_written)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, write_everything);
 }
 
 // spec: D13, D16, 2.5
-static void of_shards(void **state)
+TEST(of_shards)
 {
-	(void) state;
 	static const char *const places[] = { "cpu:0", "far:0,far:1" };
 	for (int i = 0; i < 2; i++) {
 		strategy = choir_parameter_server_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
@@ -328,9 +323,8 @@ static void update_slices(void)
 }
 
 // spec: 2.5
-static void slices_of_what_is_given(void **state)
+TEST(slices_of_what_is_given)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, update_slices);
 }
 
@@ -367,9 +361,8 @@ static void take_parts(void)
 }
 
 // spec: A12, 2.4
-static void parts_that_are_returned(void **state)
+TEST(parts_that_are_returned)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, take_parts);
 }
 
@@ -450,21 +443,9 @@ static void write_components(void)
 }
 
 // spec: A13, 2.5
-static void components_that_are_written(void **state)
+TEST(components_that_are_written)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, write_components);
 }
 
-int main(void)
-{
-	world_watch();
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(arguments_in_the_memory_that_is_written),
-		cmocka_unit_test(of_shards),
-		cmocka_unit_test(slices_of_what_is_given),
-		cmocka_unit_test(parts_that_are_returned),
-		cmocka_unit_test(components_that_are_written),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

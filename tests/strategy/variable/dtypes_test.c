@@ -3,13 +3,10 @@
 
 #include "strategy/strategy.h"
 #include "strategy/world.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static choir_strategy *strategy;
 static int replicas;
@@ -134,9 +131,8 @@ static void write_every_dtype(void)
 }
 
 // spec: A12, A13, A14, A15, A16, A17, 2.4, 2.5
-static void every_dtype_in_every_context(void **state)
+TEST(every_dtype_in_every_context)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, write_every_dtype);
 }
 
@@ -164,9 +160,8 @@ static void add_64_bits(void)
 }
 
 // spec: A13, A17, M9, 2.5
-static void sums_of_64_bit_integers(void **state)
+TEST(sums_of_64_bit_integers)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, add_64_bits);
 }
 
@@ -192,22 +187,12 @@ static void refuse_means(void)
 }
 
 // spec: A13, E20, M2, 2.19
-static void means_of_integers_are_refused(void **state)
+TEST(means_of_integers_are_refused)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, refuse_means);
 	assert_null(choir_variable_new("mean of the default strategy", CHOIR_SCALAR,
 			CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_I32,
 					.aggregation = CHOIR_AGGREGATION_MEAN)));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_dtype_in_every_context),
-		cmocka_unit_test(sums_of_64_bit_integers),
-		cmocka_unit_test(means_of_integers_are_refused),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

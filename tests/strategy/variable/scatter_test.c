@@ -5,13 +5,10 @@
 #include "base/alloc.h"
 #include "strategy/strategy.h"
 #include "strategy/world.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static choir_strategy *strategy;
 static int replicas;
@@ -142,9 +139,8 @@ static void scatter_in_replicas(void)
 }
 
 // spec: A13, D13, 2.5
-static void replicas_bring_rows(void **state)
+TEST(replicas_bring_rows)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, scatter_in_replicas);
 }
 
@@ -199,9 +195,8 @@ static void scatter_across(void)
 }
 
 // spec: A11, A14, D13, 2.5
-static void rows_of_all_copies_and_of_one(void **state)
+TEST(rows_of_all_copies_and_of_one)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, scatter_across);
 }
 
@@ -225,9 +220,8 @@ static void scatter_everything_else(void)
 }
 
 // spec: D13
-static void any_dtype_and_no_rows(void **state)
+TEST(any_dtype_and_no_rows)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, scatter_everything_else);
 }
 
@@ -304,9 +298,8 @@ static void misuse(void)
 }
 
 // spec: D13, 2.19
-static void what_does_not_fit_changes_nothing(void **state)
+TEST(what_does_not_fit_changes_nothing)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, misuse);
 }
 
@@ -387,9 +380,8 @@ static void scatter_by_aggregation(void)
 }
 
 // spec: D13, E17, E21, E38, M10, V1, 2.5, 2.19
-static void what_an_aggregation_allows(void **state)
+TEST(what_an_aggregation_allows)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, scatter_by_aggregation);
 }
 
@@ -399,9 +391,8 @@ static choir_status foreign_in_replica(choir_replica *r, void *user)
 }
 
 // spec: 2.2, 2.19
-static void variables_of_another_strategy(void **state)
+TEST(variables_of_another_strategy)
 {
-	(void) state;
 	choir_strategy *other = world_new(2, "cpu:0,far:0", 0);
 	strategy = other;
 	choir_variable *foreign = make("foreign", CHOIR_F32, CHOIR_AGGREGATION_MEAN);
@@ -422,9 +413,8 @@ static void variables_of_another_strategy(void **state)
 
 // Whichever allocation fails: the failure is told, and the variable is whole or says that it is
 // not.
-static void allocations_may_fail(void **state)
+TEST(allocations_may_fail)
 {
-	(void) state;
 	for (int i = 0; i < world_deal_count; i++) {
 		strategy = world_new(world_deals[i].replicas, world_deals[i].devices, 10);
 		job j = { make("v", CHOIR_F32, CHOIR_AGGREGATION_SUM), CHOIR_SCATTER_ADD, CHOIR_I64 };
@@ -445,17 +435,4 @@ static void allocations_may_fail(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(replicas_bring_rows),
-		cmocka_unit_test(rows_of_all_copies_and_of_one),
-		cmocka_unit_test(any_dtype_and_no_rows),
-		cmocka_unit_test(what_does_not_fit_changes_nothing),
-		cmocka_unit_test(what_an_aggregation_allows),
-		cmocka_unit_test(variables_of_another_strategy),
-		cmocka_unit_test(allocations_may_fail),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -7,13 +7,9 @@
 #include "strategy/strategy.h"
 #include "strategy/variable/create.h"
 #include "strategy/world.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static choir_strategy *cut(int replicas, const char *devices, const char *parameters, int shards)
 {
@@ -52,7 +48,7 @@ typedef struct {
 } count;
 
 // spec: D16, 2.15, M23
-static void test_how_many(void **state)
+TEST(test_how_many)
 {
 	static const count counts[] = {
 		{ CHOIR_PARTITION_FIXED, 0, 3, { 1, { 10 } }, 3 },
@@ -76,7 +72,6 @@ static void test_how_many(void **state)
 		{ CHOIR_PARTITION_MAX_SIZE, 80, 0, { 2, { 10, 2 } }, 0 },
 		{ CHOIR_PARTITION_MAX_SIZE, 1, 0, { 2, { 10, 0 } }, 0 }, // rows of no bytes
 	};
-	(void) state;
 	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
 		const count *c = &counts[i];
 		choir_strategy *s = choir_parameter_server_strategy_new(
@@ -92,12 +87,11 @@ static void test_how_many(void **state)
 }
 
 // spec: D16, 2.15
-static void test_rows_names_and_places(void **state)
+TEST(test_rows_names_and_places)
 {
 	static const char *const names[] = { "w/part_0", "w/part_1", "w/part_2" };
 	static const char *const places[] = { "far:0", "cpu:1", "far:0" };
 	static const int64_t rows[] = { 4, 3, 3 };
-	(void) state;
 	choir_strategy *s = cut(2, "cpu:0", "cpu:1,far:0", 3);
 	assert_string_equal(
 			choir_device_name(choir_variable_device(make(s, "scalar", CHOIR_SCALAR, NULL), 0)),
@@ -136,12 +130,11 @@ static void test_rows_names_and_places(void **state)
 }
 
 // spec: 2.15
-static void test_initial_values_are_rows_of_the_whole(void **state)
+TEST(test_initial_values_are_rows_of_the_whole)
 {
 	static const choir_initializer initializers[] = { CHOIR_INITIALIZER_ZEROS,
 		CHOIR_INITIALIZER_ONES, CHOIR_INITIALIZER_GLOROT_UNIFORM, CHOIR_INITIALIZER_HE_NORMAL,
 		CHOIR_INITIALIZER_NORMAL };
-	(void) state;
 	for (int i = 0; i < 5; i++) {
 		float found[2][33];
 		for (int shards = 1; shards <= 4; shards += 3) {
@@ -158,14 +151,13 @@ static void test_initial_values_are_rows_of_the_whole(void **state)
 // ---- Slices.
 
 // spec: D16, 2.15, M24
-static void test_slices_as_python(void **state)
+TEST(test_slices_as_python)
 {
 	enum { N = 5 };
 	static const int64_t ends[] = { INT64_MIN, -7, -6, -5, -4, -1, 0, 1, 3, 4, 5, 6, 9,
 		INT64_MAX };
 	static const int64_t steps[] = { 1, 2, 3, 5, 9, INT64_MAX, -1, -2, -4, -9, INT64_MIN };
 	static const float initial[N] = { 0, 1, 2, 3, 4 };
-	(void) state;
 	choir_frame *f = choir_frame_new(NULL);
 	for (int shards = 1; shards <= N; shards++) {
 		choir_strategy *s = cut(1, "cpu:0", NULL, shards);
@@ -223,10 +215,9 @@ static choir_status write_in_replica(choir_replica *r, void *user)
 }
 
 // spec: D16, 2.5, 2.15
-static void test_written_as_if_whole(void **state)
+TEST(test_written_as_if_whole)
 {
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "far:0,cpu:0" };
-	(void) state;
 	for (int d = 0; d < 3; d++) {
 		double found[2][14];
 		session t[2] = { { 0 } };
@@ -247,14 +238,13 @@ static void test_written_as_if_whole(void **state)
 }
 
 // spec: 2.15
-static void test_written_outside(void **state)
+TEST(test_written_outside)
 {
 	static const float host[5] = { 1, 2, 3, 4, 5 };
 	static const int32_t rows[] = { 4, 1, 4, 0 };
 	static const float values[] = { 10, 20, 30, 40 };
 	static const float expected[] = { 2 * 1 - 3 - 40, 2 * 2 - 3 - 20, 3, 5, 2 * 5 - 3 - 40 };
 	float found[5];
-	(void) state;
 	choir_strategy *s = cut(1, "cpu:0", "cpu:0,far:0", 2);
 	choir_variable *v = make(s, "v", CHOIR_SHAPE(5), NULL);
 	choir_frame *f = choir_frame_new(NULL);
@@ -321,9 +311,8 @@ static choir_status gather_and_differ(choir_replica *r, void *user)
 }
 
 // spec: D16, 2.15
-static void test_rows_and_their_gradients(void **state)
+TEST(test_rows_and_their_gradients)
 {
-	(void) state;
 	float found[2][2][14] = { { { 0 } } };
 	for (int whole = 0; whole < 2; whole++) {
 		choir_strategy *s = cut(1, "cpu:0", "cpu:0,far:0", whole ? 1 : 4);
@@ -344,9 +333,8 @@ static void test_rows_and_their_gradients(void **state)
 	assert_memory_equal(found[0], found[1], sizeof found[0]);
 }
 
-static void test_rows_outside(void **state)
+TEST(test_rows_outside)
 {
-	(void) state;
 	choir_strategy *s = cut(1, "cpu:0", NULL, 3);
 	choir_variable *v = make(s, "v", CHOIR_SHAPE(6),
 			CHOIR_OPTIONS(choir_variable_options, .initial_value = (float[]){ 0, 1, 2, 3, 4, 5 }));
@@ -416,12 +404,11 @@ static choir_status update_once(updating *t, choir_strategy *s)
 }
 
 // spec: D16, E36
-static void test_an_update_is_one_of_each_shard(void **state)
+TEST(test_an_update_is_one_of_each_shard)
 {
 	static const float expected[] = { 0, -2, -2, -6, -4, -10, -6, -14, -8, -18 };
 	float found[10];
 	choir_scope scope, beside;
-	(void) state;
 	choir_strategy *s = cut(1, "cpu:0", "cpu:0,far:0", 3);
 	updating t = { .v = make(s, "v", CHOIR_SHAPE(5, 2), NULL) };
 	world_ok(choir_scope_enter(&scope, s));
@@ -464,7 +451,7 @@ static void test_an_update_is_one_of_each_shard(void **state)
 // ---- What is refused.
 
 // spec: 2.15, 2.19
-static void test_options_that_cannot_be(void **state)
+TEST(test_options_that_cannot_be)
 {
 	static const struct {
 		choir_partition partition;
@@ -482,7 +469,6 @@ static void test_options_that_cannot_be(void **state)
 		{ (choir_partition) 4, 8, 2, "partition 4" },
 	};
 	static const char *const others[] = { "default", "one_device", "mirrored", "central_storage" };
-	(void) state;
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		assert_null(choir_parameter_server_strategy_new(
 				CHOIR_OPTIONS(choir_strategy_options, .partition = wrong[i].partition,
@@ -498,9 +484,8 @@ static void test_options_that_cannot_be(void **state)
 }
 
 // spec: E36
-static void test_making_that_fails_leaves_nothing(void **state)
+TEST(test_making_that_fails_leaves_nothing)
 {
-	(void) state;
 	choir_strategy *s = cut(1, "cpu:0", NULL, 5000);
 	assert_non_null(make(s, "w/part_1", CHOIR_SHAPE(1), NULL));
 	assert_null(make(s, "w", CHOIR_SHAPE(3), NULL));
@@ -532,9 +517,8 @@ static choir_status use_everything(choir_strategy *s, choir_frame *f)
 	return CHOIR_OK;
 }
 
-static void test_every_allocation_fails(void **state)
+TEST(test_every_allocation_fails)
 {
-	(void) state;
 	for (uint64_t n = 1;; n++) {
 		choir_strategy *s = cut(1, "cpu:0", "cpu:0,far:0", 3);
 		choir_frame *f = choir_frame_new(NULL);
@@ -553,22 +537,4 @@ static void test_every_allocation_fails(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_how_many),
-		cmocka_unit_test(test_rows_names_and_places),
-		cmocka_unit_test(test_initial_values_are_rows_of_the_whole),
-		cmocka_unit_test(test_slices_as_python),
-		cmocka_unit_test(test_written_as_if_whole),
-		cmocka_unit_test(test_written_outside),
-		cmocka_unit_test(test_rows_and_their_gradients),
-		cmocka_unit_test(test_rows_outside),
-		cmocka_unit_test(test_an_update_is_one_of_each_shard),
-		cmocka_unit_test(test_options_that_cannot_be),
-		cmocka_unit_test(test_making_that_fails_leaves_nothing),
-		cmocka_unit_test(test_every_allocation_fails),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

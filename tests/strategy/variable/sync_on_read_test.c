@@ -4,14 +4,11 @@
 #include "choir/tape.h"
 
 #include "strategy/world.h"
+#include "test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static choir_strategy *strategy;
 static int replicas;
@@ -82,9 +79,8 @@ static void read_by_aggregation(void)
 }
 
 // spec: D12, M4
-static void every_read_is_of_the_whole(void **state)
+TEST(every_read_is_of_the_whole)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, read_by_aggregation);
 }
 
@@ -146,16 +142,14 @@ static void order_matters(void)
 }
 
 // spec: D12, E6, 2.1
-static void variables_read_in_another_order(void **state)
+TEST(variables_read_in_another_order)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 2, order_matters);
 }
 
 // spec: D12, 2.1
-static void it_is_a_meeting(void **state)
+TEST(it_is_a_meeting)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 2, who_must_come);
 }
 
@@ -180,9 +174,8 @@ static void differentiate(void)
 }
 
 // spec: D12, A32
-static void gradients_flow_to_the_own_part(void **state)
+TEST(gradients_flow_to_the_own_part)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, differentiate);
 }
 
@@ -209,9 +202,8 @@ static choir_status read_in_replica(choir_replica *r, void *user)
 }
 
 // spec: D12, 2.2
-static void outside_replicas_it_changes_nothing(void **state)
+TEST(outside_replicas_it_changes_nothing)
 {
-	(void) state;
 	strategy = world_new(4, "cpu:0,cpu:1", 0);
 	choir_variable *v = make("v", CHOIR_F32, true, CHOIR_AGGREGATION_SUM);
 	choir_frame *f = choir_frame_new(NULL);
@@ -280,9 +272,8 @@ static void find_by_canonical_name(void)
 }
 
 // spec: E7, M3, 2.3
-static void numbers_in_names_do_not_matter(void **state)
+TEST(numbers_in_names_do_not_matter)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, find_by_canonical_name);
 }
 
@@ -319,9 +310,8 @@ static void look_at_copies(void)
 }
 
 // spec: A15, B23, 2.3
-static void copies_one_by_one(void **state)
+TEST(copies_one_by_one)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, look_at_copies);
 }
 
@@ -361,9 +351,8 @@ static double number_of(choir_variable *v, choir_frame *f)
 
 // The mean of all workers' parts is over all of them; that of what is mirrored over the replicas
 // of the worker that writes it, here the smaller one.
-static void means_of_workers(void **state)
+TEST(means_of_workers)
 {
-	(void) state;
 	for (int n = 2; n < 6; n++) {
 		choir_strategy *s =
 				choir_parameter_server_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
@@ -385,18 +374,4 @@ static void means_of_workers(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_read_is_of_the_whole),
-		cmocka_unit_test(it_is_a_meeting),
-		cmocka_unit_test(variables_read_in_another_order),
-		cmocka_unit_test(gradients_flow_to_the_own_part),
-		cmocka_unit_test(outside_replicas_it_changes_nothing),
-		cmocka_unit_test(numbers_in_names_do_not_matter),
-		cmocka_unit_test(copies_one_by_one),
-		cmocka_unit_test(means_of_workers),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

@@ -3,15 +3,12 @@
 
 #include "strategy/strategy.h"
 #include "strategy/world.h"
+#include "test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static choir_strategy *strategy;
 static int replicas;
@@ -91,9 +88,8 @@ static void create_in_replicas(void)
 }
 
 // spec: A47, C8, V8, 2.1, 2.3
-static void made_by_the_first_replica(void **state)
+TEST(made_by_the_first_replica)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, create_in_replicas);
 }
 
@@ -155,9 +151,8 @@ static void create_wrongly(void)
 }
 
 // spec: E7, E20, E23, M2, M3, 2.3, 2.19
-static void creation_that_differs_or_cannot_be(void **state)
+TEST(creation_that_differs_or_cannot_be)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, create_wrongly);
 }
 
@@ -217,9 +212,8 @@ static void read_by_context(void)
 }
 
 // spec: A12, A14, A15, A16, A17, A21, E18, M5, M6, 2.4
-static void reads_by_context(void **state)
+TEST(reads_by_context)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, read_by_context);
 }
 
@@ -293,9 +287,8 @@ static void write_by_aggregation(void)
 }
 
 // spec: A13, A30, E17, E21, M7, M16, V1, 2.5, 2.19
-static void writes_in_replicas(void **state)
+TEST(writes_in_replicas)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, write_by_aggregation);
 }
 
@@ -343,9 +336,8 @@ static void write_across(void)
 }
 
 // spec: A14, A18, E19, V2, 2.5, 2.19
-static void writes_across_replicas(void **state)
+TEST(writes_across_replicas)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, write_across);
 }
 
@@ -378,9 +370,8 @@ static void assign_values(void)
 }
 
 // spec: D32, M8, 2.5
-static void copies_and_parts(void **state)
+TEST(copies_and_parts)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, assign_values);
 }
 
@@ -422,9 +413,8 @@ static void deal_integers(void)
 }
 
 // spec: M9, 2.5, 2.7
-static void integers_are_dealt(void **state)
+TEST(integers_are_dealt)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, deal_integers);
 }
 
@@ -451,9 +441,8 @@ static choir_status read_foreign(choir_replica *r, void *user)
 
 // A variable of another strategy; and one's own in a frame that is not the replica's.
 // spec: E3, M5, 2.2, 2.4, 2.19
-static void other_strategies_variables(void **state)
+TEST(other_strategies_variables)
 {
-	(void) state;
 	strategy = world_new(4, "cpu:0,far:0", 0);
 	choir_variable *foreign = make("foreign", CHOIR_F32, true, CHOIR_AGGREGATION_SUM);
 	choir_strategy *s = world_new(2, "cpu:0,cpu:1", 0);
@@ -524,9 +513,8 @@ static void wrap_memory(void)
 	}
 }
 
-static void wrapped_memory(void **state)
+TEST(wrapped_memory)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, wrap_memory);
 }
 
@@ -573,26 +561,9 @@ static void pass_variables(void)
 }
 
 // spec: A1, A2, A5, A46, B23, 2.6
-static void variables_as_arguments(void **state)
+TEST(variables_as_arguments)
 {
-	(void) state;
 	world_on_every_deal(&strategy, &replicas, 1, pass_variables);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(made_by_the_first_replica),
-		cmocka_unit_test(creation_that_differs_or_cannot_be),
-		cmocka_unit_test(reads_by_context),
-		cmocka_unit_test(writes_in_replicas),
-		cmocka_unit_test(writes_across_replicas),
-		cmocka_unit_test(copies_and_parts),
-		cmocka_unit_test(integers_are_dealt),
-		cmocka_unit_test(other_strategies_variables),
-		cmocka_unit_test(wrapped_memory),
-		cmocka_unit_test(variables_as_arguments),
-	};
-	world_watch();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_BEFORE(world_watch)

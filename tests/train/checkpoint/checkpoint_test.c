@@ -7,12 +7,7 @@
 #include "train/files.h"
 #include "train/optimizer/optimizer.h"
 #include "train/saved.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -63,9 +58,8 @@ static end with_a_stop(int before, int after, int stop, bool asynchronous,
 }
 
 // spec: 2.7
-static void the_same_bits(void **state)
+TEST(the_same_bits)
 {
-	(void) state;
 	static const choir_loss_scale scale = { .size = sizeof scale, .initial = 1024, .period = 3 };
 	const choir_optimizer_options dynamic = { .size = sizeof dynamic, .loss_scale = &scale };
 	const struct {
@@ -108,9 +102,8 @@ static choir_status see(choir_replica *r, void *user)
 }
 
 // spec: 2.7
-static void parts_of_replicas(void **state)
+TEST(parts_of_replicas)
 {
-	(void) state;
 	const char *directory = saved_directory();
 	choir_strategy *s = mirrored("cpu:0,cpu:1", 3);
 	choir_variable *v = saved_own(s, CHOIR_AGGREGATION_SUM);
@@ -149,9 +142,8 @@ static void assert_steps(const char *directory, size_t n, const int64_t steps[])
 	choir_checkpoint_list_free(l);
 }
 
-static void the_last_and_the_best(void **state)
+TEST(the_last_and_the_best)
 {
-	(void) state;
 	static const double accuracy[] = { 0.1, 0.9, 0.3, 0.9, 0.4, 0.2, 0.5 };
 	for (int min = 0; min < 2; min++) {
 		const char *directory = saved_directory();
@@ -175,17 +167,15 @@ static void the_last_and_the_best(void **state)
 			assert_steps(directory, 4, largest);
 		else
 			assert_steps(directory, 3, smallest);
-		assert_failed(choir_checkpoint_manager_save(m, "epoch=9"), CHOIR_INVALID,
-				"no number for \"accuracy\"");
+		assert_failed(choir_checkpoint_manager_save(m, "epoch=9"), CHOIR_INVALID, "\"accuracy\"");
 		assert_failed(choir_checkpoint_manager_save(m, "accuracy=nan"), CHOIR_INVALID, "accuracy");
 		choir_checkpoint_manager_free(m);
 		problem_close(&p);
 	}
 }
 
-static void a_step_that_is_there_already(void **state)
+TEST(a_step_that_is_there_already)
 {
-	(void) state;
 	const char *directory = saved_directory();
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	choir_checkpoint_manager *m = saved_manage(
@@ -216,9 +206,8 @@ static void a_step_that_is_there_already(void **state)
 }
 
 // Going back to an earlier step makes what is saved from there the newest, not the larger number.
-static void the_newest_is_the_one_saved_last(void **state)
+TEST(the_newest_is_the_one_saved_last)
 {
-	(void) state;
 	const char *directory = saved_directory();
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
@@ -227,7 +216,7 @@ static void the_newest_is_the_one_saved_last(void **state)
 		saved_must(choir_checkpoint_manager_save(m, NULL));
 	}
 	assert_failed(choir_checkpoint_manager_restore(m, 3), CHOIR_NOT_FOUND,
-			"has no step 3: there are \"step-2\", \"step-4\", \"step-6\"");
+			"has no step 3:*\"step-2\"*\"step-4\"*\"step-6\"");
 	assert_failed(choir_checkpoint_manager_restore(m, CHOIR_NONE), CHOIR_NOT_FOUND, "has no step");
 	saved_must(choir_checkpoint_manager_restore(m, 2));
 	p.steps = 2;
@@ -244,30 +233,28 @@ static void the_newest_is_the_one_saved_last(void **state)
 
 // ---- Wrong use.
 
-static void wrong_use(void **state)
+TEST(wrong_use)
 {
-	(void) state;
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	const char *directory = saved_directory();
 	assert_null(choir_checkpoint_manager_new(p.strategy, NULL, NULL));
-	assert_failed(choir_error_status(), CHOIR_INVALID, "the directory's name is missing");
+	assert_failed(choir_error_status(), CHOIR_INVALID, "missing");
 	assert_null(choir_checkpoint_manager_new(p.strategy, "/nowhere at all/x", NULL));
-	assert_failed(choir_error_status(), CHOIR_IO, "/nowhere at all/x");
+	assert_failed(choir_error_status(), CHOIR_IO, "/nowhere*all/x");
 	assert_null(choir_checkpoint_manager_new(
 			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .max_to_keep = -2)));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "keep -2");
 	assert_null(choir_checkpoint_manager_new(p.strategy, directory,
 			CHOIR_OPTIONS(choir_checkpoint_options, .max_best_to_keep = -1)));
-	assert_failed(choir_error_status(), CHOIR_INVALID, "keep_best -1");
+	assert_failed(choir_error_status(), CHOIR_INVALID, "keep_best*-1");
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
 	assert_null(choir_checkpoint_manager_latest(m));
-	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_NOT_FOUND,
-			"there is no checkpoint yet");
+	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_NOT_FOUND, "checkpoint");
 	assert_failed(choir_checkpoint_manager_save(m, "no line"), CHOIR_INVALID, "is not key=value");
-	assert_failed(choir_checkpoint_manager_save(NULL, NULL), CHOIR_INVALID, "manager is NULL");
-	assert_failed(choir_checkpoint_manager_wait(NULL), CHOIR_INVALID, "manager is NULL");
-	assert_failed(choir_checkpoint_manager_check(NULL), CHOIR_INVALID, "manager is NULL");
-	assert_failed(choir_checkpoint_manager_restore_latest(NULL), CHOIR_INVALID, "manager is NULL");
+	assert_failed(choir_checkpoint_manager_save(NULL, NULL), CHOIR_INVALID, "NULL");
+	assert_failed(choir_checkpoint_manager_wait(NULL), CHOIR_INVALID, "NULL");
+	assert_failed(choir_checkpoint_manager_check(NULL), CHOIR_INVALID, "NULL");
+	assert_failed(choir_checkpoint_manager_restore_latest(NULL), CHOIR_INVALID, "NULL");
 	assert_null(choir_checkpoint_list_new(files_path("nowhere")));
 	assert_failed(choir_error_status(), CHOIR_NOT_FOUND, "nowhere");
 	choir_checkpoint_manager_free(m);
@@ -291,9 +278,8 @@ static choir_status save_inside(choir_replica *r, void *user)
 	return choir_error_status();
 }
 
-static void wrong_context(void **state)
+TEST(wrong_context)
 {
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0,cpu:1", 2);
 	choir_checkpoint_manager *m = saved_manage(s, saved_directory(), NULL);
 	assert_failed(choir_strategy_run(s, save_inside, m, NULL, NULL), CHOIR_STATE, "manager");
@@ -304,9 +290,8 @@ static void wrong_context(void **state)
 }
 
 // A fixed loss scale is the program's, whatever the checkpoint was saved with.
-static void a_fixed_scale_stays(void **state)
+TEST(a_fixed_scale_stays)
 {
-	(void) state;
 	char directory[512];
 	snprintf(directory, sizeof directory, "%s", saved_directory());
 	const choir_loss_scale fixed = {
@@ -339,9 +324,8 @@ static void a_fixed_scale_stays(void **state)
 	}
 }
 
-static void two_jobs(void **state)
+TEST(two_jobs)
 {
-	(void) state;
 	const char *directory = saved_directory();
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
@@ -375,18 +359,4 @@ static void two_jobs(void **state)
 	problem_close(&p);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_bits),
-		cmocka_unit_test(parts_of_replicas),
-		cmocka_unit_test(the_last_and_the_best),
-		cmocka_unit_test(a_step_that_is_there_already),
-		cmocka_unit_test(the_newest_is_the_one_saved_last),
-		cmocka_unit_test(wrong_use),
-		cmocka_unit_test(wrong_context),
-		cmocka_unit_test(a_fixed_scale_stays),
-		cmocka_unit_test(two_jobs),
-	};
-	return cmocka_run_group_tests(tests, NULL, files_teardown);
-}
+TEST_GROUP(NULL, files_teardown)

@@ -9,12 +9,7 @@
 #include "base/hash.h"
 #include "train/files.h"
 #include "train/saved.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -364,9 +359,8 @@ static const char *try_random(const series *s, int states, uint64_t seed, int *w
 	return NULL;
 }
 
-static void saves_survive(void **state)
+TEST(saves_survive)
 {
-	(void) state;
 	const char *given = getenv("CHOIR_CRASH_STATES");
 	int where = 0;
 	const char *wrong = try_all(&recording.ops, &where);
@@ -411,34 +405,30 @@ static void must_find(const series *s, const char *protocol)
 		fail_msg("%s was not found", protocol);
 }
 
-static void no_sync_of_files(void **state)
+TEST(no_sync_of_files)
 {
-	(void) state;
 	series s = recording.ops;
 	assert_true(leave_out_syncs(&s, false));
 	must_find(&s, "no fsync of files");
 }
 
-static void no_sync_of_directories(void **state)
+TEST(no_sync_of_directories)
 {
-	(void) state;
 	series s = recording.ops;
 	assert_true(leave_out_syncs(&s, true));
 	must_find(&s, "no fsync of folders");
 }
 
-static void no_sync_of_the_parent(void **state)
+TEST(no_sync_of_the_parent)
 {
-	(void) state;
 	series s = recording.ops;
 	leave_out_sync_of_parent(&s);
 	must_find(&s, "no fsync of the directory's folder");
 }
 
 // Each step gets its name and its manifest before the weights are written.
-static void manifest_before_data(void **state)
+TEST(manifest_before_data)
 {
-	(void) state;
 	series s = recording.ops;
 	int moved = 0;
 	for (int i = 0; i < s.n; i++) {
@@ -482,17 +472,12 @@ static int end(void **state)
 	return 0;
 }
 
+TEST_GROUP(begin, end)
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(saves_survive),
-		cmocka_unit_test(no_sync_of_files),
-		cmocka_unit_test(no_sync_of_directories),
-		cmocka_unit_test(no_sync_of_the_parent),
-		cmocka_unit_test(manifest_before_data),
-	};
 	// A disk in memory, if there is one: nothing here needs a real one.
 	if (access("/dev/shm", W_OK) == 0)
 		setenv("TMPDIR", "/dev/shm", 0);
-	return cmocka_run_group_tests(tests, begin, end);
+	return tests_run();
 }

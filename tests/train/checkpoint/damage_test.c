@@ -8,12 +8,7 @@
 #include "train/files.h"
 #include "train/saved.h"
 #include "short.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,9 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void another_program(void **state)
+TEST(another_program)
 {
-	(void) state;
 	const char *directory = saved_directory();
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	saved_train(&p, 1);
@@ -37,9 +31,8 @@ static void another_program(void **state)
 	saved_train(&p, 2);
 	const uint64_t before = choir_strategy_hash(p.strategy);
 	m = saved_manage(p.strategy, directory, NULL);
-	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_INVALID,
-			"has no state \"momentum/loss_scale\", which this program needs; it has the state of: "
-			"accuracy, adam, loss, strategy");
+	assert_failed(
+			choir_checkpoint_manager_restore_latest(m), CHOIR_INVALID, "\"momentum/loss_scale\"");
 	assert_int_equal(choir_strategy_hash(p.strategy), before);
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);
@@ -48,7 +41,7 @@ static void another_program(void **state)
 	CHOIR_SCOPE (p.strategy)
 		assert_non_null(choir_variable_new("extra", CHOIR_SHAPE(3), NULL));
 	m = saved_manage(p.strategy, directory, NULL);
-	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_INVALID, "missing \"extra\"");
+	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_INVALID, "\"extra\"");
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);
 
@@ -58,8 +51,7 @@ static void another_program(void **state)
 		choir_dense_new("scores", 9, 4, CHOIR_LINEAR);
 	}
 	m = saved_manage(s, directory, NULL);
-	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_INVALID,
-			"other state than this program's: too many \"accuracy/count\"");
+	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_INVALID, "\"accuracy/count\"");
 	choir_checkpoint_manager_free(m);
 	choir_strategy_free(s);
 }
@@ -86,9 +78,8 @@ static void keep_log(choir_log_level level, const char *line, void *user)
 	strcat(logged, "\n");
 }
 
-static void damage(void **state)
+TEST(damage)
 {
-	(void) state;
 	char path[600], directory[512];
 	snprintf(directory, sizeof directory, "%s", saved_directory());
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
@@ -107,11 +98,11 @@ static void damage(void **state)
 	files_write(path, data, size);
 	free(data);
 	assert_failed(choir_checkpoint_manager_restore(m, 4), CHOIR_CORRUPT,
-			"step-4/weights.safetensors: tensor \"scores/kernel\" is damaged: checksum ");
+			"step-4/weights.safetensors*\"scores/kernel\"");
 	snprintf(path, sizeof path, "%s/step-3/manifest.json", directory);
 	change(path, "\"replicas\":2", "\"replicas\":3");
 	assert_failed(choir_checkpoint_manager_restore(m, 3), CHOIR_CORRUPT,
-			"step-3/manifest.json: it is damaged");
+			"step-3/manifest.json:*damaged");
 	snprintf(path, sizeof path, "%s/step-2/state.safetensors", directory);
 	assert_int_equal(unlink(path), 0);
 	assert_failed(choir_checkpoint_manager_restore(m, 2), CHOIR_NOT_FOUND, path);
@@ -127,16 +118,15 @@ static void damage(void **state)
 	snprintf(path, sizeof path, "%s/step-1/weights.safetensors", directory);
 	assert_int_equal(truncate(path, 100), 0);
 	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_NOT_FOUND,
-			"no checkpoint is whole: 4 damaged; ");
+			"no checkpoint is whole:*4");
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);
 }
 
 // Any bit of any of the three files, at random: it is found, and what is named is the file, or in
 // the data the tensor. CHOIR_FLIPS: how many (1500, or 500).
-static void random_bits(void **state)
+TEST(random_bits)
 {
-	(void) state;
 	static const char *const names[] = { "weights.safetensors", "state.safetensors",
 		"manifest.json" };
 	char path[600], directory[512];
@@ -161,7 +151,7 @@ static void random_bits(void **state)
 		if (status != CHOIR_CORRUPT || strstr(choir_error(), names[dice % 3]) == NULL)
 			fail_msg("bit %d of byte %zu of %s: %s: %s", (int) ((dice >> 4) % 8), at,
 					names[dice % 3], choir_status_name(status), choir_error());
-		named += strstr(choir_error(), ": tensor \"") != NULL;
+		named += text_holds(choir_error(), ": tensor \"");
 		data[at] = (char) (data[at] ^ 1 << (dice >> 4) % 8);
 		files_write(path, data, size);
 		free(data);
@@ -173,9 +163,8 @@ static void random_bits(void **state)
 	problem_close(&p);
 }
 
-static void half_written(void **state)
+TEST(half_written)
 {
-	(void) state;
 	char path[600], directory[512];
 	snprintf(directory, sizeof directory, "%s", saved_directory());
 	assert_int_equal(mkdir(directory, 0777), 0);
@@ -185,8 +174,8 @@ static void half_written(void **state)
 	files_write(path, "abc", 3);
 	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
 	assert_int_equal(choir_checkpoint_list_steps(l), 1);
-	assert_failed(choir_checkpoint_list_check(l, 0), CHOIR_CORRUPT, "left half written");
-	assert_failed(choir_checkpoint_list_check(l, 1), CHOIR_INVALID, "step 1 of 1");
+	assert_failed(choir_checkpoint_list_check(l, 0), CHOIR_CORRUPT, "written");
+	assert_failed(choir_checkpoint_list_check(l, 1), CHOIR_INVALID, "step 1");
 	choir_checkpoint_list_free(l);
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	logged[0] = '\0';
@@ -201,9 +190,8 @@ static void half_written(void **state)
 
 // What the checksum of a manifest would be that says it is of format 9 is worked out here by hand:
 // the CRC-32C of its bytes before it.
-static void a_newer_format(void **state)
+TEST(a_newer_format)
 {
-	(void) state;
 	char path[600], directory[512];
 	snprintf(directory, sizeof directory, "%s", saved_directory());
 	assert_int_equal(mkdir(directory, 0777), 0);
@@ -222,15 +210,14 @@ static void a_newer_format(void **state)
 	files_write(path, text, (size_t) n);
 	problem p = saved_open(0, 1, CHOIR_ADAM, NULL);
 	assert_null(choir_checkpoint_manager_new(p.strategy, directory, NULL));
-	assert_failed(choir_error_status(), CHOIR_UNSUPPORTED, "a checkpoint of format 9");
+	assert_failed(choir_error_status(), CHOIR_UNSUPPORTED, "format 9");
 	problem_close(&p);
 }
 
 // ---- Each call of the system, and each allocation, fails in turn.
 
-static void each_call_fails_saving(void **state)
+TEST(each_call_fails_saving)
 {
-	(void) state;
 	static const int errors[] = { ENOSPC, EIO };
 	for (int e = 0; e < 4; e++) {
 		const char *directory = saved_directory();
@@ -262,7 +249,7 @@ static void each_call_fails_saving(void **state)
 			if (status == CHOIR_OK)
 				last = newest;
 			if (last == 0 && restored != CHOIR_OK)
-				assert_failed(restored, CHOIR_NOT_FOUND, "no checkpoint yet");
+				assert_failed(restored, CHOIR_NOT_FOUND, "checkpoint");
 			else {
 				saved_must(restored);
 				const uint64_t have = choir_strategy_hash(q.strategy);
@@ -286,9 +273,8 @@ static void each_call_fails_saving(void **state)
 }
 
 // Behind the program's back: it is told once, without waiting, and goes on if it likes.
-static void a_failure_is_told_once(void **state)
+TEST(a_failure_is_told_once)
 {
-	(void) state;
 	const char *directory = saved_directory();
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	choir_checkpoint_manager *m = saved_manage(
@@ -306,7 +292,7 @@ static void a_failure_is_told_once(void **state)
 		usleep(10000);
 	}
 	chi_fs_fail(0, 0);
-	assert_failed(status, CHOIR_IO, "step 2 was not saved: ");
+	assert_failed(status, CHOIR_IO, "step 2");
 	saved_must(choir_checkpoint_manager_check(m));
 	saved_must(choir_checkpoint_manager_wait(m));
 	assert_non_null(strstr(choir_checkpoint_manager_latest(m), "/step-1"));
@@ -319,9 +305,8 @@ static void a_failure_is_told_once(void **state)
 }
 
 // Nobody asked before the manager was freed.
-static void a_failure_is_not_lost(void **state)
+TEST(a_failure_is_not_lost)
 {
-	(void) state;
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	choir_checkpoint_manager *m = saved_manage(p.strategy, saved_directory(),
 			CHOIR_OPTIONS(choir_checkpoint_options, .asynchronous = true));
@@ -338,9 +323,8 @@ static void a_failure_is_not_lost(void **state)
 	problem_close(&p);
 }
 
-static void each_call_fails_restoring(void **state)
+TEST(each_call_fails_restoring)
 {
-	(void) state;
 	const char *directory = saved_directory();
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
@@ -371,9 +355,8 @@ static void each_call_fails_restoring(void **state)
 	problem_close(&p);
 }
 
-static void memory_runs_out(void **state)
+TEST(memory_runs_out)
 {
-	(void) state;
 	const char *directory = saved_directory();
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	saved_train(&p, 2);
@@ -416,19 +399,4 @@ static void memory_runs_out(void **state)
 	problem_close(&p);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(another_program),
-		cmocka_unit_test(damage),
-		cmocka_unit_test(random_bits),
-		cmocka_unit_test(half_written),
-		cmocka_unit_test(a_newer_format),
-		cmocka_unit_test(each_call_fails_saving),
-		cmocka_unit_test(a_failure_is_told_once),
-		cmocka_unit_test(a_failure_is_not_lost),
-		cmocka_unit_test(each_call_fails_restoring),
-		cmocka_unit_test(memory_runs_out),
-	};
-	return cmocka_run_group_tests(tests, NULL, files_teardown);
-}
+TEST_GROUP(NULL, files_teardown)

@@ -3,12 +3,7 @@
 #include "choir/log.h"
 #include "train/files.h"
 #include "train/saved.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,9 +61,8 @@ static void must_refuse(const problem *p, const char *name, const char *what)
 	files_remove_directory(in_directory(name));
 }
 
-static void the_lock_is_its_own(void **state)
+TEST(the_lock_is_its_own)
 {
-	(void) state;
 	problem p = saved_open(0, 2, CHOIR_SGD, NULL);
 	make_both();
 	must_link(file, ".lock");
@@ -88,9 +82,8 @@ static void the_lock_is_its_own(void **state)
 	problem_close(&p);
 }
 
-static void what_is_left_is_no_link(void **state)
+TEST(what_is_left_is_no_link)
 {
-	(void) state;
 	static const char *const names[] = { ".step-1.tmp", ".step-3.old", ".step-2.7.old" };
 	problem p = saved_open(0, 2, CHOIR_SGD, NULL);
 	make_both();
@@ -119,9 +112,8 @@ static void keep_log(choir_log_level level, const char *text, void *user)
 	snprintf(logged, sizeof logged, "%s", text);
 }
 
-static void links_that_come_later(void **state)
+TEST(links_that_come_later)
 {
-	(void) state;
 	problem p = saved_open(0, 2, CHOIR_SGD, NULL);
 	make_both();
 	choir_checkpoint_manager *m = saved_manage(
@@ -165,9 +157,8 @@ static void must_be_corrupt(const char *what)
 	choir_checkpoint_list_free(l);
 }
 
-static void a_step_is_no_link(void **state)
+TEST(a_step_is_no_link)
 {
-	(void) state;
 	char moved[650], inside[700];
 	problem p = saved_open(0, 2, CHOIR_SGD, NULL);
 	make_both();
@@ -178,7 +169,7 @@ static void a_step_is_no_link(void **state)
 	must_link(moved, "step-1");
 	must_be_corrupt("step-1: is a link; a folder is needed");
 	assert_failed(choir_strategy_restore_checkpoint(p.strategy, in_directory("step-1")),
-			CHOIR_CORRUPT, "step-1: is a link; a folder is needed");
+			CHOIR_CORRUPT, "step-1:*folder");
 	choir_checkpoint_manager *m = saved_manage(
 			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .max_to_keep = 1));
 	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_NOT_FOUND, "is a link");
@@ -191,9 +182,8 @@ static void a_step_is_no_link(void **state)
 	problem_close(&p);
 }
 
-static void a_file_is_no_link(void **state)
+TEST(a_file_is_no_link)
 {
-	(void) state;
 	static const char *const names[] = { "manifest.json", "weights.safetensors",
 		"state.safetensors" };
 	problem p = saved_open(0, 2, CHOIR_SGD, NULL);
@@ -212,9 +202,8 @@ static void a_file_is_no_link(void **state)
 }
 
 // Another job may have the directory then.
-static void the_lock_is_gone(void **state)
+TEST(the_lock_is_gone)
 {
-	(void) state;
 	problem p = saved_open(0, 2, CHOIR_SGD, NULL), q = saved_open(0, 2, CHOIR_SGD, NULL);
 	make_both();
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL), *other;
@@ -222,11 +211,10 @@ static void the_lock_is_gone(void **state)
 	saved_must(choir_checkpoint_manager_save(m, NULL));
 	assert_int_equal(unlink(in_directory(".lock")), 0);
 	saved_train(&p, 1);
-	assert_failed(choir_checkpoint_manager_save(m, NULL), CHOIR_STATE,
-			"/.lock: was removed or replaced while this job had the folder");
+	assert_failed(choir_checkpoint_manager_save(m, NULL), CHOIR_STATE, "/.lock:*replaced");
 	other = saved_manage(q.strategy, directory, NULL);
 	saved_must(choir_checkpoint_manager_restore_latest(other));
-	assert_failed(choir_checkpoint_manager_save(m, NULL), CHOIR_STATE, "/.lock: was removed");
+	assert_failed(choir_checkpoint_manager_save(m, NULL), CHOIR_STATE, "/.lock:*removed");
 	saved_must(choir_checkpoint_manager_save(other, NULL));
 	assert_int_equal(access(in_directory("step-2"), F_OK), -1);
 	assert_int_equal(access(in_directory("step-1.2"), F_OK), 0);
@@ -236,15 +224,4 @@ static void the_lock_is_gone(void **state)
 	problem_close(&q);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_lock_is_its_own),
-		cmocka_unit_test(what_is_left_is_no_link),
-		cmocka_unit_test(links_that_come_later),
-		cmocka_unit_test(a_step_is_no_link),
-		cmocka_unit_test(a_file_is_no_link),
-		cmocka_unit_test(the_lock_is_gone),
-	};
-	return cmocka_run_group_tests(tests, NULL, files_teardown);
-}
+TEST_GROUP(NULL, files_teardown)

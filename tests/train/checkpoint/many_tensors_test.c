@@ -6,12 +6,7 @@
 #include "train/saved.h"
 #include "train/checkpoint/checkpoint.h"
 #include "short.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,9 +59,8 @@ static void write_manifest(const char *checkpoint_directory, chi_manifest *m)
 	chi_manifest_free(m);
 }
 
-static void many_tensors(void **state)
+TEST(many_tensors)
 {
-	(void) state;
 	chi_manifest m = { .save = 1, .step = 1, .replicas = 2 };
 	char checkpoint_directory[560];
 	const char *directory = saved_directory();
@@ -88,10 +82,4 @@ static void many_tensors(void **state)
 	assert_true((double) (clock() - begin) / CLOCKS_PER_SEC < 20);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(many_tensors),
-	};
-	return cmocka_run_group_tests(tests, NULL, files_teardown);
-}
+TEST_GROUP(NULL, files_teardown)

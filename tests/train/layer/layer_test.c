@@ -3,12 +3,7 @@
 #include "train/problem.h"
 
 #include "base/status.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,7 +26,7 @@ static void set_variable(choir_frame *f, choir_variable *v, const float data[])
 		fail_msg("%s", choir_error());
 }
 
-static void dense_is_its_formula(void **state)
+TEST_WITHIN(dense_is_its_formula, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	static const choir_activation all[] = { CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH, CHOIR_SIGMOID,
@@ -59,7 +54,7 @@ static void dense_is_its_formula(void **state)
 	}
 }
 
-static void conv2d_is_its_formula(void **state)
+TEST_WITHIN(conv2d_is_its_formula, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	choir_layer *l = choir_conv2d_new(
@@ -76,7 +71,7 @@ static void conv2d_is_its_formula(void **state)
 	assert_near(y, 4, expected);
 }
 
-static void shapes(void **state)
+TEST_WITHIN(shapes, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	choir_frame *f = g->frame;
@@ -99,12 +94,12 @@ static void shapes(void **state)
 	assert_int_equal(choir_frame_status(f), CHOIR_OK);
 	none = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(0, INT64_C(1) << 40, INT64_C(1) << 40), 1);
 	assert_null(choir_layer_apply(choir_flatten_new(), none));
-	assert_non_null(strstr(choir_error(), "too many places in an example"));
+	assert_text_holds(choir_error(), "example");
 	assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
 	choir_frame_clear(f);
 }
 
-static void variables(void **state)
+TEST_WITHIN(variables, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	choir_layer *a = choir_conv2d_new("first", 3, 4, 5, NULL);
@@ -123,7 +118,7 @@ static void variables(void **state)
 		assert_int_equal(o.trainable, CHOIR_ON);
 	}
 	assert_null(choir_layer_variable(all, 4));
-	assert_failed(choir_error_status(), CHOIR_INVALID, "there is no variable 4: it has 4");
+	assert_failed(choir_error_status(), CHOIR_INVALID, "variable 4");
 	assert_null(choir_layer_variable(all, -1));
 	assert_int_equal(choir_layer_variables(NULL), 0);
 	// Glorot uniform: within its limit, filling it, around zero.
@@ -142,7 +137,7 @@ static void variables(void **state)
 }
 
 // Which is done behind the pool, with the bits of the order that was asked for.
-static void relu_before_a_max_pool(void **state)
+TEST_WITHIN(relu_before_a_max_pool, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	choir_layer *conv = choir_conv2d_new(
@@ -168,10 +163,10 @@ static void relu_before_a_max_pool(void **state)
 	assert_memory_equal(dx[0], dx[1], sizeof dx[0]);
 	assert_null(
 			choir_layer_apply(both, choir_fill(g->frame, CHOIR_F64, CHOIR_SHAPE(2, 9, 9, 3), 1)));
-	assert_failed(choir_error_status(), CHOIR_INVALID, "layer \"conv\": conv2d needs f32");
+	assert_failed(choir_error_status(), CHOIR_INVALID, "layer \"conv\":*conv2d*f32");
 }
 
-static void empty_sequential(void **state)
+TEST_WITHIN(empty_sequential, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	choir_tensor *x = choir_fill(g->frame, CHOIR_F32, CHOIR_SHAPE(2), 3);
@@ -180,7 +175,7 @@ static void empty_sequential(void **state)
 	assert_int_equal(choir_layer_variables(l), 0);
 }
 
-static void dropout_looks_at_the_tape(void **state)
+TEST_WITHIN(dropout_looks_at_the_tape, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	choir_frame *f = g->frame;
@@ -207,9 +202,8 @@ static void dropout_looks_at_the_tape(void **state)
 		assert_failed(choir_error_status(), status, text); \
 	} while (0)
 
-static void refused_when_made(void **state)
+TEST_WITHIN(refused_when_made, scoped_open, scoped_close)
 {
-	(void) state;
 	REFUSED(choir_dense_new(NULL, 1, 1, CHOIR_LINEAR), CHOIR_INVALID,
 			"a dense layer needs a name");
 	REFUSED(choir_dense_new("", 1, 1, CHOIR_LINEAR), CHOIR_INVALID, "a dense layer needs a name");
@@ -240,9 +234,8 @@ static void refused_when_made(void **state)
 			CHOIR_INVALID, "dense from -4");
 }
 
-static void names_in_use(void **state)
+TEST_WITHIN(names_in_use, scoped_open, scoped_close)
 {
-	(void) state;
 	assert_non_null(choir_variable_new("taken/bias", CHOIR_SHAPE(1), NULL));
 	REFUSED(choir_dense_new("taken", 2, 3, CHOIR_RELU), CHOIR_INVALID, "\"taken/bias\"");
 	// Nothing is left of it.
@@ -251,7 +244,7 @@ static void names_in_use(void **state)
 	REFUSED(choir_conv2d_new("free", 2, 3, 3, NULL), CHOIR_INVALID, "\"free/kernel\"");
 }
 
-static void refused_when_applied(void **state)
+TEST_WITHIN(refused_when_applied, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	choir_frame *f = g->frame;
@@ -282,13 +275,13 @@ static void refused_when_applied(void **state)
 		choir_frame_clear(f);
 	}
 	assert_null(choir_layer_apply(dense, choir_fill(f, CHOIR_U8, CHOIR_SHAPE(1, 784), 0)));
-	assert_failed(choir_error_status(), CHOIR_INVALID, "dense needs f32, got u8: cast it");
+	assert_failed(choir_error_status(), CHOIR_INVALID, "f32*u8");
 	choir_frame_clear(f);
 	// NULL keeps the first cause.
 	assert_null(choir_layer_apply(
 			dense, choir_layer_apply(conv, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(1), 0))));
 	assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
-	assert_failed(choir_error_status(), CHOIR_INVALID, "layer \"conv\"");
+	assert_failed(choir_error_status(), CHOIR_INVALID, "\"conv\"");
 }
 
 static choir_status apply_foreign(choir_replica *r, void *user)
@@ -297,15 +290,13 @@ static choir_status apply_foreign(choir_replica *r, void *user)
 	return choir_layer_apply(user, x) == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-static void others_layers(void **state)
+TEST(others_layers)
 {
-	(void) state;
 	choir_strategy *a = mirrored("cpu:0", 1), *b = mirrored("cpu:0", 1);
 	choir_layer *l = NULL;
 	CHOIR_SCOPE (a)
 		l = choir_dense_new("here", 2, 3, CHOIR_RELU);
-	assert_failed(
-			choir_strategy_run(b, apply_foreign, l, NULL, NULL), CHOIR_STATE, "mixing strategies");
+	assert_failed(choir_strategy_run(b, apply_foreign, l, NULL, NULL), CHOIR_STATE, "strategies");
 	CHOIR_SCOPE (b)
 		REFUSED(choir_sequential_new(1, &l), CHOIR_STATE, "mixing strategies");
 	choir_strategy_free(a);
@@ -321,9 +312,8 @@ static choir_status make_and_apply(choir_replica *r, void *user)
 	return choir_replica_return(r, "y", y);
 }
 
-static void made_in_replicas(void **state)
+TEST(made_in_replicas)
 {
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0,cpu:1", 3);
 	choir_variable *made[3] = { NULL };
 	choir_values *results = NULL;
@@ -335,25 +325,4 @@ static void made_in_replicas(void **state)
 	assert_ptr_equal(made[0], made[2]);
 	choir_values_free(results);
 	choir_strategy_free(s);
-}
-
-#define LAYER_TEST(name) cmocka_unit_test_setup_teardown(name, scoped_open, scoped_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAYER_TEST(dense_is_its_formula),
-		LAYER_TEST(conv2d_is_its_formula),
-		LAYER_TEST(shapes),
-		LAYER_TEST(variables),
-		LAYER_TEST(relu_before_a_max_pool),
-		LAYER_TEST(empty_sequential),
-		LAYER_TEST(dropout_looks_at_the_tape),
-		LAYER_TEST(refused_when_made),
-		LAYER_TEST(names_in_use),
-		LAYER_TEST(refused_when_applied),
-		cmocka_unit_test(others_layers),
-		cmocka_unit_test(made_in_replicas),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,7 @@
 #include "train/problem.h"
 
 #include "base/status.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,7 +25,7 @@ static void assert_layer(
 		__VA_ARGS__ \
 	}
 
-static void shapes_and_variables(void **state)
+TEST_WITHIN(shapes_and_variables, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	choir_frame *f = g->frame;
@@ -76,7 +71,7 @@ static void shapes_and_variables(void **state)
 		assert_true(bias[i] == (i / 3 == 1 ? 1.0f : 0.0f));
 }
 
-static void residual_adds(void **state)
+TEST_WITHIN(residual_adds, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	const float x[3] = { -2, 0, 3 };
@@ -143,9 +138,8 @@ static uint64_t norm_after(
 	return hash;
 }
 
-static void statistics_over_replicas(void **state)
+TEST(statistics_over_replicas)
 {
-	(void) state;
 	float mean[2], variance[2], m[2], v[2];
 	double sum[2] = { 0 }, square[2] = { 0 };
 	for (int r = 1; r < 4; r++)
@@ -229,9 +223,8 @@ static void train_on(choir_strategy *s, norm_outcome *out)
 }
 
 // spec: A31, C29
-static void replicas_are_one_batch(void **state)
+TEST(replicas_are_one_batch)
 {
-	(void) state;
 	static const char *const layouts[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
 	norm_outcome whole, dealt;
 	train_on(mirrored("cpu:0", 1), &whole);
@@ -294,9 +287,8 @@ static uint64_t table_after(const char *devices, int replicas, bool whole, bool 
 	return hash;
 }
 
-static void large_tables(void **state)
+TEST(large_tables)
 {
-	(void) state;
 	for (int replicas = 1; replicas <= 4; replicas += 3)
 		for (int tied = 0; tied < 2; tied++) {
 			const uint64_t first = table_after("cpu:0", replicas, false, tied);
@@ -323,7 +315,7 @@ static void large_tables(void **state)
 	choir_strategy_free(s);
 }
 
-static void evaluation_takes_what_moved(void **state)
+TEST_WITHIN(evaluation_takes_what_moved, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	choir_frame *f = g->frame;
@@ -349,9 +341,8 @@ static void evaluation_takes_what_moved(void **state)
 		assert_failed(choir_error_status(), status, text); \
 	} while (0)
 
-static void refused_when_made(void **state)
+TEST_WITHIN(refused_when_made, scoped_open, scoped_close)
 {
-	(void) state;
 	REFUSED(choir_conv2d_new("c", 4, 6, 3, CHOIR_OPTIONS(choir_conv2d_options, .groups = 4)),
 			CHOIR_INVALID, "layer \"c\": 4 groups do not divide 4 channels to 6");
 	REFUSED(choir_conv2d_new("c", 4, 6, 3, CHOIR_OPTIONS(choir_conv2d_options, .dilation = -1)),
@@ -394,7 +385,7 @@ static void refused_when_made(void **state)
 	assert_non_null(choir_variable_new("half/qkv/kernel", CHOIR_SHAPE(1), NULL));
 }
 
-static void refused_when_applied(void **state)
+TEST_WITHIN(refused_when_applied, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	choir_frame *f = g->frame;
@@ -431,21 +422,4 @@ static void refused_when_applied(void **state)
 		assert_failed(choir_error_status(), CHOIR_INVALID, cases[i].text);
 		choir_frame_clear(f);
 	}
-}
-
-#define LAYER_TEST(name) cmocka_unit_test_setup_teardown(name, scoped_open, scoped_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAYER_TEST(shapes_and_variables),
-		LAYER_TEST(residual_adds),
-		cmocka_unit_test(statistics_over_replicas),
-		cmocka_unit_test(replicas_are_one_batch),
-		cmocka_unit_test(large_tables),
-		LAYER_TEST(evaluation_takes_what_moved),
-		LAYER_TEST(refused_when_made),
-		LAYER_TEST(refused_when_applied),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

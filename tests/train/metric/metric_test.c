@@ -2,12 +2,7 @@
 #include "train/problem.h"
 
 #include "base/status.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 
@@ -68,9 +63,8 @@ static choir_values *make_batch(choir_strategy *s)
 	return batch;
 }
 
-static void counts(void **state)
+TEST(counts)
 {
-	(void) state;
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
 	for (int replicas = 1; replicas <= 8; replicas++) // with 8 some replicas have no example
 		for (int i = 0; i < 3; i++) {
@@ -94,9 +88,8 @@ static void counts(void **state)
 		}
 }
 
-static void outside_replicas(void **state)
+TEST(outside_replicas)
 {
-	(void) state;
 	static const char *const devices[] = { "cpu:0,cpu:1", "far:0,far:1" };
 	for (int i = 0; i < 2; i++) {
 		choir_strategy *s = mirrored(devices[i], 2);
@@ -111,9 +104,8 @@ static void outside_replicas(void **state)
 	}
 }
 
-static void in_the_default_replica(void **state)
+TEST(in_the_default_replica)
 {
-	(void) state;
 	metrics m = open_metrics(choir_default_strategy());
 	choir_frame *f = choir_replica_current()->frame;
 	choir_tensor *scores = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(1, 2), (float[]){ 1, 2 });
@@ -142,44 +134,30 @@ static choir_status make_inside(choir_replica *r, void *user)
 	return choir_metric_new(CHOIR_METRIC_MEAN, "inside") == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-static void refused(void **state)
+TEST(refused)
 {
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0", 2), *other = mirrored("cpu:0", 2);
 	metrics m = open_metrics(s);
 	CHOIR_SCOPE (s) {
 		assert_null(choir_metric_new(CHOIR_METRIC_MEAN, "mean"));
-		assert_failed(
-				choir_error_status(), CHOIR_INVALID, "metric \"mean\": variable \"mean/total\"");
+		assert_failed(choir_error_status(), CHOIR_INVALID, "metric \"mean\":*\"mean/total\"");
 		assert_null(choir_metric_new((choir_metric_kind) 5, "five"));
-		assert_failed(choir_error_status(), CHOIR_INVALID, "kind 5, name \"five\"");
+		assert_failed(choir_error_status(), CHOIR_INVALID, "kind 5*\"five\"");
 		assert_null(choir_metric_new(CHOIR_METRIC_MEAN, NULL));
 		chi_error_clear();
 	}
 	assert_failed(choir_strategy_run(s, bad_update, m.accuracy, NULL, NULL), CHOIR_INVALID,
-			"accuracy needs scores [n, classes] and integer labels [n], got [4, 2] and i32 [3]");
+			"[n, classes]*[n]*[4, 2]*i32*[3]");
 	assert_failed(
 			choir_strategy_run(s, bad_update, m.mean, NULL, NULL), CHOIR_INVALID, "do not fit");
 	assert_failed(choir_strategy_run(other, bad_update, m.mean, NULL, NULL), CHOIR_INVALID, "");
 	assert_failed(
 			choir_strategy_run(s, ask_inside, m.mean, NULL, NULL), CHOIR_STATE, "metric_result");
-	assert_failed(
-			choir_strategy_run(s, make_inside, NULL, NULL, NULL), CHOIR_STATE, "making a metric");
+	assert_failed(choir_strategy_run(s, make_inside, NULL, NULL, NULL), CHOIR_STATE, "metric");
 	assert_true(isnan(choir_metric_result(m.accuracy)));
 	assert_true(isnan(choir_metric_result(NULL)));
-	assert_failed(choir_error_status(), CHOIR_INVALID, "the metric is NULL");
+	assert_failed(choir_error_status(), CHOIR_INVALID, "NULL");
 	assert_failed(choir_metric_update(NULL, NULL, NULL), CHOIR_INVALID, "metric");
 	choir_strategy_free(other);
 	choir_strategy_free(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts),
-		cmocka_unit_test(outside_replicas),
-		cmocka_unit_test(in_the_default_replica),
-		cmocka_unit_test(refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,7 @@
 #include "train/problem.h"
 
 #include "base/status.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 
@@ -53,10 +48,9 @@ static choir_values *make_batch(choir_strategy *s)
 	return batch;
 }
 
-static void examples_count_as_much_as_they_weigh(void **state)
+TEST(examples_count_as_much_as_they_weigh)
 {
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
-	(void) state;
 	for (int replicas = 1; replicas <= 8; replicas++) // with 8 some replicas have no example
 		for (int i = 0; i < 6; i++) {
 			choir_strategy *s = mirrored(devices[i % 3], replicas);
@@ -77,9 +71,8 @@ static void examples_count_as_much_as_they_weigh(void **state)
 		}
 }
 
-static void refused(void **state)
+TEST(refused)
 {
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0", 1);
 	metrics m = open_metrics(s);
 	choir_cross *x = choir_strategy_cross(s);
@@ -104,13 +97,4 @@ static void refused(void **state)
 	assert_failed(choir_metric_update_weighted(m.recall, chance, chance, NULL), CHOIR_INVALID, "");
 	choir_frame_clear(f);
 	choir_strategy_free(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(examples_count_as_much_as_they_weigh),
-		cmocka_unit_test(refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,12 +7,7 @@
 #include "choir/tape.h"
 
 #include "train/optimizer/optimizer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -74,9 +69,8 @@ static const char *const layouts[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:
 	"far:0,far:1" };
 
 // spec: A28, C26
-static void in_a_merge_call(void **state)
+TEST(in_a_merge_call)
 {
-	(void) state;
 	for (int i = 0; i < 4; i++) {
 		choir_strategy *s = mirrored(layouts[i], 3);
 		job j = open_job(
@@ -91,8 +85,8 @@ static void in_a_merge_call(void **state)
 		assert_values(j.v, 2, -6);
 		assert_values(j.w, 3, -60);
 		j.mode = 1;
-		assert_failed(choir_strategy_run(s, give_and_merge, &j, NULL, NULL), CHOIR_INVALID,
-				"the gradient of \"v\" was given twice");
+		assert_failed(
+				choir_strategy_run(s, give_and_merge, &j, NULL, NULL), CHOIR_INVALID, "\"v\"");
 		assert_values(j.v, 2, -6);
 		choir_strategy_free(s);
 	}
@@ -118,10 +112,9 @@ static choir_status give_large(choir_replica *r, void *user)
 
 // Sums that wait (strategy/cross/lazy_reduce.h) are made before the optimizer looks at them.
 // spec: A28, C26
-static void large_sums(void **state)
+TEST(large_sums)
 {
 	static float have[WIDE];
-	(void) state;
 	for (size_t i = 0; i <= sizeof layouts / sizeof layouts[0]; i++) {
 		choir_strategy *s = i == sizeof layouts / sizeof layouts[0]
 				? choir_parameter_server_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
@@ -143,9 +136,8 @@ static void large_sums(void **state)
 }
 
 // spec: C26
-static void in_the_programs_own_context(void **state)
+TEST(in_the_programs_own_context)
 {
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0,cpu:1", 2);
 	job j = open_job(s, CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5));
 	choir_cross *x = choir_strategy_cross(s);
@@ -185,9 +177,8 @@ static choir_status own_step(choir_replica *r, void *user)
 	return choir_optimizer_apply_gradients(j->optimizer, r);
 }
 
-static void on_own_memory(void **state)
+TEST(on_own_memory)
 {
-	(void) state;
 	static const float x[BATCH][IN] = { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 }, { 1, 1, 0 },
 		{ 0, 1, 1 }, { 1, 0, 1 } };
 	float y[BATCH];
@@ -246,9 +237,8 @@ static choir_status descend_and_look(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-static void reading_after_asking(void **state)
+TEST(reading_after_asking)
 {
-	(void) state;
 	for (int i = 0; i < 4; i++) {
 		choir_strategy *s = mirrored(layouts[i], 3);
 		job j = open_job(
@@ -275,13 +265,11 @@ static choir_status use_old(choir_replica *r, void *user)
 	return choir_replica_return(r, "old", choir_scale(old, 1));
 }
 
-static void using_what_was_read_before(void **state)
+TEST(using_what_was_read_before)
 {
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0,cpu:1", 2);
 	job j = open_job(s, CHOIR_SGD, NULL);
-	assert_failed(choir_strategy_run(s, use_old, &j, NULL, NULL), CHOIR_STATE,
-			"v: its update was asked for");
+	assert_failed(choir_strategy_run(s, use_old, &j, NULL, NULL), CHOIR_STATE, "v:*update");
 	choir_strategy_free(s);
 }
 
@@ -298,9 +286,8 @@ static choir_status twice(choir_replica *r, void *user)
 	return choir_optimizer_apply_gradients(j->second, r);
 }
 
-static void several_updates_in_a_run(void **state)
+TEST(several_updates_in_a_run)
 {
-	(void) state;
 	for (int i = 0; i < 4; i++) {
 		choir_strategy *s = mirrored(layouts[i], 2);
 		job j = open_job(s, CHOIR_MOMENTUM,
@@ -367,18 +354,16 @@ static void check_crowd(const char *devices, double clip)
 	choir_strategy_free(s);
 }
 
-static void many_and_large(void **state)
+TEST(many_and_large)
 {
-	(void) state;
 	for (int i = 0; i < 4; i++) {
 		check_crowd(layouts[i], 0);
 		check_crowd(layouts[i], 0.5);
 	}
 }
 
-static void in_the_default_replica(void **state)
+TEST(in_the_default_replica)
 {
-	(void) state;
 	job j = open_job(choir_default_strategy(), CHOIR_SGD,
 			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.25));
 	choir_replica *r = choir_replica_current();
@@ -391,8 +376,8 @@ static void in_the_default_replica(void **state)
 		v -= 0.25 * (2 * v - 2);
 		assert_values(j.v, 2, v);
 		choir_tensor *nan = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), (double) NAN);
-		assert_failed(choir_optimizer_add_gradient(j.optimizer, r, j.v, nan), CHOIR_INVALID,
-				"is nan at [0]");
+		assert_failed(
+				choir_optimizer_add_gradient(j.optimizer, r, j.v, nan), CHOIR_INVALID, "[0]");
 		choir_frame_clear(r->frame);
 	}
 	assert_int_equal(chi_atomic64_load(&j.optimizer->step), 5);
@@ -465,10 +450,9 @@ static choir_status go_down_the_chain(choir_replica *r, void *user)
 }
 
 // Each gradient is handed over as soon as it is final, not at the end of the way back.
-static void handed_over_when_final(void **state)
+TEST(handed_over_when_final)
 {
 	static const int expected[LINKS] = { 2, 1, 0 };
-	(void) state;
 	for (int i = 0; i < 3; i++) {
 		choir_strategy *s = mirrored(layouts[i], CHAINS);
 		chain c = { 0 };
@@ -488,21 +472,4 @@ static void handed_over_when_final(void **state)
 		}
 		choir_strategy_free(s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(in_a_merge_call),
-		cmocka_unit_test(large_sums),
-		cmocka_unit_test(in_the_programs_own_context),
-		cmocka_unit_test(on_own_memory),
-		cmocka_unit_test(reading_after_asking),
-		cmocka_unit_test(using_what_was_read_before),
-		cmocka_unit_test(several_updates_in_a_run),
-		cmocka_unit_test(many_and_large),
-		cmocka_unit_test(in_the_default_replica),
-		cmocka_unit_test(handed_over_when_final),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,12 +5,7 @@
 
 #include "tensor/dlpack.h"
 #include "train/optimizer/optimizer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -144,9 +139,8 @@ static void train(const char *devices, way how, const choir_optimizer_options *o
 	choir_strategy_free(s);
 }
 
-static void the_bits_of_gradients_given_at_the_end(void **state)
+TEST(the_bits_of_gradients_given_at_the_end)
 {
-	(void) state;
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2",
 		"cpu:0,cpu:1,cpu:2,cpu:3", "far:0,far:1" };
 	const choir_optimizer_options ways[] = { { .size = sizeof ways[0] },
@@ -163,9 +157,8 @@ static void the_bits_of_gradients_given_at_the_end(void **state)
 }
 
 // Each device folds its own two replicas' gradients; only that takes memory.
-static void nothing_is_copied(void **state)
+TEST(nothing_is_copied)
 {
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0,cpu:1,cpu:2,cpu:3", REPLICAS);
 	job j;
 	open_job(&j, s, NULL);
@@ -241,9 +234,8 @@ static choir_status other_step(choir_replica *r, void *user)
 
 // Nothing writes to them, however sums are made, and each is deleted once, by the caller's thread
 // (or, where it was copied, by who imported it), also where the run fails.
-static void gradients_of_another_library(void **state)
+TEST(gradients_of_another_library)
 {
-	(void) state;
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2,cpu:3",
 		"far:0,far:1" };
 	static float own[LARGE + SMALL], have[LARGE + SMALL];
@@ -263,8 +255,7 @@ static void gradients_of_another_library(void **state)
 		fetch_variable(j.small, have + LARGE, SMALL * sizeof *have);
 		assert_memory_equal(own, have, sizeof own);
 		j.how = NEVER_APPLIED;
-		assert_failed(choir_strategy_run(s, other_step, &j, NULL, NULL), CHOIR_STATE,
-				"no update was asked for");
+		assert_failed(choir_strategy_run(s, other_step, &j, NULL, NULL), CHOIR_STATE, "update");
 		assert_int_equal(deleted % 2, 0);
 		assert_in_range(deleted, STEPS * 2 * REPLICAS + 4, (STEPS + 1) * 2 * REPLICAS);
 		choir_strategy_free(s);
@@ -290,9 +281,8 @@ static const struct {
 	{ OTHER_FRAME, CHOIR_INVALID, "the gradient of \"small\" belongs to another frame" },
 };
 
-static void wrong_use(void **state)
+TEST(wrong_use)
 {
-	(void) state;
 	const char *const devices[] = { "cpu:0", "cpu:0,cpu:1" };
 	for (int i = 0; i < 2; i++) {
 		choir_strategy *other = mirrored("cpu:0", 1), *s = mirrored(devices[i], 2);
@@ -316,25 +306,12 @@ static void wrong_use(void **state)
 	}
 }
 
-static void outside_of_a_replica(void **state)
+TEST(outside_of_a_replica)
 {
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0", 1);
 	job j;
 	open_job(&j, s, NULL);
 	assert_failed(choir_optimizer_add_gradient_memory(NULL, j.optimizer, j.small, small, 20),
-			CHOIR_INVALID, "the replica is NULL");
+			CHOIR_INVALID, "NULL");
 	choir_strategy_free(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_bits_of_gradients_given_at_the_end),
-		cmocka_unit_test(nothing_is_copied),
-		cmocka_unit_test(gradients_of_another_library),
-		cmocka_unit_test(wrong_use),
-		cmocka_unit_test(outside_of_a_replica),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

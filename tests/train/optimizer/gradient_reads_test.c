@@ -1,11 +1,7 @@
 // Gradients that are reads of variables which the same update changes first: what was read counts.
 #include "choir/op.h"
 #include "choir/optimizer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 enum { LARGE = 20000 };
 
@@ -72,9 +68,8 @@ static void train(choir_optimizer *o, int replicas, int way)
 }
 
 // spec: 2.5
-static void gradients_that_are_reads(void **state)
+TEST(gradients_that_are_reads)
 {
-	(void) state;
 	static const char *const places[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1", "cpu:0,far:0" };
 	for (int i = 0; i < 4; i++)
 		for (int replicas = 2; replicas <= 4; replicas += 2) {
@@ -91,12 +86,4 @@ static void gradients_that_are_reads(void **state)
 				train(o, replicas, way);
 			choir_strategy_free(strategy);
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gradients_that_are_reads),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

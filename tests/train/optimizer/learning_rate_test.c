@@ -2,12 +2,7 @@
 #include "train/optimizer/optimizer.h"
 
 #include "train/problem.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 
@@ -34,9 +29,8 @@ static void rates(choir_schedule given, size_t n, const double expected[])
 	}
 }
 
-static void all_kinds(void **state)
+TEST(all_kinds)
 {
-	(void) state;
 	rates((choir_schedule){ .kind = CHOIR_SCHEDULE_CONSTANT }, 3, (double[]){ 1, 1, 1 });
 	rates((choir_schedule){ .warmup = 4 }, 6, (double[]){ 0, 0.25, 0.5, 0.75, 1, 1 });
 	rates((choir_schedule){ .kind = CHOIR_SCHEDULE_STEP, .steps = 2 }, 7,
@@ -57,9 +51,8 @@ static double far_away(int64_t step, void *user)
 	return step == 3 ? *(double *) user : 0.125;
 }
 
-static void functions(void **state)
+TEST(functions)
 {
-	(void) state;
 	double given = 0.5, rate;
 	const choir_schedule s = resolved(
 			(choir_schedule){ .kind = CHOIR_SCHEDULE_FUNCTION, .fn = far_away, .user = &given });
@@ -68,16 +61,15 @@ static void functions(void **state)
 	assert_int_equal(chi_schedule_rate(&s, 2, 3, &rate), CHOIR_OK);
 	assert_true(rate == 0.5);
 	given = -0.1;
-	assert_failed(chi_schedule_rate(&s, 2, 3, &rate), CHOIR_INVALID, "rate -0.1 at step 3");
+	assert_failed(chi_schedule_rate(&s, 2, 3, &rate), CHOIR_INVALID, "-0.1*step 3");
 	given = HUGE_VAL;
-	assert_failed(chi_schedule_rate(&s, 2, 3, &rate), CHOIR_INVALID, "rate inf at step 3");
+	assert_failed(chi_schedule_rate(&s, 2, 3, &rate), CHOIR_INVALID, "step 3");
 	given = 0;
 	assert_int_equal(chi_schedule_rate(&s, 2, 3, &rate), CHOIR_OK);
 }
 
-static void refused(void **state)
+TEST(refused)
 {
-	(void) state;
 	static const struct {
 		choir_schedule schedule;
 		const char *text;
@@ -122,9 +114,8 @@ static void refused(void **state)
 }
 
 // The rate of the next update, which is what moves it.
-static void the_next_rate(void **state)
+TEST(the_next_rate)
 {
-	(void) state;
 	const choir_schedule wave = { .size = sizeof wave, .kind = CHOIR_SCHEDULE_COSINE, .steps = 8 };
 	const choir_optimizer_options o = {
 		.size = sizeof o, .learning_rate = 0.5, .schedule = &wave
@@ -138,15 +129,4 @@ static void the_next_rate(void **state)
 	}
 	problem_close(&p);
 	assert_true(isnan(choir_optimizer_learning_rate(NULL)));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_kinds),
-		cmocka_unit_test(functions),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(the_next_rate),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,7 @@
 #include "train/problem.h"
 
 #include "train/optimizer/optimizer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <float.h>
 #include <math.h>
@@ -86,9 +81,8 @@ static void assert_all(const job *j, double expected)
 }
 
 // spec: D26, 2.13
-static void the_scale_moves_by_the_rule(void **state)
+TEST(the_scale_moves_by_the_rule)
 {
-	(void) state;
 	const choir_loss_scale scale = { .size = sizeof scale, .initial = 8, .period = 2 };
 	for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
 		choir_strategy *s = mirrored(layouts[i], REPLICAS);
@@ -122,9 +116,8 @@ static void the_scale_moves_by_the_rule(void **state)
 
 // The scale stays where another doubling would leave f32.
 // spec: 2.13
-static void a_scale_that_would_not_be_finite_stays(void **state)
+TEST(a_scale_that_would_not_be_finite_stays)
 {
-	(void) state;
 	const choir_loss_scale scale = {
 		.size = sizeof scale, .initial = ldexp(1, 127), .period = 1, .multiplier = 4
 	};
@@ -139,9 +132,8 @@ static void a_scale_that_would_not_be_finite_stays(void **state)
 // Replicas that ask for several updates in a run multiply by the same scale each time, though the
 // first update moves it.
 // spec: D26
-static void all_replicas_see_the_same_scale(void **state)
+TEST(all_replicas_see_the_same_scale)
 {
-	(void) state;
 	const choir_loss_scale scale = { .size = sizeof scale, .initial = 1024 };
 	for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
 		choir_strategy *s = mirrored(layouts[i], REPLICAS);
@@ -159,15 +151,13 @@ static void all_replicas_see_the_same_scale(void **state)
 static void one_replica_with_nan_and_a_fixed_scale(choir_strategy *s, job *j)
 {
 	j->bad_replica = 1;
-	assert_failed(choir_strategy_run(s, step, j, NULL, NULL), CHOIR_INVALID,
-			"sgd: the gradient of \"v\" is ");
+	assert_failed(choir_strategy_run(s, step, j, NULL, NULL), CHOIR_INVALID, "sgd:*\"v\"");
 	assert_all(j, -3);
 }
 
 // spec: D26, 2.13
-static void a_fixed_scale_stays(void **state)
+TEST(a_fixed_scale_stays)
 {
-	(void) state;
 	const choir_loss_scale scale = {
 		.size = sizeof scale, .kind = CHOIR_LOSS_SCALE_FIXED, .initial = 64
 	};
@@ -184,9 +174,8 @@ static void a_fixed_scale_stays(void **state)
 }
 
 // The norm that is clipped is that of the gradients, not of the scaled ones.
-static void clipping_sees_what_is_not_scaled(void **state)
+TEST(clipping_sees_what_is_not_scaled)
 {
-	(void) state;
 	const choir_loss_scale scale = { .size = sizeof scale, .initial = 256 };
 	const choir_loss_scale *both[] = { NULL, &scale };
 	float have[2][N];
@@ -203,9 +192,8 @@ static void clipping_sees_what_is_not_scaled(void **state)
 		assert_true(fabs((double) have[0][i] - (double) have[1][i]) < 1e-6);
 }
 
-static void powers_of_two_change_no_bits(void **state)
+TEST(powers_of_two_change_no_bits)
 {
-	(void) state;
 	const choir_loss_scale scale = { .size = sizeof scale };
 	const choir_optimizer_options plain = scaled(NULL, 0), with = scaled(&scale, 0);
 	for (int kind = CHOIR_SGD; kind <= CHOIR_RMSPROP; kind++) {
@@ -238,9 +226,8 @@ static choir_status four_steps(choir_replica *r, void *user)
 }
 
 // spec: A28, C26, D26
-static void four_steps_by_hand(void **state)
+TEST(four_steps_by_hand)
 {
-	(void) state;
 	const choir_loss_scale scale = { .size = sizeof scale, .initial = 16, .period = 1 };
 	for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
 		choir_strategy *s = mirrored(layouts[i], REPLICAS);
@@ -282,9 +269,8 @@ static const refusal refusals[] = {
 	{ "the loss scale's size is 9999", { .size = 9999 } },
 };
 
-static void bad_options(void **state)
+TEST(bad_options)
 {
-	(void) state;
 	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
 		const choir_optimizer_options o = scaled(&refusals[i].scale, 0);
 		assert_null(choir_optimizer_new(CHOIR_SGD, &o));
@@ -292,20 +278,5 @@ static void bad_options(void **state)
 	}
 	assert_true(choir_optimizer_loss_scale(NULL) == 1);
 	assert_null(choir_optimizer_scale_loss(NULL, NULL, NULL));
-	assert_failed(choir_error_status(), CHOIR_INVALID, "optimizer: it is NULL");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_scale_moves_by_the_rule),
-		cmocka_unit_test(a_scale_that_would_not_be_finite_stays),
-		cmocka_unit_test(all_replicas_see_the_same_scale),
-		cmocka_unit_test(a_fixed_scale_stays),
-		cmocka_unit_test(clipping_sees_what_is_not_scaled),
-		cmocka_unit_test(powers_of_two_change_no_bits),
-		cmocka_unit_test(four_steps_by_hand),
-		cmocka_unit_test(bad_options),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert_failed(choir_error_status(), CHOIR_INVALID, "optimizer:*NULL");
 }

@@ -4,12 +4,7 @@
 
 #include "choir/log.h"
 #include "train/optimizer/optimizer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -85,9 +80,8 @@ enum { DEVICES = 3, NOT_THE_HOSTS = 2 };
 static const double clips[] = { 0, 1e6 };
 
 // spec: 2.13
-static void stopping(void **state)
+TEST(stopping)
 {
-	(void) state;
 	for (int i = 0; i < 2 * DEVICES; i++) {
 		job j;
 		choir_strategy *s = open_job(&j, devices[i / 2],
@@ -98,13 +92,9 @@ static void stopping(void **state)
 			if (j.t != BAD_STEP)
 				assert_int_equal(status, CHOIR_OK);
 			else if (i / 2 == NOT_THE_HOSTS)
-				assert_failed(status, CHOIR_INVALID,
-						"sgd: the gradient of \"w\" is not finite in "
-						"update 3; nothing was changed");
+				assert_failed(status, CHOIR_INVALID, "sgd:*\"w\"*update 3");
 			else
-				assert_failed(status, CHOIR_INVALID,
-						"replica 1: sgd: the gradient of \"w\" is "
-						"nan at [3] in update 3; nothing was changed");
+				assert_failed(status, CHOIR_INVALID, "replica 1: sgd:*\"w\"*[3]*update 3");
 		}
 		check_rest(&j, false);
 		choir_strategy_free(s);
@@ -139,22 +129,19 @@ static void log_instead(choir_nonfinite policy, const char *outcome)
 }
 
 // spec: D26
-static void skipping(void **state)
+TEST(skipping)
 {
-	(void) state;
 	log_instead(CHOIR_NONFINITE_SKIP, "the step is left out");
 }
 
 // What is not finite gets where it belongs and nowhere else.
-static void going_on(void **state)
+TEST(going_on)
 {
-	(void) state;
 	log_instead(CHOIR_NONFINITE_IGNORE, "the step is done, and more of this is not told");
 }
 
-static void the_first_element(void **state)
+TEST(the_first_element)
 {
-	(void) state;
 	static const double bad[] = { HUGE_VAL, -HUGE_VAL, (double) NAN };
 	static double x[10000];
 	static float y[10000];
@@ -177,15 +164,4 @@ static void the_first_element(void **state)
 			x[places[p]] = was;
 			y[places[p]] = was_single;
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stopping),
-		cmocka_unit_test(skipping),
-		cmocka_unit_test(going_on),
-		cmocka_unit_test(the_first_element),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

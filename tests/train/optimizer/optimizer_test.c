@@ -4,12 +4,7 @@
 
 #include "base/status.h"
 #include "train/optimizer/optimizer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 #include <string.h>
@@ -190,9 +185,8 @@ static void everywhere(reference f, const choir_optimizer_options *o)
 	follow(&f, o, "far:0,far:1", 2, CHOIR_F64);
 }
 
-static void formulas(void **state)
+TEST(formulas)
 {
-	(void) state;
 	const reference adam = {
 		.kind = CHOIR_ADAM, .rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-7
 	};
@@ -207,9 +201,8 @@ static void formulas(void **state)
 			(reference){ .kind = CHOIR_RMSPROP, .rate = 1e-3, .rho = 0.9, .epsilon = 1e-7 }, NULL);
 }
 
-static void formulas_with_options(void **state)
+TEST(formulas_with_options)
 {
-	(void) state;
 	everywhere((reference){ .kind = CHOIR_RMSPROP,
 					   .rate = 0.01,
 					   .rho = 0.5,
@@ -238,9 +231,8 @@ static void formulas_with_options(void **state)
 }
 
 // The variable is "w": the first group that matches decides.
-static void groups(void **state)
+TEST(groups)
 {
-	(void) state;
 	const choir_parameter_group all[] = {
 		{ .size = sizeof *all, .names = "*/bias,b*,?/w", .learning_rate_multiplier = 50 },
 		{ .size = sizeof *all,
@@ -273,9 +265,8 @@ static void groups(void **state)
 			CHOIR_OPTIONS(choir_optimizer_options, .groups = &own[1], .n_groups = 1)); // frozen
 }
 
-static void clipping(void **state)
+TEST(clipping)
 {
-	(void) state;
 	everywhere((reference){ .kind = CHOIR_SGD, .rate = 0.5, .clip = 0.7 },
 			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5, .global_clip_norm = 0.7));
 	everywhere((reference){ .kind = CHOIR_ADAM,
@@ -297,9 +288,8 @@ static double halves(int64_t step, void *user)
 	return step == 5 ? (double) NAN : 1 / (double) (1 + step);
 }
 
-static void schedule_in_use(void **state)
+TEST(schedule_in_use)
 {
-	(void) state;
 	int64_t asked = 0;
 	const choir_schedule schedule = {
 		.size = sizeof schedule, .kind = CHOIR_SCHEDULE_FUNCTION, .fn = halves, .user = &asked
@@ -318,8 +308,7 @@ static void schedule_in_use(void **state)
 		assert_int_equal(choir_strategy_run(s, give_and_apply, &j, NULL, NULL), CHOIR_OK);
 		compare(&j, &f, 1e-14);
 	}
-	assert_failed(choir_strategy_run(s, give_and_apply, &j, NULL, NULL), CHOIR_INVALID,
-			"rate nan at step 5");
+	assert_failed(choir_strategy_run(s, give_and_apply, &j, NULL, NULL), CHOIR_INVALID, "step 5");
 	compare(&j, &f, 1e-14);
 	choir_strategy_free(s);
 }
@@ -336,9 +325,8 @@ static choir_status find_slot(choir_replica *r, void *user)
 }
 
 // What was read of a slot is out of date after an update, as what was read of its variable is.
-static void slots_change(void **state)
+TEST(slots_change)
 {
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0,far:0", 2);
 	choir_variable *slot = NULL;
 	double x[N];
@@ -349,7 +337,7 @@ static void slots_change(void **state)
 	choir_tensor *read = choir_variable_read(slot, choir_strategy_cross(s)->frame);
 	assert_int_equal(choir_tensor_to_host(read, x, sizeof x), CHOIR_OK);
 	assert_int_equal(choir_strategy_run(s, give_and_apply, &j, NULL, NULL), CHOIR_OK);
-	assert_failed(choir_tensor_to_host(read, x, sizeof x), CHOIR_STATE, "has changed since");
+	assert_failed(choir_tensor_to_host(read, x, sizeof x), CHOIR_STATE, "changed");
 	choir_strategy_free(s);
 }
 
@@ -404,9 +392,8 @@ static const refusal refusals[] = {
 	{ "the options' size is 9999", CHOIR_SGD, { .size = 9999 } },
 };
 
-static void bad_options(void **state)
+TEST(bad_options)
 {
-	(void) state;
 	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
 		assert_null(choir_optimizer_new(refusals[i].kind, &refusals[i].options));
 		assert_failed(choir_error_status(), CHOIR_INVALID, refusals[i].text);
@@ -415,7 +402,7 @@ static void bad_options(void **state)
 			CHOIR_OPTIONS(choir_optimizer_options,
 					.schedule = CHOIR_OPTIONS(choir_schedule, .kind = CHOIR_SCHEDULE_COSINE,
 							.warmup = 5, .steps = 5))));
-	assert_failed(choir_error_status(), CHOIR_INVALID, "COSINE schedule of 5 steps");
+	assert_failed(choir_error_status(), CHOIR_INVALID, "COSINE*5 steps");
 }
 
 typedef struct {
@@ -516,9 +503,8 @@ static void check_misuse(misuse *m)
 	}
 }
 
-static void wrong_use(void **state)
+TEST(wrong_use)
 {
-	(void) state;
 	const char *const devices[] = { "cpu:0", "cpu:0,cpu:1" };
 	for (int i = 0; i < 2; i++) {
 		choir_strategy *other = mirrored("cpu:0", 1);
@@ -538,19 +524,4 @@ static void wrong_use(void **state)
 		choir_strategy_free(m.strategy);
 		choir_strategy_free(other);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(formulas),
-		cmocka_unit_test(formulas_with_options),
-		cmocka_unit_test(groups),
-		cmocka_unit_test(clipping),
-		cmocka_unit_test(schedule_in_use),
-		cmocka_unit_test(slots_change),
-		cmocka_unit_test(bad_options),
-		cmocka_unit_test(wrong_use),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

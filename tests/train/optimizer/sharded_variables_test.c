@@ -7,14 +7,10 @@
 #include "choir/tape.h"
 
 #include "train/files.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { ROWS = 11, WIDTH = 3, STEPS = 3 };
 
@@ -94,11 +90,10 @@ static void fetch(choir_variable *v, void *to, size_t bytes)
 }
 
 // spec: D16, 2.15
-static void test_training_gives_the_same_bits(void **state)
+TEST(test_training_gives_the_same_bits)
 {
 	static const choir_optimizer_kind kinds[] = { CHOIR_SGD, CHOIR_MOMENTUM, CHOIR_ADAM,
 		CHOIR_RMSPROP };
-	(void) state;
 	for (int k = 0; k < 4; k++)
 		for (way how = BY_TAPE; how <= IN_A_MERGE; how++) {
 			float expected[ROWS + 4][WIDTH], found[ROWS + 4][WIDTH];
@@ -122,13 +117,12 @@ static void test_training_gives_the_same_bits(void **state)
 }
 
 // spec: 2.7
-static void test_any_number_of_shards_reads_the_file(void **state)
+TEST(test_any_number_of_shards_reads_the_file)
 {
 	static const int shards[] = { 0, 2, 3, 11 };
 	float expected[ROWS][WIDTH], found[ROWS][WIDTH];
 	char *first = NULL;
 	size_t length = 0;
-	(void) state;
 	for (int i = 0; i < 4; i++) {
 		model from = { .how = BY_TAPE };
 		const char *path = files_path("weights");
@@ -165,9 +159,8 @@ static void test_any_number_of_shards_reads_the_file(void **state)
 	free(first);
 }
 
-static void test_gradients_that_do_not_fit(void **state)
+TEST(test_gradients_that_do_not_fit)
 {
-	(void) state;
 	model m = { .how = BY_TAPE };
 	open_model(&m, 3, "cpu:0", CHOIR_SGD);
 	choir_cross *x = choir_strategy_cross(m.s);
@@ -176,19 +169,14 @@ static void test_gradients_that_do_not_fit(void **state)
 			choir_tensor_as_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(WIDTH, 5), 1));
 	assert_int_equal(choir_optimizer_distributed_apply(m.optimizer, x, 1, variables, &wrong),
 			CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), "\"w"));
-	assert_non_null(strstr(choir_error(), "[3, 5]"));
+	assert_text_holds(choir_error(), "\"w");
+	assert_text_holds(choir_error(), "[3, 5]");
 	choir_strategy_free(m.s);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_training_gives_the_same_bits),
-		cmocka_unit_test(test_any_number_of_shards_reads_the_file),
-		cmocka_unit_test(test_gradients_that_do_not_fit),
-	};
-	const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	const int failed = tests_run();
 	files_remove();
 	return failed;
 }

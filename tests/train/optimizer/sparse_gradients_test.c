@@ -4,12 +4,7 @@
 #include "base/alloc.h"
 #include "choir/op.h"
 #include "train/optimizer/optimizer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 #include <string.h>
@@ -81,9 +76,8 @@ static void train(const char *devices, choir_optimizer_kind kind, double clip, b
 }
 
 // spec: 2.9, A28, C26
-static void the_bits_of_the_larger_tensors(void **state)
+TEST(the_bits_of_the_larger_tensors)
 {
-	(void) state;
 	static const char *const layouts[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
 	for (int kind = CHOIR_SGD; kind <= CHOIR_RMSPROP; kind++)
 		for (int clipped = 0; clipped < 2; clipped++) {
@@ -99,9 +93,8 @@ static void the_bits_of_the_larger_tensors(void **state)
 }
 
 // A decay, which moves every row, and a replica that gives the larger tensor.
-static void what_cannot_go_by_rows(void **state)
+TEST(what_cannot_go_by_rows)
 {
-	(void) state;
 	for (int decay = 0; decay < 2; decay++) {
 		float have[3][TABLE * WIDTH];
 		for (int form = 0; form < 3; form++) {
@@ -186,7 +179,7 @@ static size_t train_table(const char *devices, choir_optimizer_kind kind,
 }
 
 // spec: 2.9
-static void every_rule_by_rows(void **state)
+TEST(every_rule_by_rows)
 {
 	static float expected[LONG * NARROW], have[LONG * NARROW];
 	static const struct {
@@ -200,7 +193,6 @@ static void every_rule_by_rows(void **state)
 		{ CHOIR_RMSPROP, { .size = sizeof(choir_optimizer_options), .momentum = 0.5 } },
 	};
 	const size_t table = LONG * NARROW * sizeof(float);
-	(void) state;
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
 		const size_t max = train_table("cpu:0", rules[i].kind, &rules[i].o, true, expected);
 		assert_true(max >= table);
@@ -225,9 +217,8 @@ static choir_status one_step(choir_strategy *s, job *j, choir_optimizer_kind kin
 			: choir_strategy_run(s, step, j, NULL, NULL);
 }
 
-static void every_allocation_fails(void **state)
+TEST(every_allocation_fails)
 {
-	(void) state;
 	for (int way = 0; way < 3; way++)
 		for (uint64_t n = 1;; n++) {
 			choir_strategy *s = mirrored("cpu:0,cpu:1", REPLICAS);
@@ -255,9 +246,8 @@ static choir_status give_wrong_slices(choir_replica *r, void *user)
 	return choir_optimizer_add_gradient(j->optimizer, r, j->v, t);
 }
 
-static void slices_that_do_not_fit(void **state)
+TEST(slices_that_do_not_fit)
 {
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0", 1);
 	job j = { 0 };
 	CHOIR_SCOPE (s) {
@@ -266,10 +256,10 @@ static void slices_that_do_not_fit(void **state)
 		j.optimizer = choir_optimizer_new(CHOIR_SGD, NULL);
 	}
 	assert_failed(choir_strategy_run(s, give_wrong_slices, &j, NULL, NULL), CHOIR_INVALID,
-			"the gradient of \"w\" is f32 [9, 3], the variable f32 [2]");
+			"\"w\"*f32*[9, 3]*[2]");
 	j.t = 1;
 	assert_failed(choir_strategy_run(s, give_wrong_slices, &j, NULL, NULL), CHOIR_INVALID,
-			"the gradient of \"v\" is nan at [7, 1]");
+			"\"v\"*[7, 1]");
 	choir_strategy_free(s);
 }
 
@@ -296,10 +286,9 @@ static uint64_t allocations(
 	return made;
 }
 
-static void steady_steps_allocate_nothing(void **state)
+TEST(steady_steps_allocate_nothing)
 {
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1" };
-	(void) state;
 	for (int i = 0; i < 8; i++) {
 		const char *on = devices[i % 2];
 		const bool merged = i >= 4;
@@ -307,17 +296,4 @@ static void steady_steps_allocate_nothing(void **state)
 		assert_int_equal(allocations(on, kind, 0, merged), 0);
 		assert_int_equal(allocations(on, kind, 0.5, merged), 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_bits_of_the_larger_tensors),
-		cmocka_unit_test(what_cannot_go_by_rows),
-		cmocka_unit_test(every_rule_by_rows),
-		cmocka_unit_test(every_allocation_fails),
-		cmocka_unit_test(slices_that_do_not_fit),
-		cmocka_unit_test(steady_steps_allocate_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

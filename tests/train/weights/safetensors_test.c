@@ -5,12 +5,7 @@
 #include "base/status.h"
 #include "train/files.h"
 #include "train/problem.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +21,8 @@ static choir_status open_path(const char *path, chi_safetensors *st)
 	return status;
 }
 
-static void good(void **state)
+TEST(good)
 {
-	(void) state;
 	const char *path = files_path("good");
 	chi_safetensors st;
 	files_write_safetensors(path,
@@ -131,9 +125,8 @@ static const struct {
 	{ "{\"\x80\":1}", 0, CHOIR_CORRUPT, "a character that must not be in it" },
 };
 
-static void refused(void **state)
+TEST(refused)
 {
-	(void) state;
 	const char *path = files_path("bad");
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		chi_safetensors st;
@@ -143,9 +136,8 @@ static void refused(void **state)
 	}
 }
 
-static void lengths(void **state)
+TEST(lengths)
 {
-	(void) state;
 	const char *path = files_path("length");
 	static const struct {
 		const char *data;
@@ -171,9 +163,8 @@ static void lengths(void **state)
 }
 
 // What is printed is read back, whatever the names are.
-static void printed(void **state)
+TEST(printed)
 {
-	(void) state;
 	const chi_st_tensor tensors[] = {
 		{ .name = "q\"\\\n\x01/\xc3\xa9",
 				.dtype = CHOIR_BF16,
@@ -203,13 +194,4 @@ static void printed(void **state)
 		}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(good),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(lengths),
-		cmocka_unit_test(printed),
-	};
-	return cmocka_run_group_tests(tests, NULL, files_teardown);
-}
+TEST_GROUP(NULL, files_teardown)

@@ -5,12 +5,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "train/files.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <string.h>
 
@@ -25,9 +20,8 @@ static const char *given(void)
 	return files_path("w");
 }
 
-static void what_is_told(void **state)
+TEST(what_is_told)
 {
-	(void) state;
 	choir_weights_list *l = choir_weights_list_new(given());
 	assert_non_null(l);
 	assert_int_equal(choir_weights_list_entries(l), 2);
@@ -54,9 +48,8 @@ static void what_is_told(void **state)
 	choir_weights_list_free(l);
 }
 
-static void misuse(void **state)
+TEST(misuse)
 {
-	(void) state;
 	assert_null(choir_weights_list_new(NULL));
 	assert_int_equal(choir_error_status(), CHOIR_INVALID);
 	assert_null(choir_weights_list_new("/no/such/file"));
@@ -70,9 +63,8 @@ static void misuse(void **state)
 	choir_weights_list_free(NULL);
 }
 
-static void no_memory(void **state)
+TEST(no_memory)
 {
-	(void) state;
 	const char *path = given();
 	uint64_t n = 1;
 	for (bool done = false; !done; n++) {
@@ -95,12 +87,4 @@ static int clean(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_told),
-		cmocka_unit_test(misuse),
-		cmocka_unit_test(no_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, clean);
-}
+TEST_GROUP(NULL, clean)

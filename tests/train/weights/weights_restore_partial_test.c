@@ -6,12 +6,7 @@
 #include "train/files.h"
 #include "train/weights/name_map.h"
 #include "train/problem.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -84,11 +79,10 @@ static void note(choir_restored what, const char *name, void *user)
 	snprintf(text + n, 256 - n, "%c%s ", signs[what], name);
 }
 
-static void test_what_is_in_both(void **state)
+TEST(test_what_is_in_both)
 {
 	static const float kernel[] = { 1, 3, 5, 2, 4, 6 }, b[] = { 7, 8 };
 	static const char *const layouts[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
-	(void) state;
 	for (int i = 0; i < 3; i++) {
 		char told[256] = "";
 		model m = open_model(layouts[i], 3);
@@ -102,17 +96,16 @@ static void test_what_is_in_both(void **state)
 	}
 }
 
-static void test_without_a_map(void **state)
+TEST(test_without_a_map)
 {
 	static const float kernel[] = { 10, 10, 10, 10, 10, 10 }, b[] = { 7, 8 };
-	(void) state;
 	model m = open_model("cpu:0", 1);
 	assert_int_equal(choir_strategy_restore_partial(m.strategy, path, NULL), CHOIR_OK);
 	check_model(&m, kernel, b);
 	choir_strategy_free(m.strategy);
 }
 
-static void test_what_is_wrong(void **state)
+TEST(test_what_is_wrong)
 {
 	static const struct {
 		const char *map, *text;
@@ -142,7 +135,6 @@ static void test_what_is_wrong(void **state)
 		{ "\n\n x", "map: line 3, \"x\": one word" },
 	};
 	static const float kernel[] = { 10, 10, 10, 10, 10, 10 }, zeros[2] = { 0 };
-	(void) state;
 	model m = open_model("cpu:0", 1);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		assert_int_equal(choir_strategy_restore_partial(m.strategy, path,
@@ -155,7 +147,7 @@ static void test_what_is_wrong(void **state)
 	assert_int_equal(choir_strategy_restore_partial(m.strategy, "/none", NULL), CHOIR_NOT_FOUND);
 	const choir_restore_options large = { .size = 4096 };
 	assert_int_equal(choir_strategy_restore_partial(m.strategy, path, &large), CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), "the options' size is 4096"));
+	assert_text_holds(choir_error(), "4096");
 	check_model(&m, kernel, zeros);
 	choir_strategy_free(m.strategy);
 }
@@ -173,10 +165,9 @@ static void write_bool(const char *to, char value)
 	assert_int_equal(fclose(f), 0);
 }
 
-static void test_bools_are_looked_at(void **state)
+TEST(test_bools_are_looked_at)
 {
 	char to[96];
-	(void) state;
 	snprintf(to, sizeof to, "%s.bool", path);
 	choir_strategy *s = mirrored("cpu:0", 1);
 	CHOIR_SCOPE (s)
@@ -186,16 +177,15 @@ static void test_bools_are_looked_at(void **state)
 	assert_int_equal(choir_strategy_restore_partial(s, to, NULL), CHOIR_OK);
 	write_bool(to, 7);
 	assert_int_equal(choir_strategy_restore_partial(s, to, NULL), CHOIR_CORRUPT);
-	assert_non_null(strstr(choir_error(), "tensor \"mask\": a BOOL of 7"));
+	assert_text_holds(choir_error(), "tensor \"mask\":*BOOL*7");
 	remove(to);
 	choir_strategy_free(s);
 }
 
 // As a restore of the whole does: all parts get the value.
-static void test_parts_without_an_aggregation(void **state)
+TEST(test_parts_without_an_aggregation)
 {
 	static const float tens[] = { 10, 10 };
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0", 2);
 	choir_variable *b = NULL, *half = NULL;
 	CHOIR_SCOPE (s) {
@@ -217,11 +207,10 @@ static void test_parts_without_an_aggregation(void **state)
 	choir_strategy_free(s);
 }
 
-static void test_memory_runs_out(void **state)
+TEST(test_memory_runs_out)
 {
 	static const float before[] = { 10, 10, 10, 10, 10, 10 }, after[] = { 1, 3, 5, 2, 4, 6 };
 	static const float zeros[2] = { 0 }, b[] = { 7, 8 };
-	(void) state;
 	model m = open_model("cpu:0", 1);
 	uint64_t n = 1;
 	for (bool done = false; !done; n++) {
@@ -260,9 +249,8 @@ static void check_mapped(const char *lines, const char *tensor, const char *name
 	chi_name_map_free(&read);
 }
 
-static void test_maps(void **state)
+TEST(test_maps)
 {
-	(void) state;
 	check_mapped(NULL, "a", "a", 0);
 	check_mapped("", "a", "a", 0);
 	check_mapped("# b c\n\t h.*.w  block*/k\t3,2,0,1 # why\r\n", "h.12.w", "block12/k", 4);
@@ -283,9 +271,8 @@ static void test_maps(void **state)
 }
 
 // A map may be long, and is a stranger's: reading all of it for each name took minutes here.
-static void test_a_long_map(void **state)
+TEST(test_a_long_map)
 {
-	(void) state;
 	// The address sanitizer looks at the whole map for each word (strict_string_checks).
 	enum { LINES = SHORT ? 2000 : 200000 };
 	chi_text text = { 0 };
@@ -311,7 +298,7 @@ static void test_a_long_map(void **state)
 	char line[32];
 	snprintf(line, sizeof line, "map: line %d, ", LINES + 1001);
 	assert_non_null(strstr(choir_error(), line));
-	assert_non_null(strstr(choir_error(), "at most 1000 lines may have a star"));
+	assert_text_holds(choir_error(), "1000");
 	chi_name_map_free(&long_map);
 	chi_text_free(&text);
 }
@@ -329,17 +316,4 @@ static int teardown(void **state)
 	return unlink(path);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_in_both),
-		cmocka_unit_test(test_without_a_map),
-		cmocka_unit_test(test_what_is_wrong),
-		cmocka_unit_test(test_bools_are_looked_at),
-		cmocka_unit_test(test_parts_without_an_aggregation),
-		cmocka_unit_test(test_memory_runs_out),
-		cmocka_unit_test(test_maps),
-		cmocka_unit_test(test_a_long_map),
-	};
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

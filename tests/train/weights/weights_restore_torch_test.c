@@ -4,12 +4,7 @@
 #include "strategy/strategy.h"
 #include "train/files.h"
 #include "train/problem.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -100,9 +95,8 @@ static double difference(const char *map, const weights *w)
 	return max;
 }
 
-static void the_scores_are_the_same(void **state)
+TEST(the_scores_are_the_same)
 {
-	(void) state;
 	weights w;
 	draw(&w.conv[0][0][0][0], sizeof w / sizeof(float), 0);
 	static const char names[] = "conv.weight conv/kernel 2,3,1,0\n*.bias */bias\n";
@@ -114,10 +108,4 @@ static void the_scores_are_the_same(void **state)
 	assert_true(difference(map, &w) > 0.1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_scores_are_the_same),
-	};
-	return cmocka_run_group_tests(tests, NULL, files_teardown);
-}
+TEST_GROUP(NULL, files_teardown)

@@ -6,12 +6,7 @@
 #include "base/file.h"
 #include "train/files.h"
 #include "train/problem.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include <errno.h>
 #include <math.h>
@@ -95,9 +90,8 @@ static void check_model(
 
 // From every layout to every other: 2 replicas saved, up to 3 restored.
 // spec: D14, M9, 2.7
-static void round_trip(void **state)
+TEST(round_trip)
 {
-	(void) state;
 	for (int i = 0; i < 3; i++) {
 		char path[512];
 		snprintf(path, sizeof path, "%s", files_path("weights"));
@@ -162,7 +156,7 @@ static void restore_kind(
 	const choir_status saved = choir_strategy_save(s, again, NULL);
 	if (how == CHOIR_SYNCHRONIZATION_ON_READ && aggregation == CHOIR_AGGREGATION_NONE) {
 		assert_int_equal(saved, CHOIR_INVALID);
-		assert_non_null(strstr(choir_error(), "\"v\""));
+		assert_text_holds(choir_error(), "\"v\"");
 	} else {
 		float got;
 		assert_int_equal(saved, CHOIR_OK);
@@ -177,9 +171,8 @@ static void restore_kind(
 }
 
 // spec: D14, 2.7, 2.19
-static void every_kind_from_a_plain_one_and_back(void **state)
+TEST(every_kind_from_a_plain_one_and_back)
 {
-	(void) state;
 	char path[512];
 	snprintf(path, sizeof path, "%s", files_path("plain"));
 	choir_strategy *s = mirrored("cpu:0", 1);
@@ -197,9 +190,8 @@ static void every_kind_from_a_plain_one_and_back(void **state)
 	remove(path);
 }
 
-static void training_goes_on(void **state)
+TEST(training_goes_on)
 {
-	(void) state;
 	char path[512];
 	snprintf(path, sizeof path, "%s", files_path("trained"));
 	problem p, q;
@@ -217,9 +209,8 @@ static void training_goes_on(void **state)
 	problem_close(&q);
 }
 
-static void hash_sees_everything(void **state)
+TEST(hash_sees_everything)
 {
-	(void) state;
 	static const struct {
 		const char *name;
 		choir_dtype dtype;
@@ -261,9 +252,8 @@ static void hash_sees_everything(void **state)
 	assert_int_equal(hash[0], hash[1]);
 }
 
-static void metadata(void **state)
+TEST(metadata)
 {
-	(void) state;
 	char path[512], value[32];
 	snprintf(path, sizeof path, "%s", files_path("metadata"));
 	choir_strategy *s = mirrored("cpu:0", 1);
@@ -274,26 +264,23 @@ static void metadata(void **state)
 	assert_string_equal(value, "a=b");
 	assert_int_equal(choir_weights_metadata(path, "empty", value, 1), CHOIR_OK);
 	assert_string_equal(value, "");
-	assert_failed(choir_weights_metadata(path, "model", value, 3), CHOIR_INVALID,
-			"the metadata's \"model\" needs 4 bytes, not 3");
-	assert_failed(choir_weights_metadata(path, "mode", value, sizeof value), CHOIR_NOT_FOUND,
-			"no \"mode\": there are \"empty\", \"model\", \"rate\"");
-	assert_failed(choir_weights_metadata(NULL, "a", value, 9), CHOIR_INVALID, "path is NULL");
-	assert_failed(choir_weights_metadata(path, NULL, value, 9), CHOIR_INVALID, "key is NULL");
-	assert_failed(choir_strategy_save(s, path, "model"), CHOIR_INVALID,
-			"line \"model\" is not key=value");
-	assert_failed(choir_strategy_save(s, path, "=x"), CHOIR_INVALID, "\"=x\"");
 	assert_failed(
-			choir_strategy_save(s, path, "a=1\na=2"), CHOIR_INVALID, "key \"a\" stands twice");
-	assert_failed(choir_strategy_save(s, path, "a=\xff"), CHOIR_INVALID, "no UTF-8");
+			choir_weights_metadata(path, "model", value, 3), CHOIR_INVALID, "\"model\"*4 bytes*3");
+	assert_failed(choir_weights_metadata(path, "mode", value, sizeof value), CHOIR_NOT_FOUND,
+			"no \"mode\":*\"empty\"*\"model\"*\"rate\"");
+	assert_failed(choir_weights_metadata(NULL, "a", value, 9), CHOIR_INVALID, "NULL");
+	assert_failed(choir_weights_metadata(path, NULL, value, 9), CHOIR_INVALID, "NULL");
+	assert_failed(choir_strategy_save(s, path, "model"), CHOIR_INVALID, "\"model\"");
+	assert_failed(choir_strategy_save(s, path, "=x"), CHOIR_INVALID, "\"=x\"");
+	assert_failed(choir_strategy_save(s, path, "a=1\na=2"), CHOIR_INVALID, "\"a\"");
+	assert_failed(choir_strategy_save(s, path, "a=\xff"), CHOIR_INVALID, "UTF-8");
 	assert_int_equal(choir_strategy_save(s, path, NULL), CHOIR_OK);
 	assert_failed(choir_weights_metadata(path, "model", value, 9), CHOIR_NOT_FOUND, "it has none");
 	choir_strategy_free(s);
 }
 
-static void another_model(void **state)
+TEST(another_model)
 {
-	(void) state;
 	char path[512];
 	snprintf(path, sizeof path, "%s", files_path("other"));
 	choir_strategy *s = mirrored("cpu:0", 1), *t = mirrored("cpu:0", 2);
@@ -313,11 +300,8 @@ static void another_model(void **state)
 	assert_int_equal(choir_strategy_save(s, path, NULL), CHOIR_OK);
 	const uint64_t before = choir_strategy_hash(t);
 	assert_failed(choir_strategy_restore(t, path), CHOIR_INVALID,
-			"other weights than this strategy's: "
-			"missing \"here/bias\", \"here/kernel\", \"here2/bias\" and 1 more; "
-			"too many \"there/bias\", \"there/kernel\"; "
-			"different \"both/bias\" is F32 [2], needed F32 [4], "
-			"\"both/kernel\" is F32 [3, 2], needed F32 [3, 4]");
+			"\"here/bias\"*\"here/kernel\"*\"here2/bias\"*1*\"there/bias\"*\"there/"
+			"kernel\"*\"both/bias\"*F32*[2]*[4]*\"both/kernel\"*[3, 2]*[3, 4]");
 	assert_int_equal(choir_strategy_hash(t), before);
 	float value;
 	fetch_variable(same, &value, sizeof value);
@@ -326,9 +310,8 @@ static void another_model(void **state)
 	choir_strategy_free(t);
 }
 
-static void damaged_files(void **state)
+TEST(damaged_files)
 {
-	(void) state;
 	char path[512], cut[512];
 	snprintf(path, sizeof path, "%s", files_path("whole"));
 	snprintf(cut, sizeof cut, "%s", files_path("cut"));
@@ -347,21 +330,19 @@ static void damaged_files(void **state)
 		flag = memchr(flag, 1, (size_t) (data + size - flag));
 	}
 	files_write(cut, data, size);
-	assert_failed(
-			choir_strategy_restore(to.strategy, cut), CHOIR_CORRUPT, "\"flags\": a BOOL of 7");
+	assert_failed(choir_strategy_restore(to.strategy, cut), CHOIR_CORRUPT, "\"flags\":*BOOL*7");
 	assert_int_equal(choir_strategy_hash(to.strategy), before);
 	assert_failed(choir_strategy_restore(to.strategy, files_path("nowhere")), CHOIR_NOT_FOUND,
 			"nowhere");
-	assert_failed(choir_strategy_restore(to.strategy, NULL), CHOIR_INVALID, "the path is NULL");
-	assert_failed(choir_strategy_restore(to.strategy, "/"), CHOIR_IO, "is a folder");
+	assert_failed(choir_strategy_restore(to.strategy, NULL), CHOIR_INVALID, "NULL");
+	assert_failed(choir_strategy_restore(to.strategy, "/"), CHOIR_IO, "folder");
 	free(data);
 	choir_strategy_free(m.strategy);
 	choir_strategy_free(to.strategy);
 }
 
-static void full_disk(void **state)
+TEST(full_disk)
 {
-	(void) state;
 	char path[512];
 	snprintf(path, sizeof path, "%s", files_path("disk"));
 	model m = open_model("cpu:0", 1, false);
@@ -379,7 +360,7 @@ static void full_disk(void **state)
 		assert_int_equal(files_count(), files);
 		if (status == CHOIR_OK)
 			break;
-		assert_failed(status, CHOIR_IO, "No space left on device");
+		assert_failed(status, CHOIR_IO, "device");
 		size_t now_size;
 		char *now = files_read(path, &now_size);
 		assert_int_equal(now_size, size);
@@ -391,13 +372,12 @@ static void full_disk(void **state)
 	assert_true(n >= 7 && n < 50);
 	free(old);
 	assert_failed(choir_strategy_save(m.strategy, "/nowhere at all/x", NULL), CHOIR_IO,
-			"/nowhere at all/x");
+			"/nowhere*all/x");
 	choir_strategy_free(m.strategy);
 }
 
-static void memory_runs_out(void **state)
+TEST(memory_runs_out)
 {
-	(void) state;
 	char path[512];
 	snprintf(path, sizeof path, "%s", files_path("memory"));
 	model m = open_model("cpu:0,cpu:1", 2, true), zero = open_model("cpu:0", 2, false);
@@ -423,7 +403,7 @@ static void memory_runs_out(void **state)
 			assert_failed(status, CHOIR_NO_MEMORY, "memory");
 			const uint64_t hash = choir_strategy_hash(zero.strategy);
 			if (hash == 0) // half way, and it says so
-				assert_failed(choir_error_status(), CHOIR_STATE, "is undefined until");
+				assert_failed(choir_error_status(), CHOIR_STATE, "undefined");
 			else
 				assert_int_equal(hash, before);
 		}
@@ -439,12 +419,11 @@ static choir_status save_inside(choir_replica *r, void *user)
 	return choir_strategy_save(choir_replica_strategy(r), files_path("inside"), NULL);
 }
 
-static void wrong_context(void **state)
+TEST(wrong_context)
 {
-	(void) state;
 	choir_strategy *s = mirrored("cpu:0", 2);
 	assert_failed(choir_strategy_run(s, save_inside, NULL, NULL, NULL), CHOIR_STATE, "save");
-	assert_failed(choir_strategy_save(s, NULL, NULL), CHOIR_INVALID, "the path is NULL");
+	assert_failed(choir_strategy_save(s, NULL, NULL), CHOIR_INVALID, "NULL");
 	assert_failed(choir_strategy_save(NULL, "x", NULL), CHOIR_INVALID, "strategy");
 	assert_int_equal(choir_strategy_hash(NULL), 0);
 	chi_error_clear();
@@ -453,7 +432,7 @@ static void wrong_context(void **state)
 				CHOIR_OPTIONS(
 						choir_variable_options, .synchronization = CHOIR_SYNCHRONIZATION_ON_READ));
 	assert_failed(choir_strategy_save(s, files_path("inside"), NULL), CHOIR_INVALID,
-			"\"part\": it is ON_READ without an aggregation");
+			"\"part\":*ON_READ");
 	choir_strategy_free(s);
 	s = mirrored("cpu:0", 1);
 	CHOIR_SCOPE (s)
@@ -464,9 +443,8 @@ static void wrong_context(void **state)
 }
 
 // Python's safetensors reads the same values.
-static void python_reads_it(void **state)
+TEST(python_reads_it)
 {
-	(void) state;
 	const char *python = getenv("CHOIR_TEST_PYTHON");
 	char path[512], command[2048];
 	snprintf(path, sizeof path, "%s", files_path("python"));
@@ -500,20 +478,4 @@ static void python_reads_it(void **state)
 	choir_strategy_free(m.strategy);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(round_trip),
-		cmocka_unit_test(every_kind_from_a_plain_one_and_back),
-		cmocka_unit_test(training_goes_on),
-		cmocka_unit_test(hash_sees_everything),
-		cmocka_unit_test(metadata),
-		cmocka_unit_test(another_model),
-		cmocka_unit_test(damaged_files),
-		cmocka_unit_test(full_disk),
-		cmocka_unit_test(memory_runs_out),
-		cmocka_unit_test(wrong_context),
-		cmocka_unit_test(python_reads_it),
-	};
-	return cmocka_run_group_tests(tests, NULL, files_teardown);
-}
+TEST_GROUP(NULL, files_teardown)

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,9 +75,8 @@ static bool reads_as_small(choir_dataset *d)
 	return status == CHOIR_END;
 }
 
-static void every_value_type_is_read(void **state)
+TEST(every_value_type_is_read)
 {
-	(void) state;
 	file f = header(0x0c, 2, (uint32_t[]){ 2, 1 });
 	put32(&f, 1);
 	put32(&f, (uint32_t) -2);
@@ -114,9 +114,8 @@ static void every_value_type_is_read(void **state)
 	assert_true(reads_as_small(open_bytes(s.bytes, s.n)));
 }
 
-static void every_rank_is_read(void **state)
+TEST(every_rank_is_read)
 {
-	(void) state;
 	for (int rank = 1; rank <= 8; rank++) {
 		file f = header(0x08, rank, (uint32_t[]){ 3, 1, 1, 1, 1, 1, 1, 1 });
 		memcpy(f.bytes + f.n, "abc", 3);
@@ -133,9 +132,8 @@ static void every_rank_is_read(void **state)
 	choir_dataset_free(d);
 }
 
-static void steps_can_pass_over_examples(void **state)
+TEST(steps_can_pass_over_examples)
 {
-	(void) state;
 	file f = small();
 	unsigned char values[6];
 	chi_element e = { .column = { values }, .capacity = 1 };
@@ -151,9 +149,8 @@ static void steps_can_pass_over_examples(void **state)
 	choir_dataset_free(d);
 }
 
-static void a_file_cut_anywhere_is_an_error(void **state)
+TEST(a_file_cut_anywhere_is_an_error)
 {
-	(void) state;
 	file f = small();
 	char text[128];
 	for (size_t n = 0; n < f.n; n++) {
@@ -166,49 +163,40 @@ static void a_file_cut_anywhere_is_an_error(void **state)
 				n < 16 ? n : n - 16);
 		assert_refused(open_bytes(f.bytes, n), CHOIR_CORRUPT, text);
 	}
-	assert_refused(open_bytes(f.bytes, f.n + 1), CHOIR_CORRUPT,
-			"16 bytes of header promise 5 x 2 x 3 = 30 bytes, the file has 31 behind it");
+	assert_refused(
+			open_bytes(f.bytes, f.n + 1), CHOIR_CORRUPT, "16 bytes*promise 5*2*30 bytes*31");
 	file g = header(0x0d, 2, (uint32_t[]){ 10, 3 });
-	assert_refused(open_bytes(g.bytes, g.n), CHOIR_CORRUPT,
-			"12 bytes of header promise 10 x 3 x 4 = 120 bytes, the file has 0 behind it");
+	assert_refused(open_bytes(g.bytes, g.n), CHOIR_CORRUPT, "12 bytes*promise 10*3*4*120 bytes");
 }
 
-static void a_wrong_header_is_an_error(void **state)
+TEST(a_wrong_header_is_an_error)
 {
-	(void) state;
 	file f = small();
 	f.bytes[0] = 'P';
 	f.bytes[1] = 'K';
-	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT,
-			"t.idx: byte 0: found 50 4b 08 03, an IDX file begins with 00 00, type and rank");
+	assert_refused(
+			open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "t.idx: byte 0:*found 50*4b*08*03*IDX*00");
 	f = small();
 	f.bytes[2] = 0x0a;
-	assert_refused(
-			open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "t.idx: byte 2: value type 0x0a, IDX has");
+	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "t.idx: byte 2:*0x0a*IDX");
 	f.bytes[2] = 0x0b;
-	assert_refused(
-			open_bytes(f.bytes, f.n), CHOIR_UNSUPPORTED, "t.idx: byte 2: the values are i16");
+	assert_refused(open_bytes(f.bytes, f.n), CHOIR_UNSUPPORTED, "t.idx: byte 2:*i16");
 	f.bytes[2] = 0x09;
-	assert_refused(
-			open_bytes(f.bytes, f.n), CHOIR_UNSUPPORTED, "t.idx: byte 2: the values are i8");
+	assert_refused(open_bytes(f.bytes, f.n), CHOIR_UNSUPPORTED, "t.idx: byte 2:*i8");
 	f = small();
 	f.bytes[3] = 0;
-	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT,
-			"t.idx: 4 bytes of header promise rank 0, at least 1 needed");
+	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "t.idx:*4 bytes*rank 0*1");
 	f.bytes[3] = 9;
-	assert_refused(
-			open_bytes(f.bytes, f.n), CHOIR_UNSUPPORTED, "t.idx: byte 3: rank 9, at most 8");
+	assert_refused(open_bytes(f.bytes, f.n), CHOIR_UNSUPPORTED, "t.idx: byte 3:*rank 9*8");
 	f = header(0x08, 3, (uint32_t[]){ 5, 0, 3 });
-	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT,
-			"t.idx: 16 bytes of header promise a dimension 1 of 0");
+	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "t.idx:*16 bytes*dimension 1*0");
 }
 
-static void promises_that_no_file_can_keep_are_an_error(void **state)
+TEST(promises_that_no_file_can_keep_are_an_error)
 {
-	(void) state;
 	uint32_t max = UINT32_MAX;
 	file f = header(0x0e, 8, (uint32_t[]){ max, max, max, max, max, max, max, max });
-	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "x 8 bytes, more than any file has");
+	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "8 bytes");
 	f = header(0x08, 3, (uint32_t[]){ 0, max, max });
 	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "more than any file has");
 	// The product is 2^64, which wraps around to 0.
@@ -216,30 +204,25 @@ static void promises_that_no_file_can_keep_are_an_error(void **state)
 	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "more than any file has");
 	f = header(0x08, 2, (uint32_t[]){ max, 1000 });
 	uint64_t before = chi_alloc_count();
-	assert_refused(
-			open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "= 4294967295000 bytes, the file has 0");
+	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "4294967295000");
 	assert_in_range(chi_alloc_count() - before, 0, 4); // and nothing large was asked for
 }
 
-static void other_paths_are_an_error(void **state)
+TEST(other_paths_are_an_error)
 {
-	(void) state;
 	assert_refused(choir_idx_dataset_new("missing.idx", "image"), CHOIR_NOT_FOUND, "missing.idx");
 	assert_refused(choir_idx_dataset_new(".", "image"), CHOIR_IO, "folder");
-	assert_refused(
-			choir_idx_dataset_new(NULL, "image"), CHOIR_INVALID, "idx dataset: the path is NULL");
+	assert_refused(choir_idx_dataset_new(NULL, "image"), CHOIR_INVALID, "idx dataset:*NULL");
 	file f = small();
 	save("t.idx", f.bytes, f.n);
-	assert_refused(choir_idx_dataset_new("t.idx", NULL), CHOIR_INVALID,
-			"idx dataset: column 0 has no name");
+	assert_refused(choir_idx_dataset_new("t.idx", NULL), CHOIR_INVALID, "idx dataset:*column 0");
 	save("two\nlines.idx", f.bytes, 3);
 	assert_refused(choir_idx_dataset_new("two\nlines.idx", "image"), CHOIR_CORRUPT,
 			"two\\x0alines.idx: ends");
 }
 
-static void a_file_that_shrinks_meanwhile_is_an_error(void **state)
+TEST(a_file_that_shrinks_meanwhile_is_an_error)
 {
-	(void) state;
 	file f = small();
 	choir_dataset *d = choir_dataset_batch(open_bytes(f.bytes, f.n), 3);
 	unsigned char values[18];
@@ -251,15 +234,14 @@ static void a_file_that_shrinks_meanwhile_is_an_error(void **state)
 	choir_dataset_free(d);
 }
 
-static void images_and_labels_must_be_equally_many(void **state)
+TEST(images_and_labels_must_be_equally_many)
 {
-	(void) state;
 	file f = small(), g = header(0x08, 1, (uint32_t[]){ 4 });
 	memcpy(g.bytes + g.n, "abcd", 4);
 	save("l.idx", g.bytes, g.n + 4);
 	assert_refused(
 			choir_dataset_zip(open_bytes(f.bytes, f.n), choir_idx_dataset_new("l.idx", "label")),
-			CHOIR_INVALID, "zip: 5 examples of \"image\", but 4 of \"label\"");
+			CHOIR_INVALID, "zip:*5*\"image\"*4*\"label\"");
 }
 
 #ifdef CHI_HAS_ZLIB
@@ -278,9 +260,8 @@ static file gzip(const void *bytes, size_t n)
 	return f;
 }
 
-static void compressed_files_are_read(void **state)
+TEST(compressed_files_are_read)
 {
-	(void) state;
 	file f = small(), z = gzip(f.bytes, f.n);
 	assert_true(reads_as_small(open_bytes(z.bytes, z.n)));
 	// Two members are one file.
@@ -305,9 +286,8 @@ static void compressed_files_are_read(void **state)
 	choir_dataset_free(d);
 }
 
-static void a_compressed_file_cut_anywhere_is_an_error(void **state)
+TEST(a_compressed_file_cut_anywhere_is_an_error)
 {
-	(void) state;
 	file f = small(), z = gzip(f.bytes, f.n);
 	for (size_t n = 0; n < z.n; n++) {
 		assert_false(reads_as_small(open_bytes(z.bytes, n)));
@@ -316,9 +296,8 @@ static void a_compressed_file_cut_anywhere_is_an_error(void **state)
 	}
 }
 
-static void damage_in_a_compressed_file_is_an_error_or_harmless(void **state)
+TEST(damage_in_a_compressed_file_is_an_error_or_harmless)
 {
-	(void) state;
 	file f = small(), z = gzip(f.bytes, f.n);
 	for (size_t i = 0; i < z.n; i++)
 		for (unsigned bit = 0; bit < 8; bit++) {
@@ -332,33 +311,30 @@ static void damage_in_a_compressed_file_is_an_error_or_harmless(void **state)
 	file tail = z;
 	tail.bytes[z.n - 8] ^= 1;
 	assert_false(reads_as_small(open_bytes(tail.bytes, tail.n)));
-	assert_failure(CHOIR_CORRUPT, "t.idx: the gzip data are damaged before byte");
+	assert_failure(CHOIR_CORRUPT, "t.idx:*damaged");
 	tail = z;
 	tail.bytes[z.n - 1] ^= 1;
 	assert_false(reads_as_small(open_bytes(tail.bytes, tail.n)));
-	assert_failure(CHOIR_CORRUPT, "incorrect length check");
+	assert_failure(CHOIR_CORRUPT, "incorrect");
 	tail = z;
 	tail.bytes[tail.n++] = 'x';
 	assert_false(reads_as_small(open_bytes(tail.bytes, tail.n)));
 	assert_failure(CHOIR_CORRUPT, "t.idx: ");
 }
 
-static void compressed_content_is_measured(void **state)
+TEST(compressed_content_is_measured)
 {
-	(void) state;
 	file f = small(), z = gzip(f.bytes, f.n - 4);
 	assert_false(reads_as_small(open_bytes(z.bytes, z.n)));
-	assert_failure(CHOIR_CORRUPT,
-			"t.idx: 16 bytes of header promise 30 bytes of values, the file has 26");
+	assert_failure(CHOIR_CORRUPT, "t.idx:*16 bytes*30 bytes*26");
 	z = gzip(f.bytes, f.n + 1);
 	assert_false(reads_as_small(open_bytes(z.bytes, z.n)));
-	assert_failure(CHOIR_CORRUPT, "t.idx: there are bytes behind the end of the data");
+	assert_failure(CHOIR_CORRUPT, "t.idx:*behind");
 	z = gzip(f.bytes, 10);
-	assert_refused(open_bytes(z.bytes, z.n), CHOIR_CORRUPT, "ends after 10 bytes, its header");
+	assert_refused(open_bytes(z.bytes, z.n), CHOIR_CORRUPT, "10 bytes");
 	f = header(0x08, 2, (uint32_t[]){ 60000, 784 });
 	z = gzip(f.bytes, f.n);
-	assert_refused(
-			open_bytes(z.bytes, z.n), CHOIR_CORRUPT, "= 47040000 bytes, the file has at most");
+	assert_refused(open_bytes(z.bytes, z.n), CHOIR_CORRUPT, "47040000");
 }
 
 // 70 MiB of zeros with a one at the end: too many to keep, so they come as a stream.
@@ -397,9 +373,8 @@ static choir_dataset *open_large(void)
 	return choir_dataset_batch(choir_dataset_skip(d, LARGE - 3), 2);
 }
 
-static void large_compressed_files_are_streams(void **state)
+TEST(large_compressed_files_are_streams)
 {
-	(void) state;
 	save_large("large.idx.gz");
 	static unsigned char block[2 * KIB];
 	chi_element e = { .column = { block }, .capacity = 2 };
@@ -420,7 +395,7 @@ static void large_compressed_files_are_streams(void **state)
 	d = open_large();
 	assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
 	assert_int_equal(chi_dataset_next(d, &e), CHOIR_CORRUPT);
-	assert_failure(CHOIR_CORRUPT, "large.idx.gz: the gzip data are damaged");
+	assert_failure(CHOIR_CORRUPT, "large.idx.gz:*damaged");
 	flip_byte("large.idx.gz", -8);
 	FILE *f = fopen("large.idx.gz", "ab");
 	assert_non_null(f);
@@ -441,9 +416,8 @@ static uint64_t fnv(uint64_t hash, const unsigned char *bytes, size_t n)
 	return hash;
 }
 
-static void the_shipped_digits_are_whole(void **state)
+TEST(the_shipped_digits_are_whole)
 {
-	(void) state;
 	const char *directory = CHOIR_SOURCE_DIR "/data/";
 	char images[512], labels[512];
 	snprintf(images, sizeof images, "%smnist-10k-images-idx3-ubyte.gz", directory);
@@ -472,9 +446,8 @@ static void the_shipped_digits_are_whole(void **state)
 	choir_dataset_free(d);
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-	(void) state;
 	file f = small(), z = gzip(f.bytes, f.n);
 	uint64_t n = 1;
 	for (bool hit = true; hit; n++) {
@@ -491,11 +464,9 @@ static void every_allocation_may_fail(void **state)
 
 #else
 
-static void compressed_files_need_zlib(void **state)
+TEST(compressed_files_need_zlib)
 {
-	(void) state;
-	assert_refused(open_bytes("\x1f\x8b\x08", 3), CHOIR_UNSUPPORTED,
-			"t.idx: compressed by gzip, which this build of Choir (without zlib) cannot read");
+	assert_refused(open_bytes("\x1f\x8b\x08", 3), CHOIR_UNSUPPORTED, "t.idx:*compressed");
 }
 
 #endif
@@ -517,29 +488,4 @@ static int leave_directory(void **state)
 	return chdir("..") == 0 ? rmdir(directory_name) : -1;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_value_type_is_read),
-		cmocka_unit_test(every_rank_is_read),
-		cmocka_unit_test(steps_can_pass_over_examples),
-		cmocka_unit_test(a_file_cut_anywhere_is_an_error),
-		cmocka_unit_test(a_wrong_header_is_an_error),
-		cmocka_unit_test(promises_that_no_file_can_keep_are_an_error),
-		cmocka_unit_test(other_paths_are_an_error),
-		cmocka_unit_test(a_file_that_shrinks_meanwhile_is_an_error),
-		cmocka_unit_test(images_and_labels_must_be_equally_many),
-#ifdef CHI_HAS_ZLIB
-		cmocka_unit_test(compressed_files_are_read),
-		cmocka_unit_test(a_compressed_file_cut_anywhere_is_an_error),
-		cmocka_unit_test(damage_in_a_compressed_file_is_an_error_or_harmless),
-		cmocka_unit_test(compressed_content_is_measured),
-		cmocka_unit_test(large_compressed_files_are_streams),
-		cmocka_unit_test(the_shipped_digits_are_whole),
-		cmocka_unit_test(every_allocation_may_fail),
-#else
-		cmocka_unit_test(compressed_files_need_zlib),
-#endif
-	};
-	return cmocka_run_group_tests(tests, enter_directory, leave_directory);
-}
+TEST_GROUP(enter_directory, leave_directory)

@@ -3,6 +3,7 @@
 #include "data/elements.h"
 
 #include "data/source/scratch.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,9 +40,8 @@ static choir_dataset *open_header(const char *text, const void *data, size_t byt
 	return open_file(&f);
 }
 
-static void what_is_written_is_read(void **state)
+TEST(what_is_written_is_read)
 {
-	(void) state;
 	static const float f32[] = { 1.5f, -2, 3, 4, 5, 6 };
 	static const double f64[] = { 0.1, 2 };
 	static const int32_t i32[] = { -7, 8 };
@@ -73,27 +73,25 @@ static void what_is_written_is_read(void **state)
 	}
 }
 
-static void wrong_writes(void **state)
+TEST(wrong_writes)
 {
-	(void) state;
 	const char *path = scratch_path("w.npy");
 	const uint16_t x[2] = { 0 };
 	assert_int_equal(choir_npy_write(path, CHOIR_BF16, CHOIR_SHAPE(2), x), CHOIR_UNSUPPORTED);
-	assert_failure(CHOIR_UNSUPPORTED, "npy has no bf16");
+	assert_failure(CHOIR_UNSUPPORTED, "bf16");
 	assert_int_equal(choir_npy_write(path, CHOIR_F16, CHOIR_SHAPE(2, -1), x), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "no such shape");
+	assert_failure(CHOIR_INVALID, "shape");
 	assert_int_equal(choir_npy_write(path, CHOIR_F16, CHOIR_SHAPE(2), NULL), CHOIR_INVALID);
 	assert_failure(CHOIR_INVALID, "no data");
 	assert_int_equal(choir_npy_write(NULL, CHOIR_F16, CHOIR_SHAPE(2), x), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "path is NULL");
+	assert_failure(CHOIR_INVALID, "NULL");
 	assert_int_equal(
 			choir_npy_write(scratch_path("no/w.npy"), CHOIR_F16, CHOIR_SHAPE(2), x), CHOIR_IO);
 	assert_failure(CHOIR_IO, "no/w.npy");
 }
 
-static void every_way_to_say_it(void **state)
+TEST(every_way_to_say_it)
 {
-	(void) state;
 	static const unsigned char big[] = { 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0,
 		5, 0, 0, 0, 6 };
 	static const unsigned char one[] = { 1, 2 };
@@ -119,9 +117,8 @@ static void every_way_to_say_it(void **state)
 }
 
 // Whole numbers that Choir has no dtype for become wider.
-static void narrow_numbers(void **state)
+TEST(narrow_numbers)
 {
-	(void) state;
 	static const struct {
 		const char *type;
 		choir_dtype dtype;
@@ -145,17 +142,15 @@ static void narrow_numbers(void **state)
 		assert_string_equal(pass_in_words(d), strchr(cases[i].words, '\n') + 1);
 		assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
 		assert_pass(d, cases[i].words);
-		assert_refused(
-				open_header(text, cases[i].bytes, bytes - 1), CHOIR_CORRUPT, "promise 2 x 2");
+		assert_refused(open_header(text, cases[i].bytes, bytes - 1), CHOIR_CORRUPT, "promise 2");
 	}
 	const char *c = "{'descr': '<u2', 'fortran_order': True, 'shape': (2, 3)}";
 	assert_pass(open_header(c, "\1\0\2\0\3\0\4\0\5\0\6\0", 12), "[1 3 5]\n[2 4 6]\n");
 }
 
 // An array in Fortran's order that is larger than a chunk.
-static void large_transposed_arrays(void **state)
+TEST(large_transposed_arrays)
 {
-	(void) state;
 	enum { ROWS = 3001, COLUMNS = 7 };
 	static const char text[] = "{'descr': '<i4', 'fortran_order': True, 'shape': (3001, 7), }";
 	file f = make(1, text, "", 0);
@@ -183,9 +178,8 @@ static void large_transposed_arrays(void **state)
 	choir_dataset_free(d);
 }
 
-static void wrong_headers(void **state)
+TEST(wrong_headers)
 {
-	(void) state;
 	static const struct {
 		const char *text;
 		choir_status status;
@@ -237,21 +231,19 @@ static void wrong_headers(void **state)
 	choir_dataset_free(d);
 }
 
-static void wrong_beginnings(void **state)
+TEST(wrong_beginnings)
 {
-	(void) state;
 	const char *good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}";
 	file f = make(4, good, "12345678", 8);
-	assert_refused(
-			open_file(&f), CHOIR_UNSUPPORTED, "byte 6: version 4.0, npy has 1.0, 2.0 and 3.0");
+	assert_refused(open_file(&f), CHOIR_UNSUPPORTED, "byte 6:*4.0*1.0*2.0*3.0");
 	f = make(2, good, "12345678", 8);
 	f.bytes[10] = 1;
-	assert_refused(open_file(&f), CHOIR_CORRUPT, "byte 8: a header of 65591 bytes, at most 65536");
+	assert_refused(open_file(&f), CHOIR_CORRUPT, "byte 8:*65591*65536");
 	f.bytes[0] = 'x';
-	assert_refused(open_file(&f), CHOIR_CORRUPT, "t.npy: byte 0: found 78 4e");
+	assert_refused(open_file(&f), CHOIR_CORRUPT, "t.npy: byte 0:*found 78*4e");
 	f.n = 3;
-	assert_refused(open_file(&f), CHOIR_CORRUPT, "ends after 3 bytes");
-	assert_refused(choir_npy_dataset_new(NULL, "x"), CHOIR_INVALID, "path is NULL");
+	assert_refused(open_file(&f), CHOIR_CORRUPT, "3 bytes");
+	assert_refused(choir_npy_dataset_new(NULL, "x"), CHOIR_INVALID, "NULL");
 	assert_refused(
 			choir_npy_dataset_new(scratch_path("none.npy"), "x"), CHOIR_NOT_FOUND, "none.npy");
 	assert_refused(choir_npy_dataset_new(scratch_path(""), "x"), CHOIR_IO, "folder");
@@ -268,9 +260,8 @@ static void use_damaged(const char *path, const char *how)
 	choir_dataset_free(d);
 }
 
-static void damaged_files(void **state)
+TEST(damaged_files)
 {
-	(void) state;
 	const file f = make(1, "{'descr': '<i4', 'fortran_order': True, 'shape': (2, 2), }",
 			"0123456789abcdef", 16);
 	damage("t.npy", f.bytes, f.n, use_damaged);
@@ -290,25 +281,23 @@ static choir_dataset *open_none(const char *path, void *user)
 }
 
 // Nor is one that has nothing to do with it lost.
-static void an_older_failure_is_not_that_of_a_file(void **state)
+TEST(an_older_failure_is_not_that_of_a_file)
 {
-	(void) state;
 	const int32_t value = 1;
 	const char *path = scratch_path("older.npy");
 	assert_int_equal(choir_npy_write(path, CHOIR_I32, CHOIR_SHAPE(1), &value), CHOIR_OK);
 	int opened = 0;
 	choir_fail(CHOIR_IO, "an older failure");
 	choir_dataset *d = choir_files_dataset_new(choir_files_new(1, &path), open_one, &opened);
-	assert_failure(CHOIR_IO, "an older failure");
+	assert_failure(CHOIR_IO, "failure");
 	choir_dataset_free(d);
 	choir_fail(CHOIR_IO, "an older failure");
 	assert_refused(choir_files_dataset_new(choir_files_new(1, &path), open_none, NULL),
-			CHOIR_INVALID, "older.npy: the function returned NULL");
+			CHOIR_INVALID, "older.npy:*NULL");
 }
 
-static void files_one_after_another(void **state)
+TEST(files_one_after_another)
 {
-	(void) state;
 	int32_t values[] = { 1, 2, 3, 4, 5 };
 	const char *names[] = { "s-1.npy", "s-2.npy", "s-3.npy", "s-4.npy" };
 	const int64_t counts[] = { 2, 0, 2, 1 };
@@ -333,7 +322,7 @@ static void files_one_after_another(void **state)
 	}
 	d = choir_files_dataset_new(choir_files_new(1, &pattern), open_one, &opened);
 	assert_int_equal(chi_dataset_shard_files(d, 5, 0), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "4 files for 5 workers");
+	assert_failure(CHOIR_INVALID, "4*5 workers");
 	choir_dataset_free(d);
 	const float other = 1;
 	assert_int_equal(
@@ -344,9 +333,9 @@ static void files_one_after_another(void **state)
 	assert_non_null(strstr(found, "s-2.npy: the dtype of a column differs"));
 	choir_dataset_free(d);
 	assert_refused(choir_files_dataset_new(choir_files_new(1, &pattern), NULL, NULL),
-			CHOIR_INVALID, "the function is NULL");
+			CHOIR_INVALID, "NULL");
 	assert_null(choir_files_new(0, NULL));
-	assert_failure(CHOIR_INVALID, "no names given");
+	assert_failure(CHOIR_INVALID, "given");
 }
 
 static choir_status read_two_files(void *pattern)
@@ -358,9 +347,8 @@ static choir_status read_two_files(void *pattern)
 			(chi_element){ .column = { x }, .capacity = 1 });
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-	(void) state;
 	const file f = make(1, "{'descr': '<i4', 'fortran_order': True, 'shape': (2, 2), }",
 			"0123456789abcdef", 16);
 	char pattern[256];
@@ -370,20 +358,4 @@ static void every_allocation_may_fail(void **state)
 	assert_every_allocation(read_two_files, pattern);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_written_is_read),
-		cmocka_unit_test(wrong_writes),
-		cmocka_unit_test(every_way_to_say_it),
-		cmocka_unit_test(narrow_numbers),
-		cmocka_unit_test(large_transposed_arrays),
-		cmocka_unit_test(wrong_headers),
-		cmocka_unit_test(wrong_beginnings),
-		cmocka_unit_test(damaged_files),
-		cmocka_unit_test(an_older_failure_is_not_that_of_a_file),
-		cmocka_unit_test(files_one_after_another),
-		cmocka_unit_test(every_allocation_may_fail),
-	};
-	return cmocka_run_group_tests(tests, NULL, scratch_leave);
-}
+TEST_GROUP(NULL, scratch_leave)

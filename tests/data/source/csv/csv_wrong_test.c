@@ -2,13 +2,13 @@
 #include "data/elements.h"
 
 #include "data/source/scratch.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void wrong_rows_can_be_skipped(void **state)
+TEST(wrong_rows_can_be_skipped)
 {
-	(void) state;
 	static const char text[] = "a,b\n1,2\n3\n4,5,6\n7,\"8\n9,10\n";
 	choir_dataset *d = CSV_OF(text, .bad_record = CHOIR_BAD_RECORD_SKIP);
 	assert_string_equal(pass_in_words(d), "1 2\n9 10\n");
@@ -63,9 +63,8 @@ static void assert_left_out(choir_dataset *d, int64_t skipped, int64_t dropped)
 }
 
 // Of datasets that a step opens and closes, and of passes that are over, the rows stay counted.
-static void rows_left_out_stay_counted(void **state)
+TEST(rows_left_out_stay_counted)
 {
-	(void) state;
 	char path[256];
 	snprintf(path, sizeof path, "%s", scratch_text("x.csv", "a,b\n1,2\n3\n4,NA\n5,6\n7,\n"));
 	for (int way = 0; way < 4; way++) {
@@ -104,9 +103,8 @@ static void rows_left_out_stay_counted(void **state)
 }
 
 // A quote that has no other, and more behind it than a row can have: in the look at the rows too.
-static void a_stray_quote_costs_its_own_line(void **state)
+TEST(a_stray_quote_costs_its_own_line)
 {
-	(void) state;
 	enum { LINES = 66 };
 	const char *path = scratch_text("stray.csv", "a\n1\n\"2\n");
 	FILE *f = fopen(path, "r+b"); // the lines behind it are zeros that no disk holds
@@ -122,12 +120,4 @@ static void a_stray_quote_costs_its_own_line(void **state)
 	assert_int_equal(choir_dataset_skipped(d), 1 + LINES);
 	choir_dataset_free(d);
 }
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_rows_can_be_skipped),
-		cmocka_unit_test(rows_left_out_stay_counted),
-		cmocka_unit_test(a_stray_quote_costs_its_own_line),
-	};
-	return cmocka_run_group_tests(tests, NULL, scratch_leave);
-}
+TEST_GROUP(NULL, scratch_leave)

@@ -3,13 +3,11 @@
 #include "data/source/csv/decimal.h"
 
 #include "base/philox.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static void same_as_the_library(const char *text)
 {
@@ -29,9 +27,8 @@ static void same_as_the_library(const char *text)
 		fail_msg("%s: f32 %a (%d), expected %a", text, (double) f32, has_f32, (double) narrow);
 }
 
-static void known_numbers(void **state)
+TEST(known_numbers)
 {
-	(void) state;
 	static const char *const texts[] = { "0", "-0", "0.0", "-0.000", "1", "+1", "-1", "39.1",
 		"1e5", "1E+5", "1e-5", ".5", "5.", "-.5e1", "0.1", "0.3", "123456789012345678",
 		"1234567890123456789", "12345678901234567890", "9999999999999999999",
@@ -50,9 +47,8 @@ static void known_numbers(void **state)
 }
 
 // Numbers of random digits and exponents, of random bits, and halfway between two neighbours.
-static void random_numbers(void **state)
+TEST(random_numbers)
 {
-	(void) state;
 	chi_random_key key = { .seed = 7 };
 	char text[400];
 	for (uint64_t i = 0; i < 300000; i++) {
@@ -88,9 +84,8 @@ static void random_numbers(void **state)
 	}
 }
 
-static void what_is_none(void **state)
+TEST(what_is_none)
 {
-	(void) state;
 	static const char *const texts[] = { "", "-", "+", ".", "-.", "e5", "x", " 1", "--1", "nan",
 		"inf", "-e1" };
 	chi_decimal d;
@@ -99,9 +94,8 @@ static void what_is_none(void **state)
 			fail_msg("\"%s\" is a number", texts[i]);
 }
 
-static void whole_numbers(void **state)
+TEST(whole_numbers)
 {
-	(void) state;
 	static const struct {
 		const char *text;
 		bool good;
@@ -122,9 +116,8 @@ static void whole_numbers(void **state)
 }
 
 // As long as a line may be: what has more digits than can be looked at is no number of a file.
-static void very_long_numbers(void **state)
+TEST(very_long_numbers)
 {
-	(void) state;
 	char text[1200];
 	memset(text, '7', sizeof text);
 	text[1] = '.';
@@ -138,16 +131,4 @@ static void very_long_numbers(void **state)
 	assert_true(chi_decimal_read(text, &d));
 	assert_false(chi_decimal_f64(&d, &f64));
 	assert_false(chi_decimal_f32(&d, &f32));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(known_numbers),
-		cmocka_unit_test(random_numbers),
-		cmocka_unit_test(what_is_none),
-		cmocka_unit_test(whole_numbers),
-		cmocka_unit_test(very_long_numbers),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

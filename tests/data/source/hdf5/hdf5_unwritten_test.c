@@ -4,6 +4,7 @@
 
 #include "data/source/hdf5/hdf5_writer.h"
 #include "data/source/scratch.h"
+#include "test.h"
 
 #ifdef CHI_HAS_HDF5
 
@@ -61,9 +62,8 @@ static choir_dataset *written(const dataset *d)
 	return choir_hdf5_dataset_new(path, 1, (const char *const[]){ "x" });
 }
 
-static void values_never_written_are_the_fill_value(void **state)
+TEST(values_never_written_are_the_fill_value)
 {
-	(void) state;
 	static const dataset datasets[] = {
 		{ .chunk = 2, .found = "0\n0\n0\n0\n0\n" },
 		{ .chunk = 2, .fill = true, .found = "7\n7\n7\n7\n7\n" },
@@ -79,20 +79,17 @@ static void values_never_written_are_the_fill_value(void **state)
 }
 
 // The header of such a file, damaged, may look the same.
-static void what_damage_can_look_like_is_refused(void **state)
+TEST(what_damage_can_look_like_is_refused)
 {
-	(void) state;
-	assert_refused(written(&(dataset){ .chunk = 2, .rows = 2, .grows = true }), CHOIR_CORRUPT,
-			"its shape needs 3 chunks, the file has 1: damaged, or never written");
-	assert_refused(written(&(dataset){ .fill = true }), CHOIR_CORRUPT,
-			"its shape needs 20 bytes, the file has 0: damaged, or never written");
-	assert_refused(written(&(dataset){ .chunk = 2, .rows = 2, .deflate = true }), CHOIR_CORRUPT,
-			"its shape needs 3 chunks, the file has 1: damaged, or never written");
+	assert_refused(
+			written(&(dataset){ .chunk = 2, .rows = 2, .grows = true }), CHOIR_CORRUPT, "3*1");
+	assert_refused(written(&(dataset){ .fill = true }), CHOIR_CORRUPT, "20 bytes");
+	assert_refused(
+			written(&(dataset){ .chunk = 2, .rows = 2, .deflate = true }), CHOIR_CORRUPT, "3*1");
 }
 
-static void what_h5py_leaves_unwritten_is_read(void **state)
+TEST(what_h5py_leaves_unwritten_is_read)
 {
-	(void) state;
 	char command[1024];
 	const char *path = scratch_path("py.h5");
 	snprintf(command, sizeof command,
@@ -112,15 +109,7 @@ static void what_h5py_leaves_unwritten_is_read(void **state)
 			"[0 0 0] -3 9\n[0 0 0] -3 9\n[0 0 1.5] -3 9\n[0 0 0] -3 9\n[0 0 0] -3 9\n");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_never_written_are_the_fill_value),
-		cmocka_unit_test(what_damage_can_look_like_is_refused),
-		cmocka_unit_test(what_h5py_leaves_unwritten_is_read),
-	};
-	return cmocka_run_group_tests(tests, NULL, scratch_leave);
-}
+TEST_GROUP(NULL, scratch_leave)
 
 #else
 

@@ -3,6 +3,7 @@
 #include "data/elements.h"
 
 #include "base/status.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,9 +93,8 @@ static void exchange(const char *python, const char *whose)
 	}
 }
 
-static void with_python(void **state)
+TEST(with_python)
 {
-	(void) state;
 	if (system("python3 -c ''") != 0) {
 		print_message("there is no python3\n");
 		skip();
@@ -102,9 +102,8 @@ static void with_python(void **state)
 	exchange("python3", "own");
 }
 
-static void with_tensorflow(void **state)
+TEST(with_tensorflow)
 {
-	(void) state;
 	const char *python = getenv("CHOIR_TEST_PYTHON");
 	char command[1024];
 	snprintf(command, sizeof command, "'%s' -c 'import tensorflow' 2>/dev/null",
@@ -114,13 +113,4 @@ static void with_tensorflow(void **state)
 		skip();
 	}
 	exchange(python ? python : "python3", "tensorflow");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(with_python),
-		cmocka_unit_test(with_tensorflow),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/fs.h"
 #include "base/file.h"
+#include "test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,9 +39,8 @@ static choir_status write_numbers(choir_tfrecord_writer *w, int64_t n)
 	return choir_tfrecord_writer_finish(w);
 }
 
-static void the_bytes_are_those_of_the_format(void **state)
+TEST(the_bytes_are_those_of_the_format)
 {
-	(void) state;
 	const float floats[2] = { 1.5f, -2 };
 	const int64_t number = -7;
 	const choir_column columns[] = { { "image", CHOIR_U8, CHOIR_SHAPE(3), "abc" },
@@ -53,8 +53,7 @@ static void the_bytes_are_those_of_the_format(void **state)
 	assert_int_equal(access(PATH, F_OK), -1);
 	assert_int_equal(choir_tfrecord_writer_finish(w), CHOIR_OK);
 	assert_int_equal(choir_tfrecord_writer_write(w, "raw", 3), CHOIR_STATE);
-	assert_failure(
-			CHOIR_STATE, "tfrecord writer: the file is finished, nothing can be added to it");
+	assert_failure(CHOIR_STATE, "tfrecord writer:*finished");
 	assert_int_equal(choir_tfrecord_writer_finish(w), CHOIR_STATE);
 	chi_error_clear();
 	choir_tfrecord_writer_free(w);
@@ -76,9 +75,8 @@ static void the_bytes_are_those_of_the_format(void **state)
 	unlink(PATH);
 }
 
-static void what_is_written_is_read_back(void **state)
+TEST(what_is_written_is_read_back)
 {
-	(void) state;
 	static const struct {
 		const char *path;
 		choir_compression compression;
@@ -109,17 +107,16 @@ static void what_is_written_is_read_back(void **state)
 	}
 }
 
-static void what_cannot_be_is_refused_and_changes_nothing(void **state)
+TEST(what_cannot_be_is_refused_and_changes_nothing)
 {
-	(void) state;
 	assert_null(choir_tfrecord_writer_new(NULL, CHOIR_COMPRESSION_AUTO));
-	assert_failure(CHOIR_INVALID, "tfrecord writer: the path is NULL");
+	assert_failure(CHOIR_INVALID, "tfrecord writer:*NULL");
 	assert_null(choir_tfrecord_writer_new(PATH, (choir_compression) 7));
 	assert_failure(CHOIR_INVALID, "compression");
 	assert_null(choir_tfrecord_writer_new("none/w.tfrecord", CHOIR_COMPRESSION_NONE));
 	assert_failure(CHOIR_IO, "none/w.tfrecord");
 	assert_int_equal(choir_tfrecord_writer_finish(NULL), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "tfrecord writer: the writer is NULL");
+	assert_failure(CHOIR_INVALID, "tfrecord writer:*NULL");
 	choir_tfrecord_writer_free(NULL);
 
 	const int64_t number = 5;
@@ -135,9 +132,9 @@ static void what_cannot_be_is_refused_and_changes_nothing(void **state)
 		assert_failure(i ? CHOIR_INVALID : CHOIR_UNSUPPORTED, texts[i]);
 	}
 	assert_int_equal(choir_tfrecord_writer_write_example(w, 0, no), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "0 columns given");
+	assert_failure(CHOIR_INVALID, "0 columns");
 	assert_int_equal(choir_tfrecord_writer_write(w, NULL, 1), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "record 0: the data are NULL");
+	assert_failure(CHOIR_INVALID, "record 0:*NULL");
 	assert_int_equal(write_numbers(w, 3), CHOIR_OK);
 	choir_tfrecord_writer_free(w);
 	choir_dataset *d = choir_tfrecord_dataset_new(PATH, NULL);
@@ -154,9 +151,8 @@ static void what_cannot_be_is_refused_and_changes_nothing(void **state)
 }
 
 // Every system call of writing in turn fails, and every allocation.
-static void a_file_appears_whole_or_not_at_all(void **state)
+TEST(a_file_appears_whole_or_not_at_all)
 {
-	(void) state;
 	for (int way = 0; way < 4; way++) {
 		const choir_compression compression =
 				way % 2 ? CHOIR_COMPRESSION_GZIP : CHOIR_COMPRESSION_NONE;
@@ -184,15 +180,4 @@ static void a_file_appears_whole_or_not_at_all(void **state)
 			assert_in_range(n, 1, 100);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_bytes_are_those_of_the_format),
-		cmocka_unit_test(what_is_written_is_read_back),
-		cmocka_unit_test(what_cannot_be_is_refused_and_changes_nothing),
-		cmocka_unit_test(a_file_appears_whole_or_not_at_all),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

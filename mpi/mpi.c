@@ -36,7 +36,7 @@ typedef struct {
 	MPI_Request *request;
 	int capacity; // of request
 	size_t bytes;
-} ticket;
+} transfer;
 
 typedef struct {
 	int kind; // 'l': left, 'a': aborted; 0: nothing
@@ -48,8 +48,8 @@ typedef struct {
 	MPI_Comm comm;
 	bool open, own_mpi, failed;
 	int worker, workers, threads;
-	ticket *tickets;
-	size_t ticket_capacity;
+	transfer *transfers;
+	size_t transfer_capacity;
 	double *left; // of each worker: when it said so; 0: it has not
 	unsigned looks; // in vain, since something came
 	int aborted_by; // CHOIR_NONE: nobody
@@ -265,10 +265,10 @@ static void close_mpi(void *self, double seconds)
 		free(m->sent);
 		free(m->sending);
 	}
-	for (size_t i = 0; i < m->ticket_capacity && (whole || !m->open); i++)
-		free(m->tickets[i].request);
+	for (size_t i = 0; i < m->transfer_capacity && (whole || !m->open); i++)
+		free(m->transfers[i].request);
 	if (whole || !m->open)
-		free(m->tickets);
+		free(m->transfers);
 	free(m->left);
 	if (m->own_mpi && (whole || !m->open))
 		MPI_Finalize();
@@ -296,21 +296,21 @@ static void describe(const void *self, char *text, size_t size)
 	snprintf(text, size, "%.80s, %s", version, level_name(m->threads));
 }
 
-static ticket *new_ticket(mpi *m, size_t bytes, uint64_t *number)
+static transfer *new_transfer(mpi *m, size_t bytes, uint64_t *number)
 {
 	size_t i = 0;
-	while (i < m->ticket_capacity && m->tickets[i].used)
+	while (i < m->transfer_capacity && m->transfers[i].used)
 		i++;
-	if (i == m->ticket_capacity) {
+	if (i == m->transfer_capacity) {
 		const size_t capacity = i == 0 ? 16 : 2 * i;
-		ticket *grown = realloc(m->tickets, capacity * sizeof *grown);
+		transfer *grown = realloc(m->transfers, capacity * sizeof *grown);
 		if (grown == NULL)
 			return NULL;
 		memset(grown + i, 0, (capacity - i) * sizeof *grown);
-		m->tickets = grown;
-		m->ticket_capacity = capacity;
+		m->transfers = grown;
+		m->transfer_capacity = capacity;
 	}
-	ticket *t = &m->tickets[i];
+	transfer *t = &m->transfers[i];
 	const size_t parts = bytes == 0 ? 1 : (bytes - 1) / CHOIR_MPI_CHUNK + 1;
 	if (parts > INT_MAX)
 		return NULL;
@@ -342,7 +342,7 @@ static choir_status send_bytes(
 	mpi *m = self;
 	if (!may_call(m))
 		return check_thread(m);
-	ticket *t = new_ticket(m, bytes, number);
+	transfer *t = new_transfer(m, bytes, number);
 	if (t == NULL)
 		return no_memory(m);
 	t->peer = to;
@@ -361,7 +361,7 @@ static choir_status receive_bytes(
 	mpi *m = self;
 	if (!may_call(m))
 		return check_thread(m);
-	ticket *t = new_ticket(m, capacity, number);
+	transfer *t = new_transfer(m, capacity, number);
 	if (t == NULL)
 		return no_memory(m);
 	t->peer = from;
@@ -374,7 +374,7 @@ static choir_status receive_bytes(
 }
 
 // Finishes the parts that are there, in order.
-static choir_status test_parts(mpi *m, ticket *t)
+static choir_status test_parts(mpi *m, transfer *t)
 {
 	while (t->finished < t->parts) {
 		int done = 0, count = 0;
@@ -392,16 +392,16 @@ static choir_status test_parts(mpi *m, ticket *t)
 }
 
 // Nothing comes from one that has left; but what it sent before may still be on its way.
-static bool is_lost(const mpi *m, const ticket *t)
+static bool is_lost(const mpi *m, const transfer *t)
 {
 	static const double GRACE = 0.5; // seconds
 	return m->left[t->peer] != 0 && m->with.now() - m->left[t->peer] > GRACE;
 }
 
-static choir_status test_ticket(void *self, uint64_t number, bool *done, size_t *bytes)
+static choir_status test_transfer(void *self, uint64_t number, bool *done, size_t *bytes)
 {
 	mpi *m = self;
-	ticket *t = &m->tickets[number];
+	transfer *t = &m->transfers[number];
 	const choir_status status = may_call(m) ? test_parts(m, t) : check_thread(m);
 	*done = t->finished == t->parts;
 	*bytes = t->bytes;
@@ -427,7 +427,7 @@ static choir_status test_ticket(void *self, uint64_t number, bool *done, size_t 
 static void drop(void *self, uint64_t number)
 {
 	mpi *m = self;
-	ticket *t = &m->tickets[number];
+	transfer *t = &m->transfers[number];
 	const double begun = m->with.now();
 	int done = 1;
 	if (!may_call(m))
@@ -441,7 +441,7 @@ static void drop(void *self, uint64_t number)
 		if (!done)
 			m->with.yield();
 	} while (!done && t->receiving && m->with.now() - begun < 0.5);
-	t->used = !done; // the ticket of a transfer that hangs is not used again
+	t->used = !done; // the transfer of a transfer that hangs is not used again
 }
 
 static void abort_all(void *self, const char *why)
@@ -468,7 +468,7 @@ static const choir_transport_table table = {
 	.describe = describe,
 	.send = send_bytes,
 	.receive = receive_bytes,
-	.test = test_ticket,
+	.test = test_transfer,
 	.drop = drop,
 	.abort = abort_all,
 	.eager = EAGER,

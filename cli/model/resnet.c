@@ -105,9 +105,9 @@ double resnet_activations(const model_plan *plan)
 
 // A convolution with its normalization: reads x four times and dy twice, writes y and dx.
 static void add_work(
-		model_work *sum, double in, double out, double kernel, double pixels, int ways)
+		model_work *sum, double in, double out, double kernel, double pixels, int passes)
 {
-	sum->convolutions += ways * 2 * kernel * kernel * in * out * pixels;
+	sum->convolutions += passes * 2 * kernel * kernel * in * out * pixels;
 	sum->numbers += 8 * out * pixels;
 }
 

@@ -62,7 +62,7 @@ typedef struct {
 	void *data; // values, row-major, packed; NULL if there are none
 	choir_shape shape; // of this element; after batch it includes the batch axis
 	choir_dtype dtype;
-	void *room; // internal
+	void *internal; // Choir's own
 } choir_component;
 // Sets the shape of a component that a function writes, for a column whose shape varies, and
 // gives data enough memory; the old values are lost. Such a component begins with 0 in each

@@ -87,8 +87,9 @@ typedef struct choir_input_options {
 } choir_input_options;
 
 // Distributes d over the replicas of s. d is taken over, also on failure; o may be NULL. Nothing
-// is read before the first batch is asked for, unless o->start_reading_now is set. With one replica and
-// no global_batch the dataset's batches are passed on as they are. NULL after a failure:
+// is read before the first batch is asked for, unless o->start_reading_now is set. With one
+// replica and no global_batch the dataset's batches are passed on as they are. NULL after a
+// failure:
 // - d is NULL: the first failure stays.
 // - CHOIR_INVALID: s is NULL; d has no batch stage and o has no global_batch; a negative
 //   global_batch; a worker number that is out of range, or not this worker's in the strategy's

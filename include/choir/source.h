@@ -311,9 +311,10 @@ typedef struct {
 // with the record and the byte.
 choir_dataset *choir_fixed_length_record_dataset_new(
 		const char *path, size_t n, const choir_field fields[], const choir_fixed_options *o);
-// CIFAR-10's binary files: data_batch_*.bin of folder, or test_batch.bin if test is set. Columns
-// are "label", u8, 0 to 9, and "image", u8 [32, 32, 3]: rows, columns, and red, green and blue.
-choir_dataset *choir_cifar10_dataset_new(const char *folder, bool test);
+// CIFAR-10's binary files: data_batch_*.bin of directory, or test_batch.bin if test is set.
+// Columns are "label", u8, 0 to 9, and "image", u8 [32, 32, 3]: rows, columns, and red, green
+// and blue.
+choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test);
 
 // Text
 //

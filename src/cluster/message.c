@@ -52,8 +52,8 @@ void chi_message_drop(chi_message *m)
 {
 	choir_cluster *c = m->cluster;
 	chi_mutex_lock(&c->lock);
-	while (m->tickets > m->ended)
-		c->transport_table.drop(c->self, m->ticket[--m->tickets]);
+	while (m->requests > m->ended)
+		c->transport_table.drop(c->self, m->request[--m->requests]);
 	chi_mutex_unlock(&c->lock);
 }
 
@@ -63,7 +63,7 @@ static choir_status begin(chi_message *m, choir_cluster *c, int peer, int tag)
 	m->peer = peer;
 	m->tag = tag;
 	m->done = false;
-	m->tickets = m->ended = 0;
+	m->requests = m->ended = 0;
 	if (!is_good_peer(c, peer, tag))
 		return choir_fail(
 				CHOIR_INTERNAL, "message: worker %d of %d, tag %d", peer, c->workers, tag);
@@ -73,11 +73,11 @@ static choir_status begin(chi_message *m, choir_cluster *c, int peer, int tag)
 static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes)
 {
 	const choir_cluster *c = m->cluster;
-	uint64_t *ticket = &m->ticket[m->tickets];
+	uint64_t *request = &m->request[m->requests];
 	const choir_status status = m->sending
-			? c->transport_table.send(c->self, m->peer, tag, data, bytes, ticket)
-			: c->transport_table.receive(c->self, m->peer, tag, data, bytes, ticket);
-	m->tickets += status == CHOIR_OK;
+			? c->transport_table.send(c->self, m->peer, tag, data, bytes, request)
+			: c->transport_table.receive(c->self, m->peer, tag, data, bytes, request);
+	m->requests += status == CHOIR_OK;
 	return status;
 }
 
@@ -273,7 +273,7 @@ static choir_status test_parts(chi_message *m, int end, size_t *came)
 	bool done = true;
 	chi_mutex_lock(&c->lock);
 	while (done && m->ended < end) {
-		status = c->transport_table.test(c->self, m->ticket[m->ended], &done, came);
+		status = c->transport_table.test(c->self, m->request[m->ended], &done, came);
 		done = done && status == CHOIR_OK;
 		m->ended += done;
 	}
@@ -291,9 +291,9 @@ static choir_status progress(chi_message *m)
 		if (m->ended == 1)
 			CHOIR_TRY(take_frame(m, came));
 	}
-	if (m->ended < m->tickets && (m->sending || m->ended > 0))
-		CHOIR_TRY(test_parts(m, m->tickets, &came));
-	m->done = m->ended == m->tickets;
+	if (m->ended < m->requests && (m->sending || m->ended > 0))
+		CHOIR_TRY(test_parts(m, m->requests, &came));
+	m->done = m->ended == m->requests;
 	return CHOIR_OK;
 }
 

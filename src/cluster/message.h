@@ -54,8 +54,8 @@ typedef struct {
 	choir_cluster *cluster;
 	int peer, tag;
 	bool sending, done;
-	int tickets, ended; // parts begun, of a receive the frame first; parts done, in order
-	uint64_t ticket[1 + CHI_REST_PARTS];
+	int requests, ended; // parts begun, of a receive the frame first; parts done, in order
+	uint64_t request[1 + CHI_REST_PARTS];
 	void *data; // of a receive: where its bytes are, when it is done
 	size_t bytes;
 	chi_fingerprint expected;

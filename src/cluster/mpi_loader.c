@@ -20,8 +20,8 @@ enum { PATH = 4096 };
 static const char *const known[] = { "openmpi", "mpich" };
 enum { KNOWN = sizeof known / sizeof known[0] };
 
-#ifndef CHI_LIBRARY_FOLDER
-#define CHI_LIBRARY_FOLDER "../lib" // from that of programs
+#ifndef CHI_LIBRARY_DIRECTORY
+#define CHI_LIBRARY_DIRECTORY "../lib" // from that of programs
 #endif
 
 // The MPI whose functions are in this process; NULL: none.
@@ -43,7 +43,7 @@ static chi_module *open_library(const char *mpi)
 {
 	char directory[PATH], path[PATH + 128];
 	chi_module_directory(directory, sizeof directory);
-	static const char *const places[] = { "", "/" CHI_LIBRARY_FOLDER };
+	static const char *const places[] = { "", "/" CHI_LIBRARY_DIRECTORY };
 	for (int i = 0; i < 2 && directory[0] != '\0'; i++) {
 		snprintf(path, sizeof path, "%s%s/libchoir-mpi-%.40s.so", directory, places[i], mpi);
 		if (chi_module_exists(path))

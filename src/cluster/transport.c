@@ -43,28 +43,28 @@ static choir_status missing(const char *slot)
 }
 
 static choir_status no_send(
-		void *self, int to, int tag, const void *data, size_t bytes, uint64_t *ticket)
+		void *self, int to, int tag, const void *data, size_t bytes, uint64_t *request)
 {
-	(void) self, (void) to, (void) tag, (void) data, (void) bytes, (void) ticket;
+	(void) self, (void) to, (void) tag, (void) data, (void) bytes, (void) request;
 	return missing("send");
 }
 
 static choir_status no_receive(
-		void *self, int from, int tag, void *data, size_t capacity, uint64_t *ticket)
+		void *self, int from, int tag, void *data, size_t capacity, uint64_t *request)
 {
-	(void) self, (void) from, (void) tag, (void) data, (void) capacity, (void) ticket;
+	(void) self, (void) from, (void) tag, (void) data, (void) capacity, (void) request;
 	return missing("receive");
 }
 
-static choir_status no_test(void *self, uint64_t ticket, bool *done, size_t *bytes)
+static choir_status no_test(void *self, uint64_t request, bool *done, size_t *bytes)
 {
-	(void) self, (void) ticket, (void) done, (void) bytes;
+	(void) self, (void) request, (void) done, (void) bytes;
 	return missing("test");
 }
 
-static void no_drop(void *self, uint64_t ticket)
+static void no_drop(void *self, uint64_t request)
 {
-	(void) self, (void) ticket;
+	(void) self, (void) request;
 }
 
 static void no_abort(void *self, const char *why)

@@ -24,61 +24,62 @@ static bool in_ragged_value(const choir_dataset *d, size_t i)
 }
 
 void chi_components_of(const choir_dataset *d, void *const column[], int64_t at, int64_t examples,
-		choir_component entry[])
+		choir_component component[])
 {
 	void *there[CHI_MAX_COLUMNS];
 	chi_columns_move(d, column, at, there);
 	for (size_t i = 0; i < d->spec.n; i++) {
-		entry[i] = (choir_component){ .dtype = d->spec.column[i].dtype };
+		component[i] = (choir_component){ .dtype = d->spec.column[i].dtype };
 		if (in_ragged_value(d, i)) {
 			const chi_ragged_value *value = there[i];
-			entry[i].data = value->data;
-			entry[i].shape = value->shape;
+			component[i].data = value->data;
+			component[i].shape = value->shape;
 		} else {
-			entry[i].data = there[i];
-			entry[i].shape = whole_shape(d, i, examples);
+			component[i].data = there[i];
+			component[i].shape = whole_shape(d, i, examples);
 		}
 	}
 }
 
 choir_status chi_components_for(const choir_dataset *d, void *const column[], int64_t at,
-		int64_t examples, choir_component entry[], chi_component_capacity capacity[])
+		int64_t examples, choir_component component[], chi_component_capacity capacity[])
 {
 	void *there[CHI_MAX_COLUMNS];
 	chi_columns_move(d, column, at, there);
 	for (size_t i = 0; i < d->spec.n; i++) {
 		const choir_column *c = &d->spec.column[i];
-		entry[i] = (choir_component){ .data = there[i], .dtype = c->dtype };
-		entry[i].shape = whole_shape(d, i, examples);
+		component[i] = (choir_component){ .data = there[i], .dtype = c->dtype };
+		component[i].shape = whole_shape(d, i, examples);
 		if (!in_ragged_value(d, i))
 			continue;
 		capacity[i] = (chi_component_capacity){ there[i], c };
-		entry[i].room = &capacity[i];
+		component[i].internal = &capacity[i];
 		for (int k = 0; k < c->shape.rank; k++)
 			if (c->shape.dim[k] == CHOIR_NONE)
-				entry[i].shape.dim[k] = 0;
-		CHOIR_TRY(chi_ragged_value_shape(capacity[i].ragged_value, c->dtype, &entry[i].shape));
-		entry[i].data = capacity[i].ragged_value->data;
+				component[i].shape.dim[k] = 0;
+		CHOIR_TRY(chi_ragged_value_shape(capacity[i].ragged_value, c->dtype, &component[i].shape));
+		component[i].data = capacity[i].ragged_value->data;
 	}
 	return CHOIR_OK;
 }
 
-choir_status choir_component_resize(choir_component *entry, const choir_shape *shape)
+choir_status choir_component_resize(choir_component *component, const choir_shape *shape)
 {
-	if (!entry || !shape)
-		return choir_fail(CHOIR_INVALID, "entry: the entry or the shape is NULL");
-	chi_component_capacity *capacity = entry->room;
+	if (!component || !shape)
+		return choir_fail(CHOIR_INVALID, "component: the component or the shape is NULL");
+	chi_component_capacity *capacity = component->internal;
 	if (!capacity)
 		return choir_fail(CHOIR_INVALID,
-				"entry: its shape is known, or it is not to be written; only entries of columns "
+				"component: its shape is known, or it is not to be written; only entries of "
+				"columns "
 				"with CHOIR_NONE in their shape can be resized");
 	if (!chi_shape_fits(&capacity->column->shape, shape))
 		return choir_fail(CHOIR_INVALID,
 				"column \"%s\": a shape that differs in more than the dimensions that vary",
 				capacity->column->name);
-	CHOIR_TRY(chi_ragged_value_shape(capacity->ragged_value, entry->dtype, shape));
-	entry->data = capacity->ragged_value->data;
-	entry->shape = *shape;
+	CHOIR_TRY(chi_ragged_value_shape(capacity->ragged_value, component->dtype, shape));
+	component->data = capacity->ragged_value->data;
+	component->shape = *shape;
 	return CHOIR_OK;
 }
 

@@ -12,10 +12,10 @@ typedef struct {
 
 // The components of the element that lies in column from example at on. examples: of a batch.
 void chi_components_of(const choir_dataset *d, void *const column[], int64_t at, int64_t examples,
-		choir_component entry[]);
+		choir_component component[]);
 // The same, to be written: those that vary begin empty and can be resized.
 choir_status chi_components_for(const choir_dataset *d, void *const column[], int64_t at,
-		int64_t examples, choir_component entry[], chi_component_capacity capacity[]);
+		int64_t examples, choir_component component[], chi_component_capacity capacity[]);
 // Whether no column varies after batch, where ragged values are not contiguous. False: recorded,
 // and d is freed.
 bool chi_components_possible(choir_dataset *d, const char *what);

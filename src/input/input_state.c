@@ -34,7 +34,7 @@ enum {
 _Static_assert(ROW_BYTES == ROW * sizeof(int64_t), "a position is numbers alone");
 
 // What decides which part is whose: a policy, or a function of the program.
-enum { OF_A_FUNCTION = CHOIR_AUTO_SHARD_HINT + 1, WAYS };
+enum { OF_A_FUNCTION = CHOIR_AUTO_SHARD_HINT + 1, POLICIES };
 
 static uint64_t way_of(const choir_distributed_dataset *data)
 {
@@ -57,12 +57,13 @@ static choir_status save_parts(const choir_distributed_dataset *data, chi_state_
 // workers 0: there are no parts.
 static const char *whose(char out[64], int64_t workers, uint64_t way)
 {
-	static const char *const name[WAYS] = { "DATA", "OFF", "AUTO", "FILE", "HINT", "a function" };
+	static const char *const name[POLICIES] = { "DATA", "OFF", "AUTO", "FILE", "HINT",
+		"a function" };
 	if (workers == 0)
 		snprintf(out, 64, "one for all (DATA, or one worker)");
 	else
-		snprintf(
-				out, 64, "of %" PRId64 " workers under %s", workers, way < WAYS ? name[way] : "?");
+		snprintf(out, 64, "of %" PRId64 " workers under %s", workers,
+				way < POLICIES ? name[way] : "?");
 	return out;
 }
 

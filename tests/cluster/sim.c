@@ -24,7 +24,7 @@ typedef struct message {
 	const void *data; // copy, or the sender's until it is received
 	void *copy;
 	double due;
-	uint64_t ticket; // of the sender; 0: it has been told already
+	uint64_t request; // of the sender; 0: it has been told already
 } message;
 
 typedef enum { FREE, SENDING, RECEIVING, DONE } ticket_state;
@@ -36,7 +36,7 @@ typedef struct {
 	size_t bytes;
 	uint64_t order; // of receives: those of the same kind are matched in order
 	bool too_long;
-} ticket;
+} request;
 
 typedef enum { ABSENT, LIVING, LEFT, DEAD } life;
 
@@ -47,7 +47,7 @@ typedef struct {
 	int waiting; // threads
 	double until; // the earliest deadline of those
 	uint64_t seen; // events when it began to look
-	ticket ticket[TICKETS];
+	request request[TICKETS];
 } place;
 
 struct sim {
@@ -130,12 +130,12 @@ static choir_status count_call(sim *s, int worker)
 	return choir_fail(CHOIR_CANCELLED, "worker %d was killed", worker);
 }
 
-static ticket *take_ticket(place *p, uint64_t *number)
+static request *take_ticket(place *p, uint64_t *number)
 {
 	for (uint64_t i = 0; i < TICKETS; i++)
-		if (p->ticket[i].state == FREE) {
+		if (p->request[i].state == FREE) {
 			*number = i + 1;
-			return &p->ticket[i];
+			return &p->request[i];
 		}
 	return NULL;
 }
@@ -145,7 +145,7 @@ static choir_status begin_send(
 {
 	sim *s = self->s;
 	CHOIR_TRY(count_call(s, self->worker));
-	ticket *t = take_ticket(&s->worker[self->worker], number);
+	request *t = take_ticket(&s->worker[self->worker], number);
 	message *m = t == NULL ? NULL : chi_alloc(sizeof *m);
 	if (m == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "a message");
@@ -154,12 +154,12 @@ static choir_status begin_send(
 		chi_free(m);
 		return CHOIR_NO_MEMORY;
 	}
-	*t = (ticket){ .state = eager ? DONE : SENDING, .peer = to, .tag = tag, .bytes = bytes };
+	*t = (request){ .state = eager ? DONE : SENDING, .peer = to, .tag = tag, .bytes = bytes };
 	if (m->copy != NULL)
 		memcpy(m->copy, data, bytes);
 	m->from = self->worker, m->to = to, m->tag = tag, m->bytes = bytes;
 	m->data = eager ? m->copy : data;
-	m->ticket = eager ? 0 : *number;
+	m->request = eager ? 0 : *number;
 	m->due = s->now + draw_delay(s, self->worker, to);
 	*s->end = m;
 	s->end = &m->next;
@@ -184,26 +184,26 @@ static choir_status sim_receive(
 	sim *s = self->s;
 	chi_mutex_lock(&s->lock);
 	choir_status status = count_call(s, self->worker);
-	ticket *t = status == CHOIR_OK ? take_ticket(&s->worker[self->worker], number) : NULL;
+	request *t = status == CHOIR_OK ? take_ticket(&s->worker[self->worker], number) : NULL;
 	if (t != NULL)
-		*t = (ticket){ .state = RECEIVING,
+		*t = (request){ .state = RECEIVING,
 			.peer = from,
 			.tag = tag,
 			.data = data,
 			.bytes = capacity,
 			.order = s->orders++ };
 	else if (status == CHOIR_OK)
-		status = choir_fail(CHOIR_NO_MEMORY, "a ticket");
+		status = choir_fail(CHOIR_NO_MEMORY, "a request");
 	chi_mutex_unlock(&s->lock);
 	return status;
 }
 
 // The oldest receive of a worker that a message is for.
-static ticket *receiver(place *p, const message *m)
+static request *receiver(place *p, const message *m)
 {
-	ticket *oldest = NULL;
+	request *oldest = NULL;
 	for (int i = 0; i < TICKETS; i++) {
-		ticket *t = &p->ticket[i];
+		request *t = &p->request[i];
 		if (t->state == RECEIVING && t->peer == m->from && t->tag == m->tag &&
 				(oldest == NULL || t->order < oldest->order))
 			oldest = t;
@@ -220,15 +220,15 @@ static bool is_behind(const sim *s, const message *m)
 	return false;
 }
 
-static void hand_over(sim *s, message *m, ticket *t)
+static void hand_over(sim *s, message *m, request *t)
 {
 	t->too_long = m->bytes > t->bytes;
 	if (!t->too_long && m->bytes > 0)
 		memcpy(t->data, m->data, m->bytes);
 	t->bytes = m->bytes;
 	t->state = DONE;
-	if (m->ticket != 0)
-		s->worker[m->from].ticket[m->ticket - 1].state = DONE;
+	if (m->request != 0)
+		s->worker[m->from].request[m->request - 1].state = DONE;
 	s->delivered++;
 	s->bytes += m->bytes;
 }
@@ -238,7 +238,7 @@ static void deliver(sim *s, int worker)
 {
 	for (message **at = &s->first; *at != NULL;) {
 		message *m = *at;
-		ticket *t = NULL;
+		request *t = NULL;
 		if (m->to == worker && m->due <= s->now && !is_cut(s, m->from, m->to) && !is_behind(s, m))
 			t = receiver(&s->worker[worker], m);
 		if (t == NULL) {
@@ -261,7 +261,7 @@ static bool is_on_its_way(const sim *s, int from, int to, int tag)
 }
 
 // What a worker learns of one it waits for.
-static choir_status look_at_peer(sim *s, const ticket *t, int worker)
+static choir_status look_at_peer(sim *s, const request *t, int worker)
 {
 	const place *peer = &s->worker[t->peer];
 	if (s->aborted_by != CHOIR_NONE && s->aborted_by != worker &&
@@ -282,7 +282,7 @@ static choir_status sim_test(void *self_, uint64_t number, bool *done, size_t *b
 	chi_mutex_lock(&s->lock);
 	place *p = &s->worker[self->worker];
 	deliver(s, self->worker);
-	ticket *t = &p->ticket[number - 1];
+	request *t = &p->request[number - 1];
 	choir_status status = CHOIR_OK;
 	*done = t->state == DONE;
 	if (p->life != LIVING)
@@ -304,13 +304,13 @@ static void sim_drop(void *self_, uint64_t number)
 	sim *s = self->s;
 	chi_mutex_lock(&s->lock);
 	for (message **at = &s->first; *at != NULL; at = &(*at)->next)
-		if ((*at)->from == self->worker && (*at)->ticket == number) {
+		if ((*at)->from == self->worker && (*at)->request == number) {
 			message *m = *at;
 			unlink_message(s, at);
 			free_message(m);
 			break;
 		}
-	s->worker[self->worker].ticket[number - 1].state = FREE;
+	s->worker[self->worker].request[number - 1].state = FREE;
 	chi_mutex_unlock(&s->lock);
 }
 
@@ -401,7 +401,7 @@ static void sim_close(void *self_, double seconds)
 	if (p->life == LIVING)
 		p->life = LEFT;
 	for (int i = 0; i < TICKETS; i++)
-		s->forgotten += p->ticket[i].state != FREE;
+		s->forgotten += p->request[i].state != FREE;
 	happened(s);
 	chi_mutex_unlock(&s->lock);
 }

@@ -9,20 +9,21 @@ from house import FLOORS, but_allowed, code, judge, must_find, project, read, so
 
 # Folder: words and, after ">", what is said instead. "." is src, include, cli and mpi.
 GONE = {
-    ".": "lane>device crew>thread_pool meeting>rendezvous,sync_point cargo>chunk station>chunk relay>chunk "
+    ".": "crew>thread_pool meeting>rendezvous,sync_point cargo>chunk station>chunk relay>chunk "
          "peers>process_group ticket>request folder>directory disk>fs room>capacity most>max least>min "
-         "ways>communication patience>timeout",
+         "ways>communication",
     "src/base": "guard>recursive_lock slot>thread_local paths>glob kept>scratch relaxed>copy "
                 "cgroup>processors cpu>instruction_set,processor aside>suspend",
     "src/trace": "events>tensorboard",
-    "src/device": "late>quarantine left>abandoned far>tests/far stage>staging_buffer",
+    "src/device": "lane>device patience>timeout late>quarantine left>abandoned far>tests/far stage>staging_buffer",
     "src/cluster": "agree>consistency fact>setting",
     "src/tensor": "keep>record_error,retain",
     "src/value": "beside>colocated_with whole>parent alone>exclusive",
-    "src/collective": "way>algorithm fold>partial_sums walk>tree_sum share>work_range "
+    "src/collective": "lane>device way>algorithm fold>partial_sums walk>tree_sum share>work_range "
                  "dealt>claimed piece>chunk bundle>bucket below>local_reduce between>exchange "
                  "above>local_broadcast spread>broadcast tell>set together>batch_bytes slot>round",
-    "src/strategy": "meet>sync_point light>small_all_reduce heavy>all_reduce_rendezvous "
+    "src/strategy": "lane>device patience>timeout meet>sync_point light>small_all_reduce "
+                    "heavy>all_reduce_rendezvous "
                     "lone>all_reduce_single standing>default_run alone>isolated,exclusive home>owner "
                     "everyone>all_replicas asked>arrivals late>lazy settle>materialize between>worker "
                     "subject>label job>reduction see>view instance>pending_update item>device_gradient "
@@ -30,7 +31,7 @@ GONE = {
                     "slicing>chunk_context fold>partial_sums piece>chunk way>algorithm bundle>bucket "
                     "spread>touches_all_rows laid>dense_scratch taken>result",
     "src/op": "cut>parallel product>gemm nest>broadcast_iterator judge>run_checked piece>chunk own>builtin",
-    "src/data": "step>stage entry>component cell>ragged_value marks>seek_index late>reorder "
+    "src/data": "step>stage cell>ragged_value marks>seek_index late>reorder "
                 "facts>source_info look>infer packed>array_file digit>glyph swap>byte_order wire>protobuf "
                 "cut>subset",
     "src/input": "feed>example_stream split>rebatch ahead>read_ahead words>messages untold>unreported "
@@ -72,13 +73,13 @@ def check(root):
 
 
 must_find(check, {
-    "src/op/a.c": "// A lane.\nint chi_lane_of(int crew_size) { return sizeof(\"disk\") + planes; }\n",
+    "src/op/a.c": "// A meeting.\nint chi_meeting_of(int crew_size) { return sizeof(\"disk\") + planes; }\n",
     "src/collective/relay.c": "int way_out;\n",
     "src/op/way.h": "int a = b.own + c->own;\n",
     "src/base/a.c": "int x = CPU_COUNT(__builtin_cpu_is());\ncpu_set_t a;\nint cpu_count;\n",
     "src/input/a.c": "int chi_read_ahead_new(void) { return chi_values_split_rows(ahead); }\n",
     "src/value/values.h": "int chi_values_split_rows(void);\n",
-}, ["./lane: in 1 names, as chi_lane_of; say device", "./crew: in 1", "./relay: in 1",
+}, ["./meeting: in 1 names, as chi_meeting_of; say rendezvous", "./crew: in 1", "./relay: in 1",
     "src/collective/way: in 1 names, as way_out", "src/base/cpu: in 1 names, as cpu_count",
     "src/input/ahead: in 1 names, as ahead;"])
 judge(but_allowed(check(project()), "gone"))

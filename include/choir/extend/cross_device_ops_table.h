@@ -1,6 +1,6 @@
 // The table of cross-device operations: algorithms that sum and copy tensors between the devices
 // of a strategy. Each device is a member of the strategy's group. A member joins a collective
-// with its partial sums and gets a ticket; it waits for the result with the ticket. The slots
+// with its partial sums and gets a request; it waits for the result with the request. The slots
 // assume neither a single caller, nor host memory, nor synchronous work: each member may have a
 // thread, or one thread may join for several members and wait for them in any order.
 //
@@ -78,16 +78,16 @@ typedef struct choir_cross_device_ops_table {
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self
 	void (*close)(void *self); // called once, also after a failed open
-	// (any) Joins the next collective for a member, 0 to members - 1, and returns its ticket. A
-	// member has at most 64 tickets at a time. All members join every collective, in the same
+	// (any) Joins the next collective for a member, 0 to members - 1, and returns its request. A
+	// member has at most 64 requests at a time. All members join every collective, in the same
 	// order. *c and its parts are valid until wait returns.
-	choir_status (*join)(void *self, int member, const choir_collective *c, uint64_t *ticket);
+	choir_status (*join)(void *self, int member, const choir_collective *c, uint64_t *request);
 	// (any) Waits until the member's result is final and its parts are free. CHOIR_TIMEOUT: no
 	// other member has joined for seconds (negative: no limit). Meanwhile it may do the work of
-	// other members. It is called at most once for a ticket, and not after a failure. However it
+	// other members. It is called at most once for a request, and not after a failure. However it
 	// returns, the collective does not use this member's *c, parts and result after it. So a
 	// wait that times out ends the collective for all members; abort and reset follow.
-	choir_status (*wait)(void *self, int member, uint64_t ticket, double seconds);
+	choir_status (*wait)(void *self, int member, uint64_t request, double seconds);
 	// (any) All joins and waits of the group, present and later ones, return CHOIR_CANCELLED.
 	void (*abort)(void *self);
 	// Called after an abort, when no member is in a call. The next join starts anew.

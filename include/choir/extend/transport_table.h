@@ -6,7 +6,7 @@
 // tag. Messages with the same sender, receiver and tag arrive in the order in which they were
 // sent; others arrive in any order. A receive takes the next message of its sender and tag,
 // which may be shorter than its capacity, but never longer. send and receive begin a request and
-// return its ticket. test makes progress and tells whether the request is done. Until then its
+// return its number. test makes progress and tells whether the request is done. Until then its
 // memory is lent to the transport: nobody writes to what is being sent or accesses what is being
 // received.
 //
@@ -48,15 +48,15 @@ typedef struct choir_transport_table {
 	void (*describe)(const void *self, char *text, size_t size);
 	// Begin a request. bytes may be 0.
 	choir_status (*send)(
-			void *self, int to, int tag, const void *data, size_t bytes, uint64_t *ticket);
+			void *self, int to, int tag, const void *data, size_t bytes, uint64_t *request);
 	choir_status (*receive)(
-			void *self, int from, int tag, void *data, size_t capacity, uint64_t *ticket);
-	// Tests a request; never blocks. If it is *done, its ticket is invalid and *bytes is the
+			void *self, int from, int tag, void *data, size_t capacity, uint64_t *request);
+	// Tests a request; never blocks. If it is *done, the request is invalid and *bytes is the
 	// size of the message. A failure leaves the request as it is.
-	choir_status (*test)(void *self, uint64_t ticket, bool *done, size_t *bytes);
+	choir_status (*test)(void *self, uint64_t request, bool *done, size_t *bytes);
 	// Gives up a request whose message will not come. Its memory is no longer lent, except for a
 	// send that its receiver is reading at the moment.
-	void (*drop)(void *self, uint64_t ticket);
+	void (*drop)(void *self, uint64_t request);
 	// Tells all workers, as far as possible without waiting, that this one stops, and why. From
 	// then on their tests fail.
 	void (*abort)(void *self, const char *why);

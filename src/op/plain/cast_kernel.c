@@ -20,8 +20,8 @@
 
 // The bounds are powers of two, so exact; what is not between them saturates, and a NAN is
 // neither.
-#define SATURATED(T, least, most, below, above, v) \
-	((v) >= (above) ? (most) : (v) > (below) ? (T) (v) : (v) <= (below) ? (least) : 0)
+#define SATURATED(T, lowest, highest, below, above, v) \
+	((v) >= (above) ? (highest) : (v) > (below) ? (T) (v) : (v) <= (below) ? (lowest) : 0)
 
 #define SUFFIX i32
 #define T int32_t

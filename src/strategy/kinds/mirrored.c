@@ -30,10 +30,10 @@ static int place(void *self, const choir_new_variable *v, int capacity, choir_de
 	return all_devices(self, capacity, devices);
 }
 
-#define MIRRORED(kind, most, has) \
+#define MIRRORED(kind, max, has) \
 	{ \
 		.size = sizeof(choir_strategy_table), .version = CHOIR_TABLE_VERSION, .name = kind, \
-		.self_size = sizeof(mirrored), .max_replicas = most, .features = has, \
+		.self_size = sizeof(mirrored), .max_replicas = max, .features = has, \
 		.open = open_mirrored, .parameter_devices = all_devices, .non_slot_devices = all_devices, \
 		.place_variable = place, \
 	}

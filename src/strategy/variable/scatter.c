@@ -22,7 +22,7 @@ typedef struct {
 static const struct {
 	const char *kernel, *name;
 	bool aggregates; // it makes sense with a SUM or MEAN over replicas
-} ways[] = {
+} methods[] = {
 	[CHOIR_SCATTER_ADD] = { "scatter_add", "scatter_add", true },
 	[CHOIR_SCATTER_SUB] = { "scatter_subtract", "scatter_sub", true },
 	[CHOIR_SCATTER_MUL] = { "scatter_multiply", "scatter_mul", true },
@@ -52,7 +52,7 @@ static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 				v->name);
 	if (choir_shape_elements(&s->values->shape) == 0)
 		return CHOIR_OK;
-	if (chi_kernel_run(f->stream, ways[s->how].kernel, 3, in, &out, NULL) != CHOIR_OK) {
+	if (chi_kernel_run(f->stream, methods[s->how].kernel, 3, in, &out, NULL) != CHOIR_OK) {
 		chi_error_prefix("variable \"%s\"", v->name);
 		return chi_frame_record_error(f);
 	}
@@ -200,7 +200,7 @@ static choir_status aggregate_and_write(choir_cross *x, void *user)
 
 static choir_status write_in_replica(choir_replica *replica, scatter *s)
 {
-	const chi_merge_call c = { ways[s->how].name, aggregate_and_write, s, s->variable,
+	const chi_merge_call c = { methods[s->how].name, aggregate_and_write, s, s->variable,
 		(uint64_t) s->how + 100, s->variable->name };
 	// Of one dtype, since replicas' are put one behind another.
 	const chi_named given[] = { { "indices", choir_cast(s->indices, CHOIR_I64) },
@@ -231,11 +231,11 @@ static choir_status write_across(const scatter *s)
 static choir_status check_variable(const scatter *s, choir_frame *f, bool aggregates)
 {
 	const choir_variable *v = s->variable;
-	const char *name = ways[s->how].name;
+	const char *name = methods[s->how].name;
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
 				"variable \"%s\": it is ON_READ, for which there is no %s", v->name, name);
-	if (aggregates && !ways[s->how].aggregates &&
+	if (aggregates && !methods[s->how].aggregates &&
 			(v->aggregation == CHOIR_AGGREGATION_SUM || v->aggregation == CHOIR_AGGREGATION_MEAN))
 		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
 				"variable \"%s\": %s has no %s: aggregation NONE or ONLY_FIRST_REPLICA is needed",
@@ -255,7 +255,7 @@ static choir_status fit_values(scatter *s, choir_frame *f)
 	if (indices->shape.rank != 1 || (indices->dtype != CHOIR_I32 && indices->dtype != CHOIR_I64))
 		return chi_frame_fail(f, CHOIR_INVALID,
 				"variable \"%s\": %s: indices are %s %s, not a vector of i32 or i64", v->name,
-				ways[s->how].name, choir_dtype_name(indices->dtype),
+				methods[s->how].name, choir_dtype_name(indices->dtype),
 				chi_shape_print(&indices->shape, have));
 	choir_shape rows = v->shape;
 	rows.dim[0] = indices->shape.dim[0];
@@ -266,7 +266,7 @@ static choir_status fit_values(scatter *s, choir_frame *f)
 	if (s->values->dtype == v->dtype && chi_shape_equal(&s->values->shape, &rows))
 		return CHOIR_OK;
 	return chi_frame_fail(f, CHOIR_INVALID, "variable \"%s\": %s: values are %s %s, not %s %s",
-			v->name, ways[s->how].name, choir_dtype_name(s->values->dtype),
+			v->name, methods[s->how].name, choir_dtype_name(s->values->dtype),
 			chi_shape_print(&s->values->shape, have), choir_dtype_name(v->dtype),
 			chi_shape_print(&rows, need));
 }
@@ -275,7 +275,7 @@ static choir_status check_indices(const scatter *s, choir_frame *f)
 {
 	char what[200];
 	const choir_variable *v = s->variable;
-	snprintf(what, sizeof what, "variable \"%.150s\": %s", v->name, ways[s->how].name);
+	snprintf(what, sizeof what, "variable \"%.150s\": %s", v->name, methods[s->how].name);
 	const choir_tensor *slices = chi_slices_new(s->values, s->indices, v->shape.dim[0]);
 	return slices == NULL ? chi_frame_status(f) : chi_slices_check_indices(slices, what);
 }
@@ -289,7 +289,7 @@ static choir_status check_operands(scatter *s, choir_frame *f)
 		if ((*t)->frame != f)
 			return chi_frame_fail(f, CHOIR_INVALID,
 					"variable \"%s\": %s: indices and values are of two frames: move one",
-					s->variable->name, ways[s->how].name);
+					s->variable->name, methods[s->how].name);
 		if (chi_tensor_check(*t) != CHOIR_OK)
 			return chi_frame_record_error(f);
 		if ((*t)->component && (*t = chi_tensor_alias(f, *t)) == NULL)
@@ -315,7 +315,7 @@ choir_status choir_variable_scatter(
 	if (v == NULL || (unsigned) how > CHOIR_SCATTER_UPDATE)
 		return refuse(f, v, how);
 	if (indices == NULL || values == NULL) {
-		chi_frame_null_argument(f, ways[how].name);
+		chi_frame_null_argument(f, methods[how].name);
 		return chi_frame_status(f);
 	}
 	scatter s = { v, how, indices, values, NULL };
@@ -325,9 +325,9 @@ choir_status choir_variable_scatter(
 	if (in_update)
 		s.variable = v = chi_update_shard(f->context, v);
 	else if (in_replica)
-		CHOIR_TRY(chi_write_check_replica(f->context, v, ways[how].name));
+		CHOIR_TRY(chi_write_check_replica(f->context, v, methods[how].name));
 	else
-		CHOIR_TRY(chi_write_check_across(f, v, ways[how].name));
+		CHOIR_TRY(chi_write_check_across(f, v, methods[how].name));
 	CHOIR_TRY(check_operands(&s, f));
 	CHOIR_TRY(check_variable(&s, f, !in_update));
 	if (in_replica)

@@ -114,23 +114,23 @@ TEST(batches_are_separate_calls)
 static int64_t joined[MAX_JOINED];
 static size_t n_joined;
 
-static choir_status spy_join(void *self, int member, const choir_collective *c, uint64_t *ticket)
+static choir_status spy_join(void *self, int member, const choir_collective *c, uint64_t *request)
 {
 	if (member == 0 && n_joined < MAX_JOINED)
 		joined[n_joined++] = c->elements;
-	return chi_direct_table.join(self, member, c, ticket);
+	return chi_direct_table.join(self, member, c, request);
 }
 
 static double waited; // what the last wait of the first member was given
 static bool too_late;
 
-static choir_status spy_wait(void *self, int member, uint64_t ticket, double seconds)
+static choir_status spy_wait(void *self, int member, uint64_t request, double seconds)
 {
 	if (member == 0)
 		waited = seconds;
 	if (too_late)
 		return choir_fail(CHOIR_TIMEOUT, "too late");
-	return chi_direct_table.wait(self, member, ticket, seconds);
+	return chi_direct_table.wait(self, member, request, seconds);
 }
 
 static choir_cross_device_ops_table spy_table(const char *name)

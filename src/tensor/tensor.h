@@ -39,7 +39,7 @@ struct choir_tensor {
 	choir_dtype dtype;
 	bool is_number; // choir_number: has the other operand's dtype
 	double number;
-	int64_t count; // of examples, or CHOIR_NONE
+	int64_t count; // examples that it is the sum of (choir_with_count), or CHOIR_NONE
 	const chi_source *source; // of a read, or NULL
 	uint64_t version; // of source when read
 	bool borrowed; // the caller's memory, which must be copied to outlive the call

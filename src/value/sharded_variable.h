@@ -3,7 +3,7 @@
 
 #include "value/variable.h"
 
-// Makes v a shard of parent.
+// Makes v shard index of parent, which must have space for it.
 void chi_shard_join(choir_variable *parent, int index, choir_variable *v, int64_t first_row);
 // The index in the parent of the shard's first element.
 int64_t chi_shard_first(const choir_variable *shard);

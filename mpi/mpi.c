@@ -1,8 +1,6 @@
-// MPI as a transport: one source for every MPI, compiled once for each, with nothing but the MPI
-// that is there (MPI 3.0 is enough) and Choir's public headers. Only point-to-point calls on a
-// communicator of its own are made; sums, barriers and fingerprints are Choir's. MPI itself never
-// says that another process stopped or left, so words about that travel as messages of their own
-// (notes), which are looked for from time to time while a test finds nothing.
+// MPI as a transport, compiled for each MPI (3.0 or later) with Choir's public headers. It makes
+// only point-to-point calls on its own communicator. MPI does not report that a process stopped
+// or left, so workers send notes, which are polled while tests find nothing.
 #include <choir/extend/mpi.h>
 
 #include <mpi.h>
@@ -12,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-// One call of MPI carries at most so many bytes (counts are int). At least a page: only the frames
-// of messages, which are shorter, are received into more room than they fill.
+// The limit of one MPI call, whose counts are int. It must be at least a page: only frames of
+// messages, which are shorter, are received into a larger buffer.
 #ifndef CHOIR_MPI_CHUNK
 #define CHOIR_MPI_CHUNK ((size_t) 1 << 30)
 #endif
 enum { NOTE_TAG = CHOIR_TRANSPORT_TAGS, NOTE_BYTES = 512 };
-// While nothing comes, notes are looked for every so many tests, but not in a wait that is short:
-// it takes longer than a test, and what is waited for comes at last then.
+// Polling for notes takes longer than a test. So it begins after LOOKS_BEFORE tests in vain, and
+// then comes once in LOOKS_A_NOTE.
 enum { LOOKS_A_NOTE = 16, LOOKS_BEFORE = 64 };
-// What goes without asking the receiver, less the MPI's own headers: as measured.
+// Bytes that go without asking the receiver, as measured, less the MPI's headers.
 #if defined(OPEN_MPI)
 enum { EAGER = 4000 };
 #elif defined(MPICH_VERSION)
@@ -32,14 +30,14 @@ enum { EAGER = 0 };
 
 typedef struct {
 	bool used, receiving;
-	int peer, parts, finished; // of request
+	int peer, parts, finished;
 	MPI_Request *request;
 	int capacity; // of request
 	size_t bytes;
 } transfer;
 
 typedef struct {
-	int kind; // 'l': left, 'a': aborted; 0: nothing
+	int kind; // 'l': left, 'a': aborted; 0: none
 	char text[NOTE_BYTES - sizeof(int)];
 } note;
 
@@ -50,11 +48,11 @@ typedef struct {
 	int worker, workers, threads;
 	transfer *transfers;
 	size_t transfer_capacity;
-	double *left; // of each worker: when it said so; 0: it has not
-	unsigned looks; // in vain, since something came
+	double *left; // time at which each worker left; 0: it has not
+	unsigned looks; // tests in vain since the last success
 	int aborted_by; // CHOIR_NONE: nobody
 	note abort;
-	note *sent; // to each worker, and the requests of these
+	note *sent; // one to each worker; its request is in sending
 	MPI_Request *sending;
 } mpi;
 
@@ -87,7 +85,7 @@ static choir_status no_memory(mpi *m)
 	return m->with.fail(CHOIR_NO_MEMORY, "no memory for the state of MPI");
 }
 
-// Below MPI_THREAD_SERIALIZED MPI may be called by the thread that initialised it alone.
+// Below MPI_THREAD_SERIALIZED only the initialising thread may call MPI.
 static bool may_call(const mpi *m)
 {
 	int own = 1;
@@ -107,7 +105,7 @@ static choir_status check_thread(mpi *m)
 			level_name(m->threads));
 }
 
-// Initialises MPI if it is Choir's to do.
+// Initialises MPI unless the program has.
 static choir_status start(mpi *m)
 {
 	int initialised = 0, finalised = 0;
@@ -127,8 +125,8 @@ static choir_status start(mpi *m)
 	return check_thread(m);
 }
 
-// A communicator of Choir's own, which takes all processes of the other one. Where some do not
-// come in time they may come yet, and MPI then writes what it was given, which is left to it.
+// Makes Choir's own communicator of all processes. After a timeout MPI may still write *own, so
+// it is leaked.
 static choir_status duplicate(mpi *m, MPI_Comm from)
 {
 	int done = 0, processes = 0;
@@ -191,7 +189,6 @@ static choir_status open_mpi(void *self, const void *argument)
 	return status;
 }
 
-// Takes in what others have said of themselves.
 static void read_notes(mpi *m)
 {
 	int there = 1;
@@ -212,7 +209,7 @@ static void read_notes(mpi *m)
 	}
 }
 
-// Small enough to be sent without the other side's help; if it is not, nobody waits for it.
+// A note is small enough to need no answer, so no call waits for it.
 static void send_notes(mpi *m, int kind, const char *text)
 {
 	for (int i = 0; i < m->workers; i++) {
@@ -238,7 +235,8 @@ static bool all_have_left(const mpi *m)
 	return true;
 }
 
-// Whether all others said that they leave, in time. Nobody who did sends anything any more.
+// Says that this worker leaves, and waits until all others have said so. They send nothing
+// afterwards.
 static bool leave_together(mpi *m, double seconds)
 {
 	const double begun = m->with.now();
@@ -259,7 +257,7 @@ static void close_mpi(void *self, double seconds)
 	bool whole = m->open && !m->failed && m->left != NULL && m->sending != NULL;
 	if (whole)
 		whole = leave_together(m, seconds);
-	// What MPI may still read or write stays: after a failure nobody can say how long.
+	// After a failure MPI may still use its memory, which is leaked.
 	if (m->open && whole) {
 		MPI_Comm_free(&m->comm);
 		free(m->sent);
@@ -373,7 +371,6 @@ static choir_status receive_bytes(
 	return CHOIR_OK;
 }
 
-// Finishes the parts that are there, in order.
 static choir_status test_parts(mpi *m, transfer *t)
 {
 	while (t->finished < t->parts) {
@@ -391,7 +388,7 @@ static choir_status test_parts(mpi *m, transfer *t)
 	return CHOIR_OK;
 }
 
-// Nothing comes from one that has left; but what it sent before may still be on its way.
+// A message sent before leaving may still arrive within GRACE.
 static bool is_lost(const mpi *m, const transfer *t)
 {
 	static const double GRACE = 0.5; // seconds
@@ -422,8 +419,8 @@ static choir_status test_transfer(void *self, uint64_t number, bool *done, size_
 	return CHOIR_OK;
 }
 
-// A receive that has not begun can be taken back. What is being transferred is waited for, a short
-// while: its other end is alive, or it is not, and then nobody touches the memory any more.
+// Cancels a receive that has not begun. A transfer in progress gets a short time: it ends, or its
+// peer is gone and nothing uses the memory.
 static void drop(void *self, uint64_t number)
 {
 	mpi *m = self;
@@ -441,14 +438,14 @@ static void drop(void *self, uint64_t number)
 		if (!done)
 			m->with.yield();
 	} while (!done && t->receiving && m->with.now() - begun < 0.5);
-	t->used = !done; // the transfer of a transfer that hangs is not used again
+	t->used = !done; // a hanging transfer is not reused
 }
 
 static void abort_all(void *self, const char *why)
 {
 	mpi *m = self;
 	m->failed = true;
-	if (!m->open || m->sending == NULL || !may_call(m)) // then the others find out by waiting
+	if (!m->open || m->sending == NULL || !may_call(m)) // the others will time out
 		return;
 	send_notes(m, 'a', why);
 	const double begun = m->with.now();

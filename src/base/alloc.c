@@ -1,5 +1,5 @@
-// The heap behind one door. Each allocation takes a number; tests ask for the one that comes with
-// a number or first after it to fail, or for all from there, which needs no lock and costs a load.
+// The heap. Allocations are numbered, so that a test can make the n-th one fail at the cost of
+// one atomic load.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/size.h"
@@ -9,17 +9,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum {
-	BUFFER_ALIGNMENT = CHI_LINE, // which is the widest vector, too
-	HUGE_PAGE = 2 << 20
-};
+enum { BUFFER_ALIGNMENT = CHI_LINE, HUGE_PAGE = 2 << 20 };
 
 enum { NONE, ONE, ALL };
 
 static struct {
 	chi_atomic64 count, bytes;
-	chi_atomic64 first; // the number from which on an allocation fails
-	chi_atomic32 fails; // how many from there
+	chi_atomic64 first;
+	chi_atomic32 fails;
 	chi_atomic32 failed;
 } heap;
 
@@ -29,8 +26,8 @@ static void *out_of_memory(size_t bytes)
 	return NULL;
 }
 
-// Counts an allocation. False: it must fail, because a test wants so or because no object may be
-// so large (malloc would refuse as well, but sanitizers stop the program there).
+// Counts an allocation. False: it must fail, because a test asks for that or bytes exceeds
+// PTRDIFF_MAX. malloc would refuse such a size, but sanitizers stop the program there.
 static bool admit(size_t bytes)
 {
 	uint64_t number = chi_atomic64_add(&heap.count, 1) + 1;
@@ -59,9 +56,9 @@ void *chi_alloc_array(size_t count, size_t size)
 	return NULL;
 }
 
-// Large memory lies on huge pages where the system has some to give: sums that go through tens of
-// megabytes take two thirds of the time then (decision 0070). What does not fill one stays on
-// small ones, so that no more memory is taken. A system that refuses is no failure.
+// Sums over tens of megabytes take two thirds of the time on huge pages (decision 0070). What
+// does not fill a huge page stays on small ones, to save memory. It is no failure if the system
+// refuses.
 static void *alloc_huge(size_t rounded)
 {
 	void *p;
@@ -84,7 +81,7 @@ bool chi_scratch_reserve(chi_scratch *scratch, size_t bytes)
 {
 	if (scratch->memory != NULL && bytes <= scratch->capacity)
 		return true;
-	chi_free(scratch->memory); // before there are two
+	chi_free(scratch->memory); // before the new one, to limit the peak
 	scratch->memory = chi_alloc_aligned(bytes);
 	scratch->capacity = scratch->memory == NULL ? 0 : bytes;
 	return scratch->memory != NULL;

@@ -1,43 +1,40 @@
-// The one door to the heap. Everything Choir allocates goes through it, so that tests can count
-// allocations and let the n-th one fail. A failure records CHOIR_NO_MEMORY on the calling thread.
-// Threads: any.
+// The heap. All of Choir's memory comes from here, so that tests can count allocations and make
+// them fail. A failure records CHOIR_NO_MEMORY and returns NULL or false. Threads: any.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// At least bytes (0 counts as 1), zeroed, aligned for any type; NULL after a failure was recorded.
+// Allocates zeroed memory, aligned for any type; 0 bytes count as 1.
 void *chi_alloc(size_t bytes);
-// count * size bytes, the product checked.
+// Allocates count * size bytes; the product is checked.
 void *chi_alloc_array(size_t count, size_t size);
-// Not zeroed, aligned to 64 bytes; freed by chi_free as well.
+// Allocates memory aligned to 64 bytes, not zeroed. chi_free frees it.
 void *chi_alloc_aligned(size_t bytes);
-// As chi_alloc_array, but aligned to lines of the cache, for what has members that are.
+// As chi_alloc_array, aligned to cache lines.
 void *chi_alloc_lines(size_t count, size_t size);
-// Memory that is kept from call to call, aligned to 64 bytes; begins zeroed, ends with chi_free.
-// chi_scratch_reserve makes it one of at least so many bytes; another piece lacks what was in the
-// one before. Where there is room nothing is written, so that others may use it meanwhile. False:
-// a failure, and there is none.
+// Scratch memory that only grows, aligned to 64 bytes. It begins zeroed and ends with
+// chi_free(memory). Growing discards the contents. A call that need not grow writes nothing, so
+// other threads may use the memory meanwhile. False: out of memory, and the scratch is empty.
 typedef struct {
 	char *memory;
 	size_t capacity;
 } chi_scratch;
 bool chi_scratch_reserve(chi_scratch *scratch, size_t bytes);
-// As realloc; new memory is not zeroed. On failure p stays as it was.
+// As realloc: added memory is not zeroed, and on failure p stays valid.
 void *chi_realloc(void *p, size_t bytes);
-// Grows an array (of elements of size bytes) to hold at least need elements, doubling *room;
-// pointer is the address of the pointer to it, of whatever type that is. On failure nothing
-// changes and false is returned.
+// Grows an array of elements of size bytes to at least need elements, doubling *capacity. pointer
+// is the address of its pointer, of any type. False: out of memory, nothing changed.
 bool chi_grow(void *pointer, size_t *capacity, size_t need, size_t size);
 char *chi_strdup(const char *text);
-void chi_free(void *p); // NULL is fine
+void chi_free(void *p); // NULL is allowed
 
-// For tests: allocations so far (chi_alloc*, chi_realloc) by all threads.
+// For tests: count allocations by all threads, and their bytes.
 uint64_t chi_alloc_count(void);
-uint64_t chi_alloc_bytes(void); // asked for by them
-// Lets the n-th allocation from now fail (1: the next); and all after it if persistent. 0: none.
-// Where other threads allocate at this moment, it is the first from about the n-th on.
+uint64_t chi_alloc_bytes(void);
+// For tests: makes the n-th allocation from here on fail (1: the next) and, if persistent, all
+// later ones. 0: none fails. n is approximate while other threads allocate.
 void chi_alloc_fail(uint64_t n, bool persistent);
-// Whether the failure asked for has happened since it was asked for.
+// Whether one has failed since chi_alloc_fail.
 bool chi_alloc_failed(void);

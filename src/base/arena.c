@@ -1,6 +1,5 @@
-// Memory given back all at once. Blocks are kept in a list and filled in its order; a block that
-// is too small for a request is passed over, and comes into use again after the next emptying.
-// Under AddressSanitizer what is not handed out is poisoned, so that use after emptying is found.
+// An arena: a list of blocks, filled in order. A block too small for a request is skipped until
+// the arena is emptied. Under AddressSanitizer, unused memory is poisoned.
 #include "base/arena.h"
 #include "base/alloc.h"
 #include "base/size.h"
@@ -24,7 +23,8 @@ enum { ALIGNMENT = 16, FIRST_CAPACITY = 16 << 10, MAX_CAPACITY = 1 << 20 };
 struct chi_arena_block {
 	struct chi_arena_block *next;
 	size_t capacity;
-	size_t used; // when the arena went on to the next block; unused in the current one
+	// Set when the arena goes on to the next block.
+	size_t used;
 	alignas(ALIGNMENT) unsigned char data[];
 };
 
@@ -65,8 +65,7 @@ void chi_arena_free(chi_arena *arena)
 	chi_arena_init(arena);
 }
 
-// Appends a block after the current one, which is the last. Each is twice as large as the one
-// before, up to a bound, so that few are needed and little is wasted.
+// Appends a block; the current one must be the last. Sizes double up to a bound.
 static struct chi_arena_block *append(chi_arena *arena, size_t bytes)
 {
 	struct chi_arena_block *last = arena->current;
@@ -77,7 +76,7 @@ static struct chi_arena_block *append(chi_arena *arena, size_t bytes)
 		capacity = bytes;
 	size_t whole;
 	if (!chi_size_add(sizeof(struct chi_arena_block), capacity, &whole))
-		whole = SIZE_MAX; // which no heap has: the message comes from there
+		whole = SIZE_MAX; // which chi_alloc refuses
 	struct chi_arena_block *block = chi_alloc(whole);
 	if (!block)
 		return NULL;
@@ -99,7 +98,6 @@ static void go_to(chi_arena *arena, struct chi_arena_block *block)
 	arena->current = block;
 }
 
-// Makes the current block one with room for bytes.
 static bool reserve(chi_arena *arena, size_t bytes)
 {
 	while (!arena->current || arena->current->capacity - arena->used < bytes) {

@@ -1,6 +1,5 @@
-// Memory that is given back all at once: a list of blocks, filled from the first to the last. An
-// arena is emptied, not freed: the blocks stay for the next time, so a steady use allocates
-// nothing. Threads: one at a time.
+// An arena: memory that is given back all at once. Emptying keeps its blocks, so a steady use
+// allocates nothing. Threads: one at a time.
 #pragma once
 
 #include <stddef.h>
@@ -9,16 +8,16 @@ struct chi_arena_block;
 typedef struct {
 	struct chi_arena_block *first, *current;
 	size_t used; // bytes of the current block
-	size_t total; // bytes handed out before the current block
+	size_t total; // bytes of the blocks before it
 } chi_arena;
 
-void chi_arena_init(chi_arena *arena); // no memory yet; cannot fail
-void chi_arena_free(chi_arena *arena); // all blocks; usable again as after init
-// Zeroed, aligned to 16 bytes, valid until the arena is emptied or rewound past it; NULL: no
-// memory.
+void chi_arena_init(chi_arena *arena); // allocates nothing
+void chi_arena_free(chi_arena *arena); // usable again as after init
+// Allocates zeroed memory, aligned to 16 bytes. It is valid until the arena is emptied or rewound
+// to an earlier mark. NULL: out of memory.
 void *chi_arena_alloc(chi_arena *arena, size_t bytes);
 char *chi_arena_strdup(chi_arena *arena, const char *text);
 void chi_arena_empty(chi_arena *arena);
-// A mark is the number of bytes handed out so far; rewinding gives back what came after it.
+// A mark is the number of bytes handed out; rewinding gives back all later memory.
 size_t chi_arena_mark(const chi_arena *arena);
 void chi_arena_rewind(chi_arena *arena, size_t mark);

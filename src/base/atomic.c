@@ -1,12 +1,10 @@
-// The futex and the gate. A gate's waiter spins for about as long as a sleep and a wake-up would
-// take, then sleeps; who opens the gate makes a system call only if somebody sleeps. What keeps a
-// wake-up from being lost is one order of all changes, fences and looks, in which each side
-// writes its word before it looks at the other's: a waiter adds itself to the sleepers and then
-// (in the kernel, behind a barrier) looks at the word; a waker stores the word, passes a fence,
-// and then looks at the sleepers. If the waker's look comes before the waiter's change, so does
-// its fence, and the waiter sees the new word; else the waker sees a sleeper. Under
-// ThreadSanitizer, which does not understand fences, the store and the fence are one exchange
-// (atomic.h).
+// Futexes and gates. A waiter spins for about the cost of a sleep and wake-up, then sleeps. A
+// waker makes a system call only if a thread sleeps.
+//
+// No wake-up is lost, because each side writes its own word before it reads the other's, in
+// sequential consistency. A waiter counts itself as a sleeper before the kernel reads the word. A
+// waker stores the word, passes a fence, then reads the number of sleepers. So the waker sees a
+// sleeper, or the waiter sees the new word.
 #include "base/atomic.h"
 #include "base/clock.h"
 
@@ -17,7 +15,7 @@
 #include <unistd.h>
 
 static const double spin_seconds = 40e-6;
-enum { SPINS_PER_CHECK = 32 }; // between two looks at the clock
+enum { SPINS_PER_CHECK = 32 };
 
 _Static_assert(sizeof(chi_atomic32) == 4, "the kernel wants a futex of four bytes");
 
@@ -25,7 +23,7 @@ bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline)
 {
 	struct timespec until;
 	bool bounded = chi_clock_timespec(deadline, &until);
-	// Unlike FUTEX_WAIT, this one takes the time as absolute (and monotonic).
+	// Unlike FUTEX_WAIT, FUTEX_WAIT_BITSET takes an absolute monotonic time.
 	long result = syscall(SYS_futex, &a->value, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
 			bounded ? &until : NULL, NULL, FUTEX_BITSET_MATCH_ANY);
 	return !(result < 0 && errno == ETIMEDOUT);
@@ -36,8 +34,8 @@ void chi_futex_wake(chi_atomic32 *a, uint32_t max)
 	syscall(SYS_futex, &a->value, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, max, NULL, NULL, 0);
 }
 
-// The clock is not read before the word has been looked at for a while: reading it takes as long
-// as a hand-over between two processors.
+// Reading the clock takes as long as passing a cache line between cores, so the first round does
+// not read it.
 bool chi_gate_spin(const chi_gate *g, uint32_t old)
 {
 	double end = 0;
@@ -68,8 +66,8 @@ bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline)
 
 static void wake(chi_gate *g, uint32_t max)
 {
-	// The word was changed in the one order that all threads see, and a sleeper counts itself in
-	// that order before it looks at the word for the last time. Only read: others poll this line.
+	// The caller has changed the word in sequential consistency. This only loads, because other
+	// threads poll the line.
 	if (chi_atomic32_load_seq_cst(&g->sleepers) != 0)
 		chi_futex_wake(&g->word, max);
 }

@@ -1,12 +1,12 @@
-// Atomics and the futex of the gates between threads: the one place where Choir's own
-// synchronisation meets the processor, so that tests can put a scheduler underneath.
+// Atomics, futexes and gates: the base of all synchronization, so that tests can put a scheduler
+// underneath.
 #pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CHI_LINE = 64 }; // bytes of a line of the cache, which is what processors hand over
+enum { CHI_LINE = 64 }; // bytes of a cache line
 
 #if defined(__SANITIZE_THREAD__)
 #define CHI_NO_FENCES
@@ -29,7 +29,8 @@ static inline uint32_t chi_atomic32_load(const chi_atomic32 *a)
 	return atomic_load_explicit(&a->value, memory_order_acquire);
 }
 
-// In the one order of all changes: who makes one and then looks cannot miss one made before.
+// Loads in sequential consistency: a thread that changes a word and then loads sees all earlier
+// changes.
 static inline uint32_t chi_atomic32_load_seq_cst(const chi_atomic32 *a)
 {
 	return atomic_load_explicit(&a->value, memory_order_seq_cst);
@@ -40,9 +41,8 @@ static inline void chi_atomic32_store(chi_atomic32 *a, uint32_t value)
 	atomic_store_explicit(&a->value, value, memory_order_release);
 }
 
-// A store that is in the one order of all changes, for who alone writes *a. Where others poll it
-// this takes a fifth less time than a change, whose line they take away before it is made. (The
-// thread sanitizer knows no fences.)
+// Stores in sequential consistency. Only the single writer of *a may call it. While others poll
+// *a, it takes a fifth less time than an exchange. ThreadSanitizer does not know fences.
 static inline void chi_atomic32_store_seq_cst(chi_atomic32 *a, uint32_t value)
 {
 #ifdef CHI_NO_FENCES
@@ -53,7 +53,7 @@ static inline void chi_atomic32_store_seq_cst(chi_atomic32 *a, uint32_t value)
 #endif
 }
 
-// These give the value before. Changes are in one order that all threads see, as gates need.
+// Changes are sequentially consistent and return the previous value.
 static inline uint32_t chi_atomic32_add(chi_atomic32 *a, uint32_t by)
 {
 	return atomic_fetch_add_explicit(&a->value, by, memory_order_seq_cst);
@@ -64,7 +64,7 @@ static inline uint32_t chi_atomic32_exchange(chi_atomic32 *a, uint32_t value)
 	return atomic_exchange_explicit(&a->value, value, memory_order_seq_cst);
 }
 
-// True if *a was expected and is now value.
+// Compare and swap; returns whether it swapped.
 static inline bool chi_atomic32_change(chi_atomic32 *a, uint32_t expected, uint32_t value)
 {
 	return atomic_compare_exchange_strong_explicit(
@@ -86,7 +86,7 @@ static inline uint64_t chi_atomic64_add(chi_atomic64 *a, uint64_t by)
 	return atomic_fetch_add_explicit(&a->value, by, memory_order_acq_rel);
 }
 
-// Says to the processor that this thread only waits for memory to change.
+// Tells the processor that this thread spins.
 static inline void chi_spin_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -96,7 +96,7 @@ static inline void chi_spin_pause(void)
 #endif
 }
 
-// Says to the processor that this thread is about to write where p points.
+// Tells the processor that this thread will soon write to p.
 static inline void chi_fetch_to_write(const void *p)
 {
 #if defined(__x86_64__)
@@ -106,26 +106,26 @@ static inline void chi_fetch_to_write(const void *p)
 #endif
 }
 
-// Sleeps while *a is expected, until woken or the deadline; may return at any time. False: the
-// deadline (of chi_clock_deadline) has passed.
+// Sleeps while *a is expected, until woken or the deadline (of chi_clock_deadline); may return
+// early. False: the deadline has passed.
 bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline);
-// Wakes at most so many of those that sleep on a. The system looks for them in one of its few
-// queues, and stops when it has found so many.
+// Wakes up to max threads.
 void chi_futex_wake(chi_atomic32 *a, uint32_t max);
 
-// Waits until *a is no longer old: spins for a while (not at all if spin is false), then sleeps on
-// the futex. False: the deadline has passed and *a is still old. Who changes *a does it by add,
-// exchange, change or tell (a store is not enough) and calls chi_gate_wake after it, which costs
-// no system call when nobody sleeps: sleepers counts those.
+// A gate: a word to wait on, with its number of sleepers. chi_gate_wait returns when word is not
+// old; it spins first if spin is true. False: the deadline has passed and word is still old. A
+// thread changes word by chi_atomic32_add, _exchange, _change or _store_seq_cst (a plain store is
+// not enough) and then calls chi_gate_wake.
 typedef struct {
 	chi_atomic32 word, sleepers;
 } chi_gate;
 bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline);
-// Only spins, for who needs no deadline unless it will sleep. False: the word is still old.
+// Spins at the gate without sleeping. False: word is still old.
 bool chi_gate_spin(const chi_gate *g, uint32_t old);
 void chi_gate_wake(chi_gate *g);
-// The same where only one thread at a time waits at the gate: thousands of these cost no more each
-// than a few.
+// The same for a gate with one waiter at a time. It costs less where there are thousands of
+// gates.
 void chi_gate_wake_one(chi_gate *g);
-// Tells value and wakes; for who alone writes the word, or who writes what all others write.
+// Stores value and wakes. Only for a word with a single writer, or whose writers all store the
+// same value.
 void chi_gate_open(chi_gate *g, uint32_t value);

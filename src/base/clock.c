@@ -1,4 +1,4 @@
-// The clock of all time-outs.
+// The clock of all deadlines.
 #include "base/clock.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 double chi_clock_now(void)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail with these arguments
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
@@ -24,7 +24,7 @@ double chi_clock_deadline(double seconds)
 
 bool chi_clock_timespec(double deadline, struct timespec *out)
 {
-	if (!(deadline < 1e15)) // some thirty million years
+	if (!(deadline < 1e15)) // about thirty million years
 		return false;
 	double whole = deadline > 0 ? floor(deadline) : 0;
 	double rest = deadline > 0 ? deadline - whole : 0;

@@ -1,13 +1,13 @@
-// The clock of all time-outs: monotonic seconds. Tests may put their own underneath.
+// The monotonic clock of all deadlines, in seconds. Tests can replace it.
 #pragma once
 
 #include <stdbool.h>
 #include <time.h>
 
 double chi_clock_now(void);
-// The time of day, in seconds since 1970, for people: it may jump.
+// The time of day in seconds since 1970, for people: it may jump.
 double chi_clock_wall(void);
-// The time at which a wait of so many seconds ends. Negative: never (HUGE_VAL).
+// The deadline of a wait of this length. Negative: never (HUGE_VAL).
 double chi_clock_deadline(double seconds);
-// The deadline as the system's calls want it; false: never.
+// Converts a deadline for system calls. False: it is never.
 bool chi_clock_timespec(double deadline, struct timespec *out);

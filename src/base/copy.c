@@ -1,7 +1,6 @@
-// Two copies that memcpy is wrong for. The nontemporal one stores to memory directly: memcpy
-// leaves the last megabytes of its target in the caches, and reads each line before it overwrites
-// it. These stores are part of every x86-64; elsewhere memcpy does it. The atomic one copies
-// element by element with relaxed loads and stores.
+// Two copies for which memcpy is wrong. One uses nontemporal stores, which every x86-64 has:
+// memcpy would fill the caches, and read each line before overwriting it. The other uses relaxed
+// atomics.
 #include "base/copy.h"
 #include "base/atomic.h"
 
@@ -13,7 +12,7 @@
 #include <immintrin.h>
 
 enum {
-	SMALL = 16 << 10, // bytes that the nearest cache takes without a loss
+	SMALL = 16 << 10, // bytes that fit the L1 cache
 	VECTORS = CHI_LINE / sizeof(__m128i)
 };
 
@@ -39,7 +38,7 @@ void chi_copy_nontemporal(void *to, const void *from, size_t bytes)
 	const char *q = (const char *) from + head;
 	for (size_t i = 0; i < lines; i++, p += CHI_LINE, q += CHI_LINE)
 		store_line((__m128i *) (void *) p, (const __m128i *) (const void *) q);
-	_mm_sfence(); // in no order with later stores, which may tell of them, until here
+	_mm_sfence(); // orders nontemporal stores before later ones
 	memcpy(p, q, bytes - head - lines * CHI_LINE);
 }
 
@@ -53,15 +52,14 @@ void chi_copy_nontemporal(void *to, const void *from, size_t bytes)
 
 #endif
 
-// The compiler's builtins, as kernels compute on the same memory when no other thread uses it: it
-// cannot be declared atomic.
+// Builtins, because kernels use the same memory without atomics.
 #define COPY(type) \
 	for (int64_t i = 0; i < n; i++) \
 	__atomic_store_n((type *) to + i, __atomic_load_n((const type *) from + i, __ATOMIC_RELAXED), \
 			__ATOMIC_RELAXED)
 
-// Copies small elements a word at a time where both sides are aligned: a word is stored whole, so
-// its elements are too.
+// Copies small elements in words if both sides are aligned. A word is stored at once, so its
+// elements are whole.
 static int64_t copy_words(void *to, const void *from, int64_t n, size_t size)
 {
 	if (((uintptr_t) to | (uintptr_t) from) % sizeof(uint64_t) != 0)

@@ -1,14 +1,13 @@
-// CRC-32C, twice. The table way takes eight bytes at once: a checksum is linear, so it is the sum
-// of what each of their sixteen nibbles contributes, and 1 KiB of table holds all of that. The
-// other way uses the instruction of SSE 4.2, which needs three cycles and can begin one in each:
-// three stretches of a large block are done at the same time, and put together by a product of
-// polynomials.
+// CRC-32C, in two ways. The tables take eight bytes at once: a checksum is linear, so it is the
+// sum of the contributions of sixteen nibbles. SSE 4.2's instruction takes three cycles but can
+// start in each, so it runs on three stretches of a block at once. A product of polynomials
+// combines them.
 #include "base/crc32c.h"
 
 #include <endian.h>
 #include <string.h>
 
-// contribution[k][n]: the checksum of eight bytes that are zero but for nibble k, which is n.
+// contribution[k][n]: the checksum of eight zero bytes with nibble k set to n.
 static const uint32_t contribution[16][16] = {
 	{ 0x00000000, 0x493c7d27, 0x9278fa4e, 0xdb448769, 0x211d826d, 0x6821ff4a, 0xb3657823,
 			0xfa590504, 0x423b04da, 0x0b0779fd, 0xd043fe94, 0x997f83b3, 0x632686b7, 0x2a1afb90,
@@ -78,7 +77,7 @@ uint32_t chi_crc32c_table(uint32_t crc, const void *data, size_t bytes)
 			crc ^= contribution[k][word >> 4 * k & 15];
 	}
 	for (; bytes > 0; bytes--, p++) {
-		const uint32_t byte = crc ^ *p; // as the last of the eight
+		const uint32_t byte = crc ^ *p;
 		crc = crc >> 8 ^ contribution[14][byte & 15] ^ contribution[15][byte >> 4 & 15];
 	}
 	return ~crc;
@@ -90,8 +89,8 @@ uint32_t chi_crc32c_table(uint32_t crc, const void *data, size_t bytes)
 
 enum { STRETCH = 256 };
 
-// Multiplies the checksum of something by x to the power of 8 n, as if n zero bytes came behind
-// it; power is x to the 8 n - 33, and the instruction makes up for the 33.
+// Advances a checksum over n zero bytes by a product with x to the 8 n. power is x to the 8 n -
+// 33; the instruction contributes the rest.
 __attribute__((target("sse4.2,pclmul"))) static uint32_t move_on(uint32_t crc, uint32_t power)
 {
 	const __m128i a = _mm_cvtsi32_si128((int) crc), b = _mm_cvtsi32_si128((int) power);

@@ -1,5 +1,5 @@
-// Folders, on top of the calls of fs.h. The lock is flock's: tied to the open file and not to
-// the process, so that two users of a folder in one process exclude each other as well.
+// Directories. The lock is flock's, which belongs to the open file, not to the process: so two
+// users in one process exclude each other, too.
 #include "base/directory.h"
 #include "base/alloc.h"
 #include "base/fs.h"
@@ -27,7 +27,6 @@ static choir_status fail_errno(const char *path, const char *what)
 			chi_text_errno(errno, text, sizeof text));
 }
 
-// The same of a name in a folder.
 static choir_status fail_in(const chi_directory *f, const char *name, const char *what)
 {
 	const int number = errno;
@@ -60,7 +59,7 @@ static chi_directory *new_directory(const chi_directory *in, const char *name)
 	return f;
 }
 
-// After an open that follows no link has failed: because of what has the name, or of the system.
+// Reports why an open that follows no links has failed.
 static choir_status explain(const chi_directory *in, const char *name, const char *path)
 {
 	const int number = errno;
@@ -117,7 +116,7 @@ int chi_directory_descriptor(const chi_directory *f)
 	return f->fd;
 }
 
-// ---- What is in one.
+// ---- Listing.
 
 static int by_name(const void *a, const void *b)
 {
@@ -140,7 +139,8 @@ static choir_status read_names(const char *path, DIR *d, chi_glob *names)
 
 choir_status chi_directory_list(const chi_directory *f, chi_glob *names)
 {
-	const int fd = chi_fs_open(f->fd, ".", O_RDONLY | O_DIRECTORY); // with a place of its own
+	// A descriptor of its own has its own read position.
+	const int fd = chi_fs_open(f->fd, ".", O_RDONLY | O_DIRECTORY);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d) {
 		const choir_status status = fail_errno(f->path, "open the folder");
@@ -164,7 +164,7 @@ choir_status chi_directory_has(const chi_directory *f, const char *name, bool *h
 
 // ---- Changing.
 
-// *made: it was not there before.
+// *made: the directory did not exist before.
 static choir_status make(const char *path, bool *made)
 {
 	struct stat s;
@@ -184,7 +184,6 @@ choir_status chi_directory_make(const char *path)
 	return make(path, &made);
 }
 
-// The folder in which path is.
 static choir_status sync_parent(const char *path)
 {
 	chi_text parent = { 0 };
@@ -218,7 +217,7 @@ choir_status chi_directory_make_in(const chi_directory *f, const char *name)
 
 choir_status chi_directory_sync(const chi_directory *f)
 {
-	// Some file systems cannot do this to a folder, and say EINVAL.
+	// Some file systems cannot sync a directory and return EINVAL.
 	if (chi_fs_sync(f->fd) != 0 && errno != EINVAL)
 		return fail_errno(f->path, "fsync the folder");
 	return CHOIR_OK;
@@ -268,7 +267,7 @@ struct chi_directory_lock {
 	int fd;
 };
 
-// A process that has a lock, as the file says it: a help for people, no part of the lock.
+// The lock's file names the owner, but only for people.
 enum { WHO = 128 };
 static const char who_begins[] = "process ";
 
@@ -279,8 +278,8 @@ static choir_status in_use(const chi_directory *f, const char *who)
 			who[0] != '\0' ? chi_text_clean(who, clean, sizeof clean) : "another job");
 }
 
-// What is called so may be anything, in a folder that came from somewhere else: only what a lock
-// has written before, or an empty file, is written to.
+// The directory may come from a stranger. So a lock writes only to an empty file, or one that a
+// lock wrote before.
 static choir_status check_own(const chi_directory *f, int fd, char who[WHO])
 {
 	struct stat s;
@@ -325,7 +324,7 @@ static choir_status take(const chi_directory *f, int *fd)
 		return in_use(f, who);
 	gethostname(host, sizeof host - 1);
 	const int n = snprintf(who, sizeof who, "%s%ld on %s\n", who_begins, (long) getpid(), host);
-	// On a full disk nobody learns who it is, but the lock holds.
+	// If the disk is full, the name is missing but the lock holds.
 	const bool said = ftruncate(*fd, 0) == 0 && pwrite(*fd, who, (size_t) n, 0) == n;
 	(void) said;
 	return CHOIR_OK;

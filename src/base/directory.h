@@ -1,6 +1,6 @@
-// Folders: what is in them, making and removing them, and saying that one is in use. What is done
-// to a folder is on the disk when it was synced, and not before. Whatever is in an open folder is
-// reached by its name there and through no link: a folder may come from a stranger. Threads: any.
+// Directories: contents, changes, and a lock against a second user. A change is on the disk after
+// chi_directory_sync. An open directory may come from a stranger, so links in it are not
+// followed. Threads: any.
 #pragma once
 
 #include "base/glob.h"
@@ -9,41 +9,40 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// A folder that is there, or is made now; not those that it lies in.
+// Makes directory path if it does not exist; its parents must exist.
 choir_status chi_directory_make(const char *path);
-// The same; one that is made now is on the disk, by its name, when this returns.
+// The same; a new directory's name is on the disk when it returns.
 choir_status chi_directory_make_synced(const char *path);
 
-typedef struct chi_directory chi_directory; // open
-// Follows links in path, which is the caller's own. NULL: CHOIR_NOT_FOUND or CHOIR_IO.
+typedef struct chi_directory chi_directory;
+// Opens a directory, following links. NULL: CHOIR_NOT_FOUND or CHOIR_IO.
 chi_directory *chi_directory_open(const char *path);
-// The folder of this name in another; CHOIR_CORRUPT: it is a link, or no folder. in NULL: name is
-// a path, of which only the last name must be no link.
+// Opens directory name in another one. If in is NULL, name is a path whose last component must
+// not be a link. NULL: CHOIR_CORRUPT for a link or a file, CHOIR_NOT_FOUND or CHOIR_IO.
 chi_directory *chi_directory_open_in(const chi_directory *in, const char *name);
-void chi_directory_close(chi_directory *f); // NULL is fine
+void chi_directory_close(chi_directory *f); // NULL is allowed
 const char *chi_directory_path(const chi_directory *f);
-int chi_directory_descriptor(const chi_directory *f); // for files in it (file.c)
+int chi_directory_descriptor(const chi_directory *f);
 
-// The names in it, in the order of bytes.
+// Adds the directory's names, in byte order.
 choir_status chi_directory_list(const chi_directory *f, chi_glob *names);
-// Whether something of this name is there, be it a link that leads nowhere.
+// Whether the name exists, even as a link to nothing.
 choir_status chi_directory_has(const chi_directory *f, const char *name, bool *has);
-choir_status chi_directory_make_in(const chi_directory *f, const char *name); // new
+choir_status chi_directory_make_in(const chi_directory *f, const char *name); // must not exist
 choir_status chi_directory_sync(const chi_directory *f);
 choir_status chi_directory_rename(
-		const chi_directory *f, const char *from, const char *to); // not synced
-// The folder of this name with the files in it, which must be no folders; of links in it only the
-// links go. That nothing is called so is fine; CHOIR_CORRUPT: it is a link, or no folder.
+		const chi_directory *f, const char *from, const char *to); // does not sync
+// Removes a directory and the files in it. It removes links, not their targets, and fails if
+// there is a directory. A missing directory is no error. CHOIR_CORRUPT: name is a link or a file.
 choir_status chi_directory_remove(const chi_directory *f, const char *name);
-// Bytes that may still be written there; UINT64_MAX where the system does not say.
+// Bytes that can still be written there; UINT64_MAX: unknown.
 uint64_t chi_directory_free_bytes(const chi_directory *f);
 
-// A folder that is in use. The lock is the system's on the file ".lock" in it: it ends with the
-// process, however that ends, so a dead one keeps nobody out; the file stays.
+// A lock on a directory, by flock on its file ".lock". It ends with the process; the file stays.
 typedef struct chi_directory_lock chi_directory_lock;
-// CHOIR_STATE, with who has it: another process, or this one; CHOIR_CORRUPT: what is called so is
-// a link, no file, or holds anything but what a lock of Choir's has, and is left as it is.
+// Locks a directory. CHOIR_STATE: this or another process, which is named, holds the lock.
+// CHOIR_CORRUPT: ".lock" is not a file, or no lock wrote its contents; it stays unchanged.
 chi_directory_lock *chi_directory_lock_new(const chi_directory *f);
 void chi_directory_lock_free(chi_directory_lock *l);
-// Whether it still keeps others out of f: CHOIR_STATE once its file is gone, or is another.
+// CHOIR_STATE if the lock's file was removed or replaced, so that others can lock f.
 choir_status chi_directory_lock_check(const chi_directory_lock *l, const chi_directory *f);

@@ -1,7 +1,5 @@
-// Files. A reader remembers its path, for messages, and reads at offsets, so that threads can
-// share it. A writer collects bytes in a temporary file beside the target, on the same file
-// system, and gives it the target's name only when all of it is on the disk: whoever opens the
-// target sees the old file or the new one, never a part.
+// Files. Readers read at offsets, so threads can share them. Writers rename a complete temporary
+// file, so the target is the old file or the new one, never a part.
 #include "base/file.h"
 #include "base/alloc.h"
 #include "base/atomic.h"
@@ -29,8 +27,8 @@ static choir_status fail_errno(choir_status status, const char *path, const char
 
 struct chi_file {
 	int fd;
-	uint64_t size; // when it was opened
-	struct timespec changed; // before it was opened
+	uint64_t size; // when opened
+	struct timespec changed; // before opening
 	char path[];
 };
 
@@ -58,10 +56,9 @@ static void fail_open(const char *path, bool may_be_link)
 	fail_errno(missing ? CHOIR_NOT_FOUND : CHOIR_IO, path, "open");
 }
 
-// The file name of folder, which path is.
 static chi_file *open_file(int directory, const char *name, const char *path, int flags)
 {
-	// Without O_NONBLOCK opening a pipe would wait for its other end.
+	// Without O_NONBLOCK, opening a pipe would wait for its other end.
 	int fd = chi_fs_open(directory, name, O_RDONLY | O_NONBLOCK | flags);
 	if (fd < 0) {
 		fail_open(path, flags == O_NOFOLLOW);
@@ -101,7 +98,7 @@ void chi_file_close(chi_file *f)
 {
 	if (!f)
 		return;
-	close(f->fd); // nothing was written
+	close(f->fd);
 	chi_free(f);
 }
 
@@ -133,7 +130,7 @@ choir_status chi_file_check(chi_file *f)
 choir_status chi_file_read_some(chi_file *f, uint64_t offset, void *to, size_t bytes, size_t *got)
 {
 	*got = 0;
-	uint64_t max = offset < INT64_MAX ? INT64_MAX - offset : 0; // where files end for the system
+	uint64_t max = offset < INT64_MAX ? INT64_MAX - offset : 0; // the system's largest offset
 	if (bytes > max)
 		bytes = (size_t) max;
 	while (*got < bytes) {
@@ -170,7 +167,7 @@ choir_status chi_file_read_parts(
 	const ssize_t result =
 			offset <= INT64_MAX ? chi_fs_read(f->fd, to, (int) n, (off_t) offset) : 0;
 	size_t got = result > 0 ? (size_t) result : 0;
-	// What is still missing (a signal came, the file is shorter) is read, or missed, part by part.
+	// Reads the rest after a short read.
 	for (size_t i = 0; i < n; i++) {
 		const size_t have = got < parts[i].bytes ? got : parts[i].bytes;
 		got -= have;
@@ -183,13 +180,13 @@ choir_status chi_file_read_parts(
 }
 
 struct chi_writer {
-	int fd, directory; // -1: not open
-	bool there; // the temporary file is
-	size_t used; // bytes in the buffer
+	int fd, directory; // -1: closed
+	bool there; // the temporary file exists
+	size_t used;
 	chi_error failure; // the first one
 	char *target; // with links resolved
-	char *temporary; // NULL: the file has its name from the start
-	char *path; // as the caller calls it, for messages
+	char *temporary; // NULL: a growing file
+	char *path; // for messages
 	char buffer[BUFFER_SIZE];
 };
 
@@ -216,14 +213,14 @@ void chi_writer_abort(chi_writer *w)
 	chi_free(w);
 }
 
-// The length of the part of path that is the folder, with its last slash.
+// The length of path up to its last slash.
 static size_t directory_length(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash ? (size_t) (slash - path) + 1 : 0;
 }
 
-// The folder is opened first, so that after the rename only its fsync can fail.
+// The directory is opened first, so that after the rename only its fsync can fail.
 static choir_status open_directory(chi_writer *w)
 {
 	size_t length = directory_length(w->target);
@@ -235,8 +232,7 @@ static choir_status open_directory(chi_writer *w)
 	return w->directory < 0 ? fail_writer(w, "open its folder") : CHOIR_OK;
 }
 
-// Names the temporary file ".NAME.tmp-PROCESS-NUMBER" and creates it. One left behind by a dead
-// process of the same number is not touched.
+// Creates ".NAME.tmp-PROCESS-NUMBER". If a dead process left this name, it takes the next number.
 static choir_status create_temporary(chi_writer *w, size_t capacity)
 {
 	static chi_atomic32 names;
@@ -255,8 +251,7 @@ static choir_status create_temporary(chi_writer *w, size_t capacity)
 	return fail_writer(w, "create");
 }
 
-// What is at the target already: only a file may be replaced (/dev/null must not), and the new one
-// is as private as the old.
+// Only a regular file may be replaced, not /dev/null. The new file gets its mode.
 static choir_status look_at_target(chi_writer *w, mode_t *mode)
 {
 	struct stat s;
@@ -266,7 +261,7 @@ static choir_status look_at_target(chi_writer *w, mode_t *mode)
 		return choir_fail(
 				CHOIR_INVALID, "%s: needs the name of a file", *w->path ? w->path : "\"\"");
 	if (stat(w->target, &s) != 0)
-		return CHOIR_OK; // creating it will say what is wrong, if anything is
+		return CHOIR_OK; // creating the file will report errors
 	if (!S_ISREG(s.st_mode))
 		return choir_fail(CHOIR_INVALID, "%s: is %s, cannot be replaced by a file", w->path,
 				S_ISDIR(s.st_mode) ? "a folder" : "a device, pipe or socket");
@@ -291,7 +286,7 @@ chi_writer *chi_writer_new(const char *path)
 	if (!w)
 		return NULL;
 	w->fd = w->directory = -1;
-	// A link stays a link: the file that it points to is replaced.
+	// If path is a link, its target is replaced.
 	char resolved[PATH_MAX];
 	const char *target = realpath(path, resolved) ? resolved : path;
 	size_t capacity = strlen(target) + 64;
@@ -304,7 +299,6 @@ chi_writer *chi_writer_new(const char *path)
 	return NULL;
 }
 
-// The file name of folder, which path is.
 static chi_writer *grow_file(int directory, const char *name, const char *path)
 {
 	chi_writer *w = chi_alloc(sizeof(*w));
@@ -358,7 +352,7 @@ static choir_status flush(chi_writer *w)
 	return write_all(w, w->buffer, bytes);
 }
 
-// What failed once fails again, with the same words: a caller may look only at the end.
+// Repeats the first failure, so that a caller may check only at the end.
 static choir_status fail_again(const chi_writer *w)
 {
 	if (w->failure.status != CHOIR_OK)
@@ -392,7 +386,7 @@ static choir_status publish(chi_writer *w)
 	if (chi_fs_sync(w->fd) != 0)
 		return fail_writer(w, "fsync");
 	int fd = w->fd;
-	w->fd = -1; // closed even if close fails
+	w->fd = -1;
 	if (chi_fs_close(fd) != 0)
 		return fail_writer(w, "close");
 	if (!w->temporary)
@@ -400,7 +394,7 @@ static choir_status publish(chi_writer *w)
 	if (chi_fs_rename(AT_FDCWD, w->temporary, w->target) != 0)
 		return fail_writer(w, "rename");
 	w->there = false;
-	// Some file systems cannot do this to a folder, and say EINVAL.
+	// Some file systems cannot sync a directory and return EINVAL.
 	if (chi_fs_sync(w->directory) != 0 && errno != EINVAL)
 		return fail_writer(w, "fsync its folder");
 	return CHOIR_OK;
@@ -409,6 +403,6 @@ static choir_status publish(chi_writer *w)
 choir_status chi_writer_commit(chi_writer *w)
 {
 	choir_status status = publish(w);
-	chi_writer_abort(w); // closes and frees, and removes what was not renamed
+	chi_writer_abort(w); // frees w, and removes a file that was not renamed
 	return status;
 }

@@ -1,5 +1,4 @@
-// The system's calls on files, each behind the same two questions: is it this one that a test lets
-// fail, and does a test write it down.
+// The system's file calls, which tests can make fail and record.
 #include "base/fs.h"
 #include "base/atomic.h"
 
@@ -10,7 +9,7 @@
 #include <unistd.h>
 
 static struct {
-	chi_atomic32 left; // calls until one fails; 0: none will
+	chi_atomic32 left; // calls until one fails; 0: none fails
 	chi_atomic32 error_number, failed;
 	void (*record)(const chi_fs_operation *o, void *user);
 	void *user;

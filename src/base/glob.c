@@ -1,4 +1,4 @@
-// Patterns by the system's glob, whose order depends on the locale: ours does not.
+// Glob patterns. The system's order depends on the locale, so the result is sorted by bytes.
 #include "base/glob.h"
 #include "base/alloc.h"
 
@@ -29,7 +29,7 @@ static choir_status add_matches(chi_glob *p, const glob_t *found)
 	for (size_t i = 0; i < found->gl_pathc; i++) {
 		const char *path = found->gl_pathv[i];
 		const size_t n = strlen(path);
-		if (n > 0 && path[n - 1] != '/') // marked: a folder
+		if (n > 0 && path[n - 1] != '/') // GLOB_MARK: a directory
 			CHOIR_TRY(chi_glob_add_path(p, path));
 	}
 	if (p->n > before)
@@ -40,7 +40,7 @@ static choir_status add_matches(chi_glob *p, const glob_t *found)
 choir_status chi_glob_add(chi_glob *p, const char *pattern)
 {
 	if (access(pattern, F_OK) == 0 || !strpbrk(pattern, "*?["))
-		return chi_glob_add_path(p, pattern); // what is wrong with it, its opening says
+		return chi_glob_add_path(p, pattern); // opening the file will report errors
 	glob_t found;
 	const size_t before = p->n;
 	const int result = glob(pattern, GLOB_MARK | GLOB_NOSORT, NULL, &found);

@@ -1,4 +1,4 @@
-// Lists of files, from names and patterns.
+// Lists of files from names and glob patterns.
 #pragma once
 
 #include "choir/status.h"
@@ -8,10 +8,10 @@ typedef struct {
 	char **path;
 } chi_glob;
 
-// Adds the file of this name; or, if there is none, the files that it matches as a pattern of
-// the shell (*, ?, [abc]), folders left out, in the order of bytes. CHOIR_NOT_FOUND: none.
+// Adds this file. If it does not exist, adds the files that match it as a shell pattern (*, ?,
+// [abc]) in byte order, without directories. CHOIR_NOT_FOUND: there are none.
 choir_status chi_glob_add(chi_glob *p, const char *pattern);
-choir_status chi_glob_add_path(chi_glob *p, const char *path); // as it is
-// Leaves every count-th, from index on.
+choir_status chi_glob_add_path(chi_glob *p, const char *path); // no pattern
+// Keeps files index, index + count, and so on.
 void chi_glob_shard(chi_glob *p, size_t count, size_t index);
 void chi_glob_free(chi_glob *p); // usable again as if zeroed

@@ -1,5 +1,4 @@
-// FNV-1a of the bytes, finished by the mixer of SplitMix64, since FNV's high bits depend little on
-// the last bytes.
+// FNV-1a, then SplitMix64's mixer, since FNV's high bits depend little on the last bytes.
 #include "base/hash.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
-// What the processor says of itself, what of that is used, and the names by which workers compare
-// it.
+// Detects, chooses and names instruction sets.
 #include "base/instruction_set.h"
 
 #include "base/atomic.h"
@@ -23,7 +22,7 @@ static const char *const short_names[CHI_INSTRUCTION_SETS] = { "other" };
 enum { KNOWN = 1 };
 #endif
 
-// The set, 1 for the base, 0 as long as nobody has asked; and whether kernels were chosen by it.
+// The chosen set plus 1 (0: none yet), and IN_USE once kernels depend on it.
 enum { IN_USE = 1 << 8 };
 static chi_atomic32 chosen;
 
@@ -72,7 +71,6 @@ bool chi_instruction_set_has_more(chi_instruction_set set)
 #endif
 }
 
-// NULL: nobody has asked for one.
 static const char *asked_for(void)
 {
 	const char *name = getenv("CHOIR_INSTRUCTION_SET");

@@ -1,5 +1,5 @@
-// The reader of json.h: a stack of one bit a level, and a state that says what may come next. A
-// decoded string is never longer than what stood for it, so it fits where it stood.
+// A JSON tokenizer: a stack of one bit per level, and a state for what may come next. Decoded
+// strings are never longer than their source, so they stay in place.
 #include "base/json.h"
 
 #include "base/text.h"
@@ -8,9 +8,9 @@
 
 enum {
 	WANT_VALUE,
-	WANT_VALUE_OR_END, // just behind [
+	WANT_VALUE_OR_END, // after [
 	WANT_KEY,
-	WANT_KEY_OR_END, // just behind {
+	WANT_KEY_OR_END, // after {
 	WANT_COMMA_OR_END,
 	WANT_NOTHING,
 	IS_WRONG
@@ -34,7 +34,6 @@ static void skip_space(chi_json *j)
 		j->at++;
 }
 
-// Four hexadecimal digits at j->at, which moves past them.
 static bool read_hex(chi_json *j, uint32_t *code)
 {
 	*code = 0;
@@ -66,7 +65,7 @@ static size_t encode(uint32_t code, char *out)
 	return length;
 }
 
-// What \u stands for, with the second half of a pair; 0: none, since zero characters are refused.
+// Reads a \u escape with its second surrogate. 0: invalid; zero characters are refused.
 static uint32_t read_code(chi_json *j)
 {
 	uint32_t code, second;
@@ -82,7 +81,6 @@ static uint32_t read_code(chi_json *j)
 	return 0x10000 + ((code - 0xd800) << 10) + (second - 0xdc00);
 }
 
-// Decodes what is behind a backslash to out; 0: nothing that may be there.
 static size_t read_escape(chi_json *j, char *out)
 {
 	static const char names[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
@@ -100,7 +98,6 @@ static size_t read_escape(chi_json *j, char *out)
 	return 1;
 }
 
-// A string whose opening quote was read, decoded in its place.
 static bool read_string(chi_json *j)
 {
 	char *out = j->data + j->at;
@@ -129,7 +126,7 @@ static bool read_string(chi_json *j)
 	}
 	j->at++;
 	j->length = (size_t) (out - j->text);
-	*out = '\0'; // at the latest where the quote stood
+	*out = '\0'; // at the closing quote or earlier
 	return true;
 }
 

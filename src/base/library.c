@@ -1,4 +1,4 @@
-// What this build of the library is. The build defines CHI_HAS_... for each optional part in it.
+// What this build contains. The build system defines CHI_HAS_... for each optional part.
 #include "choir/library.h"
 
 #include <string.h>

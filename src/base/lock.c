@@ -1,6 +1,5 @@
-// Mutexes and conditions. Deadlocks are kept out by ranks: a thread that only ever takes a higher
-// rank than all it holds cannot be part of a circle. Debug builds keep the held mutexes in a small
-// stack of the thread and check every step; release builds are plain pthreads.
+// Mutexes and conditions. Ascending ranks exclude deadlocks. Debug builds check them with a stack
+// of each thread's mutexes; release builds are plain pthreads.
 #include "base/lock.h"
 #include "base/clock.h"
 
@@ -49,7 +48,7 @@ static void note_unlocked(const chi_mutex *m)
 	memmove(held + i, held + i + 1, (size_t) (held_count - i) * sizeof(held[0]));
 }
 
-// A wait takes the mutex again, so nothing of a higher rank may be held across it.
+// The wait takes m again, so no higher rank may be held.
 static void check_before_wait(const chi_mutex *m)
 {
 	const chi_mutex *top = held_count ? held[held_count - 1] : NULL;
@@ -92,11 +91,11 @@ static void check_before_wait(const chi_mutex *m)
 
 #endif
 
-// None of the calls below can fail with a live object and these attributes.
+// These calls cannot fail with valid objects.
 
 void chi_mutex_init(chi_mutex *m, chi_rank rank, const char *name)
 {
-	// Choir's locks are held for less than a sleep costs: spin a little before sleeping.
+	// Locks are held for less time than a sleep takes.
 	pthread_mutexattr_t spins;
 	pthread_mutexattr_init(&spins);
 	pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);

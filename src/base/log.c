@@ -1,5 +1,4 @@
-// Events for the host. The level is an atomic of its own, so that a silent log costs one load; the
-// function and its argument are copied under a lock and called without it.
+// Events for the host. A silent log costs one atomic load.
 #include "base/log.h"
 #include "base/atomic.h"
 #include "base/lock.h"
@@ -8,7 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-enum { LINE_SIZE = 1024, LONGEST = 4 }; // LONGEST: of what one byte becomes
+enum { LINE_SIZE = 1024, LONGEST = 4 }; // LONGEST: characters of an escaped byte
 
 static struct {
 	chi_mutex mutex;
@@ -18,7 +17,7 @@ static struct {
 
 static chi_atomic32 max_level; // a choir_log_level; 0: silent
 
-// A log function may call Choir, which may log: that is dropped, or it would never end.
+// Events logged inside the log function are dropped, to end the recursion.
 static _Thread_local bool inside;
 
 void choir_logger_set(choir_log_level max, choir_log_fn *fn, void *user)

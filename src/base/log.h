@@ -1,5 +1,4 @@
-// Events for the host's log function. Silent unless the host asked; no lock is held when it is
-// called.
+// Sends an event to the host's log function, if there is one. No lock is held.
 #pragma once
 
 #include "choir/log.h"

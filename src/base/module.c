@@ -1,4 +1,4 @@
-// Libraries that are opened while the program runs, by the system's loader.
+// Shared libraries, by the system's loader.
 #include "base/module.h"
 
 #include "choir/library.h"
@@ -19,7 +19,7 @@ static chi_module *open_module(const char *path, int symbols)
 
 chi_module *chi_module_open(const char *path)
 {
-	// What MPIs open by themselves later expects to find them so.
+	// MPI's plugins look for global symbols.
 	return open_module(path, RTLD_GLOBAL);
 }
 
@@ -36,7 +36,7 @@ void *chi_module_symbol(chi_module *m, const char *name)
 bool chi_module_find(const char *name, void (**function)(void))
 {
 	void *found = dlsym(RTLD_DEFAULT, name);
-	memcpy(function, &found, sizeof found); // C has no conversion between the two
+	memcpy(function, &found, sizeof found); // C has no such conversion
 	return found != NULL;
 }
 
@@ -48,7 +48,7 @@ static bool find_own(Dl_info *info)
 	return dladdr(address, info) != 0;
 }
 
-// The program's headers lie where it was loaded.
+// The program's ELF headers lie at its load address.
 bool chi_module_is_program(void)
 {
 	Dl_info own, program;
@@ -62,7 +62,7 @@ const char *chi_module_file(char *out, size_t size)
 {
 	Dl_info info;
 	out[0] = '\0';
-	// Linked into a program, it is known by the name that the program was started with.
+	// dladdr gives only the name that the program was started with.
 	if (chi_module_is_program()) {
 		const ssize_t length = readlink("/proc/self/exe", out, size - 1);
 		out[length > 0 ? length : 0] = '\0';

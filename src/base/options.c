@@ -1,4 +1,4 @@
-// Taking over a caller's options and tables.
+// Copies callers' options and tables.
 #include "base/options.h"
 
 #include <string.h>

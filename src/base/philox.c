@@ -1,6 +1,5 @@
-// Philox4x32-10 and what Choir makes of its words. A block is a function of counter and key: ten
-// rounds of two 32-bit products, their halves crossed over and mixed with a key that moves on by a
-// Weyl sequence. The constants are those of the paper.
+// Philox4x32-10 and distributions. A block is a function of counter and key: ten rounds of two
+// 32-bit products, their halves swapped and mixed with a key that advances by a Weyl sequence.
 #include "base/philox.h"
 #include "base/hash.h"
 
@@ -27,8 +26,8 @@ chi_philox_block chi_philox(const uint32_t counter[4], const uint32_t key[2])
 	return (chi_philox_block){ { x0, x1, x2, x3 } };
 }
 
-// Index, place and replica fill the counter, so they can never collide; seed and step share the
-// key, mixed so that neighbouring seeds and steps have nothing in common.
+// Index, place and replica are the counter and cannot collide. Seed and step are hashed, so that
+// neighbouring ones are unrelated.
 void chi_random_counter(
 		const chi_random_key *key, uint64_t index, uint32_t counter[4], uint32_t words[2])
 {
@@ -62,7 +61,8 @@ double chi_uniform_double(uint32_t high, uint32_t low)
 void chi_normal_pair(const chi_philox_block *block, double out[2])
 {
 	static const double two_pi = 6.283185307179586476925;
-	double u = 1 - chi_uniform_double(block->word[0], block->word[1]); // in (0, 1]: log is finite
+	// In (0, 1], so that log is finite.
+	double u = 1 - chi_uniform_double(block->word[0], block->word[1]);
 	double angle = two_pi * chi_uniform_double(block->word[2], block->word[3]);
 	double radius = sqrt(-2 * log(u));
 	out[0] = radius * cos(angle);

@@ -1,8 +1,6 @@
-// The affinity mask and the cgroups of the process say which processors and how many it may use. A
-// file lists the groups, one line for each hierarchy: "0::/path" is version 2,
-// "4:cpu,cpuacct:/path" is version 1. A group and any above it may set a quota, and the smallest
-// one counts. A path that is not under the mount, as in a container that sees only its own part of
-// the tree, is skipped for the one above it.
+// Processors by affinity mask and cgroup quotas. A process's groups are lines such as "0::/path"
+// (version 2) or "4:cpu,cpuacct:/path" (version 1). The smallest quota of a group and its parents
+// counts; in a container, a path may be missing under the mount.
 #include "base/processors.h"
 
 #include <errno.h>
@@ -17,7 +15,6 @@
 
 enum { TEXT_SIZE = 8192 };
 
-// Reads a small file into text. False: there is none, or nothing in it.
 static bool read_small(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -44,7 +41,7 @@ static bool read_in(const char *directory, const char *name, char *text, size_t 
 	return length > 0 && (size_t) length < sizeof(path) && read_small(path, text, size);
 }
 
-// Microseconds of processor time in each period; no limit: 0.
+// Rounds up; 0: no limit.
 static int whole_processors(long long quota, long long period)
 {
 	if (quota <= 0 || period <= 0)
@@ -53,13 +50,12 @@ static int whole_processors(long long quota, long long period)
 	return count < INT_MAX ? (int) count : 0;
 }
 
-// The limit that a folder of the tree itself sets.
 static int directory_quota(const char *directory)
 {
 	char text[128], period[128];
 	if (read_in(directory, "cpu.max", text, sizeof(text))) {
 		char *end;
-		long long quota = strtoll(text, &end, 10); // "max" is none, and gives 0
+		long long quota = strtoll(text, &end, 10); // "max" gives 0
 		return whole_processors(quota, strtoll(end, NULL, 10));
 	}
 	if (read_in(directory, "cpu.cfs_quota_us", text, sizeof(text)) &&
@@ -75,7 +71,6 @@ static int smaller_limit(int a, int b)
 	return a < b ? a : b;
 }
 
-// The smallest limit from mount/path up to mount.
 static int path_quota(const char *mount, const char *path)
 {
 	char directory[PATH_MAX];
@@ -86,7 +81,7 @@ static int path_quota(const char *mount, const char *path)
 	size_t root = strlen(mount);
 	while (strlen(directory) > root) {
 		quota = smaller_limit(quota, directory_quota(directory));
-		*strrchr(directory, '/') = '\0'; // path begins with one
+		*strrchr(directory, '/') = '\0';
 	}
 	return smaller_limit(quota, directory_quota(mount));
 }
@@ -111,7 +106,7 @@ static bool lists_processors(const char *controllers)
 	return false;
 }
 
-// One line, "number:controllers:path".
+// One line: "number:controllers:path".
 static int line_quota(char *line, const char *mount)
 {
 	char *controllers = strchr(line, ':');
@@ -141,10 +136,9 @@ int chi_processor_quota(const char *groups_path, const char *mount)
 	return quota;
 }
 
-// What the process was given.
 static struct {
 	cpu_set_t mask;
-	int count; // of the mask
+	int count; // of mask
 	int quota;
 	bool narrowed;
 } processors;
@@ -156,7 +150,7 @@ static void find_processors(void)
 	if (online < 1)
 		online = 1;
 	if (sched_getaffinity(0, sizeof(processors.mask), &processors.mask) != 0) {
-		// More processors than a mask has bits: take the first ones.
+		// There are more processors than a mask has bits.
 		CPU_ZERO(&processors.mask);
 		for (long i = 0; i < online && i < CPU_SETSIZE; i++)
 			CPU_SET((size_t) i, &processors.mask);
@@ -180,8 +174,7 @@ bool chi_processor_mask_is_narrowed(void)
 	return processors.narrowed;
 }
 
-// Whether the place-th processor of a mask of total, counted round, is among count from the
-// first-th.
+// Whether place is among count processors from first on, modulo total.
 static bool in_range(int place, int first, int count, int total)
 {
 	int distance = (place - first % total) % total;

@@ -1,4 +1,4 @@
-// Fields of messages, into a text that grows. Fixed numbers are little endian wherever this runs.
+// Protobuf fields in a growing text. Fixed-size numbers are little endian.
 #include "base/protobuf_writer.h"
 
 #include <string.h>

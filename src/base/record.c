@@ -1,4 +1,4 @@
-// How a record of a TFRecord or event file begins and ends.
+// Headers and footers of TFRecord and event records.
 #include "base/record.h"
 
 #include "base/crc32c.h"

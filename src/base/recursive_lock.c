@@ -1,4 +1,4 @@
-// Guards: a word that one thread sets, and a gate for the others.
+// A recursive lock on a gate.
 #include "base/recursive_lock.h"
 
 static _Thread_local char self;
@@ -6,7 +6,7 @@ static _Thread_local char self;
 bool chi_recursive_lock_enter(chi_recursive_lock *g, double deadline)
 {
 	const uint64_t me = (uint64_t) (uintptr_t) &self;
-	if (chi_atomic64_load(&g->owner) == me) { // nobody else writes that
+	if (chi_atomic64_load(&g->owner) == me) { // only this thread stores it
 		g->depth++;
 		return true;
 	}

@@ -1,15 +1,14 @@
-// A lock that may be held for long, also while user code runs, and so is no mutex: who waits for
-// it has a deadline, and the thread that has it may take it again.
+// A recursive lock with a deadline. It may be held for long, and while the program's code runs.
 #pragma once
 
 #include "base/atomic.h"
 
 typedef struct {
-	chi_gate gate; // its word is 1 while somebody has it
-	chi_atomic64 owner; // who: an address that is the thread's own; 0: nobody
-	int depth; // how often; the owner's alone
+	chi_gate gate; // word: 1 while held
+	chi_atomic64 owner; // the thread's unique address; 0: free
+	int depth; // used by the owner alone
 } chi_recursive_lock;
 
-// False: the deadline (of chi_clock_deadline) has passed and somebody else still has it.
+// Takes the lock. False: the deadline (of chi_clock_deadline) has passed.
 bool chi_recursive_lock_enter(chi_recursive_lock *g, double deadline);
 void chi_recursive_lock_leave(chi_recursive_lock *g);

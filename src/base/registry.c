@@ -1,4 +1,4 @@
-// A list of tables by name. A table's name is read by its place, as the types of tables differ.
+// Tables by name. Their types differ, so the name is read at its offset.
 #include "base/registry.h"
 
 #include "base/options.h"

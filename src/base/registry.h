@@ -1,12 +1,12 @@
-// Tables of functions of one kind, found by name: the library's own, then those that the program
-// registers. There is no lock: the program registers from one thread before it uses any.
+// Named tables of functions: the built-in ones, then the program's. There is no lock: the program
+// registers all from one thread before using any.
 #pragma once
 
 #include "choir/status.h"
 
-enum { CHI_REGISTRY_MAX = 16 }; // tables that a program may register
+enum { CHI_REGISTRY_MAX = 16 }; // for the program
 
-// The fields that every table begins with.
+// Every table begins with this.
 typedef struct {
 	size_t size;
 	uint32_t version;
@@ -14,17 +14,17 @@ typedef struct {
 } chi_table_head;
 
 typedef struct {
-	const char *what; // "strategy", in messages
+	const char *what; // as "strategy", in messages
 	size_t size; // of a table
-	const void *const *builtin; // up to NULL
+	const void *const *builtin; // ends in NULL
 	void *registered; // CHI_REGISTRY_MAX tables
-	int count; // of registered ones
+	int count; // registered
 } chi_registry;
 
 // The i-th table; NULL after the last.
 const void *chi_registry_at(const chi_registry *r, int i);
-// NULL with CHOIR_NOT_FOUND and the known names.
+// Finds a table. NULL: CHOIR_NOT_FOUND, with the known names.
 const void *chi_registry_find(const chi_registry *r, const char *name);
-// Copies a table of a program (chi_table_take). NULL with CHOIR_INVALID: that fails, the table has
-// no name or a known one, or it is one too many.
+// Copies and adds a table (chi_table_take). NULL: CHOIR_INVALID for a failed copy, a missing or
+// known name, or a full registry.
 void *chi_registry_add(chi_registry *r, const void *given);

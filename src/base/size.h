@@ -1,5 +1,5 @@
-// Checked arithmetic on sizes. Every product and sum of sizes that comes from a file or a caller
-// goes through these: they give false, and leave *out alone, where the result does not fit.
+// Checked arithmetic for sizes from files and callers. False: the result does not fit, and *out
+// is unchanged.
 #pragma once
 
 #include <stdbool.h>
@@ -42,7 +42,7 @@ static inline bool chi_int64_multiply(int64_t a, int64_t b, int64_t *out)
 	return true;
 }
 
-// size rounded up to a multiple of to, a power of two.
+// Rounds size up to a multiple of to, a power of two.
 static inline bool chi_size_round_up(size_t size, size_t to, size_t *out)
 {
 	size_t sum;

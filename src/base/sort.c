@@ -1,5 +1,4 @@
-// Heap sort (Williams 1964). The pointers are of types that are not known here, so they are copied
-// and never read through a void *.
+// Heap sort (Williams 1964). Pointers are copied by memcpy, because their type is unknown.
 #include "base/sort.h"
 
 #include <string.h>
@@ -16,7 +15,6 @@ static void set(char *items, size_t i, void *p)
 	memcpy(items + i * sizeof p, &p, sizeof p);
 }
 
-// The item at may be too early for its place in the heap of n: moves it down.
 static void sink(char *items, size_t at, size_t n, bool (*before)(const void *a, const void *b))
 {
 	void *moving = item(items, at);

@@ -1,6 +1,5 @@
-// The last failure of each thread. It lives in a fixed buffer of the thread, so that recording a
-// failure can itself never fail, not even when memory has run out. Texts are formatted aside
-// first, because an argument may well be the text of the failure that they replace.
+// The last failure, in a fixed buffer of the thread, so that recording cannot fail. Texts are
+// formatted aside first: an argument may be the old text.
 #include "base/status.h"
 #include "base/text.h"
 
@@ -43,7 +42,6 @@ choir_status choir_error_status(void)
 	return last.status;
 }
 
-// Text cut short ends in "...", and never within a character.
 static void mark_cut(char text[CHI_ERROR_SIZE])
 {
 	size_t end = CHI_ERROR_SIZE - sizeof("...");
@@ -52,12 +50,12 @@ static void mark_cut(char text[CHI_ERROR_SIZE])
 	memcpy(text + end, "...", sizeof("..."));
 }
 
-// Formats one line, in which nothing commands a terminal, whatever names it tells: many are those
-// of files. False: it was cut short.
+// Formats one line, without the terminal controls that file names may contain. False: it was
+// truncated.
 CHOIR_PRINTF(2, 0)
 static bool format_line(char text[CHI_ERROR_SIZE], const char *fmt, va_list args)
 {
-	enum { LONGEST = 4 }; // what one byte becomes
+	enum { LONGEST = 4 }; // characters of an escaped byte
 	char clean[LONGEST * CHI_ERROR_SIZE];
 	int length = chi_text_format(text, CHI_ERROR_SIZE, fmt, args);
 	if (length < 0)
@@ -75,7 +73,7 @@ static bool format_line(char text[CHI_ERROR_SIZE], const char *fmt, va_list args
 choir_status chi_fail_v(choir_status status, const char *fmt, va_list args)
 {
 	if (status == CHOIR_OK || status == CHOIR_END)
-		return status; // no failures, so they leave no text
+		return status; // no failures
 	int saved_errno = errno;
 	char text[CHI_ERROR_SIZE];
 	if (!format_line(text, fmt, args))
@@ -122,7 +120,7 @@ choir_status chi_error_null(const char *fmt, ...)
 	va_end(args);
 	if (last.status == CHOIR_OK)
 		return choir_fail(CHOIR_INVALID, "%s", what);
-	const char *cause = strstr(last.text, behind); // only the first, if NULL is handed on
+	const char *cause = strstr(last.text, behind); // if NULL is passed on, the first cause
 	cause = cause == NULL ? last.text : cause + sizeof behind - 1;
 	return choir_fail(last.status, "%s%s%s", what, behind, cause);
 }
@@ -171,7 +169,7 @@ choir_status chi_error_reason(choir_status status, const char *fmt, ...)
 			failure, "%s failed with %s and no reason", last.text, choir_status_name(status));
 }
 
-// The one place that prints and exits, for programs that ask for it.
+// For CHOIR_CHECK; nothing else prints and exits.
 static void die(choir_status status, const char *file, int line)
 {
 	const char *text = last.status == status ? last.text : "";

@@ -1,4 +1,4 @@
-// The last failure of a thread: a status and one line.
+// A thread's last failure: a status and one line of text.
 #pragma once
 
 #include "choir/status.h"
@@ -12,28 +12,27 @@ typedef struct {
 	char text[CHI_ERROR_SIZE];
 } chi_error;
 
-// Copies this thread's last failure, sets it, or forgets it.
+// Copy, restore and clear this thread's last failure.
 void chi_error_save(chi_error *e);
 void chi_error_restore(const chi_error *e);
 void chi_error_clear(void);
 choir_status chi_fail_v(choir_status status, const char *fmt, va_list args) CHOIR_PRINTF(2, 0);
-// Puts "prefix: " before the text of the last failure, once; returns its status.
+// Puts "prefix: " before the last failure's text, once; returns its status.
 choir_status chi_error_prefix(const char *fmt, ...) CHOIR_PRINTF(1, 2);
-// A NULL argument, which fmt names. What gave it may have failed before: that failure stays, after
-// the name of the argument, since an older one may have nothing to do with it. Without one
-// CHOIR_INVALID. Returns the status.
+// Reports a NULL argument, named by fmt. The thread's last failure may have caused it: its status
+// is kept, and its text follows the name. Otherwise the status is CHOIR_INVALID. Returns the
+// status.
 choir_status chi_error_null(const char *fmt, ...) CHOIR_PRINTF(1, 2);
 
-// Around a call of foreign code, so that it is known whether that recorded a failure: this
-// thread's last one, out of sight; and back again, unless there is another by then. The text stays
-// where it is, so both take no time to speak of.
+// Call suspend before foreign code and resume after it, to find out whether it recorded a
+// failure. resume restores the earlier failure unless there is a new one. Neither copies text.
 typedef struct {
 	choir_status status;
 	char first; // of the text
 } chi_suspended_error;
 chi_suspended_error chi_error_suspend(void);
 void chi_error_resume(chi_suspended_error suspended);
-// What foreign code failed with, before which there was no failure on this thread: one without a
-// text gets "FMT failed with STATUS and no reason". CHOIR_END, which is no failure and would get
-// lost, becomes CHOIR_INVALID. Returns the status.
+// Completes a failure of foreign code between suspend and resume. If it has no text, this records
+// "FMT failed with STATUS and no reason". CHOIR_END, which records nothing, becomes
+// CHOIR_INVALID. Returns the status.
 choir_status chi_error_reason(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);

@@ -1,5 +1,5 @@
-// The threads of a team, and the word by which an asker knows that none of them is in its job any
-// more: it counts who is in, and its highest bit says that nobody may come in.
+// A team of threads. The word of inside counts the members in a job; its highest bit closes the
+// job.
 #include "base/team.h"
 
 #include "base/alloc.h"
@@ -23,11 +23,11 @@ struct chi_team {
 	char name[CHI_THREAD_NAME];
 	member *member; // 1 .. threads-1 have threads
 	bool started;
-	unsigned generation; // of forks, when they started
-	chi_gate jobs; // so many were announced
-	chi_gate inside; // members in the job
+	unsigned generation; // of forks, when the threads started
+	chi_gate jobs; // word: jobs announced
+	chi_gate inside; // word: members, and CLOSED
 	chi_atomic32 stop;
-	// Of the job, while it is not closed:
+	// The job, while it is open:
 	chi_team_fn *fn;
 	void *arg;
 	int64_t pieces;
@@ -108,7 +108,6 @@ int chi_team_members(const chi_team *t)
 	return t->options.threads;
 }
 
-// Those that could start stay, if one cannot; the next job tries the others again.
 static choir_status start(chi_team *t)
 {
 	if (t->started)
@@ -138,12 +137,12 @@ choir_status chi_team_run(chi_team *t, int64_t pieces, chi_team_fn *fn, void *ar
 	t->arg = arg;
 	t->pieces = pieces;
 	chi_atomic64_store(&t->next, 0);
-	chi_atomic32_add(&t->inside.word, CLOSED); // open
+	chi_atomic32_add(&t->inside.word, CLOSED); // clears the bit
 	chi_atomic32_add(&t->jobs.word, 1);
 	chi_gate_wake(&t->jobs);
 	work(t, 0);
 	uint32_t inside = chi_atomic32_add(&t->inside.word, CLOSED) + CLOSED;
-	while (inside != CLOSED) { // pieces are short, and end by themselves
+	while (inside != CLOSED) { // short, as pieces are
 		(void) chi_gate_wait(&t->inside, inside, t->options.spin, chi_clock_deadline(-1));
 		inside = chi_atomic32_load(&t->inside.word);
 	}
@@ -164,7 +163,7 @@ int chi_team_own_members(void)
 
 choir_status chi_team_share(int64_t pieces, chi_team_fn *fn, void *arg)
 {
-	chi_team *team = chi_team_use(NULL); // a piece has none
+	chi_team *team = chi_team_use(NULL); // within a piece there is no team
 	choir_status status = CHOIR_OK;
 	if (team && pieces > 1)
 		status = chi_team_run(team, pieces, fn, arg);

@@ -1,6 +1,5 @@
-// Text that grows, and numbers in and out of it. The host may have set a locale whose decimal
-// point is a comma; formats and parsers here always use the C locale, by thread, so that files
-// and messages do not depend on it.
+// Growing text, and numbers. The host's locale may have a decimal comma, so conversions switch
+// the thread to the C locale.
 #include "base/text.h"
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -14,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static locale_t c_locale; // 0: could not be made, and the host's is used
+static locale_t c_locale; // 0: none, so the host's is used
 static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
 
 static void make_c_locale(void)
@@ -57,7 +56,7 @@ int chi_text_format(char *out, size_t size, const char *fmt, va_list args)
 
 const char *chi_text_errno(int error_number, char *out, size_t size)
 {
-	return strerror_r(error_number, out, size); // the GNU one, which never fails
+	return strerror_r(error_number, out, size); // GNU's, which cannot fail
 }
 
 void chi_text_free(chi_text *t)
@@ -66,10 +65,9 @@ void chi_text_free(chi_text *t)
 	*t = (chi_text){ 0 };
 }
 
-// Makes place for count more bytes and a zero.
 static bool reserve(chi_text *t, size_t count)
 {
-	size_t need = SIZE_MAX; // what does not fit is refused as too much memory
+	size_t need = SIZE_MAX; // after an overflow: no heap has so much
 	if (chi_size_add(t->length, count, &need) && !chi_size_add(need, 1, &need))
 		need = SIZE_MAX;
 	void *data = t->data;
@@ -110,10 +108,8 @@ void chi_text_add(chi_text *t, const char *fmt, ...)
 	va_end(args);
 }
 
-enum { ANY_LENGTH = 4 }; // of a text that ends in a zero byte, behind which nothing is read
+enum { ANY_LENGTH = 4 }; // for text with a final zero, at which decoding stops
 
-// The number of bytes of the UTF-8 character at s, of which left can be read; 0: it is none.
-// *code is the character.
 static size_t decode_utf8(const char *s, size_t left, uint32_t *code)
 {
 	static const uint32_t min[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -125,7 +121,7 @@ static size_t decode_utf8(const char *s, size_t left, uint32_t *code)
 	for (size_t i = 1; i < length; i++) {
 		unsigned char next = (unsigned char) s[i];
 		if ((next & 0xc0) != 0x80)
-			return 0; // the zero at the end as well, so nothing behind it is read
+			return 0; // also for the final zero
 		value = value << 6 | (next & 0x3f);
 	}
 	if (value < min[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
@@ -189,8 +185,7 @@ void chi_text_add_json(chi_text *t, const char *text)
 	chi_text_add_bytes(t, "\"", 1);
 }
 
-// What commands a terminal (C1 controls too: to some terminals U+009B begins a command) or turns
-// around the order of the letters around it.
+// Terminal controls (also C1: U+009B begins a command on some terminals) and direction marks.
 static bool is_unsafe(uint32_t code)
 {
 	static const uint32_t unsafe[][2] = { { 0, 0x1f }, { 0x7f, 0x9f }, { 0x61c, 0x61c },
@@ -258,7 +253,7 @@ bool chi_parse_double(const char *text, double *out)
 	locale_t host = enter_c_locale();
 	errno = 0;
 	double value = strtod(text, &end);
-	bool too_large = errno == ERANGE && isinf(value); // too small is rounded, which is fine
+	bool too_large = errno == ERANGE && isinf(value); // a number that is too small is rounded
 	uselocale(host);
 	if (too_large || *end || end == text)
 		return false;

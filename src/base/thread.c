@@ -1,5 +1,4 @@
-// Threads of a guest, which must not disturb its host: they block its signals, and have a
-// floating-point environment of their own.
+// Threads that do not disturb the host: its signals are blocked.
 #include "base/thread.h"
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -15,15 +14,16 @@
 static void *run_thread(void *arg)
 {
 	const chi_thread *t = arg;
-	chi_fpenv inherited; // whatever the host has set: not for Choir's threads
+	chi_fpenv inherited; // discarded: the host's environment is not for Choir's threads
 	chi_fpenv_enter(&inherited);
-	(void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); // others wait for it
-	pthread_setname_np(pthread_self(), t->name); // for people only: a failure changes nothing
+	// Other threads wait for this one.
+	(void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_setname_np(pthread_self(), t->name); // for debuggers; may fail
 	t->fn(t->arg);
 	return NULL;
 }
 
-// Faults belong to the thread that makes them; all other signals are the host's.
+// Signals of faults stay unblocked, for the host's crash handler.
 static void block_signals(sigset_t *before)
 {
 	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
@@ -66,8 +66,8 @@ void chi_thread_stand_back(void)
 void chi_thread_take_leftovers(void)
 {
 	chi_thread_stand_back();
-#ifdef __linux__ // where a thread has a niceness of its own
-	(void) setpriority(PRIO_PROCESS, 0, 19); // 0: the calling one
+#ifdef __linux__ // where threads have their own niceness
+	(void) setpriority(PRIO_PROCESS, 0, 19); // 0: this thread
 #endif
 }
 

@@ -1,6 +1,5 @@
-// Threads. Choir's threads have the floating-point environment of fpenv.h and block
-// all signals, which are the host's, but those that a thread raises by its own fault (SIGSEGV and
-// its like): a host's crash handler shall see them.
+// Threads with the floating-point environment of fpenv.h. They block all signals except those of
+// their own faults (SIGSEGV and the like), which a host's crash handler should see.
 #pragma once
 
 #include "choir/status.h"
@@ -8,7 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-enum { CHI_THREAD_NAME = 16 }; // bytes that the system keeps, with the zero
+enum { CHI_THREAD_NAME = 16 }; // the system's limit
 
 typedef struct {
 	pthread_t id;
@@ -18,27 +17,24 @@ typedef struct {
 	void *arg;
 } chi_thread;
 
-// *t must outlive the thread. name (at most 15 bytes) is what debuggers and top show.
+// Starts a thread; *t must outlive it. Debuggers show name, of up to 15 bytes.
 choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *arg), void *arg);
-// The calling thread's, as debuggers show it.
 void chi_thread_own_name(char out[CHI_THREAD_NAME]);
-// Calls fn, and left after it if fn ended the thread (pthread_exit) instead of returning. Threads
-// of Choir cannot be cancelled.
+// Calls fn, and then left if fn ended the thread by pthread_exit. Choir's threads cannot be
+// cancelled.
 void chi_thread_call(void (*fn)(void *arg), void (*left)(void *arg), void *arg);
-void chi_thread_join(chi_thread *t); // a thread that never started is fine
+void chi_thread_join(chi_thread *t); // also if never started
 
-// Gives the processor to another thread that wants it, or sleeps so many seconds, for waits on
-// what cannot wake anybody (messages of other processes).
+// Yield or sleep, in waits that cannot be woken, as for other processes.
 void chi_thread_yield(void);
 void chi_thread_nap(double seconds);
 
-// The calling thread, when it is woken, waits for its turn and interrupts nobody who computes.
-// Only a wish: where the system refuses, nothing changes.
+// Prevents the calling thread from preempting others when it wakes, if the system allows that.
 void chi_thread_stand_back(void);
 
-// The calling thread, for ever, gets what the others leave of the processors: of one that is
-// always busy a sixtieth or so. Only a wish, too.
+// Gives the calling thread the lowest priority for ever, about a sixtieth of a busy processor, if
+// the system allows that.
 void chi_thread_take_leftovers(void);
 
-// Counts this process's forks: a changed number means "in a child". Registered on first use.
+// Counts this process's forks, from the first call on. A changed number means "in a child".
 unsigned chi_fork_generation(void);

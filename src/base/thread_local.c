@@ -1,5 +1,4 @@
-// Values of threads, by the system's keys. A key is made when the first value is kept, and stays:
-// there are as many as slots in the source.
+// Thread-local values by pthread keys, which are made on first use and never deleted.
 #include "base/thread_local.h"
 
 #include "choir/status.h"

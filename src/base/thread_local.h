@@ -1,5 +1,5 @@
-// A value of its own for each thread, given back when the thread ends (not for the main thread at
-// the program's end). For caches that must not be locked.
+// Thread-local values for caches without a lock. A value is freed when its thread ends, except
+// the main thread's at exit.
 #pragma once
 
 #include "base/atomic.h"
@@ -7,9 +7,9 @@
 
 typedef struct {
 	chi_mutex lock;
-	chi_atomic32 made; // key is
+	chi_atomic32 made; // key exists
 	pthread_key_t key;
-	void (*free)(void *value); // on the thread that ends; never with NULL
+	void (*free)(void *value); // on the ending thread, never NULL
 } chi_thread_local;
 
 #define CHI_THREAD_LOCAL_STATIC(rank, name, free) \
@@ -17,6 +17,7 @@ typedef struct {
 		CHI_MUTEX_STATIC(rank, name), { 0 }, 0, free \
 	}
 
-void *chi_thread_local_get(chi_thread_local *s); // NULL: none was set by this thread
-// False after CHOIR_NO_MEMORY was recorded: value is not kept. The value before is not freed.
+void *chi_thread_local_get(chi_thread_local *s); // NULL: not set
+// Sets this thread's value; the previous one is not freed. False: out of memory, and value is not
+// kept.
 bool chi_thread_local_set(chi_thread_local *s, void *value);

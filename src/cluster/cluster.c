@@ -1,8 +1,5 @@
-// The cluster of this process, from the options and the environment that say who it is, over the
-// transport, to the check that all workers fit together. The object holds a transport's table and
-// its state, the workers' names, and the first failure. After that failure it tries nothing more:
-// nobody can know what other workers do then, and a late message must not be taken for the one
-// that is expected.
+// The cluster. Its first failure is final, because the state of other workers is then unknown,
+// and a late message could be mistaken for the expected one.
 #include "cluster/cluster.h"
 
 #include "base/alloc.h"
@@ -61,7 +58,7 @@ static choir_status open_transport(choir_cluster *c, const void *argument)
 	return CHOIR_OK;
 }
 
-// Gets the workers' names, which also shows that all are there.
+// Exchanges the names, which also proves that all workers are there.
 static choir_status exchange_names(choir_cluster *c)
 {
 	char own[CHI_WORKER_NAME] = "", host[64] = "?";
@@ -125,7 +122,7 @@ static choir_status take_options(const choir_cluster_options *o, choir_cluster_o
 	return CHOIR_OK;
 }
 
-// The checksum of a file; "unknown" where it cannot be read.
+// The value is the file's checksum, or "unknown" if it cannot be read.
 static void file_setting(chi_setting *setting, const char *name, const char *path)
 {
 	enum { STEP = 1 << 20 };
@@ -150,8 +147,7 @@ static void file_setting(chi_setting *setting, const char *name, const char *pat
 	chi_error_restore(&kept);
 }
 
-// The build of Choir: of the same version there are many. In the program's file it is compared
-// with that, unless the program says by itself what it is.
+// Compares builds, since one version has many. Choir within a program has no file of its own.
 static void library_setting(chi_setting *setting)
 {
 	char path[4096];
@@ -319,7 +315,7 @@ choir_status chi_cluster_give_up(choir_cluster *c)
 
 double chi_cluster_failing(choir_cluster *c, const chi_error *why)
 {
-	static const double SECONDS = 10; // that all fail in if they fail alike
+	static const double SECONDS = 10; // all workers fail within this time if they share the cause
 	chi_mutex_lock(&c->lock);
 	c->cause = why;
 	chi_mutex_unlock(&c->lock);

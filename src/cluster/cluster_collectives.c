@@ -1,9 +1,7 @@
-// What all workers do together, made of messages: a barrier (by doubling distances), a broadcast
-// (down a binomial tree), records of all at all. They are for starting, agreeing and small things;
-// sums of tensors are cross's, in an order of their own. Each has a number, which all count, and
-// each begins with the same step: a word to the next worker and one from the one before. Whatever
-// collectives workers have come to, these words arrive and are compared, so two that differ cannot
-// wait for each other: somewhere in the ring there is one that differs from the one before.
+// Collectives of bytes for small data: a dissemination barrier, a binomial broadcast, and an
+// all-gather through worker 0. All begin with a message around the ring. If workers run different
+// collectives, one differs from its predecessor, so these messages detect it and nothing
+// deadlocks.
 #include "base/alloc.h"
 #include "base/size.h"
 #include "cluster/message.h"
@@ -12,7 +10,6 @@
 
 enum { TAG = CHI_TAG_COLLECTIVES };
 
-// Two messages are enough for each step of each of them.
 typedef struct {
 	choir_cluster *c;
 	chi_fingerprint fingerprint;
@@ -31,7 +28,7 @@ static choir_status begin(together *t, choir_cluster *c)
 	t->deadline = chi_cluster_deadline(c, c->timeout);
 	t->out = chi_alloc_array(2, sizeof *t->out);
 	if (t->out == NULL)
-		return chi_cluster_give_up(c); // the others would wait for this worker
+		return chi_cluster_give_up(c); // otherwise the others would wait
 	t->in = t->out + 1;
 	return CHOIR_OK;
 }
@@ -59,7 +56,6 @@ static choir_status exchange(together *t, int to, int from)
 	return status;
 }
 
-// The first step of all of them.
 static choir_status compare_in_ring(together *t)
 {
 	const int n = t->c->workers, own = t->c->worker;
@@ -81,8 +77,8 @@ choir_status choir_cluster_barrier(choir_cluster *c)
 	return end(&t, status);
 }
 
-// Down the tree in which the parent of place p is p without its lowest bit; places count from the
-// root. Children are served from the farthest on, whose own subtree is the largest.
+// A binomial tree: places count from the root, and a parent is its child without the lowest set
+// bit. The child with the largest subtree comes first.
 static choir_status spread(together *t, int root, void *data, size_t bytes)
 {
 	choir_cluster *c = t->c;
@@ -120,7 +116,7 @@ choir_status choir_cluster_broadcast(choir_cluster *c, int from, void *data, siz
 	return end(&t, status == CHOIR_OK ? spread(&t, from, data, bytes) : status);
 }
 
-// Worker 0 takes one after another, and hands all of them out.
+// Worker 0 collects all records and broadcasts them.
 static choir_status collect(together *t, const void *own, size_t bytes, char *all, size_t total)
 {
 	choir_cluster *c = t->c;

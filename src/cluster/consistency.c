@@ -1,7 +1,6 @@
-// What must be the same on all workers. Settings are compared by name: each worker gets those of
-// all and finds the same first difference, so all refuse with the same words. Kernels for another
-// instruction set add up in another order, so all workers use one: the one that all have or, if
-// that was asked for, the lowest.
+// Equal settings and instruction sets. Every worker gets all settings and finds the same first
+// difference, so all fail alike. Kernels of different sets add in different orders, so all
+// workers use one set.
 #include "base/alloc.h"
 #include "base/text.h"
 #include "cluster/cluster.h"
@@ -11,7 +10,7 @@
 
 void chi_setting_set(chi_setting *setting, const char *name, const char *fmt, ...)
 {
-	memset(setting, 0, sizeof *setting); // compared as bytes, and sent
+	memset(setting, 0, sizeof *setting); // sent and compared as bytes
 	snprintf(setting->name, sizeof setting->name, "%s", name);
 	va_list args;
 	va_start(args, fmt);
@@ -19,7 +18,7 @@ void chi_setting_set(chi_setting *setting, const char *name, const char *fmt, ..
 	va_end(args);
 	if (length < CHI_SETTING_VALUE)
 		return;
-	// What does not fit counts, too.
+	// A hash stands for what does not fit.
 	char *text = chi_alloc((size_t) length + 1);
 	if (text == NULL) {
 		memset(setting, 0, sizeof *setting);
@@ -92,7 +91,7 @@ static choir_status find_lowest(
 		const choir_cluster *c, const set_name names[], bool lowest, chi_instruction_set *set)
 {
 	chi_instruction_set first = CHI_INSTRUCTION_SET_BASE, one = CHI_INSTRUCTION_SET_BASE;
-	// Else it is another processor's.
+	// If false, it belongs to another kind of processor.
 	const bool known = chi_instruction_set_find(names[0].text, &first);
 	*set = first;
 	for (int i = 1; i < c->workers; i++) {

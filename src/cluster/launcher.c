@@ -1,5 +1,5 @@
-// Launchers by their variables. Those of mpirun and mpiexec come first: inside of a Slurm job they
-// start processes themselves, and what Slurm says is then about them.
+// Detects launchers by their variables. mpirun and mpiexec come first: within a Slurm job they
+// start the processes, and Slurm's variables describe them instead.
 #include "cluster/launcher.h"
 
 #include "base/text.h"

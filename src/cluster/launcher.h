@@ -1,4 +1,4 @@
-// What launchers say of a process in its environment.
+// What launchers say in the environment.
 #pragma once
 
 #include "choir/status.h"
@@ -6,14 +6,14 @@
 #include <stdbool.h>
 
 typedef struct {
-	const char *name; // "mpirun of Open MPI"; NULL: no launcher
-	const char *mpi; // the MPI it starts: "openmpi", "mpich"; NULL: not told
+	const char *name; // as "mpirun of Open MPI"; NULL: none
+	const char *mpi; // "openmpi", "mpich"; NULL: unknown
 	int worker, workers;
 } chi_launcher;
 
-// The launcher of MPI that started this process; name NULL: none. CHOIR_INVALID: variables that
-// are no numbers, or no number of a worker.
+// Finds the MPI launcher of this process; name NULL: none. CHOIR_INVALID: malformed variables or
+// worker number.
 choir_status chi_launcher_find(chi_launcher *l);
-// The value of two such variables. False: one of them is not set.
+// Reads two variables; *there: both are set.
 choir_status chi_launcher_pair(
 		const char *worker, const char *workers, bool *there, int *index, int *count);

@@ -1,6 +1,5 @@
-// Messages: a frame, then the rest. A receive is a small machine: it waits for the frame,
-// compares, and then waits for the rest, which has been begun by then where a tag can say how long
-// it is, so that no part waits for the one before.
+// Messages: a frame, then the rest. A receive first compares the frame's fingerprint. If tags can
+// tell the rest's length, its receive begins together with the frame's.
 #include "cluster/message.h"
 
 #include "base/log.h"
@@ -14,13 +13,13 @@
 #include <string.h>
 
 enum { HEAD = offsetof(chi_frame, data) };
-// "choir" and the version of this layout; workers of another byte order see something else.
+// "choir" and the layout's version; other byte orders read another number.
 static const uint64_t MAGIC = 0x63686f6972000002;
 
-// Open MPI 4.1 sends up to 4096 bytes, less a header of its own, without asking the receiver.
+// Open MPI 4.1 sends 4096 bytes, with its header, without asking the receiver.
 enum { MAX = HEAD + CHI_FRAME_DATA };
 _Static_assert(MAX <= 4000, "a frame is sent at once");
-// A rest is so many steps long, so that there are tags enough to say how long.
+// Tags tell the length of a rest in units of STEP bytes.
 enum { STEP = 256 };
 _Static_assert(CHI_FRAME_DATA % STEP == 0, "a rest can be whole steps");
 
@@ -81,31 +80,28 @@ static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes
 	return status;
 }
 
-// Whether the rest is received from the start. It must not be mistaken for that of a message that
-// differs, which an MPI takes for a fatal error where it is longer: so its tag says its length.
-// There are no tags for two that are under way at the same time, so only one kind of collective
-// does it.
+// Whether the rest's receive begins with the frame's. The rest's tag tells its length, because
+// MPI fails fatally if a message is longer than its receive. Two such rests at a time would need
+// more tags, so only one kind of collective does this.
 static bool is_early(const chi_message *m, size_t rest)
 {
 	return m->tag == CHI_TAG_COLLECTIVES && rest > 0 &&
 			rest / STEP < CHOIR_TRANSPORT_TAGS - CHI_TAGS;
 }
 
-// Of such a rest: not that of any collective's first message.
 static int tag_of_rest(size_t rest)
 {
 	return CHI_TAGS + (int) (rest / STEP);
 }
 
-// Whether it goes in parts that go at once.
+// Whether the rest goes in several parts, which need no answer from the receiver.
 static bool is_cut(const chi_message *m, size_t rest)
 {
 	const size_t eager = m->cluster->transport_table.eager;
 	return is_early(m, rest) && eager > 0 && (rest - 1) / eager < CHI_REST_PARTS;
 }
 
-// How many bytes go in the frame. Before a rest that is not cut it is as short as can be, since it
-// is copied twice, and the rest need not be.
+// Bytes in the frame. They are copied twice, so there are few of them before a rest in one part.
 static size_t in_frame(const chi_message *m, size_t bytes)
 {
 	const size_t max = CHI_FRAME_DATA - (STEP - bytes % STEP) % STEP;
@@ -122,8 +118,8 @@ static choir_status begin_rest(chi_message *m, char *rest, size_t bytes)
 	return status;
 }
 
-// A rest that its receiver fetches is sent before its frame, which arrives meanwhile; the rest of
-// a receive that is not early is begun when the frame has come.
+// A rest that needs the receiver's answer is sent before its frame, so that the answer comes
+// meanwhile.
 static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t bytes)
 {
 	choir_cluster *c = m->cluster;
@@ -138,8 +134,8 @@ static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t
 	return status;
 }
 
-// "worker 2 stopped: WHY" becomes a text that says where worker 2 is. What it has heard of another
-// says so already.
+// Adds the host to "worker 2 stopped: WHY". If worker 2 heard it from another worker, it is there
+// already.
 static bool name_cause(const choir_cluster *c)
 {
 	char name[CHI_WORKER_NAME + 32];
@@ -154,8 +150,8 @@ static bool name_cause(const choir_cluster *c)
 	return true;
 }
 
-// The transport has failed: says whom it was about, and ends the cluster. After an abort of
-// another worker all have been told already.
+// The transport has failed: names the peer and ends the cluster. After another worker's abort all
+// know already.
 static choir_status fail(chi_message *m, choir_status status)
 {
 	choir_cluster *c = m->cluster;
@@ -202,7 +198,6 @@ choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
-// The other one has failed, and says by what.
 static void note_failure(chi_message *m, const char *other, size_t came)
 {
 	const size_t max = sizeof m->frame.data - 1, bytes = came - HEAD < max ? came - HEAD : max;
@@ -265,7 +260,7 @@ static choir_status take_frame(chi_message *m, size_t came)
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
-// Asks for the parts before end in turn, up to one that is not done. *came: bytes of the last.
+// Tests parts in order up to end, until one is not done. *came: bytes of the last.
 static choir_status test_parts(chi_message *m, int end, size_t *came)
 {
 	choir_cluster *c = m->cluster;
@@ -281,7 +276,6 @@ static choir_status test_parts(chi_message *m, int end, size_t *came)
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
-// Moves a message on; never blocks.
 static choir_status progress(chi_message *m)
 {
 	size_t came = 0;
@@ -297,7 +291,7 @@ static choir_status progress(chi_message *m)
 	return CHOIR_OK;
 }
 
-// What is waited for most comes last: the receives of a round.
+// In a round, receives come last and are waited for most, so this begins at the end.
 static choir_status progress_all(chi_message *const m[], int n, const chi_message **waits_for)
 {
 	*waits_for = NULL;
@@ -318,17 +312,17 @@ static choir_status give_up_waiting(const chi_message *m, double seconds)
 	return chi_cluster_give_up(m->cluster);
 }
 
-// A wait that becomes long is logged once, with whom it is for.
+// A long wait is logged once.
 typedef struct {
-	double begun, due; // HUGE_VAL: not known yet; never again
+	double begun, due; // HUGE_VAL: begun is unknown, due is never
 } wait_limit;
 
-// A clock is looked at only where there is no time-out, which says when the wait began.
+// The deadline tells when the wait began, without reading the clock.
 static wait_limit begin_wait_limit(const chi_message *m, double deadline)
 {
 	static const double MIN = 2; // seconds
 	const choir_cluster *c = m->cluster;
-	if (m->expected.order == CHI_ORDER_FAILED) // which has a deadline of its own
+	if (m->expected.order == CHI_ORDER_FAILED) // has its own deadline
 		return (wait_limit){ deadline, HUGE_VAL };
 	if (c->timeout < 0 || deadline == HUGE_VAL)
 		return (wait_limit){ HUGE_VAL, HUGE_VAL };
@@ -338,7 +332,7 @@ static wait_limit begin_wait_limit(const chi_message *m, double deadline)
 
 static void end_wait_limit(wait_limit *p, const chi_message *m, double now)
 {
-	static const double UNLIMITED = 60; // seconds, where there is no time-out
+	static const double UNLIMITED = 60; // seconds, if there is no timeout
 	const choir_cluster *c = m->cluster;
 	char name[CHI_WORKER_NAME + 32], end[48] = "";
 	if (p->begun == HUGE_VAL)
@@ -354,7 +348,7 @@ static void end_wait_limit(wait_limit *p, const chi_message *m, double now)
 
 choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
 {
-	enum { LOOKS = 16 }; // at messages, for each at the clock, which takes as long
+	enum { LOOKS = 16 }; // tests per reading of the clock, which takes as long
 	if (n == 0)
 		return CHOIR_OK;
 	choir_cluster *c = m[0]->cluster;

@@ -1,7 +1,6 @@
-// Finding MPI. libchoir links none: each MPI has a library of its own, libchoir-mpi-NAME.so,
-// which lies beside libchoir. Which one is right depends on who started the process, since the
-// launcher of one MPI leaves the other one as a lone "process 0 of 1"; and on what is in the
-// process already, since two MPIs in one process call each other's functions.
+// Finds MPI. libchoir links none: each MPI has a libchoir-mpi-NAME.so next to libchoir. With
+// another MPI than the launcher's, each process is alone. Two MPIs in one process would call each
+// other's functions.
 #include "cluster/mpi_loader.h"
 
 #include "base/clock.h"
@@ -20,25 +19,30 @@ enum { PATH = 4096 };
 static const char *const known[] = { "openmpi", "mpich" };
 enum { KNOWN = sizeof known / sizeof known[0] };
 
+<<<<<<< HEAD
 #ifndef CHI_LIBRARY_DIRECTORY
 #define CHI_LIBRARY_DIRECTORY "../lib" // from that of programs
+=======
+#ifndef CHI_LIBRARY_FOLDER
+#define CHI_LIBRARY_FOLDER "../lib" // relative to the programs' directory
+		>>>>>>> tx1
 #endif
 
-// The MPI whose functions are in this process; NULL: none.
-static const char *loaded(void)
+		// The MPI in this process; NULL: none.
+		static const char *
+		loaded(void)
 {
 	void (*found)(void);
 	if (!chi_module_find("MPI_Get_library_version", &found))
 		return NULL;
-	char text[8192] = ""; // MPIs want at most that
+	char text[8192] = ""; // MPIs need at most this
 	int length = 0;
 	int (*version)(char *, int *);
 	memcpy(&version, &found, sizeof version);
 	version(text, &length);
-	return strstr(text, "Open MPI") != NULL ? "openmpi" : "mpich"; // or one of its descendants
+	return strstr(text, "Open MPI") != NULL ? "openmpi" : "mpich"; // or derived from MPICH
 }
 
-// Beside Choir, in the prefix's folder of libraries, or wherever the system looks.
 static chi_module *open_library(const char *mpi)
 {
 	char directory[PATH], path[PATH + 128];
@@ -61,7 +65,7 @@ static bool is_known(const char *mpi)
 	return false;
 }
 
-// Asked for by name or path, or by the environment; NULL: by nobody.
+// The MPI that the options or the environment ask for; NULL: neither does.
 static const char *asked_for(const choir_cluster_options *o)
 {
 	const char *mpi = o->mpi != NULL ? o->mpi : getenv("CHOIR_MPI");
@@ -112,7 +116,6 @@ static chi_module *open_module(const choir_cluster_options *o, const chi_launche
 	return open_any(asked != NULL ? asked : here != NULL ? here : l->mpi);
 }
 
-// A launcher of another MPI leaves each process alone.
 static choir_status check_launcher(const choir_cluster *c, const chi_launcher *l, const char *mpi)
 {
 	if (l->name == NULL || (c->workers == l->workers && c->worker == l->worker))

@@ -1,5 +1,5 @@
-// The rules of roles. Chief and workers make up the job, numbered in this order; an evaluator is a
-// job of its own, and its own chief; a task of parameter servers belongs to neither.
+// The rules of roles. Chief and workers are the job, numbered in this order. An evaluator is its
+// own job and chief. Parameter servers belong to neither.
 #include "cluster/roles.h"
 
 #include "base/alloc.h"
@@ -52,7 +52,7 @@ static choir_status check_task(const chi_roles *r)
 {
 	const int count = r->count[r->task];
 	const char *name = chi_task_name(r->task);
-	// An evaluator need not be in the cluster that it looks at.
+	// An evaluator need not be in the cluster.
 	if (r->task == CHI_TASK_EVALUATOR && count == 0 && r->index == 0)
 		return CHOIR_OK;
 	if (count == 0)
@@ -108,7 +108,7 @@ static choir_status by_hand(chi_roles *r, const choir_cluster_options *o)
 	return chi_roles_settle(r);
 }
 
-// Workers that are only numbered: torchrun's. What launchers of MPI say needs no roles.
+// Reads torchrun's variables, which only number the workers. MPI launchers need no roles.
 static choir_status from_numbers(chi_roles *r)
 {
 	bool there;

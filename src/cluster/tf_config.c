@@ -1,6 +1,6 @@
-// TF_CONFIG, {"cluster": {"worker": ["host:port", ...], ...}, "task": {"type": "worker", "index":
+// TF_CONFIG: {"cluster": {"worker": ["host:port", ...], ...}, "task": {"type": "worker", "index":
 // 0}}. The launcher has connected the processes, so only the number of addresses counts. Other
-// keys are left to other programs.
+// keys are ignored.
 #include "cluster/tf_config.h"
 
 #include "base/json.h"
@@ -31,7 +31,6 @@ static choir_status expect(reader *r, chi_json_token token, const char *what)
 	return r->token == token ? CHOIR_OK : wrong(r, what);
 }
 
-// The rest of the value whose first token was read.
 static choir_status skip_value(reader *r)
 {
 	const bool opens = r->token == CHI_JSON_OBJECT || r->token == CHI_JSON_ARRAY;
@@ -41,7 +40,6 @@ static choir_status skip_value(reader *r)
 	return CHOIR_OK;
 }
 
-// An array of addresses, or an object of numbers and addresses.
 static choir_status count_addresses(reader *r, int *count)
 {
 	CHOIR_TRY(next(r));

@@ -1,5 +1,4 @@
-// Transports by name, stubs for the slots that a table leaves out, and the transport of a program
-// that has no other workers.
+// Transports by name, stubs for missing slots, and a single worker's transport.
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/registry.h"
@@ -78,8 +77,7 @@ static double system_now(void *self)
 	return chi_clock_now();
 }
 
-// First it spins, which is all that a fast answer needs, then it lets others run, and after a
-// while it sleeps, longer each time.
+// Spins first, for fast answers; then yields; then sleeps, longer each time.
 static void system_pause(void *self, int turn, double until)
 {
 	enum { SPINS = 200, YIELDS = 2000 };
@@ -125,7 +123,7 @@ choir_transport_table chi_transport_filled(const choir_transport_table *transpor
 	return t;
 }
 
-static const choir_transport_table mpi = { .name = "mpi" }; // mpi_loader.c has the table
+static const choir_transport_table mpi = { .name = "mpi" }; // the table is mpi_loader.c's
 static const void *const builtin[] = { &mpi, &chi_single_worker_transport, NULL };
 static choir_transport_table registered[CHI_REGISTRY_MAX];
 static chi_registry registry = { "transport", sizeof registered[0], builtin, registered, 0 };

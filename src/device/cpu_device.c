@@ -1,6 +1,5 @@
-// The CPU as devices. A device here is a name for a share of the machine: "cpu:0" and "cpu:1"
-// have the same memory and need not be different cores, so there may be more of them than cores,
-// or fewer. Work is done when a call returns, so streams have nothing to remember.
+// The CPU as devices: names for shares of the machine, with one memory, independent of the number
+// of cores. Work is done when a call returns, so streams have no state.
 #include "base/alloc.h"
 #include "base/processors.h"
 #include "device/device.h"

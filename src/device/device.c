@@ -1,7 +1,6 @@
-// Kinds of device and their devices. A kind is registered, a device is opened when its name is
-// first asked for, and neither is ever freed: a choir_device may be kept without counting. One
-// mutex guards the list and is given up while a slot of a table runs. Meanwhile the device is in
-// the list as one that is being opened, and other threads that want it wait.
+// Kinds of devices and their devices, which are never freed, so references are not counted. One
+// mutex guards the list. It is released while a table's function runs; the device is then not
+// ready, and other threads wait.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/status.h"
@@ -23,24 +22,22 @@ static const double OPEN_SECONDS = 60.0;
 typedef struct entry {
 	struct entry *next;
 	choir_device device;
-	bool ready; // false: some thread is inside its open
+	bool ready; // false: being opened
 } entry;
 
 typedef struct {
 	choir_device_table table;
 	char name[KIND_SIZE]; // table.kind points here
-	int count; // what the table's count said
+	int count; // from the table
 	entry *entries;
 } device_kind;
 
 static chi_mutex list_mutex = CHI_MUTEX_STATIC(CHI_RANK_DEVICE, "devices");
-static chi_cond list_changed; // an open ended; made with the first kind
+static chi_cond list_changed; // an open has ended; made with the first kind
 static device_kind kinds[MAX_KINDS];
 static int kind_count;
 
-// The slots that a table leaves out. They are filled once, at registration, so no caller asks
-// whether a slot is there: one that can fail says that it is missing, one that cannot does
-// nothing.
+// Stubs for missing slots. They fail with CHOIR_UNSUPPORTED or do nothing.
 
 static choir_status missing(const char *slot)
 {
@@ -163,7 +160,7 @@ static void add_kind(const choir_device_table *table, int count)
 	fill_stubs(&k->table);
 }
 
-// Takes the mutex of the list, which has the built-in kind from then on.
+// Registers the built-in kind on first use.
 static void lock_list(void)
 {
 	chi_mutex_lock(&list_mutex);
@@ -213,8 +210,8 @@ choir_status choir_register_device(const choir_device_table *given)
 	return status;
 }
 
-// Devices of a kind that a program may take without naming them. Where there are as many as named:
-// one CPU for each processor, and none of another kind.
+// How many devices a program gets without naming them. If the kind gives no count: one CPU per
+// processor, none of other kinds.
 static int default_count(const device_kind *k)
 {
 	if (k->count != CHOIR_NONE)
@@ -233,7 +230,7 @@ int choir_device_count(const char *kind)
 	return count;
 }
 
-// "cpu:0 to cpu:1 (more by name), cuda:0" for messages; cut where it does not fit.
+// Writes "cpu:0 to cpu:1 (more by name), cuda:0" for messages, truncated to fit.
 static void list_known(char out[KNOWN_SIZE])
 {
 	size_t used = 0;
@@ -252,7 +249,7 @@ static void list_known(char out[KNOWN_SIZE])
 	}
 }
 
-// With the mutex held. note says more than that there is no such device, or is "".
+// With the mutex held. note adds to the message, or is "".
 static choir_device *fail_unknown(const char *name, const char *note)
 {
 	char shown[SHOWN_SIZE], known[KNOWN_SIZE];
@@ -270,7 +267,7 @@ choir_status chi_device_failed(const choir_device *d, const char *slot, choir_st
 		chi_error_prefix("%s", d->name);
 		return status;
 	}
-	// CHOIR_END would leave no text, and callers would take that for success.
+	// CHOIR_END records no text.
 	return choir_fail(status == CHOIR_END ? CHOIR_INVALID : status, "%s: %s failed (%s)", d->name,
 			slot, choir_status_name(status));
 }
@@ -317,7 +314,7 @@ static void remove_entry(device_kind *k, entry *e)
 	free_entry(e);
 }
 
-// With the mutex held, which is given up around the slots.
+// With the mutex held; releases it around the table's functions.
 static choir_device *open_entry(device_kind *k, int index)
 {
 	entry *e = new_entry(k, index);

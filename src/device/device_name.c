@@ -1,6 +1,5 @@
-// The names of devices. TensorFlow has several spellings for one device and Choir reads them all,
-// but prints one: kind and index in lower case, "cpu:0". Job, replica and task are read and left
-// out: a name means a device of the worker that reads it.
+// Device names. All of TensorFlow's spellings are read; "cpu:0" is printed. Job, replica and task
+// are ignored, as a name means a device of this worker.
 #include "base/text.h"
 #include "device/device.h"
 
@@ -52,8 +51,7 @@ static bool take_job_name(const char **at)
 	return true;
 }
 
-// Moves *at behind "/job:NAME", "/replica:N" and "/task:N", in any order but each at most once,
-// up to the slash before the device.
+// Moves *at over "/job:NAME", "/replica:N" and "/task:N", in any order and each at most once.
 static bool take_place(const char **at)
 {
 	bool job = false, replica = false, task = false;
@@ -101,7 +99,6 @@ bool chi_device_parse(const char *name, char kind[16], int *index)
 	return true;
 }
 
-// Copies the element from at to end without the spaces around it. False: it is too long.
 static bool copy_element(const char *at, const char *end, char out[NAME_SIZE])
 {
 	while (at < end && *at == ' ')
@@ -116,7 +113,6 @@ static bool copy_element(const char *at, const char *end, char out[NAME_SIZE])
 	return true;
 }
 
-// The device of one element that is none of those before it; NULL after a failure.
 static choir_device *find_element(
 		const char *names, const char *element, int position, choir_device *const before[])
 {

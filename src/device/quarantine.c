@@ -1,9 +1,7 @@
-// Memory that a stream may still use after its caller has returned. A thread that gives up waiting
-// for a stream frees its own memory, but the queued work goes on. So host memory that a queued
-// copy uses is a staging buffer, which is left to the stream. A device with such a stream is
-// quarantined: its pool does not reuse what it gets back. A staging buffer has the event of its
-// last use. A wait that succeeds for an event frees the buffers up to that event only, since
-// several threads may wait for one stream at different events.
+// Memory that a stream may still use after its caller stopped waiting. A queued copy's host
+// memory is in a staging buffer, which the stream then owns, and the device's pool reuses no
+// memory. Threads may wait for different events of a stream, so a wait frees only the buffers up
+// to its event.
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/size.h"

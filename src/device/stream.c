@@ -1,6 +1,5 @@
-// Streams: the calls through which every other room queues work. They add to the slots of a table
-// what all kinds need alike: messages that name the device, order between streams of different
-// kinds, and copies between memories that have nothing in common.
+// Streams. They add messages with the device's name, order between kinds, and copies between
+// unrelated memories.
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/size.h"
@@ -54,7 +53,7 @@ void chi_stream_free(chi_stream *s)
 		return;
 	s->device->table->stream_close(s->state);
 	chi_quarantine_release(s, CHI_STREAM_CLOSED);
-	chi_free(s); // the first member of its block
+	chi_free(s); // s is the first member of its block
 }
 
 choir_status chi_stream_copy(chi_stream *s, void *to, const void *from, size_t bytes)
@@ -78,7 +77,7 @@ choir_status chi_stream_record_event(chi_stream *s, uint64_t *event)
 choir_status chi_stream_wait_event(chi_stream *s, chi_stream *other, uint64_t event)
 {
 	choir_device *d = s->device;
-	// Kinds know nothing of each other's queues: the caller waits between them.
+	// Kinds do not know each other's queues, so the caller waits.
 	if (d->table != other->device->table)
 		return chi_stream_wait_until(other, event, longest());
 	return chi_device_failed(d, "wait_for", d->table->wait_event(s->state, other->state, event));
@@ -89,7 +88,7 @@ choir_status chi_stream_wait_until(chi_stream *s, uint64_t event, double seconds
 	choir_device *d = s->device;
 	const choir_status status =
 			chi_device_failed(d, "wait", d->table->wait(s->state, event, seconds));
-	if (status != CHOIR_TIMEOUT) // else what is queued goes on
+	if (status != CHOIR_TIMEOUT) // after a timeout queued work goes on
 		chi_quarantine_release(s, event);
 	return status;
 }
@@ -115,7 +114,8 @@ choir_status chi_stream_wait_up_to(chi_stream *s, uint64_t event)
 	return status;
 }
 
-// *staging is used by what is queued, too; NULL afterwards: it was left to the stream.
+// Waits for work that uses *staging. After a timeout the stream owns it, and *staging becomes
+// NULL.
 static choir_status wait_with(chi_stream *s, chi_staging_buffer **staging)
 {
 	uint64_t event;
@@ -154,7 +154,7 @@ static choir_status copy_with(
 	return wait_with(s, staging);
 }
 
-// Where a copy begins and ends; a stream that is NULL is the host's.
+// The ends of a copy; a NULL stream is the host's.
 typedef struct {
 	chi_stream *writer, *reader;
 	char *to;
@@ -177,7 +177,6 @@ static choir_status copy_piece(
 	return status;
 }
 
-// Piece by piece, over memory that stays with a stream for which somebody gives up waiting.
 static choir_status copy_by_host(const way_by_host *w, size_t bytes)
 {
 	const size_t capacity = bytes < STAGING_BYTES ? bytes : STAGING_BYTES;
@@ -227,7 +226,6 @@ choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t b
 	return marked;
 }
 
-// On a stream that reaches both.
 static choir_status copy_here(chi_stream *s, choir_device *to_device, void *to,
 		choir_device *from_device, const void *from, size_t bytes)
 {
@@ -246,7 +244,7 @@ choir_status chi_device_copy(chi_stream *s, choir_device *to_device, void *to,
 	if (!writes && !reads)
 		return choir_fail(CHOIR_INVALID, "copy from %s to %s: the stream is of %s",
 				from_device->name, to_device->name, s->device->name);
-	// What is queued on s comes first, and the other device needs a stream of its own.
+	// Work queued on s comes first. The other device needs a stream of its own.
 	CHOIR_TRY(chi_stream_wait(s));
 	chi_stream *other = chi_stream_new(writes ? from_device : to_device);
 	if (other == NULL)

@@ -1,7 +1,5 @@
-// The pools of memory, one a device. Sizes are rounded up to classes (eight to each doubling),
-// and a freed buffer waits, header and memory together, in the list of its class: so a steady use
-// allocates nothing. The pools are part of the list of devices: they are found by the device,
-// made on first use and live as long as the program.
+// Memory pools, one per device, never freed. Sizes are rounded up to classes, eight per power of
+// two. Freed buffers wait in their class's list, so a steady use allocates nothing.
 #include "tensor/buffer.h"
 
 #include "base/alloc.h"
@@ -15,15 +13,15 @@ enum {
 
 typedef struct chi_pool {
 	choir_device *device;
-	struct chi_pool *next; // with the same head
+	struct chi_pool *next; // with the same hash
 	chi_mutex mutex;
 	size_t in_use, peak;
 	chi_buffer *free[CLASSES];
-	chi_buffer *quarantined; // given back while a stream might still use them
-	chi_buffer *headers; // of foreign memory
+	chi_buffer *quarantined; // returned during a quarantine
+	chi_buffer *headers; // unused headers of foreign memory
 } pool;
 
-// Lists of pools by the device's address; they only grow, so they are read without the lock.
+// Hash lists by the device's address. They only grow, so reading needs no lock.
 static struct {
 	chi_mutex lock;
 	chi_atomic64 heads[HEADS];
@@ -66,7 +64,7 @@ static pool *find_or_make(choir_device *d)
 	return p;
 }
 
-// The class of so many bytes, and how many bytes its buffers have. bytes: at most SIZE_MAX / 4.
+// The class for bytes (at most SIZE_MAX / 4), and its size.
 static size_t class_of(size_t bytes, size_t *size)
 {
 	if (bytes <= SMALL) {
@@ -98,7 +96,7 @@ static void count(pool *p, size_t bytes)
 		p->peak = p->in_use;
 }
 
-// Under the pool's lock: what was late is free when no stream uses it any more.
+// Under the pool's lock: frees quarantined buffers when the quarantine is over.
 static void take_quarantined(pool *p)
 {
 	if (!p->quarantined || chi_device_is_quarantined(p->device))
@@ -195,7 +193,7 @@ void chi_buffer_release(chi_buffer *b)
 		return;
 	pool *p = b->pool;
 	if (b->release)
-		b->release(b->user); // somebody else's code: no lock is held
+		b->release(b->user); // foreign code: no lock is held
 	chi_mutex_lock(&p->mutex);
 	chi_buffer **list = &p->headers;
 	if (!b->foreign) {
@@ -224,7 +222,6 @@ void chi_buffer_release_all(chi_buffer **list)
 	}
 }
 
-// Takes every free buffer out of the pool, as one list.
 static chi_buffer *take_all(pool *p)
 {
 	chi_buffer *all = NULL;

@@ -1,8 +1,7 @@
-// Counted memory. A buffer belongs to a device's pool, which keeps freed memory for the next
-// buffer of about its size and outlives every strategy; or it wraps memory of somebody else, with
-// the function that gives it back. Whoever releases a reference has waited for the work that it
-// queued on the memory: then the last release may hand it to any stream. (Frames wait when they
-// are emptied; chi_tensor_drop keeps memory in the frame where it cannot know.) Threads: any.
+// Counted memory. A buffer belongs to a device's pool, which reuses freed memory and outlives all
+// strategies, or it wraps foreign memory. Before a reference is released, work queued through it
+// must be done, because any stream may get the memory next. Frames wait before they are emptied;
+// see chi_tensor_drop. Threads: any.
 #pragma once
 
 #include "base/atomic.h"
@@ -11,31 +10,32 @@
 typedef struct chi_buffer {
 	chi_atomic32 references;
 	choir_device *device;
-	void *memory; // on the device, 64-byte aligned if from the pool
-	size_t bytes; // from the pool: of the size class, at least what was asked for
-	bool foreign; // somebody else's memory
-	void (*release)(void *user); // foreign memory: called once, by the last release; may be NULL
+	void *memory; // on the device; a pool's is aligned to 64 bytes
+	size_t bytes; // a pool's: of the size class
+	bool foreign; // wrapped
+	// For foreign memory: called by the last release; may be NULL.
+	void (*release)(void *user);
 	void *user;
-	struct chi_pool *pool; // whose header, and memory unless foreign, it is
-	struct chi_buffer *next; // in the pool's or the frame's list of free buffers
+	struct chi_pool *pool; // of the header and, unless foreign, the memory
+	struct chi_buffer *next; // in lists of free buffers
 } chi_buffer;
 
 chi_buffer *chi_buffer_new(choir_device *d, size_t bytes); // one reference; not zeroed
-// Takes memory that is somebody else's. release may be NULL. On failure release is not called.
+// Wraps foreign memory. release may be NULL; it is not called if this fails.
 chi_buffer *chi_buffer_wrap(
 		choir_device *d, void *memory, size_t bytes, void (*release)(void *user), void *user);
 void chi_buffer_retain(chi_buffer *b);
-void chi_buffer_release(chi_buffer *b); // NULL is fine
-// A list of buffers of which the caller has the only reference each, to be released together.
+void chi_buffer_release(chi_buffer *b); // NULL is allowed
+// Lists of buffers to be released together. The caller has the only reference to each.
 void chi_buffer_list_add(chi_buffer **list, chi_buffer *b);
 void chi_buffer_release_all(chi_buffer **list);
-// True if b is of the size class that a buffer of bytes would have.
+// Whether b has the size class for bytes.
 bool chi_buffer_fits(const chi_buffer *b, size_t bytes);
 
-// Frees what the pools keep (all devices), for leak checks and memory reports.
+// Frees all pools' unused memory.
 void chi_buffer_trim(void);
-// Bytes of d's pool (of whole size classes, at most an eighth more than was asked for): in use
-// now, and the most there were since chi_buffer_reset_peak.
+// Bytes of d's pool in use, and the peak since chi_buffer_reset_peak. Size classes count: up to
+// an eighth more than requested.
 size_t chi_buffer_in_use(const choir_device *d);
 size_t chi_buffer_peak(const choir_device *d);
 void chi_buffer_reset_peak(const choir_device *d);

@@ -1,7 +1,6 @@
-// DLPack in and out, without a copy where that is possible. A tensor that comes in keeps the
-// managed object until the last reference to its buffer goes; one that goes out keeps the buffer.
-// Deleters are foreign code that may take foreign locks, so those asked for on a replica's thread
-// wait in a list for the thread that called run (docs/decisions/0021).
+// DLPack import and export, without a copy where possible. An imported tensor's buffer keeps the
+// managed object; an exported object keeps the buffer. Deleters may take foreign locks, so
+// replica threads leave them to the thread that called run (docs/decisions/0021).
 #include "tensor/dlpack.h"
 
 #include "base/alloc.h"
@@ -11,14 +10,12 @@
 #include <stdint.h>
 #include <string.h>
 
-// A managed object that a buffer keeps.
 typedef struct imported {
 	struct DLManagedTensorVersioned *managed;
-	const bool *thread; // that brought it: the address of its hold
+	const bool *thread; // the importing thread, by the address of its hold
 	struct imported *next;
 } imported;
 
-// What waits for chi_dlpack_run_deleters.
 static struct {
 	chi_mutex lock;
 	imported *first;
@@ -51,7 +48,6 @@ void chi_dlpack_run_deleters(void)
 	}
 }
 
-// The release function of a buffer.
 static void release(void *user)
 {
 	imported *i = (imported *) user;
@@ -82,7 +78,6 @@ static const struct {
 };
 enum { TYPES = sizeof(types) / sizeof(types[0]) };
 
-// Checks what comes in and says what it would be here.
 static choir_status read_header(choir_frame *f, const struct DLManagedTensorVersioned *managed,
 		choir_dtype *dtype, choir_shape *shape)
 {
@@ -133,7 +128,7 @@ static bool is_packed(const struct dl_tensor *in)
 	return true;
 }
 
-// Copies the elements of the axes from axis on to *to, row-major, and moves *to behind them.
+// Copies the axes from axis on in row-major order, and moves *to behind them.
 static void gather(const struct dl_tensor *in, int axis, const char *from, size_t size, char **to)
 {
 	if (axis == in->rank) {
@@ -171,7 +166,7 @@ static choir_tensor *import_copy(
 	return t;
 }
 
-// On the managed object's own memory, of which owner becomes the keeper; NULL: it did not.
+// Passes owner to the tensor's buffer. NULL: owner is still the caller's.
 static choir_tensor *import_shared(
 		choir_frame *f, imported *owner, choir_dtype dtype, const choir_shape *shape)
 {
@@ -188,7 +183,8 @@ static choir_tensor *import_shared(
 		return NULL;
 	}
 	choir_tensor *t = chi_tensor_on(f, b, data, dtype, shape);
-	chi_buffer_release(b); // the handle has its own; without one, this was the last
+	// The handle has its own reference; if there is no handle, this was the last one.
+	chi_buffer_release(b);
 	return t;
 }
 
@@ -218,14 +214,13 @@ choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned 
 		return import_shared(f, owner, dtype, &shape);
 	}
 	if (shared)
-		chi_frame_record_error(f); // no memory
+		chi_frame_record_error(f); // out of memory
 	else
 		t = import_copy(f, in, dtype, &shape);
 	delete_managed(managed);
 	return t;
 }
 
-// A managed object of ours with all it points at.
 typedef struct {
 	struct DLManagedTensorVersioned managed;
 	int64_t shape[CHOIR_MAX_RANK], strides[CHOIR_MAX_RANK];
@@ -239,7 +234,7 @@ static void delete_exported(struct DLManagedTensorVersioned *managed)
 	chi_free(e);
 }
 
-// Memory that stays as it is after the frame: the tensor's own, or a copy of what is only
+// Memory that outlives the frame and does not change: the tensor's own, or a copy if it is
 // borrowed or a variable's.
 static chi_buffer *lasting(choir_tensor *t, void **data)
 {
@@ -262,7 +257,7 @@ static chi_buffer *lasting(choir_tensor *t, void **data)
 static void describe(exported *e, const choir_tensor *t, void *data)
 {
 	struct dl_tensor *out = &e->managed.tensor;
-	uint64_t step = 1; // of no elements, whose dimensions' product may be beyond any number
+	uint64_t step = 1; // unsigned: the dimensions of an empty tensor may overflow
 	size_t type = 0;
 
 	for (int i = t->shape.rank; i-- > 0;) {
@@ -281,7 +276,7 @@ static void describe(exported *e, const choir_tensor *t, void *data)
 	e->managed.version = (struct dl_version){ DL_MAJOR, DL_MINOR };
 	e->managed.context = e;
 	e->managed.deleter = delete_exported;
-	// Tensors are values: other handles, and the tape, may look at the same memory.
+	// Tensors are values: other handles and the tape may read this memory.
 	e->managed.flags = e->buffer == t->buffer ? DL_READ_ONLY : DL_IS_COPIED;
 }
 
@@ -289,7 +284,7 @@ struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t)
 {
 	void *data;
 
-	if (!t || !choir_tensor_data(t)) // which waits
+	if (!t || !choir_tensor_data(t)) // this waits
 		return NULL;
 	exported *e = chi_alloc(sizeof(*e));
 	if (!e) {

@@ -1,6 +1,6 @@
-// The binary interface of DLPack 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html), written
-// down from its specification, so that no header of another project is needed. Only what Choir
-// uses has a name.
+// The used part of DLPack 1.0's binary interface
+// (https://dmlc.github.io/dlpack/latest/c_api.html), written from its specification, so that no
+// foreign header is needed.
 #pragma once
 
 #include <stdint.h>
@@ -29,11 +29,11 @@ struct dl_tensor {
 	int32_t rank;
 	struct dl_type type;
 	int64_t *shape;
-	int64_t *strides; // in elements; NULL: row-major, packed
+	int64_t *strides; // in elements; NULL: packed, row-major
 	uint64_t byte_offset;
 };
 
-// Of another major version only version and deleter may be looked at.
+// Of another major version, only version and deleter may be read.
 struct DLManagedTensorVersioned {
 	struct dl_version version;
 	void *context;

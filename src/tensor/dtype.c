@@ -1,5 +1,4 @@
-// The element types: their names, their sizes, and single elements as doubles for printing,
-// checking and reading one number. Arithmetic on many elements is the kernels', not this file's.
+// Element types: names, sizes, and single elements as doubles. Kernels compute on arrays.
 #include "tensor/tensor.h"
 
 #include <math.h>
@@ -40,12 +39,12 @@ bool chi_dtype_is_float(choir_dtype dtype)
 	return is_known(dtype) && types[dtype].is_float;
 }
 
-// The limits are powers of two (or their negatives), so they are exact as doubles.
+// All limits are powers of two or their negatives, exact as doubles.
 bool chi_dtype_holds(choir_dtype dtype, double value)
 {
 	if (chi_dtype_is_float(dtype))
 		return true;
-	if (!(value == trunc(value))) // NAN is no whole number either
+	if (!(value == trunc(value))) // also for NaN
 		return false;
 	switch (dtype) {
 	case CHOIR_I32:
@@ -76,7 +75,7 @@ static double half_to_double(uint16_t half)
 	return half & 0x8000 ? -value : value;
 }
 
-// To the nearest half, ties to even: scaled so that its last place is 1, then rounded.
+// Rounds to nearest, ties to even, after scaling so that the last place is 1.
 static uint16_t half_from_double(double value)
 {
 	const uint16_t sign = signbit(value) ? 0x8000 : 0;
@@ -90,7 +89,7 @@ static uint16_t half_from_double(double value)
 	frexp(size, &exponent);
 	if (exponent < -13 || size == 0)
 		exponent = -13;
-	// A carry out of the mantissa moves into the exponent, as it should.
+	// A carry out of the mantissa correctly increments the exponent.
 	const double mantissa = nearbyint(ldexp(size, 11 - exponent));
 	return (uint16_t) (sign | (uint16_t) ((exponent + 13) * 1024 + (int) mantissa));
 }

@@ -1,6 +1,5 @@
-// Frames: the memory of one context. An arena holds the handles, the pools hold what they point
-// at, and the first failure stays until the frame is emptied. Emptying waits for the frame's
-// stream, so that memory which goes back to a pool is in nobody's use.
+// Frames. Emptying waits for the frame's stream, so that nothing uses the memory that returns to
+// a pool.
 #include "base/alloc.h"
 #include "tensor/tensor.h"
 
@@ -31,8 +30,8 @@ choir_frame *choir_frame_new(choir_device *d)
 	return d ? chi_frame_new(d, NULL) : NULL;
 }
 
-// Until nothing queued uses the frame's memory. Its failures are no news here: whoever wanted the
-// results has asked for them; so the thread's last failure stays what it was.
+// Waits until no queued work uses the frame's memory. Failures are ignored, as a caller that
+// needs the results has waited for them. The thread's last failure stays.
 static void settle(choir_frame *f)
 {
 	if (!f->queued)
@@ -40,12 +39,10 @@ static void settle(choir_frame *f)
 	chi_error before;
 	chi_error_save(&before);
 	if (chi_stream_wait(f->stream) == CHOIR_TIMEOUT)
-		chi_stream_wait(f->stream); // once more: its memory is about to be given back
+		chi_stream_wait(f->stream); // once more, because the memory is returned next
 	chi_error_restore(&before);
 }
 
-// Drops the tensors whose handles were made since mark, and the memory that was waiting for
-// settle.
 static void drop_since(choir_frame *f, size_t mark)
 {
 	while (f->tensors && f->tensors->mark >= mark) {
@@ -119,7 +116,7 @@ bool choir_frame_is_training(const choir_frame *f)
 	return f && f->tape;
 }
 
-// Puts the frame's prefix before the thread's last failure, unless it stands there already.
+// Adds the frame's prefix, once.
 static void add_prefix(const choir_frame *f, chi_error *e)
 {
 	const size_t length = strlen(f->prefix);
@@ -136,7 +133,7 @@ static void add_prefix(const choir_frame *f, chi_error *e)
 
 choir_status chi_frame_record_error(choir_frame *f)
 {
-	if (choir_error_status() == CHOIR_OK) // it is a failure all the same
+	if (choir_error_status() == CHOIR_OK) // a failure needs a status
 		choir_fail(CHOIR_INTERNAL, "something failed and did not say why");
 	if (!f)
 		return choir_error_status();

@@ -1,6 +1,5 @@
-// Slices: a handle on values that also knows, by a second buffer, which rows of a larger tensor
-// they are. Everything that takes a handle for what its shape says asks chi_tensor_check, which
-// refuses them; so nothing can take the values for the whole by mistake.
+// Indexed slices: values and, in a second buffer, their rows in a larger tensor. chi_tensor_check
+// refuses them, so values are never taken for the larger tensor.
 #include "base/size.h"
 #include "tensor/tensor.h"
 
@@ -20,7 +19,6 @@ static size_t index_bytes(const choir_tensor *t)
 	return (size_t) t->shape.dim[0] * chi_dtype_size(t->slices.dtype);
 }
 
-// The indices in memory that out's device reads, with one reference. NULL after a failure.
 static chi_buffer *copy_indices(const choir_tensor *out, const choir_tensor *t)
 {
 	choir_frame *f = out->frame;
@@ -58,7 +56,8 @@ choir_tensor *chi_slices_follow(choir_tensor *out, const choir_tensor *t, bool c
 choir_tensor *chi_slices_new(choir_tensor *values, choir_tensor *indices, int64_t rows)
 {
 	choir_frame *f = values->frame;
-	choir_tensor *own = chi_tensor_retain(f, indices); // borrowed memory must not change under it
+	// Borrowed memory may change, so it is copied.
+	choir_tensor *own = chi_tensor_retain(f, indices);
 	choir_tensor *out = own == NULL ? NULL : chi_tensor_alias(f, values);
 	if (out == NULL)
 		return NULL;
@@ -73,7 +72,7 @@ choir_status chi_slices_indices_to_host(const choir_tensor *t, int64_t *to)
 	CHOIR_TRY(chi_stream_fetch(t->frame->stream, to, t->slices.data, index_bytes(t)));
 	if (t->slices.dtype == CHOIR_I64)
 		return CHOIR_OK;
-	// From the back, where the wider ones overwrite only narrow ones that have been read.
+	// Widens from the back, so that each index is read before it is overwritten.
 	for (int64_t i = n; i-- > 0;) {
 		int32_t narrow;
 		memcpy(&narrow, (const char *) to + (size_t) i * sizeof narrow, sizeof narrow);
@@ -99,7 +98,6 @@ choir_status chi_slices_check_indices(const choir_tensor *t, const char *what)
 	return CHOIR_OK;
 }
 
-// The operands fit, and the larger tensor's size can be.
 static choir_status check_operands(
 		const choir_tensor *values, const choir_tensor *indices, int64_t rows)
 {

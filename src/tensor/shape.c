@@ -1,5 +1,4 @@
-// Shapes: how many elements and bytes, whether two are equal, and how one is written. Dimensions
-// come from callers and files, so every product is checked.
+// Shapes. Dimensions come from callers and files, so all products are checked.
 #include "base/size.h"
 #include "tensor/tensor.h"
 
@@ -37,7 +36,7 @@ bool chi_shape_bytes(const choir_shape *shape, choir_dtype dtype, size_t *bytes)
 	size_t product;
 
 	if (elements < 0 || !chi_size_multiply((size_t) elements, chi_dtype_size(dtype), &product) ||
-			product > PTRDIFF_MAX) // what no object's size exceeds
+			product > PTRDIFF_MAX) // larger than any object
 		return false;
 	*bytes = product;
 	return true;
@@ -53,15 +52,14 @@ bool chi_shape_equal(const choir_shape *a, const choir_shape *b)
 	return true;
 }
 
-// A rank that cannot be is shown as it is, so that messages about it are of use.
+// An invalid rank is shown as such, for messages.
 const char *chi_shape_print(const choir_shape *shape, char text[CHI_SHAPE_TEXT])
 {
 	if (shape->rank < 0 || shape->rank > CHOIR_MAX_RANK) {
 		snprintf(text, CHI_SHAPE_TEXT, "[rank %d]", shape->rank);
 		return text;
 	}
-	// Eight numbers of at most 20 characters with their separators need less than 180, but a
-	// negative or long one is rare: what does not fit is cut.
+	// The text of very long dimensions is truncated.
 	size_t used = (size_t) snprintf(text, CHI_SHAPE_TEXT, "[");
 	for (int i = 0; i < shape->rank && used < CHI_SHAPE_TEXT - 2; i++)
 		used += (size_t) snprintf(text + used, CHI_SHAPE_TEXT - 1 - used, "%s%" PRId64,

@@ -1,8 +1,6 @@
-// Tensors: handles in a frame's arena on counted buffers. A handle holds a reference to its
-// buffer, so a view and the tensor that it was made from may go in any order. A view of memory in
-// another frame starts after the work that is queued on that memory; where memory cannot be
-// shared it is a copy. Functions that give a tensor to the host wait for that work. Nothing here
-// needs a kernel (those are in op/).
+// Tensors. Every handle has a reference to its buffer, so views and their origin may go in any
+// order. A view into another frame waits for the work queued there. Where memory is not shared,
+// it is a copy. Functions that return data to the host wait. No kernel is needed here (see op/).
 #include "tensor/tensor.h"
 
 #include "base/size.h"
@@ -10,7 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-// A zeroed handle on b, whose reference it takes over; on failure b is released.
+// Makes a handle on b. Takes over b's reference, also on failure.
 static choir_tensor *handle(
 		choir_frame *f, chi_buffer *b, void *data, choir_dtype dtype, const choir_shape *shape)
 {
@@ -40,7 +38,6 @@ choir_tensor *chi_tensor_on(choir_frame *f, chi_buffer *buffer, void *data, choi
 	return handle(f, buffer, data, dtype, shape);
 }
 
-// The bytes of a shape that somebody asked for, or a failure in f.
 static choir_status measure(
 		choir_frame *f, choir_dtype dtype, const choir_shape *shape, size_t *bytes)
 {
@@ -96,7 +93,7 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 		return chi_tensor_new(f, dtype, &shape);
 	if (!data)
 		return chi_frame_fail_null(f, CHOIR_INVALID, "borrow: data is NULL");
-	// Nothing writes through a borrowed tensor, whatever the type says.
+	// Nothing writes to borrowed memory.
 	void *memory = (void *) (uintptr_t) data;
 	chi_buffer *b = chi_buffer_wrap(f->device, memory, bytes, NULL, NULL);
 	if (!b) {
@@ -109,7 +106,7 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 	return t;
 }
 
-// Held in f64, which no whole number below 2^53 overflows, until an operation says which dtype.
+// Kept in f64, exact up to 2^53, until an operation determines the dtype.
 choir_tensor *choir_number(choir_frame *f, double value)
 {
 	if (!f)
@@ -119,7 +116,7 @@ choir_tensor *choir_number(choir_frame *f, double value)
 		return NULL;
 	t->is_number = true;
 	t->number = value;
-	// The handle lives until the frame has waited for its stream.
+	// &t->number is valid until the frame has waited for its stream.
 	if (chi_stream_copy(f->stream, t->data, &t->number, sizeof(t->number)) != CHOIR_OK) {
 		chi_frame_record_error(f);
 		return NULL;
@@ -151,7 +148,7 @@ choir_device *choir_tensor_device(const choir_tensor *t)
 size_t chi_tensor_bytes(const choir_tensor *t)
 {
 	size_t bytes = 0;
-	chi_shape_bytes(&t->shape, t->dtype, &bytes); // it was checked when t was made
+	chi_shape_bytes(&t->shape, t->dtype, &bytes); // checked when t was made
 	return bytes;
 }
 
@@ -190,8 +187,8 @@ choir_status chi_tensor_check_any(const choir_tensor *t)
 			t->source->name);
 }
 
-// What is queued for f starts after what is queued on t's stream, which made t. Only the thread
-// that t's frame belongs to may mark that stream; others (published) have the frame's mark.
+// Orders f's stream after t's. Only the thread of t's frame may record an event there; others
+// (published) use that of chi_frame_publish.
 static choir_status follow(choir_frame *f, const choir_tensor *t, bool published)
 {
 	chi_stream *from = t->frame->stream;
@@ -211,7 +208,6 @@ choir_status chi_frame_publish(choir_frame *f)
 	return f->queued ? chi_stream_record_event(f->stream, &f->published) : CHOIR_OK;
 }
 
-// A handle on bytes of t from data, with what is known of t's memory.
 static choir_tensor *view(choir_frame *f, const choir_tensor *t, void *data,
 		const choir_shape *shape, bool published)
 {
@@ -292,7 +288,7 @@ choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape
 	return view(t->frame, t, t->data, shape, false);
 }
 
-// Small host memory is only queued.
+// Copies from small host memory are only queued.
 static choir_status copy_bytes(choir_frame *f, void *to, const choir_tensor *t)
 {
 	const size_t bytes = chi_tensor_bytes(t);
@@ -355,7 +351,7 @@ choir_status chi_tensor_from_host(choir_tensor *t, const void *from)
 	const size_t bytes = chi_tensor_bytes(t);
 	if (bytes == 0)
 		return CHOIR_OK;
-	// The caller may change what is read as soon as this returns.
+	// Send waits, because the caller may change this memory afterwards.
 	const choir_status status = chi_stream_send(t->frame->stream, t->data, from, bytes);
 	return status == CHOIR_OK ? CHOIR_OK : chi_frame_record_error(t->frame);
 }
@@ -415,8 +411,8 @@ choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes)
 	return chi_tensor_to_host(t, to);
 }
 
-// On a queued device memory that others hold as well cannot be handed on by whoever lets go last,
-// since they do not know what is queued here: so this reference stays until the frame has waited.
+// If others hold the memory, the last of them would release it, though work queued here uses it.
+// So this reference stays until the frame has waited.
 void chi_tensor_drop(choir_tensor *t)
 {
 	if (!t || !t->buffer)
@@ -424,7 +420,7 @@ void chi_tensor_drop(choir_tensor *t)
 	chi_buffer *b = t->buffer;
 	t->buffer = NULL;
 	t->data = NULL;
-	// Indices of slices are never written again, but queued work may still read them.
+	// Indices are never rewritten, but queued work may read them.
 	if (t->slices.buffer && !t->frame->queued) {
 		chi_buffer_release(t->slices.buffer);
 		t->slices.buffer = NULL;

@@ -1,5 +1,5 @@
-// Tensors as text, on one line: "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]". Of a long axis only both
-// ends are shown, so that the text of a large tensor stays short.
+// Tensors as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]". Of long axes only both ends are
+// shown.
 #include "base/alloc.h"
 #include "base/text.h"
 #include "tensor/tensor.h"
@@ -7,16 +7,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum {
-	WHOLE = 64,
-	EDGE = 3
-}; // elements shown without gaps, and at either end of an axis with gaps
+enum { WHOLE = 64, EDGE = 3 }; // elements shown in full, and at each end of a longer axis
 
 typedef struct {
 	const choir_tensor *t;
 	const void *data; // on the host
 	char *text;
-	size_t size, length; // length may grow beyond size, as snprintf counts
+	size_t size, length; // length may exceed size, as with snprintf
 	bool whole;
 } writer;
 
@@ -43,7 +40,6 @@ static void add_element(writer *w, int64_t i)
 				chi_dtype_load(dtype, w->data, i));
 }
 
-// The elements from first on, of the axes from axis on. The depth is the rank, at most 8.
 static void add_axis(writer *w, int axis, int64_t first)
 {
 	const choir_shape *shape = &w->t->shape;
@@ -68,7 +64,7 @@ static void add_axis(writer *w, int axis, int64_t first)
 	add(w, "]");
 }
 
-// An empty text and 0 after a failure.
+// After a failure the text is empty and the result 0.
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size)
 {
 	writer w = { .t = t, .text = text, .size = size };

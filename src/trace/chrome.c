@@ -1,9 +1,8 @@
-// Chrome's trace event format: a JSON object with a list of events. "X" is a span with its begin
-// and duration in microseconds, "M" gives a track its name and its place in the order. A trace is
-// one process, and a track is a thread of it.
+// Chrome's trace event format: JSON with a list of events. "X" is a span with begin and duration
+// in microseconds. "M" names a track and its position. A trace is a process; a track is a thread.
 #include "trace/chrome.h"
 
-// Tracks in the order in which they are shown.
+// Track numbers, in display order.
 enum { TID_PROGRAM = 0, TID_REPLICA = 1, TID_COMMUNICATION = 1 << 24 };
 
 choir_status chi_chrome_open(chi_chrome *c, const char *path)
@@ -27,7 +26,6 @@ static int tid_of(int track)
 	return TID_COMMUNICATION + (CHOIR_TRACE_COMMUNICATION - track);
 }
 
-// Writes the line that was put together; the first failure stays.
 static void put_line(chi_chrome *c)
 {
 	if (c->status == CHOIR_OK && c->line.failed)

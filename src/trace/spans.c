@@ -1,6 +1,6 @@
-// The spans of one thread: a ring that grows until it may not, and then keeps the newest. A span
-// takes its place when it begins, so that those around others come first; the places of open spans
-// are kept by number, and one that was overwritten meanwhile is found by it.
+// One thread's spans: a ring that grows to a limit and then keeps the newest. A span takes its
+// entry when it begins, so outer ones come first. Open spans are found by number, which shows if
+// one was overwritten.
 #include "trace/spans.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ static bool is_kept(const chi_spans *s, uint64_t index)
 	return s->count - index <= s->capacity;
 }
 
-// Room for one more, of which a full ring has some as soon as it forgets. False: no memory at all.
+// Makes space for a span; a full ring overwrites its oldest. False: there is no ring.
 static bool reserve(chi_spans *s)
 {
 	if (s->count < s->capacity || s->capacity == s->max)
@@ -32,13 +32,12 @@ static bool reserve(chi_spans *s)
 		s->ring = ring;
 		s->capacity = capacity;
 	} else {
-		s->max = s->capacity; // what there is must do
+		s->max = s->capacity; // continue with this capacity
 	}
 	s->refused = s->capacity == 0;
 	return s->capacity > 0;
 }
 
-// At most bytes with the zero, and no character in part.
 static void copy_name(char *to, const char *name, size_t bytes)
 {
 	size_t n = strnlen(name, bytes);

@@ -1,6 +1,6 @@
-// What a thread records, and how it is looked at afterwards. A thread writes its own memory only
-// while its state is busy; who stops the trace closes it when it is idle, and from then on the
-// spans are the stopper's. So recording takes no lock, and nothing is freed under a writer.
+// A thread's recorded spans. The thread writes them only while its state is busy. Stopping the
+// trace waits until it is idle and closes it; then the spans belong to the stopping thread. So
+// recording takes no lock.
 #pragma once
 
 #include "base/atomic.h"
@@ -8,19 +8,19 @@
 
 enum { CHI_SPAN_NAME = 34, CHI_TRACK_NAME = 32, CHI_SPAN_DEPTH = 64 };
 
-// 64 bytes: a line of the cache.
+// One cache line.
 typedef struct {
-	double begin, end; // seconds since the start; end below begin: it has not ended
-	double inside; // seconds in spans inside it
+	double begin, end; // seconds since the start; end < begin: open
+	double inside; // seconds in inner spans
 	int32_t track;
 	uint8_t category, depth;
 	char name[CHI_SPAN_NAME];
 } chi_span;
 
 typedef struct {
-	uint64_t index; // of the span, among all of the thread
+	uint64_t index; // number in this thread
 	int32_t track;
-	bool mute; // no scalars: the replica is not the one that is heard
+	bool mute; // scalars inside are dropped
 } chi_open_span;
 
 typedef enum { CHI_SPANS_CLOSED, CHI_SPANS_IDLE, CHI_SPANS_BUSY } chi_spans_state;
@@ -28,21 +28,20 @@ typedef enum { CHI_SPANS_CLOSED, CHI_SPANS_IDLE, CHI_SPANS_BUSY } chi_spans_stat
 typedef struct chi_spans {
 	chi_atomic32 state;
 	chi_span *ring;
-	size_t capacity, max; // spans that it has memory for, and may have
-	uint64_t count; // spans so far
+	size_t capacity, max; // in spans
+	uint64_t count; // so far
 	int depth;
 	chi_open_span open[CHI_SPAN_DEPTH];
-	int32_t own; // track of what is in no replica
+	int32_t own; // track of spans outside replicas
 	double start; // the trace's, as chi_clock_now
-	char name[CHI_TRACK_NAME]; // of its own track
-	bool refused; // there was no memory at all
-	bool listed; // it has recorded; nobody else knows one that has not
-	bool gone; // the thread has ended
+	char name[CHI_TRACK_NAME]; // of the own track
+	bool refused; // out of memory: no ring
+	bool listed; // it has recorded; otherwise only its thread knows it
+	bool gone; // its thread has ended
 	struct chi_spans *next; // the thread that joined next
 } chi_spans;
 
-// With the state busy, by the thread itself. inherit: the track and the muteness are those of the
-// span around it.
+// Called by the thread itself while busy. inherit_*: take it from the enclosing span.
 typedef struct {
 	bool inherit_track, inherit_mute;
 	int32_t track;
@@ -54,10 +53,10 @@ void chi_spans_pop(chi_spans *s, bool communication);
 void chi_spans_name(chi_spans *s, const char *name);
 bool chi_spans_muted(const chi_spans *s);
 
-// "replica 3" into name.
+// Makes the name "replica 3".
 const char *chi_spans_replica_name(int replica, char name[CHI_TRACK_NAME]);
-// When it is closed. Spans that were recorded and are not kept any more.
+// The number of overwritten spans, when closed.
 uint64_t chi_spans_lost(const chi_spans *s);
-// Calls fn with each span, in the order in which they began; those that have not ended end at now,
-// in seconds since the start.
+// Calls fn for each span in order of beginning. Open spans end at now, in seconds since the
+// start.
 void chi_spans_each(const chi_spans *s, double now, choir_trace_span_fn *fn, void *user);

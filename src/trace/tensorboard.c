@@ -1,8 +1,7 @@
-// Event files of TensorBoard: records as in TFRecord files. Each is a message Event with the time
-// of day (field 1, double), the step (2) and a summary (5) of values: a tag (1) and a number (2,
-// float). The first event gives the version of the format. Field numbers: event.proto and
-// summary.proto of TensorFlow. TensorBoard reads each file of a folder whose name has "tfevents"
-// in it, as it grows.
+// TensorBoard's event files: records as in TFRecord files, each a message Event with time of day
+// (field 1, double), step (2) and a summary (5) of values with tag (1) and number (2, float), by
+// TensorFlow's event.proto and summary.proto. The first event is the format's version.
+// TensorBoard reads files with "tfevents" in their name as they grow.
 #include "trace/tensorboard.h"
 
 #include "base/directory.h"
@@ -47,8 +46,7 @@ static choir_status flush(chi_tensorboard *e)
 	return e->status = chi_writer_flush(e->file);
 }
 
-// "events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER": readers take the files of a folder in the
-// order of their names.
+// The name is "events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER": readers sort by name.
 static choir_status create(chi_tensorboard *e, const char *directory, double wall, unsigned number)
 {
 	char host[65] = "", path[PATH_CAPACITY];
@@ -101,7 +99,7 @@ choir_status chi_tensorboard_close(chi_tensorboard *e)
 	if (e->status == CHOIR_OK)
 		return e->file == NULL ? CHOIR_OK : chi_writer_commit(e->file);
 	const choir_status status = e->status;
-	(void) chi_writer_flush(e->file); // of what came before there was no memory
+	(void) chi_writer_flush(e->file); // what was written before is complete
 	chi_writer_abort(e->file);
 	return status;
 }

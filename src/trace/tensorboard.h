@@ -1,5 +1,4 @@
-// TensorBoard's event file, which grows. The first failure ends the writing and is returned from
-// then on.
+// TensorBoard's growing event file. The first failure ends it, and is returned from then on.
 #pragma once
 
 #include "base/file.h"
@@ -9,9 +8,9 @@ typedef struct {
 	chi_writer *file;
 	choir_status status;
 	chi_text value, summary, event;
-	double flushed; // chi_clock_now
+	double flushed; // as chi_clock_now
 } chi_tensorboard;
-// number, a part of the file's name, tells files of one process apart.
+// number makes the name unique in this process.
 choir_status chi_tensorboard_open(chi_tensorboard *e, const char *directory, unsigned number);
 choir_status chi_tensorboard_scalar(
 		chi_tensorboard *e, const char *tag, int64_t step, double value);

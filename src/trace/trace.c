@@ -1,6 +1,5 @@
-// The trace sink: the one trace of the process, the threads that record for it, and its start and
-// stop. A thread joins with its first span; its spans stay until the trace has been stopped, also
-// when the thread ends before. Scalars are few and go to their file at once.
+// The process's one trace. A thread joins with its first span, and its spans stay until the trace
+// stops, even if it ends.
 #include "trace/trace.h"
 
 #include "base/alloc.h"
@@ -25,10 +24,10 @@ chi_atomic32 chi_trace_wanted;
 static struct {
 	chi_mutex lock;
 	enum { OFF, ON, STOPPING } state;
-	chi_spans *first, *last; // threads, in the order in which they joined
-	int threads; // that have joined this trace
+	chi_spans *first, *last; // in order of joining
+	int threads; // threads that have joined
 	uint64_t lost;
-	size_t spans; // that a thread keeps
+	size_t spans; // a thread's limit
 	double start, wall;
 	unsigned number; // of event files so far
 	unsigned generation; // of forks, at the start
@@ -37,7 +36,7 @@ static struct {
 	bool has_chrome, has_tensorboard;
 	chi_chrome chrome;
 	chi_tensorboard tensorboard;
-	chi_error failure; // the first
+	chi_error failure; // the first one
 } sink = { .lock = CHI_MUTEX_STATIC(CHI_RANK_TRACE, "trace") };
 
 static void thread_ends(void *spans);
@@ -51,7 +50,7 @@ const char *choir_trace_category_name(choir_trace_category category)
 	return i < CHOIR_TRACE_CATEGORIES ? names[i] : "unknown category";
 }
 
-// ---- Threads come and go.
+// ---- Threads join and leave.
 
 // With the lock held.
 static void take_off(const chi_spans *s)
@@ -85,7 +84,7 @@ static void thread_ends(void *spans)
 	chi_mutex_unlock(&sink.lock);
 }
 
-// With the lock held: of many threads that have ended the first's spans are lost.
+// With the lock held: if too many threads have ended, the oldest's spans are lost.
 static void bound_gone(void)
 {
 	int gone = 0;
@@ -112,8 +111,8 @@ static void append(chi_spans *s)
 	s->listed = true;
 }
 
-// With the lock held and the trace on: s begins to record, and is busy. Only here does the list
-// grow, or lose one to make room, since who stops the trace reads it without the lock.
+// With the lock held and the trace on: s starts recording, busy. While a trace is on the list
+// changes only here, as the stopping thread reads it without the lock.
 static void enlist(chi_spans *s)
 {
 	if (!s->listed)
@@ -128,7 +127,7 @@ static void enlist(chi_spans *s)
 	chi_atomic32_store(&s->state, CHI_SPANS_BUSY);
 }
 
-// The calling thread's spans, made if need be. NULL: no memory.
+// Makes this thread's spans. NULL: out of memory.
 static chi_spans *make(void)
 {
 	chi_error before;
@@ -166,7 +165,7 @@ static chi_spans *join(chi_spans *s)
 	return joined ? s : NULL;
 }
 
-// The calling thread's spans, busy; NULL: none are recorded.
+// This thread's spans, made busy. NULL: it does not record.
 static chi_spans *enter(bool may_join)
 {
 	chi_spans *s = chi_thread_local_get(&own_spans);
@@ -316,7 +315,7 @@ static choir_status start(const char *path, const choir_trace_options *o)
 	return begin(path, &all);
 }
 
-// With the lock held: the first thread's own track is the program's, so s joins before others can.
+// With the lock held: s joins first, because the first track is the program's.
 static void lead(chi_spans *s)
 {
 	if (s == NULL) {
@@ -342,8 +341,7 @@ choir_status choir_trace_start(const char *path, const choir_trace_options *o)
 	return status;
 }
 
-// In a child of the process that started the trace: threads and files are the parent's, and what
-// they had is left alone.
+// In a forked child: threads and files are the parent's, and left alone.
 static choir_status abandon(void)
 {
 	for (chi_spans *s = sink.first; s != NULL; s = s->next) {
@@ -357,7 +355,7 @@ static choir_status abandon(void)
 			CHOIR_STATE, "trace: stop: the trace was started before a fork, in the parent");
 }
 
-// With the lock held: from here on nobody records.
+// With the lock held: nothing is recorded afterwards.
 static choir_status close_all(void)
 {
 	if (sink.state != ON)
@@ -370,7 +368,7 @@ static choir_status close_all(void)
 		while (!chi_atomic32_change(&s->state, CHI_SPANS_IDLE, CHI_SPANS_CLOSED)) {
 			if (chi_atomic32_load(&s->state) == CHI_SPANS_CLOSED)
 				break;
-			// It writes a span down, which waits for nothing.
+			// The thread is only writing one span.
 			(void) chi_futex_wait(&s->state, CHI_SPANS_BUSY, chi_clock_deadline(LOOK_AGAIN));
 		}
 		sink.lost += chi_spans_lost(s);
@@ -380,7 +378,7 @@ static choir_status close_all(void)
 	return CHOIR_OK;
 }
 
-// Without the lock: threads that have joined are closed, others do not join any more.
+// Without the lock: all are closed, and none can join.
 static void write_all(double now)
 {
 	if (sink.has_chrome &&

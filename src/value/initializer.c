@@ -1,5 +1,5 @@
-// Initial values, made on the host once for each variable. Random ones are Philox of the seed and
-// the variable's name, so that they depend neither on the order of creation nor on who creates.
+// Initial values. Random ones are Philox of the seed and the variable's name, so neither order
+// nor place of creation matters.
 #include "value/initializer.h"
 
 #include "base/hash.h"
@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-// Receptive field and fans as in Keras: [in, out] for two axes, [.., in, out] times the field for
-// filters, and the one dimension for both where there is only one.
+// Fans as in Keras: [in, out] for two axes; for filters [.., in, out] times the receptive field;
+// a single dimension is both.
 static void fans(const choir_shape *shape, double *in, double *out)
 {
 	double field = 1;

@@ -1,6 +1,4 @@
-// Variables in shards. The rows of the parent, which has no copies, are variables of their own
-// with copies where the strategy put them. A read, a write or a check of the parent goes to each
-// shard.
+// Sharded variables. Reads, writes and checks of the parent go to each shard.
 #include "value/sharded_variable.h"
 
 #include "base/alloc.h"
@@ -18,7 +16,8 @@ void chi_shard_join(choir_variable *parent, int index, choir_variable *v, int64_
 
 int64_t chi_shard_first(const choir_variable *shard)
 {
-	return shard->first_row * (shard->elements / shard->shape.dim[0]); // it has a row at least
+	// Every shard has rows.
+	return shard->first_row * (shard->elements / shard->shape.dim[0]);
 }
 
 choir_tensor *chi_shard_rows(const choir_variable *shard, choir_tensor *t)
@@ -26,7 +25,7 @@ choir_tensor *chi_shard_rows(const choir_variable *shard, choir_tensor *t)
 	return t->is_number ? t : chi_tensor_rows(t->frame, t, shard->first_row, shard->shape.dim[0]);
 }
 
-// In rounds of as many as one operation takes, so that no row is copied once for each shard.
+// Each round joins as many as one operation takes, so that rows are copied few times.
 choir_tensor *chi_shards_join_rows(int64_t n, choir_tensor *rows[])
 {
 	while (n > 1) {
@@ -64,7 +63,7 @@ choir_status chi_shards_from_host(choir_variable *parent, const void *from)
 		const choir_status status = chi_variable_from_host(
 				v, (const char *) from + (size_t) chi_shard_first(v) * size);
 		if (status != CHOIR_OK) {
-			chi_variable_undefine(parent); // rows of two values
+			chi_variable_undefine(parent); // some rows are new, others old
 			return status;
 		}
 	}

@@ -1,8 +1,5 @@
-// Rows of a copy that other workers change. An ordinary read of such a copy has values of its
-// own, so that they do not change. A step that uses some rows of a large table gets a tensor
-// without values instead, and copies rows when it asks for them. To a tape it is a read of the
-// variable, so gradients flow to it. Each gather is a read by itself: of rows that no update is
-// writing or, without locks, of whole elements.
+// Sparse reads. To the tape they are reads of the variable, so gradients flow to it. A gather
+// sees whole rows under the lock, and whole elements without one.
 #include "value/sparse_read.h"
 
 #include "base/copy.h"
@@ -52,7 +49,7 @@ choir_tensor *chi_variable_fill_sparse_read(choir_tensor *sparse_read)
 	return sparse_read;
 }
 
-// Without a lock; indices are looked at as the kernel looks at them.
+// Checks indices as the kernel does.
 static choir_status take_relaxed(const choir_variable *v, const void *memory,
 		const choir_tensor *indices, choir_tensor *out)
 {
@@ -78,7 +75,7 @@ static choir_status take_locked(
 		{ indices->data, indices->dtype, indices->shape } };
 	choir_buffer to = { out->data, out->dtype, out->shape };
 	CHOIR_TRY(chi_kernel_run(stream, "gather", 2, in, &to, NULL));
-	return chi_stream_wait(stream); // others write it next
+	return chi_stream_wait(stream); // other workers write it next
 }
 
 choir_status chi_variable_gather_rows(

@@ -1,5 +1,5 @@
 // Reads of some rows of a variable in host memory that other workers change. A sparse read is a
-// tensor without values; only chi_variable_gather_rows, a chi_gather_rows_fn, can use it.
+// tensor without values, for chi_variable_gather_rows alone.
 #pragma once
 
 #include "value/variable.h"
@@ -10,8 +10,8 @@ static inline bool chi_variable_is_sparse_read(const choir_tensor *t)
 {
 	return t->data == NULL && choir_shape_elements(&t->shape) > 0;
 }
-// Reads the rows under the variable's lock or, where it has none, element by element.
+// A chi_gather_rows_fn. Reads under the variable's lock or, without one, element by element.
 choir_status chi_variable_gather_rows(
 		const choir_tensor *table, const choir_tensor *indices, choir_tensor *out);
-// Gives a sparse read its values, as chi_variable_alias does. NULL: recorded in its frame.
+// Reads all values, as chi_variable_alias. NULL: recorded in its frame.
 choir_tensor *chi_variable_fill_sparse_read(choir_tensor *sparse_read);

@@ -1,6 +1,4 @@
-// Leaves: what is the same for all replicas, what each has of its own, what is mirrored on
-// devices. A value never copies its components; views of them are made in the value's frame when
-// asked for.
+// Values. Components are not copied; views are made in the value's frame.
 #include "value/value.h"
 
 #include "value/variable.h"
@@ -68,7 +66,7 @@ choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tens
 	}
 	if (components)
 		return chi_value_of_variable(f, choir_tensor_variable(tensors[0]));
-	// Its own number: what all share must not die with the replica that is first to go on.
+	// A new number, because a replica's may end before the value.
 	if (numbers)
 		return choir_tensor_as_value(choir_number(f, tensors[0]->number));
 	choir_value *v = chi_value_new(f, CHOIR_VALUE_PER_REPLICA, count);

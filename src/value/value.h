@@ -1,6 +1,5 @@
-// Values of replicas and sets of them, seen from inside. A value is one leaf: what TensorFlow
-// calls a PerReplica or Mirrored value, a distributed variable, or only a place. It lies in the
-// arena of a frame and lives as long as that frame's tensors.
+// Values of replicas, and sets of them. A value is one leaf: PerReplica, Mirrored, a distributed
+// variable (TensorFlow's terms), or a destination. It lives in a frame's arena.
 #pragma once
 
 #include "choir/value.h"
@@ -8,34 +7,33 @@
 
 struct choir_value {
 	choir_value_kind kind;
-	choir_frame *frame; // where it lives, fails, and where its views are made
-	int count; // components: 1, the replicas, or the devices of the place
-	choir_tensor **component; // NULL for VARIABLE and PLACE
-	choir_device **device; // MIRRORED and PLACE: of each component
+	choir_frame *frame; // of the value and its views
+	int count; // components: 1, the replicas, or a destination's devices
+	choir_tensor **component; // NULL for VARIABLE and DESTINATION
+	choir_device **device; // of each component, if MIRRORED or DESTINATION
 	choir_variable *variable; // VARIABLE
-	// Not NULL: the components have memory, and this fills it when it is first needed, which
-	// chi_value_materialize asks for.
+	// Fills the components of a lazy value (chi_value_materialize); NULL: they are filled.
 	choir_status (*materialize)(choir_value *v);
 	void *lazy;
 };
 
-// Who the replicas of this process are and where they run.
+// This process's replicas.
 typedef struct {
 	int replicas;
 	choir_device *const *device; // of each replica
 } chi_layout;
 
-// New values in frame f; components may be NULL tensors, to be filled. NULL: no memory.
+// Make values in frame f. NULL: out of memory. The components of chi_value_new are NULL at first.
 choir_value *chi_value_new(choir_frame *f, choir_value_kind kind, int count);
 choir_value *chi_value_of_variable(choir_frame *f, choir_variable *v);
-// Merges what replicas gave (docs/rules.md, section 6): the same number from all is plain,
-// components of one variable are that variable, anything else is per-replica.
+// Merges the replicas' tensors (docs/rules.md, section 6). Equal numbers become one number, a
+// variable's components become the variable, all else is per-replica.
 choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tensors[]);
-// Before anybody looks at v's elements; after a failure, which v's frame keeps, the next who needs
-// them tries again. NULL is fine.
+// Computes v's elements if it is lazy; must be called before they are read. A failure is recorded
+// in v's frame, and the next call tries again. NULL is allowed.
 choir_status chi_value_materialize(choir_value *v);
-// The component of replica (of count) as seen by it: plain and mirrored on one place: the only
-// one.
+// The component for a replica on device d. If v is not per-replica, it is one in memory that d
+// shares, else the first.
 choir_tensor *chi_value_for_replica(const choir_value *v, int replica, const choir_device *d);
 
 typedef struct {
@@ -47,41 +45,42 @@ typedef struct {
 struct choir_values {
 	choir_strategy *strategy;
 	chi_layout layout;
-	// Replicas of earlier processes, and of all, that are in step with these.
+	// Replicas in earlier processes, and in all processes of the job.
 	int before, in_sync;
-	choir_frame *frame; // of the host
-	choir_frame **replica_frame; // on each replica's device; made when first used
+	choir_frame *frame; // the host's
+	choir_frame **replica_frame; // on its device; made on first use
 	size_t n, capacity;
 	chi_leaf *leaf;
-	int64_t *examples; // of each replica; CHOIR_NONE: nothing says
-	// Of all replicas of all processes, where this set cannot say it; CHOIR_NONE: it has not been
-	// asked for.
+	int64_t *examples; // of each replica; CHOIR_NONE: unknown
+	// Examples in all processes, if the set cannot tell; CHOIR_NONE: not asked yet.
 	int64_t all_examples;
-	const char *counted_by; // the leaf whose rows are the examples: a split one, or else the first
+	// The leaf whose rows are the examples: a split one, else the first.
+	const char *counted_by;
 };
 
 choir_values *chi_values_new(choir_strategy *s, const chi_layout *layout);
-chi_leaf *chi_values_leaf(choir_values *set, const char *name); // NULL: none, and no failure
+// Finds a leaf. NULL: not found; no failure is recorded.
+chi_leaf *chi_values_leaf(choir_values *set, const char *name);
 // Adds or replaces a leaf.
 choir_status chi_values_put(choir_values *set, const char *name, choir_value *v);
-// For replicas, which look at the set's tensors on threads of their own (chi_frame_publish).
+// Prepares the set for the replicas' threads (chi_frame_publish).
 choir_status chi_values_publish(choir_values *set);
-// The frame in which replica's tensors of this set live; NULL after a failure.
+// The frame of a replica's tensors. NULL: recorded.
 choir_frame *chi_values_replica_frame(choir_values *set, int replica);
-// Splits t (on the host) into rows[i] rows for replica i; their sum may be less than t's rows.
+// Gives replica i the next rows[i] rows of the host tensor t, which may have more in total.
 choir_status chi_values_split_rows(
 		choir_values *set, const char *name, choir_tensor *t, const int64_t rows[]);
-// The same where each replica's rows are a tensor of its own, of set->frame.
+// The same with one tensor of set->frame per replica.
 choir_status chi_values_take_rows(
 		choir_values *set, const char *name, choir_tensor *const part[], const int64_t rows[]);
-// Examples of all replicas; CHOIR_NONE: nothing says.
+// The examples of all replicas; CHOIR_NONE: unknown.
 int64_t chi_values_global_examples(const choir_values *set);
-// CHOIR_INVALID naming the first leaf that some replica lacks.
+// CHOIR_INVALID names the first leaf that a replica lacks.
 choir_status chi_values_check(const choir_values *set);
-// t as seen in frame f: itself, an alias where the memory is shared, else a copy on f's device.
+// Gives t for use in f: t itself, an alias if memory is shared, else a copy.
 choir_tensor *chi_value_view(choir_frame *f, choir_tensor *t);
-// The share of replica i when total rows are dealt to n: sizes differ by at most one, the first
-// are larger (docs/rules.md, section 9).
+// The rows of replica i of n. Sizes differ by at most one, and the first are larger
+// (docs/rules.md, section 9).
 static inline int64_t chi_share_of(int64_t total, int n, int i)
 {
 	return total / n + (i < total % n);

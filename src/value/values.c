@@ -1,7 +1,5 @@
-// Sets of named leaves: the arguments and results of a run. A set owns what is found in it, in
-// frames of its own: one of the host, in which a program makes the tensors that it sets, and one
-// for each replica on that replica's device. Clearing empties the frames and keeps their memory,
-// so a set that is filled for each step allocates nothing.
+// Sets of named leaves. Clearing keeps the frames' memory, so filling a set for each step
+// allocates nothing.
 #include "value/value.h"
 
 #include "base/alloc.h"
@@ -103,7 +101,8 @@ choir_value *choir_values_find(choir_values *set, const char *name)
 	return NULL;
 }
 
-// A leaf that gave the number of examples is replaced: another that was split gives the same.
+// If the leaf that counts the examples is replaced, another split leaf takes over: it has as many
+// rows.
 static void forget_rows(choir_values *set)
 {
 	for (size_t i = 0; i < set->n; i++)
@@ -154,9 +153,8 @@ static choir_status check_arguments(const choir_values *set, const char *name, c
 	return what == NULL ? chi_error_null("values: \"%s\" is set to NULL", name) : CHOIR_OK;
 }
 
-// t as the set keeps it, in frame f of the set. What was made in the set's own frame is used as it
-// is, also where it is borrowed; a read of a variable is copied, because replicas look at it
-// later.
+// Tensors of the set's own frame are used directly, even borrowed ones. Reads of variables are
+// copied, because replicas use them later.
 static choir_tensor *keep(const choir_values *set, choir_frame *f, choir_tensor *t)
 {
 	if (chi_tensor_check_any(t) != CHOIR_OK)

@@ -1,7 +1,5 @@
-// The copies of a variable. Devices that share memory share one copy of a mirrored variable, so on
-// a CPU all replicas read the same memory and a write is one write; a component of an ON_READ
-// variable is its replica's own. A copy's version counts its writes; a read is an alias that
-// remembers it.
+// The copies of variables. Devices that share memory share a mirrored variable's copy, so all CPU
+// replicas read one.
 #include "value/variable.h"
 
 #include "base/alloc.h"
@@ -43,7 +41,7 @@ choir_status chi_variable_check_plan(const chi_variable_plan *p)
 	return CHOIR_OK;
 }
 
-// The copy that shares memory with d; the number of copies: none does.
+// The copy that shares memory with d; v->copies: none does.
 static int copy_colocated(
 		const choir_variable *v, choir_device *const of_copy[], const choir_device *d)
 {
@@ -53,8 +51,8 @@ static int copy_colocated(
 	return c;
 }
 
-// Which copies there are, and which of them each replica reads: its own part, or the one in memory
-// that its device shares, or else the first.
+// Determines the copies, and the one that each replica reads: its component, the one in memory it
+// shares, else the first.
 static void deal_copies(choir_variable *v, const chi_variable_plan *p, choir_device *of_copy[])
 {
 	const chi_layout *layout = p->layout;
@@ -133,7 +131,6 @@ static choir_status fill_copies(choir_variable *v, const chi_variable_plan *p)
 	return status;
 }
 
-// Room for them, and no copies.
 static choir_status open_shards(choir_variable *v, const chi_variable_plan *p)
 {
 	v->source =
@@ -159,7 +156,7 @@ choir_variable *chi_variable_new(const chi_variable_plan *p)
 			? CHOIR_SYNCHRONIZATION_ON_WRITE
 			: p->options.synchronization;
 	v->aggregation = p->options.aggregation;
-	// Parts are mostly their replicas' own, and lie on any device.
+	// Components are mostly used by their own replica, and lie on any device.
 	v->concurrency =
 			p->concurrency == CHI_LOCK_FREE && v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ
 			? CHI_LOCKED
@@ -255,7 +252,6 @@ void chi_variable_leave(choir_variable *v)
 		chi_recursive_lock_leave(v->lock);
 }
 
-// The value of a variable that is shared without a lock, to host memory, and on to t's device.
 static choir_status fetch_relaxed(const choir_variable *v, const chi_copy *c, choir_tensor *t)
 {
 	void *host = chi_alloc_aligned(chi_variable_bytes(v));
@@ -267,7 +263,6 @@ static choir_status fetch_relaxed(const choir_variable *v, const chi_copy *c, ch
 	return status;
 }
 
-// A copy of it on f's device.
 static choir_tensor *fetch(choir_variable *v, const chi_copy *c, choir_frame *f)
 {
 	choir_tensor *t = chi_tensor_new(f, v->dtype, &v->shape);
@@ -321,7 +316,7 @@ choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f)
 	choir_tensor *t = chi_variable_view(v, copy, f);
 	if (t == NULL)
 		return NULL;
-	t->source = source; // also of a copy
+	t->source = source; // also for a copied tensor
 	t->version = version;
 	return t;
 }
@@ -375,7 +370,6 @@ static choir_tensor *written_value(const choir_variable *v, choir_frame *f, choi
 	return chi_value_view(f, chi_variable_apart(v, t));
 }
 
-// The value becomes the copy's, or is added to it or taken from it.
 static choir_status put(choir_variable *v, chi_copy *c, chi_assign_op op, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
@@ -395,7 +389,6 @@ static choir_status put(choir_variable *v, chi_copy *c, chi_assign_op op, choir_
 	return chi_kernel_run(f->stream, op == CHI_ASSIGN_ADD ? "add" : "subtract", 2, in, &out, NULL);
 }
 
-// A kernel of host memory, on a stream of its own.
 static choir_status run_on(
 		choir_device *d, const char *kernel, const choir_buffer in[2], choir_buffer *out)
 {
@@ -407,7 +400,7 @@ static choir_status run_on(
 	return status;
 }
 
-// The same where no lock keeps others away: the sum is made beside, and stored element by element.
+// Without a lock: the result is made aside and stored element by element.
 static choir_status put_relaxed(
 		choir_variable *v, chi_copy *c, chi_assign_op op, choir_tensor *value)
 {
@@ -438,7 +431,7 @@ static choir_status write_value(choir_variable *v, int copy, chi_assign_op op, c
 	choir_status status =
 			v->concurrency == CHI_LOCK_FREE ? put_relaxed(v, c, op, value) : put(v, c, op, value);
 	if (status == CHOIR_OK && v->concurrency == CHI_LOCKED)
-		status = chi_stream_wait(f->stream); // others read it next
+		status = chi_stream_wait(f->stream); // other workers read it next
 	if (status != CHOIR_OK)
 		return chi_frame_record_error(f);
 	if (op == CHI_ASSIGN)
@@ -461,7 +454,6 @@ choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, c
 	return status;
 }
 
-// A copy between host memory and a variable's, on a stream of its own.
 static choir_status copy_host(choir_device *d, void *to, const void *from, size_t bytes)
 {
 	if (d->host_memory) {
@@ -479,7 +471,6 @@ static choir_status copy_host(choir_device *d, void *to, const void *from, size_
 	return status;
 }
 
-// To or from host memory, in the way in which the variable is shared.
 static choir_status exchange(choir_variable *v, void *to, const void *from, choir_device *d)
 {
 	if (v->concurrency != CHI_LOCK_FREE)
@@ -494,7 +485,7 @@ static choir_status set_copies(choir_variable *v, int first, int end, const void
 		chi_copy *c = &v->copy[i];
 		const choir_status status = exchange(v, c->buffer->memory, from, c->device);
 		if (status != CHOIR_OK) {
-			chi_variable_undefine(v); // copies differ now
+			chi_variable_undefine(v); // the copies may differ
 			return status;
 		}
 		chi_atomic32_store(&c->undefined, 0);

@@ -1,12 +1,14 @@
-// The least that a sum between two threads takes on a machine: no library, no checks, memory that
-// is there already, one flag each. Up to 16 KiB each thread sums everything by itself, onto a
-// copy of its own part that it makes while it waits; above, each sums one half into a result that
-// both read, and waits for the other. Sizes and timing are those of mpi_all_reduce.c, and so are
-// its arguments: the largest size, or several numbers of elements, which are tensors behind each
-// other that are all written before and then summed, without a word between the threads until all
-// is done. Before, it says how long it takes until one processor sees what the other has written:
-// that depends on where the two lie, and on a borrowed machine it may change from minute to
-// minute. Not part of the build: tools/bench-mpi compiles it for this machine.
+// Measures the minimum time of an all-reduce between two threads of this machine, without a
+// library: memory allocated before, no checks, one flag per thread. First it prints the latency of
+// such a flag, which depends on the distance of the two cores.
+//
+// Up to 16 KiB, each thread sums all elements: it copies its own part while it waits, and then
+// adds the other's. Above, each thread sums one half into a shared result and waits for the other.
+// Sizes, timing and arguments are those of mpi_all_reduce.c. One argument: the largest size.
+// Several: the number of elements of each tensor; the tensors are contiguous, are all written
+// first, and are then summed without synchronization in between.
+//
+// tools/bench-mpi compiles it; it is not part of the build.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,7 +27,7 @@ enum {
 	HAND_OVERS = 20000
 };
 
-// What one thread writes and the other reads; two inputs in turn, so that nobody waits until the
+// What one thread writes and the other reads. Two inputs alternate, so no thread waits until the
 // other has read.
 static struct {
 	_Alignas(128) atomic_long started;
@@ -90,7 +92,7 @@ static void sum_half(int k, size_t n, long round)
 	meet(&side[k].done, &side[1 - k].done, round);
 }
 
-// The rounds of all sizes are counted on, so that no flag ever goes back.
+// Round numbers increase over all sizes, so flags never decrease.
 static void sum_once(int k, size_t n, long round, double *seconds)
 {
 	float *from = side[k].from[round % 2];
@@ -117,7 +119,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-// Of the slower side's times.
+// The median of the slower thread's times.
 static double median_of(long rounds)
 {
 	double *seconds = side[0].seconds;
@@ -142,7 +144,7 @@ static void say_tensors(void)
 			tensors, 1e3 * median_of(MIN_ROUNDS));
 }
 
-// There and back again, each waiting for the other's flag, is two hand-overs.
+// A round trip, in which each thread waits for the other's flag, is two hand-overs.
 static long hand_over(int k, long round)
 {
 	meet(&side[k].started, &side[1 - k].started, round);
@@ -160,7 +162,7 @@ static long hand_over(int k, long round)
 	return round;
 }
 
-// The halves of all tensors, as one: who sums what does not change what has to be moved.
+// Sums the halves of all tensors as one buffer: the division does not change the bytes to move.
 static void sum_tensors(int k, long round)
 {
 	for (int i = 0; i < MIN_ROUNDS; i++, round += 2) {
@@ -200,7 +202,7 @@ static void *run(void *user)
 	return NULL;
 }
 
-// The system's threads go where it likes; a thread for each processor is what choir bench has.
+// Pins a thread to a processor, as choir bench does.
 static void pin(pthread_t thread, int cpu)
 {
 	cpu_set_t set;

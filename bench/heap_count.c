@@ -1,6 +1,5 @@
-// Counts the calls that a program makes for memory, all of them, also those of the libraries it
-// uses, and says how many there were when it ends. Not part of the build: tools/bench-heap
-// compiles it and puts it in front of the C library.
+// Counts all memory allocations of a program and its libraries, and prints the number at the end.
+// tools/bench-heap compiles it and preloads it; it is not part of the build.
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -8,7 +7,7 @@
 
 static atomic_ulong calls;
 
-// The C library's own, by names that it exports for this use.
+// glibc's own functions, exported under these names for this use.
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *p, size_t size);

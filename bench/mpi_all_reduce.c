@@ -1,8 +1,8 @@
-// What MPI's own all-reduce takes between processes, for comparison with choir bench all-reduce:
-// the same sizes, each buffer written by its owner right before, the time of the slowest process
-// from a common start. One argument is the largest size; several are numbers of elements: then
-// those tensors, one behind another in memory, by a call for each and by one call for all. Not
-// part of the build: tools/bench-mpi compiles it with each MPI there is.
+// Measures MPI's all-reduce between processes, to compare it with choir bench all-reduce: the same
+// sizes, each buffer written by its owner before, and the time of the slowest process after a
+// barrier. One argument: the largest size. Several: the number of elements of each tensor; the
+// tensors are contiguous and summed by one call each and by one call for all. tools/bench-mpi
+// compiles it with each MPI of this machine; it is not part of the build.
 #include <mpi.h>
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ enum {
 	MAX_BYTES = 64 << 20,
 	MIN_ROUNDS = 15,
 	MAX_ROUNDS = 2001,
-	TRAFFIC = 8 // rounds are fewer for larger buffers: about so many times MOST_BYTES in all
+	TRAFFIC = 8 // rounds * bytes is about TRAFFIC * MAX_BYTES
 };
 
 static int compare(const void *a, const void *b)
@@ -23,7 +23,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-// One all-reduce: the seconds of the slowest process.
+// Runs one all-reduce. Returns the seconds of the slowest process.
 static double sum_once(float *from, float *to, int count, float value)
 {
 	for (int i = 0; i < count; i++)
@@ -48,7 +48,7 @@ static double median_of(float *from, float *to, size_t bytes)
 	return seconds[rounds / 2];
 }
 
-// All tensors once, by one call or by a call for each: the seconds of the slowest process.
+// Sums all tensors once; flat: by one call. Returns the seconds of the slowest process.
 static double sum_tensors(float *from, float *to, int n, char **elements, int all, int flat)
 {
 	for (int i = 0; i < all; i++)
@@ -87,7 +87,7 @@ static void measure_tensors(const char *name, int rank, int n, char **elements)
 	free(to);
 }
 
-// "Open MPI v4.1.4", "MPICH Version: 4.0.2": the first words, with one space between.
+// Shortens the MPI's name to its first words ("Open MPI v4.1.4", "MPICH Version: 4.0.2").
 static void tidy(char *name)
 {
 	size_t to = 0;

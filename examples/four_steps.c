@@ -1,6 +1,9 @@
-// An optimizer by hand, in the four steps of tf.distribute's documentation: each replica makes
-// gradients (1), all go to cross-replica context (2), the gradients are reduced to the variable's
-// devices (3), and each copy of it is updated (4).
+// Shows how to write your own optimizer, SGD with momentum, in the four steps of tf.distribute:
+// (1) each replica computes a gradient;
+// (2) a merge call takes all gradients to cross-replica context;
+// (3) the gradients are reduced to the devices of the variable;
+// (4) an update function changes each copy of the variable.
+// Run it in this folder: make && ./four_steps
 #include <choir/choir.h>
 
 #include <stdio.h>
@@ -9,12 +12,13 @@ struct model {
 	choir_variable *w, *velocity;
 };
 
-static choir_status descend(choir_update *u, void *user) // 4: once for each copy
+static choir_status descend(choir_update *u, void *user) // step 4: once for each copy
 {
 	struct model *m = (struct model *) user;
 	choir_tensor *v = choir_scale(choir_variable_read(m->velocity, u->frame), 0.9);
 	v = choir_add(v, choir_update_arg(u, "gradient"));
-	CHOIR_TRY(choir_variable_assign(m->velocity, v)); // colocated, so it may be written here
+	// The velocity is colocated with w, so an update of w may write it.
+	CHOIR_TRY(choir_variable_assign(m->velocity, v));
 	return choir_variable_assign_sub(m->w, choir_scale(v, 0.1));
 }
 
@@ -22,7 +26,7 @@ static choir_status reduce_and_update(choir_cross *x, void *user)
 {
 	struct model *m = (struct model *) user;
 	choir_reduction item = { choir_cross_arg(x, "gradient"), choir_variable_as_value(m->w), NULL };
-	CHOIR_TRY(choir_cross_batch_reduce_to(x, CHOIR_SUM, 1, &item, NULL)); // 3
+	CHOIR_TRY(choir_cross_batch_reduce_to(x, CHOIR_SUM, 1, &item, NULL)); // step 3
 	choir_cross_set_arg(x, "gradient", item.result);
 	return choir_cross_update(x, m->w, NULL, descend, m);
 }
@@ -33,10 +37,10 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *w = choir_variable_read(m->w, r->frame), *gradient = NULL;
 	choir_tensor *squares = choir_square(choir_subtract(choir_replica_arg(r, "x"), w));
-	// 1.
+	// step 1
 	CHOIR_TRY(choir_tape_gradient(tape, choir_replica_average_loss(r, squares), 1, &w, &gradient));
 	choir_replica_set_arg(r, "gradient", gradient);
-	return choir_replica_merge_call(r, reduce_and_update, m); // 2
+	return choir_replica_merge_call(r, reduce_and_update, m); // step 2
 }
 
 static choir_status make(struct model *m, choir_strategy *s)

@@ -1,9 +1,9 @@
-// A host program with an MPI, a decomposition and gradients of its own: a rod of cells that cools,
-// cut into one part a process. Each process learns from its own part what moves heat in all of
-// them; Choir sums the gradients over a duplicate of the program's communicator. The weights are
-// the same in every process, and change in place.
-//   mpicc in_mpi_program.c -o in_mpi_program $(pkg-config --cflags --libs choir) -lm
-//   mpirun -n 2 ./in_mpi_program
+// Shows Choir inside an MPI program that has its own decomposition and its own gradients. The
+// program simulates the temperature in a ring of cells; each process has one part of it. A linear
+// model learns from all parts how the temperature changes. Choir sums the gradients over a
+// duplicate of the program's communicator and updates the weights in place, equally in all
+// processes.
+// Run it in this folder: make mpi && mpirun -n 2 ./in_mpi_program
 #include <choir/choir.h>
 
 #include <math.h>
@@ -12,9 +12,9 @@
 
 enum { CELLS = 400, WEIGHTS = 3, STEPS = 300 };
 
-static float rod[CELLS + 2]; // this process's part, and a cell of each neighbour
+static float rod[CELLS + 2]; // cells of this process, and one cell of each neighbour
 static float features[CELLS][WEIGHTS], change[CELLS];
-static float w[WEIGHTS]; // what is learned: (0.2, -0.4, 0.2)
+static float w[WEIGHTS]; // the weights; they approach (0.2, -0.4, 0.2)
 
 static void swap_ends(MPI_Comm comm) // the program's own messages
 {
@@ -45,11 +45,11 @@ static void advance(MPI_Comm comm, int step) // the program's own physics
 struct learning {
 	choir_variable *w;
 	choir_optimizer *adam;
-	double loss; // of this process's cells
+	double loss; // share of this process in the mean loss
 	float gradient[WEIGHTS];
 };
 
-// The squared error of a linear model, and its gradient, on this process's cells.
+// Computes the squared error of a linear model on the cells of this process, and its gradient.
 static choir_status learn(choir_replica *r, void *user)
 {
 	struct learning *l = (struct learning *) user;
@@ -95,7 +95,8 @@ int main(int argc, char **argv)
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
 	MPI_Comm comm = MPI_COMM_WORLD;
 	choir_cluster *workers = choir_cluster_from_mpi(&comm, sizeof comm, NULL);
-	choir_strategy *s = workers == NULL // which would be a strategy for this process alone
+	// Without a cluster there would be one strategy per process.
+	choir_strategy *s = workers == NULL
 			? NULL
 			: choir_multi_worker_mirrored_strategy_new(CHOIR_OPTIONS(
 					  choir_strategy_options, .cluster = workers, .devices = "cpu:0"));

@@ -1,5 +1,7 @@
-// A host program that trains on what each of its time steps produces: no files, no epochs. The
-// arrays of the simulation are used in place, their rows dealt to the replicas.
+// Shows training inside a simulation: each time step of the program produces a batch, so there are
+// no files and no epochs. Choir reads the program's arrays in place, without a copy; each replica
+// gets some of their rows.
+// Run it in this folder: make && ./in_simulation
 #include <choir/choir.h>
 
 #include <math.h>
@@ -14,7 +16,7 @@ struct surrogate {
 	choir_optimizer *adam;
 };
 
-static void advance(int step) // the host's own physics
+static void advance(int step) // the program's own physics
 {
 	for (int c = 0; c < CELLS; c++) {
 		state[c][step % FIELDS] = sinf((float) (c + step));

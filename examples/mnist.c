@@ -1,5 +1,5 @@
-// Trains a classifier of handwritten digits with two replicas, tests it and saves it. Run it where
-// the folder data of Choir is.
+// Trains a classifier of handwritten digits with two replicas, tests it and saves its weights.
+// Run it in the folder examples: make && ./mnist
 #include <choir/choir.h>
 
 #include <stdio.h>
@@ -62,7 +62,7 @@ int main(void)
 	choir_distributed_dataset *test = choir_strategy_distribute_dataset(
 			both, choir_dataset_batch(choir_dataset_skip(digits(), TRAIN), BATCH), NULL);
 	struct net net = { NULL, NULL, NULL, NULL };
-	CHOIR_SCOPE (both) { // what is made here is mirrored on both devices
+	CHOIR_SCOPE (both) { // variables made here are mirrored on both devices
 		choir_layer *layers[] = { choir_dense_new("hidden", 784, 128, CHOIR_RELU),
 			choir_dense_new("digits", 128, 10, CHOIR_LINEAR) };
 		net.layers = choir_sequential_new(2, layers);
@@ -79,6 +79,6 @@ int main(void)
 		CHOIR_CHECK(choir_metric_reset(net.accuracy));
 	}
 	CHOIR_CHECK(choir_strategy_save(both, "mnist.safetensors", NULL));
-	choir_strategy_free(both); // and all that was made in it
+	choir_strategy_free(both); // also frees its variables, layers and metrics
 	return 0;
 }

@@ -1,18 +1,19 @@
-// Gradients that another library makes come in by DLPack, where they lie: the library's memory is
-// shared, not copied, and given back by its own function when the update is through. Here the
-// library is the first half of this file; it knows nothing of Choir.
+// Shows gradients from another library, shared by DLPack without a copy. The library's own
+// function frees its memory after the update. The first half of this file stands for the library;
+// it does not use Choir.
+// Run it in this folder: make && ./other_gradients
 #include <choir/choir.h>
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-// What dlpack.h of DLPack 1.x declares; who has that header includes it instead.
+// The declarations of dlpack.h, DLPack 1.x. A program that has this header includes it instead.
 typedef struct {
 	uint32_t major, minor;
 } DLPackVersion;
 typedef struct {
-	int32_t device_type, device_id; // 1: the host's memory
+	int32_t device_type, device_id; // 1: host memory
 } DLDevice;
 typedef struct {
 	uint8_t code, bits; // 2: floating point
@@ -34,18 +35,18 @@ typedef struct DLManagedTensorVersioned {
 	DLTensor dl_tensor;
 } DLManagedTensorVersioned;
 
-// --- The other library: a linear model's gradients, in one block of its own memory. ---
+// --- The other library: computes the gradients of a linear model in one block of memory. ---
 enum { FEATURES = 3 };
 
 typedef struct {
-	int users; // of the tensors below, those that are still in use
+	int users; // number of tensors in use
 	int64_t shape[2][1];
-	float gradient[FEATURES + 1]; // of the weights, and behind them of the bias
+	float gradient[FEATURES + 1]; // of the weights, then of the bias
 	DLManagedTensorVersioned tensor[2];
 } lib_block;
 
 static pthread_mutex_t lib_lock = PTHREAD_MUTEX_INITIALIZER;
-static int lib_blocks; // that are not freed yet
+static int lib_blocks; // number of blocks not yet freed
 
 static void lib_delete(DLManagedTensorVersioned *self)
 {
@@ -58,7 +59,7 @@ static void lib_delete(DLManagedTensorVersioned *self)
 		free(block);
 }
 
-// A view: the memory of the block, and where in it this one begins.
+// Makes a tensor that is a view of a part of the block.
 static void lib_view(lib_block *block, int which, int64_t first, int64_t elements)
 {
 	DLManagedTensorVersioned *t = &block->tensor[which];
@@ -77,7 +78,7 @@ static void lib_view(lib_block *block, int which, int64_t first, int64_t element
 	t->dl_tensor.shape = block->shape[which];
 }
 
-// The gradients of the squared error of n examples, divided by all.
+// Returns the gradients of the squared errors of n examples, divided by all.
 static lib_block *lib_gradients(
 		int64_t n, int64_t all, const float *x, const float *y, const float *w, float bias)
 {
@@ -121,7 +122,7 @@ static choir_status step(choir_replica *r, void *user)
 			choir_replica_examples(r), choir_replica_global_examples(r), x, y, w, *bias);
 	if (block == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "the library has no memory");
-	// Both are taken over, also where something fails: nothing is left for us to delete.
+	// Choir owns both tensors from here on, also after a failure, and calls their deleter.
 	choir_tensor *dw = choir_from_dlpack(r->frame, &block->tensor[0]);
 	choir_tensor *db = choir_from_dlpack(r->frame, &block->tensor[1]);
 	CHOIR_TRY(choir_optimizer_add_gradient(m->optimizer, r, m->w, dw));

@@ -1,6 +1,8 @@
-// y = w2 . tanh(w1 x) with a backward pass in plain C on the program's own arrays: no tape, no
-// operations. Choir sums the gradients over replicas and runs Adam on w1 and w2 in place. Each
-// gradient is handed over where it is final: that of w2 while that of w1 is still to be made.
+// Shows training without a tape: the program has its own arrays and its own backward pass, in
+// plain C, for y = w2 . tanh(w1 x). Choir sums the gradients over replicas and runs Adam on w1 and
+// w2 in place. Each gradient is passed to Choir when it is final, so the sum of w2's gradient can
+// overlap with the computation of w1's.
+// Run it in this folder: make && ./own_backward
 #include <choir/choir.h>
 
 #include <math.h>
@@ -11,7 +13,7 @@ enum { IN = 4, HIDDEN = 8, EXAMPLES = 64, REPLICAS = 2 };
 
 static float w1[HIDDEN][IN], w2[HIDDEN], x_all[EXAMPLES][IN], y_all[EXAMPLES];
 
-// What a replica works on. Gradients stay where they are until the run is over.
+// The memory of one replica. Gradients must stay valid until the run returns.
 struct work {
 	float d1[HIDDEN][IN], d2[HIDDEN], h[EXAMPLES][HIDDEN], error[EXAMPLES];
 };
@@ -21,7 +23,7 @@ struct net {
 	struct work work[REPLICAS];
 };
 
-// What is wrong with example x, y; h is made on the way.
+// Returns the error for example x, y, and stores the hidden layer in h.
 static float forward(const float x[IN], float y, float h[HIDDEN])
 {
 	float error = -y;
@@ -41,7 +43,7 @@ static choir_status step(choir_replica *r, void *user)
 	struct work *work = &net->work[choir_replica_id(r)];
 	const float(*x)[IN] = (const float(*)[IN]) choir_tensor_data(choir_replica_arg(r, "x"));
 	const float *y = (const float *) choir_tensor_data(choir_replica_arg(r, "y"));
-	const int64_t own = choir_replica_examples(r); // there may be none
+	const int64_t own = choir_replica_examples(r); // can be 0
 	const float all = (float) choir_replica_global_examples(r);
 	memset(work, 0, sizeof *work);
 	for (int64_t n = 0; n < own; n++) {
@@ -61,7 +63,7 @@ static choir_status step(choir_replica *r, void *user)
 	return choir_optimizer_apply_gradients(net->adam, r);
 }
 
-static void fill(void) // the host's weights and data
+static void fill(void) // sets the program's weights and data
 {
 	for (int j = 0; j < HIDDEN; j++)
 		for (int i = 0; i < IN; i++)
@@ -103,7 +105,7 @@ int main(void)
 	for (int i = 0; i < 1000; i++)
 		CHOIR_CHECK(choir_strategy_run(s, step, &net, batch, NULL));
 	choir_values_free(batch);
-	choir_strategy_free(s); // w1 and w2 hold the result
+	choir_strategy_free(s); // w1 and w2 keep the result
 	printf(", %.5f after\n", loss());
 	return 0;
 }

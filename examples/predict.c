@@ -1,11 +1,13 @@
-// Loads what mnist.c saved and names the digits in the first images that it was not trained on.
+// Shows inference: loads the weights that mnist.c has saved, and prints the digits in the first 20
+// images that it was not trained on.
+// Run it in this folder: make && ./mnist && ./predict
 #include <choir/choir.h>
 
 #include <stdio.h>
 
 int main(void)
 {
-	choir_strategy *s = choir_default_strategy(); // one replica, current where no other is
+	choir_strategy *s = choir_default_strategy(); // one replica; used outside of other scopes
 	choir_layer *hidden = choir_dense_new("hidden", 784, 128, CHOIR_RELU);
 	choir_layer *digits = choir_dense_new("digits", 128, 10, CHOIR_LINEAR);
 	CHOIR_CHECK(choir_strategy_restore(s, "mnist.safetensors"));

@@ -1,5 +1,7 @@
-// Each replica's v is three plus its id; a merge call sums them up; each replica returns sum + v.
-// It is the example of the DistributionStrategy documentation, which calls replicas towers.
+// Shows a merge call, with the example of TensorFlow's DistributionStrategy documentation (which
+// calls replicas towers). Each replica's v is three plus its id, a merge call sums all v, and each
+// replica returns sum + v.
+// Run it in this folder: make && ./three_plus_id
 #include <choir/choir.h>
 
 #include <stdio.h>
@@ -32,7 +34,7 @@ int main(void)
 	CHOIR_CHECK(choir_strategy_run(s, fn, &three, NULL, &merged));
 	choir_value *list = choir_values_find(merged, "result");
 	for (int i = 0; i < choir_value_local_count(list); i++)
-		printf("%g\n", choir_tensor_number(choir_value_local(list, i))); // 10 and 11
+		printf("%g\n", choir_tensor_number(choir_value_local(list, i))); // prints 10 and 11
 	choir_values_free(merged);
 	choir_strategy_free(s);
 	return 0;

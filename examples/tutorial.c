@@ -1,6 +1,7 @@
-// The program that docs/tutorial.md builds. It learns what an instrument reports from three
-// sensors, with any number of devices and processes. It continues after an interruption. With
-// three numbers as arguments it predicts.
+// The program of docs/tutorial.md. A network learns what an instrument reports from three sensors,
+// with any number of devices and processes. It continues from its last checkpoint after an
+// interruption. With three numbers as arguments it predicts.
+// Run it in this folder: make && ./tutorial, then ./tutorial 0.1 0.2 0.3
 #include <choir/choir.h>
 
 #include <math.h>

@@ -1,7 +1,7 @@
-// Fuzzes the file of a cache step behind lines, whose lengths vary. The first byte says whether
-// the file begins as it must, and whether the checksums of its elements are made right, so that
-// what is behind them is reached. The elements are taken apart here once more, with sums of 128
-// bits: the step must hand out exactly those that are whole, up to the first that is not.
+// Fuzzes the file of a cache over lines of varying length. The first byte of the input chooses
+// whether the file gets a valid beginning, and whether the checksums are corrected, so that the
+// code after the checks is reached. An independent parser with 128-bit sums reads the elements
+// again. The cache must return exactly the valid elements before the first invalid one.
 #include "fuzz.h"
 
 #include "base/hash.h"
@@ -27,7 +27,7 @@ static uint64_t checksum(const uint8_t *bytes, uint64_t length)
 	return chi_hash_mix(sum ^ load(rest));
 }
 
-// The element at a byte of the file: its end; 0: there is no whole one.
+// Returns the end of the element at a position of the file; 0: there is no complete element.
 static size_t element_at(const uint8_t *file, size_t size, size_t at)
 {
 	if (size - at < HEAD || (wide) at + HEAD + load(file + at + 8) > size)
@@ -43,7 +43,7 @@ static void mend_sums(uint8_t *file, size_t size)
 	}
 }
 
-// Reads a pass of what the file says.
+// Reads a pass and compares it with the file.
 static void read_pass(choir_dataset *d, const uint8_t *file, size_t size)
 {
 	static chi_ragged_value cell;
@@ -51,7 +51,7 @@ static void read_pass(choir_dataset *d, const uint8_t *file, size_t size)
 	size_t at = BEGINNING, end;
 	for (;; at = end) {
 		const choir_status status = chi_dataset_next(d, &e);
-		if (size - at >= HEAD && load(file + at) == 0) { // the end
+		if (size - at >= HEAD && load(file + at) == 0) { // the end mark
 			demand(status == (size - at == HEAD ? CHOIR_END : CHOIR_CORRUPT), "another end");
 			return;
 		}

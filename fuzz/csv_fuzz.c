@@ -1,8 +1,7 @@
-// Fuzzes the CSV source: the first byte chooses options, the rest is a file. Files without
-// quotes, carriage returns and odd bytes are taken apart here once more, by the plainest code
-// there is: of those the source must give exactly the rows of numbers that there are, each as
-// strtod reads it, or as whole numbers that are worked out with 128 bits, and fail or leave out
-// exactly the others. Of any file it must give the same rows in each pass.
+// Fuzzes the CSV source. The first byte of the input chooses options, the rest is a file. A plain
+// file (no quotes, no carriage returns, only numbers) is parsed again by simple independent code.
+// The source must return exactly the rows of numbers in it, as strtod or 128-bit arithmetic reads
+// them, and fail at all others or skip them. For any file, two passes must give the same rows.
 #include "fuzz.h"
 
 #include "choir/source.h"
@@ -10,7 +9,7 @@
 
 enum { BLOCKS = 300 << 10 };
 
-// Whether text is nothing but plain numbers in two columns a and b under the plainest header.
+// Returns whether text has the header a,b and otherwise only characters of plain numbers.
 static int plain(const char *text, size_t size)
 {
 	if (size < 4 || memcmp(text, "a,b\n", 4) != 0)
@@ -18,7 +17,7 @@ static int plain(const char *text, size_t size)
 	return strspn(text + 4, "0123456789.-e,\n") == size - 4;
 }
 
-// What text is as a whole number of 64 bits, worked out with 128: 0 if it is none.
+// Reads text as a 64-bit integer, computed with 128 bits; returns 0 if it is not one.
 static int whole_number(const char *text, int64_t *value)
 {
 	const int negative = *text == '-';
@@ -35,7 +34,8 @@ static int whole_number(const char *text, int64_t *value)
 	return 1;
 }
 
-// A field as a number of 8 bytes, f64 by strtod or i64 by the above; 0: it is none.
+// Reads a field as an 8-byte number: i64 by whole_number, or f64 by strtod. Returns 0 if it is not
+// one.
 static int read_field(const char *text, int whole, uint64_t *bits)
 {
 	char *end;
@@ -52,8 +52,8 @@ static int read_field(const char *text, int whole, uint64_t *bits)
 	return *end == '\0';
 }
 
-// How rows differ from the header, as two in the beginning show: each has a name in front, or a
-// comma behind.
+// How rows differ from the header, judged from the first two: they have a row name in front, or a
+// comma at the end.
 enum { SAME, NAMED, OPEN };
 
 static int kind_of_rows(const char *p)
@@ -72,7 +72,7 @@ static int kind_of_rows(const char *p)
 	return rows < 2 ? SAME : open == 2 ? OPEN : NAMED;
 }
 
-// The next good row of plain text; 0: there is none. A row is good if both fields are numbers.
+// Reads the next row in which both fields are numbers; returns 0 at the end of the text.
 static int next_row(const char **p, int kind, int whole, uint64_t row[2])
 {
 	while (**p) {
@@ -118,7 +118,7 @@ static void check_plain(const char *path, const char *text, int whole)
 	choir_dataset_free(d);
 }
 
-// A sum over all rows of a pass, and how it ended.
+// Returns a checksum of all rows of a pass; *status becomes its end.
 static uint64_t sum_pass(choir_dataset *d, choir_status *status)
 {
 	const chi_spec *spec = chi_dataset_spec(d);
@@ -144,7 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data + 1, --size);
 	text[size] = '\0';
 	const char *path = fuzz_file(text, size);
-	fuzz_largest = BLOCKS + 8 * size; // a number of one byte is held in eight
+	fuzz_largest = BLOCKS + 8 * size; // one byte of text may become a number of eight bytes
 	for (int whole = 0; whole < 2 && plain(text, size); whole++)
 		check_plain(path, text, whole);
 	chi_error_clear();

@@ -1,7 +1,7 @@
-// Fuzzes the reader of tf.train.Example: the input is one. It is taken apart here once more, in
-// another way: everything first becomes a list of values, with sums of 128 bits, and then it is
-// seen what a column would get of it. The reader must take exactly those Examples, give exactly
-// those values, and say why it refuses others.
+// Fuzzes the reader of tf.train.Example; the input is one Example. An independent parser first
+// lists all values of a feature, with 128-bit sums, and then computes what a column would get. The
+// reader must accept exactly the same Examples, return the same values, and give a message when it
+// refuses.
 #include "fuzz.h"
 
 #include "data/source/tfrecord/tf_example.h"
@@ -35,7 +35,8 @@ static int number(message *m, uint64_t *out)
 	return 0;
 }
 
-// 1: a field; 0: the end; -1: nonsense. depth: of groups around it.
+// Reads the next field. Returns 1: a field; 0: the end; -1: invalid. depth: number of enclosing
+// groups.
 static int next(message *m, field *f, int depth)
 {
 	uint64_t tag, length = 0;
@@ -73,9 +74,10 @@ static int next(message *m, field *f, int depth)
 	return 1;
 }
 
-// All values of a feature: floats and numbers by their bits, bytes one by one.
+// All values of a feature: floats and integers by their bits, bytes one by one.
 typedef struct {
-	int found, refused; // refused: what no column of this kind and dtype takes, wherever it comes
+	// refused: there is a value that the column never accepts.
+	int found, refused;
 	uint64_t kind;
 	size_t values, bytes;
 	uint64_t value[MAX_VALUES];
@@ -152,7 +154,8 @@ static int read_feature(list *l, message m, const chi_feature *f)
 	return found;
 }
 
-// The values of a column's feature; -1: nonsense, or none that it takes.
+// Lists the values of a column's feature; returns -1 if they are invalid or the column does not
+// accept them.
 static int read_map(message m, const chi_feature *f, list *l)
 {
 	field features, entry, part;
@@ -197,7 +200,7 @@ static const chi_feature asked[] = {
 	{ .name = "b", .name_bytes = 1, .dtype = CHOIR_U8, .elements = 4, .bytes = 4, .pad = true },
 };
 
-// Whether the column takes what there is, and what it gets.
+// Returns whether the column accepts the Example; out becomes its values.
 static int expected(message m, const chi_feature *f, uint8_t out[32])
 {
 	static list l;
@@ -228,7 +231,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	void *out[COLUMNS], *none[COLUMNS] = { NULL };
 	chi_found_feature found[8];
 	size_t n;
-	for (int i = 0; i < COLUMNS; i++) { // each alone: whether it fails is its own affair
+	for (int i = 0; i < COLUMNS; i++) { // one column at a time, so that each fails by itself
 		const message m = { data, size, 0 };
 		const int good = expected(m, &asked[i], right[i]);
 		chi_error_clear();

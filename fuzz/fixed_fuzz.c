@@ -1,7 +1,7 @@
-// Fuzzes records of one size: the first byte says how many bytes of header there are, the rest is
-// a file of records of big-endian numbers in a range, a bool, a byte that is passed over, and an
-// image with its channels first. Each is worked out here once more, byte by byte: the source must
-// refuse files of another size, and give those values up to the first that is out of its range.
+// Fuzzes records of fixed length. The first byte of the input is the size of the header. The rest
+// is a file of records: big-endian numbers in a range, a bool, an ignored byte, and an image with
+// channels first. Independent code reads each record again, byte by byte. The source must refuse
+// files of a wrong size, and return the same values up to the first number out of range.
 #include "fuzz.h"
 
 #include "choir/source.h"
@@ -19,7 +19,7 @@ static const choir_field fields[] = {
 			.channels_first = true },
 };
 
-// Whether the record is good; and what it holds.
+// Reads the record at p; returns whether it is valid.
 static int record_at(const uint8_t *p, int32_t n[2], uint8_t *b, uint8_t image[PIXELS * CHANNELS])
 {
 	for (int i = 0; i < 2; i++) {

@@ -1,5 +1,5 @@
-// What the fuzzers share: demands that stop the fuzzer with what was wrong, the input as a file
-// that parsers can open, and a limit for what they allocate.
+// Shared by the fuzzers: demand() stops the fuzzer with a message, fuzz_file() turns the input
+// into a file that parsers can open, and fuzz_largest limits allocations.
 #pragma once
 
 #include "base/status.h"
@@ -11,11 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// Sums and products of sizes that cannot wrap around.
+// Holds sums and products of sizes without wrapping around.
 __extension__ typedef unsigned __int128 wide;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+// Stops the fuzzer with a message unless good.
 static inline void demand(int good, const char *what)
 {
 	if (good)
@@ -24,8 +25,8 @@ static inline void demand(int good, const char *what)
 	abort();
 }
 
-// The most bytes that one allocation may have: what the file can fill, and blocks that are of one
-// size for every file. 0: any.
+// The maximum size of one allocation: what the file can fill, plus blocks of a fixed size. 0: no
+// limit.
 static size_t fuzz_largest;
 
 void __sanitizer_malloc_hook(const volatile void *memory, size_t bytes);
@@ -35,7 +36,8 @@ void __sanitizer_malloc_hook(const volatile void *memory, size_t bytes)
 	demand(!fuzz_largest || bytes <= fuzz_largest, "an allocation larger than the file can fill");
 }
 
-// A file in memory with these bytes, and no failure that was before. The next call changes it.
+// Returns the path of a file in memory with these bytes, and clears the last error. The next call
+// overwrites the file.
 static inline const char *fuzz_file(const void *data, size_t size)
 {
 	static int fd = -1;

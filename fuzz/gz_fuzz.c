@@ -1,7 +1,6 @@
-// Fuzzes the reader of compressed files: the input is a file of gzip, or of zlib where its first
-// byte says so. zlib itself unpacks it once more in one piece, member by member; the reader must
-// give exactly those bytes, in whatever pieces they are asked for, and take exactly the files that
-// are whole.
+// Fuzzes the reader of compressed files; the input is a gzip file, or a zlib file if its first
+// byte says so. zlib itself decompresses it again as a whole, member by member. The reader must
+// return exactly those bytes for reads of any size, and accept exactly the complete files.
 #include "fuzz.h"
 
 #include "data/source/reader.h"
@@ -11,7 +10,8 @@
 enum { MAX = 1 << 22, BLOCKS = 96 << 10 };
 static uint8_t expected[MAX], found[MAX];
 
-// What zlib makes of it: the bytes, and whether the file is whole. 0: there is no room for them.
+// Decompresses with zlib: n bytes; whole: the file is complete. Returns 0 if the result is too
+// large.
 static int unpack(const uint8_t *data, size_t size, int window_bits, size_t *n, int *whole)
 {
 	z_stream z = { .next_in = (uint8_t *) (uintptr_t) data, .avail_in = (unsigned) size };
@@ -24,7 +24,7 @@ static int unpack(const uint8_t *data, size_t size, int window_bits, size_t *n, 
 		result = inflate(&z, Z_FINISH);
 		*n = MAX - z.avail_out;
 		if (result == Z_STREAM_END && z.avail_in > 0)
-			inflateReset(&z); // another member begins
+			inflateReset(&z); // begins the next member
 	} while (result == Z_STREAM_END && z.avail_in > 0);
 	*whole = result == Z_STREAM_END;
 	const int fits = z.avail_out > 0;
@@ -32,7 +32,7 @@ static int unpack(const uint8_t *data, size_t size, int window_bits, size_t *n, 
 	return fits;
 }
 
-// over: passes over every second piece.
+// Reads the file in pieces and compares it with zlib's result. over: skips every second piece.
 static void read_pieces(chi_reader *r, size_t piece, int over, size_t n, int whole)
 {
 	size_t at = 0, got = piece;
@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int whole;
 	if (!unpack(data, size, zlib ? 15 : 31, &n, &whole))
 		return 0;
-	fuzz_largest = BLOCKS; // it is unpacked to its caller's memory
+	fuzz_largest = BLOCKS; // decompressed data go to the caller's memory
 	chi_reader *r = chi_reader_open_as(
 			fuzz_file(data, size), zlib ? CHOIR_COMPRESSION_ZLIB : CHOIR_COMPRESSION_GZIP);
 	demand(r != NULL, "not opened");

@@ -1,7 +1,7 @@
-// Fuzzes the reader of IDX files: the input is a file, plain or compressed. What a plain file
-// holds is worked out here once more, with products of 128 bits that cannot wrap around; the
-// reader must take exactly those files, give exactly those bytes, and say why it refuses others.
-// Of a compressed file it must give whole examples or an error.
+// Fuzzes the reader of IDX files; the input is a file, plain or compressed. Independent code
+// computes the contents of a plain file with 128-bit products. The reader must accept exactly the
+// valid files, return exactly their bytes, and give a message when it refuses. For a compressed
+// file it must return whole examples or an error.
 #include "fuzz.h"
 
 #include "choir/source.h"
@@ -10,13 +10,13 @@
 
 enum { BLOCKS = 96 << 10 };
 
-// The size of a value of a type that can be read; 0: none.
+// Returns the size of a value of this type; 0: the type is not supported.
 static size_t value_bytes(uint8_t type)
 {
 	return type == 0x08 ? 1 : type == 0x0c || type == 0x0d ? 4 : type == 0x0e ? 8 : 0;
 }
 
-// The bytes of the header of a good plain file; 0: it is not good.
+// Returns the header's size of a valid plain file; 0: it is not valid.
 static size_t good_header(const uint8_t *data, size_t size)
 {
 	if (size < 8 || data[0] || data[1] || !value_bytes(data[2]) || data[3] < 1 || data[3] > 8)
@@ -37,13 +37,13 @@ static size_t good_header(const uint8_t *data, size_t size)
 	return promised == size - header ? header : 0;
 }
 
-// Reads all examples; how many bytes there were, or -1 for an error. expected: what they must be,
-// in the file's order of bytes; NULL: anything.
+// Reads all examples and returns the number of their bytes; -1: an error. expected: the bytes in
+// the file's byte order; NULL: any. turned: size of a value.
 static long long read_all(choir_dataset *d, const uint8_t *expected, size_t turned)
 {
 	const choir_column *c = &chi_dataset_spec(d)->column[0];
 	size_t bytes = (size_t) choir_shape_elements(&c->shape) * turned, at = 0;
-	// An example of a file that has none may be of any size.
+	// If the file has no examples, their size may be too large to allocate.
 	uint8_t *example = malloc(chi_dataset_spec(d)->examples ? bytes : 1);
 	demand(example != NULL, "no memory for an example");
 	chi_element e = { .column = { example }, .capacity = 1 };

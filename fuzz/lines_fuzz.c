@@ -1,6 +1,6 @@
-// Fuzzes the lines of a text: the input is a file. It is taken apart here once more, a byte after
-// the other, by a decoder of UTF-8 of its own: the source must give exactly those lines, and fail
-// at, or leave out, exactly those that are not UTF-8.
+// Fuzzes the source of text lines; the input is a file. Independent code reads it again byte by
+// byte, with its own UTF-8 decoder. The source must return exactly those lines, and fail at lines
+// that are not UTF-8 or skip them.
 #include "fuzz.h"
 
 #include "choir/source.h"
@@ -8,7 +8,8 @@
 
 enum { BLOCKS = 128 << 10 };
 
-// Bytes of the character at p, of n; 0: there is none (table 3-7 of the Unicode standard).
+// Returns the size of the character at p, of at most n bytes; 0: it is invalid (table 3-7 of the
+// Unicode standard).
 static size_t character(const uint8_t *p, size_t n)
 {
 	if (p[0] < 0x80)
@@ -35,7 +36,8 @@ static int is_text(const uint8_t *p, size_t n)
 	return 1;
 }
 
-// The next line of n bytes without its end; the bytes that it takes with it. 0: there is none.
+// Finds the next line in n bytes. *line: its length without the line end. Returns its length with
+// it; 0: no line is left.
 static size_t next_line(const uint8_t *p, size_t n, size_t *line)
 {
 	size_t end = 0;
@@ -67,7 +69,7 @@ static void read_pass(choir_dataset *d, const uint8_t *data, size_t size, int sk
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size >= 2 && data[0] == 0x1f && data[1] == 0x8b)
-		return 0; // gz_fuzz
+		return 0; // compressed: see gz_fuzz
 	for (int skip = 0; skip < 2; skip++) {
 		fuzz_largest = BLOCKS + 4 * size;
 		choir_dataset *d = choir_text_lines_dataset_new(fuzz_file(data, size), "line",

@@ -1,6 +1,6 @@
-// Fuzzes manifests of checkpoints. The checksum at the end, which would refuse nearly all inputs,
-// is put right first. What a manifest that is accepted says is printed and read again: it must be
-// the same, its tensors in the order of names, and nothing in it longer than the file.
+// Fuzzes manifests of checkpoints. The checksum is corrected first, because it would refuse nearly
+// all inputs. An accepted manifest is printed and read again: it must be the same, with its
+// tensors ordered by name, and nothing in it longer than the file.
 #include "fuzz.h"
 
 #include "base/crc32c.h"
@@ -20,7 +20,7 @@ static void remove_directory(void)
 	rmdir(directory);
 }
 
-// A folder with data as its manifest; in memory if there is such a disk.
+// Returns a directory with data as its manifest, in shared memory if possible.
 static chi_directory *put_manifest(const void *data, size_t size)
 {
 	if (path[0] == '\0') {
@@ -89,7 +89,7 @@ static void check(const chi_manifest *m, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	size -= size > 0 && data[size - 1] == '\n'; // files of the corpus end in a newline
+	size -= size > 0 && data[size - 1] == '\n'; // files of the corpus end with a newline
 	char *text = malloc(size + TAIL + 1);
 	chi_manifest m;
 	demand(text != NULL, "no memory");
@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		demand(strstr(choir_error(), "manifest.json: ") != NULL,
 				"refused without the file's name");
 	chi_manifest_free(&m);
-	text[size / 2] ^= 1; // which the checksum finds
+	text[size / 2] ^= 1; // damage that the checksum detects
 	if (size > 0)
 		demand(read_bytes(text, size + TAIL, &m) == CHOIR_CORRUPT &&
 						strstr(choir_error(), "it is damaged") != NULL,

@@ -1,11 +1,10 @@
-// Fuzzes maps of names: the first line of the input is a tensor's name, the rest is the map. What
-// a map that is accepted says of the name is worked out here once more, from lines that are cut up
-// into words first.
+// Fuzzes name maps. The first line of the input is a tensor's name, the rest is the map.
+// Independent code, which divides lines into words, applies an accepted map to the name again.
 #include "fuzz.h"
 
 #include "train/weights/name_map.h"
 
-// Whether name is like pattern, a letter at a time; *star: where its star begins and ends.
+// Returns whether name matches pattern; star becomes the part of name that * matches.
 static int is_like(const char *pattern, const char *name, const char *star[2])
 {
 	if (*pattern == '*') {
@@ -21,7 +20,7 @@ static int is_like(const char *pattern, const char *name, const char *star[2])
 	return *pattern == '\0' || is_like(pattern + 1, name + 1, star);
 }
 
-// The words after the names, of which the last but one may be missing.
+// Checks the words after the two names: [reshape SHAPE] [axes AXES]. AXES alone needs no "axes".
 static void check_rearrangement(char *word[4], const chi_rearrangement *how)
 {
 	const char *shape = word[1] != NULL && strcmp(word[0], "reshape") == 0 ? word[1] : NULL;
@@ -39,7 +38,7 @@ static void check_rearrangement(char *word[4], const chi_rearrangement *how)
 	}
 }
 
-// What a line says of name; 0: nothing.
+// Applies a line to name and compares the result; returns 0 if the line does not match.
 static int apply(char *line, const char *name, const chi_mapped_name *found)
 {
 	char *word[6] = { NULL }, *save, *hash = strchr(line, '#');

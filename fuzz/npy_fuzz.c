@@ -1,9 +1,8 @@
-// Fuzzes the reader of npy files: the input is a file. What a file in the plainest of forms
-// holds (the text of the header exactly as numpy writes it, rank 1 or 2) is worked out here
-// once more with products of 128 bits that cannot wrap around: such a file must be taken if and
-// only if its size is right, and give exactly its bytes. Of any other the reader must give
-// whole examples, as many as it promised, or say why not; and it must not ask for memory that
-// the file cannot fill.
+// Fuzzes the reader of npy files; the input is a file. Independent code with 128-bit products
+// computes the contents of files in the plainest form (rank 2, u8, the header exactly as numpy
+// writes it). The reader must accept such a file exactly if its size is right, and return its
+// bytes. For any other file it must return the promised number of whole examples or give a
+// message. It must not allocate more than the file can fill.
 #include "fuzz.h"
 
 #include "choir/source.h"
@@ -13,7 +12,7 @@
 
 enum { BLOCKS = 96 << 10 };
 
-// A file of bytes in the plainest form: 1: it is right, 0: it is wrong, -1: it has another form.
+// Reads a u8 file in the plainest form. Returns 1: valid; 0: invalid; -1: another form.
 static int plain(const uint8_t *data, size_t size, size_t *header)
 {
 	static const char form[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (%llu, %llu), }";
@@ -37,7 +36,7 @@ static int plain(const uint8_t *data, size_t size, size_t *header)
 			promised == size - *header;
 }
 
-// Reads all examples; how many bytes there were, or -1 for an error.
+// Reads all examples and returns the number of their bytes; -1: an error.
 static long long read_all(choir_dataset *d, const uint8_t *expected)
 {
 	const chi_spec *spec = chi_dataset_spec(d);

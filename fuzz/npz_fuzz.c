@@ -1,7 +1,7 @@
-// Fuzzes the reader of npz archives: the input is a file. Whatever it is, the source must
-// refuse it with a word or give in each pass the same examples, as many as it promised, and ask
-// for no memory that the file cannot fill. What the shapes promise is summed up in 128 bits,
-// which cannot wrap around, and examples that are not all there must not be given.
+// Fuzzes the reader of npz archives; the input is a file. The source must give a message when it
+// refuses, or return the promised number of examples, the same in each pass. It must not allocate
+// more than the file can fill. Independent code multiplies the shapes with 128 bits. Incomplete
+// examples must not be returned.
 #include "fuzz.h"
 
 #include "choir/source.h"
@@ -11,7 +11,7 @@
 
 enum { MAX_EXAMPLE = 1 << 16, BLOCKS = 96 << 10 };
 
-// A sum over the examples of a pass, how many there were, and how it ended.
+// Returns a checksum of the examples of a pass; *n becomes their number and *status the end.
 static uint64_t sum_pass(choir_dataset *d, int64_t *n, choir_status *status)
 {
 	static uint8_t place[CHI_MAX_COLUMNS][MAX_EXAMPLE];
@@ -37,7 +37,7 @@ static uint64_t sum_pass(choir_dataset *d, int64_t *n, choir_status *status)
 	return sum;
 }
 
-// No array is larger than deflate can make of the file.
+// Checks that no array is larger than the file can decompress to.
 static void check_promise(choir_dataset *d, size_t size)
 {
 	const chi_spec *spec = chi_dataset_spec(d);

@@ -1,13 +1,13 @@
-// Fuzzes the reader of safetensors files: the input is a file. What is taken must hold by sums of
-// 128 bits, which cannot wrap around, and must be read again after it was printed; what is refused
-// must be so with a word. The header alone also goes through the reader of JSON, which must take
-// exactly what a grammar written down a second time, by recursion, takes.
+// Fuzzes the reader of safetensors files; the input is a file. An accepted file must be
+// consistent, by 128-bit sums, and must be readable again after it is printed. A refused file must
+// give a message. The header is also given to the JSON reader, which must accept exactly what an
+// independent recursive grammar accepts.
 #include "fuzz.h"
 
 #include "base/json.h"
 #include "train/weights/safetensors.h"
 
-// The grammar: each function moves past what it is called after, or gives false.
+// The grammar. Each function moves past the element in its name, or returns false.
 typedef struct {
 	const uint8_t *at, *end;
 	int depth;
@@ -58,15 +58,15 @@ static bool escape(text *t)
 	return low >= 0xdc00 && low <= 0xdfff;
 }
 
-// The table of well-formed UTF-8 sequences, row by row.
+// Reads a character by the table of well-formed UTF-8 sequences.
 static bool character(text *t)
 {
-	static const uint8_t rows[][5] = { // first from and to, second from and to, how many follow
-		{ 0x20, 0x7f, 0, 0, 0 }, { 0xc2, 0xdf, 0x80, 0xbf, 1 }, { 0xe0, 0xe0, 0xa0, 0xbf, 2 },
-		{ 0xe1, 0xec, 0x80, 0xbf, 2 }, { 0xed, 0xed, 0x80, 0x9f, 2 },
-		{ 0xee, 0xef, 0x80, 0xbf, 2 }, { 0xf0, 0xf0, 0x90, 0xbf, 3 },
-		{ 0xf1, 0xf3, 0x80, 0xbf, 3 }, { 0xf4, 0xf4, 0x80, 0x8f, 3 }
-	};
+	// First byte from, to; second byte from, to; number of following bytes.
+	static const uint8_t rows[][5] = { { 0x20, 0x7f, 0, 0, 0 }, { 0xc2, 0xdf, 0x80, 0xbf, 1 },
+		{ 0xe0, 0xe0, 0xa0, 0xbf, 2 }, { 0xe1, 0xec, 0x80, 0xbf, 2 },
+		{ 0xed, 0xed, 0x80, 0x9f, 2 }, { 0xee, 0xef, 0x80, 0xbf, 2 },
+		{ 0xf0, 0xf0, 0x90, 0xbf, 3 }, { 0xf1, 0xf3, 0x80, 0xbf, 3 },
+		{ 0xf4, 0xf4, 0x80, 0x8f, 3 } };
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const uint8_t *r = rows[i], *s = t->at;
 		if (*s < r[0] || *s > r[1] || t->end - s <= r[4] || (r[4] && (s[1] < r[2] || s[1] > r[3])))
@@ -113,7 +113,7 @@ static bool number(text *t)
 	return true;
 }
 
-// What is between the brackets of an object or array, and the closing one.
+// Reads the members of an object or array, and the closing bracket.
 static bool members(text *t, bool object, int close)
 {
 	if (++t->depth > CHI_JSON_DEPTH)
@@ -235,7 +235,7 @@ static choir_status open_bytes(const void *data, size_t size, chi_safetensors *s
 	return status;
 }
 
-// Prints what was read, and reads it again.
+// Prints what was read and reads it again.
 static void print_again(const chi_safetensors *st, const uint8_t *data, size_t bytes)
 {
 	chi_st_tensor *tensors = calloc(st->n + 1, sizeof *tensors);

@@ -1,11 +1,11 @@
-// Fuzzes the reader of TF_CONFIG: the input is its text. What is taken makes a job in which this
-// process has a place; what is refused is so with a word about where; and what is taken is taken
-// again, the same, with spaces around it.
+// Fuzzes the reader of TF_CONFIG; the input is its text. An accepted text defines a job in which
+// this process has a task, and gives the same result with spaces around it. A refused text gives a
+// message that says where.
 #include "fuzz.h"
 
 #include "cluster/tf_config.h"
 
-// The text is changed by reading, so each reading has a copy of exactly its size.
+// Reads a copy of exactly the text's size, because reading changes the text.
 static choir_status read_copy(chi_roles *r, const uint8_t *data, size_t size, size_t spaces)
 {
 	char *copy = malloc(size + 2 * spaces + 1);

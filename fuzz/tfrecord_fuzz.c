@@ -1,10 +1,11 @@
-// Fuzzes the reader of TFRecord files. The first byte of the input says how a file is made of
-// the rest: as it is; or as records with the checksums that they should have (two bytes of
-// length each, and after 0xffff eight bytes of a length that may lie), plain, or in gzip's or
-// zlib's framing, and then one byte changed. What a plain file holds is worked out here once
-// more, by a checksum of one bit after another and with sums of 128 bits: the reader must give
-// exactly those records and then an end or an error. Of a compressed file it must give the first
-// of its records, and all of them or an error.
+// Fuzzes the reader of TFRecord files. The first byte of the input chooses how the rest becomes a
+// file: unchanged; or as records with valid checksums, plain or compressed by gzip or zlib, with
+// one byte changed afterwards. A record has two bytes of length; after 0xffff follow eight bytes
+// of a length that may be wrong.
+//
+// Independent code reads a plain file again, with a bitwise checksum and 128-bit sums. The reader
+// must return exactly those records and then an end or an error. For a compressed file it must
+// return all records, or the first ones and an error.
 #include "fuzz.h"
 
 #include "choir/source.h"
@@ -86,7 +87,7 @@ static void compress_file(file *f, int windows)
 	deflateEnd(&z);
 }
 
-// The data of the record at *at, which is moved on; NULL: there is no good one.
+// Returns the data of the record at *at and moves *at to its end; NULL: there is no valid record.
 static const uint8_t *good_record(const file *f, size_t *at, size_t *bytes)
 {
 	const uint8_t *p = f->bytes + *at;
@@ -122,7 +123,8 @@ static choir_dataset *open_file(const file *f, choir_compression compression, in
 	return d;
 }
 
-// Reads a pass: good's records in order, up to its first bad one, and then how it ended.
+// Reads a pass and compares it with the records of good. exact: all of them must be there, up to
+// the first invalid one.
 static void read_pass(choir_dataset *d, const file *good, int exact)
 {
 	static uint8_t row[COLUMN];
@@ -166,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static file f, good;
 	if (size < 4)
 		return 0;
-	const int mode = data[0] % 5; // as it is, plain, changed, gzip, zlib
+	const int mode = data[0] % 5; // unchanged, plain, changed, gzip, zlib
 	const size_t place = data[1] | (size_t) data[2] << 8;
 	f.n = 0;
 	if (mode == 0)
@@ -180,8 +182,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		f.bytes[place % f.n] ^= data[3];
 	if (mode == 2)
 		good = f;
-	fuzz_largest = BLOCKS; // no file here is larger than one
-	// A plain file is said to be one: else its first bytes may make it look compressed.
+	fuzz_largest = BLOCKS; // larger than every file here
+	// The compression of a plain file is set, because its first bytes may look compressed.
 	choir_dataset *d =
 			open_file(&f, mode > 2 ? CHOIR_COMPRESSION_AUTO : CHOIR_COMPRESSION_NONE, 0);
 	for (int i = 0; i < 2; i++) {

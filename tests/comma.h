@@ -1,11 +1,11 @@
-// A host in a country whose decimal point is a comma, where the system has one.
+// Sets a locale whose decimal point is a comma, if the system has one.
 #pragma once
 
 #include <locale.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-// Sets such a locale; false: there is none. setlocale(LC_ALL, "C") takes it back.
+// Sets it; false: there is none. setlocale(LC_ALL, "C") resets it.
 static inline bool comma_set(void)
 {
 	static const char *const names[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE" };

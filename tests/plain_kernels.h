@@ -1,5 +1,5 @@
-// For tests that use kernels in several threads: the thread sanitizer, to which oneDNN's own locks
-// are invisible, gets the plain ones. Before main, as they are chosen once.
+// Selects the plain kernels under the thread sanitizer, which does not see oneDNN's locks. It does
+// so before main, because kernels are selected once.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)

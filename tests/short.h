@@ -1,9 +1,8 @@
-// The suites that are slow run tests in a short form: those of sanitizers, of a build that is not
-// optimised, and of an emulated processor (CHOIR_SHORT_TESTS). Long loops skip some of their
-// rounds. The release runs them all.
+// Shortens tests in slow builds: those with sanitizers or without optimization, and on an emulated
+// processor (CHOIR_SHORT_TESTS). Long loops then skip rounds. A release build runs all of them.
 #pragma once
 
-#if defined(__SANITIZE_ADDRESS__) // which sees what a failure leaves behind
+#if defined(__SANITIZE_ADDRESS__) // finds leaks after a failure, so it skips less
 enum { SHORT = 1, STRIDE = 3 };
 #elif defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__) || defined(CHOIR_SHORT_TESTS)
 enum { SHORT = 1, STRIDE = 7 };

@@ -1,5 +1,5 @@
-// Tests that register themselves, for cmocka. A test program is one file, in which each
-// TEST(name) { ... } runs, in the order of the file. main is in test_main.c.
+// Tests for cmocka that register themselves. A test program is one file; its tests, each written
+// TEST(name) { ... }, run in the order of the file. main is in test_main.c.
 #pragma once
 
 #include <setjmp.h>
@@ -11,8 +11,7 @@
 #include <cmocka.h>
 
 #define TEST(name) TEST_WITHIN(name, NULL, NULL)
-// A test between setup and teardown, either of which may be NULL. The test finds in *state what
-// setup left there.
+// A test with setup and teardown; either may be NULL. setup can pass data in *state.
 #define TEST_WITHIN(name, setup, teardown) \
 	static void name(void **state); \
 	__attribute__((constructor)) static void add_##name(void) \
@@ -20,7 +19,8 @@
 		tests_add((struct CMUnitTest){ #name, name, setup, teardown, NULL }); \
 	} \
 	static void name(void **state __attribute__((unused)))
-// Around all tests of the program; either may be NULL. The function is called before all that.
+// Set up and tear down the whole program; either may be NULL. TEST_BEFORE's function is called
+// before the setup.
 #define TEST_GROUP(setup, teardown) \
 	__attribute__((constructor)) static void add_group(void) \
 	{ \
@@ -35,10 +35,11 @@
 void tests_add(struct CMUnitTest test);
 void tests_group(CMFixtureFunction setup, CMFixtureFunction teardown);
 void tests_before(void (*function)(void));
-// Runs what was registered. How many tests failed; for programs with a main of their own.
+// Runs the registered tests and returns the number of failed ones. Only programs with their own
+// main call it.
 int tests_run(void);
 
-// Whether text holds each of the facts, which stars separate: names, values and numbers, in any
-// order. A message may then be worded anew.
+// Returns whether text contains all facts: names, values and numbers in any order, separated by
+// stars in facts. So a test does not depend on the wording of a message.
 bool text_holds(const char *text, const char *facts);
-void assert_text_holds(const char *text, const char *facts); // and prints both if not
+void assert_text_holds(const char *text, const char *facts); // prints both on a failure

@@ -1,7 +1,6 @@
-// A chunk and the streams on which it is copied and added. Each member's device has a stream for
-// chunks, since the member's own stream is its thread's. The lock of a stream is held while
-// something is queued and never while the host waits. A chunk queues on one stream after the
-// other, so waiting for its last event is waiting for all of it.
+// Chunks and their streams. Chunks have separate streams, because only the member's thread uses
+// the member's own stream. A lock is never held while the host waits. Each operation of a chunk is
+// queued after the previous one, so waiting for the last one waits for all.
 #include "collective/chunk.h"
 
 #include "base/alloc.h"
@@ -56,8 +55,8 @@ static chi_stream *stream_of(const chi_chunk_task *h, int chunk_stream)
 	return h->algorithm->chunk_stream[chunk_stream].stream;
 }
 
-// The chunk goes on at a member, after all that it has queued elsewhere and after event of other
-// (NULL: nothing). Streams of another kind are waited for before the lock is taken.
+// Begins an operation at member at, after the chunk's previous one and after event of other (NULL:
+// none). Locks the stream. The host waits for streams of other kinds before it takes the lock.
 static choir_status enter(chi_chunk_task *h, int at, chi_stream *other, uint64_t event)
 {
 	chi_stream *own = stream_of(h, at);
@@ -96,8 +95,8 @@ choir_status chi_chunk_task_wait(const chi_chunk_task *h)
 	return h->at == CHOIR_NONE ? CHOIR_OK : chi_stream_wait_up_to(stream_of(h, h->at), h->event);
 }
 
-// After a failure each stream is waited for, which also takes the failure from its stream; where
-// a wait was given up, what is given back of the devices' memory is nobody's.
+// Waits for every stream after a failure, which also clears the stream's failure. late: a wait
+// timed out; streams are abandoned and their memory is not reused.
 static void settle(const chi_chunk_task *h, bool late)
 {
 	chi_error first;
@@ -141,7 +140,7 @@ void chi_chunk_begin(chi_chunk *g, chi_chunk_task *h, int at)
 	g->partial_sums.spent = &h->spent;
 }
 
-// Its memory stays until the chunk has been waited for.
+// The task keeps the memory until it has been waited for.
 void chi_chunk_end(chi_chunk *g)
 {
 	for (int i = 0; i < g->partial_sums.n; i++)
@@ -162,7 +161,7 @@ static size_t bytes_of(const chi_chunk_task *h)
 	return (size_t) h->count * chi_dtype_size(h->c->dtype);
 }
 
-// Between devices of different kinds: on a stream that nobody else uses, as the host waits for it.
+// The stream is private, because the host waits for it.
 static choir_status copy_to_other_kind(const chi_chunk_task *h, choir_device *to_device, void *to,
 		choir_device *from, const void *data)
 {
@@ -174,14 +173,14 @@ static choir_status copy_to_other_kind(const chi_chunk_task *h, choir_device *to
 	return status;
 }
 
-// Where a node is made: on which device, and when it is there.
+// A node's device, and the event after which its data are ready.
 typedef struct {
 	choir_device *device;
-	chi_stream *stream; // NULL: it is there already, or queued by the chunk
+	chi_stream *stream; // NULL: ready, or queued by this chunk
 	uint64_t event;
 } origin;
 
-// Adds a node to the chunk's, where both lie on one device or what reaches both is queued.
+// Adds a node from the same device, or after a queued copy.
 static choir_status add_here(chi_chunk *g, choir_partial_sum node, chi_buffer *buffer,
 		const origin *from, chi_buffer *copy)
 {
@@ -199,7 +198,7 @@ static choir_status add_here(chi_chunk *g, choir_partial_sum node, chi_buffer *b
 	return leave(h, g->at, status);
 }
 
-// The same by way of the host, which waits.
+// Adds a node after a copy through the host, which waits.
 static choir_status add_by_host(
 		chi_chunk *g, choir_partial_sum node, const origin *from, chi_buffer *copy)
 {
@@ -225,7 +224,7 @@ static choir_status add(
 			? add_here(g, node, NULL, from, copy)
 			: add_by_host(g, node, from, copy);
 	if (chi_atomic32_load(&copy->references) > 1)
-		chi_buffer_release(copy); // the partial sums have it
+		chi_buffer_release(copy); // the partial sums retain it
 	else
 		chi_buffer_list_add(&h->spent, copy);
 	return status;
@@ -280,7 +279,7 @@ choir_status chi_chunk_move(chi_chunk *g, int to)
 	return status;
 }
 
-// With the lock held: the sum in memory that may be written.
+// Copies the sum to memory that may be written, if necessary. The stream's lock is held.
 static choir_status own_sum(chi_chunk *g, chi_stream *stream)
 {
 	chi_partial_sums *f = &g->partial_sums;
@@ -298,7 +297,7 @@ static choir_status own_sum(chi_chunk *g, chi_stream *stream)
 	return chi_stream_copy(stream, b->memory, from, bytes_of(g->task));
 }
 
-// The divisor as a scalar where the kernel can read it.
+// The divisor becomes a scalar in memory that the kernel can read.
 static choir_status divide(chi_chunk *g, chi_stream *stream)
 {
 	chi_chunk_task *h = g->task;
@@ -335,7 +334,6 @@ choir_status chi_chunk_finish(chi_chunk *g)
 	return leave(h, g->at, divide(g, stream_of(h, g->at)));
 }
 
-// Queues a copy to a member's result.
 static choir_status deliver(chi_chunk_task *h, int from, const void *data, int member, void *to)
 {
 	choir_device *there = device_of(h, from), *here = device_of(h, member);

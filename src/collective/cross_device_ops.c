@@ -1,4 +1,4 @@
-// The list of cross-device operations and the choice among them: by name, or by score.
+// The registry of cross-device operations. Chooses one by name or by score.
 #include "collective/cross_device_ops.h"
 
 #include "base/alloc.h"

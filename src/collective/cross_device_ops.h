@@ -1,6 +1,5 @@
-// Who exchanges with whom: the devices of one strategy and the cross-device operations that they
-// were given. Communicators belong to the strategy, so two strategies on the same devices never
-// meet.
+// A communicator: the devices of one strategy and the algorithm of their collectives. Each
+// strategy has its own, so two strategies on the same devices never interfere.
 #pragma once
 
 #include "choir/extend/cross_device_ops_table.h"
@@ -8,23 +7,23 @@
 #include "device/device.h"
 
 typedef struct {
-	choir_group base; // what the table sees
-	const choir_cross_device_ops_table *table; // without empty slots
+	choir_group base; // passed to the functions of the table
+	const choir_cross_device_ops_table *table; // no function is NULL
 	void *self;
 	chi_process_group *process_group; // NULL: there is one worker
 } chi_communicator;
 
-// devices (of each member) outlives the group. name NULL: the best score for all-reduces of a
-// mebibyte. An unknown name is CHOIR_NOT_FOUND with the list of those known.
+// Opens a communicator. devices, one per member, outlives it. name NULL: the best score for an
+// all-reduce of 1 MiB. CHOIR_NOT_FOUND: unknown name; the message lists the known ones.
 choir_status chi_communicator_open(chi_communicator *g, int members, int replicas,
 		choir_device *const *devices, const char *name);
-// The same for the devices of one worker of several, whose replicas are p's. name is checked, but
-// there is one algorithm among workers, which ends on the host.
+// Opens the communicator of one of several workers, whose replicas p knows. name is only checked:
+// all workers use one algorithm, which exchanges data in host memory.
 choir_status chi_communicator_open_among_workers(chi_communicator *g, int members,
 		choir_device *const *devices, chi_process_group *p, const char *name);
-// CHOIR_NOT_FOUND with the list of those known.
+// CHOIR_NOT_FOUND: unknown name; the message lists the known ones.
 choir_status chi_communicator_check_name(const char *name);
-void chi_communicator_close(chi_communicator *g); // a zeroed group is fine
+void chi_communicator_close(chi_communicator *g); // g may be zeroed
 static inline choir_status chi_communicator_join(
 		chi_communicator *g, int member, const choir_collective *c, uint64_t *request)
 {
@@ -43,16 +42,16 @@ static inline void chi_communicator_reset(chi_communicator *g)
 {
 	g->table->reset(g->self);
 }
-// Memories that members have of their own: 1 if all share theirs.
+// Returns the number of separate memories: 1 if all members share one.
 int chi_group_memories(const choir_group *group);
 
-// At most so many collectives may be joined and not yet waited for by a member.
+// The maximum number of collectives that a member has joined and not yet waited for.
 enum { CHI_COMMUNICATOR_WINDOW = 64 };
 
 extern const choir_cross_device_ops_table chi_direct_table;
 extern const choir_cross_device_ops_table chi_reduce_to_one_device_table;
 extern const choir_cross_device_ops_table chi_ring_table;
 extern const choir_cross_device_ops_table chi_hierarchical_copy_table;
-// Among workers. It is not in the list: it is opened with the base of a communicator and uses the
-// communicator's process group.
+// The algorithm among workers, not in the registry. It uses the communicator's process group, so
+// it is opened with a communicator's base.
 extern const choir_cross_device_ops_table chi_multi_worker_table;

@@ -1,17 +1,17 @@
-// Cross-device operations of devices that all share memory: nothing is sent. A waiting thread
-// claims the next chunk, small enough for the cache, sums it over all parts in the canonical tree,
-// writes it to every result that is wanted and calls done, so that an update can follow while the
-// chunk is still in the cache.
+// All-reduce and broadcast among devices that share memory. Each waiting thread claims the next
+// chunk, sums all its parts in the canonical tree, writes all results and calls the done
+// functions. A chunk fits into the cache, so an update in a done function finds its data there.
 #include "base/alloc.h"
 #include "collective/rendezvous.h"
 #include "collective/tree.h"
 
-// Results of so many bytes, with what they are made of, are more than the caches of most machines.
+// Results of this size are written with nontemporal stores: with their parts they exceed most
+// caches.
 enum { NONTEMPORAL_BYTES = 32 << 20 };
 
 typedef struct {
-	chi_algorithm base; // first, so that the table's slots are its
-	size_t scratch_bytes; // of each member: a sum, and the levels of the tree
+	chi_algorithm base; // first: functions of the table cast self to it
+	size_t scratch_bytes; // per member: one chunk and the levels of the tree
 	char *scratch;
 } direct;
 
@@ -31,7 +31,7 @@ static void close_direct(void *self)
 	chi_free(d->scratch);
 }
 
-// The memory in which a chunk's sum is made: the first result there is, or scratch.
+// A chunk's sum is made in the first result, else in scratch.
 static char *target(
 		const direct *d, const chi_round *round, int64_t first, size_t size, char *scratch)
 {
@@ -41,7 +41,7 @@ static char *target(
 	return scratch;
 }
 
-// Whether the result goes past the caches: not where done reads its chunks.
+// A result that a done function reads stays in the cache.
 static bool is_nontemporal(const chi_round *round, int members)
 {
 	const choir_collective *c = round->c[0];

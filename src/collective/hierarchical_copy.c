@@ -1,9 +1,8 @@
-// Cross-device operations in two halves, for devices that are joined within each half better than
-// between the halves. One root in each half gathers what its half has, one root takes up what the
-// other has gathered, and each delivers the sum in its half: so the slow link between the halves
-// is used twice. Different chunks have different roots. The halves of an odd number of devices
-// differ by one. Roots gather nodes of the canonical tree, which the last root adds, so the bits
-// are the tree's whatever the halves are (docs/decisions/0042).
+// A two-level all-reduce for devices with slow links between two halves of the group. A root in
+// each half gathers its half's parts. The chunk's root adds what the other root has gathered, and
+// each root delivers the sum in its half. So a chunk crosses the slow link twice. Roots vary by
+// chunk, which spreads the load. Partial sums are nodes of the canonical tree, so the halves do
+// not change the bits (docs/decisions/0042).
 #include "collective/chunk.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)
@@ -13,10 +12,10 @@ static int score(const choir_group *group, choir_collective_kind kind, int64_t b
 }
 
 typedef struct {
-	int root, first, last; // of members
+	int root, first, last; // members first .. last - 1
 } half;
 
-// The halves for a chunk: own is that of the root, other may be empty.
+// Divides the members into the half of root and the other, which may be empty.
 static void split(int members, int root, half *own, half *other)
 {
 	const int middle = (members + 1) / 2;
@@ -54,7 +53,7 @@ static choir_status gather(chi_chunk *g, const half *own, const half *other)
 	return chi_chunk_finish(g);
 }
 
-// To the other root first, which hands on what it got.
+// The root of the other half passes on the sum that it gets.
 static choir_status deliver_to_members(const chi_chunk *g, const half *own, const half *other)
 {
 	int from = g->at;

@@ -1,16 +1,16 @@
-// A hierarchical all-reduce, for one worker of several, in up to three rendezvous of its devices:
-// they add chunks up to this worker's nodes of the tree, one thread exchanges the nodes with the
-// other workers, and the devices deliver chunks of the sum. A single device has its nodes already
-// and does the rest in one rendezvous. Memory that the host may not touch is copied to the host
-// and back.
+// A hierarchical all-reduce for one worker of several, in three rendezvous of its devices: they
+// reduce chunks to this worker's nodes of the canonical tree; one thread exchanges the nodes with
+// the other workers; the devices broadcast chunks of the sum. A single device in host memory has
+// its nodes already and needs one rendezvous. Memory that the host cannot access is copied to the
+// host and back.
 //
-// The cost of a small message is that it is one. So where all workers have one device, small sums
-// that were joined when the first of them is waited for are exchanged as one bucket. One thread
-// joins and waits, at the same places on every worker, so all fill the same buckets. Several
-// devices do not know what the others have joined.
+// Small sums are exchanged in buckets, because a small message costs mostly latency. A bucket
+// contains the sums already joined when the first of them is waited for. All workers must have a
+// single device: one thread then joins and waits in the same order everywhere, so all fill the
+// same buckets. Several devices do not know what the others have joined.
 //
-// The exchange is a chunk like any other, so a wait that fails returns only when nothing is being
-// sent from its memory.
+// The exchange is a chunk of its rendezvous, so a failed wait returns only after nothing is sent
+// from its memory.
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/hash.h"
@@ -27,25 +27,25 @@ enum { MAX_BYTES = 64 << 10, BUCKET_BYTES = 1 << 20 }; // of a sum in a bucket; 
 typedef struct {
 	const choir_group *group;
 	chi_process_group *process_group;
-	bool single_device, staged; // one device of host memory; a device of other memory
+	bool single_device, staged; // one device, in host memory; any device in other memory
 	bool uses_buckets; // all workers have a single device
 	chi_tree_nodes nodes; // of this worker
 	chi_rendezvous rendezvous[RENDEZVOUS_COUNT]; // single_device: only EXCHANGE
-	chi_stream **stream; // staged: of each member, for copies
-	choir_collective *shown; // staged: what members joined with, in host memory
-	const choir_collective **here; // staged: of each member
-	char *scratch; // of each member, for chi_tree_nodes_sum
-	chi_mutex lock; // of growing what is kept
+	chi_stream **stream; // staged: one per member, for copies
+	choir_collective *shown; // staged: members' collectives, with parts in host memory
+	const choir_collective **here; // staged: pointers into shown
+	char *scratch; // one per member, for chi_tree_nodes_sum
+	chi_mutex lock; // held while memory grows
 	chi_scratch parts, total;
-	const char *sum; // of the collective under way
-	chi_atomic32 exchanging; // 1 while somebody exchanges with other workers
-	// single_device: what was joined; the sums of what was exchanged; the request waited for.
+	const char *sum; // of the collective in progress
+	chi_atomic32 exchanging; // 1 while a thread exchanges with other workers
+	// single_device: collectives joined, sums received, request waited for.
 	const choir_collective *waits[CHI_RENDEZVOUS_ROUNDS];
 	const char *sums[CHI_RENDEZVOUS_ROUNDS];
 	uint64_t joined, exchanged, request;
 } multi_worker;
 
-// The rendezvous that there are.
+// The rendezvous in use.
 static int first_of(const multi_worker *w)
 {
 	return w->single_device ? EXCHANGE : LOCAL_REDUCE;
@@ -72,7 +72,7 @@ static choir_status open_streams(multi_worker *w)
 	return CHOIR_OK;
 }
 
-// What all workers must know of the devices of all.
+// One worker's properties that all workers must know.
 typedef struct {
 	int single, host;
 } devices_of_one;
@@ -94,7 +94,7 @@ static choir_status compare_devices(multi_worker *w)
 	return status;
 }
 
-// From the last to the first, so that a thread that leaves one finds the next one closed.
+// Begins with the last, so that a thread that leaves one finds the next one aborted.
 static void abort_rendezvous(multi_worker *w)
 {
 	for (int i = last_of(w); i >= first_of(w); i--)
@@ -108,7 +108,7 @@ static void abort_other_workers(multi_worker *w)
 	chi_process_group_abort(w->process_group);
 }
 
-// A wait has failed. If only because somebody else here has failed, that one tells the others.
+// If the failed wait was cancelled, the thread that failed first tells the other workers.
 static void abort_wait(void *self)
 {
 	if (choir_error_status() != CHOIR_CANCELLED)
@@ -116,8 +116,8 @@ static void abort_wait(void *self)
 	abort_rendezvous(self);
 }
 
-// Somebody here has failed, and tells the others when nobody here is in a collective any more: so
-// who is, and waits for them, is ended first.
+// After a failure, this worker tells the others as soon as no thread here is in a collective. A
+// thread that exchanges with them would wait for them, so it is ended first.
 static void abort_workers(void *self)
 {
 	multi_worker *w = self;
@@ -170,8 +170,8 @@ static void close_workers(void *self)
 		chi_free(all[i]);
 }
 
-// Room for so many times the elements of c. Nobody looks at what an earlier collective left there:
-// all of its chunks are done before anybody gets to this one's.
+// Reserves memory for times * c->elements. All chunks of earlier collectives are done, so theirs
+// may be overwritten.
 static choir_status reserve(
 		multi_worker *w, chi_scratch *k, size_t times, const choir_collective *c)
 {
@@ -185,7 +185,7 @@ static choir_status reserve(
 	return there ? CHOIR_OK : choir_error_status();
 }
 
-// ---- Among the devices of this worker: the nodes.
+// ---- Local reduce: the nodes of this worker.
 
 static int64_t chunks_of(const choir_collective *c)
 {
@@ -197,7 +197,7 @@ static int64_t count_of(const choir_collective *c, int64_t first)
 	return c->elements - first < CHI_CHUNK ? c->elements - first : CHI_CHUNK;
 }
 
-// Brings what all members have to the host.
+// Copies all members' parts to the host.
 static choir_status stage(multi_worker *w, const chi_round *round)
 {
 	const size_t size = chi_dtype_size(round->c[0]->dtype);
@@ -252,9 +252,9 @@ static choir_status local_reduce(void *self, const chi_round *round, int member,
 	return status;
 }
 
-// ---- Among workers: the sum.
+// ---- Exchange among workers.
 
-// Where the whole sum is made: in the first result in host memory, or aside.
+// Finds memory for the whole sum: the first result in host memory, else scratch.
 static choir_status find_total(multi_worker *w, const chi_round *round, char **to)
 {
 	for (int i = 0; i < w->group->members; i++)
@@ -267,7 +267,7 @@ static choir_status find_total(multi_worker *w, const chi_round *round, char **t
 	return CHOIR_OK;
 }
 
-// What is broadcast is the same on all workers already.
+// Broadcast data are already the same on all workers.
 static choir_status exchange(multi_worker *w, const chi_round *round)
 {
 	const choir_collective *c = round->c[0];
@@ -299,7 +299,8 @@ static bool is_small(const choir_collective *c, const choir_collective *like)
 	return c->kind == CHOIR_ALL_REDUCE && c->dtype == like->dtype && bytes_of(c) <= MAX_BYTES;
 }
 
-// How many collectives, from the one that is waited for on, fill a bucket; all: their elements.
+// Returns the number of collectives in the next bucket, from the awaited one on; *all becomes
+// their elements.
 static uint64_t find_bucket(const multi_worker *w, int64_t *all)
 {
 	const choir_collective *first = waiting(w, w->request);
@@ -318,7 +319,7 @@ static uint64_t find_bucket(const multi_worker *w, int64_t *all)
 	return n;
 }
 
-// What must be equal of all of them is in the name.
+// Buckets with equal names contain the same sums.
 static void name_bucket(const multi_worker *w, uint64_t n, char name[64])
 {
 	uint64_t hash = n;
@@ -330,7 +331,7 @@ static void name_bucket(const multi_worker *w, uint64_t n, char name[64])
 			(unsigned long long) hash);
 }
 
-// Lays the parts of all of them one behind another, node by node.
+// Concatenates the parts of all sums, for each node.
 static void pack(const multi_worker *w, uint64_t n)
 {
 	for (int k = 0; k < w->nodes.n; k++) {
@@ -368,7 +369,7 @@ static choir_status exchange_bucket(multi_worker *w, uint64_t n, int64_t element
 	return CHOIR_OK;
 }
 
-// The sum of the one that is waited for, which may have come with an earlier one.
+// The sum of the awaited request may have come in an earlier bucket.
 static choir_status exchange_single_device(multi_worker *w, const chi_round *round)
 {
 	int64_t elements;
@@ -415,9 +416,9 @@ static choir_status exchange_with_workers(
 	return status;
 }
 
-// ---- Among the devices of this worker: the delivery.
+// ---- Local broadcast.
 
-// All of the sum for a member on whose device the host may not write.
+// Delivers the sum to a member whose device the host cannot write.
 static choir_status deliver(multi_worker *w, const chi_round *round, int member)
 {
 	const choir_collective *c = round->c[member];
@@ -482,9 +483,9 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 	return CHOIR_OK;
 }
 
-// Only the devices here have a time-out of their own: the exchange has that of the cluster, and
-// ends the others' wait. A member that fails in one rendezvous has joined the later ones, where
-// others may read what it joined with.
+// seconds limits the wait for this worker's devices; the exchange has the cluster's timeout and
+// then ends the other waits. A member that fails in one rendezvous has joined the later ones,
+// where others may read its collective, so it waits for them.
 static choir_status wait(void *self, int member, uint64_t request, double seconds)
 {
 	static chi_chunk_fn *const chunk[RENDEZVOUS_COUNT] = { local_reduce, exchange_with_workers,

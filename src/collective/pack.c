@@ -1,4 +1,4 @@
-// Where packs end.
+// Computes where packs end.
 #include "collective/pack.h"
 
 size_t chi_packs_by_number(int64_t total, int64_t n, int64_t ends[])

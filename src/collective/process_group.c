@@ -1,8 +1,7 @@
-// Exchanges between workers. A sum is made in two rounds: in the first, each worker gets from all
-// others what they have of the part of the elements that it is to sum; in the second it hands its
-// sums to all. So each element goes over the wire as often as in any all-reduce that takes the
-// least, and is added in the order of the tree by one worker, whatever the blocks of replicas are
-// like. What is small goes to everybody in one round, and everybody sums all of it.
+// Exchanges between workers. An all-reduce is a reduce-scatter and an all-gather: each worker
+// receives its share of the elements from all others, sums it in the canonical tree, and sends the
+// sum to all. This transfers the minimum number of bytes for any blocks of replicas. In a small
+// all-reduce, everybody gets all parts in one round and sums all of them.
 #include "collective/process_group.h"
 
 #include "base/alloc.h"
@@ -14,15 +13,15 @@
 #include <stdio.h>
 #include <string.h>
 
-// In one round a worker gets all of all others' nodes, and adds up all of them: what it costs
-// grows with the square of the nodes, and what it saves is a message each way.
+// An all-reduce takes one round if bytes * nodes * (nodes - 1) is at most this. That saves one
+// message each way, but its cost grows with the square of the nodes.
 enum { SMALL = 256 << 10 };
-// A sum that others will read is made here first, and then copied. They have read the memory that
-// it goes to before, so its lines are in their caches too, and lines of another processor take far
-// longer to store to than to overwrite whole, as memcpy does from some KiB on.
+// With two rounds, sums are made in a buffer of this size and then copied. The destination's lines
+// are in the caches of the workers that read it before. Overwriting whole lines, as memcpy does
+// from some KiB on, is then much faster than single stores.
 enum { APART = 16 << 10 };
 
-// ---- Who has what.
+// ---- Replicas and nodes of each worker.
 
 static choir_status find_all_nodes(chi_process_group *p)
 {
@@ -49,7 +48,7 @@ static choir_status open_process_group(chi_process_group *p, int own)
 	int64_t *each = chi_alloc_array(n, sizeof *each);
 	choir_status status = p->first == NULL || p->first_node == NULL || p->message == NULL ||
 					p->wait == NULL || p->bytes == NULL || each == NULL
-			? chi_cluster_give_up(p->cluster) // nobody is to wait for this worker
+			? chi_cluster_give_up(p->cluster) // so that no worker waits for this one
 			: chi_process_group_all_gather(p, &(int64_t){ own }, sizeof *each, each, "replicas");
 	for (int w = 0; status == CHOIR_OK && w < p->workers; w++)
 		p->first[w + 1] = p->first[w] + (int) each[w];
@@ -85,14 +84,14 @@ choir_status chi_process_group_abort(chi_process_group *p)
 	return chi_cluster_give_up(p->cluster);
 }
 
-// ---- A round: something for every other worker, and something from each.
+// ---- A round: one message to every other worker, and one from each.
 
 typedef struct {
 	char *data;
 	size_t bytes;
 } block;
 
-// What there is for or from a worker. first and each: bytes; where each is 0, all get the same.
+// The data for a worker, or the memory for what it sends.
 typedef block block_fn(const void *of, int worker);
 
 typedef struct {
@@ -113,9 +112,8 @@ static exchange begin(chi_process_group *p)
 	return e;
 }
 
-// Begins all messages of a round, how many in *n also after a failure. Sends come first: what
-// others wait for is on its way then, and nothing that comes is looked at before receives are
-// there.
+// Begins all messages of a round; *n becomes their number, also after a failure. Sends come first,
+// because the others wait for them.
 static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const void *of, int *n)
 {
 	chi_process_group *p = e->group;
@@ -148,21 +146,21 @@ static choir_status go_round(exchange *e, block_fn *out, block_fn *in, const voi
 	return status;
 }
 
-// ---- Sums.
+// ---- All-reduce.
 
 typedef struct {
 	chi_process_group *group;
 	const choir_collective *c;
 	const choir_partial_sum *own;
 	size_t size; // of an element
-	bool once; // there is one round, and everybody sums everything
-	char *packed; // own nodes, one behind another for each worker; NULL: there is one node
-	char *come; // what the others send
+	bool once; // one round: every worker sums all elements
+	char *packed; // own nodes, concatenated per worker; NULL: one node
+	char *come; // received parts
 	char *spare, *apart;
 	char *sum;
 } all_reducing;
 
-// Elements that worker w sums begin here; those of all workers end where all end.
+// Worker w sums elements from here on; w = workers: the number of elements.
 static int64_t cut(const all_reducing *s, int w)
 {
 	enum { STEP = 64 };
@@ -182,7 +180,7 @@ static size_t bytes_of(const all_reducing *s, int w)
 	return (size_t) (s->once ? s->c->elements : cut(s, w + 1) - cut(s, w)) * s->size;
 }
 
-// Own nodes' elements for worker w.
+// This worker's nodes, at the elements that worker w sums.
 static block parts_for(const void *of, int w)
 {
 	const all_reducing *s = of;
@@ -193,7 +191,7 @@ static block parts_for(const void *of, int w)
 	return (block){ s->packed + (size_t) nodes * before, (size_t) nodes * bytes };
 }
 
-// Worker w's nodes' elements for this one; small ones stay in their message.
+// Memory for what worker w sends; NULL: it is small and stays in the message.
 static block parts_from(const void *of, int w)
 {
 	const all_reducing *s = of;
@@ -222,7 +220,7 @@ static block sums_from(const void *of, int w)
 	return sum_of(of, w);
 }
 
-// Lays own nodes one behind another, for each worker (or, if all get all, once).
+// Concatenates the own nodes for each worker, or with one round only once.
 static void pack(const all_reducing *s)
 {
 	const chi_process_group *p = s->group;
@@ -235,7 +233,7 @@ static void pack(const all_reducing *s)
 	}
 }
 
-// Memory for a sum, which is kept.
+// Reserves scratch memory, which the next sum reuses.
 static choir_status reserve(all_reducing *s)
 {
 	chi_process_group *p = s->group;
@@ -258,7 +256,6 @@ static choir_status reserve(all_reducing *s)
 	return CHOIR_OK;
 }
 
-// Adds up what this worker is to sum.
 static choir_status add_up(const all_reducing *s)
 {
 	chi_process_group *p = s->group;
@@ -348,12 +345,12 @@ choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
 	return status == CHOIR_OK ? status : chi_process_group_abort(p);
 }
 
-// ---- Bytes.
+// ---- All-gather and broadcast.
 
 typedef struct {
 	chi_process_group *group;
 	const void *own;
-	size_t each; // of every worker, or
+	size_t each; // bytes of every worker, if bytes is NULL
 	const size_t *bytes;
 	char *all;
 } all_gathering;
@@ -383,7 +380,6 @@ static block bytes_from(const void *of, int w)
 	return place_of(of, w);
 }
 
-// Begins an exchange of bytes that fmt describes.
 CHOIR_PRINTF(3, 0)
 static void describe(exchange *e, chi_process_group *p, const char *fmt, va_list args)
 {
@@ -460,14 +456,14 @@ choir_status chi_process_group_broadcast(
 
 // ---- Failures.
 
-// Those of others are known to all, or to nobody: there is nothing to compare.
+// Other failures belong to the cluster, so there is nothing to compare.
 static bool is_own(const chi_process_group *p, const chi_error *why)
 {
 	return chi_atomic32_load(&p->cluster->failed) == 0 && why->status != CHOIR_CANCELLED &&
 			why->status != CHOIR_TIMEOUT && why->status != CHOIR_PEER_LOST;
 }
 
-// Without "replica 2: ", which is another one on each worker.
+// Skips a prefix "replica 2: ", which differs between workers.
 static const char *without_replica(const char *text)
 {
 	int end = 0;

@@ -1,7 +1,6 @@
-// Cross-device operations for any devices: whoever comes first when all have joined does the whole
-// collective. The parts are copied to one device, summed there in the canonical tree, and the sum
-// is copied to every device that wants it. Right everywhere, fast nowhere: what a device with a
-// better way is measured against.
+// The simplest algorithm, for any devices: one thread copies all parts to the root's device, sums
+// them in the canonical tree, and copies the sum to every device that wants it. It is the baseline
+// for faster ones.
 #include "collective/chunk.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)

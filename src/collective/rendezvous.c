@@ -1,7 +1,7 @@
-// The ring of rendezvous.h. Gates count for the life of a rendezvous, so a slow member cannot take
-// the next collective in a round for its own; the counts may wrap around. A member may have
-// CHI_COMMUNICATOR_WINDOW open requests. With a ring of two windows a round is free again before
-// any member can reach it: a member in the third window has seen all others finish the first.
+// The ring of rounds. Gates count without restarting (the counts may wrap around), so a slow
+// member cannot take the next collective of a round for its own. A member has at most
+// CHI_COMMUNICATOR_WINDOW open requests and the ring has two windows. A member in the third window
+// has seen all others finish the first, so its round is free.
 #include "collective/rendezvous.h"
 
 #include "base/alloc.h"
@@ -13,13 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ABORTED = 1, STEP = 2 }; // in the gates' words
-static const uint32_t CLOSED =
-		0x80000000u; // in a round's count of busy threads: no thread may begin
+enum { ABORTED = 1, STEP = 2 }; // in the words of the gates
+static const uint32_t CLOSED = 0x80000000u; // bit of chi_round.busy: no thread may begin
 
 enum { MAX_WORK_RANGES = 8 };
 
-static const double LOOK_AGAIN = 1e-3; // seconds
+static const double LOOK_AGAIN = 1e-3; // seconds between two checks
 
 choir_status chi_rendezvous_open(chi_rendezvous *m, int members)
 {
@@ -59,7 +58,7 @@ static chi_round *round_of(chi_rendezvous *m, uint64_t request)
 	return &m->round[request % CHI_RENDEZVOUS_ROUNDS];
 }
 
-// The gates' word when the collective of this request has passed.
+// The gates' word after the collective of this request.
 static uint32_t target_of(uint64_t request)
 {
 	return (uint32_t) (request / CHI_RENDEZVOUS_ROUNDS + 1) * STEP;
@@ -71,8 +70,8 @@ static void advance(chi_gate *gate)
 	chi_gate_wake(gate);
 }
 
-// If true, what members joined with stays until leave_chunks. An abort changes the same word, so
-// either this thread sees the abort, or the aborting thread sees this one.
+// If true, the collectives stay valid until leave_chunks. An abort changes the same word: either
+// this thread sees the abort, or the aborting thread sees this one.
 static bool enter_chunks(chi_round *s)
 {
 	return (chi_atomic32_add(&s->busy, 1) & CLOSED) == 0;
@@ -83,7 +82,7 @@ static void leave_chunks(chi_round *s)
 	chi_atomic32_add(&s->busy, UINT32_MAX);
 }
 
-// The first failure counts.
+// Records the first failure only.
 static void note_failure(chi_round *s, choir_status status)
 {
 	if (chi_atomic32_change(&s->status, CHOIR_OK, (uint32_t) status))
@@ -117,7 +116,7 @@ static choir_status check_equal(const chi_round *s, int members)
 	return CHOIR_OK;
 }
 
-// The last member has joined: counts the chunks and opens the gate.
+// Called by the last member to join.
 static void begin(chi_rendezvous *m, chi_round *s, int64_t chunks)
 {
 	chi_atomic32_store(&s->arrived, 0);
@@ -162,7 +161,7 @@ static choir_status await(const chi_rendezvous *m, chi_gate *gate, uint32_t targ
 {
 	for (;;) {
 		const uint32_t word = chi_atomic32_load(&gate->word);
-		if ((int32_t) (word - target) >= 0) // also if it was aborted afterwards
+		if ((int32_t) (word - target) >= 0) // true also if aborted afterwards
 			return CHOIR_OK;
 		if ((word & ABORTED) != 0)
 			return choir_fail(CHOIR_CANCELLED, "%s: cancelled", name);
@@ -174,7 +173,7 @@ static choir_status await(const chi_rendezvous *m, chi_gate *gate, uint32_t targ
 	}
 }
 
-// Waits until all have joined: for so many seconds in which nobody else has.
+// The timeout restarts whenever a member joins.
 static choir_status await_others(
 		const chi_rendezvous *m, chi_round *s, uint32_t target, double seconds, const char *name)
 {
@@ -187,8 +186,8 @@ static choir_status await_others(
 	}
 }
 
-// As a rule the last member to join does a collective of one chunk. The others poll for a moment
-// first: touching its memory would only take it from each other's caches. True: it is done.
+// The last member to join usually does a collective of one chunk. The others poll first, because
+// touching its memory would take it from that thread's cache. Returns true if it is done.
 static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uint32_t target)
 {
 	enum { LOOKS = 200 };
@@ -202,7 +201,7 @@ static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uin
 	return false;
 }
 
-// A thread that does chunks, as a member of a collective.
+// A thread that does chunks for a member.
 typedef struct {
 	chi_rendezvous *m;
 	chi_round *s;
@@ -211,7 +210,7 @@ typedef struct {
 	void *self;
 } worker;
 
-// Does what is left of a range: how many chunks.
+// Does the rest of a range; returns the number of chunks done.
 static uint32_t do_work_range(const worker *w, int range)
 {
 	chi_round *s = w->s;
@@ -232,8 +231,8 @@ static uint32_t do_work_range(const worker *w, int range)
 	return done;
 }
 
-// Each member begins with a range of its own and then helps with the others. So each goes through
-// memory in order, and the counts are seldom fetched from another's cache.
+// A member begins with a range of its own and then helps with the others. So each thread reads
+// memory in order, and threads seldom share a counter.
 static void do_chunks(const worker *w)
 {
 	chi_round *s = w->s;
@@ -252,7 +251,7 @@ static void reset_claims(const chi_rendezvous *m, chi_round *s)
 		chi_atomic32_store(&s->range[i].claimed, 0);
 }
 
-// The last member through makes the round ready for its next collective.
+// The last member to leave resets the round for its next collective.
 static choir_status leave(chi_rendezvous *m, chi_round *s)
 {
 	choir_status status = (choir_status) chi_atomic32_load(&s->status);
@@ -267,7 +266,7 @@ static choir_status leave(chi_rendezvous *m, chi_round *s)
 	return status;
 }
 
-// Ends a wait that failed: no thread begins a chunk any more. Returns when no thread is in one.
+// Aborts after a failed wait; returns after the last thread has left its chunk.
 static choir_status abort_wait(
 		chi_rendezvous *m, uint64_t request, choir_status status, void *self)
 {
@@ -371,7 +370,7 @@ choir_status chi_round_deliver(const chi_round *round, int members, const void *
 	return CHOIR_OK;
 }
 
-// ---- Algorithms of one rendezvous.
+// ---- Algorithms with one rendezvous.
 
 choir_status chi_algorithm_open(
 		chi_algorithm *a, const choir_group *group, chi_chunk_fn *chunk, int max_chunks)

@@ -1,10 +1,10 @@
-// A ring all-reduce. A collective is divided into as many chunks as there are members. Each chunk
-// goes once around to be summed, ending at its owner, and once more around to be delivered: so all
-// links are used at the same time, and all devices alike. A ring that adds as it goes would begin
-// each chunk's sum at another replica, and so change its bits. Here a chunk carries the nodes of
-// the canonical tree that it has gathered: two halves of a node are added at the device where they
-// come together, the rest travels on side by side, and the owner has the tree's sum
-// (docs/decisions/0042).
+// A ring all-reduce, with one chunk per member. Each chunk goes around the ring to be summed,
+// ending at its owner, and around again to be delivered. So all links are used equally and at the
+// same time.
+//
+// The usual ring sums each chunk in another order of replicas, which changes its bits. Here a
+// chunk carries nodes of the canonical tree. A device adds two that are the halves of a node; the
+// others travel on side by side (docs/decisions/0042).
 #include "collective/chunk.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)

@@ -1,4 +1,4 @@
-// Exchanges of rows between workers: of counts, of numbers and of values.
+// Exchanges of counts, indices and values between workers.
 #include "collective/sparse_gather.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ choir_status chi_sparse_gather_counts(const chi_sparse_gather *g)
 			p->bytes, g->each, "rows of %s %s", g->what, g->name);
 }
 
-// What has so many bytes for each row, of all rows; own is this worker's part of it.
+// Gathers row_bytes for each row; own is this worker's part.
 static choir_status exchange(
 		const chi_sparse_gather *g, size_t row_bytes, const void *own, void *all, const char *what)
 {

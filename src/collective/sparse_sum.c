@@ -1,4 +1,4 @@
-// Rows of sparse gradients, sorted by row and summed one row at a time.
+// Sorts rows and sums them one at a time.
 #include "collective/sparse_sum.h"
 
 #include "collective/tree.h"
@@ -30,7 +30,7 @@ int64_t chi_sparse_sum_order(int parts, const chi_sparse_part part[], chi_sparse
 	return different;
 }
 
-// The sum of one row: its entries, in the order of parts.
+// entry: the next one to add.
 typedef struct {
 	const chi_sparse_part *part;
 	const chi_sparse_entry *entry, *end;

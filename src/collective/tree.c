@@ -1,6 +1,6 @@
-// Contributions that come one by one are added as a binary counter does: a sum is made as soon as
-// both of its halves are there. But a block may begin in the middle of the tree, the tree's right
-// edge is cut, and contributions may come in any order. Parts in host memory are read in ascending
+// Sums over the canonical tree. Partial sums work like a binary counter: two halves are added as
+// soon as both are there. But a block may begin in the middle of the tree, the right edge may be
+// incomplete, and contributions come in any order. Parts in host memory are read in ascending
 // order, each when the recursion reaches its node.
 #include "collective/tree.h"
 
@@ -62,7 +62,7 @@ const void *chi_tree_sum(const chi_tree_adder *adder, void *self, int lo, int hi
 	return adder->add(self, left, right, level);
 }
 
-// ---- Contributions, added as they come.
+// ---- Partial sums, of contributions in any order.
 
 void chi_partial_sums_begin(
 		chi_partial_sums *sums, int replicas, choir_dtype dtype, const choir_shape *shape)
@@ -94,7 +94,6 @@ static choir_buffer shown(const chi_partial_sums *sums, void *data)
 	return (choir_buffer){ data, sums->dtype, sums->shape };
 }
 
-// Puts a node at its place among the others.
 static void insert(
 		chi_partial_sums *sums, int at, choir_partial_sum part, chi_buffer *buffer, bool own)
 {
@@ -118,7 +117,7 @@ static void take_out(chi_partial_sums *sums, int at)
 	}
 }
 
-// Adds nodes a and a + 1 into one, in memory that was made here.
+// Adds nodes a and a + 1 into memory that was allocated here.
 static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 {
 	const int b = a + 1;
@@ -137,7 +136,7 @@ static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 		shown(sums, sums->node[b].data) };
 	choir_buffer out = shown(sums, data);
 	choir_status status = chi_kernel_run(stream, "add", 2, in, &out, NULL);
-	// Memory that was made here goes back to the pool, where any stream may take it.
+	// Released memory goes back to the pool, where any stream may take it.
 	if (status == CHOIR_OK && sums->own[a] && sums->own[b] && sums->spent == NULL)
 		status = chi_stream_wait(stream);
 	if (status != CHOIR_OK) {
@@ -157,7 +156,7 @@ static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 	return CHOIR_OK;
 }
 
-// Whether nodes a and a + 1 are the halves of one.
+// Returns whether nodes a and a + 1 are the halves of a node.
 static bool are_halves(const chi_partial_sums *sums, int a)
 {
 	return a >= 0 && a + 1 < sums->n && sums->node[a].hi == sums->node[a + 1].lo &&
@@ -194,14 +193,14 @@ choir_status chi_partial_sums_add_node(chi_partial_sums *sums, choir_partial_sum
 
 // ---- Chunks in host memory.
 
-// The parts of all members at a chunk's elements, in ascending order.
+// Reads all members' parts of one chunk, in ascending order.
 typedef struct {
 	const chi_chunk_sum *chunk;
 	size_t size; // of an element
 	int member;
-	size_t index; // of the next part, of member
-	char *to; // level 0
-	bool nontemporal; // a sum of two parts goes past the caches
+	size_t index; // of the next part of member
+	char *to; // memory of level 0
+	bool nontemporal; // a sum of two parts bypasses the caches
 	bool broken; // the parts are not nodes of the tree
 } part_reader;
 
@@ -235,7 +234,7 @@ static bool find_part(void *self, int lo, int hi, int level, const void **sum)
 	return r->broken;
 }
 
-// What was summed at a level before is in a cache, where it stays then.
+// A sum that was made at a level is in the cache and stays there.
 static const void *add_parts(void *self, const void *left, const void *right, int level)
 {
 	const part_reader *r = self;
@@ -309,7 +308,7 @@ choir_status chi_tree_nodes_reserve(chi_tree_nodes *nodes, const choir_collectiv
 		return choir_error_status();
 	for (int i = 0; i < nodes->n; i++) {
 		char *data = nodes->memory.memory + (size_t) i * bytes;
-		if (nodes->node[i].data != data) // others may read it
+		if (nodes->node[i].data != data) // other threads may read it
 			nodes->node[i].data = data;
 	}
 	return CHOIR_OK;

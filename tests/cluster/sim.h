@@ -1,7 +1,7 @@
-// A cluster in one process: each worker is a thread with a choir_cluster of its own, and what
-// lies between them is played. Messages take times drawn from a seed, so that those of different
-// pairs and tags overtake each other; workers are killed and networks cut on request. Time is
-// virtual: it moves on only when all workers wait, so neither delays nor deadlines cost any.
+// A simulated cluster in one process: each worker is a thread with its own choir_cluster. The time
+// of a message is drawn from a seed, so messages of different pairs and tags overtake each other.
+// Tests can kill workers and cut the network. Time is virtual and advances only when all workers
+// wait, so delays and deadlines cost no real time.
 #pragma once
 
 #include "choir/extend/transport_table.h"
@@ -11,27 +11,29 @@ typedef struct sim sim;
 typedef struct {
 	int workers;
 	uint64_t seed;
-	double slowest; // seconds that a message takes at most; 0: all come at once
-	size_t eager; // messages up to so many bytes are sent before they are received
-	// Workers with several threads in Choir: time to a deadline moves on only when so many real
-	// seconds nothing has happened. 0: each worker has one thread.
+	double slowest; // maximum seconds of a message; 0: no delay
+	size_t eager; // messages of up to this many bytes are sent before they are received
+	// For workers with several threads: time advances to a deadline only after this many real
+	// seconds without an event. 0: each worker has one thread.
 	double quiet;
 } sim_options;
 
+// Makes a simulation of o->workers workers.
 sim *sim_new(const sim_options *o);
-void sim_free(sim *s); // all its clusters are gone
-// The cluster of one worker; on that worker's thread, since all meet here. o may be NULL.
+void sim_free(sim *s); // after all its clusters are freed
+// Makes the cluster of a worker, on that worker's thread, and waits for all others. o may be NULL.
 choir_cluster *sim_cluster(sim *s, int worker, const choir_cluster_options *o);
 
-// From the n-th message on (1: the next) that it begins to send or receive, the worker is dead:
-// its calls fail, its messages on the way are lost. silent: nobody can know (as with MPI).
+// Kills the worker when it begins to send or receive its n-th message from here on (1: the next):
+// its calls fail and its messages in transit are lost. silent: the others are not told (as with
+// MPI).
 void sim_kill(sim *s, int worker, int n, bool silent);
-// Nothing gets from workers of the mask to the others, or back; 0 mends it, and what was sent in
-// between arrives.
+// Cuts the network between the workers in the mask and the others. 0 restores it; messages sent
+// meanwhile then arrive.
 void sim_cut(sim *s, uint64_t mask);
-// The worker waits for something outside of the cluster, until it says that it does not.
+// Says whether the worker waits for something outside of the cluster.
 void sim_rest(sim *s, int worker, bool rests);
 double sim_now(sim *s); // virtual seconds
-// How many messages were delivered.
+// Returns the number of messages delivered.
 uint64_t sim_messages(sim *s);
-uint64_t sim_bytes(sim *s); // in them
+uint64_t sim_bytes(sim *s); // in delivered messages

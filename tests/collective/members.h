@@ -1,4 +1,4 @@
-// The members of a group with what each brings to a collective and gets from it, for the suite.
+// The members of a group, with their parts and results of a collective, for the conformance suite.
 #pragma once
 
 #include "collective/cross_device_ops.h"
@@ -10,7 +10,7 @@ enum { MAX_MEMBERS = 4, MAX_REPLICAS = 16 };
 typedef struct {
 	choir_device *device;
 	chi_stream *stream;
-	int first, last; // its replicas
+	int first, last; // its replicas: first .. last - 1
 	choir_partial_sum part[2 * MAX_REPLICAS];
 	chi_buffer *buffer[2 * MAX_REPLICAS];
 	chi_buffer *result;
@@ -25,18 +25,18 @@ typedef struct {
 	chi_communicator group;
 	choir_dtype dtype;
 	int64_t elements;
-	void *all; // host: values of the replicas, one after the other
+	void *all; // host: values of the replicas, concatenated
 	void *expected; // host: their sum
 } party;
 
-// Opens a group of so many members; replicas are dealt as strategies do.
+// Opens a group; replicas are distributed over members as strategies do.
 void party_open(party *p, const ops_subject *subject, int members, int replicas);
 void party_close(party *p);
-// Makes every member's parts, and a collective of kind with a result for each member.
+// Makes the parts of every member, and a collective of kind with a result for each.
 void party_bring(
 		party *p, choir_collective_kind kind, choir_dtype dtype, int64_t elements, uint64_t seed);
-void party_drop(party *p); // what party_bring made
-// One thread joins for all and waits for all: the first failure.
+void party_drop(party *p); // frees what party_bring made
+// Joins and waits for all members on one thread; returns the first failure.
 choir_status party_meet(party *p);
-// Asserts that a member's result is what it should be.
+// Asserts that a member's result is as expected.
 void party_check(const party *p, int member, const void *expected);

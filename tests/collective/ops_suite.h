@@ -1,12 +1,12 @@
-// The conformance suite of cross-device operations: what every table must do, on whatever devices.
+// The conformance suite of cross-device operations, for any table on any devices.
 #pragma once
 
 #include "collective/cross_device_ops.h"
 
 typedef struct {
-	const char *ops; // a name that is registered
+	const char *ops; // a registered name
 	const char *device[4];
 } ops_subject;
 
-// Runs all tests; the number of those that failed.
+// Runs all tests; returns the number of failed ones.
 int ops_suite_run(const char *name, const ops_subject *subject);

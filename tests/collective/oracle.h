@@ -1,17 +1,18 @@
-// The canonical tree as one would write it down: sums by plain recursion on host memory, against
-// which folds, cross-device operations and strategies are checked bit by bit.
+// A simple reference of the canonical tree: sums by plain recursion in host memory, with which
+// partial sums, cross-device operations and strategies are compared bit by bit.
 #pragma once
 
 #include "choir/tensor.h"
 
-// out = a + b, element by element; out may be either.
+// Sets out = a + b elementwise; out may be a or b.
 void oracle_add(choir_dtype dtype, void *out, const void *a, const void *b, int64_t n);
-// Divides floating elements.
+// Divides floating-point elements.
 void oracle_divide(choir_dtype dtype, void *x, double by, int64_t n);
-// The sum of replicas lo .. hi-1, whose elements lie one replica after the other in all.
+// Sums replicas lo .. hi-1; all has their elements, concatenated.
 void oracle_sum(choir_dtype dtype, const void *all, int lo, int hi, int64_t n, void *out);
-// Values that no two orders of summing round alike, of replicas one after the other.
+// Fills all with values whose sum depends on the order of adding.
 void oracle_fill(choir_dtype dtype, void *all, int replicas, int64_t n, uint64_t seed);
-// Writes the maximal nodes of the tree over replicas that lie in [lo, hi); their number.
+// Writes the maximal nodes within [lo, hi) of the tree over replicas; returns their number.
 int oracle_nodes(int replicas, int lo, int hi, int nodes[][2]);
+// Returns the bytes of an element.
 size_t oracle_size(choir_dtype dtype);

@@ -1,8 +1,7 @@
-// Cross-device operations made outside of Choir, with its public headers alone: slow, simple, and
-// right.
+// Cross-device operations that use only the public headers: simple and slow.
 #pragma once
 
 #include "choir/extend/cross_device_ops_table.h"
 
-// "toy": for devices whose memory is the host's.
+// "toy", for devices with host memory.
 extern const choir_cross_device_ops_table toy_ops;

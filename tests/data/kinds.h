@@ -1,36 +1,36 @@
-// Every kind of source and transform there is, for tests that put each behind each: elements are
-// numbers in one i64 column "number". A test counts the kinds against the public headers, so that
-// none is forgotten.
+// All kinds of sources and transforms, for tests that combine each with each. Elements are numbers
+// in one i64 column "number". A test compares the kinds with the public headers, so that none is
+// missing.
 #pragma once
 
 #include "choir/source.h"
 
 #include <stddef.h>
 
-enum { KIND_EXAMPLES = 23, KIND_BATCH = 8 }; // examples of each source; the most of a batch
+enum { KIND_EXAMPLES = 23, KIND_BATCH = 8 }; // of each source; maximum batch size
 
 typedef struct {
 	const char *constructor; // choir_... of source.h
 	choir_dataset *(*make)(void);
-	bool random; // its examples can be had by their numbers
-	bool anywhere; // goes to any place, also behind its end
-	bool once; // what was read is gone: only its first pass can be read, by one reader
+	bool random; // has random access
+	bool anywhere; // can seek to any position, also beyond the end
+	bool once; // only one reader can read it, once
 } source_kind;
 extern const source_kind source_kinds[];
 extern const size_t source_kind_count;
 
 typedef struct {
-	const char *constructor; // choir_dataset_... of dataset.h; NULL: nothing is done
+	const char *constructor; // choir_dataset_... of dataset.h; NULL: no transform
 	choir_dataset *(*make)(choir_dataset *from);
-	bool single; // takes no batches
-	bool whole; // needs all examples of its source, no more and no fewer
-	bool batches; // gives them
+	bool single; // accepts no batches
+	bool whole; // needs exactly the examples of its source
+	bool batches; // produces batches
 } transform_kind;
 extern const transform_kind transform_kinds[];
 extern const size_t transform_kind_count;
 
-// Waits until nobody fills queues any more; all datasets of queues are freed.
+// Waits until no thread fills queues. All datasets with queues must be freed.
 void kinds_wait(void);
-// Before the first test and behind the last one.
+// Set up and tear down the group of tests.
 int kinds_begin(void **state);
 int kinds_end(void **state);

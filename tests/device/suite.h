@@ -1,16 +1,15 @@
-// The conformance suite of the device table: what every kind of device must do, whatever it is
-// made of. An implementation names two of its devices and, if it works asynchronously, how to
-// queue a function.
+// The conformance suite of the device table, for any kind of device. An implementation names two
+// of its devices and, if it is asynchronous, a function that queues work.
 #pragma once
 
 #include "device/device.h"
 
 typedef struct {
-	const char *first, *second; // two devices of the kind
-	// Queues a function with a copy of its argument; NULL: everything is done when a call returns.
+	const char *first, *second; // two devices of this kind
+	// Queues fn with a copy of its argument; NULL: the device is synchronous.
 	choir_status (*submit)(
 			void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes);
 } device_subject;
 
-// Runs all tests; the number of those that failed.
+// Runs all tests; returns the number of failed ones.
 int device_suite_run(const char *name, const device_subject *subject);

@@ -1,9 +1,9 @@
-// A device from outside: synchronous, with memory that the host may not touch, registered through
-// the public table by tests. Its addresses have the highest bit flipped, so that who uses one
-// without its slots crashes.
+// A synchronous device that tests register through the public table. The host may not touch its
+// memory: the highest bit of its addresses is flipped, so any use of one outside the table's
+// functions crashes.
 #pragma once
 
 #include "choir/extend/device_table.h"
 
-// A whole table of that kind. count devices exist.
+// Makes a table of that kind with count() devices.
 choir_device_table toy_table(const char *kind, int (*count)(void));

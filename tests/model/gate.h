@@ -1,9 +1,9 @@
-/* The gate of src/base/atomic.c as Spin sees it: a word, a count of those that sleep or are about
-   to, and the kernel's futex, which compares and puts to sleep in one step. Every statement is one
-   access to memory that others share, in an order that all see (the source says where that is
-   needed). Sleepers may wake for nothing SPURIOUS times: a number, for if they always might, no
-   wake-up could be missed. Needs GATES, N processes that each know their number as me, and may be
-   given a mutation, which Spin must refute. */
+/* A Promela model of the gate of src/base/atomic.c: a word, a count of the threads that sleep or
+   are about to, and the kernel's futex, which compares and sleeps in one step. Every statement is
+   one access to shared memory, sequentially consistent (the source says where this is needed).
+   Sleepers may wake up spuriously SPURIOUS times; without this limit no wake-up could be missed.
+   A model that includes this file has GATES gates and N processes, which know their number as me.
+   A mutation, MUTATION_..., is an error that Spin must find. */
 
 #ifndef SPURIOUS
 #define SPURIOUS 1
@@ -11,7 +11,7 @@
 
 byte word[GATES];
 byte sleepers[GATES];
-byte asleep[N]; /* at which gate, plus 1; 0: awake */
+byte asleep[N]; /* number of the gate, plus 1; 0: awake */
 byte spurious = SPURIOUS;
 
 inline futex_wait(g, old)
@@ -55,7 +55,7 @@ inline futex_wake(g)
 	}
 }
 
-/* chi_gate_wait: until the word is no longer old. Spinning is only looking more often. */
+/* chi_gate_wait: returns when the word is not old. Spinning only checks more often. */
 inline gate_wait(g, old)
 {
 	do
@@ -73,7 +73,7 @@ inline gate_wait(g, old)
 			od
 }
 
-/* chi_gate_wake, after the word was changed. */
+/* chi_gate_wake, called after a change of the word. */
 inline gate_wake(g)
 {
 	if

@@ -1,6 +1,6 @@
-// Fibers: threads that the system knows nothing of. One runs at a time, on the one thread of the
-// program, until it switches to another by itself. Each has a stack and its own thread-local
-// variables, so code that was written for threads does not notice.
+// Fibers: threads in user space. One runs at a time, on the program's only system thread, until it
+// switches to another. Each has its own stack and thread-local variables, so code written for
+// threads runs unchanged.
 #pragma once
 
 #include <stddef.h>
@@ -9,13 +9,13 @@
 typedef struct {
 	ucontext_t context;
 	char *stack; // NULL: the program's own
-	char *locals; // its thread-local variables, while another runs
+	char *locals; // its thread-local variables while another fiber runs
 } fiber;
 
-// The program's own becomes a fiber. Before all else.
+// Turns the program into a fiber; called first.
 void fiber_begin(fiber *f);
-// A new fiber, which begins with start and must never return from it.
+// Makes a fiber that begins with start, which must never return.
 void fiber_make(fiber *f, void (*start)(void));
-// Gives back what fiber_make took; f must not be running.
+// Frees a fiber, which must not be running.
 void fiber_free(fiber *f);
 void fiber_switch(fiber *from, fiber *to);

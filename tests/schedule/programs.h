@@ -1,9 +1,9 @@
-// Random programs of replicas, and what must come of them whatever the schedule.
+// Random programs of replicas, whose results must be the same under any schedule.
 #pragma once
 
 #include <stdint.h>
 
-// Makes a strategy and runs several programs on it, each under a schedule of its own. Everything
-// follows from the seed. Ends the process with a text on the standard error if something is wrong.
+// Makes a strategy and runs several programs on it, each under its own schedule, all from the
+// seed. On an error it prints a text to standard error and ends the process.
 enum { PROGRAMS_A_BATCH = 50 };
 void programs_batch(uint64_t seed);

@@ -1,8 +1,7 @@
-// Stands in for the system under the library: it is included in front of every file of the rooms
-// that synchronise (CMakeLists.txt), and renames what src/base calls to lock, to wait, to start
-// threads, to read the clock and to touch atomics. So the same source that users get runs under
-// scheduler.h, which decides who goes on at each of these places, and the library itself carries
-// no hook. Floating point, memory and files stay the system's.
+// Replaces the system under the library. It is included before every file that synchronises
+// (CMakeLists.txt), and renames what src/base calls for locks, waits, threads, the clock and
+// atomics. So the released source runs under scheduler.h without hooks of its own. Floating point,
+// memory and files remain the system's.
 #pragma once
 
 #include <pthread.h>
@@ -30,13 +29,13 @@ int scheduled_join(pthread_t id, void **result);
 pthread_t scheduled_self(void);
 int scheduled_setname(pthread_t id, const char *name);
 int scheduled_clock(clockid_t clock, struct timespec *now);
-// Only futexes.
+// Supports only futexes.
 long scheduled_syscall(long number, void *word, int operation, uint32_t value,
 		const struct timespec *until, void *other, unsigned bits);
-// How many processors the library finds.
+// Sets the number of processors that the library finds.
 void scheduled_machine(int count);
 
-// Before a thread reads or writes what others may write or read, and when it spins.
+// Called before a thread accesses shared memory, and when it spins.
 void scheduled_point(void);
 void scheduled_write(void);
 void scheduled_spin(void);
@@ -60,7 +59,7 @@ void scheduled_spin(void);
 #define clock_gettime scheduled_clock
 #define syscall scheduled_syscall
 
-// There is one thread of the system, so what is atomic is only where others may come between.
+// There is one system thread, so an access is atomic unless it calls the scheduler.
 static inline uint32_t scheduled_add32(_Atomic uint32_t *p, uint32_t by)
 {
 	scheduled_write();

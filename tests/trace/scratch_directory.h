@@ -1,13 +1,14 @@
-// What tests of a trace's files share: an empty folder for each test, and Python that reads files
-// by code that is not Choir's.
+// Shared by the tests of trace files: an empty folder per test, and Python scripts that read the
+// files without Choir.
 #pragma once
 
-// For cmocka: the test runs in a folder of its own, which is removed afterwards.
+// For cmocka: runs the test in its own folder, which is removed afterwards.
 int directory_enter(void **state);
 int directory_leave(void **state);
-// Entries of a folder, of which one's name comes out in last, unless it is NULL; -1: no folder.
+// Returns the number of entries of a folder; -1: there is no folder. last, unless NULL, becomes
+// the name of one.
 int directory_entries(const char *directory, char last[256]);
-// The exit status (of system()) of a script of tests/trace.
+// Runs a script of tests/trace; returns the exit status (of system()).
 int directory_python(const char *python, const char *script, const char *arguments);
 // Records the scalars that tensorboard_reader.py expects.
 void directory_scalars(void);

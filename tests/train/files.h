@@ -1,18 +1,17 @@
-// Small files for tests, in a folder of their own.
+// Small files for tests, in a temporary folder.
 #pragma once
 
 #include <stddef.h>
 
-// A path in a new folder that all tests of a program share; files_remove removes it with what is
-// in it.
+// Returns a path in the folder of this program; files_remove removes the folder.
 const char *files_path(const char *name);
 void files_remove(void);
-int files_teardown(void **state); // the same, as what a group of tests ends with
+int files_teardown(void **state); // files_remove, to end a group of tests
 void files_write(const char *path, const void *data, size_t size);
-// The whole of a file; *size is its length. To be freed.
+// Reads a file; the caller frees it. *size: its length.
 char *files_read(const char *path, size_t *size);
-// Writes a safetensors file of that header (its length is put before it) and data.
+// Writes a safetensors file; the length of the header is written before it.
 void files_write_safetensors(const char *path, const char *header, const void *data, size_t size);
-void files_remove_directory(const char *path); // with all that is in it
-// How many files there are in the folder, hidden ones included.
+void files_remove_directory(const char *path); // with its contents
+// Returns the number of files in the folder, including hidden ones.
 int files_count(void);

@@ -1,5 +1,5 @@
-// What tests of training start from: a small classification problem with dropout, on any devices,
-// whose batches have unequal sizes, some with fewer examples than replicas.
+// Shared by the tests of training: a small classification problem with dropout, on any devices.
+// Its batches have unequal sizes, some with fewer examples than replicas.
 #pragma once
 
 #include "choir/checkpoint.h"
@@ -17,49 +17,48 @@ typedef struct {
 	int64_t steps; // so far
 } problem;
 
-// Makes everything, with seed 7 and a time-out of 20 s; the failure is the thread's. Whatever
-// happens, the problem is to be closed.
+// Opens the problem with seed 7 and a timeout of 20 s. The caller closes it, also after a failure.
 choir_status problem_open(problem *p, const char *devices, int replicas, choir_optimizer_kind kind,
 		const choir_optimizer_options *o);
-// The same in a strategy, which is taken over; NULL: its failure is the problem's.
+// Opens it in strategy s, which it then owns; s NULL: fails with the last error.
 choir_status problem_open_in(problem *p, choir_strategy *s, choir_optimizer_kind kind,
 		const choir_optimizer_options *o);
 void problem_close(problem *p);
 // Trains on the next batch.
 choir_status problem_step(problem *p);
-// One replica of what problem_step would do, alone.
+// Runs one replica of problem_step alone.
 choir_status problem_replica(problem *p, int replica);
-// Opens a problem, trains for so many steps, which must go well, and closes it: the hash of its
+// Opens a problem, trains it for this number of steps, and closes it. Returns the hash of its
 // weights.
 uint64_t problem_train(const char *devices, int replicas, choir_optimizer_kind kind,
 		const choir_optimizer_options *o, int steps);
 
-// Six examples of three classes, judged by scores, and as true or not by chances. The highest
-// scores are at 2, 0 (of equal ones the lowest), 1, 1, 0, 2: right but for examples 1 and 3.
-// Chances above 0.5: 0, 2, 4, 5; of these 0 and 4 are true, of 0, 1, 4 that are.
+// Six examples of three classes, with scores (per class) and chances (for a binary truth). The
+// highest scores are at 2, 0 (the lower of two equal ones), 1, 1, 0, 2: wrong for examples 1 and
+// 3. Chances above 0.5: 0, 2, 4, 5, of which 0 and 4 are true. True are 0, 1 and 4.
 enum { JUDGED = 6, JUDGED_CLASSES = 3 };
 extern const float judged_scores[JUDGED][JUDGED_CLASSES], judged_chances[JUDGED];
 extern const uint8_t judged_labels[JUDGED];
 extern const int32_t judged_truths[JUDGED];
-// All of them as "scores", "label", "chance" and "truth"; and another column.
+// Makes a batch of them: "scores", "label", "chance", "truth" and one more column.
 choir_values *judged_batch(choir_strategy *s);
+// Adds a column to a batch; fails the test if it cannot.
 void judged_split(choir_values *batch, const char *name, choir_dtype dtype, choir_shape shape,
 		const void *data);
 
-// One layer of one's own for tests: makes a mirrored strategy of replicas on devices, or fails the
-// test.
+// Makes a mirrored strategy for a test with its own layer; fails the test if it cannot.
 choir_strategy *mirrored(const char *devices, int replicas);
-// A test's own strategy of one replica, in its scope, with a frame: a cmocka state.
+// A cmocka state: a strategy of one replica, in its scope, with a frame.
 typedef struct {
 	choir_strategy *strategy;
-	choir_frame *frame; // a program's own
+	choir_frame *frame; // made by choir_frame_new
 	choir_scope scope;
 } scoped;
 int scoped_open(void **state);
 int scoped_close(void **state);
-// The tensor is there and has that shape; else the test fails with the thread's last failure.
+// Asserts that the tensor exists and has this shape.
 void assert_shape(const choir_tensor *t, choir_shape expected);
-// All of a variable's elements on the host, of a program's own reading of it.
+// Copies all elements of a variable to the host.
 void fetch_variable(choir_variable *v, void *to, size_t bytes);
-// The thread's last failure has that status and holds the text. Forgets it.
+// Asserts the status of the last failure and facts of its text (test.h), and clears it.
 void assert_failed(choir_status status, choir_status expected, const char *text);

@@ -1,4 +1,4 @@
-// Writing HDF5 files by the library itself, which Choir never does.
+// Writes HDF5 files with the HDF5 library, for tests.
 #pragma once
 
 #include <stdint.h>
@@ -17,15 +17,17 @@
 typedef struct {
 	HDF5_WRITING(HDF5_MEMBER)
 } hdf5_writer;
-extern hdf5_writer hdf5_write; // between begin and chi_hdf5_end
+extern hdf5_writer hdf5_write; // valid from hdf5_begin_writing to chi_hdf5_end
 
+// Opens the library for reading and writing; fails the test if it cannot.
 const chi_hdf5 *hdf5_begin_writing(void);
+// Creates a file.
 hid_t hdf5_create(const char *path);
-// chunk: rows of one; 0: contiguous. deflate: 0: not.
+// Adds a dataset. chunk: rows of a chunk, 0: contiguous. deflate: level, 0: not compressed.
 void hdf5_add(const chi_hdf5 *h, hid_t file, const char *name, hid_t in_file, hid_t in_memory,
 		int rank, const hsize_t dim[], hsize_t chunk, unsigned deflate, const void *data);
 
 #endif
 
-// A file with one dataset of n numbers.
+// Writes a file with one dataset of n numbers.
 void hdf5_write_numbers(const char *path, const char *name, int64_t n, const int64_t numbers[]);

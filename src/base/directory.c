@@ -66,10 +66,10 @@ static choir_status explain(const chi_directory *in, const char *name, const cha
 	struct stat s;
 	if ((number == ELOOP || number == ENOTDIR) && chi_fs_stat_at(descriptor(in), name, &s) == 0 &&
 			!S_ISDIR(s.st_mode))
-		return choir_fail(CHOIR_CORRUPT, "%s: is %s; a folder is needed", path,
-				S_ISLNK(s.st_mode) ? "a link" : "no folder");
+		return choir_fail(CHOIR_CORRUPT, "%s: is %s; a directory is needed", path,
+				S_ISLNK(s.st_mode) ? "a link" : "no directory");
 	errno = number;
-	return fail_errno(path, "open the folder");
+	return fail_errno(path, "open the directory");
 }
 
 static chi_directory *open_directory(const chi_directory *in, const char *name, int flags)
@@ -83,7 +83,7 @@ static chi_directory *open_directory(const chi_directory *in, const char *name, 
 	if (flags == O_NOFOLLOW)
 		explain(in, name, f->path);
 	else
-		fail_errno(f->path, "open the folder");
+		fail_errno(f->path, "open the directory");
 	chi_free(f);
 	return NULL;
 }
@@ -129,7 +129,7 @@ static choir_status read_names(const char *path, DIR *d, chi_glob *names)
 		errno = 0;
 		const struct dirent *e = readdir(d);
 		if (!e && errno != 0)
-			return fail_errno(path, "read the folder");
+			return fail_errno(path, "read the directory");
 		if (!e)
 			return CHOIR_OK;
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
@@ -143,7 +143,7 @@ choir_status chi_directory_list(const chi_directory *f, chi_glob *names)
 	const int fd = chi_fs_open(f->fd, ".", O_RDONLY | O_DIRECTORY);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d) {
-		const choir_status status = fail_errno(f->path, "open the folder");
+		const choir_status status = fail_errno(f->path, "open the directory");
 		if (fd >= 0)
 			close(fd);
 		return status;
@@ -174,8 +174,8 @@ static choir_status make(const char *path, bool *made)
 		return CHOIR_OK;
 	if (errno == EEXIST && stat(path, &s) == 0 && S_ISDIR(s.st_mode))
 		return CHOIR_OK;
-	return choir_fail(
-			CHOIR_IO, "%s: make the folder: %s", path, chi_text_errno(errno, text, sizeof text));
+	return choir_fail(CHOIR_IO, "%s: make the directory: %s", path,
+			chi_text_errno(errno, text, sizeof text));
 }
 
 choir_status chi_directory_make(const char *path)
@@ -212,14 +212,14 @@ choir_status chi_directory_make_synced(const char *path)
 choir_status chi_directory_make_in(const chi_directory *f, const char *name)
 {
 	return chi_fs_make_directory(f->fd, name) == 0 ? CHOIR_OK
-												   : fail_in(f, name, "make the folder");
+												   : fail_in(f, name, "make the directory");
 }
 
 choir_status chi_directory_sync(const chi_directory *f)
 {
 	// Some file systems cannot sync a directory and return EINVAL.
 	if (chi_fs_sync(f->fd) != 0 && errno != EINVAL)
-		return fail_errno(f->path, "fsync the folder");
+		return fail_errno(f->path, "fsync the directory");
 	return CHOIR_OK;
 }
 
@@ -250,7 +250,7 @@ choir_status chi_directory_remove(const chi_directory *f, const char *name)
 	chi_directory_close(inner);
 	CHOIR_TRY(status);
 	return chi_fs_remove_directory(f->fd, name) == 0 ? CHOIR_OK
-													 : fail_in(f, name, "remove the folder");
+													 : fail_in(f, name, "remove the directory");
 }
 
 uint64_t chi_directory_free_bytes(const chi_directory *f)
@@ -361,7 +361,8 @@ choir_status chi_directory_lock_check(const chi_directory_lock *l, const chi_dir
 	if (found && there.st_ino == mine.st_ino && there.st_dev == mine.st_dev)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_STATE,
-			"%s/%s: was removed or replaced while this job had the folder, which another job may "
+			"%s/%s: was removed or replaced while this job had the directory, which another job "
+			"may "
 			"have taken since",
 			f->path, lock_name);
 }

@@ -40,7 +40,7 @@ static bool check_regular(int fd, const char *path, struct stat *s)
 	}
 	if (!S_ISREG(s->st_mode)) {
 		choir_fail(CHOIR_IO, "%s: is %s, needs to be a file", path,
-				S_ISDIR(s->st_mode) ? "a folder" : "a device, pipe or socket");
+				S_ISDIR(s->st_mode) ? "a directory" : "a device, pipe or socket");
 		return false;
 	}
 	return true;
@@ -229,7 +229,7 @@ static choir_status open_directory(chi_writer *w)
 	const int flags = O_RDONLY | O_DIRECTORY;
 	w->directory = chi_fs_open(AT_FDCWD, length ? w->target : ".", flags);
 	w->target[length] = scratch;
-	return w->directory < 0 ? fail_writer(w, "open its folder") : CHOIR_OK;
+	return w->directory < 0 ? fail_writer(w, "open its directory") : CHOIR_OK;
 }
 
 // Creates ".NAME.tmp-PROCESS-NUMBER". If a dead process left this name, it takes the next number.
@@ -264,7 +264,7 @@ static choir_status look_at_target(chi_writer *w, mode_t *mode)
 		return CHOIR_OK; // creating the file will report errors
 	if (!S_ISREG(s.st_mode))
 		return choir_fail(CHOIR_INVALID, "%s: is %s, cannot be replaced by a file", w->path,
-				S_ISDIR(s.st_mode) ? "a folder" : "a device, pipe or socket");
+				S_ISDIR(s.st_mode) ? "a directory" : "a device, pipe or socket");
 	*mode = s.st_mode & 0777;
 	return CHOIR_OK;
 }
@@ -396,7 +396,7 @@ static choir_status publish(chi_writer *w)
 	w->there = false;
 	// Some file systems cannot sync a directory and return EINVAL.
 	if (chi_fs_sync(w->directory) != 0 && errno != EINVAL)
-		return fail_writer(w, "fsync its folder");
+		return fail_writer(w, "fsync its directory");
 	return CHOIR_OK;
 }
 

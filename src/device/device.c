@@ -112,7 +112,7 @@ static choir_status missing_mark(void *stream, uint64_t *event)
 {
 	(void) stream;
 	*event = 0;
-	return missing("mark");
+	return missing("record_event");
 }
 
 static choir_status missing_wait_for(void *stream, void *other_stream, uint64_t event)
@@ -120,7 +120,7 @@ static choir_status missing_wait_for(void *stream, void *other_stream, uint64_t 
 	(void) stream;
 	(void) other_stream;
 	(void) event;
-	return missing("wait_for");
+	return missing("wait_event");
 }
 
 static choir_status missing_wait(void *stream, uint64_t event, double seconds)

@@ -71,7 +71,7 @@ choir_status chi_stream_fill(chi_stream *s, void *to, int byte, size_t bytes)
 choir_status chi_stream_record_event(chi_stream *s, uint64_t *event)
 {
 	choir_device *d = s->device;
-	return chi_device_failed(d, "mark", d->table->record_event(s->state, event));
+	return chi_device_failed(d, "record_event", d->table->record_event(s->state, event));
 }
 
 choir_status chi_stream_wait_event(chi_stream *s, chi_stream *other, uint64_t event)
@@ -80,7 +80,7 @@ choir_status chi_stream_wait_event(chi_stream *s, chi_stream *other, uint64_t ev
 	// Kinds do not know each other's queues, so the caller waits.
 	if (d->table != other->device->table)
 		return chi_stream_wait_until(other, event, longest());
-	return chi_device_failed(d, "wait_for", d->table->wait_event(s->state, other->state, event));
+	return chi_device_failed(d, "wait_event", d->table->wait_event(s->state, other->state, event));
 }
 
 choir_status chi_stream_wait_until(chi_stream *s, uint64_t event, double seconds)

@@ -61,7 +61,8 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 		return chi_strategy_is_non_slot_destination(from.strategy, with)
 				? push(scope, from)
 				: choir_fail(CHOIR_INVALID,
-						  "scope: colocate takes a variable or the place that non_slot_devices "
+						  "scope: colocate takes a variable or the destination that "
+						  "non_slot_devices "
 						  "gives, not another one");
 	choir_variable *v = choir_value_variable(with);
 	if (v == NULL)

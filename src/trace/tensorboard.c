@@ -55,8 +55,9 @@ static choir_status create(chi_tensorboard *e, const char *directory, double wal
 	const int length = snprintf(path, sizeof path, "%s/events.out.tfevents.%010lld.%s.%ld.%u",
 			directory, (long long) wall, host, (long) getpid(), number);
 	if (length >= PATH_CAPACITY)
-		return choir_fail(CHOIR_INVALID, "%.100s...: a path of %zu bytes is too long for a folder",
-				directory, strlen(directory));
+		return choir_fail(CHOIR_INVALID,
+				"%.100s...: a path of %zu bytes is too long for a directory", directory,
+				strlen(directory));
 	e->file = chi_writer_new_growing(path);
 	return e->file != NULL ? CHOIR_OK : choir_error_status();
 }

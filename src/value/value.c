@@ -117,7 +117,7 @@ choir_tensor *choir_value_tensor(choir_value *v)
 	case CHOIR_VALUE_DESTINATION:
 		break;
 	}
-	return chi_frame_fail_null(v->frame, CHOIR_INVALID, "value: a place has no tensor");
+	return chi_frame_fail_null(v->frame, CHOIR_INVALID, "value: a destination has no tensor");
 }
 
 choir_variable *choir_value_variable(choir_value *v)

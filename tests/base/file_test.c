@@ -108,7 +108,7 @@ TEST_WITHIN(test_open, enter_directory, leave_directory)
 	assert_null(chi_file_open("a/b"));
 	assert_error(CHOIR_NOT_FOUND, "a/b: open:*directory");
 	assert_null(chi_file_open("."));
-	assert_error(CHOIR_IO, ".:*folder");
+	assert_error(CHOIR_IO, ".:*directory");
 	assert_int_equal(mkfifo("pipe", 0666), 0);
 	assert_null(chi_file_open("pipe")); // at once
 	assert_error(CHOIR_IO, "pipe:*socket");
@@ -239,7 +239,7 @@ static void fail_each(const char *old, int error_number)
 		assert_int_equal(choir_error_status(), CHOIR_IO);
 		assert_int_equal(strncmp(choir_error(), "a: ", 3), 0);
 		assert_non_null(strstr(choir_error(), strerror(error_number)));
-		if (strstr(choir_error(), "fsync its folder"))
+		if (strstr(choir_error(), "fsync its directory"))
 			assert_true(holds("a", "new"));
 		else
 			assert_true(old ? holds("a", old) : access("a", F_OK) != 0);
@@ -320,7 +320,7 @@ TEST_WITHIN(test_real_limit, enter_directory, leave_directory)
 TEST_WITHIN(test_bad_targets, enter_directory, leave_directory)
 {
 	assert_null(chi_writer_new("no/such/a"));
-	assert_error(CHOIR_IO, "no/such/a: open its folder:*directory");
+	assert_error(CHOIR_IO, "no/such/a: open its directory:*directory");
 	assert_null(chi_writer_new("/dev/full"));
 	assert_error(CHOIR_INVALID, "/dev/full:*replaced");
 	assert_null(chi_writer_new("."));
@@ -351,16 +351,16 @@ TEST_WITHIN(test_read_only_folder, enter_directory, leave_directory)
 
 TEST_WITHIN(test_keeps_mode_and_link, enter_directory, leave_directory)
 {
-	assert_int_equal(mkdir("folder", 0777), 0);
-	put("folder/real", "old");
-	assert_int_equal(chmod("folder/real", 0600), 0);
-	assert_int_equal(symlink("folder/real", "link"), 0);
+	assert_int_equal(mkdir("directory", 0777), 0);
+	put("directory/real", "old");
+	assert_int_equal(chmod("directory/real", 0600), 0);
+	assert_int_equal(symlink("directory/real", "link"), 0);
 	assert_int_equal(save("link", "new"), CHOIR_OK);
 	struct stat s;
 	assert_int_equal(lstat("link", &s), 0);
 	assert_true(S_ISLNK(s.st_mode));
-	assert_true(holds("folder/real", "new"));
-	assert_int_equal(stat("folder/real", &s), 0);
+	assert_true(holds("directory/real", "new"));
+	assert_int_equal(stat("directory/real", &s), 0);
 	assert_int_equal(s.st_mode & 0777, 0600);
 }
 
@@ -457,13 +457,13 @@ TEST_WITHIN(test_folder, enter_directory, leave_directory)
 	chi_fs_fail(0, 0);
 	remove_in_new("synced", CHOIR_OK);
 	assert_int_equal(chi_directory_make("no/new"), CHOIR_IO);
-	assert_error(CHOIR_IO, "no/new: make the folder:*directory");
+	assert_error(CHOIR_IO, "no/new: make the directory:*directory");
 	put("file", "");
 	assert_int_equal(chi_directory_make("file"), CHOIR_IO);
-	assert_error(CHOIR_IO, "file: make the folder:*exists");
+	assert_error(CHOIR_IO, "file: make the directory:*exists");
 	chi_fs_fail(1, EDQUOT);
 	assert_int_equal(chi_directory_make("other"), CHOIR_IO);
-	assert_error(CHOIR_IO, "other: make the folder:*exceeded");
+	assert_error(CHOIR_IO, "other: make the directory:*exceeded");
 }
 
 // A folder may come from a stranger: nothing in it is reached through a link.
@@ -472,20 +472,21 @@ TEST_WITHIN(test_links_in_a_folder, enter_directory, leave_directory)
 	chi_glob names = { 0 };
 	assert_int_equal(mkdir("new", 0777) | mkdir("other", 0777), 0);
 	put("other/file", "kept");
-	assert_int_equal(symlink("../other", "new/folder") | symlink("../other/file", "new/file"), 0);
+	assert_int_equal(
+			symlink("../other", "new/directory") | symlink("../other/file", "new/file"), 0);
 	chi_directory *f = chi_directory_open("new");
 	assert_non_null(f);
-	assert_null(chi_directory_open_in(f, "folder"));
-	assert_error(CHOIR_CORRUPT, "new/folder:*folder");
-	assert_null(chi_directory_open_in(NULL, "new/folder"));
-	assert_error(CHOIR_CORRUPT, "new/folder:*folder");
+	assert_null(chi_directory_open_in(f, "directory"));
+	assert_error(CHOIR_CORRUPT, "new/directory:*directory");
+	assert_null(chi_directory_open_in(NULL, "new/directory"));
+	assert_error(CHOIR_CORRUPT, "new/directory:*directory");
 	assert_null(chi_directory_open_in(f, "none"));
-	assert_error(CHOIR_NOT_FOUND, "new/none: open the folder:*directory");
+	assert_error(CHOIR_NOT_FOUND, "new/none: open the directory:*directory");
 	assert_null(chi_file_open_in(f, "file"));
 	assert_error(CHOIR_CORRUPT, "new/file:");
 	assert_null(chi_writer_new_growing_in(f, "file"));
 	assert_error(CHOIR_IO, "new/file: create:*exists");
-	assert_int_equal(chi_directory_remove(f, "folder"), CHOIR_CORRUPT);
+	assert_int_equal(chi_directory_remove(f, "directory"), CHOIR_CORRUPT);
 	assert_int_equal(chi_directory_remove(f, "none"), CHOIR_OK);
 	assert_true(holds("other/file", "kept"));
 	assert_int_equal(chi_directory_list(f, &names), CHOIR_OK);
@@ -493,7 +494,7 @@ TEST_WITHIN(test_links_in_a_folder, enter_directory, leave_directory)
 	chi_glob_free(&names);
 	chi_directory_close(f);
 	f = chi_directory_open("."); // of links in what is removed only the links go
-	assert_int_equal(unlink("new/folder"), 0);
+	assert_int_equal(unlink("new/directory"), 0);
 	assert_int_equal(chi_directory_remove(f, "new"), CHOIR_OK);
 	chi_directory_close(f);
 	assert_true(holds("other/file", "kept"));

@@ -243,7 +243,7 @@ class Checkpoint(Case):
                        "train", *MLP, "--checkpoint", "adam", "--optimizer", "sgd")
 
     def test_a_lock_that_is_gone(self):
-        """Another job may have the folder then, and its checkpoints are not to be mixed with these."""
+        """Another job may have the directory then, and its checkpoints are not to be mixed with these."""
         with subprocess.Popen([COMMAND, "train", *MLP, "--epochs", "100000", "--checkpoint", "lost"], cwd=self.folder,
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
             while "epoch" not in running.stdout.readline():
@@ -251,10 +251,10 @@ class Checkpoint(Case):
             (self.folder / "lost/.lock").unlink()
             _, error = running.communicate(timeout=100)
         self.assertEqual(running.returncode, 1, error)
-        self.assertIn("lost/.lock: was removed or replaced while this job had the folder", error)
+        self.assertIn("lost/.lock: was removed or replaced while this job had the directory", error)
 
     def test_a_folder_s_weights(self):
-        """predict, sample and export take a folder of checkpoints, and one step of it."""
+        """predict, sample and export take a directory of checkpoints, and one step of it."""
         self.end("--checkpoint", "c")
         data = ("--data", "digits:50", "--json")
         newest = self.folder / "c/step-45"

@@ -97,10 +97,10 @@ class Trace(Case):
         self.assertFalse((self.folder / "t.json").exists())
 
     def test_bad_places(self):
-        self.fail_with(1, "no/t.json: open its folder: No such file or directory", "train", *MLP,
+        self.fail_with(1, "no/t.json: open its directory: No such file or directory", "train", *MLP,
                        "--trace", "no/t.json")
         (self.folder / "file").write_text("")
-        self.fail_with(1, "file: make the folder: File exists", "train", *MLP, "--log", "file")
+        self.fail_with(1, "file: make the directory: File exists", "train", *MLP, "--log", "file")
         # A training that fails says its own failure, and leaves its trace.
         self.fail_with(1, "nan", "train", *MLP, "--optimizer", "sgd", "--rate", "1e30", "--trace",
                        "t.json")

@@ -393,7 +393,7 @@ static choir_status mark_stream(void *stream, uint64_t *event)
 {
 	line *l = ((far_stream *) stream)->line;
 	CHOIR_TRY(check_process(l));
-	enter(l, "mark");
+	enter(l, "record_event");
 	*event = l->queued;
 	return leave(l, CHOIR_OK);
 }
@@ -410,7 +410,7 @@ static choir_status wait_for(void *stream, void *other_stream, uint64_t event)
 	line *l = ((far_stream *) stream)->line, *other = ((far_stream *) other_stream)->line;
 	CHOIR_TRY(check_process(l));
 	choir_status status = CHOIR_OK;
-	enter(l, "wait_for");
+	enter(l, "wait_event");
 	task *t = NULL;
 	if (event > other->queued)
 		status = fail_mark(other, event);

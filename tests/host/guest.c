@@ -107,7 +107,7 @@ static void look(struct host *h)
 		sigaction(i, NULL, &h->handler[i]);
 	pthread_sigmask(SIG_SETMASK, NULL, &h->mask);
 	demand(sched_getaffinity(0, sizeof h->cpus, &h->cpus) == 0, "reading the affinity");
-	demand(getcwd(h->directory, sizeof h->directory) != NULL, "reading the folder");
+	demand(getcwd(h->directory, sizeof h->directory) != NULL, "reading the directory");
 	h->threads = threads();
 }
 
@@ -121,7 +121,7 @@ static void compare(const struct host *a, const struct host *b)
 				"the signal mask was changed");
 	}
 	demand(CPU_EQUAL(&a->cpus, &b->cpus), "the affinity was changed");
-	demand(strcmp(a->directory, b->directory) == 0, "the folder was changed");
+	demand(strcmp(a->directory, b->directory) == 0, "the directory was changed");
 }
 
 struct surrogate {

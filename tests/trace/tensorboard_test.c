@@ -92,10 +92,10 @@ TEST_WITHIN(test_misuse, directory_enter, directory_leave)
 	assert_int_equal(
 			choir_trace_start("a.json", CHOIR_OPTIONS(choir_trace_options, .log = "file")),
 			CHOIR_IO);
-	assert_text_holds(choir_error(), "file: make the folder:*exists");
+	assert_text_holds(choir_error(), "file: make the directory:*exists");
 	assert_int_equal(choir_trace_start("a.json", CHOIR_OPTIONS(choir_trace_options, .log = "a/b")),
 			CHOIR_IO);
-	assert_text_holds(choir_error(), "a/b: make the folder:*directory");
+	assert_text_holds(choir_error(), "a/b: make the directory:*directory");
 	assert_int_equal(directory_entries(".", NULL), 1);
 	char *path = malloc(5000);
 	memset(path, 'a', 4999);

@@ -254,7 +254,7 @@ TEST(wrong_use)
 			"some/folder:*called");
 	assert_failed(choir_strategy_restore_checkpoint(s, ".step-3.tmp"), CHOIR_INVALID, "called");
 	assert_failed(choir_strategy_restore_checkpoint(s, "nowhere/step-3/"), CHOIR_NOT_FOUND,
-			"nowhere/step-3: open the folder:*directory");
+			"nowhere/step-3: open the directory:*directory");
 	saved_must(choir_strategy_run_replica(s, 2, nothing, NULL, NULL));
 	choir_values_free(set);
 	choir_strategy_free(other);

@@ -118,7 +118,7 @@ TEST_WITHIN(what_is_no_tensor_says_so, open_frame, close_frame)
 	assert_text_holds(choir_error(), "no local result 2:");
 	assert_null(choir_value_local(v, -1));
 	assert_null(choir_value_tensor(chi_value_new(frame, CHOIR_VALUE_DESTINATION, 1)));
-	assert_text_holds(choir_error(), "place");
+	assert_text_holds(choir_error(), "destination");
 	choir_variable *a = make_variable("a");
 	assert_null(choir_value_tensor(choir_variable_as_value(a)));
 	assert_text_holds(choir_error(), "\"a\"");

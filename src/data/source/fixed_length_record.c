@@ -479,7 +479,7 @@ choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test)
 				.channels_first = true },
 	};
 	if (!directory) {
-		choir_fail(CHOIR_INVALID, "cifar10 dataset: the folder is NULL");
+		choir_fail(CHOIR_INVALID, "cifar10 dataset: the directory is NULL");
 		return NULL;
 	}
 	const char *name = test ? "/test_batch.bin" : "/data_batch_*.bin";

@@ -284,7 +284,7 @@ choir_dataset *choir_queue_dataset_new(
 {
 	choir_queue_options options;
 	if (!queue) {
-		choir_fail(CHOIR_INVALID, "queue dataset: there is no place for the queue");
+		choir_fail(CHOIR_INVALID, "queue dataset: the queue is NULL");
 		return NULL;
 	}
 	*queue = NULL;

@@ -287,7 +287,7 @@ static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_t
 	if (v->kind == CHOIR_VALUE_DESTINATION || (n != 1 && n != s->replicas)) {
 		chi_frame_fail(f, CHOIR_INVALID,
 				v->kind == CHOIR_VALUE_DESTINATION
-						? "reduce: a place has no value"
+						? "reduce: a destination has no value"
 						: "reduce: a value of %d replicas in a strategy of %d",
 				n, s->replicas);
 		return 0;

@@ -24,7 +24,7 @@ choir_value *chi_cross_destination(choir_cross *x, int count, choir_device *cons
 
 choir_value *choir_cross_destination(choir_cross *x, const char *devices)
 {
-	if (chi_cross_check(x, "place") != CHOIR_OK)
+	if (chi_cross_check(x, "destination") != CHOIR_OK)
 		return NULL;
 	const choir_strategy *s = chi_cross_of(x)->strategy;
 	if (devices == NULL)
@@ -33,7 +33,7 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices)
 	choir_device *found[MAX];
 	int count = 0;
 	if (chi_device_list(devices, MAX, found, &count) != CHOIR_OK) {
-		chi_error_prefix("place");
+		chi_error_prefix("destination");
 		chi_frame_record_error(x->frame);
 		return NULL;
 	}

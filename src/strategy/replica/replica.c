@@ -129,7 +129,7 @@ choir_tensor *chi_replica_view(
 	choir_tensor *t = chi_value_for_replica(v, r->id, f->device);
 	if (t == NULL)
 		return chi_frame_fail_null(
-				f, CHOIR_INVALID, "%s: \"%s\" is a place and has no value", what, name);
+				f, CHOIR_INVALID, "%s: \"%s\" is a destination and has no value", what, name);
 	return t->is_number ? choir_number(f, t->number) : chi_tensor_published(f, t);
 }
 

@@ -80,7 +80,7 @@ choir_status chi_sync_point_diverged(
 	if (a > b)
 		return chi_sync_point_diverged(b, in_b, a, in_a, number);
 	if (number != CHOIR_NONE)
-		snprintf(where, sizeof where, "meeting %lld: ", (long long) number + 1);
+		snprintf(where, sizeof where, "sync point %lld: ", (long long) number + 1);
 	return choir_fail(CHOIR_STATE,
 			"%sreplica %d is in %s, replica %d in %s: all replicas must make the same calls in "
 			"the same order",

@@ -110,7 +110,7 @@ choir_status chi_thread_pool_open(choir_strategy *s)
 		s->thread_pool[i] = (struct chi_thread_pool){
 			.strategy = s, .spin = s->devices <= cores, .pin = pin, .cores = each, .device = i
 		};
-		chi_mutex_init(&s->thread_pool[i].lock, CHI_RANK_POOL, "crew");
+		chi_mutex_init(&s->thread_pool[i].lock, CHI_RANK_POOL, "thread_pool");
 	}
 	for (int i = 0; i < s->devices; i++)
 		CHOIR_TRY(open_team(s, &s->thread_pool[i]));

@@ -239,7 +239,7 @@ static choir_status set_args(struct chi_chunk_context *s, choir_frame *f)
 											  : chi_value_for_replica(v, 0, f->device);
 		t = t == NULL || t->is_number ? t : chi_update_rows(u, chi_value_view(f, t));
 		if (t == NULL && choir_error_status() == CHOIR_OK)
-			choir_fail(CHOIR_INVALID, "a place has no value");
+			choir_fail(CHOIR_INVALID, "a destination has no value");
 		if (t == NULL)
 			return chi_error_prefix(
 					"update of \"%s\": \"%s\"", u->variable->name, given->leaf[i].name);

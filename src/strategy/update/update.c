@@ -180,7 +180,7 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 	choir_tensor *t = chi_value_for_replica(v, 0, f->device);
 	if (t == NULL)
 		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"update of \"%s\": \"%s\" is a place and has no value", name_of(u), name);
+				"update of \"%s\": \"%s\" is a destination and has no value", name_of(u), name);
 	return t->is_number ? choir_number(f, t->number) : chi_update_rows(u, chi_value_view(f, t));
 }
 
@@ -572,8 +572,9 @@ choir_status choir_cross_update_non_slot(
 	if (destination->kind != CHOIR_VALUE_DESTINATION ||
 			!chi_strategy_is_non_slot_destination(x->strategy, destination))
 		return chi_frame_fail(cross->frame, CHOIR_INVALID,
-				"update_non_slot: it needs the place that non_slot_devices gives, and this %s",
+				"update_non_slot: it needs the destination that non_slot_devices gives, and this "
+				"%s",
 				destination->kind == CHOIR_VALUE_DESTINATION ? "has other devices"
-															 : "is no place");
+															 : "is no destination");
 	return chi_update_run(&(chi_update){ .cross = x, .destination = destination }, fn, user);
 }

@@ -259,7 +259,7 @@ static choir_status check_pair(choir_optimizer *o, choir_cross *x, size_t i,
 				"%s: distributed_apply: the gradient of "
 				"\"%s\" is %s, which is none",
 				o->kind->name, v->name,
-				g->kind == CHOIR_VALUE_DESTINATION ? "a place" : "a variable");
+				g->kind == CHOIR_VALUE_DESTINATION ? "a destination" : "a variable");
 	for (size_t k = 0; k < i; k++)
 		if (variables[k] == v)
 			return chi_frame_fail(x->frame, CHOIR_INVALID,

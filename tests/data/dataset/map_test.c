@@ -181,7 +181,7 @@ TEST(wrong_arguments_are_refused)
 					CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &varies), twice, NULL),
 			CHOIR_UNSUPPORTED, "map:*\"text\"");
 	assert_int_equal(choir_component_resize(NULL, NULL), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "entry:*NULL");
+	assert_failure(CHOIR_INVALID, "component:*NULL");
 }
 
 static choir_status use_all(void *user)

@@ -303,7 +303,7 @@ TEST(folders_and_missing_files_are_refused)
 		choir_dataset *d = tried->open(directory);
 		const char *found = pass_in_words(d);
 		if (found[0] != '!' || !strstr(found, "empty"))
-			fail_msg("%s of a folder: \"%s\"", tried->name, found);
+			fail_msg("%s of a directory: \"%s\"", tried->name, found);
 		choir_dataset_free(d);
 		assert_null(tried->open(scratch_path("none")));
 		assert_failure(CHOIR_NOT_FOUND, "none");

@@ -23,7 +23,7 @@ static chi_sync_point *arrive(chi_replica *r, chi_prepare_fn *prepare, int *call
 {
 	bool last;
 	return chi_sync_point_arrive(
-			r, CHI_SYNC_POINT_UPDATE, calls, 1, "a meeting", prepare, calls, &last);
+			r, CHI_SYNC_POINT_UPDATE, calls, 1, "a sync point", prepare, calls, &last);
 }
 
 static choir_status come(choir_replica *replica, void *user)

@@ -219,7 +219,7 @@ TEST(wrong_functions)
 		{ CHOIR_NOT_FOUND, "update of \"target\"" },
 		{ CHOIR_IO, "half way" },
 		{ CHOIR_INVALID, "\"g\" is [41]: an elementwise function takes" },
-		{ CHOIR_INVALID, "\"g\": a place has no value" },
+		{ CHOIR_INVALID, "\"g\": a destination has no value" },
 	};
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1,cpu:2" };
 	for (int d = 0; d < 2; d++) {

@@ -183,7 +183,7 @@ static void misuse(void)
 	choir_frame_clear(x->frame);
 	world_failed(
 			choir_cross_update_non_slot(x, choir_variable_as_value(weight), write_power, NULL),
-			CHOIR_INVALID, "update_non_slot", "is no place");
+			CHOIR_INVALID, "update_non_slot", "is no destination");
 	choir_frame_clear(x->frame);
 	choir_value *place =
 			choir_cross_destination(x, "cpu:0,cpu:1,cpu:2,cpu:3,far:0,far:1,far:2,far:3");
@@ -222,7 +222,7 @@ TEST(places_of_another_strategy)
 	world_ok(choir_scope_enter(&scope, strategy));
 	choir_value *place = choir_cross_destination(x, "far:0");
 	world_failed(choir_scope_colocate(&beside, place), CHOIR_INVALID,
-			"a variable or the place that non_slot_devices gives", NULL);
+			"a variable or the destination that non_slot_devices gives", NULL);
 	world_ok(choir_scope_exit(&scope));
 	choir_strategy_free(strategy);
 	choir_strategy_free(other);

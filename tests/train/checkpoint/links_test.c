@@ -92,11 +92,11 @@ TEST(what_is_left_is_no_link)
 		must_refuse(&p, names[i], "a link");
 	}
 	files_write(in_directory(".step-1.tmp"), "x", 1);
-	must_refuse(&p, ".step-1.tmp", "no folder");
+	must_refuse(&p, ".step-1.tmp", "no directory");
 	// Of links in a folder that is to go only the links go.
 	assert_int_equal(mkdir(in_directory(".step-1.tmp"), 0777), 0);
 	must_link(file, ".step-1.tmp/file");
-	must_link(elsewhere, ".step-1.tmp/folder");
+	must_link(elsewhere, ".step-1.tmp/directory");
 	choir_checkpoint_manager_free(saved_manage(p.strategy, directory, NULL));
 	assert_int_equal(access(in_directory(".step-1.tmp"), F_OK), -1);
 	assert_untouched();
@@ -167,9 +167,9 @@ TEST(a_step_is_no_link)
 	snprintf(inside, sizeof inside, "%s/manifest.json", moved);
 	assert_int_equal(rename(in_directory("step-1"), moved), 0);
 	must_link(moved, "step-1");
-	must_be_corrupt("step-1: is a link; a folder is needed");
+	must_be_corrupt("step-1: is a link; a directory is needed");
 	assert_failed(choir_strategy_restore_checkpoint(p.strategy, in_directory("step-1")),
-			CHOIR_CORRUPT, "step-1:*folder");
+			CHOIR_CORRUPT, "step-1:*directory");
 	choir_checkpoint_manager *m = saved_manage(
 			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .max_to_keep = 1));
 	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_NOT_FOUND, "is a link");

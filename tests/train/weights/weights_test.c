@@ -335,7 +335,7 @@ TEST(damaged_files)
 	assert_failed(choir_strategy_restore(to.strategy, files_path("nowhere")), CHOIR_NOT_FOUND,
 			"nowhere");
 	assert_failed(choir_strategy_restore(to.strategy, NULL), CHOIR_INVALID, "NULL");
-	assert_failed(choir_strategy_restore(to.strategy, "/"), CHOIR_IO, "folder");
+	assert_failed(choir_strategy_restore(to.strategy, "/"), CHOIR_IO, "directory");
 	free(data);
 	choir_strategy_free(m.strategy);
 	choir_strategy_free(to.strategy);

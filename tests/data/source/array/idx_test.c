@@ -211,7 +211,7 @@ TEST(promises_that_no_file_can_keep_are_an_error)
 TEST(other_paths_are_an_error)
 {
 	assert_refused(choir_idx_dataset_new("missing.idx", "image"), CHOIR_NOT_FOUND, "missing.idx");
-	assert_refused(choir_idx_dataset_new(".", "image"), CHOIR_IO, "folder");
+	assert_refused(choir_idx_dataset_new(".", "image"), CHOIR_IO, "directory");
 	assert_refused(choir_idx_dataset_new(NULL, "image"), CHOIR_INVALID, "idx dataset:*NULL");
 	file f = small();
 	save("t.idx", f.bytes, f.n);

@@ -246,7 +246,7 @@ TEST(wrong_beginnings)
 	assert_refused(choir_npy_dataset_new(NULL, "x"), CHOIR_INVALID, "NULL");
 	assert_refused(
 			choir_npy_dataset_new(scratch_path("none.npy"), "x"), CHOIR_NOT_FOUND, "none.npy");
-	assert_refused(choir_npy_dataset_new(scratch_path(""), "x"), CHOIR_IO, "folder");
+	assert_refused(choir_npy_dataset_new(scratch_path(""), "x"), CHOIR_IO, "directory");
 }
 
 static void use_damaged(const char *path, const char *how)

@@ -434,7 +434,7 @@ TEST(what_cannot_be_is_refused)
 	assert_refused(
 			choir_tfrecord_dataset_new(NULL, NULL), CHOIR_INVALID, "tfrecord dataset:*neither");
 	assert_refused(choir_tfrecord_dataset_new("none", NULL), CHOIR_NOT_FOUND, "none");
-	assert_refused(choir_tfrecord_dataset_new(".", NULL), CHOIR_IO, "folder");
+	assert_refused(choir_tfrecord_dataset_new(".", NULL), CHOIR_IO, "directory");
 	choir_tfrecord_options o = { .size = 4 };
 	assert_refused(choir_tfrecord_dataset_new(PATH, &o), CHOIR_INVALID, "4");
 	o = (choir_tfrecord_options){ .size = sizeof o, .n = 33, .features = &number_feature };

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { CAPACITY = 128 };
 
@@ -37,17 +36,6 @@ int tests_run(void)
 	if (before)
 		before();
 	return _cmocka_run_group_tests("tests", tests, n_tests, group_setup, group_teardown);
-}
-
-bool text_holds(const char *text, const char *facts)
-{
-	const size_t length = strlen(text);
-	for (const char *at = facts, *end; *at != '\0'; at = *end == '*' ? end + 1 : end) {
-		end = at + strcspn(at, "*");
-		if (memmem(text, length, at, (size_t) (end - at)) == NULL)
-			return false;
-	}
-	return true;
 }
 
 void assert_text_holds(const char *text, const char *facts)

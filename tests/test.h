@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "facts.h"
+
 #define TEST(name) TEST_WITHIN(name, NULL, NULL)
 // A test with setup and teardown; either may be NULL. setup can pass data in *state.
 #define TEST_WITHIN(name, setup, teardown) \
@@ -39,7 +41,4 @@ void tests_before(void (*function)(void));
 // main call it.
 int tests_run(void);
 
-// Returns whether text contains all facts: names, values and numbers in any order, separated by
-// stars in facts. So a test does not depend on the wording of a message.
-bool text_holds(const char *text, const char *facts);
 void assert_text_holds(const char *text, const char *facts); // prints both on a failure

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/philox.h"
 #include "cluster/message.h"
-#include "test.h"
+#include "facts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -49,7 +49,7 @@ tests=$project/tests
 for compiler in $(compilers); do
 	c11="$compiler -std=c11 -D_GNU_SOURCE -I$tests -I$tests/strategies"
 	for source in install/strategy strategies/suite strategies/programs \
-			strategies/variable_programs device/toy collective/toy collective/oracle; do
+			strategies/variable_programs device/toy collective/toy collective/oracle facts; do
 		# shellcheck disable=SC2086
 		quietly $c11 $(pkg-config --cflags choir) -c "$tests/$source.c" -o "$folder/${source//\//_}.o"
 	done
@@ -61,8 +61,8 @@ for compiler in $(compilers); do
 		continue
 	fi
 	# shellcheck disable=SC2086
-	quietly $c11 -I"$project/src" $(pkg-config --cflags choir) "$here/suites.c" "$tests/device/suite.c" \
-		"$tests/collective/ops_suite.c" "$tests/collective/members.c" "$folder"/{device_toy,collective_toy,collective_oracle}.o \
+	quietly $c11 -I"$project/src" $(pkg-config --cflags choir) "$here/suites.c" "$tests/device/suite.c" "$tests/test.c" \
+		"$tests/collective/ops_suite.c" "$tests/collective/members.c" "$folder"/{device_toy,collective_toy,collective_oracle,facts}.o \
 		$only_static -lcmocka -o "$folder/suites"
 	CHOIR_KERNELS=plain quietly "$folder/suites"
 done

@@ -5,7 +5,7 @@
 #include "mismatch.h"
 
 #include "base/philox.h"
-#include "test.h"
+#include "facts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // The programs. Each is what a user would write, with numbers small enough that a difference is
 // one of rules and not of chance.
 #include "programs.h"
-#include "test.h"
+#include "facts.h"
 
 #include <string.h>
 

@@ -1,0 +1,8 @@
+// Facts of a message instead of its wording.
+#pragma once
+
+#include <stdbool.h>
+
+// Returns whether text contains all facts: names, values and numbers in any order, separated by
+// stars in facts. So a test does not depend on the wording of a message.
+bool text_holds(const char *text, const char *facts);

@@ -9,8 +9,8 @@ typedef struct {
 	const choir_column *column;
 } chi_component_capacity;
 
-// Fills component with the components of one element of column, which begins at example at. examples:
-// those of a batch.
+// Fills component with the components of one element of column, which begins at example at.
+// examples: those of a batch.
 void chi_components_of(const choir_dataset *d, void *const column[], int64_t at, int64_t examples,
 		choir_component component[]);
 // The same for writing: components that vary begin empty and can be resized.

@@ -13,7 +13,7 @@
 // after CHECK_BYTES; a read counts at least MIN_READ.
 enum { CHECK_BYTES = 1 << 20, MIN_READ = CHECK_BYTES / 64 };
 
-// Limits on the data held of a compressed file: MIN_HELD bytes, or MAX_TIMES its size.
+// The limit on data held of a compressed file: the larger of MIN_HELD and MAX_TIMES its size.
 enum { MIN_HELD = 16 << 20, MAX_TIMES = 4 };
 
 struct chi_reader {

@@ -20,8 +20,8 @@ bool chi_reader_compressed(const chi_reader *r);
 // Gives the size; for a compressed file an upper bound.
 uint64_t chi_reader_size(const chi_reader *r);
 // Limits what a caller holds of a compressed file for one item (a line, a row, a record). The
-// limit is 16 MiB or four times the file's size, since a small file can unpack to a thousand times
-// its size. what: the item, for the message of CHOIR_UNSUPPORTED.
+// limit is the larger of 16 MiB and four times the file's size, since a small file can unpack to a
+// thousand times its size. what: the item, for the message of CHOIR_UNSUPPORTED.
 choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what);
 // Reads bytes. *got is less only at the end, where a compressed file's checksum and length are
 // verified. to NULL: skips. After a failure the first *got bytes are good.

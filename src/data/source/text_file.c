@@ -12,7 +12,7 @@
 #include "data/source/gzip.h"
 #include "data/source/reader.h"
 
-// Limits of unpacking: MAX_UNPACKED bytes, and MAX_TIMES the file's size unless that is LITTLE.
+// Limits of unpacking: MAX_TIMES the file's size, but at least LITTLE and at most MAX_UNPACKED.
 enum { MAX_UNPACKED = 1 << 30, MAX_TIMES = 32, LITTLE = 64 << 20, FIRST_CAPACITY = 64 << 10 };
 
 typedef struct {

@@ -12,8 +12,8 @@
 #include "data/source/byte_order.h"
 #include "tensor/tensor.h"
 
-// Limits of unpacking: LITTLE_IN_MEMORY always; more only up to LARGER_IN_MEMORY times the file's
-// size and up to MAX_IN_MEMORY.
+// Limits of unpacking: LARGER_IN_MEMORY times the file's size, but at least LITTLE_IN_MEMORY and
+// at most MAX_IN_MEMORY.
 enum { LITTLE_IN_MEMORY = 24 << 20, MAX_IN_MEMORY = 64 << 20, LARGER_IN_MEMORY = 8 };
 enum { CHUNK_BYTES = 64 << 10 };
 

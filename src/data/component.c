@@ -1,4 +1,4 @@
-// Elements as functions of the program see them.
+// Elements as the program's functions see them.
 #include "data/component.h"
 #include "data/source/csv/categories.h"
 
@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "tensor/tensor.h"
 
-// The shape of an element's column: behind batch with the batch axis in front.
+// After batch a component begins with the batch axis.
 static choir_shape whole_shape(const choir_dataset *d, size_t i, int64_t examples)
 {
 	const choir_shape *one = &d->spec.column[i].shape;

@@ -1,7 +1,6 @@
-// Where an iterator stands, and going there. A position is the pass and how many of its elements
-// were handed out; what was read ahead does not count. Going there begins the pass anew and lets
-// each stage jump that can. One that cannot reads up to there, at the cost of reading that part
-// again.
+// Positions of iterators. A position is the pass and the number of elements delivered; elements
+// only read ahead do not count. A seek begins the pass anew. Stages that can jump do so; others
+// read up to the position.
 #include "data/stage.h"
 
 #include "base/hash.h"

@@ -1,7 +1,7 @@
-// Reordering of stages, as query planners reorder operators. A stage that makes each example from
-// one example gives the same before a stage that only leaves out or moves examples as after it.
-// So to_float in front of a shuffle goes behind it: the buffer holds bytes instead of floats, is
-// filled in a quarter of the time, and what take and skip leave out is never converted.
+// Reordering of stages, as in query planners. A stage that makes each example from one commutes
+// with one that only selects or moves examples. So to_float moves behind a shuffle: its buffer
+// holds bytes instead of floats and fills in a quarter of the time, and dropped examples are never
+// converted.
 #include "data/reorder.h"
 
 #include "data/stage.h"

@@ -1,5 +1,4 @@
-// Memory for examples: rows of packed examples, with a ragged value of its own for each example
-// of a column that varies. Whatever a stage keeps of its source lies in rows.
+// Memory for examples: packed rows, and one ragged value per example where a column varies.
 #include "data/stage.h"
 
 #include <string.h>
@@ -35,7 +34,7 @@ choir_status chi_ragged_value_shape(
 	if (!chi_shape_bytes(shape, dtype, &bytes))
 		return choir_fail(CHOIR_INVALID, "dataset: an example has too many bytes");
 	if (bytes > value->bytes) {
-		// Examples of many sizes come in turn: room to spare keeps most from asking anew.
+		// Sizes alternate between examples; spare capacity avoids most reallocations.
 		size_t capacity = bytes > PTRDIFF_MAX / 2 ? bytes : bytes + bytes / 2;
 		void *data = chi_alloc_aligned(capacity);
 		if (!data)
@@ -123,7 +122,7 @@ bool chi_row_buffer_grow(
 	chi_row_buffer larger;
 	if (!chi_row_buffer_new(d, examples, &larger))
 		return false;
-	for (size_t i = 0; rows->memory && i < d->spec.n; i++) // ragged ones move as they are
+	for (size_t i = 0; rows->memory && i < d->spec.n; i++) // ragged values move without their data
 		memcpy(larger.column[i], rows->column[i],
 				(size_t) (rows->ragged_columns >> i & 1 ? rows->examples : kept) * d->bytes[i]);
 	chi_free(rows->memory);

@@ -1,4 +1,4 @@
-// The points are kept in the order of their elements. When there are many, every second one goes.
+// Seek points, sorted by elements. A full index drops every second point.
 #include "data/seek_index.h"
 
 #include <string.h>
@@ -23,7 +23,6 @@ void chi_seek_index_free(chi_seek_index *m)
 	chi_mutex_destroy(&m->lock);
 }
 
-// How many seek points lie at or before so many elements.
 static size_t count_before(const chi_seek_index *m, int64_t elements)
 {
 	size_t low = 0, high = m->n;
@@ -42,7 +41,7 @@ static void thin_out(chi_seek_index *m)
 	m->n /= 2;
 	for (size_t i = 0; i < m->n; i++)
 		m->point[i] = m->point[2 * i + 1];
-	if (m->every <= INT64_MAX / 2) // a repeat adds one for each pass, however often
+	if (m->every <= INT64_MAX / 2) // a repeat may add one per pass without limit
 		m->every *= 2;
 }
 
@@ -60,7 +59,7 @@ static choir_status insert(chi_seek_index *m, const chi_seek_point *point)
 {
 	const size_t at = count_before(m, point->elements);
 	if (at > 0 && m->point[at - 1].elements == point->elements) {
-		m->point[at - 1] = *point; // of an earlier pass
+		m->point[at - 1] = *point; // replaces a point of an earlier pass
 		return CHOIR_OK;
 	}
 	void *points = m->point;
@@ -115,7 +114,7 @@ size_t chi_seek_index_choose(
 		at[n++] = m->n - 1 - i;
 	for (size_t back = 1; back <= before && n < max; back *= 2)
 		at[n++] = before - back;
-	for (size_t i = 0; i < n; i++) // they were found from the last to the first
+	for (size_t i = 0; i < n; i++) // at is descending
 		chosen[i] = m->point[at[n - 1 - i]];
 	chi_mutex_unlock(&m->lock);
 	return n;
@@ -131,7 +130,7 @@ int64_t chi_seek_index_files(const chi_glob *paths, size_t n)
 	return (int64_t) sum;
 }
 
-// ---- Of a source.
+// ---- Seek points of one source.
 
 void chi_places_init(chi_places *p)
 {
@@ -183,9 +182,9 @@ bool chi_places_fit(const chi_glob *paths, const chi_seek_point *point)
 			point->files == chi_seek_index_files(paths, (size_t) point->file + 1);
 }
 
-// ---- Of a chain.
+// ---- Seek points of a chain.
 
-// Calls with the seek points of each source of d that keeps some, in their order.
+// Calls fn for each stage of d that has seek points, in a fixed order.
 static void each_source(choir_dataset *d, int64_t *source,
 		void (*fn)(choir_dataset *d, int64_t source, void *user), void *user)
 {

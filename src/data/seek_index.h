@@ -1,61 +1,57 @@
-// Seek points: places in files of which the number of the next element of a pass is known. A
-// source whose records can only be counted by reading them goes to an element by a seek and a
-// little reading. It remembers some of these while it reads; those close before where it stands
-// go into the saved position, for a program that starts anew.
-//
-// A point is used only if it is of the files that the source has. Reading from there gives the
-// elements that reading from the start gives. Threads: any.
+// Seek points: places in files at which the number of the next element is known. Sources that must
+// read records to count them remember seek points while they read. A seek then reads only from the
+// last point before its element. The points shortly before a position are saved with it. A point
+// fits only the files it was made for. Threads: any.
 #pragma once
 
 #include "base/lock.h"
 #include "base/glob.h"
 #include "data/data.h"
 
-// Elements between two points, until there are many.
+// Elements between two points, before the index is thinned out.
 enum { CHI_SEEK_POINT_EVERY = 1024 };
 
 typedef struct chi_seek_index {
 	chi_mutex lock;
 	size_t n, capacity;
-	chi_seek_point *point; // ascending
-	int64_t every; // elements from one to the next
+	chi_seek_point *point;
+	int64_t every; // distance in elements
 } chi_seek_index;
 
-// The points of a source, and where it stands in this pass.
 typedef struct {
 	chi_seek_index seek_index;
-	int64_t delivered, next; // elements; at how many the next place is remembered
+	int64_t delivered, next; // elements so far; when the next place is due
 } chi_places;
 
 void chi_seek_index_init(chi_seek_index *m);
 void chi_seek_index_free(chi_seek_index *m);
-// When the next seek point behind so many elements is due.
+// Gives the number of elements after which the next seek point is due.
 int64_t chi_seek_index_next(chi_seek_index *m, int64_t elements);
 choir_status chi_seek_index_add(chi_seek_index *m, const chi_seek_point *point);
-// Forgets those of other files than this one.
+// Drops the points of all other files.
 void chi_seek_index_keep(chi_seek_index *m, int64_t file);
-// The last one at or before so many elements; false: there is none.
+// Finds the last point at or before elements. False: there is none.
 bool chi_seek_index_find(chi_seek_index *m, int64_t elements, chi_seek_point *found);
-// Up to most of them, ascending: those closest before so many elements, and ever fewer before
-// those; the last ones of all too, for a pass that was read to its end.
+// Chooses up to max points, ascending. They lie before elements at doubling distances. The last
+// two of the index are added, for a pass that was once read to its end.
 size_t chi_seek_index_choose(
 		chi_seek_index *m, int64_t elements, chi_seek_point chosen[], size_t max);
-// A number for the first so many files by their names, without their folders.
+// Hashes the names of the first n files, without directories.
 int64_t chi_seek_index_files(const chi_glob *paths, size_t n);
 
 void chi_places_init(chi_places *p);
 void chi_places_free(chi_places *p);
-void chi_places_begin(chi_places *p); // a pass
-// One element more was delivered: whether the place behind it is to be remembered.
+void chi_places_begin(chi_places *p);
+// Counts a delivered element. True: the place after it should be added.
 static inline bool chi_places_due(chi_places *p)
 {
 	return ++p->delivered == p->next;
 }
-// Remembers a place, of which file, byte and record are given; d: the source, whose counts are
-// true for it.
+// Remembers a place; the caller sets file, byte and record.
 choir_status chi_places_add(
 		chi_places *p, choir_dataset *d, const chi_glob *paths, const chi_seek_point *place);
-// The last place at or before so many elements; false: there is none. The source must go there.
+// Finds the last place at or before elements and sets d's counts to it. The source must seek
+// there.
 bool chi_places_find(chi_places *p, choir_dataset *d, int64_t elements, chi_seek_point *place);
-// Whether a seek point is of these files, and of numbers that can be.
+// Whether a point belongs to these files and is valid.
 bool chi_places_fit(const chi_glob *paths, const chi_seek_point *point);

@@ -1,7 +1,6 @@
-// Sharding by files: each worker reads files of its own. The chain is walked from its end to what
-// reads files, through stages that hand on what they get, first to see whether it can be done at
-// all, so that a chain that cannot is left as it was. And sharding by hints, which shard stages in
-// the chain wait for.
+// Sharding of a chain by files: a walk from its end finds the sources that read files. A first
+// walk only checks, so that a failure changes nothing. Sharding by hints sets the shard stages
+// that wait for one.
 #include "data/dataset/dataset.h"
 
 static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count)
@@ -11,7 +10,7 @@ static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count
 			d->stage->name, (long long) files, (long long) count);
 }
 
-// count 0: whether it can be done at all, with as many files as it may need.
+// count 0: only whether the chain has files to shard.
 static choir_status check(const choir_dataset *d, int64_t count)
 {
 	switch (d->stage->files) {
@@ -33,7 +32,7 @@ static choir_status check(const choir_dataset *d, int64_t count)
 			d->stage->name);
 }
 
-// Before the shuffles of a list of files, so that each worker shuffles its own.
+// Shards a list of files before its shuffles, so that each worker shuffles its own.
 static choir_status shard_list(choir_dataset *reader, int64_t count, int64_t index)
 {
 	choir_dataset **at = &reader->from[0];
@@ -43,7 +42,6 @@ static choir_status shard_list(choir_dataset *reader, int64_t count, int64_t ind
 	return *at ? CHOIR_OK : choir_error_status();
 }
 
-// Tells the stages between d and what is shared out whose share they get: those it flows through.
 static choir_status tell(choir_dataset *d, int64_t count, int64_t index)
 {
 	if (d->stage->share)
@@ -55,7 +53,7 @@ static choir_status tell(choir_dataset *d, int64_t count, int64_t index)
 
 static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
 {
-	// What was counted before is not true any more.
+	// The counts were those of all shares.
 	d->elements = d->spec.examples = CHOIR_NONE;
 	if (d->stage->files == CHI_FILES_HERE)
 		return d->stage->shard_files(d, count, index);
@@ -68,7 +66,7 @@ static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
 
 choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t index)
 {
-	CHOIR_TRY(check(d, 0)); // of one side without files it is said, not of the other's too few
+	CHOIR_TRY(check(d, 0)); // reports a side without files before too few files
 	CHOIR_TRY(check(d, count));
 	CHOIR_TRY(tell(d, count, index));
 	return apply(d, count, index);

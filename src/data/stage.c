@@ -1,6 +1,5 @@
-// The core of datasets: what is the same for all stages. It makes them and frees them, checks
-// columns, keeps the position of those with random access, and makes an end or a failure stay
-// until the rewind, so that no stage has to think of being read once more.
+// The core of datasets: construction, checks of columns, and the position of stages with random
+// access. Ends and failures persist until the rewind, so stages need not handle reads after one.
 #include "data/stage.h"
 
 #include <stdarg.h>
@@ -47,7 +46,7 @@ void chi_no_free(choir_dataset *d)
 	(void) d;
 }
 
-// What is wrong with a column, in words after its name; NULL: nothing. Counts its bytes.
+// Describes a column's fault (NULL: none) and computes its bytes.
 static const char *column_fault(const choir_column *c, bool varies, size_t *bytes)
 {
 	if ((unsigned) c->dtype > CHOIR_BF16)
@@ -83,7 +82,6 @@ choir_status chi_columns_check(
 	return CHOIR_OK;
 }
 
-// Puts the names into memory of d's own.
 static bool copy_names(choir_dataset *d)
 {
 	size_t total = 0;
@@ -109,7 +107,7 @@ bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column colu
 	if (chi_columns_check(d->stage->name, true, n, columns, bytes) != CHOIR_OK)
 		return false;
 	d->spec.n = n;
-	memset(d->spec.categories, 0, sizeof d->spec.categories); // the function's values are its own
+	memset(d->spec.categories, 0, sizeof d->spec.categories); // the function's values have none
 	for (size_t i = 0; i < n; i++) {
 		d->spec.column[i] = columns[i];
 		d->spec.column[i].data = NULL;
@@ -269,7 +267,7 @@ choir_status chi_dataset_got(choir_dataset *d, choir_status status, int64_t got)
 	if (got == 0 || status == CHOIR_OK || status == CHOIR_END)
 		return got > 0 ? CHOIR_OK : status;
 	chi_dataset_keep_failure(d, status);
-	chi_error_clear(); // it is reported when its turn has come
+	chi_error_clear(); // the next read reports it
 	return CHOIR_OK;
 }
 
@@ -337,7 +335,7 @@ choir_status chi_dataset_next(choir_dataset *d, chi_element *e)
 	return chi_dataset_read(d, e->column, unit, &e->examples);
 }
 
-// Counted, since a stage that ends a cancel of its own must not end that of who reads it.
+// Counts the cancels, so that a stage that ends its own cancel does not end its reader's.
 static void add_cancels(choir_dataset *d, uint32_t by)
 {
 	if (!d)
@@ -354,7 +352,7 @@ void chi_dataset_cancel(choir_dataset *d)
 
 void chi_dataset_uncancel(choir_dataset *d)
 {
-	add_cancels(d, UINT32_MAX); // one less
+	add_cancels(d, UINT32_MAX); // minus one
 }
 
 bool chi_dataset_is_cancelled(const choir_dataset *d)

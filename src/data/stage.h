@@ -1,8 +1,6 @@
-// One stage of a chain: a source or a transform. Stages pass on blocks of examples and write
-// straight into the memory of the reader at the end, so a block of a file reaches its batch in
-// one copy. There are two ways to read. Where every example can be had by its number (memory,
-// drawn digits, maps of those) a stage has random access: the core keeps the position, and a
-// shuffle needs no buffer. Everything else is a stream: a stage keeps its own position.
+// One stage of a chain: a source or a transform. A stage writes blocks of examples straight into
+// the final reader's memory. With random access examples are read by number; the core keeps the
+// position, and a shuffle needs no buffer. All other stages are streams with their own positions.
 #pragma once
 
 #include "base/atomic.h"
@@ -11,82 +9,80 @@
 #include "data/position.h"
 #include "data/rows.h"
 
-// How a distribution by files goes through a stage to what reads files.
+// How sharding by files treats a stage.
 typedef enum {
-	CHI_FILES_NONE = 0, // it reads no files, or what it yields is not a matter of its files alone
+	CHI_FILES_NONE = 0, // no files, or its elements depend on more than files
 	CHI_FILES_THROUGH, // all its sources are sharded
-	CHI_FILES_HERE, // a source that reads d->files files, one after another
-	CHI_FILES_BEFORE // each element of its source becomes the content of a file
+	CHI_FILES_HERE, // a source of d->files files, one after another
+	CHI_FILES_BEFORE // each element of its source names a file
 } chi_files;
 
-// What a stage can do. The first six slots are never NULL: the chi_no_ functions below stand for
-// what a stage cannot do. Only the core (chi_dataset_read and others) calls them. column[i] has
-// room for the examples of column i (memory, or ragged values where the column varies) or is
-// NULL: not wanted. Reading with all of them NULL skips examples.
+// The operations of a stage, called by the core only. The first six are never NULL; chi_no_
+// functions stand for what a stage cannot do. column[i] has memory for the examples of column i.
+// NULL: not wanted. Reading with only NULL skips.
 typedef struct {
-	const char *name; // "batch", the subject of messages
-	// Random access, where d->random: exactly the examples first .. first+count-1, which exist.
+	const char *name; // for messages, e.g. "batch"
+	// With d->random: reads the examples first .. first+count-1, which exist.
 	choir_status (*range)(choir_dataset *d, void *const column[], int64_t first, int64_t count);
-	// A stream, elsewhere: between 1 and want examples, in *got, or one batch (want is at least
-	// spec.batch).
+	// For streams: reads 1 to want examples, or one batch (want is at least spec.batch).
 	choir_status (*read)(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
-	// To the start of the pass d->pass, which alone decides what comes. It brings its sources
-	// there with chi_dataset_begin.
+	// Moves to the start of pass d->pass, which alone decides the elements. Moves the sources with
+	// chi_dataset_begin.
 	choir_status (*rewind)(choir_dataset *d);
 	const void *(*peek)(choir_dataset *d, size_t column, int64_t first, int64_t count);
-	void (*free)(choir_dataset *d); // what the stage holds itself, before its sources are freed
-	// The others may be left out.
-	bool calls; // functions of the program, which see the thread that reads
-	bool varies; // a source whose columns may have dimensions CHOIR_NONE: it writes ragged values
-	bool reorderable; // it makes each example of one and of nothing else, and cannot fail at that
-	// Of a stream, right after rewind: passes over so many elements, which this pass has. It
-	// moves its sources with chi_dataset_pass_over. NULL: the core reads them.
+	void (*free)(choir_dataset *d); // its own members, before its sources
+	// The rest is optional.
+	bool calls; // calls functions of the program, which can observe the thread
+	bool varies; // a source whose columns may have ragged values
+	bool reorderable; // makes each example from one alone, and cannot fail
+	// For streams, right after rewind: passes over elements, which exist. Moves the sources with
+	// chi_dataset_pass_over. NULL: the core reads the elements.
 	choir_status (*seek)(choir_dataset *d, int64_t elements);
-	bool blind; // seek does not notice the end of a pass, or what was read is gone
-	bool gone; // what was read cannot be read again: there is no place to go back to
-	// A hash of what decides which elements come when: seeds, counts. NULL: only the name does.
+	bool blind; // seek does not notice the end of a pass, or lost data
+	bool gone; // data cannot be read twice
+	// Hashes the arguments that decide the order of elements. NULL: none.
 	uint64_t (*signature)(const choir_dataset *d);
 	chi_files files;
-	// CHI_FILES_HERE: leaves every count-th of d->files, from index on, before the first read.
+	// CHI_FILES_HERE: keeps every count-th file from index on, before the first read.
 	choir_status (*shard_files)(choir_dataset *d, int64_t count, int64_t index);
-	// The name of the i-th of them; NULL: there is only one, and nobody asks.
+	// NULL: not needed for a single file.
 	const char *(*path)(const choir_dataset *d, int64_t i);
-	// Of a stage that keeps elements where other workers may find them, before the first read:
-	// they are the share of worker index of count. CHOIR_INVALID: it found another's.
+	// Tells a stage that stores elements whose share they are, before the first read.
+	// CHOIR_INVALID: the store holds another.
 	choir_status (*share)(choir_dataset *d, int64_t count, int64_t index);
-	// A source that remembers places in its files, or repeat: those, and whether one is of them.
+	// For repeat and sources with seek points: the index, and whether a point fits.
 	struct chi_seek_index *(*seek_index)(choir_dataset *d);
 	bool (*fits)(const choir_dataset *d, const chi_seek_point *point);
 } chi_stage;
 
-// The head of every stage; the core's, apart from what constructors set.
+// The base of every stage. Constructors set fields; afterwards they belong to the core.
 struct choir_dataset {
 	const chi_stage *stage;
-	choir_dataset *from[2]; // owned; NULL: none
-	int depth; // stages below it on the longest way
+	choir_dataset *from[2]; // owned
+	int depth; // stages on the longest path below it
 	chi_spec spec;
-	size_t bytes[CHI_MAX_COLUMNS]; // of one example; of its chi_ragged_value if it varies
-	int64_t elements; // of a pass: examples, or batches; CHOIR_NONE: not known, or for ever
+	size_t bytes[CHI_MAX_COLUMNS]; // of one example, or of its chi_ragged_value
+	int64_t elements; // of a pass: examples, or batches; CHOIR_NONE: unknown or infinite
 	bool ragged; // a short batch may come before others
-	bool random; // range works
-	bool ended; // this pass; a stage may set it with its last examples
-	bool failed; // this pass, with the failure below
+	bool random;
+	bool ended; // this pass; may be set with its last examples
+	bool failed;
 	chi_error failure;
-	int64_t position; // of random access: the next example
-	int64_t pass; // the number of rewinds
-	int64_t files; // of a source with shard_files
-	bool shuffles; // a shuffle stage
-	bool hint; // a shard stage whose count and index a distribution gives
-	chi_atomic32 cancelled; // by so many other threads: reading stops at the next block
-	choir_dataset *outer; // the stage that reads this chain without having it in from; NULL: none
-	chi_atomic64 dropped, skipped; // a source: rows without a value, and wrong ones, of this pass
-	chi_atomic64 delivered; // a source with seek points: elements of this pass
-	char *names; // owned by a source: the memory of the columns' names
+	int64_t position; // with random access
+	int64_t pass;
+	int64_t files;
+	bool shuffles;
+	bool hint; // a shard stage whose count and index a distribution sets
+	chi_atomic32 cancelled; // number of cancels
+	choir_dataset *outer; // reads this chain without owning it; NULL: none
+	chi_atomic64 dropped, skipped; // of a source, this pass: rows without a value; bad rows
+	chi_atomic64 delivered; // of a source with seek points, this pass
+	char *names;
 };
 
-// Stages call those below them, so a deeper chain could overflow the stack: it is refused.
+// A deeper chain could overflow the stack, since stages call those below them.
 enum { CHI_MAX_STAGES = 2000 };
-// Makes from the second source of d, which has one. NULL: too deep; both were freed.
+// Sets the second source of d. NULL: too deep, and both were freed.
 choir_dataset *chi_dataset_add_source(choir_dataset *d, choir_dataset *from);
 
 choir_status chi_no_range(choir_dataset *d, void *const column[], int64_t first, int64_t count);
@@ -94,52 +90,47 @@ choir_status chi_no_read(choir_dataset *d, void *const column[], int64_t want, i
 choir_status chi_no_rewind(choir_dataset *d);
 const void *chi_no_peek(choir_dataset *d, size_t column, int64_t first, int64_t count);
 void chi_no_free(choir_dataset *d);
-// Makes a failure stay: every read until the rewind gives it again.
+// Records a failure that repeats until the rewind.
 choir_status chi_dataset_keep_failure(choir_dataset *d, choir_status status);
-// What a stage returns that got so many examples before status: an end or a failure is reported
-// by the next read.
+// Gives the result of a stage that got examples before status. It is CHOIR_OK if there are any;
+// then the next read reports status.
 choir_status chi_dataset_got(choir_dataset *d, choir_status status, int64_t got);
-// Checks columns (varies: their dimensions may be unknown) and gives the bytes of one example of
-// each. what: the subject of messages.
+// Checks columns and computes bytes per example. varies: allows unknown dimensions.
 choir_status chi_columns_check(
 		const char *what, bool varies, size_t n, const choir_column columns[], size_t bytes[]);
-// A source with n columns, which are checked and copied. size: of the stage's struct, which
-// begins with a choir_dataset. examples: CHOIR_NONE if not known.
+// Makes a source and copies its columns. size: of the stage's struct, with a choir_dataset at its
+// beginning.
 void *chi_source_new(const chi_stage *stage, size_t size, size_t n, const choir_column columns[],
 		int64_t examples);
-// A transform that yields what from does, for the constructor to change. It owns from, which a
-// failure frees.
+// Makes a transform like from, for the constructor to change. Owns from, also on failure.
 void *chi_transform_new(const chi_stage *stage, size_t size, choir_dataset *from);
-// Gives a transform columns of its own, which may vary; false: recorded.
+// Replaces the columns of a transform; they may vary. False: recorded.
 bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column columns[]);
-// Whether d is not NULL. If it is and nothing is recorded, records "what: the dataset is NULL".
+// Checks that d is not NULL. Otherwise records "what: the dataset is NULL", unless another failure
+// is recorded.
 bool chi_dataset_given(const choir_dataset *d, const char *what);
-// Records a failure, frees d and gives NULL: how a transform refuses its arguments.
 choir_dataset *chi_refuse(choir_dataset *d, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// The index of a column; spec.n: there is none of this name. The other two list the names there
-// are.
+// chi_column_find gives a column's index, or spec.n. The others report a missing column, with the
+// known names.
 size_t chi_column_find(const choir_dataset *d, const char *name);
 choir_status chi_no_column(const choir_dataset *d, const char *what, const char *name);
 choir_dataset *chi_refuse_column(choir_dataset *d, const char *what, const char *name);
 
-// Reads by the stage's slots, and does what is the same for all: ends and failures that stay,
-// random access by position, cancelling.
+// Reads from a stage and handles persistent ends and failures, random access, cancelling.
 choir_status chi_dataset_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
-// Reads want single examples: fewer only at the end, CHOIR_END instead of none.
+// Reads want single examples. Fewer only at the end; CHOIR_END instead of none.
 choir_status chi_dataset_fill(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
-// Skips up to so many elements; *got says how many there were.
+// Skips up to elements elements and gives their number.
 choir_status chi_dataset_drop(choir_dataset *d, int64_t elements, int64_t *got);
 bool chi_dataset_is_cancelled(const choir_dataset *d);
-// outer, which lives as long as d, reads d and all its sources: what cancels outer cancels them.
+// Makes a cancel of outer cancel d too. outer lives as long as d.
 void chi_dataset_set_outer(choir_dataset *d, choir_dataset *outer);
-// Examples of the largest element: 1, or the batch.
 static inline int64_t chi_dataset_unit(const choir_dataset *d)
 {
 	return d->spec.batch ? d->spec.batch : 1;
 }
 
-// Whether one of the batches may have fewer examples than the others.
 static inline bool chi_dataset_has_short_batch(const choir_dataset *d)
 {
 	if (!d->spec.batch)

@@ -1,6 +1,6 @@
-// Auto-sharding: which part of the data a worker reads. With one worker nothing happens, whatever
-// the policy. By file, each reads files of its own; under DATA all read everything and keep what
-// is their replicas'; a hint is the program's own shard step; switched off, all keep all.
+// Auto-sharding: what a worker reads. FILE: its own files. DATA: everything, but it keeps only its
+// replicas' examples. HINT: the share of the program's own shard stage. OFF: everything. A single
+// worker always reads everything.
 #include "input/input.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@ static choir_status by_hint(const choir_distributed_dataset *data, choir_dataset
 	return chi_error_prefix("distribute_dataset");
 }
 
-// Whose files are which, for who asks; before they are shared out.
+// Lists each worker's files, before they are sharded.
 static choir_status list_files(choir_distributed_dataset *data, const choir_dataset *d)
 {
 	const int workers = data->o.workers;
@@ -49,7 +49,7 @@ static choir_status automatically(choir_distributed_dataset *data, choir_dataset
 	chi_error before;
 	chi_error_save(&before);
 	const choir_status status = by_file(data, d);
-	if (status != CHOIR_NOT_FOUND) // too few files, above all, is no reason to read everything
+	if (status != CHOIR_NOT_FOUND) // too few files is an error, not a fallback
 		return status;
 	chi_log(CHOIR_LOG_WARNING,
 			"%s; all %d workers read everything and keep the examples of their replicas",

@@ -1,5 +1,4 @@
-// What may be asked of a distributed dataset: what replicas get, how many steps there are, and who
-// reads what.
+// Descriptions of a distributed dataset: columns, steps, and who reads what.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -54,7 +53,7 @@ bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data)
 	return data != NULL && data->fell_back;
 }
 
-// What worker reads. Where its files are names that are read themselves, nobody knows them yet.
+// Describes what worker reads. Files whose names the chain reads are not known yet.
 static void add_what_is_read(chi_text *t, const choir_distributed_dataset *data, int worker)
 {
 	enum { MAX_NAMES = 4 };
@@ -76,7 +75,7 @@ static void add_what_is_read(chi_text *t, const choir_distributed_dataset *data,
 		chi_text_add(t, " and %zu more", n - MAX_NAMES);
 }
 
-// first, first + apart, ..., of those below end at most as many as a person reads.
+// Lists first, first + apart, ... below end, at most MAX numbers.
 static void add_numbers(chi_text *t, int64_t first, int64_t apart, int64_t end)
 {
 	enum { MAX = 8 };
@@ -97,15 +96,15 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
 	return a;
 }
 
-// What replica id gets of its worker's own stream: in each step the place in the cyclic list of
-// sizes that lies shift further, so that it comes back after some turns.
+// Describes a replica's share of its worker's own stream. Its place in the cyclic list of sizes
+// moves by shift in each step, and returns after some turns.
 static void add_turns(chi_text *t, const choir_distributed_dataset *data, int64_t id)
 {
 	enum { MAX = 8 };
 	const int64_t n = chi_input_replicas(data), g = data->batch, larger = g % n;
 	const int64_t shift = n / data->o.workers, apart = greatest_divisor(n, shift);
 	const int64_t min = id % apart, max = n - apart + min, turns = n / apart;
-	if (min >= larger || max < larger) { // it always meets the same size
+	if (min >= larger || max < larger) { // always the same size
 		const int64_t rows = g / n + (max < larger);
 		if (rows == 0)
 			chi_text_add(t, "nothing: the global batch of %" PRId64 " has too few examples\n", g);
@@ -121,7 +120,7 @@ static void add_turns(chi_text *t, const choir_distributed_dataset *data, int64_
 	chi_text_add(t, " examples of its worker's, by turns\n");
 }
 
-// Of the pieces of an element a worker of so many replicas takes the next ones in each step.
+// Describes the pieces of an element; each step takes the next ones.
 static void add_pieces(
 		chi_text *t, const choir_distributed_dataset *data, int64_t index, int64_t replicas)
 {
@@ -145,7 +144,6 @@ static void add_rows(chi_text *t, const choir_distributed_dataset *data, int64_t
 				first + rows - 1, g);
 }
 
-// What replica id, the index-th of its worker's replicas, does with what its worker reads.
 static void add_replica(chi_text *t, const choir_distributed_dataset *data, int64_t id,
 		int64_t index, int64_t replicas)
 {

@@ -1,5 +1,5 @@
-// Making distributed datasets: options, the policy of sharding, and which way the examples are
-// split. A distributed dataset belongs to its strategy.
+// Construction of distributed datasets: options, sharding policy, rebatching. The strategy owns
+// them.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -33,7 +33,6 @@ void chi_input_free(void *self)
 
 // ---- Options.
 
-// Those of the strategy, where it has some.
 static choir_status check_workers(const choir_strategy *s, choir_input_options *o)
 {
 	const int workers = s->process_group != NULL ? s->process_group->workers : 1;
@@ -85,7 +84,6 @@ static choir_status check_choice(const char *name, int value, int last, const ch
 			value, known, last);
 }
 
-// Fills o from what is given, of which an older program's may be shorter.
 static choir_status complete(const choir_strategy *s, const choir_input_options *given,
 		bool from_function, choir_input_options *o)
 {
@@ -116,9 +114,9 @@ static choir_status complete(const choir_strategy *s, const choir_input_options 
 	return check_places(s, o, from_function);
 }
 
-// ---- The dataset and the split.
+// ---- The dataset and its division.
 
-// d in batches, of global examples where it had none. NULL: d is freed.
+// Batches d unless it has batches. NULL: d is freed.
 static choir_dataset *in_batches(choir_dataset *d, int64_t global)
 {
 	if (chi_dataset_spec(d)->batch != 0)
@@ -142,11 +140,11 @@ static chi_rebatch find_rebatch(const choir_distributed_dataset *data)
 	return shared ? CHI_REBATCH_SHARED : CHI_REBATCH_STREAM;
 }
 
-// The most examples that this worker can have in a step; false: more than any memory holds.
+// Computes the maximum number of examples in a step here. False: overflow.
 static bool find_capacity(choir_distributed_dataset *data, int64_t element)
 {
 	const int64_t n = chi_input_replicas(data), r = data->strategy->replicas;
-	int64_t each = element; // of a replica
+	int64_t each = element;
 	switch (data->rebatch) {
 	case CHI_REBATCH_AS_THEY_COME:
 		data->capacity = element;
@@ -170,7 +168,6 @@ static bool find_capacity(choir_distributed_dataset *data, int64_t element)
 	return true;
 }
 
-// A step of each column fits in a tensor.
 static choir_status check_space(const choir_distributed_dataset *data)
 {
 	const choir_dataset *d = data->stream[0].data;
@@ -185,7 +182,7 @@ static choir_status check_space(const choir_distributed_dataset *data)
 	return CHOIR_OK;
 }
 
-// What a replica gets of each column: rows are known where no step can have another number.
+// Finds what a replica gets. The number of rows is known only if all steps have the same.
 static void find_columns(choir_distributed_dataset *data)
 {
 	const chi_spec *spec = data->stream[0].spec;
@@ -227,8 +224,8 @@ static choir_distributed_dataset *new_data(
 	return NULL;
 }
 
-// Whether all that d does is to read files and memory: functions of the program may expect its
-// thread, and what a queue gave would be lost in a rewind. *files: whether it reads any files.
+// Whether another thread may read d: functions of the program may need theirs, and a rewind loses
+// what a queue gave. *files: whether it reads files.
 static bool reads_by_itself(const choir_dataset *d, bool *files)
 {
 	if (d == NULL)
@@ -240,7 +237,7 @@ static bool reads_by_itself(const choir_dataset *d, bool *files)
 	return reads_by_itself(d->from[0], files) && reads_by_itself(d->from[1], files);
 }
 
-// How many steps are read ahead where nobody says: what a core's nearer caches hold, at least one.
+// The default number of steps: what fits in a core's inner caches.
 static int fitting_steps(const choir_distributed_dataset *data)
 {
 	enum { BYTES = 1 << 20, MAX_STEPS = 8 };
@@ -254,7 +251,7 @@ static int fitting_steps(const choir_distributed_dataset *data)
 	return bytes < BYTES / MAX_STEPS ? MAX_STEPS : (int) (BYTES / bytes);
 }
 
-// Gives data its i-th feed; d is taken over. Feeds' batches may differ: the largest needs room.
+// Takes ownership of d. The largest batch decides the capacity.
 static choir_status add_stream(choir_distributed_dataset *data, int i, choir_dataset *d)
 {
 	const int64_t before = data->capacity;
@@ -266,8 +263,7 @@ static choir_status add_stream(choir_distributed_dataset *data, int i, choir_dat
 	return check_space(data);
 }
 
-// A position in a part that only this worker reads is of no use to another one, nor under another
-// policy.
+// A position in a share fits no other worker or policy.
 static void sign_part(choir_distributed_dataset *data)
 {
 	if (data->o.workers == 1 || chi_input_is_shared(data))
@@ -278,8 +274,8 @@ static void sign_part(choir_distributed_dataset *data)
 		data->signature = chi_hash_mix(data->signature ^ part[i]);
 }
 
-// Reading ahead: as many steps as are asked for or, of what is files' alone, some. A pass that is
-// begun and not asked for is none for a dataset that would notice. False: a failure.
+// Starts reading ahead. By default only datasets of files do so. Datasets with functions of the
+// program are not read beyond the pass. False: a failure.
 static bool read_ahead(choir_distributed_dataset *data)
 {
 	const choir_dataset *d = data->stream[0].data;
@@ -297,7 +293,7 @@ static bool read_ahead(choir_distributed_dataset *data)
 					chi_read_ahead_begin(data->read_ahead) == CHOIR_OK);
 }
 
-// The last of what can fail here alone. NULL: a failure.
+// The last part that can fail on one worker alone.
 static choir_distributed_dataset *complete_data(choir_distributed_dataset *data)
 {
 	data->pass = chi_dataset_pass(data->stream[0].data);
@@ -307,7 +303,6 @@ static choir_distributed_dataset *complete_data(choir_distributed_dataset *data)
 	return NULL;
 }
 
-// Where all workers read everything, each has the same files.
 static choir_status compare_files(const choir_strategy *s, const choir_distributed_dataset *data)
 {
 	chi_glob paths = { .n = 0 };
@@ -320,7 +315,7 @@ static choir_status compare_files(const choir_strategy *s, const choir_distribut
 	return status == CHOIR_OK ? status : chi_error_prefix("distribute_dataset");
 }
 
-// data NULL: it could not be made, which all workers of s hear of.
+// data NULL: it could not be made here.
 static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_dataset *data)
 {
 	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
@@ -339,7 +334,7 @@ static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_da
 	return NULL;
 }
 
-// d is taken over.
+// Takes ownership of d.
 static choir_distributed_dataset *make(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *given)
 {
@@ -350,7 +345,8 @@ static choir_distributed_dataset *make(
 	}
 	if ((d = in_batches(d, o.global_batch)) == NULL)
 		return NULL;
-	const uint64_t signature = chi_dataset_signature(d); // of all workers: not of what one reads
+	// before sharding, so that it is equal on all workers
+	const uint64_t signature = chi_dataset_signature(d);
 	choir_distributed_dataset *data = new_data(s, &o, 1);
 	if (data == NULL || chi_input_shard(data, d) != CHOIR_OK) {
 		choir_dataset_free(d);
@@ -422,7 +418,7 @@ static choir_status refuse_columns(
 static choir_status call(choir_distributed_dataset *data, int i, const choir_input_context *c,
 		choir_dataset_fn *fn, void *user)
 {
-	chi_error before; // which is not fn's
+	chi_error before; // the thread's earlier failure, which fn must neither see nor lose
 	chi_error_save(&before);
 	chi_error_clear();
 	chi_mutex_check_none_held();

@@ -1,6 +1,5 @@
-// The next batch of a distributed dataset: one tensor a column in the set's frame, of which each
-// replica gets a view of its rows, or a copy on its device. Also going back to the start and to
-// where an iterator stood.
+// Batches of a distributed dataset: one tensor per column in the set's frame. Replicas get views
+// of their rows, or copies on their devices. Also rewind, save and restore.
 #include "input/input.h"
 
 #include <stddef.h>
@@ -35,7 +34,7 @@ static choir_status ready_batch(choir_distributed_dataset *data, choir_values **
 static choir_tensor *new_column(choir_frame *f, const choir_column *c, int64_t rows)
 {
 	choir_shape shape = { .rank = c->shape.rank + 1, .dim = { rows } };
-	for (int i = 0; i < c->shape.rank; i++) // one that varies, and that nobody has examples of
+	for (int i = 0; i < c->shape.rank; i++) // no replica has examples of a column that varies
 		shape.dim[i + 1] = c->shape.dim[i] == CHOIR_NONE ? 0 : c->shape.dim[i];
 	return chi_tensor_new(f, c->dtype, &shape);
 }
@@ -57,7 +56,7 @@ choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_b
 	return CHOIR_OK;
 }
 
-// Brings the rows of replicas whose device has memory of its own there.
+// Copies rows to devices with memory of their own.
 static choir_status fetch(choir_distributed_dataset *data, choir_values *set, const char *name)
 {
 	choir_value *v = choir_values_find(set, name);
@@ -73,7 +72,6 @@ static choir_status fetch(choir_distributed_dataset *data, choir_values *set, co
 	return CHOIR_OK;
 }
 
-// A column whose replicas have rows of different shapes.
 static choir_status deal_pieces(
 		choir_values *set, const char *name, const chi_batch_buffer *to, size_t i)
 {
@@ -120,15 +118,14 @@ static void where(const choir_distributed_dataset *data, choir_input_position *p
 	p->steps = data->steps;
 }
 
-// The next step in which anybody has an example. A worker whose data have ended takes part
-// without any, as long as others have some; and so does one that has failed before it could read,
-// to tell them.
+// Reads the next step in which some worker has examples. A worker takes part after its data have
+// ended. It also takes part after a failure before reading, in order to report it.
 static choir_status read_step(
 		choir_distributed_dataset *data, chi_batch_buffer *to, choir_status own)
 {
 	choir_status status = own;
 	do {
-		if (!data->unreported) // else it is where the rewind or restore was to go
+		if (!data->unreported) // otherwise it is the target of the rewind or restore
 			where(data, &data->before);
 		to->step = data->steps;
 		if (status == CHOIR_OK)
@@ -152,8 +149,8 @@ static choir_status fill(choir_distributed_dataset *data, choir_values *set, cho
 	return status == CHOIR_OK ? chi_strategy_abort(data->strategy, deal(data, set, &to)) : status;
 }
 
-// Until the rewind it stays failed, on all workers: a step may be lost. A failure that the others
-// have not heard of is told in the next step, in which they take part.
+// Keeps a failure until the rewind, on all workers, since a step may be lost. The next step
+// reports it to workers that do not know of it.
 static choir_status keep(choir_distributed_dataset *data, choir_status status, bool told)
 {
 	data->failure.status = CHOIR_OK;
@@ -178,7 +175,7 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 		if (!data->unreported)
 			return ready;
 	}
-	chi_fpenv host; // of a host that flushes to zero, say: the data must not depend on it
+	chi_fpenv host; // data must not depend on the host's environment, e.g. flush to zero
 	chi_fpenv_enter(&host);
 	chi_trace_begin(CHOIR_TRACE_INPUT, "next batch");
 	const choir_status status =
@@ -199,7 +196,7 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 	choir_status status = CHOIR_OK;
 	int64_t pass = 0;
 	chi_fpenv host;
-	chi_fpenv_enter(&host); // a function of the program may go to its start
+	chi_fpenv_enter(&host); // functions of the program may run
 	chi_trace_begin(CHOIR_TRACE_INPUT, "rewind");
 	const bool begun = data->read_ahead != NULL && chi_read_ahead_rewind(data->read_ahead, &pass);
 	if (data->read_ahead == NULL)
@@ -213,7 +210,7 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 	return keep(data, status, false);
 }
 
-// Positions of programs that knew no marks are shorter.
+// Positions of programs built before seek points are shorter.
 static choir_status check_size(const char *what, const choir_input_position *p)
 {
 	const size_t size = p == NULL ? 0 : p->size, min = offsetof(choir_input_position, seek_points);
@@ -232,7 +229,7 @@ choir_status choir_distributed_dataset_save(
 	CHOIR_TRY(check_size("save", position));
 	choir_input_position all = { .size = position->size };
 	if (data->failure.status != CHOIR_OK)
-		all = data->before; // what the failed step has read was not handed out
+		all = data->before; // a failed step was not delivered
 	else
 		where(data, &all);
 	all.size = position->size;
@@ -241,7 +238,7 @@ choir_status choir_distributed_dataset_save(
 	return CHOIR_OK;
 }
 
-// One of a dataset for each replica: those that had ended before are at their ends again.
+// Restores one dataset per replica; those that had ended end again.
 static choir_status go_each(choir_distributed_dataset *data, const choir_input_position *p)
 {
 	for (int i = 0; i < data->streams; i++) {
@@ -279,7 +276,7 @@ choir_status choir_distributed_dataset_restore(
 	data->steps = p.steps;
 	data->pass = p.pass;
 	data->before = p;
-	chi_fpenv host; // what lies before is read and computed, and a cache keeps it
+	chi_fpenv host; // a restore may compute, and a cache keeps the result
 	chi_fpenv_enter(&host);
 	const choir_status status =
 			data->streams > 1 ? go_each(data, &p) : chi_example_stream_seek(&data->stream[0], &p);

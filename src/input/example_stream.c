@@ -1,5 +1,5 @@
-// A dataset as a stream of examples. An element goes straight to where it is wanted if it is sure
-// to fit there and all its columns are packed; else through spare, which keeps what is left.
+// A dataset as a stream of examples. An element goes straight to its destination if it fits and
+// all columns are packed. Otherwise it goes through leftover, which keeps the rest.
 #include "input/input.h"
 
 #include <string.h>
@@ -58,7 +58,7 @@ choir_tensor *chi_batch_buffer_find(const chi_batch_buffer *to, size_t i, int64_
 		int64_t *offset, int64_t *there)
 {
 	const chi_shape_run *p = to->piece[i];
-	int64_t end = to->at; // of what p has
+	int64_t end = to->at; // of p's examples
 	for (; p != NULL && p->first > first; p = p->older)
 		end = p->first;
 	*offset = first - (p == NULL ? 0 : p->first);
@@ -73,8 +73,8 @@ static bool has_space(const choir_tensor *t, int64_t used, const chi_ragged_valu
 					(size_t) c->shape.rank * sizeof c->shape.dim[0]) == 0;
 }
 
-// The tensor of a column that varies for example at, the first of rest that come in one piece:
-// that of the example before it, or a new one where the shape is another.
+// Finds the tensor and row for example at. It is the previous example's tensor, or a new one with
+// space for rest examples.
 static choir_status varying_tensor(const chi_example_stream *f, chi_batch_buffer *to, size_t i,
 		const chi_ragged_value *c, int64_t at, int64_t rest, choir_tensor **tensor, int64_t *row)
 {
@@ -100,7 +100,7 @@ static choir_status varying_tensor(const chi_example_stream *f, chi_batch_buffer
 	return CHOIR_OK;
 }
 
-// room: for how many examples from the first of these on a new tensor has room.
+// capacity: examples that a new tensor has space for, from the first one on.
 static choir_status copy_ragged_values(const chi_example_stream *f, chi_batch_buffer *to, size_t i,
 		const chi_ragged_value *cell, int64_t n, int64_t capacity)
 {
@@ -115,8 +115,8 @@ static choir_status copy_ragged_values(const chi_example_stream *f, chi_batch_bu
 	return CHOIR_OK;
 }
 
-// Takes up to want examples out of spare. whole: all of an element, which is one replica's, so
-// that an element of another shape gets a tensor of its own size.
+// Takes examples from leftover. whole: the element is one replica's, so a new shape gets a tensor
+// of its exact size.
 static choir_status take_leftover(
 		chi_example_stream *f, chi_batch_buffer *to, int64_t want, bool whole, int64_t *got)
 {
@@ -138,7 +138,6 @@ static choir_status take_leftover(
 	return CHOIR_OK;
 }
 
-// Reads one element straight to the target.
 static choir_status read_direct(chi_example_stream *f, chi_batch_buffer *to, int64_t *got)
 {
 	chi_element e = { .capacity = f->spec->batch };

@@ -1,7 +1,6 @@
-// Whether workers that are to read the same files have the same ones. Each tells the others one
-// number of all its files; where that differs, they tell each other file by file, so that all find
-// the same first one. What is compared is the size and a checksum of blocks: the first, the last,
-// and some in between, of all files or, where there are very many, of some.
+// Checks that workers have the same files. First they compare one hash of all files; if it
+// differs, they compare file by file. A hash covers sizes and checksums of the first, the last and
+// some other blocks. With very many files, only some are read.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -21,7 +20,7 @@ enum { BLOCK = 1 << 14, BLOCKS = 16, MAX_READ = 1024, SHOWN = 208 };
 typedef struct {
 	uint64_t bytes;
 	uint32_t crc;
-	uint32_t known; // 0: it cannot be read
+	uint32_t known; // 0: unreadable
 	char path[SHOWN];
 } digest;
 
@@ -29,7 +28,7 @@ typedef struct {
 	uint64_t files, sum;
 } total;
 
-// Reads the blocks of a file. What cannot be read is not known, and fails where it is wanted.
+// Hashes blocks of a file. An unreadable file fails later, when it is read.
 static digest look(const char *path, bool contents, char block[BLOCK])
 {
 	chi_error before;
@@ -81,7 +80,7 @@ static choir_status refuse(choir_cluster *c, int w, const digest all[])
 			describe(&all[w], text[0]), chi_cluster_name(c, 0, first), describe(&all[0], text[1]));
 }
 
-// All workers have as many files. The first one that differs, by all of them.
+// Finds the first file that differs. All workers call it, with equally many files.
 static choir_status find_difference(
 		choir_cluster *c, const chi_glob *paths, digest *all, char block[BLOCK])
 {

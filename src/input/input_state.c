@@ -1,6 +1,5 @@
-// What a checkpoint keeps of a distributed dataset: the numbers of its position. Workers that read
-// parts of their own each stand in a place of their own; the chief, who writes, is told all of
-// them, and each goes on from its own.
+// The state of a distributed dataset in checkpoints: its position. If workers read different
+// shares, each has its own position. The chief, who writes, gathers them.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -17,14 +16,14 @@ static const char *name(const void *self)
 	return "dataset";
 }
 
-// Whether each worker of the strategy stands in a place of its own.
+// Whether each worker has its own position.
 static bool in_parts(const choir_distributed_dataset *data)
 {
 	return data->strategy->process_group != NULL && data->o.workers > 1 &&
 			!chi_input_is_shared(data);
 }
 
-// ---- Places of each worker: a row of numbers, all of a position behind its size.
+// ---- Positions of all workers: a row of numbers each, without the size.
 
 enum {
 	BEGIN = offsetof(choir_input_position, pass),
@@ -33,7 +32,7 @@ enum {
 };
 _Static_assert(ROW_BYTES == ROW * sizeof(int64_t), "a position is numbers alone");
 
-// What decides which part is whose: a policy, or a function of the program.
+// The origin of shares: a policy, or a function of the program.
 enum { OF_A_FUNCTION = CHOIR_AUTO_SHARD_HINT + 1, POLICIES };
 
 static uint64_t way_of(const choir_distributed_dataset *data)
@@ -47,14 +46,13 @@ static choir_status save_parts(const choir_distributed_dataset *data, chi_state_
 	int64_t *rows = NULL;
 	if (choir_distributed_dataset_save(data, &p) == CHOIR_OK)
 		rows = chi_state_dict_add(to, "positions", CHOIR_I64, &CHOIR_SHAPE(data->o.workers, ROW));
-	if (rows == NULL) // the others wait for this place
+	if (rows == NULL) // the others wait for this position
 		return chi_strategy_abort(data->strategy, choir_error_status());
 	CHOIR_TRY(chi_process_group_all_gather(data->strategy->process_group,
 			(const char *) &p + BEGIN, ROW_BYTES, rows, "where each worker stands in its data"));
 	return chi_state_dict_add_count(to, "policy", way_of(data));
 }
 
-// workers 0: there are no parts.
 static const char *whose(char out[64], int64_t workers, uint64_t way)
 {
 	static const char *const name[POLICIES] = { "DATA", "OFF", "AUTO", "FILE", "HINT",
@@ -67,10 +65,9 @@ static const char *whose(char out[64], int64_t workers, uint64_t way)
 	return out;
 }
 
-// Whose parts a checkpoint has, and whose there are here.
 typedef struct {
-	int64_t saved, own; // workers; 0: there are no parts
-	uint64_t way; // of the saved ones
+	int64_t saved, own; // workers; 0: no shares
+	uint64_t way;
 } parts;
 
 static choir_status find_parts(
@@ -87,14 +84,13 @@ static bool are_the_same(const choir_distributed_dataset *data, const parts *p)
 	return p->saved == p->own && (p->own == 0 || p->way == way_of(data));
 }
 
-// A part can only be gone on with by who has the same one.
 static choir_status check_parts(const choir_distributed_dataset *data, chi_state_dict *from)
 {
 	char there[64], here[64];
 	parts p;
 	CHOIR_TRY(find_parts(data, from, &p));
 	if (p.saved == 0 && chi_state_dict_find(from, "position") == NULL)
-		return CHOIR_OK; // there is none, which is another failure
+		return CHOIR_OK; // no position is another failure
 	if (are_the_same(data, &p))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
@@ -105,15 +101,14 @@ static choir_status check_parts(const choir_distributed_dataset *data, chi_state
 			whose(here, p.own, way_of(data)));
 }
 
-// ---- Where there is no place to go back to.
+// ---- Datasets without a position.
 
 static bool reads_a_queue(const choir_dataset *d)
 {
 	return d != NULL && (d->stage->gone || reads_a_queue(d->from[0]) || reads_a_queue(d->from[1]));
 }
 
-// Whether the dataset goes on from where it is, whatever a checkpoint says: the program wants it
-// so, or it reads a queue and the parts are others than those of the checkpoint.
+// Whether the dataset ignores the checkpoint: by its option, or as a queue whose shares differ.
 static choir_status stays(const choir_distributed_dataset *data, chi_state_dict *from, bool *does)
 {
 	parts p;
@@ -125,7 +120,6 @@ static choir_status stays(const choir_distributed_dataset *data, chi_state_dict 
 	return CHOIR_OK;
 }
 
-// What a checkpoint has of such a dataset is left.
 static void leave(chi_state_dict *from)
 {
 	static const char *const names[] = { "positions", "policy", "position", "marks", "signature" };
@@ -147,7 +141,7 @@ static choir_status take_part(
 	return CHOIR_OK;
 }
 
-// ---- One place for all.
+// ---- One position for all.
 
 static choir_status save(void *self, chi_state_dict *to)
 {
@@ -173,7 +167,7 @@ static choir_status save(void *self, chi_state_dict *to)
 	return chi_state_dict_add_count(to, "signature", (uint64_t) p.signature);
 }
 
-// Where there are any.
+// Reads seek points, if the checkpoint has any.
 static choir_status take_seek_index(chi_state_dict *from, choir_input_position *p)
 {
 	const chi_state_dict_entry *e = chi_state_dict_find(from, "marks");

@@ -1,13 +1,10 @@
-// Reading ahead: a thread reads the next steps while the program works on the last one, straight
-// into the tensors that the batch will be made of. So a batch that is there costs handing it
-// over, and no copy. What was read ahead does not count: with each step goes where the dataset
-// stands behind it, which is what a save gives.
+// Reading ahead: a thread reads the next steps while the program works. It reads straight into the
+// tensors of the future batch, so handing a step over copies nothing. Each step carries the
+// position after it, so a save ignores steps that were only read ahead.
 //
-// An end or a failure takes its place behind the steps read before it, and stays there. Behind an
-// end the thread begins the next pass, so that the program, still busy with the last steps or
-// with a test, need not wait until a shuffle's buffer is full again: that buffer is empty by
-// then, so it costs no memory, and a rewind that comes finds the first steps there. No lock is
-// held while anything is read.
+// An end or a failure is reported after the steps before it. After an end the thread begins the
+// next pass, so that the program need not wait for a shuffle's buffer to fill. The old buffer is
+// empty by then. No lock is held while data are read.
 #include "input/input.h"
 
 #include <math.h>
@@ -21,43 +18,42 @@
 #include "value/value.h"
 
 typedef struct {
-	choir_frame *frame; // of the step's tensors, until they are handed over
+	choir_frame *frame; // owns the step's tensors until they are handed over
 	chi_batch_buffer to;
 	choir_status status;
 	chi_error failure;
-	choir_input_position after; // where the dataset stands behind this step
+	choir_input_position after; // the position after this step
 } slot;
 
 struct chi_read_ahead {
 	choir_distributed_dataset *data;
-	int steps; // that are read ahead
-	int min; // so many are awaited where none is there
+	int steps; // to read ahead
+	int min; // steps to wait for when there are none
 	int64_t slots; // one more, for an end
 	slot *ring;
-	bool goes_on; // behind an end
+	bool goes_on;
 	chi_thread thread;
 	bool started;
-	unsigned generation; // of forks, when the thread started: a child does not have it
-	choir_input_position here; // behind the last step that was handed over
+	unsigned generation; // fork count at the thread's start; a child lacks the thread
+	choir_input_position here; // after the last step handed over
 	chi_mutex mutex;
 	chi_cond changed;
-	// With mutex held:
-	int64_t oldest, filled; // slots
-	int64_t step; // that is read next
-	bool running; // a pass is on: the thread may read
-	bool ended; // this pass, and the next one is to be begun
-	bool next; // it was, while the program is still in the one before
-	choir_input_position start; // of that next pass
-	bool busy; // it does
+	// Protected by mutex:
+	int64_t oldest, filled;
+	int64_t step;
+	bool running; // the thread may read
+	bool ended; // the next pass should begin
+	bool next; // the next pass has begun; the program is still in this one
+	choir_input_position start; // of the next pass
+	bool busy;
 	bool stop;
 };
 
-// Reads a step into a slot.
 static void read_slot(chi_read_ahead *a, slot *s)
 {
 	choir_distributed_dataset *data = a->data;
 	chi_trace_begin(CHOIR_TRACE_INPUT, "read ahead");
-	choir_frame_clear(s->frame); // of what a halt left there
+	choir_frame_clear(s->frame); // what a halt has left
 	s->status = chi_input_make_columns(data, &s->to);
 	if (s->status == CHOIR_OK)
 		s->status = chi_input_read_step(data, &s->to);
@@ -70,7 +66,7 @@ static void read_slot(chi_read_ahead *a, slot *s)
 	chi_trace_end();
 }
 
-// Into the next free slot; called with mutex held, which it gives up meanwhile.
+// Fills the next slot. Releases mutex, which the caller holds, while it reads.
 static void read_next(chi_read_ahead *a)
 {
 	slot *s = &a->ring[(a->oldest + a->filled) % a->slots];
@@ -87,9 +83,9 @@ static void read_next(chi_read_ahead *a)
 		chi_cond_broadcast(&a->changed);
 }
 
-// The pass behind the one that has ended; as read_next. What a source has left out is counted for
-// a pass, and the program may ask for it until it rewinds: such a pass is not begun here. Nor is
-// one that cannot be begun: the rewind will find out why.
+// Begins the next pass; releases mutex as read_next does. It does not begin if sources have left
+// out rows, since the program may ask for the counts until it rewinds. If a pass cannot begin, the
+// rewind reports it.
 static void begin_next(chi_read_ahead *a)
 {
 	chi_example_stream *f = &a->data->stream[0];
@@ -109,7 +105,7 @@ static void begin_next(chi_read_ahead *a)
 	chi_cond_broadcast(&a->changed);
 }
 
-// Slots with a step, or a failure: all but an end that others follow.
+// All filled slots except an end that others follow.
 static int64_t steps_there(const chi_read_ahead *a)
 {
 	return a->filled - a->next;
@@ -118,7 +114,7 @@ static int64_t steps_there(const chi_read_ahead *a)
 static void read_ahead(void *arg)
 {
 	chi_read_ahead *a = arg;
-	chi_thread_stand_back(); // the program computes while it is woken
+	chi_thread_stand_back(); // lower priority: the program works meanwhile
 	chi_mutex_lock(&a->mutex);
 	while (!a->stop) {
 		if (a->running && a->ended)
@@ -135,7 +131,8 @@ void chi_read_ahead_free(chi_read_ahead *a)
 {
 	if (a == NULL)
 		return;
-	if (!a->started || a->generation == chi_fork_generation()) { // a child has no such thread
+	// a child of fork lacks the thread
+	if (!a->started || a->generation == chi_fork_generation()) {
 		chi_read_ahead_halt(a);
 		chi_mutex_lock(&a->mutex);
 		a->stop = true;
@@ -182,8 +179,7 @@ chi_read_ahead *chi_read_ahead_new(
 	return NULL;
 }
 
-// With mutex held: nothing is read any more, and what was is forgotten. Whether the next pass was
-// begun.
+// Stops reading and drops all steps; mutex is held. True: the next pass had begun.
 static bool halt(chi_read_ahead *a)
 {
 	a->running = a->ended = false;
@@ -211,7 +207,7 @@ void chi_read_ahead_halt(chi_read_ahead *a)
 	chi_mutex_unlock(&a->mutex);
 }
 
-// With mutex held: what there is of the pass that has ended goes, with its end.
+// Drops the rest of the ended pass; mutex is held.
 static void drop_pass(chi_read_ahead *a)
 {
 	bool end;
@@ -229,7 +225,7 @@ bool chi_read_ahead_rewind(chi_read_ahead *a, int64_t *pass)
 {
 	const choir_dataset *d = a->data->stream[0].data;
 	chi_mutex_lock(&a->mutex);
-	while (a->running && a->ended) // it is being begun
+	while (a->running && a->ended) // the next pass is about to begin
 		chi_cond_wait(&a->changed, &a->mutex, HUGE_VAL);
 	const bool begun = a->next && a->start.size > 0;
 	if (begun) {
@@ -250,7 +246,7 @@ bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p)
 	return true;
 }
 
-// With the mutex held: the pass's first step, unless its last one was read already.
+// Begins a pass, unless it was read to its end; mutex is held.
 static void begin(chi_read_ahead *a)
 {
 	if (a->running || a->filled > 0)
@@ -262,7 +258,7 @@ static void begin(chi_read_ahead *a)
 
 static choir_status start(chi_read_ahead *a)
 {
-	if (a->here.size == 0) { // nobody reads
+	if (a->here.size == 0) { // nothing reads yet
 		chi_example_stream_position(&a->data->stream[0], &a->here);
 		a->here.size = sizeof a->here;
 	}
@@ -283,7 +279,6 @@ choir_status chi_read_ahead_begin(chi_read_ahead *a)
 	return CHOIR_OK;
 }
 
-// The pieces of a column, the older ones first.
 static choir_status hand_over_pieces(const chi_shape_run *p, chi_batch_buffer *to, size_t i)
 {
 	if (p == NULL)
@@ -315,8 +310,8 @@ static choir_status hand_over(const chi_read_ahead *a, const slot *s, chi_batch_
 	return CHOIR_OK;
 }
 
-// With the mutex held: until there is something to take. Where steps are small, the two threads
-// take turns with several of them; a switch for each would take longer than reading it.
+// Waits for a step; mutex is held. Small steps change threads in groups, since a thread switch
+// costs more than reading one.
 static void await(chi_read_ahead *a)
 {
 	if (a->filled > 0)
@@ -333,7 +328,7 @@ choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to)
 	chi_mutex_lock(&a->mutex);
 	begin(a);
 	await(a);
-	slot *s = &a->ring[a->oldest]; // filled: the thread leaves it alone
+	slot *s = &a->ring[a->oldest]; // the thread does not touch a filled slot
 	chi_mutex_unlock(&a->mutex);
 	if (s->status != CHOIR_OK) {
 		memset(to->rows, 0, (size_t) a->data->strategy->replicas * sizeof *to->rows);
@@ -342,13 +337,13 @@ choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to)
 		return s->status;
 	}
 	CHOIR_TRY(hand_over(a, s, to));
-	choir_frame_clear(s->frame); // so that no more steps are kept than are asked for
+	choir_frame_clear(s->frame); // so that no more steps are kept than wanted
 	a->here = s->after;
 	a->here.size = sizeof a->here;
 	chi_mutex_lock(&a->mutex);
 	a->oldest = (a->oldest + 1) % a->slots;
 	a->filled--;
-	if (steps_there(a) <= a->steps - a->min) // room for as many as are awaited
+	if (steps_there(a) <= a->steps - a->min)
 		chi_cond_broadcast(&a->changed);
 	chi_mutex_unlock(&a->mutex);
 	return CHOIR_OK;

@@ -1,5 +1,5 @@
-// Who gets how many examples of a step: docs/rules.md, section 9. What a worker reads follows from
-// numbers that all workers know, so nobody has to ask the others.
+// Rebatching: how many examples of a step each replica gets (docs/rules.md, section 9). It follows
+// from numbers that all workers know, without communication.
 #include "input/input.h"
 
 #include <string.h>
@@ -31,14 +31,13 @@ static int64_t first_here(const choir_distributed_dataset *data)
 	return chi_input_first(data, data->o.worker);
 }
 
-// Examples of a whole global batch for replica id of the job.
 static int64_t share(const choir_distributed_dataset *data, int64_t id)
 {
 	const int64_t n = chi_input_replicas(data);
 	return data->batch / n + (id < data->batch % n);
 }
 
-// Deals examples that are there: each replica up to what rows says, the first ones first.
+// Reduces rows to the examples there are; the first replicas are served first.
 static void cut_rows(
 		const choir_distributed_dataset *data, const chi_batch_buffer *to, int64_t examples)
 {
@@ -54,7 +53,7 @@ static choir_status read_element(choir_distributed_dataset *data, chi_batch_buff
 	return chi_example_stream_read(&data->stream[0], to, 0, true, &to->rows[0]);
 }
 
-// The elements of this worker's replicas; also past those of all others, where all are read.
+// Reads an element per replica, and skips other workers' elements if all are read.
 static choir_status read_elements(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	const bool shared = data->rebatch == CHI_REBATCH_ELEMENTS_SHARED;
@@ -77,10 +76,10 @@ static choir_status read_elements(choir_distributed_dataset *data, chi_batch_buf
 	return all > 0 ? CHOIR_OK : CHOIR_END;
 }
 
-// The cyclic list of sizes begins, for worker w, with its first replica's; a step takes the next
-// ones, so that a worker reads as many examples as there are in the global batches. All workers
-// move on in it by the same number, that of the replicas of one, also where they have not the
-// same: so each step has a global batch.
+// Reads by the cyclic list of sizes. Worker w begins at its first replica's size and takes the
+// next ones in each step, so its total is that of the global batches. All workers advance by the
+// same number, the replicas of one worker, even if their numbers differ. So each step is a global
+// batch.
 static choir_status read_stream(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	const int64_t n = chi_input_replicas(data), first = first_here(data);
@@ -91,14 +90,14 @@ static choir_status read_stream(choir_distributed_dataset *data, chi_batch_buffe
 		to->rows[i] = share(data, id);
 		want += to->rows[i];
 	}
-	if (want == 0) // a step in which other workers have all examples: only an end is no step
+	if (want == 0) // others have all examples; only an end is no step
 		return chi_example_stream_hold(&data->stream[0]);
 	CHOIR_TRY(chi_example_stream_fill(&data->stream[0], to, want, &got));
 	cut_rows(data, to, got);
 	return got > 0 ? CHOIR_OK : CHOIR_END;
 }
 
-// Before, within and behind this worker's pieces of the global batch.
+// Reads this worker's pieces of the global batch, and skips those before and after.
 static choir_status read_shared(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	const int64_t first = first_here(data);
@@ -118,7 +117,7 @@ static choir_status read_shared(choir_distributed_dataset *data, chi_batch_buffe
 	return to->whole > 0 ? CHOIR_OK : CHOIR_END;
 }
 
-// The next of the element's pieces, n for all replicas of the job, of ceil(examples / n) each.
+// Reads the next pieces of an element. It has one per replica of the job, of ceil(examples / n).
 static choir_status read_pieces(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	chi_example_stream *f = &data->stream[0];
@@ -144,7 +143,6 @@ static choir_status read_pieces(choir_distributed_dataset *data, chi_batch_buffe
 				  : CHOIR_OK;
 }
 
-// The shape of one example of t.
 static const char *print_example(const choir_tensor *t, char text[CHI_SHAPE_TEXT])
 {
 	choir_shape shape = { .rank = t->shape.rank - 1 };
@@ -152,7 +150,7 @@ static const char *print_example(const choir_tensor *t, char text[CHI_SHAPE_TEXT
 	return chi_shape_print(&shape, text);
 }
 
-// Replicas may have rows of different shapes, but each its rows of one.
+// Checks that each replica's rows have one shape.
 static choir_status check_pieces(const choir_distributed_dataset *data, const chi_batch_buffer *to)
 {
 	char text[2][CHI_SHAPE_TEXT];

@@ -1,5 +1,4 @@
-// Arrays that the first worker has, as a dataset on every worker. They travel once, when the
-// dataset is made; from then on each worker reads its own copy.
+// Arrays of the first worker as a dataset on every worker. They are sent once.
 #include "input/input.h"
 
 #include <string.h>
@@ -22,7 +21,7 @@ static uint64_t hash_columns(size_t n, const choir_column columns[])
 	return sum;
 }
 
-// What the columns are, and on the first worker how many examples there are, for all.
+// Checks the columns, and gets the first worker's number of examples.
 static choir_status check_columns(choir_strategy *s, size_t n, const choir_column columns[],
 		size_t bytes[], int64_t *examples)
 {
@@ -49,7 +48,7 @@ static choir_status check_columns(choir_strategy *s, size_t n, const choir_colum
 	return status;
 }
 
-// The data of all columns one behind the other; NULL on the first worker, which has them.
+// Allocates the data; NULL on the first worker, which has them.
 static choir_status reserve(
 		choir_strategy *s, size_t n, const size_t bytes[], int64_t examples, char **memory)
 {
@@ -67,12 +66,12 @@ static choir_status reserve(
 			s, status, total, "arrays are of another size than worker 0's");
 }
 
-// Sends the columns, or takes them into memory; copy gets where they are.
+// copy gets the addresses.
 static choir_status spread(choir_strategy *s, size_t n, choir_column copy[], const size_t bytes[],
 		int64_t examples, char *memory)
 {
 	for (size_t i = 0; i < n; i++) {
-		const size_t size = bytes[i] * (size_t) examples; // make_room has checked it
+		const size_t size = bytes[i] * (size_t) examples; // reserve has checked it
 		void *data = memory == NULL ? (void *) (uintptr_t) copy[i].data : memory;
 		CHOIR_TRY(chi_process_group_broadcast(
 				s->process_group, 0, data, size, "column \"%s\"", copy[i].name));

@@ -1,8 +1,6 @@
-// What the workers of a strategy tell each other about their data, so that they stop together and
-// nobody waits for one that has stopped. A word goes from each to each when a distributed dataset
-// is made, and in each step: how it went, how many examples there are, and of a failure its text.
-// So a step is one if anybody has examples, all know how many there are in it, and who fails alone
-// fails everywhere, with the same step behind all of them.
+// Synchronization of workers, so that all stop together. At construction and in each step they
+// exchange status, number of examples and the text of a failure. A step counts if some worker has
+// examples. A failure of one worker fails the same step on all.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -18,9 +16,9 @@ enum { MAX_TEXT = 232 };
 struct chi_input_message {
 	int32_t status;
 	int32_t end; // CHOIR_END: no examples
-	int64_t examples; // of this worker's replicas
-	int64_t whole; // of all, where each worker reads all of them; else 0
-	char text[MAX_TEXT]; // of a failure
+	int64_t examples; // of this worker
+	int64_t whole; // of all workers, if each reads all; else 0
+	char text[MAX_TEXT];
 };
 typedef chi_input_message message;
 
@@ -36,7 +34,7 @@ static message make_message(choir_status status, int64_t examples, int64_t whole
 	return w;
 }
 
-// Of several failures, each worker reports its own, and all others the first one's.
+// A failed worker reports its own failure; the others report the first one.
 static choir_status find_failure(const chi_process_group *p, const message all[])
 {
 	if (all[p->worker].status != CHOIR_OK)
@@ -73,13 +71,13 @@ choir_status chi_input_check_creation(
 	return status;
 }
 
-// ---- Making: what must be the same for all workers; under DATA the whole dataset.
+// ---- Construction: what must be equal on all workers.
 
 enum { MAX_STEPS = 160 };
 typedef struct {
 	int64_t policy, rebatch, checkpoint, batch;
-	uint64_t signature; // 0: each reads a dataset of its own
-	char column[CHI_MAX_COLUMNS][64]; // as far as they have room
+	uint64_t signature; // 0: each reads its own dataset
+	char column[CHI_MAX_COLUMNS][64]; // truncated
 	char steps[MAX_STEPS];
 } facts;
 
@@ -91,7 +89,7 @@ const char *chi_input_print_column(const choir_column *c, char text[CHI_COLUMN_T
 	return text;
 }
 
-// "memory, shuffle, batch": from the source on.
+// "memory, shuffle, batch": the stages from the source on.
 static void print_steps(const choir_dataset *d, char text[MAX_STEPS])
 {
 	if (d->from[0] != NULL)
@@ -135,7 +133,6 @@ static const char *print_policy(int64_t policy)
 	return names[policy];
 }
 
-// Datasets of which all must be the same.
 static choir_status compare_datasets(int worker, const facts *f, const facts *first)
 {
 	for (size_t i = 0; i < CHI_MAX_COLUMNS; i++)
@@ -209,7 +206,6 @@ choir_status chi_input_check_data(
 	return status;
 }
 
-// How many examples the step has; the same for all.
 static choir_status count_step(choir_distributed_dataset *data, const message all[])
 {
 	const chi_process_group *p = data->strategy->process_group;

@@ -1,6 +1,5 @@
-// Batches and back: batch puts examples together, unbatch takes them apart. The source writes its
-// examples straight into the rows of the batch. Examples whose shape varies must agree within a
-// batch; padded_batch makes them.
+// batch and unbatch. The source writes straight into the batch's rows. Examples whose shape varies
+// must agree within a batch; padded_batch makes them agree.
 #include "data/dataset/dataset.h"
 
 #include "base/size.h"
@@ -8,10 +7,10 @@
 
 typedef struct {
 	choir_dataset base;
-	int64_t done; // batches of this pass, for messages
+	int64_t done; // in this pass, for messages
 } batch;
 
-// All examples of the batch have the shape of its first.
+// All examples must have the first one's shape.
 static choir_status check_ragged_values(const batch *b, void *const column[], int64_t examples)
 {
 	const choir_dataset *d = &b->base;
@@ -78,7 +77,6 @@ static const chi_stage batch_stage = {
 	.files = CHI_FILES_THROUGH,
 };
 
-// An axis more is left for the batch, and a batch is no larger than memory can be.
 static bool fits(const choir_dataset *from, size_t i, int64_t size)
 {
 	size_t bytes;
@@ -148,7 +146,7 @@ choir_dataset *choir_dataset_batch_drop_remainder(choir_dataset *from, int64_t s
 
 typedef struct {
 	choir_dataset base;
-	chi_row_buffer stage; // a batch
+	chi_row_buffer stage;
 	int64_t staged, taken;
 } unbatch;
 

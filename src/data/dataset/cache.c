@@ -1,7 +1,6 @@
-// cache: the elements of the first pass that is read to its end are kept, in memory or in a file,
-// and later passes come from there. The source is always read as in its first pass, so that what
-// is kept does not depend on when it was. A file appears under its name when it is whole, and is
-// used again by whoever finds it there.
+// cache: keeps the elements of the first complete pass, in memory or in a file. The source is
+// always read as in its first pass, so the content does not depend on when it was made. A file
+// gets its name once it is complete.
 #include "data/dataset/cache_file.h"
 
 #include <string.h>
@@ -11,11 +10,11 @@
 
 typedef struct {
 	choir_dataset base;
-	bool whole; // everything is in store
+	bool whole; // store has all elements
 	chi_row_buffer store;
-	int64_t *sizes; // batches: the examples of each
-	int64_t kept, capacity; // elements in store
-	int64_t next; // element of this pass
+	int64_t *sizes; // of the batches
+	int64_t kept, capacity; // in elements
+	int64_t next;
 	chi_cache_file *file; // NULL: in memory
 } cache;
 
@@ -33,7 +32,6 @@ static bool grow(cache *c)
 	return true;
 }
 
-// Reads elements of the source into store, behind those there are.
 static choir_status keep_more(cache *c, int64_t want, int64_t *got)
 {
 	choir_dataset *d = &c->base;
@@ -78,7 +76,7 @@ static choir_status file_read(cache *c, void *const column[], int64_t want, int6
 		CHOIR_TRY(chi_cache_file_read(c->file, d, column, got));
 		return CHOIR_OK;
 	}
-	// Through store, since all columns are kept, also those that nobody wants.
+	// A file needs all columns, also those not wanted.
 	c->kept = 0;
 	choir_status status = keep_more(c, d->spec.batch ? want : 1, got);
 	if (status == CHOIR_END)
@@ -102,7 +100,7 @@ static choir_status cache_rewind(choir_dataset *d)
 		CHOIR_TRY(chi_cache_file_rewind(c->file));
 	if (c->whole || (c->file && chi_cache_file_whole(c->file)))
 		return CHOIR_OK;
-	c->kept = 0; // a pass that was not read to its end is no pass
+	c->kept = 0; // only a complete pass counts
 	return chi_dataset_begin(d->from[0], 0);
 }
 

@@ -1,9 +1,7 @@
-// The file of a cache stage. It begins with a mark, the signature of the chain it is of, and which
-// of how many workers' share of the data it holds; then come elements, each a head (its examples,
-// its bytes, a checksum of them) and the columns' bytes: packed, or for each example of a column
-// that varies its dimensions and its values. A head with no examples is the end. All numbers are
-// those of the machine that wrote it, whose byte order the mark tells. An element is handed out
-// only after its checksum was right.
+// A cache file has a magic number, the chain's signature and the share it holds. Each element has
+// a head (examples, bytes, checksum) and its columns. A column is packed, or has dimensions and
+// values per example. A head without examples is the end. Byte order is the writer's. Elements are
+// delivered after their checksum is verified.
 #include "data/dataset/cache_file.h"
 
 #include <string.h>
@@ -18,7 +16,7 @@
 static const uint64_t mark = UINT64_C(0x32656863612d6368); // "hc-ache2" read as a number
 
 typedef struct {
-	int64_t count, index; // of all the workers' shares, that of one
+	int64_t count, index; // worker index of count
 } part;
 
 typedef struct {
@@ -34,12 +32,12 @@ typedef struct {
 struct chi_cache_file {
 	char *path;
 	uint64_t signature;
-	part of; // what the chain reads
-	part found; // what the file holds
-	chi_file *file; // whole
-	chi_writer *writer; // begun
-	uint64_t at; // reading
-	unsigned char *bytes; // of one element
+	part of; // the share that the chain reads
+	part found; // the share that the file holds
+	chi_file *file;
+	chi_writer *writer;
+	uint64_t at; // read position
+	unsigned char *bytes;
 	size_t length, capacity;
 };
 
@@ -51,7 +49,7 @@ static uint64_t checksum(const unsigned char *bytes, size_t length)
 		sum = chi_hash_mix(sum ^ word);
 	}
 	word = 0;
-	if (length > 0) // of no bytes there may be none to point at
+	if (length > 0) // bytes may be NULL if there are none
 		memcpy(&word, bytes, length);
 	return chi_hash_mix(sum ^ word);
 }
@@ -82,7 +80,7 @@ static choir_status check_start(chi_cache_file *f)
 	return CHOIR_OK;
 }
 
-// Apart from the start, since a chain is shared out after it was made.
+// check_start does not call it, since sharding comes after construction.
 static choir_status check_part(const chi_cache_file *f)
 {
 	char name[256];
@@ -101,7 +99,6 @@ static void close_file(chi_cache_file *f)
 	f->file = NULL;
 }
 
-// Opens the file if it is there; NULL otherwise, and if it is not of this chain.
 static choir_status find(chi_cache_file *f)
 {
 	chi_error before;
@@ -215,7 +212,7 @@ choir_status chi_cache_file_write(
 	return chi_writer_write(f->writer, f->bytes, f->length);
 }
 
-// A file that appeared under the name meanwhile is replaced only if it holds the same.
+// Checks that a file that has appeared meanwhile holds the same share.
 static choir_status check_name(chi_cache_file *f)
 {
 	choir_status status = find(f);
@@ -241,7 +238,7 @@ choir_status chi_cache_file_finish(chi_cache_file *f)
 	return find(f);
 }
 
-// The next element's bytes, checked; CHOIR_END at the end.
+// Loads and verifies the next element's bytes.
 static choir_status load(chi_cache_file *f, head *h)
 {
 	const uint64_t size = chi_file_size(f->file);
@@ -266,7 +263,7 @@ static choir_status load(chi_cache_file *f, head *h)
 	return CHOIR_OK;
 }
 
-// The next length bytes of the element, or NULL if it has fewer.
+// Takes length bytes of the element. NULL: it has fewer.
 static const unsigned char *take(chi_cache_file *f, size_t *at, size_t length)
 {
 	if (length > f->length - *at)

@@ -1,11 +1,11 @@
-// Two datasets one after the other.
+// concatenate: one dataset after another.
 #include "data/component.h"
 
 #include "base/size.h"
 
 typedef struct {
 	choir_dataset base;
-	int which; // the one that is read
+	int which;
 } concatenate;
 
 static choir_status concatenate_range(
@@ -74,7 +74,6 @@ static int64_t sum(int64_t a, int64_t b)
 	return a != CHOIR_NONE && b != CHOIR_NONE && chi_int64_add(a, b, &both) ? both : CHOIR_NONE;
 }
 
-// Records why one cannot follow the other; false then.
 static bool check(const choir_dataset *a, const choir_dataset *b)
 {
 	const char *differs = chi_columns_differ(&a->spec, &b->spec);

@@ -1,6 +1,5 @@
-// Maps of one column: to_float and flatten. flatten changes nothing but the shape that is
-// promised; to_float converts from where the examples lie, or from a scratch block that stays in
-// the cache.
+// to_float and flatten. flatten changes only the declared shape. to_float converts where the
+// examples lie, or from a scratch block that stays in cache.
 #include "data/stage.h"
 
 #include <float.h>
@@ -13,7 +12,7 @@
 
 typedef void convert_fn(float *restrict to, const void *restrict from, size_t n, double scale);
 
-// The product is made in f32 where that loses nothing, else in f64 and rounded once.
+// The product is made in f32 where that is exact, else in f64 and rounded once.
 #define NAME convert_u8
 #define FROM uint8_t
 #define WIDE float
@@ -41,7 +40,7 @@ static convert_fn *const converters[] = {
 	[CHOIR_I32] = convert_i32,
 	[CHOIR_I64] = convert_i64,
 	[CHOIR_U8] = convert_u8,
-	[CHOIR_BOOL] = convert_u8, // a byte that is 0 or 1
+	[CHOIR_BOOL] = convert_u8, // a byte of 0 or 1
 	[CHOIR_F16] = NULL,
 	[CHOIR_BF16] = NULL,
 };
@@ -51,7 +50,7 @@ typedef struct {
 	size_t column;
 	double scale;
 	convert_fn *convert;
-	size_t values; // of the column, in one example
+	size_t values; // of the column, per example
 	void *scratch;
 	int64_t capacity; // examples in scratch
 } to_float;
@@ -61,8 +60,7 @@ static void convert(const to_float *f, void *to, const void *from, int64_t examp
 	f->convert(to, from, (size_t) examples * f->values, f->scale);
 }
 
-// The columns for the source to fill: mine is exchanged for another place, NULL if it is had
-// there.
+// Replaces this stage's column by mine for the source to fill.
 static void exchange(const to_float *f, void *const column[], void *mine, void *out[])
 {
 	chi_columns_move(&f->base, column, 0, out);

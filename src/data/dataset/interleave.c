@@ -1,7 +1,6 @@
-// interleave and flat_map: each element of the source becomes a dataset, and so many of these are
-// read in turn, block by block. A dataset that ends leaves its place empty; the next turn of the
-// place opens the source's next one. What comes when depends on nothing but the datasets, so those
-// that are open may read ahead on threads of their own.
+// interleave and flat_map: each element becomes a dataset. Up to cycle datasets are open and are
+// read in turn, block by block. An ended dataset is replaced at its next turn. The order depends
+// only on the datasets, so they may read ahead on their own threads.
 #include "data/component.h"
 
 #include "base/alloc.h"
@@ -11,7 +10,7 @@
 
 typedef struct {
 	choir_dataset *dataset; // NULL: the place is empty
-	int64_t dropped, skipped; // of what it has left out: that is in interleave's own counts
+	int64_t dropped, skipped; // already in interleave's own counts
 } opened;
 
 typedef struct {
@@ -20,10 +19,10 @@ typedef struct {
 	void *user;
 	int64_t cycle, block;
 	bool ahead;
-	chi_row_buffer element; // of the source: one
-	opened *open; // cycle places
+	chi_row_buffer element; // one, of the source
+	opened *open;
 	int64_t made; // datasets in this pass, for messages
-	int64_t place; // whose turn it is
+	int64_t place; // examples of its block that were taken
 	int64_t taken; // of its block
 	bool dry; // the source has ended
 } interleave;
@@ -38,7 +37,7 @@ static const char *inner_fault(const choir_dataset *d, const choir_dataset *inne
 static choir_status call(interleave *v, choir_dataset **made)
 {
 	choir_component in[CHI_MAX_COLUMNS];
-	chi_error before; // the thread's failure from before is not fn's, and must survive its success
+	chi_error before; // fn must neither see nor lose the thread's earlier failure
 	chi_error_save(&before);
 	chi_error_clear();
 	chi_components_of(v->base.from[0], v->element.column, 0, 1, in);
@@ -53,7 +52,6 @@ static choir_status call(interleave *v, choir_dataset **made)
 			status == CHOIR_OK ? CHOIR_INVALID : status, v->base.stage->name, v->made);
 }
 
-// Opens the source's next dataset in the place whose turn it is; dry if there is none.
 static choir_status open_next(interleave *v)
 {
 	choir_dataset *from = v->base.from[0], *inner;
@@ -96,7 +94,7 @@ static void next_place(interleave *v)
 	v->taken = 0;
 }
 
-// What a dataset has left out stays counted when it is closed.
+// Keeps the counts of a dataset that will be closed.
 static void count(interleave *v, opened *o)
 {
 	const int64_t dropped = choir_dataset_dropped(o->dataset);
@@ -107,7 +105,7 @@ static void count(interleave *v, opened *o)
 	o->skipped = skipped;
 }
 
-// Examples of the place's dataset, at most to the end of its block; its end empties the place.
+// Reads from the current place, at most to the end of its block.
 static choir_status take(interleave *v, void *const column[], int64_t want, int64_t *got)
 {
 	opened *open = &v->open[v->place];
@@ -185,13 +183,13 @@ static void interleave_free(choir_dataset *d)
 		.signature = interleave_signature, .files = sharded, .calls = true, \
 	}
 
-// The second of each: the function opens what its element names.
+// The second of each is for a source of file names.
 static const chi_stage interleave_stages[] = { INTERLEAVE_STAGE("interleave", CHI_FILES_THROUGH),
 	INTERLEAVE_STAGE("interleave", CHI_FILES_BEFORE) };
 static const chi_stage flat_map_stages[] = { INTERLEAVE_STAGE("flat_map", CHI_FILES_THROUGH),
 	INTERLEAVE_STAGE("flat_map", CHI_FILES_BEFORE) };
 
-// Completes o from what is given. False: a failure, with from freed.
+// Completes the options. False: recorded, and from is freed.
 static bool check(choir_dataset *from, const char *what, choir_interleave_options *o,
 		const choir_interleave_options *given, choir_interleave_fn *fn)
 {

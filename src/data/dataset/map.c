@@ -1,6 +1,5 @@
-// map and filter: functions of the program on whole elements. map reads a block of elements, lets
-// the members of a team take one after another, and hands the results on in the order of the
-// block, so that how many threads there are changes nothing that comes out.
+// map and filter. map reads a block of elements, which a team's threads claim one by one, and
+// delivers the results in order. So the number of threads changes nothing.
 #include "data/component.h"
 
 #include "base/alloc.h"
@@ -9,7 +8,7 @@
 #include "base/size.h"
 #include "base/team.h"
 
-enum { BLOCK_ELEMENTS = 64 }; // that map's threads share; enough for both to be busy
+enum { BLOCK_ELEMENTS = 64 }; // enough to keep map's threads busy
 
 typedef struct {
 	choir_status status;
@@ -22,19 +21,18 @@ typedef struct {
 	void *user;
 	chi_team *team;
 	chi_row_buffer stage; // elements of the source
-	int64_t capacity; // elements in stage
-	int64_t *examples; // of each, behind batch
-	chi_row_buffer *spare; // for each member: an element, for columns that nobody wants
-	outcome *outcome; // of each element
-	int64_t done; // elements handed on in this pass
-	chi_error failure; // a failure whose turn comes with the next read
+	int64_t capacity; // of stage, in elements
+	int64_t *examples;
+	chi_row_buffer *spare; // per thread: an element, for columns that are not wanted
+	outcome *outcome; // per element
+	int64_t done; // elements delivered in this pass
+	chi_error failure; // for the next read
 	bool has_failure;
-	// Of the block at work:
+	// The current block:
 	void *const *column;
-	int64_t first; // of the block, in the pass
+	int64_t first; // its first element, counted in the pass
 } map;
 
-// The element's place in stage, or in memory for results: unit rows each.
 static int64_t row_of(const map *m, int64_t element)
 {
 	return element * chi_dataset_unit(&m->base);
@@ -54,7 +52,7 @@ static choir_status call(map *m, int member, int64_t i)
 	CHOIR_TRY(chi_components_for(d, to, 0, m->examples[i], out, capacity));
 	chi_mutex_check_none_held();
 	choir_status status = m->fn(in, out, m->user);
-	if (status == CHOIR_END) // which would end the pass here without a word
+	if (status == CHOIR_END) // it would end the pass silently
 		status = choir_fail(CHOIR_INVALID, "the function returned CHOIR_END; filter leaves out");
 	return status == CHOIR_OK ? CHOIR_OK : chi_function_failed(status, "map", m->first + i);
 }
@@ -62,7 +60,7 @@ static choir_status call(map *m, int member, int64_t i)
 static void map_chunk(void *arg, int member, int64_t i)
 {
 	map *m = arg;
-	chi_error before; // the thread's failure from before is not fn's, and must survive its success
+	chi_error before; // fn must neither see nor lose the thread's earlier failure
 	chi_error_save(&before);
 	chi_error_clear();
 	m->outcome[i].status = call(m, member, i);
@@ -71,7 +69,7 @@ static void map_chunk(void *arg, int member, int64_t i)
 	chi_error_restore(&before);
 }
 
-// How many elements are good before the first failure, which waits for its turn.
+// Counts the elements before the first failure, which it keeps.
 static int64_t good_ones(map *m, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
@@ -214,11 +212,11 @@ choir_dataset *choir_dataset_map(
 	m->user = user;
 	if (o.columns && !chi_dataset_set_columns(&m->base, o.n, o.columns))
 		return (choir_dataset_free(&m->base), NULL);
-	if (!chi_components_possible(&m->base, "map")) // nor what fn makes
+	if (!chi_components_possible(&m->base, "map")) // the new columns too
 		return NULL;
 	if (!map_capacity(m, o.threads ? o.threads : 1))
 		return (choir_dataset_free(&m->base), NULL);
-	if (from->spec.batch && !from->spec.full) // as TensorFlow sees it: fn might change the batch
+	if (from->spec.batch && !from->spec.full) // as in TensorFlow: fn might change the batch
 		m->base.spec.global = CHOIR_NONE;
 	return &m->base;
 }
@@ -228,7 +226,7 @@ typedef struct {
 	choir_filter_fn *fn;
 	void *user;
 	chi_row_buffer stage;
-	int64_t capacity; // examples in stage
+	int64_t capacity; // of stage, in examples
 } filter;
 
 static bool passes(const filter *f, int64_t at, int64_t examples)

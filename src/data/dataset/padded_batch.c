@@ -1,6 +1,5 @@
-// padded_batch: examples of different sizes in one batch, each filled up behind its end. Without
-// a shape to fill up to it is that of the batch's largest example, and the batch's ragged values
-// all get it; with one, the column does not vary any more and its batch is packed.
+// padded_batch: pads examples of different sizes at their ends. A column with a given shape no
+// longer varies. Other columns get the shape of the batch's largest example.
 #include "data/dataset/dataset.h"
 
 #include <string.h>
@@ -12,12 +11,11 @@
 
 typedef struct {
 	choir_dataset base;
-	double value[CHI_MAX_COLUMNS]; // what is filled up with
-	chi_row_buffer stage; // a batch, as it comes
+	double value[CHI_MAX_COLUMNS]; // padding
+	chi_row_buffer stage;
 	int64_t done;
 } pad;
 
-// Writes a number as the dtype has it, count times.
 static void fill(void *to, choir_dtype dtype, double value, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -38,14 +36,13 @@ static void fill(void *to, choir_dtype dtype, double value, size_t count)
 		case CHOIR_BOOL:
 			((uint8_t *) to)[i] = (uint8_t) value;
 			break;
-		case CHOIR_F16: // of which only 0 was accepted
+		case CHOIR_F16: // the constructor accepts only 0 for these
 		case CHOIR_BF16:
 			((uint16_t *) to)[i] = 0;
 			break;
 		}
 }
 
-// Copies what is there row by row of the last axis into a larger shape.
 static void copy_in(char *to, const choir_shape *large, const char *from, const choir_shape *small,
 		size_t size)
 {
@@ -63,7 +60,6 @@ static void copy_in(char *to, const choir_shape *large, const char *from, const 
 	}
 }
 
-// The shape that all examples of the batch get.
 static choir_status target(const pad *p, size_t i, int64_t examples, choir_shape *shape)
 {
 	const choir_column *c = &p->base.spec.column[i];
@@ -160,7 +156,7 @@ static const chi_stage pad_stage = {
 	.files = CHI_FILES_THROUGH,
 };
 
-// What is wrong with the value to fill up with, or NULL.
+// Describes an unsuitable padding value. NULL: it is fine.
 static const char *value_fault(choir_dtype dtype, double value)
 {
 	switch (dtype) {
@@ -187,7 +183,7 @@ static const char *value_fault(choir_dtype dtype, double value)
 	return value == 0 ? NULL : "not 0, the one value that f16 and bf16 can be filled up with";
 }
 
-// Gives column i the shape asked for, which may fill in dimensions that vary.
+// Sets the shape of a column; only dimensions that vary may change.
 static bool give_shape(pad *p, size_t i, const choir_shape *asked)
 {
 	choir_dataset *d = &p->base;

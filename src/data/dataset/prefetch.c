@@ -1,12 +1,10 @@
-// Reading ahead: a thread of the stage's own fills a ring while the program works on what it has
-// got. An end or a failure takes its place behind the elements read before it. The thread starts
-// with the first read and ends when the dataset is freed; it is stopped between blocks, and only
-// a function of the program that never returns can keep it. No lock is held while the source is
-// read.
+// prefetch: a thread fills a ring buffer while the program works. An end or a failure is reported
+// after the elements before it. The thread stops between blocks, so only a function of the program
+// that does not return can delay it. No lock is held while the source is read.
 //
-// Single examples change hands in portions, since a lock and a switch for each would take longer
-// than most of them do to read. But who waits for a portion takes what is there after a moment:
-// the source may be a queue that gets its next example only when this one was used.
+// Single examples change threads in portions, since a thread switch per example costs more than
+// reading it. A reader that has waited for some time takes less than a portion: the source may be
+// a queue that gets its next example only after this one was used.
 #include "data/stage.h"
 
 #include <math.h>
@@ -18,25 +16,25 @@
 #include "base/thread.h"
 #include "trace/trace.h"
 
-static const double PORTION_SECONDS = 0.001; // how long a portion is waited for
+static const double PORTION_SECONDS = 0.001; // then the reader takes less than a portion
 
 typedef struct {
 	choir_dataset base;
-	chi_row_buffer ring; // slots elements
-	int64_t *examples; // of each batch in it; NULL: single ones
-	int64_t slots, unit; // unit: examples that a slot has room for
-	int64_t portion; // slots
+	chi_row_buffer ring;
+	int64_t *examples; // of each batch in the ring; NULL: single examples
+	int64_t slots, unit; // unit: examples per slot
+	int64_t portion;
 	chi_thread thread;
 	bool started;
-	unsigned generation; // of forks, when the thread started: a child does not have it
-	int64_t mine, used; // slots from oldest on that the reader has, and has handed on; its own
+	unsigned generation; // fork count at the thread's start; a child lacks the thread
+	int64_t mine, used; // the reader's slots from oldest on; how many it has delivered
 	chi_mutex mutex;
 	chi_cond changed;
-	// With mutex held:
-	int64_t oldest, filled; // slots
+	// Protected by mutex:
+	int64_t oldest, filled;
 	bool refills; // until the ring is full
-	bool hungry; // the reader takes less than a portion
-	bool running; // a pass is on: the thread may read
+	bool hungry; // the reader accepts less than a portion
+	bool running; // the thread may read
 	bool busy; // the thread is reading
 	bool stop;
 	choir_status status; // how the pass ended; CHOIR_OK: it has not
@@ -48,8 +46,7 @@ static bool may_read(const prefetch *p)
 	return p->running && p->refills && p->status == CHOIR_OK && p->filled < p->slots;
 }
 
-// Fills slots that are free and lie together; called with mutex held, which it gives up meanwhile.
-// Gives how many there are.
+// Fills adjacent free slots. Releases mutex, which the caller holds, while it reads.
 static int64_t read_some(prefetch *p)
 {
 	choir_dataset *from = p->base.from[0];
@@ -119,7 +116,7 @@ static choir_status start_thread(prefetch *p)
 	return CHOIR_OK;
 }
 
-// With mutex held: until a portion is there, or something for some time, or the pass has ended.
+// Waits, with mutex held, for a portion, for anything after PORTION_SECONDS, or for the end.
 static void await(prefetch *p)
 {
 	const double deadline = chi_clock_deadline(PORTION_SECONDS);
@@ -129,7 +126,6 @@ static void await(prefetch *p)
 			p->hungry = true;
 }
 
-// With mutex held: the reader has what lies together of what is filled.
 static void take_portion(prefetch *p)
 {
 	const int64_t in_a_row = p->slots - p->oldest;
@@ -139,7 +135,6 @@ static void take_portion(prefetch *p)
 	p->used = 0;
 }
 
-// Waits until the reader has something or the pass has ended.
 static choir_status wait_for_portion(prefetch *p)
 {
 	chi_mutex_lock(&p->mutex);
@@ -181,7 +176,7 @@ static choir_status prefetch_read(
 	CHOIR_TRY(start_thread(p));
 	if (p->mine == 0)
 		CHOIR_TRY(wait_for_portion(p));
-	const int64_t at = p->oldest + p->used; // the reader's: the thread leaves it alone
+	const int64_t at = p->oldest + p->used; // the thread does not touch this slot
 	const int64_t left = p->mine - p->used, n = p->examples || left < want ? left : want;
 	*got = p->examples ? p->examples[at] : n;
 	CHOIR_TRY(chi_row_buffer_copy(d, column, &p->ring, at * p->unit, *got));
@@ -191,7 +186,7 @@ static choir_status prefetch_read(
 	return CHOIR_OK;
 }
 
-// Ends the pass: when it returns, the thread reads nothing and the ring is empty.
+// Ends the pass. Afterwards the thread does not read, and the ring is empty.
 static void halt(prefetch *p, bool stop)
 {
 	chi_mutex_lock(&p->mutex);
@@ -227,7 +222,7 @@ static const void *prefetch_peek(choir_dataset *d, size_t column, int64_t first,
 static void prefetch_free(choir_dataset *d)
 {
 	prefetch *p = (prefetch *) d;
-	if (!in_child(p)) { // there, the mutex may be held by a thread that is not
+	if (!in_child(p)) { // a child lacks the thread, which may hold the mutex
 		halt(p, true);
 		chi_thread_join(&p->thread);
 		chi_cond_destroy(&p->changed);

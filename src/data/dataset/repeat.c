@@ -1,7 +1,6 @@
-// Several passes, or endlessly many, as one. Each goes through the source from its start, so that
-// a shuffle in it comes in another order. Where nobody knows how long a pass of the source is,
-// repeat remembers behind how many of its elements each began: a seek point, whose record is the
-// source's pass and whose file is repeat's own.
+// repeat: several or infinitely many passes of the source as one, each with a new order of
+// shuffles. If a pass has unknown length, repeat remembers the elements at which passes begin.
+// These seek points have the source's pass as record and repeat's pass as file.
 #include "data/seek_index.h"
 #include "data/stage.h"
 
@@ -9,15 +8,14 @@
 
 typedef struct {
 	choir_dataset base;
-	int64_t times; // CHOIR_NONE: for ever
+	int64_t times; // CHOIR_NONE: forever
 	int64_t pass;
-	bool some; // this pass has had an example
+	bool some; // this pass of the source is not empty
 	int64_t delivered; // elements of repeat's own pass
 	chi_seek_index seek_index;
 } repeat;
 
-// The source's pass follows from the repeat's and its own, so that whoever goes to a place finds
-// the order that whoever read up to there has.
+// Derives the source's pass from both counters, so that a seek finds the same order.
 static choir_status begin_inner(repeat *r)
 {
 	uint64_t many = r->times == CHOIR_NONE ? UINT64_C(1) << 32 : (uint64_t) r->times;
@@ -25,8 +23,7 @@ static choir_status begin_inner(repeat *r)
 	return chi_dataset_begin(r->base.from[0], (int64_t) pass);
 }
 
-// The next pass of the source, which counts from nothing what it leaves out; what the earlier ones
-// have left out is repeat's own count.
+// Begins the next pass of the source, whose counts of omitted rows restart; repeat keeps the sum.
 static choir_status go_on(repeat *r)
 {
 	choir_dataset *d = &r->base;
@@ -60,14 +57,13 @@ static choir_status repeat_read(choir_dataset *d, void *const column[], int64_t 
 		}
 		if (status != CHOIR_END)
 			return status;
-		// A source with nothing in it would be repeated here for ever.
+		// An empty source would be repeated forever.
 		if (!r->some || r->pass + 1 == r->times)
 			return CHOIR_END;
 		CHOIR_TRY(go_on(r));
 	}
 }
 
-// To the start of one of the source's passes, with what came before it.
 static choir_status begin_at(repeat *r, const chi_seek_point *start)
 {
 	choir_dataset *d = &r->base;
@@ -87,14 +83,13 @@ static choir_status repeat_rewind(choir_dataset *d)
 	return begin_at((repeat *) d, &start);
 }
 
-// Whether a source cannot say that the element is one of its next pass.
+// Whether a source does not notice a position after its end.
 static bool is_blind(const choir_dataset *d)
 {
 	return d && (d->stage->blind || is_blind(d->from[0]) || is_blind(d->from[1]));
 }
 
-// From the start of a pass of unknown length to an element of it or, if that pass is too short, of
-// a later one.
+// Seeks from the start of a pass of unknown length, into later ones if it is too short.
 static choir_status seek_from(repeat *r, const chi_seek_point *start, int64_t elements)
 {
 	choir_dataset *d = &r->base;
@@ -120,10 +115,11 @@ static choir_status repeat_seek(choir_dataset *d, int64_t elements)
 	int64_t whole = d->from[0]->elements;
 	chi_seek_point start = { 0 };
 	if (whole == CHOIR_NONE || whole == 0) {
-		chi_seek_index_find(&r->seek_index, elements, &start); // of this pass; none: its first one
+		// of this pass; not found: from its start
+		chi_seek_index_find(&r->seek_index, elements, &start);
 		return seek_from(r, &start, elements);
 	}
-	start.record = (elements - 1) / whole; // at its end, not the next at its start
+	start.record = (elements - 1) / whole; // the end of a pass, rather than the start of the next
 	CHOIR_TRY(begin_at(r, &start));
 	r->some = true;
 	r->delivered = elements;
@@ -189,7 +185,7 @@ choir_dataset *choir_dataset_repeat(choir_dataset *from, int64_t times)
 	chi_seek_index_init(&r->seek_index);
 	r->times = times;
 	if (times == CHOIR_NONE) {
-		d->spec.endless = from->elements != 0; // nothing repeated for ever is nothing
+		d->spec.endless = from->elements != 0; // an empty dataset stays empty
 		d->spec.examples = d->elements = d->spec.endless ? CHOIR_NONE : 0;
 	} else {
 		d->spec.examples = times_as_many(from->spec.examples, times);

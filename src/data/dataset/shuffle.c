@@ -1,6 +1,6 @@
-// Shuffle: a buffer is kept full, and each element that leaves it is drawn from all that are in
-// it. The draws are Philox of seed, pass and their number, so the order depends on nothing else.
-// Of a source with random access only the numbers of the examples are kept, not the examples.
+// shuffle: draws each element at random from a full buffer. The draws are Philox numbers of seed,
+// pass and index, so the order depends on nothing else. With random access the buffer holds only
+// the numbers of examples.
 #include "data/reorder.h"
 #include "data/stage.h"
 
@@ -9,34 +9,33 @@
 #include "base/philox.h"
 #include "base/size.h"
 
-enum { PLACE = 0x73687566 }; // keeps these draws apart from others of the same seed
-enum { FIRST_CAPACITY = 64 }; // elements, where nobody knows how many will come
+enum { PLACE = 0x73687566 }; // separates these draws from others of the same seed
+enum { FIRST_CAPACITY = 64 }; // elements, for a source of unknown length
 
-__extension__ typedef unsigned __int128 wide; // of 64 by 64 bits
+__extension__ typedef unsigned __int128 wide; // product of two 64-bit numbers
 
 typedef struct {
 	choir_dataset base;
-	int64_t asked; // the most elements in the buffer; CHOIR_NONE: all
-	int64_t buffer; // as many as there is room for
-	bool grows; // the whole of a stream: nobody knows how many there are
-	bool once; // every pass in the order of the first
-	chi_random_key key; // step: the pass
-	chi_philox_block block; // the words of two draws
+	int64_t asked; // maximum elements in the buffer; CHOIR_NONE: all
+	int64_t buffer; // its capacity
+	bool grows; // it will hold all of a stream of unknown length
+	bool once; // each pass has the order of the first
+	chi_random_key key; // its step is the pass
+	chi_philox_block block; // two draws
 	uint64_t drawn; // in this pass
-	// The buffer holds slot[0 .. filled-1]: numbers of examples, or of rows of store. Behind them
-	// are, of a stream, the free rows.
+	// slot[0 .. filled-1] is the buffer: numbers of examples, or rows of store. In a stream the
+	// rest are free rows.
 	int64_t *slot;
 	int64_t filled;
-	bool dry; // the source has ended
-	int64_t next; // random access: the number of the next example
-	chi_row_buffer store; // stream: buffer elements
-	int64_t *sizes; // stream of batches: the examples of each row
-	// Stream of single examples: a block read ahead, since rows lie scattered.
+	bool dry;
+	int64_t next; // random access: the next example
+	chi_row_buffer store;
+	int64_t *sizes; // examples per row, in a stream of batches
+	// Stream of single examples: a block read ahead, since rows are scattered.
 	chi_row_buffer stage;
 	int64_t staged, taken, stage_capacity;
 } shuffle;
 
-// A number from 0 to n-1.
 static int64_t draw(shuffle *s, int64_t n)
 {
 	if (s->drawn % 2 == 0)
@@ -47,7 +46,6 @@ static int64_t draw(shuffle *s, int64_t n)
 	return (int64_t) ((wide) random * (uint64_t) n >> 64);
 }
 
-// Turns an end into dry.
 static choir_status at_end(shuffle *s, choir_status status)
 {
 	if (status != CHOIR_END)
@@ -56,7 +54,6 @@ static choir_status at_end(shuffle *s, choir_status status)
 	return CHOIR_OK;
 }
 
-// Reads one batch into a free row.
 static choir_status add_batch(shuffle *s)
 {
 	choir_dataset *from = s->base.from[0];
@@ -68,7 +65,6 @@ static choir_status add_batch(shuffle *s)
 	return at_end(s, status);
 }
 
-// Puts one example into a free row, from the block that was read ahead.
 static choir_status add_example(shuffle *s)
 {
 	choir_dataset *from = s->base.from[0];
@@ -84,7 +80,7 @@ static choir_status add_example(shuffle *s)
 	return chi_row_buffer_copy(from, to, &s->stage, s->taken++, 1);
 }
 
-// The first elements of a pass: the rows are all free and in order, so they are read in one go.
+// At the start of a pass all rows are free and in order, so one read fills them.
 static choir_status add_first(shuffle *s)
 {
 	choir_status status =
@@ -92,7 +88,6 @@ static choir_status add_first(shuffle *s)
 	return at_end(s, status);
 }
 
-// Twice the room, for elements of a stream that is longer than was thought.
 static choir_status grow(shuffle *s)
 {
 	const choir_dataset *from = s->base.from[0];
@@ -134,7 +129,6 @@ static choir_status top_up(shuffle *s)
 	return CHOIR_OK;
 }
 
-// Copies the element of a slot out; *got is its number of examples.
 static choir_status emit(const shuffle *s, void *const column[], int64_t what, int64_t *got)
 {
 	choir_dataset *from = s->base.from[0];

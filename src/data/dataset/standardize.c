@@ -1,6 +1,5 @@
-// Standardisation: each number of a column is moved and scaled so that over some examples,
-// those that are trained on, its mean is 0 and its deviation 1. moments measures, standardize
-// applies; they are two, so that what was measured on one dataset can be applied to another.
+// Standardization to mean 0 and standard deviation 1. moments measures and standardize applies, so
+// that one dataset's moments serve another.
 #include "data/stage.h"
 
 #include <math.h>
@@ -13,7 +12,7 @@
 
 typedef struct {
 	choir_dataset base;
-	size_t column, values; // values: of one example
+	size_t column, values; // values: per example
 	float *mean, *factor;
 } standardize;
 
@@ -52,7 +51,8 @@ static const void *standardize_peek(choir_dataset *d, size_t column, int64_t fir
 static uint64_t standardize_signature(const choir_dataset *d)
 {
 	const standardize *s = (const standardize *) d;
-	return chi_hash_bytes(s->mean, 2 * s->values * sizeof *s->mean) + s->column; // factors too
+	// and factor, which follows it in memory
+	return chi_hash_bytes(s->mean, 2 * s->values * sizeof *s->mean) + s->column;
 }
 
 static void standardize_free(choir_dataset *d)
@@ -73,7 +73,7 @@ static const chi_stage standardize_stage = {
 	.files = CHI_FILES_THROUGH,
 };
 
-// What both need of a column: that it is there, f32, and has so many numbers in each example.
+// Checks that the column exists, is f32 and has n numbers per example.
 static choir_status check_column(
 		const choir_dataset *d, const char *what, const char *column, size_t n, size_t *at)
 {
@@ -125,7 +125,7 @@ choir_dataset *choir_dataset_standardize(choir_dataset *from, const char *column
 	return d;
 }
 
-// Sums of one number, by Welford's way, which loses nothing where the mean is large.
+// Welford's algorithm, accurate for large means.
 typedef struct {
 	double mean, squares;
 } sums;
@@ -168,7 +168,7 @@ choir_status choir_dataset_moments(
 	sums *sum = chi_alloc_array(n, sizeof *sum);
 	if (!sum)
 		return CHOIR_NO_MEMORY;
-	chi_fpenv host; // which what is read does not depend on elsewhere either
+	chi_fpenv host; // reads elsewhere have this floating-point environment too
 	chi_fpenv_enter(&host);
 	choir_status status = add_pass(d, at, n, sum, &count);
 	if (status == CHOIR_OK && count == 0)

@@ -1,5 +1,5 @@
-// Steps that keep some elements and leave out others: take, skip and shard. What is left out of a
-// stream is read into nothing; with random access it is never touched.
+// take, skip and shard select elements by their number. A stream reads the others; random access
+// does not.
 #include "data/dataset/dataset.h"
 #include "data/reorder.h"
 
@@ -8,8 +8,8 @@
 
 typedef struct {
 	choir_dataset base;
-	int64_t count; // take: at most so many elements; skip: all but the first so many
-	int64_t done; // of count, in this pass
+	int64_t count; // take: at most these; skip: all but the first of these
+	int64_t done;
 } subset;
 
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
 	int64_t seen; // elements of the source, in this pass
 } shard;
 
-// The examples of the first so many elements (there are at least as many), if that can be known.
+// Counts the examples of the first elements, which exist. CHOIR_NONE: unknown.
 static int64_t examples_of_first(const choir_dataset *from, int64_t elements)
 {
 	if (elements == 0)
@@ -133,7 +133,6 @@ static const chi_stage skip_stage = {
 	.files = CHI_FILES_THROUGH,
 };
 
-// What take and skip share; the constructor goes on to say what is left.
 static subset *subset_new(const chi_stage *stage, choir_dataset *from, int64_t count)
 {
 	if (!chi_dataset_given(from, stage->name))
@@ -204,8 +203,8 @@ static choir_status shard_range(
 	return CHOIR_OK;
 }
 
-// Passes over elements of the other shards; there are none behind: the end, or an error if the
-// whole source had fewer elements than there are shards, so that all of them notice.
+// Passes over elements of other shards. CHOIR_INVALID: the source has fewer elements than there
+// are shards; every shard notices.
 static choir_status pass_over(shard *s, int64_t elements)
 {
 	int64_t n;
@@ -220,7 +219,7 @@ static choir_status pass_over(shard *s, int64_t elements)
 	return CHOIR_END;
 }
 
-// No shard hands out its first element before all of them have one.
+// A shard delivers nothing before all shards have an element.
 static choir_status shard_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
 	shard *s = (shard *) d;
@@ -228,7 +227,7 @@ static choir_status shard_read(choir_dataset *d, void *const column[], int64_t w
 	CHOIR_TRY(pass_over(s, first || s->seen == s->count ? s->index : s->count - 1));
 	choir_status status = chi_dataset_read(d->from[0], column, d->spec.batch ? want : 1, got);
 	if (status == CHOIR_END)
-		return pass_over(s, 1); // the same end, and its error
+		return pass_over(s, 1); // ends with CHOIR_END or the error
 	CHOIR_TRY(status);
 	s->seen++;
 	return first ? pass_over(s, s->count - 1 - s->index) : CHOIR_OK;
@@ -240,7 +239,6 @@ static choir_status shard_rewind(choir_dataset *d)
 	return chi_rewind_from(d);
 }
 
-// Right behind the last of so many elements of the shard.
 static choir_status shard_seek(choir_dataset *d, int64_t elements)
 {
 	shard *s = (shard *) d;
@@ -252,7 +250,7 @@ static choir_status shard_seek(choir_dataset *d, int64_t elements)
 	return chi_dataset_pass_over(d->from[0], there);
 }
 
-// Of a hint nothing: another number of workers reads the same data.
+// A hint is left out, so that any number of workers reads the same data.
 static uint64_t shard_signature(const choir_dataset *d)
 {
 	const shard *s = (const shard *) d;
@@ -271,7 +269,6 @@ static const chi_stage shard_stage = {
 	.files = CHI_FILES_THROUGH,
 };
 
-// Where the source is known: how many elements and examples fall to the shard.
 static void shard_count(shard *s, const choir_dataset *from)
 {
 	choir_dataset *d = &s->base;
@@ -316,7 +313,7 @@ choir_dataset *choir_dataset_shard(choir_dataset *from, int64_t count, int64_t i
 	s->count = count;
 	s->index = index;
 	s->base.hint = hint;
-	s->base.random = from->random && !hint; // of which the number of elements will change
+	s->base.random = from->random && !hint; // a hint will change the number of elements
 	shard_count(s, from);
 	return &s->base;
 }

@@ -1,5 +1,5 @@
-// Windows: examples of several neighbours. A window is one example with an axis more in front, so
-// that batch comes after it. What a window reaches over lies in a buffer that moves on.
+// window: examples of several neighbours, with one more axis in front. A sliding buffer holds the
+// source's examples.
 #include "data/stage.h"
 
 #include <string.h>
@@ -12,14 +12,13 @@
 typedef struct {
 	choir_dataset base;
 	int64_t length, shift, stride;
-	bool drop; // windows that would reach over the end are left out
+	bool drop; // drops windows that reach beyond the end
 	int64_t span; // examples from a window's first to its last
-	chi_row_buffer buffer; // span examples of the source, the next window's first in front
+	chi_row_buffer buffer; // begins with the next window's first example
 	int64_t filled;
-	int64_t skip; // examples of the source between windows, yet to be passed over
+	int64_t skip; // examples between windows, still to skip
 } window;
 
-// Fills the buffer as far as the source goes.
 static choir_status top_up(window *w)
 {
 	choir_dataset *from = w->base.from[0];
@@ -98,7 +97,7 @@ static choir_status window_rewind(choir_dataset *d)
 	return chi_rewind_from(d);
 }
 
-// Right before the last window, which then is read: it may be one with fewer examples.
+// Reads the last window, since it may have fewer examples.
 static choir_status window_seek(choir_dataset *d, int64_t elements)
 {
 	window *w = (window *) d;
@@ -142,7 +141,6 @@ static int64_t count_windows(const window *w, int64_t examples)
 	return examples < w->span ? 0 : (examples - w->span) / w->shift + 1;
 }
 
-// Puts the window's axis in front of each column's shape.
 static bool add_axis(window *w)
 {
 	choir_dataset *d = &w->base;
@@ -173,7 +171,7 @@ static bool add_axis(window *w)
 	return true;
 }
 
-// Completes o from what is given. False: a failure, with from freed.
+// Completes the options. False: recorded, and from is freed.
 static bool check_options(
 		choir_dataset *from, choir_window_options *o, const choir_window_options *given)
 {

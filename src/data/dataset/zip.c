@@ -1,12 +1,12 @@
-// Two datasets side by side: each element has the columns of both. They must go equally far;
-// lengths that are known are compared at once, others where the shorter ends.
+// zip: two datasets of equal length side by side. If a length is unknown, the end shows whether
+// they are equal.
 #include "data/stage.h"
 
 #include "base/size.h"
 
 typedef struct {
 	choir_dataset base;
-	int64_t examples; // so far in this pass
+	int64_t examples;
 } zip;
 
 static choir_status zip_range(choir_dataset *d, void *const column[], int64_t first, int64_t count)
@@ -16,7 +16,7 @@ static choir_status zip_range(choir_dataset *d, void *const column[], int64_t fi
 	return b->stage->range(b, column + a->spec.n, first, count);
 }
 
-// The subject of messages about one side: its first column.
+// Names a side in messages by its first column.
 static const char *side(const choir_dataset *d, int i)
 {
 	return d->from[i]->spec.column[0].name;
@@ -30,7 +30,6 @@ static choir_status ended(const zip *z, int which, int64_t at)
 			side(&z->base, which), (long long) at, side(&z->base, !which), (long long) at + 1);
 }
 
-// The first side has ended: so must the second.
 static choir_status check_end(zip *z)
 {
 	int64_t more;
@@ -70,7 +69,7 @@ static choir_status zip_seek(choir_dataset *d, int64_t elements)
 {
 	CHOIR_TRY(chi_dataset_pass_over(d->from[0], elements));
 	CHOIR_TRY(chi_dataset_pass_over(d->from[1], elements));
-	// Counted for messages only: batches may be short.
+	// Approximate, for messages only: batches may be short.
 	if (!chi_int64_multiply(elements, chi_dataset_unit(d), &((zip *) d)->examples))
 		((zip *) d)->examples = elements;
 	return CHOIR_OK;
@@ -94,7 +93,6 @@ static const chi_stage zip_stage = {
 	.files = CHI_FILES_THROUGH,
 };
 
-// Records why the two cannot stand side by side; false then.
 static bool check_lengths(const choir_dataset *a, const choir_dataset *b)
 {
 	const char *x = a->spec.column[0].name, *y = b->spec.column[0].name;

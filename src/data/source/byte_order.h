@@ -1,4 +1,4 @@
-// The order of bytes of values in files.
+// The byte order of values in files.
 #pragma once
 
 #include <endian.h>
@@ -6,13 +6,12 @@
 #include <stdint.h>
 #include <string.h>
 
-// Whether values of that order have to be turned around here.
 static inline bool chi_order_differs(bool big_endian)
 {
 	return big_endian != (__BYTE_ORDER == __BIG_ENDIAN);
 }
 
-// Turns each value of width bytes (1, 2, 4, 8) around.
+// Reverses the bytes of each value. width: 1, 2, 4 or 8.
 static inline void chi_reverse_bytes(void *values, size_t bytes, size_t width)
 {
 	unsigned char *p = values;

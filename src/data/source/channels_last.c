@@ -1,5 +1,5 @@
-// Channels to the end. Three planes of bytes, as most images of data sets have them, go 32 pixels
-// at a time where the processor has AVX2; everything else, and what is left over, value by value.
+// Conversion to channels last. Three planes of bytes go 32 pixels at a time with AVX2; all else
+// goes value by value.
 #include "data/source/channels_last.h"
 
 #include <stdint.h>
@@ -14,7 +14,7 @@ void chi_channels_last_plainly(
 	for (size_t c = 0; c < channels; c++) {
 		char *place = (char *) to + c * width;
 		for (size_t i = 0; i < pixels; i++, value += width, place += channels * width)
-			if (width == 1) // no call for a byte
+			if (width == 1) // avoids a call per byte
 				*place = *value;
 			else
 				memcpy(place, value, width);
@@ -26,16 +26,15 @@ void chi_channels_last_plainly(
 
 enum { BLOCK = 32 };
 
-// Of 16 pixels come 48 bytes, 16 for each of three vectors. Byte b of vector k belongs to channel
-// (k + b) % 3, so a channel's bytes have other places in each of the three, and one shuffle of
-// its 16 pixels serves all: order[c][b] is the pixel that channel c has at byte b, in the one
-// vector where that place is the channel's.
+// 16 pixels give three vectors of 16 bytes. Byte b of vector k belongs to channel (k + b) % 3. A
+// channel never has the same position in two vectors, so one shuffle of its pixels serves all
+// three. order[c][b] is the pixel of channel c at byte b.
 static const uint8_t order[3][16] = {
 	{ 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5 },
 	{ 5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10 },
 	{ 10, 5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15 },
 };
-// Where b % 3 is 1, and where it is 2.
+// 255 where b % 3 is 1, and where it is 2.
 static const uint8_t second[16] = { 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0 };
 static const uint8_t third[16] = { 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0 };
 
@@ -62,8 +61,7 @@ WITH_AVX2 void put(uint8_t *to, __m256i bytes)
 	_mm256_storeu_si256((__m256i *) (void *) to, bytes);
 }
 
-// So many pixels at the beginning. The lower halves of x, y and z are of 16 pixels, the upper ones
-// of the next 16.
+// Gives the number of converted pixels. Lower halves hold 16 pixels, upper halves the next 16.
 __attribute__((target("avx2"))) static size_t three_planes(
 		uint8_t *restrict to, const uint8_t *restrict from, size_t pixels)
 {

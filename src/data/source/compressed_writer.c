@@ -1,5 +1,4 @@
-// Compression on the way to a file. zlib's memory comes from Choir's allocator, and what it
-// gives goes on in blocks.
+// Compressed writing by zlib, with Choir's allocator.
 #include "data/source/compressed_writer.h"
 
 #include <string.h>
@@ -41,7 +40,7 @@ static packer *packer_new(const char *path, bool gzip)
 			gzip ? WINDOW_BITS + GZIP_HEADER : WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY);
 	if (result == Z_OK)
 		return p;
-	if (result != Z_MEM_ERROR) // that is recorded
+	if (result != Z_MEM_ERROR) // the allocator has recorded that one
 		choir_fail(CHOIR_UNSUPPORTED, "%s: zlib %s cannot start (built with %s)", path,
 				zlibVersion(), ZLIB_VERSION);
 	chi_free(p);
@@ -55,7 +54,6 @@ static void packer_free(packer *p)
 	chi_free(p);
 }
 
-// Lets zlib have so many bytes, and writes what comes out.
 static choir_status pack_some(
 		packer *p, chi_writer *to, unsigned char *data, unsigned bytes, int flush)
 {
@@ -64,7 +62,7 @@ static choir_status pack_some(
 	do {
 		p->stream.next_out = p->out;
 		p->stream.avail_out = OUT_BYTES;
-		deflate(&p->stream, flush); // cannot fail: its state is whole and it has room
+		deflate(&p->stream, flush); // cannot fail: the state is valid and there is space
 		CHOIR_TRY(chi_writer_write(to, p->out, OUT_BYTES - p->stream.avail_out));
 	} while (p->stream.avail_out == 0);
 	return CHOIR_OK;
@@ -72,7 +70,7 @@ static choir_status pack_some(
 
 static choir_status pack(packer *p, chi_writer *to, const void *data, size_t bytes)
 {
-	// zlib only reads what it takes for input, but does not say so in its type.
+	// zlib only reads its input, although the type is not const.
 	union {
 		const void *borrowed;
 		unsigned char *bytes;

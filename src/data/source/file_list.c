@@ -1,5 +1,4 @@
-// Several files one after another: a list of them, and the source that reads the source of
-// each. One is open at a time.
+// A source that reads files one after another; one is open at a time.
 #include "data/source/file_list.h"
 #include "base/lock.h"
 #include "data/stage.h"
@@ -62,23 +61,22 @@ choir_status chi_files_paths(
 	return status;
 }
 
-// The first file's source stays for as long as the dataset does, since the names and categories
-// of all are its; the others come and go.
+// The first file's source lives as long as the dataset, whose names and categories it owns.
 typedef struct {
 	choir_dataset base;
 	choir_files *files;
 	choir_file_fn *fn;
 	void *user;
-	size_t at, start, stride; // the file that is read; the first; the way to the next
-	bool open; // file at is
-	choir_dataset *later; // the source of file at, if that is not 0
-	int64_t dropped, skipped; // by sources that are closed, but for the first
+	size_t at, start, stride; // current file, first file, distance between files
+	bool open;
+	choir_dataset *later; // the source of file at, unless at is 0
+	int64_t dropped, skipped; // of closed sources but the first
 } files_source;
 
 static choir_dataset *open_file(const choir_files *files, size_t i, choir_file_fn *fn, void *user)
 {
 	const char *path = choir_files_path(files, i);
-	chi_error before; // the thread's failure from before is not fn's, and must survive its success
+	chi_error before; // fn must neither see nor lose the thread's earlier failure
 	chi_error_save(&before);
 	chi_error_clear();
 	chi_mutex_check_none_held();
@@ -119,7 +117,6 @@ static void close_file(files_source *s)
 	s->open = false;
 }
 
-// Opens file at. CHOIR_END: there is none.
 static choir_status open_file_at(files_source *s)
 {
 	if (s->at >= choir_files_count(s->files))
@@ -137,7 +134,7 @@ static choir_status open_file_at(files_source *s)
 	return CHOIR_OK;
 }
 
-// What the sources of later files have left out; the first file's are counted by its own.
+// Counts for later files; the first file's source counts for itself.
 static void count(files_source *s)
 {
 	const int64_t dropped = s->dropped + choir_dataset_dropped(s->later);
@@ -170,8 +167,7 @@ static choir_status files_rewind(choir_dataset *d)
 	return CHOIR_OK;
 }
 
-// Files whose examples are counted without reading them are opened and passed over; the others
-// are read.
+// Skips files of known length and reads the others.
 static choir_status files_seek(choir_dataset *d, int64_t elements)
 {
 	files_source *s = (files_source *) d;
@@ -203,7 +199,7 @@ static choir_status files_shard(choir_dataset *d, int64_t shards, int64_t index)
 	files_source *s = (files_source *) d;
 	s->start += (size_t) index * s->stride;
 	s->at = s->start;
-	s->stride *= (size_t) shards; // at most as many as there are files
+	s->stride *= (size_t) shards; // at most the number of files
 	d->files = (d->files - index + shards - 1) / shards;
 	return CHOIR_OK;
 }

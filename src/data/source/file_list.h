@@ -4,7 +4,7 @@
 #include "base/glob.h"
 #include "choir/source.h"
 
-// The files of a source that takes a path (or pattern) or a list: exactly one of the two must be
-// given. what: the source, for messages. On failure paths is empty.
+// Finds the files of a source, from a path or pattern, or from a list; exactly one must be given.
+// what: the source, for messages. On failure paths is empty.
 choir_status chi_files_paths(
 		chi_glob *paths, const char *what, const char *path, const choir_files *files);

@@ -1,8 +1,7 @@
-// Records of one size, each the same fields one behind the other, as CIFAR-10 has them. Where
-// the fields are large and their bytes are already what the columns need, the system puts each
-// where it belongs and nothing is copied; else records come in blocks that stay in a core's
-// cache and are taken apart there. A block is whole pages of the file, which the system copies
-// faster than pieces of them; what it has of its last record is put before the next one.
+// Records of one size with fixed fields, as in CIFAR-10. Large fields without conversion go
+// straight to their columns by scattered reads. Other records are read in blocks that stay in
+// cache, and split there. A block is whole pages, which the system copies faster; an incomplete
+// last record moves in front of the next block.
 #include "data/stage.h"
 
 #include <inttypes.h>
@@ -27,11 +26,11 @@ enum {
 };
 
 typedef struct {
-	size_t column; // NO_COLUMN: passed over
-	size_t bytes, width; // of the field, of a value
+	size_t column; // NO_COLUMN: skipped
+	size_t bytes, width; // of the field; of a value
 	choir_dtype dtype;
 	bool reversed;
-	int64_t channels, pixels; // of channels that come first; 0: in the order of the column
+	int64_t channels, pixels; // of fields with channels first; 0: in column order
 	int64_t limit;
 } field;
 
@@ -40,18 +39,18 @@ typedef struct {
 	chi_glob paths;
 	choir_compression compression;
 	uint64_t header;
-	size_t n, record; // fields, and bytes of them all
+	size_t n, record; // fields; bytes of a record
 	field field[CHI_MAX_COLUMNS];
-	bool scatter; // no field has to be looked at
+	bool scatter; // no field needs inspection
 	chi_reader *reader; // NULL: between files
 	size_t next_path;
-	int64_t number; // of the next record of the file
-	size_t rest; // bytes behind the last whole record
+	int64_t number; // of the file's next record
+	size_t rest; // bytes after the last complete record
 	unsigned char *block;
-	// Of the block: where bytes are read to, and how many; before it, a record.
+	// begin: where blocks are read to, after space for a record. capacity: bytes of a block.
 	size_t begin, capacity;
-	size_t first, last; // bytes of the block that are still to be taken apart
-	uint64_t place; // of the file: how far it was read
+	size_t first, last; // bytes of the block not yet split
+	uint64_t place;
 } fixed;
 
 static const char what[] = "fixed dataset";
@@ -73,7 +72,7 @@ static chi_reader *open_path(const fixed *f, size_t i)
 	return chi_reader_open_as(path, compression_of(f, path));
 }
 
-// How many records a file has; CHOIR_NONE: that shows by unpacking it.
+// Counts a file's records. CHOIR_NONE: it is compressed, so the number is unknown.
 static choir_status count_records(const fixed *f, const chi_reader *r, int64_t *records)
 {
 	const uint64_t size = chi_reader_size(r);
@@ -88,7 +87,7 @@ static choir_status count_records(const fixed *f, const chi_reader *r, int64_t *
 	return CHOIR_OK;
 }
 
-// The records of all files together, which are looked at for that.
+// Opens all files to count their records.
 static choir_status count_all(const fixed *f, int64_t *records)
 {
 	*records = 0;
@@ -163,7 +162,6 @@ static int64_t integer_at(choir_dtype dtype, const unsigned char *p)
 	return *p;
 }
 
-// Whether the values, in the order of bytes of this machine, are in their range.
 static choir_status check_values(
 		const fixed *f, int64_t record, const field *a, const unsigned char *values)
 {
@@ -179,7 +177,7 @@ static choir_status check_values(
 	return CHOIR_OK;
 }
 
-// One record, whose values are turned around in the block.
+// Splits one record, and reverses its bytes in place.
 static choir_status take_apart(
 		const fixed *f, int64_t record, unsigned char *p, void *const column[], int64_t row)
 {
@@ -201,11 +199,11 @@ static choir_status take_apart(
 	return CHOIR_OK;
 }
 
-// Whole blocks are read, however few records are wanted: fewer calls, and what is wrong with a
-// small compressed file, which shows at its end, is seen before any record of it is believed.
+// Reads whole blocks: fewer calls, and damage of a small compressed file shows before a record is
+// delivered.
 static choir_status fill_block(fixed *f)
 {
-	const size_t left = f->last - f->first; // of one record
+	const size_t left = f->last - f->first; // part of one record
 	size_t got;
 	memmove(f->block + f->begin - left, f->block + f->first, left);
 	f->first = f->begin - left;
@@ -230,7 +228,6 @@ static choir_status read_block(fixed *f, void *const column[], int64_t want, siz
 	return CHOIR_OK;
 }
 
-// Records of one field, in one piece; as many as are worth a call.
 static choir_status read_records(fixed *f, void *to, int64_t want, size_t *got)
 {
 	size_t bytes;
@@ -239,11 +236,11 @@ static choir_status read_records(fixed *f, void *to, int64_t want, size_t *got)
 	return chi_reader_read(f->reader, to, bytes, got);
 }
 
-// Every field of every record straight to its row; what nobody wants goes to the block.
+// Reads fields straight to their rows; unwanted ones go to the block.
 static choir_status read_scattered(fixed *f, void *const column[], int64_t want, size_t *got)
 {
 	chi_file_part parts[CHI_MAX_PARTS];
-	if (f->n == 1 && column[0]) // records lie there as in the file
+	if (f->n == 1 && column[0]) // the column has the file's layout
 		return read_records(f, column[0], want, got);
 	const size_t max = CHI_MAX_PARTS / f->n;
 	const size_t records = (uint64_t) want < max ? (size_t) want : max;
@@ -354,7 +351,7 @@ static const chi_stage fixed_stage = {
 	.path = fixed_path,
 };
 
-// ---- Making it.
+// ---- Construction.
 
 static choir_status check_field(const choir_field *a, size_t i)
 {
@@ -372,7 +369,7 @@ static choir_status check_field(const choir_field *a, size_t i)
 	return CHOIR_OK;
 }
 
-// The columns of the fields that have a name. What is wrong with those chi_source_new says.
+// Collects the columns, which chi_source_new checks.
 static choir_status to_columns(
 		size_t n, const choir_field fields[], size_t *count, choir_column columns[])
 {
@@ -420,7 +417,7 @@ static choir_status set_fields(fixed *f, size_t n, const choir_field fields[])
 	for (size_t i = 0; i < n; i++)
 		CHOIR_TRY(set_field(f, &fields[i], &column));
 	f->scatter = f->scatter && f->record / n >= LARGE_FIELD;
-	const size_t pages = (f->record + PAGE - 1) / PAGE * PAGE; // a record is at most 2 GiB
+	const size_t pages = (f->record + PAGE - 1) / PAGE * PAGE; // a record has at most 2 GiB
 	f->begin = f->first = f->last = pages;
 	f->capacity = pages < BLOCK_BYTES ? BLOCK_BYTES : pages + PAGE;
 	f->block = chi_alloc_aligned(f->begin + f->capacity);

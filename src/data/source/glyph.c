@@ -1,7 +1,6 @@
-// Drawn digits. A glyph is a few strokes through given points, straight or bent; every point is
-// moved a little, the whole is slanted, turned, stretched and moved, and a pen of random width
-// follows it. For each pixel the nearest segment decides how much ink there is. Only + - * / and
-// square roots are used, which are the same on every machine, so an image is too.
+// Synthetic digits: one or two strokes through given points, straight or curved. Points are
+// jittered; the glyph is slanted, rotated, scaled and shifted, and drawn with a pen of random
+// width. Only + - * / and square roots are used, so images are equal on all machines.
 #include "data/source/glyph.h"
 
 #include <math.h>
@@ -14,7 +13,7 @@ typedef struct {
 } point;
 
 typedef struct {
-	bool bent; // a curve through the points; else straight lines
+	bool bent; // a curve; else straight lines
 	int n;
 	int8_t at[MAX_POINTS][2]; // x and y in hundredths of the glyph's box
 } stroke;
@@ -74,12 +73,11 @@ static const glyph glyphs[10][2] = {
 };
 // clang-format on
 
-// The words of a key, one after another.
 typedef struct {
 	const chi_random_key *key;
 	uint64_t next; // block
 	chi_philox_block block;
-	int used; // words of it
+	int used; // words of the block
 } dice;
 
 static uint32_t word(dice *d)
@@ -96,19 +94,19 @@ static float between(dice *d, float low, float high)
 	return low + (high - low) * chi_uniform_float(word(d));
 }
 
-// How the glyph's box lies on the paper, in pixels, and the pen.
+// Maps the glyph's box to pixels, and describes the pen.
 typedef struct {
 	float xx, xy, yx, yy, x, y;
-	float wobble; // of points, in the box
+	float wobble; // jitter of points, in the box
 	float pen; // radius in pixels
-	float nearest[CHI_GLYPH_PIXELS]; // squared distance to the nearest segment
+	float nearest[CHI_GLYPH_PIXELS]; // squared, to the nearest segment
 } canvas;
 
 static void choose(canvas *c, dice *d)
 {
 	float height = between(d, 16.0f, 21.0f), width = height * between(d, 0.7f, 1.05f);
 	float slant = between(d, -0.3f, 0.3f);
-	// A turn from the tangent of half its angle, which takes no sine.
+	// A rotation from the tangent of half its angle, without a sine.
 	float t = between(d, -0.1f, 0.1f);
 	float cosine = (1.0f - t * t) / (1.0f + t * t), sine = 2.0f * t / (1.0f + t * t);
 	c->xx = width * cosine;
@@ -135,7 +133,6 @@ static int pixel(float at)
 	return at < 0.0f ? 0 : at > (float) (SIDE - 1) ? SIDE - 1 : (int) at;
 }
 
-// Brings the pixels that the pen can reach from the segment nearer.
 static void segment(canvas *c, point a, point b)
 {
 	float dx = b.x - a.x, dy = b.y - a.y, square = dx * dx + dy * dy, reach = c->pen + 0.5f;
@@ -155,7 +152,7 @@ static void segment(canvas *c, point a, point b)
 	}
 }
 
-// The curve of Catmull and Rom (1974) between b and c, a and d being the points beside them.
+// Catmull-Rom spline between b and c (Catmull and Rom, 1974); a and d are their neighbours.
 static float bend(float a, float b, float c, float d, float t)
 {
 	float cubic = 3.0f * (b - c) + d - a, quadratic = 2.0f * a - 5.0f * b + 4.0f * c - d;
@@ -184,7 +181,7 @@ static void follow(canvas *c, const stroke *s, dice *d)
 	}
 }
 
-// Ink by distance, and noise on all pixels: four from each word.
+// Ink by distance, and noise on all pixels, four from each random word.
 static void develop(const canvas *c, dice *d, uint8_t pixels[])
 {
 	float ink = between(d, 170.0f, 255.0f), noise = between(d, 0.0f, 40.0f) / 255.0f;

@@ -1,6 +1,5 @@
-// Decompression by zlib, whose memory comes from Choir's allocator. zlib checks the checksum and
-// the length at the end of each member; this file sees to it that the end is reached and that
-// nothing but another member follows.
+// Decompression by zlib with Choir's allocator. zlib verifies each member; this file verifies that
+// the end is reached and only members follow.
 #include "data/source/gzip.h"
 
 #include "base/alloc.h"
@@ -16,14 +15,14 @@ struct chi_gzip {
 	chi_file *file;
 	const char *name;
 	const char *framing; // "gzip", "zlib" or "deflated"
-	uint64_t begin, end; // of what is read of the file
+	uint64_t begin, end;
 	z_stream stream;
-	uint64_t offset; // of the file: what was read so far
-	bool between; // a member has ended, and the next has not begun
-	bool holds; // zlib may have output of the input that it took
+	uint64_t offset; // between two members
+	bool between; // after a member, before the next
+	bool holds; // zlib may have output left from its input
 	bool ended;
 	unsigned char in[IN_BYTES];
-	unsigned char out[OUT_BYTES]; // for what is passed over
+	unsigned char out[OUT_BYTES]; // for skipped bytes
 };
 
 static void *take(void *user, unsigned count, unsigned size)
@@ -63,7 +62,7 @@ chi_gzip *chi_gzip_new(
 	int result = inflateInit2(&z->stream, framings[framing].window_bits);
 	if (result == Z_OK)
 		return z;
-	if (result != Z_MEM_ERROR) // that is recorded
+	if (result != Z_MEM_ERROR) // the allocator has recorded that one
 		choir_fail(CHOIR_UNSUPPORTED, "%s: zlib %s cannot start (built with %s)", name,
 				zlibVersion(), ZLIB_VERSION);
 	chi_free(z);
@@ -86,7 +85,6 @@ choir_status chi_gzip_rewind(chi_gzip *z)
 	return CHOIR_OK;
 }
 
-// The place in the compressed file, for messages.
 static unsigned long long place(const chi_gzip *z)
 {
 	return z->offset - z->stream.avail_in;
@@ -110,8 +108,8 @@ static choir_status refill(chi_gzip *z)
 	return CHOIR_OK;
 }
 
-// Lets zlib write up to so many bytes. Where it fills them it may have more, also with no input
-// left: raw deflated data have no trailer, so all input can be taken before all output is.
+// Writes up to capacity bytes. Raw deflate has no trailer, so zlib may hold output after it has
+// consumed all input.
 static choir_status inflate_some(chi_gzip *z, unsigned char *to, size_t capacity, size_t *got)
 {
 	z->stream.next_out = to;

@@ -1,24 +1,24 @@
-// Decompression of gzip files (RFC 1952) and zlib streams (RFC 1950) by zlib; several members
-// behind each other are one, as gzip says. Threads: one at a time.
+// Decompression by zlib: gzip (RFC 1952), zlib (RFC 1950), raw deflate. Consecutive gzip members
+// are one stream. Threads: one at a time.
 #pragma once
 
 #include "base/file.h"
 
-enum { CHI_GZIP_RATIO = 1032 }; // deflate cannot make its input more than so many times smaller
+enum { CHI_GZIP_RATIO = 1032 }; // maximum compression ratio of deflate
 
 typedef enum {
 	CHI_GZIP,
 	CHI_ZLIB,
 	CHI_DEFLATE
-} chi_framing; // the last: none, as in a zip archive
+} chi_framing; // the last is raw, as in a zip archive
 typedef struct chi_gzip chi_gzip;
-// What is in file from begin to end, or where it ends before. file and name (for messages) are
-// borrowed. NULL: no memory, or no zlib (CHOIR_UNSUPPORTED).
+// Makes a reader of the file from begin to end, or to an earlier end of the data. Borrows file and
+// name. NULL: no memory, or no zlib (CHOIR_UNSUPPORTED).
 chi_gzip *chi_gzip_new(
 		chi_file *file, const char *name, chi_framing framing, uint64_t begin, uint64_t end);
 void chi_gzip_free(chi_gzip *z);
-// As chi_reader_read.
+// Reads as chi_reader_read does.
 choir_status chi_gzip_read(chi_gzip *z, void *to, size_t bytes, size_t *got);
 choir_status chi_gzip_rewind(chi_gzip *z);
-// The checksum of gzip and zip, of more bytes: of none it is 0. Without zlib it is always 0.
+// Continues the CRC-32 of gzip and zip; begin with 0. It is always 0 without zlib.
 uint32_t chi_gzip_checksum(uint32_t sum, const void *data, size_t bytes);

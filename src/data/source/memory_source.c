@@ -1,5 +1,5 @@
-// Examples that lie in the program's memory, one packed array a column. Borrowed arrays are read
-// where they are and belong to the program; copied ones are the dataset's.
+// Examples in the program's memory, one packed array per column. Borrowed arrays are read in place
+// and belong to the program; copies belong to the dataset.
 #include "data/stage.h"
 
 #include <string.h>
@@ -45,7 +45,6 @@ static const chi_stage memory_stage = {
 	.free = memory_free,
 };
 
-// All arrays are there and no larger than memory can be.
 static bool check_data(const choir_dataset *d, const choir_column columns[])
 {
 	for (size_t i = 0; i < d->spec.n; i++) {

@@ -1,6 +1,6 @@
-// Examples that the program puts in while another thread reads them: a ring of rows between the
-// two, which belongs to both, so that either may go first. Whoever waits looks up now and then,
-// since a dataset is cancelled by a flag that wakes nobody.
+// Examples that the program puts in while another thread reads: a bounded ring of rows. The
+// program and the dataset own it together, and the last one frees it. A waiting reader wakes up
+// regularly, since a cancel sends no signal.
 #include "data/stage.h"
 
 #include <string.h>
@@ -11,29 +11,29 @@
 #include "base/options.h"
 
 enum { USUAL_CAPACITY = 1024, USUAL_TIMEOUT = 600 };
-static const double CHECK_SECONDS = 0.02; // how late a reader sees that it is cancelled
+static const double CHECK_SECONDS = 0.02; // latency of a cancel
 
 struct choir_queue {
-	size_t n, bytes[CHI_MAX_COLUMNS]; // the columns, and the bytes of one example of each
+	size_t n, bytes[CHI_MAX_COLUMNS]; // number of columns; bytes per example of each
 	chi_row_buffer rows;
 	int64_t capacity;
-	double timeout; // of a read
+	double timeout;
 	chi_mutex mutex;
 	chi_cond changed;
-	// With mutex held:
-	int64_t first, count; // the oldest example that waits, and how many do
+	// Protected by mutex:
+	int64_t first, count; // the oldest example; how many there are
 	bool closed; // this pass gets no more
 	bool given_up, dropped; // the program has freed the queue; the dataset was freed
-	chi_error failure; // CHOIR_OK: none
+	chi_error failure;
 };
 
 typedef struct {
 	choir_dataset base;
 	choir_queue *queue;
-	bool begun; // an example of this pass was read, or its end
+	bool begun; // this pass has had an example or its end
 } queue_source;
 
-// The mutex is held, and is not when it returns: the last of the two frees.
+// Releases the mutex, which the caller holds; the last owner frees.
 static void leave(choir_queue *q)
 {
 	const bool last = q->given_up && q->dropped;
@@ -47,7 +47,7 @@ static void leave(choir_queue *q)
 	chi_free(q);
 }
 
-// ---- The side of the program.
+// ---- The program's side.
 
 static choir_status check_put(const choir_queue *q, int64_t examples, const void *const data[])
 {
@@ -63,8 +63,6 @@ static choir_status check_put(const choir_queue *q, int64_t examples, const void
 	return CHOIR_OK;
 }
 
-// Copies examples between the ring, from its place at on, and one array a column, whose bytes are
-// moved on; a column that is NULL is left out.
 static void copy_in(choir_queue *q, const void *const data[], int64_t examples)
 {
 	int64_t done = 0;
@@ -81,7 +79,7 @@ static void copy_in(choir_queue *q, const void *const data[], int64_t examples)
 	}
 }
 
-// Waits, with the mutex held, until so many examples have room in this pass.
+// Waits, with the mutex held, for space in this pass.
 static choir_status wait_for_space(choir_queue *q, int64_t examples, double seconds)
 {
 	const double deadline = chi_clock_deadline(seconds);
@@ -162,9 +160,9 @@ void choir_queue_free(choir_queue *q)
 	leave(q);
 }
 
-// ---- The side of the dataset.
+// ---- The dataset's side.
 
-// Waits, with the mutex held, until there is an example, or why there is none.
+// Waits, with the mutex held, for an example, or finds why there is none.
 static choir_status wait_for_example(queue_source *s)
 {
 	choir_queue *q = s->queue;

@@ -1,5 +1,4 @@
-// Examples that need no file and no memory: numbers that count up, and the same tensors again
-// and again.
+// range and constant datasets: counting numbers, and the same tensors again and again.
 #include "data/stage.h"
 
 #include <string.h>
@@ -39,7 +38,7 @@ static const chi_stage range_stage = {
 	.signature = range_signature,
 };
 
-// How many numbers there are from start to stop, which is not reached.
+// Counts the numbers from start to stop, which is excluded.
 static bool count_numbers(int64_t start, int64_t stop, int64_t stride, int64_t *n)
 {
 	int64_t way;

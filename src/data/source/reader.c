@@ -1,5 +1,5 @@
-// A file as a row of bytes. Plain files are read at the place that is wanted next, so passing
-// over bytes costs nothing; compressed ones go through gzip.
+// Sequential reading. A plain file is read at the next offset, so skipping is free. A compressed
+// file goes through gzip.
 #include "data/source/reader.h"
 
 #include <stdio.h>
@@ -9,26 +9,24 @@
 #include "base/text.h"
 #include "data/source/gzip.h"
 
-// Asking the system whether a file was changed costs as much as reading a few thousand bytes, so
-// it is not asked after each read, but after so many bytes. Small reads, at random places, count
-// as more.
+// A check for changes of the file costs as much as reading a few thousand bytes, so it comes only
+// after CHECK_BYTES; a read counts at least MIN_READ.
 enum { CHECK_BYTES = 1 << 20, MIN_READ = CHECK_BYTES / 64 };
 
-// Bytes that may be held of a compressed file: at least so many, or so many times its own.
+// The limit on data held of a compressed file: the larger of MIN_HELD and MAX_TIMES its size.
 enum { MIN_HELD = 16 << 20, MAX_TIMES = 4 };
 
 struct chi_reader {
 	chi_file *file;
 	chi_gzip *gzip; // NULL: plain
-	uint64_t begin, end, offset; // plain: of what is read of the file
-	uint64_t unchecked; // plain: bytes since it was last found to be the file that was opened
-	bool member; // of a zip archive
-	uint64_t at, bytes; // a member: how far it was read, and its size
-	uint32_t sum, crc; // a member: the checksum so far, and what it must be in the end
+	uint64_t begin, end, offset; // plain: the range to read, and the position
+	uint64_t unchecked; // plain: bytes since the last check for changes
+	bool member;
+	uint64_t at, bytes; // a member: position and size
+	uint32_t sum, crc; // a member: CRC-32 so far, and expected
 	char name[256];
 };
 
-// Replaces AUTO by what the file begins as.
 static bool detect(chi_reader *r, choir_compression *compression)
 {
 	unsigned char first[2];
@@ -79,7 +77,7 @@ chi_reader *chi_reader_open_member(const char *path, const chi_zip_member *m)
 	r->bytes = m->bytes;
 	r->crc = m->crc;
 	r->begin = r->offset = m->begin;
-	r->end = m->begin + m->compressed; // both were found to be in the file
+	r->end = m->begin + m->compressed; // chi_zip_read has verified both
 	r->file = chi_file_open(path);
 	if (r->file && !m->deflated)
 		return r;
@@ -134,8 +132,7 @@ choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what
 			r->name, what, (unsigned long long) max, (unsigned long long) chi_file_size(r->file));
 }
 
-// What was read is of the file as it was opened: looked at now and then, and at the end, before
-// what was read last is believed.
+// Checks from time to time that the file has not changed, and before its last bytes are used.
 static choir_status check_plain(chi_reader *r, size_t bytes)
 {
 	r->unchecked += bytes > MIN_READ ? bytes : MIN_READ;
@@ -164,7 +161,6 @@ static choir_status read_file(chi_reader *r, void *to, size_t bytes, size_t *got
 	return r->gzip ? chi_gzip_read(r->gzip, to, bytes, got) : read_plain(r, to, bytes, got);
 }
 
-// The end of a member: its checksum, and nothing more behind it.
 static choir_status check_member(chi_reader *r)
 {
 	size_t more = 0;
@@ -179,7 +175,7 @@ static choir_status check_member(chi_reader *r)
 				: CHOIR_OK;
 }
 
-// What is passed over counts in the checksum as well.
+// Skipped bytes count in the checksum too.
 static choir_status read_member(chi_reader *r, void *to, size_t bytes, size_t *got)
 {
 	unsigned char scratch[4096];
@@ -208,7 +204,7 @@ choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got)
 	return r->member ? read_member(r, to, bytes, got) : read_file(r, to, bytes, got);
 }
 
-// Of a plain file whose bytes are all there.
+// Whether a plain file has all the bytes.
 static bool whole_parts(const chi_reader *r, const chi_file_part parts[], size_t n, size_t *bytes)
 {
 	const uint64_t size = chi_file_size(r->file), left = r->offset < size ? size - r->offset : 0;

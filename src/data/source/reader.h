@@ -1,5 +1,5 @@
-// The bytes of a file in order, plain or compressed by gzip (told apart by how the file begins,
-// not by its name). Threads: one at a time.
+// Sequential reading of a plain or gzip file. The first bytes tell which it is, not the name.
+// Threads: one at a time.
 #pragma once
 
 #include "base/file.h"
@@ -7,30 +7,27 @@
 #include "data/source/array/zip_archive.h"
 
 typedef struct chi_reader chi_reader;
-// NULL: no such file, refused by the system, or compressed where this build has no zlib.
+// Opens a file. NULL: it cannot be opened, or it is compressed and this build has no zlib.
 chi_reader *chi_reader_open(const char *path);
-// The same of a file that is compressed as the caller says; AUTO: by how it begins.
+// The same for a given compression. AUTO: by the first bytes.
 chi_reader *chi_reader_open_as(const char *path, choir_compression compression);
-// The bytes of a member of a zip archive, whose size and checksum are held against the archive's
-// when its end is read.
+// Opens a member of a zip archive. Its size and checksum are verified at its end.
 chi_reader *chi_reader_open_member(const char *path, const chi_zip_member *m);
 void chi_reader_close(chi_reader *r);
 const char *chi_reader_path(const chi_reader *r);
 const char *chi_reader_name(const chi_reader *r); // the path, fit for a message
 bool chi_reader_compressed(const chi_reader *r);
-// The bytes there are; of a compressed file, the most there can be.
+// Gives the size; for a compressed file an upper bound.
 uint64_t chi_reader_size(const chi_reader *r);
-// Whether a caller may hold so many bytes of one piece (a line, a row, a record) in memory: of a
-// compressed file no more than 16 MiB or four times its size, since a small one can be unpacked to
-// a thousand times as much. what: the piece, for the message of CHOIR_UNSUPPORTED.
+// Limits what a caller holds of a compressed file for one item (a line, a row, a record). The
+// limit is the larger of 16 MiB and four times the file's size, since a small file can unpack to a
+// thousand times its size. what: the item, for the message of CHOIR_UNSUPPORTED.
 choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what);
-// Reads the next bytes; *got is less only at the end, which then is sound (a compressed file:
-// its checksum and length were right). to NULL: passes over them. After a failure the first
-// *got bytes are good.
+// Reads bytes. *got is less only at the end, where a compressed file's checksum and length are
+// verified. to NULL: skips. After a failure the first *got bytes are good.
 choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got);
-// The same into several places, one behind the other.
 choir_status chi_reader_read_parts(
 		chi_reader *r, const chi_file_part parts[], size_t n, size_t *got);
-// Nothing must be left; CHOIR_CORRUPT if there is something.
+// Checks that no bytes are left; else CHOIR_CORRUPT.
 choir_status chi_reader_end(chi_reader *r);
 choir_status chi_reader_rewind(chi_reader *r);

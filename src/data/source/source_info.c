@@ -1,4 +1,4 @@
-// What can be asked of a chain about its sources.
+// Queries about the sources of a chain.
 #include "choir/source.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "data/source/csv/categories.h"
 #include "data/stage.h"
 
-// The texts behind a column; NULL: there are none.
+// Finds the categories of a column. NULL: it has none.
 static const chi_categories *categories_of(const choir_dataset *d, const char *column)
 {
 	const size_t i = d && column ? chi_column_find(d, column) : 0;

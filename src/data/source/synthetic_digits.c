@@ -1,5 +1,5 @@
-// The source of drawn digits: real work to learn on without any file. Example i is a function of
-// seed and i alone. Of every ten examples in a row each digit is one, in random order.
+// Synthetic digits: training data without files. Example i depends only on seed and i. Every ten
+// consecutive examples have each digit once.
 #include "data/stage.h"
 
 #include "data/source/glyph.h"
@@ -11,7 +11,7 @@ typedef struct {
 	uint64_t seed;
 } digits;
 
-// The number-th example's digit: its place in a shuffled hand of ten.
+// An example's digit is its position in a shuffle of ten.
 static int label_of(uint64_t seed, int64_t number)
 {
 	chi_random_key key = {

@@ -1,7 +1,6 @@
-// Text in three ways: byte by byte, in windows from which the next byte is to be predicted, and
-// line by line. Bytes and windows of a file lie where their number says, so they are had in any
-// order, by one pread for neighbours; a compressed file is unpacked to memory at its first use.
-// Lines are a stream, which remembers where some of them begin.
+// Text as bytes, as windows for next-byte prediction, or as lines. Bytes and windows have random
+// access; one pread reads neighbours. A compressed file is unpacked to memory at its first use.
+// Lines are a stream with seek points.
 #include "data/stage.h"
 
 #include <string.h>
@@ -13,8 +12,7 @@
 #include "data/source/gzip.h"
 #include "data/source/reader.h"
 
-// Of a compressed file, in memory: so many bytes at most, and so many times those of the file
-// unless it is small.
+// Limits of unpacking: MAX_TIMES the file's size, but at least LITTLE and at most MAX_UNPACKED.
 enum { MAX_UNPACKED = 1 << 30, MAX_TIMES = 32, LITTLE = 64 << 20, FIRST_CAPACITY = 64 << 10 };
 
 typedef struct {
@@ -22,14 +20,14 @@ typedef struct {
 	chi_reader *reader;
 	int64_t context; // windows; 0: bytes
 	int64_t stride;
-	char *memory; // of a compressed file
-	char *scratch; // bytes of windows that were read together
+	char *memory;
+	char *scratch; // bytes of neighbouring windows
 	size_t capacity;
 } text;
 
 // ---- Bytes and windows.
 
-// The whole of a compressed file, whose size is known only at its end.
+// Unpacks a compressed file, whose size is known only at the end.
 static choir_status unpack(chi_reader *r, char **memory, size_t *bytes)
 {
 	const uint64_t file = chi_reader_size(r) / CHI_GZIP_RATIO;
@@ -79,7 +77,8 @@ static choir_status windows_range(
 {
 	text *t = (text *) d;
 	const size_t context = (size_t) t->context;
-	const size_t max = t->capacity / (size_t) t->stride; // windows whose beginnings fit
+	// windows that fit, counted by their first bytes
+	const size_t max = t->capacity / (size_t) t->stride;
 	unsigned char *input = column[0], *target = column[1];
 	for (int64_t done = 0; done < count;) {
 		const int64_t left = count - done;
@@ -112,7 +111,7 @@ static void text_free(choir_dataset *d)
 	chi_free(t->scratch);
 }
 
-// A file cannot be shared out by files; the core says so.
+// Does nothing, since the core refuses to shard one file.
 static choir_status one_file(choir_dataset *d, int64_t count, int64_t index)
 {
 	(void) d;
@@ -164,7 +163,6 @@ static bool given(const char *path, const char *what)
 	return path != NULL;
 }
 
-// Opens path and finds its size, for which a compressed file is unpacked.
 static choir_status open_text(const char *path, text *t, int64_t *size)
 {
 	t->reader = chi_reader_open(path);
@@ -177,7 +175,7 @@ static choir_status open_text(const char *path, text *t, int64_t *size)
 	return CHOIR_OK;
 }
 
-// The source of what was opened, which is empty then; on failure it is closed.
+// Moves t into a source. A failure closes t.
 static text *take_over(
 		text *t, const chi_stage *stage, size_t n, const choir_column columns[], int64_t examples)
 {
@@ -249,13 +247,12 @@ typedef struct {
 	chi_places places;
 	chi_reader *reader;
 	char *buffer;
-	size_t capacity, length, at; // at: where the next line begins
-	uint64_t offset; // of the file: of the buffer's first byte
+	size_t capacity, length, at; // at: start of the next line
+	uint64_t offset; // of the buffer's first byte
 	int64_t row; // number of the next line, from 1
 	bool ended, skip;
 } lines;
 
-// Makes room and reads on.
 static choir_status refill(lines *l)
 {
 	memmove(l->buffer, l->buffer + l->at, l->length - l->at);
@@ -276,7 +273,7 @@ static choir_status refill(lines *l)
 	return CHOIR_OK;
 }
 
-// The next line, without its end. CHOIR_END: there is none.
+// Finds the next line, without its line end. CHOIR_END: there is none.
 static choir_status next_line(lines *l, const char **line, size_t *bytes)
 {
 	size_t seen = 0;
@@ -300,7 +297,7 @@ static choir_status next_line(lines *l, const char **line, size_t *bytes)
 	return CHOIR_OK;
 }
 
-// The next line that is text.
+// Finds the next line of valid UTF-8; others are skipped or refused.
 static choir_status next_text(lines *l, const char **line, size_t *bytes)
 {
 	for (;;) {
@@ -318,7 +315,6 @@ static choir_status next_text(lines *l, const char **line, size_t *bytes)
 	}
 }
 
-// Remembers where the next line begins.
 static choir_status add_place(lines *l)
 {
 	const chi_seek_point place = { .byte = (int64_t) (l->offset + l->at), .record = l->row };
@@ -358,7 +354,7 @@ static choir_status lines_rewind(choir_dataset *d)
 	return chi_reader_rewind(l->reader);
 }
 
-// To the line at a byte: the file's end, or behind the end of another line.
+// Goes to a byte, which must follow a line end or be the end of the file.
 static choir_status go_to(lines *l, const chi_seek_point *place)
 {
 	size_t got;

@@ -1,8 +1,6 @@
-// What follows the header of an array in a file. The header's promise is held against the size
-// of the file before any memory is asked for; the values are read when they are wanted. A plain
-// file is read in blocks straight into the rows of who asked. A compressed one is unpacked to
-// memory at its first use, or as a stream where that would be much. Values whose first axis
-// changes fastest lie scattered in the file: they are read to memory and put in order there.
+// Array files after their header, which is checked against the file's size before memory is
+// allocated. A plain file is read straight into the reader's rows. A compressed one is unpacked to
+// memory at its first use, or is a stream if large. Column-major values are reordered in memory.
 #include "data/source/array/array.h"
 
 #include <stdio.h>
@@ -14,32 +12,30 @@
 #include "data/source/byte_order.h"
 #include "tensor/tensor.h"
 
-// Bytes of a compressed file's values, and how many times those of the file they may be beyond the
-// first.
+// Limits of unpacking: LARGER_IN_MEMORY times the file's size, but at least LITTLE_IN_MEMORY and
+// at most MAX_IN_MEMORY.
 enum { LITTLE_IN_MEMORY = 24 << 20, MAX_IN_MEMORY = 64 << 20, LARGER_IN_MEMORY = 8 };
 enum { CHUNK_BYTES = 64 << 10 };
 
 typedef struct {
 	choir_dataset base;
 	chi_array_file part[CHI_MAX_COLUMNS];
-	char *memory[CHI_MAX_COLUMNS]; // all values, if they were read to memory
-	int64_t next; // stream: the number of the next example
+	char *memory[CHI_MAX_COLUMNS]; // all values, once loaded
+	int64_t next;
 	bool loaded;
 } arrays;
 
-// Bytes of a value in the file.
 static size_t stored_size(const chi_array_file *p)
 {
 	return p->stored ? p->stored : chi_dtype_size(p->dtype);
 }
 
-// What so many bytes of values in memory are in the file.
 static int64_t stored_bytes(const chi_array_file *p, int64_t bytes)
 {
 	return bytes / (int64_t) chi_dtype_size(p->dtype) * (int64_t) stored_size(p);
 }
 
-// The promise as a product, in words; the values' bytes as a factor where there are several.
+// Prints the shape as a product; the bytes of a value are a factor unless 1.
 static const char *describe(const chi_array_file *p, char text[], size_t size)
 {
 	size_t at = 0;
@@ -92,8 +88,8 @@ choir_status chi_array_file_check(chi_array_file *p)
 
 // ---- Values.
 
-// Values that lie at the end of the memory that they fill when they are widened, from the first
-// on: none is written over before it was read.
+// Widens values in place. They lie at the end of the memory, so no value is overwritten before it
+// is read.
 static void widen(const chi_array_file *p, char *values, size_t count)
 {
 	const size_t size = chi_dtype_size(p->dtype), stored = p->stored;
@@ -118,7 +114,7 @@ static void widen(const chi_array_file *p, char *values, size_t count)
 	}
 }
 
-// Makes values of the file's what they are in memory; before: their place behind the header.
+// Converts values from the file. before: bytes of the file's values before them.
 static choir_status take_values(
 		const chi_array_file *p, void *values, size_t bytes, int64_t before)
 {
@@ -136,8 +132,8 @@ static choir_status take_values(
 	return CHOIR_OK;
 }
 
-// Exactly so many bytes of values, as they are in memory; before: those of the file that were
-// read. A compressed file shows only here that it has fewer. to NULL: passed over.
+// Reads exactly bytes of values, counted as in memory. before: bytes of values already read. A
+// truncated compressed file shows only here. to NULL: skips.
 static choir_status read_values(const chi_array_file *p, void *to, size_t bytes, int64_t before)
 {
 	size_t got;
@@ -149,7 +145,7 @@ static choir_status read_values(const chi_array_file *p, void *to, size_t bytes,
 				"%s: %zu bytes of header promise %lld bytes of values, the file has %lld",
 				chi_reader_name(p->reader), p->header_bytes, (long long) p->promised,
 				(long long) (before + (int64_t) got));
-	if (before + (int64_t) stored == p->promised) // before the last values are believed
+	if (before + (int64_t) stored == p->promised) // before the last values are used
 		CHOIR_TRY(chi_reader_end(p->reader));
 	return to ? take_values(p, to, bytes, before) : CHOIR_OK;
 }
@@ -163,11 +159,11 @@ static choir_status to_first_value(const chi_array_file *p)
 
 // ---- Memory.
 
-// Where the elements of an array whose first axis changes fastest belong.
+// Iterates in column-major order and gives row-major places.
 typedef struct {
 	int rank;
 	int64_t dim[CHI_ARRAY_FILE_RANK], stride[CHI_ARRAY_FILE_RANK], at[CHI_ARRAY_FILE_RANK];
-	int64_t place; // of the next element, where the last axis changes fastest
+	int64_t place;
 } row_sum;
 
 static void begin_walk(row_sum *w, const chi_array_file *p)
@@ -209,7 +205,7 @@ static choir_status load_scattered(const chi_array_file *p, char *memory, char *
 	return CHOIR_OK;
 }
 
-// Bytes of all values in memory. False: more than can be.
+// False: overflow.
 static bool memory_bytes(const chi_array_file *p, int64_t *bytes)
 {
 	return chi_int64_multiply(
@@ -230,14 +226,13 @@ static choir_status read_all(const chi_array_file *p, char *memory)
 	return status;
 }
 
-// Random access: all values come to memory with the first use; the files are not needed any
-// more.
+// Loads all values at the first use and closes the files.
 static choir_status load(arrays *s)
 {
 	for (size_t i = 0; i < s->base.spec.n && !s->loaded; i++) {
 		if (s->memory[i])
 			continue;
-		int64_t bytes = INT64_MAX; // which is refused
+		int64_t bytes = INT64_MAX; // the allocator refuses it
 		(void) memory_bytes(&s->part[i], &bytes);
 		char *memory = chi_alloc_aligned((size_t) bytes);
 		if (!memory)
@@ -306,10 +301,9 @@ static choir_status arrays_seek(choir_dataset *d, int64_t elements)
 	return CHOIR_OK;
 }
 
-// One file cannot be shared out by files; the core says so.
 static const char *arrays_path(const choir_dataset *d, int64_t i)
 {
-	(void) i; // the parts are of one file
+	(void) i; // the parts belong to one file
 	return chi_reader_path(((const arrays *) d)->part[0].reader);
 }
 
@@ -339,7 +333,6 @@ static void arrays_free(choir_dataset *d)
 	}
 }
 
-// A compressed file is unpacked to memory if that is little, also beside the file itself.
 static int64_t max_in_memory(const chi_array_file *p)
 {
 	const uint64_t max = chi_reader_size(p->reader) / CHI_GZIP_RATIO * LARGER_IN_MEMORY;

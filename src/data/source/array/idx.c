@@ -1,6 +1,5 @@
 // IDX files, the format of MNIST: two zero bytes, a value type, a rank, the dimensions as
-// big-endian 32-bit numbers, then all values packed, big-endian. Axis 0 counts the examples.
-// Only the header is this file's.
+// big-endian 32-bit numbers, then packed big-endian values.
 #include "data/source/array/array.h"
 
 #include <endian.h>
@@ -8,7 +7,7 @@
 
 enum { MAGIC_BYTES = 4, DIM_BYTES = 4 };
 
-// The format's value types; those without a dtype here have a name only.
+// The format's value types; some have no dtype here.
 static const struct {
 	unsigned char code;
 	const char *name;

@@ -1,7 +1,5 @@
-// npy files, numpy's own format: "\x93NUMPY", a version, the length of a text, and the text,
-// which is a dictionary as Python writes it: {'descr': '<f4', 'fortran_order': False, 'shape':
-// (3, 4), }. Packed values follow. The text is read by a parser of its own for exactly that;
-// nothing is guessed.
+// npy files of numpy: "\x93NUMPY", a version, a text with its length, and packed values. The text
+// is a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
 #include "data/source/array/array.h"
 
 #include <stdio.h>
@@ -16,7 +14,7 @@ enum { MAGIC_BYTES = 8, MAX_TEXT = 64 << 10, MAX_WORD = CHI_NPY_TYPE, ALIGNMENT 
 
 static const char magic[] = "\x93NUMPY";
 
-// Those that are stored narrower than their dtype are read only.
+// Types narrower than their dtype can only be read.
 static const struct {
 	const char *code;
 	choir_dtype dtype;
@@ -40,12 +38,12 @@ enum { TYPES = sizeof types / sizeof types[0] };
 // ---- The text.
 
 typedef struct {
-	const char *name; // of the file
+	const char *name;
 	const char *text;
 	size_t length, at;
 	size_t before; // bytes of the file before the text
 	bool has_descr, has_order, has_shape;
-	char *type; // to be filled in: then it may be any; NULL: one that datasets have
+	char *type; // out: any type's name; NULL: only types of datasets are accepted
 	bool *known;
 } parser;
 
@@ -70,7 +68,6 @@ static void skip_space(parser *p)
 		p->at++;
 }
 
-// Passes over what must come next, if it does.
 static bool take(parser *p, const char *word)
 {
 	size_t n = strlen(word);
@@ -81,7 +78,7 @@ static bool take(parser *p, const char *word)
 	return true;
 }
 
-// A text in quotes of either kind, without any escapes.
+// Reads a quoted string, without escapes.
 static choir_status take_word(parser *p, char word[MAX_WORD], const char *needed)
 {
 	skip_space(p);
@@ -131,7 +128,7 @@ static choir_status take_shape(parser *p, chi_array_file *h)
 	return CHOIR_OK;
 }
 
-// The rest of a list of fields, which may have lists and texts within.
+// Skips the rest of a list, with nested lists and strings.
 static choir_status skip_list(parser *p)
 {
 	int depth = 1;
@@ -232,7 +229,7 @@ static choir_status parse(parser *p, chi_array_file *h)
 	return CHOIR_OK;
 }
 
-// ---- What is before it.
+// ---- Before the text.
 
 static choir_status read_bytes(chi_array_file *h, void *to, size_t bytes, const char *what)
 {
@@ -317,7 +314,7 @@ choir_dataset *choir_npy_dataset_new(const char *path, const char *column)
 
 // ---- Writing.
 
-// The header with its zero byte into text; its length, a multiple of 64 as numpy likes it.
+// Makes the header and gives its length, padded to a multiple of 64 as in numpy.
 static size_t make_header(char *text, size_t capacity, const char *code, const choir_shape *shape)
 {
 	const bool big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;

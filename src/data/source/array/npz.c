@@ -1,5 +1,4 @@
-// npz files: zip archives of npy files, each of which is a column. All have the same number of
-// examples.
+// npz files: zip archives of npy files of equal length, one per column.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,8 +8,7 @@
 
 static const char ending[] = ".npy";
 
-// Whether a member is the array of this name; NULL: any array. Its name is cut where the ending
-// begins.
+// Whether a member is the array name. NULL: any array.
 static bool is_array(const chi_zip_member *m, const char *name)
 {
 	const size_t n = strlen(m->name), k = sizeof ending - 1;
@@ -36,7 +34,6 @@ static choir_status no_such_array(
 	return status;
 }
 
-// Opens one array as part number *n.
 static choir_status add_part(
 		const char *path, const chi_zip_member *m, chi_array_file parts[], size_t *n)
 {
@@ -47,7 +44,7 @@ static choir_status add_part(
 	*p = (chi_array_file){ .reader = chi_reader_open_member(path, m) };
 	if (!p->reader)
 		return choir_error_status();
-	++*n; // whoever asked closes it
+	++*n; // the caller closes it
 	CHOIR_TRY(chi_npy_read_header(p));
 	if (p->dim[0] != parts[0].dim[0])
 		return choir_fail(CHOIR_INVALID,
@@ -75,7 +72,7 @@ static choir_status open_parts(const char *path, const chi_zip_members *members,
 	return *n ? CHOIR_OK : choir_fail(CHOIR_CORRUPT, "%s: there are no arrays in it", path);
 }
 
-// The names of the parts' columns: those of the members, whose endings are cut off.
+// Names columns after their members, without the endings.
 static void name_parts(const chi_zip_members *members, size_t wanted, const char *const names[],
 		const char *columns[])
 {

@@ -1,7 +1,6 @@
-// The directory of a zip archive (PKWARE's APPNOTE 6.3): a record at the end of the file says
-// where the directory is, which has an entry for each member, which says where the member is.
-// All numbers are little-endian, and each is held against the size of the file before it is
-// used.
+// The directory of a zip archive (PKWARE APPNOTE 6.3). A record at the end of the file points to
+// it, and its entries point to the members. Numbers are little-endian; each is checked against the
+// file's size.
 #include "data/source/array/zip_archive.h"
 
 #include <stdlib.h>
@@ -22,18 +21,17 @@ enum {
 	STORED = 0,
 	DEFLATED = 8,
 	ENCRYPTED = 1,
-	WIDE = 1 // the extra field with sizes of 64 bits
+	WIDE = 1 // the extra field with 64-bit sizes
 };
-static const uint32_t NARROW = 0xffffffff; // stands for a number that the extra field has
+static const uint32_t NARROW = 0xffffffff; // the number is in the extra field
 
 typedef struct {
 	chi_file *file;
 	const char *name;
 	uint64_t size;
-	uint64_t at, bytes, entries; // of the directory
+	uint64_t at, bytes, entries;
 } archive;
 
-// A little-endian number of so many bytes.
 static uint64_t number(const unsigned char *p, int bytes)
 {
 	uint64_t value = 0;
@@ -47,7 +45,6 @@ static bool is(const unsigned char *p, const char *mark)
 	return p[0] == 'P' && p[1] == 'K' && p[2] == mark[0] && p[3] == mark[1];
 }
 
-// Whether bytes from at on are in the file.
 static bool within(const archive *a, uint64_t at, uint64_t bytes)
 {
 	return at <= a->size && bytes <= a->size - at;
@@ -55,8 +52,6 @@ static bool within(const archive *a, uint64_t at, uint64_t bytes)
 
 // ---- The end.
 
-// The wide record that the locator before the end points at; where there is none, nothing
-// changes.
 static choir_status read_wide_end(archive *a, uint64_t end)
 {
 	unsigned char locator[LOCATOR_BYTES], wide[END64_BYTES];
@@ -121,7 +116,7 @@ static choir_status read_end(archive *a)
 
 // ---- Entries.
 
-// Takes from the extra fields the numbers that the entry has no room for.
+// Reads from the extra fields the numbers that do not fit in the entry.
 static bool widen(const unsigned char *extra, size_t left, uint64_t *wide[], int n)
 {
 	while (left >= 4) {
@@ -144,7 +139,7 @@ static bool widen(const unsigned char *extra, size_t left, uint64_t *wide[], int
 	return n == 0;
 }
 
-// Where the data begin: behind the member's own header, whose names may have other lengths.
+// Finds the data after the member's own header, whose lengths can differ from the directory's.
 static choir_status find_data(const archive *a, chi_zip_member *m, uint64_t local)
 {
 	unsigned char h[LOCAL_BYTES];
@@ -255,7 +250,6 @@ static int by_place(const void *a, const void *b)
 	return ((*x)->local > (*y)->local) - ((*x)->local < (*y)->local);
 }
 
-// No byte of the file is of two members.
 static choir_status check_overlap(const archive *a, const chi_zip_members *members)
 {
 	const chi_zip_member **m = chi_alloc_array(members->n, sizeof(const chi_zip_member *));

@@ -1,13 +1,12 @@
-// The members of a zip archive, for npz: found by the directory at its end, of which nothing is
-// believed that the file does not bear out. Members are stored or deflated, in archives of any
-// size (zip64).
+// The members of a zip archive, stored or deflated, also zip64. The directory is verified against
+// the file.
 #pragma once
 
 #include "base/file.h"
 
 typedef struct {
 	char *name;
-	uint64_t local, begin; // of the file: where its own header begins, and its data
+	uint64_t local, begin; // file offsets of its header and of its data
 	uint64_t compressed, bytes; // in the file, and unpacked
 	uint32_t crc;
 	bool deflated;
@@ -18,8 +17,8 @@ typedef struct {
 	chi_zip_member *member;
 } chi_zip_members;
 
-// Reads the directory. name: the file's, for messages. CHOIR_CORRUPT, with what is wrong and
-// where; so are members that share bytes of the file, as a small one could be said to hold many;
-// CHOIR_UNSUPPORTED: encryption, other ways to compress.
+// Reads the directory. name: for messages. CHOIR_CORRUPT: names the fault and its place.
+// Overlapping members are corrupt, since a small file could claim many. CHOIR_UNSUPPORTED:
+// encryption, other compression.
 choir_status chi_zip_read(chi_file *file, const char *name, chi_zip_members *members);
 void chi_zip_members_free(chi_zip_members *members);

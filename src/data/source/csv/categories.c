@@ -1,7 +1,6 @@
-// A hash table with open addressing from texts to numbers, at most half full. The texts lie one
-// behind the other, each with a zero byte, so that a million short ones cost little more than the
-// file that they are of. The hash has a seed that nobody who writes a file knows: no file can be
-// made of texts that all lead to one slot.
+// A hash table from texts to numbers, with open addressing, at most half full. Texts are stored
+// consecutively, so a million short ones take little more than their file. A secret seed prevents
+// files whose texts all collide.
 #include "data/source/csv/categories.h"
 
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 enum { FIRST_SLOTS = 16 };
 
 typedef struct {
-	size_t at; // of the text in texts
+	size_t at;
 	uint32_t bytes, hash;
 } entry;
 
@@ -30,7 +29,7 @@ struct chi_categories {
 chi_categories *chi_categories_new(void)
 {
 	chi_categories *c = chi_alloc(sizeof *c);
-	if (c) // where the system put it and the stack
+	if (c) // seed from the addresses of heap and stack
 		c->seed = (uint64_t) (uintptr_t) c << 20 ^ (uint64_t) (uintptr_t) &c;
 	return c;
 }
@@ -47,7 +46,7 @@ void chi_categories_free(chi_categories *c)
 
 __extension__ typedef unsigned __int128 wide;
 
-// Both halves of a product of 128 bits, which depends on every bit of both factors.
+// Folds a 128-bit product, which depends on all bits of both factors.
 static uint64_t fold(uint64_t a, uint64_t b)
 {
 	const wide product = (wide) a * b;
@@ -65,7 +64,6 @@ static uint32_t hash_of(const chi_categories *c, const char *text, size_t bytes)
 	return (uint32_t) (h ^ h >> 32);
 }
 
-// The slot that holds the text, or the free one where it belongs.
 static uint32_t *find_slot(const chi_categories *c, const char *text, size_t bytes, uint32_t hash)
 {
 	size_t i = hash & (c->slots - 1);
@@ -78,7 +76,6 @@ static uint32_t *find_slot(const chi_categories *c, const char *text, size_t byt
 	}
 }
 
-// All are different, so each takes the first free slot.
 static void fill_slots(chi_categories *c)
 {
 	memset(c->slot, 0, c->slots * sizeof *c->slot);
@@ -95,7 +92,7 @@ static choir_status make_slots(chi_categories *c)
 	if (c->slots / 2 > c->n)
 		return CHOIR_OK;
 	size_t slots = c->slots ? 2 * c->slots : FIRST_SLOTS;
-	chi_free(c->slot); // before the larger ones are there: they are filled anew
+	chi_free(c->slot); // first, since the larger table is filled anew
 	c->slots = 0;
 	c->slot = chi_alloc_array(slots, sizeof *c->slot);
 	if (!c->slot)
@@ -105,13 +102,12 @@ static choir_status make_slots(chi_categories *c)
 	return CHOIR_OK;
 }
 
-// Makes room for one more, and a text of so many bytes.
 static bool reserve(chi_categories *c, size_t bytes)
 {
 	void *entries = c->entry, *texts = c->texts;
 	size_t need;
 	if (!chi_size_add(c->length, bytes, &need) || !chi_size_add(need, 1, &need))
-		need = SIZE_MAX; // which is refused
+		need = SIZE_MAX; // the allocator refuses it
 	if (!chi_grow(&entries, &c->capacity, c->n + 1, sizeof *c->entry))
 		return false;
 	c->entry = entries;

@@ -1,6 +1,6 @@
-// The CSV source: rows to examples. A number is read where it stands, straight from the buffer
-// into the row of who asked; only what does not end where its field does is looked at more
-// closely. A row that is wrong or dropped is overwritten by the next one.
+// The CSV source. A number is parsed from the buffer straight into the reader's row. Fields that
+// do not end where their number does take a slower path. The next row overwrites a bad or dropped
+// one.
 #include "data/stage.h"
 
 #include <math.h>
@@ -22,9 +22,9 @@ typedef struct {
 	chi_glob paths;
 	chi_csv_rows rows;
 	chi_csv_schema schema;
-	chi_row_buffer spare; // one example, for columns that nobody wants
+	chi_row_buffer spare; // one example, for columns that are not wanted
 	bool looked;
-	bool numbered; // the last column is the number of the row
+	bool numbered; // the last column is the row number
 	int64_t before; // rows of the files before the open one
 	chi_places places;
 } csv;
@@ -69,7 +69,7 @@ static bool store_not_finite(choir_dtype dtype, const chi_csv_text *t, void *to)
 	return true;
 }
 
-// Says what is wrong with the row at r->at, unless nobody wants to know.
+// Reports a bad field, unless bad rows are skipped.
 static row_end wrong_field(
 		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, const char *what)
 {
@@ -126,7 +126,7 @@ static row_end take_value(
 	return wrong_field(c, f, t, at, what);
 }
 
-// A number that ends where its field does, which nearly all do.
+// Fast path: the number ends where its field does.
 static bool take_number(
 		const csv *c, const chi_csv_field *f, const char **p, void *to, chi_csv_end *how)
 {
@@ -147,7 +147,7 @@ static bool take_number(
 
 // ---- Rows.
 
-// A row that has other fields than the header, or that is to be read again.
+// Handles a wrong number of fields, or a row to be read again.
 static row_end not_whole(csv *c, size_t fields, const char *p, chi_csv_end how)
 {
 	chi_csv_text field;
@@ -166,7 +166,7 @@ static row_end not_whole(csv *c, size_t fields, const char *p, chi_csv_end how)
 	return ROW_WRONG;
 }
 
-// Reads the row at rows.at; field i goes to to[its target] + its offset.
+// Field i goes to to[its target] + its offset.
 static row_end take_row(csv *c, char *const to[])
 {
 	chi_csv_rows *r = &c->rows;
@@ -198,7 +198,6 @@ static row_end take_row(csv *c, char *const to[])
 	return row;
 }
 
-// Opens files until a row begins at rows.at.
 static choir_status find_row(csv *c)
 {
 	chi_csv_rows *r = &c->rows;
@@ -238,7 +237,6 @@ static choir_status next_row(csv *c, char *const to[])
 	}
 }
 
-// Remembers where the next row begins.
 static choir_status add_place(csv *c)
 {
 	const chi_csv_rows *r = &c->rows;
@@ -259,7 +257,7 @@ static choir_status csv_read(choir_dataset *d, void *const column[], int64_t wan
 		++*got;
 		if (c->numbered)
 			*(int64_t *) to[d->spec.n - 1] =
-					c->before + c->rows.row - 2; // that of the next is one more
+					c->before + c->rows.row - 2; // rows.row is already the next row's
 		for (size_t i = 0; i < d->spec.n; i++)
 			to[i] += column[i] ? d->bytes[i] : 0;
 		if (chi_places_due(&c->places) && (status = add_place(c)) != CHOIR_OK)
@@ -277,7 +275,6 @@ static choir_status csv_rewind(choir_dataset *d)
 	return CHOIR_OK;
 }
 
-// To where a seek point is.
 static choir_status go_to(csv *c, const chi_seek_point *mark)
 {
 	c->rows.file = (size_t) mark->file;
@@ -306,7 +303,7 @@ static bool csv_fits(const choir_dataset *d, const chi_seek_point *mark)
 	return chi_places_fit(&((const csv *) d)->paths, mark);
 }
 
-// Which rows are left out.
+// Hashes the options that drop rows.
 static uint64_t csv_signature(const choir_dataset *d)
 {
 	const chi_csv_schema *s = &((const csv *) d)->schema;
@@ -316,7 +313,6 @@ static uint64_t csv_signature(const choir_dataset *d)
 	return sum;
 }
 
-// What there is before the source is made.
 static void release(csv *c)
 {
 	chi_csv_rows_free(&c->rows);
@@ -332,7 +328,6 @@ static void csv_free(choir_dataset *d)
 	chi_places_free(&c->places);
 }
 
-// Before anything is read: leaves every count-th file.
 static choir_status csv_shard_files(choir_dataset *d, int64_t count, int64_t index)
 {
 	csv *c = (csv *) d;
@@ -362,7 +357,7 @@ static const chi_stage csv_stage = {
 	.path = csv_path,
 };
 
-// ---- Making.
+// ---- Construction.
 
 static bool needs_infer(const chi_csv_schema *s, const choir_csv_options *o)
 {
@@ -385,7 +380,6 @@ static choir_status check_seek_index(char separator, char quote)
 	return CHOIR_OK;
 }
 
-// With the schema that another dataset inferred, or by one of its own.
 static choir_status find_schema(csv *c, const choir_csv_options *o)
 {
 	const csv *other = (const csv *) o->schema;
@@ -418,7 +412,7 @@ static choir_status prepare(csv *c, const char *path, const choir_csv_options *o
 	return CHOIR_OK;
 }
 
-// Adds the column of the rows' numbers; how many columns there are then, 0: an error.
+// 0: an error.
 static size_t add_number(size_t n, choir_column columns[CHI_MAX_COLUMNS], const char *name)
 {
 	bool taken = n == CHI_MAX_COLUMNS;
@@ -434,7 +428,7 @@ static size_t add_number(size_t n, choir_column columns[CHI_MAX_COLUMNS], const 
 	return n + 1;
 }
 
-// Puts what was prepared into a source; c is empty then.
+// Moves c into a source; c is then empty.
 static csv *make(csv *c, const choir_csv_options *o)
 {
 	choir_column columns[CHI_MAX_COLUMNS];
@@ -454,7 +448,8 @@ static csv *make(csv *c, const choir_csv_options *o)
 	for (size_t i = 0; i < made->schema.n; i++) {
 		chi_csv_field *f = &made->schema.field[i];
 		f->as = NULL; // the caller's
-		if (f->category && columns[f->target].shape.rank == 0) // each gathered one has its own
+		// gathered columns have one per field
+		if (f->category && columns[f->target].shape.rank == 0)
 			made->base.spec.categories[f->target] = f->categories;
 	}
 	if (chi_row_buffer_new(&made->base, 1, &made->spare))

@@ -1,4 +1,4 @@
-// Which columns of CSV files are wanted, and where in the dataset's columns their fields go.
+// The choice of columns of CSV files, and where their fields go.
 #include "data/source/csv/csv.h"
 
 #include <string.h>
@@ -89,7 +89,7 @@ static choir_status check_column(const choir_csv_column *c)
 	return CHOIR_OK;
 }
 
-// Numbers the texts that the options list, in their order.
+// Numbers the listed texts in their order.
 static choir_status give_categories(chi_csv_field *f)
 {
 	f->categories = chi_categories_new();
@@ -144,7 +144,7 @@ static choir_status check_same_names(const chi_csv_schema *s, const chi_csv_sche
 	return CHOIR_OK;
 }
 
-// Whether inference has to collect the texts of a column that holds this.
+// Whether inference must collect texts of a column that holds found.
 static bool needs_texts(const chi_csv_field *f, chi_csv_found found)
 {
 	return f->wanted && chi_csv_listed(f) == 0 &&
@@ -175,7 +175,7 @@ choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *
 
 // ---- Places.
 
-// The dataset's column of this name among n, or n.
+// Gives the column's index, or n.
 static size_t find(size_t n, const choir_column columns[], const char *name)
 {
 	size_t i = 0;
@@ -184,7 +184,6 @@ static size_t find(size_t n, const choir_column columns[], const char *name)
 	return i;
 }
 
-// Whether several listed columns have the same place.
 static bool is_shared(const choir_csv_options *o, const char *as)
 {
 	size_t n = 0;
@@ -205,7 +204,7 @@ static void decide(chi_csv_field *f, bool gathered)
 	f->dtype = (uint8_t) dtype;
 }
 
-// Gives f its place in the column called as, which is made or grows.
+// Places f in the column as, which is added or grows.
 static choir_status place(
 		chi_csv_field *f, const char *as, bool gathered, size_t *n, choir_column columns[])
 {

@@ -1,7 +1,6 @@
-// What the columns of CSV files hold, found out by reading them once before any example is
-// wanted: a column is of whole numbers if all its fields are, else of numbers, else of text,
-// whose different values are its categories. A row counts only if it has as many fields as the
-// header.
+// Schema inference: one read of the files before the first example. A column is of whole numbers
+// if all its fields are, else of numbers, else of text, whose distinct values are its categories.
+// Only rows with as many fields as the header count.
 #include "data/source/csv/csv.h"
 
 #include <math.h>
@@ -53,7 +52,8 @@ size_t chi_csv_find_field(const chi_csv_schema *s, const char *name)
 	return found < 0 ? s->n : (size_t) found;
 }
 
-// The first field of a header, empty: of the names of rows; the last: a separator at its end.
+// Whether an empty field of the header is no column. If it is the first, rows begin with a name;
+// if it is the last, rows end with a separator.
 static bool is_nameless(chi_csv_schema *s, const chi_csv_text *t, chi_csv_end how)
 {
 	if (!s->header || t->length > 0)
@@ -65,7 +65,7 @@ static bool is_nameless(chi_csv_schema *s, const chi_csv_text *t, chi_csv_end ho
 	return first || last;
 }
 
-// Reads the fields of the first row, again and again until all of it is in the buffer.
+// *more: the row is not complete in the buffer.
 static choir_status try_names(chi_csv_rows *r, chi_csv_schema *s, bool *more)
 {
 	const char *p = r->buffer + r->at;
@@ -94,7 +94,6 @@ static void forget_names(chi_csv_schema *s)
 	s->row_names = s->open_end = false;
 }
 
-// Goes to the first row of a file.
 static choir_status begin_header(chi_csv_rows *r, const chi_csv_schema *s)
 {
 	const choir_status status = chi_csv_begin(r);
@@ -124,7 +123,7 @@ static choir_status read_header(chi_csv_rows *r, chi_csv_schema *s)
 
 enum { PEEKED = 2 }; // one row might be damaged
 
-// Counts the fields of the first rows that the buffer has, and of them those whose last is empty.
+// Counts the fields of the first rows. *open: rows whose last field is empty.
 static chi_csv_end count_fields(chi_csv_rows *r, size_t fields[PEEKED], size_t *open)
 {
 	const char *p = r->buffer + r->at;
@@ -144,8 +143,8 @@ static chi_csv_end count_fields(chi_csv_rows *r, size_t fields[PEEKED], size_t *
 	return how;
 }
 
-// Rows with one field more than the header, as R writes them: their first is a name; or they end
-// with a separator.
+// Detects rows with one field more than the header: they begin with a name, as R writes them, or
+// end with a separator.
 static choir_status find_row_names(chi_csv_rows *r, chi_csv_schema *s)
 {
 	size_t fields[PEEKED], open;
@@ -162,7 +161,7 @@ static choir_status find_row_names(chi_csv_rows *r, chi_csv_schema *s)
 			CHOIR_TRY(chi_csv_refill(r));
 	} while (how == CHI_CSV_MORE);
 	if (how == CHI_CSV_BAD)
-		return r->fault ? CHOIR_OK : CHOIR_NO_MEMORY; // a fault is told when the row is read
+		return r->fault ? CHOIR_OK : CHOIR_NO_MEMORY; // a fault is reported when the row is read
 	for (size_t i = 0; i < PEEKED; i++)
 		if (fields[i] != s->n + 1)
 			return CHOIR_OK;
@@ -179,7 +178,7 @@ choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s)
 	return !s->header || s->row_names || s->open_end ? CHOIR_OK : find_row_names(r, s);
 }
 
-// Holds the fields of a header against the names. *more: not all of it is in the buffer.
+// *more: the row is not complete in the buffer.
 static choir_status compare_names(chi_csv_rows *r, const chi_csv_schema *s, bool *more)
 {
 	const char *p = r->buffer + r->at;
@@ -269,7 +268,7 @@ static chi_csv_found kind_of(const chi_csv_text *field)
 	return chi_csv_not_finite(field, &value) ? CHI_CSV_REAL : CHI_CSV_TEXT;
 }
 
-// Whether texts of this column are collected in the first pass.
+// Whether the first pass collects texts of the column.
 static bool collects(const chi_csv_field *f)
 {
 	return f->wanted && (chi_csv_kind(f) == CHOIR_CSV_CATEGORY || f->found == CHI_CSV_TEXT) &&
@@ -288,7 +287,7 @@ static choir_status collect(
 		return CHOIR_OK;
 	if (!chi_text_is_utf8(t->text, t->length)) {
 		if (s->skip)
-			return CHOIR_OK; // the row will be left out
+			return CHOIR_OK; // the row will be skipped
 		return chi_csv_wrong(
 				r, NULL, "column \"%s\": \"%s\" is not UTF-8", f->name, chi_csv_show(t, shown));
 	}
@@ -314,7 +313,7 @@ static choir_status infer_field(chi_csv_rows *r, const chi_csv_schema *s, chi_cs
 	return collects(f) && !f->again ? collect(r, s, f, t) : CHOIR_OK;
 }
 
-// Whether the row at r->at is whole and has as many fields as the header; *end is behind it.
+// Finds the end of the row. *good: it has as many fields as the header.
 static choir_status measure(chi_csv_rows *r, const chi_csv_schema *s, const char **end, bool *good)
 {
 	for (;;) {
@@ -343,7 +342,7 @@ static choir_status measure(chi_csv_rows *r, const chi_csv_schema *s, const char
 	}
 }
 
-// Whether the field at *p tells nothing new of its column; *p moves behind it.
+// Skips a field. False: it may change what is known of its column.
 static bool take_known(chi_csv_rows *r, const chi_csv_schema *s, const chi_csv_field *f,
 		const char **p, chi_csv_end *how)
 {
@@ -367,8 +366,7 @@ static bool take_known(chi_csv_rows *r, const chi_csv_schema *s, const chi_csv_f
 			(f->categories && chi_categories_find(f->categories, t.text, t.length) >= 0);
 }
 
-// Passes over a row that tells nothing new, which nearly all do, in one go. False: there may be
-// something in it, or it is not whole.
+// Fast path for rows that change nothing. False: the row may, or is incomplete.
 static bool pass_known(chi_csv_rows *r, const chi_csv_schema *s)
 {
 	const char *p = r->buffer + r->at;
@@ -397,7 +395,7 @@ static choir_status infer_row(chi_csv_rows *r, chi_csv_schema *s, bool again)
 	for (size_t i = 0; i < s->n; i++) {
 		chi_csv_text field;
 		if (chi_csv_take(r, &p, &field) == CHI_CSV_BAD)
-			return CHOIR_NO_MEMORY; // all else was seen by measure
+			return CHOIR_NO_MEMORY; // measure has found all other faults
 		CHOIR_TRY(infer_field(r, s, &s->field[i], &field, again));
 	}
 	r->at = (size_t) (end - r->buffer);

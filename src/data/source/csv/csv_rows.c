@@ -1,7 +1,6 @@
-// Rows of fields, as RFC 4180 says: separators, quotes around what contains them, doubled
-// within. The buffer holds whole rows: where it ends within one, the rest is moved to its
-// beginning, more is read behind it, and the row is read again from its start. So nothing needs
-// to remember where in a field it was, and the buffer is as long as the longest row.
+// Rows of fields by RFC 4180. When the buffer ends within a row, the rest moves to its start, more
+// is read, and the row is parsed again. So no parser state is kept, and the buffer is as long as
+// the longest row.
 #include "data/source/csv/csv.h"
 
 #include <stdarg.h>
@@ -103,7 +102,7 @@ choir_status chi_csv_refill(chi_csv_rows *r)
 
 choir_status chi_csv_open(chi_csv_rows *r)
 {
-	static const char mark[] = "\xef\xbb\xbf"; // with which some programs begin UTF-8
+	static const char mark[] = "\xef\xbb\xbf"; // the byte order mark of UTF-8
 	chi_reader_close(r->reader);
 	r->reader = NULL;
 	if (r->file == r->paths->n)
@@ -121,7 +120,7 @@ choir_status chi_csv_open(chi_csv_rows *r)
 	return CHOIR_OK;
 }
 
-// Behind a line end, or where nothing is behind it.
+// Accepts a byte after a line end, or the end of the file.
 choir_status chi_csv_jump(chi_csv_rows *r, int64_t byte, int64_t row)
 {
 	char before = '\0';
@@ -169,7 +168,6 @@ static chi_csv_end bad(chi_csv_rows *r, const char **p, const char *at, const ch
 	return CHI_CSV_BAD;
 }
 
-// What comes behind a field.
 static chi_csv_end finish(chi_csv_rows *r, const char **p, const char *end)
 {
 	const char *last = r->buffer + r->length;
@@ -194,7 +192,6 @@ static chi_csv_end finish(chi_csv_rows *r, const char **p, const char *end)
 	return bad(r, p, end, "a quote within a field that does not begin with one");
 }
 
-// Copies a quoted field to the scratch with single quotes where there were two.
 static bool undouble(chi_csv_rows *r, chi_csv_text *field)
 {
 	void *scratch = r->scratch;
@@ -217,7 +214,6 @@ static bool is_blank(const chi_csv_rows *r, char c)
 	return (c == ' ' || c == '\t') && c != r->separator;
 }
 
-// A field whose quote is at open.
 static chi_csv_end take_quoted(
 		chi_csv_rows *r, const char *open, const char **p, chi_csv_text *field)
 {
@@ -294,7 +290,7 @@ chi_csv_end chi_csv_close(
 			: how;
 }
 
-// Behind the next line end from p, quotes or not. False: the buffer ended before.
+// Skips a line, ignoring quotes. False: the buffer ends before a line end.
 static bool pass_line(chi_csv_rows *r, const char *p)
 {
 	const char *last = r->buffer + r->length, *end = memchr(p, '\n', (size_t) (last - p));
@@ -320,7 +316,7 @@ choir_status chi_csv_pass_row(chi_csv_rows *r)
 		if (how == CHI_CSV_LAST || (how == CHI_CSV_BAD && pass_line(r, p)))
 			break;
 		if (how == CHI_CSV_MORE && chi_csv_full(r) && pass_line(r, r->buffer))
-			break; // of a quote that has no other
+			break; // an unclosed quote
 		CHOIR_TRY(chi_csv_refill(r));
 	}
 	r->row++;

@@ -1,7 +1,6 @@
-// Decimal numbers to binary ones. A number of at most 19 digits and a power of ten of at most
-// 27, which nearly all are, is a product or a quotient of two whole numbers of 64 bits, since
-// ten is two times five: it is worked out to 64 bits or more and a remainder, which says
-// exactly which way to round. All others are the C library's.
+// Decimal to binary conversion. Nearly all numbers have at most 19 digits and a power of ten of at
+// most 27. As ten is two times five, they are a product or quotient of two 64-bit integers. It is
+// computed to 64 bits or more; a remainder decides the rounding. All others go to the C library.
 #include "data/source/csv/decimal.h"
 
 #include <math.h>
@@ -50,8 +49,7 @@ static bool is_numeral(char c)
 	return c >= '0' && c <= '9';
 }
 
-// Digits from p on; leading zeros count for nothing. Gives where they end and adds to *count
-// how many were taken into d->digits.
+// Reads digits and adds their number to *count. Leading zeros do not count.
 static const char *read_digits(const char *p, chi_decimal *d, int *count)
 {
 	for (; is_numeral(*p); p++) {
@@ -65,7 +63,7 @@ static const char *read_digits(const char *p, chi_decimal *d, int *count)
 	return p;
 }
 
-// The exponent behind e, if there is one with digits.
+// Reads an exponent. Ignores an e without digits.
 static const char *read_exponent(const char *p, chi_decimal *d)
 {
 	const char *q = p + 1;
@@ -94,7 +92,7 @@ bool chi_decimal_read(const char *text, chi_decimal *d)
 		p = read_digits(point, d, &count);
 		some = some || p > point;
 		d->whole = false;
-		// Where digits were left out, the exponent means nothing: the text is read once more.
+		// After omitted digits the exponent is useless: the text will be parsed again.
 		d->exponent = p - point <= MAX_TEXT ? -(int) (p - point) : 0;
 		d->inexact = d->inexact || p - point > MAX_TEXT;
 	}
@@ -106,8 +104,8 @@ bool chi_decimal_read(const char *text, chi_decimal *d)
 	return true;
 }
 
-// The value as q times 2 to the power of *exponent, q with its highest bit set, and whether
-// something was left over. digits is not 0.
+// Gives q, with its highest bit set; the value is q times 2 to the power of *exponent. *more:
+// there is a remainder. digits is not 0.
 static uint64_t leading_bits(const chi_decimal *d, int *exponent, bool *more)
 {
 	const int shift = __builtin_clzll(d->digits);
@@ -122,7 +120,7 @@ static uint64_t leading_bits(const chi_decimal *d, int *exponent, bool *more)
 		*more = (product & (((wide) 1 << (bits - 64)) - 1)) != 0;
 		return (uint64_t) (product >> (bits - 64));
 	}
-	// Both with their highest bit set, so that the quotient has 63 or 64 bits.
+	// With the highest bits set, the quotient has 63 or 64 bits.
 	const uint64_t five = powers_of_five[-d->exponent];
 	const int five_shift = __builtin_clzll(five);
 	const uint64_t divisor = five << five_shift;
@@ -131,20 +129,19 @@ static uint64_t leading_bits(const chi_decimal *d, int *exponent, bool *more)
 	*more = dividend % divisor != 0;
 	const int last = __builtin_clzll(q);
 	*exponent = d->exponent + five_shift - shift - 63 - last;
-	return q << last; // a bit that comes in is not known, but far below those that are kept
+	return q << last; // the unknown bit is far below those kept
 }
 
-// Rounds to so many bits, ties to even; a number of at most F64_BITS bits is exact as an f64.
+// Rounds to bits, ties to even. The result is exact as an f64.
 static double round_to(uint64_t q, int exponent, bool more, int bits)
 {
 	const int dropped = 64 - bits;
 	const uint64_t half = (uint64_t) 1 << (dropped - 1), rest = q & (2 * half - 1);
 	uint64_t kept = q >> dropped;
 	if (rest > half || (rest == half && (more || kept & 1)))
-		kept++; // perhaps to a power of two of one bit more, which the sum below carries on
+		kept++; // a carry to the next power of two is right in the sum below
 	const uint64_t fraction = kept << (F64_BITS - bits);
-	// Behind the point of 1.xxx there are 52 bits; the highest bit is not stored but in the
-	// exponent.
+	// 52 bits are stored; the sum carries the highest bit into the exponent.
 	const uint64_t stored = (uint64_t) (exponent + 63 + F64_BIAS - 1) << (F64_BITS - 1);
 	const uint64_t value = stored + fraction;
 	double out;
@@ -177,7 +174,7 @@ bool chi_decimal_f64(const chi_decimal *d, double *out)
 	if (!is_simple(d)) {
 		if (!copy_text(d, copy))
 			return false;
-		if (!chi_parse_double(copy, out)) // which is a number, so it is too large
+		if (!chi_parse_double(copy, out)) // the text is a number, so it is out of range
 			*out = d->negative ? -HUGE_VAL : HUGE_VAL;
 		return true;
 	}
@@ -199,7 +196,7 @@ bool chi_decimal_f32(const chi_decimal *d, float *out)
 	int exponent = 0;
 	bool more = false;
 	const uint64_t q = is_simple(d) ? leading_bits(d, &exponent, &more) : 0;
-	// A number beside the largest f32 is the C library's too.
+	// Numbers near the largest f32 go to the C library too.
 	if (q == 0 || exponent + 63 >= F32_LAST) {
 		if (!copy_text(d, copy))
 			return false;
@@ -216,7 +213,7 @@ bool chi_decimal_i64(const chi_decimal *d, int64_t *out)
 {
 	if (!d->whole || d->inexact || d->digits > (uint64_t) INT64_MAX + d->negative)
 		return false;
-	const bool min = d->digits > INT64_MAX; // its opposite does not exist
+	const bool min = d->digits > INT64_MAX; // it has no positive counterpart
 	const int64_t value = min ? INT64_MAX : (int64_t) d->digits;
 	*out = d->negative ? -value - min : value;
 	return true;

@@ -1,6 +1,6 @@
-// HDF5 files: named datasets of one length as the columns, read side by side as a stream of blocks
-// of rows, straight into the memory of who asked; the library converts the order of bytes. A
-// dataset in chunks gets a cache that holds all chunks of a row, so that none is unpacked twice.
+// HDF5 datasets of equal length as columns, read in parallel as a stream, straight into the
+// reader's memory. A chunked dataset gets a cache for a row of chunks, so that each is unpacked
+// once.
 #include "data/stage.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static const char what[] = "hdf5 dataset";
 enum { MAX_NAME = 256, MAX_CACHE = 256 << 20, USUAL_CACHE = 1 << 20, CACHE_SLOTS = 10007 };
 
 typedef struct {
-	hid_t id, type; // the dataset, and what its values are in memory; negative: none
+	hid_t id, type; // the dataset and its type in memory; negative: none
 	choir_dtype dtype;
 	chi_hdf5_stored stored;
 } part;
@@ -28,9 +28,9 @@ typedef struct {
 typedef struct {
 	choir_dataset base;
 	hid_t file;
-	chi_file *seen; // the same: whether somebody changes it
+	chi_file *seen; // the same file, to notice changes
 	part *part;
-	int64_t next; // number of the next example
+	int64_t next;
 	char *path;
 } hdf5_source;
 
@@ -45,7 +45,7 @@ static choir_status library_failed(
 
 // ---- Names.
 
-// The name of a member of the root group; its bytes, or negative.
+// Gives the name and its length; negative: a failure.
 static ssize_t member_name(const chi_hdf5 *h, hid_t root, hsize_t i, char name[MAX_NAME])
 {
 	return h->H5Lget_name_by_idx(
@@ -73,7 +73,7 @@ static H5I_type_t member_type(const chi_hdf5 *h, hid_t root, const char *name)
 typedef struct {
 	size_t n;
 	char name[CHI_MAX_COLUMNS][MAX_NAME];
-	chi_text all; // "x", "y", "train/": what there is
+	chi_text all; // the existing members: "x", "train/"
 } members;
 
 static choir_status see_member(
@@ -133,7 +133,7 @@ static choir_status no_such(const chi_hdf5 *h, const hdf5_source *s, const char 
 
 // ---- Types.
 
-// The type of the values in memory, to be closed.
+// Gives the type of values in memory, to be closed.
 static hid_t memory_type(const chi_hdf5 *h, hid_t in_file, choir_dtype dtype)
 {
 	switch (dtype) {
@@ -157,7 +157,7 @@ static hid_t memory_type(const chi_hdf5 *h, hid_t in_file, choir_dtype dtype)
 	return type;
 }
 
-// value: bytes of one in the file.
+// value: bytes of a value in the file.
 static choir_status take_type(
 		const chi_hdf5 *h, const char *path, const char *name, part *p, size_t *value)
 {
@@ -211,13 +211,13 @@ static choir_status take_shape(
 	return CHOIR_OK;
 }
 
-// Bytes of the chunks that hold one row of chunks; 0: there are none, or more than is sensible.
+// Bytes of a row of chunks; 0: not chunked, or more than MAX_CACHE.
 static size_t chunk_row_bytes(const part *p)
 {
 	const chi_hdf5_stored *s = &p->stored;
 	size_t bytes = chi_dtype_size(p->dtype);
 	for (int i = 0; i < s->rank; i++) {
-		// Whole chunks reach over the end of an axis.
+		// Whole chunks extend beyond the end of an axis.
 		const hsize_t chunk = s->chunk[i],
 					  across = i == 0 || chunk == 0 ? 1 : (s->dim[i] + chunk - 1) / chunk;
 		if (!chi_size_multiply(bytes, (size_t) chunk, &bytes) ||
@@ -227,7 +227,6 @@ static size_t chunk_row_bytes(const part *p)
 	return bytes <= MAX_CACHE ? bytes : 0;
 }
 
-// Opens it anew with a cache that is large enough.
 static void widen_cache(const chi_hdf5 *h, hid_t file, const char *name, part *p)
 {
 	const size_t bytes = chunk_row_bytes(p);
@@ -237,7 +236,7 @@ static void widen_cache(const chi_hdf5 *h, hid_t file, const char *name, part *p
 	if (list < 0)
 		return;
 	h->H5Pset_chunk_cache(list, CACHE_SLOTS, bytes, 1);
-	h->H5Dclose(p->id); // while it is open anywhere, its cache stays as it is
+	h->H5Dclose(p->id); // an open dataset keeps its cache
 	p->id = h->H5Dopen2(file, name, list);
 	h->H5Pclose(list);
 }
@@ -289,7 +288,7 @@ static choir_status read_part(
 	hsize_t start[CHOIR_MAX_RANK] = { (hsize_t) s->next }, size[CHOIR_MAX_RANK];
 	if (chi_hdf5_check_rows(h, p->id, start[0], (hsize_t) count, &p->stored) != CHOIR_OK)
 		return blame(s, i);
-	if (p->stored.sparse) // without a fill value the library leaves what is there
+	if (p->stored.sparse) // without a fill value the library leaves memory unchanged
 		memset(to, 0, (size_t) count * s->base.bytes[i]);
 	memcpy(size, p->stored.dim, sizeof size);
 	size[0] = (hsize_t) count;
@@ -325,7 +324,7 @@ static choir_status hdf5_read(choir_dataset *d, void *const column[], int64_t wa
 			status = read_part(h, s, i, column[i], n);
 	if (h)
 		chi_hdf5_end();
-	CHOIR_TRY(chi_file_check(s->seen)); // which may be why it failed
+	CHOIR_TRY(chi_file_check(s->seen)); // may be the cause of the failure
 	CHOIR_TRY(status);
 	s->next += n;
 	*got = n;
@@ -344,7 +343,7 @@ static choir_status hdf5_seek(choir_dataset *d, int64_t elements)
 	return CHOIR_OK;
 }
 
-// One file cannot be shared out by files; the core says so.
+// The core refuses to shard one file, so this does nothing.
 static choir_status hdf5_shard(choir_dataset *d, int64_t count, int64_t index)
 {
 	(void) d;
@@ -366,7 +365,7 @@ static void close_parts(const chi_hdf5 *h, size_t n, const part parts[])
 static void hdf5_free(choir_dataset *d)
 {
 	hdf5_source *s = (hdf5_source *) d;
-	const chi_hdf5 *h = chi_hdf5_begin(); // it was there before
+	const chi_hdf5 *h = chi_hdf5_begin(); // loaded before
 	if (h) {
 		close_parts(h, d->spec.n, s->part);
 		h->H5Fclose(s->file);
@@ -396,7 +395,7 @@ static const chi_stage hdf5_stage = {
 	.path = hdf5_path,
 };
 
-// ---- Making.
+// ---- Construction.
 
 static choir_status same_lengths(
 		const hdf5_source *s, size_t n, const char *const names[], const part parts[])
@@ -409,7 +408,7 @@ static choir_status same_lengths(
 	return CHOIR_OK;
 }
 
-// The source of n parts that are open; from holds what becomes its own. NULL: recorded.
+// Makes the source, which takes over from's members. NULL: recorded.
 static choir_dataset *make_source(const hdf5_source *from, size_t n, const choir_column columns[])
 {
 	const int64_t examples = (int64_t) from->part[0].stored.dim[0];
@@ -443,7 +442,6 @@ static choir_dataset *open_parts(
 	return d;
 }
 
-// All datasets of the root group.
 static choir_dataset *open_all(const chi_hdf5 *h, const hdf5_source *from)
 {
 	const char *names[CHI_MAX_COLUMNS];
@@ -464,11 +462,11 @@ static choir_dataset *open_all(const chi_hdf5 *h, const hdf5_source *from)
 	return d;
 }
 
-// seen is taken over if it goes well.
+// Takes ownership of seen on success.
 static choir_dataset *open_file(
 		const chi_hdf5 *h, const char *path, chi_file *seen, size_t n, const char *const names[])
 {
-	enum { READ_ONLY = 0 }; // H5F_ACC_RDONLY, whose macro checks versions by ending the program
+	enum { READ_ONLY = 0 }; // H5F_ACC_RDONLY, whose macro checks versions and may end the program
 	hdf5_source from = { .path = chi_strdup(path), .seen = seen };
 	from.part = from.path ? chi_alloc_array(CHI_MAX_COLUMNS, sizeof *from.part) : NULL;
 	from.file = from.part ? h->H5Fopen(path, READ_ONLY, H5P_DEFAULT) : -1;
@@ -495,7 +493,7 @@ choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *co
 										  : "names are more than 32");
 		return NULL;
 	}
-	chi_file *file = chi_file_open(path); // whether it is there is said as of any file
+	chi_file *file = chi_file_open(path); // a missing file is reported as for any source
 	if (!file)
 		return NULL;
 	const chi_hdf5 *h = chi_hdf5_begin();

@@ -1,10 +1,8 @@
-// The header of an object in an HDF5 file, looked at before the library decodes it. Headers of
-// version 1 have no checksum, and HDF5 1.10 divides by the sizes of chunks that one has, copies as
-// many values as an enumeration claims and as many bytes of a fill value as the type has, and goes
-// after the place of a message that one calls shared, in files that share none. Later versions
-// have checksums, so that the library finds what was changed by itself. What is not understood
-// here is left to it as well. The format: "HDF5 File Format Specification Version 3.0", II.A and
-// IV.A.
+// Checks an object's header before the HDF5 library decodes it. Version 1 headers have no
+// checksum, and HDF5 1.10 trusts damaged ones. It divides by chunk sizes. It copies as many values
+// as an enumeration declares, and as many bytes of a fill value as the type has. It follows shared
+// messages in files that have none. Unknown structures are left to the library. Format: "HDF5 File
+// Format Specification Version 3.0", II.A and IV.A.
 #include "data/source/hdf5/hdf5.h"
 
 #ifndef H5_NO_DEPRECATED_SYMBOLS
@@ -15,34 +13,33 @@
 #include "base/file.h"
 
 enum {
-	OLD_FILES = 1, // versions of the first block that know no shared messages
+	OLD_FILES = 1, // superblock versions without shared messages
 	MAX_SIZE = 8, // bytes of an offset or a length
-	HEADER = 16, // bytes of an object's header before its messages
-	MESSAGE = 8, // and of a message's
-	BODY = 2 * MAX_SIZE + 4 * (H5S_MAX_RANK + 1), // as much as is looked at
+	HEADER = 16,
+	MESSAGE = 8,
+	BODY = 2 * MAX_SIZE + 4 * (H5S_MAX_RANK + 1), // the bytes of a message that are inspected
 	MAX_MESSAGES = 1 << 16 // a count of 16 bits
 };
-enum { DATATYPE = 3, FILL_VALUE = 5, LAYOUT = 8, CONTINUATION = 16 }; // messages
-enum { SHARED = 2, IN_HEAP = 1 }; // flags of a message; a way to share it
+enum { DATATYPE = 3, FILL_VALUE = 5, LAYOUT = 8, CONTINUATION = 16 }; // message types
+enum { SHARED = 2, IN_HEAP = 1 }; // a message flag; a way of sharing
 
 typedef struct {
 	chi_file *file;
-	uint64_t base; // that addresses count from
-	int version; // of the first block
-	size_t offset, length; // bytes of those numbers
+	uint64_t base; // origin of addresses
+	int version; // of the superblock
+	size_t offset, length; // bytes of each
 } layout;
 
 typedef struct {
-	uint64_t at, end; // of the piece of the header
-	uint64_t next, next_end; // of the one that follows; 0: none
+	uint64_t at, end; // the current block of the header
+	uint64_t next, next_end; // the continuation; 0: none
 } piece;
 
-// Bytes of a value, by the messages that say it.
 typedef struct {
-	uint32_t value; // of the last dimension of chunks; 0: there are none
-	uint64_t type; // 0: not known
-	uint64_t fill; // 0: there is no fill value, or the default one
-	bool truncated; // the fill value goes on after its message
+	uint32_t value; // the last dimension of chunks; 0: no chunks
+	uint64_t type; // 0: unknown
+	uint64_t fill; // 0: none, or the default
+	bool truncated; // the fill value exceeds its message
 } sizes;
 
 static uint64_t number(const unsigned char *p, size_t bytes)
@@ -52,7 +49,7 @@ static uint64_t number(const unsigned char *p, size_t bytes)
 	return le64toh(n);
 }
 
-// Finds the first block, at byte 0, 512, 1024 and so on. False: nothing that is known here.
+// Finds the superblock, at byte 0, 512, 1024 and so on. False: its structure is unknown here.
 static bool find_first_block(layout *l)
 {
 	static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
@@ -78,7 +75,7 @@ static choir_status damaged(uint64_t at, const char *what)
 	return choir_fail(CHOIR_CORRUPT, "byte %llu: %s", (unsigned long long) at, what);
 }
 
-// Chunks, whose last dimension is the bytes of a value.
+// Checks chunks, whose last dimension is the bytes of a value.
 static choir_status check_layout(
 		const layout *l, uint64_t at, const unsigned char *body, uint64_t bytes, uint32_t *value)
 {
@@ -98,7 +95,7 @@ static choir_status check_layout(
 	return CHOIR_OK;
 }
 
-// Enumerations, whose names and values follow behind the type that those are of.
+// Checks enumerations, whose names and values follow the base type.
 static choir_status check_type(uint64_t at, const unsigned char *body, uint64_t bytes)
 {
 	enum { ENUMERATION = 8, TYPE = 8 };
@@ -111,7 +108,7 @@ static choir_status check_type(uint64_t at, const unsigned char *body, uint64_t 
 	return CHOIR_OK;
 }
 
-// Version 3 has flags before the size, the others a byte that says whether there is one.
+// Version 3 has flags before the size, older ones a byte that says whether it exists.
 static void take_fill(const unsigned char *body, uint64_t bytes, sizes *found)
 {
 	enum { WITH_FLAGS = 3, DEFINED = 1 << 5 };
@@ -124,7 +121,7 @@ static void take_fill(const unsigned char *body, uint64_t bytes, sizes *found)
 	found->truncated = found->fill + at + 4 > bytes;
 }
 
-// body: as many bytes of the message as are looked at, and zeros.
+// body: the inspected bytes, padded with zeros.
 static choir_status check_message(const layout *l, uint64_t at, const unsigned char head[MESSAGE],
 		const unsigned char *body, sizes *found)
 {
@@ -144,7 +141,7 @@ static choir_status check_message(const layout *l, uint64_t at, const unsigned c
 							   : CHOIR_OK;
 }
 
-// One message, to which p->at moves on. One that is not whole is the library's to find.
+// Checks one message and moves p->at past it. The library finds truncated ones.
 static choir_status inspect_message(const layout *l, piece *p, sizes *found)
 {
 	unsigned char head[MESSAGE], body[BODY] = { 0 };
@@ -191,7 +188,7 @@ choir_status chi_hdf5_check_header(
 	if (!h->H5Gget_objinfo || h->H5Gget_objinfo(file, "/", true, &root) < 0 ||
 			h->H5Gget_objinfo(file, name, true, &object) < 0 ||
 			memcmp(root.fileno, object.fileno, sizeof root.fileno) != 0)
-		return CHOIR_OK; // not there, or in another file
+		return CHOIR_OK; // missing, or in another file
 	layout l = { .file = chi_file_open(path) };
 	if (!l.file)
 		return choir_error_status();

@@ -1,7 +1,6 @@
-// Loading the HDF5 library and holding the lock in which it is called: most builds of it must not
-// be called by two threads. The check of versions that its header does with every call ends the
-// program where header and library differ; here only functions that have not changed since 1.8 are
-// called, by the names under which they are exported, so that it is not needed.
+// Loads HDF5. Most builds are not thread-safe, so a lock is held while it is used. Its own version
+// check ends the program if header and library differ. Choir bypasses it: functions that are
+// unchanged since 1.8 are called by their exported names.
 #include "data/source/hdf5/hdf5_library.h"
 
 #include <stdio.h>
@@ -13,8 +12,8 @@
 #include "base/text.h"
 
 static chi_mutex hdf5_mutex = CHI_MUTEX_STATIC(CHI_RANK_DATA, "hdf5");
-static chi_hdf5 hdf5; // with hdf5_mutex held
-static H5E_auto2_t hdf5_print; // the host's, while it is off
+static chi_hdf5 hdf5; // protected by hdf5_mutex
+static H5E_auto2_t hdf5_print; // the host's, while output is off
 static void *hdf5_print_data;
 
 static bool find_optional(chi_module *library, const char *name, void *to)
@@ -32,7 +31,7 @@ static bool find(chi_module *library, const char *name, void *to)
 	return false;
 }
 
-// It stays loaded: the library cannot be unloaded safely.
+// It cannot be unloaded safely.
 static bool load(void)
 {
 	chi_module *library = chi_module_open_alone(CHI_HDF5_LIBRARY);
@@ -79,7 +78,7 @@ void chi_hdf5_end(void)
 	chi_mutex_unlock(&hdf5_mutex);
 }
 
-// The walk comes to the cause last.
+// The walk reaches the cause last.
 static herr_t take_text(unsigned n, const H5E_error2_t *e, void *to)
 {
 	(void) n;

@@ -1,4 +1,4 @@
-// What is in the root group of an HDF5 file, and what the types of values become.
+// Lists the root group of an HDF5 file, and maps HDF5 types to dtypes.
 #include "base/text.h"
 #include "data/source/array/array.h"
 #include "data/source/hdf5/hdf5.h"
@@ -53,7 +53,7 @@ static const char *type_name(const chi_hdf5 *h, hid_t type, char text[32])
 	return text;
 }
 
-// Of more axes than a tensor has, none are told.
+// Omits the shape if it has more axes than a tensor.
 static choir_status add_dataset(const chi_hdf5 *h, choir_array_list *l, hid_t id, const char *name)
 {
 	char text[32];
@@ -89,7 +89,7 @@ static choir_status add_member(
 	if (length < 0)
 		return choir_fail(CHOIR_CORRUPT, "%s: its root group cannot be read", path);
 	if (length >= MAX_NAME)
-		return CHOIR_OK; // by which nobody can name it
+		return CHOIR_OK; // no program can name it
 	if (chi_hdf5_check_header(h, root, path, name, &value) != CHOIR_OK)
 		return chi_error_prefix("%s: %s", path, chi_text_clean(name, clean, sizeof clean));
 	const hid_t object = h->H5Oopen(root, name, H5P_DEFAULT);
@@ -105,7 +105,7 @@ static choir_status add_member(
 
 static choir_status add_members(const chi_hdf5 *h, choir_array_list *l, const char *path)
 {
-	enum { READ_ONLY = 0 }; // H5F_ACC_RDONLY, whose macro checks versions by ending the program
+	enum { READ_ONLY = 0 }; // H5F_ACC_RDONLY, whose macro checks versions and may end the program
 	H5G_info_t info = { .nlinks = 0 };
 	const hid_t file = h->H5Fopen(path, READ_ONLY, H5P_DEFAULT);
 	const hid_t root = file < 0 ? -1 : h->H5Gopen2(file, "/", H5P_DEFAULT);

@@ -1,17 +1,15 @@
-// What the library does not compare: the bytes that a dataset's shape needs with those that are
-// stored, chunks with the axes that they cut, and how many of them there are with how many there
-// must be. Chunks that were never written read as the fill value. That is allowed where nothing
-// but the counts could be wrong: the dataset cannot grow, and each chunk that is there has the
-// size that the header says. Elsewhere the counts are the only proof that sizes are not damaged,
-// so what is missing is refused: where axes can grow, where some of the chunks are filtered, and
-// all of what is in one piece.
+// Compares a dataset's shape with its stored bytes and chunks, since the library does not. Chunks
+// that were never written read as the fill value. They are accepted only if the other sizes are
+// certain: no axis can grow, and each stored chunk has the header's size. Otherwise the number of
+// chunks is the only evidence, so missing chunks are refused. A contiguous dataset must be
+// complete.
 #include "data/source/hdf5/hdf5.h"
 
 #include "base/size.h"
 
-enum { CHECKSUM = 4 }; // bytes that a filter takes off a chunk, however many it has
+enum { CHECKSUM = 4 }; // bytes that a checksum filter adds to a chunk
 
-// Called before anything is closed: each call of the library forgets why the last one failed.
+// Call it before closing anything, since each call resets the library's last failure.
 static choir_status library_failed(const chi_hdf5 *h)
 {
 	char text[256];
@@ -19,7 +17,6 @@ static choir_status library_failed(const chi_hdf5 *h)
 	return choir_fail(CHOIR_CORRUPT, "%s", text[0] ? text : "the HDF5 library gives no reason");
 }
 
-// How the dataset is laid out and, in chunks, how large those are.
 static choir_status take_layout(
 		const chi_hdf5 *h, hid_t id, H5D_layout_t *layout, chi_hdf5_stored *s)
 {
@@ -36,7 +33,7 @@ static choir_status take_layout(
 	return status;
 }
 
-// Axes that cannot grow have no larger chunks: the library writes none.
+// If an axis cannot grow, its chunks are not larger than it: the library writes none.
 static choir_status check_axes(const chi_hdf5 *h, hid_t id, chi_hdf5_stored *s)
 {
 	hsize_t dim[H5S_MAX_RANK], max[H5S_MAX_RANK];
@@ -65,7 +62,7 @@ static hsize_t chunks_along(const chi_hdf5_stored *s, int axis)
 	return n / chunk + (n % chunk != 0);
 }
 
-// How many chunks there are, of those needed; with an older library as many.
+// Counts the stored chunks. Older libraries cannot; then all are assumed.
 static choir_status count_chunks(
 		const chi_hdf5 *h, hid_t id, size_t needed, bool fits, hsize_t *found, chi_hdf5_stored *s)
 {
@@ -86,7 +83,6 @@ static choir_status count_chunks(
 	return CHOIR_OK;
 }
 
-// The chunks that the shape needs, and where they are stored as they are, of their size.
 static choir_status check_chunks(const chi_hdf5 *h, hid_t id, size_t value, chi_hdf5_stored *s)
 {
 	size_t needed = 1, bytes = value;
@@ -136,7 +132,7 @@ choir_status chi_hdf5_inspect(const chi_hdf5 *h, hid_t id, size_t value, chi_hdf
 															 : CHOIR_OK;
 }
 
-// The next place behind axis 0. False: that was the last.
+// Moves to the next chunk beyond axis 0. False: that was the last.
 static bool next_chunk(const chi_hdf5_stored *s, hsize_t offset[])
 {
 	for (int i = s->rank - 1; i > 0; i--) {

@@ -1,5 +1,5 @@
-// The wire format's fields. Every length is held against what is left before anything is believed;
-// groups, which nobody writes any more, are passed over to a fixed depth.
+// Fields of Protocol Buffers. Every length is checked against the remaining bytes. Groups, which
+// are deprecated, are skipped to a fixed depth.
 #include "data/source/tfrecord/protobuf_reader.h"
 
 enum { END_GROUP = 4, MAX_DEPTH = 32, VARINT_BYTES = 10 };

@@ -1,7 +1,6 @@
-// Records out of large blocks. The file is read in blocks of 256 KiB, which stay in a core's
-// second cache, and a record is checked and handed out where it lies there. A record that is
-// larger makes the block grow, twofold at most with each reading, so that a length that lies can
-// never ask for more than twice what the file really has.
+// Records in blocks of 256 KiB, which stay in the second-level cache; records are verified in
+// place. A larger record makes the block grow, at most twofold per read, so a wrong length
+// allocates at most twice the file.
 #include "data/source/tfrecord/record_reader.h"
 
 #include <endian.h>
@@ -17,14 +16,14 @@ enum { BLOCK = 256 * 1024, LENGTH = CHI_RECORD_LENGTH };
 struct chi_records {
 	chi_reader *reader;
 	unsigned char *block;
-	// Of the block: its size, and which bytes of it are still to come.
+	// The block's size, and the range of its unread bytes.
 	size_t capacity, first, last;
-	uint64_t offset; // of the file: where block[first] was
-	uint64_t record_offset; // where the last record began
+	uint64_t offset; // file offset of block[first]
+	uint64_t record_offset;
 	int64_t number; // of the last record; -1 before the first
 	bool known_next;
 	bool ended; // nothing more can be read, because
-	chi_error failure; // of this; CHOIR_OK: the file is at its end
+	chi_error failure; // of this; CHOIR_OK: end of the file
 };
 
 static uint64_t load64(const unsigned char *p)
@@ -41,8 +40,8 @@ static uint32_t load32(const unsigned char *p)
 	return le32toh(v);
 }
 
-// What a file that begins so is compressed by. The length of a plain file's first record may look
-// like the beginning of a compressed one, but hardly with the right checksum behind it.
+// Detects the compression. A plain file's first length may look like a compressed header, but its
+// checksum matches.
 static choir_compression framing(const unsigned char *p, size_t bytes)
 {
 	if (bytes >= CHI_RECORD_HEADER && load32(p + LENGTH) == chi_crc32c_masked(p, LENGTH))
@@ -120,7 +119,6 @@ bool chi_records_known_next(const chi_records *r)
 	return r->known_next;
 }
 
-// Makes room behind the bytes that are still to come, for a block that is to hold need of them.
 static choir_status reserve(chi_records *r, size_t need)
 {
 	memmove(r->block, r->block + r->first, r->last - r->first);
@@ -139,14 +137,13 @@ static choir_status reserve(chi_records *r, size_t need)
 	return CHOIR_OK;
 }
 
-// Reads on until need bytes are there, or the file has no more.
 static choir_status fill(chi_records *r, size_t need)
 {
 	while (r->last - r->first < need && !r->ended) {
 		size_t got;
 		CHOIR_TRY(reserve(r, need));
 		const size_t want = r->capacity - r->last;
-		// What was read before a failure is good, and the failure's turn comes behind it.
+		// Bytes before a failure are good.
 		choir_status status = chi_reader_read(r->reader, r->block + r->last, want, &got);
 		if (status != CHOIR_OK)
 			chi_error_save(&r->failure);
@@ -156,7 +153,6 @@ static choir_status fill(chi_records *r, size_t need)
 	return CHOIR_OK;
 }
 
-// The file ends before the record does; why, if it should not have ended there.
 static choir_status truncated(
 		const chi_records *r, const char *what, uint64_t need, uint64_t there)
 {
@@ -224,8 +220,7 @@ static choir_status read_length(chi_records *r, uint64_t *length)
 	return CHOIR_OK;
 }
 
-// A plain file says at once that it has not so many bytes more, before anybody makes room for
-// them.
+// Refuses a length beyond the file's end before memory is allocated.
 static choir_status check_length(const chi_records *r, uint64_t length)
 {
 	const uint64_t size = chi_reader_size(r->reader), used = r->offset + CHI_RECORD_HEADER;

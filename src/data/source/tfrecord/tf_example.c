@@ -1,7 +1,6 @@
-// Reading tf.train.Example. An Example is gone through twice: first each column's entry is
-// looked for, without going into those that nobody asked for; then each entry's values go
-// straight from the record to the column. Examples of one file have their features in the same
-// order nearly always, so the search begins where it ended.
+// Reads tf.train.Example in two passes: the first finds the columns' entries, the second copies
+// their values. Examples of a file usually share an order of features, so a search begins where
+// the last one ended.
 #include "data/source/tfrecord/tf_example.h"
 
 #include <inttypes.h>
@@ -11,7 +10,7 @@
 #include "data/source/tfrecord/protobuf_reader.h"
 #include "tensor/tensor.h"
 
-enum { FEATURES = 1, ENTRY = 1, KEY = 1, VALUE = 2, VALUES = 1 }; // numbers of fields
+enum { FEATURES = 1, ENTRY = 1, KEY = 1, VALUE = 2, VALUES = 1 }; // field numbers
 
 const char *chi_feature_kind_name(chi_feature_kind kind)
 {
@@ -19,13 +18,13 @@ const char *chi_feature_kind_name(chi_feature_kind kind)
 	return names[kind];
 }
 
-// ---- One feature's values on their way to a row.
+// ---- The values of one feature.
 
 typedef struct {
 	const chi_feature *feature;
 	unsigned char *out; // NULL: only checked
 	chi_feature_kind kind;
-	size_t count; // values so far
+	size_t count;
 	size_t bytes; // of BYTES, so far
 } sink;
 
@@ -47,7 +46,7 @@ static bool kind_fits(chi_feature_kind kind, choir_dtype dtype)
 
 static choir_status begin_list(sink *s, chi_feature_kind kind)
 {
-	if (s->kind != kind) { // of several kinds the last one counts
+	if (s->kind != kind) { // the last kind counts
 		s->kind = kind;
 		s->count = s->bytes = 0;
 	}
@@ -161,13 +160,14 @@ static choir_status read_feature(sink *s, chi_protobuf_reader w)
 	while ((status = chi_protobuf_reader_next(&w, &f)) == CHOIR_OK) {
 		if (f.type != CHI_WIRE_BYTES || f.number > CHI_FEATURE_INT64)
 			continue;
-		CHOIR_TRY(begin_list(s, (chi_feature_kind) f.number)); // the kinds are in this order
+		// field numbers have the order of the kinds
+		CHOIR_TRY(begin_list(s, (chi_feature_kind) f.number));
 		CHOIR_TRY(read_list(s, f.bytes));
 	}
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
-// ---- Whether what came is a row.
+// ---- Completing a row.
 
 static void fill_up(sink *s, size_t used)
 {
@@ -215,7 +215,7 @@ choir_status chi_raw_read(const unsigned char *data, size_t bytes, const chi_fea
 
 // ---- The map.
 
-// The entry's name; no name is the empty one.
+// Finds an entry's name; a missing one is empty.
 static choir_status read_key(chi_protobuf_reader entry, chi_protobuf_reader *key)
 {
 	chi_field f;
@@ -229,7 +229,6 @@ static choir_status read_key(chi_protobuf_reader entry, chi_protobuf_reader *key
 
 typedef choir_status entry_fn(void *user, chi_protobuf_reader key, chi_protobuf_reader entry);
 
-// Calls fn for each entry of the map, in order.
 static choir_status each_entry(const unsigned char *data, size_t bytes, entry_fn *fn, void *user)
 {
 	if (bytes == 0)
@@ -254,7 +253,7 @@ static choir_status each_entry(const unsigned char *data, size_t bytes, entry_fn
 typedef struct {
 	size_t n, next; // next: where the search begins
 	const chi_feature *features;
-	chi_protobuf_reader entry[CHI_MAX_COLUMNS]; // at NULL: not found so far
+	chi_protobuf_reader entry[CHI_MAX_COLUMNS];
 } search;
 
 static choir_status note_entry(void *user, chi_protobuf_reader key, chi_protobuf_reader entry)
@@ -330,13 +329,13 @@ choir_status chi_example_read(const unsigned char *data, size_t bytes, size_t n,
 	return CHOIR_OK;
 }
 
-// ---- What an Example has.
+// ---- Inference.
 
 static size_t count_numbers(chi_protobuf_reader list)
 {
 	size_t n = 0;
 	for (const unsigned char *p = list.at; p < list.end; p++)
-		n += *p < 128; // where a number ends
+		n += *p < 128; // the last byte of a varint
 	return n;
 }
 

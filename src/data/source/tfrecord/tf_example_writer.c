@@ -1,6 +1,5 @@
-// Writing tf.train.Example. The sizes of all parts are worked out first, for each message says its
-// length before its content; then everything is written in one go, numbers packed, as the format's
-// own writers do.
+// Writes tf.train.Example. Sizes come first, since a message's length precedes its content.
+// Numbers are packed.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>
@@ -10,11 +9,11 @@
 #include "data/source/byte_order.h"
 #include "tensor/tensor.h"
 
-enum { ONE = 1, TWO = 2 }; // numbers of fields
+enum { ONE = 1, TWO = 2 }; // field numbers
 
 static size_t with_head(size_t bytes)
 {
-	return 1 + chi_protobuf_varint_bytes(bytes) + bytes; // all numbers are below 16: one byte
+	return 1 + chi_protobuf_varint_bytes(bytes) + bytes; // tags of fields below 16 have one byte
 }
 
 // ---- One column.
@@ -51,7 +50,7 @@ static uint64_t number_at(const choir_column *c, size_t i)
 	return p[i];
 }
 
-// A column's sizes, from the inside out.
+// The sizes of a column's messages, from the innermost out.
 typedef struct {
 	size_t elements, content, list, feature, entry;
 } sizes;

@@ -1,7 +1,5 @@
-// TFRecord files as a dataset: framing, Examples and columns put together. Records are read
-// where they lie in the file's block and go from there to the rows of who asked. What was read
-// well before a damaged record is handed out first; the failure comes with the element that it
-// belongs to.
+// TFRecord files as a dataset. Values go from the file's block straight to the reader's rows.
+// Elements before a damaged record are delivered first.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>
@@ -15,9 +13,9 @@
 typedef struct {
 	choir_dataset base;
 	chi_record_files files;
-	bool raw; // a record is the value of the only column
+	bool raw; // a record is the only column's value
 	chi_feature feature[CHI_MAX_COLUMNS];
-	char *name[CHI_MAX_COLUMNS]; // of features whose column has another; owned
+	char *name[CHI_MAX_COLUMNS]; // of features whose column has another name; owned
 	chi_places places;
 } tfrecord;
 
@@ -89,7 +87,6 @@ static choir_status read_one(tfrecord *t, void *const out[])
 	}
 }
 
-// Remembers where the next record begins.
 static choir_status add_place(tfrecord *t)
 {
 	const chi_record_files *f = &t->files;
@@ -207,9 +204,9 @@ static const chi_stage tfrecord_stage = {
 	.path = tfrecord_path,
 };
 
-// ---- Making it.
+// ---- Construction.
 
-// The feature of a column; what stands for a missing one is copied.
+// Sets up a column's feature and copies its default value.
 static bool set_feature(tfrecord *t, size_t i, const choir_feature *asked)
 {
 	const choir_column *c = &t->base.spec.column[i];
@@ -235,7 +232,6 @@ static bool set_feature(tfrecord *t, size_t i, const choir_feature *asked)
 	return missing != NULL;
 }
 
-// A feature may be in several columns, of different dtypes or shapes.
 static void mark_shared(tfrecord *t)
 {
 	for (size_t i = 0; i < t->base.spec.n; i++)

@@ -1,6 +1,5 @@
-// Which columns a TFRecord dataset has: those that its options name, with the dtypes and shapes
-// that they say or that the first record shows; or, without any, all features of the first
-// record, by name.
+// The columns of a TFRecord dataset: as the options say, completed from the first record. Without
+// options: all features of the first record, by name.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>
@@ -28,7 +27,7 @@ static const char *clean_name(const chi_found_feature *found, char out[NAME_BYTE
 	return chi_text_clean(name, out, NAME_BYTES);
 }
 
-// A feature's dtype and shape as a column. CHOIR_CORRUPT: it has none.
+// CHOIR_CORRUPT: the feature fits no column.
 static choir_status to_column(const chi_found_feature *found, choir_column *c)
 {
 	char name[NAME_BYTES];
@@ -55,7 +54,6 @@ static choir_status to_column(const chi_found_feature *found, choir_column *c)
 					: "");
 }
 
-// The columns of all features; their names are put behind each other into names.
 static choir_status all_columns(
 		size_t n, const chi_found_feature found[], choir_column columns[], chi_text *names)
 {
@@ -87,7 +85,6 @@ static bool open_shape(const choir_feature *f)
 	return f->shape.rank == CHOIR_NONE;
 }
 
-// The columns that were asked for, with what they left open.
 static choir_status asked_columns(size_t n, const chi_found_feature found[],
 		const choir_tfrecord_options *o, choir_column columns[])
 {

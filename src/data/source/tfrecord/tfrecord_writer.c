@@ -1,5 +1,4 @@
-// Writing TFRecord files. The file appears under its name when it is finished, whole and on the
-// disk; a program that dies before leaves nothing that could be taken for one.
+// Writes TFRecord files. A file gets its name when it is complete and on disk.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,8 +10,8 @@
 
 struct choir_tfrecord_writer {
 	chi_output *output; // NULL: finished
-	chi_error failure; // the first one, which stays
-	chi_text example; // its memory is used again
+	chi_error failure; // the first one, which persists
+	chi_text example; // reused
 	int64_t records;
 };
 
@@ -35,7 +34,7 @@ choir_tfrecord_writer *choir_tfrecord_writer_new(const char *path, choir_compres
 	return NULL;
 }
 
-// Keeps the first failure of writing: the file is not whole any more, whatever comes.
+// Keeps a failure, after which the file is incomplete.
 static choir_status keep(choir_tfrecord_writer *w, choir_status status)
 {
 	if (status != CHOIR_OK)

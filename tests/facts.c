@@ -1,3 +1,4 @@
+// Searches a text for the facts that it must hold.
 #include "facts.h"
 
 #include <string.h>

@@ -88,7 +88,7 @@ bool chi_components_possible(choir_dataset *d, const char *what)
 	for (size_t i = 0; d->spec.batch && i < d->spec.n; i++)
 		if (in_ragged_value(d, i)) {
 			chi_refuse(d, CHOIR_UNSUPPORTED,
-					"%s: column \"%s\" varies behind batch; put the step before the batch step",
+					"%s: column \"%s\" varies behind batch; put this stage before the batch stage",
 					what, d->spec.column[i].name);
 			return false;
 		}

@@ -146,7 +146,7 @@ static choir_status check_depth(const chi_stage *stage, const choir_dataset *fro
 	return from->depth < CHI_MAX_STAGES
 			? CHOIR_OK
 			: choir_fail(CHOIR_INVALID,
-					  "%s: a chain of more than %d steps; a list of files, "
+					  "%s: a chain of more than %d stages; a list of files, "
 					  "or halves that are joined, need fewer",
 					  stage->name, CHI_MAX_STAGES);
 }

@@ -124,7 +124,7 @@ static choir_dataset *in_batches(choir_dataset *d, int64_t global)
 	if (global > 0)
 		return choir_dataset_batch(d, global);
 	return chi_refuse(d, CHOIR_INVALID,
-			"distribute_dataset: the dataset yields single examples: add a batch step "
+			"distribute_dataset: the dataset yields single examples: add a batch stage "
 			"(choir_dataset_batch), or give global_batch");
 }
 
@@ -434,7 +434,7 @@ static choir_status call(choir_distributed_dataset *data, int i, const choir_inp
 		choir_dataset_free(d);
 		return choir_fail(CHOIR_INVALID,
 				"distribute_datasets_from_function: the dataset yields single examples: add a "
-				"batch step (choir_dataset_batch)");
+				"batch stage (choir_dataset_batch)");
 	}
 	const char *differs =
 			i > 0 ? chi_columns_differ(data->stream[0].spec, chi_dataset_spec(d)) : NULL;

@@ -270,7 +270,7 @@ choir_status choir_distributed_dataset_restore(
 				(int) CHOIR_INPUT_SEEK_POINTS);
 	if (p.signature != (int64_t) data->signature)
 		return choir_fail(CHOIR_INVALID,
-				"distributed dataset: restore: the position is of a dataset with other steps, "
+				"distributed dataset: restore: the position is of a dataset with other stages, "
 				"seeds or columns, or of another worker's part");
 	chi_read_ahead_halt(data->read_ahead);
 	data->steps = p.steps;

@@ -178,7 +178,7 @@ choir_status chi_example_stream_fill(
 
 _Static_assert((int) CHOIR_INPUT_SEEK_POINTS == (int) CHI_MAX_SEEK_POINTS, "all marks fit");
 _Static_assert(sizeof(chi_seek_point) == CHOIR_INPUT_SEEK_POINT_NUMBERS * sizeof(int64_t),
-		"one mark, one row");
+		"one seek point, one row");
 
 void chi_example_stream_position(const chi_example_stream *f, choir_input_position *p)
 {

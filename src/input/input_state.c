@@ -215,7 +215,7 @@ static choir_status check(void *self, chi_state_dict *from)
 	CHOIR_TRY(take(data, from, &p));
 	if (p.signature != (int64_t) data->signature)
 		return choir_fail(CHOIR_INVALID,
-				"%s: the position \"%s\" is of a dataset with other steps, seeds or columns, or "
+				"%s: the position \"%s\" is of a dataset with other stages, seeds or columns, or "
 				"of another worker's part",
 				from->path, from->object);
 	return CHOIR_OK;

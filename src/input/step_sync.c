@@ -144,13 +144,13 @@ static choir_status compare_datasets(int worker, const facts *f, const facts *fi
 					first->column[i][0] != '\0' ? first->column[i] : "missing");
 	if (strcmp(f->steps, first->steps) != 0)
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: worker %d's dataset has the steps %s, worker 0's %s; under "
+				"distribute_dataset: worker %d's dataset has the stages %s, worker 0's %s; under "
 				"the "
 				"policy DATA all workers need the same",
 				worker, f->steps, first->steps);
 	return choir_fail(CHOIR_INVALID,
 			"distribute_dataset: worker %d's dataset has other seeds, sizes or data than worker "
-			"0's in the steps %s; under the policy DATA all workers need the same",
+			"0's in the stages %s; under the policy DATA all workers need the same",
 			worker, f->steps);
 }
 

@@ -88,7 +88,7 @@ TEST(all_make_it_or_none)
 	make_all(&m);
 	for (int w = 0; w < 3; w++)
 		assert_made(&m, w,
-				"worker 2's dataset has the steps memory dataset, batch, take, worker 0's memory "
+				"worker 2's dataset has the stages memory dataset, batch, take, worker 0's memory "
 				"dataset, batch; under");
 	m = (making){ .make = worker_2_has_another_name };
 	make_all(&m);

@@ -12,7 +12,6 @@ typedef struct {
 	void *user;
 } custom;
 
-// A tensor's elements in host memory.
 typedef struct {
 	choir_buffer view; // what the program's function receives
 	chi_buffer *copy; // NULL: the tensor's own memory
@@ -158,7 +157,7 @@ static choir_status call_backward(const chi_node *node, const choir_tensor *dy, 
 	}
 	CHOIR_TRY(stage_input(&s[OUT], node->out));
 	CHOIR_TRY(stage_input(&s[OUT_GRADIENT], dy));
-	// After the waits above no queued work uses this memory.
+	// After these waits no queued work uses the memory.
 	CHOIR_TRY(open_gradients(node, want, gradient, &s[GRADIENT]));
 	for (size_t i = 0; i < node->n; i++)
 		out[i] = s[GRADIENT + i].view;

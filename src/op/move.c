@@ -181,7 +181,6 @@ choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis)
 	choir_slice_attributes a = { .axis = axis_of("concat", tensors[0], axis) };
 	if (a.axis == CHOIR_NONE)
 		return NULL;
-	// Joins more tensors than an operation takes.
 	choir_tensor *in[CHI_MAX_INPUTS], *head = tensors[0];
 	for (size_t done = 1; done < n || done == 1;) {
 		size_t count = 0;

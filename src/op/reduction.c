@@ -2,7 +2,7 @@
 // resolved axes.
 #include "op/op.h"
 
-// False: *axis does not exist.
+// Resolves a set of axes. False: *axis does not exist.
 static bool resolve(choir_axes axes, int rank, uint32_t *out, int *axis)
 {
 	*out = 0;

@@ -29,7 +29,6 @@ choir_tensor *choir_to_dense(choir_tensor *t)
 	return NULL;
 }
 
-// NULL: recorded.
 static choir_tensor *concatenate(choir_frame *f, choir_dtype dtype, const choir_shape *shape,
 		const void *a, const void *b, size_t bytes_of_a)
 {

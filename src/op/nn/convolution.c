@@ -81,7 +81,6 @@ choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filte
 	return CHOIR_OK;
 }
 
-// The shape is planned before the call.
 typedef struct {
 	choir_conv2d_attributes kernel; // first: kernels see this
 	choir_shape out;

@@ -40,7 +40,6 @@ static choir_tensor *part(choir_tensor *flat, int64_t index, int64_t n, choir_dt
 			: chi_op_kernel(t->frame, "cast", 1, &t, NULL, dtype, &t->shape);
 }
 
-// Frees what the tape does not keep.
 static choir_tensor *finish(choir_tensor *y, choir_tensor *made)
 {
 	if (!y || !y->node)
@@ -176,7 +175,7 @@ static choir_tensor *moments_of(const batch_norm *b, choir_tensor *x)
 			x->frame, "channel_moments", 1, &sums, NULL, CHOIR_F64, &CHOIR_SHAPE(2 * n + 1));
 }
 
-// Returns both, or after a failure neither.
+// Sets both results, or after a failure neither.
 static bool give_moments(
 		const choir_batch_norm_options *o, choir_tensor *moments, int64_t n, choir_dtype dtype)
 {
@@ -205,7 +204,7 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 {
 	choir_batch_norm_options all;
 
-	// First, because every return must set their outputs.
+	// The options come first, because every return must set their outputs.
 	if (chi_options_take("batch_norm: the options'", &all, sizeof all, o) != CHOIR_OK) {
 		chi_frame_record_error(choir_tensor_frame(x));
 		return NULL;

@@ -118,7 +118,6 @@ static choir_status check(const recurrence *r, const choir_tensor *x, const choi
 			(int) r->parts, (int) r->parts);
 }
 
-// The given state if it fits, or zeros.
 static choir_tensor *initial(
 		const recurrence *r, const choir_tensor *x, choir_tensor *given, int64_t h)
 {
@@ -177,7 +176,7 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 {
 	choir_recurrent_options all;
 
-	// First, because every return must set their output.
+	// The options come first, because every return must set their output.
 	if (chi_options_take("lstm: the options'", &all, sizeof all, o) != CHOIR_OK) {
 		chi_frame_record_error(choir_tensor_frame(x));
 		return NULL;

@@ -369,7 +369,7 @@ static dnnl_status_t reorder(chi_dnn *d, dnnl_primitive_t *out, layout_ref from,
 	return status;
 }
 
-// A reorder, if the primitive chose another layout.
+// Makes a reorder if the primitive chose another layout.
 static dnnl_status_t make_weights(
 		chi_dnn *d, const plan *p, const chi_dnn_problem *q, dnnl_primitive_attr_t attr)
 {
@@ -439,7 +439,7 @@ choir_status chi_dnn_new(const chi_dnn_problem *problem, chi_dnn **out)
 	if (!d)
 		return CHOIR_NO_MEMORY;
 	const int threads = enter_one_thread();
-	// oneDNN's code cache is shared.
+	// One at a time, because threads share oneDNN's code cache.
 	chi_mutex_lock(&engine_lock);
 	status = make(d, problem);
 	chi_mutex_unlock(&engine_lock);
@@ -470,7 +470,7 @@ void chi_dnn_free(chi_dnn *d)
 	chi_free(d);
 }
 
-// Scratch: reordered weights, then the scratchpad.
+// Scratch memory is the reordered weights, then the scratchpad.
 static size_t weights_scratch(const chi_dnn *d)
 {
 	return (d->weights_bytes + 63) & ~(size_t) 63;

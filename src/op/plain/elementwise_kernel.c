@@ -94,7 +94,6 @@ static choir_status run_maximum_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Each round doubles what is written.
 static void repeat(void *out, const void *element, size_t size, int64_t n)
 {
 	const size_t bytes = (size_t) n * size;

@@ -1,4 +1,4 @@
-// The matrix product behind matmul, dense, convolution, attention and recurrent kernels.
+// The matrix product of matmul, dense, convolution, attention and recurrent kernels.
 #pragma once
 
 #include "op/plain/plain.h"

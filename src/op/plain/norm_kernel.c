@@ -85,7 +85,7 @@ static choir_status run_channel_sums(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Without rows both are 0.
+// Without rows, means and variances are 0.
 static choir_status run_channel_moments(const choir_kernel_call *call)
 {
 	const int64_t n = (chi_elements(call->out) - 1) / 2;
@@ -101,7 +101,7 @@ static choir_status run_channel_moments(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// In the dtype.
+// The values are in the dtype.
 typedef struct {
 	double mean[CHI_COLUMNS], factor[CHI_COLUMNS]; // floats for f32
 	double factor_f64[CHI_COLUMNS];

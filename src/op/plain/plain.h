@@ -22,7 +22,7 @@ static inline void *chi_element(const choir_buffer *b, int64_t i)
 	return (char *) b->data + (size_t) i * chi_dtype_size(b->dtype);
 }
 
-// Of labels or indices: u8, i32 or i64.
+// An element of labels or indices: u8, i32 or i64.
 static inline int64_t chi_index_at(const choir_buffer *b, int64_t i)
 {
 	if (b->dtype == CHOIR_U8)

@@ -22,7 +22,6 @@ static void put(chi_broadcast_iterator *it, int64_t dim, int64_t stride)
 	it->done |= dim == 0;
 }
 
-// The last group first.
 static int split(const choir_shape *shape, uint32_t axes, int64_t size[], bool summed[])
 {
 	int n = 0;

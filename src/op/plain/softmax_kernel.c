@@ -82,7 +82,7 @@ static choir_status check_labels(const choir_buffer *labels, const rows_of *r)
 	return CHOIR_OK;
 }
 
-// by is rounded to the dtype.
+// Subtracts by, rounded to the dtype.
 static void subtract(const rows_of *r, void *out, const void *x, double by)
 {
 	double in_dtype = by;

@@ -1,8 +1,8 @@
-// The backward pass. Three traversals of the tape find the operations behind y, those that depend
-// on a source, and how many contributions each gradient gets. A fourth, from the newest operation
-// on, computes them. A recomputed segment is traversed likewise when it is reached. So a source's
-// gradient is delivered with its last contribution, and memory is freed early. The program alone
-// fixes the order of sums, and so the bits.
+// The backward pass. Three traversals of the tape find the operations from which y was computed,
+// those that depend on a source, and how many contributions each gradient gets. A fourth, from
+// the newest operation on, computes them. A recomputed segment is traversed likewise when it is
+// reached. So a source's gradient is delivered with its last contribution, and memory is freed
+// early. The program alone fixes the order of sums, and so the bits.
 #include "op/tape/tape.h"
 #include "trace/trace.h"
 
@@ -184,7 +184,7 @@ static choir_status hand_over(pass *p, account *a)
 	for (size_t next = a->source; next && status == CHOIR_OK; next = p->same[next - 1])
 		status = p->ready(p->user, next - 1, zeros ? zeros : a->sum);
 	chi_tensor_drop(zeros);
-	// Still needed if an operation made the source.
+	// An operation that made the source still needs it.
 	if (!a->tensor->node || !a->tensor->node->wanted)
 		drop_sum(a);
 	return status;

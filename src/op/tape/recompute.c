@@ -96,7 +96,7 @@ static size_t list_outside(
 	return n;
 }
 
-// Drops all results but y.
+// Drops all results of the segment but y.
 static void forget(choir_tape *tape, const chi_node *before, const choir_tensor *y)
 {
 	for (; tape->last != before; tape->last = tape->last->previous) {

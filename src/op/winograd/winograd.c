@@ -85,7 +85,7 @@ static int score_of(const choir_kernel_call *call, const choir_shape *filter, co
 			: 0;
 }
 
-// Floats from point to point, for n values.
+// The distance between points of n values, in floats.
 static int64_t apart(int64_t n)
 {
 	return n + LINE;
@@ -175,7 +175,7 @@ static void run_block(const job *j, int64_t first, int64_t count)
 	const float *x[MAX_TILES][16];
 	for (int64_t t = 0; t < count; t++)
 		find_input(g, j->x, first + t, j->zeros, x[t]);
-	// Rows after the last tile are uninitialised, and nobody reads their results.
+	// Rows after the last tile are uninitialised, but their results are never read.
 	const int64_t rows = (count + CHI_WINOGRAD_ROWS - 1) / CHI_WINOGRAD_ROWS * CHI_WINOGRAD_ROWS;
 	for (int row = 0; row < 4; row++) {
 		for (int64_t t = 0; t < count; t++)

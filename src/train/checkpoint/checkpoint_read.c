@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// False: no number, or too large.
+// False: no number, or one that is too large.
 static bool read_number(const char *text, const char **end, uint64_t *number)
 {
 	*number = 0;

@@ -135,7 +135,7 @@ static choir_status write_manifest(const writing *w)
 	return status;
 }
 
-// A free name, and its temporary form.
+// Finds a free name, and its temporary form.
 static choir_status find_names(writing *w)
 {
 	bool taken = true;

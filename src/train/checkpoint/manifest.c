@@ -80,7 +80,7 @@ static choir_status read_checksum(reader *r, uint32_t *to)
 	return CHOIR_OK;
 }
 
-// The value of key r->json.text.
+// Parses the value of key r->json.text.
 typedef choir_status member_fn(reader *r, void *of);
 
 static choir_status read_object(reader *r, member_fn *member, void *of)
@@ -158,7 +158,7 @@ static choir_status read_known(reader *r, chi_manifest *m)
 	return corrupt(r);
 }
 
-// First, so that nothing else of a newer format is parsed.
+// The format comes first, so that nothing else of a newer one is parsed.
 static choir_status read_member(reader *r, void *of)
 {
 	CHOIR_TRY(read_known(r, of));

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-// Oldest first.
 typedef struct {
 	size_t n;
 	chi_stateful **object;
@@ -39,7 +38,6 @@ static bool is_taken(const objects *o, size_t n, const char *name)
 	return false;
 }
 
-// Differs from earlier names.
 static char *unique_name(const objects *o, size_t i)
 {
 	const char *name = o->object[i]->table->name(o->object[i]->self);
@@ -325,7 +323,7 @@ choir_status chi_snapshot_apply(choir_strategy *s, const char *path, const chi_s
 	if (status == CHOIR_OK) {
 		status = apply_all(s, &w, &o, st, data, state);
 		status = chi_strategy_agree(s, status, "restoring a checkpoint");
-		// Undefined is better than a mix of two trainings.
+		// Undefined variables are better than a mix of two trainings.
 		for (size_t i = 0; status != CHOIR_OK && i < w.n; i++)
 			chi_variable_undefine(w.variable[i]);
 	}

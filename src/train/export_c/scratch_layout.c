@@ -5,8 +5,8 @@
 
 #include <limits.h>
 
-// Of a sequence only the last time step is wanted. Row-wise instructions at the end compute one
-// row; without any, the last row is copied.
+// A sequence needs only its last time step. Row-wise instructions at the end compute one row;
+// without any, the last row is copied.
 static int keep_last_place(chi_export *e, int out)
 {
 	choir_shape one = e->value[out].shape;
@@ -79,7 +79,7 @@ static bool overlap(const chi_export_memory *a, const chi_export_memory *b)
 			b->at < a->at + a->floats;
 }
 
-// The lowest offset that is free all its life.
+// Finds the lowest offset that is free during the whole lifetime.
 static choir_status place(chi_export *e, size_t which)
 {
 	chi_export_memory *m = &e->memory[which];

@@ -132,7 +132,6 @@ static const chi_layer_kind kind_1d = {
 	.name = "conv1d", .apply = apply_1d, .describe = describe_1d
 };
 
-// 0 is the default.
 static choir_status check_option(const char *name, const char *option, int64_t value)
 {
 	if (value >= 0)

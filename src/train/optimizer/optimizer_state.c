@@ -72,7 +72,6 @@ static choir_status save(void *self, chi_state_dict *to)
 	return CHOIR_OK;
 }
 
-// v is not a shard.
 static choir_status has_slots(
 		const choir_optimizer *o, const choir_variable *v, const chi_state_dict *from, bool *has)
 {

@@ -184,7 +184,6 @@ static choir_status set_attributes(choir_optimizer *o, choir_update_attributes *
 static choir_status find_items(choir_optimizer *o, state *now, size_t n, choir_variable *const v[])
 {
 	for (size_t i = 0; i < n; i++) {
-		// Usually those of the last update.
 		if (i < now->items && now->item[i]->variable == v[i])
 			continue;
 		now->items = i;

@@ -206,7 +206,6 @@ static bool is_like(const word *name, const word *pattern, word *star)
 	return true;
 }
 
-// NULL: none.
 static const chi_name_map_line *find_plain(const chi_name_map *m, const word *name)
 {
 	size_t low = 0, high = m->plain;
@@ -220,7 +219,6 @@ static const chi_name_map_line *find_plain(const chi_name_map *m, const word *na
 	return low < m->plain && compare_words(&m->line[low].tensor, name) == 0 ? &m->line[low] : NULL;
 }
 
-// NULL: none.
 static const chi_name_map_line *find_line(const chi_name_map *m, const word *name, word *star)
 {
 	const chi_name_map_line *plain = find_plain(m, name);

@@ -156,7 +156,7 @@ static choir_status set_all(const part *p)
 	for (size_t i = 0; status == CHOIR_OK && i < p->weights.n; i++) {
 		if (p->from[i].tensor != NULL)
 			status = set(p, i, f);
-		// Undefined is better than a mix of two models.
+		// Undefined variables are better than a mix of two models.
 		for (size_t k = 0; status != CHOIR_OK && k <= i; k++)
 			if (p->from[k].tensor != NULL)
 				chi_variable_undefine(p->weights.variable[k]);
@@ -209,7 +209,7 @@ choir_status choir_strategy_restore_partial(
 		status = chi_strategy_agree(s, check(&p), "comparing weights");
 	if (status == CHOIR_OK) {
 		status = chi_strategy_agree(s, set_all(&p), "restoring weights");
-		// A failed worker's are undefined, so all are.
+		// A failed worker's variables are undefined, so all must be.
 		for (size_t i = 0; status != CHOIR_OK && s->process_group != NULL && i < p.weights.n; i++)
 			if (p.from[i].tensor != NULL)
 				chi_variable_undefine(p.weights.variable[i]);

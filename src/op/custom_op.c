@@ -1,7 +1,6 @@
-// The user's own operation, on the tape like ours. Its functions see packed host memory: where
-// the host cannot reach the device's, everything goes through buffers of the host's pool. They
-// are foreign code, so a failure without a text gets one, and a text that a success left behind
-// is forgotten.
+// A program's own operations. Their functions work on packed host memory; data that the host
+// cannot access is copied. They are foreign code: a failure without a message gets one, and a
+// message left by a success is cleared.
 #include "op/op.h"
 
 #include "base/lock.h"
@@ -13,9 +12,8 @@ typedef struct {
 	void *user;
 } custom;
 
-// A tensor's elements on the host.
 typedef struct {
-	choir_buffer view; // what the user's function gets
+	choir_buffer view; // what the program's function receives
 	chi_buffer *copy; // NULL: the tensor's own memory
 } staged;
 
@@ -39,7 +37,7 @@ static choir_status open_staged(staged *s, const choir_tensor *t)
 	return CHOIR_OK;
 }
 
-// On the way back a variable may have changed since it was read.
+// On the backward pass a variable may have changed since it was read.
 static choir_status stage_input(staged *s, const choir_tensor *t)
 {
 	CHOIR_TRY(chi_tensor_check(t));
@@ -60,7 +58,7 @@ static void close_staged(size_t n, staged s[])
 		chi_buffer_release(s[i].copy);
 }
 
-// Around a call of the user's: what the thread had failed with before, and what it is told now.
+// Save and restore the thread's error around a call of the program's function.
 static void set_aside(chi_error *before)
 {
 	chi_error_save(before);
@@ -126,7 +124,7 @@ static choir_status custom_forward(const chi_node *node)
 
 enum { OUT = CHI_MAX_INPUTS, OUT_GRADIENT, GRADIENT, STAGED = GRADIENT + CHI_MAX_INPUTS };
 
-// The wanted gradients as zeros: a backward function may add to them.
+// A backward function may add to its gradients, so they start as zeros.
 static choir_status open_gradients(
 		const chi_node *node, const bool want[], choir_tensor *gradient[], staged s[])
 {
@@ -159,7 +157,7 @@ static choir_status call_backward(const chi_node *node, const choir_tensor *dy, 
 	}
 	CHOIR_TRY(stage_input(&s[OUT], node->out));
 	CHOIR_TRY(stage_input(&s[OUT_GRADIENT], dy));
-	// Memory that queued work was using is free only behind the waits above.
+	// After these waits no queued work uses the memory.
 	CHOIR_TRY(open_gradients(node, want, gradient, &s[GRADIENT]));
 	for (size_t i = 0; i < node->n; i++)
 		out[i] = s[GRADIENT + i].view;

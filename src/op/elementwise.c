@@ -1,5 +1,5 @@
-// Operations on each element: two operands broadcast from the right, one keeps its shape. A
-// gradient is added up over what broadcasting repeated.
+// Elementwise operations. Operands broadcast, aligned at the last axis; gradients are summed over
+// the repeated axes.
 #include "op/op.h"
 
 static choir_status infer_binary(size_t n, choir_tensor *const in[], const void *attributes,
@@ -59,7 +59,7 @@ static choir_status multiply_backward(
 	return CHOIR_OK;
 }
 
-// d(a/b) = da/b - (a/b) db/b.
+// d(a/b) = da/b - (a/b) db/b
 static choir_status divide_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {

@@ -1,4 +1,4 @@
-// Handing the built-in kernels to the registry, one dtype at a time.
+// Registers the built-in kernels, one dtype at a time.
 #include "op/kernel_list.h"
 
 static void register_spec(const chi_kernel_spec *spec, const char *name)
@@ -18,7 +18,7 @@ static void register_spec(const chi_kernel_spec *spec, const char *name)
 			.scratch = spec->scratch,
 			.run = spec->run,
 		};
-		// A registry that is out of memory says so at the first lookup that misses the kernel.
+		// Without memory, the first lookup of a missing kernel fails.
 		if (choir_register_kernel(&table) != CHOIR_OK)
 			return;
 	}

@@ -1,12 +1,11 @@
-// The built-in kernels as lists: what each serves and how it runs. The registry takes them one
-// dtype at a time; tests find them by name. Lists are constant.
+// Built-in kernels as constant lists, for the registry and for tests.
 #pragma once
 
 #include "choir/extend/kernel_table.h"
 
 typedef struct {
 	const char *operation;
-	uint32_t dtypes; // a bit for each, 1 << CHOIR_F32 and so on
+	uint32_t dtypes; // bits 1 << CHOIR_F32 ..
 	size_t attribute_bytes;
 	choir_status (*run)(const choir_kernel_call *call);
 	size_t (*scratch)(const choir_kernel_call *call);
@@ -27,8 +26,7 @@ enum {
 	CHI_ALL = CHI_ARITHMETIC | 1 << CHOIR_BOOL | 1 << CHOIR_F16 | 1 << CHOIR_BF16
 };
 
-// The index-th list of a library. One without specs is the end, at once where the library has no
-// kernels for this processor.
+// Returns the index-th list of a library. A list without specs is the end.
 typedef chi_kernel_list chi_kernel_lists(size_t index);
-// Registers every spec of the lists for the CPU, for every dtype it serves.
+// Registers all specs for the CPU, for each of their dtypes.
 void chi_kernel_register(chi_kernel_lists *lists, const char *name);

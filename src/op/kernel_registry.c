@@ -1,7 +1,6 @@
-// Which kernel serves an operation: a hash table by (operation, kind of device, dtype) whose
-// entries are lists of the kernels that were registered for it, and the highest score wins, the
-// first one of equals. The built-in kernels come after the program's own, with the first lookup;
-// from then on the table is constant and read without a lock.
+// Kernels by (operation, kind of device, dtype): a hash table of lists. The highest score wins,
+// the first among equals. The first lookup adds the built-in kernels; from then on the table is
+// constant and needs no lock.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/instruction_set.h"
@@ -22,17 +21,17 @@ enum { NO_ENTRY = -1 };
 typedef struct {
 	choir_kernel_table table;
 	uint32_t hash;
-	int32_t next; // for the same operation, kind and dtype
+	int32_t next; // for the same key
 } entry;
 
 static struct {
 	chi_mutex lock;
-	chi_atomic32 ready; // the built-in kernels are in: nothing changes any more
-	bool failed; // an entry found no memory
+	chi_atomic32 ready; // the table is constant
+	bool failed; // no memory for an entry
 	entry *entries;
 	size_t count, capacity;
-	size_t builtin_from; // the first of the built-in ones
-	int32_t *slots; // first entries; a power of two, at most half full
+	size_t builtin_from; // the first built-in kernel
+	int32_t *slots; // first entries; power of two, at most half full
 	size_t slot_count;
 } registry = { .lock = CHI_MUTEX_STATIC(CHI_RANK_OP, "kernels") };
 
@@ -51,7 +50,7 @@ static bool same(const char *a, const char *b)
 	return a == b || strcmp(a, b) == 0;
 }
 
-// The slot of a key: an empty one if there is no kernel for it.
+// The slot of a key, empty without kernels.
 static int32_t *find_slot(
 		const char *operation, const char *kind, choir_dtype dtype, uint32_t hash)
 {
@@ -135,8 +134,7 @@ size_t choir_kernel_attribute_bytes(const char *operation)
 	return 0;
 }
 
-// Under the lock. Where memory runs out the program's own kernels stay, and the next lookup tries
-// again.
+// Under the lock. After a failure the next lookup tries again.
 static choir_status add_built_in(void)
 {
 	const char *which = getenv("CHOIR_KERNELS");
@@ -151,7 +149,7 @@ static choir_status add_built_in(void)
 	if (all)
 		CHOIR_TRY(chi_limit_onednn());
 #endif
-	registry.failed = !reserve(); // so that there are slots
+	registry.failed = !reserve(); // so that slots exist
 	registry.builtin_from = before;
 	chi_kernel_register(chi_plain_list, "plain");
 	if (all) {
@@ -197,7 +195,7 @@ bool chi_kernel_is_builtin(const choir_kernel_table *kernel)
 	return (const entry *) (const void *) kernel >= registry.entries + registry.builtin_from;
 }
 
-// There is none: for which dtypes is there one?
+// Fails with the list of dtypes that have a kernel.
 static void report(const choir_device *d, const char *operation, choir_dtype dtype)
 {
 	const char *kind = d->table->kind;

@@ -1,5 +1,5 @@
-// Products of matrices, and what usually follows them: bias and the fused dense layer. Transposes
-// are flags of the product, so a gradient is one product more.
+// Matrix products, bias and the fused dense layer. A transpose is a flag of the product, so a
+// gradient is one more product.
 #include "base/size.h"
 #include "op/nn/nn.h"
 
@@ -39,7 +39,6 @@ static choir_status infer_matmul(size_t n, choir_tensor *const in[], const void 
 	return CHOIR_OK;
 }
 
-// x [.., k] as a matrix, in a view.
 static choir_tensor *rows_of_matrix(choir_tensor *x)
 {
 	if (!x || x->shape.rank == 2)
@@ -51,7 +50,6 @@ static choir_tensor *rows_of_matrix(choir_tensor *x)
 	return chi_tensor_reshape(x, &shape);
 }
 
-// The gradient of the left operand.
 static choir_tensor *left(const chi_node *node, choir_transposed which, choir_tensor *dy)
 {
 	choir_tensor *b = node->in[1];
@@ -61,7 +59,7 @@ static choir_tensor *left(const chi_node *node, choir_transposed which, choir_te
 		return choir_matmul(dy, b, CHOIR_TRANSPOSED_B);
 	if (which == CHOIR_TRANSPOSED_B)
 		return choir_matmul(dy, b, CHOIR_TRANSPOSED_NONE);
-	if (b->shape.rank != shape.rank) { // b is shared, but stands on the left here
+	if (b->shape.rank != shape.rank) { // shared, but the left operand here
 		shape.dim[shape.rank - 2] = b->shape.dim[0];
 		shape.dim[shape.rank - 1] = b->shape.dim[1];
 		b = chi_broadcast_to(b, &shape);
@@ -69,8 +67,8 @@ static choir_tensor *left(const chi_node *node, choir_transposed which, choir_te
 	return choir_matmul(b, dy, CHOIR_TRANSPOSED_B);
 }
 
-// The gradient of the right operand; where that is shared, a sum over the leading axes, which is
-// one product of the matrices of all rows unless the left one is transposed.
+// If b is shared, the gradient is a sum over the leading axes: one product of all rows, unless a
+// is transposed.
 static choir_tensor *right(const chi_node *node, choir_transposed which, choir_tensor *dy)
 {
 	choir_tensor *a = node->in[0];

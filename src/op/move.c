@@ -1,4 +1,4 @@
-// Operations that move elements and do not change them. What lies in one piece is a view.
+// Operations that move elements unchanged. Contiguous results are views.
 #include "base/size.h"
 #include "op/tape/tape.h"
 
@@ -6,7 +6,7 @@
 
 enum { LARGE_TABLE = 4096 }; // rows of a table
 
-// The axis that a caller names, negative ones from the back; CHOIR_NONE: x has it not.
+// Resolves an axis; a negative one counts from the last. CHOIR_NONE: x has no such axis.
 static int axis_of(const char *name, choir_tensor *x, int axis)
 {
 	const int resolved = axis < 0 ? axis + x->shape.rank : axis;
@@ -19,7 +19,6 @@ static int axis_of(const char *name, choir_tensor *x, int axis)
 	return CHOIR_NONE;
 }
 
-// The attributes of slice: kernels see the first part.
 typedef struct {
 	choir_slice_attributes kernel;
 	int64_t count;
@@ -53,7 +52,6 @@ static const chi_op slice_op = {
 	.backward = slice_backward,
 };
 
-// A part of the first axis that is not one is in one piece.
 static choir_tensor *slice_view(choir_tensor *x, const slice *s)
 {
 	choir_shape rest = x->shape, result = x->shape;
@@ -151,7 +149,6 @@ static choir_status concat_backward(
 	return CHOIR_OK;
 }
 
-// Kernels look at empty inputs themselves, but are not asked if there is one.
 static choir_status concat_forward(const chi_node *node)
 {
 	choir_tensor *filled[CHI_MAX_INPUTS];
@@ -184,7 +181,6 @@ choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis)
 	choir_slice_attributes a = { .axis = axis_of("concat", tensors[0], axis) };
 	if (a.axis == CHOIR_NONE)
 		return NULL;
-	// More than an operation takes: some of them first.
 	choir_tensor *in[CHI_MAX_INPUTS], *head = tensors[0];
 	for (size_t done = 1; done < n || done == 1;) {
 		size_t count = 0;
@@ -231,7 +227,7 @@ static const chi_op transpose_op = {
 	.backward = transpose_backward,
 };
 
-// Whether axes that are not of one element stay in their order: then it is a view.
+// The transpose is a view if the axes longer than 1 keep their order.
 static bool keeps_order(const choir_shape *shape, const int axes[])
 {
 	int before = -1;
@@ -294,7 +290,7 @@ static choir_status infer_gather(size_t n, choir_tensor *const in[], const void 
 	return CHOIR_OK;
 }
 
-// The gradient as slices: dy's rows, and where they were taken from.
+// The gradient as slices: rows of dy and their indices.
 static choir_tensor *slices_of(const chi_node *node, choir_tensor *dy)
 {
 	choir_tensor *indices = node->in[1];
@@ -309,8 +305,8 @@ static choir_tensor *slices_of(const chi_node *node, choir_tensor *dy)
 	return values && flat ? chi_slices_new(values, flat, rows) : NULL;
 }
 
-// Whether the gradient by x is better as slices: of a variable's table of many rows, which no
-// operation on the way back sees. Nothing but x decides, so all replicas give the same form.
+// A large table that is a variable gets slices, because no other operation sees the gradient.
+// Only x decides, so all replicas agree.
 static bool is_large_table(const choir_tensor *x)
 {
 	return !x->node && x->source && x->shape.dim[0] >= LARGE_TABLE;

@@ -1,5 +1,5 @@
-// The one way an operation runs: what comes in is checked, a plain number becomes a tensor, the
-// shape is inferred, the kernel found and run on the frame's stream, and the tape told of it.
+// Runs an operation: checks inputs, converts plain numbers, infers the shape, runs a kernel on
+// the frame's stream and records a node on the tape.
 #include "base/size.h"
 #include "base/team.h"
 #include "op/parallel.h"
@@ -13,8 +13,7 @@ static choir_buffer buffer_of(const choir_tensor *t)
 	return (choir_buffer){ .data = t->data, .dtype = t->dtype, .shape = t->shape };
 }
 
-// Sums of nothing are zero, and nothing is to be done for no result: so kernels meet no empty
-// shapes, except beside each other. True if the call is done, with its status.
+// A sum of nothing is zero, and an empty result needs no kernel. True: done, with *status.
 static bool is_trivial(chi_stream *stream, size_t n, const choir_buffer in[], choir_buffer *out,
 		choir_status *status)
 {
@@ -33,8 +32,8 @@ static bool is_trivial(chi_stream *stream, size_t n, const choir_buffer in[], ch
 	return true;
 }
 
-// Kernels may be foreign code: one that fails without a text gets one, as what comes after looks
-// for it on the thread, where an older failure would be taken for it.
+// A kernel may be foreign code. One that fails without a message gets one, so that an older
+// message is not taken for it.
 static choir_status run_judged(const choir_kernel_table *kernel, const char *operation,
 		const choir_kernel_call *call, const chi_parallel_plan *plan, size_t bytes)
 {
@@ -49,8 +48,7 @@ static choir_status run_judged(const choir_kernel_table *kernel, const char *ope
 	return CHOIR_OK;
 }
 
-// Runs a kernel that was found; its scratch memory comes from frame, or from the device's pool if
-// there is no frame.
+// Scratch memory comes from frame, or from the device's pool.
 static choir_status run_found(choir_frame *frame, chi_stream *stream, const char *operation,
 		const choir_kernel_table *kernel, choir_kernel_call *call, const chi_parallel_plan *plan)
 {
@@ -72,12 +70,12 @@ static choir_status run_found(choir_frame *frame, chi_stream *stream, const char
 		chi_frame_give_back(frame, scratch);
 		return status;
 	}
-	const choir_status waited = chi_stream_wait(stream); // until the scratch memory is free
+	const choir_status waited = chi_stream_wait(stream); // until scratch is free
 	chi_buffer_release(scratch);
 	return status == CHOIR_OK ? waited : status;
 }
 
-// Finds a kernel and runs it. What is cut is only Choir's own on the host: others were not told.
+// Only built-in kernels on the host run in chunks: others need not support it.
 static choir_status launch(
 		choir_frame *frame, chi_stream *stream, const char *operation, choir_kernel_call *call)
 {
@@ -134,7 +132,6 @@ static choir_status run_kernel(choir_frame *f, const char *operation, size_t n,
 	return status;
 }
 
-// Puts the operation's name before the thread's failure, which f keeps.
 static choir_tensor *failed(choir_frame *f, const char *name)
 {
 	chi_error_prefix("%s", name);
@@ -161,7 +158,6 @@ choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
 	return failed(frame, operation);
 }
 
-// The frame of a call: the one that was given, or else that of the first operand that is there.
 static choir_frame *frame_of(choir_frame *frame, size_t n, choir_tensor *const in[])
 {
 	for (size_t i = 0; i < n && !frame; i++)
@@ -190,7 +186,6 @@ bool chi_op_operands(const char *name, choir_frame *f, size_t n, choir_tensor *c
 	return true;
 }
 
-// A plain number among the operands, as a tensor of dtype.
 static choir_tensor *convert_number(const char *name, choir_tensor *t, choir_dtype dtype)
 {
 	if (t->dtype == dtype)
@@ -202,7 +197,7 @@ static choir_tensor *convert_number(const char *name, choir_tensor *t, choir_dty
 	return chi_op_kernel(t->frame, "fill", 0, NULL, &fill, dtype, &CHOIR_SCALAR);
 }
 
-// Copies the operands to out, the plain numbers among them as tensors of the others' dtype.
+// Plain numbers get the dtype of the other operands.
 static bool convert_numbers(
 		const char *name, size_t n, choir_tensor *const in[], choir_tensor *out[])
 {

@@ -1,6 +1,6 @@
-// Which operations are cut, along what, and into how large pieces. Sizes are large enough that
-// cutting costs nothing where one thread does all pieces (measured: products in pieces of 256 rows
-// take as long as whole ones, of 64 rows a tenth longer).
+// The rules for running operations in chunks: which operations, along which axis, and chunk
+// sizes. One thread loses nothing by them (measured: products in chunks of 256 rows are as fast
+// as whole ones, of 64 rows a tenth slower).
 #include "op/parallel.h"
 
 #include "base/atomic.h"
@@ -10,31 +10,30 @@
 
 #include <string.h>
 
-// How the memory of an operation is cut.
 typedef enum {
-	ROWS, // the inputs of the mask and out lie in equally many rows, of the last axis of in[0]
-	FIRST, // along the first axis of the inputs of the mask and of out
-	SUMS, // the same, but out is a sum over it: pieces' sums are added in their order
-	FLAT // element by element: inputs of out's shape are cut, those of one element are not
+	ROWS, // rows of masked inputs and out, along the last axis of in[0]
+	FIRST, // the first axis of masked inputs and out
+	SUMS, // as FIRST; out is a sum, added in the order of chunks
+	FLAT // elements of inputs of out's shape
 } way;
 
 typedef struct {
 	const char *operation;
 	way way;
-	unsigned mask; // of inputs that are cut
+	unsigned mask; // inputs that are divided
 	size_t n; // inputs; 0: any number
-	int64_t chunk; // rows, examples or elements; 0: examples that have so many elements
+	int64_t chunk; // rows, examples or elements; 0: examples with ELEMENTS elements
 } rule;
 
 enum { GEMM_ROWS = 256, NORM_ROWS = 512, IMAGES = 16, ELEMENTS = 64 << 10 };
-enum { MIN = 16 << 10 }; // elements of a result that is cut, or of what is summed
+enum { MIN = 16 << 10 }; // elements; smaller calls are not divided
 
 static const rule rules[] = {
 	{ "dense", ROWS, 1, 0, GEMM_ROWS },
 	{ "matmul", ROWS, 1, 2, GEMM_ROWS },
 	{ "attention", FIRST, 1, 1, 1 },
 	{ "attention", FIRST, 7, 3, 1 },
-	{ "attention_gradient", FIRST, 3, 2, 1 }, // of three inputs it is not laid out by examples
+	{ "attention_gradient", FIRST, 3, 2, 1 }, // with three it is not laid out by examples
 	{ "conv2d", FIRST, 1, 0, IMAGES },
 	{ "conv2d_gradient_input", FIRST, 2, 2, IMAGES },
 	{ "conv2d_gradient_filter", SUMS, 3, 2, IMAGES },
@@ -46,7 +45,7 @@ static const rule rules[] = {
 	{ "softmax_gradient", FIRST, 3, 2, 0 },
 	{ "log_softmax", FIRST, 1, 1, 0 },
 	{ "log_softmax_gradient", FIRST, 3, 2, 0 },
-	{ "softmax_cross_entropy_gradient", FIRST, 7, 3, 0 }, // its labels were looked at before
+	{ "softmax_cross_entropy_gradient", FIRST, 7, 3, 0 }, // labels are checked before
 	{ "channel_sums", SUMS, 1, 1, 0 },
 	{ "channel_norm", FIRST, 1, 4, 0 },
 	{ "channel_norm_sums", SUMS, 1 | 4, 3, 0 },
@@ -79,19 +78,18 @@ static const rule rules[] = {
 	{ "silu_gradient", FLAT, 0, 0, ELEMENTS },
 };
 
-// A call and how it is cut.
 typedef struct {
 	const choir_kernel_call *call;
 	chi_kernel_fn *run;
-	int64_t rows, chunk; // in all, and of a piece
+	int64_t rows, chunk; // in all, and of a chunk
 	unsigned mask;
 	way way;
-	char *scratch; // of members, bytes apart
+	char *scratch; // of threads, `bytes` apart
 	size_t bytes;
-	char *sums; // of the pieces but the first, sum_bytes apart
+	char *sums; // of chunks but the first, sum_bytes apart
 	size_t sum_bytes;
 	chi_atomic32 failed;
-	chi_error error; // of the first that failed
+	chi_error error; // the first failure
 } subset;
 
 static const rule *find_rule(const char *operation, const choir_kernel_call *call)
@@ -103,7 +101,6 @@ static const rule *find_rule(const char *operation, const choir_kernel_call *cal
 	return NULL;
 }
 
-// Products of which a's rows are out's.
 static bool is_by_rows(const choir_kernel_call *call)
 {
 	const choir_matmul_attributes *a = call->attributes;
@@ -123,7 +120,7 @@ static bool plan_flat(subset *c)
 	return true;
 }
 
-// Of so many rows those that have ELEMENTS elements, but at least one.
+// The number of rows with about ELEMENTS elements, at least one.
 static int64_t examples_of(int64_t elements, int64_t rows)
 {
 	const int64_t width = rows > 0 ? elements / rows : 0;
@@ -147,7 +144,7 @@ static bool plan(subset *c, const rule *r)
 		for (size_t i = call->n; i-- > 0;)
 			if ((r->mask >> i & 1) != 0)
 				first = &call->in[i].shape;
-		if (first->rank < 2) // its one axis is that of classes, or of channels
+		if (first->rank < 2) // its one axis is classes or channels
 			return false;
 		c->rows = first->dim[0];
 		if (r->chunk == 0)
@@ -160,7 +157,6 @@ static bool plan(subset *c, const rule *r)
 	return false;
 }
 
-// Rows from .. from + count - 1 of b.
 static choir_buffer part(const subset *c, const choir_buffer *b, int64_t from, int64_t count)
 {
 	const int64_t width = choir_shape_elements(&b->shape) / c->rows;
@@ -190,7 +186,7 @@ static void take_chunk(const subset *c, int64_t chunk, choir_kernel_call *call, 
 	call->out = out;
 }
 
-// From one sum to the next: memory of its own.
+// Each sum has its own cache lines.
 static size_t sum_bytes(const choir_kernel_call *call)
 {
 	const choir_buffer *out = call->out;

@@ -1,9 +1,8 @@
-// Reductions, and broadcasting as their counterpart. Axes come as sets of bits in which negative
-// ones count from the back; kernels get the axes that are really there.
+// Reductions and broadcasting. In a set of axes negative ones count from the last; kernels get
+// resolved axes.
 #include "op/op.h"
 
-// The axes of a tensor of rank that a set names. False: one of them is not there; *axis says
-// which.
+// Resolves a set of axes. False: *axis does not exist.
 static bool resolve(choir_axes axes, int rank, uint32_t *out, int *axis)
 {
 	*out = 0;
@@ -40,7 +39,7 @@ static choir_status sum_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
 	const choir_sum_attributes *sum = node->attributes;
-	choir_shape kept = node->in[0]->shape; // with the axes that were summed
+	choir_shape kept = node->in[0]->shape; // summed axes are 1
 
 	(void) want;
 	for (int i = 0; i < kept.rank; i++)
@@ -82,7 +81,7 @@ choir_tensor *choir_sum(choir_tensor *x, choir_axes axes)
 	return sum_axes(x, resolved);
 }
 
-// Integers are divided as real numbers: those of 32 and 64 bits in f64, the others in f32.
+// i32 and i64 are divided in f64, other integers in f32.
 choir_tensor *choir_mean(choir_tensor *x, choir_axes axes)
 {
 	uint32_t resolved;
@@ -149,7 +148,7 @@ choir_tensor *chi_sum_to(choir_tensor *x, const choir_shape *shape)
 		if (i < lead || shape->dim[i - lead] != x->shape.dim[i])
 			axes |= (uint32_t) 1 << i;
 	choir_tensor *sum = sum_axes(x, axes);
-	return sum ? chi_tensor_reshape(sum, shape) : NULL; // axes of one element come back
+	return sum ? chi_tensor_reshape(sum, shape) : NULL; // restores axes of length 1
 }
 
 choir_tensor *chi_broadcast_to(choir_tensor *x, const choir_shape *shape)

@@ -1,5 +1,4 @@
-// Operations that change how a tensor is seen and not what it says: views without a copy, casts,
-// counts.
+// Views, casts and counts: operations that keep the values.
 #include "op/tape/tape.h"
 
 #include <inttypes.h>
@@ -14,8 +13,7 @@ static choir_status reshape_backward(
 
 static const chi_op reshape_op = { .name = "reshape", .backward = reshape_backward };
 
-// Puts the number that fits in place of a dimension of CHOIR_NONE. False: there are two, or none
-// fits.
+// Resolves a dimension of CHOIR_NONE. False: two of them, or no value fits.
 static bool complete(choir_shape *shape, const choir_shape *of)
 {
 	int open = -1;

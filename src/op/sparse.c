@@ -1,4 +1,4 @@
-// Slices in operations: as the larger tensor, and the sum of two of them, for gradients.
+// Slices made dense, and sums of slices, for gradients.
 #include "base/size.h"
 #include "op/op.h"
 
@@ -29,7 +29,6 @@ choir_tensor *choir_to_dense(choir_tensor *t)
 	return NULL;
 }
 
-// Both parts one behind another in a tensor of their dtype. NULL: recorded.
 static choir_tensor *concatenate(choir_frame *f, choir_dtype dtype, const choir_shape *shape,
 		const void *a, const void *b, size_t bytes_of_a)
 {

@@ -1,4 +1,4 @@
-// The loops of vector.h: those of the plain kernels.
+// The loops of vector.h, by the plain kernels.
 #include "op/vector.h"
 
 #include "op/plain/loops.h"
@@ -20,7 +20,7 @@ void chi_vector_add(choir_dtype dtype, void *out, const void *a, const void *b, 
 }
 
 #if defined(__x86_64__)
-// Sixteen bytes at a time: memory is slower than that.
+// 16 bytes at a time: memory is slower.
 static void add_past_f32(float *out, const float *a, const float *b, int64_t n)
 {
 	for (int64_t i = 0; i < n; i += 4)
@@ -33,7 +33,7 @@ static void add_past_f64(double *out, const double *a, const double *b, int64_t 
 		_mm_stream_pd(out + i, _mm_add_pd(_mm_loadu_pd(a + i), _mm_loadu_pd(b + i)));
 }
 
-// How many of the first elements can be stored so.
+// Returns how many leading elements it added.
 static int64_t add_past(choir_dtype dtype, void *out, const void *a, const void *b, int64_t n)
 {
 	if ((uintptr_t) out % 16 != 0 || (dtype != CHOIR_F32 && dtype != CHOIR_F64))

@@ -1,6 +1,5 @@
-// Kernels of our own for processors with fused multiply-adds, in f32: attention, whose products
-// are too small for a library to be at its best, and both forms of GELU, which are all arithmetic.
-// Their bits are not the plain kernels', as those of oneDNN are not.
+// Choir's own f32 kernels with fused multiply-adds: attention, whose products are too small for a
+// library, and GELU. Their bits differ from the plain kernels'.
 #include "op/fma/fma.h"
 
 #include "op/kernel_list.h"
@@ -9,12 +8,12 @@
 #ifdef CHI_HAS_FMA_KERNELS
 #include "base/instruction_set.h"
 
-enum { SCORE = 20 }; // more than a library's
+enum { SCORE = 20 }; // above oneDNN's
 
 const chi_fma_loops *chi_fma_best(void)
 {
 #ifdef CHI_HAS_NEON_KERNELS
-	return &chi_fma_neon; // every 64-bit Arm processor has them
+	return &chi_fma_neon; // every 64-bit Arm processor has NEON
 #else
 	if (chi_instruction_set_use() >= CHI_INSTRUCTION_SET_AVX512)
 		return &chi_fma_avx512;

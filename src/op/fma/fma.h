@@ -1,5 +1,5 @@
-// Loops with fused multiply-adds, compiled once for each instruction set that has them. All give
-// the same bits.
+// Loops with fused multiply-adds, compiled for each instruction set that has them. All give the
+// same bits.
 #pragma once
 
 #include "op/kernel_list.h"
@@ -8,18 +8,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// One head of one example of attention.
+// One attention head of one example.
 typedef struct chi_fma_head {
-	int64_t queries, keys, width; // width: of a head
-	int64_t q_row, kv_row, y_row; // from row to row, in elements
+	int64_t queries, keys, width; // width: of one head
+	int64_t q_row, kv_row, y_row; // in elements, from row to row
 	bool causal;
 	float scale;
 	const float *q, *k, *v;
-	float *y; // the way there
-	const float *dy; // the way back
+	float *y; // forward
+	const float *dy; // backward
 	float *dq, *dk, *dv;
 	float *scratch; // laid out by fma_attention.inc
-	const struct chi_fma_head *next; // of which rows are fetched ahead; NULL: of none
+	const struct chi_fma_head *next; // to prefetch; NULL: none
 } chi_fma_head;
 
 typedef struct {
@@ -39,12 +39,12 @@ extern const chi_fma_loops chi_fma_avx2, chi_fma_avx512;
 extern const chi_fma_loops chi_fma_neon;
 #endif
 
-// The widest loops that this processor can run; NULL without fused multiply-adds.
+// Returns the widest loops for this processor, or NULL without fused multiply-adds.
 const chi_fma_loops *chi_fma_best(void);
 
 enum {
-	CHI_FMA_GROUP = 32, // queries that are worked on together
-	CHI_FMA_TALL = 8 // keys are rounded up to so many, and widths to a group
+	CHI_FMA_GROUP = 32, // queries computed together
+	CHI_FMA_TALL = 8 // key counts are rounded up to this, widths to a group
 };
 
 static inline int64_t chi_fma_round(int64_t n, int64_t to)
@@ -54,7 +54,6 @@ static inline int64_t chi_fma_round(int64_t n, int64_t to)
 
 chi_kernel_list chi_fma_list(size_t index);
 
-// The kernels of fma_attention.c.
 choir_status chi_fma_attention(const choir_kernel_call *call);
 size_t chi_fma_attention_scratch(const choir_kernel_call *call);
 choir_status chi_fma_attention_gradient(const choir_kernel_call *call);

@@ -1,10 +1,10 @@
-// Attention by examples and heads, which fma_attention.inc works on.
+// Attention kernels: a loop over examples and heads, each computed by fma_attention.inc.
 #include "op/fma/fma.h"
 
 #ifdef CHI_HAS_FMA_KERNELS
 #include "op/op.h"
 
-// n: how many of the inputs are queries, keys and values; 1: they lie behind each other.
+// n inputs hold queries, keys and values; 1: packed in one tensor.
 static chi_fma_head head_of(const choir_kernel_call *call, size_t n)
 {
 	const choir_attention_attributes *a = call->attributes;
@@ -47,8 +47,7 @@ static const float *input(const choir_kernel_call *call, size_t i)
 	return call->in[i].data;
 }
 
-// The head of a number: those of an example lie beside each other. all has the pointers of the
-// first, and those that are NULL stay so.
+// Head `number` of all examples. all is the first one; its NULL pointers stay NULL.
 static chi_fma_head head_at(const chi_fma_head *all, int64_t heads, int64_t number)
 {
 	const int64_t example = number / heads, column = number % heads * all->width;
@@ -70,7 +69,6 @@ static chi_fma_head head_at(const chi_fma_head *all, int64_t heads, int64_t numb
 	return h;
 }
 
-// One head after the other, each knowing the one after it.
 static void work_on_all(const choir_kernel_call *call, const chi_fma_head *all,
 		void (*work)(const chi_fma_head *h))
 {
@@ -98,7 +96,7 @@ choir_status chi_fma_attention(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// out is laid out as the packed input, or is the gradients of q, k and v behind each other.
+// out is packed as the input, or holds the gradients of q, k and v in turn.
 choir_status chi_fma_attention_gradient(const choir_kernel_call *call)
 {
 	const size_t n = call->n - 1;
@@ -116,5 +114,5 @@ choir_status chi_fma_attention_gradient(const choir_kernel_call *call)
 }
 
 #else
-typedef int chi_no_fma_attention; // a C file must not be empty
+typedef int chi_no_fma_attention; // ISO C forbids an empty file
 #endif

@@ -1,5 +1,5 @@
-// Activations. Layers fuse those whose gradient follows from their result (relu, tanh, sigmoid)
-// into other kernels; the gradients of the others need their input.
+// Activations. Layers fuse relu, tanh and sigmoid, whose gradients follow from the result; the
+// others need the input.
 #include "op/nn/nn.h"
 
 static const chi_unary_op relu_op = { { .name = "relu", .backward = chi_unary_backward },

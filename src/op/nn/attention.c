@@ -1,5 +1,4 @@
-// Attention as one operation: of queries, keys and values that lie behind each other in one
-// tensor, as one product makes them, or in three.
+// Attention as one operation, of three tensors or of one that packs queries, keys and values.
 #include "base/options.h"
 #include "op/nn/nn.h"
 
@@ -89,7 +88,7 @@ static choir_tensor *call(size_t n, choir_tensor *const in[], const choir_attent
 				"attention: %" PRId64 " heads, causal %d and scale %g cannot be", a.heads,
 				(int) all.causal, a.scale);
 	const choir_shape *q = &in[0]->shape;
-	if (a.scale == 0 && q->rank == 3) // else refused below
+	if (a.scale == 0 && q->rank == 3) // others are refused below
 		a.scale = 1 / sqrt((double) (q->dim[2] / (n == 1 ? 3 : 1) / a.heads));
 	return chi_op_call(&attention_op, f, n, in, &a);
 }

@@ -1,5 +1,5 @@
-// Rows of a table that belong to one example, combined into one: a product of the example's
-// weights and its rows, divided by what their combiner says.
+// Combines an example's rows of a table: its weights times its rows, divided as the combiner
+// requires.
 #include "op/nn/nn.h"
 
 static choir_tensor *checked(choir_tensor *rows, choir_tensor *weights)
@@ -16,8 +16,7 @@ static choir_tensor *checked(choir_tensor *rows, choir_tensor *weights)
 						  chi_shape_print(r, text[0]), chi_shape_print(w, text[1]));
 }
 
-// By what an example's sum is divided: 1 where that would be 0, under the root, where the gradient
-// at 0 is infinite.
+// A zero becomes 1 before the root, whose gradient at 0 is infinite.
 static choir_tensor *divisor(choir_tensor *weights, choir_combiner combiner)
 {
 	const bool root = combiner == CHOIR_COMBINER_SQRTN;

@@ -1,5 +1,5 @@
-// Convolution of images [n, h, w, c] with a filter [kh, kw, c / groups, out], plain or with the
-// bias and activation of a layer fused in. Sequences [n, w, c] are images of one row.
+// Convolution of images [n, h, w, c] with a filter [kh, kw, c / groups, out], plain or with a
+// fused bias and activation. A sequence [n, w, c] is an image of one row.
 #include "base/options.h"
 #include "base/size.h"
 #include "op/nn/nn.h"
@@ -13,7 +13,7 @@ bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2]
 
 	if (window < 1 || window > INT_MAX / 2 || stride < 1 || padding < -1)
 		return false;
-	if (padding == -1) { // as many windows as strides begin in the image; the odd zero goes behind
+	if (padding == -1) { // SAME: an odd zero goes after the image
 		*out = in / stride + (in % stride != 0);
 		const int64_t covered = in == 0 ? 0 : (*out - 1) * stride + window;
 		const int64_t zeros = covered > in ? covered - in : 0;
@@ -28,7 +28,6 @@ bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2]
 	return true;
 }
 
-// The windows along rows (axis 0) or columns (1), which lie apart where the filter is dilated.
 static bool windows_of(const choir_convolution_options *o, int axis, int64_t in, int64_t filter,
 		int pad[2], int64_t *out)
 {
@@ -47,7 +46,7 @@ static bool windows_of(const choir_convolution_options *o, int axis, int64_t in,
 		return false;
 	pad[0] += (int) before;
 	pad[1] += (int) after;
-	return in > 0 || *out == 0; // of nothing but zeros around nothing there is no image
+	return in > 0 || *out == 0; // padding alone is no image
 }
 
 choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,
@@ -82,9 +81,8 @@ choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filte
 	return CHOIR_OK;
 }
 
-// The shape was planned before; the dtypes and the bias are left to check.
 typedef struct {
-	choir_conv2d_attributes kernel; // first: this is what kernels see
+	choir_conv2d_attributes kernel; // first: kernels see this
 	choir_shape out;
 } conv2d;
 
@@ -156,8 +154,6 @@ choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, int stride, in
 	return chi_convolution(x, filter, NULL, &o, CHOIR_ACTIVATE_LINEAR);
 }
 
-// A sequence as an image of one row, and a filter of it as one of one row; what says how many
-// zeros and windows there are is about columns then.
 bool chi_convolution_columns(
 		const choir_convolution_options *o, choir_convolution_options *columns)
 {
@@ -167,7 +163,7 @@ bool chi_convolution_columns(
 	columns->pad_after[1] = o->pad_after[0];
 	if (o->padding <= 0)
 		return true;
-	columns->padding = 0; // of columns alone
+	columns->padding = 0;
 	return !__builtin_add_overflow(o->pad_before[0], o->padding, &columns->pad_before[1]) &&
 			!__builtin_add_overflow(o->pad_after[0], o->padding, &columns->pad_after[1]);
 }

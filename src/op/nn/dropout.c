@@ -1,4 +1,4 @@
-// Dropout. Its gradient draws the same random numbers again, so no mask is stored.
+// Dropout. Its gradient draws the same numbers again, so no mask is stored.
 #include "choir/nn.h"
 #include "op/op.h"
 
@@ -22,7 +22,7 @@ choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed)
 	if (!x)
 		return chi_frame_null_argument(NULL, "dropout");
 	choir_frame *f = x->frame;
-	if (!(rate >= 0 && rate < 1)) // NaN is neither
+	if (!(rate >= 0 && rate < 1)) // also false for NaN
 		return chi_frame_fail_null(
 				f, CHOIR_INVALID, "dropout: rate %g, needed 0 or more and less than 1", rate);
 	if (!choir_frame_is_training(f) || rate == 0)

@@ -1,4 +1,4 @@
-// Losses, one for each example, and softmax with its logarithm.
+// Losses per example; softmax and log-softmax.
 #include "op/nn/nn.h"
 
 static choir_status infer_softmax(size_t n, choir_tensor *const in[], const void *attributes,
@@ -56,7 +56,6 @@ choir_tensor *choir_log_softmax(choir_tensor *x)
 	return chi_op_call(&log_softmax_op, NULL, 1, &x, NULL);
 }
 
-// Whether labels are the logits' shape without the classes.
 static bool labels_fit(const choir_shape *logits, const choir_shape *labels)
 {
 	if (logits->rank < 2 || labels->rank != logits->rank - 1 || logits->dim[labels->rank] == 0)
@@ -117,13 +116,13 @@ choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 	const choir_cross_entropy_attributes attributes = { smoothing };
 	choir_tensor *const in[] = { logits, labels };
 
-	if (logits && !(smoothing >= 0 && smoothing <= 1)) // NaN is neither
+	if (logits && !(smoothing >= 0 && smoothing <= 1)) // also false for NaN
 		return chi_frame_fail_null(logits->frame, CHOIR_INVALID,
 				"smoothed_cross_entropy: smoothing %g, needed 0 to 1", smoothing);
 	return chi_op_call(&cross_entropy_op, NULL, 2, in, &attributes);
 }
 
-// The mean over all axes but the first: a loss for each example.
+// The mean over all axes but the first.
 static choir_tensor *by_example(const char *name, choir_tensor *losses)
 {
 	if (!losses)
@@ -162,14 +161,14 @@ choir_tensor *choir_huber(choir_tensor *x, choir_tensor *target, double bound)
 	const choir_huber_attributes attributes = { bound };
 	choir_tensor *difference;
 
-	if (x && !(bound > 0)) // NaN is not
+	if (x && !(bound > 0)) // also false for NaN
 		return chi_frame_fail_null(
 				x->frame, CHOIR_INVALID, "huber: bound %g, needed more than 0", bound);
 	difference = choir_subtract(x, target);
 	return by_example("huber", chi_op_call(&huber_op, NULL, 1, &difference, &attributes));
 }
 
-// softplus(x) - x target is -target log(sigmoid(x)) - (1 - target) log(1 - sigmoid(x)).
+// softplus(x) - x target = -target log(sigmoid(x)) - (1 - target) log(1 - sigmoid(x))
 choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *logits, choir_tensor *targets)
 {
 	return by_example("sigmoid_cross_entropy",

@@ -1,12 +1,11 @@
-// Norms. Means and deviations are kernels of their own, run ahead of the operation, which takes
-// them as its last input and owns it: so the way back finds them made. The sums of a batch norm
-// pass through a function of the caller's on both ways, which may add those of other replicas;
-// this file knows none.
+// Normalization. Means and deviations come from kernels before the operation, which owns them for
+// the backward pass. The caller's function may add the sums of other replicas to those of a batch
+// norm, on both passes.
 #include "base/lock.h"
 #include "base/options.h"
 #include "op/nn/nn.h"
 
-// scale, and offset if it is there, have one element for each channel of x.
+// scale and offset need one element per channel.
 static choir_status check_parameters(const char *name, const choir_tensor *x,
 		const choir_tensor *scale, const choir_tensor *offset)
 {
@@ -31,7 +30,7 @@ static choir_status check_parameters(const char *name, const choir_tensor *x,
 	return CHOIR_OK;
 }
 
-// Part 0 or 1 of flat [2 n] or longer, in dtype; a view where it has that.
+// Part 0 or 1 of flat in dtype, as a view if possible.
 static choir_tensor *part(choir_tensor *flat, int64_t index, int64_t n, choir_dtype dtype)
 {
 	int64_t first = index * n;
@@ -41,7 +40,6 @@ static choir_tensor *part(choir_tensor *flat, int64_t index, int64_t n, choir_dt
 			: chi_op_kernel(t->frame, "cast", 1, &t, NULL, dtype, &t->shape);
 }
 
-// Where the way back will not take it over, what was made for a call goes with the call.
 static choir_tensor *finish(choir_tensor *y, choir_tensor *made)
 {
 	if (!y || !y->node)
@@ -124,14 +122,12 @@ choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilo
 	return row_norm(&rms_norm_op, x, scale, NULL, epsilon);
 }
 
-// The attributes of a batch norm; kernels see the first part.
 typedef struct {
 	choir_norm_attributes kernel;
 	choir_all_reduce_fn *sum;
 	void *user;
 } batch_norm;
 
-// What others add to t; t itself where nobody does.
 static choir_tensor *summed(const batch_norm *b, choir_tensor *t)
 {
 	chi_mutex_check_none_held();
@@ -168,7 +164,7 @@ static const chi_op batch_norm_op = {
 	.private_inputs = 1,
 };
 
-// Means, variances and the number of rows of all that is summed, in f64.
+// Means, variances and row count over all replicas, in f64.
 static choir_tensor *moments_of(const batch_norm *b, choir_tensor *x)
 {
 	const int64_t n = x->shape.dim[x->shape.rank - 1];
@@ -179,7 +175,7 @@ static choir_tensor *moments_of(const batch_norm *b, choir_tensor *x)
 			x->frame, "channel_moments", 1, &sums, NULL, CHOIR_F64, &CHOIR_SHAPE(2 * n + 1));
 }
 
-// Writes means and variances to where they are wanted: both, or after a failure neither.
+// Sets both results, or after a failure neither.
 static bool give_moments(
 		const choir_batch_norm_options *o, choir_tensor *moments, int64_t n, choir_dtype dtype)
 {
@@ -208,7 +204,7 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 {
 	choir_batch_norm_options all;
 
-	// The options are first, so that no way out leaves their outputs unset.
+	// The options come first, because every return must set their outputs.
 	if (chi_options_take("batch_norm: the options'", &all, sizeof all, o) != CHOIR_OK) {
 		chi_frame_record_error(choir_tensor_frame(x));
 		return NULL;

@@ -1,9 +1,9 @@
-// Pooling over windows of images [n, h, w, c]. Zeros around an image are never looked at: a
-// maximum or a mean is over the elements inside, and no window lies wholly outside.
+// Pooling over windows of images [n, h, w, c]. Padding is ignored; every window contains an
+// element of the image.
 #include "op/nn/nn.h"
 
 typedef struct {
-	choir_pool2d_attributes kernel; // first: this is what kernels see
+	choir_pool2d_attributes kernel; // first: kernels see this
 	choir_shape out;
 } pool2d;
 
@@ -55,7 +55,6 @@ static const chi_op average_op = {
 	.backward = average_backward,
 };
 
-// Beside images without rows, or columns, every window lies wholly outside.
 static bool windows_of(int64_t in, int size, int stride, int padding, int pad[2], int64_t *out)
 {
 	return chi_windows(in, size, stride, padding, pad, out) && (in > 0 || *out == 0);

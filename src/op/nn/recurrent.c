@@ -1,22 +1,21 @@
-// Recurrent layers: the products with the sequence are one product of all places; the recurrence
-// is a kernel whose result, a row of all that the way back needs for each place, the operation
-// owns, and of which the states are a slice.
+// Recurrent layers. One product computes the input's part of all gates. The recurrence kernel
+// stores a row of values for each time step, which the operation owns for the backward pass; the
+// states are a slice of it.
 #include "base/options.h"
 #include "op/nn/nn.h"
 
-// How a kind lies in memory.
 typedef struct {
 	const char *name; // in messages
 	const char *kernel, *gradient;
-	int64_t parts, row; // of gates, of a row that is kept, in units of the state
-	int64_t at; // where in the row the state begins, in units of it
-	bool biased; // the product with the state has a bias of its own
+	int64_t parts, row; // gates, and values of a stored row, in units of the state
+	int64_t at; // offset of the state in a row
+	bool biased; // the product with the state has its own bias
 } recurrence;
 
 static const recurrence lstm = { "lstm", "lstm", "lstm_gradient", 4, 6, 5, false };
 static const recurrence gru = { "gru", "gru", "gru_gradient", 3, 5, 4, true };
 
-// The attributes of the operation: gates, w, h0, c0 or a bias, and the kept rows are its inputs.
+// The inputs: gates, w, h0, c0 or a bias, rows.
 typedef struct {
 	const recurrence *kind;
 } attributes;
@@ -119,7 +118,6 @@ static choir_status check(const recurrence *r, const choir_tensor *x, const choi
 			(int) r->parts, (int) r->parts);
 }
 
-// What is before the first place: what was given, if it fits, or zeros.
 static choir_tensor *initial(
 		const recurrence *r, const choir_tensor *x, choir_tensor *given, int64_t h)
 {
@@ -135,7 +133,6 @@ static choir_tensor *initial(
 			choir_dtype_name(x->dtype), chi_shape_print(&needed, text[1]));
 }
 
-// x kernel + bias for all places.
 static choir_tensor *gates_of(choir_tensor *x, choir_tensor *kernel, choir_tensor *bias)
 {
 	const choir_shape *s = &x->shape;
@@ -145,7 +142,7 @@ static choir_tensor *gates_of(choir_tensor *x, choir_tensor *kernel, choir_tenso
 	return z ? choir_reshape(z, CHOIR_SHAPE(s->dim[0], s->dim[1], z->shape.dim[1])) : NULL;
 }
 
-// The recurrence; more is c0, or the bias of the product with the state.
+// more is c0, or the bias of the product with the state.
 static choir_tensor *run(const recurrence *r, choir_tensor *gates, choir_tensor *w,
 		choir_tensor *state, choir_tensor *more, choir_tensor **last_cell)
 {
@@ -162,7 +159,7 @@ static choir_tensor *run(const recurrence *r, choir_tensor *gates, choir_tensor 
 	choir_tensor *const in[INPUTS] = { gates, w, state, more, rows };
 	choir_tensor *y = chi_op_call(&recurrence_op, gates->frame, INPUTS, in, &a);
 
-	if (y && last_cell) { // [n, t row] has the last place's cell behind all others
+	if (y && last_cell) { // the last row's cell
 		const choir_slice_attributes slice = { 1, (t - 1) * r->row * h + 4 * h };
 		choir_tensor *flat = chi_tensor_reshape(rows, &CHOIR_SHAPE(n, t * r->row * h));
 		*last_cell = t == 0 ? more
@@ -179,7 +176,7 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 {
 	choir_recurrent_options all;
 
-	// The options are first, so that no way out leaves their output unset.
+	// The options come first, because every return must set their output.
 	if (chi_options_take("lstm: the options'", &all, sizeof all, o) != CHOIR_OK) {
 		chi_frame_record_error(choir_tensor_frame(x));
 		return NULL;

@@ -1,5 +1,5 @@
-// Kernels of oneDNN for f32 on the CPU: calls become problems, problems find primitives. What
-// oneDNN cannot scores 0 and is left to the plain kernels.
+// oneDNN's kernels for f32 on the CPU. A call becomes a problem, the key of a cached primitive.
+// Unsupported problems score 0 and run on plain kernels.
 #include "op/onednn/onednn.h"
 
 #ifdef CHI_HAS_ONEDNN
@@ -93,10 +93,10 @@ static chi_dnn_problem gradient_filter_problem(const choir_kernel_call *call)
 			&call->out->shape, &call->in[1].shape);
 }
 
-// What a spec's user points to.
+// A spec's user points to this.
 typedef struct {
 	chi_dnn_problem (*problem)(const choir_kernel_call *call);
-	int a, b; // inputs
+	int a, b; // indices of inputs
 } kernel;
 
 static const kernel matmul = { matmul_problem, 0, 1 };
@@ -120,8 +120,7 @@ static bool is_empty(const choir_kernel_call *call)
 	return empty;
 }
 
-// A failure to make a primitive for want of memory is left to run to report: going to another
-// kernel would change the bits.
+// Without memory the run reports the failure: another kernel would change the bits.
 static int score(const choir_kernel_call *call)
 {
 	chi_dnn *d;
@@ -158,19 +157,19 @@ static choir_status run(const choir_kernel_call *call)
 	return run_primitive(&problem, &operands);
 }
 
-// a^T b, as the gradients of weights are: sgemm packs a as it lies and is up to a quarter faster
-// than the primitive, which transposes it first, as long as a's rows are shorter than a page.
+// a^T b: sgemm packs a in place. This is up to a quarter faster than the primitive if a's rows
+// are shorter than a page.
 static bool is_gemm(const chi_dnn_problem *p)
 {
 	enum { PAGE = 4096 };
 	return p->a_transposed && p->batch == 0 && p->m * (int64_t) sizeof(float) < PAGE;
 }
 
-// Its rows are columns of a, so it is not cut by op/parallel.c, but here, into pieces of so many.
+// Its rows are a's columns, so it is divided here and not in op/parallel.c.
 enum { CHUNK = 256, TURNED_CHUNK = 512, MIN = 16 << 10 };
 
-// Where a's rows are longer, but b's are not, b^T a is made, of which sgemm packs b as it does a,
-// and turned over. Of short sums turning would be too large a part.
+// If only a's rows are longer than a page, b^T a is computed and transposed. For short sums this
+// costs too much.
 static bool is_turned(const chi_dnn_problem *p)
 {
 	enum { PAGE = 4096, MIN_SUM = 512 };
@@ -197,7 +196,7 @@ static chi_dnn_problem chunk_of(const chi_dnn_problem *whole, int64_t chunk)
 	return p;
 }
 
-// Of a whole number of cache lines.
+// Rounded up to whole cache lines.
 static size_t chunk_scratch(const chi_dnn_problem *whole)
 {
 	const chi_dnn_problem p = chunk_of(whole, 0);
@@ -256,7 +255,7 @@ static void turn_four(float *to, int64_t to_row, const float *from, int64_t from
 	}
 }
 
-// to [m, n] = from [n, m] turned over; n in whole lines of the cache first.
+// to [m, n] = from [n, m]^T, a cache line of n at a time.
 static void turn(float *to, const float *from, int64_t m, int64_t n)
 {
 	enum { LINE = 16 };
@@ -294,9 +293,9 @@ static choir_status run_turned(const chi_dnn_problem *p, const chi_dnn_operands 
 typedef struct {
 	const choir_kernel_call *call;
 	chi_dnn_problem whole;
-	size_t bytes; // of scratch memory, of each member
+	size_t bytes; // scratch memory of each thread
 	chi_atomic32 failed;
-	chi_error error; // of the first that failed
+	chi_error error; // of the chunk that failed first
 } subset;
 
 static choir_status run_one(const subset *c, int member, int64_t chunk)
@@ -349,9 +348,8 @@ static choir_status run_matmul(const choir_kernel_call *call)
 	return is_gemm(&p) ? run_gemm(&p, &operands) : run(call);
 }
 
-// Activations are the plain kernels', on what oneDNN left: one function, one accuracy. The ReLU
-// that its primitives can end in makes 0 of a NAN, which would hide it; by itself it took 0.02 ms
-// of a dense layer's 3.3.
+// oneDNN's fused ReLU turns a NAN into 0, so activations use the plain kernels' function. The
+// separate pass took 0.02 ms of a dense layer's 3.3 ms.
 static choir_status run_activated(const choir_kernel_call *call, choir_activate activate)
 {
 	CHOIR_TRY(run(call));
@@ -372,13 +370,12 @@ static choir_status run_conv2d(const choir_kernel_call *call)
 	return run_activated(call, attributes->activate);
 }
 
-// How far rows lie apart; of one row that may be anything, but oneDNN wants room for its columns.
+// oneDNN wants a valid row distance even for one row.
 static int64_t apart(int64_t stride, int64_t columns)
 {
 	return stride < columns ? columns : stride;
 }
 
-// Kernels made of many small products are the plain ones with oneDNN's products.
 static choir_status multiply(const chi_gemm *p)
 {
 	const chi_dnn_gemm gemm = {

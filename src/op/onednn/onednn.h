@@ -1,11 +1,11 @@
-// oneDNN's kernels, and what the registry asks of the library.
+// oneDNN's kernels and version.
 #pragma once
 
 #include "op/kernel_list.h"
 #include "op/op.h"
 
 chi_kernel_list chi_onednn_list(size_t index);
-// To be called before: limits oneDNN to the instruction set in use. CHOIR_STATE: the process has
-// used oneDNN already, with another one.
+// Limits oneDNN to the instruction set in use, before its first use. CHOIR_STATE: the process has
+// used it already.
 choir_status chi_limit_onednn(void);
 const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY]); // as chi_kernel_library

@@ -1,6 +1,6 @@
-// The one file that knows oneDNN, its versions 2 and 3. Primitives take their scratchpad from the
-// caller, since one of the library's would be shared by threads, and run on the calling thread
-// alone: OpenMP's setting for it is one while oneDNN is entered, and put back after.
+// The only file with oneDNN's headers, version 2 or 3. Primitives use the caller's scratchpad,
+// since one of the library would be shared by threads. They run on the calling thread: OpenMP's
+// thread count is one during the call.
 #include "op/onednn/primitive.h"
 
 #include "base/alloc.h"
@@ -15,15 +15,15 @@
 #include <stdio.h>
 
 #if DNNL_VERSION_MAJOR >= 3
-typedef dnnl_memory_desc_t layout; // to be destroyed
+typedef dnnl_memory_desc_t layout; // owned
 typedef struct {
 	const_dnnl_memory_desc_t desc;
-} layout_ref; // somebody else's layout
+} layout_ref; // borrowed
 #else
 typedef dnnl_memory_desc_t layout;
 typedef struct {
 	const dnnl_memory_desc_t *desc;
-} layout_ref; // somebody else's layout
+} layout_ref; // borrowed
 #endif
 
 struct chi_dnn {
@@ -31,25 +31,25 @@ struct chi_dnn {
 	dnnl_primitive_t primitive;
 	dnnl_primitive_t before, after; // reorders of the weights; NULL: none
 	dnnl_memory_t a, b, bias, out;
-	dnnl_memory_t weights; // in oneDNN's layout, in scratch; NULL: b (or out) is used as it is
+	dnnl_memory_t weights; // in oneDNN's layout, in scratch; NULL: use b or out
 	dnnl_memory_t pad, reorder_pad;
 	size_t weights_bytes, pad_bytes;
 	int a_role, b_role, out_role;
 };
 
-// What a primitive is made from; the layouts as the caller has them, and as oneDNN is told.
+// The inputs of a primitive; "told" is the layout given to oneDNN.
 typedef struct {
 	layout a, b, bias, out;
 	layout b_told, out_told;
-	const layout *x, *filter, *y; // of a convolution, among those above
-	dnnl_dims_t stride, before, after; // of a convolution: steps, and zeros around x
-	dnnl_dims_t apart; // the pixels between those under the filter
+	const layout *x, *filter, *y; // point to layouts above
+	dnnl_dims_t stride, before, after; // strides, and zeros around x
+	dnnl_dims_t apart; // dilation - 1
 	dnnl_primitive_attr_t attr;
 	dnnl_primitive_desc_t hint; // for gradients: the forward pass
 	dnnl_primitive_desc_t description;
 } plan;
 
-// Of the process, made at the first need and kept: oneDNN's own cache of code refers to it.
+// Made at first use and never freed: oneDNN's code cache refers to it.
 static dnnl_engine_t engine;
 static chi_atomic32 have_engine;
 static chi_mutex engine_lock = CHI_MUTEX_STATIC(CHI_RANK_OP, "onednn engine");
@@ -68,8 +68,7 @@ static dnnl_status_t make_engine(void)
 	return status;
 }
 
-// The limit is oneDNN's for the whole process, so a host's own use of it is left alone where none
-// is needed.
+// The limit is process-wide, so it is set only if needed.
 choir_status chi_limit_onednn(void)
 {
 	static const dnnl_cpu_isa_t limits[CHI_INSTRUCTION_SETS] = { dnnl_cpu_isa_sse41,
@@ -91,7 +90,7 @@ const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY])
 	return text;
 }
 
-// OpenMP, if oneDNN brought it.
+// Present if oneDNN uses OpenMP.
 int omp_get_max_threads(void) __attribute__((weak));
 void omp_set_num_threads(int n) __attribute__((weak));
 
@@ -251,14 +250,13 @@ static dnnl_status_t describe_filter(plan *p)
 }
 #endif
 
-// Attributes of which the scratchpad is the caller's.
 static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr)
 {
 	DNN_TRY(dnnl_primitive_attr_create(attr));
 	return dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
 }
 
-// A packed matrix [rows, columns] whose memory may be that of its transpose; batch 0: of rank 2.
+// [rows, columns], or the memory of its transpose. batch 0: rank 2.
 static dnnl_status_t matrix(
 		layout *l, int64_t batch, int64_t rows, int64_t columns, bool transposed)
 {
@@ -283,8 +281,7 @@ static dnnl_status_t plan_matmul(plan *p, const chi_dnn_problem *q)
 	return describe_matmul(p, q->bias);
 }
 
-// The filter as it lies, [kh, kw, c / groups, out], and as oneDNN may choose; in groups it counts
-// goihw.
+// [kh, kw, c / groups, out] in memory, and a layout for oneDNN to choose; groups are goihw.
 static dnnl_status_t plan_filter(const chi_dnn_problem *q, layout *given, layout *told)
 {
 	const int64_t c = q->c / q->groups, out = q->out / q->groups;
@@ -300,9 +297,9 @@ static dnnl_status_t plan_filter(const chi_dnn_problem *q, layout *given, layout
 	return tagged(told, 5, grouped, dnnl_format_tag_any);
 }
 
-// x and y are nhwc, the filter is hwio; oneDNN counts nchw and oihw, whatever lies how in memory.
-// How the filter lies for the primitive is oneDNN's choice, which doubles its speed and so pays
-// for a reorder in every call. For the weights of a product it does not (both measured).
+// Memory is nhwc and hwio; oneDNN's dimensions are nchw and oihw. oneDNN chooses the filter's
+// layout, which doubles the speed and pays for a reorder per call. For matrix products it does
+// not (both measured).
 static dnnl_status_t plan_convolution(plan *p, const chi_dnn_problem *q)
 {
 	const dnnl_dims_t x = { q->images, q->c, q->h, q->w }, y = { q->images, q->out, q->oh, q->ow };
@@ -372,8 +369,7 @@ static dnnl_status_t reorder(chi_dnn *d, dnnl_primitive_t *out, layout_ref from,
 	return status;
 }
 
-// Makes what is needed to bring the weights into the layout that the primitive chose, if it
-// differs from the caller's.
+// Makes a reorder if the primitive chose another layout.
 static dnnl_status_t make_weights(
 		chi_dnn *d, const plan *p, const chi_dnn_problem *q, dnnl_primitive_attr_t attr)
 {
@@ -415,7 +411,7 @@ static dnnl_status_t fill(
 	return make_weights(d, p, q, reorder_attr);
 }
 
-// Makes d for the problem, with one OpenMP thread, which oneDNN plans for.
+// oneDNN plans for OpenMP's thread count, which must be one.
 static dnnl_status_t make(chi_dnn *d, const chi_dnn_problem *q)
 {
 	plan p = { 0 };
@@ -443,7 +439,7 @@ choir_status chi_dnn_new(const chi_dnn_problem *problem, chi_dnn **out)
 	if (!d)
 		return CHOIR_NO_MEMORY;
 	const int threads = enter_one_thread();
-	// oneDNN's cache of code is shared by all threads; making is rare, so one at a time.
+	// One at a time, because threads share oneDNN's code cache.
 	chi_mutex_lock(&engine_lock);
 	status = make(d, problem);
 	chi_mutex_unlock(&engine_lock);
@@ -474,7 +470,7 @@ void chi_dnn_free(chi_dnn *d)
 	chi_free(d);
 }
 
-// Scratch memory is the weights, if they are reordered, then the pad of whatever runs.
+// Scratch memory is the reordered weights, then the scratchpad.
 static size_t weights_scratch(const chi_dnn *d)
 {
 	return (d->weights_bytes + 63) & ~(size_t) 63;
@@ -490,11 +486,11 @@ static dnnl_status_t point(dnnl_memory_t memory, const void *at)
 	union {
 		const void *read;
 		void *handle;
-	} pointer = { at }; // oneDNN knows no memory that is only read
+	} pointer = { at }; // oneDNN has no read-only memory
 	return memory ? dnnl_memory_set_data_handle(memory, pointer.handle) : dnnl_success;
 }
 
-// A span of its own, so that a trace counts them.
+// A span of its own, to be counted in traces.
 static dnnl_status_t run_reorder(
 		chi_dnn *d, dnnl_primitive_t primitive, dnnl_memory_t from, dnnl_memory_t to)
 {

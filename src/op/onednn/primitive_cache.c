@@ -1,5 +1,5 @@
-// The cache of a thread: a hash table with a list in each bucket. When it is full, what was not
-// used for longest goes. It dies with its thread.
+// A thread's cache of primitives: a hash table that drops the least recently used one. It is
+// freed when its thread ends.
 #include "op/onednn/primitive_cache.h"
 
 #include "base/alloc.h"
@@ -11,8 +11,8 @@ enum { BUCKETS = 64 };
 
 typedef struct entry {
 	chi_dnn_problem problem;
-	chi_dnn *dnn; // NULL: oneDNN cannot
-	uint64_t used; // when, in lookups
+	chi_dnn *dnn; // NULL: unsupported by oneDNN
+	uint64_t used; // last use, in lookups
 	struct entry *next;
 } entry;
 

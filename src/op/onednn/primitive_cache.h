@@ -1,15 +1,14 @@
-// Primitives by problem. Each thread has its own cache, so that a lookup takes no lock and a
-// primitive, with its memory objects, is used by one thread; oneDNN shares the generated code
-// between them.
+// Primitives by problem, in a cache for each thread: lookups need no lock, and one thread uses a
+// primitive.
 #pragma once
 
 #include "op/onednn/primitive.h"
 
-// The primitive for a problem, made at the first call, valid until the thread's next call.
-// Failures: CHOIR_UNSUPPORTED (remembered, no text), CHOIR_NO_MEMORY, CHOIR_INTERNAL.
+// Finds or makes the primitive, valid until this thread's next call. Fails with CHOIR_UNSUPPORTED
+// (cached, no message), CHOIR_NO_MEMORY or CHOIR_INTERNAL.
 choir_status chi_dnn_find(const chi_dnn_problem *problem, chi_dnn **out);
 
-enum { CHI_DNN_CACHE = 256 }; // most primitives a thread keeps
-// For tests: primitives in the calling thread's cache, and forgetting them.
+enum { CHI_DNN_CACHE = 256 }; // per thread
+// For tests: the size of this thread's cache, and clearing it.
 size_t chi_dnn_cached(void);
 void chi_dnn_forget(void);

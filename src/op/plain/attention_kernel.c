@@ -1,29 +1,25 @@
-// Attention, a block of queries at a time: the scores of a block with all keys that it may see are
-// a matrix of BLOCK rows in scratch memory, so that what is there at any time grows with the
-// length and not with its square. The way back makes the scores again. The products are those of
-// the kernel library that the call's user names. Rows of scores have room for a whole number of
-// CHI_ROUNDs, and the loops go to the end of the last one, over keys that the query does not see:
-// so that no loop has a rest, which takes as long as the others together for rows as short as
-// these.
+// Attention, a block of queries at a time. Only a block's scores are in memory, so memory grows
+// with the length and not with its square. The backward pass recomputes them. The call's user
+// names the matrix product. Score rows are padded to whole CHI_ROUNDs: a remainder loop would
+// take half the time for rows this short.
 #include "op/plain/attention_kernel.h"
 
 #include <string.h>
 
 enum { BLOCK = 64 }; // queries
 
-// One head of one example: rows of queries, keys and values lie a stride apart.
 typedef struct {
 	const chi_gemm_kernel *kernel;
 	const chi_real_loops *real;
 	const chi_number_loops *number;
 	choir_dtype dtype;
 	size_t size; // of an element
-	int64_t queries, keys, width; // width: of a head
+	int64_t queries, keys, width; // width: of one head
 	int64_t q_row, kv_row, y_row;
 	bool causal;
 	double scale;
 	const char *q, *k, *v;
-	void *gemm; // scratch of products
+	void *gemm; // of products
 	char *scaled, *scores, *back; // scratch: [BLOCK, width], [BLOCK, keys] twice
 } head;
 
@@ -37,7 +33,7 @@ static bool is_packed(size_t inputs)
 	return inputs == 1;
 }
 
-// What is the same for all heads. n is how many of in are queries, keys and values.
+// n inputs hold queries, keys and values.
 static head head_of(const choir_kernel_call *call, size_t n)
 {
 	const choir_attention_attributes *a = call->attributes;
@@ -73,7 +69,6 @@ size_t chi_attention_scratch(const choir_kernel_call *call)
 	return chi_gemm_scratch(q->dtype) + (size_t) (BLOCK * rows) * chi_dtype_size(q->dtype);
 }
 
-// Where head index of example i begins in q, k and v.
 static void point(head *h, const choir_buffer in[], size_t n, int64_t i, int64_t index)
 {
 	const int64_t column = index * h->width;
@@ -87,7 +82,7 @@ static void point(head *h, const choir_buffer in[], size_t n, int64_t i, int64_t
 	}
 }
 
-// How many keys query i sees: with fewer queries than keys, the queries are the last ones.
+// With fewer queries than keys, the queries are the last positions.
 static int64_t seen(const head *h, int64_t i)
 {
 	return h->causal ? i + 1 + h->keys - h->queries : h->keys;
@@ -105,8 +100,8 @@ static choir_status multiply(const head *h, chi_gemm *p)
 	return h->kernel->gemm(p);
 }
 
-// scaled = q scale; scores [rows, seen by the last, rounded] = exp(scaled k^T - largest); by[i] is
-// 1 / the sum of row i.
+// scaled = q scale; scores [rows, all, rounded up] = exp(scaled k^T - maximum); by[i] is 1 / the
+// sum of row i.
 static choir_status score(const head *h, int64_t first, int64_t rows, double by[BLOCK])
 {
 	const int64_t all = seen(h, first + rows - 1);
@@ -174,13 +169,12 @@ choir_status chi_attention(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Where the gradients of a head go; rows as those of q, k and v.
 typedef struct {
 	char *q, *k, *v;
-	const char *y; // what comes back
+	const char *y; // output gradient
 } gradients;
 
-// With P the normalised scores and dP = dy v^T: back = P (dP - sum(P dP)), and scores = P.
+// With P the normalised scores and dP = dy v^T: back = P (dP - sum(P dP)), scores = P.
 static choir_status score_back(const head *h, const gradients *g, int64_t first, int64_t rows)
 {
 	const int64_t all = seen(h, first + rows - 1);
@@ -214,8 +208,8 @@ static choir_status score_back(const head *h, const gradients *g, int64_t first,
 	return CHOIR_OK;
 }
 
-// From the last block, which sees all keys, to the first: so the first one that is met makes the
-// gradients of keys and values, and the others add to them.
+// From the last block, which sees all keys, to the first: it initialises the gradients of keys
+// and values.
 static choir_status backward(const head *h, const gradients *g)
 {
 	const int64_t last = (h->queries - 1) / BLOCK * BLOCK;
@@ -273,7 +267,7 @@ static choir_status backward(const head *h, const gradients *g)
 	return CHOIR_OK;
 }
 
-// out is laid out as the packed input, or is the gradients of q, k and v behind each other.
+// out is packed as the input, or holds the gradients of q, k and v in turn.
 choir_status chi_attention_gradient(const choir_kernel_call *call)
 {
 	const choir_attention_attributes *a = call->attributes;

@@ -1,5 +1,4 @@
-// Attention for every library's list: the spec's user is the chi_gemm_kernel that makes the
-// products.
+// Attention for any library's list. A spec's user is the chi_gemm_kernel for its products.
 #pragma once
 
 #include "op/plain/gemm.h"

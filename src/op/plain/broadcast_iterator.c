@@ -1,10 +1,8 @@
-// Walking several operands that broadcast to one shape. Neighbouring dimensions are merged
-// wherever every operand walks them as one, so that equal shapes become a single run and a bias
-// one run a row.
+// Iteration over operands that broadcast to one shape. Dimensions that every operand walks as one
+// are merged: equal shapes are one run, a bias one run per row.
 #include "op/plain/broadcast_iterator.h"
 
-// The stride of operand's dimension that lies under dimension i of a shape of this rank; 0:
-// repeats.
+// 0: the operand repeats.
 static int64_t stride_of(const choir_buffer *operand, int rank, int i)
 {
 	const int axis = i - (rank - operand->shape.rank);
@@ -16,7 +14,6 @@ static int64_t stride_of(const choir_buffer *operand, int rank, int i)
 	return stride;
 }
 
-// Whether every operand walks dimension i (stride) and the nest's last dimension as one.
 static bool merges(
 		const chi_broadcast_iterator *it, size_t n, const int64_t stride[], int64_t inner)
 {

@@ -1,6 +1,5 @@
-// Casts go by way of f64, a block at a time: sixteen loops instead of sixty-four. f64 holds every
-// other dtype but i64 exactly, and f16 and bf16 are rounded once (see half.h). Integers are
-// truncated and saturated, a NAN becomes 0; bool is whether it is not 0.
+// Casts through f64 in blocks: sixteen loops instead of sixty-four. f64 holds all but i64
+// exactly; f16 and bf16 are rounded once (half.h).
 #include "op/plain/half.h"
 #include "op/plain/cast_kernel.h"
 
@@ -18,8 +17,7 @@
 #define OF_VALUE(v) (v)
 #include "op/plain/cast.inc"
 
-// The bounds are powers of two, so exact; what is not between them saturates, and a NAN is
-// neither.
+// Bounds are powers of two, so exact. A NAN becomes 0.
 #define SATURATED(T, lowest, highest, below, above, v) \
 	((v) >= (above) ? (highest) : (v) > (below) ? (T) (v) : (v) <= (below) ? (lowest) : 0)
 

@@ -1,11 +1,10 @@
-// Convolutions as matrix products: the patches of a block of output pixels become the rows of a
-// matrix [pixels, kh kw c], which the filter, seen as [kh kw c, out], is multiplied with; one
-// group of channels after the other.
+// Convolution as a matrix product (im2col): patches of a block of output pixels are the rows of a
+// matrix [pixels, kh kw c], multiplied with the filter [kh kw c, out], group by group.
 #include "op/plain/gemm.h"
 
 #include <string.h>
 
-enum { BLOCK_PIXELS = 128 }; // of one matrix of patches
+enum { BLOCK_PIXELS = 128 }; // rows of one matrix of patches
 
 typedef struct {
 	choir_dtype dtype;
@@ -17,7 +16,7 @@ typedef struct {
 	int64_t patch; // kh kw group_c
 	const choir_conv2d_attributes *attributes;
 	char *patches; // [BLOCK_PIXELS, patch]
-	void *gemm; // scratch of the product
+	void *gemm; // scratch memory of the product
 } convolution;
 
 static convolution convolution_of(const choir_kernel_call *call, const choir_buffer *x,
@@ -56,8 +55,8 @@ static size_t scratch_of(choir_dtype dtype, const choir_shape *filter)
 	return chi_gemm_scratch(dtype) + (size_t) (BLOCK_PIXELS * patch) * chi_dtype_size(dtype);
 }
 
-// Where row i (of the filter) of an output pixel's patch lies in x: kw pixels, dilation apart,
-// from *column on in the row whose first element is returned; CHOIR_NONE: outside.
+// Finds filter row i of a pixel's patch in x: kw pixels from *column on. Returns the beginning of
+// that row of x; CHOIR_NONE: outside.
 static int64_t patch_row(const convolution *v, int64_t pixel, int64_t i, int64_t *column)
 {
 	const int64_t image = pixel / (v->oh * v->ow), in_image = pixel % (v->oh * v->ow);
@@ -67,7 +66,7 @@ static int64_t patch_row(const convolution *v, int64_t pixel, int64_t i, int64_t
 	return row < 0 || row >= v->h ? CHOIR_NONE : (image * v->h + row) * v->w * v->c;
 }
 
-// The part [*first, *last) of kw pixels from column on that lies in x; without dilation.
+// The pixels [*first, *last) inside x, without dilation.
 static void clip(const convolution *v, int64_t column, int64_t *first, int64_t *last)
 {
 	*first = column < 0 ? -column : 0;
@@ -81,7 +80,7 @@ static bool in_one_chunk(const convolution *v)
 	return v->dilation == 1 && v->groups == 1;
 }
 
-// Copies a row of a patch that lies in one piece, zeros where it reaches beyond x.
+// Copies a contiguous row of a patch, with zeros outside x.
 static void take_chunk(const convolution *v, char *to, const char *x, int64_t row, int64_t column)
 {
 	const size_t channels = (size_t) v->c * v->size;
@@ -96,7 +95,7 @@ static void take_chunk(const convolution *v, char *to, const char *x, int64_t ro
 	memset(to + (size_t) last * channels, 0, (size_t) (v->kw - last) * channels);
 }
 
-// The same pixel by pixel, of one group's channels.
+// As take_chunk, pixel by pixel and for one group.
 static void take_pixels(
 		const convolution *v, char *to, const char *x, int64_t row, int64_t column, int64_t group)
 {
@@ -110,7 +109,6 @@ static void take_pixels(
 	}
 }
 
-// Copies the patches of count pixels from x.
 static void take_patches(
 		const convolution *v, const char *x, int64_t pixel, int64_t count, int64_t group)
 {
@@ -127,7 +125,6 @@ static void take_patches(
 		}
 }
 
-// Adds a row of a patch to dx.
 static void give_row(const convolution *v, char *dx, const char *from, int64_t row, int64_t column,
 		int64_t group)
 {
@@ -151,7 +148,6 @@ static void give_row(const convolution *v, char *dx, const char *from, int64_t r
 	}
 }
 
-// Adds the patches of count pixels to dx.
 static void give_patches(
 		const convolution *v, char *dx, int64_t pixel, int64_t count, int64_t group)
 {

@@ -1,12 +1,11 @@
-// Elementwise operations, their gradients, and filling: shapes become runs, and runs go to the
-// loops.
+// Elementwise kernels, their gradients, and fill: a loop for each run of a shape.
 #include "op/plain/broadcast_iterator.h"
 #include "op/plain/cast_kernel.h"
 #include "op/vector.h"
 
 #include <string.h>
 
-// What a spec's user points to.
+// A spec's user points to one of these.
 static const chi_binary binary_ops[] = { CHI_ADD, CHI_SUBTRACT, CHI_MULTIPLY, CHI_DIVIDE,
 	CHI_MAXIMUM };
 static const chi_unary unary_ops[] = { CHI_SQUARE, CHI_SQRT, CHI_EXP, CHI_LOG, CHI_RELU, CHI_TANH,
@@ -95,7 +94,6 @@ static choir_status run_maximum_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// n copies of an element of size bytes. Each round copies what is there.
 static void repeat(void *out, const void *element, size_t size, int64_t n)
 {
 	const size_t bytes = (size_t) n * size;
@@ -123,8 +121,8 @@ static choir_status run_broadcast(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// f16 and bf16 can be stored and cast, and added only so that a gradient can come from several
-// sides. An operand that repeats is written out, a piece at a time.
+// f16 and bf16 are added only so that gradients can be summed. An operand that repeats is
+// expanded in chunks.
 static choir_status run_add_half(const choir_kernel_call *call)
 {
 	enum { CHUNK = 256 };

@@ -1,5 +1,5 @@
-// The matrix product: a and b are packed block by block, so that the tile reads both in order and
-// they stay in cache. Every element of c is one sum in the order of k, whatever the blocks are.
+// The matrix product. Packed blocks of a and b are read in order and stay in cache. Each element
+// is one sum in the order of k, for any block size.
 #include "op/plain/gemm.h"
 
 #include <string.h>

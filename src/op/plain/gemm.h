@@ -1,11 +1,10 @@
-// The matrix product on which matmul, dense, convolutions, attention and recurrent layers stand.
+// The matrix product of matmul, dense, convolution, attention and recurrent kernels.
 #pragma once
 
 #include "op/plain/plain.h"
 
-// c [m, n] = (accumulate ? c : 0) + a b, for f32 or f64; each element is added in the order of k.
-// a's element (i, p) is at i * a_row + p * a_column, b's (p, j) at p * b_row + j * b_column; c's
-// rows are c_row apart.
+// c [m, n] = (accumulate ? c : 0) + a b in f32 or f64, summed in the order of k. a(i, p) is at i
+// a_row + p a_column, b(p, j) at p b_row + j b_column. Rows of c are c_row apart.
 typedef struct {
 	choir_dtype dtype;
 	int64_t m, n, k;
@@ -19,8 +18,8 @@ typedef struct {
 void chi_gemm_run(const chi_gemm *p);
 size_t chi_gemm_scratch(choir_dtype dtype);
 
-// How kernels that are made of many products have them made: their spec's user. Others than the
-// plain way need no scratch memory for them.
+// A library's product, for kernels made of many: their spec's user. Only the plain one needs
+// scratch memory.
 typedef struct {
 	choir_status (*gemm)(const chi_gemm *p);
 } chi_gemm_kernel;

@@ -1,5 +1,5 @@
-// f16 and bf16 to f32 and back, without branches so that loops over them vectorise. Rounding is to
-// the nearest, ties to even; denormals and infinities are kept, NANs become quiet.
+// f16 and bf16 to f32 and back without branches, so that loops vectorise. Rounds to nearest, ties
+// to even. Denormals and infinities are kept; NANs become quiet.
 #pragma once
 
 #include <math.h>
@@ -12,8 +12,7 @@ static inline float chi_f32_of_f16(uint16_t h)
 {
 	const uint32_t magnitude = (uint32_t) (h & 0x7fff) << 13;
 	const uint32_t sign = (uint32_t) (h & 0x8000) << 16;
-	// With f32's bias instead of f16's the number is 2^112 too small, which also holds for
-	// denormals.
+	// With f32's bias the number is 2^112 too small, denormals included.
 	const uint32_t finite = chi_bits_of_float(chi_float_of_bits(magnitude) * 0x1p112f);
 	const uint32_t special = magnitude | 0x7f800000;
 	return chi_float_of_bits(sign | (magnitude >= 0x0f800000 ? special : finite));
@@ -25,7 +24,7 @@ static inline uint16_t chi_f16_of_f32(float f)
 	const uint32_t magnitude = bits & 0x7fffffff;
 	const uint32_t sign = bits >> 16 & 0x8000;
 	const uint32_t normal = (magnitude + 0x0fff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
-	// Adding a half leaves f16's denormal in the lowest bits, rounded by the addition.
+	// Adding 0.5 leaves the rounded denormal in the lowest bits.
 	const uint32_t tiny = chi_bits_of_float(chi_float_of_bits(magnitude) + 0.5f) - 0x3f000000;
 	uint32_t half = magnitude < 0x38800000 ? tiny : normal;
 	half = magnitude >= 0x477ff000 ? 0x7c00 : half; // 65520 and above
@@ -46,7 +45,7 @@ static inline uint16_t chi_bf16_of_f32(float f)
 	return (uint16_t) ((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
-// d to f32, rounded to odd: what is then rounded again, to f16 or bf16, is as if rounded once.
+// Rounds to odd: rounding the result again, to f16 or bf16, is as if rounded once.
 static inline float chi_f32_odd_of_f64(double d)
 {
 	const float f = (float) d;

@@ -1,5 +1,5 @@
 // The loops for processors with AVX2.
 #define VARIANT avx2
-#define VECTOR_BYTES 32 // of the matmul's tile and of sums
+#define VECTOR_BYTES 32 // of tiles and sums
 #define TILE_ROWS 6
 #include "op/plain/loops.inc"

@@ -1,9 +1,8 @@
-// The loops for every processor of the build's architecture, and the choice of this machine's
-// variant.
+// The loops for every processor of the architecture, and the choice of a variant.
 #include "base/instruction_set.h"
 
 #define VARIANT baseline
-#define VECTOR_BYTES 16 // of the matmul's tile and of sums
+#define VECTOR_BYTES 16 // of tiles and sums
 #define TILE_ROWS 6
 #include "op/plain/loops.inc"
 

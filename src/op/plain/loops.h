@@ -1,7 +1,6 @@
-// The inner loops of the plain kernels: over packed memory, with no shapes. They are compiled once
-// for each instruction set (loops.c, loops.avx2.c, loops.avx512.c, all from loops.inc) and the
-// widest that the machine has is chosen at run time. Their bits do not depend on the choice:
-// contraction is off, and every sum has a fixed number of partial sums in a fixed order.
+// The inner loops of the plain kernels, on packed memory. loops.inc is compiled for each
+// instruction set, and the widest is chosen at run time. All give the same bits: contraction is
+// off, and sums have a fixed number of partial sums in a fixed order.
 #pragma once
 
 #include "choir/extend/kernel_table.h"
@@ -29,27 +28,27 @@ typedef enum {
 } chi_unary;
 
 enum {
-	CHI_COLUMNS = 64, // most columns of one call of sum_rows
-	CHI_ROUND = 16, // elements that loops take at a time: rows of whole ones have no rest
-	CHI_ARITHMETIC_DTYPES = CHOIR_U8 + 1, // f32 f64 i32 i64 u8: those with a chi_number_loops
+	CHI_COLUMNS = 64, // maximum of columns in a call of sum_rows
+	CHI_ROUND = 16, // elements per iteration
+	CHI_ARITHMETIC_DTYPES = CHOIR_U8 + 1, // those with a chi_number_loops
 	CHI_REAL_DTYPES = CHOIR_F64 + 1
 };
 
-// What a sum is collected in: integers wrap, and are narrowed at the end.
+// An accumulator. Integers wrap, and are narrowed at the end.
 typedef union {
 	double real;
 	uint64_t integer;
 } chi_total;
 
-// For each arithmetic dtype. out may be an input, but not overlap one otherwise.
+// out may be an input, but must not overlap one otherwise.
 typedef struct {
-	// An operand that repeats has one element. Integers wrap; divided by zero they are 0.
+	// A repeating operand has one element. Integers wrap; x / 0 is 0.
 	void (*binary)(chi_binary op, void *out, const void *a, const void *b, int64_t n,
 			bool a_repeats, bool b_repeats);
 	void (*square)(void *out, const void *x, int64_t n);
-	// Adds to *total the sum of n elements.
+	// Adds the sum of n elements to *total.
 	void (*sum)(chi_total *total, const void *x, int64_t n);
-	// Adds to total[j], for each of n <= CHI_COLUMNS columns, rows elements that lie stride apart.
+	// Adds `rows` elements, stride apart, to total[j] for each of n <= CHI_COLUMNS columns.
 	void (*sum_rows)(chi_total *total, const void *x, int64_t rows, int64_t stride, int64_t n);
 } chi_number_loops;
 
@@ -59,47 +58,47 @@ typedef struct {
 	const choir_pool2d_attributes *attributes;
 } chi_pool;
 
-// What norms do: rows [n] are normalised by a mean and a factor of their own, columns by one for
-// each column. Sums go to f64.
+// Loops of norms, with a mean and a factor for each row or each column. Sums are in f64.
 typedef struct {
-	// The mean of x (0 unless centered) and 1 / sqrt(variance + epsilon), around that mean.
+	// The mean (0 unless centered) and 1 / sqrt(variance + epsilon).
 	void (*moments)(void *moments, const void *x, int64_t n, bool centered, double epsilon);
 	// out = (x - mean) factor scale + offset; offset may be NULL.
 	void (*row)(void *out, const void *x, const void *moments, const void *scale,
 			const void *offset, int64_t n);
 	void (*row_gradient)(void *dx, const void *x, const void *moments, const void *scale,
 			const void *dy, int64_t n, bool centered);
-	// Adds to normal[j] and plain[j], of n <= CHI_COLUMNS columns, dy times the normalised x, and
-	// dy, of rows rows that lie stride apart, with moments of each row.
+	// For n <= CHI_COLUMNS columns adds dy times the normalised x to normal[j], dy to plain[j];
+	// each row has moments.
 	void (*row_sums)(double *normal, double *plain, const void *x, const void *moments,
 			const void *dy, int64_t rows, int64_t stride, int64_t n);
 
-	// Adds to sum[j] and square[j] the elements of rows rows and their squares, in f64.
+	// Adds the elements to sum[j] and their squares to square[j], in f64.
 	void (*column_moments)(
 			double *sum, double *square, const void *x, int64_t rows, int64_t stride, int64_t n);
-	// out = (x - mean) factor + offset.
+	// out = (x - mean) factor + offset
 	void (*column)(void *out, const void *x, const void *mean, const void *factor,
 			const void *offset, int64_t n);
-	// Adds to normal[j] and plain[j] as row_sums, with a mean and a factor of each column.
+	// As row_sums, with moments of columns.
 	void (*column_sums)(double *normal, double *plain, const void *x, const void *mean,
 			const void *factor, const void *dy, int64_t rows, int64_t stride, int64_t n);
-	// dx = by (dy - plain - (x - mean) normal).
+	// dx = by (dy - plain - (x - mean) normal)
 	void (*column_gradient)(void *dx, const void *x, const void *dy, const void *mean,
 			const void *by, const void *normal, const void *plain, int64_t n);
 } chi_norm_loops;
 
-// One place of one sequence of a recurrent layer with h elements of state. row is where the
-// place's values are kept, as extend/kernel_table.h lists them; c and h without before are in it.
+// One time step of one sequence. extend/kernel_table.h lists the parts of row; "_before" is the
+// previous time step.
 typedef struct {
-	// row has the sums of gates and products; the rest of it is made.
+	// row holds the gates' sums; the rest is computed.
 	void (*lstm)(void *row, const void *cell_before, int64_t h);
-	// dz [4 h] from dh (what comes from above and from the place behind, added up) and dc, which
-	// becomes that of the place before.
+	// Computes dz [4 h] from dh, the sum of the gradients of the output and of the next time
+	// step. dc becomes the previous time step's.
 	void (*lstm_gradient)(void *dz, void *dc, const void *dh, const void *row,
 			const void *cell_before, int64_t h);
-	// row has q in its first three parts.
+	// row holds q in its first three parts.
 	void (*gru)(void *row, const void *gates, const void *state_before, int64_t h);
-	// dgates and dq [3 h], and in dh, in place, what goes to the state before without a product.
+	// Computes dgates and dq [3 h]. dh becomes the part of the previous state's gradient that
+	// passes no product.
 	void (*gru_gradient)(void *dgates, void *dq, void *dh, const void *row,
 			const void *state_before, int64_t h);
 } chi_recurrent_loops;
@@ -107,25 +106,25 @@ typedef struct {
 // For f32 and f64.
 typedef struct {
 	void (*unary)(chi_unary op, void *out, const void *x, int64_t n);
-	// by: the input of square, both forms of gelu, silu and softplus, the result of the others.
+	// by: the input of square, gelu, silu and softplus, the result of the others.
 	void (*gradient)(chi_unary op, void *out, const void *by, const void *dy, int64_t n);
-	// dy where a < b is less, else 0.
+	// dy where (a < b) == less, else 0.
 	void (*maximum_gradient)(void *out, const void *a, const void *b, const void *dy, int64_t n,
 			bool a_repeats, bool b_repeats, bool less);
 	void (*scale)(void *out, const void *x, double by, int64_t n);
-	// x^2 / 2 up to the bound, a line beyond it; and dy times x, bounded by it, over the bound.
+	// x^2 / 2 up to the bound, a line beyond; the gradient is dy times the clamped x.
 	void (*huber)(void *out, const void *x, double bound, int64_t n);
 	void (*huber_gradient)(void *out, const void *x, const void *dy, double bound, int64_t n);
-	// x times by, or 0 where the upper 24 bits of the element's word are below threshold.
+	// x times by, or 0 where the word's upper 24 bits are below threshold.
 	void (*dropout)(void *out, const void *x, const uint32_t *words, uint32_t threshold, double by,
 			int64_t n);
 	void (*exp_minus)(void *out, const void *x, double by, int64_t n); // exp(x - by)
 	// dy - by exp(y)
 	void (*minus_exp)(void *out, const void *dy, const void *y, double by, int64_t n);
 	double (*max)(const void *x, int64_t n); // n > 0
-	double (*dot)(const void *a, const void *b, int64_t n); // collected in f64
-	// Makes exp(row - largest) of n > 0 elements, and 0 of the others up to room, a whole number
-	// of rounds; the sum.
+	double (*dot)(const void *a, const void *b, int64_t n); // accumulated in f64
+	// Computes exp(row - maximum) of n > 0 elements in place, and sets 0 up to capacity, a
+	// multiple of CHI_ROUND. Returns the sum.
 	double (*exp_row)(void *row, int64_t n, int64_t capacity);
 	// dx = y (dy - sum(y dy))
 	void (*softmax_gradient)(void *dx, const void *y, const void *dy, int64_t n);
@@ -147,8 +146,8 @@ typedef struct {
 	void (*average_pool)(const chi_pool *p, void *out, const void *x);
 	void (*average_pool_gradient)(const chi_pool *p, void *dx, const void *dy);
 
-	// c [tile_rows, tile_columns], rows c_row apart, = (first ? 0 : c) + a b, added in the order
-	// of k. a is packed [k, tile_rows], b [k, tile_columns].
+	// c [tile_rows, tile_columns] = (first ? 0 : c) + a b in the order of k. a is packed [k,
+	// tile_rows], b [k, tile_columns]; rows of c are c_row apart.
 	int64_t tile_rows, tile_columns;
 	void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t c_row, bool first);
 } chi_real_loops;
@@ -157,8 +156,7 @@ typedef struct {
 	const char *name;
 	const chi_number_loops *number[CHI_ARITHMETIC_DTYPES];
 	const chi_real_loops *real[CHI_REAL_DTYPES];
-	// Blocks of four words of Philox4x32-10, of counters that go up from counter[0] and
-	// counter[1].
+	// Philox4x32-10: blocks of four words, counting up counter[0] and counter[1].
 	void (*philox)(
 			uint32_t *words, const uint32_t counter[4], const uint32_t key[2], int64_t blocks);
 	void (*add_f16)(void *out, const void *a, const void *b, int64_t n);
@@ -170,6 +168,6 @@ extern const chi_loops chi_loops_baseline;
 extern const chi_loops chi_loops_avx2, chi_loops_avx512;
 #endif
 
-// The index-th variant that this machine can run, the widest first; NULL: no more.
+// Returns the index-th variant of this machine, widest first; NULL after the last.
 const chi_loops *chi_loops_variant(size_t index);
 const chi_loops *chi_loops_best(void);

@@ -1,10 +1,9 @@
-// Matrix products of whole calls: leading axes, transposes, and dense with its bias and
-// activation.
+// Matrix products of whole calls, and dense with bias and activation.
 #include "op/plain/gemm.h"
 
 typedef struct {
 	int64_t batch, m, n, k;
-	int64_t a_step, b_step; // elements from one product of the batch to the next
+	int64_t a_step, b_step; // from one product to the next
 	int64_t a_row, a_column, b_row, b_column;
 } gemm_shape;
 
@@ -26,7 +25,7 @@ static gemm_shape shape_of(const choir_buffer *a, const choir_buffer *b, choir_t
 		s.batch *= a->shape.dim[i];
 	s.a_step = s.m * s.k;
 	s.b_step = b->shape.rank > 2 ? s.k * s.n : 0;
-	if (s.b_step == 0 && !at) { // all rows of a meet the same b
+	if (s.b_step == 0 && !at) { // all rows of a use the same b
 		s.m *= s.batch;
 		s.batch = 1;
 	}

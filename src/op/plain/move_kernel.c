@@ -1,14 +1,13 @@
-// Elements that go elsewhere as they are: parts of an axis, tensors in a row, axes in another
-// order, rows by number. What is the same for all dtypes is moved as bytes.
+// Slice, concat, transpose and gather. They move bytes where the dtype does not matter.
 #include "op/plain/plain.h"
 
 #include <string.h>
 
-// A part of an axis: rows of bytes that lie apart in the whole and behind each other in the part.
+// A range of an axis: rows apart in the whole, contiguous in the part.
 typedef struct {
 	size_t rows;
 	size_t whole, part; // bytes of a row
-	size_t first; // where the part begins in the whole's row
+	size_t first; // of the part, in the whole's row
 } subset;
 
 static subset subset_of(
@@ -51,7 +50,6 @@ static choir_status run_slice_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// An input without elements is skipped.
 static choir_status run_concat(const choir_kernel_call *call)
 {
 	const choir_slice_attributes *a = call->attributes;
@@ -68,7 +66,7 @@ static choir_status run_concat(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// One row of a transposed tensor: n elements that lie stride elements apart.
+// n elements, stride elements apart.
 static void take(char *to, const char *from, int64_t n, int64_t stride, size_t size)
 {
 	if (stride == 1) {

@@ -1,12 +1,10 @@
-// Norms: of rows, each by its own mean and deviation (layer norm, RMS norm), and of channels, by
-// those of a whole batch, whose sums are a kernel of their own, since they may be of several
-// replicas.
+// Norms of rows (layer norm, RMS norm), and of channels over a batch. The batch's sums are a
+// kernel of their own, as they may be added over replicas.
 #include "op/plain/cast_kernel.h"
 
 #include <math.h>
 #include <string.h>
 
-// A tensor [.., n] as rows.
 typedef struct {
 	const chi_norm_loops *loops;
 	int64_t rows, n;
@@ -50,7 +48,6 @@ static choir_status run_row_norm_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Sums of count columns from j on, both in f64.
 typedef struct {
 	double normal[CHI_COLUMNS], plain[CHI_COLUMNS];
 } sums;
@@ -75,7 +72,7 @@ static choir_status run_row_norm_sums(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// out: the sums, the sums of squares, and how many rows.
+// out: sums, sums of squares, number of rows.
 static choir_status run_channel_sums(const choir_kernel_call *call)
 {
 	const table t = table_of(&call->in[0]);
@@ -88,7 +85,7 @@ static choir_status run_channel_sums(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Sums become means and variances; of nothing both are 0.
+// Without rows, means and variances are 0.
 static choir_status run_channel_moments(const choir_kernel_call *call)
 {
 	const int64_t n = (chi_elements(call->out) - 1) / 2;
@@ -98,15 +95,15 @@ static choir_status run_channel_moments(const choir_kernel_call *call)
 		const double mean = rows > 0 ? sum[j] / rows : 0;
 		const double variance = rows > 0 ? sum[n + j] / rows - mean * mean : 0;
 		out[j] = mean;
-		out[n + j] = variance < 0 ? 0 : variance; // less than nothing is rounding; a NAN stays
+		out[n + j] = variance < 0 ? 0 : variance; // negative only by rounding; a NAN stays
 	}
 	out[2 * n] = rows;
 	return CHOIR_OK;
 }
 
-// What a block of columns is normalised with, in the dtype.
+// The values are in the dtype.
 typedef struct {
-	double mean[CHI_COLUMNS], factor[CHI_COLUMNS]; // or floats
+	double mean[CHI_COLUMNS], factor[CHI_COLUMNS]; // floats for f32
 	double factor_f64[CHI_COLUMNS];
 } normal;
 
@@ -122,7 +119,7 @@ static normal normal_of(choir_dtype dtype, const choir_buffer *moments, int64_t 
 	return v;
 }
 
-// to = scale times factor times more, in the dtype.
+// to = scale times factor, in the dtype.
 static void weigh(choir_dtype dtype, void *to, const choir_buffer *scale, int64_t j,
 		const double factor[], int64_t count)
 {
@@ -141,7 +138,7 @@ static choir_status run_channel_norm(const choir_kernel_call *call)
 	for (int64_t j = 0; j < t.n; j += CHI_COLUMNS) {
 		const int64_t count = columns_from(&t, j);
 		const normal v = normal_of(in[0].dtype, &in[3], t.n, j, count, a->epsilon);
-		double by[CHI_COLUMNS]; // or floats
+		double by[CHI_COLUMNS]; // floats for f32
 		weigh(in[0].dtype, by, &in[1], j, v.factor_f64, count);
 		for (int64_t i = j; i < t.rows * t.n; i += t.n)
 			t.loops->column(chi_element(call->out, i), chi_element(&in[0], i), v.mean, by,
@@ -166,7 +163,8 @@ static choir_status run_channel_norm_sums(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// dx = scale factor (dy - sum(dy) / N - z sum(dy z) / N), z = (x - mean) factor, N rows in all.
+// dx = scale factor (dy - sum(dy) / N - z sum(dy z) / N), z = (x - mean) factor, N rows of all
+// replicas.
 static choir_status run_channel_norm_gradient(const choir_kernel_call *call)
 {
 	const choir_norm_attributes *a = call->attributes;
@@ -177,7 +175,7 @@ static choir_status run_channel_norm_gradient(const choir_kernel_call *call)
 	for (int64_t j = 0; j < t.n; j += CHI_COLUMNS) {
 		const int64_t count = columns_from(&t, j);
 		const normal v = normal_of(dtype, &in[2], t.n, j, count, a->epsilon);
-		double by[CHI_COLUMNS], tilt[CHI_COLUMNS], level[CHI_COLUMNS]; // or floats
+		double by[CHI_COLUMNS], tilt[CHI_COLUMNS], level[CHI_COLUMNS]; // floats for f32
 		double tilt_f64[CHI_COLUMNS], level_f64[CHI_COLUMNS];
 		for (int64_t k = 0; k < count; k++) {
 			tilt_f64[k] = total[j + k] / rows * v.factor_f64[k];

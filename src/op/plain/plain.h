@@ -1,4 +1,4 @@
-// The lists of the plain kernels, and what their files share.
+// The lists of the plain kernels, and shared helpers.
 #pragma once
 
 #include "op/kernel_list.h"
@@ -17,13 +17,12 @@ static inline int64_t chi_elements(const choir_buffer *b)
 	return choir_shape_elements(&b->shape);
 }
 
-// A pointer to the i-th element.
 static inline void *chi_element(const choir_buffer *b, int64_t i)
 {
 	return (char *) b->data + (size_t) i * chi_dtype_size(b->dtype);
 }
 
-// Element i of labels or indices: u8, i32 or i64.
+// An element of labels or indices: u8, i32 or i64.
 static inline int64_t chi_index_at(const choir_buffer *b, int64_t i)
 {
 	if (b->dtype == CHOIR_U8)

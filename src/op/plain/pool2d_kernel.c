@@ -1,7 +1,7 @@
-// Pooling: the geometry of a call for the loops.
+// Pooling kernels: the geometry of a call.
 #include "op/plain/plain.h"
 
-// x is the larger side (x or dx), y the smaller (out or dy).
+// x is x or dx, y is out or dy.
 static chi_pool pool_of(const choir_buffer *x, const choir_buffer *y, const void *attributes)
 {
 	const int64_t *dim = x->shape.dim;

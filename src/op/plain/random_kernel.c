@@ -1,5 +1,5 @@
-// Dropout and normal numbers: each element has its own place in the Philox sequence of the key, so
-// nothing depends on who calculates it, and dropout's gradient is dropout again.
+// Dropout and normal numbers. Each element has a fixed position in the key's Philox sequence, so
+// results do not depend on threads, and dropout's gradient is dropout again.
 #include "base/philox.h"
 #include "op/plain/cast_kernel.h"
 
@@ -12,8 +12,7 @@ static chi_random_key key_of(const choir_random_attributes *a)
 	};
 }
 
-// An element is kept where the uniform number of its word, a multiple of 2^-24, is at least the
-// rate.
+// Kept if the word's uniform number, a multiple of 2^-24, is at least the rate.
 static choir_status run_dropout(const choir_kernel_call *call)
 {
 	enum { BLOCKS = 256 };

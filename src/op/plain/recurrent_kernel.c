@@ -1,10 +1,10 @@
-// LSTM and GRU: for each time step one matrix product over all examples and the loops of the step.
-// A row per time step keeps what the gradient needs; extend/kernel_table.h lists it.
+// LSTM and GRU: per time step one product over all examples, then the loops. A row per time step
+// keeps what the gradient needs (extend/kernel_table.h).
 #include "op/plain/recurrent_kernel.h"
 
 #include <string.h>
 
-// n sequences of t places with a state of h elements.
+// n sequences of t time steps, h elements of state.
 typedef struct {
 	const chi_gemm_kernel *kernel;
 	const chi_recurrent_loops *loops;
@@ -12,9 +12,9 @@ typedef struct {
 	choir_dtype dtype;
 	size_t size; // of an element
 	int64_t n, t, h;
-	int64_t gates, row; // elements of a place: of gates, and what is kept
-	void *gemm; // scratch of products
-	char *dh; // scratch: [n, h] twice
+	int64_t gates, row; // elements per time step
+	void *gemm; // of products
+	char *dh; // [n, h] twice
 } layer;
 
 static layer layer_of(
@@ -38,7 +38,7 @@ static layer layer_of(
 	return l;
 }
 
-// The state's size follows from whatever input has it in its last axis; it is no more than that.
+// The state is at most as wide as the input's last axis.
 size_t chi_recurrent_scratch(const choir_kernel_call *call)
 {
 	const choir_shape *x = &call->in[0].shape;
@@ -47,13 +47,13 @@ size_t chi_recurrent_scratch(const choir_kernel_call *call)
 			2 * (size_t) (x->dim[0] * x->dim[x->rank - 1]) * size;
 }
 
-// Element j of the row of place k of example i, in [n, t, row].
+// Returns element j of the row for time step k of example i, in [n, t, row].
 static void *at(const layer *l, const void *rows, int64_t row, int64_t i, int64_t k, int64_t j)
 {
 	return (char *) (uintptr_t) rows + (size_t) ((i * l->t + k) * row + j) * l->size;
 }
 
-// The same part of the place before, which begins at offset of a kept row; first: [n, h].
+// The part at offset, one time step before; at k = 0 from first, [n, h].
 static const void *before(
 		const layer *l, const void *rows, int64_t offset, const void *first, int64_t i, int64_t k)
 {
@@ -61,7 +61,7 @@ static const void *before(
 				 : (const char *) first + (size_t) (i * l->h) * l->size;
 }
 
-// Adds to the first gates of all rows of place k the states before times w [h, gates].
+// Adds the previous states times w [h, gates] to the gates of time step k.
 static choir_status add_gemm(
 		const layer *l, void *rows, int64_t offset, const void *first, const void *w, int64_t k)
 {
@@ -119,7 +119,7 @@ choir_status chi_gru(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// dh [n, h] = (more ? dh : 0) + dz of place k times w transposed.
+// dh [n, h] = (more ? dh : 0) + dz of time step k times w^T.
 static choir_status send_back(const layer *l, const void *dz, const void *w, int64_t k, bool more)
 {
 	chi_gemm p = {
@@ -141,7 +141,6 @@ static choir_status send_back(const layer *l, const void *dz, const void *w, int
 	return l->kernel->gemm(&p);
 }
 
-// Adds to dh what comes from above at place k.
 static void add_above(const layer *l, const void *dy, int64_t k)
 {
 	for (int64_t i = 0; i < l->n; i++) {
@@ -157,7 +156,7 @@ choir_status chi_lstm_gradient(const choir_kernel_call *call)
 	const layer l = layer_of(call, in[0].shape.dim[0], in[0].shape.dim[1], h, 4, 6);
 	const size_t state = (size_t) (l.n * h) * l.size;
 	char *dz = call->out->data, *dh0 = dz + (size_t) (l.n * l.t * l.gates) * l.size;
-	char *dc = dh0 + state; // while the way back goes on, that of the place behind
+	char *dc = dh0 + state; // dc of the next time step
 	memset(l.dh, 0, state);
 	memset(dc, 0, state);
 	for (int64_t k = l.t - 1; k >= 0; k--) {
@@ -193,7 +192,6 @@ choir_status chi_gru_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Place by place, from the first to the last.
 choir_status chi_recurrent_gradient(const choir_kernel_call *call)
 {
 	const choir_recurrent_attributes *a = call->attributes;

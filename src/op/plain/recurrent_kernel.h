@@ -1,5 +1,4 @@
-// LSTM and GRU for every library's list: the spec's user is the chi_gemm_kernel that makes the
-// products.
+// LSTM and GRU for any library's list. A spec's user is the chi_gemm_kernel for their products.
 #pragma once
 
 #include "op/plain/gemm.h"

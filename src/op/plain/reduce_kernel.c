@@ -1,5 +1,5 @@
-// Sums over any set of axes, argmax, and the squares of chunks. Neighbouring axes that are both
-// kept or both summed are one group; the last group says which way the innermost loop goes.
+// Sums over any axes, argmax, and squares of chunks. Neighbouring axes that are all kept or all
+// summed are one group; the last group is the innermost loop.
 #include "base/team.h"
 #include "op/plain/broadcast_iterator.h"
 #include "op/plain/plain.h"
@@ -8,9 +8,9 @@
 #include <string.h>
 
 typedef struct {
-	chi_broadcast_iterator kept, summed; // operand 0 is x; each ends in a run of 1
+	chi_broadcast_iterator kept, summed; // operand 0 is x; the last run is 1 long
 	int64_t run; // elements of the last group
-	int64_t rows, row; // if it is kept: the last summed group, and its stride
+	int64_t rows, row; // if it is kept: size and stride of the last summed group
 	bool run_is_summed;
 } reduction;
 
@@ -22,7 +22,6 @@ static void put(chi_broadcast_iterator *it, int64_t dim, int64_t stride)
 	it->done |= dim == 0;
 }
 
-// Splits shape into groups, the last first.
 static int split(const choir_shape *shape, uint32_t axes, int64_t size[], bool summed[])
 {
 	int n = 0;
@@ -83,7 +82,7 @@ static void store(choir_buffer *out, int64_t at, const chi_total *total, int64_t
 	}
 }
 
-// count <= CHI_COLUMNS sums of a kept run, or the one of a summed run.
+// count <= CHI_COLUMNS sums of a kept run, or one of a summed run.
 static void collect(
 		const reduction *r, const choir_buffer *x, int64_t at, int64_t count, chi_total *total)
 {
@@ -98,12 +97,12 @@ static void collect(
 	}
 }
 
-// Columns of a kept run, which the threads of a device share: no sum depends on its neighbours.
+// A kept run's columns, which threads share: no sum depends on its neighbours.
 typedef struct {
 	const choir_kernel_call *call;
 	const reduction *r;
-	int64_t at, out; // of the run: where in x, and in the result
-	int64_t columns, chunk; // of the run, and of a piece
+	int64_t at, out; // offsets of the run in x and the result
+	int64_t columns, chunk; // in the run, and in a chunk
 } run_of_sums;
 
 static void sum_chunk(void *arg, int member, int64_t chunk)
@@ -120,7 +119,7 @@ static void sum_chunk(void *arg, int member, int64_t chunk)
 
 static choir_status run_sum(const choir_kernel_call *call)
 {
-	enum { MIN = 64 << 10 }; // elements that are shared
+	enum { MIN = 64 << 10 }; // elements for more than one thread
 	const choir_sum_attributes *attributes = call->attributes;
 	const choir_buffer *x = &call->in[0];
 	const reduction r = reduction_of(&x->shape, attributes->axes);

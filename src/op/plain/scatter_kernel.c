@@ -1,10 +1,9 @@
-// Rows of a tensor changed in place: row after row, so that an index that stands twice counts
-// twice.
+// Updates rows of a tensor in place; an index that occurs twice is applied twice.
 #include "op/plain/plain.h"
 
 #include <string.h>
 
-// What a spec's user points to.
+// A spec's user points to one of these.
 static const chi_binary binary_ops[] = { CHI_ADD, CHI_SUBTRACT, CHI_MULTIPLY, CHI_DIVIDE,
 	CHI_MINIMUM, CHI_MAXIMUM };
 

@@ -1,5 +1,5 @@
-// Softmax, its logarithm, and the cross entropy of it with integer labels: row by row, by way of
-// the loops. Sums are in f64, so that a loss of many classes keeps its digits.
+// Softmax, its logarithm, and cross entropy with integer labels, row by row. Sums are in f64, so
+// that a loss over many classes keeps its digits.
 #include "op/plain/cast_kernel.h"
 
 #include <math.h>
@@ -82,7 +82,7 @@ static choir_status check_labels(const choir_buffer *labels, const rows_of *r)
 	return CHOIR_OK;
 }
 
-// out = x - by, by rounded to the dtype.
+// Subtracts by, rounded to the dtype.
 static void subtract(const rows_of *r, void *out, const void *x, double by)
 {
 	double in_dtype = by;
@@ -90,12 +90,12 @@ static void subtract(const rows_of *r, void *out, const void *x, double by)
 	r->number->binary(CHI_SUBTRACT, out, x, &in_dtype, r->classes, false, true);
 }
 
-// log(sum(exp(x - max))), a block at a time. Beside a large max it would be lost, so nobody adds
-// the two. For the same reason the mean of x - max is in *below, unless that is NULL.
+// Returns log(sum(exp(x - max))) without max, which could absorb it. For the same reason *below
+// is the mean of x - max; below may be NULL.
 static double log_sum(const rows_of *r, const void *x, size_t size, double max, double *below)
 {
 	enum { BLOCK = 256 };
-	double block[BLOCK]; // or floats
+	double block[BLOCK]; // floats for f32
 	chi_total sum = { 0 }, less = { 0 };
 	rows_of part = *r;
 	for (int64_t i = 0; i < r->classes; i += BLOCK) {
@@ -113,7 +113,7 @@ static double log_sum(const rows_of *r, const void *x, size_t size, double max, 
 	return log(sum.real);
 }
 
-// x - max - log(sum(exp(x - max))), from the left
+// x - max - log(sum(exp(x - max))), from the left.
 static choir_status run_log_softmax(const choir_kernel_call *call)
 {
 	const choir_buffer *x = &call->in[0];
@@ -129,7 +129,7 @@ static choir_status run_log_softmax(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// What the labels weigh, smoothed: the right class 1 - smoothing, and each one a part of the rest.
+// Smoothed targets: 1 - smoothing for the right class, plus smoothing / classes for each.
 static choir_status run_cross_entropy(const choir_kernel_call *call)
 {
 	const choir_cross_entropy_attributes *a = call->attributes;
@@ -151,7 +151,7 @@ static choir_status run_cross_entropy(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// (softmax(x) - what the labels weigh) times dloss
+// dx = (softmax(x) - targets) dloss
 static choir_status run_cross_entropy_gradient(const choir_kernel_call *call)
 {
 	const choir_cross_entropy_attributes *a = call->attributes;

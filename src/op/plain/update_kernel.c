@@ -1,4 +1,4 @@
-// The updates of optimizers: a variable and its slots are written in place.
+// Optimizer updates, in place.
 #include "op/plain/plain.h"
 
 static choir_status run_sgd(const choir_kernel_call *call)

@@ -1,21 +1,18 @@
-// The way back. First the tape is gone through three times to know which operations y was made
-// from, which of those depend on a source, and how many contributions each gradient will get;
-// then once more, from the newest to the oldest, to make them. A segment that is to be made again
-// is gone through in the same way when it is met. So a source's gradient is handed
-// on with the last contribution to it, and memory goes back as soon as nothing on the way can ask
-// for it. Contributions are added in the order of the way back, which only the program decides:
-// so are the bits.
+// The backward pass. Three traversals of the tape find the operations from which y was computed,
+// those that depend on a source, and how many contributions each gradient gets. A fourth, from
+// the newest operation on, computes them. A recomputed segment is traversed likewise when it is
+// reached. So a source's gradient is delivered with its last contribution, and memory is freed
+// early. The program alone fixes the order of sums, and so the bits.
 #include "op/tape/tape.h"
 #include "trace/trace.h"
 
-// The gradient of one tensor, in the frame's arena; the tensor points at it while the tape goes
-// back.
+// A tensor's gradient, in the frame's arena; t->gradient points to it.
 typedef struct account {
 	choir_tensor *tensor;
-	choir_tensor *sum; // NULL: nothing has come
+	choir_tensor *sum; // NULL: none yet
 	size_t pending; // contributions to come
-	size_t source; // 1 + the index of the source that the tensor is; 0: it is none
-	struct account *next; // of all
+	size_t source; // 1 + index of the source; 0: not a source
+	struct account *next; // of all accounts
 } account;
 
 typedef struct {
@@ -23,7 +20,7 @@ typedef struct {
 	choir_tensor *y;
 	size_t n;
 	choir_tensor *const *sources;
-	size_t *same; // 1 + the next index of the same source, 0: no more
+	size_t *same; // 1 + next index of the same source; 0: last
 	chi_ready_fn *ready;
 	void *user;
 	account *accounts;
@@ -67,7 +64,7 @@ static void set_sum(account *a, choir_tensor *sum)
 {
 	a->sum = sum;
 	if (sum)
-		sum->gradient = a; // which keeps it from dying with the temporaries
+		sum->gradient = a; // protects it from drop_temporaries
 }
 
 static void drop_sum(account *a)
@@ -144,7 +141,7 @@ static bool open_sources(pass *p)
 	return true;
 }
 
-// Marks the operations that y was made from.
+// Marks the operations from which y was computed.
 static void reach(const nodes *list, const choir_tensor *y)
 {
 	if (y->node)
@@ -157,7 +154,7 @@ static void reach(const nodes *list, const choir_tensor *y)
 	}
 }
 
-// Marks those that depend on a source, and counts what each gradient will get.
+// Marks those that depend on a source, and counts contributions.
 static bool want(pass *p, const nodes *list)
 {
 	for (size_t i = 0; i < list->count; i++) {
@@ -187,13 +184,13 @@ static choir_status hand_over(pass *p, account *a)
 	for (size_t next = a->source; next && status == CHOIR_OK; next = p->same[next - 1])
 		status = p->ready(p->user, next - 1, zeros ? zeros : a->sum);
 	chi_tensor_drop(zeros);
-	// The gradient of a source in the middle goes on to what the source was made from.
+	// An operation that made the source still needs it.
 	if (!a->tensor->node || !a->tensor->node->wanted)
 		drop_sum(a);
 	return status;
 }
 
-// Sources that no operation on the way contributes to; y may be one.
+// Delivers gradients of sources without contributions; y may be one.
 static choir_status hand_over_first(pass *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
@@ -204,7 +201,7 @@ static choir_status hand_over_first(pass *p)
 	return CHOIR_OK;
 }
 
-// Takes a contribution that the operation of node made for its k-th input.
+// Adds a contribution for input k of node.
 static choir_status add(
 		pass *p, const chi_node *node, size_t k, choir_tensor *gradient, size_t mark)
 {
@@ -218,7 +215,7 @@ static choir_status add(
 				node->op->name, k, choir_dtype_name(gradient->dtype),
 				chi_shape_print(&shape, made), choir_dtype_name(a->tensor->dtype),
 				chi_shape_print(&a->tensor->shape, needed));
-	// A handle that was there before, or that serves another input as well, is not ours to drop.
+	// An older handle, or one of another input, must not be dropped.
 	if (gradient->mark < mark || gradient->gradient)
 		gradient = chi_tensor_alias(p->frame, gradient);
 	if (gradient && a->sum) {
@@ -235,7 +232,7 @@ static choir_status add(
 	return CHOIR_OK;
 }
 
-// Drops what was made since before, other than gradients that are still to be used.
+// Drops all tensors since before, except gradients in use.
 static void drop_temporaries(const pass *p, const choir_tensor *before)
 {
 	for (choir_tensor *t = p->frame->tensors; t != before; t = t->next)
@@ -257,7 +254,8 @@ static choir_status contribute(pass *p, const chi_node *node)
 
 	for (size_t k = 0; k < node->n; k++)
 		wanted[k] = node->in[k]->gradient != NULL;
-	choir_tensor *dy = choir_to_dense(account_of(node->out)->sum); // as operations know it
+	// operations take dense gradients
+	choir_tensor *dy = choir_to_dense(account_of(node->out)->sum);
 	if (!dy)
 		return chi_frame_status(f);
 	choir_status status = node->op->backward(node, dy, wanted, gradient);
@@ -272,8 +270,7 @@ static choir_status contribute(pass *p, const chi_node *node)
 	return CHOIR_OK;
 }
 
-// One operation on the way back. What it made, and the gradient of that, die: all who used it are
-// newer.
+// Afterwards its result and gradient are dropped: only newer operations used them.
 static choir_status step(pass *p, const chi_node *node)
 {
 	account *a = account_of(node->out);
@@ -302,17 +299,16 @@ static choir_status go_through(pass *p, const nodes *list)
 	return CHOIR_OK;
 }
 
-// What y was not made from dies with the rest, when the way back is past it and not before: the
-// function of a segment within this one is called once more, and may use it.
+// Lets step() drop results that y does not depend on. They must live until then: a nested
+// segment's function is called again and may use them.
 static void let_all_die(const nodes *list)
 {
 	for (size_t i = 0; i < list->count; i++)
 		list->node[i]->reached = true;
 }
 
-// Makes the segment again and goes back through it. Gradients of what was made before it are added
-// to those there are; they get final with the segment's own step, which is counted among their
-// contributions.
+// Adds gradients of tensors from outside to their accounts. The segment's own step is one of
+// their contributions, so they are final after it.
 static choir_status go_through_segment(pass *p, const chi_node *node)
 {
 	choir_frame *f = p->frame;

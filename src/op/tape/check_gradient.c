@@ -1,8 +1,6 @@
-// Gradients against central differences. The formula is made one number by fixed random weights,
-// so that no error of one element can hide behind another (a plain sum of softmax has no gradient
-// at all); the tape's gradient of that number is compared element by element with what a small
-// step changes. All evaluations draw the same random numbers, so dropout and noise are checked
-// like everything else.
+// Gradients against central differences. Random weights make the formula one number, so that
+// errors of elements cannot cancel (a plain sum of softmax has no gradient). All evaluations draw
+// the same random numbers, so dropout is checked too.
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "op/op.h"
@@ -11,22 +9,21 @@
 #include <inttypes.h>
 #include <math.h>
 
-static const double STEP = 6e-6; // the cube root of f64's precision balances the two errors
+static const double STEP = 6e-6; // cube root of f64's precision balances both errors
 static const double TOLERANCE = 1e-6;
 static const uint64_t WEIGHTS_SEED = 0x9e3779b97f4a7c15u;
 
 typedef struct {
 	choir_frame *frame;
 	size_t n;
-	choir_tensor **inputs; // as the formula gets them
-	double **value, **gradient; // of each input in f64, on the host; NULL: it is no f64
-	choir_tensor **sources, **made; // for the tape, packed: inputs in f64, their gradients
+	choir_tensor **inputs; // the formula's inputs
+	double **value, **gradient; // in f64 on the host; NULL: not f64
+	choir_tensor **sources, **made; // for the tape: f64 inputs and their gradients
 	chi_random_key random;
 	choir_formula_fn *fn;
 	void *user;
 } check;
 
-// The formula's result times the weights, summed.
 static choir_tensor *evaluate(check *c)
 {
 	choir_frame *f = c->frame;
@@ -63,8 +60,7 @@ static choir_status go_back(check *c, double *value)
 	return CHOIR_OK;
 }
 
-// The number with one element of an input moved to x, on a tape of its own: dropout is on as
-// before.
+// Evaluates with one element set to x, on a tape, so that dropout is on.
 static choir_status value_at(check *c, size_t input, int64_t element, double x, double *value)
 {
 	choir_frame *f = c->frame;
@@ -89,7 +85,7 @@ typedef struct {
 	double made, measured, difference;
 } worst;
 
-// least: what is smaller counts as small, not as relatively wrong.
+// Smaller values are compared relative to min.
 static choir_status compare(check *c, size_t input, double min, worst *w)
 {
 	const int64_t elements = choir_shape_elements(&c->inputs[input]->shape);
@@ -132,7 +128,6 @@ static choir_status run_checked(const check *c, const worst *w, double tolerance
 			w->input, chi_shape_print(&at, text), w->made, w->measured, w->difference, tolerance);
 }
 
-// Room on the heap for everything, and the inputs' values.
 static choir_status prepare(check *c, choir_tensor *const inputs[])
 {
 	size_t checked = 0;
@@ -148,7 +143,7 @@ static choir_status prepare(check *c, choir_tensor *const inputs[])
 		const size_t bytes = chi_tensor_bytes(inputs[i]);
 		c->inputs[i] = inputs[i];
 		if (!chi_dtype_is_float(inputs[i]->dtype))
-			continue; // labels and the like
+			continue; // such as labels
 		if (inputs[i]->dtype != CHOIR_F64)
 			return choir_fail(CHOIR_INVALID, "check_gradient: input %zu is %s, needed f64", i,
 					choir_dtype_name(inputs[i]->dtype));

@@ -1,7 +1,6 @@
-// Segments whose results are not kept. The way there records one as ever, takes what was recorded
-// off the tape again with its memory, and puts one node in its place, whose inputs are all that
-// came from before. The way back (backward.c) has it made again, with the random numbers of the
-// first time, and goes through it.
+// Segments that keep no intermediate results (gradient checkpointing). After recording, one node
+// replaces the segment; its inputs are all tensors from outside. The backward pass recomputes it
+// with the same random numbers.
 #include "op/tape/tape.h"
 
 #include "base/lock.h"
@@ -67,15 +66,14 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last)
 	return y;
 }
 
-// Whether t was there before a segment that begins at mark, or is a variable's read, which stays.
+// Returns whether t is older than the segment, or a variable's read, which stays.
 static bool is_outside(const choir_tensor *t, size_t mark)
 {
 	return t->mark < mark || (t->source && !t->node);
 }
 
-// Lists what the segment's operations use from outside, each once: in out if it is there. Marks
-// are on the tensors only meanwhile, and of their own: where a segment within another is made
-// again, those that the way back has come to have a gradient's account.
+// Lists the tensors from outside, each once, in out unless NULL. They are marked by a flag of
+// their own, since in a nested segment some already have a gradient account.
 static size_t list_outside(
 		const choir_tape *tape, const chi_node *before, size_t mark, choir_tensor *out[])
 {
@@ -98,7 +96,7 @@ static size_t list_outside(
 	return n;
 }
 
-// Takes the segment off the tape; all that its operations made dies but y.
+// Drops all results of the segment but y.
 static void forget(choir_tape *tape, const chi_node *before, const choir_tensor *y)
 {
 	for (; tape->last != before; tape->last = tape->last->previous) {
@@ -111,7 +109,6 @@ static void forget(choir_tape *tape, const chi_node *before, const choir_tensor 
 	}
 }
 
-// Puts one node in the place of those since before.
 static choir_tensor *replace(
 		choir_tape *tape, chi_node *before, const segment *given, size_t mark, choir_tensor *y)
 {
@@ -166,6 +163,6 @@ choir_tensor *choir_recompute(
 		return y ? chi_frame_fail_null(f, CHOIR_INVALID,
 						   "recompute: the function gave a tensor of another frame")
 				 : chi_frame_null_argument(f, "recompute: the function");
-	// What no operation inside made needs none of them again.
+	// If nothing inside made y, nothing is recomputed.
 	return y->node && y->mark >= mark ? replace(tape, before, &s, mark, y) : y;
 }

@@ -1,13 +1,12 @@
-// What a tape remembers: a node for each operation through which a gradient can flow, newest
-// first, and the reads of variables. Everything lies in the frame's arena and goes with it; a
-// rewind takes back what came after the mark.
+// The tape: a node for each operation with a gradient, newest first, and reads of variables. A
+// rewind of the frame's arena removes those after the mark.
 #include "op/tape/tape.h"
 
 #include <string.h>
 
 enum { FIRST_READS = 16 };
 
-// The frame's arena is about to be rewound.
+// Called before the arena is rewound.
 static void rewind_tape(choir_tape *tape, size_t mark)
 {
 	for (; tape->last && tape->last->mark >= mark; tape->last = tape->last->previous)
@@ -69,7 +68,7 @@ choir_status chi_tape_add_read(choir_tape *tape, choir_tensor *t)
 	return CHOIR_OK;
 }
 
-// Gradients flow through floating point only.
+// Gradients flow only through floating-point tensors.
 static bool can_flow(const chi_op *op, size_t n, choir_tensor *const in[], const choir_tensor *out)
 {
 	bool flows = false;

@@ -1,6 +1,6 @@
-// Winograd's convolutions as kernels: which calls they serve, and where tiles lie in images. A
-// block of tiles goes through all passes (transform, products, transform) while it is in the
-// cache, four of its sixteen places at a time. Calls are cut by op/parallel.c alone.
+// Winograd convolutions as kernels. A block of tiles goes through transform, products and inverse
+// transform while it is in cache, four of sixteen points at a time. Only op/parallel.c divides
+// calls.
 #include "op/winograd/winograd.h"
 
 #include "base/instruction_set.h"
@@ -10,13 +10,13 @@
 
 #ifdef CHI_HAS_X86_KERNELS
 enum {
-	SCORE = 20, // oneDNN's have 10
-	MIN_TILES = 64, // or transforming the filter costs more than is won
-	MIN_CHANNELS = 32 * 32, // of x times those of y: or transforming the tiles does
-	MAX_CHANNELS = 8 << 10, // or the transformed filter leaves no room in the cache
-	BLOCK = 8 << 10, // floats of x in a block, of the four places that are in the nearest cache
+	SCORE = 20, // oneDNN's kernels have 10
+	MIN_TILES = 64, // with fewer, transforming the filter costs too much
+	MIN_CHANNELS = 32 * 32, // x times y; with fewer, transforming the tiles costs too much
+	MAX_CHANNELS = 8 << 10, // with more, the filter fills the cache
+	BLOCK = 8 << 10, // floats of x in L1, for four points
 	MAX_TILES = 128, // of a block
-	LINE = 16 // floats that places lie apart besides, so that they share no set of the cache
+	LINE = 16 // padding in floats: points use different cache sets
 };
 
 static const chi_winograd_loops *best(void)
@@ -26,12 +26,12 @@ static const chi_winograd_loops *best(void)
 																	: NULL;
 }
 
-// Images x [n, h, w, c] and y [n, oh, ow, out], of which y is cut into tiles of 2 x 2 pixels.
+// x [n, h, w, c]; y [n, oh, ow, out] in tiles of 2 x 2 pixels.
 typedef struct {
 	int64_t n, h, w, c, oh, ow, out;
 	int64_t top, left; // zeros before x
-	int64_t rows, columns, tiles; // of an image, and in all
-	int64_t block; // tiles
+	int64_t rows, columns, tiles; // tiles in an image, and in all
+	int64_t block; // in tiles
 } geometry;
 
 static geometry geometry_of(const choir_shape *x, const choir_shape *y, int top, int left)
@@ -57,7 +57,7 @@ static geometry geometry_of(const choir_shape *x, const choir_shape *y, int top,
 	return g;
 }
 
-// The gradient of x is a convolution of dy with the filter turned round: dy is its x.
+// A convolution of dy with the rotated filter; dy is its x.
 static geometry geometry_of_input(const choir_kernel_call *call)
 {
 	const choir_conv2d_attributes *a = call->attributes;
@@ -85,7 +85,7 @@ static int score_of(const choir_kernel_call *call, const choir_shape *filter, co
 			: 0;
 }
 
-// Floats from place to place of a transformed value of so many.
+// The distance between points of n values, in floats.
 static int64_t apart(int64_t n)
 {
 	return n + LINE;
@@ -96,7 +96,6 @@ static int64_t padded(int64_t n)
 	return CHI_WINOGRAD_PLACES * apart(n);
 }
 
-// Of four places.
 static int64_t padded_rows(int64_t n)
 {
 	return 4 * apart(n);
@@ -107,7 +106,7 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-// Where each pixel of a tile's 4 x 4 pixels of x is; zeros: outside.
+// The 4 x 4 pixels of a tile; outside x: zeros.
 static void find_input(const geometry *g, const float *x, int64_t tile, const float *zeros,
 		const float *pixel[16])
 {
@@ -124,7 +123,7 @@ static void find_input(const geometry *g, const float *x, int64_t tile, const fl
 		}
 }
 
-// Where each pixel of a tile's 2 x 2 pixels of y begins; CHOIR_NONE: outside.
+// The 2 x 2 pixels of a tile; CHOIR_NONE: outside y.
 static void find_output(const geometry *g, int64_t tile, int64_t at[4])
 {
 	const int64_t image = tile / (g->rows * g->columns), in_image = tile % (g->rows * g->columns);
@@ -145,7 +144,7 @@ typedef struct {
 	bool relu;
 	// In scratch memory:
 	float *u; // the transformed filter
-	float *turned; // room for the filter turned round
+	float *turned; // for the rotated filter
 	float *v, *m; // a block of x, and of y
 	float *zeros, *outside; // a pixel of x, and of y
 } job;
@@ -176,7 +175,7 @@ static void run_block(const job *j, int64_t first, int64_t count)
 	const float *x[MAX_TILES][16];
 	for (int64_t t = 0; t < count; t++)
 		find_input(g, j->x, first + t, j->zeros, x[t]);
-	// Rows behind the last tile are whatever was there, and nobody looks at what they become.
+	// Rows after the last tile are uninitialised, but their results are never read.
 	const int64_t rows = (count + CHI_WINOGRAD_ROWS - 1) / CHI_WINOGRAD_ROWS * CHI_WINOGRAD_ROWS;
 	for (int row = 0; row < 4; row++) {
 		for (int64_t t = 0; t < count; t++)
@@ -217,7 +216,7 @@ static choir_status run_conv2d(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// The filter [3, 3, c, out], turned round, with its channels exchanged: [3, 3, out, c].
+// Rotates [3, 3, c, out] by 180 degrees and exchanges channels: [3, 3, out, c].
 static void turn(float *to, const float *filter, int64_t c, int64_t out)
 {
 	for (int64_t place = 0; place < 9; place++, filter += c * out)
@@ -292,7 +291,7 @@ static choir_status run_gradient_filter(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// ---- What the registry asks.
+// ---- For the registry.
 
 static int score_conv2d(const choir_kernel_call *call)
 {

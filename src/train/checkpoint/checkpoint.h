@@ -1,8 +1,7 @@
-// A directory of checkpoints. Each step is a folder, "step-1500" (if there was one of this name
-// already, "step-1500.2"), of weights.safetensors, state.safetensors and manifest.json. It is
-// written as ".step-1500.tmp" and renamed when all of it is on the disk, and one that is to go is
-// renamed to ".step-1500.old" before its files are removed: what is called "step-..." is whole,
-// but for damage that came later.
+// A directory of checkpoints: directories "step-1500" ("step-1500.2" if that exists) with
+// weights.safetensors, state.safetensors and manifest.json. Each is written as ".step-1500.tmp"
+// and renamed when it is on the disk, and renamed to ".step-1500.old" before it is deleted. So
+// "step-..." is always complete, unless damaged later.
 #pragma once
 
 #include "train/checkpoint/manifest.h"
@@ -11,57 +10,57 @@
 typedef struct {
 	char *name; // "step-1500"
 	char *path;
-	bool half; // ".step-1500.tmp", ".step-1500.old": left by a job that died
-	bool readable; // its manifest is
-	uint64_t step; // by its name
+	bool half; // ".tmp" or ".old": left by a killed process
+	bool readable; // its manifest can be read
+	uint64_t step; // from its name
 	chi_manifest manifest;
 } chi_checkpoint;
 
 typedef struct {
 	size_t n, capacity;
-	chi_checkpoint *step; // in the order in which they were saved; those without a manifest first
+	chi_checkpoint *step; // in the order of saving; without a manifest first
 } chi_checkpoints;
 
-// What there is; a manifest that cannot be read is no failure, unless memory or the system is it.
+// Lists a directory's checkpoints. An unreadable manifest is not a failure, unless memory or the
+// system fails.
 choir_status chi_checkpoints_find(const char *directory, chi_checkpoints *steps);
 void chi_checkpoints_free(chi_checkpoints *steps);
-// The step whose folder path is. CHOIR_INVALID: no step's folder is called so; else what its
-// manifest fails with. It is to be freed whatever happens.
+// Opens the checkpoint at path. CHOIR_INVALID: not a checkpoint's name; else fails as
+// chi_manifest_read. Always free *step.
 choir_status chi_checkpoint_open(const char *path, chi_checkpoint *step);
 void chi_checkpoint_free(chi_checkpoint *step);
 
-// A step's two files in memory, every tensor compared with its checksum.
+// A checkpoint's two files, verified by their checksums.
 typedef struct {
 	unsigned char *data[CHI_CHECKPOINT_FILES]; // whole files
-	size_t bytes[CHI_CHECKPOINT_FILES]; // of them
+	size_t bytes[CHI_CHECKPOINT_FILES]; // their sizes
 	chi_safetensors header[CHI_CHECKPOINT_FILES];
-	char *path; // of the step
+	char *path; // of the checkpoint
 } chi_checkpoint_content;
-// CHOIR_CORRUPT: something is damaged: the tensor, or else the file; CHOIR_NOT_FOUND: a file is
-// missing. *c is to be freed whatever happens.
+// Reads and verifies both files. CHOIR_CORRUPT names the tensor or file; CHOIR_NOT_FOUND: a file
+// is missing. Always free *c.
 choir_status chi_checkpoint_content_read(const chi_checkpoint *step, chi_checkpoint_content *c);
 void chi_checkpoint_content_free(chi_checkpoint_content *c);
-// Brings a strategy to what was read, which had status: of its workers the chief reads, and the
-// others get what it has; the errors of reading, or of chi_snapshot_apply, everywhere.
+// Restores s from what the chief has read with status, after sending it to the other workers.
+// Failures are the same on all.
 choir_status chi_checkpoint_content_apply(
 		choir_strategy *s, choir_status status, chi_checkpoint_content *c);
 
-// Whether a failure to read is of what the files hold, and not of the system.
+// Whether status means damaged files, and not a failing system.
 bool chi_checkpoint_is_damage(choir_status status);
 
-// Writes a step and makes it appear; *path is its folder, to be freed. After a failure nothing of
-// it is there, as far as the system lets it be removed, and *path is NULL. But where only the last
-// sync of the directory fails, the whole step is there under its name, and may outlast a crash or
-// not.
+// Writes a checkpoint; the caller frees *path. After a failure *path is NULL and the files are
+// removed if possible. If only the directory's last sync fails, the checkpoint stays, but may not
+// survive a crash.
 typedef struct {
 	const char *directory;
-	const chi_directory_lock *lock; // on it
+	const chi_directory_lock *lock; // of the directory
 	const chi_snapshot *snapshot;
 	uint64_t save;
 	size_t pairs;
 	const chi_st_pair *pair;
 } chi_checkpoint_plan;
 choir_status chi_checkpoint_write(const chi_checkpoint_plan *plan, char **path);
-// Takes steps away: all renamed, one sync, then removed.
+// Removes checkpoints: renames all, syncs once, deletes.
 choir_status chi_checkpoints_remove(
 		const char *directory, size_t n, chi_checkpoint *const steps[]);

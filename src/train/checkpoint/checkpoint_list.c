@@ -1,4 +1,4 @@
-// Lists of what a directory of checkpoints has.
+// Lists of a directory's checkpoints.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"
@@ -39,7 +39,6 @@ size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l)
 	return l == NULL ? 0 : l->steps.n;
 }
 
-// NULL: there is none.
 static const chi_checkpoint *step_at(const choir_checkpoint_list *l, size_t i)
 {
 	return i < choir_checkpoint_list_steps(l) ? &l->steps.step[i] : NULL;

@@ -1,8 +1,7 @@
-// Managers: what is saved when, by whom it is written, and what is kept. A save copies the
-// strategy to memory that the manager keeps; the rest is done from there, on the caller's thread
-// or on one of the manager's own, of which there is at most one: the next save waits for it. Over
-// several workers all make the same calls; the chief alone has to do with the directory, and what
-// came of it is known to all before anybody returns.
+// Managers decide which checkpoints are written and kept. A save copies the strategy to the
+// manager's memory. That copy is written by the caller's thread, or by one of the manager's, for
+// which the next save waits. With several workers all make the same calls; only the chief uses
+// the directory, and all know the outcome.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"
@@ -24,21 +23,21 @@ enum { KEEP = 5 };
 
 struct choir_checkpoint_manager {
 	choir_strategy *strategy;
-	choir_checkpoint_options o; // complete
+	choir_checkpoint_options o; // with defaults filled in
 	char *directory, *best;
 	chi_directory_lock *lock;
 	chi_snapshot snapshot;
 	chi_metadata metadata; // of the snapshot
-	uint64_t saves; // so far, by whomever
-	char *path; // of the step that was saved or restored last
+	uint64_t saves; // by any process
+	char *path; // saved or restored last
 	chi_thread thread; // asynchronous: writes the snapshot
-	bool writing; // it was started and not joined
-	bool touching; // only memory
-	chi_atomic32 written; // it has nothing more to do
+	bool writing; // started and not joined
+	bool touching; // only touches memory
+	chi_atomic32 written; // the thread is done
 	chi_error failure; // of the thread
 };
 
-// ---- Making and freeing.
+// ---- Creating and freeing.
 
 static choir_status complete(const choir_checkpoint_options *given, choir_checkpoint_options *o)
 {
@@ -57,7 +56,7 @@ static choir_status complete(const choir_checkpoint_options *given, choir_checkp
 	return CHOIR_OK;
 }
 
-// What jobs that died have left behind.
+// Removes half-written checkpoints of killed processes.
 static choir_status clean(const char *directory, chi_checkpoints *steps)
 {
 	for (size_t i = 0; i < steps->n; i++) {
@@ -132,7 +131,7 @@ choir_checkpoint_manager *choir_checkpoint_manager_new(
 	return NULL;
 }
 
-// Until the writer has ended; its failure is kept.
+// Waits for the thread; its failure stays in m.
 static void join(choir_checkpoint_manager *m)
 {
 	if (m->writing)
@@ -145,7 +144,7 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m)
 	if (m == NULL)
 		return;
 	join(m);
-	if (m->failure.status != CHOIR_OK) // which nobody has asked for
+	if (m->failure.status != CHOIR_OK) // not reported yet
 		chi_log(CHOIR_LOG_WARNING, "%s: a save has failed: %s", m->directory, m->failure.text);
 	chi_snapshot_free(&m->snapshot);
 	chi_metadata_free(&m->metadata);
@@ -156,15 +155,15 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m)
 	chi_free(m);
 }
 
-// ---- What is kept.
+// ---- Which checkpoints are kept.
 
-// The number by which a step is the best; false: it has none.
+// False: the checkpoint has no number for the best metric.
 static bool best_number(const char *value, double *number)
 {
 	return value != NULL && chi_parse_double(value, number) && !isnan(*number);
 }
 
-// How many of the readable steps are better than steps->step[i]; of equal ones the newer is.
+// Counts the readable checkpoints better than steps->step[i]; of equal ones the newer is.
 static int better(
 		const choir_checkpoint_manager *m, const chi_checkpoints *steps, size_t i, double mine)
 {
@@ -180,7 +179,7 @@ static int better(
 	return n;
 }
 
-// Damaged steps are left for a person to look at, but not counted.
+// Damaged ones stay for inspection and do not count.
 static bool is_to_go(const choir_checkpoint_manager *m, const chi_checkpoints *steps, size_t i)
 {
 	const chi_checkpoint *s = &steps->step[i];
@@ -237,7 +236,7 @@ static choir_status write_step(choir_checkpoint_manager *m)
 static void write_behind(void *arg)
 {
 	choir_checkpoint_manager *m = arg;
-	chi_thread_take_leftovers(); // who waits for it sleeps, and leaves it all
+	chi_thread_take_leftovers(); // yields to all others; a caller that waits sleeps
 	if (write_step(m) != CHOIR_OK)
 		chi_error_save(&m->failure);
 	chi_atomic32_store(&m->written, 1);
@@ -246,7 +245,7 @@ static void write_behind(void *arg)
 static void touch_behind(void *arg)
 {
 	choir_checkpoint_manager *m = arg;
-	chi_thread_stand_back(); // with its share of a processor, so that the first save finds it done
+	chi_thread_stand_back(); // keeps its share, to be done before the first save
 	chi_snapshot_touch(&m->snapshot);
 	chi_atomic32_store(&m->written, 1);
 }
@@ -259,8 +258,7 @@ static choir_status start(choir_checkpoint_manager *m, void (*fn)(void *arg))
 	return CHOIR_OK;
 }
 
-// Sees to it that the next save finds memory that it need not wait for. That there is none is no
-// failure before it is needed.
+// Prepares memory for the next save. A failure matters only when it is needed.
 static void make_ready(choir_checkpoint_manager *m)
 {
 	chi_error before;
@@ -274,7 +272,7 @@ static void make_ready(choir_checkpoint_manager *m)
 	chi_error_restore(&before);
 }
 
-// The writer's failure, once.
+// Returns the thread's failure once.
 static choir_status report(choir_checkpoint_manager *m)
 {
 	const choir_status status = m->failure.status;
@@ -297,7 +295,6 @@ static choir_status take_metadata(choir_checkpoint_manager *m, const char *metad
 			m->best);
 }
 
-// Writes the snapshot, or sees to it that it is written.
 static choir_status write_somehow(choir_checkpoint_manager *m)
 {
 	if (!writes(m))
@@ -312,7 +309,6 @@ static choir_status write_somehow(choir_checkpoint_manager *m)
 	return before.status;
 }
 
-// All know where the step is that the chief knows of.
 static choir_status tell_path(choir_checkpoint_manager *m)
 {
 	void *path = m->path;
@@ -383,7 +379,7 @@ static choir_status read_newest(
 		const choir_checkpoint_manager *m, const chi_checkpoints *steps, chi_checkpoint_content *c)
 {
 	size_t damaged = 0;
-	// When one without a manifest was saved nobody knows: it is only named.
+	// Without a manifest its age is unknown, so it is only reported.
 	for (size_t i = 0; i < steps->n; i++) {
 		if (steps->step[i].half || steps->step[i].readable)
 			continue;
@@ -436,7 +432,7 @@ static choir_status read_here(choir_checkpoint_manager *m, int64_t step, chi_che
 	chi_checkpoints steps = { 0 };
 	if (!writes(m))
 		return CHOIR_OK;
-	join(m); // what is being written may be what is asked for
+	join(m); // the requested one may still be being written
 	choir_status status = chi_checkpoints_find(m->directory, &steps);
 	if (status == CHOIR_OK)
 		status = step == CHOIR_NONE ? read_newest(m, &steps, c) : read_one(m, &steps, step, c);

@@ -1,4 +1,4 @@
-// Which steps a directory has, and reading one of them.
+// Lists a directory's checkpoints, and reads one.
 #include "train/checkpoint/checkpoint.h"
 
 #include "base/alloc.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The number that text begins with, and where it ends; false: there is none.
+// False: no number, or one that is too large.
 static bool read_number(const char *text, const char **end, uint64_t *number)
 {
 	*number = 0;
@@ -26,7 +26,7 @@ static bool read_number(const char *text, const char **end, uint64_t *number)
 	return true;
 }
 
-// Whether a name is a step's: [.]step-N[.K][.tmp or .old].
+// [.]step-N[.K][.tmp or .old]
 static bool understand(const char *name, chi_checkpoint *step)
 {
 	static const char word[] = "step-";
@@ -181,7 +181,7 @@ static choir_status check_tensors(const char *path, const chi_manifest_file *m,
 	return CHOIR_OK;
 }
 
-// What stands before the tensors, as the file says; all of it if that cannot be.
+// Returns the header's size as the file states it, or the whole file's if that is impossible.
 static size_t header_bytes(const unsigned char *all, size_t bytes)
 {
 	uint64_t length = 0;
@@ -206,7 +206,7 @@ static choir_status read_file(
 	c->data[file] = all;
 	c->bytes[file] = (size_t) bytes;
 	CHOIR_TRY(chi_file_read(f, 0, all, (size_t) bytes));
-	// Before a word of the header is believed.
+	// The checksum is compared before the header is parsed.
 	const uint32_t header = chi_crc32c(0, all, header_bytes(all, (size_t) bytes));
 	if (header != m->header)
 		return damaged(path, NULL, header, m->header);
@@ -222,7 +222,7 @@ choir_status chi_checkpoint_content_read(const chi_checkpoint *step, chi_checkpo
 	if (step->half)
 		return choir_fail(
 				CHOIR_CORRUPT, "%s: was left half written by a job that died", step->path);
-	if (!step->readable) { // says why
+	if (!step->readable) { // fails with the reason
 		chi_checkpoint again = *step;
 		again.manifest = (chi_manifest){ 0 };
 		const choir_status status = read_manifest(&again);

@@ -1,6 +1,5 @@
-// From a step's files to a strategy that goes on from it. Where a strategy has several workers the
-// chief has read the files, and the others get its bytes: only its disk is asked, and all go on
-// from the same step.
+// From a checkpoint's files to a strategy. With several workers the chief reads and sends its
+// bytes, so all continue from the same checkpoint.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,6 @@
-// Writing a step, and taking steps away. The order of the operations is what keeps checkpoints
-// whole through a power cut: files and their folder are on the disk before the rename, the rename
-// is before anything older goes. tests/train/checkpoint/crash_test.c looks at the states in
-// between.
+// Writes and removes checkpoints. They survive a power failure because files and directory are
+// synced before the rename, which precedes any removal. tests/train/checkpoint/crash_test.c
+// checks the states in between.
 #include "train/checkpoint/checkpoint.h"
 
 #include "base/alloc.h"
@@ -19,13 +18,13 @@
 typedef struct {
 	const chi_checkpoint_plan *plan;
 	chi_directory *directory;
-	chi_directory *step; // the one that is being written; NULL: none
-	chi_text final, temporary; // the step's name, and the one that it has until it is whole
+	chi_directory *step; // the one being written; NULL: none
+	chi_text final, temporary; // the name when complete, and until then
 	chi_manifest manifest;
-	uint64_t bytes; // of the files, as far as is known
+	uint64_t bytes; // of the files, as far as known
 } writing;
 
-// Data is aligned if larger elements come first; names decide among equals.
+// Larger elements first, so that data is aligned; then by name.
 static bool by_size_and_name(const void *a, const void *b)
 {
 	const chi_state_dict_entry *e = a, *f = b;
@@ -33,7 +32,7 @@ static bool by_size_and_name(const void *a, const void *b)
 	return s != t ? s > t : strcmp(e->name, f->name) < 0;
 }
 
-// One file's content: its entries in the order of the file, and the header before them.
+// One file's entries, in file order, and its header.
 typedef struct {
 	size_t n;
 	chi_state_dict_entry **entry;
@@ -59,7 +58,7 @@ static choir_status print_header(const writing *w, int file, content *c)
 			.name = e->name, .dtype = e->dtype, .shape = e->shape, .begin = begin, .end = end
 		};
 	}
-	// Whoever has only the weights still knows what they are of.
+	// The weights file carries the metadata too.
 	const size_t pairs = file == CHI_CHECKPOINT_WEIGHTS ? w->plan->pairs : 0;
 	if (status == CHOIR_OK)
 		chi_safetensors_print(&c->header, c->n, tensor, pairs, w->plan->pair);
@@ -136,7 +135,7 @@ static choir_status write_manifest(const writing *w)
 	return status;
 }
 
-// A name that no step has yet, and the one it has until it is whole.
+// Finds a free name, and its temporary form.
 static choir_status find_names(writing *w)
 {
 	bool taken = true;
@@ -155,7 +154,7 @@ static choir_status find_names(writing *w)
 
 static choir_status write_directory(writing *w, const content c[])
 {
-	// One may have been left by a save that failed.
+	// A failed save may have left this directory.
 	CHOIR_TRY(chi_directory_remove(w->directory, w->temporary.data));
 	CHOIR_TRY(chi_directory_make_in(w->directory, w->temporary.data));
 	w->step = chi_directory_open_in(w->directory, w->temporary.data);
@@ -167,8 +166,7 @@ static choir_status write_directory(writing *w, const content c[])
 	return chi_directory_sync(w->step);
 }
 
-// After a failure: with the bytes that were needed and are there, since a full disk is the common
-// one; and without what was written so far.
+// Reports the bytes needed and free, as a full disk is the usual cause.
 static choir_status give_up(const writing *w)
 {
 	chi_error first;
@@ -254,9 +252,9 @@ choir_status chi_checkpoint_write(const chi_checkpoint_plan *plan, char **path)
 	return status;
 }
 
-// ---- Taking away.
+// ---- Removing.
 
-// .NAME.old, or NAME itself if it begins with a dot already.
+// .NAME.old, or NAME if it begins with a dot.
 static chi_text hidden_name(const chi_checkpoint *step)
 {
 	chi_text name = { 0 };

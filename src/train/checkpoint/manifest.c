@@ -1,5 +1,4 @@
-// Printing and reading manifests. Nothing of one is believed before its own checksum, which stands
-// at a fixed place at its end, has been compared.
+// Prints and parses manifests. The checksum at its end is compared before anything is parsed.
 #include "train/checkpoint/manifest.h"
 
 #include "base/alloc.h"
@@ -14,7 +13,7 @@
 #include <string.h>
 
 static const char tail_format[] = ",\"crc32c\":\"%08" PRIx32 "\"}\n";
-enum { TAIL = 22 }; // bytes of it
+enum { TAIL = 22 }; // bytes
 static const uint64_t MAX_BYTES = 256 << 20;
 
 const char *const chi_checkpoint_file_name[CHI_CHECKPOINT_FILES] = { "weights.safetensors",
@@ -52,7 +51,7 @@ void chi_manifest_print(chi_text *text, const chi_manifest *m)
 		chi_text_add(text, tail_format, chi_crc32c(0, text->data, text->length));
 }
 
-// ---- Reading.
+// ---- Parsing.
 
 typedef struct {
 	chi_json json;
@@ -81,7 +80,7 @@ static choir_status read_checksum(reader *r, uint32_t *to)
 	return CHOIR_OK;
 }
 
-// Reads what stands behind a key, which is r->json.text.
+// Parses the value of key r->json.text.
 typedef choir_status member_fn(reader *r, void *of);
 
 static choir_status read_object(reader *r, member_fn *member, void *of)
@@ -155,11 +154,11 @@ static choir_status read_known(reader *r, chi_manifest *m)
 	if (strcmp(r->json.text, "metadata") == 0)
 		return read_object(r, read_pair, m);
 	if (strcmp(r->json.text, "crc32c") == 0 && chi_json_next(&r->json) == CHI_JSON_STRING)
-		return CHOIR_OK; // was compared before
+		return CHOIR_OK; // already compared
 	return corrupt(r);
 }
 
-// The format comes first, so that of a newer one nothing else is read.
+// The format comes first, so that nothing else of a newer one is parsed.
 static choir_status read_member(reader *r, void *of)
 {
 	CHOIR_TRY(read_known(r, of));

@@ -1,5 +1,5 @@
-// A step's manifest: which step it is, and the checksum of everything else in its folder. JSON on
-// one line, which ends in the checksum of the line itself.
+// A checkpoint's manifest: its step and all checksums, as JSON on one line that ends in its own
+// checksum.
 #pragma once
 
 #include "base/directory.h"
@@ -8,7 +8,7 @@
 
 enum { CHI_MANIFEST_FORMAT = 1 };
 
-// The two files beside it: what a strategy's weights are, and all else.
+// Weights, and all other state.
 typedef enum {
 	CHI_CHECKPOINT_WEIGHTS,
 	CHI_CHECKPOINT_STATE,
@@ -23,23 +23,24 @@ typedef struct {
 
 typedef struct {
 	uint64_t bytes;
-	uint32_t header; // checksum of what stands before the tensors
+	uint32_t header; // checksum of all before the tensors
 	size_t n, capacity;
-	chi_manifest_tensor *tensor; // of a manifest that was read: by name
+	chi_manifest_tensor *tensor; // after reading: in the order of names
 } chi_manifest_file;
 
 typedef struct {
-	uint64_t save; // the how many-th save of its directory: newer ones have larger numbers
+	uint64_t save; // larger in a later save
 	uint64_t step, replicas;
 	chi_manifest_file file[CHI_CHECKPOINT_FILES];
 	size_t pairs, pairs_capacity;
 	chi_st_pair *pair; // metadata
-	char *text; // that all names lie in, of a manifest that was read
+	char *text; // memory of all names, after reading
 } chi_manifest;
 
 void chi_manifest_print(chi_text *text, const chi_manifest *m);
-// CHOIR_CORRUPT: it is damaged; CHOIR_UNSUPPORTED: of a newer format; CHOIR_NOT_FOUND. *m is to be
-// freed whatever happens.
+// Reads a manifest. CHOIR_CORRUPT: damaged; CHOIR_UNSUPPORTED: a newer format; CHOIR_NOT_FOUND.
+// Always free *m.
 choir_status chi_manifest_read(const chi_directory *step, chi_manifest *m);
 void chi_manifest_free(chi_manifest *m);
-const char *chi_manifest_find(const chi_manifest *m, const char *key); // metadata; NULL: none
+// metadata; NULL: no such key
+const char *chi_manifest_find(const chi_manifest *m, const char *key);

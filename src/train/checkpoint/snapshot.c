@@ -1,7 +1,7 @@
-// Taking and applying snapshots. Objects are told apart by name, in the order in which the program
-// made them: the second optimizer of a kind is "adam_2". What makes the next step's bits besides
-// weights is the strategy's own (step, seed, the parts of ON_READ variables, of which a file of
-// weights has only the aggregate) and the objects' (slots, counters, positions in data).
+// Takes and applies snapshots. Stateful objects are numbered in the order of creation: the second
+// Adam optimizer is "adam_2". Besides weights, the next step's bits depend on the strategy's
+// step, seed and components of ON_READ variables, and on objects' slots, counters and positions
+// in data.
 #include "train/checkpoint/snapshot.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-// The objects with a state, oldest first, and their names.
 typedef struct {
 	size_t n;
 	chi_stateful **object;
@@ -39,7 +38,6 @@ static bool is_taken(const objects *o, size_t n, const char *name)
 	return false;
 }
 
-// The name of object i, which differs from those of the objects before.
 static char *unique_name(const objects *o, size_t i)
 {
 	const char *name = o->object[i]->table->name(o->object[i]->self);
@@ -78,13 +76,13 @@ static choir_status find_objects(choir_strategy *s, objects *o)
 
 // ---- Memory.
 
-// Of the heap's only what is small or cannot be known before is asked for in a save.
+// A save asks the heap only for what is small or of unknown size.
 static bool add_need(const choir_variable *v, size_t *need)
 {
 	const bool parts = v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ;
 	const size_t times = parts ? (size_t) chi_strategy_parts(v) + !v->slot : 1;
 	size_t bytes = chi_variable_bytes(v);
-	return v->parent != NULL || // is in its whole's
+	return v->parent != NULL || // included in its parent's
 			(chi_size_multiply(bytes, times, &bytes) &&
 					chi_size_round_up(bytes, CHI_LINE, &bytes) &&
 					chi_size_add(*need, bytes, need) && chi_size_add(*need, CHI_LINE, need));
@@ -136,7 +134,7 @@ static choir_status take_weights(chi_state_dict *to, const chi_weights *w)
 	return status;
 }
 
-// The parts of an ON_READ variable, [replicas, elements], of all workers.
+// [replicas, elements], of all workers.
 static choir_shape parts_shape(const choir_variable *v)
 {
 	return CHOIR_SHAPE(chi_strategy_parts(v), v->elements);
@@ -198,7 +196,7 @@ choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s)
 	}
 	free_objects(&o);
 	chi_weights_free(&w);
-	// What fails on all alike is over for nobody; who fails alone is missed in the next exchange.
+	// The exchange detects a worker that fails alone.
 	return chi_strategy_agree(s, status, "copying what is saved");
 }
 
@@ -224,7 +222,7 @@ static choir_status check_strategy(chi_state_dict *from)
 	return chi_state_dict_take_count(from, "seed", &seed);
 }
 
-// Also those that are of another number of replicas: the weights were compared.
+// Accepts any number of replicas: the weights were compared.
 static void check_parts(chi_state_dict *from, const chi_weights *w)
 {
 	from->object = "parts";
@@ -262,8 +260,8 @@ static choir_status check_all(chi_state_dict *from, const chi_weights *w, const 
 	return check_rest(from);
 }
 
-// With as many replicas each goes on with its own part; with others the shares that it got with
-// the weights stay.
+// With the same number of replicas, each gets its own component. Otherwise those made from the
+// weights stay.
 static choir_status apply_parts(chi_state_dict *from, choir_variable *v)
 {
 	const choir_shape shape = parts_shape(v);
@@ -325,7 +323,7 @@ choir_status chi_snapshot_apply(choir_strategy *s, const char *path, const chi_s
 	if (status == CHOIR_OK) {
 		status = apply_all(s, &w, &o, st, data, state);
 		status = chi_strategy_agree(s, status, "restoring a checkpoint");
-		// Half of one training and half of another would be worse than none.
+		// Undefined variables are better than a mix of two trainings.
 		for (size_t i = 0; status != CHOIR_OK && i < w.n; i++)
 			chi_variable_undefine(w.variable[i]);
 	}

@@ -1,4 +1,4 @@
-// The table of functions. The build makes arrays of lines of their text (cmake/text.cmake).
+// The table of C functions; cmake/text.cmake makes their text arrays of lines.
 #include "train/export_c/c_functions.h"
 
 #include "exported_text.h"

@@ -1,12 +1,12 @@
-// The functions that exported files are made of: C source with the plain kernels' arithmetic (the
-// text of c/*.inc and of some files of op/plain), and what is known of each.
+// The C functions of exported files: the text of c/*.inc and parts of op/plain, with the plain
+// kernels' arithmetic.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// In the order in which they stand in a file: each behind those that it calls.
+// Each after those that it calls.
 typedef enum {
 	CHI_C_BITS,
 	CHI_C_EXP,
@@ -15,7 +15,7 @@ typedef enum {
 	CHI_C_SIGMOID_VALUE,
 	CHI_C_SUM,
 	CHI_C_ADD_PRODUCT,
-	CHI_C_PREPARE, // from here on, functions for steps
+	CHI_C_PREPARE, // from here on, for instructions
 	CHI_C_EMBEDDING,
 	CHI_C_ADD,
 	CHI_C_DENSE,
@@ -39,20 +39,20 @@ typedef enum {
 	CHI_C_FUNCTIONS
 } chi_c_function;
 
-// The argument behind the tensors.
+// The argument after the tensors.
 typedef enum { CHI_COUNT_NONE, CHI_COUNT_ROWS, CHI_COUNT_ELEMENTS } chi_count;
 
 typedef struct {
-	const char *function; // NULL: others call it, no step does
-	const char *const *lines; // of the source, ending in NULL
-	uint32_t needs; // a bit for each function that it calls, which need others in turn
+	const char *function; // NULL: called by functions only
+	const char *const *lines; // ends with NULL
+	uint32_t needs; // functions that it calls directly
 	chi_count count;
-	bool by_rows; // a row of the result follows from that row of x alone
-	bool in_place; // the result may stand where x does
+	bool by_rows; // a row of the result depends on that row of x alone
+	bool in_place; // the result may overwrite x
 } chi_c_function_facts;
 
 extern const chi_c_function_facts chi_c_functions[CHI_C_FUNCTIONS];
-// A main for programs, of numbers or of text.
+// main() for numbers, and for text.
 extern const char *const *const chi_main_numbers, *const *const chi_main_text;
-// The functions of used, and all that they need.
+// Returns used and all functions that they need.
 uint32_t chi_c_functions_needed(uint32_t used);

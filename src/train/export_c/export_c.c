@@ -1,4 +1,4 @@
-// choir_layer_export_c: from a layer to a file.
+// choir_layer_export_c: a layer as a C file.
 #include "train/export_c/export_c.h"
 
 #include "base/alloc.h"
@@ -54,7 +54,7 @@ static choir_status check_input(choir_dtype dtype, const choir_shape *input)
 					  choir_dtype_name(dtype), chi_shape_print(input, got), CHOIR_MAX_RANK - 1);
 }
 
-// What is done with the input before the first layer.
+// The input's preprocessing.
 static int prepare(chi_export *e, const choir_export_options *o, int x)
 {
 	const double scale = o->scale == 0 ? 1 : o->scale;
@@ -83,7 +83,7 @@ static choir_status describe(chi_export *e, choir_layer *l, const choir_export_o
 	int x;
 	if (e->dtype == CHOIR_F32)
 		x = prepare(e, o, chi_export_new_value(e, e->input, false, true));
-	else // a row for each place, as the values behind it have
+	else // a row per time step
 		x = chi_export_new_value(e, CHOIR_SHAPE(e->input.dim[0], 1), true, true);
 	return chi_export_finish(e, chi_layer_describe(l, e, x));
 }

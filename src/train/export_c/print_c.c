@@ -1,5 +1,5 @@
-// The text of an exported file: what it is and how it is called, the functions it needs, its
-// constants as bit patterns, and one function that calls step after step.
+// Prints an exported file: a comment, the functions it needs, constants as bit patterns, and one
+// function that runs the instructions.
 #include "train/export_c/export_c.h"
 
 #include "base/alloc.h"
@@ -20,7 +20,6 @@ typedef struct {
 	chi_text text;
 } printer;
 
-// What was added so far goes to the file.
 static choir_status flush(printer *p)
 {
 	choir_status status = p->text.failed ? CHOIR_NO_MEMORY
@@ -61,7 +60,7 @@ static void print_call(printer *p)
 			p->o->name, input_type(p));
 }
 
-// As lines of a comment, which nothing in them can end or continue.
+// Replaces characters that could end or continue the comment.
 static void print_about(chi_text *t, const char *about)
 {
 	for (const char *line = about; *line != '\0';) {
@@ -214,7 +213,7 @@ static void print_memory(printer *p, int memory)
 		chi_text_add(&p->text, "scratch + %zu", m->at);
 }
 
-// ", 128", or how many places there are; elements are rows times the last dimension.
+// ", 128", or the sequence's length.
 static void print_count(printer *p, const chi_instruction *s)
 {
 	const chi_export_value *x = &p->e->value[s->x];

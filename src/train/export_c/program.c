@@ -1,4 +1,4 @@
-// Collecting the steps of a forward pass, the values between them and the constants they need.
+// Collects instructions, values and constants of a forward pass.
 #include "train/export_c/export_c.h"
 
 #include "base/alloc.h"
@@ -30,7 +30,7 @@ void chi_export_free(chi_export *e)
 	*e = (chi_export){ 0 };
 }
 
-// A zeroed item at the end of an array; NULL: no memory.
+// A zeroed item; NULL: no memory.
 static void *append(void **array, size_t *n, size_t *capacity, size_t size)
 {
 	if (!chi_grow(array, capacity, *n + 1, size))
@@ -132,7 +132,7 @@ static bool is_taken(const chi_export *e, const char *name)
 	return false;
 }
 
-// A C name of what a layer's variable is called: "block0/up" and "kernel" give block0_up_kernel.
+// A C name: "block0/up" and "kernel" give block0_up_kernel.
 static char *name_weight(const chi_export *e, const char *layer, const char *what)
 {
 	chi_text text = { 0 };
@@ -145,7 +145,7 @@ static char *name_weight(const chi_export *e, const char *layer, const char *wha
 	}
 	const size_t length = text.length;
 	for (size_t k = e->weights; !text.failed && is_taken(e, text.data); k++) {
-		text.length = length; // as "a/b" and "a_b" would
+		text.length = length; // "a/b" and "a_b" collide
 		chi_text_add(&text, "_%zu", k);
 	}
 	if (!text.failed)
@@ -200,7 +200,6 @@ const char *chi_export_constants(
 	return w->name;
 }
 
-// Of any length, as the names in it are.
 CHOIR_PRINTF(1, 0) static char *format(const char *fmt, va_list args)
 {
 	va_list again;
@@ -213,7 +212,7 @@ CHOIR_PRINTF(1, 0) static char *format(const char *fmt, va_list args)
 	return line;
 }
 
-// Whether x is the numbers of a sequence, with which only an embedding can begin; then it fails.
+// Fails for a sequence of numbers, which only an embedding accepts.
 static bool are_numbers(const chi_export *e, int x)
 {
 	if (e->dtype == CHOIR_F32 || !e->memory[e->value[x].memory].given)

@@ -1,13 +1,12 @@
-// Where values stand: scratch memory is used again as soon as nobody reads any more what was
-// there.
+// The layout of scratch memory: a range is reused after its last reader.
 #include "train/export_c/export_c.h"
 
 #include "base/size.h"
 
 #include <limits.h>
 
-// Where places vary, only the last one is wanted: the steps at the end that work row by row get
-// one row, and if there is none such, the last row of the result is copied.
+// A sequence needs only its last time step. Row-wise instructions at the end compute one row;
+// without any, the last row is copied.
 static int keep_last_place(chi_export *e, int out)
 {
 	choir_shape one = e->value[out].shape;
@@ -19,7 +18,7 @@ static int keep_last_place(chi_export *e, int out)
 			break;
 		s->last_row = any = true;
 		out = s->x;
-		// The rows before go on to be read from where they are.
+		// Earlier ones compute all rows.
 		if (i == 0 || e->instruction[i - 1].out != out)
 			break;
 	}
@@ -37,7 +36,7 @@ static void use(chi_export *e, int memory, size_t step)
 		m->last = step;
 }
 
-// When each memory is first and last used; the output until behind the end.
+// The output lives until after the end.
 static void find_lives(chi_export *e)
 {
 	for (size_t i = 0; i < e->memories; i++) {
@@ -56,7 +55,7 @@ static void find_lives(chi_export *e)
 	use(e, e->value[e->output].memory, e->instructions);
 }
 
-// A result that may stand where its input does, and is the last to need it, goes there.
+// A result replaces its input, if allowed and not needed later.
 static void join(chi_export *e)
 {
 	for (size_t i = 0; i < e->instructions; i++) {
@@ -80,7 +79,7 @@ static bool overlap(const chi_export_memory *a, const chi_export_memory *b)
 			b->at < a->at + a->floats;
 }
 
-// The lowest place that is free for as long as it lives.
+// Finds the lowest offset that is free during the whole lifetime.
 static choir_status place(chi_export *e, size_t which)
 {
 	chi_export_memory *m = &e->memory[which];
@@ -90,7 +89,7 @@ static choir_status place(chi_export *e, size_t which)
 		const bool scratch = !other->given && other->first != SIZE_MAX;
 		if (scratch && other != &e->memory[output] && overlap(m, other)) {
 			m->at = other->at + other->floats;
-			i = 0; // all are looked at again, from the new place
+			i = 0; // compare again from there
 		}
 	}
 	size_t end;

@@ -1,4 +1,4 @@
-// The convolution layers, of images and of sequences.
+// The convolution layers for images and sequences.
 #include "base/options.h"
 #include "op/nn/nn.h"
 #include "train/layer/layer.h"
@@ -63,8 +63,7 @@ static choir_tensor *apply_1d(choir_layer *l, choir_tensor *x)
 			chi_convolution_1d(x, kernel, bias, &c->how, chi_layer_fused(c->activation)));
 }
 
-// The step on images [h, w, in], of which a sequence is one row; result: what its value's shape
-// is, of the three dimensions of the images that come out.
+// A sequence is an image of one row; result converts the shape back.
 static int describe_images(choir_layer *l, chi_export *e, int x, const choir_shape *images,
 		const choir_convolution_options *how, choir_shape (*result)(const choir_shape *out))
 {
@@ -133,7 +132,6 @@ static const chi_layer_kind kind_1d = {
 	.name = "conv1d", .apply = apply_1d, .describe = describe_1d
 };
 
-// Of an option for which 0 is the default.
 static choir_status check_option(const char *name, const char *option, int64_t value)
 {
 	if (value >= 0)

@@ -1,4 +1,4 @@
-// The fully connected layer, with a bias or without.
+// The fully connected layer, with or without bias.
 #include "train/layer/layer.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-// The dropout layer. Its name is part of the random numbers' key, so two layers never drop alike.
+// Dropout. The layer's name is part of the random key, so no two layers drop alike.
 #include "train/layer/layer.h"
 
 #include "base/hash.h"
@@ -32,7 +32,7 @@ choir_layer *choir_dropout_new(const char *name, double rate)
 {
 	if (chi_layer_check("dropout", name, true, CHOIR_LINEAR) != CHOIR_OK)
 		return NULL;
-	if (!(rate >= 0 && rate < 1)) { // NaN is neither
+	if (!(rate >= 0 && rate < 1)) { // also false for NaN
 		choir_fail(CHOIR_INVALID,
 				"layer \"%s\": dropout rate %g: 0 or more and less than 1 is "
 				"needed",

@@ -1,5 +1,5 @@
-// Embeddings: rows of a matrix by number, places added to a sequence, and the matrix used a second
-// time, the other way round, as the last layer of a model.
+// Embeddings: rows of a table by number, positions added to a sequence, and the transposed table
+// as a model's last layer.
 #include "train/layer/layer.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 typedef struct {
 	choir_layer layer; // first
 	int64_t rows, width;
-	choir_layer *tied; // whose matrix it is; NULL: the own
+	choir_layer *tied; // owner of the table; NULL: itself
 } embedding;
 
 static choir_tensor *apply_embedding(choir_layer *l, choir_tensor *x)
@@ -44,7 +44,7 @@ static choir_tensor *apply_tied(choir_layer *l, choir_tensor *x)
 			x, choir_variable_read(e->tied->variable[0], x->frame), CHOIR_TRANSPOSED_B);
 }
 
-// Of the numbers that an exported function is given, which stand as [places, 1].
+// The input of an exported function is [places, 1].
 static int describe_embedding(choir_layer *l, chi_export *e, int x)
 {
 	const embedding *b = (const embedding *) l;

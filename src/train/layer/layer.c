@@ -1,6 +1,5 @@
-// What all layers share: a name in messages, variables by the conventions of Keras, and the
-// strategy that owns them. Making one is all or nothing, so that after a failure its name is free
-// again.
+// What layers share: a name, variables by Keras' conventions, and the strategy that owns them. A
+// failed constructor leaves no variables, so that the name is free again.
 #include "train/layer/layer.h"
 
 #include "base/alloc.h"
@@ -35,8 +34,7 @@ choir_layer *chi_layer_new(size_t bytes, const chi_layer_kind *kind, const char 
 	return l;
 }
 
-// Takes back what was made. In replicas the others wait for the variable that replica 0 made, so
-// there it stays; the next try gets the same one.
+// In a replica they stay: others wait for replica 0's variable, and the next attempt gets it.
 static void unmake(choir_variable *const variable[CHI_LAYER_VARIABLES])
 {
 	const chi_context *c = chi_context_current();
@@ -71,9 +69,8 @@ static choir_status note(const choir_layer *l)
 			l->setting[0] == '\0' ? "" : " with ", l->setting);
 }
 
-// Layers that have variables of their own are made by all workers. Others may be made by one
-// alone, so they count only where they are in a layer with variables that is made before the first
-// update, as models are.
+// All workers make layers with variables. Others may be made by one worker, so they are noted
+// only inside such a layer, before the first update.
 static choir_status note_made(const choir_layer *l, size_t n, choir_layer *const inside[])
 {
 	const chi_context *c = chi_context_current();
@@ -102,7 +99,7 @@ choir_layer *chi_layer_finish_around(
 		status = note_made(l, n, inside);
 	const choir_layer made = *l;
 	if (status == CHOIR_OK)
-		status = chi_strategy_own(l->strategy, free_layer, l); // frees it if it fails
+		status = chi_strategy_own(l->strategy, free_layer, l); // frees l after a failure
 	else
 		free_layer(l);
 	if (status == CHOIR_OK)
@@ -208,7 +205,7 @@ choir_tensor *chi_layer_activate(choir_activation activation, choir_tensor *y)
 	return y == NULL || activation == CHOIR_LINEAR ? y : functions[activation](y);
 }
 
-// A layer that could not be made left its reason on the thread.
+// Its constructor left an error.
 choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *const layers[])
 {
 	const choir_strategy *current = choir_strategy_current();
@@ -224,7 +221,7 @@ choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *con
 	return current != NULL ? CHOIR_OK : choir_error_status();
 }
 
-// Whether l can be applied to x, which is there; if not, it is recorded in x's frame.
+// False: recorded in x's frame.
 static bool check_input(const choir_layer *l, choir_tensor *x)
 {
 	if (l == NULL) {

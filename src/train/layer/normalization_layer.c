@@ -1,5 +1,5 @@
-// Normalization layers. In training a batch norm takes the statistics of the batch, of its replica
-// or of all of them, and moves its own towards them; in evaluation it takes its own.
+// Normalization layers. In training a batch norm uses the statistics of the batch, in its replica
+// or all, and moves its own towards them; evaluation uses its own.
 #include "base/alloc.h"
 #include "base/options.h"
 #include "train/layer/layer.h"
@@ -21,7 +21,7 @@ typedef struct {
 
 enum { GAMMA, BETA, MEAN, VARIANCE };
 
-// The own variables as x's frame sees them. False: one cannot be read.
+// False: one is not readable.
 static bool read_all(const choir_layer *l, const choir_tensor *x, choir_tensor *read[])
 {
 	for (int i = 0; i < l->variables; i++)
@@ -30,7 +30,7 @@ static bool read_all(const choir_layer *l, const choir_tensor *x, choir_tensor *
 	return true;
 }
 
-// x is [.., channels].
+// x must be [.., channels].
 static bool fits(choir_layer *l, choir_tensor *x)
 {
 	const norm *n = (const norm *) l;
@@ -58,7 +58,6 @@ static choir_tensor *apply_rms_norm(choir_layer *l, choir_tensor *x)
 	return choir_rms_norm(x, read[GAMMA], ((const norm *) l)->epsilon);
 }
 
-// What a batch norm calls for sums over all replicas.
 static choir_tensor *sum_replicas(choir_tensor *t, void *user)
 {
 	return choir_replica_all_reduce(user, CHOIR_SUM, t);
@@ -85,7 +84,8 @@ static choir_tensor *train_batch_norm(choir_layer *l, choir_tensor *x, choir_ten
 		.variance = &variance,
 	};
 	choir_tensor *y = choir_batch_norm(x, read[GAMMA], read[BETA], &o);
-	// A replica without examples has no statistics of its own; the way back moves nothing twice.
+	// A replica without examples has no statistics, and a recomputed segment must not move them
+	// twice.
 	if (y == NULL || x->frame->tape->again || (r == NULL && choir_shape_elements(&x->shape) == 0))
 		return y;
 	if (move(l->variable[MEAN], n->momentum, read[MEAN], mean) != CHOIR_OK ||
@@ -111,7 +111,6 @@ static choir_tensor *apply_batch_norm(choir_layer *l, choir_tensor *x)
 	return choir_add(choir_multiply(x, factor), offset);
 }
 
-// Whether it fits a value of an exported formula; else it is refused.
 static bool fits_value(const choir_layer *l, const chi_export *e, int x)
 {
 	const choir_shape *s = chi_export_shape(e, x);
@@ -122,7 +121,7 @@ static bool fits_value(const choir_layer *l, const chi_export *e, int x)
 	return false;
 }
 
-// Layer norm, or RMS norm, which has no beta.
+// RMS norm has no beta.
 static int describe_row_norm(choir_layer *l, chi_export *e, int x)
 {
 	const norm *n = (const norm *) l;
@@ -138,7 +137,7 @@ static int describe_row_norm(choir_layer *l, chi_export *e, int x)
 			centered ? beta : "NULL", centered ? ".at" : "");
 }
 
-// factor and offset as apply_batch_norm makes them: of the four variables' values, in f32.
+// As apply_batch_norm, in f32.
 static void fold(const norm *n, const float *value, float *factor, float *offset)
 {
 	const int64_t c = n->channels;
@@ -185,7 +184,7 @@ static const chi_layer_kind batch_kind = {
 	.name = "batch_normalization", .apply = apply_batch_norm, .describe = describe_batch_norm
 };
 
-// Resolves an option for which 0 means standard and CHOIR_NONE 0. False: it cannot be.
+// 0 means standard, CHOIR_NONE 0. False: out of range.
 static bool resolve(double *value, double standard, double below)
 {
 	*value = *value == 0 ? standard : *value == CHOIR_NONE ? 0 : *value;
@@ -217,7 +216,6 @@ static choir_layer *make(
 	return &made->layer;
 }
 
-// gamma, and beta if there is one.
 static choir_status make_scale(choir_layer *l, bool beta)
 {
 	const choir_shape shape = CHOIR_SHAPE(((const norm *) l)->channels);

@@ -1,4 +1,4 @@
-// LSTM and GRU as layers, and the last place of a sequence, which often follows them.
+// LSTM, GRU and last-time-step layers.
 #include "train/layer/layer.h"
 
 #include "choir/nn.h"
@@ -43,8 +43,7 @@ static choir_tensor *apply_gru(choir_layer *l, choir_tensor *x)
 								 own(l, RECURRENT_BIAS, x), NULL);
 }
 
-// What the gates have of the input is one product of all places; then the recurrence, with work
-// floats of each unit beside it.
+// One product for all time steps, then the recurrence with work floats per unit.
 static int describe_recurrence(
 		choir_layer *l, chi_export *e, int x, chi_c_function piece, int64_t work, const char *more)
 {
@@ -80,7 +79,7 @@ static const chi_layer_kind gru_kind = {
 	.name = "gru", .apply = apply_gru, .describe = describe_gru
 };
 
-// The forget gate begins open (Jozefowicz, Zaremba, Sutskever 2015), as in Keras.
+// The forget gate starts open (Jozefowicz, Zaremba, Sutskever 2015), as in Keras.
 static choir_status open_forget_gate(void *out, const choir_shape *shape, void *user)
 {
 	float *bias = out;

@@ -1,4 +1,4 @@
-// Residual blocks: what layers give, added to what they were given.
+// Residual blocks: a layer's result added to its input.
 #include "train/layer/layer.h"
 
 #include "base/hash.h"
@@ -76,7 +76,6 @@ choir_layer *choir_residual_new(
 			&r->layer, 2, (choir_layer *const[]){ inside, shortcut }, CHOIR_OK);
 }
 
-// An activation alone.
 typedef struct {
 	choir_layer layer; // first
 	choir_activation activation;

@@ -1,5 +1,4 @@
-// Self-attention as a layer: one product makes queries, keys and values, one brings the heads back
-// together.
+// Self-attention: one product makes queries, keys and values, another combines the heads.
 #include "train/layer/layer.h"
 
 #include "choir/nn.h"
@@ -16,7 +15,7 @@ typedef struct {
 
 enum { IN, IN_BIAS, OUT, OUT_BIAS };
 
-// x kernel + bias of the variables first and first + 1; x is [n, places, ..].
+// x kernel + bias, by variables first and first + 1.
 static choir_tensor *project(choir_layer *l, int first, choir_tensor *x)
 {
 	choir_tensor *kernel = choir_variable_read(l->variable[first], x->frame);

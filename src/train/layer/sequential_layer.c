@@ -1,4 +1,4 @@
-// Layers one after another, as one layer.
+// A sequence of layers as one layer.
 #include "train/layer/layer.h"
 
 #include "base/hash.h"
@@ -14,8 +14,8 @@ typedef struct {
 	choir_layer *inside[];
 } sequential;
 
-// ReLU and a maximum may change places. The bits are the same, there and on the way back, and
-// behind the maximum there is less to do.
+// ReLU and maximum commute, with the same bits in both passes, and ReLU is cheaper after the
+// maximum.
 static bool changes_places(const sequential *s, size_t i)
 {
 	return s->inside[i]->rectifies && i + 1 < s->n && s->inside[i + 1]->kind->maximum;

@@ -1,6 +1,5 @@
-// Metrics: a total and a count in f64, each with a part for every replica, so that an update meets
-// nobody. They are state of an evaluation, not weights: checkpoints keep them, files
-// of weights do not.
+// Metrics: a total and a count in f64, with a component per replica, so that updates need no
+// synchronization. Checkpoints keep them, weights files do not.
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"
@@ -43,7 +42,6 @@ static choir_variable *make_part(const choir_metric *m, const char *what, choir_
 	return v;
 }
 
-// Takes back what was made.
 static choir_metric *give_up(choir_metric *m, choir_variable *total, choir_variable *count)
 {
 	if (count != NULL)
@@ -55,7 +53,6 @@ static choir_metric *give_up(choir_metric *m, choir_variable *total, choir_varia
 	return NULL;
 }
 
-// A metric of the current strategy with what like says.
 static choir_metric *make(const char *name, const choir_metric *like)
 {
 	choir_strategy *s = choir_strategy_current();
@@ -120,8 +117,7 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes)
 	return NULL;
 }
 
-// Adds a sum to what the context of its frame may write: in a replica its own part, outside the
-// first.
+// Adds to the replica's own component; in cross-replica context to the first.
 static choir_status add(choir_metric *m, choir_variable *v, choir_tensor *sum)
 {
 	choir_frame *f = sum->frame;
@@ -131,7 +127,7 @@ static choir_status add(choir_metric *m, choir_variable *v, choir_tensor *sum)
 	if (chi_context_need_cross(m->strategy, "updating a metric") != CHOIR_OK)
 		return chi_frame_record_error(f);
 	if (m->strategy->replica_offset > 0)
-		return CHOIR_OK; // the first worker of several does what all do outside of replicas
+		return CHOIR_OK; // once for all workers
 	const int part = choir_strategy_current()->first_replica; // this worker's first
 	choir_tensor *now = chi_variable_view(v, part, f);
 	choir_tensor *then = now == NULL ? NULL : choir_add(now, sum);
@@ -159,7 +155,6 @@ static choir_status update_untaped(
 	}
 	if (values == NULL)
 		return chi_frame_status(f);
-	// What is measured needs no gradient.
 	choir_tape *tape = f->tape;
 	f->tape = NULL;
 	choir_status status = update(m, values, more, weights);
@@ -177,12 +172,12 @@ choir_status choir_metric_update(choir_metric *m, choir_tensor *values, choir_te
 choir_status choir_metric_update_weighted(
 		choir_metric *m, choir_tensor *values, choir_tensor *labels, choir_tensor *weights)
 {
-	if (weights == NULL) // a formula that failed
+	if (weights == NULL) // an earlier operation failed
 		return chi_frame_status(choir_tensor_frame(values != NULL ? values : labels));
 	return update_untaped(m, values, labels, weights);
 }
 
-// The sums of all parts, in the order of replicas, in memory for the variable's elements.
+// Sums components in the order of replicas.
 static choir_status sum_parts(const choir_metric *m, choir_variable *v, double sum[])
 {
 	const size_t n = (size_t) choir_shape_elements(&v->shape);

@@ -1,4 +1,4 @@
-// What the files of metrics share: a metric's variables, and what an update counts.
+// A metric's variables, and the counting of an update.
 #pragma once
 
 #include "choir/metric.h"
@@ -16,17 +16,16 @@ struct choir_metric {
 	choir_strategy *strategy;
 	chi_metric_kind kind;
 	char *name;
-	// What is counted, and what it is divided by. ACCURACY: those that are wrong. CONFUSION:
-	// [classes, classes], and NULL.
+	// ACCURACY: total counts wrong answers. CONFUSION: total is [classes, classes], count NULL.
 	choir_variable *total, *count;
 	double threshold;
 	int64_t classes;
 };
 
-// What a batch adds to both; *count is NULL for CONFUSION. Failures are the frame's.
+// Computes what a batch adds; *count is NULL for CONFUSION. Failures are the frame's.
 choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
 		choir_tensor *weights, choir_tensor **total, choir_tensor **count);
 
-// Its end, and what a checkpoint keeps of it (metric_state.c).
+// Frees a metric, and keeps it in checkpoints (metric_state.c).
 void chi_metric_free(void *self);
 extern const chi_stateful_table chi_metric_state;

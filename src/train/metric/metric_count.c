@@ -1,6 +1,5 @@
-// What a batch adds to a metric: a few sums in f64, made of operations, so that they are made
-// where the batch lies. Whole numbers are exact in f64 up to 2^53, so counts do not depend on how
-// examples were dealt.
+// Computes what a batch adds to a metric: sums in f64, made on the batch's device. Whole numbers
+// are exact up to 2^53, so the distribution of examples does not matter.
 #include "train/metric/metric.h"
 
 #include "choir/nn.h"
@@ -28,14 +27,14 @@ static choir_status count_mean(const choir_metric *m, choir_tensor *values, choi
 	if (!chi_shape_equal(&product->shape, &values->shape))
 		return chi_frame_fail(f, CHOIR_INVALID, "metric \"%s\": weights %s for values %s", m->name,
 				chi_shape_print(&weights->shape, have), chi_shape_print(&values->shape, need));
-	// Each weight stands for as many values as it was repeated for.
+	// A weight counts for each value that it is broadcast to.
 	const double own = (double) choir_shape_elements(&w->shape);
 	*total = choir_sum(product, CHOIR_ALL_AXES);
 	*count = choir_scale(choir_sum(w, CHOIR_ALL_AXES), own == 0 ? 0 : elements / own);
 	return CHOIR_OK;
 }
 
-// x with each element times its weight, which broadcast to x's shape; x without weights. NULL:
+// Multiplies x by weights, which must broadcast to its shape; NULL: no weights. NULL result:
 // recorded.
 static choir_tensor *weigh(const choir_metric *m, choir_tensor *x, choir_tensor *weights)
 {
@@ -79,8 +78,8 @@ static choir_status count_accuracy(const choir_metric *m, choir_tensor *scores,
 	return CHOIR_OK;
 }
 
-// The number of an example's place in the matrix is label * classes + answer; slices that stand
-// twice are added up where they are made dense.
+// The index in the matrix is label * classes + answer; equal indices add up when slices are made
+// dense.
 static choir_status count_confusion(const choir_metric *m, choir_tensor *scores,
 		choir_tensor *labels, choir_tensor **total, choir_tensor **count)
 {
@@ -104,7 +103,7 @@ static choir_status count_confusion(const choir_metric *m, choir_tensor *scores,
 	return CHOIR_OK;
 }
 
-// 1 where a score is above the threshold, compared in the scores' own dtype, as Keras does.
+// Compared in the scores' dtype, as in Keras.
 static choir_tensor *said_yes(const choir_metric *m, choir_tensor *scores)
 {
 	if (!chi_dtype_is_float(scores->dtype))
@@ -116,7 +115,7 @@ static choir_tensor *said_yes(const choir_metric *m, choir_tensor *scores)
 	return choir_cast(choir_cast(above, CHOIR_BOOL), CHOIR_F64);
 }
 
-// Those that were found, of all that were said to be (PRECISION) or that are (RECALL).
+// Counts true positives, and predicted (PRECISION) or actual positives (RECALL).
 static choir_status count_found(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 		choir_tensor *weights, choir_tensor **total, choir_tensor **count)
 {

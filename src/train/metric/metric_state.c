@@ -1,5 +1,4 @@
-// What a checkpoint keeps of a metric: the parts of all replicas, [replicas, elements], so that
-// with as many replicas each goes on with its own.
+// A metric in checkpoints: components [replicas, elements], one for each replica.
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"
@@ -25,7 +24,7 @@ static choir_status save(void *self, chi_state_dict *to)
 	return m->count == NULL ? CHOIR_OK : save_parts(m->count, "count", to);
 }
 
-// The parts of v; their number may be another.
+// Accepts any number of components.
 static choir_status take_parts(const choir_variable *v, const char *what, chi_state_dict *from,
 		const double **part, int64_t *parts)
 {
@@ -47,7 +46,7 @@ static choir_status check(void *self, chi_state_dict *from)
 	return m->count == NULL ? CHOIR_OK : take_parts(m->count, "count", from, &part, &parts);
 }
 
-// Each replica its own part; with another number of replicas the first has the sum.
+// If the number of replicas differs, the first gets the sum.
 static choir_status restore_parts(choir_variable *v, const char *what, chi_state_dict *from)
 {
 	const double *part;

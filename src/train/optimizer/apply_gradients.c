@@ -1,10 +1,7 @@
-// How gradients come to an optimizer: from a tape, one by one from the program, or in a merge
-// call. Each is checked where it comes in, before anything is summed or written, so that a
-// failure names the replica.
-//
-// The search for NaN and infinity must cost little. What is not finite never leaves a sum again,
-// so a block with a finite sum, in any order, is fine. A sum of finite numbers can overflow; so
-// only where it is not finite is each element looked at.
+// How an optimizer gets gradients: from a tape, from the program, or in a merge call. Each is
+// checked on arrival, so that a failure names the replica and nothing is written. A block with a
+// finite sum has no NaN or infinity. Since finite numbers can overflow, only a block with another
+// sum is searched.
 #include "train/optimizer/optimizer.h"
 
 #include "base/lock.h"
@@ -36,7 +33,7 @@ int64_t chi_first_nonfinite(choir_dtype dtype, const void *data, int64_t n)
 	return CHOIR_NONE;
 }
 
-// "[4, 17]": where in v the element is.
+// "[4, 17]"
 static const char *print_place(const choir_variable *v, int64_t element, char text[CHI_SHAPE_TEXT])
 {
 	choir_shape at = v->shape;
@@ -47,8 +44,8 @@ static const char *print_place(const choir_variable *v, int64_t element, char te
 	return chi_shape_print(&at, text);
 }
 
-// The first gradient that is not finite of an update that is left out, or of all if they are
-// done.
+// Whether to report: the first of each skipped update or, if updates are applied anyway, the
+// first of all.
 static bool is_news(choir_optimizer *o)
 {
 	const bool skip = o->options.nonfinite == CHOIR_NONFINITE_SKIP;
@@ -77,8 +74,8 @@ static choir_status find_nonfinite(
 	return CHOIR_OK;
 }
 
-// Whether what a replica gives is looked at: not where a scale that is too large is expected to
-// spoil it, nor after all has been said.
+// Whether gradients are examined: not if a dynamic scale may make them infinite, nor after
+// everything was reported.
 static bool looks_at(const choir_optimizer *o)
 {
 	return o->loss_scale.kind != CHOIR_LOSS_SCALE_DYNAMIC &&
@@ -93,8 +90,8 @@ static choir_status check_dtype(const choir_optimizer *o, const choir_variable *
 			o->kind->name, v->name, choir_dtype_name(v->dtype));
 }
 
-// The dtype can be updated and, where the host sees them, all elements are finite. Which device a
-// replica has decides nothing but when this is found.
+// Checks the dtype and, in host memory, that all elements are finite. On devices that is found
+// later.
 static choir_status check_gradient(
 		choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient)
 {
@@ -102,7 +99,7 @@ static choir_status check_gradient(
 	if (!looks_at(o) || chi_is_slices(gradient) || gradient->buffer == NULL ||
 			!chi_tensor_memory_device(gradient)->host_memory || gradient->dtype != v->dtype ||
 			!chi_shape_equal(&gradient->shape, &v->shape))
-		return CHOIR_OK; // the gate looks at the sums; what does not fit is refused elsewhere
+		return CHOIR_OK; // the gate sees the sums; misfits are refused later
 	return find_nonfinite(o, v, gradient);
 }
 
@@ -112,8 +109,8 @@ static bool fits(const choir_variable *v, const choir_tensor *t)
 			chi_shape_equal(&t->shape, &v->shape);
 }
 
-// Whether slices are applied as they are. What is not finite is looked for, and told, in the
-// larger tensor.
+// Whether slices are applied as they are. Slices that are not finite are made dense and reported
+// there.
 static bool goes_by_rows(
 		const choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient)
 {
@@ -136,7 +133,8 @@ choir_status choir_optimizer_add_gradient(
 		return chi_frame_record_error(r->frame);
 	if (choir_tensor_is_slices(gradient) && !goes_by_rows(o, v, gradient))
 		gradient = choir_to_dense(gradient);
-	const bool alone = chi_replica_of(r)->run->isolated; // what is wrong is what is looked for
+	// the caller searches for bad gradients there
+	const bool alone = chi_replica_of(r)->run->isolated;
 	if (v != NULL && gradient != NULL && !alone && check_gradient(o, v, gradient) != CHOIR_OK)
 		return chi_frame_record_error(r->frame);
 	if (v != NULL && v->shards > 0 && fits(v, gradient)) {
@@ -166,7 +164,7 @@ choir_status choir_optimizer_add_gradient_memory(choir_replica *r, choir_optimiz
 	choir_tensor *t = choir_borrow(r->frame, v->dtype, v->shape, gradient);
 	if (t == NULL)
 		return chi_frame_status(r->frame);
-	t->borrowed = false; // it stays as it is, so nobody has to copy it
+	t->borrowed = false; // the memory stays valid, so no copy is needed
 	const choir_status status = choir_optimizer_add_gradient(o, r, v, t);
 	chi_tensor_drop(t);
 	return status;
@@ -191,13 +189,13 @@ static choir_status give_ready(void *user, size_t index, choir_tensor *gradient)
 			g->optimizer, g->replica, choir_tensor_variable(g->source[index]), gradient);
 }
 
-// What is in shards is read by way of these.
+// Sharded variables are read through shards.
 static bool is_source(const choir_variable *v)
 {
 	return v->trainable && v->shards == 0;
 }
 
-// What the tape read of trainable variables, in the frame's arena.
+// In the frame's arena.
 static choir_status find_sources(
 		const choir_optimizer *o, const choir_tape *tape, choir_tensor ***sources, size_t *n)
 {
@@ -243,7 +241,7 @@ choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choi
 	return chi_gradients_apply(o->apply, g.replica);
 }
 
-// What is to be applied in a merge call: pairs that fit, each variable once.
+// Pairs must fit, each variable once.
 static choir_status check_pair(choir_optimizer *o, choir_cross *x, size_t i,
 		choir_variable *const variables[], choir_value *const gradients[])
 {
@@ -280,14 +278,14 @@ typedef struct {
 	choir_value *const *gradient;
 } pairs;
 
-// The rows of a gradient that a shard has. NULL: recorded in f.
+// NULL: recorded in f.
 static choir_value *rows_of(choir_frame *f, const choir_variable *shard, const choir_value *g)
 {
 	choir_value *rows = chi_value_new(f, g->kind, g->count);
 	for (int k = 0; rows != NULL && k < g->count; k++) {
 		choir_tensor *t = g->component[k];
 		rows->device[k] = g->device[k];
-		// What does not fit is refused by its shape.
+		// A misfit is refused by its shape later.
 		rows->component[k] = t != NULL && fits(shard->parent, t) ? chi_shard_rows(shard, t) : t;
 		if (rows->component[k] == NULL && t != NULL) {
 			chi_frame_record_error(f);
@@ -297,7 +295,7 @@ static choir_value *rows_of(choir_frame *f, const choir_variable *shard, const c
 	return rows;
 }
 
-// In place of what is in shards: these, with their rows.
+// Sharded variables become their shards.
 static choir_status split_pairs(choir_frame *f, pairs *p)
 {
 	size_t n = p->n;

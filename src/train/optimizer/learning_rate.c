@@ -1,5 +1,5 @@
-// Learning rates by the optimizer's own count of applied updates, so that a skipped step takes
-// nothing from a schedule and every device layout has the same rates.
+// Learning rates by the number of applied updates. A skipped update does not advance a schedule,
+// and every device layout has the same rates.
 #include "train/optimizer/optimizer.h"
 
 #include "base/lock.h"
@@ -12,7 +12,7 @@ static double drops(const choir_schedule *s, double past)
 	return pow(s->factor, floor(past / (double) s->steps));
 }
 
-// Half a wave from 1 down to factor (Loshchilov and Hutter 2017), which stays.
+// Cosine decay to factor, then constant (Loshchilov and Hutter 2017).
 static double wave(const choir_schedule *s, double past)
 {
 	const double whole = (double) (s->steps - s->warmup);
@@ -22,7 +22,7 @@ static double wave(const choir_schedule *s, double past)
 
 choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t step, double *rate)
 {
-	const double past = (double) step - (double) s->warmup; // since the warm-up
+	const double past = (double) step - (double) s->warmup; // updates since the warm-up
 	*rate = base;
 	if (s->kind == CHOIR_SCHEDULE_FUNCTION) {
 		chi_mutex_check_none_held();
@@ -45,7 +45,7 @@ choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t st
 double choir_optimizer_learning_rate(const choir_optimizer *o)
 {
 	double rate;
-	chi_error before; // a getter cannot fail
+	chi_error before; // getters keep the error
 	chi_error_save(&before);
 	const bool known = o != NULL &&
 			chi_schedule_rate(&o->schedule, o->options.learning_rate, chi_atomic64_load(&o->step),

@@ -1,8 +1,7 @@
-// Loss scaling: small gradients of narrow dtypes survive if the loss is multiplied first, and what
-// an update sees is divided again. A dynamic scale is as large as it can be without overflow: it
-// grows after a number of finite updates and shrinks with each that is not. It belongs to the
-// optimizer, not to replicas, and moves where the update ends, after the gate has seen the sums
-// over all replicas: so all of them multiply by the same, and leave out the same updates.
+// Loss scaling keeps small gradients of narrow dtypes from becoming zero; updates divide by the
+// scale again. A dynamic scale grows after a number of finite updates and shrinks after each that
+// is not finite. It belongs to the optimizer and changes after the gate has seen the sums over
+// all replicas. So replicas use one scale and skip the same updates.
 #include "base/options.h"
 #include "strategy/replica/replica.h"
 #include "train/optimizer/optimizer.h"
@@ -78,7 +77,7 @@ choir_tensor *choir_optimizer_scale_loss(
 		return chi_frame_null_argument(f, "scale_loss");
 	if (chi_replica_check(replica, "scale_loss") != CHOIR_OK)
 		return NULL;
-	// An update that was asked for and has not run yet may move the scale.
+	// A pending update may change the scale.
 	if (chi_gradients_finish_updates_of(chi_replica_of(replica), NULL) != CHOIR_OK)
 		return NULL;
 	return o->scale == 1 ? loss : choir_scale(loss, o->scale);

@@ -1,4 +1,4 @@
-// Optimizers: their kinds, making one, and the comparison with those of the other workers.
+// Kinds of optimizers, their constructor, and the comparison between workers.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
@@ -74,7 +74,7 @@ static uint64_t hash_groups(const choir_optimizer *o)
 	return hash;
 }
 
-// Of what messages show rounded.
+// Messages show these numbers rounded.
 static uint64_t hash_numbers(const choir_optimizer *made)
 {
 	const choir_optimizer_options *o = &made->options;
@@ -87,7 +87,7 @@ static uint64_t hash_numbers(const choir_optimizer *made)
 	return hash;
 }
 
-// Workers of a strategy make equal optimizers. In parts, as messages show only the beginning.
+// In parts, since messages show only the beginning.
 static choir_status check_consistency(choir_strategy *s, const choir_optimizer *made)
 {
 	const choir_optimizer_options *o = &made->options;
@@ -147,7 +147,7 @@ static choir_optimizer *make(
 	chi_mutex_init(&o->lock, CHI_RANK_OPTIMIZER, "optimizer");
 	o->kind = &kinds[kind];
 	o->options = all;
-	o->options.schedule = NULL; // the caller's; ours is a copy
+	o->options.schedule = NULL; // the caller's; o has a copy
 	o->options.loss_scale = NULL;
 	o->options.groups = NULL;
 	o->schedule = schedule;

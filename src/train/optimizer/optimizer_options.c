@@ -1,5 +1,5 @@
-// The options of optimizers: defaults, and what cannot be. An option that a kind has no use for is
-// refused, since a weight decay that is silently ignored is found only by its results.
+// Resolves optimizers' options. Those that a kind lacks are refused: an ignored weight decay
+// would show only in the results.
 #include "base/options.h"
 #include "train/optimizer/optimizer.h"
 
@@ -12,7 +12,7 @@ static choir_status refuse(
 	return choir_fail(CHOIR_INVALID, "optimizer %s: %s %g: %s", kind->name, option, value, needed);
 }
 
-// Resolves an option for which 0 means the default and CHOIR_NONE means 0.
+// 0 means the default, and CHOIR_NONE means 0.
 static choir_status resolve(const chi_optimizer_kind *kind, const char *option, bool used,
 		double standard, double below, double *value)
 {

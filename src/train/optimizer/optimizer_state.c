@@ -1,6 +1,5 @@
-// What a checkpoint keeps of an optimizer: how often it has updated, its loss scale, and the slots
-// of each variable as VARIABLE/SLOT. Slots are made when the first gradient comes, so an optimizer
-// that was just made has none: those of a checkpoint are made for it.
+// An optimizer in checkpoints: number of updates, loss scale, slots as VARIABLE/SLOT. A new
+// optimizer has no slots; restoring makes those of the checkpoint.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
@@ -15,14 +14,13 @@ static const char *name(const void *self)
 	return ((const choir_optimizer *) self)->kind->name;
 }
 
-// What the slots of v are called after: those of shards are shards themselves, and are saved as
-// the whole that they make, whatever the number of shards.
+// Slots of shards are saved as one, for any number of shards.
 static choir_variable *named(choir_variable *v)
 {
 	return v->parent != NULL ? v->parent : v;
 }
 
-// VARIABLE/SLOT; data is NULL after a failed allocation.
+// Returns VARIABLE/SLOT; data is NULL if memory ran out.
 static chi_text slot_name(const choir_optimizer *o, const choir_variable *v, int slot)
 {
 	chi_text text = { 0 };
@@ -36,7 +34,7 @@ static choir_status save_slots(
 		const choir_optimizer *o, const chi_optimized_variable *t, chi_state_dict *to)
 {
 	for (int i = 0; i < o->kind->slots; i++) {
-		if (t->slot[i] == NULL) // its making failed; nothing was updated by it yet
+		if (t->slot[i] == NULL) // its making failed; not used yet
 			continue;
 		choir_variable *slot = named(t->slot[i]);
 		chi_text text = slot_name(o, named(t->variable), i);
@@ -49,7 +47,7 @@ static choir_status save_slots(
 	return CHOIR_OK;
 }
 
-// Whether target i is a shard whose whole is saved with one before it.
+// Whether its parent is saved with an earlier target.
 static bool is_saved(const choir_optimizer *o, size_t i)
 {
 	const choir_variable *whole = o->target[i]->variable->parent;
@@ -74,7 +72,6 @@ static choir_status save(void *self, chi_state_dict *to)
 	return CHOIR_OK;
 }
 
-// Whether the checkpoint has slots for v, which is no shard.
 static choir_status has_slots(
 		const choir_optimizer *o, const choir_variable *v, const chi_state_dict *from, bool *has)
 {
@@ -89,7 +86,6 @@ static choir_status has_slots(
 	return CHOIR_OK;
 }
 
-// The values that the checkpoint has for a slot of all of v.
 static choir_status take_slot(const choir_optimizer *o, const choir_variable *v, int i,
 		chi_state_dict *from, const void **data)
 {
@@ -127,7 +123,7 @@ static choir_status check(void *self, chi_state_dict *from)
 				from->object, scale);
 	CHOIR_TRY(chi_state_dict_take_count(from, "step", &count));
 	CHOIR_TRY(chi_state_dict_take_count(from, "finite_updates", &count));
-	// What check_variable makes is added at the end, and is a slot.
+	// check_variable appends slots to this list, which are skipped.
 	for (choir_variable *v = o->strategy->variables; v != NULL; v = v->next) {
 		bool has = false;
 		if (!v->slot && v->parent == NULL)
@@ -138,7 +134,7 @@ static choir_status check(void *self, chi_state_dict *from)
 	return CHOIR_OK;
 }
 
-// A target that the checkpoint knows nothing of had no update then: its slots are zeros.
+// data NULL: the checkpoint has none, since there was no update yet; the slot becomes zeros.
 static choir_status restore_slot(choir_variable *slot, const void *data)
 {
 	void *zeros = data == NULL ? chi_alloc(chi_variable_bytes(slot)) : NULL;
@@ -180,7 +176,7 @@ static choir_status restore(void *self, chi_state_dict *from)
 	CHOIR_TRY(chi_state_dict_take_count(from, "step", &step));
 	CHOIR_TRY(chi_state_dict_take_count(from, "finite_updates", &finite));
 	chi_atomic64_store(&o->step, step);
-	if (o->loss_scale.kind == CHOIR_LOSS_SCALE_FIXED) // which is the program's
+	if (o->loss_scale.kind == CHOIR_LOSS_SCALE_FIXED) // set by the program
 		return CHOIR_OK;
 	memcpy(&o->scale, scale, sizeof o->scale);
 	o->finite_updates = (int64_t) finite;

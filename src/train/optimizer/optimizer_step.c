@@ -1,6 +1,5 @@
-// What an optimizer does with summed gradients. Before the first write: slots, kernels and the
-// rate; then slices, on whatever thread and device, each one call of a kernel that was found
-// beforehand.
+// Applies summed gradients. Slots, kernels and rate are found before the first write; then each
+// chunk, on any thread, is one kernel call.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
@@ -13,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Slots are not shared between optimizers: the second one of a variable gets "w/m_2" and so on.
+// A second optimizer's slots are "w/m_2" and so on.
 static choir_variable *new_slot(choir_variable *v, const char *what)
 {
 	for (int i = 1;; i++) {
@@ -32,7 +31,7 @@ static choir_variable *new_slot(choir_variable *v, const char *what)
 	}
 }
 
-// Shards of one variable have shards of one slot, which is so saved and found as a whole.
+// Shards have shards of one slot, saved and found as a whole.
 static choir_variable *make_slot(const choir_optimizer *o, choir_variable *v, int index)
 {
 	const char *what = o->kind->slot[index];
@@ -47,7 +46,7 @@ static choir_variable *make_slot(const choir_optimizer *o, choir_variable *v, in
 	return slot == NULL ? NULL : slot->shard[v->shard_index];
 }
 
-// What one update on its way needs: chi_gradients's state.
+// The state of one pending update.
 typedef struct {
 	choir_update_attributes attributes;
 	chi_optimized_variable **item; // its variables
@@ -59,7 +58,7 @@ static void close_state(void *self)
 	chi_free(((state *) self)->item);
 }
 
-// The kernel for copy, if it can be called without more ado.
+// Finds a copy's kernel. Kernels with scratch memory are looked up at each call instead.
 static choir_status find_kernel(const choir_optimizer *o, chi_optimized_variable *t, int copy)
 {
 	const choir_variable *v = t->variable;
@@ -95,7 +94,7 @@ static bool enlist(choir_optimizer *o, chi_optimized_variable *t)
 	return grown;
 }
 
-// Enters v in the list of targets with nothing done yet.
+// The new target is still incomplete.
 static chi_optimized_variable *new_target(choir_optimizer *o, choir_variable *v)
 {
 	chi_optimized_variable *t = chi_alloc(sizeof *t);
@@ -114,7 +113,6 @@ static chi_optimized_variable *new_target(choir_optimizer *o, choir_variable *v)
 	return NULL;
 }
 
-// *ready: whether nothing of it is lacking.
 static chi_optimized_variable *find_target(
 		choir_optimizer *o, const choir_variable *v, bool *ready)
 {
@@ -128,7 +126,7 @@ static chi_optimized_variable *find_target(
 	return found;
 }
 
-// By one worker at a time. What is lacking after a failure is made the next time.
+// Called by one worker at a time. After a failure the next call continues.
 static chi_optimized_variable *complete_target(choir_optimizer *o, choir_variable *v)
 {
 	bool ready;
@@ -186,7 +184,6 @@ static choir_status set_attributes(choir_optimizer *o, choir_update_attributes *
 static choir_status find_items(choir_optimizer *o, state *now, size_t n, choir_variable *const v[])
 {
 	for (size_t i = 0; i < n; i++) {
-		// Mostly those of the update before.
 		if (i < now->items && now->item[i]->variable == v[i])
 			continue;
 		now->items = i;
@@ -213,7 +210,7 @@ static choir_status begin(void *user, void *of_update, size_t n, choir_variable 
 	return set_attributes(o, &now->attributes);
 }
 
-// SGD without decay: w - rate 0 is w.
+// True for SGD without decay: zero gradients change nothing.
 static bool skips_zeros(const void *user, const choir_variable *v)
 {
 	const choir_optimizer *o = user;
@@ -222,8 +219,7 @@ static bool skips_zeros(const void *user, const choir_variable *v)
 	return o->kind->skips_zeros && (g == NULL ? o->options.weight_decay : g->decay) == 0;
 }
 
-// Sums that are kept can be looked at before the first write; elsewhere gradients were looked at
-// when they were given.
+// Whether sums are examined before the first write. Otherwise gradients are examined on arrival.
 static bool gated(const void *user)
 {
 	const choir_optimizer *o = user;
@@ -255,7 +251,6 @@ static choir_status gate(
 	return CHOIR_OK;
 }
 
-// One call of the kernel on packed memory, which may be the copy's own.
 static choir_status call_kernel(const choir_optimizer *o, const chi_optimized_variable *t,
 		int copy, size_t n, const choir_buffer in[], const choir_update_attributes *attributes,
 		chi_stream *stream)
@@ -274,7 +269,7 @@ static choir_status call_kernel(const choir_optimizer *o, const chi_optimized_va
 	return k->run(&call);
 }
 
-// What others change meanwhile is copied piece by piece, updated beside, and stored.
+// For memory that other threads change: chunks are copied, updated and stored.
 static choir_status slice_relaxed(const choir_optimizer *o, const chi_optimized_variable *t,
 		int copy, size_t n, const choir_buffer in[], const choir_update_attributes *a,
 		chi_stream *stream)
@@ -289,7 +284,7 @@ static choir_status slice_relaxed(const choir_optimizer *o, const chi_optimized_
 			char *data = (char *) in[i].data + (size_t) at * size;
 			piece[i] = (choir_buffer){ data, in[i].dtype, { 1, { count } } };
 			if (i + 1 == n)
-				continue; // the gradient is this worker's own
+				continue; // this worker's own
 			chi_copy_atomic(scratch[i], data, count, size);
 			piece[i].data = scratch[i];
 		}
@@ -326,7 +321,6 @@ static choir_status slice(void *user, const void *of_update, size_t index, choir
 										   : call_kernel(o, t, copy, n, in, &attributes, stream);
 }
 
-// Reads of slots are out of date now, as the targets' are.
 static void touch_slots(const choir_optimizer *o, const chi_optimized_variable *t)
 {
 	for (int i = 0; i < o->kind->slots; i++)

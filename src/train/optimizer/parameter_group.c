@@ -1,4 +1,4 @@
-// Parameter groups: patterns of names, and what is different for the variables that match.
+// Parameter groups: name patterns and options.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,6 @@ static choir_status refuse(const choir_optimizer *o, size_t index, const char *o
 			option, value, needed);
 }
 
-// Resolves the numbers of group index.
 static choir_status resolve(const choir_optimizer *o, size_t index,
 		const choir_parameter_group *given, chi_parameter_group *g)
 {
@@ -37,7 +36,6 @@ static choir_status resolve(const choir_optimizer *o, size_t index,
 	return CHOIR_OK;
 }
 
-// Takes the patterns apart.
 static choir_status copy_names(
 		const choir_optimizer *o, size_t index, const char *names, chi_parameter_group *g)
 {
@@ -68,7 +66,7 @@ choir_status chi_groups_make(choir_optimizer *o, const choir_optimizer_options *
 	if (o->group == NULL)
 		return CHOIR_NO_MEMORY;
 	o->groups = n;
-	const size_t size = given->groups->size; // of the caller's struct, which may be an older one
+	const size_t size = given->groups->size; // of the caller's version of the struct
 	if (size < sizeof(size_t) + sizeof(char *) || size > sizeof(choir_parameter_group))
 		return choir_fail(CHOIR_INVALID, "optimizer %s: group 0: its size is %zu, not %zu",
 				o->kind->name, size, sizeof(choir_parameter_group));

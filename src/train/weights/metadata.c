@@ -1,4 +1,4 @@
-// Cutting metadata into pairs.
+// Splits metadata into pairs.
 #include "train/weights/weights.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-// Lists of names.
+// Lists of names for messages.
 #include "train/weights/weights.h"
 
 enum { NAMES_SHOWN = 3, NAME_SHOWN = 60 };

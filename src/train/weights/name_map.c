@@ -1,5 +1,5 @@
-// A map is read once. Lines without a star are found by binary search; those with one are tried in
-// turn, of which a map has few: with N tensors and L lines a restore takes N log L comparisons.
+// Name maps. Lines without a star are searched by bisection, the few with one in turn: N tensors
+// and L lines take N log L comparisons.
 #include "train/weights/name_map.h"
 
 #include "base/alloc.h"
@@ -22,10 +22,10 @@ struct chi_name_map_line {
 	chi_rearrangement how;
 };
 
-// ---- Reading.
+// ---- Parsing.
 
-// The words of a line, which ends at a newline, a comment or the end; one more than there is room
-// for is counted. Moves *map behind it.
+// Splits a line, which ends at a newline, a comment or the end of the map. Counts one word more
+// than fits, and moves *map after the line.
 static int read_line(const char **map, word words[WORDS])
 {
 	static const char blank[] = " \t\r";
@@ -55,7 +55,7 @@ static int stars(const word *w)
 	return n;
 }
 
-// "1,0": each axis of so many once.
+// "1,0": each axis once.
 static bool read_axes(const word *w, chi_rearrangement *how)
 {
 	int n = 0;
@@ -72,7 +72,7 @@ static bool read_axes(const word *w, chi_rearrangement *how)
 	return w->length % 2 == 1 && seen == (1u << n) - 1;
 }
 
-// "10,64,7,7": dimensions whose product fits.
+// "10,64,7,7", without overflow.
 static bool read_shape(const word *w, chi_rearrangement *how)
 {
 	size_t product = 1, i = 0;
@@ -92,7 +92,7 @@ static bool read_shape(const word *w, chi_rearrangement *how)
 	return i == w->length && w->text[i - 1] != ',';
 }
 
-// The words after the two names; NULL, or what is needed instead.
+// Returns what is needed instead, or NULL.
 static const char *read_rearrangement(int n, const word words[], chi_rearrangement *how)
 {
 	static const char axes[] = "axes as in 1,0 are needed, each once";
@@ -194,7 +194,7 @@ void chi_name_map_free(chi_name_map *m)
 
 // ---- Looking up.
 
-// Whether name is like pattern, and what its star stands for.
+// *star: what the star matches.
 static bool is_like(const word *name, const word *pattern, word *star)
 {
 	const char *at = memchr(pattern->text, '*', pattern->length);
@@ -206,7 +206,6 @@ static bool is_like(const word *name, const word *pattern, word *star)
 	return true;
 }
 
-// The first line without a star whose tensor is name; NULL: none.
 static const chi_name_map_line *find_plain(const chi_name_map *m, const word *name)
 {
 	size_t low = 0, high = m->plain;
@@ -220,7 +219,6 @@ static const chi_name_map_line *find_plain(const chi_name_map *m, const word *na
 	return low < m->plain && compare_words(&m->line[low].tensor, name) == 0 ? &m->line[low] : NULL;
 }
 
-// The first line of the map that is for name; NULL: none.
 static const chi_name_map_line *find_line(const chi_name_map *m, const word *name, word *star)
 {
 	const chi_name_map_line *plain = find_plain(m, name);
@@ -253,7 +251,7 @@ choir_status chi_name_map_find(const chi_name_map *m, const char *tensor, chi_ma
 	if (l != NULL) {
 		found->how = l->how;
 		add_name(&found->name, &l->variable, &star);
-	} else // its own, in which a star is a letter
+	} else // the tensor's own name, in which a star is a letter
 		chi_text_add_bytes(&found->name, tensor, name.length);
 	if (!found->name.failed)
 		return CHOIR_OK;

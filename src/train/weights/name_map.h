@@ -1,5 +1,4 @@
-// A map of names: lines that say what tensors of a file are called here, and how their elements
-// are put in another order.
+// Name maps: variables' names for a file's tensors, and rearrangements.
 #pragma once
 
 #include "base/text.h"
@@ -7,30 +6,30 @@
 
 enum { CHI_NAME_MAP_AXES = CHOIR_MAX_RANK };
 
-// What is done with a tensor: another shape of the same elements, then another order of axes.
+// A reshape, then a transpose.
 typedef struct {
-	bool reshaped; // to shape; what comes of it has the variable's shape, if it has its elements
+	bool reshaped; // to shape; then only the number of elements must match
 	choir_shape shape;
-	int axes; // 0: they stay
+	int axes; // 0: no transpose
 	int axis[CHI_NAME_MAP_AXES];
 } chi_rearrangement;
 
 typedef struct chi_name_map_line chi_name_map_line;
 typedef struct {
 	size_t n, capacity;
-	chi_name_map_line *line; // without a star by their tensors, then those with one in their order
+	chi_name_map_line *line; // those without a star by tensor, then the others in order
 	size_t plain; // without a star
 } chi_name_map;
 
 typedef struct {
-	chi_text name; // of the variable; to be freed
+	chi_text name; // of the variable; freed by the caller
 	bool left_out;
 	chi_rearrangement how;
 } chi_mapped_name;
 
-// Reads a map, which may be NULL and stays as long as *m is used. CHOIR_INVALID: the line that is
-// wrong, and why. *m is to be freed whatever happens.
+// Parses a map, which may be NULL and must outlive *m. CHOIR_INVALID names the line. Always free
+// *m.
 choir_status chi_name_map_read(const char *map, chi_name_map *m);
 void chi_name_map_free(chi_name_map *m);
-// What a tensor is called by a map. CHOIR_NO_MEMORY.
+// Finds a tensor's name in the map. Fails with CHOIR_NO_MEMORY.
 choir_status chi_name_map_find(const chi_name_map *m, const char *tensor, chi_mapped_name *found);

@@ -1,4 +1,4 @@
-// Reading and printing headers of safetensors files.
+// Parses and prints safetensors headers.
 #include "train/weights/safetensors.h"
 
 #include "base/alloc.h"
@@ -11,12 +11,12 @@
 #include <string.h>
 
 enum { LENGTH_BYTES = 8, NAME_SHOWN = 120 };
-static const uint64_t MAX_HEADER = 100000000; // bytes, the limit of the reference
+static const uint64_t MAX_HEADER = 100000000; // bytes, as the reference
 
 static const struct {
 	const char *name;
 	size_t bytes;
-	int dtype; // CHOIR_NONE: none of ours
+	int dtype; // CHOIR_NONE: not supported
 } dtypes[] = {
 	{ "F32", 4, CHOIR_F32 },
 	{ "F64", 8, CHOIR_F64 },
@@ -41,7 +41,7 @@ typedef struct {
 	chi_safetensors *st;
 	chi_json json;
 	const char *path;
-	bool placed; // the header is read: what is wrong now is where tensors lie
+	bool placed; // later errors are about offsets
 } reader;
 
 static choir_status corrupt(const reader *r, const char *what)
@@ -222,7 +222,7 @@ static bool by_place(const void *a, const void *b)
 	return s->begin != t->begin ? s->begin < t->begin : s->end < t->end;
 }
 
-// The tensors lie one behind the other, from the first byte of the data to the last.
+// The tensors cover the data exactly.
 static choir_status check_tiling(reader *r, uint64_t data_bytes)
 {
 	const chi_safetensors *st = r->st;
@@ -258,7 +258,7 @@ static choir_status check_names(const reader *r)
 	return CHOIR_OK;
 }
 
-// How long the header is that raw says the length of, in all bytes of a file.
+// bytes: of the file.
 static choir_status read_length(const char *path, const unsigned char raw[LENGTH_BYTES],
 		uint64_t bytes, chi_safetensors *st, uint64_t *length)
 {

@@ -1,4 +1,4 @@
-// Collecting weights and fetching their values, from whatever devices they are on.
+// Collects weights, and fetches values from any device.
 #include "train/weights/weights.h"
 
 #include "base/alloc.h"
@@ -22,7 +22,7 @@ choir_status chi_weights_collect(choir_strategy *s, const char *what, chi_weight
 	bool grown = true;
 	for (choir_variable *v = s->variables; v != NULL && grown; v = v->next) {
 		void *array = w->variable;
-		const bool left_out = v->slot || v->parent != NULL; // shards: the whole has their rows
+		const bool left_out = v->slot || v->parent != NULL; // its parent has its rows
 		grown = left_out || chi_grow(&array, &w->capacity, w->n + 1, sizeof(choir_variable *));
 		w->variable = array;
 		if (grown && !left_out)

@@ -1,5 +1,4 @@
-// The weights of a strategy: all its variables but slots, in the order of their names, and their
-// values on the host.
+// A strategy's weights: all variables but slots, by name, and their values on the host.
 #pragma once
 
 #include "base/text.h"
@@ -11,64 +10,62 @@ typedef struct {
 	choir_variable **variable;
 } chi_weights;
 
-// All there are, in cross-replica context; what names the caller in messages. *w is to be freed
-// (chi_weights_free) whatever happens.
+// Collects the weights, in cross-replica context; what names the caller. Always free *w.
 choir_status chi_weights_collect(choir_strategy *s, const char *what, chi_weights *w);
 void chi_weights_free(chi_weights *w);
-// Calls fn with the value of each as it is saved (docs/rules.md, section 7: of ON_READ
-// variables what they aggregate to), packed, in w's order; until one fails.
+// Calls fn with each packed value as it is saved (docs/rules.md, section 7), in the order of w,
+// until one fails. An ON_READ variable's value is its aggregate.
 typedef choir_status chi_weight_fn(
 		const choir_variable *v, const void *data, size_t bytes, void *user);
 choir_status chi_weights_each(const chi_weights *w, chi_weight_fn *fn, void *user);
-// The value of one as it is saved.
+// Fetches one value as it is saved.
 choir_status chi_weights_fetch(choir_variable *v, choir_frame *f, void *to);
 
-// A file of weights in memory (weights_file.c), zeroed before; data is what is behind its header.
+// A weights file in memory, zeroed by the caller; data follows the header (weights_file.c).
 typedef struct {
 	chi_safetensors header;
 	unsigned char *data;
 	size_t bytes; // of the file
 } chi_weights_file;
 
-// Unless status, of what was done before, is a failure on any worker: reads the chief's file for
-// all of them. What came of it is the same for all. *w is to be freed whatever happens.
+// Reads the chief's file for all workers, unless status is a failure on one of them. The outcome
+// is the same for all. Always free *w.
 choir_status chi_weights_read(
 		choir_strategy *s, choir_status status, const char *path, chi_weights_file *w);
 void chi_weights_file_free(chi_weights_file *w);
 
-// Restoring (weights_restore.c). CHOIR_INVALID with the names of tensors that are missing, too
-// many or different; both are in the order of names.
+// Compares weights with tensors, both by name (weights_restore.c). CHOIR_INVALID names those that
+// are missing, too many or different.
 choir_status chi_weights_compare(
 		const char *path, const chi_weights *w, const chi_safetensors *st);
-// CHOIR_CORRUPT if a BOOL is neither 0 nor 1.
+// Fails with CHOIR_CORRUPT if a BOOL is neither 0 nor 1.
 choir_status chi_weights_check_bools(
 		const char *path, const chi_st_tensor *t, const unsigned char *data);
-// Gives v the value x, packed on the host: of an ON_READ variable with SUM shares of it. f is a
-// frame of the host.
+// Sets v to x, packed on the host. An ON_READ variable with SUM is divided among its components.
+// f: a frame of the host.
 choir_status chi_weight_set(choir_variable *v, choir_frame *f, const void *x);
-// Gives every weight its value; after a failure those that were reached are undefined.
+// Sets all weights. After a failure, those set so far are undefined.
 choir_status chi_weights_set(const chi_weights *w, const chi_safetensors *st, const char *data);
 
-// Metadata as programs give it: "key=value" lines.
+// Metadata: "key=value" lines.
 typedef struct {
-	char *text; // a copy, cut up
+	char *text; // a copy, split
 	size_t n, capacity;
 	chi_st_pair *pair;
 } chi_metadata;
 
-// text may be NULL: no lines. CHOIR_INVALID: see choir_strategy_save. *l is to be freed whatever
-// happens.
+// Splits metadata; text NULL: no lines. CHOIR_INVALID: as choir_strategy_save. Always free *l.
 choir_status chi_metadata_cut(const char *text, chi_metadata *l);
 void chi_metadata_free(chi_metadata *l);
-const char *chi_metadata_find(const chi_metadata *l, const char *key); // NULL: none
+const char *chi_metadata_find(const chi_metadata *l, const char *key); // NULL: no such key
 
-// A list of names for a message: the first few, and how many more.
+// Names for a message: the first ones, and how many more.
 typedef struct {
 	const char *what; // "missing"
 	int n;
-	chi_text text; // freed by who made the list
+	chi_text text; // freed by the list's owner
 } chi_name_list;
 
 void chi_name_list_add(chi_name_list *list, const char *name, const char *more);
-// Adds "missing "a", "b" and 3 more" to text, behind what is there; nothing of an empty list.
+// Adds "missing "a", "b" and 3 more"; nothing if empty.
 void chi_name_list_print(chi_text *text, const chi_name_list *list);

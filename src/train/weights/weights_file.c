@@ -1,5 +1,5 @@
-// A file of weights in memory. Where a strategy has several workers the chief reads it and the
-// others get its bytes: only its disk is asked, and all go on from the same weights.
+// A weights file in memory. The chief reads it and sends its bytes to other workers, so all
+// continue from the same weights.
 #include "base/alloc.h"
 #include "base/status.h"
 #include "train/weights/weights.h"
@@ -37,7 +37,7 @@ choir_status chi_weights_read(
 	CHOIR_TRY(share(s, w));
 	status = chi_safetensors_view(&w->header, path, w->data, w->bytes);
 	CHOIR_TRY(chi_strategy_agree(s, status, "the header of weights"));
-	// To the front, which is aligned for all dtypes.
+	// The front is aligned for all dtypes.
 	memmove(w->data, w->data + w->header.data, w->bytes - (size_t) w->header.data);
 	return CHOIR_OK;
 }

@@ -1,4 +1,4 @@
-// What a file of weights holds, to look at: its header, as public structs.
+// A weights file's header as public structs.
 #include "base/alloc.h"
 #include "choir/weights.h"
 #include "train/weights/safetensors.h"

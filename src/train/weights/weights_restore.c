@@ -1,5 +1,5 @@
-// Restoring weights: the file is read as a whole, then compared with the strategy as a whole, and
-// only then is the first variable written.
+// Restores weights. The file is read and compared as a whole before the first variable is
+// written.
 #include "choir/weights.h"
 
 #include "base/alloc.h"
@@ -29,7 +29,7 @@ static bool fits(const choir_variable *v, const chi_st_tensor *t)
 	return t->supported && t->dtype == v->dtype && chi_shape_equal(&t->shape, &v->shape);
 }
 
-// Both are in the order of names.
+// Both lists are in the order of names.
 choir_status chi_weights_compare(const char *path, const chi_weights *w, const chi_safetensors *st)
 {
 	chi_name_list list[] = { { .what = "missing" }, { .what = "too many" },
@@ -84,7 +84,7 @@ choir_status chi_weights_set(const chi_weights *w, const chi_safetensors *st, co
 	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
 		status = chi_weight_set(w->variable[i], f, data + st->tensor[i]->begin);
-		// Half of one model and half of another would be worse than none.
+		// Undefined variables are better than a mix of two models.
 		for (size_t k = 0; status != CHOIR_OK && k <= i; k++)
 			chi_variable_undefine(w->variable[k]);
 	}
@@ -115,7 +115,7 @@ choir_status choir_strategy_restore(choir_strategy *s, const char *path)
 	if (status == CHOIR_OK) {
 		status = chi_strategy_agree(
 				s, chi_weights_set(&w, &f.header, (const char *) f.data), "restoring weights");
-		// Those of a worker that could not are undefined, so those of all are.
+		// A failed worker's variables are undefined, so all must be.
 		for (size_t i = 0; status != CHOIR_OK && s->process_group != NULL && i < w.n; i++)
 			chi_variable_undefine(w.variable[i]);
 	}

@@ -1,5 +1,5 @@
-// Restoring what a file and a strategy have in common. As in weights_restore.c the file is read,
-// then everything is compared, and only then is the first variable written.
+// Restores what a file and a strategy share. All is read and compared before the first variable
+// is written.
 #include "choir/weights.h"
 
 #include "base/alloc.h"
@@ -18,9 +18,8 @@
 
 enum { NAME_SHOWN = 60 };
 
-// What each variable gets.
 typedef struct {
-	const chi_st_tensor *tensor; // NULL: nothing
+	const chi_st_tensor *tensor; // NULL: none
 	chi_rearrangement how;
 } source;
 
@@ -30,11 +29,11 @@ typedef struct {
 	chi_name_map map;
 	chi_weights weights;
 	chi_weights_file file;
-	source *from; // of each variable
-	bool *used; // of each tensor: whether a variable takes it, or the map leaves it out
+	source *from; // for each variable
+	bool *used; // of each tensor: taken, or left out by the map
 } part;
 
-// Weights are in the order of their names. w->n: there is none.
+// w->n: not found.
 static size_t find_variable(const chi_weights *w, const char *name)
 {
 	size_t low = 0, high = w->n;
@@ -55,7 +54,7 @@ static bool can_cast(const chi_st_tensor *t, const choir_variable *v)
 					(chi_dtype_is_float(t->dtype) && chi_dtype_is_float(v->dtype)));
 }
 
-// What the map makes of a shape; NULL, or why it cannot.
+// Returns NULL, or the reason why it is impossible.
 static const char *rearrange(
 		const choir_shape *shape, const chi_rearrangement *how, choir_shape *to)
 {
@@ -70,7 +69,7 @@ static const char *rearrange(
 	return NULL;
 }
 
-// After a reshape the variable's shape need not be what came of it: its elements are.
+// After a reshape only the elements must match.
 static bool fits(const choir_variable *v, const chi_st_tensor *t, const chi_rearrangement *how)
 {
 	choir_shape shape;
@@ -157,7 +156,7 @@ static choir_status set_all(const part *p)
 	for (size_t i = 0; status == CHOIR_OK && i < p->weights.n; i++) {
 		if (p->from[i].tensor != NULL)
 			status = set(p, i, f);
-		// Half of one model and half of another would be worse than none.
+		// Undefined variables are better than a mix of two models.
 		for (size_t k = 0; status != CHOIR_OK && k <= i; k++)
 			if (p->from[k].tensor != NULL)
 				chi_variable_undefine(p->weights.variable[k]);
@@ -210,7 +209,7 @@ choir_status choir_strategy_restore_partial(
 		status = chi_strategy_agree(s, check(&p), "comparing weights");
 	if (status == CHOIR_OK) {
 		status = chi_strategy_agree(s, set_all(&p), "restoring weights");
-		// Those of a worker that could not are undefined, so those of all are.
+		// A failed worker's variables are undefined, so all must be.
 		for (size_t i = 0; status != CHOIR_OK && s->process_group != NULL && i < p.weights.n; i++)
 			if (p.from[i].tensor != NULL)
 				chi_variable_undefine(p.weights.variable[i]);

@@ -1,5 +1,5 @@
-// Saving and hashing the weights of a strategy. The header says where each value will be, so
-// values are fetched and written one at a time.
+// Saves and hashes weights. The header has all offsets, so values are fetched and written one by
+// one.
 #include "choir/weights.h"
 
 #include "base/alloc.h"
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-// Data is aligned if larger elements come first; names decide among equals.
+// Larger elements first, so that data is aligned; then by name.
 static bool by_size_and_name(const void *a, const void *b)
 {
 	const choir_variable *v = a, *w = b;
@@ -51,8 +51,8 @@ static choir_status print_header(chi_text *text, const chi_weights *w, const chi
 	return status;
 }
 
-// A file on its way; to NULL: nobody writes here. What fails is kept, and the rest of the weights
-// are fetched all the same, since several workers bring some of them together.
+// A file being written; to is NULL on the other workers. After a failure the rest is still
+// fetched, since some weights need all workers.
 typedef struct {
 	chi_writer *to;
 	choir_status status;
@@ -77,7 +77,7 @@ static choir_status write_weight(
 	return CHOIR_OK;
 }
 
-// writes: this is the worker that does.
+// writes: this worker writes the file.
 static choir_status write_file(
 		const char *path, const chi_weights *weights, const chi_text *header, bool writes)
 {
@@ -95,7 +95,7 @@ static choir_status write_file(
 	return w.status;
 }
 
-// All that may be wrong before the first value is fetched.
+// All checks before the first fetch.
 static choir_status begin_file(choir_strategy *s, const char *path, const char *metadata,
 		chi_weights *w, chi_text *header)
 {
@@ -169,5 +169,5 @@ uint64_t choir_strategy_hash(choir_strategy *s)
 	chi_weights_free(&w);
 	if (chi_strategy_abort(s, status) != CHOIR_OK)
 		return 0;
-	return hash == 0 ? 1 : hash; // 0 says that it failed
+	return hash == 0 ? 1 : hash; // 0 means failure
 }

@@ -88,16 +88,6 @@ def judge(complaints):
     sys.exit(1 if complaints else 0)
 
 
-def but_allowed(complaints, name, folder=pathlib.Path(__file__).parent / "allowed"):
-    """The complaints, without those that begin with a line of NAME.txt and a colon. A line that allows
-    nothing is a complaint too, so the list only gets shorter."""
-    path = folder / f"{name}.txt"
-    allowed = set(read(path).split("\n")) - {""} if path.is_file() else set()
-    found = {complaint.split(": ")[0] for complaint in complaints}
-    return [complaint for complaint in complaints if complaint.split(": ")[0] not in allowed] + \
-        [f"{line}: no fault any more; take it out of {path.name}" for line in sorted(allowed - found)]
-
-
 def project():
     return pathlib.Path(sys.argv[1]).resolve()
 

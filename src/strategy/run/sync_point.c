@@ -1,5 +1,5 @@
-// The ring of sync points of a run. Sync points keep their addresses; the ring grows when replicas
-// drift apart, which only sync points that nobody waits in (updates) allow.
+// The ring of a run's sync points. Sync points keep their addresses. The ring grows if replicas
+// drift apart, which is possible only at updates, where no replica waits.
 #include "strategy/run/sync_point.h"
 
 #include "base/alloc.h"
@@ -60,7 +60,7 @@ static void forget(chi_run *run, chi_sync_point *point)
 	run->spare_sync_points = point;
 }
 
-// ", sum of f32 [2, 3]" behind the name if r has come to a collective.
+// Prints the call; for a collective with its tensor: "NAME of f32 [2, 3]".
 static void print_call(const char *name, const chi_replica *r, chi_sync_point_kind kind,
 		char text[2 * CHI_SYNC_POINT_NAME])
 {
@@ -99,7 +99,8 @@ void chi_sync_point_print(chi_run *run, uint32_t number, char text[2 * CHI_SYNC_
 	chi_mutex_unlock(&run->lock);
 }
 
-// r differs from m, and nothing has failed yet: so whoever is in a collective still waits in it.
+// Reports that r's call differs from point. The run has not failed yet, so the first replica of a
+// collective still waits in it and its tensor is valid.
 static choir_status diverged(
 		const chi_replica *r, const chi_sync_point *like, const chi_sync_point *point)
 {
@@ -134,26 +135,26 @@ static choir_status returned_before(
 			chi_replica_number(waits), name);
 }
 
-// With the lock held: r has returned by itself. One that was cancelled returns too, perhaps before
-// whoever cancelled it has said why.
+// With the lock held: r has returned by itself. A cancelled replica returns too, possibly before
+// the error that cancelled it is recorded.
 static bool left_for_good(const chi_replica *r)
 {
 	return chi_atomic32_load_seq_cst(&r->has_returned) != 0 && !r->cancelled &&
 			chi_atomic32_load(&r->run->failed) == 0;
 }
 
-// With the lock held. Whoever returns later than this sees that somebody has come, and that it has
-// not: so only the first to come looks at all replicas.
+// With the lock held: whether r is the first to come to a sync point. Only the first must check
+// for replicas that have returned: a later return sees the arrival and finds the error itself.
 static bool is_first(chi_run *run, uint32_t number)
 {
 	if (number != chi_atomic32_load(&run->arrivals))
 		return false;
-	chi_atomic32_add(&run->arrivals, 1); // before it looks who has returned
+	chi_atomic32_add(&run->arrivals, 1); // before the caller checks which replicas have returned
 	return true;
 }
 
-// With the lock held: nobody has returned without coming to the sync point of r. If somebody has,
-// this fails.
+// With the lock held: whether no replica has returned before r's sync point. If one has, this
+// fails.
 static bool all_are_there(const chi_replica *r, const chi_sync_point *like)
 {
 	const chi_run *run = r->run;
@@ -165,7 +166,7 @@ static bool all_are_there(const chi_replica *r, const chi_sync_point *like)
 	return true;
 }
 
-// With the lock held: r comes to its sync point.
+// With the lock held: r enters its sync point.
 static chi_sync_point *arrive(
 		chi_replica *r, const chi_sync_point *like, chi_prepare_fn *prepare, void *user)
 {
@@ -194,7 +195,7 @@ static chi_sync_point *arrive(
 		memcpy(point->name, like->name, sizeof point->name);
 		point->first = r->id;
 		if (prepare != NULL && prepare(point, r, user) != CHOIR_OK) {
-			run->next_sync_point--; // nobody else has seen it
+			run->next_sync_point--; // no other replica has seen it
 			forget(run, point);
 			return NULL;
 		}
@@ -247,9 +248,9 @@ void chi_sync_point_leave(chi_replica *r, chi_sync_point *point)
 	chi_atomic32_add(&point->left, 1);
 }
 
-// r has said that it has returned. True: others are or may come to be in sync points that it never
-// came to. Who comes to a sync point says so and then looks who has returned, so that one of the
-// two sees the other.
+// Whether others are at sync points that r, which is marked as returned, never reached. An
+// arriving replica first counts its arrival and then checks for returned replicas, in sequential
+// consistency. So at least one of the two sees the other.
 static bool behind(const chi_replica *r)
 {
 	return chi_atomic32_load_seq_cst(&r->run->arrivals) != r->sequence;
@@ -260,7 +261,7 @@ void chi_sync_point_returned(chi_replica *r)
 	chi_run *run = r->run;
 	chi_run_device *dev = &run->device[r->device];
 	chi_atomic32_store_seq_cst(&r->has_returned, 1);
-	if (!dev->shared && !behind(r)) { // no lock, which would go from processor to processor
+	if (!dev->shared && !behind(r)) { // without the lock, which would move between cores
 		dev->left--;
 		if (!r->cancelled)
 			chi_small_all_reduce_returned(r);
@@ -285,7 +286,7 @@ void chi_sync_point_returned(chi_replica *r)
 int chi_sync_point_missing(const chi_replica *r, const chi_sync_point *point)
 {
 	const chi_run *run = r->run;
-	// Variables are made by replica 0; what the others do matters to nobody who waits.
+	// Replica 0 makes variables: a wait for a creation depends on no other replica.
 	const int n =
 			point != NULL && point->kind == CHI_SYNC_POINT_CREATE ? 1 : run->strategy->replicas;
 	for (int i = 0; i < n; i++)

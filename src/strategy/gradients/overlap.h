@@ -1,14 +1,12 @@
-// Sums that are made while the backward pass goes on. As soon as all replicas have given the
-// gradient of a variable, its chunks may be summed: by each device, its share of them, when it
-// gives the next gradient, and by devices that have nothing else to do. So a gradient is summed
-// while it is in the caches, and of all devices' only the sum is kept. What is not summed when the
-// update begins is summed then. The bits are the same either way, since the tree decides them.
+// Overlap of summation and backward pass. After all replicas have added a variable's gradient,
+// its chunks may be summed. Each device sums its share when it adds its next gradient, and idle
+// devices sum more. So a gradient is summed while it is in the caches, and only the sum is kept.
+// The update sums what is left. The results have the same bits, as they depend only on the
+// canonical tree.
 //
-// It needs to know which variable comes at which place before it comes: so it begins with an
-// optimizer's second update, and goes by the order of the one before.
-//
-// Between workers a thread beside the replicas makes these sums (overlap_workers.h), or nobody
-// does.
+// The order of variables must be known in advance. So overlap begins with an optimizer's second
+// update and uses the order of the update before. With several workers, a separate thread makes
+// these sums (overlap_workers.h).
 #pragma once
 
 #include "collective/tree.h"
@@ -17,29 +15,29 @@
 struct chi_pending_update;
 struct chi_device_gradient;
 
-enum { CHI_OVERLAP_SUMMED = 1, CHI_OVERLAP_FAILED }; // what done opens with
+enum { CHI_OVERLAP_SUMMED = 1, CHI_OVERLAP_FAILED }; // values of done
 
-// The sum of one variable, of which nobody changes anything but the counts once it is open.
+// The sum of one variable. After open is set, only the counts change.
 typedef struct {
 	choir_variable *variable;
-	bool eligible; // it is large, and no rows of it are given
-	// Of each device, when all its replicas have given: its gradient, and what that brings.
-	// Another device's list of gradients is never looked at, since its owner may be making it
-	// longer.
+	bool eligible; // large enough, and its gradients are dense
+	// Of each device whose replicas have all added: its gradient and its part of the collective.
+	// They are kept here because the device's list of gradients may grow, and only its owner may
+	// read it.
 	struct chi_device_gradient **gradient;
 	const choir_collective **c;
 	chi_atomic32 added; // replicas
-	chi_atomic32 open; // not zero: all have given, and chunks may be summed
-	chi_buffer *buffer; // of the sum, which may be the memory of a part
+	chi_atomic32 open; // not zero: all replicas have added
+	chi_buffer *buffer; // holds the sum; may be the buffer of a partial sum
 	choir_partial_sum whole; // the sum
 	uint32_t chunks;
-	chi_atomic32 next, finished; // chunks
-	chi_atomic32 failed; // not zero: one of these could not be summed
+	chi_atomic32 next, finished; // chunks taken; chunks done
+	chi_atomic32 failed; // not zero: a chunk could not be summed
 	chi_gate done;
 } chi_overlap_sum;
 
 typedef struct {
-	size_t cursor; // the next sum to look at
+	size_t cursor; // the next sum to check
 	char *scratch;
 } chi_overlap_device;
 
@@ -47,34 +45,33 @@ typedef struct {
 	size_t n;
 	chi_overlap_sum *sum; // in the order of the last update
 	size_t n_next;
-	chi_overlap_sum *next; // what comes in its place after this update; NULL: nothing
-	chi_overlap_device *device; // of each, and of who does the update for all
-	chi_atomic32 waiting; // devices that look at the sums whenever something happens
-	bool with_workers; // all workers' sums, made by the thread of overlap_workers.h
+	chi_overlap_sum *next; // replaces sum after this update; may be NULL
+	chi_overlap_device *device; // of each device, and one more for a thread that works for all
+	chi_atomic32 waiting; // devices to wake when a sum opens
+	bool with_workers; // the exchange thread makes the sums of all workers
 } chi_overlap;
 
-// Whether this strategy's sums can be made early: on the host, directly, by several devices, or
-// with other workers.
+// Whether this strategy can overlap: several devices, exclusive use and direct reduction in host
+// memory, or other workers.
 bool chi_overlap_possible(const choir_strategy *s);
-// A replica has added to g, whose partial sums have it; then does this device's share.
+// Notes that a replica has added to g, then sums this device's share.
 choir_status chi_overlap_added(struct chi_device_gradient *g);
-// Sums whatever there is, on behalf of a device that has nothing else to do.
+// Sums all open chunks, for a device that is idle.
 choir_status chi_overlap_help(struct chi_pending_update *u, int d);
-// Before the update, when all have come, by who does devices from .. to - 1: sums what is left and
-// waits for what others have begun.
+// Before the update of devices from .. to - 1: sums the chunks that are left, and waits for those
+// in other threads.
 choir_status chi_overlap_finish(struct chi_pending_update *u, int from, int to);
-// Then: the parts of g that its device brings to the update, which are its partial sums, or, if
-// they were summed, the first device's only. Whether they are the sum of all workers.
+// After that: g's partial sums for the update. If they are summed already, the first device has
+// the sum and the others have nothing. is_whole: the sum is that of all workers.
 const choir_partial_sum *chi_overlap_parts(const struct chi_device_gradient *g, size_t *n);
 bool chi_overlap_is_whole(const struct chi_device_gradient *g);
-// The sums that are made, or being made, with other workers. All replicas have asked for the
-// update.
+// The number of sums that are exchanged with other workers. All replicas must have applied.
 int chi_overlap_with_workers(const struct chi_pending_update *u);
-// Whether v's gradients must be tensors, since workers sum them without asking what they are.
+// Whether v's gradients must be dense, as the exchange thread expects tensors.
 bool chi_overlap_needs_dense(const struct chi_pending_update *u, const choir_variable *v);
-// Of all gradients of a variable only the sum is needed now.
+// Releases the partial sums of s, which are not needed after the sum.
 void chi_overlap_release_parts(const struct chi_pending_update *u, const chi_overlap_sum *s);
-// By one thread, before anything is written: keeps the order, for the next update to go by.
+// Keeps this update's order for the next one. Called by one thread before the first write.
 choir_status chi_overlap_prepare(struct chi_pending_update *u);
-void chi_overlap_discard(struct chi_pending_update *u); // after an update, done or not
+void chi_overlap_discard(struct chi_pending_update *u); // after an update, successful or not
 void chi_overlap_free(struct chi_pending_update *u);

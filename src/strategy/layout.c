@@ -1,4 +1,4 @@
-// Which device carries which replicas, and which devices hold variables.
+// Assigns replicas to devices, and finds the devices of variables.
 #include "strategy/layout.h"
 
 #include "base/alloc.h"
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The devices named, or those of CHOIR_DEVICES, which may be more than the strategy can use, or
-// one CPU device for each replica, at most one for each processor.
+// Finds the named devices or those of CHOIR_DEVICES, possibly more than the strategy needs. By
+// default one CPU device per replica, at most one per processor.
 static choir_status find_devices(choir_strategy *s, choir_device **devices, int *count)
 {
 	const char *names = s->options.devices;
@@ -35,7 +35,7 @@ static choir_status find_devices(choir_strategy *s, choir_device **devices, int 
 	return CHOIR_OK;
 }
 
-// Replicas lie in contiguous blocks: the first R mod P devices get one more.
+// Assigns replicas in contiguous blocks: the first R mod P devices get one more.
 static choir_status share_out_replicas(choir_strategy *s, choir_device *const *devices, int count)
 {
 	const int min = count > s->workers ? count : s->workers;

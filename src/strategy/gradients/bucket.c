@@ -1,7 +1,7 @@
-// Buckets: gradients of many variables in one collective. If devices have memory of their own,
-// the host waits for each collective, so the waits would grow with the number of variables. A
-// device copies its partial sums of all variables one after another and joins once. Each element
-// is summed in the same tree as alone, so the bits are the same.
+// Buckets. If devices have memory of their own, the host waits for each collective, so waits
+// would grow with the number of variables. A device copies its partial sums of all variables one
+// after another and joins once. Each element is summed in the same tree as alone: the bits are
+// the same.
 #include "strategy/gradients/bucket.h"
 
 #include "base/alloc.h"
@@ -16,7 +16,7 @@ struct chi_bucket {
 	int parts;
 };
 
-// Whether a device's partial sums of gradient i cover the same nodes as those of gradient 0.
+// Whether gradient i has the same tree nodes as gradient 0.
 static bool is_like_first(const chi_device_gradients *list, size_t i)
 {
 	const chi_device_gradient *first_gradient = list->gradient[0], *g = list->gradient[i];
@@ -95,7 +95,6 @@ choir_status chi_bucket_fetch(
 	return CHOIR_OK;
 }
 
-// Queues the copies on the device's stream.
 static choir_status pack(chi_pending_update *u, int d)
 {
 	chi_stream *stream = u->strategy->exchange[d];

@@ -10,7 +10,7 @@ choir_status chi_bucket_give_memory(
 		chi_pending_update *u, const chi_pending_variable *pv, chi_sum_buffer *sb);
 // Joins the bucket's collective for device d. The request is that of gradient 0.
 choir_status chi_bucket_join(chi_pending_update *u, int d);
-// The sum of a gradient in host memory. The first call copies all sums of the device.
+// The sum in host memory. The first call copies all sums of the device.
 choir_status chi_bucket_fetch(chi_pending_update *u, const chi_device_gradient *g,
 		choir_device *host, const void **data);
 void chi_bucket_release(chi_pending_update *u);

@@ -1,6 +1,5 @@
-// Adding and applying gradients. Neither waits: gradients are added to the partial sums of the
-// replica's device, and the update is a sync point that the replica leaves at once. In
-// cross-replica context one call does both.
+// Adding and applying gradients. Neither waits: the update is a sync point that the replica
+// leaves at once. In cross-replica context one call does both.
 #include "strategy/gradients/gradients.h"
 
 #include "base/alloc.h"
@@ -42,7 +41,7 @@ static choir_status check_gradient(chi_gradients *a, const choir_replica *r,
 			: chi_tensor_check(gradient);
 }
 
-// The update of a that r adds to, after those it has applied in this run.
+// The update of a that r adds to: the one after those it applied in this run.
 static chi_pending_update *current(chi_gradients *a, const chi_replica *r)
 {
 	chi_run *run = r->run;
@@ -108,7 +107,7 @@ choir_status chi_gradients_add(
 	return status;
 }
 
-// Prints the gradients that r added, in its order: "adam of hidden/kernel, hidden/bias".
+// "adam of hidden/kernel, hidden/bias", in r's order.
 static void describe(char text[64], const chi_gradients *a, const chi_replica *r,
 		const chi_device_gradients *list)
 {
@@ -153,7 +152,7 @@ choir_status chi_gradients_check_applied(chi_replica *r)
 			text);
 }
 
-// With the run's lock held: puts the update into the run's order.
+// With the run's lock held.
 static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 {
 	chi_run *run = r->run;
@@ -168,7 +167,6 @@ static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-// Invalidates what r has read of the update's variables.
 static void invalidate_reads(chi_replica *r, const chi_pending_update *u)
 {
 	const chi_device_gradients *list = &u->device[r->device];
@@ -187,9 +185,9 @@ static bool has_sparse(const chi_device_gradients *list)
 	return false;
 }
 
-// Makes the update wait for r's queued kernels. If each replica has its own device, the update's
-// stream will wait; otherwise the host waits here. The stream is not touched yet, as another
-// device may be executing the previous update on it.
+// The update must follow r's queued kernels. If each replica has its own device, the update's
+// stream will wait; otherwise the host waits here. The stream is not touched yet: another device
+// may be executing the previous update on it.
 static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
 {
 	const choir_strategy *s = r->run->strategy;
@@ -250,8 +248,8 @@ choir_status chi_gradients_apply(chi_gradients *a, choir_replica *replica)
 	return status;
 }
 
-// t itself, or a copy if it is a variable's memory, which earlier updates may change. NULL: the
-// error is recorded in x's frame.
+// t, or a copy if it is a variable's memory, which earlier updates may change. NULL: recorded in
+// x's frame.
 static choir_tensor *steady(choir_cross *x, choir_tensor *t)
 {
 	if (t == NULL || t->source == NULL || t->source->copied)
@@ -311,7 +309,7 @@ choir_status chi_gradients_apply_now(chi_gradients *a, choir_cross *x, size_t n,
 	if (u == NULL)
 		return chi_frame_record_error(x->frame);
 	chi_fpenv host;
-	chi_fpenv_enter(&host); // in case x is the program's own, outside a run
+	chi_fpenv_enter(&host); // x may be the program's own, outside a run
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < n; i++)
 		status = add_value(a, u, x, v[i], values[i]);

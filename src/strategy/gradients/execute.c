@@ -1,10 +1,9 @@
-// Execution of an update. For each variable each device joins one collective with its partial
-// sums. Fused: a chunk is updated as soon as it is summed, while it is in the cache. A single
-// device has its sums already, and its threads share the chunks. Two-pass: all sums are kept
-// first. In host memory any device takes the next chunk; elsewhere the device that has the sum
-// updates the copy, sending the sum to devices without replicas. A gate (a norm, a check for NaN)
-// gets a square of each fixed chunk before the first write. Nothing is written before every
-// device has joined.
+// Execution of an update. Each device joins one collective per variable with its partial sums.
+// Fused: a chunk is updated as soon as it is summed, in the cache. A single device has its sums
+// already, and its threads share the chunks. Two-pass: sums are kept first; in host memory any
+// device takes the next chunk, elsewhere the device with the sum updates the copy. A gate (a
+// norm, a check for NaN) gets the squares of fixed chunks before the first write. Nothing is
+// written before every device has joined.
 #include "strategy/gradients/execute.h"
 
 #include "base/alloc.h"
@@ -153,7 +152,6 @@ static choir_status run_squares(
 	return chi_kernel_run(stream, "chunk_squares", 1, &x, &out, &attributes);
 }
 
-// Computes the squares of final chunks in host memory.
 static choir_status square_chunks(
 		const chi_device_gradient *g, int64_t first, int64_t count, const void *data)
 {
@@ -169,7 +167,6 @@ static bool squares_here(const chi_pending_update *u, size_t i, int d)
 	return u->pending[i].sum_buffer[0].device == d && u->pending[i].variable->elements > 0;
 }
 
-// Queues the squares of all sums that a device keeps, one variable after another.
 static choir_status queue_squares(const chi_pending_update *u, int d, double *there)
 {
 	choir_status status = CHOIR_OK;
@@ -184,7 +181,7 @@ static choir_status queue_squares(const chi_pending_update *u, int d, double *th
 	return status;
 }
 
-// Computes squares in device memory on the device's stream, and copies them to the host together.
+// In device memory, on the device's stream; copied to the host together.
 static choir_status square_device(chi_pending_update *u, int d)
 {
 	chi_stream *stream = u->strategy->exchange[d];
@@ -231,15 +228,14 @@ static choir_status chunk_done(void *user, int64_t first, int64_t count, const v
 		return chi_device_gradient_write(
 				g, copy_of_device(u->strategy, g->variable, g->device), first, count, data, 1);
 	const choir_device *device = u->strategy->device[g->device];
-	// Only one of the devices that share a sum gets this call for a chunk.
+	// Only one of the devices that share a sum gets this call.
 	return u->gated && device->host_memory &&
 					chi_device_shares(u->pending[g->index].sum_buffer[0].sum->device, device)
 			? square_chunks(g, first, count, data)
 			: CHOIR_OK;
 }
 
-// The memory for the sum of gradient i on device d, which devices with shared memory share; or
-// NULL.
+// The memory for the sum of gradient i on device d; NULL: none.
 static void *wanted_by(const chi_pending_update *u, int d, size_t i)
 {
 	const choir_device *device = u->strategy->device[d];
@@ -278,7 +274,6 @@ static choir_status join(chi_pending_update *u, int d, size_t i)
 	return chi_communicator_join(&s->communicator, d, c, &g->request);
 }
 
-// Checks that the only device's partial sums cover all replicas.
 static choir_status check_sums(const chi_pending_update *u)
 {
 	for (size_t i = 0; i < u->n; i++) {
@@ -294,8 +289,7 @@ static choir_status check_sums(const chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// Waits until all devices have come here, once in an update. A thread that works for all devices
-// returns at once.
+// Waits for all devices. A thread that works for all returns at once.
 static choir_status wait_for_devices(chi_pending_update *u, int from, int to)
 {
 	const uint32_t devices = (uint32_t) (to - from), all = (uint32_t) u->strategy->devices;
@@ -308,7 +302,6 @@ static choir_status wait_for_devices(chi_pending_update *u, int from, int to)
 	return chi_gradients_wait(u, &u->arrived) ? CHOIR_OK : chi_run_cancelled(u->run);
 }
 
-// Whether any variable needs a collective.
 static bool joins(const chi_pending_update *u)
 {
 	for (size_t i = 0; i < u->n; i++)
@@ -328,7 +321,7 @@ static choir_status reduce_bucket(chi_pending_update *u, int from, int to)
 	return CHOIR_OK;
 }
 
-// Reduces the variables in windows, so that devices may run ahead of each other a little.
+// In windows, so that devices may run ahead of each other a little.
 static choir_status reduce(chi_pending_update *u, int from, int to)
 {
 	choir_strategy *s = u->strategy;
@@ -336,7 +329,7 @@ static choir_status reduce(chi_pending_update *u, int from, int to)
 		return check_sums(u);
 	if (u->bucket_elements > 0)
 		return reduce_bucket(u, from, to);
-	if (!joins(u)) // rows are merged already, but other replicas may still fail
+	if (!joins(u)) // rows are merged, but other replicas may still fail
 		return wait_for_devices(u, from, to);
 	for (size_t first = 0; first < u->n; first += CHI_COMMUNICATOR_WINDOW) {
 		const size_t last =
@@ -369,7 +362,6 @@ static choir_status decide(const chi_pending_update *u, double *factor, bool *sk
 	return u->gradients->table->gate(u->gradients->user, all, bad, factor, skip);
 }
 
-// Updates chunks on the host, from kept sums or from rows, until none is left.
 static choir_status take_chunks(chi_pending_update *u, int d, double factor)
 {
 	for (size_t i = 0;;) {
@@ -406,8 +398,7 @@ static void take_chunks_as_member(void *arg, int member, int64_t chunk)
 		chi_error_save(&s->error);
 }
 
-// Updates chunks on all threads of the device. With rows only one thread does, as it uses the
-// device's scratch memory.
+// With rows only one thread works, as it uses the device's scratch memory.
 static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 {
 	const int threads = u->touches_all_rows ? 1 : chi_team_own_members();
@@ -421,7 +412,7 @@ static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 	return choir_error_status();
 }
 
-// Queues a copy of a sum to another device, in the order source, then stream.
+// Queues a copy to another device: after source, before stream.
 static choir_status send(
 		chi_stream *source, chi_stream *stream, void *to, const void *sum, size_t bytes)
 {
@@ -439,8 +430,8 @@ static choir_status send(
 	return chi_stream_copy(stream, to, sum, bytes);
 }
 
-// Copies a sum to a device that carries no replica; *data is its place there. The host waits only
-// if the bytes pass through it. The memory is kept until the update is done.
+// Copies a sum to a device without replicas; *data: its place there. The host waits only if the
+// bytes pass through it. The memory is kept until the update is done.
 static choir_status bring_sum(
 		const chi_device_gradient *g, chi_sum_buffer *sb, chi_stream *stream, const void **data)
 {
@@ -484,7 +475,7 @@ static choir_status update_copies(chi_pending_update *u, int d, double factor)
 	return CHOIR_OK;
 }
 
-// Updates the copies after all sums are there. *applied: false if the gate skips the update.
+// After all sums are there. *applied: false if the gate skips.
 static choir_status update_summed(chi_pending_update *u, int from, int to, bool *applied)
 {
 	const choir_strategy *s = u->strategy;
@@ -493,8 +484,8 @@ static choir_status update_summed(chi_pending_update *u, int from, int to, bool 
 	bool skip = false;
 	for (int d = from; u->gated && d < to; d++)
 		CHOIR_TRY(square_device(u, d));
-	// A device without sums could get here before all squares are known. If all memory is the
-	// host's, every device has sums, so none is early.
+	// A device without sums may come before all squares are known. With host memory only, every
+	// device has sums.
 	if (u->gated && !by_chunks)
 		CHOIR_TRY(wait_for_devices(u, from, to));
 	if (u->gated)
@@ -528,8 +519,8 @@ static choir_status prepared(chi_pending_update *u, bool mine, int by)
 			chi_error_save(&u->error);
 		chi_gate_open(&u->prepared, 1);
 	}
-	// No deadline with workers: the preparing thread may wait for them for their cluster's
-	// timeout, and it always opens the gate.
+	// No deadline with workers: their cluster's timeout limits the preparation, which always
+	// opens the gate.
 	const choir_strategy *s = u->strategy;
 	const double deadline = chi_clock_deadline(s->process_group == NULL ? s->timeout : -1);
 	while (chi_atomic32_load(&u->prepared.word) == 0)
@@ -541,7 +532,6 @@ static choir_status prepared(chi_pending_update *u, bool mine, int by)
 	return u->status;
 }
 
-// Makes the devices' streams wait for the gradients that replicas have queued.
 static choir_status follow_gradients(chi_pending_update *u, int from, int to)
 {
 	for (int d = from; d < to; d++) {
@@ -569,7 +559,7 @@ choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to,
 	if (status == CHOIR_OK)
 		status = u->two_pass ? update_summed(u, from, to, &applied) : update_chunks(u, from, 1);
 	status = chi_strategy_wait(s, from, to, status);
-	if (from == 0 && !s->all_here) // the first device updates all copies on other devices
+	if (from == 0 && !s->all_here) // the first device updates these copies
 		status = chi_strategy_wait_away(s, status);
 	if (status != CHOIR_OK)
 		return status; // chi_pending_update_discard undefines what was written

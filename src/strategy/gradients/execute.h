@@ -1,4 +1,4 @@
-// Execution of an update: reduces its gradients and calls the optimizer with the sums.
+// Execution of an update: reduces the gradients and calls the optimizer.
 #pragma once
 
 #include "strategy/gradients/pending.h"

@@ -1,61 +1,60 @@
-// Gradients that optimizers apply inside replicas. A replica adds its gradients to its device's
-// partial sums and never waits (docs/decisions/0008). The update runs when all replicas have
-// applied. Usually that is at the end of the run, on the threads of all devices together. If a
-// read or a merge call needs it earlier, one thread does it.
+// Gradients that optimizers apply inside replicas. A replica adds gradients to its device's
+// partial sums and never waits (docs/decisions/0008). The update runs after all replicas have
+// applied: at the end of the run on all devices' threads, or earlier on one thread if a read or a
+// merge call needs it.
 #pragma once
 
 #include "collective/tree.h"
 #include "strategy/run/run.h"
 
-// An optimizer's functions, called in the order begin, (gate), chunk .., end. Updates of several
-// workers may be pending at the same time; each has its own state.
+// An optimizer's functions, called in the order begin, (gate), chunk .., end. Several workers'
+// updates may be pending; each has its own state.
 typedef struct {
 	const char *name; // for messages
 	size_t state_size; // bytes of an update's state; zeroed once, kept for later updates
-	void (*close)(void *state); // called before state is freed; may be NULL
-	// Called once, before the first write: makes slots and fixes the learning rate.
+	void (*close)(void *state); // may be NULL
+	// Called before the first write: makes slots and fixes the learning rate.
 	choir_status (*begin)(void *user, void *state, size_t n, choir_variable *const v[]);
-	// Whether elements of v with a zero gradient do not change, so that rows of zeros may be left
-	// out. NULL: they always change.
+	// Whether elements of v with a zero gradient never change. NULL: they may.
 	bool (*skips_zeros)(const void *user, const choir_variable *v);
 	// True: gate must see all sums before the first write.
 	bool (*gated)(const void *user);
-	// A pure function that every device calls. squares: sum of squares of all summed gradients,
-	// not finite if a gradient is not. bad: the first variable with a gradient that is not
-	// finite. Gives a factor for all gradients, or sets *skip.
+	// A pure function, called by every device. squares: of all summed gradients, not finite if a
+	// gradient is not. bad: the first variable with such a gradient. Gives a factor for all
+	// gradients, or sets *skip.
 	choir_status (*gate)(const void *user, double squares, const choir_variable *bad,
 			double *factor, bool *skip);
-	// Updates elements first .. first + count - 1 of a copy of v. index is v's in begin. gradient
-	// points to element first, on the copy's device. Called by several threads at once.
+	// Updates elements of a copy of v, variable index of begin. gradient points to element first,
+	// on the copy's device. Called concurrently.
 	choir_status (*chunk)(void *user, const void *state, size_t index, choir_variable *v, int copy,
 			int64_t first, int64_t count, const void *gradient, double factor, chi_stream *stream);
 	// Called once, after the last write. applied: false if gate skipped the update.
 	void (*end)(void *user, const void *state, bool applied);
 } chi_gradients_table;
 
-typedef struct chi_gradients chi_gradients; // of one optimizer
+typedef struct chi_gradients chi_gradients;
 chi_gradients *chi_gradients_new(choir_strategy *s, const chi_gradients_table *table, void *user);
 void chi_gradients_free(chi_gradients *a);
 
 // Whether v's next gradient may be IndexedSlices.
 bool chi_gradients_take_sparse(chi_gradients *a, const choir_variable *v);
-// In replica r: adds the final gradient of v, which may be sparse only if
-// chi_gradients_take_sparse(v); apply ends r's gradients for this update.
+// Adds r's final gradient of v, sparse only if chi_gradients_take_sparse(v). apply ends r's
+// gradients for this update.
 choir_status chi_gradients_add(
 		chi_gradients *a, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 choir_status chi_gradients_apply(chi_gradients *a, choir_replica *r);
-// In cross-replica context: reduces the values and updates at once, on this thread. Per-replica
-// values are summed; others are used as they are.
+// In cross-replica context: updates at once, on this thread. Per-replica values are summed;
+// others are used as they are.
 choir_status chi_gradients_apply_now(chi_gradients *a, choir_cross *x, size_t n,
 		choir_variable *const v[], choir_value *const values[]);
 
-// The functions below are for src/strategy. Finishes r's updates of v before r reads v.
+// For src/strategy. Finishes r's updates of v before r reads it.
 choir_status chi_gradients_finish_updates_of(chi_replica *r, const choir_variable *v);
 // Fails, naming the variables, if r has returned with gradients that it did not apply.
 choir_status chi_gradients_check_applied(chi_replica *r);
-// Finishes all pending updates on this thread, while all replicas wait in a merge call.
+// Finishes all updates on this thread, while all replicas wait in a merge call.
 choir_status chi_gradients_finish_updates(chi_run *run);
-// Does device d's part of the requested updates, after the device's replicas have returned.
+// Does device d's part of the requested updates after its replicas have returned.
 void chi_gradients_run_updates(chi_run *run, int d);
 // Waits at the run's gate until *flag of u is not zero. False: the run has failed.
 bool chi_gradients_wait(struct chi_pending_update *u, const chi_atomic32 *flag);

@@ -1,6 +1,5 @@
-// The exchange thread and its synchronization with the replicas' threads. It sleeps at a gate
-// unless it exchanges. It costs a wake-up for each large gradient, and a core while it waits for
-// messages.
+// The exchange thread and its synchronization with the replicas' threads. It costs a wake-up for
+// each large gradient, and a core while it waits for messages.
 #include "strategy/gradients/overlap_workers.h"
 
 #include "base/alloc.h"
@@ -22,22 +21,21 @@ struct chi_overlap_workers {
 	choir_strategy *strategy;
 	chi_process_group process_group;
 	chi_thread thread;
-	chi_pending_update *update; // of the last request; NULL: only an answer is needed
-	chi_gate requested, completed; // number of requests; number completed
-	chi_gate wakeup; // its word changes whenever the thread must check again
+	chi_pending_update *update; // NULL: only an answer is needed
+	chi_gate requested, completed; // numbers of requests
+	chi_gate wakeup; // changes whenever the thread must check again
 	chi_atomic32 leave, end; // not zero: leave the update; end the thread
-	chi_atomic32 exchanging; // 1 during an exchange with other workers
-	bool failed; // an exchange of this update failed, with error
+	chi_atomic32 exchanging;
+	bool failed; // an exchange of this update failed
 	chi_error error;
-	chi_tree_nodes nodes; // the worker's tree nodes, if it has several devices
+	chi_tree_nodes nodes; // if it has several devices
 	char *scratch; // for chi_tree_nodes_sum
 	double handover; // seconds
 };
 
 // ---- The thread.
 
-// Finds this worker's nodes of the tree. A single device has them; several devices' parts are
-// summed to them.
+// A single device has this worker's nodes; several devices' parts are summed to them.
 static choir_status find_nodes(
 		chi_overlap_workers *o, const chi_overlap_sum *s, const choir_partial_sum **nodes)
 {
@@ -85,8 +83,7 @@ static choir_status exchange(chi_overlap_workers *o, chi_pending_update *u, size
 	return CHOIR_OK;
 }
 
-// Waits until all replicas have added the gradient of s. False: it will not come. If replicas
-// never return, their run ends this wait.
+// False: the gradient will not come. If replicas never return, their run ends this wait.
 static bool wait_for_replicas(
 		chi_overlap_workers *o, const chi_pending_update *u, const chi_overlap_sum *s)
 {
@@ -101,9 +98,9 @@ static bool wait_for_replicas(
 	}
 }
 
-// Aborts the exchanges of all workers, and marks the sums that will not come as failed. The run
-// fails only when a sum is needed, or at its end. An earlier failure could make replicas leave a
-// merge call whose function still uses their tensors.
+// Aborts all workers' exchanges and marks the missing sums as failed. The run fails only when a
+// sum is needed, or at its end: earlier, replicas could leave a merge call whose function still
+// uses their tensors.
 static void fail(chi_overlap_workers *o, const chi_pending_update *u, size_t from)
 {
 	chi_process_group_abort(&o->process_group);
@@ -197,7 +194,7 @@ choir_status chi_overlap_workers_finish(chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// Aborts an exchange under way after this run has failed: the other workers may never come to it.
+// After this run's failure, the other workers may never come to an exchange under way.
 static void end_exchange(chi_overlap_workers *o, const chi_run *run)
 {
 	if (chi_atomic32_load(&run->failed) == 0 || chi_atomic32_load(&o->exchanging) == 0)
@@ -239,16 +236,15 @@ choir_status chi_overlap_workers_choose(choir_strategy *s)
 	return CHOIR_OK;
 }
 
-// What each worker tells all others.
 typedef struct {
 	int possible, threads, processors;
 } offer;
 
-// Whether a worker's processors suffice for one more thread for each worker on its host.
+// Whether the processors suffice for one more thread per worker on this host.
 static bool has_a_core(const choir_cluster *c, const offer all[], int worker)
 {
 	const char *name = choir_cluster_worker_name(c, worker);
-	const size_t host = strcspn(name, ",") + 1; // the name is "node3, pid 4711"
+	const size_t host = strcspn(name, ",") + 1; // "node3, pid 4711"
 	int needed = 0;
 	for (int w = 0; w < choir_cluster_workers(c); w++)
 		if (strncmp(name, choir_cluster_worker_name(c, w), host) == 0)
@@ -282,7 +278,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-// Measures how long it takes to wake the thread and to get its answer (median).
+// The median time to wake the thread and get its answer.
 static void measure(chi_overlap_workers *o)
 {
 	double seconds[HANDOVERS];

@@ -5,10 +5,10 @@
 #include "strategy/gradients/gradients.h"
 #include "strategy/gradients/overlap.h"
 
-// Elements. The size is fixed, so that norms have the same bits everywhere.
+// Elements; fixed, so that norms have the same bits everywhere.
 enum { CHI_UPDATE_CHUNK = CHI_CHUNK };
 
-// A replica's sparse gradient. It holds references to both buffers.
+// Holds references to both buffers.
 typedef struct {
 	int replica;
 	int64_t n;
@@ -24,18 +24,17 @@ typedef struct {
 	chi_sparse_gradient *gradient;
 } chi_sparse_gradients;
 
-// The sum of all replicas' sparse gradients. dense_scratch: if every row changes, a chunk for
-// each device in which rows are laid among zeros.
+// The merged rows of all replicas. dense_scratch: if every row changes, a chunk for each device,
+// for rows among zeros.
 typedef struct {
 	int64_t n;
 	int64_t *row; // ascending, without duplicates
 	char *values;
 	char *dense_scratch;
 	chi_scratch scratch; // holds row, values and dense_scratch
-	int64_t *each; // number of rows of each replica, of all workers
+	int64_t *each; // number of rows of each replica, all workers
 } chi_merged_rows;
 
-// Which kinds of gradients the replicas added.
 enum { CHI_GRADIENT_SPARSE = 1, CHI_GRADIENT_DENSE = 2 };
 
 typedef struct chi_device_gradient {
@@ -44,29 +43,28 @@ typedef struct chi_device_gradient {
 	int device;
 	size_t index;
 	chi_partial_sums partial_sums;
-	chi_sparse_gradients sparse; // the sparse gradients
+	chi_sparse_gradients sparse;
 	choir_collective collective;
 	uint64_t request;
-	int last_replica; // the last replica that added; CHOIR_NONE
-	int position; // of this gradient among that replica's
+	int last_replica; // to add; CHOIR_NONE
+	int position; // among that replica's gradients
 } chi_device_gradient;
 
 typedef struct {
-	size_t n, capacity; // gradients of this update; allocated ones
+	size_t n, capacity; // used; allocated
 	chi_device_gradient **gradient;
 	size_t cursor; // where the next gradient is expected
 	chi_scratch squares; // copied from the device
 	bool done; // the device has claimed its part
-	chi_stream *queued; // the gradients are complete there after event; NULL: they are complete
+	chi_stream *queued; // event there: the gradients are complete; NULL: they are
 	uint64_t event;
 } chi_device_gradients;
 
-// Where the sum for a copy is kept: on the first device that shares memory with the copy, or else
-// on device 0.
+// Where a copy's sum is kept: on the first device that shares its memory, or else on device 0.
 typedef struct {
-	chi_buffer *sum; // NULL: no sum is kept
-	void *data; // its place in sum
-	chi_buffer *away; // the sum on the copy's device, if that carries no replica; else NULL
+	chi_buffer *sum; // NULL: not kept
+	void *data;
+	chi_buffer *away; // the sum on a copy's device without replicas; NULL
 	int device;
 } chi_sum_buffer;
 
@@ -75,7 +73,7 @@ typedef struct chi_bucket chi_bucket;
 // A variable's gradient, shared by all devices.
 typedef struct {
 	choir_variable *variable;
-	chi_sum_buffer *sum_buffer; // one for each copy
+	chi_sum_buffer *sum_buffer;
 	int sum_buffers;
 	double *squares; // of each chunk
 	int64_t chunks, chunks_capacity;
@@ -94,42 +92,42 @@ typedef struct chi_pending_update {
 	choir_strategy *strategy; // whose devices execute it
 	void *state; // the optimizer's
 	chi_run *run; // NULL: unused
-	int ordinal; // index among its optimizer's updates in this run, from 0
+	int ordinal; // among its optimizer's updates in this run
 	chi_device_gradients *device;
 	size_t n, pending_capacity;
 	chi_pending_variable *pending;
-	choir_variable **variable; // of each pending variable, for begin
+	choir_variable **variable; // for begin
 	size_t variable_capacity;
-	unsigned char *kinds; // buffer for the exchange of kinds between workers
+	unsigned char *kinds; // exchanged between workers
 	size_t kinds_capacity;
 	bool allows_sparse; // not gated, and all memory is the host's
-	// sums are kept before the first write: gated, copies in other memory, or a shared variable
+	// sums are kept first: gated, copies elsewhere, or a shared variable
 	bool two_pass;
 	bool gated;
-	// Elements of the bucket; 0: no bucket.
+	// 0: no bucket
 	int64_t bucket_elements;
 	chi_bucket *bucket; // of each device
-	bool single_device; // one device, whose partial sums are the sums
-	bool touches_all_rows; // some variable has it
+	bool single_device; // its partial sums are the sums
+	bool touches_all_rows;
 	chi_pending_update_stage stage; // under the run's lock
 	chi_gate prepared;
-	choir_status status; // of the preparation
+	choir_status status;
 	chi_error error;
-	chi_atomic32 all_applied; // every replica has applied it
+	chi_atomic32 all_applied; // by every replica
 	chi_atomic32 done;
-	chi_atomic32 written; // something was written
+	chi_atomic32 written;
 	chi_atomic32 next_chunk, devices_done, devices_arrived;
 	chi_atomic32 arrived; // all devices have arrived
 	uint32_t chunks;
 	chi_overlap overlap;
-	bool open; // in its run's list of open updates
+	bool open; // in its run's list
 	struct chi_pending_update *next_open;
 	struct chi_pending_update *next;
 } chi_pending_update;
 
 struct chi_gradients {
 	choir_strategy *strategy; // owner
-	chi_mutex lock; // protects the list of updates and their run
+	chi_mutex lock; // of the updates and their run
 	const chi_gradients_table *table;
 	void *user;
 	chi_pending_update *updates;
@@ -141,9 +139,9 @@ static inline bool chi_pending_update_spins(const chi_pending_update *u)
 	return u->run != NULL && u->run->spin;
 }
 
-// The update with this ordinal of a in run, or a new one.
+// Finds or makes the update.
 chi_pending_update *chi_pending_update_get(chi_gradients *a, chi_run *run, int ordinal);
 void chi_pending_update_discard(chi_pending_update *u);
 void chi_pending_update_free(chi_pending_update *u);
-// The gradient of v on device d, made at first use.
+// Finds or makes the gradient of v on device d.
 chi_device_gradient *chi_pending_update_gradient(chi_pending_update *u, int d, choir_variable *v);

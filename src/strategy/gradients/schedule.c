@@ -1,13 +1,12 @@
-// When updates run, and on which threads. At the end of a run, the devices do the requested
-// updates together. A replica that reads a variable after applying its gradients, or a merge
-// call, has the update done at once by one thread for all devices. All replicas have applied by
-// then, and reads before the update are stale.
+// When updates run, and on which threads. At the end of a run all devices do them together. For a
+// read after apply, or a merge call, one thread does the update at once for all devices. All
+// replicas have applied by then, and earlier reads are stale.
 #include "strategy/gradients/gradients.h"
 
 #include "base/clock.h"
 #include "strategy/gradients/execute.h"
 
-// Claims the update for device d, or for all devices (CHOIR_NONE).
+// For device d, or for all devices (CHOIR_NONE).
 typedef enum { NOTHING_TO_DO, AS_FIRST, AS_OTHER } part;
 static part claim(chi_run *run, chi_pending_update *u, int d)
 {
@@ -37,7 +36,7 @@ static int still_running(chi_run *run)
 	return found;
 }
 
-// Names the replica that an update waited for. False: there is none.
+// False: the update waited for no replica.
 static bool blame(chi_run *run)
 {
 	const int missing = still_running(run);
@@ -63,8 +62,7 @@ static choir_status execute(chi_run *run, chi_pending_update *u, int d, part min
 	return status;
 }
 
-// Whether one thread works for all devices. That needs no deadline here: exchanges with workers
-// have their own.
+// Needs no deadline here: exchanges with workers have their own.
 static bool is_by_one(chi_run *run, const chi_pending_update *u)
 {
 	chi_mutex_lock(&run->lock);
@@ -73,7 +71,7 @@ static bool is_by_one(chi_run *run, const chi_pending_update *u)
 	return by_one;
 }
 
-// Waits until *flag of u is not zero. Meanwhile device d sums gradients, unless d is CHOIR_NONE.
+// Meanwhile device d sums gradients, unless d is CHOIR_NONE.
 static bool await(chi_pending_update *u, const chi_atomic32 *flag, int d)
 {
 	chi_run *run = u->run;
@@ -116,7 +114,7 @@ static bool wait_for_all(chi_pending_update *u, int d)
 	return all;
 }
 
-// The i-th requested update. The lock is needed as the list may move.
+// The lock is needed as the list may move.
 static chi_pending_update *pending(chi_run *run, int i)
 {
 	chi_mutex_lock(&run->lock);
@@ -173,8 +171,7 @@ static choir_status finish_update(chi_replica *r, chi_pending_update *u)
 	return chi_scheduler_wait(r, &u->done, NULL);
 }
 
-// Finishes all updates up to the last one of v, in order: an earlier one may be the same
-// optimizer's.
+// All up to the last update of v, in order: an earlier one may be the same optimizer's.
 choir_status chi_gradients_finish_updates_of(chi_replica *r, const choir_variable *v)
 {
 	int n = r->updates;

@@ -1,13 +1,12 @@
-// Sparse gradients. Rows with the same number are added in the order of the dense sum. If an
-// optimizer leaves elements with a zero gradient unchanged, it is called only for these rows, so
-// a step costs what its rows cost. Any other optimizer (momentum, decaying moments) is called for
-// all chunks of the variable, with the rows laid among zeros. No gradient becomes as large as the
-// variable.
+// Sparse gradients. Equal rows are added in the order of the dense sum. If an optimizer leaves
+// elements with a zero gradient unchanged, it is called only for these rows. Any other one
+// (momentum, decaying moments) is called for all chunks, with the rows laid among zeros. So no
+// gradient becomes as large as the variable.
 //
-// A gradient may be sparse in one replica or step and dense in another. So workers first exchange
-// the kinds, in one message for all variables of an update. Gradients stay sparse only if all
-// replicas' are and if their rows are few. Then every worker gets all rows
-// (collective/sparse_gather.h) and adds them itself.
+// A gradient may be sparse in one replica or step and dense in another, so workers first exchange
+// the kinds, in one message per update. Gradients stay sparse only if all replicas' are and their
+// rows are few. Then every worker gets all rows (collective/sparse_gather.h) and adds them
+// itself.
 #include "strategy/gradients/sparse_gradients.h"
 
 #include "base/alloc.h"
@@ -21,7 +20,6 @@
 
 #include <string.h>
 
-// Whether an update of a needs dense gradients of v.
 static bool needs_tensors(chi_gradients *a, const choir_variable *v)
 {
 	bool found = false;
@@ -110,7 +108,7 @@ choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// A local replica's sparse gradient i; NULL: none.
+// NULL: no rows.
 static const chi_sparse_gradient *given_by(const chi_pending_update *u, size_t i, int replica)
 {
 	const int d = chi_strategy_device_index(u->strategy, replica);
@@ -121,7 +119,6 @@ static const chi_sparse_gradient *given_by(const chi_pending_update *u, size_t i
 	return NULL;
 }
 
-// Counts the rows of gradient i, of each replica and together.
 static choir_status count_rows(chi_pending_update *u, size_t i, size_t *all)
 {
 	const choir_strategy *s = u->strategy;
@@ -177,7 +174,6 @@ static choir_status add_dense(
 	return status;
 }
 
-// Makes all gradients dense, as some replica's is.
 static choir_status make_dense(chi_pending_update *u, size_t i, chi_stream *stream)
 {
 	for (int d = 0; d < u->strategy->devices; d++) {
@@ -189,7 +185,6 @@ static choir_status make_dense(chi_pending_update *u, size_t i, chi_stream *stre
 	return CHOIR_OK;
 }
 
-// Elements of a row.
 static int64_t width_of(const choir_variable *v)
 {
 	return v->shape.dim[0] > 0 ? v->elements / v->shape.dim[0] : 0;
@@ -200,15 +195,15 @@ static size_t row_bytes(const choir_variable *v)
 	return (size_t) width_of(v) * chi_dtype_size(v->dtype);
 }
 
-// The parts of a merge in one block of memory, which is kept from step to step.
+// One block of memory, kept from step to step.
 typedef struct {
 	chi_sparse_part *part; // of each replica
 	chi_sparse_entry *entry;
 	int64_t *index; // row numbers of all replicas
-	char *come; // rows received from workers
-	int64_t *row; // row numbers without duplicates
+	char *come; // from workers
+	int64_t *row; // without duplicates
 	char *values; // their sums
-	char *dense_scratch; // for each device, if all rows change
+	char *dense_scratch; // if all rows change
 	char *scratch; // for the sum
 } layout;
 
@@ -245,7 +240,6 @@ static choir_status lay_out(
 	return CHOIR_OK;
 }
 
-// Copies the row numbers as i64.
 static void widen(const chi_sparse_gradient *sparse, int64_t *to)
 {
 	for (int64_t k = 0; k < sparse->n; k++)
@@ -253,7 +247,7 @@ static void widen(const chi_sparse_gradient *sparse, int64_t *to)
 												 : ((const int32_t *) sparse->index)[k];
 }
 
-// Collects the rows of all replicas, with those of other workers.
+// With those of other workers.
 static choir_status bring(chi_pending_update *u, size_t i, const layout *l)
 {
 	const choir_strategy *s = u->strategy;
@@ -297,7 +291,7 @@ static choir_status merge(chi_pending_update *u, size_t i, size_t all)
 	return CHOIR_OK;
 }
 
-// Whether sending the rows and their numbers takes more bytes than the dense gradient.
+// Whether the rows and their numbers take more bytes than the dense gradient.
 static bool are_many(const chi_pending_update *u, size_t i, size_t all)
 {
 	const choir_variable *v = u->pending[i].variable;
@@ -322,7 +316,7 @@ choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int b
 	return pv->is_sparse ? merge(u, i, all) : make_dense(u, i, u->strategy->exchange[by]);
 }
 
-// Prefetches the beginning of a row that is written soon, as rows lie far apart.
+// Rows lie far apart: prefetches the beginning of one that is written soon.
 static void fetch_row(const chi_pending_variable *pv, int64_t k, size_t bytes)
 {
 	enum { LINE = 64, MAX = 512 };
@@ -364,7 +358,7 @@ static choir_status write_all_rows(const chi_pending_update *u, const chi_device
 	return CHOIR_OK;
 }
 
-// A variable shared with other workers is written at once, under its lock.
+// A shared variable is written at once, under its lock.
 choir_status chi_sparse_gradients_update(chi_pending_update *u, int by)
 {
 	for (size_t i = 0; i < u->n; i++) {
@@ -383,7 +377,7 @@ choir_status chi_sparse_gradients_update(chi_pending_update *u, int by)
 	return CHOIR_OK;
 }
 
-// The index of the first merged row with a number >= row.
+// The first merged row with a number >= row.
 static int64_t first_from(const chi_merged_rows *m, int64_t row)
 {
 	int64_t lo = 0, hi = m->n;

@@ -3,20 +3,18 @@
 
 #include "strategy/gradients/pending.h"
 
-// Keeps a replica's sparse gradient.
 choir_status chi_sparse_gradients_add(
 		chi_sparse_gradients *rows, int replica, const choir_tensor *slices);
 bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int replica);
 void chi_sparse_gradients_clear(chi_sparse_gradients *rows);
 // Finds out how the replicas of all workers added each gradient of u.
 choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u);
-// Before the first write: merges all replicas' rows of gradient i, or makes them dense if a
-// replica added a dense gradient. by: the device whose thread and stream are used.
+// Before the first write: merges all rows of gradient i, or makes them dense if a replica's is.
+// by: the device whose thread and stream are used.
 choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int by);
-// Updates variables from their merged rows. Variables that touch all rows are left to the chunks,
-// unless other workers share them.
+// Updates variables from their merged rows, except those that touch all rows and are not shared
+// with other workers.
 choir_status chi_sparse_gradients_update(chi_pending_update *u, int by);
-// A dense chunk of the gradient of a variable that touches all rows, in device d's scratch
-// memory.
+// A dense chunk of a gradient that touches all rows, in device d's scratch memory.
 const void *chi_sparse_gradients_chunk(
 		const chi_pending_update *u, int d, size_t i, int64_t first, int64_t count);

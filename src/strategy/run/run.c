@@ -1,5 +1,4 @@
-// A run from start to end: preparing it, distributing devices to threads, combining failures, and
-// releasing what it used. All memory is kept for the next run, so an empty run of two replicas
+// A run from start to end. All memory is kept for the next run, so an empty run of two replicas
 // costs two transfers between cores.
 #include "strategy/run/run.h"
 
@@ -95,9 +94,8 @@ void chi_run_wake_up(chi_run *run)
 	chi_gate_wake(&run->wakeup);
 }
 
-// With the lock held: records a failure. True: it is the run's first. If two devices wait for a
-// third, one times out and cancels the other; the timeout is the cause, whichever is recorded
-// first.
+// With the lock held. True: the first failure. If two devices wait for a third, one times out and
+// cancels the other; the timeout is the cause, whichever is recorded first.
 static bool record(chi_run *run, int replica)
 {
 	const bool first = chi_atomic32_load(&run->failed) == 0;
@@ -113,7 +111,6 @@ static bool record(chi_run *run, int replica)
 	return first;
 }
 
-// Discards the run's sync points and pending updates.
 static void forget(chi_run *run)
 {
 	chi_gradients_discard_updates(run);
@@ -182,7 +179,6 @@ choir_status chi_run_cancelled(chi_run *run)
 			known ? cause.text : "another replica is about to fail");
 }
 
-// Resets r to the start of a run.
 static void begin_replica(chi_replica *r)
 {
 	r->state = CHI_WAITS_TO_START;
@@ -213,7 +209,7 @@ static void begin_device(chi_run *run, int i)
 		run->replica[id].call_args.n = run->replica[id].returned.n = 0;
 		if (run->replica[id].unkept.n != 0) // avoids writing an unchanged cache line
 			run->replica[id].unkept.n = 0;
-		// the line is written anyway; it is not read
+		// written anyway, not read
 		run->replica[id].side = (int) (run->number % 2);
 	}
 }
@@ -246,8 +242,7 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool isolate
 	return CHOIR_OK;
 }
 
-// Sends every device but the first to a thread of its pool. A device that cannot be sent fails
-// the run; this thread then marks its replicas as returned.
+// A device that cannot be sent fails the run; this thread then marks its replicas as returned.
 static void send_devices(chi_run *run)
 {
 	for (int i = 1; i < run->strategy->devices; i++)
@@ -265,7 +260,7 @@ static void wait_for_device(chi_run *run, int d)
 	if (word == run->number)
 		return;
 	chi_run_trace_device(run, 0, CHOIR_TRACE_WAIT, "other devices");
-	// No deadline: replicas have their own, and user code that never returns cannot be stopped.
+	// Replicas have deadlines; user code that never returns cannot be stopped.
 	(void) chi_gate_wait(done, word, run->spin, chi_clock_deadline(-1));
 	chi_trace_end();
 }
@@ -276,14 +271,13 @@ static void wait_for_devices(chi_run *run)
 		wait_for_device(run, i);
 }
 
-// Returns the threads of devices with one replica, which do not go to the idle list themselves.
+// Threads of devices with one replica do not go to the idle list themselves.
 static void rest(chi_run *run)
 {
 	chi_thread_pool_rest_all(run->busy);
 	run->busy = NULL;
 }
 
-// Counts a training step, and compares the workers if that is due.
 static choir_status count_step(chi_run *run)
 {
 	choir_strategy *s = run->strategy;
@@ -302,7 +296,7 @@ static choir_status finish(chi_run *run)
 	choir_strategy *s = run->strategy;
 	choir_status status = CHOIR_OK;
 	if (run == s->run)
-		// Before the failure is checked: the exchange thread itself may have failed.
+		// Before the check: the exchange thread itself may have failed.
 		chi_overlap_workers_rest(s);
 	if (chi_atomic32_load(&run->failed) != 0) {
 		status = run->error.status;
@@ -322,7 +316,7 @@ static choir_status finish(chi_run *run)
 		if (run->task.results != NULL)
 			choir_values_clear(run->task.results);
 		chi_error_restore(&run->error);
-		if (!run->isolated) // other workers know nothing of an isolated run
+		if (!run->isolated) // other workers do not know isolated runs
 			chi_strategy_abort(s, status);
 	}
 	return status;
@@ -357,10 +351,10 @@ void chi_run_left(chi_run *run, int d)
 	const bool closed = dev->closed;
 	chi_replica *r = &run->replica[dev->shared ? chi_scheduler_holder(run, first) : first];
 	chi_mutex_unlock(&run->lock);
-	if (run->nested != NULL && run->nested->going) // left from a merge function on this thread
+	if (run->nested != NULL && run->nested->going) // left from a merge function
 		chi_run_abandon(run->nested, false);
 	choir_fail(CHOIR_STATE, "run: %s", CHI_WAS_LEFT);
-	if (closed) { // left from an update after the replicas returned
+	if (closed) { // left from an update
 		chi_run_fail(run, run->strategy->replicas);
 		chi_gate_open(&dev->done, dev->number);
 		return;
@@ -416,7 +410,7 @@ void chi_run_renew(chi_run *run)
 	run->applied = false;
 }
 
-// The run whose merge function this thread is in, if it belongs to s: a new run is nested in it.
+// The run in whose merge function this thread is, if it belongs to s.
 static chi_run *outer_run(const choir_strategy *s)
 {
 	const chi_context *c = chi_context_current();

@@ -1,7 +1,6 @@
-// Scheduling of replicas on devices. One replica of a device runs at a time, the one with the
-// device's baton. A replica that must wait parks on its thread, with its frame and stack. The
-// next replica then runs: on this thread if it has not started, on its own thread if it was
-// parked. A device that carries one replica needs no baton: its replica waits at the run's gate.
+// Scheduling of replicas on devices. The replica with the device's baton runs. One that must wait
+// parks on its thread, and the next runs: on this thread if it has not started, else on its own.
+// A device with one replica needs no baton; it waits at the run's gate.
 #include "base/clock.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/replica/replica.h"
@@ -15,8 +14,8 @@ static void grant(chi_replica *r)
 	chi_gate_wake_one(&r->baton);
 }
 
-// With the lock held: the lowest replica of the device that may go on, or NULL. The search starts
-// at dev->may, so releasing all replicas of one wait passes over them once.
+// With the lock held: the lowest replica that may go on, or NULL. Starts at dev->may, so
+// releasing all replicas of one wait passes over them once.
 static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 {
 	for (; dev->may < dev->last; dev->may++)
@@ -25,9 +24,8 @@ static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 	return NULL;
 }
 
-// With the lock held, after a failure: marks replicas that have not started as returned. Those
-// below the failed replica still run, so the reported failure is that of the lowest replica,
-// independent of timing.
+// With the lock held, after a failure: skips replicas that have not started. Those below the
+// failed one still run, so that the lowest failure is reported independent of timing.
 static void skip_unstarted(chi_run *run, chi_run_device *dev)
 {
 	const bool all = run->failed_replica == run->strategy->replicas;
@@ -40,9 +38,8 @@ static void skip_unstarted(chi_run *run, chi_run_device *dev)
 	}
 }
 
-// With the lock held and the baton free: chooses the next replica. A parked replica gets the
-// baton here, and NULL is returned. A replica that has not started is returned, and this thread
-// must run it. dev->held says whether the baton is taken.
+// With the lock held and the baton free. A parked replica gets the baton here (NULL). One that
+// has not started is returned for this thread to run. dev->held: the baton is taken.
 static chi_replica *pass(chi_run *run, int d)
 {
 	chi_run_device *dev = &run->device[d];
@@ -93,7 +90,7 @@ int chi_scheduler_holder(const chi_run *run, int replica)
 	return replica;
 }
 
-// The limit of a wait: it ends after run->progress has been unchanged for the timeout.
+// A wait ends after run->progress has been unchanged for the timeout.
 typedef struct {
 	const chi_sync_point *point;
 	uint32_t progress;
@@ -106,13 +103,12 @@ static void begin_again(const chi_run *run, wait_limit *p)
 	p->deadline = chi_clock_deadline(run->strategy->timeout);
 }
 
-// The deadline has passed: gives up, or sets the next deadline.
 static void pass_deadline(chi_replica *r, wait_limit *p)
 {
 	if (p->progress != chi_atomic32_load(&r->run->progress) || !chi_run_abort_wait(r, p->point))
 		begin_again(r->run, p);
 	else
-		p->deadline = chi_clock_deadline(-1); // the run has failed, which ends every wait
+		p->deadline = chi_clock_deadline(-1); // the run's failure ends every wait
 }
 
 static choir_status wait_without_baton(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
@@ -129,8 +125,7 @@ static choir_status wait_without_baton(chi_replica *r, const chi_atomic32 *flag,
 	}
 }
 
-// Called with the lock held. Parks and passes the baton on; returns without the lock when the
-// baton is back.
+// Called with the lock held, returns without it when the baton is back.
 static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 {
 	chi_run *run = r->run;
@@ -138,7 +133,7 @@ static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 	r->parked_for = flag;
 	const uint32_t word = chi_atomic32_load(&r->baton.word);
 	chi_replica *next = pass(run, r->device);
-	if (next != NULL) { // not started yet: another pool thread runs it
+	if (next != NULL) { // not started: another pool thread runs it
 		next->state = CHI_WAITS_TO_START;
 		run->device[r->device].next--;
 	}
@@ -154,7 +149,6 @@ static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 			pass_deadline(r, p);
 }
 
-// Whether the wait of a replica is over. Needs no lock.
 static bool is_over(const chi_run *run, const chi_atomic32 *flag)
 {
 	return chi_atomic32_load(flag) != 0 || chi_atomic32_load(&run->failed) != 0;
@@ -165,7 +159,7 @@ static choir_status wait_with_baton(chi_replica *r, const chi_atomic32 *flag, wa
 	chi_run *run = r->run;
 	while (!is_over(run, flag)) {
 		chi_mutex_lock(&run->lock);
-		// chi_scheduler_wake checks flag under the same lock, so no wake-up is lost.
+		// chi_scheduler_wake checks flag under this lock, so no wake-up is lost.
 		if (is_over(run, flag))
 			chi_mutex_unlock(&run->lock);
 		else
@@ -190,9 +184,9 @@ choir_status chi_scheduler_wait(
 	return status;
 }
 
-// With the lock held: a thread that will find nothing to run goes to the idle list before it
-// passes the baton. The replica that gets the baton may end the run, and the next run must find
-// this thread idle.
+// With the lock held: a thread without further work goes to the idle list before it passes the
+// baton. The next owner of the baton may end the run, and the next run must find this thread
+// idle.
 static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 {
 	chi_run_device *dev = &run->device[d];
@@ -206,8 +200,8 @@ static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 	*thread = NULL;
 }
 
-// The next replica that this thread must run on the device; NULL: none. *close: all replicas of
-// the device have returned, and this thread does the rest.
+// The next replica for this thread; NULL: none. *close: the device's replicas have all returned,
+// and this thread does the rest.
 static chi_replica *take(chi_run *run, int d, chi_pool_thread **thread, bool *close)
 {
 	chi_run_device *dev = &run->device[d];
@@ -235,7 +229,7 @@ void chi_run_trace_device(
 			last, category, name);
 }
 
-// Prefetches the lines that the run's caller has written and this thread will write, all at once.
+// Prefetches all lines that the caller wrote and this thread will write.
 static void fetch(const chi_run *run, int d)
 {
 	const char *first = (const char *) &run->replica[run->strategy->first[d]];

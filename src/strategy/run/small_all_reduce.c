@@ -1,7 +1,6 @@
 // Small all-reduces. A waiting replica polls the other's progress word. A higher count of small
-// all-reduces means that the other has come. A higher count of sync points, or the returned flag,
-// means that it never will: the replicas have diverged. So errors are found as at a sync point,
-// without its lock.
+// all-reduces means that it has come. A higher count of sync points, or the returned flag, means
+// that the replicas have diverged.
 #include "strategy/run/small_all_reduce.h"
 
 #include "base/alloc.h"
@@ -16,10 +15,10 @@
 
 enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, SYNC_POINTS = 17 };
 
-// Elements summed at a time; small, so that the levels of the tree stay in the cache.
+// Small, so that the levels of the tree stay in the cache.
 enum { CHUNK = 512, LEVELS = 4 };
 
-// The state that replica k publishes in this run, and r's state in the run before.
+// What replica k publishes in this run, and what r published in the run before.
 static chi_small_all_reduce *shown(const chi_replica *r, int k)
 {
 	return &r->run->small_all_reduce[r->side * r->run->strategy->replicas + k];
@@ -35,7 +34,7 @@ static chi_small_all_reduce *own(const chi_replica *r)
 	return shown(r, r->id);
 }
 
-// Which of its two parts a replica uses in the small all-reduce that it is in, or was in last.
+// The part that r uses in this small all-reduce, or used in the last.
 static int turn_of(const chi_replica *r)
 {
 	return (int) (r->small_all_reduces % 2);
@@ -82,8 +81,7 @@ void chi_small_all_reduce_clear(chi_run *run)
 		clear(&run->small_all_reduce[i]);
 }
 
-// Updates the counts in r's word and sets flags that are not set yet. One addition is enough:
-// other threads change nothing but STOPPED.
+// One addition is enough: other threads change nothing but STOPPED.
 static void add_to_word(chi_replica *r, uint32_t flags)
 {
 	chi_small_all_reduce *l = own(r);
@@ -126,7 +124,7 @@ bool chi_small_all_reduce_takes(const chi_replica *r, choir_reduce_op op, const 
 			t->count == CHOIR_NONE && chi_tensor_bytes(t) <= CHI_SMALL_ALL_REDUCE_BYTES;
 }
 
-// How far a's count at a bit is ahead of b's.
+// By the count at a bit.
 static int ahead(uint32_t a, uint32_t b, int bit)
 {
 	const uint32_t difference = ((a >> bit) - (b >> bit)) & COUNT;
@@ -140,7 +138,7 @@ static choir_status fail(chi_replica *r)
 	return choir_error_status();
 }
 
-// Prints what replica k published: "all_reduce of f32 [2]", with its label if it has one.
+// "all_reduce of f32 [2]", with its label if it has one.
 static void print_part(const chi_replica *r, int k, char text[2 * CHI_SYNC_POINT_NAME])
 {
 	char shape[CHI_SHAPE_TEXT];
@@ -172,8 +170,7 @@ static void diverged(const chi_replica *r, int k)
 	chi_sync_point_diverged(r->id, own_call, k, other, CHOIR_NONE);
 }
 
-// Fails because k will never come to r's small all-reduce. The cause is named unless it is
-// another failure.
+// k will never come to r's small all-reduce: reports why.
 static choir_status never(chi_replica *r, int k, uint32_t word)
 {
 	if ((word & STOPPED) != 0) {
@@ -187,7 +184,7 @@ static choir_status never(chi_replica *r, int k, uint32_t word)
 	return fail(r);
 }
 
-// Changes whenever a replica comes to a collective or a sync point, or returns.
+// Changes whenever a replica comes to something or returns.
 static uint32_t progress_of(const chi_replica *r)
 {
 	uint32_t sum = chi_atomic32_load(&r->run->progress);
@@ -196,7 +193,7 @@ static uint32_t progress_of(const chi_replica *r)
 	return sum;
 }
 
-// Waits until the gate's word changes. False: no replica has made progress for the timeout.
+// False: no replica has made progress for the timeout.
 static bool wait_for(const chi_replica *r, chi_gate *gate, uint32_t word)
 {
 	if (chi_gate_spin(gate, word))
@@ -206,7 +203,6 @@ static bool wait_for(const chi_replica *r, chi_gate *gate, uint32_t word)
 			progress_of(r) != before;
 }
 
-// Waits until replica k has come to r's small all-reduce.
 static choir_status await(chi_replica *r, int k)
 {
 	chi_run *run = r->run;
@@ -248,8 +244,8 @@ static choir_status check_equal(chi_replica *r, int k)
 	return fail(r);
 }
 
-// One chunk of the sum. The sum's memory begins with this replica's own contribution, so each
-// chunk of it is copied to own before the sum overwrites it.
+// A chunk of the sum. Its memory begins with this replica's contribution, which is copied to own
+// before the sum overwrites it.
 typedef struct {
 	const chi_replica *r;
 	choir_dtype dtype;
@@ -295,8 +291,8 @@ static void sum_chunks(const chi_replica *r, choir_tensor *sum)
 	}
 }
 
-// Sums after all replicas have come. sum holds this replica's contribution. Two contributions are
-// added directly, in the order of the replicas.
+// sum begins with this replica's contribution. Two contributions are added in the order of
+// replicas.
 static void sum_all(const chi_replica *r, choir_tensor *sum)
 {
 	if (r->run->strategy->replicas > 2) {
@@ -308,7 +304,6 @@ static void sum_all(const chi_replica *r, choir_tensor *sum)
 			r->id == 0 ? other : sum->data, choir_shape_elements(&sum->shape));
 }
 
-// The hash that replicas compare: of dtype, shape and label.
 static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 {
 	uint64_t hash = (uint64_t) r->summed * 16 + (uint64_t) t->shape.rank;
@@ -318,8 +313,8 @@ static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 	return hash;
 }
 
-// Publishes t. Memory that the program or an update may change is copied, as no replica waits for
-// readers. The polled line is written last and all at once, so it moves between cores only once.
+// Memory that the program or an update may change is copied, as no replica waits for readers. The
+// polled line is written last and all at once, so it moves between cores once.
 static choir_status show(chi_replica *r, const choir_tensor *t)
 {
 	chi_small_all_reduce *l = own(r);
@@ -347,7 +342,6 @@ static choir_status show(chi_replica *r, const choir_tensor *t)
 	return CHOIR_OK;
 }
 
-// Waits for all other replicas and compares their calls with r's.
 static choir_status await_all(chi_replica *r)
 {
 	for (int k = 0; k < r->run->strategy->replicas; k++) {
@@ -359,12 +353,11 @@ static choir_status await_all(chi_replica *r)
 	return CHOIR_OK;
 }
 
-// Makes the tensor for the sum, with a copy of r's contribution. While r waits it reads only this
-// copy, not its published part, which another core may be reading. The tensor also holds the
-// memory of the previous part. A frame releases a tensor's own memory before the held one, and
-// pools reuse the newest memory first. So if a program rewinds its frame after each sum, each
-// part reuses memory that other cores have read, and each sum reuses memory that only this core
-// has touched.
+// Makes the sum's tensor, with a copy of r's contribution. While r waits it reads this copy, not
+// its published part, which another core may be reading. The tensor also holds the memory of the
+// previous part. A frame releases a tensor's memory before the held one, and pools reuse the
+// newest first. So if the frame is rewound after each sum, parts reuse memory that other cores
+// have read, and sums reuse memory that only this core has touched.
 static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 {
 	chi_buffer *before = own(r)->held[1 - turn_of(r)];
@@ -385,7 +378,7 @@ static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 		chi_frame_record_error(r->base.frame);
 		return NULL;
 	}
-	// The replica has published now: whatever fails, it leaves only after all have come.
+	// From here on the replica leaves only after all have come, whatever fails.
 	choir_tensor *sum = make_sum(r, t);
 	if (await_all(r) != CHOIR_OK) {
 		chi_frame_record_error(r->base.frame);
@@ -393,7 +386,7 @@ static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 	}
 	if (sum != NULL)
 		sum_all(r, sum);
-	// all have come to this sum, so all have read the part before it
+	// all have come, so all have read the previous part
 	let_go(&own(r)->held[1 - turn_of(r)]);
 	return sum;
 }

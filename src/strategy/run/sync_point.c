@@ -1,5 +1,5 @@
-// The ring of a run's sync points. Sync points keep their addresses. The ring grows if replicas
-// drift apart, which is possible only at updates, where no replica waits.
+// The ring of a run's sync points, which keep their addresses. It grows if replicas drift apart
+// at updates, where no replica waits.
 #include "strategy/run/sync_point.h"
 
 #include "base/alloc.h"
@@ -60,7 +60,7 @@ static void forget(chi_run *run, chi_sync_point *point)
 	run->spare_sync_points = point;
 }
 
-// Prints the call; for a collective with its tensor: "NAME of f32 [2, 3]".
+// "NAME of f32 [2, 3]" for a collective.
 static void print_call(const char *name, const chi_replica *r, chi_sync_point_kind kind,
 		char text[2 * CHI_SYNC_POINT_NAME])
 {
@@ -99,8 +99,8 @@ void chi_sync_point_print(chi_run *run, uint32_t number, char text[2 * CHI_SYNC_
 	chi_mutex_unlock(&run->lock);
 }
 
-// Reports that r's call differs from point. The run has not failed yet, so the first replica of a
-// collective still waits in it and its tensor is valid.
+// The run has not failed yet, so the first replica still waits in a collective and its tensor is
+// valid.
 static choir_status diverged(
 		const chi_replica *r, const chi_sync_point *like, const chi_sync_point *point)
 {
@@ -135,26 +135,24 @@ static choir_status returned_before(
 			chi_replica_number(waits), name);
 }
 
-// With the lock held: r has returned by itself. A cancelled replica returns too, possibly before
-// the error that cancelled it is recorded.
+// With the lock held. A cancelled replica returns too, possibly before the error is recorded.
 static bool left_for_good(const chi_replica *r)
 {
 	return chi_atomic32_load_seq_cst(&r->has_returned) != 0 && !r->cancelled &&
 			chi_atomic32_load(&r->run->failed) == 0;
 }
 
-// With the lock held: whether r is the first to come to a sync point. Only the first must check
-// for replicas that have returned: a later return sees the arrival and finds the error itself.
+// With the lock held. Only the first replica at a sync point checks for returned ones: a later
+// return sees the arrival and finds the error itself.
 static bool is_first(chi_run *run, uint32_t number)
 {
 	if (number != chi_atomic32_load(&run->arrivals))
 		return false;
-	chi_atomic32_add(&run->arrivals, 1); // before the caller checks which replicas have returned
+	chi_atomic32_add(&run->arrivals, 1); // before checking for returned replicas
 	return true;
 }
 
-// With the lock held: whether no replica has returned before r's sync point. If one has, this
-// fails.
+// With the lock held: fails if a replica returned before r's sync point.
 static bool all_are_there(const chi_replica *r, const chi_sync_point *like)
 {
 	const chi_run *run = r->run;
@@ -166,7 +164,7 @@ static bool all_are_there(const chi_replica *r, const chi_sync_point *like)
 	return true;
 }
 
-// With the lock held: r enters its sync point.
+// With the lock held.
 static chi_sync_point *arrive(
 		chi_replica *r, const chi_sync_point *like, chi_prepare_fn *prepare, void *user)
 {
@@ -195,7 +193,7 @@ static chi_sync_point *arrive(
 		memcpy(point->name, like->name, sizeof point->name);
 		point->first = r->id;
 		if (prepare != NULL && prepare(point, r, user) != CHOIR_OK) {
-			run->next_sync_point--; // no other replica has seen it
+			run->next_sync_point--;
 			forget(run, point);
 			return NULL;
 		}
@@ -248,9 +246,9 @@ void chi_sync_point_leave(chi_replica *r, chi_sync_point *point)
 	chi_atomic32_add(&point->left, 1);
 }
 
-// Whether others are at sync points that r, which is marked as returned, never reached. An
-// arriving replica first counts its arrival and then checks for returned replicas, in sequential
-// consistency. So at least one of the two sees the other.
+// Whether others are at sync points that r never reached. An arriving replica counts its arrival
+// and then checks for returned ones; r does the opposite. In sequential consistency at least one
+// sees the other.
 static bool behind(const chi_replica *r)
 {
 	return chi_atomic32_load_seq_cst(&r->run->arrivals) != r->sequence;

@@ -1,7 +1,6 @@
-// The threads of devices. The sender of a task returns the thread to the idle list after the
-// task, so the pool's lock stays in the sender's cache. On shared devices threads return
-// themselves (scheduler.c), before the device is reported as done. So the next run always finds
-// them idle.
+// The threads of devices. The sender of a task returns the thread to the idle list, so the pool's
+// lock stays in the sender's cache. On shared devices threads return themselves (scheduler.c)
+// before the device is done, so the next run finds them idle.
 #include "strategy/run/thread_pool.h"
 
 #include "base/alloc.h"
@@ -10,14 +9,12 @@
 
 #include <stdio.h>
 
-// One call of chi_thread_pool_call_all.
 struct chi_pool_call {
 	chi_thread_pool_fn *fn;
 	void *arg;
 	chi_atomic32 left; // not zero: a function of the program ended a thread
 };
 
-// A thread's task.
 typedef struct {
 	chi_run *run;
 	struct chi_pool_call *pool_call;
@@ -58,8 +55,7 @@ static void serve_tasks(void *arg)
 	}
 }
 
-// Called after a function of the program has ended the thread. Ends the thread's task, so that no
-// other thread waits for it.
+// A function of the program has ended the thread: ends its task, so that no thread waits for it.
 static void leave(void *arg)
 {
 	chi_pool_thread *t = arg;
@@ -78,9 +74,8 @@ static void work(void *arg)
 	chi_thread_call(serve_tasks, leave, arg);
 }
 
-// Makes the team that shares a device's work, only if the program asks for several cores per
-// device. A host with one strategy for each of its threads would otherwise start more threads
-// than cores.
+// Only if the program asks for several cores per device: a host with one strategy for each of its
+// threads would get more threads than cores.
 static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 {
 	if (s->options.cores_per_device < 2)
@@ -182,10 +177,9 @@ void chi_thread_pool_rest(chi_pool_thread *t)
 	chi_mutex_unlock(&pool->lock);
 }
 
-// With the lock held: takes a thread from the idle list, or NULL. The thread that became idle
-// last may still have its data in the cache. longest: with thousands of parked replicas, the
-// system's wait queues are long and are searched from their beginning. The thread idle for the
-// longest time is first in its queue.
+// With the lock held: an idle thread or NULL. The last one may still have its data in the cache.
+// longest: with thousands of parked replicas, the system searches its wait queues from the
+// beginning, where the longest idle thread is.
 static chi_pool_thread *take_idle(struct chi_thread_pool *pool, bool longest)
 {
 	chi_pool_thread *t = longest ? pool->longest_idle : pool->idle;
@@ -205,9 +199,7 @@ void chi_thread_pool_rest_all(chi_pool_thread *busy)
 	}
 }
 
-// Gives a task to a thread of the device. If parked replicas share the device, it is the one idle
-// for the longest time. The thread is added to the list *busy, if busy is not NULL. After a
-// failure nothing has changed.
+// A joining task gets the longest idle thread. The thread is added to *busy, if not NULL.
 static choir_status send(choir_strategy *s, int d, const pool_task *j, chi_pool_thread **busy)
 {
 	struct chi_thread_pool *pool = &s->thread_pool[d];

@@ -1,6 +1,6 @@
 // Batches of reductions, packed into few collectives if the options ask for it. Values of one
-// dtype, divisor and destination are copied one after another, separately for each partial sum of
-// a device. The packs are summed, and the results are copied back.
+// dtype, divisor and destination are copied one after another, for each partial sum of a device.
+// The packs are summed, and the results copied back.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/hash.h"
@@ -15,9 +15,9 @@ typedef struct {
 	size_t n;
 	chi_reduction **reduction;
 	choir_dtype dtype;
-	int64_t elements; // of all reductions
+	int64_t elements;
 	chi_sum_device *device;
-	chi_buffer **buffer; // for partial sums and results of devices
+	chi_buffer **buffer; // partial sums and results
 	size_t buffers;
 } reduction_pack;
 
@@ -51,7 +51,7 @@ static bool belong_together(
 	return true;
 }
 
-// Copies between whole and the memory of each reduction, given by own.
+// own gives the memory of each reduction.
 static choir_status copy_all(const reduction_pack *t, chi_stream *stream, void *whole,
 		void *(*own)(const reduction_pack *t, const chi_reduction *j, int d, int node), int d,
 		int node, bool back)
@@ -87,7 +87,6 @@ static chi_buffer *new_buffer(reduction_pack *t, int d)
 	return b;
 }
 
-// Packs a device's values, for each of its partial sums.
 static choir_status lay_out(reduction_pack *t, int d)
 {
 	const chi_partial_sums *like = &t->reduction[0]->partial_sums[d];
@@ -104,7 +103,6 @@ static choir_status lay_out(reduction_pack *t, int d)
 	}
 	own->n = (size_t) like->n;
 	own->part = part;
-	// Devices that share memory share the result.
 	for (int k = 0; k < d && own->result == NULL; k++)
 		if (chi_device_shares(t->strategy->device[k], t->strategy->device[d]))
 			own->result = t->device[k].result;
@@ -115,7 +113,7 @@ static choir_status lay_out(reduction_pack *t, int d)
 	return b == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// Copies the sums back, once for each memory.
+// Once for each memory.
 static choir_status take_apart(reduction_pack *t)
 {
 	choir_strategy *s = t->strategy;
@@ -130,7 +128,7 @@ static choir_status take_apart(reduction_pack *t)
 	return chi_strategy_wait(s, 0, s->devices, status);
 }
 
-// Computes the ends of packs; NULL: no memory.
+// NULL: no memory.
 static int64_t *cut(const reduction_pack *t, const chi_communication *communication, size_t *packs)
 {
 	const size_t max = communication->num_packs > 0
@@ -150,7 +148,7 @@ static int64_t *cut(const reduction_pack *t, const chi_communication *communicat
 	return ends;
 }
 
-// Names the pack by its shapes, so that workers with different values are told apart.
+// With a hash of the shapes, so that workers with different values are told apart.
 static void name_pack(const reduction_pack *t, char name[64])
 {
 	uint64_t hash = t->n;
@@ -191,7 +189,7 @@ static choir_status sum_pack(
 	return status == CHOIR_OK ? take_apart(t) : status;
 }
 
-// Packs the first reduction with all that fit it, and makes them.
+// Packs the first reduction with all that fit it.
 static choir_status do_pack(choir_cross *x, const chi_communication *communication, size_t n,
 		chi_reduction reduction[], bool done[], size_t first)
 {

@@ -1,5 +1,4 @@
-// Cross-replica context: its frames, its sets of named values, and the calls that programs make
-// in it.
+// Cross-replica context: its frames, named values, and calls.
 #include "strategy/cross/cross.h"
 
 #include "base/alloc.h"
@@ -61,7 +60,7 @@ void chi_cross_free(choir_cross *cross)
 	chi_free(x);
 }
 
-// Clears the device frames if the program has cleared the context's own frame.
+// After the program has cleared the context's own frame.
 static void clear_frames(chi_cross *x)
 {
 	if (x->emptied == x->base.frame->emptied)
@@ -217,8 +216,8 @@ choir_value *choir_cross_result(choir_cross *x, const char *name)
 	return x == NULL ? NULL : found(x, chi_cross_of(x)->call_results, name, "take");
 }
 
-// Whether v, which is the same for all replicas, was read from an ON_READ variable. Its replica
-// may write that component before others read v.
+// Whether v, the same for all replicas, was read from an ON_READ variable, whose replica may
+// write before others read v.
 static bool is_part(const choir_value *v)
 {
 	bool part = false;
@@ -231,7 +230,7 @@ static bool is_part(const choir_value *v)
 	return part;
 }
 
-// v with handles of the context's own frames. A component of an ON_READ variable is copied.
+// v in the context's own frames. A component of an ON_READ variable is copied.
 static choir_value *keep(choir_cross *cross, const choir_value *v)
 {
 	const bool part = is_part(v);
@@ -250,7 +249,7 @@ static choir_value *keep(choir_cross *cross, const choir_value *v)
 	return kept;
 }
 
-// Values of call_results end with the next call; the result lives in the context's frame.
+// call_results end with the next call, the result with the context's frame.
 static choir_value *keep_result(choir_cross *cross, choir_value *v)
 {
 	if (v->frame != chi_cross_of(cross)->call_results->frame)
@@ -293,7 +292,6 @@ choir_status choir_cross_set_arg(choir_cross *x, const char *name, choir_value *
 	return put(x, false, name, v);
 }
 
-// Runs replicas in a nested run.
 choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *user)
 {
 	CHOIR_TRY(chi_cross_check(cross, "run"));
@@ -306,7 +304,7 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 		if (is_part(*v) && (*v = keep(cross, *v)) == NULL)
 			return chi_frame_status(cross->frame);
 	}
-	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // on which the arguments may be queued
+	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // its queue may still make arguments
 	CHOIR_TRY(chi_cross_publish(x));
 	const choir_status status =
 			choir_strategy_run(x->strategy, fn, user, x->call_args, &x->next_results);

@@ -3,7 +3,7 @@
 
 #include "strategy/run/run.h"
 
-// A frame for values on a device that the context's own frame cannot hold.
+// For values on a device that the context's own frame cannot hold.
 typedef struct {
 	choir_device *device;
 	choir_frame *frame;
@@ -12,16 +12,16 @@ typedef struct {
 typedef struct chi_cross {
 	choir_cross base; // first: a choir_cross points to its chi_cross
 	choir_strategy *strategy;
-	chi_run *run; // whose merge call it serves; NULL: the program's context
-	choir_values *args, *returned; // for the function that is called in it
-	choir_values *call_args, *call_results; // for calls that it makes (run, update)
-	// Collects results during a call, while call_results can still be passed as arguments.
+	chi_run *run; // of its merge call; NULL: the program's context
+	choir_values *args, *returned; // for the function that runs in it
+	choir_values *call_args, *call_results; // for its calls (run, update)
+	// Results during a call, while call_results may still be arguments.
 	choir_values *next_results;
 	chi_cross_frame *device_frame;
 	size_t device_frames, device_frames_capacity;
 	unsigned emptied; // base.frame->emptied when device frames were last cleared
-	chi_mutex lock; // protects spare, which threads of elementwise updates use
-	choir_frame *spare; // empty frames for update functions
+	chi_mutex lock; // of spare, which threads of elementwise updates use
+	choir_frame *spare; // empty, for update functions
 } chi_cross;
 
 static inline chi_cross *chi_cross_of(const choir_cross *x)
@@ -32,26 +32,26 @@ static inline chi_cross *chi_cross_of(const choir_cross *x)
 choir_cross *chi_cross_new(choir_strategy *s, chi_run *run);
 void chi_cross_free(choir_cross *x);
 void chi_cross_clear(choir_cross *x);
-// Publishes the frames of x before replicas read them (chi_frame_publish).
+// Publishes all frames of x (chi_frame_publish).
 choir_status chi_cross_publish(chi_cross *x);
-// Ends a run or an update: its results replace the previous ones, and its arguments are cleared.
+// Ends a run or an update: replaces the results and clears the arguments.
 void chi_cross_end_call(chi_cross *x);
-// The context's frame for tensors on d. Its tensors die when the context's own frame is cleared.
-// NULL: the error is recorded in that frame.
+// The context's frame for d; it is cleared with the context's own frame. NULL: the error is
+// recorded in that one.
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
-// An empty frame on d for one call of a function, on any thread. NULL: a failure. The caller must
-// release it with the status of the call. That status is returned, with its error text. After
-// success, x keeps the frame for another call; its stream must have been waited for.
+// An empty frame on d for one call of a function, on any thread; NULL: a failure. The caller
+// releases it with the call's status, which is returned with its error text. After success, x
+// keeps the frame; its stream must have been waited for.
 choir_frame *chi_cross_acquire_frame(chi_cross *x, choir_device *d);
 choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status status);
 
-// Fails unless x is this thread's cross-replica context or the program's own.
+// Fails unless x is the thread's context or the program's own.
 choir_status chi_cross_check(const choir_cross *x, const char *what);
-// CHOIR_STATE, recorded in f: v belongs to another strategy. v may be NULL.
+// CHOIR_STATE, recorded in f, if v belongs to another strategy. v may be NULL.
 choir_status chi_cross_check_variable(
 		const choir_strategy *s, choir_frame *f, const choir_variable *v, const char *what);
 
-// A destination value of these devices. NULL: the error is recorded in x's frame.
+// NULL: the error is recorded in x's frame.
 choir_value *chi_cross_destination(choir_cross *x, int count, choir_device *const devices[]);
 // Copies a part into whole at offset along the axis, or back.
 choir_status chi_gather_copy_part(

@@ -1,4 +1,4 @@
-// Concatenation over replicas in the order of their ids. Sizes along the axis may differ.
+// Concatenation over replicas in the order of ids. Sizes along the axis may differ.
 #include "base/size.h"
 #include "strategy/cross/cross.h"
 #include "strategy/worker_sync.h"
@@ -47,7 +47,6 @@ static choir_status check_part(choir_cross *x, const choir_value *v, int i, int 
 			choir_dtype_name(t->dtype), chi_shape_print(&t->shape, b), axis);
 }
 
-// Gathers the tensors of this process's replicas.
 static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
 {
 	choir_frame *f = x->frame;

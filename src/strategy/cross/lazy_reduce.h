@@ -1,17 +1,17 @@
-// Lazy reductions to a variable. An elementwise update computes the sum chunk by chunk and
-// applies each chunk while it is in the cache, so the sum is never written to memory. Any other
-// use of the value first computes it (chi_value_materialize).
+// Lazy reductions to a variable. An elementwise update sums and applies chunk by chunk in the
+// cache, so the sum is never written to memory. Any other use first computes the value
+// (chi_value_materialize).
 #pragma once
 
 #include "strategy/cross/reduce_to.h"
 
-// Whether the checked reduction j can be lazy: it must be large, in host memory, for a single
-// copy, and its inputs must not change.
+// Whether the checked j can be lazy: large, in host memory, for a single copy, with inputs that
+// cannot change.
 bool chi_lazy_reduce_possible(choir_cross *x, const chi_reduction *j);
-// Makes j's result a lazy value with memory. Errors are recorded in x's frame.
+// j's result becomes a lazy value. Errors are recorded in x's frame.
 choir_status chi_lazy_reduce_begin(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j);
-// Computes elements first .. first + count - 1 of the lazy value v in frame f; count is at most
-// CHI_CHUNK. NULL: the error is recorded in f. Any threads, concurrently.
+// Computes elements of the lazy value v in frame f; count: at most CHI_CHUNK. NULL: the error is
+// recorded in f. Any threads, concurrently.
 choir_tensor *chi_lazy_reduce_chunk(
 		const choir_value *v, choir_frame *f, int64_t first, int64_t count);

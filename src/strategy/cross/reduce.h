@@ -3,36 +3,33 @@
 
 #include "strategy/cross/cross.h"
 
-// CHOIR_INVALID, recorded in f: op is neither SUM nor MEAN. what: the call, for messages.
+// CHOIR_INVALID, recorded in f, if op is neither SUM nor MEAN. what: the call.
 choir_status chi_check_reduce_op(choir_frame *f, const char *what, choir_reduce_op op);
-// CHOIR_UNSUPPORTED, recorded in f: dtype has no such reduction. Every reduction checks this
-// first, so the answer does not depend on devices or algorithms.
+// CHOIR_UNSUPPORTED, recorded in f, if dtype has no such reduction. Every reduction checks this
+// first, so the answer does not depend on devices.
 choir_status chi_check_sum(
 		choir_frame *f, const char *what, choir_reduce_op op, choir_dtype dtype);
 // Checks that the tensors of replicas 0 .. n-1 can be reduced. CHOIR_INVALID, recorded in f,
-// names the first that is missing or differs; CHOIR_UNSUPPORTED: as above. numbers: plain numbers
-// fit any dtype.
+// names the first bad one; CHOIR_UNSUPPORTED: as above. numbers: plain numbers fit any dtype.
 choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[], bool numbers);
-// The sum or mean of the replicas' tensors, as a tensor of f. The n tensors are those of this
-// process, on any devices; the process group has the others. MEAN divides by the sum of counts if
-// all tensors have one, by the number of tensors if none has. what: for messages. NULL: the error
-// is recorded in f.
+// The sum or mean of replicas' tensors, as a tensor of f. n: those of this process, on any
+// devices; the process group has the others. MEAN divides by the sum of counts if all have one,
+// by the number of tensors if none has. what: for messages. NULL: the error is recorded in f.
 choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
 		choir_reduce_op op, int n, choir_tensor *const tensors[]);
-// t in the dtype of its mean: integers are cast to a floating dtype.
+// In the dtype of its mean: a floating one.
 choir_tensor *chi_for_mean(choir_tensor *t);
 
-// Whether t is summed in i32 to detect overflow: u8 in debug builds. The caller casts to i32 and
-// passes the sum to chi_checked_sum_to_u8, which fails with CHOIR_INVALID on overflow.
+// Whether t is summed in i32 to detect overflow: u8 in debug builds. Then the caller casts to i32
+// and passes the sum to chi_checked_sum_to_u8 (CHOIR_INVALID: overflow).
 bool chi_needs_checked_sum(choir_reduce_op op, const choir_tensor *t);
 choir_tensor *chi_checked_sum_to_u8(choir_tensor *sum, const char *what);
-// Between workers: the component of replica from, as a tensor in x's frame. NULL: the error is
-// recorded there.
+// Between workers: the component of replica from, in x's frame. NULL: the error is recorded
+// there.
 choir_tensor *chi_broadcast(choir_cross *x, choir_value *v, int from);
-// The value of an ON_READ variable by its aggregation.
 choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f);
-// The divisor of a mean over these tensors and those of other workers: the sum of counts, or the
-// number of tensors. CHOIR_INVALID: only some have a count. s: the replicas' strategy.
+// The divisor of a mean over these tensors and other workers': the sum of counts or the number of
+// tensors. CHOIR_INVALID: only some have a count. s: the replicas'.
 choir_status chi_mean_divisor(
 		choir_strategy *s, choir_frame *f, int n, choir_tensor *const tensors[], double *divisor);

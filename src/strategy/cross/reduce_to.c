@@ -1,8 +1,7 @@
 // Reductions in cross-replica context with results on devices. Each device's replicas are added
-// to partial sums of the canonical tree, all devices join, and the sums arrive at the
-// destination. One thread joins for every device and then waits for every device, a window of
-// packs at a time. Waiting threads do the work of a collective, so large sums are waited for by
-// the threads of all devices.
+// to partial sums of the canonical tree, and all devices join. One thread joins and then waits
+// for every device, a window of packs at a time. Waiting threads do a collective's work, so for
+// large sums the threads of all devices wait.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/atomic.h"
@@ -52,7 +51,7 @@ static choir_value *at(choir_cross *x, const choir_value *to)
 	return result;
 }
 
-// An earlier component in the memory of component i, or NULL.
+// An earlier component in the same memory, or NULL.
 static choir_tensor *same_memory(const choir_value *result, int i)
 {
 	for (int k = 0; k < i; k++)
@@ -75,7 +74,6 @@ static choir_status fill_from(choir_cross *x, choir_value *result, choir_tensor 
 	return CHOIR_OK;
 }
 
-// Checks that variables among values and destinations belong to the strategy.
 static choir_status check_own(
 		choir_cross *x, const choir_value *v, const choir_value *to, const char *what)
 {
@@ -104,7 +102,7 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 typedef struct {
 	choir_collective *collective; // for each pack and device
 	uint64_t *request;
-	choir_partial_sum *part; // of all collectives
+	choir_partial_sum *part;
 } window;
 
 static choir_status open_window(
@@ -154,20 +152,20 @@ static choir_status join(choir_strategy *s, chi_communicator *communicator, cons
 	return chi_communicator_join(communicator, d, c, request);
 }
 
-enum { WORTH_HELP = 256 << 10 }; // bytes of a window above which other threads help
+enum { WORTH_HELP = 256 << 10 }; // bytes of a window from which other threads help
 
-// The waits for all devices, which threads claim one at a time.
+// Threads claim one device at a time.
 typedef struct {
 	const choir_strategy *strategy;
 	const chi_communication *communication;
 	const uint64_t *request;
 	size_t packs;
-	chi_atomic32 next; // device
-	chi_mutex lock; // protects failure
+	chi_atomic32 next;
+	chi_mutex lock; // of failure
 	chi_error failure;
 } waits;
 
-// A failure replaces a cancellation, which is only its consequence.
+// A failure replaces a cancellation, its consequence.
 static void note_failure(waits *w)
 {
 	chi_error e;
@@ -202,7 +200,7 @@ static choir_status wait_for_all(choir_strategy *s, const chi_communication *com
 	if (bytes < WORTH_HELP)
 		wait_for_devices(&w);
 	else
-		// cannot fail: no function of the program is called
+		// calls no function of the program
 		(void) chi_thread_pool_call_all(s, wait_for_devices, &w);
 	chi_mutex_destroy(&w.lock);
 	if (w.failure.status != CHOIR_OK)
@@ -258,8 +256,7 @@ choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j)
 	return CHOIR_OK;
 }
 
-// Whether cross-device operations can make it: all destinations are in devices' memories, and the
-// sum has the values' dtype.
+// All destinations must be in devices' memories, and the sum must have the values' dtype.
 static bool by_communicator(const choir_strategy *s, choir_reduce_op op, const choir_value *v,
 		const choir_value *result)
 {
@@ -305,7 +302,7 @@ choir_status chi_reduction_check(
 	return CHOIR_OK;
 }
 
-// All devices add at the same time.
+// All devices add concurrently.
 choir_status chi_reduction_add_up(choir_cross *x, chi_reduction *j)
 {
 	choir_strategy *s = chi_cross_of(x)->strategy;

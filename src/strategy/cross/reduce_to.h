@@ -1,59 +1,56 @@
 // Reductions to a destination, and the sums over all devices that they consist of. One thread
-// makes each of them for all devices.
+// works for all devices.
 #pragma once
 
 #include "collective/tree.h"
 #include "strategy/cross/cross.h"
 #include "strategy/strategy_options.h"
 
-// A device's contribution and result.
 typedef struct {
 	size_t n;
 	const choir_partial_sum *part; // ascending
-	void *result; // on the device; NULL: it needs no result
+	void *result; // NULL: it needs none
 } chi_sum_device;
 
-// A sum that is sent in one or several packs.
+// Sent in one or several packs.
 typedef struct {
 	const char *name; // for messages
 	choir_dtype dtype;
 	double divisor;
-	chi_sum_device *device; // one for each device
+	chi_sum_device *device;
 	size_t packs;
 	const int64_t *ends; // in elements
 } chi_sum;
 
-// Makes the sum and waits for it. After a failure, s's communicators are reset. f: for scratch
-// memory.
+// Waits for the sum. After a failure, s's communicators are reset. f: for scratch memory.
 choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
 		const chi_communication *communication, const chi_sum *sum);
 
-// A reduction.
 typedef struct {
 	choir_reduce_op op;
 	choir_value *value, *to;
-	// on the destination's devices; NULL at first for a value that is the same in all replicas
+	// on the destination's devices; NULL at first if the value is the same in all replicas
 	choir_value *result;
 	bool by_communicator; // cross-device operations can make it
 	double divisor;
-	chi_partial_sums *partial_sums; // of each device; NULL before chi_reduction_add_up
+	chi_partial_sums *partial_sums; // NULL before chi_reduction_add_up
 } chi_reduction;
 
-// Checks the context and op of any reducing call. Errors are recorded in x's frame.
+// Checks the context and op. Errors are recorded in x's frame.
 choir_status chi_reduction_check_call(choir_cross *x, choir_reduce_op op, const char *what);
-// Makes all checks of a reduction and fills in j.
+// Makes all other checks and fills in j.
 choir_status chi_reduction_check(
 		choir_cross *x, choir_reduce_op op, const choir_reduction *given, chi_reduction *j);
-// Makes the reduction. Errors are recorded in x's frame.
+// Errors are recorded in x's frame.
 choir_status chi_reduction_do(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j);
-// The same, but lazily if possible (lazy_reduce.h).
+// The same, lazily if possible (lazy_reduce.h).
 choir_status chi_reduction_begin(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j);
-// Steps of a reduction by cross-device operations: allocate missing results; add up each device's
-// partial sums, which chi_reduction_clear releases.
+// Parts of a reduction by cross-device operations. add_up makes each device's partial sums, which
+// clear releases.
 choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j);
 choir_status chi_reduction_add_up(choir_cross *x, chi_reduction *j);
 void chi_reduction_clear(const choir_strategy *s, chi_reduction *j);
-// The destination memory on device d; NULL: none.
+// The destination on device d; NULL: none.
 void *chi_reduction_wanted(const choir_strategy *s, const chi_reduction *j, int d);

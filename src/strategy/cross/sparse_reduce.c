@@ -1,5 +1,5 @@
-// Reduction of IndexedSlices on the host, where their row numbers are known. The result is either
-// all slices in the order of replicas, or equal rows are added in the order of the dense sum
+// Reduction of IndexedSlices on the host, where row numbers are known. The result is all slices
+// in the order of replicas, or the sums of equal rows in the order of the dense sum
 // (collective/sparse_sum.h).
 #include "strategy/cross/sparse_reduce.h"
 
@@ -14,21 +14,20 @@
 #include <stdio.h>
 #include <string.h>
 
-// A reduction in host memory.
 typedef struct {
 	choir_strategy *strategy;
 	choir_frame *host;
 	choir_reduce_op op;
 	int n; // replicas
-	choir_tensor **values; // of each replica here; for a mean in a floating dtype
+	choir_tensor **values; // of replicas here; for a mean in a floating dtype
 	chi_sparse_part *part; // of each replica
-	int64_t all, rows; // rows of all parts; of the dense tensor
+	int64_t all, rows; // all rows; rows of the dense tensor
 } sparse_reduction;
 
 static choir_status check_alike(
 		const choir_strategy *s, choir_frame *f, int n, choir_tensor *const tensors[])
 {
-	const int id = chi_strategy_id(s, 0); // of the first
+	const int id = chi_strategy_id(s, 0);
 	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
 	const choir_tensor *first = tensors[0];
 	for (int i = 0; i < n; i++) {
@@ -47,7 +46,7 @@ static choir_status check_alike(
 	return CHOIR_OK;
 }
 
-// Views the slices in a host frame, with row numbers as i64.
+// In a host frame, with row numbers as i64.
 static choir_status bring(sparse_reduction *j, choir_tensor *const tensors[])
 {
 	chi_arena *arena = &j->host->arena;
@@ -83,7 +82,6 @@ static size_t row_bytes(const sparse_reduction *j)
 	return bytes;
 }
 
-// Allocates n items.
 static void *reserve(const sparse_reduction *j, int64_t n, size_t size)
 {
 	size_t bytes;
@@ -91,7 +89,6 @@ static void *reserve(const sparse_reduction *j, int64_t n, size_t size)
 	return chi_arena_alloc(&j->host->arena, fits ? bytes : SIZE_MAX);
 }
 
-// Collects the slices of other workers' replicas.
 static choir_status bring_others(sparse_reduction *j)
 {
 	chi_process_group *p = j->strategy->process_group;
@@ -127,7 +124,7 @@ static choir_status bring_others(sparse_reduction *j)
 	return chi_sparse_gather_rows(&g);
 }
 
-// Makes host tensors for n rows. False: the error is recorded.
+// False: the error is recorded.
 static bool make(
 		const sparse_reduction *j, int64_t n, choir_tensor **values, choir_tensor **indices)
 {
@@ -185,7 +182,7 @@ static choir_tensor *merge(const sparse_reduction *j, double divisor)
 	return finish(j, values, indices, divisor);
 }
 
-// Whether the dense tensor takes no more bytes than its slices.
+// Whether the dense tensor is not larger.
 static bool is_full(const choir_tensor *t)
 {
 	const choir_shape shape = chi_dense_shape(t);

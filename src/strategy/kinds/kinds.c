@@ -1,5 +1,5 @@
-// Strategies by name: the registry, defaults for empty slots of a table, and the default
-// strategy, which is current outside of all scopes.
+// Strategies by name: the registry, defaults for empty slots, and the default strategy, which is
+// current outside of scopes.
 #include "strategy/kinds/kinds.h"
 
 #include "base/registry.h"
@@ -73,7 +73,7 @@ choir_strategy *choir_strategy_copy_new(const choir_strategy *s)
 static choir_strategy *the_default;
 static chi_mutex default_lock = CHI_MUTEX_STATIC(CHI_RANK_STRATEGY, "default strategy");
 
-// At the end of the process, for leak checkers.
+// For leak checkers.
 __attribute__((destructor)) static void free_default(void)
 {
 	choir_strategy *s = the_default;

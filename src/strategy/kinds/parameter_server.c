@@ -1,8 +1,8 @@
-// Parameter server. Variables are placed on the parameter devices in turn. Each worker has its
-// own replicas and loop, reads copies of variables, and updates them in place. A worker is a
-// strategy with its own replicas, devices, threads and runs, but it uses the variables of the
-// owner. The owner is the strategy that the program made, and its first worker. The first worker
-// function runs on the caller's thread, each other one on its own.
+// Parameter server. Variables are placed on the parameter devices in turn. Workers read copies of
+// them and update them in place. A worker is a strategy with its own replicas, devices, threads
+// and runs, but it uses the variables of the owner. The owner is the strategy that the program
+// made, and the first worker. The first worker function runs on the caller's thread, the others
+// on their own.
 #include "strategy/kinds/kinds.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@ enum { MAX = 256 };
 typedef struct {
 	int devices;
 	choir_device *device[MAX];
-	chi_atomic32 placed; // number of variables placed
+	chi_atomic32 placed; // number of variables
 } server;
 
 static choir_status open_server(
@@ -41,7 +41,6 @@ static int all_devices(void *self, int capacity, choir_device *devices[])
 	return s->devices;
 }
 
-// Non-slot variables lie on one device.
 static int first_device(void *self, int capacity, choir_device *devices[])
 {
 	(void) capacity;
@@ -184,7 +183,7 @@ static void work(void *arg)
 	chi_thread_call(call_worker, leave, arg);
 }
 
-// The lowest worker's failure that is not a consequence of another's.
+// The lowest failure that is not a consequence of another.
 static const call *first_cause(const call *calls, int n)
 {
 	const call *found = NULL;

@@ -1,5 +1,5 @@
-// Merge calls. All replicas of a run come to a sync point. The last one runs the merge function
-// on its thread for all, and each continues with its part of the results.
+// Merge calls. All replicas come to a sync point. The last one runs the merge function on its
+// thread, and each continues with its part of the results.
 #include "strategy/replica/merge_call.h"
 
 #include "base/alloc.h"
@@ -14,9 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Checks that r may pass value: it must be a valid tensor of r's frame. The caller's own memory
-// is copied, as others may read it after the caller returns. NULL: the error is recorded in r's
-// frame.
+// value, or a copy of the caller's own memory, as others may read it after the caller returns. It
+// must be a valid tensor of r's frame. NULL: the error is recorded there.
 static choir_tensor *givable(
 		chi_replica *r, const char *name, const char *what, choir_tensor *value)
 {
@@ -45,12 +44,11 @@ choir_status choir_replica_set_arg(choir_replica *replica, const char *name, cho
 static uint64_t hash_names(const chi_named_tensors *names, uint64_t hash)
 {
 	for (size_t i = 0; i < names->n; i++)
-		hash ^= chi_hash_mix(chi_hash_text(names->named[i].name)); // independent of their order
+		hash ^= chi_hash_mix(chi_hash_text(names->named[i].name)); // in any order
 	return chi_hash_mix(hash + names->n);
 }
 
-// Prints the call, its variable and the program's arguments. printf would take a third of a merge
-// call's instructions.
+// Without printf, which would take a third of a merge call's instructions.
 static void describe(char text[CHI_SYNC_POINT_NAME], const chi_merge_call *c,
 		const chi_named_tensors *given, bool own)
 {
@@ -68,7 +66,6 @@ static void describe(char text[CHI_SYNC_POINT_NAME], const chi_merge_call *c,
 	}
 }
 
-// Merges all replicas' arguments into the context's.
 static choir_status gather(chi_run *run, chi_cross *x, const chi_merge_call *c)
 {
 	const chi_named_tensors *names = &run->replica[0].call_args;

@@ -7,16 +7,15 @@ typedef struct {
 	const char *name; // for messages
 	choir_merge_fn *fn;
 	void *user; // the last replica's is passed to fn
-	const void *what; // what and more must be equal in all replicas
+	const void *what; // with more, equal in all replicas
 	uint64_t more;
-	const char *label; // the variable's name, for messages of workers; may be NULL
+	const char *label; // the variable's name, or NULL
 } chi_merge_call;
 
-// Makes a merge call in r with its arguments.
 choir_status chi_merge(chi_replica *r, const chi_merge_call *c);
 
-// A merge call of the library, with the given leaves. The program's own arguments stay for its
-// next call.
+// A merge call of the library with these leaves. The program's own arguments stay for its next
+// call.
 choir_status chi_merge_own(
 		chi_replica *r, const chi_merge_call *c, size_t n, const chi_named leaves[]);
 // The same with one leaf, "value".

@@ -1,4 +1,4 @@
-// One replica: its call from start to return, its arguments and results, and its properties.
+// One replica: its call, arguments, results and properties.
 #include "strategy/replica/replica.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-// The call's final status: that of the function, or else that of its frame.
 static choir_status conclude(chi_replica *r, choir_status status)
 {
 	choir_frame *f = r->base.frame;
@@ -133,8 +132,8 @@ choir_tensor *chi_replica_view(
 	return t->is_number ? choir_number(f, t->number) : chi_tensor_published(f, t);
 }
 
-// t->mark is its position in the frame. That is the same in all replicas that do the same,
-// whatever the shapes.
+// t->mark is its position in the frame: the same in all replicas that do the same, whatever the
+// shapes.
 void chi_replica_gives(chi_replica *r, const choir_tensor *t)
 {
 	chi_process_group *p = r->run->strategy->process_group;
@@ -173,8 +172,7 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 	return chi_replica_view(r, v, "arg", name);
 }
 
-// Keeps only the name of a result that the run does not keep, to compare it with the other
-// replicas'.
+// A result that is not kept is only compared by name with the other replicas'.
 static choir_status note_name(chi_replica *r, const char *name)
 {
 	chi_named_tensors *list = &r->unkept;

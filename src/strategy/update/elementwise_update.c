@@ -1,7 +1,7 @@
 // Elementwise updates. The function treats each element independently, so a copy in host memory
-// is divided into chunks, which the threads of all devices claim. Every thread has its own frame
-// and update context, in which variables and arguments of the copy's size are vectors of the
-// chunk's elements. The result does not depend on which thread takes which chunk.
+// is divided into chunks, which the threads of all devices claim. Each thread has its own frame
+// and update context. In it, variables and arguments of the copy's size are vectors of the
+// chunk's elements. The result does not depend on which thread takes a chunk.
 #include "strategy/update/update.h"
 
 #include "choir/op.h"
@@ -12,28 +12,28 @@
 
 #include <string.h>
 
-enum { CHUNK = CHI_CHUNK }; // elements; chi_lazy_reduce_chunk makes at most this many
+enum { CHUNK = CHI_CHUNK }; // elements; chi_lazy_reduce_chunk makes at most as many
 
-// What the threads share.
+// Shared by the threads.
 struct chi_chunk_context {
-	chi_mutex lock; // protects the list of written variables and the failure
-	chi_update *whole; // has the list of written variables
-	chi_update each; // initial context for a chunk
+	chi_mutex lock; // of written variables and the failure
+	chi_update *whole;
+	chi_update each; // initial context of a chunk
 	choir_tensor **arg; // of each argument, on the copy's device
-	const choir_value **lazy; // of each argument that is computed by chunks; else NULL
+	const choir_value **lazy; // if computed by chunks; else NULL
 	choir_update_fn *fn;
 	void *user;
 	int64_t chunks;
 	chi_atomic64 next;
 	chi_atomic32 failed;
-	int64_t failed_chunk; // the lowest failed one
+	int64_t failed_chunk; // the lowest
 	chi_error error;
 };
 
 bool chi_update_is_chunked(const chi_update *u)
 {
 	const choir_variable *v = u->variable;
-	// Without locks, other workers read during the update, so all writes must be atomic.
+	// Without locks, others read during the update, so writes must be atomic.
 	return u->elementwise && v != NULL && v->copy[u->copy].device->host_memory &&
 			v->elements > CHUNK && v->concurrency != CHI_LOCK_FREE;
 }
@@ -69,7 +69,7 @@ void *chi_update_chunk_of(const chi_update *u, const choir_variable *v)
 							  : NULL;
 }
 
-// Copies elements of v, from any device and from the shards that have them.
+// From any device and any shards.
 static choir_status copy_elements(
 		const chi_update *u, choir_variable *v, int64_t first, int64_t count, char *to)
 {
@@ -97,8 +97,8 @@ static choir_status copy_elements(
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
-// Reads a chunk as a copy, so that writes of the chunk do not change it. If v is as large as all
-// shards together, it is the chunk's range of the current shard.
+// A copy, so that writes of the chunk do not change it. If v is as large as all shards, it is
+// this shard's range.
 choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v)
 {
 	choir_frame *f = u->base.frame;
@@ -116,7 +116,7 @@ choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v)
 	return status == CHOIR_OK ? t : NULL;
 }
 
-// Copies the chunk of a variable argument, as the function may write that variable.
+// A copy, as the function may write the variable.
 static choir_tensor *copy_chunk(const chi_update *u, const choir_tensor *t, const void *from)
 {
 	choir_tensor *chunk = chi_tensor_new(u->base.frame, t->dtype, &CHOIR_SHAPE(u->count));
@@ -208,7 +208,7 @@ static void take_chunks(void *arg)
 	(void) chi_cross_release_frame(own.cross, f, status);
 }
 
-// Whether v is computed chunk by chunk. If several copies need it, it is computed once, before.
+// Whether v is computed by chunks. For several copies it is computed once, before.
 static choir_status set_lazy(struct chi_chunk_context *s, size_t leaf, choir_value *v)
 {
 	const chi_update *u = s->whole;
@@ -221,7 +221,7 @@ static choir_status set_lazy(struct chi_chunk_context *s, size_t leaf, choir_val
 	return CHOIR_OK;
 }
 
-// Checks all arguments before the first write: each is a scalar or has the variable's shape.
+// Before the first write: arguments must be scalars or have the variable's shape.
 static choir_status set_args(struct chi_chunk_context *s, choir_frame *f)
 {
 	const chi_update *u = s->whole;

@@ -1,5 +1,5 @@
-// Update context: a function writes one copy of a variable, or the strategy's non-slot variables
-// on one device.
+// Update context: a function writes one copy of a variable, or the non-slot variables on one
+// device.
 #pragma once
 
 #include "choir/update.h"
@@ -7,31 +7,31 @@
 
 typedef struct {
 	choir_update base; // first: a choir_update points to its chi_update
-	chi_cross *cross; // the context with the arguments
-	choir_variable *variable; // NULL: the non-slot variables
+	chi_cross *cross; // with the arguments
+	choir_variable *variable; // NULL: non-slot variables
 	const choir_value *destination; // their devices, if variable is NULL
-	// the sharded variable, if variable is a shard in an update of all shards; else NULL
+	// if variable is one of its shards that are updated; else NULL
 	const choir_variable *parent;
 	int copy;
-	int replica; // the first that reads this copy
-	choir_variable *written; // list of the variables it wrote
-	bool elementwise; // may be called for chunks
+	int replica; // the first reader of this copy
+	choir_variable *written; // list of written variables
+	bool elementwise;
 	struct chi_chunk_context *chunk; // NULL: the whole copy
-	int64_t first, count; // elements of the chunk
+	int64_t first, count; // of the chunk
 } chi_update;
 
-// Calls fn for each copy of u's variable, or each device of its destination, with the context's
-// arguments; then clears the arguments. The caller has checked the context.
+// Calls fn for each copy of u's variable, or each device of its destination; then clears the
+// arguments. The caller has checked the context.
 choir_status chi_update_run(chi_update *u, choir_update_fn *fn, void *user);
 
-// Calls fn once in u's context, with frame f.
+// Calls fn once, with frame f.
 choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn, void *user);
 
-// Chunks (elementwise_update.c): whether u's copy is updated in chunks, and the update itself.
+// Chunks (elementwise_update.c): whether u's copy is updated in chunks, and the update.
 bool chi_update_is_chunked(const chi_update *u);
 choir_status chi_update_chunks(chi_update *u, choir_update_fn *fn, void *user);
-// In a chunk: the chunk's elements of v, which is colocated with the target (NULL: another size);
-// a read of any variable; a write; an argument. note_written may be called by any thread.
+// In a chunk: elements of v, which is colocated with the target (NULL: another size); a read of
+// any variable; a write; an argument. note_written: any thread.
 void *chi_update_chunk_of(const chi_update *u, const choir_variable *v);
 choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v);
 choir_status chi_update_chunk_write(
@@ -40,20 +40,18 @@ choir_tensor *chi_update_chunk_arg(const chi_update *u, size_t leaf);
 void chi_update_chunk_note_written(chi_update *u, choir_variable *v);
 
 // The copy of v on the update's device. CHI_NO_COPY, recorded in the frame: v belongs to another
-// strategy, or is locked by other workers and this update must not wait for it.
+// strategy, or has another lock that this update must not wait for.
 int chi_update_copy_of(const chi_update *u, const choir_variable *v);
-// In an update of shards: the shard of v colocated with the one being updated, and that shard's
-// rows of t if t has the shape of the whole variable. Otherwise v and t.
+// In an update of shards: v's shard colocated with the current one, and that shard's rows of t if
+// t has the whole shape. Otherwise v and t.
 choir_variable *chi_update_shard(const chi_update *u, choir_variable *v);
 choir_tensor *chi_update_rows(const chi_update *u, choir_tensor *t);
-// Writes inside the update, to the target's copy or a colocated variable.
+// Writes the target's copy or a colocated variable.
 choir_status chi_update_write(
 		choir_update *u, choir_variable *v, chi_assign_op op, choir_tensor *t);
-// Checks that rows of v may be written inside the update. Errors are recorded in u's frame.
+// Whether rows of v may be written. Errors are recorded in u's frame.
 choir_status chi_update_may_scatter(choir_update *u, const choir_variable *v);
-// After a write inside the update with this status: notes that v becomes undefined if the update
-// fails. Returns status.
+// After a write with this status, which it returns: v becomes undefined if the update fails.
 choir_status chi_update_wrote(chi_update *u, choir_variable *v, choir_status status);
 
-// Whether destination is that of s's non-slot variables.
 bool chi_strategy_is_non_slot_destination(const choir_strategy *s, const choir_value *destination);

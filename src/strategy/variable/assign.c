@@ -1,6 +1,6 @@
 // Writes of variables. In a replica, a write is a merge call that aggregates; for ON_READ it
-// writes the replica's own component. In cross-replica context it writes all copies, and in an
-// update function the copy that is being updated.
+// writes the replica's component. In cross-replica context it writes all copies, in an update
+// function the current one.
 #include "choir/op.h"
 #include "strategy/replica/merge_call.h"
 #include "strategy/cross/reduce.h"
@@ -15,7 +15,7 @@ typedef struct {
 
 static const char *const names[] = { "assign", "assign_add", "assign_sub" };
 
-// Writes all copies while the variable is entered.
+// While the variable is entered.
 static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	const bool here = chi_device_shares(v->copy[0].device, choir_tensor_device(t));
@@ -41,7 +41,7 @@ static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tens
 
 static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t);
 
-// Writes a sharded variable by rows, after all possible checks.
+// After all possible checks.
 static choir_status write_shards(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	CHOIR_TRY(chi_variable_check_written(v, t));
@@ -56,7 +56,6 @@ static choir_status write_shards(choir_variable *v, chi_assign_op op, choir_tens
 	return CHOIR_OK;
 }
 
-// Writes a value that is the same for all copies.
 static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	if (t == NULL)
@@ -73,7 +72,6 @@ static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor 
 	return status;
 }
 
-// Makes tensors of plain numbers that differ between replicas.
 static choir_status convert_numbers(choir_frame *f, const choir_variable *v, choir_value *given)
 {
 	for (int i = 0; i < given->count; i++) {
@@ -162,8 +160,8 @@ static choir_status assign_in_replica(
 	CHOIR_TRY(chi_write_check_aggregation(replica, v));
 	if (v->aggregation != CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		CHOIR_TRY(chi_variable_check_written(v, value));
-	// The replica's component is used, unless the variable is the same for all replicas and so
-	// its own mean.
+	// The replica's component is used, unless it is the same for all replicas and so its own
+	// mean.
 	if (value->component && !is_its_own_mean(v, choir_tensor_variable(value)) &&
 			(value = chi_tensor_alias(replica->frame, value)) == NULL)
 		return chi_frame_status(replica->frame);
@@ -172,8 +170,7 @@ static choir_status assign_in_replica(
 	return chi_merge_own(r, &c, 1, &(chi_named){ "value", value });
 }
 
-// The share of part i of x. Shares differ by at most one, the first are larger, and their sum is
-// x.
+// Shares differ by at most one, the first are larger, and their sum is x.
 static int64_t share_of(int64_t x, int parts, int i)
 {
 	const int64_t below = x / parts - (x % parts < 0); // rounded down
@@ -192,13 +189,13 @@ static void share_integers(
 	}
 }
 
-// The number of components, with those of workers in step.
+// With those of workers in step.
 static int parts_of(const choir_variable *v)
 {
 	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
 }
 
-// Assigns integer shares that add up to the value. They are computed on the host.
+// On the host, as integer shares must add up to the value.
 static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
@@ -221,7 +218,7 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 	return CHOIR_OK;
 }
 
-// Assigns an ON_READ SUM variable in cross-replica context: each component gets its share.
+// ON_READ SUM in cross-replica context: each component gets its share.
 static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
@@ -276,7 +273,7 @@ static choir_status assign(choir_variable *v, chi_assign_op op, choir_tensor *va
 	if (value == NULL)
 		return chi_error_null("variable \"%s\": assigned NULL", v->name);
 	choir_frame *f = value->frame;
-	// The default replica outside any run writes as in cross-replica context.
+	// The default replica writes as in cross-replica context.
 	if (f->context_kind == CHI_IN_REPLICA && !chi_replica_is_default(f->context))
 		return assign_in_replica(f->context, v, op, value);
 	if (f->context_kind == CHI_IN_UPDATE)

@@ -3,15 +3,13 @@
 
 #include "strategy/replica/replica.h"
 
-// CHOIR_STATE: the thread is not in that replica, or v belongs to another strategy. what: the
-// call.
+// CHOIR_STATE: another thread, or v belongs to another strategy. what: the call.
 choir_status chi_write_check_replica(
 		choir_replica *replica, const choir_variable *v, const char *what);
-// CHOIR_INVALID: v is mirrored without an aggregation, so replicas cannot write it.
+// CHOIR_INVALID: v is mirrored without an aggregation.
 choir_status chi_write_check_aggregation(choir_replica *replica, const choir_variable *v);
-// CHOIR_INVALID: all replicas passed the same plain number to a SUM variable; such a number has
-// no sum.
+// CHOIR_INVALID: a plain number that is the same in all replicas has no SUM.
 choir_status chi_write_check_number(
 		choir_cross *x, const choir_variable *v, const choir_value *given);
-// Checks that the thread is where v is seen as a whole. Errors are recorded in f.
+// Whether v is seen as a whole here. Errors are recorded in f.
 choir_status chi_write_check_across(choir_frame *f, const choir_variable *v, const char *what);

@@ -1,6 +1,6 @@
-// Creation of variables. In cross-replica context all copies are made; in replicas, replica 0
-// makes the variable and the others get it. The strategy decides on devices and shards. Shards
-// are variables, and the sharded variable itself has no copies.
+// Creation of variables. In replicas, replica 0 makes the variable and the others get it. The
+// strategy decides on devices and shards. Shards are variables, and the sharded variable itself
+// has no copies.
 #include "strategy/variable/create.h"
 
 #include "base/alloc.h"
@@ -29,7 +29,6 @@ choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name)
 	return v;
 }
 
-// Asks the strategy's table for the devices of copies.
 static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_device **places)
 {
 	const choir_new_variable new = { sizeof new, plan->name, &plan->shape, plan->options.dtype };
@@ -51,13 +50,13 @@ static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_
 						   plan->name, s->kind, s->parameters);
 }
 
-// Chooses the devices of copies: those of another variable, those of non-slot variables, or those
-// of the table. places is large enough for all.
+// The devices are another variable's, those of non-slot variables, or the table's choice. places
+// is large enough for all.
 static choir_status find_places(
 		choir_strategy *s, chi_variable_plan *plan, const chi_creation *c, choir_device **places)
 {
 	if (plan->options.synchronization == CHOIR_SYNCHRONIZATION_ON_READ || plan->shards > 0)
-		return CHOIR_OK; // components lie with their replicas; each shard is placed by itself
+		return CHOIR_OK; // components lie with replicas; each shard is placed by itself
 	if (c->colocated_with == NULL && !c->non_slot)
 		return ask_table(s, plan, places);
 	plan->copy_device = c->non_slot ? s->non_slot : places;
@@ -92,7 +91,6 @@ static choir_variable *make_variable(
 	return v;
 }
 
-// The number of shards by the strategy's partition.
 static choir_status count_shards(const choir_strategy *s, const chi_variable_plan *plan, int *n)
 {
 	enum { MAX_SHARDS = 4096 };
@@ -119,8 +117,7 @@ static choir_status count_shards(const choir_strategy *s, const chi_variable_pla
 							plan->name, (long long) rows, (long long) parts, (int) MAX_SHARDS);
 }
 
-// The number of shards of a new variable; 0: not sharded. Colocated with shards it has the same
-// ones.
+// 0: no shards. Colocated with shards, it has the same ones.
 static choir_status decide_shards(
 		const choir_strategy *s, const chi_variable_plan *plan, const chi_creation *c, int *n)
 {
@@ -163,7 +160,7 @@ static choir_variable *make_shard(choir_strategy *s, const chi_variable_plan *pl
 	return v;
 }
 
-// Makes the shards with the rows that the whole variable would have, also if they are random.
+// With the rows that the whole variable would have, random ones too.
 static choir_status fill_shards(choir_strategy *s, const chi_variable_plan *plan,
 		const chi_creation *c, choir_variable *parent)
 {
@@ -194,7 +191,7 @@ static void free_unlisted(choir_variable *v)
 	chi_variable_free(v);
 }
 
-// Agrees with all workers on the variable, with the chief's values.
+// With the chief's values.
 static choir_status agree(choir_strategy *s, chi_variable_plan *plan, void **values)
 {
 	size_t bytes;
@@ -280,7 +277,7 @@ static choir_variable *make_and_enlist(choir_strategy *s, const chi_creation *c)
 		.timeout = s->timeout };
 	if (o != NULL)
 		plan.options = *o;
-	chi_fpenv host; // random values must not depend on the caller's settings
+	chi_fpenv host; // random values must not depend on the caller's
 	chi_fpenv_enter(&host);
 	choir_variable *v = make_all(s, &plan, c);
 	chi_fpenv_leave(&host);
@@ -374,8 +371,8 @@ static choir_status apply_scopes(
 	return CHOIR_OK;
 }
 
-// The name without the numbers that make names unique ("_12" at the end or before "/"), in which
-// replicas may differ. NULL: no memory.
+// Without the numbers that make names unique ("_12" at the end or before "/"), in which replicas
+// may differ. NULL: no memory.
 static char *canonical_name(chi_arena *arena, const char *name)
 {
 	char *out = chi_arena_alloc(arena, strlen(name) + 1);
@@ -398,7 +395,6 @@ static uint64_t hash_creation(const chi_creation *c, const char *name)
 	return hash;
 }
 
-// Replica 0 makes the variable; the others wait.
 static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 {
 	choir_frame *f = r->base.frame;
@@ -407,8 +403,8 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	chi_text_fit(c->name, fit, sizeof fit);
 	snprintf(text, sizeof text, "the creation of variable \"%s\", %s %.40s", fit,
 			choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, shape));
-	// Gradients that others add to must be complete before r parks. With workers, all must make
-	// the variable at the same place in their exchanges, so r's updates come first.
+	// Other replicas' gradients need complete memory before r parks. All workers make the
+	// variable at the same place in their exchanges, so r's updates come first.
 	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK ||
 			(r->run->strategy->process_group != NULL &&
 					chi_gradients_finish_updates_of(r, NULL) != CHOIR_OK)) {

@@ -12,16 +12,16 @@ typedef struct {
 	void *wrap; // the caller's memory; NULL
 	bool slot; // an optimizer's zeros, which workers need not compare
 } chi_creation;
-// Makes a variable and adds it to the strategy's list. The caller has checked the context.
+// Makes and lists a variable. The caller has checked the context.
 choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c);
-// Finds the variable with c's name or makes it. CHOIR_INVALID: it has another dtype or shape.
+// CHOIR_INVALID: the existing variable has another dtype or shape.
 choir_variable *chi_strategy_find_or_make_variable(choir_strategy *s, const chi_creation *c);
 choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name); // NULL: none
-// Between begin and end, one worker at a time looks for a name and makes a variable. Calls may be
-// nested. CHOIR_TIMEOUT: another worker did not finish in time.
+// Between these, one worker at a time looks for a name and makes a variable. They may be nested.
+// CHOIR_TIMEOUT: another worker did not finish.
 choir_status chi_strategy_begin_creation(choir_strategy *s, const char *name);
 void chi_strategy_end_creation(choir_strategy *s);
-// Makes a slot of an optimizer, colocated with v: zeros, not trainable, not saved with weights.
+// A slot of an optimizer, colocated with v: zeros, not trainable, not saved with weights.
 choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what);
-// Removes a new variable from the list and frees it. Nothing else may refer to it.
+// Unlists and frees a new variable that nothing else refers to.
 void chi_strategy_delete_variable(choir_variable *v);

@@ -23,10 +23,9 @@ static int copy_for_replica(chi_replica *r, const choir_variable *v)
 			: CHI_NO_COPY;
 }
 
-// The copy of v that f's context sees, CHI_ALL_COPIES or CHI_NO_COPY.
 static int copy_for(choir_frame *f, const choir_variable *v)
 {
-	// The default replica outside any run sees other strategies' variables from outside.
+	// The default replica sees other strategies' variables from outside.
 	const chi_replica *r = f->context_kind == CHI_IN_REPLICA ? f->context : NULL;
 	if (r != NULL && (!chi_replica_is_default(r) || chi_strategy_has(r->run->strategy, v)))
 		return copy_for_replica(f->context, v);
@@ -39,7 +38,7 @@ static int copy_for(choir_frame *f, const choir_variable *v)
 	return CHI_NO_COPY;
 }
 
-// While a tape records, all reads of a variable are one tensor, so it has one gradient.
+// While a tape records, reads of a variable are one tensor, with one gradient.
 static choir_tensor *read_before(const choir_variable *v, choir_frame *f)
 {
 	const choir_tape *tape = f->tape;
@@ -71,8 +70,8 @@ static choir_tensor *read_own(choir_variable *v, choir_frame *f)
 	return t;
 }
 
-// The read of v to take rows from: the tape's, or a sparse one without values. A recomputed
-// segment must find the same values, so they are read then.
+// The tape's read of v, or one without values. A recomputed segment must find the same values, so
+// there they are read.
 static choir_tensor *read_for_rows(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);
@@ -114,7 +113,6 @@ static choir_tensor *bring_together(choir_replica *r, const choir_variable *v, c
 			v->name);
 }
 
-// Aggregates an ON_READ variable in a replica. own: the replica's component.
 static choir_tensor *read_together(choir_replica *r, const choir_variable *v, choir_tensor *own)
 {
 	chi_label *label = &chi_replica_of(r)->label;
@@ -128,7 +126,7 @@ static choir_tensor *read_together(choir_replica *r, const choir_variable *v, ch
 	return t;
 }
 
-// Reads all shards, as one tensor while a tape records. Optimizers see the shards.
+// One tensor while a tape records. Optimizers see the shards.
 static choir_tensor *read_whole(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);
@@ -157,8 +155,7 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
 	return own;
 }
 
-// The value of a sharded variable. A frame outside of contexts, such as a result's, reads any
-// copies.
+// A frame without a context, such as a result's, reads any copies.
 static choir_tensor *shards_component(choir_variable *v, choir_frame *f)
 {
 	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;
@@ -185,7 +182,7 @@ choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
 		return shards_component(v, f);
 	if (f->context_kind == CHI_IN_UPDATE && ((chi_update *) f->context)->chunk != NULL)
 		return chi_update_chunk_read(f->context, v);
-	// A frame outside of contexts, such as a result's, may use any copy.
+	// A frame without a context, such as a result's, may use any copy.
 	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;
 	int copy = inside ? copy_for(f, v) : 0;
 	if (copy == CHI_NO_COPY)

@@ -1,6 +1,6 @@
-// Reads of sharded variables. Reading the whole variable consists of reads of the shards and
-// operations that a tape records. So gradients flow to the shards, and optimizers need not know
-// the whole variable. Single rows are read only from the shards that have them.
+// Reads of sharded variables consist of reads of the shards and operations that a tape records.
+// So gradients flow to the shards, and optimizers need not know the whole variable. Single rows
+// come from the shards that have them.
 #include "strategy/variable/read.h"
 #include "strategy/variable/sharded_read.h"
 
@@ -28,7 +28,7 @@ choir_variable *choir_variable_shard_parent(choir_variable *v)
 	return v == NULL ? NULL : v->parent;
 }
 
-// Reads of all shards, in f's arena. NULL: the error is recorded.
+// In f's arena. NULL: the error is recorded.
 static choir_tensor **read_shards(choir_variable *parent, choir_frame *f)
 {
 	choir_tensor **read = chi_arena_alloc(&f->arena, (size_t) parent->shards * sizeof *read);
@@ -54,7 +54,7 @@ choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f)
 	return t;
 }
 
-// The shard of a row: the first (rows mod shards) shards have one more row.
+// The first (rows mod shards) shards have one more row.
 static int shard_of(const choir_variable *parent, int64_t row)
 {
 	const int64_t min = parent->shape.dim[0] / parent->shards;
@@ -88,7 +88,7 @@ choir_status chi_shards_deal(choir_frame *f, const choir_variable *parent, int64
 	return CHOIR_OK;
 }
 
-// Reorders rows grouped by shard into the requested order.
+// From grouped by shard to the requested order.
 static choir_tensor *in_order(choir_frame *f, choir_tensor *t, const chi_dealt_rows *d)
 {
 	bool ordered = true;
@@ -113,8 +113,8 @@ static choir_tensor *numbered_rows(
 	return indices == NULL ? NULL : chi_read_rows(v, indices);
 }
 
-// Takes rows from the shards. While a tape records, every shard is read, even for no rows: all
-// replicas must produce gradients of the same variables in the same order.
+// While a tape records, every shard is read, even for no rows: all replicas must produce
+// gradients of the same variables in the same order.
 static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, const int64_t rows[])
 {
 	chi_dealt_rows d;
@@ -136,12 +136,12 @@ static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, con
 		if (part[made++] == NULL)
 			return NULL;
 	}
-	if (made == 0) // no rows
+	if (made == 0)
 		return numbered_rows(v->shard[0], f, 0, rows);
 	return in_order(f, chi_shards_join_rows(made, part), &d);
 }
 
-// The row numbers in host memory, checked. NULL: the error is recorded.
+// Checked, in host memory. NULL: the error is recorded.
 static int64_t *rows_of(const choir_variable *v, choir_tensor *indices)
 {
 	choir_frame *f = indices->frame;
@@ -187,7 +187,6 @@ choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices)
 	return t == NULL ? NULL : choir_reshape(t, shape);
 }
 
-// Takes count consecutive rows from first on.
 static choir_tensor *take_range(choir_variable *v, choir_frame *f, int64_t first, int64_t count)
 {
 	if (v->shards == 0)
@@ -210,7 +209,7 @@ static choir_tensor *take_range(choir_variable *v, choir_frame *f, int64_t first
 	return made > 0 ? chi_shards_join_rows(made, read) : choir_slice(read[0], 0, 0, 0);
 }
 
-// As in Python: a negative index counts from the end; others are clamped.
+// As in Python: negative counts from the end; others are clamped.
 static int64_t clamped(int64_t at, int64_t n, int64_t lowest, int64_t highest)
 {
 	at = at < 0 ? at + n : at;
@@ -237,7 +236,7 @@ choir_tensor *choir_variable_slice(
 		count = (stop - start - 1) / step + 1;
 	else if (step < 0 && start > stop)
 		count = (start - stop - 1) / -step + 1;
-	// A contiguous range is a slice of a read, unless only its rows should be read.
+	// A slice of a read, unless only its rows should be read.
 	if ((step == 1 && (v->shards > 0 || !chi_variable_allows_sparse_read(v, f))) || count == 0)
 		return take_range(v, f, count == 0 ? 0 : start, count);
 	int64_t *rows = chi_arena_alloc(&f->arena, (size_t) count * sizeof *rows);

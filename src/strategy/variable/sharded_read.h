@@ -1,19 +1,19 @@
-// Sharded variables: reading and writing the whole variable means reading and writing its shards.
+// Sharded variables: the whole variable is read and written by its shards.
 #pragma once
 
 #include "strategy/strategy.h"
 
-// Reads all shards as one tensor in f. NULL: the error is recorded in f.
+// All shards as one tensor. NULL: the error is recorded in f.
 choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f);
 
-// Row numbers grouped by shard. Shard i has the entries first[i] .. first[i + 1] - 1, in their
+// Row numbers grouped by shard: shard i has entries first[i] .. first[i + 1] - 1, in their
 // original order.
 typedef struct {
 	int64_t n;
-	int64_t *first; // shards + 1 entries
-	int64_t *place; // index among the given row numbers
+	int64_t *first; // shards + 1
+	int64_t *place; // among the given row numbers
 	int64_t *row; // row within the shard
 } chi_dealt_rows;
-// Groups n rows of the whole variable by shard. The result is in f's arena.
+// Groups n rows by shard, in f's arena.
 choir_status chi_shards_deal(choir_frame *f, const choir_variable *parent, int64_t n,
 		const int64_t rows[], chi_dealt_rows *d);

@@ -11,8 +11,7 @@
 static _Thread_local chi_context *top;
 static _Thread_local choir_strategy *set_strategy; // by choir_strategy_set_current
 
-// Entries of called functions lie here and not on the stack, so an entry is readable after
-// longjmp or an exception.
+// Entries of called functions are not on the stack, so they are readable after a non-local exit.
 enum { DEPTH = 16 };
 static _Thread_local chi_context called[DEPTH];
 static _Thread_local int calls;
@@ -47,8 +46,7 @@ void chi_context_pop(chi_context *c)
 		calls = (int) (c - called);
 }
 
-// Closes all entries above c and counts the scopes. *left is set if a function's entry was among
-// them.
+// Returns the number of scopes. *left is set if a function's entry was closed.
 static int close_above(const chi_context *c, bool *left)
 {
 	int open = 0;
@@ -66,9 +64,8 @@ static int close_above(const chi_context *c, bool *left)
 	return open;
 }
 
-// Whether the innermost function was left by longjmp or an exception. Stacks grow down, so a call
-// from a higher address than the function's proves it. From a lower address this is not visible,
-// and the function counts as being called.
+// Whether the innermost function was left by a non-local exit. Stacks grow down, so a call from a
+// higher address proves it. Otherwise the function counts as being called.
 static bool was_left(void)
 {
 	const chi_context *c = top;

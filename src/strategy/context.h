@@ -1,6 +1,6 @@
-// A thread's current context: a stack of entries. An empty stack is the default replica, 0 of 1.
-// Functions without a context argument use the stack. Functions with one only check that it is
-// the current context.
+// A thread's context: a stack of entries. An empty stack is the default replica, 0 of 1.
+// Functions without a context argument use it; others only check that their context is the
+// current one.
 #pragma once
 
 #include "strategy/strategy.h"
@@ -20,38 +20,35 @@ typedef struct chi_context {
 	bool replica_local; // new variables are ON_READ, with this aggregation
 	choir_aggregation aggregation;
 	bool sync_on_read; // replicas read ON_READ variables aggregated
-	choir_frame *frame; // of an update, freed here if its function is left; NULL
+	choir_frame *frame; // an update's, freed if its function is left; NULL
 	struct chi_context *outer;
-	const void *stack; // the stack address where the function was called; NULL: a scope
+	const void *stack; // stack address of the call; NULL: a scope
 } chi_context;
 
-// The message about a function that did not return.
 #define CHI_WAS_LEFT \
 	"a function that Choir called was left by longjmp, an exception or pthread_exit"
 
 chi_context *chi_context_current(void); // NULL: the default replica
-void chi_context_push(chi_context *c); // c, a scope's entry, must live until it is popped
-// Enters a context before the library calls a function. The result is an entry of the thread, and
-// must be popped or left after the call. If the thread has too many entries it is c, which must
-// live until then.
+void chi_context_push(chi_context *c); // a scope's entry, which lives until popped
+// Enters a context before a call of a function. Returns an entry of the thread to pop or leave
+// after the call. With too many entries it is c, which must live until then.
 chi_context *chi_context_enter(
 		chi_context *c, chi_context_kind kind, choir_strategy *s, void *what);
 void chi_context_pop(chi_context *c);
-// Pops c after a program's function has returned status, and closes the scopes that it left open.
-// Returns status, with these exceptions. CHOIR_STATE: a function inside was left by a non-local
-// exit; or scopes are open although status is CHOIR_OK; or status is CHOIR_END, which callers
-// would not treat as a failure. A failure without an error text gets one that names the function
-// by fmt.
+// Pops c after a program's function returned status, and closes scopes that it left open. Returns
+// status, or CHOIR_STATE: a function inside was left by a non-local exit; or scopes were open
+// after CHOIR_OK; or status is CHOIR_END, which callers would not treat as a failure. A failure
+// without a text gets one that names the function by fmt.
 choir_status chi_context_leave(chi_context *c, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// Removes a strategy that is being freed from this thread: undoes choir_strategy_set_current and
-// closes entries of its functions that were left. True: there were such entries.
+// Before a strategy is freed: undoes this thread's choir_strategy_set_current and closes entries
+// of functions that were left. True: there were some.
 bool chi_context_forget(const choir_strategy *s);
 
-// The strategy of this thread's scope or context, or the one that was set; NULL: none.
+// Of this thread's scope or context, or the one that was set; NULL: none.
 choir_strategy *chi_context_strategy(void);
-// Checks that the thread sees all of s: in cross-replica context or in an update function.
-// CHOIR_STATE: it is in a replica or under another strategy. what: the call, for messages.
+// Whether the thread sees all of s: in cross-replica context or an update function. CHOIR_STATE:
+// in a replica or under another strategy. what: the call.
 choir_status chi_context_sees_all(const choir_strategy *s, const char *what);
 // The same, but CHOIR_STATE also in an update function.
 choir_status chi_context_need_cross(const choir_strategy *s, const char *what);

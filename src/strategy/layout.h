@@ -1,14 +1,13 @@
-// The devices of a strategy: those that carry replicas, and those that hold variables.
+// Devices of a strategy: for replicas, and for variables.
 #pragma once
 
 #include "strategy/strategy.h"
 
 enum { CHI_MAX_DEVICES = 1024 };
 
-// Finds the devices, assigns the replicas of all workers to them, and asks the strategy's table
-// for the devices of variables.
+// Finds devices, assigns all workers' replicas to them, and asks the table for the variables'
+// devices.
 choir_status chi_layout_open(choir_strategy *owner);
-// Finds the devices of one worker, from its block of replicas.
+// The devices of one worker's block of replicas.
 choir_status chi_layout_open_block(choir_strategy *s);
-// The device of s that carries replica.
 int chi_strategy_device_index(const choir_strategy *s, int replica);

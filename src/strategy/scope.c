@@ -1,10 +1,9 @@
-// Scopes: entries of the context stack that a program opens and closes. They determine the
-// strategy, colocation and kind of new variables.
+// Scopes: entries of the context stack that a program opens and closes, for the strategy,
+// colocation and kind of new variables.
 #include "base/alloc.h"
 #include "strategy/update/update.h"
 
-// Hidden fields of a scope: its entry, whether choir_scope_enter_once_ was called, and whether
-// entering had no effect.
+// An entry, whether choir_scope_enter_once_ was called, and whether entering had no effect.
 enum { ENTRY, CALLED, NO_CHANGE };
 
 static void begin(choir_scope *scope)
@@ -71,7 +70,7 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 		return choir_fail(CHOIR_INVALID,
 				"scope: variable \"%s\" was not made in this strategy but in %s", v->name,
 				v->strategy->label);
-	// Colocation with a slot means with the slot's variable.
+	// Colocation with a slot means with its variable.
 	from.colocate = v->colocated_with != NULL ? v->colocated_with : v;
 	return push(scope, from);
 }

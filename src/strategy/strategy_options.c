@@ -1,4 +1,4 @@
-// Options of strategies and of communication. A call's options override the strategy's.
+// Options of strategies and of communication, which a call's options override.
 #include "strategy/strategy_options.h"
 
 #include "base/alloc.h"
@@ -170,7 +170,7 @@ choir_status chi_strategy_options_copy(choir_strategy *s, const choir_strategy_o
 	return status;
 }
 
-// Opens a communicator at first use.
+// Opened at first use.
 static chi_communicator *find_communicator(choir_strategy *s, const char *name)
 {
 	if (name == NULL || strcmp(name, "auto") == 0 ||

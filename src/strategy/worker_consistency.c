@@ -1,6 +1,6 @@
-// Comparison of workers. Each worker computes copies of variables and learning rates, and a
-// program could give them different values without an error. So workers compare checksums from
-// time to time and before each save. That takes as long as a small part of an update.
+// Comparison of workers. Each computes its own variables and learning rates, and a program could
+// give them different values without an error. So workers compare checksums from time to time and
+// before each save. That takes a small part of an update's time.
 #include "strategy/worker_consistency.h"
 
 #include "base/alloc.h"
@@ -23,7 +23,7 @@ bool chi_compare_is_due(const choir_strategy *s)
 	return n % (uint64_t) every == 0 || n == 1 || n == 10 || n == 100;
 }
 
-// Whether all workers have equal copies of v. An undefined variable has no value to compare.
+// Workers do not share ON_READ variables, and an undefined one has no value.
 static bool is_alike(const choir_variable *v)
 {
 	return v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ && !v->slot && v->shards == 0 &&
@@ -57,8 +57,8 @@ static uint64_t notes_sum(const choir_strategy *s)
 	return s->notes.data == NULL ? 0 : chi_hash_bytes(s->notes.data, s->notes.length);
 }
 
-// Computes the sums of the notes, of each optimizer and of each variable. Optimizers come first,
-// as they can be the cause of different variables. sum NULL: only counts.
+// Of notes, optimizers, then variables: an optimizer can be the cause of different variables. sum
+// NULL: only counts.
 static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
 {
 	chi_scratch scratch = { 0 };
@@ -79,7 +79,6 @@ static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
 	return status;
 }
 
-// Names the k-th optimizer or variable for messages.
 static void name_differing(const choir_strategy *s, size_t k, char text[200])
 {
 	for (const chi_stateful *o = s->stateful; o != NULL; o = o->next)
@@ -94,7 +93,7 @@ static void name_differing(const choir_strategy *s, size_t k, char text[200])
 	snprintf(text, 200, "variable \"%.150s\" has another value", v->name);
 }
 
-// Fails at the first line that another worker does not have.
+// Fails at the first line that another worker lacks.
 static choir_status compare_notes(choir_strategy *s)
 {
 	const char *line = s->notes.data == NULL ? "" : s->notes.data;
@@ -107,7 +106,7 @@ static choir_status compare_notes(choir_strategy *s)
 	}
 }
 
-// Finds the first difference, the same on all workers.
+// The first difference is the same on all workers.
 static choir_status find_first(choir_strategy *s, const uint64_t *all, size_t n)
 {
 	const chi_process_group *p = s->process_group;

@@ -1,5 +1,4 @@
-// What workers exchange besides sums: equal options, numbers of replicas, creation of variables,
-// numbers and tensors. All workers make each exchange at the same place
+// What workers exchange besides sums, at the same place on all of them
 // (collective/process_group.h). A tensor is sent from host memory as bytes, after a record with
 // its dtype and shape.
 #include "strategy/worker_sync.h"
@@ -17,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Compares the options that influence results or the order of exchanges.
+// Options that influence results or the order of exchanges.
 static choir_status agree_on_options(const choir_strategy *s)
 {
 	const choir_strategy_options *o = &s->options;
@@ -128,7 +127,7 @@ static uint64_t hash_values(const char *data, size_t bytes)
 	return chi_hash_mix(hash ^ word);
 }
 
-// Values are sent only if a worker's differ from the chief's; random values are equal.
+// Values are sent only if they differ from the chief's; random ones are equal.
 choir_status chi_strategy_agree_on_variable(
 		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes)
 {
@@ -295,7 +294,7 @@ typedef struct {
 	double number;
 } plain_number;
 
-// Indices of the names in alphabetical order, as workers may have another order.
+// Workers may have the names in another order.
 static void sort(const chi_named_tensors *names, size_t order[])
 {
 	for (size_t i = 0; i < names->n; i++) {
@@ -318,7 +317,7 @@ static void describe(char text[CHI_FINGERPRINT_TEXT], const char *what,
 			length += snprintf(text + length, CHI_FINGERPRINT_TEXT - (size_t) length, "%s%s",
 					i == 0 ? " with " : ", ", name);
 	}
-	if (length >= CHI_FINGERPRINT_TEXT) // names that do not fit are in the hash
+	if (length >= CHI_FINGERPRINT_TEXT) // the hash has names that do not fit
 		snprintf(text + CHI_FINGERPRINT_TEXT - 10, 10, "~%08x", (unsigned) (hash & 0xffffffffu));
 }
 
@@ -377,7 +376,7 @@ choir_status chi_worker_agree_on_numbers(choir_strategy *s, choir_frame *f, cons
 	return CHOIR_OK;
 }
 
-// The record of a tensor that is sent before its bytes.
+// Sent before a tensor's bytes.
 typedef struct {
 	int dtype, rank, is_number, good;
 	int64_t dim[CHOIR_MAX_RANK];
@@ -416,7 +415,7 @@ int chi_worker_of_replica(const choir_strategy *s, int replica)
 	return w;
 }
 
-// Host memory in f's arena for the tensor of l. NULL: the error is recorded.
+// In f's arena. NULL: the error is recorded.
 static void *capacity_for(choir_frame *f, const line *l, size_t *bytes)
 {
 	const choir_shape shape = shape_of(l);
@@ -495,7 +494,7 @@ static choir_status check_lines(concatenation *c)
 	return CHOIR_OK;
 }
 
-// Concatenates along the axis. from has the workers' bytes one after another.
+// from has the workers' bytes one after another.
 static void interleave(const concatenation *c, const char *from, char *to)
 {
 	size_t outer = 1, inner = chi_dtype_size((choir_dtype) c->line[0].dtype);

@@ -1,66 +1,62 @@
-// What the workers of a strategy exchange besides sums. All workers must make each call at the
-// same place. Without a process group, the chi_strategy functions work for one worker, and the
-// chi_worker functions must not be called.
+// What workers exchange besides sums. All workers make each call at the same place. Without a
+// process group, the chi_strategy functions work for one worker, and the chi_worker functions
+// must not be called.
 #pragma once
 
 #include "strategy/run/results.h"
 
-// Forms the process group of s's cluster: assigns replicas, and checks that all workers have
-// equal options. *local: the number of this worker's replicas by default; becomes the actual
-// number.
+// Joins s's cluster: assigns replicas and compares options. *local: this worker's default number
+// of replicas; becomes the actual one.
 choir_status chi_strategy_open_process_group(choir_strategy *s, int *local);
 void chi_strategy_close_process_group(choir_strategy *s);
 
-// Agrees on a new variable. initial (chi_variable_bytes, host memory) becomes the chief's values.
+// For a new variable: initial (chi_variable_bytes, host memory) becomes the chief's values.
 choir_status chi_strategy_agree_on_variable(
 		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes);
-// Checks that the text is the same on all workers.
 choir_status chi_strategy_same(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
-// The same, but compared later without a message of its own: with the values
-// (worker_consistency.h), first after the first update.
+// same compares the text at once; note compares it later without a message of its own, with the
+// values (worker_consistency.h), first after the first update.
 choir_status chi_strategy_note(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
-void chi_strategy_forget_notes(choir_strategy *s, size_t length); // removes all after length bytes
-// *sum becomes the sum over all workers.
+void chi_strategy_forget_notes(choir_strategy *s, size_t length); // after length bytes
+// *sum becomes the sum of all workers'.
 choir_status chi_strategy_add_counts(choir_strategy *s, double *sum);
-// Counts the examples of all workers in a set that knows only this worker's.
+// Counts all workers' examples in a set that knows only this worker's.
 choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args);
-// Copies the components of an ON_READ variable from all replicas in step, in the order of ids:
-// in_sync times chi_variable_bytes to out.
+// Copies an ON_READ variable's components from all replicas in step to out, in the order of ids:
+// in_sync times chi_variable_bytes.
 choir_status chi_strategy_all_parts(choir_variable *v, void *out);
-// The number of components of an ON_READ variable on all workers.
+// An ON_READ variable's components on all workers.
 static inline int chi_strategy_parts(const choir_variable *v)
 {
 	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
 }
 // Compares how an operation ended on each worker: here with status and choir_error(). Returns
-// CHOIR_OK if all succeeded. Otherwise all workers return the failure of the lowest failed one,
-// named if it is another, and can continue.
+// CHOIR_OK if all succeeded. Otherwise all return the failure of the lowest worker that has one,
+// and can continue.
 choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const char *what);
-// Sends the chief's *data of *bytes to all workers, which get memory of their own (chi_free).
-// After a failure they have none.
+// The chief's *data of *bytes, on all workers; others get their own memory (chi_free), or none
+// after a failure.
 choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, const char *what);
-// Makes a failure here fail the cluster, unless all workers come here with the same failure. No
-// other thread of this worker may communicate. Returns its status.
+// Makes a failure fail the cluster, unless all workers come here with the same one. No other
+// thread of this worker may communicate. Returns its status.
 choir_status chi_strategy_abort(choir_strategy *s, choir_status status);
-// The same if t, a tensor of f, is NULL. Returns t.
+// The same if t, made in f, is NULL. Returns t.
 choir_tensor *chi_strategy_abort_if_null(choir_strategy *s, choir_frame *f, choir_tensor *t);
 
 enum { CHI_SUM_NAME = 64 };
-// The name of a sum, with all that must be equal, as workers compare only the name. dtype: as
-// passed by the program, before any cast; plain numbers count as f64.
+// A name with all that must be equal, as workers compare only it. dtype: as passed, before casts;
+// plain numbers count as f64.
 void chi_worker_sum_name(const char *call, choir_reduce_op op, choir_dtype dtype,
 		const choir_tensor *t, char name[CHI_SUM_NAME]);
-// Checks values merged from this worker's replicas. A plain number that differs on another worker
+// For values merged from this worker's replicas: a plain number that differs on another worker
 // becomes a per-replica value, as it would with all replicas here. what: for messages.
 choir_status chi_worker_agree_on_numbers(choir_strategy *s, choir_frame *f, const char *what,
 		const chi_named_tensors *names, choir_value *values[]);
-// Worker from's t in frame f, on all workers; the others' t is ignored. NULL: the error is
-// recorded in f.
+// Worker from's t in f, on all workers; other t are ignored. NULL: the error is recorded in f.
 choir_tensor *chi_worker_broadcast(
 		choir_strategy *s, choir_frame *f, int from, choir_tensor *t, const char *what);
-// The worker of a replica, by the replica's id.
 int chi_worker_of_replica(const choir_strategy *s, int replica);
-// Concatenates all workers' tensors in frame f. They may differ in size along axis. *first: where
-// this worker's part begins. NULL: the error is recorded in f.
+// Concatenates all workers' tensors in f; sizes along axis may differ. *first: where this
+// worker's begins. NULL: the error is recorded in f.
 choir_tensor *chi_worker_concat(
 		choir_strategy *s, choir_frame *f, choir_tensor *t, int axis, int64_t *first);

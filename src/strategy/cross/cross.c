@@ -249,7 +249,7 @@ static choir_value *keep(choir_cross *cross, const choir_value *v)
 	return kept;
 }
 
-// call_results end with the next call, the result with the context's frame.
+// A result must outlive call_results, which end with the next call.
 static choir_value *keep_result(choir_cross *cross, choir_value *v)
 {
 	if (v->frame != chi_cross_of(cross)->call_results->frame)

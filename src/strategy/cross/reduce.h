@@ -18,7 +18,7 @@ choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_redu
 // by the number of tensors if none has. what: for messages. NULL: the error is recorded in f.
 choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
 		choir_reduce_op op, int n, choir_tensor *const tensors[]);
-// In the dtype of its mean: a floating one.
+// t, cast to a floating dtype if it is an integer.
 choir_tensor *chi_for_mean(choir_tensor *t);
 
 // Whether t is summed in i32 to detect overflow: u8 in debug builds. Then the caller casts to i32

@@ -177,7 +177,8 @@ static choir_status note_name(chi_replica *r, const char *name)
 {
 	chi_named_tensors *list = &r->unkept;
 	if (chi_replica_is_default(r))
-		return CHOIR_OK; // the only replica
+		// A name that is returned but not kept is only compared with the other replicas' names.
+		return CHOIR_OK;
 	for (size_t i = 0; i < list->n; i++)
 		if (strcmp(list->named[i].name, name) == 0)
 			return CHOIR_OK;

@@ -124,7 +124,7 @@ bool chi_small_all_reduce_takes(const chi_replica *r, choir_reduce_op op, const 
 			t->count == CHOIR_NONE && chi_tensor_bytes(t) <= CHI_SMALL_ALL_REDUCE_BYTES;
 }
 
-// By the count at a bit.
+// How far the count at a bit is ahead.
 static int ahead(uint32_t a, uint32_t b, int bit)
 {
 	const uint32_t difference = ((a >> bit) - (b >> bit)) & COUNT;

@@ -88,7 +88,7 @@ choir_status chi_shards_deal(choir_frame *f, const choir_variable *parent, int64
 	return CHOIR_OK;
 }
 
-// From grouped by shard to the requested order.
+// Brings rows that are grouped by shard into the requested order.
 static choir_tensor *in_order(choir_frame *f, choir_tensor *t, const chi_dealt_rows *d)
 {
 	bool ordered = true;

@@ -45,7 +45,7 @@ choir_status chi_context_leave(chi_context *c, choir_status status, const char *
 // of functions that were left. True: there were some.
 bool chi_context_forget(const choir_strategy *s);
 
-// Of this thread's scope or context, or the one that was set; NULL: none.
+// The strategy of this thread's scope or context, or the one that was set; NULL: none.
 choir_strategy *chi_context_strategy(void);
 // Whether the thread sees all of s: in cross-replica context or an update function. CHOIR_STATE:
 // in a replica or under another strategy. what: the call.

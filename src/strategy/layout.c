@@ -57,7 +57,7 @@ static choir_status share_out_replicas(choir_strategy *s, choir_device *const *d
 	return CHOIR_OK;
 }
 
-// CHOIR_NONE: a failure.
+// Asks a slot of the table for devices. CHOIR_NONE: a failure.
 static int ask_devices(choir_strategy *s, int (*slot)(void *, int, choir_device **),
 		choir_device **capacity, choir_device ***devices)
 {

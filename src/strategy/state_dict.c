@@ -59,7 +59,7 @@ static bool matches(const chi_state_dict_entry *e, const char *name, choir_dtype
 	return e->dtype == dtype && chi_shape_equal(&e->shape, shape) && strcmp(e->name, name) == 0;
 }
 
-// e owns its memory only if that is on the heap.
+// Assigns memory. e owns it only if it is on the heap.
 static bool give_memory(const chi_state_dict *s, chi_state_dict_entry *e)
 {
 	chi_state_dict_memory *m = s->memory;
@@ -72,7 +72,7 @@ static bool give_memory(const chi_state_dict *s, chi_state_dict_entry *e)
 	return e->data != NULL;
 }
 
-// With memory if own. Takes ownership of name.
+// The next entry, with memory if own is set. Takes ownership of name.
 static chi_state_dict_entry *next_entry(
 		chi_state_dict *s, char *name, choir_dtype dtype, const choir_shape *shape, bool own)
 {

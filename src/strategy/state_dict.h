@@ -1,6 +1,5 @@
-// State that is saved or restored: named tensors in host memory. Each value of an object is one
-// (a counter is an i64 scalar). Memory is kept between saves, so a save copies without page
-// faults.
+// State that is saved or restored: named tensors in host memory. A counter is an i64 scalar.
+// Memory is kept between saves, so a save copies without page faults.
 #pragma once
 
 #include "base/alloc.h"
@@ -10,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Preallocated, for one save.
+// Memory that is allocated before a save.
 typedef struct {
 	chi_scratch scratch;
 	size_t used;
@@ -27,17 +26,17 @@ typedef struct {
 } chi_state_dict_entry;
 
 typedef struct {
-	size_t n; // current ones
-	size_t kept, capacity; // with memory
+	size_t n; // number of current entries
+	size_t kept, capacity; // number of entries with memory
 	chi_state_dict_entry *entry;
 	bool ordered; // sorted by name, for bisection
 	const char *object; // its names are OBJECT/NAME
-	chi_state_dict_memory *memory; // used up to its capacity; NULL
+	chi_state_dict_memory *memory; // used up to its capacity; may be NULL
 	bool unread; // this worker writes nothing: values that only it would copy are left out
 	const char *path; // of the checkpoint, for messages
 } chi_state_dict;
 
-// Saving. Removes entries but keeps memory.
+// Functions for saving. clear removes the entries but keeps their memory.
 void chi_state_dict_clear(chi_state_dict *s);
 // Returns the new entry's memory; NULL: a failure.
 void *chi_state_dict_add(
@@ -46,12 +45,12 @@ void *chi_state_dict_add(
 choir_status chi_state_dict_add_variable(chi_state_dict *s, const char *name, choir_variable *v);
 choir_status chi_state_dict_add_count(chi_state_dict *s, const char *name, uint64_t count);
 
-// Restoring. data is not owned. Entries in the order of names are found faster.
+// Functions for restoring. data is not owned. Entries in the order of names are found faster.
 choir_status chi_state_dict_lend(chi_state_dict *s, const char *name, choir_dtype dtype,
 		const choir_shape *shape, void *data);
 // The current object's entry; NULL is no error.
 chi_state_dict_entry *chi_state_dict_find(const chi_state_dict *s, const char *name);
-// CHOIR_INVALID: the entry does not exist or has another dtype or shape.
+// Takes an entry. CHOIR_INVALID: it does not exist or has another dtype or shape.
 choir_status chi_state_dict_take(chi_state_dict *s, const char *name, choir_dtype dtype,
 		const choir_shape *shape, const void **data);
 choir_status chi_state_dict_take_count(chi_state_dict *s, const char *name, uint64_t *count);

@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-static chi_atomic32 made; // in the process
+static chi_atomic32 made; // number made in the process
 
 static choir_status open_exchange(choir_strategy *s)
 {
@@ -66,8 +66,8 @@ choir_status chi_strategy_open_block(choir_strategy *s)
 	return s->run == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// Before the variables and updates that runs and threads use. left: this thread has left a
-// function that s called.
+// Called before the variables and updates that runs and threads use are freed. left: this thread
+// has left a function that s called.
 static void close_runs(choir_strategy *s, bool left)
 {
 	if (s->run != NULL && s->fork_generation == chi_fork_generation())

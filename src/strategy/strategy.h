@@ -16,7 +16,7 @@ struct chi_thread_pool;
 
 // An object that a strategy owns, such as an optimizer, and how its state is saved.
 typedef struct {
-	void (*free)(void *self); // newest object first
+	void (*free)(void *self); // called when the strategy is freed, newest object first
 	const char *(*name)(const void *self); // of its state; a second one gets "_2"
 	choir_status (*save)(void *self, chi_state_dict *to);
 	// Takes entries (chi_state_dict_take) and allocates what restore needs. After a failure self
@@ -24,7 +24,7 @@ typedef struct {
 	choir_status (*check)(void *self, chi_state_dict *from);
 	// After all checks: sets the state.
 	choir_status (*restore)(void *self, chi_state_dict *from);
-	// Of what must always be equal on all workers; may be NULL.
+	// A hash of what must always be equal on all workers; may be NULL.
 	uint64_t (*alike)(const void *self);
 } chi_stateful_table;
 typedef struct chi_stateful {
@@ -44,7 +44,7 @@ struct choir_strategy {
 	const char *kind; // the table's name, such as "mirrored"
 	char label[40]; // for messages: "mirrored" #2, numbered in the process
 	choir_strategy_table table; // without empty slots
-	void *self; // the table's
+	void *self; // the table's object
 	choir_strategy_options options; // strings are copies
 	bool is_default;
 	// Worker 0, which owns the variables and all that is made from them. Each worker has its own
@@ -52,22 +52,22 @@ struct choir_strategy {
 	struct choir_strategy *owner;
 	int workers, worker; // their number; this one's index
 	struct choir_strategy **by_worker; // owner's
-	int first_replica; // among all of owner's
+	int first_replica; // index among all replicas of owner
 	chi_layout all_replicas; // owner's: of all workers
-	choir_device **devices_in_use; // owner's: for replicas
-	chi_concurrency concurrency; // of workers on one variable
+	choir_device **devices_in_use; // owner's: those that carry replicas
+	chi_concurrency concurrency; // of workers that use one variable
 	chi_recursive_lock non_slot_lock;
 	chi_atomic32 working; // owner's: 1 while worker functions run
-	chi_atomic32 stopped; // owner's: one has failed
+	chi_atomic32 stopped; // owner's: a worker function has failed
 	// The processes in step; NULL: none.
 	chi_process_group *process_group;
-	int in_sync; // replicas of all processes
-	int replica_offset; // those of earlier workers
+	int in_sync; // number of replicas in step, of all processes
+	int replica_offset; // number of them in earlier workers
 	int replicas; // of this worker
-	int devices; // with at least one replica
+	int devices; // that carry a replica
 	choir_device **device;
 	int *first; // device i carries replicas first[i] .. first[i + 1] - 1
-	choir_device *const *replica_device; // in all_replicas
+	choir_device *const *replica_device; // part of all_replicas
 	chi_layout layout;
 	double timeout; // seconds; negative: none
 	struct chi_thread_pool *thread_pool; // of each device
@@ -76,17 +76,17 @@ struct choir_strategy {
 	choir_communication_options communication; // defaults of calls
 	// The exchange thread; NULL.
 	struct chi_overlap_workers *overlap_workers;
-	// For sums and updates of each device, while replicas do not use their streams.
+	// One for each device, for sums and updates. Not used while replicas use their streams.
 	chi_stream **exchange;
-	int parameters; // devices with variables
+	int parameters; // number that hold variables
 	choir_device **parameter;
 	// For updates on parameter devices with memory of their own; NULL for others.
 	chi_stream **parameter_stream;
-	int non_slots; // devices with non-slot variables
+	int non_slots; // number that hold non-slot variables
 	choir_device **non_slot;
 	bool all_host; // all workers' replicas use host memory
 	bool all_here; // parameter devices share memory with devices
-	chi_mutex lock; // of variables and stateful objects
+	chi_mutex lock; // protects variables and stateful objects
 	// Owner's: held from the search for a name until the variable is listed.
 	chi_recursive_lock creation_lock;
 	choir_variable *variables, **variables_end;
@@ -96,7 +96,7 @@ struct choir_strategy {
 	uint64_t step; // runs with applied gradients
 	uint64_t compared; // the same, ignoring restores
 	chi_text notes; // owner's: lines to compare between workers
-	choir_gradient_fn *watch; // owner's: sees gradients; NULL
+	choir_gradient_fn *watch; // owner's: called for gradients; may be NULL
 	void *watch_user;
 	chi_atomic32 running; // 1: the program's run is active
 	unsigned fork_generation;
@@ -109,7 +109,7 @@ struct choir_strategy {
 choir_status chi_strategy_open_block(choir_strategy *s);
 void chi_strategy_close_block(choir_strategy *s);
 
-// NULL: a failure.
+// Makes a strategy from a table. NULL: a failure.
 choir_strategy *chi_strategy_new(
 		const choir_strategy_table *table, const choir_strategy_options *o);
 
@@ -120,7 +120,7 @@ static inline bool chi_strategy_has(const choir_strategy *s, const choir_variabl
 {
 	return v->strategy == s->owner;
 }
-// In place of a copy. CHI_NO_COPY: a failure, recorded in the context's frame.
+// Values in place of a copy's index. CHI_NO_COPY: a failure, recorded in the context's frame.
 enum { CHI_ALL_COPIES = -1, CHI_NO_COPY = -2 };
 // The copy of v that this worker's replica reads.
 static inline int chi_strategy_copy(const choir_strategy *s, const choir_variable *v, int replica)
@@ -141,11 +141,13 @@ choir_status chi_strategy_check(const choir_strategy *s);
 choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status);
 // The same for parameter devices with memory of their own, by the first device's thread.
 choir_status chi_strategy_wait_away(choir_strategy *s, choir_status status);
-// After a failed collective in cross-replica context. No other thread may communicate.
+// Resets the communicators after a failed collective in cross-replica context. No other thread
+// may communicate.
 void chi_strategy_reset_collectives(choir_strategy *s);
 
-// fn is called before the strategy's variables are freed, or at once after a failure.
+// Makes s own self. fn is called before the strategy's variables are freed, or at once after a
+// failure.
 choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self);
-// The same with state and table->free.
+// The same for an object with state; table->free is called.
 choir_status chi_strategy_own_stateful(
 		choir_strategy *s, const chi_stateful_table *table, void *self);

@@ -23,7 +23,7 @@ bool chi_compare_is_due(const choir_strategy *s)
 	return n % (uint64_t) every == 0 || n == 1 || n == 10 || n == 100;
 }
 
-// Workers do not share ON_READ variables, and an undefined one has no value.
+// Whether v is compared: all workers keep equal copies of it, and it has a value.
 static bool is_alike(const choir_variable *v)
 {
 	return v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ && !v->slot && v->shards == 0 &&
@@ -57,8 +57,8 @@ static uint64_t notes_sum(const choir_strategy *s)
 	return s->notes.data == NULL ? 0 : chi_hash_bytes(s->notes.data, s->notes.length);
 }
 
-// Of notes, optimizers, then variables: an optimizer can be the cause of different variables. sum
-// NULL: only counts.
+// Checksums of the notes, of optimizers and then of variables: an optimizer can be the cause of
+// different variables. sum NULL: only counts.
 static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
 {
 	chi_scratch scratch = { 0 };
@@ -106,7 +106,7 @@ static choir_status compare_notes(choir_strategy *s)
 	}
 }
 
-// The first difference is the same on all workers.
+// Finds the first difference, which is the same on all workers.
 static choir_status find_first(choir_strategy *s, const uint64_t *all, size_t n)
 {
 	const chi_process_group *p = s->process_group;

@@ -113,7 +113,7 @@ static choir_status lay_out(reduction_pack *t, int d)
 	return b == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// Once for each memory.
+// Copies sums back, once for each memory.
 static choir_status take_apart(reduction_pack *t)
 {
 	choir_strategy *s = t->strategy;
@@ -128,7 +128,7 @@ static choir_status take_apart(reduction_pack *t)
 	return chi_strategy_wait(s, 0, s->devices, status);
 }
 
-// NULL: no memory.
+// Computes the ends of packs. NULL: no memory.
 static int64_t *cut(const reduction_pack *t, const chi_communication *communication, size_t *packs)
 {
 	const size_t max = communication->num_packs > 0
@@ -148,7 +148,7 @@ static int64_t *cut(const reduction_pack *t, const chi_communication *communicat
 	return ends;
 }
 
-// With a hash of the shapes, so that workers with different values are told apart.
+// The name has a hash of the shapes, so that workers with different values are told apart.
 static void name_pack(const reduction_pack *t, char name[64])
 {
 	uint64_t hash = t->n;

@@ -60,7 +60,7 @@ void chi_cross_free(choir_cross *cross)
 	chi_free(x);
 }
 
-// After the program has cleared the context's own frame.
+// Clears the device frames after the program has cleared the context's own frame.
 static void clear_frames(chi_cross *x)
 {
 	if (x->emptied == x->base.frame->emptied)

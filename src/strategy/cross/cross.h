@@ -3,7 +3,7 @@
 
 #include "strategy/run/run.h"
 
-// For values on a device that the context's own frame cannot hold.
+// A frame for values on a device that the context's own frame cannot hold.
 typedef struct {
 	choir_device *device;
 	choir_frame *frame;
@@ -12,15 +12,15 @@ typedef struct {
 typedef struct chi_cross {
 	choir_cross base; // first: a choir_cross points to its chi_cross
 	choir_strategy *strategy;
-	chi_run *run; // of its merge call; NULL: the program's context
-	choir_values *args, *returned; // for the function that runs in it
-	choir_values *call_args, *call_results; // for its calls (run, update)
+	chi_run *run; // the run of its merge call; NULL: the program's context
+	choir_values *args, *returned; // of the function that runs in it
+	choir_values *call_args, *call_results; // of calls that it makes (run, update)
 	// Results during a call, while call_results may still be arguments.
 	choir_values *next_results;
 	chi_cross_frame *device_frame;
 	size_t device_frames, device_frames_capacity;
 	unsigned emptied; // base.frame->emptied when device frames were last cleared
-	chi_mutex lock; // of spare, which threads of elementwise updates use
+	chi_mutex lock; // protects spare, which threads of elementwise updates use
 	choir_frame *spare; // empty, for update functions
 } chi_cross;
 
@@ -47,11 +47,11 @@ choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status 
 
 // Fails unless x is the thread's context or the program's own.
 choir_status chi_cross_check(const choir_cross *x, const char *what);
-// CHOIR_STATE, recorded in f, if v belongs to another strategy. v may be NULL.
+// CHOIR_STATE, recorded in f: v belongs to another strategy. v may be NULL.
 choir_status chi_cross_check_variable(
 		const choir_strategy *s, choir_frame *f, const choir_variable *v, const char *what);
 
-// NULL: the error is recorded in x's frame.
+// Makes a destination of these devices. NULL: the error is recorded in x's frame.
 choir_value *chi_cross_destination(choir_cross *x, int count, choir_device *const devices[]);
 // Copies a part into whole at offset along the axis, or back.
 choir_status chi_gather_copy_part(

@@ -8,7 +8,7 @@
 // Whether the checked j can be lazy: large, in host memory, for a single copy, with inputs that
 // cannot change.
 bool chi_lazy_reduce_possible(choir_cross *x, const chi_reduction *j);
-// j's result becomes a lazy value. Errors are recorded in x's frame.
+// Makes j's result a lazy value. Errors are recorded in x's frame.
 choir_status chi_lazy_reduce_begin(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j);
 // Computes elements of the lazy value v in frame f; count: at most CHI_CHUNK. NULL: the error is

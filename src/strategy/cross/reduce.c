@@ -53,7 +53,7 @@ static const void *add_tensors(void *self, const void *left, const void *right, 
 	return choir_add((choir_tensor *) (uintptr_t) left, (choir_tensor *) (uintptr_t) right);
 }
 
-// NULL: f has failed.
+// Sums tensors of f. NULL: f has failed.
 static choir_tensor *sum_node(choir_frame *f, int lo, int hi, choir_tensor *const tensors[])
 {
 	static const chi_tree_adder adder = { find_tensor, add_tensors };
@@ -94,7 +94,7 @@ choir_tensor *chi_checked_sum_to_u8(choir_tensor *sum, const char *what)
 			"%s: a SUM of u8 is above 255, by %g in all elements: cast it before", what, over);
 }
 
-// With other workers: this worker's tree nodes are exchanged by way of the host.
+// Sums with other workers: this worker's tree nodes are exchanged through host memory.
 static choir_tensor *sum_of_all(
 		choir_strategy *s, choir_frame *f, const char *name, choir_tensor *const tensors[])
 {
@@ -260,7 +260,7 @@ choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 	return chi_strategy_abort_if_null(v->strategy, f, read_aggregated(v, f));
 }
 
-// The sum along axes, with its number of elements as count.
+// A replica's sum along axes, with its number of elements as count.
 static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 {
 	choir_tensor *sum = choir_sum(op == CHOIR_MEAN ? chi_for_mean(t) : t, axes);

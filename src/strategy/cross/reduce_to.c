@@ -161,7 +161,7 @@ typedef struct {
 	const uint64_t *request;
 	size_t packs;
 	chi_atomic32 next;
-	chi_mutex lock; // of failure
+	chi_mutex lock; // protects failure
 	chi_error failure;
 } waits;
 

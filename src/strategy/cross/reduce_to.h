@@ -12,7 +12,7 @@ typedef struct {
 	void *result; // NULL: it needs none
 } chi_sum_device;
 
-// Sent in one or several packs.
+// A sum that is sent in one or several packs.
 typedef struct {
 	const char *name; // for messages
 	choir_dtype dtype;
@@ -22,7 +22,8 @@ typedef struct {
 	const int64_t *ends; // in elements
 } chi_sum;
 
-// Waits for the sum. After a failure, s's communicators are reset. f: for scratch memory.
+// Makes the sum and waits for it. After a failure, s's communicators are reset. f: for scratch
+// memory.
 choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
 		const chi_communication *communication, const chi_sum *sum);
 
@@ -36,12 +37,12 @@ typedef struct {
 	chi_partial_sums *partial_sums; // NULL before chi_reduction_add_up
 } chi_reduction;
 
-// Checks the context and op. Errors are recorded in x's frame.
+// Checks a call's context and op. Errors are recorded in x's frame.
 choir_status chi_reduction_check_call(choir_cross *x, choir_reduce_op op, const char *what);
 // Makes all other checks and fills in j.
 choir_status chi_reduction_check(
 		choir_cross *x, choir_reduce_op op, const choir_reduction *given, chi_reduction *j);
-// Errors are recorded in x's frame.
+// Makes the reduction. Errors are recorded in x's frame.
 choir_status chi_reduction_do(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j);
 // The same, lazily if possible (lazy_reduce.h).

@@ -19,7 +19,7 @@ typedef struct {
 	choir_frame *host;
 	choir_reduce_op op;
 	int n; // replicas
-	choir_tensor **values; // of replicas here; for a mean in a floating dtype
+	choir_tensor **values; // of the replicas here; for a mean in a floating dtype
 	chi_sparse_part *part; // of each replica
 	int64_t all, rows; // all rows; rows of the dense tensor
 } sparse_reduction;
@@ -46,7 +46,7 @@ static choir_status check_alike(
 	return CHOIR_OK;
 }
 
-// In a host frame, with row numbers as i64.
+// Views the slices in a host frame, with row numbers as i64.
 static choir_status bring(sparse_reduction *j, choir_tensor *const tensors[])
 {
 	chi_arena *arena = &j->host->arena;
@@ -124,7 +124,7 @@ static choir_status bring_others(sparse_reduction *j)
 	return chi_sparse_gather_rows(&g);
 }
 
-// False: the error is recorded.
+// Makes tensors for n rows. False: the error is recorded.
 static bool make(
 		const sparse_reduction *j, int64_t n, choir_tensor **values, choir_tensor **indices)
 {

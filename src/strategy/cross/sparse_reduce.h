@@ -9,5 +9,5 @@ choir_tensor *chi_reduce_slices(choir_strategy *s, choir_frame *f, choir_reduce_
 		choir_slices_result how, int n, choir_tensor *const tensors[], double divisor);
 // v with dense tensors for slices, in frames of x.
 choir_value *chi_dense_value(choir_cross *x, choir_value *v);
-// In a replica, by a merge call. It has no gradient.
+// All-reduces slices in a replica, by a merge call. It has no gradient.
 choir_tensor *chi_all_reduce_slices(choir_replica *r, choir_reduce_op op, choir_tensor *t);

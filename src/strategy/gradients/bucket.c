@@ -10,7 +10,7 @@ enum { ALIGNED = 16 }; // elements
 
 struct chi_bucket {
 	chi_buffer *sum; // NULL: no copy is updated on this device
-	chi_buffer *host; // its copy in host memory, for copies there; else NULL
+	chi_buffer *host; // the sum in host memory, for copies there; else NULL
 	chi_buffer *pack[CHI_MAX_PARTIAL_SUMS];
 	choir_partial_sum part[CHI_MAX_PARTIAL_SUMS];
 	int parts;

@@ -107,7 +107,7 @@ choir_status chi_gradients_add(
 	return status;
 }
 
-// "adam of hidden/kernel, hidden/bias", in r's order.
+// Prints r's gradients in its order: "adam of hidden/kernel, hidden/bias".
 static void describe(char text[64], const chi_gradients *a, const chi_replica *r,
 		const chi_device_gradients *list)
 {
@@ -152,7 +152,7 @@ choir_status chi_gradients_check_applied(chi_replica *r)
 			text);
 }
 
-// With the run's lock held.
+// Puts the update into the run's order, with the run's lock held.
 static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 {
 	chi_run *run = r->run;
@@ -248,8 +248,8 @@ choir_status chi_gradients_apply(chi_gradients *a, choir_replica *replica)
 	return status;
 }
 
-// t, or a copy if it is a variable's memory, which earlier updates may change. NULL: recorded in
-// x's frame.
+// t itself, or a copy if it is a variable's memory, which earlier updates may change. NULL: the
+// error is recorded in x's frame.
 static choir_tensor *steady(choir_cross *x, choir_tensor *t)
 {
 	if (t == NULL || t->source == NULL || t->source->copied)

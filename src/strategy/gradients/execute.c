@@ -181,7 +181,7 @@ static choir_status queue_squares(const chi_pending_update *u, int d, double *th
 	return status;
 }
 
-// In device memory, on the device's stream; copied to the host together.
+// Squares in device memory are made on the device's stream and copied to the host together.
 static choir_status square_device(chi_pending_update *u, int d)
 {
 	chi_stream *stream = u->strategy->exchange[d];
@@ -321,7 +321,7 @@ static choir_status reduce_bucket(chi_pending_update *u, int from, int to)
 	return CHOIR_OK;
 }
 
-// In windows, so that devices may run ahead of each other a little.
+// Reduces in windows of variables, so that devices may run ahead of each other a little.
 static choir_status reduce(chi_pending_update *u, int from, int to)
 {
 	choir_strategy *s = u->strategy;
@@ -412,7 +412,7 @@ static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 	return choir_error_status();
 }
 
-// Queues a copy to another device: after source, before stream.
+// Queues a copy to another device, after source's work and before stream's.
 static choir_status send(
 		chi_stream *source, chi_stream *stream, void *to, const void *sum, size_t bytes)
 {
@@ -475,7 +475,7 @@ static choir_status update_copies(chi_pending_update *u, int d, double factor)
 	return CHOIR_OK;
 }
 
-// After all sums are there. *applied: false if the gate skips.
+// Called after all sums are there. *applied: false if the gate skips the update.
 static choir_status update_summed(chi_pending_update *u, int from, int to, bool *applied)
 {
 	const choir_strategy *s = u->strategy;

@@ -19,13 +19,13 @@ typedef struct {
 	bool (*skips_zeros)(const void *user, const choir_variable *v);
 	// True: gate must see all sums before the first write.
 	bool (*gated)(const void *user);
-	// A pure function, called by every device. squares: of all summed gradients, not finite if a
-	// gradient is not. bad: the first variable with such a gradient. Gives a factor for all
-	// gradients, or sets *skip.
+	// A pure function that every device calls. squares: the sum of squares of all summed
+	// gradients, not finite if a gradient is not. bad: the first variable with such a gradient.
+	// Gives a factor for all gradients, or sets *skip.
 	choir_status (*gate)(const void *user, double squares, const choir_variable *bad,
 			double *factor, bool *skip);
-	// Updates elements of a copy of v, variable index of begin. gradient points to element first,
-	// on the copy's device. Called concurrently.
+	// Updates elements of a copy of v. index: v's in begin. gradient points to element first, on
+	// the copy's device. Called concurrently.
 	choir_status (*chunk)(void *user, const void *state, size_t index, choir_variable *v, int copy,
 			int64_t first, int64_t count, const void *gradient, double factor, chi_stream *stream);
 	// Called once, after the last write. applied: false if gate skipped the update.
@@ -36,10 +36,10 @@ typedef struct chi_gradients chi_gradients;
 chi_gradients *chi_gradients_new(choir_strategy *s, const chi_gradients_table *table, void *user);
 void chi_gradients_free(chi_gradients *a);
 
-// Whether v's next gradient may be IndexedSlices.
+// Whether v's next gradient may be sparse (IndexedSlices).
 bool chi_gradients_take_sparse(chi_gradients *a, const choir_variable *v);
-// Adds r's final gradient of v, sparse only if chi_gradients_take_sparse(v). apply ends r's
-// gradients for this update.
+// add: one final gradient of v in replica r, sparse only if chi_gradients_take_sparse(v). apply:
+// r has added all gradients of this update.
 choir_status chi_gradients_add(
 		chi_gradients *a, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 choir_status chi_gradients_apply(chi_gradients *a, choir_replica *r);
@@ -48,7 +48,7 @@ choir_status chi_gradients_apply(chi_gradients *a, choir_replica *r);
 choir_status chi_gradients_apply_now(chi_gradients *a, choir_cross *x, size_t n,
 		choir_variable *const v[], choir_value *const values[]);
 
-// For src/strategy. Finishes r's updates of v before r reads it.
+// The functions below are for src/strategy. Finishes r's updates of v before r reads it.
 choir_status chi_gradients_finish_updates_of(chi_replica *r, const choir_variable *v);
 // Fails, naming the variables, if r has returned with gradients that it did not apply.
 choir_status chi_gradients_check_applied(chi_replica *r);

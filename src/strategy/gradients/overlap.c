@@ -8,7 +8,7 @@
 #include "strategy/gradients/overlap_workers.h"
 #include "trace/trace.h"
 
-// Smaller ones are left to the update, which sums and applies in one pass.
+// Smaller gradients are left to the update, which sums and applies in one pass.
 enum { MIN = 2 * CHI_CHUNK }; // elements
 
 bool chi_overlap_possible(const choir_strategy *s)
@@ -102,7 +102,7 @@ static choir_status sum_some(chi_pending_update *u, size_t index, int d, uint32_
 	return status;
 }
 
-// From this device's cursor to a sum that is not open.
+// Sums from this device's cursor to the first sum that is not open.
 static choir_status go_on(chi_pending_update *u, int d, bool all)
 {
 	chi_overlap_device *own = &u->overlap.device[d];
@@ -188,7 +188,7 @@ choir_status chi_overlap_finish(chi_pending_update *u, int from, int to)
 	return CHOIR_OK;
 }
 
-// NULL: g is not overlapped.
+// The overlapped sum of g; NULL: none.
 static const chi_overlap_sum *sum_of(const chi_device_gradient *g)
 {
 	const chi_overlap *o = &g->update->overlap;

@@ -23,12 +23,12 @@ typedef struct {
 	// grow and only its owner may read it.
 	struct chi_device_gradient **gradient;
 	const choir_collective **c;
-	chi_atomic32 added; // replicas
+	chi_atomic32 added; // number of replicas that have added
 	chi_atomic32 open; // not zero: all replicas have added
-	chi_buffer *buffer; // holds the sum; may be a partial sum's
+	chi_buffer *buffer; // holds the sum; may be the buffer of a partial sum
 	choir_partial_sum whole;
 	uint32_t chunks;
-	chi_atomic32 next, finished; // chunks taken; chunks done
+	chi_atomic32 next, finished; // number of chunks claimed; number done
 	chi_atomic32 failed; // not zero: a chunk could not be summed
 	chi_gate done;
 } chi_overlap_sum;
@@ -44,13 +44,13 @@ typedef struct {
 	size_t n_next;
 	chi_overlap_sum *next; // for the next update; NULL
 	chi_overlap_device *device; // one for each, and one for a thread that works for all
-	chi_atomic32 waiting; // devices to wake when a sum opens
+	chi_atomic32 waiting; // number of devices to wake when a sum opens
 	bool with_workers; // the exchange thread makes all workers' sums
 } chi_overlap;
 
 // Whether this strategy can overlap.
 bool chi_overlap_possible(const choir_strategy *s);
-// Notes that g is added to, then sums this device's share.
+// Notes that a replica has added to g, then sums this device's share.
 choir_status chi_overlap_added(struct chi_device_gradient *g);
 // Sums all open chunks, for an idle device.
 choir_status chi_overlap_help(struct chi_pending_update *u, int d);

@@ -22,13 +22,13 @@ struct chi_overlap_workers {
 	chi_process_group process_group;
 	chi_thread thread;
 	chi_pending_update *update; // NULL: only an answer is needed
-	chi_gate requested, completed; // numbers of requests
-	chi_gate wakeup; // changes whenever the thread must check again
+	chi_gate requested, completed; // number of requests; number completed
+	chi_gate wakeup; // its word changes whenever the thread must check again
 	chi_atomic32 leave, end; // not zero: leave the update; end the thread
 	chi_atomic32 exchanging;
 	bool failed; // an exchange of this update failed
 	chi_error error;
-	chi_tree_nodes nodes; // if it has several devices
+	chi_tree_nodes nodes; // this worker's nodes, if it has several devices
 	char *scratch; // for chi_tree_nodes_sum
 	double handover; // seconds
 };
@@ -240,7 +240,7 @@ typedef struct {
 	int possible, threads, processors;
 } offer;
 
-// Whether the processors suffice for one more thread per worker on this host.
+// Whether a worker's processors suffice for one more thread per worker on its host.
 static bool has_a_core(const choir_cluster *c, const offer all[], int worker)
 {
 	const char *name = choir_cluster_worker_name(c, worker);

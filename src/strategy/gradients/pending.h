@@ -8,7 +8,7 @@
 // Elements; fixed, so that norms have the same bits everywhere.
 enum { CHI_UPDATE_CHUNK = CHI_CHUNK };
 
-// Holds references to both buffers.
+// A replica's sparse gradient, with references to both buffers.
 typedef struct {
 	int replica;
 	int64_t n;
@@ -46,17 +46,17 @@ typedef struct chi_device_gradient {
 	chi_sparse_gradients sparse;
 	choir_collective collective;
 	uint64_t request;
-	int last_replica; // to add; CHOIR_NONE
-	int position; // among that replica's gradients
+	int last_replica; // last replica to add; CHOIR_NONE
+	int position; // index among that replica's gradients
 } chi_device_gradient;
 
 typedef struct {
 	size_t n, capacity; // used; allocated
 	chi_device_gradient **gradient;
 	size_t cursor; // where the next gradient is expected
-	chi_scratch squares; // copied from the device
+	chi_scratch squares; // copied from the device to the host
 	bool done; // the device has claimed its part
-	chi_stream *queued; // event there: the gradients are complete; NULL: they are
+	chi_stream *queued; // the gradients are complete there after event; NULL: they are
 	uint64_t event;
 } chi_device_gradients;
 
@@ -64,7 +64,7 @@ typedef struct {
 typedef struct {
 	chi_buffer *sum; // NULL: not kept
 	void *data;
-	chi_buffer *away; // the sum on a copy's device without replicas; NULL
+	chi_buffer *away; // the sum, copied to a copy's device that has no replicas; NULL
 	int device;
 } chi_sum_buffer;
 
@@ -96,24 +96,24 @@ typedef struct chi_pending_update {
 	chi_device_gradients *device;
 	size_t n, pending_capacity;
 	chi_pending_variable *pending;
-	choir_variable **variable; // for begin
+	choir_variable **variable; // the pending variables, for begin
 	size_t variable_capacity;
 	unsigned char *kinds; // exchanged between workers
 	size_t kinds_capacity;
 	bool allows_sparse; // not gated, and all memory is the host's
-	// sums are kept first: gated, copies elsewhere, or a shared variable
+	// sums are kept first: gated, copies in other memory, or a shared variable
 	bool two_pass;
 	bool gated;
-	// 0: no bucket
+	// Elements of the bucket; 0: none.
 	int64_t bucket_elements;
 	chi_bucket *bucket; // of each device
-	bool single_device; // its partial sums are the sums
+	bool single_device; // one device, whose partial sums are the sums
 	bool touches_all_rows;
 	chi_pending_update_stage stage; // under the run's lock
 	chi_gate prepared;
 	choir_status status;
 	chi_error error;
-	chi_atomic32 all_applied; // by every replica
+	chi_atomic32 all_applied; // applied by every replica
 	chi_atomic32 done;
 	chi_atomic32 written;
 	chi_atomic32 next_chunk, devices_done, devices_arrived;
@@ -127,7 +127,7 @@ typedef struct chi_pending_update {
 
 struct chi_gradients {
 	choir_strategy *strategy; // owner
-	chi_mutex lock; // of the updates and their run
+	chi_mutex lock; // protects the list of updates and their run
 	const chi_gradients_table *table;
 	void *user;
 	chi_pending_update *updates;

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "strategy/gradients/execute.h"
 
-// For device d, or for all devices (CHOIR_NONE).
+// Claims an update for device d, or for all devices (CHOIR_NONE).
 typedef enum { NOTHING_TO_DO, AS_FIRST, AS_OTHER } part;
 static part claim(chi_run *run, chi_pending_update *u, int d)
 {
@@ -36,7 +36,7 @@ static int still_running(chi_run *run)
 	return found;
 }
 
-// False: the update waited for no replica.
+// Names the replica that the update waited for. False: there is none.
 static bool blame(chi_run *run)
 {
 	const int missing = still_running(run);
@@ -62,7 +62,7 @@ static choir_status execute(chi_run *run, chi_pending_update *u, int d, part min
 	return status;
 }
 
-// Needs no deadline here: exchanges with workers have their own.
+// One thread for all devices needs no deadline here: exchanges with workers have their own.
 static bool is_by_one(chi_run *run, const chi_pending_update *u)
 {
 	chi_mutex_lock(&run->lock);
@@ -71,7 +71,7 @@ static bool is_by_one(chi_run *run, const chi_pending_update *u)
 	return by_one;
 }
 
-// Meanwhile device d sums gradients, unless d is CHOIR_NONE.
+// Waits until *flag is not zero. Meanwhile device d sums gradients, unless d is CHOIR_NONE.
 static bool await(chi_pending_update *u, const chi_atomic32 *flag, int d)
 {
 	chi_run *run = u->run;
@@ -171,7 +171,8 @@ static choir_status finish_update(chi_replica *r, chi_pending_update *u)
 	return chi_scheduler_wait(r, &u->done, NULL);
 }
 
-// All up to the last update of v, in order: an earlier one may be the same optimizer's.
+// Finishes all updates up to the last one of v, in order: an earlier one may be the same
+// optimizer's.
 choir_status chi_gradients_finish_updates_of(chi_replica *r, const choir_variable *v)
 {
 	int n = r->updates;

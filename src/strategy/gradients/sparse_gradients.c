@@ -108,7 +108,7 @@ choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// NULL: no rows.
+// The replica's rows of gradient i; NULL: none.
 static const chi_sparse_gradient *given_by(const chi_pending_update *u, size_t i, int replica)
 {
 	const int d = chi_strategy_device_index(u->strategy, replica);
@@ -247,7 +247,7 @@ static void widen(const chi_sparse_gradient *sparse, int64_t *to)
 												 : ((const int32_t *) sparse->index)[k];
 }
 
-// With those of other workers.
+// Collects all replicas' rows, with those of other workers.
 static choir_status bring(chi_pending_update *u, size_t i, const layout *l)
 {
 	const choir_strategy *s = u->strategy;
@@ -377,7 +377,7 @@ choir_status chi_sparse_gradients_update(chi_pending_update *u, int by)
 	return CHOIR_OK;
 }
 
-// The first merged row with a number >= row.
+// The index of the first merged row with a number >= row.
 static int64_t first_from(const chi_merged_rows *m, int64_t row)
 {
 	int64_t lo = 0, hi = m->n;

@@ -7,7 +7,7 @@ choir_status chi_sparse_gradients_add(
 		chi_sparse_gradients *rows, int replica, const choir_tensor *slices);
 bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int replica);
 void chi_sparse_gradients_clear(chi_sparse_gradients *rows);
-// Finds out how the replicas of all workers added each gradient of u.
+// Compares with all workers how each gradient of u was added: dense, sparse or both.
 choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u);
 // Before the first write: merges all rows of gradient i, or makes them dense if a replica's is.
 // by: the device whose thread and stream are used.

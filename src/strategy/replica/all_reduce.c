@@ -97,8 +97,8 @@ static choir_status reduce_own(
 		status = chi_stream_wait(s->exchange[r->device]);
 	if (status == CHOIR_OK)
 		return status;
-	// The cause, unless another failure ended the wait (possibly another worker's) or a missing
-	// replica can be named.
+	// This failure is the cause, unless another one ended the wait (possibly another worker's) or
+	// a missing replica can be named.
 	r->cancelled = true;
 	if (status == CHOIR_CANCELLED ? s->process_group != NULL
 								  : status != CHOIR_TIMEOUT || !chi_run_abort_wait(r, point))
@@ -321,7 +321,7 @@ typedef struct {
 	size_t n;
 	choir_tensor *const *in;
 	choir_tensor **out;
-	choir_tensor **flat; // of the current pack
+	choir_tensor **flat; // tensors of the current pack
 	bool *done;
 } batch;
 

@@ -44,11 +44,11 @@ choir_status choir_replica_set_arg(choir_replica *replica, const char *name, cho
 static uint64_t hash_names(const chi_named_tensors *names, uint64_t hash)
 {
 	for (size_t i = 0; i < names->n; i++)
-		hash ^= chi_hash_mix(chi_hash_text(names->named[i].name)); // in any order
+		hash ^= chi_hash_mix(chi_hash_text(names->named[i].name)); // independent of their order
 	return chi_hash_mix(hash + names->n);
 }
 
-// Without printf, which would take a third of a merge call's instructions.
+// Prints the call without printf, which would take a third of a merge call's instructions.
 static void describe(char text[CHI_SYNC_POINT_NAME], const chi_merge_call *c,
 		const chi_named_tensors *given, bool own)
 {

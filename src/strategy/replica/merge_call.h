@@ -7,7 +7,7 @@ typedef struct {
 	const char *name; // for messages
 	choir_merge_fn *fn;
 	void *user; // the last replica's is passed to fn
-	const void *what; // with more, equal in all replicas
+	const void *what; // what and more must be equal in all replicas
 	uint64_t more;
 	const char *label; // the variable's name, or NULL
 } chi_merge_call;

@@ -172,12 +172,12 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 	return chi_replica_view(r, v, "arg", name);
 }
 
-// A result that is not kept is only compared by name with the other replicas'.
+// Keeps the name of a result that the run does not keep, to compare it with the other replicas'.
 static choir_status note_name(chi_replica *r, const char *name)
 {
 	chi_named_tensors *list = &r->unkept;
 	if (chi_replica_is_default(r))
-		// A name that is returned but not kept is only compared with the other replicas' names.
+		// the only replica
 		return CHOIR_OK;
 	for (size_t i = 0; i < list->n; i++)
 		if (strcmp(list->named[i].name, name) == 0)

@@ -94,8 +94,8 @@ void chi_run_wake_up(chi_run *run)
 	chi_gate_wake(&run->wakeup);
 }
 
-// With the lock held. True: the first failure. If two devices wait for a third, one times out and
-// cancels the other; the timeout is the cause, whichever is recorded first.
+// Records a failure, with the lock held. True: it is the first. If two devices wait for a third,
+// one times out and cancels the other; the timeout is the cause, whichever is recorded first.
 static bool record(chi_run *run, int replica)
 {
 	const bool first = chi_atomic32_load(&run->failed) == 0;
@@ -209,7 +209,7 @@ static void begin_device(chi_run *run, int i)
 		run->replica[id].call_args.n = run->replica[id].returned.n = 0;
 		if (run->replica[id].unkept.n != 0) // avoids writing an unchanged cache line
 			run->replica[id].unkept.n = 0;
-		// written anyway, not read
+		// written in each run, so the comparison would save nothing
 		run->replica[id].side = (int) (run->number % 2);
 	}
 }
@@ -271,7 +271,7 @@ static void wait_for_devices(chi_run *run)
 		wait_for_device(run, i);
 }
 
-// Threads of devices with one replica do not go to the idle list themselves.
+// Returns the threads of devices with one replica, which do not go to the idle list themselves.
 static void rest(chi_run *run)
 {
 	chi_thread_pool_rest_all(run->busy);

@@ -38,8 +38,9 @@ static void skip_unstarted(chi_run *run, chi_run_device *dev)
 	}
 }
 
-// With the lock held and the baton free. A parked replica gets the baton here (NULL). One that
-// has not started is returned for this thread to run. dev->held: the baton is taken.
+// Chooses the next replica, with the lock held and the baton free. A parked replica gets the
+// baton here, and NULL is returned. One that has not started is returned, and this thread must
+// run it. dev->held says whether the baton is taken.
 static chi_replica *pass(chi_run *run, int d)
 {
 	chi_run_device *dev = &run->device[d];
@@ -125,7 +126,7 @@ static choir_status wait_without_baton(chi_replica *r, const chi_atomic32 *flag,
 	}
 }
 
-// Called with the lock held, returns without it when the baton is back.
+// Parks with the lock held, and returns without the lock when the baton is back.
 static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 {
 	chi_run *run = r->run;

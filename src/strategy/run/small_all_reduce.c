@@ -15,7 +15,7 @@
 
 enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, SYNC_POINTS = 17 };
 
-// Small, so that the levels of the tree stay in the cache.
+// Elements summed at a time. Few, so that the levels of the tree stay in the cache.
 enum { CHUNK = 512, LEVELS = 4 };
 
 // What replica k publishes in this run, and what r published in the run before.
@@ -138,7 +138,7 @@ static choir_status fail(chi_replica *r)
 	return choir_error_status();
 }
 
-// "all_reduce of f32 [2]", with its label if it has one.
+// Prints "all_reduce of f32 [2]", with the label if there is one.
 static void print_part(const chi_replica *r, int k, char text[2 * CHI_SYNC_POINT_NAME])
 {
 	char shape[CHI_SHAPE_TEXT];
@@ -193,7 +193,7 @@ static uint32_t progress_of(const chi_replica *r)
 	return sum;
 }
 
-// False: no replica has made progress for the timeout.
+// Waits until the word changes. False: no replica has made progress for the timeout.
 static bool wait_for(const chi_replica *r, chi_gate *gate, uint32_t word)
 {
 	if (chi_gate_spin(gate, word))

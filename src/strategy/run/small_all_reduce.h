@@ -31,7 +31,8 @@ typedef struct chi_small_all_reduce {
 	chi_label label[2];
 } chi_small_all_reduce;
 
-// run->small_all_reduce stays NULL if the strategy cannot have small all-reduces.
+// Allocates the replicas' states. run->small_all_reduce stays NULL if the strategy cannot have
+// small all-reduces.
 choir_status chi_small_all_reduce_open(chi_run *run);
 void chi_small_all_reduce_close(chi_run *run);
 // Resets all state after all replicas of a run have returned.
@@ -44,6 +45,6 @@ void chi_small_all_reduce_stop(chi_run *run);
 
 // Whether t is summed this way; equal tensors get the same answer in all replicas.
 bool chi_small_all_reduce_takes(const chi_replica *r, choir_reduce_op op, const choir_tensor *t);
-// The sum over all replicas, in r's frame. NULL: the error is recorded in the run and in the
+// Sums t over all replicas, in r's frame. NULL: the error is recorded in the run and in the
 // frame.
 choir_tensor *chi_small_all_reduce_sum(chi_replica *r, const choir_tensor *t);

@@ -60,7 +60,7 @@ static void forget(chi_run *run, chi_sync_point *point)
 	run->spare_sync_points = point;
 }
 
-// "NAME of f32 [2, 3]" for a collective.
+// Prints name, and for a collective its tensor: "NAME of f32 [2, 3]".
 static void print_call(const char *name, const chi_replica *r, chi_sync_point_kind kind,
 		char text[2 * CHI_SYNC_POINT_NAME])
 {
@@ -135,14 +135,15 @@ static choir_status returned_before(
 			chi_replica_number(waits), name);
 }
 
-// With the lock held. A cancelled replica returns too, possibly before the error is recorded.
+// Whether r has returned by itself, with the lock held. A cancelled replica returns too, possibly
+// before the error is recorded.
 static bool left_for_good(const chi_replica *r)
 {
 	return chi_atomic32_load_seq_cst(&r->has_returned) != 0 && !r->cancelled &&
 			chi_atomic32_load(&r->run->failed) == 0;
 }
 
-// With the lock held. Only the first replica at a sync point checks for returned ones: a later
+// With the lock held. Only the first replica at a sync point checks for returned ones. A later
 // return sees the arrival and finds the error itself.
 static bool is_first(chi_run *run, uint32_t number)
 {
@@ -247,8 +248,8 @@ void chi_sync_point_leave(chi_replica *r, chi_sync_point *point)
 }
 
 // Whether others are at sync points that r never reached. An arriving replica counts its arrival
-// and then checks for returned ones; r does the opposite. In sequential consistency at least one
-// sees the other.
+// and then checks for returned ones; a returning one does the opposite. Both use sequential
+// consistency, so at least one sees the other.
 static bool behind(const chi_replica *r)
 {
 	return chi_atomic32_load_seq_cst(&r->run->arrivals) != r->sequence;

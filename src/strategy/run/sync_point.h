@@ -21,21 +21,21 @@ typedef struct chi_sync_point {
 	chi_call_order order; // of the first replica
 	char name[CHI_SYNC_POINT_NAME]; // for messages: "merge call with gradient, loss"
 	uint32_t number;
-	int first; // replica
-	int arrived; // replicas, under the run's lock
-	chi_atomic32 left; // replicas that have their result
+	int first; // the replica that came first
+	int arrived; // number of replicas, under the run's lock
+	chi_atomic32 left; // number of replicas that have their result
 	chi_atomic32 ready;
 	// Results, by kind.
-	choir_variable *variable; // CREATE
-	chi_buffer **buffer; // COLLECTIVE: of each device; may be shared
-	int64_t count; // COLLECTIVE
-	struct chi_pending_update *pending_update; // UPDATE
+	choir_variable *variable; // for CREATE
+	chi_buffer **buffer; // for COLLECTIVE: one for each device, possibly the same
+	int64_t count; // for COLLECTIVE
+	struct chi_pending_update *pending_update; // for UPDATE
 	struct chi_sync_point *next; // in the free list
 } chi_sync_point;
 
-// Enters r's next sync point. *last: all have come. prepare, if not NULL, is called for the first
-// replica under the run's lock; if it fails, there is no sync point. NULL: the replicas differ,
-// one has returned, or the run has failed; the error is recorded in the run.
+// Enters r's next sync point. *last: r is the last replica to come. prepare, if not NULL, is
+// called for the first replica under the run's lock; if it fails, there is no sync point. NULL:
+// the replicas differ, one has returned, or the run has failed; the error is recorded in the run.
 typedef choir_status chi_prepare_fn(chi_sync_point *point, chi_replica *r, void *user);
 chi_sync_point *chi_sync_point_arrive(chi_replica *r, chi_sync_point_kind kind, const void *what,
 		uint64_t hash, const char *name, chi_prepare_fn *prepare, void *user, bool *last);
@@ -46,7 +46,7 @@ choir_status chi_sync_point_diverged(
 // Prints the call that others make at sync point number.
 void chi_sync_point_print(chi_run *run, uint32_t number, char text[2 * CHI_SYNC_POINT_NAME]);
 void chi_sync_point_ready(chi_run *run, chi_sync_point *point);
-// After all replicas have left, the sync point is reused.
+// Replica r has its result. After all replicas have left, the sync point is reused.
 void chi_sync_point_leave(chi_replica *r, chi_sync_point *point);
 // Fails because r passed replica other's tensors in another order.
 choir_status chi_sync_point_other_order(const chi_replica *r, int other, const char *name);

@@ -74,8 +74,8 @@ static void work(void *arg)
 	chi_thread_call(serve_tasks, leave, arg);
 }
 
-// Only if the program asks for several cores per device: a host with one strategy for each of its
-// threads would get more threads than cores.
+// Makes the team only if the program asks for several cores per device: a host with one strategy
+// for each of its threads would get more threads than cores.
 static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 {
 	if (s->options.cores_per_device < 2)
@@ -177,9 +177,9 @@ void chi_thread_pool_rest(chi_pool_thread *t)
 	chi_mutex_unlock(&pool->lock);
 }
 
-// With the lock held: an idle thread or NULL. The last one may still have its data in the cache.
-// longest: with thousands of parked replicas, the system searches its wait queues from the
-// beginning, where the longest idle thread is.
+// Takes an idle thread, with the lock held. The thread that became idle last may still have its
+// data in the cache. longest: with thousands of parked replicas, the system searches its wait
+// queues from the beginning, where the longest idle thread is.
 static chi_pool_thread *take_idle(struct chi_thread_pool *pool, bool longest)
 {
 	chi_pool_thread *t = longest ? pool->longest_idle : pool->idle;
@@ -199,7 +199,7 @@ void chi_thread_pool_rest_all(chi_pool_thread *busy)
 	}
 }
 
-// A joining task gets the longest idle thread. The thread is added to *busy, if not NULL.
+// A joining task gets the longest idle thread. The thread is added to *busy, if busy is not NULL.
 static choir_status send(choir_strategy *s, int d, const pool_task *j, chi_pool_thread **busy)
 {
 	struct chi_thread_pool *pool = &s->thread_pool[d];

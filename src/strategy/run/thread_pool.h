@@ -10,18 +10,18 @@
 typedef struct chi_pool_thread {
 	chi_thread thread;
 	struct chi_thread_pool *pool;
-	// Idle for longer than this one; if busy, next in its run's list.
+	// The thread idle for longer than this one; in a run's list, the next thread.
 	struct chi_pool_thread *next_idle;
 	struct chi_pool_thread *later_idle;
 	struct chi_pool_thread *next;
-	bool ended; // by a non-local exit: it gets no more tasks
-	_Alignas(CHI_LINE) chi_gate gate; // changes when there is a task
+	bool ended; // ended by a non-local exit: it gets no more tasks
+	_Alignas(CHI_LINE) chi_gate gate; // its word changes when there is a task
 	chi_run *run; // the task; NULL: call, or end the thread
 	struct chi_pool_call *call; // the task, if not a device of a run
 	int device;
 } chi_pool_thread;
 
-// Threads read other cache lines than senders write.
+// Fields that threads read and fields that senders write are on different cache lines.
 struct chi_thread_pool {
 	choir_strategy *strategy;
 	bool spin;
@@ -29,9 +29,9 @@ struct chi_thread_pool {
 	int cores, device;
 	chi_team *team; // the device's cores; NULL: one core
 	_Alignas(CHI_LINE) chi_mutex lock;
-	chi_pool_thread *idle, *longest_idle; // ends of the list
+	chi_pool_thread *idle, *longest_idle; // ends of the list: last and first to become idle
 	chi_pool_thread *all;
-	// In the first device's pool: completed calls of chi_thread_pool_call_all.
+	// In the first device's pool: number of completed calls of chi_thread_pool_call_all.
 	chi_gate returned;
 };
 

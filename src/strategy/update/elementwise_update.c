@@ -16,17 +16,17 @@ enum { CHUNK = CHI_CHUNK }; // elements; chi_lazy_reduce_chunk makes at most as 
 
 // Shared by the threads.
 struct chi_chunk_context {
-	chi_mutex lock; // of written variables and the failure
+	chi_mutex lock; // protects the list of written variables and the failure
 	chi_update *whole;
 	chi_update each; // initial context of a chunk
 	choir_tensor **arg; // of each argument, on the copy's device
-	const choir_value **lazy; // if computed by chunks; else NULL
+	const choir_value **lazy; // the arguments that are computed by chunks; NULL for others
 	choir_update_fn *fn;
 	void *user;
 	int64_t chunks;
 	chi_atomic64 next;
 	chi_atomic32 failed;
-	int64_t failed_chunk; // the lowest
+	int64_t failed_chunk; // the lowest failed chunk
 	chi_error error;
 };
 
@@ -69,7 +69,7 @@ void *chi_update_chunk_of(const chi_update *u, const choir_variable *v)
 							  : NULL;
 }
 
-// From any device and any shards.
+// Copies elements of v from any device and any shards.
 static choir_status copy_elements(
 		const chi_update *u, choir_variable *v, int64_t first, int64_t count, char *to)
 {

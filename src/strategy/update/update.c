@@ -219,7 +219,7 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	return CHOIR_OK;
 }
 
-// All copies must return the same names.
+// Checks that all copies returned the same names.
 static choir_status check_returned(const chi_update *u)
 {
 	const choir_values *returned = u->cross->next_results;
@@ -342,7 +342,7 @@ static void finish_written(chi_update *u, choir_status status)
 	u->written = NULL;
 }
 
-// Before anything changes.
+// Refuses per-replica values before anything changes.
 static choir_status check_given(const chi_update *u)
 {
 	const choir_values *given = u->cross->call_args;

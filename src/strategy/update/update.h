@@ -7,14 +7,14 @@
 
 typedef struct {
 	choir_update base; // first: a choir_update points to its chi_update
-	chi_cross *cross; // with the arguments
+	chi_cross *cross; // the context with the arguments
 	choir_variable *variable; // NULL: non-slot variables
 	const choir_value *destination; // their devices, if variable is NULL
-	// if variable is one of its shards that are updated; else NULL
+	// the sharded variable, if variable is a shard in its update; else NULL
 	const choir_variable *parent;
 	int copy;
 	int replica; // the first reader of this copy
-	choir_variable *written; // list of written variables
+	choir_variable *written; // list of variables that it wrote
 	bool elementwise;
 	struct chi_chunk_context *chunk; // NULL: the whole copy
 	int64_t first, count; // of the chunk
@@ -51,7 +51,8 @@ choir_status chi_update_write(
 		choir_update *u, choir_variable *v, chi_assign_op op, choir_tensor *t);
 // Whether rows of v may be written. Errors are recorded in u's frame.
 choir_status chi_update_may_scatter(choir_update *u, const choir_variable *v);
-// After a write with this status, which it returns: v becomes undefined if the update fails.
+// Called after a write with this status, which it returns. v becomes undefined if the update
+// fails.
 choir_status chi_update_wrote(chi_update *u, choir_variable *v, choir_status status);
 
 bool chi_strategy_is_non_slot_destination(const choir_strategy *s, const choir_value *destination);

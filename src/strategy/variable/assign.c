@@ -15,7 +15,7 @@ typedef struct {
 
 static const char *const names[] = { "assign", "assign_add", "assign_sub" };
 
-// While the variable is entered.
+// Called while the variable is entered.
 static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	const bool here = chi_device_shares(v->copy[0].device, choir_tensor_device(t));
@@ -41,7 +41,7 @@ static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tens
 
 static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t);
 
-// After all possible checks.
+// Writes shards after all possible checks.
 static choir_status write_shards(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	CHOIR_TRY(chi_variable_check_written(v, t));
@@ -189,13 +189,13 @@ static void share_integers(
 	}
 }
 
-// With those of workers in step.
+// The number of components, with those of workers in step.
 static int parts_of(const choir_variable *v)
 {
 	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
 }
 
-// On the host, as integer shares must add up to the value.
+// Shares are made on the host, as integer shares must add up to the value.
 static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;

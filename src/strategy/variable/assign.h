@@ -3,7 +3,8 @@
 
 #include "strategy/replica/replica.h"
 
-// CHOIR_STATE: another thread, or v belongs to another strategy. what: the call.
+// CHOIR_STATE: the thread is not in this replica, or v belongs to another strategy. what: the
+// call.
 choir_status chi_write_check_replica(
 		choir_replica *replica, const choir_variable *v, const char *what);
 // CHOIR_INVALID: v is mirrored without an aggregation.
@@ -11,5 +12,5 @@ choir_status chi_write_check_aggregation(choir_replica *replica, const choir_var
 // CHOIR_INVALID: a plain number that is the same in all replicas has no SUM.
 choir_status chi_write_check_number(
 		choir_cross *x, const choir_variable *v, const choir_value *given);
-// Whether v is seen as a whole here. Errors are recorded in f.
+// Fails unless v is seen as a whole here. Errors are recorded in f.
 choir_status chi_write_check_across(choir_frame *f, const choir_variable *v, const char *what);

@@ -117,7 +117,7 @@ static choir_status count_shards(const choir_strategy *s, const chi_variable_pla
 							plan->name, (long long) rows, (long long) parts, (int) MAX_SHARDS);
 }
 
-// 0: no shards. Colocated with shards, it has the same ones.
+// The number of shards; 0: none. A variable colocated with shards has as many.
 static choir_status decide_shards(
 		const choir_strategy *s, const chi_variable_plan *plan, const chi_creation *c, int *n)
 {
@@ -160,7 +160,7 @@ static choir_variable *make_shard(choir_strategy *s, const chi_variable_plan *pl
 	return v;
 }
 
-// With the rows that the whole variable would have, random ones too.
+// The shards have the rows that the whole variable would have, random ones too.
 static choir_status fill_shards(choir_strategy *s, const chi_variable_plan *plan,
 		const chi_creation *c, choir_variable *parent)
 {
@@ -191,7 +191,7 @@ static void free_unlisted(choir_variable *v)
 	chi_variable_free(v);
 }
 
-// With the chief's values.
+// Agrees with all workers, which get the chief's values.
 static choir_status agree(choir_strategy *s, chi_variable_plan *plan, void **values)
 {
 	size_t bytes;
@@ -277,7 +277,7 @@ static choir_variable *make_and_enlist(choir_strategy *s, const chi_creation *c)
 		.timeout = s->timeout };
 	if (o != NULL)
 		plan.options = *o;
-	chi_fpenv host; // random values must not depend on the caller's
+	chi_fpenv host; // random values must not depend on the caller's settings
 	chi_fpenv_enter(&host);
 	choir_variable *v = make_all(s, &plan, c);
 	chi_fpenv_leave(&host);
@@ -371,8 +371,8 @@ static choir_status apply_scopes(
 	return CHOIR_OK;
 }
 
-// Without the numbers that make names unique ("_12" at the end or before "/"), in which replicas
-// may differ. NULL: no memory.
+// The name without the numbers that make names unique ("_12" at the end or before "/"), in which
+// replicas may differ. NULL: no memory.
 static char *canonical_name(chi_arena *arena, const char *name)
 {
 	char *out = chi_arena_alloc(arena, strlen(name) + 1);

@@ -12,9 +12,9 @@ typedef struct {
 	void *wrap; // the caller's memory; NULL
 	bool slot; // an optimizer's zeros, which workers need not compare
 } chi_creation;
-// Makes and lists a variable. The caller has checked the context.
+// Makes a variable and adds it to the list. The caller has checked the context.
 choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c);
-// CHOIR_INVALID: the existing variable has another dtype or shape.
+// Finds a variable or makes it. CHOIR_INVALID: the existing one has another dtype or shape.
 choir_variable *chi_strategy_find_or_make_variable(choir_strategy *s, const chi_creation *c);
 choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name); // NULL: none
 // Between these, one worker at a time looks for a name and makes a variable. They may be nested.
@@ -23,5 +23,5 @@ choir_status chi_strategy_begin_creation(choir_strategy *s, const char *name);
 void chi_strategy_end_creation(choir_strategy *s);
 // A slot of an optimizer, colocated with v: zeros, not trainable, not saved with weights.
 choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what);
-// Unlists and frees a new variable that nothing else refers to.
+// Removes a new variable from the list and frees it. Nothing else may refer to it.
 void chi_strategy_delete_variable(choir_variable *v);

@@ -16,12 +16,12 @@ typedef struct {
 	choir_variable *variable;
 	choir_scatter how;
 	choir_tensor *indices, *values;
-	choir_tensor *number; // passed as values; NAN: none
+	choir_tensor *number; // the plain number that was passed as values; NAN: none
 } scatter;
 
 static const struct {
 	const char *kernel, *name;
-	bool aggregates; // with SUM or MEAN over replicas
+	bool aggregates; // possible with SUM or MEAN over replicas
 } methods[] = {
 	[CHOIR_SCATTER_ADD] = { "scatter_add", "scatter_add", true },
 	[CHOIR_SCATTER_SUB] = { "scatter_subtract", "scatter_sub", true },
@@ -59,7 +59,7 @@ static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 	return CHOIR_OK;
 }
 
-// With operands copied to the copy's device.
+// Writes a copy on another device, to which the operands are copied.
 static choir_status write_far_copy(const scatter *s, int copy)
 {
 	choir_frame *f = choir_frame_new(s->variable->copy[copy].device);
@@ -168,8 +168,8 @@ static choir_status write_all(const scatter *given)
 	return status;
 }
 
-// Of all replicas of all workers in the order of ids, or the first replica's. NULL: the error is
-// recorded in x's frame.
+// The argument of all replicas of all workers in the order of ids, or the first replica's. NULL:
+// the error is recorded in x's frame.
 static choir_tensor *brought(choir_cross *x, const choir_variable *v, const char *name)
 {
 	choir_value *given = choir_cross_arg(x, name);
@@ -200,7 +200,7 @@ static choir_status write_in_replica(choir_replica *replica, scatter *s)
 {
 	const chi_merge_call c = { methods[s->how].name, aggregate_and_write, s, s->variable,
 		(uint64_t) s->how + 100, s->variable->name };
-	// One dtype, to be concatenated.
+	// Indices need one dtype to be concatenated.
 	const chi_named given[] = { { "indices", choir_cast(s->indices, CHOIR_I64) },
 		{ "values", s->values }, { "number", s->number } };
 	return chi_merge_own(chi_replica_of(replica), &c, 3, given);

@@ -28,7 +28,7 @@ choir_variable *choir_variable_shard_parent(choir_variable *v)
 	return v == NULL ? NULL : v->parent;
 }
 
-// In f's arena. NULL: the error is recorded.
+// Reads all shards, in f's arena. NULL: the error is recorded.
 static choir_tensor **read_shards(choir_variable *parent, choir_frame *f)
 {
 	choir_tensor **read = chi_arena_alloc(&f->arena, (size_t) parent->shards * sizeof *read);
@@ -141,7 +141,7 @@ static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, con
 	return in_order(f, chi_shards_join_rows(made, part), &d);
 }
 
-// Checked, in host memory. NULL: the error is recorded.
+// The row numbers, checked and in host memory. NULL: the error is recorded.
 static int64_t *rows_of(const choir_variable *v, choir_tensor *indices)
 {
 	choir_frame *f = indices->frame;

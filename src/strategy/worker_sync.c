@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Options that influence results or the order of exchanges.
+// Compares options that influence results or the order of exchanges.
 static choir_status agree_on_options(const choir_strategy *s)
 {
 	const choir_strategy_options *o = &s->options;
@@ -294,7 +294,7 @@ typedef struct {
 	double number;
 } plain_number;
 
-// Workers may have the names in another order.
+// Sorts indices by name, as workers may have the names in another order.
 static void sort(const chi_named_tensors *names, size_t order[])
 {
 	for (size_t i = 0; i < names->n; i++) {
@@ -376,7 +376,7 @@ choir_status chi_worker_agree_on_numbers(choir_strategy *s, choir_frame *f, cons
 	return CHOIR_OK;
 }
 
-// Sent before a tensor's bytes.
+// What is sent of a tensor before its bytes.
 typedef struct {
 	int dtype, rank, is_number, good;
 	int64_t dim[CHOIR_MAX_RANK];
@@ -415,7 +415,7 @@ int chi_worker_of_replica(const choir_strategy *s, int replica)
 	return w;
 }
 
-// In f's arena. NULL: the error is recorded.
+// Host memory in f's arena. NULL: the error is recorded.
 static void *capacity_for(choir_frame *f, const line *l, size_t *bytes)
 {
 	const choir_shape shape = shape_of(l);

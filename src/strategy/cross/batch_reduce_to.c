@@ -51,7 +51,7 @@ static bool belong_together(
 	return true;
 }
 
-// own gives the memory of each reduction.
+// Copies between whole and the reductions' memory, which own gives.
 static choir_status copy_all(const reduction_pack *t, chi_stream *stream, void *whole,
 		void *(*own)(const reduction_pack *t, const chi_reduction *j, int d, int node), int d,
 		int node, bool back)

@@ -38,8 +38,8 @@ void chi_gradients_free(chi_gradients *a);
 
 // Whether v's next gradient may be sparse (IndexedSlices).
 bool chi_gradients_take_sparse(chi_gradients *a, const choir_variable *v);
-// add: one final gradient of v in replica r, sparse only if chi_gradients_take_sparse(v). apply:
-// r has added all gradients of this update.
+// In replica r: add gives one final gradient of v, sparse only if chi_gradients_take_sparse(v).
+// apply says that r has added all gradients of this update.
 choir_status chi_gradients_add(
 		chi_gradients *a, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 choir_status chi_gradients_apply(chi_gradients *a, choir_replica *r);

@@ -43,24 +43,24 @@ typedef struct chi_replica {
 	uint32_t small_all_reduces;
 	int side; // which half of run->small_all_reduce this run uses, 0 or 1
 	int updates;
-	uint64_t gradient_hash; // of the variables of its gradients since its last update
-	chi_call_order order; // of its tensors in the collectives of this run
-	int gradients; // in gradient_hash
+	uint64_t gradient_hash; // hash of the variables of its gradients since its last update
+	chi_call_order order; // order of its tensors in the collectives of this run
+	int gradients; // number of gradients in gradient_hash
 	bool trains; // it added gradients in this run
 	bool cancelled; // stopped by another failure: what it returns is not the cause
 	bool uses_own_args; // own_args replace call_args
 	chi_named_tensors call_args, returned;
 	chi_named_tensors unkept; // returned names if results are not kept; on the heap
-	chi_named_tensors own_args; // of merge calls by the library
-	chi_label label; // of its next collective
-	int64_t batch_bytes; // of the batch of collectives that it is in; 0: none
+	chi_named_tensors own_args; // arguments of merge calls by the library
+	chi_label label; // label of its next collective
+	int64_t batch_bytes; // bytes of the batch of collectives that it is in; 0: none
 	choir_tensor *contribution; // its tensor, if one replica does the collective for all
 	choir_reduce_op reduces;
 	choir_dtype summed; // dtype passed to all_reduce, whatever dtype is summed
-	int64_t offset; // of its part in the last gathered tensor
+	int64_t offset; // of its part in the last gathered tensor, along the axis
 } chi_replica;
 
-// Padded: different cores write devices, and waiting threads poll done.
+// Padded to cache lines: different cores write devices, and waiting threads poll done.
 typedef struct {
 	_Alignas(CHI_LINE) int next, last; // next replica to start; one after the last
 	int left; // replicas that have not returned
@@ -76,7 +76,7 @@ typedef struct {
 	choir_replica_fn *fn;
 	void *user;
 	choir_values *args, *results;
-	uint64_t step; // for the keys of random numbers
+	uint64_t step; // for keys of random numbers
 } chi_run_task;
 
 // The first lines are read by all and seldom written. Only a line with news moves between cores.
@@ -85,9 +85,9 @@ typedef struct chi_run {
 	chi_run_task task;
 	chi_run_device *device;
 	chi_replica *replica;
-	// Two for each replica; NULL: no small all-reduces.
+	// Two entries for each replica; NULL: no small all-reduces.
 	struct chi_small_all_reduce *small_all_reduce;
-	bool spin; // no more devices than cores
+	bool spin; // true: no more devices than cores
 	bool isolated; // of one replica, whose gradients are dropped
 	bool nested_in_isolated;
 	chi_atomic32 failed; // not zero: all replicas stop
@@ -96,9 +96,9 @@ typedef struct chi_run {
 	chi_atomic32 progress;
 	chi_atomic32 arrivals; // sync points that some replica has reached or tried to
 	chi_gate wakeup; // changes whenever waiting replicas must check again
-	struct chi_pool_thread *busy; // on devices with one replica; caller only
-	uint32_t number; // of runs; caller only
-	int failed_replica; // the lowest; number of replicas: a merge or update
+	struct chi_pool_thread *busy; // on devices with one replica; used by the caller only
+	uint32_t number; // of runs; used by the caller only
+	int failed_replica; // the lowest failed one; number of replicas: a merge or update failed
 	chi_error error;
 	// A ring of sync points first_sync_point .. next_sync_point - 1.
 	struct chi_sync_point **sync_point;
@@ -109,10 +109,10 @@ typedef struct chi_run {
 	struct chi_pending_update *open; // updates with gradients, requested or not
 	bool applied;
 	chi_atomic32 named; // not zero: a name was returned although results are not kept
-	bool going; // chi_run_go is active; caller only
+	bool going; // chi_run_go is active; used by the caller only
 	choir_cross *cross;
 	struct chi_run *nested; // for runs in merge calls
-	chi_fpenv host; // the caller's
+	chi_fpenv host; // the caller's floating-point environment
 } chi_run;
 
 chi_run *chi_run_new(choir_strategy *s);
@@ -138,8 +138,9 @@ void chi_run_renew(chi_run *run);
 // Makes the run fail with the thread's last error and wakes all waiting threads. replica: the
 // failed one; the number of replicas for a merge or update.
 void chi_run_fail(chi_run *run, int replica);
-// r has waited for its timeout. True: the run fails, naming the missing replica. False: none is
-// missing, so another thread still uses r's tensors, and r must go on waiting.
+// Decides what happens when r has waited for its timeout. True: the run fails, naming the missing
+// replica. False: none is missing, so another thread still uses r's tensors, and r must go on
+// waiting.
 bool chi_run_abort_wait(chi_replica *r, const struct chi_sync_point *point);
 // The run for runs inside a merge call, made at first use. NULL: a failure.
 chi_run *chi_run_nested(chi_run *run);
@@ -161,7 +162,7 @@ int chi_scheduler_holder(const chi_run *run, int replica);
 // NULL, or this pool thread if it returns itself to the idle list.
 void chi_scheduler_run(chi_run *run, int d, struct chi_pool_thread *thread);
 
-// Begins a device's trace span, on the track of its last replica.
+// Begins a trace span of a device, on the track of its last replica.
 void chi_run_trace_device(
 		const chi_run *run, int d, choir_trace_category category, const char *name);
 // The id of r in messages: among the replicas of all workers in step.
@@ -174,8 +175,8 @@ static inline chi_replica *chi_replica_of(const choir_replica *r)
 	return (chi_replica *) (uintptr_t) r;
 }
 
-// The thread pool (thread_pool.c). send runs device d of run on one of its threads; join is for a
-// device with parked replicas.
+// The thread pool (thread_pool.c). send runs device d of run on one of its threads. join does so
+// for a device with parked replicas.
 choir_status chi_thread_pool_open(choir_strategy *s);
 void chi_thread_pool_close(choir_strategy *s);
 choir_status chi_thread_pool_send(choir_strategy *s, int d, chi_run *run);

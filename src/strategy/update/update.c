@@ -98,7 +98,7 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 	return CHI_NO_COPY;
 }
 
-// v is undefined if the update fails.
+// Notes that v is undefined if the update fails.
 static void note_written(chi_update *u, choir_variable *v)
 {
 	if (u->chunk != NULL) {

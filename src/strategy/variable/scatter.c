@@ -37,7 +37,7 @@ static choir_buffer buffer_of(const choir_tensor *t)
 	return (choir_buffer){ t->data, t->dtype, t->shape };
 }
 
-// f's device has the operands and shares the copy's memory.
+// Writes a copy by f's stream. f's device has the operands and shares the copy's memory.
 static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 {
 	choir_variable *v = s->variable;

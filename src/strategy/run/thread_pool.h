@@ -31,7 +31,8 @@ struct chi_thread_pool {
 	_Alignas(CHI_LINE) chi_mutex lock;
 	chi_pool_thread *idle, *longest_idle; // ends of the list: last and first to become idle
 	chi_pool_thread *all;
-	// In the first device's pool: number of completed calls of chi_thread_pool_call_all.
+	// In the first device's pool: how many threads have completed a task of
+	// chi_thread_pool_call_all, in total.
 	chi_gate returned;
 };
 

@@ -41,8 +41,8 @@ void chi_context_pop(chi_context *c);
 // without a text gets one that names the function by fmt.
 choir_status chi_context_leave(chi_context *c, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// Before a strategy is freed: undoes this thread's choir_strategy_set_current and closes entries
-// of functions that were left. True: there were some.
+// Undoes this thread's choir_strategy_set_current and closes entries of functions that were left,
+// before a strategy is freed. True: there were some.
 bool chi_context_forget(const choir_strategy *s);
 
 // The strategy of this thread's scope or context, or the one that was set; NULL: none.

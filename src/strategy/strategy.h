@@ -22,7 +22,7 @@ typedef struct {
 	// Takes entries (chi_state_dict_take) and allocates what restore needs. After a failure self
 	// is unchanged.
 	choir_status (*check)(void *self, chi_state_dict *from);
-	// After all checks: sets the state.
+	// Sets the state, after all checks.
 	choir_status (*restore)(void *self, chi_state_dict *from);
 	// A hash of what must always be equal on all workers; may be NULL.
 	uint64_t (*alike)(const void *self);
@@ -80,7 +80,7 @@ struct choir_strategy {
 	chi_stream **exchange;
 	int parameters; // number that hold variables
 	choir_device **parameter;
-	// For updates on parameter devices with memory of their own; NULL for others.
+	// Streams for updates on parameter devices with memory of their own; NULL for others.
 	chi_stream **parameter_stream;
 	int non_slots; // number that hold non-slot variables
 	choir_device **non_slot;
@@ -133,7 +133,7 @@ static inline int chi_strategy_id(const choir_strategy *s, int replica)
 {
 	return s->replica_offset + replica;
 }
-// CHOIR_STATE in a child of a fork.
+// Fails with CHOIR_STATE in a child of a fork.
 choir_status chi_strategy_check(const choir_strategy *s);
 
 // Waits for sums and updates on devices from .. to - 1, even after a failure, as their memory is

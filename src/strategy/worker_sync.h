@@ -10,7 +10,7 @@
 choir_status chi_strategy_open_process_group(choir_strategy *s, int *local);
 void chi_strategy_close_process_group(choir_strategy *s);
 
-// For a new variable: initial (chi_variable_bytes, host memory) becomes the chief's values.
+// Agrees on a new variable: initial (chi_variable_bytes, host memory) becomes the chief's values.
 choir_status chi_strategy_agree_on_variable(
 		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes);
 // Checks that the text is the same on all workers.

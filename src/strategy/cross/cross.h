@@ -47,7 +47,7 @@ choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status 
 
 // Fails unless x is the thread's context or the program's own.
 choir_status chi_cross_check(const choir_cross *x, const char *what);
-// CHOIR_STATE, recorded in f: v belongs to another strategy. v may be NULL.
+// Fails with CHOIR_STATE, recorded in f, if v belongs to another strategy. v may be NULL.
 choir_status chi_cross_check_variable(
 		const choir_strategy *s, choir_frame *f, const choir_variable *v, const char *what);
 

@@ -3,10 +3,10 @@
 
 #include "strategy/cross/cross.h"
 
-// CHOIR_INVALID, recorded in f: op is neither SUM nor MEAN. what: the call.
+// Fails with CHOIR_INVALID, recorded in f, if op is neither SUM nor MEAN. what: the call.
 choir_status chi_check_reduce_op(choir_frame *f, const char *what, choir_reduce_op op);
-// CHOIR_UNSUPPORTED, recorded in f: dtype has no such reduction. Every reduction checks this
-// first, so the answer does not depend on devices.
+// Fails with CHOIR_UNSUPPORTED, recorded in f, if dtype has no such reduction. Every reduction
+// checks this first, so the answer does not depend on devices.
 choir_status chi_check_sum(
 		choir_frame *f, const char *what, choir_reduce_op op, choir_dtype dtype);
 // Checks that the tensors of replicas 0 .. n-1 can be reduced. CHOIR_INVALID, recorded in f,

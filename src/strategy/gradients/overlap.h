@@ -15,12 +15,12 @@ struct chi_device_gradient;
 
 enum { CHI_OVERLAP_SUMMED = 1, CHI_OVERLAP_FAILED }; // values of done
 
-// After open is set, only the counts change.
+// The sum of one variable. After open is set, only the counts change.
 typedef struct {
 	choir_variable *variable;
 	bool eligible; // large enough, and dense
-	// Of each device whose replicas have all added. Kept here because the device's own list may
-	// grow and only its owner may read it.
+	// The gradient of each device whose replicas have all added. It is kept here because the
+	// device's own list may grow and only its owner may read it.
 	struct chi_device_gradient **gradient;
 	const choir_collective **c;
 	chi_atomic32 added; // number of replicas that have added
@@ -54,10 +54,10 @@ bool chi_overlap_possible(const choir_strategy *s);
 choir_status chi_overlap_added(struct chi_device_gradient *g);
 // Sums all open chunks, for an idle device.
 choir_status chi_overlap_help(struct chi_pending_update *u, int d);
-// Before the update of devices from .. to - 1: sums the rest, and waits for other threads.
+// Sums the rest before the update of devices from .. to - 1, and waits for other threads.
 choir_status chi_overlap_finish(struct chi_pending_update *u, int from, int to);
-// After that: g's partial sums. If they are summed, device 0 has the sum and the others have
-// none. is_whole: over all workers.
+// The partial sums of g after that. If they are summed, device 0 has the sum and the others have
+// none. is_whole: the sum is that of all workers.
 const choir_partial_sum *chi_overlap_parts(const struct chi_device_gradient *g, size_t *n);
 bool chi_overlap_is_whole(const struct chi_device_gradient *g);
 // Number of sums exchanged with other workers, after all replicas have applied.

@@ -83,7 +83,8 @@ static choir_status exchange(chi_overlap_workers *o, chi_pending_update *u, size
 	return CHOIR_OK;
 }
 
-// False: the gradient will not come. If replicas never return, their run ends this wait.
+// Waits until s is open. False: its gradient will not come. If replicas never return, their run
+// ends this wait.
 static bool wait_for_replicas(
 		chi_overlap_workers *o, const chi_pending_update *u, const chi_overlap_sum *s)
 {
@@ -194,7 +195,7 @@ choir_status chi_overlap_workers_finish(chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// After this run's failure, the other workers may never come to an exchange under way.
+// Ends an exchange under way after this run has failed: the other workers may never come to it.
 static void end_exchange(chi_overlap_workers *o, const chi_run *run)
 {
 	if (chi_atomic32_load(&run->failed) == 0 || chi_atomic32_load(&o->exchanging) == 0)

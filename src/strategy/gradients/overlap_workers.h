@@ -23,10 +23,10 @@ choir_status chi_overlap_workers_choose(choir_strategy *s);
 choir_status chi_overlap_workers_open(choir_strategy *s);
 void chi_overlap_workers_close(choir_strategy *s);
 
-// With the run's lock held, at the first gradient of the run's first update. Does nothing if its
-// order is unknown.
+// Passes the run's first update to the thread at its first gradient, if its order is known. The
+// run's lock is held.
 void chi_overlap_workers_begin(struct chi_pending_update *u);
-// Call after all replicas have added a gradient or applied the update.
+// Wakes the thread, after all replicas have added a gradient or applied the update.
 void chi_overlap_workers_wake(const choir_strategy *s);
 // Waits for all sums under way, after all replicas have applied. Fails with the thread's first
 // failure. The deadline is the exchanges'.

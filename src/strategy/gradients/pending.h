@@ -62,7 +62,7 @@ typedef struct {
 
 // Where a copy's sum is kept: on the first device that shares its memory, or else on device 0.
 typedef struct {
-	chi_buffer *sum; // NULL: not kept
+	chi_buffer *sum; // NULL: no sum is kept
 	void *data;
 	chi_buffer *away; // the sum, copied to a copy's device that has no replicas; NULL
 	int device;
@@ -90,15 +90,15 @@ typedef enum { CHI_OPEN, CHI_BY_DEVICES, CHI_BY_ONE } chi_pending_update_stage;
 typedef struct chi_pending_update {
 	chi_gradients *gradients;
 	choir_strategy *strategy; // whose devices execute it
-	void *state; // the optimizer's
+	void *state; // the optimizer's state
 	chi_run *run; // NULL: unused
-	int ordinal; // among its optimizer's updates in this run
+	int ordinal; // index among its optimizer's updates in this run
 	chi_device_gradients *device;
 	size_t n, pending_capacity;
 	chi_pending_variable *pending;
 	choir_variable **variable; // the pending variables, for begin
 	size_t variable_capacity;
-	unsigned char *kinds; // exchanged between workers
+	unsigned char *kinds; // scratch memory for the exchange between workers
 	size_t kinds_capacity;
 	bool allows_sparse; // not gated, and all memory is the host's
 	// sums are kept first: gated, copies in other memory, or a shared variable

@@ -291,7 +291,7 @@ static choir_status merge(chi_pending_update *u, size_t i, size_t all)
 	return CHOIR_OK;
 }
 
-// Whether the rows and their numbers take more bytes than the dense gradient.
+// Whether other workers would get at least as many bytes as the dense gradient has.
 static bool are_many(const chi_pending_update *u, size_t i, size_t all)
 {
 	const choir_variable *v = u->pending[i].variable;

@@ -12,5 +12,5 @@ choir_strategy_table chi_strategy_table_filled(const choir_strategy_table *table
 // Make and free the workers of owner, except the first, which is owner itself.
 choir_status chi_strategy_open_workers(choir_strategy *owner);
 void chi_strategy_close_workers(choir_strategy *owner);
-// CHOIR_CANCELLED: another worker has failed.
+// Fails with CHOIR_CANCELLED if another worker has failed.
 choir_status chi_strategy_check_not_stopped(const choir_strategy *s);

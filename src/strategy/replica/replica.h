@@ -13,7 +13,7 @@ void chi_replica_name_collective(const chi_replica *r, const char *call, char na
 bool chi_replica_is_default(const chi_replica *r);
 // Fails unless this thread is in replica r's context.
 choir_status chi_replica_check(const choir_replica *r, const char *what);
-// CHOIR_STATE, recorded in r's frame: r and v belong to different strategies.
+// Fails with CHOIR_STATE, recorded in r's frame, if r and v belong to different strategies.
 choir_status chi_replica_check_variable(const chi_replica *r, const choir_variable *v);
 // A leaf as r sees it: a variable, a number in r's frame, or its own or the nearest component.
 // what: the call, for messages. NULL: the error is recorded in r's frame.

@@ -156,7 +156,7 @@ choir_status chi_scheduler_wait(
 		chi_replica *r, const chi_atomic32 *flag, const struct chi_sync_point *point);
 // With the run's lock held: gives each free baton to a replica that may go on.
 void chi_scheduler_wake(chi_run *run);
-// With the run's lock held: the holder of the baton of replica's device, or else replica.
+// With the run's lock held: the replica with the baton of replica's device, or else replica.
 int chi_scheduler_holder(const chi_run *run, int replica);
 // Runs the device's replicas on this thread until none is left or another thread goes on. thread:
 // NULL, or this pool thread if it returns itself to the idle list.

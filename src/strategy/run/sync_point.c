@@ -143,8 +143,8 @@ static bool left_for_good(const chi_replica *r)
 			chi_atomic32_load(&r->run->failed) == 0;
 }
 
-// With the lock held. Only the first replica at a sync point checks for returned ones. A later
-// return sees the arrival and finds the error itself.
+// Whether r is the first at a sync point, with the lock held. Only the first checks for returned
+// replicas. A later return sees the arrival and finds the error itself.
 static bool is_first(chi_run *run, uint32_t number)
 {
 	if (number != chi_atomic32_load(&run->arrivals))
@@ -165,7 +165,7 @@ static bool all_are_there(const chi_replica *r, const chi_sync_point *like)
 	return true;
 }
 
-// With the lock held.
+// Enters r's sync point, with the lock held.
 static chi_sync_point *arrive(
 		chi_replica *r, const chi_sync_point *like, chi_prepare_fn *prepare, void *user)
 {

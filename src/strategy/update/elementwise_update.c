@@ -97,8 +97,8 @@ static choir_status copy_elements(
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
-// A copy, so that writes of the chunk do not change it. If v is as large as all shards, it is
-// this shard's range.
+// Reads a copy, so that writes of the chunk do not change it. If v is as large as all shards, it
+// is this shard's range.
 choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v)
 {
 	choir_frame *f = u->base.frame;
@@ -116,7 +116,7 @@ choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v)
 	return status == CHOIR_OK ? t : NULL;
 }
 
-// A copy, as the function may write the variable.
+// Copies the argument, as the function may write its variable.
 static choir_tensor *copy_chunk(const chi_update *u, const choir_tensor *t, const void *from)
 {
 	choir_tensor *chunk = chi_tensor_new(u->base.frame, t->dtype, &CHOIR_SHAPE(u->count));
@@ -221,7 +221,7 @@ static choir_status set_lazy(struct chi_chunk_context *s, size_t leaf, choir_val
 	return CHOIR_OK;
 }
 
-// Before the first write: arguments must be scalars or have the variable's shape.
+// Checks before the first write that arguments are scalars or have the variable's shape.
 static choir_status set_args(struct chi_chunk_context *s, choir_frame *f)
 {
 	const chi_update *u = s->whole;

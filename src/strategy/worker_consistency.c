@@ -1,6 +1,6 @@
-// Comparison of workers. Each computes its own variables and learning rates, and a program could
-// give them different values without an error. So workers compare checksums from time to time and
-// before each save. That takes a small part of an update's time.
+// Comparison of workers. A program could give them different values without an error, so workers
+// compare checksums from time to time and before each save. That takes a small part of an
+// update's time.
 #include "strategy/worker_consistency.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,5 @@
-// What workers exchange besides sums, at the same place on all of them
-// (collective/process_group.h). A tensor is sent from host memory as bytes, after a record with
-// its dtype and shape.
+// What workers exchange besides sums (collective/process_group.h). A tensor is sent from host
+// memory as bytes, after a record with its dtype and shape.
 #include "strategy/worker_sync.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 // Batches of reductions, packed into few collectives if the options ask for it. Values of one
-// dtype, divisor and destination are copied one after another, for each partial sum of a device.
-// The packs are summed, and the results copied back.
+// dtype, divisor and destination are copied one after another. The packs are summed, and the
+// results copied back.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/hash.h"

@@ -13,9 +13,9 @@ choir_status chi_check_sum(
 // names the first bad one; CHOIR_UNSUPPORTED: as above. numbers: plain numbers fit any dtype.
 choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[], bool numbers);
-// The sum or mean of replicas' tensors, as a tensor of f. n: those of this process, on any
-// devices; the process group has the others. MEAN divides by the sum of counts if all have one,
-// by the number of tensors if none has. what: for messages. NULL: the error is recorded in f.
+// The sum or mean of replicas' tensors, in f. n: those of this process, on any devices; the
+// process group has the others. MEAN divides by the sum of counts, or by the number of tensors if
+// none has a count. what: for messages. NULL: the error is recorded in f.
 choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
 		choir_reduce_op op, int n, choir_tensor *const tensors[]);
 // t, cast to a floating dtype if it is an integer.

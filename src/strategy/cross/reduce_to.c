@@ -1,7 +1,7 @@
-// Reductions in cross-replica context with results on devices. Each device's replicas are added
-// to partial sums of the canonical tree, and all devices join. One thread joins and then waits
-// for every device, a window of packs at a time. Waiting threads do a collective's work, so for
-// large sums the threads of all devices wait.
+// Reductions in cross-replica context with results on devices. Replicas are added to their
+// devices' partial sums, and all devices join a collective. One thread joins and waits for every
+// device, a window of packs at a time. Waiting threads do a collective's work, so all devices'
+// threads wait for large sums.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/atomic.h"

@@ -1,6 +1,5 @@
-// Reduction of IndexedSlices on the host, where row numbers are known. The result is all slices
-// in the order of replicas, or the sums of equal rows in the order of the dense sum
-// (collective/sparse_sum.h).
+// Reduction of IndexedSlices on the host. The result is all slices in the order of replicas, or
+// the sums of equal rows in the order of the dense sum (collective/sparse_sum.h).
 #include "strategy/cross/sparse_reduce.h"
 
 #include "base/size.h"

@@ -1,7 +1,6 @@
 // Buckets. If devices have memory of their own, the host waits for each collective, so waits
-// would grow with the number of variables. A device copies its partial sums of all variables one
-// after another and joins once. Each element is summed in the same tree as alone: the bits are
-// the same.
+// would grow with the number of variables. A device copies its partial sums one after another and
+// joins once. Each element is summed in the same tree as alone.
 #include "strategy/gradients/bucket.h"
 
 #include "base/alloc.h"

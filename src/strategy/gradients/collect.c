@@ -186,8 +186,8 @@ static bool has_sparse(const chi_device_gradients *list)
 }
 
 // The update must follow r's queued kernels. If each replica has its own device, the update's
-// stream will wait; otherwise the host waits here. The stream is not touched yet: another device
-// may be executing the previous update on it.
+// stream will wait; otherwise the host waits here. The stream is not touched yet, as another
+// device may use it for the previous update.
 static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
 {
 	const choir_strategy *s = r->run->strategy;

@@ -1,9 +1,8 @@
-// Execution of an update. Each device joins one collective per variable with its partial sums.
-// Fused: a chunk is updated as soon as it is summed, in the cache. A single device has its sums
-// already, and its threads share the chunks. Two-pass: sums are kept first; in host memory any
-// device takes the next chunk, elsewhere the device with the sum updates the copy. A gate (a
-// norm, a check for NaN) gets the squares of fixed chunks before the first write. Nothing is
-// written before every device has joined.
+// Execution of an update. Each device joins one collective per variable. Fused: a chunk is
+// updated as soon as it is summed, in the cache. A single device's partial sums are the sums, and
+// its threads share the chunks. Two-pass: sums are kept first; in host memory any device takes
+// the next chunk, elsewhere the device with the sum updates the copy. A gate (a norm, a check for
+// NaN) gets the squares of fixed chunks. Nothing is written before every device has joined.
 #include "strategy/gradients/execute.h"
 
 #include "base/alloc.h"

@@ -1,10 +1,10 @@
-// Overlap of summation and backward pass. After all replicas have added a variable's gradient,
-// each device sums its share of the chunks when it adds its next gradient, and idle devices sum
-// more. So gradients are summed while they are in the caches, and only the sum is kept. The
-// update sums the rest. The bits are the same, as they depend only on the canonical tree.
+// Overlap of summation and backward pass. After all replicas have added a gradient, each device
+// sums its share of the chunks when it adds its next gradient, and idle devices sum more. So
+// gradients are summed in the caches, and only the sum is kept. The update sums the rest; the
+// bits depend only on the canonical tree.
 //
-// Overlap begins with an optimizer's second update and expects the variables in the order of the
-// update before. With several workers a separate thread makes the sums (overlap_workers.h).
+// Overlap begins with an optimizer's second update and expects the variable order of the update
+// before. With several workers a thread makes the sums (overlap_workers.h).
 #pragma once
 
 #include "collective/tree.h"

@@ -1,13 +1,12 @@
-// Exchange between workers during the backward pass. A thread sums gradients with the other
-// workers when all replicas here have added them. It uses a second process group, and the
-// variable order of the update before; each collective's fingerprint verifies it. The bits are
-// the same.
+// Exchange between workers during the backward pass. A thread sums a gradient with the other
+// workers when all replicas here have added it. It uses a second process group and the variable
+// order of the update before, which each collective's fingerprint verifies.
 //
 // The thread serves only a run's first update, as the order of several depends on the replicas'
-// speed. Before an update, workers compare how many sums are under way. Small and sparse
-// gradients wait for the update.
+// speed. Small and sparse gradients wait for the update, before which workers compare how many
+// sums are under way.
 //
-// Threads: a run's threads call these functions. The exchange thread uses an update only between
+// A run's threads call these functions. The exchange thread uses an update only between
 // chi_overlap_workers_begin and the return of chi_overlap_workers_rest.
 #pragma once
 

@@ -1,6 +1,6 @@
 // When updates run, and on which threads. At the end of a run all devices do them together. For a
-// read after apply, or a merge call, one thread does the update at once for all devices. All
-// replicas have applied by then, and earlier reads are stale.
+// read after apply, or a merge call, one thread does the update for all devices. All replicas
+// have applied by then.
 #include "strategy/gradients/gradients.h"
 
 #include "base/clock.h"

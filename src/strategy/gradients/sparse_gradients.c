@@ -1,12 +1,11 @@
-// Sparse gradients. Equal rows are added in the order of the dense sum. If an optimizer leaves
-// elements with a zero gradient unchanged, it is called only for these rows. Any other one
-// (momentum, decaying moments) is called for all chunks, with the rows laid among zeros. So no
-// gradient becomes as large as the variable.
+// Sparse gradients. Equal rows are added in the order of the dense sum. If an optimizer skips
+// elements with a zero gradient, it is called only for these rows. Any other one (momentum,
+// decaying moments) is called for all chunks, with the rows laid among zeros. So no gradient
+// becomes as large as the variable.
 //
-// A gradient may be sparse in one replica or step and dense in another, so workers first exchange
-// the kinds, in one message per update. Gradients stay sparse only if all replicas' are and their
-// rows are few. Then every worker gets all rows (collective/sparse_gather.h) and adds them
-// itself.
+// Workers first exchange whether their gradients are sparse, in one message per update. They stay
+// sparse only if all replicas' are and the rows are few. Then every worker gets all rows
+// (collective/sparse_gather.h) and adds them itself.
 #include "strategy/gradients/sparse_gradients.h"
 
 #include "base/alloc.h"

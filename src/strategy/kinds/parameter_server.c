@@ -1,8 +1,8 @@
 // Parameter server. Variables are placed on the parameter devices in turn. Workers read copies of
 // them and update them in place. A worker is a strategy with its own replicas, devices, threads
-// and runs, but it uses the variables of the owner. The owner is the strategy that the program
-// made, and the first worker. The first worker function runs on the caller's thread, the others
-// on their own.
+// and runs, but the variables belong to the owner: the strategy that the program made, which is
+// the first worker. The first worker function runs on the caller's thread, the others on their
+// own.
 #include "strategy/kinds/kinds.h"
 
 #include "base/alloc.h"

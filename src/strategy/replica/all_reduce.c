@@ -1,10 +1,10 @@
 // All-reduce inside replicas. If every device carries one replica, each joins the cross-device
-// operation. If devices carry several, or counts must be summed first, the last replica to come
-// does it for all. The gradient is an all-reduce, too.
+// operation. Otherwise, or if counts must be summed first, the last replica to come does it for
+// all. The gradient is an all-reduce, too.
 //
 // A batch packs small tensors of one dtype, as they cost a sync point and hardly any bytes. The
-// order of additions and so the bits stay the same. Packing consists of recorded operations, so
-// its gradient is one all-reduce. Large tensors, tensors with counts and slices are not packed.
+// order of additions stays the same. Packing consists of recorded operations, so its gradient is
+// one all-reduce.
 #include "base/hash.h"
 #include "choir/op.h"
 #include "collective/tree.h"

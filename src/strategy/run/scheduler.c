@@ -1,6 +1,6 @@
 // Scheduling of replicas on devices. The replica with the device's baton runs. One that must wait
 // parks on its thread, and the next runs: on this thread if it has not started, else on its own.
-// A device with one replica needs no baton; it waits at the run's gate.
+// A device with one replica needs no baton.
 #include "base/clock.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/replica/replica.h"
@@ -186,8 +186,7 @@ choir_status chi_scheduler_wait(
 }
 
 // With the lock held: a thread without further work goes to the idle list before it passes the
-// baton. The next owner of the baton may end the run, and the next run must find this thread
-// idle.
+// baton, whose next owner may end the run. The next run must find this thread idle.
 static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 {
 	chi_run_device *dev = &run->device[d];

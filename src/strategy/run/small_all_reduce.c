@@ -314,7 +314,7 @@ static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 }
 
 // Memory that the program or an update may change is copied, as no replica waits for readers. The
-// polled line is written last and all at once, so it moves between cores once.
+// polled line is written once, at the end, so it moves between cores once.
 static choir_status show(chi_replica *r, const choir_tensor *t)
 {
 	chi_small_all_reduce *l = own(r);
@@ -353,11 +353,10 @@ static choir_status await_all(chi_replica *r)
 	return CHOIR_OK;
 }
 
-// Makes the sum's tensor, with a copy of r's contribution. While r waits it reads this copy, not
-// its published part, which another core may be reading. The tensor also holds the memory of the
-// previous part. A frame releases a tensor's memory before the held one, and pools reuse the
-// newest first. So if the frame is rewound after each sum, parts reuse memory that other cores
-// have read, and sums reuse memory that only this core has touched.
+// The sum's tensor begins with a copy of r's contribution, so that r need not read its published
+// part while another core reads it. The tensor holds the previous part's memory, which a frame
+// releases last and pools reuse first. So parts reuse memory that other cores have read, and sums
+// memory that only this core has touched.
 static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 {
 	chi_buffer *before = own(r)->held[1 - turn_of(r)];

@@ -1,8 +1,8 @@
-// All-reduce of small tensors without a lock, where every device carries one replica and all
-// memory is the host's. Each replica publishes its tensor, waits for the others, and sums all
-// tensors itself. That takes one transfer between cores; a sync point and a collective take
-// several. A published tensor keeps its memory until all have come to the next small all-reduce,
-// or until the run ends. So no replica waits for readers.
+// All-reduce of small tensors without a lock, if every device carries one replica and all memory
+// is the host's. Each replica publishes its tensor, waits for the others, and sums all itself.
+// That takes one transfer between cores, and a collective several. A published tensor is kept
+// until all have come to the next small all-reduce or the run ends, so no replica waits for
+// readers.
 #pragma once
 
 #include "strategy/run/run.h"

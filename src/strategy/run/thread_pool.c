@@ -1,6 +1,6 @@
 // The threads of devices. The sender of a task returns the thread to the idle list, so the pool's
-// lock stays in the sender's cache. On shared devices threads return themselves (scheduler.c)
-// before the device is done, so the next run finds them idle.
+// lock stays in the sender's cache. On shared devices threads return themselves (scheduler.c),
+// before the device is done.
 #include "strategy/run/thread_pool.h"
 
 #include "base/alloc.h"
@@ -74,8 +74,8 @@ static void work(void *arg)
 	chi_thread_call(serve_tasks, leave, arg);
 }
 
-// Makes the team only if the program asks for several cores per device: a host with one strategy
-// for each of its threads would get more threads than cores.
+// Only if the program asks for several cores per device: a host with a strategy for each of its
+// threads would get too many threads.
 static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 {
 	if (s->options.cores_per_device < 2)

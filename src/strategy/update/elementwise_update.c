@@ -1,7 +1,7 @@
-// Elementwise updates. The function treats each element independently, so a copy in host memory
-// is divided into chunks, which the threads of all devices claim. Each thread has its own frame
-// and update context. In it, variables and arguments of the copy's size are vectors of the
-// chunk's elements. The result does not depend on which thread takes a chunk.
+// Elementwise updates. The function treats each element independently, so the threads of all
+// devices claim chunks of a copy in host memory. Each thread has its own frame and update
+// context, in which variables and arguments of the copy's size are vectors of the chunk's
+// elements.
 #include "strategy/update/update.h"
 
 #include "choir/op.h"

@@ -1,6 +1,6 @@
 // Writes of rows of a mirrored variable. All checks come before the first write, in a replica
-// even before the merge call, so an error names the replica. Rows of all replicas are written in
-// the order of replicas.
+// even before the merge call, so an error names the replica. Rows are written in the order of
+// replicas.
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/replica/merge_call.h"
@@ -200,7 +200,7 @@ static choir_status write_in_replica(choir_replica *replica, scatter *s)
 {
 	const chi_merge_call c = { methods[s->how].name, aggregate_and_write, s, s->variable,
 		(uint64_t) s->how + 100, s->variable->name };
-	// Indices need one dtype to be concatenated.
+	// Indices of all replicas need one dtype to be concatenated.
 	const chi_named given[] = { { "indices", choir_cast(s->indices, CHOIR_I64) },
 		{ "values", s->values }, { "number", s->number } };
 	return chi_merge_own(chi_replica_of(replica), &c, 3, given);

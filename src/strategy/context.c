@@ -1,4 +1,4 @@
-// The stack of contexts of a thread.
+// A thread's stack of contexts.
 #include "strategy/context.h"
 
 #include "base/alloc.h"
@@ -9,10 +9,9 @@
 #include <stdio.h>
 
 static _Thread_local chi_context *top;
-static _Thread_local choir_strategy *set_strategy; // choir_strategy_set_current
+static _Thread_local choir_strategy *set_strategy; // by choir_strategy_set_current
 
-// Entries of functions that Choir calls are kept here and not on the stack: one whose function was
-// left by longjmp or an exception can still be read.
+// Entries of called functions are not on the stack, so they are readable after a non-local exit.
 enum { DEPTH = 16 };
 static _Thread_local chi_context called[DEPTH];
 static _Thread_local int calls;
@@ -47,7 +46,7 @@ void chi_context_pop(chi_context *c)
 		calls = (int) (c - called);
 }
 
-// Closes all entries above c and counts the scopes; *left is set if there was a function's entry.
+// Returns the number of scopes. *left is set if a function's entry was closed.
 static int close_above(const chi_context *c, bool *left)
 {
 	int open = 0;
@@ -58,16 +57,15 @@ static int close_above(const chi_context *c, bool *left)
 			*left = true;
 			choir_frame_free(above->frame);
 		} else {
-			chi_free(above); // a scope's, from the heap
+			chi_free(above); // a scope's entry is on the heap
 			open++;
 		}
 	}
 	return open;
 }
 
-// Whether the function of the innermost entry was left by longjmp or an exception. Stacks grow
-// down: a call from nearer to its beginning than where that function was called proves it. Calls
-// from deeper are refused as in the function, which still counts as being called.
+// Whether the innermost function was left by a non-local exit. Stacks grow down, so a call from a
+// higher address proves it. Otherwise the function counts as being called.
 static bool was_left(void)
 {
 	const chi_context *c = top;
@@ -86,7 +84,7 @@ choir_status chi_context_leave(chi_context *c, choir_status status, const char *
 	if (status == CHOIR_OK && open > 0)
 		return choir_fail(CHOIR_STATE, "scope: the function returned with %d scope%s still open",
 				open, open == 1 ? "" : "s");
-	if (status == CHOIR_OK || choir_error_status() == status) // which is never CHOIR_END
+	if (status == CHOIR_OK || choir_error_status() == status) // never CHOIR_END
 		return status;
 	char function[200];
 	va_list args;

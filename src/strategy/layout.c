@@ -1,4 +1,4 @@
-// Which device carries which replicas, and which devices hold variables.
+// Replicas on devices, and devices of variables.
 #include "strategy/layout.h"
 
 #include "base/alloc.h"
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The devices named, or those of CHOIR_DEVICES, which may be more than the strategy can use, or
-// one CPU device for each replica, at most one for each processor.
+// The named devices or those of CHOIR_DEVICES, possibly more than needed. By default one CPU
+// device per replica, at most one per processor.
 static choir_status find_devices(choir_strategy *s, choir_device **devices, int *count)
 {
 	const char *names = s->options.devices;
@@ -35,7 +35,7 @@ static choir_status find_devices(choir_strategy *s, choir_device **devices, int 
 	return CHOIR_OK;
 }
 
-// Replicas lie in contiguous blocks: the first R mod P devices get one more.
+// Contiguous blocks: the first R mod P devices get one more.
 static choir_status share_out_replicas(choir_strategy *s, choir_device *const *devices, int count)
 {
 	const int min = count > s->workers ? count : s->workers;
@@ -57,7 +57,7 @@ static choir_status share_out_replicas(choir_strategy *s, choir_device *const *d
 	return CHOIR_OK;
 }
 
-// Calls a slot of the table that gives devices. CHOIR_NONE: a failure.
+// Asks a slot of the table for devices. CHOIR_NONE: a failure.
 static int ask_devices(choir_strategy *s, int (*slot)(void *, int, choir_device **),
 		choir_device **capacity, choir_device ***devices)
 {

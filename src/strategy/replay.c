@@ -1,5 +1,5 @@
-// One replica by itself: a run whose other replicas never come, so that whatever asks for them
-// fails at once, and whose updates are dropped where they are given (gradients/collect.c).
+// Runs of one replica by itself. Calls that need other replicas fail at once, and gradients are
+// dropped (gradients/collect.c).
 #include "strategy/kinds/kinds.h"
 #include "strategy/run/run.h"
 

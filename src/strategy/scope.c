@@ -1,10 +1,9 @@
-// Scopes: entries of the context stack that a program opens and closes, which say in which
-// strategy (and beside which variable, and of which kind) this thread's variables are made.
+// Scopes: entries of the context stack that a program opens and closes, for the strategy,
+// colocation and kind of new variables.
 #include "base/alloc.h"
 #include "strategy/update/update.h"
 
-// What is hidden in a scope: its entry on the stack, whether choir_scope_enter_once_ was called,
-// and whether it was entered where that changes nothing.
+// An entry, whether choir_scope_enter_once_ was called, and whether entering had no effect.
 enum { ENTRY, CALLED, NO_CHANGE };
 
 static void begin(choir_scope *scope)
@@ -34,7 +33,7 @@ choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s)
 				"scope: the default strategy's scope cannot be inside one of %s",
 				c->strategy->label);
 	CHOIR_TRY(chi_context_need_cross(s, "entering a scope"));
-	// Inside a merge function the thread stays in it.
+	// A scope in a merge function keeps its context.
 	return push(scope,
 			(chi_context){ .kind = CHI_IN_CROSS,
 					.strategy = s,
@@ -71,7 +70,7 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 		return choir_fail(CHOIR_INVALID,
 				"scope: variable \"%s\" was not made in this strategy but in %s", v->name,
 				v->strategy->label);
-	// Beside a slot is beside its target.
+	// Colocation with a slot means with its variable.
 	from.colocate = v->colocated_with != NULL ? v->colocated_with : v;
 	return push(scope, from);
 }
@@ -90,7 +89,7 @@ choir_status choir_scope_sync_on_read(choir_scope *scope)
 {
 	begin(scope);
 	const chi_context *c = chi_context_current();
-	if (c == NULL) { // reads are of the whole anyway
+	if (c == NULL) { // reads are aggregated anyway
 		scope->hidden[NO_CHANGE] = scope;
 		return CHOIR_OK;
 	}

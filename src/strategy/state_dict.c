@@ -1,6 +1,5 @@
-// The entries of state_dict.h. An entry that has the name, dtype and shape of the one that stood
-// in its place at the save before gets its memory; as nothing but a new variable changes the
-// order, that is nearly every one.
+// Entries of a state_dict. An entry reuses the memory at its position in the last save, if name,
+// dtype and shape match. Only new variables change the order, so nearly all do.
 #include "strategy/state_dict.h"
 
 #include "base/alloc.h"
@@ -33,7 +32,7 @@ void chi_state_dict_free(chi_state_dict *s)
 	*s = (chi_state_dict){ 0 };
 }
 
-// OBJECT/NAME; data is NULL after a failed allocation.
+// OBJECT/NAME; data is NULL after a failure.
 static chi_text whole_name(const chi_state_dict *s, const char *name)
 {
 	chi_text text = { 0 };
@@ -60,7 +59,7 @@ static bool matches(const chi_state_dict_entry *e, const char *name, choir_dtype
 	return e->dtype == dtype && chi_shape_equal(&e->shape, shape) && strcmp(e->name, name) == 0;
 }
 
-// Memory for the values of e, which owns it only if it is the heap's.
+// Assigns memory. e owns it only if it is on the heap.
 static bool give_memory(const chi_state_dict *s, chi_state_dict_entry *e)
 {
 	chi_state_dict_memory *m = s->memory;
@@ -73,7 +72,7 @@ static bool give_memory(const chi_state_dict *s, chi_state_dict_entry *e)
 	return e->data != NULL;
 }
 
-// The next entry, with its memory if own; name is taken over.
+// The next entry, with memory if own is set. Takes ownership of name.
 static chi_state_dict_entry *next_entry(
 		chi_state_dict *s, char *name, choir_dtype dtype, const choir_shape *shape, bool own)
 {
@@ -156,7 +155,7 @@ choir_status chi_state_dict_lend(chi_state_dict *s, const char *name, choir_dtyp
 	return CHOIR_OK;
 }
 
-// Of OBJECT/NAME with the name of an entry, as strcmp.
+// Compares OBJECT/NAME with an entry's name, as strcmp.
 static int compare_name(const chi_state_dict *s, const char *name, const char *have)
 {
 	if (s->object == NULL)
@@ -187,7 +186,7 @@ chi_state_dict_entry *chi_state_dict_find(const chi_state_dict *s, const char *n
 	return NULL;
 }
 
-// Names what there is instead: the objects that have a state.
+// Names the objects that do have a state.
 static choir_status no_entry(const chi_state_dict *s, const char *name)
 {
 	enum { SHOWN = 60 };

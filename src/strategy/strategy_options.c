@@ -1,5 +1,4 @@
-// Options of strategies and of communication. What a call says of its communication wins over what
-// the strategy was made with.
+// Options of strategies and of communication, which a call's options override.
 #include "strategy/strategy_options.h"
 
 #include "base/alloc.h"
@@ -127,7 +126,7 @@ static choir_status check_communication(
 	return CHOIR_OK;
 }
 
-// .cross_device_ops and the communication's .implementation name the same thing.
+// .cross_device_ops and the communication's .implementation have the same meaning.
 static choir_status copy_communication(choir_strategy *s, choir_strategy_options *o)
 {
 	CHOIR_TRY(check_communication(o->communication, &s->communication));
@@ -167,11 +166,11 @@ choir_status chi_strategy_options_copy(choir_strategy *s, const choir_strategy_o
 		if (*texts[i] == NULL)
 			continue;
 		else if (status != CHOIR_OK || (status = copy_text(texts[i])) != CHOIR_OK)
-			*texts[i] = NULL; // the caller's is not ours to free
+			*texts[i] = NULL; // the caller owns the string
 	return status;
 }
 
-// Opens a communicator at its first use.
+// Opened at first use.
 static chi_communicator *find_communicator(choir_strategy *s, const char *name)
 {
 	if (name == NULL || strcmp(name, "auto") == 0 ||
@@ -180,7 +179,7 @@ static chi_communicator *find_communicator(choir_strategy *s, const char *name)
 	for (chi_more_communicators *g = s->more_communicators; g != NULL; g = g->next)
 		if (strcmp(name, g->communicator.table->name) == 0)
 			return &g->communicator;
-	if (s->process_group != NULL) // one way between workers, whatever it is called
+	if (s->process_group != NULL) // workers have one algorithm, whatever its name
 		return chi_communicator_check_name(name) == CHOIR_OK ? &s->communicator : NULL;
 	chi_more_communicators *g = chi_alloc(sizeof *g);
 	if (g == NULL)

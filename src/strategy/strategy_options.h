@@ -1,20 +1,20 @@
-// The options of a strategy, and those of a call that communicates.
+// Options of strategies and of calls that communicate.
 #pragma once
 
 #include "strategy/strategy.h"
 
-// Checks o against the table of s. s->options becomes a copy whose strings are of the heap, and
-// s->communication and s->timeout what o says of these.
+// Checks o against s's table, and sets s->options (strings on the heap), communication and
+// timeout.
 choir_status chi_strategy_options_copy(choir_strategy *s, const choir_strategy_options *o);
 
-// The options of a call, with the strategy's where it says nothing.
+// A call's options, with the strategy's defaults.
 typedef struct {
 	chi_communicator *communicator;
 	double timeout;
-	int64_t bytes_per_pack, num_packs; // 0: not packed by it
+	int64_t bytes_per_pack, num_packs; // 0: unused
 	choir_slices_result slices;
 } chi_communication;
 
-// Checks o (NULL: the strategy's) and finds, or opens, what it names.
+// Checks o (NULL: the strategy's) and finds or opens the communicator it names.
 choir_status chi_communication_resolve(
 		choir_strategy *s, const choir_communication_options *o, chi_communication *communication);

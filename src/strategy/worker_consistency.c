@@ -1,7 +1,6 @@
-// What workers have computed apart, and must have computed alike: the values of variables that
-// each keeps a copy of, and the rates of optimizers. Nothing keeps a program from giving them
-// other values on each worker, and then all go on without a word; so now and then, and before each
-// save, all show a checksum. It takes as long as a small part of an update.
+// Comparison of workers. A program could give them different values without an error, so workers
+// compare checksums from time to time and before each save. That takes a small part of an
+// update's time.
 #include "strategy/worker_consistency.h"
 
 #include "base/alloc.h"
@@ -24,7 +23,7 @@ bool chi_compare_is_due(const choir_strategy *s)
 	return n % (uint64_t) every == 0 || n == 1 || n == 10 || n == 100;
 }
 
-// One that all workers keep alike. Of what was never written, or was lost, there is no value.
+// Whether v is compared: all workers keep equal copies of it, and it has a value.
 static bool is_alike(const choir_variable *v)
 {
 	return v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ && !v->slot && v->shards == 0 &&
@@ -58,8 +57,8 @@ static uint64_t notes_sum(const choir_strategy *s)
 	return s->notes.data == NULL ? 0 : chi_hash_bytes(s->notes.data, s->notes.length);
 }
 
-// Of the notes, of each optimizer, which makes variables differ, and then of each variable; with
-// sum NULL only how many there are.
+// Checksums of the notes, of optimizers and then of variables: an optimizer can be the cause of
+// different variables. sum NULL: only counts.
 static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
 {
 	chi_scratch scratch = { 0 };
@@ -80,7 +79,6 @@ static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
 	return status;
 }
 
-// The k-th optimizer or variable, for messages.
 static void name_differing(const choir_strategy *s, size_t k, char text[200])
 {
 	for (const chi_stateful *o = s->stateful; o != NULL; o = o->next)
@@ -95,7 +93,7 @@ static void name_differing(const choir_strategy *s, size_t k, char text[200])
 	snprintf(text, 200, "variable \"%.150s\" has another value", v->name);
 }
 
-// The first line that another worker does not have fails.
+// Fails at the first line that another worker lacks.
 static choir_status compare_notes(choir_strategy *s)
 {
 	const char *line = s->notes.data == NULL ? "" : s->notes.data;
@@ -108,7 +106,7 @@ static choir_status compare_notes(choir_strategy *s)
 	}
 }
 
-// Some differ: finds the first, from what all have. All workers find the same.
+// Finds the first difference, which is the same on all workers.
 static choir_status find_first(choir_strategy *s, const uint64_t *all, size_t n)
 {
 	const chi_process_group *p = s->process_group;
@@ -154,7 +152,7 @@ choir_status chi_compare_workers(choir_strategy *s)
 	size_t n;
 	if (s->process_group == NULL || s->options.compare_steps < 0)
 		return CHOIR_OK;
-	(void) list_sums(s, NULL, &n); // which only counts
+	(void) list_sums(s, NULL, &n); // only counts
 	uint64_t *all = chi_alloc_array((size_t) (s->process_group->workers + 1) * n, sizeof *all);
 	const choir_status status = all == NULL ? choir_error_status() : compare_all(s, all, n);
 	chi_free(all);

@@ -1,10 +1,10 @@
-// Whether the workers of a strategy still have the same values.
+// Checks that workers still have equal values.
 #pragma once
 
 #include "strategy/strategy.h"
 
-// Whether all are to look, after an update.
+// Whether a comparison is due, after an update.
 bool chi_compare_is_due(const choir_strategy *s);
-// All workers come here, outside of runs or at their end. CHOIR_STATE: something differs; the text
-// names it, and two workers. Without peers, or where the program wants none of it, nothing.
+// All workers call this, outside of runs or at their end. CHOIR_STATE: a value differs; the text
+// names it and two workers. Does nothing without a process group or if comparisons are off.
 choir_status chi_compare_workers(choir_strategy *s);

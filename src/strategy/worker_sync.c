@@ -1,8 +1,5 @@
-// What the workers of a strategy exchange outside of sums. They compare what must be equal before
-// anything else, tell each other how many replicas they have, make each variable together, and
-// show each other numbers and tensors. Each of these is an exchange that all workers make at the
-// same place (collective/process_group.h); tensors are brought to the host and go as bytes, after
-// a line about each that says what they are.
+// What workers exchange besides sums (collective/process_group.h). A tensor is sent from host
+// memory as bytes, after a record with its dtype and shape.
 #include "strategy/worker_sync.h"
 
 #include "base/alloc.h"
@@ -18,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Settings that decide bits, or the order of exchanges.
+// Compares options that influence results or the order of exchanges.
 static choir_status agree_on_options(const choir_strategy *s)
 {
 	const choir_strategy_options *o = &s->options;
@@ -48,7 +45,7 @@ choir_status chi_strategy_open_process_group(choir_strategy *s, int *local)
 	CHOIR_TRY(agree_on_options(s));
 	if (s->options.replicas > 0)
 		*local = (int) chi_share_of(*local, choir_cluster_workers(c), choir_cluster_worker(c));
-	if (c->one_thread && *local > 1) // each may come to an exchange on a thread of its own
+	if (c->one_thread && *local > 1) // replicas may communicate on different threads
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"strategy: %d replicas here, but %s, with which one thread may call MPI: give "
 				"each worker one replica, or initialise MPI with MPI_THREAD_SERIALIZED",
@@ -105,7 +102,7 @@ choir_status chi_strategy_note(choir_strategy *s, const char *fmt, ...)
 	chi_text_add(&s->notes, "%s\n", text);
 	if (!s->notes.failed)
 		return CHOIR_OK;
-	s->notes.failed = false; // what was there before is whole
+	s->notes.failed = false; // the previous text is intact
 	return CHOIR_NO_MEMORY;
 }
 
@@ -129,7 +126,7 @@ static uint64_t hash_values(const char *data, size_t bytes)
 	return chi_hash_mix(hash ^ word);
 }
 
-// Values travel only if a worker has others than the chief; random ones are equal.
+// Values are sent only if they differ from the chief's; random ones are equal.
 choir_status chi_strategy_agree_on_variable(
 		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes)
 {
@@ -239,7 +236,7 @@ choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const ch
 	choir_status all =
 			chi_process_group_all_gather(p, &own, sizeof own, each, "whether %s went well", what);
 	if (all != CHOIR_OK && status != CHOIR_OK)
-		all = choir_fail(status, "%s", own.text); // which came first
+		all = choir_fail(status, "%s", own.text); // the earlier failure
 	for (int w = 0; all == CHOIR_OK && w < p->workers; w++) {
 		each[w].text[sizeof each[w].text - 1] = '\0';
 		if (each[w].status != CHOIR_OK && w == p->worker)
@@ -296,7 +293,7 @@ typedef struct {
 	double number;
 } plain_number;
 
-// Indices of the names in alphabetical order: workers may have named leaves in any order.
+// Sorts indices by name, as workers may have the names in another order.
 static void sort(const chi_named_tensors *names, size_t order[])
 {
 	for (size_t i = 0; i < names->n; i++) {
@@ -319,7 +316,7 @@ static void describe(char text[CHI_FINGERPRINT_TEXT], const char *what,
 			length += snprintf(text + length, CHI_FINGERPRINT_TEXT - (size_t) length, "%s%s",
 					i == 0 ? " with " : ", ", name);
 	}
-	if (length >= CHI_FINGERPRINT_TEXT) // what does not fit counts, too
+	if (length >= CHI_FINGERPRINT_TEXT) // the hash has names that do not fit
 		snprintf(text + CHI_FINGERPRINT_TEXT - 10, 10, "~%08x", (unsigned) (hash & 0xffffffffu));
 }
 
@@ -362,7 +359,7 @@ choir_status chi_worker_agree_on_numbers(choir_strategy *s, choir_frame *f, cons
 	plain_number *own = all + n * (size_t) p->workers;
 	sort(names, order);
 	describe(text, what, names, order);
-	memset(own, 0, n * sizeof *own); // it is sent
+	memset(own, 0, n * sizeof *own); // padding is sent too
 	for (size_t i = 0; i < n; i++) {
 		own[i].plain = is_plain(values[order[i]]);
 		own[i].number = own[i].plain ? values[order[i]]->component[0]->number : 0;
@@ -378,7 +375,7 @@ choir_status chi_worker_agree_on_numbers(choir_strategy *s, choir_frame *f, cons
 	return CHOIR_OK;
 }
 
-// What workers tell each other of a tensor before its bytes.
+// What is sent of a tensor before its bytes.
 typedef struct {
 	int dtype, rank, is_number, good;
 	int64_t dim[CHOIR_MAX_RANK];
@@ -388,7 +385,7 @@ typedef struct {
 
 static void write_line(line *l, const choir_tensor *t)
 {
-	memset(l, 0, sizeof *l); // it is sent
+	memset(l, 0, sizeof *l); // padding is sent too
 	if (t == NULL || chi_is_slices(t))
 		return;
 	l->good = 1;
@@ -417,7 +414,7 @@ int chi_worker_of_replica(const choir_strategy *s, int replica)
 	return w;
 }
 
-// Host memory for l's bytes in f's arena; NULL: recorded.
+// Host memory in f's arena. NULL: the error is recorded.
 static void *capacity_for(choir_frame *f, const line *l, size_t *bytes)
 {
 	const choir_shape shape = shape_of(l);
@@ -469,7 +466,7 @@ typedef struct {
 	line *line; // of each worker
 	size_t *bytes;
 	size_t all; // bytes
-	choir_shape shape; // of the whole
+	choir_shape shape; // of the result
 } concatenation;
 
 static choir_status check_lines(concatenation *c)
@@ -496,7 +493,7 @@ static choir_status check_lines(concatenation *c)
 	return CHOIR_OK;
 }
 
-// Concatenates along the axis: from has the bytes of one worker after those of another.
+// from has the workers' bytes one after another.
 static void interleave(const concatenation *c, const char *from, char *to)
 {
 	size_t outer = 1, inner = chi_dtype_size((choir_dtype) c->line[0].dtype);

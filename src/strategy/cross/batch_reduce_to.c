@@ -1,6 +1,6 @@
-// Batches of reductions: several values at once, packed into few collectives if the options say
-// so. Values of one dtype, divisor and destination are copied one behind another, node by node of
-// what each device has folded; the whole is summed in packs, and the results are copied back.
+// Batches of reductions, packed into few collectives if the options ask for it. Values of one
+// dtype, divisor and destination are copied one after another. The packs are summed, and the
+// results copied back.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/hash.h"
@@ -15,9 +15,9 @@ typedef struct {
 	size_t n;
 	chi_reduction **reduction;
 	choir_dtype dtype;
-	int64_t elements; // of all
+	int64_t elements;
 	chi_sum_device *device;
-	chi_buffer **buffer; // that were made: of devices' nodes and results
+	chi_buffer **buffer; // partial sums and results
 	size_t buffers;
 } reduction_pack;
 
@@ -51,7 +51,7 @@ static bool belong_together(
 	return true;
 }
 
-// Copies between the whole and a reduction's own memory; own[i] of reduction i.
+// Copies between whole and the reductions' memory, which own gives.
 static choir_status copy_all(const reduction_pack *t, chi_stream *stream, void *whole,
 		void *(*own)(const reduction_pack *t, const chi_reduction *j, int d, int node), int d,
 		int node, bool back)
@@ -87,7 +87,6 @@ static chi_buffer *new_buffer(reduction_pack *t, int d)
 	return b;
 }
 
-// Lays the values of a device one after another, for each node that it has.
 static choir_status lay_out(reduction_pack *t, int d)
 {
 	const chi_partial_sums *like = &t->reduction[0]->partial_sums[d];
@@ -104,7 +103,6 @@ static choir_status lay_out(reduction_pack *t, int d)
 	}
 	own->n = (size_t) like->n;
 	own->part = part;
-	// Devices that share memory share the result, too.
 	for (int k = 0; k < d && own->result == NULL; k++)
 		if (chi_device_shares(t->strategy->device[k], t->strategy->device[d]))
 			own->result = t->device[k].result;
@@ -130,7 +128,7 @@ static choir_status take_apart(reduction_pack *t)
 	return chi_strategy_wait(s, 0, s->devices, status);
 }
 
-// Where packs end; NULL: no memory.
+// Computes the ends of packs. NULL: no memory.
 static int64_t *cut(const reduction_pack *t, const chi_communication *communication, size_t *packs)
 {
 	const size_t max = communication->num_packs > 0
@@ -150,7 +148,7 @@ static int64_t *cut(const reduction_pack *t, const chi_communication *communicat
 	return ends;
 }
 
-// The name tells workers apart that reduce different values.
+// The name has a hash of the shapes, so that workers with different values are told apart.
 static void name_pack(const reduction_pack *t, char name[64])
 {
 	uint64_t hash = t->n;
@@ -191,7 +189,7 @@ static choir_status sum_pack(
 	return status == CHOIR_OK ? take_apart(t) : status;
 }
 
-// Packs the first reduction with those that belong to it, which then are done.
+// Packs the first reduction with all that fit it.
 static choir_status do_pack(choir_cross *x, const chi_communication *communication, size_t n,
 		chi_reduction reduction[], bool done[], size_t first)
 {

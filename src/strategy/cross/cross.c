@@ -1,5 +1,4 @@
-// Cross-replica context: the frame and the sets of a merge call, or of a program's own, and what
-// is given, taken, run and fetched there.
+// Cross-replica context: its frames, named values, and calls.
 #include "strategy/cross/cross.h"
 
 #include "base/alloc.h"
@@ -61,7 +60,7 @@ void chi_cross_free(choir_cross *cross)
 	chi_free(x);
 }
 
-// Tensors on other devices die with the context's own frame, which the program may have emptied.
+// Clears the device frames after the program has cleared the context's own frame.
 static void clear_frames(chi_cross *x)
 {
 	if (x->emptied == x->base.frame->emptied)
@@ -147,7 +146,7 @@ choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status 
 		return status;
 	}
 	chi_frame_empty_waited(f);
-	f->random = (chi_random_key){ 0 }; // it draws as a new one does
+	f->random = (chi_random_key){ 0 }; // random numbers as in a new frame
 	chi_mutex_lock(&x->lock);
 	f->next = x->spare;
 	x->spare = f;
@@ -217,8 +216,8 @@ choir_value *choir_cross_result(choir_cross *x, const char *name)
 	return x == NULL ? NULL : found(x, chi_cross_of(x)->call_results, name, "take");
 }
 
-// Whether v, which is the same for all replicas, was read of an ON_READ variable: the variable's
-// replica may write that part before the others look at v.
+// Whether v, the same for all replicas, was read from an ON_READ variable, whose replica may
+// write before others read v.
 static bool is_part(const choir_value *v)
 {
 	bool part = false;
@@ -231,7 +230,7 @@ static bool is_part(const choir_value *v)
 	return part;
 }
 
-// v with the context's own handles on the same memory, or on a copy of a part.
+// v in the context's own frames. A component of an ON_READ variable is copied.
 static choir_value *keep(choir_cross *cross, const choir_value *v)
 {
 	const bool part = is_part(v);
@@ -250,7 +249,7 @@ static choir_value *keep(choir_cross *cross, const choir_value *v)
 	return kept;
 }
 
-// Results of a call end with the next call, returned values with the context's frame.
+// A result must outlive call_results, which end with the next call.
 static choir_value *keep_result(choir_cross *cross, choir_value *v)
 {
 	if (v->frame != chi_cross_of(cross)->call_results->frame)
@@ -293,20 +292,19 @@ choir_status choir_cross_set_arg(choir_cross *x, const char *name, choir_value *
 	return put(x, false, name, v);
 }
 
-// A nested run, whose results the merge function can take.
 choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *user)
 {
 	CHOIR_TRY(chi_cross_check(cross, "run"));
 	chi_cross *x = chi_cross_of(cross);
 	if (cross->frame->failed)
 		return chi_frame_status(cross->frame);
-	for (size_t i = 0; i < x->call_args->n; i++) { // replicas look at it on threads of their own
+	for (size_t i = 0; i < x->call_args->n; i++) { // replicas read it on other threads
 		choir_value **v = &x->call_args->leaf[i].value;
 		CHOIR_TRY(chi_value_materialize(*v));
 		if (is_part(*v) && (*v = keep(cross, *v)) == NULL)
 			return chi_frame_status(cross->frame);
 	}
-	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // made what is given
+	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // its queue may still make arguments
 	CHOIR_TRY(chi_cross_publish(x));
 	const choir_status status =
 			choir_strategy_run(x->strategy, fn, user, x->call_args, &x->next_results);
@@ -314,7 +312,7 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 	return status == CHOIR_OK ? status : chi_frame_record_error(cross->frame);
 }
 
-// A copy that lies on d, or else the first; of parts and shards the whole.
+// The copy on d, or else the first. ON_READ and sharded variables are read as a whole.
 static choir_tensor *source_of(choir_cross *cross, choir_variable *v, choir_device *d)
 {
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ || v->shards > 0)

@@ -1,27 +1,27 @@
-// Cross-replica context from inside: what a merge function sees, or a program's own context.
+// Cross-replica context, of a merge call or of the program.
 #pragma once
 
 #include "strategy/run/run.h"
 
-// Where values of a context lie that its frame's device cannot hold: the copies on other devices.
+// A frame for values on a device that the context's own frame cannot hold.
 typedef struct {
 	choir_device *device;
 	choir_frame *frame;
 } chi_cross_frame;
 
 typedef struct chi_cross {
-	choir_cross base; // first, so that a choir_cross is one of these
+	choir_cross base; // first: a choir_cross points to its chi_cross
 	choir_strategy *strategy;
-	chi_run *run; // whose merge call it serves; NULL: the program's own
-	choir_values *args, *returned; // the called side
-	choir_values *call_args, *call_results; // the side that calls run and update
-	// What they are about to return, while what was taken may still be given.
+	chi_run *run; // the run of its merge call; NULL: the program's context
+	choir_values *args, *returned; // of the function that runs in it
+	choir_values *call_args, *call_results; // of calls that it makes (run, update)
+	// Results during a call, while call_results may still be arguments.
 	choir_values *next_results;
 	chi_cross_frame *device_frame;
 	size_t device_frames, device_frames_capacity;
-	unsigned emptied; // how often the context's own frame was when places were last
-	chi_mutex lock; // spare, which is for threads that update slices, too
-	choir_frame *spare; // emptied, for functions of updates
+	unsigned emptied; // base.frame->emptied when device frames were last cleared
+	chi_mutex lock; // protects spare, which threads of elementwise updates use
+	choir_frame *spare; // empty, for update functions
 } chi_cross;
 
 static inline chi_cross *chi_cross_of(const choir_cross *x)
@@ -32,29 +32,27 @@ static inline chi_cross *chi_cross_of(const choir_cross *x)
 choir_cross *chi_cross_new(choir_strategy *s, chi_run *run);
 void chi_cross_free(choir_cross *x);
 void chi_cross_clear(choir_cross *x);
-// Before replicas look at what lies in the frames of x (chi_frame_publish).
+// Publishes all frames of x (chi_frame_publish).
 choir_status chi_cross_publish(chi_cross *x);
-// After a run or an update: what it returned can be taken, in place of what could before, and
-// nothing is given any more.
+// Ends a run or an update: replaces the results and clears the arguments.
 void chi_cross_end_call(chi_cross *x);
-// The context's frame for tensors on d; what is in it dies when the context's own frame is
-// emptied. NULL: recorded in that.
+// The context's frame for d; it is cleared with the context's own frame. NULL: the error is
+// recorded in that one.
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
-// An empty frame on d for one call of a function, on any thread; NULL: a failure. Whoever acquires
-// it releases it with the status of the call, which is returned and whose text stays the thread's.
-// x keeps the frame for the next call if this one went well and its stream was waited for.
+// An empty frame on d for one call of a function, on any thread; NULL: a failure. The caller
+// releases it with the call's status, which is returned with its error text. After success, x
+// keeps the frame; its stream must have been waited for.
 choir_frame *chi_cross_acquire_frame(chi_cross *x, choir_device *d);
 choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status status);
 
-// x must be the cross-replica context this thread is in, or its program's own.
+// Fails unless x is the thread's context or the program's own.
 choir_status chi_cross_check(const choir_cross *x, const char *what);
-// v must be one of s's: else CHOIR_STATE, recorded in f. NULL is fine.
+// Fails with CHOIR_STATE, recorded in f, if v belongs to another strategy. v may be NULL.
 choir_status chi_cross_check_variable(
 		const choir_strategy *s, choir_frame *f, const choir_variable *v, const char *what);
 
-// These devices as a place for results; NULL: recorded in x's frame (reduce_to.c).
+// Makes a destination of these devices. NULL: the error is recorded in x's frame.
 choir_value *chi_cross_destination(choir_cross *x, int count, choir_device *const devices[]);
-// Copies a replica's part into the whole of a gather, at offset along the axis, or back
-// (gather.c).
+// Copies a part into whole at offset along the axis, or back.
 choir_status chi_gather_copy_part(
 		choir_tensor *whole, choir_tensor *part, int axis, int64_t offset, bool back);

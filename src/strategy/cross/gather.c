@@ -1,9 +1,9 @@
-// Concatenation over replicas, in the order of their ids; sizes along the axis may differ.
+// Concatenation over replicas in the order of ids. Sizes along the axis may differ.
 #include "base/size.h"
 #include "strategy/cross/cross.h"
 #include "strategy/worker_sync.h"
 
-// Rows of a tensor seen as [outer, size along the axis, inner].
+// A tensor seen as [outer, size along the axis, inner].
 typedef struct {
 	size_t outer, axis, inner; // inner in bytes
 } rows;
@@ -18,7 +18,6 @@ static rows rows_of(const choir_tensor *t, int axis)
 	return r;
 }
 
-// Copies part into whole (or back) at offset along the axis.
 choir_status chi_gather_copy_part(
 		choir_tensor *whole, choir_tensor *part, int axis, int64_t offset, bool back)
 {
@@ -48,7 +47,6 @@ static choir_status check_part(choir_cross *x, const choir_value *v, int i, int 
 			choir_dtype_name(t->dtype), chi_shape_print(&t->shape, b), axis);
 }
 
-// What this process' replicas have.
 static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
 {
 	choir_frame *f = x->frame;

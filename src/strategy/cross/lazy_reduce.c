@@ -1,5 +1,5 @@
-// Reductions that wait until they are needed. What they add up is kept alive by handles in the
-// context's frame; every sum is made in the canonical tree, so when and by whom decides no bit.
+// Lazy reductions. Handles in the context's frame keep the inputs alive. The canonical tree makes
+// the bits independent of when and where a sum is made.
 #include "strategy/cross/lazy_reduce.h"
 
 #include "collective/tree.h"
@@ -10,10 +10,10 @@ typedef struct {
 	choir_cross *x;
 	chi_communication communication;
 	chi_reduction reduction;
-	choir_collective sum; // with every replica's tensor as a part
+	choir_collective sum; // each replica's tensor is a partial sum
 } lazy_reduction;
 
-// Copies elsewhere, or several, would each make the sum anew.
+// Several copies would each make the sum.
 static bool has_one_copy(const choir_variable *v)
 {
 	return v != NULL && (v->shards > 0 || v->copies == 1);
@@ -27,7 +27,7 @@ bool chi_lazy_reduce_possible(choir_cross *x, const chi_reduction *j)
 		return false;
 	for (int i = 0; i < j->value->count; i++)
 		if (j->value->component[i]->source != NULL || j->value->component[i]->borrowed)
-			return false; // a variable's memory, or the caller's
+			return false; // memory of a variable or the caller
 	return choir_shape_elements(&j->value->component[0]->shape) > CHI_CHUNK;
 }
 
@@ -37,7 +37,6 @@ static choir_status materialize(choir_value *v)
 	return chi_reduction_do(l->x, &l->communication, &l->reduction);
 }
 
-// What is added up, as handles of x's frame.
 static choir_status keep(choir_cross *x, lazy_reduction *l)
 {
 	const choir_value *v = l->reduction.value;

@@ -1,5 +1,5 @@
 // Reductions whose result one thread needs: strategy_reduce, cross_reduce, reads of ON_READ
-// variables. They are made of operations, pair by pair in the canonical tree.
+// variables. They consist of operations in the canonical tree.
 #include "strategy/cross/reduce.h"
 
 #include "base/text.h"
@@ -34,7 +34,7 @@ choir_status chi_mean_divisor(
 		return chi_frame_fail(f, CHOIR_INVALID,
 				"reduce: %d of %d replicas' values have a count: a mean needs all or none",
 				counted, n);
-	// Parts of an on-read variable may be those of several groups that are not in step.
+	// Without a process group, n may count components of a parameter server's workers.
 	const int all = s->process_group == NULL ? n : s->in_sync;
 	*divisor = counted == 0 ? all : sum;
 	return counted == 0 ? CHOIR_OK : chi_strategy_add_counts(s, divisor);
@@ -53,7 +53,7 @@ static const void *add_tensors(void *self, const void *left, const void *right, 
 	return choir_add((choir_tensor *) (uintptr_t) left, (choir_tensor *) (uintptr_t) right);
 }
 
-// Of tensors in f; NULL: f has failed.
+// Sums tensors of f. NULL: f has failed.
 static choir_tensor *sum_node(choir_frame *f, int lo, int hi, choir_tensor *const tensors[])
 {
 	static const chi_tree_adder adder = { find_tensor, add_tensors };
@@ -61,7 +61,7 @@ static choir_tensor *sum_node(choir_frame *f, int lo, int hi, choir_tensor *cons
 	return f->failed ? NULL : (choir_tensor *) (uintptr_t) sum;
 }
 
-// Integers have floating means: f64 for 32 and 64 bits, f32 for fewer.
+// f64 for 32 and 64 bits, f32 for fewer.
 choir_tensor *chi_for_mean(choir_tensor *t)
 {
 	if (t == NULL || chi_dtype_is_float(t->dtype))
@@ -79,7 +79,7 @@ bool chi_needs_checked_sum(choir_reduce_op op, const choir_tensor *t)
 #endif
 }
 
-// The cast saturates, so what it loses is what does not fit.
+// The cast saturates; the difference is the overflow.
 choir_tensor *chi_checked_sum_to_u8(choir_tensor *sum, const char *what)
 {
 	choir_tensor *out = choir_cast(sum, CHOIR_U8);
@@ -94,7 +94,7 @@ choir_tensor *chi_checked_sum_to_u8(choir_tensor *sum, const char *what)
 			"%s: a SUM of u8 is above 255, by %g in all elements: cast it before", what, over);
 }
 
-// With those that the peers have: this worker's nodes of the tree travel by way of the host.
+// Sums with other workers: this worker's tree nodes are exchanged through host memory.
 static choir_tensor *sum_of_all(
 		choir_strategy *s, choir_frame *f, const char *name, choir_tensor *const tensors[])
 {
@@ -141,7 +141,7 @@ choir_status chi_check_sum(choir_frame *f, const char *what, choir_reduce_op op,
 choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[], bool numbers)
 {
-	const int id = chi_strategy_id(s, 0); // of the first
+	const int id = chi_strategy_id(s, 0);
 	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
 	const choir_tensor *first = tensors[0];
 	for (int i = 0; i < n; i++) {
@@ -152,7 +152,7 @@ choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_redu
 			return chi_frame_record_error(f);
 		if (!t->is_number)
 			CHOIR_TRY(chi_check_sum(f, "reduce", op, t->dtype));
-		if (chi_is_slices(first)) // of any number of rows, which are looked at when summed
+		if (chi_is_slices(first)) // rows are checked when they are summed
 			continue;
 		if (chi_is_slices(t))
 			return chi_frame_fail(f, CHOIR_INVALID,
@@ -246,7 +246,7 @@ static choir_tensor *read_aggregated(choir_variable *v, choir_frame *f)
 			v->aggregation == CHOIR_AGGREGATION_SUM ? CHOIR_SUM : CHOIR_MEAN, v->copies, parts);
 }
 
-// What no worker can read ends nothing.
+// Checks come first: a failure on every worker aborts nothing.
 choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 {
 	if (v->aggregation == CHOIR_AGGREGATION_NONE)
@@ -260,7 +260,7 @@ choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 	return chi_strategy_abort_if_null(v->strategy, f, read_aggregated(v, f));
 }
 
-// A replica's own part of a reduction along axes: its sum, with the number of elements as count.
+// A replica's sum along axes, with its number of elements as count.
 static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 {
 	choir_tensor *sum = choir_sum(op == CHOIR_MEAN ? chi_for_mean(t) : t, axes);
@@ -274,8 +274,8 @@ static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 	return choir_with_count(sum, count);
 }
 
-// What the replicas have of v, seen in f: a tensor of each, or one if it is the same for all. The
-// number of tensors; 0: recorded in f.
+// Views in f: a tensor for each replica, or one if it is the same for all. Returns their number;
+// 0: the error is recorded in f.
 static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_tensor ***tensors)
 {
 	choir_variable *variable = v->variable;

@@ -1,8 +1,7 @@
-// Reductions in cross-replica context whose results lie on devices. Each device's replicas are
-// folded into nodes of the canonical tree, all devices join, and the sums land where the
-// destination is. One thread joins for every device and then waits for every device, a window of
-// packs at a time; large sums are waited for by the threads of all devices, since who waits does
-// the work.
+// Reductions in cross-replica context with results on devices. Replicas are added to their
+// devices' partial sums, and all devices join a collective. One thread joins and waits for every
+// device, a window of packs at a time. Waiting threads do a collective's work, so all devices'
+// threads wait for large sums.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/atomic.h"
@@ -52,7 +51,7 @@ static choir_value *at(choir_cross *x, const choir_value *to)
 	return result;
 }
 
-// An earlier component in the memory of component i; NULL: there is none.
+// An earlier component in the same memory, or NULL.
 static choir_tensor *same_memory(const choir_value *result, int i)
 {
 	for (int k = 0; k < i; k++)
@@ -75,7 +74,6 @@ static choir_status fill_from(choir_cross *x, choir_value *result, choir_tensor 
 	return CHOIR_OK;
 }
 
-// Variables among values and destinations must be this strategy's.
 static choir_status check_own(
 		choir_cross *x, const choir_value *v, const choir_value *to, const char *what)
 {
@@ -102,9 +100,9 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 }
 
 typedef struct {
-	choir_collective *collective; // of each pack and device
+	choir_collective *collective; // for each pack and device
 	uint64_t *request;
-	choir_partial_sum *part; // of all of them
+	choir_partial_sum *part;
 } window;
 
 static choir_status open_window(
@@ -154,20 +152,20 @@ static choir_status join(choir_strategy *s, chi_communicator *communicator, cons
 	return chi_communicator_join(communicator, d, c, request);
 }
 
-enum { WORTH_HELP = 256 << 10 }; // bytes of a window from which on other threads are called
+enum { WORTH_HELP = 256 << 10 }; // bytes of a window from which other threads help
 
-// The waits of all devices, which threads take one at a time.
+// Threads claim one device at a time.
 typedef struct {
 	const choir_strategy *strategy;
 	const chi_communication *communication;
 	const uint64_t *request;
 	size_t packs;
-	chi_atomic32 next; // device
-	chi_mutex lock; // of the failure
+	chi_atomic32 next;
+	chi_mutex lock; // protects failure
 	chi_error failure;
 } waits;
 
-// A failure replaces a cancellation, which is not the cause.
+// A failure replaces a cancellation, its consequence.
 static void note_failure(waits *w)
 {
 	chi_error e;
@@ -202,7 +200,8 @@ static choir_status wait_for_all(choir_strategy *s, const chi_communication *com
 	if (bytes < WORTH_HELP)
 		wait_for_devices(&w);
 	else
-		(void) chi_thread_pool_call_all(s, wait_for_devices, &w); // no function of the program's
+		// calls no function of the program
+		(void) chi_thread_pool_call_all(s, wait_for_devices, &w);
 	chi_mutex_destroy(&w.lock);
 	if (w.failure.status != CHOIR_OK)
 		chi_error_restore(&w.failure);
@@ -257,8 +256,7 @@ choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j)
 	return CHOIR_OK;
 }
 
-// Whether cross-device operations can make it: all destinations are memories of the devices, and
-// the sum has the dtype of the values.
+// All destinations must be in devices' memories, and the sum must have the values' dtype.
 static bool by_communicator(const choir_strategy *s, choir_reduce_op op, const choir_value *v,
 		const choir_value *result)
 {
@@ -304,7 +302,7 @@ choir_status chi_reduction_check(
 	return CHOIR_OK;
 }
 
-// The devices fold at the same time.
+// All devices add concurrently.
 choir_status chi_reduction_add_up(choir_cross *x, chi_reduction *j)
 {
 	choir_strategy *s = chi_cross_of(x)->strategy;

@@ -1,59 +1,57 @@
-// Reductions to a destination, and the sums over all devices that they are made of. One thread
-// makes each of these for all devices.
+// Reductions to a destination, and the sums over all devices that they consist of. One thread
+// works for all devices.
 #pragma once
 
 #include "collective/tree.h"
 #include "strategy/cross/cross.h"
 #include "strategy/strategy_options.h"
 
-// What a device brings and gets.
 typedef struct {
 	size_t n;
-	const choir_partial_sum *part; // in ascending order
-	void *result; // on the device; NULL: it wants none
+	const choir_partial_sum *part; // ascending
+	void *result; // NULL: it needs none
 } chi_sum_device;
 
-// A sum that travels in one or several packs.
+// A sum that is sent in one or several packs.
 typedef struct {
-	const char *name; // in messages
+	const char *name; // for messages
 	choir_dtype dtype;
 	double divisor;
-	chi_sum_device *device; // of each
+	chi_sum_device *device;
 	size_t packs;
 	const int64_t *ends; // in elements
 } chi_sum;
 
-// Sums and waits; after a failure the communicators of s start over. Scratch memory is f's.
+// Makes the sum and waits for it. After a failure, s's communicators are reset. f: for scratch
+// memory.
 choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
 		const chi_communication *communication, const chi_sum *sum);
 
-// One reduction on its way.
 typedef struct {
 	choir_reduce_op op;
 	choir_value *value, *to;
-	choir_value *result; // on the destination's devices; NULL yet for what is the same for all
-	bool by_communicator; // cross-device operations make it
+	// on the destination's devices; NULL at first if the value is the same in all replicas
+	choir_value *result;
+	bool by_communicator; // cross-device operations can make it
 	double divisor;
-	chi_partial_sums *partial_sums; // of each device; NULL: nothing is folded
+	chi_partial_sums *partial_sums; // NULL before chi_reduction_add_up
 } chi_reduction;
 
-// What every call checks first: its context, and that op is SUM or MEAN. A failure is in x's
-// frame.
+// Checks a call's context and op. Errors are recorded in x's frame.
 choir_status chi_reduction_check_call(choir_cross *x, choir_reduce_op op, const char *what);
-// Checks everything that can be, and changes nothing.
+// Makes all other checks and fills in j.
 choir_status chi_reduction_check(
 		choir_cross *x, choir_reduce_op op, const choir_reduction *given, chi_reduction *j);
-// The whole reduction by itself; a failure is in x's frame.
+// Makes the reduction. Errors are recorded in x's frame.
 choir_status chi_reduction_do(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j);
-// The same, or, where that is possible, only a value that waits until it is needed
-// (lazy_reduce.h).
+// The same, lazily if possible (lazy_reduce.h).
 choir_status chi_reduction_begin(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j);
-// Where by_communicator: makes memory for the results that have none, and folds what each device
-// has; then chi_reduction_clear.
+// Parts of a reduction by cross-device operations. add_up makes each device's partial sums, which
+// clear releases.
 choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j);
 choir_status chi_reduction_add_up(choir_cross *x, chi_reduction *j);
 void chi_reduction_clear(const choir_strategy *s, chi_reduction *j);
-// Where device d wants the sum: the destination's component on its memory; NULL: it wants none.
+// The destination on device d; NULL: none.
 void *chi_reduction_wanted(const choir_strategy *s, const chi_reduction *j, int d);

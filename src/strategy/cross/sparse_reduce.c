@@ -1,6 +1,5 @@
-// Slices are brought to the host: which rows they are is known only there. One behind another, in
-// the order of replicas, they are the sum; or equal rows are added up first, in the order of the
-// dense sum (collective/sparse_sum.h).
+// Reduction of IndexedSlices on the host. The result is all slices in the order of replicas, or
+// the sums of equal rows in the order of the dense sum (collective/sparse_sum.h).
 #include "strategy/cross/sparse_reduce.h"
 
 #include "base/size.h"
@@ -14,21 +13,20 @@
 #include <stdio.h>
 #include <string.h>
 
-// A reduction on its way, on the host.
 typedef struct {
 	choir_strategy *strategy;
 	choir_frame *host;
 	choir_reduce_op op;
 	int n; // replicas
-	choir_tensor **values; // of each that is here; for a mean of a floating dtype
-	chi_sparse_part *part; // of each
-	int64_t all, rows; // rows of all parts; of the larger tensor
+	choir_tensor **values; // of the replicas here; for a mean in a floating dtype
+	chi_sparse_part *part; // of each replica
+	int64_t all, rows; // all rows; rows of the dense tensor
 } sparse_reduction;
 
 static choir_status check_alike(
 		const choir_strategy *s, choir_frame *f, int n, choir_tensor *const tensors[])
 {
-	const int id = chi_strategy_id(s, 0); // of the first
+	const int id = chi_strategy_id(s, 0);
 	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
 	const choir_tensor *first = tensors[0];
 	for (int i = 0; i < n; i++) {
@@ -47,7 +45,7 @@ static choir_status check_alike(
 	return CHOIR_OK;
 }
 
-// Seen in a frame of the host, with indices as i64.
+// Views the slices in a host frame, with row numbers as i64.
 static choir_status bring(sparse_reduction *j, choir_tensor *const tensors[])
 {
 	chi_arena *arena = &j->host->arena;
@@ -83,7 +81,6 @@ static size_t row_bytes(const sparse_reduction *j)
 	return bytes;
 }
 
-// Memory for so many of something.
 static void *reserve(const sparse_reduction *j, int64_t n, size_t size)
 {
 	size_t bytes;
@@ -91,7 +88,6 @@ static void *reserve(const sparse_reduction *j, int64_t n, size_t size)
 	return chi_arena_alloc(&j->host->arena, fits ? bytes : SIZE_MAX);
 }
 
-// The parts of other workers' replicas beside those that are here.
 static choir_status bring_others(sparse_reduction *j)
 {
 	chi_process_group *p = j->strategy->process_group;
@@ -127,7 +123,7 @@ static choir_status bring_others(sparse_reduction *j)
 	return chi_sparse_gather_rows(&g);
 }
 
-// New tensors of the host for n rows. False: recorded.
+// Makes tensors for n rows. False: the error is recorded.
 static bool make(
 		const sparse_reduction *j, int64_t n, choir_tensor **values, choir_tensor **indices)
 {
@@ -185,7 +181,7 @@ static choir_tensor *merge(const sparse_reduction *j, double divisor)
 	return finish(j, values, indices, divisor);
 }
 
-// Whether the larger tensor takes no more bytes than its slices.
+// Whether the dense tensor is not larger.
 static bool is_full(const choir_tensor *t)
 {
 	const choir_shape shape = chi_dense_shape(t);

@@ -1,7 +1,6 @@
-// Gradients of many variables summed as one. Where the host cannot see the devices' memory, it
-// waits for each collective, so the number of waits would grow with the number of variables. A
-// device lays what it has of all variables one after another, joins once, and finds the sums in
-// the same order. Each element is added up as it would be alone: the bits are the same.
+// Buckets. If devices have memory of their own, the host waits for each collective, so waits
+// would grow with the number of variables. A device copies its partial sums one after another and
+// joins once. Each element is summed in the same tree as alone.
 #include "strategy/gradients/bucket.h"
 
 #include "base/alloc.h"
@@ -10,13 +9,13 @@ enum { ALIGNED = 16 }; // elements
 
 struct chi_bucket {
 	chi_buffer *sum; // NULL: no copy is updated on this device
-	chi_buffer *host; // the same in host memory, for copies that lie there; NULL
+	chi_buffer *host; // the sum in host memory, for copies there; else NULL
 	chi_buffer *pack[CHI_MAX_PARTIAL_SUMS];
 	choir_partial_sum part[CHI_MAX_PARTIAL_SUMS];
 	int parts;
 };
 
-// Whether a device has the same nodes of the tree of gradient i as of the first.
+// Whether gradient i has the same tree nodes as gradient 0.
 static bool is_like_first(const chi_device_gradients *list, size_t i)
 {
 	const chi_device_gradient *first_gradient = list->gradient[0], *g = list->gradient[i];
@@ -95,7 +94,6 @@ choir_status chi_bucket_fetch(
 	return CHOIR_OK;
 }
 
-// Queues the copies on the device's stream.
 static choir_status pack(chi_pending_update *u, int d)
 {
 	chi_stream *stream = u->strategy->exchange[d];

@@ -1,16 +1,16 @@
-// Gradients of many variables summed as one.
+// The gradients of many variables, summed in one collective.
 #pragma once
 
 #include "strategy/gradients/pending.h"
 
-// Decides, before any sum is kept, whether u's gradients are summed as one.
+// Decides whether u's gradients are summed as one bucket. Call before sum buffers are prepared.
 choir_status chi_bucket_prepare(chi_pending_update *u);
-// The memory of a sum buffer, which is a part of the bucket's.
+// Places a sum buffer in the bucket's memory.
 choir_status chi_bucket_give_memory(
 		chi_pending_update *u, const chi_pending_variable *pv, chi_sum_buffer *sb);
-// Joins for a device, by its gradient 0.
+// Joins the bucket's collective for device d. The request is that of gradient 0.
 choir_status chi_bucket_join(chi_pending_update *u, int d);
-// Finds the sum of a gradient in host memory; the first call fetches all of them.
+// The sum in host memory. The first call copies all sums of the device.
 choir_status chi_bucket_fetch(chi_pending_update *u, const chi_device_gradient *g,
 		choir_device *host, const void **data);
 void chi_bucket_release(chi_pending_update *u);

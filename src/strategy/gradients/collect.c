@@ -1,6 +1,5 @@
-// A replica gives its gradients and asks for the update. Neither waits: gradients are added to the
-// partial sums of the replica's device, and the update is a sync point that the replica leaves at
-// once. In cross-replica context gradients are given and applied in one call.
+// Adding and applying gradients. Neither waits: the update is a sync point that the replica
+// leaves at once. In cross-replica context one call does both.
 #include "strategy/gradients/gradients.h"
 
 #include "base/alloc.h"
@@ -42,7 +41,7 @@ static choir_status check_gradient(chi_gradients *a, const choir_replica *r,
 			: chi_tensor_check(gradient);
 }
 
-// The update that r gives to: a's, after those that r has asked for in this run.
+// The update of a that r adds to: the one after those it applied in this run.
 static chi_pending_update *current(chi_gradients *a, const chi_replica *r)
 {
 	chi_run *run = r->run;
@@ -108,7 +107,7 @@ choir_status chi_gradients_add(
 	return status;
 }
 
-// "adam of hidden/kernel, hidden/bias": what the gradients are of that r gave, in its order.
+// Prints r's gradients in its order: "adam of hidden/kernel, hidden/bias".
 static void describe(char text[64], const chi_gradients *a, const chi_replica *r,
 		const chi_device_gradients *list)
 {
@@ -135,7 +134,7 @@ choir_status chi_gradients_check_applied(chi_replica *r)
 {
 	const chi_pending_update *found = NULL;
 	if (!r->trains)
-		return CHOIR_OK; // without a lock: an empty run takes half a microsecond
+		return CHOIR_OK; // without the lock: an empty run takes half a microsecond
 	chi_mutex_lock(&r->run->lock);
 	for (const chi_pending_update *u = r->run->open; u != NULL && found == NULL; u = u->next_open)
 		if (!has_requested(r, u))
@@ -153,7 +152,7 @@ choir_status chi_gradients_check_applied(chi_replica *r)
 			text);
 }
 
-// With the run's lock held: the update takes its place in the order of the run.
+// Puts the update into the run's order, with the run's lock held.
 static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 {
 	chi_run *run = r->run;
@@ -168,7 +167,6 @@ static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-// The update may change what r has read of its variables.
 static void invalidate_reads(chi_replica *r, const chi_pending_update *u)
 {
 	const chi_device_gradients *list = &u->device[r->device];
@@ -187,9 +185,9 @@ static bool has_sparse(const chi_device_gradients *list)
 	return false;
 }
 
-// What r has queued comes before the update. Where each replica has a device of its own,
-// the update's streams wait for it; elsewhere the host does. The device's stream for updates is
-// not touched here: another device may be doing the update before this one on it.
+// The update must follow r's queued kernels. If each replica has its own device, the update's
+// stream will wait; otherwise the host waits here. The stream is not touched yet, as another
+// device may use it for the previous update.
 static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
 {
 	const choir_strategy *s = r->run->strategy;
@@ -244,13 +242,14 @@ choir_status chi_gradients_apply(chi_gradients *a, choir_replica *replica)
 	chi_replica *r = chi_replica_of(replica);
 	choir_status status = apply_gradients(a, r);
 	if (status == CHOIR_OK && r->run == a->strategy->default_run)
-		status = chi_gradients_finish_updates_of(r, NULL); // no end of a run will do it
+		// the default run has no end that would do it
+		status = chi_gradients_finish_updates_of(r, NULL);
 	chi_run_renew(r->run);
 	return status;
 }
 
-// t, or a copy of it where it is a variable's memory, which earlier updates may change. NULL:
-// recorded in x's frame.
+// t itself, or a copy if it is a variable's memory, which earlier updates may change. NULL: the
+// error is recorded in x's frame.
 static choir_tensor *steady(choir_cross *x, choir_tensor *t)
 {
 	if (t == NULL || t->source == NULL || t->source->copied)
@@ -310,7 +309,7 @@ choir_status chi_gradients_apply_now(chi_gradients *a, choir_cross *x, size_t n,
 	if (u == NULL)
 		return chi_frame_record_error(x->frame);
 	chi_fpenv host;
-	chi_fpenv_enter(&host); // a program's own context has the program's
+	chi_fpenv_enter(&host); // x may be the program's own, outside a run
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < n; i++)
 		status = add_value(a, u, x, v[i], values[i]);

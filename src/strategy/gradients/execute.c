@@ -1,10 +1,8 @@
-// Doing an update. Each device joins one collective for each variable with its partial sums.
-// Fused: the chunk that was summed is updated while it is in the cache. One device alone has its
-// sums, and the threads of its device share the chunks. Otherwise sums are kept, and copies are
-// updated when all are there: on the host by whichever device takes the next chunk, elsewhere by
-// the device that has the copy's memory, and on a device that carries no replica after the sum was
-// sent there. With a gate (a norm, a check of NaNs) there is a square for each fixed chunk, and
-// the gate decides before. Nothing is written before every device has joined.
+// Execution of an update. Each device joins one collective per variable. Fused: a chunk is
+// updated as soon as it is summed, in the cache. A single device's partial sums are the sums, and
+// its threads share the chunks. Two-pass: sums are kept first; in host memory any device takes
+// the next chunk, elsewhere the device with the sum updates the copy. A gate (a norm, a check for
+// NaN) gets the squares of fixed chunks. Nothing is written before every device has joined.
 #include "strategy/gradients/execute.h"
 
 #include "base/alloc.h"
@@ -24,7 +22,7 @@ static int copy_of_device(const choir_strategy *s, const choir_variable *v, int 
 	return chi_strategy_copy(s, v, s->first[d]);
 }
 
-// The lowest device that shares memory with this one, or else the first.
+// The first device that shares memory with device, or else device 0.
 static int device_sharing_with(const choir_strategy *s, const choir_device *device)
 {
 	for (int i = 0; i < s->devices; i++)
@@ -153,13 +151,12 @@ static choir_status run_squares(
 	return chi_kernel_run(stream, "chunk_squares", 1, &x, &out, &attributes);
 }
 
-// Squares of chunks that are final, in host memory.
 static choir_status square_chunks(
 		const chi_device_gradient *g, int64_t first, int64_t count, const void *data)
 {
 	chi_pending_update *u = g->update;
 	if (count == 0)
-		return CHOIR_OK; // without elements there is no memory for squares
+		return CHOIR_OK; // no elements, no memory for squares
 	return run_squares(u->strategy->exchange[g->device], g->variable, count, data,
 			u->pending[g->index].squares + first / CHI_UPDATE_CHUNK);
 }
@@ -169,7 +166,6 @@ static bool squares_here(const chi_pending_update *u, size_t i, int d)
 	return u->pending[i].sum_buffer[0].device == d && u->pending[i].variable->elements > 0;
 }
 
-// Queues the squares of the sums that a device keeps, one variable's behind another's.
 static choir_status queue_squares(const chi_pending_update *u, int d, double *there)
 {
 	choir_status status = CHOIR_OK;
@@ -184,8 +180,7 @@ static choir_status queue_squares(const chi_pending_update *u, int d, double *th
 	return status;
 }
 
-// Squares in memory that the host cannot see: made by the device itself, whose stream it is, and
-// fetched together.
+// Squares in device memory are made on the device's stream and copied to the host together.
 static choir_status square_device(chi_pending_update *u, int d)
 {
 	chi_stream *stream = u->strategy->exchange[d];
@@ -215,7 +210,7 @@ static choir_status square_device(chi_pending_update *u, int d)
 	return status;
 }
 
-// Where the sum of gradient i for copy 0 is, from element first.
+// The sum of gradient i for copy 0, from element first.
 static const void *data_of(const chi_pending_update *u, size_t i, int64_t first)
 {
 	const chi_pending_variable *pv = &u->pending[i];
@@ -232,15 +227,14 @@ static choir_status chunk_done(void *user, int64_t first, int64_t count, const v
 		return chi_device_gradient_write(
 				g, copy_of_device(u->strategy, g->variable, g->device), first, count, data, 1);
 	const choir_device *device = u->strategy->device[g->device];
-	// Of devices that share the sum only one is told of a chunk.
+	// Only one of the devices that share a sum gets this call.
 	return u->gated && device->host_memory &&
 					chi_device_shares(u->pending[g->index].sum_buffer[0].sum->device, device)
 			? square_chunks(g, first, count, data)
 			: CHOIR_OK;
 }
 
-// The memory in which device d wants the sum of gradient i, which devices of one memory share;
-// NULL.
+// The memory for the sum of gradient i on device d; NULL: none.
 static void *wanted_by(const chi_pending_update *u, int d, size_t i)
 {
 	const choir_device *device = u->strategy->device[d];
@@ -257,7 +251,7 @@ static choir_status join(chi_pending_update *u, int d, size_t i)
 	chi_device_gradient *g = u->device[d].gradient[i];
 	choir_variable *v = g->variable;
 	choir_collective *c = &g->collective;
-	const choir_collective_kind kind = c->kind; // chi_gradients_apply_now's choice
+	const choir_collective_kind kind = c->kind; // as chosen by chi_gradients_apply_now
 	void *result = wanted_by(u, d, i);
 	size_t n;
 	const choir_partial_sum *parts = chi_overlap_parts(g, &n);
@@ -279,7 +273,6 @@ static choir_status join(chi_pending_update *u, int d, size_t i)
 	return chi_communicator_join(&s->communicator, d, c, &g->request);
 }
 
-// A device that is alone has one part of each sum, which is all of it.
 static choir_status check_sums(const chi_pending_update *u)
 {
 	for (size_t i = 0; i < u->n; i++) {
@@ -295,7 +288,7 @@ static choir_status check_sums(const chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// Waits until all devices have come here, once in an update: who does it for all need not.
+// Waits for all devices. A thread that works for all returns at once.
 static choir_status wait_for_devices(chi_pending_update *u, int from, int to)
 {
 	const uint32_t devices = (uint32_t) (to - from), all = (uint32_t) u->strategy->devices;
@@ -308,7 +301,6 @@ static choir_status wait_for_devices(chi_pending_update *u, int from, int to)
 	return chi_gradients_wait(u, &u->arrived) ? CHOIR_OK : chi_run_cancelled(u->run);
 }
 
-// Whether anything is summed for which all devices come.
 static bool joins(const chi_pending_update *u)
 {
 	for (size_t i = 0; i < u->n; i++)
@@ -328,7 +320,7 @@ static choir_status reduce_bucket(chi_pending_update *u, int from, int to)
 	return CHOIR_OK;
 }
 
-// Sums, a window of variables at a time, so that devices can run ahead of each other a little.
+// Reduces in windows of variables, so that devices may run ahead of each other a little.
 static choir_status reduce(chi_pending_update *u, int from, int to)
 {
 	choir_strategy *s = u->strategy;
@@ -336,7 +328,7 @@ static choir_status reduce(chi_pending_update *u, int from, int to)
 		return check_sums(u);
 	if (u->bucket_elements > 0)
 		return reduce_bucket(u, from, to);
-	if (!joins(u)) // rows are there at once, but replicas elsewhere may run and fail yet
+	if (!joins(u)) // rows are merged, but other replicas may still fail
 		return wait_for_devices(u, from, to);
 	for (size_t first = 0; first < u->n; first += CHI_COMMUNICATOR_WINDOW) {
 		const size_t last =
@@ -369,7 +361,6 @@ static choir_status decide(const chi_pending_update *u, double *factor, bool *sk
 	return u->gradients->table->gate(u->gradients->user, all, bad, factor, skip);
 }
 
-// Slices of one copy on the host, whoever takes them: of sums that are there, or of rows.
 static choir_status take_chunks(chi_pending_update *u, int d, double factor)
 {
 	for (size_t i = 0;;) {
@@ -394,7 +385,7 @@ typedef struct {
 	int device;
 	double factor;
 	chi_atomic32 failed;
-	chi_error error; // of the first that failed
+	chi_error error; // of the first failure
 } chunk_sharing;
 
 static void take_chunks_as_member(void *arg, int member, int64_t chunk)
@@ -406,8 +397,7 @@ static void take_chunks_as_member(void *arg, int member, int64_t chunk)
 		chi_error_save(&s->error);
 }
 
-// The same by all threads of the device. What rows are laid out in is the device's, for one
-// thread.
+// With rows only one thread works, as it uses the device's scratch memory.
 static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 {
 	const int threads = u->touches_all_rows ? 1 : chi_team_own_members();
@@ -421,7 +411,7 @@ static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 	return choir_error_status();
 }
 
-// Sends what source has made to another device's memory, where stream works on it next.
+// Queues a copy to another device, after source's work and before stream's.
 static choir_status send(
 		chi_stream *source, chi_stream *stream, void *to, const void *sum, size_t bytes)
 {
@@ -439,8 +429,8 @@ static choir_status send(
 	return chi_stream_copy(stream, to, sum, bytes);
 }
 
-// Brings the sum for a copy to a device that carries no replica; *data: where it is there. The
-// host waits only where the bytes go through it. The memory is kept until the update is done.
+// Copies a sum to a device without replicas; *data: its place there. The host waits only if the
+// bytes pass through it. The memory is kept until the update is done.
 static choir_status bring_sum(
 		const chi_device_gradient *g, chi_sum_buffer *sb, chi_stream *stream, const void **data)
 {
@@ -484,7 +474,7 @@ static choir_status update_copies(chi_pending_update *u, int d, double factor)
 	return CHOIR_OK;
 }
 
-// When all sums are there. *applied: false if the gate skips the update.
+// Called after all sums are there. *applied: false if the gate skips the update.
 static choir_status update_summed(chi_pending_update *u, int from, int to, bool *applied)
 {
 	const choir_strategy *s = u->strategy;
@@ -493,8 +483,8 @@ static choir_status update_summed(chi_pending_update *u, int from, int to, bool 
 	bool skip = false;
 	for (int d = from; u->gated && d < to; d++)
 		CHOIR_TRY(square_device(u, d));
-	// So that every square is known: a device that wants no sum may be early. Where all memory is
-	// the host's, all devices want all sums.
+	// A device without sums may come before all squares are known. With host memory only, every
+	// device has sums.
 	if (u->gated && !by_chunks)
 		CHOIR_TRY(wait_for_devices(u, from, to));
 	if (u->gated)
@@ -528,8 +518,8 @@ static choir_status prepared(chi_pending_update *u, bool mine, int by)
 			chi_error_save(&u->error);
 		chi_gate_open(&u->prepared, 1);
 	}
-	// Who prepares may wait for other workers, as long as their cluster's time-out says, and
-	// always comes here.
+	// No deadline with workers: their cluster's timeout limits the preparation, which always
+	// opens the gate.
 	const choir_strategy *s = u->strategy;
 	const double deadline = chi_clock_deadline(s->process_group == NULL ? s->timeout : -1);
 	while (chi_atomic32_load(&u->prepared.word) == 0)
@@ -541,7 +531,6 @@ static choir_status prepared(chi_pending_update *u, bool mine, int by)
 	return u->status;
 }
 
-// The devices' streams wait for the gradients that replicas have queued.
 static choir_status follow_gradients(chi_pending_update *u, int from, int to)
 {
 	for (int d = from; d < to; d++) {
@@ -569,10 +558,10 @@ choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to,
 	if (status == CHOIR_OK)
 		status = u->two_pass ? update_summed(u, from, to, &applied) : update_chunks(u, from, 1);
 	status = chi_strategy_wait(s, from, to, status);
-	if (from == 0 && !s->all_here) // which updates all that lies away
+	if (from == 0 && !s->all_here) // the first device updates these copies
 		status = chi_strategy_wait_away(s, status);
 	if (status != CHOIR_OK)
-		return status; // what was written is undefined: chi_pending_update_discard
+		return status; // chi_pending_update_discard undefines what was written
 	const uint32_t devices = (uint32_t) (to - from);
 	if (chi_atomic32_add(&u->devices_done, devices) + devices == (uint32_t) s->devices)
 		finish(u, applied);

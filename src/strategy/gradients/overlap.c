@@ -1,5 +1,5 @@
-// Who sums which chunks, and where a sum is put: into the memory of the first device's part where
-// nobody else looks at it, so that a steady step needs no memory for it.
+// Distribution of chunks to devices, and memory of the sums. A sum overwrites the first partial
+// sum if nothing else refers to it, so a steady step allocates nothing.
 #include "strategy/gradients/pending.h"
 
 #include "base/alloc.h"
@@ -8,7 +8,7 @@
 #include "strategy/gradients/overlap_workers.h"
 #include "trace/trace.h"
 
-// Less is left to the update, which sums and updates it in one pass over the caches.
+// Smaller gradients are left to the update, which sums and applies in one pass.
 enum { MIN = 2 * CHI_CHUNK }; // elements
 
 bool chi_overlap_possible(const choir_strategy *s)
@@ -19,14 +19,14 @@ bool chi_overlap_possible(const choir_strategy *s)
 			s->communicator.table == &chi_direct_table;
 }
 
-// Whether nobody else looks at the memory of a partial sum.
+// Whether nothing else refers to the memory.
 static bool is_ours(const chi_partial_sums *sums, int i)
 {
 	const chi_buffer *b = sums->buffer[i];
 	return b != NULL && !b->foreign && chi_atomic32_load(&b->references) == 1;
 }
 
-// The first part may be added into whatever follows it; of two, either may.
+// A sum may overwrite the first partial sum, or the second of two.
 static choir_status find_memory(const chi_pending_update *u, chi_overlap_sum *s)
 {
 	const chi_partial_sums *left = &s->gradient[0]->partial_sums;
@@ -64,8 +64,7 @@ static choir_status sum_chunk(chi_pending_update *u, chi_overlap_sum *s, int d, 
 	return chi_chunk_sum_make(&one, all->exchange[d < all->devices ? d : 0], &sum);
 }
 
-// Memory that is not Choir's waits for the end of the run, which gives it back on the caller's
-// thread.
+// Foreign memory stays until the end of the run, when the caller's thread releases it.
 void chi_overlap_release_parts(const chi_pending_update *u, const chi_overlap_sum *s)
 {
 	for (int d = 0; d < u->strategy->devices; d++) {
@@ -79,7 +78,6 @@ void chi_overlap_release_parts(const chi_pending_update *u, const chi_overlap_su
 	}
 }
 
-// Sums at most so many chunks that nobody has taken.
 static choir_status sum_some(chi_pending_update *u, size_t index, int d, uint32_t max)
 {
 	chi_overlap_sum *s = &u->overlap.sum[index];
@@ -104,7 +102,7 @@ static choir_status sum_some(chi_pending_update *u, size_t index, int d, uint32_
 	return status;
 }
 
-// Goes on from where this device was up to a sum that somebody has still to give to.
+// Sums from this device's cursor to the first sum that is not open.
 static choir_status go_on(chi_pending_update *u, int d, bool all)
 {
 	chi_overlap_device *own = &u->overlap.device[d];
@@ -126,7 +124,6 @@ choir_status chi_overlap_help(chi_pending_update *u, int d)
 	return helps ? go_on(u, d, true) : CHOIR_OK;
 }
 
-// All replicas have given.
 static choir_status open_sum(chi_pending_update *u, size_t index)
 {
 	chi_overlap_sum *s = &u->overlap.sum[index];
@@ -163,7 +160,7 @@ choir_status chi_overlap_added(chi_device_gradient *g)
 	return u->overlap.with_workers ? CHOIR_OK : go_on(u, g->device, false);
 }
 
-// A thread that could not sum a chunk fails the run, and has the reason.
+// A thread that cannot sum a chunk makes the run fail.
 static choir_status wait_for_sum(const chi_pending_update *u, chi_overlap_sum *s)
 {
 	const double deadline = chi_clock_deadline(u->strategy->timeout);
@@ -179,7 +176,7 @@ choir_status chi_overlap_finish(chi_pending_update *u, int from, int to)
 {
 	if (u->strategy->overlap_workers != NULL)
 		return u->overlap.with_workers ? chi_overlap_workers_finish(u) : CHOIR_OK;
-	// Who does it for all may meet a device that still helps: it has scratch of its own.
+	// A thread for all devices has its own scratch, as a device may still be helping.
 	const int by = to - from == u->strategy->devices ? u->strategy->devices : from;
 	for (size_t i = 0; i < u->overlap.n; i++) {
 		chi_overlap_sum *s = &u->overlap.sum[i];
@@ -191,7 +188,7 @@ choir_status chi_overlap_finish(chi_pending_update *u, int from, int to)
 	return CHOIR_OK;
 }
 
-// The sum that was made early of g; NULL: none was.
+// The overlapped sum of g; NULL: none.
 static const chi_overlap_sum *sum_of(const chi_device_gradient *g)
 {
 	const chi_overlap *o = &g->update->overlap;
@@ -236,7 +233,6 @@ static void free_sums(chi_overlap_sum *sums, size_t n)
 	chi_free(sums);
 }
 
-// For each device, and for who does an update for all.
 static choir_status open_devices(chi_pending_update *u)
 {
 	chi_overlap *o = &u->overlap;
@@ -261,8 +257,8 @@ static bool is_known(const chi_pending_update *u)
 	return same;
 }
 
-// Whether the next gradients of a variable may be summed as they come. What has been given as rows
-// is not sent as a tensor because of one update in which there were many.
+// With workers, a variable with sparse gradients is not dense, even if this update made them
+// dense because of many rows.
 static bool is_dense(const chi_pending_update *u, size_t i)
 {
 	const chi_pending_variable *pv = &u->pending[i];

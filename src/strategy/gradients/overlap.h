@@ -1,14 +1,10 @@
-// Sums that are made while the backward pass goes on. As soon as all replicas have given the
-// gradient of a variable, its chunks may be summed: by each device, its share of them, when it
-// gives the next gradient, and by devices that have nothing else to do. So a gradient is summed
-// while it is in the caches, and of all devices' only the sum is kept. What is not summed when the
-// update begins is summed then. The bits are the same either way, since the tree decides them.
+// Overlap of summation and backward pass. After all replicas have added a gradient, each device
+// sums its share of the chunks when it adds its next gradient, and idle devices sum more. So
+// gradients are summed in the caches, and only the sum is kept. The update sums the rest; the
+// bits depend only on the canonical tree.
 //
-// It needs to know which variable comes at which place before it comes: so it begins with an
-// optimizer's second update, and goes by the order of the one before.
-//
-// Between workers a thread beside the replicas makes these sums (overlap_workers.h), or nobody
-// does.
+// Overlap begins with an optimizer's second update and expects the variable order of the update
+// before. With several workers a thread makes the sums (overlap_workers.h).
 #pragma once
 
 #include "collective/tree.h"
@@ -17,29 +13,28 @@
 struct chi_pending_update;
 struct chi_device_gradient;
 
-enum { CHI_OVERLAP_SUMMED = 1, CHI_OVERLAP_FAILED }; // what done opens with
+enum { CHI_OVERLAP_SUMMED = 1, CHI_OVERLAP_FAILED }; // values of done
 
-// The sum of one variable, of which nobody changes anything but the counts once it is open.
+// The sum of one variable. After open is set, only the counts change.
 typedef struct {
 	choir_variable *variable;
-	bool eligible; // it is large, and no rows of it are given
-	// Of each device, when all its replicas have given: its gradient, and what that brings.
-	// Another device's list of gradients is never looked at, since its owner may be making it
-	// longer.
+	bool eligible; // large enough, and dense
+	// The gradient of each device whose replicas have all added. It is kept here because the
+	// device's own list may grow and only its owner may read it.
 	struct chi_device_gradient **gradient;
 	const choir_collective **c;
-	chi_atomic32 added; // replicas
-	chi_atomic32 open; // not zero: all have given, and chunks may be summed
-	chi_buffer *buffer; // of the sum, which may be the memory of a part
-	choir_partial_sum whole; // the sum
+	chi_atomic32 added; // number of replicas that have added
+	chi_atomic32 open; // not zero: all replicas have added
+	chi_buffer *buffer; // holds the sum; may be the buffer of a partial sum
+	choir_partial_sum whole;
 	uint32_t chunks;
-	chi_atomic32 next, finished; // chunks
-	chi_atomic32 failed; // not zero: one of these could not be summed
+	chi_atomic32 next, finished; // number of chunks claimed; number done
+	chi_atomic32 failed; // not zero: a chunk could not be summed
 	chi_gate done;
 } chi_overlap_sum;
 
 typedef struct {
-	size_t cursor; // the next sum to look at
+	size_t cursor; // the next sum to check
 	char *scratch;
 } chi_overlap_device;
 
@@ -47,34 +42,30 @@ typedef struct {
 	size_t n;
 	chi_overlap_sum *sum; // in the order of the last update
 	size_t n_next;
-	chi_overlap_sum *next; // what comes in its place after this update; NULL: nothing
-	chi_overlap_device *device; // of each, and of who does the update for all
-	chi_atomic32 waiting; // devices that look at the sums whenever something happens
-	bool with_workers; // all workers' sums, made by the thread of overlap_workers.h
+	chi_overlap_sum *next; // for the next update; NULL
+	chi_overlap_device *device; // one for each, and one for a thread that works for all
+	chi_atomic32 waiting; // number of devices to wake when a sum opens
+	bool with_workers; // the exchange thread makes all workers' sums
 } chi_overlap;
 
-// Whether this strategy's sums can be made early: on the host, directly, by several devices, or
-// with other workers.
+// Whether this strategy can overlap.
 bool chi_overlap_possible(const choir_strategy *s);
-// A replica has added to g, whose partial sums have it; then does this device's share.
+// Notes that a replica has added to g, then sums this device's share.
 choir_status chi_overlap_added(struct chi_device_gradient *g);
-// Sums whatever there is, on behalf of a device that has nothing else to do.
+// Sums all open chunks, for an idle device.
 choir_status chi_overlap_help(struct chi_pending_update *u, int d);
-// Before the update, when all have come, by who does devices from .. to - 1: sums what is left and
-// waits for what others have begun.
+// Sums the rest before the update of devices from .. to - 1, and waits for other threads.
 choir_status chi_overlap_finish(struct chi_pending_update *u, int from, int to);
-// Then: the parts of g that its device brings to the update, which are its partial sums, or, if
-// they were summed, the first device's only. Whether they are the sum of all workers.
+// The partial sums of g after that. If they are summed, device 0 has the sum and the others have
+// none. is_whole: the sum is that of all workers.
 const choir_partial_sum *chi_overlap_parts(const struct chi_device_gradient *g, size_t *n);
 bool chi_overlap_is_whole(const struct chi_device_gradient *g);
-// The sums that are made, or being made, with other workers. All replicas have asked for the
-// update.
+// Number of sums exchanged with other workers, after all replicas have applied.
 int chi_overlap_with_workers(const struct chi_pending_update *u);
-// Whether v's gradients must be tensors, since workers sum them without asking what they are.
+// Whether the exchange thread needs v's gradients dense.
 bool chi_overlap_needs_dense(const struct chi_pending_update *u, const choir_variable *v);
-// Of all gradients of a variable only the sum is needed now.
 void chi_overlap_release_parts(const struct chi_pending_update *u, const chi_overlap_sum *s);
-// By one thread, before anything is written: keeps the order, for the next update to go by.
+// Keeps the order for the next update. Called by one thread before the first write.
 choir_status chi_overlap_prepare(struct chi_pending_update *u);
-void chi_overlap_discard(struct chi_pending_update *u); // after an update, done or not
+void chi_overlap_discard(struct chi_pending_update *u); // after an update, successful or not
 void chi_overlap_free(struct chi_pending_update *u);

@@ -1,6 +1,5 @@
-// The thread, what it does with a sum, and how it and the replicas' threads tell each other. It
-// sleeps at a gate unless it exchanges something; what it costs is a wake-up for each large
-// gradient, and, while it waits for messages, the core that it waits on.
+// The exchange thread and its synchronization with the replicas' threads. It costs a wake-up for
+// each large gradient, and a core while it waits for messages.
 #include "strategy/gradients/overlap_workers.h"
 
 #include "base/alloc.h"
@@ -15,28 +14,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANDOVERS = 9 }; // that are measured
+enum { HANDOVERS = 9 }; // measured at creation
 static const double ASLEEP = 200e-6; // seconds after which the thread surely sleeps
 
 struct chi_overlap_workers {
 	choir_strategy *strategy;
 	chi_process_group process_group;
 	chi_thread thread;
-	chi_pending_update *update; // of what was asked last; NULL: only an answer
-	chi_gate requested, completed; // how often it was asked for something, and is through with it
-	chi_gate wakeup; // its word moves whenever the thread should look again
+	chi_pending_update *update; // NULL: only an answer is needed
+	chi_gate requested, completed; // number of requests; number completed
+	chi_gate wakeup; // its word changes whenever the thread must check again
 	chi_atomic32 leave, end; // not zero: leave the update; end the thread
-	chi_atomic32 exchanging; // 1 while it exchanges with other workers
-	bool failed; // an exchange of this update did, with
+	chi_atomic32 exchanging;
+	bool failed; // an exchange of this update failed
 	chi_error error;
-	chi_tree_nodes nodes; // of this worker, where several devices have parts of each
+	chi_tree_nodes nodes; // this worker's nodes, if it has several devices
 	char *scratch; // for chi_tree_nodes_sum
 	double handover; // seconds
 };
 
 // ---- The thread.
 
-// This worker's nodes: a device alone has them, of several they are added up.
+// A single device has this worker's nodes; several devices' parts are summed to them.
 static choir_status find_nodes(
 		chi_overlap_workers *o, const chi_overlap_sum *s, const choir_partial_sum **nodes)
 {
@@ -84,8 +83,8 @@ static choir_status exchange(chi_overlap_workers *o, chi_pending_update *u, size
 	return CHOIR_OK;
 }
 
-// Whether all replicas have given the gradient of s: until they have, or it will not come any
-// more. What ends a wait for replicas that never return is their run.
+// Waits until s is open. False: its gradient will not come. If replicas never return, their run
+// ends this wait.
 static bool wait_for_replicas(
 		chi_overlap_workers *o, const chi_pending_update *u, const chi_overlap_sum *s)
 {
@@ -100,9 +99,9 @@ static bool wait_for_replicas(
 	}
 }
 
-// What has just failed here ends the exchanges of all, and nobody is to wait for what does not
-// come. The run fails when somebody needs it, or at its end: if it failed now, replicas would
-// leave a merge call whose function is at work with their tensors.
+// Aborts all workers' exchanges and marks the missing sums as failed. The run fails later, when a
+// sum is needed or at its end. Otherwise replicas could leave a merge call whose function still
+// uses their tensors.
 static void fail(chi_overlap_workers *o, const chi_pending_update *u, size_t from)
 {
 	chi_process_group_abort(&o->process_group);
@@ -196,8 +195,7 @@ choir_status chi_overlap_workers_finish(chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// The run has failed here. Others may never come to an exchange that has begun, however alike they
-// fail: then it is the end.
+// Ends an exchange under way after this run has failed: the other workers may never come to it.
 static void end_exchange(chi_overlap_workers *o, const chi_run *run)
 {
 	if (chi_atomic32_load(&run->failed) == 0 || chi_atomic32_load(&o->exchanging) == 0)
@@ -239,13 +237,11 @@ choir_status chi_overlap_workers_choose(choir_strategy *s)
 	return CHOIR_OK;
 }
 
-// What all workers know of each: whether it can, the threads that compute, and the processors that
-// they may use.
 typedef struct {
 	int possible, threads, processors;
 } offer;
 
-// Whether a worker has a processor for one more thread, if each on its host has one.
+// Whether a worker's processors suffice for one more thread per worker on its host.
 static bool has_a_core(const choir_cluster *c, const offer all[], int worker)
 {
 	const char *name = choir_cluster_worker_name(c, worker);
@@ -283,7 +279,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-// How long it takes to wake the thread with something and to hear that it is done.
+// The median time to wake the thread and get its answer.
 static void measure(chi_overlap_workers *o)
 {
 	double seconds[HANDOVERS];
@@ -333,7 +329,7 @@ void chi_overlap_workers_close(choir_strategy *s)
 	chi_overlap_workers *o = s->overlap_workers;
 	if (o == NULL)
 		return;
-	if (s->fork_generation == chi_fork_generation()) { // else it is in the parent
+	if (s->fork_generation == chi_fork_generation()) { // in a forked child there is no thread
 		chi_atomic32_store(&o->end, 1);
 		request(o, NULL);
 		chi_thread_join(&o->thread);

@@ -1,5 +1,4 @@
-// The memory of updates: updates and their gradients are kept by their optimizer, so that a steady
-// step allocates nothing.
+// The memory of updates. An optimizer keeps it, so a steady step allocates nothing.
 #include "strategy/gradients/pending.h"
 
 #include "base/alloc.h"
@@ -52,7 +51,7 @@ static chi_pending_update *new_update(chi_gradients *a, choir_strategy *s)
 	return u;
 }
 
-// With the lock held: the one that there is, or one that is free, or a new one.
+// The existing update, an unused one or a new one, with the lock held.
 static chi_pending_update *find(chi_gradients *a, chi_run *run, int ordinal)
 {
 	chi_pending_update *spare = NULL;
@@ -85,8 +84,8 @@ chi_pending_update *chi_pending_update_get(chi_gradients *a, chi_run *run, int o
 	return u;
 }
 
-// What was queued for an update that is not done may be queued still, or may have failed on the
-// devices' streams, where the next update would be told of it.
+// Waits for what an unfinished update has queued. Its errors are dropped; otherwise the next
+// update would report them.
 static void wait_for_devices(const chi_pending_update *u)
 {
 	choir_strategy *s = u->strategy;

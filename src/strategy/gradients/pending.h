@@ -1,14 +1,14 @@
-// One update on its way, from the first gradient that is given to the last chunk that is written.
+// A pending update, from its first gradient to its last written chunk.
 #pragma once
 
 #include "base/alloc.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/gradients/overlap.h"
 
-// Elements: fixed, so that norms have the same bits everywhere, and squares are of what is summed.
+// Elements; fixed, so that norms have the same bits everywhere.
 enum { CHI_UPDATE_CHUNK = CHI_CHUNK };
 
-// What a replica gave as slices: the references are ours.
+// A replica's sparse gradient, with references to both buffers.
 typedef struct {
 	int replica;
 	int64_t n;
@@ -24,18 +24,17 @@ typedef struct {
 	chi_sparse_gradient *gradient;
 } chi_sparse_gradients;
 
-// The sum of what all replicas gave, in memory that is kept; where every row moves, a chunk of
-// memory for each device, in which rows are laid among zeros.
+// The merged rows of all replicas. dense_scratch: if every row changes, a chunk for each device,
+// for rows among zeros.
 typedef struct {
 	int64_t n;
-	int64_t *row; // ascending, each once
+	int64_t *row; // ascending, without duplicates
 	char *values;
 	char *dense_scratch;
-	chi_scratch scratch; // of all of these
-	int64_t *each; // rows of each replica of all workers
+	chi_scratch scratch; // holds row, values and dense_scratch
+	int64_t *each; // number of rows of each replica, all workers
 } chi_merged_rows;
 
-// How gradients were given, by any replica.
 enum { CHI_GRADIENT_SPARSE = 1, CHI_GRADIENT_DENSE = 2 };
 
 typedef struct chi_device_gradient {
@@ -44,46 +43,45 @@ typedef struct chi_device_gradient {
 	int device;
 	size_t index;
 	chi_partial_sums partial_sums;
-	chi_sparse_gradients sparse; // given in place of tensors
+	chi_sparse_gradients sparse;
 	choir_collective collective;
 	uint64_t request;
-	int last_replica; // the last replica that gave; CHOIR_NONE
-	int position; // of that among its gradients
+	int last_replica; // last replica to add; CHOIR_NONE
+	int position; // index among that replica's gradients
 } chi_device_gradient;
 
 typedef struct {
-	size_t n, capacity; // gradients of this update; kept ones
+	size_t n, capacity; // used; allocated
 	chi_device_gradient **gradient;
 	size_t cursor; // where the next gradient is expected
-	chi_scratch squares; // fetched from the device
-	bool done; // the device has done its part
-	chi_stream *queued; // which makes the gradients, up to mark; NULL: they are made
+	chi_scratch squares; // copied from the device to the host
+	bool done; // the device has claimed its part
+	chi_stream *queued; // the gradients are complete there after event; NULL: they are
 	uint64_t event;
 } chi_device_gradients;
 
-// Where the sum for a copy is kept: on the device that updates the copy, which is
-// one that shares its memory, or, where none does, the first.
+// Where a copy's sum is kept: on the first device that shares its memory, or else on device 0.
 typedef struct {
-	chi_buffer *sum; // NULL: it is not kept
-	void *data; // where it begins there
-	chi_buffer *away; // for a copy on a device that carries no replica: the sum there; NULL
+	chi_buffer *sum; // NULL: no sum is kept
+	void *data;
+	chi_buffer *away; // the sum, copied to a copy's device that has no replicas; NULL
 	int device;
 } chi_sum_buffer;
 
 typedef struct chi_bucket chi_bucket;
 
-// What devices share of a gradient.
+// A variable's gradient, shared by all devices.
 typedef struct {
 	choir_variable *variable;
-	chi_sum_buffer *sum_buffer; // of each copy
+	chi_sum_buffer *sum_buffer;
 	int sum_buffers;
 	double *squares; // of each chunk
 	int64_t chunks, chunks_capacity;
-	int64_t offset; // of its sum in a bucket, elements
+	int64_t offset; // in the bucket, in elements
 	uint32_t first_chunk;
-	unsigned char kinds; // CHI_GRADIENT_..., one or both
-	bool is_sparse; // no sum but that of rows
-	bool touches_all_rows; // of these: an element without a gradient moves, too
+	unsigned char kinds; // CHI_GRADIENT_* flags
+	bool is_sparse; // it is summed as rows
+	bool touches_all_rows; // sparse, but elements without a gradient change too
 	chi_merged_rows rows;
 } chi_pending_variable;
 
@@ -91,59 +89,59 @@ typedef enum { CHI_OPEN, CHI_BY_DEVICES, CHI_BY_ONE } chi_pending_update_stage;
 
 typedef struct chi_pending_update {
 	chi_gradients *gradients;
-	choir_strategy *strategy; // the worker whose devices do it
-	void *state; // the optimizer's
-	chi_run *run; // NULL: free for use
-	int ordinal; // the how-manieth of its optimizer in this run
+	choir_strategy *strategy; // whose devices execute it
+	void *state; // the optimizer's state
+	chi_run *run; // NULL: unused
+	int ordinal; // index among its optimizer's updates in this run
 	chi_device_gradients *device;
 	size_t n, pending_capacity;
 	chi_pending_variable *pending;
-	choir_variable **variable; // of each pending variable, for begin
+	choir_variable **variable; // the pending variables, for begin
 	size_t variable_capacity;
-	unsigned char *kinds; // room for what workers tell each other
+	unsigned char *kinds; // scratch memory for the exchange between workers
 	size_t kinds_capacity;
-	bool allows_sparse; // may stay rows: not gated, and all memory is the host's
-	bool two_pass; // sums are kept: where rows may not, and of what other workers use
+	bool allows_sparse; // not gated, and all memory is the host's
+	// sums are kept first: gated, copies in other memory, or a shared variable
+	bool two_pass;
 	bool gated;
-	// Elements of all gradients, if they are summed as one; 0: they are not.
+	// Elements of the bucket; 0: none.
 	int64_t bucket_elements;
 	chi_bucket *bucket; // of each device
-	bool single_device; // one device, whose sums are final as they are
-	bool touches_all_rows; // of some variables
+	bool single_device; // one device, whose partial sums are the sums
+	bool touches_all_rows;
 	chi_pending_update_stage stage; // under the run's lock
 	chi_gate prepared;
-	choir_status status; // of preparing
+	choir_status status;
 	chi_error error;
-	chi_atomic32 all_applied; // every replica has asked for it
+	chi_atomic32 all_applied; // applied by every replica
 	chi_atomic32 done;
-	chi_atomic32 written; // something was written
+	chi_atomic32 written;
 	chi_atomic32 next_chunk, devices_done, devices_arrived;
-	chi_atomic32 arrived; // all devices have
+	chi_atomic32 arrived; // all devices have arrived
 	uint32_t chunks;
 	chi_overlap overlap;
-	bool open; // in its run's list of those that were given something
+	bool open; // in its run's list
 	struct chi_pending_update *next_open;
 	struct chi_pending_update *next;
 } chi_pending_update;
 
 struct chi_gradients {
 	choir_strategy *strategy; // owner
-	chi_mutex lock; // which updates there are, and whose they are
+	chi_mutex lock; // protects the list of updates and their run
 	const chi_gradients_table *table;
 	void *user;
 	chi_pending_update *updates;
 };
 
-// Whether who waits for others spins first: not outside of runs, where one does it all, and not
-// where there are more devices than cores.
+// Whether waits spin first: only in runs, and only with at most one device per core.
 static inline bool chi_pending_update_spins(const chi_pending_update *u)
 {
 	return u->run != NULL && u->run->spin;
 }
 
-// The pending update for the ordinal-th update of a in run.
+// Finds or makes the update.
 chi_pending_update *chi_pending_update_get(chi_gradients *a, chi_run *run, int ordinal);
 void chi_pending_update_discard(chi_pending_update *u);
 void chi_pending_update_free(chi_pending_update *u);
-// The gradient of v on a device, made if it is new.
+// Finds or makes the gradient of v on device d.
 chi_device_gradient *chi_pending_update_gradient(chi_pending_update *u, int d, choir_variable *v);

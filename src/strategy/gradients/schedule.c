@@ -1,13 +1,12 @@
-// Who does an update and when. At the end of a run the devices do what is pending together. A
-// replica that reads a variable it has asked to update, or a merge call, has it done at once, by
-// one thread for all devices: every replica has given its gradients by then, and none may use what
-// it read before.
+// When updates run, and on which threads. At the end of a run all devices do them together. For a
+// read after apply, or a merge call, one thread does the update for all devices. All replicas
+// have applied by then.
 #include "strategy/gradients/gradients.h"
 
 #include "base/clock.h"
 #include "strategy/gradients/execute.h"
 
-// Claims the update for device d, or for all devices (CHOIR_NONE).
+// Claims an update for device d, or for all devices (CHOIR_NONE).
 typedef enum { NOTHING_TO_DO, AS_FIRST, AS_OTHER } part;
 static part claim(chi_run *run, chi_pending_update *u, int d)
 {
@@ -37,7 +36,7 @@ static int still_running(chi_run *run)
 	return found;
 }
 
-// Names the replica that an update waited for. False: it waited for none.
+// Names the replica that the update waited for. False: there is none.
 static bool blame(chi_run *run)
 {
 	const int missing = still_running(run);
@@ -63,8 +62,7 @@ static choir_status execute(chi_run *run, chi_pending_update *u, int d, part min
 	return status;
 }
 
-// Whether one thread does it for all devices. That ends by itself, also among workers, whose
-// exchanges have deadlines.
+// One thread for all devices needs no deadline here: exchanges with workers have their own.
 static bool is_by_one(chi_run *run, const chi_pending_update *u)
 {
 	chi_mutex_lock(&run->lock);
@@ -73,7 +71,7 @@ static bool is_by_one(chi_run *run, const chi_pending_update *u)
 	return by_one;
 }
 
-// Waits until *flag of u is not zero. Meanwhile device d, unless it is CHOIR_NONE, sums gradients.
+// Waits until *flag is not zero. Meanwhile device d sums gradients, unless d is CHOIR_NONE.
 static bool await(chi_pending_update *u, const chi_atomic32 *flag, int d)
 {
 	chi_run *run = u->run;
@@ -116,7 +114,7 @@ static bool wait_for_all(chi_pending_update *u, int d)
 	return all;
 }
 
-// The i-th update that was asked for; the list may be moved by who asks for the next.
+// The lock is needed as the list may move.
 static chi_pending_update *pending(chi_run *run, int i)
 {
 	chi_mutex_lock(&run->lock);
@@ -134,7 +132,7 @@ static void do_pending(chi_run *run, int d, int updates)
 		const part mine = claim(run, u, d);
 		if (mine != NOTHING_TO_DO && execute(run, u, d, mine) != CHOIR_OK)
 			return;
-		// The next one may be the same optimizer's, or write the same variables.
+		// The next update may be the same optimizer's or write the same variables.
 		if ((mine == NOTHING_TO_DO || i + 1 < updates) && !chi_gradients_wait(u, &u->done))
 			return;
 	}
@@ -162,7 +160,8 @@ static bool concerns(const chi_pending_update *u, int d, const choir_variable *v
 static choir_status finish_update(chi_replica *r, chi_pending_update *u)
 {
 	CHOIR_TRY(chi_scheduler_wait(r, &u->all_applied, NULL));
-	// Alone, unless the other devices are at it: then this device must take part.
+	// One thread does it all, unless the other devices have begun: then this device must take
+	// part.
 	part mine = claim(r->run, u, CHOIR_NONE);
 	int d = CHOIR_NONE;
 	if (mine == NOTHING_TO_DO)
@@ -172,8 +171,8 @@ static choir_status finish_update(chi_replica *r, chi_pending_update *u)
 	return chi_scheduler_wait(r, &u->done, NULL);
 }
 
-// Does all up to the last update of v, in their order: an earlier one of other variables may be
-// the same optimizer's.
+// Finishes all updates up to the last one of v, in order: an earlier one may be the same
+// optimizer's.
 choir_status chi_gradients_finish_updates_of(chi_replica *r, const choir_variable *v)
 {
 	int n = r->updates;

@@ -1,13 +1,11 @@
-// Gradients that are slices: the rows that stand anywhere are added up, in the order of the larger
-// tensors' sum. An update that leaves an element as it is where the gradient is zero is called for
-// these rows only, so that a step costs what its rows cost, not what the table costs. Any other
-// (momentum goes on, moments fade) is called for all slices of the variable, by all devices, each
-// with its rows laid among zeros: no replica's gradient becomes as large as the table.
+// Sparse gradients. Equal rows are added in the order of the dense sum. If an optimizer skips
+// elements with a zero gradient, it is called only for these rows. Any other one (momentum,
+// decaying moments) is called for all chunks, with the rows laid among zeros. So no gradient
+// becomes as large as the variable.
 //
-// Whether a gradient is rows or a tensor may differ from replica to replica and from step to step,
-// so workers tell each other first, in one message for all variables of an update. Rows stay rows
-// only if all replicas gave rows, and few enough of them: then every worker gets all of them
-// (collective/sparse_gather.h) and adds them up itself.
+// Workers first exchange whether their gradients are sparse, in one message per update. They stay
+// sparse only if all replicas' are and the rows are few. Then every worker gets all rows
+// (collective/sparse_gather.h) and adds them itself.
 #include "strategy/gradients/sparse_gradients.h"
 
 #include "base/alloc.h"
@@ -21,7 +19,6 @@
 
 #include <string.h>
 
-// Whether one of a's updates needs tensors of v.
 static bool needs_tensors(chi_gradients *a, const choir_variable *v)
 {
 	bool found = false;
@@ -110,7 +107,7 @@ choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// What a replica here gave of gradient i; NULL: no rows.
+// The replica's rows of gradient i; NULL: none.
 static const chi_sparse_gradient *given_by(const chi_pending_update *u, size_t i, int replica)
 {
 	const int d = chi_strategy_device_index(u->strategy, replica);
@@ -121,7 +118,6 @@ static const chi_sparse_gradient *given_by(const chi_pending_update *u, size_t i
 	return NULL;
 }
 
-// How many rows of gradient i each replica has, and all together.
 static choir_status count_rows(chi_pending_update *u, size_t i, size_t *all)
 {
 	const choir_strategy *s = u->strategy;
@@ -177,7 +173,6 @@ static choir_status add_dense(
 	return status;
 }
 
-// Some replicas gave tensors: all become tensors.
 static choir_status make_dense(chi_pending_update *u, size_t i, chi_stream *stream)
 {
 	for (int d = 0; d < u->strategy->devices; d++) {
@@ -189,7 +184,6 @@ static choir_status make_dense(chi_pending_update *u, size_t i, chi_stream *stre
 	return CHOIR_OK;
 }
 
-// Elements of a row.
 static int64_t width_of(const choir_variable *v)
 {
 	return v->shape.dim[0] > 0 ? v->elements / v->shape.dim[0] : 0;
@@ -200,16 +194,16 @@ static size_t row_bytes(const choir_variable *v)
 	return (size_t) width_of(v) * chi_dtype_size(v->dtype);
 }
 
-// Where the parts of a merge lie in one block of memory, which is kept from step to step.
+// One block of memory, kept from step to step.
 typedef struct {
 	chi_sparse_part *part; // of each replica
 	chi_sparse_entry *entry;
-	int64_t *index; // all replicas' row numbers
-	char *come; // and rows, between workers
-	int64_t *row; // the different ones
-	char *values; // theirs
-	char *dense_scratch; // for each device, where every row moves
-	char *scratch; // of the sum
+	int64_t *index; // row numbers of all replicas
+	char *come; // from workers
+	int64_t *row; // without duplicates
+	char *values; // their sums
+	char *dense_scratch; // if all rows change
+	char *scratch; // for the sum
 } layout;
 
 static bool place(size_t *end, size_t n, size_t size, size_t *at)
@@ -245,7 +239,6 @@ static choir_status lay_out(
 	return CHOIR_OK;
 }
 
-// The row numbers as i64.
 static void widen(const chi_sparse_gradient *sparse, int64_t *to)
 {
 	for (int64_t k = 0; k < sparse->n; k++)
@@ -253,7 +246,7 @@ static void widen(const chi_sparse_gradient *sparse, int64_t *to)
 												 : ((const int32_t *) sparse->index)[k];
 }
 
-// The parts of all replicas, those of other workers too.
+// Collects all replicas' rows, with those of other workers.
 static choir_status bring(chi_pending_update *u, size_t i, const layout *l)
 {
 	const choir_strategy *s = u->strategy;
@@ -297,7 +290,7 @@ static choir_status merge(chi_pending_update *u, size_t i, size_t all)
 	return CHOIR_OK;
 }
 
-// Whether so many rows, and their numbers, are more to send than the larger tensor.
+// Whether other workers would get at least as many bytes as the dense gradient has.
 static bool are_many(const chi_pending_update *u, size_t i, size_t all)
 {
 	const choir_variable *v = u->pending[i].variable;
@@ -322,7 +315,7 @@ choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int b
 	return pv->is_sparse ? merge(u, i, all) : make_dense(u, i, u->strategy->exchange[by]);
 }
 
-// Rows lie far apart: of one that is written soon the first lines are fetched.
+// Rows lie far apart: prefetches the beginning of one that is written soon.
 static void fetch_row(const chi_pending_variable *pv, int64_t k, size_t bytes)
 {
 	enum { LINE = 64, MAX = 512 };
@@ -341,7 +334,7 @@ static choir_status write_rows(const chi_pending_variable *pv, const chi_device_
 	const int64_t width = width_of(v);
 	const size_t bytes = row_bytes(v);
 	for (int64_t k = 0, next; k < pv->rows.n; k = next) {
-		// Rows that lie behind one another are one call.
+		// Adjacent rows are one call.
 		for (next = k + 1; next < pv->rows.n && pv->rows.row[next] == pv->rows.row[next - 1] + 1;)
 			next++;
 		for (int64_t i = k; i < next; i++)
@@ -364,7 +357,7 @@ static choir_status write_all_rows(const chi_pending_update *u, const chi_device
 	return CHOIR_OK;
 }
 
-// What other workers use is written under its lock, all of it at once.
+// A shared variable is written at once, under its lock.
 choir_status chi_sparse_gradients_update(chi_pending_update *u, int by)
 {
 	for (size_t i = 0; i < u->n; i++) {
@@ -383,7 +376,7 @@ choir_status chi_sparse_gradients_update(chi_pending_update *u, int by)
 	return CHOIR_OK;
 }
 
-// The first of the merged rows that is not before row.
+// The index of the first merged row with a number >= row.
 static int64_t first_from(const chi_merged_rows *m, int64_t row)
 {
 	int64_t lo = 0, hi = m->n;
@@ -397,7 +390,7 @@ static int64_t first_from(const chi_merged_rows *m, int64_t row)
 	return lo;
 }
 
-// Rows are added to zeros, as in the larger tensors' sum, in which a zero has no sign.
+// Rows are added to zeros, as in the dense sum, so that -0 becomes 0.
 const void *chi_sparse_gradients_chunk(
 		const chi_pending_update *u, int d, size_t i, int64_t first, int64_t count)
 {

@@ -1,21 +1,20 @@
-// Gradients that are rows.
+// Gradients that are IndexedSlices: rows of a variable.
 #pragma once
 
 #include "strategy/gradients/pending.h"
 
-// Keeps what a replica gave.
 choir_status chi_sparse_gradients_add(
 		chi_sparse_gradients *rows, int replica, const choir_tensor *slices);
 bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int replica);
 void chi_sparse_gradients_clear(chi_sparse_gradients *rows);
-// Notes how each gradient of u was given, by the replicas of all workers.
+// Compares with all workers how each gradient of u was added: dense, sparse or both.
 choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u);
-// Before the first write: adds up all replicas' rows of gradient i, or makes them tensors if one
-// replica gave a tensor. by is the device whose thread, and so whose stream, this is.
+// Merges all rows of gradient i before the first write, or makes them dense if a replica's is.
+// by: the device whose thread and stream are used.
 choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int by);
-// Updates the variables whose rows were added up and that do not touch all rows, or that other
-// workers use.
+// Updates variables from their merged rows, except those that touch all rows and are not shared
+// with other workers.
 choir_status chi_sparse_gradients_update(chi_pending_update *u, int by);
-// Of a variable that touches all rows: a chunk of the gradient, laid out for a device among zeros.
+// A dense chunk of a gradient that touches all rows, in device d's scratch memory.
 const void *chi_sparse_gradients_chunk(
 		const chi_pending_update *u, int d, size_t i, int64_t first, int64_t count);

@@ -1,4 +1,4 @@
-// Central storage: one copy of every variable, on one device, from which the others read.
+// Central storage: one copy of every variable, on one device.
 #include "strategy/kinds/kinds.h"
 
 typedef struct {

@@ -1,5 +1,5 @@
-// Strategies by name: the list, stubs for the slots that a table leaves out, and the default
-// strategy, which a program is in until it enters another one.
+// Strategies by name: the registry, defaults for empty slots, and the default strategy, which is
+// current outside of scopes.
 #include "strategy/kinds/kinds.h"
 
 #include "base/registry.h"
@@ -73,7 +73,7 @@ choir_strategy *choir_strategy_copy_new(const choir_strategy *s)
 static choir_strategy *the_default;
 static chi_mutex default_lock = CHI_MUTEX_STATIC(CHI_RANK_STRATEGY, "default strategy");
 
-// Freed with the process, so that leak checkers see nothing.
+// Frees the default strategy for leak checkers.
 __attribute__((destructor)) static void free_default(void)
 {
 	choir_strategy *s = the_default;

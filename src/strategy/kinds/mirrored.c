@@ -1,6 +1,5 @@
-// Strategies whose variables lie where their replicas run: mirrored, on any number of devices, of
-// one process or of several, and one-device and the default, on one. They hold variables on all
-// devices that carry replicas.
+// Strategies with a copy of each variable on every device that carries replicas: mirrored,
+// multi-worker mirrored, one-device and the default.
 #include "strategy/kinds/kinds.h"
 
 typedef struct {

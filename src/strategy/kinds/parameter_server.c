@@ -1,8 +1,8 @@
-// Parameter server. Variables go round robin to parameter devices; workers, each with its own
-// replicas and its own loop, read copies and update them where they lie. A worker is a strategy of
-// its own as far as replicas, devices, threads, sums and runs go, but all use the variables of the
-// first, which is the strategy that the program made. A worker function runs on a thread of its
-// own, the first worker's on the caller's.
+// Parameter server. Variables are placed on the parameter devices in turn. Workers read copies of
+// them and update them in place. A worker is a strategy with its own replicas, devices, threads
+// and runs, but the variables belong to the owner: the strategy that the program made, which is
+// the first worker. The first worker function runs on the caller's thread, the others on their
+// own.
 #include "strategy/kinds/kinds.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@ enum { MAX = 256 };
 typedef struct {
 	int devices;
 	choir_device *device[MAX];
-	chi_atomic32 placed; // variables so far
+	chi_atomic32 placed; // number of variables
 } server;
 
 static choir_status open_server(
@@ -41,7 +41,6 @@ static int all_devices(void *self, int capacity, choir_device *devices[])
 	return s->devices;
 }
 
-// Non-slot variables lie together.
 static int first_device(void *self, int capacity, choir_device *devices[])
 {
 	(void) capacity;
@@ -161,7 +160,7 @@ static void call_worker(void *arg)
 	choir_strategy *s = c->group;
 	chi_context inside;
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, s, NULL);
-	chi_dlpack_hold(true); // given back on the thread that called run_workers
+	chi_dlpack_hold(true); // deleters run on the thread that called run_workers
 	chi_error_clear();
 	c->status = chi_context_leave(entry, c->fn(s, s->worker, c->user), "the worker function");
 	chi_dlpack_hold(false);
@@ -184,7 +183,7 @@ static void work(void *arg)
 	chi_thread_call(call_worker, leave, arg);
 }
 
-// The failure of the lowest worker that did not stop because of another.
+// The lowest failure that is not a consequence of another.
 static const call *first_cause(const call *calls, int n)
 {
 	const call *found = NULL;
@@ -202,7 +201,7 @@ static choir_status run_all(choir_strategy *s, call *calls)
 		char name[24];
 		snprintf(name, sizeof name, "worker %d", w);
 		const choir_status started = chi_thread_start(&calls[w].thread, name, work, &calls[w]);
-		if (started != CHOIR_OK) { // else its status is its own to write
+		if (started != CHOIR_OK) { // else its thread writes its status
 			calls[w].status = started;
 			note_failure(&calls[w]);
 		}

@@ -1,11 +1,10 @@
-// All-reduce inside replicas. Where every device carries one replica, each joins the cross-device
-// operation itself and nobody else's thread is needed; where some carry several, or counts must be
-// known first, the last replica to come does it for all. The gradient is an all-reduce, too.
+// All-reduce inside replicas. If every device carries one replica, each joins the cross-device
+// operation. Otherwise, or if counts must be summed first, the last replica to come does it for
+// all. The gradient is an all-reduce, too.
 //
-// Of many in one, small tensors of a dtype travel as one, laid behind each other: what they cost
-// is the sync point, not the bytes. Each element is added to the same elements in the same order
-// as by itself, so the bits are the same; and as the packing is made of operations, the way back
-// is one all-reduce. Large tensors, those with counts and slices travel by themselves.
+// A batch packs small tensors of one dtype, as they cost a sync point and hardly any bytes. The
+// order of additions stays the same. Packing consists of recorded operations, so its gradient is
+// one all-reduce.
 #include "base/hash.h"
 #include "choir/op.h"
 #include "collective/tree.h"
@@ -98,8 +97,8 @@ static choir_status reduce_own(
 		status = chi_stream_wait(s->exchange[r->device]);
 	if (status == CHOIR_OK)
 		return status;
-	// What failed here is the cause, unless another's failure ended the wait, which may be that of
-	// another worker, or there is a name for it.
+	// This failure is the cause, unless another one ended the wait (possibly another worker's) or
+	// a missing replica can be named.
 	r->cancelled = true;
 	if (status == CHOIR_CANCELLED ? s->process_group != NULL
 								  : status != CHOIR_TIMEOUT || !chi_run_abort_wait(r, point))
@@ -107,8 +106,7 @@ static choir_status reduce_own(
 	return chi_run_cancelled(run);
 }
 
-// Joins for every device from d on, then waits for them, on the thread of the last replica to
-// come.
+// Joins for every device from d on, then waits. Called by the last replica.
 static choir_status reduce_devices(chi_run *run, chi_sync_point *point, int d, double divisor)
 {
 	choir_strategy *s = run->strategy;
@@ -165,7 +163,7 @@ static choir_status come_together(
 	uint64_t hash = (uint64_t) op * 64 + (uint64_t) r->summed * 2 + (t->count != CHOIR_NONE);
 	for (int i = 0; i < t->shape.rank; i++)
 		hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[i]);
-	// The sum of an update that r has asked for goes over the same ways, and comes first.
+	// The sums of r's updates use the same communicator and come first.
 	CHOIR_TRY(chi_gradients_finish_updates_of(r, NULL));
 	bool last;
 	char call[64], name[CHI_SUM_NAME];
@@ -200,7 +198,7 @@ static choir_status come_together(
 	return status;
 }
 
-// t in the dtype of the result, when its stream has made it. NULL: recorded.
+// t in the result's dtype, complete in memory. NULL: the error is recorded.
 static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tensor *t)
 {
 	if (chi_check_reduce_op(f, "all_reduce", op) != CHOIR_OK)
@@ -218,7 +216,7 @@ static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tens
 	return t == NULL || (f->queued && chi_stream_wait(f->stream) != CHOIR_OK) ? NULL : t;
 }
 
-// Whether r is the only replica of this worker, and so meets only other workers.
+// Whether only other workers take part.
 static bool is_single(const chi_replica *r, const choir_tensor *t)
 {
 	const choir_strategy *s = r->run->strategy;
@@ -247,7 +245,6 @@ static choir_status exchange_single(const chi_replica *r, choir_reduce_op op,
 	return chi_sum_divide(s->exchange[0], t->dtype, sum->data, divisor, c.elements);
 }
 
-// The sum with other workers, without sync points here.
 static choir_tensor *all_reduce_single(
 		chi_replica *r, choir_reduce_op op, const choir_tensor *t, double *divisor)
 {
@@ -316,7 +313,7 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 	return NULL;
 }
 
-enum { PACK_BYTES = 64 << 10 }; // what a tensor may have to be packed
+enum { PACK_BYTES = 64 << 10 }; // largest tensor that is packed
 
 typedef struct {
 	choir_replica *replica;
@@ -324,7 +321,7 @@ typedef struct {
 	size_t n;
 	choir_tensor *const *in;
 	choir_tensor **out;
-	choir_tensor **flat; // those of the pack that is being made
+	choir_tensor **flat; // tensors of the current pack
 	bool *done;
 } batch;
 
@@ -337,8 +334,8 @@ static bool may_pack(const batch *b, size_t i)
 			(b->op == CHOIR_SUM || (b->op == CHOIR_MEAN && chi_dtype_is_float(t->dtype)));
 }
 
-// Makes vectors of the tensors that have the dtype of the first, in flat, and counts them. The
-// label has their shapes, which all replicas must have equal. 0: a failure.
+// Flattens tensors of the first one's dtype into flat; 0: a failure. The label says their shapes,
+// which must be equal in all replicas.
 static size_t lay_out(batch *b, size_t first, chi_label *label)
 {
 	size_t n = 0, length = 0;
@@ -359,13 +356,13 @@ static size_t lay_out(batch *b, size_t first, chi_label *label)
 					n == 1 ? "" : ", ", chi_shape_print(&t->shape, shape));
 	}
 	label->hash = hash | 1;
-	if (length >= sizeof label->name) // other workers see the name alone
+	// workers compare only the name, so it ends with the hash
+	if (length >= sizeof label->name)
 		snprintf(label->name + sizeof label->name - 10, 10, "~%08x",
 				(unsigned) (hash & 0xffffffffu));
 	return n;
 }
 
-// Makes views of the sum of all for the tensors that lay_out has packed.
 static choir_status take_apart(batch *b, size_t first, choir_tensor *sum)
 {
 	int64_t at = 0;

@@ -1,4 +1,4 @@
-// Means over the examples of the global batch, which replicas hold unequal parts of.
+// Means over the global batch, whose examples may be unevenly divided among replicas.
 #include "choir/op.h"
 #include "strategy/replica/replica.h"
 
@@ -19,7 +19,7 @@ int64_t choir_replica_global_examples(const choir_replica *replica)
 	return all == CHOIR_NONE ? 0 : all;
 }
 
-// What both means check. NULL: recorded.
+// Checks and sums losses. NULL: the error is recorded.
 static choir_tensor *sum_of_losses(choir_replica *replica, choir_tensor *losses, const char *what)
 {
 	if (losses == NULL || chi_replica_check(replica, what) != CHOIR_OK)
@@ -40,7 +40,7 @@ choir_tensor *choir_replica_average_loss(choir_replica *replica, choir_tensor *l
 	choir_tensor *sum = sum_of_losses(replica, losses, "mean");
 	if (sum == NULL)
 		return NULL;
-	// A run without counted arguments makes its data itself: as many examples in each replica.
+	// Without counted arguments a run makes its own data, equally many examples in each replica.
 	const chi_replica *r = chi_replica_of(replica);
 	const int64_t known =
 			r->run->task.args == NULL ? CHOIR_NONE : chi_values_global_examples(r->run->task.args);

@@ -1,5 +1,4 @@
-// Collectives inside replicas that are merge calls: one replica's tensor for all, and all
-// replicas' tensors one behind another.
+// Collectives inside replicas that are merge calls: broadcast and all-gather.
 #include "base/hash.h"
 #include "choir/op.h"
 #include "op/tape/tape.h"
@@ -32,7 +31,7 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 				"broadcast: there is no replica %d: there are %d", from,
 				choir_replica_count(replica));
 	chi_replica_gives(chi_replica_of(replica), t);
-	// Of a variable its value, which must stay when replica from goes on and writes its part.
+	// A copy of a variable's value: replica from may write its component after the call.
 	if (t->source != NULL && (t = choir_copy(t, replica->frame)) == NULL)
 		return NULL;
 	chi_replica *r = chi_replica_of(replica);
@@ -49,7 +48,7 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 typedef struct {
 	choir_replica *replica;
 	int axis;
-	int64_t offset; // of this replica's part
+	int64_t offset;
 } gather_attributes;
 
 static choir_status gather_all(choir_cross *x, void *user)

@@ -1,5 +1,5 @@
-// Merge calls: all replicas of a run come together, the last to come runs the merge function on
-// its thread for all of them, and each goes on with its share of what the function returned.
+// Merge calls. The last replica to come to the sync point runs the merge function on its thread,
+// and each continues with its part of the results.
 #include "strategy/replica/merge_call.h"
 
 #include "base/alloc.h"
@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// What r may give: of its own frame, usable, and not the caller's memory, which others may look at
-// when the caller's function has returned. NULL: recorded in r's frame.
+// value, or a copy of the caller's own memory, as others may read it after the caller returns. It
+// must be a valid tensor of r's frame. NULL: the error is recorded there.
 static choir_tensor *givable(
 		chi_replica *r, const char *name, const char *what, choir_tensor *value)
 {
@@ -44,12 +44,11 @@ choir_status choir_replica_set_arg(choir_replica *replica, const char *name, cho
 static uint64_t hash_names(const chi_named_tensors *names, uint64_t hash)
 {
 	for (size_t i = 0; i < names->n; i++)
-		hash ^= chi_hash_mix(chi_hash_text(names->named[i].name)); // in any order
+		hash ^= chi_hash_mix(chi_hash_text(names->named[i].name)); // independent of their order
 	return chi_hash_mix(hash + names->n);
 }
 
-// What the program itself gave is named, and what its call is about. Without printf, which would
-// be a third of a merge call's instructions.
+// Prints the call without printf, which would take a third of a merge call's instructions.
 static void describe(char text[CHI_SYNC_POINT_NAME], const chi_merge_call *c,
 		const chi_named_tensors *given, bool own)
 {
@@ -67,7 +66,6 @@ static void describe(char text[CHI_SYNC_POINT_NAME], const chi_merge_call *c,
 	}
 }
 
-// Merges what all replicas gave into the context's arguments.
 static choir_status gather(chi_run *run, chi_cross *x, const chi_merge_call *c)
 {
 	const chi_named_tensors *names = &run->replica[0].call_args;
@@ -122,7 +120,7 @@ choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
 	if (f->failed)
 		return chi_frame_status(f);
 	for (size_t i = 0; i < r->call_args.n; i++)
-		// it may have died since it was given
+		// it may be invalid by now
 		CHOIR_TRY(chi_tensor_check_any(r->call_args.named[i].tensor));
 	if (chi_stream_wait(f->stream) != CHOIR_OK)
 		return chi_frame_record_error(f);

@@ -1,21 +1,21 @@
-// Merge calls: how replicas get into cross-replica context.
+// Merge calls: how replicas enter cross-replica context.
 #pragma once
 
 #include "strategy/replica/replica.h"
 
 typedef struct {
-	const char *name; // in messages
+	const char *name; // for messages
 	choir_merge_fn *fn;
-	void *user; // that of the replica that comes last is taken
-	const void *what; // what and more must be equal for all replicas
+	void *user; // the last replica's is passed to fn
+	const void *what; // what and more must be equal in all replicas
 	uint64_t more;
-	const char *label; // the variable's name, for other workers; NULL: there is none
+	const char *label; // the variable's name, or NULL
 } chi_merge_call;
 
-// A merge call of r with what it gave.
 choir_status chi_merge(chi_replica *r, const chi_merge_call *c);
 
-// A merge call that Choir makes itself, with leaves of r's; what the program gave stays given.
+// A merge call of the library with these leaves. The program's own arguments stay for its next
+// call.
 choir_status chi_merge_own(
 		chi_replica *r, const chi_merge_call *c, size_t n, const chi_named leaves[]);
 // The same with one leaf, "value".

@@ -1,4 +1,4 @@
-// One replica: its call from start to return, its arguments and results, and what it may ask.
+// One replica: its call, arguments, results and properties.
 #include "strategy/replica/replica.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-// The failure of the call: what the function returned, or what its frame has and it did not check.
 static choir_status conclude(chi_replica *r, choir_status status)
 {
 	choir_frame *f = r->base.frame;
@@ -44,7 +43,7 @@ void chi_replica_call(chi_replica *r)
 	if (status != CHOIR_OK && !r->cancelled)
 		chi_run_fail(run, r->id);
 	if (status == CHOIR_OK)
-		chi_frame_empty_waited(f); // conclude has
+		chi_frame_empty_waited(f); // conclude has waited
 	else
 		choir_frame_clear(f);
 	chi_dlpack_hold(false);
@@ -133,7 +132,8 @@ choir_tensor *chi_replica_view(
 	return t->is_number ? choir_number(f, t->number) : chi_tensor_published(f, t);
 }
 
-// A tensor's place in its frame is the same in all replicas that do the same, whatever its shape.
+// t->mark is its position in the frame: the same in all replicas that do the same, whatever the
+// shapes.
 void chi_replica_gives(chi_replica *r, const choir_tensor *t)
 {
 	chi_process_group *p = r->run->strategy->process_group;
@@ -172,12 +172,13 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 	return chi_replica_view(r, v, "arg", name);
 }
 
-// Of a result that nobody keeps only the name is needed, to compare it with the other replicas'.
+// Keeps the name of a result that the run does not keep, to compare it with the other replicas'.
 static choir_status note_name(chi_replica *r, const char *name)
 {
 	chi_named_tensors *list = &r->unkept;
 	if (chi_replica_is_default(r))
-		return CHOIR_OK; // it alone is all replicas
+		// the only replica
+		return CHOIR_OK;
 	for (size_t i = 0; i < list->n; i++)
 		if (strcmp(list->named[i].name, name) == 0)
 			return CHOIR_OK;

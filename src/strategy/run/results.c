@@ -1,5 +1,5 @@
-// Named tensors, and the results of a run: what all replicas returned becomes one set, in which a
-// value of each replica stays one and what is the same in all is stored once.
+// Named tensors, and the results of a run. A value that is the same in all replicas is stored
+// once.
 #include "strategy/run/results.h"
 
 #include "base/alloc.h"
@@ -75,7 +75,6 @@ static const chi_named_tensors *returned_by(const chi_run *run, int replica)
 	return run->task.results == NULL ? &r->unkept : &r->returned;
 }
 
-// All replicas have returned the same names as the first.
 static choir_status check_names(const chi_run *run)
 {
 	const chi_named_tensors *first = returned_by(run, 0);
@@ -93,7 +92,7 @@ static choir_status check_names(const chi_run *run)
 
 choir_status chi_results_merge(chi_run *run)
 {
-	// Mostly nothing is returned where nothing is kept, and no replica's memory is looked at.
+	// Usually nothing is returned if results are not kept; then no replica's cache line is read.
 	if (run->task.results == NULL)
 		return chi_atomic32_load(&run->named) == 0 ? CHOIR_OK : check_names(run);
 	CHOIR_TRY(check_names(run));

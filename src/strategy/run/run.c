@@ -1,6 +1,5 @@
-// A run from its start to its end: what is prepared, who runs which device, how failures meet,
-// and what is given back. Everything is kept, so an empty run of two replicas costs two
-// hand-overs.
+// A run from start to end. All memory is kept for the next run, so an empty run of two replicas
+// costs two transfers between cores.
 #include "strategy/run/run.h"
 
 #include "base/alloc.h"
@@ -95,8 +94,8 @@ void chi_run_wake_up(chi_run *run)
 	chi_gate_wake(&run->wakeup);
 }
 
-// With the lock held. True: it is the first failure. Of two devices that wait for a third, one is
-// too late and cancels the other; the cause is the first one's, whichever gets here first.
+// Records a failure, with the lock held. True: it is the first. If two devices wait for a third,
+// one times out and cancels the other; the timeout is the cause, whichever is recorded first.
 static bool record(chi_run *run, int replica)
 {
 	const bool first = chi_atomic32_load(&run->failed) == 0;
@@ -112,7 +111,6 @@ static bool record(chi_run *run, int replica)
 	return first;
 }
 
-// Forgets what the run agreed on and asked for.
 static void forget(chi_run *run)
 {
 	chi_gradients_discard_updates(run);
@@ -124,7 +122,7 @@ static void forget(chi_run *run)
 
 static void tell_of_failure(chi_run *run, bool first)
 {
-	if (first && !run->isolated) // whom nobody waits for
+	if (first && !run->isolated) // no other device waits for an isolated run
 		chi_communicator_abort(&run->strategy->communicator);
 	chi_small_all_reduce_stop(run);
 	chi_run_wake_up(run);
@@ -181,7 +179,6 @@ choir_status chi_run_cancelled(chi_run *run)
 			known ? cause.text : "another replica is about to fail");
 }
 
-// r is as if it had done nothing yet.
 static void begin_replica(chi_replica *r)
 {
 	r->state = CHI_WAITS_TO_START;
@@ -210,9 +207,10 @@ static void begin_device(chi_run *run, int i)
 	for (int id = first[i]; id < first[i + 1]; id++) {
 		begin_replica(&run->replica[id]);
 		run->replica[id].call_args.n = run->replica[id].returned.n = 0;
-		if (run->replica[id].unkept.n != 0) // else its line stays where it is
+		if (run->replica[id].unkept.n != 0) // avoids writing an unchanged cache line
 			run->replica[id].unkept.n = 0;
-		run->replica[id].side = (int) (run->number % 2); // written, never read here
+		// written in each run, so the comparison would save nothing
+		run->replica[id].side = (int) (run->number % 2);
 	}
 }
 
@@ -226,7 +224,7 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool isolate
 		CHOIR_TRY(chi_strategy_count_examples(s, task->args));
 		CHOIR_TRY(chi_values_publish(task->args));
 	}
-	if (memcmp(&run->task, task, sizeof *task) != 0) // else its line stays where it is
+	if (memcmp(&run->task, task, sizeof *task) != 0) // avoids writing an unchanged cache line
 		run->task = *task;
 	if (run->isolated != isolated)
 		run->isolated = isolated;
@@ -244,8 +242,7 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool isolate
 	return CHOIR_OK;
 }
 
-// Sends every device but the first to a thread of its pool; a device that cannot be sent fails the
-// run and is carried here, where its replicas are only skipped.
+// A device that cannot be sent fails the run; this thread then marks its replicas as returned.
 static void send_devices(chi_run *run)
 {
 	for (int i = 1; i < run->strategy->devices; i++)
@@ -259,11 +256,11 @@ static void send_devices(chi_run *run)
 static void wait_for_device(chi_run *run, int d)
 {
 	chi_gate *done = &run->device[d].done;
-	const uint32_t word = chi_atomic32_load(&done->word); // which changes once in a run
+	const uint32_t word = chi_atomic32_load(&done->word); // changes once in a run
 	if (word == run->number)
 		return;
 	chi_run_trace_device(run, 0, CHOIR_TRACE_WAIT, "other devices");
-	// Replicas have deadlines of their own; user code that never returns cannot be stopped.
+	// Replicas have deadlines; user code that never returns cannot be stopped.
 	(void) chi_gate_wait(done, word, run->spin, chi_clock_deadline(-1));
 	chi_trace_end();
 }
@@ -274,14 +271,13 @@ static void wait_for_devices(chi_run *run)
 		wait_for_device(run, i);
 }
 
-// Of devices that carry one replica, whose workers know nothing of what comes after.
+// Returns the threads of devices with one replica, which do not go to the idle list themselves.
 static void rest(chi_run *run)
 {
 	chi_thread_pool_rest_all(run->busy);
 	run->busy = NULL;
 }
 
-// After the updates of a run.
 static choir_status count_step(chi_run *run)
 {
 	choir_strategy *s = run->strategy;
@@ -300,7 +296,7 @@ static choir_status finish(chi_run *run)
 	choir_strategy *s = run->strategy;
 	choir_status status = CHOIR_OK;
 	if (run == s->run)
-		// Before anybody looks at what has failed: it may be the one that has.
+		// Before the check: the exchange thread itself may have failed.
 		chi_overlap_workers_rest(s);
 	if (chi_atomic32_load(&run->failed) != 0) {
 		status = run->error.status;
@@ -320,7 +316,7 @@ static choir_status finish(chi_run *run)
 		if (run->task.results != NULL)
 			choir_values_clear(run->task.results);
 		chi_error_restore(&run->error);
-		if (!run->isolated) // of which other workers know nothing
+		if (!run->isolated) // other workers do not know isolated runs
 			chi_strategy_abort(s, status);
 	}
 	return status;
@@ -331,7 +327,7 @@ choir_status chi_run_go(
 {
 	const chi_run_task task = { fn, user, args, results, run->strategy->step };
 	const choir_status ready = prepare(run, &task, run->nested_in_isolated);
-	if (ready != CHOIR_OK) // the others would wait for this worker's replicas
+	if (ready != CHOIR_OK) // else other workers would wait for this one's replicas
 		return chi_strategy_abort(run->strategy, ready);
 	chi_trace_begin(CHOIR_TRACE_OTHER, "run");
 	chi_fpenv_enter(&run->host);
@@ -355,10 +351,10 @@ void chi_run_left(chi_run *run, int d)
 	const bool closed = dev->closed;
 	chi_replica *r = &run->replica[dev->shared ? chi_scheduler_holder(run, first) : first];
 	chi_mutex_unlock(&run->lock);
-	if (run->nested != NULL && run->nested->going) // in a merge function of this thread
+	if (run->nested != NULL && run->nested->going) // left from a merge function
 		chi_run_abandon(run->nested, false);
 	choir_fail(CHOIR_STATE, "run: %s", CHI_WAS_LEFT);
-	if (closed) { // in an update after the replicas
+	if (closed) { // left from an update
 		chi_run_fail(run, run->strategy->replicas);
 		chi_gate_open(&dev->done, dev->number);
 		return;
@@ -414,7 +410,7 @@ void chi_run_renew(chi_run *run)
 	run->applied = false;
 }
 
-// The run whose merge function this thread is in, if it is one of s: what it runs is nested.
+// The run in whose merge function this thread is, if it belongs to s.
 static chi_run *outer_run(const choir_strategy *s)
 {
 	const chi_context *c = chi_context_current();

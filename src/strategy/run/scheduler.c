@@ -1,7 +1,6 @@
-// Devices and batons. On a device one replica runs at a time, on whatever thread it began; who
-// must wait parks there, keeping its frame and stack, and the next runs: on this thread if it
-// never ran, on its own if it was parked. A device that carries one replica needs no baton: it
-// waits at the run's gate.
+// Scheduling of replicas on devices. The replica with the device's baton runs. One that must wait
+// parks on its thread, and the next runs: on this thread if it has not started, else on its own.
+// A device with one replica needs no baton.
 #include "base/clock.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/replica/replica.h"
@@ -15,9 +14,8 @@ static void grant(chi_replica *r)
 	chi_gate_wake_one(&r->baton);
 }
 
-// With the lock held: the lowest replica of the device that may go on, or NULL. It looks from
-// where it was last found: so all replicas that wait for the same are found by going over them
-// once.
+// With the lock held: the lowest replica that may go on, or NULL. Starts at dev->may, so
+// releasing all replicas of one wait passes over them once.
 static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 {
 	for (; dev->may < dev->last; dev->may++)
@@ -26,8 +24,8 @@ static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 	return NULL;
 }
 
-// With the lock held, after a failure: replicas that never ran return at once, but for those below
-// the one that failed, so that the failure of the lowest is reported whoever was quicker.
+// With the lock held, after a failure: skips replicas that have not started. Those below the
+// failed one still run, so that the lowest failure is reported independent of timing.
 static void skip_unstarted(chi_run *run, chi_run_device *dev)
 {
 	const bool all = run->failed_replica == run->strategy->replicas;
@@ -40,9 +38,9 @@ static void skip_unstarted(chi_run *run, chi_run_device *dev)
 	}
 }
 
-// With the lock held and the baton free: who is next. Somebody who was parked gets the baton here
-// (NULL is returned); one who never ran is returned, to be run by this thread. held tells whether
-// the baton is taken.
+// Chooses the next replica, with the lock held and the baton free. A parked replica gets the
+// baton here, and NULL is returned. One that has not started is returned, and this thread must
+// run it. dev->held says whether the baton is taken.
 static chi_replica *pass(chi_run *run, int d)
 {
 	chi_run_device *dev = &run->device[d];
@@ -93,7 +91,7 @@ int chi_scheduler_holder(const chi_run *run, int replica)
 	return replica;
 }
 
-// How long a replica waits: until nothing has happened in the run for so many seconds.
+// A wait ends after run->progress has been unchanged for the timeout.
 typedef struct {
 	const chi_sync_point *point;
 	uint32_t progress;
@@ -106,13 +104,12 @@ static void begin_again(const chi_run *run, wait_limit *p)
 	p->deadline = chi_clock_deadline(run->strategy->timeout);
 }
 
-// The deadline has passed: gives up, or sets the next one.
 static void pass_deadline(chi_replica *r, wait_limit *p)
 {
 	if (p->progress != chi_atomic32_load(&r->run->progress) || !chi_run_abort_wait(r, p->point))
 		begin_again(r->run, p);
 	else
-		p->deadline = chi_clock_deadline(-1); // the run has failed, which ends every wait
+		p->deadline = chi_clock_deadline(-1); // the run's failure ends every wait
 }
 
 static choir_status wait_without_baton(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
@@ -129,8 +126,7 @@ static choir_status wait_without_baton(chi_replica *r, const chi_atomic32 *flag,
 	}
 }
 
-// Parks with the lock held and gives the baton away; returns without the lock when the baton is
-// back.
+// Parks with the lock held, and returns without the lock when the baton is back.
 static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 {
 	chi_run *run = r->run;
@@ -138,7 +134,7 @@ static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 	r->parked_for = flag;
 	const uint32_t word = chi_atomic32_load(&r->baton.word);
 	chi_replica *next = pass(run, r->device);
-	if (next != NULL) { // it never ran: a thread of the pool will run it
+	if (next != NULL) { // not started: another pool thread runs it
 		next->state = CHI_WAITS_TO_START;
 		run->device[r->device].next--;
 	}
@@ -154,7 +150,6 @@ static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 			pass_deadline(r, p);
 }
 
-// Whether a replica that waits may go on. No lock is needed: who woke it may still have it.
 static bool is_over(const chi_run *run, const chi_atomic32 *flag)
 {
 	return chi_atomic32_load(flag) != 0 || chi_atomic32_load(&run->failed) != 0;
@@ -165,7 +160,7 @@ static choir_status wait_with_baton(chi_replica *r, const chi_atomic32 *flag, wa
 	chi_run *run = r->run;
 	while (!is_over(run, flag)) {
 		chi_mutex_lock(&run->lock);
-		// A replica that wakes others looks at flag with the lock held, too.
+		// chi_scheduler_wake checks flag under this lock, so no wake-up is lost.
 		if (is_over(run, flag))
 			chi_mutex_unlock(&run->lock);
 		else
@@ -190,8 +185,8 @@ choir_status chi_scheduler_wait(
 	return status;
 }
 
-// With the lock held: a thread that will find nothing to run rests before the baton is given away,
-// since whoever gets it may end the run, and the next run is to find this thread.
+// With the lock held: a thread without further work goes to the idle list before it passes the
+// baton, whose next owner may end the run. The next run must find this thread idle.
 static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 {
 	chi_run_device *dev = &run->device[d];
@@ -205,8 +200,8 @@ static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 	*thread = NULL;
 }
 
-// What this thread is to run next on the device; NULL: nothing. *close: the device's replicas have
-// all returned and this thread sees to the rest.
+// The next replica for this thread; NULL: none. *close: the device's replicas have all returned,
+// and this thread does the rest.
 static chi_replica *take(chi_run *run, int d, chi_pool_thread **thread, bool *close)
 {
 	chi_run_device *dev = &run->device[d];
@@ -234,8 +229,7 @@ void chi_run_trace_device(
 			last, category, name);
 }
 
-// What the caller of run has written of the device, and this thread is to write, comes at once and
-// not one line after the other.
+// Prefetches all lines that the caller wrote and this thread will write.
 static void fetch(const chi_run *run, int d)
 {
 	const char *first = (const char *) &run->replica[run->strategy->first[d]];

@@ -1,6 +1,6 @@
-// Small all-reduces. Whoever waits for another looks at its word: more small all-reduces, and it
-// has come; more sync points than one's own without the small all-reduce, or returned, and it
-// never will: the replicas have diverged. So nothing is lost against a sync point but the lock.
+// Small all-reduces. A waiting replica polls the other's progress word. A higher count of small
+// all-reduces means that it has come. A higher count of sync points, or the returned flag, means
+// that the replicas have diverged.
 #include "strategy/run/small_all_reduce.h"
 
 #include "base/alloc.h"
@@ -15,10 +15,10 @@
 
 enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, SYNC_POINTS = 17 };
 
-// Elements summed at a time, so that what is between the levels of the tree stays small.
+// Elements summed at a time. Few, so that the levels of the tree stay in the cache.
 enum { CHUNK = 512, LEVELS = 4 };
 
-// What replica k shows in this run, and what it showed in the one before.
+// What replica k publishes in this run, and what r published in the run before.
 static chi_small_all_reduce *shown(const chi_replica *r, int k)
 {
 	return &r->run->small_all_reduce[r->side * r->run->strategy->replicas + k];
@@ -34,7 +34,7 @@ static chi_small_all_reduce *own(const chi_replica *r)
 	return shown(r, r->id);
 }
 
-// Which of its two parts a replica shows in the small all-reduce that it is in, or was in last.
+// The part that r uses in this small all-reduce, or used in the last.
 static int turn_of(const chi_replica *r)
 {
 	return (int) (r->small_all_reduces % 2);
@@ -81,8 +81,7 @@ void chi_small_all_reduce_clear(chi_run *run)
 		clear(&run->small_all_reduce[i]);
 }
 
-// Brings the counts of r's word up to date and sets flags that it does not have: by one addition,
-// since all else that may happen to the word is that others set STOPPED.
+// One addition is enough: other threads change nothing but STOPPED.
 static void add_to_word(chi_replica *r, uint32_t flags)
 {
 	chi_small_all_reduce *l = own(r);
@@ -125,7 +124,7 @@ bool chi_small_all_reduce_takes(const chi_replica *r, choir_reduce_op op, const 
 			t->count == CHOIR_NONE && chi_tensor_bytes(t) <= CHI_SMALL_ALL_REDUCE_BYTES;
 }
 
-// How far a is ahead of b, by the count at a bit.
+// How far the count at a bit is ahead.
 static int ahead(uint32_t a, uint32_t b, int bit)
 {
 	const uint32_t difference = ((a >> bit) - (b >> bit)) & COUNT;
@@ -139,7 +138,7 @@ static choir_status fail(chi_replica *r)
 	return choir_error_status();
 }
 
-// What replica k shows, or showed: "all_reduce of f32 [2]", with its label if it has one.
+// Prints "all_reduce of f32 [2]", with the label if there is one.
 static void print_part(const chi_replica *r, int k, char text[2 * CHI_SYNC_POINT_NAME])
 {
 	char shape[CHI_SHAPE_TEXT];
@@ -171,8 +170,7 @@ static void diverged(const chi_replica *r, int k)
 	chi_sync_point_diverged(r->id, own_call, k, other, CHOIR_NONE);
 }
 
-// k will never come to the small all-reduce that r is in: says why, where the reason is not
-// another failure.
+// k will never come to r's small all-reduce: reports why.
 static choir_status never(chi_replica *r, int k, uint32_t word)
 {
 	if ((word & STOPPED) != 0) {
@@ -186,7 +184,7 @@ static choir_status never(chi_replica *r, int k, uint32_t word)
 	return fail(r);
 }
 
-// Changes whenever a replica comes to something, or returns.
+// Changes whenever a replica comes to something or returns.
 static uint32_t progress_of(const chi_replica *r)
 {
 	uint32_t sum = chi_atomic32_load(&r->run->progress);
@@ -195,7 +193,7 @@ static uint32_t progress_of(const chi_replica *r)
 	return sum;
 }
 
-// Until the gate's word changes. False: for as long as the time-out no replica has moved.
+// Waits until the word changes. False: no replica has made progress for the timeout.
 static bool wait_for(const chi_replica *r, chi_gate *gate, uint32_t word)
 {
 	if (chi_gate_spin(gate, word))
@@ -205,7 +203,6 @@ static bool wait_for(const chi_replica *r, chi_gate *gate, uint32_t word)
 			progress_of(r) != before;
 }
 
-// Waits until replica k has come to the small all-reduce that r is in.
 static choir_status await(chi_replica *r, int k)
 {
 	chi_run *run = r->run;
@@ -225,7 +222,7 @@ static choir_status await(chi_replica *r, int k)
 					"replica %d waited %g s in all_reduce: replica %d has not come", r->id,
 					run->strategy->timeout, k);
 			(void) fail(r);
-			return chi_run_cancelled(run); // as everywhere: only the run knows the cause
+			return chi_run_cancelled(run); // only the run knows the first cause
 		}
 	}
 }
@@ -247,7 +244,8 @@ static choir_status check_equal(chi_replica *r, int k)
 	return fail(r);
 }
 
-// A chunk of the sum, made where this replica's own contribution was: that is copied before.
+// A chunk of the sum. Its memory begins with this replica's contribution, which is copied to own
+// before the sum overwrites it.
 typedef struct {
 	const chi_replica *r;
 	choir_dtype dtype;
@@ -293,8 +291,8 @@ static void sum_chunks(const chi_replica *r, choir_tensor *sum)
 	}
 }
 
-// All replicas have come. sum holds this replica's contribution; of two, either is added to the
-// other as it is.
+// sum begins with this replica's contribution. Two contributions are added in the order of
+// replicas.
 static void sum_all(const chi_replica *r, choir_tensor *sum)
 {
 	if (r->run->strategy->replicas > 2) {
@@ -306,7 +304,6 @@ static void sum_all(const chi_replica *r, choir_tensor *sum)
 			r->id == 0 ? other : sum->data, choir_shape_elements(&sum->shape));
 }
 
-// What others compare: of dtype, shape and label.
 static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 {
 	uint64_t hash = (uint64_t) r->summed * 16 + (uint64_t) t->shape.rank;
@@ -316,9 +313,8 @@ static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 	return hash;
 }
 
-// Shows t to the others. What the program or an update may change is copied: nobody waits until
-// it has been read. The line that others poll is written last and at once, or it goes back and
-// forth.
+// Memory that the program or an update may change is copied, as no replica waits for readers. The
+// polled line is written once, at the end, so it moves between cores once.
 static choir_status show(chi_replica *r, const choir_tensor *t)
 {
 	chi_small_all_reduce *l = own(r);
@@ -346,7 +342,6 @@ static choir_status show(chi_replica *r, const choir_tensor *t)
 	return CHOIR_OK;
 }
 
-// Waits for all others.
 static choir_status await_all(chi_replica *r)
 {
 	for (int k = 0; k < r->run->strategy->replicas; k++) {
@@ -358,12 +353,10 @@ static choir_status await_all(chi_replica *r)
 	return CHOIR_OK;
 }
 
-// The sum's memory, which holds what r contributes until all have come: so while r waits it
-// reads its own part, which it would otherwise have to fetch back from whoever is reading it
-// then. It also holds the memory of the part before. The frame lets go of a tensor's own memory
-// first and then of what it holds, and pools give the newest back first: a program that sums again
-// and again in a frame that it rewinds then writes each part where others have read one, and each
-// sum, for which others wait, where only this processor has been.
+// The sum's tensor begins with a copy of r's contribution, so that r need not read its published
+// part while another core reads it. The tensor holds the previous part's memory, which a frame
+// releases last and pools reuse first. So parts reuse memory that other cores have read, and sums
+// memory that only this core has touched.
 static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 {
 	chi_buffer *before = own(r)->held[1 - turn_of(r)];
@@ -384,7 +377,7 @@ static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 		chi_frame_record_error(r->base.frame);
 		return NULL;
 	}
-	// From here on r has come, and whatever else fails, it leaves only when all have.
+	// From here on the replica leaves only after all have come, whatever fails.
 	choir_tensor *sum = make_sum(r, t);
 	if (await_all(r) != CHOIR_OK) {
 		chi_frame_record_error(r->base.frame);
@@ -392,7 +385,8 @@ static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 	}
 	if (sum != NULL)
 		sum_all(r, sum);
-	let_go(&own(r)->held[1 - turn_of(r)]); // all have come here, so all have read it
+	// all have come, so all have read the previous part
+	let_go(&own(r)->held[1 - turn_of(r)]);
 	return sum;
 }
 

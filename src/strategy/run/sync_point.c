@@ -1,5 +1,5 @@
-// The ring of sync points of a run. Sync points keep their addresses; the ring grows when replicas
-// drift apart, which only sync points that nobody waits in (updates) allow.
+// The ring of a run's sync points, which keep their addresses. It grows if replicas drift apart
+// at updates, where no replica waits.
 #include "strategy/run/sync_point.h"
 
 #include "base/alloc.h"
@@ -60,7 +60,7 @@ static void forget(chi_run *run, chi_sync_point *point)
 	run->spare_sync_points = point;
 }
 
-// ", sum of f32 [2, 3]" behind the name if r has come to a collective.
+// Prints name, and for a collective its tensor: "NAME of f32 [2, 3]".
 static void print_call(const char *name, const chi_replica *r, chi_sync_point_kind kind,
 		char text[2 * CHI_SYNC_POINT_NAME])
 {
@@ -99,7 +99,8 @@ void chi_sync_point_print(chi_run *run, uint32_t number, char text[2 * CHI_SYNC_
 	chi_mutex_unlock(&run->lock);
 }
 
-// r differs from m, and nothing has failed yet: so whoever is in a collective still waits in it.
+// The run has not failed yet, so the first replica still waits in a collective and its tensor is
+// valid.
 static choir_status diverged(
 		const chi_replica *r, const chi_sync_point *like, const chi_sync_point *point)
 {
@@ -134,26 +135,25 @@ static choir_status returned_before(
 			chi_replica_number(waits), name);
 }
 
-// With the lock held: r has returned by itself. One that was cancelled returns too, perhaps before
-// whoever cancelled it has said why.
+// Whether r has returned by itself, with the lock held. A cancelled replica returns too, possibly
+// before the error is recorded.
 static bool left_for_good(const chi_replica *r)
 {
 	return chi_atomic32_load_seq_cst(&r->has_returned) != 0 && !r->cancelled &&
 			chi_atomic32_load(&r->run->failed) == 0;
 }
 
-// With the lock held. Whoever returns later than this sees that somebody has come, and that it has
-// not: so only the first to come looks at all replicas.
+// Whether r is the first at a sync point, with the lock held. Only the first checks for returned
+// replicas. A later return sees the arrival and finds the error itself.
 static bool is_first(chi_run *run, uint32_t number)
 {
 	if (number != chi_atomic32_load(&run->arrivals))
 		return false;
-	chi_atomic32_add(&run->arrivals, 1); // before it looks who has returned
+	chi_atomic32_add(&run->arrivals, 1); // before checking for returned replicas
 	return true;
 }
 
-// With the lock held: nobody has returned without coming to the sync point of r. If somebody has,
-// this fails.
+// With the lock held: fails if a replica returned before r's sync point.
 static bool all_are_there(const chi_replica *r, const chi_sync_point *like)
 {
 	const chi_run *run = r->run;
@@ -165,7 +165,7 @@ static bool all_are_there(const chi_replica *r, const chi_sync_point *like)
 	return true;
 }
 
-// With the lock held: r comes to its sync point.
+// Enters r's sync point, with the lock held.
 static chi_sync_point *arrive(
 		chi_replica *r, const chi_sync_point *like, chi_prepare_fn *prepare, void *user)
 {
@@ -194,7 +194,7 @@ static chi_sync_point *arrive(
 		memcpy(point->name, like->name, sizeof point->name);
 		point->first = r->id;
 		if (prepare != NULL && prepare(point, r, user) != CHOIR_OK) {
-			run->next_sync_point--; // nobody else has seen it
+			run->next_sync_point--;
 			forget(run, point);
 			return NULL;
 		}
@@ -247,9 +247,9 @@ void chi_sync_point_leave(chi_replica *r, chi_sync_point *point)
 	chi_atomic32_add(&point->left, 1);
 }
 
-// r has said that it has returned. True: others are or may come to be in sync points that it never
-// came to. Who comes to a sync point says so and then looks who has returned, so that one of the
-// two sees the other.
+// Whether others are at sync points that r never reached. An arriving replica counts its arrival
+// and then checks for returned ones; a returning one does the opposite. Both use sequential
+// consistency, so at least one sees the other.
 static bool behind(const chi_replica *r)
 {
 	return chi_atomic32_load_seq_cst(&r->run->arrivals) != r->sequence;
@@ -260,7 +260,7 @@ void chi_sync_point_returned(chi_replica *r)
 	chi_run *run = r->run;
 	chi_run_device *dev = &run->device[r->device];
 	chi_atomic32_store_seq_cst(&r->has_returned, 1);
-	if (!dev->shared && !behind(r)) { // no lock, which would go from processor to processor
+	if (!dev->shared && !behind(r)) { // without the lock, which would move between cores
 		dev->left--;
 		if (!r->cancelled)
 			chi_small_all_reduce_returned(r);
@@ -285,7 +285,7 @@ void chi_sync_point_returned(chi_replica *r)
 int chi_sync_point_missing(const chi_replica *r, const chi_sync_point *point)
 {
 	const chi_run *run = r->run;
-	// Variables are made by replica 0; what the others do matters to nobody who waits.
+	// Replica 0 makes variables: a wait for a creation depends on no other replica.
 	const int n =
 			point != NULL && point->kind == CHI_SYNC_POINT_CREATE ? 1 : run->strategy->replicas;
 	for (int i = 0; i < n; i++)

@@ -1,7 +1,6 @@
-// Threads that are kept. A thread goes back to the idle list when its task is known to be done:
-// who sent it puts it there, and so its lock stays with the processor that sends. Only where
-// threads take turns on a device do they go by themselves (scheduler.c), before they say that the
-// device is through, so that the next run always finds them.
+// The threads of devices. The sender of a task returns the thread to the idle list, so the pool's
+// lock stays in the sender's cache. On shared devices threads return themselves (scheduler.c),
+// before the device is done.
 #include "strategy/run/thread_pool.h"
 
 #include "base/alloc.h"
@@ -10,25 +9,23 @@
 
 #include <stdio.h>
 
-// One call of chi_thread_pool_call_all.
 struct chi_pool_call {
 	chi_thread_pool_fn *fn;
 	void *arg;
-	chi_atomic32 left; // not zero: a function of the program's has ended a thread
+	chi_atomic32 left; // not zero: a function of the program ended a thread
 };
 
-// What a thread is sent.
 typedef struct {
 	chi_run *run;
 	struct chi_pool_call *pool_call;
-	bool joins; // others on the device, which are parked
+	bool joins; // the device has parked replicas
 } pool_task;
 
 static void end_call(chi_pool_thread *t)
 {
 	chi_gate *returned = &t->pool->strategy->thread_pool[0].returned;
 	t->call = NULL;
-	chi_atomic32_add(&returned->word, 1); // from here on who called may be gone
+	chi_atomic32_add(&returned->word, 1); // the caller's pool_call may be gone after this
 	chi_gate_wake(returned);
 }
 
@@ -41,7 +38,7 @@ static void make_call(chi_pool_thread *t)
 static void serve_tasks(void *arg)
 {
 	chi_pool_thread *t = arg;
-	chi_dlpack_hold(true); // what a host's runtime gave goes back on the thread that calls run
+	chi_dlpack_hold(true); // a deleter of foreign memory runs on the thread that calls run
 	if (t->pool->pin)
 		(void) chi_thread_pin(
 				t->pool->device * t->pool->cores, t->pool->team != NULL ? 1 : t->pool->cores);
@@ -58,8 +55,7 @@ static void serve_tasks(void *arg)
 	}
 }
 
-// A function of the program's has ended the thread. What it was to do is ended in its place, so
-// that nobody waits for it.
+// A function of the program has ended the thread: ends its task, so that no thread waits for it.
 static void leave(void *arg)
 {
 	chi_pool_thread *t = arg;
@@ -78,8 +74,8 @@ static void work(void *arg)
 	chi_thread_call(serve_tasks, leave, arg);
 }
 
-// The threads that share a device's work. Only who asks for several cores a device gets them: a
-// host that made one strategy for each of its own threads would have more than it has cores.
+// Only if the program asks for several cores per device: a host with a strategy for each of its
+// threads would get too many threads.
 static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 {
 	if (s->options.cores_per_device < 2)
@@ -181,9 +177,9 @@ void chi_thread_pool_rest(chi_pool_thread *t)
 	chi_mutex_unlock(&pool->lock);
 }
 
-// With the lock held: an idle thread less, or NULL. What it needs may still be in the cache of who
-// rested last. Where thousands of replicas wait, each on its thread, they sleep in few queues of
-// the system, which finds who is to wake by going along its queue: who rested first stands first.
+// Takes an idle thread, with the lock held. The thread that became idle last may still have its
+// data in the cache. longest: with thousands of parked replicas, the system searches its wait
+// queues from the beginning, where the longest idle thread is.
 static chi_pool_thread *take_idle(struct chi_thread_pool *pool, bool longest)
 {
 	chi_pool_thread *t = longest ? pool->longest_idle : pool->idle;
@@ -203,8 +199,7 @@ void chi_thread_pool_rest_all(chi_pool_thread *busy)
 	}
 }
 
-// Gives a device's thread a task, the one that has rested longest if there are others at work on
-// the device; it is put in front of *sent, if there is one. A failure leaves nothing behind.
+// A joining task gets the longest idle thread. The thread is added to *busy, if busy is not NULL.
 static choir_status send(choir_strategy *s, int d, const pool_task *j, chi_pool_thread **busy)
 {
 	struct chi_thread_pool *pool = &s->thread_pool[d];

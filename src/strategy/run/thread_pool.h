@@ -1,40 +1,41 @@
-// The threads of a device. They live as long as the strategy; one that has nothing to do spins a
-// little and then sleeps at its gate.
+// The threads of a device. They live as long as the strategy. An idle thread spins briefly and
+// then sleeps at its gate.
 #pragma once
 
 #include "base/team.h"
 #include "base/thread.h"
 #include "strategy/run/run.h"
 
-// What a thread polls and what it is sent lie in one line of the cache, and nothing else does.
+// A thread's gate and task are one cache line of their own.
 typedef struct chi_pool_thread {
 	chi_thread thread;
 	struct chi_thread_pool *pool;
-	// The one that rested before; or the next that a run has sent.
+	// The thread idle for longer than this one; in a run's list, the next thread.
 	struct chi_pool_thread *next_idle;
-	struct chi_pool_thread *later_idle; // the one that rested after
+	struct chi_pool_thread *later_idle;
 	struct chi_pool_thread *next;
-	bool ended; // its thread has ended before its time, and gets no tasks
-	_Alignas(CHI_LINE) chi_gate gate; // its word moves when there is a task
-	chi_run *run; // the task; NULL: end, or help
-	struct chi_pool_call *call; // the task, if it is no device of a run
+	bool ended; // ended by a non-local exit: it gets no more tasks
+	_Alignas(CHI_LINE) chi_gate gate; // its word changes when there is a task
+	chi_run *run; // the task; NULL: call, or end the thread
+	struct chi_pool_call *call; // the task, if not a device of a run
 	int device;
 } chi_pool_thread;
 
-// What threads read lies apart from what those write who send them.
+// Fields that threads read and fields that senders write are on different cache lines.
 struct chi_thread_pool {
 	choir_strategy *strategy;
 	bool spin;
 	bool pin;
 	int cores, device;
-	chi_team *team; // of the device's cores; NULL: it has one
+	chi_team *team; // the device's cores; NULL: one core
 	_Alignas(CHI_LINE) chi_mutex lock;
-	chi_pool_thread *idle, *longest_idle; // the ends of a list: who rested last, and who first
+	chi_pool_thread *idle, *longest_idle; // ends of the list: last and first to become idle
 	chi_pool_thread *all;
-	// Of the first device: how many have returned from chi_thread_pool_call_all, in all.
+	// In the first device's pool: how many threads have completed a task of
+	// chi_thread_pool_call_all, in total.
 	chi_gate returned;
 };
 
-// Puts a thread whose task is nearly done on the idle list; it may get its next task at once.
+// Puts a thread on the idle list when its task is nearly done.
 void chi_thread_pool_rest(chi_pool_thread *t);
-void chi_thread_pool_rest_all(chi_pool_thread *busy); // a list
+void chi_thread_pool_rest_all(chi_pool_thread *busy); // a list by next_idle

@@ -1,7 +1,7 @@
-// Elementwise updates: where the function looks at each element by itself, a copy in host memory
-// is cut into chunks, which the threads of all devices take until there are none left. Every
-// thread has a frame and an update context of its own, in which variables and arguments of the
-// copy's size are vectors of the chunk's elements. Which thread takes which chunk decides no bit.
+// Elementwise updates. The function treats each element independently, so the threads of all
+// devices claim chunks of a copy in host memory. Each thread has its own frame and update
+// context, in which variables and arguments of the copy's size are vectors of the chunk's
+// elements.
 #include "strategy/update/update.h"
 
 #include "choir/op.h"
@@ -12,28 +12,28 @@
 
 #include <string.h>
 
-enum { CHUNK = CHI_CHUNK }; // elements, as much as what waits has room for (lazy_reduce.c)
+enum { CHUNK = CHI_CHUNK }; // elements; chi_lazy_reduce_chunk makes at most as many
 
-// What the threads share.
+// Shared by the threads.
 struct chi_chunk_context {
-	chi_mutex lock; // what was written, and the failure
-	chi_update *whole; // its list of what was written
-	chi_update each; // what the context of a chunk begins as
-	choir_tensor **arg; // of each leaf that was given, on the copy's device
-	const choir_value **lazy; // the leaves that are made chunk by chunk; NULL for the others
+	chi_mutex lock; // protects the list of written variables and the failure
+	chi_update *whole;
+	chi_update each; // initial context of a chunk
+	choir_tensor **arg; // of each argument, on the copy's device
+	const choir_value **lazy; // the arguments that are computed by chunks; NULL for others
 	choir_update_fn *fn;
 	void *user;
 	int64_t chunks;
 	chi_atomic64 next;
 	chi_atomic32 failed;
-	int64_t failed_chunk; // the lowest of those that failed
+	int64_t failed_chunk; // the lowest failed chunk
 	chi_error error;
 };
 
 bool chi_update_is_chunked(const chi_update *u)
 {
 	const choir_variable *v = u->variable;
-	// Without locks others read meanwhile, by atomic operations, and so must who writes.
+	// Without locks, others read during the update, so writes must be atomic.
 	return u->elementwise && v != NULL && v->copy[u->copy].device->host_memory &&
 			v->elements > CHUNK && v->concurrency != CHI_LOCK_FREE;
 }
@@ -69,8 +69,7 @@ void *chi_update_chunk_of(const chi_update *u, const choir_variable *v)
 							  : NULL;
 }
 
-// Elements of v as they are read outside of chunks, wherever it lies, from the shards that have
-// them.
+// Copies elements of v from any device and any shards.
 static choir_status copy_elements(
 		const chi_update *u, choir_variable *v, int64_t first, int64_t count, char *to)
 {
@@ -98,8 +97,8 @@ static choir_status copy_elements(
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
-// Of what is as large as all shards, the elements of the chunk's shard. A copy: a chunk that is
-// written must not change what was read of it.
+// Reads a copy, so that writes of the chunk do not change it. If v is as large as all shards, it
+// is this shard's range.
 choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v)
 {
 	choir_frame *f = u->base.frame;
@@ -117,7 +116,7 @@ choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v)
 	return status == CHOIR_OK ? t : NULL;
 }
 
-// A copy of a chunk of a variable that was given: what the function writes must not change it.
+// Copies the argument, as the function may write its variable.
 static choir_tensor *copy_chunk(const chi_update *u, const choir_tensor *t, const void *from)
 {
 	choir_tensor *chunk = chi_tensor_new(u->base.frame, t->dtype, &CHOIR_SHAPE(u->count));
@@ -209,7 +208,7 @@ static void take_chunks(void *arg)
 	(void) chi_cross_release_frame(own.cross, f, status);
 }
 
-// Whether v waits and is made chunk by chunk. What several copies would need is made before, once.
+// Whether v is computed by chunks. For several copies it is computed once, before.
 static choir_status set_lazy(struct chi_chunk_context *s, size_t leaf, choir_value *v)
 {
 	const chi_update *u = s->whole;
@@ -222,7 +221,7 @@ static choir_status set_lazy(struct chi_chunk_context *s, size_t leaf, choir_val
 	return CHOIR_OK;
 }
 
-// Arguments are as large as the variable or scalars, which is checked before anything is written.
+// Checks before the first write that arguments are scalars or have the variable's shape.
 static choir_status set_args(struct chi_chunk_context *s, choir_frame *f)
 {
 	const chi_update *u = s->whole;
@@ -265,7 +264,7 @@ choir_status chi_update_chunks(chi_update *u, choir_update_fn *fn, void *user)
 	choir_frame *f = chi_cross_acquire_frame(u->cross, v->copy[u->copy].device);
 	if (f == NULL)
 		return choir_error_status();
-	f->context = u; // reads of variables are of this copy
+	f->context = u; // variables are read from this copy
 	f->context_kind = CHI_IN_UPDATE;
 	chi_error_clear();
 	choir_status status = set_args(&s, f);

@@ -1,7 +1,6 @@
-// Updates in cross-replica context: a function once for each copy of a variable, on that copy's
-// device, with what was given; what it returns is mirrored. Non-slot variables, those of an
-// optimizer that belong to no variable that is trained, such as the powers of Adam's betas, are
-// updated together, once where each copy of them lies.
+// Updates in cross-replica context. The function is called for each copy on its device, and its
+// results are mirrored. Non-slot variables belong to an optimizer but to no trained variable,
+// such as the powers of Adam's betas; they are updated together, once on each of their devices.
 #include "strategy/update/update.h"
 
 #include "base/clock.h"
@@ -54,7 +53,7 @@ static choir_status check_target(const chi_update *u, const choir_variable *v)
 			name_of(u), v == NULL ? "" : v->name);
 }
 
-// Other workers wait for what this update has, so it must not wait for what they may have.
+// Waiting for a second lock could deadlock.
 static bool may_wait(const chi_update *u, const choir_variable *v)
 {
 	return v->concurrency != CHI_LOCKED || v->lock == lock_of(u);
@@ -99,7 +98,7 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 	return CHI_NO_COPY;
 }
 
-// If the update fails, v is undefined.
+// Notes that v is undefined if the update fails.
 static void note_written(chi_update *u, choir_variable *v)
 {
 	if (u->chunk != NULL) {
@@ -115,7 +114,7 @@ static void note_written(chi_update *u, choir_variable *v)
 
 choir_status chi_update_wrote(chi_update *u, choir_variable *v, choir_status status)
 {
-	if (status != CHOIR_UNSUPPORTED) // there is no kernel for it, so nothing is written
+	if (status != CHOIR_UNSUPPORTED) // no kernel: nothing was written
 		note_written(u, v);
 	return status;
 }
@@ -220,7 +219,7 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	return CHOIR_OK;
 }
 
-// All copies must return the same names.
+// Checks that all copies returned the same names.
 static choir_status check_returned(const chi_update *u)
 {
 	const choir_values *returned = u->cross->next_results;
@@ -235,7 +234,6 @@ static choir_status check_returned(const chi_update *u)
 	return CHOIR_OK;
 }
 
-// Results of shards become one value, with the rows of all.
 static choir_status join_returned(const chi_update *u)
 {
 	const choir_values *returned = u->cross->next_results;
@@ -285,7 +283,6 @@ void *choir_update_data(choir_update *update, choir_variable *v)
 	return v->copy[copy].buffer->memory;
 }
 
-// The first replica that reads the copy.
 static int reader_of(const chi_update *u)
 {
 	const chi_layout *layout = &u->cross->strategy->layout;
@@ -304,7 +301,7 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 	f->context_kind = CHI_IN_UPDATE;
 	chi_context inside;
 	chi_fpenv host;
-	chi_fpenv_enter(&host); // a program's own context has the program's
+	chi_fpenv_enter(&host); // the context may be the program's own
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_UPDATE, u->cross->strategy, u);
 	entry->frame = f;
 	chi_error_clear();
@@ -345,7 +342,7 @@ static void finish_written(chi_update *u, choir_status status)
 	u->written = NULL;
 }
 
-// Per-replica values among the arguments are refused before anything changes.
+// Refuses per-replica values before anything changes.
 static choir_status check_given(const chi_update *u)
 {
 	const choir_values *given = u->cross->call_args;
@@ -357,7 +354,7 @@ static choir_status check_given(const chi_update *u)
 	return CHOIR_OK;
 }
 
-// Whether the update may write the memory of t, or the variable that it was read of.
+// Whether the update may write what t was read from.
 static bool may_change(const chi_update *u, const choir_tensor *t)
 {
 	if (t == NULL)
@@ -368,8 +365,8 @@ static bool may_change(const chi_update *u, const choir_tensor *t)
 	return u->variable != NULL && chi_variable_concerns(u->variable, t);
 }
 
-// All copies and chunks see the same arguments, whatever the first of them write: an argument that
-// may change is copied. NULL: recorded.
+// v, copied if the update may change it, so that all copies and chunks see the same arguments.
+// NULL: the error is recorded.
 static choir_value *steady(const chi_update *u, choir_value *v)
 {
 	choir_frame *f = u->cross->base.frame;
@@ -403,7 +400,7 @@ static choir_status keep_given(const chi_update *u)
 	return CHOIR_OK;
 }
 
-// One worker at a time, while the function runs for all copies.
+// The lock is held throughout, so one worker at a time updates.
 static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user)
 {
 	const choir_strategy *s = u->cross->strategy;
@@ -421,7 +418,7 @@ static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user
 	return status;
 }
 
-// Shards are updated one after another. If one fails after the first, the whole is undefined.
+// If a shard fails after the first, the whole variable is undefined.
 static choir_status update_all(chi_update *u, choir_update_fn *fn, void *user)
 {
 	choir_variable *v = u->variable;
@@ -484,8 +481,8 @@ typedef struct {
 	void *user;
 } wanted;
 
-// Each replica takes what fn returned; of the parts of an ON_READ variable, which are those of all
-// workers of a parameter server, each takes its own.
+// An ON_READ variable has results for the replicas of all workers of a parameter server; each
+// gets its own.
 static choir_status return_results(choir_cross *cross, const choir_variable *v)
 {
 	const chi_cross *x = chi_cross_of(cross);
@@ -525,7 +522,7 @@ choir_status choir_replica_update(
 					"update", give_and_update, &w, v, (uint64_t) (uintptr_t) fn, v->name });
 }
 
-// Where a strategy's non-slot variables lie does not depend on which variables are trained.
+// The devices do not depend on the variables, which are only checked.
 choir_value *choir_cross_non_slot_devices(
 		choir_cross *cross, size_t n, choir_variable *const variables[])
 {

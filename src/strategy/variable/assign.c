@@ -1,6 +1,6 @@
-// What writing a variable means: in a replica a merge call that aggregates (or, for ON_READ, a
-// write of the replica's own part), in cross-replica context a write of all copies, in an update
-// function a write of the copy that is being updated.
+// Writes of variables. In a replica, a write is a merge call that aggregates; for ON_READ it
+// writes the replica's component. In cross-replica context it writes all copies, in an update
+// function the current one.
 #include "choir/op.h"
 #include "strategy/replica/merge_call.h"
 #include "strategy/cross/reduce.h"
@@ -15,7 +15,7 @@ typedef struct {
 
 static const char *const names[] = { "assign", "assign_add", "assign_sub" };
 
-// With the variable entered.
+// Called while the variable is entered.
 static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	const bool here = chi_device_shares(v->copy[0].device, choir_tensor_device(t));
@@ -32,7 +32,7 @@ static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tens
 		const choir_status status = chi_variable_write(v, i, op, t);
 		if (status != CHOIR_OK) {
 			if (i > 0)
-				chi_variable_undefine(v); // copies differ now
+				chi_variable_undefine(v); // copies differ
 			return status;
 		}
 	}
@@ -41,7 +41,7 @@ static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tens
 
 static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t);
 
-// What is in shards is written row by row, with all that can be checked before.
+// Writes shards after all possible checks.
 static choir_status write_shards(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	CHOIR_TRY(chi_variable_check_written(v, t));
@@ -56,7 +56,6 @@ static choir_status write_shards(choir_variable *v, chi_assign_op op, choir_tens
 	return CHOIR_OK;
 }
 
-// Writes all copies with a value that is the same for all.
 static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	if (t == NULL)
@@ -73,7 +72,6 @@ static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor 
 	return status;
 }
 
-// Plain numbers that differ between replicas, as tensors of the variable's dtype.
 static choir_status convert_numbers(choir_frame *f, const choir_variable *v, choir_value *given)
 {
 	for (int i = 0; i < given->count; i++) {
@@ -162,7 +160,8 @@ static choir_status assign_in_replica(
 	CHOIR_TRY(chi_write_check_aggregation(replica, v));
 	if (v->aggregation != CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		CHOIR_TRY(chi_variable_check_written(v, value));
-	// A component is what this replica has of it, unless that is the same for all and its mean.
+	// The replica's component is used, unless it is the same for all replicas and so its own
+	// mean.
 	if (value->component && !is_its_own_mean(v, choir_tensor_variable(value)) &&
 			(value = chi_tensor_alias(replica->frame, value)) == NULL)
 		return chi_frame_status(replica->frame);
@@ -171,7 +170,7 @@ static choir_status assign_in_replica(
 	return chi_merge_own(r, &c, 1, &(chi_named){ "value", value });
 }
 
-// The share of part i of x: they differ by at most one, the first are larger, and their sum is x.
+// Shares differ by at most one, the first are larger, and their sum is x.
 static int64_t share_of(int64_t x, int parts, int i)
 {
 	const int64_t below = x / parts - (x % parts < 0); // rounded down
@@ -190,13 +189,13 @@ static void share_integers(
 	}
 }
 
-// Of how many parts those of v are some: all that there are, of workers that are in step, too.
+// The number of components, with those of workers in step.
 static int parts_of(const choir_variable *v)
 {
 	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
 }
 
-// In host memory, because only whole numbers whose sum is what was assigned will do.
+// Shares are made on the host, as integer shares must add up to the value.
 static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
@@ -213,14 +212,13 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 			return chi_frame_status(f);
 		const choir_status status = chi_variable_write(v, i, CHI_ASSIGN, share);
 		if (status != CHOIR_OK && i > 0)
-			chi_variable_undefine(v); // its sum is nothing now
+			chi_variable_undefine(v); // the sum is undefined
 		CHOIR_TRY(status);
 	}
 	return CHOIR_OK;
 }
 
-// ON_READ SUM in cross-replica context: every part gets its share; of integers the first get one
-// more.
+// ON_READ SUM in cross-replica context: each component gets its share.
 static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
@@ -235,7 +233,7 @@ static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 	if (value == NULL)
 		return chi_frame_status(f);
 	if (value->dtype != v->dtype || !chi_shape_equal(&value->shape, &v->shape))
-		return chi_variable_write(v, 0, CHI_ASSIGN, value); // says what does not fit
+		return chi_variable_write(v, 0, CHI_ASSIGN, value); // reports the difference
 	return assign_integer_shares(v, value);
 }
 
@@ -261,7 +259,7 @@ static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tens
 static choir_status assign_across(choir_variable *v, chi_assign_op op, choir_tensor *value)
 {
 	CHOIR_TRY(write_across(v, op, value));
-	// Others read it next, in streams of their own.
+	// Other streams read it next.
 	const choir_status status = chi_stream_wait(value->frame->stream);
 	return status == CHOIR_OK ? status : chi_frame_record_error(value->frame);
 }
@@ -275,7 +273,7 @@ static choir_status assign(choir_variable *v, chi_assign_op op, choir_tensor *va
 	if (value == NULL)
 		return chi_error_null("variable \"%s\": assigned NULL", v->name);
 	choir_frame *f = value->frame;
-	// The default replica outside any run is outside every strategy: what it writes is written.
+	// The default replica writes as in cross-replica context.
 	if (f->context_kind == CHI_IN_REPLICA && !chi_replica_is_default(f->context))
 		return assign_in_replica(f->context, v, op, value);
 	if (f->context_kind == CHI_IN_UPDATE)

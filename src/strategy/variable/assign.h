@@ -1,15 +1,16 @@
-// What all ways to write a variable share: who may write it where.
+// Checks that all writes of variables share.
 #pragma once
 
 #include "strategy/replica/replica.h"
 
-// The thread must be in that replica, and v of its strategy: CHOIR_STATE. what names the call.
+// Fails with CHOIR_STATE if the thread is not in this replica, or v belongs to another strategy.
+// what: the call.
 choir_status chi_write_check_replica(
 		choir_replica *replica, const choir_variable *v, const char *what);
-// A mirrored variable is written in a replica by its aggregation: CHOIR_INVALID if it has none.
+// Fails with CHOIR_INVALID if v is mirrored without an aggregation.
 choir_status chi_write_check_aggregation(choir_replica *replica, const choir_variable *v);
-// CHOIR_INVALID if all replicas have given the same plain number, which has no SUM over them.
+// Fails with CHOIR_INVALID if all replicas passed the same plain number to a SUM variable.
 choir_status chi_write_check_number(
 		choir_cross *x, const choir_variable *v, const choir_value *given);
-// The thread must be where v is seen as a whole, which f keeps otherwise.
+// Fails unless v is seen as a whole here. Errors are recorded in f.
 choir_status chi_write_check_across(choir_frame *f, const choir_variable *v, const char *what);

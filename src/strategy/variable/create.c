@@ -1,6 +1,6 @@
-// Making variables. In cross-replica context all copies are made; in replicas replica 0 makes them
-// and the others get the same variable. The strategy decides where copies go, and whether there
-// are shards, which are variables of their own that a whole without copies stands for.
+// Creation of variables. In replicas, replica 0 makes the variable and the others get it. The
+// strategy decides on devices and shards. Shards are variables, and the sharded variable itself
+// has no copies.
 #include "strategy/variable/create.h"
 
 #include "base/alloc.h"
@@ -29,7 +29,6 @@ choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name)
 	return v;
 }
 
-// Asks the strategy's table where copies go.
 static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_device **places)
 {
 	const choir_new_variable new = { sizeof new, plan->name, &plan->shape, plan->options.dtype };
@@ -51,13 +50,13 @@ static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_
 						   plan->name, s->kind, s->parameters);
 }
 
-// Copies go where those of another variable are, where the non-slot variables are, or where the
-// strategy says. places has room for all.
+// The devices are another variable's, those of non-slot variables, or the table's choice. places
+// is large enough for all.
 static choir_status find_places(
 		choir_strategy *s, chi_variable_plan *plan, const chi_creation *c, choir_device **places)
 {
 	if (plan->options.synchronization == CHOIR_SYNCHRONIZATION_ON_READ || plan->shards > 0)
-		return CHOIR_OK; // parts go to their replicas, and of shards each is asked about
+		return CHOIR_OK; // components lie with replicas; each shard is placed by itself
 	if (c->colocated_with == NULL && !c->non_slot)
 		return ask_table(s, plan, places);
 	plan->copy_device = c->non_slot ? s->non_slot : places;
@@ -92,7 +91,6 @@ static choir_variable *make_variable(
 	return v;
 }
 
-// How many shards the strategy's partition gives.
 static choir_status count_shards(const choir_strategy *s, const chi_variable_plan *plan, int *n)
 {
 	enum { MAX_SHARDS = 4096 };
@@ -119,7 +117,7 @@ static choir_status count_shards(const choir_strategy *s, const chi_variable_pla
 							plan->name, (long long) rows, (long long) parts, (int) MAX_SHARDS);
 }
 
-// How many shards a new variable has; 0: it is whole. Colocated with shards it has its rows there.
+// The number of shards; 0: none. A variable colocated with shards has as many.
 static choir_status decide_shards(
 		const choir_strategy *s, const chi_variable_plan *plan, const chi_creation *c, int *n)
 {
@@ -162,7 +160,7 @@ static choir_variable *make_shard(choir_strategy *s, const chi_variable_plan *pl
 	return v;
 }
 
-// The shards have the rows that the whole would have, random numbers too.
+// The shards have the rows that the whole variable would have, random ones too.
 static choir_status fill_shards(choir_strategy *s, const chi_variable_plan *plan,
 		const chi_creation *c, choir_variable *parent)
 {
@@ -193,7 +191,7 @@ static void free_unlisted(choir_variable *v)
 	chi_variable_free(v);
 }
 
-// All workers make it together, with the chief's values.
+// Agrees with all workers, which get the chief's values.
 static choir_status agree(choir_strategy *s, chi_variable_plan *plan, void **values)
 {
 	size_t bytes;
@@ -279,7 +277,7 @@ static choir_variable *make_and_enlist(choir_strategy *s, const chi_creation *c)
 		.timeout = s->timeout };
 	if (o != NULL)
 		plan.options = *o;
-	chi_fpenv host; // random initial values must not depend on it
+	chi_fpenv host; // random values must not depend on the caller's settings
 	chi_fpenv_enter(&host);
 	choir_variable *v = make_all(s, &plan, c);
 	chi_fpenv_leave(&host);
@@ -373,8 +371,8 @@ static choir_status apply_scopes(
 	return CHOIR_OK;
 }
 
-// The name without the numbers that make names unique: "_12" at its end and before a "/". Names of
-// replicas may differ in these. NULL: no memory.
+// The name without the numbers that make names unique ("_12" at the end or before "/"), in which
+// replicas may differ. NULL: no memory.
 static char *canonical_name(chi_arena *arena, const char *name)
 {
 	char *out = chi_arena_alloc(arena, strlen(name) + 1);
@@ -397,7 +395,6 @@ static uint64_t hash_creation(const chi_creation *c, const char *name)
 	return hash;
 }
 
-// Replica 0 makes it; the others wait.
 static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 {
 	choir_frame *f = r->base.frame;
@@ -406,9 +403,8 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	chi_text_fit(c->name, fit, sizeof fit);
 	snprintf(text, sizeof text, "the creation of variable \"%s\", %s %.40s", fit,
 			choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, shape));
-	// It may park; what others add its gradients to must be there.
-	// Of several workers all make it at the same place among their exchanges: what r has asked for
-	// comes first.
+	// Other replicas' gradients need complete memory before r parks. All workers make the
+	// variable at the same place in their exchanges, so r's updates come first.
 	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK ||
 			(r->run->strategy->process_group != NULL &&
 					chi_gradients_finish_updates_of(r, NULL) != CHOIR_OK)) {
@@ -426,7 +422,7 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	}
 	if (r->id == 0) {
 		choir_variable *v = chi_strategy_find_or_make_variable(r->run->strategy, c);
-		if (v == NULL) { // nobody need wait for it
+		if (v == NULL) { // the failure ends the others' wait
 			chi_frame_record_error(f);
 			chi_run_fail(r->run, 0);
 			return NULL;

@@ -1,5 +1,5 @@
-// Reading variables, by context: which copy is seen, when all replicas' parts are brought
-// together, and what a tape is told of it.
+// Reads of variables by context: which copy is read, when components are aggregated, and what a
+// tape records.
 #include "base/hash.h"
 #include "base/text.h"
 #include "op/tape/tape.h"
@@ -23,10 +23,9 @@ static int copy_for_replica(chi_replica *r, const choir_variable *v)
 			: CHI_NO_COPY;
 }
 
-// Which copy of v f's context sees, CHI_ALL_COPIES or CHI_NO_COPY.
 static int copy_for(choir_frame *f, const choir_variable *v)
 {
-	// The default replica outside any run sees other strategies' variables from outside.
+	// The default replica sees other strategies' variables from outside.
 	const chi_replica *r = f->context_kind == CHI_IN_REPLICA ? f->context : NULL;
 	if (r != NULL && (!chi_replica_is_default(r) || chi_strategy_has(r->run->strategy, v)))
 		return copy_for_replica(f->context, v);
@@ -39,7 +38,7 @@ static int copy_for(choir_frame *f, const choir_variable *v)
 	return CHI_NO_COPY;
 }
 
-// While a tape records, a variable is one tensor, so that its gradient is one as well.
+// While a tape records, reads of a variable are one tensor, with one gradient.
 static choir_tensor *read_before(const choir_variable *v, choir_frame *f)
 {
 	const choir_tape *tape = f->tape;
@@ -71,8 +70,8 @@ static choir_tensor *read_own(choir_variable *v, choir_frame *f)
 	return t;
 }
 
-// The read of v from which rows are taken: one that the tape has, or one without values. A segment
-// that is recomputed must find the same values again, so there the values are read.
+// The tape's read of v, or one without values. A recomputed segment must find the same values, so
+// there they are read.
 static choir_tensor *read_for_rows(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);
@@ -114,7 +113,6 @@ static choir_tensor *bring_together(choir_replica *r, const choir_variable *v, c
 			v->name);
 }
 
-// The value of an on-read variable in a replica, of which own is its part.
 static choir_tensor *read_together(choir_replica *r, const choir_variable *v, choir_tensor *own)
 {
 	chi_label *label = &chi_replica_of(r)->label;
@@ -128,7 +126,7 @@ static choir_tensor *read_together(choir_replica *r, const choir_variable *v, ch
 	return t;
 }
 
-// One tensor while a tape records; optimizers see the shards.
+// One tensor while a tape records. Optimizers see the shards.
 static choir_tensor *read_whole(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);
@@ -157,14 +155,13 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
 	return own;
 }
 
-// The whole's value: a set's frame, in which a replica's result is kept, is in no context, and
-// reads any copies.
+// A frame without a context, such as a result's, reads any copies.
 static choir_tensor *shards_component(choir_variable *v, choir_frame *f)
 {
 	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;
 	const uint64_t version = chi_atomic64_load(&v->source.version);
 	choir_tape *tape = f->tape;
-	f->tape = NULL; // it is no read for tapes
+	f->tape = NULL; // tapes must not see this read
 	choir_tensor *t = inside ? chi_shards_read(v, f) : chi_shards_view(v, f);
 	f->tape = tape;
 	if (t == NULL)
@@ -185,8 +182,7 @@ choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
 		return shards_component(v, f);
 	if (f->context_kind == CHI_IN_UPDATE && ((chi_update *) f->context)->chunk != NULL)
 		return chi_update_chunk_read(f->context, v);
-	// A set's frame, in which a replica's result is kept, is in no context: any copy stands for
-	// it.
+	// A frame without a context, such as a result's, may use any copy.
 	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;
 	int copy = inside ? copy_for(f, v) : 0;
 	if (copy == CHI_NO_COPY)

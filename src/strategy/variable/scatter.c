@@ -1,6 +1,6 @@
-// Writing rows of a mirrored variable. All that can be wrong is found before anything is written,
-// in a replica even before it meets the others: so a failure has a replica's name. The rows that
-// all of them brought are put one replica's behind the other's, and written in that order.
+// Writes of rows of a mirrored variable. All checks come before the first write, in a replica
+// even before the merge call, so an error names the replica. Rows are written in the order of
+// replicas.
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/replica/merge_call.h"
@@ -16,12 +16,12 @@ typedef struct {
 	choir_variable *variable;
 	choir_scatter how;
 	choir_tensor *indices, *values;
-	choir_tensor *number; // what values were given as: NAN if that was no plain number
+	choir_tensor *number; // the plain number that was passed as values; NAN: none
 } scatter;
 
 static const struct {
 	const char *kernel, *name;
-	bool aggregates; // it makes sense with a SUM or MEAN over replicas
+	bool aggregates; // possible with SUM or MEAN over replicas
 } methods[] = {
 	[CHOIR_SCATTER_ADD] = { "scatter_add", "scatter_add", true },
 	[CHOIR_SCATTER_SUB] = { "scatter_subtract", "scatter_sub", true },
@@ -37,8 +37,7 @@ static choir_buffer buffer_of(const choir_tensor *t)
 	return (choir_buffer){ t->data, t->dtype, t->shape };
 }
 
-// One copy, by the stream of f, whose device shares its memory and on which indices and values
-// are.
+// Writes a copy by f's stream. f's device has the operands and shares the copy's memory.
 static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 {
 	choir_variable *v = s->variable;
@@ -60,7 +59,7 @@ static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 	return CHOIR_OK;
 }
 
-// One copy in memory that the values' frame does not reach: they are brought there.
+// Writes a copy on another device, to which the operands are copied.
 static choir_status write_far_copy(const scatter *s, int copy)
 {
 	choir_frame *f = choir_frame_new(s->variable->copy[copy].device);
@@ -90,7 +89,7 @@ static choir_status write_copies(const scatter *s)
 				: write_far_copy(s, i);
 		if (status != CHOIR_OK) {
 			if (i > 0)
-				chi_variable_undefine(v); // copies differ now
+				chi_variable_undefine(v); // copies differ
 			return chi_frame_record_error(f);
 		}
 	}
@@ -99,7 +98,6 @@ static choir_status write_copies(const scatter *s)
 
 static choir_status write_all(const scatter *s);
 
-// Shard k's part of what is written to the whole.
 static choir_status write_shard(const scatter *s, int k, const chi_dealt_rows *d)
 {
 	choir_frame *f = s->values->frame;
@@ -145,7 +143,7 @@ static choir_status write_shards(const scatter *s)
 	return CHOIR_OK;
 }
 
-// Rows are written one after another, so what is still to be read must not be among them.
+// Rows are written one after another, so operands must not overlap the variable.
 static choir_status set_apart(scatter *s)
 {
 	choir_frame *f = s->values->frame;
@@ -170,8 +168,8 @@ static choir_status write_all(const scatter *given)
 	return status;
 }
 
-// What all replicas of all workers brought, in the order of their ids, or what counts of it. NULL:
-// recorded in x's frame.
+// The argument of all replicas of all workers in the order of ids, or the first replica's. NULL:
+// the error is recorded in x's frame.
 static choir_tensor *brought(choir_cross *x, const choir_variable *v, const char *name)
 {
 	choir_value *given = choir_cross_arg(x, name);
@@ -202,7 +200,7 @@ static choir_status write_in_replica(choir_replica *replica, scatter *s)
 {
 	const chi_merge_call c = { methods[s->how].name, aggregate_and_write, s, s->variable,
 		(uint64_t) s->how + 100, s->variable->name };
-	// Of one dtype, since replicas' are put one behind another.
+	// Indices of all replicas need one dtype to be concatenated.
 	const chi_named given[] = { { "indices", choir_cast(s->indices, CHOIR_I64) },
 		{ "values", s->values }, { "number", s->number } };
 	return chi_merge_own(chi_replica_of(replica), &c, 3, given);
@@ -222,12 +220,11 @@ static choir_status write_across(const scatter *s)
 {
 	choir_frame *f = s->values->frame;
 	CHOIR_TRY(write_all(s));
-	// Others read it next, in streams of their own.
+	// Other streams read it next.
 	const choir_status status = chi_stream_wait(f->stream);
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
-// Whether the variable may be written so here at all.
 static choir_status check_variable(const scatter *s, choir_frame *f, bool aggregates)
 {
 	const choir_variable *v = s->variable;
@@ -246,7 +243,7 @@ static choir_status check_variable(const scatter *s, choir_frame *f, bool aggreg
 	return CHOIR_OK;
 }
 
-// Makes s's values a tensor of a row for each index, or says what does not fit.
+// The values become a tensor with a row for each index.
 static choir_status fit_values(scatter *s, choir_frame *f)
 {
 	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
@@ -280,7 +277,7 @@ static choir_status check_indices(const scatter *s, choir_frame *f)
 	return slices == NULL ? chi_frame_status(f) : chi_slices_check_indices(slices, what);
 }
 
-// Dead, out of date, of two frames: or a component, whose value is meant.
+// A component is replaced by its value.
 static choir_status check_operands(scatter *s, choir_frame *f)
 {
 	choir_tensor **operands[] = { &s->indices, &s->values };

@@ -1,7 +1,5 @@
-// Reading variables in shards. A read of the whole is made of reads of the shards, by operations
-// that a tape records: so the sources of gradients are the shards, and an optimizer, which updates
-// what was read, needs to know nothing of the whole. Rows are taken from the shards that have
-// them.
+// Reads of sharded variables consist of reads of shards and operations that a tape records. So
+// gradients flow to the shards, and optimizers need not know the whole variable.
 #include "strategy/variable/read.h"
 #include "strategy/variable/sharded_read.h"
 
@@ -29,7 +27,7 @@ choir_variable *choir_variable_shard_parent(choir_variable *v)
 	return v == NULL ? NULL : v->parent;
 }
 
-// All of them, in f's arena. NULL: recorded.
+// Reads all shards, in f's arena. NULL: the error is recorded.
 static choir_tensor **read_shards(choir_variable *parent, choir_frame *f)
 {
 	choir_tensor **read = chi_arena_alloc(&f->arena, (size_t) parent->shards * sizeof *read);
@@ -55,7 +53,7 @@ choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f)
 	return t;
 }
 
-// Which shard has a row: the first rows mod shards have one more.
+// The first (rows mod shards) shards have one more row.
 static int shard_of(const choir_variable *parent, int64_t row)
 {
 	const int64_t min = parent->shape.dim[0] / parent->shards;
@@ -89,7 +87,7 @@ choir_status chi_shards_deal(choir_frame *f, const choir_variable *parent, int64
 	return CHOIR_OK;
 }
 
-// Rows that lie one behind another by shards, in the order in which they were asked for.
+// Brings rows that are grouped by shard into the requested order.
 static choir_tensor *in_order(choir_frame *f, choir_tensor *t, const chi_dealt_rows *d)
 {
 	bool ordered = true;
@@ -114,9 +112,8 @@ static choir_tensor *numbered_rows(
 	return indices == NULL ? NULL : chi_read_rows(v, indices);
 }
 
-// While a tape records rows are taken from every shard, none from some: all replicas must give
-// gradients of the same variables in the same order, whichever rows they use. Else only from those
-// that have some.
+// While a tape records, every shard is read, even for no rows: all replicas must produce
+// gradients of the same variables in the same order.
 static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, const int64_t rows[])
 {
 	chi_dealt_rows d;
@@ -138,12 +135,12 @@ static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, con
 		if (part[made++] == NULL)
 			return NULL;
 	}
-	if (made == 0) // of no row
+	if (made == 0)
 		return numbered_rows(v->shard[0], f, 0, rows);
 	return in_order(f, chi_shards_join_rows(made, part), &d);
 }
 
-// The row numbers in host memory. NULL: recorded.
+// The row numbers, checked and in host memory. NULL: the error is recorded.
 static int64_t *rows_of(const choir_variable *v, choir_tensor *indices)
 {
 	choir_frame *f = indices->frame;
@@ -181,7 +178,7 @@ choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices)
 	if ((indices->dtype != CHOIR_U8 && indices->dtype != CHOIR_I32 &&
 				indices->dtype != CHOIR_I64) ||
 			shape.rank + v->shape.rank - 1 > CHOIR_MAX_RANK)
-		return choir_gather(choir_variable_read(v->shard[0], f), indices); // says why not
+		return choir_gather(choir_variable_read(v->shard[0], f), indices); // fails with the reason
 	const int64_t *rows = rows_of(v, indices);
 	choir_tensor *t = rows == NULL ? NULL : take_rows(v, f, choir_shape_elements(&shape), rows);
 	for (int i = 1; i < v->shape.rank; i++)
@@ -189,7 +186,6 @@ choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices)
 	return t == NULL ? NULL : choir_reshape(t, shape);
 }
 
-// The rows from first on, of those that lie one behind another.
 static choir_tensor *take_range(choir_variable *v, choir_frame *f, int64_t first, int64_t count)
 {
 	if (v->shards == 0)
@@ -212,7 +208,7 @@ static choir_tensor *take_range(choir_variable *v, choir_frame *f, int64_t first
 	return made > 0 ? chi_shards_join_rows(made, read) : choir_slice(read[0], 0, 0, 0);
 }
 
-// As Python: from the back if negative, and then the nearest end.
+// As in Python: negative counts from the end; others are clamped.
 static int64_t clamped(int64_t at, int64_t n, int64_t lowest, int64_t highest)
 {
 	at = at < 0 ? at + n : at;
@@ -233,13 +229,13 @@ choir_tensor *choir_variable_slice(
 	const int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? n : n - 1;
 	start = clamped(start, n, lowest, highest);
 	stop = clamped(stop, n, lowest, highest);
-	step = step > n ? n + 1 : step < -n ? -n - 1 : step; // beyond the other end
+	step = step > n ? n + 1 : step < -n ? -n - 1 : step; // past the other end
 	int64_t count = 0;
 	if (step > 0 && stop > start)
 		count = (stop - start - 1) / step + 1;
 	else if (step < 0 && start > stop)
 		count = (start - stop - 1) / -step + 1;
-	// A range of a read, but for what is read by rows.
+	// A slice of a read, unless only its rows should be read.
 	if ((step == 1 && (v->shards > 0 || !chi_variable_allows_sparse_read(v, f))) || count == 0)
 		return take_range(v, f, count == 0 ? 0 : start, count);
 	int64_t *rows = chi_arena_alloc(&f->arena, (size_t) count * sizeof *rows);

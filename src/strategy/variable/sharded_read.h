@@ -1,20 +1,19 @@
-// Variables in shards, as the strategy's replicas and programs see them: reads and writes of the
-// whole are reads and writes of the shards, each by the rules of the context.
+// Sharded variables: the whole variable is read and written by its shards.
 #pragma once
 
 #include "strategy/strategy.h"
 
-// The whole in f, by a read of each shard. NULL: recorded in f.
+// Reads all shards as one tensor. NULL: the error is recorded in f.
 choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f);
 
-// Row numbers, dealt to the shards that have them: shard i's are those from first[i] to
-// first[i + 1] - 1, in the order in which they came.
+// Row numbers grouped by shard: shard i has entries first[i] .. first[i + 1] - 1, in their
+// original order.
 typedef struct {
 	int64_t n;
-	int64_t *first; // shards + 1
-	int64_t *place; // which of the row numbers
-	int64_t *row; // the row of the shard
+	int64_t *first; // shards + 1 entries
+	int64_t *place; // index among the given row numbers
+	int64_t *row; // row within the shard
 } chi_dealt_rows;
-// In f's arena. rows are n rows of the whole.
+// Groups n rows by shard, in f's arena.
 choir_status chi_shards_deal(choir_frame *f, const choir_variable *parent, int64_t n,
 		const int64_t rows[], chi_dealt_rows *d);

@@ -16,7 +16,7 @@ BUGS = {
         "const bool short_of = r->sequence != run->next_sync_point && left_for_good(r);",
         "const bool short_of = false;"),
     "comes_unseen": ("strategy/run/sync_point.c",
-        "chi_atomic32_add(&run->arrivals, 1); // before it looks who has returned", "(void) 0;"),
+        "chi_atomic32_add(&run->arrivals, 1);", "(void) 0;"),
     "returns_unseen": ("strategy/run/sync_point.c",
         "chi_atomic32_store_seq_cst(&r->has_returned, 1);\n\tif (!dev->shared && !behind(r)) {",
         "const bool late = behind(r);\n\tchi_atomic32_store_seq_cst(&r->has_returned, 1);\n"

@@ -70,7 +70,7 @@ const char *shape_text(const choir_shape *shape, char text[SHAPE_TEXT])
 	size_t at = (size_t) snprintf(text, SHAPE_TEXT, "[");
 	for (int k = 0; k < shape->rank; k++) {
 		at += (size_t) snprintf(text + at, SHAPE_TEXT - at, "%s", k == 0 ? "" : ", ");
-		at += shape->dim[k] == CHOIR_NONE
+		at += shape->dim[k] == CHOIR_UNKNOWN
 				? (size_t) snprintf(text + at, SHAPE_TEXT - at, "?")
 				: (size_t) snprintf(text + at, SHAPE_TEXT - at, "%lld", (long long) shape->dim[k]);
 	}

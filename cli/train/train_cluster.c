@@ -22,7 +22,7 @@ static choir_status check_options(const train_options *o)
 choir_status train_open_cluster(training *t)
 {
 	t->cluster = choir_cluster_new(CHOIR_OPTIONS(choir_cluster_options,
-			.timeout = t->given->timeout == 0 ? CHOIR_NONE : t->given->timeout,
+			.timeout = t->given->timeout == 0 ? CHOIR_FOREVER : t->given->timeout,
 			.lowest_instruction_set = t->given->lowest_set ? CHOIR_ON : CHOIR_OFF));
 	if (t->cluster == NULL)
 		return choir_error_status();

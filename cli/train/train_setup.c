@@ -114,10 +114,10 @@ static choir_optimizer *make_optimizer(const training *t)
 	if (t->given->freeze != NULL)
 		groups[n++] = (choir_parameter_group){ .size = sizeof *groups,
 			.names = t->given->freeze,
-			.learning_rate_multiplier = CHOIR_NONE };
+			.learning_rate_multiplier = CHOIR_ZERO };
 	if (kind == CHOIR_ADAMW)
 		groups[n++] = (choir_parameter_group){
-			.size = sizeof *groups, .names = "*/bias,*/beta,*/gamma", .weight_decay = CHOIR_NONE
+			.size = sizeof *groups, .names = "*/bias,*/beta,*/gamma", .weight_decay = CHOIR_ZERO
 		};
 	return choir_optimizer_new(kind,
 			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = t->given->rate,

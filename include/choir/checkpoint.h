@@ -39,7 +39,7 @@ CHOIR_C_BEGIN
 
 typedef struct choir_checkpoint_options {
 	size_t size;
-	int max_to_keep; // how many of the last saves are kept; 0: 5; CHOIR_NONE: all
+	int max_to_keep; // how many of the last saves are kept; 0: 5; CHOIR_ALL: all
 	// A key of the metadata with a number as value: the steps with the largest values are kept
 	// as well (with less_is_better the smallest). NULL: none.
 	const char *best_metric;

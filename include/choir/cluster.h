@@ -32,10 +32,10 @@ typedef struct choir_cluster_options {
 	// the roles come from the environment (see choir_cluster_new).
 	const char *cluster_spec, *task_type;
 	int task_index;
-	double start_timeout; // seconds until all workers have come; 0: 60; CHOIR_NONE: no limit
+	double start_timeout; // seconds until all workers have come; 0: 60; CHOIR_FOREVER: no limit
 	// Seconds that a worker waits for another one. This includes waiting while the chief writes
 	// or reads weights or a checkpoint, so it must exceed what the disk needs. 0: 300;
-	// CHOIR_NONE: no limit.
+	// CHOIR_FOREVER: no limit.
 	double timeout;
 	// A text that must be equal on all workers; NULL: the content of the program's file.
 	const char *program;

@@ -76,7 +76,7 @@ CHOIR_MUST_CHECK choir_status choir_component_resize(
 typedef choir_status choir_map_fn(const choir_component in[], choir_component out[], void *user);
 typedef struct {
 	size_t size;
-	// The n columns of out: shapes of single examples, CHOIR_NONE in dimensions that vary; data
+	// The n columns of out: shapes of single examples, CHOIR_UNKNOWN in dimensions that vary; data
 	// is ignored. NULL: as in.
 	size_t n;
 	const choir_column *columns;
@@ -96,7 +96,7 @@ choir_dataset *choir_dataset_filter(choir_dataset *d, choir_filter_fn *fn, void 
 typedef choir_dataset *choir_interleave_fn(const choir_component in[], void *user);
 typedef struct {
 	size_t size;
-	// The n columns of the datasets that fn makes, which are checked; CHOIR_NONE in dimensions
+	// The n columns of the datasets that fn makes, which are checked; CHOIR_UNKNOWN in dimensions
 	// that vary. NULL: as in.
 	size_t n;
 	const choir_column *columns;
@@ -141,7 +141,7 @@ enum { CHOIR_SHARD_HINT = -3 };
 choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t index);
 // Shuffles, in another order in each pass. A buffer of the given number of elements is kept
 // full, and the next element is drawn from it. With a buffer as large as the dataset, or
-// CHOIR_NONE, all orders are equally likely. The order depends only on seed, the number of the
+// CHOIR_ALL, all orders are equally likely. The order depends only on seed, the number of the
 // pass and buffer. Cost: the memory of the buffer. It needs none over data in memory, synthetic
 // digits and small gzip files, also with zip, concatenate, to_float, flatten, take, skip and
 // shard between. A to_float, flatten or standardize before the shuffle (or before a take, skip
@@ -149,7 +149,7 @@ choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t inde
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
 // Shuffles, in the same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);
-// Repeats d: times passes, one after another; CHOIR_NONE: for ever.
+// Repeats d: times passes, one after another; CHOIR_FOREVER: for ever.
 choir_dataset *choir_dataset_repeat(choir_dataset *d, int64_t times);
 // Batches of size examples. The last batch of a pass may be smaller; drop_remainder drops it
 // then. CHOIR_INVALID: d has batches already; or, while reading, examples of different shapes in
@@ -158,8 +158,8 @@ choir_dataset *choir_dataset_batch(choir_dataset *d, int64_t size);
 choir_dataset *choir_dataset_batch_drop_remainder(choir_dataset *d, int64_t size);
 typedef struct {
 	size_t size;
-	// For each column, the shape to which each example is padded at its end; CHOIR_NONE: to the
-	// largest of the batch. A larger example is CHOIR_INVALID. NULL: all CHOIR_NONE.
+	// For each column, the shape to which each example is padded at its end; CHOIR_UNKNOWN: to the
+	// largest of the batch. A larger example is CHOIR_INVALID. NULL: all CHOIR_UNKNOWN.
 	const choir_shape *padded_shapes;
 	const double *padding_values; // for each column, the value to pad with; NULL: zeros
 	bool drop_remainder;
@@ -178,7 +178,7 @@ typedef struct {
 } choir_window_options;
 // Windows of neighbouring single examples. Each window is one example, of shape [length, ...];
 // batch comes after window. If the shorter windows at the end are kept, the shape is
-// [CHOIR_NONE, ...].
+// [CHOIR_UNKNOWN, ...].
 choir_dataset *choir_dataset_window(choir_dataset *d, const choir_window_options *o);
 // Reads up to batches elements ahead, on a thread that starts with the first element and ends
 // with the dataset. Order, end and errors are the same as without prefetch. CHOIR_STATE: in the
@@ -188,15 +188,15 @@ choir_dataset *choir_dataset_prefetch(choir_dataset *d, int batches);
 // Getters. A dataset that is NULL has no columns, no batches and no elements.
 
 size_t choir_dataset_columns(const choir_dataset *d);
-// The i-th column: name, dtype, and the shape of one example without the batch axis, CHOIR_NONE
+// The i-th column: name, dtype, and the shape of one example without the batch axis, CHOIR_UNKNOWN
 // in dimensions that vary. data is NULL. It belongs to the dataset and is valid as long. NULL:
 // there is no i-th.
 const choir_column *choir_dataset_column(const choir_dataset *d, size_t i);
 // The largest number of examples in a batch. 0: elements are single examples.
 int64_t choir_dataset_batch_size(const choir_dataset *d);
-// The number of elements in a pass. CHOIR_NONE: unknown until it is read.
+// The number of elements in a pass. CHOIR_UNKNOWN_CARDINALITY: unknown until it is read.
 // CHOIR_INFINITE_CARDINALITY: infinite.
-enum { CHOIR_INFINITE_CARDINALITY = -2 };
+enum { CHOIR_UNKNOWN_CARDINALITY = -1, CHOIR_INFINITE_CARDINALITY = -2 };
 int64_t choir_dataset_cardinality(const choir_dataset *d);
 
 // Frees the chain and all its sources. If prefetch is calling a function of the program, it

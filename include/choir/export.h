@@ -31,9 +31,16 @@
 // The version of all tables of choir/extend.h. A table of another version is CHOIR_INVALID.
 #define CHOIR_TABLE_VERSION 1
 
-// In an option 0 means the default. CHOIR_NONE is a real zero, or "no limit", if the field's
-// comment says so. Elsewhere it is a size, a count, an index or a dimension that does not exist.
-enum { CHOIR_NONE = -1 };
+// In an option 0 means the default. These values, all -1, say what 0 cannot, where a field's
+// comment offers them.
+enum {
+	CHOIR_ZERO = -1, // the number 0
+	CHOIR_FOREVER = -1, // no time limit; repetition without end
+	CHOIR_ALL = -1, // all of them
+	CHOIR_UNKNOWN = -1, // a dimension that is not known, or varies
+	CHOIR_PADDING_SAME = -1, // padding as TensorFlow's SAME
+	CHOIR_NONE = -1 // no such index, id or dtype; the result of a function that failed
+};
 
 // A switch in options. The field's comment says which of the two is the default.
 typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;

@@ -208,11 +208,11 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 
 // Getters. A distributed dataset that is NULL has nothing.
 
-// The i-th column as a replica gets it, [rows, ...], CHOIR_NONE in dimensions that can differ.
+// The i-th column as a replica gets it, [rows, ...], CHOIR_UNKNOWN in dimensions that can differ.
 // It belongs to the distributed dataset. NULL: there is no i-th.
 const choir_column *choir_distributed_dataset_column(
 		const choir_distributed_dataset *data, size_t i);
-// The number of batches in a pass. CHOIR_NONE: unknown until it is read.
+// The number of batches in a pass. CHOIR_UNKNOWN_CARDINALITY: unknown until it is read.
 // CHOIR_INFINITE_CARDINALITY: infinite.
 int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *data);
 // The policy in effect: for AUTO the chosen one, FILE or DATA.

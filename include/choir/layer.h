@@ -39,7 +39,7 @@ choir_layer *choir_dense_no_bias_new(const char *name, int64_t in, int64_t out);
 typedef struct {
 	size_t size;
 	int stride; // 0: 1
-	int padding; // zeros around the image, pixels a side; CHOIR_NONE: SAME, as in TensorFlow
+	int padding; // zeros around the image, pixels a side; CHOIR_PADDING_SAME: as in TensorFlow
 	choir_activation activation;
 	int dilation; // 0: 1, none
 	int64_t groups; // of channels; they divide in and out; 0: 1
@@ -66,7 +66,7 @@ choir_layer *choir_average_pool2d_new(int size, int stride);
 choir_layer *choir_global_average_pool2d_new(void);
 
 // Normalization (nn.h). Variables have Keras' names: "name/gamma" begins at one, "name/beta" at
-// zero; both are [channels]. epsilon 0: 1e-3; CHOIR_NONE: 0.
+// zero; both are [channels]. epsilon 0: 1e-3; CHOIR_ZERO: 0.
 
 // choir_layer_norm of [.., channels].
 choir_layer *choir_layer_normalization_new(const char *name, int64_t channels, double epsilon);
@@ -74,7 +74,7 @@ choir_layer *choir_layer_normalization_new(const char *name, int64_t channels, d
 choir_layer *choir_rms_normalization_new(const char *name, int64_t channels, double epsilon);
 typedef struct {
 	size_t size;
-	double momentum, epsilon; // 0: 0.99, 1e-3; CHOIR_NONE: 0
+	double momentum, epsilon; // 0: 0.99, 1e-3; CHOIR_ZERO: 0
 	choir_toggle over_replicas; // off; on: of the global batch, with two sync points a step
 } choir_batch_normalization_options;
 // choir_batch_norm of [.., channels]. If a tape records, it uses the batch's statistics, and the

@@ -78,7 +78,7 @@ choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int pa
 typedef struct {
 	size_t size;
 	int stride; // 0: 1
-	int padding; // zeros on each side; CHOIR_NONE: SAME, as above
+	int padding; // zeros on each side; CHOIR_PADDING_SAME: SAME, as above
 	int dilation; // distance in x between neighbours of the filter; 0: 1, no dilation
 	int64_t groups; // 0: 1
 	// More zeros before and after the rows [0] and columns [1], or the sequence [0]; not with
@@ -167,7 +167,7 @@ choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilo
 typedef choir_tensor *choir_all_reduce_fn(choir_tensor *t, void *user);
 typedef struct {
 	size_t size;
-	double epsilon; // 0: 1e-3; CHOIR_NONE: 0
+	double epsilon; // 0: 1e-3; CHOIR_ZERO: 0
 	// Called once in the forward pass and, if a gradient by x is wanted, once in the backward
 	// pass. Mean, variance and gradients by x are then computed over the rows of all
 	// participants. Gradients by scale and offset are those of this participant's rows. NULL:

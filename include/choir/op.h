@@ -104,7 +104,7 @@ choir_tensor *choir_argmax(choir_tensor *x, int axis);
 // All dtypes. An axis below 0 is counted from the last.
 
 // A view of x in another shape with the same number of elements. One dimension may be
-// CHOIR_NONE; it is computed from the others.
+// CHOIR_UNKNOWN; it is computed from the others.
 choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
 // Converts x to another dtype; x itself if it has that dtype. To floating point: to nearest,
 // ties to even. To integers: rounded towards zero, saturated to the range of the dtype; NAN

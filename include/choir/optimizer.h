@@ -89,9 +89,9 @@ typedef struct {
 typedef struct {
 	size_t size;
 	const char *names;
-	// Factor of the optimizer's learning rate; 0: 1; CHOIR_NONE: 0.
+	// Factor of the optimizer's learning rate; 0: 1; CHOIR_ZERO: 0.
 	double learning_rate_multiplier;
-	double weight_decay; // ADAMW: 0: the optimizer's; CHOIR_NONE: 0
+	double weight_decay; // ADAMW: 0: the optimizer's; CHOIR_ZERO: 0
 } choir_parameter_group;
 
 // What happens to an update with a gradient that is not finite. The failure, or a warning in the
@@ -109,11 +109,11 @@ typedef struct {
 	size_t size;
 	double learning_rate; // learning rate; 0: 1e-3 (SGD, MOMENTUM: 1e-2)
 	const choir_schedule *schedule; // copied; NULL: constant
-	double momentum; // MOMENTUM: 0: 0.9; CHOIR_NONE: 0; RMSPROP: 0
+	double momentum; // MOMENTUM: 0: 0.9; CHOIR_ZERO: 0; RMSPROP: 0
 	choir_toggle nesterov; // MOMENTUM: default off
-	double beta1, beta2; // ADAM, ADAMW: 0: 0.9, 0.999; CHOIR_NONE: 0
-	double epsilon; // ADAM, ADAMW, RMSPROP: 0: 1e-7; CHOIR_NONE: 0
-	double weight_decay; // ADAMW: 0: 1e-2; CHOIR_NONE: 0
+	double beta1, beta2; // ADAM, ADAMW: 0: 0.9, 0.999; CHOIR_ZERO: 0
+	double epsilon; // ADAM, ADAMW, RMSPROP: 0: 1e-7; CHOIR_ZERO: 0
+	double weight_decay; // ADAMW: 0: 1e-2; CHOIR_ZERO: 0
 	// All gradients are multiplied by clip_norm / max(norm, clip_norm); norm is the norm of all
 	// summed gradients of the update together. 0: no clipping. Costs a second pass over the
 	// sums.
@@ -122,7 +122,7 @@ typedef struct {
 	// Copied; NULL: no loss scaling. With it all gradients added to the optimizer must be of the
 	// scaled loss: choir_optimizer_minimize scales it, elsewhere use choir_optimizer_scale_loss.
 	const choir_loss_scale *loss_scale;
-	double rho; // RMSPROP: 0: 0.9; CHOIR_NONE: 0
+	double rho; // RMSPROP: 0: 0.9; CHOIR_ZERO: 0
 	// n_groups of them, copied with their patterns. A variable belongs to the first group that
 	// matches, if any.
 	const choir_parameter_group *groups;

@@ -329,7 +329,7 @@ choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column
 // file is unpacked into memory when the dataset is made; CHOIR_UNSUPPORTED: it has more than 1
 // GiB.
 choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context, int64_t stride);
-// The lines of a file without their ends (LF or CR LF), u8 [CHOIR_NONE]: the length of each
+// The lines of a file without their ends (LF or CR LF), u8 [CHOIR_UNKNOWN]: the length of each
 // line. They are read as a stream, in memory for the longest line. A line that is not UTF-8 is
 // skipped, or CHOIR_CORRUPT with its number, from 1 on, and its byte.
 choir_dataset *choir_text_lines_dataset_new(
@@ -340,7 +340,7 @@ choir_dataset *choir_text_lines_dataset_new(
 // The numbers start, start + step, ... before stop, i64. step may be negative, but not 0.
 choir_dataset *choir_range_dataset_new(
 		const char *column, int64_t start, int64_t stop, int64_t step);
-// One example, repeated examples times; CHOIR_NONE: for ever. columns[i].data is the example,
+// One example, repeated examples times; CHOIR_FOREVER: for ever. columns[i].data is the example,
 // which is copied.
 choir_dataset *choir_constant_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[]);
@@ -374,7 +374,7 @@ typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
 	int64_t capacity; // examples that can wait to be read; 0: 1024
 	// Seconds that reading waits for an example before it fails with CHOIR_TIMEOUT. 0: 600;
-	// CHOIR_NONE: no limit (until the queue is closed, failed or freed).
+	// CHOIR_FOREVER: no limit (until the queue is closed, failed or freed).
 	double timeout;
 } choir_queue_options;
 // Makes a dataset, and in *queue the writing end. Free that by choir_queue_free; the two may be

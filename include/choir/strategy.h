@@ -46,7 +46,7 @@ typedef struct {
 	// but the last, which has the rest (one pack if there are fewer elements). Both 0: each
 	// value travels by itself. At most one of the two may be set.
 	int64_t bytes_per_pack, num_packs;
-	// Seconds that a collective may take before it fails with CHOIR_TIMEOUT; CHOIR_NONE: no
+	// Seconds that a collective may take before it fails with CHOIR_TIMEOUT; CHOIR_FOREVER: no
 	// limit.
 	double timeout;
 	const char *implementation; // as .cross_device_ops below, or "auto": the strategy's
@@ -86,7 +86,7 @@ typedef struct {
 	choir_toggle pin;
 	uint64_t seed; // of random numbers and random initial values (docs/decisions/0013)
 	// Seconds that a replica waits while no other replica arrives or returns, before the run
-	// fails with CHOIR_TIMEOUT. 0: 60; CHOIR_NONE: no limit.
+	// fails with CHOIR_TIMEOUT. 0: 60; CHOIR_FOREVER: no limit.
 	double timeout;
 	// The algorithm of sums between devices: "direct" (devices of host memory only), "ring",
 	// "hierarchical_copy", "reduce_to_one_device", or a registered one

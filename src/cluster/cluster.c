@@ -117,7 +117,7 @@ static choir_status take_options(const choir_cluster_options *o, choir_cluster_o
 	CHOIR_TRY(chi_options_take("cluster: the options'", all, sizeof *all, o));
 	const double seconds[] = { all->timeout, all->start_timeout };
 	for (int i = 0; i < 2; i++)
-		if (!(seconds[i] >= 0) && seconds[i] != CHOIR_NONE)
+		if (!(seconds[i] >= 0) && seconds[i] != CHOIR_FOREVER)
 			return choir_fail(CHOIR_INVALID, "cluster: a timeout of %g seconds", seconds[i]);
 	return CHOIR_OK;
 }

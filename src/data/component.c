@@ -55,7 +55,7 @@ choir_status chi_components_for(const choir_dataset *d, void *const column[], in
 		capacity[i] = (chi_component_capacity){ there[i], c };
 		component[i].internal = &capacity[i];
 		for (int k = 0; k < c->shape.rank; k++)
-			if (c->shape.dim[k] == CHOIR_NONE)
+			if (c->shape.dim[k] == CHOIR_UNKNOWN)
 				component[i].shape.dim[k] = 0;
 		CHOIR_TRY(chi_ragged_value_shape(capacity[i].ragged_value, c->dtype, &component[i].shape));
 		component[i].data = capacity[i].ragged_value->data;

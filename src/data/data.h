@@ -35,9 +35,9 @@ typedef struct {
 	size_t n;
 	choir_column column[CHI_MAX_COLUMNS]; // data unused; names live as long as the dataset
 	int64_t batch; // 0: single examples; else the most examples of an element
-	int64_t global; // the global batch; CHOIR_NONE: unknown
+	int64_t global; // the global batch; CHOIR_UNKNOWN_CARDINALITY: unknown
 	bool full; // each has exactly batch examples
-	int64_t examples; // of a pass; CHOIR_NONE: unknown or infinite
+	int64_t examples; // of a pass; CHOIR_UNKNOWN_CARDINALITY: unknown or infinite
 	bool endless;
 	// The texts that a column's numbers stand for, owned by the dataset. NULL: none.
 	const struct chi_categories *categories[CHI_MAX_COLUMNS];

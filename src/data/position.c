@@ -58,7 +58,7 @@ choir_status chi_dataset_pass_over(choir_dataset *d, int64_t elements)
 {
 	if (elements == 0)
 		return CHOIR_OK;
-	if (d->elements != CHOIR_NONE && elements > d->elements)
+	if (d->elements != CHOIR_UNKNOWN_CARDINALITY && elements > d->elements)
 		return chi_dataset_too_short(d, d->elements, elements);
 	if (d->random) {
 		d->position = elements;

@@ -12,7 +12,7 @@ enum { ROW_ALIGNMENT = 64, BLOCK_BYTES = 64 * 1024, BLOCK_EXAMPLES = 4096 };
 bool chi_shape_varies(const choir_shape *shape)
 {
 	for (int i = 0; i < shape->rank; i++)
-		if (shape->dim[i] == CHOIR_NONE)
+		if (shape->dim[i] == CHOIR_UNKNOWN)
 			return true;
 	return false;
 }
@@ -22,7 +22,8 @@ bool chi_shape_fits(const choir_shape *column, const choir_shape *shape)
 	if (shape->rank != column->rank)
 		return false;
 	for (int i = 0; i < shape->rank; i++)
-		if (shape->dim[i] < 0 || (column->dim[i] != CHOIR_NONE && shape->dim[i] != column->dim[i]))
+		if (shape->dim[i] < 0 ||
+				(column->dim[i] != CHOIR_UNKNOWN && shape->dim[i] != column->dim[i]))
 			return false;
 	return true;
 }

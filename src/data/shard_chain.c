@@ -54,7 +54,7 @@ static choir_status tell(choir_dataset *d, int64_t count, int64_t index)
 static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
 {
 	// The counts were those of all shares.
-	d->elements = d->spec.examples = CHOIR_NONE;
+	d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 	if (d->stage->files == CHI_FILES_HERE)
 		return d->stage->shard_files(d, count, index);
 	if (d->stage->files == CHI_FILES_BEFORE)

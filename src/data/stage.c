@@ -54,7 +54,7 @@ static const char *column_fault(const choir_column *c, bool varies, size_t *byte
 	if (c->shape.rank < 0 || c->shape.rank > CHOIR_MAX_RANK)
 		return "the rank must be from 0 to 8";
 	for (int i = 0; i < c->shape.rank; i++)
-		if (c->shape.dim[i] < 1 && !(varies && c->shape.dim[i] == CHOIR_NONE))
+		if (c->shape.dim[i] < 1 && !(varies && c->shape.dim[i] == CHOIR_UNKNOWN))
 			return "every dimension of an example must be at least 1";
 	*bytes = sizeof(chi_ragged_value);
 	if (!chi_shape_varies(&c->shape) && !chi_shape_bytes(&c->shape, c->dtype, bytes))
@@ -128,7 +128,7 @@ void *chi_source_new(const chi_stage *stage, size_t size, size_t n, const choir_
 	d->stage = stage;
 	d->spec.n = n;
 	d->spec.examples = d->elements = examples;
-	d->spec.global = CHOIR_NONE;
+	d->spec.global = CHOIR_UNKNOWN_CARDINALITY;
 	for (size_t i = 0; i < n; i++) {
 		d->spec.column[i] = columns[i];
 		d->spec.column[i].data = NULL;

@@ -62,7 +62,7 @@ struct choir_dataset {
 	int depth; // stages on the longest path below it
 	chi_spec spec;
 	size_t bytes[CHI_MAX_COLUMNS]; // of one example, or of its chi_ragged_value
-	int64_t elements; // of a pass: examples, or batches; CHOIR_NONE: unknown or infinite
+	int64_t elements; // of a pass: examples, or batches; CHOIR_UNKNOWN_CARDINALITY
 	bool ragged; // a short batch may come before others
 	bool random;
 	bool ended; // this pass; may be set with its last examples
@@ -136,5 +136,6 @@ static inline bool chi_dataset_has_short_batch(const choir_dataset *d)
 	if (!d->spec.batch)
 		return false;
 	return !d->spec.full &&
-			(d->spec.examples == CHOIR_NONE || d->spec.examples % d->spec.batch != 0);
+			(d->spec.examples == CHOIR_UNKNOWN_CARDINALITY ||
+					d->spec.examples % d->spec.batch != 0);
 }

@@ -35,7 +35,7 @@ static choir_tensor *new_column(choir_frame *f, const choir_column *c, int64_t r
 {
 	choir_shape shape = { .rank = c->shape.rank + 1, .dim = { rows } };
 	for (int i = 0; i < c->shape.rank; i++) // no replica has examples of a column that varies
-		shape.dim[i + 1] = c->shape.dim[i] == CHOIR_NONE ? 0 : c->shape.dim[i];
+		shape.dim[i + 1] = c->shape.dim[i] == CHOIR_UNKNOWN ? 0 : c->shape.dim[i];
 	return chi_tensor_new(f, c->dtype, &shape);
 }
 

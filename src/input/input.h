@@ -81,7 +81,7 @@ struct choir_distributed_dataset {
 	bool fell_back; // from FILE to DATA
 	int streams; // 1, or one per replica
 	chi_example_stream *stream;
-	int64_t batch; // of all replicas; CHOIR_NONE: unknown
+	int64_t batch; // of all replicas; CHOIR_UNKNOWN_CARDINALITY: unknown
 	int64_t capacity; // maximum examples in a step of this worker
 	int64_t steps;
 	int64_t pass; // the program's; the thread may be ahead

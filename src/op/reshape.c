@@ -21,7 +21,7 @@ static bool complete(choir_shape *shape, const choir_shape *of)
 	if (shape->rank < 0 || shape->rank > CHOIR_MAX_RANK)
 		return false;
 	for (int i = 0; i < shape->rank; i++) {
-		if (shape->dim[i] != CHOIR_NONE)
+		if (shape->dim[i] != CHOIR_UNKNOWN)
 			continue;
 		if (open >= 0)
 			return false;
@@ -32,7 +32,7 @@ static bool complete(choir_shape *shape, const choir_shape *of)
 	shape->dim[open] = 1;
 	const int64_t rest = choir_shape_elements(shape), all = choir_shape_elements(of);
 	if (rest <= 0 || all % rest != 0) {
-		shape->dim[open] = CHOIR_NONE;
+		shape->dim[open] = CHOIR_UNKNOWN;
 		return false;
 	}
 	shape->dim[open] = all / rest;

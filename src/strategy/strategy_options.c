@@ -80,9 +80,9 @@ static choir_status check_options(const choir_strategy_table *t, const choir_str
 	if (t->max_replicas > 0 && o->replicas > t->max_replicas)
 		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has %d replica, not %d", t->name,
 				t->max_replicas, o->replicas);
-	if (!(o->timeout >= 0) && o->timeout != CHOIR_NONE)
+	if (!(o->timeout >= 0) && o->timeout != CHOIR_FOREVER)
 		return choir_fail(CHOIR_INVALID,
-				"strategy: a timeout of %g seconds: 0 or more, or CHOIR_NONE, is needed",
+				"strategy: a timeout of %g seconds: 0 or more, or CHOIR_FOREVER, is needed",
 				o->timeout);
 	if (o->cores_per_device < 0)
 		return choir_fail(CHOIR_INVALID, "strategy: %d cores a device: 0 or more are needed",
@@ -115,9 +115,9 @@ static choir_status check_communication(
 				"communication: bytes_per_pack %lld and num_packs %lld: packs are cut by one of "
 				"them",
 				(long long) all->bytes_per_pack, (long long) all->num_packs);
-	if (!(all->timeout >= 0) && all->timeout != CHOIR_NONE)
+	if (!(all->timeout >= 0) && all->timeout != CHOIR_FOREVER)
 		return choir_fail(CHOIR_INVALID,
-				"communication: a timeout of %g seconds: 0 or more, or CHOIR_NONE, is needed",
+				"communication: a timeout of %g seconds: 0 or more, or CHOIR_FOREVER, is needed",
 				all->timeout);
 	if ((unsigned) all->slices > CHOIR_SLICES_SMALLEST)
 		return choir_fail(CHOIR_INVALID,

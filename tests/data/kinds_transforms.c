@@ -58,7 +58,7 @@ static choir_dataset *shuffled(choir_dataset *d)
 
 static choir_dataset *shuffled_once(choir_dataset *d)
 {
-	return choir_dataset_shuffle_once(d, CHOIR_NONE, 4);
+	return choir_dataset_shuffle_once(d, CHOIR_ALL, 4);
 }
 
 static choir_dataset *repeated(choir_dataset *d)

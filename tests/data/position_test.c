@@ -351,7 +351,7 @@ TEST(a_dataset_says_what_its_elements_are)
 	assert_int_equal(choir_dataset_batch_size(d), 0);
 	assert_int_equal(choir_dataset_cardinality(d), 10);
 	choir_dataset_free(d);
-	d = choir_dataset_batch(choir_dataset_repeat(numbers_in_memory(5), CHOIR_NONE), 2);
+	d = choir_dataset_batch(choir_dataset_repeat(numbers_in_memory(5), CHOIR_FOREVER), 2);
 	assert_int_equal(choir_dataset_batch_size(d), 2);
 	assert_int_equal(choir_dataset_cardinality(d), CHOIR_INFINITE_CARDINALITY);
 	choir_dataset_free(d);
@@ -359,7 +359,7 @@ TEST(a_dataset_says_what_its_elements_are)
 	assert_int_equal(choir_dataset_cardinality(d), 3);
 	choir_dataset_free(d);
 	d = numbers_as_stream(3);
-	assert_int_equal(choir_dataset_cardinality(d), CHOIR_NONE);
+	assert_int_equal(choir_dataset_cardinality(d), CHOIR_UNKNOWN_CARDINALITY);
 	choir_dataset_free(d);
 	assert_int_equal(choir_dataset_columns(NULL), 0);
 	assert_null(choir_dataset_column(NULL, 0));

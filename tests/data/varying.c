@@ -1,4 +1,4 @@
-// A source for tests whose examples differ in size: "word" (u8, [CHOIR_NONE]) is the word with
+// A source for tests whose examples differ in size: "word" (u8, [CHOIR_UNKNOWN]) is the word with
 // as many letters as its number has, and "number" (i64) is that number.
 #include "data/varying.h"
 

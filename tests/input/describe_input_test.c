@@ -32,8 +32,8 @@ TEST(what_a_replica_gets_can_be_asked)
 	data = of_worker(s, choir_dataset_batch_drop_remainder(worker_numbers(9), 4), 2, 0,
 			CHOIR_AUTO_SHARD_DATA, 0);
 	assert_int_equal(choir_distributed_dataset_column(data, 0)->shape.dim[0], CHOIR_NONE);
-	data = choir_strategy_distribute_dataset(
-			s, choir_dataset_repeat(choir_dataset_batch(worker_numbers(9), 4), CHOIR_NONE), NULL);
+	data = choir_strategy_distribute_dataset(s,
+			choir_dataset_repeat(choir_dataset_batch(worker_numbers(9), 4), CHOIR_FOREVER), NULL);
 	assert_int_equal(choir_distributed_dataset_cardinality(data), CHOIR_INFINITE_CARDINALITY);
 	assert_int_equal(choir_distributed_dataset_column(data, 0)->shape.dim[0], 2);
 	assert_null(choir_distributed_dataset_column(NULL, 0));

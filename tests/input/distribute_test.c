@@ -387,7 +387,7 @@ TEST(every_replica_knows_the_true_count)
 TEST(reading_on_allocates_nothing)
 {
 	choir_strategy *s = mirrored(2, NULL);
-	choir_dataset *d = choir_dataset_batch(choir_dataset_repeat(counting(40), CHOIR_NONE), 6);
+	choir_dataset *d = choir_dataset_batch(choir_dataset_repeat(counting(40), CHOIR_FOREVER), 6);
 	choir_distributed_dataset *data = dealt(s, d, 8);
 	choir_values *batch = NULL;
 	for (int i = 0; i < 20; i++)

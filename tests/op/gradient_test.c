@@ -298,7 +298,7 @@ TEST(loss_gradients)
 static choir_tensor *seen_otherwise(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	choir_tensor *flat = choir_reshape(choir_exp(in[0]), CHOIR_SHAPE(2, CHOIR_NONE));
+	choir_tensor *flat = choir_reshape(choir_exp(in[0]), CHOIR_SHAPE(2, CHOIR_UNKNOWN));
 	choir_tensor *sum = choir_add(choir_with_count(flat, 3), choir_scale(flat, -2.5));
 	return choir_multiply(choir_cast(sum, CHOIR_F64),
 			choir_stop_gradient(

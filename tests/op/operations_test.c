@@ -270,7 +270,7 @@ TEST(views_and_casts)
 
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = f32(&g, CHOIR_SHAPE(2, 6), counting);
-	choir_tensor *y = choir_reshape(x, CHOIR_SHAPE(3, CHOIR_NONE, 2));
+	choir_tensor *y = choir_reshape(x, CHOIR_SHAPE(3, CHOIR_UNKNOWN, 2));
 	assert_ptr_equal(y->buffer, x->buffer);
 	assert_int_equal(choir_tensor_shape(y)->dim[1], 2);
 	choir_tensor *i = choir_cast(choir_scale(x, 0.5), CHOIR_I32);
@@ -283,10 +283,10 @@ TEST(views_and_casts)
 	assert_null(choir_with_count(x, -1));
 	given_failure(&g, CHOIR_INVALID, "counted:*-1");
 	x = f32(&g, CHOIR_SHAPE(2, 6), counting);
-	assert_null(choir_reshape(x, CHOIR_SHAPE(5, CHOIR_NONE)));
+	assert_null(choir_reshape(x, CHOIR_SHAPE(5, CHOIR_UNKNOWN)));
 	given_failure(&g, CHOIR_INVALID, "reshape:*[2, 6]*[5, -1]");
 	x = f32(&g, CHOIR_SHAPE(2, 6), counting);
-	assert_null(choir_reshape(x, CHOIR_SHAPE(CHOIR_NONE, CHOIR_NONE)));
+	assert_null(choir_reshape(x, CHOIR_SHAPE(CHOIR_UNKNOWN, CHOIR_UNKNOWN)));
 	given_failure(&g, CHOIR_INVALID, "[-1, -1]");
 	assert_null(choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(1), 300));
 	given_failure(&g, CHOIR_INVALID, "fill:*number 300*u8");

@@ -308,7 +308,9 @@ static void convolutions(compare *c)
 	in[0] = normal(c, CHOIR_SHAPE(3, 9, 9, 8));
 	in[1] = normal(c, CHOIR_SHAPE(3, 3, 1, 16));
 	write_case(c, "nhwc(F.conv2d(nchw(a), oihw(b), None, 1, 1, 1, 8))", 2, in, convolve, &o);
-	o = (choir_convolution_options){ .size = sizeof o, .stride = 2, .padding = CHOIR_NONE };
+	o = (choir_convolution_options){
+		.size = sizeof o, .stride = 2, .padding = CHOIR_PADDING_SAME
+	};
 	in[0] = normal(c, CHOIR_SHAPE(2, 8, 8, 6));
 	in[1] = normal(c, CHOIR_SHAPE(3, 3, 6, 4));
 	write_case(c, "nhwc(F.conv2d(F.pad(nchw(a), (0, 1, 0, 1)), oihw(b), None, 2))", 2, in,

@@ -160,7 +160,7 @@ static const char *groups_differ(choir_strategy *s, int worker, void *user)
 {
 	const choir_parameter_group group = { .size = sizeof group,
 		.names = worker == 1 ? "*/gamma" : "*/bias",
-		.weight_decay = CHOIR_NONE };
+		.weight_decay = CHOIR_ZERO };
 	choir_optimizer *o = NULL;
 	(void) user;
 	if (s != NULL)

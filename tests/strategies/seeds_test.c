@@ -302,7 +302,7 @@ static choir_dataset *make_dataset(const choir_input_context *context, void *use
 		.name = "x", .dtype = CHOIR_F32, .shape = CHOIR_SHAPE(1), .data = &one
 	};
 	choir_dataset *d = choir_constant_dataset_new(1, 1, &column);
-	d = choir_dataset_batch(choir_dataset_repeat(d, CHOIR_NONE), batch);
+	d = choir_dataset_batch(choir_dataset_repeat(d, CHOIR_FOREVER), batch);
 	return choir_dataset_shard(d, context->input_pipelines, context->input_pipeline);
 }
 

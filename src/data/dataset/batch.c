@@ -116,7 +116,7 @@ void chi_batch_count(choir_dataset *d, int64_t size, bool drop_remainder)
 	int64_t n = d->elements;
 	d->spec.batch = d->spec.global = size;
 	d->spec.full = drop_remainder;
-	if (n == CHOIR_NONE)
+	if (n == CHOIR_UNKNOWN_CARDINALITY)
 		return;
 	d->elements = n / size + (!drop_remainder && n % size != 0);
 	if (drop_remainder)
@@ -208,7 +208,7 @@ choir_dataset *choir_dataset_unbatch(choir_dataset *from)
 		return NULL;
 	choir_dataset *d = &u->base;
 	d->spec.batch = 0;
-	d->spec.global = CHOIR_NONE;
+	d->spec.global = CHOIR_UNKNOWN_CARDINALITY;
 	d->spec.full = d->ragged = false;
 	d->elements = d->spec.examples;
 	if (!chi_row_buffer_new(d, from->spec.batch, &u->stage)) {

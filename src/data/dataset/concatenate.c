@@ -48,11 +48,11 @@ static choir_status concatenate_seek(choir_dataset *d, int64_t elements)
 {
 	concatenate *c = (concatenate *) d;
 	const int64_t first = d->from[0]->elements;
-	if (first != CHOIR_NONE && elements > first) {
+	if (first != CHOIR_UNKNOWN_CARDINALITY && elements > first) {
 		c->which = 1;
 		return chi_dataset_pass_over(d->from[1], elements - first);
 	}
-	if (first != CHOIR_NONE || d->from[0]->spec.endless)
+	if (first != CHOIR_UNKNOWN_CARDINALITY || d->from[0]->spec.endless)
 		return chi_dataset_pass_over(d->from[0], elements);
 	return chi_dataset_read_over(d, 0, elements);
 }
@@ -71,7 +71,10 @@ static const chi_stage concatenate_stage = {
 static int64_t sum(int64_t a, int64_t b)
 {
 	int64_t both;
-	return a != CHOIR_NONE && b != CHOIR_NONE && chi_int64_add(a, b, &both) ? both : CHOIR_NONE;
+	return a != CHOIR_UNKNOWN_CARDINALITY && b != CHOIR_UNKNOWN_CARDINALITY &&
+					chi_int64_add(a, b, &both)
+			? both
+			: CHOIR_UNKNOWN_CARDINALITY;
 }
 
 static bool check(const choir_dataset *a, const choir_dataset *b)
@@ -112,7 +115,7 @@ choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b)
 	d->ragged = a->ragged || b->ragged || chi_dataset_has_short_batch(a) ||
 			a->spec.batch != b->spec.batch;
 	if (a->spec.global != b->spec.global)
-		d->spec.global = CHOIR_NONE;
+		d->spec.global = CHOIR_UNKNOWN_CARDINALITY;
 	d->spec.full = a->spec.full && b->spec.full && a->spec.batch == b->spec.batch;
 	if (b->spec.batch > a->spec.batch)
 		d->spec.batch = b->spec.batch;

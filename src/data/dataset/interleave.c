@@ -225,7 +225,7 @@ static choir_dataset *make(const chi_stage *stage, choir_dataset *from,
 	v->ahead = o->read_ahead;
 	v->cycle = o->cycle_length ? o->cycle_length : 1;
 	v->block = o->block_length ? o->block_length : 1;
-	d->elements = d->spec.examples = CHOIR_NONE;
+	d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 	v->open = chi_alloc_array((size_t) v->cycle, sizeof *v->open);
 	if (!v->open || (o->columns && !chi_dataset_set_columns(d, o->n, o->columns)) ||
 			!chi_row_buffer_new(from, 1, &v->element)) {

@@ -217,7 +217,7 @@ choir_dataset *choir_dataset_map(
 	if (!map_capacity(m, o.threads ? o.threads : 1))
 		return (choir_dataset_free(&m->base), NULL);
 	if (from->spec.batch && !from->spec.full) // as in TensorFlow: fn might change the batch
-		m->base.spec.global = CHOIR_NONE;
+		m->base.spec.global = CHOIR_UNKNOWN_CARDINALITY;
 	return &m->base;
 }
 
@@ -293,7 +293,7 @@ choir_dataset *choir_dataset_filter(choir_dataset *from, choir_filter_fn *fn, vo
 	f->fn = fn;
 	f->user = user;
 	f->capacity = d->spec.batch ? d->spec.batch : chi_block_examples(from);
-	d->elements = d->spec.examples = CHOIR_NONE;
+	d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 	d->ragged = from->ragged || chi_dataset_has_short_batch(from);
 	if (!chi_row_buffer_new(d, f->capacity, &f->stage)) {
 		choir_dataset_free(d);

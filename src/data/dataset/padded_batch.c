@@ -66,7 +66,7 @@ static choir_status target(const pad *p, size_t i, int64_t examples, choir_shape
 	const chi_ragged_value *value = p->stage.column[i];
 	*shape = c->shape;
 	for (int a = 0; a < shape->rank; a++) {
-		bool known = shape->dim[a] != CHOIR_NONE;
+		bool known = shape->dim[a] != CHOIR_UNKNOWN;
 		if (!known)
 			shape->dim[a] = 0;
 		for (int64_t k = 0; k < examples; k++) {
@@ -191,7 +191,7 @@ static bool give_shape(pad *p, size_t i, const choir_shape *asked)
 	bool fits = asked->rank == shape->rank;
 	for (int a = 0; fits && a < shape->rank; a++)
 		fits = asked->dim[a] == shape->dim[a] ||
-				(shape->dim[a] == CHOIR_NONE && asked->dim[a] >= 1);
+				(shape->dim[a] == CHOIR_UNKNOWN && asked->dim[a] >= 1);
 	if (!fits) {
 		choir_fail(CHOIR_INVALID,
 				"padded_batch: column \"%s\": the shape to fill up to must have the column's "

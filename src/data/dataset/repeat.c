@@ -8,7 +8,7 @@
 
 typedef struct {
 	choir_dataset base;
-	int64_t times; // CHOIR_NONE: forever
+	int64_t times; // CHOIR_FOREVER: forever
 	int64_t pass;
 	bool some; // this pass of the source is not empty
 	int64_t delivered; // elements of repeat's own pass
@@ -18,7 +18,7 @@ typedef struct {
 // Derives the source's pass from both counters, so that a seek finds the same order.
 static choir_status begin_inner(repeat *r)
 {
-	uint64_t many = r->times == CHOIR_NONE ? UINT64_C(1) << 32 : (uint64_t) r->times;
+	uint64_t many = r->times == CHOIR_FOREVER ? UINT64_C(1) << 32 : (uint64_t) r->times;
 	uint64_t pass = (uint64_t) r->base.pass * many + (uint64_t) r->pass;
 	return chi_dataset_begin(r->base.from[0], (int64_t) pass);
 }
@@ -30,7 +30,7 @@ static choir_status go_on(repeat *r)
 	const int64_t dropped = choir_dataset_dropped(d), skipped = choir_dataset_skipped(d);
 	r->pass++;
 	r->some = false;
-	if (d->from[0]->elements == CHOIR_NONE) {
+	if (d->from[0]->elements == CHOIR_UNKNOWN_CARDINALITY) {
 		const chi_seek_point mark = { .elements = r->delivered,
 			.file = d->pass,
 			.files = (int64_t) chi_dataset_signature(d->from[0]),
@@ -114,7 +114,7 @@ static choir_status repeat_seek(choir_dataset *d, int64_t elements)
 	repeat *r = (repeat *) d;
 	int64_t whole = d->from[0]->elements;
 	chi_seek_point start = { 0 };
-	if (whole == CHOIR_NONE || whole == 0) {
+	if (whole == CHOIR_UNKNOWN_CARDINALITY || whole == 0) {
 		// of this pass; not found: from its start
 		chi_seek_index_find(&r->seek_index, elements, &start);
 		return seek_from(r, &start, elements);
@@ -135,7 +135,7 @@ static bool repeat_fits(const choir_dataset *d, const chi_seek_point *mark)
 {
 	const repeat *r = (const repeat *) d;
 	return mark->elements > 0 && mark->file >= 0 && mark->record > 0 && mark->dropped >= 0 &&
-			mark->skipped >= 0 && (r->times == CHOIR_NONE || mark->record < r->times) &&
+			mark->skipped >= 0 && (r->times == CHOIR_FOREVER || mark->record < r->times) &&
 			mark->files == (int64_t) chi_dataset_signature(d->from[0]);
 }
 
@@ -166,17 +166,18 @@ static const chi_stage repeat_stage = {
 static int64_t times_as_many(int64_t known, int64_t times)
 {
 	int64_t product;
-	return known != CHOIR_NONE && chi_int64_multiply(known, times, &product) ? product
-																			 : CHOIR_NONE;
+	return known != CHOIR_UNKNOWN_CARDINALITY && chi_int64_multiply(known, times, &product)
+			? product
+			: CHOIR_NONE;
 }
 
 choir_dataset *choir_dataset_repeat(choir_dataset *from, int64_t times)
 {
 	if (!chi_dataset_given(from, "repeat"))
 		return NULL;
-	if (times < 1 && times != CHOIR_NONE)
+	if (times < 1 && times != CHOIR_FOREVER)
 		return chi_refuse(from, CHOIR_INVALID,
-				"repeat: %lld times given, at least 1 or CHOIR_NONE (for ever) needed",
+				"repeat: %lld times given, at least 1 or CHOIR_FOREVER (for ever) needed",
 				(long long) times);
 	repeat *r = chi_transform_new(&repeat_stage, sizeof *r, from);
 	if (!r)
@@ -184,7 +185,7 @@ choir_dataset *choir_dataset_repeat(choir_dataset *from, int64_t times)
 	choir_dataset *d = &r->base;
 	chi_seek_index_init(&r->seek_index);
 	r->times = times;
-	if (times == CHOIR_NONE) {
+	if (times == CHOIR_FOREVER) {
 		d->spec.endless = from->elements != 0; // an empty dataset stays empty
 		d->spec.examples = d->elements = d->spec.endless ? CHOIR_NONE : 0;
 	} else {

@@ -236,11 +236,11 @@ static choir_dataset *make(choir_dataset *from, int64_t buffer, uint64_t seed, b
 		return chi_reorder_put(moved, make(from, buffer, seed, once));
 	if (!chi_dataset_given(from, "shuffle"))
 		return NULL;
-	if (buffer < 1 && buffer != CHOIR_NONE)
+	if (buffer < 1 && buffer != CHOIR_ALL)
 		return chi_refuse(from, CHOIR_INVALID,
-				"shuffle: a buffer of %lld elements given, at least 1 or CHOIR_NONE (all) needed",
+				"shuffle: a buffer of %lld elements given, at least 1 or CHOIR_ALL (all) needed",
 				(long long) buffer);
-	if (buffer == CHOIR_NONE && from->spec.endless)
+	if (buffer == CHOIR_ALL && from->spec.endless)
 		return chi_refuse(from, CHOIR_INVALID,
 				"shuffle: a buffer for all elements of a dataset that repeats for ever; put "
 				"repeat behind it");
@@ -251,10 +251,10 @@ static choir_dataset *make(choir_dataset *from, int64_t buffer, uint64_t seed, b
 	d->shuffles = true;
 	s->buffer = s->asked = buffer;
 	s->once = once;
-	s->grows = buffer == CHOIR_NONE && from->elements == CHOIR_NONE;
+	s->grows = buffer == CHOIR_ALL && from->elements == CHOIR_ALL;
 	if (s->grows)
 		s->buffer = FIRST_CAPACITY;
-	else if (from->elements != CHOIR_NONE && (buffer == CHOIR_NONE || from->elements < buffer))
+	else if (from->elements != CHOIR_ALL && (buffer == CHOIR_ALL || from->elements < buffer))
 		s->buffer = from->elements > 0 ? from->elements : 1;
 	s->key = (chi_random_key){ .seed = seed, .place = PLACE };
 	d->ragged = from->ragged || chi_dataset_has_short_batch(from);

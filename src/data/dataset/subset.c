@@ -18,7 +18,7 @@ typedef struct {
 	int64_t seen; // elements of the source, in this pass
 } shard;
 
-// Counts the examples of the first elements, which exist. CHOIR_NONE: unknown.
+// Counts the examples of the first elements, which exist. CHOIR_UNKNOWN_CARDINALITY: unknown.
 static int64_t examples_of_first(const choir_dataset *from, int64_t elements)
 {
 	if (elements == 0)
@@ -105,7 +105,7 @@ static const void *take_peek(choir_dataset *d, size_t column, int64_t first, int
 static const void *skip_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
 {
 	int64_t skipped = examples_of_first(d->from[0], ((subset *) d)->count);
-	if (skipped == CHOIR_NONE || !chi_int64_add(first, skipped, &first))
+	if (skipped == CHOIR_UNKNOWN_CARDINALITY || !chi_int64_add(first, skipped, &first))
 		return NULL;
 	return chi_dataset_peek(d->from[0], column, first, count);
 }
@@ -159,10 +159,10 @@ choir_dataset *choir_dataset_take(choir_dataset *from, int64_t count)
 	if (!c)
 		return NULL;
 	choir_dataset *d = &c->base;
-	if (from->elements != CHOIR_NONE && from->elements < count)
+	if (from->elements != CHOIR_UNKNOWN_CARDINALITY && from->elements < count)
 		return d;
-	d->spec.examples = CHOIR_NONE;
-	if (from->spec.endless || from->elements != CHOIR_NONE) {
+	d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
+	if (from->spec.endless || from->elements != CHOIR_UNKNOWN_CARDINALITY) {
 		d->elements = count;
 		d->spec.examples = examples_of_first(from, count);
 	}
@@ -179,14 +179,15 @@ choir_dataset *choir_dataset_skip(choir_dataset *from, int64_t count)
 	if (!c)
 		return NULL;
 	choir_dataset *d = &c->base;
-	if (from->elements == CHOIR_NONE)
+	if (from->elements == CHOIR_UNKNOWN_CARDINALITY)
 		return d;
 	if (c->count > from->elements)
 		c->count = from->elements;
 	d->elements = from->elements - c->count;
 	int64_t skipped = examples_of_first(from, c->count);
-	bool known = skipped != CHOIR_NONE && from->spec.examples != CHOIR_NONE;
-	d->spec.examples = known ? from->spec.examples - skipped : CHOIR_NONE;
+	bool known = skipped != CHOIR_UNKNOWN_CARDINALITY &&
+			from->spec.examples != CHOIR_UNKNOWN_CARDINALITY;
+	d->spec.examples = known ? from->spec.examples - skipped : CHOIR_UNKNOWN_CARDINALITY;
 	return d;
 }
 
@@ -272,15 +273,15 @@ static const chi_stage shard_stage = {
 static void shard_count(shard *s, const choir_dataset *from)
 {
 	choir_dataset *d = &s->base;
-	d->spec.examples = d->elements = CHOIR_NONE;
-	if (from->elements == CHOIR_NONE || d->hint)
+	d->spec.examples = d->elements = CHOIR_UNKNOWN_CARDINALITY;
+	if (from->elements == CHOIR_UNKNOWN_CARDINALITY || d->hint)
 		return;
 	int64_t n = from->elements, unit = chi_dataset_unit(from), whole;
 	d->elements = n / s->count + (n % s->count > s->index);
 	bool last = n > 0 && (n - 1) % s->count == s->index; // it has the source's last element
 	if (d->elements == 0)
 		d->spec.examples = 0;
-	else if (!from->ragged && from->spec.examples != CHOIR_NONE &&
+	else if (!from->ragged && from->spec.examples != CHOIR_UNKNOWN_CARDINALITY &&
 			chi_int64_multiply(d->elements, unit, &whole))
 		d->spec.examples = last ? whole - unit + (from->spec.examples - (n - 1) * unit) : whole;
 }

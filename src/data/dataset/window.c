@@ -134,7 +134,7 @@ static const chi_stage window_stage = {
 
 static int64_t count_windows(const window *w, int64_t examples)
 {
-	if (examples == CHOIR_NONE)
+	if (examples == CHOIR_UNKNOWN_CARDINALITY)
 		return CHOIR_NONE;
 	if (!w->drop)
 		return examples / w->shift + (examples % w->shift != 0);
@@ -158,7 +158,7 @@ static bool add_axis(window *w)
 			c->shape.dim[0] = w->length;
 			if (chi_shape_bytes(&c->shape, c->dtype, &d->bytes[i])) {
 				if (!w->drop) {
-					c->shape.dim[0] = CHOIR_NONE;
+					c->shape.dim[0] = CHOIR_UNKNOWN;
 					d->bytes[i] = sizeof(chi_ragged_value);
 				}
 				continue;

@@ -102,15 +102,16 @@ static bool check_lengths(const choir_dataset *a, const choir_dataset *b)
 				"zip: \"%s\" comes in batches of %lld, \"%s\" of %lld (0: single examples); "
 				"the same needed",
 				x, (long long) a->spec.batch, y, (long long) b->spec.batch);
-	else if (m != CHOIR_NONE && n != CHOIR_NONE && m != n)
+	else if (m != CHOIR_UNKNOWN_CARDINALITY && n != CHOIR_UNKNOWN_CARDINALITY && m != n)
 		choir_fail(CHOIR_INVALID,
 				"zip: %lld examples of \"%s\", but %lld of \"%s\"; equally many needed",
 				(long long) m, x, (long long) n, y);
-	else if ((m != CHOIR_NONE && b->spec.endless) || (n != CHOIR_NONE && a->spec.endless))
+	else if ((m != CHOIR_UNKNOWN_CARDINALITY && b->spec.endless) ||
+			(n != CHOIR_UNKNOWN_CARDINALITY && a->spec.endless))
 		choir_fail(CHOIR_INVALID,
 				"zip: %lld examples of \"%s\", but \"%s\" repeats for ever; equally many needed",
-				(long long) (m != CHOIR_NONE ? m : n), m != CHOIR_NONE ? x : y,
-				m != CHOIR_NONE ? y : x);
+				(long long) (m != CHOIR_UNKNOWN_CARDINALITY ? m : n),
+				m != CHOIR_UNKNOWN_CARDINALITY ? x : y, m != CHOIR_UNKNOWN_CARDINALITY ? y : x);
 	else
 		return true;
 	return false;
@@ -159,7 +160,7 @@ choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b)
 		d->spec.categories[d->spec.n] = b->spec.categories[i];
 		d->bytes[d->spec.n++] = b->bytes[i];
 	}
-	if (d->elements == CHOIR_NONE) {
+	if (d->elements == CHOIR_UNKNOWN_CARDINALITY) {
 		d->elements = b->elements;
 		d->spec.examples = b->spec.examples;
 	}
@@ -167,7 +168,7 @@ choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b)
 	d->ragged = a->ragged || b->ragged;
 	d->spec.full = a->spec.full && b->spec.full;
 	if (a->spec.global != b->spec.global)
-		d->spec.global = CHOIR_NONE;
+		d->spec.global = CHOIR_UNKNOWN_CARDINALITY;
 	d->random = a->random && b->random;
 	return d;
 }

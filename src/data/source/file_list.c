@@ -252,7 +252,7 @@ choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, vo
 	choir_dataset *d = &s->base;
 	d->files = (int64_t) choir_files_count(files);
 	if (choir_files_count(files) > 1) {
-		d->elements = d->spec.examples = CHOIR_NONE;
+		d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 		d->ragged = true;
 	}
 	return d;

@@ -76,7 +76,7 @@ static chi_reader *open_path(const fixed *f, size_t i)
 static choir_status count_records(const fixed *f, const chi_reader *r, int64_t *records)
 {
 	const uint64_t size = chi_reader_size(r);
-	*records = CHOIR_NONE;
+	*records = CHOIR_UNKNOWN_CARDINALITY;
 	if (chi_reader_compressed(r))
 		return CHOIR_OK;
 	if (size < f->header || (size - f->header) % f->record != 0)
@@ -99,8 +99,9 @@ static choir_status count_all(const fixed *f, int64_t *records)
 		const choir_status status = count_records(f, r, &n);
 		chi_reader_close(r);
 		CHOIR_TRY(status);
-		if (n == CHOIR_NONE || *records == CHOIR_NONE || !chi_int64_add(*records, n, records))
-			*records = CHOIR_NONE;
+		if (n == CHOIR_UNKNOWN_CARDINALITY || *records == CHOIR_UNKNOWN_CARDINALITY ||
+				!chi_int64_add(*records, n, records))
+			*records = CHOIR_UNKNOWN_CARDINALITY;
 	}
 	return CHOIR_OK;
 }
@@ -452,7 +453,7 @@ choir_dataset *choir_fixed_length_record_dataset_new(
 			to_columns(n, fields, &count, columns) != CHOIR_OK ||
 			chi_files_paths(&paths, what, path, o.files) != CHOIR_OK)
 		return NULL;
-	fixed *f = chi_source_new(&fixed_stage, sizeof *f, count, columns, CHOIR_NONE);
+	fixed *f = chi_source_new(&fixed_stage, sizeof *f, count, columns, CHOIR_UNKNOWN_CARDINALITY);
 	if (!f) {
 		chi_glob_free(&paths);
 		return NULL;

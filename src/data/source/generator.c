@@ -102,7 +102,7 @@ static choir_dataset *make(
 		choir_fail(CHOIR_INVALID, "function dataset: the function is NULL");
 		return NULL;
 	}
-	function *f = chi_source_new(stage, sizeof *f, n, columns, CHOIR_NONE);
+	function *f = chi_source_new(stage, sizeof *f, n, columns, CHOIR_UNKNOWN_CARDINALITY);
 	if (!f)
 		return NULL;
 	f->fn = like->fn;

@@ -270,7 +270,7 @@ static bool take_options(choir_queue_options *o, const choir_queue_options *give
 		o->capacity = USUAL_CAPACITY;
 	if (o->timeout == 0)
 		o->timeout = USUAL_TIMEOUT;
-	if (o->capacity > 0 && (o->timeout > 0 || o->timeout == CHOIR_NONE))
+	if (o->capacity > 0 && (o->timeout > 0 || o->timeout == CHOIR_FOREVER))
 		return true;
 	choir_fail(CHOIR_INVALID, "queue dataset: a capacity of %lld and a timeout of %g seconds",
 			(long long) o->capacity, o->timeout);
@@ -288,7 +288,8 @@ choir_dataset *choir_queue_dataset_new(
 	*queue = NULL;
 	if (!take_options(&options, o))
 		return NULL;
-	queue_source *s = chi_source_new(&queue_stage, sizeof *s, n, columns, CHOIR_NONE);
+	queue_source *s =
+			chi_source_new(&queue_stage, sizeof *s, n, columns, CHOIR_UNKNOWN_CARDINALITY);
 	if (!s)
 		return NULL;
 	s->queue = make_queue(&s->base, options.capacity, options.timeout);

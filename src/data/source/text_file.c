@@ -433,7 +433,7 @@ choir_dataset *choir_text_lines_dataset_new(
 	const choir_column c = { .name = column, .dtype = CHOIR_U8, .shape = { 1, { CHOIR_NONE } } };
 	if (!given(path, "text lines dataset"))
 		return NULL;
-	lines *l = chi_source_new(&lines_stage, sizeof *l, 1, &c, CHOIR_NONE);
+	lines *l = chi_source_new(&lines_stage, sizeof *l, 1, &c, CHOIR_UNKNOWN_CARDINALITY);
 	if (!l)
 		return NULL;
 	chi_places_init(&l->places);

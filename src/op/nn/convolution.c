@@ -36,7 +36,7 @@ static bool windows_of(const choir_convolution_options *o, int axis, int64_t in,
 
 	if (filter < 1 || filter > INT_MAX / 2 || o->dilation < 1 ||
 			o->dilation > INT_MAX / 2 / filter || before < 0 || after < 0 ||
-			(o->padding == CHOIR_NONE && before + after > 0) ||
+			(o->padding == CHOIR_PADDING_SAME && before + after > 0) ||
 			!chi_int64_add(in, before + after, &padded))
 		return false;
 	const int64_t window = (filter - 1) * o->dilation + 1;

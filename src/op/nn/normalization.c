@@ -212,7 +212,7 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 	forget_moments(&all);
 	if (!x || !scale || !offset)
 		return chi_frame_null_argument(choir_tensor_frame(x ? x : scale), "batch_norm");
-	const double epsilon = all.epsilon == 0 ? 1e-3 : all.epsilon == CHOIR_NONE ? 0 : all.epsilon;
+	const double epsilon = all.epsilon == 0 ? 1e-3 : all.epsilon == CHOIR_ZERO ? 0 : all.epsilon;
 	if (!(epsilon >= 0))
 		return chi_frame_fail_null(
 				x->frame, CHOIR_INVALID, "batch_norm: epsilon %g, needed 0 or more", epsilon);

@@ -42,13 +42,13 @@ struct choir_checkpoint_manager {
 static choir_status complete(const choir_checkpoint_options *given, choir_checkpoint_options *o)
 {
 	CHOIR_TRY(chi_options_take("checkpoint_manager: the options'", o, sizeof *o, given));
-	if (o->max_to_keep < CHOIR_NONE || o->max_best_to_keep < 0)
+	if (o->max_to_keep < CHOIR_ALL || o->max_best_to_keep < 0)
 		return choir_fail(CHOIR_INVALID,
 				"checkpoint_manager: %s %d: 0 (the default) or more is "
 				"needed%s",
-				o->max_to_keep < CHOIR_NONE ? "keep" : "keep_best",
-				o->max_to_keep < CHOIR_NONE ? o->max_to_keep : o->max_best_to_keep,
-				o->max_to_keep < CHOIR_NONE ? ", or CHOIR_NONE" : "");
+				o->max_to_keep < CHOIR_ALL ? "keep" : "keep_best",
+				o->max_to_keep < CHOIR_ALL ? o->max_to_keep : o->max_best_to_keep,
+				o->max_to_keep < CHOIR_ALL ? ", or CHOIR_ALL" : "");
 	if (o->max_to_keep == 0)
 		o->max_to_keep = KEEP;
 	if (o->max_best_to_keep == 0)
@@ -185,7 +185,7 @@ static bool is_to_go(const choir_checkpoint_manager *m, const chi_checkpoints *s
 	const chi_checkpoint *s = &steps->step[i];
 	int newer = 0;
 	double mine;
-	if (!s->readable || m->o.max_to_keep == CHOIR_NONE)
+	if (!s->readable || m->o.max_to_keep == CHOIR_ALL)
 		return false;
 	for (size_t k = i + 1; k < steps->n; k++)
 		newer += steps->step[k].readable;

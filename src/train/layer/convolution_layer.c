@@ -157,12 +157,13 @@ static choir_status check(const chi_layer_kind *kind, const char *name, int64_t 
 		return choir_fail(CHOIR_INVALID,
 				"layer \"%s\": %" PRId64 " groups do not divide %" PRId64 " channels to %" PRId64,
 				name, groups, in, out);
-	if (o->padding < CHOIR_NONE)
+	if (o->padding < CHOIR_PADDING_SAME)
 		return choir_fail(CHOIR_INVALID,
-				"layer \"%s\": padding %d: 0 or more pixels are needed, or CHOIR_NONE for SAME",
+				"layer \"%s\": padding %d: 0 or more pixels are needed, or CHOIR_PADDING_SAME for "
+				"SAME",
 				name, o->padding);
 	if (o->pad_before < 0 || o->pad_after < 0 ||
-			(o->padding == CHOIR_NONE && (o->pad_before || o->pad_after)))
+			(o->padding == CHOIR_PADDING_SAME && (o->pad_before || o->pad_after)))
 		return choir_fail(CHOIR_INVALID,
 				"layer \"%s\": %d and %d pixels before and after: 0 or "
 				"more are needed, and none with SAME",

@@ -77,7 +77,7 @@ static choir_tensor *train_batch_norm(choir_layer *l, choir_tensor *x, choir_ten
 	choir_tensor *mean, *variance;
 	const choir_batch_norm_options o = {
 		.size = sizeof o,
-		.epsilon = n->epsilon == 0 ? CHOIR_NONE : n->epsilon,
+		.epsilon = n->epsilon == 0 ? CHOIR_ZERO : n->epsilon,
 		.sum = r != NULL ? sum_replicas : NULL,
 		.user = r,
 		.mean = &mean,

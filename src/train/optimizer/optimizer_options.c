@@ -27,8 +27,8 @@ static choir_status resolve(const chi_optimizer_kind *kind, const char *option, 
 	else if (!(*value > 0 && *value < below))
 		return refuse(kind, option, *value,
 				isinf(below)
-						? "a number of 0 or more is needed (0: the default, CHOIR_NONE: 0)"
-						: "0 or more and less than 1 is needed (0: the default, CHOIR_NONE: 0)");
+						? "a number of 0 or more is needed (0: the default, CHOIR_ZERO: 0)"
+						: "0 or more and less than 1 is needed (0: the default, CHOIR_ZERO: 0)");
 	return CHOIR_OK;
 }
 

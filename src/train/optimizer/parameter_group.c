@@ -19,20 +19,20 @@ static choir_status resolve(const choir_optimizer *o, size_t index,
 		const choir_parameter_group *given, chi_parameter_group *g)
 {
 	g->rate = given->learning_rate_multiplier == 0			? 1
-			: given->learning_rate_multiplier == CHOIR_NONE ? 0
+			: given->learning_rate_multiplier == CHOIR_ZERO ? 0
 															: given->learning_rate_multiplier;
 	if (!(g->rate >= 0 && isfinite(g->rate)))
 		return refuse(o, index, "rate", given->learning_rate_multiplier,
-				"a factor of 0 or more is needed (0: 1, CHOIR_NONE: 0)");
+				"a factor of 0 or more is needed (0: 1, CHOIR_ZERO: 0)");
 	if (!o->kind->decay && given->weight_decay != 0)
 		return refuse(o, index, "weight_decay", given->weight_decay,
 				"this kind of optimizer has no such option");
 	g->decay = given->weight_decay == 0			? o->options.weight_decay
-			: given->weight_decay == CHOIR_NONE ? 0
+			: given->weight_decay == CHOIR_ZERO ? 0
 												: given->weight_decay;
 	if (!(g->decay >= 0 && isfinite(g->decay)))
 		return refuse(o, index, "weight_decay", given->weight_decay,
-				"a number of 0 or more is needed (0: the optimizer's, CHOIR_NONE: 0)");
+				"a number of 0 or more is needed (0: the optimizer's, CHOIR_ZERO: 0)");
 	return CHOIR_OK;
 }
 

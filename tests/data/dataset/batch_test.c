@@ -79,7 +79,7 @@ TEST(batches_go_over_repeats_and_repeats_keep_short_batches)
 
 TEST(repeat_for_ever_has_no_end)
 {
-	choir_dataset *d = choir_dataset_repeat(numbers_in_memory(3), CHOIR_NONE);
+	choir_dataset *d = choir_dataset_repeat(numbers_in_memory(3), CHOIR_FOREVER);
 	assert_true(chi_dataset_spec(d)->endless);
 	assert_int_equal(chi_dataset_spec(d)->examples, CHOIR_NONE);
 	pass p;
@@ -92,11 +92,11 @@ TEST(repeat_for_ever_has_no_end)
 
 TEST(nothing_repeated_for_ever_is_nothing)
 {
-	choir_dataset *d = choir_dataset_repeat(numbers_in_memory(0), CHOIR_NONE);
+	choir_dataset *d = choir_dataset_repeat(numbers_in_memory(0), CHOIR_FOREVER);
 	assert_false(chi_dataset_spec(d)->endless);
 	assert_numbers(d, 0, NULL);
 	choir_dataset_free(d);
-	d = choir_dataset_repeat(numbers_as_stream(0), CHOIR_NONE);
+	d = choir_dataset_repeat(numbers_as_stream(0), CHOIR_FOREVER);
 	assert_numbers(d, 0, NULL);
 	choir_dataset_free(d);
 }

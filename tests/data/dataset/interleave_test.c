@@ -174,7 +174,7 @@ TEST(a_cache_repeats_its_first_pass)
 	assert_memory_not_equal(p.number, first.number, 9 * sizeof(int64_t));
 	choir_dataset_free(d);
 	assert_refused(
-			choir_dataset_cache(choir_dataset_repeat(numbers_in_memory(1), CHOIR_NONE), NULL),
+			choir_dataset_cache(choir_dataset_repeat(numbers_in_memory(1), CHOIR_FOREVER), NULL),
 			CHOIR_INVALID, "cache:*repeats");
 }
 
@@ -317,7 +317,7 @@ static choir_status use_all(void *user)
 	unlink(cache_path());
 	choir_dataset *d = mixed(
 			choir_dataset_concatenate(numbers_in_memory(5), numbers_as_stream(4)), 2, 2, true);
-	d = choir_dataset_shuffle(choir_dataset_cache(d, NULL), CHOIR_NONE, 1);
+	d = choir_dataset_shuffle(choir_dataset_cache(d, NULL), CHOIR_ALL, 1);
 	d = choir_dataset_unbatch(choir_dataset_batch(choir_dataset_cache(d, cache_path()), 3));
 	int64_t number;
 	return read_to_end(d, (chi_element){ .column = { &number }, .capacity = 1 });

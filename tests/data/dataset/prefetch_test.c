@@ -105,7 +105,7 @@ TEST(examples_that_are_there_are_not_held_back)
 	alarm(100);
 	choir_queue *q;
 	choir_dataset *d = choir_queue_dataset_new(
-			1, &number, CHOIR_OPTIONS(choir_queue_options, .timeout = CHOIR_NONE), &q);
+			1, &number, CHOIR_OPTIONS(choir_queue_options, .timeout = CHOIR_FOREVER), &q);
 	d = choir_dataset_prefetch(d, 8);
 	for (int64_t i = 0; i < 20; i++) {
 		pass p;
@@ -160,7 +160,8 @@ TEST(it_may_be_left_at_any_moment)
 	for (int64_t max = 0; max < 40; max++) {
 		watched w = { .read = { 0 } };
 		choir_dataset *d = choir_generator_dataset_new(1, &number, watch, &w);
-		d = choir_dataset_prefetch(choir_dataset_batch(choir_dataset_repeat(d, CHOIR_NONE), 3), 2);
+		d = choir_dataset_prefetch(
+				choir_dataset_batch(choir_dataset_repeat(d, CHOIR_FOREVER), 3), 2);
 		pass p;
 		read_pass(d, max, &p);
 		if (max % 2) {
@@ -176,7 +177,7 @@ TEST(it_may_be_left_at_any_moment)
 TEST(a_long_read_is_interrupted)
 {
 	alarm(100);
-	choir_dataset *d = choir_dataset_repeat(numbers_as_stream(3), CHOIR_NONE);
+	choir_dataset *d = choir_dataset_repeat(numbers_as_stream(3), CHOIR_FOREVER);
 	d = choir_dataset_concatenate(numbers_as_stream(1), choir_dataset_skip(d, INT64_MAX));
 	d = choir_dataset_prefetch(choir_dataset_prefetch(d, 2), 2);
 	for (int i = 0; i < 2; i++) {

@@ -165,7 +165,7 @@ TEST(shuffles_of_nothing_and_of_endless_data_work)
 		choir_dataset *d = choir_dataset_shuffle(source(kind, 0), 10, 5);
 		assert_numbers(d, 0, NULL);
 		choir_dataset_free(d);
-		d = choir_dataset_shuffle(choir_dataset_repeat(source(kind, 7), CHOIR_NONE), 10, 5);
+		d = choir_dataset_shuffle(choir_dataset_repeat(source(kind, 7), CHOIR_FOREVER), 10, 5);
 		assert_true(chi_dataset_spec(d)->endless);
 		pass p;
 		read_pass(d, 500, &p);

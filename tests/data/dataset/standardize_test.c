@@ -92,7 +92,7 @@ TEST(it_is_misused)
 	assert_int_equal(choir_dataset_moments(d, "x", 2, m, s), CHOIR_INVALID);
 	assert_failure(CHOIR_INVALID, "examples");
 	choir_dataset_free(d);
-	d = choir_dataset_repeat(table(), CHOIR_NONE);
+	d = choir_dataset_repeat(table(), CHOIR_FOREVER);
 	assert_int_equal(choir_dataset_moments(d, "x", 2, m, s), CHOIR_INVALID);
 	assert_failure(CHOIR_INVALID, "for ever");
 	choir_dataset_free(d);

@@ -100,7 +100,7 @@ TEST(known_counts_stay_known)
 	assert_int_equal(chi_dataset_spec(d)->examples, CHOIR_NONE);
 	assert_sizes(d, NUMBERS(4, 4, 2, 4));
 	choir_dataset_free(d);
-	d = choir_dataset_take(choir_dataset_repeat(numbers_in_memory(3), CHOIR_NONE), 7);
+	d = choir_dataset_take(choir_dataset_repeat(numbers_in_memory(3), CHOIR_FOREVER), 7);
 	assert_int_equal(chi_dataset_spec(d)->examples, 7);
 	assert_false(chi_dataset_spec(d)->endless);
 	assert_numbers(d, NUMBERS(0, 1, 2, 0, 1, 2, 0));

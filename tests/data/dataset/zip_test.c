@@ -70,11 +70,11 @@ TEST(known_lengths_are_compared_at_once)
 {
 	assert_refused(choir_dataset_zip(numbers_in_memory(60), squares(0, 10)), CHOIR_INVALID,
 			"zip:*60*\"number\"*10*\"square\"");
-	assert_refused(choir_dataset_zip(
-						   choir_dataset_repeat(numbers_in_memory(6), CHOIR_NONE), squares(0, 10)),
+	assert_refused(choir_dataset_zip(choir_dataset_repeat(numbers_in_memory(6), CHOIR_FOREVER),
+						   squares(0, 10)),
 			CHOIR_INVALID, "zip:*10*\"square\"*\"number\"");
-	assert_refused(choir_dataset_zip(
-						   numbers_in_memory(6), choir_dataset_repeat(squares(0, 10), CHOIR_NONE)),
+	assert_refused(choir_dataset_zip(numbers_in_memory(6),
+						   choir_dataset_repeat(squares(0, 10), CHOIR_FOREVER)),
 			CHOIR_INVALID, "zip:*6*\"number\"*\"square\"");
 }
 

@@ -79,7 +79,7 @@ TEST(what_a_thread_puts_in_comes_out_in_order)
 {
 	producer p = { .n = 500, .passes = 3 };
 	choir_dataset *d = open_queue(7, 60, &p.queue); // 3 at once never end where it does
-	assert_int_equal(choir_dataset_cardinality(d), CHOIR_NONE);
+	assert_int_equal(choir_dataset_cardinality(d), CHOIR_UNKNOWN_CARDINALITY);
 	d = choir_dataset_prefetch(d, 4);
 	chi_thread thread = { .started = false };
 	assert_int_equal(chi_thread_start(&thread, "producer", produce, &p), CHOIR_OK);
@@ -158,7 +158,7 @@ TEST(a_reader_behind_other_steps_is_stopped)
 		choir_queue *q;
 		choir_dataset *inner = open_queue(4, CHOIR_NONE, &q), *d;
 		if (kind == 0)
-			d = choir_dataset_repeat(inner, CHOIR_NONE);
+			d = choir_dataset_repeat(inner, CHOIR_FOREVER);
 		else
 			d = choir_dataset_flat_map(choir_range_dataset_new("i", 0, 1, 1),
 					CHOIR_OPTIONS(choir_interleave_options, .n = 2, .columns = columns,

@@ -139,8 +139,8 @@ TEST(made_examples)
 		{ .name = "y", .dtype = CHOIR_U8, .data = &y } };
 	assert_pass(choir_constant_dataset_new(3, 2, c), "[1.5 -2] 7\n[1.5 -2] 7\n[1.5 -2] 7\n");
 	assert_pass(choir_constant_dataset_new(0, 2, c), "");
-	assert_pass(
-			choir_dataset_take(choir_constant_dataset_new(CHOIR_NONE, 2, c), 1), "[1.5 -2] 7\n");
+	assert_pass(choir_dataset_take(choir_constant_dataset_new(CHOIR_FOREVER, 2, c), 1),
+			"[1.5 -2] 7\n");
 	assert_refused(choir_constant_dataset_new(-2, 2, c), CHOIR_INVALID, "-2*examples");
 	c[1].data = NULL;
 	assert_refused(choir_constant_dataset_new(1, 2, c), CHOIR_INVALID, "\"y\"");

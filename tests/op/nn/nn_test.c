@@ -90,9 +90,9 @@ TEST(convolutions_by_hand)
 			choir_convolution(x, k,
 					CHOIR_OPTIONS(choir_convolution_options, .dilation = 2, .pad_before = { 2 })),
 			5, (const double[]){ 1, 2, 13, 24, 35 });
-	given_equal(
-			choir_convolution(x, k,
-					CHOIR_OPTIONS(choir_convolution_options, .stride = 2, .padding = CHOIR_NONE)),
+	given_equal(choir_convolution(x, k,
+						CHOIR_OPTIONS(choir_convolution_options, .stride = 2,
+								.padding = CHOIR_PADDING_SAME)),
 			3, (const double[]){ 12, 34, 50 });
 	given_equal(choir_convolution(x, k, CHOIR_OPTIONS(choir_convolution_options, .padding = 1)), 6,
 			(const double[]){ 1, 12, 23, 34, 45, 50 });
@@ -190,7 +190,7 @@ TEST(norms_of_channels)
 	given_open(&g, "cpu:0", 5);
 	choir_tensor *mean, *variance;
 	choir_batch_norm_options o = {
-		.size = sizeof o, .epsilon = CHOIR_NONE, .mean = &mean, .variance = &variance
+		.size = sizeof o, .epsilon = CHOIR_ZERO, .mean = &mean, .variance = &variance
 	};
 	choir_tensor *t = f64(&g, CHOIR_SHAPE(3, 2), x);
 	choir_tensor *scale = f64(&g, CHOIR_SHAPE(2), (const double[]){ 1, 2 });

@@ -96,7 +96,7 @@ static void pack_in_every_way(void)
 		COMMUNICATION(.implementation = "ring"),
 		COMMUNICATION(.implementation = "hierarchical_copy", .num_packs = 2),
 		COMMUNICATION(.implementation = "reduce_to_one_device", .bytes_per_pack = 16),
-		COMMUNICATION(.implementation = "auto", .timeout = CHOIR_NONE) };
+		COMMUNICATION(.implementation = "auto", .timeout = CHOIR_FOREVER) };
 	for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
 		for (int op = CHOIR_SUM; op <= CHOIR_MEAN; op++) {
 			job j = { (choir_reduce_op) op, ways[i] };
@@ -223,7 +223,7 @@ TEST(time_outs)
 	assert_true(waits_for(s, NULL) == 7);
 	assert_true(waits_for(s, COMMUNICATION(.timeout = 5)) == 5);
 	assert_true(waits_for(t, NULL) == 3);
-	assert_true(waits_for(t, COMMUNICATION(.timeout = CHOIR_NONE)) == CHOIR_NONE);
+	assert_true(waits_for(t, COMMUNICATION(.timeout = CHOIR_FOREVER)) == CHOIR_FOREVER);
 	too_late = true;
 	world_failed(choir_strategy_run(s, give_ten, (void *) (uintptr_t) COMMUNICATION(.timeout = 5),
 						 NULL, NULL),

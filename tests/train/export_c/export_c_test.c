@@ -176,7 +176,7 @@ TEST_WITHIN(convolutions_and_pools, scoped_open, scoped_close)
 	check_numbers(g,
 			SEQUENCE(choir_conv2d_new("c2", 2, 5, 3,
 							 CHOIR_OPTIONS(choir_conv2d_options, .stride = 2,
-									 .padding = CHOIR_NONE, .bias = CHOIR_OFF)),
+									 .padding = CHOIR_PADDING_SAME, .bias = CHOIR_OFF)),
 					choir_max_pool2d_new(3, 2), choir_flatten_new(),
 					choir_dropout_new("drop", 0.5),
 					choir_dense_new("c2/out", 2 * 2 * 5, 3, CHOIR_LINEAR)),
@@ -193,7 +193,7 @@ TEST_WITHIN(convolutions_and_pools, scoped_open, scoped_close)
 			CHOIR_SHAPE(11, 4));
 	check_numbers(g,
 			choir_conv1d_new("c5", 3, 2, 4,
-					CHOIR_OPTIONS(choir_conv2d_options, .padding = CHOIR_NONE, .stride = 3,
+					CHOIR_OPTIONS(choir_conv2d_options, .padding = CHOIR_PADDING_SAME, .stride = 3,
 							.bias = CHOIR_OFF)),
 			CHOIR_SHAPE(10, 3));
 	for (int64_t c = 1; c <= 3; c += 2)

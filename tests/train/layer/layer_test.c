@@ -78,7 +78,7 @@ TEST_WITHIN(shapes, scoped_open, scoped_close)
 	choir_tensor *x = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 9, 8, 3), 1);
 	choir_tensor *none = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(0, 9, 8, 3), 1);
 	choir_layer *same = choir_conv2d_new("same", 3, 5, 3,
-			CHOIR_OPTIONS(choir_conv2d_options, .stride = 2, .padding = CHOIR_NONE));
+			CHOIR_OPTIONS(choir_conv2d_options, .stride = 2, .padding = CHOIR_PADDING_SAME));
 	assert_shape(choir_layer_apply(same, x), CHOIR_SHAPE(2, 5, 4, 5));
 	choir_layer *padded = choir_conv2d_new("padded", 3, 5, 3,
 			CHOIR_OPTIONS(choir_conv2d_options, .padding = 1, .activation = CHOIR_GELU));

@@ -348,7 +348,8 @@ TEST_WITHIN(refused_when_made, scoped_open, scoped_close)
 	REFUSED(choir_conv2d_new("c", 4, 6, 3, CHOIR_OPTIONS(choir_conv2d_options, .dilation = -1)),
 			CHOIR_INVALID, "dilation -1");
 	REFUSED(choir_conv1d_new("c", 4, 6, 3,
-					CHOIR_OPTIONS(choir_conv2d_options, .padding = CHOIR_NONE, .pad_before = 1)),
+					CHOIR_OPTIONS(
+							choir_conv2d_options, .padding = CHOIR_PADDING_SAME, .pad_before = 1)),
 			CHOIR_INVALID, "none with SAME");
 	REFUSED(choir_conv1d_new(
 					"c", 4, 6, 3, CHOIR_OPTIONS(choir_conv2d_options, .bias = (choir_toggle) 5)),

@@ -217,9 +217,9 @@ TEST(formulas_with_options)
 			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.1, .momentum = 0.5,
 					.nesterov = CHOIR_ON));
 	everywhere((reference){ .kind = CHOIR_MOMENTUM, .rate = 0.1 },
-			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.1, .momentum = CHOIR_NONE));
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.1, .momentum = CHOIR_ZERO));
 	everywhere((reference){ .kind = CHOIR_ADAM, .rate = 0.05, .beta2 = 0.9, .epsilon = 0.1 },
-			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.05, .beta1 = CHOIR_NONE,
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.05, .beta1 = CHOIR_ZERO,
 					.beta2 = 0.9, .epsilon = 0.1));
 	everywhere((reference){ .kind = CHOIR_ADAMW,
 					   .rate = 0.05,
@@ -238,7 +238,7 @@ TEST(groups)
 		{ .size = sizeof *all,
 				.names = "*/gamma,w",
 				.learning_rate_multiplier = 0.5,
-				.weight_decay = CHOIR_NONE },
+				.weight_decay = CHOIR_ZERO },
 		{ .size = sizeof *all, .names = "*", .learning_rate_multiplier = 70 },
 	};
 	const reference adamw = {
@@ -255,7 +255,7 @@ TEST(groups)
 					.groups = all, .n_groups = 1));
 	const choir_parameter_group own[] = {
 		{ .size = sizeof *own, .names = "w", .weight_decay = 0.25 },
-		{ .size = sizeof *own, .names = "w", .learning_rate_multiplier = CHOIR_NONE }
+		{ .size = sizeof *own, .names = "w", .learning_rate_multiplier = CHOIR_ZERO }
 	};
 	decayed.decay = 0.25;
 	everywhere(decayed,

@@ -435,7 +435,8 @@ static csv *make(csv *c, const choir_csv_options *o)
 	size_t n = chi_csv_place_columns(&c->schema, o, columns);
 	if (n > 0 && o->row_number && !(n = add_number(n, columns, o->row_number)))
 		return NULL;
-	csv *made = n ? chi_source_new(&csv_stage, sizeof *made, n, columns, CHOIR_NONE) : NULL;
+	csv *made = n ? chi_source_new(&csv_stage, sizeof *made, n, columns, CHOIR_UNKNOWN_CARDINALITY)
+				  : NULL;
 	if (!made)
 		return NULL;
 	c->base = made->base;

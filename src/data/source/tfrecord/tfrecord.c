@@ -247,7 +247,7 @@ static choir_dataset *make(chi_record_files *files, const choir_tfrecord_options
 	chi_text names = { NULL, 0, 0, false };
 	tfrecord *t = NULL;
 	if (chi_record_columns(files, o, &n, columns, &names) == CHOIR_OK)
-		t = chi_source_new(&tfrecord_stage, sizeof *t, n, columns, CHOIR_NONE);
+		t = chi_source_new(&tfrecord_stage, sizeof *t, n, columns, CHOIR_UNKNOWN_CARDINALITY);
 	chi_text_free(&names);
 	if (!t)
 		return NULL;

@@ -49,7 +49,8 @@ static const char *in_words(const char *path)
 	for (size_t i = 0; i < choir_array_list_entries(l); i++) {
 		const choir_array_entry *e = choir_array_list_entry(l, i);
 		n += (size_t) snprintf(text + n, sizeof text - n, "%s %s %s", e->name, e->type,
-				e->known == CHOIR_NONE ? "-" : choir_dtype_name((choir_dtype) e->known));
+				e->known == CHOIR_UNKNOWN_CARDINALITY ? "-"
+													  : choir_dtype_name((choir_dtype) e->known));
 		for (int k = 0; k < e->shape.rank; k++)
 			n += (size_t) snprintf(
 					text + n, sizeof text - n, " %lld", (long long) e->shape.dim[k]);

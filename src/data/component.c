@@ -72,7 +72,7 @@ choir_status choir_component_resize(choir_component *component, const choir_shap
 		return choir_fail(CHOIR_INVALID,
 				"component: its shape is known, or it is not to be written; only entries of "
 				"columns "
-				"with CHOIR_NONE in their shape can be resized");
+				"with CHOIR_UNKNOWN in their shape can be resized");
 	if (!chi_shape_fits(&capacity->column->shape, shape))
 		return choir_fail(CHOIR_INVALID,
 				"column \"%s\": a shape that differs in more than the dimensions that vary",

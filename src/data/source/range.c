@@ -126,7 +126,7 @@ choir_dataset *choir_constant_dataset_new(int64_t examples, size_t n, const choi
 {
 	if (examples < 0 && examples != CHOIR_UNKNOWN_CARDINALITY) {
 		choir_fail(CHOIR_INVALID,
-				"constant dataset: %lld examples given, 0 or more, or CHOIR_NONE, needed",
+				"constant dataset: %lld examples given, 0 or more, or CHOIR_FOREVER, needed",
 				(long long) examples);
 		return NULL;
 	}

@@ -104,6 +104,6 @@ TEST(nothing_repeated_for_ever_is_nothing)
 TEST(wrong_times_are_refused)
 {
 	assert_refused(choir_dataset_repeat(numbers_in_memory(3), 0), CHOIR_INVALID,
-			"repeat:*0*1*CHOIR_NONE");
+			"repeat:*0*1*CHOIR_FOREVER");
 	assert_refused(choir_dataset_repeat(numbers_in_memory(3), -2), CHOIR_INVALID, "repeat:*-2");
 }

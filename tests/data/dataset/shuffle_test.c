@@ -193,7 +193,7 @@ TEST(failures_come_through_and_can_be_rewound)
 TEST(wrong_buffers_are_refused)
 {
 	assert_refused(choir_dataset_shuffle(numbers_in_memory(3), 0, 1), CHOIR_INVALID,
-			"shuffle:*0 elements*1*CHOIR_NONE");
+			"shuffle:*0 elements*1*CHOIR_ALL");
 	assert_refused(choir_dataset_shuffle(numbers_as_stream(3), INT64_MAX, 1), CHOIR_NO_MEMORY, "");
 	// One that is larger than what is known to come costs no more than that.
 	choir_dataset *d = choir_dataset_shuffle(numbers_in_memory(3), INT64_MAX, 1);

@@ -2,6 +2,12 @@
 // processor (CHOIR_SHORT_TESTS). Long loops then skip rounds. A release build runs all of them.
 #pragma once
 
+#if defined(__has_feature) // clang's way to say what gcc has macros for
+#if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+
 #if defined(__SANITIZE_ADDRESS__) // finds leaks after a failure, so it skips less
 enum { SHORT = 1, STRIDE = 3 };
 #elif defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__) || defined(CHOIR_SHORT_TESTS)

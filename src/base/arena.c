@@ -23,7 +23,7 @@ enum { ALIGNMENT = 16, FIRST_CAPACITY = 16 << 10, MAX_CAPACITY = 1 << 20 };
 struct chi_arena_block {
 	struct chi_arena_block *next;
 	size_t capacity;
-	// Set when the arena goes on to the next block.
+	// set when the arena goes on to the next block
 	size_t used;
 	alignas(ALIGNMENT) unsigned char data[];
 };
@@ -76,7 +76,7 @@ static struct chi_arena_block *append(chi_arena *arena, size_t bytes)
 		capacity = bytes;
 	size_t whole;
 	if (!chi_size_add(sizeof(struct chi_arena_block), capacity, &whole))
-		whole = SIZE_MAX; // which chi_alloc refuses
+		whole = SIZE_MAX;
 	struct chi_arena_block *block = chi_alloc(whole);
 	if (!block)
 		return NULL;
@@ -115,7 +115,7 @@ void *chi_arena_alloc(chi_arena *arena, size_t bytes)
 {
 	size_t rounded;
 	if (!chi_size_round_up(bytes ? bytes : 1, ALIGNMENT, &rounded))
-		return chi_alloc(bytes); // records the failure
+		return chi_alloc(bytes);
 	if (!reserve(arena, rounded))
 		return NULL;
 	unsigned char *p = arena->current->data + arena->used;

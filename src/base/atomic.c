@@ -2,7 +2,7 @@
 // waker makes a system call only if a thread sleeps.
 //
 // No wake-up is lost, because each side writes its own word before it reads the other's, in
-// sequential consistency. A waiter counts itself as a sleeper before the kernel reads the word. A
+// sequential consistency. A waiter counts itself as a sleeper before the kernel reads the word; a
 // waker stores the word, passes a fence, then reads the number of sleepers. So the waker sees a
 // sleeper, or the waiter sees the new word.
 #include "base/atomic.h"
@@ -34,8 +34,7 @@ void chi_futex_wake(chi_atomic32 *a, uint32_t max)
 	syscall(SYS_futex, &a->value, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, max, NULL, NULL, 0);
 }
 
-// Reading the clock takes as long as passing a cache line between cores, so the first round does
-// not read it.
+// Reading the clock takes as long as passing a cache line between cores.
 bool chi_gate_spin(const chi_gate *g, uint32_t old)
 {
 	double end = 0;

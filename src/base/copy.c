@@ -12,7 +12,7 @@
 #include <immintrin.h>
 
 enum {
-	SMALL = 16 << 10, // bytes that fit the L1 cache
+	SMALL = 16 << 10, // bytes, in the L1 cache
 	VECTORS = CHI_LINE / sizeof(__m128i)
 };
 
@@ -58,8 +58,7 @@ void chi_copy_nontemporal(void *to, const void *from, size_t bytes)
 	__atomic_store_n((type *) to + i, __atomic_load_n((const type *) from + i, __ATOMIC_RELAXED), \
 			__ATOMIC_RELAXED)
 
-// Copies small elements in words if both sides are aligned. A word is stored at once, so its
-// elements are whole.
+// Copies small elements in words if both sides are aligned, so each element stays whole.
 static int64_t copy_words(void *to, const void *from, int64_t n, size_t size)
 {
 	if (((uintptr_t) to | (uintptr_t) from) % sizeof(uint64_t) != 0)

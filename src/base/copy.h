@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// As memcpy, for a large target that is not read soon.
+// Copies as memcpy, past the caches: for a large target that is not read soon.
 void chi_copy_nontemporal(void *to, const void *from, size_t bytes);
 
 // Copies n elements of 1, 2, 4 or 8 bytes in host memory that other threads use without a lock.

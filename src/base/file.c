@@ -1,5 +1,5 @@
-// Files. Readers read at offsets, so threads can share them. Writers rename a complete temporary
-// file, so the target is the old file or the new one, never a part.
+// Files. Threads can share a reader, because it reads at offsets. Writers rename a complete
+// temporary file, so the target is never a part of a file.
 #include "base/file.h"
 #include "base/alloc.h"
 #include "base/atomic.h"
@@ -130,7 +130,7 @@ choir_status chi_file_check(chi_file *f)
 choir_status chi_file_read_some(chi_file *f, uint64_t offset, void *to, size_t bytes, size_t *got)
 {
 	*got = 0;
-	uint64_t max = offset < INT64_MAX ? INT64_MAX - offset : 0; // the system's largest offset
+	uint64_t max = offset < INT64_MAX ? INT64_MAX - offset : 0;
 	if (bytes > max)
 		bytes = (size_t) max;
 	while (*got < bytes) {
@@ -167,7 +167,6 @@ choir_status chi_file_read_parts(
 	const ssize_t result =
 			offset <= INT64_MAX ? chi_fs_read(f->fd, to, (int) n, (off_t) offset) : 0;
 	size_t got = result > 0 ? (size_t) result : 0;
-	// Reads the rest after a short read.
 	for (size_t i = 0; i < n; i++) {
 		const size_t have = got < parts[i].bytes ? got : parts[i].bytes;
 		got -= have;
@@ -232,7 +231,7 @@ static choir_status open_directory(chi_writer *w)
 	return w->directory < 0 ? fail_writer(w, "open its directory") : CHOIR_OK;
 }
 
-// Creates ".NAME.tmp-PROCESS-NUMBER". If a dead process left this name, it takes the next number.
+// Creates ".NAME.tmp-PROCESS-NUMBER", with the next number if a dead process left this name.
 static choir_status create_temporary(chi_writer *w, size_t capacity)
 {
 	static chi_atomic32 names;
@@ -261,7 +260,7 @@ static choir_status look_at_target(chi_writer *w, mode_t *mode)
 		return choir_fail(
 				CHOIR_INVALID, "%s: needs the name of a file", *w->path ? w->path : "\"\"");
 	if (stat(w->target, &s) != 0)
-		return CHOIR_OK; // creating the file will report errors
+		return CHOIR_OK;
 	if (!S_ISREG(s.st_mode))
 		return choir_fail(CHOIR_INVALID, "%s: is %s, cannot be replaced by a file", w->path,
 				S_ISDIR(s.st_mode) ? "a directory" : "a device, pipe or socket");
@@ -403,6 +402,6 @@ static choir_status publish(chi_writer *w)
 choir_status chi_writer_commit(chi_writer *w)
 {
 	choir_status status = publish(w);
-	chi_writer_abort(w); // frees w, and removes a file that was not renamed
+	chi_writer_abort(w);
 	return status;
 }

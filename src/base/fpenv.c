@@ -41,7 +41,7 @@ void chi_fpenv_enter(chi_fpenv *saved)
 void chi_fpenv_leave(const chi_fpenv *saved)
 {
 	if ((old_status() & FLAGS) != (saved->old_status & FLAGS)) {
-		fenv_t now; // the old flags can only be written with the whole environment
+		fenv_t now;
 		fegetenv(&now);
 		now.__status_word = saved->old_status;
 		fesetenv(&now);

@@ -4,8 +4,8 @@
 
 #include <fenv.h>
 
-// x86-64 has SSE's environment, in which Choir computes, and x87's for long doubles. Reading
-// their control words takes a few cycles; fegetenv takes hundreds.
+// x86-64 has SSE's environment, in which Choir computes, and x87's for long doubles. Reading their
+// control words takes a few cycles; fegetenv takes hundreds.
 typedef struct {
 #if defined(__x86_64__)
 	unsigned control; // with the flags

@@ -15,9 +15,9 @@ typedef enum {
 	CHI_JSON_OBJECT_END,
 	CHI_JSON_ARRAY,
 	CHI_JSON_ARRAY_END,
-	CHI_JSON_KEY, // in text; its value follows
-	CHI_JSON_STRING, // in text
-	CHI_JSON_NUMBER, // in text, as written
+	CHI_JSON_KEY,
+	CHI_JSON_STRING,
+	CHI_JSON_NUMBER, // as written
 	CHI_JSON_TRUE,
 	CHI_JSON_FALSE,
 	CHI_JSON_NULL,
@@ -37,5 +37,5 @@ typedef struct {
 
 void chi_json_open(chi_json *j, char *data, size_t size);
 chi_json_token chi_json_next(chi_json *j);
-// Reads the last NUMBER. False: it has a sign, point or exponent, or does not fit.
+// Reads the last JSON number. False: it has a sign, point or exponent, or does not fit.
 bool chi_json_uint64(const chi_json *j, uint64_t *out);

@@ -21,7 +21,7 @@ typedef struct {
 struct chi_team {
 	chi_team_options options;
 	char name[CHI_THREAD_NAME];
-	member *member; // 1 .. threads-1 have threads
+	member *member;
 	bool started;
 	unsigned generation; // of forks, when the threads started
 	chi_gate jobs; // word: jobs announced

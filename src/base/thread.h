@@ -20,12 +20,12 @@ typedef struct {
 // Starts a thread; *t must outlive it. Debuggers show name, of up to 15 bytes.
 choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *arg), void *arg);
 void chi_thread_own_name(char out[CHI_THREAD_NAME]);
-// Calls fn, and then left if fn ended the thread by pthread_exit. Choir's threads cannot be
-// cancelled.
+// Calls fn on a thread, and then left if fn ended the thread by pthread_exit. Choir's threads
+// cannot be cancelled.
 void chi_thread_call(void (*fn)(void *arg), void (*left)(void *arg), void *arg);
 void chi_thread_join(chi_thread *t); // also if never started
 
-// Yield or sleep, in waits that cannot be woken, as for other processes.
+// A thread's yield or sleep, in waits that cannot be woken, as for other processes.
 void chi_thread_yield(void);
 void chi_thread_nap(double seconds);
 

@@ -1,5 +1,5 @@
-// An arena: a list of blocks, filled in order. A block too small for a request is skipped until
-// the arena is emptied. Under AddressSanitizer, unused memory is poisoned.
+// An arena: a list of blocks, filled in order. A block too small for a request is skipped. Under
+// AddressSanitizer, unused memory is poisoned.
 #include "base/arena.h"
 #include "base/alloc.h"
 #include "base/size.h"
@@ -23,7 +23,7 @@ enum { ALIGNMENT = 16, FIRST_CAPACITY = 16 << 10, MAX_CAPACITY = 1 << 20 };
 struct chi_arena_block {
 	struct chi_arena_block *next;
 	size_t capacity;
-	// set when the arena goes on to the next block
+	// when full
 	size_t used;
 	alignas(ALIGNMENT) unsigned char data[];
 };
@@ -65,7 +65,7 @@ void chi_arena_free(chi_arena *arena)
 	chi_arena_init(arena);
 }
 
-// Appends a block; the current one must be the last. Sizes double up to a bound.
+// Appends a block after the current, last one. Sizes double up to a bound.
 static struct chi_arena_block *append(chi_arena *arena, size_t bytes)
 {
 	struct chi_arena_block *last = arena->current;

@@ -1,4 +1,4 @@
-// Atomics, futexes and gates: the base of all synchronization, so that tests can put a scheduler
+// Atomics, futexes and gates. All synchronization uses them, so that tests can put a scheduler
 // underneath.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CHI_LINE = 64 }; // bytes of a cache line
+enum { CHI_LINE = 64 };
 
 #if defined(__SANITIZE_THREAD__)
 #define CHI_NO_FENCES
@@ -64,7 +64,6 @@ static inline uint32_t chi_atomic32_exchange(chi_atomic32 *a, uint32_t value)
 	return atomic_exchange_explicit(&a->value, value, memory_order_seq_cst);
 }
 
-// Compare and swap; returns whether it swapped.
 static inline bool chi_atomic32_change(chi_atomic32 *a, uint32_t expected, uint32_t value)
 {
 	return atomic_compare_exchange_strong_explicit(
@@ -111,9 +110,9 @@ bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline);
 void chi_futex_wake(chi_atomic32 *a, uint32_t max);
 
 // A gate: a word to wait on, with its number of sleepers. chi_gate_wait returns when word is not
-// old; it spins first if spin is true. False: the deadline has passed and word is still old. A
-// thread changes word by chi_atomic32_add, _exchange, _change or _store_seq_cst (a plain store is
-// not enough) and then calls chi_gate_wake.
+// old; it can spin first. False: the deadline has passed. A thread changes word by
+// chi_atomic32_add, _exchange, _change or _store_seq_cst (a plain store is not enough) and then
+// calls chi_gate_wake.
 typedef struct {
 	chi_atomic32 word, sleepers;
 } chi_gate;
@@ -123,6 +122,5 @@ bool chi_gate_spin(const chi_gate *g, uint32_t old);
 void chi_gate_wake(chi_gate *g);
 // Wakes a gate's only waiter, at less cost where there are thousands of gates.
 void chi_gate_wake_one(chi_gate *g);
-// Stores value in a gate's word and wakes. Only for a word with a single writer, or whose writers
-// all store the same value.
+// Stores value in a gate's word and wakes. The word has one writer, or all store the same value.
 void chi_gate_open(chi_gate *g, uint32_t value);

@@ -1,5 +1,5 @@
-// Files. Threads can share a reader, because it reads at offsets. Writers rename a complete
-// temporary file, so the target is never a part of a file.
+// Files. Threads can share a reader, because it reads at offsets. A writer renames a complete
+// temporary file.
 #include "base/file.h"
 #include "base/alloc.h"
 #include "base/atomic.h"
@@ -179,7 +179,7 @@ choir_status chi_file_read_parts(
 }
 
 struct chi_writer {
-	int fd, directory; // -1: closed
+	int fd, directory;
 	bool there; // the temporary file exists
 	size_t used;
 	chi_error failure; // the first one
@@ -212,14 +212,13 @@ void chi_writer_abort(chi_writer *w)
 	chi_free(w);
 }
 
-// The length of path up to its last slash.
 static size_t directory_length(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash ? (size_t) (slash - path) + 1 : 0;
 }
 
-// The directory is opened first, so that after the rename only its fsync can fail.
+// Opened first, so that after the rename only its fsync can fail.
 static choir_status open_directory(chi_writer *w)
 {
 	size_t length = directory_length(w->target);
@@ -351,7 +350,6 @@ static choir_status flush(chi_writer *w)
 	return write_all(w, w->buffer, bytes);
 }
 
-// Repeats the first failure, so that a caller may check only at the end.
 static choir_status fail_again(const chi_writer *w)
 {
 	if (w->failure.status != CHOIR_OK)
@@ -393,7 +391,6 @@ static choir_status publish(chi_writer *w)
 	if (chi_fs_rename(AT_FDCWD, w->temporary, w->target) != 0)
 		return fail_writer(w, "rename");
 	w->there = false;
-	// Some file systems cannot sync a directory and return EINVAL.
 	if (chi_fs_sync(w->directory) != 0 && errno != EINVAL)
 		return fail_writer(w, "fsync its directory");
 	return CHOIR_OK;

@@ -1,11 +1,10 @@
-// Sets and restores the floating-point environment, cheaply enough for an empty replica call.
+// The floating-point environment, cheaply enough for an empty replica call.
 #include "base/fpenv.h"
 
 #if defined(__x86_64__)
 
 #include <emmintrin.h>
 
-// Exceptions masked, round to nearest, denormals kept.
 enum { DEFAULT_CONTROL = 0x1f80, OLD_DEFAULT_CONTROL = 0x037f, FLAGS = 0x3f };
 
 static unsigned short old_control(void)

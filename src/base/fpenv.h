@@ -1,5 +1,5 @@
-// The floating-point environment. A host linked with -ffast-math sets flush-to-zero, and new
-// threads inherit it. So each replica call sets the environment and restores it.
+// The floating-point environment. A host linked with -ffast-math sets flush-to-zero, which new
+// threads inherit. So each replica call sets and restores it.
 #pragma once
 
 #include <fenv.h>

@@ -1,6 +1,5 @@
-// All system calls on files and directories, without buffers or messages; they set errno. Tests
-// can make them fail and can record changes, to derive the state of a disk after a power cut
-// (tests/train/checkpoint/crash_test.c).
+// All system calls on files and directories; they set errno. Tests make them fail, and record
+// changes to derive the state of a disk after a power cut (tests/train/checkpoint/crash_test.c).
 #pragma once
 
 #include <stdbool.h>
@@ -10,8 +9,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-// Paths are relative to directory, or to the working directory with AT_FDCWD. A link as the last
-// component is followed only by chi_fs_open without O_NOFOLLOW.
+// Paths are relative to directory, or to the working directory with AT_FDCWD. Only chi_fs_open
+// without O_NOFOLLOW follows a link as the last component.
 int chi_fs_open(int directory, const char *path, int flags); // close-on-exec
 int chi_fs_create(int directory, const char *path); // must not exist
 int chi_fs_stat_at(int directory, const char *path, struct stat *out);
@@ -31,7 +30,7 @@ int chi_fs_free_bytes(int directory, uint64_t *bytes); // free for this user
 void chi_fs_fail(int n, int error_number);
 bool chi_fs_failed(void);
 
-// The file calls that change something; recorded after they succeed.
+// Successful changes of files and directories:
 typedef enum {
 	CHI_FS_OPEN, // path as fd, for syncing
 	CHI_FS_CREATE, // path as fd

@@ -1,6 +1,6 @@
 // A strict JSON reader (RFC 8259), token by token, without recursion or allocation. It decodes
-// strings in place, which changes the text. It also refuses invalid UTF-8, zero characters, and
-// nesting beyond CHI_JSON_DEPTH. Duplicate keys are not detected.
+// strings in place. It also refuses invalid UTF-8, zero characters, and nesting beyond
+// CHI_JSON_DEPTH, but not duplicate keys.
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@ typedef enum {
 	CHI_JSON_TRUE,
 	CHI_JSON_FALSE,
 	CHI_JSON_NULL,
-	CHI_JSON_WRONG // error says why, at the byte at; all later calls give it, too
+	CHI_JSON_WRONG // why, at the byte at; also at all later calls
 } chi_json_token;
 
 typedef struct {

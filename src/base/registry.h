@@ -4,7 +4,7 @@
 
 #include "choir/status.h"
 
-enum { CHI_REGISTRY_MAX = 16 }; // for the program
+enum { CHI_REGISTRY_MAX = 16 };
 
 typedef struct {
 	size_t size;
@@ -24,6 +24,6 @@ typedef struct {
 const void *chi_registry_at(const chi_registry *r, int i);
 // Finds a table in the registry. NULL: CHOIR_NOT_FOUND, with the known names.
 const void *chi_registry_find(const chi_registry *r, const char *name);
-// Copies a table and adds it to the registry (chi_table_take). NULL: CHOIR_INVALID for a failed
-// copy, a missing or known name, or a full registry.
+// Copies a table and adds it to the registry. NULL: CHOIR_INVALID for a failed copy
+// (chi_table_take), a missing or known name, or a full registry.
 void *chi_registry_add(chi_registry *r, const void *given);

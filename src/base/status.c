@@ -50,12 +50,11 @@ static void mark_cut(char text[CHI_ERROR_SIZE])
 	memcpy(text + end, "...", sizeof("..."));
 }
 
-// Formats one line without terminal controls, which file names may contain. False: it was
-// truncated.
+// Formats one line without terminal controls. False: it was truncated.
 CHOIR_PRINTF(2, 0)
 static bool format_line(char text[CHI_ERROR_SIZE], const char *fmt, va_list args)
 {
-	enum { LONGEST = 4 }; // characters of an escaped byte
+	enum { LONGEST = 4 };
 	char clean[LONGEST * CHI_ERROR_SIZE];
 	int length = chi_text_format(text, CHI_ERROR_SIZE, fmt, args);
 	if (length < 0)

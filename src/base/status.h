@@ -18,9 +18,9 @@ void chi_error_clear(void);
 choir_status chi_fail_v(choir_status status, const char *fmt, va_list args) CHOIR_PRINTF(2, 0);
 // Puts "prefix: " before the last failure's text, once; returns its status.
 choir_status chi_error_prefix(const char *fmt, ...) CHOIR_PRINTF(1, 2);
-// Reports a NULL argument, named by fmt, as a failure. The thread's last failure may have caused
-// it: its status is kept, and its text follows the name. Otherwise the status is CHOIR_INVALID.
-// Returns the status.
+// Records a NULL argument, named by fmt, as a failure. If the thread's last failure caused it, its
+// status stays and its text follows the name; else the status is CHOIR_INVALID. Returns the
+// status.
 choir_status chi_error_null(const char *fmt, ...) CHOIR_PRINTF(1, 2);
 
 // Finds out whether foreign code between suspend and resume recorded a failure. resume restores
@@ -31,7 +31,6 @@ typedef struct {
 } chi_suspended_error;
 chi_suspended_error chi_error_suspend(void);
 void chi_error_resume(chi_suspended_error suspended);
-// Completes the status and text of foreign code's failure between suspend and resume. If it has no
-// text, this records "FMT failed with STATUS and no reason". CHOIR_END, which records nothing,
-// becomes CHOIR_INVALID. Returns the status.
+// Completes the failure of foreign code between suspend and resume. Without a text it records "FMT
+// failed with STATUS and no reason"; CHOIR_END becomes CHOIR_INVALID. Returns the status.
 choir_status chi_error_reason(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);

@@ -23,7 +23,7 @@ struct chi_team {
 	char name[CHI_THREAD_NAME];
 	member *member;
 	bool started;
-	unsigned generation; // of forks, when the threads started
+	unsigned generation; // of forks, at the start
 	chi_gate jobs; // word: jobs announced
 	chi_gate inside; // word: members, and CLOSED
 	chi_atomic32 stop;

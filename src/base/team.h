@@ -1,6 +1,6 @@
 // A team: threads that do the pieces of a job together with the caller. They spin briefly at a
-// gate before they sleep. Pieces are taken from a counter, so nothing waits for a thread that
-// wakes late. Threads: one caller at a time.
+// gate before they sleep. A counter hands out the pieces, so nothing waits for a thread that wakes
+// late. Threads: one caller at a time.
 #pragma once
 
 #include "choir/status.h"
@@ -18,7 +18,7 @@ typedef struct {
 	int first;
 } chi_team_options;
 
-// Makes a team, whose threads start with the first job. NULL: recorded.
+// Makes a team, whose threads start with the first job.
 chi_team *chi_team_new(const chi_team_options *o);
 void chi_team_free(chi_team *t);
 int chi_team_members(const chi_team *t);
@@ -28,7 +28,7 @@ choir_status chi_team_run(chi_team *t, int64_t pieces, chi_team_fn *fn, void *ar
 
 // Sets this thread's team (NULL: none) and returns the previous one.
 chi_team *chi_team_use(chi_team *t);
-// The number of members of this thread's team: 1 without a team, and within a piece.
+// Members of this thread's team; 1 without a team, and within a piece.
 int chi_team_own_members(void);
-// Runs a job on this thread's team or, without one, on this thread.
+// Runs a job on this thread's team, if it has one.
 choir_status chi_team_share(int64_t pieces, chi_team_fn *fn, void *arg);

@@ -1,5 +1,5 @@
-// Growing text, and numbers. The host's locale may have a decimal comma, so conversions switch the
-// thread to the C locale.
+// Growing text, and numbers. Conversions switch the thread to the C locale, since the host's may
+// have a decimal comma.
 #include "base/text.h"
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -108,7 +108,7 @@ void chi_text_add(chi_text *t, const char *fmt, ...)
 	va_end(args);
 }
 
-enum { ANY_LENGTH = 4 }; // for text with a final zero, at which decoding stops
+enum { ANY_LENGTH = 4 }; // for text with a final zero
 
 static size_t decode_utf8(const char *s, size_t left, uint32_t *code)
 {

@@ -1,4 +1,4 @@
-// Growing text, and helpers for names and numbers.
+// Growing text, names and numbers.
 #pragma once
 
 #include "choir/export.h"
@@ -23,16 +23,15 @@ void chi_text_add_json(chi_text *t, const char *text);
 // Writes up to size bytes with the zero.
 const char *chi_text_clean(const char *text, char *out, size_t size);
 
-// Shortens a text that exceeds size (at least 16) to its beginning and a hash, so that different
-// texts stay different.
+// Shortens a text beyond size (at least 16) to its beginning and a hash, so that different texts
+// stay different.
 const char *chi_text_fit(const char *text, char *out, size_t size);
 
-// Appends what fits to a text of length at; returns the new length. Faster than printf.
+// Appends what fits to a text of length at; returns the new length.
 size_t chi_text_append(char *text, size_t size, size_t at, const char *more);
 
 // Formats text as vsnprintf, with a decimal point in every locale.
 int chi_text_format(char *out, size_t size, const char *fmt, va_list args) CHOIR_PRINTF(3, 0);
-// The text of a system error, in out or a constant.
 const char *chi_text_errno(int error_number, char *out, size_t size);
 
 // Read a number from text. False: text is not just a number, or it is out of range.

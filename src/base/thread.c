@@ -16,7 +16,6 @@ static void *run_thread(void *arg)
 	const chi_thread *t = arg;
 	chi_fpenv inherited; // discarded: the host's environment is not for Choir's threads
 	chi_fpenv_enter(&inherited);
-	// Other threads wait for this one.
 	(void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	pthread_setname_np(pthread_self(), t->name);
 	t->fn(t->arg);

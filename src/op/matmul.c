@@ -67,8 +67,8 @@ static choir_tensor *left(const chi_node *node, choir_transposed which, choir_te
 	return choir_matmul(b, dy, CHOIR_TRANSPOSED_B);
 }
 
-// If b is shared, the gradient is a sum over the leading axes: one product of all rows, unless a
-// is transposed.
+// The gradient of a shared b sums over the leading axes: one product of all rows, unless a is
+// transposed.
 static choir_tensor *right(const chi_node *node, choir_transposed which, choir_tensor *dy)
 {
 	choir_tensor *a = node->in[0];

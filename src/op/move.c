@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-enum { LARGE_TABLE = 4096 }; // rows of a table
+enum { LARGE_TABLE = 4096 }; // rows
 
 // Resolves an axis; a negative one counts from the last. CHOIR_NONE: x has no such axis.
 static int axis_of(const char *name, choir_tensor *x, int axis)
@@ -290,7 +290,6 @@ static choir_status infer_gather(size_t n, choir_tensor *const in[], const void 
 	return CHOIR_OK;
 }
 
-// The gradient as slices: rows of dy and their indices.
 static choir_tensor *slices_of(const chi_node *node, choir_tensor *dy)
 {
 	choir_tensor *indices = node->in[1];
@@ -305,8 +304,8 @@ static choir_tensor *slices_of(const chi_node *node, choir_tensor *dy)
 	return values && flat ? chi_slices_new(values, flat, rows) : NULL;
 }
 
-// A large table that is a variable gets slices, because no other operation sees the gradient.
-// Only x decides, so all replicas agree.
+// A large table that is a variable gets its gradient as slices, because no other operation sees
+// it. Only x decides, so all replicas agree.
 static bool is_large_table(const choir_tensor *x)
 {
 	return !x->node && x->source && x->shape.dim[0] >= LARGE_TABLE;

@@ -1,4 +1,4 @@
-// Combines an example's rows of a table: its weights times its rows, divided as the combiner
+// Combines an example's embedding rows: its weights times its rows, divided as the combiner
 // requires.
 #include "op/nn/nn.h"
 

@@ -122,7 +122,6 @@ choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 	return chi_op_call(&cross_entropy_op, NULL, 2, in, &attributes);
 }
 
-// The mean over all axes but the first.
 static choir_tensor *by_example(const char *name, choir_tensor *losses)
 {
 	if (!losses)

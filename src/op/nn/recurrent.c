@@ -5,17 +5,17 @@
 #include "op/nn/nn.h"
 
 typedef struct {
-	const char *name; // in messages
+	const char *name;
 	const char *kernel, *gradient;
 	int64_t parts, row; // gates, and values of a stored row, in units of the state
-	int64_t at; // offset of the state in a row
+	int64_t at; // of the state in a row
 	bool biased; // the product with the state has its own bias
 } recurrence;
 
 static const recurrence lstm = { "lstm", "lstm", "lstm_gradient", 4, 6, 5, false };
 static const recurrence gru = { "gru", "gru", "gru_gradient", 3, 5, 4, true };
 
-// The inputs: gates, w, h0, c0 or a bias, rows.
+// Inputs: gates, w, h0, c0 or a bias, rows.
 typedef struct {
 	const recurrence *kind;
 } attributes;
@@ -176,7 +176,7 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 {
 	choir_recurrent_options all;
 
-	// The options come first, because every return must set their output.
+	// First, because every return must set their output.
 	if (chi_options_take("lstm: the options'", &all, sizeof all, o) != CHOIR_OK) {
 		chi_frame_record_error(choir_tensor_frame(x));
 		return NULL;

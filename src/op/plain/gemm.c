@@ -5,8 +5,8 @@
 #include <string.h>
 
 enum {
-	BLOCK_M = 144, // a multiple of every variant's tile_rows
-	BLOCK_N = 512, // a multiple of every variant's tile_columns
+	BLOCK_M = 144, // a multiple of every tile_rows
+	BLOCK_N = 512, // a multiple of every tile_columns
 	BLOCK_K = 256,
 	MAX_GEMM_TILE_ROWS = 12,
 	MAX_GEMM_TILE_BYTES = 128 // of a row of a tile

@@ -1,4 +1,3 @@
-// The lists of the plain kernels.
 #include "op/plain/plain.h"
 
 chi_kernel_list chi_plain_list(size_t index)

@@ -1,4 +1,4 @@
-// Pooling kernels: the geometry of a call.
+// Pooling kernels.
 #include "op/plain/plain.h"
 
 // x is x or dx, y is out or dy.

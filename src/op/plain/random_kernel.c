@@ -12,7 +12,7 @@ static chi_random_key key_of(const choir_random_attributes *a)
 	};
 }
 
-// Kept if the word's uniform number, a multiple of 2^-24, is at least the rate.
+// Keeps elements whose uniform number, a multiple of 2^-24, is at least the rate.
 static choir_status run_dropout(const choir_kernel_call *call)
 {
 	enum { BLOCKS = 256 };

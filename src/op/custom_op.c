@@ -1,5 +1,5 @@
-// A program's own operations. Their functions work on packed host memory. They are foreign code: a
-// failure without a message gets one, and a message left by a success is cleared.
+// A program's own operations, on packed host memory. They are foreign code: a failure without a
+// message gets one, and a message left by a success is cleared.
 #include "op/op.h"
 
 #include "base/lock.h"
@@ -12,7 +12,7 @@ typedef struct {
 } custom;
 
 typedef struct {
-	choir_buffer view; // for the program's function
+	choir_buffer view;
 	chi_buffer *copy; // NULL: the tensor's own memory
 } staged;
 

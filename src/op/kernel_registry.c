@@ -1,6 +1,6 @@
 // Kernels by (operation, kind of device, dtype): a hash table of lists. The highest score wins,
-// the first among equals. The first lookup adds the built-in kernels; from then on the table is
-// constant and needs no lock.
+// the first among equals. The first lookup adds the built-in kernels; then the table is constant,
+// without a lock.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/instruction_set.h"

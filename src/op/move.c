@@ -6,7 +6,7 @@
 
 enum { LARGE_TABLE = 4096 }; // rows
 
-// Resolves an axis; a negative one counts from the last. CHOIR_NONE: x has no such axis.
+// Resolves an axis. CHOIR_NONE: x has no such axis.
 static int axis_of(const char *name, choir_tensor *x, int axis)
 {
 	const int resolved = axis < 0 ? axis + x->shape.rank : axis;
@@ -304,8 +304,8 @@ static choir_tensor *slices_of(const chi_node *node, choir_tensor *dy)
 	return values && flat ? chi_slices_new(values, flat, rows) : NULL;
 }
 
-// A large table that is a variable gets its gradient as slices, because no other operation sees
-// it. Only x decides, so all replicas agree.
+// A large table that is a variable gets its gradient as slices, which no other operation sees.
+// Only x decides, so all replicas agree.
 static bool is_large_table(const choir_tensor *x)
 {
 	return !x->node && x->source && x->shape.dim[0] >= LARGE_TABLE;

@@ -32,8 +32,8 @@ static bool is_trivial(chi_stream *stream, size_t n, const choir_buffer in[], ch
 	return true;
 }
 
-// A kernel may be foreign code. One that fails without a message gets one, so that an older
-// message is not taken for it.
+// A foreign kernel that fails without a message gets one, so that an older message is not taken
+// for it.
 static choir_status run_judged(const choir_kernel_table *kernel, const char *operation,
 		const choir_kernel_call *call, const chi_parallel_plan *plan, size_t bytes)
 {
@@ -74,7 +74,7 @@ static choir_status run_found(choir_frame *frame, chi_stream *stream, const char
 	return status == CHOIR_OK ? waited : status;
 }
 
-// Only built-in kernels on the host run in chunks: others need not support it.
+// Only built-in kernels on the host run in chunks.
 static choir_status launch(
 		choir_frame *frame, chi_stream *stream, const char *operation, choir_kernel_call *call)
 {

@@ -22,9 +22,9 @@ typedef struct chi_node {
 	bool wanted; // and out on a source
 } chi_node;
 
-// An operation's backward function: computes gradients from dy, which has out's shape, by
-// operations. Sets gradient[i] where want[i] is set, to a new tensor or dy; NULL means zero. Other
-// new tensors are dropped afterwards. A failure may be recorded in the frame only.
+// An operation's backward function: computes gradients from dy, of out's shape, by operations.
+// Sets gradient[i] where want[i] is set, to a new tensor or dy; NULL means zero. Other new tensors
+// are dropped. A failure may be recorded in the frame only.
 typedef choir_status chi_backward_fn(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[]);
 
@@ -32,7 +32,7 @@ struct chi_op {
 	const char *name; // of kernels
 	const char *label; // in messages; NULL: name
 	size_t attribute_bytes;
-	// Checks the inputs, without the name in messages, and sets out's dtype and shape. NULL: those
+	// Checks the inputs, without a name in messages, and sets out's dtype and shape. NULL: those
 	// of in[0].
 	choir_status (*infer)(size_t n, choir_tensor *const in[], const void *attributes,
 			choir_dtype *dtype, choir_shape *shape);
@@ -52,13 +52,12 @@ choir_status chi_unary_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[]);
 
 // Runs an operation. Plain numbers get the dtype of the other operands; frames, staleness and
-// shapes are checked. The operation is recorded if a tape is active and a gradient can flow. NULL
-// inputs give NULL.
+// shapes are checked. It is recorded if a tape is active and a gradient can flow. NULL inputs give
+// NULL.
 choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_tensor *const in[],
 		const void *attributes);
 
-// Checks an operation's operands as chi_op_call, before its own kernels. False: recorded in f,
-// prefixed with name.
+// Checks an operation's operands as chi_op_call, before its own kernels. False: recorded in f.
 bool chi_op_operands(const char *name, choir_frame *f, size_t n, choir_tensor *const in[]);
 
 // Runs an operation's kernel on tensors that fit, without recording it, for gradients.
@@ -73,8 +72,7 @@ bool chi_op_draw(choir_frame *f, const char *what, uint64_t seed, choir_random_a
 choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
 		const choir_buffer in[], choir_buffer *out, const void *attributes);
 
-// Finds an operation's kernel, for loops that look it up once. NULL: the message lists the dtypes
-// that have one.
+// Finds an operation's kernel. NULL: the message lists the dtypes that have one.
 const choir_kernel_table *chi_kernel_find(
 		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype);
 
@@ -96,8 +94,8 @@ choir_tensor *chi_slices_add(choir_tensor *a, choir_tensor *b);
 // A view of shape on a flat tensor from element *first on; *first advances. NULL gives NULL.
 choir_tensor *chi_part(choir_tensor *flat, int64_t *first, choir_shape shape);
 
-// Reduction and broadcast: chi_sum_to sums what a broadcast from shape repeats (x itself if
-// nothing); chi_broadcast_to repeats.
+// Reduction and broadcast: chi_sum_to sums what a broadcast from shape repeats; chi_broadcast_to
+// repeats.
 choir_tensor *chi_sum_to(choir_tensor *x, const choir_shape *shape);
 choir_tensor *chi_broadcast_to(choir_tensor *x, const choir_shape *shape);
 

@@ -81,12 +81,12 @@ static const rule rules[] = {
 typedef struct {
 	const choir_kernel_call *call;
 	chi_kernel_fn *run;
-	int64_t rows, chunk; // in all, and of a chunk
+	int64_t rows, chunk;
 	unsigned mask;
 	way way;
-	char *scratch; // of threads, `bytes` apart
+	char *scratch; // `bytes` per thread
 	size_t bytes;
-	char *sums; // of chunks but the first, sum_bytes apart
+	char *sums; // sum_bytes per chunk but the first
 	size_t sum_bytes;
 	chi_atomic32 failed;
 	chi_error error; // the first failure

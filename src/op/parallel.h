@@ -1,6 +1,5 @@
-// Kernel calls in chunks that the thread's team (base/team.h) shares. The division depends on
-// shapes alone, and chunks' sums are added in order. So bits do not depend on the number of
-// threads.
+// Kernel calls in chunks that the thread's team (base/team.h) shares. Shapes alone decide the
+// chunks, whose sums are added in order, so bits do not depend on the number of threads.
 #pragma once
 
 #include "op/op.h"
@@ -21,7 +20,7 @@ void chi_parallel_plan_make(
 		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out);
 
 // Runs a kernel on all chunks in parallel. The call's scratch memory holds the sums, then `bytes`
-// bytes for each thread of the team.
+// bytes per thread.
 typedef choir_status chi_kernel_fn(const choir_kernel_call *call);
 choir_status chi_parallel_run(const chi_parallel_plan *plan, const char *operation,
 		chi_kernel_fn *run, const choir_kernel_call *call, size_t bytes);

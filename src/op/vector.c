@@ -1,3 +1,4 @@
+// Vector loops, by the plain kernels.
 #include "op/vector.h"
 
 #include "op/plain/loops.h"

@@ -1,5 +1,5 @@
-// f32 kernels with fused multiply-adds: attention, whose products are too small for a library, and
-// GELU. Their bits differ from the plain kernels'.
+// f32 kernels with fused multiply-adds: GELU, and attention, whose products are too small for a
+// library. Their bits differ from the plain kernels'.
 #include "op/fma/fma.h"
 
 #include "op/kernel_list.h"

@@ -1,4 +1,4 @@
-// Loops with fused multiply-adds (FMA), for each instruction set that has them. All give the same
+// Loops with fused multiply-adds (FMA), for each instruction set that has them, with the same
 // bits.
 #pragma once
 
@@ -17,7 +17,7 @@ typedef struct chi_fma_head {
 	float *y;
 	const float *dy;
 	float *dq, *dk, *dv;
-	float *scratch; // see fma_attention.inc
+	float *scratch;
 	const struct chi_fma_head *next; // to prefetch; NULL: none
 } chi_fma_head;
 

@@ -1,4 +1,4 @@
-// Attention kernels: a loop over examples and heads, each computed by fma_attention.inc.
+// Attention kernels: each head of each example is computed by fma_attention.inc.
 #include "op/fma/fma.h"
 
 #ifdef CHI_HAS_FMA_KERNELS

@@ -1,3 +1,4 @@
+// Activations, convolutions and windows, for choir/nn.h and layers.
 #pragma once
 
 #include "choir/nn.h"

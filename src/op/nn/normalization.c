@@ -1,6 +1,6 @@
-// Normalization. Kernels compute means and deviations before the operation, which owns them for
-// the backward pass. The caller's function may add the sums of other replicas to those of a batch
-// norm, on both passes.
+// Normalization. Kernels compute means and deviations first; the operation owns them for the
+// backward pass. On both passes, the caller's function may add other replicas' sums to those of a
+// batch norm.
 #include "base/lock.h"
 #include "base/options.h"
 #include "op/nn/nn.h"
@@ -202,7 +202,7 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 {
 	choir_batch_norm_options all;
 
-	// First, because every return must set their outputs.
+	// Taken first, because every return must set their outputs.
 	if (chi_options_take("batch_norm: the options'", &all, sizeof all, o) != CHOIR_OK) {
 		chi_frame_record_error(choir_tensor_frame(x));
 		return NULL;

@@ -1,6 +1,6 @@
 // The only file with oneDNN's headers, version 2 or 3. Primitives use the caller's scratchpad,
-// since threads would share one of the library. They run on the calling thread: OpenMP's thread
-// count is one during the call.
+// since threads would share the library's, and run on the calling thread: OpenMP's thread count is
+// one during the call.
 #include "op/onednn/primitive.h"
 
 #include "base/alloc.h"
@@ -42,10 +42,10 @@ typedef struct {
 	layout a, b, bias, out;
 	layout b_told, out_told;
 	const layout *x, *filter, *y;
-	dnnl_dims_t stride, before, after; // strides, and zeros around x
+	dnnl_dims_t stride, before, after; // zeros around x
 	dnnl_dims_t apart; // dilation - 1
 	dnnl_primitive_attr_t attr;
-	dnnl_primitive_desc_t hint; // for gradients: the forward pass
+	dnnl_primitive_desc_t hint; // forward pass, for gradients
 	dnnl_primitive_desc_t description;
 } plan;
 
@@ -298,8 +298,8 @@ static dnnl_status_t plan_filter(const chi_dnn_problem *q, layout *given, layout
 }
 
 // Memory is nhwc and hwio; oneDNN's dimensions are nchw and oihw. oneDNN chooses the filter's
-// layout: measured, this doubles a convolution's speed and pays for a reorder per call, but not a
-// matrix product's.
+// layout, which doubles the speed despite a reorder per call, but not those of matrix products
+// (measured).
 static dnnl_status_t plan_convolution(plan *p, const chi_dnn_problem *q)
 {
 	const dnnl_dims_t x = { q->images, q->c, q->h, q->w }, y = { q->images, q->out, q->oh, q->ow };

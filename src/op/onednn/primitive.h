@@ -1,5 +1,5 @@
-// oneDNN's primitives for the kernels: a product or convolution is made once and run many times,
-// on row-major memory.
+// oneDNN's products and convolutions as primitives: made once, run many times, on row-major
+// memory.
 #pragma once
 
 #include "choir/status.h"
@@ -14,7 +14,7 @@ typedef enum {
 	CHI_DNN_CONVOLUTION_FILTER // gradient of the filter
 } chi_dnn_kind;
 
-// The key of the cache: no padding bytes, and zero where a member does not apply.
+// The cache's key, without padding bytes; members that do not apply are zero.
 typedef struct {
 	int32_t kind;
 	uint16_t bias;

@@ -1,4 +1,4 @@
-// oneDNN's primitives by problem, in a cache for each thread, without a lock.
+// oneDNN's primitives by problem, in a cache of each thread, without a lock.
 #pragma once
 
 #include "op/onednn/primitive.h"
@@ -7,7 +7,7 @@
 // with CHOIR_UNSUPPORTED (cached, no message), CHOIR_NO_MEMORY or CHOIR_INTERNAL.
 choir_status chi_dnn_find(const chi_dnn_problem *problem, chi_dnn **out);
 
-enum { CHI_DNN_CACHE = 256 }; // per thread
+enum { CHI_DNN_CACHE = 256 };
 // For tests: the size of this thread's primitive cache, and clearing it.
 size_t chi_dnn_cached(void);
 void chi_dnn_forget(void);

@@ -1,7 +1,7 @@
-// Attention, a block of queries at a time. Only a block's scores are in memory, so memory grows
-// linearly with the length. The backward pass recomputes them. The call's user names the matrix
-// product. Score rows are padded to whole CHI_ROUNDs, since a remainder loop would double the time
-// of such short rows.
+// Attention, a block of queries at a time. Only its scores are in memory, which grows linearly
+// with the length; the backward pass recomputes them. The call's user names the matrix product.
+// Score rows are padded to whole CHI_ROUNDs, since a remainder loop would double the time of such
+// short rows.
 #include "op/plain/attention_kernel.h"
 
 #include <string.h>
@@ -13,14 +13,14 @@ typedef struct {
 	const chi_real_loops *real;
 	const chi_number_loops *number;
 	choir_dtype dtype;
-	size_t size; // of an element
+	size_t size;
 	int64_t queries, keys, width; // width: of one head
 	int64_t q_row, kv_row, y_row;
 	bool causal;
 	double scale;
 	const char *q, *k, *v;
-	void *gemm; // of products
-	char *scaled, *scores, *back; // scratch: [BLOCK, width], [BLOCK, keys] twice
+	void *gemm;
+	char *scaled, *scores, *back; // [BLOCK, width], [BLOCK, keys] twice
 } head;
 
 static int64_t rounded(int64_t n)
@@ -170,7 +170,7 @@ choir_status chi_attention(const choir_kernel_call *call)
 
 typedef struct {
 	char *q, *k, *v;
-	const char *y; // output gradient
+	const char *y;
 } gradients;
 
 // With P the normalised scores and dP = dy v^T: back = P (dP - sum(P dP)), scores = P.

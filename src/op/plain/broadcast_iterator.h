@@ -10,7 +10,7 @@ typedef struct {
 	int64_t dim[CHOIR_MAX_RANK];
 	int64_t stride[CHI_BROADCAST_OPERANDS][CHOIR_MAX_RANK];
 	int64_t index[CHOIR_MAX_RANK]; // in the dimensions before the last
-	int64_t at[CHI_BROADCAST_OPERANDS]; // of each operand
+	int64_t at[CHI_BROADCAST_OPERANDS];
 	bool done;
 } chi_broadcast_iterator;
 

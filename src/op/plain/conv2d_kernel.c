@@ -8,7 +8,7 @@ enum { BLOCK_PIXELS = 128 };
 
 typedef struct {
 	choir_dtype dtype;
-	size_t size; // of an element
+	size_t size;
 	int64_t n, h, w, c, kh, kw, out, oh, ow;
 	int64_t groups, group_c, group_out;
 	int64_t dilation;
@@ -16,7 +16,7 @@ typedef struct {
 	int64_t patch; // kh kw group_c
 	const choir_conv2d_attributes *attributes;
 	char *patches; // [BLOCK_PIXELS, patch]
-	void *gemm; // scratch memory
+	void *gemm;
 } convolution;
 
 static convolution convolution_of(const choir_kernel_call *call, const choir_buffer *x,

@@ -28,9 +28,9 @@ typedef enum {
 } chi_unary;
 
 enum {
-	CHI_COLUMNS = 64, // maximum of columns in a call of sum_rows
+	CHI_COLUMNS = 64, // of sum_rows
 	CHI_ROUND = 16, // elements per iteration
-	CHI_ARITHMETIC_DTYPES = CHOIR_U8 + 1, // those with a chi_number_loops
+	CHI_ARITHMETIC_DTYPES = CHOIR_U8 + 1,
 	CHI_REAL_DTYPES = CHOIR_F64 + 1
 };
 
@@ -87,12 +87,12 @@ typedef struct {
 } chi_norm_loops;
 
 // One time step of a sequence. extend/kernel_table.h lists the parts of row; "_before" is the
-// previous time step.
+// previous step.
 typedef struct {
 	// Completes row from the gates' sums.
 	void (*lstm)(void *row, const void *cell_before, int64_t h);
-	// dz [4 h] from dh, the sum of the gradients of the output and of the next time step. dc
-	// becomes the previous time step's.
+	// dz [4 h] from dh, the gradients of the output and of the next time step. dc becomes the
+	// previous step's.
 	void (*lstm_gradient)(void *dz, void *dc, const void *dh, const void *row,
 			const void *cell_before, int64_t h);
 	// row holds q in its first three parts.

@@ -3,7 +3,7 @@
 
 typedef struct {
 	int64_t batch, m, n, k;
-	int64_t a_step, b_step; // between products
+	int64_t a_step, b_step;
 	int64_t a_row, a_column, b_row, b_column;
 } gemm_shape;
 

@@ -1,4 +1,4 @@
-// Dropout and normal numbers. Each element has a fixed position in the key's Philox sequence, so
+// Dropout and normal numbers. An element's position in the key's Philox sequence is fixed, so
 // results do not depend on threads, and dropout's gradient is dropout again.
 #include "base/philox.h"
 #include "op/plain/cast_kernel.h"

@@ -1,5 +1,5 @@
-// LSTM and GRU: per time step one product over all examples, then the loops. A row per time step
-// keeps what the gradient needs (extend/kernel_table.h).
+// LSTM and GRU: per time step one product over all examples, then the loops. A row per step keeps
+// what the gradient needs (extend/kernel_table.h).
 #include "op/plain/recurrent_kernel.h"
 
 #include <string.h>
@@ -156,7 +156,7 @@ choir_status chi_lstm_gradient(const choir_kernel_call *call)
 	const layer l = layer_of(call, in[0].shape.dim[0], in[0].shape.dim[1], h, 4, 6);
 	const size_t state = (size_t) (l.n * h) * l.size;
 	char *dz = call->out->data, *dh0 = dz + (size_t) (l.n * l.t * l.gates) * l.size;
-	char *dc = dh0 + state; // dc of the next time step
+	char *dc = dh0 + state;
 	memset(l.dh, 0, state);
 	memset(dc, 0, state);
 	for (int64_t k = l.t - 1; k >= 0; k--) {

@@ -1,5 +1,5 @@
 // Sums over any axes, argmax, and squares of chunks. Neighbouring axes that are all kept or all
-// summed are one group; the last group is the innermost loop.
+// summed are one group, the last of which is the innermost loop.
 #include "base/team.h"
 #include "op/plain/broadcast_iterator.h"
 #include "op/plain/plain.h"
@@ -101,8 +101,8 @@ static void collect(
 typedef struct {
 	const choir_kernel_call *call;
 	const reduction *r;
-	int64_t at, out; // of the run
-	int64_t columns, chunk; // in the run, and in a chunk
+	int64_t at, out;
+	int64_t columns, chunk;
 } run_of_sums;
 
 static void sum_chunk(void *arg, int member, int64_t chunk)

@@ -1,5 +1,5 @@
-// Softmax, its logarithm, and cross entropy with integer labels, row by row. Sums are in f64, so
-// that a loss over many classes keeps its digits.
+// Softmax, its logarithm, and cross entropy with integer labels, row by row. Sums in f64 keep the
+// digits of a loss over many classes.
 #include "op/plain/cast_kernel.h"
 
 #include <math.h>
@@ -88,8 +88,8 @@ static void subtract(const rows_of *r, void *out, const void *x, double by)
 	r->number->binary(CHI_SUBTRACT, out, x, &in_dtype, r->classes, false, true);
 }
 
-// Returns log(sum(exp(x - max))) without max, which could absorb it. For the same reason *below is
-// the mean of x - max; below may be NULL.
+// Returns log(sum(exp(x - max))) without max, which could absorb it, as it could *below, the mean
+// of x - max. below may be NULL.
 static double log_sum(const rows_of *r, const void *x, size_t size, double max, double *below)
 {
 	enum { BLOCK = 256 };

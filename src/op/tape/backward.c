@@ -1,7 +1,7 @@
 // The backward pass. Three traversals of the tape find the operations from which y was computed,
 // those that depend on a source, and how many contributions each gradient gets. A fourth, from the
-// newest operation on, computes them, and recomputed segments in turn. So a source's gradient is
-// delivered with its last contribution, and memory is freed early. The program alone fixes the
+// newest operation on, computes them, and recomputed segments in turn. A source's gradient is
+// delivered with its last contribution, so memory is freed early. The program alone fixes the
 // order of sums, and so the bits.
 #include "op/tape/tape.h"
 #include "trace/trace.h"
@@ -297,7 +297,7 @@ static choir_status go_through(pass *p, const nodes *list)
 	return CHOIR_OK;
 }
 
-// Lets step() drop results that y does not depend on, but not earlier: a nested segment's function
+// Lets step() drop results that y does not depend on, but no earlier: a nested segment's function
 // is called again and may use them.
 static void let_all_die(const nodes *list)
 {
@@ -305,7 +305,7 @@ static void let_all_die(const nodes *list)
 		list->node[i]->reached = true;
 }
 
-// Adds gradients of tensors from outside to their accounts. The segment's own step is one of their
+// Adds gradients of outside tensors to their accounts. The segment's own step is one of their
 // contributions, so they are final after it.
 static choir_status go_through_segment(pass *p, const chi_node *node)
 {

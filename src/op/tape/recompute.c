@@ -1,6 +1,6 @@
-// Segments that keep no intermediate results (gradient checkpointing). One node replaces a
-// recorded segment; its inputs are all tensors from outside. The backward pass recomputes it with
-// the same random numbers.
+// Segments that keep no intermediate results (gradient checkpointing). One node, whose inputs are
+// all outside tensors, replaces a recorded segment. The backward pass recomputes it with the same
+// random numbers.
 #include "op/tape/tape.h"
 
 #include "base/lock.h"
@@ -72,8 +72,8 @@ static bool is_outside(const choir_tensor *t, size_t mark)
 	return t->mark < mark || (t->source && !t->node);
 }
 
-// Lists the tensors from outside, each once, in out unless NULL. A flag of their own marks them,
-// since in a nested segment some have a gradient account.
+// Lists the outside tensors, each once, in out unless NULL. A flag of their own marks them, since
+// in a nested segment some have a gradient account.
 static size_t list_outside(
 		const choir_tape *tape, const chi_node *before, size_t mark, choir_tensor *out[])
 {

@@ -1,5 +1,5 @@
-// The tape from inside. Each gradient is delivered as soon as it is final, so that it can be
-// summed and freed during the backward pass.
+// The tape from inside. Gradients are delivered when final, so that they can be summed and freed
+// during the backward pass.
 #pragma once
 
 #include "op/op.h"
@@ -42,10 +42,10 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last);
 // (tensor.h). It is zeros, and comes first, if y does not depend on the source. It is dropped
 // after the call; keep an alias to use it longer. A failure ends the pass.
 //
-// After it has left an operation, the pass drops its result, except y and sources, if y was
-// computed from it. Using such a handle fails with CHOIR_STATE. Aliases of its memory
-// (chi_tensor_alias, returned and argument tensors) stay valid. So do results that y does not
-// depend on, and tensors that no recorded operation made.
+// After an operation, the pass drops its result, except y and sources, if y was computed from it.
+// Using such a handle fails with CHOIR_STATE. Aliases of its memory (chi_tensor_alias, returned
+// and argument tensors) stay valid. So do results that y does not depend on, and tensors that no
+// recorded operation made.
 typedef choir_status chi_ready_fn(void *user, size_t index, choir_tensor *gradient);
 choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], chi_ready_fn *ready, void *user);

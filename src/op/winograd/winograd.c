@@ -1,6 +1,5 @@
 // Winograd convolutions as kernels. A block of tiles goes through transform, products and inverse
-// transform while it is in cache, four of sixteen points at a time. Only op/parallel.c divides
-// calls.
+// transform while it is in cache, four of sixteen points at a time.
 #include "op/winograd/winograd.h"
 
 #include "base/instruction_set.h"
@@ -11,9 +10,9 @@
 #ifdef CHI_HAS_X86_KERNELS
 enum {
 	SCORE = 20, // oneDNN's kernels have 10
-	MIN_TILES = 64, // with fewer, transforming the filter costs too much
-	MIN_CHANNELS = 32 * 32, // x times y; with fewer, transforming the tiles costs too much
-	MAX_CHANNELS = 8 << 10, // with more, the filter fills the cache
+	MIN_TILES = 64, // below, transforming the filter costs too much
+	MIN_CHANNELS = 32 * 32, // x times y; below, transforming the tiles costs too much
+	MAX_CHANNELS = 8 << 10, // above, the filter fills the cache
 	BLOCK = 8 << 10, // floats of x in L1, for four points
 	MAX_TILES = 128,
 	LINE = 16 // floats: points use different cache sets
@@ -85,7 +84,6 @@ static int score_of(const choir_kernel_call *call, const choir_shape *filter, co
 			: 0;
 }
 
-// The distance between points of n values, in floats.
 static int64_t apart(int64_t n)
 {
 	return n + LINE;

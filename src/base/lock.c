@@ -91,7 +91,6 @@ static void check_before_wait(const chi_mutex *m)
 
 #endif
 
-
 void chi_mutex_init(chi_mutex *m, chi_rank rank, const char *name)
 {
 	// Locks are held for less time than a sleep takes.

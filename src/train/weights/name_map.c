@@ -22,7 +22,6 @@ struct chi_name_map_line {
 	chi_rearrangement how;
 };
 
-
 // Splits a line, up to a newline, a comment or the end of the map, into one word more than fits.
 // Moves *map after the line.
 static int read_line(const char **map, word words[WORDS])
@@ -190,7 +189,6 @@ void chi_name_map_free(chi_name_map *m)
 	chi_free(m->line);
 	*m = (chi_name_map){ 0 };
 }
-
 
 // *star: what the star matches.
 static bool is_like(const word *name, const word *pattern, word *star)

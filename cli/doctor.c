@@ -78,9 +78,8 @@ static void check_processors(void)
 	print_fact("instruction_set", "instruction set", choir_instruction_set());
 	if (getenv("CHOIR_INSTRUCTION_SET") != NULL)
 		note(false,
-				"CHOIR_INSTRUCTION_SET=%s limits the kernels: unset it, unless other processors "
-				"of "
-				"a job support no more",
+				"CHOIR_INSTRUCTION_SET=%s limits the kernels: unset "
+				"it, unless other processors of a job support no more",
 				getenv("CHOIR_INSTRUCTION_SET"));
 	if (cores < online)
 		note(false,
@@ -102,8 +101,8 @@ static void check_libraries(void)
 				"install libdnnl-dev and build Choir again");
 	else if (kernels != NULL && strcmp(kernels, "plain") == 0)
 		note(false,
-				"CHOIR_KERNELS=plain disables oneDNN: unset it, unless you want the same bits on "
-				"all processors");
+				"CHOIR_KERNELS=plain disables oneDNN: unset it, "
+				"unless you want the same bits on all processors");
 	if (!choir_has_feature("zlib"))
 		note(false, "compressed data files cannot be read: install zlib1g-dev and build again");
 	if (!choir_has_feature("hdf5"))
@@ -215,9 +214,8 @@ static void check_launchers(const bool there[2])
 	const char *set = getenv("CHOIR_MPI");
 	if (set != NULL && strcmp(set, open ? "mpich" : "openmpi") == 0)
 		note(false,
-				"CHOIR_MPI=%s, but mpirun belongs to the other MPI: start programs with "
-				"mpirun.%s, "
-				"or unset CHOIR_MPI",
+				"CHOIR_MPI=%s, but mpirun belongs to the other MPI: "
+				"start programs with mpirun.%s, or unset CHOIR_MPI",
 				set, set);
 }
 

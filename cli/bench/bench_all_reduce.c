@@ -55,10 +55,10 @@ static const command self = {
 	.operands = "",
 	.about = "Measures all-reduce between replicas.\n\n"
 			 "Buffers grow from 4 KiB by factors of 4. Each owner writes its buffer before each\n"
-			 "round. The time is that of the slowest replica from a common start; GB/s is the "
-			 "size\n"
-			 "of one buffer divided by the median time. Under mpirun -n N the replicas are "
-			 "divided\n"
+			 "round. The time is that of the slowest replica "
+			 "from a common start; GB/s is the size\n"
+			 "of one buffer divided by the median time. "
+			 "Under mpirun -n N the replicas are divided\n"
 			 "among N processes.",
 	.examples = { "choir bench all-reduce --replicas 4 --operations ring",
 			"mpirun -n 2 choir bench all-reduce --shapes resnet50 --json" },
@@ -315,8 +315,8 @@ static choir_strategy *make_strategy(choir_cluster *c)
 	if (given.operations == NULL)
 		return bench_workers(c, given.replicas, given.devices, 1);
 	choir_fail(CHOIR_INVALID,
-			"--operations %s: applies to one process, but %d were started; they have one "
-			"algorithm",
+			"--operations %s: applies to one process, but "
+			"%d were started; they have one algorithm",
 			given.operations, choir_cluster_workers(c));
 	return NULL;
 }

@@ -136,9 +136,9 @@ static choir_status understand(source *s)
 		return choir_fail(CHOIR_NOT_FOUND, "data \"%s\": unknown data; did you mean %s:%s?",
 				s->name, kind, s->name);
 	return choir_fail(CHOIR_NOT_FOUND,
-			"data \"%s\": unknown data; known: mnist, digits, digits:N, idx:IMAGES,LABELS, "
-			"npy:INPUTS,LABELS, npy:FILE.npz, csv:FILE, tfrecord:FILE, hdf5:FILE, cifar10:DIR, "
-			"text:FILE",
+			"data \"%s\": unknown data; known: mnist, digits, digits:N, "
+			"idx:IMAGES,LABELS, npy:INPUTS,LABELS, npy:FILE.npz, "
+			"csv:FILE, tfrecord:FILE, hdf5:FILE, cifar10:DIR, text:FILE",
 			s->name);
 }
 
@@ -290,9 +290,8 @@ static choir_status inspect_labels(source *s, choir_values *batch)
 	const choir_dtype dtype = choir_tensor_dtype(t);
 	if (shape->rank != 1 || (dtype != CHOIR_U8 && dtype != CHOIR_I32 && dtype != CHOIR_I64))
 		return choir_fail(CHOIR_INVALID,
-				"%s: labels are %s with %d dimensions; needs one whole number (u8, i32 or i64) "
-				"per "
-				"example",
+				"%s: labels are %s with %d dimensions; needs "
+				"one whole number (u8, i32 or i64) per example",
 				s->labels, choir_dtype_name(dtype), shape->rank - 1);
 	for (int64_t i = 0; i < shape->dim[0]; i++) {
 		const int64_t label = source_label(t, i);

@@ -15,8 +15,8 @@ choir_status image_check(const model_plan *plan, int64_t min)
 		return CHOIR_OK;
 	if (plan->image.rank != 2 && plan->image.rank != 3)
 		return choir_fail(CHOIR_INVALID,
-				"%s: images with %d dimensions; needs height and width, or height, width and "
-				"channels",
+				"%s: images with %d dimensions; needs height "
+				"and width, or height, width and channels",
 				plan->kind, plan->image.rank);
 	if (size[0] < min || size[1] < min)
 		return choir_fail(CHOIR_INVALID, "%s: images of %lld x %lld; needs at least %lld x %lld",

@@ -27,9 +27,8 @@ choir_status memory_check(const memory_plan *needed, const char *kind, const cho
 	if (info.memory_total == 0 || sum <= (double) info.memory_total)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_NO_MEMORY,
-			"%s: needs about %s of memory (weights %s, gradients %s, optimizer %s, activations "
-			"%s); "
-			"the machine has %s",
+			"%s: needs about %s of memory (weights %s, gradients "
+			"%s, optimizer %s, activations %s); the machine has %s",
 			kind, print_bytes(sum, text[0]), print_bytes(needed->weights, text[1]),
 			print_bytes(needed->gradients, text[2]), print_bytes(needed->optimizer, text[3]),
 			print_bytes(needed->activations, text[4]),

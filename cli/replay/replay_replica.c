@@ -105,9 +105,8 @@ static choir_status take_file(
 		return CHOIR_OK;
 	if (own == NULL)
 		return choir_fail(CHOIR_INVALID,
-				"%s: records %s \"%.200s\"; replay opens only files given on the command line; "
-				"needs "
-				"%s",
+				"%s: records %s \"%.200s\"; replay opens only "
+				"files given on the command line; needs %s",
 				path, name, *recorded, name);
 	*recorded = own;
 	return CHOIR_OK;

@@ -137,9 +137,8 @@ static void print_text(const summary *s)
 			choir_strategy_replicas(s->strategy) == 1 ? "" : "s", (long long) s->batch,
 			s->optimizer, s->seed);
 	if (choir_strategy_overlap_latency(s->strategy) > 0)
-		printf("  large gradients are exchanged during the backward pass; starting one takes up "
-			   "to "
-			   "%.0f us\n",
+		printf("  large gradients are exchanged during the "
+			   "backward pass; starting one takes up to %.0f us\n",
 				1e6 * choir_strategy_overlap_latency(s->strategy));
 	printf("  estimated memory: %s of gradients, %s of activations\n",
 			print_bytes(s->memory->gradients, weights),

@@ -57,9 +57,8 @@ static choir_status check_classes(const training *t)
 	if (classes <= MAX_SPARE_CLASSES || classes <= examples)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"data \"%.200s\": label %lld means %lld classes, for %lld examples; needs labels "
-			"below "
-			"%lld",
+			"data \"%.200s\": label %lld means %lld classes, "
+			"for %lld examples; needs labels below %lld",
 			t->given->data, (long long) classes - 1, (long long) classes, (long long) examples,
 			(long long) (examples > MAX_SPARE_CLASSES ? examples : MAX_SPARE_CLASSES));
 }
@@ -271,8 +270,8 @@ static choir_status write_metadata(training *t)
 			(t->given->save == NULL && t->given->checkpoint == NULL))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_UNSUPPORTED,
-			"data \"%s\": the metadata of %lld inputs and %lld class names needs more than %d "
-			"bytes",
+			"data \"%s\": the metadata of %lld inputs and "
+			"%lld class names needs more than %d bytes",
 			t->given->data, (long long) choir_shape_elements(&t->data.shape),
 			(long long) t->data.classes, METADATA_SIZE - 1);
 }

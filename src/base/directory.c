@@ -360,8 +360,7 @@ choir_status chi_directory_lock_check(const chi_directory_lock *l, const chi_dir
 	if (found && there.st_ino == mine.st_ino && there.st_dev == mine.st_dev)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_STATE,
-			"%s/%s: was removed or replaced while this job had the directory, which another job "
-			"may "
-			"have taken since",
+			"%s/%s: was removed or replaced while this job had the "
+			"directory, which another job may have taken since",
 			f->path, lock_name);
 }

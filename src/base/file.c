@@ -122,8 +122,8 @@ choir_status chi_file_check(chi_file *f)
 			s.st_mtim.tv_nsec == f->changed.tv_nsec)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_CORRUPT,
-			"%s: was changed while it was read: it had %llu bytes when it was opened, and has "
-			"%llu",
+			"%s: was changed while it was read: it had "
+			"%llu bytes when it was opened, and has %llu",
 			f->path, (unsigned long long) f->size, (unsigned long long) size);
 }
 

@@ -222,9 +222,9 @@ static choir_status refuse(chi_message *m, size_t came)
 				found->sequence, found->what, own, m->bytes, other, m->frame.bytes);
 	else if (found->sequence == m->expected.sequence && found->hash == m->expected.hash)
 		choir_fail(CHOIR_STATE,
-				"workers differ: by number %" PRIu64 ", %s, %s and %s have given the same "
-				"tensors, but in another order: all workers must make the same calls in the same "
-				"order",
+				"workers differ: by number %" PRIu64 ", %s, %s and %s "
+				"have given the same tensors, but in another order: all "
+				"workers must make the same calls in the same order",
 				found->sequence, found->what, own, other);
 	else
 		choir_fail(CHOIR_STATE,

@@ -77,9 +77,7 @@ choir_status chi_communicator_open(chi_communicator *g, int members, int replica
 			return CHOIR_NOT_FOUND;
 		if (best->score(&g->base, CHOIR_ALL_REDUCE, 1 << 20) <= 0)
 			return choir_fail(CHOIR_UNSUPPORTED,
-					"cross-device operations \"%s\" cannot serve "
-					"these devices",
-					name);
+					"cross-device operations \"%s\" cannot serve these devices", name);
 	} else {
 		int max = 0;
 		for (int i = 0; (t = chi_registry_at(&registry, i)) != NULL; i++) {

@@ -42,8 +42,8 @@ int64_t chi_dataset_pass(const choir_dataset *d)
 choir_status chi_dataset_too_short(const choir_dataset *d, int64_t found, int64_t needed)
 {
 	return choir_fail(CHOIR_INVALID,
-			"%s: pass %lld has %lld elements, but was read up to %lld: not the dataset that the "
-			"position is of",
+			"%s: pass %lld has %lld elements, but was read up "
+			"to %lld: not the dataset that the position is of",
 			d->stage->name, (long long) d->pass, (long long) found, (long long) needed);
 }
 

@@ -176,8 +176,8 @@ static choir_status check_space(const choir_distributed_dataset *data)
 		if (!chi_size_multiply((size_t) data->capacity, d->bytes[i], &bytes) ||
 				bytes > PTRDIFF_MAX)
 			return choir_fail(CHOIR_INVALID,
-					"distribute_dataset: %" PRId64 " examples of column \"%s\" do not fit in a "
-					"tensor",
+					"distribute_dataset: %" PRId64 " examples "
+					"of column \"%s\" do not fit in a tensor",
 					data->capacity, d->spec.column[i].name);
 	return CHOIR_OK;
 }

@@ -265,8 +265,8 @@ choir_status choir_distributed_dataset_restore(
 	if (p.pass < 0 || p.elements < 0 || p.examples < 0 || p.steps < 0 || p.seek_points < 0 ||
 			p.seek_points > CHOIR_INPUT_SEEK_POINTS)
 		return choir_fail(CHOIR_INVALID,
-				"distributed dataset: restore: a position with negative numbers, or with more "
-				"than %d marks",
+				"distributed dataset: restore: a position with "
+				"negative numbers, or with more than %d marks",
 				(int) CHOIR_INPUT_SEEK_POINTS);
 	if (p.signature != (int64_t) data->signature)
 		return choir_fail(CHOIR_INVALID,

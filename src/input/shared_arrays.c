@@ -34,8 +34,8 @@ static choir_status check_columns(choir_strategy *s, size_t n, const choir_colum
 	for (size_t i = 0; status == CHOIR_OK && s->process_group->worker == 0 && i < n; i++)
 		if (columns[i].data == NULL || own < 0)
 			status = choir_fail(CHOIR_INVALID,
-					"arrays: %lld examples, and column \"%s\" has %s: the first worker must have "
-					"all of them",
+					"arrays: %lld examples, and column \"%s\" has "
+					"%s: the first worker must have all of them",
 					(long long) own, columns[i].name, columns[i].data ? "some" : "no data");
 	status = chi_input_check_creation(s, status, status == CHOIR_OK ? hash_columns(n, columns) : 0,
 			"columns differ from worker 0's");

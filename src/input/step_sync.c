@@ -144,9 +144,8 @@ static choir_status compare_datasets(int worker, const facts *f, const facts *fi
 					first->column[i][0] != '\0' ? first->column[i] : "missing");
 	if (strcmp(f->steps, first->steps) != 0)
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: worker %d's dataset has the stages %s, worker 0's %s; under "
-				"the "
-				"policy DATA all workers need the same",
+				"distribute_dataset: worker %d's dataset has the stages %s, "
+				"worker 0's %s; under the policy DATA all workers need the same",
 				worker, f->steps, first->steps);
 	return choir_fail(CHOIR_INVALID,
 			"distribute_dataset: worker %d's dataset has other seeds, sizes or data than worker "
@@ -158,8 +157,8 @@ static choir_status compare(int worker, const facts *f, const facts *first)
 {
 	if (f->policy != first->policy)
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: worker %d has the policy %s, worker 0 has %s; all workers "
-				"need the same",
+				"distribute_dataset: worker %d has the policy "
+				"%s, worker 0 has %s; all workers need the same",
 				worker, print_policy(f->policy), print_policy(first->policy));
 	if (f->batch != first->batch)
 		return differs(worker, "a global batch (-1: unknown) of", f->batch, first->batch);

@@ -155,8 +155,8 @@ choir_status chi_context_sees_all(const choir_strategy *s, const char *what)
 				CHI_WAS_LEFT, top->strategy->label);
 	if (top->kind == CHI_IN_REPLICA && !top->strategy->is_default)
 		return choir_fail(CHOIR_STATE,
-				"%s is not possible in replica %d: it needs cross-replica context, which a merge "
-				"call gives",
+				"%s is not possible in replica %d: it needs "
+				"cross-replica context, which a merge call gives",
 				what, chi_replica_number(top->what));
 	if (top->strategy != s && top->strategy->owner != s)
 		return choir_fail(CHOIR_STATE,

@@ -119,8 +119,8 @@ static choir_status check_defined(const choir_variable *v)
 	if (v->shards > 0 || chi_atomic32_load(&v->copy[0].undefined) == 0)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_STATE,
-			"save: \"%s\": an update failed half way, so it is undefined until it is assigned or "
-			"restored",
+			"save: \"%s\": an update failed half way, so it "
+			"is undefined until it is assigned or restored",
 			v->parent != NULL ? v->parent->name : v->name);
 }
 

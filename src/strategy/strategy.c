@@ -104,8 +104,8 @@ static choir_status check_concurrency(const choir_strategy *s)
 	for (int i = 0; s->concurrency == CHI_LOCK_FREE && i < s->parameters; i++)
 		if (!s->parameter[i]->host_memory)
 			return choir_fail(CHOIR_INVALID,
-					"strategy: updates without locks need host memory, which parameter device %s "
-					"has not",
+					"strategy: updates without locks need host "
+					"memory, which parameter device %s has not",
 					choir_device_name(s->parameter[i]));
 	return CHOIR_OK;
 }

@@ -32,8 +32,8 @@ static choir_status check_cluster(const choir_strategy_table *t, const choir_str
 		return CHOIR_OK;
 	if (!(t->features & CHOIR_FEATURE_CLUSTER))
 		return choir_fail(CHOIR_INVALID,
-				"strategy: \"%s\" is of one process, so no .cluster: \"multi_worker_mirrored\" "
-				"has one",
+				"strategy: \"%s\" is of one process, so no "
+				".cluster: \"multi_worker_mirrored\" has one",
 				t->name);
 	const int workers = choir_cluster_workers(o->cluster);
 	if (o->replicas > 0 && o->replicas < workers)
@@ -49,8 +49,8 @@ static choir_status check_partition(const choir_strategy_table *t, const choir_s
 	if ((partitioned || o->partition_size != 0 || o->max_shards != 0) &&
 			!(t->features & CHOIR_FEATURE_SHARDS))
 		return choir_fail(CHOIR_INVALID,
-				"strategy: \"%s\" has no shards, so no .partition, no .partition_size and no "
-				".max_shards",
+				"strategy: \"%s\" has no shards, so no .partition, "
+				"no .partition_size and no .max_shards",
 				t->name);
 	if ((unsigned) o->partition > CHOIR_PARTITION_MAX_SIZE)
 		return choir_fail(CHOIR_INVALID,
@@ -112,8 +112,8 @@ static choir_status check_communication(
 				(long long) (all->num_packs < 0 ? all->num_packs : all->bytes_per_pack));
 	if (all->bytes_per_pack > 0 && all->num_packs > 0)
 		return choir_fail(CHOIR_INVALID,
-				"communication: bytes_per_pack %lld and num_packs %lld: packs are cut by one of "
-				"them",
+				"communication: bytes_per_pack %lld and "
+				"num_packs %lld: packs are cut by one of them",
 				(long long) all->bytes_per_pack, (long long) all->num_packs);
 	if (!(all->timeout >= 0) && all->timeout != CHOIR_FOREVER)
 		return choir_fail(CHOIR_INVALID,

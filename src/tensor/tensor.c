@@ -181,8 +181,8 @@ choir_status chi_tensor_check_any(const choir_tensor *t)
 		return CHOIR_OK;
 	return chi_frame_fail(t->frame, CHOIR_STATE,
 			t->version == CHI_RETIRED
-					? "%s: its update was asked for since this tensor was read from it; read it "
-					  "again"
+					? "%s: its update was asked for since this "
+					  "tensor was read from it; read it again"
 					: "%s: has changed since this tensor was read from it; read it again",
 			t->source->name);
 }

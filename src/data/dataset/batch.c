@@ -102,8 +102,8 @@ bool chi_batch_possible(choir_dataset *from, const char *what, int64_t size)
 	for (size_t i = 0; i < from->spec.n; i++)
 		if (!fits(from, i, size)) {
 			chi_refuse(from, CHOIR_INVALID,
-					"%s: %lld examples of column \"%s\" (rank %d, %zu bytes each) do not fit in a "
-					"tensor",
+					"%s: %lld examples of column \"%s\" (rank "
+					"%d, %zu bytes each) do not fit in a tensor",
 					what, (long long) size, from->spec.column[i].name,
 					from->spec.column[i].shape.rank, from->bytes[i]);
 			return false;

@@ -72,8 +72,8 @@ static choir_status check_start(chi_cache_file *f)
 		return corrupt(f, 0, "not a cache that this machine wrote");
 	if (start.signature != f->signature)
 		return choir_fail(CHOIR_INVALID,
-				"cache: %s: made by other stages than those before it now; remove the file, or "
-				"name another",
+				"cache: %s: made by other stages than those "
+				"before it now; remove the file, or name another",
 				chi_text_clean(f->path, name, sizeof name));
 	f->found = start.of;
 	f->at = sizeof start;

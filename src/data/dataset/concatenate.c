@@ -86,8 +86,8 @@ static bool check(const choir_dataset *a, const choir_dataset *b)
 		choir_fail(CHOIR_INVALID, "concatenate: %s differs; the same columns needed", differs);
 	else if (!a->spec.batch != !b->spec.batch)
 		choir_fail(CHOIR_INVALID,
-				"concatenate: one comes in batches, the other in single examples; the same "
-				"needed");
+				"concatenate: one comes in batches, the "
+				"other in single examples; the same needed");
 	else
 		return true;
 	return false;

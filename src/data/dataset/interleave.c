@@ -252,8 +252,8 @@ choir_dataset *choir_dataset_flat_map(choir_dataset *from, const choir_interleav
 		return NULL;
 	if (o.cycle_length > 1 || o.block_length > 0)
 		return chi_refuse(from, CHOIR_INVALID,
-				"flat_map: a cycle or a block given; it takes one dataset after the other: "
-				"interleave");
+				"flat_map: a cycle or a block given; it takes "
+				"one dataset after the other: interleave");
 	choir_dataset *d = make(&flat_map_stages[o.files], from, &o, fn, user);
 	if (d)
 		((interleave *) d)->block = CHOIR_NONE;

@@ -25,8 +25,8 @@ static const char *side(const choir_dataset *d, int i)
 static choir_status ended(const zip *z, int which, int64_t at)
 {
 	return choir_fail(CHOIR_INVALID,
-			"zip: \"%s\" ends after %lld examples, but \"%s\" has at least %lld; equally many "
-			"needed",
+			"zip: \"%s\" ends after %lld examples, but "
+			"\"%s\" has at least %lld; equally many needed",
 			side(&z->base, which), (long long) at, side(&z->base, !which), (long long) at + 1);
 }
 

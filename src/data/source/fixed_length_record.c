@@ -364,8 +364,8 @@ static choir_status check_field(const choir_field *a, size_t i)
 				name);
 	if (a->limit < 0 || (a->limit > 0 && !integer))
 		return choir_fail(CHOIR_INVALID,
-				"%s: field %zu, \"%s\": a limit of %" PRId64 " for %s: 0 or more, and u8, i32 or "
-				"i64 needed",
+				"%s: field %zu, \"%s\": a limit of %" PRId64
+				" for %s: 0 or more, and u8, i32 or i64 needed",
 				what, i, name, a->limit, choir_dtype_name(a->dtype));
 	return CHOIR_OK;
 }

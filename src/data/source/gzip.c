@@ -166,8 +166,8 @@ chi_gzip *chi_gzip_new(
 	(void) begin;
 	(void) end;
 	choir_fail(CHOIR_UNSUPPORTED,
-			"%s: compressed by %s, which this build of Choir (without zlib) cannot read; unpack "
-			"it",
+			"%s: compressed by %s, which this build of "
+			"Choir (without zlib) cannot read; unpack it",
 			name, framing == CHI_GZIP ? "gzip" : "zlib");
 	return NULL;
 }

@@ -57,8 +57,8 @@ static bool check_data(const choir_dataset *d, const choir_column columns[])
 		if (!chi_size_multiply((size_t) d->spec.examples, d->bytes[i], &size) ||
 				size > PTRDIFF_MAX) {
 			choir_fail(CHOIR_INVALID,
-					"memory dataset: column \"%s\": %lld examples of %zu bytes are more than any "
-					"memory holds",
+					"memory dataset: column \"%s\": %lld examples "
+					"of %zu bytes are more than any memory holds",
 					columns[i].name, (long long) d->spec.examples, d->bytes[i]);
 			return false;
 		}

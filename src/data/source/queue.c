@@ -99,8 +99,8 @@ static choir_status wait_for_space(choir_queue *q, int64_t examples, double seco
 		return choir_fail(CHOIR_TIMEOUT,
 				"queue: closed, and the next pass has not begun after %g seconds", seconds);
 	return choir_fail(CHOIR_TIMEOUT,
-			"queue: %lld of %lld examples are waiting to be read, no room for %lld after %g "
-			"seconds",
+			"queue: %lld of %lld examples are waiting to "
+			"be read, no room for %lld after %g seconds",
 			(long long) q->count, (long long) q->capacity, (long long) examples, seconds);
 }
 

@@ -213,9 +213,8 @@ static choir_status check_windows(const char *path, int64_t context, int64_t str
 	if (context < 1 || stride < 0 || !chi_size_add((size_t) context, (size_t) stride, &sum) ||
 			!chi_size_add(sum, FIRST_CAPACITY + 1, &sum) || sum > MAX_UNPACKED)
 		return choir_fail(CHOIR_INVALID,
-				"text windows dataset: a context of %lld bytes and a stride of %lld; from 1 and "
-				"from 0, "
-				"and less than %d together, needed",
+				"text windows dataset: a context of %lld bytes and a stride of "
+				"%lld; from 1 and from 0, and less than %d together, needed",
 				(long long) context, (long long) stride, MAX_UNPACKED);
 	return CHOIR_OK;
 }

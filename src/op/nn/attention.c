@@ -25,8 +25,8 @@ static choir_status infer_attention(size_t n, choir_tensor *const in[], const vo
 				CHOIR_INVALID, "%s, needed [n, places, 3 width]", chi_shape_print(q, text[0]));
 	if (!fits)
 		return choir_fail(CHOIR_INVALID,
-				"queries %s, keys %s and values %s do not fit; needed [n, places, width] of one "
-				"dtype",
+				"queries %s, keys %s and values %s do not "
+				"fit; needed [n, places, width] of one dtype",
 				chi_shape_print(q, text[0]), chi_shape_print(&in[1]->shape, text[1]),
 				chi_shape_print(&in[2]->shape, text[2]));
 	if (n == 1)

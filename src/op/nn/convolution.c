@@ -68,8 +68,8 @@ choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filte
 	if (!windows_of(o, 0, x->dim[1], filter->dim[0], rows, &out->dim[1]) ||
 			!windows_of(o, 1, x->dim[2], filter->dim[1], columns, &out->dim[2]))
 		return choir_fail(CHOIR_INVALID,
-				"conv2d: images %s, filter %s, stride %d, padding %d and dilation %d give no "
-				"result",
+				"conv2d: images %s, filter %s, stride %d, "
+				"padding %d and dilation %d give no result",
 				text[0], text[1], o->stride, o->padding, o->dilation);
 	attributes->stride = o->stride;
 	attributes->dilation = o->dilation;

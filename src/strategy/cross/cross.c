@@ -341,8 +341,8 @@ static choir_tensor *apply(choir_variable *v, choir_fetch_fn *fn, choir_tensor *
 		choir_fail(CHOIR_INVALID, "fetch of \"%s\": the function returned NULL", v->name);
 	if (result != NULL && result->frame != f) {
 		choir_fail(CHOIR_INVALID,
-				"fetch of \"%s\": the function's result belongs to another frame than what it was "
-				"given",
+				"fetch of \"%s\": the function's result belongs "
+				"to another frame than what it was given",
 				v->name);
 		return NULL;
 	}

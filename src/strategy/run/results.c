@@ -64,8 +64,8 @@ choir_status chi_results_check(choir_frame *f, const char *name, const choir_ten
 static choir_status lacks(const chi_replica *who, const chi_replica *than, const char *name)
 {
 	return choir_fail(CHOIR_STATE,
-			"replica %d returned no \"%s\", replica %d did: all replicas must return the same "
-			"names",
+			"replica %d returned no \"%s\", replica %d "
+			"did: all replicas must return the same names",
 			chi_replica_number(who), name, chi_replica_number(than));
 }
 

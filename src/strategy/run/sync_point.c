@@ -82,8 +82,8 @@ choir_status chi_sync_point_diverged(
 	if (number != CHOIR_NONE)
 		snprintf(where, sizeof where, "sync point %lld: ", (long long) number + 1);
 	return choir_fail(CHOIR_STATE,
-			"%sreplica %d is in %s, replica %d in %s: all replicas must make the same calls in "
-			"the same order",
+			"%sreplica %d is in %s, replica %d in %s: all "
+			"replicas must make the same calls in the same order",
 			where, a, in_a, b, in_b);
 }
 

@@ -197,8 +197,8 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 			(value->is_number || value->shape.rank == 0 ||
 					value->shape.dim[0] != u->variable->shape.dim[0]))
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"update of \"%s\": what it returns as \"%s\" must have its %lld rows, as it is a "
-				"shard",
+				"update of \"%s\": what it returns as \"%s\" "
+				"must have its %lld rows, as it is a shard",
 				name_of(u), name, (long long) u->variable->shape.dim[0]);
 	choir_values *returned = u->cross->next_results;
 	choir_frame *to = chi_values_replica_frame(returned, u->replica);
@@ -569,8 +569,8 @@ choir_status choir_cross_update_non_slot(
 	if (destination->kind != CHOIR_VALUE_DESTINATION ||
 			!chi_strategy_is_non_slot_destination(x->strategy, destination))
 		return chi_frame_fail(cross->frame, CHOIR_INVALID,
-				"update_non_slot: it needs the destination that non_slot_devices gives, and this "
-				"%s",
+				"update_non_slot: it needs the destination "
+				"that non_slot_devices gives, and this %s",
 				destination->kind == CHOIR_VALUE_DESTINATION ? "has other devices"
 															 : "is no destination");
 	return chi_update_run(&(chi_update){ .cross = x, .destination = destination }, fn, user);

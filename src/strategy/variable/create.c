@@ -45,8 +45,8 @@ static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_
 	}
 	return known ? CHOIR_OK
 				 : choir_fail(CHOIR_INVALID,
-						   "variable \"%s\": \"%s\" places it on what is none of its %d parameter "
-						   "devices",
+						   "variable \"%s\": \"%s\" places it on "
+						   "what is none of its %d parameter devices",
 						   plan->name, s->kind, s->parameters);
 }
 
@@ -112,8 +112,8 @@ static choir_status count_shards(const choir_strategy *s, const chi_variable_pla
 	*n = parts < 1 ? 1 : (int) (parts > MAX_SHARDS ? 0 : parts);
 	return *n > 0 ? CHOIR_OK
 				  : choir_fail(CHOIR_INVALID,
-							"variable \"%s\": its %lld rows would lie in %lld shards: at most %d "
-							"are possible",
+							"variable \"%s\": its %lld rows would lie "
+							"in %lld shards: at most %d are possible",
 							plan->name, (long long) rows, (long long) parts, (int) MAX_SHARDS);
 }
 

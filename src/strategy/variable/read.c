@@ -108,8 +108,8 @@ static choir_tensor *bring_together(choir_replica *r, const choir_variable *v, c
 		break;
 	}
 	return chi_frame_fail_null(r->frame, CHOIR_INVALID,
-			"variable \"%s\": it is ON_READ without an aggregation, so it has no value outside a "
-			"replica",
+			"variable \"%s\": it is ON_READ without an "
+			"aggregation, so it has no value outside a replica",
 			v->name);
 }
 

@@ -46,8 +46,8 @@ static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 	choir_buffer out = in[0];
 	if (v->concurrency == CHI_LOCK_FREE)
 		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
-				"variable \"%s\": rows of what several workers update without locks cannot be "
-				"written",
+				"variable \"%s\": rows of what several workers "
+				"update without locks cannot be written",
 				v->name);
 	if (choir_shape_elements(&s->values->shape) == 0)
 		return CHOIR_OK;

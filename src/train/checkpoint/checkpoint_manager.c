@@ -44,8 +44,7 @@ static choir_status complete(const choir_checkpoint_options *given, choir_checkp
 	CHOIR_TRY(chi_options_take("checkpoint_manager: the options'", o, sizeof *o, given));
 	if (o->max_to_keep < CHOIR_ALL || o->max_best_to_keep < 0)
 		return choir_fail(CHOIR_INVALID,
-				"checkpoint_manager: %s %d: 0 (the default) or more is "
-				"needed%s",
+				"checkpoint_manager: %s %d: 0 (the default) or more is needed%s",
 				o->max_to_keep < CHOIR_ALL ? "keep" : "keep_best",
 				o->max_to_keep < CHOIR_ALL ? o->max_to_keep : o->max_best_to_keep,
 				o->max_to_keep < CHOIR_ALL ? ", or CHOIR_ALL" : "");

@@ -89,9 +89,7 @@ choir_status chi_checkpoint_open(const char *path, chi_checkpoint *step)
 	const char *slash = strrchr(step->path, '/');
 	if (!understand(slash == NULL ? step->path : slash + 1, step) || step->half)
 		return choir_fail(CHOIR_INVALID,
-				"%s: no step's directory is called so: \"step-1500\" "
-				"would be one",
-				path);
+				"%s: no step's directory is called so: \"step-1500\" would be one", path);
 	return read_manifest(step);
 }
 

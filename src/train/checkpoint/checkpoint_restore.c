@@ -35,9 +35,8 @@ static choir_status lend(chi_state_dict *state, const chi_checkpoint_content *c)
 		const chi_st_tensor *t = st->tensor[i];
 		if (!t->supported)
 			return choir_fail(CHOIR_UNSUPPORTED,
-					"%s: state \"%.100s\": dtype %.10s is none of "
-					"Choir's",
-					c->path, t->name, t->dtype_name);
+					"%s: state \"%.100s\": dtype %.10s is none of Choir's", c->path, t->name,
+					t->dtype_name);
 		CHOIR_TRY(chi_state_dict_lend(state, t->name, t->dtype, &t->shape, data + t->begin));
 	}
 	return CHOIR_OK;

@@ -26,14 +26,13 @@ static choir_status check_options(const choir_export_options *o)
 		good = good && (is_letter(*c) || (*c >= '0' && *c <= '9'));
 	if (!good)
 		return choir_fail(CHOIR_INVALID,
-				"export: the name \"%.100s\": letters, digits and _ are needed, at most %d, and "
-				"no digit first",
+				"export: the name \"%.100s\": letters, digits and "
+				"_ are needed, at most %d, and no digit first",
 				o->name, MAX_NAME);
 	if (!isfinite(o->scale) || (o->mean == NULL) != (o->deviation == NULL))
 		return choir_fail(CHOIR_INVALID,
-				"export: a scale of %g, %s means and %s deviations: a number, and both or none "
-				"are "
-				"needed",
+				"export: a scale of %g, %s means and %s "
+				"deviations: a number, and both or none are needed",
 				o->scale, o->mean == NULL ? "no" : "with", o->deviation == NULL ? "no" : "with");
 	return CHOIR_OK;
 }

@@ -84,9 +84,9 @@ static void print_comment(printer *p)
 	if (p->o->about != NULL)
 		print_about(t, p->o->about);
 	chi_text_add(t,
-			"// A trained model as one file of C, which Choir %d.%d.%d wrote. It allocates "
-			"nothing and needs\n// nothing but libm. The functions are Choir's (Apache License "
-			"2.0).\n//\n",
+			"// A trained model as one file of C, which Choir %d.%d.%d "
+			"wrote. It allocates nothing and needs\n// nothing but libm. "
+			"The functions are Choir's (Apache License 2.0).\n//\n",
 			v / 10000, v / 100 % 100, v % 100);
 	chi_shape_print(&p->e->input, shape);
 	if (is_sequence(p))
@@ -104,13 +104,11 @@ static void print_comment(printer *p)
 			p->o->name);
 	if (is_sequence(p))
 		chi_text_add(t,
-				"// Returns 0; -1: length or a number is out of range, and nothing was "
-				"done.\n");
+				"// Returns 0; -1: length or a number is out of range, and nothing was done.\n");
 	chi_text_add(t,
 			"//\n// Compile it with -O3 as C11 or C++17. The results are to the bit those "
-			"of CHOIR_KERNELS=plain\n// where a compiler does not make one instruction of a "
-			"product "
-			"and a sum: -ffp-contract=off.\n// With -D%s_main it is a program.\n",
+			"of CHOIR_KERNELS=plain\n// where a compiler does not make one instruction of "
+			"a product and a sum: -ffp-contract=off.\n// With -D%s_main it is a program.\n",
 			p->o->name);
 }
 
@@ -165,9 +163,8 @@ static void print_bits(chi_text *t, float value)
 static choir_status print_values(printer *p, const char *name, const float *value, size_t n)
 {
 	chi_text_add(&p->text,
-			"static const union {\n\tuint32_t bits[%zu];\n\tfloat at[%zu];\n} %s = "
-			"{ {\n",
-			n, n, name);
+			"static const union {\n\tuint32_t bits[%zu];\n\tfloat at[%zu];\n} %s = { {\n", n, n,
+			name);
 	for (size_t i = 0; i < n; i++) {
 		print_bits(&p->text, value[i]);
 		if ((i + 1) % BITS_A_LINE == 0 || i + 1 == n)

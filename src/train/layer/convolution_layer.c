@@ -159,8 +159,8 @@ static choir_status check(const chi_layer_kind *kind, const char *name, int64_t 
 				name, groups, in, out);
 	if (o->padding < CHOIR_PADDING_SAME)
 		return choir_fail(CHOIR_INVALID,
-				"layer \"%s\": padding %d: 0 or more pixels are needed, or CHOIR_PADDING_SAME for "
-				"SAME",
+				"layer \"%s\": padding %d: 0 or more pixels "
+				"are needed, or CHOIR_PADDING_SAME for SAME",
 				name, o->padding);
 	if (o->pad_before < 0 || o->pad_after < 0 ||
 			(o->padding == CHOIR_PADDING_SAME && (o->pad_before || o->pad_after)))

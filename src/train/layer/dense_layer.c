@@ -44,8 +44,7 @@ static choir_layer *make(
 		return NULL;
 	if (in < 1 || out < 1) {
 		choir_fail(CHOIR_INVALID,
-				"layer \"%s\": dense from %" PRId64 " to %" PRId64 ": both must "
-				"be 1 or more",
+				"layer \"%s\": dense from %" PRId64 " to %" PRId64 ": both must be 1 or more",
 				name, in, out);
 		return NULL;
 	}

@@ -34,9 +34,7 @@ choir_layer *choir_dropout_new(const char *name, double rate)
 		return NULL;
 	if (!(rate >= 0 && rate < 1)) {
 		choir_fail(CHOIR_INVALID,
-				"layer \"%s\": dropout rate %g: 0 or more and less than 1 is "
-				"needed",
-				name, rate);
+				"layer \"%s\": dropout rate %g: 0 or more and less than 1 is needed", name, rate);
 		return NULL;
 	}
 	dropout *d = (dropout *) chi_layer_new(sizeof *d, &kind, name);

@@ -112,9 +112,8 @@ static choir_layer *make(
 		return NULL;
 	if (in < 1 || units < 1 || units > INT64_MAX / parts) {
 		choir_fail(CHOIR_INVALID,
-				"layer \"%s\": %s from %" PRId64 " to %" PRId64 ": both must be 1 "
-				"or more",
-				name, kind->name, in, units);
+				"layer \"%s\": %s from %" PRId64 " to %" PRId64 ": both must be 1 or more", name,
+				kind->name, in, units);
 		return NULL;
 	}
 	recurrent *r = (recurrent *) chi_layer_new(sizeof *r, kind, name);

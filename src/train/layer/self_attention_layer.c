@@ -71,9 +71,8 @@ choir_layer *choir_self_attention_new(
 	if (width < 1 || width > INT64_MAX / 3 || heads < 1 || width % heads != 0 ||
 			(unsigned) causal > CHOIR_OFF) {
 		choir_fail(CHOIR_INVALID,
-				"layer \"%s\": self_attention of width %" PRId64 " with %" PRId64
-				" heads, causal %d: heads that divide the width are needed, and CHOIR_ON or "
-				"CHOIR_OFF",
+				"layer \"%s\": self_attention of width %" PRId64 " with %" PRId64 " heads, "
+				"causal %d: heads that divide the width are needed, and CHOIR_ON or CHOIR_OFF",
 				name, width, heads, (int) causal);
 		return NULL;
 	}

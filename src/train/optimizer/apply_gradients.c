@@ -206,8 +206,7 @@ static choir_status find_sources(
 			(*sources)[(*n)++] = tape->reads[i];
 	if (*n == 0)
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"%s: minimize: no trainable variable was read since "
-				"the tape began",
+				"%s: minimize: no trainable variable was read since the tape began",
 				o->kind->name);
 	return CHOIR_OK;
 }

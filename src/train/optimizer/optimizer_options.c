@@ -53,9 +53,7 @@ static choir_status check_cosine(const choir_schedule *s)
 				s->steps, s->warmup);
 	if (!(s->factor >= 0 && s->factor <= 1))
 		return choir_fail(CHOIR_INVALID,
-				"optimizer: a COSINE schedule to %g of the rate: 0 to 1 is "
-				"needed",
-				s->factor);
+				"optimizer: a COSINE schedule to %g of the rate: 0 to 1 is needed", s->factor);
 	return CHOIR_OK;
 }
 
@@ -64,9 +62,7 @@ static choir_status resolve_schedule(const choir_schedule *given, choir_schedule
 	CHOIR_TRY(chi_options_take("optimizer: the schedule's", s, sizeof *s, given));
 	if (s->warmup < 0)
 		return choir_fail(CHOIR_INVALID,
-				"optimizer: a warm-up of %" PRId64 " steps: 0 or more are "
-				"needed",
-				s->warmup);
+				"optimizer: a warm-up of %" PRId64 " steps: 0 or more are needed", s->warmup);
 	switch (s->kind) {
 	case CHOIR_SCHEDULE_CONSTANT:
 		return CHOIR_OK;
@@ -89,8 +85,7 @@ static choir_status resolve_schedule(const choir_schedule *given, choir_schedule
 		return CHOIR_OK;
 	}
 	return choir_fail(CHOIR_INVALID,
-			"optimizer: schedule %d is not known: CONSTANT, STEP, COSINE and "
-			"FUNCTION are",
+			"optimizer: schedule %d is not known: CONSTANT, STEP, COSINE and FUNCTION are",
 			(int) s->kind);
 }
 

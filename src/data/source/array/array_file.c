@@ -52,8 +52,8 @@ static choir_status check_dims(const chi_array_file *p)
 	const char *name = chi_reader_name(p->reader);
 	if (p->rank < 1)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: %zu bytes of header promise rank 0, at least 1 needed (axis 0 counts the "
-				"examples)",
+				"%s: %zu bytes of header promise rank 0, at "
+				"least 1 needed (axis 0 counts the examples)",
 				name, p->header_bytes);
 	for (int i = 1; i < p->rank; i++)
 		if (p->dim[i] == 0)

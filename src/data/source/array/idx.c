@@ -31,8 +31,8 @@ static choir_status find_type(const char *name, unsigned char code, choir_dtype 
 		if (types[i].readable)
 			return CHOIR_OK;
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"%s: byte 2: the values are %s, which Choir has no dtype for; it reads u8, i32, "
-				"f32, f64",
+				"%s: byte 2: the values are %s, which Choir "
+				"has no dtype for; it reads u8, i32, f32, f64",
 				name, types[i].name);
 	}
 	return choir_fail(CHOIR_CORRUPT,
@@ -52,8 +52,8 @@ static choir_status read_magic(chi_reader *r, chi_array_file *h)
 				name, got);
 	if (m[0] || m[1])
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: byte 0: found %02x %02x %02x %02x, an IDX file begins with 00 00, type and "
-				"rank",
+				"%s: byte 0: found %02x %02x %02x %02x, an "
+				"IDX file begins with 00 00, type and rank",
 				name, m[0], m[1], m[2], m[3]);
 	CHOIR_TRY(find_type(name, m[2], &h->dtype));
 	if (m[3] > CHI_ARRAY_FILE_RANK)

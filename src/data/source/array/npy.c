@@ -155,8 +155,8 @@ static choir_status take_descr(parser *p, chi_array_file *h)
 	}
 	if (is_list)
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"%s: byte %zu: each value is a record of several fields, which Choir has no dtype "
-				"for",
+				"%s: byte %zu: each value is a record of "
+				"several fields, which Choir has no dtype for",
 				p->name, place(p));
 	CHOIR_TRY(take_word(p, descr, "the type of the values, '<f4'"));
 	if (p->type)
@@ -249,8 +249,8 @@ static choir_status read_length(chi_array_file *h, size_t *length)
 	CHOIR_TRY(read_bytes(h, m, sizeof m, "the first 8 bytes of an npy file"));
 	if (memcmp(m, magic, sizeof magic - 1) != 0)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: byte 0: found %02x %02x %02x %02x %02x %02x, an npy file begins with 93 and "
-				"NUMPY",
+				"%s: byte 0: found %02x %02x %02x %02x %02x "
+				"%02x, an npy file begins with 93 and NUMPY",
 				name, m[0], m[1], m[2], m[3], m[4], m[5]);
 	if (m[6] < 1 || m[6] > 3 || m[7] != 0)
 		return choir_fail(CHOIR_UNSUPPORTED, "%s: byte 6: version %d.%d, npy has 1.0, 2.0 and 3.0",

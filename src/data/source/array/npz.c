@@ -48,8 +48,8 @@ static choir_status add_part(
 	CHOIR_TRY(chi_npy_read_header(p));
 	if (p->dim[0] != parts[0].dim[0])
 		return choir_fail(CHOIR_INVALID,
-				"%s has %lld examples, %s has %lld; equally many needed: name the arrays that are "
-				"wanted",
+				"%s has %lld examples, %s has %lld; equally "
+				"many needed: name the arrays that are wanted",
 				chi_reader_name(p->reader), (long long) p->dim[0],
 				chi_reader_name(parts[0].reader), (long long) parts[0].dim[0]);
 	return CHOIR_OK;

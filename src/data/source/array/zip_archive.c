@@ -176,8 +176,8 @@ static choir_status check_method(const archive *a, const chi_zip_member *m, cons
 	const uint64_t min = m->bytes / CHI_GZIP_RATIO + (m->bytes % CHI_GZIP_RATIO != 0);
 	if (m->compressed < min)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: member \"%s\" is said to be %llu bytes, compressed to %llu; no fewer than "
-				"%llu can be",
+				"%s: member \"%s\" is said to be %llu bytes, "
+				"compressed to %llu; no fewer than %llu can be",
 				a->name, m->name, (unsigned long long) m->bytes,
 				(unsigned long long) m->compressed, (unsigned long long) min);
 	return CHOIR_OK;
@@ -228,9 +228,8 @@ static choir_status read_entries(
 		const size_t bytes = ENTRY_BYTES + name + extra + comment;
 		if (bytes > left)
 			return choir_fail(CHOIR_CORRUPT,
-					"%s: byte %llu: an entry of %zu bytes, the directory has %zu "
-					"more",
-					a->name, place, bytes, left);
+					"%s: byte %llu: an entry of %zu bytes, the directory has %zu more", a->name,
+					place, bytes, left);
 		void *list = members->member;
 		if (!chi_grow(&list, &members->capacity, members->n + 1, sizeof *members->member))
 			return CHOIR_NO_MEMORY;

@@ -374,8 +374,8 @@ static choir_status check_seek_index(char separator, char quote)
 	static const char taken[] = "0123456789+-.eE\r\n";
 	if (separator == quote || strchr(taken, separator) || strchr(taken, quote))
 		return choir_fail(CHOIR_INVALID,
-				"csv dataset: separator '%c' and quote '%c': two marks that no number has are "
-				"needed",
+				"csv dataset: separator '%c' and quote '%c': "
+				"two marks that no number has are needed",
 				separator, quote);
 	return CHOIR_OK;
 }

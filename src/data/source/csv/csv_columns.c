@@ -80,8 +80,8 @@ static choir_status check_column(const choir_csv_column *c)
 	if (c->kind == CHOIR_CSV_NUMBER &&
 			((unsigned) c->dtype > CHOIR_BF16 || !(dtypes & 1u << c->dtype)))
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"csv dataset: column \"%s\": dtype %s; f32, f64, i32, i64, u8 and bool are "
-				"possible",
+				"csv dataset: column \"%s\": dtype %s; f32, "
+				"f64, i32, i64, u8 and bool are possible",
 				c->name, choir_dtype_name(c->dtype));
 	if (c->categories && (c->kind != CHOIR_CSV_CATEGORY || !c->category))
 		return choir_fail(CHOIR_INVALID, "csv dataset: column \"%s\": %zu categories of %s",
@@ -212,8 +212,8 @@ static choir_status place(
 	const size_t at = find(*n, columns, as);
 	if (at == CHI_MAX_COLUMNS)
 		return choir_fail(CHOIR_INVALID,
-				"csv dataset: more than %d columns; rest, or columns with the same name, gather "
-				"many in one",
+				"csv dataset: more than %d columns; rest, or "
+				"columns with the same name, gather many in one",
 				CHI_MAX_COLUMNS);
 	choir_column *c = &columns[at];
 	if (at == *n) {

@@ -1,5 +1,5 @@
-// Scopes: entries of the context stack that a program opens and closes, for the strategy,
-// colocation and kind of new variables.
+// Scopes: contexts that a program opens and closes, for the strategy, colocation and kind of new
+// variables.
 #include "base/alloc.h"
 #include "strategy/update/update.h"
 

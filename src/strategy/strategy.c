@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-static chi_atomic32 made; // number made in the process
+static chi_atomic32 made; // in the process
 
 static choir_status open_exchange(choir_strategy *s)
 {
@@ -123,7 +123,7 @@ static choir_status open_strategy(choir_strategy *s)
 	return chi_strategy_open_workers(s);
 }
 
-// A failure is told to the other workers.
+// Tells other workers a failure.
 static choir_status open_or_abort(choir_strategy *s, const choir_strategy_options *o)
 {
 	choir_strategy_options all = { 0 };

@@ -260,7 +260,7 @@ choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 	return chi_strategy_abort_if_null(v->strategy, f, read_aggregated(v, f));
 }
 
-// A replica's sum along axes, with its number of elements as count.
+// Reduces a replica's tensor along axes; its count becomes the number of elements.
 static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 {
 	choir_tensor *sum = choir_sum(op == CHOIR_MEAN ? chi_for_mean(t) : t, axes);
@@ -274,8 +274,8 @@ static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 	return choir_with_count(sum, count);
 }
 
-// Views in f: a tensor for each replica, or one if it is the same for all. Returns their number;
-// 0: the error is recorded in f.
+// Views v in f: a tensor per replica, or one if it is the same for all. Returns their number; 0:
+// the error is recorded in f.
 static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_tensor ***tensors)
 {
 	choir_variable *variable = v->variable;

@@ -51,7 +51,7 @@ static choir_value *at(choir_cross *x, const choir_value *to)
 	return result;
 }
 
-// An earlier component in the same memory, or NULL.
+// Returns an earlier component in the same memory, or NULL.
 static choir_tensor *same_memory(const choir_value *result, int i)
 {
 	for (int k = 0; k < i; k++)
@@ -256,7 +256,7 @@ choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j)
 	return CHOIR_OK;
 }
 
-// All destinations must be in devices' memories, and the sum must have the values' dtype.
+// Destinations must be in devices' memories, and the sum must have the values' dtype.
 static bool by_communicator(const choir_strategy *s, choir_reduce_op op, const choir_value *v,
 		const choir_value *result)
 {
@@ -302,7 +302,6 @@ choir_status chi_reduction_check(
 	return CHOIR_OK;
 }
 
-// All devices add concurrently.
 choir_status chi_reduction_add_up(choir_cross *x, chi_reduction *j)
 {
 	choir_strategy *s = chi_cross_of(x)->strategy;

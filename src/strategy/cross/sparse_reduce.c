@@ -123,7 +123,7 @@ static choir_status bring_others(sparse_reduction *j)
 	return chi_sparse_gather_rows(&g);
 }
 
-// Makes tensors for n rows. False: the error is recorded.
+// Makes tensors for n rows of slices. False: the error is recorded.
 static bool make(
 		const sparse_reduction *j, int64_t n, choir_tensor **values, choir_tensor **indices)
 {
@@ -181,7 +181,7 @@ static choir_tensor *merge(const sparse_reduction *j, double divisor)
 	return finish(j, values, indices, divisor);
 }
 
-// Whether the dense tensor is not larger.
+// Returns whether the dense tensor is not larger.
 static bool is_full(const choir_tensor *t)
 {
 	const choir_shape shape = chi_dense_shape(t);

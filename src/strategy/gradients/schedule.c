@@ -1,6 +1,6 @@
 // When updates run, and on which threads. At the end of a run all devices do them together. For a
-// read after apply, or a merge call, one thread does the update for all devices. All replicas
-// have applied by then.
+// read after apply, or a merge call, one thread does the update for all devices. All replicas have
+// applied by then.
 #include "strategy/gradients/gradients.h"
 
 #include "base/clock.h"
@@ -24,7 +24,7 @@ static part claim(chi_run *run, chi_pending_update *u, int d)
 	return mine;
 }
 
-// The replica that keeps the lowest one from returning; CHOIR_NONE: all have returned.
+// Returns the replica that keeps the lowest one from returning; CHOIR_NONE: all have returned.
 static int still_running(chi_run *run)
 {
 	int found = CHOIR_NONE;
@@ -71,7 +71,8 @@ static bool is_by_one(chi_run *run, const chi_pending_update *u)
 	return by_one;
 }
 
-// Waits until *flag is not zero. Meanwhile device d sums gradients, unless d is CHOIR_NONE.
+// Waits until *flag of an update is not zero. Meanwhile device d sums gradients, unless d is
+// CHOIR_NONE.
 static bool await(chi_pending_update *u, const chi_atomic32 *flag, int d)
 {
 	chi_run *run = u->run;

@@ -107,7 +107,7 @@ choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// The replica's rows of gradient i; NULL: none.
+// Returns the replica's rows of gradient i, or NULL.
 static const chi_sparse_gradient *given_by(const chi_pending_update *u, size_t i, int replica)
 {
 	const int d = chi_strategy_device_index(u->strategy, replica);
@@ -246,7 +246,7 @@ static void widen(const chi_sparse_gradient *sparse, int64_t *to)
 												 : ((const int32_t *) sparse->index)[k];
 }
 
-// Collects all replicas' rows, with those of other workers.
+// Collects sparse gradients of all replicas, with those of other workers.
 static choir_status bring(chi_pending_update *u, size_t i, const layout *l)
 {
 	const choir_strategy *s = u->strategy;
@@ -290,7 +290,7 @@ static choir_status merge(chi_pending_update *u, size_t i, size_t all)
 	return CHOIR_OK;
 }
 
-// Whether other workers would get at least as many bytes as the dense gradient has.
+// Returns whether other workers would get at least as many bytes as the dense gradient has.
 static bool are_many(const chi_pending_update *u, size_t i, size_t all)
 {
 	const choir_variable *v = u->pending[i].variable;
@@ -315,7 +315,7 @@ choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int b
 	return pv->is_sparse ? merge(u, i, all) : make_dense(u, i, u->strategy->exchange[by]);
 }
 
-// Rows lie far apart: prefetches the beginning of one that is written soon.
+// Prefetches the beginning of a row that is written soon.
 static void fetch_row(const chi_pending_variable *pv, int64_t k, size_t bytes)
 {
 	enum { LINE = 64, MAX = 512 };
@@ -376,7 +376,7 @@ choir_status chi_sparse_gradients_update(chi_pending_update *u, int by)
 	return CHOIR_OK;
 }
 
-// The index of the first merged row with a number >= row.
+// Returns the index of the first merged row with a number >= row.
 static int64_t first_from(const chi_merged_rows *m, int64_t row)
 {
 	int64_t lo = 0, hi = m->n;

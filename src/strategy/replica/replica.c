@@ -172,7 +172,7 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 	return chi_replica_view(r, v, "arg", name);
 }
 
-// Keeps the name of a result that the run does not keep, to compare it with the other replicas'.
+// Notes the name of a result that the run does not keep, to compare it with the other replicas'.
 static choir_status note_name(chi_replica *r, const char *name)
 {
 	chi_named_tensors *list = &r->unkept;

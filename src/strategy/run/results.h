@@ -1,5 +1,5 @@
-// Named tensors, which replicas receive and return, and the merging of what replicas return into
-// the results of a run.
+// Named tensors, which replicas receive and return, and the merging of returned ones into the
+// results of a run.
 #pragma once
 
 #include "strategy/strategy.h"
@@ -16,8 +16,8 @@ typedef struct {
 	chi_named *named;
 } chi_named_tensors;
 
-// Adds a tensor, replacing one of the same name. The name is copied to f; errors are recorded in
-// f.
+// Adds a named tensor, replacing one of the same name. The name is copied to f; errors are
+// recorded in f.
 choir_status chi_named_tensors_put(
 		chi_named_tensors *list, choir_frame *f, const char *name, choir_tensor *t);
 choir_tensor *chi_named_tensors_find(const chi_named_tensors *list, const char *name);
@@ -25,8 +25,8 @@ choir_tensor *chi_named_tensors_find(const chi_named_tensors *list, const char *
 void chi_named_tensors_free(chi_named_tensors *unkept);
 
 // Merges what all replicas returned into the run's results. CHOIR_STATE: the replicas' names
-// differ, also if the run keeps no results.
+// differ, also if no results are kept.
 choir_status chi_results_merge(struct chi_run *run);
-// Checks what a replica or an update function returns: a name, and a valid tensor of f. Errors
-// are recorded in f.
+// Checks a result of a replica or update function: a name, and a valid tensor of f. Errors are
+// recorded in f.
 choir_status chi_results_check(choir_frame *f, const char *name, const choir_tensor *value);

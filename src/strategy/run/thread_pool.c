@@ -38,7 +38,7 @@ static void make_call(chi_pool_thread *t)
 static void serve_tasks(void *arg)
 {
 	chi_pool_thread *t = arg;
-	chi_dlpack_hold(true); // a deleter of foreign memory runs on the thread that calls run
+	chi_dlpack_hold(true); // deleters run on the thread that calls run
 	if (t->pool->pin)
 		(void) chi_thread_pin(
 				t->pool->device * t->pool->cores, t->pool->team != NULL ? 1 : t->pool->cores);
@@ -55,7 +55,8 @@ static void serve_tasks(void *arg)
 	}
 }
 
-// A function of the program has ended the thread: ends its task, so that no thread waits for it.
+// Ends the task of a thread that a function of the program has ended, so that no thread waits for
+// it.
 static void leave(void *arg)
 {
 	chi_pool_thread *t = arg;
@@ -74,8 +75,8 @@ static void work(void *arg)
 	chi_thread_call(serve_tasks, leave, arg);
 }
 
-// Only if the program asks for several cores per device: a host with a strategy for each of its
-// threads would get too many threads.
+// Only if the program asks for several cores per device: a host with a strategy per thread would
+// get too many threads.
 static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 {
 	if (s->options.cores_per_device < 2)
@@ -177,9 +178,9 @@ void chi_thread_pool_rest(chi_pool_thread *t)
 	chi_mutex_unlock(&pool->lock);
 }
 
-// Takes an idle thread, with the lock held. The thread that became idle last may still have its
-// data in the cache. longest: with thousands of parked replicas, the system searches its wait
-// queues from the beginning, where the longest idle thread is.
+// Takes an idle pool thread: the last to become idle, whose data may still be in the cache.
+// longest: the longest idle one; with thousands of parked replicas, the system searches its wait
+// queues from there. The lock is held.
 static chi_pool_thread *take_idle(struct chi_thread_pool *pool, bool longest)
 {
 	chi_pool_thread *t = longest ? pool->longest_idle : pool->idle;
@@ -199,7 +200,8 @@ void chi_thread_pool_rest_all(chi_pool_thread *busy)
 	}
 }
 
-// A joining task gets the longest idle thread. The thread is added to *busy, if busy is not NULL.
+// Sends a task to a pool thread, which is added to *busy (may be NULL). A joining task gets the
+// longest idle thread.
 static choir_status send(choir_strategy *s, int d, const pool_task *j, chi_pool_thread **busy)
 {
 	struct chi_thread_pool *pool = &s->thread_pool[d];

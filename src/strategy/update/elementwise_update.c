@@ -1,7 +1,6 @@
 // Elementwise updates. The function treats each element independently, so the threads of all
-// devices claim chunks of a copy in host memory. Each thread has its own frame and update
-// context, in which variables and arguments of the copy's size are vectors of the chunk's
-// elements.
+// devices claim chunks of a copy in host memory. Each thread has its own frame and update context,
+// in which variables and arguments of the copy's size are vectors of the chunk's elements.
 #include "strategy/update/update.h"
 
 #include "choir/op.h"
@@ -12,7 +11,7 @@
 
 #include <string.h>
 
-enum { CHUNK = CHI_CHUNK }; // elements; chi_lazy_reduce_chunk makes at most as many
+enum { CHUNK = CHI_CHUNK }; // elements; a chunk of chi_lazy_reduce_chunk
 
 // Shared by the threads.
 struct chi_chunk_context {
@@ -20,13 +19,13 @@ struct chi_chunk_context {
 	chi_update *whole;
 	chi_update each; // initial context of a chunk
 	choir_tensor **arg; // of each argument, on the copy's device
-	const choir_value **lazy; // the arguments that are computed by chunks; NULL for others
+	const choir_value **lazy; // arguments computed by chunks; else NULL
 	choir_update_fn *fn;
 	void *user;
 	int64_t chunks;
 	chi_atomic64 next;
 	chi_atomic32 failed;
-	int64_t failed_chunk; // the lowest failed chunk
+	int64_t failed_chunk; // the lowest
 	chi_error error;
 };
 
@@ -208,7 +207,8 @@ static void take_chunks(void *arg)
 	(void) chi_cross_release_frame(own.cross, f, status);
 }
 
-// Whether v is computed by chunks. For several copies it is computed once, before.
+// Makes an argument lazy if it is computed by chunks. For several copies it is computed once,
+// before.
 static choir_status set_lazy(struct chi_chunk_context *s, size_t leaf, choir_value *v)
 {
 	const chi_update *u = s->whole;

@@ -112,8 +112,8 @@ static choir_tensor *numbered_rows(
 	return indices == NULL ? NULL : chi_read_rows(v, indices);
 }
 
-// While a tape records, every shard is read, even for no rows: all replicas must produce
-// gradients of the same variables in the same order.
+// While a tape records, every shard is read, even for no rows: all replicas must produce gradients
+// of the same variables in the same order.
 static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, const int64_t rows[])
 {
 	chi_dealt_rows d;
@@ -140,7 +140,7 @@ static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, con
 	return in_order(f, chi_shards_join_rows(made, part), &d);
 }
 
-// The row numbers, checked and in host memory. NULL: the error is recorded.
+// Returns the row numbers, checked and in host memory. NULL: the error is recorded.
 static int64_t *rows_of(const choir_variable *v, choir_tensor *indices)
 {
 	choir_frame *f = indices->frame;

@@ -12,7 +12,7 @@ typedef struct {
 	int64_t n;
 	int64_t *first; // shards + 1 entries
 	int64_t *place; // index among the given row numbers
-	int64_t *row; // row within the shard
+	int64_t *row; // within the shard
 } chi_dealt_rows;
 // Groups n rows by shard, in f's arena.
 choir_status chi_shards_deal(choir_frame *f, const choir_variable *parent, int64_t n,

@@ -5,21 +5,21 @@
 #include "strategy/strategy.h"
 
 typedef enum {
-	CHI_IN_REPLICA = 1, // what: chi_replica
-	CHI_IN_CROSS, // what: choir_cross; NULL in a scope
-	CHI_IN_UPDATE // what: choir_update
+	CHI_IN_REPLICA = 1, // chi_replica
+	CHI_IN_CROSS, // choir_cross; NULL in a scope
+	CHI_IN_UPDATE // choir_update
 } chi_context_kind;
 
 typedef struct chi_context {
 	chi_context_kind kind;
 	choir_strategy *strategy;
 	void *what;
-	choir_variable *colocate; // of new variables; may be NULL
-	bool non_slot; // new variables are non-slot variables
+	choir_variable *colocate; // of new variables; or NULL
+	bool non_slot; // new variables are non-slot ones
 	bool replica_local; // new variables are ON_READ, with this aggregation
 	choir_aggregation aggregation;
 	bool sync_on_read; // replicas read ON_READ variables aggregated
-	choir_frame *frame; // an update's, freed if its function is left; else NULL
+	choir_frame *frame; // an update's, freed if its function is left
 	struct chi_context *outer;
 	const void *stack; // address of the call; NULL: a scope
 } chi_context;
@@ -28,26 +28,26 @@ typedef struct chi_context {
 	"a function that Choir called was left by longjmp, an exception or pthread_exit"
 
 chi_context *chi_context_current(void); // NULL: the default replica
-void chi_context_push(chi_context *c); // a scope's entry
-// Enters a context before a call of the program's function. Returns the entry to pop or leave
-// after the call. With too many entries it is c, which must live until then.
+void chi_context_push(chi_context *c);
+// Enters a context to call a function of the program. Returns the entry to pop or leave
+// afterwards: c, if there are too many.
 chi_context *chi_context_enter(
 		chi_context *c, chi_context_kind kind, choir_strategy *s, void *what);
 void chi_context_pop(chi_context *c);
-// Leaves a context after the program's function returned status, and closes scopes that it left
-// open. Returns status, or CHOIR_STATE: a function inside was left by a non-local exit; scopes
-// were open after CHOIR_OK; or status is CHOIR_END, which callers would not treat as a failure. A
-// failure without a text gets one that names the function by fmt.
+// Leaves a context after the program's function returned status, and closes its scopes. Returns
+// status, or CHOIR_STATE: a function inside was left by a non-local exit; scopes were open after
+// CHOIR_OK; or status is CHOIR_END, which callers would not treat as a failure. A failure without
+// a text gets one that names the function by fmt.
 choir_status chi_context_leave(chi_context *c, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// Before a strategy is freed, undoes this thread's choir_strategy_set_current and closes contexts
-// of functions that were left. Returns whether there were any.
+// Undoes this thread's choir_strategy_set_current and closes contexts of functions that were left,
+// before a strategy is freed. Returns whether there were any.
 bool chi_context_forget(const choir_strategy *s);
 
-// Returns the strategy of this thread's scope or context, or the one that was set; else NULL.
+// Returns the strategy of this thread's scope or context, or the one that was set, or NULL.
 choir_strategy *chi_context_strategy(void);
-// Checks that the thread sees all of s: in cross-replica context or an update function.
-// CHOIR_STATE: in a replica or under another strategy. what: the call.
+// Checks that the thread is in cross-replica context of s or its update function; else
+// CHOIR_STATE. what: the call.
 choir_status chi_context_sees_all(const choir_strategy *s, const char *what);
 // Checks that the thread is in cross-replica context of s, outside update functions; else
 // CHOIR_STATE.

@@ -5,9 +5,7 @@
 
 enum { CHI_MAX_DEVICES = 1024 };
 
-// Finds devices, assigns all workers' replicas to them, and asks the strategy's table where
-// variables lie.
+// Assigns all workers' replicas to devices, and asks the strategy's table where variables lie.
 choir_status chi_layout_open(choir_strategy *owner);
-// Finds the devices of one worker's replicas.
 choir_status chi_layout_open_block(choir_strategy *s);
 int chi_strategy_device_index(const choir_strategy *s, int replica);

@@ -89,7 +89,7 @@ choir_status choir_scope_sync_on_read(choir_scope *scope)
 {
 	begin(scope);
 	const chi_context *c = chi_context_current();
-	if (c == NULL) { // reads are aggregated anyway
+	if (c == NULL) {
 		scope->hidden[NO_CHANGE] = scope;
 		return CHOIR_OK;
 	}

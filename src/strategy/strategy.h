@@ -1,4 +1,6 @@
-// A strategy: its replicas, the devices that carry them, threads, streams and variables.
+// A strategy: its replicas, the devices that carry them, threads, streams and variables. In
+// src/strategy, a function that makes a tensor or value records its errors in the frame and
+// returns NULL.
 #pragma once
 
 #include "base/lock.h"
@@ -16,15 +18,14 @@ struct chi_thread_pool;
 
 // An object that a strategy owns, such as an optimizer, and how its state is saved.
 typedef struct {
-	void (*free)(void *self); // when the strategy is freed, newest object first
+	void (*free)(void *self); // newest object first
 	const char *(*name)(const void *self); // of its state; a second one gets "_2"
 	choir_status (*save)(void *self, chi_state_dict *to);
-	// Takes entries (chi_state_dict_take) and allocates what restore needs. A failure leaves self
-	// unchanged.
+	// Takes entries and allocates what restore needs. A failure leaves self unchanged.
 	choir_status (*check)(void *self, chi_state_dict *from);
 	// Called after all checks.
 	choir_status (*restore)(void *self, chi_state_dict *from);
-	// Returns a hash that must always be equal on all workers; may be NULL.
+	// A hash that must always be equal on all workers; may be NULL.
 	uint64_t (*alike)(const void *self);
 } chi_stateful_table;
 typedef struct chi_stateful {
@@ -41,23 +42,23 @@ typedef struct chi_more_communicators {
 } chi_more_communicators;
 
 struct choir_strategy {
-	const char *kind; // the table's name, such as "mirrored"
-	char label[40]; // for messages: "mirrored" #2, numbered in the process
+	const char *kind; // "mirrored"
+	char label[40]; // "mirrored" #2, numbered in the process
 	choir_strategy_table table; // without empty slots
 	void *self;
-	choir_strategy_options options; // strings are copies
+	choir_strategy_options options;
 	bool is_default;
 	// Worker 0, which owns the variables and optimizers. Each worker has its own replicas,
 	// devices, threads and loop.
 	struct choir_strategy *owner;
-	int workers, worker; // number of workers; this one's index
+	int workers, worker;
 	struct choir_strategy **by_worker; // owner's
 	int first_replica; // among all replicas of owner
 	chi_layout all_replicas; // owner's: of all workers
 	choir_device **devices_in_use; // owner's: those that carry replicas
 	chi_concurrency concurrency; // of workers that use one variable
 	chi_recursive_lock non_slot_lock;
-	chi_atomic32 working; // owner's: 1 while worker functions run
+	chi_atomic32 working; // owner's: 1 in worker functions
 	chi_atomic32 stopped; // owner's: a worker function has failed
 	// The processes in step; NULL: one.
 	chi_process_group *process_group;
@@ -67,26 +68,26 @@ struct choir_strategy {
 	int devices; // that carry a replica
 	choir_device **device;
 	int *first; // device i carries replicas first[i] .. first[i + 1] - 1
-	choir_device *const *replica_device; // part of all_replicas
+	choir_device *const *replica_device;
 	chi_layout layout;
 	double timeout; // seconds; negative: none
-	struct chi_thread_pool *thread_pool; // of each device
+	struct chi_thread_pool *thread_pool;
 	chi_communicator communicator;
 	chi_more_communicators *more_communicators;
-	choir_communication_options communication; // defaults of calls
+	choir_communication_options communication; // of calls, by default
 	// The exchange thread; may be NULL.
 	struct chi_overlap_workers *overlap_workers;
 	// One per device, for sums and updates, while no replica uses its stream.
 	chi_stream **exchange;
-	int parameters; // devices that hold variables
+	int parameters; // that hold variables
 	choir_device **parameter;
-	// For updates on parameter devices with memory of their own; else NULL.
+	// Only for parameter devices with memory of their own.
 	chi_stream **parameter_stream;
-	int non_slots; // devices that hold non-slot variables
+	int non_slots; // that hold non-slot variables
 	choir_device **non_slot;
 	bool all_host; // all workers' replicas use host memory
-	bool all_here; // parameter devices share memory with devices
-	chi_mutex lock; // protects variables and stateful objects
+	bool all_here; // parameters share memory with devices
+	chi_mutex lock; // for variables and stateful objects
 	// Owner's: held from the search for a name until the variable is listed.
 	chi_recursive_lock creation_lock;
 	choir_variable *variables, **variables_end;
@@ -95,12 +96,12 @@ struct choir_strategy {
 	chi_stateful *stateful;
 	uint64_t step; // runs with applied gradients
 	uint64_t compared; // the same, ignoring restores
-	chi_text notes; // owner's: lines to compare between workers
-	choir_gradient_fn *watch; // owner's: gradient hook; may be NULL
+	chi_text notes; // owner's: to compare between workers
+	choir_gradient_fn *watch; // owner's: gradient hook
 	void *watch_user;
-	chi_atomic32 running; // 1: the program's run is active
+	chi_atomic32 running; // 1: in the program's run
 	unsigned fork_generation;
-	struct chi_run *run; // kept between runs, with nested ones
+	struct chi_run *run;
 	struct chi_run *default_run; // the default replica's
 	struct choir_cross *cross; // the program's
 };
@@ -109,21 +110,18 @@ struct choir_strategy {
 choir_status chi_strategy_open_block(choir_strategy *s);
 void chi_strategy_close_block(choir_strategy *s);
 
-// Makes a strategy from a table. NULL: a failure.
 choir_strategy *chi_strategy_new(
 		const choir_strategy_table *table, const choir_strategy_options *o);
 
-// Returns the stream of a strategy that writes device's memory: its parameter stream, else the
+// Returns the strategy's stream that writes device's memory: its parameter stream, else the
 // exchange stream of d.
 chi_stream *chi_strategy_stream(const choir_strategy *s, int d, const choir_device *device);
-// Returns whether replicas of the strategy may use v.
 static inline bool chi_strategy_has(const choir_strategy *s, const choir_variable *v)
 {
 	return v->strategy == s->owner;
 }
 // In place of a copy's index. CHI_NO_COPY: a failure, recorded in the context's frame.
 enum { CHI_ALL_COPIES = -1, CHI_NO_COPY = -2 };
-// Returns the copy of v that this worker's replica reads.
 static inline int chi_strategy_copy(const choir_strategy *s, const choir_variable *v, int replica)
 {
 	return v->copy_of_replica[s->first_replica + replica];
@@ -140,15 +138,12 @@ choir_status chi_strategy_check(const choir_strategy *s);
 // Waits for a strategy's sums and updates on devices from .. to - 1, even after a failure, as
 // their memory is reused. Returns status or the first failure of a wait.
 choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status);
-// Does the same for parameter devices with memory of their own. The first device's thread calls
-// it.
+// Does so for parameter devices with memory of their own, on the first device's thread.
 choir_status chi_strategy_wait_away(choir_strategy *s, choir_status status);
-// Resets a strategy's communicators after a failed collective in cross-replica context. No other
-// thread may communicate.
+// Resets a strategy's communicators after a failed collective, while no other thread communicates.
 void chi_strategy_reset_collectives(choir_strategy *s);
 
-// Makes a strategy own self. fn is called before the strategy's variables are freed, or at once
-// after a failure.
+// Makes a strategy own self. fn is called before variables are freed, or at once after a failure.
 choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self);
 // Makes a strategy own an object with state, which table->free frees.
 choir_status chi_strategy_own_stateful(

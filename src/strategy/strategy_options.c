@@ -170,7 +170,6 @@ choir_status chi_strategy_options_copy(choir_strategy *s, const choir_strategy_o
 	return status;
 }
 
-// Finds a communicator by name, or opens it at first use.
 static chi_communicator *find_communicator(choir_strategy *s, const char *name)
 {
 	if (name == NULL || strcmp(name, "auto") == 0 ||

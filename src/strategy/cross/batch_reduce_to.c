@@ -10,7 +10,7 @@
 
 typedef struct {
 	choir_strategy *strategy;
-	choir_frame *frame; // for scratch memory
+	choir_frame *frame;
 	size_t n;
 	chi_reduction **reduction;
 	choir_dtype dtype;
@@ -127,7 +127,6 @@ static choir_status take_apart(reduction_pack *t)
 	return chi_strategy_wait(s, 0, s->devices, status);
 }
 
-// Computes the ends of packs. NULL: no memory.
 static int64_t *cut(const reduction_pack *t, const chi_communication *communication, size_t *packs)
 {
 	const size_t max = communication->num_packs > 0

@@ -60,7 +60,6 @@ void chi_cross_free(choir_cross *cross)
 	chi_free(x);
 }
 
-// Clears the device frames after the program has cleared the context's own frame.
 static void clear_frames(chi_cross *x)
 {
 	if (x->emptied == x->base.frame->emptied)
@@ -146,7 +145,7 @@ choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status 
 		return status;
 	}
 	chi_frame_empty_waited(f);
-	f->random = (chi_random_key){ 0 }; // as in a new frame
+	f->random = (chi_random_key){ 0 };
 	chi_mutex_lock(&x->lock);
 	f->next = x->spare;
 	x->spare = f;
@@ -230,7 +229,6 @@ static bool is_part(const choir_value *v)
 	return part;
 }
 
-// Copies v to the context's own frames, with components of ON_READ variables.
 static choir_value *keep(choir_cross *cross, const choir_value *v)
 {
 	const bool part = is_part(v);
@@ -312,7 +310,6 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 	return status == CHOIR_OK ? status : chi_frame_record_error(cross->frame);
 }
 
-// Returns v's copy on d, or else the first. ON_READ and sharded variables are read as a whole.
 static choir_tensor *source_of(choir_cross *cross, choir_variable *v, choir_device *d)
 {
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ || v->shards > 0)

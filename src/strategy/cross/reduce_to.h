@@ -14,7 +14,7 @@ typedef struct {
 
 // A sum that is sent in one or several packs.
 typedef struct {
-	const char *name; // for messages
+	const char *name;
 	choir_dtype dtype;
 	double divisor;
 	chi_sum_device *device;
@@ -30,7 +30,7 @@ choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
 typedef struct {
 	choir_reduce_op op;
 	choir_value *value, *to;
-	// on the destination's devices; NULL at first if value is the same in all replicas
+	// NULL at first if value is the same in all replicas
 	choir_value *result;
 	bool by_communicator; // cross-device operations can make it
 	double divisor;
@@ -53,5 +53,5 @@ choir_status chi_reduction_begin(
 choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j);
 choir_status chi_reduction_add_up(choir_cross *x, chi_reduction *j);
 void chi_reduction_clear(const choir_strategy *s, chi_reduction *j);
-// Returns the reduction's destination on device d; NULL: none.
+// Returns the reduction's destination on device d, or NULL.
 void *chi_reduction_wanted(const choir_strategy *s, const chi_reduction *j, int d);

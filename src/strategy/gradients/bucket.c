@@ -8,14 +8,13 @@
 enum { ALIGNED = 16 }; // elements
 
 struct chi_bucket {
-	chi_buffer *sum; // NULL: no copy is updated on this device
-	chi_buffer *host; // the sum in host memory, for copies there; else NULL
+	chi_buffer *sum; // NULL: no copy is updated here
+	chi_buffer *host; // sum in host memory, for copies there
 	chi_buffer *pack[CHI_MAX_PARTIAL_SUMS];
 	choir_partial_sum part[CHI_MAX_PARTIAL_SUMS];
 	int parts;
 };
 
-// Returns whether gradient i has the same tree nodes as gradient 0.
 static bool is_like_first(const chi_device_gradients *list, size_t i)
 {
 	const chi_device_gradient *first_gradient = list->gradient[0], *g = list->gradient[i];

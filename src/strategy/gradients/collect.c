@@ -41,7 +41,6 @@ static choir_status check_gradient(chi_gradients *a, const choir_replica *r,
 			: chi_tensor_check(gradient);
 }
 
-// Returns the update of a that r adds to: the one after those it applied in this run.
 static chi_pending_update *current(chi_gradients *a, const chi_replica *r)
 {
 	chi_run *run = r->run;
@@ -152,7 +151,6 @@ choir_status chi_gradients_check_applied(chi_replica *r)
 			text);
 }
 
-// Adds the update to the run's order. The run's lock is held.
 static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 {
 	chi_run *run = r->run;
@@ -186,8 +184,8 @@ static bool has_sparse(const chi_device_gradients *list)
 }
 
 // Makes the update follow r's queued kernels. If each replica has its own device, the update's
-// stream will wait; otherwise the host waits here. The stream is not touched yet, as another
-// device may use it for the previous update.
+// stream will wait; otherwise the host waits here. The stream may be in use for the previous
+// update.
 static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
 {
 	const choir_strategy *s = r->run->strategy;
@@ -248,8 +246,7 @@ choir_status chi_gradients_apply(chi_gradients *a, choir_replica *replica)
 	return status;
 }
 
-// Returns t itself, or a copy if it is a variable's memory, which earlier updates may change.
-// NULL: the error is recorded in x's frame.
+// Copies a variable's memory, which earlier updates may change.
 static choir_tensor *steady(choir_cross *x, choir_tensor *t)
 {
 	if (t == NULL || t->source == NULL || t->source->copied)

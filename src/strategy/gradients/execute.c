@@ -22,7 +22,6 @@ static int copy_of_device(const choir_strategy *s, const choir_variable *v, int 
 	return chi_strategy_copy(s, v, s->first[d]);
 }
 
-// Returns the first device that shares memory with device, or else device 0.
 static int device_sharing_with(const choir_strategy *s, const choir_device *device)
 {
 	for (int i = 0; i < s->devices; i++)
@@ -210,7 +209,6 @@ static choir_status square_device(chi_pending_update *u, int d)
 	return status;
 }
 
-// Returns the sum of gradient i for copy 0, from element first.
 static const void *data_of(const chi_pending_update *u, size_t i, int64_t first)
 {
 	const chi_pending_variable *pv = &u->pending[i];
@@ -234,7 +232,6 @@ static choir_status chunk_done(void *user, int64_t first, int64_t count, const v
 			: CHOIR_OK;
 }
 
-// Returns the memory for the sum of gradient i on device d, or NULL.
 static void *wanted_by(const chi_pending_update *u, int d, size_t i)
 {
 	const choir_device *device = u->strategy->device[d];
@@ -288,7 +285,7 @@ static choir_status check_sums(const chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// Waits for all devices of an update. A thread that works for all returns at once.
+// A thread that works for all returns at once.
 static choir_status wait_for_devices(chi_pending_update *u, int from, int to)
 {
 	const uint32_t devices = (uint32_t) (to - from), all = (uint32_t) u->strategy->devices;
@@ -328,7 +325,7 @@ static choir_status reduce(chi_pending_update *u, int from, int to)
 		return check_sums(u);
 	if (u->bucket_elements > 0)
 		return reduce_bucket(u, from, to);
-	if (!joins(u)) // rows are merged, but other replicas may still fail
+	if (!joins(u)) // rows are merged, but other replicas may fail
 		return wait_for_devices(u, from, to);
 	for (size_t first = 0; first < u->n; first += CHI_COMMUNICATOR_WINDOW) {
 		const size_t last =
@@ -385,7 +382,7 @@ typedef struct {
 	int device;
 	double factor;
 	chi_atomic32 failed;
-	chi_error error; // of the first failure
+	chi_error error;
 } chunk_sharing;
 
 static void take_chunks_as_member(void *arg, int member, int64_t chunk)
@@ -397,7 +394,7 @@ static void take_chunks_as_member(void *arg, int member, int64_t chunk)
 		chi_error_save(&s->error);
 }
 
-// With rows only one thread works, as it uses the device's scratch memory.
+// With rows one thread works, as it uses the device's scratch memory.
 static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 {
 	const int threads = u->touches_all_rows ? 1 : chi_team_own_members();
@@ -429,8 +426,7 @@ static choir_status send(
 	return chi_stream_copy(stream, to, sum, bytes);
 }
 
-// Copies a sum to a device without replicas; *data: its place there. The host waits only if the
-// bytes pass through it. The memory is kept until the update is done.
+// The host waits only if the bytes pass through it. The memory is kept until the update is done.
 static choir_status bring_sum(
 		const chi_device_gradient *g, chi_sum_buffer *sb, chi_stream *stream, const void **data)
 {

@@ -10,12 +10,12 @@
 // An optimizer's functions, called in the order begin, (gate), chunk .., end. Several workers'
 // updates may be pending; each has its own state.
 typedef struct {
-	const char *name; // for messages
-	size_t state_size; // bytes of an update's state; zeroed once, kept for later updates
+	const char *name;
+	size_t state_size; // bytes of an update's state; zeroed once, then kept
 	void (*close)(void *state); // may be NULL
 	// Makes slots and fixes the learning rate, before the first write.
 	choir_status (*begin)(void *user, void *state, size_t n, choir_variable *const v[]);
-	// Returns whether elements of v with a zero gradient never change. NULL: they may.
+	// Returns whether elements of v with a zero gradient never change. May be NULL: they may.
 	bool (*skips_zeros)(const void *user, const choir_variable *v);
 	// Returns whether gate must see all sums before the first write.
 	bool (*gated)(const void *user);
@@ -36,7 +36,6 @@ typedef struct chi_gradients chi_gradients;
 chi_gradients *chi_gradients_new(choir_strategy *s, const chi_gradients_table *table, void *user);
 void chi_gradients_free(chi_gradients *a);
 
-// Returns whether v's next gradient may be sparse (IndexedSlices).
 bool chi_gradients_take_sparse(chi_gradients *a, const choir_variable *v);
 // Adds one final gradient of v in replica r, sparse only if chi_gradients_take_sparse(v). apply
 // says that r has added all gradients of this update.
@@ -58,5 +57,4 @@ choir_status chi_gradients_finish_updates(chi_run *run);
 void chi_gradients_run_updates(chi_run *run, int d);
 // Waits at the run's gate until *flag of update u is not zero. False: the run has failed.
 bool chi_gradients_wait(struct chi_pending_update *u, const chi_atomic32 *flag);
-// Drops all updates of a run, at its end.
 void chi_gradients_discard_updates(chi_run *run);

@@ -19,7 +19,6 @@ bool chi_overlap_possible(const choir_strategy *s)
 			s->communicator.table == &chi_direct_table;
 }
 
-// Returns whether nothing else refers to a partial sum's memory.
 static bool is_ours(const chi_partial_sums *sums, int i)
 {
 	const chi_buffer *b = sums->buffer[i];
@@ -188,7 +187,6 @@ choir_status chi_overlap_finish(chi_pending_update *u, int from, int to)
 	return CHOIR_OK;
 }
 
-// Returns the overlapped sum of g, or NULL.
 static const chi_overlap_sum *sum_of(const chi_device_gradient *g)
 {
 	const chi_overlap *o = &g->update->overlap;

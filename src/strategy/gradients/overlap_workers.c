@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANDOVERS = 9 }; // measured at creation
+enum { HANDOVERS = 9 };
 static const double ASLEEP = 200e-6; // seconds after which the thread surely sleeps
 
 struct chi_overlap_workers {
@@ -24,19 +24,18 @@ struct chi_overlap_workers {
 	chi_pending_update *update; // NULL: only an answer is needed
 	chi_gate requested, completed; // requests; completed requests
 	chi_gate wakeup; // changes whenever the thread must check again
-	chi_atomic32 leave, end; // not zero: leave the update; end the thread
+	chi_atomic32 leave, end; // leave the update; end the thread
 	chi_atomic32 exchanging;
 	bool failed; // an exchange of this update failed
 	chi_error error;
-	chi_tree_nodes nodes; // this worker's nodes, if it has several devices
+	chi_tree_nodes nodes; // if this worker has several devices
 	char *scratch; // for chi_tree_nodes_sum
 	double handover; // seconds
 };
 
 // ---- The thread.
 
-// Finds this worker's nodes of a sum: a single device has them; several devices' parts are summed
-// to them.
+// A single device has this worker's nodes; several devices' parts are summed to them.
 static choir_status find_nodes(
 		chi_overlap_workers *o, const chi_overlap_sum *s, const choir_partial_sum **nodes)
 {
@@ -242,7 +241,7 @@ typedef struct {
 	int possible, threads, processors;
 } offer;
 
-// Returns whether a worker's processors suffice for one more thread per worker on its host.
+// Returns whether processors suffice for one more thread per worker on a host.
 static bool has_a_core(const choir_cluster *c, const offer all[], int worker)
 {
 	const char *name = choir_cluster_worker_name(c, worker);
@@ -330,7 +329,7 @@ void chi_overlap_workers_close(choir_strategy *s)
 	chi_overlap_workers *o = s->overlap_workers;
 	if (o == NULL)
 		return;
-	if (s->fork_generation == chi_fork_generation()) { // a forked child has no thread
+	if (s->fork_generation == chi_fork_generation()) {
 		chi_atomic32_store(&o->end, 1);
 		request(o, NULL);
 		chi_thread_join(&o->thread);

@@ -1,13 +1,13 @@
 // Exchange between workers during the backward pass. After all replicas here have added a
 // gradient, a thread sums it with the other workers. It uses a second process group and the
-// variable order of the update before, which each collective's fingerprint verifies.
+// variable order of the update before, which fingerprints verify.
 //
 // The thread serves only a run's first update, as the order of several depends on the replicas'
 // speed. Small and sparse gradients wait for the update, before which workers compare how many
 // sums are under way.
 //
-// A run's threads call these functions. The exchange thread uses an update only between
-// chi_overlap_workers_begin and the return of chi_overlap_workers_rest.
+// The exchange thread uses an update only between chi_overlap_workers_begin and the return of
+// chi_overlap_workers_rest.
 #pragma once
 
 #include "strategy/strategy.h"

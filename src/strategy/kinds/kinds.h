@@ -9,7 +9,7 @@ extern const choir_strategy_table chi_default_table, chi_one_device_table, chi_m
 // Returns the strategy table with defaults in its empty slots.
 choir_strategy_table chi_strategy_table_filled(const choir_strategy_table *table);
 
-// Make and free the workers of owner, except the first, which is owner itself.
+// Make and free the workers of owner, except the first, which is owner.
 choir_status chi_strategy_open_workers(choir_strategy *owner);
 void chi_strategy_close_workers(choir_strategy *owner);
 // Fails with CHOIR_CANCELLED if another worker of a parameter server has failed.

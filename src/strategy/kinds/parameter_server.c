@@ -1,7 +1,7 @@
 // Parameter server: variables are placed on the parameter devices in turn; workers read copies of
 // them and update them in place. A worker is a strategy with its own replicas, devices, threads
-// and runs. The variables belong to the owner: the strategy that the program made, which is the
-// first worker. The first worker function runs on the caller's thread, the others on their own.
+// and runs. The variables belong to the first worker, which is the strategy that the program made.
+// Its worker function runs on the caller's thread, the others on their own.
 #include "strategy/kinds/kinds.h"
 
 #include "base/alloc.h"
@@ -159,7 +159,7 @@ static void call_worker(void *arg)
 	choir_strategy *s = c->group;
 	chi_context inside;
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, s, NULL);
-	chi_dlpack_hold(true); // deleters run on run_workers' caller
+	chi_dlpack_hold(true);
 	chi_error_clear();
 	c->status = chi_context_leave(entry, c->fn(s, s->worker, c->user), "the worker function");
 	chi_dlpack_hold(false);

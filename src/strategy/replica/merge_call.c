@@ -14,9 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Returns a merge call's argument: value, or a copy of the caller's own memory, as others may read
-// it after the caller returns. It must be a valid tensor of r's frame. NULL: the error is recorded
-// there.
+// Copies the caller's own memory, which others may read after the caller returns.
 static choir_tensor *givable(
 		chi_replica *r, const char *name, const char *what, choir_tensor *value)
 {
@@ -49,7 +47,7 @@ static uint64_t hash_names(const chi_named_tensors *names, uint64_t hash)
 	return chi_hash_mix(hash + names->n);
 }
 
-// Prints the merge call without printf, which would take a third of its instructions.
+// printf would take a third of a merge call's instructions.
 static void describe(char text[CHI_SYNC_POINT_NAME], const chi_merge_call *c,
 		const chi_named_tensors *given, bool own)
 {

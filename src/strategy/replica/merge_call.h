@@ -4,7 +4,7 @@
 #include "strategy/replica/replica.h"
 
 typedef struct {
-	const char *name; // for messages
+	const char *name;
 	choir_merge_fn *fn;
 	void *user; // the last replica's is passed to fn
 	const void *what; // what and more must be equal in all replicas

@@ -14,8 +14,8 @@ static void grant(chi_replica *r)
 	chi_gate_wake_one(&r->baton);
 }
 
-// Returns the lowest replica that may go on, or NULL. Starts at dev->may, so releasing all
-// replicas of one wait passes over them once. The lock is held.
+// Starts at dev->may, so releasing all replicas of one wait passes over them once. The lock is
+// held.
 static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 {
 	for (; dev->may < dev->last; dev->may++)
@@ -25,7 +25,7 @@ static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 }
 
 // Skips replicas that have not started, after a failure. Those below the failed one still run, so
-// that the lowest failure is reported independent of timing. The lock is held.
+// the lowest failure is reported whatever the timing. The lock is held.
 static void skip_unstarted(chi_run *run, chi_run_device *dev)
 {
 	const bool all = run->failed_replica == run->strategy->replicas;
@@ -39,8 +39,7 @@ static void skip_unstarted(chi_run *run, chi_run_device *dev)
 }
 
 // Chooses the replica that gets the free baton. A parked one gets it here, and NULL is returned.
-// One that has not started is returned, and this thread must run it. dev->held says whether the
-// baton is taken. The lock is held.
+// One that has not started is returned, and this thread must run it. The lock is held.
 static chi_replica *pass(chi_run *run, int d)
 {
 	chi_run_device *dev = &run->device[d];
@@ -126,7 +125,7 @@ static choir_status wait_without_baton(chi_replica *r, const chi_atomic32 *flag,
 	}
 }
 
-// Parks a replica, with the lock held; returns without the lock when the baton is back.
+// Parks a replica, with the lock held; returns without it when the baton is back.
 static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 {
 	chi_run *run = r->run;
@@ -134,7 +133,7 @@ static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 	r->parked_for = flag;
 	const uint32_t word = chi_atomic32_load(&r->baton.word);
 	chi_replica *next = pass(run, r->device);
-	if (next != NULL) { // not started: another pool thread runs it
+	if (next != NULL) { // another pool thread runs it
 		next->state = CHI_WAITS_TO_START;
 		run->device[r->device].next--;
 	}
@@ -200,8 +199,8 @@ static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 	*thread = NULL;
 }
 
-// Takes the next replica for this thread; NULL: none. *close: the device's replicas have all
-// returned, and this thread does the rest.
+// Takes the next replica for this thread, or NULL. *close: all have returned, and this thread does
+// the rest.
 static chi_replica *take(chi_run *run, int d, chi_pool_thread **thread, bool *close)
 {
 	chi_run_device *dev = &run->device[d];
@@ -229,7 +228,7 @@ void chi_run_trace_device(
 			last, category, name);
 }
 
-// Prefetches all lines that the caller wrote and this thread will write.
+// Prefetches the lines that the caller wrote and this thread will write.
 static void fetch(const chi_run *run, int d)
 {
 	const char *first = (const char *) &run->replica[run->strategy->first[d]];

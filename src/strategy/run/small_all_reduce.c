@@ -18,7 +18,6 @@ enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, SYNC_POINTS = 17 };
 // Elements summed at a time: few, so the levels of the tree stay in the cache.
 enum { CHUNK = 512, LEVELS = 4 };
 
-// Returns what replica k publishes in this run, or r published in the run before.
 static chi_small_all_reduce *shown(const chi_replica *r, int k)
 {
 	return &r->run->small_all_reduce[r->side * r->run->strategy->replicas + k];
@@ -34,7 +33,6 @@ static chi_small_all_reduce *own(const chi_replica *r)
 	return shown(r, r->id);
 }
 
-// The part that r uses in this small all-reduce, or used in the last.
 static int turn_of(const chi_replica *r)
 {
 	return (int) (r->small_all_reduces % 2);
@@ -124,7 +122,6 @@ bool chi_small_all_reduce_takes(const chi_replica *r, choir_reduce_op op, const 
 			t->count == CHOIR_NONE && chi_tensor_bytes(t) <= CHI_SMALL_ALL_REDUCE_BYTES;
 }
 
-// Returns how far the count at a bit is ahead.
 static int ahead(uint32_t a, uint32_t b, int bit)
 {
 	const uint32_t difference = ((a >> bit) - (b >> bit)) & COUNT;
@@ -183,7 +180,6 @@ static choir_status never(chi_replica *r, int k, uint32_t word)
 	return fail(r);
 }
 
-// Changes whenever a replica comes to something or returns.
 static uint32_t progress_of(const chi_replica *r)
 {
 	uint32_t sum = chi_atomic32_load(&r->run->progress);
@@ -192,7 +188,7 @@ static uint32_t progress_of(const chi_replica *r)
 	return sum;
 }
 
-// Waits until another replica's word changes. False: no replica has made progress for the timeout.
+// False: no replica has made progress for the timeout.
 static bool wait_for(const chi_replica *r, chi_gate *gate, uint32_t word)
 {
 	if (chi_gate_spin(gate, word))
@@ -248,7 +244,7 @@ static choir_status check_equal(chi_replica *r, int k)
 typedef struct {
 	const chi_replica *r;
 	choir_dtype dtype;
-	size_t from; // bytes
+	size_t from;
 	int64_t count;
 	char *to;
 	char own[CHUNK * 8], scratch[LEVELS * CHUNK * 8];
@@ -312,8 +308,8 @@ static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 	return hash;
 }
 
-// Publishes r's tensor. Memory that the program or an update may change is copied, as no replica
-// waits for readers. The polled line is written once, so it moves between cores once.
+// Memory that the program or an update may change is copied, as no replica waits for readers. The
+// polled line is written once, so it moves between cores once.
 static choir_status show(chi_replica *r, const choir_tensor *t)
 {
 	chi_small_all_reduce *l = own(r);
@@ -352,8 +348,8 @@ static choir_status await_all(chi_replica *r)
 	return CHOIR_OK;
 }
 
-// The sum's tensor begins with a copy of r's contribution, so r need not read its published part
-// while another core reads it. The tensor holds the previous part's memory, which a frame releases
+// The sum begins with a copy of r's contribution, so r need not read its published part while
+// another core does. The sum's tensor holds the previous part's memory, which a frame releases
 // last and pools reuse first. So parts reuse memory that other cores have read, and sums memory
 // that only this core has touched.
 static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
@@ -384,7 +380,7 @@ static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 	}
 	if (sum != NULL)
 		sum_all(r, sum);
-	// all have read the previous part
+	// all have read it
 	let_go(&own(r)->held[1 - turn_of(r)]);
 	return sum;
 }

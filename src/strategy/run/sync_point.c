@@ -99,8 +99,7 @@ void chi_sync_point_print(chi_run *run, uint32_t number, char text[2 * CHI_SYNC_
 	chi_mutex_unlock(&run->lock);
 }
 
-// The run has not failed yet, so the first replica still waits in a collective and its tensor is
-// valid.
+// The first replica still waits in a collective, so its tensor is valid.
 static choir_status diverged(
 		const chi_replica *r, const chi_sync_point *like, const chi_sync_point *point)
 {
@@ -135,16 +134,15 @@ static choir_status returned_before(
 			chi_replica_number(waits), name);
 }
 
-// Returns whether r has returned by itself. A cancelled replica returns too, possibly before the
-// error is recorded. The lock is held.
+// A cancelled replica returns too, possibly before the error is recorded. The lock is held.
 static bool left_for_good(const chi_replica *r)
 {
 	return chi_atomic32_load_seq_cst(&r->has_returned) != 0 && !r->cancelled &&
 			chi_atomic32_load(&r->run->failed) == 0;
 }
 
-// Returns whether r is the first at a sync point. Only the first checks for returned replicas. A
-// later return sees the arrival and finds the error itself. The lock is held.
+// Only the first checks for returned replicas. A later return sees the arrival and finds the error
+// itself. The lock is held.
 static bool is_first(chi_run *run, uint32_t number)
 {
 	if (number != chi_atomic32_load(&run->arrivals))
@@ -153,7 +151,6 @@ static bool is_first(chi_run *run, uint32_t number)
 	return true;
 }
 
-// Fails if a replica returned before r's sync point. The lock is held.
 static bool all_are_there(const chi_replica *r, const chi_sync_point *like)
 {
 	const chi_run *run = r->run;

@@ -6,7 +6,6 @@
 #include "base/thread.h"
 #include "strategy/run/run.h"
 
-// gate and task are one cache line of their own.
 typedef struct chi_pool_thread {
 	chi_thread thread;
 	struct chi_thread_pool *pool;
@@ -14,14 +13,13 @@ typedef struct chi_pool_thread {
 	struct chi_pool_thread *next_idle;
 	struct chi_pool_thread *later_idle;
 	struct chi_pool_thread *next;
-	bool ended; // by a non-local exit: it gets no more tasks
+	bool ended; // by a non-local exit
 	_Alignas(CHI_LINE) chi_gate gate; // changes when there is a task
 	chi_run *run; // the task; NULL: call, or end the thread
 	struct chi_pool_call *call; // the task, if not a device of a run
 	int device;
 } chi_pool_thread;
 
-// Threads read the first lines, and senders write the others.
 struct chi_thread_pool {
 	choir_strategy *strategy;
 	bool spin;
@@ -31,7 +29,7 @@ struct chi_thread_pool {
 	_Alignas(CHI_LINE) chi_mutex lock;
 	chi_pool_thread *idle, *longest_idle; // last and first to become idle
 	chi_pool_thread *all;
-	// First device's pool: how many threads have completed a task of chi_thread_pool_call_all, in
+	// First device's pool: threads that have completed a task of chi_thread_pool_call_all, in
 	// total.
 	chi_gate returned;
 };

@@ -98,7 +98,6 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 	return CHI_NO_COPY;
 }
 
-// Notes that v is undefined if the update fails.
 static void note_written(chi_update *u, choir_variable *v)
 {
 	if (u->chunk != NULL) {
@@ -219,7 +218,6 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	return CHOIR_OK;
 }
 
-// Checks that all copies returned the same names.
 static choir_status check_returned(const chi_update *u)
 {
 	const choir_values *returned = u->cross->next_results;
@@ -354,7 +352,6 @@ static choir_status check_given(const chi_update *u)
 	return CHOIR_OK;
 }
 
-// Returns whether the update may write what t was read from.
 static bool may_change(const chi_update *u, const choir_tensor *t)
 {
 	if (t == NULL)
@@ -366,7 +363,6 @@ static bool may_change(const chi_update *u, const choir_tensor *t)
 }
 
 // Copies v if the update may change it, so that all copies and chunks see the same arguments.
-// NULL: the error is recorded.
 static choir_value *steady(const chi_update *u, choir_value *v)
 {
 	choir_frame *f = u->cross->base.frame;
@@ -400,7 +396,7 @@ static choir_status keep_given(const chi_update *u)
 	return CHOIR_OK;
 }
 
-// Updates all copies under the lock, so one worker at a time updates.
+// The lock is held throughout, so one worker at a time updates.
 static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user)
 {
 	const choir_strategy *s = u->cross->strategy;

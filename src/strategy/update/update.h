@@ -7,24 +7,23 @@
 
 typedef struct {
 	choir_update base;
-	chi_cross *cross; // the context with the arguments
+	chi_cross *cross; // has the arguments
 	choir_variable *variable; // NULL: non-slot variables
-	const choir_value *destination; // their devices, if variable is NULL
-	// the sharded variable, if variable is a shard in its update; else NULL
+	const choir_value *destination; // if variable is NULL
+	// if variable is a shard in the update of this one; or NULL
 	const choir_variable *parent;
 	int copy;
-	int replica; // the first reader of this copy
-	choir_variable *written; // list of variables that it wrote
+	int replica; // first reader of this copy
+	choir_variable *written; // list of written variables
 	bool elementwise;
 	struct chi_chunk_context *chunk; // NULL: the whole copy
-	int64_t first, count; // elements of the chunk
+	int64_t first, count;
 } chi_update;
 
 // Calls an update's fn for each copy of u's variable, or each device of its destination; then
 // clears the arguments. The caller has checked the context.
 choir_status chi_update_run(chi_update *u, choir_update_fn *fn, void *user);
 
-// Calls fn once in an update's context, with frame f.
 choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn, void *user);
 
 // Elementwise updates (elementwise_update.c). is_chunked says whether u's copy is updated in
@@ -32,8 +31,7 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 bool chi_update_is_chunked(const chi_update *u);
 choir_status chi_update_chunks(chi_update *u, choir_update_fn *fn, void *user);
 // Functions for one chunk. of gives its elements of v, which is colocated with the target; NULL: v
-// has another size. read reads any variable, write writes v, arg gives an argument. Any thread may
-// call note_written.
+// has another size. Any thread may call note_written.
 void *chi_update_chunk_of(const chi_update *u, const choir_variable *v);
 choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v);
 choir_status chi_update_chunk_write(
@@ -54,8 +52,8 @@ choir_status chi_update_write(
 		choir_update *u, choir_variable *v, chi_assign_op op, choir_tensor *t);
 // Checks that an update may write rows of v. Errors are recorded in u's frame.
 choir_status chi_update_may_scatter(choir_update *u, const choir_variable *v);
-// Notes an update's write with this status, and returns the status. v becomes undefined if the
-// update fails.
+// Notes an update's write with this status, and returns it. v becomes undefined if the update
+// fails.
 choir_status chi_update_wrote(chi_update *u, choir_variable *v, choir_status status);
 
 bool chi_strategy_is_non_slot_destination(const choir_strategy *s, const choir_value *destination);

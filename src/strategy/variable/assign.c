@@ -40,7 +40,6 @@ static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tens
 
 static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t);
 
-// Writes shards after all possible checks.
 static choir_status write_shards(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	CHOIR_TRY(chi_variable_check_written(v, t));
@@ -168,8 +167,7 @@ static choir_status assign_in_replica(
 	return chi_merge_own(r, &c, 1, &(chi_named){ "value", value });
 }
 
-// Returns replica i's share of integer x. Shares differ by at most one, the first are larger, and
-// their sum is x.
+// Shares of integer x differ by at most one, the first are larger, and their sum is x.
 static int64_t share_of(int64_t x, int parts, int i)
 {
 	const int64_t below = x / parts - (x % parts < 0); // rounded down
@@ -188,13 +186,12 @@ static void share_integers(
 	}
 }
 
-// Returns the number of components, with those of workers in step.
 static int parts_of(const choir_variable *v)
 {
 	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
 }
 
-// Assigns integer shares, which are made on the host because they must add up to the value.
+// Shares are made on the host because they must add up to the value.
 static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
@@ -217,7 +214,7 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 	return CHOIR_OK;
 }
 
-// Assigns an ON_READ SUM variable's shares in cross-replica context, one per component.
+// Assigns an ON_READ SUM variable's shares, one per component.
 static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;

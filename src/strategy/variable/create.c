@@ -1,6 +1,5 @@
-// Creation of variables. In replicas, replica 0 makes the variable and the others get it. The
-// strategy decides on devices and shards. Shards are variables, and the sharded variable itself
-// has no copies.
+// Creation of variables. In replicas, replica 0 makes the variable. The strategy decides on
+// devices and shards. Shards are variables, and the sharded variable itself has no copies.
 #include "strategy/variable/create.h"
 
 #include "base/alloc.h"
@@ -50,8 +49,7 @@ static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_
 						   plan->name, s->kind, s->parameters);
 }
 
-// Finds a new variable's devices: another variable's, those of non-slot variables, or the table's
-// choice. places is large enough for all.
+// places is large enough for all.
 static choir_status find_places(
 		choir_strategy *s, chi_variable_plan *plan, const chi_creation *c, choir_device **places)
 {
@@ -117,7 +115,7 @@ static choir_status count_shards(const choir_strategy *s, const chi_variable_pla
 							plan->name, (long long) rows, (long long) parts, (int) MAX_SHARDS);
 }
 
-// Decides the number of shards; 0: none. A variable colocated with shards has as many.
+// A variable colocated with shards has as many. 0: none.
 static choir_status decide_shards(
 		const choir_strategy *s, const chi_variable_plan *plan, const chi_creation *c, int *n)
 {
@@ -191,7 +189,6 @@ static void free_unlisted(choir_variable *v)
 	chi_variable_free(v);
 }
 
-// Agrees with all workers, which get the chief's values.
 static choir_status agree(choir_strategy *s, chi_variable_plan *plan, void **values)
 {
 	size_t bytes;
@@ -277,7 +274,7 @@ static choir_variable *make_and_enlist(choir_strategy *s, const chi_creation *c)
 		.timeout = s->timeout };
 	if (o != NULL)
 		plan.options = *o;
-	chi_fpenv host; // random values must not depend on the caller's settings
+	chi_fpenv host; // random values must not depend on it
 	chi_fpenv_enter(&host);
 	choir_variable *v = make_all(s, &plan, c);
 	chi_fpenv_leave(&host);
@@ -372,7 +369,7 @@ static choir_status apply_scopes(
 }
 
 // Returns a variable's name without the numbers that make names unique ("_12" at the end or before
-// "/"), in which replicas may differ. NULL: no memory.
+// "/"), in which replicas may differ.
 static char *canonical_name(chi_arena *arena, const char *name)
 {
 	char *out = chi_arena_alloc(arena, strlen(name) + 1);

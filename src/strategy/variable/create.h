@@ -6,9 +6,9 @@
 typedef struct {
 	const char *name;
 	const choir_shape *shape;
-	const choir_variable_options *options; // of full size; NULL: defaults
-	choir_variable *colocated_with; // NULL: the strategy chooses the devices
-	bool non_slot; // on the devices of non-slot variables
+	const choir_variable_options *options; // of full size; or NULL
+	choir_variable *colocated_with; // or NULL
+	bool non_slot;
 	void *wrap; // the caller's memory, or NULL
 	bool slot; // an optimizer's zeros, which workers need not compare
 } chi_creation;
@@ -16,7 +16,7 @@ typedef struct {
 choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c);
 // Finds a variable or makes it. CHOIR_INVALID: the existing one has another dtype or shape.
 choir_variable *chi_strategy_find_or_make_variable(choir_strategy *s, const chi_creation *c);
-choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name); // or NULL
+choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name);
 // Between these, one worker at a time looks for a name and makes a variable. They may be nested.
 // CHOIR_TIMEOUT: another worker did not finish.
 choir_status chi_strategy_begin_creation(choir_strategy *s, const char *name);

@@ -126,7 +126,7 @@ static choir_tensor *read_together(choir_replica *r, const choir_variable *v, ch
 	return t;
 }
 
-// Reads a sharded variable as one tensor while a tape records. Optimizers see the shards.
+// Optimizers see the shards.
 static choir_tensor *read_whole(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);

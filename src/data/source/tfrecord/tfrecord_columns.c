@@ -1,5 +1,5 @@
-// The columns of a TFRecord dataset: as the options say, completed from the first record. Without
-// options: all features of the first record, by name.
+// The columns of a TFRecord dataset: the options', completed from the first record; without
+// options all its features, by name.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static const char *clean_name(const chi_found_feature *found, char out[NAME_BYTE
 	return chi_text_clean(name, out, NAME_BYTES);
 }
 
-// CHOIR_CORRUPT: the feature fits no column.
+// CHOIR_CORRUPT: fits no column.
 static choir_status to_column(const chi_found_feature *found, choir_column *c)
 {
 	char name[NAME_BYTES];

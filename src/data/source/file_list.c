@@ -76,7 +76,7 @@ typedef struct {
 static choir_dataset *open_file(const choir_files *files, size_t i, choir_file_fn *fn, void *user)
 {
 	const char *path = choir_files_path(files, i);
-	chi_error before; // fn must neither see nor lose an earlier failure
+	chi_error before; // fn neither sees nor loses it
 	chi_error_save(&before);
 	chi_error_clear();
 	chi_mutex_check_none_held();
@@ -134,7 +134,7 @@ static choir_status open_file_at(files_source *s)
 	return CHOIR_OK;
 }
 
-// For later files; the first file's source counts for itself.
+// Counts for later files; the first file's source counts for itself.
 static void count(files_source *s)
 {
 	const int64_t dropped = s->dropped + choir_dataset_dropped(s->later);

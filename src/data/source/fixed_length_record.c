@@ -72,7 +72,7 @@ static chi_reader *open_path(const fixed *f, size_t i)
 	return chi_reader_open_as(path, compression_of(f, path));
 }
 
-// CHOIR_NONE: compressed, so unknown.
+// Compressed files have CHOIR_UNKNOWN_CARDINALITY.
 static choir_status count_records(const fixed *f, const chi_reader *r, int64_t *records)
 {
 	const uint64_t size = chi_reader_size(r);
@@ -417,7 +417,7 @@ static choir_status set_fields(fixed *f, size_t n, const choir_field fields[])
 	for (size_t i = 0; i < n; i++)
 		CHOIR_TRY(set_field(f, &fields[i], &column));
 	f->scatter = f->scatter && f->record / n >= LARGE_FIELD;
-	const size_t pages = (f->record + PAGE - 1) / PAGE * PAGE; // of at most 2 GiB
+	const size_t pages = (f->record + PAGE - 1) / PAGE * PAGE; // a record has at most 2 GiB
 	f->begin = f->first = f->last = pages;
 	f->capacity = pages < BLOCK_BYTES ? BLOCK_BYTES : pages + PAGE;
 	f->block = chi_alloc_aligned(f->begin + f->capacity);

@@ -41,7 +41,7 @@ static choir_status function_read(
 {
 	function *f = (function *) d;
 	choir_status status = CHOIR_OK;
-	chi_error before; // fn must neither see nor lose an earlier failure
+	chi_error before; // fn neither sees nor loses it
 	chi_error_save(&before);
 	chi_error_clear();
 	while (*got < want && (status = call(f, column, *got)) == CHOIR_OK) {

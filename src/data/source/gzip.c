@@ -17,8 +17,8 @@ struct chi_gzip {
 	const char *framing;
 	uint64_t begin, end;
 	z_stream stream;
-	uint64_t offset; // between members
-	bool between; // before the next member
+	uint64_t offset; // of the next bytes to read
+	bool between; // after a member
 	bool holds; // zlib may have output left
 	bool ended;
 	unsigned char in[IN_BYTES];

@@ -33,7 +33,7 @@ typedef struct {
 	bool begun; // an example or the end was delivered
 } queue_source;
 
-// Releases the caller's mutex. The last owner frees.
+// Releases the caller's mutex. The last owner frees q.
 static void leave(choir_queue *q)
 {
 	const bool last = q->given_up && q->dropped;
@@ -79,7 +79,7 @@ static void copy_in(choir_queue *q, const void *const data[], int64_t examples)
 	}
 }
 
-// Waits with mutex.
+// Waits with mutex held.
 static choir_status wait_for_space(choir_queue *q, int64_t examples, double seconds)
 {
 	const double deadline = chi_clock_deadline(seconds);
@@ -162,7 +162,7 @@ void choir_queue_free(choir_queue *q)
 
 // ---- The dataset's side.
 
-// Waits with mutex. Or finds why there is no example.
+// Waits with mutex held, unless there can be no example.
 static choir_status wait_for_example(queue_source *s)
 {
 	choir_queue *q = s->queue;

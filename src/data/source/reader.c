@@ -13,7 +13,7 @@
 // after CHECK_BYTES. A read counts at least MIN_READ.
 enum { CHECK_BYTES = 1 << 20, MIN_READ = CHECK_BYTES / 64 };
 
-// The larger of MIN_HELD and MAX_TIMES the compressed file's size limits data held.
+// Data held of a compressed file are limited to the larger of MIN_HELD and MAX_TIMES its size.
 enum { MIN_HELD = 16 << 20, MAX_TIMES = 4 };
 
 struct chi_reader {
@@ -132,7 +132,7 @@ choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what
 			r->name, what, (unsigned long long) max, (unsigned long long) chi_file_size(r->file));
 }
 
-// From time to time, and before the last bytes are used.
+// Checks from time to time, and before the last bytes are used.
 static choir_status check_plain(chi_reader *r, size_t bytes)
 {
 	r->unchecked += bytes > MIN_READ ? bytes : MIN_READ;

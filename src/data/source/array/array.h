@@ -5,14 +5,14 @@
 #include "data/source/reader.h"
 #include "data/stage.h"
 
-// With the axis of examples, since batches have as many axes.
+// Includes the axis of examples, which batches have too.
 enum { CHI_ARRAY_FILE_RANK = CHOIR_MAX_RANK };
 
 typedef struct {
 	chi_reader *reader; // after the header
 	choir_dtype dtype;
-	size_t stored; // bytes of a value in the file, if fewer than of dtype; else 0
-	bool is_signed; // values of 1 or 2 bytes
+	size_t stored; // bytes of a value in the file, if dtype is wider; else 0
+	bool is_signed; // for values of 1 or 2 bytes
 	int rank; // at least 1
 	int64_t dim[CHI_ARRAY_FILE_RANK];
 	size_t header_bytes;

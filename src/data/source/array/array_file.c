@@ -12,8 +12,8 @@
 #include "data/source/byte_order.h"
 #include "tensor/tensor.h"
 
-// Unpacks at most LARGER_IN_MEMORY times the file's size, but at least LITTLE_IN_MEMORY and at
-// most MAX_IN_MEMORY.
+// A compressed file may unpack to LARGER_IN_MEMORY times its size, but at least LITTLE_IN_MEMORY
+// and at most MAX_IN_MEMORY.
 enum { LITTLE_IN_MEMORY = 24 << 20, MAX_IN_MEMORY = 64 << 20, LARGER_IN_MEMORY = 8 };
 enum { CHUNK_BYTES = 64 << 10 };
 
@@ -113,7 +113,7 @@ static void widen(const chi_array_file *p, char *values, size_t count)
 	}
 }
 
-// before: bytes of the file's values before these.
+// before: bytes of earlier values in the file.
 static choir_status take_values(
 		const chi_array_file *p, void *values, size_t bytes, int64_t before)
 {
@@ -131,8 +131,8 @@ static choir_status take_values(
 	return CHOIR_OK;
 }
 
-// bytes: as in memory. before: bytes of values already read. A truncated compressed file shows
-// only here. to NULL: skips.
+// bytes: in memory. before: bytes already read. A truncated compressed file shows only here. to
+// NULL: skips.
 static choir_status read_values(const chi_array_file *p, void *to, size_t bytes, int64_t before)
 {
 	size_t got;

@@ -43,7 +43,7 @@ typedef struct {
 	size_t length, at;
 	size_t before; // bytes before the text
 	bool has_descr, has_order, has_shape;
-	char *type; // out: the type's name; NULL: only types of datasets
+	char *type; // out: the type's name; NULL: accepts only types of datasets
 	bool *known;
 } parser;
 

@@ -23,7 +23,7 @@ enum {
 	ENCRYPTED = 1,
 	WIDE = 1 // extra field with 64-bit sizes
 };
-static const uint32_t NARROW = 0xffffffff; // see the extra field
+static const uint32_t NARROW = 0xffffffff; // the number is in the extra field
 
 typedef struct {
 	chi_file *file;
@@ -116,7 +116,7 @@ static choir_status read_end(archive *a)
 
 // ---- Entries.
 
-// Reads numbers that do not fit in the entry.
+// Reads numbers that do not fit in the entry from its extra fields.
 static bool widen(const unsigned char *extra, size_t left, uint64_t *wide[], int n)
 {
 	while (left >= 4) {
@@ -139,7 +139,7 @@ static bool widen(const unsigned char *extra, size_t left, uint64_t *wide[], int
 	return n == 0;
 }
 
-// The member's own header can have other lengths than the directory.
+// A member's own header can have other lengths than the directory.
 static choir_status find_data(const archive *a, chi_zip_member *m, uint64_t local)
 {
 	unsigned char h[LOCAL_BYTES];

@@ -59,12 +59,12 @@ choir_status chi_csv_pass_row(chi_csv_rows *r);
 const char *chi_csv_name(const chi_csv_rows *r);
 unsigned long long chi_csv_place(const chi_csv_rows *r, const char *p);
 
-// Each includes those before it.
+// The type of a column. Each includes those before it.
 typedef enum { CHI_CSV_NOTHING, CHI_CSV_WHOLE, CHI_CSV_REAL, CHI_CSV_TEXT } chi_csv_found;
 
-// There may be a million.
+// A column of the files; there may be a million.
 typedef struct {
-	const char *name; // in names
+	const char *name; // in the schema's names
 	const choir_csv_column *as; // options, during construction; or NULL
 	chi_categories *categories;
 	int64_t missing; // fields in the inferred rows
@@ -111,14 +111,14 @@ static inline size_t chi_csv_listed(const chi_csv_field *f)
 const char *chi_csv_holds(chi_csv_found found);
 // From the first row of the open file.
 choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s);
-// Compares a later file's header.
+// Compares a later file's header with the names.
 choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s);
-// Reads the rows of all files for what the options leave open. Rewinds r.
+// Reads rows of all files to infer what the options leave open. Rewinds r.
 choir_status chi_csv_infer(chi_csv_rows *r, chi_csv_schema *s);
 // Copies an inferred schema. *taken false: wanted categories are missing. CHOIR_INVALID: other
 // names.
 choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken);
-// Or s->n.
+// s->n: not found
 size_t chi_csv_find_field(const chi_csv_schema *s, const char *name);
 bool chi_csv_is_missing(const chi_csv_schema *s, const chi_csv_text *field);
 // inf, -inf or nan, in any case.

@@ -89,7 +89,7 @@ static choir_status check_column(const choir_csv_column *c)
 	return CHOIR_OK;
 }
 
-// In the order of the list.
+// Numbers texts in the order of the list.
 static choir_status give_categories(chi_csv_field *f)
 {
 	f->categories = chi_categories_new();
@@ -203,7 +203,7 @@ static void decide(chi_csv_field *f, bool gathered)
 	f->dtype = (uint8_t) dtype;
 }
 
-// Adds column as, or lets it grow.
+// Adds f to the column as, which may be new.
 static choir_status place(
 		chi_csv_field *f, const char *as, bool gathered, size_t *n, choir_column columns[])
 {

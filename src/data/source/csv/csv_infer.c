@@ -267,7 +267,7 @@ static chi_csv_found kind_of(const chi_csv_text *field)
 	return chi_csv_not_finite(field, &value) ? CHI_CSV_REAL : CHI_CSV_TEXT;
 }
 
-// In the first pass.
+// Whether the first pass collects texts of the column.
 static bool collects(const chi_csv_field *f)
 {
 	return f->wanted && (chi_csv_kind(f) == CHOIR_CSV_CATEGORY || f->found == CHI_CSV_TEXT) &&
@@ -365,7 +365,7 @@ static bool take_known(chi_csv_rows *r, const chi_csv_schema *s, const chi_csv_f
 			(f->categories && chi_categories_find(f->categories, t.text, t.length) >= 0);
 }
 
-// Fast path for rows that change nothing. False: may change something, or incomplete.
+// Fast path for rows that change nothing. False: the row may, or is incomplete.
 static bool pass_known(chi_csv_rows *r, const chi_csv_schema *s)
 {
 	const char *p = r->buffer + r->at;

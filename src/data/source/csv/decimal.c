@@ -196,7 +196,7 @@ bool chi_decimal_f32(const chi_decimal *d, float *out)
 	int exponent = 0;
 	bool more = false;
 	const uint64_t q = is_simple(d) ? leading_bits(d, &exponent, &more) : 0;
-	// Numbers near the largest f32 too.
+	// Numbers near the largest f32 go to the C library, too.
 	if (q == 0 || exponent + 63 >= F32_LAST) {
 		if (!copy_text(d, copy))
 			return false;

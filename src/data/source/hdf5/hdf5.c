@@ -73,7 +73,7 @@ static H5I_type_t member_type(const chi_hdf5 *h, hid_t root, const char *name)
 typedef struct {
 	size_t n;
 	char name[CHI_MAX_COLUMNS][MAX_NAME];
-	chi_text all; // "x", "train/"
+	chi_text all; // of existing members: "x", "train/"
 } members;
 
 static choir_status see_member(
@@ -133,7 +133,7 @@ static choir_status no_such(const chi_hdf5 *h, const hdf5_source *s, const char 
 
 // ---- Types.
 
-// To be closed.
+// The caller closes the result.
 static hid_t memory_type(const chi_hdf5 *h, hid_t in_file, choir_dtype dtype)
 {
 	switch (dtype) {

@@ -16,7 +16,7 @@ typedef struct {
 	hsize_t chunk[CHOIR_MAX_RANK]; // 0: contiguous
 	bool filtered; // stored sizes of chunks vary
 	bool fixed; // no axis can grow
-	bool sparse; // values were never written
+	bool sparse; // some values were never written
 	uint32_t value; // by the chunks' header; 0: unknown
 	hsize_t seen; // last checked chunk along axis 0, from 1
 } chi_hdf5_stored;

@@ -25,7 +25,7 @@ enum { SHARED = 2, IN_HEAP = 1 }; // message flag; way of sharing
 
 typedef struct {
 	chi_file *file;
-	uint64_t base; // of addresses
+	uint64_t base; // origin of addresses
 	int version; // of the superblock
 	size_t offset, length; // in bytes
 } layout;

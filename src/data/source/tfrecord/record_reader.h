@@ -20,7 +20,7 @@ bool chi_records_known_next(const chi_records *r);
 // offset of its length, in unpacked data.
 choir_status chi_records_blame(const chi_records *r);
 choir_status chi_records_rewind(chi_records *r);
-// Gives such a byte and number of the next record.
+// Gives the next record's number and its byte, counted as above.
 void chi_records_where(const chi_records *r, int64_t *byte, int64_t *record);
 // CHOIR_INVALID: no record begins there.
 choir_status chi_records_jump(chi_records *r, int64_t byte, int64_t record);

@@ -19,7 +19,7 @@ typedef struct {
 	size_t name_bytes;
 	choir_dtype dtype;
 	size_t elements, bytes; // of an example
-	bool pad; // short values, with zeros
+	bool pad; // short values with zeros
 	bool shared; // by another column
 	const void *missing; // replaces a missing feature; NULL: an error
 } chi_feature;

@@ -50,7 +50,7 @@ static uint64_t number_at(const choir_column *c, size_t i)
 	return p[i];
 }
 
-// From the innermost message out.
+// Sizes of a column's messages, from the innermost out.
 typedef struct {
 	size_t elements, content, list, feature, entry;
 } sizes;

@@ -27,7 +27,7 @@ static const char *clean_name(const chi_found_feature *found, char out[NAME_BYTE
 	return chi_text_clean(name, out, NAME_BYTES);
 }
 
-// CHOIR_CORRUPT: fits no column.
+// CHOIR_CORRUPT: the feature fits no column.
 static choir_status to_column(const chi_found_feature *found, choir_column *c)
 {
 	char name[NAME_BYTES];

@@ -1,6 +1,6 @@
 // MPI as a transport, compiled for each MPI (3.0 or later) with Choir's public headers. It makes
-// only point-to-point calls on its own communicator. MPI does not report that a process stopped
-// or left, so workers send notes, which are polled while tests find nothing.
+// only point-to-point calls on its own communicator. MPI does not report that a process stopped or
+// left, so workers send notes, which are polled while tests find nothing.
 #include <choir/extend/mpi.h>
 
 #include <mpi.h>
@@ -16,10 +16,10 @@
 #define CHOIR_MPI_CHUNK ((size_t) 1 << 30)
 #endif
 enum { NOTE_TAG = CHOIR_TRANSPORT_TAGS, NOTE_BYTES = 512 };
-// Polling for notes takes longer than a test. So it begins after LOOKS_BEFORE tests in vain, and
-// then comes once in LOOKS_A_NOTE.
+// Polling for notes takes longer than a test, so it begins after LOOKS_BEFORE tests in vain and
+// then follows every LOOKS_A_NOTE tests.
 enum { LOOKS_A_NOTE = 16, LOOKS_BEFORE = 64 };
-// Bytes that go without asking the receiver, as measured, less the MPI's headers.
+// Measured bytes that go without asking the receiver, less the MPI's headers.
 #if defined(OPEN_MPI)
 enum { EAGER = 4000 };
 #elif defined(MPICH_VERSION)
@@ -48,11 +48,11 @@ typedef struct {
 	int worker, workers, threads;
 	transfer *transfers;
 	size_t transfer_capacity;
-	double *left; // time at which each worker left; 0: it has not
+	double *left; // time at which each worker left, or 0
 	unsigned looks; // tests in vain since the last success
-	int aborted_by; // CHOIR_NONE: nobody
+	int aborted_by; // or CHOIR_NONE
 	note abort;
-	note *sent; // one to each worker; its request is in sending
+	note *sent; // to each worker, by its request in sending
 	MPI_Request *sending;
 } mpi;
 
@@ -125,8 +125,7 @@ static choir_status start(mpi *m)
 	return check_thread(m);
 }
 
-// Makes Choir's own communicator of all processes. After a timeout MPI may still write *own, so
-// it is leaked.
+// Makes Choir's own communicator. After a timeout MPI may still write *own, so it is leaked.
 static choir_status duplicate(mpi *m, MPI_Comm from)
 {
 	int done = 0, processes = 0;
@@ -235,8 +234,7 @@ static bool all_have_left(const mpi *m)
 	return true;
 }
 
-// Says that this worker leaves, and waits until all others have said so. They send nothing
-// afterwards.
+// Waits until all workers have said that they leave. They send nothing afterwards.
 static bool leave_together(mpi *m, double seconds)
 {
 	const double begun = m->with.now();

@@ -1,5 +1,4 @@
-// The heap. Allocations are numbered, so that a test can make the n-th one fail at the cost of
-// one atomic load.
+// The heap. Allocations are numbered, so that a test can make the n-th one fail.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/size.h"
@@ -26,8 +25,8 @@ static void *out_of_memory(size_t bytes)
 	return NULL;
 }
 
-// Counts an allocation. False: it must fail, because a test asks for that or bytes exceeds
-// PTRDIFF_MAX. malloc would refuse such a size, but sanitizers stop the program there.
+// False: a test wants this allocation to fail, or bytes exceeds PTRDIFF_MAX, where sanitizers
+// would stop the program.
 static bool admit(size_t bytes)
 {
 	uint64_t number = chi_atomic64_add(&heap.count, 1) + 1;
@@ -56,9 +55,8 @@ void *chi_alloc_array(size_t count, size_t size)
 	return NULL;
 }
 
-// Sums over tens of megabytes take two thirds of the time on huge pages (decision 0070). What
-// does not fill a huge page stays on small ones, to save memory. It is no failure if the system
-// refuses.
+// Huge pages cut the time of sums over tens of megabytes by a third (decision 0070). The system
+// may refuse them.
 static void *alloc_huge(size_t rounded)
 {
 	void *p;

@@ -1,5 +1,5 @@
-// An arena: a list of blocks, filled in order. A block too small for a request is skipped until
-// the arena is emptied. Under AddressSanitizer, unused memory is poisoned.
+// An arena: a list of blocks, filled in order. A block too small for a request is skipped. Under
+// AddressSanitizer, unused memory is poisoned.
 #include "base/arena.h"
 #include "base/alloc.h"
 #include "base/size.h"
@@ -23,7 +23,7 @@ enum { ALIGNMENT = 16, FIRST_CAPACITY = 16 << 10, MAX_CAPACITY = 1 << 20 };
 struct chi_arena_block {
 	struct chi_arena_block *next;
 	size_t capacity;
-	// Set when the arena goes on to the next block.
+	// when full
 	size_t used;
 	alignas(ALIGNMENT) unsigned char data[];
 };
@@ -65,7 +65,7 @@ void chi_arena_free(chi_arena *arena)
 	chi_arena_init(arena);
 }
 
-// Appends a block; the current one must be the last. Sizes double up to a bound.
+// Appends a block after the current, last one. Sizes double up to a bound.
 static struct chi_arena_block *append(chi_arena *arena, size_t bytes)
 {
 	struct chi_arena_block *last = arena->current;
@@ -76,7 +76,7 @@ static struct chi_arena_block *append(chi_arena *arena, size_t bytes)
 		capacity = bytes;
 	size_t whole;
 	if (!chi_size_add(sizeof(struct chi_arena_block), capacity, &whole))
-		whole = SIZE_MAX; // which chi_alloc refuses
+		whole = SIZE_MAX;
 	struct chi_arena_block *block = chi_alloc(whole);
 	if (!block)
 		return NULL;
@@ -115,7 +115,7 @@ void *chi_arena_alloc(chi_arena *arena, size_t bytes)
 {
 	size_t rounded;
 	if (!chi_size_round_up(bytes ? bytes : 1, ALIGNMENT, &rounded))
-		return chi_alloc(bytes); // records the failure
+		return chi_alloc(bytes);
 	if (!reserve(arena, rounded))
 		return NULL;
 	unsigned char *p = arena->current->data + arena->used;

@@ -11,13 +11,13 @@ typedef struct {
 	size_t total; // bytes of the blocks before it
 } chi_arena;
 
-void chi_arena_init(chi_arena *arena); // allocates nothing
-void chi_arena_free(chi_arena *arena); // usable again as after init
-// Allocates zeroed memory, aligned to 16 bytes. It is valid until the arena is emptied or rewound
-// to an earlier mark. NULL: out of memory.
+void chi_arena_init(chi_arena *arena);
+void chi_arena_free(chi_arena *arena);
+// Allocates zeroed memory from the arena, aligned to 16 bytes, until it is emptied or rewound to
+// an earlier mark. NULL: out of memory.
 void *chi_arena_alloc(chi_arena *arena, size_t bytes);
 char *chi_arena_strdup(chi_arena *arena, const char *text);
 void chi_arena_empty(chi_arena *arena);
-// A mark is the number of bytes handed out; rewinding gives back all later memory.
+// An arena's mark is the number of bytes handed out; rewinding gives back later memory.
 size_t chi_arena_mark(const chi_arena *arena);
 void chi_arena_rewind(chi_arena *arena, size_t mark);

@@ -2,9 +2,8 @@
 // waker makes a system call only if a thread sleeps.
 //
 // No wake-up is lost, because each side writes its own word before it reads the other's, in
-// sequential consistency. A waiter counts itself as a sleeper before the kernel reads the word. A
-// waker stores the word, passes a fence, then reads the number of sleepers. So the waker sees a
-// sleeper, or the waiter sees the new word.
+// sequential consistency. A waiter counts itself as a sleeper before the kernel reads the word; a
+// waker stores the word, passes a fence, then reads the number of sleepers.
 #include "base/atomic.h"
 #include "base/clock.h"
 
@@ -34,8 +33,7 @@ void chi_futex_wake(chi_atomic32 *a, uint32_t max)
 	syscall(SYS_futex, &a->value, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, max, NULL, NULL, 0);
 }
 
-// Reading the clock takes as long as passing a cache line between cores, so the first round does
-// not read it.
+// Reading the clock takes as long as passing a cache line between cores.
 bool chi_gate_spin(const chi_gate *g, uint32_t old)
 {
 	double end = 0;
@@ -66,8 +64,8 @@ bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline)
 
 static void wake(chi_gate *g, uint32_t max)
 {
-	// The caller has changed the word in sequential consistency. This only loads, because other
-	// threads poll the line.
+	// The caller has changed the word in sequential consistency. Others poll its line, so this
+	// only loads.
 	if (chi_atomic32_load_seq_cst(&g->sleepers) != 0)
 		chi_futex_wake(&g->word, max);
 }

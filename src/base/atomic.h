@@ -1,4 +1,4 @@
-// Atomics, futexes and gates: the base of all synchronization, so that tests can put a scheduler
+// Atomics, futexes and gates. All synchronization uses them, so that tests can put a scheduler
 // underneath.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CHI_LINE = 64 }; // bytes of a cache line
+enum { CHI_LINE = 64 };
 
 #if defined(__SANITIZE_THREAD__)
 #define CHI_NO_FENCES
@@ -41,8 +41,8 @@ static inline void chi_atomic32_store(chi_atomic32 *a, uint32_t value)
 	atomic_store_explicit(&a->value, value, memory_order_release);
 }
 
-// Stores in sequential consistency. Only the single writer of *a may call it. While others poll
-// *a, it takes a fifth less time than an exchange. ThreadSanitizer does not know fences.
+// Stores in sequential consistency, for the single writer of *a. While others poll *a, it takes a
+// fifth less time than an exchange. ThreadSanitizer does not know fences.
 static inline void chi_atomic32_store_seq_cst(chi_atomic32 *a, uint32_t value)
 {
 #ifdef CHI_NO_FENCES
@@ -53,7 +53,7 @@ static inline void chi_atomic32_store_seq_cst(chi_atomic32 *a, uint32_t value)
 #endif
 }
 
-// Changes are sequentially consistent and return the previous value.
+// Atomic changes are sequentially consistent and return the previous value.
 static inline uint32_t chi_atomic32_add(chi_atomic32 *a, uint32_t by)
 {
 	return atomic_fetch_add_explicit(&a->value, by, memory_order_seq_cst);
@@ -64,7 +64,6 @@ static inline uint32_t chi_atomic32_exchange(chi_atomic32 *a, uint32_t value)
 	return atomic_exchange_explicit(&a->value, value, memory_order_seq_cst);
 }
 
-// Compare and swap; returns whether it swapped.
 static inline bool chi_atomic32_change(chi_atomic32 *a, uint32_t expected, uint32_t value)
 {
 	return atomic_compare_exchange_strong_explicit(
@@ -86,7 +85,6 @@ static inline uint64_t chi_atomic64_add(chi_atomic64 *a, uint64_t by)
 	return atomic_fetch_add_explicit(&a->value, by, memory_order_acq_rel);
 }
 
-// Tells the processor that this thread spins.
 static inline void chi_spin_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -96,7 +94,7 @@ static inline void chi_spin_pause(void)
 #endif
 }
 
-// Tells the processor that this thread will soon write to p.
+// Prefetches p's cache line for a write.
 static inline void chi_fetch_to_write(const void *p)
 {
 #if defined(__x86_64__)
@@ -106,16 +104,15 @@ static inline void chi_fetch_to_write(const void *p)
 #endif
 }
 
-// Sleeps while *a is expected, until woken or the deadline (of chi_clock_deadline); may return
-// early. False: the deadline has passed.
+// Futex wait: sleeps while *a is expected, until woken or the deadline (of chi_clock_deadline).
+// May return early. False: the deadline has passed.
 bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline);
-// Wakes up to max threads.
 void chi_futex_wake(chi_atomic32 *a, uint32_t max);
 
 // A gate: a word to wait on, with its number of sleepers. chi_gate_wait returns when word is not
-// old; it spins first if spin is true. False: the deadline has passed and word is still old. A
-// thread changes word by chi_atomic32_add, _exchange, _change or _store_seq_cst (a plain store is
-// not enough) and then calls chi_gate_wake.
+// old; it can spin first. False: the deadline has passed. A thread changes word by
+// chi_atomic32_add, _exchange, _change or _store_seq_cst (a plain store is not enough) and then
+// calls chi_gate_wake.
 typedef struct {
 	chi_atomic32 word, sleepers;
 } chi_gate;
@@ -123,9 +120,7 @@ bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline);
 // Spins at the gate without sleeping. False: word is still old.
 bool chi_gate_spin(const chi_gate *g, uint32_t old);
 void chi_gate_wake(chi_gate *g);
-// The same for a gate with one waiter at a time. It costs less where there are thousands of
-// gates.
+// Wakes a gate's only waiter, at less cost where there are thousands of gates.
 void chi_gate_wake_one(chi_gate *g);
-// Stores value and wakes. Only for a word with a single writer, or whose writers all store the
-// same value.
+// Stores value in a gate's word and wakes. The word has one writer, or all store the same value.
 void chi_gate_open(chi_gate *g, uint32_t value);

@@ -5,9 +5,8 @@
 #include <time.h>
 
 double chi_clock_now(void);
-// The time of day in seconds since 1970, for people: it may jump.
+// The clock's time of day in seconds since 1970: it may jump.
 double chi_clock_wall(void);
-// The deadline of a wait of this length. Negative: never (HUGE_VAL).
+// The deadline after this time, in seconds. Negative: never (HUGE_VAL).
 double chi_clock_deadline(double seconds);
-// Converts a deadline for system calls. False: it is never.
 bool chi_clock_timespec(double deadline, struct timespec *out);

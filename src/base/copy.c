@@ -1,6 +1,5 @@
-// Two copies for which memcpy is wrong. One uses nontemporal stores, which every x86-64 has:
-// memcpy would fill the caches, and read each line before overwriting it. The other uses relaxed
-// atomics.
+// Copies for which memcpy is wrong. Nontemporal stores, which every x86-64 has, neither fill the
+// caches nor read a line before overwriting it. The other copy uses relaxed atomics.
 #include "base/copy.h"
 #include "base/atomic.h"
 
@@ -12,7 +11,7 @@
 #include <immintrin.h>
 
 enum {
-	SMALL = 16 << 10, // bytes that fit the L1 cache
+	SMALL = 16 << 10, // bytes, in the L1 cache
 	VECTORS = CHI_LINE / sizeof(__m128i)
 };
 
@@ -38,7 +37,7 @@ void chi_copy_nontemporal(void *to, const void *from, size_t bytes)
 	const char *q = (const char *) from + head;
 	for (size_t i = 0; i < lines; i++, p += CHI_LINE, q += CHI_LINE)
 		store_line((__m128i *) (void *) p, (const __m128i *) (const void *) q);
-	_mm_sfence(); // orders nontemporal stores before later ones
+	_mm_sfence();
 	memcpy(p, q, bytes - head - lines * CHI_LINE);
 }
 
@@ -58,8 +57,7 @@ void chi_copy_nontemporal(void *to, const void *from, size_t bytes)
 	__atomic_store_n((type *) to + i, __atomic_load_n((const type *) from + i, __ATOMIC_RELAXED), \
 			__ATOMIC_RELAXED)
 
-// Copies small elements in words if both sides are aligned. A word is stored at once, so its
-// elements are whole.
+// Copies small elements in whole words if both sides are aligned.
 static int64_t copy_words(void *to, const void *from, int64_t n, size_t size)
 {
 	if (((uintptr_t) to | (uintptr_t) from) % sizeof(uint64_t) != 0)

@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// As memcpy, for a large target that is not read soon.
+// Copies past the caches: for a large target that is not read soon.
 void chi_copy_nontemporal(void *to, const void *from, size_t bytes);
 
-// Copies n elements of 1, 2, 4 or 8 bytes in host memory that other threads use without a lock.
-// Each element is copied whole, in any order.
+// Copies n elements of 1, 2, 4 or 8 bytes, each whole, while other threads use the memory without
+// a lock.
 void chi_copy_atomic(void *to, const void *from, int64_t n, size_t size);

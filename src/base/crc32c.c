@@ -1,7 +1,7 @@
 // CRC-32C, in two ways. The tables take eight bytes at once: a checksum is linear, so it is the
 // sum of the contributions of sixteen nibbles. SSE 4.2's instruction takes three cycles but can
-// start in each, so it runs on three stretches of a block at once. A product of polynomials
-// combines them.
+// start in each, so it runs on three stretches of a block at once, which a product of polynomials
+// combines.
 #include "base/crc32c.h"
 
 #include <endian.h>

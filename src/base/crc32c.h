@@ -5,12 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Continues the checksum crc (0: of nothing) over data, with the processor's instruction if it
-// has one.
+// Continues the CRC-32C checksum crc (0: of nothing) over data.
 uint32_t chi_crc32c(uint32_t crc, const void *data, size_t bytes);
-// The same with tables, for comparison in tests.
+// The CRC-32C checksum by tables, for tests.
 uint32_t chi_crc32c_table(uint32_t crc, const void *data, size_t bytes);
 
-// The checksum as TFRecord and event files store it: rotated by 15 bits, plus a constant, so that
-// data may contain checksums.
+// The CRC-32C checksum as TFRecord and event files store it: rotated by 15 bits, plus a constant,
+// so that data may contain checksums.
 uint32_t chi_crc32c_masked(const void *data, size_t bytes);

@@ -1,5 +1,5 @@
-// Directories. The lock is flock's, which belongs to the open file, not to the process: so two
-// users in one process exclude each other, too.
+// Directories. flock's lock belongs to the open file, so two users in one process exclude each
+// other, too.
 #include "base/directory.h"
 #include "base/alloc.h"
 #include "base/fs.h"
@@ -164,7 +164,6 @@ choir_status chi_directory_has(const chi_directory *f, const char *name, bool *h
 
 // ---- Changing.
 
-// *made: the directory did not exist before.
 static choir_status make(const char *path, bool *made)
 {
 	struct stat s;
@@ -267,7 +266,7 @@ struct chi_directory_lock {
 	int fd;
 };
 
-// The lock's file names the owner, but only for people.
+// The owner's name in the lock's file is only for people.
 enum { WHO = 128 };
 static const char who_begins[] = "process ";
 
@@ -278,8 +277,8 @@ static choir_status in_use(const chi_directory *f, const char *who)
 			who[0] != '\0' ? chi_text_clean(who, clean, sizeof clean) : "another job");
 }
 
-// The directory may come from a stranger. So a lock writes only to an empty file, or one that a
-// lock wrote before.
+// The directory may come from a stranger. So a lock writes only to an empty file or an earlier
+// lock's.
 static choir_status check_own(const chi_directory *f, int fd, char who[WHO])
 {
 	struct stat s;

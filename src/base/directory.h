@@ -1,6 +1,6 @@
 // Directories: contents, changes, and a lock against a second user. A change is on the disk after
-// chi_directory_sync. An open directory may come from a stranger, so links in it are not
-// followed. Threads: any.
+// chi_directory_sync. A directory may come from a stranger, so links in it are not followed.
+// Threads: any.
 #pragma once
 
 #include "base/glob.h"
@@ -11,38 +11,38 @@
 
 // Makes directory path if it does not exist; its parents must exist.
 choir_status chi_directory_make(const char *path);
-// The same; a new directory's name is on the disk when it returns.
+// Makes directory path, with its name on the disk.
 choir_status chi_directory_make_synced(const char *path);
 
 typedef struct chi_directory chi_directory;
 // Opens a directory, following links. NULL: CHOIR_NOT_FOUND or CHOIR_IO.
 chi_directory *chi_directory_open(const char *path);
-// Opens directory name in another one. If in is NULL, name is a path whose last component must
-// not be a link. NULL: CHOIR_CORRUPT for a link or a file, CHOIR_NOT_FOUND or CHOIR_IO.
+// Opens a directory in another one. If in is NULL, name is a path whose last component must not be
+// a link. NULL: CHOIR_CORRUPT for a link or a file, CHOIR_NOT_FOUND or CHOIR_IO.
 chi_directory *chi_directory_open_in(const chi_directory *in, const char *name);
-void chi_directory_close(chi_directory *f); // NULL is allowed
+void chi_directory_close(chi_directory *f);
 const char *chi_directory_path(const chi_directory *f);
 int chi_directory_descriptor(const chi_directory *f);
 
 // Adds the directory's names, in byte order.
 choir_status chi_directory_list(const chi_directory *f, chi_glob *names);
-// Whether the name exists, even as a link to nothing.
+// Whether the directory has the name, even of a link to nothing.
 choir_status chi_directory_has(const chi_directory *f, const char *name, bool *has);
 choir_status chi_directory_make_in(const chi_directory *f, const char *name); // must not exist
 choir_status chi_directory_sync(const chi_directory *f);
 choir_status chi_directory_rename(
 		const chi_directory *f, const char *from, const char *to); // does not sync
-// Removes a directory and the files in it. It removes links, not their targets, and fails if
-// there is a directory. A missing directory is no error. CHOIR_CORRUPT: name is a link or a file.
+// Removes a directory with its files and links, if it exists. It fails if there is a directory in
+// it. CHOIR_CORRUPT: name is a link or a file.
 choir_status chi_directory_remove(const chi_directory *f, const char *name);
-// Bytes that can still be written there; UINT64_MAX: unknown.
+// Bytes free on the directory's disk; UINT64_MAX: unknown.
 uint64_t chi_directory_free_bytes(const chi_directory *f);
 
 // A lock on a directory, by flock on its file ".lock". It ends with the process; the file stays.
 typedef struct chi_directory_lock chi_directory_lock;
-// Locks a directory. CHOIR_STATE: this or another process, which is named, holds the lock.
-// CHOIR_CORRUPT: ".lock" is not a file, or no lock wrote its contents; it stays unchanged.
+// Locks a directory. CHOIR_STATE: a process, which is named, holds the lock. CHOIR_CORRUPT:
+// ".lock" is not a file, or no lock wrote it; it stays unchanged.
 chi_directory_lock *chi_directory_lock_new(const chi_directory *f);
 void chi_directory_lock_free(chi_directory_lock *l);
-// CHOIR_STATE if the lock's file was removed or replaced, so that others can lock f.
+// CHOIR_STATE if the directory's lock file was removed or replaced, so others can lock f.
 choir_status chi_directory_lock_check(const chi_directory_lock *l, const chi_directory *f);

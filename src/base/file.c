@@ -1,5 +1,5 @@
-// Files. Readers read at offsets, so threads can share them. Writers rename a complete temporary
-// file, so the target is the old file or the new one, never a part.
+// Files. Threads can share a reader, because it reads at offsets. A writer renames a complete
+// temporary file.
 #include "base/file.h"
 #include "base/alloc.h"
 #include "base/atomic.h"
@@ -130,7 +130,7 @@ choir_status chi_file_check(chi_file *f)
 choir_status chi_file_read_some(chi_file *f, uint64_t offset, void *to, size_t bytes, size_t *got)
 {
 	*got = 0;
-	uint64_t max = offset < INT64_MAX ? INT64_MAX - offset : 0; // the system's largest offset
+	uint64_t max = offset < INT64_MAX ? INT64_MAX - offset : 0;
 	if (bytes > max)
 		bytes = (size_t) max;
 	while (*got < bytes) {
@@ -167,7 +167,6 @@ choir_status chi_file_read_parts(
 	const ssize_t result =
 			offset <= INT64_MAX ? chi_fs_read(f->fd, to, (int) n, (off_t) offset) : 0;
 	size_t got = result > 0 ? (size_t) result : 0;
-	// Reads the rest after a short read.
 	for (size_t i = 0; i < n; i++) {
 		const size_t have = got < parts[i].bytes ? got : parts[i].bytes;
 		got -= have;
@@ -180,7 +179,7 @@ choir_status chi_file_read_parts(
 }
 
 struct chi_writer {
-	int fd, directory; // -1: closed
+	int fd, directory;
 	bool there; // the temporary file exists
 	size_t used;
 	chi_error failure; // the first one
@@ -213,14 +212,13 @@ void chi_writer_abort(chi_writer *w)
 	chi_free(w);
 }
 
-// The length of path up to its last slash.
 static size_t directory_length(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash ? (size_t) (slash - path) + 1 : 0;
 }
 
-// The directory is opened first, so that after the rename only its fsync can fail.
+// Opened first, so that after the rename only its fsync can fail.
 static choir_status open_directory(chi_writer *w)
 {
 	size_t length = directory_length(w->target);
@@ -232,7 +230,7 @@ static choir_status open_directory(chi_writer *w)
 	return w->directory < 0 ? fail_writer(w, "open its directory") : CHOIR_OK;
 }
 
-// Creates ".NAME.tmp-PROCESS-NUMBER". If a dead process left this name, it takes the next number.
+// Creates ".NAME.tmp-PROCESS-NUMBER", with the next number if a dead process left this name.
 static choir_status create_temporary(chi_writer *w, size_t capacity)
 {
 	static chi_atomic32 names;
@@ -261,7 +259,7 @@ static choir_status look_at_target(chi_writer *w, mode_t *mode)
 		return choir_fail(
 				CHOIR_INVALID, "%s: needs the name of a file", *w->path ? w->path : "\"\"");
 	if (stat(w->target, &s) != 0)
-		return CHOIR_OK; // creating the file will report errors
+		return CHOIR_OK;
 	if (!S_ISREG(s.st_mode))
 		return choir_fail(CHOIR_INVALID, "%s: is %s, cannot be replaced by a file", w->path,
 				S_ISDIR(s.st_mode) ? "a directory" : "a device, pipe or socket");
@@ -352,7 +350,6 @@ static choir_status flush(chi_writer *w)
 	return write_all(w, w->buffer, bytes);
 }
 
-// Repeats the first failure, so that a caller may check only at the end.
 static choir_status fail_again(const chi_writer *w)
 {
 	if (w->failure.status != CHOIR_OK)
@@ -394,7 +391,6 @@ static choir_status publish(chi_writer *w)
 	if (chi_fs_rename(AT_FDCWD, w->temporary, w->target) != 0)
 		return fail_writer(w, "rename");
 	w->there = false;
-	// Some file systems cannot sync a directory and return EINVAL.
 	if (chi_fs_sync(w->directory) != 0 && errno != EINVAL)
 		return fail_writer(w, "fsync its directory");
 	return CHOIR_OK;
@@ -403,6 +399,6 @@ static choir_status publish(chi_writer *w)
 choir_status chi_writer_commit(chi_writer *w)
 {
 	choir_status status = publish(w);
-	chi_writer_abort(w); // frees w, and removes a file that was not renamed
+	chi_writer_abort(w);
 	return status;
 }

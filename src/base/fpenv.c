@@ -1,11 +1,10 @@
-// Sets and restores the floating-point environment, cheaply enough for an empty replica call.
+// The floating-point environment, cheaply enough for an empty replica call.
 #include "base/fpenv.h"
 
 #if defined(__x86_64__)
 
 #include <emmintrin.h>
 
-// Exceptions masked, round to nearest, denormals kept.
 enum { DEFAULT_CONTROL = 0x1f80, OLD_DEFAULT_CONTROL = 0x037f, FLAGS = 0x3f };
 
 static unsigned short old_control(void)
@@ -41,7 +40,7 @@ void chi_fpenv_enter(chi_fpenv *saved)
 void chi_fpenv_leave(const chi_fpenv *saved)
 {
 	if ((old_status() & FLAGS) != (saved->old_status & FLAGS)) {
-		fenv_t now; // the old flags can only be written with the whole environment
+		fenv_t now;
 		fegetenv(&now);
 		now.__status_word = saved->old_status;
 		fesetenv(&now);

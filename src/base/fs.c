@@ -1,4 +1,4 @@
-// The system's file calls, which tests can make fail and record.
+// The system's file calls.
 #include "base/fs.h"
 #include "base/atomic.h"
 

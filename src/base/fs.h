@@ -1,6 +1,5 @@
-// All system calls on files and directories, without buffers or messages; they set errno. Tests
-// can make them fail and can record changes, to derive the state of a disk after a power cut
-// (tests/train/checkpoint/crash_test.c).
+// All system calls on files and directories; they set errno. Tests make them fail, and record
+// changes to derive the state of a disk after a power cut (tests/train/checkpoint/crash_test.c).
 #pragma once
 
 #include <stdbool.h>
@@ -10,8 +9,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-// Paths are relative to directory, or to the working directory with AT_FDCWD. A link as the last
-// component is followed only by chi_fs_open without O_NOFOLLOW.
+// Paths are relative to directory, or to the working directory with AT_FDCWD. Only chi_fs_open
+// without O_NOFOLLOW follows a link as the last component.
 int chi_fs_open(int directory, const char *path, int flags); // close-on-exec
 int chi_fs_create(int directory, const char *path); // must not exist
 int chi_fs_stat_at(int directory, const char *path, struct stat *out);
@@ -19,7 +18,7 @@ int chi_fs_stat(int fd, struct stat *out);
 ssize_t chi_fs_read(int fd, const struct iovec to[], int n, off_t offset);
 ssize_t chi_fs_write(int fd, const void *data, size_t bytes); // appends
 int chi_fs_set_mode(int fd, mode_t mode);
-int chi_fs_sync(int fd); // a file or a directory
+int chi_fs_sync(int fd);
 int chi_fs_close(int fd); // closed even on failure
 int chi_fs_rename(int directory, const char *from, const char *to);
 int chi_fs_make_directory(int directory, const char *path);
@@ -27,20 +26,20 @@ int chi_fs_remove(int directory, const char *path);
 int chi_fs_remove_directory(int directory, const char *path);
 int chi_fs_free_bytes(int directory, uint64_t *bytes); // free for this user
 
-// For tests: makes the n-th call from here on fail with error_number; 0: none.
+// For tests: makes the n-th file call from here on fail with error_number; 0: none.
 void chi_fs_fail(int n, int error_number);
-bool chi_fs_failed(void); // since chi_fs_fail
+bool chi_fs_failed(void);
 
-// The calls that change something; recorded after they succeed.
+// Successful changes of files and directories:
 typedef enum {
 	CHI_FS_OPEN, // path as fd, for syncing
 	CHI_FS_CREATE, // path as fd
-	CHI_FS_WRITE, // bytes of data to fd
-	CHI_FS_SYNC, // fd
+	CHI_FS_WRITE,
+	CHI_FS_SYNC,
 	CHI_FS_RENAME, // path becomes to
-	CHI_FS_MAKE_DIRECTORY, // path
-	CHI_FS_REMOVE, // path
-	CHI_FS_REMOVE_DIRECTORY // path
+	CHI_FS_MAKE_DIRECTORY,
+	CHI_FS_REMOVE,
+	CHI_FS_REMOVE_DIRECTORY
 } chi_fs_operation_kind;
 typedef struct {
 	chi_fs_operation_kind kind;
@@ -50,5 +49,6 @@ typedef struct {
 	const void *data;
 	size_t bytes;
 } chi_fs_operation;
-// For tests: calls fn for each change; NULL: stops. Nothing else may be written meanwhile.
+// For tests: calls fn for each change of a file or directory; NULL: stops. Nothing else may be
+// written meanwhile.
 void chi_fs_record(void (*fn)(const chi_fs_operation *o, void *user), void *user);

@@ -1,4 +1,4 @@
-// Glob patterns. The system's order depends on the locale, so the result is sorted by bytes.
+// Glob patterns. The system sorts by locale, Choir by bytes.
 #include "base/glob.h"
 #include "base/alloc.h"
 
@@ -29,7 +29,7 @@ static choir_status add_matches(chi_glob *p, const glob_t *found)
 	for (size_t i = 0; i < found->gl_pathc; i++) {
 		const char *path = found->gl_pathv[i];
 		const size_t n = strlen(path);
-		if (n > 0 && path[n - 1] != '/') // GLOB_MARK: a directory
+		if (n > 0 && path[n - 1] != '/')
 			CHOIR_TRY(chi_glob_add_path(p, path));
 	}
 	if (p->n > before)

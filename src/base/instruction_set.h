@@ -1,6 +1,6 @@
-// Instruction sets for which there are kernels. The set is detected at run time; the
-// environment's CHOIR_INSTRUCTION_SET or an agreement among workers can lower it. It is fixed
-// when the first kernel is chosen.
+// Instruction sets for which there are kernels. The set is detected at run time;
+// CHOIR_INSTRUCTION_SET or an agreement among workers can lower it, until the first kernel is
+// chosen.
 #pragma once
 
 #include "choir/status.h"
@@ -16,19 +16,19 @@ typedef enum {
 } chi_instruction_set;
 enum { CHI_INSTRUCTION_SETS = CHI_INSTRUCTION_SET_AVX512 + 1 };
 
-// The name as in choir_instruction_set, and the set of a name for this kind of processor.
+// An instruction set's name, and the set of a name on this kind of processor.
 const char *chi_instruction_set_name(chi_instruction_set set);
 bool chi_instruction_set_find(const char *name, chi_instruction_set *set);
 
-// The processor's own, whatever the environment says.
+// The processor's own instruction set, whatever the environment says.
 chi_instruction_set chi_instruction_set_of_processor(void);
-// Whether the processor has extensions beyond set, such as AVX without AVX2. A foreign library
+// Whether the processor has instructions beyond set, such as AVX without AVX2. A foreign library
 // may use them, so equal sets do not prove equal bits.
 bool chi_instruction_set_has_more(chi_instruction_set set);
-// Checks CHOIR_INSTRUCTION_SET. CHOIR_INVALID: its name is unknown, and it is ignored.
+// CHOIR_INVALID if CHOIR_INSTRUCTION_SET has an unknown name, which is ignored.
 choir_status chi_instruction_set_check(void);
-// Limits the set to max. CHOIR_STATE: kernels of a larger one are in use.
+// Limits the instruction set to max. CHOIR_STATE: kernels of a larger one are in use.
 choir_status chi_instruction_set_lower(chi_instruction_set max);
 
-// The set to choose kernels by. This call fixes it.
+// Fixes and returns the instruction set to choose kernels by.
 chi_instruction_set chi_instruction_set_use(void);

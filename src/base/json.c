@@ -65,7 +65,7 @@ static size_t encode(uint32_t code, char *out)
 	return length;
 }
 
-// Reads a \u escape with its second surrogate. 0: invalid; zero characters are refused.
+// Reads a \u escape with its second surrogate. 0: invalid.
 static uint32_t read_code(chi_json *j)
 {
 	uint32_t code, second;

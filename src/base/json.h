@@ -1,6 +1,6 @@
 // A strict JSON reader (RFC 8259), token by token, without recursion or allocation. It decodes
-// strings in place, which changes the text. It also refuses invalid UTF-8, zero characters, and
-// nesting beyond CHI_JSON_DEPTH. Duplicate keys are not detected.
+// strings in place. It also refuses invalid UTF-8, zero characters, and nesting beyond
+// CHI_JSON_DEPTH, but not duplicate keys.
 #pragma once
 
 #include <stdbool.h>
@@ -15,13 +15,13 @@ typedef enum {
 	CHI_JSON_OBJECT_END,
 	CHI_JSON_ARRAY,
 	CHI_JSON_ARRAY_END,
-	CHI_JSON_KEY, // in text; its value follows
-	CHI_JSON_STRING, // in text
-	CHI_JSON_NUMBER, // in text, as written
+	CHI_JSON_KEY,
+	CHI_JSON_STRING,
+	CHI_JSON_NUMBER, // as written
 	CHI_JSON_TRUE,
 	CHI_JSON_FALSE,
 	CHI_JSON_NULL,
-	CHI_JSON_WRONG // error says why, at the byte at; all later calls give it, too
+	CHI_JSON_WRONG // why, at the byte at; also at all later calls
 } chi_json_token;
 
 typedef struct {
@@ -37,5 +37,5 @@ typedef struct {
 
 void chi_json_open(chi_json *j, char *data, size_t size);
 chi_json_token chi_json_next(chi_json *j);
-// Reads the last NUMBER. False: it has a sign, point or exponent, or does not fit.
+// Reads the last JSON number. False: it has a sign, point or exponent, or does not fit.
 bool chi_json_uint64(const chi_json *j, uint64_t *out);

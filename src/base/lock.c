@@ -1,5 +1,5 @@
 // Mutexes and conditions. Ascending ranks exclude deadlocks. Debug builds check them with a stack
-// of each thread's mutexes; release builds are plain pthreads.
+// of each thread's mutexes.
 #include "base/lock.h"
 #include "base/clock.h"
 
@@ -90,8 +90,6 @@ static void check_before_wait(const chi_mutex *m)
 }
 
 #endif
-
-// These calls cannot fail with valid objects.
 
 void chi_mutex_init(chi_mutex *m, chi_rank rank, const char *name)
 {

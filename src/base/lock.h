@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-// A higher rank is taken later.
 typedef enum {
 	CHI_RANK_OPTIMIZER = 5, // updated variables
 	CHI_RANK_STRATEGY = 10, // runs, list of variables
@@ -42,7 +41,7 @@ void chi_mutex_init(chi_mutex *m, chi_rank rank, const char *name);
 void chi_mutex_destroy(chi_mutex *m);
 void chi_mutex_lock(chi_mutex *m);
 void chi_mutex_unlock(chi_mutex *m);
-// Call it before the program's code: debug builds abort if this thread holds a mutex.
+// Aborts debug builds if this thread holds a mutex before the program's code runs.
 #ifdef NDEBUG
 static inline void chi_mutex_check_none_held(void) {}
 #else
@@ -51,7 +50,7 @@ void chi_mutex_check_none_held(void);
 
 void chi_cond_init(chi_cond *c);
 void chi_cond_destroy(chi_cond *c);
-// Waits, perhaps with spurious wake-ups. False: the deadline (of chi_clock_deadline) has passed.
+// Waits for a condition, perhaps with spurious wake-ups. False: the deadline has passed.
 bool chi_cond_wait(chi_cond *c, chi_mutex *m, double deadline);
 void chi_cond_signal(chi_cond *c);
 void chi_cond_broadcast(chi_cond *c);

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-enum { LINE_SIZE = 1024, LONGEST = 4 }; // LONGEST: characters of an escaped byte
+enum { LINE_SIZE = 1024, LONGEST = 4 };
 
 static struct {
 	chi_mutex mutex;

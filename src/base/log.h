@@ -1,4 +1,4 @@
-// Sends an event to the host's log function, if there is one. No lock is held.
+// Sends a log event to the host's log function. No lock is held.
 #pragma once
 
 #include "choir/log.h"

@@ -7,16 +7,16 @@
 
 typedef struct chi_module chi_module;
 bool chi_module_exists(const char *path);
-// Opens a library by path or, without a slash, by name in the system's search path. It stays
-// open. NULL: CHOIR_NOT_FOUND with the system's message.
+// Opens a shared library by path or, without a slash, in the system's search path. It stays open.
+// NULL: CHOIR_NOT_FOUND with the system's message.
 chi_module *chi_module_open(const char *path);
-// The same with private symbols, so that the program may use another version.
+// Opens a shared library with private symbols: the program may use another version.
 chi_module *chi_module_open_alone(const char *path);
-void *chi_module_symbol(chi_module *m, const char *name); // NULL: not found
-// Finds a function in any library of the process. False: not found.
+void *chi_module_symbol(chi_module *m, const char *name);
+// Finds a function in any shared library of the process.
 bool chi_module_find(const char *name, void (**function)(void));
-// The file that contains Choir ("": unknown), its directory without the last slash, and whether
-// it is the program.
+// The file that contains Choir, a shared library or the program ("": unknown), and its directory
+// without the last slash.
 const char *chi_module_file(char *out, size_t size);
 const char *chi_module_directory(char *out, size_t size);
 bool chi_module_is_program(void);

@@ -4,11 +4,11 @@
 
 #include "choir/status.h"
 
-// Copies given to *all; fields that the caller's version lacks become zero. what begins the
-// message, such as "map: the options'". CHOIR_INVALID: an impossible size.
+// Copies a caller's options to *all; missing fields become zero. what begins the message, such as
+// "map: the options'". CHOIR_INVALID: an impossible size.
 choir_status chi_options_take(const char *what, void *all, size_t size, const void *given);
 
-// The same for a table of functions, which begins with size and version and has at least min
-// bytes. Unknown fields are dropped. CHOIR_INVALID: NULL, an impossible size, or another version.
+// Copies a caller's table of functions, of at least min bytes. Unknown fields are dropped.
+// CHOIR_INVALID: NULL, an impossible size, or another version.
 choir_status chi_table_take(
 		const char *what, void *own, size_t size, size_t min, const void *given);

@@ -18,13 +18,12 @@ typedef struct {
 	uint32_t place;
 } chi_random_key;
 
-// The counter and key words of the index-th block. The next block has the next 64-bit number in
+// Philox counter and key words of the index-th block. The next block has the next 64-bit number in
 // counter[0] and counter[1].
 void chi_random_counter(
 		const chi_random_key *key, uint64_t index, uint32_t counter[4], uint32_t words[2]);
 // The index-th block of a key's random words.
 chi_philox_block chi_random_block(const chi_random_key *key, uint64_t index);
-// Random numbers in [0, 1), of 24 and of 53 bits.
 float chi_uniform_float(uint32_t word);
 double chi_uniform_double(uint32_t high, uint32_t low);
 // Two standard normal numbers (Box and Muller 1958).

@@ -1,6 +1,6 @@
-// Processors by affinity mask and cgroup quotas. A process's groups are lines such as "0::/path"
-// (version 2) or "4:cpu,cpuacct:/path" (version 1). The smallest quota of a group and its parents
-// counts; in a container, a path may be missing under the mount.
+// Processors by affinity mask and cgroup quotas. A process's groups are lines "0::/path" (version
+// 2) or "4:cpu,cpuacct:/path" (version 1). The smallest quota of a group and its parents counts;
+// in a container, a path may be missing under the mount.
 #include "base/processors.h"
 
 #include <errno.h>
@@ -41,7 +41,6 @@ static bool read_in(const char *directory, const char *name, char *text, size_t 
 	return length > 0 && (size_t) length < sizeof(path) && read_small(path, text, size);
 }
 
-// Rounds up; 0: no limit.
 static int whole_processors(long long quota, long long period)
 {
 	if (quota <= 0 || period <= 0)
@@ -106,7 +105,7 @@ static bool lists_processors(const char *controllers)
 	return false;
 }
 
-// One line: "number:controllers:path".
+// Line: "number:controllers:path".
 static int line_quota(char *line, const char *mount)
 {
 	char *controllers = strchr(line, ':');
@@ -150,7 +149,7 @@ static void find_processors(void)
 	if (online < 1)
 		online = 1;
 	if (sched_getaffinity(0, sizeof(processors.mask), &processors.mask) != 0) {
-		// There are more processors than a mask has bits.
+		// More processors than a mask has bits.
 		CPU_ZERO(&processors.mask);
 		for (long i = 0; i < online && i < CPU_SETSIZE; i++)
 			CPU_SET((size_t) i, &processors.mask);
@@ -174,7 +173,6 @@ bool chi_processor_mask_is_narrowed(void)
 	return processors.narrowed;
 }
 
-// Whether place is among count processors from first on, modulo total.
 static bool in_range(int place, int first, int count, int total)
 {
 	int distance = (place - first % total) % total;

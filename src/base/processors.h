@@ -3,14 +3,14 @@
 
 #include <stdbool.h>
 
-// The number in the affinity mask, limited by the cgroup quota.
+// Processors in the affinity mask, limited by the cgroup quota.
 int chi_processor_count(void);
-// Whether the mask excludes online processors.
+// Whether the affinity mask excludes online processors.
 bool chi_processor_mask_is_narrowed(void);
 // Pins the calling thread to count processors of the mask, from first on, modulo their number.
 // False: refused.
 bool chi_thread_pin(int first, int count);
 
 // The cgroup quota in processors, rounded up; 0: none. groups_path is a file like
-// /proc/self/cgroup (v1 or v2); mount is the cgroup tree.
+// /proc/self/cgroup; mount is the cgroup tree.
 int chi_processor_quota(const char *groups_path, const char *mount);

@@ -6,6 +6,6 @@
 
 enum { CHI_RECORD_LENGTH = 8, CHI_RECORD_HEADER = 12, CHI_RECORD_FOOTER = 4 };
 
-// Makes the header and footer for data.
+// Makes the header and footer of a record with this data.
 void chi_record_frame(const void *data, size_t bytes, unsigned char header[CHI_RECORD_HEADER],
 		unsigned char footer[CHI_RECORD_FOOTER]);

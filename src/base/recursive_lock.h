@@ -6,9 +6,9 @@
 typedef struct {
 	chi_gate gate; // word: 1 while held
 	chi_atomic64 owner; // the thread's unique address; 0: free
-	int depth; // used by the owner alone
+	int depth;
 } chi_recursive_lock;
 
-// Takes the lock. False: the deadline (of chi_clock_deadline) has passed.
+// Takes the recursive lock. False: the deadline (of chi_clock_deadline) has passed.
 bool chi_recursive_lock_enter(chi_recursive_lock *g, double deadline);
 void chi_recursive_lock_leave(chi_recursive_lock *g);

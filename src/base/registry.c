@@ -1,4 +1,4 @@
-// Tables by name. Their types differ, so the name is read at its offset.
+// Tables by name, which is read at its offset, since types differ.
 #include "base/registry.h"
 
 #include "base/options.h"

@@ -1,12 +1,11 @@
-// Named tables of functions: the built-in ones, then the program's. There is no lock: the program
-// registers all from one thread before using any.
+// A registry: named tables of functions, the built-in ones, then the program's. There is no lock:
+// the program registers all from one thread before using any.
 #pragma once
 
 #include "choir/status.h"
 
-enum { CHI_REGISTRY_MAX = 16 }; // for the program
+enum { CHI_REGISTRY_MAX = 16 };
 
-// Every table begins with this.
 typedef struct {
 	size_t size;
 	uint32_t version;
@@ -17,14 +16,14 @@ typedef struct {
 	const char *what; // as "strategy", in messages
 	size_t size; // of a table
 	const void *const *builtin; // ends in NULL
-	void *registered; // CHI_REGISTRY_MAX tables
-	int count; // registered
+	void *registered;
+	int count;
 } chi_registry;
 
-// The i-th table; NULL after the last.
+// The registry's i-th table; NULL after the last.
 const void *chi_registry_at(const chi_registry *r, int i);
-// Finds a table. NULL: CHOIR_NOT_FOUND, with the known names.
+// Finds a table in the registry. NULL: CHOIR_NOT_FOUND, with the known names.
 const void *chi_registry_find(const chi_registry *r, const char *name);
-// Copies and adds a table (chi_table_take). NULL: CHOIR_INVALID for a failed copy, a missing or
-// known name, or a full registry.
+// Copies a table and adds it to the registry. NULL: CHOIR_INVALID for a failed copy
+// (chi_table_take), a missing or known name, or a full registry.
 void *chi_registry_add(chi_registry *r, const void *given);

@@ -1,5 +1,4 @@
-// Checked arithmetic for sizes from files and callers. False: the result does not fit, and *out
-// is unchanged.
+// Checked arithmetic for sizes from files and callers. False: it overflows, and *out is unchanged.
 #pragma once
 
 #include <stdbool.h>

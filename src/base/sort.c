@@ -1,4 +1,4 @@
-// Heap sort (Williams 1964). Pointers are copied by memcpy, because their type is unknown.
+// Heap sort (Williams 1964). memcpy copies pointers of unknown type.
 #include "base/sort.h"
 
 #include <string.h>

@@ -50,12 +50,11 @@ static void mark_cut(char text[CHI_ERROR_SIZE])
 	memcpy(text + end, "...", sizeof("..."));
 }
 
-// Formats one line, without the terminal controls that file names may contain. False: it was
-// truncated.
+// Formats one line without terminal controls. False: it was truncated.
 CHOIR_PRINTF(2, 0)
 static bool format_line(char text[CHI_ERROR_SIZE], const char *fmt, va_list args)
 {
-	enum { LONGEST = 4 }; // characters of an escaped byte
+	enum { LONGEST = 4 };
 	char clean[LONGEST * CHI_ERROR_SIZE];
 	int length = chi_text_format(text, CHI_ERROR_SIZE, fmt, args);
 	if (length < 0)
@@ -73,7 +72,7 @@ static bool format_line(char text[CHI_ERROR_SIZE], const char *fmt, va_list args
 choir_status chi_fail_v(choir_status status, const char *fmt, va_list args)
 {
 	if (status == CHOIR_OK || status == CHOIR_END)
-		return status; // no failures
+		return status;
 	int saved_errno = errno;
 	char text[CHI_ERROR_SIZE];
 	if (!format_line(text, fmt, args))
@@ -169,7 +168,6 @@ choir_status chi_error_reason(choir_status status, const char *fmt, ...)
 			failure, "%s failed with %s and no reason", last.text, choir_status_name(status));
 }
 
-// For CHOIR_CHECK; nothing else prints and exits.
 static void die(choir_status status, const char *file, int line)
 {
 	const char *text = last.status == status ? last.text : "";

@@ -12,27 +12,25 @@ typedef struct {
 	char text[CHI_ERROR_SIZE];
 } chi_error;
 
-// Copy, restore and clear this thread's last failure.
 void chi_error_save(chi_error *e);
 void chi_error_restore(const chi_error *e);
 void chi_error_clear(void);
 choir_status chi_fail_v(choir_status status, const char *fmt, va_list args) CHOIR_PRINTF(2, 0);
 // Puts "prefix: " before the last failure's text, once; returns its status.
 choir_status chi_error_prefix(const char *fmt, ...) CHOIR_PRINTF(1, 2);
-// Reports a NULL argument, named by fmt. The thread's last failure may have caused it: its status
-// is kept, and its text follows the name. Otherwise the status is CHOIR_INVALID. Returns the
+// Records a NULL argument, named by fmt, as a failure. If the thread's last failure caused it, its
+// status stays and its text follows the name; else the status is CHOIR_INVALID. Returns the
 // status.
 choir_status chi_error_null(const char *fmt, ...) CHOIR_PRINTF(1, 2);
 
-// Call suspend before foreign code and resume after it, to find out whether it recorded a
-// failure. resume restores the earlier failure unless there is a new one. Neither copies text.
+// Finds out whether foreign code between suspend and resume recorded a failure. resume restores
+// the earlier failure unless there is a new one. Neither copies text.
 typedef struct {
 	choir_status status;
 	char first; // of the text
 } chi_suspended_error;
 chi_suspended_error chi_error_suspend(void);
 void chi_error_resume(chi_suspended_error suspended);
-// Completes a failure of foreign code between suspend and resume. If it has no text, this records
-// "FMT failed with STATUS and no reason". CHOIR_END, which records nothing, becomes
-// CHOIR_INVALID. Returns the status.
+// Completes the failure of foreign code between suspend and resume. Without a text it records "FMT
+// failed with STATUS and no reason"; CHOIR_END becomes CHOIR_INVALID. Returns the status.
 choir_status chi_error_reason(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);

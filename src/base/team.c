@@ -21,9 +21,9 @@ typedef struct {
 struct chi_team {
 	chi_team_options options;
 	char name[CHI_THREAD_NAME];
-	member *member; // 1 .. threads-1 have threads
+	member *member;
 	bool started;
-	unsigned generation; // of forks, when the threads started
+	unsigned generation; // of forks, at the start
 	chi_gate jobs; // word: jobs announced
 	chi_gate inside; // word: members, and CLOSED
 	chi_atomic32 stop;

@@ -1,6 +1,6 @@
 // A team: threads that do the pieces of a job together with the caller. They spin briefly at a
-// gate before they sleep. Pieces are taken from a counter, so nothing waits for a thread that
-// wakes late. Threads: one caller at a time.
+// gate before they sleep. A counter hands out the pieces, so nothing waits for a thread that wakes
+// late. Threads: one caller at a time.
 #pragma once
 
 #include "choir/status.h"
@@ -12,23 +12,23 @@ typedef void chi_team_fn(void *arg, int member, int64_t piece);
 
 typedef struct {
 	const char *name; // of the threads, also in messages
-	int threads; // with the caller
+	int threads; // including the caller
 	bool spin; // each has its own processor
 	bool pin; // member i to processor first + i
 	int first;
 } chi_team_options;
 
-// The threads start with the first job. NULL: recorded.
+// Makes a team, whose threads start with the first job.
 chi_team *chi_team_new(const chi_team_options *o);
-void chi_team_free(chi_team *t); // NULL is allowed
+void chi_team_free(chi_team *t);
 int chi_team_members(const chi_team *t);
-// Calls fn once for each piece, in any order, and returns when all are done. member is 0 ..
-// members-1. CHOIR_STATE: in a child after a fork.
+// The team calls fn once for each piece, in any order, and returns when all are done. member is 0
+// to members-1. CHOIR_STATE: in a child after a fork.
 choir_status chi_team_run(chi_team *t, int64_t pieces, chi_team_fn *fn, void *arg);
 
 // Sets this thread's team (NULL: none) and returns the previous one.
 chi_team *chi_team_use(chi_team *t);
-// The members of this thread's team: 1 without a team, and within a piece.
+// Members of this thread's team; 1 without a team, and within a piece.
 int chi_team_own_members(void);
-// Runs a job on this thread's team or, without one, on this thread.
+// Runs a job on this thread's team, if it has one.
 choir_status chi_team_share(int64_t pieces, chi_team_fn *fn, void *arg);

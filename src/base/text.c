@@ -1,5 +1,5 @@
-// Growing text, and numbers. The host's locale may have a decimal comma, so conversions switch
-// the thread to the C locale.
+// Growing text, and numbers. Conversions switch the thread to the C locale, since the host's may
+// have a decimal comma.
 #include "base/text.h"
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static locale_t c_locale; // 0: none, so the host's is used
+static locale_t c_locale; // 0: unavailable, so the host's is used
 static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
 
 static void make_c_locale(void)
@@ -67,7 +67,7 @@ void chi_text_free(chi_text *t)
 
 static bool reserve(chi_text *t, size_t count)
 {
-	size_t need = SIZE_MAX; // after an overflow: no heap has so much
+	size_t need = SIZE_MAX; // after an overflow
 	if (chi_size_add(t->length, count, &need) && !chi_size_add(need, 1, &need))
 		need = SIZE_MAX;
 	void *data = t->data;
@@ -108,7 +108,7 @@ void chi_text_add(chi_text *t, const char *fmt, ...)
 	va_end(args);
 }
 
-enum { ANY_LENGTH = 4 }; // for text with a final zero, at which decoding stops
+enum { ANY_LENGTH = 4 }; // for text with a final zero
 
 static size_t decode_utf8(const char *s, size_t left, uint32_t *code)
 {
@@ -253,7 +253,7 @@ bool chi_parse_double(const char *text, double *out)
 	locale_t host = enter_c_locale();
 	errno = 0;
 	double value = strtod(text, &end);
-	bool too_large = errno == ERANGE && isinf(value); // a number that is too small is rounded
+	bool too_large = errno == ERANGE && isinf(value);
 	uselocale(host);
 	if (too_large || *end || end == text)
 		return false;

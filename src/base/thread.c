@@ -16,9 +16,8 @@ static void *run_thread(void *arg)
 	const chi_thread *t = arg;
 	chi_fpenv inherited; // discarded: the host's environment is not for Choir's threads
 	chi_fpenv_enter(&inherited);
-	// Other threads wait for this one.
 	(void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	pthread_setname_np(pthread_self(), t->name); // for debuggers; may fail
+	pthread_setname_np(pthread_self(), t->name);
 	t->fn(t->arg);
 	return NULL;
 }
@@ -41,7 +40,7 @@ choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *
 	t->started = false;
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	sigset_t before;
-	block_signals(&before); // a new thread inherits the mask
+	block_signals(&before);
 	pthread_t id;
 	int refused = pthread_create(&id, NULL, run_thread, t);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,5 +1,5 @@
-// Threads with the floating-point environment of fpenv.h. They block all signals except those of
-// their own faults (SIGSEGV and the like), which a host's crash handler should see.
+// Threads with the floating-point environment of fpenv.h. They block all signals but those of
+// their own faults (SIGSEGV and the like), for a host's crash handler.
 #pragma once
 
 #include "choir/status.h"
@@ -20,21 +20,20 @@ typedef struct {
 // Starts a thread; *t must outlive it. Debuggers show name, of up to 15 bytes.
 choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *arg), void *arg);
 void chi_thread_own_name(char out[CHI_THREAD_NAME]);
-// Calls fn, and then left if fn ended the thread by pthread_exit. Choir's threads cannot be
-// cancelled.
+// Calls fn on a thread that cannot be cancelled, and then left if fn ended it by pthread_exit.
 void chi_thread_call(void (*fn)(void *arg), void (*left)(void *arg), void *arg);
 void chi_thread_join(chi_thread *t); // also if never started
 
-// Yield or sleep, in waits that cannot be woken, as for other processes.
+// A thread's yield or sleep, to poll what cannot wake it.
 void chi_thread_yield(void);
 void chi_thread_nap(double seconds);
 
-// Prevents the calling thread from preempting others when it wakes, if the system allows that.
+// Prevents the calling thread from preempting others when it wakes, if possible.
 void chi_thread_stand_back(void);
 
-// Gives the calling thread the lowest priority for ever, about a sixtieth of a busy processor, if
-// the system allows that.
+// Gives the calling thread the lowest priority for ever, if possible: about a sixtieth of a busy
+// processor.
 void chi_thread_take_leftovers(void);
 
-// Counts this process's forks, from the first call on. A changed number means "in a child".
+// Counts this process's forks, from the first call on: it changes in a child.
 unsigned chi_fork_generation(void);

@@ -1,4 +1,4 @@
-// Thread-local values by pthread keys, which are made on first use and never deleted.
+// Thread-local values by pthread keys, made on first use and never deleted.
 #include "base/thread_local.h"
 
 #include "choir/status.h"

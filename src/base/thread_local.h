@@ -1,5 +1,5 @@
-// Thread-local values for caches without a lock. A value is freed when its thread ends, except
-// the main thread's at exit.
+// Thread-local values for caches without a lock. A value is freed when its thread ends, except the
+// main thread's at exit.
 #pragma once
 
 #include "base/atomic.h"
@@ -17,7 +17,7 @@ typedef struct {
 		CHI_MUTEX_STATIC(rank, name), { 0 }, 0, free \
 	}
 
-void *chi_thread_local_get(chi_thread_local *s); // NULL: not set
+void *chi_thread_local_get(chi_thread_local *s);
 // Sets this thread's value; the previous one is not freed. False: out of memory, and value is not
 // kept.
 bool chi_thread_local_set(chi_thread_local *s, void *value);

@@ -1,5 +1,5 @@
-// The cluster. Its first failure is final, because the state of other workers is then unknown,
-// and a late message could be mistaken for the expected one.
+// The cluster. Its first failure is final: the state of other workers is then unknown, and a late
+// message could be mistaken for the expected one.
 #include "cluster/cluster.h"
 
 #include "base/alloc.h"
@@ -58,7 +58,7 @@ static choir_status open_transport(choir_cluster *c, const void *argument)
 	return CHOIR_OK;
 }
 
-// Exchanges the names, which also proves that all workers are there.
+// Also proves that all workers are there.
 static choir_status exchange_names(choir_cluster *c)
 {
 	char own[CHI_WORKER_NAME] = "", host[64] = "?";
@@ -122,7 +122,7 @@ static choir_status take_options(const choir_cluster_options *o, choir_cluster_o
 	return CHOIR_OK;
 }
 
-// The value is the file's checksum, or "unknown" if it cannot be read.
+// The file's checksum, or "unknown" if it cannot be read.
 static void file_setting(chi_setting *setting, const char *name, const char *path)
 {
 	enum { STEP = 1 << 20 };
@@ -147,7 +147,7 @@ static void file_setting(chi_setting *setting, const char *name, const char *pat
 	chi_error_restore(&kept);
 }
 
-// Compares builds, since one version has many. Choir within a program has no file of its own.
+// Compares builds, since a version has many. Choir within a program has no file.
 static void library_setting(chi_setting *setting)
 {
 	char path[4096];
@@ -315,7 +315,7 @@ choir_status chi_cluster_give_up(choir_cluster *c)
 
 double chi_cluster_failing(choir_cluster *c, const chi_error *why)
 {
-	static const double SECONDS = 10; // all workers fail within this time if they share the cause
+	static const double SECONDS = 10; // then all workers fail, if they share the cause
 	chi_mutex_lock(&c->lock);
 	c->cause = why;
 	chi_mutex_unlock(&c->lock);

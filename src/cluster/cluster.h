@@ -18,15 +18,15 @@ struct choir_cluster {
 	int worker, workers;
 	chi_task task;
 	int task_index;
-	double start_timeout, timeout; // seconds; negative: no limit
+	double start_timeout, timeout; // negative: no limit
 	char (*names)[CHI_WORKER_NAME]; // NULL until exchanged
 	char transport[CHI_TRANSPORT_TEXT];
-	chi_mutex lock; // for calls of transport_table
-	bool one_thread; // only the creating thread may call
+	chi_mutex lock; // for calls of the table
+	bool one_thread; // only the creating thread may call it
 	bool ended_by_other; // the transport reported an abort; under lock
-	chi_atomic32 failed; // not zero: ended, and failure is final
+	chi_atomic32 failed; // not 0: ended; failure is final
 	chi_error failure;
-	// The failure being sent to the others; under lock.
+	// The failure being sent to others; under lock.
 	const chi_error *cause;
 	chi_atomic64 sequence; // of the next collective
 };
@@ -36,39 +36,36 @@ const choir_transport_table *chi_transport_find(const char *name); // NULL: CHOI
 choir_transport_table chi_transport_filled(const choir_transport_table *transport);
 extern const choir_transport_table chi_single_worker_transport;
 
-// Opens a transport and exchanges the workers' names.
 choir_cluster *chi_cluster_open(const choir_transport_table *transport, const void *argument,
 		const choir_cluster_options *o);
-// Seconds to wait for all workers at the start; negative: no limit.
+// To wait for all workers at the start; negative: no limit.
 double chi_cluster_start_seconds(const choir_cluster_options *o);
-// Writes "worker 2 (node3, pid 4711)" into text.
+// "worker 2 (node3, pid 4711)"
 const char *chi_cluster_name(const choir_cluster *c, int worker, char text[CHI_WORKER_NAME + 32]);
-// The deadline of a wait that begins at this call, by the transport's clock.
+// By the transport's clock, from now on.
 double chi_cluster_deadline(const choir_cluster *c, double seconds);
-// Ends the cluster with this thread's last failure, tells the others, and returns its status.
-// Only the first failure counts.
+// Ends the cluster with this thread's last failure, tells the others, and returns its status. Only
+// the first failure counts.
 choir_status chi_cluster_give_up(choir_cluster *c);
 // Sets (NULL: clears) the failure that this worker is sending to the others, which is the
 // cluster's cause meanwhile. Returns the deadline for sending.
 double chi_cluster_failing(choir_cluster *c, const chi_error *why);
 // The number of this worker's next collective. Collectives share one tag, in order. Each begins
-// with a message to the next worker and one from the previous worker, so that two different ones
-// cannot deadlock.
+// with a message to the next worker and one from the previous worker, so different ones cannot
+// deadlock.
 uint64_t chi_cluster_next(choir_cluster *c);
 // CHOIR_CANCELLED, with the first cause, if the cluster has ended.
 choir_status chi_cluster_check(choir_cluster *c);
 
-// A setting, which must be equal on all workers.
+// Must be equal on all workers.
 enum { CHI_SETTINGS = 16, CHI_SETTING_NAME = 24, CHI_SETTING_VALUE = 72 };
 typedef struct {
 	char name[CHI_SETTING_NAME], value[CHI_SETTING_VALUE];
 } chi_setting;
-// Sets a setting. A long value becomes its beginning and a hash. The check reports if memory ran
-// out.
+// A long value becomes its beginning and a hash. The check reports if memory ran out.
 void chi_setting_set(chi_setting *setting, const char *name, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// Compares up to CHI_SETTINGS settings. CHOIR_STATE names the first worker that differs, the
-// setting and both values.
+// CHOIR_STATE names the first worker that differs, the setting and both values.
 choir_status chi_cluster_check_consistency(choir_cluster *c, const chi_setting settings[], int n);
 // Agrees on the instruction set that all workers have or, if lowest, on the lowest. own is this
 // worker's. CHOIR_STATE: they differ. CHOIR_UNSUPPORTED: none is common. The message names the

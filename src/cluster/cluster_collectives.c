@@ -1,6 +1,6 @@
 // Collectives of bytes for small data: a dissemination barrier, a binomial broadcast, and an
-// all-gather through worker 0. All begin with a message around the ring. If workers run different
-// collectives, one differs from its predecessor, so these messages detect it and nothing
+// all-gather through worker 0. Each begins with a message around the ring. If workers run
+// different collectives, one differs from its predecessor, so the messages detect it and nothing
 // deadlocks.
 #include "base/alloc.h"
 #include "base/size.h"
@@ -28,7 +28,7 @@ static choir_status begin(together *t, choir_cluster *c)
 	t->deadline = chi_cluster_deadline(c, c->timeout);
 	t->out = chi_alloc_array(2, sizeof *t->out);
 	if (t->out == NULL)
-		return chi_cluster_give_up(c); // otherwise the others would wait
+		return chi_cluster_give_up(c); // others would wait
 	t->in = t->out + 1;
 	return CHOIR_OK;
 }

@@ -1,6 +1,6 @@
 // Equal settings and instruction sets. Every worker gets all settings and finds the same first
-// difference, so all fail alike. Kernels of different sets add in different orders, so all
-// workers use one set.
+// difference, so all fail alike. Kernels of different sets add in different orders, so all workers
+// use one set.
 #include "base/alloc.h"
 #include "base/text.h"
 #include "cluster/cluster.h"
@@ -18,7 +18,7 @@ void chi_setting_set(chi_setting *setting, const char *name, const char *fmt, ..
 	va_end(args);
 	if (length < CHI_SETTING_VALUE)
 		return;
-	// A hash stands for what does not fit.
+	// A hash stands for the rest.
 	char *text = chi_alloc((size_t) length + 1);
 	if (text == NULL) {
 		memset(setting, 0, sizeof *setting);
@@ -91,7 +91,7 @@ static choir_status find_lowest(
 		const choir_cluster *c, const set_name names[], bool lowest, chi_instruction_set *set)
 {
 	chi_instruction_set first = CHI_INSTRUCTION_SET_BASE, one = CHI_INSTRUCTION_SET_BASE;
-	// If false, it belongs to another kind of processor.
+	// False: another kind of processor.
 	const bool known = chi_instruction_set_find(names[0].text, &first);
 	*set = first;
 	for (int i = 1; i < c->workers; i++) {

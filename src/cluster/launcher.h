@@ -1,4 +1,4 @@
-// What launchers say in the environment.
+// Launchers' variables in the environment.
 #pragma once
 
 #include "choir/status.h"
@@ -6,14 +6,13 @@
 #include <stdbool.h>
 
 typedef struct {
-	const char *name; // as "mpirun of Open MPI"; NULL: none
+	const char *name; // "mpirun of Open MPI"; NULL: none
 	const char *mpi; // "openmpi", "mpich"; NULL: unknown
 	int worker, workers;
 } chi_launcher;
 
-// Finds the MPI launcher of this process; name NULL: none. CHOIR_INVALID: malformed variables or
-// worker number.
+// CHOIR_INVALID: malformed variables or worker number.
 choir_status chi_launcher_find(chi_launcher *l);
-// Reads two variables; *there: both are set.
+// *there: both variables are set.
 choir_status chi_launcher_pair(
 		const char *worker, const char *workers, bool *there, int *index, int *count);

@@ -19,7 +19,7 @@ static const uint64_t MAGIC = 0x63686f6972000002;
 // Open MPI 4.1 sends 4096 bytes, with its header, without asking the receiver.
 enum { MAX = HEAD + CHI_FRAME_DATA };
 _Static_assert(MAX <= 4000, "a frame is sent at once");
-// Tags tell the length of a rest in units of STEP bytes.
+// A rest's length in tags.
 enum { STEP = 256 };
 _Static_assert(CHI_FRAME_DATA % STEP == 0, "a rest can be whole steps");
 
@@ -80,9 +80,9 @@ static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes
 	return status;
 }
 
-// Whether the rest's receive begins with the frame's. The rest's tag tells its length, because
-// MPI fails fatally if a message is longer than its receive. Two such rests at a time would need
-// more tags, so only one kind of collective does this.
+// Whether the rest's receive begins with the frame's. The rest's tag tells its length, because MPI
+// fails fatally if a message is longer than its receive. Two such rests at a time would need more
+// tags, so only one kind of collective does this.
 static bool is_early(const chi_message *m, size_t rest)
 {
 	return m->tag == CHI_TAG_COLLECTIVES && rest > 0 &&
@@ -94,14 +94,14 @@ static int tag_of_rest(size_t rest)
 	return CHI_TAGS + (int) (rest / STEP);
 }
 
-// Whether the rest goes in several parts, which need no answer from the receiver.
+// Whether the rest goes in parts that need no answer from the receiver.
 static bool is_cut(const chi_message *m, size_t rest)
 {
 	const size_t eager = m->cluster->transport_table.eager;
 	return is_early(m, rest) && eager > 0 && (rest - 1) / eager < CHI_REST_PARTS;
 }
 
-// Bytes in the frame. They are copied twice, so there are few of them before a rest in one part.
+// Bytes in the frame are copied twice, so they are few before a rest in one part.
 static size_t in_frame(const chi_message *m, size_t bytes)
 {
 	const size_t max = CHI_FRAME_DATA - (STEP - bytes % STEP) % STEP;
@@ -118,8 +118,7 @@ static choir_status begin_rest(chi_message *m, char *rest, size_t bytes)
 	return status;
 }
 
-// A rest that needs the receiver's answer is sent before its frame, so that the answer comes
-// meanwhile.
+// A rest that needs the receiver's answer precedes its frame: the answer comes meanwhile.
 static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t bytes)
 {
 	choir_cluster *c = m->cluster;
@@ -134,8 +133,7 @@ static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t
 	return status;
 }
 
-// Adds the host to "worker 2 stopped: WHY". If worker 2 heard it from another worker, it is there
-// already.
+// Adds the host to "worker 2 stopped: WHY". It is there if worker 2 heard WHY from another worker.
 static bool name_cause(const choir_cluster *c)
 {
 	char name[CHI_WORKER_NAME + 32];
@@ -150,8 +148,7 @@ static bool name_cause(const choir_cluster *c)
 	return true;
 }
 
-// The transport has failed: names the peer and ends the cluster. After another worker's abort all
-// know already.
+// Names the peer and ends the cluster. After another worker's abort all know already.
 static choir_status fail(chi_message *m, choir_status status)
 {
 	choir_cluster *c = m->cluster;
@@ -291,7 +288,7 @@ static choir_status progress(chi_message *m)
 	return CHOIR_OK;
 }
 
-// In a round, receives come last and are waited for most, so this begins at the end.
+// Receives come last and are waited for most, so this begins at the end.
 static choir_status progress_all(chi_message *const m[], int n, const chi_message **waits_for)
 {
 	*waits_for = NULL;
@@ -312,12 +309,12 @@ static choir_status give_up_waiting(const chi_message *m, double seconds)
 	return chi_cluster_give_up(m->cluster);
 }
 
-// A long wait is logged once.
+// Logs a long wait once.
 typedef struct {
-	double begun, due; // HUGE_VAL: begun is unknown, due is never
+	double begun, due; // HUGE_VAL: unknown, never
 } wait_limit;
 
-// The deadline tells when the wait began, without reading the clock.
+// The deadline tells when the wait began, without a clock.
 static wait_limit begin_wait_limit(const chi_message *m, double deadline)
 {
 	static const double MIN = 2; // seconds
@@ -332,7 +329,7 @@ static wait_limit begin_wait_limit(const chi_message *m, double deadline)
 
 static void end_wait_limit(wait_limit *p, const chi_message *m, double now)
 {
-	static const double UNLIMITED = 60; // seconds, if there is no timeout
+	static const double UNLIMITED = 60; // seconds without a timeout
 	const choir_cluster *c = m->cluster;
 	char name[CHI_WORKER_NAME + 32], end[48] = "";
 	if (p->begun == HUGE_VAL)
@@ -348,7 +345,7 @@ static void end_wait_limit(wait_limit *p, const chi_message *m, double now)
 
 choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
 {
-	enum { LOOKS = 16 }; // tests per reading of the clock, which takes as long
+	enum { LOOKS = 16 }; // a reading of the clock takes as long as a test
 	if (n == 0)
 		return CHOIR_OK;
 	choir_cluster *c = m[0]->cluster;

@@ -9,8 +9,8 @@
 
 enum { CHI_FINGERPRINT_TEXT = 96, CHI_FRAME_DATA = 3840, CHI_REST_PARTS = 4 };
 enum { CHI_MESSAGE_CAPACITY = 4096 }; // a message's own memory
-// Tags of collectives: consecutive ones (chi_cluster_next), and those that overlap with
-// computation and are numbered by their callers.
+// Collectives have consecutive numbers (chi_cluster_next). Those that overlap with computation are
+// numbered by their callers.
 enum { CHI_TAG_COLLECTIVES, CHI_TAG_OVERLAP, CHI_TAGS };
 
 // A hash of the tensors given to collectives so far. The upper 48 bits tell which, the lower 16
@@ -26,37 +26,36 @@ static inline bool chi_call_order_crosses(chi_call_order a, chi_call_order b)
 {
 	return a != b && a >> 16 == b >> 16 && a >> 16 != 0;
 }
-// The order of a message that reports a failure; its bytes are the text.
+// For a failure, whose text is the message.
 #define CHI_ORDER_FAILED UINT64_MAX
 
-// Identifies a collective. Two match if all else is equal and their orders do not cross.
+// Two match if all else is equal and their orders do not cross.
 typedef struct {
-	uint64_t sequence; // of the collective
+	uint64_t sequence;
 	uint64_t hash; // of the whole text
-	chi_call_order order; // of earlier calls; 0: none
-	char what[CHI_FINGERPRINT_TEXT]; // "all_reduce sum f32 [10, 3] a/w:grad", or its beginning
+	chi_call_order order; // of earlier calls, or 0
+	char what[CHI_FINGERPRINT_TEXT]; // the beginning of "all_reduce sum f32 [10, 3] a/w:grad"
 } chi_fingerprint;
 
-// Makes a fingerprint with order 0. fmt gives kind, operation, dtype, shape and name; all of it
-// is hashed.
+// Has order 0. fmt gives kind, operation, dtype, shape and name, which are all hashed.
 void chi_fingerprint_set(chi_fingerprint *f, uint64_t sequence, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 
 typedef struct {
 	uint64_t magic, bytes;
 	chi_fingerprint fingerprint;
-	// Only the first CHI_FRAME_DATA bytes are sent.
+	// Only CHI_FRAME_DATA bytes are sent.
 	unsigned char data[CHI_MESSAGE_CAPACITY];
 } chi_frame;
 
-// A message in transfer; its memory can be used again.
+// Can be used again.
 typedef struct {
 	choir_cluster *cluster;
 	int peer, tag;
 	bool sending, done;
-	int requests, ended; // parts begun (a frame first); parts done, in order
+	int requests, ended; // begun (first a frame); done, in order
 	uint64_t request[1 + CHI_REST_PARTS];
-	void *data; // of a completed receive
+	void *data; // of a receive
 	size_t bytes;
 	chi_fingerprint expected;
 	chi_frame frame;
@@ -64,16 +63,15 @@ typedef struct {
 
 // Begin a message. Tags are 0 to CHOIR_TRANSPORT_TAGS - 1; those below CHI_TAGS belong to
 // collectives, whose rests may use any other. Only one receive per worker and tag may be active.
-// After CHOIR_OK the message must be waited for, and data must not change until then. A receive
-// of up to CHI_MESSAGE_CAPACITY bytes may pass NULL; the bytes are then in m->data. A failure
-// ends the cluster.
+// After CHOIR_OK the message must be waited for, and data must not change until then. A receive of
+// up to CHI_MESSAGE_CAPACITY bytes may pass NULL; the bytes are then in m->data. A failure ends
+// the cluster.
 choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 		const chi_fingerprint *f, const void *data, size_t bytes);
 choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int tag,
 		const chi_fingerprint *f, void *data, size_t bytes);
-// Waits until all are done or the deadline (of chi_cluster_deadline) passes. CHOIR_TIMEOUT names
-// the worker. After a failure none is active. A wait of a quarter of the cluster's timeout is
-// logged.
+// Waits for all, until the deadline (of chi_cluster_deadline). CHOIR_TIMEOUT names the worker.
+// After a failure none is active. A wait of a quarter of the cluster's timeout is logged.
 choir_status chi_message_wait(chi_message *const m[], int n, double deadline);
-// Drops a message that was begun and is not waited for, before its memory is used again.
+// For a message that is not waited for, before its memory is used again.
 void chi_message_drop(chi_message *m);

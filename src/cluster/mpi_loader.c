@@ -1,6 +1,6 @@
 // Finds MPI. libchoir links none: each MPI has a libchoir-mpi-NAME.so next to libchoir. With
-// another MPI than the launcher's, each process is alone. Two MPIs in one process would call each
-// other's functions.
+// another MPI than the launcher's, each process would be alone. Two MPIs in one process would call
+// each other's functions.
 #include "cluster/mpi_loader.h"
 
 #include "base/clock.h"
@@ -20,21 +20,21 @@ static const char *const known[] = { "openmpi", "mpich" };
 enum { KNOWN = sizeof known / sizeof known[0] };
 
 #ifndef CHI_LIBRARY_DIRECTORY
-#define CHI_LIBRARY_DIRECTORY "../lib" // relative to the programs' directory
+#define CHI_LIBRARY_DIRECTORY "../lib" // relative to programs
 #endif
 
-// The MPI in this process; NULL: none.
+// The MPI in this process, or NULL.
 static const char *loaded(void)
 {
 	void (*found)(void);
 	if (!chi_module_find("MPI_Get_library_version", &found))
 		return NULL;
-	char text[8192] = ""; // MPIs need at most this
+	char text[8192] = ""; // the maximum of known MPIs
 	int length = 0;
 	int (*version)(char *, int *);
 	memcpy(&version, &found, sizeof version);
 	version(text, &length);
-	return strstr(text, "Open MPI") != NULL ? "openmpi" : "mpich"; // or derived from MPICH
+	return strstr(text, "Open MPI") != NULL ? "openmpi" : "mpich"; // or derived from it
 }
 
 static chi_module *open_library(const char *mpi)
@@ -59,7 +59,7 @@ static bool is_known(const char *mpi)
 	return false;
 }
 
-// The MPI that the options or the environment ask for; NULL: neither does.
+// By options or environment; or NULL.
 static const char *asked_for(const choir_cluster_options *o)
 {
 	const char *mpi = o->mpi != NULL ? o->mpi : getenv("CHOIR_MPI");

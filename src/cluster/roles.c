@@ -52,7 +52,7 @@ static choir_status check_task(const chi_roles *r)
 {
 	const int count = r->count[r->task];
 	const char *name = chi_task_name(r->task);
-	// An evaluator need not be in the cluster.
+	// It need not be in the cluster.
 	if (r->task == CHI_TASK_EVALUATOR && count == 0 && r->index == 0)
 		return CHOIR_OK;
 	if (count == 0)
@@ -108,7 +108,7 @@ static choir_status by_hand(chi_roles *r, const choir_cluster_options *o)
 	return chi_roles_settle(r);
 }
 
-// Reads torchrun's variables, which only number the workers. MPI launchers need no roles.
+// torchrun's variables only number the workers. MPI launchers need no roles.
 static choir_status from_numbers(chi_roles *r)
 {
 	bool there;

@@ -1,20 +1,20 @@
-// Roles in a job: TensorFlow's tasks (spec 2.17). The transport is compared with them later.
+// Roles in a job: TensorFlow's tasks (spec 2.17). They are compared with the transport later.
 #pragma once
 
 #include "cluster/cluster.h"
 
 typedef struct {
-	const char *source; // "TF_CONFIG"; NULL: none
+	const char *source; // "TF_CONFIG", or NULL
 	bool task_given;
 	chi_task task;
 	int index;
-	int count[CHI_TASKS]; // of each type
+	int count[CHI_TASKS];
 	int worker, workers; // in the task's job
 } chi_roles;
 
 choir_status chi_roles_set_task(chi_roles *r, const char *type, int64_t index);
-// Checks the roles and computes worker and workers.
+// Also computes worker and workers.
 choir_status chi_roles_settle(chi_roles *r);
-// Finds the roles in the options or the environment, and settles them.
+// From options or environment; settles them.
 choir_status chi_roles_find(chi_roles *r, const choir_cluster_options *o);
 const char *chi_task_name(chi_task task);

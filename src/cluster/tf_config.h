@@ -1,9 +1,9 @@
-// Roles from JSON text, which is changed. CHOIR_INVALID: malformed; the message has the position.
+// Roles from JSON text, which is changed. CHOIR_INVALID names the position.
 #pragma once
 
 #include "cluster/roles.h"
 
-// Reads TF_CONFIG's cluster and task. An empty object sets nothing.
+// An empty object sets nothing.
 choir_status chi_roles_read(chi_roles *r, const char *source, char *json, size_t bytes);
-// Reads a cluster alone, {"worker": [...]}.
+// {"worker": [...]}
 choir_status chi_roles_read_cluster(chi_roles *r, const char *source, char *json, size_t bytes);

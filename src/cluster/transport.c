@@ -77,7 +77,7 @@ static double system_now(void *self)
 	return chi_clock_now();
 }
 
-// Spins first, for fast answers; then yields; then sleeps, longer each time.
+// Spins for fast answers, then yields, then sleeps longer and longer.
 static void system_pause(void *self, int turn, double until)
 {
 	enum { SPINS = 200, YIELDS = 2000 };
@@ -123,7 +123,7 @@ choir_transport_table chi_transport_filled(const choir_transport_table *transpor
 	return t;
 }
 
-static const choir_transport_table mpi = { .name = "mpi" }; // the table is mpi_loader.c's
+static const choir_transport_table mpi = { .name = "mpi" }; // see mpi_loader.c
 static const void *const builtin[] = { &mpi, &chi_single_worker_transport, NULL };
 static choir_transport_table registered[CHI_REGISTRY_MAX];
 static chi_registry registry = { "transport", sizeof registered[0], builtin, registered, 0 };

@@ -1,6 +1,6 @@
-// Chunks and their streams. Chunks have separate streams, because only the member's thread uses
-// the member's own stream. A lock is never held while the host waits. Each operation of a chunk is
-// queued after the previous one, so waiting for the last one waits for all.
+// Chunks and their streams. Only the member's thread uses the member's own stream, so chunks have
+// streams of their own. The host never waits with a lock held. Each operation of a chunk follows
+// the previous one, so a wait for the last one waits for all.
 #include "collective/chunk.h"
 
 #include "base/alloc.h"
@@ -55,8 +55,8 @@ static chi_stream *stream_of(const chi_chunk_task *h, int chunk_stream)
 	return h->algorithm->chunk_stream[chunk_stream].stream;
 }
 
-// Begins an operation at member at, after the chunk's previous one and after event of other (NULL:
-// none). Locks the stream. The host waits for streams of other kinds before it takes the lock.
+// Begins a chunk's operation at member at, after its previous one and after other's event (other
+// may be NULL). Locks the stream. Before that, the host waits for streams of other kinds.
 static choir_status enter(chi_chunk_task *h, int at, chi_stream *other, uint64_t event)
 {
 	chi_stream *own = stream_of(h, at);
@@ -95,8 +95,8 @@ choir_status chi_chunk_task_wait(const chi_chunk_task *h)
 	return h->at == CHOIR_NONE ? CHOIR_OK : chi_stream_wait_up_to(stream_of(h, h->at), h->event);
 }
 
-// Waits for every stream after a failure, which also clears the stream's failure. late: a wait
-// timed out; streams are abandoned and their memory is not reused.
+// Waits for all chunk streams after a failure, which also clears their failure. late: a wait timed
+// out; streams are abandoned and their memory is not reused.
 static void settle(const chi_chunk_task *h, bool late)
 {
 	chi_error first;
@@ -140,7 +140,6 @@ void chi_chunk_begin(chi_chunk *g, chi_chunk_task *h, int at)
 	g->partial_sums.spent = &h->spent;
 }
 
-// The task keeps the memory until it has been waited for.
 void chi_chunk_end(chi_chunk *g)
 {
 	for (int i = 0; i < g->partial_sums.n; i++)
@@ -161,7 +160,7 @@ static size_t bytes_of(const chi_chunk_task *h)
 	return (size_t) h->count * chi_dtype_size(h->c->dtype);
 }
 
-// The stream is private, because the host waits for it.
+// The host waits for this copy, so it has a stream of its own.
 static choir_status copy_to_other_kind(const chi_chunk_task *h, choir_device *to_device, void *to,
 		choir_device *from, const void *data)
 {
@@ -180,7 +179,6 @@ typedef struct {
 	uint64_t event;
 } origin;
 
-// Adds a node from the same device, or after a queued copy.
 static choir_status add_here(chi_chunk *g, choir_partial_sum node, chi_buffer *buffer,
 		const origin *from, chi_buffer *copy)
 {
@@ -198,7 +196,7 @@ static choir_status add_here(chi_chunk *g, choir_partial_sum node, chi_buffer *b
 	return leave(h, g->at, status);
 }
 
-// Adds a node after a copy through the host, which waits.
+// Adds a node after a copy through the host, for which the host waits.
 static choir_status add_by_host(
 		chi_chunk *g, choir_partial_sum node, const origin *from, chi_buffer *copy)
 {
@@ -224,7 +222,7 @@ static choir_status add(
 			? add_here(g, node, NULL, from, copy)
 			: add_by_host(g, node, from, copy);
 	if (chi_atomic32_load(&copy->references) > 1)
-		chi_buffer_release(copy); // the partial sums retain it
+		chi_buffer_release(copy); // partial sums retain it
 	else
 		chi_buffer_list_add(&h->spent, copy);
 	return status;
@@ -279,7 +277,7 @@ choir_status chi_chunk_move(chi_chunk *g, int to)
 	return status;
 }
 
-// Copies the sum to memory that may be written, if necessary. The stream's lock is held.
+// Copies the chunk's sum to memory that may be written, if necessary. The stream's lock is held.
 static choir_status own_sum(chi_chunk *g, chi_stream *stream)
 {
 	chi_partial_sums *f = &g->partial_sums;
@@ -297,7 +295,6 @@ static choir_status own_sum(chi_chunk *g, chi_stream *stream)
 	return chi_stream_copy(stream, b->memory, from, bytes_of(g->task));
 }
 
-// The divisor becomes a scalar in memory that the kernel can read.
 static choir_status divide(chi_chunk *g, chi_stream *stream)
 {
 	chi_chunk_task *h = g->task;

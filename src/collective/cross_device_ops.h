@@ -1,5 +1,5 @@
-// A communicator: the devices of one strategy and the algorithm of their collectives. Each
-// strategy has its own, so two strategies on the same devices never interfere.
+// A communicator: the devices of one strategy and the algorithm of their collectives. Strategies
+// on the same devices have separate ones, so they never interfere.
 #pragma once
 
 #include "choir/extend/cross_device_ops_table.h"
@@ -7,10 +7,10 @@
 #include "device/device.h"
 
 typedef struct {
-	choir_group base; // passed to the functions of the table
-	const choir_cross_device_ops_table *table; // no function is NULL
+	choir_group base;
+	const choir_cross_device_ops_table *table; // without NULL
 	void *self;
-	chi_process_group *process_group; // NULL: there is one worker
+	chi_process_group *process_group; // NULL: one worker
 } chi_communicator;
 
 // Opens a communicator. devices, one per member, outlives it. name NULL: the best score for an
@@ -18,10 +18,10 @@ typedef struct {
 choir_status chi_communicator_open(chi_communicator *g, int members, int replicas,
 		choir_device *const *devices, const char *name);
 // Opens the communicator of one of several workers, whose replicas p knows. name is only checked:
-// all workers use one algorithm, which exchanges data in host memory.
+// workers use one algorithm, which exchanges data in host memory.
 choir_status chi_communicator_open_among_workers(chi_communicator *g, int members,
 		choir_device *const *devices, chi_process_group *p, const char *name);
-// CHOIR_NOT_FOUND: unknown name; the message lists the known ones.
+// Checks the name of an algorithm. CHOIR_NOT_FOUND: the message lists the known ones.
 choir_status chi_communicator_check_name(const char *name);
 void chi_communicator_close(chi_communicator *g); // g may be zeroed
 static inline choir_status chi_communicator_join(
@@ -42,10 +42,10 @@ static inline void chi_communicator_reset(chi_communicator *g)
 {
 	g->table->reset(g->self);
 }
-// Returns the number of separate memories: 1 if all members share one.
+// Returns the number of separate memories of a communicator's devices.
 int chi_group_memories(const choir_group *group);
 
-// The maximum number of collectives that a member has joined and not yet waited for.
+// A member's maximum of open requests.
 enum { CHI_COMMUNICATOR_WINDOW = 64 };
 
 extern const choir_cross_device_ops_table chi_direct_table;
@@ -53,5 +53,5 @@ extern const choir_cross_device_ops_table chi_reduce_to_one_device_table;
 extern const choir_cross_device_ops_table chi_ring_table;
 extern const choir_cross_device_ops_table chi_hierarchical_copy_table;
 // The algorithm among workers, not in the registry. It uses the communicator's process group, so
-// it is opened with a communicator's base.
+// its group is a communicator's base.
 extern const choir_cross_device_ops_table chi_multi_worker_table;

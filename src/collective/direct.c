@@ -1,16 +1,15 @@
-// All-reduce and broadcast among devices that share memory. Each waiting thread claims the next
-// chunk, sums all its parts in the canonical tree, writes all results and calls the done
-// functions. A chunk fits into the cache, so an update in a done function finds its data there.
+// All-reduce and broadcast among devices that share memory. Each waiting thread claims a chunk,
+// sums its parts in the canonical tree, writes all results and calls the done functions. A chunk
+// fits into the cache, so an update in a done function finds its data there.
 #include "base/alloc.h"
 #include "collective/rendezvous.h"
 #include "collective/tree.h"
 
-// Results of this size are written with nontemporal stores: with their parts they exceed most
-// caches.
+// Larger results bypass the caches: with their parts they exceed most of them.
 enum { NONTEMPORAL_BYTES = 32 << 20 };
 
 typedef struct {
-	chi_algorithm base; // first: functions of the table cast self to it
+	chi_algorithm base; // first: the table's functions cast to it
 	size_t scratch_bytes; // per member: one chunk and the levels of the tree
 	char *scratch;
 } direct;
@@ -31,7 +30,6 @@ static void close_direct(void *self)
 	chi_free(d->scratch);
 }
 
-// A chunk's sum is made in the first result, else in scratch.
 static char *target(
 		const direct *d, const chi_round *round, int64_t first, size_t size, char *scratch)
 {
@@ -41,7 +39,6 @@ static char *target(
 	return scratch;
 }
 
-// A result that a done function reads stays in the cache.
 static bool is_nontemporal(const chi_round *round, int members)
 {
 	const choir_collective *c = round->c[0];

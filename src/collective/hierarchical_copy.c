@@ -1,8 +1,7 @@
 // A two-level all-reduce for devices with slow links between two halves of the group. A root in
 // each half gathers its half's parts. The chunk's root adds what the other root has gathered, and
-// each root delivers the sum in its half. So a chunk crosses the slow link twice. Roots vary by
-// chunk, which spreads the load. Partial sums are nodes of the canonical tree, so the halves do
-// not change the bits (docs/decisions/0042).
+// each root delivers the sum in its half. So a chunk crosses the slow link twice, and roots vary
+// by chunk. The canonical tree keeps the bits the same (docs/decisions/0042).
 #include "collective/chunk.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)
@@ -15,7 +14,7 @@ typedef struct {
 	int root, first, last; // members first .. last - 1
 } half;
 
-// Divides the members into the half of root and the other, which may be empty.
+// Divides the members into root's half and the other, which may be empty.
 static void split(int members, int root, half *own, half *other)
 {
 	const int middle = (members + 1) / 2;
@@ -53,7 +52,6 @@ static choir_status gather(chi_chunk *g, const half *own, const half *other)
 	return chi_chunk_finish(g);
 }
 
-// The root of the other half passes on the sum that it gets.
 static choir_status deliver_to_members(const chi_chunk *g, const half *own, const half *other)
 {
 	int from = g->at;

@@ -1,13 +1,12 @@
-// A hierarchical all-reduce for one worker of several, in three rendezvous of its devices: they
-// reduce chunks to this worker's nodes of the canonical tree; one thread exchanges the nodes with
-// the other workers; the devices broadcast chunks of the sum. A single device in host memory has
-// its nodes already and needs one rendezvous. Memory that the host cannot access is copied to the
-// host and back.
+// A hierarchical all-reduce for one of several workers, in three rendezvous: the devices reduce
+// chunks to this worker's nodes of the canonical tree, one thread exchanges the nodes with the
+// other workers, and the devices broadcast the sum. A single device in host memory needs only the
+// exchange. Memory that the host cannot access is copied to the host and back.
 //
 // Small sums are exchanged in buckets, because a small message costs mostly latency. A bucket
-// contains the sums already joined when the first of them is waited for. All workers must have a
-// single device: one thread then joins and waits in the same order everywhere, so all fill the
-// same buckets. Several devices do not know what the others have joined.
+// contains the sums already joined when the first of them is waited for. This needs a single
+// device on each worker: one thread then joins and waits in the same order everywhere, so all fill
+// the same buckets.
 //
 // The exchange is a chunk of its rendezvous, so a failed wait returns only after nothing is sent
 // from its memory.
@@ -29,7 +28,7 @@ typedef struct {
 	chi_process_group *process_group;
 	bool single_device, staged; // one device, in host memory; any device in other memory
 	bool uses_buckets; // all workers have a single device
-	chi_tree_nodes nodes; // of this worker
+	chi_tree_nodes nodes;
 	chi_rendezvous rendezvous[RENDEZVOUS_COUNT]; // single_device: only EXCHANGE
 	chi_stream **stream; // staged: one per member, for copies
 	choir_collective *shown; // staged: members' collectives, with parts in host memory
@@ -38,14 +37,13 @@ typedef struct {
 	chi_mutex lock; // held while memory grows
 	chi_scratch parts, total;
 	const char *sum; // of the collective in progress
-	chi_atomic32 exchanging; // 1 while a thread exchanges with other workers
+	chi_atomic32 exchanging; // 1 during an exchange with other workers
 	// single_device: collectives joined, sums received, request waited for.
 	const choir_collective *waits[CHI_RENDEZVOUS_ROUNDS];
 	const char *sums[CHI_RENDEZVOUS_ROUNDS];
 	uint64_t joined, exchanged, request;
 } multi_worker;
 
-// The rendezvous in use.
 static int first_of(const multi_worker *w)
 {
 	return w->single_device ? EXCHANGE : LOCAL_REDUCE;
@@ -72,7 +70,7 @@ static choir_status open_streams(multi_worker *w)
 	return CHOIR_OK;
 }
 
-// One worker's properties that all workers must know.
+// What all workers must know of one worker.
 typedef struct {
 	int single, host;
 } devices_of_one;
@@ -94,7 +92,7 @@ static choir_status compare_devices(multi_worker *w)
 	return status;
 }
 
-// Begins with the last, so that a thread that leaves one finds the next one aborted.
+// Begins with the last one, so a thread that leaves one finds the next one aborted.
 static void abort_rendezvous(multi_worker *w)
 {
 	for (int i = last_of(w); i >= first_of(w); i--)
@@ -108,7 +106,7 @@ static void abort_other_workers(multi_worker *w)
 	chi_process_group_abort(w->process_group);
 }
 
-// If the failed wait was cancelled, the thread that failed first tells the other workers.
+// If the wait was cancelled, the thread that failed first tells the other workers.
 static void abort_wait(void *self)
 {
 	if (choir_error_status() != CHOIR_CANCELLED)
@@ -116,8 +114,8 @@ static void abort_wait(void *self)
 	abort_rendezvous(self);
 }
 
-// After a failure, this worker tells the others as soon as no thread here is in a collective. A
-// thread that exchanges with them would wait for them, so it is ended first.
+// Tells the other workers as soon as no thread here is in a collective. A thread that exchanges
+// with them would wait for them, so it is ended first.
 static void abort_workers(void *self)
 {
 	multi_worker *w = self;
@@ -170,8 +168,7 @@ static void close_workers(void *self)
 		chi_free(all[i]);
 }
 
-// Reserves memory for times * c->elements. All chunks of earlier collectives are done, so theirs
-// may be overwritten.
+// Earlier collectives have done all their chunks, so their memory may be overwritten.
 static choir_status reserve(
 		multi_worker *w, chi_scratch *k, size_t times, const choir_collective *c)
 {
@@ -197,7 +194,6 @@ static int64_t count_of(const choir_collective *c, int64_t first)
 	return c->elements - first < CHI_CHUNK ? c->elements - first : CHI_CHUNK;
 }
 
-// Copies all members' parts to the host.
 static choir_status stage(multi_worker *w, const chi_round *round)
 {
 	const size_t size = chi_dtype_size(round->c[0]->dtype);
@@ -267,7 +263,7 @@ static choir_status find_total(multi_worker *w, const chi_round *round, char **t
 	return CHOIR_OK;
 }
 
-// Broadcast data are already the same on all workers.
+// Broadcast data are already equal on all workers.
 static choir_status exchange(multi_worker *w, const chi_round *round)
 {
 	const choir_collective *c = round->c[0];
@@ -319,7 +315,7 @@ static uint64_t find_bucket(const multi_worker *w, int64_t *all)
 	return n;
 }
 
-// Buckets with equal names contain the same sums.
+// Buckets of equal names contain the same sums.
 static void name_bucket(const multi_worker *w, uint64_t n, char name[64])
 {
 	uint64_t hash = n;
@@ -331,7 +327,7 @@ static void name_bucket(const multi_worker *w, uint64_t n, char name[64])
 			(unsigned long long) hash);
 }
 
-// Concatenates the parts of all sums, for each node.
+// Concatenates the parts of a bucket's sums, for each node.
 static void pack(const multi_worker *w, uint64_t n)
 {
 	for (int k = 0; k < w->nodes.n; k++) {
@@ -369,7 +365,7 @@ static choir_status exchange_bucket(multi_worker *w, uint64_t n, int64_t element
 	return CHOIR_OK;
 }
 
-// The sum of the awaited request may have come in an earlier bucket.
+// The awaited sum may have come in an earlier bucket.
 static choir_status exchange_single_device(multi_worker *w, const chi_round *round)
 {
 	int64_t elements;
@@ -418,7 +414,7 @@ static choir_status exchange_with_workers(
 
 // ---- Local broadcast.
 
-// Delivers the sum to a member whose device the host cannot write.
+// Delivers the sum to a device whose memory the host cannot write.
 static choir_status deliver(multi_worker *w, const chi_round *round, int member)
 {
 	const choir_collective *c = round->c[member];
@@ -483,9 +479,9 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 	return CHOIR_OK;
 }
 
-// seconds limits the wait for this worker's devices; the exchange has the cluster's timeout and
-// then ends the other waits. A member that fails in one rendezvous has joined the later ones,
-// where others may read its collective, so it waits for them.
+// seconds limits the wait for this worker's devices; the exchange has the cluster's timeout. A
+// member that fails in one rendezvous has joined the later ones, where others may read its
+// collective, so it waits for them.
 static choir_status wait(void *self, int member, uint64_t request, double seconds)
 {
 	static chi_chunk_fn *const chunk[RENDEZVOUS_COUNT] = { local_reduce, exchange_with_workers,

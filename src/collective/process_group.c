@@ -1,7 +1,7 @@
 // Exchanges between workers. An all-reduce is a reduce-scatter and an all-gather: each worker
 // receives its share of the elements from all others, sums it in the canonical tree, and sends the
-// sum to all. This transfers the minimum number of bytes for any blocks of replicas. In a small
-// all-reduce, everybody gets all parts in one round and sums all of them.
+// sum to all. This transfers the minimum number of bytes. In a small all-reduce, every worker gets
+// all parts in one round and sums all of them.
 #include "collective/process_group.h"
 
 #include "base/alloc.h"
@@ -13,12 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
-// An all-reduce takes one round if bytes * nodes * (nodes - 1) is at most this. That saves one
-// message each way, but its cost grows with the square of the nodes.
+// An all-reduce takes one round if bytes * nodes * (nodes - 1) is at most this.
 enum { SMALL = 256 << 10 };
-// With two rounds, sums are made in a buffer of this size and then copied. The destination's lines
-// are in the caches of the workers that read it before. Overwriting whole lines, as memcpy does
-// from some KiB on, is then much faster than single stores.
+// With two rounds, larger sums are made in a buffer and copied. The destination is in the caches
+// of other workers. Overwriting whole lines, as memcpy does from some KiB on, is then much faster
+// than single stores.
 enum { APART = 16 << 10 };
 
 // ---- Replicas and nodes of each worker.
@@ -112,8 +111,8 @@ static exchange begin(chi_process_group *p)
 	return e;
 }
 
-// Begins all messages of a round; *n becomes their number, also after a failure. Sends come first,
-// because the others wait for them.
+// Begins a round's messages; *n becomes their number, also after a failure. Sends come first,
+// because others wait for them.
 static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const void *of, int *n)
 {
 	chi_process_group *p = e->group;
@@ -153,14 +152,14 @@ typedef struct {
 	const choir_collective *c;
 	const choir_partial_sum *own;
 	size_t size; // of an element
-	bool once; // one round: every worker sums all elements
+	bool once; // every worker sums all elements
 	char *packed; // own nodes, concatenated per worker; NULL: one node
 	char *come; // received parts
 	char *spare, *apart;
 	char *sum;
 } all_reducing;
 
-// Worker w sums elements from here on; w = workers: the number of elements.
+// Returns the first element that worker w sums; for w = workers, the number of elements.
 static int64_t cut(const all_reducing *s, int w)
 {
 	enum { STEP = 64 };
@@ -220,7 +219,6 @@ static block sums_from(const void *of, int w)
 	return sum_of(of, w);
 }
 
-// Concatenates the own nodes for each worker, or with one round only once.
 static void pack(const all_reducing *s)
 {
 	const chi_process_group *p = s->group;
@@ -233,7 +231,6 @@ static void pack(const all_reducing *s)
 	}
 }
 
-// Reserves scratch memory, which the next sum reuses.
 static choir_status reserve(all_reducing *s)
 {
 	chi_process_group *p = s->group;
@@ -350,7 +347,7 @@ choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
 typedef struct {
 	chi_process_group *group;
 	const void *own;
-	size_t each; // bytes of every worker, if bytes is NULL
+	size_t each; // for every worker, if bytes is NULL
 	const size_t *bytes;
 	char *all;
 } all_gathering;
@@ -456,7 +453,7 @@ choir_status chi_process_group_broadcast(
 
 // ---- Failures.
 
-// Other failures belong to the cluster, so there is nothing to compare.
+// Failures of the cluster are no reason to compare.
 static bool is_own(const chi_process_group *p, const chi_error *why)
 {
 	return chi_atomic32_load(&p->cluster->failed) == 0 && why->status != CHOIR_CANCELLED &&

@@ -1,7 +1,7 @@
-// The ring of rounds. Gates count without restarting (the counts may wrap around), so a slow
-// member cannot take the next collective of a round for its own. A member has at most
-// CHI_COMMUNICATOR_WINDOW open requests and the ring has two windows. A member in the third window
-// has seen all others finish the first, so its round is free.
+// The ring of rounds. Gates count on without restarting, so a slow member cannot take a round's
+// next collective for its own. A member has at most CHI_COMMUNICATOR_WINDOW open requests and the
+// ring has two windows. A member in the third window has seen all others finish the first, so its
+// round is free.
 #include "collective/rendezvous.h"
 
 #include "base/alloc.h"
@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ABORTED = 1, STEP = 2 }; // in the words of the gates
+enum { ABORTED = 1, STEP = 2 };
 static const uint32_t CLOSED = 0x80000000u; // bit of chi_round.busy: no thread may begin
 
 enum { MAX_WORK_RANGES = 8 };
 
-static const double LOOK_AGAIN = 1e-3; // seconds between two checks
+static const double LOOK_AGAIN = 1e-3; // seconds
 
 choir_status chi_rendezvous_open(chi_rendezvous *m, int members)
 {
@@ -58,7 +58,6 @@ static chi_round *round_of(chi_rendezvous *m, uint64_t request)
 	return &m->round[request % CHI_RENDEZVOUS_ROUNDS];
 }
 
-// The gates' word after the collective of this request.
 static uint32_t target_of(uint64_t request)
 {
 	return (uint32_t) (request / CHI_RENDEZVOUS_ROUNDS + 1) * STEP;
@@ -70,8 +69,8 @@ static void advance(chi_gate *gate)
 	chi_gate_wake(gate);
 }
 
-// If true, the collectives stay valid until leave_chunks. An abort changes the same word: either
-// this thread sees the abort, or the aborting thread sees this one.
+// If true, collectives stay valid until leave_chunks. An abort changes the same word: either this
+// thread sees the abort, or the aborting thread sees this one.
 static bool enter_chunks(chi_round *s)
 {
 	return (chi_atomic32_add(&s->busy, 1) & CLOSED) == 0;
@@ -82,7 +81,6 @@ static void leave_chunks(chi_round *s)
 	chi_atomic32_add(&s->busy, UINT32_MAX);
 }
 
-// Records the first failure only.
 static void note_failure(chi_round *s, choir_status status)
 {
 	if (chi_atomic32_change(&s->status, CHOIR_OK, (uint32_t) status))
@@ -116,7 +114,6 @@ static choir_status check_equal(const chi_round *s, int members)
 	return CHOIR_OK;
 }
 
-// Called by the last member to join.
 static void begin(chi_rendezvous *m, chi_round *s, int64_t chunks)
 {
 	chi_atomic32_store(&s->arrived, 0);
@@ -155,13 +152,12 @@ choir_status chi_rendezvous_join(chi_rendezvous *m, int member, const choir_coll
 	return CHOIR_OK;
 }
 
-// Waits until the gate's word is at least target.
 static choir_status await(const chi_rendezvous *m, chi_gate *gate, uint32_t target,
 		double deadline, const char *name)
 {
 	for (;;) {
 		const uint32_t word = chi_atomic32_load(&gate->word);
-		if ((int32_t) (word - target) >= 0) // true also if aborted afterwards
+		if ((int32_t) (word - target) >= 0) // also if aborted afterwards
 			return CHOIR_OK;
 		if ((word & ABORTED) != 0)
 			return choir_fail(CHOIR_CANCELLED, "%s: cancelled", name);
@@ -186,8 +182,8 @@ static choir_status await_others(
 	}
 }
 
-// The last member to join usually does a collective of one chunk. The others poll first, because
-// touching its memory would take it from that thread's cache. Returns true if it is done.
+// The last member to join usually does a single chunk alone. The others poll first, because
+// touching its memory would take it from that thread's cache. Returns whether it is done.
 static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uint32_t target)
 {
 	enum { LOOKS = 200 };
@@ -210,7 +206,6 @@ typedef struct {
 	void *self;
 } worker;
 
-// Does the rest of a range; returns the number of chunks done.
 static uint32_t do_work_range(const worker *w, int range)
 {
 	chi_round *s = w->s;
@@ -231,8 +226,8 @@ static uint32_t do_work_range(const worker *w, int range)
 	return done;
 }
 
-// A member begins with a range of its own and then helps with the others. So each thread reads
-// memory in order, and threads seldom share a counter.
+// Each member begins with its own range. So threads read memory in order and seldom share a
+// counter.
 static void do_chunks(const worker *w)
 {
 	chi_round *s = w->s;
@@ -266,7 +261,6 @@ static choir_status leave(chi_rendezvous *m, chi_round *s)
 	return status;
 }
 
-// Aborts after a failed wait; returns after the last thread has left its chunk.
 static choir_status abort_wait(
 		chi_rendezvous *m, uint64_t request, choir_status status, void *self)
 {

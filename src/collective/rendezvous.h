@@ -1,7 +1,7 @@
-// The rendezvous of one process's devices for their collectives: a ring of rounds, one per
-// collective in progress. A gate opens after all members have joined, waiting threads claim chunks
-// of the work, and a second gate opens after the last chunk. An algorithm is a function that does
-// one chunk from beginning to end, so chunks never wait for each other.
+// The rendezvous of one process's devices: a ring of rounds, one per collective in progress. A
+// gate opens after all members have joined, waiting threads claim chunks of work, and a second
+// gate opens after the last chunk. Each thread does its chunk from beginning to end, so chunks
+// never wait for each other.
 //
 // Any thread may join and wait for any member, and one thread may serve all. A wait, even a failed
 // one, returns after the last thread has stopped reading what the member joined with.
@@ -12,43 +12,43 @@
 
 enum { CHI_RENDEZVOUS_ROUNDS = 2 * CHI_COMMUNICATOR_WINDOW, CHI_RENDEZVOUS_TEXT = 400 };
 
-// Consecutive chunks, in a cache line of their own.
+// Consecutive chunks; fills a cache line.
 typedef struct {
 	chi_atomic32 claimed;
 	char rest_of_line[64 - sizeof(chi_atomic32)];
 } chi_work_range;
 
 typedef struct {
-	const choir_collective **c; // the collective of each member
-	// Position in the member's stream when it joined, if the host cannot read its memory.
+	const choir_collective **c; // one per member
+	// Position in each member's stream, for memory the host cannot read.
 	uint64_t *event;
-	// Twice the number of openings; an abort sets the lowest bit.
+	// Twice the number of openings; the lowest bit: aborted.
 	chi_gate joined, complete;
-	chi_atomic32 arrived; // members that have joined, until all have
-	int64_t chunks; // 0: the members' collectives differ, and nothing is done
+	chi_atomic32 arrived; // members, until all have joined
+	int64_t chunks; // 0: the members' collectives differ
 	chi_work_range *range;
-	chi_atomic32 finished, left; // chunks that are done; members that have left
-	chi_atomic32 busy; // threads that may read the collectives; highest bit: aborted
+	chi_atomic32 finished, left; // chunks done; members gone
+	chi_atomic32 busy; // threads that may read c; highest bit: aborted
 	chi_atomic32 status; // the first failure
-	char failure[CHI_RENDEZVOUS_TEXT]; // its message, for all members
+	char failure[CHI_RENDEZVOUS_TEXT];
 } chi_round;
 
-// One member's data, in a cache line of its own.
+// One member's data; fills a cache line.
 typedef struct {
-	uint64_t joined; // number of collectives
-	bool last; // it was the last to join the latest one
+	uint64_t joined; // collectives so far
+	bool last; // it was the last to join
 	char rest_of_line[64 - sizeof(uint64_t) - sizeof(bool)];
 } chi_rendezvous_member;
 
 typedef struct chi_rendezvous {
 	int members;
-	int ranges; // of chunks; each member begins with its own
+	int ranges; // of chunks
 	bool spin;
 	chi_round round[CHI_RENDEZVOUS_ROUNDS];
 	chi_rendezvous_member *member;
 	chi_atomic32 aborted;
 	// Called with self after a failed wait, before other threads can see the failure. Aborts what
-	// else depends on this rendezvous; the reason is the thread's last error. NULL: nothing.
+	// depends on this rendezvous; the reason is the thread's last error. May be NULL.
 	void (*end)(void *self);
 } chi_rendezvous;
 
@@ -57,31 +57,30 @@ typedef choir_status chi_chunk_fn(void *self, const chi_round *round, int member
 
 choir_status chi_rendezvous_open(chi_rendezvous *m, int members);
 void chi_rendezvous_close(chi_rendezvous *m);
-// Joins the next collective. chunks: at least 1, and the same for equal collectives.
+// Joins a member to the next collective. chunks: at least 1, and the same for equal collectives.
 choir_status chi_rendezvous_join(chi_rendezvous *m, int member, const choir_collective *c,
 		int64_t chunks, uint64_t *request);
-// Called before a join, by the joining thread: records the position in the member's stream. The
-// thread that does a chunk waits for this event.
+// Before a join, records the event of the member's stream for which chunks wait.
 choir_status chi_rendezvous_record_event(
 		chi_rendezvous *m, int member, choir_device *d, const choir_collective *c);
-// Waits and helps with the chunks. A wait that is cancelled or times out aborts the rendezvous,
-// because the caller may then free what it joined with.
+// Waits for a collective and helps with its chunks. A wait that is cancelled or times out aborts
+// the rendezvous, because the caller may then free what it joined with.
 choir_status chi_rendezvous_wait(chi_rendezvous *m, int member, uint64_t request, double seconds,
 		chi_chunk_fn *fn, void *self);
 void chi_rendezvous_abort(chi_rendezvous *m);
-// Waits, after an abort, until no thread reads what was joined with this request. It needs no
-// timeout: chunks are short and run only Choir's code or the caller's done function.
+// After an abort, waits until no thread reads what was joined with this request. It needs no
+// timeout: a chunk runs only Choir's code or a done function.
 void chi_rendezvous_drain(chi_rendezvous *m, uint64_t request);
 void chi_rendezvous_reset(chi_rendezvous *m);
 
-// Returns the lowest member that shares member's result.
+// Returns the lowest member of the round that shares member's result.
 int chi_round_first_with(const chi_round *round, int member);
-// Copies a finished chunk to all results in host memory and calls the done functions.
+// Copies a finished chunk to the round's results in host memory and calls the done functions.
 choir_status chi_round_deliver(const chi_round *round, int members, const void *data,
 		int64_t first, int64_t count, size_t size);
 
 // An algorithm with one rendezvous: the first field of its table's self. The functions below are
-// those of the table.
+// the table's.
 typedef struct {
 	chi_rendezvous rendezvous;
 	const choir_group *group;
@@ -97,6 +96,5 @@ choir_status chi_algorithm_join(
 choir_status chi_algorithm_wait(void *self, int member, uint64_t request, double seconds);
 void chi_algorithm_abort(void *self);
 void chi_algorithm_reset(void *self);
-// Returns the elements of a chunk in *first and *count.
 void chi_algorithm_chunk(const chi_algorithm *a, const choir_collective *c, int64_t index,
 		int64_t *first, int64_t *count);

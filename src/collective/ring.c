@@ -1,10 +1,10 @@
-// A ring all-reduce, with one chunk per member. Each chunk goes around the ring to be summed,
+// The ring all-reduce, with one chunk per member. Each chunk goes around the ring to be summed,
 // ending at its owner, and around again to be delivered. So all links are used equally and at the
 // same time.
 //
-// The usual ring sums each chunk in another order of replicas, which changes its bits. Here a
-// chunk carries nodes of the canonical tree. A device adds two that are the halves of a node; the
-// others travel on side by side (docs/decisions/0042).
+// The usual ring sums each chunk in another order of replicas, which changes bits. Here a chunk
+// carries nodes of the canonical tree: a device adds two halves of a node, other nodes travel side
+// by side (docs/decisions/0042).
 #include "collective/chunk.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)
@@ -27,7 +27,7 @@ static choir_status gather(chi_chunk *g)
 	return chi_chunk_finish(g);
 }
 
-// Each member that wants the result passes it on to the next one.
+// Each member that wants the chunk passes it on to the next one in the ring.
 static choir_status pass_on(const chi_chunk *g)
 {
 	const int members = g->task->algorithm->base.group->members;

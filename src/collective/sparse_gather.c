@@ -12,7 +12,6 @@ choir_status chi_sparse_gather_counts(const chi_sparse_gather *g)
 			p->bytes, g->each, "rows of %s %s", g->what, g->name);
 }
 
-// Gathers row_bytes for each row; own is this worker's part.
 static choir_status exchange(
 		const chi_sparse_gather *g, size_t row_bytes, const void *own, void *all, const char *what)
 {

@@ -1,6 +1,5 @@
-// All-gather of sparse gradients. The workers first exchange the number of rows of each replica,
-// then row indices and values, in the order of replicas. Each worker then sums them by itself
-// (sparse_sum.h).
+// All-gather of sparse gradients: workers exchange the number of rows of each replica, then row
+// indices and values, in the order of replicas. Each worker then sums them itself (sparse_sum.h).
 #pragma once
 
 #include "collective/process_group.h"
@@ -8,16 +7,17 @@
 
 typedef struct {
 	chi_process_group *group;
-	const char *what, *name; // for example "sum of slices of", "f32 [3, 2]"; equal on all workers
+	const char *what, *name; // such as "sum of slices of", "f32 [3, 2]"; equal on all workers
 	int64_t *each; // rows of each replica of all workers
 	size_t row_bytes;
-	int64_t *row; // memory for the indices and values of all rows
+	int64_t *row; // memory for indices and values of all rows
 	char *values;
 	chi_sparse_part *part; // one per replica of all workers
 } chi_sparse_gather;
 
-// Exchanges the numbers of rows. each: this worker's before, all after. Uses no field below each.
+// Exchanges each replica's number of rows. each: this worker's before, all after. Uses no field
+// below it.
 choir_status chi_sparse_gather_counts(const chi_sparse_gather *g);
-// Exchanges the rows, after chi_sparse_gather_counts. part: this worker's before, all after. The
-// own rows may already be in place in row and values.
+// Exchanges the rows of sparse gradients, after their counts. part: this worker's before, all
+// after. The own rows may already be in place in row and values.
 choir_status chi_sparse_gather_rows(const chi_sparse_gather *g);

@@ -1,4 +1,4 @@
-// Sorts rows and sums them one at a time.
+// Sorts rows and sums them.
 #include "collective/sparse_sum.h"
 
 #include "collective/tree.h"
@@ -30,7 +30,6 @@ int64_t chi_sparse_sum_order(int parts, const chi_sparse_part part[], chi_sparse
 	return different;
 }
 
-// entry: the next one to add.
 typedef struct {
 	const chi_sparse_part *part;
 	const chi_sparse_entry *entry, *end;
@@ -53,7 +52,6 @@ static const void *add_rows(void *self, const void *left, const void *right, int
 	return to;
 }
 
-// A part's entries are added one after another.
 static bool find_rows(void *self, int lo, int hi, int level, const void **sum)
 {
 	row_sum *w = self;

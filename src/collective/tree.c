@@ -1,7 +1,6 @@
 // Sums over the canonical tree. Partial sums work like a binary counter: two halves are added as
-// soon as both are there. But a block may begin in the middle of the tree, the right edge may be
-// incomplete, and contributions come in any order. Parts in host memory are read in ascending
-// order, each when the recursion reaches its node.
+// soon as both exist. But a block may begin in the middle of the tree, and the right edge may be
+// incomplete. Parts in host memory are read in ascending order.
 #include "collective/tree.h"
 
 #include "base/size.h"
@@ -117,7 +116,6 @@ static void take_out(chi_partial_sums *sums, int at)
 	}
 }
 
-// Adds nodes a and a + 1 into memory that was allocated here.
 static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 {
 	const int b = a + 1;
@@ -136,7 +134,7 @@ static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 		shown(sums, sums->node[b].data) };
 	choir_buffer out = shown(sums, data);
 	choir_status status = chi_kernel_run(stream, "add", 2, in, &out, NULL);
-	// Released memory goes back to the pool, where any stream may take it.
+	// Any stream may take memory that was released to the pool.
 	if (status == CHOIR_OK && sums->own[a] && sums->own[b] && sums->spent == NULL)
 		status = chi_stream_wait(stream);
 	if (status != CHOIR_OK) {
@@ -156,7 +154,6 @@ static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 	return CHOIR_OK;
 }
 
-// Returns whether nodes a and a + 1 are the halves of a node.
 static bool are_halves(const chi_partial_sums *sums, int a)
 {
 	return a >= 0 && a + 1 < sums->n && sums->node[a].hi == sums->node[a + 1].lo &&
@@ -198,8 +195,8 @@ typedef struct {
 	const chi_chunk_sum *chunk;
 	size_t size; // of an element
 	int member;
-	size_t index; // of the next part of member
-	char *to; // memory of level 0
+	size_t index; // of member's next part
+	char *to; // level 0
 	bool nontemporal; // a sum of two parts bypasses the caches
 	bool broken; // the parts are not nodes of the tree
 } part_reader;
@@ -234,7 +231,7 @@ static bool find_part(void *self, int lo, int hi, int level, const void **sum)
 	return r->broken;
 }
 
-// A sum that was made at a level is in the cache and stays there.
+// A sum that was made at a level stays in the cache.
 static const void *add_parts(void *self, const void *left, const void *right, int level)
 {
 	const part_reader *r = self;
@@ -308,7 +305,7 @@ choir_status chi_tree_nodes_reserve(chi_tree_nodes *nodes, const choir_collectiv
 		return choir_error_status();
 	for (int i = 0; i < nodes->n; i++) {
 		char *data = nodes->memory.memory + (size_t) i * bytes;
-		if (nodes->node[i].data != data) // other threads may read it
+		if (nodes->node[i].data != data) // others may read it
 			nodes->node[i].data = data;
 	}
 	return CHOIR_OK;

@@ -1,4 +1,4 @@
-// Elements as the program's functions see them.
+// The components of elements that the program's functions see.
 #include "data/component.h"
 #include "data/source/csv/categories.h"
 

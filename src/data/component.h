@@ -1,5 +1,4 @@
-// Elements as the program's functions see them: each component with its shape and with contiguous
-// values.
+// Elements as components with a shape and contiguous values, for the program's functions.
 #pragma once
 
 #include "data/stage.h"
@@ -9,17 +8,15 @@ typedef struct {
 	const choir_column *column;
 } chi_component_capacity;
 
-// Fills component with the components of one element of column, which begins at example at.
-// examples: those of a batch.
+// Fills component with the element at example at of column. examples: of a batch.
 void chi_components_of(const choir_dataset *d, void *const column[], int64_t at, int64_t examples,
 		choir_component component[]);
-// The same for writing: components that vary begin empty and can be resized.
+// The same for writing. Components that vary begin empty and can be resized.
 choir_status chi_components_for(const choir_dataset *d, void *const column[], int64_t at,
 		int64_t examples, choir_component component[], chi_component_capacity capacity[]);
-// Refuses columns that vary after batch, where ragged values are not contiguous. False: recorded,
-// and d is freed.
+// Refuses columns that vary after batch: their values are not contiguous. False: d is freed.
 bool chi_components_possible(choir_dataset *d, const char *what);
-// Adds the element's number to a failure that the program's function has returned.
+// Names the element whose function failed.
 choir_status chi_function_failed(choir_status status, const char *what, int64_t element);
-// Names the first difference of the columns. NULL: none.
+// Names the first difference, or NULL.
 const char *chi_columns_differ(const chi_spec *a, const chi_spec *b);

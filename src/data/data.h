@@ -1,12 +1,12 @@
 // Datasets as src/input reads them. An element is one example or, after a batch stage, a batch. It
 // is a set of named columns in the caller's host memory.
 //
-// A column of a known shape has packed examples. If a dimension differs between examples
-// (CHOIR_NONE), the column has one chi_ragged_value per example. The caller owns these values, and
-// they grow when written. After batch all values of an element have one shape.
+// Columns of a known shape hold packed examples. If a dimension differs between examples
+// (CHOIR_UNKNOWN), the column holds one chi_ragged_value per example. The caller owns these
+// values, and they grow when written. After batch all values of an element have one shape.
 //
-// A position is the pass and the number of elements delivered. Everything else follows from it,
-// also the order of shuffles. Threads: one at a time. A stage may read ahead on its own thread.
+// A position is the pass and the number of elements delivered; everything else follows from it.
+// Threads: one at a time. In this room false or NULL for a failure means that it is recorded.
 #pragma once
 
 #include "base/glob.h"
@@ -14,78 +14,75 @@
 
 enum { CHI_MAX_COLUMNS = 32 };
 
-// One example of a column that varies; all zeros is an empty one. bytes is the capacity.
+// One example of a column that varies. All zeros: empty.
 typedef struct {
 	void *data;
 	size_t bytes;
 	choir_shape shape;
 } chi_ragged_value;
-// Sets the shape and reserves memory; the old content is lost.
+// Reserves memory for the shape and drops the old content.
 choir_status chi_ragged_value_shape(
 		chi_ragged_value *value, choir_dtype dtype, const choir_shape *shape);
 choir_status chi_ragged_value_copy(
 		chi_ragged_value *to, const chi_ragged_value *from, choir_dtype dtype);
 void chi_ragged_value_free(chi_ragged_value *value);
 bool chi_shape_varies(const choir_shape *shape);
-// Whether an example can have this shape.
 bool chi_shape_fits(const choir_shape *column, const choir_shape *shape);
 
-// The properties of all elements. Shapes are without the batch axis.
+// Properties of all elements. Shapes lack the batch axis.
 typedef struct {
 	size_t n;
-	choir_column column[CHI_MAX_COLUMNS]; // data unused; names live as long as the dataset
-	int64_t batch; // 0: single examples; else the most examples of an element
-	int64_t global; // the global batch; CHOIR_UNKNOWN_CARDINALITY: unknown
-	bool full; // each has exactly batch examples
-	int64_t examples; // of a pass; CHOIR_UNKNOWN_CARDINALITY: unknown or infinite
+	choir_column column[CHI_MAX_COLUMNS]; // no data; names live as long as the dataset
+	int64_t batch; // examples of an element at most; 0: single examples
+	int64_t global;
+	bool full; // no short batches
+	int64_t examples; // of a pass; CHOIR_UNKNOWN_CARDINALITY: also infinite
 	bool endless;
-	// The texts that a column's numbers stand for, owned by the dataset. NULL: none.
+	// Texts that a column's numbers stand for, owned by the dataset, or NULL.
 	const struct chi_categories *categories[CHI_MAX_COLUMNS];
 } chi_spec;
 
-// The caller's memory for one element. NULL: the column is not wanted.
+// The caller's memory. NULL: column not wanted.
 typedef struct {
 	void *column[CHI_MAX_COLUMNS];
 	int64_t capacity; // 1, or at least spec.batch
-	int64_t examples; // out; 1 without batch
+	int64_t examples; // output
 } chi_element;
 
-// Gives what all elements share. NULL: the chain could not be made, which is recorded.
 const chi_spec *chi_dataset_spec(choir_dataset *d);
-// Reads the next element. CHOIR_END: the end of the pass. An end or an error repeats until the
-// rewind; e is then undefined.
+// Reads the next element. CHOIR_END: the pass has ended. An end or an error repeats until the
+// rewind.
 choir_status chi_dataset_next(choir_dataset *d, chi_element *e);
-// Begins the next pass, with another order of shuffles. The first is number 0.
+// Begins the next pass, which shuffles in another order. The first pass is 0.
 choir_status chi_dataset_rewind(choir_dataset *d);
 int64_t chi_dataset_pass(const choir_dataset *d);
-// Moves past the first elements of a pass; stages that cannot jump read them. CHOIR_INVALID: the
-// pass has fewer.
+// Begins a pass and skips elements. Stages that cannot jump read them. CHOIR_INVALID: the pass has
+// fewer.
 choir_status chi_dataset_seek(choir_dataset *d, int64_t pass, int64_t elements);
-// Hashes what decides the order of elements: stages, arguments, columns. A position fits only
-// chains of the same signature.
+// Hashes what decides the order of elements. A position fits only chains of equal signature.
 uint64_t chi_dataset_signature(const choir_dataset *d);
 // A place in a source's files, for saved positions (seek_index.h).
 typedef struct {
-	int64_t source; // among the stages with seek points
+	int64_t source; // index among the stages with seek points
 	int64_t elements;
-	int64_t file, byte; // the file, and where its next record begins
-	int64_t files; // chi_seek_index_files up to and including this file
-	int64_t record; // number of that record
+	int64_t file, byte; // of the next record
+	int64_t files; // chi_seek_index_files up to this file
+	int64_t record;
 	int64_t dropped, skipped;
 } chi_seek_point;
 enum { CHI_MAX_SEEK_POINTS = 16 };
-// Chooses seek points shortly before the sources' positions, and gives their number. Threads: any.
+// Chooses seek points shortly before the sources' positions. Threads: any.
 size_t chi_dataset_seek_index(choir_dataset *d, chi_seek_point point[CHI_MAX_SEEK_POINTS]);
-// Adds the seek points of another iterator of this chain, before a seek. Ignores points of other
-// files.
+// Adds seek points of another iterator of this chain, before a seek. Those of other files are
+// ignored.
 choir_status chi_dataset_take_seek_index(choir_dataset *d, size_t n, const chi_seek_point point[]);
 // cancel makes reads of d, its sources and the chains they have open fail with CHOIR_CANCELLED,
-// also after a rewind. Threads: any. uncancel reverts one cancel, while no thread reads; failed
+// also after a rewind. Threads: any. uncancel reverts one cancel while no thread reads; failed
 // stages need a rewind.
 void chi_dataset_cancel(choir_dataset *d);
 void chi_dataset_uncancel(choir_dataset *d);
-// shard_hints sets count and index of the shard stages with a hint, before the first read.
-// CHOIR_INVALID: a cache's file holds another worker's share.
+// Sets count and index of shard stages with a hint, before the first read. CHOIR_INVALID: a
+// cache's file holds another worker's share.
 bool chi_dataset_has_hint(const choir_dataset *d);
 choir_status chi_dataset_shard_hints(choir_dataset *d, int64_t count, int64_t index);
 // Keeps every count-th file from index on, before the first read. A failure changes nothing.
@@ -97,6 +94,5 @@ choir_status chi_dataset_list_files(
 		const choir_dataset *d, int64_t count, int64_t index, chi_glob *to);
 choir_status chi_dataset_all_files(const choir_dataset *d, chi_glob *to);
 
-// Gives the examples first .. first+count-1 in place, until d is freed. NULL: they are not packed
-// in memory.
+// Gives examples first .. first+count-1 in place, until d is freed. NULL: not packed in memory.
 const void *chi_dataset_peek(choir_dataset *d, size_t column, int64_t first, int64_t count);

@@ -1,6 +1,5 @@
-// Positions of iterators. A position is the pass and the number of elements delivered; elements
-// only read ahead do not count. A seek begins the pass anew. Stages that can jump do so; others
-// read up to the position.
+// Positions of iterators. A seek begins the pass anew; stages that cannot jump read up to the
+// position. Elements only read ahead do not count.
 #include "data/stage.h"
 
 #include "base/hash.h"

@@ -4,13 +4,13 @@
 #include "data/data.h"
 
 choir_status chi_dataset_begin(choir_dataset *d, int64_t pass);
-// For tables: the rewind of a stage without a position, and the seek of one that makes one element
+// For tables: the rewind of a stage without a position, and the seek of one that makes an element
 // from each.
 choir_status chi_rewind_from(choir_dataset *d);
 choir_status chi_seek_from(choir_dataset *d, int64_t elements);
-// Reports that the pass has only found elements.
+// Reports a pass that has only found elements.
 choir_status chi_dataset_too_short(const choir_dataset *d, int64_t found, int64_t needed);
-// Passes over the first elements of a pass, right after begin. CHOIR_INVALID: there are fewer.
+// Skips elements right after begin. CHOIR_INVALID: the pass has fewer.
 choir_status chi_dataset_pass_over(choir_dataset *d, int64_t elements);
-// Reads from element from up to element to. CHOIR_INVALID: the pass ends before.
+// Reads elements from .. to-1. CHOIR_INVALID: the pass ends before.
 choir_status chi_dataset_read_over(choir_dataset *d, int64_t from, int64_t to);

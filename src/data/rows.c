@@ -123,7 +123,7 @@ bool chi_row_buffer_grow(
 	chi_row_buffer larger;
 	if (!chi_row_buffer_new(d, examples, &larger))
 		return false;
-	for (size_t i = 0; rows->memory && i < d->spec.n; i++) // ragged values move without their data
+	for (size_t i = 0; rows->memory && i < d->spec.n; i++)
 		memcpy(larger.column[i], rows->column[i],
 				(size_t) (rows->ragged_columns >> i & 1 ? rows->examples : kept) * d->bytes[i]);
 	chi_free(rows->memory);

@@ -1,4 +1,4 @@
-// Seek points, sorted by elements. A full index drops every second point.
+// Seek points, sorted by elements. A full index drops every second one.
 #include "data/seek_index.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static void thin_out(chi_seek_index *m)
 	m->n /= 2;
 	for (size_t i = 0; i < m->n; i++)
 		m->point[i] = m->point[2 * i + 1];
-	if (m->every <= INT64_MAX / 2) // a repeat may add one per pass without limit
+	if (m->every <= INT64_MAX / 2) // repeat may add one per pass without limit
 		m->every *= 2;
 }
 
@@ -59,7 +59,7 @@ static choir_status insert(chi_seek_index *m, const chi_seek_point *point)
 {
 	const size_t at = count_before(m, point->elements);
 	if (at > 0 && m->point[at - 1].elements == point->elements) {
-		m->point[at - 1] = *point; // replaces a point of an earlier pass
+		m->point[at - 1] = *point; // from an earlier pass
 		return CHOIR_OK;
 	}
 	void *points = m->point;
@@ -184,7 +184,7 @@ bool chi_places_fit(const chi_glob *paths, const chi_seek_point *point)
 
 // ---- Seek points of a chain.
 
-// Calls fn for each stage of d that has seek points, in a fixed order.
+// Calls fn for each stage of d with seek points, in a fixed order.
 static void each_source(choir_dataset *d, int64_t *source,
 		void (*fn)(choir_dataset *d, int64_t source, void *user), void *user)
 {

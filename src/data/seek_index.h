@@ -1,21 +1,21 @@
 // Seek points: places in files at which the number of the next element is known. Sources that must
-// read records to count them remember seek points while they read. A seek then reads only from the
-// last point before its element. The points shortly before a position are saved with it. A point
-// fits only the files it was made for. Threads: any.
+// read records to count them remember such places. A seek then reads only from the last point
+// before its element. Points shortly before a position are saved with it; they fit only the same
+// files. Threads: any.
 #pragma once
 
 #include "base/lock.h"
 #include "base/glob.h"
 #include "data/data.h"
 
-// Elements between two points, before the index is thinned out.
+// In elements, before the index is thinned out.
 enum { CHI_SEEK_POINT_EVERY = 1024 };
 
 typedef struct chi_seek_index {
 	chi_mutex lock;
 	size_t n, capacity;
 	chi_seek_point *point;
-	int64_t every; // distance in elements
+	int64_t every;
 } chi_seek_index;
 
 typedef struct {
@@ -25,15 +25,15 @@ typedef struct {
 
 void chi_seek_index_init(chi_seek_index *m);
 void chi_seek_index_free(chi_seek_index *m);
-// Gives the number of elements after which the next seek point is due.
+// The number of elements at which the next point is due.
 int64_t chi_seek_index_next(chi_seek_index *m, int64_t elements);
 choir_status chi_seek_index_add(chi_seek_index *m, const chi_seek_point *point);
-// Drops the points of all other files.
+// Drops the points of other files.
 void chi_seek_index_keep(chi_seek_index *m, int64_t file);
-// Finds the last point at or before elements. False: there is none.
+// Finds the last point at or before elements.
 bool chi_seek_index_find(chi_seek_index *m, int64_t elements, chi_seek_point *found);
-// Chooses up to max points, ascending. They lie before elements at doubling distances. The last
-// two of the index are added, for a pass that was once read to its end.
+// Chooses up to max points, ascending: at doubling distances before elements, and the last two of
+// the index, for a pass that was once read to its end.
 size_t chi_seek_index_choose(
 		chi_seek_index *m, int64_t elements, chi_seek_point chosen[], size_t max);
 // Hashes the names of the first n files, without directories.
@@ -42,16 +42,14 @@ int64_t chi_seek_index_files(const chi_glob *paths, size_t n);
 void chi_places_init(chi_places *p);
 void chi_places_free(chi_places *p);
 void chi_places_begin(chi_places *p);
-// Counts a delivered element. True: the place after it should be added.
+// Counts an element. True: the next place should be added.
 static inline bool chi_places_due(chi_places *p)
 {
 	return ++p->delivered == p->next;
 }
-// Remembers a place; the caller sets file, byte and record.
+// The caller sets file, byte and record of place.
 choir_status chi_places_add(
 		chi_places *p, choir_dataset *d, const chi_glob *paths, const chi_seek_point *place);
-// Finds the last place at or before elements and sets d's counts to it. The source must seek
-// there.
+// Finds the last place at or before elements, to which the source must seek, and sets d's counts.
 bool chi_places_find(chi_places *p, choir_dataset *d, int64_t elements, chi_seek_point *place);
-// Whether a point belongs to these files and is valid.
 bool chi_places_fit(const chi_glob *paths, const chi_seek_point *point);

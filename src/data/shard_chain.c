@@ -1,6 +1,5 @@
-// Sharding of a chain by files: a walk from its end finds the sources that read files. A first
-// walk only checks, so that a failure changes nothing. Sharding by hints sets the shard stages
-// that wait for one.
+// Sharding of a chain by files. A first walk from its end only checks, so that a failure changes
+// nothing. Sharding by hints sets the shard stages with a hint.
 #include "data/dataset/dataset.h"
 
 static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count)
@@ -10,7 +9,7 @@ static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count
 			d->stage->name, (long long) files, (long long) count);
 }
 
-// count 0: only whether the chain has files to shard.
+// count 0: only whether there are files.
 static choir_status check(const choir_dataset *d, int64_t count)
 {
 	switch (d->stage->files) {
@@ -32,7 +31,7 @@ static choir_status check(const choir_dataset *d, int64_t count)
 			d->stage->name);
 }
 
-// Shards a list of files before its shuffles, so that each worker shuffles its own.
+// Shards before the shuffles, so that each worker shuffles its own files.
 static choir_status shard_list(choir_dataset *reader, int64_t count, int64_t index)
 {
 	choir_dataset **at = &reader->from[0];
@@ -53,7 +52,7 @@ static choir_status tell(choir_dataset *d, int64_t count, int64_t index)
 
 static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
 {
-	// The counts were those of all shares.
+	// Those of all shares.
 	d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 	if (d->stage->files == CHI_FILES_HERE)
 		return d->stage->shard_files(d, count, index);
@@ -66,7 +65,7 @@ static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
 
 choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t index)
 {
-	CHOIR_TRY(check(d, 0)); // reports a side without files before too few files
+	CHOIR_TRY(check(d, 0)); // first: a source without files
 	CHOIR_TRY(check(d, count));
 	CHOIR_TRY(tell(d, count, index));
 	return apply(d, count, index);

@@ -1,5 +1,5 @@
 // The core of datasets: construction, checks of columns, and the position of stages with random
-// access. Ends and failures persist until the rewind, so stages need not handle reads after one.
+// access. Ends and failures persist until the rewind, so stages need not handle reads after them.
 #include "data/stage.h"
 
 #include <stdarg.h>
@@ -46,7 +46,7 @@ void chi_no_free(choir_dataset *d)
 	(void) d;
 }
 
-// Describes a column's fault (NULL: none) and computes its bytes.
+// Describes a fault (NULL: none) and computes bytes.
 static const char *column_fault(const choir_column *c, bool varies, size_t *bytes)
 {
 	if ((unsigned) c->dtype > CHOIR_BF16)
@@ -335,7 +335,7 @@ choir_status chi_dataset_next(choir_dataset *d, chi_element *e)
 	return chi_dataset_read(d, e->column, unit, &e->examples);
 }
 
-// Counts the cancels, so that a stage that ends its own cancel does not end its reader's.
+// Counts cancels, so that a stage that ends its own cancel does not end its reader's.
 static void add_cancels(choir_dataset *d, uint32_t by)
 {
 	if (!d)

@@ -22,7 +22,7 @@ static const double OPEN_SECONDS = 60.0;
 typedef struct entry {
 	struct entry *next;
 	choir_device device;
-	bool ready; // false: being opened
+	bool ready;
 } entry;
 
 typedef struct {
@@ -33,11 +33,11 @@ typedef struct {
 } device_kind;
 
 static chi_mutex list_mutex = CHI_MUTEX_STATIC(CHI_RANK_DEVICE, "devices");
-static chi_cond list_changed; // an open has ended; made with the first kind
+static chi_cond list_changed; // an open has ended
 static device_kind kinds[MAX_KINDS];
 static int kind_count;
 
-// Stubs for missing slots. They fail with CHOIR_UNSUPPORTED or do nothing.
+// Stubs for missing slots fail with CHOIR_UNSUPPORTED or do nothing.
 
 static choir_status missing(const char *slot)
 {
@@ -160,7 +160,6 @@ static void add_kind(const choir_device_table *table, int count)
 	fill_stubs(&k->table);
 }
 
-// Registers the built-in kind on first use.
 static void lock_list(void)
 {
 	chi_mutex_lock(&list_mutex);
@@ -210,7 +209,7 @@ choir_status choir_register_device(const choir_device_table *given)
 	return status;
 }
 
-// How many devices a program gets without naming them. If the kind gives no count: one CPU per
+// The number of devices of a program that names none. If the kind gives no count: one CPU per
 // processor, none of other kinds.
 static int default_count(const device_kind *k)
 {
@@ -230,7 +229,7 @@ int choir_device_count(const char *kind)
 	return count;
 }
 
-// Writes "cpu:0 to cpu:1 (more by name), cuda:0" for messages, truncated to fit.
+// Lists "cpu:0 to cpu:1 (more by name), cuda:0" for messages, truncated to fit.
 static void list_known(char out[KNOWN_SIZE])
 {
 	size_t used = 0;
@@ -249,7 +248,7 @@ static void list_known(char out[KNOWN_SIZE])
 	}
 }
 
-// With the mutex held. note adds to the message, or is "".
+// Needs the mutex. note adds to the message, or is "".
 static choir_device *fail_unknown(const char *name, const char *note)
 {
 	char shown[SHOWN_SIZE], known[KNOWN_SIZE];
@@ -314,7 +313,7 @@ static void remove_entry(device_kind *k, entry *e)
 	free_entry(e);
 }
 
-// With the mutex held; releases it around the table's functions.
+// Needs the mutex, and releases it around the table's functions.
 static choir_device *open_entry(device_kind *k, int index)
 {
 	entry *e = new_entry(k, index);
@@ -338,7 +337,7 @@ static choir_device *open_entry(device_kind *k, int index)
 	return status == CHOIR_OK ? &e->device : NULL;
 }
 
-// With the mutex held.
+// Needs the mutex.
 static choir_device *find_or_open(device_kind *k, int index)
 {
 	double deadline = chi_clock_deadline(OPEN_SECONDS);

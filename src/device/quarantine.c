@@ -1,7 +1,6 @@
-// Memory that a stream may still use after its caller stopped waiting. A queued copy's host
-// memory is in a staging buffer, which the stream then owns, and the device's pool reuses no
-// memory. Threads may wait for different events of a stream, so a wait frees only the buffers up
-// to its event.
+// Memory that a stream may still use after its caller stopped waiting. A queued copy's host memory
+// is in a staging buffer, which the stream then owns, and the device's pool reuses no memory. A
+// wait frees only the buffers up to its event, since threads wait for different ones.
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/size.h"

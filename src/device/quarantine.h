@@ -5,20 +5,20 @@
 
 // Host memory of a queued copy.
 struct chi_staging_buffer {
-	struct chi_staging_buffer *next; // in the device's list
+	struct chi_staging_buffer *next;
 	const void *state; // of the owning stream
 	uint64_t event; // later work does not use it
-	bool abandoned; // its caller stopped waiting
+	bool abandoned;
 	_Alignas(64) char memory[];
 };
-chi_staging_buffer *chi_staging_buffer_new(size_t bytes); // NULL: recorded
-void chi_staging_buffer_free(chi_staging_buffer *staging); // NULL is allowed
-// Gives the buffer to s until event.
+chi_staging_buffer *chi_staging_buffer_new(size_t bytes);
+void chi_staging_buffer_free(chi_staging_buffer *staging);
+// Gives a staging buffer to stream s until event.
 void chi_quarantine_keep(chi_stream *s, chi_staging_buffer *staging, uint64_t event);
-// The same after the caller stopped waiting: quarantines the device until event or, without a
-// buffer (NULL: out of memory), for ever.
+// Quarantines the device of stream s, after the caller stopped waiting, until event or, without a
+// staging buffer (NULL: out of memory), for ever.
 void chi_quarantine_abandon(chi_stream *s, chi_staging_buffer *staging, uint64_t event);
-// Frees the buffers of s up to event, which it has reached.
+// Frees the staging buffers of stream s up to event, which it has reached.
 void chi_quarantine_release(chi_stream *s, uint64_t event);
 // A value after all events: the stream is closed.
 #define CHI_STREAM_CLOSED UINT64_MAX

@@ -53,7 +53,7 @@ void chi_stream_free(chi_stream *s)
 		return;
 	s->device->table->stream_close(s->state);
 	chi_quarantine_release(s, CHI_STREAM_CLOSED);
-	chi_free(s); // s is the first member of its block
+	chi_free(s);
 }
 
 choir_status chi_stream_copy(chi_stream *s, void *to, const void *from, size_t bytes)

@@ -1,6 +1,6 @@
-// Auto-sharding: what a worker reads. FILE: its own files. DATA: everything, but it keeps only its
-// replicas' examples. HINT: the share of the program's own shard stage. OFF: everything. A single
-// worker always reads everything.
+// Auto-sharding. FILE: a worker reads its own files. DATA: it reads everything and keeps its
+// replicas' examples. HINT: it reads the share of the program's own shard stage. OFF: everything.
+// A single worker reads everything.
 #include "input/input.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@ static choir_status by_hint(const choir_distributed_dataset *data, choir_dataset
 	return chi_error_prefix("distribute_dataset");
 }
 
-// Lists each worker's files, before they are sharded.
+// Before they are sharded.
 static choir_status list_files(choir_distributed_dataset *data, const choir_dataset *d)
 {
 	const int workers = data->o.workers;
@@ -49,7 +49,7 @@ static choir_status automatically(choir_distributed_dataset *data, choir_dataset
 	chi_error before;
 	chi_error_save(&before);
 	const choir_status status = by_file(data, d);
-	if (status != CHOIR_NOT_FOUND) // too few files is an error, not a fallback
+	if (status != CHOIR_NOT_FOUND) // too few files is an error
 		return status;
 	chi_log(CHOIR_LOG_WARNING,
 			"%s; all %d workers read everything and keep the examples of their replicas",

@@ -53,7 +53,7 @@ bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data)
 	return data != NULL && data->fell_back;
 }
 
-// Describes what worker reads. Files whose names the chain reads are not known yet.
+// Files whose names the chain reads are not known yet.
 static void add_what_is_read(chi_text *t, const choir_distributed_dataset *data, int worker)
 {
 	enum { MAX_NAMES = 4 };
@@ -75,7 +75,7 @@ static void add_what_is_read(chi_text *t, const choir_distributed_dataset *data,
 		chi_text_add(t, " and %zu more", n - MAX_NAMES);
 }
 
-// Lists first, first + apart, ... below end, at most MAX numbers.
+// Lists first, first + apart, ... below end.
 static void add_numbers(chi_text *t, int64_t first, int64_t apart, int64_t end)
 {
 	enum { MAX = 8 };
@@ -120,7 +120,7 @@ static void add_turns(chi_text *t, const choir_distributed_dataset *data, int64_
 	chi_text_add(t, " examples of its worker's, by turns\n");
 }
 
-// Describes the pieces of an element; each step takes the next ones.
+// Each step takes the next pieces of an element.
 static void add_pieces(
 		chi_text *t, const choir_distributed_dataset *data, int64_t index, int64_t replicas)
 {

@@ -1,5 +1,4 @@
-// Construction of distributed datasets: options, sharding policy, rebatching. The strategy owns
-// them.
+// Construction of distributed datasets, which the strategy owns: options, sharding, rebatching.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -116,7 +115,7 @@ static choir_status complete(const choir_strategy *s, const choir_input_options 
 
 // ---- The dataset and its division.
 
-// Batches d unless it has batches. NULL: d is freed.
+// NULL: d is freed.
 static choir_dataset *in_batches(choir_dataset *d, int64_t global)
 {
 	if (chi_dataset_spec(d)->batch != 0)
@@ -140,7 +139,7 @@ static chi_rebatch find_rebatch(const choir_distributed_dataset *data)
 	return shared ? CHI_REBATCH_SHARED : CHI_REBATCH_STREAM;
 }
 
-// Computes the maximum number of examples in a step here. False: overflow.
+// The maximum number of examples in a step here. False: overflow.
 static bool find_capacity(choir_distributed_dataset *data, int64_t element)
 {
 	const int64_t n = chi_input_replicas(data), r = data->strategy->replicas;
@@ -182,7 +181,7 @@ static choir_status check_space(const choir_distributed_dataset *data)
 	return CHOIR_OK;
 }
 
-// Finds what a replica gets. The number of rows is known only if all steps have the same.
+// The number of rows is known only if all steps have the same.
 static void find_columns(choir_distributed_dataset *data)
 {
 	const chi_spec *spec = data->stream[0].spec;
@@ -225,7 +224,7 @@ static choir_distributed_dataset *new_data(
 }
 
 // Whether another thread may read d: functions of the program may need theirs, and a rewind loses
-// what a queue gave. *files: whether it reads files.
+// what a queue gave. *files: d reads files.
 static bool reads_by_itself(const choir_dataset *d, bool *files)
 {
 	if (d == NULL)
@@ -237,7 +236,7 @@ static bool reads_by_itself(const choir_dataset *d, bool *files)
 	return reads_by_itself(d->from[0], files) && reads_by_itself(d->from[1], files);
 }
 
-// The default number of steps: what fits in a core's inner caches.
+// Default: what fits in a core's inner caches.
 static int fitting_steps(const choir_distributed_dataset *data)
 {
 	enum { BYTES = 1 << 20, MAX_STEPS = 8 };
@@ -251,7 +250,7 @@ static int fitting_steps(const choir_distributed_dataset *data)
 	return bytes < BYTES / MAX_STEPS ? MAX_STEPS : (int) (BYTES / bytes);
 }
 
-// Takes ownership of d. The largest batch decides the capacity.
+// Owns d. The largest batch decides the capacity.
 static choir_status add_stream(choir_distributed_dataset *data, int i, choir_dataset *d)
 {
 	const int64_t before = data->capacity;
@@ -274,8 +273,8 @@ static void sign_part(choir_distributed_dataset *data)
 		data->signature = chi_hash_mix(data->signature ^ part[i]);
 }
 
-// Starts reading ahead. By default only datasets of files do so. Datasets with functions of the
-// program are not read beyond the pass. False: a failure.
+// By default only datasets of files are read ahead. Datasets with functions of the program are not
+// read beyond the pass.
 static bool read_ahead(choir_distributed_dataset *data)
 {
 	const choir_dataset *d = data->stream[0].data;
@@ -284,7 +283,7 @@ static bool read_ahead(choir_distributed_dataset *data)
 	const bool some = data->o.read_ahead_steps == 0 && by_itself && files &&
 			strcmp(d->stage->name, "prefetch") != 0;
 	const int steps = some ? fitting_steps(data) : data->o.read_ahead_steps;
-	if (steps < 1) // CHOIR_NONE too
+	if (steps < 1) // or CHOIR_NONE
 		return true;
 	const bool alone = by_itself && data->streams == 1;
 	data->read_ahead = chi_read_ahead_new(data, steps, some, alone);
@@ -293,7 +292,7 @@ static bool read_ahead(choir_distributed_dataset *data)
 					chi_read_ahead_begin(data->read_ahead) == CHOIR_OK);
 }
 
-// The last part that can fail on one worker alone.
+// Nothing after this can fail on one worker alone.
 static choir_distributed_dataset *complete_data(choir_distributed_dataset *data)
 {
 	data->pass = chi_dataset_pass(data->stream[0].data);
@@ -334,7 +333,7 @@ static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_da
 	return NULL;
 }
 
-// Takes ownership of d.
+// Owns d.
 static choir_distributed_dataset *make(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *given)
 {
@@ -345,7 +344,7 @@ static choir_distributed_dataset *make(
 	}
 	if ((d = in_batches(d, o.global_batch)) == NULL)
 		return NULL;
-	// before sharding, so that it is equal on all workers
+	// Before sharding all workers have the same.
 	const uint64_t signature = chi_dataset_signature(d);
 	choir_distributed_dataset *data = new_data(s, &o, 1);
 	if (data == NULL || chi_input_shard(data, d) != CHOIR_OK) {
@@ -418,7 +417,7 @@ static choir_status refuse_columns(
 static choir_status call(choir_distributed_dataset *data, int i, const choir_input_context *c,
 		choir_dataset_fn *fn, void *user)
 {
-	chi_error before; // the thread's earlier failure, which fn must neither see nor lose
+	chi_error before; // fn neither sees nor loses it
 	chi_error_save(&before);
 	chi_error_clear();
 	chi_mutex_check_none_held();

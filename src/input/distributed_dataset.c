@@ -34,7 +34,7 @@ static choir_status ready_batch(choir_distributed_dataset *data, choir_values **
 static choir_tensor *new_column(choir_frame *f, const choir_column *c, int64_t rows)
 {
 	choir_shape shape = { .rank = c->shape.rank + 1, .dim = { rows } };
-	for (int i = 0; i < c->shape.rank; i++) // no replica has examples of a column that varies
+	for (int i = 0; i < c->shape.rank; i++) // no replica has examples of a ragged column
 		shape.dim[i + 1] = c->shape.dim[i] == CHOIR_UNKNOWN ? 0 : c->shape.dim[i];
 	return chi_tensor_new(f, c->dtype, &shape);
 }
@@ -56,7 +56,7 @@ choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_b
 	return CHOIR_OK;
 }
 
-// Copies rows to devices with memory of their own.
+// For devices with memory of their own.
 static choir_status fetch(choir_distributed_dataset *data, choir_values *set, const char *name)
 {
 	choir_value *v = choir_values_find(set, name);
@@ -119,13 +119,13 @@ static void where(const choir_distributed_dataset *data, choir_input_position *p
 }
 
 // Reads the next step in which some worker has examples. A worker takes part after its data have
-// ended. It also takes part after a failure before reading, in order to report it.
+// ended, and after a failure before reading, which it reports.
 static choir_status read_step(
 		choir_distributed_dataset *data, chi_batch_buffer *to, choir_status own)
 {
 	choir_status status = own;
 	do {
-		if (!data->unreported) // otherwise it is the target of the rewind or restore
+		if (!data->unreported) // else it is the target of a rewind or restore
 			where(data, &data->before);
 		to->step = data->steps;
 		if (status == CHOIR_OK)
@@ -175,7 +175,7 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 		if (!data->unreported)
 			return ready;
 	}
-	chi_fpenv host; // data must not depend on the host's environment, e.g. flush to zero
+	chi_fpenv host; // independent of the host's environment, e.g. flush to zero
 	chi_fpenv_enter(&host);
 	chi_trace_begin(CHOIR_TRACE_INPUT, "next batch");
 	const choir_status status =
@@ -238,7 +238,7 @@ choir_status choir_distributed_dataset_save(
 	return CHOIR_OK;
 }
 
-// Restores one dataset per replica; those that had ended end again.
+// Restores one dataset per replica; ended ones end again.
 static choir_status go_each(choir_distributed_dataset *data, const choir_input_position *p)
 {
 	for (int i = 0; i < data->streams; i++) {

@@ -73,8 +73,8 @@ static bool has_space(const choir_tensor *t, int64_t used, const chi_ragged_valu
 					(size_t) c->shape.rank * sizeof c->shape.dim[0]) == 0;
 }
 
-// Finds the tensor and row for example at. It is the previous example's tensor, or a new one with
-// space for rest examples.
+// Finds tensor and row for example at: the previous example's tensor, or a new one with space for
+// rest examples.
 static choir_status varying_tensor(const chi_example_stream *f, chi_batch_buffer *to, size_t i,
 		const chi_ragged_value *c, int64_t at, int64_t rest, choir_tensor **tensor, int64_t *row)
 {
@@ -100,7 +100,7 @@ static choir_status varying_tensor(const chi_example_stream *f, chi_batch_buffer
 	return CHOIR_OK;
 }
 
-// capacity: examples that a new tensor has space for, from the first one on.
+// capacity: examples for which a new tensor has space.
 static choir_status copy_ragged_values(const chi_example_stream *f, chi_batch_buffer *to, size_t i,
 		const chi_ragged_value *cell, int64_t n, int64_t capacity)
 {
@@ -115,8 +115,7 @@ static choir_status copy_ragged_values(const chi_example_stream *f, chi_batch_bu
 	return CHOIR_OK;
 }
 
-// Takes examples from leftover. whole: the element is one replica's, so a new shape gets a tensor
-// of its exact size.
+// whole: the element is one replica's, so a new shape gets a tensor of its exact size.
 static choir_status take_leftover(
 		chi_example_stream *f, chi_batch_buffer *to, int64_t want, bool whole, int64_t *got)
 {

@@ -28,7 +28,7 @@ typedef struct {
 	uint64_t files, sum;
 } total;
 
-// Hashes blocks of a file. An unreadable file fails later, when it is read.
+// An unreadable file fails later, when it is read.
 static digest look(const char *path, bool contents, char block[BLOCK])
 {
 	chi_error before;
@@ -80,7 +80,7 @@ static choir_status refuse(choir_cluster *c, int w, const digest all[])
 			describe(&all[w], text[0]), chi_cluster_name(c, 0, first), describe(&all[0], text[1]));
 }
 
-// Finds the first file that differs. All workers call it, with equally many files.
+// All workers call it, with equally many files.
 static choir_status find_difference(
 		choir_cluster *c, const chi_glob *paths, digest *all, char block[BLOCK])
 {
@@ -94,7 +94,7 @@ static choir_status find_difference(
 				return refuse(c, w, all);
 		}
 	}
-	return CHOIR_OK; // they have changed meanwhile
+	return CHOIR_OK; // changed meanwhile
 }
 
 static choir_status compare(

@@ -9,36 +9,36 @@
 #include "data/stage.h"
 #include "strategy/context.h"
 
-// A dataset as a stream of examples, whatever the sizes of its elements.
+// A stream of examples, whatever the sizes of the dataset's elements.
 typedef struct {
 	choir_dataset *data;
 	const chi_spec *spec;
 	chi_row_buffer leftover;
-	int64_t leftover_examples, used; // of the last element; how many of them were delivered
-	int64_t elements; // read in this pass
+	int64_t leftover_examples, used; // of the last element; delivered ones
+	int64_t elements; // in this pass
 } chi_example_stream;
 
-// The tensor of consecutive examples that share another shape.
+// Consecutive examples that share another shape.
 typedef struct chi_shape_run {
 	choir_tensor *tensor;
-	int64_t first; // of the step's examples
+	int64_t first; // in the step
 	struct chi_shape_run *older;
 } chi_shape_run;
 
-// The buffer of a step: a tensor per column. In a column that varies, the first example decides
-// the shape, and each change of shape begins a run, newest first.
+// The buffer of a step. In a column that varies, the first example decides the shape, and each
+// change of shape begins a run, newest first.
 typedef struct {
 	choir_frame *frame;
 	choir_tensor *column[CHI_MAX_COLUMNS];
-	chi_shape_run *piece[CHI_MAX_COLUMNS]; // in frame's arena; usually NULL
+	chi_shape_run *piece[CHI_MAX_COLUMNS]; // in frame's arena, or NULL
 	int64_t capacity;
 	int64_t at; // examples written
 	int64_t step;
-	int64_t *rows; // examples of each local replica
+	int64_t *rows; // of each local replica
 	int64_t whole; // examples of all workers, if each reads all; else 0
 } chi_batch_buffer;
 
-// Takes ownership of d, also on failure.
+// Owns d, also on failure.
 choir_status chi_example_stream_init(chi_example_stream *f, choir_dataset *d);
 void chi_example_stream_free(chi_example_stream *f);
 choir_status chi_example_stream_begin(chi_example_stream *f, int64_t pass);
@@ -49,85 +49,84 @@ choir_status chi_example_stream_read(
 // The same until want are read; fewer at the end, without an error.
 choir_status chi_example_stream_fill(
 		chi_example_stream *f, chi_batch_buffer *to, int64_t want, int64_t *got);
-// Finds the tensor that holds example first of column i: at row *offset, with *there of the next n
-// examples.
+// Finds the tensor of column i that holds example first, at row *offset, and *there of the next n.
 choir_tensor *chi_batch_buffer_find(const chi_batch_buffer *to, size_t i, int64_t first, int64_t n,
 		int64_t *offset, int64_t *there);
-// Reads an element into the leftover, if that is empty. CHOIR_END: there is none.
+// Reads an element into the empty leftover, unless the pass has ended (CHOIR_END).
 choir_status chi_example_stream_hold(chi_example_stream *f);
 void chi_example_stream_position(const chi_example_stream *f, choir_input_position *p);
 choir_status chi_example_stream_seek(chi_example_stream *f, const choir_input_position *p);
 
 typedef enum {
-	CHI_REBATCH_AS_THEY_COME, // one replica in all: an element
+	CHI_REBATCH_AS_THEY_COME, // one replica in all gets an element
 	CHI_REBATCH_ELEMENTS, // an element per replica
-	CHI_REBATCH_ELEMENTS_SHARED, // all workers read all; element i of a step is replica i's
+	CHI_REBATCH_ELEMENTS_SHARED, // all workers read all; element i is replica i's
 	CHI_REBATCH_STREAM, // the worker's own stream, by a cyclic list of sizes
-	CHI_REBATCH_SHARED, // all workers read all; each keeps its part of the global batch
+	CHI_REBATCH_SHARED, // all workers read all and keep their part
 	CHI_REBATCH_UNKNOWN, // global batch unknown: n pieces of each element
-	CHI_REBATCH_UNKNOWN_SHARED // the same; all workers read all, and piece j is replica j's
+	CHI_REBATCH_UNKNOWN_SHARED // all workers read all; piece j is replica j's
 } chi_rebatch;
 
-typedef struct chi_input_message chi_input_message; // step_sync.c
-typedef struct chi_read_ahead chi_read_ahead; // read_ahead.c
+typedef struct chi_input_message chi_input_message; // in step_sync.c
+typedef struct chi_read_ahead chi_read_ahead; // in read_ahead.c
 
 struct choir_distributed_dataset {
 	choir_strategy *strategy;
 	choir_input_options o; // complete
 	chi_rebatch rebatch;
-	bool from_function; // by a function of the program, for each worker
+	bool from_function; // a function of the program makes the datasets
 	chi_glob files; // of all workers, if sharded by file
-	size_t *files_of; // worker w's: files_of[w] to files_of[w + 1] - 1; NULL: not sharded
+	size_t *files_of; // worker w's: files_of[w] to files_of[w + 1] - 1
 	bool fell_back; // from FILE to DATA
 	int streams; // 1, or one per replica
 	chi_example_stream *stream;
-	int64_t batch; // of all replicas; CHOIR_UNKNOWN_CARDINALITY: unknown
-	int64_t capacity; // maximum examples in a step of this worker
+	int64_t batch; // global batch, or CHOIR_UNKNOWN_CARDINALITY
+	int64_t capacity; // maximum examples of a step here
 	int64_t steps;
 	int64_t pass; // the program's; the thread may be ahead
-	int64_t all; // examples of this step on all synchronized workers
-	chi_error failure; // until the rewind; CHOIR_OK: none
-	bool unreported; // the other workers do not know of the failure
+	int64_t all; // examples of this step on all workers
+	chi_error failure; // until the rewind
+	bool unreported; // other workers do not know the failure
 	choir_input_position before; // where the current or failed step began
-	chi_read_ahead *read_ahead; // NULL: no reading ahead
+	chi_read_ahead *read_ahead; // may be NULL
 	uint64_t signature; // of the dataset, and of the share read here
-	chi_input_message *messages; // one per synchronized worker; NULL: there are no others
+	chi_input_message *messages; // one per worker; NULL: no others
 	int64_t *rows;
-	choir_column *column; // what a replica gets
+	choir_column *column; // of a replica
 };
 
-// Whether all workers read all examples and keep those of their replicas.
+// Whether all workers read all examples.
 bool chi_input_is_shared(const choir_distributed_dataset *data);
-// Replicas of the job, and of the workers before worker.
+// Of the job, and of the workers before worker.
 int64_t chi_input_replicas(const choir_distributed_dataset *data);
 int64_t chi_input_first(const choir_distributed_dataset *data, int worker);
 choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_batch_buffer *to);
-// Reads step to->step, and sets the rows of each replica. CHOIR_END: no replica gets any.
+// Reads step to->step and sets replicas' rows. CHOIR_END: all are 0.
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_batch_buffer *to);
 // Makes a thread that reads steps ahead, from the first begin or take on. together: a reader waits
 // for half of them at a time. goes_on: the thread continues with the next pass.
 chi_read_ahead *chi_read_ahead_new(
 		choir_distributed_dataset *data, int steps, bool together, bool goes_on);
 void chi_read_ahead_free(chi_read_ahead *a);
-// Begins to read before the first take.
+// Before the first take.
 choir_status chi_read_ahead_begin(chi_read_ahead *a);
-// Gives the next step, in to->frame. Errors: as chi_input_read_step.
+// Gives the next step in to->frame. Errors: as chi_input_read_step.
 choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to);
-// Stops reading and drops the steps that were read. NULL is allowed.
+// Stops reading and drops steps. NULL is allowed.
 void chi_read_ahead_halt(chi_read_ahead *a);
-// Moves to the next pass, *pass, if the thread has begun it. False: the thread is halted, and the
+// Moves to *pass, the next one, if the thread has begun it. False: the thread is halted, and the
 // caller begins *pass.
 bool chi_read_ahead_rewind(chi_read_ahead *a, int64_t *pass);
-// Gives the position after the last taken step. False: the thread does not read; ask the stream.
+// Gives the position after the last taken step. False: ask the stream.
 bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p);
-// Lets all workers agree whether a construction succeeded; own: here. signature: must be equal on
-// all. differs: the message for a worker whose signature is not worker 0's.
+// All workers agree whether a construction succeeded; own: here. signature must be equal on all.
+// differs: the message for a worker whose signature is not worker 0's.
 choir_status chi_input_check_creation(
 		choir_strategy *s, choir_status own, uint64_t signature, const char *differs);
 // Compares the files of all workers of c, which all call it. CHOIR_STATE: they differ; names the
 // first one and its worker.
 choir_status chi_input_compare_files(choir_cluster *c, const chi_glob *paths);
-// The same for a dataset. data NULL: it could not be made here, and own says why.
+// The same for a dataset. data NULL: own says why there is none here.
 choir_status chi_input_check_data(
 		choir_strategy *s, choir_status own, const choir_distributed_dataset *data);
 // E.g. "image" u8 [28, 28].
@@ -136,9 +135,9 @@ const char *chi_input_print_column(const choir_column *c, char text[CHI_COLUMN_T
 chi_input_message *chi_input_new_messages(const choir_strategy *s);
 choir_status chi_input_sync_step(
 		choir_distributed_dataset *data, const chi_batch_buffer *to, choir_status own);
-// Applies the sharding policy, before the first read.
+// Before the first read.
 choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d);
 
-// The destructor, and the state in checkpoints (input_state.c).
+// See input_state.c.
 void chi_input_free(void *self);
 extern const chi_stateful_table chi_input_state;

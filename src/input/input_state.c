@@ -1,5 +1,5 @@
 // The state of a distributed dataset in checkpoints: its position. If workers read different
-// shares, each has its own position. The chief, who writes, gathers them.
+// shares, each has a position, and the chief gathers and writes them.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ enum {
 };
 _Static_assert(ROW_BYTES == ROW * sizeof(int64_t), "a position is numbers alone");
 
-// The origin of shares: a policy, or a function of the program.
+// Shares come from a policy, or a function of the program.
 enum { OF_A_FUNCTION = CHOIR_AUTO_SHARD_HINT + 1, POLICIES };
 
 static uint64_t way_of(const choir_distributed_dataset *data)
@@ -46,7 +46,7 @@ static choir_status save_parts(const choir_distributed_dataset *data, chi_state_
 	int64_t *rows = NULL;
 	if (choir_distributed_dataset_save(data, &p) == CHOIR_OK)
 		rows = chi_state_dict_add(to, "positions", CHOIR_I64, &CHOIR_SHAPE(data->o.workers, ROW));
-	if (rows == NULL) // the others wait for this position
+	if (rows == NULL) // the others wait
 		return chi_strategy_abort(data->strategy, choir_error_status());
 	CHOIR_TRY(chi_process_group_all_gather(data->strategy->process_group,
 			(const char *) &p + BEGIN, ROW_BYTES, rows, "where each worker stands in its data"));
@@ -90,7 +90,7 @@ static choir_status check_parts(const choir_distributed_dataset *data, chi_state
 	parts p;
 	CHOIR_TRY(find_parts(data, from, &p));
 	if (p.saved == 0 && chi_state_dict_find(from, "position") == NULL)
-		return CHOIR_OK; // no position is another failure
+		return CHOIR_OK; // another failure
 	if (are_the_same(data, &p))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
@@ -167,7 +167,6 @@ static choir_status save(void *self, chi_state_dict *to)
 	return chi_state_dict_add_count(to, "signature", (uint64_t) p.signature);
 }
 
-// Reads seek points, if the checkpoint has any.
 static choir_status take_seek_index(chi_state_dict *from, choir_input_position *p)
 {
 	const chi_state_dict_entry *e = chi_state_dict_find(from, "marks");

@@ -3,8 +3,8 @@
 // position after it, so a save ignores steps that were only read ahead.
 //
 // An end or a failure is reported after the steps before it. After an end the thread begins the
-// next pass, so that the program need not wait for a shuffle's buffer to fill. The old buffer is
-// empty by then. No lock is held while data are read.
+// next pass, so that the program need not wait for a shuffle's buffer to fill. No lock is held
+// while data are read.
 #include "input/input.h"
 
 #include <math.h>
@@ -18,23 +18,23 @@
 #include "value/value.h"
 
 typedef struct {
-	choir_frame *frame; // owns the step's tensors until they are handed over
+	choir_frame *frame; // owns tensors until they are handed over
 	chi_batch_buffer to;
 	choir_status status;
 	chi_error failure;
-	choir_input_position after; // the position after this step
+	choir_input_position after; // after this step
 } slot;
 
 struct chi_read_ahead {
 	choir_distributed_dataset *data;
 	int steps; // to read ahead
-	int min; // steps to wait for when there are none
+	int min; // steps to wait for
 	int64_t slots; // one more, for an end
 	slot *ring;
 	bool goes_on;
 	chi_thread thread;
 	bool started;
-	unsigned generation; // fork count at the thread's start; a child lacks the thread
+	unsigned generation; // fork count at the start
 	choir_input_position here; // after the last step handed over
 	chi_mutex mutex;
 	chi_cond changed;
@@ -43,7 +43,7 @@ struct chi_read_ahead {
 	int64_t step;
 	bool running; // the thread may read
 	bool ended; // the next pass should begin
-	bool next; // the next pass has begun; the program is still in this one
+	bool next; // begun, but the program is still in this pass
 	choir_input_position start; // of the next pass
 	bool busy;
 	bool stop;
@@ -53,7 +53,7 @@ static void read_slot(chi_read_ahead *a, slot *s)
 {
 	choir_distributed_dataset *data = a->data;
 	chi_trace_begin(CHOIR_TRACE_INPUT, "read ahead");
-	choir_frame_clear(s->frame); // what a halt has left
+	choir_frame_clear(s->frame); // left by a halt
 	s->status = chi_input_make_columns(data, &s->to);
 	if (s->status == CHOIR_OK)
 		s->status = chi_input_read_step(data, &s->to);
@@ -66,7 +66,7 @@ static void read_slot(chi_read_ahead *a, slot *s)
 	chi_trace_end();
 }
 
-// Fills the next slot. Releases mutex, which the caller holds, while it reads.
+// Releases the caller's mutex while it reads.
 static void read_next(chi_read_ahead *a)
 {
 	slot *s = &a->ring[(a->oldest + a->filled) % a->slots];
@@ -83,9 +83,8 @@ static void read_next(chi_read_ahead *a)
 		chi_cond_broadcast(&a->changed);
 }
 
-// Begins the next pass; releases mutex as read_next does. It does not begin if sources have left
-// out rows, since the program may ask for the counts until it rewinds. If a pass cannot begin, the
-// rewind reports it.
+// Releases the caller's mutex. Does not begin the pass if sources have left out rows: the program
+// may ask for their counts until it rewinds. A failure is reported by the rewind.
 static void begin_next(chi_read_ahead *a)
 {
 	chi_example_stream *f = &a->data->stream[0];
@@ -105,7 +104,7 @@ static void begin_next(chi_read_ahead *a)
 	chi_cond_broadcast(&a->changed);
 }
 
-// All filled slots except an end that others follow.
+// Without an end that steps follow.
 static int64_t steps_there(const chi_read_ahead *a)
 {
 	return a->filled - a->next;
@@ -114,7 +113,7 @@ static int64_t steps_there(const chi_read_ahead *a)
 static void read_ahead(void *arg)
 {
 	chi_read_ahead *a = arg;
-	chi_thread_stand_back(); // lower priority: the program works meanwhile
+	chi_thread_stand_back(); // lower priority than the program
 	chi_mutex_lock(&a->mutex);
 	while (!a->stop) {
 		if (a->running && a->ended)
@@ -131,7 +130,7 @@ void chi_read_ahead_free(chi_read_ahead *a)
 {
 	if (a == NULL)
 		return;
-	// a child of fork lacks the thread
+	// A child of fork lacks the thread.
 	if (!a->started || a->generation == chi_fork_generation()) {
 		chi_read_ahead_halt(a);
 		chi_mutex_lock(&a->mutex);
@@ -179,7 +178,7 @@ chi_read_ahead *chi_read_ahead_new(
 	return NULL;
 }
 
-// Stops reading and drops all steps; mutex is held. True: the next pass had begun.
+// With mutex held. True: the next pass had begun.
 static bool halt(chi_read_ahead *a)
 {
 	a->running = a->ended = false;
@@ -207,7 +206,7 @@ void chi_read_ahead_halt(chi_read_ahead *a)
 	chi_mutex_unlock(&a->mutex);
 }
 
-// Drops the rest of the ended pass; mutex is held.
+// With mutex held: drops the rest of the ended pass.
 static void drop_pass(chi_read_ahead *a)
 {
 	bool end;
@@ -225,7 +224,7 @@ bool chi_read_ahead_rewind(chi_read_ahead *a, int64_t *pass)
 {
 	const choir_dataset *d = a->data->stream[0].data;
 	chi_mutex_lock(&a->mutex);
-	while (a->running && a->ended) // the next pass is about to begin
+	while (a->running && a->ended) // about to begin
 		chi_cond_wait(&a->changed, &a->mutex, HUGE_VAL);
 	const bool begun = a->next && a->start.size > 0;
 	if (begun) {
@@ -246,7 +245,7 @@ bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p)
 	return true;
 }
 
-// Begins a pass, unless it was read to its end; mutex is held.
+// With mutex held: begins a pass, unless it was read to its end.
 static void begin(chi_read_ahead *a)
 {
 	if (a->running || a->filled > 0)
@@ -310,8 +309,8 @@ static choir_status hand_over(const chi_read_ahead *a, const slot *s, chi_batch_
 	return CHOIR_OK;
 }
 
-// Waits for a step; mutex is held. Small steps change threads in groups, since a thread switch
-// costs more than reading one.
+// With mutex held. Small steps change threads in groups, since a thread switch costs more than
+// reading one.
 static void await(chi_read_ahead *a)
 {
 	if (a->filled > 0)
@@ -328,7 +327,7 @@ choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to)
 	chi_mutex_lock(&a->mutex);
 	begin(a);
 	await(a);
-	slot *s = &a->ring[a->oldest]; // the thread does not touch a filled slot
+	slot *s = &a->ring[a->oldest]; // the thread does not touch it
 	chi_mutex_unlock(&a->mutex);
 	if (s->status != CHOIR_OK) {
 		memset(to->rows, 0, (size_t) a->data->strategy->replicas * sizeof *to->rows);
@@ -337,7 +336,7 @@ choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to)
 		return s->status;
 	}
 	CHOIR_TRY(hand_over(a, s, to));
-	choir_frame_clear(s->frame); // so that no more steps are kept than wanted
+	choir_frame_clear(s->frame); // keeps no more steps than wanted
 	a->here = s->after;
 	a->here.size = sizeof a->here;
 	chi_mutex_lock(&a->mutex);

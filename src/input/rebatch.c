@@ -37,7 +37,7 @@ static int64_t share(const choir_distributed_dataset *data, int64_t id)
 	return data->batch / n + (id < data->batch % n);
 }
 
-// Reduces rows to the examples there are; the first replicas are served first.
+// The first replicas are served first.
 static void cut_rows(
 		const choir_distributed_dataset *data, const chi_batch_buffer *to, int64_t examples)
 {
@@ -53,7 +53,7 @@ static choir_status read_element(choir_distributed_dataset *data, chi_batch_buff
 	return chi_example_stream_read(&data->stream[0], to, 0, true, &to->rows[0]);
 }
 
-// Reads an element per replica, and skips other workers' elements if all are read.
+// Reads an element per replica. If all are read, skips other workers' elements.
 static choir_status read_elements(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	const bool shared = data->rebatch == CHI_REBATCH_ELEMENTS_SHARED;
@@ -77,9 +77,8 @@ static choir_status read_elements(choir_distributed_dataset *data, chi_batch_buf
 }
 
 // Reads by the cyclic list of sizes. Worker w begins at its first replica's size and takes the
-// next ones in each step, so its total is that of the global batches. All workers advance by the
-// same number, the replicas of one worker, even if their numbers differ. So each step is a global
-// batch.
+// next sizes in each step. All workers advance by the replicas of one worker, even if their
+// numbers differ, so each step is a global batch.
 static choir_status read_stream(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	const int64_t n = chi_input_replicas(data), first = first_here(data);
@@ -97,7 +96,7 @@ static choir_status read_stream(choir_distributed_dataset *data, chi_batch_buffe
 	return got > 0 ? CHOIR_OK : CHOIR_END;
 }
 
-// Reads this worker's pieces of the global batch, and skips those before and after.
+// Skips the examples of workers before and after.
 static choir_status read_shared(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	const int64_t first = first_here(data);
@@ -117,7 +116,7 @@ static choir_status read_shared(choir_distributed_dataset *data, chi_batch_buffe
 	return to->whole > 0 ? CHOIR_OK : CHOIR_END;
 }
 
-// Reads the next pieces of an element. It has one per replica of the job, of ceil(examples / n).
+// An element has one piece per replica of the job, of ceil(examples / n).
 static choir_status read_pieces(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	chi_example_stream *f = &data->stream[0];
@@ -150,7 +149,7 @@ static const char *print_example(const choir_tensor *t, char text[CHI_SHAPE_TEXT
 	return chi_shape_print(&shape, text);
 }
 
-// Checks that each replica's rows have one shape.
+// Each replica's rows must have one shape.
 static choir_status check_pieces(const choir_distributed_dataset *data, const chi_batch_buffer *to)
 {
 	char text[2][CHI_SHAPE_TEXT];

@@ -21,7 +21,7 @@ static uint64_t hash_columns(size_t n, const choir_column columns[])
 	return sum;
 }
 
-// Checks the columns, and gets the first worker's number of examples.
+// *examples becomes the first worker's.
 static choir_status check_columns(choir_strategy *s, size_t n, const choir_column columns[],
 		size_t bytes[], int64_t *examples)
 {
@@ -48,7 +48,7 @@ static choir_status check_columns(choir_strategy *s, size_t n, const choir_colum
 	return status;
 }
 
-// Allocates the data; NULL on the first worker, which has them.
+// The first worker has them: *memory stays NULL.
 static choir_status reserve(
 		choir_strategy *s, size_t n, const size_t bytes[], int64_t examples, char **memory)
 {
@@ -66,12 +66,12 @@ static choir_status reserve(
 			s, status, total, "arrays are of another size than worker 0's");
 }
 
-// copy gets the addresses.
+// copy gets addresses.
 static choir_status spread(choir_strategy *s, size_t n, choir_column copy[], const size_t bytes[],
 		int64_t examples, char *memory)
 {
 	for (size_t i = 0; i < n; i++) {
-		const size_t size = bytes[i] * (size_t) examples; // reserve has checked it
+		const size_t size = bytes[i] * (size_t) examples; // checked by reserve
 		void *data = memory == NULL ? (void *) (uintptr_t) copy[i].data : memory;
 		CHOIR_TRY(chi_process_group_broadcast(
 				s->process_group, 0, data, size, "column \"%s\"", copy[i].name));

@@ -1,6 +1,6 @@
 // Synchronization of workers, so that all stop together. At construction and in each step they
 // exchange status, number of examples and the text of a failure. A step counts if some worker has
-// examples. A failure of one worker fails the same step on all.
+// examples. A failure of one worker fails the step on all.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ enum { MAX_TEXT = 232 };
 
 struct chi_input_message {
 	int32_t status;
-	int32_t end; // CHOIR_END: no examples
+	int32_t end; // CHOIR_END
 	int64_t examples; // of this worker
 	int64_t whole; // of all workers, if each reads all; else 0
 	char text[MAX_TEXT];
@@ -34,7 +34,7 @@ static message make_message(choir_status status, int64_t examples, int64_t whole
 	return w;
 }
 
-// A failed worker reports its own failure; the others report the first one.
+// A failed worker reports its own failure, others the first one.
 static choir_status find_failure(const chi_process_group *p, const message all[])
 {
 	if (all[p->worker].status != CHOIR_OK)
@@ -89,7 +89,7 @@ const char *chi_input_print_column(const choir_column *c, char text[CHI_COLUMN_T
 	return text;
 }
 
-// "memory, shuffle, batch": the stages from the source on.
+// Lists stages from the source on: "memory, shuffle, batch".
 static void print_steps(const choir_dataset *d, char text[MAX_STEPS])
 {
 	if (d->from[0] != NULL)

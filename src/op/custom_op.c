@@ -1,6 +1,5 @@
-// A program's own operations. Their functions work on packed host memory; data that the host
-// cannot access is copied. They are foreign code: a failure without a message gets one, and a
-// message left by a success is cleared.
+// A program's own operations, on packed host memory. They are foreign code: a failure without a
+// message gets one, and a message left by a success is cleared.
 #include "op/op.h"
 
 #include "base/lock.h"
@@ -13,7 +12,7 @@ typedef struct {
 } custom;
 
 typedef struct {
-	choir_buffer view; // what the program's function receives
+	choir_buffer view;
 	chi_buffer *copy; // NULL: the tensor's own memory
 } staged;
 
@@ -58,7 +57,6 @@ static void close_staged(size_t n, staged s[])
 		chi_buffer_release(s[i].copy);
 }
 
-// Save and restore the thread's error around a call of the program's function.
 static void set_aside(chi_error *before)
 {
 	chi_error_save(before);
@@ -124,7 +122,7 @@ static choir_status custom_forward(const chi_node *node)
 
 enum { OUT = CHI_MAX_INPUTS, OUT_GRADIENT, GRADIENT, STAGED = GRADIENT + CHI_MAX_INPUTS };
 
-// A backward function may add to its gradients, so they start as zeros.
+// A custom op's backward function may add to its gradients, so they start as zeros.
 static choir_status open_gradients(
 		const chi_node *node, const bool want[], choir_tensor *gradient[], staged s[])
 {

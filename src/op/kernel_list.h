@@ -26,7 +26,7 @@ enum {
 	CHI_ALL = CHI_ARITHMETIC | 1 << CHOIR_BOOL | 1 << CHOIR_F16 | 1 << CHOIR_BF16
 };
 
-// Returns the index-th list of a library. A list without specs is the end.
+// The index-th kernel list of a library; a list without specs is the end.
 typedef chi_kernel_list chi_kernel_lists(size_t index);
-// Registers all specs for the CPU, for each of their dtypes.
+// Registers a library's kernel lists for the CPU, each spec for each of its dtypes.
 void chi_kernel_register(chi_kernel_lists *lists, const char *name);

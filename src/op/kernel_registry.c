@@ -1,6 +1,6 @@
 // Kernels by (operation, kind of device, dtype): a hash table of lists. The highest score wins,
-// the first among equals. The first lookup adds the built-in kernels; from then on the table is
-// constant and needs no lock.
+// the first among equals. The first lookup adds the built-in kernels; then the table is constant,
+// without a lock.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/instruction_set.h"
@@ -26,11 +26,11 @@ typedef struct {
 
 static struct {
 	chi_mutex lock;
-	chi_atomic32 ready; // the table is constant
-	bool failed; // no memory for an entry
+	chi_atomic32 ready;
+	bool failed;
 	entry *entries;
 	size_t count, capacity;
-	size_t builtin_from; // the first built-in kernel
+	size_t builtin_from;
 	int32_t *slots; // first entries; power of two, at most half full
 	size_t slot_count;
 } registry = { .lock = CHI_MUTEX_STATIC(CHI_RANK_OP, "kernels") };
@@ -50,7 +50,6 @@ static bool same(const char *a, const char *b)
 	return a == b || strcmp(a, b) == 0;
 }
 
-// The slot of a key, empty without kernels.
 static int32_t *find_slot(
 		const char *operation, const char *kind, choir_dtype dtype, uint32_t hash)
 {
@@ -134,7 +133,7 @@ size_t choir_kernel_attribute_bytes(const char *operation)
 	return 0;
 }
 
-// Under the lock. After a failure the next lookup tries again.
+// Needs the lock. After a failure the next lookup tries again.
 static choir_status add_built_in(void)
 {
 	const char *which = getenv("CHOIR_KERNELS");
@@ -149,7 +148,7 @@ static choir_status add_built_in(void)
 	if (all)
 		CHOIR_TRY(chi_limit_onednn());
 #endif
-	registry.failed = !reserve(); // so that slots exist
+	registry.failed = !reserve();
 	registry.builtin_from = before;
 	chi_kernel_register(chi_plain_list, "plain");
 	if (all) {

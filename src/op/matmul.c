@@ -59,7 +59,7 @@ static choir_tensor *left(const chi_node *node, choir_transposed which, choir_te
 		return choir_matmul(dy, b, CHOIR_TRANSPOSED_B);
 	if (which == CHOIR_TRANSPOSED_B)
 		return choir_matmul(dy, b, CHOIR_TRANSPOSED_NONE);
-	if (b->shape.rank != shape.rank) { // shared, but the left operand here
+	if (b->shape.rank != shape.rank) {
 		shape.dim[shape.rank - 2] = b->shape.dim[0];
 		shape.dim[shape.rank - 1] = b->shape.dim[1];
 		b = chi_broadcast_to(b, &shape);
@@ -67,8 +67,8 @@ static choir_tensor *left(const chi_node *node, choir_transposed which, choir_te
 	return choir_matmul(b, dy, CHOIR_TRANSPOSED_B);
 }
 
-// If b is shared, the gradient is a sum over the leading axes: one product of all rows, unless a
-// is transposed.
+// A shared b's gradient sums over the leading axes: one product of all rows, unless a is
+// transposed.
 static choir_tensor *right(const chi_node *node, choir_transposed which, choir_tensor *dy)
 {
 	choir_tensor *a = node->in[0];

@@ -4,9 +4,9 @@
 
 #include <inttypes.h>
 
-enum { LARGE_TABLE = 4096 }; // rows of a table
+enum { LARGE_TABLE = 4096 }; // rows
 
-// Resolves an axis; a negative one counts from the last. CHOIR_NONE: x has no such axis.
+// Resolves an axis. CHOIR_NONE: x has no such axis.
 static int axis_of(const char *name, choir_tensor *x, int axis)
 {
 	const int resolved = axis < 0 ? axis + x->shape.rank : axis;
@@ -290,7 +290,6 @@ static choir_status infer_gather(size_t n, choir_tensor *const in[], const void 
 	return CHOIR_OK;
 }
 
-// The gradient as slices: rows of dy and their indices.
 static choir_tensor *slices_of(const chi_node *node, choir_tensor *dy)
 {
 	choir_tensor *indices = node->in[1];
@@ -305,7 +304,7 @@ static choir_tensor *slices_of(const chi_node *node, choir_tensor *dy)
 	return values && flat ? chi_slices_new(values, flat, rows) : NULL;
 }
 
-// A large table that is a variable gets slices, because no other operation sees the gradient.
+// A large table that is a variable gets its gradient as slices, which no other operation sees.
 // Only x decides, so all replicas agree.
 static bool is_large_table(const choir_tensor *x)
 {

@@ -1,5 +1,5 @@
-// Runs an operation: checks inputs, converts plain numbers, infers the shape, runs a kernel on
-// the frame's stream and records a node on the tape.
+// Runs an operation: checks inputs, converts plain numbers, infers the shape, runs a kernel on the
+// frame's stream and records a node on the tape.
 #include "base/size.h"
 #include "base/team.h"
 #include "op/parallel.h"
@@ -32,8 +32,8 @@ static bool is_trivial(chi_stream *stream, size_t n, const choir_buffer in[], ch
 	return true;
 }
 
-// A kernel may be foreign code. One that fails without a message gets one, so that an older
-// message is not taken for it.
+// A foreign kernel that fails without a message gets one, so that an older message is not taken
+// for it.
 static choir_status run_judged(const choir_kernel_table *kernel, const char *operation,
 		const choir_kernel_call *call, const chi_parallel_plan *plan, size_t bytes)
 {
@@ -48,7 +48,6 @@ static choir_status run_judged(const choir_kernel_table *kernel, const char *ope
 	return CHOIR_OK;
 }
 
-// Scratch memory comes from frame, or from the device's pool.
 static choir_status run_found(choir_frame *frame, chi_stream *stream, const char *operation,
 		const choir_kernel_table *kernel, choir_kernel_call *call, const chi_parallel_plan *plan)
 {
@@ -70,12 +69,12 @@ static choir_status run_found(choir_frame *frame, chi_stream *stream, const char
 		chi_frame_give_back(frame, scratch);
 		return status;
 	}
-	const choir_status waited = chi_stream_wait(stream); // until scratch is free
+	const choir_status waited = chi_stream_wait(stream);
 	chi_buffer_release(scratch);
 	return status == CHOIR_OK ? waited : status;
 }
 
-// Only built-in kernels on the host run in chunks: others need not support it.
+// Only built-in kernels on the host run in chunks.
 static choir_status launch(
 		choir_frame *frame, chi_stream *stream, const char *operation, choir_kernel_call *call)
 {
@@ -197,7 +196,6 @@ static choir_tensor *convert_number(const char *name, choir_tensor *t, choir_dty
 	return chi_op_kernel(t->frame, "fill", 0, NULL, &fill, dtype, &CHOIR_SCALAR);
 }
 
-// Plain numbers get the dtype of the other operands.
 static bool convert_numbers(
 		const char *name, size_t n, choir_tensor *const in[], choir_tensor *out[])
 {

@@ -16,15 +16,15 @@ typedef struct chi_node {
 	choir_tensor *out;
 	size_t n;
 	choir_tensor **in;
-	const void *attributes; // copied into the arena
-	size_t mark; // of the frame's arena before this node
-	bool reached; // in the backward pass: y depends on out
-	bool wanted; // reached, and out depends on a source
+	const void *attributes; // in the arena
+	size_t mark; // of the arena before this node
+	bool reached; // backward pass: y depends on out
+	bool wanted; // and out on a source
 } chi_node;
 
-// Computes gradients from dy, which has out's shape, by calling operations. Sets gradient[i]
-// where want[i] is set, to a new tensor or dy; NULL means zero. Other new tensors are dropped
-// afterwards. A failure may be recorded in the frame only.
+// An operation's backward function: computes gradients from dy, of out's shape, by operations.
+// Sets gradient[i] where want[i] is set, to a new tensor or dy; NULL means zero. Other new tensors
+// are dropped. A failure may be recorded in the frame only.
 typedef choir_status chi_backward_fn(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[]);
 
@@ -32,37 +32,35 @@ struct chi_op {
 	const char *name; // of kernels
 	const char *label; // in messages; NULL: name
 	size_t attribute_bytes;
-	// Checks the inputs, without the name in messages, and sets out's dtype and shape. NULL:
-	// those of in[0].
+	// Checks the inputs, without a name in messages, and sets out's dtype and shape. NULL: those
+	// of in[0].
 	choir_status (*infer)(size_t n, choir_tensor *const in[], const void *attributes,
 			choir_dtype *dtype, choir_shape *shape);
 	chi_backward_fn *backward; // NULL: has no gradient
 	// Trailing inputs that die with the call and have no gradient.
 	size_t private_inputs;
-	// Replaces the kernel.
 	choir_status (*forward)(const chi_node *node);
 };
 
-// An elementwise operation; its gradient is a kernel of its operand or result, and dy.
+// An elementwise operation of one operand.
 typedef struct {
-	chi_op op; // first
-	const char *gradient; // kernel
+	chi_op op;
+	const char *gradient; // a kernel of the operand or result, and dy
 	bool of_result;
 } chi_unary_op;
 choir_status chi_unary_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[]);
 
 // Runs an operation. Plain numbers get the dtype of the other operands; frames, staleness and
-// shapes are checked. The operation is recorded if a tape is active and a gradient can flow. NULL
-// inputs give NULL.
+// shapes are checked. It is recorded if a tape is active and a gradient can flow. NULL inputs give
+// NULL.
 choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_tensor *const in[],
 		const void *attributes);
 
-// Makes the checks of chi_op_call, for operations that run kernels first. False: recorded in f,
-// prefixed with name.
+// Checks an operation's operands as chi_op_call, before its own kernels. False: recorded in f.
 bool chi_op_operands(const char *name, choir_frame *f, size_t n, choir_tensor *const in[]);
 
-// Runs a kernel on tensors that fit, without recording it: for gradients.
+// Runs an operation's kernel on tensors that fit, without recording it, for gradients.
 choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
 		choir_tensor *const in[], const void *attributes, choir_dtype dtype,
 		const choir_shape *shape);
@@ -70,22 +68,21 @@ choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
 // Sets the key of the frame's next random numbers. False: the frame cannot draw; recorded in f.
 bool chi_op_draw(choir_frame *f, const char *what, uint64_t seed, choir_random_attributes *next);
 
-// Runs a kernel on buffers, for optimizers and reductions.
+// Runs an operation's kernel on buffers, for optimizers and reductions.
 choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
 		const choir_buffer in[], choir_buffer *out, const void *attributes);
 
-// Finds a kernel, for loops that look it up once. NULL: failed; the message lists the dtypes that
-// have one.
+// Finds an operation's kernel. NULL: the message lists the dtypes that have one.
 const choir_kernel_table *chi_kernel_find(
 		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype);
 
 bool chi_kernel_is_builtin(const choir_kernel_table *kernel);
 
-// The fused dense layer; behaves as a public operation.
+// The fused dense layer, x w + bias with an activation, as a public operation.
 choir_tensor *chi_dense(
 		choir_tensor *x, choir_tensor *w, choir_tensor *bias, choir_activate activate);
 
-// choir_gather of a table without values of its own: take copies rows to out.
+// Gathers from a table without values of its own: take copies rows to out.
 typedef choir_status chi_gather_rows_fn(
 		const choir_tensor *table, const choir_tensor *indices, choir_tensor *out);
 choir_tensor *chi_gather_by(chi_gather_rows_fn *take, choir_tensor *table, choir_tensor *indices);
@@ -94,15 +91,14 @@ choir_tensor *chi_gather_by(chi_gather_rows_fn *take, choir_tensor *table, choir
 // result is dense.
 choir_tensor *chi_slices_add(choir_tensor *a, choir_tensor *b);
 
-// Returns a view of shape on a flat tensor from element *first on; *first advances. NULL gives
-// NULL.
+// A view of shape on a flat tensor from element *first on; *first advances. NULL gives NULL.
 choir_tensor *chi_part(choir_tensor *flat, int64_t *first, choir_shape shape);
 
-// chi_sum_to sums what a broadcast from shape repeats (x itself if nothing); chi_broadcast_to
+// Reduction and broadcast: chi_sum_to sums what a broadcast from shape repeats; chi_broadcast_to
 // repeats.
 choir_tensor *chi_sum_to(choir_tensor *x, const choir_shape *shape);
 choir_tensor *chi_broadcast_to(choir_tensor *x, const choir_shape *shape);
 
-// Writes "oneDNN 2.7.2 (1a9f2b)" or "none". Bits change with the version.
+// The kernel library: "oneDNN 2.7.2 (1a9f2b)" or "none". Bits change with the version.
 enum { CHI_KERNEL_LIBRARY = 64 };
 const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY]);

@@ -1,6 +1,6 @@
-// The rules for running operations in chunks: which operations, along which axis, and chunk
-// sizes. One thread loses nothing by them (measured: products in chunks of 256 rows are as fast
-// as whole ones, of 64 rows a tenth slower).
+// The rules for running operations in chunks: which operations, along which axis, and chunk sizes.
+// One thread loses nothing (measured: products in chunks of 256 rows are as fast as whole ones, of
+// 64 rows a tenth slower).
 #include "op/parallel.h"
 
 #include "base/atomic.h"
@@ -33,7 +33,7 @@ static const rule rules[] = {
 	{ "matmul", ROWS, 1, 2, GEMM_ROWS },
 	{ "attention", FIRST, 1, 1, 1 },
 	{ "attention", FIRST, 7, 3, 1 },
-	{ "attention_gradient", FIRST, 3, 2, 1 }, // with three it is not laid out by examples
+	{ "attention_gradient", FIRST, 3, 2, 1 }, // three are not laid out by examples
 	{ "conv2d", FIRST, 1, 0, IMAGES },
 	{ "conv2d_gradient_input", FIRST, 2, 2, IMAGES },
 	{ "conv2d_gradient_filter", SUMS, 3, 2, IMAGES },
@@ -81,12 +81,12 @@ static const rule rules[] = {
 typedef struct {
 	const choir_kernel_call *call;
 	chi_kernel_fn *run;
-	int64_t rows, chunk; // in all, and of a chunk
+	int64_t rows, chunk;
 	unsigned mask;
 	way way;
-	char *scratch; // of threads, `bytes` apart
+	char *scratch; // `bytes` per thread
 	size_t bytes;
-	char *sums; // of chunks but the first, sum_bytes apart
+	char *sums; // sum_bytes per chunk but the first
 	size_t sum_bytes;
 	chi_atomic32 failed;
 	chi_error error; // the first failure
@@ -120,7 +120,7 @@ static bool plan_flat(subset *c)
 	return true;
 }
 
-// The number of rows with about ELEMENTS elements, at least one.
+// The number of rows with about ELEMENTS elements.
 static int64_t examples_of(int64_t elements, int64_t rows)
 {
 	const int64_t width = rows > 0 ? elements / rows : 0;
@@ -186,7 +186,6 @@ static void take_chunk(const subset *c, int64_t chunk, choir_kernel_call *call, 
 	call->out = out;
 }
 
-// Each sum has its own cache lines.
 static size_t sum_bytes(const choir_kernel_call *call)
 {
 	const choir_buffer *out = call->out;

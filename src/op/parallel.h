@@ -1,11 +1,9 @@
-// Kernel calls in chunks that the thread's team (base/team.h) shares. The division depends on
-// shapes alone, and chunks' sums are added in order. So bits do not depend on the number of
-// threads.
+// Kernel calls in chunks that the thread's team (base/team.h) shares. Shapes alone decide the
+// chunks, whose sums are added in order, so bits do not depend on the number of threads.
 #pragma once
 
 #include "op/op.h"
 
-// Rounds bytes up to whole cache lines.
 static inline size_t chi_whole_lines(size_t bytes)
 {
 	return (bytes + 63) & ~(size_t) 63;
@@ -15,14 +13,14 @@ typedef struct {
 	int64_t chunks; // 1: not divided
 	choir_kernel_call first; // the first chunk; uses the buffers below
 	choir_buffer in[CHI_MAX_INPUTS], out;
-	size_t sums; // bytes for the sums of the other chunks
+	size_t sums; // of the other chunks
 } chi_parallel_plan;
 
 void chi_parallel_plan_make(
 		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out);
 
-// Runs all chunks. The call's scratch memory holds the sums, then `bytes` bytes for each thread
-// of the team.
+// Runs a kernel on all chunks in parallel. The call's scratch memory holds the sums, then `bytes`
+// bytes per thread.
 typedef choir_status chi_kernel_fn(const choir_kernel_call *call);
 choir_status chi_parallel_run(const chi_parallel_plan *plan, const char *operation,
 		chi_kernel_fn *run, const choir_kernel_call *call, size_t bytes);

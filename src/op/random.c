@@ -1,5 +1,5 @@
-// Tensors filled with a constant or random numbers, whose key follows from the frame's position
-// in the program.
+// Tensors filled with a constant or random numbers, whose key follows from the frame's position in
+// the program.
 #include "base/hash.h"
 #include "op/op.h"
 

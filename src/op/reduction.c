@@ -1,8 +1,7 @@
-// Reductions and broadcasting. In a set of axes negative ones count from the last; kernels get
-// resolved axes.
+// Reductions and broadcasting. Kernels get resolved axes.
 #include "op/op.h"
 
-// Resolves a set of axes. False: *axis does not exist.
+// Resolves a set of axes, in which negative ones count from the last. False: *axis does not exist.
 static bool resolve(choir_axes axes, int rank, uint32_t *out, int *axis)
 {
 	*out = 0;

@@ -1,4 +1,4 @@
-// The loops of vector.h, by the plain kernels.
+// Vector loops, by the plain kernels.
 #include "op/vector.h"
 
 #include "op/plain/loops.h"

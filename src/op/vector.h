@@ -1,13 +1,14 @@
-// Loops over packed host memory in the machine's widest instructions; the bits do not depend on
-// them.
+// Loops over packed host memory in the machine's widest instructions, all with the same bits.
 #pragma once
 
 #include "choir/tensor.h"
 
-// out[i] = a[i] + b[i]; out may be a or b. f16 and bf16 are added in f32, rounded to even.
+// Adds vectors: out[i] = a[i] + b[i]; out may be a or b. f16 and bf16 are added in f32, rounded to
+// even.
 void chi_vector_add(choir_dtype dtype, void *out, const void *a, const void *b, int64_t n);
-// As chi_vector_add, by nontemporal stores: for results that no cache will hold. Other threads
-// see them when it returns.
+// Adds vectors by nontemporal stores: for results that no cache will hold. Other threads see them
+// when it returns.
 void chi_vector_add_past(choir_dtype dtype, void *out, const void *a, const void *b, int64_t n);
-// Of f32 or f64: runs of 1024 in the dtype, their sums in f64. Not finite if an element is not.
+// Sums a vector of f32 or f64: runs of 1024 in the dtype, their sums in f64. Not finite if an
+// element is not.
 double chi_vector_sum(choir_dtype dtype, const void *x, int64_t n);

@@ -1,4 +1,3 @@
-// A thread's stack of contexts.
 #include "strategy/context.h"
 
 #include "base/alloc.h"
@@ -9,9 +8,9 @@
 #include <stdio.h>
 
 static _Thread_local chi_context *top;
-static _Thread_local choir_strategy *set_strategy; // by choir_strategy_set_current
+static _Thread_local choir_strategy *set_strategy;
 
-// Entries of called functions are not on the stack, so they are readable after a non-local exit.
+// Entries of called functions are off the stack: a non-local exit leaves them readable.
 enum { DEPTH = 16 };
 static _Thread_local chi_context called[DEPTH];
 static _Thread_local int calls;
@@ -46,7 +45,7 @@ void chi_context_pop(chi_context *c)
 		calls = (int) (c - called);
 }
 
-// Returns the number of scopes. *left is set if a function's entry was closed.
+// Closes contexts above c and returns the number of scopes. *left: a function's was closed.
 static int close_above(const chi_context *c, bool *left)
 {
 	int open = 0;
@@ -57,15 +56,15 @@ static int close_above(const chi_context *c, bool *left)
 			*left = true;
 			choir_frame_free(above->frame);
 		} else {
-			chi_free(above); // a scope's entry is on the heap
+			chi_free(above); // a scope's
 			open++;
 		}
 	}
 	return open;
 }
 
-// Whether the innermost function was left by a non-local exit. Stacks grow down, so a call from a
-// higher address proves it. Otherwise the function counts as being called.
+// Returns whether the innermost function was left by a non-local exit. Stacks grow down, so a call
+// from a higher address proves it.
 static bool was_left(void)
 {
 	const chi_context *c = top;

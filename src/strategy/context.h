@@ -1,54 +1,54 @@
-// A thread's context: a stack of entries. An empty stack is the default replica, 0 of 1.
-// Functions without a context argument use it; others only check that their context is the
-// current one.
+// A thread's context: a stack of entries. An empty stack is the default replica, 0 of 1. Functions
+// without a context argument use it; others check that their context is the current one.
 #pragma once
 
 #include "strategy/strategy.h"
 
 typedef enum {
-	CHI_IN_REPLICA = 1, // what: chi_replica
-	CHI_IN_CROSS, // what: choir_cross; NULL in a scope
-	CHI_IN_UPDATE // what: choir_update
+	CHI_IN_REPLICA = 1, // chi_replica
+	CHI_IN_CROSS, // choir_cross; NULL in a scope
+	CHI_IN_UPDATE // choir_update
 } chi_context_kind;
 
 typedef struct chi_context {
 	chi_context_kind kind;
 	choir_strategy *strategy;
 	void *what;
-	choir_variable *colocate; // new variables are colocated with it; NULL
-	bool non_slot; // new variables are non-slot variables
+	choir_variable *colocate; // of new variables; or NULL
+	bool non_slot; // new variables are non-slot ones
 	bool replica_local; // new variables are ON_READ, with this aggregation
 	choir_aggregation aggregation;
 	bool sync_on_read; // replicas read ON_READ variables aggregated
-	choir_frame *frame; // an update's, freed if its function is left; NULL
+	choir_frame *frame; // an update's, freed if its function is left
 	struct chi_context *outer;
-	const void *stack; // stack address of the call; NULL: a scope
+	const void *stack; // address of the call; NULL: a scope
 } chi_context;
 
 #define CHI_WAS_LEFT \
 	"a function that Choir called was left by longjmp, an exception or pthread_exit"
 
 chi_context *chi_context_current(void); // NULL: the default replica
-void chi_context_push(chi_context *c); // a scope's entry, which lives until popped
-// Enters a context before a call of a function. Returns an entry of the thread to pop or leave
-// after the call. With too many entries it is c, which must live until then.
+void chi_context_push(chi_context *c);
+// Enters a context to call a function of the program. Returns the entry to pop or leave
+// afterwards: c, if there are too many.
 chi_context *chi_context_enter(
 		chi_context *c, chi_context_kind kind, choir_strategy *s, void *what);
 void chi_context_pop(chi_context *c);
-// Pops c after a program's function returned status, and closes scopes that it left open. Returns
-// status, or CHOIR_STATE: a function inside was left by a non-local exit; or scopes were open
-// after CHOIR_OK; or status is CHOIR_END, which callers would not treat as a failure. A failure
-// without a text gets one that names the function by fmt.
+// Leaves a context after the program's function returned status, and closes its scopes. Returns
+// status, or CHOIR_STATE: a function inside was left by a non-local exit; scopes were open after
+// CHOIR_OK; or status is CHOIR_END, which callers would not treat as a failure. A failure without
+// a text gets one that names the function by fmt.
 choir_status chi_context_leave(chi_context *c, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// Undoes this thread's choir_strategy_set_current and closes entries of functions that were left,
-// before a strategy is freed. True: there were some.
+// Undoes this thread's choir_strategy_set_current and closes contexts of functions that were left,
+// before a strategy is freed. Returns whether there were any.
 bool chi_context_forget(const choir_strategy *s);
 
-// The strategy of this thread's scope or context, or the one that was set; NULL: none.
+// Returns the strategy of this thread's scope or context, or the one that was set, or NULL.
 choir_strategy *chi_context_strategy(void);
-// Whether the thread sees all of s: in cross-replica context or an update function. CHOIR_STATE:
-// in a replica or under another strategy. what: the call.
+// Checks that the thread is in cross-replica context of s or its update function; else
+// CHOIR_STATE. what: the call.
 choir_status chi_context_sees_all(const choir_strategy *s, const char *what);
-// The same, but CHOIR_STATE also in an update function.
+// Checks that the thread is in cross-replica context of s, outside update functions; else
+// CHOIR_STATE.
 choir_status chi_context_need_cross(const choir_strategy *s, const char *what);

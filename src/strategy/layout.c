@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The named devices or those of CHOIR_DEVICES, possibly more than needed. By default one CPU
-// device per replica, at most one per processor.
+// Named devices may be more than needed.
 static choir_status find_devices(choir_strategy *s, choir_device **devices, int *count)
 {
 	const char *names = s->options.devices;
@@ -35,7 +34,7 @@ static choir_status find_devices(choir_strategy *s, choir_device **devices, int 
 	return CHOIR_OK;
 }
 
-// Contiguous blocks: the first R mod P devices get one more.
+// The first R mod P devices get one replica more.
 static choir_status share_out_replicas(choir_strategy *s, choir_device *const *devices, int count)
 {
 	const int min = count > s->workers ? count : s->workers;
@@ -57,7 +56,7 @@ static choir_status share_out_replicas(choir_strategy *s, choir_device *const *d
 	return CHOIR_OK;
 }
 
-// Asks a slot of the table for devices. CHOIR_NONE: a failure.
+// CHOIR_NONE: a failure.
 static int ask_devices(choir_strategy *s, int (*slot)(void *, int, choir_device **),
 		choir_device **capacity, choir_device ***devices)
 {
@@ -94,7 +93,7 @@ static choir_status open_table(choir_strategy *s, choir_device **capacity)
 	n = ask_devices(s, s->table.non_slot_devices, capacity, &s->non_slot);
 	if (n == CHOIR_NONE)
 		return choir_error_status();
-	for (int i = 0; i < n; i++) { // one for each separate memory
+	for (int i = 0; i < n; i++) { // one per separate memory
 		int k = 0;
 		while (k < s->non_slots && !chi_device_shares(s->non_slot[k], s->non_slot[i]))
 			k++;

@@ -1,5 +1,5 @@
-// Runs of one replica by itself. Calls that need other replicas fail at once, and gradients are
-// dropped (gradients/collect.c).
+// Runs of one replica by itself. Calls that need other replicas fail, and gradients are dropped
+// (gradients/collect.c).
 #include "strategy/kinds/kinds.h"
 #include "strategy/run/run.h"
 

@@ -1,5 +1,5 @@
-// Scopes: entries of the context stack that a program opens and closes, for the strategy,
-// colocation and kind of new variables.
+// Scopes: contexts that a program opens and closes, for the strategy, colocation and kind of new
+// variables.
 #include "base/alloc.h"
 #include "strategy/update/update.h"
 
@@ -89,7 +89,7 @@ choir_status choir_scope_sync_on_read(choir_scope *scope)
 {
 	begin(scope);
 	const chi_context *c = chi_context_current();
-	if (c == NULL) { // reads are aggregated anyway
+	if (c == NULL) {
 		scope->hidden[NO_CHANGE] = scope;
 		return CHOIR_OK;
 	}

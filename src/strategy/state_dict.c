@@ -1,5 +1,5 @@
 // Entries of a state_dict. An entry reuses the memory at its position in the last save, if name,
-// dtype and shape match. Only new variables change the order, so nearly all do.
+// dtype and shape match.
 #include "strategy/state_dict.h"
 
 #include "base/alloc.h"
@@ -32,7 +32,6 @@ void chi_state_dict_free(chi_state_dict *s)
 	*s = (chi_state_dict){ 0 };
 }
 
-// OBJECT/NAME; data is NULL after a failure.
 static chi_text whole_name(const chi_state_dict *s, const char *name)
 {
 	chi_text text = { 0 };
@@ -59,7 +58,7 @@ static bool matches(const chi_state_dict_entry *e, const char *name, choir_dtype
 	return e->dtype == dtype && chi_shape_equal(&e->shape, shape) && strcmp(e->name, name) == 0;
 }
 
-// Assigns memory. e owns it only if it is on the heap.
+// An entry owns its memory only if it is on the heap.
 static bool give_memory(const chi_state_dict *s, chi_state_dict_entry *e)
 {
 	chi_state_dict_memory *m = s->memory;
@@ -72,7 +71,7 @@ static bool give_memory(const chi_state_dict *s, chi_state_dict_entry *e)
 	return e->data != NULL;
 }
 
-// The next entry, with memory if own is set. Takes ownership of name.
+// Takes ownership of name.
 static chi_state_dict_entry *next_entry(
 		chi_state_dict *s, char *name, choir_dtype dtype, const choir_shape *shape, bool own)
 {

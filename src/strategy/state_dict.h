@@ -1,5 +1,5 @@
 // State that is saved or restored: named tensors in host memory. A counter is an i64 scalar.
-// Memory is kept between saves, so a save copies without page faults.
+// Memory is kept between saves, which avoids page faults.
 #pragma once
 
 #include "base/alloc.h"
@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Memory that is allocated before a save.
 typedef struct {
 	chi_scratch scratch;
 	size_t used;
@@ -21,24 +20,24 @@ typedef struct {
 	choir_shape shape;
 	size_t bytes;
 	void *data; // packed, row-major
-	bool borrowed; // data is not owned
+	bool borrowed;
 	bool consumed; // an object has taken it
 } chi_state_dict_entry;
 
 typedef struct {
-	size_t n; // number of current entries
-	size_t kept, capacity; // number of entries with memory
+	size_t n; // current entries
+	size_t kept, capacity; // entries with memory
 	chi_state_dict_entry *entry;
-	bool ordered; // sorted by name, for bisection
-	const char *object; // its names are OBJECT/NAME
-	chi_state_dict_memory *memory; // used up to its capacity; may be NULL
-	bool unread; // this worker writes nothing: values that only it would copy are left out
-	const char *path; // of the checkpoint, for messages
+	bool ordered; // by name, for bisection
+	const char *object; // names are OBJECT/NAME
+	chi_state_dict_memory *memory;
+	bool unread; // this worker writes nothing; values that only it would copy are left out
+	const char *path; // the checkpoint's
 } chi_state_dict;
 
-// Functions for saving. clear removes the entries but keeps their memory.
+// Functions for saving. clear keeps the entries' memory.
 void chi_state_dict_clear(chi_state_dict *s);
-// Returns the new entry's memory; NULL: a failure.
+// Adds an entry to the state; the caller fills its memory.
 void *chi_state_dict_add(
 		chi_state_dict *s, const char *name, choir_dtype dtype, const choir_shape *shape);
 // Adds a variable that is the same in all copies and workers. CHOIR_STATE: it is undefined.
@@ -48,9 +47,8 @@ choir_status chi_state_dict_add_count(chi_state_dict *s, const char *name, uint6
 // Functions for restoring. data is not owned. Entries in the order of names are found faster.
 choir_status chi_state_dict_lend(chi_state_dict *s, const char *name, choir_dtype dtype,
 		const choir_shape *shape, void *data);
-// The current object's entry; NULL is no error.
 chi_state_dict_entry *chi_state_dict_find(const chi_state_dict *s, const char *name);
-// Takes an entry. CHOIR_INVALID: it does not exist or has another dtype or shape.
+// Takes an entry of the state. CHOIR_INVALID: it does not exist or has another dtype or shape.
 choir_status chi_state_dict_take(chi_state_dict *s, const char *name, choir_dtype dtype,
 		const choir_shape *shape, const void **data);
 choir_status chi_state_dict_take_count(chi_state_dict *s, const char *name, uint64_t *count);

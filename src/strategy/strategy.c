@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-static chi_atomic32 made; // number made in the process
+static chi_atomic32 made;
 
 static choir_status open_exchange(choir_strategy *s)
 {
@@ -66,8 +66,8 @@ choir_status chi_strategy_open_block(choir_strategy *s)
 	return s->run == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// Called before the variables and updates that runs and threads use are freed. left: this thread
-// has left a function that s called.
+// Called before what runs and threads use is freed. left: this thread has left a function that s
+// called.
 static void close_runs(choir_strategy *s, bool left)
 {
 	if (s->run != NULL && s->fork_generation == chi_fork_generation())
@@ -123,7 +123,6 @@ static choir_status open_strategy(choir_strategy *s)
 	return chi_strategy_open_workers(s);
 }
 
-// A failure is told to the other workers.
 static choir_status open_or_abort(choir_strategy *s, const choir_strategy_options *o)
 {
 	choir_strategy_options all = { 0 };

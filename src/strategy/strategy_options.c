@@ -170,7 +170,6 @@ choir_status chi_strategy_options_copy(choir_strategy *s, const choir_strategy_o
 	return status;
 }
 
-// Opened at first use.
 static chi_communicator *find_communicator(choir_strategy *s, const char *name)
 {
 	if (name == NULL || strcmp(name, "auto") == 0 ||
@@ -179,7 +178,7 @@ static chi_communicator *find_communicator(choir_strategy *s, const char *name)
 	for (chi_more_communicators *g = s->more_communicators; g != NULL; g = g->next)
 		if (strcmp(name, g->communicator.table->name) == 0)
 			return &g->communicator;
-	if (s->process_group != NULL) // workers have one algorithm, whatever its name
+	if (s->process_group != NULL) // workers have one algorithm
 		return chi_communicator_check_name(name) == CHOIR_OK ? &s->communicator : NULL;
 	chi_more_communicators *g = chi_alloc(sizeof *g);
 	if (g == NULL)

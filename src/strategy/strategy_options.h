@@ -3,8 +3,7 @@
 
 #include "strategy/strategy.h"
 
-// Checks o against s's table, and sets s->options (strings on the heap), communication and
-// timeout.
+// Checks strategy options against s's table and copies them to s.
 choir_status chi_strategy_options_copy(choir_strategy *s, const choir_strategy_options *o);
 
 // A call's options, with the strategy's defaults.
@@ -15,6 +14,7 @@ typedef struct {
 	choir_slices_result slices;
 } chi_communication;
 
-// Checks o (NULL: the strategy's) and finds or opens the communicator it names.
+// Checks a call's communication options (NULL: the strategy's) and finds or opens the communicator
+// they name.
 choir_status chi_communication_resolve(
 		choir_strategy *s, const choir_communication_options *o, chi_communication *communication);

@@ -1,6 +1,5 @@
-// Comparison of workers. A program could give them different values without an error, so workers
-// compare checksums from time to time and before each save. That takes a small part of an
-// update's time.
+// Comparison of workers by checksums, from time to time and before each save. A program could give
+// them different values without an error.
 #include "strategy/worker_consistency.h"
 
 #include "base/alloc.h"
@@ -23,7 +22,6 @@ bool chi_compare_is_due(const choir_strategy *s)
 	return n % (uint64_t) every == 0 || n == 1 || n == 10 || n == 100;
 }
 
-// Whether v is compared: all workers keep equal copies of it, and it has a value.
 static bool is_alike(const choir_variable *v)
 {
 	return v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ && !v->slot && v->shards == 0 &&
@@ -57,8 +55,8 @@ static uint64_t notes_sum(const choir_strategy *s)
 	return s->notes.data == NULL ? 0 : chi_hash_bytes(s->notes.data, s->notes.length);
 }
 
-// Checksums of the notes, of optimizers and then of variables: an optimizer can be the cause of
-// different variables. sum NULL: only counts.
+// Optimizers come before variables: they can be the cause of different ones. sum NULL: only
+// counts.
 static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
 {
 	chi_scratch scratch = { 0 };
@@ -93,7 +91,6 @@ static void name_differing(const choir_strategy *s, size_t k, char text[200])
 	snprintf(text, 200, "variable \"%.150s\" has another value", v->name);
 }
 
-// Fails at the first line that another worker lacks.
 static choir_status compare_notes(choir_strategy *s)
 {
 	const char *line = s->notes.data == NULL ? "" : s->notes.data;
@@ -106,7 +103,6 @@ static choir_status compare_notes(choir_strategy *s)
 	}
 }
 
-// Finds the first difference, which is the same on all workers.
 static choir_status find_first(choir_strategy *s, const uint64_t *all, size_t n)
 {
 	const chi_process_group *p = s->process_group;
@@ -152,7 +148,7 @@ choir_status chi_compare_workers(choir_strategy *s)
 	size_t n;
 	if (s->process_group == NULL || s->options.compare_steps < 0)
 		return CHOIR_OK;
-	(void) list_sums(s, NULL, &n); // only counts
+	(void) list_sums(s, NULL, &n);
 	uint64_t *all = chi_alloc_array((size_t) (s->process_group->workers + 1) * n, sizeof *all);
 	const choir_status status = all == NULL ? choir_error_status() : compare_all(s, all, n);
 	chi_free(all);

@@ -1,5 +1,5 @@
-// What workers exchange besides sums (collective/process_group.h). A tensor is sent from host
-// memory as bytes, after a record with its dtype and shape.
+// What workers exchange besides sums (collective/process_group.h). A tensor is sent as bytes from
+// host memory, after a record with its dtype and shape.
 #include "strategy/worker_sync.h"
 
 #include "base/alloc.h"
@@ -45,7 +45,7 @@ choir_status chi_strategy_open_process_group(choir_strategy *s, int *local)
 	CHOIR_TRY(agree_on_options(s));
 	if (s->options.replicas > 0)
 		*local = (int) chi_share_of(*local, choir_cluster_workers(c), choir_cluster_worker(c));
-	if (c->one_thread && *local > 1) // replicas may communicate on different threads
+	if (c->one_thread && *local > 1) // they may communicate on different threads
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"strategy: %d replicas here, but %s, with which one thread may call MPI: give "
 				"each worker one replica, or initialise MPI with MPI_THREAD_SERIALIZED",
@@ -236,7 +236,7 @@ choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const ch
 	choir_status all =
 			chi_process_group_all_gather(p, &own, sizeof own, each, "whether %s went well", what);
 	if (all != CHOIR_OK && status != CHOIR_OK)
-		all = choir_fail(status, "%s", own.text); // the earlier failure
+		all = choir_fail(status, "%s", own.text);
 	for (int w = 0; all == CHOIR_OK && w < p->workers; w++) {
 		each[w].text[sizeof each[w].text - 1] = '\0';
 		if (each[w].status != CHOIR_OK && w == p->worker)
@@ -293,7 +293,7 @@ typedef struct {
 	double number;
 } plain_number;
 
-// Sorts indices by name, as workers may have the names in another order.
+// Workers may have other orders.
 static void sort(const chi_named_tensors *names, size_t order[])
 {
 	for (size_t i = 0; i < names->n; i++) {
@@ -316,7 +316,7 @@ static void describe(char text[CHI_FINGERPRINT_TEXT], const char *what,
 			length += snprintf(text + length, CHI_FINGERPRINT_TEXT - (size_t) length, "%s%s",
 					i == 0 ? " with " : ", ", name);
 	}
-	if (length >= CHI_FINGERPRINT_TEXT) // the hash has names that do not fit
+	if (length >= CHI_FINGERPRINT_TEXT)
 		snprintf(text + CHI_FINGERPRINT_TEXT - 10, 10, "~%08x", (unsigned) (hash & 0xffffffffu));
 }
 
@@ -375,7 +375,6 @@ choir_status chi_worker_agree_on_numbers(choir_strategy *s, choir_frame *f, cons
 	return CHOIR_OK;
 }
 
-// What is sent of a tensor before its bytes.
 typedef struct {
 	int dtype, rank, is_number, good;
 	int64_t dim[CHOIR_MAX_RANK];
@@ -414,7 +413,6 @@ int chi_worker_of_replica(const choir_strategy *s, int replica)
 	return w;
 }
 
-// Host memory in f's arena. NULL: the error is recorded.
 static void *capacity_for(choir_frame *f, const line *l, size_t *bytes)
 {
 	const choir_shape shape = shape_of(l);
@@ -463,10 +461,10 @@ choir_tensor *chi_worker_broadcast(
 typedef struct {
 	chi_process_group *group;
 	int axis;
-	line *line; // of each worker
+	line *line;
 	size_t *bytes;
-	size_t all; // bytes
-	choir_shape shape; // of the result
+	size_t all;
+	choir_shape shape;
 } concatenation;
 
 static choir_status check_lines(concatenation *c)
@@ -493,7 +491,6 @@ static choir_status check_lines(concatenation *c)
 	return CHOIR_OK;
 }
 
-// from has the workers' bytes one after another.
 static void interleave(const concatenation *c, const char *from, char *to)
 {
 	size_t outer = 1, inner = chi_dtype_size((choir_dtype) c->line[0].dtype);

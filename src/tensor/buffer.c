@@ -6,7 +6,7 @@
 #include "base/lock.h"
 
 enum {
-	SMALL = 512, // up to here classes are multiples of 64 bytes
+	SMALL = 512, // up to here multiples of 64 bytes
 	CLASSES = 8 + 55 * 8,
 	HEADS = 64
 };
@@ -17,8 +17,8 @@ typedef struct chi_pool {
 	chi_mutex mutex;
 	size_t in_use, peak;
 	chi_buffer *free[CLASSES];
-	chi_buffer *quarantined; // returned during a quarantine
-	chi_buffer *headers; // unused headers of foreign memory
+	chi_buffer *quarantined;
+	chi_buffer *headers; // headers of foreign memory
 } pool;
 
 // Hash lists by the device's address. They only grow, so reading needs no lock.
@@ -88,7 +88,7 @@ bool chi_buffer_fits(const chi_buffer *b, size_t bytes)
 	return size == b->bytes;
 }
 
-// Under the pool's lock.
+// Needs the pool's lock.
 static void count(pool *p, size_t bytes)
 {
 	p->in_use += bytes;
@@ -96,7 +96,7 @@ static void count(pool *p, size_t bytes)
 		p->peak = p->in_use;
 }
 
-// Under the pool's lock: frees quarantined buffers when the quarantine is over.
+// Frees quarantined buffers when the quarantine is over. Needs the pool's lock.
 static void take_quarantined(pool *p)
 {
 	if (!p->quarantined || chi_device_is_quarantined(p->device))

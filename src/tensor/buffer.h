@@ -13,29 +13,29 @@ typedef struct chi_buffer {
 	void *memory; // on the device; a pool's is aligned to 64 bytes
 	size_t bytes; // a pool's: of the size class
 	bool foreign; // wrapped
-	// For foreign memory: called by the last release; may be NULL.
+	// Called by foreign memory's last release; may be NULL.
 	void (*release)(void *user);
 	void *user;
-	struct chi_pool *pool; // of the header and, unless foreign, the memory
-	struct chi_buffer *next; // in lists of free buffers
+	struct chi_pool *pool;
+	struct chi_buffer *next; // in free lists
 } chi_buffer;
 
 chi_buffer *chi_buffer_new(choir_device *d, size_t bytes); // one reference; not zeroed
-// Wraps foreign memory. release may be NULL; it is not called if this fails.
+// Wraps foreign memory in a buffer. release may be NULL; it is not called after a failure here.
 chi_buffer *chi_buffer_wrap(
 		choir_device *d, void *memory, size_t bytes, void (*release)(void *user), void *user);
 void chi_buffer_retain(chi_buffer *b);
-void chi_buffer_release(chi_buffer *b); // NULL is allowed
+void chi_buffer_release(chi_buffer *b);
 // Lists of buffers to be released together. The caller has the only reference to each.
 void chi_buffer_list_add(chi_buffer **list, chi_buffer *b);
 void chi_buffer_release_all(chi_buffer **list);
-// Whether b has the size class for bytes.
+// Whether a buffer has the size class for bytes.
 bool chi_buffer_fits(const chi_buffer *b, size_t bytes);
 
-// Frees all pools' unused memory.
+// Frees all buffer pools' unused memory.
 void chi_buffer_trim(void);
-// Bytes of d's pool in use, and the peak since chi_buffer_reset_peak. Size classes count: up to
-// an eighth more than requested.
+// Bytes of d's buffer pool in use, and the peak since chi_buffer_reset_peak. Size classes count:
+// up to an eighth more than requested.
 size_t chi_buffer_in_use(const choir_device *d);
 size_t chi_buffer_peak(const choir_device *d);
 void chi_buffer_reset_peak(const choir_device *d);

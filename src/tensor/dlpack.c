@@ -1,6 +1,6 @@
 // DLPack import and export, without a copy where possible. An imported tensor's buffer keeps the
-// managed object; an exported object keeps the buffer. Deleters may take foreign locks, so
-// replica threads leave them to the thread that called run (docs/decisions/0021).
+// managed object; an exported object keeps the buffer. Deleters may take foreign locks, so replica
+// threads leave them to the thread that called run (docs/decisions/0021).
 #include "tensor/dlpack.h"
 
 #include "base/alloc.h"
@@ -128,7 +128,6 @@ static bool is_packed(const struct dl_tensor *in)
 	return true;
 }
 
-// Copies the axes from axis on in row-major order, and moves *to behind them.
 static void gather(const struct dl_tensor *in, int axis, const char *from, size_t size, char **to)
 {
 	if (axis == in->rank) {
@@ -166,7 +165,7 @@ static choir_tensor *import_copy(
 	return t;
 }
 
-// Passes owner to the tensor's buffer. NULL: owner is still the caller's.
+// Passes owner to the tensor's buffer, unless it fails.
 static choir_tensor *import_shared(
 		choir_frame *f, imported *owner, choir_dtype dtype, const choir_shape *shape)
 {
@@ -183,7 +182,7 @@ static choir_tensor *import_shared(
 		return NULL;
 	}
 	choir_tensor *t = chi_tensor_on(f, b, data, dtype, shape);
-	// The handle has its own reference; if there is no handle, this was the last one.
+	// The handle, if there is one, has its own reference.
 	chi_buffer_release(b);
 	return t;
 }
@@ -214,7 +213,7 @@ choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned 
 		return import_shared(f, owner, dtype, &shape);
 	}
 	if (shared)
-		chi_frame_record_error(f); // out of memory
+		chi_frame_record_error(f);
 	else
 		t = import_copy(f, in, dtype, &shape);
 	delete_managed(managed);
@@ -276,7 +275,7 @@ static void describe(exported *e, const choir_tensor *t, void *data)
 	e->managed.version = (struct dl_version){ DL_MAJOR, DL_MINOR };
 	e->managed.context = e;
 	e->managed.deleter = delete_exported;
-	// Tensors are values: other handles and the tape may read this memory.
+	// Other handles and the tape may read this memory.
 	e->managed.flags = e->buffer == t->buffer ? DL_READ_ONLY : DL_IS_COPIED;
 }
 
@@ -284,7 +283,7 @@ struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t)
 {
 	void *data;
 
-	if (!t || !choir_tensor_data(t)) // this waits
+	if (!t || !choir_tensor_data(t)) // waits
 		return NULL;
 	exported *e = chi_alloc(sizeof(*e));
 	if (!e) {

@@ -1,6 +1,6 @@
 // The used part of DLPack 1.0's binary interface
-// (https://dmlc.github.io/dlpack/latest/c_api.html), written from its specification, so that no
-// foreign header is needed.
+// (https://dmlc.github.io/dlpack/latest/c_api.html), written from its specification: no foreign
+// header is needed.
 #pragma once
 
 #include <stdint.h>
@@ -37,7 +37,7 @@ struct dl_tensor {
 struct DLManagedTensorVersioned {
 	struct dl_version version;
 	void *context;
-	void (*deleter)(struct DLManagedTensorVersioned *self); // may be NULL
+	void (*deleter)(struct DLManagedTensorVersioned *self);
 	uint64_t flags;
 	struct dl_tensor tensor;
 };

@@ -1,4 +1,4 @@
-// Element types: names, sizes, and single elements as doubles. Kernels compute on arrays.
+// Element types: names, sizes, and single elements as doubles.
 #include "tensor/tensor.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ bool chi_dtype_holds(choir_dtype dtype, double value)
 {
 	if (chi_dtype_is_float(dtype))
 		return true;
-	if (!(value == trunc(value))) // also for NaN
+	if (!(value == trunc(value)))
 		return false;
 	switch (dtype) {
 	case CHOIR_I32:
@@ -75,7 +75,7 @@ static double half_to_double(uint16_t half)
 	return half & 0x8000 ? -value : value;
 }
 
-// Rounds to nearest, ties to even, after scaling so that the last place is 1.
+// Rounds to nearest even, after scaling so that the last place is 1.
 static uint16_t half_from_double(double value)
 {
 	const uint16_t sign = signbit(value) ? 0x8000 : 0;

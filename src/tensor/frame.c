@@ -1,5 +1,4 @@
-// Frames. Emptying waits for the frame's stream, so that nothing uses the memory that returns to
-// a pool.
+// Frames. Emptying waits for the frame's stream, because the memory returns to a pool.
 #include "base/alloc.h"
 #include "tensor/tensor.h"
 
@@ -30,8 +29,8 @@ choir_frame *choir_frame_new(choir_device *d)
 	return d ? chi_frame_new(d, NULL) : NULL;
 }
 
-// Waits until no queued work uses the frame's memory. Failures are ignored, as a caller that
-// needs the results has waited for them. The thread's last failure stays.
+// Waits until no queued work uses the frame's memory. Failures are ignored: a caller that needs
+// the results has waited for them. The thread's last failure stays.
 static void settle(choir_frame *f)
 {
 	if (!f->queued)
@@ -39,7 +38,7 @@ static void settle(choir_frame *f)
 	chi_error before;
 	chi_error_save(&before);
 	if (chi_stream_wait(f->stream) == CHOIR_TIMEOUT)
-		chi_stream_wait(f->stream); // once more, because the memory is returned next
+		chi_stream_wait(f->stream); // again: the memory is returned next
 	chi_error_restore(&before);
 }
 
@@ -116,7 +115,6 @@ bool choir_frame_is_training(const choir_frame *f)
 	return f && f->tape;
 }
 
-// Adds the frame's prefix, once.
 static void add_prefix(const choir_frame *f, chi_error *e)
 {
 	const size_t length = strlen(f->prefix);
@@ -133,7 +131,7 @@ static void add_prefix(const choir_frame *f, chi_error *e)
 
 choir_status chi_frame_record_error(choir_frame *f)
 {
-	if (choir_error_status() == CHOIR_OK) // a failure needs a status
+	if (choir_error_status() == CHOIR_OK)
 		choir_fail(CHOIR_INTERNAL, "something failed and did not say why");
 	if (!f)
 		return choir_error_status();

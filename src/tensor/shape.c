@@ -36,7 +36,7 @@ bool chi_shape_bytes(const choir_shape *shape, choir_dtype dtype, size_t *bytes)
 	size_t product;
 
 	if (elements < 0 || !chi_size_multiply((size_t) elements, chi_dtype_size(dtype), &product) ||
-			product > PTRDIFF_MAX) // larger than any object
+			product > PTRDIFF_MAX)
 		return false;
 	*bytes = product;
 	return true;
@@ -52,7 +52,7 @@ bool chi_shape_equal(const choir_shape *a, const choir_shape *b)
 	return true;
 }
 
-// An invalid rank is shown as such, for messages.
+// Shows an invalid rank as such.
 const char *chi_shape_print(const choir_shape *shape, char text[CHI_SHAPE_TEXT])
 {
 	if (shape->rank < 0 || shape->rank > CHOIR_MAX_RANK) {

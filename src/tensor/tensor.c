@@ -1,6 +1,6 @@
 // Tensors. Every handle has a reference to its buffer, so views and their origin may go in any
-// order. A view into another frame waits for the work queued there. Where memory is not shared,
-// it is a copy. Functions that return data to the host wait. No kernel is needed here (see op/).
+// order. A view into another frame waits for the work queued there, or is a copy where memory is
+// not shared. Functions that return data to the host wait. No kernel is needed here (see op/).
 #include "tensor/tensor.h"
 
 #include "base/size.h"
@@ -106,7 +106,7 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 	return t;
 }
 
-// Kept in f64, exact up to 2^53, until an operation determines the dtype.
+// In f64, exact up to 2^53, until an operation determines the dtype.
 choir_tensor *choir_number(choir_frame *f, double value)
 {
 	if (!f)
@@ -148,7 +148,7 @@ choir_device *choir_tensor_device(const choir_tensor *t)
 size_t chi_tensor_bytes(const choir_tensor *t)
 {
 	size_t bytes = 0;
-	chi_shape_bytes(&t->shape, t->dtype, &bytes); // checked when t was made
+	chi_shape_bytes(&t->shape, t->dtype, &bytes);
 	return bytes;
 }
 
@@ -288,7 +288,6 @@ choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape
 	return view(t->frame, t, t->data, shape, false);
 }
 
-// Copies from small host memory are only queued.
 static choir_status copy_bytes(choir_frame *f, void *to, const choir_tensor *t)
 {
 	const size_t bytes = chi_tensor_bytes(t);
@@ -351,7 +350,7 @@ choir_status chi_tensor_from_host(choir_tensor *t, const void *from)
 	const size_t bytes = chi_tensor_bytes(t);
 	if (bytes == 0)
 		return CHOIR_OK;
-	// Send waits, because the caller may change this memory afterwards.
+	// Waits, because the caller may change this memory afterwards.
 	const choir_status status = chi_stream_send(t->frame->stream, t->data, from, bytes);
 	return status == CHOIR_OK ? CHOIR_OK : chi_frame_record_error(t->frame);
 }
@@ -411,8 +410,8 @@ choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes)
 	return chi_tensor_to_host(t, to);
 }
 
-// If others hold the memory, the last of them would release it, though work queued here uses it.
-// So this reference stays until the frame has waited.
+// Other holders would release the memory, though work queued here uses it. So this reference stays
+// until the frame has waited.
 void chi_tensor_drop(choir_tensor *t)
 {
 	if (!t || !t->buffer)
@@ -420,7 +419,7 @@ void chi_tensor_drop(choir_tensor *t)
 	chi_buffer *b = t->buffer;
 	t->buffer = NULL;
 	t->data = NULL;
-	// Indices are never rewritten, but queued work may read them.
+	// Never rewritten, but queued work may read them.
 	if (t->slices.buffer && !t->frame->queued) {
 		chi_buffer_release(t->slices.buffer);
 		t->slices.buffer = NULL;

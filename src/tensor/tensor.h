@@ -15,18 +15,18 @@ typedef struct chi_source {
 	void *owner; // the variable
 	bool copied; // other workers write it, so reads are copies and stay valid
 } chi_source;
-// The version of a read that its own reader has made stale.
+// A read that its own reader has made stale.
 #define CHI_RETIRED UINT64_MAX
-// Whether a read of this version is still valid.
+// Whether a tensor that read this version of a variable is still valid.
 static inline bool chi_source_current(const chi_source *s, uint64_t version)
 {
 	return s->copied ? version != CHI_RETIRED : version == chi_atomic64_load(&s->version);
 }
 
-// What makes a tensor indexed slices: the rows of a larger tensor that its values are.
+// Indexed slices are rows of a larger tensor.
 typedef struct {
-	chi_buffer *buffer; // of the indices, one reference; NULL: not slices
-	void *data; // packed i32 or i64, one per row of values
+	chi_buffer *buffer; // of the indices; NULL: not slices
+	void *data; // packed i32 or i64
 	choir_dtype dtype;
 	int64_t rows; // of the larger tensor
 } chi_slices;
@@ -34,23 +34,22 @@ typedef struct {
 struct choir_tensor {
 	choir_frame *frame;
 	chi_buffer *buffer; // NULL: dropped, or its frame rewound
-	void *data; // in buffer's memory; row-major, packed
+	void *data; // row-major, packed
 	choir_shape shape;
 	choir_dtype dtype;
 	bool is_number; // choir_number: has the other operand's dtype
 	double number;
 	int64_t count; // examples that it is the sum of (choir_with_count), or CHOIR_NONE
-	const chi_source *source; // of a read, or NULL
-	uint64_t version; // of source when read
+	const chi_source *source; // of a read
+	uint64_t version; // when read
 	bool borrowed; // the caller's memory, which must be copied to outlive the call
 	bool component; // stands for source's variable in arguments and results
 	bool listed; // for op/tape/recompute.c
 	chi_slices slices; // shape and data are of the values
-	struct chi_node *node; // the tape's node that made it, or NULL
+	struct chi_node *node; // that made it, or NULL
 	void *gradient; // the tape's, in the backward pass
 	size_t mark; // of the frame's arena, before the handle
-	// A reference that ends with the handle: to memory dropped while others held it and queued
-	// work used it. NULL: none.
+	// Dropped memory that others held and queued work used.
 	chi_buffer *held;
 	choir_tensor *next; // older
 };
@@ -59,32 +58,32 @@ struct choir_tensor {
 #define CHI_NO_DRAWS UINT32_MAX
 
 struct choir_frame {
-	chi_arena arena; // handles, tape nodes, names
+	chi_arena arena; // also of tape nodes and names
 	choir_device *device;
 	chi_stream *stream;
 	bool owns_stream;
 	bool queued; // the device is asynchronous: all but "cpu"
 	uint64_t published; // event of chi_frame_publish
-	chi_buffer *dropped; // dropped memory that queued work may use; only this frame may reuse it
+	chi_buffer *dropped; // queued work may use it, so only this frame may reuse it
 	choir_tensor *tensors; // newest first
 	chi_error failure; // the first
 	bool failed;
-	unsigned emptied; // how often
+	unsigned emptied;
 	char prefix[32]; // "replica 1: " for messages, or ""
 	struct choir_tape *tape; // recording, or NULL
-	// Makes the tape forget what it recorded after mark; called before a rewind.
+	// Makes the tape forget what it recorded after mark, before a rewind.
 	void (*tape_rewind)(struct choir_tape *tape, size_t mark);
 	void *context; // of the module that set context_kind
 	int context_kind;
 	chi_random_key random; // place: number of the next draw
-	choir_frame *next; // in a list of frames to reuse
+	choir_frame *next; // to be reused
 };
 
-// Opens a frame, with its own stream if stream is NULL. The device and a given stream must
-// outlive it.
+// Opens a frame, with its own stream if stream is NULL. The device and a given stream must outlive
+// it.
 choir_frame *chi_frame_new(choir_device *d, chi_stream *stream);
 
-// Empties a frame whose stream was waited for with success after the last work was queued.
+// Empties a frame whose stream has done all that was queued, with success.
 void chi_frame_empty_waited(choir_frame *f);
 
 // Record a failure in the thread, with the frame's prefix, and in the frame if it is the first
@@ -93,91 +92,90 @@ choir_status chi_frame_fail(choir_frame *f, choir_status status, const char *fmt
 		CHOIR_PRINTF(3, 4);
 choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// Records the thread's last failure, or CHOIR_INTERNAL if it has none, in the frame if it is the
-// first there. Returns its status, never CHOIR_OK.
+// Records the thread's last failure in the frame if it is the first there, CHOIR_INTERNAL if there
+// is none. Returns its status, never CHOIR_OK.
 choir_status chi_frame_record_error(choir_frame *f);
 
-// The status of an action that got NULL: the frame's failure, else the thread's, else
+// The status of an action on a frame that got NULL: the frame's failure, else the thread's, else
 // CHOIR_INVALID. Recorded in both; f may be NULL.
 choir_status chi_frame_status(choir_frame *f);
 
-// Allocate memory for a tensor of f or scratch, with one reference, and return it while queued
-// work may still use it.
+// A frame's buffers for a tensor or scratch, with one reference; queued work may still use one
+// that is given back.
 chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes);
 void chi_frame_give_back(choir_frame *f, chi_buffer *b);
-// Records the failure of a call that got NULL and returns a tensor, unless f has one: the
+// Records the failure of a call that got NULL and returns a tensor, unless its frame has one: the
 // thread's or, without one, "subject: NULL where ...". f may be NULL. Returns NULL.
 choir_tensor *chi_frame_null_argument(choir_frame *f, const char *subject);
 
 size_t chi_dtype_size(choir_dtype dtype); // 0: unknown
-bool chi_dtype_is_float(choir_dtype dtype); // f32, f64, f16, bf16
-// Whether the type can hold value: integers need a whole number in range.
+bool chi_dtype_is_float(choir_dtype dtype);
+// Whether the dtype can hold value: integers need a whole number in range.
 bool chi_dtype_holds(choir_dtype dtype, double value);
-// Read and write elements of packed host memory as doubles; i64 beyond 2^53 is rounded.
+// Read and write elements of any dtype in packed host memory as doubles; i64 beyond 2^53 is
+// rounded.
 double chi_dtype_load(choir_dtype dtype, const void *data, int64_t index);
 void chi_dtype_store(choir_dtype dtype, void *data, int64_t index, double value);
-// Computes the size. False: a negative dimension, a rank beyond CHOIR_MAX_RANK, or too many
-// bytes.
+// Computes the bytes of a shape. False: a negative dimension, a rank beyond CHOIR_MAX_RANK, or too
+// many bytes.
 bool chi_shape_bytes(const choir_shape *shape, choir_dtype dtype, size_t *bytes);
 bool chi_shape_equal(const choir_shape *a, const choir_shape *b);
-// Prints a shape as "[16, 784]" into text and returns it.
+// Prints a shape as "[16, 784]".
 enum { CHI_SHAPE_TEXT = 160 };
 const char *chi_shape_print(const choir_shape *shape, char text[CHI_SHAPE_TEXT]);
 
 // Makes a tensor, not initialised, in the pool of the frame's device.
 choir_tensor *chi_tensor_new(choir_frame *f, choir_dtype dtype, const choir_shape *shape);
-// Make a handle in f on t's memory, or on rows of it. f's device must share the memory. Only the
+// Make a tensor of f on t's memory, or on rows of it. f's device must share the memory. Only the
 // whole keeps t's count.
 choir_tensor *chi_tensor_alias(choir_frame *f, const choir_tensor *t);
 choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t first, int64_t rows);
-// Let other threads read tensors of f. f's thread publishes what it has made so far. Other
-// threads then get t itself, an alias, or a copy in their own frame.
+// Other threads may read a frame's tensors that its thread has published: they get t itself, an
+// alias, or a copy in their own frame.
 choir_status chi_frame_publish(choir_frame *f);
 choir_tensor *chi_tensor_published(choir_frame *f, choir_tensor *t);
-// Makes a handle with another shape of as many elements.
+// Makes a tensor with another shape of as many elements on the same memory.
 choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape);
-// Makes a handle on a buffer, with its own reference; data lies in it. Work queued elsewhere on
-// it must be done.
+// Makes a tensor on a buffer, with its own reference; data lies in it. Work queued elsewhere on it
+// must be done.
 choir_tensor *chi_tensor_on(choir_frame *f, chi_buffer *buffer, void *data, choir_dtype dtype,
 		const choir_shape *shape);
 // Makes a tensor in f that keeps t's value: an alias of memory that is shared and cannot change,
 // else a copy (of borrowed memory, a variable, or another device's memory).
 choir_tensor *chi_tensor_retain(choir_frame *f, const choir_tensor *t);
-// Gives t's memory back before the frame is emptied; the handle becomes unusable.
+// Gives a tensor's memory back before the frame is emptied; the handle becomes unusable.
 void chi_tensor_drop(choir_tensor *t);
-// Checks that t can be used. Otherwise it records in the frame that t is dropped, stale, or
+// Checks that a tensor can be used. Otherwise it records in the frame that t is dropped, stale, or
 // slices; the second function allows slices.
 choir_status chi_tensor_check(const choir_tensor *t);
 choir_status chi_tensor_check_any(const choir_tensor *t);
 
-// Indexed slices (indexed_slices.c).
 static inline bool chi_is_slices(const choir_tensor *t)
 {
 	return t->slices.buffer != NULL;
 }
-// The larger tensor's shape, or t's if t is not slices.
+// The shape of the larger tensor of slices, or else t's.
 choir_shape chi_dense_shape(const choir_tensor *t);
-// As choir_indexed_slices, but does not check the indices: for gradients, which were checked
-// before.
+// Makes indexed slices without checking the indices: for gradients, which were checked before.
 choir_tensor *chi_slices_new(choir_tensor *values, choir_tensor *indices, int64_t rows);
-// If t is slices, makes out slices with the same indices, shared or copied. out has t's values.
-// NULL: recorded, and out is dropped.
+// If t is indexed slices, makes out slices with the same indices, shared or copied. out has t's
+// values. NULL: recorded, and out is dropped.
 choir_tensor *chi_slices_follow(choir_tensor *out, const choir_tensor *t, bool copy);
-// Waits and checks the indices. CHOIR_INVALID, with what in front: one is no row of the larger
-// tensor.
+// Waits for indexed slices and checks their indices. CHOIR_INVALID, with what in front: one is no
+// row of the larger tensor.
 choir_status chi_slices_check_indices(const choir_tensor *t, const char *what);
-// Copies the indices as i64.
+// Copies the indices of indexed slices as i64.
 choir_status chi_slices_indices_to_host(const choir_tensor *t, int64_t *to);
-// The device of t's memory, which may differ from the frame's in a merge call.
+// The device of a tensor's memory, which may differ from the frame's in a merge call.
 static inline choir_device *chi_tensor_memory_device(const choir_tensor *t)
 {
 	return t->buffer ? t->buffer->device : t->frame->device;
 }
 size_t chi_tensor_bytes(const choir_tensor *t);
-// Wait, and copy the whole tensor to or from host memory.
+// Wait, and copy a whole tensor to or from host memory.
 choir_status chi_tensor_to_host(const choir_tensor *t, void *to);
 choir_status chi_tensor_from_host(choir_tensor *t, const void *from);
-// Control DLPack deleters. They are deferred while hold is on for the thread, and on threads
-// other than the importing one. The caller of run then calls them (docs/decisions/0021).
+// DLPack deleters are deferred while hold is on for the thread, and on threads other than the
+// importing one. The caller of run then calls them (docs/decisions/0021).
 void chi_dlpack_hold(bool on);
 void chi_dlpack_run_deleters(void);

@@ -1,5 +1,4 @@
-// Tensors as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]". Of long axes only both ends are
-// shown.
+// Tensors as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]". Long axes show only their ends.
 #include "base/alloc.h"
 #include "base/text.h"
 #include "tensor/tensor.h"
@@ -13,7 +12,7 @@ typedef struct {
 	const choir_tensor *t;
 	const void *data; // on the host
 	char *text;
-	size_t size, length; // length may exceed size, as with snprintf
+	size_t size, length; // length may exceed size
 	bool whole;
 } writer;
 

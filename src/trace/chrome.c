@@ -1,8 +1,8 @@
 // Chrome's trace event format: JSON with a list of events. "X" is a span with begin and duration
-// in microseconds. "M" names a track and its position. A trace is a process; a track is a thread.
+// in microseconds. "M" names a track and its position. A trace is a process, a track a thread.
 #include "trace/chrome.h"
 
-// Track numbers, in display order.
+// In display order.
 enum { TID_PROGRAM = 0, TID_REPLICA = 1, TID_COMMUNICATION = 1 << 24 };
 
 choir_status chi_chrome_open(chi_chrome *c, const char *path)

@@ -17,7 +17,7 @@ static bool is_kept(const chi_spans *s, uint64_t index)
 	return s->count - index <= s->capacity;
 }
 
-// Makes space for a span; a full ring overwrites its oldest. False: there is no ring.
+// A full ring overwrites its oldest span. False: there is no ring.
 static bool reserve(chi_spans *s)
 {
 	if (s->count < s->capacity || s->capacity == s->max)
@@ -32,7 +32,7 @@ static bool reserve(chi_spans *s)
 		s->ring = ring;
 		s->capacity = capacity;
 	} else {
-		s->max = s->capacity; // continue with this capacity
+		s->max = s->capacity; // keep this capacity
 	}
 	s->refused = s->capacity == 0;
 	return s->capacity > 0;

@@ -11,16 +11,16 @@ enum { CHI_SPAN_NAME = 34, CHI_TRACK_NAME = 32, CHI_SPAN_DEPTH = 64 };
 // One cache line.
 typedef struct {
 	double begin, end; // seconds since the start; end < begin: open
-	double inside; // seconds in inner spans
+	double inside; // seconds of inner spans
 	int32_t track;
 	uint8_t category, depth;
 	char name[CHI_SPAN_NAME];
 } chi_span;
 
 typedef struct {
-	uint64_t index; // number in this thread
+	uint64_t index; // in this thread
 	int32_t track;
-	bool mute; // scalars inside are dropped
+	bool mute; // drops scalars inside
 } chi_open_span;
 
 typedef enum { CHI_SPANS_CLOSED, CHI_SPANS_IDLE, CHI_SPANS_BUSY } chi_spans_state;
@@ -28,20 +28,20 @@ typedef enum { CHI_SPANS_CLOSED, CHI_SPANS_IDLE, CHI_SPANS_BUSY } chi_spans_stat
 typedef struct chi_spans {
 	chi_atomic32 state;
 	chi_span *ring;
-	size_t capacity, max; // in spans
+	size_t capacity, max;
 	uint64_t count; // so far
 	int depth;
 	chi_open_span open[CHI_SPAN_DEPTH];
-	int32_t own; // track of spans outside replicas
-	double start; // the trace's, as chi_clock_now
-	char name[CHI_TRACK_NAME]; // of the own track
+	int32_t own; // outside replicas
+	double start; // of the trace, as chi_clock_now
+	char name[CHI_TRACK_NAME]; // of own
 	bool refused; // out of memory: no ring
-	bool listed; // it has recorded; otherwise only its thread knows it
-	bool gone; // its thread has ended
-	struct chi_spans *next; // the thread that joined next
+	bool listed; // it has recorded; else only its thread knows it
+	bool gone; // the thread has ended
+	struct chi_spans *next; // in order of joining
 } chi_spans;
 
-// Called by the thread itself while busy. inherit_*: take it from the enclosing span.
+// For the thread itself, while busy. inherit_*: from the enclosing span.
 typedef struct {
 	bool inherit_track, inherit_mute;
 	int32_t track;
@@ -53,10 +53,9 @@ void chi_spans_pop(chi_spans *s, bool communication);
 void chi_spans_name(chi_spans *s, const char *name);
 bool chi_spans_muted(const chi_spans *s);
 
-// Makes the name "replica 3".
+// "replica 3"
 const char *chi_spans_replica_name(int replica, char name[CHI_TRACK_NAME]);
-// The number of overwritten spans, when closed.
+// Overwritten spans, when closed.
 uint64_t chi_spans_lost(const chi_spans *s);
-// Calls fn for each span in order of beginning. Open spans end at now, in seconds since the
-// start.
+// Calls fn in order of beginning. Open spans end at now, in seconds since the start.
 void chi_spans_each(const chi_spans *s, double now, choir_trace_span_fn *fn, void *user);

@@ -1,7 +1,7 @@
 // TensorBoard's event files: records as in TFRecord files, each a message Event with time of day
 // (field 1, double), step (2) and a summary (5) of values with tag (1) and number (2, float), by
-// TensorFlow's event.proto and summary.proto. The first event is the format's version.
-// TensorBoard reads files with "tfevents" in their name as they grow.
+// TensorFlow's event.proto and summary.proto. The first event is the format's version. TensorBoard
+// reads files with "tfevents" in their name as they grow.
 #include "trace/tensorboard.h"
 
 #include "base/directory.h"
@@ -46,7 +46,7 @@ static choir_status flush(chi_tensorboard *e)
 	return e->status = chi_writer_flush(e->file);
 }
 
-// The name is "events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER": readers sort by name.
+// events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER, since readers sort by name.
 static choir_status create(chi_tensorboard *e, const char *directory, double wall, unsigned number)
 {
 	char host[65] = "", path[PATH_CAPACITY];
@@ -100,7 +100,7 @@ choir_status chi_tensorboard_close(chi_tensorboard *e)
 	if (e->status == CHOIR_OK)
 		return e->file == NULL ? CHOIR_OK : chi_writer_commit(e->file);
 	const choir_status status = e->status;
-	(void) chi_writer_flush(e->file); // what was written before is complete
+	(void) chi_writer_flush(e->file); // earlier events are complete
 	chi_writer_abort(e->file);
 	return status;
 }

@@ -25,18 +25,18 @@ static struct {
 	chi_mutex lock;
 	enum { OFF, ON, STOPPING } state;
 	chi_spans *first, *last; // in order of joining
-	int threads; // threads that have joined
+	int threads; // that have joined
 	uint64_t lost;
-	size_t spans; // a thread's limit
+	size_t spans; // per thread
 	double start, wall;
-	unsigned number; // of event files so far
-	unsigned generation; // of forks, at the start
+	unsigned number; // of event files
+	unsigned generation; // of forks
 	choir_trace_span_fn *span;
 	void *user;
 	bool has_chrome, has_tensorboard;
 	chi_chrome chrome;
 	chi_tensorboard tensorboard;
-	chi_error failure; // the first one
+	chi_error failure; // the first
 } sink = { .lock = CHI_MUTEX_STATIC(CHI_RANK_TRACE, "trace") };
 
 static void thread_ends(void *spans);
@@ -52,7 +52,7 @@ const char *choir_trace_category_name(choir_trace_category category)
 
 // ---- Threads join and leave.
 
-// With the lock held.
+// With lock.
 static void take_off(const chi_spans *s)
 {
 	chi_spans **at = &sink.first, *before = NULL;
@@ -65,7 +65,7 @@ static void take_off(const chi_spans *s)
 		sink.last = before;
 }
 
-// With the lock held.
+// With lock.
 static void forget(chi_spans *s)
 {
 	if (s->listed)
@@ -84,7 +84,7 @@ static void thread_ends(void *spans)
 	chi_mutex_unlock(&sink.lock);
 }
 
-// With the lock held: if too many threads have ended, the oldest's spans are lost.
+// With lock: if too many threads have ended, the oldest's spans are lost.
 static void bound_gone(void)
 {
 	int gone = 0;
@@ -111,8 +111,8 @@ static void append(chi_spans *s)
 	s->listed = true;
 }
 
-// With the lock held and the trace on: s starts recording, busy. While a trace is on the list
-// changes only here, as the stopping thread reads it without the lock.
+// With lock and the trace on: s records, busy. While a trace is on, the list changes only here,
+// since the stopping thread reads it without lock.
 static void enlist(chi_spans *s)
 {
 	if (!s->listed)
@@ -127,7 +127,6 @@ static void enlist(chi_spans *s)
 	chi_atomic32_store(&s->state, CHI_SPANS_BUSY);
 }
 
-// Makes this thread's spans. NULL: out of memory.
 static chi_spans *make(void)
 {
 	chi_error before;
@@ -165,7 +164,7 @@ static chi_spans *join(chi_spans *s)
 	return joined ? s : NULL;
 }
 
-// This thread's spans, made busy. NULL: it does not record.
+// Makes the spans busy. NULL: this thread does not record.
 static chi_spans *enter(bool may_join)
 {
 	chi_spans *s = chi_thread_local_get(&own_spans);
@@ -315,7 +314,7 @@ static choir_status start(const char *path, const choir_trace_options *o)
 	return begin(path, &all);
 }
 
-// With the lock held: s joins first, because the first track is the program's.
+// With lock: s joins first, as the first track is the program's.
 static void lead(chi_spans *s)
 {
 	if (s == NULL) {
@@ -341,7 +340,7 @@ choir_status choir_trace_start(const char *path, const choir_trace_options *o)
 	return status;
 }
 
-// In a forked child: threads and files are the parent's, and left alone.
+// In a forked child: the parent's threads and files are left alone.
 static choir_status abandon(void)
 {
 	for (chi_spans *s = sink.first; s != NULL; s = s->next) {
@@ -355,7 +354,7 @@ static choir_status abandon(void)
 			CHOIR_STATE, "trace: stop: the trace was started before a fork, in the parent");
 }
 
-// With the lock held: nothing is recorded afterwards.
+// With lock.
 static choir_status close_all(void)
 {
 	if (sink.state != ON)
@@ -368,7 +367,7 @@ static choir_status close_all(void)
 		while (!chi_atomic32_change(&s->state, CHI_SPANS_IDLE, CHI_SPANS_CLOSED)) {
 			if (chi_atomic32_load(&s->state) == CHI_SPANS_CLOSED)
 				break;
-			// The thread is only writing one span.
+			// It only writes one span.
 			(void) chi_futex_wait(&s->state, CHI_SPANS_BUSY, chi_clock_deadline(LOOK_AGAIN));
 		}
 		sink.lost += chi_spans_lost(s);
@@ -378,7 +377,7 @@ static choir_status close_all(void)
 	return CHOIR_OK;
 }
 
-// Without the lock: all are closed, and none can join.
+// Without lock: all are closed, and none can join.
 static void write_all(double now)
 {
 	if (sink.has_chrome &&

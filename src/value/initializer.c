@@ -1,5 +1,5 @@
-// Initial values. Random ones are Philox of the seed and the variable's name, so neither order
-// nor place of creation matters.
+// Initial values. Random ones are Philox of the seed and the variable's name, so neither order nor
+// place of creation matters.
 #include "value/initializer.h"
 
 #include "base/hash.h"
@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-// Fans as in Keras: [in, out] for two axes; for filters [.., in, out] times the receptive field;
-// a single dimension is both.
+// Fans as in Keras: [in, out] for two axes; for filters [.., in, out] times the receptive field; a
+// single dimension is both.
 static void fans(const choir_shape *shape, double *in, double *out)
 {
 	double field = 1;

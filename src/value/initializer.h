@@ -3,5 +3,5 @@
 
 #include "value/variable.h"
 
-// Fills host memory with a plan's initial value.
+// Fills host memory with a variable's initial value by its plan.
 choir_status chi_initialize(const chi_variable_plan *plan, void *out);

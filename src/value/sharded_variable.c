@@ -16,7 +16,6 @@ void chi_shard_join(choir_variable *parent, int index, choir_variable *v, int64_
 
 int64_t chi_shard_first(const choir_variable *shard)
 {
-	// Every shard has rows.
 	return shard->first_row * (shard->elements / shard->shape.dim[0]);
 }
 

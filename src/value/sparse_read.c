@@ -1,5 +1,5 @@
-// Sparse reads. To the tape they are reads of the variable, so gradients flow to it. A gather
-// sees whole rows under the lock, and whole elements without one.
+// Sparse reads. To the tape they are reads of the variable, so gradients flow to it. A gather sees
+// whole rows under the lock, and whole elements without one.
 #include "value/sparse_read.h"
 
 #include "base/copy.h"
@@ -49,7 +49,6 @@ choir_tensor *chi_variable_fill_sparse_read(choir_tensor *sparse_read)
 	return sparse_read;
 }
 
-// Checks indices as the kernel does.
 static choir_status take_relaxed(const choir_variable *v, const void *memory,
 		const choir_tensor *indices, choir_tensor *out)
 {

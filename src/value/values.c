@@ -153,8 +153,8 @@ static choir_status check_arguments(const choir_values *set, const char *name, c
 	return what == NULL ? chi_error_null("values: \"%s\" is set to NULL", name) : CHOIR_OK;
 }
 
-// Tensors of the set's own frame are used directly, even borrowed ones. Reads of variables are
-// copied, because replicas use them later.
+// Uses tensors of the set's own frame directly, even borrowed ones, and copies reads of variables,
+// because replicas use them later.
 static choir_tensor *keep(const choir_values *set, choir_frame *f, choir_tensor *t)
 {
 	if (chi_tensor_check_any(t) != CHOIR_OK)

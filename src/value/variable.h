@@ -12,7 +12,7 @@ typedef struct {
 	char *name; // "v/replica_1", except the first's
 	chi_buffer *buffer;
 	choir_device *device;
-	// Not 0: a write failed halfway, and reads fail until the next assignment.
+	// A write failed halfway: reads fail until the next assignment.
 	chi_atomic32 undefined;
 } chi_copy;
 
@@ -39,22 +39,22 @@ struct choir_variable {
 	bool trainable;
 	bool slot; // optimizer's or metric's: not saved with weights
 	bool written; // by the running update function
-	void *wrapped; // the caller's memory if no copy is in it, or NULL
+	void *wrapped; // the caller's memory if no copy is in it
 	uint64_t wrapped_version; // of copy 0 in wrapped
 	choir_variable *colocated_with;
 	bool non_slot; // on the devices for non-slot variables
 	int copies;
 	chi_copy *copy;
-	int replicas; // of the layout
-	int *copy_of_replica; // the copy that replica i reads
+	int replicas;
+	int *copy_of_replica;
 	int shards; // above 0: they hold its rows, and it has no copies
 	choir_variable **shard;
 	chi_source source; // of a parent's reads; counts the shards' writes
 	choir_variable *parent; // NULL: not a shard
-	int shard_index; // in the parent
-	int64_t first_row; // in the parent
-	choir_variable *next; // in the strategy's list, in order of creation
-	choir_variable *next_written; // in the list of the running update function
+	int shard_index;
+	int64_t first_row;
+	choir_variable *next; // in order of creation
+	choir_variable *next_written; // by the running update function
 };
 
 typedef struct {
@@ -71,45 +71,45 @@ typedef struct {
 	chi_recursive_lock *lock; // NULL: a new one
 	double timeout;
 	uint64_t seed; // of random initializers, mixed with the name
-	void *wrap; // the caller's memory for the only host copy, or NULL
+	void *wrap; // the caller's memory for the only host copy
 	int shards; // above 0: a parent of shards
 } chi_variable_plan;
 
-choir_status chi_variable_check_plan(const chi_variable_plan *plan); // CHOIR_INVALID
+choir_status chi_variable_check_plan(const chi_variable_plan *plan);
 choir_variable *chi_variable_new(const chi_variable_plan *plan);
 void chi_variable_free(choir_variable *v);
 
-// Reads a copy in frame f, with its version: an alias if f's device shares the memory, else a
-// copied tensor. A sharded variable is copied whole. NULL: recorded in f.
+// Reads a variable's copy in frame f, with its version: an alias if f's device shares the memory,
+// else a copied tensor. A sharded variable is copied whole. NULL: recorded in f.
 choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f);
-// The same, but a copied tensor is not tied to the version.
+// Reads a variable's copy, but a copied tensor is not tied to the version.
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
 
-// Call these around reads and writes, to exclude other workers if v is LOCKED. They nest for v
-// and colocated variables. CHOIR_TIMEOUT names v.
+// Call these around reads and writes of a variable, to exclude other workers if v is LOCKED. They
+// nest for v and colocated variables. CHOIR_TIMEOUT names v.
 choir_status chi_variable_enter(choir_variable *v);
 void chi_variable_leave(choir_variable *v);
 
-// Whether a write to v changes t or makes it stale: t reads v, its shards or its parent, or
-// shares its memory.
+// Whether a write to variable v changes t or makes it stale: t reads v, its shards or its parent,
+// or shares its memory.
 bool chi_variable_concerns(const choir_variable *v, const choir_tensor *t);
-// Gives t or, if v concerns it, a copy in t's frame. NULL: recorded.
+// Returns t or, if variable v concerns it, a copy in t's frame. NULL: recorded.
 choir_tensor *chi_variable_apart(const choir_variable *v, choir_tensor *t);
 typedef enum { CHI_ASSIGN, CHI_ASSIGN_ADD, CHI_ASSIGN_SUB } chi_assign_op;
-// Writes a copy on the stream of t's frame and bumps its version. t is a plain number, or has the
-// dtype and shape (checked).
+// Writes a variable's copy on the stream of t's frame and bumps its version. t is a plain number,
+// or has the dtype and shape (checked).
 choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, choir_tensor *t);
 choir_status chi_variable_check_written(const choir_variable *v, const choir_tensor *t);
-// Write all copies, or one, from packed host memory; read one.
+// Write all copies of a variable, or one, from packed host memory; read one.
 choir_status chi_variable_from_host(choir_variable *v, const void *from);
 choir_status chi_variable_copy_from_host(choir_variable *v, int copy, const void *from);
 choir_status chi_variable_to_host(choir_variable *v, int copy, void *to);
-// Reads copy 0 with chi_copy_nontemporal where possible.
+// Reads a variable's copy 0 with chi_copy_nontemporal where possible.
 choir_status chi_variable_copy_out(choir_variable *v, void *to);
-// Writes copy 0 to wrapped memory, if it has changed.
+// Writes a variable's copy 0 to wrapped memory, if it has changed.
 choir_status chi_variable_unwrap(choir_variable *v);
 void chi_variable_undefine(choir_variable *v); // a write failed halfway
-// CHOIR_STATE, recorded in f, if the copy or a shard is undefined.
+// CHOIR_STATE, recorded in f, if the variable's copy or a shard is undefined.
 choir_status chi_variable_check_defined(choir_variable *v, int copy, choir_frame *f);
 void chi_variable_bump_version(choir_variable *v, int copy); // written by other means
 size_t chi_variable_bytes(const choir_variable *v); // of one copy

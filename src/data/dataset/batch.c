@@ -10,7 +10,6 @@ typedef struct {
 	int64_t done; // in this pass, for messages
 } batch;
 
-// All examples must have the first one's shape.
 static choir_status check_ragged_values(const batch *b, void *const column[], int64_t examples)
 {
 	const choir_dataset *d = &b->base;

@@ -1,6 +1,5 @@
-// cache: keeps the elements of the first complete pass, in memory or in a file. The source is
-// always read as in its first pass, so the content does not depend on when it was made. A file
-// gets its name once it is complete.
+// cache keeps the elements of the first complete pass, in memory or in a file. The source is
+// always read as in its first pass, so the content does not depend on when it was made.
 #include "data/dataset/cache_file.h"
 
 #include <string.h>
@@ -10,7 +9,7 @@
 
 typedef struct {
 	choir_dataset base;
-	bool whole; // store has all elements
+	bool whole;
 	chi_row_buffer store;
 	int64_t *sizes; // of the batches
 	int64_t kept, capacity; // in elements
@@ -76,7 +75,7 @@ static choir_status file_read(cache *c, void *const column[], int64_t want, int6
 		CHOIR_TRY(chi_cache_file_read(c->file, d, column, got));
 		return CHOIR_OK;
 	}
-	// A file needs all columns, also those not wanted.
+	// A file needs unwanted columns, too.
 	c->kept = 0;
 	choir_status status = keep_more(c, d->spec.batch ? want : 1, got);
 	if (status == CHOIR_END)

@@ -1,7 +1,6 @@
 // A cache file has a magic number, the chain's signature and the share it holds. Each element has
-// a head (examples, bytes, checksum) and its columns. A column is packed, or has dimensions and
-// values per example. A head without examples is the end. Byte order is the writer's. Elements are
-// delivered after their checksum is verified.
+// a head (examples, bytes, checksum) and its columns: packed, or dimensions and values per
+// example. A head without examples is the end. Byte order is the writer's.
 #include "data/dataset/cache_file.h"
 
 #include <string.h>
@@ -16,7 +15,7 @@
 static const uint64_t mark = UINT64_C(0x32656863612d6368); // "hc-ache2" read as a number
 
 typedef struct {
-	int64_t count, index; // worker index of count
+	int64_t count, index;
 } part;
 
 typedef struct {
@@ -32,8 +31,8 @@ typedef struct {
 struct chi_cache_file {
 	char *path;
 	uint64_t signature;
-	part of; // the share that the chain reads
-	part found; // the share that the file holds
+	part of; // of the chain
+	part found; // in the file
 	chi_file *file;
 	chi_writer *writer;
 	uint64_t at; // read position
@@ -49,7 +48,7 @@ static uint64_t checksum(const unsigned char *bytes, size_t length)
 		sum = chi_hash_mix(sum ^ word);
 	}
 	word = 0;
-	if (length > 0) // bytes may be NULL if there are none
+	if (length > 0) // bytes may be NULL
 		memcpy(&word, bytes, length);
 	return chi_hash_mix(sum ^ word);
 }
@@ -80,7 +79,7 @@ static choir_status check_start(chi_cache_file *f)
 	return CHOIR_OK;
 }
 
-// check_start does not call it, since sharding comes after construction.
+// Not in check_start: sharding comes after construction.
 static choir_status check_part(const chi_cache_file *f)
 {
 	char name[256];
@@ -212,7 +211,7 @@ choir_status chi_cache_file_write(
 	return chi_writer_write(f->writer, f->bytes, f->length);
 }
 
-// Checks that a file that has appeared meanwhile holds the same share.
+// The file may have appeared meanwhile.
 static choir_status check_name(chi_cache_file *f)
 {
 	choir_status status = find(f);
@@ -238,7 +237,7 @@ choir_status chi_cache_file_finish(chi_cache_file *f)
 	return find(f);
 }
 
-// Loads and verifies the next element's bytes.
+// Verifies the next element's bytes.
 static choir_status load(chi_cache_file *f, head *h)
 {
 	const uint64_t size = chi_file_size(f->file);
@@ -263,7 +262,7 @@ static choir_status load(chi_cache_file *f, head *h)
 	return CHOIR_OK;
 }
 
-// Takes length bytes of the element. NULL: it has fewer.
+// NULL: the element has fewer bytes.
 static const unsigned char *take(chi_cache_file *f, size_t *at, size_t length)
 {
 	if (length > f->length - *at)

@@ -1,5 +1,4 @@
-// The file of a cache stage. It records whose share it holds, since workers must not mix their
-// shares.
+// The file of a cache stage, with a record of whose share it holds. Workers must not mix shares.
 #pragma once
 
 #include "data/stage.h"
@@ -9,16 +8,14 @@ typedef struct chi_cache_file chi_cache_file;
 // belongs to another chain (CHOIR_INVALID).
 chi_cache_file *chi_cache_file_new(const char *path, const choir_dataset *d);
 void chi_cache_file_free(chi_cache_file *f); // removes an incomplete file
-// Says that the chain reads only the share of worker index of count. CHOIR_INVALID: the file holds
-// another.
+// Sets the chain's share. CHOIR_INVALID: the file holds another.
 choir_status chi_cache_file_share(chi_cache_file *f, int64_t count, int64_t index);
-bool chi_cache_file_whole(const chi_cache_file *f); // complete: to be read, not written
-choir_status chi_cache_file_rewind(chi_cache_file *f); // removes what was written so far
+bool chi_cache_file_whole(const chi_cache_file *f); // complete, to be read
+choir_status chi_cache_file_rewind(chi_cache_file *f); // discards an incomplete file
 choir_status chi_cache_file_write(
 		chi_cache_file *f, const choir_dataset *d, void *const column[], int64_t examples);
 // Publishes the file. CHOIR_INVALID: another worker's file has appeared.
 choir_status chi_cache_file_finish(chi_cache_file *f);
-// Reads the next element. CHOIR_END: there is none. CHOIR_CORRUPT: names the byte. CHOIR_INVALID:
-// another share.
+// CHOIR_END: no more elements. CHOIR_CORRUPT names the byte. CHOIR_INVALID: another share.
 choir_status chi_cache_file_read(
 		chi_cache_file *f, const choir_dataset *d, void *const column[], int64_t *examples);

@@ -1,6 +1,6 @@
 // interleave and flat_map: each element becomes a dataset. Up to cycle datasets are open and are
-// read in turn, block by block. An ended dataset is replaced at its next turn. The order depends
-// only on the datasets, so they may read ahead on their own threads.
+// read in turn, block by block; an ended one is replaced at its next turn. The order depends only
+// on the datasets, so they may read ahead on threads.
 #include "data/component.h"
 
 #include "base/alloc.h"
@@ -9,8 +9,8 @@
 #include "base/hash.h"
 
 typedef struct {
-	choir_dataset *dataset; // NULL: the place is empty
-	int64_t dropped, skipped; // already in interleave's own counts
+	choir_dataset *dataset; // NULL: empty
+	int64_t dropped, skipped; // counted by interleave
 } opened;
 
 typedef struct {
@@ -19,11 +19,11 @@ typedef struct {
 	void *user;
 	int64_t cycle, block;
 	bool ahead;
-	chi_row_buffer element; // one, of the source
+	chi_row_buffer element; // of the source
 	opened *open;
 	int64_t made; // datasets in this pass, for messages
-	int64_t place; // examples of its block that were taken
-	int64_t taken; // of its block
+	int64_t place; // index of the current dataset in open
+	int64_t taken; // examples of its block
 	bool dry; // the source has ended
 } interleave;
 
@@ -94,7 +94,7 @@ static void next_place(interleave *v)
 	v->taken = 0;
 }
 
-// Keeps the counts of a dataset that will be closed.
+// Adds rows that a dataset has omitted since the last call.
 static void count(interleave *v, opened *o)
 {
 	const int64_t dropped = choir_dataset_dropped(o->dataset);
@@ -105,7 +105,7 @@ static void count(interleave *v, opened *o)
 	o->skipped = skipped;
 }
 
-// Reads from the current place, at most to the end of its block.
+// Reads to the end of the current block at most.
 static choir_status take(interleave *v, void *const column[], int64_t want, int64_t *got)
 {
 	opened *open = &v->open[v->place];
@@ -183,13 +183,13 @@ static void interleave_free(choir_dataset *d)
 		.signature = interleave_signature, .files = sharded, .calls = true, \
 	}
 
-// The second of each is for a source of file names.
+// The second of each: for a source of file names.
 static const chi_stage interleave_stages[] = { INTERLEAVE_STAGE("interleave", CHI_FILES_THROUGH),
 	INTERLEAVE_STAGE("interleave", CHI_FILES_BEFORE) };
 static const chi_stage flat_map_stages[] = { INTERLEAVE_STAGE("flat_map", CHI_FILES_THROUGH),
 	INTERLEAVE_STAGE("flat_map", CHI_FILES_BEFORE) };
 
-// Completes the options. False: recorded, and from is freed.
+// Completes options. False: from is freed.
 static bool check(choir_dataset *from, const char *what, choir_interleave_options *o,
 		const choir_interleave_options *given, choir_interleave_fn *fn)
 {

@@ -20,17 +20,17 @@ typedef struct {
 	choir_map_fn *fn;
 	void *user;
 	chi_team *team;
-	chi_row_buffer stage; // elements of the source
+	chi_row_buffer stage; // from the source
 	int64_t capacity; // of stage, in elements
 	int64_t *examples;
-	chi_row_buffer *spare; // per thread: an element, for columns that are not wanted
-	outcome *outcome; // per element
-	int64_t done; // elements delivered in this pass
+	chi_row_buffer *spare; // per thread, for unwanted columns
+	outcome *outcome;
+	int64_t done; // in this pass
 	chi_error failure; // for the next read
 	bool has_failure;
 	// The current block:
 	void *const *column;
-	int64_t first; // its first element, counted in the pass
+	int64_t first; // counted in the pass
 } map;
 
 static int64_t row_of(const map *m, int64_t element)
@@ -52,7 +52,7 @@ static choir_status call(map *m, int member, int64_t i)
 	CHOIR_TRY(chi_components_for(d, to, 0, m->examples[i], out, capacity));
 	chi_mutex_check_none_held();
 	choir_status status = m->fn(in, out, m->user);
-	if (status == CHOIR_END) // it would end the pass silently
+	if (status == CHOIR_END) // would end the pass silently
 		status = choir_fail(CHOIR_INVALID, "the function returned CHOIR_END; filter leaves out");
 	return status == CHOIR_OK ? CHOIR_OK : chi_function_failed(status, "map", m->first + i);
 }
@@ -60,7 +60,7 @@ static choir_status call(map *m, int member, int64_t i)
 static void map_chunk(void *arg, int member, int64_t i)
 {
 	map *m = arg;
-	chi_error before; // fn must neither see nor lose the thread's earlier failure
+	chi_error before; // fn must neither see nor lose an earlier failure
 	chi_error_save(&before);
 	chi_error_clear();
 	m->outcome[i].status = call(m, member, i);
@@ -69,7 +69,7 @@ static void map_chunk(void *arg, int member, int64_t i)
 	chi_error_restore(&before);
 }
 
-// Counts the elements before the first failure, which it keeps.
+// Counts elements before the first failure, and keeps that.
 static int64_t good_ones(map *m, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)

@@ -1,5 +1,5 @@
-// padded_batch: pads examples of different sizes at their ends. A column with a given shape no
-// longer varies. Other columns get the shape of the batch's largest example.
+// padded_batch pads examples at their ends. A column with a given shape no longer varies. Others
+// get the shape of the batch's largest example.
 #include "data/dataset/dataset.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static void fill(void *to, choir_dtype dtype, double value, size_t count)
 		case CHOIR_BOOL:
 			((uint8_t *) to)[i] = (uint8_t) value;
 			break;
-		case CHOIR_F16: // the constructor accepts only 0 for these
+		case CHOIR_F16: // the constructor accepts only 0
 		case CHOIR_BF16:
 			((uint16_t *) to)[i] = 0;
 			break;
@@ -156,7 +156,7 @@ static const chi_stage pad_stage = {
 	.files = CHI_FILES_THROUGH,
 };
 
-// Describes an unsuitable padding value. NULL: it is fine.
+// Describes an unsuitable value, or NULL.
 static const char *value_fault(choir_dtype dtype, double value)
 {
 	switch (dtype) {
@@ -183,7 +183,7 @@ static const char *value_fault(choir_dtype dtype, double value)
 	return value == 0 ? NULL : "not 0, the one value that f16 and bf16 can be filled up with";
 }
 
-// Sets the shape of a column; only dimensions that vary may change.
+// Only dimensions that vary may change.
 static bool give_shape(pad *p, size_t i, const choir_shape *asked)
 {
 	choir_dataset *d = &p->base;

@@ -2,9 +2,9 @@
 // after the elements before it. The thread stops between blocks, so only a function of the program
 // that does not return can delay it. No lock is held while the source is read.
 //
-// Single examples change threads in portions, since a thread switch per example costs more than
-// reading it. A reader that has waited for some time takes less than a portion: the source may be
-// a queue that gets its next example only after this one was used.
+// Single examples change threads in portions, since a switch costs more than reading one. A reader
+// that has waited for PORTION_SECONDS takes less: the source may be a queue that gets its next
+// example only after this one is used.
 #include "data/stage.h"
 
 #include <math.h>
@@ -16,28 +16,28 @@
 #include "base/thread.h"
 #include "trace/trace.h"
 
-static const double PORTION_SECONDS = 0.001; // then the reader takes less than a portion
+static const double PORTION_SECONDS = 0.001;
 
 typedef struct {
 	choir_dataset base;
 	chi_row_buffer ring;
-	int64_t *examples; // of each batch in the ring; NULL: single examples
-	int64_t slots, unit; // unit: examples per slot
+	int64_t *examples; // of each batch; NULL: single examples
+	int64_t slots, unit; // examples per slot
 	int64_t portion;
 	chi_thread thread;
 	bool started;
-	unsigned generation; // fork count at the thread's start; a child lacks the thread
-	int64_t mine, used; // the reader's slots from oldest on; how many it has delivered
+	unsigned generation; // fork count at the start
+	int64_t mine, used; // the reader's slots from oldest on; delivered ones
 	chi_mutex mutex;
 	chi_cond changed;
 	// Protected by mutex:
 	int64_t oldest, filled;
 	bool refills; // until the ring is full
-	bool hungry; // the reader accepts less than a portion
+	bool hungry; // takes less than a portion
 	bool running; // the thread may read
-	bool busy; // the thread is reading
+	bool busy;
 	bool stop;
-	choir_status status; // how the pass ended; CHOIR_OK: it has not
+	choir_status status; // CHOIR_OK: the pass has not ended
 	chi_error failure;
 } prefetch;
 
@@ -46,7 +46,7 @@ static bool may_read(const prefetch *p)
 	return p->running && p->refills && p->status == CHOIR_OK && p->filled < p->slots;
 }
 
-// Fills adjacent free slots. Releases mutex, which the caller holds, while it reads.
+// Fills adjacent free slots. Releases the caller's mutex while it reads.
 static int64_t read_some(prefetch *p)
 {
 	choir_dataset *from = p->base.from[0];
@@ -116,7 +116,7 @@ static choir_status start_thread(prefetch *p)
 	return CHOIR_OK;
 }
 
-// Waits, with mutex held, for a portion, for anything after PORTION_SECONDS, or for the end.
+// Waits with mutex: for a portion, after PORTION_SECONDS for any slot, or for the end.
 static void await(prefetch *p)
 {
 	const double deadline = chi_clock_deadline(PORTION_SECONDS);
@@ -176,7 +176,7 @@ static choir_status prefetch_read(
 	CHOIR_TRY(start_thread(p));
 	if (p->mine == 0)
 		CHOIR_TRY(wait_for_portion(p));
-	const int64_t at = p->oldest + p->used; // the thread does not touch this slot
+	const int64_t at = p->oldest + p->used; // not touched by the thread
 	const int64_t left = p->mine - p->used, n = p->examples || left < want ? left : want;
 	*got = p->examples ? p->examples[at] : n;
 	CHOIR_TRY(chi_row_buffer_copy(d, column, &p->ring, at * p->unit, *got));
@@ -186,7 +186,7 @@ static choir_status prefetch_read(
 	return CHOIR_OK;
 }
 
-// Ends the pass. Afterwards the thread does not read, and the ring is empty.
+// Ends the pass: the thread stops reading, the ring is empty.
 static void halt(prefetch *p, bool stop)
 {
 	chi_mutex_lock(&p->mutex);
@@ -215,7 +215,7 @@ static choir_status prefetch_rewind(choir_dataset *d)
 
 static const void *prefetch_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
 {
-	// Peeking may load a file, which the thread must not be reading.
+	// Peeking may load a file that the thread reads.
 	return ((prefetch *) d)->started ? NULL : chi_dataset_peek(d->from[0], column, first, count);
 }
 

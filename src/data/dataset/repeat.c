@@ -1,6 +1,6 @@
-// repeat: several or infinitely many passes of the source as one, each with a new order of
-// shuffles. If a pass has unknown length, repeat remembers the elements at which passes begin.
-// These seek points have the source's pass as record and repeat's pass as file.
+// repeat delivers several or infinitely many passes of the source as one, each shuffled anew. If a
+// pass has unknown length, repeat remembers where passes begin. These seek points have the
+// source's pass as record and repeat's pass as file.
 #include "data/seek_index.h"
 #include "data/stage.h"
 
@@ -8,14 +8,14 @@
 
 typedef struct {
 	choir_dataset base;
-	int64_t times; // CHOIR_FOREVER: forever
+	int64_t times; // or CHOIR_FOREVER
 	int64_t pass;
-	bool some; // this pass of the source is not empty
-	int64_t delivered; // elements of repeat's own pass
+	bool some; // this pass is not empty
+	int64_t delivered; // in repeat's pass
 	chi_seek_index seek_index;
 } repeat;
 
-// Derives the source's pass from both counters, so that a seek finds the same order.
+// From both counters, so that a seek finds the same order.
 static choir_status begin_inner(repeat *r)
 {
 	uint64_t many = r->times == CHOIR_FOREVER ? UINT64_C(1) << 32 : (uint64_t) r->times;
@@ -23,7 +23,7 @@ static choir_status begin_inner(repeat *r)
 	return chi_dataset_begin(r->base.from[0], (int64_t) pass);
 }
 
-// Begins the next pass of the source, whose counts of omitted rows restart; repeat keeps the sum.
+// The source's counts of omitted rows restart; repeat keeps the sums.
 static choir_status go_on(repeat *r)
 {
 	choir_dataset *d = &r->base;
@@ -83,13 +83,13 @@ static choir_status repeat_rewind(choir_dataset *d)
 	return begin_at((repeat *) d, &start);
 }
 
-// Whether a source does not notice a position after its end.
+// Whether a seek may miss the end.
 static bool is_blind(const choir_dataset *d)
 {
 	return d && (d->stage->blind || is_blind(d->from[0]) || is_blind(d->from[1]));
 }
 
-// Seeks from the start of a pass of unknown length, into later ones if it is too short.
+// Seeks in passes of unknown length.
 static choir_status seek_from(repeat *r, const chi_seek_point *start, int64_t elements)
 {
 	choir_dataset *d = &r->base;
@@ -115,11 +115,11 @@ static choir_status repeat_seek(choir_dataset *d, int64_t elements)
 	int64_t whole = d->from[0]->elements;
 	chi_seek_point start = { 0 };
 	if (whole == CHOIR_UNKNOWN_CARDINALITY || whole == 0) {
-		// of this pass; not found: from its start
+		// not found: the start of this pass
 		chi_seek_index_find(&r->seek_index, elements, &start);
 		return seek_from(r, &start, elements);
 	}
-	start.record = (elements - 1) / whole; // the end of a pass, rather than the start of the next
+	start.record = (elements - 1) / whole; // the end of a pass, not the start of the next
 	CHOIR_TRY(begin_at(r, &start));
 	r->some = true;
 	r->delivered = elements;

@@ -1,6 +1,6 @@
-// shuffle: draws each element at random from a full buffer. The draws are Philox numbers of seed,
-// pass and index, so the order depends on nothing else. With random access the buffer holds only
-// the numbers of examples.
+// shuffle draws each element at random from a full buffer. The draws are Philox numbers of seed,
+// pass and index; the order depends on nothing else. With random access the buffer holds only
+// numbers of examples.
 #include "data/reorder.h"
 #include "data/stage.h"
 
@@ -9,29 +9,29 @@
 #include "base/philox.h"
 #include "base/size.h"
 
-enum { PLACE = 0x73687566 }; // separates these draws from others of the same seed
-enum { FIRST_CAPACITY = 64 }; // elements, for a source of unknown length
+enum { PLACE = 0x73687566 }; // unlike other draws of one seed
+enum { FIRST_CAPACITY = 64 }; // for a source of unknown length
 
-__extension__ typedef unsigned __int128 wide; // product of two 64-bit numbers
+__extension__ typedef unsigned __int128 wide;
 
 typedef struct {
 	choir_dataset base;
-	int64_t asked; // maximum elements in the buffer; CHOIR_NONE: all
-	int64_t buffer; // its capacity
-	bool grows; // it will hold all of a stream of unknown length
+	int64_t asked; // buffer size, or CHOIR_ALL
+	int64_t buffer; // capacity
+	bool grows; // for a stream of unknown length
 	bool once; // each pass has the order of the first
 	chi_random_key key; // its step is the pass
-	chi_philox_block block; // two draws
+	chi_philox_block block;
 	uint64_t drawn; // in this pass
-	// slot[0 .. filled-1] is the buffer: numbers of examples, or rows of store. In a stream the
-	// rest are free rows.
+	// slot[0 .. filled-1] is the buffer: numbers of examples, or rows of store. A stream's other
+	// slots are free rows.
 	int64_t *slot;
 	int64_t filled;
 	bool dry;
 	int64_t next; // random access: the next example
 	chi_row_buffer store;
 	int64_t *sizes; // examples per row, in a stream of batches
-	// Stream of single examples: a block read ahead, since rows are scattered.
+	// Single examples of a stream are read ahead in blocks, since rows are scattered.
 	chi_row_buffer stage;
 	int64_t staged, taken, stage_capacity;
 } shuffle;
@@ -80,7 +80,7 @@ static choir_status add_example(shuffle *s)
 	return chi_row_buffer_copy(from, to, &s->stage, s->taken++, 1);
 }
 
-// At the start of a pass all rows are free and in order, so one read fills them.
+// At first all rows are free and in order, so one read fills them.
 static choir_status add_first(shuffle *s)
 {
 	choir_status status =

@@ -1,5 +1,4 @@
-// Standardization to mean 0 and standard deviation 1. moments measures and standardize applies, so
-// that one dataset's moments serve another.
+// Standardization to mean 0 and standard deviation 1. One dataset's moments can serve another.
 #include "data/stage.h"
 
 #include <math.h>
@@ -12,7 +11,7 @@
 
 typedef struct {
 	choir_dataset base;
-	size_t column, values; // values: per example
+	size_t column, values; // per example
 	float *mean, *factor;
 } standardize;
 
@@ -73,7 +72,7 @@ static const chi_stage standardize_stage = {
 	.files = CHI_FILES_THROUGH,
 };
 
-// Checks that the column exists, is f32 and has n numbers per example.
+// Checks that the column is f32 with n numbers per example.
 static choir_status check_column(
 		const choir_dataset *d, const char *what, const char *column, size_t n, size_t *at)
 {
@@ -168,7 +167,7 @@ choir_status choir_dataset_moments(
 	sums *sum = chi_alloc_array(n, sizeof *sum);
 	if (!sum)
 		return CHOIR_NO_MEMORY;
-	chi_fpenv host; // reads elsewhere have this floating-point environment too
+	chi_fpenv host; // as reads elsewhere
 	chi_fpenv_enter(&host);
 	choir_status status = add_pass(d, at, n, sum, &count);
 	if (status == CHOIR_OK && count == 0)

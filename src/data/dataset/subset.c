@@ -8,7 +8,7 @@
 
 typedef struct {
 	choir_dataset base;
-	int64_t count; // take: at most these; skip: all but the first of these
+	int64_t count; // to take or to skip
 	int64_t done;
 } subset;
 
@@ -18,7 +18,7 @@ typedef struct {
 	int64_t seen; // elements of the source, in this pass
 } shard;
 
-// Counts the examples of the first elements, which exist. CHOIR_UNKNOWN_CARDINALITY: unknown.
+// Counts the examples of elements, which exist.
 static int64_t examples_of_first(const choir_dataset *from, int64_t elements)
 {
 	if (elements == 0)
@@ -204,8 +204,8 @@ static choir_status shard_range(
 	return CHOIR_OK;
 }
 
-// Passes over elements of other shards. CHOIR_INVALID: the source has fewer elements than there
-// are shards; every shard notices.
+// Skips elements of other shards. CHOIR_INVALID: the source has fewer elements than shards; every
+// shard notices.
 static choir_status pass_over(shard *s, int64_t elements)
 {
 	int64_t n;
@@ -220,7 +220,7 @@ static choir_status pass_over(shard *s, int64_t elements)
 	return CHOIR_END;
 }
 
-// A shard delivers nothing before all shards have an element.
+// Delivers nothing before all shards have an element.
 static choir_status shard_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
 	shard *s = (shard *) d;
@@ -228,7 +228,7 @@ static choir_status shard_read(choir_dataset *d, void *const column[], int64_t w
 	CHOIR_TRY(pass_over(s, first || s->seen == s->count ? s->index : s->count - 1));
 	choir_status status = chi_dataset_read(d->from[0], column, d->spec.batch ? want : 1, got);
 	if (status == CHOIR_END)
-		return pass_over(s, 1); // ends with CHOIR_END or the error
+		return pass_over(s, 1); // CHOIR_END or the error
 	CHOIR_TRY(status);
 	s->seen++;
 	return first ? pass_over(s, s->count - 1 - s->index) : CHOIR_OK;
@@ -251,7 +251,7 @@ static choir_status shard_seek(choir_dataset *d, int64_t elements)
 	return chi_dataset_pass_over(d->from[0], there);
 }
 
-// A hint is left out, so that any number of workers reads the same data.
+// Without a hint, so that any number of workers reads the same data.
 static uint64_t shard_signature(const choir_dataset *d)
 {
 	const shard *s = (const shard *) d;
@@ -278,7 +278,7 @@ static void shard_count(shard *s, const choir_dataset *from)
 		return;
 	int64_t n = from->elements, unit = chi_dataset_unit(from), whole;
 	d->elements = n / s->count + (n % s->count > s->index);
-	bool last = n > 0 && (n - 1) % s->count == s->index; // it has the source's last element
+	bool last = n > 0 && (n - 1) % s->count == s->index; // has the source's last element
 	if (d->elements == 0)
 		d->spec.examples = 0;
 	else if (!from->ragged && from->spec.examples != CHOIR_UNKNOWN_CARDINALITY &&
@@ -314,7 +314,7 @@ choir_dataset *choir_dataset_shard(choir_dataset *from, int64_t count, int64_t i
 	s->count = count;
 	s->index = index;
 	s->base.hint = hint;
-	s->base.random = from->random && !hint; // a hint will change the number of elements
+	s->base.random = from->random && !hint; // a hint changes the number of elements
 	shard_count(s, from);
 	return &s->base;
 }

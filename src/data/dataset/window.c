@@ -1,5 +1,4 @@
-// window: examples of several neighbours, with one more axis in front. A sliding buffer holds the
-// source's examples.
+// window makes one example of several neighbours, with a new first axis.
 #include "data/stage.h"
 
 #include <string.h>
@@ -12,11 +11,11 @@
 typedef struct {
 	choir_dataset base;
 	int64_t length, shift, stride;
-	bool drop; // drops windows that reach beyond the end
+	bool drop; // windows that reach beyond the end
 	int64_t span; // examples from a window's first to its last
 	chi_row_buffer buffer; // begins with the next window's first example
 	int64_t filled;
-	int64_t skip; // examples between windows, still to skip
+	int64_t skip; // examples between windows
 } window;
 
 static choir_status top_up(window *w)
@@ -97,7 +96,7 @@ static choir_status window_rewind(choir_dataset *d)
 	return chi_rewind_from(d);
 }
 
-// Reads the last window, since it may have fewer examples.
+// Reads the last window, which may have fewer examples.
 static choir_status window_seek(choir_dataset *d, int64_t elements)
 {
 	window *w = (window *) d;
@@ -171,7 +170,7 @@ static bool add_axis(window *w)
 	return true;
 }
 
-// Completes the options. False: recorded, and from is freed.
+// Completes options. False: from is freed.
 static bool check_options(
 		choir_dataset *from, choir_window_options *o, const choir_window_options *given)
 {

@@ -3,10 +3,9 @@
 
 #include <stddef.h>
 
-// Transposes [channels, pixels] to [pixels, channels]. width: bytes of a value. to and from must
-// not overlap.
+// Transposes [channels, pixels] to [pixels, channels]. width: bytes of a value. No overlap.
 void chi_channels_last(void *restrict to, const void *restrict from, size_t channels,
 		size_t pixels, size_t width);
-// The same without special instructions, as the reference for tests.
+// The reference for tests.
 void chi_channels_last_plainly(void *restrict to, const void *restrict from, size_t channels,
 		size_t pixels, size_t width);

@@ -40,7 +40,7 @@ static packer *packer_new(const char *path, bool gzip)
 			gzip ? WINDOW_BITS + GZIP_HEADER : WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY);
 	if (result == Z_OK)
 		return p;
-	if (result != Z_MEM_ERROR) // the allocator has recorded that one
+	if (result != Z_MEM_ERROR) // recorded by the allocator
 		choir_fail(CHOIR_UNSUPPORTED, "%s: zlib %s cannot start (built with %s)", path,
 				zlibVersion(), ZLIB_VERSION);
 	chi_free(p);
@@ -62,7 +62,7 @@ static choir_status pack_some(
 	do {
 		p->stream.next_out = p->out;
 		p->stream.avail_out = OUT_BYTES;
-		deflate(&p->stream, flush); // cannot fail: the state is valid and there is space
+		deflate(&p->stream, flush); // cannot fail
 		CHOIR_TRY(chi_writer_write(to, p->out, OUT_BYTES - p->stream.avail_out));
 	} while (p->stream.avail_out == 0);
 	return CHOIR_OK;
@@ -70,7 +70,7 @@ static choir_status pack_some(
 
 static choir_status pack(packer *p, chi_writer *to, const void *data, size_t bytes)
 {
-	// zlib only reads its input, although the type is not const.
+	// zlib only reads its input, although it is not const.
 	union {
 		const void *borrowed;
 		unsigned char *bytes;

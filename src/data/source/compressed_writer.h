@@ -4,10 +4,9 @@
 #include "choir/source.h"
 
 typedef struct chi_output chi_output;
-// Begins a file. AUTO: gzip if path ends in ".gz", else plain. NULL: as chi_writer_new, or this
-// build has no zlib.
+// AUTO: gzip if path ends in ".gz", else plain. NULL: as chi_writer_new, or there is no zlib.
 chi_output *chi_output_new(const char *path, choir_compression compression);
 choir_status chi_output_write(chi_output *o, const void *data, size_t bytes);
 // Publishes the file and frees o. After a failure there is no file.
 choir_status chi_output_commit(chi_output *o);
-void chi_output_abort(chi_output *o); // publishes no file; NULL is allowed
+void chi_output_abort(chi_output *o); // allows NULL

@@ -61,22 +61,22 @@ choir_status chi_files_paths(
 	return status;
 }
 
-// The first file's source lives as long as the dataset, whose names and categories it owns.
+// The first file's source lives as long as the dataset, which borrows its names and categories.
 typedef struct {
 	choir_dataset base;
 	choir_files *files;
 	choir_file_fn *fn;
 	void *user;
-	size_t at, start, stride; // current file, first file, distance between files
+	size_t at, start, stride; // current file, first file, distance
 	bool open;
-	choir_dataset *later; // the source of file at, unless at is 0
-	int64_t dropped, skipped; // of closed sources but the first
+	choir_dataset *later; // source of file at, unless that is the first
+	int64_t dropped, skipped; // of later sources that are closed
 } files_source;
 
 static choir_dataset *open_file(const choir_files *files, size_t i, choir_file_fn *fn, void *user)
 {
 	const char *path = choir_files_path(files, i);
-	chi_error before; // fn must neither see nor lose the thread's earlier failure
+	chi_error before; // fn neither sees nor loses it
 	chi_error_save(&before);
 	chi_error_clear();
 	chi_mutex_check_none_held();

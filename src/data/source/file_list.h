@@ -4,7 +4,7 @@
 #include "base/glob.h"
 #include "choir/source.h"
 
-// Finds the files of a source, from a path or pattern, or from a list; exactly one must be given.
-// what: the source, for messages. On failure paths is empty.
+// Finds files from a path or pattern, or from a list; exactly one must be given. On failure paths
+// is empty.
 choir_status chi_files_paths(
 		chi_glob *paths, const char *what, const char *path, const choir_files *files);

@@ -1,6 +1,6 @@
 // Records of one size with fixed fields, as in CIFAR-10. Large fields without conversion go
 // straight to their columns by scattered reads. Other records are read in blocks that stay in
-// cache, and split there. A block is whole pages, which the system copies faster; an incomplete
+// cache, and split there. A block is whole pages, which the system copies faster. An incomplete
 // last record moves in front of the next block.
 #include "data/stage.h"
 
@@ -27,10 +27,10 @@ enum {
 
 typedef struct {
 	size_t column; // NO_COLUMN: skipped
-	size_t bytes, width; // of the field; of a value
+	size_t bytes, width; // of the field, of a value
 	choir_dtype dtype;
 	bool reversed;
-	int64_t channels, pixels; // of fields with channels first; 0: in column order
+	int64_t channels, pixels; // with channels first; 0: in column order
 	int64_t limit;
 } field;
 
@@ -39,17 +39,17 @@ typedef struct {
 	chi_glob paths;
 	choir_compression compression;
 	uint64_t header;
-	size_t n, record; // fields; bytes of a record
+	size_t n, record; // fields; bytes
 	field field[CHI_MAX_COLUMNS];
 	bool scatter; // no field needs inspection
 	chi_reader *reader; // NULL: between files
 	size_t next_path;
-	int64_t number; // of the file's next record
-	size_t rest; // bytes after the last complete record
+	int64_t number; // of the next record in the file
+	size_t rest; // bytes after the last whole record
 	unsigned char *block;
-	// begin: where blocks are read to, after space for a record. capacity: bytes of a block.
+	// Blocks are read to begin, after space for a record. capacity: bytes of a block.
 	size_t begin, capacity;
-	size_t first, last; // bytes of the block not yet split
+	size_t first, last; // bytes not yet split
 	uint64_t place;
 } fixed;
 
@@ -72,7 +72,7 @@ static chi_reader *open_path(const fixed *f, size_t i)
 	return chi_reader_open_as(path, compression_of(f, path));
 }
 
-// Counts a file's records. CHOIR_NONE: it is compressed, so the number is unknown.
+// Compressed files have CHOIR_UNKNOWN_CARDINALITY.
 static choir_status count_records(const fixed *f, const chi_reader *r, int64_t *records)
 {
 	const uint64_t size = chi_reader_size(r);
@@ -87,7 +87,6 @@ static choir_status count_records(const fixed *f, const chi_reader *r, int64_t *
 	return CHOIR_OK;
 }
 
-// Opens all files to count their records.
 static choir_status count_all(const fixed *f, int64_t *records)
 {
 	*records = 0;
@@ -135,7 +134,7 @@ static choir_status open_next(fixed *f)
 	f->rest = 0;
 	f->first = f->last = f->begin;
 	f->place = f->header;
-	CHOIR_TRY(count_records(f, f->reader, &records)); // it may have changed
+	CHOIR_TRY(count_records(f, f->reader, &records)); // may have changed
 	return pass_header(f);
 }
 
@@ -178,7 +177,7 @@ static choir_status check_values(
 	return CHOIR_OK;
 }
 
-// Splits one record, and reverses its bytes in place.
+// Reverses bytes in place.
 static choir_status take_apart(
 		const fixed *f, int64_t record, unsigned char *p, void *const column[], int64_t row)
 {
@@ -200,11 +199,11 @@ static choir_status take_apart(
 	return CHOIR_OK;
 }
 
-// Reads whole blocks: fewer calls, and damage of a small compressed file shows before a record is
-// delivered.
+// Reads whole blocks: fewer calls, and damage of a small compressed file shows before any record
+// is delivered.
 static choir_status fill_block(fixed *f)
 {
-	const size_t left = f->last - f->first; // part of one record
+	const size_t left = f->last - f->first; // part of a record
 	size_t got;
 	memmove(f->block + f->begin - left, f->block + f->first, left);
 	f->first = f->begin - left;
@@ -237,11 +236,11 @@ static choir_status read_records(fixed *f, void *to, int64_t want, size_t *got)
 	return chi_reader_read(f->reader, to, bytes, got);
 }
 
-// Reads fields straight to their rows; unwanted ones go to the block.
+// Unwanted fields go to the block.
 static choir_status read_scattered(fixed *f, void *const column[], int64_t want, size_t *got)
 {
 	chi_file_part parts[CHI_MAX_PARTS];
-	if (f->n == 1 && column[0]) // the column has the file's layout
+	if (f->n == 1 && column[0]) // in the file's layout
 		return read_records(f, column[0], want, got);
 	const size_t max = CHI_MAX_PARTS / f->n;
 	const size_t records = (uint64_t) want < max ? (size_t) want : max;
@@ -370,7 +369,7 @@ static choir_status check_field(const choir_field *a, size_t i)
 	return CHOIR_OK;
 }
 
-// Collects the columns, which chi_source_new checks.
+// chi_source_new checks the columns.
 static choir_status to_columns(
 		size_t n, const choir_field fields[], size_t *count, choir_column columns[])
 {

@@ -1,6 +1,6 @@
 // Examples from a function of the program, one per call. A failure names the example, even if the
-// function gave no message. With a second function the program can seek; otherwise the examples
-// before a position are generated again.
+// function gave no message. Without a second function that seeks, the examples before a position
+// are generated again.
 #include "data/stage.h"
 
 #include "base/alloc.h"
@@ -10,13 +10,13 @@
 typedef struct {
 	choir_dataset base;
 	choir_example_fn *fn;
-	choir_seek_fn *seek; // NULL: a seek generates the examples again
+	choir_seek_fn *seek;
 	void *user;
-	int64_t next; // next example in this pass
-	chi_row_buffer spare; // one example, for columns that are not wanted
+	int64_t next; // in this pass
+	chi_row_buffer spare; // one example, for unwanted columns
 } function;
 
-// Names the example of a failure and keeps the function's own text.
+// Keeps the function's own text.
 static choir_status report(choir_status status, int64_t position)
 {
 	if (choir_error_status() != status || !choir_error()[0])
@@ -41,7 +41,7 @@ static choir_status function_read(
 {
 	function *f = (function *) d;
 	choir_status status = CHOIR_OK;
-	chi_error before; // fn must neither see nor lose the thread's earlier failure
+	chi_error before; // fn neither sees nor loses it
 	chi_error_save(&before);
 	chi_error_clear();
 	while (*got < want && (status = call(f, column, *got)) == CHOIR_OK) {
@@ -50,7 +50,7 @@ static choir_status function_read(
 	}
 	if (status != CHOIR_OK && status != CHOIR_END)
 		report(status, f->next);
-	status = chi_dataset_got(d, status, *got); // fn is not called again after its end
+	status = chi_dataset_got(d, status, *got); // fn is not called after its end
 	if (status == CHOIR_OK || status == CHOIR_END)
 		chi_error_restore(&before);
 	return status;

@@ -1,5 +1,5 @@
 // Synthetic digits: one or two strokes through given points, straight or curved. Points are
-// jittered; the glyph is slanted, rotated, scaled and shifted, and drawn with a pen of random
+// jittered. The glyph is slanted, rotated, scaled and shifted, and drawn with a pen of random
 // width. Only + - * / and square roots are used, so images are equal on all machines.
 #include "data/source/glyph.h"
 
@@ -9,13 +9,13 @@
 enum { SIDE = CHI_GLYPH_SIDE, MAX_POINTS = 13, MAX_STROKES = 2, PIECES = 3 };
 
 typedef struct {
-	float x, y; // pixels of the paper; y goes down
+	float x, y; // pixels; y goes down
 } point;
 
 typedef struct {
 	bool bent; // a curve; else straight lines
 	int n;
-	int8_t at[MAX_POINTS][2]; // x and y in hundredths of the glyph's box
+	int8_t at[MAX_POINTS][2]; // x and y in hundredths of the box
 } stroke;
 
 typedef struct {
@@ -94,12 +94,12 @@ static float between(dice *d, float low, float high)
 	return low + (high - low) * chi_uniform_float(word(d));
 }
 
-// Maps the glyph's box to pixels, and describes the pen.
+// The pen, and the map from the glyph's box to pixels.
 typedef struct {
 	float xx, xy, yx, yy, x, y;
-	float wobble; // jitter of points, in the box
+	float wobble; // jitter, in the box
 	float pen; // radius in pixels
-	float nearest[CHI_GLYPH_PIXELS]; // squared, to the nearest segment
+	float nearest[CHI_GLYPH_PIXELS]; // squared distance to the nearest segment
 } canvas;
 
 static void choose(canvas *c, dice *d)
@@ -152,7 +152,7 @@ static void segment(canvas *c, point a, point b)
 	}
 }
 
-// Catmull-Rom spline between b and c (Catmull and Rom, 1974); a and d are their neighbours.
+// Catmull-Rom spline between b and c (Catmull and Rom, 1974).
 static float bend(float a, float b, float c, float d, float t)
 {
 	float cubic = 3.0f * (b - c) + d - a, quadratic = 2.0f * a - 5.0f * b + 4.0f * c - d;
@@ -181,7 +181,7 @@ static void follow(canvas *c, const stroke *s, dice *d)
 	}
 }
 
-// Ink by distance, and noise on all pixels, four from each random word.
+// One random word gives noise for four pixels.
 static void develop(const canvas *c, dice *d, uint8_t pixels[])
 {
 	float ink = between(d, 170.0f, 255.0f), noise = between(d, 0.0f, 40.0f) / 255.0f;

@@ -14,12 +14,12 @@ enum { IN_BYTES = 64 * 1024, OUT_BYTES = 16 * 1024, WINDOW_BITS = 15, GZIP_HEADE
 struct chi_gzip {
 	chi_file *file;
 	const char *name;
-	const char *framing; // "gzip", "zlib" or "deflated"
+	const char *framing;
 	uint64_t begin, end;
 	z_stream stream;
-	uint64_t offset; // between two members
-	bool between; // after a member, before the next
-	bool holds; // zlib may have output left from its input
+	uint64_t offset; // of the next bytes to read
+	bool between; // after a member
+	bool holds; // zlib may have output left
 	bool ended;
 	unsigned char in[IN_BYTES];
 	unsigned char out[OUT_BYTES]; // for skipped bytes
@@ -62,7 +62,7 @@ chi_gzip *chi_gzip_new(
 	int result = inflateInit2(&z->stream, framings[framing].window_bits);
 	if (result == Z_OK)
 		return z;
-	if (result != Z_MEM_ERROR) // the allocator has recorded that one
+	if (result != Z_MEM_ERROR) // recorded by the allocator
 		choir_fail(CHOIR_UNSUPPORTED, "%s: zlib %s cannot start (built with %s)", name,
 				zlibVersion(), ZLIB_VERSION);
 	chi_free(z);
@@ -108,8 +108,7 @@ static choir_status refill(chi_gzip *z)
 	return CHOIR_OK;
 }
 
-// Writes up to capacity bytes. Raw deflate has no trailer, so zlib may hold output after it has
-// consumed all input.
+// Raw deflate has no trailer, so zlib may hold output after it has consumed all input.
 static choir_status inflate_some(chi_gzip *z, unsigned char *to, size_t capacity, size_t *got)
 {
 	z->stream.next_out = to;

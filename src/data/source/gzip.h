@@ -4,21 +4,17 @@
 
 #include "base/file.h"
 
-enum { CHI_GZIP_RATIO = 1032 }; // maximum compression ratio of deflate
+enum { CHI_GZIP_RATIO = 1032 }; // maximum of deflate
 
-typedef enum {
-	CHI_GZIP,
-	CHI_ZLIB,
-	CHI_DEFLATE
-} chi_framing; // the last is raw, as in a zip archive
+typedef enum { CHI_GZIP, CHI_ZLIB, CHI_DEFLATE } chi_framing; // DEFLATE: raw, as in zip archives
 typedef struct chi_gzip chi_gzip;
-// Makes a reader of the file from begin to end, or to an earlier end of the data. Borrows file and
-// name. NULL: no memory, or no zlib (CHOIR_UNSUPPORTED).
+// Reads file from begin to end, or to an earlier end of the data. Borrows file and name. NULL: no
+// memory, or no zlib (CHOIR_UNSUPPORTED).
 chi_gzip *chi_gzip_new(
 		chi_file *file, const char *name, chi_framing framing, uint64_t begin, uint64_t end);
 void chi_gzip_free(chi_gzip *z);
-// Reads as chi_reader_read does.
+// As chi_reader_read.
 choir_status chi_gzip_read(chi_gzip *z, void *to, size_t bytes, size_t *got);
 choir_status chi_gzip_rewind(chi_gzip *z);
-// Continues the CRC-32 of gzip and zip; begin with 0. It is always 0 without zlib.
+// Continues the CRC-32 of gzip and zip, from 0. Without zlib always 0.
 uint32_t chi_gzip_checksum(uint32_t sum, const void *data, size_t bytes);

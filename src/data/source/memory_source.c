@@ -1,5 +1,5 @@
-// Examples in the program's memory, one packed array per column. Borrowed arrays are read in place
-// and belong to the program; copies belong to the dataset.
+// Examples in the program's memory, one packed array per column. Borrowed arrays are read in
+// place; copies belong to the dataset.
 #include "data/stage.h"
 
 #include <string.h>

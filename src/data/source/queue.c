@@ -1,6 +1,6 @@
 // Examples that the program puts in while another thread reads: a bounded ring of rows. The
-// program and the dataset own it together, and the last one frees it. A waiting reader wakes up
-// regularly, since a cancel sends no signal.
+// program and the dataset share ownership. A waiting reader wakes up regularly, since a cancel
+// sends no signal.
 #include "data/stage.h"
 
 #include <string.h>
@@ -14,26 +14,26 @@ enum { USUAL_CAPACITY = 1024, USUAL_TIMEOUT = 600 };
 static const double CHECK_SECONDS = 0.02; // latency of a cancel
 
 struct choir_queue {
-	size_t n, bytes[CHI_MAX_COLUMNS]; // number of columns; bytes per example of each
+	size_t n, bytes[CHI_MAX_COLUMNS]; // columns, and bytes of one example of each
 	chi_row_buffer rows;
 	int64_t capacity;
 	double timeout;
 	chi_mutex mutex;
 	chi_cond changed;
 	// Protected by mutex:
-	int64_t first, count; // the oldest example; how many there are
-	bool closed; // this pass gets no more
-	bool given_up, dropped; // the program has freed the queue; the dataset was freed
+	int64_t first, count; // oldest example; number of examples
+	bool closed; // for this pass
+	bool given_up, dropped; // by the program; by the dataset
 	chi_error failure;
 };
 
 typedef struct {
 	choir_dataset base;
 	choir_queue *queue;
-	bool begun; // this pass has had an example or its end
+	bool begun; // an example or the end was delivered
 } queue_source;
 
-// Releases the mutex, which the caller holds; the last owner frees.
+// Releases the caller's mutex. The last owner frees q.
 static void leave(choir_queue *q)
 {
 	const bool last = q->given_up && q->dropped;
@@ -79,7 +79,7 @@ static void copy_in(choir_queue *q, const void *const data[], int64_t examples)
 	}
 }
 
-// Waits, with the mutex held, for space in this pass.
+// Waits with mutex held.
 static choir_status wait_for_space(choir_queue *q, int64_t examples, double seconds)
 {
 	const double deadline = chi_clock_deadline(seconds);
@@ -162,7 +162,7 @@ void choir_queue_free(choir_queue *q)
 
 // ---- The dataset's side.
 
-// Waits, with the mutex held, for an example, or finds why there is none.
+// Waits with mutex held, unless there can be no example.
 static choir_status wait_for_example(queue_source *s)
 {
 	choir_queue *q = s->queue;

@@ -1,4 +1,4 @@
-// range and constant datasets: counting numbers, and the same tensors again and again.
+// range and constant: counting numbers, and the same tensors again and again.
 #include "data/stage.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static const chi_stage range_stage = {
 	.signature = range_signature,
 };
 
-// Counts the numbers from start to stop, which is excluded.
+// stop is excluded.
 static bool count_numbers(int64_t start, int64_t stop, int64_t stride, int64_t *n)
 {
 	int64_t way;

@@ -1,5 +1,5 @@
-// Sequential reading. A plain file is read at the next offset, so skipping is free. A compressed
-// file goes through gzip.
+// Sequential reading. A plain file is read at the next offset, so skipping is free; a compressed
+// one through gzip.
 #include "data/source/reader.h"
 
 #include <stdio.h>
@@ -10,20 +10,20 @@
 #include "data/source/gzip.h"
 
 // A check for changes of the file costs as much as reading a few thousand bytes, so it comes only
-// after CHECK_BYTES; a read counts at least MIN_READ.
+// after CHECK_BYTES. A read counts at least MIN_READ.
 enum { CHECK_BYTES = 1 << 20, MIN_READ = CHECK_BYTES / 64 };
 
-// The limit on data held of a compressed file: the larger of MIN_HELD and MAX_TIMES its size.
+// Data held of a compressed file are limited to the larger of MIN_HELD and MAX_TIMES its size.
 enum { MIN_HELD = 16 << 20, MAX_TIMES = 4 };
 
 struct chi_reader {
 	chi_file *file;
 	chi_gzip *gzip; // NULL: plain
-	uint64_t begin, end, offset; // plain: the range to read, and the position
-	uint64_t unchecked; // plain: bytes since the last check for changes
+	uint64_t begin, end, offset; // plain: range and position
+	uint64_t unchecked; // plain: since the last check
 	bool member;
-	uint64_t at, bytes; // a member: position and size
-	uint32_t sum, crc; // a member: CRC-32 so far, and expected
+	uint64_t at, bytes; // member: position and size
+	uint32_t sum, crc; // member: CRC-32 so far, expected
 	char name[256];
 };
 
@@ -77,7 +77,7 @@ chi_reader *chi_reader_open_member(const char *path, const chi_zip_member *m)
 	r->bytes = m->bytes;
 	r->crc = m->crc;
 	r->begin = r->offset = m->begin;
-	r->end = m->begin + m->compressed; // chi_zip_read has verified both
+	r->end = m->begin + m->compressed; // verified by chi_zip_read
 	r->file = chi_file_open(path);
 	if (r->file && !m->deflated)
 		return r;
@@ -132,7 +132,7 @@ choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what
 			r->name, what, (unsigned long long) max, (unsigned long long) chi_file_size(r->file));
 }
 
-// Checks from time to time that the file has not changed, and before its last bytes are used.
+// Checks from time to time, and before the last bytes are used.
 static choir_status check_plain(chi_reader *r, size_t bytes)
 {
 	r->unchecked += bytes > MIN_READ ? bytes : MIN_READ;
@@ -175,7 +175,7 @@ static choir_status check_member(chi_reader *r)
 				: CHOIR_OK;
 }
 
-// Skipped bytes count in the checksum too.
+// Skipped bytes count in the checksum.
 static choir_status read_member(chi_reader *r, void *to, size_t bytes, size_t *got)
 {
 	unsigned char scratch[4096];
@@ -204,7 +204,7 @@ choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got)
 	return r->member ? read_member(r, to, bytes, got) : read_file(r, to, bytes, got);
 }
 
-// Whether a plain file has all the bytes.
+// Whether a plain file has all bytes.
 static bool whole_parts(const chi_reader *r, const chi_file_part parts[], size_t n, size_t *bytes)
 {
 	const uint64_t size = chi_file_size(r->file), left = r->offset < size ? size - r->offset : 0;

@@ -6,7 +6,6 @@
 #include "data/source/csv/categories.h"
 #include "data/stage.h"
 
-// Finds the categories of a column. NULL: it has none.
 static const chi_categories *categories_of(const choir_dataset *d, const char *column)
 {
 	const size_t i = d && column ? chi_column_find(d, column) : 0;

@@ -11,7 +11,7 @@ typedef struct {
 	uint64_t seed;
 } digits;
 
-// An example's digit is its position in a shuffle of ten.
+// Position number % 10 in a shuffle of ten digits.
 static int label_of(uint64_t seed, int64_t number)
 {
 	chi_random_key key = {

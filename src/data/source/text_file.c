@@ -1,6 +1,6 @@
 // Text as bytes, as windows for next-byte prediction, or as lines. Bytes and windows have random
-// access; one pread reads neighbours. A compressed file is unpacked to memory at its first use.
-// Lines are a stream with seek points.
+// access. A compressed file is unpacked to memory at its first use. Lines are a stream with seek
+// points.
 #include "data/stage.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "data/source/gzip.h"
 #include "data/source/reader.h"
 
-// Limits of unpacking: MAX_TIMES the file's size, but at least LITTLE and at most MAX_UNPACKED.
+// A file unpacks to at most MAX_TIMES its size, but at least LITTLE and at most MAX_UNPACKED.
 enum { MAX_UNPACKED = 1 << 30, MAX_TIMES = 32, LITTLE = 64 << 20, FIRST_CAPACITY = 64 << 10 };
 
 typedef struct {
@@ -21,13 +21,13 @@ typedef struct {
 	int64_t context; // windows; 0: bytes
 	int64_t stride;
 	char *memory;
-	char *scratch; // bytes of neighbouring windows
+	char *scratch; // for neighbouring windows
 	size_t capacity;
 } text;
 
 // ---- Bytes and windows.
 
-// Unpacks a compressed file, whose size is known only at the end.
+// The size is known only at the end.
 static choir_status unpack(chi_reader *r, char **memory, size_t *bytes)
 {
 	const uint64_t file = chi_reader_size(r) / CHI_GZIP_RATIO;
@@ -77,7 +77,7 @@ static choir_status windows_range(
 {
 	text *t = (text *) d;
 	const size_t context = (size_t) t->context;
-	// windows that fit, counted by their first bytes
+	// windows that fit, by their first bytes
 	const size_t max = t->capacity / (size_t) t->stride;
 	unsigned char *input = column[0], *target = column[1];
 	for (int64_t done = 0; done < count;) {
@@ -111,7 +111,7 @@ static void text_free(choir_dataset *d)
 	chi_free(t->scratch);
 }
 
-// Does nothing, since the core refuses to shard one file.
+// Does nothing: the core refuses to shard one file.
 static choir_status one_file(choir_dataset *d, int64_t count, int64_t index)
 {
 	(void) d;
@@ -242,13 +242,13 @@ choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context,
 
 typedef struct {
 	choir_dataset base;
-	chi_glob paths; // one
+	chi_glob paths;
 	chi_places places;
 	chi_reader *reader;
 	char *buffer;
-	size_t capacity, length, at; // at: start of the next line
+	size_t capacity, length, at; // at: the next line
 	uint64_t offset; // of the buffer's first byte
-	int64_t row; // number of the next line, from 1
+	int64_t row; // of the next line, from 1
 	bool ended, skip;
 } lines;
 
@@ -272,7 +272,7 @@ static choir_status refill(lines *l)
 	return CHOIR_OK;
 }
 
-// Finds the next line, without its line end. CHOIR_END: there is none.
+// Without its line end.
 static choir_status next_line(lines *l, const char **line, size_t *bytes)
 {
 	size_t seen = 0;
@@ -296,7 +296,7 @@ static choir_status next_line(lines *l, const char **line, size_t *bytes)
 	return CHOIR_OK;
 }
 
-// Finds the next line of valid UTF-8; others are skipped or refused.
+// Skips or refuses lines that are not UTF-8.
 static choir_status next_text(lines *l, const char **line, size_t *bytes)
 {
 	for (;;) {
@@ -353,7 +353,7 @@ static choir_status lines_rewind(choir_dataset *d)
 	return chi_reader_rewind(l->reader);
 }
 
-// Goes to a byte, which must follow a line end or be the end of the file.
+// The byte must follow a line end, or be the end of the file.
 static choir_status go_to(lines *l, const chi_seek_point *place)
 {
 	size_t got;

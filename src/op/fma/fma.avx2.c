@@ -1,4 +1,4 @@
-// The loops for processors with AVX2.
+// The FMA loops for AVX2.
 #include <immintrin.h>
 
 #define VECTOR_BYTES 32

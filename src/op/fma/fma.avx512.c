@@ -1,4 +1,4 @@
-// The loops for processors with AVX-512.
+// The FMA loops for AVX-512.
 #include <immintrin.h>
 
 #define VECTOR_BYTES 64

@@ -1,5 +1,5 @@
-// Choir's own f32 kernels with fused multiply-adds: attention, whose products are too small for a
-// library, and GELU. Their bits differ from the plain kernels'.
+// f32 kernels with fused multiply-adds: GELU, and attention, whose products are too small for a
+// library. Their bits differ from the plain kernels'.
 #include "op/fma/fma.h"
 
 #include "op/kernel_list.h"
@@ -13,7 +13,7 @@ enum { SCORE = 20 }; // above oneDNN's
 const chi_fma_loops *chi_fma_best(void)
 {
 #ifdef CHI_HAS_NEON_KERNELS
-	return &chi_fma_neon; // every 64-bit Arm processor has NEON
+	return &chi_fma_neon; // part of every 64-bit Arm
 #else
 	if (chi_instruction_set_use() >= CHI_INSTRUCTION_SET_AVX512)
 		return &chi_fma_avx512;

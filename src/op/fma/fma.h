@@ -1,5 +1,5 @@
-// Loops with fused multiply-adds, compiled for each instruction set that has them. All give the
-// same bits.
+// Loops with fused multiply-adds (FMA), for each instruction set that has them, with the same
+// bits.
 #pragma once
 
 #include "op/kernel_list.h"
@@ -8,17 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// One attention head of one example.
 typedef struct chi_fma_head {
 	int64_t queries, keys, width; // width: of one head
 	int64_t q_row, kv_row, y_row; // in elements, from row to row
 	bool causal;
 	float scale;
 	const float *q, *k, *v;
-	float *y; // forward
-	const float *dy; // backward
+	float *y;
+	const float *dy;
 	float *dq, *dk, *dv;
-	float *scratch; // laid out by fma_attention.inc
+	float *scratch;
 	const struct chi_fma_head *next; // to prefetch; NULL: none
 } chi_fma_head;
 
@@ -39,7 +38,7 @@ extern const chi_fma_loops chi_fma_avx2, chi_fma_avx512;
 extern const chi_fma_loops chi_fma_neon;
 #endif
 
-// Returns the widest loops for this processor, or NULL without fused multiply-adds.
+// The widest FMA loops for this processor, or NULL.
 const chi_fma_loops *chi_fma_best(void);
 
 enum {

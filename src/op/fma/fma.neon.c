@@ -1,4 +1,4 @@
-// The loops for 64-bit Arm processors.
+// The FMA loops for 64-bit Arm.
 #include <arm_neon.h>
 
 #define VECTOR_BYTES 16

@@ -1,4 +1,4 @@
-// Attention kernels: a loop over examples and heads, each computed by fma_attention.inc.
+// Attention kernels: each head of each example is computed by fma_attention.inc.
 #include "op/fma/fma.h"
 
 #ifdef CHI_HAS_FMA_KERNELS
@@ -47,7 +47,7 @@ static const float *input(const choir_kernel_call *call, size_t i)
 	return call->in[i].data;
 }
 
-// Head `number` of all examples. all is the first one; its NULL pointers stay NULL.
+// Head `number` of all examples, from the first one; NULL pointers stay NULL.
 static chi_fma_head head_at(const chi_fma_head *all, int64_t heads, int64_t number)
 {
 	const int64_t example = number / heads, column = number % heads * all->width;

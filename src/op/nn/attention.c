@@ -88,7 +88,7 @@ static choir_tensor *call(size_t n, choir_tensor *const in[], const choir_attent
 				"attention: %" PRId64 " heads, causal %d and scale %g cannot be", a.heads,
 				(int) all.causal, a.scale);
 	const choir_shape *q = &in[0]->shape;
-	if (a.scale == 0 && q->rank == 3) // others are refused below
+	if (a.scale == 0 && q->rank == 3)
 		a.scale = 1 / sqrt((double) (q->dim[2] / (n == 1 ? 3 : 1) / a.heads));
 	return chi_op_call(&attention_op, f, n, in, &a);
 }

@@ -1,5 +1,4 @@
-// Combines an example's rows of a table: its weights times its rows, divided as the combiner
-// requires.
+// Combines embedding rows: an example's weights times its rows, divided as the combiner requires.
 #include "op/nn/nn.h"
 
 static choir_tensor *checked(choir_tensor *rows, choir_tensor *weights)

@@ -22,7 +22,7 @@ choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed)
 	if (!x)
 		return chi_frame_null_argument(NULL, "dropout");
 	choir_frame *f = x->frame;
-	if (!(rate >= 0 && rate < 1)) // also false for NaN
+	if (!(rate >= 0 && rate < 1))
 		return chi_frame_fail_null(
 				f, CHOIR_INVALID, "dropout: rate %g, needed 0 or more and less than 1", rate);
 	if (!choir_frame_is_training(f) || rate == 0)

@@ -116,13 +116,12 @@ choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 	const choir_cross_entropy_attributes attributes = { smoothing };
 	choir_tensor *const in[] = { logits, labels };
 
-	if (logits && !(smoothing >= 0 && smoothing <= 1)) // also false for NaN
+	if (logits && !(smoothing >= 0 && smoothing <= 1))
 		return chi_frame_fail_null(logits->frame, CHOIR_INVALID,
 				"smoothed_cross_entropy: smoothing %g, needed 0 to 1", smoothing);
 	return chi_op_call(&cross_entropy_op, NULL, 2, in, &attributes);
 }
 
-// The mean over all axes but the first.
 static choir_tensor *by_example(const char *name, choir_tensor *losses)
 {
 	if (!losses)
@@ -161,7 +160,7 @@ choir_tensor *choir_huber(choir_tensor *x, choir_tensor *target, double bound)
 	const choir_huber_attributes attributes = { bound };
 	choir_tensor *difference;
 
-	if (x && !(bound > 0)) // also false for NaN
+	if (x && !(bound > 0))
 		return chi_frame_fail_null(
 				x->frame, CHOIR_INVALID, "huber: bound %g, needed more than 0", bound);
 	difference = choir_subtract(x, target);

@@ -1,11 +1,10 @@
-// Normalization. Means and deviations come from kernels before the operation, which owns them for
-// the backward pass. The caller's function may add the sums of other replicas to those of a batch
-// norm, on both passes.
+// Normalization. Kernels compute means and deviations first; the operation owns them for the
+// backward pass. On both passes, the caller's function may add other replicas' sums to those of a
+// batch norm.
 #include "base/lock.h"
 #include "base/options.h"
 #include "op/nn/nn.h"
 
-// scale and offset need one element per channel.
 static choir_status check_parameters(const char *name, const choir_tensor *x,
 		const choir_tensor *scale, const choir_tensor *offset)
 {
@@ -30,7 +29,6 @@ static choir_status check_parameters(const char *name, const choir_tensor *x,
 	return CHOIR_OK;
 }
 
-// Part 0 or 1 of flat in dtype, as a view if possible.
 static choir_tensor *part(choir_tensor *flat, int64_t index, int64_t n, choir_dtype dtype)
 {
 	int64_t first = index * n;
@@ -175,7 +173,7 @@ static choir_tensor *moments_of(const batch_norm *b, choir_tensor *x)
 			x->frame, "channel_moments", 1, &sums, NULL, CHOIR_F64, &CHOIR_SHAPE(2 * n + 1));
 }
 
-// Sets both results, or after a failure neither.
+// Both moments or, after a failure, neither.
 static bool give_moments(
 		const choir_batch_norm_options *o, choir_tensor *moments, int64_t n, choir_dtype dtype)
 {
@@ -204,7 +202,7 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 {
 	choir_batch_norm_options all;
 
-	// The options come first, because every return must set their outputs.
+	// Taken first, because every return must set their outputs.
 	if (chi_options_take("batch_norm: the options'", &all, sizeof all, o) != CHOIR_OK) {
 		chi_frame_record_error(choir_tensor_frame(x));
 		return NULL;

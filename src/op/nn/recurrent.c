@@ -1,21 +1,21 @@
-// Recurrent layers. One product computes the input's part of all gates. The recurrence kernel
-// stores a row of values for each time step, which the operation owns for the backward pass; the
-// states are a slice of it.
+// Recurrent layers. One product computes the input's part of all gates. The kernel stores a row of
+// values for each time step, which the operation owns for the backward pass; the states are a
+// slice of it.
 #include "base/options.h"
 #include "op/nn/nn.h"
 
 typedef struct {
-	const char *name; // in messages
+	const char *name;
 	const char *kernel, *gradient;
 	int64_t parts, row; // gates, and values of a stored row, in units of the state
-	int64_t at; // offset of the state in a row
-	bool biased; // the product with the state has its own bias
+	int64_t at; // of the state in a row
+	bool biased;
 } recurrence;
 
 static const recurrence lstm = { "lstm", "lstm", "lstm_gradient", 4, 6, 5, false };
 static const recurrence gru = { "gru", "gru", "gru_gradient", 3, 5, 4, true };
 
-// The inputs: gates, w, h0, c0 or a bias, rows.
+// Inputs: gates, w, h0, c0 or a bias, rows.
 typedef struct {
 	const recurrence *kind;
 } attributes;
@@ -159,7 +159,7 @@ static choir_tensor *run(const recurrence *r, choir_tensor *gates, choir_tensor 
 	choir_tensor *const in[INPUTS] = { gates, w, state, more, rows };
 	choir_tensor *y = chi_op_call(&recurrence_op, gates->frame, INPUTS, in, &a);
 
-	if (y && last_cell) { // the last row's cell
+	if (y && last_cell) {
 		const choir_slice_attributes slice = { 1, (t - 1) * r->row * h + 4 * h };
 		choir_tensor *flat = chi_tensor_reshape(rows, &CHOIR_SHAPE(n, t * r->row * h));
 		*last_cell = t == 0 ? more
@@ -176,7 +176,7 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 {
 	choir_recurrent_options all;
 
-	// The options come first, because every return must set their output.
+	// Taken first, because every return must set their output.
 	if (chi_options_take("lstm: the options'", &all, sizeof all, o) != CHOIR_OK) {
 		chi_frame_record_error(choir_tensor_frame(x));
 		return NULL;

@@ -5,7 +5,6 @@
 #include "op/op.h"
 
 chi_kernel_list chi_onednn_list(size_t index);
-// Limits oneDNN to the instruction set in use, before its first use. CHOIR_STATE: the process has
-// used it already.
+// Limits oneDNN to the instruction set in use. CHOIR_STATE: the process has used oneDNN already.
 choir_status chi_limit_onednn(void);
-const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY]); // as chi_kernel_library
+const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY]);

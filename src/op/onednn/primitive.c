@@ -1,6 +1,6 @@
 // The only file with oneDNN's headers, version 2 or 3. Primitives use the caller's scratchpad,
-// since one of the library would be shared by threads. They run on the calling thread: OpenMP's
-// thread count is one during the call.
+// since threads would share the library's, and run on the calling thread: OpenMP's thread count is
+// one during the call.
 #include "op/onednn/primitive.h"
 
 #include "base/alloc.h"
@@ -37,19 +37,19 @@ struct chi_dnn {
 	int a_role, b_role, out_role;
 };
 
-// The inputs of a primitive; "told" is the layout given to oneDNN.
+// A primitive's inputs; "told" is the layout given to oneDNN.
 typedef struct {
 	layout a, b, bias, out;
 	layout b_told, out_told;
-	const layout *x, *filter, *y; // point to layouts above
-	dnnl_dims_t stride, before, after; // strides, and zeros around x
+	const layout *x, *filter, *y;
+	dnnl_dims_t stride, before, after; // zeros around x
 	dnnl_dims_t apart; // dilation - 1
 	dnnl_primitive_attr_t attr;
-	dnnl_primitive_desc_t hint; // for gradients: the forward pass
+	dnnl_primitive_desc_t hint; // forward pass, for gradients
 	dnnl_primitive_desc_t description;
 } plan;
 
-// Made at first use and never freed: oneDNN's code cache refers to it.
+// Never freed: oneDNN's code cache refers to it.
 static dnnl_engine_t engine;
 static chi_atomic32 have_engine;
 static chi_mutex engine_lock = CHI_MUTEX_STATIC(CHI_RANK_OP, "onednn engine");
@@ -68,7 +68,7 @@ static dnnl_status_t make_engine(void)
 	return status;
 }
 
-// The limit is process-wide, so it is set only if needed.
+// Process-wide, so it is set only if needed.
 choir_status chi_limit_onednn(void)
 {
 	static const dnnl_cpu_isa_t limits[CHI_INSTRUCTION_SETS] = { dnnl_cpu_isa_sse41,
@@ -298,8 +298,8 @@ static dnnl_status_t plan_filter(const chi_dnn_problem *q, layout *given, layout
 }
 
 // Memory is nhwc and hwio; oneDNN's dimensions are nchw and oihw. oneDNN chooses the filter's
-// layout, which doubles the speed and pays for a reorder per call. For matrix products it does
-// not (both measured).
+// layout, which doubles the speed despite a reorder per call, but not those of matrix products
+// (measured).
 static dnnl_status_t plan_convolution(plan *p, const chi_dnn_problem *q)
 {
 	const dnnl_dims_t x = { q->images, q->c, q->h, q->w }, y = { q->images, q->out, q->oh, q->ow };
@@ -369,7 +369,6 @@ static dnnl_status_t reorder(chi_dnn *d, dnnl_primitive_t *out, layout_ref from,
 	return status;
 }
 
-// Makes a reorder if the primitive chose another layout.
 static dnnl_status_t make_weights(
 		chi_dnn *d, const plan *p, const chi_dnn_problem *q, dnnl_primitive_attr_t attr)
 {
@@ -486,11 +485,11 @@ static dnnl_status_t point(dnnl_memory_t memory, const void *at)
 	union {
 		const void *read;
 		void *handle;
-	} pointer = { at }; // oneDNN has no read-only memory
+	} pointer = { at };
 	return memory ? dnnl_memory_set_data_handle(memory, pointer.handle) : dnnl_success;
 }
 
-// A span of its own, to be counted in traces.
+// In a span of its own, for traces.
 static dnnl_status_t run_reorder(
 		chi_dnn *d, dnnl_primitive_t primitive, dnnl_memory_t from, dnnl_memory_t to)
 {

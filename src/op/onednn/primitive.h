@@ -1,5 +1,5 @@
-// The interface to oneDNN for the kernels: a product or convolution is made once and run many
-// times, on row-major memory.
+// oneDNN's products and convolutions as primitives: made once, run many times, on row-major
+// memory.
 #pragma once
 
 #include "choir/status.h"
@@ -10,14 +10,14 @@
 typedef enum {
 	CHI_DNN_MATMUL,
 	CHI_DNN_CONVOLUTION,
-	CHI_DNN_CONVOLUTION_INPUT, // the gradient of x
-	CHI_DNN_CONVOLUTION_FILTER // the gradient of the filter
+	CHI_DNN_CONVOLUTION_INPUT, // gradient of x
+	CHI_DNN_CONVOLUTION_FILTER // gradient of the filter
 } chi_dnn_kind;
 
-// The key of the cache: no padding bytes, and zero where a member does not apply.
+// The cache's key, without padding bytes; members that do not apply are zero.
 typedef struct {
 	int32_t kind;
-	uint16_t bias; // 1: with a bias
+	uint16_t bias;
 	uint8_t a_transposed, b_transposed; // MATMUL
 	int64_t batch, m, n, k; // MATMUL; batch 0: a and b have rank 2
 	int64_t a_row; // MATMUL: row distance of a transposed a; 0: m
@@ -37,8 +37,8 @@ typedef struct {
 
 typedef struct chi_dnn chi_dnn; // used by one thread at a time
 
-// c [m, n] = a b, or c + a b, without a primitive: for many small products of different sizes.
-// Rows of a are a_row apart, and so on.
+// oneDNN's product c [m, n] = a b, or c + a b, without a primitive: for many small ones of
+// different sizes. Rows of a are a_row apart, and so on.
 typedef struct {
 	bool a_transposed, b_transposed, accumulate;
 	int64_t m, n, k, a_row, b_row, c_row;
@@ -47,8 +47,8 @@ typedef struct {
 } chi_dnn_gemm;
 choir_status chi_dnn_multiply(const chi_dnn_gemm *p);
 
-// Makes a primitive. CHOIR_UNSUPPORTED: *out is NULL, and no message is recorded.
+// Makes a oneDNN primitive. CHOIR_UNSUPPORTED: *out is NULL, and no message is recorded.
 choir_status chi_dnn_new(const chi_dnn_problem *problem, chi_dnn **out);
-void chi_dnn_free(chi_dnn *d); // NULL is allowed
+void chi_dnn_free(chi_dnn *d);
 size_t chi_dnn_scratch(const chi_dnn *d); // bytes
 choir_status chi_dnn_run(chi_dnn *d, const chi_dnn_operands *operands);

@@ -1,5 +1,4 @@
-// A thread's cache of primitives: a hash table that drops the least recently used one. It is
-// freed when its thread ends.
+// A thread's cache of oneDNN primitives: a hash table that drops the least recently used one.
 #include "op/onednn/primitive_cache.h"
 
 #include "base/alloc.h"
@@ -12,7 +11,7 @@ enum { BUCKETS = 64 };
 typedef struct entry {
 	chi_dnn_problem problem;
 	chi_dnn *dnn; // NULL: unsupported by oneDNN
-	uint64_t used; // last use, in lookups
+	uint64_t used; // in lookups
 	struct entry *next;
 } entry;
 

@@ -1,7 +1,7 @@
-// Attention, a block of queries at a time. Only a block's scores are in memory, so memory grows
-// with the length and not with its square. The backward pass recomputes them. The call's user
-// names the matrix product. Score rows are padded to whole CHI_ROUNDs: a remainder loop would
-// take half the time for rows this short.
+// Attention, a block of queries at a time. Only its scores are in memory, which grows linearly
+// with the length; the backward pass recomputes them. The call's user names the matrix product.
+// Score rows are padded to whole CHI_ROUNDs, since a remainder loop would double the time of such
+// short rows.
 #include "op/plain/attention_kernel.h"
 
 #include <string.h>
@@ -13,14 +13,14 @@ typedef struct {
 	const chi_real_loops *real;
 	const chi_number_loops *number;
 	choir_dtype dtype;
-	size_t size; // of an element
+	size_t size;
 	int64_t queries, keys, width; // width: of one head
 	int64_t q_row, kv_row, y_row;
 	bool causal;
 	double scale;
 	const char *q, *k, *v;
-	void *gemm; // of products
-	char *scaled, *scores, *back; // scratch: [BLOCK, width], [BLOCK, keys] twice
+	void *gemm;
+	char *scaled, *scores, *back; // [BLOCK, width], [BLOCK, keys] twice
 } head;
 
 static int64_t rounded(int64_t n)
@@ -33,7 +33,6 @@ static bool is_packed(size_t inputs)
 	return inputs == 1;
 }
 
-// n inputs hold queries, keys and values.
 static head head_of(const choir_kernel_call *call, size_t n)
 {
 	const choir_attention_attributes *a = call->attributes;
@@ -171,7 +170,7 @@ choir_status chi_attention(const choir_kernel_call *call)
 
 typedef struct {
 	char *q, *k, *v;
-	const char *y; // output gradient
+	const char *y;
 } gradients;
 
 // With P the normalised scores and dP = dy v^T: back = P (dP - sum(P dP)), scores = P.
@@ -208,8 +207,7 @@ static choir_status score_back(const head *h, const gradients *g, int64_t first,
 	return CHOIR_OK;
 }
 
-// From the last block, which sees all keys, to the first: it initialises the gradients of keys
-// and values.
+// From the last block, which sees all keys and so initialises their gradients, to the first.
 static choir_status backward(const head *h, const gradients *g)
 {
 	const int64_t last = (h->queries - 1) / BLOCK * BLOCK;

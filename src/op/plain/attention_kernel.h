@@ -1,4 +1,4 @@
-// Attention for any library's list. A spec's user is the chi_gemm_kernel for its products.
+// Attention for any library's list. A spec's user is its chi_gemm_kernel.
 #pragma once
 
 #include "op/plain/gemm.h"

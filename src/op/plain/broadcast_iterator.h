@@ -6,23 +6,23 @@
 // Strides are in elements. Kernels loop over the last dimension, a run.
 enum { CHI_BROADCAST_OPERANDS = 3 };
 typedef struct {
-	int rank; // at least 1
+	int rank;
 	int64_t dim[CHOIR_MAX_RANK];
 	int64_t stride[CHI_BROADCAST_OPERANDS][CHOIR_MAX_RANK];
 	int64_t index[CHOIR_MAX_RANK]; // in the dimensions before the last
-	int64_t at[CHI_BROADCAST_OPERANDS]; // of each operand
+	int64_t at[CHI_BROADCAST_OPERANDS];
 	bool done;
 } chi_broadcast_iterator;
 
 void chi_broadcast_iterator_init(chi_broadcast_iterator *it, const choir_shape *shape, size_t n,
 		const choir_buffer operands[]);
-// Advances by a run; sets done after the last.
+// Advances a broadcast iterator by a run; sets done after the last.
 void chi_broadcast_iterator_next(chi_broadcast_iterator *it);
 static inline int64_t chi_broadcast_iterator_run(const chi_broadcast_iterator *it)
 {
 	return it->dim[it->rank - 1];
 }
-// Returns whether the operand has one element for the whole run.
+// Whether a broadcast operand has one element for the whole run.
 static inline bool chi_broadcast_iterator_repeats(const chi_broadcast_iterator *it, size_t operand)
 {
 	return it->stride[operand][it->rank - 1] == 0;

@@ -1,10 +1,10 @@
-// Conversion between f64 and any dtype.
+// Casts between f64 and any dtype.
 #pragma once
 
 #include "op/plain/plain.h"
 
-// Writes n numbers. Floats are rounded to even, integers truncated and saturated (a NAN is 0);
-// bool is x != 0.
+// Casts n numbers from f64. Floats are rounded to even, integers truncated and saturated (a NAN is
+// 0); bool is x != 0.
 void chi_narrow(choir_dtype dtype, void *out, const double *x, int64_t n);
-// Reads n numbers; exact except for large i64.
+// Casts n numbers to f64, exactly except for large i64.
 void chi_widen(choir_dtype dtype, double *out, const void *x, int64_t n);

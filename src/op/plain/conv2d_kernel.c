@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-enum { BLOCK_PIXELS = 128 }; // rows of one matrix of patches
+enum { BLOCK_PIXELS = 128 };
 
 typedef struct {
 	choir_dtype dtype;
-	size_t size; // of an element
+	size_t size;
 	int64_t n, h, w, c, kh, kw, out, oh, ow;
 	int64_t groups, group_c, group_out;
 	int64_t dilation;
@@ -16,7 +16,7 @@ typedef struct {
 	int64_t patch; // kh kw group_c
 	const choir_conv2d_attributes *attributes;
 	char *patches; // [BLOCK_PIXELS, patch]
-	void *gemm; // scratch memory of the product
+	void *gemm;
 } convolution;
 
 static convolution convolution_of(const choir_kernel_call *call, const choir_buffer *x,
@@ -55,8 +55,7 @@ static size_t scratch_of(choir_dtype dtype, const choir_shape *filter)
 	return chi_gemm_scratch(dtype) + (size_t) (BLOCK_PIXELS * patch) * chi_dtype_size(dtype);
 }
 
-// Finds filter row i of a pixel's patch in x: kw pixels from *column on. Returns the beginning of
-// that row of x; CHOIR_NONE: outside.
+// The row of x under filter row i at a pixel: kw pixels from *column on. CHOIR_NONE: outside.
 static int64_t patch_row(const convolution *v, int64_t pixel, int64_t i, int64_t *column)
 {
 	const int64_t image = pixel / (v->oh * v->ow), in_image = pixel % (v->oh * v->ow);
@@ -80,7 +79,7 @@ static bool in_one_chunk(const convolution *v)
 	return v->dilation == 1 && v->groups == 1;
 }
 
-// Copies a contiguous row of a patch, with zeros outside x.
+// Copies a row of a patch, with zeros outside x.
 static void take_chunk(const convolution *v, char *to, const char *x, int64_t row, int64_t column)
 {
 	const size_t channels = (size_t) v->c * v->size;
@@ -95,7 +94,7 @@ static void take_chunk(const convolution *v, char *to, const char *x, int64_t ro
 	memset(to + (size_t) last * channels, 0, (size_t) (v->kw - last) * channels);
 }
 
-// As take_chunk, pixel by pixel and for one group.
+// The same by pixels, for one group or with dilation.
 static void take_pixels(
 		const convolution *v, char *to, const char *x, int64_t row, int64_t column, int64_t group)
 {

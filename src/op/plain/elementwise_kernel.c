@@ -121,8 +121,7 @@ static choir_status run_broadcast(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// f16 and bf16 are added only so that gradients can be summed. An operand that repeats is
-// expanded in chunks.
+// f16 and bf16 are added only to sum gradients. A repeating operand is expanded in chunks.
 static choir_status run_add_half(const choir_kernel_call *call)
 {
 	enum { CHUNK = 256 };

@@ -1,12 +1,12 @@
 // The matrix product. Packed blocks of a and b are read in order and stay in cache. Each element
-// is one sum in the order of k, for any block size.
+// is one sum in the order of k.
 #include "op/plain/gemm.h"
 
 #include <string.h>
 
 enum {
-	BLOCK_M = 144, // a multiple of every variant's tile_rows
-	BLOCK_N = 512, // a multiple of every variant's tile_columns
+	BLOCK_M = 144, // of every tile_rows
+	BLOCK_N = 512, // of every tile_columns
 	BLOCK_K = 256,
 	MAX_GEMM_TILE_ROWS = 12,
 	MAX_GEMM_TILE_BYTES = 128 // of a row of a tile

@@ -1,4 +1,4 @@
-// The matrix product of matmul, dense, convolution, attention and recurrent kernels.
+// The matrix product (GEMM) of matmul, dense, convolution, attention and recurrent kernels.
 #pragma once
 
 #include "op/plain/plain.h"
@@ -12,19 +12,19 @@ typedef struct {
 	int64_t a_row, a_column, b_row, b_column, c_row;
 	void *c;
 	bool accumulate;
-	void *scratch; // chi_gemm_scratch bytes
+	void *scratch;
 } chi_gemm;
 
 void chi_gemm_run(const chi_gemm *p);
 size_t chi_gemm_scratch(choir_dtype dtype);
 
-// A library's product, for kernels made of many: their spec's user. Only the plain one needs
-// scratch memory.
+// A library's GEMM, for kernels made of many: their spec's user.
 typedef struct {
 	choir_status (*gemm)(const chi_gemm *p);
 } chi_gemm_kernel;
 extern const chi_gemm_kernel chi_plain_gemm;
 
-// out [rows, n] = activate(out + bias); bias may be NULL.
+// Finishes a product with bias and activation: out [rows, n] = activate(out + bias); bias may be
+// NULL.
 void chi_finish(choir_dtype dtype, void *out, int64_t rows, int64_t n, const void *bias,
 		choir_activate activate);

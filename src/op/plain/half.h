@@ -1,5 +1,5 @@
-// f16 and bf16 to f32 and back without branches, so that loops vectorise. Rounds to nearest, ties
-// to even. Denormals and infinities are kept; NANs become quiet.
+// f16 and bf16 to f32 and back without branches, so that loops vectorise. Rounds to nearest even.
+// Denormals and infinities are kept; NANs become quiet.
 #pragma once
 
 #include <math.h>
@@ -45,7 +45,7 @@ static inline uint16_t chi_bf16_of_f32(float f)
 	return (uint16_t) ((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
-// Rounds to odd: rounding the result again, to f16 or bf16, is as if rounded once.
+// Rounds to odd, so that rounding again, to f16 or bf16, is as rounding once.
 static inline float chi_f32_odd_of_f64(double d)
 {
 	const float f = (float) d;

@@ -1,4 +1,4 @@
-// The loops for processors with AVX2.
+// The plain loops for AVX2.
 #define VARIANT avx2
 #define VECTOR_BYTES 32 // of tiles and sums
 #define TILE_ROWS 6

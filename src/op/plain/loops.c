@@ -1,4 +1,4 @@
-// The loops for every processor of the architecture, and the choice of a variant.
+// The plain loops for every processor of the architecture, and the choice of a variant.
 #include "base/instruction_set.h"
 
 #define VARIANT baseline

@@ -28,9 +28,9 @@ typedef enum {
 } chi_unary;
 
 enum {
-	CHI_COLUMNS = 64, // maximum of columns in a call of sum_rows
+	CHI_COLUMNS = 64, // of sum_rows
 	CHI_ROUND = 16, // elements per iteration
-	CHI_ARITHMETIC_DTYPES = CHOIR_U8 + 1, // those with a chi_number_loops
+	CHI_ARITHMETIC_DTYPES = CHOIR_U8 + 1,
 	CHI_REAL_DTYPES = CHOIR_F64 + 1
 };
 
@@ -46,7 +46,7 @@ typedef struct {
 	void (*binary)(chi_binary op, void *out, const void *a, const void *b, int64_t n,
 			bool a_repeats, bool b_repeats);
 	void (*square)(void *out, const void *x, int64_t n);
-	// Adds the sum of n elements to *total.
+	// Adds to *total.
 	void (*sum)(chi_total *total, const void *x, int64_t n);
 	// Adds `rows` elements, stride apart, to total[j] for each of n <= CHI_COLUMNS columns.
 	void (*sum_rows)(chi_total *total, const void *x, int64_t rows, int64_t stride, int64_t n);
@@ -58,7 +58,7 @@ typedef struct {
 	const choir_pool2d_attributes *attributes;
 } chi_pool;
 
-// Loops of norms, with a mean and a factor for each row or each column. Sums are in f64.
+// Norms, with a mean and a factor for each row or each column. Sums are in f64.
 typedef struct {
 	// The mean (0 unless centered) and 1 / sqrt(variance + epsilon).
 	void (*moments)(void *moments, const void *x, int64_t n, bool centered, double epsilon);
@@ -72,7 +72,7 @@ typedef struct {
 	void (*row_sums)(double *normal, double *plain, const void *x, const void *moments,
 			const void *dy, int64_t rows, int64_t stride, int64_t n);
 
-	// Adds the elements to sum[j] and their squares to square[j], in f64.
+	// Adds to sum[j] and square[j], in f64.
 	void (*column_moments)(
 			double *sum, double *square, const void *x, int64_t rows, int64_t stride, int64_t n);
 	// out = (x - mean) factor + offset
@@ -86,24 +86,23 @@ typedef struct {
 			const void *by, const void *normal, const void *plain, int64_t n);
 } chi_norm_loops;
 
-// One time step of one sequence. extend/kernel_table.h lists the parts of row; "_before" is the
-// previous time step.
+// One time step of a sequence. extend/kernel_table.h lists the parts of row; "_before" is the
+// previous step.
 typedef struct {
-	// row holds the gates' sums; the rest is computed.
+	// Completes row from the gates' sums.
 	void (*lstm)(void *row, const void *cell_before, int64_t h);
-	// Computes dz [4 h] from dh, the sum of the gradients of the output and of the next time
-	// step. dc becomes the previous time step's.
+	// dz [4 h] from dh, the gradients of the output and of the next time step. dc becomes the
+	// previous step's.
 	void (*lstm_gradient)(void *dz, void *dc, const void *dh, const void *row,
 			const void *cell_before, int64_t h);
 	// row holds q in its first three parts.
 	void (*gru)(void *row, const void *gates, const void *state_before, int64_t h);
-	// Computes dgates and dq [3 h]. dh becomes the part of the previous state's gradient that
-	// passes no product.
+	// dgates and dq [3 h]. dh becomes the part of the previous state's gradient that passes no
+	// product.
 	void (*gru_gradient)(void *dgates, void *dq, void *dh, const void *row,
 			const void *state_before, int64_t h);
 } chi_recurrent_loops;
 
-// For f32 and f64.
 typedef struct {
 	void (*unary)(chi_unary op, void *out, const void *x, int64_t n);
 	// by: the input of square, gelu, silu and softplus, the result of the others.
@@ -123,8 +122,8 @@ typedef struct {
 	void (*minus_exp)(void *out, const void *dy, const void *y, double by, int64_t n);
 	double (*max)(const void *x, int64_t n); // n > 0
 	double (*dot)(const void *a, const void *b, int64_t n); // accumulated in f64
-	// Computes exp(row - maximum) of n > 0 elements in place, and sets 0 up to capacity, a
-	// multiple of CHI_ROUND. Returns the sum.
+	// exp(row - maximum) of n > 0 elements in place, then zeros up to capacity, a multiple of
+	// CHI_ROUND. Returns the sum.
 	double (*exp_row)(void *row, int64_t n, int64_t capacity);
 	// dx = y (dy - sum(y dy))
 	void (*softmax_gradient)(void *dx, const void *y, const void *dy, int64_t n);
@@ -156,7 +155,7 @@ typedef struct {
 	const char *name;
 	const chi_number_loops *number[CHI_ARITHMETIC_DTYPES];
 	const chi_real_loops *real[CHI_REAL_DTYPES];
-	// Philox4x32-10: blocks of four words, counting up counter[0] and counter[1].
+	// Blocks of four words, counting up counter[0] and counter[1].
 	void (*philox)(
 			uint32_t *words, const uint32_t counter[4], const uint32_t key[2], int64_t blocks);
 	void (*add_f16)(void *out, const void *a, const void *b, int64_t n);
@@ -168,6 +167,6 @@ extern const chi_loops chi_loops_baseline;
 extern const chi_loops chi_loops_avx2, chi_loops_avx512;
 #endif
 
-// Returns the index-th variant of this machine, widest first; NULL after the last.
+// The index-th variant of the plain loops on this machine, widest first; NULL after the last.
 const chi_loops *chi_loops_variant(size_t index);
 const chi_loops *chi_loops_best(void);

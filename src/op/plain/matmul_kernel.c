@@ -3,7 +3,7 @@
 
 typedef struct {
 	int64_t batch, m, n, k;
-	int64_t a_step, b_step; // from one product to the next
+	int64_t a_step, b_step;
 	int64_t a_row, a_column, b_row, b_column;
 } gemm_shape;
 
@@ -25,7 +25,7 @@ static gemm_shape shape_of(const choir_buffer *a, const choir_buffer *b, choir_t
 		s.batch *= a->shape.dim[i];
 	s.a_step = s.m * s.k;
 	s.b_step = b->shape.rank > 2 ? s.k * s.n : 0;
-	if (s.b_step == 0 && !at) { // all rows of a use the same b
+	if (s.b_step == 0 && !at) { // one product of all rows
 		s.m *= s.batch;
 		s.batch = 1;
 	}

@@ -6,8 +6,8 @@
 // A range of an axis: rows apart in the whole, contiguous in the part.
 typedef struct {
 	size_t rows;
-	size_t whole, part; // bytes of a row
-	size_t first; // of the part, in the whole's row
+	size_t whole, part; // of a row
+	size_t first; // in the whole's row
 } subset;
 
 static subset subset_of(
@@ -66,7 +66,6 @@ static choir_status run_concat(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// n elements, stride elements apart.
 static void take(char *to, const char *from, int64_t n, int64_t stride, size_t size)
 {
 	if (stride == 1) {
@@ -134,7 +133,6 @@ static choir_status run_gather(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Rows are added in the order of the indices.
 static choir_status run_gather_gradient(const choir_kernel_call *call)
 {
 	const choir_buffer *dy = &call->in[0], *indices = &call->in[1];

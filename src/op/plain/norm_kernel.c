@@ -1,5 +1,5 @@
-// Norms of rows (layer norm, RMS norm), and of channels over a batch. The batch's sums are a
-// kernel of their own, as they may be added over replicas.
+// Norms of rows (layer norm, RMS norm), and of channels over a batch, whose sums are a kernel of
+// their own, as they may be added over replicas.
 #include "op/plain/cast_kernel.h"
 
 #include <math.h>
@@ -95,13 +95,12 @@ static choir_status run_channel_moments(const choir_kernel_call *call)
 		const double mean = rows > 0 ? sum[j] / rows : 0;
 		const double variance = rows > 0 ? sum[n + j] / rows - mean * mean : 0;
 		out[j] = mean;
-		out[n + j] = variance < 0 ? 0 : variance; // negative only by rounding; a NAN stays
+		out[n + j] = variance < 0 ? 0 : variance; // a NAN stays
 	}
 	out[2 * n] = rows;
 	return CHOIR_OK;
 }
 
-// The values are in the dtype.
 typedef struct {
 	double mean[CHI_COLUMNS], factor[CHI_COLUMNS]; // floats for f32
 	double factor_f64[CHI_COLUMNS];
@@ -119,7 +118,6 @@ static normal normal_of(choir_dtype dtype, const choir_buffer *moments, int64_t 
 	return v;
 }
 
-// to = scale times factor, in the dtype.
 static void weigh(choir_dtype dtype, void *to, const choir_buffer *scale, int64_t j,
 		const double factor[], int64_t count)
 {

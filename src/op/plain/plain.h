@@ -1,4 +1,4 @@
-// The lists of the plain kernels, and shared helpers.
+// The lists of the plain kernels, and what they share.
 #pragma once
 
 #include "op/kernel_list.h"
@@ -22,7 +22,7 @@ static inline void *chi_element(const choir_buffer *b, int64_t i)
 	return (char *) b->data + (size_t) i * chi_dtype_size(b->dtype);
 }
 
-// An element of labels or indices: u8, i32 or i64.
+// An element of labels or indices.
 static inline int64_t chi_index_at(const choir_buffer *b, int64_t i)
 {
 	if (b->dtype == CHOIR_U8)

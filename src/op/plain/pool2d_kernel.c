@@ -1,7 +1,6 @@
-// Pooling kernels: the geometry of a call.
+// Pooling kernels.
 #include "op/plain/plain.h"
 
-// x is x or dx, y is out or dy.
 static chi_pool pool_of(const choir_buffer *x, const choir_buffer *y, const void *attributes)
 {
 	const int64_t *dim = x->shape.dim;

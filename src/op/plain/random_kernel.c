@@ -1,4 +1,4 @@
-// Dropout and normal numbers. Each element has a fixed position in the key's Philox sequence, so
+// Dropout and normal numbers. An element's position in the key's Philox sequence is fixed, so
 // results do not depend on threads, and dropout's gradient is dropout again.
 #include "base/philox.h"
 #include "op/plain/cast_kernel.h"
@@ -12,7 +12,7 @@ static chi_random_key key_of(const choir_random_attributes *a)
 	};
 }
 
-// Kept if the word's uniform number, a multiple of 2^-24, is at least the rate.
+// Keeps elements whose uniform number, a multiple of 2^-24, is at least the rate.
 static choir_status run_dropout(const choir_kernel_call *call)
 {
 	enum { BLOCKS = 256 };

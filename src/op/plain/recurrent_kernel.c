@@ -1,5 +1,5 @@
-// LSTM and GRU: per time step one product over all examples, then the loops. A row per time step
-// keeps what the gradient needs (extend/kernel_table.h).
+// LSTM and GRU: per time step one product over all examples, then the loops. A row per step keeps
+// what the gradient needs (extend/kernel_table.h).
 #include "op/plain/recurrent_kernel.h"
 
 #include <string.h>
@@ -10,10 +10,10 @@ typedef struct {
 	const chi_recurrent_loops *loops;
 	const chi_number_loops *number;
 	choir_dtype dtype;
-	size_t size; // of an element
+	size_t size;
 	int64_t n, t, h;
-	int64_t gates, row; // elements per time step
-	void *gemm; // of products
+	int64_t gates, row; // per time step
+	void *gemm;
 	char *dh; // [n, h] twice
 } layer;
 
@@ -47,13 +47,13 @@ size_t chi_recurrent_scratch(const choir_kernel_call *call)
 			2 * (size_t) (x->dim[0] * x->dim[x->rank - 1]) * size;
 }
 
-// Returns element j of the row for time step k of example i, in [n, t, row].
+// Element j of time step k of example i, in [n, t, row].
 static void *at(const layer *l, const void *rows, int64_t row, int64_t i, int64_t k, int64_t j)
 {
 	return (char *) (uintptr_t) rows + (size_t) ((i * l->t + k) * row + j) * l->size;
 }
 
-// The part at offset, one time step before; at k = 0 from first, [n, h].
+// The part at offset of the time step before; before the first, from first [n, h].
 static const void *before(
 		const layer *l, const void *rows, int64_t offset, const void *first, int64_t i, int64_t k)
 {
@@ -156,7 +156,7 @@ choir_status chi_lstm_gradient(const choir_kernel_call *call)
 	const layer l = layer_of(call, in[0].shape.dim[0], in[0].shape.dim[1], h, 4, 6);
 	const size_t state = (size_t) (l.n * h) * l.size;
 	char *dz = call->out->data, *dh0 = dz + (size_t) (l.n * l.t * l.gates) * l.size;
-	char *dc = dh0 + state; // dc of the next time step
+	char *dc = dh0 + state;
 	memset(l.dh, 0, state);
 	memset(dc, 0, state);
 	for (int64_t k = l.t - 1; k >= 0; k--) {

@@ -1,4 +1,4 @@
-// LSTM and GRU for any library's list. A spec's user is the chi_gemm_kernel for their products.
+// LSTM and GRU for any library's list. A spec's user is its chi_gemm_kernel.
 #pragma once
 
 #include "op/plain/gemm.h"

@@ -1,5 +1,5 @@
 // Sums over any axes, argmax, and squares of chunks. Neighbouring axes that are all kept or all
-// summed are one group; the last group is the innermost loop.
+// summed are one group, the last of which is the innermost loop.
 #include "base/team.h"
 #include "op/plain/broadcast_iterator.h"
 #include "op/plain/plain.h"
@@ -10,7 +10,7 @@
 typedef struct {
 	chi_broadcast_iterator kept, summed; // operand 0 is x; the last run is 1 long
 	int64_t run; // elements of the last group
-	int64_t rows, row; // if it is kept: size and stride of the last summed group
+	int64_t rows, row; // if kept: size and stride of the last summed group
 	bool run_is_summed;
 } reduction;
 
@@ -82,7 +82,7 @@ static void store(choir_buffer *out, int64_t at, const chi_total *total, int64_t
 	}
 }
 
-// count <= CHI_COLUMNS sums of a kept run, or one of a summed run.
+// Collects count <= CHI_COLUMNS sums of a kept run, or one of a summed run.
 static void collect(
 		const reduction *r, const choir_buffer *x, int64_t at, int64_t count, chi_total *total)
 {
@@ -97,12 +97,12 @@ static void collect(
 	}
 }
 
-// A kept run's columns, which threads share: no sum depends on its neighbours.
+// A kept run's columns, which threads share.
 typedef struct {
 	const choir_kernel_call *call;
 	const reduction *r;
-	int64_t at, out; // offsets of the run in x and the result
-	int64_t columns, chunk; // in the run, and in a chunk
+	int64_t at, out;
+	int64_t columns, chunk;
 } run_of_sums;
 
 static void sum_chunk(void *arg, int member, int64_t chunk)

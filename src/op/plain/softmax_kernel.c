@@ -1,5 +1,5 @@
-// Softmax, its logarithm, and cross entropy with integer labels, row by row. Sums are in f64, so
-// that a loss over many classes keeps its digits.
+// Softmax, its logarithm, and cross entropy with integer labels, row by row. Sums in f64 keep the
+// digits of a loss over many classes.
 #include "op/plain/cast_kernel.h"
 
 #include <math.h>
@@ -30,7 +30,6 @@ static double value_at(const choir_buffer *x, int64_t i)
 								 : ((const double *) x->data)[i];
 }
 
-// out = softmax(x) times by.
 static void softmax_row(const rows_of *r, void *out, const void *x, double by)
 {
 	chi_total sum = { 0 };
@@ -82,7 +81,6 @@ static choir_status check_labels(const choir_buffer *labels, const rows_of *r)
 	return CHOIR_OK;
 }
 
-// Subtracts by, rounded to the dtype.
 static void subtract(const rows_of *r, void *out, const void *x, double by)
 {
 	double in_dtype = by;
@@ -90,8 +88,8 @@ static void subtract(const rows_of *r, void *out, const void *x, double by)
 	r->number->binary(CHI_SUBTRACT, out, x, &in_dtype, r->classes, false, true);
 }
 
-// Returns log(sum(exp(x - max))) without max, which could absorb it. For the same reason *below
-// is the mean of x - max; below may be NULL.
+// Returns log(sum(exp(x - max))) without max, which could absorb it, as it could *below, the mean
+// of x - max. below may be NULL.
 static double log_sum(const rows_of *r, const void *x, size_t size, double max, double *below)
 {
 	enum { BLOCK = 256 };
@@ -113,7 +111,7 @@ static double log_sum(const rows_of *r, const void *x, size_t size, double max, 
 	return log(sum.real);
 }
 
-// x - max - log(sum(exp(x - max))), from the left.
+// From the left: x - max - log(sum(exp(x - max))).
 static choir_status run_log_softmax(const choir_kernel_call *call)
 {
 	const choir_buffer *x = &call->in[0];

@@ -1,16 +1,16 @@
 // The backward pass. Three traversals of the tape find the operations from which y was computed,
-// those that depend on a source, and how many contributions each gradient gets. A fourth, from
-// the newest operation on, computes them. A recomputed segment is traversed likewise when it is
-// reached. So a source's gradient is delivered with its last contribution, and memory is freed
-// early. The program alone fixes the order of sums, and so the bits.
+// those that depend on a source, and how many contributions each gradient gets. A fourth, from the
+// newest operation on, computes them, and recomputed segments in turn. A source's gradient is
+// delivered with its last contribution, so memory is freed early. The program alone fixes the
+// order of sums, and so the bits.
 #include "op/tape/tape.h"
 #include "trace/trace.h"
 
 // A tensor's gradient, in the frame's arena; t->gradient points to it.
 typedef struct account {
 	choir_tensor *tensor;
-	choir_tensor *sum; // NULL: none yet
-	size_t pending; // contributions to come
+	choir_tensor *sum;
+	size_t pending; // to come
 	size_t source; // 1 + index of the source; 0: not a source
 	struct account *next; // of all accounts
 } account;
@@ -26,7 +26,6 @@ typedef struct {
 	account *accounts;
 } pass;
 
-// Nodes, oldest first.
 typedef struct {
 	size_t count;
 	chi_node **node;
@@ -64,7 +63,7 @@ static void set_sum(account *a, choir_tensor *sum)
 {
 	a->sum = sum;
 	if (sum)
-		sum->gradient = a; // protects it from drop_temporaries
+		sum->gradient = a; // for drop_temporaries
 }
 
 static void drop_sum(account *a)
@@ -201,7 +200,7 @@ static choir_status hand_over_first(pass *p)
 	return CHOIR_OK;
 }
 
-// Adds a contribution for input k of node.
+// Adds a contribution for node's input k.
 static choir_status add(
 		pass *p, const chi_node *node, size_t k, choir_tensor *gradient, size_t mark)
 {
@@ -232,7 +231,6 @@ static choir_status add(
 	return CHOIR_OK;
 }
 
-// Drops all tensors since before, except gradients in use.
 static void drop_temporaries(const pass *p, const choir_tensor *before)
 {
 	for (choir_tensor *t = p->frame->tensors; t != before; t = t->next)
@@ -270,7 +268,7 @@ static choir_status contribute(pass *p, const chi_node *node)
 	return CHOIR_OK;
 }
 
-// Afterwards its result and gradient are dropped: only newer operations used them.
+// Drops its result and gradient afterwards: only newer operations used them.
 static choir_status step(pass *p, const chi_node *node)
 {
 	account *a = account_of(node->out);
@@ -299,16 +297,16 @@ static choir_status go_through(pass *p, const nodes *list)
 	return CHOIR_OK;
 }
 
-// Lets step() drop results that y does not depend on. They must live until then: a nested
-// segment's function is called again and may use them.
+// Lets step() drop results that y does not depend on, but no earlier: a nested segment's function
+// is called again and may use them.
 static void let_all_die(const nodes *list)
 {
 	for (size_t i = 0; i < list->count; i++)
 		list->node[i]->reached = true;
 }
 
-// Adds gradients of tensors from outside to their accounts. The segment's own step is one of
-// their contributions, so they are final after it.
+// Adds gradients of outside tensors to their accounts. The segment's own step is one of their
+// contributions, so they are final after it.
 static choir_status go_through_segment(pass *p, const chi_node *node)
 {
 	choir_frame *f = p->frame;

@@ -16,9 +16,9 @@ static const uint64_t WEIGHTS_SEED = 0x9e3779b97f4a7c15u;
 typedef struct {
 	choir_frame *frame;
 	size_t n;
-	choir_tensor **inputs; // the formula's inputs
+	choir_tensor **inputs;
 	double **value, **gradient; // in f64 on the host; NULL: not f64
-	choir_tensor **sources, **made; // for the tape: f64 inputs and their gradients
+	choir_tensor **sources, **made; // f64 inputs and their gradients
 	chi_random_key random;
 	choir_formula_fn *fn;
 	void *user;
@@ -143,7 +143,7 @@ static choir_status prepare(check *c, choir_tensor *const inputs[])
 		const size_t bytes = chi_tensor_bytes(inputs[i]);
 		c->inputs[i] = inputs[i];
 		if (!chi_dtype_is_float(inputs[i]->dtype))
-			continue; // such as labels
+			continue;
 		if (inputs[i]->dtype != CHOIR_F64)
 			return choir_fail(CHOIR_INVALID, "check_gradient: input %zu is %s, needed f64", i,
 					choir_dtype_name(inputs[i]->dtype));

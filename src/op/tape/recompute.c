@@ -1,6 +1,6 @@
-// Segments that keep no intermediate results (gradient checkpointing). After recording, one node
-// replaces the segment; its inputs are all tensors from outside. The backward pass recomputes it
-// with the same random numbers.
+// Segments that keep no intermediate results (gradient checkpointing). One node, whose inputs are
+// all outside tensors, replaces a recorded segment. The backward pass recomputes it with the same
+// random numbers.
 #include "op/tape/tape.h"
 
 #include "base/lock.h"
@@ -11,7 +11,7 @@ typedef struct {
 	choir_formula_fn *fn;
 	void *user;
 	size_t n;
-	choir_tensor *const *inputs; // of fn, in the arena
+	choir_tensor *const *inputs; // of fn
 	chi_random_key random; // before fn
 } segment;
 
@@ -66,14 +66,14 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last)
 	return y;
 }
 
-// Returns whether t is older than the segment, or a variable's read, which stays.
+// Whether t is older than the segment, or a variable's read, which stays.
 static bool is_outside(const choir_tensor *t, size_t mark)
 {
 	return t->mark < mark || (t->source && !t->node);
 }
 
-// Lists the tensors from outside, each once, in out unless NULL. They are marked by a flag of
-// their own, since in a nested segment some already have a gradient account.
+// Lists the outside tensors, each once, in out unless NULL. A flag of their own marks them, since
+// in a nested segment some have a gradient account.
 static size_t list_outside(
 		const choir_tape *tape, const chi_node *before, size_t mark, choir_tensor *out[])
 {
@@ -96,7 +96,6 @@ static size_t list_outside(
 	return n;
 }
 
-// Drops all results of the segment but y.
 static void forget(choir_tape *tape, const chi_node *before, const choir_tensor *y)
 {
 	for (; tape->last != before; tape->last = tape->last->previous) {

@@ -6,7 +6,7 @@
 
 enum { FIRST_READS = 16 };
 
-// Called before the arena is rewound.
+// Before the arena's rewind.
 static void rewind_tape(choir_tape *tape, size_t mark)
 {
 	for (; tape->last && tape->last->mark >= mark; tape->last = tape->last->previous)
@@ -68,7 +68,7 @@ choir_status chi_tape_add_read(choir_tape *tape, choir_tensor *t)
 	return CHOIR_OK;
 }
 
-// Gradients flow only through floating-point tensors.
+// Only through floating-point tensors.
 static bool can_flow(const chi_op *op, size_t n, choir_tensor *const in[], const choir_tensor *out)
 {
 	bool flows = false;

@@ -1,5 +1,5 @@
-// The tape from inside. Each gradient is delivered as soon as it is final, so that it can be
-// summed and freed during the backward pass.
+// The tape from inside. Gradients are delivered when final, so that they can be summed and freed
+// during the backward pass.
 #pragma once
 
 #include "op/op.h"
@@ -14,38 +14,38 @@ typedef struct chi_reads {
 
 struct choir_tape {
 	choir_frame *frame;
-	size_t mark; // of the frame's arena before the tape
+	size_t mark; // of the arena before the tape
 	chi_node *last;
 	bool used; // recording has ended
 	bool again; // a segment is being recomputed
-	int segments; // segments being recorded
+	int segments; // being recorded
 	size_t n_reads;
 	choir_tensor **reads; // in the order of reading
-	chi_reads *block; // holds reads
+	chi_reads *block;
 };
 
-// Records that t, an alias of a source, was read.
+// Records on the tape that t, an alias of a source, was read.
 choir_status chi_tape_add_read(choir_tape *tape, choir_tensor *t);
 
-// Records out as the result of op on in: for views and collectives. Returns out; NULL: no memory,
-// and out is dropped.
+// Records out on the tape as the result of op on in, for views and collectives. Returns out; NULL:
+// no memory, and out is dropped.
 choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[],
 		const void *attributes, choir_tensor *out);
 
-// Returns whether node is a segment. Its in[] is all that the segment uses from outside.
+// Whether node is a recomputed segment, whose in[] is all that it uses from outside.
 bool chi_segment_is(const chi_node *node);
-// Recomputes the segment. Returns its result, and its newest operation in *last. NULL: the frame
-// has failed.
+// Recomputes a segment of the tape. Returns its result, and its newest operation in *last. NULL:
+// the frame has failed.
 choir_tensor *chi_segment_again(const chi_node *node, chi_node **last);
 
-// Called once per source, when its gradient is final. gradient may be slices (tensor.h). It is
-// zeros, and comes first, if y does not depend on the source. It is dropped after the call; keep
-// an alias to use it longer. A failure ends the pass.
+// Called by the backward pass once per source, when its gradient is final. gradient may be slices
+// (tensor.h). It is zeros, and comes first, if y does not depend on the source. It is dropped
+// after the call; keep an alias to use it longer. A failure ends the pass.
 //
-// The pass drops every recorded result from which y was computed, except y and sources, after it
-// has left the operation. Using such a handle fails with CHOIR_STATE. Aliases of its memory
-// (chi_tensor_alias, returned and argument tensors) stay valid. So do results that y does not
-// depend on, and tensors that no recorded operation made.
+// After an operation, the pass drops its result, except y and sources, if y was computed from it.
+// Using such a handle fails with CHOIR_STATE. Aliases of its memory (chi_tensor_alias, returned
+// and argument tensors) stay valid. So do results that y does not depend on, and tensors that no
+// recorded operation made.
 typedef choir_status chi_ready_fn(void *user, size_t index, choir_tensor *gradient);
 choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], chi_ready_fn *ready, void *user);

@@ -1,4 +1,4 @@
-// The loops for processors with AVX2, which have 16 vector registers.
+// The Winograd loops for AVX2, with 16 vector registers.
 #include <immintrin.h>
 
 #define LOOPS chi_winograd_avx2

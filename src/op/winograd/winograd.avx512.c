@@ -1,4 +1,4 @@
-// The loops for processors with AVX-512.
+// The Winograd loops for AVX-512.
 #include <immintrin.h>
 
 #define LOOPS chi_winograd_avx512

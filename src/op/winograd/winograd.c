@@ -1,6 +1,5 @@
 // Winograd convolutions as kernels. A block of tiles goes through transform, products and inverse
-// transform while it is in cache, four of sixteen points at a time. Only op/parallel.c divides
-// calls.
+// transform while it is in cache, four of sixteen points at a time.
 #include "op/winograd/winograd.h"
 
 #include "base/instruction_set.h"
@@ -11,12 +10,12 @@
 #ifdef CHI_HAS_X86_KERNELS
 enum {
 	SCORE = 20, // oneDNN's kernels have 10
-	MIN_TILES = 64, // with fewer, transforming the filter costs too much
-	MIN_CHANNELS = 32 * 32, // x times y; with fewer, transforming the tiles costs too much
-	MAX_CHANNELS = 8 << 10, // with more, the filter fills the cache
+	MIN_TILES = 64, // below, transforming the filter costs too much
+	MIN_CHANNELS = 32 * 32, // x times y; below, transforming the tiles costs too much
+	MAX_CHANNELS = 8 << 10, // above, the filter fills the cache
 	BLOCK = 8 << 10, // floats of x in L1, for four points
-	MAX_TILES = 128, // of a block
-	LINE = 16 // padding in floats: points use different cache sets
+	MAX_TILES = 128,
+	LINE = 16 // floats: points use different cache sets
 };
 
 static const chi_winograd_loops *best(void)
@@ -85,7 +84,6 @@ static int score_of(const choir_kernel_call *call, const choir_shape *filter, co
 			: 0;
 }
 
-// The distance between points of n values, in floats.
 static int64_t apart(int64_t n)
 {
 	return n + LINE;
@@ -142,11 +140,10 @@ typedef struct {
 	const float *x, *bias;
 	float *y;
 	bool relu;
-	// In scratch memory:
-	float *u; // the transformed filter
-	float *turned; // for the rotated filter
-	float *v, *m; // a block of x, and of y
-	float *zeros, *outside; // a pixel of x, and of y
+	float *u; // transformed filter
+	float *turned; // rotated filter
+	float *v, *m; // blocks of x and y
+	float *zeros, *outside; // pixels of x and y
 } job;
 
 static size_t scratch_of(const geometry *g)
@@ -242,10 +239,9 @@ typedef struct {
 	geometry g;
 	const chi_winograd_loops *loops;
 	const float *x, *dy;
-	// In scratch memory:
-	float *u; // the gradient of the transformed filter
-	float *v, *w; // a block of x, and of dy
-	float *zeros; // a pixel of x or dy
+	float *u; // gradient of the transformed filter
+	float *v, *w; // blocks of x and dy
+	float *zeros;
 } gradient;
 
 static void add_block(const gradient *d, int64_t first, int64_t count)

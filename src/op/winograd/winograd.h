@@ -13,7 +13,7 @@ enum {
 
 // apart: floats from point to point. Channels are whole vectors.
 typedef struct {
-	int64_t width; // floats of a vector
+	int64_t width;
 
 	// Transforms row `row` of a tile of 4 x 4 pixels with c channels: four points, each to a row
 	// of v.
@@ -30,7 +30,7 @@ typedef struct {
 	void (*gradient)(float *w, int64_t apart, const float *const pixel[4], int row, int64_t n);
 	// u [k, n] += v^T w, with `rows` rows.
 	void (*add_gemm)(float *u, const float *v, const float *w, int64_t rows, int64_t k, int64_t n);
-	// Computes the gradient of a filter [3, 3, n] from that of the transformed filter.
+	// The gradient of a filter [3, 3, n] from that of the transformed filter.
 	void (*filter_gradient)(float *out, const float *u, int64_t apart, int64_t n);
 } chi_winograd_loops;
 

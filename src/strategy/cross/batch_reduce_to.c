@@ -1,6 +1,5 @@
 // Batches of reductions, packed into few collectives if the options ask for it. Values of one
-// dtype, divisor and destination are copied one after another. The packs are summed, and the
-// results copied back.
+// dtype, divisor and destination are concatenated, the packs summed, and the results copied back.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/hash.h"
@@ -11,7 +10,7 @@
 
 typedef struct {
 	choir_strategy *strategy;
-	choir_frame *frame; // for scratch memory
+	choir_frame *frame;
 	size_t n;
 	chi_reduction **reduction;
 	choir_dtype dtype;
@@ -113,7 +112,7 @@ static choir_status lay_out(reduction_pack *t, int d)
 	return b == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// Copies sums back, once for each memory.
+// Copies packed sums back, once per memory.
 static choir_status take_apart(reduction_pack *t)
 {
 	choir_strategy *s = t->strategy;
@@ -128,7 +127,6 @@ static choir_status take_apart(reduction_pack *t)
 	return chi_strategy_wait(s, 0, s->devices, status);
 }
 
-// Computes the ends of packs. NULL: no memory.
 static int64_t *cut(const reduction_pack *t, const chi_communication *communication, size_t *packs)
 {
 	const size_t max = communication->num_packs > 0
@@ -148,7 +146,7 @@ static int64_t *cut(const reduction_pack *t, const chi_communication *communicat
 	return ends;
 }
 
-// The name has a hash of the shapes, so that workers with different values are told apart.
+// A hash of the shapes distinguishes workers with different values.
 static void name_pack(const reduction_pack *t, char name[64])
 {
 	uint64_t hash = t->n;

@@ -60,7 +60,6 @@ void chi_cross_free(choir_cross *cross)
 	chi_free(x);
 }
 
-// Clears the device frames after the program has cleared the context's own frame.
 static void clear_frames(chi_cross *x)
 {
 	if (x->emptied == x->base.frame->emptied)
@@ -146,7 +145,7 @@ choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status 
 		return status;
 	}
 	chi_frame_empty_waited(f);
-	f->random = (chi_random_key){ 0 }; // random numbers as in a new frame
+	f->random = (chi_random_key){ 0 };
 	chi_mutex_lock(&x->lock);
 	f->next = x->spare;
 	x->spare = f;
@@ -216,8 +215,8 @@ choir_value *choir_cross_result(choir_cross *x, const char *name)
 	return x == NULL ? NULL : found(x, chi_cross_of(x)->call_results, name, "take");
 }
 
-// Whether v, the same for all replicas, was read from an ON_READ variable, whose replica may
-// write before others read v.
+// Returns whether v, the same for all replicas, was read from an ON_READ variable, whose replica
+// may write before others read v.
 static bool is_part(const choir_value *v)
 {
 	bool part = false;
@@ -230,7 +229,6 @@ static bool is_part(const choir_value *v)
 	return part;
 }
 
-// v in the context's own frames. A component of an ON_READ variable is copied.
 static choir_value *keep(choir_cross *cross, const choir_value *v)
 {
 	const bool part = is_part(v);
@@ -298,7 +296,7 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 	chi_cross *x = chi_cross_of(cross);
 	if (cross->frame->failed)
 		return chi_frame_status(cross->frame);
-	for (size_t i = 0; i < x->call_args->n; i++) { // replicas read it on other threads
+	for (size_t i = 0; i < x->call_args->n; i++) { // read on other threads
 		choir_value **v = &x->call_args->leaf[i].value;
 		CHOIR_TRY(chi_value_materialize(*v));
 		if (is_part(*v) && (*v = keep(cross, *v)) == NULL)
@@ -312,7 +310,6 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 	return status == CHOIR_OK ? status : chi_frame_record_error(cross->frame);
 }
 
-// The copy on d, or else the first. ON_READ and sharded variables are read as a whole.
 static choir_tensor *source_of(choir_cross *cross, choir_variable *v, choir_device *d)
 {
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ || v->shards > 0)

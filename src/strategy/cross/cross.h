@@ -3,25 +3,25 @@
 
 #include "strategy/run/run.h"
 
-// A frame for values on a device that the context's own frame cannot hold.
+// For values on a device that the context's own frame cannot hold.
 typedef struct {
 	choir_device *device;
 	choir_frame *frame;
 } chi_cross_frame;
 
 typedef struct chi_cross {
-	choir_cross base; // first: a choir_cross points to its chi_cross
+	choir_cross base;
 	choir_strategy *strategy;
-	chi_run *run; // the run of its merge call; NULL: the program's context
+	chi_run *run; // the merge call's; NULL: the program's context
 	choir_values *args, *returned; // of the function that runs in it
 	choir_values *call_args, *call_results; // of calls that it makes (run, update)
-	// Results during a call, while call_results may still be arguments.
+	// During a call, while call_results may be arguments.
 	choir_values *next_results;
 	chi_cross_frame *device_frame;
 	size_t device_frames, device_frames_capacity;
-	unsigned emptied; // base.frame->emptied when device frames were last cleared
-	chi_mutex lock; // protects spare, which threads of elementwise updates use
-	choir_frame *spare; // empty, for update functions
+	unsigned emptied; // the frame's, when device frames were last cleared
+	chi_mutex lock; // protects spare
+	choir_frame *spare; // for update functions
 } chi_cross;
 
 static inline chi_cross *chi_cross_of(const choir_cross *x)
@@ -32,27 +32,27 @@ static inline chi_cross *chi_cross_of(const choir_cross *x)
 choir_cross *chi_cross_new(choir_strategy *s, chi_run *run);
 void chi_cross_free(choir_cross *x);
 void chi_cross_clear(choir_cross *x);
-// Publishes all frames of x (chi_frame_publish).
 choir_status chi_cross_publish(chi_cross *x);
-// Ends a run or an update: replaces the results and clears the arguments.
+// Ends a run or update called from cross-replica context: replaces the results and clears the
+// arguments.
 void chi_cross_end_call(chi_cross *x);
-// The context's frame for d; it is cleared with the context's own frame. NULL: the error is
-// recorded in that one.
+// Returns the cross-replica context's frame for d, which is cleared with its own. NULL: an error,
+// recorded there.
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
-// An empty frame on d for one call of a function, on any thread; NULL: a failure. The caller
+// Gives an empty frame on d for one call of a function, on any thread; or NULL. The caller
 // releases it with the call's status, which is returned with its error text. After success, x
 // keeps the frame; its stream must have been waited for.
 choir_frame *chi_cross_acquire_frame(chi_cross *x, choir_device *d);
 choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status status);
 
-// Fails unless x is the thread's context or the program's own.
+// Fails unless x is the thread's cross-replica context or the program's own.
 choir_status chi_cross_check(const choir_cross *x, const char *what);
-// Fails with CHOIR_STATE, recorded in f, if v belongs to another strategy. v may be NULL.
+// Fails with CHOIR_STATE, recorded in f, if v (may be NULL) belongs to another strategy.
 choir_status chi_cross_check_variable(
 		const choir_strategy *s, choir_frame *f, const choir_variable *v, const char *what);
 
-// Makes a destination of these devices. NULL: the error is recorded in x's frame.
+// Makes a destination of these devices.
 choir_value *chi_cross_destination(choir_cross *x, int count, choir_device *const devices[]);
-// Copies a part into whole at offset along the axis, or back.
+// Copies a replica's part into the gathered tensor whole at offset along the axis, or back.
 choir_status chi_gather_copy_part(
 		choir_tensor *whole, choir_tensor *part, int axis, int64_t offset, bool back);

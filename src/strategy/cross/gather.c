@@ -3,7 +3,6 @@
 #include "strategy/cross/cross.h"
 #include "strategy/worker_sync.h"
 
-// A tensor seen as [outer, size along the axis, inner].
 typedef struct {
 	size_t outer, axis, inner; // inner in bytes
 } rows;

@@ -10,7 +10,7 @@ typedef struct {
 	choir_cross *x;
 	chi_communication communication;
 	chi_reduction reduction;
-	choir_collective sum; // each replica's tensor is a partial sum
+	choir_collective sum;
 } lazy_reduction;
 
 // Several copies would each make the sum.
@@ -27,7 +27,7 @@ bool chi_lazy_reduce_possible(choir_cross *x, const chi_reduction *j)
 		return false;
 	for (int i = 0; i < j->value->count; i++)
 		if (j->value->component[i]->source != NULL || j->value->component[i]->borrowed)
-			return false; // memory of a variable or the caller
+			return false; // a variable's or the caller's
 	return choir_shape_elements(&j->value->component[0]->shape) > CHI_CHUNK;
 }
 

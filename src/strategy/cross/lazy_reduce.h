@@ -5,13 +5,12 @@
 
 #include "strategy/cross/reduce_to.h"
 
-// Whether the checked j can be lazy: large, in host memory, for a single copy, with inputs that
-// cannot change.
+// Returns whether a checked reduction can be lazy: large, in host memory, for a single copy, with
+// inputs that cannot change.
 bool chi_lazy_reduce_possible(choir_cross *x, const chi_reduction *j);
 // Makes j's result a lazy value. Errors are recorded in x's frame.
 choir_status chi_lazy_reduce_begin(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j);
-// Computes elements of the lazy value v in frame f; count: at most CHI_CHUNK. NULL: the error is
-// recorded in f. Any threads, concurrently.
+// Computes up to CHI_CHUNK elements of a lazy value in frame f, on any thread.
 choir_tensor *chi_lazy_reduce_chunk(
 		const choir_value *v, choir_frame *f, int64_t first, int64_t count);

@@ -34,7 +34,7 @@ choir_status chi_mean_divisor(
 		return chi_frame_fail(f, CHOIR_INVALID,
 				"reduce: %d of %d replicas' values have a count: a mean needs all or none",
 				counted, n);
-	// Without a process group, n may count components of a parameter server's workers.
+	// n may count components of a parameter server's workers.
 	const int all = s->process_group == NULL ? n : s->in_sync;
 	*divisor = counted == 0 ? all : sum;
 	return counted == 0 ? CHOIR_OK : chi_strategy_add_counts(s, divisor);
@@ -53,7 +53,6 @@ static const void *add_tensors(void *self, const void *left, const void *right, 
 	return choir_add((choir_tensor *) (uintptr_t) left, (choir_tensor *) (uintptr_t) right);
 }
 
-// Sums tensors of f. NULL: f has failed.
 static choir_tensor *sum_node(choir_frame *f, int lo, int hi, choir_tensor *const tensors[])
 {
 	static const chi_tree_adder adder = { find_tensor, add_tensors };
@@ -94,7 +93,7 @@ choir_tensor *chi_checked_sum_to_u8(choir_tensor *sum, const char *what)
 			"%s: a SUM of u8 is above 255, by %g in all elements: cast it before", what, over);
 }
 
-// Sums with other workers: this worker's tree nodes are exchanged through host memory.
+// Sums with other workers: tree nodes are exchanged through host memory.
 static choir_tensor *sum_of_all(
 		choir_strategy *s, choir_frame *f, const char *name, choir_tensor *const tensors[])
 {
@@ -260,7 +259,7 @@ choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 	return chi_strategy_abort_if_null(v->strategy, f, read_aggregated(v, f));
 }
 
-// A replica's sum along axes, with its number of elements as count.
+// The result's count is the number of elements.
 static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 {
 	choir_tensor *sum = choir_sum(op == CHOIR_MEAN ? chi_for_mean(t) : t, axes);
@@ -274,8 +273,8 @@ static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 	return choir_with_count(sum, count);
 }
 
-// Views in f: a tensor for each replica, or one if it is the same for all. Returns their number;
-// 0: the error is recorded in f.
+// Views v in f: a tensor per replica, or one if it is the same for all. 0: an error, recorded in
+// f.
 static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_tensor ***tensors)
 {
 	choir_variable *variable = v->variable;

@@ -42,7 +42,7 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices)
 static choir_value *at(choir_cross *x, const choir_value *to)
 {
 	const choir_variable *v = to->variable;
-	if (v != NULL && v->shards > 0) // an update takes each shard's rows from there
+	if (v != NULL && v->shards > 0) // an update takes each shard's rows there
 		v = v->shard[0];
 	const int count = v != NULL ? v->copies : to->count;
 	choir_value *result = chi_value_new(x->frame, CHOIR_VALUE_MIRRORED, count);
@@ -51,7 +51,6 @@ static choir_value *at(choir_cross *x, const choir_value *to)
 	return result;
 }
 
-// An earlier component in the same memory, or NULL.
 static choir_tensor *same_memory(const choir_value *result, int i)
 {
 	for (int k = 0; k < i; k++)
@@ -152,7 +151,7 @@ static choir_status join(choir_strategy *s, chi_communicator *communicator, cons
 	return chi_communicator_join(communicator, d, c, request);
 }
 
-enum { WORTH_HELP = 256 << 10 }; // bytes of a window from which other threads help
+enum { WORTH_HELP = 256 << 10 }; // bytes from which other threads help
 
 // Threads claim one device at a time.
 typedef struct {
@@ -161,7 +160,7 @@ typedef struct {
 	const uint64_t *request;
 	size_t packs;
 	chi_atomic32 next;
-	chi_mutex lock; // protects failure
+	chi_mutex lock;
 	chi_error failure;
 } waits;
 
@@ -256,7 +255,7 @@ choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j)
 	return CHOIR_OK;
 }
 
-// All destinations must be in devices' memories, and the sum must have the values' dtype.
+// Destinations must be in devices' memories, and the sum must have the values' dtype.
 static bool by_communicator(const choir_strategy *s, choir_reduce_op op, const choir_value *v,
 		const choir_value *result)
 {
@@ -302,7 +301,6 @@ choir_status chi_reduction_check(
 	return CHOIR_OK;
 }
 
-// All devices add concurrently.
 choir_status chi_reduction_add_up(choir_cross *x, chi_reduction *j)
 {
 	choir_strategy *s = chi_cross_of(x)->strategy;

@@ -9,12 +9,12 @@
 typedef struct {
 	size_t n;
 	const choir_partial_sum *part; // ascending
-	void *result; // NULL: it needs none
+	void *result; // may be NULL
 } chi_sum_device;
 
 // A sum that is sent in one or several packs.
 typedef struct {
-	const char *name; // for messages
+	const char *name;
 	choir_dtype dtype;
 	double divisor;
 	chi_sum_device *device;
@@ -22,30 +22,30 @@ typedef struct {
 	const int64_t *ends; // in elements
 } chi_sum;
 
-// Makes the sum and waits for it. After a failure, s's communicators are reset. f: for scratch
-// memory.
+// Makes a sum over all devices and waits for it. After a failure, s's communicators are reset. f:
+// for scratch memory.
 choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
 		const chi_communication *communication, const chi_sum *sum);
 
 typedef struct {
 	choir_reduce_op op;
 	choir_value *value, *to;
-	// on the destination's devices; NULL at first if the value is the same in all replicas
+	// NULL at first if value is the same in all replicas
 	choir_value *result;
 	bool by_communicator; // cross-device operations can make it
 	double divisor;
 	chi_partial_sums *partial_sums; // NULL before chi_reduction_add_up
 } chi_reduction;
 
-// Checks a call's context and op. Errors are recorded in x's frame.
+// Checks a reduce_to call's context and op. Errors are recorded in x's frame.
 choir_status chi_reduction_check_call(choir_cross *x, choir_reduce_op op, const char *what);
-// Makes all other checks and fills in j.
+// Makes all other checks of a reduction and fills in j.
 choir_status chi_reduction_check(
 		choir_cross *x, choir_reduce_op op, const choir_reduction *given, chi_reduction *j);
-// Makes the reduction. Errors are recorded in x's frame.
+// Makes a reduction to its destination. Errors are recorded in x's frame.
 choir_status chi_reduction_do(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j);
-// The same, lazily if possible (lazy_reduce.h).
+// Begins a reduction to its destination, lazily if possible (lazy_reduce.h).
 choir_status chi_reduction_begin(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j);
 // Parts of a reduction by cross-device operations. add_up makes each device's partial sums, which
@@ -53,5 +53,5 @@ choir_status chi_reduction_begin(
 choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j);
 choir_status chi_reduction_add_up(choir_cross *x, chi_reduction *j);
 void chi_reduction_clear(const choir_strategy *s, chi_reduction *j);
-// The destination on device d; NULL: none.
+// Returns the reduction's destination on device d, or NULL.
 void *chi_reduction_wanted(const choir_strategy *s, const chi_reduction *j, int d);

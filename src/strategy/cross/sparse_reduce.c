@@ -1,5 +1,5 @@
-// Reduction of IndexedSlices on the host. The result is all slices in the order of replicas, or
-// the sums of equal rows in the order of the dense sum (collective/sparse_sum.h).
+// Reduction of IndexedSlices on the host, to all slices in the order of replicas, or to the sums
+// of equal rows in the order of the dense sum (collective/sparse_sum.h).
 #include "strategy/cross/sparse_reduce.h"
 
 #include "base/size.h"
@@ -17,10 +17,10 @@ typedef struct {
 	choir_strategy *strategy;
 	choir_frame *host;
 	choir_reduce_op op;
-	int n; // replicas
+	int n;
 	choir_tensor **values; // of the replicas here; for a mean in a floating dtype
-	chi_sparse_part *part; // of each replica
-	int64_t all, rows; // all rows; rows of the dense tensor
+	chi_sparse_part *part;
+	int64_t all, rows; // of slices; of the dense tensor
 } sparse_reduction;
 
 static choir_status check_alike(
@@ -45,7 +45,6 @@ static choir_status check_alike(
 	return CHOIR_OK;
 }
 
-// Views the slices in a host frame, with row numbers as i64.
 static choir_status bring(sparse_reduction *j, choir_tensor *const tensors[])
 {
 	chi_arena *arena = &j->host->arena;
@@ -123,7 +122,6 @@ static choir_status bring_others(sparse_reduction *j)
 	return chi_sparse_gather_rows(&g);
 }
 
-// Makes tensors for n rows. False: the error is recorded.
 static bool make(
 		const sparse_reduction *j, int64_t n, choir_tensor **values, choir_tensor **indices)
 {
@@ -181,7 +179,6 @@ static choir_tensor *merge(const sparse_reduction *j, double divisor)
 	return finish(j, values, indices, divisor);
 }
 
-// Whether the dense tensor is not larger.
 static bool is_full(const choir_tensor *t)
 {
 	const choir_shape shape = chi_dense_shape(t);

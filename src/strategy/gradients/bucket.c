@@ -1,6 +1,6 @@
-// Buckets. If devices have memory of their own, the host waits for each collective, so waits
-// would grow with the number of variables. A device copies its partial sums one after another and
-// joins once. Each element is summed in the same tree as alone.
+// Buckets. If devices have memory of their own, the host waits for each collective, so waits would
+// grow with the number of variables. A device concatenates its partial sums and joins once. Each
+// element is summed in the same tree as alone.
 #include "strategy/gradients/bucket.h"
 
 #include "base/alloc.h"
@@ -8,14 +8,13 @@
 enum { ALIGNED = 16 }; // elements
 
 struct chi_bucket {
-	chi_buffer *sum; // NULL: no copy is updated on this device
-	chi_buffer *host; // the sum in host memory, for copies there; else NULL
+	chi_buffer *sum; // NULL: no copy is updated here
+	chi_buffer *host; // sum in host memory, for copies there
 	chi_buffer *pack[CHI_MAX_PARTIAL_SUMS];
 	choir_partial_sum part[CHI_MAX_PARTIAL_SUMS];
 	int parts;
 };
 
-// Whether gradient i has the same tree nodes as gradient 0.
 static bool is_like_first(const chi_device_gradients *list, size_t i)
 {
 	const chi_device_gradient *first_gradient = list->gradient[0], *g = list->gradient[i];

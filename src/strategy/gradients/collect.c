@@ -1,5 +1,5 @@
-// Adding and applying gradients. Neither waits: the update is a sync point that the replica
-// leaves at once. In cross-replica context one call does both.
+// Adding and applying gradients. Neither waits: the update is a sync point that the replica leaves
+// at once. In cross-replica context one call does both.
 #include "strategy/gradients/gradients.h"
 
 #include "base/alloc.h"
@@ -41,7 +41,6 @@ static choir_status check_gradient(chi_gradients *a, const choir_replica *r,
 			: chi_tensor_check(gradient);
 }
 
-// The update of a that r adds to: the one after those it applied in this run.
 static chi_pending_update *current(chi_gradients *a, const chi_replica *r)
 {
 	chi_run *run = r->run;
@@ -152,7 +151,6 @@ choir_status chi_gradients_check_applied(chi_replica *r)
 			text);
 }
 
-// Puts the update into the run's order, with the run's lock held.
 static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 {
 	chi_run *run = r->run;
@@ -185,9 +183,9 @@ static bool has_sparse(const chi_device_gradients *list)
 	return false;
 }
 
-// The update must follow r's queued kernels. If each replica has its own device, the update's
-// stream will wait; otherwise the host waits here. The stream is not touched yet, as another
-// device may use it for the previous update.
+// Makes the update follow r's queued kernels. If each replica has its own device, the update's
+// stream will wait; otherwise the host waits here. The stream may be in use for the previous
+// update.
 static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
 {
 	const choir_strategy *s = r->run->strategy;
@@ -242,14 +240,13 @@ choir_status chi_gradients_apply(chi_gradients *a, choir_replica *replica)
 	chi_replica *r = chi_replica_of(replica);
 	choir_status status = apply_gradients(a, r);
 	if (status == CHOIR_OK && r->run == a->strategy->default_run)
-		// the default run has no end that would do it
+		// the default run has no end
 		status = chi_gradients_finish_updates_of(r, NULL);
 	chi_run_renew(r->run);
 	return status;
 }
 
-// t itself, or a copy if it is a variable's memory, which earlier updates may change. NULL: the
-// error is recorded in x's frame.
+// Copies a variable's memory, which earlier updates may change.
 static choir_tensor *steady(choir_cross *x, choir_tensor *t)
 {
 	if (t == NULL || t->source == NULL || t->source->copied)
@@ -309,7 +306,7 @@ choir_status chi_gradients_apply_now(chi_gradients *a, choir_cross *x, size_t n,
 	if (u == NULL)
 		return chi_frame_record_error(x->frame);
 	chi_fpenv host;
-	chi_fpenv_enter(&host); // x may be the program's own, outside a run
+	chi_fpenv_enter(&host);
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < n; i++)
 		status = add_value(a, u, x, v[i], values[i]);

@@ -1,8 +1,8 @@
-// Execution of an update. Each device joins one collective per variable. Fused: a chunk is
-// updated as soon as it is summed, in the cache. A single device's partial sums are the sums, and
-// its threads share the chunks. Two-pass: sums are kept first; in host memory any device takes
-// the next chunk, elsewhere the device with the sum updates the copy. A gate (a norm, a check for
-// NaN) gets the squares of fixed chunks. Nothing is written before every device has joined.
+// Execution of an update. Each device joins one collective per variable. Fused: a chunk is updated
+// as soon as it is summed, in the cache. A single device's partial sums are the sums, and its
+// threads share the chunks. Two-pass: sums are kept first; in host memory any device takes the
+// next chunk, elsewhere the device with the sum updates the copy. A gate (a norm, a check for NaN)
+// gets the squares of fixed chunks. Nothing is written before every device has joined.
 #include "strategy/gradients/execute.h"
 
 #include "base/alloc.h"
@@ -22,7 +22,6 @@ static int copy_of_device(const choir_strategy *s, const choir_variable *v, int 
 	return chi_strategy_copy(s, v, s->first[d]);
 }
 
-// The first device that shares memory with device, or else device 0.
 static int device_sharing_with(const choir_strategy *s, const choir_device *device)
 {
 	for (int i = 0; i < s->devices; i++)
@@ -210,7 +209,6 @@ static choir_status square_device(chi_pending_update *u, int d)
 	return status;
 }
 
-// The sum of gradient i for copy 0, from element first.
 static const void *data_of(const chi_pending_update *u, size_t i, int64_t first)
 {
 	const chi_pending_variable *pv = &u->pending[i];
@@ -234,7 +232,6 @@ static choir_status chunk_done(void *user, int64_t first, int64_t count, const v
 			: CHOIR_OK;
 }
 
-// The memory for the sum of gradient i on device d; NULL: none.
 static void *wanted_by(const chi_pending_update *u, int d, size_t i)
 {
 	const choir_device *device = u->strategy->device[d];
@@ -251,7 +248,7 @@ static choir_status join(chi_pending_update *u, int d, size_t i)
 	chi_device_gradient *g = u->device[d].gradient[i];
 	choir_variable *v = g->variable;
 	choir_collective *c = &g->collective;
-	const choir_collective_kind kind = c->kind; // as chosen by chi_gradients_apply_now
+	const choir_collective_kind kind = c->kind;
 	void *result = wanted_by(u, d, i);
 	size_t n;
 	const choir_partial_sum *parts = chi_overlap_parts(g, &n);
@@ -288,7 +285,7 @@ static choir_status check_sums(const chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// Waits for all devices. A thread that works for all returns at once.
+// A thread that works for all returns at once.
 static choir_status wait_for_devices(chi_pending_update *u, int from, int to)
 {
 	const uint32_t devices = (uint32_t) (to - from), all = (uint32_t) u->strategy->devices;
@@ -320,7 +317,7 @@ static choir_status reduce_bucket(chi_pending_update *u, int from, int to)
 	return CHOIR_OK;
 }
 
-// Reduces in windows of variables, so that devices may run ahead of each other a little.
+// Reduces gradients in windows of variables, so that devices may run ahead of each other a little.
 static choir_status reduce(chi_pending_update *u, int from, int to)
 {
 	choir_strategy *s = u->strategy;
@@ -328,7 +325,7 @@ static choir_status reduce(chi_pending_update *u, int from, int to)
 		return check_sums(u);
 	if (u->bucket_elements > 0)
 		return reduce_bucket(u, from, to);
-	if (!joins(u)) // rows are merged, but other replicas may still fail
+	if (!joins(u)) // rows are merged, but other replicas may fail
 		return wait_for_devices(u, from, to);
 	for (size_t first = 0; first < u->n; first += CHI_COMMUNICATOR_WINDOW) {
 		const size_t last =
@@ -385,7 +382,7 @@ typedef struct {
 	int device;
 	double factor;
 	chi_atomic32 failed;
-	chi_error error; // of the first failure
+	chi_error error;
 } chunk_sharing;
 
 static void take_chunks_as_member(void *arg, int member, int64_t chunk)
@@ -397,7 +394,7 @@ static void take_chunks_as_member(void *arg, int member, int64_t chunk)
 		chi_error_save(&s->error);
 }
 
-// With rows only one thread works, as it uses the device's scratch memory.
+// With rows one thread works, as it uses the device's scratch memory.
 static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 {
 	const int threads = u->touches_all_rows ? 1 : chi_team_own_members();
@@ -411,7 +408,7 @@ static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 	return choir_error_status();
 }
 
-// Queues a copy to another device, after source's work and before stream's.
+// Queues a copy of a sum to another device, after source's work and before stream's.
 static choir_status send(
 		chi_stream *source, chi_stream *stream, void *to, const void *sum, size_t bytes)
 {
@@ -429,8 +426,7 @@ static choir_status send(
 	return chi_stream_copy(stream, to, sum, bytes);
 }
 
-// Copies a sum to a device without replicas; *data: its place there. The host waits only if the
-// bytes pass through it. The memory is kept until the update is done.
+// The host waits only if the bytes pass through it. The memory is kept until the update is done.
 static choir_status bring_sum(
 		const chi_device_gradient *g, chi_sum_buffer *sb, chi_stream *stream, const void **data)
 {
@@ -474,7 +470,7 @@ static choir_status update_copies(chi_pending_update *u, int d, double factor)
 	return CHOIR_OK;
 }
 
-// Called after all sums are there. *applied: false if the gate skips the update.
+// Updates after all sums are there. *applied: false if the gate skips the update.
 static choir_status update_summed(chi_pending_update *u, int from, int to, bool *applied)
 {
 	const choir_strategy *s = u->strategy;
@@ -483,8 +479,7 @@ static choir_status update_summed(chi_pending_update *u, int from, int to, bool 
 	bool skip = false;
 	for (int d = from; u->gated && d < to; d++)
 		CHOIR_TRY(square_device(u, d));
-	// A device without sums may come before all squares are known. With host memory only, every
-	// device has sums.
+	// A device without sums may come before all squares are known.
 	if (u->gated && !by_chunks)
 		CHOIR_TRY(wait_for_devices(u, from, to));
 	if (u->gated)
@@ -518,8 +513,8 @@ static choir_status prepared(chi_pending_update *u, bool mine, int by)
 			chi_error_save(&u->error);
 		chi_gate_open(&u->prepared, 1);
 	}
-	// No deadline with workers: their cluster's timeout limits the preparation, which always
-	// opens the gate.
+	// No deadline with workers: their cluster's timeout limits the preparation, which always opens
+	// the gate.
 	const choir_strategy *s = u->strategy;
 	const double deadline = chi_clock_deadline(s->process_group == NULL ? s->timeout : -1);
 	while (chi_atomic32_load(&u->prepared.word) == 0)

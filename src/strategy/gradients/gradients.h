@@ -10,22 +10,22 @@
 // An optimizer's functions, called in the order begin, (gate), chunk .., end. Several workers'
 // updates may be pending; each has its own state.
 typedef struct {
-	const char *name; // for messages
-	size_t state_size; // bytes of an update's state; zeroed once, kept for later updates
+	const char *name;
+	size_t state_size; // bytes of an update's state; zeroed once, then kept
 	void (*close)(void *state); // may be NULL
-	// Called before the first write: makes slots and fixes the learning rate.
+	// Makes slots and fixes the learning rate, before the first write.
 	choir_status (*begin)(void *user, void *state, size_t n, choir_variable *const v[]);
-	// Whether elements of v with a zero gradient never change. NULL: they may.
+	// Returns whether elements of v with a zero gradient never change. May be NULL: they may.
 	bool (*skips_zeros)(const void *user, const choir_variable *v);
-	// True: gate must see all sums before the first write.
+	// Returns whether gate must see all sums before the first write.
 	bool (*gated)(const void *user);
 	// A pure function that every device calls. squares: the sum of squares of all summed
 	// gradients, not finite if a gradient is not. bad: the first variable with such a gradient.
-	// Gives a factor for all gradients, or sets *skip.
+	// Sets a factor for all gradients, or *skip.
 	choir_status (*gate)(const void *user, double squares, const choir_variable *bad,
 			double *factor, bool *skip);
-	// Updates elements of a copy of v. index: v's in begin. gradient points to element first, on
-	// the copy's device. Called concurrently.
+	// Updates elements of a copy of v, called concurrently. index: v's in begin. gradient points
+	// to element first, on the copy's device.
 	choir_status (*chunk)(void *user, const void *state, size_t index, choir_variable *v, int copy,
 			int64_t first, int64_t count, const void *gradient, double factor, chi_stream *stream);
 	// Called once, after the last write. applied: false if gate skipped the update.
@@ -36,15 +36,14 @@ typedef struct chi_gradients chi_gradients;
 chi_gradients *chi_gradients_new(choir_strategy *s, const chi_gradients_table *table, void *user);
 void chi_gradients_free(chi_gradients *a);
 
-// Whether v's next gradient may be sparse (IndexedSlices).
 bool chi_gradients_take_sparse(chi_gradients *a, const choir_variable *v);
-// In replica r: add gives one final gradient of v, sparse only if chi_gradients_take_sparse(v).
-// apply says that r has added all gradients of this update.
+// Adds one final gradient of v in replica r, sparse only if chi_gradients_take_sparse(v). apply
+// says that r has added all gradients of this update.
 choir_status chi_gradients_add(
 		chi_gradients *a, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 choir_status chi_gradients_apply(chi_gradients *a, choir_replica *r);
-// In cross-replica context: updates at once, on this thread. Per-replica values are summed;
-// others are used as they are.
+// Applies gradients at once, on this thread, in cross-replica context. Per-replica values are
+// summed; others are used as they are.
 choir_status chi_gradients_apply_now(chi_gradients *a, choir_cross *x, size_t n,
 		choir_variable *const v[], choir_value *const values[]);
 
@@ -56,7 +55,6 @@ choir_status chi_gradients_check_applied(chi_replica *r);
 choir_status chi_gradients_finish_updates(chi_run *run);
 // Does device d's part of the requested updates after its replicas have returned.
 void chi_gradients_run_updates(chi_run *run, int d);
-// Waits at the run's gate until *flag of u is not zero. False: the run has failed.
+// Waits at the run's gate until *flag of update u is not zero. False: the run has failed.
 bool chi_gradients_wait(struct chi_pending_update *u, const chi_atomic32 *flag);
-// Drops all updates of a run, at its end.
 void chi_gradients_discard_updates(chi_run *run);

@@ -1,5 +1,5 @@
-// Distribution of chunks to devices, and memory of the sums. A sum overwrites the first partial
-// sum if nothing else refers to it, so a steady step allocates nothing.
+// Distribution of chunks to devices, and memory of the overlapped sums. A sum overwrites the first
+// partial sum if nothing else refers to it, so a steady step allocates nothing.
 #include "strategy/gradients/pending.h"
 
 #include "base/alloc.h"
@@ -8,8 +8,8 @@
 #include "strategy/gradients/overlap_workers.h"
 #include "trace/trace.h"
 
-// Smaller gradients are left to the update, which sums and applies in one pass.
-enum { MIN = 2 * CHI_CHUNK }; // elements
+// Elements; the update sums smaller gradients in one pass.
+enum { MIN = 2 * CHI_CHUNK };
 
 bool chi_overlap_possible(const choir_strategy *s)
 {
@@ -19,7 +19,6 @@ bool chi_overlap_possible(const choir_strategy *s)
 			s->communicator.table == &chi_direct_table;
 }
 
-// Whether nothing else refers to the memory.
 static bool is_ours(const chi_partial_sums *sums, int i)
 {
 	const chi_buffer *b = sums->buffer[i];
@@ -188,7 +187,6 @@ choir_status chi_overlap_finish(chi_pending_update *u, int from, int to)
 	return CHOIR_OK;
 }
 
-// The overlapped sum of g; NULL: none.
 static const chi_overlap_sum *sum_of(const chi_device_gradient *g)
 {
 	const chi_overlap *o = &g->update->overlap;
@@ -257,8 +255,8 @@ static bool is_known(const chi_pending_update *u)
 	return same;
 }
 
-// With workers, a variable with sparse gradients is not dense, even if this update made them
-// dense because of many rows.
+// With workers, a variable with sparse gradients is not dense, even if this update made them dense
+// because of many rows.
 static bool is_dense(const chi_pending_update *u, size_t i)
 {
 	const chi_pending_variable *pv = &u->pending[i];

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANDOVERS = 9 }; // measured at creation
+enum { HANDOVERS = 9 };
 static const double ASLEEP = 200e-6; // seconds after which the thread surely sleeps
 
 struct chi_overlap_workers {
@@ -22,13 +22,13 @@ struct chi_overlap_workers {
 	chi_process_group process_group;
 	chi_thread thread;
 	chi_pending_update *update; // NULL: only an answer is needed
-	chi_gate requested, completed; // number of requests; number completed
-	chi_gate wakeup; // its word changes whenever the thread must check again
-	chi_atomic32 leave, end; // not zero: leave the update; end the thread
+	chi_gate requested, completed; // requests; completed requests
+	chi_gate wakeup; // changes whenever the thread must check again
+	chi_atomic32 leave, end; // leave the update; end the thread
 	chi_atomic32 exchanging;
 	bool failed; // an exchange of this update failed
 	chi_error error;
-	chi_tree_nodes nodes; // this worker's nodes, if it has several devices
+	chi_tree_nodes nodes; // if this worker has several devices
 	char *scratch; // for chi_tree_nodes_sum
 	double handover; // seconds
 };
@@ -83,8 +83,8 @@ static choir_status exchange(chi_overlap_workers *o, chi_pending_update *u, size
 	return CHOIR_OK;
 }
 
-// Waits until s is open. False: its gradient will not come. If replicas never return, their run
-// ends this wait.
+// Waits until all replicas have added to s. False: its gradient will not come. If replicas never
+// return, their run ends this wait.
 static bool wait_for_replicas(
 		chi_overlap_workers *o, const chi_pending_update *u, const chi_overlap_sum *s)
 {
@@ -195,7 +195,7 @@ choir_status chi_overlap_workers_finish(chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// Ends an exchange under way after this run has failed: the other workers may never come to it.
+// Ends an exchange after this run has failed: the other workers may never come to it.
 static void end_exchange(chi_overlap_workers *o, const chi_run *run)
 {
 	if (chi_atomic32_load(&run->failed) == 0 || chi_atomic32_load(&o->exchanging) == 0)
@@ -241,7 +241,7 @@ typedef struct {
 	int possible, threads, processors;
 } offer;
 
-// Whether a worker's processors suffice for one more thread per worker on its host.
+// Returns whether processors suffice for one more thread per worker on a host.
 static bool has_a_core(const choir_cluster *c, const offer all[], int worker)
 {
 	const char *name = choir_cluster_worker_name(c, worker);
@@ -279,7 +279,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-// The median time to wake the thread and get its answer.
+// Measures the median time to wake the exchange thread and get its answer.
 static void measure(chi_overlap_workers *o)
 {
 	double seconds[HANDOVERS];
@@ -329,7 +329,7 @@ void chi_overlap_workers_close(choir_strategy *s)
 	chi_overlap_workers *o = s->overlap_workers;
 	if (o == NULL)
 		return;
-	if (s->fork_generation == chi_fork_generation()) { // in a forked child there is no thread
+	if (s->fork_generation == chi_fork_generation()) {
 		chi_atomic32_store(&o->end, 1);
 		request(o, NULL);
 		chi_thread_join(&o->thread);

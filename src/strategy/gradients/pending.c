@@ -51,7 +51,6 @@ static chi_pending_update *new_update(chi_gradients *a, choir_strategy *s)
 	return u;
 }
 
-// The existing update, an unused one or a new one, with the lock held.
 static chi_pending_update *find(chi_gradients *a, chi_run *run, int ordinal)
 {
 	chi_pending_update *spare = NULL;
@@ -84,8 +83,7 @@ chi_pending_update *chi_pending_update_get(chi_gradients *a, chi_run *run, int o
 	return u;
 }
 
-// Waits for what an unfinished update has queued. Its errors are dropped; otherwise the next
-// update would report them.
+// Drops errors of an unfinished update, which the next update would report.
 static void wait_for_devices(const chi_pending_update *u)
 {
 	choir_strategy *s = u->strategy;

@@ -8,7 +8,7 @@
 // Elements; fixed, so that norms have the same bits everywhere.
 enum { CHI_UPDATE_CHUNK = CHI_CHUNK };
 
-// A replica's sparse gradient, with references to both buffers.
+// Retains both buffers.
 typedef struct {
 	int replica;
 	int64_t n;
@@ -24,15 +24,15 @@ typedef struct {
 	chi_sparse_gradient *gradient;
 } chi_sparse_gradients;
 
-// The merged rows of all replicas. dense_scratch: if every row changes, a chunk for each device,
-// for rows among zeros.
+// The merged rows of all replicas. dense_scratch: if every row changes, a chunk per device, for
+// rows among zeros.
 typedef struct {
 	int64_t n;
 	int64_t *row; // ascending, without duplicates
 	char *values;
 	char *dense_scratch;
-	chi_scratch scratch; // holds row, values and dense_scratch
-	int64_t *each; // number of rows of each replica, all workers
+	chi_scratch scratch;
+	int64_t *each; // rows per replica, all workers
 } chi_merged_rows;
 
 enum { CHI_GRADIENT_SPARSE = 1, CHI_GRADIENT_DENSE = 2 };
@@ -46,25 +46,25 @@ typedef struct chi_device_gradient {
 	chi_sparse_gradients sparse;
 	choir_collective collective;
 	uint64_t request;
-	int last_replica; // last replica to add; CHOIR_NONE
-	int position; // index among that replica's gradients
+	int last_replica; // to add
+	int position; // among that replica's gradients
 } chi_device_gradient;
 
 typedef struct {
-	size_t n, capacity; // used; allocated
+	size_t n, capacity;
 	chi_device_gradient **gradient;
 	size_t cursor; // where the next gradient is expected
 	chi_scratch squares; // copied from the device to the host
-	bool done; // the device has claimed its part
-	chi_stream *queued; // the gradients are complete there after event; NULL: they are
+	bool done;
+	chi_stream *queued; // the gradients are complete there after event; may be NULL
 	uint64_t event;
 } chi_device_gradients;
 
 // Where a copy's sum is kept: on the first device that shares its memory, or else on device 0.
 typedef struct {
-	chi_buffer *sum; // NULL: no sum is kept
+	chi_buffer *sum; // may be NULL
 	void *data;
-	chi_buffer *away; // the sum, copied to a copy's device that has no replicas; NULL
+	chi_buffer *away; // the sum on a device without replicas, or NULL
 	int device;
 } chi_sum_buffer;
 
@@ -80,7 +80,7 @@ typedef struct {
 	int64_t offset; // in the bucket, in elements
 	uint32_t first_chunk;
 	unsigned char kinds; // CHI_GRADIENT_* flags
-	bool is_sparse; // it is summed as rows
+	bool is_sparse;
 	bool touches_all_rows; // sparse, but elements without a gradient change too
 	chi_merged_rows rows;
 } chi_pending_variable;
@@ -89,14 +89,14 @@ typedef enum { CHI_OPEN, CHI_BY_DEVICES, CHI_BY_ONE } chi_pending_update_stage;
 
 typedef struct chi_pending_update {
 	chi_gradients *gradients;
-	choir_strategy *strategy; // whose devices execute it
-	void *state; // the optimizer's state
+	choir_strategy *strategy;
+	void *state; // the optimizer's
 	chi_run *run; // NULL: unused
-	int ordinal; // index among its optimizer's updates in this run
+	int ordinal; // among its optimizer's updates in this run
 	chi_device_gradients *device;
 	size_t n, pending_capacity;
 	chi_pending_variable *pending;
-	choir_variable **variable; // the pending variables, for begin
+	choir_variable **variable;
 	size_t variable_capacity;
 	unsigned char *kinds; // scratch memory for the exchange between workers
 	size_t kinds_capacity;
@@ -104,23 +104,23 @@ typedef struct chi_pending_update {
 	// sums are kept first: gated, copies in other memory, or a shared variable
 	bool two_pass;
 	bool gated;
-	// Elements of the bucket; 0: none.
+	// 0: no bucket
 	int64_t bucket_elements;
-	chi_bucket *bucket; // of each device
-	bool single_device; // one device, whose partial sums are the sums
+	chi_bucket *bucket;
+	bool single_device; // its partial sums are the sums
 	bool touches_all_rows;
 	chi_pending_update_stage stage; // under the run's lock
 	chi_gate prepared;
 	choir_status status;
 	chi_error error;
-	chi_atomic32 all_applied; // applied by every replica
+	chi_atomic32 all_applied;
 	chi_atomic32 done;
 	chi_atomic32 written;
 	chi_atomic32 next_chunk, devices_done, devices_arrived;
-	chi_atomic32 arrived; // all devices have arrived
+	chi_atomic32 arrived;
 	uint32_t chunks;
 	chi_overlap overlap;
-	bool open; // in its run's list
+	bool open;
 	struct chi_pending_update *next_open;
 	struct chi_pending_update *next;
 } chi_pending_update;
@@ -133,15 +133,15 @@ struct chi_gradients {
 	chi_pending_update *updates;
 };
 
-// Whether waits spin first: only in runs, and only with at most one device per core.
+// Returns whether waits for the update spin first: only in runs, with at most one device per core.
 static inline bool chi_pending_update_spins(const chi_pending_update *u)
 {
 	return u->run != NULL && u->run->spin;
 }
 
-// Finds or makes the update.
+// Finds or makes a pending update.
 chi_pending_update *chi_pending_update_get(chi_gradients *a, chi_run *run, int ordinal);
 void chi_pending_update_discard(chi_pending_update *u);
 void chi_pending_update_free(chi_pending_update *u);
-// Finds or makes the gradient of v on device d.
+// Finds or makes the pending update's gradient of v on device d.
 chi_device_gradient *chi_pending_update_gradient(chi_pending_update *u, int d, choir_variable *v);

@@ -1,6 +1,6 @@
 // When updates run, and on which threads. At the end of a run all devices do them together. For a
-// read after apply, or a merge call, one thread does the update for all devices. All replicas
-// have applied by then.
+// read after apply, or a merge call, one thread does the update for all devices. All replicas have
+// applied by then.
 #include "strategy/gradients/gradients.h"
 
 #include "base/clock.h"
@@ -24,7 +24,7 @@ static part claim(chi_run *run, chi_pending_update *u, int d)
 	return mine;
 }
 
-// The replica that keeps the lowest one from returning; CHOIR_NONE: all have returned.
+// Returns the replica that keeps the lowest one from returning; CHOIR_NONE: all have returned.
 static int still_running(chi_run *run)
 {
 	int found = CHOIR_NONE;
@@ -62,7 +62,7 @@ static choir_status execute(chi_run *run, chi_pending_update *u, int d, part min
 	return status;
 }
 
-// One thread for all devices needs no deadline here: exchanges with workers have their own.
+// One thread for all devices needs no deadline: exchanges with workers have their own.
 static bool is_by_one(chi_run *run, const chi_pending_update *u)
 {
 	chi_mutex_lock(&run->lock);
@@ -71,7 +71,7 @@ static bool is_by_one(chi_run *run, const chi_pending_update *u)
 	return by_one;
 }
 
-// Waits until *flag is not zero. Meanwhile device d sums gradients, unless d is CHOIR_NONE.
+// Meanwhile device d sums gradients, unless d is CHOIR_NONE.
 static bool await(chi_pending_update *u, const chi_atomic32 *flag, int d)
 {
 	chi_run *run = u->run;
@@ -114,7 +114,7 @@ static bool wait_for_all(chi_pending_update *u, int d)
 	return all;
 }
 
-// The lock is needed as the list may move.
+// The list may move.
 static chi_pending_update *pending(chi_run *run, int i)
 {
 	chi_mutex_lock(&run->lock);
@@ -171,8 +171,7 @@ static choir_status finish_update(chi_replica *r, chi_pending_update *u)
 	return chi_scheduler_wait(r, &u->done, NULL);
 }
 
-// Finishes all updates up to the last one of v, in order: an earlier one may be the same
-// optimizer's.
+// Finishes updates up to the last one of v, in order: an earlier one may be the same optimizer's.
 choir_status chi_gradients_finish_updates_of(chi_replica *r, const choir_variable *v)
 {
 	int n = r->updates;

@@ -3,9 +3,9 @@
 // decaying moments) is called for all chunks, with the rows laid among zeros. So no gradient
 // becomes as large as the variable.
 //
-// Workers first exchange whether their gradients are sparse, in one message per update. They stay
-// sparse only if all replicas' are and the rows are few. Then every worker gets all rows
-// (collective/sparse_gather.h) and adds them itself.
+// Workers first exchange whether their gradients are sparse. They stay sparse only if all
+// replicas' are and the rows are few. Then every worker gets all rows (collective/sparse_gather.h)
+// and adds them itself.
 #include "strategy/gradients/sparse_gradients.h"
 
 #include "base/alloc.h"
@@ -107,7 +107,6 @@ choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// The replica's rows of gradient i; NULL: none.
 static const chi_sparse_gradient *given_by(const chi_pending_update *u, size_t i, int replica)
 {
 	const int d = chi_strategy_device_index(u->strategy, replica);
@@ -194,16 +193,15 @@ static size_t row_bytes(const choir_variable *v)
 	return (size_t) width_of(v) * chi_dtype_size(v->dtype);
 }
 
-// One block of memory, kept from step to step.
 typedef struct {
-	chi_sparse_part *part; // of each replica
+	chi_sparse_part *part;
 	chi_sparse_entry *entry;
-	int64_t *index; // row numbers of all replicas
+	int64_t *index; // of all replicas
 	char *come; // from workers
 	int64_t *row; // without duplicates
-	char *values; // their sums
+	char *values;
 	char *dense_scratch; // if all rows change
-	char *scratch; // for the sum
+	char *scratch;
 } layout;
 
 static bool place(size_t *end, size_t n, size_t size, size_t *at)
@@ -246,7 +244,7 @@ static void widen(const chi_sparse_gradient *sparse, int64_t *to)
 												 : ((const int32_t *) sparse->index)[k];
 }
 
-// Collects all replicas' rows, with those of other workers.
+// Collects sparse gradients of all replicas, with those of other workers.
 static choir_status bring(chi_pending_update *u, size_t i, const layout *l)
 {
 	const choir_strategy *s = u->strategy;
@@ -290,7 +288,7 @@ static choir_status merge(chi_pending_update *u, size_t i, size_t all)
 	return CHOIR_OK;
 }
 
-// Whether other workers would get at least as many bytes as the dense gradient has.
+// Returns whether other workers would get at least as many bytes as the dense gradient has.
 static bool are_many(const chi_pending_update *u, size_t i, size_t all)
 {
 	const choir_variable *v = u->pending[i].variable;
@@ -315,7 +313,7 @@ choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int b
 	return pv->is_sparse ? merge(u, i, all) : make_dense(u, i, u->strategy->exchange[by]);
 }
 
-// Rows lie far apart: prefetches the beginning of one that is written soon.
+// Prefetches a row that is written soon.
 static void fetch_row(const chi_pending_variable *pv, int64_t k, size_t bytes)
 {
 	enum { LINE = 64, MAX = 512 };
@@ -376,7 +374,6 @@ choir_status chi_sparse_gradients_update(chi_pending_update *u, int by)
 	return CHOIR_OK;
 }
 
-// The index of the first merged row with a number >= row.
 static int64_t first_from(const chi_merged_rows *m, int64_t row)
 {
 	int64_t lo = 0, hi = m->n;
@@ -401,7 +398,7 @@ const void *chi_sparse_gradients_chunk(
 	char *dense_scratch = m->dense_scratch + (size_t) d * CHI_UPDATE_CHUNK * size;
 	memset(dense_scratch, 0, (size_t) count * size);
 	for (int64_t k = first_from(m, first / width); k < m->n && m->row[k] * width < end; k++) {
-		const int64_t row = m->row[k] * width; // its first element
+		const int64_t row = m->row[k] * width;
 		const int64_t from = row < first ? first : row, to = row + width < end ? row + width : end;
 		void *at = dense_scratch + (size_t) (from - first) * size;
 		chi_vector_add(

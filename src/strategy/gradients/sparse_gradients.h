@@ -9,12 +9,12 @@ bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int replica);
 void chi_sparse_gradients_clear(chi_sparse_gradients *rows);
 // Compares with all workers how each gradient of u was added: dense, sparse or both.
 choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u);
-// Merges all rows of gradient i before the first write, or makes them dense if a replica's is.
-// by: the device whose thread and stream are used.
+// Merges all rows of sparse gradient i before the first write, or makes them dense if a replica's
+// is. by: the device whose thread and stream are used.
 choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int by);
 // Updates variables from their merged rows, except those that touch all rows and are not shared
 // with other workers.
 choir_status chi_sparse_gradients_update(chi_pending_update *u, int by);
-// A dense chunk of a gradient that touches all rows, in device d's scratch memory.
+// Returns a dense chunk of a sparse gradient that touches all rows, in device d's scratch memory.
 const void *chi_sparse_gradients_chunk(
 		const chi_pending_update *u, int d, size_t i, int64_t first, int64_t count);

@@ -73,7 +73,7 @@ choir_strategy *choir_strategy_copy_new(const choir_strategy *s)
 static choir_strategy *the_default;
 static chi_mutex default_lock = CHI_MUTEX_STATIC(CHI_RANK_STRATEGY, "default strategy");
 
-// Frees the default strategy for leak checkers.
+// For leak checkers.
 __attribute__((destructor)) static void free_default(void)
 {
 	choir_strategy *s = the_default;

@@ -1,8 +1,7 @@
-// Parameter server. Variables are placed on the parameter devices in turn. Workers read copies of
+// Parameter server: variables are placed on the parameter devices in turn; workers read copies of
 // them and update them in place. A worker is a strategy with its own replicas, devices, threads
-// and runs, but the variables belong to the owner: the strategy that the program made, which is
-// the first worker. The first worker function runs on the caller's thread, the others on their
-// own.
+// and runs. The variables belong to the first worker, which is the strategy that the program made.
+// Its worker function runs on the caller's thread, the others on their own.
 #include "strategy/kinds/kinds.h"
 
 #include "base/alloc.h"
@@ -18,7 +17,7 @@ enum { MAX = 256 };
 typedef struct {
 	int devices;
 	choir_device *device[MAX];
-	chi_atomic32 placed; // number of variables
+	chi_atomic32 placed; // variables
 } server;
 
 static choir_status open_server(
@@ -160,7 +159,7 @@ static void call_worker(void *arg)
 	choir_strategy *s = c->group;
 	chi_context inside;
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, s, NULL);
-	chi_dlpack_hold(true); // deleters run on the thread that called run_workers
+	chi_dlpack_hold(true);
 	chi_error_clear();
 	c->status = chi_context_leave(entry, c->fn(s, s->worker, c->user), "the worker function");
 	chi_dlpack_hold(false);
@@ -183,7 +182,7 @@ static void work(void *arg)
 	chi_thread_call(call_worker, leave, arg);
 }
 
-// The lowest failure that is not a consequence of another.
+// Returns the lowest worker failure that is not a consequence of another.
 static const call *first_cause(const call *calls, int n)
 {
 	const call *found = NULL;

@@ -2,9 +2,8 @@
 // operation. Otherwise, or if counts must be summed first, the last replica to come does it for
 // all. The gradient is an all-reduce, too.
 //
-// A batch packs small tensors of one dtype, as they cost a sync point and hardly any bytes. The
-// order of additions stays the same. Packing consists of recorded operations, so its gradient is
-// one all-reduce.
+// A batch packs small tensors of one dtype, which cost a sync point each and hardly any bytes.
+// Packing consists of recorded operations, so its gradient is one all-reduce.
 #include "base/hash.h"
 #include "choir/op.h"
 #include "collective/tree.h"
@@ -97,8 +96,8 @@ static choir_status reduce_own(
 		status = chi_stream_wait(s->exchange[r->device]);
 	if (status == CHOIR_OK)
 		return status;
-	// This failure is the cause, unless another one ended the wait (possibly another worker's) or
-	// a missing replica can be named.
+	// This failure is the cause, unless another one ended the wait or a missing replica can be
+	// named.
 	r->cancelled = true;
 	if (status == CHOIR_CANCELLED ? s->process_group != NULL
 								  : status != CHOIR_TIMEOUT || !chi_run_abort_wait(r, point))
@@ -106,7 +105,7 @@ static choir_status reduce_own(
 	return chi_run_cancelled(run);
 }
 
-// Joins for every device from d on, then waits. Called by the last replica.
+// The last replica joins for every device from d on, then waits.
 static choir_status reduce_devices(chi_run *run, chi_sync_point *point, int d, double divisor)
 {
 	choir_strategy *s = run->strategy;
@@ -163,7 +162,7 @@ static choir_status come_together(
 	uint64_t hash = (uint64_t) op * 64 + (uint64_t) r->summed * 2 + (t->count != CHOIR_NONE);
 	for (int i = 0; i < t->shape.rank; i++)
 		hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[i]);
-	// The sums of r's updates use the same communicator and come first.
+	// Sums of r's updates use the same communicator and come first.
 	CHOIR_TRY(chi_gradients_finish_updates_of(r, NULL));
 	bool last;
 	char call[64], name[CHI_SUM_NAME];
@@ -198,7 +197,7 @@ static choir_status come_together(
 	return status;
 }
 
-// t in the result's dtype, complete in memory. NULL: the error is recorded.
+// Returns t in the result's dtype, complete in memory.
 static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tensor *t)
 {
 	if (chi_check_reduce_op(f, "all_reduce", op) != CHOIR_OK)
@@ -216,7 +215,6 @@ static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tens
 	return t == NULL || (f->queued && chi_stream_wait(f->stream) != CHOIR_OK) ? NULL : t;
 }
 
-// Whether only other workers take part.
 static bool is_single(const chi_replica *r, const choir_tensor *t)
 {
 	const choir_strategy *s = r->run->strategy;
@@ -313,7 +311,7 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 	return NULL;
 }
 
-enum { PACK_BYTES = 64 << 10 }; // largest tensor that is packed
+enum { PACK_BYTES = 64 << 10 }; // largest packed tensor
 
 typedef struct {
 	choir_replica *replica;
@@ -321,7 +319,7 @@ typedef struct {
 	size_t n;
 	choir_tensor *const *in;
 	choir_tensor **out;
-	choir_tensor **flat; // tensors of the current pack
+	choir_tensor **flat; // of the current pack
 	bool *done;
 } batch;
 
@@ -334,8 +332,7 @@ static bool may_pack(const batch *b, size_t i)
 			(b->op == CHOIR_SUM || (b->op == CHOIR_MEAN && chi_dtype_is_float(t->dtype)));
 }
 
-// Flattens tensors of the first one's dtype into flat; 0: a failure. The label says their shapes,
-// which must be equal in all replicas.
+// The label says the tensors' shapes, which must be equal in all replicas. 0: a failure.
 static size_t lay_out(batch *b, size_t first, chi_label *label)
 {
 	size_t n = 0, length = 0;
@@ -356,7 +353,7 @@ static size_t lay_out(batch *b, size_t first, chi_label *label)
 					n == 1 ? "" : ", ", chi_shape_print(&t->shape, shape));
 	}
 	label->hash = hash | 1;
-	// workers compare only the name, so it ends with the hash
+	// workers compare only the name
 	if (length >= sizeof label->name)
 		snprintf(label->name + sizeof label->name - 10, 10, "~%08x",
 				(unsigned) (hash & 0xffffffffu));

@@ -19,7 +19,6 @@ int64_t choir_replica_global_examples(const choir_replica *replica)
 	return all == CHOIR_NONE ? 0 : all;
 }
 
-// Checks and sums losses. NULL: the error is recorded.
 static choir_tensor *sum_of_losses(choir_replica *replica, choir_tensor *losses, const char *what)
 {
 	if (losses == NULL || chi_replica_check(replica, what) != CHOIR_OK)

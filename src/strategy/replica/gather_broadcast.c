@@ -31,7 +31,7 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 				"broadcast: there is no replica %d: there are %d", from,
 				choir_replica_count(replica));
 	chi_replica_gives(chi_replica_of(replica), t);
-	// A copy of a variable's value: replica from may write its component after the call.
+	// Replica from may write its component after the call.
 	if (t->source != NULL && (t = choir_copy(t, replica->frame)) == NULL)
 		return NULL;
 	chi_replica *r = chi_replica_of(replica);

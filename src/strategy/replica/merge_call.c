@@ -14,8 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// value, or a copy of the caller's own memory, as others may read it after the caller returns. It
-// must be a valid tensor of r's frame. NULL: the error is recorded there.
+// Copies the caller's own memory, which others may read after the caller returns.
 static choir_tensor *givable(
 		chi_replica *r, const char *name, const char *what, choir_tensor *value)
 {
@@ -44,11 +43,11 @@ choir_status choir_replica_set_arg(choir_replica *replica, const char *name, cho
 static uint64_t hash_names(const chi_named_tensors *names, uint64_t hash)
 {
 	for (size_t i = 0; i < names->n; i++)
-		hash ^= chi_hash_mix(chi_hash_text(names->named[i].name)); // independent of their order
+		hash ^= chi_hash_mix(chi_hash_text(names->named[i].name)); // in any order
 	return chi_hash_mix(hash + names->n);
 }
 
-// Prints the call without printf, which would take a third of a merge call's instructions.
+// printf would take a third of a merge call's instructions.
 static void describe(char text[CHI_SYNC_POINT_NAME], const chi_merge_call *c,
 		const chi_named_tensors *given, bool own)
 {
@@ -120,7 +119,7 @@ choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
 	if (f->failed)
 		return chi_frame_status(f);
 	for (size_t i = 0; i < r->call_args.n; i++)
-		// it may be invalid by now
+		// may be invalid by now
 		CHOIR_TRY(chi_tensor_check_any(r->call_args.named[i].tensor));
 	if (chi_stream_wait(f->stream) != CHOIR_OK)
 		return chi_frame_record_error(f);

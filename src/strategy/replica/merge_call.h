@@ -1,10 +1,10 @@
-// Merge calls: how replicas enter cross-replica context.
+// Merge calls, by which replicas enter cross-replica context.
 #pragma once
 
 #include "strategy/replica/replica.h"
 
 typedef struct {
-	const char *name; // for messages
+	const char *name;
 	choir_merge_fn *fn;
 	void *user; // the last replica's is passed to fn
 	const void *what; // what and more must be equal in all replicas
@@ -14,10 +14,10 @@ typedef struct {
 
 choir_status chi_merge(chi_replica *r, const chi_merge_call *c);
 
-// A merge call of the library with these leaves. The program's own arguments stay for its next
+// Makes a merge call of the library with these leaves. The program's arguments stay for its next
 // call.
 choir_status chi_merge_own(
 		chi_replica *r, const chi_merge_call *c, size_t n, const chi_named leaves[]);
-// The same with one leaf, "value".
+// Makes a merge call of the library with one leaf, "value".
 choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value,
 		choir_merge_fn *fn, void *user, const void *what, uint64_t more);

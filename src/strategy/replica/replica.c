@@ -132,8 +132,7 @@ choir_tensor *chi_replica_view(
 	return t->is_number ? choir_number(f, t->number) : chi_tensor_published(f, t);
 }
 
-// t->mark is its position in the frame: the same in all replicas that do the same, whatever the
-// shapes.
+// t->mark is its position in the frame: the same in all replicas that do the same.
 void chi_replica_gives(chi_replica *r, const choir_tensor *t)
 {
 	chi_process_group *p = r->run->strategy->process_group;
@@ -172,7 +171,7 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 	return chi_replica_view(r, v, "arg", name);
 }
 
-// Keeps the name of a result that the run does not keep, to compare it with the other replicas'.
+// Notes the name of a result that the run does not keep, to compare it with the other replicas'.
 static choir_status note_name(chi_replica *r, const char *name)
 {
 	chi_named_tensors *list = &r->unkept;

@@ -3,19 +3,18 @@
 
 #include "strategy/run/run.h"
 
-// Calls the run's function in r, from start to return.
 void chi_replica_call(chi_replica *r);
-// Notes that r passes t to a collective: all replicas must pass their tensors in one order.
+// Notes that a replica passes t to a collective: all replicas must pass their tensors in one
+// order.
 void chi_replica_gives(chi_replica *r, const choir_tensor *t);
-// The name of r's collective in messages: call, or "call of LABEL".
+// Prints the name of a replica's collective: call, or "call of LABEL".
 void chi_replica_name_collective(const chi_replica *r, const char *call, char name[64]);
-// Whether r is the default replica outside any run.
+// Returns whether r is the default replica outside any run.
 bool chi_replica_is_default(const chi_replica *r);
-// Fails unless this thread is in replica r's context.
 choir_status chi_replica_check(const choir_replica *r, const char *what);
-// Fails with CHOIR_STATE, recorded in r's frame, if r and v belong to different strategies.
+// Fails with CHOIR_STATE, recorded in the replica's frame, if v belongs to another strategy.
 choir_status chi_replica_check_variable(const chi_replica *r, const choir_variable *v);
-// A leaf as r sees it: a variable, a number in r's frame, or its own or the nearest component.
-// what: the call, for messages. NULL: the error is recorded in r's frame.
+// Returns a leaf as the replica sees it: a variable, a number in r's frame, or its own or the
+// nearest component. what: the call.
 choir_tensor *chi_replica_view(
 		const chi_replica *r, choir_value *v, const char *what, const char *name);

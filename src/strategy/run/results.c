@@ -92,7 +92,7 @@ static choir_status check_names(const chi_run *run)
 
 choir_status chi_results_merge(chi_run *run)
 {
-	// Usually nothing is returned if results are not kept; then no replica's cache line is read.
+	// If results are not kept, usually nothing is returned; then no replica's cache line is read.
 	if (run->task.results == NULL)
 		return chi_atomic32_load(&run->named) == 0 ? CHOIR_OK : check_names(run);
 	CHOIR_TRY(check_names(run));

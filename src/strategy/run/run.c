@@ -94,8 +94,8 @@ void chi_run_wake_up(chi_run *run)
 	chi_gate_wake(&run->wakeup);
 }
 
-// Records a failure, with the lock held. True: it is the first. If two devices wait for a third,
-// one times out and cancels the other; the timeout is the cause, whichever is recorded first.
+// Records a run's failure; returns whether it is the first. If two devices wait for a third, one
+// times out and cancels the other; the timeout is the cause. The lock is held.
 static bool record(chi_run *run, int replica)
 {
 	const bool first = chi_atomic32_load(&run->failed) == 0;
@@ -122,7 +122,7 @@ static void forget(chi_run *run)
 
 static void tell_of_failure(chi_run *run, bool first)
 {
-	if (first && !run->isolated) // no other device waits for an isolated run
+	if (first && !run->isolated)
 		chi_communicator_abort(&run->strategy->communicator);
 	chi_small_all_reduce_stop(run);
 	chi_run_wake_up(run);
@@ -207,9 +207,8 @@ static void begin_device(chi_run *run, int i)
 	for (int id = first[i]; id < first[i + 1]; id++) {
 		begin_replica(&run->replica[id]);
 		run->replica[id].call_args.n = run->replica[id].returned.n = 0;
-		if (run->replica[id].unkept.n != 0) // avoids writing an unchanged cache line
+		if (run->replica[id].unkept.n != 0) // keeps the cache line unchanged
 			run->replica[id].unkept.n = 0;
-		// written in each run, so the comparison would save nothing
 		run->replica[id].side = (int) (run->number % 2);
 	}
 }
@@ -224,7 +223,7 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool isolate
 		CHOIR_TRY(chi_strategy_count_examples(s, task->args));
 		CHOIR_TRY(chi_values_publish(task->args));
 	}
-	if (memcmp(&run->task, task, sizeof *task) != 0) // avoids writing an unchanged cache line
+	if (memcmp(&run->task, task, sizeof *task) != 0) // keeps the cache line unchanged
 		run->task = *task;
 	if (run->isolated != isolated)
 		run->isolated = isolated;
@@ -256,11 +255,11 @@ static void send_devices(chi_run *run)
 static void wait_for_device(chi_run *run, int d)
 {
 	chi_gate *done = &run->device[d].done;
-	const uint32_t word = chi_atomic32_load(&done->word); // changes once in a run
+	const uint32_t word = chi_atomic32_load(&done->word);
 	if (word == run->number)
 		return;
 	chi_run_trace_device(run, 0, CHOIR_TRACE_WAIT, "other devices");
-	// Replicas have deadlines; user code that never returns cannot be stopped.
+	// User code that never returns cannot be stopped.
 	(void) chi_gate_wait(done, word, run->spin, chi_clock_deadline(-1));
 	chi_trace_end();
 }
@@ -271,7 +270,7 @@ static void wait_for_devices(chi_run *run)
 		wait_for_device(run, i);
 }
 
-// Returns the threads of devices with one replica, which do not go to the idle list themselves.
+// Devices with several replicas return their threads themselves.
 static void rest(chi_run *run)
 {
 	chi_thread_pool_rest_all(run->busy);
@@ -296,7 +295,7 @@ static choir_status finish(chi_run *run)
 	choir_strategy *s = run->strategy;
 	choir_status status = CHOIR_OK;
 	if (run == s->run)
-		// Before the check: the exchange thread itself may have failed.
+		// First, because the exchange thread may have failed.
 		chi_overlap_workers_rest(s);
 	if (chi_atomic32_load(&run->failed) != 0) {
 		status = run->error.status;
@@ -316,7 +315,7 @@ static choir_status finish(chi_run *run)
 		if (run->task.results != NULL)
 			choir_values_clear(run->task.results);
 		chi_error_restore(&run->error);
-		if (!run->isolated) // other workers do not know isolated runs
+		if (!run->isolated) // other workers do not know it
 			chi_strategy_abort(s, status);
 	}
 	return status;
@@ -327,7 +326,7 @@ choir_status chi_run_go(
 {
 	const chi_run_task task = { fn, user, args, results, run->strategy->step };
 	const choir_status ready = prepare(run, &task, run->nested_in_isolated);
-	if (ready != CHOIR_OK) // else other workers would wait for this one's replicas
+	if (ready != CHOIR_OK) // other workers would wait for this one's replicas
 		return chi_strategy_abort(run->strategy, ready);
 	chi_trace_begin(CHOIR_TRACE_OTHER, "run");
 	chi_fpenv_enter(&run->host);
@@ -410,7 +409,6 @@ void chi_run_renew(chi_run *run)
 	run->applied = false;
 }
 
-// The run in whose merge function this thread is, if it belongs to s.
 static chi_run *outer_run(const choir_strategy *s)
 {
 	const chi_context *c = chi_context_current();

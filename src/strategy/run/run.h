@@ -1,6 +1,6 @@
 // A run: the replicas, the devices that carry them, and their shared state. The replicas of a
-// device take turns in the order of ids: the one with the device's baton runs. A replica that
-// must wait parks on its thread and passes the baton on. Memory is kept for the next run.
+// device take turns in the order of ids: the one with the device's baton runs. A replica that must
+// wait parks on its thread and passes the baton on. Memory is kept for the next run.
 #pragma once
 
 #include "base/fpenv.h"
@@ -15,59 +15,58 @@ struct chi_pool_thread;
 typedef enum {
 	CHI_WAITS_TO_START,
 	CHI_RUNS,
-	CHI_PARKED, // waits until *parked_for is not zero or the run has failed
+	CHI_PARKED, // until *parked_for or run->failed is set
 	CHI_MAY_GO_ON,
 	CHI_RETURNED
 } chi_replica_state;
 
-// What a collective is about, if its tensor does not say it, such as a variable. Replicas with
+// What a collective is about, such as a variable, if its tensor does not say it. Replicas with
 // different labels have diverged.
 typedef struct {
 	uint64_t hash; // 0: no label
-	const char *call; // the program's call, if not the collective itself; else NULL
+	const char *call; // the program's, if not the collective itself
 	char name[48];
 } chi_label;
 
-// A run resets the fields in the first two cache lines, which move between cores twice in each
-// run.
+// A run resets the first two cache lines, which move between cores twice in each run.
 typedef struct chi_replica {
-	_Alignas(CHI_LINE) choir_replica base; // first, for chi_replica_of
+	_Alignas(CHI_LINE) choir_replica base;
 	struct chi_run *run;
 	int id, device; // id: within this worker
 	// under the run's lock; only on shared devices
 	chi_replica_state state;
-	chi_atomic32 has_returned; // also set if it was never called
+	chi_atomic32 has_returned; // or was never called
 	const chi_atomic32 *parked_for;
-	chi_gate baton; // changes when the baton is passed to this replica
+	chi_gate baton; // changes when this replica gets the baton
 	uint32_t sequence; // sync points so far
 	uint32_t small_all_reduces;
-	int side; // which half of run->small_all_reduce this run uses, 0 or 1
+	int side; // half of run->small_all_reduce in this run
 	int updates;
-	uint64_t gradient_hash; // hash of the variables of its gradients since its last update
-	chi_call_order order; // order of its tensors in the collectives of this run
-	int gradients; // number of gradients in gradient_hash
-	bool trains; // it added gradients in this run
-	bool cancelled; // stopped by another failure: what it returns is not the cause
-	bool uses_own_args; // own_args replace call_args
+	uint64_t gradient_hash; // of its gradients' variables since its last update
+	chi_call_order order; // of its tensors in the collectives of this run
+	int gradients; // in gradient_hash
+	bool trains; // it added gradients
+	bool cancelled; // by another failure: what it returns is not the cause
+	bool uses_own_args;
 	chi_named_tensors call_args, returned;
 	chi_named_tensors unkept; // returned names if results are not kept; on the heap
-	chi_named_tensors own_args; // arguments of merge calls by the library
-	chi_label label; // label of its next collective
-	int64_t batch_bytes; // bytes of the batch of collectives that it is in; 0: none
-	choir_tensor *contribution; // its tensor, if one replica does the collective for all
+	chi_named_tensors own_args; // of the library's merge calls
+	chi_label label; // of its next collective
+	int64_t batch_bytes; // of its batch of collectives; 0: none
+	choir_tensor *contribution; // if one replica does the collective for all
 	choir_reduce_op reduces;
-	choir_dtype summed; // dtype passed to all_reduce, whatever dtype is summed
-	int64_t offset; // of its part in the last gathered tensor, along the axis
+	choir_dtype summed; // before casts
+	int64_t offset; // of its part in the last gathered tensor
 } chi_replica;
 
-// Padded to cache lines: different cores write devices, and waiting threads poll done.
+// Different cores write different devices, and waiting threads poll done.
 typedef struct {
-	_Alignas(CHI_LINE) int next, last; // next replica to start; one after the last
+	_Alignas(CHI_LINE) int next, last; // replica to start; one after the last
 	int left; // replicas that have not returned
-	bool shared; // carries several replicas
+	bool shared; // by several replicas
 	bool held; // the baton is taken or about to be
-	bool closed; // all replicas have returned; one thread does the rest
-	int may; // no parked replica below this one may go on
+	bool closed; // one thread does the rest
+	int may; // no parked replica below it may go on
 	uint32_t number;
 	_Alignas(CHI_LINE) chi_gate done; // number of the last completed run
 } chi_run_device;
@@ -79,28 +78,27 @@ typedef struct {
 	uint64_t step; // for keys of random numbers
 } chi_run_task;
 
-// The first lines are read by all and seldom written. Only a line with news moves between cores.
 typedef struct chi_run {
 	choir_strategy *strategy;
 	chi_run_task task;
 	chi_run_device *device;
 	chi_replica *replica;
-	// Two entries for each replica; NULL: no small all-reduces.
+	// Two per replica; or NULL.
 	struct chi_small_all_reduce *small_all_reduce;
-	bool spin; // true: no more devices than cores
+	bool spin; // no more devices than cores
 	bool isolated; // of one replica, whose gradients are dropped
 	bool nested_in_isolated;
-	chi_atomic32 failed; // not zero: all replicas stop
+	chi_atomic32 failed; // all replicas stop
 	_Alignas(CHI_LINE) chi_mutex lock;
 	// Counts arrivals, and returns on shared devices. While it grows, no wait times out.
 	chi_atomic32 progress;
-	chi_atomic32 arrivals; // sync points that some replica has reached or tried to
+	chi_atomic32 arrivals; // sync points that some replica has tried to reach
 	chi_gate wakeup; // changes whenever waiting replicas must check again
-	struct chi_pool_thread *busy; // on devices with one replica; used by the caller only
-	uint32_t number; // of runs; used by the caller only
-	int failed_replica; // the lowest failed one; number of replicas: a merge or update failed
+	struct chi_pool_thread *busy; // on devices with one replica; the caller's
+	uint32_t number; // of runs; the caller's
+	int failed_replica; // the lowest; number of replicas: a merge or update failed
 	chi_error error;
-	// A ring of sync points first_sync_point .. next_sync_point - 1.
+	// A ring: first_sync_point .. next_sync_point - 1.
 	struct chi_sync_point **sync_point;
 	uint32_t sync_point_capacity, first_sync_point, next_sync_point;
 	struct chi_sync_point *spare_sync_points;
@@ -108,64 +106,62 @@ typedef struct chi_run {
 	size_t n_pending, pending_capacity;
 	struct chi_pending_update *open; // updates with gradients, requested or not
 	bool applied;
-	chi_atomic32 named; // not zero: a name was returned although results are not kept
-	bool going; // chi_run_go is active; used by the caller only
+	chi_atomic32 named; // a name was returned although results are not kept
+	bool going; // chi_run_go is active; the caller's
 	choir_cross *cross;
-	struct chi_run *nested; // for runs in merge calls
-	chi_fpenv host; // the caller's floating-point environment
+	struct chi_run *nested; // in merge calls
+	chi_fpenv host; // the caller's
 } chi_run;
 
 chi_run *chi_run_new(choir_strategy *s);
 void chi_run_free(chi_run *run);
-// Runs fn once for each replica. The caller carries device 0. results may be NULL.
+// Runs fn once in each replica; the caller carries device 0. results may be NULL.
 choir_status chi_run_go(
 		chi_run *run, choir_replica_fn *fn, void *user, choir_values *args, choir_values *results);
-// Runs fn for one replica on this thread. Its gradients are dropped.
+// Runs fn in one replica on this thread and drops its gradients.
 choir_status chi_run_isolated(
 		chi_run *run, int replica, choir_replica_fn *fn, void *user, choir_values *args);
 
-// Ends device d's part after a non-local exit from the program's function. The run fails, the
-// replica counts as returned, and this thread finishes the device's work.
+// Ends device d's part of a run after a non-local exit from the program's function. The run fails,
+// and this thread finishes the device's work.
 void chi_run_left(chi_run *run, int d);
-// Ends an active run that its caller left. back: this is the caller's thread, whose
-// floating-point environment is restored.
+// Ends an active run that its caller left. back: this is the caller's thread.
 void chi_run_abandon(chi_run *run, bool back);
 
-// Resets the default run, which never ends and belongs to the default replica, after each merge
-// call or update. Other runs are unaffected.
+// Resets the default replica's run, which never ends, after a merge call or update. Other runs are
+// unaffected.
 void chi_run_renew(chi_run *run);
 
 // Makes the run fail with the thread's last error and wakes all waiting threads. replica: the
 // failed one; the number of replicas for a merge or update.
 void chi_run_fail(chi_run *run, int replica);
-// Decides what happens when r has waited for its timeout. True: the run fails, naming the missing
-// replica. False: none is missing, so another thread still uses r's tensors, and r must go on
+// Decides what happens when a replica of the run has waited for its timeout. True: the run fails,
+// naming the missing replica. False: another thread still uses r's tensors, so r must go on
 // waiting.
 bool chi_run_abort_wait(chi_replica *r, const struct chi_sync_point *point);
-// The run for runs inside a merge call, made at first use. NULL: a failure.
+// Returns the run for runs inside a merge call; or NULL.
 chi_run *chi_run_nested(chi_run *run);
-// Fails with CHOIR_CANCELLED; the text names the first failure.
+// Fails with CHOIR_CANCELLED; the text names the run's first failure.
 choir_status chi_run_cancelled(chi_run *run);
-// Makes waiting threads check their conditions again.
 void chi_run_wake_up(chi_run *run);
 
 // The scheduler (scheduler.c). Waits until *flag is not zero, while other replicas of the device
-// run. CHOIR_CANCELLED: the run failed first, possibly as r itself timed out. point: where r
-// waits (NULL: an update).
+// run. CHOIR_CANCELLED: the run failed first, possibly as r itself timed out. point: where r waits
+// (NULL: an update).
 choir_status chi_scheduler_wait(
 		chi_replica *r, const chi_atomic32 *flag, const struct chi_sync_point *point);
-// With the run's lock held: gives each free baton to a replica that may go on.
+// Gives each free baton to a replica that may go on. The run's lock is held.
 void chi_scheduler_wake(chi_run *run);
-// With the run's lock held: the replica with the baton of replica's device, or else replica.
+// Returns the replica with the baton of replica's device, or else replica. The run's lock is held.
 int chi_scheduler_holder(const chi_run *run, int replica);
 // Runs the device's replicas on this thread until none is left or another thread goes on. thread:
 // NULL, or this pool thread if it returns itself to the idle list.
 void chi_scheduler_run(chi_run *run, int d, struct chi_pool_thread *thread);
 
-// Begins a trace span of a device, on the track of its last replica.
+// Begins a trace span of a device in a run, on the track of its last replica.
 void chi_run_trace_device(
 		const chi_run *run, int d, choir_trace_category category, const char *name);
-// The id of r in messages: among the replicas of all workers in step.
+// Returns r's id in messages: among the replicas of all workers in step.
 static inline int chi_replica_number(const chi_replica *r)
 {
 	return chi_strategy_id(r->run->strategy, r->id);
@@ -175,14 +171,13 @@ static inline chi_replica *chi_replica_of(const choir_replica *r)
 	return (chi_replica *) (uintptr_t) r;
 }
 
-// The thread pool (thread_pool.c). send runs device d of run on one of its threads. join does so
+// The thread pool (thread_pool.c). send runs device d of run on one of its threads; join does so
 // for a device with parked replicas.
 choir_status chi_thread_pool_open(choir_strategy *s);
 void chi_thread_pool_close(choir_strategy *s);
 choir_status chi_thread_pool_send(choir_strategy *s, int d, chi_run *run);
 choir_status chi_thread_pool_join(choir_strategy *s, int d, chi_run *run);
-// Calls fn on this thread and on one thread of every other device, and waits for all. If a thread
-// cannot be made, fewer calls share the work. CHOIR_STATE: a function of the program ended a
-// thread.
+// Calls fn on this thread and on one thread of every other device, and waits for all; on fewer, if
+// a thread cannot be made. CHOIR_STATE: a function of the program ended a thread.
 typedef void chi_thread_pool_fn(void *arg);
 choir_status chi_thread_pool_call_all(choir_strategy *s, chi_thread_pool_fn *fn, void *arg);

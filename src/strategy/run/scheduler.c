@@ -1,6 +1,6 @@
 // Scheduling of replicas on devices. The replica with the device's baton runs. One that must wait
-// parks on its thread, and the next runs: on this thread if it has not started, else on its own.
-// A device with one replica needs no baton.
+// parks on its thread, and the next runs: on this thread if it has not started, else on its own. A
+// device with one replica needs no baton.
 #include "base/clock.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/replica/replica.h"
@@ -14,8 +14,8 @@ static void grant(chi_replica *r)
 	chi_gate_wake_one(&r->baton);
 }
 
-// With the lock held: the lowest replica that may go on, or NULL. Starts at dev->may, so
-// releasing all replicas of one wait passes over them once.
+// Starts at dev->may, so releasing all replicas of one wait passes over them once. The lock is
+// held.
 static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 {
 	for (; dev->may < dev->last; dev->may++)
@@ -24,8 +24,8 @@ static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 	return NULL;
 }
 
-// With the lock held, after a failure: skips replicas that have not started. Those below the
-// failed one still run, so that the lowest failure is reported independent of timing.
+// Skips replicas that have not started, after a failure. Those below the failed one still run, so
+// the lowest failure is reported whatever the timing. The lock is held.
 static void skip_unstarted(chi_run *run, chi_run_device *dev)
 {
 	const bool all = run->failed_replica == run->strategy->replicas;
@@ -38,9 +38,8 @@ static void skip_unstarted(chi_run *run, chi_run_device *dev)
 	}
 }
 
-// Chooses the next replica, with the lock held and the baton free. A parked replica gets the
-// baton here, and NULL is returned. One that has not started is returned, and this thread must
-// run it. dev->held says whether the baton is taken.
+// Chooses the replica that gets the free baton. A parked one gets it here, and NULL is returned.
+// One that has not started is returned, and this thread must run it. The lock is held.
 static chi_replica *pass(chi_run *run, int d)
 {
 	chi_run_device *dev = &run->device[d];
@@ -126,7 +125,7 @@ static choir_status wait_without_baton(chi_replica *r, const chi_atomic32 *flag,
 	}
 }
 
-// Parks with the lock held, and returns without the lock when the baton is back.
+// Parks a replica, with the lock held; returns without it when the baton is back.
 static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 {
 	chi_run *run = r->run;
@@ -134,7 +133,7 @@ static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 	r->parked_for = flag;
 	const uint32_t word = chi_atomic32_load(&r->baton.word);
 	chi_replica *next = pass(run, r->device);
-	if (next != NULL) { // not started: another pool thread runs it
+	if (next != NULL) { // another pool thread runs it
 		next->state = CHI_WAITS_TO_START;
 		run->device[r->device].next--;
 	}
@@ -185,8 +184,8 @@ choir_status chi_scheduler_wait(
 	return status;
 }
 
-// With the lock held: a thread without further work goes to the idle list before it passes the
-// baton, whose next owner may end the run. The next run must find this thread idle.
+// Puts a thread without further work on the idle list before it passes the baton, whose next owner
+// may end the run. The next run must find this thread idle. The lock is held.
 static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 {
 	chi_run_device *dev = &run->device[d];
@@ -200,8 +199,8 @@ static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 	*thread = NULL;
 }
 
-// The next replica for this thread; NULL: none. *close: the device's replicas have all returned,
-// and this thread does the rest.
+// Takes the next replica for this thread, or NULL. *close: all have returned, and this thread does
+// the rest.
 static chi_replica *take(chi_run *run, int d, chi_pool_thread **thread, bool *close)
 {
 	chi_run_device *dev = &run->device[d];
@@ -229,7 +228,7 @@ void chi_run_trace_device(
 			last, category, name);
 }
 
-// Prefetches all lines that the caller wrote and this thread will write.
+// Prefetches the lines that the caller wrote and this thread will write.
 static void fetch(const chi_run *run, int d)
 {
 	const char *first = (const char *) &run->replica[run->strategy->first[d]];

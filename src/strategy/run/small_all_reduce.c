@@ -15,10 +15,9 @@
 
 enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, SYNC_POINTS = 17 };
 
-// Elements summed at a time. Few, so that the levels of the tree stay in the cache.
+// Elements summed at a time: few, so the levels of the tree stay in the cache.
 enum { CHUNK = 512, LEVELS = 4 };
 
-// What replica k publishes in this run, and what r published in the run before.
 static chi_small_all_reduce *shown(const chi_replica *r, int k)
 {
 	return &r->run->small_all_reduce[r->side * r->run->strategy->replicas + k];
@@ -34,7 +33,6 @@ static chi_small_all_reduce *own(const chi_replica *r)
 	return shown(r, r->id);
 }
 
-// The part that r uses in this small all-reduce, or used in the last.
 static int turn_of(const chi_replica *r)
 {
 	return (int) (r->small_all_reduces % 2);
@@ -81,7 +79,7 @@ void chi_small_all_reduce_clear(chi_run *run)
 		clear(&run->small_all_reduce[i]);
 }
 
-// One addition is enough: other threads change nothing but STOPPED.
+// One addition is enough: other threads change only STOPPED.
 static void add_to_word(chi_replica *r, uint32_t flags)
 {
 	chi_small_all_reduce *l = own(r);
@@ -124,7 +122,6 @@ bool chi_small_all_reduce_takes(const chi_replica *r, choir_reduce_op op, const 
 			t->count == CHOIR_NONE && chi_tensor_bytes(t) <= CHI_SMALL_ALL_REDUCE_BYTES;
 }
 
-// How far the count at a bit is ahead.
 static int ahead(uint32_t a, uint32_t b, int bit)
 {
 	const uint32_t difference = ((a >> bit) - (b >> bit)) & COUNT;
@@ -161,7 +158,6 @@ static void returned(const chi_replica *r, int k)
 			s->hash == 0 ? "" : " of ", s->hash == 0 ? "" : s->name);
 }
 
-// Replica k came to a sync point instead.
 static void diverged(const chi_replica *r, int k)
 {
 	char own_call[2 * CHI_SYNC_POINT_NAME], other[2 * CHI_SYNC_POINT_NAME];
@@ -170,7 +166,7 @@ static void diverged(const chi_replica *r, int k)
 	chi_sync_point_diverged(r->id, own_call, k, other, CHOIR_NONE);
 }
 
-// k will never come to r's small all-reduce: reports why.
+// Reports why replica k will never come to r's small all-reduce.
 static choir_status never(chi_replica *r, int k, uint32_t word)
 {
 	if ((word & STOPPED) != 0) {
@@ -184,7 +180,6 @@ static choir_status never(chi_replica *r, int k, uint32_t word)
 	return fail(r);
 }
 
-// Changes whenever a replica comes to something or returns.
 static uint32_t progress_of(const chi_replica *r)
 {
 	uint32_t sum = chi_atomic32_load(&r->run->progress);
@@ -193,7 +188,7 @@ static uint32_t progress_of(const chi_replica *r)
 	return sum;
 }
 
-// Waits until the word changes. False: no replica has made progress for the timeout.
+// False: no replica has made progress for the timeout.
 static bool wait_for(const chi_replica *r, chi_gate *gate, uint32_t word)
 {
 	if (chi_gate_spin(gate, word))
@@ -222,7 +217,7 @@ static choir_status await(chi_replica *r, int k)
 					"replica %d waited %g s in all_reduce: replica %d has not come", r->id,
 					run->strategy->timeout, k);
 			(void) fail(r);
-			return chi_run_cancelled(run); // only the run knows the first cause
+			return chi_run_cancelled(run); // the run knows the first cause
 		}
 	}
 }
@@ -244,12 +239,12 @@ static choir_status check_equal(chi_replica *r, int k)
 	return fail(r);
 }
 
-// A chunk of the sum. Its memory begins with this replica's contribution, which is copied to own
-// before the sum overwrites it.
+// A chunk of the sum. It begins with this replica's contribution, which is copied to own before
+// the sum overwrites it.
 typedef struct {
 	const chi_replica *r;
 	choir_dtype dtype;
-	size_t from; // bytes
+	size_t from;
 	int64_t count;
 	char *to;
 	char own[CHUNK * 8], scratch[LEVELS * CHUNK * 8];
@@ -314,7 +309,7 @@ static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 }
 
 // Memory that the program or an update may change is copied, as no replica waits for readers. The
-// polled line is written once, at the end, so it moves between cores once.
+// polled line is written once, so it moves between cores once.
 static choir_status show(chi_replica *r, const choir_tensor *t)
 {
 	chi_small_all_reduce *l = own(r);
@@ -353,10 +348,10 @@ static choir_status await_all(chi_replica *r)
 	return CHOIR_OK;
 }
 
-// The sum's tensor begins with a copy of r's contribution, so that r need not read its published
-// part while another core reads it. The tensor holds the previous part's memory, which a frame
-// releases last and pools reuse first. So parts reuse memory that other cores have read, and sums
-// memory that only this core has touched.
+// The sum begins with a copy of r's contribution, so r need not read its published part while
+// another core does. The sum's tensor holds the previous part's memory, which a frame releases
+// last and pools reuse first. So parts reuse memory that other cores have read, and sums memory
+// that only this core has touched.
 static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 {
 	chi_buffer *before = own(r)->held[1 - turn_of(r)];
@@ -377,7 +372,7 @@ static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 		chi_frame_record_error(r->base.frame);
 		return NULL;
 	}
-	// From here on the replica leaves only after all have come, whatever fails.
+	// From here on the replica leaves only after all have come.
 	choir_tensor *sum = make_sum(r, t);
 	if (await_all(r) != CHOIR_OK) {
 		chi_frame_record_error(r->base.frame);
@@ -385,7 +380,7 @@ static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 	}
 	if (sum != NULL)
 		sum_all(r, sum);
-	// all have come, so all have read the previous part
+	// all have read it
 	let_go(&own(r)->held[1 - turn_of(r)]);
 	return sum;
 }

@@ -1,8 +1,7 @@
-// All-reduce of small tensors without a lock, if every device carries one replica and all memory
-// is the host's. Each replica publishes its tensor, waits for the others, and sums all itself.
-// That takes one transfer between cores, and a collective several. A published tensor is kept
-// until all have come to the next small all-reduce or the run ends, so no replica waits for
-// readers.
+// All-reduce of small tensors without a lock, if every device carries one replica in host memory.
+// Each replica publishes its tensor, waits for the others, and sums all itself. That takes one
+// transfer between cores, and a collective several. A published tensor is kept until all have come
+// to the next small all-reduce or the run ends, so no replica waits for readers.
 #pragma once
 
 #include "strategy/run/run.h"
@@ -15,15 +14,14 @@ typedef struct {
 	const void *data;
 } chi_small_all_reduce_part;
 
-// A replica's published state. The gate's word shows its progress: bit 0: the run has failed; bit
-// 1: the replica has returned; then 15 bits count its small all-reduces and 15 its sync points.
-// Counts wrap; replicas are never half the range apart. Even and odd small all-reduces alternate
-// parts: a part is overwritten only after all have come to the sum after it. The fields that
-// others read are one cache line.
+// A replica's published state. The gate's word: bit 0: the run has failed; bit 1: the replica has
+// returned; then 15 bits count its small all-reduces and 15 its sync points. Counts wrap; replicas
+// are never half the range apart. Two parts alternate: one is overwritten only after all have come
+// to the sum after it. Fields that others read are one cache line.
 typedef struct chi_small_all_reduce {
 	chi_gate gate;
 	chi_small_all_reduce_part part[2];
-	// Private to the replica, except in error messages.
+	// Private, except in error messages.
 	_Alignas(CHI_LINE) uint32_t counts;
 	chi_buffer *held[2]; // of the parts
 	choir_dtype dtype[2];
@@ -31,11 +29,11 @@ typedef struct chi_small_all_reduce {
 	chi_label label[2];
 } chi_small_all_reduce;
 
-// Allocates the replicas' states. run->small_all_reduce stays NULL if the strategy cannot have
-// small all-reduces.
+// Allocates the states for small all-reduces. run->small_all_reduce stays NULL if the strategy
+// cannot have them.
 choir_status chi_small_all_reduce_open(chi_run *run);
 void chi_small_all_reduce_close(chi_run *run);
-// Resets all state after all replicas of a run have returned.
+// Resets the small all-reduces after all replicas of a run have returned.
 void chi_small_all_reduce_clear(chi_run *run);
 
 // Publish that r has come to another sync point, that r has returned, and that all must stop.
@@ -43,8 +41,8 @@ void chi_small_all_reduce_arrived(chi_replica *r);
 void chi_small_all_reduce_returned(chi_replica *r);
 void chi_small_all_reduce_stop(chi_run *run);
 
-// Whether t is summed this way; equal tensors get the same answer in all replicas.
+// Returns whether t is summed by a small all-reduce; all replicas get the same answer for equal
+// tensors.
 bool chi_small_all_reduce_takes(const chi_replica *r, choir_reduce_op op, const choir_tensor *t);
-// Sums t over all replicas, in r's frame. NULL: the error is recorded in the run and in the
-// frame.
+// Sums a small t over all replicas, in r's frame. Errors are recorded in the run, too.
 choir_tensor *chi_small_all_reduce_sum(chi_replica *r, const choir_tensor *t);

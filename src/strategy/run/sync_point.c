@@ -1,5 +1,5 @@
-// The ring of a run's sync points, which keep their addresses. It grows if replicas drift apart
-// at updates, where no replica waits.
+// The ring of a run's sync points, which keep their addresses. It grows if replicas drift apart at
+// updates, where no replica waits.
 #include "strategy/run/sync_point.h"
 
 #include "base/alloc.h"
@@ -60,7 +60,7 @@ static void forget(chi_run *run, chi_sync_point *point)
 	run->spare_sync_points = point;
 }
 
-// Prints name, and for a collective its tensor: "NAME of f32 [2, 3]".
+// Prints a call, for a collective with its tensor: "NAME of f32 [2, 3]".
 static void print_call(const char *name, const chi_replica *r, chi_sync_point_kind kind,
 		char text[2 * CHI_SYNC_POINT_NAME])
 {
@@ -99,8 +99,7 @@ void chi_sync_point_print(chi_run *run, uint32_t number, char text[2 * CHI_SYNC_
 	chi_mutex_unlock(&run->lock);
 }
 
-// The run has not failed yet, so the first replica still waits in a collective and its tensor is
-// valid.
+// The first replica still waits in a collective, so its tensor is valid.
 static choir_status diverged(
 		const chi_replica *r, const chi_sync_point *like, const chi_sync_point *point)
 {
@@ -135,16 +134,15 @@ static choir_status returned_before(
 			chi_replica_number(waits), name);
 }
 
-// Whether r has returned by itself, with the lock held. A cancelled replica returns too, possibly
-// before the error is recorded.
+// A cancelled replica returns too, possibly before the error is recorded. The lock is held.
 static bool left_for_good(const chi_replica *r)
 {
 	return chi_atomic32_load_seq_cst(&r->has_returned) != 0 && !r->cancelled &&
 			chi_atomic32_load(&r->run->failed) == 0;
 }
 
-// Whether r is the first at a sync point, with the lock held. Only the first checks for returned
-// replicas. A later return sees the arrival and finds the error itself.
+// Only the first checks for returned replicas. A later return sees the arrival and finds the error
+// itself. The lock is held.
 static bool is_first(chi_run *run, uint32_t number)
 {
 	if (number != chi_atomic32_load(&run->arrivals))
@@ -153,7 +151,6 @@ static bool is_first(chi_run *run, uint32_t number)
 	return true;
 }
 
-// With the lock held: fails if a replica returned before r's sync point.
 static bool all_are_there(const chi_replica *r, const chi_sync_point *like)
 {
 	const chi_run *run = r->run;
@@ -165,7 +162,6 @@ static bool all_are_there(const chi_replica *r, const chi_sync_point *like)
 	return true;
 }
 
-// Enters r's sync point, with the lock held.
 static chi_sync_point *arrive(
 		chi_replica *r, const chi_sync_point *like, chi_prepare_fn *prepare, void *user)
 {
@@ -247,9 +243,9 @@ void chi_sync_point_leave(chi_replica *r, chi_sync_point *point)
 	chi_atomic32_add(&point->left, 1);
 }
 
-// Whether others are at sync points that r never reached. An arriving replica counts its arrival
-// and then checks for returned ones; a returning one does the opposite. Both use sequential
-// consistency, so at least one sees the other.
+// Returns whether others are at sync points that r never reached. An arriving replica counts its
+// arrival and then checks for returned ones; a returning one does the opposite. Both use
+// sequential consistency, so at least one sees the other.
 static bool behind(const chi_replica *r)
 {
 	return chi_atomic32_load_seq_cst(&r->run->arrivals) != r->sequence;
@@ -260,7 +256,7 @@ void chi_sync_point_returned(chi_replica *r)
 	chi_run *run = r->run;
 	chi_run_device *dev = &run->device[r->device];
 	chi_atomic32_store_seq_cst(&r->has_returned, 1);
-	if (!dev->shared && !behind(r)) { // without the lock, which would move between cores
+	if (!dev->shared && !behind(r)) { // the lock would move between cores
 		dev->left--;
 		if (!r->cancelled)
 			chi_small_all_reduce_returned(r);

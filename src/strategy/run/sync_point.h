@@ -1,6 +1,6 @@
 // Sync points: calls that all replicas must make (merge calls, collectives, creations, updates).
-// The first replica at the n-th sync point records its call, and all others must make the same
-// one. So replicas that diverge are named at once, and none waits for ever.
+// The first replica at the n-th sync point records its call, and all others must make the same. So
+// an error names replicas that diverge, and none waits for ever.
 #pragma once
 
 #include "strategy/run/run.h"
@@ -19,41 +19,41 @@ typedef struct chi_sync_point {
 	const void *what; // function, variable or optimizer
 	uint64_t hash; // of names, dtypes and shapes
 	chi_call_order order; // of the first replica
-	char name[CHI_SYNC_POINT_NAME]; // for messages: "merge call with gradient, loss"
+	char name[CHI_SYNC_POINT_NAME]; // "merge call with gradient, loss"
 	uint32_t number;
-	int first; // the replica that came first
-	int arrived; // number of replicas, under the run's lock
-	chi_atomic32 left; // number of replicas that have their result
+	int first; // replica
+	int arrived; // replicas, under the run's lock
+	chi_atomic32 left; // replicas with their result
 	chi_atomic32 ready;
 	// Results, by kind.
-	choir_variable *variable; // for CREATE
-	chi_buffer **buffer; // for COLLECTIVE: one for each device, possibly the same
-	int64_t count; // for COLLECTIVE
-	struct chi_pending_update *pending_update; // for UPDATE
+	choir_variable *variable; // CREATE
+	chi_buffer **buffer; // COLLECTIVE: one per device
+	int64_t count; // COLLECTIVE
+	struct chi_pending_update *pending_update; // UPDATE
 	struct chi_sync_point *next; // in the free list
 } chi_sync_point;
 
-// Enters r's next sync point. *last: r is the last replica to come. prepare, if not NULL, is
+// Enters r's next sync point. *last: r is the last replica to come. prepare (may be NULL) is
 // called for the first replica under the run's lock; if it fails, there is no sync point. NULL:
-// the replicas differ, one has returned, or the run has failed; the error is recorded in the run.
+// the replicas differ, one has returned, or the run has failed, and records the error.
 typedef choir_status chi_prepare_fn(chi_sync_point *point, chi_replica *r, void *user);
 chi_sync_point *chi_sync_point_arrive(chi_replica *r, chi_sync_point_kind kind, const void *what,
 		uint64_t hash, const char *name, chi_prepare_fn *prepare, void *user, bool *last);
-// Fails with CHOIR_STATE, naming two replicas and their calls, the lower replica first. number:
-// of the sync point from 0, or CHOIR_NONE.
+// Fails with CHOIR_STATE, naming two diverged replicas and their calls, the lower replica first.
+// number: of the sync point, or CHOIR_NONE.
 choir_status chi_sync_point_diverged(
 		int a, const char *in_a, int b, const char *in_b, int64_t number);
-// Prints the call that others make at sync point number.
+// Prints the call that others make at a sync point.
 void chi_sync_point_print(chi_run *run, uint32_t number, char text[2 * CHI_SYNC_POINT_NAME]);
 void chi_sync_point_ready(chi_run *run, chi_sync_point *point);
-// Replica r has its result. After all replicas have left, the sync point is reused.
+// Leaves a sync point, which is reused after all replicas have left.
 void chi_sync_point_leave(chi_replica *r, chi_sync_point *point);
-// Fails because r passed replica other's tensors in another order.
+// Fails because r passed replica other's tensors to collectives in another order.
 choir_status chi_sync_point_other_order(const chi_replica *r, int other, const char *name);
 // Marks r as returned. The run fails if others have come to sync points that r did not reach.
 void chi_sync_point_returned(chi_replica *r);
-// With the run's lock held: the lowest replica that has made fewer calls than r, which waits at
-// point (NULL: an update). CHOIR_NONE: none.
+// Returns the lowest replica that has made fewer calls than r, which waits at a sync point (NULL:
+// an update); or CHOIR_NONE. The run's lock is held.
 int chi_sync_point_missing(const chi_replica *r, const chi_sync_point *point);
 // Discards all sync points, between runs.
 void chi_sync_point_clear(chi_run *run);

@@ -12,7 +12,7 @@
 struct chi_pool_call {
 	chi_thread_pool_fn *fn;
 	void *arg;
-	chi_atomic32 left; // not zero: a function of the program ended a thread
+	chi_atomic32 left; // a function of the program ended a thread
 };
 
 typedef struct {
@@ -25,7 +25,7 @@ static void end_call(chi_pool_thread *t)
 {
 	chi_gate *returned = &t->pool->strategy->thread_pool[0].returned;
 	t->call = NULL;
-	chi_atomic32_add(&returned->word, 1); // the caller's pool_call may be gone after this
+	chi_atomic32_add(&returned->word, 1); // pool_call may be gone now
 	chi_gate_wake(returned);
 }
 
@@ -38,7 +38,7 @@ static void make_call(chi_pool_thread *t)
 static void serve_tasks(void *arg)
 {
 	chi_pool_thread *t = arg;
-	chi_dlpack_hold(true); // a deleter of foreign memory runs on the thread that calls run
+	chi_dlpack_hold(true);
 	if (t->pool->pin)
 		(void) chi_thread_pin(
 				t->pool->device * t->pool->cores, t->pool->team != NULL ? 1 : t->pool->cores);
@@ -55,7 +55,7 @@ static void serve_tasks(void *arg)
 	}
 }
 
-// A function of the program has ended the thread: ends its task, so that no thread waits for it.
+// Ends the task of a thread that a function of the program has ended.
 static void leave(void *arg)
 {
 	chi_pool_thread *t = arg;
@@ -74,8 +74,7 @@ static void work(void *arg)
 	chi_thread_call(serve_tasks, leave, arg);
 }
 
-// Only if the program asks for several cores per device: a host with a strategy for each of its
-// threads would get too many threads.
+// Only if the program asks for it: a host with a strategy per thread would get too many threads.
 static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 {
 	if (s->options.cores_per_device < 2)
@@ -177,9 +176,8 @@ void chi_thread_pool_rest(chi_pool_thread *t)
 	chi_mutex_unlock(&pool->lock);
 }
 
-// Takes an idle thread, with the lock held. The thread that became idle last may still have its
-// data in the cache. longest: with thousands of parked replicas, the system searches its wait
-// queues from the beginning, where the longest idle thread is.
+// Takes the thread that became idle last, whose data may be in the cache. longest: the first; with
+// thousands of parked replicas, the system searches its wait queues from there. The lock is held.
 static chi_pool_thread *take_idle(struct chi_thread_pool *pool, bool longest)
 {
 	chi_pool_thread *t = longest ? pool->longest_idle : pool->idle;
@@ -199,7 +197,7 @@ void chi_thread_pool_rest_all(chi_pool_thread *busy)
 	}
 }
 
-// A joining task gets the longest idle thread. The thread is added to *busy, if busy is not NULL.
+// Sends a task to a pool thread, which is added to *busy (may be NULL).
 static choir_status send(choir_strategy *s, int d, const pool_task *j, chi_pool_thread **busy)
 {
 	struct chi_thread_pool *pool = &s->thread_pool[d];

@@ -1,12 +1,11 @@
-// The threads of a device. They live as long as the strategy. An idle thread spins briefly and
-// then sleeps at its gate.
+// The threads of a device, kept as long as the strategy. An idle thread spins briefly and then
+// sleeps at its gate.
 #pragma once
 
 #include "base/team.h"
 #include "base/thread.h"
 #include "strategy/run/run.h"
 
-// A thread's gate and task are one cache line of their own.
 typedef struct chi_pool_thread {
 	chi_thread thread;
 	struct chi_thread_pool *pool;
@@ -14,14 +13,13 @@ typedef struct chi_pool_thread {
 	struct chi_pool_thread *next_idle;
 	struct chi_pool_thread *later_idle;
 	struct chi_pool_thread *next;
-	bool ended; // ended by a non-local exit: it gets no more tasks
-	_Alignas(CHI_LINE) chi_gate gate; // its word changes when there is a task
+	bool ended; // by a non-local exit
+	_Alignas(CHI_LINE) chi_gate gate; // changes when there is a task
 	chi_run *run; // the task; NULL: call, or end the thread
 	struct chi_pool_call *call; // the task, if not a device of a run
 	int device;
 } chi_pool_thread;
 
-// Fields that threads read and fields that senders write are on different cache lines.
 struct chi_thread_pool {
 	choir_strategy *strategy;
 	bool spin;
@@ -29,13 +27,13 @@ struct chi_thread_pool {
 	int cores, device;
 	chi_team *team; // the device's cores; NULL: one core
 	_Alignas(CHI_LINE) chi_mutex lock;
-	chi_pool_thread *idle, *longest_idle; // ends of the list: last and first to become idle
+	chi_pool_thread *idle, *longest_idle; // last and first to become idle
 	chi_pool_thread *all;
-	// In the first device's pool: how many threads have completed a task of
-	// chi_thread_pool_call_all, in total.
+	// First device's pool: threads that have completed a task of chi_thread_pool_call_all, in
+	// total.
 	chi_gate returned;
 };
 
-// Puts a thread on the idle list when its task is nearly done.
+// Puts a pool thread on the idle list when its task is nearly done.
 void chi_thread_pool_rest(chi_pool_thread *t);
-void chi_thread_pool_rest_all(chi_pool_thread *busy); // a list by next_idle
+void chi_thread_pool_rest_all(chi_pool_thread *busy); // by next_idle

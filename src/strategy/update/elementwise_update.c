@@ -1,7 +1,6 @@
 // Elementwise updates. The function treats each element independently, so the threads of all
-// devices claim chunks of a copy in host memory. Each thread has its own frame and update
-// context, in which variables and arguments of the copy's size are vectors of the chunk's
-// elements.
+// devices claim chunks of a copy in host memory. Each thread has its own frame and update context,
+// in which variables and arguments of the copy's size are vectors of the chunk's elements.
 #include "strategy/update/update.h"
 
 #include "choir/op.h"
@@ -12,21 +11,21 @@
 
 #include <string.h>
 
-enum { CHUNK = CHI_CHUNK }; // elements; chi_lazy_reduce_chunk makes at most as many
+enum { CHUNK = CHI_CHUNK }; // elements
 
 // Shared by the threads.
 struct chi_chunk_context {
-	chi_mutex lock; // protects the list of written variables and the failure
+	chi_mutex lock; // protects written variables and the failure
 	chi_update *whole;
 	chi_update each; // initial context of a chunk
-	choir_tensor **arg; // of each argument, on the copy's device
-	const choir_value **lazy; // the arguments that are computed by chunks; NULL for others
+	choir_tensor **arg;
+	const choir_value **lazy; // arguments computed by chunks
 	choir_update_fn *fn;
 	void *user;
 	int64_t chunks;
 	chi_atomic64 next;
 	chi_atomic32 failed;
-	int64_t failed_chunk; // the lowest failed chunk
+	int64_t failed_chunk;
 	chi_error error;
 };
 
@@ -69,7 +68,6 @@ void *chi_update_chunk_of(const chi_update *u, const choir_variable *v)
 							  : NULL;
 }
 
-// Copies elements of v from any device and any shards.
 static choir_status copy_elements(
 		const chi_update *u, choir_variable *v, int64_t first, int64_t count, char *to)
 {
@@ -116,7 +114,7 @@ choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v)
 	return status == CHOIR_OK ? t : NULL;
 }
 
-// Copies the argument, as the function may write its variable.
+// The function may write the argument's variable.
 static choir_tensor *copy_chunk(const chi_update *u, const choir_tensor *t, const void *from)
 {
 	choir_tensor *chunk = chi_tensor_new(u->base.frame, t->dtype, &CHOIR_SHAPE(u->count));
@@ -208,7 +206,7 @@ static void take_chunks(void *arg)
 	(void) chi_cross_release_frame(own.cross, f, status);
 }
 
-// Whether v is computed by chunks. For several copies it is computed once, before.
+// For several copies the argument is computed once, before.
 static choir_status set_lazy(struct chi_chunk_context *s, size_t leaf, choir_value *v)
 {
 	const chi_update *u = s->whole;
@@ -264,7 +262,7 @@ choir_status chi_update_chunks(chi_update *u, choir_update_fn *fn, void *user)
 	choir_frame *f = chi_cross_acquire_frame(u->cross, v->copy[u->copy].device);
 	if (f == NULL)
 		return choir_error_status();
-	f->context = u; // variables are read from this copy
+	f->context = u;
 	f->context_kind = CHI_IN_UPDATE;
 	chi_error_clear();
 	choir_status status = set_args(&s, f);

@@ -1,6 +1,6 @@
 // Updates in cross-replica context. The function is called for each copy on its device, and its
-// results are mirrored. Non-slot variables belong to an optimizer but to no trained variable,
-// such as the powers of Adam's betas; they are updated together, once on each of their devices.
+// results are mirrored. Non-slot variables belong to an optimizer but to no trained variable, such
+// as the powers of Adam's betas; they are updated together, once on each of their devices.
 #include "strategy/update/update.h"
 
 #include "base/clock.h"
@@ -98,7 +98,6 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 	return CHI_NO_COPY;
 }
 
-// Notes that v is undefined if the update fails.
 static void note_written(chi_update *u, choir_variable *v)
 {
 	if (u->chunk != NULL) {
@@ -219,7 +218,6 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	return CHOIR_OK;
 }
 
-// Checks that all copies returned the same names.
 static choir_status check_returned(const chi_update *u)
 {
 	const choir_values *returned = u->cross->next_results;
@@ -301,7 +299,7 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 	f->context_kind = CHI_IN_UPDATE;
 	chi_context inside;
 	chi_fpenv host;
-	chi_fpenv_enter(&host); // the context may be the program's own
+	chi_fpenv_enter(&host); // the context may be the program's
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_UPDATE, u->cross->strategy, u);
 	entry->frame = f;
 	chi_error_clear();
@@ -354,7 +352,6 @@ static choir_status check_given(const chi_update *u)
 	return CHOIR_OK;
 }
 
-// Whether the update may write what t was read from.
 static bool may_change(const chi_update *u, const choir_tensor *t)
 {
 	if (t == NULL)
@@ -365,8 +362,7 @@ static bool may_change(const chi_update *u, const choir_tensor *t)
 	return u->variable != NULL && chi_variable_concerns(u->variable, t);
 }
 
-// v, copied if the update may change it, so that all copies and chunks see the same arguments.
-// NULL: the error is recorded.
+// Copies v if the update may change it, so that all copies and chunks see the same arguments.
 static choir_value *steady(const chi_update *u, choir_value *v)
 {
 	choir_frame *f = u->cross->base.frame;
@@ -481,8 +477,8 @@ typedef struct {
 	void *user;
 } wanted;
 
-// An ON_READ variable has results for the replicas of all workers of a parameter server; each
-// gets its own.
+// An ON_READ variable has results for the replicas of all workers of a parameter server; each gets
+// its own.
 static choir_status return_results(choir_cross *cross, const choir_variable *v)
 {
 	const chi_cross *x = chi_cross_of(cross);

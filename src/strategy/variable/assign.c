@@ -15,7 +15,6 @@ typedef struct {
 
 static const char *const names[] = { "assign", "assign_add", "assign_sub" };
 
-// Called while the variable is entered.
 static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	const bool here = chi_device_shares(v->copy[0].device, choir_tensor_device(t));
@@ -41,7 +40,6 @@ static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tens
 
 static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t);
 
-// Writes shards after all possible checks.
 static choir_status write_shards(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	CHOIR_TRY(chi_variable_check_written(v, t));
@@ -160,8 +158,7 @@ static choir_status assign_in_replica(
 	CHOIR_TRY(chi_write_check_aggregation(replica, v));
 	if (v->aggregation != CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		CHOIR_TRY(chi_variable_check_written(v, value));
-	// The replica's component is used, unless it is the same for all replicas and so its own
-	// mean.
+	// Uses the replica's component, unless it is the same for all replicas and so its own mean.
 	if (value->component && !is_its_own_mean(v, choir_tensor_variable(value)) &&
 			(value = chi_tensor_alias(replica->frame, value)) == NULL)
 		return chi_frame_status(replica->frame);
@@ -170,7 +167,7 @@ static choir_status assign_in_replica(
 	return chi_merge_own(r, &c, 1, &(chi_named){ "value", value });
 }
 
-// Shares differ by at most one, the first are larger, and their sum is x.
+// Shares of integer x differ by at most one, the first are larger, and their sum is x.
 static int64_t share_of(int64_t x, int parts, int i)
 {
 	const int64_t below = x / parts - (x % parts < 0); // rounded down
@@ -189,13 +186,12 @@ static void share_integers(
 	}
 }
 
-// The number of components, with those of workers in step.
 static int parts_of(const choir_variable *v)
 {
 	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
 }
 
-// Shares are made on the host, as integer shares must add up to the value.
+// Shares are made on the host because they must add up to the value.
 static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
@@ -218,7 +214,7 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 	return CHOIR_OK;
 }
 
-// ON_READ SUM in cross-replica context: each component gets its share.
+// Assigns an ON_READ SUM variable's shares, one per component.
 static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
@@ -259,7 +255,6 @@ static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tens
 static choir_status assign_across(choir_variable *v, chi_assign_op op, choir_tensor *value)
 {
 	CHOIR_TRY(write_across(v, op, value));
-	// Other streams read it next.
 	const choir_status status = chi_stream_wait(value->frame->stream);
 	return status == CHOIR_OK ? status : chi_frame_record_error(value->frame);
 }
@@ -273,7 +268,6 @@ static choir_status assign(choir_variable *v, chi_assign_op op, choir_tensor *va
 	if (value == NULL)
 		return chi_error_null("variable \"%s\": assigned NULL", v->name);
 	choir_frame *f = value->frame;
-	// The default replica writes as in cross-replica context.
 	if (f->context_kind == CHI_IN_REPLICA && !chi_replica_is_default(f->context))
 		return assign_in_replica(f->context, v, op, value);
 	if (f->context_kind == CHI_IN_UPDATE)

@@ -1,6 +1,5 @@
-// Creation of variables. In replicas, replica 0 makes the variable and the others get it. The
-// strategy decides on devices and shards. Shards are variables, and the sharded variable itself
-// has no copies.
+// Creation of variables. In replicas, replica 0 makes the variable. The strategy decides on
+// devices and shards. Shards are variables, and the sharded variable itself has no copies.
 #include "strategy/variable/create.h"
 
 #include "base/alloc.h"
@@ -50,8 +49,7 @@ static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_
 						   plan->name, s->kind, s->parameters);
 }
 
-// The devices are another variable's, those of non-slot variables, or the table's choice. places
-// is large enough for all.
+// places is large enough for all.
 static choir_status find_places(
 		choir_strategy *s, chi_variable_plan *plan, const chi_creation *c, choir_device **places)
 {
@@ -117,7 +115,7 @@ static choir_status count_shards(const choir_strategy *s, const chi_variable_pla
 							plan->name, (long long) rows, (long long) parts, (int) MAX_SHARDS);
 }
 
-// The number of shards; 0: none. A variable colocated with shards has as many.
+// A variable colocated with shards has as many. 0: none.
 static choir_status decide_shards(
 		const choir_strategy *s, const chi_variable_plan *plan, const chi_creation *c, int *n)
 {
@@ -160,7 +158,7 @@ static choir_variable *make_shard(choir_strategy *s, const chi_variable_plan *pl
 	return v;
 }
 
-// The shards have the rows that the whole variable would have, random ones too.
+// Shards have the rows that the whole variable would have, random ones too.
 static choir_status fill_shards(choir_strategy *s, const chi_variable_plan *plan,
 		const chi_creation *c, choir_variable *parent)
 {
@@ -191,7 +189,6 @@ static void free_unlisted(choir_variable *v)
 	chi_variable_free(v);
 }
 
-// Agrees with all workers, which get the chief's values.
 static choir_status agree(choir_strategy *s, chi_variable_plan *plan, void **values)
 {
 	size_t bytes;
@@ -277,7 +274,7 @@ static choir_variable *make_and_enlist(choir_strategy *s, const chi_creation *c)
 		.timeout = s->timeout };
 	if (o != NULL)
 		plan.options = *o;
-	chi_fpenv host; // random values must not depend on the caller's settings
+	chi_fpenv host; // random values must not depend on it
 	chi_fpenv_enter(&host);
 	choir_variable *v = make_all(s, &plan, c);
 	chi_fpenv_leave(&host);
@@ -371,8 +368,8 @@ static choir_status apply_scopes(
 	return CHOIR_OK;
 }
 
-// The name without the numbers that make names unique ("_12" at the end or before "/"), in which
-// replicas may differ. NULL: no memory.
+// Returns a variable's name without the numbers that make names unique ("_12" at the end or before
+// "/"), in which replicas may differ.
 static char *canonical_name(chi_arena *arena, const char *name)
 {
 	char *out = chi_arena_alloc(arena, strlen(name) + 1);
@@ -403,8 +400,8 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	chi_text_fit(c->name, fit, sizeof fit);
 	snprintf(text, sizeof text, "the creation of variable \"%s\", %s %.40s", fit,
 			choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, shape));
-	// Other replicas' gradients need complete memory before r parks. All workers make the
-	// variable at the same place in their exchanges, so r's updates come first.
+	// Other replicas' gradients need complete memory before r parks. All workers make the variable
+	// at the same place in their exchanges, so r's updates come first.
 	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK ||
 			(r->run->strategy->process_group != NULL &&
 					chi_gradients_finish_updates_of(r, NULL) != CHOIR_OK)) {
@@ -422,7 +419,7 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	}
 	if (r->id == 0) {
 		choir_variable *v = chi_strategy_find_or_make_variable(r->run->strategy, c);
-		if (v == NULL) { // the failure ends the others' wait
+		if (v == NULL) { // ends the others' wait
 			chi_frame_record_error(f);
 			chi_run_fail(r->run, 0);
 			return NULL;

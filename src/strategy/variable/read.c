@@ -70,8 +70,8 @@ static choir_tensor *read_own(choir_variable *v, choir_frame *f)
 	return t;
 }
 
-// The tape's read of v, or one without values. A recomputed segment must find the same values, so
-// there they are read.
+// Returns the tape's read of v, or one without values. A recomputed segment must find the same
+// values, so there they are read.
 static choir_tensor *read_for_rows(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);
@@ -126,7 +126,7 @@ static choir_tensor *read_together(choir_replica *r, const choir_variable *v, ch
 	return t;
 }
 
-// One tensor while a tape records. Optimizers see the shards.
+// Optimizers see the shards.
 static choir_tensor *read_whole(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);
@@ -182,7 +182,7 @@ choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
 		return shards_component(v, f);
 	if (f->context_kind == CHI_IN_UPDATE && ((chi_update *) f->context)->chunk != NULL)
 		return chi_update_chunk_read(f->context, v);
-	// A frame without a context, such as a result's, may use any copy.
+	// A frame without a context may use any copy.
 	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;
 	int copy = inside ? copy_for(f, v) : 0;
 	if (copy == CHI_NO_COPY)

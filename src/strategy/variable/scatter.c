@@ -1,6 +1,5 @@
-// Writes of rows of a mirrored variable. All checks come before the first write, in a replica
-// even before the merge call, so an error names the replica. Rows are written in the order of
-// replicas.
+// Writes of rows of a mirrored variable. All checks come before the first write, in a replica even
+// before the merge call, so an error names the replica. Rows are written in the order of replicas.
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/replica/merge_call.h"
@@ -16,12 +15,12 @@ typedef struct {
 	choir_variable *variable;
 	choir_scatter how;
 	choir_tensor *indices, *values;
-	choir_tensor *number; // the plain number that was passed as values; NAN: none
+	choir_tensor *number; // passed as values; NAN: none
 } scatter;
 
 static const struct {
 	const char *kernel, *name;
-	bool aggregates; // possible with SUM or MEAN over replicas
+	bool aggregates; // over replicas
 } methods[] = {
 	[CHOIR_SCATTER_ADD] = { "scatter_add", "scatter_add", true },
 	[CHOIR_SCATTER_SUB] = { "scatter_subtract", "scatter_sub", true },
@@ -37,7 +36,7 @@ static choir_buffer buffer_of(const choir_tensor *t)
 	return (choir_buffer){ t->data, t->dtype, t->shape };
 }
 
-// Writes a copy by f's stream. f's device has the operands and shares the copy's memory.
+// f's device has the operands and shares the copy's memory.
 static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 {
 	choir_variable *v = s->variable;
@@ -59,7 +58,6 @@ static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 	return CHOIR_OK;
 }
 
-// Writes a copy on another device, to which the operands are copied.
 static choir_status write_far_copy(const scatter *s, int copy)
 {
 	choir_frame *f = choir_frame_new(s->variable->copy[copy].device);
@@ -168,8 +166,7 @@ static choir_status write_all(const scatter *given)
 	return status;
 }
 
-// The argument of all replicas of all workers in the order of ids, or the first replica's. NULL:
-// the error is recorded in x's frame.
+// Returns the argument of all replicas of all workers in the order of ids, or the first replica's.
 static choir_tensor *brought(choir_cross *x, const choir_variable *v, const char *name)
 {
 	choir_value *given = choir_cross_arg(x, name);
@@ -200,7 +197,7 @@ static choir_status write_in_replica(choir_replica *replica, scatter *s)
 {
 	const chi_merge_call c = { methods[s->how].name, aggregate_and_write, s, s->variable,
 		(uint64_t) s->how + 100, s->variable->name };
-	// Indices of all replicas need one dtype to be concatenated.
+	// Concatenation needs one dtype.
 	const chi_named given[] = { { "indices", choir_cast(s->indices, CHOIR_I64) },
 		{ "values", s->values }, { "number", s->number } };
 	return chi_merge_own(chi_replica_of(replica), &c, 3, given);
@@ -220,7 +217,6 @@ static choir_status write_across(const scatter *s)
 {
 	choir_frame *f = s->values->frame;
 	CHOIR_TRY(write_all(s));
-	// Other streams read it next.
 	const choir_status status = chi_stream_wait(f->stream);
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
@@ -243,7 +239,6 @@ static choir_status check_variable(const scatter *s, choir_frame *f, bool aggreg
 	return CHOIR_OK;
 }
 
-// The values become a tensor with a row for each index.
 static choir_status fit_values(scatter *s, choir_frame *f)
 {
 	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
@@ -277,7 +272,6 @@ static choir_status check_indices(const scatter *s, choir_frame *f)
 	return slices == NULL ? chi_frame_status(f) : chi_slices_check_indices(slices, what);
 }
 
-// A component is replaced by its value.
 static choir_status check_operands(scatter *s, choir_frame *f)
 {
 	choir_tensor **operands[] = { &s->indices, &s->values };

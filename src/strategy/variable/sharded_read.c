@@ -27,7 +27,6 @@ choir_variable *choir_variable_shard_parent(choir_variable *v)
 	return v == NULL ? NULL : v->parent;
 }
 
-// Reads all shards, in f's arena. NULL: the error is recorded.
 static choir_tensor **read_shards(choir_variable *parent, choir_frame *f)
 {
 	choir_tensor **read = chi_arena_alloc(&f->arena, (size_t) parent->shards * sizeof *read);
@@ -87,7 +86,6 @@ choir_status chi_shards_deal(choir_frame *f, const choir_variable *parent, int64
 	return CHOIR_OK;
 }
 
-// Brings rows that are grouped by shard into the requested order.
 static choir_tensor *in_order(choir_frame *f, choir_tensor *t, const chi_dealt_rows *d)
 {
 	bool ordered = true;
@@ -112,8 +110,8 @@ static choir_tensor *numbered_rows(
 	return indices == NULL ? NULL : chi_read_rows(v, indices);
 }
 
-// While a tape records, every shard is read, even for no rows: all replicas must produce
-// gradients of the same variables in the same order.
+// While a tape records, every shard is read, even for no rows: all replicas must produce gradients
+// of the same variables in the same order.
 static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, const int64_t rows[])
 {
 	chi_dealt_rows d;
@@ -140,7 +138,6 @@ static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, con
 	return in_order(f, chi_shards_join_rows(made, part), &d);
 }
 
-// The row numbers, checked and in host memory. NULL: the error is recorded.
 static int64_t *rows_of(const choir_variable *v, choir_tensor *indices)
 {
 	choir_frame *f = indices->frame;

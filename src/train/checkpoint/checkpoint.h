@@ -11,8 +11,8 @@ typedef struct {
 	char *name; // "step-1500"
 	char *path;
 	bool half; // ".tmp" or ".old": left by a killed process
-	bool readable; // its manifest can be read
-	uint64_t step; // from its name
+	bool readable; // it has a readable manifest
+	uint64_t step;
 	chi_manifest manifest;
 } chi_checkpoint;
 
@@ -21,8 +21,7 @@ typedef struct {
 	chi_checkpoint *step; // in the order of saving; without a manifest first
 } chi_checkpoints;
 
-// Lists a directory's checkpoints. An unreadable manifest is not a failure, unless memory or the
-// system fails.
+// Lists a directory's checkpoints, also those with an unreadable manifest.
 choir_status chi_checkpoints_find(const char *directory, chi_checkpoints *steps);
 void chi_checkpoints_free(chi_checkpoints *steps);
 // Opens the checkpoint at path. CHOIR_INVALID: not a checkpoint's name; else fails as
@@ -32,29 +31,29 @@ void chi_checkpoint_free(chi_checkpoint *step);
 
 // A checkpoint's two files, verified by their checksums.
 typedef struct {
-	unsigned char *data[CHI_CHECKPOINT_FILES]; // whole files
-	size_t bytes[CHI_CHECKPOINT_FILES]; // their sizes
+	unsigned char *data[CHI_CHECKPOINT_FILES];
+	size_t bytes[CHI_CHECKPOINT_FILES];
 	chi_safetensors header[CHI_CHECKPOINT_FILES];
 	char *path; // of the checkpoint
 } chi_checkpoint_content;
-// Reads and verifies both files. CHOIR_CORRUPT names the tensor or file; CHOIR_NOT_FOUND: a file
-// is missing. Always free *c.
+// Reads and verifies a checkpoint's files. CHOIR_CORRUPT names the tensor or file;
+// CHOIR_NOT_FOUND: a file is missing. Always free *c.
 choir_status chi_checkpoint_content_read(const chi_checkpoint *step, chi_checkpoint_content *c);
 void chi_checkpoint_content_free(chi_checkpoint_content *c);
-// Restores s from what the chief has read with status, after sending it to the other workers.
-// Failures are the same on all.
+// Restores s from the checkpoint that the chief has read with status, after sending it to the
+// other workers. Failures are the same on all.
 choir_status chi_checkpoint_content_apply(
 		choir_strategy *s, choir_status status, chi_checkpoint_content *c);
 
-// Whether status means damaged files, and not a failing system.
+// Whether status means a checkpoint's damaged files, and not a failing system.
 bool chi_checkpoint_is_damage(choir_status status);
 
-// Writes a checkpoint; the caller frees *path. After a failure *path is NULL and the files are
-// removed if possible. If only the directory's last sync fails, the checkpoint stays, but may not
-// survive a crash.
+// Writes a checkpoint; the caller frees *path, NULL after a failure, when the files are removed if
+// possible. If only the directory's last sync fails, the checkpoint stays, but may not survive a
+// crash.
 typedef struct {
 	const char *directory;
-	const chi_directory_lock *lock; // of the directory
+	const chi_directory_lock *lock;
 	const chi_snapshot *snapshot;
 	uint64_t save;
 	size_t pairs;

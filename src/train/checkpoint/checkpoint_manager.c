@@ -1,7 +1,7 @@
 // Managers decide which checkpoints are written and kept. A save copies the strategy to the
-// manager's memory. That copy is written by the caller's thread, or by one of the manager's, for
-// which the next save waits. With several workers all make the same calls; only the chief uses
-// the directory, and all know the outcome.
+// manager's memory. The caller's thread writes that copy, or one of the manager's, for which the
+// next save waits. With several workers all make the same calls; only the chief uses the
+// directory, and all know the outcome.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"
@@ -23,18 +23,18 @@ enum { KEEP = 5 };
 
 struct choir_checkpoint_manager {
 	choir_strategy *strategy;
-	choir_checkpoint_options o; // with defaults filled in
+	choir_checkpoint_options o;
 	char *directory, *best;
 	chi_directory_lock *lock;
 	chi_snapshot snapshot;
-	chi_metadata metadata; // of the snapshot
-	uint64_t saves; // by any process
+	chi_metadata metadata;
+	uint64_t saves;
 	char *path; // saved or restored last
-	chi_thread thread; // asynchronous: writes the snapshot
-	bool writing; // started and not joined
-	bool touching; // only touches memory
-	chi_atomic32 written; // the thread is done
-	chi_error failure; // of the thread
+	chi_thread thread;
+	bool writing;
+	bool touching; // writes nothing yet
+	chi_atomic32 written;
+	chi_error failure;
 };
 
 // ---- Creating and freeing.
@@ -130,7 +130,6 @@ choir_checkpoint_manager *choir_checkpoint_manager_new(
 	return NULL;
 }
 
-// Waits for the thread; its failure stays in m.
 static void join(choir_checkpoint_manager *m)
 {
 	if (m->writing)
@@ -162,7 +161,7 @@ static bool best_number(const char *value, double *number)
 	return value != NULL && chi_parse_double(value, number) && !isnan(*number);
 }
 
-// Counts the readable checkpoints better than steps->step[i]; of equal ones the newer is.
+// Counts the readable checkpoints better than steps->step[i], as is the newer of equal ones.
 static int better(
 		const choir_checkpoint_manager *m, const chi_checkpoints *steps, size_t i, double mine)
 {
@@ -178,7 +177,7 @@ static int better(
 	return n;
 }
 
-// Damaged ones stay for inspection and do not count.
+// Damaged checkpoints stay for inspection and do not count.
 static bool is_to_go(const choir_checkpoint_manager *m, const chi_checkpoints *steps, size_t i)
 {
 	const chi_checkpoint *s = &steps->step[i];
@@ -235,7 +234,7 @@ static choir_status write_step(choir_checkpoint_manager *m)
 static void write_behind(void *arg)
 {
 	choir_checkpoint_manager *m = arg;
-	chi_thread_take_leftovers(); // yields to all others; a caller that waits sleeps
+	chi_thread_take_leftovers(); // a caller that waits sleeps
 	if (write_step(m) != CHOIR_OK)
 		chi_error_save(&m->failure);
 	chi_atomic32_store(&m->written, 1);
@@ -244,7 +243,7 @@ static void write_behind(void *arg)
 static void touch_behind(void *arg)
 {
 	choir_checkpoint_manager *m = arg;
-	chi_thread_stand_back(); // keeps its share, to be done before the first save
+	chi_thread_stand_back(); // to be done before the first save
 	chi_snapshot_touch(&m->snapshot);
 	chi_atomic32_store(&m->written, 1);
 }
@@ -257,7 +256,7 @@ static choir_status start(choir_checkpoint_manager *m, void (*fn)(void *arg))
 	return CHOIR_OK;
 }
 
-// Prepares memory for the next save. A failure matters only when it is needed.
+// Prepares memory for the next save, which reports a failure if it still needs it.
 static void make_ready(choir_checkpoint_manager *m)
 {
 	chi_error before;
@@ -378,7 +377,7 @@ static choir_status read_newest(
 		const choir_checkpoint_manager *m, const chi_checkpoints *steps, chi_checkpoint_content *c)
 {
 	size_t damaged = 0;
-	// Without a manifest its age is unknown, so it is only reported.
+	// Its age is unknown without a manifest, so it is only reported.
 	for (size_t i = 0; i < steps->n; i++) {
 		if (steps->step[i].half || steps->step[i].readable)
 			continue;
@@ -431,7 +430,7 @@ static choir_status read_here(choir_checkpoint_manager *m, int64_t step, chi_che
 	chi_checkpoints steps = { 0 };
 	if (!writes(m))
 		return CHOIR_OK;
-	join(m); // the requested one may still be being written
+	join(m); // the requested one may be incomplete
 	choir_status status = chi_checkpoints_find(m->directory, &steps);
 	if (status == CHOIR_OK)
 		status = step == CHOIR_NONE ? read_newest(m, &steps, c) : read_one(m, &steps, step, c);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// False: no number, or one that is too large.
+// False: not a number in range.
 static bool read_number(const char *text, const char **end, uint64_t *number)
 {
 	*number = 0;
@@ -179,7 +179,7 @@ static choir_status check_tensors(const char *path, const chi_manifest_file *m,
 	return CHOIR_OK;
 }
 
-// Returns the header's size as the file states it, or the whole file's if that is impossible.
+// The header's size in the file, or the whole file's if that is impossible.
 static size_t header_bytes(const unsigned char *all, size_t bytes)
 {
 	uint64_t length = 0;
@@ -220,7 +220,7 @@ choir_status chi_checkpoint_content_read(const chi_checkpoint *step, chi_checkpo
 	if (step->half)
 		return choir_fail(
 				CHOIR_CORRUPT, "%s: was left half written by a job that died", step->path);
-	if (!step->readable) { // fails with the reason
+	if (!step->readable) {
 		chi_checkpoint again = *step;
 		again.manifest = (chi_manifest){ 0 };
 		const choir_status status = read_manifest(&again);

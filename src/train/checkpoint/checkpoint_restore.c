@@ -1,5 +1,5 @@
-// From a checkpoint's files to a strategy. With several workers the chief reads and sends its
-// bytes, so all continue from the same checkpoint.
+// From a checkpoint's files to a strategy. The chief reads and sends their bytes, so all workers
+// continue from the same checkpoint.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 // Writes and removes checkpoints. They survive a power failure because files and directory are
-// synced before the rename, which precedes any removal. tests/train/checkpoint/crash_test.c
-// checks the states in between.
+// synced before the rename, which precedes any removal. tests/train/checkpoint/crash_test.c checks
+// the states in between.
 #include "train/checkpoint/checkpoint.h"
 
 #include "base/alloc.h"
@@ -18,10 +18,10 @@
 typedef struct {
 	const chi_checkpoint_plan *plan;
 	chi_directory *directory;
-	chi_directory *step; // the one being written; NULL: none
+	chi_directory *step; // NULL: none
 	chi_text final, temporary; // the name when complete, and until then
 	chi_manifest manifest;
-	uint64_t bytes; // of the files, as far as known
+	uint64_t bytes; // as far as known
 } writing;
 
 // Larger elements first, so that data is aligned; then by name.
@@ -58,7 +58,6 @@ static choir_status print_header(const writing *w, int file, content *c)
 			.name = e->name, .dtype = e->dtype, .shape = e->shape, .begin = begin, .end = end
 		};
 	}
-	// The weights file carries the metadata too.
 	const size_t pairs = file == CHI_CHECKPOINT_WEIGHTS ? w->plan->pairs : 0;
 	if (status == CHOIR_OK)
 		chi_safetensors_print(&c->header, c->n, tensor, pairs, w->plan->pair);
@@ -166,7 +165,7 @@ static choir_status write_directory(writing *w, const content c[])
 	return chi_directory_sync(w->step);
 }
 
-// Reports the bytes needed and free, as a full disk is the usual cause.
+// Reports the bytes needed and free, since disks fill.
 static choir_status give_up(const writing *w)
 {
 	chi_error first;

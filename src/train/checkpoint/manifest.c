@@ -1,4 +1,4 @@
-// Prints and parses manifests. The checksum at its end is compared before anything is parsed.
+// Prints and parses manifests. The checksum at the end is compared before anything is parsed.
 #include "train/checkpoint/manifest.h"
 
 #include "base/alloc.h"
@@ -80,7 +80,6 @@ static choir_status read_checksum(reader *r, uint32_t *to)
 	return CHOIR_OK;
 }
 
-// Parses the value of key r->json.text.
 typedef choir_status member_fn(reader *r, void *of);
 
 static choir_status read_object(reader *r, member_fn *member, void *of)

@@ -25,7 +25,7 @@ typedef struct {
 	uint64_t bytes;
 	uint32_t header; // checksum of all before the tensors
 	size_t n, capacity;
-	chi_manifest_tensor *tensor; // after reading: in the order of names
+	chi_manifest_tensor *tensor; // when read: in the order of names
 } chi_manifest_file;
 
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct {
 	chi_manifest_file file[CHI_CHECKPOINT_FILES];
 	size_t pairs, pairs_capacity;
 	chi_st_pair *pair; // metadata
-	char *text; // memory of all names, after reading
+	char *text; // all names, when read
 } chi_manifest;
 
 void chi_manifest_print(chi_text *text, const chi_manifest *m);
@@ -42,5 +42,5 @@ void chi_manifest_print(chi_text *text, const chi_manifest *m);
 // Always free *m.
 choir_status chi_manifest_read(const chi_directory *step, chi_manifest *m);
 void chi_manifest_free(chi_manifest *m);
-// metadata; NULL: no such key
+// Finds a key in the manifest's metadata.
 const char *chi_manifest_find(const chi_manifest *m, const char *key);

@@ -1,7 +1,6 @@
 // Takes and applies snapshots. Stateful objects are numbered in the order of creation: the second
-// Adam optimizer is "adam_2". Besides weights, the next step's bits depend on the strategy's
-// step, seed and components of ON_READ variables, and on objects' slots, counters and positions
-// in data.
+// Adam optimizer is "adam_2". Besides weights, the next step's bits depend on the strategy's step,
+// seed and components of ON_READ variables, and on objects' slots, counters and positions in data.
 #include "train/checkpoint/snapshot.h"
 
 #include "base/alloc.h"
@@ -76,13 +75,13 @@ static choir_status find_objects(choir_strategy *s, objects *o)
 
 // ---- Memory.
 
-// A save asks the heap only for what is small or of unknown size.
+// The heap serves only what is small or of unknown size.
 static bool add_need(const choir_variable *v, size_t *need)
 {
 	const bool parts = v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ;
 	const size_t times = parts ? (size_t) chi_strategy_parts(v) + !v->slot : 1;
 	size_t bytes = chi_variable_bytes(v);
-	return v->parent != NULL || // included in its parent's
+	return v->parent != NULL ||
 			(chi_size_multiply(bytes, times, &bytes) &&
 					chi_size_round_up(bytes, CHI_LINE, &bytes) &&
 					chi_size_add(*need, bytes, need) && chi_size_add(*need, CHI_LINE, need));
@@ -196,7 +195,7 @@ choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s)
 	}
 	free_objects(&o);
 	chi_weights_free(&w);
-	// The exchange detects a worker that fails alone.
+	// Detects a worker that fails alone.
 	return chi_strategy_agree(s, status, "copying what is saved");
 }
 
@@ -260,8 +259,8 @@ static choir_status check_all(chi_state_dict *from, const chi_weights *w, const 
 	return check_rest(from);
 }
 
-// With the same number of replicas, each gets its own component. Otherwise those made from the
-// weights stay.
+// With the same number of replicas, each gets its own component, else the one made from the
+// weights.
 static choir_status apply_parts(chi_state_dict *from, choir_variable *v)
 {
 	const choir_shape shape = parts_shape(v);

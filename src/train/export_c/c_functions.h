@@ -15,7 +15,7 @@ typedef enum {
 	CHI_C_SIGMOID_VALUE,
 	CHI_C_SUM,
 	CHI_C_ADD_PRODUCT,
-	CHI_C_PREPARE, // from here on, for instructions
+	CHI_C_PREPARE, // from here on, instructions
 	CHI_C_EMBEDDING,
 	CHI_C_ADD,
 	CHI_C_DENSE,
@@ -43,9 +43,9 @@ typedef enum {
 typedef enum { CHI_COUNT_NONE, CHI_COUNT_ROWS, CHI_COUNT_ELEMENTS } chi_count;
 
 typedef struct {
-	const char *function; // NULL: called by functions only
+	const char *function;
 	const char *const *lines; // ends with NULL
-	uint32_t needs; // functions that it calls directly
+	uint32_t needs; // directly
 	chi_count count;
 	bool by_rows; // a row of the result depends on that row of x alone
 	bool in_place; // the result may overwrite x
@@ -54,5 +54,5 @@ typedef struct {
 extern const chi_c_function_facts chi_c_functions[CHI_C_FUNCTIONS];
 // main() for numbers, and for text.
 extern const char *const *const chi_main_numbers, *const *const chi_main_text;
-// Returns used and all functions that they need.
+// Adds to these C functions of an exported file all that they need.
 uint32_t chi_c_functions_needed(uint32_t used);

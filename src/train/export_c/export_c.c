@@ -53,7 +53,6 @@ static choir_status check_input(choir_dtype dtype, const choir_shape *input)
 					  choir_dtype_name(dtype), chi_shape_print(input, got), CHOIR_MAX_RANK - 1);
 }
 
-// The input's preprocessing.
 static int prepare(chi_export *e, const choir_export_options *o, int x)
 {
 	const double scale = o->scale == 0 ? 1 : o->scale;

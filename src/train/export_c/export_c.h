@@ -10,29 +10,28 @@
 typedef struct {
 	choir_shape shape; // of one example
 	bool varies; // a sequence: its first dimension is a maximum
-	int memory; // index of its memory
+	int memory;
 } chi_export_value;
 
 // Memory of one value, of its views, or of several values in turn. Input and output are the
 // caller's.
 typedef struct {
 	size_t floats;
-	size_t first, last; // instructions that use it
+	size_t first, last; // instructions
 	size_t at; // in scratch memory
-	bool given; // the caller's input
+	bool given;
 } chi_export_memory;
 
 typedef struct {
 	chi_c_function function;
-	int x, beside, out; // values; beside may be CHOIR_NONE
+	int x, beside, out; // values
 	const char *table; // constants instead of beside, a row for each of x
-	int work; // scratch of the instruction; CHOIR_NONE: none
-	bool last_row; // uses only the last row of x
-	char *how; // initializer of a struct convolution; NULL: none
-	char *rest; // further arguments, each after a comma
+	int work; // in scratch; CHOIR_NONE: none
+	bool last_row;
+	char *how; // initializer of a struct convolution
+	char *rest;
 } chi_instruction;
 
-// A variable's value, or derived numbers.
 typedef struct {
 	char *name;
 	choir_variable *variable; // NULL: data
@@ -47,9 +46,9 @@ typedef struct {
 	chi_export_weight *weight;
 	size_t values, memories, instructions, weights;
 	size_t value_capacity, memory_capacity, instruction_capacity, weight_capacity;
-	choir_dtype dtype; // of the input
+	choir_dtype dtype;
 	choir_shape input;
-	int64_t numbers; // the numbers of a sequence must be less
+	int64_t numbers; // of the input: must be less
 	size_t scratch; // in floats
 	int output;
 } chi_export;
@@ -61,19 +60,20 @@ void chi_export_free(chi_export *e);
 
 int chi_layer_describe(choir_layer *l, chi_export *e, int x);
 const choir_shape *chi_export_shape(const chi_export *e, int x);
-// Returns the number of rows of x, or its maximum; 0: too many.
+// The number of rows of an exported value x, or its maximum; 0: too many.
 int64_t chi_export_rows(const chi_export *e, int x);
-// Fails with CHOIR_INVALID: 'layer "hidden": ', the message, and the shape of x.
+// Refuses to export a layer: CHOIR_INVALID with 'layer "hidden": ', the message, and the shape of
+// x.
 int chi_export_refuse(const choir_layer *l, const chi_export *e, int x, const char *fmt, ...)
 		CHOIR_PRINTF(4, 5);
-// Views the elements of x in another shape.
 int chi_export_view(chi_export *e, int x, choir_shape shape);
-// Returns a C expression for v, owned by e; NULL: no memory.
+// Exports a variable as a constant: a C expression, owned by e. NULL: no memory.
 const char *chi_export_variable(chi_export *e, choir_variable *v);
-// The same for n numbers, which are copied. The name is layer_what.
+// Exports a copy of n numbers as a constant named layer_what.
 const char *chi_export_constants(
 		chi_export *e, const char *layer, const char *what, size_t n, const float data[]);
-// Adds an instruction on x. fmt gives the arguments after x and its count, each after a comma.
+// Adds an instruction on x to the program. fmt gives the arguments after x and its count, each
+// after a comma.
 int chi_export_call(chi_export *e, chi_c_function function, int x, choir_shape shape,
 		const char *fmt, ...) CHOIR_PRINTF(5, 6);
 int chi_export_add(chi_export *e, int x, int beside);
@@ -82,16 +82,15 @@ int chi_export_add_table(chi_export *e, int x, const char *table);
 int chi_export_work(chi_export *e, int out, int64_t floats);
 int chi_export_how(chi_export *e, int out, const char *fmt, ...) CHOIR_PRINTF(3, 4);
 int chi_export_activate(chi_export *e, choir_activation activation, int x);
-// activation(x kernel + bias); bias may be NULL.
+// Exports activation(x kernel + bias); bias may be NULL.
 int chi_export_dense(chi_export *e, choir_activation activation, int x, choir_variable *kernel,
 		choir_variable *bias);
 
 // ---- For the rest of the exporter.
 
-// Adds a value; input: its memory is the caller's.
+// Adds a value to the program; input: its memory is the caller's.
 int chi_export_new_value(chi_export *e, choir_shape shape, bool varies, bool input);
-// Completes the program: only a sequence's last time step is kept, and all memory gets its
-// offset.
+// Completes the program: only a sequence's last time step is kept, and all memory gets its offset.
 choir_status chi_export_finish(chi_export *e, int out);
-// Writes the file; o is resolved.
+// Prints the program as a C file; o is resolved.
 choir_status chi_export_print(const chi_export *e, const choir_export_options *o, chi_writer *to);

@@ -30,7 +30,6 @@ void chi_export_free(chi_export *e)
 	*e = (chi_export){ 0 };
 }
 
-// A zeroed item; NULL: no memory.
 static void *append(void **array, size_t *n, size_t *capacity, size_t size)
 {
 	if (!chi_grow(array, capacity, *n + 1, size))

@@ -36,7 +36,7 @@ static void use(chi_export *e, int memory, size_t step)
 		m->last = step;
 }
 
-// The output lives until after the end.
+// The output lives beyond the end.
 static void find_lives(chi_export *e)
 {
 	for (size_t i = 0; i < e->memories; i++) {

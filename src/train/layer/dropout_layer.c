@@ -32,7 +32,7 @@ choir_layer *choir_dropout_new(const char *name, double rate)
 {
 	if (chi_layer_check("dropout", name, true, CHOIR_LINEAR) != CHOIR_OK)
 		return NULL;
-	if (!(rate >= 0 && rate < 1)) { // also false for NaN
+	if (!(rate >= 0 && rate < 1)) {
 		choir_fail(CHOIR_INVALID,
 				"layer \"%s\": dropout rate %g: 0 or more and less than 1 is needed", name, rate);
 		return NULL;

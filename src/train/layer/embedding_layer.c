@@ -7,7 +7,7 @@
 typedef struct {
 	choir_layer layer; // first
 	int64_t rows, width;
-	choir_layer *tied; // owner of the table; NULL: itself
+	choir_layer *tied; // the table's owner; NULL: itself
 } embedding;
 
 static choir_tensor *apply_embedding(choir_layer *l, choir_tensor *x)
@@ -44,7 +44,7 @@ static choir_tensor *apply_tied(choir_layer *l, choir_tensor *x)
 			x, choir_variable_read(e->tied->variable[0], x->frame), CHOIR_TRANSPOSED_B);
 }
 
-// The input of an exported function is [places, 1].
+// An exported function's input is [places, 1].
 static int describe_embedding(choir_layer *l, chi_export *e, int x)
 {
 	const embedding *b = (const embedding *) l;

@@ -69,8 +69,8 @@ static choir_status note(const choir_layer *l)
 			l->setting[0] == '\0' ? "" : " with ", l->setting);
 }
 
-// All workers make layers with variables. Others may be made by one worker, so they are noted
-// only inside such a layer, before the first update.
+// All workers make layers with variables. One worker alone may make others, so they are noted only
+// inside such a layer, before the first update.
 static choir_status note_made(const choir_layer *l, size_t n, choir_layer *const inside[])
 {
 	const chi_context *c = chi_context_current();
@@ -99,7 +99,7 @@ choir_layer *chi_layer_finish_around(
 		status = note_made(l, n, inside);
 	const choir_layer made = *l;
 	if (status == CHOIR_OK)
-		status = chi_strategy_own(l->strategy, free_layer, l); // frees l after a failure
+		status = chi_strategy_own(l->strategy, free_layer, l);
 	else
 		free_layer(l);
 	if (status == CHOIR_OK)
@@ -221,7 +221,6 @@ choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *con
 	return current != NULL ? CHOIR_OK : choir_error_status();
 }
 
-// False: recorded in x's frame.
 static bool check_input(const choir_layer *l, choir_tensor *x)
 {
 	if (l == NULL) {

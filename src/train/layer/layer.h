@@ -1,5 +1,4 @@
-// Layers from inside: a kind is a struct that begins with a choir_layer, and a table of
-// functions.
+// Layers from inside: a kind is a struct that begins with a choir_layer, and a table of functions.
 #pragma once
 
 #include "choir/layer.h"
@@ -8,14 +7,14 @@
 #include "train/export_c/export_c.h"
 
 typedef struct {
-	const char *name; // of the kind, in messages
+	const char *name;
 	// Applies the layer. x is usable, and f32 if the layer has its own variables. NULL: recorded
 	// in x's frame.
 	choir_tensor *(*apply)(choir_layer *l, choir_tensor *x);
 	// As apply, without the final ReLU; for layers that rectify.
 	choir_tensor *(*apply_linear)(choir_layer *l, choir_tensor *x);
 	bool maximum; // results are maxima of elements of x
-	// For layers that contain others; NULL: returns the layer's own variables. index is in range.
+	// For layers that contain others; NULL: its own variables. index is in range.
 	choir_variable *(*variable)(choir_layer *l, int index);
 	bool any_dtype; // x need not be f32, even with variables
 	// Describes the formula for C export; NULL: not possible.
@@ -27,45 +26,45 @@ enum { CHI_LAYER_VARIABLES = 4, CHI_LAYER_SETTING = 64 };
 struct choir_layer {
 	const chi_layer_kind *kind;
 	choir_strategy *strategy;
-	char *name; // NULL: the kind has no names
+	char *name;
 	char setting[CHI_LAYER_SETTING]; // options in words; "": none
 	bool rectifies; // ends with ReLU
-	int variables; // with those of contained layers
-	choir_variable *variable[CHI_LAYER_VARIABLES]; // its own; NULL: unused
+	int variables; // also of contained layers
+	choir_variable *variable[CHI_LAYER_VARIABLES]; // NULL: unused
 };
 
-// Makes the checks that all constructors share.
+// Makes the checks that all layers' constructors share.
 choir_status chi_layer_check(
 		const char *kind, const char *name, bool needs_name, choir_activation activation);
-// Returns a zeroed layer without an owner; name is copied, and may be NULL. NULL: failed.
+// Makes a zeroed layer without an owner; name is copied, and may be NULL. NULL: failed.
 choir_layer *chi_layer_new(size_t bytes, const chi_layer_kind *kind, const char *name);
-// Makes the variable "name/what"; o NULL: zeros.
+// Makes a layer's variable "name/what"; o NULL: zeros.
 choir_status chi_layer_make_variable(
 		choir_layer *l, const char *what, choir_shape shape, const choir_variable_options *o);
-// Makes the variables "name/kernel" and, with bias, "name/bias" of its last dimension.
+// Makes a layer's variables "name/kernel" and, with bias, "name/bias" of the kernel's last
+// dimension.
 choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, bool bias);
-// Sets the text of options that variables do not show, before the layer is finished. A containing
-// layer adds chi_layer_hash of the others.
+// Notes a layer's options that variables do not show, before it is finished. A containing layer
+// adds chi_layer_hash of the others.
 void chi_layer_set(choir_layer *l, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 uint64_t chi_layer_hash(const choir_layer *l); // 0 for NULL
-// Gives l to the strategy and returns it. If l has variables and no replica makes it, workers
-// compare its options after the first update (strategy/worker_consistency.h). After a failure
-// here or in status, l and its variables are deleted, and NULL is returned. l may be NULL.
+// Gives layer l to the strategy and returns it. If l has variables and no replica makes it,
+// workers compare its options after the first update (strategy/worker_consistency.h). After a
+// failure here or in status, l and its variables are deleted, and NULL is returned. l may be NULL.
 choir_layer *chi_layer_finish(choir_layer *l, choir_status status);
-// The same for a layer that contains n layers, some of them NULL.
+// Finishes a layer that contains n layers, some of them NULL.
 choir_layer *chi_layer_finish_around(
 		choir_layer *l, size_t n, choir_layer *const inside[], choir_status status);
-const char *chi_layer_activation(choir_activation activation); // its name in messages
+const char *chi_layer_activation(choir_activation activation);
 
-// Applies a layer without its ReLU.
 choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x);
 // Records 'layer "hidden": ' and the message as CHOIR_INVALID in x's frame, and returns NULL.
 choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// chi_layer_fused returns the part of an activation that fused kernels apply, and chi_layer_rest
-// applies the rest.
+// A layer's activation: fused kernels apply the part that chi_layer_fused returns, chi_layer_rest
+// the rest.
 choir_activate chi_layer_fused(choir_activation activation);
 choir_tensor *chi_layer_rest(choir_activation activation, choir_tensor *y);
 choir_tensor *chi_layer_activate(choir_activation activation, choir_tensor *y);
-// Checks that contained layers exist and belong to the current strategy.
+// Checks that the layers contained in one exist and belong to the current strategy.
 choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *const layers[]);

@@ -21,7 +21,6 @@ typedef struct {
 
 enum { GAMMA, BETA, MEAN, VARIANCE };
 
-// False: one is not readable.
 static bool read_all(const choir_layer *l, const choir_tensor *x, choir_tensor *read[])
 {
 	for (int i = 0; i < l->variables; i++)
@@ -121,7 +120,6 @@ static bool fits_value(const choir_layer *l, const chi_export *e, int x)
 	return false;
 }
 
-// RMS norm has no beta.
 static int describe_row_norm(choir_layer *l, chi_export *e, int x)
 {
 	const norm *n = (const norm *) l;

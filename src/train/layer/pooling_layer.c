@@ -105,7 +105,7 @@ static choir_tensor *apply_flatten(choir_layer *l, choir_tensor *x)
 {
 	if (x->shape.rank < 1)
 		return chi_layer_fail(l, x, "needs [n, ...], got a scalar");
-	choir_shape flat = { 2, { x->shape.dim[0], 1 } }; // computed, as n may be 0
+	choir_shape flat = { 2, { x->shape.dim[0], 1 } }; // as n may be 0
 	for (int i = 1; i < x->shape.rank; i++)
 		if (!chi_int64_multiply(flat.dim[1], x->shape.dim[i], &flat.dim[1]))
 			return chi_layer_fail(l, x, "too many places in an example");

@@ -128,7 +128,7 @@ static choir_status add(choir_metric *m, choir_variable *v, choir_tensor *sum)
 		return chi_frame_record_error(f);
 	if (m->strategy->replica_offset > 0)
 		return CHOIR_OK; // once for all workers
-	const int part = choir_strategy_current()->first_replica; // this worker's first
+	const int part = choir_strategy_current()->first_replica;
 	choir_tensor *now = chi_variable_view(v, part, f);
 	choir_tensor *then = now == NULL ? NULL : choir_add(now, sum);
 	return then == NULL ? chi_frame_status(f) : chi_variable_write(v, part, CHI_ASSIGN, then);
@@ -177,7 +177,6 @@ choir_status choir_metric_update_weighted(
 	return update_untaped(m, values, labels, weights);
 }
 
-// Sums components in the order of replicas.
 static choir_status sum_parts(const choir_metric *m, choir_variable *v, double sum[])
 {
 	const size_t n = (size_t) choir_shape_elements(&v->shape);

@@ -22,7 +22,7 @@ struct choir_metric {
 	int64_t classes;
 };
 
-// Computes what a batch adds; *count is NULL for CONFUSION. Failures are the frame's.
+// Computes what a batch adds to a metric; *count is NULL for CONFUSION. Failures are the frame's.
 choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
 		choir_tensor *weights, choir_tensor **total, choir_tensor **count);
 

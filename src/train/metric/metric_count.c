@@ -1,5 +1,5 @@
-// Computes what a batch adds to a metric: sums in f64, made on the batch's device. Whole numbers
-// are exact up to 2^53, so the distribution of examples does not matter.
+// What a batch adds to a metric: sums in f64, made on the batch's device. Whole numbers are exact
+// up to 2^53, so the distribution of examples does not matter.
 #include "train/metric/metric.h"
 
 #include "choir/nn.h"
@@ -78,8 +78,7 @@ static choir_status count_accuracy(const choir_metric *m, choir_tensor *scores,
 	return CHOIR_OK;
 }
 
-// The index in the matrix is label * classes + answer; equal indices add up when slices are made
-// dense.
+// The matrix's index is label * classes + answer; dense slices add up equal ones.
 static choir_status count_confusion(const choir_metric *m, choir_tensor *scores,
 		choir_tensor *labels, choir_tensor **total, choir_tensor **count)
 {

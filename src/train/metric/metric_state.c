@@ -1,4 +1,4 @@
-// A metric in checkpoints: components [replicas, elements], one for each replica.
+// A metric in checkpoints: components [replicas, elements].
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"
@@ -46,7 +46,7 @@ static choir_status check(void *self, chi_state_dict *from)
 	return m->count == NULL ? CHOIR_OK : take_parts(m->count, "count", from, &part, &parts);
 }
 
-// If the number of replicas differs, the first gets the sum.
+// With another number of replicas, the first gets the sum.
 static choir_status restore_parts(choir_variable *v, const char *what, chi_state_dict *from)
 {
 	const double *part;

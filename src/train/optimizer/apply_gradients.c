@@ -1,7 +1,6 @@
 // How an optimizer gets gradients: from a tape, from the program, or in a merge call. Each is
 // checked on arrival, so that a failure names the replica and nothing is written. A block with a
-// finite sum has no NaN or infinity. Since finite numbers can overflow, only a block with another
-// sum is searched.
+// finite sum has no NaN or infinity; others are searched, as finite numbers can overflow.
 #include "train/optimizer/optimizer.h"
 
 #include "base/lock.h"
@@ -44,8 +43,8 @@ static const char *print_place(const choir_variable *v, int64_t element, char te
 	return chi_shape_print(&at, text);
 }
 
-// Whether to report: the first of each skipped update or, if updates are applied anyway, the
-// first of all.
+// Whether to report: the first of each skipped update or, if updates are applied anyway, the first
+// of all.
 static bool is_news(choir_optimizer *o)
 {
 	const bool skip = o->options.nonfinite == CHOIR_NONFINITE_SKIP;
@@ -74,8 +73,8 @@ static choir_status find_nonfinite(
 	return CHOIR_OK;
 }
 
-// Whether gradients are examined: not if a dynamic scale may make them infinite, nor after
-// everything was reported.
+// Gradients are not examined if a dynamic scale may make them infinite, nor after everything was
+// reported.
 static bool looks_at(const choir_optimizer *o)
 {
 	return o->loss_scale.kind != CHOIR_LOSS_SCALE_DYNAMIC &&
@@ -109,8 +108,7 @@ static bool fits(const choir_variable *v, const choir_tensor *t)
 			chi_shape_equal(&t->shape, &v->shape);
 }
 
-// Whether slices are applied as they are. Slices that are not finite are made dense and reported
-// there.
+// Slices that are not finite are made dense and reported there.
 static bool goes_by_rows(
 		const choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient)
 {
@@ -164,7 +162,7 @@ choir_status choir_optimizer_add_gradient_memory(choir_replica *r, choir_optimiz
 	choir_tensor *t = choir_borrow(r->frame, v->dtype, v->shape, gradient);
 	if (t == NULL)
 		return chi_frame_status(r->frame);
-	t->borrowed = false; // the memory stays valid, so no copy is needed
+	t->borrowed = false; // the memory stays valid
 	const choir_status status = choir_optimizer_add_gradient(o, r, v, t);
 	chi_tensor_drop(t);
 	return status;
@@ -195,7 +193,6 @@ static bool is_source(const choir_variable *v)
 	return v->trainable && v->shards == 0;
 }
 
-// In the frame's arena.
 static choir_status find_sources(
 		const choir_optimizer *o, const choir_tape *tape, choir_tensor ***sources, size_t *n)
 {
@@ -277,7 +274,6 @@ typedef struct {
 	choir_value *const *gradient;
 } pairs;
 
-// NULL: recorded in f.
 static choir_value *rows_of(choir_frame *f, const choir_variable *shard, const choir_value *g)
 {
 	choir_value *rows = chi_value_new(f, g->kind, g->count);

@@ -12,7 +12,7 @@ static double drops(const choir_schedule *s, double past)
 	return pow(s->factor, floor(past / (double) s->steps));
 }
 
-// Cosine decay to factor, then constant (Loshchilov and Hutter 2017).
+// Cosine decay to factor (Loshchilov and Hutter 2017).
 static double wave(const choir_schedule *s, double past)
 {
 	const double whole = (double) (s->steps - s->warmup);

@@ -147,7 +147,7 @@ static choir_optimizer *make(
 	chi_mutex_init(&o->lock, CHI_RANK_OPTIMIZER, "optimizer");
 	o->kind = &kinds[kind];
 	o->options = all;
-	o->options.schedule = NULL; // the caller's; o has a copy
+	o->options.schedule = NULL; // o has a copy
 	o->options.loss_scale = NULL;
 	o->options.groups = NULL;
 	o->schedule = schedule;

@@ -9,7 +9,7 @@
 enum { CHI_SLOTS = 2 };
 
 typedef struct {
-	const char *name; // in messages
+	const char *name;
 	const char *kernel; // "adam_update"
 	int slots;
 	const char *slot[CHI_SLOTS]; // suffixes after the variable's name
@@ -31,7 +31,7 @@ typedef struct {
 	choir_variable *slot[CHI_SLOTS];
 	const choir_kernel_table **kernel; // NULL: looked up at each call
 	double rate, decay; // of its group; rate is a factor
-	bool ready; // complete; under the optimizer's lock
+	bool ready; // under the optimizer's lock
 } chi_optimized_variable;
 
 struct choir_optimizer {
@@ -45,45 +45,45 @@ struct choir_optimizer {
 	double scale; // of the next loss; 1: no scaling
 	int64_t finite_updates; // since the scale changed
 	chi_gradients *apply;
-	chi_gradients_table table; // called by apply
+	chi_gradients_table table;
 	chi_atomic64 step; // applied updates
-	chi_atomic64 rate_bits; // bits of the last update's rate, an f64
+	chi_atomic64 rate_bits; // the last update's rate, an f64
 	chi_atomic32 warned; // last report of a non-finite gradient: 1 + step; 0: none
-	// Protects the list of targets for short times, since workers update concurrently. A thread
-	// that makes a target holds the strategy's creation lock instead.
+	// Protects the list of targets briefly, since workers update concurrently. A thread that makes
+	// a target holds the strategy's creation lock instead.
 	chi_mutex lock;
-	chi_optimized_variable **target; // in order of creation
+	chi_optimized_variable **target;
 	size_t targets, target_capacity;
 };
 
-// Resolves options; o NULL: defaults. CHOIR_INVALID names the option and its value.
+// Resolves an optimizer's options; o NULL: defaults. CHOIR_INVALID names the option and its value.
 choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 		const choir_optimizer_options *o, choir_optimizer_options *out, choir_schedule *schedule);
 // Resolves a loss scale; NULL: a fixed scale of 1.
 choir_status chi_loss_scale_resolve(const choir_loss_scale *given, choir_loss_scale *s);
-// Whether x is 1 or more, within f32.
+// Whether x is a loss scale: 1 or more, within f32.
 bool chi_is_loss_scale(double x);
-// Changes the scale after an update; finite: it was applied.
+// Changes the loss scale after an update; finite: it was applied.
 void chi_loss_scale_move(choir_optimizer *o, bool finite);
-// Copies the groups of o, whose other options are resolved. o owns them, even after a failure.
-// chi_groups_find returns the group of a variable's name, or NULL.
+// Parameter groups: copies those of an optimizer whose other options are resolved, even after a
+// failure its own. chi_groups_find returns the group of a variable's name, or NULL.
 choir_status chi_groups_make(choir_optimizer *o, const choir_optimizer_options *given);
 const chi_parameter_group *chi_groups_find(const choir_optimizer *o, const char *name);
 void chi_groups_free(choir_optimizer *o);
-// Fails unless both exist and belong to one strategy.
+// Checks that optimizer and replica exist and belong to one strategy.
 choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_replica *r);
-// Computes the rate of update `step`, from 0. CHOIR_INVALID: the program's function returned an
-// invalid one.
+// The learning rate of update `step`, from 0, by its schedule. CHOIR_INVALID: the program's
+// function returned an invalid one.
 choir_status chi_schedule_rate(
 		const choir_schedule *schedule, double base, uint64_t step, double *rate);
 // Saves and restores an optimizer (optimizer_state.c), and frees it (optimizer.c).
 extern const chi_stateful_table chi_optimizer_state;
 void chi_optimizer_free(void *self);
-// Finds or makes the target of v, with its slots. NULL: failed. It may wait for another worker,
-// so no mutex may be held.
+// Finds or makes an optimizer's target of variable v, with its slots. NULL: failed. It may wait
+// for another worker, so no mutex may be held.
 chi_optimized_variable *chi_optimized_variable_get(choir_optimizer *o, choir_variable *v);
 void chi_update_table(choir_optimizer *o);
 void chi_optimized_variables_free(choir_optimizer *o);
 
-// Returns the first NaN or infinity in host memory of f32 or f64, or CHOIR_NONE.
+// The index of the first NaN or infinity of f32 or f64 in host memory, or CHOIR_NONE.
 int64_t chi_first_nonfinite(choir_dtype dtype, const void *data, int64_t n);

@@ -20,7 +20,7 @@ static choir_variable *named(choir_variable *v)
 	return v->parent != NULL ? v->parent : v;
 }
 
-// Returns VARIABLE/SLOT; data is NULL if memory ran out.
+// VARIABLE/SLOT; data is NULL if memory ran out.
 static chi_text slot_name(const choir_optimizer *o, const choir_variable *v, int slot)
 {
 	chi_text text = { 0 };
@@ -34,7 +34,7 @@ static choir_status save_slots(
 		const choir_optimizer *o, const chi_optimized_variable *t, chi_state_dict *to)
 {
 	for (int i = 0; i < o->kind->slots; i++) {
-		if (t->slot[i] == NULL) // its making failed; not used yet
+		if (t->slot[i] == NULL) // failed
 			continue;
 		choir_variable *slot = named(t->slot[i]);
 		chi_text text = slot_name(o, named(t->variable), i);
@@ -134,7 +134,7 @@ static choir_status check(void *self, chi_state_dict *from)
 	return CHOIR_OK;
 }
 
-// data NULL: the checkpoint has none, since there was no update yet; the slot becomes zeros.
+// data NULL: no update was made before the checkpoint; the slot becomes zeros.
 static choir_status restore_slot(choir_variable *slot, const void *data)
 {
 	void *zeros = data == NULL ? chi_alloc(chi_variable_bytes(slot)) : NULL;
@@ -176,7 +176,7 @@ static choir_status restore(void *self, chi_state_dict *from)
 	CHOIR_TRY(chi_state_dict_take_count(from, "step", &step));
 	CHOIR_TRY(chi_state_dict_take_count(from, "finite_updates", &finite));
 	chi_atomic64_store(&o->step, step);
-	if (o->loss_scale.kind == CHOIR_LOSS_SCALE_FIXED) // set by the program
+	if (o->loss_scale.kind == CHOIR_LOSS_SCALE_FIXED) // the program's
 		return CHOIR_OK;
 	memcpy(&o->scale, scale, sizeof o->scale);
 	o->finite_updates = (int64_t) finite;

@@ -46,10 +46,9 @@ static choir_variable *make_slot(const choir_optimizer *o, choir_variable *v, in
 	return slot == NULL ? NULL : slot->shard[v->shard_index];
 }
 
-// The state of one pending update.
 typedef struct {
 	choir_update_attributes attributes;
-	chi_optimized_variable **item; // its variables
+	chi_optimized_variable **item;
 	size_t items, capacity;
 } state;
 
@@ -58,7 +57,7 @@ static void close_state(void *self)
 	chi_free(((state *) self)->item);
 }
 
-// Finds a copy's kernel. Kernels with scratch memory are looked up at each call instead.
+// Finds a copy's kernel. Those with scratch memory are looked up at each call instead.
 static choir_status find_kernel(const choir_optimizer *o, chi_optimized_variable *t, int copy)
 {
 	const choir_variable *v = t->variable;
@@ -68,7 +67,7 @@ static choir_status find_kernel(const choir_optimizer *o, chi_optimized_variable
 	for (size_t i = 0; i < n; i++)
 		in[i] = (choir_buffer){ v->copy[copy].buffer->memory, v->dtype, { 1, { v->elements } } };
 	choir_buffer out = in[0];
-	const choir_update_attributes attributes = { 0 }; // of any update
+	const choir_update_attributes attributes = { 0 };
 	choir_kernel_call call = {
 		.size = sizeof call, .n = n, .in = in, .out = &out, .attributes = &attributes
 	};
@@ -94,7 +93,6 @@ static bool enlist(choir_optimizer *o, chi_optimized_variable *t)
 	return grown;
 }
 
-// The new target is still incomplete.
 static chi_optimized_variable *new_target(choir_optimizer *o, choir_variable *v)
 {
 	chi_optimized_variable *t = chi_alloc(sizeof *t);
@@ -219,7 +217,7 @@ static bool skips_zeros(const void *user, const choir_variable *v)
 	return o->kind->skips_zeros && (g == NULL ? o->options.weight_decay : g->decay) == 0;
 }
 
-// Whether sums are examined before the first write. Otherwise gradients are examined on arrival.
+// Whether sums are examined before the first write, and not gradients on arrival.
 static bool gated(const void *user)
 {
 	const choir_optimizer *o = user;

@@ -17,15 +17,13 @@ typedef struct {
 } word;
 
 struct chi_name_map_line {
-	int number; // in the map
+	int number;
 	word tensor, variable;
 	chi_rearrangement how;
 };
 
-// ---- Parsing.
-
-// Splits a line, which ends at a newline, a comment or the end of the map. Counts one word more
-// than fits, and moves *map after the line.
+// Splits a line, up to a newline, a comment or the end of the map, into one word more than fits.
+// Moves *map after the line.
 static int read_line(const char **map, word words[WORDS])
 {
 	static const char blank[] = " \t\r";
@@ -191,8 +189,6 @@ void chi_name_map_free(chi_name_map *m)
 	chi_free(m->line);
 	*m = (chi_name_map){ 0 };
 }
-
-// ---- Looking up.
 
 // *star: what the star matches.
 static bool is_like(const word *name, const word *pattern, word *star)

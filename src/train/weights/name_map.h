@@ -8,7 +8,7 @@ enum { CHI_NAME_MAP_AXES = CHOIR_MAX_RANK };
 
 // A reshape, then a transpose.
 typedef struct {
-	bool reshaped; // to shape; then only the number of elements must match
+	bool reshaped; // then only the number of elements must match
 	choir_shape shape;
 	int axes; // 0: no transpose
 	int axis[CHI_NAME_MAP_AXES];
@@ -27,9 +27,9 @@ typedef struct {
 	chi_rearrangement how;
 } chi_mapped_name;
 
-// Parses a map, which may be NULL and must outlive *m. CHOIR_INVALID names the line. Always free
-// *m.
+// Parses a name map, which may be NULL and must outlive *m. CHOIR_INVALID names the line. Always
+// free *m.
 choir_status chi_name_map_read(const char *map, chi_name_map *m);
 void chi_name_map_free(chi_name_map *m);
-// Finds a tensor's name in the map. Fails with CHOIR_NO_MEMORY.
+// Finds a tensor's name in the name map. Fails with CHOIR_NO_MEMORY.
 choir_status chi_name_map_find(const chi_name_map *m, const char *tensor, chi_mapped_name *found);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { LENGTH_BYTES = 8, NAME_SHOWN = 120 };
-static const uint64_t MAX_HEADER = 100000000; // bytes, as the reference
+static const uint64_t MAX_HEADER = 100000000; // as the reference
 
 static const struct {
 	const char *name;
@@ -258,7 +258,6 @@ static choir_status check_names(const reader *r)
 	return CHOIR_OK;
 }
 
-// bytes: of the file.
 static choir_status read_length(const char *path, const unsigned char raw[LENGTH_BYTES],
 		uint64_t bytes, chi_safetensors *st, uint64_t *length)
 {
@@ -365,7 +364,7 @@ void chi_safetensors_print(chi_text *text, size_t n, const chi_st_tensor tensors
 	}
 	chi_text_add(&header, "}");
 	while (!header.failed && header.length % LENGTH_BYTES != 0)
-		chi_text_add(&header, " "); // so that the data is aligned
+		chi_text_add(&header, " "); // to align the data
 	char raw[LENGTH_BYTES];
 	for (int i = 0; i < LENGTH_BYTES; i++)
 		raw[i] = (char) ((uint64_t) header.length >> (8 * i) & 0xff);

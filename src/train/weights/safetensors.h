@@ -11,7 +11,7 @@ typedef struct {
 	const char *name;
 	const char *dtype_name; // "F32"
 	size_t element_bytes;
-	bool supported; // Choir supports it, and dtype is set
+	bool supported; // dtype is set
 	choir_dtype dtype;
 	choir_shape shape;
 	uint64_t begin, end; // in the data
@@ -24,25 +24,25 @@ typedef struct {
 // A file's header, with its text.
 typedef struct {
 	char *text;
-	uint64_t data; // offset of the data in the file
+	uint64_t data; // offset in the file
 	size_t n, capacity;
 	chi_st_tensor **tensor; // in the order of names
 	size_t pairs, pairs_capacity;
-	chi_st_pair **pair; // metadata, in the order of keys
+	chi_st_pair **pair; // in the order of keys
 } chi_safetensors;
 
-// Reads and checks the header of f. CHOIR_CORRUPT says where; CHOIR_UNSUPPORTED: unknown dtype,
-// or too many dimensions. *st may be closed after a failure, or if it is zeroed.
+// Reads and checks the safetensors header of f. CHOIR_CORRUPT says where; CHOIR_UNSUPPORTED:
+// unknown dtype, or too many dimensions. *st may be closed after a failure, or if it is zeroed.
 choir_status chi_safetensors_open(chi_safetensors *st, chi_file *f);
-// The same for a whole file in memory; path is for messages.
+// Checks a whole safetensors file in memory; path is for messages.
 choir_status chi_safetensors_view(
 		chi_safetensors *st, const char *path, const void *file, size_t bytes);
 void chi_safetensors_close(chi_safetensors *st);
-// NULL: no such key
+// Finds a key in the safetensors metadata.
 const chi_st_pair *chi_safetensors_pair(const chi_safetensors *st, const char *key);
 
 const char *chi_safetensors_dtype(choir_dtype dtype);
-// Adds everything before the data, for n tensors with offsets and pairs of metadata. If memory
-// runs out, text->failed is set.
+// Prints everything before the data of a safetensors file, for n tensors with offsets and pairs of
+// metadata. text->failed: out of memory.
 void chi_safetensors_print(chi_text *text, size_t n, const chi_st_tensor tensors[], size_t pairs,
 		const chi_st_pair metadata[]);

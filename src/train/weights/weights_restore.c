@@ -1,5 +1,4 @@
-// Restores weights. The file is read and compared as a whole before the first variable is
-// written.
+// Restores weights. The file is read and compared as a whole before the first variable is written.
 #include "choir/weights.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,4 @@
-// Restores what a file and a strategy share. All is read and compared before the first variable
-// is written.
+// Restores what a file and a strategy share, after all is read and compared.
 #include "choir/weights.h"
 
 #include "base/alloc.h"
@@ -19,7 +18,7 @@
 enum { NAME_SHOWN = 60 };
 
 typedef struct {
-	const chi_st_tensor *tensor; // NULL: none
+	const chi_st_tensor *tensor;
 	chi_rearrangement how;
 } source;
 
@@ -30,7 +29,7 @@ typedef struct {
 	chi_weights weights;
 	chi_weights_file file;
 	source *from; // for each variable
-	bool *used; // of each tensor: taken, or left out by the map
+	bool *used; // taken, or left out by the map
 } part;
 
 // w->n: not found.
@@ -156,7 +155,6 @@ static choir_status set_all(const part *p)
 	for (size_t i = 0; status == CHOIR_OK && i < p->weights.n; i++) {
 		if (p->from[i].tensor != NULL)
 			status = set(p, i, f);
-		// Undefined variables are better than a mix of two models.
 		for (size_t k = 0; status != CHOIR_OK && k <= i; k++)
 			if (p->from[k].tensor != NULL)
 				chi_variable_undefine(p->weights.variable[k]);
@@ -209,7 +207,6 @@ choir_status choir_strategy_restore_partial(
 		status = chi_strategy_agree(s, check(&p), "comparing weights");
 	if (status == CHOIR_OK) {
 		status = chi_strategy_agree(s, set_all(&p), "restoring weights");
-		// A failed worker's variables are undefined, so all must be.
 		for (size_t i = 0; status != CHOIR_OK && s->process_group != NULL && i < p.weights.n; i++)
 			if (p.from[i].tensor != NULL)
 				chi_variable_undefine(p.weights.variable[i]);

@@ -5,37 +5,36 @@
 #include "data/source/reader.h"
 #include "data/stage.h"
 
-// Includes the axis of examples, since batches have as many axes.
+// Includes the axis of examples, which batches have too.
 enum { CHI_ARRAY_FILE_RANK = CHOIR_MAX_RANK };
 
 typedef struct {
-	chi_reader *reader; // after the header, for chi_array_file_new
+	chi_reader *reader; // after the header
 	choir_dtype dtype;
 	size_t stored; // bytes of a value in the file, if dtype is wider; else 0
-	bool is_signed; // for values stored in 1 or 2 bytes
+	bool is_signed; // for values of 1 or 2 bytes
 	int rank; // at least 1
 	int64_t dim[CHI_ARRAY_FILE_RANK];
 	size_t header_bytes;
 	bool big_endian;
-	bool fortran; // column-major: the first axis changes fastest
-	int64_t promised; // bytes of values, by chi_array_file_check
+	bool fortran; // column-major
+	int64_t promised; // bytes of values, set by chi_array_file_check
 } chi_array_file;
 
-// Checks that the file has the bytes its header declares.
+// Checks the file's size by its header.
 choir_status chi_array_file_check(chi_array_file *p);
-// Makes a source with one column per part. It owns the readers, except on failure.
+// Makes a source with one column per part. Owns the readers, except on failure.
 typedef enum { CHI_ARRAY_FILE_IDX, CHI_ARRAY_FILE_NPY, CHI_ARRAY_FILE_NPZ } chi_array_format;
 choir_dataset *chi_array_file_new(
 		chi_array_format format, size_t n, chi_array_file parts[], const char *const names[]);
 
-// Reads and checks the header at p->reader.
+// Reads the header at p->reader and checks it.
 choir_status chi_npy_read_header(chi_array_file *p);
-// The same for a header of any type. Gives the type's name, and whether Choir has it. Does not
-// check the file's size.
+// Accepts any type: gives its name, and whether Choir has it. Does not check the file's size.
 enum { CHI_NPY_TYPE = 64 };
 choir_status chi_npy_infer(chi_array_file *p, char type[CHI_NPY_TYPE], bool *known);
 
-// Adds an array to a list. dim: rank of them, from 0 to CHOIR_MAX_RANK. Copies the texts.
+// Copies the texts. rank: 0 to CHOIR_MAX_RANK.
 choir_status chi_array_list_add(choir_array_list *l, const char *name, const char *type, int known,
 		int rank, const int64_t dim[], int64_t held);
 choir_status chi_array_list_add_npy(choir_array_list *l, const char *name, chi_reader *r);

@@ -12,15 +12,15 @@
 #include "data/source/byte_order.h"
 #include "tensor/tensor.h"
 
-// Limits of unpacking: LARGER_IN_MEMORY times the file's size, but at least LITTLE_IN_MEMORY and
-// at most MAX_IN_MEMORY.
+// A compressed file may unpack to LARGER_IN_MEMORY times its size, but at least LITTLE_IN_MEMORY
+// and at most MAX_IN_MEMORY.
 enum { LITTLE_IN_MEMORY = 24 << 20, MAX_IN_MEMORY = 64 << 20, LARGER_IN_MEMORY = 8 };
 enum { CHUNK_BYTES = 64 << 10 };
 
 typedef struct {
 	choir_dataset base;
 	chi_array_file part[CHI_MAX_COLUMNS];
-	char *memory[CHI_MAX_COLUMNS]; // all values, once loaded
+	char *memory[CHI_MAX_COLUMNS]; // once loaded
 	int64_t next;
 	bool loaded;
 } arrays;
@@ -35,7 +35,7 @@ static int64_t stored_bytes(const chi_array_file *p, int64_t bytes)
 	return bytes / (int64_t) chi_dtype_size(p->dtype) * (int64_t) stored_size(p);
 }
 
-// Prints the shape as a product; the bytes of a value are a factor unless 1.
+// Prints the shape as a product, with a value's bytes unless 1.
 static const char *describe(const chi_array_file *p, char text[], size_t size)
 {
 	size_t at = 0;
@@ -88,8 +88,7 @@ choir_status chi_array_file_check(chi_array_file *p)
 
 // ---- Values.
 
-// Widens values in place. They lie at the end of the memory, so no value is overwritten before it
-// is read.
+// Widens in place. Values lie at the end of the memory, so none is overwritten before it is read.
 static void widen(const chi_array_file *p, char *values, size_t count)
 {
 	const size_t size = chi_dtype_size(p->dtype), stored = p->stored;
@@ -114,7 +113,7 @@ static void widen(const chi_array_file *p, char *values, size_t count)
 	}
 }
 
-// Converts values from the file. before: bytes of the file's values before them.
+// before: bytes of earlier values in the file.
 static choir_status take_values(
 		const chi_array_file *p, void *values, size_t bytes, int64_t before)
 {
@@ -132,8 +131,8 @@ static choir_status take_values(
 	return CHOIR_OK;
 }
 
-// Reads exactly bytes of values, counted as in memory. before: bytes of values already read. A
-// truncated compressed file shows only here. to NULL: skips.
+// bytes: in memory. before: bytes already read. A truncated compressed file shows only here. to
+// NULL: skips.
 static choir_status read_values(const chi_array_file *p, void *to, size_t bytes, int64_t before)
 {
 	size_t got;
@@ -159,7 +158,7 @@ static choir_status to_first_value(const chi_array_file *p)
 
 // ---- Memory.
 
-// Iterates in column-major order and gives row-major places.
+// A walk in column-major order. place: the row-major position.
 typedef struct {
 	int rank;
 	int64_t dim[CHI_ARRAY_FILE_RANK], stride[CHI_ARRAY_FILE_RANK], at[CHI_ARRAY_FILE_RANK];
@@ -173,7 +172,7 @@ static void begin_walk(row_sum *w, const chi_array_file *p)
 	for (int i = p->rank - 1; i >= 0; i--) {
 		w->dim[i] = p->dim[i];
 		w->stride[i] = stride;
-		stride *= p->dim[i]; // at most the elements of the file
+		stride *= p->dim[i]; // at most the file's elements
 	}
 }
 
@@ -226,7 +225,7 @@ static choir_status read_all(const chi_array_file *p, char *memory)
 	return status;
 }
 
-// Loads all values at the first use and closes the files.
+// Loads all values and closes the files.
 static choir_status load(arrays *s)
 {
 	for (size_t i = 0; i < s->base.spec.n && !s->loaded; i++) {
@@ -303,7 +302,7 @@ static choir_status arrays_seek(choir_dataset *d, int64_t elements)
 
 static const char *arrays_path(const choir_dataset *d, int64_t i)
 {
-	(void) i; // the parts belong to one file
+	(void) i; // one file
 	return chi_reader_path(((const arrays *) d)->part[0].reader);
 }
 

@@ -30,7 +30,7 @@ choir_status chi_array_list_add(choir_array_list *l, const char *name, const cha
 	return e->name && e->type ? CHOIR_OK : CHOIR_NO_MEMORY;
 }
 
-// Bytes needed in memory to reorder the array; else 0.
+// Bytes needed to reorder the array; else 0.
 static int64_t held_bytes(const chi_array_file *p)
 {
 	int64_t bytes = (int64_t) chi_dtype_size(p->dtype);
@@ -46,7 +46,7 @@ choir_status chi_array_list_add_npy(choir_array_list *l, const char *name, chi_r
 	chi_array_file p = { .reader = r };
 	bool known = false;
 	const choir_status status = chi_npy_infer(&p, type, &known);
-	if (status == CHOIR_UNSUPPORTED) // a version or rank that no dataset supports
+	if (status == CHOIR_UNSUPPORTED) // unsupported version or rank
 		return chi_array_list_add(l, name, "unknown", (int) CHOIR_NONE, 0, NULL, 0);
 	CHOIR_TRY(status);
 	return chi_array_list_add(l, name, type, known ? (int) p.dtype : (int) CHOIR_NONE, p.rank,

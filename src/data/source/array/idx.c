@@ -7,7 +7,7 @@
 
 enum { MAGIC_BYTES = 4, DIM_BYTES = 4 };
 
-// The format's value types; some have no dtype here.
+// Some have no dtype here.
 static const struct {
 	unsigned char code;
 	const char *name;

@@ -41,9 +41,9 @@ typedef struct {
 	const char *name;
 	const char *text;
 	size_t length, at;
-	size_t before; // bytes of the file before the text
+	size_t before; // bytes before the text
 	bool has_descr, has_order, has_shape;
-	char *type; // out: any type's name; NULL: only types of datasets are accepted
+	char *type; // out: the type's name; NULL: accepts only types of datasets
 	bool *known;
 } parser;
 
@@ -78,7 +78,7 @@ static bool take(parser *p, const char *word)
 	return true;
 }
 
-// Reads a quoted string, without escapes.
+// Without escapes.
 static choir_status take_word(parser *p, char word[MAX_WORD], const char *needed)
 {
 	skip_space(p);
@@ -128,7 +128,7 @@ static choir_status take_shape(parser *p, chi_array_file *h)
 	return CHOIR_OK;
 }
 
-// Skips the rest of a list, with nested lists and strings.
+// Skips the rest of a list.
 static choir_status skip_list(parser *p)
 {
 	int depth = 1;
@@ -314,7 +314,7 @@ choir_dataset *choir_npy_dataset_new(const char *path, const char *column)
 
 // ---- Writing.
 
-// Makes the header and gives its length, padded to a multiple of 64 as in numpy.
+// Gives the length, padded to a multiple of 64 as in numpy.
 static size_t make_header(char *text, size_t capacity, const char *code, const choir_shape *shape)
 {
 	const bool big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;

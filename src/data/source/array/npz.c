@@ -8,7 +8,7 @@
 
 static const char ending[] = ".npy";
 
-// Whether a member is the array name. NULL: any array.
+// name NULL: any array.
 static bool is_array(const chi_zip_member *m, const char *name)
 {
 	const size_t n = strlen(m->name), k = sizeof ending - 1;
@@ -72,7 +72,7 @@ static choir_status open_parts(const char *path, const chi_zip_members *members,
 	return *n ? CHOIR_OK : choir_fail(CHOIR_CORRUPT, "%s: there are no arrays in it", path);
 }
 
-// Names columns after their members, without the endings.
+// Columns have their members' names, without the endings.
 static void name_parts(const chi_zip_members *members, size_t wanted, const char *const names[],
 		const char *columns[])
 {

@@ -1,5 +1,5 @@
 // The directory of a zip archive (PKWARE APPNOTE 6.3). A record at the end of the file points to
-// it, and its entries point to the members. Numbers are little-endian; each is checked against the
+// it, and its entries point to the members. Numbers are little-endian. Each is checked against the
 // file's size.
 #include "data/source/array/zip_archive.h"
 
@@ -21,7 +21,7 @@ enum {
 	STORED = 0,
 	DEFLATED = 8,
 	ENCRYPTED = 1,
-	WIDE = 1 // the extra field with 64-bit sizes
+	WIDE = 1 // extra field with 64-bit sizes
 };
 static const uint32_t NARROW = 0xffffffff; // the number is in the extra field
 
@@ -116,7 +116,7 @@ static choir_status read_end(archive *a)
 
 // ---- Entries.
 
-// Reads from the extra fields the numbers that do not fit in the entry.
+// Reads numbers that do not fit in the entry from its extra fields.
 static bool widen(const unsigned char *extra, size_t left, uint64_t *wide[], int n)
 {
 	while (left >= 4) {
@@ -139,7 +139,7 @@ static bool widen(const unsigned char *extra, size_t left, uint64_t *wide[], int
 	return n == 0;
 }
 
-// Finds the data after the member's own header, whose lengths can differ from the directory's.
+// A member's own header can have other lengths than the directory.
 static choir_status find_data(const archive *a, chi_zip_member *m, uint64_t local)
 {
 	unsigned char h[LOCAL_BYTES];

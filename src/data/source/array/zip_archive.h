@@ -1,13 +1,12 @@
-// The members of a zip archive, stored or deflated, also zip64. The directory is verified against
-// the file.
+// The members of a zip archive, stored or deflated, also zip64.
 #pragma once
 
 #include "base/file.h"
 
 typedef struct {
 	char *name;
-	uint64_t local, begin; // file offsets of its header and of its data
-	uint64_t compressed, bytes; // in the file, and unpacked
+	uint64_t local, begin; // of header, of data
+	uint64_t compressed, bytes; // in the file; unpacked
 	uint32_t crc;
 	bool deflated;
 } chi_zip_member;
@@ -17,8 +16,7 @@ typedef struct {
 	chi_zip_member *member;
 } chi_zip_members;
 
-// Reads the directory. name: for messages. CHOIR_CORRUPT: names the fault and its place.
-// Overlapping members are corrupt, since a small file could claim many. CHOIR_UNSUPPORTED:
-// encryption, other compression.
+// CHOIR_CORRUPT names the fault and its place. Overlapping members are corrupt, since a small file
+// could claim many. CHOIR_UNSUPPORTED: encryption, other compression.
 choir_status chi_zip_read(chi_file *file, const char *name, chi_zip_members *members);
 void chi_zip_members_free(chi_zip_members *members);

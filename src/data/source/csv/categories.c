@@ -29,7 +29,7 @@ struct chi_categories {
 chi_categories *chi_categories_new(void)
 {
 	chi_categories *c = chi_alloc(sizeof *c);
-	if (c) // seed from the addresses of heap and stack
+	if (c) // heap and stack addresses
 		c->seed = (uint64_t) (uintptr_t) c << 20 ^ (uint64_t) (uintptr_t) &c;
 	return c;
 }
@@ -46,7 +46,7 @@ void chi_categories_free(chi_categories *c)
 
 __extension__ typedef unsigned __int128 wide;
 
-// Folds a 128-bit product, which depends on all bits of both factors.
+// A 128-bit product depends on all bits of both factors.
 static uint64_t fold(uint64_t a, uint64_t b)
 {
 	const wide product = (wide) a * b;
@@ -92,7 +92,7 @@ static choir_status make_slots(chi_categories *c)
 	if (c->slots / 2 > c->n)
 		return CHOIR_OK;
 	size_t slots = c->slots ? 2 * c->slots : FIRST_SLOTS;
-	chi_free(c->slot); // first, since the larger table is filled anew
+	chi_free(c->slot); // first: the larger table is filled anew
 	c->slots = 0;
 	c->slot = chi_alloc_array(slots, sizeof *c->slot);
 	if (!c->slot)

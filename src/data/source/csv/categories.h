@@ -1,4 +1,4 @@
-// The distinct texts of a column, numbered in byte order, so that the numbers do not depend on the
+// The distinct texts of a column, numbered in byte order, so that numbers do not depend on the
 // order of rows and files. Threads: one at a time while it changes, then any.
 #pragma once
 
@@ -11,13 +11,12 @@ enum { CHI_MAX_CATEGORIES = 1 << 20 };
 chi_categories *chi_categories_new(void);
 chi_categories *chi_categories_copy(const chi_categories *c);
 void chi_categories_free(chi_categories *c);
-// Adds a new text with the next number. CHOIR_INVALID: there are CHI_MAX_CATEGORIES.
+// A new text gets the next number. CHOIR_INVALID: there are CHI_MAX_CATEGORIES.
 choir_status chi_categories_add(chi_categories *c, const char *text, size_t bytes);
-// Renumbers the texts in byte order.
 void chi_categories_sort(chi_categories *c);
 // -1: not found
 int32_t chi_categories_find(const chi_categories *c, const char *text, size_t bytes);
 size_t chi_categories_count(const chi_categories *c);
-// Gives a text. NULL: no such number. Valid until the next add.
+// NULL: no such number. Valid until the next add.
 const char *chi_categories_text(const chi_categories *c, size_t i);
 bool chi_categories_equal(const chi_categories *a, const chi_categories *b);

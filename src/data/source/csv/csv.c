@@ -1,5 +1,5 @@
-// The CSV source. A number is parsed from the buffer straight into the reader's row. Fields that
-// do not end where their number does take a slower path. The next row overwrites a bad or dropped
+// The CSV source. A number is parsed from the buffer straight into the reader's row. A field that
+// does not end where its number does takes a slower path. The next row overwrites a bad or dropped
 // one.
 #include "data/stage.h"
 
@@ -22,10 +22,10 @@ typedef struct {
 	chi_glob paths;
 	chi_csv_rows rows;
 	chi_csv_schema schema;
-	chi_row_buffer spare; // one example, for columns that are not wanted
+	chi_row_buffer spare; // one example, for unwanted columns
 	bool looked;
 	bool numbered; // the last column is the row number
-	int64_t before; // rows of the files before the open one
+	int64_t before; // rows of earlier files
 	chi_places places;
 } csv;
 
@@ -69,7 +69,7 @@ static bool store_not_finite(choir_dtype dtype, const chi_csv_text *t, void *to)
 	return true;
 }
 
-// Reports a bad field, unless bad rows are skipped.
+// Silent if bad rows are skipped.
 static row_end wrong_field(
 		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, const char *what)
 {
@@ -126,7 +126,7 @@ static row_end take_value(
 	return wrong_field(c, f, t, at, what);
 }
 
-// Fast path: the number ends where its field does.
+// Fast path: the field is one number.
 static bool take_number(
 		const csv *c, const chi_csv_field *f, const char **p, void *to, chi_csv_end *how)
 {
@@ -147,7 +147,7 @@ static bool take_number(
 
 // ---- Rows.
 
-// Handles a wrong number of fields, or a row to be read again.
+// A wrong number of fields, or an incomplete row.
 static row_end not_whole(csv *c, size_t fields, const char *p, chi_csv_end how)
 {
 	chi_csv_text field;
@@ -166,7 +166,7 @@ static row_end not_whole(csv *c, size_t fields, const char *p, chi_csv_end how)
 	return ROW_WRONG;
 }
 
-// Field i goes to to[its target] + its offset.
+// Field i goes to to[target] + offset.
 static row_end take_row(csv *c, char *const to[])
 {
 	chi_csv_rows *r = &c->rows;
@@ -211,7 +211,7 @@ static choir_status find_row(csv *c)
 	}
 }
 
-// Reads until a row is good; to as for take_row.
+// to: as in take_row.
 static choir_status next_row(csv *c, char *const to[])
 {
 	for (;;) {
@@ -257,7 +257,7 @@ static choir_status csv_read(choir_dataset *d, void *const column[], int64_t wan
 		++*got;
 		if (c->numbered)
 			*(int64_t *) to[d->spec.n - 1] =
-					c->before + c->rows.row - 2; // rows.row is already the next row's
+					c->before + c->rows.row - 2; // rows.row is the next one
 		for (size_t i = 0; i < d->spec.n; i++)
 			to[i] += column[i] ? d->bytes[i] : 0;
 		if (chi_places_due(&c->places) && (status = add_place(c)) != CHOIR_OK)
@@ -303,7 +303,7 @@ static bool csv_fits(const choir_dataset *d, const chi_seek_point *mark)
 	return chi_places_fit(&((const csv *) d)->paths, mark);
 }
 
-// Hashes the options that drop rows.
+// Options that drop rows.
 static uint64_t csv_signature(const choir_dataset *d)
 {
 	const chi_csv_schema *s = &((const csv *) d)->schema;
@@ -428,7 +428,7 @@ static size_t add_number(size_t n, choir_column columns[CHI_MAX_COLUMNS], const 
 	return n + 1;
 }
 
-// Moves c into a source; c is then empty.
+// Moves c into a source and leaves it empty.
 static csv *make(csv *c, const choir_csv_options *o)
 {
 	choir_column columns[CHI_MAX_COLUMNS];
@@ -449,7 +449,7 @@ static csv *make(csv *c, const choir_csv_options *o)
 	for (size_t i = 0; i < made->schema.n; i++) {
 		chi_csv_field *f = &made->schema.field[i];
 		f->as = NULL; // the caller's
-		// gathered columns have one per field
+		// Gathered columns have categories per field.
 		if (f->category && columns[f->target].shape.rank == 0)
 			made->base.spec.categories[f->target] = f->categories;
 	}

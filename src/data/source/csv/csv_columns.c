@@ -10,7 +10,7 @@
 
 static const char *const usual_missing[] = { "NA", "N/A", "NaN", "nan", "null", "NULL" };
 enum { USUAL_MISSING = sizeof usual_missing / sizeof usual_missing[0] };
-enum { MAX_KNOWN = 2048 }; // bytes of a list of columns, more than a message has
+enum { MAX_KNOWN = 2048 }; // more than a message has
 
 choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
 {
@@ -89,7 +89,7 @@ static choir_status check_column(const choir_csv_column *c)
 	return CHOIR_OK;
 }
 
-// Numbers the listed texts in their order.
+// Numbers texts in the order of the list.
 static choir_status give_categories(chi_csv_field *f)
 {
 	f->categories = chi_categories_new();
@@ -144,7 +144,7 @@ static choir_status check_same_names(const chi_csv_schema *s, const chi_csv_sche
 	return CHOIR_OK;
 }
 
-// Whether inference must collect texts of a column that holds found.
+// Whether inference must collect texts.
 static bool needs_texts(const chi_csv_field *f, chi_csv_found found)
 {
 	return f->wanted && chi_csv_listed(f) == 0 &&
@@ -175,7 +175,6 @@ choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *
 
 // ---- Places.
 
-// Gives the column's index, or n.
 static size_t find(size_t n, const choir_column columns[], const char *name)
 {
 	size_t i = 0;
@@ -204,7 +203,7 @@ static void decide(chi_csv_field *f, bool gathered)
 	f->dtype = (uint8_t) dtype;
 }
 
-// Places f in the column as, which is added or grows.
+// Adds f to the column as, which may be new.
 static choir_status place(
 		chi_csv_field *f, const char *as, bool gathered, size_t *n, choir_column columns[])
 {

@@ -52,8 +52,7 @@ size_t chi_csv_find_field(const chi_csv_schema *s, const char *name)
 	return found < 0 ? s->n : (size_t) found;
 }
 
-// Whether an empty field of the header is no column. If it is the first, rows begin with a name;
-// if it is the last, rows end with a separator.
+// An empty field of the header is no column: rows then begin with a name, or end with a separator.
 static bool is_nameless(chi_csv_schema *s, const chi_csv_text *t, chi_csv_end how)
 {
 	if (!s->header || t->length > 0)
@@ -65,7 +64,7 @@ static bool is_nameless(chi_csv_schema *s, const chi_csv_text *t, chi_csv_end ho
 	return first || last;
 }
 
-// *more: the row is not complete in the buffer.
+// *more: the row is incomplete.
 static choir_status try_names(chi_csv_rows *r, chi_csv_schema *s, bool *more)
 {
 	const char *p = r->buffer + r->at;
@@ -123,7 +122,7 @@ static choir_status read_header(chi_csv_rows *r, chi_csv_schema *s)
 
 enum { PEEKED = 2 }; // one row might be damaged
 
-// Counts the fields of the first rows. *open: rows whose last field is empty.
+// *open: rows whose last field is empty.
 static chi_csv_end count_fields(chi_csv_rows *r, size_t fields[PEEKED], size_t *open)
 {
 	const char *p = r->buffer + r->at;
@@ -143,8 +142,8 @@ static chi_csv_end count_fields(chi_csv_rows *r, size_t fields[PEEKED], size_t *
 	return how;
 }
 
-// Detects rows with one field more than the header: they begin with a name, as R writes them, or
-// end with a separator.
+// Rows with one field more than the header begin with a name, as R writes them, or end with a
+// separator.
 static choir_status find_row_names(chi_csv_rows *r, chi_csv_schema *s)
 {
 	size_t fields[PEEKED], open;
@@ -161,7 +160,7 @@ static choir_status find_row_names(chi_csv_rows *r, chi_csv_schema *s)
 			CHOIR_TRY(chi_csv_refill(r));
 	} while (how == CHI_CSV_MORE);
 	if (how == CHI_CSV_BAD)
-		return r->fault ? CHOIR_OK : CHOIR_NO_MEMORY; // a fault is reported when the row is read
+		return r->fault ? CHOIR_OK : CHOIR_NO_MEMORY; // reported when the row is read
 	for (size_t i = 0; i < PEEKED; i++)
 		if (fields[i] != s->n + 1)
 			return CHOIR_OK;
@@ -178,7 +177,7 @@ choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s)
 	return !s->header || s->row_names || s->open_end ? CHOIR_OK : find_row_names(r, s);
 }
 
-// *more: the row is not complete in the buffer.
+// *more: the row is incomplete.
 static choir_status compare_names(chi_csv_rows *r, const chi_csv_schema *s, bool *more)
 {
 	const char *p = r->buffer + r->at;
@@ -313,7 +312,7 @@ static choir_status infer_field(chi_csv_rows *r, const chi_csv_schema *s, chi_cs
 	return collects(f) && !f->again ? collect(r, s, f, t) : CHOIR_OK;
 }
 
-// Finds the end of the row. *good: it has as many fields as the header.
+// Finds the row's end. *good: as many fields as in the header.
 static choir_status measure(chi_csv_rows *r, const chi_csv_schema *s, const char **end, bool *good)
 {
 	for (;;) {
@@ -342,7 +341,7 @@ static choir_status measure(chi_csv_rows *r, const chi_csv_schema *s, const char
 	}
 }
 
-// Skips a field. False: it may change what is known of its column.
+// Skips a field. False: it may change its column.
 static bool take_known(chi_csv_rows *r, const chi_csv_schema *s, const chi_csv_field *f,
 		const char **p, chi_csv_end *how)
 {
@@ -395,7 +394,7 @@ static choir_status infer_row(chi_csv_rows *r, chi_csv_schema *s, bool again)
 	for (size_t i = 0; i < s->n; i++) {
 		chi_csv_text field;
 		if (chi_csv_take(r, &p, &field) == CHI_CSV_BAD)
-			return CHOIR_NO_MEMORY; // measure has found all other faults
+			return CHOIR_NO_MEMORY; // measure found all other faults
 		CHOIR_TRY(infer_field(r, s, &s->field[i], &field, again));
 	}
 	r->at = (size_t) (end - r->buffer);

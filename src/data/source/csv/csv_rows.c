@@ -1,6 +1,6 @@
 // Rows of fields by RFC 4180. When the buffer ends within a row, the rest moves to its start, more
-// is read, and the row is parsed again. So no parser state is kept, and the buffer is as long as
-// the longest row.
+// is read, and the row is parsed again. So no parser state is kept; the buffer holds the longest
+// row.
 #include "data/source/csv/csv.h"
 
 #include <stdarg.h>
@@ -102,7 +102,7 @@ choir_status chi_csv_refill(chi_csv_rows *r)
 
 choir_status chi_csv_open(chi_csv_rows *r)
 {
-	static const char mark[] = "\xef\xbb\xbf"; // the byte order mark of UTF-8
+	static const char mark[] = "\xef\xbb\xbf"; // UTF-8's byte order mark
 	chi_reader_close(r->reader);
 	r->reader = NULL;
 	if (r->file == r->paths->n)
@@ -120,7 +120,7 @@ choir_status chi_csv_open(chi_csv_rows *r)
 	return CHOIR_OK;
 }
 
-// Accepts a byte after a line end, or the end of the file.
+// byte must follow a line end, or end the file.
 choir_status chi_csv_jump(chi_csv_rows *r, int64_t byte, int64_t row)
 {
 	char before = '\0';
@@ -241,7 +241,7 @@ static chi_csv_end take_quoted(
 		return bad(r, p, behind, "something behind the quote that ends a field");
 	const chi_csv_end how = finish(r, p, behind);
 	if (doubled && (how == CHI_CSV_NEXT || how == CHI_CSV_LAST) && !undouble(r, field))
-		return bad(r, p, start, NULL); // no memory, which is recorded
+		return bad(r, p, start, NULL); // recorded: no memory
 	return how;
 }
 
@@ -290,7 +290,7 @@ chi_csv_end chi_csv_close(
 			: how;
 }
 
-// Skips a line, ignoring quotes. False: the buffer ends before a line end.
+// Ignores quotes. False: no line end in the buffer.
 static bool pass_line(chi_csv_rows *r, const char *p)
 {
 	const char *last = r->buffer + r->length, *end = memchr(p, '\n', (size_t) (last - p));

@@ -1,6 +1,6 @@
 // Decimal to binary conversion. Nearly all numbers have at most 19 digits and a power of ten of at
-// most 27. As ten is two times five, they are a product or quotient of two 64-bit integers. It is
-// computed to 64 bits or more; a remainder decides the rounding. All others go to the C library.
+// most 27. As ten is two times five, they are a product or quotient of two 64-bit integers,
+// computed to 64 bits or more. A remainder decides the rounding. All others go to the C library.
 #include "data/source/csv/decimal.h"
 
 #include <math.h>
@@ -49,7 +49,7 @@ static bool is_numeral(char c)
 	return c >= '0' && c <= '9';
 }
 
-// Reads digits and adds their number to *count. Leading zeros do not count.
+// Adds the number of digits to *count, without leading zeros.
 static const char *read_digits(const char *p, chi_decimal *d, int *count)
 {
 	for (; is_numeral(*p); p++) {
@@ -63,7 +63,7 @@ static const char *read_digits(const char *p, chi_decimal *d, int *count)
 	return p;
 }
 
-// Reads an exponent. Ignores an e without digits.
+// Ignores an e without digits.
 static const char *read_exponent(const char *p, chi_decimal *d)
 {
 	const char *q = p + 1;
@@ -92,7 +92,7 @@ bool chi_decimal_read(const char *text, chi_decimal *d)
 		p = read_digits(point, d, &count);
 		some = some || p > point;
 		d->whole = false;
-		// After omitted digits the exponent is useless: the text will be parsed again.
+		// After omitted digits the text will be parsed again.
 		d->exponent = p - point <= MAX_TEXT ? -(int) (p - point) : 0;
 		d->inexact = d->inexact || p - point > MAX_TEXT;
 	}
@@ -104,7 +104,7 @@ bool chi_decimal_read(const char *text, chi_decimal *d)
 	return true;
 }
 
-// Gives q, with its highest bit set; the value is q times 2 to the power of *exponent. *more:
+// The value is the result q, with its highest bit set, times 2 to the power of *exponent. *more:
 // there is a remainder. digits is not 0.
 static uint64_t leading_bits(const chi_decimal *d, int *exponent, bool *more)
 {
@@ -120,7 +120,7 @@ static uint64_t leading_bits(const chi_decimal *d, int *exponent, bool *more)
 		*more = (product & (((wide) 1 << (bits - 64)) - 1)) != 0;
 		return (uint64_t) (product >> (bits - 64));
 	}
-	// With the highest bits set, the quotient has 63 or 64 bits.
+	// With highest bits set, the quotient has 63 or 64 bits.
 	const uint64_t five = powers_of_five[-d->exponent];
 	const int five_shift = __builtin_clzll(five);
 	const uint64_t divisor = five << five_shift;
@@ -129,19 +129,19 @@ static uint64_t leading_bits(const chi_decimal *d, int *exponent, bool *more)
 	*more = dividend % divisor != 0;
 	const int last = __builtin_clzll(q);
 	*exponent = d->exponent + five_shift - shift - 63 - last;
-	return q << last; // the unknown bit is far below those kept
+	return q << last; // the unknown bit is far below
 }
 
-// Rounds to bits, ties to even. The result is exact as an f64.
+// Ties to even. The result is exact as an f64.
 static double round_to(uint64_t q, int exponent, bool more, int bits)
 {
 	const int dropped = 64 - bits;
 	const uint64_t half = (uint64_t) 1 << (dropped - 1), rest = q & (2 * half - 1);
 	uint64_t kept = q >> dropped;
 	if (rest > half || (rest == half && (more || kept & 1)))
-		kept++; // a carry to the next power of two is right in the sum below
+		kept++; // the sum below handles a carry
 	const uint64_t fraction = kept << (F64_BITS - bits);
-	// 52 bits are stored; the sum carries the highest bit into the exponent.
+	// 52 bits are stored. The sum carries the highest bit into the exponent.
 	const uint64_t stored = (uint64_t) (exponent + 63 + F64_BIAS - 1) << (F64_BITS - 1);
 	const uint64_t value = stored + fraction;
 	double out;
@@ -174,7 +174,7 @@ bool chi_decimal_f64(const chi_decimal *d, double *out)
 	if (!is_simple(d)) {
 		if (!copy_text(d, copy))
 			return false;
-		if (!chi_parse_double(copy, out)) // the text is a number, so it is out of range
+		if (!chi_parse_double(copy, out)) // a number, so out of range
 			*out = d->negative ? -HUGE_VAL : HUGE_VAL;
 		return true;
 	}
@@ -196,7 +196,7 @@ bool chi_decimal_f32(const chi_decimal *d, float *out)
 	int exponent = 0;
 	bool more = false;
 	const uint64_t q = is_simple(d) ? leading_bits(d, &exponent, &more) : 0;
-	// Numbers near the largest f32 go to the C library too.
+	// Numbers near the largest f32 go to the C library, too.
 	if (q == 0 || exponent + 63 >= F32_LAST) {
 		if (!copy_text(d, copy))
 			return false;
@@ -213,7 +213,7 @@ bool chi_decimal_i64(const chi_decimal *d, int64_t *out)
 {
 	if (!d->whole || d->inexact || d->digits > (uint64_t) INT64_MAX + d->negative)
 		return false;
-	const bool min = d->digits > INT64_MAX; // it has no positive counterpart
+	const bool min = d->digits > INT64_MAX; // without a positive counterpart
 	const int64_t value = min ? INT64_MAX : (int64_t) d->digits;
 	*out = d->negative ? -value - min : value;
 	return true;

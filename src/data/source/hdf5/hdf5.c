@@ -20,7 +20,7 @@ static const char what[] = "hdf5 dataset";
 enum { MAX_NAME = 256, MAX_CACHE = 256 << 20, USUAL_CACHE = 1 << 20, CACHE_SLOTS = 10007 };
 
 typedef struct {
-	hid_t id, type; // the dataset and its type in memory; negative: none
+	hid_t id, type; // dataset, type in memory; negative: none
 	choir_dtype dtype;
 	chi_hdf5_stored stored;
 } part;
@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
 	choir_dataset base;
 	hid_t file;
-	chi_file *seen; // the same file, to notice changes
+	chi_file *seen; // to notice changes
 	part *part;
 	int64_t next;
 	char *path;
@@ -45,7 +45,7 @@ static choir_status library_failed(
 
 // ---- Names.
 
-// Gives the name and its length; negative: a failure.
+// Gives the length; negative: a failure.
 static ssize_t member_name(const chi_hdf5 *h, hid_t root, hsize_t i, char name[MAX_NAME])
 {
 	return h->H5Lget_name_by_idx(
@@ -73,7 +73,7 @@ static H5I_type_t member_type(const chi_hdf5 *h, hid_t root, const char *name)
 typedef struct {
 	size_t n;
 	char name[CHI_MAX_COLUMNS][MAX_NAME];
-	chi_text all; // the existing members: "x", "train/"
+	chi_text all; // of existing members: "x", "train/"
 } members;
 
 static choir_status see_member(
@@ -133,7 +133,7 @@ static choir_status no_such(const chi_hdf5 *h, const hdf5_source *s, const char 
 
 // ---- Types.
 
-// Gives the type of values in memory, to be closed.
+// The caller closes the result.
 static hid_t memory_type(const chi_hdf5 *h, hid_t in_file, choir_dtype dtype)
 {
 	switch (dtype) {
@@ -157,7 +157,7 @@ static hid_t memory_type(const chi_hdf5 *h, hid_t in_file, choir_dtype dtype)
 	return type;
 }
 
-// value: bytes of a value in the file.
+// value: bytes in the file.
 static choir_status take_type(
 		const chi_hdf5 *h, const char *path, const char *name, part *p, size_t *value)
 {
@@ -211,13 +211,13 @@ static choir_status take_shape(
 	return CHOIR_OK;
 }
 
-// Bytes of a row of chunks; 0: not chunked, or more than MAX_CACHE.
+// 0: not chunked, or more than MAX_CACHE.
 static size_t chunk_row_bytes(const part *p)
 {
 	const chi_hdf5_stored *s = &p->stored;
 	size_t bytes = chi_dtype_size(p->dtype);
 	for (int i = 0; i < s->rank; i++) {
-		// Whole chunks extend beyond the end of an axis.
+		// Whole chunks extend beyond the end.
 		const hsize_t chunk = s->chunk[i],
 					  across = i == 0 || chunk == 0 ? 1 : (s->dim[i] + chunk - 1) / chunk;
 		if (!chi_size_multiply(bytes, (size_t) chunk, &bytes) ||
@@ -288,7 +288,7 @@ static choir_status read_part(
 	hsize_t start[CHOIR_MAX_RANK] = { (hsize_t) s->next }, size[CHOIR_MAX_RANK];
 	if (chi_hdf5_check_rows(h, p->id, start[0], (hsize_t) count, &p->stored) != CHOIR_OK)
 		return blame(s, i);
-	if (p->stored.sparse) // without a fill value the library leaves memory unchanged
+	if (p->stored.sparse) // the library does not write missing values
 		memset(to, 0, (size_t) count * s->base.bytes[i]);
 	memcpy(size, p->stored.dim, sizeof size);
 	size[0] = (hsize_t) count;
@@ -324,7 +324,7 @@ static choir_status hdf5_read(choir_dataset *d, void *const column[], int64_t wa
 			status = read_part(h, s, i, column[i], n);
 	if (h)
 		chi_hdf5_end();
-	CHOIR_TRY(chi_file_check(s->seen)); // may be the cause of the failure
+	CHOIR_TRY(chi_file_check(s->seen)); // may be the cause
 	CHOIR_TRY(status);
 	s->next += n;
 	*got = n;
@@ -343,7 +343,7 @@ static choir_status hdf5_seek(choir_dataset *d, int64_t elements)
 	return CHOIR_OK;
 }
 
-// The core refuses to shard one file, so this does nothing.
+// The core refuses to shard one file.
 static choir_status hdf5_shard(choir_dataset *d, int64_t count, int64_t index)
 {
 	(void) d;
@@ -408,7 +408,7 @@ static choir_status same_lengths(
 	return CHOIR_OK;
 }
 
-// Makes the source, which takes over from's members. NULL: recorded.
+// Takes over from's members.
 static choir_dataset *make_source(const hdf5_source *from, size_t n, const choir_column columns[])
 {
 	const int64_t examples = (int64_t) from->part[0].stored.dim[0];
@@ -462,11 +462,11 @@ static choir_dataset *open_all(const chi_hdf5 *h, const hdf5_source *from)
 	return d;
 }
 
-// Takes ownership of seen on success.
+// Owns seen on success.
 static choir_dataset *open_file(
 		const chi_hdf5 *h, const char *path, chi_file *seen, size_t n, const char *const names[])
 {
-	enum { READ_ONLY = 0 }; // H5F_ACC_RDONLY, whose macro checks versions and may end the program
+	enum { READ_ONLY = 0 }; // H5F_ACC_RDONLY, whose macro may end the program
 	hdf5_source from = { .path = chi_strdup(path), .seen = seen };
 	from.part = from.path ? chi_alloc_array(CHI_MAX_COLUMNS, sizeof *from.part) : NULL;
 	from.file = from.part ? h->H5Fopen(path, READ_ONLY, H5P_DEFAULT) : -1;
@@ -493,7 +493,7 @@ choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *co
 										  : "names are more than 32");
 		return NULL;
 	}
-	chi_file *file = chi_file_open(path); // a missing file is reported as for any source
+	chi_file *file = chi_file_open(path); // a missing file is reported as elsewhere
 	if (!file)
 		return NULL;
 	const chi_hdf5 *h = chi_hdf5_begin();

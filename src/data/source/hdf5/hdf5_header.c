@@ -13,33 +13,33 @@
 #include "base/file.h"
 
 enum {
-	OLD_FILES = 1, // superblock versions without shared messages
-	MAX_SIZE = 8, // bytes of an offset or a length
+	OLD_FILES = 1, // superblocks without shared messages
+	MAX_SIZE = 8, // of an offset or a length
 	HEADER = 16,
 	MESSAGE = 8,
-	BODY = 2 * MAX_SIZE + 4 * (H5S_MAX_RANK + 1), // the bytes of a message that are inspected
-	MAX_MESSAGES = 1 << 16 // a count of 16 bits
+	BODY = 2 * MAX_SIZE + 4 * (H5S_MAX_RANK + 1), // inspected bytes of a message
+	MAX_MESSAGES = 1 << 16 // a 16-bit count
 };
 enum { DATATYPE = 3, FILL_VALUE = 5, LAYOUT = 8, CONTINUATION = 16 }; // message types
-enum { SHARED = 2, IN_HEAP = 1 }; // a message flag; a way of sharing
+enum { SHARED = 2, IN_HEAP = 1 }; // message flag; way of sharing
 
 typedef struct {
 	chi_file *file;
 	uint64_t base; // origin of addresses
 	int version; // of the superblock
-	size_t offset, length; // bytes of each
+	size_t offset, length; // in bytes
 } layout;
 
 typedef struct {
-	uint64_t at, end; // the current block of the header
-	uint64_t next, next_end; // the continuation; 0: none
+	uint64_t at, end; // current block
+	uint64_t next, next_end; // continuation; 0: none
 } piece;
 
 typedef struct {
-	uint32_t value; // the last dimension of chunks; 0: no chunks
+	uint32_t value; // last dimension of chunks; 0: none
 	uint64_t type; // 0: unknown
-	uint64_t fill; // 0: none, or the default
-	bool truncated; // the fill value exceeds its message
+	uint64_t fill; // 0: default
+	bool truncated; // the fill value is too long
 } sizes;
 
 static uint64_t number(const unsigned char *p, size_t bytes)
@@ -49,7 +49,7 @@ static uint64_t number(const unsigned char *p, size_t bytes)
 	return le64toh(n);
 }
 
-// Finds the superblock, at byte 0, 512, 1024 and so on. False: its structure is unknown here.
+// The superblock is at byte 0, 512, 1024 and so on. False: unknown structure.
 static bool find_first_block(layout *l)
 {
 	static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
@@ -75,7 +75,7 @@ static choir_status damaged(uint64_t at, const char *what)
 	return choir_fail(CHOIR_CORRUPT, "byte %llu: %s", (unsigned long long) at, what);
 }
 
-// Checks chunks, whose last dimension is the bytes of a value.
+// The last dimension of chunks is the bytes of a value.
 static choir_status check_layout(
 		const layout *l, uint64_t at, const unsigned char *body, uint64_t bytes, uint32_t *value)
 {
@@ -95,7 +95,7 @@ static choir_status check_layout(
 	return CHOIR_OK;
 }
 
-// Checks enumerations, whose names and values follow the base type.
+// An enumeration's names and values follow its base type.
 static choir_status check_type(uint64_t at, const unsigned char *body, uint64_t bytes)
 {
 	enum { ENUMERATION = 8, TYPE = 8 };
@@ -108,7 +108,7 @@ static choir_status check_type(uint64_t at, const unsigned char *body, uint64_t 
 	return CHOIR_OK;
 }
 
-// Version 3 has flags before the size, older ones a byte that says whether it exists.
+// Version 3 has flags before the size, older ones a byte.
 static void take_fill(const unsigned char *body, uint64_t bytes, sizes *found)
 {
 	enum { WITH_FLAGS = 3, DEFINED = 1 << 5 };
@@ -121,7 +121,7 @@ static void take_fill(const unsigned char *body, uint64_t bytes, sizes *found)
 	found->truncated = found->fill + at + 4 > bytes;
 }
 
-// body: the inspected bytes, padded with zeros.
+// body is padded with zeros.
 static choir_status check_message(const layout *l, uint64_t at, const unsigned char head[MESSAGE],
 		const unsigned char *body, sizes *found)
 {
@@ -141,7 +141,7 @@ static choir_status check_message(const layout *l, uint64_t at, const unsigned c
 							   : CHOIR_OK;
 }
 
-// Checks one message and moves p->at past it. The library finds truncated ones.
+// Checks the message at p->at, which moves on. The library finds truncated ones.
 static choir_status inspect_message(const layout *l, piece *p, sizes *found)
 {
 	unsigned char head[MESSAGE], body[BODY] = { 0 };
@@ -188,7 +188,7 @@ choir_status chi_hdf5_check_header(
 	if (!h->H5Gget_objinfo || h->H5Gget_objinfo(file, "/", true, &root) < 0 ||
 			h->H5Gget_objinfo(file, name, true, &object) < 0 ||
 			memcmp(root.fileno, object.fileno, sizeof root.fileno) != 0)
-		return CHOIR_OK; // missing, or in another file
+		return CHOIR_OK; // missing or external
 	layout l = { .file = chi_file_open(path) };
 	if (!l.file)
 		return choir_error_status();

@@ -1,5 +1,5 @@
-// The HDF5 library as a table of functions. It is loaded with the first file, since its three
-// dozen dependencies would delay every program (decision 0049).
+// The HDF5 library as a table of functions, loaded with the first file: its three dozen
+// dependencies would delay every program (decision 0049).
 #pragma once
 
 #ifdef CHI_HAS_HDF5
@@ -21,14 +21,14 @@
 											H5Tclose) use(H5Tcopy) use(H5Tget_class) \
 											use(H5Tget_size) use(H5Tget_sign) use(H5Tget_ebias) \
 													use(H5Tget_nmembers) use(H5Tset_order)
-// Types and classes, which are variables of the library.
+// Variables of the library.
 #define CHI_HDF5_TYPES(use) \
 	use(H5T_NATIVE_FLOAT_g) use(H5T_NATIVE_DOUBLE_g) use(H5T_NATIVE_INT32_g) \
 			use(H5T_NATIVE_INT64_g) use(H5T_NATIVE_UINT8_g) use(H5P_CLS_DATASET_ACCESS_ID_g)
 
-// Functions that are NULL in older releases.
+// NULL in older releases.
 #define CHI_HDF5_LATER(use) use(H5Dget_chunk_storage_size) use(H5Dget_num_chunks)
-// A function that a build of the library may lack.
+// A build may lack it.
 #ifndef H5_NO_DEPRECATED_SYMBOLS
 #define CHI_HDF5_DEPRECATED(use) use(H5Gget_objinfo)
 #else
@@ -45,10 +45,10 @@ typedef struct {
 } chi_hdf5;
 
 // begin locks out Choir's other threads and turns the library's error output off; end restores
-// both. NULL, recorded: there is no library.
+// both. NULL: there is no library.
 const chi_hdf5 *chi_hdf5_begin(void);
 void chi_hdf5_end(void);
-// Prints the library's last failure in one line, or "".
+// The library's last failure in one line, or "".
 const char *chi_hdf5_error(const chi_hdf5 *h, char text[256]);
 
 #endif

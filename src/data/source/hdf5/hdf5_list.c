@@ -53,7 +53,7 @@ static const char *type_name(const chi_hdf5 *h, hid_t type, char text[32])
 	return text;
 }
 
-// Omits the shape if it has more axes than a tensor.
+// Without its shape if it has too many axes.
 static choir_status add_dataset(const chi_hdf5 *h, choir_array_list *l, hid_t id, const char *name)
 {
 	char text[32];
@@ -105,7 +105,7 @@ static choir_status add_member(
 
 static choir_status add_members(const chi_hdf5 *h, choir_array_list *l, const char *path)
 {
-	enum { READ_ONLY = 0 }; // H5F_ACC_RDONLY, whose macro checks versions and may end the program
+	enum { READ_ONLY = 0 }; // H5F_ACC_RDONLY, whose macro may end the program
 	H5G_info_t info = { .nlinks = 0 };
 	const hid_t file = h->H5Fopen(path, READ_ONLY, H5P_DEFAULT);
 	const hid_t root = file < 0 ? -1 : h->H5Gopen2(file, "/", H5P_DEFAULT);

@@ -1,26 +1,26 @@
 // Protocol Buffers' wire format (https://protobuf.dev/programming-guides/encoding), read in place.
-// A message is a sequence of numbered fields of six types. Unknown fields are skipped, as the
-// format requires.
+// A message is a sequence of numbered fields of six types. Unknown fields are skipped, as
+// required.
 #pragma once
 
 #include "base/protobuf_writer.h"
 #include "choir/status.h"
 
 typedef struct {
-	const unsigned char *at, *end; // the unread bytes
-	const unsigned char *begin; // of the message, for "byte N" in messages
+	const unsigned char *at, *end; // unread
+	const unsigned char *begin; // for "byte N" in messages
 } chi_protobuf_reader;
 
 typedef struct {
 	uint32_t number;
 	chi_wire_type type;
 	uint64_t value; // of a VARINT
-	chi_protobuf_reader bytes; // of the others; empty for a GROUP, which is skipped
+	chi_protobuf_reader bytes; // of the others; empty for a GROUP
 } chi_field;
 
-// Reads the next field. CHOIR_END: there is none. CHOIR_CORRUPT: names the byte.
+// CHOIR_END: no more fields. CHOIR_CORRUPT names the byte.
 choir_status chi_protobuf_reader_next(chi_protobuf_reader *w, chi_field *f);
-// Reads a bare varint, as in a packed list. False: invalid, or more than ten bytes.
+// A bare varint, as in a packed list. False: invalid, or more than ten bytes.
 bool chi_protobuf_reader_varint(chi_protobuf_reader *w, uint64_t *value);
 choir_status chi_protobuf_reader_fault(
 		const chi_protobuf_reader *w, const unsigned char *at, const char *what);

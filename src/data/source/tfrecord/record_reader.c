@@ -1,6 +1,6 @@
-// Records in blocks of 256 KiB, which stay in the second-level cache; records are verified in
-// place. A larger record makes the block grow, at most twofold per read, so a wrong length
-// allocates at most twice the file.
+// Records in blocks of 256 KiB, which stay in the second-level cache and are verified in place.
+// For a larger record the block grows at most twofold per read, so a wrong length allocates at
+// most twice the file.
 #include "data/source/tfrecord/record_reader.h"
 
 #include <endian.h>
@@ -16,14 +16,14 @@ enum { BLOCK = 256 * 1024, LENGTH = CHI_RECORD_LENGTH };
 struct chi_records {
 	chi_reader *reader;
 	unsigned char *block;
-	// The block's size, and the range of its unread bytes.
+	// Size of the block; its unread bytes.
 	size_t capacity, first, last;
-	uint64_t offset; // file offset of block[first]
+	uint64_t offset; // of block[first]
 	uint64_t record_offset;
-	int64_t number; // of the last record; -1 before the first
+	int64_t number; // of the last record, or -1
 	bool known_next;
-	bool ended; // nothing more can be read, because
-	chi_error failure; // of this; CHOIR_OK: end of the file
+	bool ended; // because of failure
+	chi_error failure; // CHOIR_OK: end of the file
 };
 
 static uint64_t load64(const unsigned char *p)
@@ -40,8 +40,7 @@ static uint32_t load32(const unsigned char *p)
 	return le32toh(v);
 }
 
-// Detects the compression. A plain file's first length may look like a compressed header, but its
-// checksum matches.
+// A plain file's first length may look like a compressed header, but its checksum matches.
 static choir_compression framing(const unsigned char *p, size_t bytes)
 {
 	if (bytes >= CHI_RECORD_HEADER && load32(p + LENGTH) == chi_crc32c_masked(p, LENGTH))
@@ -220,7 +219,7 @@ static choir_status read_length(chi_records *r, uint64_t *length)
 	return CHOIR_OK;
 }
 
-// Refuses a length beyond the file's end before memory is allocated.
+// Before memory is allocated.
 static choir_status check_length(const chi_records *r, uint64_t length)
 {
 	const uint64_t size = chi_reader_size(r->reader), used = r->offset + CHI_RECORD_HEADER;

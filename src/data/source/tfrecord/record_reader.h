@@ -1,18 +1,18 @@
 // The framing of TFRecord files: length (64 bits, little-endian), a masked CRC-32C of these eight
-// bytes, data, and a masked CRC-32C of the data. Both checksums are always verified. Threads: one
-// at a time.
+// bytes, data, and a masked CRC-32C of the data. Both checksums are verified. Threads: one at a
+// time.
 #pragma once
 
 #include "base/record.h"
 #include "choir/source.h"
 
 typedef struct chi_records chi_records;
-// Opens a file. AUTO: plain if the first length's checksum is right; else by the first bytes.
-// NULL: as chi_reader_open.
+// AUTO: plain if the first length's checksum is right; else by the first bytes. NULL: as
+// chi_reader_open.
 chi_records *chi_records_open(const char *path, choir_compression compression);
 void chi_records_close(chi_records *r);
-// Reads the next record's data, valid until the next call. CHOIR_END: there is none.
-// CHOIR_CORRUPT: a wrong checksum or a truncated record; names file, record and byte.
+// Reads a record's data, valid until the next call. CHOIR_END: no more. CHOIR_CORRUPT: a wrong
+// checksum or a truncated record; names file, record and byte.
 choir_status chi_records_next(chi_records *r, const unsigned char **data, size_t *bytes);
 // Whether next can continue after CHOIR_CORRUPT.
 bool chi_records_known_next(const chi_records *r);
@@ -20,7 +20,7 @@ bool chi_records_known_next(const chi_records *r);
 // offset of its length, in unpacked data.
 choir_status chi_records_blame(const chi_records *r);
 choir_status chi_records_rewind(chi_records *r);
-// Gives the position of the next record, in bytes as above, and its number.
+// Gives the next record's number and its byte, counted as above.
 void chi_records_where(const chi_records *r, int64_t *byte, int64_t *record);
-// Moves to such a position. CHOIR_INVALID: no record can begin there.
+// CHOIR_INVALID: no record begins there.
 choir_status chi_records_jump(chi_records *r, int64_t byte, int64_t record);

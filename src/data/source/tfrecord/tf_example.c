@@ -22,7 +22,7 @@ const char *chi_feature_kind_name(chi_feature_kind kind)
 
 typedef struct {
 	const chi_feature *feature;
-	unsigned char *out; // NULL: only checked
+	unsigned char *out; // NULL: check only
 	chi_feature_kind kind;
 	size_t count;
 	size_t bytes; // of BYTES, so far
@@ -160,7 +160,7 @@ static choir_status read_feature(sink *s, chi_protobuf_reader w)
 	while ((status = chi_protobuf_reader_next(&w, &f)) == CHOIR_OK) {
 		if (f.type != CHI_WIRE_BYTES || f.number > CHI_FEATURE_INT64)
 			continue;
-		// field numbers have the order of the kinds
+		// Field numbers are kinds.
 		CHOIR_TRY(begin_list(s, (chi_feature_kind) f.number));
 		CHOIR_TRY(read_list(s, f.bytes));
 	}
@@ -215,7 +215,7 @@ choir_status chi_raw_read(const unsigned char *data, size_t bytes, const chi_fea
 
 // ---- The map.
 
-// Finds an entry's name; a missing one is empty.
+// A missing name is empty.
 static choir_status read_key(chi_protobuf_reader entry, chi_protobuf_reader *key)
 {
 	chi_field f;
@@ -251,7 +251,7 @@ static choir_status each_entry(const unsigned char *data, size_t bytes, entry_fn
 }
 
 typedef struct {
-	size_t n, next; // next: where the search begins
+	size_t n, next; // where the search begins
 	const chi_feature *features;
 	chi_protobuf_reader entry[CHI_MAX_COLUMNS];
 } search;

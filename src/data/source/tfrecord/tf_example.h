@@ -1,5 +1,5 @@
 // tf.train.Example: a map from names to lists of bytes, floats (f32) or int64. As in Protocol
-// Buffers, the last entry of a name counts. Lists may be packed or not, their parts are
+// Buffers, the last entry of a name counts, lists may be packed or not, their parts are
 // concatenated, and unknown fields are skipped.
 #pragma once
 
@@ -18,22 +18,22 @@ typedef struct {
 	const char *name;
 	size_t name_bytes;
 	choir_dtype dtype;
-	size_t elements, bytes; // of one example
-	bool pad; // pads short values with zeros
-	bool shared; // others use the same feature
-	const void *missing; // the value of a missing feature; NULL: it is an error
+	size_t elements, bytes; // of an example
+	bool pad; // short values with zeros
+	bool shared; // by another column
+	const void *missing; // replaces a missing feature; NULL: an error
 } chi_feature;
 
-// Reads an Example into out[i], one row per feature. NULL: only checks. CHOIR_CORRUPT: no Example;
+// Reads an Example into out[i], one row per feature; NULL: checks only. CHOIR_CORRUPT: no Example;
 // a feature of another kind, with a wrong number of values, or with values out of range.
-// CHOIR_NOT_FOUND: a feature is missing; the text lists those there are.
+// CHOIR_NOT_FOUND: a feature is missing; the text lists the known ones.
 choir_status chi_example_read(const unsigned char *data, size_t bytes, size_t n,
 		const chi_feature features[], void *const out[]);
-// The same for a record that is one bytes value.
+// The record is one bytes value.
 choir_status chi_raw_read(
 		const unsigned char *data, size_t bytes, const chi_feature *f, void *out);
 
-// A feature of an Example. The name points into the Example and is not terminated.
+// The name points into the Example and is not terminated.
 typedef struct {
 	const char *name;
 	size_t name_bytes;
@@ -43,7 +43,7 @@ typedef struct {
 	bool even; // BYTES: all have one length
 } chi_found_feature;
 
-// Lists the features by name, the first max in found. *n: their number.
+// Gives features sorted by name, at most max. *n: how many exist.
 choir_status chi_tf_example_infer(
 		const unsigned char *data, size_t bytes, size_t max, chi_found_feature found[], size_t *n);
-const char *chi_feature_kind_name(chi_feature_kind kind); // "bytes", "float", "int64" or "nothing"
+const char *chi_feature_kind_name(chi_feature_kind kind);

@@ -1,5 +1,5 @@
-// Writes tf.train.Example. Sizes come first, since a message's length precedes its content.
-// Numbers are packed.
+// Writes tf.train.Example, with packed numbers. A message's length precedes its content, so sizes
+// come first.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ enum { ONE = 1, TWO = 2 }; // field numbers
 
 static size_t with_head(size_t bytes)
 {
-	return 1 + chi_protobuf_varint_bytes(bytes) + bytes; // tags of fields below 16 have one byte
+	return 1 + chi_protobuf_varint_bytes(bytes) + bytes; // tags below 16 have one byte
 }
 
 // ---- One column.
@@ -50,7 +50,7 @@ static uint64_t number_at(const choir_column *c, size_t i)
 	return p[i];
 }
 
-// The sizes of a column's messages, from the innermost out.
+// Sizes of a column's messages, from the innermost out.
 typedef struct {
 	size_t elements, content, list, feature, entry;
 } sizes;

@@ -13,9 +13,9 @@
 typedef struct {
 	choir_dataset base;
 	chi_record_files files;
-	bool raw; // a record is the only column's value
+	bool raw; // records are the only column's values
 	chi_feature feature[CHI_MAX_COLUMNS];
-	char *name[CHI_MAX_COLUMNS]; // of features whose column has another name; owned
+	char *name[CHI_MAX_COLUMNS]; // if unlike the column's; owned
 	chi_places places;
 } tfrecord;
 
@@ -206,7 +206,7 @@ static const chi_stage tfrecord_stage = {
 
 // ---- Construction.
 
-// Sets up a column's feature and copies its default value.
+// Copies the default value.
 static bool set_feature(tfrecord *t, size_t i, const choir_feature *asked)
 {
 	const choir_column *c = &t->base.spec.column[i];

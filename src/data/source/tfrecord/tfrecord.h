@@ -10,19 +10,18 @@ typedef struct {
 	size_t next_path;
 	chi_records *open; // NULL: between files
 	choir_compression compression;
-	bool skip; // skips and counts damaged records
+	bool skip; // damaged records
 	int64_t skipped;
 } chi_record_files;
 
-// Reads the next record. CHOIR_END: there is none.
+// CHOIR_END: no more records.
 choir_status chi_record_files_next(chi_record_files *f, const unsigned char **data, size_t *bytes);
-// Handles a record whose content is bad; the failure is recorded. CHOIR_OK: it is skipped.
-// Otherwise adds the record's place.
+// Handles a failure of a record's content. CHOIR_OK: it is skipped. Otherwise adds its place.
 choir_status chi_record_files_bad(chi_record_files *f);
 void chi_record_files_rewind(chi_record_files *f);
 
-// Finds the columns from the options and, where these are open, from the first record. The caller
-// frees names.
+// Finds columns from the options and, where these are open, the first record. The caller frees
+// names.
 choir_status chi_record_columns(chi_record_files *f, const choir_tfrecord_options *o, size_t *n,
 		choir_column columns[CHI_MAX_COLUMNS], chi_text *names);
 

@@ -1,5 +1,5 @@
-// The columns of a TFRecord dataset: as the options say, completed from the first record. Without
-// options: all features of the first record, by name.
+// The columns of a TFRecord dataset: the options', completed from the first record; without
+// options all its features, by name.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>

@@ -10,7 +10,7 @@
 
 struct choir_tfrecord_writer {
 	chi_output *output; // NULL: finished
-	chi_error failure; // the first one, which persists
+	chi_error failure; // the first, which persists
 	chi_text example; // reused
 	int64_t records;
 };
@@ -34,7 +34,7 @@ choir_tfrecord_writer *choir_tfrecord_writer_new(const char *path, choir_compres
 	return NULL;
 }
 
-// Keeps a failure, after which the file is incomplete.
+// After a failure the file is incomplete.
 static choir_status keep(choir_tfrecord_writer *w, choir_status status)
 {
 	if (status != CHOIR_OK)

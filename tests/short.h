@@ -15,3 +15,11 @@ enum { SHORT = 1, STRIDE = 7 };
 #else
 enum { SHORT = 0, STRIDE = 1 };
 #endif
+
+// The stride of long loops that are run by one thread, or whose expected values are: there, the
+// thread sanitizer has little to find and takes long.
+#if defined(__SANITIZE_THREAD__)
+enum { SERIAL_STRIDE = 7 };
+#else
+enum { SERIAL_STRIDE = 1 };
+#endif

@@ -1,3 +1,5 @@
+// The stack of contexts of each thread: which strategy, replica, merge call or update its calls
+// belong to.
 #include "strategy/context.h"
 
 #include "base/alloc.h"

@@ -29,7 +29,7 @@ TEST(the_suite_passes)
 	static const size_t eager[] = { 0, 4096, SIZE_MAX };
 	for (int p = 0; p < suite_count; p++)
 		for (size_t n = 0; n < sizeof workers / sizeof workers[0]; n++)
-			for (uint64_t seed = 0; seed < (SHORT ? 2 : 6); seed++) {
+			for (uint64_t seed = 0; seed < (SERIAL_STRIDE > 1 ? 1 : SHORT ? 2 : 6); seed++) {
 				if (workers[n] < suite_programs[p].min)
 					continue;
 				const sim_options o = { .workers = workers[n],

@@ -132,7 +132,7 @@ TEST(every_pair_of_steps_goes_on_where_it_stood)
 	assert_true(source_kinds[0].random && !source_kinds[1].random); // both ways to read
 	for (size_t s = 0; s < 2; s++)
 		for (size_t a = 0; a < transform_kind_count; a++)
-			for (size_t b = 0; b < transform_kind_count; b++)
+			for (size_t b = a % SERIAL_STRIDE; b < transform_kind_count; b += SERIAL_STRIDE)
 				for (int batch = 0; batch < WAYS; batch++) {
 					const chain c = { &source_kinds[s], &transform_kinds[a], &transform_kinds[b],
 						batch };
@@ -145,7 +145,7 @@ TEST(every_pair_of_steps_goes_on_where_it_stood)
 TEST(every_source_goes_on_where_it_stood)
 {
 	for (size_t s = 0; s < source_kind_count; s++)
-		for (size_t b = 0; b < transform_kind_count; b++)
+		for (size_t b = s % SERIAL_STRIDE; b < transform_kind_count; b += SERIAL_STRIDE)
 			for (int batch = 0; batch < WAYS; batch++) {
 				const chain c = { &source_kinds[s], &transform_kinds[0], &transform_kinds[b],
 					batch };

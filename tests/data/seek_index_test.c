@@ -8,6 +8,7 @@
 #include "data/seek_index.h"
 #include "data/source/scratch.h"
 #include "data/stage.h"
+#include "short.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -279,7 +280,7 @@ static void check_places_of(open_fn *open, const char *path)
 {
 	choir_dataset *d = open(path);
 	read_rows(d, 0, ROWS);
-	for (int64_t at = ROWS; at > 0; at -= 523) {
+	for (int64_t at = ROWS; at > 0; at -= 523 * SERIAL_STRIDE) {
 		chi_seek_point mark[CHI_MAX_SEEK_POINTS];
 		choir_dataset *other = open(path);
 		assert_int_equal(chi_dataset_seek(d, 1, at), CHOIR_OK);

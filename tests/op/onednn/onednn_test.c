@@ -7,6 +7,7 @@
 #include "op/onednn/onednn.h"
 #include "op/onednn/primitive_cache.h"
 #include "tensor/tensor.h"
+#include "short.h"
 #include "test.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ static void run(const char *operation, kernel_case *c, const void *attributes)
 TEST(products)
 {
 	uint64_t seed = 51;
-	for (int i = 0; i < 150; i++) {
+	for (int i = 0; i < 150; i += SERIAL_STRIDE) {
 		kernel_case c = matmul_case(CHOIR_F32, &seed, i >= 120);
 		run("matmul", &c, &c.matmul);
 		kernel_case_check("matmul", &c, matmul_value);
@@ -66,13 +67,13 @@ TEST(products_of_a_transposed_matrix)
 TEST(convolutions)
 {
 	uint64_t seed = 52;
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 100; i += SERIAL_STRIDE) {
 		kernel_case c = conv2d_case(CHOIR_F32, &seed, i >= 70);
 		run("conv2d", &c, &c.conv2d);
 		kernel_case_check("conv2d", &c, conv2d_value);
 		kernel_case_free(&c);
 	}
-	for (int i = 0; i < 60; i++) {
+	for (int i = 0; i < 60; i += SERIAL_STRIDE) {
 		kernel_case f = conv2d_case(CHOIR_F32, &seed, i >= 50);
 		kernel_case c = conv2d_gradient_input_case(&f, &seed);
 		run("conv2d_gradient_input", &c, &c.conv2d);

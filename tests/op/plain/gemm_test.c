@@ -1,6 +1,7 @@
 // Plain products, convolutions and pools against their definitions in f64, over random shapes.
 #include "op/kernel_oracles.h"
 #include "tensor/tensor.h"
+#include "short.h"
 #include "test.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@ static const choir_dtype real[] = { CHOIR_F32, CHOIR_F64 };
 TEST(matmul)
 {
 	uint64_t seed = 21;
-	for (int i = 0; i < 120; i++) {
+	for (int i = 0; i < 120; i += SERIAL_STRIDE) {
 		kernel_case c = matmul_case(real[i % 2], &seed, i >= 80);
 		kernels_plain("matmul", c.n, c.in, &c.out, &c.matmul);
 		kernel_case_check("matmul", &c, matmul_value);
@@ -69,7 +70,7 @@ TEST(products_of_nothing_are_zero)
 TEST(dense)
 {
 	uint64_t seed = 23;
-	for (int i = 0; i < 80; i++) {
+	for (int i = 0; i < 80; i += SERIAL_STRIDE) {
 		kernel_case c = dense_case(real[i % 2], &seed, i >= 60);
 		kernels_plain("dense", c.n, c.in, &c.out, &c.dense);
 		kernel_case_check("dense", &c, dense_value);
@@ -80,7 +81,7 @@ TEST(dense)
 TEST(conv2d)
 {
 	uint64_t seed = 24;
-	for (int i = 0; i < 120; i++) {
+	for (int i = 0; i < 120; i += SERIAL_STRIDE) {
 		kernel_case c = conv2d_case(real[i % 2], &seed, i >= 80);
 		kernels_plain("conv2d", c.n, c.in, &c.out, &c.conv2d);
 		kernel_case_check("conv2d", &c, conv2d_value);
@@ -91,7 +92,7 @@ TEST(conv2d)
 TEST(conv2d_gradients)
 {
 	uint64_t seed = 25;
-	for (int i = 0; i < 80; i++) {
+	for (int i = 0; i < 80; i += SERIAL_STRIDE) {
 		kernel_case f = conv2d_case(real[i % 2], &seed, i >= 72);
 		kernel_case c = conv2d_gradient_input_case(&f, &seed);
 		kernels_plain("conv2d_gradient_input", c.n, c.in, &c.out, &c.conv2d);

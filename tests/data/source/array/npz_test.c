@@ -3,6 +3,7 @@
 #include "data/elements.h"
 
 #include "data/source/scratch.h"
+#include "short.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -242,7 +243,7 @@ TEST(what_zlib_holds_is_read)
 {
 	enum { MIN = 900, MAX = 1100 };
 	static char file[10 + 100 + 8 * MAX];
-	for (int n = MIN; n < MAX; n++) {
+	for (int n = MIN; n < MAX; n += SERIAL_STRIDE) {
 		archive a = { .n = 0 };
 		const int header = sprintf(
 				file + 10, "{'descr': '<i8', 'fortran_order': False, 'shape': (%d,), }", n);

@@ -473,11 +473,3 @@ static int end(void **state)
 }
 
 TEST_GROUP(begin, end)
-
-int main(void)
-{
-	// A disk in memory, if there is one: nothing here needs a real one.
-	if (access("/dev/shm", W_OK) == 0)
-		setenv("TMPDIR", "/dev/shm", 0);
-	return tests_run();
-}

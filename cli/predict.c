@@ -20,7 +20,7 @@ static struct {
 // clang-format off
 static const option options[] = {
 	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
-		.help = source_help },
+		.help = data_learn_help },
 	{ .name = "--skip", .value = "N", .kind = OPTION_INTEGER, .to = &given.skip,
 		.help = "skip the first N examples (0)" },
 	{ .name = "--limit", .value = "N", .kind = OPTION_INTEGER, .to = &given.limit, .min = 1,

@@ -34,7 +34,7 @@ static const char *const pipelines[] = { "read", "float", "shuffle", "mnist", "p
 // clang-format off
 static const option options[] = {
 	{ .name = "--source", .value = "FILE", .kind = OPTION_TEXT, .to = &given.source,
-		.help = named_file_help },
+		.help = data_measure_help },
 	{ .name = "--pipeline", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.pipeline,
 		.choices = pipelines,
 		.help = "stages after reading: read (none), float (first column\n"
@@ -67,7 +67,7 @@ typedef struct {
 	choir_values *batch;
 	char *column; // the name of any column
 	int64_t examples;
-	named_file file;
+	data_name file;
 	choir_files *files;
 	size_t readers; // number of readers of all files
 	double bytes; // that all readers read
@@ -173,7 +173,7 @@ static choir_status copy_columns(const choir_component in[], choir_component out
 static choir_dataset *open_again(const choir_component in[], void *user)
 {
 	(void) in;
-	return named_file_open(user);
+	return data_open(user, CHOIR_BAD_RECORD_ERROR);
 }
 
 // Interleaves READERS readers of the file; d only provides the columns.
@@ -238,13 +238,13 @@ static choir_status open_input(choir_strategy *s, measurement *m)
 	m->readers = 1;
 	if (s == NULL)
 		return choir_error_status();
-	CHOIR_TRY(named_file_set(&m->file, given.source));
-	choir_dataset *d = step(named_file_open(&m->file), m);
+	CHOIR_TRY(data_name_read(&m->file, given.source, DATA_MEASURE));
+	choir_dataset *d = step(data_open(&m->file, CHOIR_BAD_RECORD_ERROR), m);
 	if (d != NULL && (m->column = strdup(choir_dataset_column(d, 0)->name)) == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
 	m->data = choir_strategy_distribute_dataset(s, pipeline(d, m->column),
 			CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = (int) given.ahead));
-	m->files = m->data == NULL ? NULL : named_file_list(&m->file);
+	m->files = m->data == NULL ? NULL : data_name_files(&m->file);
 	for (size_t i = 0; i < choir_files_count(m->files); i++)
 		if (stat(choir_files_path(m->files, i), &st) == 0)
 			m->bytes += (double) m->readers * (double) st.st_size;

@@ -4,8 +4,6 @@
 
 #include "data/source.h"
 
-// Whether name is of this kind ("tfrecord:FILE").
-bool columns_known(const char *name);
 // Finds the target (s->target, or "label", or the last column) and reads all examples. Calls count
 // with the batches of labels.
 choir_status columns_open(source *s, inspect_fn *count);

@@ -2,9 +2,9 @@
 // found by reading them.
 #pragma once
 
-#include "data/choose_arrays.h"
+#include "data/data_name.h"
 
-enum { PATH_SIZE = 4096, TARGET_SIZE = 256, MAX_COLUMNS = 64 };
+enum { TARGET_SIZE = 256, MAX_COLUMNS = 64 };
 
 // Input and target columns of a dataset.
 typedef struct {
@@ -24,10 +24,9 @@ typedef choir_status inspect_fn(source *s, choir_values *batch);
 
 struct source {
 	const char *name; // the value of --data
-	char images[PATH_SIZE], labels[PATH_SIZE]; // files; "": synthetic digits, or no labels
-	bool drawn, csv, npy, text;
+	data_name data; // what it means; of mnist, its files
+	bool csv, text;
 	bool gathered; // from named columns
-	array_names arrays; // named columns: the files and the selected arrays
 	column_plan *columns; // named columns; owned
 	bool labelled;
 	bool mixed; // shuffled before test examples are held out: the file may be sorted
@@ -56,11 +55,6 @@ struct source {
 	size_t label_at; // index of the label column, if there are strays
 };
 
-extern const char source_help[]; // for --data
-
-// Whether name is mnist or up to max synthetic digits, which need no file of the user.
-bool source_is_built_in(const char *name, int64_t max);
-
 // Opens and inspects data. s is zero, except that target, wrong, kept, classes and context may be
 // set. CHOIR_NOT_FOUND: unknown name; the text lists the known ones.
 choir_status source_open(source *s, const char *name, uint64_t seed);
@@ -73,11 +67,6 @@ size_t source_inputs(const source *s, char *list, size_t size);
 void source_close(source *s);
 // Sets the target column by name. CHOIR_INVALID: the name is too long.
 choir_status source_set_target(source *s, const char *name);
-// Sets *files to all files of the data, in order; NULL if it has none.
-choir_status source_all_files(const char *name, choir_files **files);
-// The files of a list with commas, each a name or a pattern; or one file whose name has commas.
-// NULL: an error.
-choir_files *source_files(const char *list);
 // Label i of a batch of labels (u8, i32 or i64).
 int64_t source_label(const choir_tensor *labels, int64_t i);
 // Calls fn with each batch of d, or only the first. Takes d over.

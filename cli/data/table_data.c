@@ -14,7 +14,7 @@ enum { INSPECTED_AT_ONCE = 1024 };
 static choir_dataset *open_csv(const source *s, const choir_csv_options *options)
 {
 	choir_csv_options o = *options;
-	choir_files *files = source_files(s->images);
+	choir_files *files = data_name_files(&s->data);
 	choir_dataset *d = NULL;
 	o.files = files;
 	o.bad_record = s->wrong;
@@ -92,7 +92,7 @@ static choir_status inspect_columns(source *s)
 		if (strcmp(found.holds, "numbers") == 0 || strcmp(found.holds, "nothing") == 0)
 			return choir_fail(CHOIR_INVALID,
 					"%s: column \"%s\" holds %s; needs classes, as whole numbers or texts",
-					s->images, s->target, found.holds);
+					s->data.path, s->target, found.holds);
 	}
 	return CHOIR_OK;
 }
@@ -141,12 +141,8 @@ static choir_status keep_and_count(source *s, choir_values *batch)
 	return s->count(s, batch);
 }
 
-choir_status table_open(source *s, const char *path, inspect_fn *count)
+choir_status table_open(source *s, inspect_fn *count)
 {
-	if (strlen(path) >= PATH_SIZE || path[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "data \"%.40s\": needs csv:FILE", s->name);
-	snprintf(s->images, sizeof s->images, "%s", path);
-	snprintf(s->labels, sizeof s->labels, "%s", path);
 	s->csv = s->mixed = s->standardized = s->labelled = true;
 	s->scale = 1;
 	if (s->target[0] == '\0')
@@ -165,7 +161,7 @@ choir_status table_open(source *s, const char *path, inspect_fn *count)
 	if (classes != 0)
 		s->classes = (int64_t) classes;
 	if (s->examples + s->strays == 0)
-		return choir_fail(CHOIR_INVALID, "%s: has no examples", s->images);
+		return choir_fail(CHOIR_INVALID, "%s: has no examples", s->data.path);
 	return CHOIR_OK;
 }
 

@@ -45,7 +45,7 @@ static choir_dataset *join(part *p, size_t first, size_t n)
 
 static choir_dataset *open_part(part *p)
 {
-	choir_files *files = source_files(p->s->images);
+	choir_files *files = data_name_files(&p->s->data);
 	p->files = files;
 	choir_dataset *d = files == NULL ? NULL : join(p, 0, choir_files_count(files));
 	choir_files_free(files);
@@ -55,7 +55,7 @@ static choir_dataset *open_part(part *p)
 static choir_status too_few(const source *s)
 {
 	const long long context = (long long) s->context;
-	choir_files *files = source_files(s->images);
+	choir_files *files = data_name_files(&s->data);
 	choir_dataset *bytes = NULL;
 	if (choir_files_count(files) > 1)
 		choir_fail(CHOIR_INVALID,
@@ -70,14 +70,11 @@ static choir_status too_few(const source *s)
 	return choir_error_status();
 }
 
-choir_status text_open(source *s, const char *list)
+choir_status text_open(source *s)
 {
-	if (strlen(list) >= PATH_SIZE || list[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "data \"%.40s\": needs text:FILE", s->name);
 	if (s->context == 0)
 		return choir_fail(CHOIR_INVALID,
 				"data \"%s\": text needs --model gpt, or weights of a gpt", s->name);
-	snprintf(s->images, sizeof s->images, "%s", list);
 	choir_dataset *d = text_examples(s);
 	if (d == NULL)
 		return choir_error_status();

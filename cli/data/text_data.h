@@ -3,9 +3,9 @@
 
 #include "data/source.h"
 
-// Opens a list of files (source_files). s->context is given; s->examples becomes the number of
-// non-overlapping windows of that many bytes. CHOIR_INVALID: fewer than two.
-choir_status text_open(source *s, const char *list);
+// Sets s->examples to the number of non-overlapping windows of s->context bytes. CHOIR_INVALID:
+// fewer than two.
+choir_status text_open(source *s);
 // Non-overlapping windows, in the order of the files and of the text.
 choir_dataset *text_examples(const source *s);
 // The training windows: as many per pass as the first non-overlapping ones, but each starts at a

@@ -112,9 +112,17 @@ static choir_status take_file(
 	return CHOIR_OK;
 }
 
+// Whether the recorded data need no file of the user, and not too much memory.
+static bool is_built_in(const char *data)
+{
+	static data_name name;
+	return data_name_read(&name, data, DATA_LEARN) == CHOIR_OK &&
+			(name.kind == DATA_MNIST || (name.kind == DATA_DIGITS && name.number <= MAX_DRAWN));
+}
+
 static choir_status take_files(const char *path)
 {
-	if (given.data != NULL || !source_is_built_in(train_given->data, MAX_DRAWN))
+	if (given.data != NULL || !is_built_in(train_given->data))
 		CHOIR_TRY(take_file(path, "--data", given.data, &train_given->data));
 	CHOIR_TRY(take_file(path, "--init", given.init, &train_given->init));
 	return take_file(path, "--init-map", given.init_map, &train_given->init_map);

@@ -30,7 +30,7 @@ train_options *const train_given = &given;
 // clang-format off
 static const option options[] = {
 	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data, .recorded = true,
-		.help = source_help },
+		.help = data_learn_help },
 	{ .name = "--target", .value = "COLUMN", .kind = OPTION_TEXT, .to = &given.target,
 		.recorded = true,
 		.help = "column to learn, in data with columns (label, or the\nlast column)" },

@@ -45,12 +45,15 @@ void train_close_cluster(training *t, choir_status status)
 
 choir_status train_compare_files(const training *t)
 {
+	static data_name name;
 	if (is_alone(t) || train_shards_files(t))
 		return CHOIR_OK;
-	choir_files *files;
-	CHOIR_TRY(source_all_files(t->given->data, &files));
+	CHOIR_TRY(data_name_read(&name, t->given->data, DATA_LEARN));
+	if (name.kind == DATA_MNIST || name.kind == DATA_DIGITS)
+		return CHOIR_OK;
+	choir_files *files = data_name_files(&name);
 	const choir_status status =
-			files == NULL ? CHOIR_OK : choir_cluster_compare_files(t->cluster, files);
+			files == NULL ? choir_error_status() : choir_cluster_compare_files(t->cluster, files);
 	choir_files_free(files);
 	return status;
 }

@@ -4,7 +4,7 @@
 #include "check_options.h"
 #include "bench/bench.h"
 #include "bench/save.h"
-#include "bench/breakdown.h"
+#include "breakdown.h"
 #include "bench/distance.h"
 #include "bench/limit.h"
 #include "model/model.h"

@@ -1,7 +1,7 @@
 // Compares a training step with its limit.
 #pragma once
 
-#include "bench/breakdown.h"
+#include "breakdown.h"
 #include "bench/limit.h"
 
 // Prints time and limit of each kind of work, per step and device: a table, or one JSON object

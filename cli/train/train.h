@@ -2,7 +2,7 @@
 #pragma once
 
 #include "train/best.h"
-#include "bench/breakdown.h"
+#include "breakdown.h"
 #include "model/model_memory.h"
 #include "command_options.h"
 #include "data/source.h"

@@ -2,7 +2,7 @@
 // ends with the program's last span. A span counts without the spans inside it, so categories in a
 // row do not overlap. The rest of a replica's row is time between runs, or while another replica
 // occupied the device.
-#include "bench/breakdown.h"
+#include "breakdown.h"
 
 #include "report.h"
 

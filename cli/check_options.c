@@ -25,7 +25,8 @@ static choir_status write_all(const command *c, char all[ALL_SIZE])
 		const size_t length = options_value(&c->options[i], all + at, ALL_SIZE - at);
 		if (length + 1 >= ALL_SIZE - at) // the last byte stays 0
 			return choir_fail(CHOIR_INVALID,
-					"%s: the options need more than %d bytes, the limit between workers",
+					"%s: the options up to this one have more than "
+					"%d bytes; workers compare at most as many",
 					c->options[i].name, ALL_SIZE);
 		at += length + 1;
 	}

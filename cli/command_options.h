@@ -47,7 +47,7 @@ extern const char json_help[], devices_help[], replicas_help[]; // of common opt
 
 typedef enum { OPTIONS_GIVEN, OPTIONS_HELP, OPTIONS_WRONG } options_result;
 
-// Reads the arguments after the command's name. operands has max_operands elements; those not
+// Reads the arguments after the command's name; after "--" all are operands. operands has max_operands elements; those not
 // given stay unchanged. OPTIONS_HELP, OPTIONS_WRONG: help or an error was printed.
 options_result options_read(const command *c, int argc, char **argv, const char *operands[]);
 
@@ -72,5 +72,7 @@ __attribute__((format(printf, 2, 3))) int wrong_use(const command *c, const char
 // Prints choir_error() in the same way. Returns EXIT_FAILED.
 int failed(const command *c);
 
-// The known name with the smallest edit distance from text; NULL if none is close.
-const char *nearest(const char *text, size_t n, const char *const known[]);
+// Prints that a name of a kind ("--model", "command") is unknown, a similar one and all known ones.
+// Returns EXIT_USAGE.
+int unknown_name(
+		const command *c, const char *of, const char *name, size_t n, const char *const known[]);

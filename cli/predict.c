@@ -274,7 +274,7 @@ int predict_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (given.data == NULL)
-		return wrong_use(&self, "needs --data DATA, the data to classify (mnist, csv:FILE, ...)");
+		return wrong_use(&self, "no data; needs --data DATA (mnist, csv:FILE, ...)");
 	const choir_status status = predict(&p);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
 	if (status == CHOIR_OK)

@@ -88,7 +88,6 @@ static void print_help(FILE *to)
 
 int bench_main(int argc, char **argv)
 {
-	static const command self = { .name = "choir bench" };
 	const char *known[BENCHMARKS];
 	if (argc < 1) {
 		print_help(stderr);
@@ -103,8 +102,6 @@ int bench_main(int argc, char **argv)
 		if (strcmp(argv[0], benchmarks[i].name) == 0)
 			return benchmarks[i].main(argc - 1, argv + 1);
 	}
-	const char *near = nearest(argv[0], BENCHMARKS, known);
-	return wrong_use(&self,
-			"\"%s\": unknown benchmark;%s%s%s known: all-reduce, train, kernels, run, input",
-			argv[0], near ? " did you mean " : "", near ? near : "", near ? "?" : "");
+	return unknown_name(
+			&(command){ .name = "choir bench" }, "benchmark", argv[0], BENCHMARKS, known);
 }

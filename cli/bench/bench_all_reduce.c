@@ -166,7 +166,9 @@ static choir_status meet_workers(bench *b)
 	const size_t rounds = (size_t) b->rounds, bytes = rounds * sizeof(double);
 	double *all = workers == 1 ? NULL : malloc((size_t) workers * bytes);
 	if (workers == 1 || all == NULL)
-		return workers == 1 ? CHOIR_OK : choir_fail(CHOIR_NO_MEMORY, "no memory to measure with");
+		return workers == 1
+				? CHOIR_OK
+				: choir_fail(CHOIR_NO_MEMORY, "no memory for the times of %d workers", workers);
 	const choir_status status = choir_cluster_all_gather(b->cluster, b->seconds[0], bytes, all);
 	for (size_t i = 0; status == CHOIR_OK && i < (size_t) workers * rounds; i++)
 		if (all[i] > b->seconds[0][i % rounds])
@@ -290,7 +292,8 @@ static choir_status measure(choir_strategy *s, bench *b)
 			status = CHOIR_NO_MEMORY;
 	if (memory == NULL || status != CHOIR_OK) {
 		free(memory);
-		return choir_fail(CHOIR_NO_MEMORY, "no memory to measure with");
+		return choir_fail(
+				CHOIR_NO_MEMORY, "no memory for %d bytes to read, and the times", READ_BYTES);
 	}
 	memset(memory, 1, READ_BYTES);
 	b->memory = memory;
@@ -315,8 +318,8 @@ static choir_strategy *make_strategy(choir_cluster *c)
 	if (given.operations == NULL)
 		return bench_workers(c, given.replicas, given.devices, 1);
 	choir_fail(CHOIR_INVALID,
-			"--operations %s: applies to one process, but "
-			"%d were started; they have one algorithm",
+			"--operations %s: %d processes were started, "
+			"which have one algorithm; needs one process",
 			given.operations, choir_cluster_workers(c));
 	return NULL;
 }

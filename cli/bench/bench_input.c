@@ -100,7 +100,7 @@ static choir_status cat_pass(const measurement *m, double *seconds)
 	pid_t child;
 	int state = 0;
 	if (argument == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+		return choir_fail(CHOIR_NO_MEMORY, "cat: no memory for the names of %zu files", n);
 	argument[0] = (char[]){ "cat" };
 	argument[1] = (char[]){ "--" };
 	for (size_t i = 0; i < n; i++)
@@ -114,7 +114,9 @@ static choir_status cat_pass(const measurement *m, double *seconds)
 	*seconds = now() - start;
 	posix_spawn_file_actions_destroy(&actions);
 	free(argument);
-	return failed == 0 && state == 0 ? CHOIR_OK : choir_fail(CHOIR_IO, "cat failed");
+	return failed == 0 && state == 0
+			? CHOIR_OK
+			: choir_fail(CHOIR_IO, "cat: failed on the files of \"%s\"", given.source);
 }
 
 static void print_measurement(measurement *m)
@@ -209,7 +211,8 @@ static choir_dataset *step(choir_dataset *d, measurement *m)
 	if (n >= 0)
 		return choir_dataset_zip(d, choir_range_dataset_new("number of the example", 0, n, 1));
 	choir_fail(CHOIR_UNSUPPORTED,
-			"--pipeline zip: the number of examples of \"%s\" is unknown until it is read",
+			"--pipeline zip: the number of examples of \"%s\" "
+			"is unknown until it is read; needs other data",
 			given.source);
 	choir_dataset_free(d);
 	return NULL;
@@ -241,7 +244,7 @@ static choir_status open_input(choir_strategy *s, measurement *m)
 	CHOIR_TRY(data_name_read(&m->file, given.source, DATA_MEASURE));
 	choir_dataset *d = step(data_open(&m->file, CHOIR_BAD_RECORD_ERROR), m);
 	if (d != NULL && (m->column = strdup(choir_dataset_column(d, 0)->name)) == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+		return choir_fail(CHOIR_NO_MEMORY, "data \"%s\": out of memory", given.source);
 	m->data = choir_strategy_distribute_dataset(s, pipeline(d, m->column),
 			CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = (int) given.ahead));
 	m->files = m->data == NULL ? NULL : data_name_files(&m->file);
@@ -270,7 +273,7 @@ int bench_input_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (given.source == NULL)
-		return wrong_use(&self, "needs --source FILE (--help lists the options)");
+		return wrong_use(&self, "no data; needs --source FILE (--help lists the options)");
 	static measurement m;
 	choir_strategy *s = bench_strategy(1, NULL, 1, NULL);
 	const int code = measure(s, &m) == CHOIR_OK ? EXIT_OK : failed(&self);

@@ -42,7 +42,7 @@ static const command self = {
 
 typedef struct {
 	double flops; // of the machine, per second
-	double there, both; // seconds forward, and forward plus backward
+	double forward, both; // seconds forward, and forward plus backward
 } measured;
 
 // The median time of once(), called as often as the time allows.
@@ -68,19 +68,19 @@ static double share(const measured *m, double flops, double bytes, double second
 	return (by_flops > by_bytes ? by_flops : by_bytes) / seconds;
 }
 
-static void print_measured(const char *name, const char *shape, const char *way, const measured *m,
-		double flops, double bytes, double seconds)
+static void print_measured(const char *name, const char *shape, const char *pass,
+		const measured *m, double flops, double bytes, double seconds)
 {
 	const double part = share(m, flops, bytes, seconds);
 	if (!given.json) {
-		printf("%-15s%-28s%-7s%10.1f us%9.1f GF/s%9.1f GB/s%8.0f %%\n", name, shape, way,
+		printf("%-15s%-28s%-9s%10.1f us%9.1f GF/s%9.1f GB/s%8.0f %%\n", name, shape, pass,
 				1e6 * seconds, 1e-9 * flops / seconds, 1e-9 * bytes / seconds, 100 * part);
 		return;
 	}
 	json_begin();
 	json_text("operation", name);
 	json_text("shape", shape);
-	json_text("way", way);
+	json_text("pass", pass);
 	json_number("us_median", 1e6 * seconds);
 	json_number("bytes", bytes);
 	json_number("gflops", 1e-9 * flops / seconds);
@@ -145,14 +145,15 @@ static choir_status measure_operation(choir_frame *f, const operation *o, measur
 	choir_tensor *out = o->apply(c.in);
 	CHOIR_TRY(choir_frame_status(f));
 	const double written = sizeof(float) * (double) choir_shape_elements(choir_tensor_shape(out));
-	CHOIR_TRY(often(call_once, &c, &m->there));
+	CHOIR_TRY(often(call_once, &c, &m->forward));
 	c.back = true;
 	CHOIR_TRY(often(call_once, &c, &m->both));
 	choir_frame_rewind(f, mark);
-	print_measured(o->name, o->shape, "there", m, o->flops, bytes_of(o, 0) + written, m->there);
+	print_measured(
+			o->name, o->shape, "forward", m, o->flops, bytes_of(o, 0) + written, m->forward);
 	// The backward pass reads the operands and the result's gradient, and writes gradients.
-	print_measured(o->name, o->shape, "back", m, 2 * o->flops,
-			bytes_of(o, o->unread) + written + bytes_of(o, o->unwritten), m->both - m->there);
+	print_measured(o->name, o->shape, "backward", m, 2 * o->flops,
+			bytes_of(o, o->unread) + written + bytes_of(o, o->unwritten), m->both - m->forward);
 	return CHOIR_OK;
 }
 

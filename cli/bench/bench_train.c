@@ -162,7 +162,8 @@ static choir_status make_data(bench *b)
 		b->image = malloc((size_t) elements * sizeof *b->image);
 	b->label = malloc((size_t) labels);
 	if ((text ? b->text == NULL : b->image == NULL) || b->label == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "no memory for %lld examples", (long long) b->batch);
+		return choir_fail(CHOIR_NO_MEMORY, "--case %s: no memory for %lld examples", given.which,
+				(long long) b->batch);
 	fill_randomly(b, elements, labels);
 	b->args = choir_values_new(b->strategy);
 	choir_frame *f = b->args == NULL ? NULL : choir_values_frame(b->args);
@@ -207,8 +208,8 @@ static choir_status prepare(bench *b)
 	CHOIR_TRY(options_check_equal(&self, b->cluster));
 	b->workers = choir_cluster_workers(b->cluster);
 	if (b->workers > 1 && given.breakdown)
-		return choir_fail(CHOIR_UNSUPPORTED, "--breakdown: needs one worker, but %d were started",
-				b->workers);
+		return choir_fail(
+				CHOIR_UNSUPPORTED, "--breakdown: %d workers were started; needs one", b->workers);
 	b->strategy = b->workers > 1
 			? bench_workers(b->cluster, given.replicas, given.devices, given.cores)
 			: bench_strategy(given.replicas, given.devices, given.cores, NULL);
@@ -216,7 +217,7 @@ static choir_status prepare(bench *b)
 		return choir_error_status();
 	b->seconds = malloc(MAX_GROUPS * sizeof *b->seconds);
 	if (b->seconds == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+		return choir_fail(CHOIR_NO_MEMORY, "--case %s: no memory for the times", given.which);
 	CHOIR_TRY(make_data(b));
 	return make_model(b, kinds[k].optimizer, kinds[k].rate);
 }
@@ -316,7 +317,7 @@ static void print_result(bench *b)
 		json_number("first_save_call_ms", 1e3 * b->save.first_seconds);
 		json_number("copy_ms", 1e3 * b->save.copy_seconds);
 		json_number("step_before_save_ms", 1e3 * b->save.before_seconds);
-		json_number("step_behind_save_ms", 1e3 * b->save.behind_seconds);
+		json_number("step_after_save_ms", 1e3 * b->save.after_seconds);
 	}
 	json_end();
 }

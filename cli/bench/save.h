@@ -9,7 +9,7 @@ typedef struct {
 	double first_seconds; // of the first call, which allocates
 	double copy_seconds; // of a memcpy of as many bytes between warm buffers
 	double before_seconds; // of the step before a save
-	double behind_seconds; // of the step after it, while a thread writes
+	double after_seconds; // of the step after it, while a thread writes
 } save_cost;
 
 // Measures a few saves to directory, where the last one stays; the results are medians.

@@ -39,15 +39,16 @@ static choir_status take_inputs(source *s, const choir_dataset *d)
 		if (i == p->target || n < 1)
 			continue;
 		if (p->inputs == MAX_COLUMNS)
-			return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": more than %d input columns",
-					s->name, MAX_COLUMNS);
+			return choir_fail(CHOIR_UNSUPPORTED,
+					"data \"%s\": too many input columns; needs at most %d", s->name, MAX_COLUMNS);
 		p->input[p->inputs++] = i;
 		bytes = bytes && c->dtype == CHOIR_U8;
 		numbers += n;
 		s->shape = c->shape;
 	}
 	if (p->inputs == 0)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": has no column of numbers besides \"%s\"",
+		return choir_fail(CHOIR_INVALID,
+				"data \"%s\": has no column of numbers besides the target \"%s\"; needs one",
 				s->name, s->target);
 	if (p->inputs > 1 || s->shape.rank == 0)
 		s->shape = CHOIR_SHAPE(numbers);
@@ -140,7 +141,7 @@ choir_status columns_open(source *s, inspect_fn *count)
 {
 	s->columns = calloc(1, sizeof *s->columns);
 	if (s->columns == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+		return choir_fail(CHOIR_NO_MEMORY, "data \"%s\": out of memory", s->name);
 	choir_dataset *d = data_open(&s->data, s->wrong);
 	if (d == NULL)
 		return not_all_arrays(s);
@@ -161,7 +162,8 @@ choir_status columns_open(source *s, inspect_fn *count)
 	if (status != CHOIR_END && status != CHOIR_OK)
 		return status;
 	if (s->examples + s->strays == 0)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": has no examples", s->name);
+		return choir_fail(
+				CHOIR_INVALID, "data \"%s\": has no examples; needs at least one", s->name);
 	return CHOIR_OK;
 }
 

@@ -54,7 +54,8 @@ static choir_status unfit(const char *name, size_t kind, data_use use)
 				"data \"%.100s\": this command does not read %s; known: %s", name,
 				kinds[kind].form, known);
 	return choir_fail(CHOIR_NOT_FOUND, "data \"%.100s\": %s; known: %s", name,
-			access(name, F_OK) == 0 ? "the name does not tell the kind" : "no such file or kind",
+			access(name, F_OK) == 0 ? "the name does not tell the kind"
+									: "no such file or kind of data",
 			known);
 }
 
@@ -104,7 +105,8 @@ static choir_status split_arrays(data_name *d, const char *name)
 			*end++ = '\0';
 		if (*p == '\0' || d->arrays == MAX_ARRAYS)
 			return choir_fail(CHOIR_INVALID,
-					"data \"%s\": needs FILE#NAME,NAME with 1 to %d names", name, MAX_ARRAYS);
+					"data \"%s\": wrong list of arrays; needs FILE#NAME,NAME with 1 to %d names",
+					name, MAX_ARRAYS);
 		d->array[d->arrays++] = p;
 		p = end;
 	}
@@ -120,7 +122,8 @@ static int64_t read_number(const char *text, int64_t max, char **end)
 
 static choir_status incomplete(const data_name *d, const char *name)
 {
-	return choir_fail(CHOIR_INVALID, "data \"%s\": needs %s", name, kinds[d->kind].form);
+	return choir_fail(CHOIR_INVALID, "data \"%s\": wrong or incomplete name; needs %s", name,
+			kinds[d->kind].form);
 }
 
 static choir_status read_digits(data_name *d, const char *name)
@@ -130,8 +133,8 @@ static choir_status read_digits(data_name *d, const char *name)
 	d->number = given ? read_number(d->path, INT32_MAX, &end) : SYNTHETIC;
 	if (d->number > 0 && *end == '\0')
 		return CHOIR_OK;
-	return choir_fail(
-			CHOIR_INVALID, "data \"%s\": needs digits:N with N from 1 to %d", name, INT32_MAX);
+	return choir_fail(CHOIR_INVALID,
+			"data \"%s\": wrong number; needs digits:N with N from 1 to %d", name, INT32_MAX);
 }
 
 static choir_status split_labels(data_name *d, const char *name)
@@ -163,7 +166,8 @@ static choir_status read_rest(data_name *d, const char *name)
 		return incomplete(d, name);
 	if (d->arrays > 0 && d->kind != DATA_NPZ && d->kind != DATA_HDF5)
 		return choir_fail(CHOIR_INVALID,
-				"data \"%s\": has no arrays to select with #; npz: and hdf5: have", name);
+				"data \"%s\": %s has no arrays to select with #; needs npz or hdf5", name,
+				d->word);
 	if (d->kind == DATA_IDX || d->kind == DATA_NPY)
 		return split_labels(d, name);
 	return d->kind == DATA_FIXED ? read_record(d, name) : CHOIR_OK;

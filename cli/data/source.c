@@ -61,8 +61,8 @@ choir_status source_set_target(source *s, const char *name)
 {
 	const size_t n = strlen(name);
 	if (n >= sizeof s->target)
-		return choir_fail(CHOIR_INVALID,
-				"target: column name of %zu bytes; at most %d are supported", n, TARGET_SIZE - 1);
+		return choir_fail(CHOIR_INVALID, "target: a column name of %zu bytes; needs at most %d", n,
+				TARGET_SIZE - 1);
 	memcpy(s->target, name, n + 1);
 	return CHOIR_OK;
 }
@@ -179,7 +179,7 @@ static choir_status inspect_files(source *s)
 			source_inspect(s, choir_dataset_batch(data_open_array(d, d->path, image_column), 1),
 					false, inspect_image);
 	if (status == CHOIR_END)
-		return choir_fail(CHOIR_INVALID, "%s: has no examples", d->path);
+		return choir_fail(CHOIR_INVALID, "%s: has no examples; needs at least one", d->path);
 	CHOIR_TRY(status);
 	s->labelled = d->labels[0] != '\0';
 	s->mixed = s->standardized = d->kind == DATA_NPY;
@@ -261,10 +261,12 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 	CHOIR_TRY(open_source(s, name));
 	if (s->wrong != CHOIR_BAD_RECORD_ERROR && (s->data.kind == DATA_DIGITS || s->text))
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"data \"%s\": has no bad rows; --bad-rows skip does not apply", name);
+				"--bad-rows skip: data \"%s\" has no rows that can be bad; needs other data",
+				name);
 	if (s->strays > 0 && s->examples == 0)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": none of %lld examples has a valid label",
-				name, (long long) s->strays);
+		return choir_fail(CHOIR_INVALID,
+				"data \"%s\": none of %lld examples has a valid label; needs 0 to %lld", name,
+				(long long) s->strays, (long long) s->max_classes - 1);
 	s->skipped += s->strays;
 	return s->strays == 0 ? CHOIR_OK : find_labels(s);
 }

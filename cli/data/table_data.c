@@ -102,14 +102,13 @@ static choir_status inspect_columns(source *s)
 static choir_status reserve(table_rows *rows, int64_t n, size_t inputs, size_t label_bytes)
 {
 	const int64_t capacity = rows->capacity > n / 2 ? 2 * rows->capacity : n;
-	if ((size_t) capacity > PTRDIFF_MAX / sizeof(float) / (inputs + 2))
-		return choir_fail(CHOIR_NO_MEMORY, "too many rows for memory");
-	float *image = realloc(rows->image, (size_t) capacity * inputs * sizeof *image);
+	const bool fits = (size_t) capacity <= PTRDIFF_MAX / sizeof(float) / (inputs + 2);
+	float *image = fits ? realloc(rows->image, (size_t) capacity * inputs * sizeof *image) : NULL;
 	if (image != NULL)
 		rows->image = image;
 	void *label = image == NULL ? NULL : realloc(rows->label, (size_t) capacity * label_bytes);
 	if (label == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "no memory for %lld rows of %zu numbers each",
+		return choir_fail(CHOIR_NO_MEMORY, "data: no memory for %lld rows of %zu numbers",
 				(long long) capacity, inputs);
 	rows->label = label;
 	rows->capacity = capacity;
@@ -161,7 +160,7 @@ choir_status table_open(source *s, inspect_fn *count)
 	if (classes != 0)
 		s->classes = (int64_t) classes;
 	if (s->examples + s->strays == 0)
-		return choir_fail(CHOIR_INVALID, "%s: has no examples", s->data.path);
+		return choir_fail(CHOIR_INVALID, "%s: has no examples; needs at least one", s->data.path);
 	return CHOIR_OK;
 }
 

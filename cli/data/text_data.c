@@ -74,7 +74,9 @@ choir_status text_open(source *s)
 {
 	if (s->context == 0)
 		return choir_fail(CHOIR_INVALID,
-				"data \"%s\": text needs --model gpt, or weights of a gpt", s->name);
+				"data \"%s\": the model does not read text; "
+				"needs --model gpt, or weights of a gpt",
+				s->name);
 	choir_dataset *d = text_examples(s);
 	if (d == NULL)
 		return choir_error_status();

@@ -216,7 +216,7 @@ static choir_status check_memory(const inspection *i, const char *what, double b
 		return CHOIR_OK;
 	char held[32], file[32];
 	return choir_fail(CHOIR_UNSUPPORTED,
-			"%s: not read: %s would need %s of memory, and the file has %s", i->file.path, what,
+			"%s: was not read: %s needs %s of memory, the file has only %s", i->file.path, what,
 			print_bytes(bytes, held), print_bytes((double) is.st_size, file));
 }
 

@@ -5,6 +5,7 @@
 #include "number.h"
 #include "report.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -144,7 +145,7 @@ choir_status inspect_weights(const char *path, bool json)
 		return choir_error_status();
 	FILE *file = fopen(path, "rb");
 	choir_status status =
-			file == NULL ? choir_fail(CHOIR_IO, "%s: cannot be read", path) : CHOIR_OK;
+			file == NULL ? choir_fail(CHOIR_IO, "%s: %s", path, strerror(errno)) : CHOIR_OK;
 	if (file != NULL) {
 		print_head(l, path, json);
 		print_metadata(l, json);

@@ -24,8 +24,9 @@ static choir_status find_step(const char *directory, const char *name, char path
 	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
 	if (l == NULL)
 		return choir_error_status();
-	choir_status status =
-			choir_fail(CHOIR_NOT_FOUND, "%s: directory has no checkpoints", directory);
+	choir_status status = choir_fail(CHOIR_NOT_FOUND,
+			"%s: has no checkpoints; needs weights or a directory of choir train --checkpoint",
+			directory);
 	for (size_t i = choir_checkpoint_list_steps(l); i-- > 0 && status != CHOIR_OK;) {
 		const char *step = choir_checkpoint_list_path(l, i);
 		if (!is_wanted(step, name))

@@ -10,7 +10,8 @@ choir_status gpt_check(const model_plan *plan)
 {
 	const model_size *size = &plan->size;
 	if (size->width % size->heads != 0)
-		return choir_fail(CHOIR_INVALID, "gpt: --heads %lld does not divide --width %lld",
+		return choir_fail(CHOIR_INVALID,
+				"gpt: --heads %lld, --width %lld; the number of heads must divide the width",
 				(long long) size->heads, (long long) size->width);
 	if (plan->image.rank != 1 || plan->image.dim[0] != size->context)
 		return choir_fail(CHOIR_INVALID,

@@ -10,7 +10,9 @@ choir_status image_check(const model_plan *plan, int64_t min)
 	const int64_t *size = plan->image.dim;
 	if (plan->image.rank < 1)
 		return choir_fail(CHOIR_INVALID,
-				"%s: images are single numbers; are images and labels swapped?", plan->kind);
+				"%s: images are single numbers; needs at least "
+				"1 dimension (are images and labels swapped?)",
+				plan->kind);
 	if (min == 0)
 		return CHOIR_OK;
 	if (plan->image.rank != 2 && plan->image.rank != 3)

@@ -79,8 +79,9 @@ static choir_status read_map(const char *path, char **text)
 	fclose(f);
 	if (whole && memchr(*text, 0, n) == NULL)
 		return CHOIR_OK;
-	return choir_fail(
-			CHOIR_INVALID, "--init-map %s: needs a text of at most %d bytes", path, MAX_MAP);
+	return choir_fail(CHOIR_INVALID,
+			"--init-map %s: not a text, or too long; needs a text of at most %d bytes", path,
+			MAX_MAP);
 }
 
 choir_status init_weights(choir_strategy *s, const char *path, const char *map, bool json)

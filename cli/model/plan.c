@@ -161,7 +161,8 @@ choir_status model_plan_read(model_plan *plan, const char *path)
 	CHOIR_TRY(table_plan_read(plan->table, path));
 	const int64_t inputs = plan->table->inputs, elements = choir_shape_elements(&plan->image);
 	if (inputs != 0 && inputs != elements)
-		return choir_fail(CHOIR_CORRUPT, "%s: means of %lld inputs, but examples have %lld", path,
-				(long long) inputs, (long long) elements);
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: means of %lld inputs, examples of %lld numbers; needs one mean per number",
+				path, (long long) inputs, (long long) elements);
 	return CHOIR_OK;
 }

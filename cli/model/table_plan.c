@@ -79,7 +79,9 @@ static choir_status read_numbers(
 		if (*end == '\0')
 			return CHOIR_OK;
 	}
-	return choir_fail(CHOIR_CORRUPT, "%s: metadata %s is invalid", path, key);
+	return choir_fail(CHOIR_CORRUPT,
+			"%s: metadata %s: wrong list; needs up to %d numbers with commas", path, key,
+			MAX_INPUTS);
 }
 
 static void cut_names(table_plan *t)
@@ -101,13 +103,14 @@ choir_status table_plan_read(table_plan *t, const char *path)
 	char *value = malloc(METADATA_SIZE);
 	*t = (table_plan){ .inputs = 0 };
 	if (value == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+		return choir_fail(CHOIR_NO_MEMORY, "%s: no memory for its metadata", path);
 	status = read_numbers(path, "choir.mean", value, &t->inputs, t->mean);
 	if (status == CHOIR_OK)
 		status = read_numbers(path, "choir.deviation", value, &deviations, t->deviation);
 	if (status == CHOIR_OK && deviations != t->inputs)
-		status = choir_fail(CHOIR_CORRUPT, "%s: %lld means and %lld deviations", path,
-				(long long) t->inputs, (long long) deviations);
+		status =
+				choir_fail(CHOIR_CORRUPT, "%s: %lld means, %lld deviations; needs as many of both",
+						path, (long long) t->inputs, (long long) deviations);
 	if (status == CHOIR_OK && find_value(path, "choir.columns", value, &status))
 		snprintf(t->columns, sizeof t->columns, "%.*s", COLUMNS_SIZE - 1, value);
 	if (status == CHOIR_OK && find_value(path, "choir.target", value, &status)) {

@@ -32,10 +32,10 @@ void replay_record_free(replay_record *record);
 
 // The checkpoints that a replay uses.
 typedef struct {
-	bool has_from, has_behind;
+	bool has_from, has_next;
 	size_t from; // the last undamaged one before the step; else replay starts at step 1
-	size_t behind; // the first undamaged one at or after the step
-	int64_t from_steps, behind_steps; // their numbers of steps
+	size_t next; // the first undamaged one at or after the step
+	int64_t from_steps, next_steps; // their numbers of steps
 } replay_plan;
 // Finds them. CHOIR_NOT_FOUND: choir train made none that is undamaged.
 choir_status replay_find(

@@ -105,8 +105,8 @@ static choir_status take_file(
 		return CHOIR_OK;
 	if (own == NULL)
 		return choir_fail(CHOIR_INVALID,
-				"%s: records %s \"%.200s\"; replay opens only "
-				"files given on the command line; needs %s",
+				"%s: records %s \"%.200s\"; needs %s on the command line, as replay opens no file "
+				"that only a checkpoint names",
 				path, name, *recorded, name);
 	*recorded = own;
 	return CHOIR_OK;
@@ -154,15 +154,15 @@ static choir_status check_options_known(const replay *r, size_t i)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_NOT_FOUND,
 			"--step %" PRId64 ": the options changed after step %" PRId64
-			", and %s has no undamaged checkpoint of step %" PRId64 "; without it steps %" PRId64
-			" to %" PRId64 " cannot be replayed: %s",
+			", and %s has no undamaged checkpoint of step %" PRId64 "; steps %" PRId64
+			" to %" PRId64 " cannot be replayed without it (%s)",
 			given.step, changes.after, given.checkpoint, changes.after, r->plan.from_steps + 1,
-			r->plan.behind_steps, changes.text);
+			r->plan.next_steps, changes.text);
 }
 
 static choir_status recall(replay *r)
 {
-	const size_t i = r->plan.has_behind ? r->plan.behind : r->plan.from;
+	const size_t i = r->plan.has_next ? r->plan.next : r->plan.from;
 	const int replicas = choir_checkpoint_list_replicas(r->list, i);
 	if (given.replica >= replicas)
 		return choir_fail(CHOIR_NOT_FOUND,
@@ -267,11 +267,11 @@ static choir_status check(replay *r)
 				"--check: replica %" PRId64 " computed %016" PRIx64 " alone, but %016" PRIx64
 				" with all replicas",
 				given.replica, r->alone.hash, r->among.hash);
-	if (!r->plan.has_behind)
+	if (!r->plan.has_next)
 		return CHOIR_OK;
-	CHOIR_TRY(go_to(r, r->plan.behind_steps));
+	CHOIR_TRY(go_to(r, r->plan.next_steps));
 	progress_clear();
-	const char *path = choir_checkpoint_list_path(r->list, r->plan.behind);
+	const char *path = choir_checkpoint_list_path(r->list, r->plan.next);
 	r->weights = choir_strategy_hash(r->t.strategy);
 	CHOIR_TRY(choir_strategy_restore_checkpoint(r->t.strategy, path));
 	const uint64_t needed = choir_strategy_hash(r->t.strategy);
@@ -349,18 +349,17 @@ static void print_replay(const replay *r)
 static void print_checked(const replay *r)
 {
 	char hash[17];
-	const char *path =
-			!r->plan.has_behind ? "" : choir_checkpoint_list_path(r->list, r->plan.behind);
+	const char *path = !r->plan.has_next ? "" : choir_checkpoint_list_path(r->list, r->plan.next);
 	if (given.json) {
 		json_begin();
 		json_text("event", "check");
 		json_text("path", path);
-		json_text("weights", r->plan.has_behind ? print_hash(r->weights, hash) : "");
+		json_text("weights", r->plan.has_next ? print_hash(r->weights, hash) : "");
 		json_end();
 		return;
 	}
 	printf("checked: same bits with all replicas%s%s\n",
-			r->plan.has_behind ? "; same weights as " : "; no checkpoint after this step", path);
+			r->plan.has_next ? "; same weights as " : "; no checkpoint after this step", path);
 }
 
 static choir_status run(replay *r)
@@ -386,7 +385,7 @@ int replay_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (given.checkpoint == NULL || given.step == CHOIR_NONE || given.replica == CHOIR_NONE)
-		return wrong_use(&self, "needs %s (--help lists the options)",
+		return wrong_use(&self, "an option is missing; needs %s (--help lists the options)",
 				given.checkpoint == NULL		   ? "--checkpoint DIR"
 						: given.step == CHOIR_NONE ? "--step S"
 												   : "--replica K");

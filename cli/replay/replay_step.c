@@ -30,16 +30,17 @@ choir_status replay_find(
 			continue;
 		some++;
 		if (steps >= step) { // an earlier one is nearer to the step
-			plan->behind = i;
-			plan->behind_steps = steps;
-			plan->has_behind = true;
+			plan->next = i;
+			plan->next_steps = steps;
+			plan->has_next = true;
 		} else {
 			plan->from = i;
 			plan->from_steps = steps;
 			plan->has_from = true;
 		}
 	}
-	return some > 0 ? CHOIR_OK
-					: choir_fail(CHOIR_NOT_FOUND, "%s: has no undamaged checkpoint of choir train",
-							  directory);
+	return some > 0
+			? CHOIR_OK
+			: choir_fail(CHOIR_NOT_FOUND,
+					  "%s: has no undamaged checkpoint; needs one of choir train", directory);
 }

@@ -63,7 +63,8 @@ static replay_gradient *add(replay_record *record)
 		const int capacity = record->capacity == 0 ? 64 : 2 * record->capacity;
 		replay_gradient *more = realloc(record->gradient, (size_t) capacity * sizeof *more);
 		if (more == NULL) {
-			record->status = choir_fail(CHOIR_NO_MEMORY, "replay: no memory");
+			record->status =
+					choir_fail(CHOIR_NO_MEMORY, "replay: no memory for %d gradients", capacity);
 			return NULL;
 		}
 		record->gradient = more;

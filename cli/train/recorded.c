@@ -26,11 +26,11 @@ choir_status train_write_options(const training *t, char *text, size_t size)
 		length += (size_t) snprintf(text + length, size - length, "%s=%" PRId64 "\n%s=%s\n",
 				changes_after, c->after, changes_text, encoded);
 	}
-	return length < size
-			? CHOIR_OK
-			: choir_fail(CHOIR_INVALID,
-					  "--checkpoint: the options need more than the %zu bytes of a checkpoint",
-					  size);
+	return length < size ? CHOIR_OK
+						 : choir_fail(CHOIR_INVALID,
+								   "--checkpoint: the options have more than %zu bytes; a "
+								   "checkpoint has room for no more",
+								   size);
 }
 
 // The value of an option in the i-th checkpoint; "" if there is none.

@@ -207,7 +207,8 @@ static choir_status check_none_asked(const train_options *o)
 			: strcmp(o->unsaved, "ignore") == 0 ? "--unsaved ignore"
 												: NULL;
 	return given == NULL ? CHOIR_OK
-						 : choir_fail(CHOIR_INVALID, "%s: needs --checkpoint DIR", given);
+						 : choir_fail(CHOIR_INVALID,
+								   "%s: no checkpoints are saved; needs --checkpoint DIR", given);
 }
 
 choir_status train_open_checkpoints(training *t)
@@ -287,7 +288,8 @@ static choir_status gather_messages(const training *t, const message *own, bool 
 	const int workers = choir_cluster_workers(t->cluster);
 	message *all = calloc((size_t) workers, sizeof *all);
 	if (all == NULL)
-		return choir_fail(CHOIR_STATE, "no memory for the messages of %d workers", workers);
+		return choir_fail(CHOIR_NO_MEMORY,
+				"--checkpoint: no memory for the messages of %d workers", workers);
 	const choir_status heard = choir_cluster_all_gather(t->cluster, own, sizeof *own, all);
 	choir_status status = heard;
 	for (int w = 0; heard == CHOIR_OK && w < workers; w++) {

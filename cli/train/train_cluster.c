@@ -2,6 +2,7 @@
 #include "check_options.h"
 #include "train/train.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ static choir_status check_options(const train_options *o)
 {
 	if (strcmp(o->strategy, "mirrored") != 0 && strcmp(o->strategy, "multi_worker_mirrored") != 0)
 		return choir_fail(CHOIR_INVALID,
-				"--strategy %s: works in one process, but several were started; use mirrored",
+				"--strategy %s: several processes were started; needs one process, or mirrored",
 				o->strategy);
 	return CHOIR_OK;
 }
@@ -31,7 +32,7 @@ choir_status train_open_cluster(training *t)
 	CHOIR_TRY(options_check_equal(&train_command, t->cluster));
 	CHOIR_TRY(check_options(t->given));
 	if (!choir_cluster_is_chief(t->cluster) && freopen("/dev/null", "w", stdout) == NULL)
-		return choir_fail(CHOIR_IO, "/dev/null: cannot be opened");
+		return choir_fail(CHOIR_IO, "/dev/null: %s", strerror(errno));
 	return CHOIR_OK;
 }
 

@@ -59,8 +59,9 @@ choir_status train_show_split(const training *t, int worker)
 	if (t->given->json)
 		print_split(examples, text);
 	else if (workers > 1)
-		printf("worker %d takes one of %lld examples, from example %d on; of these:\n%s", worker,
-				(long long) workers, worker, text);
+		printf("worker %d takes one of every %lld examples, "
+			   "beginning with example %d; of these:\n%s",
+				worker, (long long) workers, worker, text);
 	else
 		printf("%s", text);
 	free(text);
@@ -135,8 +136,8 @@ choir_status train_make_input(training *t)
 		CHOIR_TRY(measure(t));
 	t->share = calloc((size_t) choir_strategy_workers(t->strategy), sizeof *t->share);
 	if (t->share == NULL)
-		return choir_fail(
-				CHOIR_NO_MEMORY, "no memory for %d workers", choir_strategy_workers(t->strategy));
+		return choir_fail(CHOIR_NO_MEMORY, "--workers: no memory for the shares of %d workers",
+				choir_strategy_workers(t->strategy));
 	CHOIR_TRY(open_test(t));
 	return choir_strategy_workers(t->strategy) > 1 ? CHOIR_OK
 												   : train_open_share(t, t->strategy, 0);

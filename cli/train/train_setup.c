@@ -30,7 +30,8 @@ static choir_status share_examples(training *t)
 		return choir_fail(CHOIR_INVALID, "data \"%s\": has no labels; training needs %s,LABELS",
 				t->given->data, t->given->data);
 	if (asked > all)
-		return choir_fail(CHOIR_INVALID, "--train-examples %lld: data \"%s\" has %lld examples",
+		return choir_fail(CHOIR_INVALID,
+				"--train-examples %lld: data \"%s\" has %lld examples; needs at most as many",
 				(long long) asked, t->given->data, (long long) all);
 	const int64_t held_out = t->data.held_out != 0 ? t->data.held_out
 			: t->data.text						   ? (all + 9) / 10
@@ -39,12 +40,12 @@ static choir_status share_examples(training *t)
 	t->test_examples = all - t->train_examples;
 	if (t->given->patience != 0 && t->test_examples == 0)
 		return choir_fail(CHOIR_INVALID,
-				"--patience %lld: needs test examples; training uses %lld of %lld examples",
+				"--patience %lld: training uses %lld of %lld examples; needs some for the test",
 				(long long) t->given->patience, (long long) t->train_examples, (long long) all);
 	if (train_shards_files(t) && t->test_examples != 0)
 		return choir_fail(CHOIR_INVALID,
-				"--auto-shard %s: no examples can be held out if each process reads its own "
-				"files; needs --train-examples %lld",
+				"--auto-shard %s: each process reads its own files, so none can be held out; "
+				"needs --train-examples %lld",
 				t->given->auto_shard, (long long) all);
 	return CHOIR_OK;
 }
@@ -139,7 +140,9 @@ static choir_status check_freeze(const training *t)
 			found = fnmatch(pattern, choir_variable_name(v), 0) == 0;
 		}
 		if (!found)
-			return choir_fail(CHOIR_NOT_FOUND, "--freeze %s: matches no weight", pattern);
+			return choir_fail(CHOIR_NOT_FOUND,
+					"--freeze %s: matches no weight; needs patterns like token/* or */bias",
+					pattern);
 	}
 	return CHOIR_OK;
 }
@@ -152,8 +155,10 @@ static choir_status check_fit(const training *t)
 		return CHOIR_OK;
 	if (batch > max)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: its batch size is %lld, but data \"%.200s\" has %lld training examples",
-				t->weights, (long long) batch, t->given->data, (long long) t->train_examples);
+				"%s: records batches of %lld, for %lld training examples of data \"%.200s\"; "
+				"needs at most %lld",
+				t->weights, (long long) batch, (long long) t->train_examples, t->given->data,
+				(long long) max);
 	return model_plan_fits(&t->model.plan, t->weights);
 }
 
@@ -182,11 +187,11 @@ static choir_status make_table(training *t)
 	if (!t->data.standardized && !t->data.gathered)
 		return CHOIR_OK;
 	if (t->data.standardized && choir_shape_elements(&t->data.shape) > MAX_INPUTS)
-		return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": %lld inputs; at most %d are supported",
+		return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": %lld inputs; needs at most %d",
 				t->given->data, (long long) choir_shape_elements(&t->data.shape), MAX_INPUTS);
 	t->table = calloc(1, sizeof *t->table);
 	if (t->table == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+		return choir_fail(CHOIR_NO_MEMORY, "data \"%s\": out of memory", t->given->data);
 	snprintf(t->table->target, sizeof t->table->target, "%s", t->data.target);
 	if (source_inputs(&t->data, t->table->columns, COLUMNS_SIZE) >= COLUMNS_SIZE)
 		t->table->columns[0] = '\0'; // too many to save
@@ -222,7 +227,8 @@ static choir_status open_data(training *t)
 	t->data.kept = !train_shards_files(t); // each worker's files are read from disk
 	CHOIR_TRY(source_open(&t->data, t->given->data, t->given->seed));
 	if (t->given->target != NULL && !t->data.csv && !t->data.gathered)
-		return choir_fail(CHOIR_INVALID, "--target %s: data \"%s\" has no named columns",
+		return choir_fail(CHOIR_INVALID,
+				"--target %s: data \"%s\" has no named columns; needs other data, as csv:FILE",
 				t->given->target, t->given->data);
 	if (t->given->model == NULL) {
 		t->given->model = t->data.shape.rank == 1 ? "mlp" : "cnn";
@@ -271,7 +277,7 @@ static choir_status write_metadata(training *t)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_UNSUPPORTED,
 			"data \"%s\": the metadata of %lld inputs and "
-			"%lld class names needs more than %d bytes",
+			"%lld classes is too long; needs at most %d bytes",
 			t->given->data, (long long) choir_shape_elements(&t->data.shape),
 			(long long) t->data.classes, METADATA_SIZE - 1);
 }
@@ -279,7 +285,8 @@ static choir_status write_metadata(training *t)
 choir_status train_make(training *t)
 {
 	if (t->given->init_map != NULL && t->given->init == NULL)
-		return choir_fail(CHOIR_INVALID, "--init-map %s: needs --init FILE", t->given->init_map);
+		return choir_fail(CHOIR_INVALID, "--init-map %s: no weights to map; needs --init FILE",
+				t->given->init_map);
 	if (strcmp(t->given->schedule, "cosine") == 0 && train_is_one_of_many(t) &&
 			train_shards_files(t))
 		return choir_fail(CHOIR_UNSUPPORTED,

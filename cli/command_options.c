@@ -1,5 +1,4 @@
-// Reads the arguments of a command, prints its help, and writes its options into a checkpoint's
-// metadata and reads them back.
+// Reads arguments, prints help, and writes options into metadata and reads them back.
 #include "command_options.h"
 #include "terminal_text.h"
 #include "percent_encoding.h"
@@ -46,7 +45,7 @@ int failed(const command *c)
 	return EXIT_FAILED;
 }
 
-// The Levenshtein distance: the number of letters to change, add or delete to turn a into b.
+// The Levenshtein distance.
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[MAX_LETTERS + 1];
@@ -68,7 +67,7 @@ static size_t distance(const char *a, const char *b)
 	return row[n];
 }
 
-// The known name with the smallest edit distance from text; NULL if none is close.
+// NULL: none is close.
 static const char *nearest(const char *text, size_t n, const char *const known[])
 {
 	const char *best = NULL;
@@ -95,7 +94,6 @@ int unknown_name(
 			near ? near : "", near ? "?" : "", list);
 }
 
-// Prints an option. The lines of text begin in one column.
 static void print_option(const char *name, const char *value, const char *text)
 {
 	char left[64];
@@ -252,7 +250,7 @@ static const option *find_option(const command *c, const char *name, size_t leng
 	return NULL;
 }
 
-// Reads the option at argv[*i]. Advances *i if the value is the next argument.
+// Advances *i if the value is the next argument.
 static int read_option(const command *c, int argc, char **argv, int *i)
 {
 	const char *argument = argv[*i];

@@ -46,11 +46,13 @@ extern const char json_help[], devices_help[], replicas_help[];
 
 typedef enum { OPTIONS_GIVEN, OPTIONS_HELP, OPTIONS_WRONG } options_result;
 
-// Reads the arguments after the command's name; after "--" all are operands. operands has max_operands elements; those not
-// given stay unchanged. OPTIONS_HELP, OPTIONS_WRONG: help or an error was printed.
+// Reads the arguments after the command's name. After "--" all are operands, of which there are at
+// most max_operands; those not given stay unchanged. OPTIONS_HELP, OPTIONS_WRONG: help or an error
+// was printed.
 options_result options_read(const command *c, int argc, char **argv, const char *operands[]);
 
-// Writes a value in ASCII; nothing for 0, NULL and off. Returns the length; size or more: too long.
+// Writes a value in ASCII; nothing for 0, NULL and off. Returns the length; size or more: too
+// long.
 size_t options_value(const option *o, char *to, size_t size);
 // Writes the recorded options with a value as lines PREFIX/KEY=VALUE. False: too long.
 bool options_write(const command *c, const char *prefix, char *text, size_t size);
@@ -68,7 +70,7 @@ __attribute__((format(printf, 2, 3))) int wrong_use(const command *c, const char
 // The same with choir_error(). Returns EXIT_FAILED.
 int failed(const command *c);
 
-// Prints that a name of a kind ("--model", "command") is unknown, a similar one and all known ones.
+// Prints an unknown name of a kind ("--model", "command") with a similar one and all known ones.
 // Returns EXIT_USAGE.
 int unknown_name(
 		const command *c, const char *of, const char *name, size_t n, const char *const known[]);

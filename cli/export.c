@@ -1,4 +1,4 @@
-// choir export: writes a trained model as one C source file, to compile into a program.
+// choir export: writes a trained model as one C file.
 #include "commands.h"
 #include "model/model.h"
 #include "command_options.h"

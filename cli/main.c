@@ -1,5 +1,4 @@
-// The command choir: finds the subcommand. It uses only Choir's public headers, so it is also an
-// example of a program.
+// The command choir. It uses only Choir's public headers, as an example of a program.
 #include "commands.h"
 #include "command_options.h"
 #include "report.h"
@@ -46,8 +45,8 @@ static void print_help(FILE *to)
 }
 
 // Opens descriptors 0 to 2 if they are closed: the next opened file would become standard output.
-// Ignores SIGXFSZ, so that a write past the file size limit fails with an error. Writes standard
-// error line by line, since processes may share a terminal.
+// Without SIGXFSZ a write past the file size limit fails with an error. Processes that share a
+// terminal write whole lines.
 static bool prepare_process(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

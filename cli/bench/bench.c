@@ -1,4 +1,4 @@
-// choir bench: finds the benchmark, and has what all of them share.
+// choir bench, and what its benchmarks share.
 #include "bench/bench.h"
 #include "commands.h"
 
@@ -20,8 +20,8 @@ static const struct {
 };
 enum { BENCHMARKS = sizeof benchmarks / sizeof benchmarks[0] };
 
-// Choir pins its own threads, but not the caller's, which runs the first device. This pins it to
-// the first processor that it may use.
+// Choir pins its own threads. The caller's, which runs the first device, goes to its first
+// processor.
 static void pin_caller(void)
 {
 	cpu_set_t allowed, first;

@@ -1,6 +1,6 @@
-// choir bench input: how fast a distributed dataset on one device yields the batches of a file.
-// Passes alternate with cat on the same files, so that both see the same load; the medians are
-// printed. A first pass brings the files into the page cache.
+// choir bench input: how fast one device gets the batches of a file. Passes alternate with cat on
+// the same files, so that both see the same load. A first pass brings the files into the page
+// cache.
 #include "bench/bench.h"
 #include "data/open.h"
 #include "report.h"
@@ -65,13 +65,13 @@ static const command self = {
 typedef struct {
 	choir_distributed_dataset *data;
 	choir_values *batch;
-	char *column; // the name of any column
+	char *column;
 	int64_t examples;
 	data_name file;
 	choir_files *files;
-	size_t readers; // number of readers of all files
-	double bytes; // that all readers read
-	double seconds[MAX_PASSES], cat[MAX_PASSES]; // of each pass
+	size_t readers; // each reads all files
+	double bytes; // of all readers
+	double seconds[MAX_PASSES], cat[MAX_PASSES];
 } measurement;
 
 static choir_status one_pass(measurement *m, double *seconds)
@@ -178,7 +178,7 @@ static choir_dataset *open_again(const choir_component in[], void *user)
 	return data_open(user, CHOIR_BAD_RECORD_ERROR);
 }
 
-// Interleaves READERS readers of the file; d only provides the columns.
+// d only provides the columns.
 static choir_dataset *interleaved(choir_dataset *d, measurement *m)
 {
 	choir_column columns[COLUMNS];

@@ -1,7 +1,6 @@
-// choir bench kernels: compares each operation with the limit of one core. The limit is the longer
-// of two times, measured in the same process: its multiplications and additions in a loop of fused
-// multiply-adds, and a copy of the bytes of its operands and result. Functions like exp are not
-// counted.
+// choir bench kernels: each operation and the limit of one core. The limit is the longer of two
+// times, measured in the same process: its multiplications and additions as fused multiply-adds,
+// and a copy of its bytes. Functions like exp are not counted.
 #include "bench/bench.h"
 #include "bench/machine.h"
 #include "bench/operations.h"
@@ -41,11 +40,11 @@ static const command self = {
 };
 
 typedef struct {
-	double flops; // of the machine, per second
-	double forward, both; // seconds forward, and forward plus backward
+	double flops; // the machine's, per second
+	double forward, both; // seconds
 } measured;
 
-// The median time of once(), called as often as the time allows.
+// The median of as many calls as the time allows.
 typedef choir_status once_fn(void *user, double *seconds);
 static choir_status often(once_fn *once, void *user, double *result)
 {
@@ -104,8 +103,7 @@ static choir_status call_once(void *user, double *seconds)
 	choir_tensor *gradients[MAX_IN];
 	const size_t mark = choir_frame_mark(c->frame);
 	const double start = now();
-	choir_tape *tape =
-			choir_tape_begin(c->frame); // recorded in the forward case, too, as in training
+	choir_tape *tape = choir_tape_begin(c->frame); // also forward, as in training
 	choir_tensor *out = c->o->apply(c->in);
 	choir_status status = choir_frame_status(c->frame);
 	if (c->back && status == CHOIR_OK)
@@ -125,7 +123,7 @@ static choir_tensor *row_numbers(choir_frame *f, choir_shape shape, int64_t rows
 	return t;
 }
 
-// Bytes of the operands, except those in the bit mask left_out.
+// left_out: a bit mask.
 static double bytes_of(const operation *o, unsigned left_out)
 {
 	double sum = 0;

@@ -1,6 +1,5 @@
-// Measures asynchronous saves between training steps. A save blocks the program for a copy; the
-// next step shares the machine with the writing thread. They are compared with a copy between warm
-// buffers and with the step before.
+// Measures asynchronous saves. A save blocks the program for a copy, and the next step shares the
+// machine with the writing thread. Both are compared with a copy and with the step before.
 #include "bench/save.h"
 
 #include "bench/bench.h"
@@ -16,7 +15,7 @@ typedef struct {
 	choir_checkpoint_manager *manager;
 	choir_status (*steps)(void *user, int n);
 	void *user;
-	char *from, *to; // buffers of the copy
+	char *from, *to;
 	double save[SAVES], copy[SAVES], before[SAVES], after[SAVES];
 } saving;
 

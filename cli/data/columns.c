@@ -1,5 +1,5 @@
-// Examples with named columns of numbers: one column holds the labels, all others are concatenated
-// to the input. A single input column keeps its shape, so images stay images.
+// Named columns: one holds the labels, all others are concatenated to the input. A single input
+// column keeps its shape, so images stay images.
 #include "data/columns.h"
 #include "percent_encoding.h"
 #include "data/data_report.h"
@@ -13,7 +13,6 @@
 
 enum { INSPECTED_AT_ONCE = 1024 };
 
-// The error of opening all arrays, with a hint if some of them may be selected.
 static choir_status not_all_arrays(const source *s)
 {
 	const data_name *d = &s->data;
@@ -27,7 +26,6 @@ static choir_status not_all_arrays(const source *s)
 
 // ---- Inputs and target.
 
-// A single column keeps its shape; several become one vector.
 static choir_status take_inputs(source *s, const choir_dataset *d)
 {
 	column_plan *p = s->columns;

@@ -1,5 +1,4 @@
-// Reads the names of data. One table has all kinds; a kind means the same in each command that
-// reads it.
+// One table has all kinds of data, and a kind means the same in each command that reads it.
 #include "data/data_name.h"
 
 #include <ctype.h>
@@ -40,7 +39,7 @@ const char data_measure_help[] =
 		DATA_FILES ",\nlines:FILE or fixed:BYTES:FILE; FILE needs no kind if "
 				   "its\nsuffix tells it (required)";
 
-// kind is KINDS if it is unknown.
+// kind: KINDS if it is unknown.
 static choir_status unfit(const char *name, size_t kind, data_use use)
 {
 	char known[512] = "";
@@ -59,7 +58,7 @@ static choir_status unfit(const char *name, size_t kind, data_use use)
 			known);
 }
 
-// The kind in the prefix of a name; KINDS: none.
+// KINDS: none.
 static size_t kind_by_prefix(const char *name)
 {
 	size_t i = 0;
@@ -91,7 +90,7 @@ static size_t kind_by_suffix(const char *path, data_use use)
 	return i;
 }
 
-// Moves "NAME,NAME" after the last '#' of the path into d->text, unless a file has that name.
+// Moves "NAME,NAME" after the last '#' into d->text, unless a file has the whole name.
 static choir_status split_arrays(data_name *d, const char *name)
 {
 	char *hash = strrchr(d->path, '#');
@@ -113,7 +112,7 @@ static choir_status split_arrays(data_name *d, const char *name)
 	return CHOIR_OK;
 }
 
-// The whole number from 1 to max at the start of text; end is set after it. 0: there is none.
+// 0: text does not begin with a number from 1 to max.
 static int64_t read_number(const char *text, int64_t max, char **end)
 {
 	const long long n = strtoll(text, end, 10);

@@ -15,13 +15,13 @@ typedef enum {
 	DATA_CSV,
 	DATA_TFRECORD,
 	DATA_CIFAR10,
-	DATA_TEXT, // bytes of texts: windows, to learn the next byte
-	DATA_LINES, // each line of a text
+	DATA_TEXT, // windows of bytes
+	DATA_LINES,
 	DATA_FIXED,
 	DATA_SAFETENSORS
 } data_kind;
 
-// What a command does with data. Each kind fits some of these.
+// The use of data by a command. Each kind fits some.
 typedef enum { DATA_LEARN = 1, DATA_INSPECT = 2, DATA_MEASURE = 4 } data_use;
 
 typedef struct {
@@ -31,21 +31,18 @@ typedef struct {
 	char labels[PATH_SIZE]; // idx, npy: the file of labels; "": none
 	int64_t number; // digits: examples; fixed: bytes of a record
 	size_t arrays; // npz, hdf5: selected arrays; 0: all
-	const char *array[MAX_ARRAYS]; // in text, so a data_name must not be copied
+	const char *array[MAX_ARRAYS]; // in text: do not copy a data_name
 	char text[PATH_SIZE];
 } data_name;
 
-// The kinds that all commands read, for help.
 #define DATA_FILES \
 	"idx:IMAGES[,LABELS], npy:INPUTS[,LABELS],\nnpz:FILE[#ARRAY,...], hdf5:FILE[#ARRAY,...],\n" \
 	"csv:FILE, tfrecord:FILE, cifar10:DIR"
-extern const char data_learn_help[], data_measure_help[]; // for options with such a name
+extern const char data_learn_help[], data_measure_help[];
 
-// Reads a name. CHOIR_NOT_FOUND: its kind is unknown or does not fit use; the text lists the kinds
-// that do. CHOIR_INVALID: an incomplete or too long name.
+// CHOIR_NOT_FOUND: the kind is unknown or does not fit use; the text lists those that do.
 choir_status data_name_read(data_name *d, const char *name, data_use use);
-// The files of a list: names or patterns with commas, or one file whose name has commas. NULL: an
-// error.
+// Names or patterns with commas, or one file whose name has commas.
 choir_files *data_files(const char *list);
-// All files of data that are not built in, in order. NULL: an error.
+// All files of data that are not built in.
 choir_files *data_name_files(const data_name *d);

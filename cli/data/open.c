@@ -1,4 +1,4 @@
-// Opens data by kind. Several files are one dataset.
+// Opens data by kind. Several files become one dataset.
 #include "data/open.h"
 
 #include <stdio.h>
@@ -80,8 +80,7 @@ static choir_dataset *open_fixed(const choir_files *files, int64_t bytes)
 			NULL, 1, &field, CHOIR_OPTIONS(choir_fixed_options, .files = files));
 }
 
-// The training batches or the test batch of CIFAR-10. With bad rows skipped, labels are not
-// checked here.
+// With bad rows skipped, labels are not checked here.
 static choir_dataset *cifar10_part(const char *directory, bool test, choir_bad_record wrong)
 {
 	static const choir_field fields[] = { { .name = "label", .dtype = CHOIR_U8 },
@@ -96,7 +95,6 @@ static choir_dataset *cifar10_part(const char *directory, bool test, choir_bad_r
 	return choir_fixed_length_record_dataset_new(path, 2, fields, NULL);
 }
 
-// The training batches and, if it is there, the test batch.
 static choir_dataset *open_cifar10(const char *directory, choir_bad_record wrong)
 {
 	choir_dataset *d = cifar10_part(directory, false, wrong);
@@ -140,7 +138,7 @@ const char *data_compression(const data_name *d)
 	choir_files_free(files);
 	if (head[0] == 0x1f && head[1] == 0x8b)
 		return "gzip";
-	// A zlib header is a multiple of 31; in a TFRecord file these bytes are the low bytes of a
+	// A zlib header is a multiple of 31. In a TFRecord file these bytes are the low bytes of a
 	// length.
 	const bool zlib = head[0] == 0x78 && (head[0] * 256 + head[1]) % 31 == 0;
 	return zlib && d->kind == DATA_TFRECORD ? "zlib" : "none";

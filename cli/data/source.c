@@ -1,4 +1,4 @@
-// Opens the data of --data by name, and inspects shapes, labels and number of examples.
+// Opens data by kind, and finds shapes, labels and the number of examples.
 #include "data/source.h"
 #include "data/columns.h"
 #include "data/open.h"
@@ -26,7 +26,7 @@ static bool in_directory(data_name *d, const char *directory)
 			access(d->labels, R_OK) == 0;
 }
 
-// Removes the last steps components of this program's path and appends inside; "": unknown.
+// The path of this program without its last steps components, then inside; "": unknown.
 static void near_program(char directory[PATH_SIZE], int steps, const char *inside)
 {
 	const ssize_t n = readlink("/proc/self/exe", directory, PATH_SIZE - strlen(inside) - 1);
@@ -46,7 +46,7 @@ static choir_status find_mnist(data_name *d)
 {
 	char installed[PATH_SIZE], built[PATH_SIZE];
 	near_program(installed, 2, "/share/choir");
-	near_program(built, 1, "/data"); // in a build: a link to the source's data
+	near_program(built, 1, "/data"); // a link in a build
 	const char *directories[] = { getenv("CHOIR_DATA_DIR"), installed, built };
 	for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++)
 		if (directories[i] != NULL && directories[i][0] != '\0' && in_directory(d, directories[i]))

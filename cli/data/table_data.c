@@ -1,5 +1,5 @@
-// CSV files. The file is read once to infer its columns, and all datasets use this schema. For a
-// training its rows are then read into memory, where a shuffle would hold them anyway.
+// CSV files. A first reading infers the columns, and all datasets use this schema. For a training
+// the rows are kept in memory, where a shuffle would hold them anyway.
 #include "data/table_data.h"
 #include "percent_encoding.h"
 #include "data/data_report.h"
@@ -51,7 +51,7 @@ choir_dataset *table_examples(const source *s)
 	return choir_memory_dataset_new(rows->n, 2, columns, false);
 }
 
-// A dataset for the columns' names, inferred from one row if that has numbers.
+// For the names of columns; one row suffices if it has numbers.
 static choir_dataset *open_names(const source *s)
 {
 	choir_csv_options o = {

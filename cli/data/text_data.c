@@ -1,5 +1,5 @@
-// Windows of text files; no window crosses the end of a file. The last windows are held out, so no
-// byte that is predicted in a test was trained on.
+// Windows of text files. No window crosses the end of a file. The last windows are held out, so no
+// byte of a test was trained on.
 #include "data/text_data.h"
 
 #include <stdio.h>
@@ -9,12 +9,12 @@
 typedef struct {
 	const source *s;
 	const choir_files *files;
-	bool shifted; // windows start at every byte of that part
-	int64_t left; // non-overlapping windows still to take
+	bool shifted; // windows at every byte
+	int64_t left; // non-overlapping windows to take
 	int64_t taken;
 } part;
 
-// The number of non-overlapping windows, from the number that start at every byte.
+// starts: windows that begin at every byte.
 static int64_t side_by_side(const source *s, int64_t starts)
 {
 	return starts == 0 ? 0 : (starts - 1) / s->context + 1;
@@ -34,7 +34,7 @@ static choir_dataset *of_file(part *p, size_t i)
 	return choir_dataset_take(d, taken);
 }
 
-// Concatenates n files from first on. Recursion by halves keeps the chain of stages short.
+// Recursion by halves keeps the chain of stages short.
 static choir_dataset *join(part *p, size_t first, size_t n)
 {
 	if (n == 1)

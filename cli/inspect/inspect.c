@@ -1,4 +1,4 @@
-// choir inspect: shows what a file holds. It reads the file to its end, so it finds all damage.
+// choir inspect: shows what a file holds. It reads to the end, so it finds all damage.
 #include "commands.h"
 #include "inspect/inspect.h"
 #include "number.h"
@@ -42,7 +42,7 @@ static const command self = {
 typedef struct {
 	data_name file;
 	choir_strategy *strategy;
-	choir_array_list *arrays; // npz, hdf5, npy; else NULL
+	choir_array_list *arrays; // or NULL
 	choir_dataset *source; // owned by data
 	choir_distributed_dataset *data;
 	choir_values *batch;
@@ -88,7 +88,7 @@ static void print_file_columns(const inspection *i)
 				shape_text(&column->shape, shape));
 }
 
-// The length of a line of text without trailing zeros; 0: the bytes are not a text.
+// The length without trailing zeros; 0: not a text.
 static int64_t text_bytes(const choir_column *c, const uint8_t *bytes, int64_t n)
 {
 	if (c->dtype != CHOIR_U8 || c->shape.rank != 1)
@@ -140,8 +140,7 @@ static choir_status cut_line(const choir_component in[], choir_component out[], 
 	return CHOIR_OK;
 }
 
-// Cuts lines: a batch padded to a line as long as the file would need hundreds of times its
-// memory.
+// A batch padded to a line as long as the file would need hundreds of times its memory.
 static choir_dataset *cut_lines(choir_dataset *d)
 {
 	const choir_column column = { .name = choir_dataset_column(d, 0)->name,
@@ -296,8 +295,7 @@ static void print_arrays_json(const inspection *i)
 	json_end();
 }
 
-// Selects arrays that were not read yet and have the same number of examples. Returns their
-// number.
+// Selects unread arrays with equally many examples. Returns their number.
 static size_t next_group(inspection *i, bool read[])
 {
 	const choir_array_entry *e;
@@ -315,7 +313,6 @@ static size_t next_group(inspection *i, bool read[])
 	return f->arrays;
 }
 
-// Reads all arrays to their ends, those of one length together.
 static choir_status read_groups(inspection *i)
 {
 	char name[CLEAN_TEXT];

@@ -58,7 +58,7 @@ static bool print_step(choir_checkpoint_list *l, size_t i, bool json)
 	return whole;
 }
 
-// Whether directory is a checkpoint itself.
+// Whether it is a checkpoint itself.
 static bool is_step(const char *directory)
 {
 	char path[4096];

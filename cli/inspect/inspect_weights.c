@@ -1,5 +1,5 @@
-// choir inspect of weights: the tensors and metadata of a safetensors file of any program, and the
-// values that are not finite, with the position of the first.
+// choir inspect of weights: tensors and metadata of any program's safetensors file, and its values
+// that are not finite.
 #include "inspect/inspect.h"
 
 #include "number.h"
@@ -12,10 +12,9 @@
 
 enum { BLOCK = 1 << 16, MAX_SHOWN = 60 };
 
-// The values of a tensor that are not finite.
 typedef struct {
-	int64_t count; // CHOIR_NONE: the tensor has a dtype that Choir does not have
-	uint64_t first; // position of the first in the file
+	int64_t count; // not finite; CHOIR_NONE: not a dtype of Choir
+	uint64_t first; // byte of the file
 } strange;
 
 static choir_status read_block(FILE *file, const char *path, const choir_weights_entry *e,

@@ -1,4 +1,4 @@
-// Finds the weights that a name means: a file, or the newest checkpoint of a directory.
+// Finds the weights of a path: a file, or the newest checkpoint of a directory.
 #include "model.h"
 
 #include <stdio.h>
@@ -11,14 +11,14 @@ static bool is_directory(const char *path)
 	return stat(path, &is) == 0 && S_ISDIR(is.st_mode);
 }
 
-// Whether path's last component is name; NULL: any.
+// name NULL: any.
 static bool is_wanted(const char *path, const char *name)
 {
 	const char *slash = strrchr(path, '/');
 	return name == NULL || strcmp(slash == NULL ? path : slash + 1, name) == 0;
 }
 
-// Finds the newest undamaged checkpoint of directory, or the one of that name.
+// The newest undamaged checkpoint, or the one of that name.
 static choir_status find_step(const char *directory, const char *name, char path[WEIGHTS_PATH])
 {
 	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);

@@ -1,4 +1,4 @@
-// The models by kind: size, layers, formulas and losses.
+// The table of models.
 #include "model/model.h"
 #include "model/kind.h"
 
@@ -13,7 +13,7 @@ const char *const model_kinds[] = { "mlp", "cnn", "resnet20", "gpt", NULL };
 
 // In the order of model_kinds.
 static const struct {
-	const char *usual_widths; // NULL: it has a size instead
+	const char *usual_widths;
 	model_size usual;
 	choir_status (*check)(const model_plan *plan);
 	choir_status (*build)(model *m);
@@ -162,7 +162,7 @@ choir_status model_plan_fits(const model_plan *plan, const char *path)
 choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, const char *path)
 {
 	choir_scope scope;
-	CHOIR_TRY(model_plan_fits(plan, path)); // before memory is allocated
+	CHOIR_TRY(model_plan_fits(plan, path));
 	CHOIR_TRY(choir_scope_enter(&scope, s));
 	const choir_status status = model_build(m, plan);
 	CHOIR_TRY(choir_scope_exit(&scope));

@@ -1,4 +1,4 @@
-// The description of a table as metadata. Names are percent-encoded and separated by tabs.
+// A table's description as metadata. Names are percent-encoded and separated by tabs.
 #include "model/table_plan.h"
 #include "percent_encoding.h"
 
@@ -51,7 +51,7 @@ size_t table_plan_write(const table_plan *t, char *text, size_t size)
 	return at;
 }
 
-// Reads an optional key. False: it is missing, or an error.
+// False: missing, or an error.
 static bool find_value(const char *path, const char *key, char *value, choir_status *status)
 {
 	*status = choir_weights_metadata(path, key, value, METADATA_SIZE);

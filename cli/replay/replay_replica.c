@@ -1,7 +1,7 @@
-// choir replay: runs one replica of a training step again. The step of a replica is determined by
-// the weights before it, the seed, the numbers of step and replica, and its part of the batch. So
-// replay restores the last checkpoint before the step with the recorded options, runs forward on
-// the devices of this machine, and then runs that replica alone.
+// choir replay: runs one replica of a training step again. Its bits depend on the weights before
+// the step, the seed, the numbers of step and replica, and its part of the batch. So replay
+// restores the last checkpoint before the step with the recorded options, runs forward on any
+// devices, and then runs that replica alone.
 #include "commands.h"
 #include "number.h"
 #include "command_options.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Limits of what a checkpoint may ask for without an option that confirms it.
+// What a checkpoint may ask for without an option.
 enum { MAX_DRAWN = 1000000, MAX_REPLICAS = 4096 };
 
 static struct {
@@ -69,12 +69,11 @@ typedef struct {
 	choir_checkpoint_list *list;
 	replay_plan plan;
 	training t;
-	char weights_path[PATH_SIZE]; // of the checkpoint that has the options
+	char weights_path[PATH_SIZE]; // with the options
 	replay_record alone, among;
 	uint64_t weights; // hash after the check
 } replay;
 
-// The share of worker 0, the only one.
 static share *own(replay *r)
 {
 	return &r->t.share[0];
@@ -97,7 +96,7 @@ static choir_status no_such_step(const replay *r, int64_t last)
 			given.step, last, given.checkpoint, text);
 }
 
-// Replaces a recorded file by the given one. A file that only the checkpoint names is not opened.
+// A file that only the checkpoint names is not opened.
 static choir_status take_file(
 		const char *path, const char *name, const char *own, const char **recorded)
 {
@@ -112,7 +111,7 @@ static choir_status take_file(
 	return CHOIR_OK;
 }
 
-// Whether the recorded data need no file of the user, and not too much memory.
+// Such data need no file of the user, and limited memory.
 static bool is_built_in(const char *data)
 {
 	static data_name name;
@@ -128,7 +127,7 @@ static choir_status take_files(const char *path)
 	return take_file(path, "--init-map", given.init_map, &train_given->init_map);
 }
 
-// The recorded sizes must not allocate more than the checkpoint's own size explains.
+// The checkpoint's own size must explain the memory that it asks for.
 static choir_status take_sizes(replay *r, size_t i)
 {
 	const char *path = choir_checkpoint_list_path(r->list, i);
@@ -144,8 +143,8 @@ static choir_status take_sizes(replay *r, size_t i)
 	return CHOIR_OK;
 }
 
-// After a change of options, only the checkpoint at the change has the older options. Earlier
-// steps can be replayed up to it, later steps from it.
+// After a change of options only the checkpoint at the change has the older ones. Earlier steps
+// can be replayed up to it, later ones from it.
 static choir_status check_options_known(const replay *r, size_t i)
 {
 	option_changes changes;
@@ -191,7 +190,7 @@ static choir_status begin(replay *r)
 			r->t.strategy, choir_checkpoint_list_path(r->list, r->plan.from));
 }
 
-// Reads the next batch, across the ends of epochs. CHOIR_END: the training has no more steps.
+// CHOIR_END: the training has no more steps.
 static choir_status next_batch(replay *r)
 {
 	share *s = own(r);
@@ -219,7 +218,6 @@ static choir_status run_step(replay *r)
 	return CHOIR_OK;
 }
 
-// Runs all steps up to this number.
 static choir_status go_to(replay *r, int64_t steps)
 {
 	while (own(r)->steps < steps) {
@@ -254,7 +252,6 @@ static choir_status replay_alone(replay *r)
 	return r->alone.status;
 }
 
-// Runs the step with all replicas and on to the next checkpoint, and compares the bits.
 static choir_status check(replay *r)
 {
 	CHOIR_TRY(watch(r, &r->among));

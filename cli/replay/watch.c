@@ -17,7 +17,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
 }
 static const uint64_t FIRST_HASH = 0xcbf29ce484222325u;
 
-// Copies all elements to the host, dense. The caller frees them.
+// Copies the elements, dense. The caller frees them.
 static void *fetch(choir_tensor *t, size_t *bytes, int64_t *n)
 {
 	t = choir_to_dense(t);

@@ -1,4 +1,4 @@
-// Training with several workers, which a launcher starts. Only the chief prints and writes.
+// Training with several processes. Only the chief prints and writes.
 #include "check_options.h"
 #include "train/train.h"
 

@@ -1,4 +1,4 @@
-// Creates data, input, model and optimizer, and checks the options before hours of work.
+// Creates data, input, model and optimizer. It checks everything before hours of work.
 #include "model/init.h"
 #include "train/train.h"
 
@@ -10,19 +10,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// MAX_SPARE_BATCH: batch entries that no example fills. MAX_SPARE_CLASSES: classes that may have
-// no example.
+// Batch entries and classes without an example.
 enum { PATTERN_SIZE = 256, MAX_SPARE_BATCH = 1 << 16, MAX_SPARE_CLASSES = 4096 };
 
 const char *const train_optimizers[] = { "sgd", "momentum", "adam", "adamw", "rmsprop", NULL };
-// In the order of their names: the kind and its number of slots per weight.
+// In the order of train_optimizers; slots per weight.
 static const struct {
 	choir_optimizer_kind kind;
 	int slots;
 } optimizers[] = { { CHOIR_SGD, 0 }, { CHOIR_MOMENTUM, 1 }, { CHOIR_ADAM, 2 }, { CHOIR_ADAMW, 2 },
 	{ CHOIR_RMSPROP, 2 } };
 
-// --train-examples or by default four fifths are for training.
 static choir_status share_examples(training *t)
 {
 	const int64_t all = t->data.examples, asked = t->given->train_examples;
@@ -50,8 +48,8 @@ static choir_status share_examples(training *t)
 	return CHOIR_OK;
 }
 
-// A model has weights for each class up to the largest label. A single large label must not make
-// the model much larger than the data.
+// A model has weights for all classes, so one large label must not make it much larger than the
+// data.
 static choir_status check_classes(const training *t)
 {
 	const int64_t classes = t->data.classes, examples = t->data.examples;
@@ -89,8 +87,8 @@ static int64_t quotient_up(int64_t n, int64_t by)
 	return (n + by - 1) / by;
 }
 
-// Updates per epoch. A parameter server's workers each update with the batches of their share.
-// With --auto-shard off, each process contributes all examples.
+// A parameter server's workers each update with the batches of their share. With --auto-shard off
+// each process contributes all examples.
 static int64_t steps_of_epoch(const training *t)
 {
 	const int64_t workers = choir_strategy_workers(t->strategy), batch = t->given->batch;
@@ -125,7 +123,7 @@ static choir_optimizer *make_optimizer(const training *t)
 					.n_groups = n, .nonfinite = find_policy(t->given->nonfinite)));
 }
 
-// Fails if a pattern of --freeze matches no weight: a typing error would train frozen weights.
+// A typing error would train frozen weights.
 static choir_status check_freeze(const training *t)
 {
 	char pattern[PATTERN_SIZE];
@@ -147,7 +145,7 @@ static choir_status check_freeze(const training *t)
 	return CHOIR_OK;
 }
 
-// The metadata of a weights file must agree with the file's size and the data.
+// Metadata must agree with the file's size and the data.
 static choir_status check_fit(const training *t)
 {
 	const int64_t batch = t->given->batch, max = MAX_SPARE_BATCH + t->train_examples;
@@ -224,7 +222,7 @@ static choir_status open_data(training *t)
 	if (t->given->model != NULL)
 		CHOIR_TRY(plan_model(t)); // text windows depend on its context
 	CHOIR_TRY(train_compare_files(t));
-	t->data.kept = !train_shards_files(t); // each worker's files are read from disk
+	t->data.kept = !train_shards_files(t);
 	CHOIR_TRY(source_open(&t->data, t->given->data, t->given->seed));
 	if (t->given->target != NULL && !t->data.csv && !t->data.gathered)
 		return choir_fail(CHOIR_INVALID,
@@ -246,7 +244,6 @@ static choir_status open_data(training *t)
 	return CHOIR_OK;
 }
 
-// Checks that the file of --save can be created, before hours of training.
 static choir_status check_save(const training *t)
 {
 	char directory[PATH_SIZE];
@@ -267,7 +264,6 @@ static choir_status check_save(const training *t)
 			CHOIR_IO, "--save %s: directory %s: %s", t->given->save, directory, strerror(errno));
 }
 
-// Writes the metadata of the weights, and checks its size before hours of training.
 static choir_status write_metadata(training *t)
 {
 	static char text[METADATA_SIZE];
@@ -305,7 +301,7 @@ choir_status train_make(training *t)
 					.locked_updates = t->given->lock_free ? CHOIR_OFF : CHOIR_DEFAULT));
 	if (t->strategy == NULL)
 		return choir_error_status();
-	CHOIR_TRY(check_memory(t)); // before the data are read
+	CHOIR_TRY(check_memory(t));
 	CHOIR_TRY(train_make_input(t));
 	CHOIR_TRY(write_metadata(t));
 	CHOIR_TRY(make_model(t));

@@ -1,6 +1,5 @@
-// Checks that all workers have the same options. The chief broadcasts its options, each worker
-// reports its first difference, and all fail with the same message. Without this, workers with
-// other data would sum gradients of different functions.
+// The chief broadcasts its options, each worker reports its first difference, and all fail with
+// the same message. Workers with other options would sum gradients of different functions.
 #include "check_options.h"
 
 #include <stdio.h>
@@ -9,9 +8,9 @@
 
 enum { ALL_SIZE = 1 << 15, SHOWN = 200 };
 
-// The first option in which a worker differs from the chief, and the worker's value.
+// The first difference of a worker from the chief.
 typedef struct {
-	int32_t option; // index + 1; 0: no difference
+	int32_t option; // index + 1; 0: none
 	char value[SHOWN];
 } difference;
 
@@ -25,7 +24,8 @@ static choir_status write_all(const command *c, char all[ALL_SIZE])
 		const size_t length = options_value(&c->options[i], all + at, ALL_SIZE - at);
 		if (length + 1 >= ALL_SIZE - at) // the last byte stays 0
 			return choir_fail(CHOIR_INVALID,
-					"%s: the options need more than %d bytes, the limit between workers",
+					"%s: the options up to this one have more than "
+					"%d bytes; workers compare at most as many",
 					c->options[i].name, ALL_SIZE);
 		at += length + 1;
 	}

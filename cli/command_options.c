@@ -1,5 +1,4 @@
-// Reads the arguments of a command, prints its help, and writes its options into a checkpoint's
-// metadata and reads them back.
+// Reads arguments, prints help, and writes options into metadata and reads them back.
 #include "command_options.h"
 #include "terminal_text.h"
 #include "percent_encoding.h"
@@ -46,7 +45,7 @@ int failed(const command *c)
 	return EXIT_FAILED;
 }
 
-// The Levenshtein distance: the number of letters to change, add or delete to turn a into b.
+// The Levenshtein distance.
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[MAX_LETTERS + 1];
@@ -68,7 +67,8 @@ static size_t distance(const char *a, const char *b)
 	return row[n];
 }
 
-const char *nearest(const char *text, size_t n, const char *const known[])
+// NULL: none is close.
+static const char *nearest(const char *text, size_t n, const char *const known[])
 {
 	const char *best = NULL;
 	size_t min = strlen(text) / 2 + 1;
@@ -82,7 +82,18 @@ const char *nearest(const char *text, size_t n, const char *const known[])
 	return best;
 }
 
-// Prints an option. The lines of text begin in one column.
+int unknown_name(
+		const command *c, const char *of, const char *name, size_t n, const char *const known[])
+{
+	char list[256] = "";
+	size_t at = 0;
+	for (size_t i = 0; i < n && at < sizeof list; i++)
+		at += (size_t) snprintf(list + at, sizeof list - at, "%s%s", i == 0 ? "" : ", ", known[i]);
+	const char *near = nearest(name, n, known);
+	return wrong_use(c, "%s %s: unknown;%s%s%s known: %s", of, name, near ? " did you mean " : "",
+			near ? near : "", near ? "?" : "", list);
+}
+
 static void print_option(const char *name, const char *value, const char *text)
 {
 	char left[64];
@@ -122,18 +133,6 @@ static int unknown_option(const command *c, const char *name, size_t length)
 	if (near != NULL)
 		return wrong_use(c, "%s: unknown option; did you mean %s? (--help lists all)", text, near);
 	return wrong_use(c, "%s: unknown option (--help lists all)", text);
-}
-
-static int unknown_choice(const command *c, const option *o, const char *text)
-{
-	char known[256] = "";
-	size_t at = 0, n = 0;
-	for (; o->choices[n] != NULL && at < sizeof known; n++)
-		at += (size_t) snprintf(
-				known + at, sizeof known - at, "%s%s", n == 0 ? "" : ", ", o->choices[n]);
-	const char *near = nearest(text, n, o->choices);
-	return wrong_use(c, "%s %s: unknown value;%s%s%s known: %s", o->name, text,
-			near ? " did you mean " : "", near ? near : "", near ? "?" : "", known);
 }
 
 static bool read_integer(const option *o, const char *text)
@@ -213,23 +212,27 @@ static bool set_value(const option *o, const char *text)
 static int wrong_integer(const command *c, const option *o, const char *text)
 {
 	if (o->max != 0)
-		return wrong_use(c, "%s %s: needs a whole number from %lld to %lld", o->name, text,
-				(long long) o->min, (long long) o->max);
-	return wrong_use(
-			c, "%s %s: needs a whole number of at least %lld", o->name, text, (long long) o->min);
+		return wrong_use(c, "%s %s: wrong value; needs a whole number from %lld to %lld", o->name,
+				text, (long long) o->min, (long long) o->max);
+	return wrong_use(c, "%s %s: wrong value; needs a whole number of at least %lld", o->name, text,
+			(long long) o->min);
 }
 
 static int wrong_value(const command *c, const option *o, const char *text)
 {
+	size_t n = 0;
 	switch (o->kind) {
 	case OPTION_CHOICE:
-		return unknown_choice(c, o, text);
+		while (o->choices[n] != NULL)
+			n++;
+		return unknown_name(c, o->name, text, n, o->choices);
 	case OPTION_INTEGER:
 		return wrong_integer(c, o, text);
 	case OPTION_SEED:
-		return wrong_use(c, "%s %s: needs a whole number from 0 to 2^64 - 1", o->name, text);
+		return wrong_use(
+				c, "%s %s: wrong value; needs a whole number from 0 to 2^64 - 1", o->name, text);
 	case OPTION_NUMBER:
-		return wrong_use(c, "%s %s: needs a number %s 0", o->name, text,
+		return wrong_use(c, "%s %s: wrong value; needs a number %s 0", o->name, text,
 				o->zero ? "of at least" : "greater than");
 	default:
 		return wrong_use(c, "%s: empty value; needs %s", o->name, o->value);
@@ -247,7 +250,7 @@ static const option *find_option(const command *c, const char *name, size_t leng
 	return NULL;
 }
 
-// Reads the option at argv[*i]. Advances *i if the value is the next argument.
+// Advances *i if the value is the next argument.
 static int read_option(const command *c, int argc, char **argv, int *i)
 {
 	const char *argument = argv[*i];
@@ -258,7 +261,7 @@ static int read_option(const command *c, int argc, char **argv, int *i)
 	const char *value = argument[length] == '=' ? argument + length + 1 : NULL;
 	if (o->kind == OPTION_FLAG) {
 		*(bool *) o->to = true;
-		return value == NULL ? EXIT_OK : wrong_use(c, "%s takes no value", o->name);
+		return value == NULL ? EXIT_OK : wrong_use(c, "%s: has a value; needs none", o->name);
 	}
 	if (value == NULL && *i + 1 < argc)
 		value = argv[++*i];
@@ -270,7 +273,7 @@ static int read_option(const command *c, int argc, char **argv, int *i)
 // --help also counts after a wrong argument, but not as the value of an option.
 static bool asks_for_help(const command *c, int argc, char **argv)
 {
-	for (int i = 0; i < argc; i++) {
+	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			return true;
 		const option *o = find_option(c, argv[i], strlen(argv[i]));
@@ -282,12 +285,15 @@ static bool asks_for_help(const command *c, int argc, char **argv)
 options_result options_read(const command *c, int argc, char **argv, const char *operands[])
 {
 	int given = 0;
+	bool may_be_option = true;
 	if (asks_for_help(c, argc, argv)) {
 		print_help(c);
 		return OPTIONS_HELP;
 	}
 	for (int i = 0; i < argc; i++) {
-		if (argv[i][0] == '-' && argv[i][1] != '\0') {
+		if (may_be_option && strcmp(argv[i], "--") == 0) {
+			may_be_option = false;
+		} else if (may_be_option && argv[i][0] == '-' && argv[i][1] != '\0') {
 			if (read_option(c, argc, argv, &i) != EXIT_OK)
 				return OPTIONS_WRONG;
 		} else if (given == c->max_operands) {
@@ -298,7 +304,7 @@ options_result options_read(const command *c, int argc, char **argv, const char 
 		}
 	}
 	if (given == 0 && c->needs_operand) {
-		wrong_use(c, "needs %s (--help lists the options)", c->operands);
+		wrong_use(c, "an argument is missing; needs %s (--help lists the options)", c->operands);
 		return OPTIONS_WRONG;
 	}
 	return OPTIONS_GIVEN;

@@ -1,12 +1,11 @@
-// The options of a command as a table, from which the arguments are read and the help is printed.
+// The options of a command as a table. It reads arguments, prints help, and writes metadata.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// Exit codes. EXIT_STOPPED (EX_TEMPFAIL of sysexits.h): a training was stopped by a signal and can
-// be resumed from its checkpoint.
+// EXIT_STOPPED (EX_TEMPFAIL of sysexits.h): a signal stopped a training after a checkpoint.
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_STOPPED = 75 };
 
 typedef enum {
@@ -21,56 +20,57 @@ typedef enum {
 typedef struct {
 	const char *name; // "--batch"
 	const char *alias; // older name, still read, and the name in metadata; NULL: none
-	const char *value; // name of the value in the help; NULL: a flag
+	const char *value; // in the help; NULL: a flag
 	const char *help;
 	option_kind kind;
-	void *to; // the default, overwritten by the given value
+	void *to; // has the default
 	int64_t min, max; // of OPTION_INTEGER; max 0: no limit
 	const char *const *choices; // of OPTION_CHOICE, ending in NULL
 	bool zero; // OPTION_NUMBER: 0 is allowed
-	bool recorded; // written by options_write; not for flags
-	bool own; // may differ between workers
+	bool recorded; // by options_write; not for flags
+	bool own; // workers may differ
 } option;
 
 typedef struct {
 	const char *name; // "choir train"
 	const char *operands; // "FILE"; "": none
 	int max_operands;
-	bool needs_operand; // needs at least one
-	const char *about; // one sentence, perhaps more after it
-	const char *examples[2]; // command lines for the end of the help
+	bool needs_operand;
+	const char *about; // begins with one sentence
+	const char *examples[2];
 	size_t n;
 	const option *options;
 } command;
 
-extern const char json_help[], devices_help[], replicas_help[]; // of common options
+extern const char json_help[], devices_help[], replicas_help[];
 
 typedef enum { OPTIONS_GIVEN, OPTIONS_HELP, OPTIONS_WRONG } options_result;
 
-// Reads the arguments after the command's name. operands has max_operands elements; those not
-// given stay unchanged. OPTIONS_HELP, OPTIONS_WRONG: help or an error was printed.
+// Reads the arguments after the command's name. After "--" all are operands, of which there are at
+// most max_operands; those not given stay unchanged. OPTIONS_HELP, OPTIONS_WRONG: help or an error
+// was printed.
 options_result options_read(const command *c, int argc, char **argv, const char *operands[]);
 
-// Writes an option's value in ASCII; nothing if it is 0, NULL or off. Returns the length; size or
-// more: too long.
-size_t options_value(const option *o, char *to, size_t size);
-// Writes the recorded options that are not 0 or NULL as ASCII lines PREFIX/KEY=VALUE. False: too
+// Writes a value in ASCII; nothing for 0, NULL and off. Returns the length; size or more: too
 // long.
+size_t options_value(const option *o, char *to, size_t size);
+// Writes the recorded options with a value as lines PREFIX/KEY=VALUE. False: too long.
 bool options_write(const command *c, const char *prefix, char *text, size_t size);
-// An option's name in metadata: its oldest one, without "--".
+// The name in metadata: the oldest one, without "--".
 const char *options_key(const option *o);
 // The choice that text names, also by an older word; NULL: none.
 const char *options_choice(const option *o, const char *text);
-// Sets an option from a written value. Changes text, which must live as long as the option. False:
-// an invalid value.
+// Sets an option from a written value. Changes text, which must live as long as the option.
 bool options_read_back(const option *o, char *text);
 
-// Flushes standard output, then prints "choir train: text" on standard error, escaped.
+// Prints "choir train: text" on standard error, escaped, after standard output.
 void print_error(const char *who, const char *text);
-// Prints "choir train: " and a message on standard error. Returns EXIT_USAGE.
+// The same with a format. Returns EXIT_USAGE.
 __attribute__((format(printf, 2, 3))) int wrong_use(const command *c, const char *fmt, ...);
-// Prints choir_error() in the same way. Returns EXIT_FAILED.
+// The same with choir_error(). Returns EXIT_FAILED.
 int failed(const command *c);
 
-// The known name with the smallest edit distance from text; NULL if none is close.
-const char *nearest(const char *text, size_t n, const char *const known[]);
+// Prints an unknown name of a kind ("--model", "command") with a similar one and all known ones.
+// Returns EXIT_USAGE.
+int unknown_name(
+		const command *c, const char *of, const char *name, size_t n, const char *const known[]);

@@ -1,5 +1,5 @@
-// choir doctor: checks the installation and suggests settings. Each MPI is tried in a process of
-// its own: a process can load only one and start it only once.
+// choir doctor: checks the installation and suggests settings. A process can load only one MPI,
+// and only once, so each is tried in its own.
 #include "commands.h"
 #include "command_options.h"
 #include "report.h"
@@ -17,7 +17,7 @@
 enum { NOTES = 16, NOTE = 300, ANSWER = 512, PROBE_SECONDS = 30 };
 
 static bool json;
-static const char *probe; // the MPI to start in this process
+static const char *probe;
 static const char *const mpis[] = { "openmpi", "mpich", NULL };
 // clang-format off
 static const option options[] = {
@@ -129,10 +129,9 @@ static void check_settings(void)
 		note(true, "CHOIR_MPI=%s: %s", mpi, strerror(errno));
 }
 
-// Starts one MPI in this process, and prints the result in one line.
 static int run_probe(void)
 {
-	alarm(PROBE_SECONDS); // an MPI that hangs ends this process only
+	alarm(PROBE_SECONDS); // an MPI may hang
 	choir_cluster *c = choir_cluster_new(CHOIR_OPTIONS(
 			choir_cluster_options, .transport = "mpi", .mpi = probe, .program = "probe"));
 	printf("%s\n", c != NULL ? choir_cluster_transport(c) + strlen("mpi: ") : choir_error());
@@ -156,8 +155,7 @@ static bool ask(const char *line, char answer[ANSWER])
 	return pclose(from) == 0;
 }
 
-// Runs doctor --probe, without the variables that give a process its role. errors: where standard
-// error goes.
+// Without the variables that give a process its role. errors: where standard error goes.
 static bool ask_probe(const char *mpi, const char *errors, char answer[ANSWER])
 {
 	char line[256];
@@ -168,7 +166,7 @@ static bool ask_probe(const char *mpi, const char *errors, char answer[ANSWER])
 	return ask(line, answer);
 }
 
-// False: there is no libchoir-mpi for it.
+// False: no libchoir-mpi.
 static bool check_mpi(const char *mpi, bool *there)
 {
 	char answer[ANSWER], program[4096];
@@ -177,7 +175,7 @@ static bool check_mpi(const char *mpi, bool *there)
 	setenv("CHOIR_DOCTOR", program, 1);
 	*there = ask_probe(mpi, "/dev/null", answer); // without an MPI's warnings
 	if (!*there && answer[0] == '\0')
-		(void) ask_probe(mpi, "&1", answer); // it ended the probe, and may have printed why
+		(void) ask_probe(mpi, "&1", answer); // it may have printed why it ended
 	print_fact(mpi, mpi, *there ? answer : json ? "" : "no");
 	const bool built = *there || strstr(answer, "no libchoir-mpi") == NULL;
 	if (!*there && built)

@@ -1,4 +1,4 @@
-// choir export: writes a trained model as one C source file, to compile into a program.
+// choir export: writes a trained model as one C file.
 #include "commands.h"
 #include "model/model.h"
 #include "command_options.h"
@@ -103,7 +103,8 @@ static choir_status check_output(const char *path)
 	if (stat(path, &from) != 0 || stat(given.c, &to) != 0 || from.st_dev != to.st_dev ||
 			from.st_ino != to.st_ino)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_INVALID, "--c %s: is the weights file itself", given.c);
+	return choir_fail(
+			CHOIR_INVALID, "--c %s: is the weights file itself; needs another file", given.c);
 }
 
 static choir_status write_model(choir_strategy *s, const char *path)
@@ -141,7 +142,7 @@ int export_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (given.c == NULL)
-		return wrong_use(&self, "needs --c FILE, the file to write");
+		return wrong_use(&self, "no file to write; needs --c FILE");
 	choir_strategy *s = choir_one_device_strategy_new(NULL);
 	const int code = write_model(s, path) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_strategy_free(s);

@@ -1,5 +1,4 @@
-// The command choir: finds the subcommand. It uses only Choir's public headers, so it is also an
-// example of a program.
+// The command choir. It uses only Choir's public headers, as an example of a program.
 #include "commands.h"
 #include "command_options.h"
 #include "report.h"
@@ -45,23 +44,9 @@ static void print_help(FILE *to)
 			"  choir predict digits.safetensors --data digits --limit 5\n");
 }
 
-static int unknown(const char *name)
-{
-	const char *known[COMMANDS];
-	for (size_t i = 0; i < COMMANDS; i++)
-		known[i] = commands[i].name;
-	const char *near = nearest(name, COMMANDS, known);
-	fprintf(stderr, "choir: \"%s\": unknown command;", name);
-	fprintf(stderr, near != NULL ? " did you mean %s? known:" : " known:", near);
-	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(stderr, "%s %s", i == 0 ? "" : ",", known[i]);
-	fputc('\n', stderr);
-	return EXIT_USAGE;
-}
-
 // Opens descriptors 0 to 2 if they are closed: the next opened file would become standard output.
-// Ignores SIGXFSZ, so that a write past the file size limit fails with an error. Writes standard
-// error line by line, since processes may share a terminal.
+// Without SIGXFSZ a write past the file size limit fails with an error. Processes that share a
+// terminal write whole lines.
 static bool prepare_process(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -87,10 +72,13 @@ int main(int argc, char **argv)
 		printf("choir %d.%d.%d\n", v / 10000, v / 100 % 100, v % 100);
 		return output_whole("choir") ? EXIT_OK : EXIT_FAILED;
 	}
-	for (size_t i = 0; i < COMMANDS; i++)
-		if (strcmp(argv[1], commands[i].name) == 0) {
-			const int status = commands[i].main(argc - 2, argv + 2);
-			return output_whole("choir") || status != EXIT_OK ? status : EXIT_FAILED;
-		}
-	return unknown(argv[1]);
+	const char *known[COMMANDS];
+	for (size_t i = 0; i < COMMANDS; i++) {
+		known[i] = commands[i].name;
+		if (strcmp(argv[1], known[i]) != 0)
+			continue;
+		const int status = commands[i].main(argc - 2, argv + 2);
+		return output_whole("choir") || status != EXIT_OK ? status : EXIT_FAILED;
+	}
+	return unknown_name(&(command){ .name = "choir" }, "command", argv[1], COMMANDS, known);
 }

@@ -1,4 +1,4 @@
-// Elements of every dtype as doubles, and shapes as text, in one place for the command.
+// Elements of every dtype as doubles, and shapes as text.
 #include "number.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// Percent encoding, as in URLs, of everything that is not printable ASCII.
+// Percent encoding of everything that is not printable ASCII.
 #include "percent_encoding.h"
 
 #include <ctype.h>

@@ -4,10 +4,9 @@
 
 #include <stddef.h>
 
-// Writes the encoded text and a 0. Returns its length; size if it does not fit.
+// Returns the length; size if it does not fit.
 size_t percent_encode(const char *from, char *to, size_t size);
-// Appends to a tab-separated list that has at characters. Returns its length; size if it does not
-// fit.
+// The same, appended to a tab-separated list of at characters.
 size_t percent_encode_to_list(char *list, size_t at, size_t size, const char *text);
-// Decodes text in place. An incomplete or invalid escape stays unchanged.
+// Decodes in place. An invalid escape stays.
 void percent_decode(char *text);

@@ -20,7 +20,7 @@ static struct {
 // clang-format off
 static const option options[] = {
 	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
-		.help = source_help },
+		.help = data_learn_help },
 	{ .name = "--skip", .value = "N", .kind = OPTION_INTEGER, .to = &given.skip,
 		.help = "skip the first N examples (0)" },
 	{ .name = "--limit", .value = "N", .kind = OPTION_INTEGER, .to = &given.limit, .min = 1,
@@ -82,10 +82,9 @@ static choir_status classify(choir_replica *r, void *user)
 	return choir_replica_return(r, "class", choir_argmax(scores, -1));
 }
 
-// The result of an example; label and scores are optional.
 typedef struct {
 	int64_t number, class, label;
-	const float *scores; // of each class
+	const float *scores; // or NULL
 } answer;
 
 static void print_one(const prediction *p, const answer *a)
@@ -144,7 +143,7 @@ static choir_status print_batch(prediction *p)
 	return CHOIR_OK;
 }
 
-// Several input columns must come in the order of the training.
+// Columns must come in the order of the training.
 static choir_status check_columns(const table_plan *t, const source *data)
 {
 	char list[COLUMNS_SIZE];
@@ -212,7 +211,7 @@ static choir_status prepare(prediction *p)
 	snprintf(p->data.target, sizeof p->data.target, "%s", p->table.target);
 	p->data.given_classes = p->table.classes;
 	p->data.given_class = p->table.name;
-	p->data.numbered = true; // so that users can join predictions to the rows of the file
+	p->data.numbered = true; // to join predictions to the rows of the file
 	CHOIR_TRY(source_open(&p->data, given.data, given.seed));
 	CHOIR_TRY(check_input(&plan, &p->data));
 	p->data.scale = plan.scale;
@@ -274,7 +273,7 @@ int predict_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (given.data == NULL)
-		return wrong_use(&self, "needs --data DATA, the data to classify (mnist, csv:FILE, ...)");
+		return wrong_use(&self, "no data; needs --data DATA (mnist, csv:FILE, ...)");
 	const choir_status status = predict(&p);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
 	if (status == CHOIR_OK)

@@ -11,7 +11,7 @@
 
 static bool first_key; // of the current object or list
 
-// Control characters are escaped here, too: people read JSON lines on terminals.
+// People read JSON lines on terminals, so control characters are escaped.
 static void put_character(const char *text, size_t length, uint32_t code)
 {
 	if (length == 0)
@@ -19,7 +19,7 @@ static void put_character(const char *text, size_t length, uint32_t code)
 	else if (code == '"' || code == '\\')
 		printf("\\%c", (char) code);
 	else if (!clean_shows(code))
-		printf("\\u%04x", (unsigned) code); // all escaped characters are below U+10000
+		printf("\\u%04x", (unsigned) code); // always below U+10000
 	else
 		fwrite(text, 1, length, stdout);
 }
@@ -169,7 +169,7 @@ void progress(const char *fmt, ...)
 	va_start(args, fmt);
 	vprintf(fmt, args);
 	va_end(args);
-	fputs("\033[K", stdout); // erases the rest of a longer line
+	fputs("\033[K", stdout); // erases to the end of the line
 	fflush(stdout);
 }
 

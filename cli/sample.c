@@ -58,7 +58,6 @@ typedef struct {
 	uint64_t drawn;
 } sampling;
 
-// Returns the scores of the next byte.
 static choir_status next_step(choir_replica *r, void *user)
 {
 	const sampling *s = user;
@@ -69,7 +68,7 @@ static choir_status next_step(choir_replica *r, void *user)
 			r, "scores", choir_slice(scores, 1, places > 0 ? places - 1 : 0, 1));
 }
 
-// The n-th number of a seed, in [0, 1) (splitmix64; Steele, Lea, Flood 2014).
+// The n-th number of a seed, in [0, 1): splitmix64 (Steele, Lea, Flood 2014).
 static double uniform(uint64_t seed, uint64_t n)
 {
 	uint64_t x = seed + (n + 1) * 0x9e3779b97f4a7c15u;
@@ -152,7 +151,7 @@ static void print_json(const sampling *s)
 	free(bytes);
 }
 
-// Prints the new bytes. A model can generate control characters: a terminal gets them escaped.
+// A model can generate control characters.
 static void print_more(sampling *s, bool more)
 {
 	const size_t n = s->length - s->shown;

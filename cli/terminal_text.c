@@ -1,9 +1,9 @@
-// One UTF-8 decoder and one rule for what a terminal may show, used for lines and for JSON.
+// One decoder of UTF-8 and one rule for terminals, for lines and JSON.
 #include "terminal_text.h"
 
 #include <string.h>
 
-// Bytes of a UTF-8 character by its first byte; 0: no character begins with it.
+// 0: no character begins so.
 static size_t length_of(uint8_t first)
 {
 	return first < 0x80	   ? 1
@@ -43,7 +43,7 @@ bool clean_shows(uint32_t code)
 	return true;
 }
 
-// Decodes the next character, or a byte that belongs to no character. Returns its bytes.
+// A character, or a byte that belongs to none. Returns its bytes.
 static size_t next_piece(const uint8_t *bytes, size_t n, bool *shown, uint32_t *code)
 {
 	*code = bytes[0];

@@ -1,4 +1,4 @@
-// choir bench: finds the benchmark, and has what all of them share.
+// choir bench, and what its benchmarks share.
 #include "bench/bench.h"
 #include "commands.h"
 
@@ -20,8 +20,8 @@ static const struct {
 };
 enum { BENCHMARKS = sizeof benchmarks / sizeof benchmarks[0] };
 
-// Choir pins its own threads, but not the caller's, which runs the first device. This pins it to
-// the first processor that it may use.
+// Choir pins its own threads. The caller's, which runs the first device, goes to its first
+// processor.
 static void pin_caller(void)
 {
 	cpu_set_t allowed, first;
@@ -88,7 +88,6 @@ static void print_help(FILE *to)
 
 int bench_main(int argc, char **argv)
 {
-	static const command self = { .name = "choir bench" };
 	const char *known[BENCHMARKS];
 	if (argc < 1) {
 		print_help(stderr);
@@ -103,8 +102,6 @@ int bench_main(int argc, char **argv)
 		if (strcmp(argv[0], benchmarks[i].name) == 0)
 			return benchmarks[i].main(argc - 1, argv + 1);
 	}
-	const char *near = nearest(argv[0], BENCHMARKS, known);
-	return wrong_use(&self,
-			"\"%s\": unknown benchmark;%s%s%s known: all-reduce, train, kernels, run, input",
-			argv[0], near ? " did you mean " : "", near ? near : "", near ? "?" : "");
+	return unknown_name(
+			&(command){ .name = "choir bench" }, "benchmark", argv[0], BENCHMARKS, known);
 }

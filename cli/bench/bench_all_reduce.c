@@ -1,6 +1,5 @@
-// choir bench all-reduce: all-reduce of buffers that each replica has just written. The read
-// bandwidth of all replicas together is measured before and after: no sum is faster than reading
-// its operands.
+// choir bench all-reduce: sums of buffers that each replica has just written. No sum is faster
+// than reading its operands, so the read bandwidth of all replicas is measured before and after.
 #include "check_options.h"
 #include "bench/bench.h"
 #include "report.h"
@@ -68,21 +67,20 @@ static const command self = {
 
 typedef struct {
 	int64_t bytes;
-	size_t n; // number of tensors of --shapes
+	size_t n; // tensors of --shapes
 	int64_t elements[MAX_SHAPES];
 	int rounds;
-	bool together; // each replica has its own device, so all can spin
+	bool together; // each replica has its own device
 	choir_cluster *cluster; // NULL: one worker
-	int first; // id of this worker's first replica
+	int first; // this worker's first replica
 	atomic_int arrived;
-	atomic_bool stopped; // a replica has failed
+	atomic_bool stopped;
 	double *seconds[MAX_REPLICAS]; // of each round
-	const uint64_t *memory; // to read
-	_Atomic uint64_t sum; // keeps the compiler from removing the reads
+	const uint64_t *memory;
+	_Atomic uint64_t sum; // so that the reads are not removed
 } bench;
 
-// Waits until all replicas have arrived. Replicas that share a device cannot spin: they
-// synchronize by a small all-reduce.
+// Replicas that share a device cannot spin: a small all-reduce synchronizes them.
 static choir_status start_together(choir_replica *r, bench *b, int round)
 {
 	if (!b->together)
@@ -159,14 +157,15 @@ static choir_status read_rounds(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-// Puts the slowest worker's time of each round into b->seconds[0].
 static choir_status meet_workers(bench *b)
 {
 	const int workers = b->cluster == NULL ? 1 : choir_cluster_workers(b->cluster);
 	const size_t rounds = (size_t) b->rounds, bytes = rounds * sizeof(double);
 	double *all = workers == 1 ? NULL : malloc((size_t) workers * bytes);
 	if (workers == 1 || all == NULL)
-		return workers == 1 ? CHOIR_OK : choir_fail(CHOIR_NO_MEMORY, "no memory to measure with");
+		return workers == 1
+				? CHOIR_OK
+				: choir_fail(CHOIR_NO_MEMORY, "no memory for the times of %d workers", workers);
 	const choir_status status = choir_cluster_all_gather(b->cluster, b->seconds[0], bytes, all);
 	for (size_t i = 0; status == CHOIR_OK && i < (size_t) workers * rounds; i++)
 		if (all[i] > b->seconds[0][i % rounds])
@@ -175,7 +174,7 @@ static choir_status meet_workers(bench *b)
 	return status;
 }
 
-// The median over rounds of the slowest replica's time.
+// The median of the slowest replica's times.
 static choir_status slowest(choir_strategy *s, choir_replica_fn *fn, bench *b, double *seconds)
 {
 	const int replicas = choir_strategy_local_replicas(s);
@@ -257,7 +256,7 @@ static choir_status measure_shapes(choir_strategy *s, bench *b)
 	return CHOIR_OK;
 }
 
-// Prints the shortest time: other work of the machine can only make it longer.
+// The shortest time: other work can only make it longer.
 static choir_status measure_read(choir_strategy *s, bench *b)
 {
 	double seconds;
@@ -290,7 +289,8 @@ static choir_status measure(choir_strategy *s, bench *b)
 			status = CHOIR_NO_MEMORY;
 	if (memory == NULL || status != CHOIR_OK) {
 		free(memory);
-		return choir_fail(CHOIR_NO_MEMORY, "no memory to measure with");
+		return choir_fail(
+				CHOIR_NO_MEMORY, "no memory for %d bytes to read, and the times", READ_BYTES);
 	}
 	memset(memory, 1, READ_BYTES);
 	b->memory = memory;
@@ -315,8 +315,8 @@ static choir_strategy *make_strategy(choir_cluster *c)
 	if (given.operations == NULL)
 		return bench_workers(c, given.replicas, given.devices, 1);
 	choir_fail(CHOIR_INVALID,
-			"--operations %s: applies to one process, but "
-			"%d were started; they have one algorithm",
+			"--operations %s: %d processes were started, "
+			"which have one algorithm; needs one process",
 			given.operations, choir_cluster_workers(c));
 	return NULL;
 }

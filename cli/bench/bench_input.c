@@ -1,6 +1,6 @@
-// choir bench input: how fast a distributed dataset on one device yields the batches of a file.
-// Passes alternate with cat on the same files, so that both see the same load; the medians are
-// printed. A first pass brings the files into the page cache.
+// choir bench input: how fast one device gets the batches of a file. Passes alternate with cat on
+// the same files, so that both see the same load. A first pass brings the files into the page
+// cache.
 #include "bench/bench.h"
 #include "data/open.h"
 #include "report.h"
@@ -34,7 +34,7 @@ static const char *const pipelines[] = { "read", "float", "shuffle", "mnist", "p
 // clang-format off
 static const option options[] = {
 	{ .name = "--source", .value = "FILE", .kind = OPTION_TEXT, .to = &given.source,
-		.help = named_file_help },
+		.help = data_measure_help },
 	{ .name = "--pipeline", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.pipeline,
 		.choices = pipelines,
 		.help = "stages after reading: read (none), float (first column\n"
@@ -65,13 +65,13 @@ static const command self = {
 typedef struct {
 	choir_distributed_dataset *data;
 	choir_values *batch;
-	char *column; // the name of any column
+	char *column;
 	int64_t examples;
-	named_file file;
+	data_name file;
 	choir_files *files;
-	size_t readers; // number of readers of all files
-	double bytes; // that all readers read
-	double seconds[MAX_PASSES], cat[MAX_PASSES]; // of each pass
+	size_t readers; // each reads all files
+	double bytes; // of all readers
+	double seconds[MAX_PASSES], cat[MAX_PASSES];
 } measurement;
 
 static choir_status one_pass(measurement *m, double *seconds)
@@ -100,7 +100,7 @@ static choir_status cat_pass(const measurement *m, double *seconds)
 	pid_t child;
 	int state = 0;
 	if (argument == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+		return choir_fail(CHOIR_NO_MEMORY, "cat: no memory for the names of %zu files", n);
 	argument[0] = (char[]){ "cat" };
 	argument[1] = (char[]){ "--" };
 	for (size_t i = 0; i < n; i++)
@@ -114,7 +114,9 @@ static choir_status cat_pass(const measurement *m, double *seconds)
 	*seconds = now() - start;
 	posix_spawn_file_actions_destroy(&actions);
 	free(argument);
-	return failed == 0 && state == 0 ? CHOIR_OK : choir_fail(CHOIR_IO, "cat failed");
+	return failed == 0 && state == 0
+			? CHOIR_OK
+			: choir_fail(CHOIR_IO, "cat: failed on the files of \"%s\"", given.source);
 }
 
 static void print_measurement(measurement *m)
@@ -173,10 +175,10 @@ static choir_status copy_columns(const choir_component in[], choir_component out
 static choir_dataset *open_again(const choir_component in[], void *user)
 {
 	(void) in;
-	return named_file_open(user);
+	return data_open(user, CHOIR_BAD_RECORD_ERROR);
 }
 
-// Interleaves READERS readers of the file; d only provides the columns.
+// d only provides the columns.
 static choir_dataset *interleaved(choir_dataset *d, measurement *m)
 {
 	choir_column columns[COLUMNS];
@@ -209,7 +211,8 @@ static choir_dataset *step(choir_dataset *d, measurement *m)
 	if (n >= 0)
 		return choir_dataset_zip(d, choir_range_dataset_new("number of the example", 0, n, 1));
 	choir_fail(CHOIR_UNSUPPORTED,
-			"--pipeline zip: the number of examples of \"%s\" is unknown until it is read",
+			"--pipeline zip: the number of examples of \"%s\" "
+			"is unknown until it is read; needs other data",
 			given.source);
 	choir_dataset_free(d);
 	return NULL;
@@ -238,13 +241,13 @@ static choir_status open_input(choir_strategy *s, measurement *m)
 	m->readers = 1;
 	if (s == NULL)
 		return choir_error_status();
-	CHOIR_TRY(named_file_set(&m->file, given.source));
-	choir_dataset *d = step(named_file_open(&m->file), m);
+	CHOIR_TRY(data_name_read(&m->file, given.source, DATA_MEASURE));
+	choir_dataset *d = step(data_open(&m->file, CHOIR_BAD_RECORD_ERROR), m);
 	if (d != NULL && (m->column = strdup(choir_dataset_column(d, 0)->name)) == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+		return choir_fail(CHOIR_NO_MEMORY, "data \"%s\": out of memory", given.source);
 	m->data = choir_strategy_distribute_dataset(s, pipeline(d, m->column),
 			CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = (int) given.ahead));
-	m->files = m->data == NULL ? NULL : named_file_list(&m->file);
+	m->files = m->data == NULL ? NULL : data_name_files(&m->file);
 	for (size_t i = 0; i < choir_files_count(m->files); i++)
 		if (stat(choir_files_path(m->files, i), &st) == 0)
 			m->bytes += (double) m->readers * (double) st.st_size;
@@ -270,7 +273,7 @@ int bench_input_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (given.source == NULL)
-		return wrong_use(&self, "needs --source FILE (--help lists the options)");
+		return wrong_use(&self, "no data; needs --source FILE (--help lists the options)");
 	static measurement m;
 	choir_strategy *s = bench_strategy(1, NULL, 1, NULL);
 	const int code = measure(s, &m) == CHOIR_OK ? EXIT_OK : failed(&self);

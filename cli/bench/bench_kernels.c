@@ -1,7 +1,6 @@
-// choir bench kernels: compares each operation with the limit of one core. The limit is the longer
-// of two times, measured in the same process: its multiplications and additions in a loop of fused
-// multiply-adds, and a copy of the bytes of its operands and result. Functions like exp are not
-// counted.
+// choir bench kernels: each operation and the limit of one core. The limit is the longer of two
+// times, measured in the same process: its multiplications and additions as fused multiply-adds,
+// and a copy of its bytes. Functions like exp are not counted.
 #include "bench/bench.h"
 #include "bench/machine.h"
 #include "bench/operations.h"
@@ -41,11 +40,11 @@ static const command self = {
 };
 
 typedef struct {
-	double flops; // of the machine, per second
-	double there, both; // seconds forward, and forward plus backward
+	double flops; // the machine's, per second
+	double forward, both; // seconds
 } measured;
 
-// The median time of once(), called as often as the time allows.
+// The median of as many calls as the time allows.
 typedef choir_status once_fn(void *user, double *seconds);
 static choir_status often(once_fn *once, void *user, double *result)
 {
@@ -68,19 +67,19 @@ static double share(const measured *m, double flops, double bytes, double second
 	return (by_flops > by_bytes ? by_flops : by_bytes) / seconds;
 }
 
-static void print_measured(const char *name, const char *shape, const char *way, const measured *m,
-		double flops, double bytes, double seconds)
+static void print_measured(const char *name, const char *shape, const char *pass,
+		const measured *m, double flops, double bytes, double seconds)
 {
 	const double part = share(m, flops, bytes, seconds);
 	if (!given.json) {
-		printf("%-15s%-28s%-7s%10.1f us%9.1f GF/s%9.1f GB/s%8.0f %%\n", name, shape, way,
+		printf("%-15s%-28s%-9s%10.1f us%9.1f GF/s%9.1f GB/s%8.0f %%\n", name, shape, pass,
 				1e6 * seconds, 1e-9 * flops / seconds, 1e-9 * bytes / seconds, 100 * part);
 		return;
 	}
 	json_begin();
 	json_text("operation", name);
 	json_text("shape", shape);
-	json_text("way", way);
+	json_text("pass", pass);
 	json_number("us_median", 1e6 * seconds);
 	json_number("bytes", bytes);
 	json_number("gflops", 1e-9 * flops / seconds);
@@ -104,8 +103,7 @@ static choir_status call_once(void *user, double *seconds)
 	choir_tensor *gradients[MAX_IN];
 	const size_t mark = choir_frame_mark(c->frame);
 	const double start = now();
-	choir_tape *tape =
-			choir_tape_begin(c->frame); // recorded in the forward case, too, as in training
+	choir_tape *tape = choir_tape_begin(c->frame); // also forward, as in training
 	choir_tensor *out = c->o->apply(c->in);
 	choir_status status = choir_frame_status(c->frame);
 	if (c->back && status == CHOIR_OK)
@@ -125,7 +123,7 @@ static choir_tensor *row_numbers(choir_frame *f, choir_shape shape, int64_t rows
 	return t;
 }
 
-// Bytes of the operands, except those in the bit mask left_out.
+// left_out: a bit mask.
 static double bytes_of(const operation *o, unsigned left_out)
 {
 	double sum = 0;
@@ -145,14 +143,15 @@ static choir_status measure_operation(choir_frame *f, const operation *o, measur
 	choir_tensor *out = o->apply(c.in);
 	CHOIR_TRY(choir_frame_status(f));
 	const double written = sizeof(float) * (double) choir_shape_elements(choir_tensor_shape(out));
-	CHOIR_TRY(often(call_once, &c, &m->there));
+	CHOIR_TRY(often(call_once, &c, &m->forward));
 	c.back = true;
 	CHOIR_TRY(often(call_once, &c, &m->both));
 	choir_frame_rewind(f, mark);
-	print_measured(o->name, o->shape, "there", m, o->flops, bytes_of(o, 0) + written, m->there);
+	print_measured(
+			o->name, o->shape, "forward", m, o->flops, bytes_of(o, 0) + written, m->forward);
 	// The backward pass reads the operands and the result's gradient, and writes gradients.
-	print_measured(o->name, o->shape, "back", m, 2 * o->flops,
-			bytes_of(o, o->unread) + written + bytes_of(o, o->unwritten), m->both - m->there);
+	print_measured(o->name, o->shape, "backward", m, 2 * o->flops,
+			bytes_of(o, o->unread) + written + bytes_of(o, o->unwritten), m->both - m->forward);
 	return CHOIR_OK;
 }
 

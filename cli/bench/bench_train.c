@@ -1,10 +1,10 @@
-// choir bench train: steps of fixed models on random data in memory, so that other libraries can
-// be measured on the same work (tools/bench-peers). It prints the median and the fastest of groups
-// of three steps, after five to warm up.
+// choir bench train: fixed models on random data in memory, so that other libraries can be
+// measured on the same work (tools/bench-peers). Groups of three steps are measured, after five to
+// warm up.
 #include "check_options.h"
 #include "bench/bench.h"
 #include "bench/save.h"
-#include "bench/breakdown.h"
+#include "breakdown.h"
 #include "bench/distance.h"
 #include "bench/limit.h"
 #include "model/model.h"
@@ -17,7 +17,7 @@
 
 enum { WARM_UP = 5, GROUP = 3, MAX_GROUPS = 1 << 20, TRACED = 200, CLASSES = 10 };
 
-// The models and their batch sizes. rate 0: the optimizer's default.
+// rate 0: the optimizer's default.
 static const struct {
 	const char *name, *model;
 	int64_t batch;
@@ -106,7 +106,7 @@ typedef struct {
 	size_t groups;
 	double loss;
 	double rss_mb; // before the limit is measured
-	int slots; // of the optimizer, per weight
+	int slots; // per weight
 	limit limit;
 	int64_t reorders; // per step
 	save_cost save;
@@ -126,13 +126,13 @@ static choir_status step(choir_replica *r, void *user)
 			b->optimizer, tape, choir_replica_average_loss(r, losses(r, b)));
 }
 
-// The loss at the end, which shows that the work was real.
+// Shows that the work was real.
 static choir_status find_loss(choir_replica *r, void *user)
 {
 	return choir_replica_return(r, "loss", choir_replica_average_loss(r, losses(r, user)));
 }
 
-// Fills with sums of four uniform numbers, which are close enough to normal ones here.
+// Sums of four uniform numbers are close enough to normal ones.
 static void fill_randomly(bench *b, int64_t elements, int64_t labels)
 {
 	uint64_t x = 88172645463325252u; // xorshift64 (Marsaglia 2003)
@@ -162,7 +162,8 @@ static choir_status make_data(bench *b)
 		b->image = malloc((size_t) elements * sizeof *b->image);
 	b->label = malloc((size_t) labels);
 	if ((text ? b->text == NULL : b->image == NULL) || b->label == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "no memory for %lld examples", (long long) b->batch);
+		return choir_fail(CHOIR_NO_MEMORY, "--case %s: no memory for %lld examples", given.which,
+				(long long) b->batch);
 	fill_randomly(b, elements, labels);
 	b->args = choir_values_new(b->strategy);
 	choir_frame *f = b->args == NULL ? NULL : choir_values_frame(b->args);
@@ -195,7 +196,7 @@ static choir_status prepare(bench *b)
 	while (strcmp(kinds[k].name, given.which) != 0)
 		k++;
 	b->batch = kinds[k].batch;
-	b->slots = kinds[k].optimizer == CHOIR_MOMENTUM ? 1 : 2; // velocity, or two moments of Adam
+	b->slots = kinds[k].optimizer == CHOIR_MOMENTUM ? 1 : 2;
 	CHOIR_TRY(model_plan_set(&b->plan, kinds[k].model, NULL));
 	CHOIR_TRY(model_plan_resize(&b->plan, &kinds[k].size));
 	b->plan.image = kinds[k].image;
@@ -207,8 +208,8 @@ static choir_status prepare(bench *b)
 	CHOIR_TRY(options_check_equal(&self, b->cluster));
 	b->workers = choir_cluster_workers(b->cluster);
 	if (b->workers > 1 && given.breakdown)
-		return choir_fail(CHOIR_UNSUPPORTED, "--breakdown: needs one worker, but %d were started",
-				b->workers);
+		return choir_fail(
+				CHOIR_UNSUPPORTED, "--breakdown: %d workers were started; needs one", b->workers);
 	b->strategy = b->workers > 1
 			? bench_workers(b->cluster, given.replicas, given.devices, given.cores)
 			: bench_strategy(given.replicas, given.devices, given.cores, NULL);
@@ -216,7 +217,7 @@ static choir_status prepare(bench *b)
 		return choir_error_status();
 	b->seconds = malloc(MAX_GROUPS * sizeof *b->seconds);
 	if (b->seconds == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+		return choir_fail(CHOIR_NO_MEMORY, "--case %s: no memory for the times", given.which);
 	CHOIR_TRY(make_data(b));
 	return make_model(b, kinds[k].optimizer, kinds[k].rate);
 }
@@ -244,7 +245,7 @@ static choir_status count_reorders(bench *b)
 	return status == CHOIR_OK ? stopped : status;
 }
 
-// Whether the time is over, by the first worker's clock.
+// The first worker's clock decides.
 static choir_status is_over(const bench *b, double end, bool *over)
 {
 	*over = now() >= end || b->groups == MAX_GROUPS;
@@ -316,12 +317,12 @@ static void print_result(bench *b)
 		json_number("first_save_call_ms", 1e3 * b->save.first_seconds);
 		json_number("copy_ms", 1e3 * b->save.copy_seconds);
 		json_number("step_before_save_ms", 1e3 * b->save.before_seconds);
-		json_number("step_behind_save_ms", 1e3 * b->save.behind_seconds);
+		json_number("step_after_save_ms", 1e3 * b->save.after_seconds);
 	}
 	json_end();
 }
 
-// Traces further steps: tracing must not slow down the measured ones.
+// Traces further steps, since tracing takes time.
 static choir_status break_down(bench *b)
 {
 	breakdown all = { .n = 0 };

@@ -1,5 +1,5 @@
 // Compares a step with its limit, by kind of work. A span's own time belongs to the kind of its
-// operation; the rest is a kind, too. So the rows add up to the step, and their limits to its
+// operation, and the rest is a kind, too: the rows add up to the step, and their limits to its
 // limit.
 #include "bench/distance.h"
 
@@ -32,7 +32,7 @@ static int kind_of(const char *operation)
 		return LIMIT_CONVOLUTIONS;
 	if (begins_with(operation, "attention"))
 		return LIMIT_ATTENTION;
-	// These run operations and are none themselves.
+	// These spans contain operations.
 	if (strcmp(operation, "replica") == 0 || strcmp(operation, "backward") == 0)
 		return CALLS;
 	return LIMIT_OTHERS;

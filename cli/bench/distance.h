@@ -1,9 +1,8 @@
 // Compares a training step with its limit.
 #pragma once
 
-#include "bench/breakdown.h"
+#include "breakdown.h"
 #include "bench/limit.h"
 
-// Prints time and limit of each kind of work, per step and device: a table, or one JSON object
-// with "event": "distance". The trace must be stopped. devices: of the strategy.
+// Prints time and limit of each kind of work, per step and device. The trace must be stopped.
 void distance_print(const breakdown *b, const limit *l, int devices, bool json);

@@ -1,14 +1,13 @@
-// The limit of a training step, a lower bound of its time: its products at the speed of a loop of
-// fused multiply-adds, plus the bytes of all other operations at the speed of a copy outside of
-// caches, divided among the devices. All devices measure at the same time, since they share memory
-// bandwidth and power.
+// A step's limit: its products as fused multiply-adds, plus the bytes of all other operations as a
+// copy outside of caches, divided among the devices. All devices measure at once, since they share
+// memory bandwidth and power.
 #include "bench/limit.h"
 
 #include "bench/machine.h"
 
 #include <stdlib.h>
 
-enum { COPIED = 256 << 20 }; // bytes, over all devices
+enum { COPIED = 256 << 20 }; // bytes of all devices
 static const double COPYING = 0.3; // seconds
 
 typedef struct {
@@ -24,7 +23,6 @@ static choir_status measure(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-// Computes the work of a step and the seconds of each kind, divided among the devices.
 static void divide(
 		limit *l, const model_work *work, double batch, double weights, int slots, int devices)
 {

@@ -1,5 +1,4 @@
-// Sums in registers and memcpy. The fastest of many rounds counts: any disturbance makes a round
-// slower.
+// Sums in registers and memcpy. The fastest round counts: a disturbance only makes it slower.
 #include "bench/machine.h"
 
 #include "report.h"
@@ -13,7 +12,7 @@
 
 enum { MIN_ROUNDS = 5, ROUNDS = 50, SUMS = 16 };
 
-// Keeps the compiler from removing loops. Per thread: replicas measure at the same time.
+// Keeps loops from being removed. Replicas measure at the same time.
 static _Thread_local volatile float sink;
 
 #if defined(__x86_64__)
@@ -84,7 +83,7 @@ double machine_copy(size_t bytes, double within)
 		memset(from, 1, half);
 		memset(to, 2, half);
 	}
-	// Small copies are repeated between two readings of the clock.
+	// Repeats small copies between readings of the clock.
 	const size_t times = half < 1 << 20 ? ((size_t) 1 << 20) / half : 1;
 	const double end = now() + within;
 	for (int i = 0; from != NULL && to != NULL && i < ROUNDS; i++) {

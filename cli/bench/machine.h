@@ -3,9 +3,8 @@
 
 #include <stddef.h>
 
-// f32 operations per second of fused multiply-adds (two operations each) in registers, with the
-// widest vectors of the processor. 0: unknown processor.
+// f32 operations per second of fused multiply-adds (two each) in the widest registers. 0: unknown.
 double machine_flops(void);
-// Seconds of the fastest copy that reads bytes/2 and writes bytes/2, of at most 50 copies in about
-// within seconds. 0: no memory.
+// Seconds of the fastest of some copies, which read and write bytes / 2. within: seconds for all.
+// 0: no memory.
 double machine_copy(size_t bytes, double within);

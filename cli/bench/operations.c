@@ -1,5 +1,4 @@
-// The operations of choir bench kernels, with the sizes of the models of choir bench train, or
-// similar ones.
+// The sizes are those of the models of choir bench train, or similar.
 #include "bench/operations.h"
 
 static choir_tensor *matmul(choir_tensor *const in[])

@@ -11,12 +11,11 @@ typedef struct {
 	choir_tensor *(*apply)(choir_tensor *const in[]);
 	choir_shape in[MAX_IN];
 	size_t n;
-	// Multiplications and additions of products in the forward pass; the backward pass needs twice
-	// as many. 0: only the bytes limit the operation.
+	// Multiplications and additions of products, forward. The backward pass needs twice as many.
+	// 0: only bytes limit the operation.
 	double flops;
 	bool rows; // the last operand is not f32: it indexes rows of the first
-	// Bit i: the backward pass does not read operand i, or writes no gradient for it because that
-	// is the result's gradient or there is none.
+	// Bit i: the backward pass does not read operand i, or writes no gradient of its own for it.
 	unsigned unread, unwritten;
 } operation;
 

@@ -1,6 +1,5 @@
-// Measures asynchronous saves between training steps. A save blocks the program for a copy; the
-// next step shares the machine with the writing thread. They are compared with a copy between warm
-// buffers and with the step before.
+// Measures asynchronous saves. A save blocks the program for a copy, and the next step shares the
+// machine with the writing thread. Both are compared with a copy and with the step before.
 #include "bench/save.h"
 
 #include "bench/bench.h"
@@ -16,8 +15,8 @@ typedef struct {
 	choir_checkpoint_manager *manager;
 	choir_status (*steps)(void *user, int n);
 	void *user;
-	char *from, *to; // buffers of the copy
-	double save[SAVES], copy[SAVES], before[SAVES], behind[SAVES];
+	char *from, *to;
+	double save[SAVES], copy[SAVES], before[SAVES], after[SAVES];
 } saving;
 
 static double measure_copy(saving *s, size_t bytes)
@@ -49,7 +48,7 @@ static choir_status save_often(saving *s, size_t bytes)
 		const double start = now();
 		CHOIR_TRY(choir_checkpoint_manager_save(s->manager, NULL));
 		s->save[i] = now() - start;
-		CHOIR_TRY(measure_step(s, &s->behind[i]));
+		CHOIR_TRY(measure_step(s, &s->after[i]));
 		CHOIR_TRY(choir_checkpoint_manager_wait(s->manager));
 	}
 	return CHOIR_OK;
@@ -65,7 +64,7 @@ static choir_status prepare(
 	if (s->manager == NULL)
 		return choir_error_status();
 	if (s->from == NULL || s->to == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "no memory for a copy of %zu bytes", bytes);
+		return choir_fail(CHOIR_NO_MEMORY, "--save: no memory for a copy of %zu bytes", bytes);
 	memset(s->from, 1, bytes);
 	memset(s->to, 2, bytes);
 	return CHOIR_OK;
@@ -86,6 +85,6 @@ choir_status save_measure(choir_strategy *strategy, const char *directory,
 	cost->save_seconds = median(SAVES - 1, s.save + 1);
 	cost->copy_seconds = median(SAVES - 1, s.copy + 1);
 	cost->before_seconds = median(SAVES - 1, s.before + 1);
-	cost->behind_seconds = median(SAVES - 1, s.behind + 1);
+	cost->after_seconds = median(SAVES - 1, s.after + 1);
 	return status;
 }

@@ -1,5 +1,4 @@
-// Gradient sizes of well-known networks: a realistic batch for all-reduce, with a few large
-// tensors among many small ones.
+// Gradient sizes of known networks: a few large tensors among many small ones.
 #include "bench/bench.h"
 
 #include <string.h>
@@ -16,7 +15,7 @@ static void add(list *l, int64_t elements)
 	l->n++;
 }
 
-// A convolution without a bias and the two vectors of its normalization.
+// With the two vectors of its normalization.
 static void add_convolution(list *l, int64_t side, int64_t in, int64_t out)
 {
 	add(l, side * side * in * out);

@@ -1,8 +1,9 @@
-// Examples with named columns of numbers: one column holds the labels, all others are concatenated
-// to the input. A single input column keeps its shape, so images stay images.
+// Named columns: one holds the labels, all others are concatenated to the input. A single input
+// column keeps its shape, so images stay images.
 #include "data/columns.h"
 #include "percent_encoding.h"
 #include "data/data_report.h"
+#include "data/open.h"
 #include "number.h"
 #include "report.h"
 
@@ -12,162 +13,19 @@
 
 enum { INSPECTED_AT_ONCE = 1024 };
 
-// ---- Opening.
-
-// user: the names of the arrays, which live as long as the source.
-static choir_dataset *open_npz(const char *path, void *user)
-{
-	const array_names *a = user;
-	return choir_npz_dataset_new(path, a->n, a->name);
-}
-
-static choir_dataset *open_hdf5(const char *path, void *user)
-{
-	const array_names *a = user;
-	return choir_hdf5_dataset_new(path, a->n, a->name);
-}
-
-static choir_dataset *each(const array_names *a, choir_file_fn *fn)
-{
-	return choir_files_dataset_new(source_files(a->file), fn, (void *) (uintptr_t) a);
-}
-
-static choir_dataset *open_tfrecords(const array_names *a, choir_bad_record wrong)
-{
-	choir_files *files = source_files(a->file);
-	choir_dataset *d = files == NULL
-			? NULL
-			: choir_tfrecord_dataset_new(
-					  NULL, CHOIR_OPTIONS(choir_tfrecord_options, .files = files, .wrong = wrong));
-	choir_files_free(files);
-	return d;
-}
-
-static choir_dataset *open_npzs(const array_names *a, choir_bad_record wrong)
-{
-	(void) wrong;
-	return each(a, open_npz);
-}
-
-static choir_dataset *open_hdf5s(const array_names *a, choir_bad_record wrong)
-{
-	(void) wrong;
-	return each(a, open_hdf5);
-}
-
-// The training batches or the test batch of CIFAR-10. With bad rows skipped, labels are not
-// checked here.
-static choir_dataset *cifar10_part(const char *directory, bool test, choir_bad_record wrong)
-{
-	static const choir_field fields[] = { { .name = "label", .dtype = CHOIR_U8 },
-		{ .name = "image",
-				.dtype = CHOIR_U8,
-				.shape = { 3, { 32, 32, 3 } },
-				.channels_first = true } };
-	char path[PATH_SIZE];
-	if (wrong == CHOIR_BAD_RECORD_ERROR)
-		return choir_cifar10_dataset_new(directory, test);
-	const int n = snprintf(
-			path, sizeof path, "%s/%s", directory, test ? "test_batch.bin" : "data_batch_*.bin");
-	if (n < (int) sizeof path)
-		return choir_fixed_length_record_dataset_new(path, 2, fields, NULL);
-	choir_fail(CHOIR_INVALID, "data: path too long: %d bytes", n);
-	return NULL;
-}
-
-static choir_dataset *open_cifar10(const array_names *a, choir_bad_record wrong)
-{
-	const char *directory = a->file;
-	choir_dataset *d = cifar10_part(directory, false, wrong);
-	choir_dataset *test = d == NULL ? NULL : cifar10_part(directory, true, wrong);
-	if (test != NULL)
-		return choir_dataset_concatenate(d, test);
-	if (d == NULL || choir_error_status() == CHOIR_NOT_FOUND)
-		return d;
-	choir_dataset_free(d);
-	return NULL;
-}
-
-static int64_t cifar10_tests(const char *directory)
-{
-	choir_dataset *d = choir_cifar10_dataset_new(directory, true);
-	const int64_t n = choir_dataset_cardinality(d);
-	choir_dataset_free(d);
-	return n;
-}
-
-static bool is_npz(const char *list)
-{
-	const char *hash = strrchr(list, '#'); // array names follow it
-	const size_t n = hash == NULL ? strlen(list) : (size_t) (hash - list);
-	return n >= 4 && memcmp(list + n - 4, ".npz", 4) == 0;
-}
-
-static const struct {
-	const char *kind, *needed; // needed: what follows it, for messages
-	choir_dataset *(*open)(const array_names *a, choir_bad_record wrong);
-	bool (*is)(const char *rest); // NULL: always
-	int64_t (*tests)(const char *rest); // number of test examples at the end; NULL: unknown
-	int64_t classes; // 0: unknown
-} kinds[] = {
-	{ "tfrecord:", "FILE", open_tfrecords, NULL, NULL, 0 },
-	{ "npy:", "FILE.npz", open_npzs, is_npz, NULL, 0 },
-	{ "npz:", "FILE", open_npzs, NULL, NULL, 0 },
-	{ "hdf5:", "FILE", open_hdf5s, NULL, NULL, 0 },
-	{ "cifar10:", "DIR", open_cifar10, NULL, cifar10_tests, 10 },
-};
-enum { KINDS = sizeof kinds / sizeof kinds[0] };
-
-static size_t kind_of(const char *name)
-{
-	size_t i = 0;
-	for (; i < KINDS; i++) {
-		const size_t n = strlen(kinds[i].kind);
-		if (strncmp(name, kinds[i].kind, n) == 0 && (!kinds[i].is || kinds[i].is(name + n)))
-			break;
-	}
-	return i;
-}
-
-bool columns_known(const char *name)
-{
-	return kind_of(name) < KINDS;
-}
-
-static choir_status take_files(source *s)
-{
-	const size_t kind = kind_of(s->name);
-	const char *files = s->name + strlen(kinds[kind].kind);
-	if (files[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "data \"%s\": needs %s%s", s->name, kinds[kind].kind,
-				kinds[kind].needed);
-	CHOIR_TRY(array_names_set(&s->arrays, files));
-	if (s->arrays.n > 0 && kinds[kind].open != open_npzs && kinds[kind].open != open_hdf5s)
-		return choir_fail(CHOIR_INVALID,
-				"data \"%s\": has no arrays to select with #; npz: and hdf5: have", s->name);
-	return CHOIR_OK;
-}
-
-static choir_dataset *open_all(const source *s)
-{
-	return kinds[kind_of(s->name)].open(&s->arrays, s->wrong);
-}
-
-// The error of opening all arrays, with a hint if some of them may be selected.
 static choir_status not_all_arrays(const source *s)
 {
-	const size_t kind = kind_of(s->name);
+	const data_name *d = &s->data;
 	const choir_status status = choir_error_status();
-	if (s->arrays.n > 0 || status == CHOIR_NOT_FOUND || status == CHOIR_IO ||
-			(kinds[kind].open != open_npzs && kinds[kind].open != open_hdf5s))
+	if (d->arrays > 0 || status == CHOIR_NOT_FOUND || status == CHOIR_IO ||
+			(d->kind != DATA_NPZ && d->kind != DATA_HDF5))
 		return status;
-	return choir_fail(status, "%s (select arrays with %s%s#NAME,NAME)", choir_error(),
-			kinds[kind].kind, s->arrays.file);
+	return choir_fail(
+			status, "%s (select arrays with %s:%s#NAME,NAME)", choir_error(), d->word, d->path);
 }
 
 // ---- Inputs and target.
 
-// A single column keeps its shape; several become one vector.
 static choir_status take_inputs(source *s, const choir_dataset *d)
 {
 	column_plan *p = s->columns;
@@ -179,15 +37,16 @@ static choir_status take_inputs(source *s, const choir_dataset *d)
 		if (i == p->target || n < 1)
 			continue;
 		if (p->inputs == MAX_COLUMNS)
-			return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": more than %d input columns",
-					s->name, MAX_COLUMNS);
+			return choir_fail(CHOIR_UNSUPPORTED,
+					"data \"%s\": too many input columns; needs at most %d", s->name, MAX_COLUMNS);
 		p->input[p->inputs++] = i;
 		bytes = bytes && c->dtype == CHOIR_U8;
 		numbers += n;
 		s->shape = c->shape;
 	}
 	if (p->inputs == 0)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": has no column of numbers besides \"%s\"",
+		return choir_fail(CHOIR_INVALID,
+				"data \"%s\": has no column of numbers besides the target \"%s\"; needs one",
 				s->name, s->target);
 	if (p->inputs > 1 || s->shape.rank == 0)
 		s->shape = CHOIR_SHAPE(numbers);
@@ -259,7 +118,7 @@ static choir_dataset *gathered(const source *s)
 		{ .name = "image", .dtype = CHOIR_F32, .shape = s->shape },
 		{ .name = "label", .dtype = CHOIR_I64, .shape = CHOIR_SCALAR },
 	};
-	return choir_dataset_map(open_all(s),
+	return choir_dataset_map(data_open(&s->data, s->wrong),
 			CHOIR_OPTIONS(choir_map_options, .n = 2, .columns = columns), gather, s->columns);
 }
 
@@ -268,14 +127,20 @@ choir_dataset *columns_examples(const source *s)
 	return choir_dataset_to_float(gathered(s), "image", s->scale);
 }
 
+static int64_t cifar10_tests(const char *directory)
+{
+	choir_dataset *d = choir_cifar10_dataset_new(directory, true);
+	const int64_t n = choir_dataset_cardinality(d);
+	choir_dataset_free(d);
+	return n;
+}
+
 choir_status columns_open(source *s, inspect_fn *count)
 {
-	const size_t kind = kind_of(s->name);
-	CHOIR_TRY(take_files(s));
 	s->columns = calloc(1, sizeof *s->columns);
 	if (s->columns == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
-	choir_dataset *d = open_all(s);
+		return choir_fail(CHOIR_NO_MEMORY, "data \"%s\": out of memory", s->name);
+	choir_dataset *d = data_open(&s->data, s->wrong);
 	if (d == NULL)
 		return not_all_arrays(s);
 	const int64_t all = choir_dataset_cardinality(d);
@@ -285,25 +150,24 @@ choir_status columns_open(source *s, inspect_fn *count)
 	choir_dataset_free(d);
 	CHOIR_TRY(status);
 	s->gathered = s->labelled = true;
-	if (kinds[kind].tests != NULL) {
-		s->held_out = kinds[kind].tests(s->arrays.file);
+	if (s->data.kind == DATA_CIFAR10) {
+		s->held_out = cifar10_tests(s->data.path);
 		s->first_held_out = all - s->held_out;
+		s->max_classes = 10;
 	}
-	if (kinds[kind].classes != 0)
-		s->max_classes = kinds[kind].classes;
 	s->mixed = s->held_out == 0;
-	snprintf(s->labels, sizeof s->labels, "data \"%s\"", s->name);
 	status = source_inspect(s, choir_dataset_batch(gathered(s), INSPECTED_AT_ONCE), true, count);
 	if (status != CHOIR_END && status != CHOIR_OK)
 		return status;
 	if (s->examples + s->strays == 0)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": has no examples", s->name);
+		return choir_fail(
+				CHOIR_INVALID, "data \"%s\": has no examples; needs at least one", s->name);
 	return CHOIR_OK;
 }
 
 size_t columns_inputs(const source *s, char *list, size_t size)
 {
-	choir_dataset *d = open_all(s); // for the columns' names
+	choir_dataset *d = data_open(&s->data, s->wrong); // for the columns' names
 	size_t at = 0;
 	for (size_t i = 0; i < s->columns->inputs && at < size; i++) {
 		const choir_column *c = choir_dataset_column(d, s->columns->input[i]);
@@ -315,7 +179,7 @@ size_t columns_inputs(const source *s, char *list, size_t size)
 
 void columns_print(const source *s, bool json)
 {
-	choir_dataset *d = open_all(s); // for the columns' names
+	choir_dataset *d = data_open(&s->data, s->wrong); // for the columns' names
 	const choir_column *c;
 	size_t n = 0, printed = 0;
 	while (choir_dataset_column(d, n) != NULL)

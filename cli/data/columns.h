@@ -1,13 +1,10 @@
-// Data files with named columns of numbers: TFRecord, npz, HDF5, CIFAR-10. One column is the
-// target, all others are the input.
+// Data with named columns: TFRecord, npz, HDF5, CIFAR-10.
 #pragma once
 
 #include "data/source.h"
 
-// Whether name is of this kind ("tfrecord:FILE").
-bool columns_known(const char *name);
-// Finds the target (s->target, or "label", or the last column) and reads all examples. Calls count
-// with the batches of labels.
+// Finds the target (s->target, or "label", or the last column) and reads all examples; count gets
+// their batches.
 choir_status columns_open(source *s, inspect_fn *count);
 choir_dataset *columns_examples(const source *s);
 size_t columns_inputs(const source *s, char *list, size_t size);

@@ -14,7 +14,6 @@ static void print_item(const printed_column *c)
 	json_end_item();
 }
 
-// Prints the inputs, or the other columns, in the order of the file.
 static void print_list(
 		size_t n, const printed_column columns[], bool inputs, const char *line, const char *key)
 {

@@ -1,4 +1,4 @@
-// Opens the data of --data by name, and inspects shapes, labels and number of examples.
+// Opens data by kind, and finds shapes, labels and the number of examples.
 #include "data/source.h"
 #include "data/columns.h"
 #include "data/open.h"
@@ -6,35 +6,27 @@
 #include "data/text_data.h"
 #include "report.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { DRAWN = 12000, MAX_CLASSES = 1 << 20, INSPECTED_AT_ONCE = 1024 };
-
-const char source_help[] = "mnist (10,000 real digits), digits or digits:N (synthetic),\n"
-						   "idx:IMAGES,LABELS (IDX files, also .gz), npy:X,Y, npy:FILE.npz,\n"
-						   "csv:FILE, tfrecord:FILE, hdf5:FILE, cifar10:DIR; for gpt:\n"
-						   "text:FILE (any bytes). FILE may be a list with commas or a\n"
-						   "pattern; npy:FILE.npz#x,y and hdf5:FILE#x,y select arrays\n"
-						   "(train: mnist; predict: required)";
+enum { MAX_CLASSES = 1 << 20, INSPECTED_AT_ONCE = 1024 };
 
 // ---- The files of mnist.
 
 static const char mnist_images[] = "mnist-10k-images-idx3-ubyte.gz";
 static const char mnist_labels[] = "mnist-10k-labels-idx1-ubyte.gz";
 
-static bool in_directory(source *s, const char *directory)
+static bool in_directory(data_name *d, const char *directory)
 {
-	const int a = snprintf(s->images, sizeof s->images, "%s/%s", directory, mnist_images);
-	const int b = snprintf(s->labels, sizeof s->labels, "%s/%s", directory, mnist_labels);
-	return a < PATH_SIZE && b < PATH_SIZE && access(s->images, R_OK) == 0 &&
-			access(s->labels, R_OK) == 0;
+	const int a = snprintf(d->path, sizeof d->path, "%s/%s", directory, mnist_images);
+	const int b = snprintf(d->labels, sizeof d->labels, "%s/%s", directory, mnist_labels);
+	return a < PATH_SIZE && b < PATH_SIZE && access(d->path, R_OK) == 0 &&
+			access(d->labels, R_OK) == 0;
 }
 
-// Removes the last steps components of this program's path and appends inside; "": unknown.
+// The path of this program without its last steps components, then inside; "": unknown.
 static void near_program(char directory[PATH_SIZE], int steps, const char *inside)
 {
 	const ssize_t n = readlink("/proc/self/exe", directory, PATH_SIZE - strlen(inside) - 1);
@@ -50,14 +42,14 @@ static void near_program(char directory[PATH_SIZE], int steps, const char *insid
 	strcat(directory, inside);
 }
 
-static choir_status open_mnist(source *s)
+static choir_status find_mnist(data_name *d)
 {
 	char installed[PATH_SIZE], built[PATH_SIZE];
 	near_program(installed, 2, "/share/choir");
-	near_program(built, 1, "/data"); // in a build: a link to the source's data
+	near_program(built, 1, "/data"); // a link in a build
 	const char *directories[] = { getenv("CHOIR_DATA_DIR"), installed, built };
 	for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++)
-		if (directories[i] != NULL && directories[i][0] != '\0' && in_directory(s, directories[i]))
+		if (directories[i] != NULL && directories[i][0] != '\0' && in_directory(d, directories[i]))
 			return CHOIR_OK;
 	return choir_fail(CHOIR_NOT_FOUND,
 			"data mnist: %s and %s not found in %s%s%s and %s; set CHOIR_DATA_DIR", mnist_images,
@@ -65,150 +57,17 @@ static choir_status open_mnist(source *s)
 			installed, built);
 }
 
-// ---- Names.
-
-static choir_status open_files(source *s, const char *files)
-{
-	const size_t length = strcspn(files, ",");
-	const char *labels = files[length] == ',' ? files + length + 1 : "";
-	if (length == 0 || (files[length] == ',' && labels[0] == '\0') || strchr(labels, ',') != NULL)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": needs %s", s->name,
-				s->npy ? "npy:INPUTS,LABELS" : "idx:IMAGES,LABELS");
-	if (length >= PATH_SIZE || strlen(labels) >= PATH_SIZE)
-		return choir_fail(CHOIR_INVALID, "data: path too long: %zu bytes",
-				length < PATH_SIZE ? strlen(labels) : length);
-	memcpy(s->images, files, length);
-	s->images[length] = '\0';
-	memcpy(s->labels, labels, strlen(labels) + 1);
-	return CHOIR_OK;
-}
-
-// The number of synthetic digits in "N"; 0: not a valid number.
-static int64_t drawn_count(const char *count)
-{
-	char *end = NULL;
-	const long long n = strtoll(count, &end, 10);
-	return isdigit((unsigned char) count[0]) && *end == '\0' && n <= INT32_MAX ? n : 0;
-}
-
-static choir_status open_drawn(source *s, const char *count)
-{
-	s->drawn = true;
-	s->examples = count == NULL ? DRAWN : drawn_count(count);
-	return s->examples > 0
-			? CHOIR_OK
-			: choir_fail(CHOIR_INVALID, "data \"%s\": needs digits:N with N from 1 to %d", s->name,
-					  INT32_MAX);
-}
-
-bool source_is_built_in(const char *name, int64_t max)
-{
-	if (strncmp(name, "digits:", 7) == 0)
-		return drawn_count(name + 7) <= max;
-	return strcmp(name, "mnist") == 0 || strcmp(name, "digits") == 0;
-}
-
-// The kind of data that a file's suffix means; NULL: unknown.
-static const char *kind_by_name(const char *name)
-{
-	named_file file;
-	if (strchr(name, ':') != NULL || named_file_set(&file, name) != CHOIR_OK)
-		return NULL;
-	return file.kind;
-}
-
-static choir_status understand(source *s)
-{
-	if (strcmp(s->name, "mnist") == 0)
-		return open_mnist(s);
-	if (strcmp(s->name, "digits") == 0)
-		return open_drawn(s, NULL);
-	if (strncmp(s->name, "digits:", 7) == 0)
-		return open_drawn(s, s->name + 7);
-	if (strncmp(s->name, "idx:", 4) == 0)
-		return open_files(s, s->name + 4);
-	if (strncmp(s->name, "npy:", 4) == 0) {
-		s->npy = s->mixed = true;
-		return open_files(s, s->name + 4);
-	}
-	const char *kind = kind_by_name(s->name);
-	if (kind != NULL)
-		return choir_fail(CHOIR_NOT_FOUND, "data \"%s\": unknown data; did you mean %s:%s?",
-				s->name, kind, s->name);
-	return choir_fail(CHOIR_NOT_FOUND,
-			"data \"%s\": unknown data; known: mnist, digits, digits:N, "
-			"idx:IMAGES,LABELS, npy:INPUTS,LABELS, npy:FILE.npz, "
-			"csv:FILE, tfrecord:FILE, hdf5:FILE, cifar10:DIR, text:FILE",
-			s->name);
-}
-
 choir_status source_set_target(source *s, const char *name)
 {
 	const size_t n = strlen(name);
 	if (n >= sizeof s->target)
-		return choir_fail(CHOIR_INVALID,
-				"target: column name of %zu bytes; at most %d are supported", n, TARGET_SIZE - 1);
+		return choir_fail(CHOIR_INVALID, "target: a column name of %zu bytes; needs at most %d", n,
+				TARGET_SIZE - 1);
 	memcpy(s->target, name, n + 1);
 	return CHOIR_OK;
 }
 
-choir_files *source_files(const char *list)
-{
-	const char *name[PATH_SIZE] = { list }; // more than the commas that fit into text
-	char text[PATH_SIZE];
-	size_t n = 1;
-	if (strlen(list) >= sizeof text) {
-		choir_fail(CHOIR_INVALID, "data: list of files too long: %zu bytes", strlen(list));
-		return NULL;
-	}
-	strcpy(text, list);
-	if (access(list, F_OK) != 0) {
-		name[0] = text;
-		for (char *p = text; (p = strchr(p, ',')) != NULL;) {
-			*p++ = '\0';
-			name[n++] = p;
-		}
-	}
-	return choir_files_new(n, name);
-}
-
-choir_status source_all_files(const char *name, choir_files **files)
-{
-	char pattern[PATH_SIZE];
-	const char *list = strchr(name, ':'), *all = pattern;
-	*files = NULL;
-	if (list == NULL || source_is_built_in(name, INT32_MAX))
-		return CHOIR_OK;
-	array_names arrays;
-	CHOIR_TRY(array_names_set(&arrays, list + 1));
-	if (strncmp(name, "cifar10:", 8) != 0)
-		*files = source_files(arrays.file);
-	else if (snprintf(pattern, sizeof pattern, "%s/*_batch*.bin", list + 1) < PATH_SIZE)
-		*files = choir_files_new(1, &all);
-	else
-		choir_fail(CHOIR_INVALID, "data: path too long: %zu bytes", strlen(list));
-	return *files == NULL ? choir_error_status() : CHOIR_OK;
-}
-
-static choir_dataset *open_idx(const char *path, void *column)
-{
-	return choir_idx_dataset_new(path, column);
-}
-
-static choir_dataset *open_npy(const char *path, void *column)
-{
-	return choir_npy_dataset_new(path, column);
-}
-
-static choir_dataset *open_array(const source *s, const char *path, char *column)
-{
-	choir_file_fn *open = s->npy ? open_npy : open_idx;
-	if (access(path, F_OK) == 0 || strpbrk(path, "*?[") == NULL)
-		return open(path, column);
-	return choir_files_dataset_new(choir_files_new(1, &path), open, column);
-}
-
-// The columns' names, which must live as long as datasets of several files.
+// The columns' names, which must live as long as the datasets.
 static char image_column[] = "image", label_column[] = "label";
 
 // ---- Inspecting the data.
@@ -275,8 +134,9 @@ static choir_status inspect_stray(source *s, int64_t label)
 {
 	const int64_t number = s->examples + s->strays;
 	if (s->wrong == CHOIR_BAD_RECORD_ERROR)
-		return choir_fail(CHOIR_INVALID, "%s: example %lld has label %lld; needs 0 to %lld",
-				s->labels, (long long) number, (long long) label, (long long) s->max_classes - 1);
+		return choir_fail(CHOIR_INVALID,
+				"data \"%s\": example %lld has label %lld; needs 0 to %lld", s->name,
+				(long long) number, (long long) label, (long long) s->max_classes - 1);
 	s->strays++;
 	if (s->held_out > 0 && number >= s->first_held_out)
 		s->held_out--;
@@ -290,9 +150,9 @@ static choir_status inspect_labels(source *s, choir_values *batch)
 	const choir_dtype dtype = choir_tensor_dtype(t);
 	if (shape->rank != 1 || (dtype != CHOIR_U8 && dtype != CHOIR_I32 && dtype != CHOIR_I64))
 		return choir_fail(CHOIR_INVALID,
-				"%s: labels are %s with %d dimensions; needs "
+				"data \"%s\": labels are %s with %d dimensions; needs "
 				"one whole number (u8, i32 or i64) per example",
-				s->labels, choir_dtype_name(dtype), shape->rank - 1);
+				s->name, choir_dtype_name(dtype), shape->rank - 1);
 	for (int64_t i = 0; i < shape->dim[0]; i++) {
 		const int64_t label = source_label(t, i);
 		if (label < 0 || label >= s->max_classes) {
@@ -314,35 +174,25 @@ static choir_status count_images(source *s, choir_values *batch)
 
 static choir_status inspect_files(source *s)
 {
-	choir_status status = source_inspect(s,
-			choir_dataset_batch(open_array(s, s->images, image_column), 1), false, inspect_image);
+	const data_name *d = &s->data;
+	choir_status status =
+			source_inspect(s, choir_dataset_batch(data_open_array(d, d->path, image_column), 1),
+					false, inspect_image);
 	if (status == CHOIR_END)
-		return choir_fail(CHOIR_INVALID, "%s: has no examples", s->images);
+		return choir_fail(CHOIR_INVALID, "%s: has no examples; needs at least one", d->path);
 	CHOIR_TRY(status);
-	s->labelled = s->labels[0] != '\0';
-	if (s->labelled)
-		status = source_inspect(s,
-				choir_dataset_batch(open_array(s, s->labels, label_column), INSPECTED_AT_ONCE),
-				true, inspect_labels);
-	else
-		status = source_inspect(s,
-				choir_dataset_batch(open_array(s, s->images, image_column), INSPECTED_AT_ONCE),
-				true, count_images);
+	s->labelled = d->labels[0] != '\0';
+	s->mixed = s->standardized = d->kind == DATA_NPY;
+	choir_dataset *counted = s->labelled ? data_open_array(d, d->labels, label_column)
+										 : data_open_array(d, d->path, image_column);
+	status = source_inspect(s, choir_dataset_batch(counted, INSPECTED_AT_ONCE), true,
+			s->labelled ? inspect_labels : count_images);
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
-static choir_status open_source(source *s, const char *name)
+static choir_status set_digits(source *s)
 {
-	if (strncmp(name, "csv:", 4) == 0)
-		return table_open(s, name + 4, inspect_labels);
-	if (strncmp(name, "text:", 5) == 0)
-		return text_open(s, name + 5);
-	if (columns_known(name))
-		return columns_open(s, inspect_labels);
-	CHOIR_TRY(understand(s));
-	s->standardized = s->npy;
-	if (!s->drawn)
-		return inspect_files(s);
+	s->examples = s->data.number;
 	s->labelled = true;
 	s->shape = CHOIR_SHAPE(28, 28);
 	s->scale = 1 / 255.0;
@@ -350,18 +200,43 @@ static choir_status open_source(source *s, const char *name)
 	return CHOIR_OK;
 }
 
+static choir_status open_source(source *s, const char *name)
+{
+	CHOIR_TRY(data_name_read(&s->data, name, DATA_LEARN));
+	switch (s->data.kind) {
+	case DATA_DIGITS:
+		return set_digits(s);
+	case DATA_CSV:
+		return table_open(s, inspect_labels);
+	case DATA_TEXT:
+		return text_open(s);
+	case DATA_NPZ:
+	case DATA_HDF5:
+	case DATA_TFRECORD:
+	case DATA_CIFAR10:
+		return columns_open(s, inspect_labels);
+	case DATA_MNIST:
+		CHOIR_TRY(find_mnist(&s->data));
+		return inspect_files(s);
+	default:
+		return inspect_files(s);
+	}
+}
+
 static choir_dataset *all_examples(const source *s)
 {
+	const data_name *data = &s->data;
 	if (s->csv)
 		return table_examples(s);
 	if (s->text)
 		return text_examples(s);
 	if (s->gathered)
 		return columns_examples(s);
-	choir_dataset *d = s->drawn ? choir_synthetic_digits_dataset_new(s->examples, s->seed)
-								: open_array(s, s->images, image_column);
-	if (!s->drawn && s->labelled)
-		d = choir_dataset_zip(d, open_array(s, s->labels, label_column));
+	choir_dataset *d = data->kind == DATA_DIGITS
+			? choir_synthetic_digits_dataset_new(s->examples, s->seed)
+			: data_open_array(data, data->path, image_column);
+	if (data->labels[0] != '\0')
+		d = choir_dataset_zip(d, data_open_array(data, data->labels, label_column));
 	return choir_dataset_to_float(d, "image", s->scale);
 }
 
@@ -384,12 +259,14 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 	s->label = "label";
 	s->max_classes = MAX_CLASSES;
 	CHOIR_TRY(open_source(s, name));
-	if (s->wrong != CHOIR_BAD_RECORD_ERROR && (s->drawn || s->text))
+	if (s->wrong != CHOIR_BAD_RECORD_ERROR && (s->data.kind == DATA_DIGITS || s->text))
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"data \"%s\": has no bad rows; --bad-rows skip does not apply", name);
+				"--bad-rows skip: data \"%s\" has no rows that can be bad; needs other data",
+				name);
 	if (s->strays > 0 && s->examples == 0)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": none of %lld examples has a valid label",
-				name, (long long) s->strays);
+		return choir_fail(CHOIR_INVALID,
+				"data \"%s\": none of %lld examples has a valid label; needs 0 to %lld", name,
+				(long long) s->strays, (long long) s->max_classes - 1);
 	s->skipped += s->strays;
 	return s->strays == 0 ? CHOIR_OK : find_labels(s);
 }

@@ -1,5 +1,5 @@
-// CSV files. The file is read once to infer its columns, and all datasets use this schema. For a
-// training its rows are then read into memory, where a shuffle would hold them anyway.
+// CSV files. A first reading infers the columns, and all datasets use this schema. For a training
+// the rows are kept in memory, where a shuffle would hold them anyway.
 #include "data/table_data.h"
 #include "percent_encoding.h"
 #include "data/data_report.h"
@@ -14,7 +14,7 @@ enum { INSPECTED_AT_ONCE = 1024 };
 static choir_dataset *open_csv(const source *s, const choir_csv_options *options)
 {
 	choir_csv_options o = *options;
-	choir_files *files = source_files(s->images);
+	choir_files *files = data_name_files(&s->data);
 	choir_dataset *d = NULL;
 	o.files = files;
 	o.bad_record = s->wrong;
@@ -51,7 +51,7 @@ choir_dataset *table_examples(const source *s)
 	return choir_memory_dataset_new(rows->n, 2, columns, false);
 }
 
-// A dataset for the columns' names, inferred from one row if that has numbers.
+// For the names of columns; one row suffices if it has numbers.
 static choir_dataset *open_names(const source *s)
 {
 	choir_csv_options o = {
@@ -92,7 +92,7 @@ static choir_status inspect_columns(source *s)
 		if (strcmp(found.holds, "numbers") == 0 || strcmp(found.holds, "nothing") == 0)
 			return choir_fail(CHOIR_INVALID,
 					"%s: column \"%s\" holds %s; needs classes, as whole numbers or texts",
-					s->images, s->target, found.holds);
+					s->data.path, s->target, found.holds);
 	}
 	return CHOIR_OK;
 }
@@ -102,14 +102,13 @@ static choir_status inspect_columns(source *s)
 static choir_status reserve(table_rows *rows, int64_t n, size_t inputs, size_t label_bytes)
 {
 	const int64_t capacity = rows->capacity > n / 2 ? 2 * rows->capacity : n;
-	if ((size_t) capacity > PTRDIFF_MAX / sizeof(float) / (inputs + 2))
-		return choir_fail(CHOIR_NO_MEMORY, "too many rows for memory");
-	float *image = realloc(rows->image, (size_t) capacity * inputs * sizeof *image);
+	const bool fits = (size_t) capacity <= PTRDIFF_MAX / sizeof(float) / (inputs + 2);
+	float *image = fits ? realloc(rows->image, (size_t) capacity * inputs * sizeof *image) : NULL;
 	if (image != NULL)
 		rows->image = image;
 	void *label = image == NULL ? NULL : realloc(rows->label, (size_t) capacity * label_bytes);
 	if (label == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "no memory for %lld rows of %zu numbers each",
+		return choir_fail(CHOIR_NO_MEMORY, "data: no memory for %lld rows of %zu numbers",
 				(long long) capacity, inputs);
 	rows->label = label;
 	rows->capacity = capacity;
@@ -141,12 +140,8 @@ static choir_status keep_and_count(source *s, choir_values *batch)
 	return s->count(s, batch);
 }
 
-choir_status table_open(source *s, const char *path, inspect_fn *count)
+choir_status table_open(source *s, inspect_fn *count)
 {
-	if (strlen(path) >= PATH_SIZE || path[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "data \"%.40s\": needs csv:FILE", s->name);
-	snprintf(s->images, sizeof s->images, "%s", path);
-	snprintf(s->labels, sizeof s->labels, "%s", path);
 	s->csv = s->mixed = s->standardized = s->labelled = true;
 	s->scale = 1;
 	if (s->target[0] == '\0')
@@ -165,7 +160,7 @@ choir_status table_open(source *s, const char *path, inspect_fn *count)
 	if (classes != 0)
 		s->classes = (int64_t) classes;
 	if (s->examples + s->strays == 0)
-		return choir_fail(CHOIR_INVALID, "%s: has no examples", s->images);
+		return choir_fail(CHOIR_INVALID, "%s: has no examples; needs at least one", s->data.path);
 	return CHOIR_OK;
 }
 

@@ -3,9 +3,9 @@
 
 #include "data/source.h"
 
-// Finds the target (s->target, or "label", or the last column) and the input columns, and reads
-// all rows. Calls count with the batches of labels.
-choir_status table_open(source *s, const char *path, inspect_fn *count);
+// Finds the target (s->target, or "label", or the last column) and reads all rows; count gets
+// their batches.
+choir_status table_open(source *s, inspect_fn *count);
 choir_dataset *table_examples(const source *s);
 size_t table_inputs(const source *s, char *list, size_t size);
 void table_print(const source *s, bool json);

@@ -1,5 +1,5 @@
-// Windows of text files; no window crosses the end of a file. The last windows are held out, so no
-// byte that is predicted in a test was trained on.
+// Windows of text files. No window crosses the end of a file. The last windows are held out, so no
+// byte of a test was trained on.
 #include "data/text_data.h"
 
 #include <stdio.h>
@@ -9,12 +9,12 @@
 typedef struct {
 	const source *s;
 	const choir_files *files;
-	bool shifted; // windows start at every byte of that part
-	int64_t left; // non-overlapping windows still to take
+	bool shifted; // windows at every byte
+	int64_t left; // non-overlapping windows to take
 	int64_t taken;
 } part;
 
-// The number of non-overlapping windows, from the number that start at every byte.
+// starts: windows that begin at every byte.
 static int64_t side_by_side(const source *s, int64_t starts)
 {
 	return starts == 0 ? 0 : (starts - 1) / s->context + 1;
@@ -34,7 +34,7 @@ static choir_dataset *of_file(part *p, size_t i)
 	return choir_dataset_take(d, taken);
 }
 
-// Concatenates n files from first on. Recursion by halves keeps the chain of stages short.
+// Recursion by halves keeps the chain of stages short.
 static choir_dataset *join(part *p, size_t first, size_t n)
 {
 	if (n == 1)
@@ -45,7 +45,7 @@ static choir_dataset *join(part *p, size_t first, size_t n)
 
 static choir_dataset *open_part(part *p)
 {
-	choir_files *files = source_files(p->s->images);
+	choir_files *files = data_name_files(&p->s->data);
 	p->files = files;
 	choir_dataset *d = files == NULL ? NULL : join(p, 0, choir_files_count(files));
 	choir_files_free(files);
@@ -55,7 +55,7 @@ static choir_dataset *open_part(part *p)
 static choir_status too_few(const source *s)
 {
 	const long long context = (long long) s->context;
-	choir_files *files = source_files(s->images);
+	choir_files *files = data_name_files(&s->data);
 	choir_dataset *bytes = NULL;
 	if (choir_files_count(files) > 1)
 		choir_fail(CHOIR_INVALID,
@@ -70,14 +70,13 @@ static choir_status too_few(const source *s)
 	return choir_error_status();
 }
 
-choir_status text_open(source *s, const char *list)
+choir_status text_open(source *s)
 {
-	if (strlen(list) >= PATH_SIZE || list[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "data \"%.40s\": needs text:FILE", s->name);
 	if (s->context == 0)
 		return choir_fail(CHOIR_INVALID,
-				"data \"%s\": text needs --model gpt, or weights of a gpt", s->name);
-	snprintf(s->images, sizeof s->images, "%s", list);
+				"data \"%s\": the model does not read text; "
+				"needs --model gpt, or weights of a gpt",
+				s->name);
 	choir_dataset *d = text_examples(s);
 	if (d == NULL)
 		return choir_error_status();

@@ -1,13 +1,12 @@
-// Text as data of the command: a model learns to predict the next byte.
+// Text, of which a model learns the next byte.
 #pragma once
 
 #include "data/source.h"
 
-// Opens a list of files (source_files). s->context is given; s->examples becomes the number of
-// non-overlapping windows of that many bytes. CHOIR_INVALID: fewer than two.
-choir_status text_open(source *s, const char *list);
-// Non-overlapping windows, in the order of the files and of the text.
+// CHOIR_INVALID: fewer than two windows of s->context bytes.
+choir_status text_open(source *s);
+// Non-overlapping windows in order.
 choir_dataset *text_examples(const source *s);
-// The training windows: as many per pass as the first non-overlapping ones, but each starts at a
-// random byte of that part, in each pass at another. So a model sees every byte at every position.
+// As many windows per pass as the first non-overlapping ones, each from a random byte of that
+// part. So a model sees every byte at every position.
 choir_dataset *text_training(const source *s, int64_t examples);

@@ -1,4 +1,4 @@
-// choir inspect: shows what a file holds. It reads the file to its end, so it finds all damage.
+// choir inspect: shows what a file holds. It reads to the end, so it finds all damage.
 #include "commands.h"
 #include "inspect/inspect.h"
 #include "number.h"
@@ -6,11 +6,11 @@
 #include "command_options.h"
 #include "report.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { BATCH = 256, BATCH_BYTES = 4 << 20, SHOWN = 3, MAX_VALUES = 8, MAX_TEXT = 60 };
 
@@ -27,22 +27,22 @@ static const command self = {
 	.operands = "FILE",
 	.max_operands = 1,
 	.needs_operand = true,
-	.about = "Shows what a file holds and where it is damaged.\n\n"
-			 "Data: kind, columns, number of rows and the first rows. If the name does not tell\n"
-			 "the kind, write it before: csv:, npy:, npz:, idx:, tfrecord:, text:, hdf5:,\n"
-			 "cifar10:DIR, or fixed:BYTES:FILE for records of BYTES bytes.\n"
-			 "A directory of checkpoints: its checkpoints, their tensors, and which are damaged.\n"
-			 "Weights (.safetensors, safetensors:): tensors, metadata, and values that are not\n"
-			 "finite.",
+	.about =
+			"Shows what a file holds and where it is damaged.\n\n"
+			"Data: kind, columns, number of rows and the first rows.\n"
+			"A directory of checkpoints: its checkpoints, their tensors, and which are damaged.\n"
+			"Weights: tensors, metadata, and values that are not finite.\n\n"
+			"If the suffix of FILE does not tell the kind, write it before the name:\n" DATA_FILES
+			",\nlines:FILE (a text), fixed:BYTES:FILE (records of BYTES bytes), safetensors:FILE.",
 	.examples = { "choir inspect rows.csv", "choir inspect digits.safetensors --json" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
 
 typedef struct {
-	named_file file;
+	data_name file;
 	choir_strategy *strategy;
-	choir_array_list *arrays; // npz, hdf5, npy; else NULL
+	choir_array_list *arrays; // or NULL
 	choir_dataset *source; // owned by data
 	choir_distributed_dataset *data;
 	choir_values *batch;
@@ -62,10 +62,10 @@ static void print_categories(const inspection *i, const char *column)
 
 static void print_file(const inspection *i)
 {
-	const char *compression = named_file_compression(&i->file);
+	const char *compression = data_compression(&i->file);
 	const bool plain = strcmp(compression, "none") == 0;
 	clean_print(stdout, i->file.path);
-	printf(": %s%s%s\n", i->file.kind, plain ? "" : ", ", plain ? "" : compression);
+	printf(": %s%s%s\n", i->file.word, plain ? "" : ", ", plain ? "" : compression);
 }
 
 static void print_file_columns(const inspection *i)
@@ -82,14 +82,13 @@ static void print_file_columns(const inspection *i)
 		printf("\n");
 	}
 	const choir_column *column;
-	for (size_t c = 0; strcmp(i->file.kind, "csv") != 0 &&
-			(column = choir_dataset_column(i->source, c)) != NULL;
-			c++)
+	for (size_t c = 0;
+			i->file.kind != DATA_CSV && (column = choir_dataset_column(i->source, c)) != NULL; c++)
 		printf("  %-24s %s %s\n", clean_text(column->name, name), choir_dtype_name(column->dtype),
 				shape_text(&column->shape, shape));
 }
 
-// The length of a line of text without trailing zeros; 0: the bytes are not a text.
+// The length without trailing zeros; 0: not a text.
 static int64_t text_bytes(const choir_column *c, const uint8_t *bytes, int64_t n)
 {
 	if (c->dtype != CHOIR_U8 || c->shape.rank != 1)
@@ -141,8 +140,7 @@ static choir_status cut_line(const choir_component in[], choir_component out[], 
 	return CHOIR_OK;
 }
 
-// Cuts lines: a batch padded to a line as long as the file would need hundreds of times its
-// memory.
+// A batch padded to a line as long as the file would need hundreds of times its memory.
 static choir_dataset *cut_lines(choir_dataset *d)
 {
 	const choir_column column = { .name = choir_dataset_column(d, 0)->name,
@@ -185,8 +183,8 @@ static void print_file_json(const inspection *i)
 {
 	json_begin();
 	json_text("file", i->file.path);
-	json_text("kind", i->file.kind);
-	json_text("compression", named_file_compression(&i->file));
+	json_text("kind", i->file.word);
+	json_text("compression", data_compression(&i->file));
 }
 
 static void print_json(const inspection *i)
@@ -217,15 +215,15 @@ static choir_status check_memory(const inspection *i, const char *what, double b
 		return CHOIR_OK;
 	char held[32], file[32];
 	return choir_fail(CHOIR_UNSUPPORTED,
-			"%s: not read: %s would need %s of memory, and the file has %s", i->file.path, what,
+			"%s: was not read: %s needs %s of memory, the file has only %s", i->file.path, what,
 			print_bytes(bytes, held), print_bytes((double) is.st_size, file));
 }
 
 static bool is_asked(const inspection *i, const char *name)
 {
-	bool asked = i->file.arrays.n == 0;
-	for (size_t k = 0; k < i->file.arrays.n; k++)
-		asked = asked || strcmp(i->file.arrays.name[k], name) == 0;
+	bool asked = i->file.arrays == 0;
+	for (size_t k = 0; k < i->file.arrays; k++)
+		asked = asked || strcmp(i->file.array[k], name) == 0;
 	return asked;
 }
 
@@ -237,7 +235,7 @@ static choir_status open_source(inspection *i)
 	for (size_t k = 0; (e = choir_array_list_entry(i->arrays, k)) != NULL; k++)
 		if (is_asked(i, e->name))
 			CHOIR_TRY(check_memory(i, "an array in Fortran order", (double) e->held));
-	i->source = named_file_open(&i->file);
+	i->source = data_open(&i->file, CHOIR_BAD_RECORD_ERROR);
 	for (size_t k = 0; (c = choir_dataset_column(i->source, k)) != NULL; k++)
 		CHOIR_TRY(check_memory(i, "an example",
 				number_bytes(c->dtype) * (double) choir_shape_elements(&c->shape)));
@@ -297,26 +295,24 @@ static void print_arrays_json(const inspection *i)
 	json_end();
 }
 
-// Selects arrays that were not read yet and have the same number of examples. Returns their
-// number.
+// Selects unread arrays with equally many examples. Returns their number.
 static size_t next_group(inspection *i, bool read[])
 {
 	const choir_array_entry *e;
-	array_names *a = &i->file.arrays;
+	data_name *f = &i->file;
 	int64_t rows = CHOIR_NONE;
-	a->n = 0;
+	f->arrays = 0;
 	for (size_t k = 0; (e = choir_array_list_entry(i->arrays, k)) != NULL; k++) {
-		if (read[k] || a->n == MAX_ARRAYS || !is_column(e) ||
+		if (read[k] || f->arrays == MAX_ARRAYS || !is_column(e) ||
 				(rows != CHOIR_NONE && e->shape.dim[0] != rows))
 			continue;
 		rows = e->shape.dim[0];
 		read[k] = true;
-		a->name[a->n++] = e->name;
+		f->array[f->arrays++] = e->name;
 	}
-	return a->n;
+	return f->arrays;
 }
 
-// Reads all arrays to their ends, those of one length together.
 static choir_status read_groups(inspection *i)
 {
 	char name[CLEAN_TEXT];
@@ -330,8 +326,8 @@ static choir_status read_groups(inspection *i)
 		if (status != CHOIR_OK || given.json)
 			continue;
 		printf("  %lld rows of", (long long) i->rows);
-		for (size_t k = 0; k < i->file.arrays.n; k++)
-			printf("%s %s", k == 0 ? "" : ",", clean_text(i->file.arrays.name[k], name));
+		for (size_t k = 0; k < i->file.arrays; k++)
+			printf("%s %s", k == 0 ? "" : ",", clean_text(i->file.array[k], name));
 		printf("\n");
 	}
 	free(read);
@@ -348,17 +344,23 @@ static choir_status inspect_arrays(inspection *i)
 	return CHOIR_OK;
 }
 
-static choir_status inspect(inspection *i, const char *name)
+static choir_status list_arrays(inspection *i)
+{
+	const data_name *f = &i->file;
+	const bool known = f->kind == DATA_NPZ || f->kind == DATA_HDF5 || f->kind == DATA_NPY;
+	if (!known || f->labels[0] != '\0' || access(f->path, F_OK) != 0)
+		return CHOIR_OK;
+	i->arrays = choir_array_list_new(f->path);
+	return i->arrays == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static choir_status inspect(inspection *i)
 {
 	if (i->strategy == NULL)
 		return choir_error_status();
-	CHOIR_TRY(named_file_set(&i->file, name));
-	const bool has_arrays = strcmp(i->file.kind, "npz") == 0 ||
-			strcmp(i->file.kind, "hdf5") == 0 || strcmp(i->file.kind, "npy") == 0;
-	if (has_arrays && (i->arrays = choir_array_list_new(i->file.path)) == NULL)
-		return choir_error_status();
-	if (i->file.arrays.n == 0 && choir_array_list_entries(i->arrays) > 0 &&
-			strcmp(i->file.kind, "npy") != 0 && !one_dataset(i->arrays))
+	CHOIR_TRY(list_arrays(i));
+	if (i->file.arrays == 0 && i->file.kind != DATA_NPY &&
+			choir_array_list_entries(i->arrays) > 0 && !one_dataset(i->arrays))
 		return inspect_arrays(i);
 	CHOIR_TRY(open_source(i));
 	if (!given.json)
@@ -375,39 +377,29 @@ static choir_status inspect(inspection *i, const char *name)
 	return CHOIR_OK;
 }
 
-// The path of a weights file: "safetensors:FILE", or a name with that suffix; NULL: not weights.
-static const char *weights_path(const char *name)
+static int inspect_data(inspection *i)
 {
-	static const char prefix[] = "safetensors:", end[] = ".safetensors";
-	const size_t length = strlen(name);
-	if (strncmp(name, prefix, sizeof prefix - 1) == 0)
-		return name + sizeof prefix - 1;
-	return length >= sizeof end && strcmp(name + length - (sizeof end - 1), end) == 0 ? name
-																					  : NULL;
+	i->strategy = choir_one_device_strategy_new(NULL);
+	const int code = inspect(i) == CHOIR_OK ? EXIT_OK : failed(&self);
+	choir_values_free(i->batch);
+	choir_strategy_free(i->strategy);
+	choir_array_list_free(i->arrays);
+	return code;
 }
 
 int inspect_main(int argc, char **argv)
 {
+	static inspection i;
 	const char *name = NULL;
+	struct stat is;
 	const options_result result = options_read(&self, argc, argv, &name);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
-	const char *weights = weights_path(name);
-	if (weights != NULL)
-		return inspect_weights(weights, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);
-	struct stat is;
-	const bool there = stat(name, &is) == 0;
-	if (there && S_ISDIR(is.st_mode))
+	if (stat(name, &is) == 0 && S_ISDIR(is.st_mode))
 		return inspect_steps(name, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);
-	if (!there && errno == ENOENT && strpbrk(name, ":#") == NULL) {
-		choir_fail(CHOIR_NOT_FOUND, "%s: no such file or directory", name);
+	if (data_name_read(&i.file, name, DATA_INSPECT) != CHOIR_OK)
 		return failed(&self);
-	}
-	inspection i = { .rows = 0 };
-	i.strategy = choir_one_device_strategy_new(NULL);
-	const int code = inspect(&i, name) == CHOIR_OK ? EXIT_OK : failed(&self);
-	choir_values_free(i.batch);
-	choir_strategy_free(i.strategy);
-	choir_array_list_free(i.arrays);
-	return code;
+	if (i.file.kind == DATA_SAFETENSORS)
+		return inspect_weights(i.file.path, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);
+	return inspect_data(&i);
 }

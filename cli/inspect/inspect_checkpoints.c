@@ -58,7 +58,7 @@ static bool print_step(choir_checkpoint_list *l, size_t i, bool json)
 	return whole;
 }
 
-// Whether directory is a checkpoint itself.
+// Whether it is a checkpoint itself.
 static bool is_step(const char *directory)
 {
 	char path[4096];
@@ -77,9 +77,9 @@ choir_status inspect_steps(const char *directory, bool json)
 		damaged += !print_step(l, i, json);
 	choir_checkpoint_list_free(l);
 	if (n == 0)
-		return choir_fail(CHOIR_NOT_FOUND, "%s: directory has no checkpoints%s", directory,
-				is_step(directory) ? "; it is a checkpoint itself: name its parent directory"
-								   : "");
+		return choir_fail(CHOIR_NOT_FOUND, "%s: has no checkpoints; needs %s", directory,
+				is_step(directory) ? "its parent directory, as it is a checkpoint itself"
+								   : "a directory of choir train --checkpoint");
 	return damaged == 0 ? CHOIR_OK
 						: choir_fail(CHOIR_CORRUPT, "%s: %zu of %zu checkpoints are damaged",
 								  directory, damaged, n);

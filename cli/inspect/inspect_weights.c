@@ -1,20 +1,20 @@
-// choir inspect of weights: the tensors and metadata of a safetensors file of any program, and the
-// values that are not finite, with the position of the first.
+// choir inspect of weights: tensors and metadata of any program's safetensors file, and its values
+// that are not finite.
 #include "inspect/inspect.h"
 
 #include "number.h"
 #include "report.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { BLOCK = 1 << 16, MAX_SHOWN = 60 };
 
-// The values of a tensor that are not finite.
 typedef struct {
-	int64_t count; // CHOIR_NONE: the tensor has a dtype that Choir does not have
-	uint64_t first; // position of the first in the file
+	int64_t count; // not finite; CHOIR_NONE: not a dtype of Choir
+	uint64_t first; // byte of the file
 } strange;
 
 static choir_status read_block(FILE *file, const char *path, const choir_weights_entry *e,
@@ -144,7 +144,7 @@ choir_status inspect_weights(const char *path, bool json)
 		return choir_error_status();
 	FILE *file = fopen(path, "rb");
 	choir_status status =
-			file == NULL ? choir_fail(CHOIR_IO, "%s: cannot be read", path) : CHOIR_OK;
+			file == NULL ? choir_fail(CHOIR_IO, "%s: %s", path, strerror(errno)) : CHOIR_OK;
 	if (file != NULL) {
 		print_head(l, path, json);
 		print_metadata(l, json);

@@ -1,4 +1,4 @@
-// Finds the weights that a name means: a file, or the newest checkpoint of a directory.
+// Finds the weights of a path: a file, or the newest checkpoint of a directory.
 #include "model.h"
 
 #include <stdio.h>
@@ -11,21 +11,22 @@ static bool is_directory(const char *path)
 	return stat(path, &is) == 0 && S_ISDIR(is.st_mode);
 }
 
-// Whether path's last component is name; NULL: any.
+// name NULL: any.
 static bool is_wanted(const char *path, const char *name)
 {
 	const char *slash = strrchr(path, '/');
 	return name == NULL || strcmp(slash == NULL ? path : slash + 1, name) == 0;
 }
 
-// Finds the newest undamaged checkpoint of directory, or the one of that name.
+// The newest undamaged checkpoint, or the one of that name.
 static choir_status find_step(const char *directory, const char *name, char path[WEIGHTS_PATH])
 {
 	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
 	if (l == NULL)
 		return choir_error_status();
-	choir_status status =
-			choir_fail(CHOIR_NOT_FOUND, "%s: directory has no checkpoints", directory);
+	choir_status status = choir_fail(CHOIR_NOT_FOUND,
+			"%s: has no checkpoints; needs weights or a directory of choir train --checkpoint",
+			directory);
 	for (size_t i = choir_checkpoint_list_steps(l); i-- > 0 && status != CHOIR_OK;) {
 		const char *step = choir_checkpoint_list_path(l, i);
 		if (!is_wanted(step, name))

@@ -1,5 +1,5 @@
-// A GPT on bytes (Radford et al. 2019), with layer norm before attention and dense layers
-// (pre-norm) and no bias in the output projection.
+// A GPT on bytes (Radford et al. 2019), with layer norm before attention and dense layers, and no
+// bias in the output projection.
 #include "model/kind.h"
 
 #include <stdio.h>
@@ -10,7 +10,8 @@ choir_status gpt_check(const model_plan *plan)
 {
 	const model_size *size = &plan->size;
 	if (size->width % size->heads != 0)
-		return choir_fail(CHOIR_INVALID, "gpt: --heads %lld does not divide --width %lld",
+		return choir_fail(CHOIR_INVALID,
+				"gpt: --heads %lld, --width %lld; the number of heads must divide the width",
 				(long long) size->heads, (long long) size->width);
 	if (plan->image.rank != 1 || plan->image.dim[0] != size->context)
 		return choir_fail(CHOIR_INVALID,
@@ -21,7 +22,7 @@ choir_status gpt_check(const model_plan *plan)
 	return CHOIR_OK;
 }
 
-// The layers inside a residual connection: norm, one or two layers, then dropout if there is any.
+// The layers inside a residual connection.
 static choir_layer *branch(const model_size *size, const char *block, const char *part,
 		choir_layer *first, choir_layer *second)
 {
@@ -95,13 +96,12 @@ model_work gpt_work(const model_plan *plan)
 	const model_size *size = &plan->size;
 	const double w = (double) size->width, places = (double) size->context;
 	const double layers = (double) size->layers;
-	// Two products of a triangle forward and four backward. What attention recomputes or caches is
-	// not counted.
+	// Two products of a triangle forward, four backward, without what is recomputed.
 	const double attention = 6 * w * (places + 1);
 	const double products = 3 * 2 * (12 * w * w);
-	// A norm reads x and writes y; backward it reads x and dy, writes dx, and reads both for its
-	// own gradients. A residual sum is computed forward, one of gradients backward. GELU has four
-	// times the width. Bias gradients read 9 widths.
+	// Two norms: x and y forward; x, dy and dx, then x and dy for their own gradients, backward.
+	// Two residual sums, and two of gradients. GELU, four times as wide. Bias gradients of 9
+	// widths.
 	const double block = 2 * 7 * w + 4 * 3 * w + 4 * (2 + 3) * w + 9 * w;
 	// Both embeddings, the last norm, and the loss.
 	const double ends = 15 * w + 3 * BYTES;

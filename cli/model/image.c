@@ -1,4 +1,4 @@
-// The two plain image models: a multilayer perceptron, and a small convolutional network.
+// A multilayer perceptron, and a small convolutional network.
 #include "model/kind.h"
 
 #include <stdio.h>
@@ -10,7 +10,9 @@ choir_status image_check(const model_plan *plan, int64_t min)
 	const int64_t *size = plan->image.dim;
 	if (plan->image.rank < 1)
 		return choir_fail(CHOIR_INVALID,
-				"%s: images are single numbers; are images and labels swapped?", plan->kind);
+				"%s: images are single numbers; needs at least "
+				"1 dimension (are images and labels swapped?)",
+				plan->kind);
 	if (min == 0)
 		return CHOIR_OK;
 	if (plan->image.rank != 2 && plan->image.rank != 3)
@@ -112,15 +114,14 @@ double cnn_activations(const model_plan *plan)
 	return pixels * 2 * ((double) plan->width[0] + (double) plan->width[1]);
 }
 
-// Adds a dense layer from in to out numbers. The gradient of ReLU reads its result and dy and
-// writes dx; the bias gradient reads dx.
+// The gradient of ReLU reads its result and dy and writes dx; the bias gradient reads dx.
 static void add_dense(model_work *sum, double in, double out, bool first, bool relu)
 {
 	sum->products += (first ? 2 : 3) * 2 * in * out;
 	sum->numbers += (relu ? 4 : 1) * out;
 }
 
-// Per class: scores are read twice and their gradient is written.
+// Per class: reads the scores twice, writes their gradient.
 static const double LOSS = 3;
 
 model_work mlp_work(const model_plan *plan)

@@ -1,4 +1,4 @@
-// Restores a part of a weights file, and lists the names without a match on either side.
+// Restores a part of a weights file, and lists names without a match on either side.
 #include "model/init.h"
 #include "report.h"
 
@@ -9,12 +9,12 @@
 
 enum { MAX_MAP = 1 << 20 };
 
-// Names by kind; each name ends with a 0.
+// Names by kind, zero-terminated one after another.
 typedef struct {
 	int64_t n[3];
 	char *names[3];
 	size_t length[3];
-	bool failed; // memory ran out
+	bool failed;
 } restore_report;
 
 static void remember(choir_restored what, const char *name, void *user)
@@ -79,8 +79,9 @@ static choir_status read_map(const char *path, char **text)
 	fclose(f);
 	if (whole && memchr(*text, 0, n) == NULL)
 		return CHOIR_OK;
-	return choir_fail(
-			CHOIR_INVALID, "--init-map %s: needs a text of at most %d bytes", path, MAX_MAP);
+	return choir_fail(CHOIR_INVALID,
+			"--init-map %s: not a text, or too long; needs a text of at most %d bytes", path,
+			MAX_MAP);
 }
 
 choir_status init_weights(choir_strategy *s, const char *path, const char *map, bool json)

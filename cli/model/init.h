@@ -5,6 +5,6 @@
 
 #include <stdbool.h>
 
-// Restores the variables that the file at path has, and prints the missing ones and the unexpected
-// tensors. map: a file of lines as in choir_restore_options; or NULL.
+// Restores the variables that a file has, and prints missing and unexpected names. map: as in
+// choir_restore_options, a file; or NULL.
 choir_status init_weights(choir_strategy *s, const char *path, const char *map, bool json);

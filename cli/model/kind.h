@@ -1,4 +1,4 @@
-// The interface of a model kind: check, build, and formulas for its weights, activations and work.
+// The kinds of models: check, build, and formulas for weights, activations and work.
 #pragma once
 
 #include "model/model.h"
@@ -29,10 +29,9 @@ double gpt_weights(const model_plan *plan);
 double gpt_activations(const model_plan *plan);
 model_work gpt_work(const model_plan *plan);
 
-// Fails unless the input is images of at least min rows and columns; min 0: numbers of any shape.
+// Needs images of at least min rows and columns; min 0: any numbers.
 choir_status image_check(const model_plan *plan, int64_t min);
 int64_t image_channels(const model_plan *plan);
 
-// Reads numbers from 1 to max, separated by commas. Returns their number, or -1 if the text is
-// wrong or has more than capacity.
+// Numbers from 1 to max with commas. Returns how many; -1: wrong, or more than capacity.
 int model_read_list(const char *text, int64_t max, int capacity, int64_t out[]);

@@ -1,4 +1,4 @@
-// The models by kind: size, layers, formulas and losses.
+// The table of models.
 #include "model/model.h"
 #include "model/kind.h"
 
@@ -13,7 +13,7 @@ const char *const model_kinds[] = { "mlp", "cnn", "resnet20", "gpt", NULL };
 
 // In the order of model_kinds.
 static const struct {
-	const char *usual_widths; // NULL: it has a size instead
+	const char *usual_widths;
 	model_size usual;
 	choir_status (*check)(const model_plan *plan);
 	choir_status (*build)(model *m);
@@ -47,19 +47,20 @@ choir_status model_plan_set(model_plan *plan, const char *kind, const char *widt
 	plan->size = kinds[k].usual;
 	plan->widths = 0;
 	if (kinds[k].usual_widths == NULL)
-		return widths == NULL
-				? CHOIR_OK
-				: choir_fail(CHOIR_INVALID, "widths \"%s\": a %s has a single width, --width",
-						  widths, kind);
+		return widths == NULL ? CHOIR_OK
+							  : choir_fail(CHOIR_INVALID,
+										"widths \"%s\": a %s has no list of widths; needs --width",
+										widths, kind);
 	plan->widths = model_read_list(
 			widths ? widths : kinds[k].usual_widths, MAX_WIDTH, MAX_WIDTHS, plan->width);
 	if (plan->widths < 0)
 		return choir_fail(CHOIR_INVALID,
-				"widths \"%s\": needs 1 to %d numbers from 1 to %d with commas", widths,
-				MAX_WIDTHS, MAX_WIDTH);
+				"widths \"%s\": wrong list; needs 1 to %d numbers from 1 to %d with commas",
+				widths, MAX_WIDTHS, MAX_WIDTH);
 	if (k == CNN && plan->widths != CNN_WIDTHS)
 		return choir_fail(CHOIR_INVALID,
-				"widths \"%s\": a cnn needs 3 widths: two convolutions and a dense layer", widths);
+				"widths \"%s\": a cnn needs 3 widths, of two convolutions and a dense layer",
+				widths);
 	return CHOIR_OK;
 }
 
@@ -69,8 +70,8 @@ static choir_status set_number(
 	if (value == 0)
 		return CHOIR_OK;
 	if (usual == 0)
-		return choir_fail(CHOIR_INVALID, "%s %lld: does not apply to model %s", name,
-				(long long) value, kind);
+		return choir_fail(CHOIR_INVALID, "%s %lld: model %s has no such size; needs another model",
+				name, (long long) value, kind);
 	*to = value;
 	return CHOIR_OK;
 }
@@ -85,8 +86,8 @@ choir_status model_plan_resize(model_plan *plan, const model_size *size)
 	CHOIR_TRY(set_number(plan->kind, "--heads", usual->heads, size->heads, &to->heads));
 	CHOIR_TRY(set_number(plan->kind, "--context", usual->context, size->context, &to->context));
 	if (size->dropout != 0 && k != GPT)
-		return choir_fail(CHOIR_INVALID, "--dropout %g: does not apply to model %s", size->dropout,
-				plan->kind);
+		return choir_fail(CHOIR_INVALID, "--dropout %g: model %s has no dropout; needs a gpt",
+				size->dropout, plan->kind);
 	to->dropout = size->dropout;
 	return CHOIR_OK;
 }
@@ -154,14 +155,14 @@ choir_status model_plan_fits(const model_plan *plan, const char *path)
 		return CHOIR_OK;
 	if (weights * (double) sizeof(float) <= 2 * (double) file.st_size)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_CORRUPT, "%s: %lld bytes are too few for a %s of %.0f weights", path,
+	return choir_fail(CHOIR_CORRUPT, "%s: %lld bytes; a %s of %.0f weights needs more", path,
 			(long long) file.st_size, plan->kind, weights);
 }
 
 choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, const char *path)
 {
 	choir_scope scope;
-	CHOIR_TRY(model_plan_fits(plan, path)); // before memory is allocated
+	CHOIR_TRY(model_plan_fits(plan, path));
 	CHOIR_TRY(choir_scope_enter(&scope, s));
 	const choir_status status = model_build(m, plan);
 	CHOIR_TRY(choir_scope_exit(&scope));

@@ -1,4 +1,4 @@
-// Writes and reads a model's plan as metadata of its weights, so that the model can be rebuilt.
+// A model's plan as metadata of its weights.
 #include "model/kind.h"
 #include "model/table_plan.h"
 
@@ -104,7 +104,7 @@ static choir_status read_size(model_plan *plan, const char *path)
 	return model_plan_resize(plan, &s);
 }
 
-// Reads which form of GELU a gpt has. Files without this key have the tanh approximation.
+// Files without this key have the tanh approximation.
 static choir_status read_activation(model_plan *plan, const char *path)
 {
 	char value[VALUE_SIZE];
@@ -127,7 +127,7 @@ static choir_status read_kind(model_plan *plan, const char *path)
 	return read_size(plan, path);
 }
 
-// Whether the number of elements is small enough for products with it.
+// Whether products with the number of elements do not overflow.
 static bool has_elements(const choir_shape *image)
 {
 	double elements = 1;
@@ -161,7 +161,8 @@ choir_status model_plan_read(model_plan *plan, const char *path)
 	CHOIR_TRY(table_plan_read(plan->table, path));
 	const int64_t inputs = plan->table->inputs, elements = choir_shape_elements(&plan->image);
 	if (inputs != 0 && inputs != elements)
-		return choir_fail(CHOIR_CORRUPT, "%s: means of %lld inputs, but examples have %lld", path,
-				(long long) inputs, (long long) elements);
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: means of %lld inputs, examples of %lld numbers; needs one mean per number",
+				path, (long long) inputs, (long long) elements);
 	return CHOIR_OK;
 }

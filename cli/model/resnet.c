@@ -1,14 +1,13 @@
-// The residual network for small images of He et al. 2015, section 4.2, with 6 n + 2 layers in
-// three stages of n blocks. The second and third stage halve the image and double the channels;
-// there the shortcut is a 1x1 convolution.
+// The residual network for small images of He et al. 2015, section 4.2: 6 n + 2 layers in three
+// stages of n blocks. The second and third stage halve the image and double the channels, with a
+// 1x1 convolution as the shortcut.
 #include "model/kind.h"
 
 #include <stdio.h>
 
 enum { KERNEL = 3, THIRDS = 3 };
 
-// Batch normalization as usual for this network. Keras' momentum 0.99 adapts too slowly in few
-// steps.
+// These are usual for this network. Keras' momentum 0.99 adapts too slowly in few steps.
 static const double MOMENTUM = 0.9, EPSILON = 1e-5;
 
 choir_status resnet_check(const model_plan *plan)
@@ -24,7 +23,7 @@ choir_status resnet_check(const model_plan *plan)
 	return image_check(plan, 1);
 }
 
-// Adds a convolution and its batch normalization, which has the bias.
+// The batch normalization has the bias.
 static size_t add_convolution(choir_layer *layers[], const char *block, const char *part,
 		int64_t in, int64_t out, int kernel, int stride)
 {
@@ -74,7 +73,7 @@ choir_status resnet_build(model *m)
 	return m->net == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// With gamma, beta and the two moving statistics of batch normalization.
+// With gamma, beta and two moving statistics.
 static double convolution_weights(double in, double out, double kernel)
 {
 	return in * out * kernel * kernel + 4 * out;
@@ -99,11 +98,11 @@ double resnet_activations(const model_plan *plan)
 {
 	const double pixels = (double) plan->image.dim[0] * (double) plan->image.dim[1];
 	const double blocks = (double) ((plan->size.layers - 2) / 2) / THIRDS;
-	// Seven images per block; each stage has a quarter of the pixels and twice the channels.
+	// Seven images per block; the next stage has half of their numbers.
 	return pixels * (double) plan->size.width * (3 + 7 * blocks * (1 + 0.5 + 0.25));
 }
 
-// A convolution with its normalization: reads x four times and dy twice, writes y and dx.
+// With normalization: reads x four times and dy twice, writes y and dx.
 static void add_work(
 		model_work *sum, double in, double out, double kernel, double pixels, int passes)
 {
@@ -126,7 +125,7 @@ model_work resnet_work(const model_plan *plan)
 		add_work(&sum, out, out, KERNEL, pixels, 3);
 		if (in < out)
 			add_work(&sum, in, out, 1, pixels, 3);
-		// Two ReLUs, the residual sum, and the sum of the gradients of both branches.
+		// Two ReLUs, the residual sum, and that of the gradients.
 		sum.numbers += 16 * out * pixels;
 		in = out;
 	}

@@ -1,4 +1,4 @@
-// The description of a table as metadata. Names are percent-encoded and separated by tabs.
+// A table's description as metadata. Names are percent-encoded and separated by tabs.
 #include "model/table_plan.h"
 #include "percent_encoding.h"
 
@@ -51,7 +51,7 @@ size_t table_plan_write(const table_plan *t, char *text, size_t size)
 	return at;
 }
 
-// Reads an optional key. False: it is missing, or an error.
+// False: missing, or an error.
 static bool find_value(const char *path, const char *key, char *value, choir_status *status)
 {
 	*status = choir_weights_metadata(path, key, value, METADATA_SIZE);
@@ -79,7 +79,9 @@ static choir_status read_numbers(
 		if (*end == '\0')
 			return CHOIR_OK;
 	}
-	return choir_fail(CHOIR_CORRUPT, "%s: metadata %s is invalid", path, key);
+	return choir_fail(CHOIR_CORRUPT,
+			"%s: metadata %s: wrong list; needs up to %d numbers with commas", path, key,
+			MAX_INPUTS);
 }
 
 static void cut_names(table_plan *t)
@@ -101,13 +103,14 @@ choir_status table_plan_read(table_plan *t, const char *path)
 	char *value = malloc(METADATA_SIZE);
 	*t = (table_plan){ .inputs = 0 };
 	if (value == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+		return choir_fail(CHOIR_NO_MEMORY, "%s: no memory for its metadata", path);
 	status = read_numbers(path, "choir.mean", value, &t->inputs, t->mean);
 	if (status == CHOIR_OK)
 		status = read_numbers(path, "choir.deviation", value, &deviations, t->deviation);
 	if (status == CHOIR_OK && deviations != t->inputs)
-		status = choir_fail(CHOIR_CORRUPT, "%s: %lld means and %lld deviations", path,
-				(long long) t->inputs, (long long) deviations);
+		status =
+				choir_fail(CHOIR_CORRUPT, "%s: %lld means, %lld deviations; needs as many of both",
+						path, (long long) t->inputs, (long long) deviations);
 	if (status == CHOIR_OK && find_value(path, "choir.columns", value, &status))
 		snprintf(t->columns, sizeof t->columns, "%.*s", COLUMNS_SIZE - 1, value);
 	if (status == CHOIR_OK && find_value(path, "choir.target", value, &status)) {

@@ -1,7 +1,7 @@
-// choir replay: runs one replica of a training step again. The step of a replica is determined by
-// the weights before it, the seed, the numbers of step and replica, and its part of the batch. So
-// replay restores the last checkpoint before the step with the recorded options, runs forward on
-// the devices of this machine, and then runs that replica alone.
+// choir replay: runs one replica of a training step again. Its bits depend on the weights before
+// the step, the seed, the numbers of step and replica, and its part of the batch. So replay
+// restores the last checkpoint before the step with the recorded options, runs forward on any
+// devices, and then runs that replica alone.
 #include "commands.h"
 #include "number.h"
 #include "command_options.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Limits of what a checkpoint may ask for without an option that confirms it.
+// What a checkpoint may ask for without an option.
 enum { MAX_DRAWN = 1000000, MAX_REPLICAS = 4096 };
 
 static struct {
@@ -69,12 +69,11 @@ typedef struct {
 	choir_checkpoint_list *list;
 	replay_plan plan;
 	training t;
-	char weights_path[PATH_SIZE]; // of the checkpoint that has the options
+	char weights_path[PATH_SIZE]; // with the options
 	replay_record alone, among;
 	uint64_t weights; // hash after the check
 } replay;
 
-// The share of worker 0, the only one.
 static share *own(replay *r)
 {
 	return &r->t.share[0];
@@ -97,7 +96,7 @@ static choir_status no_such_step(const replay *r, int64_t last)
 			given.step, last, given.checkpoint, text);
 }
 
-// Replaces a recorded file by the given one. A file that only the checkpoint names is not opened.
+// A file that only the checkpoint names is not opened.
 static choir_status take_file(
 		const char *path, const char *name, const char *own, const char **recorded)
 {
@@ -105,22 +104,30 @@ static choir_status take_file(
 		return CHOIR_OK;
 	if (own == NULL)
 		return choir_fail(CHOIR_INVALID,
-				"%s: records %s \"%.200s\"; replay opens only "
-				"files given on the command line; needs %s",
+				"%s: records %s \"%.200s\"; needs %s on the command line, as replay opens no file "
+				"that only a checkpoint names",
 				path, name, *recorded, name);
 	*recorded = own;
 	return CHOIR_OK;
 }
 
+// Such data need no file of the user, and limited memory.
+static bool is_built_in(const char *data)
+{
+	static data_name name;
+	return data_name_read(&name, data, DATA_LEARN) == CHOIR_OK &&
+			(name.kind == DATA_MNIST || (name.kind == DATA_DIGITS && name.number <= MAX_DRAWN));
+}
+
 static choir_status take_files(const char *path)
 {
-	if (given.data != NULL || !source_is_built_in(train_given->data, MAX_DRAWN))
+	if (given.data != NULL || !is_built_in(train_given->data))
 		CHOIR_TRY(take_file(path, "--data", given.data, &train_given->data));
 	CHOIR_TRY(take_file(path, "--init", given.init, &train_given->init));
 	return take_file(path, "--init-map", given.init_map, &train_given->init_map);
 }
 
-// The recorded sizes must not allocate more than the checkpoint's own size explains.
+// The checkpoint's own size must explain the memory that it asks for.
 static choir_status take_sizes(replay *r, size_t i)
 {
 	const char *path = choir_checkpoint_list_path(r->list, i);
@@ -136,8 +143,8 @@ static choir_status take_sizes(replay *r, size_t i)
 	return CHOIR_OK;
 }
 
-// After a change of options, only the checkpoint at the change has the older options. Earlier
-// steps can be replayed up to it, later steps from it.
+// After a change of options only the checkpoint at the change has the older ones. Earlier steps
+// can be replayed up to it, later ones from it.
 static choir_status check_options_known(const replay *r, size_t i)
 {
 	option_changes changes;
@@ -146,15 +153,15 @@ static choir_status check_options_known(const replay *r, size_t i)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_NOT_FOUND,
 			"--step %" PRId64 ": the options changed after step %" PRId64
-			", and %s has no undamaged checkpoint of step %" PRId64 "; without it steps %" PRId64
-			" to %" PRId64 " cannot be replayed: %s",
+			", and %s has no undamaged checkpoint of step %" PRId64 "; steps %" PRId64
+			" to %" PRId64 " cannot be replayed without it (%s)",
 			given.step, changes.after, given.checkpoint, changes.after, r->plan.from_steps + 1,
-			r->plan.behind_steps, changes.text);
+			r->plan.next_steps, changes.text);
 }
 
 static choir_status recall(replay *r)
 {
-	const size_t i = r->plan.has_behind ? r->plan.behind : r->plan.from;
+	const size_t i = r->plan.has_next ? r->plan.next : r->plan.from;
 	const int replicas = choir_checkpoint_list_replicas(r->list, i);
 	if (given.replica >= replicas)
 		return choir_fail(CHOIR_NOT_FOUND,
@@ -183,7 +190,7 @@ static choir_status begin(replay *r)
 			r->t.strategy, choir_checkpoint_list_path(r->list, r->plan.from));
 }
 
-// Reads the next batch, across the ends of epochs. CHOIR_END: the training has no more steps.
+// CHOIR_END: the training has no more steps.
 static choir_status next_batch(replay *r)
 {
 	share *s = own(r);
@@ -211,7 +218,6 @@ static choir_status run_step(replay *r)
 	return CHOIR_OK;
 }
 
-// Runs all steps up to this number.
 static choir_status go_to(replay *r, int64_t steps)
 {
 	while (own(r)->steps < steps) {
@@ -246,7 +252,6 @@ static choir_status replay_alone(replay *r)
 	return r->alone.status;
 }
 
-// Runs the step with all replicas and on to the next checkpoint, and compares the bits.
 static choir_status check(replay *r)
 {
 	CHOIR_TRY(watch(r, &r->among));
@@ -259,11 +264,11 @@ static choir_status check(replay *r)
 				"--check: replica %" PRId64 " computed %016" PRIx64 " alone, but %016" PRIx64
 				" with all replicas",
 				given.replica, r->alone.hash, r->among.hash);
-	if (!r->plan.has_behind)
+	if (!r->plan.has_next)
 		return CHOIR_OK;
-	CHOIR_TRY(go_to(r, r->plan.behind_steps));
+	CHOIR_TRY(go_to(r, r->plan.next_steps));
 	progress_clear();
-	const char *path = choir_checkpoint_list_path(r->list, r->plan.behind);
+	const char *path = choir_checkpoint_list_path(r->list, r->plan.next);
 	r->weights = choir_strategy_hash(r->t.strategy);
 	CHOIR_TRY(choir_strategy_restore_checkpoint(r->t.strategy, path));
 	const uint64_t needed = choir_strategy_hash(r->t.strategy);
@@ -341,18 +346,17 @@ static void print_replay(const replay *r)
 static void print_checked(const replay *r)
 {
 	char hash[17];
-	const char *path =
-			!r->plan.has_behind ? "" : choir_checkpoint_list_path(r->list, r->plan.behind);
+	const char *path = !r->plan.has_next ? "" : choir_checkpoint_list_path(r->list, r->plan.next);
 	if (given.json) {
 		json_begin();
 		json_text("event", "check");
 		json_text("path", path);
-		json_text("weights", r->plan.has_behind ? print_hash(r->weights, hash) : "");
+		json_text("weights", r->plan.has_next ? print_hash(r->weights, hash) : "");
 		json_end();
 		return;
 	}
 	printf("checked: same bits with all replicas%s%s\n",
-			r->plan.has_behind ? "; same weights as " : "; no checkpoint after this step", path);
+			r->plan.has_next ? "; same weights as " : "; no checkpoint after this step", path);
 }
 
 static choir_status run(replay *r)
@@ -378,7 +382,7 @@ int replay_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (given.checkpoint == NULL || given.step == CHOIR_NONE || given.replica == CHOIR_NONE)
-		return wrong_use(&self, "needs %s (--help lists the options)",
+		return wrong_use(&self, "an option is missing; needs %s (--help lists the options)",
 				given.checkpoint == NULL		   ? "--checkpoint DIR"
 						: given.step == CHOIR_NONE ? "--step S"
 												   : "--replica K");

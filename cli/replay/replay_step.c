@@ -1,5 +1,4 @@
-// Finds the checkpoints for a replay: the last one before the step, and the first one at or after
-// it.
+// Finds the last checkpoint before the step, and the first one at or after it.
 #include "replay/replay.h"
 
 #include "train/train.h"
@@ -8,7 +7,7 @@
 
 enum { MAX_TEXT = 1024 };
 
-// Whether the i-th checkpoint is undamaged and of choir train. Prints which are damaged.
+// Whether it is undamaged and of choir train.
 static bool usable(choir_checkpoint_list *l, size_t i, int64_t *steps)
 {
 	if (choir_checkpoint_list_check(l, i) == CHOIR_OK)
@@ -30,16 +29,17 @@ choir_status replay_find(
 			continue;
 		some++;
 		if (steps >= step) { // an earlier one is nearer to the step
-			plan->behind = i;
-			plan->behind_steps = steps;
-			plan->has_behind = true;
+			plan->next = i;
+			plan->next_steps = steps;
+			plan->has_next = true;
 		} else {
 			plan->from = i;
 			plan->from_steps = steps;
 			plan->has_from = true;
 		}
 	}
-	return some > 0 ? CHOIR_OK
-					: choir_fail(CHOIR_NOT_FOUND, "%s: has no undamaged checkpoint of choir train",
-							  directory);
+	return some > 0
+			? CHOIR_OK
+			: choir_fail(CHOIR_NOT_FOUND,
+					  "%s: has no undamaged checkpoint; needs one of choir train", directory);
 }

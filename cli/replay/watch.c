@@ -17,7 +17,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
 }
 static const uint64_t FIRST_HASH = 0xcbf29ce484222325u;
 
-// Copies all elements to the host, dense. The caller frees them.
+// Copies the elements, dense. The caller frees them.
 static void *fetch(choir_tensor *t, size_t *bytes, int64_t *n)
 {
 	t = choir_to_dense(t);
@@ -63,7 +63,8 @@ static replay_gradient *add(replay_record *record)
 		const int capacity = record->capacity == 0 ? 64 : 2 * record->capacity;
 		replay_gradient *more = realloc(record->gradient, (size_t) capacity * sizeof *more);
 		if (more == NULL) {
-			record->status = choir_fail(CHOIR_NO_MEMORY, "replay: no memory");
+			record->status =
+					choir_fail(CHOIR_NO_MEMORY, "replay: no memory for %d gradients", capacity);
 			return NULL;
 		}
 		record->gradient = more;

@@ -1,6 +1,6 @@
-// The options of a training in its checkpoints, as far as they decide the result. They are
-// compared on resume, and read back by a replay. A training that resumes with other options
-// records after which step: the older checkpoints, which have the former options, may be deleted.
+// The options that decide the result, in checkpoints. A resume compares them, a replay reads them.
+// After a resume with other options the checkpoints record that step, because older checkpoints
+// with the former options may be deleted.
 #include "train/train.h"
 
 #include "terminal_text.h"
@@ -26,14 +26,14 @@ choir_status train_write_options(const training *t, char *text, size_t size)
 		length += (size_t) snprintf(text + length, size - length, "%s=%" PRId64 "\n%s=%s\n",
 				changes_after, c->after, changes_text, encoded);
 	}
-	return length < size
-			? CHOIR_OK
-			: choir_fail(CHOIR_INVALID,
-					  "--checkpoint: the options need more than the %zu bytes of a checkpoint",
-					  size);
+	return length < size ? CHOIR_OK
+						 : choir_fail(CHOIR_INVALID,
+								   "--checkpoint: the options have more than %zu bytes; a "
+								   "checkpoint has room for no more",
+								   size);
 }
 
-// The value of an option in the i-th checkpoint; "" if there is none.
+// "": none.
 static const char *recorded_value(const choir_checkpoint_list *l, size_t i, const option *o)
 {
 	char key[64];
@@ -43,7 +43,7 @@ static const char *recorded_value(const choir_checkpoint_list *l, size_t i, cons
 	return choice != NULL ? choice : value == NULL ? "" : value;
 }
 
-// Appends an option to the text, which has at characters, if its value changed.
+// at: length of text.
 static size_t add_change(
 		char text[CHANGES_SIZE], size_t at, const char *name, const char *now, const char *then)
 {
@@ -56,8 +56,7 @@ static size_t add_change(
 					then[0] == '\0' ? "not given" : clean_text(then, b));
 }
 
-// Lists the options that differ from those of the i-th checkpoint. With them the training does not
-// end with the weights of one that never stopped.
+// With other options the training does not end with the weights of one that never stopped.
 static void list_changes(
 		const training *t, const choir_checkpoint_list *l, size_t i, char text[CHANGES_SIZE])
 {
@@ -113,7 +112,7 @@ bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *s
 
 choir_status train_recall(const choir_checkpoint_list *l, size_t i)
 {
-	static char kept[RECORDED_SIZE]; // holds the options' texts until the program ends
+	static char kept[RECORDED_SIZE]; // the options point into it
 	size_t at = 0;
 	for (size_t k = 0; k < train_command.n; k++) {
 		const option *o = &train_command.options[k];

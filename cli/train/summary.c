@@ -1,4 +1,4 @@
-// Prints the summary at the start of a training, as text or as one JSON object.
+// The summary at the start of a training.
 #include "train/summary.h"
 
 #include "number.h"

@@ -1,4 +1,4 @@
-// The summary of a training: its model, data and memory per device.
+// A training: its model, data and memory per device.
 #pragma once
 
 #include "data/source.h"
@@ -12,7 +12,7 @@ typedef struct {
 	int64_t train_examples, test_examples, batch;
 	uint64_t seed;
 	const memory_plan *memory;
-	int slots; // slots of the optimizer per weight
+	int slots; // per weight
 } summary;
 
 void summary_print(const summary *s, bool json);

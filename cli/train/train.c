@@ -1,5 +1,5 @@
-// choir train: train_step and test_step are plain functions for one replica; the strategy decides
-// how many replicas run them and on which devices.
+// choir train: train_step and test_step are functions of one replica. The strategy decides how
+// many replicas run them, and where.
 #include "commands.h"
 #include "command_options.h"
 #include "report.h"
@@ -30,7 +30,7 @@ train_options *const train_given = &given;
 // clang-format off
 static const option options[] = {
 	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data, .recorded = true,
-		.help = source_help },
+		.help = data_learn_help },
 	{ .name = "--target", .value = "COLUMN", .kind = OPTION_TEXT, .to = &given.target,
 		.recorded = true,
 		.help = "column to learn, in data with columns (label, or the\nlast column)" },
@@ -253,7 +253,6 @@ static choir_status test(training *t)
 	return choir_distributed_dataset_rewind(t->test);
 }
 
-// Counts epochs without a better score, and keeps the weights if they are the best so far.
 static choir_status compare(training *t)
 {
 	const bool better = t->best_epoch == 0 ||
@@ -296,7 +295,7 @@ static choir_status train_and_save(training *t)
 	CHOIR_TRY(train_open_checkpoints(t));
 	CHOIR_TRY(train_epochs(t));
 	CHOIR_TRY(train_close_checkpoints(t));
-	return given.save == NULL // else all workers call it, and the chief writes
+	return given.save == NULL // all workers call it
 			? CHOIR_OK
 			: choir_strategy_save(t->strategy, given.save, t->metadata);
 }
@@ -328,7 +327,7 @@ int train_main(int argc, char **argv)
 	if (status != CHOIR_OK)
 		progress_clear();
 	int code = EXIT_OK;
-	if (status != CHOIR_OK && (!t.stopped || train_is_chief(&t))) // one worker reports a stop
+	if (status != CHOIR_OK && (!t.stopped || train_is_chief(&t))) // the chief reports a stop
 		code = failed(&train_command);
 	if (t.stopped)
 		code = EXIT_STOPPED;

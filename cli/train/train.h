@@ -1,8 +1,8 @@
-// The state of choir train.
+// A training: its options, state and parts.
 #pragma once
 
 #include "train/best.h"
-#include "bench/breakdown.h"
+#include "breakdown.h"
 #include "model/model_memory.h"
 #include "command_options.h"
 #include "data/source.h"
@@ -24,16 +24,15 @@ typedef struct {
 
 // One worker's share of the examples.
 typedef struct {
-	choir_distributed_dataset *examples; // created by the worker
+	choir_distributed_dataset *examples;
 	choir_values *batch;
-	int64_t done; // examples of this epoch
-	int64_t steps; // so far
+	int64_t done, steps; // examples of this epoch; steps of all epochs
 } share;
 
-// The options that changed when a training was resumed, the last time that any did.
+// The last change of options at a resume.
 enum { CHANGES_SIZE = 1000 };
 typedef struct {
-	int64_t after; // the options are unchanged since this step
+	int64_t after; // the step before it
 	char text[CHANGES_SIZE]; // "--clip 0.1 (was 0.01)"; "": no change
 } option_changes;
 
@@ -44,43 +43,42 @@ typedef struct {
 	int64_t train_examples, test_examples;
 	choir_cluster *cluster; // NULL: one process
 	choir_strategy *strategy;
-	share *share; // one per worker
+	share *share; // of each worker
 	choir_distributed_dataset *test;
 	model model;
-	const char *metadata; // of the model, to save with its weights
-	const char *weights; // file whose size the model must match; NULL: a new model
+	const char *metadata; // saved with the weights
+	const char *weights; // file whose size the model must match; or NULL
 	choir_optimizer *optimizer;
-	choir_metric *loss, *score; // score: test accuracy; text: test loss
+	choir_metric *loss, *score; // score: accuracy, or the loss of a text
 	choir_values *batch;
-	double since; // start time of the current epoch
+	double since; // start of the current epoch
 	double seconds, shown; // training time; time of the last progress line
 	int64_t epochs; // started epochs
-	int64_t earlier; // examples of the current epoch trained before the resume
-	int64_t trained; // examples trained by this process in earlier epochs
-	double last_loss, last_score; // last_score: NAN without a test set
+	int64_t earlier; // examples of this epoch before the resume
+	int64_t trained; // examples of earlier epochs in this process
+	double last_loss, last_score; // NAN without a test set
 	memory_plan memory;
 	best_weights best; // with --patience
 	double best_score;
 	int64_t best_epoch; // 0: none
 	int64_t worse; // epochs since the best one
-	breakdown breakdown; // spans of the trace
-	double logged_sum; // sum of the losses up to the last record, over logged_done examples
+	breakdown breakdown;
+	double logged_sum; // of the losses of logged_done examples, up to the last record
 	int64_t logged_done, logged_epoch;
-	choir_checkpoint_manager *checkpoints; // NULL: without checkpoints
+	choir_checkpoint_manager *checkpoints; // or NULL
 	option_changes changes;
-	bool resumed; // in the middle of an epoch, not yet continued
-	bool stopped; // by a signal, after a checkpoint
-	// Called with the losses of each replica before the backward pass; or NULL.
+	bool resumed; // in the middle of an epoch, and not continued yet
+	bool stopped; // by a signal
+	// Called before the backward pass; or NULL.
 	void (*inspect_losses)(choir_replica *r, choir_tensor *losses, void *user);
 	void *inspect_user;
 } training;
 
-// The command. Its options set *train_given.
+// The options of train_command set *train_given.
 extern const command train_command;
 extern train_options *const train_given;
 
-// train_open_cluster joins the workers that a launcher started. train_close_cluster leaves them,
-// and aborts the others if status is a failure.
+// Joins the workers that a launcher started. Closing aborts the others if status is a failure.
 choir_status train_open_cluster(training *t);
 void train_close_cluster(training *t, choir_status status);
 // Fails unless all workers have the same data files, or each reads its own.
@@ -91,54 +89,47 @@ const char *train_strategy(const training *t);
 
 choir_status train_make(training *t);
 void train_free(training *t);
-// A training step of one replica; user is the training.
+// A step of one replica; user is the training.
 choir_status train_step(choir_replica *r, void *user);
 
-// The test examples and, with one worker, the training examples.
+// Opens the test examples and, with one worker, its share.
 choir_status train_make_input(training *t);
-// Opens the share of a worker, whose strategy is group.
+// group: the worker's strategy.
 choir_status train_open_share(training *t, choir_strategy *group, int worker);
-// Values of --auto-shard, in the order of choir_auto_shard.
-extern const char *const train_shards[];
-// Whether each worker reads its own files.
+extern const char *const train_shards[]; // --auto-shard, in the order of choir_auto_shard
 bool train_shards_files(const training *t);
-// Prints which examples each replica reads, with --show-split.
 choir_status train_show_split(const training *t, int worker);
 
-// Prints progress on a terminal. done: examples of one worker in this epoch.
+// done, also below: examples of one worker in this epoch.
 void train_show_progress(training *t, int64_t done);
-// Examples per second in the current epoch, of which done are done.
+// Examples per second in this epoch.
 double train_rate(const training *t, int64_t done);
 void train_report_start(const training *t);
 void train_report_epoch(const training *t);
 void train_report_end(const training *t);
-// Prints a warning of the library (choir_log_fn) or of the command.
+// A choir_log_fn.
 void train_report_warning(choir_log_level level, const char *line, void *user);
-// Spans and scalars (train_trace.c). train_trace_stop returns status if that is a failure, else
-// whether the trace was written.
+// Spans and scalars. train_trace_stop returns status if that is a failure.
 choir_status train_trace_start(training *t);
 choir_status train_trace_stop(training *t, choir_status status);
-void train_trace_step(training *t, const share *own); // after each step of worker 0
+void train_trace_step(training *t, const share *own);
 void train_trace_epoch(const training *t);
-// Checkpoints (train_checkpoint.c), all without effect if there are none. train_open_checkpoints
-// resumes from the newest one. The next two save after a step and after an epoch; they return
-// CHOIR_CANCELLED if a signal asked the program to stop. The last waits for a save in progress.
+// Checkpoints; without --checkpoint these do nothing. Opening resumes from the newest one. After a
+// step and after an epoch: CHOIR_CANCELLED if a signal asked to stop. Closing waits for a save.
 choir_status train_open_checkpoints(training *t);
 choir_status train_checkpoint_step(training *t);
 choir_status train_checkpoint_epoch(training *t);
 choir_status train_close_checkpoints(training *t);
-// Options in checkpoints (recorded.c). train_write_options writes them as metadata.
-// train_find_changes compares the current ones with the newest checkpoint, made after steps steps.
-// *now: some changed; else changes has the last recorded change.
+// Options as metadata of checkpoints. train_find_changes compares them with the newest checkpoint,
+// of step steps. *now: some differ; else changes has the last recorded change.
 enum { RECORDED_SIZE = 1 << 15 };
 choir_status train_write_options(const training *t, char *text, size_t size);
 choir_status train_find_changes(
 		const training *t, int64_t steps, option_changes *changes, bool *now);
-// The i-th checkpoint of a list. train_checkpoint_steps finds after which step choir train made
-// it; false: another program did. train_recall sets *train_given to its options; CHOIR_CORRUPT: an
-// invalid value. train_recall_changes reads its recorded change.
+// Of the i-th checkpoint: its step (false: choir train did not write it), its options, which are
+// written to *train_given (CHOIR_CORRUPT: an invalid value), and its recorded change.
 bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *steps);
 choir_status train_recall(const choir_checkpoint_list *l, size_t i);
 void train_recall_changes(const choir_checkpoint_list *l, size_t i, option_changes *changes);
-// Slots of the optimizer per weight.
+// Optimizer slots per weight.
 int train_slots(const training *t);

@@ -1,7 +1,7 @@
-// Checkpoints of a training: every N steps, at the end of every epoch, and after the current step
-// when SIGTERM, SIGINT or SIGHUP asks the program to stop. A training that starts again resumes
-// from the newest one and ends with the same weights. Any worker may get the signal, so all
-// exchange a message after each step; the chief reads and writes.
+// Checkpoints every N steps, after each epoch, and after the current step when a signal asks to
+// stop. A training that starts again resumes from the newest one and ends with the same weights.
+// Any worker may get the signal, so all exchange a message after each step; the chief reads and
+// writes.
 #include "train/train.h"
 
 #include "terminal_text.h"
@@ -35,20 +35,20 @@ static void catch_signals(void)
 	}
 }
 
-// The progress of a training in its newest checkpoint.
+// The state of a training in its newest checkpoint.
 typedef struct {
 	int64_t epochs, steps, done;
 	double loss, score;
-	int64_t best_epoch, worse; // as in a training; 0: none, or without --patience
+	int64_t best_epoch, worse; // 0: none
 	double best_score;
-	char best_path[PATH_SIZE]; // checkpoint after that epoch
-	bool changed; // the changes are new
+	char best_path[PATH_SIZE];
+	bool changed; // new changes
 	option_changes changes;
-	bool there; // there is a checkpoint
+	bool there;
 } standing;
 
-// Metadata key: the epoch's number in a checkpoint of the best epoch so far, else 0. So the
-// largest value marks the best.
+// Metadata: the epoch in a checkpoint of the best epoch so far, else 0; so the largest value is
+// the best.
 static const char best_of_all[] = "train/best";
 
 static choir_status read_standing(const char *path, standing *at)
@@ -115,8 +115,7 @@ static void print_resumed(const training *t, bool changed)
 	fflush(stdout);
 }
 
-// The newest undamaged checkpoint of the best epoch; best_path "": none. newest was checked
-// already.
+// best_path "": none. newest was checked already.
 static choir_status search_best(const char *newest, choir_checkpoint_list *l, standing *at)
 {
 	for (size_t i = choir_checkpoint_list_steps(l); i-- > 0 && at->best_path[0] == '\0';) {
@@ -134,7 +133,7 @@ static choir_status search_best(const char *newest, choir_checkpoint_list *l, st
 	return CHOIR_OK;
 }
 
-// Without it, prints a warning and forgets the best epoch.
+// Without a checkpoint of it, forgets the best epoch.
 static choir_status find_best(const char *directory, const char *newest, standing *at)
 {
 	char text[PATH_SIZE + 200];
@@ -152,7 +151,7 @@ static choir_status find_best(const char *directory, const char *newest, standin
 	return CHOIR_OK;
 }
 
-// Copies the weights of the best epoch, then restores the newest checkpoint again.
+// Then restores the newest checkpoint again.
 static choir_status recall_best(training *t, const standing *at)
 {
 	const char *newest = choir_checkpoint_manager_latest(t->checkpoints);
@@ -207,7 +206,8 @@ static choir_status check_none_asked(const train_options *o)
 			: strcmp(o->unsaved, "ignore") == 0 ? "--unsaved ignore"
 												: NULL;
 	return given == NULL ? CHOIR_OK
-						 : choir_fail(CHOIR_INVALID, "%s: needs --checkpoint DIR", given);
+						 : choir_fail(CHOIR_INVALID,
+								   "%s: no checkpoints are saved; needs --checkpoint DIR", given);
 }
 
 choir_status train_open_checkpoints(training *t)
@@ -219,7 +219,7 @@ choir_status train_open_checkpoints(training *t)
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"--checkpoint: %d workers are in different steps; needs --workers 1",
 				choir_strategy_workers(t->strategy));
-	// Keeps two checkpoints of best epochs, in case the newer one is damaged.
+	// Two, in case the newer one is damaged.
 	t->checkpoints = choir_checkpoint_manager_new(t->strategy, o->checkpoint,
 			CHOIR_OPTIONS(choir_checkpoint_options, .max_to_keep = (int) o->keep,
 					.asynchronous = true, .best_metric = o->patience > 0 ? best_of_all : NULL,
@@ -275,8 +275,7 @@ static choir_status judge(const training *t, choir_status status)
 	return CHOIR_OK;
 }
 
-// A worker's message after a step: whether it was asked to stop and, from the chief, the error of
-// a failed save.
+// A worker's message after a step; status and text: of a failed save of the chief.
 typedef struct {
 	int32_t stop, status;
 	char text[504];
@@ -287,7 +286,8 @@ static choir_status gather_messages(const training *t, const message *own, bool 
 	const int workers = choir_cluster_workers(t->cluster);
 	message *all = calloc((size_t) workers, sizeof *all);
 	if (all == NULL)
-		return choir_fail(CHOIR_STATE, "no memory for the messages of %d workers", workers);
+		return choir_fail(CHOIR_NO_MEMORY,
+				"--checkpoint: no memory for the messages of %d workers", workers);
 	const choir_status heard = choir_cluster_all_gather(t->cluster, own, sizeof *own, all);
 	choir_status status = heard;
 	for (int w = 0; heard == CHOIR_OK && w < workers; w++) {
@@ -299,7 +299,7 @@ static choir_status gather_messages(const training *t, const message *own, bool 
 	return status;
 }
 
-// Whether some worker was asked to stop. Returns the result of the save in progress.
+// Returns the result of the save in progress.
 static choir_status check_workers(const training *t, bool *stops)
 {
 	message own = { .stop = asked_to_stop != 0 };
@@ -313,7 +313,7 @@ static choir_status check_workers(const training *t, bool *stops)
 	return gather_messages(t, &own, stops);
 }
 
-// Saves and stops. This save must succeed: the user expects the training to continue from here.
+// This save must succeed: the user expects to continue from here.
 static choir_status stop_here(training *t, int64_t epochs, int64_t done)
 {
 	CHOIR_TRY(judge(t, choir_checkpoint_manager_wait(t->checkpoints))); // of an earlier one

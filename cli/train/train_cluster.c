@@ -1,7 +1,8 @@
-// Training with several workers, which a launcher starts. Only the chief prints and writes.
+// Training with several processes. Only the chief prints and writes.
 #include "check_options.h"
 #include "train/train.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ static choir_status check_options(const train_options *o)
 {
 	if (strcmp(o->strategy, "mirrored") != 0 && strcmp(o->strategy, "multi_worker_mirrored") != 0)
 		return choir_fail(CHOIR_INVALID,
-				"--strategy %s: works in one process, but several were started; use mirrored",
+				"--strategy %s: several processes were started; needs one process, or mirrored",
 				o->strategy);
 	return CHOIR_OK;
 }
@@ -31,7 +32,7 @@ choir_status train_open_cluster(training *t)
 	CHOIR_TRY(options_check_equal(&train_command, t->cluster));
 	CHOIR_TRY(check_options(t->given));
 	if (!choir_cluster_is_chief(t->cluster) && freopen("/dev/null", "w", stdout) == NULL)
-		return choir_fail(CHOIR_IO, "/dev/null: cannot be opened");
+		return choir_fail(CHOIR_IO, "/dev/null: %s", strerror(errno));
 	return CHOIR_OK;
 }
 
@@ -45,12 +46,15 @@ void train_close_cluster(training *t, choir_status status)
 
 choir_status train_compare_files(const training *t)
 {
+	static data_name name;
 	if (is_alone(t) || train_shards_files(t))
 		return CHOIR_OK;
-	choir_files *files;
-	CHOIR_TRY(source_all_files(t->given->data, &files));
+	CHOIR_TRY(data_name_read(&name, t->given->data, DATA_LEARN));
+	if (name.kind == DATA_MNIST || name.kind == DATA_DIGITS)
+		return CHOIR_OK;
+	choir_files *files = data_name_files(&name);
 	const choir_status status =
-			files == NULL ? CHOIR_OK : choir_cluster_compare_files(t->cluster, files);
+			files == NULL ? choir_error_status() : choir_cluster_compare_files(t->cluster, files);
 	choir_files_free(files);
 	return status;
 }

@@ -1,4 +1,4 @@
-// The training examples, divided into the workers' shares, and the held-out test examples.
+// The workers' shares of the training examples, and the held-out test examples.
 #include "report.h"
 #include "data/text_data.h"
 #include "train/train.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// All examples in a fixed order, so that the held-out ones are the same in every pass.
+// In a fixed order, so that each pass holds out the same.
 static choir_dataset *ordered(const training *t)
 {
 	choir_dataset *d = source_examples(&t->data);
@@ -36,7 +36,7 @@ static void print_split(const choir_distributed_dataset *examples, const char *t
 	json_end();
 }
 
-// Prints who reads what, and always if a policy fell back to another.
+// Always prints if a policy fell back to another.
 choir_status train_show_split(const training *t, int worker)
 {
 	const int64_t workers = choir_strategy_workers(t->strategy);
@@ -59,15 +59,16 @@ choir_status train_show_split(const training *t, int worker)
 	if (t->given->json)
 		print_split(examples, text);
 	else if (workers > 1)
-		printf("worker %d takes one of %lld examples, from example %d on; of these:\n%s", worker,
-				(long long) workers, worker, text);
+		printf("worker %d takes one of every %lld examples, "
+			   "beginning with example %d; of these:\n%s",
+				worker, (long long) workers, worker, text);
 	else
 		printf("%s", text);
 	free(text);
 	return CHOIR_OK;
 }
 
-// The training examples of all workers. A text yields other windows in each pass.
+// A text has other windows in each pass.
 static choir_dataset *all_examples(const training *t)
 {
 	if (t->data.text)
@@ -127,16 +128,15 @@ static choir_status open_test(training *t)
 	return t->test == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// Opens the test examples and starts to read a single worker's share. Several workers open their
-// shares themselves.
+// Several workers open their shares themselves.
 choir_status train_make_input(training *t)
 {
 	if (t->data.standardized)
 		CHOIR_TRY(measure(t));
 	t->share = calloc((size_t) choir_strategy_workers(t->strategy), sizeof *t->share);
 	if (t->share == NULL)
-		return choir_fail(
-				CHOIR_NO_MEMORY, "no memory for %d workers", choir_strategy_workers(t->strategy));
+		return choir_fail(CHOIR_NO_MEMORY, "--workers: no memory for the shares of %d workers",
+				choir_strategy_workers(t->strategy));
 	CHOIR_TRY(open_test(t));
 	return choir_strategy_workers(t->strategy) > 1 ? CHOIR_OK
 												   : train_open_share(t, t->strategy, 0);

@@ -12,7 +12,6 @@ double train_rate(const training *t, int64_t done)
 	return (double) (done - t->earlier) / (now() - t->since);
 }
 
-// Writes the remaining time, unless it is over before anybody has read it.
 static void print_left(double seconds, char text[32])
 {
 	if (seconds >= 2)
@@ -29,7 +28,7 @@ void train_show_progress(training *t, int64_t done)
 	const double rate = train_rate(t, so_far);
 	const int64_t left =
 			t->train_examples - so_far + (t->given->epochs - t->epochs) * t->train_examples;
-	char left_text[32] = "", loss[32] = ""; // no loss with several workers: it is a collective
+	char left_text[32] = "", loss[32] = ""; // the loss of several workers is a collective
 	if (!train_is_one_of_many(t))
 		snprintf(loss, sizeof loss, "  loss %.4f", choir_metric_result(t->loss));
 	print_left((double) left / rate, left_text);
@@ -67,7 +66,7 @@ static void print_score(const training *t)
 		printf("  test %.2f %%", 100 * t->last_score);
 }
 
-// Examples per second; 0 if nothing was trained because the training resumed at an epoch's end.
+// 0: nothing was trained after a resume at an epoch's end.
 static double rate_of(const training *t)
 {
 	return t->trained == 0 ? 0 : (double) t->trained / t->seconds;

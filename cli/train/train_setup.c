@@ -1,4 +1,4 @@
-// Creates data, input, model and optimizer, and checks the options before hours of work.
+// Creates data, input, model and optimizer. It checks everything before hours of work.
 #include "model/init.h"
 #include "train/train.h"
 
@@ -10,19 +10,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// MAX_SPARE_BATCH: batch entries that no example fills. MAX_SPARE_CLASSES: classes that may have
-// no example.
+// Batch entries and classes without an example.
 enum { PATTERN_SIZE = 256, MAX_SPARE_BATCH = 1 << 16, MAX_SPARE_CLASSES = 4096 };
 
 const char *const train_optimizers[] = { "sgd", "momentum", "adam", "adamw", "rmsprop", NULL };
-// In the order of their names: the kind and its number of slots per weight.
+// In the order of train_optimizers; slots per weight.
 static const struct {
 	choir_optimizer_kind kind;
 	int slots;
 } optimizers[] = { { CHOIR_SGD, 0 }, { CHOIR_MOMENTUM, 1 }, { CHOIR_ADAM, 2 }, { CHOIR_ADAMW, 2 },
 	{ CHOIR_RMSPROP, 2 } };
 
-// --train-examples or by default four fifths are for training.
 static choir_status share_examples(training *t)
 {
 	const int64_t all = t->data.examples, asked = t->given->train_examples;
@@ -30,7 +28,8 @@ static choir_status share_examples(training *t)
 		return choir_fail(CHOIR_INVALID, "data \"%s\": has no labels; training needs %s,LABELS",
 				t->given->data, t->given->data);
 	if (asked > all)
-		return choir_fail(CHOIR_INVALID, "--train-examples %lld: data \"%s\" has %lld examples",
+		return choir_fail(CHOIR_INVALID,
+				"--train-examples %lld: data \"%s\" has %lld examples; needs at most as many",
 				(long long) asked, t->given->data, (long long) all);
 	const int64_t held_out = t->data.held_out != 0 ? t->data.held_out
 			: t->data.text						   ? (all + 9) / 10
@@ -39,18 +38,18 @@ static choir_status share_examples(training *t)
 	t->test_examples = all - t->train_examples;
 	if (t->given->patience != 0 && t->test_examples == 0)
 		return choir_fail(CHOIR_INVALID,
-				"--patience %lld: needs test examples; training uses %lld of %lld examples",
+				"--patience %lld: training uses %lld of %lld examples; needs some for the test",
 				(long long) t->given->patience, (long long) t->train_examples, (long long) all);
 	if (train_shards_files(t) && t->test_examples != 0)
 		return choir_fail(CHOIR_INVALID,
-				"--auto-shard %s: no examples can be held out if each process reads its own "
-				"files; needs --train-examples %lld",
+				"--auto-shard %s: each process reads its own files, so none can be held out; "
+				"needs --train-examples %lld",
 				t->given->auto_shard, (long long) all);
 	return CHOIR_OK;
 }
 
-// A model has weights for each class up to the largest label. A single large label must not make
-// the model much larger than the data.
+// A model has weights for all classes, so one large label must not make it much larger than the
+// data.
 static choir_status check_classes(const training *t)
 {
 	const int64_t classes = t->data.classes, examples = t->data.examples;
@@ -88,8 +87,8 @@ static int64_t quotient_up(int64_t n, int64_t by)
 	return (n + by - 1) / by;
 }
 
-// Updates per epoch. A parameter server's workers each update with the batches of their share.
-// With --auto-shard off, each process contributes all examples.
+// A parameter server's workers each update with the batches of their share. With --auto-shard off
+// each process contributes all examples.
 static int64_t steps_of_epoch(const training *t)
 {
 	const int64_t workers = choir_strategy_workers(t->strategy), batch = t->given->batch;
@@ -124,7 +123,7 @@ static choir_optimizer *make_optimizer(const training *t)
 					.n_groups = n, .nonfinite = find_policy(t->given->nonfinite)));
 }
 
-// Fails if a pattern of --freeze matches no weight: a typing error would train frozen weights.
+// A typing error would train frozen weights.
 static choir_status check_freeze(const training *t)
 {
 	char pattern[PATTERN_SIZE];
@@ -139,12 +138,14 @@ static choir_status check_freeze(const training *t)
 			found = fnmatch(pattern, choir_variable_name(v), 0) == 0;
 		}
 		if (!found)
-			return choir_fail(CHOIR_NOT_FOUND, "--freeze %s: matches no weight", pattern);
+			return choir_fail(CHOIR_NOT_FOUND,
+					"--freeze %s: matches no weight; needs patterns like token/* or */bias",
+					pattern);
 	}
 	return CHOIR_OK;
 }
 
-// The metadata of a weights file must agree with the file's size and the data.
+// Metadata must agree with the file's size and the data.
 static choir_status check_fit(const training *t)
 {
 	const int64_t batch = t->given->batch, max = MAX_SPARE_BATCH + t->train_examples;
@@ -152,8 +153,10 @@ static choir_status check_fit(const training *t)
 		return CHOIR_OK;
 	if (batch > max)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: its batch size is %lld, but data \"%.200s\" has %lld training examples",
-				t->weights, (long long) batch, t->given->data, (long long) t->train_examples);
+				"%s: records batches of %lld, for %lld training examples of data \"%.200s\"; "
+				"needs at most %lld",
+				t->weights, (long long) batch, (long long) t->train_examples, t->given->data,
+				(long long) max);
 	return model_plan_fits(&t->model.plan, t->weights);
 }
 
@@ -182,11 +185,11 @@ static choir_status make_table(training *t)
 	if (!t->data.standardized && !t->data.gathered)
 		return CHOIR_OK;
 	if (t->data.standardized && choir_shape_elements(&t->data.shape) > MAX_INPUTS)
-		return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": %lld inputs; at most %d are supported",
+		return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": %lld inputs; needs at most %d",
 				t->given->data, (long long) choir_shape_elements(&t->data.shape), MAX_INPUTS);
 	t->table = calloc(1, sizeof *t->table);
 	if (t->table == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+		return choir_fail(CHOIR_NO_MEMORY, "data \"%s\": out of memory", t->given->data);
 	snprintf(t->table->target, sizeof t->table->target, "%s", t->data.target);
 	if (source_inputs(&t->data, t->table->columns, COLUMNS_SIZE) >= COLUMNS_SIZE)
 		t->table->columns[0] = '\0'; // too many to save
@@ -219,10 +222,11 @@ static choir_status open_data(training *t)
 	if (t->given->model != NULL)
 		CHOIR_TRY(plan_model(t)); // text windows depend on its context
 	CHOIR_TRY(train_compare_files(t));
-	t->data.kept = !train_shards_files(t); // each worker's files are read from disk
+	t->data.kept = !train_shards_files(t);
 	CHOIR_TRY(source_open(&t->data, t->given->data, t->given->seed));
 	if (t->given->target != NULL && !t->data.csv && !t->data.gathered)
-		return choir_fail(CHOIR_INVALID, "--target %s: data \"%s\" has no named columns",
+		return choir_fail(CHOIR_INVALID,
+				"--target %s: data \"%s\" has no named columns; needs other data, as csv:FILE",
 				t->given->target, t->given->data);
 	if (t->given->model == NULL) {
 		t->given->model = t->data.shape.rank == 1 ? "mlp" : "cnn";
@@ -240,7 +244,6 @@ static choir_status open_data(training *t)
 	return CHOIR_OK;
 }
 
-// Checks that the file of --save can be created, before hours of training.
 static choir_status check_save(const training *t)
 {
 	char directory[PATH_SIZE];
@@ -261,7 +264,6 @@ static choir_status check_save(const training *t)
 			CHOIR_IO, "--save %s: directory %s: %s", t->given->save, directory, strerror(errno));
 }
 
-// Writes the metadata of the weights, and checks its size before hours of training.
 static choir_status write_metadata(training *t)
 {
 	static char text[METADATA_SIZE];
@@ -271,7 +273,7 @@ static choir_status write_metadata(training *t)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_UNSUPPORTED,
 			"data \"%s\": the metadata of %lld inputs and "
-			"%lld class names needs more than %d bytes",
+			"%lld classes is too long; needs at most %d bytes",
 			t->given->data, (long long) choir_shape_elements(&t->data.shape),
 			(long long) t->data.classes, METADATA_SIZE - 1);
 }
@@ -279,7 +281,8 @@ static choir_status write_metadata(training *t)
 choir_status train_make(training *t)
 {
 	if (t->given->init_map != NULL && t->given->init == NULL)
-		return choir_fail(CHOIR_INVALID, "--init-map %s: needs --init FILE", t->given->init_map);
+		return choir_fail(CHOIR_INVALID, "--init-map %s: no weights to map; needs --init FILE",
+				t->given->init_map);
 	if (strcmp(t->given->schedule, "cosine") == 0 && train_is_one_of_many(t) &&
 			train_shards_files(t))
 		return choir_fail(CHOIR_UNSUPPORTED,
@@ -298,7 +301,7 @@ choir_status train_make(training *t)
 					.locked_updates = t->given->lock_free ? CHOIR_OFF : CHOIR_DEFAULT));
 	if (t->strategy == NULL)
 		return choir_error_status();
-	CHOIR_TRY(check_memory(t)); // before the data are read
+	CHOIR_TRY(check_memory(t));
 	CHOIR_TRY(train_make_input(t));
 	CHOIR_TRY(write_metadata(t));
 	CHOIR_TRY(make_model(t));

@@ -42,7 +42,7 @@ choir_status train_trace_stop(training *t, choir_status status)
 	return stopped;
 }
 
-// The mean loss since the last record, from the metric's mean of the epoch so far.
+// Since the last record, from the metric's mean of the epoch so far.
 static double recent_loss(training *t, int64_t done)
 {
 	if (t->logged_epoch != t->epochs) {

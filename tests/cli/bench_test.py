@@ -32,7 +32,7 @@ class Bench(Case):
         (line,) = self.events("bench", "train", "--seconds", "0.01", "--save", "saves")
         self.assertEqual(line["workers"], 1)
         self.assertEqual(line["save_bytes"], 669706 * 2 * 4)  # weights and their velocities
-        for name in ("save_call_ms", "copy_ms", "step_behind_save_ms"):
+        for name in ("save_call_ms", "copy_ms", "step_after_save_ms"):
             self.assertGreater(line[name], 0)
         self.assertEqual(len(list((self.folder / "saves").glob("step-*"))), 1)
 
@@ -62,33 +62,33 @@ class Bench(Case):
     def test_kernels(self):
         peak, *lines = self.events("bench", "kernels", "--seconds", "0.001")
         self.assertGreaterEqual(peak["peak_gflops"], 0)
-        rows = {(line["operation"], line["shape"], line["way"]): line for line in lines}
+        rows = {(line["operation"], line["shape"], line["pass"]): line for line in lines}
         self.assertEqual(len(rows), len(lines))
-        operations = [line for line in lines if line["way"] != "update"]
-        self.assertEqual([line["way"] for line in operations], ["there", "back"] * (len(operations) // 2))
-        self.assertEqual([line["operation"] for line in lines if line["way"] == "update"],
+        operations = [line for line in lines if line["pass"] != "update"]
+        self.assertEqual([line["pass"] for line in operations], ["forward", "backward"] * (len(operations) // 2))
+        self.assertEqual([line["operation"] for line in lines if line["pass"] == "update"],
                          ["sgd", "momentum", "rmsprop", "adam", "adamw"])
         self.assertGreaterEqual({line["operation"] for line in operations}, {
             "matmul", "conv2d", "attention", "lstm", "gru", "layer_norm", "rms_norm", "batch_norm",
             "embedding", "dropout", "average_pool2d", "max_pool2d", "gelu", "gelu_tanh"})
         for line in lines:
-            seconds = line["us_median"] / 1e6 # back is a difference of medians, of few calls here
-            self.assertTrue(seconds > 0 or line["way"] == "back", line)
+            seconds = line["us_median"] / 1e6 # the backward pass is a difference of medians, of few calls here
+            self.assertTrue(seconds > 0 or line["pass"] == "backward", line)
             if seconds == 0:
                 continue
             self.assertGreater(line["share_of_limit"] * seconds, 0)
             self.assertAlmostEqual(line["gb_per_s"] * seconds, line["bytes"] / 1e9, places=9)
             products = line["operation"] in ("matmul", "conv2d", "attention", "lstm", "gru")
             self.assertEqual(line["gflops"] * seconds > 0, products)
-        for there, back in zip(operations[::2], operations[1::2]): # two gradients of a product
-            if back["us_median"] != 0:
-                self.assertAlmostEqual(back["gflops"] * back["us_median"],
-                                       2 * there["gflops"] * there["us_median"], delta=1e-3)
+        for forward, backward in zip(operations[::2], operations[1::2]): # two gradients of a product
+            if backward["us_median"] != 0:
+                self.assertAlmostEqual(backward["gflops"] * backward["us_median"],
+                                       2 * forward["gflops"] * forward["us_median"], delta=1e-3)
         # Numbers of [1024, 512], read and written: of a sum, both gradients are the result's own.
         n = 4 * 1024 * 512
         for operation, there, back in (("add", 3 * n, n), ("relu", 2 * n, 3 * n), ("dropout", 2 * n, 2 * n),
                                        ("bias_add", 2 * n + 2048, n + 2048)):
-            self.assertEqual([rows[operation, "[1024, 512]", way]["bytes"] for way in ("there", "back")],
+            self.assertEqual([rows[operation, "[1024, 512]", way]["bytes"] for way in ("forward", "backward")],
                              [there, back], operation)
         for operation, numbers in (("sgd", 3), ("momentum", 5), ("adam", 7)):
             self.assertEqual(rows[operation, "[1024, 1024]", "update"]["bytes"], numbers * 4 * 1024 * 1024)

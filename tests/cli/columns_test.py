@@ -95,13 +95,13 @@ class Columns(Case):
             write_records(self.folder, str(i), [i])
         text = self.events(*TRAIN, "tfrecord:" + ",".join(str(i) for i in range(258)), "--target", "kind")
         self.assertEqual(text[0]["train_examples"] + text[0]["test_examples"], 258)
-        whole = weights("npy:all.npz")
+        whole = weights("all.npz")
         self.assertEqual(weights("npz:part-*.npz"), whole)
-        self.assertEqual(weights("npy:part-0.npz,part-1.npz"), whole)
+        self.assertEqual(weights("npz:part-0.npz,part-1.npz"), whole)
 
     def test_arrays_are_learned(self):
         write_npz(self.folder, "a.npz", range(120))
-        text = self.succeed(*TRAIN, "npy:a.npz", "--save", "w.safetensors")
+        text = self.succeed(*TRAIN, "a.npz", "--save", "w.safetensors")
         self.assertIn("input: x\ntarget: y\n", text)
         *_, last = self.events("predict", "w.safetensors", "--data", "npz:a.npz")
         self.assertEqual((last["examples"], last["accuracy"]), (120, 1))
@@ -127,9 +127,11 @@ class Columns(Case):
         self.assertEqual((start["train_examples"], start["test_examples"]), (32, 8))
         (self.folder / "test_batch.bin").write_bytes(b"short")
         self.fail_with(1, "test_batch.bin", "train", "--data", "cifar10:.")
+        self.fail_with(1, "test_batch.bin", "inspect", "cifar10:.")
+        write_cifar(self.folder, [("test_batch.bin", 40)])
         (event,) = self.events("inspect", "cifar10:.")
         self.assertEqual((event["rows"], [c["shape"] for c in event["columns"]]),
-                         (40, [[], [32, 32, 3]]))
+                         (60, [[], [32, 32, 3]]))
         self.fail_with(1, "nowhere/data_batch_*.bin", "train", "--data", "cifar10:nowhere")
 
     def test_what_cannot_be_learned(self):

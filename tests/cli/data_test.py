@@ -2,9 +2,11 @@
 sizes than digits."""
 
 import gzip
+import pathlib
+import re
 import struct
 
-from command import Case, idx, main, write_examples
+from command import SOURCE, Case, idx, main, write_examples
 
 QUICK = ("--model", "mlp", "--widths", "4", "--epochs", "1", "--batch", "8")
 
@@ -24,13 +26,12 @@ class Data(Case):
         (self.folder / name).write_bytes(content)
 
     def test_names(self):
-        self.refused("needs idx:IMAGES,LABELS", "idx:")
-        self.refused("needs idx:IMAGES,LABELS", "idx:,labels.idx")
-        self.refused("needs idx:IMAGES,LABELS", "idx:images.idx,")
-        self.refused("needs idx:IMAGES,LABELS", "idx:a,b,c")
-        for name in ("tfrecord:FILE", "npz:FILE", "hdf5:FILE", "cifar10:DIR"):
+        for name in ("idx:,labels.idx", "idx:images.idx,", "idx:a,b,c"):
+            self.refused((f'"{name}"', "idx:IMAGES[,LABELS]"), name)
+        for name in ("idx:IMAGES[,LABELS]", "tfrecord:FILE", "npz:FILE", "hdf5:FILE", "csv:FILE", "text:FILE",
+                     "cifar10:DIR"):
             kind = name.split(":")[0] + ":"
-            self.refused(f'data "{kind}": needs {name}', kind)
+            self.refused((f'data "{kind}": ', name), kind)
         self.refused("needs idx:images.idx,LABELS", "idx:images.idx")
         self.refused("no-such.idx", "idx:no-such.idx,labels.idx")
         self.refused("no-such.idx", "idx:images.idx,no-such.idx")
@@ -38,6 +39,41 @@ class Data(Case):
             self.refused(f'"digits:{count}": needs digits:N', f"digits:{count}")
         self.fail_with(1, ("--train-examples 31: ", "has 30 examples"), "train", *QUICK, "--data", self.data,
                        "--train-examples", "31")
+
+    def test_a_kind_means_the_same_in_each_command(self):
+        """Errors, help and manual list the kinds that a command reads, and it refuses the others."""
+        manual = (pathlib.Path(SOURCE) / "man/choir.1").read_text()
+        commands = (("train", "--data"), ("predict", "w", "--data"), ("inspect",), ("bench", "input", "--source"))
+        self.succeed("train", *QUICK, "--data", self.data, "--save", "w")
+        known = {}
+        for command in commands:
+            known[command] = self.fail_with(1, '"x"', *command, "x").stderr.split("known: ")[1].strip().split(", ")
+            text = self.succeed(*(word for word in command if word[:2] != "--"), "--help")
+            for form in known[command]:
+                self.assertIn(form, text)
+                self.assertIn("\\fB" + re.match(r"\w+", form)[0], manual)
+        self.assertEqual(known[commands[0]], known[commands[1]])
+        for command in commands:
+            for form in {form for each in known.values() for form in each} - set(known[command]):
+                name = re.match(r"\w+", form)[0]
+                self.fail_with(1, (form, "known: "), *command, name if name in ("mnist", "digits") else name + ":x")
+
+    def test_files_by_suffix_and_in_lists(self):
+        weights = [self.events("train", *QUICK, "--data", name)[-1]["weights"]
+                   for name in (self.data, "images.idx,labels.idx")]
+        self.assertEqual(*weights)
+        (event,) = self.events("inspect", self.data)
+        self.assertEqual((event["rows"], [c["shape"] for c in event["columns"]]), (30, [[6, 7], []]))
+        for name in ("a.csv", "b.csv"):
+            self.write(name, b"a,label\n1,0\n2,1\n")
+        for name in ("a.csv,b.csv", "csv:[ab].csv"):
+            self.assertIn("  4 rows\n", self.succeed("inspect", name))
+            (event,) = self.events("bench", "input", "--source", name, "--passes", "1")
+            self.assertEqual(event["examples"], 4)
+            start, *_ = self.events("train", *QUICK, "--data", name, "--train-examples", "4")
+            self.assertEqual(start["train_examples"], 4)
+        self.refused("a.idx", "a.idx,b.idx")
+        self.refused('"kind:a.csv"', "kind:a.csv")
 
     def test_damaged_files(self):
         for name, whole in (("images.idx", self.images), ("labels.idx", self.labels)):

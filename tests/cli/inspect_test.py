@@ -42,7 +42,7 @@ class Inspect(Case):
                    b"\x07\0\0\0\xff\xff\xff\xff")
         self.assertIn("row 1: -1\n  2 rows\n", self.succeed("inspect", "n.npy"))
         self.write("x", b"hi")
-        self.assertIn('row 0: "hi"\n  1 rows\n', self.succeed("inspect", "text:x"))
+        self.assertIn('row 0: "hi"\n  1 rows\n', self.succeed("inspect", "lines:x"))
 
     def test_arrays_of_several_lengths(self):
         """Keras' mnist.npz has two lengths; others have texts and single values beside the data."""
@@ -68,7 +68,7 @@ class Inspect(Case):
         self.fail_with(1, "no arrays to select with #", "inspect", "t.csv#a")
         quick = ("--model", "mlp", "--widths", "4", "--epochs", "1", "--batch", "2")
         self.fail_with(1, "npz:m.npz#NAME,NAME", "train", *quick, "--data", "npz:m.npz")
-        for data in ("npz:m.npz#x_train,y_train", "npy:m.npz#y_test,x_test"):
+        for data in ("npz:m.npz#x_train,y_train", "m.npz#y_test,x_test"):
             self.succeed("train", *quick, "--data", data, "--target", data[-7:] if "train" in data else "y_test")
 
     def test_what_is_wrong(self):
@@ -77,7 +77,8 @@ class Inspect(Case):
         self.write("i.idx", idx((3, 2), range(5)))
         self.fail_with(1, "i.idx: 12 bytes of header promise 3 x 2 = 6 bytes", "inspect", "i.idx")
         self.write("x", b"hi")
-        self.fail_with(1, "unknown kind of file", "inspect", "x")
+        self.fail_with(1, ("\"x\"", "does not tell the kind", "csv:FILE"), "inspect", "x")
+        self.fail_with(1, ("\"y\"", "no such file"), "inspect", "y")
         self.fail_with(1, "no.csv", "inspect", "no.csv")
         self.fail_with(2, "needs FILE", "inspect")
 
@@ -136,7 +137,7 @@ class Inspect(Case):
             self.write("wrong.csv", b"n" + text + b",label\n1,k\n2," + text + b"\n3\n")
             with zipfile.ZipFile(self.folder / "z.npz", "w") as z:
                 z.writestr(zipfile.ZipInfo("m" + text.decode("utf-8", "replace") + ".npy"), b"no array")
-            for arguments in (("text:rows.txt",), ("t.csv",), ("wrong.csv",), ("z.npz",),
+            for arguments in (("lines:rows.txt",), ("t.csv",), ("wrong.csv",), ("z.npz",),
                               ("t.csv", "--json")):
                 done = self.start("inspect", *arguments, text=False)
                 said = (done.stdout + done.stderr).decode("utf-8")
@@ -151,7 +152,7 @@ class Inspect(Case):
     def test_json_is_utf_8_whatever_a_file_is_called(self):
         for name in (b"\xed\xa0\x80.txt", b"\xf5\x80\x80\x80.txt", b"\xe0\x80\x80.txt", b"\xff.txt"):
             (self.folder / os.fsdecode(name)).write_bytes(b"a\n")
-            (event,) = self.events("inspect", "text:" + os.fsdecode(name))
+            (event,) = self.events("inspect", "lines:" + os.fsdecode(name))
             self.assertEqual(event["file"], "\ufffd" * (len(name) - 4) + ".txt")
 
     def test_weights(self):

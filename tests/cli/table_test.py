@@ -161,7 +161,7 @@ class Table(Case):
         self.fail_with(1, 'wrong.csv: no column of numbers is left to be gathered in "image": "x" holds '
                        "text", *base, self.wrong("x,y\n" + good + "2z,1\n"))
         self.fail_with(1, '"x" holds nothing', *base, self.wrong("x,y\n"))
-        self.fail_with(1, "wrong.csv: example 20 has label -1; needs 0 to", *base,
+        self.fail_with(1, ("wrong.csv", "example 20", "label -1"), *base,
                        self.wrong("x,y\n" + good + "2,-1\n"))
         data = self.wrong("x,y\n2,-1\n2,1,5\n" + good)
         start, *_, end = self.events(*base, data, "--wrong-rows", "skip")

@@ -1,8 +1,8 @@
-// The tables of a trace. They cover a window that starts when every track has kept its spans and
-// ends with the program's last span. A span counts without the spans inside it, so categories in a
-// row do not overlap. The rest of a replica's row is time between runs, or while another replica
-// occupied the device.
-#include "bench/breakdown.h"
+// The tables of a trace. Their window starts when every track has kept its spans, and ends with
+// the program's last span. A span counts without the spans inside it, so categories in a row do
+// not overlap. The rest of a replica's row is time between runs, or while its device ran another
+// replica.
+#include "breakdown.h"
 
 #include "report.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double MIN_SHARE = 0.002; // shorter operations have no line
+static const double MIN_SHARE = 0.002; // shorter operations share a line
 
 static int name_of_span(breakdown *b, const char *name)
 {
@@ -54,7 +54,6 @@ void breakdown_free(breakdown *b)
 	*b = (breakdown){ .n = 0 };
 }
 
-// The row of a track; CHOIR_NONE: none.
 static int row_of(int track)
 {
 	if (track == CHOIR_TRACE_PROGRAM)
@@ -62,7 +61,6 @@ static int row_of(int track)
 	return track >= 0 && track < BREAKDOWN_ROWS - 1 ? track + 1 : CHOIR_NONE;
 }
 
-// Finds the window: from the program's first run that every track has kept, to its last end.
 static void find_window(const breakdown *b, breakdown_table *t)
 {
 	double first[BREAKDOWN_ROWS], kept = 0;
@@ -185,7 +183,7 @@ static void print_operation(const breakdown_operation *o, double runs, double al
 			1e3 * o->seconds / runs, 100 * o->seconds / all);
 }
 
-// Prints the average time of a replica per operation and step. Short operations share a line.
+// Average time of a replica and step.
 static void print_operations(const breakdown_table *t)
 {
 	const double replicas = t->rows - 1, runs = (double) t->runs * replicas,

@@ -1,4 +1,4 @@
-// Launchers' variables in the environment.
+// Launchers, by their variables in the environment.
 #pragma once
 
 #include "choir/status.h"

@@ -26,10 +26,10 @@ static inline bool chi_call_order_crosses(chi_call_order a, chi_call_order b)
 {
 	return a != b && a >> 16 == b >> 16 && a >> 16 != 0;
 }
-// For a failure, whose text is the message.
+// The order of a message that reports a failure. Its bytes are the text.
 #define CHI_ORDER_FAILED UINT64_MAX
 
-// Two match if all else is equal and their orders do not cross.
+// Identifies a collective. Two match if all else is equal and their orders do not cross.
 typedef struct {
 	uint64_t sequence;
 	uint64_t hash; // of the whole text
@@ -37,7 +37,8 @@ typedef struct {
 	char what[CHI_FINGERPRINT_TEXT]; // the beginning of "all_reduce sum f32 [10, 3] a/w:grad"
 } chi_fingerprint;
 
-// Has order 0. fmt gives kind, operation, dtype, shape and name, which are all hashed.
+// Makes a fingerprint with order 0. fmt gives kind, operation, dtype, shape and name, which are
+// all hashed.
 void chi_fingerprint_set(chi_fingerprint *f, uint64_t sequence, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 
@@ -48,7 +49,7 @@ typedef struct {
 	unsigned char data[CHI_MESSAGE_CAPACITY];
 } chi_frame;
 
-// Can be used again.
+// A message in transfer. Its memory can be used again.
 typedef struct {
 	choir_cluster *cluster;
 	int peer, tag;
@@ -73,5 +74,5 @@ choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int
 // Waits for all, until the deadline (of chi_cluster_deadline). CHOIR_TIMEOUT names the worker.
 // After a failure none is active. A wait of a quarter of the cluster's timeout is logged.
 choir_status chi_message_wait(chi_message *const m[], int n, double deadline);
-// For a message that is not waited for, before its memory is used again.
+// Drops a message that is not waited for, before its memory is used again.
 void chi_message_drop(chi_message *m);

@@ -56,7 +56,7 @@ choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_b
 	return CHOIR_OK;
 }
 
-// For devices with memory of their own.
+// Copies rows to devices with memory of their own.
 static choir_status fetch(choir_distributed_dataset *data, choir_values *set, const char *name)
 {
 	choir_value *v = choir_values_find(set, name);

@@ -38,7 +38,7 @@ typedef struct {
 	int64_t whole; // examples of all workers, if each reads all; else 0
 } chi_batch_buffer;
 
-// Owns d, also on failure.
+// Takes ownership of d, also on failure.
 choir_status chi_example_stream_init(chi_example_stream *f, choir_dataset *d);
 void chi_example_stream_free(chi_example_stream *f);
 choir_status chi_example_stream_begin(chi_example_stream *f, int64_t pass);
@@ -97,7 +97,7 @@ struct choir_distributed_dataset {
 
 // Whether all workers read all examples.
 bool chi_input_is_shared(const choir_distributed_dataset *data);
-// Of the job, and of the workers before worker.
+// Give the replicas of the job, and of the workers before worker.
 int64_t chi_input_replicas(const choir_distributed_dataset *data);
 int64_t chi_input_first(const choir_distributed_dataset *data, int worker);
 choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_batch_buffer *to);
@@ -108,7 +108,7 @@ choir_status chi_input_read_step(choir_distributed_dataset *data, chi_batch_buff
 chi_read_ahead *chi_read_ahead_new(
 		choir_distributed_dataset *data, int steps, bool together, bool goes_on);
 void chi_read_ahead_free(chi_read_ahead *a);
-// Before the first take.
+// Begins to read before the first take.
 choir_status chi_read_ahead_begin(chi_read_ahead *a);
 // Gives the next step in to->frame. Errors: as chi_input_read_step.
 choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to);
@@ -119,14 +119,14 @@ void chi_read_ahead_halt(chi_read_ahead *a);
 bool chi_read_ahead_rewind(chi_read_ahead *a, int64_t *pass);
 // Gives the position after the last taken step. False: ask the stream.
 bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p);
-// All workers agree whether a construction succeeded; own: here. signature must be equal on all.
-// differs: the message for a worker whose signature is not worker 0's.
+// Lets all workers agree whether a construction succeeded. own: the status here. signature: must
+// be equal on all. differs: the message for a worker whose signature is not worker 0's.
 choir_status chi_input_check_creation(
 		choir_strategy *s, choir_status own, uint64_t signature, const char *differs);
 // Compares the files of all workers of c, which all call it. CHOIR_STATE: they differ; names the
 // first one and its worker.
 choir_status chi_input_compare_files(choir_cluster *c, const chi_glob *paths);
-// The same for a dataset. data NULL: own says why there is none here.
+// The same for a dataset. data NULL: it could not be made here, and own says why.
 choir_status chi_input_check_data(
 		choir_strategy *s, choir_status own, const choir_distributed_dataset *data);
 // E.g. "image" u8 [28, 28].
@@ -135,7 +135,7 @@ const char *chi_input_print_column(const choir_column *c, char text[CHI_COLUMN_T
 chi_input_message *chi_input_new_messages(const choir_strategy *s);
 choir_status chi_input_sync_step(
 		choir_distributed_dataset *data, const chi_batch_buffer *to, choir_status own);
-// Before the first read.
+// Applies the sharding policy, before the first read.
 choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d);
 
 // See input_state.c.

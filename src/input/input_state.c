@@ -90,7 +90,7 @@ static choir_status check_parts(const choir_distributed_dataset *data, chi_state
 	parts p;
 	CHOIR_TRY(find_parts(data, from, &p));
 	if (p.saved == 0 && chi_state_dict_find(from, "position") == NULL)
-		return CHOIR_OK; // another failure
+		return CHOIR_OK; // a missing position is another failure
 	if (are_the_same(data, &p))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,

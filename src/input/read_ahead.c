@@ -178,7 +178,7 @@ chi_read_ahead *chi_read_ahead_new(
 	return NULL;
 }
 
-// With mutex held. True: the next pass had begun.
+// Called with mutex held. True: the next pass had begun.
 static bool halt(chi_read_ahead *a)
 {
 	a->running = a->ended = false;
@@ -206,7 +206,7 @@ void chi_read_ahead_halt(chi_read_ahead *a)
 	chi_mutex_unlock(&a->mutex);
 }
 
-// With mutex held: drops the rest of the ended pass.
+// Drops the rest of the ended pass. Called with mutex held.
 static void drop_pass(chi_read_ahead *a)
 {
 	bool end;
@@ -245,7 +245,7 @@ bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p)
 	return true;
 }
 
-// With mutex held: begins a pass, unless it was read to its end.
+// Begins a pass unless it was read to its end. Called with mutex held.
 static void begin(chi_read_ahead *a)
 {
 	if (a->running || a->filled > 0)
@@ -309,8 +309,8 @@ static choir_status hand_over(const chi_read_ahead *a, const slot *s, chi_batch_
 	return CHOIR_OK;
 }
 
-// With mutex held. Small steps change threads in groups, since a thread switch costs more than
-// reading one.
+// Called with mutex held. Small steps change threads in groups, since a thread switch costs more
+// than reading one.
 static void await(chi_read_ahead *a)
 {
 	if (a->filled > 0)

@@ -41,7 +41,7 @@ typedef struct chi_spans {
 	struct chi_spans *next; // in order of joining
 } chi_spans;
 
-// For the thread itself, while busy. inherit_*: from the enclosing span.
+// Calls of the thread itself, while busy. inherit_*: taken from the enclosing span.
 typedef struct {
 	bool inherit_track, inherit_mute;
 	int32_t track;
@@ -53,9 +53,9 @@ void chi_spans_pop(chi_spans *s, bool communication);
 void chi_spans_name(chi_spans *s, const char *name);
 bool chi_spans_muted(const chi_spans *s);
 
-// "replica 3"
+// Makes the name "replica 3".
 const char *chi_spans_replica_name(int replica, char name[CHI_TRACK_NAME]);
-// Overwritten spans, when closed.
+// Gives the number of overwritten spans, when closed.
 uint64_t chi_spans_lost(const chi_spans *s);
 // Calls fn in order of beginning. Open spans end at now, in seconds since the start.
 void chi_spans_each(const chi_spans *s, double now, choir_trace_span_fn *fn, void *user);

@@ -60,7 +60,7 @@ static void convert(const to_float *f, void *to, const void *from, int64_t examp
 	f->convert(to, from, (size_t) examples * f->values, f->scale);
 }
 
-// Lets the source fill mine.
+// Lets the source fill mine instead of this stage's column.
 static void exchange(const to_float *f, void *const column[], void *mine, void *out[])
 {
 	chi_columns_move(&f->base, column, 0, out);

@@ -60,7 +60,7 @@ static choir_status call(map *m, int member, int64_t i)
 static void map_chunk(void *arg, int member, int64_t i)
 {
 	map *m = arg;
-	chi_error before; // fn must neither see nor lose an earlier failure
+	chi_error before; // fn neither sees nor loses it
 	chi_error_save(&before);
 	chi_error_clear();
 	m->outcome[i].status = call(m, member, i);

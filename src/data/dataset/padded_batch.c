@@ -156,7 +156,7 @@ static const chi_stage pad_stage = {
 	.files = CHI_FILES_THROUGH,
 };
 
-// Describes an unsuitable value, or NULL.
+// Describes an unsuitable padding value, or gives NULL.
 static const char *value_fault(choir_dtype dtype, double value)
 {
 	switch (dtype) {

@@ -33,7 +33,7 @@ typedef struct {
 	// Protected by mutex:
 	int64_t oldest, filled;
 	bool refills; // until the ring is full
-	bool hungry; // takes less than a portion
+	bool hungry; // the reader takes less than a portion
 	bool running; // the thread may read
 	bool busy;
 	bool stop;
@@ -116,7 +116,7 @@ static choir_status start_thread(prefetch *p)
 	return CHOIR_OK;
 }
 
-// Waits with mutex: for a portion, after PORTION_SECONDS for any slot, or for the end.
+// Waits with mutex held: for a portion, after PORTION_SECONDS for any slot, or for the end.
 static void await(prefetch *p)
 {
 	const double deadline = chi_clock_deadline(PORTION_SECONDS);
@@ -186,7 +186,7 @@ static choir_status prefetch_read(
 	return CHOIR_OK;
 }
 
-// Ends the pass: the thread stops reading, the ring is empty.
+// Ends the pass: the thread stops reading, and the ring is empty.
 static void halt(prefetch *p, bool stop)
 {
 	chi_mutex_lock(&p->mutex);

@@ -50,7 +50,7 @@ static const void *standardize_peek(choir_dataset *d, size_t column, int64_t fir
 static uint64_t standardize_signature(const choir_dataset *d)
 {
 	const standardize *s = (const standardize *) d;
-	// and factor, which follows it in memory
+	// factor follows mean in memory
 	return chi_hash_bytes(s->mean, 2 * s->values * sizeof *s->mean) + s->column;
 }
 

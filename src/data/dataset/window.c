@@ -170,7 +170,7 @@ static bool add_axis(window *w)
 	return true;
 }
 
-// Completes options. False: from is freed.
+// Completes the options. False: from is freed.
 static bool check_options(
 		choir_dataset *from, choir_window_options *o, const choir_window_options *given)
 {

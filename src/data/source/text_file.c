@@ -77,7 +77,7 @@ static choir_status windows_range(
 {
 	text *t = (text *) d;
 	const size_t context = (size_t) t->context;
-	// windows that fit, by their first bytes
+	// The number of windows that fit, by their first bytes.
 	const size_t max = t->capacity / (size_t) t->stride;
 	unsigned char *input = column[0], *target = column[1];
 	for (int64_t done = 0; done < count;) {
@@ -272,7 +272,7 @@ static choir_status refill(lines *l)
 	return CHOIR_OK;
 }
 
-// Without its line end.
+// Leaves out the line end.
 static choir_status next_line(lines *l, const char **line, size_t *bytes)
 {
 	size_t seen = 0;

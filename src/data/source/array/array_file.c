@@ -158,7 +158,7 @@ static choir_status to_first_value(const chi_array_file *p)
 
 // ---- Memory.
 
-// A walk in column-major order. place: the row-major position.
+// A walk in column-major order. place is the row-major position.
 typedef struct {
 	int rank;
 	int64_t dim[CHI_ARRAY_FILE_RANK], stride[CHI_ARRAY_FILE_RANK], at[CHI_ARRAY_FILE_RANK];

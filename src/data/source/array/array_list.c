@@ -30,7 +30,7 @@ choir_status chi_array_list_add(choir_array_list *l, const char *name, const cha
 	return e->name && e->type ? CHOIR_OK : CHOIR_NO_MEMORY;
 }
 
-// Bytes needed to reorder the array; else 0.
+// Gives the bytes needed to reorder the array, or 0.
 static int64_t held_bytes(const chi_array_file *p)
 {
 	int64_t bytes = (int64_t) chi_dtype_size(p->dtype);

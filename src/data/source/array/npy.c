@@ -78,7 +78,7 @@ static bool take(parser *p, const char *word)
 	return true;
 }
 
-// Without escapes.
+// Reads a quoted string without escapes.
 static choir_status take_word(parser *p, char word[MAX_WORD], const char *needed)
 {
 	skip_space(p);

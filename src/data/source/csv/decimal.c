@@ -49,7 +49,7 @@ static bool is_numeral(char c)
 	return c >= '0' && c <= '9';
 }
 
-// Adds the number of digits to *count, without leading zeros.
+// Adds the number of digits to *count. Leading zeros do not count.
 static const char *read_digits(const char *p, chi_decimal *d, int *count)
 {
 	for (; is_numeral(*p); p++) {
@@ -63,7 +63,7 @@ static const char *read_digits(const char *p, chi_decimal *d, int *count)
 	return p;
 }
 
-// Ignores an e without digits.
+// An e without digits is ignored.
 static const char *read_exponent(const char *p, chi_decimal *d)
 {
 	const char *q = p + 1;
@@ -132,7 +132,7 @@ static uint64_t leading_bits(const chi_decimal *d, int *exponent, bool *more)
 	return q << last; // the unknown bit is far below
 }
 
-// Ties to even. The result is exact as an f64.
+// Rounds ties to even. The result is exact as an f64.
 static double round_to(uint64_t q, int exponent, bool more, int bits)
 {
 	const int dropped = 64 - bits;

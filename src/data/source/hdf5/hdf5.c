@@ -45,7 +45,7 @@ static choir_status library_failed(
 
 // ---- Names.
 
-// Gives the length; negative: a failure.
+// Gives the name's length; negative: a failure.
 static ssize_t member_name(const chi_hdf5 *h, hid_t root, hsize_t i, char name[MAX_NAME])
 {
 	return h->H5Lget_name_by_idx(
@@ -211,7 +211,7 @@ static choir_status take_shape(
 	return CHOIR_OK;
 }
 
-// 0: not chunked, or more than MAX_CACHE.
+// Gives 0 if the dataset is not chunked, or needs more than MAX_CACHE.
 static size_t chunk_row_bytes(const part *p)
 {
 	const chi_hdf5_stored *s = &p->stored;

@@ -78,7 +78,7 @@ void chi_hdf5_end(void)
 	chi_mutex_unlock(&hdf5_mutex);
 }
 
-// The cause comes last.
+// The walk reaches the cause last.
 static herr_t take_text(unsigned n, const H5E_error2_t *e, void *to)
 {
 	(void) n;

@@ -19,7 +19,7 @@ struct choir_cluster {
 	chi_task task;
 	int task_index;
 	double start_timeout, timeout; // negative: no limit
-	char (*names)[CHI_WORKER_NAME]; // NULL until exchanged
+	char (*names)[CHI_WORKER_NAME];
 	char transport[CHI_TRANSPORT_TEXT];
 	chi_mutex lock; // for calls of the table
 	bool one_thread; // only the creating thread may call it
@@ -28,7 +28,7 @@ struct choir_cluster {
 	chi_error failure;
 	// The failure being sent to others; under lock.
 	const chi_error *cause;
-	chi_atomic64 sequence; // of the next collective
+	chi_atomic64 sequence;
 };
 
 const choir_transport_table *chi_transport_find(const char *name); // NULL: CHOIR_NOT_FOUND
@@ -67,8 +67,8 @@ void chi_setting_set(chi_setting *setting, const char *name, const char *fmt, ..
 		CHOIR_PRINTF(3, 4);
 // CHOIR_STATE names the first worker that differs, the setting and both values.
 choir_status chi_cluster_check_consistency(choir_cluster *c, const chi_setting settings[], int n);
-// Agrees on the instruction set that all workers have or, if lowest, on the lowest. own is this
+// Agrees on the instruction set that all workers have or, if lowest, on the lowest. own: this
 // worker's. CHOIR_STATE: they differ. CHOIR_UNSUPPORTED: none is common. The message names the
-// first worker that differs and both sets.
+// first worker that differs, and both sets.
 choir_status chi_cluster_common_instruction_set(
 		choir_cluster *c, const char *own, bool lowest, chi_instruction_set *set);

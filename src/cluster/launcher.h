@@ -7,7 +7,7 @@
 
 typedef struct {
 	const char *name; // "mpirun of Open MPI"; NULL: none
-	const char *mpi; // "openmpi", "mpich"; NULL: unknown
+	const char *mpi;
 	int worker, workers;
 } chi_launcher;
 

@@ -81,8 +81,8 @@ static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes
 }
 
 // Whether the rest's receive begins with the frame's. The rest's tag tells its length, because MPI
-// fails fatally if a message is longer than its receive. Two such rests at a time would need more
-// tags, so only one kind of collective does this.
+// fails fatally if a message is longer than its receive. Only one kind of collective does this,
+// since tags are few.
 static bool is_early(const chi_message *m, size_t rest)
 {
 	return m->tag == CHI_TAG_COLLECTIVES && rest > 0 &&
@@ -310,7 +310,6 @@ static choir_status give_up_waiting(const chi_message *m, double seconds)
 	return chi_cluster_give_up(m->cluster);
 }
 
-// Logs a long wait once.
 typedef struct {
 	double begun, due; // HUGE_VAL: unknown, never
 } wait_limit;

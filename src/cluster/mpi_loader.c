@@ -29,7 +29,7 @@ static const char *loaded(void)
 	void (*found)(void);
 	if (!chi_module_find("MPI_Get_library_version", &found))
 		return NULL;
-	char text[8192] = ""; // the maximum of known MPIs
+	char text[8192] = "";
 	int length = 0;
 	int (*version)(char *, int *);
 	memcpy(&version, &found, sizeof version);

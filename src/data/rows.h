@@ -13,7 +13,7 @@ typedef struct {
 	void *memory;
 	void *column[CHI_MAX_COLUMNS];
 	int64_t examples;
-	uint32_t ragged_columns; // bit i: column i
+	uint32_t ragged_columns;
 } chi_row_buffer;
 bool chi_row_buffer_new(const choir_dataset *d, int64_t examples, chi_row_buffer *rows);
 // Makes space for examples and keeps the first kept. rows may be zero. A failure changes nothing.

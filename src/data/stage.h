@@ -59,10 +59,10 @@ typedef struct {
 struct choir_dataset {
 	const chi_stage *stage;
 	choir_dataset *from[2]; // owned
-	int depth; // of the longest path below
+	int depth;
 	chi_spec spec;
 	size_t bytes[CHI_MAX_COLUMNS]; // of one example, or of its chi_ragged_value
-	int64_t elements; // of a pass
+	int64_t elements;
 	bool ragged; // a short batch may come before others
 	bool random;
 	bool ended; // this pass; may be set with its last examples

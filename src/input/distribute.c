@@ -162,7 +162,7 @@ static bool find_capacity(choir_distributed_dataset *data, int64_t element)
 	}
 	if (!chi_int64_multiply(each, r, &data->capacity))
 		return false;
-	if (n == r && data->batch != CHOIR_NONE) // all pieces are here
+	if (n == r && data->batch != CHOIR_NONE)
 		data->capacity = data->batch;
 	return true;
 }
@@ -333,7 +333,6 @@ static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_da
 	return NULL;
 }
 
-// Takes ownership of d.
 static choir_distributed_dataset *make(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *given)
 {

@@ -15,13 +15,13 @@ typedef struct {
 	const chi_spec *spec;
 	chi_row_buffer leftover;
 	int64_t leftover_examples, used; // of the last element; delivered ones
-	int64_t elements; // in this pass
+	int64_t elements;
 } chi_example_stream;
 
 // Consecutive examples that share another shape.
 typedef struct chi_shape_run {
 	choir_tensor *tensor;
-	int64_t first; // in the step
+	int64_t first;
 	struct chi_shape_run *older;
 } chi_shape_run;
 
@@ -34,7 +34,7 @@ typedef struct {
 	int64_t capacity;
 	int64_t at; // examples written
 	int64_t step;
-	int64_t *rows; // of each local replica
+	int64_t *rows;
 	int64_t whole; // examples of all workers, if each reads all; else 0
 } chi_batch_buffer;
 
@@ -59,7 +59,7 @@ choir_status chi_example_stream_seek(chi_example_stream *f, const choir_input_po
 
 typedef enum {
 	CHI_REBATCH_AS_THEY_COME, // one replica in all gets an element
-	CHI_REBATCH_ELEMENTS, // an element per replica
+	CHI_REBATCH_ELEMENTS,
 	CHI_REBATCH_ELEMENTS_SHARED, // all workers read all; element i is replica i's
 	CHI_REBATCH_STREAM, // the worker's own stream, by a cyclic list of sizes
 	CHI_REBATCH_SHARED, // all workers read all and keep their part
@@ -72,7 +72,7 @@ typedef struct chi_read_ahead chi_read_ahead; // in read_ahead.c
 
 struct choir_distributed_dataset {
 	choir_strategy *strategy;
-	choir_input_options o; // complete
+	choir_input_options o;
 	chi_rebatch rebatch;
 	bool from_function; // a function of the program makes the datasets
 	chi_glob files; // of all workers, if sharded by file
@@ -88,11 +88,11 @@ struct choir_distributed_dataset {
 	chi_error failure; // until the rewind
 	bool unreported; // other workers do not know the failure
 	choir_input_position before; // where the current or failed step began
-	chi_read_ahead *read_ahead; // may be NULL
+	chi_read_ahead *read_ahead;
 	uint64_t signature; // of the dataset, and of the share read here
 	chi_input_message *messages; // one per worker; NULL: no others
 	int64_t *rows;
-	choir_column *column; // of a replica
+	choir_column *column;
 };
 
 // Whether all workers read all examples.

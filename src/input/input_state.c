@@ -46,7 +46,7 @@ static choir_status save_parts(const choir_distributed_dataset *data, chi_state_
 	int64_t *rows = NULL;
 	if (choir_distributed_dataset_save(data, &p) == CHOIR_OK)
 		rows = chi_state_dict_add(to, "positions", CHOIR_I64, &CHOIR_SHAPE(data->o.workers, ROW));
-	if (rows == NULL) // the others wait
+	if (rows == NULL)
 		return chi_strategy_abort(data->strategy, choir_error_status());
 	CHOIR_TRY(chi_process_group_all_gather(data->strategy->process_group,
 			(const char *) &p + BEGIN, ROW_BYTES, rows, "where each worker stands in its data"));

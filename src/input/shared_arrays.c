@@ -71,7 +71,7 @@ static choir_status spread(choir_strategy *s, size_t n, choir_column copy[], con
 		int64_t examples, char *memory)
 {
 	for (size_t i = 0; i < n; i++) {
-		const size_t size = bytes[i] * (size_t) examples; // checked by reserve
+		const size_t size = bytes[i] * (size_t) examples;
 		void *data = memory == NULL ? (void *) (uintptr_t) copy[i].data : memory;
 		CHOIR_TRY(chi_process_group_broadcast(
 				s->process_group, 0, data, size, "column \"%s\"", copy[i].name));

@@ -9,7 +9,7 @@ typedef struct {
 	chi_writer *file;
 	choir_status status;
 	chi_text line;
-	bool first; // no event yet
+	bool first;
 	int replicas; // highest track plus one
 	bool communication;
 } chi_chrome;

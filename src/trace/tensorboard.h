@@ -8,7 +8,7 @@ typedef struct {
 	chi_writer *file;
 	choir_status status;
 	chi_text value, summary, event;
-	double flushed; // as chi_clock_now
+	double flushed;
 } chi_tensorboard;
 // number makes the name unique in this process.
 choir_status chi_tensorboard_open(chi_tensorboard *e, const char *directory, unsigned number);

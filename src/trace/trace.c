@@ -24,19 +24,19 @@ chi_atomic32 chi_trace_wanted;
 static struct {
 	chi_mutex lock;
 	enum { OFF, ON, STOPPING } state;
-	chi_spans *first, *last; // in order of joining
-	int threads; // that have joined
+	chi_spans *first, *last;
+	int threads;
 	uint64_t lost;
-	size_t spans; // per thread
+	size_t spans;
 	double start, wall;
-	unsigned number; // of event files
-	unsigned generation; // of forks
+	unsigned number;
+	unsigned generation;
 	choir_trace_span_fn *span;
 	void *user;
 	bool has_chrome, has_tensorboard;
 	chi_chrome chrome;
 	chi_tensorboard tensorboard;
-	chi_error failure; // the first
+	chi_error failure;
 } sink = { .lock = CHI_MUTEX_STATIC(CHI_RANK_TRACE, "trace") };
 
 static void thread_ends(void *spans);

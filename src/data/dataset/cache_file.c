@@ -31,11 +31,11 @@ typedef struct {
 struct chi_cache_file {
 	char *path;
 	uint64_t signature;
-	part of; // of the chain
-	part found; // in the file
+	part of;
+	part found;
 	chi_file *file;
 	chi_writer *writer;
-	uint64_t at; // read position
+	uint64_t at;
 	unsigned char *bytes;
 	size_t length, capacity;
 };

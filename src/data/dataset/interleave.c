@@ -9,7 +9,7 @@
 #include "base/hash.h"
 
 typedef struct {
-	choir_dataset *dataset; // NULL: empty
+	choir_dataset *dataset;
 	int64_t dropped, skipped; // counted by interleave
 } opened;
 
@@ -19,12 +19,12 @@ typedef struct {
 	void *user;
 	int64_t cycle, block;
 	bool ahead;
-	chi_row_buffer element; // of the source
+	chi_row_buffer element;
 	opened *open;
 	int64_t made; // datasets in this pass, for messages
 	int64_t place; // index of the current dataset in open
-	int64_t taken; // examples of its block
-	bool dry; // the source has ended
+	int64_t taken;
+	bool dry;
 } interleave;
 
 static const char *inner_fault(const choir_dataset *d, const choir_dataset *inner)

@@ -8,10 +8,10 @@
 
 typedef struct {
 	choir_dataset base;
-	int64_t times; // or CHOIR_FOREVER
+	int64_t times;
 	int64_t pass;
-	bool some; // this pass is not empty
-	int64_t delivered; // in repeat's pass
+	bool some;
+	int64_t delivered;
 	chi_seek_index seek_index;
 } repeat;
 

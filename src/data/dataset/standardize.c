@@ -11,7 +11,7 @@
 
 typedef struct {
 	choir_dataset base;
-	size_t column, values; // per example
+	size_t column, values;
 	float *mean, *factor;
 } standardize;
 
@@ -167,7 +167,7 @@ choir_status choir_dataset_moments(
 	sums *sum = chi_alloc_array(n, sizeof *sum);
 	if (!sum)
 		return CHOIR_NO_MEMORY;
-	chi_fpenv host; // as reads elsewhere
+	chi_fpenv host;
 	chi_fpenv_enter(&host);
 	choir_status status = add_pass(d, at, n, sum, &count);
 	if (status == CHOIR_OK && count == 0)

@@ -8,7 +8,7 @@
 
 typedef struct {
 	choir_dataset base;
-	int64_t count; // to take or to skip
+	int64_t count;
 	int64_t done;
 } subset;
 
@@ -228,7 +228,7 @@ static choir_status shard_read(choir_dataset *d, void *const column[], int64_t w
 	CHOIR_TRY(pass_over(s, first || s->seen == s->count ? s->index : s->count - 1));
 	choir_status status = chi_dataset_read(d->from[0], column, d->spec.batch ? want : 1, got);
 	if (status == CHOIR_END)
-		return pass_over(s, 1); // CHOIR_END or the error
+		return pass_over(s, 1);
 	CHOIR_TRY(status);
 	s->seen++;
 	return first ? pass_over(s, s->count - 1 - s->index) : CHOIR_OK;

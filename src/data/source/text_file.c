@@ -21,7 +21,7 @@ typedef struct {
 	int64_t context; // windows; 0: bytes
 	int64_t stride;
 	char *memory;
-	char *scratch; // for neighbouring windows
+	char *scratch;
 	size_t capacity;
 } text;
 
@@ -246,8 +246,8 @@ typedef struct {
 	chi_places places;
 	chi_reader *reader;
 	char *buffer;
-	size_t capacity, length, at; // at: the next line
-	uint64_t offset; // of the buffer's first byte
+	size_t capacity, length, at;
+	uint64_t offset;
 	int64_t row; // of the next line, from 1
 	bool ended, skip;
 } lines;

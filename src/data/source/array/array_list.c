@@ -46,7 +46,7 @@ choir_status chi_array_list_add_npy(choir_array_list *l, const char *name, chi_r
 	chi_array_file p = { .reader = r };
 	bool known = false;
 	const choir_status status = chi_npy_infer(&p, type, &known);
-	if (status == CHOIR_UNSUPPORTED) // unsupported version or rank
+	if (status == CHOIR_UNSUPPORTED)
 		return chi_array_list_add(l, name, "unknown", (int) CHOIR_NONE, 0, NULL, 0);
 	CHOIR_TRY(status);
 	return chi_array_list_add(l, name, type, known ? (int) p.dtype : (int) CHOIR_NONE, p.rank,

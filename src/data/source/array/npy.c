@@ -128,7 +128,6 @@ static choir_status take_shape(parser *p, chi_array_file *h)
 	return CHOIR_OK;
 }
 
-// Skips the rest of a list.
 static choir_status skip_list(parser *p)
 {
 	int depth = 1;

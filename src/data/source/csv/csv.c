@@ -25,7 +25,7 @@ typedef struct {
 	chi_row_buffer spare; // one example, for unwanted columns
 	bool looked;
 	bool numbered; // the last column is the row number
-	int64_t before; // rows of earlier files
+	int64_t before;
 	chi_places places;
 } csv;
 

@@ -25,16 +25,16 @@ typedef enum {
 typedef struct {
 	const chi_glob *paths;
 	size_t file;
-	chi_reader *reader; // NULL: none
+	chi_reader *reader;
 	char separator, quote;
 	unsigned char stops[256]; // end an unquoted field, or are wrong
 	char *buffer; // capacity + 1 bytes
 	size_t capacity, length; // then a zero byte
 	size_t at; // the next row
 	bool ended; // no more to read
-	uint64_t offset; // of the buffer in the file
+	uint64_t offset;
 	int64_t row; // next row of the file, from 1; 0: header
-	char *scratch; // with doubled quotes
+	char *scratch;
 	size_t scratch_capacity;
 	const char *fault;
 } chi_csv_rows;
@@ -53,7 +53,6 @@ chi_csv_end chi_csv_take(chi_csv_rows *r, const char **p, chi_csv_text *field);
 choir_status chi_csv_refill(chi_csv_rows *r);
 // Whether the row exceeds the maximum length.
 bool chi_csv_full(const chi_csv_rows *r);
-// Skips a row with any faults.
 choir_status chi_csv_pass_row(chi_csv_rows *r);
 // Gives the file's name, fit for a message.
 const char *chi_csv_name(const chi_csv_rows *r);
@@ -67,8 +66,8 @@ typedef struct {
 	const char *name; // in the schema's names
 	const choir_csv_column *as; // options, during construction; or NULL
 	chi_categories *categories;
-	int64_t missing; // fields in the inferred rows
-	uint32_t offset; // in an example
+	int64_t missing;
+	uint32_t offset;
 	uint8_t target;
 	uint8_t found; // chi_csv_found
 	uint8_t dtype;
@@ -78,7 +77,7 @@ typedef struct {
 
 // Constant once the source is made.
 typedef struct {
-	const char *file; // for construction
+	const char *file;
 	size_t n;
 	chi_csv_field *field;
 	chi_categories *names; // of the fields; owned

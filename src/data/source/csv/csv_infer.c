@@ -178,7 +178,6 @@ choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s)
 	return !s->header || s->row_names || s->open_end ? CHOIR_OK : find_row_names(r, s);
 }
 
-// *more: the row is incomplete.
 static choir_status compare_names(chi_csv_rows *r, const chi_csv_schema *s, bool *more)
 {
 	const char *p = r->buffer + r->at;

@@ -13,7 +13,7 @@
 
 static chi_mutex hdf5_mutex = CHI_MUTEX_STATIC(CHI_RANK_DATA, "hdf5");
 static chi_hdf5 hdf5; // under hdf5_mutex
-static H5E_auto2_t hdf5_print; // the host's setting
+static H5E_auto2_t hdf5_print;
 static void *hdf5_print_data;
 
 static bool find_optional(chi_module *library, const char *name, void *to)

@@ -7,7 +7,7 @@
 #include "choir/status.h"
 
 typedef struct {
-	const unsigned char *at, *end; // unread
+	const unsigned char *at, *end;
 	const unsigned char *begin; // for "byte N" in messages
 } chi_protobuf_reader;
 

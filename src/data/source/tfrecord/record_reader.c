@@ -18,7 +18,7 @@ struct chi_records {
 	unsigned char *block;
 	// The block's size, and its unread bytes.
 	size_t capacity, first, last;
-	uint64_t offset; // of block[first]
+	uint64_t offset;
 	uint64_t record_offset;
 	int64_t number; // of the last record, or -1
 	bool known_next;

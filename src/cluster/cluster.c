@@ -122,7 +122,7 @@ static choir_status take_options(const choir_cluster_options *o, choir_cluster_o
 	return CHOIR_OK;
 }
 
-// The file's checksum, or "unknown" if it cannot be read.
+// The value is the file's checksum, or "unknown" if it cannot be read.
 static void file_setting(chi_setting *setting, const char *name, const char *path)
 {
 	enum { STEP = 1 << 20 };
@@ -147,7 +147,7 @@ static void file_setting(chi_setting *setting, const char *name, const char *pat
 	chi_error_restore(&kept);
 }
 
-// Compares builds, since a version has many. Choir within a program has no file.
+// Compares builds, since a version has many. Choir within a program has no file of its own.
 static void library_setting(chi_setting *setting)
 {
 	char path[4096];
@@ -315,7 +315,7 @@ choir_status chi_cluster_give_up(choir_cluster *c)
 
 double chi_cluster_failing(choir_cluster *c, const chi_error *why)
 {
-	static const double SECONDS = 10; // then all workers fail, if they share the cause
+	static const double SECONDS = 10; // all workers fail within this time if they share the cause
 	chi_mutex_lock(&c->lock);
 	c->cause = why;
 	chi_mutex_unlock(&c->lock);

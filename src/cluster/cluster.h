@@ -19,7 +19,7 @@ struct choir_cluster {
 	chi_task task;
 	int task_index;
 	double start_timeout, timeout; // negative: no limit
-	char (*names)[CHI_WORKER_NAME]; // NULL until exchanged
+	char (*names)[CHI_WORKER_NAME];
 	char transport[CHI_TRANSPORT_TEXT];
 	chi_mutex lock; // for calls of the table
 	bool one_thread; // only the creating thread may call it
@@ -28,7 +28,7 @@ struct choir_cluster {
 	chi_error failure;
 	// The failure being sent to others; under lock.
 	const chi_error *cause;
-	chi_atomic64 sequence; // of the next collective
+	chi_atomic64 sequence;
 };
 
 const choir_transport_table *chi_transport_find(const char *name); // NULL: CHOIR_NOT_FOUND
@@ -38,11 +38,11 @@ extern const choir_transport_table chi_single_worker_transport;
 
 choir_cluster *chi_cluster_open(const choir_transport_table *transport, const void *argument,
 		const choir_cluster_options *o);
-// To wait for all workers at the start; negative: no limit.
+// Gives the seconds to wait for all workers at the start; negative: no limit.
 double chi_cluster_start_seconds(const choir_cluster_options *o);
-// "worker 2 (node3, pid 4711)"
+// Writes "worker 2 (node3, pid 4711)" into text.
 const char *chi_cluster_name(const choir_cluster *c, int worker, char text[CHI_WORKER_NAME + 32]);
-// By the transport's clock, from now on.
+// Gives the deadline of a wait that begins now, by the transport's clock.
 double chi_cluster_deadline(const choir_cluster *c, double seconds);
 // Ends the cluster with this thread's last failure, tells the others, and returns its status. Only
 // the first failure counts.
@@ -54,10 +54,10 @@ double chi_cluster_failing(choir_cluster *c, const chi_error *why);
 // with a message to the next worker and one from the previous worker, so different ones cannot
 // deadlock.
 uint64_t chi_cluster_next(choir_cluster *c);
-// CHOIR_CANCELLED, with the first cause, if the cluster has ended.
+// Fails with CHOIR_CANCELLED, and the first cause, if the cluster has ended.
 choir_status chi_cluster_check(choir_cluster *c);
 
-// Must be equal on all workers.
+// A setting must be equal on all workers.
 enum { CHI_SETTINGS = 16, CHI_SETTING_NAME = 24, CHI_SETTING_VALUE = 72 };
 typedef struct {
 	char name[CHI_SETTING_NAME], value[CHI_SETTING_VALUE];
@@ -67,8 +67,8 @@ void chi_setting_set(chi_setting *setting, const char *name, const char *fmt, ..
 		CHOIR_PRINTF(3, 4);
 // CHOIR_STATE names the first worker that differs, the setting and both values.
 choir_status chi_cluster_check_consistency(choir_cluster *c, const chi_setting settings[], int n);
-// Agrees on the instruction set that all workers have or, if lowest, on the lowest. own is this
+// Agrees on the instruction set that all workers have or, if lowest, on the lowest. own: this
 // worker's. CHOIR_STATE: they differ. CHOIR_UNSUPPORTED: none is common. The message names the
-// first worker that differs and both sets.
+// first worker that differs, and both sets.
 choir_status chi_cluster_common_instruction_set(
 		choir_cluster *c, const char *own, bool lowest, chi_instruction_set *set);

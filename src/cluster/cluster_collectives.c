@@ -28,7 +28,7 @@ static choir_status begin(together *t, choir_cluster *c)
 	t->deadline = chi_cluster_deadline(c, c->timeout);
 	t->out = chi_alloc_array(2, sizeof *t->out);
 	if (t->out == NULL)
-		return chi_cluster_give_up(c); // others would wait
+		return chi_cluster_give_up(c);
 	t->in = t->out + 1;
 	return CHOIR_OK;
 }

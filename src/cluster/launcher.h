@@ -1,4 +1,4 @@
-// Launchers' variables in the environment.
+// Launchers, by their variables in the environment.
 #pragma once
 
 #include "choir/status.h"
@@ -7,7 +7,7 @@
 
 typedef struct {
 	const char *name; // "mpirun of Open MPI"; NULL: none
-	const char *mpi; // "openmpi", "mpich"; NULL: unknown
+	const char *mpi;
 	int worker, workers;
 } chi_launcher;
 

@@ -19,7 +19,7 @@ static const uint64_t MAGIC = 0x63686f6972000002;
 // Open MPI 4.1 sends 4096 bytes, with its header, without asking the receiver.
 enum { MAX = HEAD + CHI_FRAME_DATA };
 _Static_assert(MAX <= 4000, "a frame is sent at once");
-// A rest's length in tags.
+// Tags tell the length of a rest in units of STEP bytes.
 enum { STEP = 256 };
 _Static_assert(CHI_FRAME_DATA % STEP == 0, "a rest can be whole steps");
 
@@ -81,8 +81,8 @@ static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes
 }
 
 // Whether the rest's receive begins with the frame's. The rest's tag tells its length, because MPI
-// fails fatally if a message is longer than its receive. Two such rests at a time would need more
-// tags, so only one kind of collective does this.
+// fails fatally if a message is longer than its receive. Only one kind of collective does this,
+// since tags are few.
 static bool is_early(const chi_message *m, size_t rest)
 {
 	return m->tag == CHI_TAG_COLLECTIVES && rest > 0 &&
@@ -101,7 +101,7 @@ static bool is_cut(const chi_message *m, size_t rest)
 	return is_early(m, rest) && eager > 0 && (rest - 1) / eager < CHI_REST_PARTS;
 }
 
-// Bytes in the frame are copied twice, so they are few before a rest in one part.
+// The bytes in the frame are copied twice, so there are few before a rest in one part.
 static size_t in_frame(const chi_message *m, size_t bytes)
 {
 	const size_t max = CHI_FRAME_DATA - (STEP - bytes % STEP) % STEP;
@@ -133,7 +133,8 @@ static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t
 	return status;
 }
 
-// Adds the host to "worker 2 stopped: WHY". It is there if worker 2 heard WHY from another worker.
+// Adds the host to "worker 2 stopped: WHY". If worker 2 heard WHY from another worker, it is
+// there.
 static bool name_cause(const choir_cluster *c)
 {
 	char name[CHI_WORKER_NAME + 32];
@@ -309,12 +310,11 @@ static choir_status give_up_waiting(const chi_message *m, double seconds)
 	return chi_cluster_give_up(m->cluster);
 }
 
-// Logs a long wait once.
 typedef struct {
 	double begun, due; // HUGE_VAL: unknown, never
 } wait_limit;
 
-// The deadline tells when the wait began, without a clock.
+// The deadline tells when the wait began, without reading the clock.
 static wait_limit begin_wait_limit(const chi_message *m, double deadline)
 {
 	static const double MIN = 2; // seconds
@@ -345,7 +345,7 @@ static void end_wait_limit(wait_limit *p, const chi_message *m, double now)
 
 choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
 {
-	enum { LOOKS = 16 }; // a reading of the clock takes as long as a test
+	enum { LOOKS = 16 }; // tests per reading of the clock, which takes as long
 	if (n == 0)
 		return CHOIR_OK;
 	choir_cluster *c = m[0]->cluster;

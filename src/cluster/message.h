@@ -8,7 +8,7 @@
 #include "cluster/cluster.h"
 
 enum { CHI_FINGERPRINT_TEXT = 96, CHI_FRAME_DATA = 3840, CHI_REST_PARTS = 4 };
-enum { CHI_MESSAGE_CAPACITY = 4096 }; // a message's own memory
+enum { CHI_MESSAGE_CAPACITY = 4096 };
 // Collectives have consecutive numbers (chi_cluster_next). Those that overlap with computation are
 // numbered by their callers.
 enum { CHI_TAG_COLLECTIVES, CHI_TAG_OVERLAP, CHI_TAGS };
@@ -26,18 +26,19 @@ static inline bool chi_call_order_crosses(chi_call_order a, chi_call_order b)
 {
 	return a != b && a >> 16 == b >> 16 && a >> 16 != 0;
 }
-// For a failure, whose text is the message.
+// The order of a message that reports a failure. Its bytes are the text.
 #define CHI_ORDER_FAILED UINT64_MAX
 
-// Two match if all else is equal and their orders do not cross.
+// Identifies a collective. Two match if all else is equal and their orders do not cross.
 typedef struct {
 	uint64_t sequence;
-	uint64_t hash; // of the whole text
+	uint64_t hash;
 	chi_call_order order; // of earlier calls, or 0
 	char what[CHI_FINGERPRINT_TEXT]; // the beginning of "all_reduce sum f32 [10, 3] a/w:grad"
 } chi_fingerprint;
 
-// Has order 0. fmt gives kind, operation, dtype, shape and name, which are all hashed.
+// Makes a fingerprint with order 0. fmt gives kind, operation, dtype, shape and name, which are
+// all hashed.
 void chi_fingerprint_set(chi_fingerprint *f, uint64_t sequence, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 
@@ -48,24 +49,24 @@ typedef struct {
 	unsigned char data[CHI_MESSAGE_CAPACITY];
 } chi_frame;
 
-// Can be used again.
+// A message in transfer. Its memory can be used again.
 typedef struct {
 	choir_cluster *cluster;
 	int peer, tag;
 	bool sending, done;
 	int requests, ended; // begun (first a frame); done, in order
 	uint64_t request[1 + CHI_REST_PARTS];
-	void *data; // of a receive
+	void *data;
 	size_t bytes;
 	chi_fingerprint expected;
 	chi_frame frame;
 } chi_message;
 
-// Begin a message. Tags are 0 to CHOIR_TRANSPORT_TAGS - 1; those below CHI_TAGS belong to
-// collectives, whose rests may use any other. Only one receive per worker and tag may be active.
-// After CHOIR_OK the message must be waited for, and data must not change until then. A receive of
-// up to CHI_MESSAGE_CAPACITY bytes may pass NULL; the bytes are then in m->data. A failure ends
-// the cluster.
+// Begin a message. Tags below CHI_TAGS belong to collectives, whose rests may use any other below
+// CHOIR_TRANSPORT_TAGS. Only one receive per worker and tag may be active. After CHOIR_OK the
+// message must be waited for, and data must not change until then. A receive of up to
+// CHI_MESSAGE_CAPACITY bytes may pass NULL; the bytes are then in m->data. A failure ends the
+// cluster.
 choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 		const chi_fingerprint *f, const void *data, size_t bytes);
 choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int tag,
@@ -73,5 +74,5 @@ choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int
 // Waits for all, until the deadline (of chi_cluster_deadline). CHOIR_TIMEOUT names the worker.
 // After a failure none is active. A wait of a quarter of the cluster's timeout is logged.
 choir_status chi_message_wait(chi_message *const m[], int n, double deadline);
-// For a message that is not waited for, before its memory is used again.
+// Drops a message that is not waited for, before its memory is used again.
 void chi_message_drop(chi_message *m);

@@ -23,13 +23,13 @@ enum { KNOWN = sizeof known / sizeof known[0] };
 #define CHI_LIBRARY_DIRECTORY "../lib" // relative to programs
 #endif
 
-// The MPI in this process, or NULL.
+// Finds the MPI in this process, or NULL.
 static const char *loaded(void)
 {
 	void (*found)(void);
 	if (!chi_module_find("MPI_Get_library_version", &found))
 		return NULL;
-	char text[8192] = ""; // the maximum of known MPIs
+	char text[8192] = "";
 	int length = 0;
 	int (*version)(char *, int *);
 	memcpy(&version, &found, sizeof version);
@@ -59,7 +59,7 @@ static bool is_known(const char *mpi)
 	return false;
 }
 
-// By options or environment; or NULL.
+// Gives the MPI that the options or the environment ask for, or NULL.
 static const char *asked_for(const choir_cluster_options *o)
 {
 	const char *mpi = o->mpi != NULL ? o->mpi : getenv("CHOIR_MPI");

@@ -52,7 +52,7 @@ static choir_status check_task(const chi_roles *r)
 {
 	const int count = r->count[r->task];
 	const char *name = chi_task_name(r->task);
-	// It need not be in the cluster.
+	// An evaluator need not be in the cluster.
 	if (r->task == CHI_TASK_EVALUATOR && count == 0 && r->index == 0)
 		return CHOIR_OK;
 	if (count == 0)

@@ -13,8 +13,8 @@ typedef struct {
 } chi_roles;
 
 choir_status chi_roles_set_task(chi_roles *r, const char *type, int64_t index);
-// Also computes worker and workers.
+// Checks the roles and computes worker and workers.
 choir_status chi_roles_settle(chi_roles *r);
-// From options or environment; settles them.
+// Finds the roles in the options or the environment, and settles them.
 choir_status chi_roles_find(chi_roles *r, const choir_cluster_options *o);
 const char *chi_task_name(chi_task task);

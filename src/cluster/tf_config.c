@@ -96,7 +96,7 @@ static choir_status read_index(reader *r, int64_t *index)
 static choir_status read_task(reader *r)
 {
 	char type[64] = "";
-	int64_t index = INT64_MIN; // none
+	int64_t index = INT64_MIN;
 	for (;;) {
 		CHOIR_TRY(next(r));
 		if (r->token == CHI_JSON_OBJECT_END)
@@ -112,7 +112,7 @@ static choir_status read_task(reader *r)
 		}
 	}
 	if (type[0] == '\0' && index == INT64_MIN)
-		return CHOIR_OK; // an empty task
+		return CHOIR_OK;
 	if (type[0] == '\0' || index == INT64_MIN)
 		return wrong(r, "a task needs a type and an index");
 	return chi_roles_set_task(r->roles, type, index);

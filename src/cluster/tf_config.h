@@ -3,7 +3,7 @@
 
 #include "cluster/roles.h"
 
-// An empty object sets nothing.
+// Reads TF_CONFIG's cluster and task. An empty object sets nothing.
 choir_status chi_roles_read(chi_roles *r, const char *source, char *json, size_t bytes);
-// {"worker": [...]}
+// Reads a cluster alone: {"worker": [...]}.
 choir_status chi_roles_read_cluster(chi_roles *r, const char *source, char *json, size_t bytes);

@@ -18,5 +18,5 @@ choir_status chi_components_for(const choir_dataset *d, void *const column[], in
 bool chi_components_possible(choir_dataset *d, const char *what);
 // Names the element whose function failed.
 choir_status chi_function_failed(choir_status status, const char *what, int64_t element);
-// Names the first difference, or NULL.
+// Names the first difference, or gives NULL.
 const char *chi_columns_differ(const chi_spec *a, const chi_spec *b);

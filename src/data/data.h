@@ -14,7 +14,7 @@
 
 enum { CHI_MAX_COLUMNS = 32 };
 
-// One example of a column that varies. All zeros: empty.
+// One example of a column that varies. All zeros: an empty one.
 typedef struct {
 	void *data;
 	size_t bytes;
@@ -42,7 +42,7 @@ typedef struct {
 	const struct chi_categories *categories[CHI_MAX_COLUMNS];
 } chi_spec;
 
-// The caller's memory. NULL: column not wanted.
+// The caller's memory for an element. NULL: the column is not wanted.
 typedef struct {
 	void *column[CHI_MAX_COLUMNS];
 	int64_t capacity; // 1, or at least spec.batch

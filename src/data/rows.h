@@ -13,7 +13,7 @@ typedef struct {
 	void *memory;
 	void *column[CHI_MAX_COLUMNS];
 	int64_t examples;
-	uint32_t ragged_columns; // bit i: column i
+	uint32_t ragged_columns;
 } chi_row_buffer;
 bool chi_row_buffer_new(const choir_dataset *d, int64_t examples, chi_row_buffer *rows);
 // Makes space for examples and keeps the first kept. rows may be zero. A failure changes nothing.
@@ -22,5 +22,5 @@ bool chi_row_buffer_grow(
 void chi_row_buffer_free(chi_row_buffer *rows);
 choir_status chi_row_buffer_copy(const choir_dataset *d, void *const to[],
 		const chi_row_buffer *from, int64_t first, int64_t examples);
-// Examples that fit in a core's inner caches.
+// Gives the number of examples that fit in a core's inner caches.
 int64_t chi_block_examples(const choir_dataset *d);

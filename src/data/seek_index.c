@@ -59,7 +59,7 @@ static choir_status insert(chi_seek_index *m, const chi_seek_point *point)
 {
 	const size_t at = count_before(m, point->elements);
 	if (at > 0 && m->point[at - 1].elements == point->elements) {
-		m->point[at - 1] = *point; // from an earlier pass
+		m->point[at - 1] = *point;
 		return CHOIR_OK;
 	}
 	void *points = m->point;
@@ -114,7 +114,7 @@ size_t chi_seek_index_choose(
 		at[n++] = m->n - 1 - i;
 	for (size_t back = 1; back <= before && n < max; back *= 2)
 		at[n++] = before - back;
-	for (size_t i = 0; i < n; i++) // at is descending
+	for (size_t i = 0; i < n; i++)
 		chosen[i] = m->point[at[n - 1 - i]];
 	chi_mutex_unlock(&m->lock);
 	return n;

@@ -8,7 +8,7 @@
 #include "base/glob.h"
 #include "data/data.h"
 
-// In elements, before the index is thinned out.
+// Elements between points, before the index is thinned out.
 enum { CHI_SEEK_POINT_EVERY = 1024 };
 
 typedef struct chi_seek_index {
@@ -25,7 +25,7 @@ typedef struct {
 
 void chi_seek_index_init(chi_seek_index *m);
 void chi_seek_index_free(chi_seek_index *m);
-// The number of elements at which the next point is due.
+// Gives the number of elements at which the next point is due.
 int64_t chi_seek_index_next(chi_seek_index *m, int64_t elements);
 choir_status chi_seek_index_add(chi_seek_index *m, const chi_seek_point *point);
 // Drops the points of other files.
@@ -47,7 +47,7 @@ static inline bool chi_places_due(chi_places *p)
 {
 	return ++p->delivered == p->next;
 }
-// The caller sets file, byte and record of place.
+// Remembers a place. The caller sets its file, byte and record.
 choir_status chi_places_add(
 		chi_places *p, choir_dataset *d, const chi_glob *paths, const chi_seek_point *place);
 // Finds the last place at or before elements, to which the source must seek, and sets d's counts.

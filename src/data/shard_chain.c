@@ -9,7 +9,7 @@ static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count
 			d->stage->name, (long long) files, (long long) count);
 }
 
-// count 0: only whether there are files.
+// count 0: checks only whether there are files.
 static choir_status check(const choir_dataset *d, int64_t count)
 {
 	switch (d->stage->files) {
@@ -52,7 +52,7 @@ static choir_status tell(choir_dataset *d, int64_t count, int64_t index)
 
 static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
 {
-	// Those of all shares.
+	// The counts were those of all shares.
 	d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 	if (d->stage->files == CHI_FILES_HERE)
 		return d->stage->shard_files(d, count, index);

@@ -352,7 +352,7 @@ void chi_dataset_cancel(choir_dataset *d)
 
 void chi_dataset_uncancel(choir_dataset *d)
 {
-	add_cancels(d, UINT32_MAX); // minus one
+	add_cancels(d, UINT32_MAX);
 }
 
 bool chi_dataset_is_cancelled(const choir_dataset *d)

@@ -31,7 +31,7 @@ typedef struct {
 	choir_status (*rewind)(choir_dataset *d);
 	const void *(*peek)(choir_dataset *d, size_t column, int64_t first, int64_t count);
 	void (*free)(choir_dataset *d); // before its sources
-	// Optional:
+	// The rest is optional.
 	bool calls; // functions of the program, which can observe the thread
 	bool varies; // a source with ragged columns
 	bool reorderable; // makes each example from one, and cannot fail
@@ -40,17 +40,17 @@ typedef struct {
 	choir_status (*seek)(choir_dataset *d, int64_t elements);
 	bool blind; // seek misses the end of a pass, or lost data
 	bool gone; // data cannot be read twice
-	// Hashes arguments that decide the order.
+	// Hashes the arguments that decide the order of elements.
 	uint64_t (*signature)(const choir_dataset *d);
 	chi_files files;
 	// CHI_FILES_HERE: keeps every count-th file from index on.
 	choir_status (*shard_files)(choir_dataset *d, int64_t count, int64_t index);
-	// NULL: a single file.
+	// NULL: there is a single file.
 	const char *(*path)(const choir_dataset *d, int64_t i);
 	// Tells a stage that stores elements whose share they are. CHOIR_INVALID: the store holds
 	// another.
 	choir_status (*share)(choir_dataset *d, int64_t count, int64_t index);
-	// For repeat and sources with seek points.
+	// Repeat and sources with seek points have these.
 	struct chi_seek_index *(*seek_index)(choir_dataset *d);
 	bool (*fits)(const choir_dataset *d, const chi_seek_point *point);
 } chi_stage;
@@ -59,10 +59,10 @@ typedef struct {
 struct choir_dataset {
 	const chi_stage *stage;
 	choir_dataset *from[2]; // owned
-	int depth; // of the longest path below
+	int depth;
 	chi_spec spec;
 	size_t bytes[CHI_MAX_COLUMNS]; // of one example, or of its chi_ragged_value
-	int64_t elements; // of a pass
+	int64_t elements;
 	bool ragged; // a short batch may come before others
 	bool random;
 	bool ended; // this pass; may be set with its last examples
@@ -80,7 +80,7 @@ struct choir_dataset {
 	char *names;
 };
 
-// Limits the recursion, and so the stack.
+// Limits the recursion of reads, and so the stack.
 enum { CHI_MAX_STAGES = 2000 };
 // Sets the second source. NULL: too deep, and both were freed.
 choir_dataset *chi_dataset_add_source(choir_dataset *d, choir_dataset *from);
@@ -92,37 +92,37 @@ const void *chi_no_peek(choir_dataset *d, size_t column, int64_t first, int64_t 
 void chi_no_free(choir_dataset *d);
 // The failure repeats until the rewind.
 choir_status chi_dataset_keep_failure(choir_dataset *d, choir_status status);
-// The result of a stage that got examples before status: CHOIR_OK if got > 0; then the next read
-// reports status.
+// Gives the result of a stage that got examples before status: CHOIR_OK if got > 0. Then the next
+// read reports status.
 choir_status chi_dataset_got(choir_dataset *d, choir_status status, int64_t got);
 // Checks columns and computes bytes per example. varies: allows unknown dimensions.
 choir_status chi_columns_check(
 		const char *what, bool varies, size_t n, const choir_column columns[], size_t bytes[]);
-// size: of a struct that begins with a choir_dataset. Copies columns.
+// Makes a source and copies columns. size: of its struct, which begins with a choir_dataset.
 void *chi_source_new(const chi_stage *stage, size_t size, size_t n, const choir_column columns[],
 		int64_t examples);
 // Makes a transform like from, for the constructor to change. Owns from, also on failure.
 void *chi_transform_new(const chi_stage *stage, size_t size, choir_dataset *from);
-// The new columns may vary.
+// Replaces the columns of a transform; new ones may vary.
 bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column columns[]);
 // Returns whether d is not NULL. Otherwise records it, unless another failure is recorded.
 bool chi_dataset_given(const choir_dataset *d, const char *what);
 choir_dataset *chi_refuse(choir_dataset *d, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// chi_column_find gives an index, or spec.n. The others report a missing column and list the
-// known.
+// chi_column_find gives an index, or spec.n. The others report a missing column and list the known
+// ones.
 size_t chi_column_find(const choir_dataset *d, const char *name);
 choir_status chi_no_column(const choir_dataset *d, const char *what, const char *name);
 choir_dataset *chi_refuse_column(choir_dataset *d, const char *what, const char *name);
 
-// Handles random access, cancelling, and persistent ends and failures.
+// Reads from a stage; handles random access, cancelling, and persistent ends and failures.
 choir_status chi_dataset_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
 // Reads want single examples, fewer only at the end. CHOIR_END: none.
 choir_status chi_dataset_fill(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
 // Skips up to elements and gives their number.
 choir_status chi_dataset_drop(choir_dataset *d, int64_t elements, int64_t *got);
 bool chi_dataset_is_cancelled(const choir_dataset *d);
-// A cancel of outer, which lives as long as d, cancels d too.
+// Makes a cancel of outer, which lives as long as d, cancel d too.
 void chi_dataset_set_outer(choir_dataset *d, choir_dataset *outer);
 static inline int64_t chi_dataset_unit(const choir_dataset *d)
 {

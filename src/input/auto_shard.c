@@ -14,7 +14,7 @@ static choir_status by_hint(const choir_distributed_dataset *data, choir_dataset
 	return chi_error_prefix("distribute_dataset");
 }
 
-// Before they are sharded.
+// Lists each worker's files, before they are sharded.
 static choir_status list_files(choir_distributed_dataset *data, const choir_dataset *d)
 {
 	const int workers = data->o.workers;

@@ -162,7 +162,7 @@ static bool find_capacity(choir_distributed_dataset *data, int64_t element)
 	}
 	if (!chi_int64_multiply(each, r, &data->capacity))
 		return false;
-	if (n == r && data->batch != CHOIR_NONE) // all pieces are here
+	if (n == r && data->batch != CHOIR_NONE)
 		data->capacity = data->batch;
 	return true;
 }
@@ -236,7 +236,7 @@ static bool reads_by_itself(const choir_dataset *d, bool *files)
 	return reads_by_itself(d->from[0], files) && reads_by_itself(d->from[1], files);
 }
 
-// Default: what fits in a core's inner caches.
+// By default as many steps are read ahead as fit in a core's inner caches.
 static int fitting_steps(const choir_distributed_dataset *data)
 {
 	enum { BYTES = 1 << 20, MAX_STEPS = 8 };
@@ -250,7 +250,7 @@ static int fitting_steps(const choir_distributed_dataset *data)
 	return bytes < BYTES / MAX_STEPS ? MAX_STEPS : (int) (BYTES / bytes);
 }
 
-// Owns d. The largest batch decides the capacity.
+// Takes ownership of d. The largest batch decides the capacity.
 static choir_status add_stream(choir_distributed_dataset *data, int i, choir_dataset *d)
 {
 	const int64_t before = data->capacity;
@@ -333,7 +333,6 @@ static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_da
 	return NULL;
 }
 
-// Owns d.
 static choir_distributed_dataset *make(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *given)
 {
@@ -344,7 +343,7 @@ static choir_distributed_dataset *make(
 	}
 	if ((d = in_batches(d, o.global_batch)) == NULL)
 		return NULL;
-	// Before sharding all workers have the same.
+	// Taken before sharding, when it is equal on all workers.
 	const uint64_t signature = chi_dataset_signature(d);
 	choir_distributed_dataset *data = new_data(s, &o, 1);
 	if (data == NULL || chi_input_shard(data, d) != CHOIR_OK) {

@@ -56,7 +56,7 @@ choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_b
 	return CHOIR_OK;
 }
 
-// For devices with memory of their own.
+// Copies rows to devices with memory of their own.
 static choir_status fetch(choir_distributed_dataset *data, choir_values *set, const char *name)
 {
 	choir_value *v = choir_values_find(set, name);
@@ -168,7 +168,7 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "the next batch of a distributed dataset"));
 	choir_status ready = ready_batch(data, batch);
 	if (ready != CHOIR_OK && data->strategy->process_group == NULL)
-		return ready; // nothing was read
+		return ready;
 	if (data->failure.status != CHOIR_OK) {
 		chi_error_restore(&data->failure);
 		ready = data->failure.status;
@@ -229,7 +229,7 @@ choir_status choir_distributed_dataset_save(
 	CHOIR_TRY(check_size("save", position));
 	choir_input_position all = { .size = position->size };
 	if (data->failure.status != CHOIR_OK)
-		all = data->before; // a failed step was not delivered
+		all = data->before;
 	else
 		where(data, &all);
 	all.size = position->size;

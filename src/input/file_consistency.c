@@ -94,7 +94,7 @@ static choir_status find_difference(
 				return refuse(c, w, all);
 		}
 	}
-	return CHOIR_OK; // changed meanwhile
+	return CHOIR_OK;
 }
 
 static choir_status compare(

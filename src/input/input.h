@@ -15,13 +15,13 @@ typedef struct {
 	const chi_spec *spec;
 	chi_row_buffer leftover;
 	int64_t leftover_examples, used; // of the last element; delivered ones
-	int64_t elements; // in this pass
+	int64_t elements;
 } chi_example_stream;
 
 // Consecutive examples that share another shape.
 typedef struct chi_shape_run {
 	choir_tensor *tensor;
-	int64_t first; // in the step
+	int64_t first;
 	struct chi_shape_run *older;
 } chi_shape_run;
 
@@ -34,11 +34,11 @@ typedef struct {
 	int64_t capacity;
 	int64_t at; // examples written
 	int64_t step;
-	int64_t *rows; // of each local replica
+	int64_t *rows;
 	int64_t whole; // examples of all workers, if each reads all; else 0
 } chi_batch_buffer;
 
-// Owns d, also on failure.
+// Takes ownership of d, also on failure.
 choir_status chi_example_stream_init(chi_example_stream *f, choir_dataset *d);
 void chi_example_stream_free(chi_example_stream *f);
 choir_status chi_example_stream_begin(chi_example_stream *f, int64_t pass);
@@ -59,7 +59,7 @@ choir_status chi_example_stream_seek(chi_example_stream *f, const choir_input_po
 
 typedef enum {
 	CHI_REBATCH_AS_THEY_COME, // one replica in all gets an element
-	CHI_REBATCH_ELEMENTS, // an element per replica
+	CHI_REBATCH_ELEMENTS,
 	CHI_REBATCH_ELEMENTS_SHARED, // all workers read all; element i is replica i's
 	CHI_REBATCH_STREAM, // the worker's own stream, by a cyclic list of sizes
 	CHI_REBATCH_SHARED, // all workers read all and keep their part
@@ -72,7 +72,7 @@ typedef struct chi_read_ahead chi_read_ahead; // in read_ahead.c
 
 struct choir_distributed_dataset {
 	choir_strategy *strategy;
-	choir_input_options o; // complete
+	choir_input_options o;
 	chi_rebatch rebatch;
 	bool from_function; // a function of the program makes the datasets
 	chi_glob files; // of all workers, if sharded by file
@@ -88,16 +88,16 @@ struct choir_distributed_dataset {
 	chi_error failure; // until the rewind
 	bool unreported; // other workers do not know the failure
 	choir_input_position before; // where the current or failed step began
-	chi_read_ahead *read_ahead; // may be NULL
+	chi_read_ahead *read_ahead;
 	uint64_t signature; // of the dataset, and of the share read here
 	chi_input_message *messages; // one per worker; NULL: no others
 	int64_t *rows;
-	choir_column *column; // of a replica
+	choir_column *column;
 };
 
 // Whether all workers read all examples.
 bool chi_input_is_shared(const choir_distributed_dataset *data);
-// Of the job, and of the workers before worker.
+// Give the replicas of the job, and of the workers before worker.
 int64_t chi_input_replicas(const choir_distributed_dataset *data);
 int64_t chi_input_first(const choir_distributed_dataset *data, int worker);
 choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_batch_buffer *to);
@@ -108,7 +108,7 @@ choir_status chi_input_read_step(choir_distributed_dataset *data, chi_batch_buff
 chi_read_ahead *chi_read_ahead_new(
 		choir_distributed_dataset *data, int steps, bool together, bool goes_on);
 void chi_read_ahead_free(chi_read_ahead *a);
-// Before the first take.
+// Begins to read before the first take.
 choir_status chi_read_ahead_begin(chi_read_ahead *a);
 // Gives the next step in to->frame. Errors: as chi_input_read_step.
 choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to);
@@ -119,14 +119,14 @@ void chi_read_ahead_halt(chi_read_ahead *a);
 bool chi_read_ahead_rewind(chi_read_ahead *a, int64_t *pass);
 // Gives the position after the last taken step. False: ask the stream.
 bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p);
-// All workers agree whether a construction succeeded; own: here. signature must be equal on all.
-// differs: the message for a worker whose signature is not worker 0's.
+// Lets all workers agree whether a construction succeeded. own: the status here. signature: must
+// be equal on all. differs: the message for a worker whose signature is not worker 0's.
 choir_status chi_input_check_creation(
 		choir_strategy *s, choir_status own, uint64_t signature, const char *differs);
 // Compares the files of all workers of c, which all call it. CHOIR_STATE: they differ; names the
 // first one and its worker.
 choir_status chi_input_compare_files(choir_cluster *c, const chi_glob *paths);
-// The same for a dataset. data NULL: own says why there is none here.
+// The same for a dataset. data NULL: it could not be made here, and own says why.
 choir_status chi_input_check_data(
 		choir_strategy *s, choir_status own, const choir_distributed_dataset *data);
 // E.g. "image" u8 [28, 28].
@@ -135,7 +135,7 @@ const char *chi_input_print_column(const choir_column *c, char text[CHI_COLUMN_T
 chi_input_message *chi_input_new_messages(const choir_strategy *s);
 choir_status chi_input_sync_step(
 		choir_distributed_dataset *data, const chi_batch_buffer *to, choir_status own);
-// Before the first read.
+// Applies the sharding policy, before the first read.
 choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d);
 
 // See input_state.c.

@@ -46,7 +46,7 @@ static choir_status save_parts(const choir_distributed_dataset *data, chi_state_
 	int64_t *rows = NULL;
 	if (choir_distributed_dataset_save(data, &p) == CHOIR_OK)
 		rows = chi_state_dict_add(to, "positions", CHOIR_I64, &CHOIR_SHAPE(data->o.workers, ROW));
-	if (rows == NULL) // the others wait
+	if (rows == NULL)
 		return chi_strategy_abort(data->strategy, choir_error_status());
 	CHOIR_TRY(chi_process_group_all_gather(data->strategy->process_group,
 			(const char *) &p + BEGIN, ROW_BYTES, rows, "where each worker stands in its data"));
@@ -90,7 +90,7 @@ static choir_status check_parts(const choir_distributed_dataset *data, chi_state
 	parts p;
 	CHOIR_TRY(find_parts(data, from, &p));
 	if (p.saved == 0 && chi_state_dict_find(from, "position") == NULL)
-		return CHOIR_OK; // another failure
+		return CHOIR_OK; // a missing position is another failure
 	if (are_the_same(data, &p))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,

@@ -22,29 +22,29 @@ typedef struct {
 	chi_batch_buffer to;
 	choir_status status;
 	chi_error failure;
-	choir_input_position after; // after this step
+	choir_input_position after;
 } slot;
 
 struct chi_read_ahead {
 	choir_distributed_dataset *data;
-	int steps; // to read ahead
+	int steps;
 	int min; // steps to wait for
 	int64_t slots; // one more, for an end
 	slot *ring;
 	bool goes_on;
 	chi_thread thread;
 	bool started;
-	unsigned generation; // fork count at the start
+	unsigned generation;
 	choir_input_position here; // after the last step handed over
 	chi_mutex mutex;
 	chi_cond changed;
 	// Protected by mutex:
 	int64_t oldest, filled;
 	int64_t step;
-	bool running; // the thread may read
+	bool running;
 	bool ended; // the next pass should begin
 	bool next; // begun, but the program is still in this pass
-	choir_input_position start; // of the next pass
+	choir_input_position start;
 	bool busy;
 	bool stop;
 };
@@ -53,7 +53,7 @@ static void read_slot(chi_read_ahead *a, slot *s)
 {
 	choir_distributed_dataset *data = a->data;
 	chi_trace_begin(CHOIR_TRACE_INPUT, "read ahead");
-	choir_frame_clear(s->frame); // left by a halt
+	choir_frame_clear(s->frame);
 	s->status = chi_input_make_columns(data, &s->to);
 	if (s->status == CHOIR_OK)
 		s->status = chi_input_read_step(data, &s->to);
@@ -178,7 +178,7 @@ chi_read_ahead *chi_read_ahead_new(
 	return NULL;
 }
 
-// With mutex held. True: the next pass had begun.
+// Called with mutex held. True: the next pass had begun.
 static bool halt(chi_read_ahead *a)
 {
 	a->running = a->ended = false;
@@ -206,7 +206,7 @@ void chi_read_ahead_halt(chi_read_ahead *a)
 	chi_mutex_unlock(&a->mutex);
 }
 
-// With mutex held: drops the rest of the ended pass.
+// Drops the rest of the ended pass. Called with mutex held.
 static void drop_pass(chi_read_ahead *a)
 {
 	bool end;
@@ -224,7 +224,7 @@ bool chi_read_ahead_rewind(chi_read_ahead *a, int64_t *pass)
 {
 	const choir_dataset *d = a->data->stream[0].data;
 	chi_mutex_lock(&a->mutex);
-	while (a->running && a->ended) // about to begin
+	while (a->running && a->ended)
 		chi_cond_wait(&a->changed, &a->mutex, HUGE_VAL);
 	const bool begun = a->next && a->start.size > 0;
 	if (begun) {
@@ -245,7 +245,7 @@ bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p)
 	return true;
 }
 
-// With mutex held: begins a pass, unless it was read to its end.
+// Begins a pass unless it was read to its end. Called with mutex held.
 static void begin(chi_read_ahead *a)
 {
 	if (a->running || a->filled > 0)
@@ -257,7 +257,7 @@ static void begin(chi_read_ahead *a)
 
 static choir_status start(chi_read_ahead *a)
 {
-	if (a->here.size == 0) { // nothing reads yet
+	if (a->here.size == 0) {
 		chi_example_stream_position(&a->data->stream[0], &a->here);
 		a->here.size = sizeof a->here;
 	}
@@ -309,8 +309,8 @@ static choir_status hand_over(const chi_read_ahead *a, const slot *s, chi_batch_
 	return CHOIR_OK;
 }
 
-// With mutex held. Small steps change threads in groups, since a thread switch costs more than
-// reading one.
+// Called with mutex held. Small steps change threads in groups, since a thread switch costs more
+// than reading one.
 static void await(chi_read_ahead *a)
 {
 	if (a->filled > 0)

@@ -21,7 +21,7 @@ static uint64_t hash_columns(size_t n, const choir_column columns[])
 	return sum;
 }
 
-// *examples becomes the first worker's.
+// Sets *examples to the first worker's number.
 static choir_status check_columns(choir_strategy *s, size_t n, const choir_column columns[],
 		size_t bytes[], int64_t *examples)
 {
@@ -48,7 +48,7 @@ static choir_status check_columns(choir_strategy *s, size_t n, const choir_colum
 	return status;
 }
 
-// The first worker has them: *memory stays NULL.
+// The first worker has the data: its *memory stays NULL.
 static choir_status reserve(
 		choir_strategy *s, size_t n, const size_t bytes[], int64_t examples, char **memory)
 {
@@ -66,12 +66,12 @@ static choir_status reserve(
 			s, status, total, "arrays are of another size than worker 0's");
 }
 
-// copy gets addresses.
+// Sets the addresses in copy.
 static choir_status spread(choir_strategy *s, size_t n, choir_column copy[], const size_t bytes[],
 		int64_t examples, char *memory)
 {
 	for (size_t i = 0; i < n; i++) {
-		const size_t size = bytes[i] * (size_t) examples; // checked by reserve
+		const size_t size = bytes[i] * (size_t) examples;
 		void *data = memory == NULL ? (void *) (uintptr_t) copy[i].data : memory;
 		CHOIR_TRY(chi_process_group_broadcast(
 				s->process_group, 0, data, size, "column \"%s\"", copy[i].name));

@@ -15,7 +15,7 @@ enum { MAX_TEXT = 232 };
 
 struct chi_input_message {
 	int32_t status;
-	int32_t end; // CHOIR_END
+	int32_t end;
 	int64_t examples; // of this worker
 	int64_t whole; // of all workers, if each reads all; else 0
 	char text[MAX_TEXT];
@@ -77,7 +77,7 @@ enum { MAX_STEPS = 160 };
 typedef struct {
 	int64_t policy, rebatch, checkpoint, batch;
 	uint64_t signature; // 0: each reads its own dataset
-	char column[CHI_MAX_COLUMNS][64]; // truncated
+	char column[CHI_MAX_COLUMNS][64];
 	char steps[MAX_STEPS];
 } facts;
 

@@ -32,7 +32,7 @@ static bool reserve(chi_spans *s)
 		s->ring = ring;
 		s->capacity = capacity;
 	} else {
-		s->max = s->capacity; // keep this capacity
+		s->max = s->capacity;
 	}
 	s->refused = s->capacity == 0;
 	return s->capacity > 0;

@@ -8,7 +8,6 @@
 
 enum { CHI_SPAN_NAME = 34, CHI_TRACK_NAME = 32, CHI_SPAN_DEPTH = 64 };
 
-// One cache line.
 typedef struct {
 	double begin, end; // seconds since the start; end < begin: open
 	double inside; // seconds of inner spans
@@ -18,7 +17,7 @@ typedef struct {
 } chi_span;
 
 typedef struct {
-	uint64_t index; // in this thread
+	uint64_t index;
 	int32_t track;
 	bool mute; // drops scalars inside
 } chi_open_span;
@@ -29,19 +28,19 @@ typedef struct chi_spans {
 	chi_atomic32 state;
 	chi_span *ring;
 	size_t capacity, max;
-	uint64_t count; // so far
+	uint64_t count;
 	int depth;
 	chi_open_span open[CHI_SPAN_DEPTH];
 	int32_t own; // outside replicas
 	double start; // of the trace, as chi_clock_now
-	char name[CHI_TRACK_NAME]; // of own
+	char name[CHI_TRACK_NAME];
 	bool refused; // out of memory: no ring
 	bool listed; // it has recorded; else only its thread knows it
-	bool gone; // the thread has ended
-	struct chi_spans *next; // in order of joining
+	bool gone;
+	struct chi_spans *next;
 } chi_spans;
 
-// For the thread itself, while busy. inherit_*: from the enclosing span.
+// Calls of the thread itself, while busy. inherit_*: taken from the enclosing span.
 typedef struct {
 	bool inherit_track, inherit_mute;
 	int32_t track;
@@ -53,9 +52,9 @@ void chi_spans_pop(chi_spans *s, bool communication);
 void chi_spans_name(chi_spans *s, const char *name);
 bool chi_spans_muted(const chi_spans *s);
 
-// "replica 3"
+// Makes the name "replica 3".
 const char *chi_spans_replica_name(int replica, char name[CHI_TRACK_NAME]);
-// Overwritten spans, when closed.
+// Gives the number of overwritten spans, when closed.
 uint64_t chi_spans_lost(const chi_spans *s);
 // Calls fn in order of beginning. Open spans end at now, in seconds since the start.
 void chi_spans_each(const chi_spans *s, double now, choir_trace_span_fn *fn, void *user);

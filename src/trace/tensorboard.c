@@ -46,7 +46,7 @@ static choir_status flush(chi_tensorboard *e)
 	return e->status = chi_writer_flush(e->file);
 }
 
-// events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER, since readers sort by name.
+// The name is events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER: readers sort by name.
 static choir_status create(chi_tensorboard *e, const char *directory, double wall, unsigned number)
 {
 	char host[65] = "", path[PATH_CAPACITY];

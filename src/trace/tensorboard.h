@@ -1,4 +1,4 @@
-// TensorBoard's growing event file. The first failure ends it and persists.
+// TensorBoard's growing event file. The first failure ends it; later calls return it.
 #pragma once
 
 #include "base/file.h"
@@ -8,9 +8,9 @@ typedef struct {
 	chi_writer *file;
 	choir_status status;
 	chi_text value, summary, event;
-	double flushed; // as chi_clock_now
+	double flushed;
 } chi_tensorboard;
-// number: unique in this process.
+// number makes the name unique in this process.
 choir_status chi_tensorboard_open(chi_tensorboard *e, const char *directory, unsigned number);
 choir_status chi_tensorboard_scalar(
 		chi_tensorboard *e, const char *tag, int64_t step, double value);

@@ -24,19 +24,19 @@ chi_atomic32 chi_trace_wanted;
 static struct {
 	chi_mutex lock;
 	enum { OFF, ON, STOPPING } state;
-	chi_spans *first, *last; // in order of joining
-	int threads; // that have joined
+	chi_spans *first, *last;
+	int threads;
 	uint64_t lost;
-	size_t spans; // per thread
+	size_t spans;
 	double start, wall;
-	unsigned number; // of event files
-	unsigned generation; // of forks
+	unsigned number;
+	unsigned generation;
 	choir_trace_span_fn *span;
 	void *user;
 	bool has_chrome, has_tensorboard;
 	chi_chrome chrome;
 	chi_tensorboard tensorboard;
-	chi_error failure; // the first
+	chi_error failure;
 } sink = { .lock = CHI_MUTEX_STATIC(CHI_RANK_TRACE, "trace") };
 
 static void thread_ends(void *spans);
@@ -52,7 +52,7 @@ const char *choir_trace_category_name(choir_trace_category category)
 
 // ---- Threads join and leave.
 
-// With lock.
+// Called with the lock held.
 static void take_off(const chi_spans *s)
 {
 	chi_spans **at = &sink.first, *before = NULL;
@@ -65,7 +65,7 @@ static void take_off(const chi_spans *s)
 		sink.last = before;
 }
 
-// With lock.
+// Called with the lock held.
 static void forget(chi_spans *s)
 {
 	if (s->listed)
@@ -84,7 +84,7 @@ static void thread_ends(void *spans)
 	chi_mutex_unlock(&sink.lock);
 }
 
-// With lock: if too many threads have ended, the oldest's spans are lost.
+// If too many threads have ended, the oldest's spans are lost. Called with the lock held.
 static void bound_gone(void)
 {
 	int gone = 0;
@@ -111,8 +111,8 @@ static void append(chi_spans *s)
 	s->listed = true;
 }
 
-// With lock and the trace on: s records, busy. While a trace is on, the list changes only here,
-// since the stopping thread reads it without lock.
+// s records, busy. Called with the lock held and the trace on. The list of a trace changes only
+// here, since the stopping thread reads it without the lock.
 static void enlist(chi_spans *s)
 {
 	if (!s->listed)
@@ -314,7 +314,7 @@ static choir_status start(const char *path, const choir_trace_options *o)
 	return begin(path, &all);
 }
 
-// With lock: s joins first, as the first track is the program's.
+// Called with the lock held. s joins first, because the first track is the program's.
 static void lead(chi_spans *s)
 {
 	if (s == NULL) {
@@ -340,7 +340,7 @@ choir_status choir_trace_start(const char *path, const choir_trace_options *o)
 	return status;
 }
 
-// In a forked child: the parent's threads and files are left alone.
+// In a forked child the parent's threads and files are left alone.
 static choir_status abandon(void)
 {
 	for (chi_spans *s = sink.first; s != NULL; s = s->next) {
@@ -354,7 +354,7 @@ static choir_status abandon(void)
 			CHOIR_STATE, "trace: stop: the trace was started before a fork, in the parent");
 }
 
-// With lock.
+// Called with the lock held. Afterwards nothing is recorded.
 static choir_status close_all(void)
 {
 	if (sink.state != ON)
@@ -367,7 +367,7 @@ static choir_status close_all(void)
 		while (!chi_atomic32_change(&s->state, CHI_SPANS_IDLE, CHI_SPANS_CLOSED)) {
 			if (chi_atomic32_load(&s->state) == CHI_SPANS_CLOSED)
 				break;
-			// It only writes one span.
+			// The thread is only writing one span.
 			(void) chi_futex_wait(&s->state, CHI_SPANS_BUSY, chi_clock_deadline(LOOK_AGAIN));
 		}
 		sink.lost += chi_spans_lost(s);
@@ -377,7 +377,7 @@ static choir_status close_all(void)
 	return CHOIR_OK;
 }
 
-// Without lock: all are closed, and none can join.
+// Called without the lock: all are closed, and none can join.
 static void write_all(double now)
 {
 	if (sink.has_chrome &&

@@ -1,5 +1,5 @@
 // Spans. Begin and end are pairs in one function. Without a trace, each costs one test of a word
-// that is constant.
+// that stays constant.
 #pragma once
 
 #include "choir/trace.h"
@@ -19,15 +19,15 @@ static inline bool chi_trace_on(void)
 	return __builtin_expect(chi_atomic32_load(&chi_trace_wanted) != 0, 0);
 }
 
-// On the enclosing span's track.
+// Begins a span on the enclosing span's track.
 static inline void chi_trace_begin(choir_trace_category category, const char *name)
 {
 	if (chi_trace_on())
 		chi_trace_push(category, name);
 }
 
-// On a replica's track, which inner spans inherit. track: the replica's number among all workers'.
-// Scalars inside count for id 0 only.
+// Begins a span on a replica's track, which inner spans inherit. track: the replica's number among
+// all workers'. Scalars inside count for id 0 only.
 static inline void chi_trace_begin_replica(
 		int track, int id, choir_trace_category category, const char *name)
 {
@@ -35,7 +35,7 @@ static inline void chi_trace_begin_replica(
 		chi_trace_push_replica(track, id, category, name);
 }
 
-// For all replicas: scalars inside count. On the enclosing span's track.
+// Begins a span on the enclosing span's track for all replicas: scalars inside count.
 static inline void chi_trace_begin_cross(choir_trace_category category, const char *name)
 {
 	if (chi_trace_on())
@@ -48,7 +48,7 @@ static inline void chi_trace_end(void)
 		chi_trace_pop(false);
 }
 
-// Shows the span on the communication track, too.
+// Ends a span, and shows it on the communication track, too.
 static inline void chi_trace_end_communication(void)
 {
 	if (chi_trace_on())

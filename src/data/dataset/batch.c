@@ -7,7 +7,7 @@
 
 typedef struct {
 	choir_dataset base;
-	int64_t done; // in this pass, for messages
+	int64_t done;
 } batch;
 
 static choir_status check_ragged_values(const batch *b, void *const column[], int64_t examples)
@@ -29,7 +29,7 @@ static choir_status check_ragged_values(const batch *b, void *const column[], in
 
 static choir_status batch_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
-	(void) want; // at least a batch
+	(void) want;
 	CHOIR_TRY(chi_dataset_fill(d->from[0], column, d->spec.batch, got));
 	if (d->spec.full && *got < d->spec.batch)
 		return CHOIR_END;

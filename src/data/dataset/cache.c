@@ -11,10 +11,10 @@ typedef struct {
 	choir_dataset base;
 	bool whole;
 	chi_row_buffer store;
-	int64_t *sizes; // of the batches
-	int64_t kept, capacity; // in elements
+	int64_t *sizes;
+	int64_t kept, capacity;
 	int64_t next;
-	chi_cache_file *file; // NULL: in memory
+	chi_cache_file *file;
 } cache;
 
 static bool grow(cache *c)

@@ -31,11 +31,11 @@ typedef struct {
 struct chi_cache_file {
 	char *path;
 	uint64_t signature;
-	part of; // of the chain
-	part found; // in the file
+	part of;
+	part found;
 	chi_file *file;
 	chi_writer *writer;
-	uint64_t at; // read position
+	uint64_t at;
 	unsigned char *bytes;
 	size_t length, capacity;
 };
@@ -79,7 +79,7 @@ static choir_status check_start(chi_cache_file *f)
 	return CHOIR_OK;
 }
 
-// Not in check_start: sharding comes after construction.
+// Separate from check_start, since sharding comes after construction.
 static choir_status check_part(const chi_cache_file *f)
 {
 	char name[256];
@@ -211,7 +211,7 @@ choir_status chi_cache_file_write(
 	return chi_writer_write(f->writer, f->bytes, f->length);
 }
 
-// The file may have appeared meanwhile.
+// Checks a file that may have appeared meanwhile.
 static choir_status check_name(chi_cache_file *f)
 {
 	choir_status status = find(f);
@@ -237,7 +237,7 @@ choir_status chi_cache_file_finish(chi_cache_file *f)
 	return find(f);
 }
 
-// Verifies the next element's bytes.
+// Loads and verifies the next element's bytes.
 static choir_status load(chi_cache_file *f, head *h)
 {
 	const uint64_t size = chi_file_size(f->file);

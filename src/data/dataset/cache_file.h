@@ -16,6 +16,7 @@ choir_status chi_cache_file_write(
 		chi_cache_file *f, const choir_dataset *d, void *const column[], int64_t examples);
 // Publishes the file. CHOIR_INVALID: another worker's file has appeared.
 choir_status chi_cache_file_finish(chi_cache_file *f);
-// CHOIR_END: no more elements. CHOIR_CORRUPT names the byte. CHOIR_INVALID: another share.
+// Reads the next element. CHOIR_END: there is none. CHOIR_CORRUPT names the byte. CHOIR_INVALID:
+// the file holds another share.
 choir_status chi_cache_file_read(
 		chi_cache_file *f, const choir_dataset *d, void *const column[], int64_t *examples);

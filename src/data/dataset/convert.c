@@ -40,7 +40,7 @@ static convert_fn *const converters[] = {
 	[CHOIR_I32] = convert_i32,
 	[CHOIR_I64] = convert_i64,
 	[CHOIR_U8] = convert_u8,
-	[CHOIR_BOOL] = convert_u8, // a byte of 0 or 1
+	[CHOIR_BOOL] = convert_u8,
 	[CHOIR_F16] = NULL,
 	[CHOIR_BF16] = NULL,
 };
@@ -50,9 +50,9 @@ typedef struct {
 	size_t column;
 	double scale;
 	convert_fn *convert;
-	size_t values; // per example
+	size_t values;
 	void *scratch;
-	int64_t capacity; // examples in scratch
+	int64_t capacity;
 } to_float;
 
 static void convert(const to_float *f, void *to, const void *from, int64_t examples)
@@ -60,7 +60,7 @@ static void convert(const to_float *f, void *to, const void *from, int64_t examp
 	f->convert(to, from, (size_t) examples * f->values, f->scale);
 }
 
-// Lets the source fill mine.
+// Lets the source fill mine instead of this stage's column.
 static void exchange(const to_float *f, void *const column[], void *mine, void *out[])
 {
 	chi_columns_move(&f->base, column, 0, out);

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 
 typedef struct {
-	choir_dataset *dataset; // NULL: empty
+	choir_dataset *dataset;
 	int64_t dropped, skipped; // counted by interleave
 } opened;
 
@@ -19,12 +19,12 @@ typedef struct {
 	void *user;
 	int64_t cycle, block;
 	bool ahead;
-	chi_row_buffer element; // of the source
+	chi_row_buffer element;
 	opened *open;
 	int64_t made; // datasets in this pass, for messages
 	int64_t place; // index of the current dataset in open
-	int64_t taken; // examples of its block
-	bool dry; // the source has ended
+	int64_t taken;
+	bool dry;
 } interleave;
 
 static const char *inner_fault(const choir_dataset *d, const choir_dataset *inner)
@@ -37,7 +37,7 @@ static const char *inner_fault(const choir_dataset *d, const choir_dataset *inne
 static choir_status call(interleave *v, choir_dataset **made)
 {
 	choir_component in[CHI_MAX_COLUMNS];
-	chi_error before; // fn must neither see nor lose the thread's earlier failure
+	chi_error before; // fn neither sees nor loses it
 	chi_error_save(&before);
 	chi_error_clear();
 	chi_components_of(v->base.from[0], v->element.column, 0, 1, in);
@@ -105,7 +105,7 @@ static void count(interleave *v, opened *o)
 	o->skipped = skipped;
 }
 
-// Reads to the end of the current block at most.
+// Reads from the current dataset, at most to the end of its block.
 static choir_status take(interleave *v, void *const column[], int64_t want, int64_t *got)
 {
 	opened *open = &v->open[v->place];
@@ -183,13 +183,13 @@ static void interleave_free(choir_dataset *d)
 		.signature = interleave_signature, .files = sharded, .calls = true, \
 	}
 
-// The second of each: for a source of file names.
+// The second of each serves a source of file names.
 static const chi_stage interleave_stages[] = { INTERLEAVE_STAGE("interleave", CHI_FILES_THROUGH),
 	INTERLEAVE_STAGE("interleave", CHI_FILES_BEFORE) };
 static const chi_stage flat_map_stages[] = { INTERLEAVE_STAGE("flat_map", CHI_FILES_THROUGH),
 	INTERLEAVE_STAGE("flat_map", CHI_FILES_BEFORE) };
 
-// Completes options. False: from is freed.
+// Completes the options. False: from is freed.
 static bool check(choir_dataset *from, const char *what, choir_interleave_options *o,
 		const choir_interleave_options *given, choir_interleave_fn *fn)
 {

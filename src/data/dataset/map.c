@@ -20,17 +20,17 @@ typedef struct {
 	choir_map_fn *fn;
 	void *user;
 	chi_team *team;
-	chi_row_buffer stage; // from the source
-	int64_t capacity; // of stage, in elements
+	chi_row_buffer stage;
+	int64_t capacity;
 	int64_t *examples;
 	chi_row_buffer *spare; // per thread, for unwanted columns
 	outcome *outcome;
-	int64_t done; // in this pass
-	chi_error failure; // for the next read
+	int64_t done;
+	chi_error failure;
 	bool has_failure;
 	// The current block:
 	void *const *column;
-	int64_t first; // counted in the pass
+	int64_t first;
 } map;
 
 static int64_t row_of(const map *m, int64_t element)
@@ -60,7 +60,7 @@ static choir_status call(map *m, int member, int64_t i)
 static void map_chunk(void *arg, int member, int64_t i)
 {
 	map *m = arg;
-	chi_error before; // fn must neither see nor lose an earlier failure
+	chi_error before; // fn neither sees nor loses it
 	chi_error_save(&before);
 	chi_error_clear();
 	m->outcome[i].status = call(m, member, i);
@@ -226,7 +226,7 @@ typedef struct {
 	choir_filter_fn *fn;
 	void *user;
 	chi_row_buffer stage;
-	int64_t capacity; // of stage, in examples
+	int64_t capacity;
 } filter;
 
 static bool passes(const filter *f, int64_t at, int64_t examples)

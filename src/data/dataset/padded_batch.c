@@ -11,7 +11,7 @@
 
 typedef struct {
 	choir_dataset base;
-	double value[CHI_MAX_COLUMNS]; // padding
+	double value[CHI_MAX_COLUMNS];
 	chi_row_buffer stage;
 	int64_t done;
 } pad;
@@ -36,7 +36,7 @@ static void fill(void *to, choir_dtype dtype, double value, size_t count)
 		case CHOIR_BOOL:
 			((uint8_t *) to)[i] = (uint8_t) value;
 			break;
-		case CHOIR_F16: // the constructor accepts only 0
+		case CHOIR_F16:
 		case CHOIR_BF16:
 			((uint16_t *) to)[i] = 0;
 			break;
@@ -106,7 +106,7 @@ static choir_status pad_column(const pad *p, size_t i, void *column, int64_t exa
 
 static choir_status pad_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
-	(void) want; // at least a batch
+	(void) want;
 	pad *p = (pad *) d;
 	choir_dataset *from = d->from[0];
 	CHOIR_TRY(chi_dataset_fill(from, p->stage.column, d->spec.batch, got));
@@ -156,7 +156,7 @@ static const chi_stage pad_stage = {
 	.files = CHI_FILES_THROUGH,
 };
 
-// Describes an unsuitable value, or NULL.
+// Describes an unsuitable padding value, or gives NULL.
 static const char *value_fault(choir_dtype dtype, double value)
 {
 	switch (dtype) {

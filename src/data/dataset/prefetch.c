@@ -26,15 +26,15 @@ typedef struct {
 	int64_t portion;
 	chi_thread thread;
 	bool started;
-	unsigned generation; // fork count at the start
+	unsigned generation;
 	int64_t mine, used; // the reader's slots from oldest on; delivered ones
 	chi_mutex mutex;
 	chi_cond changed;
 	// Protected by mutex:
 	int64_t oldest, filled;
-	bool refills; // until the ring is full
-	bool hungry; // takes less than a portion
-	bool running; // the thread may read
+	bool refills;
+	bool hungry; // the reader takes less than a portion
+	bool running;
 	bool busy;
 	bool stop;
 	choir_status status; // CHOIR_OK: the pass has not ended
@@ -116,7 +116,7 @@ static choir_status start_thread(prefetch *p)
 	return CHOIR_OK;
 }
 
-// Waits with mutex: for a portion, after PORTION_SECONDS for any slot, or for the end.
+// Waits with mutex held: for a portion, after PORTION_SECONDS for any slot, or for the end.
 static void await(prefetch *p)
 {
 	const double deadline = chi_clock_deadline(PORTION_SECONDS);
@@ -176,7 +176,7 @@ static choir_status prefetch_read(
 	CHOIR_TRY(start_thread(p));
 	if (p->mine == 0)
 		CHOIR_TRY(wait_for_portion(p));
-	const int64_t at = p->oldest + p->used; // not touched by the thread
+	const int64_t at = p->oldest + p->used;
 	const int64_t left = p->mine - p->used, n = p->examples || left < want ? left : want;
 	*got = p->examples ? p->examples[at] : n;
 	CHOIR_TRY(chi_row_buffer_copy(d, column, &p->ring, at * p->unit, *got));
@@ -186,7 +186,7 @@ static choir_status prefetch_read(
 	return CHOIR_OK;
 }
 
-// Ends the pass: the thread stops reading, the ring is empty.
+// Ends the pass: the thread stops reading, and the ring is empty.
 static void halt(prefetch *p, bool stop)
 {
 	chi_mutex_lock(&p->mutex);

@@ -8,14 +8,14 @@
 
 typedef struct {
 	choir_dataset base;
-	int64_t times; // or CHOIR_FOREVER
+	int64_t times;
 	int64_t pass;
-	bool some; // this pass is not empty
-	int64_t delivered; // in repeat's pass
+	bool some;
+	int64_t delivered;
 	chi_seek_index seek_index;
 } repeat;
 
-// From both counters, so that a seek finds the same order.
+// Derives the source's pass from both counters, so that a seek finds the same order.
 static choir_status begin_inner(repeat *r)
 {
 	uint64_t many = r->times == CHOIR_FOREVER ? UINT64_C(1) << 32 : (uint64_t) r->times;
@@ -83,13 +83,13 @@ static choir_status repeat_rewind(choir_dataset *d)
 	return begin_at((repeat *) d, &start);
 }
 
-// Whether a seek may miss the end.
+// Whether a seek may miss the end of a pass.
 static bool is_blind(const choir_dataset *d)
 {
 	return d && (d->stage->blind || is_blind(d->from[0]) || is_blind(d->from[1]));
 }
 
-// Seeks in passes of unknown length.
+// Seeks from the start of a pass of unknown length, and on into later ones.
 static choir_status seek_from(repeat *r, const chi_seek_point *start, int64_t elements)
 {
 	choir_dataset *d = &r->base;
@@ -115,7 +115,7 @@ static choir_status repeat_seek(choir_dataset *d, int64_t elements)
 	int64_t whole = d->from[0]->elements;
 	chi_seek_point start = { 0 };
 	if (whole == CHOIR_UNKNOWN_CARDINALITY || whole == 0) {
-		// not found: the start of this pass
+		// If none is found, start is the beginning of this pass.
 		chi_seek_index_find(&r->seek_index, elements, &start);
 		return seek_from(r, &start, elements);
 	}

@@ -17,18 +17,18 @@ __extension__ typedef unsigned __int128 wide;
 typedef struct {
 	choir_dataset base;
 	int64_t asked; // buffer size, or CHOIR_ALL
-	int64_t buffer; // capacity
-	bool grows; // for a stream of unknown length
+	int64_t buffer;
+	bool grows;
 	bool once; // each pass has the order of the first
-	chi_random_key key; // its step is the pass
+	chi_random_key key;
 	chi_philox_block block;
-	uint64_t drawn; // in this pass
+	uint64_t drawn;
 	// slot[0 .. filled-1] is the buffer: numbers of examples, or rows of store. A stream's other
 	// slots are free rows.
 	int64_t *slot;
 	int64_t filled;
 	bool dry;
-	int64_t next; // random access: the next example
+	int64_t next;
 	chi_row_buffer store;
 	int64_t *sizes; // examples per row, in a stream of batches
 	// Single examples of a stream are read ahead in blocks, since rows are scattered.
@@ -157,7 +157,7 @@ static choir_status shuffle_read(
 		if (status != CHOIR_OK)
 			break;
 		*got += n;
-		s->slot[at] = s->slot[--s->filled]; // the row is free again
+		s->slot[at] = s->slot[--s->filled];
 		s->slot[s->filled] = what;
 	}
 	return chi_dataset_got(d, status, *got);

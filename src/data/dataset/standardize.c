@@ -11,7 +11,7 @@
 
 typedef struct {
 	choir_dataset base;
-	size_t column, values; // per example
+	size_t column, values;
 	float *mean, *factor;
 } standardize;
 
@@ -50,7 +50,7 @@ static const void *standardize_peek(choir_dataset *d, size_t column, int64_t fir
 static uint64_t standardize_signature(const choir_dataset *d)
 {
 	const standardize *s = (const standardize *) d;
-	// and factor, which follows it in memory
+	// factor follows mean in memory
 	return chi_hash_bytes(s->mean, 2 * s->values * sizeof *s->mean) + s->column;
 }
 
@@ -167,7 +167,7 @@ choir_status choir_dataset_moments(
 	sums *sum = chi_alloc_array(n, sizeof *sum);
 	if (!sum)
 		return CHOIR_NO_MEMORY;
-	chi_fpenv host; // as reads elsewhere
+	chi_fpenv host;
 	chi_fpenv_enter(&host);
 	choir_status status = add_pass(d, at, n, sum, &count);
 	if (status == CHOIR_OK && count == 0)

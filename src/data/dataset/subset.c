@@ -8,7 +8,7 @@
 
 typedef struct {
 	choir_dataset base;
-	int64_t count; // to take or to skip
+	int64_t count;
 	int64_t done;
 } subset;
 
@@ -18,7 +18,7 @@ typedef struct {
 	int64_t seen; // elements of the source, in this pass
 } shard;
 
-// Counts the examples of elements, which exist.
+// Counts the examples of the first elements, which exist.
 static int64_t examples_of_first(const choir_dataset *from, int64_t elements)
 {
 	if (elements == 0)
@@ -220,7 +220,7 @@ static choir_status pass_over(shard *s, int64_t elements)
 	return CHOIR_END;
 }
 
-// Delivers nothing before all shards have an element.
+// A shard delivers nothing before all shards have an element.
 static choir_status shard_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
 	shard *s = (shard *) d;
@@ -228,7 +228,7 @@ static choir_status shard_read(choir_dataset *d, void *const column[], int64_t w
 	CHOIR_TRY(pass_over(s, first || s->seen == s->count ? s->index : s->count - 1));
 	choir_status status = chi_dataset_read(d->from[0], column, d->spec.batch ? want : 1, got);
 	if (status == CHOIR_END)
-		return pass_over(s, 1); // CHOIR_END or the error
+		return pass_over(s, 1);
 	CHOIR_TRY(status);
 	s->seen++;
 	return first ? pass_over(s, s->count - 1 - s->index) : CHOIR_OK;
@@ -251,7 +251,7 @@ static choir_status shard_seek(choir_dataset *d, int64_t elements)
 	return chi_dataset_pass_over(d->from[0], there);
 }
 
-// Without a hint, so that any number of workers reads the same data.
+// A hint is left out, so that any number of workers reads the same data.
 static uint64_t shard_signature(const choir_dataset *d)
 {
 	const shard *s = (const shard *) d;

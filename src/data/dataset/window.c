@@ -15,7 +15,7 @@ typedef struct {
 	int64_t span; // examples from a window's first to its last
 	chi_row_buffer buffer; // begins with the next window's first example
 	int64_t filled;
-	int64_t skip; // examples between windows
+	int64_t skip;
 } window;
 
 static choir_status top_up(window *w)
@@ -170,7 +170,7 @@ static bool add_axis(window *w)
 	return true;
 }
 
-// Completes options. False: from is freed.
+// Completes the options. False: from is freed.
 static bool check_options(
 		choir_dataset *from, choir_window_options *o, const choir_window_options *given)
 {

@@ -15,7 +15,7 @@ static choir_status zip_range(choir_dataset *d, void *const column[], int64_t fi
 	return b->stage->range(b, column + a->spec.n, first, count);
 }
 
-// For messages: a side's first column.
+// Names a side by its first column.
 static const char *side(const choir_dataset *d, int i)
 {
 	return d->from[i]->spec.column[0].name;
@@ -68,7 +68,7 @@ static choir_status zip_seek(choir_dataset *d, int64_t elements)
 {
 	CHOIR_TRY(chi_dataset_pass_over(d->from[0], elements));
 	CHOIR_TRY(chi_dataset_pass_over(d->from[1], elements));
-	// For messages only: batches may be short.
+	// Only messages use it: batches may be short.
 	if (!chi_int64_multiply(elements, chi_dataset_unit(d), &((zip *) d)->examples))
 		((zip *) d)->examples = elements;
 	return CHOIR_OK;

@@ -14,7 +14,7 @@ void chi_channels_last_plainly(
 	for (size_t c = 0; c < channels; c++) {
 		char *place = (char *) to + c * width;
 		for (size_t i = 0; i < pixels; i++, value += width, place += channels * width)
-			if (width == 1) // avoids a call per byte
+			if (width == 1)
 				*place = *value;
 			else
 				memcpy(place, value, width);

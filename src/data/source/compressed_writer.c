@@ -122,7 +122,7 @@ static choir_status pack_end(packer *p, chi_writer *to)
 
 struct chi_output {
 	chi_writer *writer;
-	packer *packer; // NULL: plain
+	packer *packer;
 };
 
 static choir_compression by_name(const char *path)

@@ -199,7 +199,7 @@ static choir_status files_shard(choir_dataset *d, int64_t shards, int64_t index)
 	files_source *s = (files_source *) d;
 	s->start += (size_t) index * s->stride;
 	s->at = s->start;
-	s->stride *= (size_t) shards; // at most the number of files
+	s->stride *= (size_t) shards;
 	d->files = (d->files - index + shards - 1) / shards;
 	return CHOIR_OK;
 }

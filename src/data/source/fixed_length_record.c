@@ -26,7 +26,7 @@ enum {
 };
 
 typedef struct {
-	size_t column; // NO_COLUMN: skipped
+	size_t column;
 	size_t bytes, width; // of the field, of a value
 	choir_dtype dtype;
 	bool reversed;
@@ -42,7 +42,7 @@ typedef struct {
 	size_t n, record; // fields; bytes
 	field field[CHI_MAX_COLUMNS];
 	bool scatter; // no field needs inspection
-	chi_reader *reader; // NULL: between files
+	chi_reader *reader;
 	size_t next_path;
 	int64_t number; // of the next record in the file
 	size_t rest; // bytes after the last whole record
@@ -203,7 +203,7 @@ static choir_status take_apart(
 // is delivered.
 static choir_status fill_block(fixed *f)
 {
-	const size_t left = f->last - f->first; // part of a record
+	const size_t left = f->last - f->first;
 	size_t got;
 	memmove(f->block + f->begin - left, f->block + f->first, left);
 	f->first = f->begin - left;
@@ -240,7 +240,7 @@ static choir_status read_records(fixed *f, void *to, int64_t want, size_t *got)
 static choir_status read_scattered(fixed *f, void *const column[], int64_t want, size_t *got)
 {
 	chi_file_part parts[CHI_MAX_PARTS];
-	if (f->n == 1 && column[0]) // in the file's layout
+	if (f->n == 1 && column[0])
 		return read_records(f, column[0], want, got);
 	const size_t max = CHI_MAX_PARTS / f->n;
 	const size_t records = (uint64_t) want < max ? (size_t) want : max;
@@ -369,7 +369,6 @@ static choir_status check_field(const choir_field *a, size_t i)
 	return CHOIR_OK;
 }
 
-// chi_source_new checks the columns.
 static choir_status to_columns(
 		size_t n, const choir_field fields[], size_t *count, choir_column columns[])
 {

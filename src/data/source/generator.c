@@ -12,11 +12,10 @@ typedef struct {
 	choir_example_fn *fn;
 	choir_seek_fn *seek;
 	void *user;
-	int64_t next; // in this pass
+	int64_t next;
 	chi_row_buffer spare; // one example, for unwanted columns
 } function;
 
-// Keeps the function's own text.
 static choir_status report(choir_status status, int64_t position)
 {
 	if (choir_error_status() != status || !choir_error()[0])

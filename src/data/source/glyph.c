@@ -75,7 +75,7 @@ static const glyph glyphs[10][2] = {
 
 typedef struct {
 	const chi_random_key *key;
-	uint64_t next; // block
+	uint64_t next;
 	chi_philox_block block;
 	int used; // words of the block
 } dice;
@@ -97,7 +97,7 @@ static float between(dice *d, float low, float high)
 // The pen, and the map from the glyph's box to pixels.
 typedef struct {
 	float xx, xy, yx, yy, x, y;
-	float wobble; // jitter, in the box
+	float wobble;
 	float pen; // radius in pixels
 	float nearest[CHI_GLYPH_PIXELS]; // squared distance to the nearest segment
 } canvas;

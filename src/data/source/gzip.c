@@ -124,7 +124,7 @@ static choir_status inflate_some(chi_gzip *z, unsigned char *to, size_t capacity
 	if (result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR)
 		return CHOIR_OK;
 	if (result == Z_MEM_ERROR)
-		return CHOIR_NO_MEMORY; // recorded by the allocator
+		return CHOIR_NO_MEMORY;
 	return choir_fail(CHOIR_CORRUPT, "%s: the %s data are damaged before byte %llu: %s", z->name,
 			z->framing, place(z), z->stream.msg ? z->stream.msg : "no reason given");
 }

@@ -13,8 +13,8 @@ typedef struct chi_gzip chi_gzip;
 chi_gzip *chi_gzip_new(
 		chi_file *file, const char *name, chi_framing framing, uint64_t begin, uint64_t end);
 void chi_gzip_free(chi_gzip *z);
-// As chi_reader_read.
+// Reads as chi_reader_read does.
 choir_status chi_gzip_read(chi_gzip *z, void *to, size_t bytes, size_t *got);
 choir_status chi_gzip_rewind(chi_gzip *z);
-// Continues the CRC-32 of gzip and zip, from 0. Without zlib always 0.
+// Continues the CRC-32 of gzip and zip; begin with 0. Without zlib it is always 0.
 uint32_t chi_gzip_checksum(uint32_t sum, const void *data, size_t bytes);

@@ -21,8 +21,8 @@ struct choir_queue {
 	chi_mutex mutex;
 	chi_cond changed;
 	// Protected by mutex:
-	int64_t first, count; // oldest example; number of examples
-	bool closed; // for this pass
+	int64_t first, count;
+	bool closed;
 	bool given_up, dropped; // by the program; by the dataset
 	chi_error failure;
 };

@@ -18,7 +18,7 @@ enum { MIN_HELD = 16 << 20, MAX_TIMES = 4 };
 
 struct chi_reader {
 	chi_file *file;
-	chi_gzip *gzip; // NULL: plain
+	chi_gzip *gzip;
 	uint64_t begin, end, offset; // plain: range and position
 	uint64_t unchecked; // plain: since the last check
 	bool member;
@@ -77,7 +77,7 @@ chi_reader *chi_reader_open_member(const char *path, const chi_zip_member *m)
 	r->bytes = m->bytes;
 	r->crc = m->crc;
 	r->begin = r->offset = m->begin;
-	r->end = m->begin + m->compressed; // verified by chi_zip_read
+	r->end = m->begin + m->compressed;
 	r->file = chi_file_open(path);
 	if (r->file && !m->deflated)
 		return r;

@@ -9,15 +9,15 @@
 typedef struct chi_reader chi_reader;
 // NULL: the file cannot be opened, or is compressed and there is no zlib.
 chi_reader *chi_reader_open(const char *path);
-// AUTO: by the first bytes.
+// AUTO: the first bytes decide.
 chi_reader *chi_reader_open_as(const char *path, choir_compression compression);
-// A member of a zip archive. Its size and checksum are verified at its end.
+// Opens a member of a zip archive. Its size and checksum are verified at its end.
 chi_reader *chi_reader_open_member(const char *path, const chi_zip_member *m);
 void chi_reader_close(chi_reader *r);
 const char *chi_reader_path(const chi_reader *r);
 const char *chi_reader_name(const chi_reader *r); // the path, fit for a message
 bool chi_reader_compressed(const chi_reader *r);
-// For a compressed file an upper bound.
+// Gives the size; for a compressed file an upper bound.
 uint64_t chi_reader_size(const chi_reader *r);
 // Limits what a caller holds of a compressed file for one item (a line, a row, a record). The
 // limit is the larger of 16 MiB and four times the file's size, since a small file can unpack to a
@@ -28,6 +28,6 @@ choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what
 choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got);
 choir_status chi_reader_read_parts(
 		chi_reader *r, const chi_file_part parts[], size_t n, size_t *got);
-// CHOIR_CORRUPT: bytes are left.
+// Checks the end. CHOIR_CORRUPT: bytes are left.
 choir_status chi_reader_end(chi_reader *r);
 choir_status chi_reader_rewind(chi_reader *r);

@@ -11,7 +11,7 @@ typedef struct {
 	uint64_t seed;
 } digits;
 
-// Position number % 10 in a shuffle of ten digits.
+// Example n has the digit at position n % 10 of a shuffle.
 static int label_of(uint64_t seed, int64_t number)
 {
 	chi_random_key key = {

@@ -21,7 +21,7 @@ typedef struct {
 	int64_t context; // windows; 0: bytes
 	int64_t stride;
 	char *memory;
-	char *scratch; // for neighbouring windows
+	char *scratch;
 	size_t capacity;
 } text;
 
@@ -77,7 +77,7 @@ static choir_status windows_range(
 {
 	text *t = (text *) d;
 	const size_t context = (size_t) t->context;
-	// windows that fit, by their first bytes
+	// The number of windows that fit, by their first bytes.
 	const size_t max = t->capacity / (size_t) t->stride;
 	unsigned char *input = column[0], *target = column[1];
 	for (int64_t done = 0; done < count;) {
@@ -246,8 +246,8 @@ typedef struct {
 	chi_places places;
 	chi_reader *reader;
 	char *buffer;
-	size_t capacity, length, at; // at: the next line
-	uint64_t offset; // of the buffer's first byte
+	size_t capacity, length, at;
+	uint64_t offset;
 	int64_t row; // of the next line, from 1
 	bool ended, skip;
 } lines;
@@ -272,7 +272,7 @@ static choir_status refill(lines *l)
 	return CHOIR_OK;
 }
 
-// Without its line end.
+// Leaves out the line end.
 static choir_status next_line(lines *l, const char **line, size_t *bytes)
 {
 	size_t seen = 0;

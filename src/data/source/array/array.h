@@ -13,7 +13,7 @@ typedef struct {
 	choir_dtype dtype;
 	size_t stored; // bytes of a value in the file, if dtype is wider; else 0
 	bool is_signed; // for values of 1 or 2 bytes
-	int rank; // at least 1
+	int rank;
 	int64_t dim[CHI_ARRAY_FILE_RANK];
 	size_t header_bytes;
 	bool big_endian;

@@ -20,7 +20,7 @@ enum { CHUNK_BYTES = 64 << 10 };
 typedef struct {
 	choir_dataset base;
 	chi_array_file part[CHI_MAX_COLUMNS];
-	char *memory[CHI_MAX_COLUMNS]; // once loaded
+	char *memory[CHI_MAX_COLUMNS];
 	int64_t next;
 	bool loaded;
 } arrays;
@@ -158,7 +158,7 @@ static choir_status to_first_value(const chi_array_file *p)
 
 // ---- Memory.
 
-// A walk in column-major order. place: the row-major position.
+// A walk in column-major order. place is the row-major position.
 typedef struct {
 	int rank;
 	int64_t dim[CHI_ARRAY_FILE_RANK], stride[CHI_ARRAY_FILE_RANK], at[CHI_ARRAY_FILE_RANK];
@@ -172,7 +172,7 @@ static void begin_walk(row_sum *w, const chi_array_file *p)
 	for (int i = p->rank - 1; i >= 0; i--) {
 		w->dim[i] = p->dim[i];
 		w->stride[i] = stride;
-		stride *= p->dim[i]; // at most the file's elements
+		stride *= p->dim[i];
 	}
 }
 
@@ -231,7 +231,7 @@ static choir_status load(arrays *s)
 	for (size_t i = 0; i < s->base.spec.n && !s->loaded; i++) {
 		if (s->memory[i])
 			continue;
-		int64_t bytes = INT64_MAX; // the allocator refuses it
+		int64_t bytes = INT64_MAX;
 		(void) memory_bytes(&s->part[i], &bytes);
 		char *memory = chi_alloc_aligned((size_t) bytes);
 		if (!memory)
@@ -302,7 +302,7 @@ static choir_status arrays_seek(choir_dataset *d, int64_t elements)
 
 static const char *arrays_path(const choir_dataset *d, int64_t i)
 {
-	(void) i; // one file
+	(void) i;
 	return chi_reader_path(((const arrays *) d)->part[0].reader);
 }
 

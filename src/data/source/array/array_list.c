@@ -30,7 +30,7 @@ choir_status chi_array_list_add(choir_array_list *l, const char *name, const cha
 	return e->name && e->type ? CHOIR_OK : CHOIR_NO_MEMORY;
 }
 
-// Bytes needed to reorder the array; else 0.
+// Gives the bytes needed to reorder the array, or 0.
 static int64_t held_bytes(const chi_array_file *p)
 {
 	int64_t bytes = (int64_t) chi_dtype_size(p->dtype);
@@ -46,7 +46,7 @@ choir_status chi_array_list_add_npy(choir_array_list *l, const char *name, chi_r
 	chi_array_file p = { .reader = r };
 	bool known = false;
 	const choir_status status = chi_npy_infer(&p, type, &known);
-	if (status == CHOIR_UNSUPPORTED) // unsupported version or rank
+	if (status == CHOIR_UNSUPPORTED)
 		return chi_array_list_add(l, name, "unknown", (int) CHOIR_NONE, 0, NULL, 0);
 	CHOIR_TRY(status);
 	return chi_array_list_add(l, name, type, known ? (int) p.dtype : (int) CHOIR_NONE, p.rank,

@@ -78,7 +78,7 @@ static bool take(parser *p, const char *word)
 	return true;
 }
 
-// Without escapes.
+// Reads a quoted string without escapes.
 static choir_status take_word(parser *p, char word[MAX_WORD], const char *needed)
 {
 	skip_space(p);
@@ -128,7 +128,6 @@ static choir_status take_shape(parser *p, chi_array_file *h)
 	return CHOIR_OK;
 }
 
-// Skips the rest of a list.
 static choir_status skip_list(parser *p)
 {
 	int depth = 1;

@@ -8,7 +8,7 @@
 
 static const char ending[] = ".npy";
 
-// name NULL: any array.
+// NULL matches any array.
 static bool is_array(const chi_zip_member *m, const char *name)
 {
 	const size_t n = strlen(m->name), k = sizeof ending - 1;

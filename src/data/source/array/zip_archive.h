@@ -5,8 +5,8 @@
 
 typedef struct {
 	char *name;
-	uint64_t local, begin; // of header, of data
-	uint64_t compressed, bytes; // in the file; unpacked
+	uint64_t local, begin;
+	uint64_t compressed, bytes;
 	uint32_t crc;
 	bool deflated;
 } chi_zip_member;

@@ -22,7 +22,7 @@ struct chi_categories {
 	char *texts;
 	size_t length, texts_capacity;
 	uint64_t seed;
-	size_t slots; // a power of two
+	size_t slots;
 	uint32_t *slot; // number + 1; 0: free
 };
 
@@ -107,7 +107,7 @@ static bool reserve(chi_categories *c, size_t bytes)
 	void *entries = c->entry, *texts = c->texts;
 	size_t need;
 	if (!chi_size_add(c->length, bytes, &need) || !chi_size_add(need, 1, &need))
-		need = SIZE_MAX; // the allocator refuses it
+		need = SIZE_MAX;
 	if (!chi_grow(&entries, &c->capacity, c->n + 1, sizeof *c->entry))
 		return false;
 	c->entry = entries;

@@ -25,7 +25,7 @@ typedef struct {
 	chi_row_buffer spare; // one example, for unwanted columns
 	bool looked;
 	bool numbered; // the last column is the row number
-	int64_t before; // rows of earlier files
+	int64_t before;
 	chi_places places;
 } csv;
 
@@ -69,7 +69,7 @@ static bool store_not_finite(choir_dtype dtype, const chi_csv_text *t, void *to)
 	return true;
 }
 
-// Silent if bad rows are skipped.
+// Reports a bad field, unless bad rows are skipped.
 static row_end wrong_field(
 		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, const char *what)
 {
@@ -147,7 +147,7 @@ static bool take_number(
 
 // ---- Rows.
 
-// A wrong number of fields, or an incomplete row.
+// Handles a wrong number of fields, or an incomplete row.
 static row_end not_whole(csv *c, size_t fields, const char *p, chi_csv_end how)
 {
 	chi_csv_text field;
@@ -211,7 +211,6 @@ static choir_status find_row(csv *c)
 	}
 }
 
-// to: as in take_row.
 static choir_status next_row(csv *c, char *const to[])
 {
 	for (;;) {
@@ -303,7 +302,7 @@ static bool csv_fits(const choir_dataset *d, const chi_seek_point *mark)
 	return chi_places_fit(&((const csv *) d)->paths, mark);
 }
 
-// Options that drop rows.
+// Hashes the options that drop rows.
 static uint64_t csv_signature(const choir_dataset *d)
 {
 	const chi_csv_schema *s = &((const csv *) d)->schema;
@@ -412,7 +411,7 @@ static choir_status prepare(csv *c, const char *path, const choir_csv_options *o
 	return CHOIR_OK;
 }
 
-// 0: an error.
+// Gives 0 for an error.
 static size_t add_number(size_t n, choir_column columns[CHI_MAX_COLUMNS], const char *name)
 {
 	bool taken = n == CHI_MAX_COLUMNS;

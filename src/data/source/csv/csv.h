@@ -25,16 +25,16 @@ typedef enum {
 typedef struct {
 	const chi_glob *paths;
 	size_t file;
-	chi_reader *reader; // NULL: none
+	chi_reader *reader;
 	char separator, quote;
 	unsigned char stops[256]; // end an unquoted field, or are wrong
 	char *buffer; // capacity + 1 bytes
 	size_t capacity, length; // then a zero byte
 	size_t at; // the next row
 	bool ended; // no more to read
-	uint64_t offset; // of the buffer in the file
+	uint64_t offset;
 	int64_t row; // next row of the file, from 1; 0: header
-	char *scratch; // with doubled quotes
+	char *scratch;
 	size_t scratch_capacity;
 	const char *fault;
 } chi_csv_rows;
@@ -53,9 +53,8 @@ chi_csv_end chi_csv_take(chi_csv_rows *r, const char **p, chi_csv_text *field);
 choir_status chi_csv_refill(chi_csv_rows *r);
 // Whether the row exceeds the maximum length.
 bool chi_csv_full(const chi_csv_rows *r);
-// Skips a row with any faults.
 choir_status chi_csv_pass_row(chi_csv_rows *r);
-// Fit for a message.
+// Gives the file's name, fit for a message.
 const char *chi_csv_name(const chi_csv_rows *r);
 unsigned long long chi_csv_place(const chi_csv_rows *r, const char *p);
 
@@ -67,8 +66,8 @@ typedef struct {
 	const char *name; // in the schema's names
 	const choir_csv_column *as; // options, during construction; or NULL
 	chi_categories *categories;
-	int64_t missing; // fields in the inferred rows
-	uint32_t offset; // in an example
+	int64_t missing;
+	uint32_t offset;
 	uint8_t target;
 	uint8_t found; // chi_csv_found
 	uint8_t dtype;
@@ -78,7 +77,7 @@ typedef struct {
 
 // Constant once the source is made.
 typedef struct {
-	const char *file; // for construction
+	const char *file;
 	size_t n;
 	chi_csv_field *field;
 	chi_categories *names; // of the fields; owned
@@ -99,7 +98,7 @@ chi_csv_end chi_csv_lead(chi_csv_rows *r, const chi_csv_schema *s, const char **
 // Skips a separator that may end a row. how: the end of the last field. Gives the end of the row.
 chi_csv_end chi_csv_close(
 		chi_csv_rows *r, const chi_csv_schema *s, const char **p, chi_csv_end how);
-// The kind in the options, and the number of listed texts.
+// Give the column's kind in the options, and the number of texts listed there.
 static inline choir_csv_kind chi_csv_kind(const chi_csv_field *f)
 {
 	return f->as ? f->as->kind : CHOIR_CSV_INFER;
@@ -109,7 +108,7 @@ static inline size_t chi_csv_listed(const chi_csv_field *f)
 	return f->as ? f->as->categories : 0;
 }
 const char *chi_csv_holds(chi_csv_found found);
-// From the first row of the open file.
+// Makes s->field from the first row of the open file.
 choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s);
 // Compares a later file's header with the names.
 choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s);
@@ -118,10 +117,10 @@ choir_status chi_csv_infer(chi_csv_rows *r, chi_csv_schema *s);
 // Copies an inferred schema. *taken false: wanted categories are missing. CHOIR_INVALID: other
 // names.
 choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken);
-// s->n: not found
+// Gives s->n if there is no such field.
 size_t chi_csv_find_field(const chi_csv_schema *s, const char *name);
 bool chi_csv_is_missing(const chi_csv_schema *s, const chi_csv_text *field);
-// inf, -inf or nan, in any case.
+// Whether the field is inf, -inf or nan, in any case.
 bool chi_csv_not_finite(const chi_csv_text *field, double *value);
 enum { CHI_CSV_SHOWN = 40, CHI_CSV_SHOWN_SIZE = 4 * CHI_CSV_SHOWN };
 const char *chi_csv_show(const chi_csv_text *field, char out[CHI_CSV_SHOWN_SIZE]);
@@ -133,6 +132,6 @@ void chi_csv_schema_free(chi_csv_schema *s);
 // set before the inference, choose after it.
 choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o);
 choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o);
-// Fills columns. 0: an error.
+// Fills columns and gives their number; 0: an error.
 size_t chi_csv_place_columns(
 		chi_csv_schema *s, const choir_csv_options *o, choir_column columns[CHI_MAX_COLUMNS]);

@@ -267,7 +267,7 @@ size_t chi_csv_place_columns(
 		chi_csv_schema *s, const choir_csv_options *o, choir_column columns[CHI_MAX_COLUMNS])
 {
 	size_t n = 0;
-	for (size_t i = 0; i < o->columns; i++) { // in the order of the list
+	for (size_t i = 0; i < o->columns; i++) {
 		const choir_csv_column *c = &o->column[i];
 		chi_csv_field *f = &s->field[chi_csv_find_field(s, c->name)];
 		if (place(f, c->output ? c->output : c->name, is_shared(o, c->output), &n, columns) !=

@@ -52,7 +52,8 @@ size_t chi_csv_find_field(const chi_csv_schema *s, const char *name)
 	return found < 0 ? s->n : (size_t) found;
 }
 
-// An empty field of the header is no column: rows then begin with a name, or end with a separator.
+// Whether an empty field of the header is no column. Rows then begin with a name, or end with a
+// separator.
 static bool is_nameless(chi_csv_schema *s, const chi_csv_text *t, chi_csv_end how)
 {
 	if (!s->header || t->length > 0)
@@ -122,7 +123,7 @@ static choir_status read_header(chi_csv_rows *r, chi_csv_schema *s)
 
 enum { PEEKED = 2 }; // one row might be damaged
 
-// *open: rows whose last field is empty.
+// *open: counts rows whose last field is empty.
 static chi_csv_end count_fields(chi_csv_rows *r, size_t fields[PEEKED], size_t *open)
 {
 	const char *p = r->buffer + r->at;
@@ -177,7 +178,6 @@ choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s)
 	return !s->header || s->row_names || s->open_end ? CHOIR_OK : find_row_names(r, s);
 }
 
-// *more: the row is incomplete.
 static choir_status compare_names(chi_csv_rows *r, const chi_csv_schema *s, bool *more)
 {
 	const char *p = r->buffer + r->at;

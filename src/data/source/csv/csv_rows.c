@@ -290,7 +290,7 @@ chi_csv_end chi_csv_close(
 			: how;
 }
 
-// Ignores quotes. False: no line end in the buffer.
+// Skips a line, ignoring quotes. False: the buffer has no line end.
 static bool pass_line(chi_csv_rows *r, const char *p)
 {
 	const char *last = r->buffer + r->length, *end = memchr(p, '\n', (size_t) (last - p));

@@ -49,7 +49,7 @@ static bool is_numeral(char c)
 	return c >= '0' && c <= '9';
 }
 
-// Adds the number of digits to *count, without leading zeros.
+// Adds the number of digits to *count. Leading zeros do not count.
 static const char *read_digits(const char *p, chi_decimal *d, int *count)
 {
 	for (; is_numeral(*p); p++) {
@@ -63,7 +63,7 @@ static const char *read_digits(const char *p, chi_decimal *d, int *count)
 	return p;
 }
 
-// Ignores an e without digits.
+// An e without digits is ignored.
 static const char *read_exponent(const char *p, chi_decimal *d)
 {
 	const char *q = p + 1;
@@ -132,14 +132,14 @@ static uint64_t leading_bits(const chi_decimal *d, int *exponent, bool *more)
 	return q << last; // the unknown bit is far below
 }
 
-// Ties to even. The result is exact as an f64.
+// Rounds ties to even. The result is exact as an f64.
 static double round_to(uint64_t q, int exponent, bool more, int bits)
 {
 	const int dropped = 64 - bits;
 	const uint64_t half = (uint64_t) 1 << (dropped - 1), rest = q & (2 * half - 1);
 	uint64_t kept = q >> dropped;
 	if (rest > half || (rest == half && (more || kept & 1)))
-		kept++; // the sum below handles a carry
+		kept++;
 	const uint64_t fraction = kept << (F64_BITS - bits);
 	// 52 bits are stored. The sum carries the highest bit into the exponent.
 	const uint64_t stored = (uint64_t) (exponent + 63 + F64_BIAS - 1) << (F64_BITS - 1);
@@ -204,7 +204,7 @@ bool chi_decimal_f32(const chi_decimal *d, float *out)
 			*out = d->negative ? -HUGE_VALF : HUGE_VALF;
 		return true;
 	}
-	const float value = (float) round_to(q, exponent, more, F32_BITS); // exact
+	const float value = (float) round_to(q, exponent, more, F32_BITS);
 	*out = d->negative ? -value : value;
 	return true;
 }

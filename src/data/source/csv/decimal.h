@@ -17,8 +17,8 @@ typedef struct {
 
 // Reads the longest number at text. The byte after it, e.g. zero, must not continue it.
 bool chi_decimal_read(const char *text, chi_decimal *d);
-// The nearest value, infinite if out of range. False: more than 1000 bytes.
+// Give the nearest value, infinite if out of range. False: the text has more than 1000 bytes.
 bool chi_decimal_f64(const chi_decimal *d, double *out);
 bool chi_decimal_f32(const chi_decimal *d, float *out);
-// False: not whole, or out of range.
+// False: the number is not whole, or out of range.
 bool chi_decimal_i64(const chi_decimal *d, int64_t *out);

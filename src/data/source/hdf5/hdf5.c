@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
 	choir_dataset base;
 	hid_t file;
-	chi_file *seen; // to notice changes
+	chi_file *seen;
 	part *part;
 	int64_t next;
 	char *path;
@@ -45,7 +45,7 @@ static choir_status library_failed(
 
 // ---- Names.
 
-// Gives the length; negative: a failure.
+// Gives the name's length; negative: a failure.
 static ssize_t member_name(const chi_hdf5 *h, hid_t root, hsize_t i, char name[MAX_NAME])
 {
 	return h->H5Lget_name_by_idx(
@@ -211,7 +211,7 @@ static choir_status take_shape(
 	return CHOIR_OK;
 }
 
-// 0: not chunked, or more than MAX_CACHE.
+// Gives 0 if the dataset is not chunked, or needs more than MAX_CACHE.
 static size_t chunk_row_bytes(const part *p)
 {
 	const chi_hdf5_stored *s = &p->stored;
@@ -324,7 +324,7 @@ static choir_status hdf5_read(choir_dataset *d, void *const column[], int64_t wa
 			status = read_part(h, s, i, column[i], n);
 	if (h)
 		chi_hdf5_end();
-	CHOIR_TRY(chi_file_check(s->seen)); // may be the cause
+	CHOIR_TRY(chi_file_check(s->seen));
 	CHOIR_TRY(status);
 	s->next += n;
 	*got = n;
@@ -365,7 +365,7 @@ static void close_parts(const chi_hdf5 *h, size_t n, const part parts[])
 static void hdf5_free(choir_dataset *d)
 {
 	hdf5_source *s = (hdf5_source *) d;
-	const chi_hdf5 *h = chi_hdf5_begin(); // loaded before
+	const chi_hdf5 *h = chi_hdf5_begin();
 	if (h) {
 		close_parts(h, d->spec.n, s->part);
 		h->H5Fclose(s->file);

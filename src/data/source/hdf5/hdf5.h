@@ -11,7 +11,7 @@ choir_status chi_array_list_hdf5(choir_array_list *l, const char *path);
 #ifdef CHI_HAS_HDF5
 
 typedef struct {
-	int rank; // at most CHOIR_MAX_RANK
+	int rank;
 	hsize_t dim[CHOIR_MAX_RANK];
 	hsize_t chunk[CHOIR_MAX_RANK]; // 0: contiguous
 	bool filtered; // stored sizes of chunks vary

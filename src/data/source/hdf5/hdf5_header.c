@@ -18,26 +18,26 @@ enum {
 	HEADER = 16,
 	MESSAGE = 8,
 	BODY = 2 * MAX_SIZE + 4 * (H5S_MAX_RANK + 1), // inspected bytes of a message
-	MAX_MESSAGES = 1 << 16 // a 16-bit count
+	MAX_MESSAGES = 1 << 16
 };
-enum { DATATYPE = 3, FILL_VALUE = 5, LAYOUT = 8, CONTINUATION = 16 }; // message types
+enum { DATATYPE = 3, FILL_VALUE = 5, LAYOUT = 8, CONTINUATION = 16 };
 enum { SHARED = 2, IN_HEAP = 1 }; // message flag; way of sharing
 
 typedef struct {
 	chi_file *file;
 	uint64_t base; // origin of addresses
-	int version; // of the superblock
-	size_t offset, length; // in bytes
+	int version;
+	size_t offset, length;
 } layout;
 
 typedef struct {
-	uint64_t at, end; // current block
+	uint64_t at, end;
 	uint64_t next, next_end; // continuation; 0: none
 } piece;
 
 typedef struct {
 	uint32_t value; // last dimension of chunks; 0: none
-	uint64_t type; // 0: unknown
+	uint64_t type;
 	uint64_t fill; // 0: default
 	bool truncated; // the fill value is too long
 } sizes;

@@ -13,7 +13,7 @@
 
 static chi_mutex hdf5_mutex = CHI_MUTEX_STATIC(CHI_RANK_DATA, "hdf5");
 static chi_hdf5 hdf5; // under hdf5_mutex
-static H5E_auto2_t hdf5_print; // the host's setting
+static H5E_auto2_t hdf5_print;
 static void *hdf5_print_data;
 
 static bool find_optional(chi_module *library, const char *name, void *to)
@@ -78,7 +78,7 @@ void chi_hdf5_end(void)
 	chi_mutex_unlock(&hdf5_mutex);
 }
 
-// The cause comes last.
+// The walk reaches the cause last.
 static herr_t take_text(unsigned n, const H5E_error2_t *e, void *to)
 {
 	(void) n;

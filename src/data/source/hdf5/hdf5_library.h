@@ -21,14 +21,14 @@
 											H5Tclose) use(H5Tcopy) use(H5Tget_class) \
 											use(H5Tget_size) use(H5Tget_sign) use(H5Tget_ebias) \
 													use(H5Tget_nmembers) use(H5Tset_order)
-// Variables of the library.
+// These are variables of the library.
 #define CHI_HDF5_TYPES(use) \
 	use(H5T_NATIVE_FLOAT_g) use(H5T_NATIVE_DOUBLE_g) use(H5T_NATIVE_INT32_g) \
 			use(H5T_NATIVE_INT64_g) use(H5T_NATIVE_UINT8_g) use(H5P_CLS_DATASET_ACCESS_ID_g)
 
-// NULL in older releases.
+// Older releases lack these, which are then NULL.
 #define CHI_HDF5_LATER(use) use(H5Dget_chunk_storage_size) use(H5Dget_num_chunks)
-// A build may lack it.
+// A build of the library may lack this one.
 #ifndef H5_NO_DEPRECATED_SYMBOLS
 #define CHI_HDF5_DEPRECATED(use) use(H5Gget_objinfo)
 #else
@@ -48,7 +48,7 @@ typedef struct {
 // both. NULL: there is no library.
 const chi_hdf5 *chi_hdf5_begin(void);
 void chi_hdf5_end(void);
-// The library's last failure in one line, or "".
+// Gives the library's last failure in one line, or "".
 const char *chi_hdf5_error(const chi_hdf5 *h, char text[256]);
 
 #endif

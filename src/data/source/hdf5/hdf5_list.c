@@ -53,7 +53,7 @@ static const char *type_name(const chi_hdf5 *h, hid_t type, char text[32])
 	return text;
 }
 
-// Without its shape if it has too many axes.
+// Leaves out a shape with more axes than a tensor has.
 static choir_status add_dataset(const chi_hdf5 *h, choir_array_list *l, hid_t id, const char *name)
 {
 	char text[32];

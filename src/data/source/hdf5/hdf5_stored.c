@@ -131,7 +131,7 @@ choir_status chi_hdf5_inspect(const chi_hdf5 *h, hid_t id, size_t value, chi_hdf
 															 : CHOIR_OK;
 }
 
-// Beyond axis 0. False: that was the last.
+// Moves to the next chunk beyond axis 0. False: that was the last.
 static bool next_chunk(const chi_hdf5_stored *s, hsize_t offset[])
 {
 	for (int i = s->rank - 1; i > 0; i--) {

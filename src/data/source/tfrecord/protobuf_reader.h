@@ -7,7 +7,7 @@
 #include "choir/status.h"
 
 typedef struct {
-	const unsigned char *at, *end; // unread
+	const unsigned char *at, *end;
 	const unsigned char *begin; // for "byte N" in messages
 } chi_protobuf_reader;
 
@@ -20,7 +20,7 @@ typedef struct {
 
 // CHOIR_END: no more fields. CHOIR_CORRUPT names the byte.
 choir_status chi_protobuf_reader_next(chi_protobuf_reader *w, chi_field *f);
-// A bare varint, as in a packed list. False: invalid, or more than ten bytes.
+// Reads a bare varint, as in a packed list. False: invalid, or more than ten bytes.
 bool chi_protobuf_reader_varint(chi_protobuf_reader *w, uint64_t *value);
 choir_status chi_protobuf_reader_fault(
 		const chi_protobuf_reader *w, const unsigned char *at, const char *what);

@@ -16,9 +16,9 @@ enum { BLOCK = 256 * 1024, LENGTH = CHI_RECORD_LENGTH };
 struct chi_records {
 	chi_reader *reader;
 	unsigned char *block;
-	// Size of the block; its unread bytes.
+	// The block's size, and its unread bytes.
 	size_t capacity, first, last;
-	uint64_t offset; // of block[first]
+	uint64_t offset;
 	uint64_t record_offset;
 	int64_t number; // of the last record, or -1
 	bool known_next;
@@ -219,7 +219,7 @@ static choir_status read_length(chi_records *r, uint64_t *length)
 	return CHOIR_OK;
 }
 
-// Before memory is allocated.
+// Checks a length before memory is allocated for it.
 static choir_status check_length(const chi_records *r, uint64_t length)
 {
 	const uint64_t size = chi_reader_size(r->reader), used = r->offset + CHI_RECORD_HEADER;

@@ -22,5 +22,4 @@ choir_status chi_records_blame(const chi_records *r);
 choir_status chi_records_rewind(chi_records *r);
 // Gives the next record's number and its byte, counted as above.
 void chi_records_where(const chi_records *r, int64_t *byte, int64_t *record);
-// CHOIR_INVALID: no record begins there.
 choir_status chi_records_jump(chi_records *r, int64_t byte, int64_t record);

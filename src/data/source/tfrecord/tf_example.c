@@ -22,10 +22,10 @@ const char *chi_feature_kind_name(chi_feature_kind kind)
 
 typedef struct {
 	const chi_feature *feature;
-	unsigned char *out; // NULL: check only
+	unsigned char *out;
 	chi_feature_kind kind;
 	size_t count;
-	size_t bytes; // of BYTES, so far
+	size_t bytes;
 } sink;
 
 static choir_status blame(const chi_feature *f)
@@ -232,7 +232,7 @@ typedef choir_status entry_fn(void *user, chi_protobuf_reader key, chi_protobuf_
 static choir_status each_entry(const unsigned char *data, size_t bytes, entry_fn *fn, void *user)
 {
 	if (bytes == 0)
-		return CHOIR_OK; // data may be NULL
+		return CHOIR_OK;
 	chi_protobuf_reader w = { data, data + bytes, data }, key;
 	chi_field f, e;
 	choir_status status;

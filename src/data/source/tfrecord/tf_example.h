@@ -18,7 +18,7 @@ typedef struct {
 	const char *name;
 	size_t name_bytes;
 	choir_dtype dtype;
-	size_t elements, bytes; // of an example
+	size_t elements, bytes;
 	bool pad; // short values with zeros
 	bool shared; // by another column
 	const void *missing; // replaces a missing feature; NULL: an error

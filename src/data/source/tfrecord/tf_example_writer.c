@@ -9,7 +9,7 @@
 #include "data/source/byte_order.h"
 #include "tensor/tensor.h"
 
-enum { ONE = 1, TWO = 2 }; // field numbers
+enum { ONE = 1, TWO = 2 };
 
 static size_t with_head(size_t bytes)
 {

@@ -206,7 +206,6 @@ static const chi_stage tfrecord_stage = {
 
 // ---- Construction.
 
-// Copies the default value.
 static bool set_feature(tfrecord *t, size_t i, const choir_feature *asked)
 {
 	const choir_column *c = &t->base.spec.column[i];

@@ -8,9 +8,9 @@
 typedef struct {
 	chi_glob paths;
 	size_t next_path;
-	chi_records *open; // NULL: between files
+	chi_records *open;
 	choir_compression compression;
-	bool skip; // damaged records
+	bool skip;
 	int64_t skipped;
 } chi_record_files;
 

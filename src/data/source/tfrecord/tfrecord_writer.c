@@ -10,8 +10,8 @@
 
 struct choir_tfrecord_writer {
 	chi_output *output; // NULL: finished
-	chi_error failure; // the first, which persists
-	chi_text example; // reused
+	chi_error failure;
+	chi_text example;
 	int64_t records;
 };
 

@@ -1,13 +1,12 @@
 // The table of cross-device operations: algorithms that sum and copy tensors between the devices
 // of a strategy. Each device is a member of the strategy's group. A member joins a collective
-// with its partial sums and gets a request; it waits for the result with the request. The slots
-// assume neither a single caller, nor host memory, nor synchronous work: each member may have a
-// thread, or one thread may join for several members and wait for them in any order.
+// with its partial sums and gets a request; it waits for the result with the request. Each
+// member may have a thread, or one thread may join for several members and wait for them in any
+// order.
 //
 // Sums are computed in the canonical tree over replicas (docs/decisions/0012): the node over
 // replicas [lo, hi) is the sum of its halves [lo, m) and [m, hi), added in this order, where m
-// is lo plus the largest power of two below hi - lo. So the bits depend on the number of
-// replicas, but not on the devices that carry them.
+// is lo plus the largest power of two below hi - lo.
 #pragma once
 
 #include "../tensor.h"
@@ -28,7 +27,7 @@ typedef struct {
 } choir_partial_sum;
 
 typedef struct {
-	size_t size; // of this struct
+	size_t size;
 	// The fields from here to divisor are equal in all members. If sequence, name, kind, dtype,
 	// elements or root differ, replicas have diverged: CHOIR_STATE in all members, with the same
 	// text, which names two devices and what they joined.
@@ -56,7 +55,7 @@ typedef struct {
 
 // The members. Each strategy has its own group.
 typedef struct {
-	size_t size; // of this struct
+	size_t size;
 	int members; // devices that carry replicas, in contiguous blocks, in order
 	int replicas; // of all members
 	choir_device *const *devices; // of the members
@@ -65,7 +64,7 @@ typedef struct {
 // A slot may be missing (NULL): score is 0 then, join and wait fail with CHOIR_UNSUPPORTED, and
 // the others do nothing. A slot that fails leaves a text by choir_fail.
 typedef struct choir_cross_device_ops_table {
-	size_t size; // of this struct
+	size_t size;
 	uint32_t version; // CHOIR_TABLE_VERSION
 	const char *name; // "ring", for choir_strategy_options.cross_device_ops
 	size_t self_size; // bytes, zeroed, for each group

@@ -1,14 +1,10 @@
-// The strategy table: on which devices variables lie. Strategies differ only in this and in the
-// options that they take. Mirrored has a copy on every device that carries replicas, and
-// one-device on its only device. Central storage has one copy on a device that need not carry
-// replicas, and parameter server puts each variable on the next of several devices. Choir's own
-// six strategies are tables of this kind.
+// The strategy table: on which devices variables lie. Strategies, Choir's own included, differ
+// only in this and in the options that they take.
 //
-// Everything else is the same for all strategies and follows from the places of the copies.
-// Replicas are distributed to devices, run and synchronized in the same way. A device reads a
-// copy in memory that it shares directly; any other device reads its own copy of the first one.
-// Sums of gradients travel to the copies, which are updated where they lie. Several parameter
-// server workers share a variable by the rules of .locked_updates (strategy.h).
+// Everything else follows from the places of the copies. A device reads a copy in memory that it
+// shares directly; any other device reads its own copy of the first one. Sums of gradients
+// travel to the copies, which are updated where they lie. Several parameter server workers share
+// a variable by the rules of .locked_updates (strategy.h).
 #pragma once
 
 #include "../strategy.h"
@@ -29,7 +25,7 @@ enum {
 // and colocated variables go where their variable lies, and the components of an ON_READ
 // variable to the replicas' devices.
 typedef struct {
-	size_t size; // of this struct
+	size_t size;
 	const char *name;
 	const choir_shape *shape;
 	choir_dtype dtype;
@@ -39,7 +35,7 @@ typedef struct {
 // non_slot_devices gives the parameter devices, and the others do nothing. A slot that fails
 // leaves a text by choir_fail.
 typedef struct choir_strategy_table {
-	size_t size; // of this struct
+	size_t size;
 	uint32_t version; // CHOIR_TABLE_VERSION
 	const char *name; // "mirrored", for choir_strategy_new; valid as long as the program
 	size_t self_size; // bytes, zeroed, for each strategy

@@ -12,9 +12,8 @@
 // A step gets its name when all of it is on the disk, so a job or machine that dies leaves only
 // complete ones.
 //
-// Security: Choir follows no link in a directory: a step that is a link, or has a link in place
-// of a file, counts as damaged, and nothing is removed through a link. The path of the directory
-// itself may be a link.
+// Security: a step that is a link, or has a link in place of a file, counts as damaged, and
+// nothing is removed through a link. The path of the directory itself may be a link.
 //
 // Several workers (cluster.h): all make the same calls in the same order, and get the same
 // results. The chief alone reads and writes the directory; the others get restored values from
@@ -25,8 +24,8 @@
 // choir_strategy_distribute_datasets_from_function) each have a position in a checkpoint.
 // Restoring with another number of workers or another policy is CHOIR_INVALID and changes
 // nothing. Two kinds of data are exempt and continue from where they are: those that read a
-// queue, and those with .checkpoint = CHOIR_OFF (input.h). Threads: the program's, while no run
-// is under way.
+// queue, and those with .checkpoint = CHOIR_OFF (input.h).
+// Threads: the program's, while no run is under way.
 #pragma once
 
 #include "weights.h"
@@ -41,10 +40,10 @@ typedef struct choir_checkpoint_options {
 	const char *best_metric;
 	int max_best_to_keep; // 0: 1
 	bool best_is_lowest;
-	// On: a save takes only as long as the copy to memory; a thread of the lowest priority
-	// writes from there. A save during a write waits for it. Memory of every manager: on the
-	// chief the size of the checkpoint, until the manager is freed; on other workers that of
-	// their components of ON_READ variables.
+	// A save takes only as long as the copy to memory; a thread of the lowest priority writes
+	// from there. A save during a write waits for it. Memory of every manager: on the chief the
+	// size of the checkpoint, until the manager is freed; on other workers that of their
+	// components of ON_READ variables.
 	bool asynchronous;
 } choir_checkpoint_options;
 
@@ -59,8 +58,7 @@ typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 
-// Waits for writes under way. A failure of the writer that no call has returned is logged as a
-// warning.
+// Waits for writes under way. A failure that no call has returned is logged.
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 
 // Saves the strategy under the number of its updates so far, then removes the steps that need
@@ -90,8 +88,8 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_wait(choir_checkpoint_man
 // changed. CHOIR_IO: the system refused to read one; that is not skipped.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
 
-// Restores one step. CHOIR_CORRUPT: it is damaged; the text names the tensor or the file. Else
-// as choir_checkpoint_manager_restore_latest.
+// Restores one step. CHOIR_CORRUPT: it is damaged. Else as
+// choir_checkpoint_manager_restore_latest.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 		choir_checkpoint_manager *m, int64_t step);
 

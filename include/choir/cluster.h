@@ -35,7 +35,7 @@ typedef struct choir_cluster_options {
 	// Seconds that a worker waits for another one, also while the chief writes or reads weights
 	// or a checkpoint. 0: 300; CHOIR_FOREVER: no limit.
 	double timeout;
-	// must be equal on all workers; NULL: the content of the program's file
+	// equal on all workers; NULL: the content of the program's file
 	const char *program;
 	// If the workers' processors differ: off: choir_cluster_new fails; on: until the process
 	// ends, all workers use the kernels of the lowest instruction set among them.
@@ -82,8 +82,7 @@ void choir_cluster_free(choir_cluster *c);
 // This worker's number, from 0 on, and the number of workers.
 int choir_cluster_worker(const choir_cluster *c);
 int choir_cluster_workers(const choir_cluster *c);
-// Whether this worker is the chief, which saves checkpoints and writes summaries: worker 0, or
-// an evaluator for itself.
+// The chief saves checkpoints and writes summaries: worker 0, or an evaluator for itself.
 bool choir_cluster_is_chief(const choir_cluster *c);
 // The task in TensorFlow's terms: "chief", "worker" (in a job without roles) or "evaluator", and
 // its index among the tasks of this type.

@@ -6,12 +6,15 @@
 //
 // Directions: choir_cross_arg and choir_cross_return are towards the replicas of the merge call.
 // choir_cross_set_arg and choir_cross_result are towards functions that are run or updated from
-// here. Ownership: results and views belong to the context's frame. They live as long as the
-// context: a merge call's until it ends, the program's own until the program empties the frame.
+// here.
+// Ownership: results and views belong to the context's frame. They live as long as the context:
+// a merge call's until it ends, the program's own until the program empties the frame.
 // Errors: the context's frame keeps the first failure, and the merge call reports it. If the
 // thread is not in the context (x is from an earlier merge call, or another strategy's) calls
-// fail with CHOIR_STATE, on the thread alone. Threads: the thread that runs the merge function;
-// for the program's own context one thread at a time.
+// fail with CHOIR_STATE, on the thread alone. A variable of another strategy is CHOIR_STATE,
+// too.
+// Threads: the thread that runs the merge function; for the program's own context one thread at
+// a time.
 #pragma once
 
 #include "strategy.h"
@@ -29,7 +32,7 @@ choir_strategy *choir_cross_strategy(const choir_cross *x);
 
 // The replicas' arguments of a name, merged (docs/rules.md, section 6): the same plain number
 // from all is plain; components of one variable are that variable; everything else is
-// per-replica, of any shapes. CHOIR_NOT_FOUND: the text has the existing names.
+// per-replica, of any shapes. CHOIR_NOT_FOUND: there is no such name.
 choir_value *choir_cross_arg(choir_cross *x, const char *name);
 
 // Sets the merge call's result of a name to v, in place of an earlier one. A replica takes it by
@@ -61,8 +64,7 @@ CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *
 // same for all holds here, too.
 
 // A destination of up to 64 devices by name, "cpu:0,cpu:1", each once, of the strategy or not.
-// NULL: all devices that carry replicas. CHOIR_NOT_FOUND, CHOIR_INVALID: devices is no list of
-// devices.
+// NULL: all devices that carry replicas. CHOIR_NOT_FOUND, CHOIR_INVALID: no list of devices.
 choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
 // The sum or mean of v over replicas, mirrored at to. v's tensors have one shape and dtype. A
@@ -71,7 +73,7 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 // reduction in host memory to a variable with one copy is evaluated lazily: at its first use, or
 // chunk by chunk in an elementwise update; CHOIR_NO_MEMORY or CHOIR_TIMEOUT may come only then.
 // CHOIR_INVALID: an unknown op, shapes or dtypes that differ, a replica without a value, a
-// destination as v. CHOIR_STATE: v or to is a variable of another strategy.
+// destination as v.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 
@@ -89,8 +91,7 @@ CHOIR_MUST_CHECK choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_
 		size_t n, choir_reduction items[], const choir_communication_options *o);
 
 // Copies v, which is plain, mirrored or a variable, to the devices of to: a mirrored value. A
-// plain number stays plain. CHOIR_INVALID: another kind of v. CHOIR_STATE: a variable of another
-// strategy.
+// plain number stays plain. CHOIR_INVALID: another kind of v.
 choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_value *to);
 
 // A function of a variable's value t, with its result in t's frame, on the device of the copy
@@ -107,7 +108,7 @@ typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 // read of v and becomes stale when v changes; otherwise it does not.
 //
 // Fails as fn. CHOIR_INVALID: an ON_READ variable without aggregation, fn returned nothing or a
-// tensor of another frame. CHOIR_STATE: v is undefined or of another strategy.
+// tensor of another frame. CHOIR_STATE: v is undefined.
 choir_tensor *choir_cross_fetch(
 		choir_cross *x, choir_variable *v, choir_device *d, choir_fetch_fn *fn, void *user);
 

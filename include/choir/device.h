@@ -4,7 +4,8 @@
 // (extend/device_table.h) adds others.
 //
 // A device is opened when its name is first looked up, and never freed. Two devices are the same
-// if their pointers are equal. Threads: any.
+// if their pointers are equal.
+// Threads: any.
 #pragma once
 
 #include "status.h"
@@ -23,8 +24,8 @@ int choir_device_count(const char *kind);
 // Finds a device by its name: "cpu:0", or "cpu" for index 0, or one of TensorFlow's: "CPU:0",
 // "/cpu:0", "/device:CPU:0", "/job:worker/replica:0/task:1/device:CPU:0", whose job, replica and
 // task are ignored. NULL after a failure: CHOIR_NOT_FOUND for an unknown spelling, kind or
-// index, with a list of the devices; CHOIR_NO_MEMORY; CHOIR_TIMEOUT if another thread has been
-// opening the device for 60 s; or the failure of the device's own open.
+// index; CHOIR_TIMEOUT if another thread has been opening the device for 60 s; or the failure of
+// the device's own open.
 choir_device *choir_device_find(const char *name);
 
 // The canonical name, "cpu:0".

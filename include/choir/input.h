@@ -1,18 +1,18 @@
 // Distributed datasets: they cut a dataset into global batches and give each replica of a
 // strategy its rows.
 //
-// A global batch of G examples on R replicas: each replica has a fixed size, and the first G mod
-// R replicas have one row more than the others. Every batch fills these sizes from the first
-// replica on, also a batch that is short at the end of the data (docs/rules.md, section 9). A
-// replica without examples gets tensors of 0 rows. No batch is empty.
+// Of a global batch of G examples the first G mod R of R replicas have one row more than the
+// others. A batch that is short at the end of the data fills these sizes from the first replica
+// on (docs/rules.md, section 9). A replica without examples gets tensors of 0 rows. No batch is
+// empty.
 //
 // Workers: if a strategy is in step with other workers
 // (choir_multi_worker_mirrored_strategy_new), all of them make the same calls of this header,
 // and each gets the rows of its own replicas. A worker whose data have ended takes part without
 // examples until all data have ended. A failure of one worker fails the step on all: with
-// CHOIR_CANCELLED on the others, naming the worker and the reason. Ownership: a distributed
-// dataset belongs to its strategy. Threads: the program's, one at a time for each distributed
-// dataset.
+// CHOIR_CANCELLED on the others, naming the worker and the reason.
+// Ownership: a distributed dataset belongs to its strategy.
+// Threads: the program's, one at a time for each distributed dataset.
 #pragma once
 
 #include "source.h"
@@ -52,9 +52,9 @@ typedef struct choir_input_options {
 	// many replicas as the strategy, and this one's. Each then ends by itself. Both 0: the
 	// workers that the strategy is in step with.
 	int workers, worker;
-	// Whether each replica takes a whole batch of the dataset. Under DATA, batch i of a step
-	// goes to replica i of the job. Under other policies a worker's batches go to its own
-	// replicas, in order.
+	// Each replica takes a whole batch of the dataset. Under DATA, batch i of a step goes to
+	// replica i of the job. Under other policies a worker's batches go to its own replicas, in
+	// order.
 	bool per_replica_batches;
 	// Where the tensors of a batch are; TO_HOST: until a run needs them.
 	choir_fetch fetch;
@@ -66,12 +66,12 @@ typedef struct choir_input_options {
 	// no function of the program; else none. Such a dataset is read ahead into the next pass,
 	// unless rows of it were left out.
 	int read_ahead_steps;
-	// Whether reading ahead starts now, unless the dataset calls a function of the program. A
-	// shuffle's buffer then fills while the program makes its variables.
+	// Reading ahead starts now, unless the dataset calls a function of the program: a shuffle's
+	// buffer fills while the program makes its variables.
 	bool start_reading_now;
-	// Whether checkpoints save and restore the position of the dataset. Default: on. OFF: the
-	// dataset continues where it is, on any number of workers and under any policy. All workers
-	// need the same value.
+	// Whether checkpoints keep the position of the dataset. Default: on. OFF: the dataset
+	// continues where it is, on any number of workers and under any policy. All workers need the
+	// same value.
 	choir_toggle checkpoint;
 } choir_input_options;
 
@@ -140,8 +140,8 @@ choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 		choir_distributed_dataset *data, choir_values **batch);
 
-// Goes back to the start for another pass; shuffles use another order in it. Examples that were
-// read ahead are dropped. Batches that the program holds stay as they are.
+// Goes back to the start for another pass; shuffles use another order in it. Batches that the
+// program holds stay as they are.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data);
 
 enum { CHOIR_INPUT_SEEK_POINTS = 16, CHOIR_INPUT_SEEK_POINT_NUMBERS = 8 };
@@ -192,7 +192,7 @@ const choir_column *choir_distributed_dataset_column(
 int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *data);
 // The policy in effect: for AUTO the chosen one, FILE or DATA.
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);
-// Whether the policy is DATA because AUTO found no files.
+// The policy is DATA because AUTO found no files.
 bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data);
 // Describes, in lines of text, what each worker and replica reads, with the files of each worker
 // if they are sharded (at most the first four). Works as snprintf.

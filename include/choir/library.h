@@ -1,5 +1,6 @@
 // The library itself: its version, its optional parts and its instruction set. Choir prints
-// nothing, never exits and installs no signal handler. Threads: any.
+// nothing, never exits and installs no signal handler.
+// Threads: any.
 #pragma once
 
 #include "log.h"

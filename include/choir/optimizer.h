@@ -1,22 +1,24 @@
-// Optimizers: they turn gradients into new values of variables. Each replica adds the gradients
-// of its own part of the batch. They are summed over replicas in the canonical tree (so divide
-// the loss by the global batch: choir_replica_average_loss), and one update changes all copies.
-// Gradients and variables are f32 or f64.
+// Optimizers turn gradients into new values of variables. Each replica adds the gradients of its
+// own part of the batch. They are summed over replicas in the canonical tree (so divide the loss
+// by the global batch: choir_replica_average_loss), and one update changes all copies. Gradients
+// and variables are f32 or f64.
 //
 // Ownership: an optimizer belongs to the strategy that is current when it is made. Make it once,
 // in the strategy's scope. Its slots ("hidden/kernel/m") are variables of the strategy,
 // colocated with the variables that it updates. They are made with a variable's first update,
-// and are not saved with the weights. Time: adding a gradient never waits. The update runs when
-// all replicas have asked for it: at the end of the run, on the threads of all devices, or
-// earlier if a replica reads a variable that it asked to update or makes a merge call. In the
-// default replica, outside of runs, it is done when it is asked for. Errors: a failure of the
-// update is the run's. Checked before anything is written: shapes, dtypes, the learning rate,
-// that all replicas added gradients of the same variables in the same order, and that gradients
-// are finite. Each replica's gradients are checked as they are added; if the update needs all
-// sums first, the sums are checked instead (clip_norm, NONFINITE_SKIP, a loss scale, devices
-// with memory of their own). Otherwise a sum that overflows is only noticed by the next step's
-// gradients. Threads: choir_optimizer_new and choir_optimizer_distributed_apply: the program's
-// thread, or the merge call's; the others: the replica's own.
+// and are not saved with the weights.
+// Time: adding a gradient never waits. The update runs when all replicas have asked for it: at
+// the end of the run, on the threads of all devices, or earlier if a replica reads a variable
+// that it asked to update or makes a merge call. In the default replica, outside of runs, it is
+// done when it is asked for.
+// Errors: a failure of the update is the run's. Checked before anything is written: shapes,
+// dtypes, the learning rate, that all replicas added the same variables in the same order, and
+// that gradients are finite. Each replica's gradients are checked as they are added; if the
+// update needs all sums first, the sums are checked instead (global_clip_norm, NONFINITE_SKIP, a
+// loss scale, devices with memory of their own). Otherwise a sum that overflows is only noticed
+// by the next step's gradients.
+// Threads: choir_optimizer_new and choir_optimizer_distributed_apply: the program's thread, or
+// the merge call's; the others: the replica's own.
 #pragma once
 
 #include "cross.h"
@@ -48,7 +50,7 @@ typedef enum {
 	CHOIR_SCHEDULE_CONSTANT = 0, // 1
 	CHOIR_SCHEDULE_STEP, // factor ^ ((step - warmup) / steps, rounded down)
 	CHOIR_SCHEDULE_COSINE, // half a cosine from 1 at warmup to factor at steps; then constant
-	CHOIR_SCHEDULE_FUNCTION // its result is the learning rate itself
+	CHOIR_SCHEDULE_FUNCTION // the learning rate is fn's result
 } choir_schedule_kind;
 
 typedef struct {
@@ -109,9 +111,9 @@ typedef struct {
 	double beta1, beta2; // ADAM, ADAMW: 0: 0.9, 0.999; CHOIR_ZERO: 0
 	double epsilon; // ADAM, ADAMW, RMSPROP: 0: 1e-7; CHOIR_ZERO: 0
 	double weight_decay; // ADAMW: 0: 1e-2; CHOIR_ZERO: 0
-	// All gradients are multiplied by clip_norm / max(norm, clip_norm); norm is the norm of all
-	// summed gradients of the update together. 0: no clipping. Costs a second pass over the
-	// sums.
+	// All gradients are multiplied by global_clip_norm / max(norm, global_clip_norm); norm is
+	// that of all summed gradients of the update together. 0: no clipping. Costs a second pass
+	// over the sums.
 	double global_clip_norm;
 	choir_nonfinite nonfinite;
 	// NULL: no loss scaling. With it all gradients added to the optimizer must be of the scaled
@@ -143,7 +145,7 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 // Indexed slices give the bits of the dense gradients, as in Keras: momentum, moments and weight
 // decay go on in all rows. Only rows are summed, and SGD touches only these, if all replicas
 // give slices, all devices use host memory, and there are no other workers of a parameter
-// server, no clip_norm, no loss scale and no NONFINITE_SKIP.
+// server, no global_clip_norm, no loss scale and no NONFINITE_SKIP.
 choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 

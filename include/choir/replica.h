@@ -1,25 +1,24 @@
-// Replica context: what a replica may do inside a run. A replica sees its own part of
-// everything: its arguments, its frame, its id. It can also synchronize with the other replicas.
-// In a merge call all replicas arrive, one function runs for all of them in cross-replica
-// context, and each goes on with its share of the result. Collectives are synchronization points
-// written as expressions; most have gradients. Outside of any strategy a program is itself a
-// replica, the default one, 0 of 1; there a synchronization point returns at once.
+// Replica context: what a replica may do inside a run. It sees its own part of everything: its
+// arguments, its frame, its id. In a merge call all replicas arrive, one function runs for all
+// of them in cross-replica context, and each goes on with its share of the result. Collectives
+// are synchronization points written as expressions; most have gradients. Outside of any
+// strategy a program is itself a replica, the default one, 0 of 1; there a synchronization point
+// returns at once.
 //
 // "In all replicas": a call marked so is a synchronization point (docs/rules.md, section 1).
 // Every replica of the run must make it, in the same order, with the same function, names,
-// dtypes, shapes and options, and waits for the others. If a replica makes a different call or
-// has returned, the run fails with CHOIR_STATE, naming it. Waiting replicas then return
-// CHOIR_CANCELLED, as they do if another replica fails. If none arrives or returns within the
-// strategy's .timeout the run fails with CHOIR_TIMEOUT. If r's frame has failed before, the call
-// returns that failure without waiting.
+// dtypes, shapes and options, and waits for the others. CHOIR_STATE: a replica makes a different
+// call or has returned; the text names it. CHOIR_CANCELLED: another replica failed.
+// CHOIR_TIMEOUT: none arrives or returns within the strategy's .timeout. If r's frame has failed
+// before, the call returns that failure without waiting.
 //
 // Directions: choir_replica_arg and choir_replica_return are the called function's side;
 // choir_replica_set_arg and choir_replica_result are the caller's. The status of
 // choir_replica_return and choir_replica_set_arg may be ignored: the frame keeps the first
 // failure, and the run reports it. Errors of all calls: CHOIR_STATE if the thread is not in the
-// context of r; CHOIR_INVALID if r is NULL; for NULL instead of a tensor see tensor.h. Threads:
-// the thread that runs this replica, while its function runs; getters: any, during that time.
-// The default replica: one thread of the program at a time.
+// context of r; CHOIR_INVALID if r is NULL; for NULL instead of a tensor see tensor.h.
+// Threads: the thread that runs this replica, while its function runs; getters: any, during that
+// time. The default replica: one thread of the program at a time.
 #pragma once
 
 #include "variable.h"
@@ -77,8 +76,7 @@ int choir_replica_device_index(const choir_replica *r);
 // The run's argument of a name, for this replica, in r's frame. Of a per-replica leaf it is the
 // replica's own tensor; of a plain or mirrored leaf the common one; of a variable its component,
 // which stands for the variable when it is given or returned. A view, or a copy if it lies on
-// another device. CHOIR_NOT_FOUND: the text has the existing names. CHOIR_INVALID: a
-// destination.
+// another device. CHOIR_NOT_FOUND: there is no such name. CHOIR_INVALID: a destination.
 choir_tensor *choir_replica_arg(choir_replica *r, const char *name);
 
 // Sets this replica's result of a name to value, a tensor of r's frame, in place of an earlier

@@ -1,6 +1,7 @@
 // Scopes: from enter to exit a scope decides in which strategy, and how, this thread makes
 // variables and the objects that have variables (layers, optimizers, metrics). Scopes nest.
-// After a failure nothing is entered. Threads: a scope belongs to the thread that entered it.
+// After a failure nothing is entered.
+// Threads: a scope belongs to the thread that entered it.
 #pragma once
 
 #include "variable.h"

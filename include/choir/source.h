@@ -1,23 +1,23 @@
-// Sources: the beginnings of chains of datasets. Examples come from files, from memory, from
-// functions of the program, or from Choir itself.
+// Sources begin chains of datasets: files, memory, functions of the program, and synthetic data.
 //
 // Where options have files, the source reads one file (path), the files that match a glob
 // pattern (path, "part-*.csv"), or the files of the list (path is NULL then), one after another.
-// The list is not needed after the call. Errors: a failure that appears only while reading is a
-// failure of the element that is asked for (dataset.h). CHOIR_NOT_FOUND: a file that does not
-// exist; a column or an array that does not exist, with a list of the existing ones. CHOIR_IO: a
-// file that the system refuses. CHOIR_CORRUPT: a file that violates its format, with the file,
-// what was found and what was needed. Threads: as in dataset.h.
+// The list is not needed after the call.
+// Errors: a failure that appears only while reading is a failure of the element that is asked
+// for (dataset.h). CHOIR_NOT_FOUND: a file, a column or an array that does not exist. CHOIR_IO:
+// a file that the system refuses. CHOIR_CORRUPT: a file that violates its format, with the file,
+// the record and the byte.
+// Threads: as in dataset.h.
 #pragma once
 
 #include "dataset.h"
 
 CHOIR_C_BEGIN
 
-// The compression of a file. AUTO: each source says how it decides. gzip and zlib need a build
-// with zlib, else CHOIR_UNSUPPORTED. Damage that can be unpacked is found by the checksum at the
-// end of the data (CHOIR_CORRUPT), after earlier examples were read. Small files, and files that
-// are read into memory first, are checked before any example is read.
+// AUTO: each source says how it decides. gzip and zlib need a build with zlib, else
+// CHOIR_UNSUPPORTED. Damage that can be unpacked is found by the checksum at the end of the data
+// (CHOIR_CORRUPT), after earlier examples were read. Small files, and files that are read into
+// memory first, are checked before any example is read.
 typedef enum {
 	CHOIR_COMPRESSION_AUTO = 0,
 	CHOIR_COMPRESSION_NONE,
@@ -68,15 +68,13 @@ choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *con
 // The n names are their paths in the file ("x", "train/images"), in the order of the columns; 0:
 // all datasets of the root group, by name. Each is a column of its name.
 //
-// The HDF5 library is loaded with the first file. It opens files itself and follows their links
-// to other files. CHOIR_UNSUPPORTED: a build without HDF5 (choir_has_feature("hdf5")); a machine
-// without the library. CHOIR_INVALID: datasets of different lengths, or without an axis.
-// CHOIR_CORRUPT: a failure of the library; sizes that contradict each other.
-//
-// Chunks that were never written have the fill value, or 0. They are CHOIR_CORRUPT if a damaged
-// file could look the same: in a dataset that can grow, and in a compressed dataset of which
-// only some chunks were written. A contiguous dataset that was never written is CHOIR_CORRUPT,
-// too. Read a file that may be malicious in a process of its own.
+// The HDF5 library is loaded with the first file. It follows links to other files.
+// CHOIR_UNSUPPORTED: a build without HDF5 (choir_has_feature("hdf5")); a machine without the
+// library. CHOIR_INVALID: datasets of different lengths, or without an axis. CHOIR_CORRUPT: a
+// failure of the library; sizes that contradict each other; data that were never written, in a
+// contiguous dataset, a dataset that can grow, or a compressed dataset of which only some chunks
+// were written. Elsewhere such chunks have the fill value, or 0. Read a file that may be
+// malicious in a process of its own.
 //
 // Threads: Choir calls the library from one thread at a time. Meanwhile the program must not
 // call it, unless the library is built thread-safe.
@@ -124,13 +122,13 @@ typedef struct choir_csv_column {
 } choir_csv_column;
 // For a row in which a chosen column has no value.
 typedef enum {
-	CHOIR_MISSING_ERROR = 0, // CHOIR_CORRUPT, with the row and the column
-	CHOIR_MISSING_DROP, // drop the row: choir_dataset_dropped
+	CHOIR_MISSING_ERROR = 0, // CHOIR_CORRUPT
+	CHOIR_MISSING_DROP, // choir_dataset_dropped
 	CHOIR_MISSING_NAN // NaN in f32 and f64 columns; in other columns as ERROR
 } choir_missing;
 typedef enum {
-	CHOIR_BAD_RECORD_ERROR = 0, // CHOIR_CORRUPT, with the file, the record and the byte
-	CHOIR_BAD_RECORD_SKIP // skip it: choir_dataset_skipped
+	CHOIR_BAD_RECORD_ERROR = 0, // CHOIR_CORRUPT
+	CHOIR_BAD_RECORD_SKIP // choir_dataset_skipped
 } choir_bad_record;
 typedef struct choir_csv_options {
 	size_t size;
@@ -159,7 +157,7 @@ typedef struct choir_csv_options {
 	// files, rows that are left out included. NULL: no such column.
 	const char *row_number;
 } choir_csv_options;
-// The rows of CSV files (RFC 4180) with the same columns, plain or compressed by gzip.
+// The rows of CSV files (RFC 4180) with the same columns, plain or gzip.
 //
 // Format: lines end with LF or CR LF. Ignored are empty lines, a byte order mark, spaces around
 // a field or its quotes, a first column without a name in the header (R's names of rows), and a
@@ -171,10 +169,10 @@ typedef struct choir_csv_options {
 // columns or the texts of categories, if these are not given; twice if a column of categories
 // begins with numbers.
 //
-// Errors, when the dataset is made or while reading: CHOIR_CORRUPT: a row with too few or too
-// many fields; a field that is no number of the column's dtype or none of its categories; text
-// that is not UTF-8; a quote in a wrong place; a row of more than 64 MiB. CHOIR_INVALID: more
-// than 32 columns that are not gathered; more than 1,048,576 categories.
+// Errors: CHOIR_CORRUPT: a row with too few or too many fields; a field that is no number of the
+// column's dtype or none of its categories; text that is not UTF-8; a quote in a wrong place; a
+// row of more than 64 MiB. CHOIR_INVALID: more than 32 columns that are not gathered; more than
+// 1,048,576 categories.
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o);
 
 // A column of the files of a CSV dataset, chosen or not.
@@ -206,8 +204,8 @@ typedef struct {
 	const char *name; // several columns may use the same feature
 	const char *as; // the dataset's column; NULL: name
 	// A float feature gives f32. An int64 feature gives i64, i32, u8 or bool, and each value
-	// must be in its range. A bytes feature, with one value or several of the same length, gives
-	// any dtype, little-endian.
+	// must be in its range. A bytes feature, of values of one length, gives any dtype,
+	// little-endian.
 	choir_dtype dtype;
 	// The shape of one example. A rank of CHOIR_NONE: dtype and shape are those of the first
 	// example: f32, i64, or bytes as u8; a scalar for one number, [n] for n numbers or bytes,
@@ -216,12 +214,12 @@ typedef struct {
 	// An example may have fewer values than the shape; the rest is zeros.
 	bool pad;
 	// The packed values for an example without this feature; copied. NULL: such an example is
-	// CHOIR_NOT_FOUND, with a list of its features.
+	// CHOIR_NOT_FOUND.
 	const void *missing;
 } choir_feature;
 
 typedef struct {
-	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	size_t size;
 	const choir_files *files; // instead of path
 	// AUTO: by the first bytes of the file; a plain file is recognised by its first checksum.
 	choir_compression compression;
@@ -239,10 +237,9 @@ typedef struct {
 // depend on the first record, it is read when the dataset is made. Memory: 256 KiB, or twice the
 // largest record of the file.
 //
-// Errors, when the dataset is made or while reading: CHOIR_NOT_FOUND: a feature that an Example
-// lacks. CHOIR_CORRUPT, with the file, the record and the byte, counted from 0: a wrong
-// checksum; a truncated record; data that are no Example; a feature whose kind or size differs
-// from its column.
+// Errors: CHOIR_NOT_FOUND: a feature that an Example lacks. CHOIR_CORRUPT: a wrong checksum; a
+// truncated record; data that are no Example; a feature whose kind or size differs from its
+// column.
 choir_dataset *choir_tfrecord_dataset_new(const char *path, const choir_tfrecord_options *o);
 
 // Writes a TFRecord file. It appears under its name, whole, when it is finished.
@@ -280,7 +277,7 @@ typedef struct {
 } choir_field;
 
 typedef struct {
-	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	size_t size;
 	const choir_files *files; // instead of path
 	choir_compression compression; // AUTO: gzip if a name ends in ".gz", else plain
 	int64_t header; // bytes to skip at the start of each file
@@ -292,8 +289,7 @@ typedef struct {
 choir_dataset *choir_fixed_length_record_dataset_new(
 		const char *path, size_t n, const choir_field fields[], const choir_fixed_options *o);
 // CIFAR-10's binary files: data_batch_*.bin of directory, or test_batch.bin if test is set.
-// Columns are "label", u8, 0 to 9, and "image", u8 [32, 32, 3]: rows, columns, and red, green
-// and blue.
+// Columns are "label", u8, 0 to 9, and "image", u8 [32, 32, 3], RGB.
 choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test);
 
 // Text
@@ -309,8 +305,7 @@ choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column
 // the dataset is made; CHOIR_UNSUPPORTED: it has more than 1 GiB.
 choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context, int64_t stride);
 // The lines of a file without their ends (LF or CR LF), u8 [CHOIR_UNKNOWN], as a stream, in
-// memory for the longest line. A line that is not UTF-8 is skipped, or CHOIR_CORRUPT with its
-// number, from 1 on, and its byte.
+// memory for the longest line. A line that is not UTF-8 is wrong.
 choir_dataset *choir_text_lines_dataset_new(
 		const char *path, const char *column, choir_bad_record wrong);
 
@@ -330,25 +325,25 @@ choir_dataset *choir_memory_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[], bool copy);
 // Writes one example: out[i] is memory for columns[i]. position counts from 0 in each pass.
 // Returns CHOIR_OK; CHOIR_END if there are no more examples; or an error, which the reading call
-// returns with the example's number in front. Threads: the reading thread, which is a thread of
-// Choir's before choir_dataset_prefetch.
+// returns with the example's number in front. Threads: the reading thread, which is Choir's if
+// choir_dataset_prefetch follows.
 typedef choir_status choir_example_fn(int64_t position, void *const out[], void *user);
 // Examples from a function, one for each call, in order.
 choir_dataset *choir_generator_dataset_new(
 		size_t n, const choir_column columns[], choir_example_fn *fn, void *user);
-// Seeks: the next example that fn is asked for is the one at position in pass. It is called when
-// a pass begins again (position 0), and when an iterator is restored. Failures as for fn;
-// CHOIR_END is CHOIR_INVALID.
+// The next example that fn is asked for is the one at position in pass. Called when a pass
+// begins again (position 0), and when a position is restored. Failures as for fn; CHOIR_END is
+// CHOIR_INVALID.
 typedef choir_status choir_seek_fn(int64_t pass, int64_t position, void *user);
-// Examples from a function that can seek. Restoring an iterator does not ask for the examples
-// before its position.
+// Examples from a function that can seek: restoring a position does not ask for the examples
+// before it.
 choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column columns[],
 		choir_example_fn *fn, choir_seek_fn *seek, void *user);
 
 // Queues: the program puts examples in, from any thread, while another thread reads them.
 typedef struct choir_queue choir_queue;
 typedef struct {
-	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	size_t size;
 	int64_t capacity; // examples that can wait to be read; 0: 1024
 	// Seconds that reading waits for an example before it fails with CHOIR_TIMEOUT. 0: 600;
 	// CHOIR_FOREVER: no limit (until the queue is closed, failed or freed).
@@ -356,7 +351,7 @@ typedef struct {
 } choir_queue_options;
 // Makes a dataset, and in *queue the writing end; the two may be freed in any order. Each close
 // ends a pass, and later examples belong to the next pass. Examples that were read are gone: a
-// rewind in the middle of a pass is CHOIR_UNSUPPORTED, and after an iterator is restored, the
+// rewind in the middle of a pass is CHOIR_UNSUPPORTED, and after a position is restored, the
 // program must put in that pass again from its start.
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
@@ -373,9 +368,9 @@ CHOIR_MUST_CHECK choir_status choir_queue_close(choir_queue *q);
 choir_status choir_queue_fail(choir_queue *q, choir_status status, const char *text);
 // Reading beyond the examples that were put in is CHOIR_STATE then, unless the queue was closed.
 void choir_queue_free(choir_queue *q);
-// Synthetic digits that look handwritten, to try things without a file: "image", u8 [28, 28], 0
-// paper and 255 ink, and "label", u8, 0 to 9. Example i depends only on seed and i, on every
-// machine. Every ten examples in a row have each digit once.
+// Synthetic digits that look handwritten: "image", u8 [28, 28], 0 paper and 255 ink, and
+// "label", u8, 0 to 9. Example i depends only on seed and i, on every machine. Every ten
+// examples in a row have each digit once.
 choir_dataset *choir_synthetic_digits_dataset_new(int64_t examples, uint64_t seed);
 
 CHOIR_C_END

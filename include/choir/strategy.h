@@ -1,5 +1,5 @@
-// Strategies: they place replicas on devices and keep them in step. This header makes, describes
-// and runs a strategy; replica.h, cross.h and update.h have the calls inside of a run.
+// Strategies place replicas on devices and keep them in step. This header makes, describes and
+// runs them; replica.h, cross.h and update.h have the calls inside of a run.
 //
 // Replicas are logical. Their number is a hyperparameter, like the batch size; the number of
 // devices is a property of the machine. With R replicas on P devices the first R mod P devices
@@ -8,11 +8,12 @@
 // batch, not on P.
 //
 // Ownership: variables, layers, optimizers, metrics and distributed datasets belong to the
-// strategy that is current when they are made. The strategy frees them. Errors: after a fork the
-// child may only free a strategy that was made before it, the default one included. Running it,
-// entering its scope or making a variable in it fails with CHOIR_STATE. Threads: constructors
-// and getters: any. All other calls need one thread at a time for each strategy. Two strategies
-// may run at the same time on two threads.
+// strategy that is current when they are made. The strategy frees them.
+// Errors: after a fork the child may only free a strategy that was made before it, the default
+// one included. Running it, entering its scope or making a variable in it fails with
+// CHOIR_STATE.
+// Threads: constructors and getters: any. All other calls need one thread at a time for each
+// strategy. Two strategies may run at the same time on two threads.
 #pragma once
 
 #include "cluster.h"
@@ -36,15 +37,14 @@ typedef enum {
 // How values travel between devices. Only .slices changes results, and only their form. 0 in a
 // field: the strategy's option, or else Choir's choice.
 typedef struct {
-	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	size_t size;
 	// Values of a batch (choir_cross_batch_reduce_to) that share dtype, divisor and destination
 	// travel concatenated, in packs. bytes_per_pack: a pack takes whole values until it is
 	// larger than this. num_packs: the number of packs, all of equal length but the last (one
 	// pack if there are fewer elements). Both 0: each value travels by itself. At most one of
 	// the two may be set.
 	int64_t bytes_per_pack, num_packs;
-	// Seconds that a collective may take before it fails with CHOIR_TIMEOUT; CHOIR_FOREVER: no
-	// limit.
+	// Seconds that a collective may take; CHOIR_FOREVER: no limit
 	double timeout;
 	const char *implementation; // as .cross_device_ops below, or "auto": the strategy's
 	choir_slices_result slices;
@@ -65,7 +65,7 @@ typedef enum {
 
 // For all kinds of strategies. An option that a kind does not have is CHOIR_INVALID.
 typedef struct {
-	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	size_t size;
 	// Device names, "cpu:0,cpu:1": at most 1024, each once. NULL or "": those of the environment
 	// variable CHOIR_DEVICES; without it one CPU device per replica, at most one per processor
 	// available to this process. Devices without a replica stay idle.
@@ -78,8 +78,8 @@ typedef struct {
 	// option.
 	int cores_per_device;
 	// Whether the strategy's threads are pinned; the caller's thread never is. Default: on if
-	// the process was started with a narrowed affinity mask and there are no more devices than
-	// processors.
+	// the process was started with a narrowed affinity mask and has as many processors as
+	// devices.
 	choir_toggle pin;
 	uint64_t seed; // of random numbers and random initial values
 	// Seconds that a replica waits while no other replica arrives or returns, before the run
@@ -87,9 +87,8 @@ typedef struct {
 	double timeout;
 	// The algorithm of sums between devices: "direct" (devices of host memory only), "ring",
 	// "hierarchical_copy", "reduce_to_one_device", or a registered one
-	// (extend/cross_device_ops_table.h). All give the same bits. NULL: the one with the best
-	// score for these devices. With a .cluster there is a single algorithm, and only the name is
-	// checked.
+	// (extend/cross_device_ops_table.h), to the same bits. NULL: the one with the best score.
+	// With a .cluster there is a single algorithm.
 	const char *cross_device_ops;
 	// Central storage, parameter server: the devices that hold variables. NULL: the device that
 	// carries the replicas if there is only one, else cpu:0.
@@ -122,21 +121,20 @@ typedef struct {
 	// Multi-worker mirrored: how often the workers compare, by checksums, the values of mirrored
 	// variables and the learning rates of optimizers, of which each has a copy. They also
 	// compare them before each save. If a value differs the run or save fails with CHOIR_STATE,
-	// naming the first variable or optimizer and two workers. The options of new layers with
-	// variables are compared, too; those of sequential and residual layers before the first
-	// update. 0: after the 1st, 10th, 100th and every 1000th update; N: after each of the first
-	// three and after every N-th; CHOIR_NONE: never. Must be the same on all workers.
+	// naming the first variable or optimizer and two workers. The options of new layers are
+	// compared, too. 0: after the 1st, 10th, 100th and every 1000th update; N: after each of the
+	// first three and after every N-th; CHOIR_NONE: never. Must be the same on all workers.
 	int64_t compare_steps;
 } choir_strategy_options;
 
 // The type of the constructors below. Free the result with choir_strategy_free. CHOIR_INVALID:
-// an option, with its value. CHOIR_NOT_FOUND: an unknown device or cross-device operation, with
-// a list. CHOIR_UNSUPPORTED: the cross-device operations cannot serve these devices. Or the
-// reason why a device cannot be opened.
+// an option, with its value. CHOIR_NOT_FOUND: an unknown device or cross-device operation.
+// CHOIR_UNSUPPORTED: the cross-device operations cannot serve these devices. Or the reason why a
+// device cannot be opened.
 typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options *o);
 
-// Mirrored: any number of replicas on any number of devices, each with a copy of the mirrored
-// variables.
+// Mirrored: any number of replicas on any number of devices, and the same value of a variable on
+// all of them.
 choir_strategy *choir_mirrored_strategy_new(const choir_strategy_options *o);
 
 // One replica on one device. If CHOIR_DEVICES names several, it takes the first. CHOIR_INVALID:
@@ -164,8 +162,8 @@ choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options
 // Mirrored over several workers, each a process with the same program (cluster.h). A variable
 // has the same value on all devices of all workers, and all replicas are in step. Replicas are
 // divided among the workers in contiguous blocks, the first ones larger by one, and then among
-// devices. Default number of replicas: the number of devices of all workers. The result is that
-// of mirrored with as many replicas, bit for bit. Without .cluster it is mirrored.
+// devices; by default there is one for each device of all workers. The result is that of
+// mirrored with as many replicas, bit for bit.
 //
 // All workers make the same calls in the same order: those in replicas, those that make
 // variables, and those outside of replicas that need all workers (reductions, results of
@@ -179,9 +177,8 @@ choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_op
 // registered one (extend/strategy_table.h). CHOIR_NOT_FOUND: an unknown name.
 choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);
 
-// Makes a new strategy with s's kind and options, without s's variables and other objects. If
-// s's options name no devices, CHOIR_DEVICES is read again. CHOIR_STATE: s is the default
-// strategy.
+// Makes a new strategy with s's kind and options. If s's options name no devices, CHOIR_DEVICES
+// is read again. CHOIR_STATE: s is the default strategy.
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 
 // Frees s, its threads and all that belongs to it. None of its scopes may be entered, and no run
@@ -201,7 +198,7 @@ choir_strategy *choir_default_strategy(void);
 // all, that of choir_strategy_set_current, else the default one. NULL: that cannot be made.
 choir_strategy *choir_strategy_current(void);
 
-// Whether the current strategy is not the default one.
+// The current strategy is not the default one.
 bool choir_has_strategy(void);
 
 // Whether this thread is in a scope, a merge call or an update, or has set a strategy and is
@@ -224,10 +221,9 @@ int choir_strategy_local_replicas(const choir_strategy *s);
 // The id of the first replica in this process.
 int choir_strategy_first_replica(const choir_strategy *s);
 
-// The number of devices that carry at least one replica.
+// The devices that carry replicas, in the order of .devices.
 int choir_strategy_worker_devices(const choir_strategy *s);
 
-// The index-th device that carries replicas, in the order of .devices.
 choir_device *choir_strategy_worker_device(const choir_strategy *s, int index);
 
 // The index of d among the devices that carry replicas, or CHOIR_NONE.
@@ -240,7 +236,7 @@ const char *choir_strategy_name(const choir_strategy *s);
 // "direct". With a .cluster it is "workers".
 const char *choir_strategy_cross_device_ops(const choir_strategy *s);
 
-// The number of workers that choir_strategy_run_workers calls.
+// Those of choir_strategy_run_workers.
 int choir_strategy_workers(const choir_strategy *s);
 
 // The devices that hold variables; for mirrored and one-device those that carry replicas.
@@ -278,10 +274,10 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 // again. Results of one name are one leaf (docs/rules.md, section 6). After a failure the set is
 // empty.
 //
-// Fails with the failure of the lowest replica that failed by itself, not because of another
-// one; the text names it: "replica 1: ...". A failure that fn ignored counts as well, if its
-// frame has it. Variables that an update was changing are undefined after a failure
-// (variable.h); s can run again. The run's own failures:
+// Fails with the failure of the lowest replica that failed by itself; the text names it:
+// "replica 1: ...". A failure that fn ignored counts as well, if its frame has it. Variables
+// that an update was changing are undefined after a failure (variable.h); s can run again. The
+// run's own failures:
 // - CHOIR_INVALID: a set of another strategy, a leaf without a value for some replica.
 // - CHOIR_STATE: the thread is not in cross-replica context, or in that of another strategy, or
 //   in an update; another run of s is under way; replicas diverged, or returned different names;
@@ -312,10 +308,10 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 // are made in the canonical tree (docs/rules.md, section 8).
 //
 // With CHOIR_NO_AXIS v's tensors (of an ON_READ variable its components) have one shape and
-// dtype and are added element by element. MEAN divides by the number of replicas, or by the sum
-// of the counts if all tensors have one (choir_with_count). A value that is the same for all
-// replicas (plain, mirrored, a mirrored variable) is its own mean. Its SUM is CHOIR_INVALID,
-// unless it is the number 0 or there is one replica.
+// dtype. MEAN divides by the number of replicas, or by the sum of the counts if all tensors have
+// one (choir_with_count). A value that is the same for all replicas (plain, mirrored, a mirrored
+// variable) is its own mean; its SUM is CHOIR_INVALID, unless it is the number 0 or there is one
+// replica.
 //
 // With axes each replica first sums along them, which removes them. MEAN then divides by the
 // number of elements that all replicas summed, so parts may be unequal or empty. A value that is

@@ -7,9 +7,10 @@
 // The backward pass frees every recorded result that y was made from, except y and the sources.
 // Using one afterwards is CHOIR_STATE. So use logits, or the losses of which y is the mean,
 // before choir_tape_gradient or choir_optimizer_minimize (optimizer.h). Not freed are results
-// that were returned, given to a merge call or exported; views (choir_reshape,
+// that were returned, passed to a merge call or exported; views (choir_reshape,
 // choir_stop_gradient, choir_with_count) that y was not made from; constants; arguments; and
-// reads of variables until those change. Threads: that of the frame.
+// reads of variables until those change.
+// Threads: that of the frame.
 #pragma once
 
 #include "nn.h"
@@ -40,11 +41,10 @@ typedef choir_tensor *choir_formula_fn(choir_tensor *const inputs[], void *user)
 
 // Computes fn(inputs) and keeps only the inputs and the result on the tape (gradient
 // checkpointing: Chen et al. 2016, arXiv:1604.06174). Tensors made in between are freed at the
-// return; the backward pass calls fn again, with the same random numbers. It costs the time of
-// fn, and saves its memory until then. Gradients flow to the inputs, to variables that fn reads,
-// and to whatever else it uses. fn may apply layers and call choir_recompute. Side effects, for
-// example of a metric, happen twice. user must live as long as the tape. If no tape records the
-// result is fn(inputs).
+// return; the backward pass calls fn again, with the same random numbers. Gradients flow to the
+// inputs, to variables that fn reads, and to whatever else it uses. fn may apply layers and call
+// choir_recompute. Side effects, for example of a metric, happen twice. user must live as long
+// as the tape.
 //
 // NULL: fn's failure. CHOIR_INVALID: no input; a result of another frame, or, in the backward
 // pass, of another dtype or shape than the first time.
@@ -54,10 +54,9 @@ choir_tensor *choir_recompute(
 // Checks the tape's gradients of fn against finite differences; for operations and layers of
 // your own. fn's result must be f64. It is multiplied by fixed random weights and summed, so
 // that errors cannot cancel. The gradient of this number by each element x of each f64 input is
-// compared with the central difference (fn(x + h) - fn(x - h)) / 2h, h = 6e-6 max(1, |x|). h is
-// about the cube root of f64's precision, which balances its two errors. All evaluations have a
-// tape and draw the same random numbers, so dropout can be checked. Integer inputs are passed
-// unchanged.
+// compared with the central difference (fn(x + h) - fn(x - h)) / 2h, h = 6e-6 max(1, |x|), about
+// the cube root of f64's precision. All evaluations have a tape and draw the same random
+// numbers, so dropout can be checked. Integer inputs are passed unchanged.
 //
 // CHOIR_INVALID if the largest difference, relative to the larger of the two derivatives,
 // exceeds tolerance (0: 1e-6). The text has the input, the element, both derivatives and their

@@ -11,8 +11,9 @@
 // Errors of every call below that takes a tensor, besides its own: CHOIR_STATE for a tensor that
 // was freed in the backward pass of a tape (tape.h), or is a stale read of a variable, with the
 // variable's name; CHOIR_NO_MEMORY. A NULL tensor gives NULL, and CHOIR_INVALID if nothing has
-// failed before. Threads: a frame and its tensors belong to one thread at a time, the one that
-// runs the context.
+// failed before.
+// Threads: a frame and its tensors belong to one thread at a time, the one that runs the
+// context.
 #pragma once
 
 #include "device.h"
@@ -89,9 +90,8 @@ bool choir_frame_is_training(const choir_frame *f);
 
 // Making tensors
 
-// Makes a tensor from a copy of data: packed, row-major elements of dtype. data may change after
-// the return; it may be NULL only for an empty shape. CHOIR_INVALID: an unknown dtype, an
-// invalid shape.
+// Makes a tensor from a copy of data: packed, row-major elements. data may be NULL for an empty
+// shape. CHOIR_INVALID: an unknown dtype, an invalid shape.
 choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
@@ -103,9 +103,8 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 // Makes a plain number: a scalar without a dtype of its own. In an operation it takes the dtype
 // of the first operand that is no plain number (CHOIR_INVALID if it does not fit, as 0.5 or 300
 // in u8); without one it is f64. It is no source of gradients: use choir_fill for that. When
-// replicas reduce, the same number from all is one common value. It has a mean, but its SUM over
-// two or more replicas is CHOIR_INVALID, unless it is 0. Different numbers are summed
-// (docs/rules.md, section 8).
+// replicas reduce, the same number from all is one common value, which has a mean but no SUM,
+// unless it is 0 (docs/rules.md, section 8).
 choir_tensor *choir_number(choir_frame *f, double value);
 
 // Copies t, with its count, into the frame to, on that frame's device. Waits for t. No gradient
@@ -133,7 +132,7 @@ choir_device *choir_tensor_device(const choir_tensor *t);
 const void *choir_tensor_data(const choir_tensor *t);
 
 // Waits, then gives the one element of t, of any rank, as a double (i64 beyond 2^53 is rounded).
-// NAN for NULL and after a failure. CHOIR_INVALID: t does not have exactly one element.
+// NAN for NULL and after a failure. CHOIR_INVALID: t has not one element.
 double choir_tensor_number(const choir_tensor *t);
 
 // Waits, then copies all elements, row-major and packed, to host memory, from any device.
@@ -141,10 +140,9 @@ double choir_tensor_number(const choir_tensor *t);
 // CHOIR_INVALID.
 CHOIR_MUST_CHECK choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes);
 
-// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]". As snprintf it writes
-// at most size bytes with the final zero, and returns the length of the whole text. Of a tensor
-// of more than 64 elements it shows only both ends of long axes. The locale has no effect. After
-// a failure the text is empty and the result 0. NULL is "(null)".
+// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]". Works as snprintf, in
+// every locale alike. Of a tensor of more than 64 elements it shows only both ends of long axes.
+// After a failure the text is empty and the result 0. NULL is "(null)".
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
 // Indexed slices: some rows of a larger dense tensor (TensorFlow's IndexedSlices), for example
@@ -170,8 +168,7 @@ choir_tensor *choir_slices_indices(choir_tensor *t);
 
 // Exchange with other libraries
 
-// DLPack's versioned managed tensor of version 1.x, as dlpack.h declares it (the binary
-// interface: https://dmlc.github.io/dlpack/latest/c_api.html).
+// DLPack's managed tensor of version 1.x (https://dmlc.github.io/dlpack/latest/c_api.html).
 struct DLManagedTensorVersioned;
 
 // Makes a tensor in f on the memory of managed, and takes managed over, also after a failure.

@@ -7,9 +7,11 @@
 // Calls for all replicas or copies, on a strategy or a choir_cross, are CHOIR_STATE in an update
 // function.
 //
-// Ownership: the context and its frame end when the function returns. Errors: the frame keeps
-// the first failure. It fails the update, also if the function ignored it. Threads: the thread
-// that called for the update. It calls the function for one copy after another.
+// Ownership: the context and its frame end when the function returns.
+// Errors: the frame keeps the first failure. It fails the update, also if the function ignored
+// it.
+// Threads: the thread that called for the update. It calls the function for one copy after
+// another.
 #pragma once
 
 #include "cross.h"
@@ -30,8 +32,7 @@ typedef struct {
 //
 // Returns fn's first failure (elementwise: that of the lowest failed chunk). fn is not called
 // again after it, and all variables that fn wrote are undefined until they are assigned or
-// restored. CHOIR_INVALID: fn returned a name for some copies only. CHOIR_STATE: a variable of
-// another strategy.
+// restored. CHOIR_INVALID: fn returned a name for some copies only.
 CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable *v,
 		const choir_update_options *o, choir_update_fn *fn, void *user);
 
@@ -41,7 +42,7 @@ CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable 
 
 // The destination of the non-slot variables of an optimizer of these variables: the devices of
 // the copies of any mirrored variable, whatever variables are passed (n may be 0).
-// CHOIR_INVALID: a variable that is NULL or of another strategy.
+// CHOIR_INVALID: a variable of another strategy.
 choir_value *choir_cross_non_slot_devices(
 		choir_cross *x, size_t n, choir_variable *const variables[]);
 
@@ -66,13 +67,13 @@ struct choir_update {
 // NULL in an update of non-slot variables.
 choir_variable *choir_update_variable(const choir_update *u);
 
-// The index of the copy, 0 to copies - 1, or of the destination's device. CHOIR_NONE for NULL.
+// The index of the copy, or of the destination's device. CHOIR_NONE for NULL.
 int choir_update_copy(const choir_update *u);
 
 // The update's argument of a name, in u's frame: of a plain or mirrored value its tensor, of a
 // variable its component. A view; a copy if it lies on another device, or is a read of a
-// variable that the update may write. CHOIR_NOT_FOUND: the text has the existing names.
-// CHOIR_INVALID: a destination.
+// variable that the update may write. CHOIR_NOT_FOUND: there is no such name. CHOIR_INVALID: a
+// destination.
 choir_tensor *choir_update_arg(choir_update *u, const char *name);
 
 // Sets this copy's result of a name to value, a tensor of u's frame, in place of an earlier one.
@@ -98,9 +99,9 @@ choir_status choir_update_return(choir_update *u, const char *name, choir_tensor
 int64_t choir_update_elements(const choir_update *u);
 
 // The packed memory of v's copy on this device, or the chunk of it, for reading and writing
-// without operations until the function returns. v is the updated variable or one colocated with
-// it. The call counts as a write: earlier reads of v become stale. NULL without a failure if the
-// host cannot reach the device's memory. CHOIR_INVALID for other variables.
+// until the function returns. v is the updated variable or one colocated with it (else
+// CHOIR_INVALID). The call counts as a write: earlier reads of v become stale. NULL without a
+// failure if the host cannot reach the device's memory.
 void *choir_update_data(choir_update *u, choir_variable *v);
 
 CHOIR_C_END

@@ -7,9 +7,10 @@
 // datasets use the same names.
 //
 // Ownership: a value lives as long as the tensors of its frame. One in a set lives until the set
-// is cleared, filled again or freed; one of a merge call until that ends. Errors: the value's
-// frame keeps the failure of an expression. Threads: a value belongs to the thread of its frame.
-// A set is used by one thread at a time, and by none while a run uses it.
+// is cleared, filled again or freed; one of a merge call until that ends.
+// Errors: the value's frame keeps the failure of an expression.
+// Threads: a value belongs to the thread of its frame. A set is used by one thread at a time,
+// and by none while a run uses it.
 #pragma once
 
 #include "tensor.h"
@@ -76,8 +77,8 @@ void choir_values_clear(choir_values *set);
 // is emptied with the set.
 choir_frame *choir_values_frame(choir_values *set);
 
-// The leaf of a name, in the set's frame. CHOIR_NOT_FOUND: the text has the existing names. No
-// failure for a NULL set or name.
+// The leaf of a name, in the set's frame. CHOIR_NOT_FOUND: there is none. No failure for a NULL
+// set or name.
 choir_value *choir_values_find(choir_values *set, const char *name);
 
 // Setting leaves. Setting one again replaces it. Tensors of the set's frame are used as they

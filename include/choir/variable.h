@@ -8,7 +8,8 @@
 //
 // Ownership: the strategy that is current when a variable is made owns and frees it. A failed
 // update or write leaves a variable undefined: reading it fails with CHOIR_STATE until it is
-// assigned or restored. Threads: those of the context; getters: any.
+// assigned or restored.
+// Threads: those of the context; getters: any.
 #pragma once
 
 #include "value.h"
@@ -45,8 +46,7 @@ typedef enum {
 } choir_initializer;
 
 // Fills out, which is uninitialized, with the packed elements of a variable, in its dtype.
-// Called once for a variable, on the thread that makes it. A failure is that of
-// choir_variable_new.
+// Called once, on the thread that makes the variable. A failure is that of choir_variable_new.
 typedef choir_status choir_initializer_fn(void *out, const choir_shape *shape, void *user);
 
 typedef struct {
@@ -68,14 +68,13 @@ typedef struct {
 // In scopes, in merge calls and outside of all contexts the variable is new. A name that the
 // strategy already has is CHOIR_INVALID.
 //
-// In a replica this is a synchronization point of all replicas (docs/rules.md, sections 1 and
-// 3): replica 0 makes the variable, and the others get the same one. Names, dtypes and shapes
-// must be the same in all replicas, else CHOIR_STATE. Numbers that make names unique ("_12" at
-// the end or before a "/") may differ: the name is replica 0's. If the strategy already has a
-// variable of that name, all get it, whatever the other options say (CHOIR_INVALID if its dtype
-// or shape differs), so a step may ask for its variables each time. Workers of a parameter
-// server make variables one at a time (CHOIR_TIMEOUT if that takes too long); if several want
-// one name in their replicas, the first makes it.
+// In a replica this is a synchronization point of all replicas: replica 0 makes the variable,
+// and the others get the same one (docs/rules.md, section 3). CHOIR_STATE: names, dtypes or
+// shapes that differ between replicas, except for numbers that make names unique. If the
+// strategy already has a variable of that name, all get it, whatever the other options say
+// (CHOIR_INVALID if its dtype or shape differs), so a step may ask for its variables each time.
+// Workers of a parameter server make variables one at a time (CHOIR_TIMEOUT if that takes too
+// long); if several want one name in their replicas, the first makes it.
 //
 // In a replica the frame keeps a failure. CHOIR_INVALID also: no name, an unknown dtype, an
 // invalid shape, MEAN of a dtype that is not floating-point, a random initializer for a dtype
@@ -105,17 +104,15 @@ const choir_shape *choir_variable_shape(const choir_variable *v);
 CHOIR_MUST_CHECK choir_status choir_variable_describe(
 		const choir_variable *v, choir_variable_options *options);
 
-// Shards. A strategy with a .partition (strategy.h) cuts a variable along axis 0 into shards:
-// the first rows mod shards of them have one row more. The shards are variables "v/part_0",
-// "v/part_1" and so on, with v's dtype and options and rows of its initial value. They can be
-// read and written like any other. v is their parent:
+// Shards. A strategy with a .partition (strategy.h) cuts a variable v by rows into shards,
+// variables "v/part_0", "v/part_1" and so on (docs/rules.md, section 3), which can be read and
+// written like any other. v is their parent:
 // - Reads and writes of v go to the shards. Reading it concatenates them into a copy, which
 //   becomes stale like any read.
 // - On a tape the shards are the sources: gradients flow to them, and optimizers update them.
-//   The concatenation is a result of an operation, so the backward pass frees it unless it is a
-//   source.
+//   The backward pass frees the concatenation unless it is a source.
 // - v has no copies of its own, and is saved and restored as if it were not cut.
-// - A variable colocated with v must have as many rows, and is cut alike.
+//
 // - An update of v updates one shard after another. In the update function v, and variables
 //   colocated with it, are the shard. Arguments and results with as many rows as v have the
 //   shard's rows; results become one tensor.

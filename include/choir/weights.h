@@ -3,8 +3,8 @@
 // not in it (checkpoint.h saves these, too). The value of an ON_READ variable is its aggregation
 // over replicas. So a file does not depend on the strategy or the numbers of replicas and
 // devices. Calls that take a strategy are made in cross-replica context; with several workers
-// all make them, the chief alone reads and writes, and the result is the same for all. Threads:
-// the program's, while no run is under way.
+// all make them, the chief alone reads and writes, and the result is the same for all.
+// Threads: the program's, while no run is under way.
 #pragma once
 
 #include "strategy.h"

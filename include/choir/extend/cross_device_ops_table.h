@@ -61,22 +61,22 @@ typedef struct {
 	choir_device *const *devices; // of the members
 } choir_group;
 
-// A slot may be missing (NULL): score is 0 then, join and wait fail with CHOIR_UNSUPPORTED, and
-// the others do nothing. A slot that fails leaves a text by choir_fail.
+// Missing slots: score is 0, join and wait fail with CHOIR_UNSUPPORTED, and the others do
+// nothing. Rules of all tables: extend.h.
 typedef struct choir_cross_device_ops_table {
 	size_t size;
-	uint32_t version; // CHOIR_TABLE_VERSION
+	uint32_t version;
 	const char *name; // "ring", for choir_strategy_options.cross_device_ops
-	size_t self_size; // bytes, zeroed, for each group
+	size_t self_size; // for each group
 	// How well the algorithm suits the group and a collective of this many bytes; 0: not
 	// possible, 100: made for it. When a strategy is made, its table is chosen by name, or by
-	// the highest score for an all-reduce of 1 MiB. The built-in scores: "direct" has 100 if all
-	// members have host memory, else 0. "ring" has 20 with three or more separate memories if
-	// the collective has at least 32 KiB for each member, else 1. "hierarchical_copy" has 10
-	// with four or more separate memories, else 1. "reduce_to_one_device" has 1.
+	// the highest score for an all-reduce of 1 MiB. The built-in scores: "direct": 100 if all
+	// members have host memory, else 0. "ring": 20 with three or more separate memories and at
+	// least 32 KiB for each member, else 1. "hierarchical_copy": 10 with four or more separate
+	// memories, else 1. "reduce_to_one_device": 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self
-	void (*close)(void *self); // called once, also after a failed open
+	void (*close)(void *self);
 	// (any) Joins the next collective for a member, 0 to members - 1, and returns its request. A
 	// member has at most 64 requests at a time. All members join every collective, in the same
 	// order. *c and its parts are valid until wait returns.
@@ -93,10 +93,7 @@ typedef struct choir_cross_device_ops_table {
 	void (*reset)(void *self);
 } choir_cross_device_ops_table;
 
-// Registers cross-device operations by name. The table is copied; its name is not, and must be
-// valid as long as the program. CHOIR_INVALID: an invalid size or version; no name; a registered
-// name ("direct", "ring", "hierarchical_copy" and "reduce_to_one_device" are built in); more
-// than 16 tables. Threads: one, before the first strategy.
+// Built in are "direct", "ring", "hierarchical_copy" and "reduce_to_one_device".
 CHOIR_MUST_CHECK choir_status choir_register_cross_device_ops(
 		const choir_cross_device_ops_table *table);
 

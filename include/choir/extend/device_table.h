@@ -3,15 +3,14 @@
 // done when a call returns. A stream is a queue: its tasks run in order. Tasks of two streams
 // have no order except by wait_for and wait.
 //
-// Choir replaces missing slots (NULL) by slots that fail with CHOIR_UNSUPPORTED, or that do
-// nothing if a slot cannot fail. Without count there are no devices, without allocate there is
-// no memory. Choir allocates self (self_size bytes, zeroed) for each device and stream_size
-// bytes, zeroed, for each stream. A slot that fails leaves a text by choir_fail, to which Choir
-// adds the device's name.
+// Rules of all tables: extend.h. Missing slots fail with CHOIR_UNSUPPORTED, or do nothing if
+// they cannot fail. Without count there are no devices, without allocate there is no memory.
+// Choir allocates self for each device and stream_size bytes, zeroed, for each stream. It adds
+// the device's name to a slot's text.
 //
-// Threads: slots marked (any) are called from any thread, several at once. The others are called
-// from one thread at a time for each device or stream, not always the same thread. Choir may
-// hold a lock during a call, so a slot must call nothing of Choir but choir_fail.
+// Threads: slots not marked (any) are called from one thread at a time for each device or
+// stream, not always the same thread. Choir may hold a lock during a call, so a slot must call
+// nothing of Choir but choir_fail.
 #pragma once
 
 #include "../device.h"
@@ -20,10 +19,10 @@ CHOIR_C_BEGIN
 
 typedef struct choir_device_table {
 	size_t size;
-	uint32_t version; // CHOIR_TABLE_VERSION
+	uint32_t version;
 	bool host_memory; // its devices use host memory, which they then share
 	const char *kind; // "cuda"; 1 to 15 lower case letters
-	size_t self_size, stream_size; // bytes
+	size_t self_size, stream_size;
 	// Asked once, when the table is registered. CHOIR_NONE: as many devices as are named.
 	int (*count)(void);
 	// Opens the device of an index, when its name is first looked up. A device is never closed.
@@ -56,9 +55,8 @@ typedef struct choir_device_table {
 	choir_status (*wait)(void *stream, uint64_t mark, double seconds);
 } choir_device_table;
 
-// Registers a kind for choir_device_find, and calls count. CHOIR_INVALID: an invalid size,
-// version, kind or count; a registered kind. CHOIR_UNSUPPORTED: there are 16 kinds already.
-// Threads: any, before devices of the kind are used.
+// Registers a kind and calls count. CHOIR_INVALID also: an invalid kind or count.
+// CHOIR_UNSUPPORTED: there are 16 kinds already. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_device(const choir_device_table *table);
 
 CHOIR_C_END

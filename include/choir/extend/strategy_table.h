@@ -31,21 +31,21 @@ typedef struct {
 	choir_dtype dtype;
 } choir_new_variable;
 
-// A slot may be missing (NULL): place and parameter_devices fail with CHOIR_UNSUPPORTED then,
-// non_slot_devices gives the parameter devices, and the others do nothing. A slot that fails
-// leaves a text by choir_fail.
+// Missing slots: place_variable and parameter_devices fail with CHOIR_UNSUPPORTED,
+// non_slot_devices gives the parameter devices, and the others do nothing. Rules of all tables:
+// extend.h.
 typedef struct choir_strategy_table {
 	size_t size;
-	uint32_t version; // CHOIR_TABLE_VERSION
-	const char *name; // "mirrored", for choir_strategy_new; valid as long as the program
-	size_t self_size; // bytes, zeroed, for each strategy
+	uint32_t version;
+	const char *name; // "mirrored", for choir_strategy_new
+	size_t self_size; // for each strategy
 	int max_replicas; // 0: any number. 1 also means one device
 	unsigned features; // CHOIR_FEATURE_...
 	// Called once, when the strategy is made. options are checked. They and devices, the n
 	// devices that carry replicas, outlive self.
 	choir_status (*open)(void *self, const choir_strategy_options *options, int n,
 			choir_device *const devices[]);
-	void (*close)(void *self); // called once, also after a failed open
+	void (*close)(void *self);
 	// Writes the devices that hold variables, each once, at most capacity; asked once, after
 	// open. Returns their number; CHOIR_NONE after a failure.
 	int (*parameter_devices)(void *self, int capacity, choir_device *devices[]);
@@ -59,9 +59,6 @@ typedef struct choir_strategy_table {
 			void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
 } choir_strategy_table;
 
-// Registers a strategy for choir_strategy_new. The table is copied; its name is not.
-// CHOIR_INVALID: an invalid size or version; no name; a registered name; more than 16
-// strategies. Threads: one, before the first strategy.
 CHOIR_MUST_CHECK choir_status choir_register_strategy(const choir_strategy_table *table);
 
 CHOIR_C_END

@@ -12,10 +12,8 @@
 // it, as far as the transport can know: CHOIR_CANCELLED after an abort, CHOIR_PEER_LOST if it is
 // gone. If the transport cannot know, Choir's time limits end the wait.
 //
-// Threads: Choir allocates self (self_size bytes, zeroed) and makes calls one at a time, from
-// any of its threads, with a lock held. So a slot must call nothing of Choir but choir_fail.
-// Slots marked (any) are called by several threads at once and without a lock. A slot that fails
-// leaves a text by choir_fail.
+// Threads: Choir makes calls one at a time, from any of its threads, with a lock held; slots
+// marked (any) without a lock. A slot must call nothing of Choir but choir_fail.
 #pragma once
 
 #include "../cluster.h"
@@ -25,19 +23,18 @@ CHOIR_C_BEGIN
 // Tags are 0 to CHOIR_TRANSPORT_TAGS - 1.
 #define CHOIR_TRANSPORT_TAGS 16384
 
-// A slot may be missing (NULL). The slots that move bytes then fail with CHOIR_UNSUPPORTED;
-// workers is 1 and worker 0; now is the system's monotonic clock; pause spins at first, then
-// yields, then sleeps; the others do nothing.
+// Missing slots: those that move bytes fail with CHOIR_UNSUPPORTED; workers is 1 and worker 0;
+// now is the system's monotonic clock; pause spins at first, then yields, then sleeps; the
+// others do nothing. Rules of all tables: extend.h.
 typedef struct choir_transport_table {
 	size_t size;
-	uint32_t version; // CHOIR_TABLE_VERSION
-	const char *name; // for choir_cluster_options.transport; valid as long as the program
-	size_t self_size; // bytes
+	uint32_t version;
+	const char *name; // for choir_cluster_options.transport
+	size_t self_size;
 	// argument is that of choir_cluster_options.
 	choir_status (*open)(void *self, const void *argument);
-	// Called once, also after a failed open. Tells the other workers that this one leaves, and
-	// waits at most seconds (negative: no limit) for what the transport must do together with
-	// them.
+	// Tells the other workers that this one leaves, and waits at most seconds (negative: no
+	// limit) for what the transport must do together with them.
 	void (*close)(void *self, double seconds);
 	int (*worker)(const void *self); // (any) 0 to workers - 1
 	int (*workers)(const void *self); // (any) at least 1
@@ -66,9 +63,6 @@ typedef struct choir_transport_table {
 	size_t eager;
 } choir_transport_table;
 
-// Registers a transport for choir_cluster_new. The table is copied; its name is not.
-// CHOIR_INVALID: an invalid size or version; no name; a registered name; more than 16
-// transports. Threads: one, before the first cluster.
 CHOIR_MUST_CHECK choir_status choir_register_transport(const choir_transport_table *table);
 
 CHOIR_C_END

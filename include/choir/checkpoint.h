@@ -1,30 +1,26 @@
 // Checkpoints: a strategy's whole state in a directory, from which a training continues with the
 // bits of one that never stopped: with the same program, data and number of replicas, on any
 // devices, workers and strategy. With another number of replicas ON_READ variables get shares of
-// their aggregate, as from a weights file. weights.h, which this header includes, has files with
-// the weights alone. Calls that take a strategy are made in cross-replica context.
+// their aggregate, as from a weights file. Calls that take a strategy are made in cross-replica
+// context.
 //
 // A checkpoint directory holds steps. A step is a folder "step-1500" of three files.
 // weights.safetensors has the weights. state.safetensors has, as named tensors, all else that
 // the next step depends on: slots, counters and loss scales of optimizers, metrics, positions of
 // distributed datasets, the strategy's step and seed, and each replica's components of ON_READ
 // variables. manifest.json has a CRC-32C of every tensor, the number of the save, and metadata.
-// A step gets its name when all of it is on the disk, so a job or machine that dies leaves only
-// complete ones.
+// A step gets its name when all of it is on the disk.
 //
 // Security: a step that is a link, or has a link in place of a file, counts as damaged, and
 // nothing is removed through a link. The path of the directory itself may be a link.
 //
 // Several workers (cluster.h): all make the same calls in the same order, and get the same
-// results. The chief alone reads and writes the directory; the others get restored values from
-// it. If a worker fails during a save or a restore, or the chief's disk takes longer than the
-// cluster's timeout, the job ends. Start it again from the last complete checkpoint.
+// results. The chief alone uses the directory. If a worker fails during a save or a restore, or
+// the chief's disk takes longer than the cluster's timeout, the job ends.
 //
-// Workers that read different parts of the data (a policy other than DATA, or
-// choir_strategy_distribute_datasets_from_function) each have a position in a checkpoint.
-// Restoring with another number of workers or another policy is CHOIR_INVALID and changes
-// nothing. Two kinds of data are exempt and continue from where they are: those that read a
-// queue, and those with .checkpoint = CHOIR_OFF (input.h).
+// If workers read different parts of the data (docs/rules.md, section 9), restoring with another
+// number of workers or another policy is CHOIR_INVALID and changes nothing. Data that read a
+// queue, or have .checkpoint = CHOIR_OFF (input.h), are exempt and continue where they are.
 // Threads: the program's, while no run is under way.
 #pragma once
 

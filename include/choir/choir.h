@@ -9,6 +9,8 @@
 // Rules of all headers, where a comment does not say otherwise:
 // - A getter gives 0, NULL, false or "" for NULL, and NULL for an index out of range. What it
 //   gives belongs to its object and is valid as long. A function that frees accepts NULL.
+// - Variables, layers, optimizers, metrics and distributed datasets belong to the strategy that
+//   is current when they are made, which frees them.
 // - A constructor or an expression returns NULL after a failure, and choir_error says why.
 //   CHOIR_NO_MEMORY is possible wherever something is made, and CHOIR_INVALID where a required
 //   argument is NULL.

@@ -4,10 +4,9 @@
 // one that the program registers (choir/extend/transport_table.h).
 //
 // Every wait for another worker has a time limit. After a failed wait the cluster is unusable:
-// all its calls fail with the first cause. The other workers' waits fail, too, and name this
-// worker. The job must end and be started again. The exception is a call that fails on all
-// workers, with the same status and text, before it has sent anything (a wrong argument, for
-// example): the cluster stays usable.
+// all calls, on all workers, fail with the first cause, and the job must be started again. It
+// stays usable after a call that fails on all workers, with the same status and text, before it
+// has sent anything (docs/cluster.md).
 #pragma once
 
 #include "status.h"
@@ -45,10 +44,9 @@ typedef struct choir_cluster_options {
 // Joins the workers of this job. Returns when all of them have called it.
 //
 // The roles come from the first of these that is present: the options; TF_CONFIG (chief and
-// workers are the job's workers, in this order; an evaluator is a cluster by itself); torchrun's
-// RANK, WORLD_SIZE and LOCAL_RANK; the launcher's variables (OMPI_COMM_WORLD_RANK and _SIZE,
-// PMI_RANK and PMI_SIZE); srun's SLURM_PROCID and SLURM_STEP_NUM_TASKS. Without any of them this
-// process is the only worker.
+// workers are the job's workers, in this order; an evaluator is a cluster by itself); the
+// variables of torchrun, of the launcher, of srun. Without any of them this process is the only
+// worker.
 //
 // CHOIR_INVALID: options or variables that are invalid or contradict each other; malformed JSON,
 // with the position. CHOIR_NOT_FOUND: no such transport; no MPI. CHOIR_UNSUPPORTED: the task ps;
@@ -63,11 +61,10 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 // communicator must call this. The communicator is duplicated, and MPI is not finalized. o has
 // no transport and no roles.
 //
-// The thread level limits the program. With MPI_THREAD_SERIALIZED the program must not call MPI
-// while a call of Choir may do so. At a lower level (MPI_Init, MPI_THREAD_FUNNELED) only the
-// thread that initialised MPI may make calls that concern other workers; other threads get
-// CHOIR_UNSUPPORTED, and so does a strategy with more than one replica in a worker. Nothing is
-// exchanged during the backward pass then (.overlap has no effect).
+// With MPI_THREAD_SERIALIZED the program must not call MPI while a call of Choir may do so. At a
+// lower level (MPI_Init, MPI_THREAD_FUNNELED) only the thread that initialised MPI may make
+// calls that concern other workers; other threads, and a strategy with more than one replica in
+// a worker, get CHOIR_UNSUPPORTED, and .overlap has no effect.
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 

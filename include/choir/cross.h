@@ -1,8 +1,7 @@
 // Cross-replica context: all replicas seen together. A merge function runs in one while its
 // replicas wait. Outside of runs a program has one of its own, choir_strategy_cross. Here a
 // value holds the tensors of all replicas (value.h). It can be reduced, copied, gathered, used
-// to update variables, and returned, each replica taking its share. Calls of this context take a
-// choir_cross, so using them in a replica does not compile.
+// to update variables, and returned, each replica taking its share.
 //
 // Directions: choir_cross_arg and choir_cross_return are towards the replicas of the merge call.
 // choir_cross_set_arg and choir_cross_result are towards functions that are run or updated from
@@ -77,7 +76,6 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 
-// One reduction of a batch.
 typedef struct {
 	choir_value *v, *to;
 	choir_value *result; // out

@@ -1,7 +1,7 @@
-// Datasets: streams of elements on the host, and the transforms that turn one dataset into
-// another (source.h has the sources). An element has one component for each named column.
-// Elements are single examples; after batch they are batches of examples. Nothing is read before
-// the first element is asked for, except a file's header.
+// Datasets: streams of elements on the host, and their transforms (source.h has the sources). An
+// element has one component for each named column. Elements are single examples; after batch
+// they are batches of examples. Nothing is read before the first element is asked for, except a
+// file's header.
 //
 // Ownership: a transform takes its source over, also when it fails. Freeing the last dataset of
 // a chain frees the whole chain. A NULL dataset gives NULL and keeps the first failure, so a
@@ -36,12 +36,12 @@ choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
 // from u8, bool and f32, and in f64 from i32, i64 and f64. CHOIR_UNSUPPORTED: another dtype.
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
 // Computes the mean and the population standard deviation of each of the n numbers that an
-// example of an f32 column has. d is read once and then starts again. CHOIR_INVALID: another n;
-// no examples; a dataset without an end.
+// example of an f32 column has. Reads d once and rewinds it. CHOIR_INVALID: another n; no
+// examples; a dataset without an end.
 CHOIR_MUST_CHECK choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[]);
 // Subtracts the mean from each of the n numbers of an f32 column, and divides by the deviation
-// if that is not 0. Use the moments of the training examples for all examples.
+// if that is not 0.
 choir_dataset *choir_dataset_standardize(choir_dataset *d, const char *column, size_t n,
 		const float mean[], const float deviation[]);
 // Flattens the examples of a column: [28, 28] becomes [784], and a scalar becomes [1].
@@ -92,8 +92,7 @@ choir_dataset *choir_dataset_filter(choir_dataset *d, choir_filter_fn *fn, void 
 typedef choir_dataset *choir_interleave_fn(const choir_component in[], void *user);
 typedef struct {
 	size_t size;
-	// The n columns of the datasets that fn makes, which are checked; CHOIR_UNKNOWN in dimensions
-	// that vary. NULL: as in.
+	// The n columns of the datasets that fn makes, as in choir_map_options.
 	size_t n;
 	const choir_column *columns;
 	int64_t cycle_length; // datasets that are read in turn; 0: 1
@@ -114,32 +113,29 @@ choir_dataset *choir_dataset_flat_map(
 // NULL: in memory. Otherwise in a file, which appears when that pass has ended. If the file
 // exists already, d's source is not read. A change of the source's data is not detected: remove
 // the file then. CHOIR_INVALID: d repeats for ever; the file was made after other stages, or by
-// another worker with its own part of the data (each then needs its own path). CHOIR_CORRUPT:
-// the file is damaged.
+// another worker with its own part of the data (each worker then needs its own path).
+// CHOIR_CORRUPT: the file is damaged.
 choir_dataset *choir_dataset_cache(choir_dataset *d, const char *path);
 
 // Order and batches
 //
 // These count elements: single examples, or whole batches after batch.
 
-// The first elements of d; all if d has fewer.
+// The first elements of d, 0 or more; all if d has fewer.
 choir_dataset *choir_dataset_take(choir_dataset *d, int64_t elements);
 // All elements after the first ones.
 choir_dataset *choir_dataset_skip(choir_dataset *d, int64_t elements);
-// Elements index, index + count, index + 2 count, ... Each shard needs at least one element: a
-// source that has some but fewer than count is CHOIR_INVALID in every shard, before its first
-// element. Shards of an empty source are empty. If count and index are both CHOIR_SHARD_HINT, a
-// distribution with the policy HINT (input.h) sets them to its number of workers and its worker.
-// Without such a distribution the result is all elements.
+// Elements index, index + count, index + 2 count, ... A source that has some elements but fewer
+// than count is CHOIR_INVALID in every shard, before its first element. If count and index are
+// both CHOIR_SHARD_HINT, a distribution with the policy HINT (input.h) sets them to its number
+// of workers and its worker. Without such a distribution the result is all elements.
 enum { CHOIR_SHARD_HINT = -3 };
 choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t index);
 // Shuffles, in another order in each pass: draws each element from a buffer, which is kept full.
 // With a buffer as large as the dataset, or CHOIR_ALL, all orders are equally likely. The order
 // depends only on seed, the number of the pass and buffer. Cost: the memory of the buffer. It
 // needs none over data in memory, synthetic digits and small gzip files, also with zip,
-// concatenate, to_float, flatten, take, skip and shard between. A to_float, flatten or
-// standardize before a shuffle, take, skip or shard runs after it if examples are no larger
-// without it.
+// concatenate, to_float, flatten, take, skip and shard between.
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
 // Shuffles, in the same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);
@@ -173,8 +169,7 @@ typedef struct {
 // ...] if shorter windows at the end are kept; batch comes after window.
 choir_dataset *choir_dataset_window(choir_dataset *d, const choir_window_options *o);
 // Reads up to batches elements ahead, on a thread that starts with the first element and ends
-// with the dataset. Order, end and errors are the same as without prefetch. CHOIR_STATE: in the
-// child of a fork, if d was read before it.
+// with the dataset. CHOIR_STATE: in the child of a fork, if d was read before it.
 choir_dataset *choir_dataset_prefetch(choir_dataset *d, int batches);
 
 // Getters

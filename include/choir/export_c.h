@@ -25,10 +25,11 @@ typedef struct {
 // input is the shape of one example, without the n of layers: f32; or u8 or i32 [positions],
 // indices for an embedding. A call of the exported function may have fewer positions; its result
 // is that of the last one. path appears whole or stays as it was. In cross-replica context.
-// Threads: the program's, while no run is under way. CHOIR_UNSUPPORTED: a layer that cannot be
-// exported; sizes larger than an int. CHOIR_INVALID: an input that does not fit the layer; a
-// name that is no identifier. CHOIR_IO: the system refused; the text says why. CHOIR_STATE: a
-// variable is undefined.
+// Threads: the program's, while no run is under way.
+//
+// CHOIR_UNSUPPORTED: a layer that cannot be exported; sizes larger than an int. CHOIR_INVALID:
+// an input that does not fit the layer; a name that is no identifier. CHOIR_STATE: a variable is
+// undefined.
 CHOIR_MUST_CHECK choir_status choir_layer_export_c(choir_layer *l, choir_dtype dtype,
 		choir_shape input, const choir_export_options *o, const char *path);
 

@@ -9,9 +9,9 @@
 // Workers: if a strategy is in step with other workers
 // (choir_multi_worker_mirrored_strategy_new), all of them make the same calls of this header,
 // and each gets the rows of its own replicas. A worker whose data have ended takes part without
-// examples until all data have ended. A failure of one worker fails the step on all: with
-// CHOIR_CANCELLED on the others, naming the worker and the reason.
-// Ownership: a distributed dataset belongs to its strategy.
+// examples until all data have ended. A failure of one worker is CHOIR_CANCELLED on the others,
+// with the worker and the reason.
+//
 // Threads: the program's, one at a time for each distributed dataset.
 #pragma once
 
@@ -26,9 +26,8 @@ typedef struct choir_distributed_dataset choir_distributed_dataset;
 typedef enum {
 	// All workers read all data, and each keeps the rows of its own replicas.
 	CHOIR_AUTO_SHARD_DATA = 0,
-	// All workers read and keep all data. In each step a worker reads as many examples as its
-	// replicas get. So with two workers a pass has twice the steps, and every example is used
-	// twice.
+	// All workers read and use all data: with two workers a pass has twice the steps, and every
+	// example is used twice.
 	CHOIR_AUTO_SHARD_OFF,
 	CHOIR_AUTO_SHARD_AUTO, // FILE; if no files are read, DATA, with a warning in the log
 	// Each worker reads its own files. CHOIR_NOT_FOUND: no source reads files, or a later stage
@@ -49,8 +48,8 @@ typedef struct choir_input_options {
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
 	// For programs that bring workers together themselves: the number of workers, each with as
-	// many replicas as the strategy, and this one's. Each then ends by itself. Both 0: the
-	// workers that the strategy is in step with.
+	// many replicas as the strategy and its own end, and this one's. Both 0: the workers that
+	// the strategy is in step with.
 	int workers, worker;
 	// Each replica takes a whole batch of the dataset. Under DATA, batch i of a step goes to
 	// replica i of the job. Under other policies a worker's batches go to its own replicas, in
@@ -77,7 +76,7 @@ typedef struct choir_input_options {
 
 // Distributes d over the replicas of s. d is taken over, also on failure. With one replica and
 // no global_batch the dataset's batches are passed on as they are. NULL after a failure:
-// - d is NULL: the first failure stays.
+//
 // - CHOIR_INVALID: d has no batch stage and o has no global_batch; a negative global_batch; a
 //   worker number that is out of range, or not this worker's in the strategy's cluster; fewer
 //   files than workers; workers in step with different options, or under DATA with different
@@ -90,18 +89,17 @@ typedef struct choir_input_options {
 choir_distributed_dataset *choir_strategy_distribute_dataset(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *o);
 
-// Compares the files that all workers of c are going to read: their number, their sizes, and a
-// checksum of their first bytes, their last bytes and some blocks between. For programs that
-// read files themselves; distribute_dataset does this under DATA for all files of sources. All
-// workers make this call, with their files in the same order. CHOIR_STATE, on all workers: the
-// files differ; the text names the first such file and the worker.
+// Compares the files that all workers of c are going to read: their number, their sizes, and
+// checksums of some blocks. For programs that read files themselves; distribute_dataset does it
+// under DATA. All workers make this call, with their files in the same order. CHOIR_STATE, on
+// all workers: the files differ; the text names the first such file and the worker.
 CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
 		choir_cluster *c, const choir_files *files);
 
 // Makes a memory dataset with the same data on all workers that s is in step with; all of them
-// make this call. The first worker's data are copied and sent to the others once; on the others
-// columns[i].data and examples are ignored. Names, dtypes and shapes of the columns must be
-// equal everywhere (CHOIR_INVALID, on all workers). Not in replicas.
+// make this call, outside of replicas. The first worker's data are copied to the others, where
+// columns[i].data and examples are ignored. CHOIR_INVALID, on all workers: columns that differ
+// in more than data.
 choir_dataset *choir_strategy_make_memory_dataset(
 		choir_strategy *s, int64_t examples, size_t n, const choir_column columns[]);
 
@@ -156,13 +154,12 @@ typedef struct choir_input_position {
 	// The number of valid rows of seek_point: places in files a little before the position. With
 	// them, sources whose records can be counted only by reading (CSV, TFRecord, lines) need not
 	// read everything before the position. Restoring without them gives the same result, more
-	// slowly. The sources define what the numbers mean.
+	// slowly.
 	int64_t seek_points;
 	int64_t seek_point[CHOIR_INPUT_SEEK_POINTS][CHOIR_INPUT_SEEK_POINT_NUMBERS];
 } choir_input_position;
 // Saves the position of the next batch; what was read ahead does not count. For a failed dataset
-// it is the start of the failed step, or the target of the failed rewind or restore, so no
-// example is lost.
+// it is the start of the failed step, or the target of the failed rewind or restore.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 		const choir_distributed_dataset *data, choir_input_position *position);
 // Restores a position: the next batch is the one that came next when it was saved, bit by bit.
@@ -171,7 +168,7 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 //
 // Under other policies with several workers, and for datasets from a function, a position is
 // that of one worker's part. Only the same worker can restore it, with the same number of
-// workers. A checkpoint does this by itself.
+// workers.
 //
 // Cost: functions, filters and shuffles of streams, which cannot seek, read the examples before
 // the position again. CHOIR_INVALID: the position belongs to a dataset with other stages, seeds
@@ -194,8 +191,8 @@ int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *d
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);
 // The policy is DATA because AUTO found no files.
 bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data);
-// Describes, in lines of text, what each worker and replica reads, with the files of each worker
-// if they are sharded (at most the first four). Works as snprintf.
+// Describes, in lines of text, what each worker and replica reads, with up to four files of each
+// worker if they are sharded. Works as snprintf.
 size_t choir_distributed_dataset_describe(
 		const choir_distributed_dataset *data, char *out, size_t size);
 

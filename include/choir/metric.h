@@ -1,10 +1,9 @@
 // Metrics: totals over many batches, collected in f64. A metric has one component for each
-// replica, so an update waits for no other replica. The result adds the components in the order
-// of the replicas: it does not depend on devices. Names and definitions are those of Keras.
+// replica, so an update waits for no other replica. The result adds them in the order of the
+// replicas. Names and definitions are those of Keras.
 //
-// Ownership: a metric belongs to the strategy that is current when it is made. Its state is in
-// variables, "name/total" and "name/count", or "name/matrix", which are not saved with the
-// weights.
+// Its state is in variables of the strategy, "name/total" and "name/count", or "name/matrix",
+// which are not saved with the weights.
 #pragma once
 
 #include "strategy.h"

@@ -3,22 +3,20 @@
 // by the global batch: choir_replica_average_loss), and one update changes all copies. Gradients
 // and variables are f32 or f64.
 //
-// Ownership: an optimizer belongs to the strategy that is current when it is made. Make it once,
-// in the strategy's scope. Its slots ("hidden/kernel/m") are variables of the strategy,
-// colocated with the variables that it updates. They are made with a variable's first update,
-// and are not saved with the weights.
-// Time: adding a gradient never waits. The update runs when all replicas have asked for it: at
-// the end of the run, on the threads of all devices, or earlier if a replica reads a variable
+// Make an optimizer once, in the strategy's scope. Its slots ("hidden/kernel/m") are variables
+// of the strategy, colocated with the variables that it updates. They are made with a variable's
+// first update.
+// Time: adding a gradient never waits. The update runs on the threads of all devices when all
+// replicas have asked for it: at the end of the run, or earlier if a replica reads a variable
 // that it asked to update or makes a merge call. In the default replica, outside of runs, it is
-// done when it is asked for.
+// done at once.
 // Errors: a failure of the update is the run's. Checked before anything is written: shapes,
 // dtypes, the learning rate, that all replicas added the same variables in the same order, and
-// that gradients are finite. Each replica's gradients are checked as they are added; if the
-// update needs all sums first, the sums are checked instead (global_clip_norm, NONFINITE_SKIP, a
-// loss scale, devices with memory of their own). Otherwise a sum that overflows is only noticed
-// by the next step's gradients.
+// that each replica's gradients are finite. If the update needs all sums first, the sums are
+// checked instead (global_clip_norm, NONFINITE_SKIP, a loss scale, devices with memory of their
+// own). Otherwise a sum that overflows is noticed in the next step.
 // Threads: choir_optimizer_new and choir_optimizer_distributed_apply: the program's thread, or
-// the merge call's; the others: the replica's own.
+// the merge call's; the others: the replica's.
 #pragma once
 
 #include "cross.h"
@@ -164,7 +162,7 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 		choir_optimizer *o, choir_replica *r);
 
 // In all replicas that make gradients without choir_optimizer_minimize: loss times the scale.
-// Waits for updates that this replica has asked for, since they may change the scale.
+// Waits for updates that this replica has asked for.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
 // The scale of the next update; 1 without loss scaling, and for NULL. Call it outside of runs,
@@ -176,9 +174,8 @@ double choir_optimizer_loss_scale(const choir_optimizer *o);
 // update of this optimizer.
 double choir_optimizer_learning_rate(const choir_optimizer *o);
 
-// In a merge call, or in the program's own cross-replica context: updates n different variables
-// at once with n gradients. Per-replica values are summed; plain and mirrored ones are used as
-// they are.
+// In cross-replica context: updates n different variables at once with n gradients. Per-replica
+// values are summed; plain and mirrored ones are used as they are.
 CHOIR_MUST_CHECK choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *x,
 		size_t n, choir_variable *const variables[], choir_value *const gradients[]);
 

@@ -23,15 +23,13 @@ CHOIR_C_BEGIN
 //
 // Fails as a run does. CHOIR_UNSUPPORTED, naming the call, if the replica needs the others: a
 // merge call, an all_reduce, an assignment to a mirrored variable, making a variable.
-// CHOIR_INVALID: there is no such replica, args is another strategy's. CHOIR_STATE: the thread
-// is not in the program's own cross-replica context; a run is under way.
+// CHOIR_STATE: the thread is not in the program's own cross-replica context; a run is under way.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(
 		choir_strategy *s, int replica, choir_replica_fn *fn, void *user, choir_values *args);
 
 // A gradient hook. gradient is of the replica's own part of the batch (of the scaled loss if the
 // optimizer has a loss scale), in the replica's frame; it may be indexed slices
-// (choir_to_dense). The gradient of a variable in shards may come shard by shard. It must not be
-// changed.
+// (choir_to_dense). The gradient of a variable in shards may come shard by shard.
 typedef void choir_gradient_fn(
 		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);
 

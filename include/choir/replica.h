@@ -58,10 +58,8 @@ choir_replica *choir_replica_current(void);
 // The replica whose frame f is, or NULL.
 choir_replica *choir_frame_replica(const choir_frame *f);
 
-// The id among the replicas of the job, 0 to count - 1.
+// The id among the replicas of the job, from 0 on, and their number.
 int choir_replica_id(const choir_replica *r);
-
-// The number of replicas of the job.
 int choir_replica_count(const choir_replica *r);
 
 choir_strategy *choir_replica_strategy(const choir_replica *r);
@@ -75,8 +73,8 @@ int choir_replica_device_index(const choir_replica *r);
 
 // The run's argument of a name, for this replica, in r's frame. Of a per-replica leaf it is the
 // replica's own tensor; of a plain or mirrored leaf the common one; of a variable its component,
-// which stands for the variable when it is given or returned. A view, or a copy if it lies on
-// another device. CHOIR_NOT_FOUND: there is no such name. CHOIR_INVALID: a destination.
+// which stands for the variable when it is passed on. A view, or a copy if it lies on another
+// device. CHOIR_NOT_FOUND: there is no such name. CHOIR_INVALID: a destination.
 choir_tensor *choir_replica_arg(choir_replica *r, const char *name);
 
 // Sets this replica's result of a name to value, a tensor of r's frame, in place of an earlier
@@ -99,16 +97,14 @@ choir_status choir_replica_set_arg(choir_replica *r, const char *name, choir_ten
 CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 		choir_replica *r, choir_merge_fn *fn, void *user);
 
-// The merge function's result of a name, for this replica, in r's frame, as choir_replica_arg
-// sees it. Valid until r's next merge call, update, gather, broadcast or write of a mirrored
-// variable. Fails as choir_replica_arg. CHOIR_STATE: no merge call came before, or the frame has
-// failed.
+// The merge function's result of a name, seen and failing as choir_replica_arg. Valid until r's
+// next merge call, update, gather, broadcast or write of a mirrored variable. CHOIR_STATE also:
+// no merge call came before, or the frame has failed.
 choir_tensor *choir_replica_result(choir_replica *r, const char *name);
 
-// Collectives: expressions on tensors of r's frame, with results in r's frame. Sums are made in
-// the canonical tree (docs/rules.md, section 8). A tensor is recognised by its position in the
-// frame: replicas that create the tensors that they pass in different orders, or pass them in
-// another order, are CHOIR_STATE.
+// Collectives: expressions on tensors of r's frame, with results in r's frame. A tensor is
+// recognised by its position in the frame. CHOIR_STATE: replicas make, or pass, these tensors in
+// different orders.
 
 // In all replicas, with equal op, shape and dtype. The sum or mean of all replicas' t. Dtypes as
 // in choir_strategy_reduce. A plain number is an f64 scalar that counts once for each replica.

@@ -30,10 +30,9 @@ CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 		choir_scope *scope, choir_aggregation aggregation);
 
 // Enters a scope in which a replica that reads an ON_READ variable gets the value that a read
-// outside of replicas gives: the sum, the mean or replica 0's component. Each such read is a
-// synchronization point of all replicas (docs/rules.md, section 1). In a parameter server it is
-// one of the replicas of one worker, which get the value of their own components. Components
-// (choir_variable_component), writes and reads outside of replicas are unaffected.
+// outside of replicas gives. Each such read is a synchronization point of all replicas
+// (docs/rules.md, section 4). In a parameter server it is one of the replicas of one worker,
+// which get the value of their own components. choir_variable_component is unaffected.
 CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
 // Leaves scope. A replica, merge or update function that returns with open scopes fails with

@@ -5,8 +5,8 @@
 // The list is not needed after the call.
 // Errors: a failure that appears only while reading is a failure of the element that is asked
 // for (dataset.h). CHOIR_NOT_FOUND: a file, a column or an array that does not exist. CHOIR_IO:
-// a file that the system refuses. CHOIR_CORRUPT: a file that violates its format, with the file,
-// the record and the byte.
+// a file that the system refuses. CHOIR_CORRUPT: a file that violates its format; the text says
+// where.
 // Threads: as in dataset.h.
 #pragma once
 
@@ -15,9 +15,8 @@
 CHOIR_C_BEGIN
 
 // AUTO: each source says how it decides. gzip and zlib need a build with zlib, else
-// CHOIR_UNSUPPORTED. Damage that can be unpacked is found by the checksum at the end of the data
-// (CHOIR_CORRUPT), after earlier examples were read. Small files, and files that are read into
-// memory first, are checked before any example is read.
+// CHOIR_UNSUPPORTED. Damage may be found only by the checksum at the end of the data, after
+// earlier examples were read.
 typedef enum {
 	CHOIR_COMPRESSION_AUTO = 0,
 	CHOIR_COMPRESSION_NONE,
@@ -56,8 +55,7 @@ choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, vo
 // data.
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
 // The examples of an npy file, numpy's format, of version 1.0 to 3.0. An array in Fortran order
-// is read into memory as a whole, when the first element is asked for. CHOIR_CORRUPT: as for
-// IDX.
+// is read into memory as a whole. CHOIR_CORRUPT: as for IDX.
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
 // Arrays of an npz file, a zip archive of npy files, stored or deflated. The n names choose the
 // arrays and their order; 0: all arrays. Each is a column of its name. The checksum of an array
@@ -80,15 +78,15 @@ choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *con
 // call it, unless the library is built thread-safe.
 choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *const names[]);
 // The arrays in a file (npz, npy, or the root group of HDF5), including those of which no
-// dataset can be made, such as text and single values. Only headers are read. Errors: as for the
-// datasets. Threads: any, one at a time for each list.
+// dataset can be made. Only headers are read. Errors: as for the datasets. Threads: any, one at
+// a time for each list.
 typedef struct choir_array_list choir_array_list;
 typedef struct {
 	const char *name; // "" in an npy file
 	const char *type; // as the file calls it: "<f4", "|S5", "text", "group"
 	int known; // the choir_dtype of a dataset of it; CHOIR_NONE: Choir has no such type
 	choir_shape shape; // of the whole array, axis 0 included
-	int64_t held; // memory that a dataset of it needs, in bytes; 0: it is read as a stream
+	int64_t held; // bytes that a dataset of it holds in memory; 0: it is read as a stream
 } choir_array_entry;
 choir_array_list *choir_array_list_new(const char *path);
 void choir_array_list_free(choir_array_list *l);
@@ -115,8 +113,8 @@ typedef struct choir_csv_column {
 	const char *output;
 	choir_csv_kind kind;
 	choir_dtype dtype; // of CHOIR_CSV_NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1)
-	// For CHOIR_CSV_CATEGORY: the texts in the order of their numbers; a row with another text
-	// is wrong. 0: the texts in the file, sorted by their bytes.
+	// Of CHOIR_CSV_CATEGORY: the texts, numbered in this order; a row with another text is
+	// wrong. 0: the texts in the file, sorted by their bytes.
 	size_t categories;
 	const char *const *category;
 } choir_csv_column;
@@ -149,12 +147,12 @@ typedef struct choir_csv_options {
 	choir_bad_record bad_record;
 	// Rows that are read to infer the columns; 0: all. A later row that does not fit is wrong.
 	int64_t infer_rows;
-	// A CSV dataset, with inferred columns, of files with the same header. Its kinds of columns
-	// and texts of categories are used, unless it lacks the texts of a wanted category. Not
-	// needed after the call. NULL: infer them from this dataset's files.
+	// A CSV dataset of files with the same header, whose inferred columns and texts of
+	// categories are used, unless it lacks the texts of a wanted category. Not needed after the
+	// call. NULL: infer them from this dataset's files.
 	const choir_dataset *schema;
 	// The name of an additional i64 column with the number of each row, from 0 on, over all
-	// files, rows that are left out included. NULL: no such column.
+	// files, rows that are left out included.
 	const char *row_number;
 } choir_csv_options;
 // The rows of CSV files (RFC 4180) with the same columns, plain or gzip.
@@ -182,18 +180,17 @@ typedef struct {
 	const char *holds; // "nothing", "whole numbers", "numbers", "text"; "": not inferred
 	int64_t missing; // rows without a value in it, among those read to infer the columns
 } choir_csv_inferred;
-// Fills *found for the i-th column of the files. false: there is no i-th, or d is no CSV dataset
-// (but a transform of one, for example).
+// Fills *found for the i-th column of the files. false: there is no i-th, or
+// choir_csv_dataset_new did not make d.
 bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found);
 
-// The texts of a column of categories: their number (0: it is no such column), and the text of
-// number i (NULL: there is none). d is the source or any transform of it; a text is valid as
-// long as d.
+// The number of texts of a column of categories (0: it is no such column), and the i-th. d is
+// the source or any transform of it.
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
-// The number of rows that the sources of d left out in this pass: dropped for a missing value,
-// or skipped because they are wrong. Datasets that interleave or flat_map opened count; after
-// repeat, all its passes so far. Threads: any.
+// The rows that the sources of d left out in this pass: dropped for a missing value, or skipped
+// because they are wrong; also those of datasets that interleave or flat_map opened, and after
+// repeat of all its passes so far. Threads: any.
 int64_t choir_dataset_dropped(const choir_dataset *d);
 int64_t choir_dataset_skipped(const choir_dataset *d);
 
@@ -225,17 +222,16 @@ typedef struct {
 	choir_compression compression;
 	// SKIP: after a wrong length the rest of the file counts as one record.
 	choir_bad_record wrong;
-	// Records are plain bytes instead of Examples: one column, which features may describe as
-	// one value of bytes. Without features it is "record", u8, as long as the first record.
+	// Records are plain bytes instead of Examples: one column, which features may describe.
+	// Without them it is "record", u8, as long as the first record.
 	bool raw;
 	// The columns. 0: all features of the first example, sorted by name.
 	size_t n;
 	const choir_feature *features;
 } choir_tfrecord_options;
 
-// The records of TFRecord files, as a stream. Checksums are always verified. If the columns
-// depend on the first record, it is read when the dataset is made. Memory: 256 KiB, or twice the
-// largest record of the file.
+// The records of TFRecord files, as a stream. Checksums are verified. Memory: 256 KiB, or twice
+// the largest record of the file.
 //
 // Errors: CHOIR_NOT_FOUND: a feature that an Example lacks. CHOIR_CORRUPT: a wrong checksum; a
 // truncated record; data that are no Example; a feature whose kind or size differs from its
@@ -298,11 +294,11 @@ choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test);
 
 // The bytes of a file, u8. Each byte is an example.
 choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column);
-// Windows of text, to learn the next byte. "input", u8 [context], has bytes i to i + context -
-// 1, and "target", u8 [context], the byte after each of them. i is 0, stride, 2 stride, ... as
-// long as the window is inside of the file. stride 0: context. Bytes and windows can be read in
-// any order, so shuffling them needs no memory. A compressed file is unpacked into memory when
-// the dataset is made; CHOIR_UNSUPPORTED: it has more than 1 GiB.
+// Windows of text. "input", u8 [context], has bytes i to i + context - 1, and "target", u8
+// [context], the byte after each of them. i is 0, stride, 2 stride, ... as long as the window is
+// inside of the file. stride 0: context. Bytes and windows can be read in any order, so
+// shuffling them needs no memory. A compressed file is unpacked into memory when the dataset is
+// made; CHOIR_UNSUPPORTED: it has more than 1 GiB.
 choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context, int64_t stride);
 // The lines of a file without their ends (LF or CR LF), u8 [CHOIR_UNKNOWN], as a stream, in
 // memory for the longest line. A line that is not UTF-8 is wrong.
@@ -358,13 +354,13 @@ choir_dataset *choir_queue_dataset_new(
 // Copies examples into the queue, all of them or none; data[i] has those of column i, packed.
 // Waits until there is room, and after a close until the dataset begins its next pass.
 // CHOIR_TIMEOUT: that took more than seconds (negative: no limit). CHOIR_CANCELLED: the dataset
-// was freed. Threads: any, several at once.
+// was freed.
 CHOIR_MUST_CHECK choir_status choir_queue_put(
 		choir_queue *q, int64_t examples, const void *const data[], double seconds);
 // Ends the pass after the examples that are in the queue. CHOIR_STATE: it is closed already.
 CHOIR_MUST_CHECK choir_status choir_queue_close(choir_queue *q);
-// Ends all passes: after the examples that are in the queue, reading fails with status and text,
-// which may be NULL. The first failure counts.
+// After the examples that are in the queue, reading fails with status and text, which may be
+// NULL. The first failure counts.
 choir_status choir_queue_fail(choir_queue *q, choir_status status, const char *text);
 // Reading beyond the examples that were put in is CHOIR_STATE then, unless the queue was closed.
 void choir_queue_free(choir_queue *q);

@@ -50,8 +50,7 @@ typedef enum {
 const char *choir_status_name(choir_status status);
 
 // The text of the last failure on this thread: one line of at most 511 bytes; "" before the
-// first. Successful calls do not change it, so read it only after a call that failed. Valid
-// until the thread's next failure.
+// first. Successful calls do not change it. Valid until the thread's next failure.
 const char *choir_error(void);
 
 // The status of that failure. CHOIR_OK before the first.

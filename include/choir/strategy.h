@@ -1,14 +1,10 @@
-// Strategies place replicas on devices and keep them in step. This header makes, describes and
-// runs them; replica.h, cross.h and update.h have the calls inside of a run.
+// Strategies place replicas on devices and keep them in step. replica.h, cross.h and update.h
+// have the calls inside of a run.
 //
-// Replicas are logical. Their number is a hyperparameter, like the batch size; the number of
-// devices is a property of the machine. With R replicas on P devices the first R mod P devices
-// carry one replica more, in contiguous blocks. The replicas of a device run one after another,
-// in the order of their ids. A run's result depends on the program, the seed, R and the global
-// batch, not on P.
+// With R replicas on P devices the first R mod P devices carry one replica more, in contiguous
+// blocks. The replicas of a device run one after another, in the order of their ids. A run's
+// result depends on the program, the seed, R and the global batch, not on P.
 //
-// Ownership: variables, layers, optimizers, metrics and distributed datasets belong to the
-// strategy that is current when they are made. The strategy frees them.
 // Errors: after a fork the child may only free a strategy that was made before it, the default
 // one included. Running it, entering its scope or making a variable in it fails with
 // CHOIR_STATE.
@@ -63,7 +59,7 @@ typedef enum {
 	CHOIR_PARTITION_MAX_SIZE
 } choir_partition;
 
-// For all kinds of strategies. An option that a kind does not have is CHOIR_INVALID.
+// An option that a kind of strategy does not have is CHOIR_INVALID.
 typedef struct {
 	size_t size;
 	// Device names, "cpu:0,cpu:1": at most 1024, each once. NULL or "": those of the environment
@@ -72,10 +68,9 @@ typedef struct {
 	const char *devices;
 	// Replicas of the job, at most 2^20. 0: one for each device named; 1 if none is named.
 	int replicas;
-	// Threads that share the work of a device: matrix products, attention, normalization,
-	// elementwise operations of large tensors. 0: one thread, which may use an equal share of
-	// all processors, at least one, if threads are pinned (.pin). The bits do not depend on this
-	// option.
+	// Threads that share the work of a device: matrix products, attention, normalization, large
+	// elementwise operations. 0: one thread, which may use an equal share of all processors if
+	// threads are pinned (.pin). The bits do not depend on it.
 	int cores_per_device;
 	// Whether the strategy's threads are pinned; the caller's thread never is. Default: on if
 	// the process was started with a narrowed affinity mask and has as many processors as
@@ -150,13 +145,12 @@ choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options 
 // Parameter server on one machine: several workers, each with its own replicas and its own loop,
 // which do not wait for each other (choir_strategy_run_workers). Variables, or their shards
 // (.partition), lie once, on the parameter devices in turn. A read is a copy, which updates of
-// other workers do not change (choir_variable_gather copies only the rows it needs). Sums over a
-// worker's replicas are applied where the variable lies, in the order in which they arrive. An
-// ON_READ variable has a component for each replica of every worker.
+// other workers do not change. Sums over a worker's replicas are applied where the variable
+// lies, in the order in which they arrive. An ON_READ variable has a component for each replica
+// of every worker.
 //
-// The strategy's own calls belong to its first worker: choir_strategy_replicas counts that
-// worker's replicas, and choir_strategy_run runs them. With one worker the result is mirrored's,
-// bit for bit.
+// The strategy's own calls, such as choir_strategy_run, are those of its first worker. With one
+// worker the result is mirrored's, bit for bit.
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o);
 
 // Mirrored over several workers, each a process with the same program (cluster.h). A variable
@@ -183,13 +177,13 @@ choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 
 // Frees s, its threads and all that belongs to it. None of its scopes may be entered, and no run
 // may be under way, except one that a function left by an exception or longjmp (status.h): it is
-// ended first. If s is the calling thread's choir_strategy_set_current, that is undone. The
-// default strategy stays.
+// ended first. choir_strategy_set_current of s is undone for the calling thread. The default
+// strategy stays.
 void choir_strategy_free(choir_strategy *s);
 
-// The default strategy, which a program uses if it names none: one replica, on the first device
-// of CHOIR_DEVICES or on cpu:0. Made at the first call. Its scope cannot be inside another
-// strategy's. Fails as a constructor.
+// The strategy of a program that names none: one replica, on the first device of CHOIR_DEVICES
+// or on cpu:0. Made at the first call. Its scope cannot be inside another strategy's. Fails as a
+// constructor.
 choir_strategy *choir_default_strategy(void);
 
 // The calling thread's strategy and context
@@ -201,13 +195,13 @@ choir_strategy *choir_strategy_current(void);
 // The current strategy is not the default one.
 bool choir_has_strategy(void);
 
-// Whether this thread is in a scope, a merge call or an update, or has set a strategy and is
-// outside of all contexts. False in a replica, the default one included.
+// This thread is in a scope, a merge call or an update, or has set a strategy and is outside of
+// all contexts. False in a replica, the default one included.
 bool choir_in_cross_replica_context(void);
 
-// Makes s current for this thread outside of scopes and runs, like a scope that is never left.
-// NULL: the default replica again. s must stay until another strategy is set. CHOIR_STATE:
-// inside a scope, replica, merge call or update.
+// Makes s current for this thread outside of scopes and runs, until another strategy is set; s
+// must live as long. NULL: the default replica again. CHOIR_STATE: inside a scope, replica,
+// merge call or update.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_current(choir_strategy *s);
 
 // Getters of strategies
@@ -247,15 +241,15 @@ choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index
 // False: shapes may differ from step to step, and between replicas unless a call says otherwise.
 bool choir_strategy_require_static_shapes(const choir_strategy *s);
 
-// Whether this process writes checkpoints and summaries: true for the first worker of a cluster
-// and for a single process.
+// This process writes checkpoints and summaries: the first worker of a cluster, or a single
+// process.
 bool choir_strategy_is_chief(const choir_strategy *s);
 
 // NULL: s is of this process alone.
 choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 
-// Median wake-up latency, in seconds, of the thread that exchanges gradients during the backward
-// pass (.overlap), measured when s was made. 0: there is no such thread.
+// Median wake-up latency, in seconds, of the thread of .overlap, measured when s was made. 0:
+// there is no such thread.
 double choir_strategy_overlap_latency(const choir_strategy *s);
 
 // Whether v was made in s.
@@ -263,10 +257,10 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 
 // Runs
 
-// Calls fn once for each local replica, on the replica's device. Devices run at the same time,
-// the first on the calling thread, so fn only reads what user points to, or writes parts of it
-// that belong to one replica. Returns when all replicas have returned and the updates that they
-// asked for are done. It may also be called in a merge function (see choir_cross_run).
+// Calls fn once for each local replica. Devices run at the same time, the first on the calling
+// thread, so fn only reads what user points to, or writes parts of it that belong to one
+// replica. Returns when all replicas have returned and the updates that they asked for are done.
+// It may also be called in a merge function (see choir_cross_run).
 //
 // args: a set of s in which choir_replica_arg finds leaves, or NULL. results: NULL drops what
 // replicas return. Otherwise *results is NULL, and becomes a new set (free it with
@@ -274,10 +268,9 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 // again. Results of one name are one leaf (docs/rules.md, section 6). After a failure the set is
 // empty.
 //
-// Fails with the failure of the lowest replica that failed by itself; the text names it:
-// "replica 1: ...". A failure that fn ignored counts as well, if its frame has it. Variables
-// that an update was changing are undefined after a failure (variable.h); s can run again. The
-// run's own failures:
+// Fails with the failure of the lowest replica that failed by itself; the text names it. A
+// failure that fn ignored counts as well, if its frame has it. Variables that an update was
+// changing are undefined after a failure (variable.h); s can run again. The run's own failures:
 // - CHOIR_INVALID: a set of another strategy, a leaf without a value for some replica.
 // - CHOIR_STATE: the thread is not in cross-replica context, or in that of another strategy, or
 //   in an update; another run of s is under way; replicas diverged, or returned different names;
@@ -294,12 +287,12 @@ typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *us
 
 // Calls fn once for each worker, all at the same time: the first on the calling thread, the
 // others on threads of their own. Returns when all have returned. A strategy that is no
-// parameter server is its own only worker, so one program serves all kinds.
+// parameter server is its own only worker.
 //
 // If fn returns a failure in one worker, the next run of every other worker is CHOIR_CANCELLED.
-// A worker that never returns cannot be stopped. Fails with the failure of the lowest worker
-// that failed by itself; the text names it: "worker 2: ...". CHOIR_STATE: the thread is not in
-// cross-replica context, or in that of another strategy; workers of s are running already.
+// Fails with the failure of the lowest worker that failed by itself; the text names it. A worker
+// that never returns cannot be stopped. CHOIR_STATE: the thread is not in cross-replica context,
+// or in that of another strategy; workers of s are running already.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 		choir_strategy *s, choir_worker_fn *fn, void *user);
 
@@ -307,9 +300,9 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 // a variable's own value (choir_variable_as_value), in the frame of choir_strategy_cross. Sums
 // are made in the canonical tree (docs/rules.md, section 8).
 //
-// With CHOIR_NO_AXIS v's tensors (of an ON_READ variable its components) have one shape and
-// dtype. MEAN divides by the number of replicas, or by the sum of the counts if all tensors have
-// one (choir_with_count). A value that is the same for all replicas (plain, mirrored, a mirrored
+// With CHOIR_NO_AXIS v's tensors (of an ON_READ variable its components) have one shape. MEAN
+// divides by the number of replicas, or by the sum of the counts if all tensors have one
+// (choir_with_count). A value that is the same for all replicas (plain, mirrored, a mirrored
 // variable) is its own mean; its SUM is CHOIR_INVALID, unless it is the number 0 or there is one
 // replica.
 //
@@ -323,15 +316,14 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 //
 // v's frame keeps a failure. CHOIR_INVALID also: an unknown op, a destination, a value of
 // another number of replicas, shapes or dtypes that differ, counts of some tensors only.
-// CHOIR_STATE: in a replica, in another strategy's context, or for a variable of another
-// strategy.
+// CHOIR_STATE: in a replica, or in another strategy's context.
 choir_tensor *choir_strategy_reduce(
 		choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes);
 
 // The program's own cross-replica context, for the calls of cross.h; in a merge function that of
-// the merge call. The same object each time. Its frame keeps what is made in it until the
-// program empties it (choir_frame_clear), which it must not do between setting arguments and the
-// run or update that uses them. CHOIR_STATE: in a replica, or in another strategy's context.
+// the merge call. The same object each time. The program empties its frame (choir_frame_clear),
+// but not between setting arguments and the run or update that uses them. CHOIR_STATE: in a
+// replica, or in another strategy's context.
 choir_cross *choir_strategy_cross(choir_strategy *s);
 
 CHOIR_C_END

@@ -9,9 +9,8 @@
 // returns when the tensor is final, and reports the failure of queued work.
 //
 // Errors of every call below that takes a tensor, besides its own: CHOIR_STATE for a tensor that
-// was freed in the backward pass of a tape (tape.h), or is a stale read of a variable, with the
-// variable's name; CHOIR_NO_MEMORY. A NULL tensor gives NULL, and CHOIR_INVALID if nothing has
-// failed before.
+// was freed in the backward pass of a tape (tape.h), or is a stale read of a variable. A NULL
+// tensor gives NULL, and CHOIR_INVALID if nothing has failed before.
 // Threads: a frame and its tensors belong to one thread at a time, the one that runs the
 // context.
 #pragma once
@@ -22,9 +21,9 @@ CHOIR_C_BEGIN
 
 enum { CHOIR_MAX_RANK = 8 };
 
-// The types of elements. Arithmetic is for f32 and f64, most of it also for i32, i64 and u8
-// (op.h says which). bool, f16 and bf16 can be made, filled, copied, viewed and cast. Casts to
-// f16 and bf16 round to nearest, ties to even. A bool is one byte, 0 or 1.
+// Arithmetic is for f32 and f64, most of it also for i32, i64 and u8 (op.h says which). bool,
+// f16 and bf16 can be made, filled, copied, viewed and cast. Casts to f16 and bf16 round to
+// nearest, ties to even. A bool is one byte, 0 or 1.
 typedef enum {
 	CHOIR_F32 = 0,
 	CHOIR_F64,
@@ -36,7 +35,7 @@ typedef enum {
 	CHOIR_BF16 // the upper half of an f32
 } choir_dtype;
 
-// "f32", "f64", "i32", "i64", "u8", "bool", "f16", "bf16", or "unknown".
+// "f32", "bf16", or "unknown".
 const char *choir_dtype_name(choir_dtype dtype);
 
 // Dimensions beyond rank are ignored. A dimension of 0 is legal: the tensor is empty.
@@ -45,9 +44,8 @@ typedef struct {
 	int64_t dim[CHOIR_MAX_RANK];
 } choir_shape;
 
-// The number of elements of a shape: 1 for a scalar, 0 if a dimension is 0. CHOIR_NONE for an
-// invalid shape: a rank outside 0 to CHOIR_MAX_RANK, a negative dimension, or a number of
-// elements beyond 63 bits.
+// 1 for a scalar. CHOIR_NONE for an invalid shape: a rank outside 0 to CHOIR_MAX_RANK, a
+// negative dimension, or a number of elements beyond 63 bits.
 int64_t choir_shape_elements(const choir_shape *shape);
 
 // A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1). Negative axes count from the back.
@@ -69,11 +67,11 @@ choir_frame *choir_frame_new(choir_device *d);
 void choir_frame_free(choir_frame *f);
 
 // Waits for queued work, then frees all tensors of f and its tape. The memory is kept, so a
-// repeated step allocates nothing. The frame's failure is forgotten (the thread's choir_error is
-// not), and a tape may begin again. The count of random draws goes on.
+// repeated step allocates nothing. The frame's failure is forgotten, and a tape may begin again.
+// The count of random draws goes on.
 void choir_frame_clear(choir_frame *f);
 
-// The present point of f, for choir_frame_rewind; for loops inside a frame.
+// The present point of f, for choir_frame_rewind.
 size_t choir_frame_mark(choir_frame *f);
 
 // Waits for queued work, then frees what was made since mark: tensors, their records on the tape
@@ -146,9 +144,9 @@ CHOIR_MUST_CHECK choir_status choir_tensor_to_host(const choir_tensor *t, void *
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
 // Indexed slices: some rows of a larger dense tensor (TensorFlow's IndexedSlices), for example
-// the gradient of a table of which few rows were read. Like other tensors they can be reduced
-// over replicas (cross.h), passed to merge calls and optimizers, and returned. All other calls
-// refuse them with CHOIR_UNSUPPORTED; choir_to_dense (op.h) makes the dense tensor.
+// the gradient of a table of which few rows were read. They can be reduced over replicas
+// (cross.h), passed to merge calls and optimizers, and returned. All other calls refuse them
+// with CHOIR_UNSUPPORTED; choir_to_dense (op.h) makes the dense tensor.
 
 // Makes indexed slices of a dense tensor of this number of rows: row i of values is for its row
 // indices[i]. A row that occurs twice counts twice; a row that does not occur is 0. The result

@@ -1,14 +1,13 @@
-// Tracing: what each thread of a training spends its time on, and how its numbers develop. While
-// a trace is on, Choir records spans: what replicas, the program's thread and the threads that
-// read ahead do from when to when. A program may add its own spans, and scalars (a loss, a
-// learning rate), which go into TensorBoard event files. choir_trace_stop writes the spans as a
-// file for chrome://tracing and https://ui.perfetto.dev: one track for each replica, one for
-// communication between devices, and one for each other thread. A process has one trace.
+// Tracing: what each thread of a training spends its time on. While a trace is on, Choir records
+// spans: what a thread does from when to when. A program may add its own spans, and scalars (a
+// loss, a learning rate), which go into TensorBoard event files. choir_trace_stop writes the
+// spans as a file for chrome://tracing and https://ui.perfetto.dev: one track for each replica,
+// one for communication between devices, and one for each other thread. A process has one trace
+// at a time.
 //
 // Cost: without a trace, each place where a span could begin tests one word of memory. With one,
-// a span costs two readings of the clock and 64 bytes. Each thread records in its own memory,
-// without a lock, and keeps its newest spans. A scalar is encoded under a lock, and about once a
-// second a scalar also writes the collected ones to the file. A file that cannot be written
+// a span costs two readings of the clock and 64 bytes; each thread keeps its newest spans. Only
+// scalars take a lock, and write to the file about once a second. A file that cannot be written
 // fails choir_trace_stop, never a run.
 //
 // Threads: start and stop need one thread at a time, while no run is under way; the other calls,
@@ -36,10 +35,9 @@ const char *choir_trace_category_name(choir_trace_category category);
 // Tracks that belong to no replica. A replica's track is its id. Other threads have -3, -4, ...
 enum { CHOIR_TRACE_COMMUNICATION = -1, CHOIR_TRACE_PROGRAM = -2 };
 
-// Two spans of a thread are nested or disjoint. The work that a device does after its replicas
-// have returned (sums, updates) is on the track of the last of these replicas. The sums between
-// devices are shown a second time on the communication track, from the first device's start to
-// the last one's end.
+// Two spans of a thread are nested or disjoint. Sums and updates that a device makes after its
+// replicas have returned are on the track of the last of these. Sums between devices are shown
+// again on the communication track, from the first device's start to the last one's end.
 typedef struct choir_trace_span {
 	const char *name; // at most 33 bytes are kept
 	choir_trace_category category;
@@ -50,7 +48,7 @@ typedef struct choir_trace_span {
 	int depth; // number of the thread's spans around it
 } choir_trace_span;
 
-// Takes one span. span is valid only during the call.
+// span is valid only during the call.
 typedef void choir_trace_span_fn(const choir_trace_span *span, void *user);
 
 typedef struct choir_trace_options {

@@ -1,8 +1,7 @@
-// Update context: changes one copy of a variable on the device where it lies.
-// choir_cross_update, or choir_replica_update in a merge call, calls an update function once for
-// each copy, with equal arguments, so that all copies end equal. The function reads and assigns
-// the variable by the ordinary calls (variable.h), with tensors of this context's frame; they
-// refer to this copy. It may also write variables that were made in the variable's
+// Update context: changes one copy of a variable on the device where it lies. An update function
+// is called once for each copy, with equal arguments, so that all copies end equal. It reads and
+// assigns the variable by the ordinary calls (variable.h), with tensors of this context's frame;
+// they refer to this copy. It may also write variables that were made in the variable's
 // choir_scope_colocate, such as an optimizer's slots. Other variables can be read, not written.
 // Calls for all replicas or copies, on a strategy or a choir_cross, are CHOIR_STATE in an update
 // function.

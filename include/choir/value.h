@@ -1,13 +1,12 @@
 // Values of replicas, and sets of values by name: the arguments and results of runs, merge calls
 // and updates. A choir_value is one leaf: one tensor for all replicas, a tensor for each
 // replica, equal tensors on several devices, a variable, or only a destination (TensorFlow's
-// PerReplica and Mirrored values and distributed variables). It is not a tensor, so using a
+// PerReplica and Mirrored values and distributed variables). It is no tensor, so using a
 // per-replica value in a formula does not compile: reduce it, or take one replica's tensor. A
-// choir_values is a flat set of leaves by name, "encoder/w". Arguments, results and columns of
-// datasets use the same names.
+// choir_values is a flat set of leaves by name, "encoder/w".
 //
-// Ownership: a value lives as long as the tensors of its frame. One in a set lives until the set
-// is cleared, filled again or freed; one of a merge call until that ends.
+// Ownership: a value lives as long as the tensors of its frame: in a set until the set is
+// cleared, filled again or freed; in a merge call until that ends.
 // Errors: the value's frame keeps the failure of an expression.
 // Threads: a value belongs to the thread of its frame. A set is used by one thread at a time,
 // and by none while a run uses it.
@@ -73,8 +72,7 @@ void choir_values_free(choir_values *set);
 // allocates nothing.
 void choir_values_clear(choir_values *set);
 
-// The set's own frame, on cpu:0: for tensors that are to be set, and for looking at leaves. It
-// is emptied with the set.
+// The set's own frame, on cpu:0, for tensors that are to be set. It is emptied with the set.
 choir_frame *choir_values_frame(choir_values *set);
 
 // The leaf of a name, in the set's frame. CHOIR_NOT_FOUND: there is none. No failure for a NULL
@@ -90,23 +88,22 @@ choir_value *choir_values_find(choir_values *set, const char *name);
 // thread's last failure, or CHOIR_INVALID; CHOIR_STATE for a tensor that is dead or a stale read
 // of a variable.
 
-// Sets a leaf to any value: a tensor, number or variable for all replicas, or a mirrored or
-// per-replica value of another set or a reduction. CHOIR_INVALID: a value of another number of
-// replicas.
+// Sets a leaf to any value, also of another set or a reduction. CHOIR_INVALID: a value of
+// another number of replicas.
 CHOIR_MUST_CHECK choir_status choir_values_set(
 		choir_values *set, const char *name, choir_value *v);
 
-// Sets one replica's tensor of a per-replica leaf. replica is a local index, 0 to
+// Sets one replica's tensor of a per-replica leaf; replica is a local index, 0 to
 // choir_strategy_local_replicas - 1. Shapes may differ between replicas. A leaf of that name
-// that is not per-replica, or was split, is replaced. CHOIR_INVALID: no such replica.
+// that is not per-replica, or was split, is replaced.
 CHOIR_MUST_CHECK choir_status choir_values_set_local(
 		choir_values *set, const char *name, int replica, choir_tensor *t);
 
-// Sets a per-replica leaf to the rows of t, a global batch of [rows, ...], split along axis 0.
-// With R replicas the first rows mod R get rows / R + 1 rows and the others rows / R, which may
-// be 0. The parts are views of t's memory. With several workers each passes the whole batch and
-// keeps its own replicas' rows (docs/rules.md, section 9). CHOIR_INVALID: t is a scalar, or
-// another leaf was split into other numbers of rows.
+// Sets a per-replica leaf to the rows of t, a global batch of [rows, ...]. With R replicas the
+// first rows mod R get rows / R + 1 rows and the others rows / R, as views of t's memory. With
+// several workers each passes the whole batch and keeps its own replicas' rows (docs/rules.md,
+// section 9). CHOIR_INVALID: t is a scalar, or another leaf was split into other numbers of
+// rows.
 CHOIR_MUST_CHECK choir_status choir_values_split(
 		choir_values *set, const char *name, choir_tensor *t);
 

@@ -6,9 +6,8 @@
 // written tensor, decides what a read or a write means, so the same code is right in every
 // context (docs/rules.md, sections 3 to 5, has the tables).
 //
-// Ownership: the strategy that is current when a variable is made owns and frees it. A failed
-// update or write leaves a variable undefined: reading it fails with CHOIR_STATE until it is
-// assigned or restored.
+// A failed update or write leaves a variable undefined: reading it fails with CHOIR_STATE until
+// it is assigned or restored.
 // Threads: those of the context; getters: any.
 #pragma once
 
@@ -63,7 +62,7 @@ typedef struct {
 } choir_variable_options;
 
 // Makes a variable of the current strategy. The initial value is made once, on the host, and
-// copied. Scopes override o (colocated, replica-local).
+// copied. Scopes override o.
 //
 // In scopes, in merge calls and outside of all contexts the variable is new. A name that the
 // strategy already has is CHOIR_INVALID.
@@ -77,19 +76,17 @@ typedef struct {
 // long); if several want one name in their replicas, the first makes it.
 //
 // In a replica the frame keeps a failure. CHOIR_INVALID also: no name, an unknown dtype, an
-// invalid shape, MEAN of a dtype that is not floating-point, a random initializer for a dtype
-// other than f32 and f64, a number of rows other than that of the sharded variable it is
-// colocated with. CHOIR_STATE: in an update function; the strategy was made before a fork. Or
-// the failure of initializer_fn.
+// invalid shape, MEAN or a random initializer for a dtype that it does not have, a number of
+// rows other than that of the sharded variable it is colocated with. CHOIR_STATE: in an update
+// function; the strategy was made before a fork. Or the failure of initializer_fn.
 choir_variable *choir_variable_new(
 		const char *name, choir_shape shape, const choir_variable_options *o);
 
 // Makes a mirrored, trainable variable without aggregation on the program's own memory, whose
-// packed elements are its value. memory must outlive the strategy. On devices of host memory it
-// is the copy itself: reads and updates are in place, and Choir sees what the program writes
-// there between runs. For other devices it is copied, and memory is brought up to date at the
-// end of every successful run (except one in a merge call). CHOIR_STATE: in a replica. Else as
-// choir_variable_new.
+// packed elements are its value. memory must outlive the strategy. On devices of host memory
+// reads and updates are in place, and Choir sees what the program writes there between runs. For
+// other devices it is copied, and memory is brought up to date at the end of every successful
+// run (except one in a merge call). CHOIR_STATE: in a replica. Else as choir_variable_new.
 choir_variable *choir_variable_wrap(
 		const char *name, choir_dtype dtype, choir_shape shape, void *memory);
 

@@ -1,9 +1,9 @@
 // Weights: the values of all variables of a strategy, by name, in one safetensors file, which
 // Python's safetensors and numpy can read. The slots of optimizers and the state of metrics are
 // not in it (checkpoint.h saves these, too). The value of an ON_READ variable is its aggregation
-// over replicas. So a file does not depend on the strategy or the numbers of replicas and
-// devices. Calls that take a strategy are made in cross-replica context; with several workers
-// all make them, the chief alone reads and writes, and the result is the same for all.
+// over replicas. So a file fits any strategy and any number of replicas. Calls that take a
+// strategy are made in cross-replica context; with several workers all make them, the chief
+// alone reads and writes, and the result is the same for all.
 // Threads: the program's, while no run is under way.
 #pragma once
 
@@ -26,10 +26,9 @@ CHOIR_MUST_CHECK choir_status choir_strategy_save(
 // ON_READ variable, fails while values are copied.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
-// What happened to a name in choir_strategy_restore_partial.
 typedef enum {
 	CHOIR_RESTORED_VALUE, // the variable has the file's value
-	CHOIR_RESTORED_MISSING, // the file has no tensor for the variable, which is unchanged
+	CHOIR_RESTORED_MISSING, // the variable is unchanged: the file has no tensor for it
 	CHOIR_RESTORED_UNEXPECTED // the file has a tensor without a variable
 } choir_restored;
 
@@ -45,12 +44,9 @@ typedef struct {
 	// "axes AXES" after the names, or AXES alone, permutes axes as choir_transpose: "1,0" for
 	// PyTorch's dense kernels, "2,3,1,0" for its convolutions. "reshape SHAPE" before it first
 	// gives the tensor another shape with the same elements. The result of both then takes the
-	// variable's shape. The dense layer after a flattened image needs both, because PyTorch
-	// flattens c,h,w, Choir h,w,c. For 64 channels of 7 by 7 and 10 scores the line is
-	//     fc.weight fc/kernel reshape 10,64,7,7 axes 2,3,1,0
-	// With "axes 1,0" alone the shapes fit as well, but the scores are wrong.
+	// variable's shape (docs/pytorch.md has examples).
 	const char *map;
-	choir_restored_fn *report; // called for each name at the end; may be NULL
+	choir_restored_fn *report; // called for each name at the end
 	void *user;
 } choir_restore_options;
 

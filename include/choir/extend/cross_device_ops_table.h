@@ -1,8 +1,7 @@
 // The table of cross-device operations: algorithms that sum and copy tensors between the devices
 // of a strategy. Each device is a member of the strategy's group. A member joins a collective
-// with its partial sums and gets a request; it waits for the result with the request. Each
-// member may have a thread, or one thread may join for several members and wait for them in any
-// order.
+// with its partial sums, and waits for the result. Each member may have a thread, or one thread
+// may join for several members and wait for them in any order.
 //
 // Sums are computed in the canonical tree over replicas (docs/decisions/0012): the node over
 // replicas [lo, hi) is the sum of its halves [lo, m) and [m, hi), added in this order, where m
@@ -19,8 +18,8 @@ typedef enum {
 	CHOIR_BROADCAST // the only part of root, unchanged, for every member with a result
 } choir_collective_kind;
 
-// A partial sum: the sum of replicas lo to hi - 1, a maximal node of the canonical tree within a
-// member's replicas.
+// The sum of replicas lo to hi - 1, a maximal node of the canonical tree within a member's
+// replicas.
 typedef struct {
 	int lo, hi;
 	void *data; // elements of the collective's dtype, packed, on the member's device

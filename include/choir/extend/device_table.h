@@ -1,7 +1,7 @@
 // The table of a kind of device: its memory and its streams. Choir uses a device only through
 // these slots. It assumes neither that the host can access a device's memory, nor that work is
 // done when a call returns. A stream is a queue: its tasks run in order. Tasks of two streams
-// have no order except by wait_for and wait.
+// have no order except by wait_event and wait.
 //
 // Rules of all tables: extend.h. Missing slots fail with CHOIR_UNSUPPORTED, or do nothing if
 // they cannot fail. Without count there are no devices, without allocate there is no memory.
@@ -42,7 +42,7 @@ typedef struct choir_device_table {
 	// may be 0. Host memory stays unchanged until the stream has been waited for.
 	choir_status (*copy)(void *stream, void *to, const void *from, size_t bytes);
 	choir_status (*fill)(void *stream, void *to, int byte, size_t bytes); // queues a memset
-	// Records the present end of the queue as an event, a number for wait and wait_for. Later
+	// Records the present end of the queue as an event, a number for wait and wait_event. Later
 	// numbers of a stream are not smaller.
 	choir_status (*record_event)(void *stream, uint64_t *mark);
 	// Later tasks of the stream start after the other stream, of any device of the kind, has

@@ -1,12 +1,11 @@
-// The transport table: who the workers are, and how bytes get from one to another. Sums,
-// broadcasts, barriers, roles and time limits are Choir's own.
+// The transport table: who the workers are, and how bytes get from one to another.
 //
-// A worker has a number, 0 to workers - 1. A message goes from one worker to another and has a
-// tag. Messages with the same sender, receiver and tag arrive in the order in which they were
-// sent; others arrive in any order. A receive takes the next message of its sender and tag,
-// which may be shorter than its capacity, but never longer. send and receive begin a request.
-// test makes progress and tells whether it is done. Until then its memory is lent to the
-// transport: nobody writes to what is being sent or accesses what is being received.
+// A message goes from one worker to another and has a tag. Messages with the same sender,
+// receiver and tag arrive in the order in which they were sent; others arrive in any order. A
+// receive takes the next message of its sender and tag, which may be shorter than its capacity,
+// but never longer. send and receive begin a request. test makes progress and tells whether it
+// is done. Until then its memory is lent to the transport: nobody writes to what is being sent
+// or accesses what is being received.
 //
 // If a worker is lost, or stops by abort, the other workers' calls fail with a text that names
 // it, as far as the transport can know: CHOIR_CANCELLED after an abort, CHOIR_PEER_LOST if it is

@@ -16,7 +16,7 @@
 //   argument is NULL.
 // - Names and options are copied. NULL for options: all defaults. A field size is that of its
 //   struct: set it by CHOIR_OPTIONS or sizeof, else the call is CHOIR_INVALID.
-// - user is passed on to the function before it. It must live as long as that may be called.
+// - user is passed to the program's function. It must live as long as that may be called.
 // - Comments list failures as "CHOIR_STATE: the cause".
 #pragma once
 

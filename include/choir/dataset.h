@@ -62,7 +62,7 @@ typedef struct {
 	void *internal; // Choir's own
 } choir_component;
 // Sets the shape of a component that a function writes, for a column whose shape varies, and
-// gives data enough memory; the old values are lost. Before, each dimension that varies is 0.
+// gives data enough memory; the old values are lost. At first each dimension that varies is 0.
 // CHOIR_INVALID: the column does not vary in that dimension.
 CHOIR_MUST_CHECK choir_status choir_component_resize(
 		choir_component *entry, const choir_shape *shape);
@@ -105,7 +105,7 @@ typedef struct {
 // so their shuffles change with it.
 choir_dataset *choir_dataset_interleave(
 		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
-// Like interleave, but one dataset after the other.
+// Like interleave, but one dataset after the other. o has no cycle and no block.
 choir_dataset *choir_dataset_flat_map(
 		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
 
@@ -139,7 +139,7 @@ choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t inde
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
 // Shuffles, in the same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);
-// times passes of d, one after another; CHOIR_FOREVER: for ever.
+// Repeats d: times passes, or CHOIR_FOREVER.
 choir_dataset *choir_dataset_repeat(choir_dataset *d, int64_t times);
 // Batches of size examples; drop_remainder drops a smaller one at the end. CHOIR_INVALID: d has
 // batches already; or, while reading, examples of different shapes in one batch.

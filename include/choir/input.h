@@ -189,7 +189,7 @@ const choir_column *choir_distributed_dataset_column(
 int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *data);
 // The policy in effect: for AUTO the chosen one, FILE or DATA.
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);
-// The policy is DATA because AUTO found no files.
+// Whether the policy is DATA because AUTO found no files.
 bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data);
 // Describes, in lines of text, what each worker and replica reads, with up to four files of each
 // worker if they are sharded. Works as snprintf.

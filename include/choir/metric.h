@@ -2,8 +2,8 @@
 // replica, so an update waits for no other replica. The result adds them in the order of the
 // replicas. Names and definitions are those of Keras.
 //
-// Its state is in variables of the strategy, "name/total" and "name/count", or "name/matrix",
-// which are not saved with the weights.
+// A metric's state is in variables of the strategy, "name/total" and "name/count", or
+// "name/matrix", which are not saved with the weights.
 #pragma once
 
 #include "strategy.h"

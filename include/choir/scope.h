@@ -8,7 +8,7 @@
 
 CHOIR_C_BEGIN
 
-// The program's memory for one scope: without an initial value, in its place until the exit.
+// Memory for one scope. It needs no initial value, and stays in its place until the exit.
 typedef struct {
 	void *hidden[4];
 } choir_scope;
@@ -31,8 +31,8 @@ CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 
 // Enters a scope in which a replica that reads an ON_READ variable gets the value that a read
 // outside of replicas gives. Each such read is a synchronization point of all replicas
-// (docs/rules.md, section 4). In a parameter server it is one of the replicas of one worker,
-// which get the value of their own components. choir_variable_component is unaffected.
+// (docs/rules.md, section 4). In a parameter server only the replicas of one worker synchronize,
+// and get the value of their own components. choir_variable_component is unaffected.
 CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
 // Leaves scope. A replica, merge or update function that returns with open scopes fails with

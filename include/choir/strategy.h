@@ -73,8 +73,8 @@ typedef struct {
 	// threads are pinned (.pin). The bits do not depend on it.
 	int cores_per_device;
 	// Whether the strategy's threads are pinned; the caller's thread never is. Default: on if
-	// the process was started with a narrowed affinity mask and has as many processors as
-	// devices.
+	// the process was started with a narrowed affinity mask and has at least as many processors
+	// as devices.
 	choir_toggle pin;
 	uint64_t seed; // of random numbers and random initial values
 	// Seconds that a replica waits while no other replica arrives or returns, before the run
@@ -192,11 +192,11 @@ choir_strategy *choir_default_strategy(void);
 // all, that of choir_strategy_set_current, else the default one. NULL: that cannot be made.
 choir_strategy *choir_strategy_current(void);
 
-// The current strategy is not the default one.
+// Whether the current strategy is not the default one.
 bool choir_has_strategy(void);
 
-// This thread is in a scope, a merge call or an update, or has set a strategy and is outside of
-// all contexts. False in a replica, the default one included.
+// Whether this thread is in a scope, a merge call or an update, or has set a strategy and is
+// outside of all contexts. False in a replica, the default one included.
 bool choir_in_cross_replica_context(void);
 
 // Makes s current for this thread outside of scopes and runs, until another strategy is set; s
@@ -215,9 +215,8 @@ int choir_strategy_local_replicas(const choir_strategy *s);
 // The id of the first replica in this process.
 int choir_strategy_first_replica(const choir_strategy *s);
 
-// The devices that carry replicas, in the order of .devices.
+// The number of devices that carry replicas, and the index-th of them, in the order of .devices.
 int choir_strategy_worker_devices(const choir_strategy *s);
-
 choir_device *choir_strategy_worker_device(const choir_strategy *s, int index);
 
 // The index of d among the devices that carry replicas, or CHOIR_NONE.
@@ -230,19 +229,20 @@ const char *choir_strategy_name(const choir_strategy *s);
 // "direct". With a .cluster it is "workers".
 const char *choir_strategy_cross_device_ops(const choir_strategy *s);
 
-// Those of choir_strategy_run_workers.
+// The number of workers that choir_strategy_run_workers calls.
 int choir_strategy_workers(const choir_strategy *s);
 
-// The devices that hold variables; for mirrored and one-device those that carry replicas.
+// The number of devices that hold variables, and the index-th of them. For mirrored and
+// one-device these are the devices that carry replicas.
 int choir_strategy_parameter_devices(const choir_strategy *s);
-
 choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index);
 
-// False: shapes may differ from step to step, and between replicas unless a call says otherwise.
+// Always false: shapes may differ from step to step, and between replicas unless a call says
+// otherwise.
 bool choir_strategy_require_static_shapes(const choir_strategy *s);
 
-// This process writes checkpoints and summaries: the first worker of a cluster, or a single
-// process.
+// Whether this process writes checkpoints and summaries: it is the first worker of a cluster, or
+// a single process.
 bool choir_strategy_is_chief(const choir_strategy *s);
 
 // NULL: s is of this process alone.

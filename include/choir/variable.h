@@ -76,7 +76,7 @@ typedef struct {
 // long); if several want one name in their replicas, the first makes it.
 //
 // In a replica the frame keeps a failure. CHOIR_INVALID also: no name, an unknown dtype, an
-// invalid shape, MEAN or a random initializer for a dtype that it does not have, a number of
+// invalid shape, MEAN or a random initializer for a dtype that it does not take, a number of
 // rows other than that of the sharded variable it is colocated with. CHOIR_STATE: in an update
 // function; the strategy was made before a fork. Or the failure of initializer_fn.
 choir_variable *choir_variable_new(
@@ -109,7 +109,6 @@ CHOIR_MUST_CHECK choir_status choir_variable_describe(
 // - On a tape the shards are the sources: gradients flow to them, and optimizers update them.
 //   The backward pass frees the concatenation unless it is a source.
 // - v has no copies of its own, and is saved and restored as if it were not cut.
-//
 // - An update of v updates one shard after another. In the update function v, and variables
 //   colocated with it, are the shard. Arguments and results with as many rows as v have the
 //   shard's rows; results become one tensor.

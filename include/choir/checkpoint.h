@@ -48,9 +48,9 @@ typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 
 // Makes the directory if it does not exist (its parent must), and locks it until the manager is
 // freed or the process ends. s NULL: the current strategy. Half-written files of a job that died
-// are removed. CHOIR_STATE: another manager has the directory; the text names its process.
-// CHOIR_UNSUPPORTED: a newer Choir has written there. CHOIR_CORRUPT: ".lock" or a half-written
-// file is a link, or not what Choir makes; it is left as it is.
+// are removed. CHOIR_STATE: another manager has the directory. CHOIR_UNSUPPORTED: a newer Choir
+// has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a link, or not what Choir
+// makes; it is left as it is.
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 
@@ -61,12 +61,11 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 // not be kept. metadata: lines of "key=value", or NULL. Do not save between receiving a batch
 // and running it: that batch would be skipped after a restore.
 //
-// After a failure the earlier steps are unchanged. CHOIR_IO: the system refused; the text has
-// the bytes needed and free. CHOIR_INVALID: metadata has no number for .best_metric. CHOIR_STATE
-// also: the directory's ".lock" was removed or replaced, so another job may have the directory;
-// the manager saves nothing more. Else as choir_strategy_save. Asynchronous: a failure of the
-// writer is returned once, by the next call of save, check or wait. That save is done all the
-// same.
+// After a failure the earlier steps are unchanged. CHOIR_INVALID: metadata has no number for
+// .best_metric. CHOIR_STATE also: the directory's ".lock" was removed or replaced, so another
+// job may have the directory; the manager saves nothing more. Else as choir_strategy_save.
+// Asynchronous: a failure of the writer is returned once, by the next call of save, check or
+// wait. That save is done all the same.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
@@ -79,8 +78,7 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_check(choir_checkpoint_ma
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m);
 
 // Restores the last complete save. Damaged ones are skipped; the log names each and what is
-// wrong. CHOIR_NOT_FOUND: there is none (the text names the damaged ones). CHOIR_INVALID: it is
-// another program's; the text lists what is unknown, missing and different, and nothing was
+// wrong. CHOIR_NOT_FOUND: there is none. CHOIR_INVALID: it is another program's, and nothing was
 // changed. CHOIR_IO: the system refused to read one; that is not skipped.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
 
@@ -127,7 +125,7 @@ const char *choir_checkpoint_list_metadata(
 		const choir_checkpoint_list *l, size_t i, const char *key);
 
 // Reads all of the i-th step. CHOIR_OK: it is complete; its tensors can be listed until the next
-// check. CHOIR_CORRUPT, CHOIR_NOT_FOUND: the text says what is damaged or missing.
+// check. CHOIR_CORRUPT, CHOIR_NOT_FOUND: something is damaged or missing.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
 
 // The number of tensors of the last successful check (0 without one), and the k-th, valid until

@@ -52,8 +52,8 @@ typedef struct choir_cluster_options {
 // with the position. CHOIR_NOT_FOUND: no such transport; no MPI. CHOIR_UNSUPPORTED: the task ps;
 // a thread that may not call MPI at its thread level; lowest_instruction_set where the workers
 // have no instruction set in common. CHOIR_STATE: MPI has ended; the workers' builds, programs,
-// settings or instruction sets differ (the text says which); the instruction set must be
-// lowered, but an operation has run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: some worker did not come.
+// settings or instruction sets differ; the instruction set must be lowered, but an operation has
+// run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: some worker did not come.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
 // Makes a cluster of the processes of a communicator, in a program that initialised MPI itself:
@@ -61,10 +61,10 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 // communicator must call this. The communicator is duplicated, and MPI is not finalized. o has
 // no transport and no roles.
 //
-// With MPI_THREAD_SERIALIZED the program must not call MPI while a call of Choir may do so. At a
-// lower level (MPI_Init, MPI_THREAD_FUNNELED) only the thread that initialised MPI may make
-// calls that concern other workers; other threads, and a strategy with more than one replica in
-// a worker, get CHOIR_UNSUPPORTED, and .overlap has no effect.
+// With MPI_THREAD_SERIALIZED the program must not call MPI while a call of Choir may do so. A
+// lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker, and calls that
+// concern other workers only on the thread that initialised MPI, else CHOIR_UNSUPPORTED.
+// .overlap then has no effect.
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
@@ -90,10 +90,9 @@ const char *choir_cluster_worker_name(const choir_cluster *c, int i);
 // "mpi: Open MPI v4.1.4, MPI_THREAD_MULTIPLE".
 const char *choir_cluster_transport(const choir_cluster *c);
 
-// Collective calls: all workers make them in the same order. Different calls, or different
-// sizes, are CHOIR_STATE, and the text names both. Threads: one at a time.
+// Collective calls: all workers make them in the same order. CHOIR_STATE: different calls, or
+// different sizes. Threads: one at a time.
 
-// Returns when all workers have called it.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
 // Copies the bytes of worker from to all workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(

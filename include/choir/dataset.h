@@ -156,7 +156,6 @@ typedef struct {
 // Batches of examples whose shape varies, padded to one shape.
 choir_dataset *choir_dataset_padded_batch(
 		choir_dataset *d, int64_t size, const choir_padded_batch_options *o);
-// Splits batches into single examples.
 choir_dataset *choir_dataset_unbatch(choir_dataset *d);
 typedef struct {
 	size_t size;

@@ -1,7 +1,7 @@
 // Common definitions of all headers: C linkage and visibility, results that must be checked, and
 // options. An options struct begins with its size, so a program built with an older header works
-// with a newer library. A field that is 0 takes its default, so new options break no program
-// (docs/decisions/0036). All headers compile as C11 and as C++17, with gcc and clang.
+// with a newer library. A field that is 0 takes its default, so new options break no program.
+// All headers compile as C11 and as C++17, with gcc and clang.
 #pragma once
 
 #include <stdbool.h>
@@ -56,8 +56,8 @@ typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })
 #else
-// C++17 has no designated initializers: each ".field = value" becomes an assignment to a field
-// of an object that converts to the pointer.
+// C++17 has no designated initializers: each ".field = value" becomes an assignment to an object
+// that converts to the pointer.
 template <class T> struct choir_options_of {
 	T value{};
 	template <class F> explicit choir_options_of(F fill)

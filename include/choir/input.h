@@ -6,11 +6,10 @@
 // on (docs/rules.md, section 9). A replica without examples gets tensors of 0 rows. No batch is
 // empty.
 //
-// Workers: if a strategy is in step with other workers
-// (choir_multi_worker_mirrored_strategy_new), all of them make the same calls of this header,
-// and each gets the rows of its own replicas. A worker whose data have ended takes part without
-// examples until all data have ended. A failure of one worker is CHOIR_CANCELLED on the others,
-// with the worker and the reason.
+// Workers in step (choir_multi_worker_mirrored_strategy_new) all make the same calls of this
+// header, and each gets the rows of its own replicas. A worker whose data have ended takes part
+// without examples until all data have ended. A failure of one worker is CHOIR_CANCELLED on the
+// others, with the worker and the reason.
 //
 // Threads: the program's, one at a time for each distributed dataset.
 #pragma once
@@ -41,10 +40,10 @@ typedef enum { CHOIR_REPLICATION_PER_WORKER = 0, CHOIR_REPLICATION_PER_REPLICA }
 
 typedef struct choir_input_options {
 	size_t size;
-	// The examples of a global batch, over all replicas: rebatches the stream of examples. 0:
-	// the size of the dataset's own batches. If a stage after batch changed what a batch is (a
-	// map does, after a batch that keeps a short last batch), each batch of n is cut into parts
-	// of ceil(n / replicas).
+	// The examples of a global batch, whatever the dataset's batches are. 0: the size of the
+	// dataset's own batches. If a stage after batch changed what a batch is (a map does, after a
+	// batch that keeps a short last batch), each batch of n is cut into parts of ceil(n /
+	// replicas).
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
 	// For programs that bring workers together themselves: the number of workers, each with as
@@ -92,7 +91,7 @@ choir_distributed_dataset *choir_strategy_distribute_dataset(
 // Compares the files that all workers of c are going to read: their number, their sizes, and
 // checksums of some blocks. For programs that read files themselves; distribute_dataset does it
 // under DATA. All workers make this call, with their files in the same order. CHOIR_STATE, on
-// all workers: the files differ; the text names the first such file and the worker.
+// all workers: the files differ.
 CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
 		choir_cluster *c, const choir_files *files);
 
@@ -185,7 +184,7 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 // differ.
 const choir_column *choir_distributed_dataset_column(
 		const choir_distributed_dataset *data, size_t i);
-// The number of batches in a pass, as choir_dataset_cardinality.
+// In batches, as choir_dataset_cardinality.
 int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *data);
 // The policy in effect: for AUTO the chosen one, FILE or DATA.
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);

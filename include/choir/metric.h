@@ -53,7 +53,7 @@ double choir_metric_result(choir_metric *m);
 // The same of a confusion matrix: an i64 tensor [classes, classes] in f. CHOIR_INVALID: m is
 // another metric.
 choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f);
-// Sets the metric back to its start, in cross-replica context.
+// In cross-replica context.
 CHOIR_MUST_CHECK choir_status choir_metric_reset(choir_metric *m);
 
 CHOIR_C_END

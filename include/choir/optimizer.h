@@ -79,9 +79,8 @@ typedef struct {
 	double multiplier; // DYNAMIC: more than 1; 0: 2
 } choir_loss_scale;
 
-// Variables with a learning rate and a weight decay of their own: those whose name matches one
-// of the patterns in names, "*/bias,*/beta", as fnmatch (POSIX) without flags: "*" is any text,
-// slashes included.
+// A learning rate and a weight decay for the variables whose names match a pattern in names,
+// "*/bias,*/beta", as fnmatch (POSIX) without flags: "*" is any text, slashes included.
 typedef struct {
 	size_t size;
 	const char *names;
@@ -150,9 +149,8 @@ choir_status choir_optimizer_add_gradient(
 // As choir_optimizer_add_gradient, for a backward pass written by hand: gradient is packed host
 // memory of the program, of v's dtype and shape. It must not change until choir_strategy_run has
 // returned (outside of runs, until choir_optimizer_apply_gradients has), so it cannot be on the
-// replica's stack. Call this as soon as a gradient is final: from the second step on, gradients
-// are summed while backward passes go on, to the same bits. CHOIR_INVALID also: bytes is not v's
-// size.
+// replica's stack. From the second step on, gradients are summed while backward passes go on, so
+// call this as soon as a gradient is final. CHOIR_INVALID also: bytes is not v's size.
 CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_replica *r,
 		choir_optimizer *o, choir_variable *v, const void *gradient, size_t bytes);
 

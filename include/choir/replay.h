@@ -2,8 +2,8 @@
 // replica of a step by itself, to step through it in a debugger. A replica's result depends on
 // the program, the seed, the number of the step, the replica's id, the weights and its part of
 // the batch. It does not depend on other replicas, unless it synchronizes with them. So a step
-// of a job of any size can be replayed on one machine, with the job's bits: restore a checkpoint
-// into a strategy with as many replicas, take the same batch, and run the replica.
+// of a job of any size can be replayed on one machine, with the job's bits, from a checkpoint
+// and the same batch.
 // Threads: the program's, while no run is under way.
 #pragma once
 

@@ -8,9 +8,9 @@
 // "In all replicas": a call marked so is a synchronization point (docs/rules.md, section 1).
 // Every replica of the run must make it, in the same order, with the same function, names,
 // dtypes, shapes and options, and waits for the others. CHOIR_STATE: a replica makes a different
-// call or has returned; the text names it. CHOIR_CANCELLED: another replica failed.
-// CHOIR_TIMEOUT: none arrives or returns within the strategy's .timeout. If r's frame has failed
-// before, the call returns that failure without waiting.
+// call or has returned. CHOIR_CANCELLED: another replica failed. CHOIR_TIMEOUT: none arrives or
+// returns within the strategy's .timeout. If r's frame has failed before, the call returns that
+// failure without waiting.
 //
 // Directions: choir_replica_arg and choir_replica_return are the called function's side;
 // choir_replica_set_arg and choir_replica_result are the caller's. The status of

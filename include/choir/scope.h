@@ -18,10 +18,10 @@ typedef struct {
 CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
 
 // Enters a scope in which new variables are colocated with a variable of the current strategy:
-// with is its choir_variable_as_value. An update function of that variable may write them, too
-// (docs/decisions/0018). For non-slot variables with is their destination
-// (choir_cross_non_slot_devices). CHOIR_STATE: the thread is in no scope and no replica.
-// CHOIR_INVALID: with is neither of the two, or of another strategy.
+// with is its choir_variable_as_value. An update function of that variable may write them, too.
+// For non-slot variables with is their destination (choir_cross_non_slot_devices). CHOIR_STATE:
+// the thread is in no scope and no replica. CHOIR_INVALID: with is neither of the two, or of
+// another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 
 // Enters a scope in which new variables are ON_READ, with this aggregation, and not trainable,

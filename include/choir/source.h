@@ -4,9 +4,8 @@
 // pattern (path, "part-*.csv"), or the files of the list (path is NULL then), one after another.
 // The list is not needed after the call.
 // Errors: a failure that appears only while reading is a failure of the element that is asked
-// for (dataset.h). CHOIR_NOT_FOUND: a file, a column or an array that does not exist. CHOIR_IO:
-// a file that the system refuses. CHOIR_CORRUPT: a file that violates its format; the text says
-// where.
+// for (dataset.h). CHOIR_NOT_FOUND: a file, a column or an array that does not exist.
+// CHOIR_CORRUPT: a file that violates its format.
 // Threads: as in dataset.h.
 #pragma once
 
@@ -28,8 +27,7 @@ typedef enum {
 
 typedef struct choir_files choir_files;
 // A list of files. Each of the n patterns is the name of a file or a glob pattern (*, ?, [abc]),
-// whose files are sorted by the bytes of their names. CHOIR_NOT_FOUND: no file matches a
-// pattern.
+// whose files are sorted by bytes. CHOIR_NOT_FOUND: no file matches a pattern.
 choir_files *choir_files_new(size_t n, const char *const patterns[]);
 size_t choir_files_count(const choir_files *f);
 const char *choir_files_path(const choir_files *f, size_t i);
@@ -39,7 +37,7 @@ void choir_files_free(choir_files *f);
 typedef choir_dataset *choir_file_fn(const char *path, void *user);
 // The examples of all files, one file after another. The reading thread calls fn for each file
 // when the file before has ended; for the first file, at once. CHOIR_INVALID: a file with other
-// columns, which the text names. files is taken over, also on failure.
+// columns. files is taken over, also on failure.
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user);
 
 // Arrays
@@ -184,8 +182,8 @@ typedef struct {
 // choir_csv_dataset_new did not make d.
 bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found);
 
-// The number of texts of a column of categories (0: it is no such column), and the i-th. d is
-// the source or any transform of it.
+// The number of texts of a column of categories (0: it is none), and the i-th. d is the source
+// or any transform of it.
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
 // The rows that the sources of d left out in this pass: dropped for a missing value, or skipped
@@ -241,7 +239,7 @@ choir_dataset *choir_tfrecord_dataset_new(const char *path, const choir_tfrecord
 // Writes a TFRecord file. It appears under its name, whole, when it is finished.
 typedef struct choir_tfrecord_writer choir_tfrecord_writer;
 // AUTO: gzip if path ends in ".gz", else plain. An existing file is replaced when the new one is
-// finished. CHOIR_IO: the system refuses. CHOIR_UNSUPPORTED: a build without zlib.
+// finished. CHOIR_UNSUPPORTED: a build without zlib.
 choir_tfrecord_writer *choir_tfrecord_writer_new(const char *path, choir_compression compression);
 // Adds a record of plain bytes. After a failure to write, every later call fails with it, and no
 // file appears.
@@ -364,9 +362,8 @@ CHOIR_MUST_CHECK choir_status choir_queue_close(choir_queue *q);
 choir_status choir_queue_fail(choir_queue *q, choir_status status, const char *text);
 // Reading beyond the examples that were put in is CHOIR_STATE then, unless the queue was closed.
 void choir_queue_free(choir_queue *q);
-// Synthetic digits that look handwritten: "image", u8 [28, 28], 0 paper and 255 ink, and
-// "label", u8, 0 to 9. Example i depends only on seed and i, on every machine. Every ten
-// examples in a row have each digit once.
+// Synthetic digits that look handwritten: "image", u8 [28, 28], 255 is ink, and "label", u8, 0
+// to 9. Example i depends only on seed and i. Every ten examples in a row have each digit once.
 choir_dataset *choir_synthetic_digits_dataset_new(int64_t examples, uint64_t seed);
 
 CHOIR_C_END

@@ -4,8 +4,9 @@
 // the first cause, so a formula of twenty operations needs one check, at its end. Getters and
 // destructors cannot fail; destructors accept NULL.
 //
-// Each failure is also one line of text on its thread: "matmul: [16, 784] times [10, 784] does
-// not fit". Choir prints no failure, and only choir_check and choir_check_new end the program.
+// Each failure is also one line of text on its thread, which names the culprit and says what was
+// found and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Choir prints no
+// failure, and only choir_check and choir_check_new end the program.
 // Threads: any; each has its own last failure.
 //
 // A function of the program that Choir calls must return. In C++ it catches exceptions and
@@ -35,9 +36,9 @@ typedef enum {
 	CHOIR_END, // no more data; no failure, and no text
 	CHOIR_INVALID, // an argument or a use that can never work
 	CHOIR_STATE, // right call, wrong moment: context, scope, stale read, replicas diverged
-	CHOIR_NOT_FOUND, // no such file, device or leaf; the text lists those that exist
+	CHOIR_NOT_FOUND, // no such file, device, name; the text lists those that exist
 	CHOIR_NO_MEMORY, // of the host or of a device
-	CHOIR_IO, // the system refused; the text says what and why
+	CHOIR_IO, // the system refused
 	CHOIR_CORRUPT, // a file or message is damaged, or of another format
 	CHOIR_UNSUPPORTED, // a dtype, device or option that this build does not support
 	CHOIR_CANCELLED, // stopped because another replica or worker failed first
@@ -76,10 +77,10 @@ choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(
 #define CHOIR_CHECK(expr) choir_check((expr), __FILE__, __LINE__)
 #define CHOIR_CHECK_NEW(object) choir_check_new((object), __FILE__, __LINE__)
 
-// For CHOIR_CHECK. TEXT is the thread's last failure if that has this status.
+// For the macros. TEXT is the thread's last failure, for choir_check only if that has this
+// status.
 void choir_check(choir_status status, const char *file, int line);
 
-// For CHOIR_CHECK_NEW. TEXT is the thread's last failure.
 void choir_check_new(const void *object, const char *file, int line);
 
 CHOIR_C_END

@@ -159,11 +159,11 @@ choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options
 // devices; by default there is one for each device of all workers. The result is that of
 // mirrored with as many replicas, bit for bit.
 //
-// All workers make the same calls in the same order: those in replicas, those that make
-// variables, and those outside of replicas that need all workers (reductions, results of
-// metrics). A different call is CHOIR_STATE, which names both workers. If a worker fails, the
-// others fail with CHOIR_CANCELLED and its reason, and the workers can do nothing more together.
-// CHOIR_INVALID: fewer replicas than workers. CHOIR_STATE: options that differ.
+// All workers make the same calls in the same order, else CHOIR_STATE: those in replicas, those
+// that make variables, and those outside of replicas that need all workers (reductions, results
+// of metrics). If a worker fails, the others fail with CHOIR_CANCELLED and its reason, and the
+// cluster is unusable. CHOIR_INVALID: fewer replicas than workers. CHOIR_STATE: options that
+// differ.
 choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o);
 
 // Makes a strategy of a kind by its name: "default" (a new one, which behaves as one_device),
@@ -182,8 +182,7 @@ choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 void choir_strategy_free(choir_strategy *s);
 
 // The strategy of a program that names none: one replica, on the first device of CHOIR_DEVICES
-// or on cpu:0. Made at the first call. Its scope cannot be inside another strategy's. Fails as a
-// constructor.
+// or on cpu:0. Made at the first call. Its scope cannot be inside another strategy's.
 choir_strategy *choir_default_strategy(void);
 
 // The calling thread's strategy and context
@@ -252,7 +251,6 @@ choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 // there is no such thread.
 double choir_strategy_overlap_latency(const choir_strategy *s);
 
-// Whether v was made in s.
 bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v);
 
 // Runs
@@ -268,15 +266,15 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 // again. Results of one name are one leaf (docs/rules.md, section 6). After a failure the set is
 // empty.
 //
-// Fails with the failure of the lowest replica that failed by itself; the text names it. A
-// failure that fn ignored counts as well, if its frame has it. Variables that an update was
-// changing are undefined after a failure (variable.h); s can run again. The run's own failures:
+// Fails with the failure of the lowest replica that failed by itself. A failure that fn ignored
+// counts as well, if its frame has it. Variables that an update was changing are undefined after
+// a failure (variable.h); s can run again. The run's own failures:
 // - CHOIR_INVALID: a set of another strategy, a leaf without a value for some replica.
 // - CHOIR_STATE: the thread is not in cross-replica context, or in that of another strategy, or
 //   in an update; another run of s is under way; replicas diverged, or returned different names;
 //   a function left without returning (status.h).
-// - CHOIR_TIMEOUT: a replica waited too long for another, which the text names (.timeout). A
-//   function that never returns cannot be stopped.
+// - CHOIR_TIMEOUT: a replica waited too long for another (.timeout). A function that never
+//   returns cannot be stopped.
 CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn,
 		void *user, choir_values *args, choir_values **results);
 
@@ -290,9 +288,9 @@ typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *us
 // parameter server is its own only worker.
 //
 // If fn returns a failure in one worker, the next run of every other worker is CHOIR_CANCELLED.
-// Fails with the failure of the lowest worker that failed by itself; the text names it. A worker
-// that never returns cannot be stopped. CHOIR_STATE: the thread is not in cross-replica context,
-// or in that of another strategy; workers of s are running already.
+// Fails with the failure of the lowest worker that failed by itself. A worker that never returns
+// cannot be stopped. CHOIR_STATE: the thread is not in cross-replica context, or in that of
+// another strategy; workers of s are running already.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 		choir_strategy *s, choir_worker_fn *fn, void *user);
 

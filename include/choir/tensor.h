@@ -124,9 +124,9 @@ choir_frame *choir_tensor_frame(const choir_tensor *t);
 choir_device *choir_tensor_device(const choir_tensor *t);
 
 // Waits, then gives the elements in place: row-major, packed, read-only. Valid until t's frame
-// is emptied, or rewound to before t, or the backward pass of a tape frees t. NULL after a
-// failure: CHOIR_UNSUPPORTED if the host cannot reach the memory of t's device (use
-// choir_tensor_to_host), or the first failure of queued work.
+// is emptied, or rewound to before t, or the backward pass of a tape frees t. CHOIR_UNSUPPORTED:
+// the host cannot reach the memory of t's device (use choir_tensor_to_host). Or the first
+// failure of queued work.
 const void *choir_tensor_data(const choir_tensor *t);
 
 // Waits, then gives the one element of t, of any rank, as a double (i64 beyond 2^53 is rounded).
@@ -174,8 +174,8 @@ struct DLManagedTensorVersioned;
 // elements were copied. They are copied for a device with memory of its own, if strides are not
 // packed, and if the memory is not aligned for the dtype. The deleter runs on the thread that
 // imported, outside of replica functions. If the last tensor is freed elsewhere, the deleter
-// waits until a choir_strategy_run ends or a thread imports again (docs/decisions/0021). Shared
-// elements must not be written before the deleter is called.
+// waits until a choir_strategy_run ends or a thread imports again. Shared elements must not be
+// written before the deleter is called.
 //
 // CHOIR_UNSUPPORTED: another major version, memory that is not the host's, a type without a
 // choir_dtype. CHOIR_INVALID: an invalid shape, data is NULL.

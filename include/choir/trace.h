@@ -71,9 +71,8 @@ CHOIR_MUST_CHECK choir_status choir_trace_start(const char *path, const choir_tr
 
 // Ends the trace and writes what was recorded. Open spans end now. The trace is off afterwards,
 // also after a failure. Returns the first failure since the start. The file appears whole or not
-// at all; event files keep what was written before a failure. CHOIR_STATE: no trace is on, or
-// the parent process started it before a fork. CHOIR_NO_MEMORY: spans of some thread are
-// missing.
+// at all. CHOIR_STATE: no trace is on, or the parent process started it before a fork.
+// CHOIR_NO_MEMORY: spans of some thread are missing.
 CHOIR_MUST_CHECK choir_status choir_trace_stop(void);
 
 bool choir_trace_is_on(void);

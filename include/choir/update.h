@@ -37,7 +37,7 @@ CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable 
 
 // Non-slot variables belong to an optimizer as a whole, not to a variable that it trains: a
 // counter of steps, the powers of Adam's betas. Make them in choir_scope_colocate with the
-// destination that choir_cross_non_slot_devices gives, so that they all lie on the same devices.
+// destination that choir_cross_non_slot_devices gives.
 
 // The destination of the non-slot variables of an optimizer of these variables: the devices of
 // the copies of any mirrored variable, whatever variables are passed (n may be 0).

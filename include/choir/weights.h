@@ -11,19 +11,18 @@
 
 CHOIR_C_BEGIN
 
-// Saves the weights of s to path. Writes a file next to path and renames it when it is on the
-// disk: path always holds the old or the new file, complete. metadata: lines of "key=value" for
-// readers, or NULL. CHOIR_IO: the system refused; the text says why. CHOIR_INVALID: a line
-// without "=", a key that occurs twice, text that is not UTF-8, an ON_READ variable without
-// aggregation. CHOIR_STATE: a variable is undefined.
+// Saves the weights of s to path, which always holds the old or the new file, complete.
+// metadata: lines of "key=value" for readers, or NULL. CHOIR_INVALID: a line without "=", a key
+// that occurs twice, text that is not UTF-8, an ON_READ variable without aggregation.
+// CHOIR_STATE: a variable is undefined.
 CHOIR_MUST_CHECK choir_status choir_strategy_save(
 		choir_strategy *s, const char *path, const char *metadata);
 
 // Restores every variable of s from the tensor of its name; an ON_READ variable with SUM gets
 // equal shares. All or nothing: if the file lacks a variable, has an unknown one, or one of
 // another dtype or shape, CHOIR_INVALID names them and nothing changes. CHOIR_CORRUPT: the file
-// is damaged; the text says where. Variables become undefined only if a device, or memory for an
-// ON_READ variable, fails while values are copied.
+// is damaged. Variables become undefined only if a device, or memory for an ON_READ variable,
+// fails while values are copied.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
 typedef enum {
@@ -63,14 +62,14 @@ CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 uint64_t choir_strategy_hash(choir_strategy *s);
 
 // Reads the value of key in a weights file's metadata, as a string. CHOIR_NOT_FOUND: no such
-// file or key (the text lists the keys). CHOIR_INVALID: size is too small (the text has the size
-// needed). CHOIR_CORRUPT: not a safetensors file. Threads: any.
+// file or key. CHOIR_INVALID: size is too small (the text has the size needed). CHOIR_CORRUPT:
+// not a safetensors file. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 		const char *path, const char *key, char *value, size_t size);
 
-// The contents of a weights file, Choir's or another program's, from its header. CHOIR_CORRUPT:
-// the text says what is wrong and at which byte of the file. CHOIR_UNSUPPORTED: an unknown
-// dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, one at a time for a list.
+// The contents of a weights file, Choir's or another program's, from its header.
+// CHOIR_UNSUPPORTED: an unknown dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, one
+// at a time for a list.
 typedef struct choir_weights_list choir_weights_list;
 
 typedef struct {

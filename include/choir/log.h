@@ -5,7 +5,7 @@
 
 CHOIR_C_BEGIN
 
-// The importance of a message. Each level includes the levels above it.
+// Each level includes the levels above it.
 typedef enum { CHOIR_LOG_WARNING = 1, CHOIR_LOG_INFO, CHOIR_LOG_DEBUG } choir_log_level;
 
 // Takes one line without a line end, valid only during the call. Called on any thread, on

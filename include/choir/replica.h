@@ -1,16 +1,15 @@
 // Replica context: what a replica may do inside a run. It sees its own part of everything: its
 // arguments, its frame, its id. In a merge call all replicas arrive, one function runs for all
 // of them in cross-replica context, and each goes on with its share of the result. Collectives
-// are synchronization points written as expressions; most have gradients. Outside of any
-// strategy a program is itself a replica, the default one, 0 of 1; there a synchronization point
-// returns at once.
+// are sync points written as expressions; most have gradients. Outside of any strategy a program
+// is itself a replica, the default one, 0 of 1; there a sync point returns at once.
 //
-// "In all replicas": a call marked so is a synchronization point (docs/rules.md, section 1).
-// Every replica of the run must make it, in the same order, with the same function, names,
-// dtypes, shapes and options, and waits for the others. CHOIR_STATE: a replica makes a different
-// call or has returned. CHOIR_CANCELLED: another replica failed. CHOIR_TIMEOUT: none arrives or
-// returns within the strategy's .timeout. If r's frame has failed before, the call returns that
-// failure without waiting.
+// "In all replicas": a call marked so is a sync point (docs/rules.md, section 1). Every replica
+// of the run must make it, in the same order, with the same function, names, dtypes, shapes and
+// options, and waits for the others. CHOIR_STATE: a replica makes a different call or has
+// returned. CHOIR_CANCELLED: another replica failed. CHOIR_TIMEOUT: none arrives or returns
+// within the strategy's .timeout. If r's frame has failed before, the call returns that failure
+// without waiting.
 //
 // Directions: choir_replica_arg and choir_replica_return are the called function's side;
 // choir_replica_set_arg and choir_replica_result are the caller's. The status of

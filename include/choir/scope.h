@@ -30,9 +30,9 @@ CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 		choir_scope *scope, choir_aggregation aggregation);
 
 // Enters a scope in which a replica that reads an ON_READ variable gets the value that a read
-// outside of replicas gives. Each such read is a synchronization point of all replicas
-// (docs/rules.md, section 4). In a parameter server only the replicas of one worker synchronize,
-// and get the value of their own components. choir_variable_component is unaffected.
+// outside of replicas gives. Each such read is a sync point of all replicas (docs/rules.md,
+// section 4). In a parameter server only the replicas of one worker synchronize, and get the
+// value of their own components. choir_variable_component is unaffected.
 CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
 // Leaves scope. A replica, merge or update function that returns with open scopes fails with

@@ -36,7 +36,7 @@ typedef enum {
 	CHOIR_END, // no more data; no failure, and no text
 	CHOIR_INVALID, // an argument or a use that can never work
 	CHOIR_STATE, // right call, wrong moment: context, scope, stale read, replicas diverged
-	CHOIR_NOT_FOUND, // no such file, device, name; the text lists those that exist
+	CHOIR_NOT_FOUND, // no such file, device or name; the text lists those that exist
 	CHOIR_NO_MEMORY, // of the host or of a device
 	CHOIR_IO, // the system refused
 	CHOIR_CORRUPT, // a file or message is damaged, or of another format

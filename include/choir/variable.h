@@ -67,13 +67,13 @@ typedef struct {
 // In scopes, in merge calls and outside of all contexts the variable is new. A name that the
 // strategy already has is CHOIR_INVALID.
 //
-// In a replica this is a synchronization point of all replicas: replica 0 makes the variable,
-// and the others get the same one (docs/rules.md, section 3). CHOIR_STATE: names, dtypes or
-// shapes that differ between replicas, except for numbers that make names unique. If the
-// strategy already has a variable of that name, all get it, whatever the other options say
-// (CHOIR_INVALID if its dtype or shape differs), so a step may ask for its variables each time.
-// Workers of a parameter server make variables one at a time (CHOIR_TIMEOUT if that takes too
-// long); if several want one name in their replicas, the first makes it.
+// In a replica this is a sync point of all replicas: replica 0 makes the variable, and the
+// others get the same one (docs/rules.md, section 3). CHOIR_STATE: names, dtypes or shapes that
+// differ between replicas, except for numbers that make names unique. If the strategy already
+// has a variable of that name, all get it, whatever the other options say (CHOIR_INVALID if its
+// dtype or shape differs), so a step may ask for its variables each time. Workers of a parameter
+// server make variables one at a time (CHOIR_TIMEOUT if that takes too long); if several want
+// one name in their replicas, the first makes it.
 //
 // In a replica the frame keeps a failure. CHOIR_INVALID also: no name, an unknown dtype, an
 // invalid shape, MEAN or a random initializer for a dtype that it does not take, a number of

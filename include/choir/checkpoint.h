@@ -1,8 +1,8 @@
-// Checkpoints: a strategy's whole state in a directory, from which a training continues with the
-// bits of one that never stopped: with the same program, data and number of replicas, on any
-// devices, workers and strategy. With another number of replicas ON_READ variables get shares of
-// their aggregate, as from a weights file. Calls that take a strategy are made in cross-replica
-// context.
+// Checkpoints: a strategy's whole state in a directory. A training continues from it with the
+// bits of one that never stopped, if program, data and number of replicas are the same; devices,
+// workers and strategy may differ. With another number of replicas ON_READ variables get shares
+// of their aggregate, as from a weights file. Calls that take a strategy are made in
+// cross-replica context.
 //
 // A checkpoint directory holds steps. A step is a folder "step-1500" of three files.
 // weights.safetensors has the weights. state.safetensors has, as named tensors, all else that

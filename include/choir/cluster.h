@@ -62,9 +62,9 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 // no transport and no roles.
 //
 // With MPI_THREAD_SERIALIZED the program must not call MPI while a call of Choir may do so. A
-// lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker, and calls that
-// concern other workers only on the thread that initialised MPI, else CHOIR_UNSUPPORTED.
-// .overlap then has no effect.
+// lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker. Only the thread
+// that initialised MPI may then make calls that concern other workers (CHOIR_UNSUPPORTED), and
+// .overlap has no effect.
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 

@@ -69,9 +69,9 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 // The sum or mean of v over replicas, mirrored at to. v's tensors have one shape and dtype. A
 // plain number stays plain. Sums are made in the canonical tree, by the strategy's cross-device
 // operations if to is on its devices. Everything is checked before this returns. A large
-// reduction in host memory to a variable with one copy is evaluated lazily: at its first use, or
-// chunk by chunk in an elementwise update; CHOIR_NO_MEMORY or CHOIR_TIMEOUT may come only then.
-// CHOIR_INVALID: an unknown op, shapes or dtypes that differ, a replica without a value, a
+// reduction in host memory to a variable with one copy is lazy: it is computed at its first use,
+// or chunk by chunk in an elementwise update. CHOIR_NO_MEMORY or CHOIR_TIMEOUT may come only
+// then. CHOIR_INVALID: an unknown op, shapes or dtypes that differ, a replica without a value, a
 // destination as v.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);

@@ -7,7 +7,7 @@
 // a chain frees the whole chain. A NULL dataset gives NULL and keeps the first failure, so a
 // chain is checked where it is used. A chain has at most 2000 stages in a row (CHOIR_INVALID).
 // Errors: a failure that appears only while reading (a damaged file, a function that fails,
-// sources of different lengths) is a failure of the element that is asked for; the pass then
+// sources of different lengths) is a failure of the element that is asked for. The pass then
 // stays failed until the dataset is rewound. CHOIR_NOT_FOUND: a column that does not exist.
 // CHOIR_INVALID: impossible counts and sizes.
 // Threads: one at a time for each chain.

@@ -7,9 +7,9 @@
 // of the strategy, colocated with the variables that it updates. They are made with a variable's
 // first update.
 // Time: adding a gradient never waits. The update runs on the threads of all devices when all
-// replicas have asked for it: at the end of the run, or earlier if a replica reads a variable
-// that it asked to update or makes a merge call. In the default replica, outside of runs, it is
-// done at once.
+// replicas have asked for it. That is at the end of the run, or earlier if a replica reads a
+// variable that it asked to update or makes a merge call. In the default replica, outside of
+// runs, it is done at once.
 // Errors: a failure of the update is the run's. Checked before anything is written: shapes,
 // dtypes, the learning rate, that all replicas added the same variables in the same order, and
 // that each replica's gradients are finite. If the update needs all sums first, the sums are
@@ -140,9 +140,9 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 // update.
 //
 // Indexed slices give the bits of the dense gradients, as in Keras: momentum, moments and weight
-// decay go on in all rows. Only rows are summed, and SGD touches only these, if all replicas
-// give slices, all devices use host memory, and there are no other workers of a parameter
-// server, no global_clip_norm, no loss scale and no NONFINITE_SKIP.
+// decay go on in all rows. No dense gradient is made, and SGD touches only these rows, if all
+// replicas give slices and all devices use host memory. There must be no other workers of a
+// parameter server, no global_clip_norm, no loss scale and no NONFINITE_SKIP.
 choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 

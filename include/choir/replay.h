@@ -33,8 +33,8 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(
 typedef void choir_gradient_fn(
 		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);
 
-// Sets the gradient hook of s: fn is called with every gradient that a replica gives to an
-// optimizer, before the optimizer looks at it, on the replica's thread; so several at the same
+// Sets the gradient hook of s. fn is called with every gradient that a replica gives to an
+// optimizer, before the optimizer looks at it. Replicas call it on their threads, at the same
 // time. NULL removes the hook.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_gradient_hook(
 		choir_strategy *s, choir_gradient_fn *fn, void *user);

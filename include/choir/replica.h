@@ -133,7 +133,7 @@ choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int fro
 // Means over the global batch, of which replicas may have unequal parts
 
 // The number of examples of this replica: the rows that choir_values_split or a distributed
-// dataset gave it; without either, the rows of the first leaf of choir_values_set_local that has
+// dataset gave it. Without either: the rows of the first leaf of choir_values_set_local that has
 // rows. 0 also if the arguments do not say.
 int64_t choir_replica_examples(const choir_replica *r);
 

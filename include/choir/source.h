@@ -162,8 +162,8 @@ typedef struct choir_csv_options {
 //
 // Cost: rows are read as a stream, in memory for one row and a read buffer. Going back reads at
 // most 1024 rows again. When the dataset is made the files are read once to infer the kinds of
-// columns or the texts of categories, if these are not given; twice if a column of categories
-// begins with numbers.
+// columns or the texts of categories, if these are not given. They are read twice if a column of
+// categories begins with numbers.
 //
 // Errors: CHOIR_CORRUPT: a row with too few or too many fields; a field that is no number of the
 // column's dtype or none of its categories; text that is not UTF-8; a quote in a wrong place; a
@@ -187,8 +187,8 @@ bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferr
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
 // The rows that the sources of d left out in this pass: dropped for a missing value, or skipped
-// because they are wrong; also those of datasets that interleave or flat_map opened, and after
-// repeat of all its passes so far. Threads: any.
+// because they are wrong. Rows of datasets that interleave or flat_map opened count; after
+// repeat, those of all its passes so far. Threads: any.
 int64_t choir_dataset_dropped(const choir_dataset *d);
 int64_t choir_dataset_skipped(const choir_dataset *d);
 
@@ -345,8 +345,8 @@ typedef struct {
 } choir_queue_options;
 // Makes a dataset, and in *queue the writing end; the two may be freed in any order. Each close
 // ends a pass, and later examples belong to the next pass. Examples that were read are gone: a
-// rewind in the middle of a pass is CHOIR_UNSUPPORTED, and after a position is restored, the
-// program must put in that pass again from its start.
+// rewind in the middle of a pass is CHOIR_UNSUPPORTED. After a position is restored, the program
+// must put in that pass again from its start.
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
 // Copies examples into the queue, all of them or none; data[i] has those of column i, packed.

@@ -4,7 +4,7 @@
 // the first cause, so a formula of twenty operations needs one check, at its end. Getters and
 // destructors cannot fail; destructors accept NULL.
 //
-// Each failure is also one line of text on its thread, which names the culprit and says what was
+// Each failure is also one line of text on its thread. It names the culprit and says what was
 // found and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Choir prints no
 // failure, and only choir_check and choir_check_new end the program.
 // Threads: any; each has its own last failure.

@@ -176,9 +176,9 @@ choir_strategy *choir_strategy_new(const char *name, const choir_strategy_option
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 
 // Frees s, its threads and all that belongs to it. None of its scopes may be entered, and no run
-// may be under way, except one that a function left by an exception or longjmp (status.h): it is
-// ended first. choir_strategy_set_current of s is undone for the calling thread. The default
-// strategy stays.
+// may be under way. A run that a function left by an exception or longjmp (status.h) is ended
+// first. choir_strategy_set_current of s is undone for the calling thread. The default strategy
+// stays.
 void choir_strategy_free(choir_strategy *s);
 
 // The strategy of a program that names none: one replica, on the first device of CHOIR_DEVICES

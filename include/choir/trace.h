@@ -1,9 +1,9 @@
 // Tracing: what each thread of a training spends its time on. While a trace is on, Choir records
 // spans: what a thread does from when to when. A program may add its own spans, and scalars (a
 // loss, a learning rate), which go into TensorBoard event files. choir_trace_stop writes the
-// spans as a file for chrome://tracing and https://ui.perfetto.dev: one track for each replica,
-// one for communication between devices, and one for each other thread. A process has one trace
-// at a time.
+// spans as a file for chrome://tracing and https://ui.perfetto.dev. It has one track for each
+// replica, one for communication between devices, and one for each other thread. A process has
+// one trace at a time.
 //
 // Cost: without a trace, each place where a span could begin tests one word of memory. With one,
 // a span costs two readings of the clock and 64 bytes; each thread keeps its newest spans. Only

@@ -81,9 +81,9 @@ choir_tensor *choir_update_arg(choir_update *u, const char *name);
 choir_status choir_update_return(choir_update *u, const char *name, choir_tensor *value);
 
 // Elementwise updates (choir_update_options). A copy of more than 8192 elements in host memory
-// is updated in chunks; the threads of all devices call the function for chunks at the same
-// time, so it only reads what user points to. The bits do not depend on chunks or threads.
-// Chunks do not define a variable that a failed update left undefined: assign it as a whole.
+// is updated in chunks. The threads of all devices call the function at the same time, so it
+// only reads what user points to. The bits do not depend on chunks or threads. Chunks do not
+// define a variable that a failed update left undefined: assign it as a whole.
 //
 // In a chunk, reads of variables, arguments of the variable's shape and choir_update_data are
 // vectors of choir_update_elements elements; scalar arguments are unchanged. A read is a copy,

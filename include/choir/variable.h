@@ -3,7 +3,7 @@
 // separate memory of its strategy's devices, so a single copy on CPUs. An ON_READ variable has a
 // component for each replica, which that replica writes freely. A read outside of replicas
 // combines the components by the variable's aggregation. The context of the frame, or of the
-// written tensor, decides what a read or a write means, so the same code is right in every
+// written tensor, decides what a read or a write means. So the same code is right in every
 // context (docs/rules.md, sections 3 to 5, has the tables).
 //
 // A failed update or write leaves a variable undefined: reading it fails with CHOIR_STATE until
@@ -71,7 +71,7 @@ typedef struct {
 // others get the same one (docs/rules.md, section 3). CHOIR_STATE: names, dtypes or shapes that
 // differ between replicas, except for numbers that make names unique. If the strategy already
 // has a variable of that name, all get it, whatever the other options say (CHOIR_INVALID if its
-// dtype or shape differs), so a step may ask for its variables each time. Workers of a parameter
+// dtype or shape differs). So a step may ask for its variables each time. Workers of a parameter
 // server make variables one at a time (CHOIR_TIMEOUT if that takes too long); if several want
 // one name in their replicas, the first makes it.
 //
@@ -102,7 +102,7 @@ CHOIR_MUST_CHECK choir_status choir_variable_describe(
 		const choir_variable *v, choir_variable_options *options);
 
 // Shards. A strategy with a .partition (strategy.h) cuts a variable v by rows into shards,
-// variables "v/part_0", "v/part_1" and so on (docs/rules.md, section 3), which can be read and
+// variables "v/part_0", "v/part_1" and so on (docs/rules.md, section 3). They can be read and
 // written like any other. v is their parent:
 // - Reads and writes of v go to the shards. Reading it concatenates them into a copy, which
 //   becomes stale like any read.
@@ -183,10 +183,10 @@ choir_variable *choir_tensor_variable(const choir_tensor *t);
 //   aggregation says, before the call returns. CHOIR_INVALID: adding to an ON_READ variable, or
 //   assigning one without aggregation.
 //
-// Earlier reads of v become stale. Errors also: CHOIR_INVALID for another dtype or shape, or the
-// same plain number from several replicas to sum, unless it is 0; CHOIR_STATE for a variable of
-// another strategy, and if the thread is not in the context of value's frame; for a NULL value
-// the thread's last failure, or CHOIR_INVALID.
+// Earlier reads of v become stale. Errors also: CHOIR_INVALID for another dtype or shape, and
+// for a SUM of the same plain number from several replicas, unless it is 0. CHOIR_STATE for a
+// variable of another strategy, and if the thread is not in the context of value's frame. For a
+// NULL value the thread's last failure, or CHOIR_INVALID.
 
 // v = value. An undefined variable is defined again.
 CHOIR_MUST_CHECK choir_status choir_variable_assign(choir_variable *v, choir_tensor *value);

@@ -7,9 +7,9 @@
 // is done. Until then its memory is lent to the transport: nobody writes to what is being sent
 // or accesses what is being received.
 //
-// If a worker is lost, or stops by abort, the other workers' calls fail with a text that names
-// it, as far as the transport can know: CHOIR_CANCELLED after an abort, CHOIR_PEER_LOST if it is
-// gone. If the transport cannot know, Choir's time limits end the wait.
+// If a worker is lost, the other workers' calls fail with CHOIR_PEER_LOST; if it stops by abort,
+// with CHOIR_CANCELLED. The text names the worker. If the transport cannot know, Choir's time
+// limits end the wait.
 //
 // Threads: Choir makes calls one at a time, from any of its threads, with a lock held; slots
 // marked (any) without a lock. A slot must call nothing of Choir but choir_fail.

@@ -1,35 +1,26 @@
-// Checkpoints: a strategy's whole state in a directory, from which a training continues as if it
-// had never stopped. weights.h, which this header includes, has files with the weights alone.
-// Calls that take a strategy are made in cross-replica context.
+// Checkpoints: a strategy's whole state in a directory. A training continues from it with the
+// bits of one that never stopped, if program, data and number of replicas are the same; devices,
+// workers and strategy may differ. With another number of replicas ON_READ variables get shares
+// of their aggregate, as from a weights file. Calls that take a strategy are made in
+// cross-replica context.
 //
 // A checkpoint directory holds steps. A step is a folder "step-1500" of three files.
 // weights.safetensors has the weights. state.safetensors has, as named tensors, all else that
 // the next step depends on: slots, counters and loss scales of optimizers, metrics, positions of
 // distributed datasets, the strategy's step and seed, and each replica's components of ON_READ
 // variables. manifest.json has a CRC-32C of every tensor, the number of the save, and metadata.
-// A step gets its name when all of it is on the disk, so a job or machine that dies leaves only
-// complete ones.
+// A step gets its name when all of it is on the disk.
 //
-// A restored training gives the same bits as one that never stopped, with the same program, data
-// and number of replicas; devices, workers and strategy may differ. With another number of
-// replicas ON_READ variables get shares of their aggregate, as from a weights file.
-//
-// Security: a directory may come from a stranger. Choir follows no link in it: a step that is a
-// link, or has a link in place of a file, counts as damaged, and nothing is removed through a
-// link. The path of the directory itself may be a link.
+// Security: a step that is a link, or has a link in place of a file, counts as damaged, and
+// nothing is removed through a link. The path of the directory itself may be a link.
 //
 // Several workers (cluster.h): all make the same calls in the same order, and get the same
-// results. The chief alone reads and writes the directory, which need not be on another worker's
-// disk; the others get restored values from it. If a worker fails during a save or a restore, or
-// the chief's disk takes longer than the cluster's timeout, the job ends. Start it again from
-// the last complete checkpoint.
+// results. The chief alone uses the directory. If a worker fails during a save or a restore, or
+// the chief's disk takes longer than the cluster's timeout, the job ends.
 //
-// Workers that read different parts of the data (a policy other than DATA, or
-// choir_strategy_distribute_datasets_from_function) each have a position in a checkpoint, and
-// worker w continues at worker w's. Restoring with another number of workers or another policy
-// is CHOIR_INVALID, names both, and changes nothing. Two kinds of data are exempt and continue
-// from where they are: those that read a queue (whose past elements are gone), and those with
-// the option .checkpoint = CHOIR_OFF (input.h).
+// If workers read different parts of the data (docs/rules.md, section 9), restoring with another
+// number of workers or another policy is CHOIR_INVALID and changes nothing. Data that read a
+// queue, or have .checkpoint = CHOIR_OFF (input.h), are exempt and continue where they are.
 // Threads: the program's, while no run is under way.
 #pragma once
 
@@ -39,71 +30,65 @@ CHOIR_C_BEGIN
 
 typedef struct choir_checkpoint_options {
 	size_t size;
-	int max_to_keep; // how many of the last saves are kept; 0: 5; CHOIR_ALL: all
+	int max_to_keep; // of the last saves; 0: 5; CHOIR_ALL: all
 	// A key of the metadata with a number as value: the steps with the largest values are kept
-	// as well (with less_is_better the smallest). NULL: none.
+	// as well (with best_is_lowest the smallest). NULL: none.
 	const char *best_metric;
-	int max_best_to_keep; // how many; 0: 1
+	int max_best_to_keep; // 0: 1
 	bool best_is_lowest;
-	// On: a save takes only as long as the copy to memory; a thread of the lowest priority
-	// writes from there. A save during a write waits for it. Memory, also of a manager that is
-	// not asynchronous: on the chief the size of the checkpoint, until the manager is freed; on
-	// other workers the size of their components of ON_READ variables.
+	// A save takes only as long as the copy to memory; a thread of the lowest priority writes
+	// from there. A save during a write waits for it. Memory of every manager: on the chief the
+	// size of the checkpoint, until the manager is freed; on other workers that of their
+	// components of ON_READ variables.
 	bool asynchronous;
 } choir_checkpoint_options;
 
-// Saves a strategy to, and restores it from, one directory. Outside of cross-replica context its
-// calls fail with CHOIR_STATE, except choir_checkpoint_manager_latest. Free it before its
-// strategy.
+// Saves a strategy to, and restores it from, one directory. Free it before its strategy.
 typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 
 // Makes the directory if it does not exist (its parent must), and locks it until the manager is
 // freed or the process ends. s NULL: the current strategy. Half-written files of a job that died
-// are named in the log and removed. CHOIR_STATE: another manager has the directory; the text
-// names its process. CHOIR_UNSUPPORTED: a newer Choir has written there. CHOIR_CORRUPT: ".lock"
-// or a half-written file is a link, or not what Choir makes; it is left as it is.
+// are removed. CHOIR_STATE: another manager has the directory. CHOIR_UNSUPPORTED: a newer Choir
+// has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a link, or not what Choir
+// makes; it is left as it is.
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 
-// Waits for writes under way. A failure of the writer that no call has returned is logged as a
-// warning. NULL is fine.
+// Waits for writes under way. A failure that no call has returned is logged.
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 
-// Saves the strategy under the number of its updates so far. Then removes the steps that need
-// not be kept; a failure of that is a warning in the log. metadata: lines of "key=value", or
-// NULL. Do not save between receiving a batch and running it: that batch would be skipped after
-// a restore.
+// Saves the strategy under the number of its updates so far, then removes the steps that need
+// not be kept. metadata: lines of "key=value", or NULL. Do not save between receiving a batch
+// and running it: that batch would be skipped after a restore.
 //
-// After a failure the earlier steps are unchanged. CHOIR_IO: the system refused; the text has
-// the bytes needed and free. CHOIR_INVALID: metadata has no number for .best. CHOIR_STATE also:
-// the directory's ".lock" was removed or replaced, so another job may have the directory; the
-// manager saves nothing more. Others as choir_strategy_save. Asynchronous: a failure of the
-// writer is returned once, by the next call of save, check or wait. That save is done all the
-// same.
+// After a failure the earlier steps are unchanged. CHOIR_INVALID: metadata has no number for
+// .best_metric. CHOIR_STATE also: the directory's ".lock" was removed or replaced, so another
+// job may have the directory; the manager saves nothing more. Else as choir_strategy_save.
+// Asynchronous: a failure of the writer is returned once, by the next call of save, check or
+// wait. That save is done all the same.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
-// Returns a writer's failure that is known by now, without waiting; call it after each step. It
-// does not ask other workers: only the chief knows. With an asynchronous manager it also
-// prepares the memory of the first save, so that this save takes no longer than others.
+// Returns a writer's failure that is known by now, on the chief, without waiting; call it after
+// each step. With an asynchronous manager it also prepares the memory of the first save, so that
+// this save takes no longer than others.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 
 // Waits until all saves are on the disk.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m);
 
 // Restores the last complete save. Damaged ones are skipped; the log names each and what is
-// wrong. CHOIR_NOT_FOUND: there is none (the text names the damaged ones). CHOIR_INVALID: it is
-// another program's; the text lists what is unknown, missing and different, and nothing was
-// changed. CHOIR_IO: the system refused to read one; it is not skipped then.
+// wrong. CHOIR_NOT_FOUND: there is none. CHOIR_INVALID: it is another program's, and nothing was
+// changed. CHOIR_IO: the system refused to read one; that is not skipped.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
 
-// Restores one step. CHOIR_CORRUPT: it is damaged; the text names the tensor or the file. Else
-// as choir_checkpoint_manager_restore_latest.
+// Restores one step. CHOIR_CORRUPT: it is damaged. Else as
+// choir_checkpoint_manager_restore_latest.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 		choir_checkpoint_manager *m, int64_t step);
 
-// The folder of the step that was last saved (and is written) or restored. Valid until the next
-// call with m. NULL: there is none.
+// The folder of the step that was last saved (and is written) or restored, or NULL. In any
+// context. Valid until the next call with m.
 const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 
 // Restores the step in the folder path without a manager, also while a job saves to the same
@@ -113,7 +98,7 @@ const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_checkpoint(
 		choir_strategy *s, const char *path);
 
-// The contents of a checkpoint directory, without a strategy, also while a job saves there.
+// The contents of a checkpoint directory, also while a job saves there.
 typedef struct choir_checkpoint_list choir_checkpoint_list;
 
 typedef struct {
@@ -130,21 +115,21 @@ void choir_checkpoint_list_free(choir_checkpoint_list *l);
 size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l);
 
 // Of the i-th step: its number, its folder, and the number of replicas of its training (0:
-// damaged). If i is out of range: CHOIR_NONE, NULL and 0.
+// damaged). Out of range: CHOIR_NONE, NULL and 0.
 int64_t choir_checkpoint_list_step(const choir_checkpoint_list *l, size_t i);
 const char *choir_checkpoint_list_path(const choir_checkpoint_list *l, size_t i);
 int choir_checkpoint_list_replicas(const choir_checkpoint_list *l, size_t i);
 
-// The value of key in its metadata. NULL: none.
+// The value of key in its metadata, or NULL.
 const char *choir_checkpoint_list_metadata(
 		const choir_checkpoint_list *l, size_t i, const char *key);
 
 // Reads all of the i-th step. CHOIR_OK: it is complete; its tensors can be listed until the next
-// check. CHOIR_CORRUPT, CHOIR_NOT_FOUND: the text says what is damaged or missing.
+// check. CHOIR_CORRUPT, CHOIR_NOT_FOUND: something is damaged or missing.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
 
 // The number of tensors of the last successful check (0 without one), and the k-th, valid until
-// the next call. NULL: k is out of range.
+// the next call.
 size_t choir_checkpoint_list_tensors(const choir_checkpoint_list *l);
 const choir_checkpoint_tensor *choir_checkpoint_list_tensor(choir_checkpoint_list *l, size_t k);
 

@@ -5,6 +5,19 @@
 // export_c.h, optimizer.h, metric.h, weights.h and checkpoint.h; trace.h and replay.h (looking
 // into a training); cluster.h (several processes). Only extend.h, the tables for your own
 // hardware, is included separately.
+//
+// Rules of all headers, where a comment does not say otherwise:
+// - A getter gives 0, NULL, false or "" for NULL, and NULL for an index out of range. What it
+//   gives belongs to its object and is valid as long. A function that frees accepts NULL.
+// - Variables, layers, optimizers, metrics and distributed datasets belong to the strategy that
+//   is current when they are made, which frees them.
+// - A constructor or an expression returns NULL after a failure, and choir_error says why.
+//   CHOIR_NO_MEMORY is possible wherever something is made, and CHOIR_INVALID where a required
+//   argument is NULL.
+// - Names and options are copied. NULL for options: all defaults. A field size is that of its
+//   struct: set it by CHOIR_OPTIONS or sizeof, else the call is CHOIR_INVALID.
+// - user is passed to the program's function. It must live as long as that may be called.
+// - Comments list failures as "CHOIR_STATE: the cause".
 #pragma once
 
 #include "checkpoint.h"

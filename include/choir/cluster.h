@@ -1,14 +1,12 @@
 // Clusters: the workers of one job. A worker is a process; all workers run the same program, on
-// one machine or several, started by a launcher (mpirun, srun). choir_cluster_new finds out
-// which worker this process is and checks that all workers fit together. A transport carries
-// bytes between workers: MPI, which is loaded when a program asks for it (libchoir links no
-// MPI), or one that the program registers (choir/extend/transport_table.h).
+// one machine or several, started by a launcher (mpirun, srun). A transport carries bytes
+// between workers: MPI, which is loaded when a program asks for it (libchoir links no MPI), or
+// one that the program registers (choir/extend/transport_table.h).
 //
 // Every wait for another worker has a time limit. After a failed wait the cluster is unusable:
-// all its calls fail with the first cause. The other workers' waits fail, too, and name this
-// worker. The job must end and be started again. The exception is a call that fails on all
-// workers, with the same status and text, before it has sent anything (a wrong argument, for
-// example). The cluster stays usable after it.
+// all calls, on all workers, fail with the first cause, and the job must be started again. It
+// stays usable after a call that fails on all workers, with the same status and text, before it
+// has sent anything (docs/cluster.md).
 #pragma once
 
 #include "status.h"
@@ -18,92 +16,83 @@ CHOIR_C_BEGIN
 typedef struct choir_cluster choir_cluster;
 
 typedef struct choir_cluster_options {
-	size_t size; // of this struct
+	size_t size;
 	// "mpi", "alone" (one worker: this process), or a registered name. NULL: "mpi" if an MPI
 	// launcher started this process, else "alone".
 	const char *transport;
-	const void *argument; // for a registered transport; borrowed during the call
-	// Which MPI: "openmpi", "mpich", or the path of another libchoir-mpi. NULL: the value of the
-	// environment variable CHOIR_MPI; else the MPI that this process has loaded; else the
-	// launcher's; else the first that is installed.
+	const void *argument; // for a registered transport
+	// "openmpi", "mpich", or the path of another libchoir-mpi. NULL: that of the environment
+	// variable CHOIR_MPI; else the MPI that this process has loaded; else the launcher's; else
+	// the first that is installed.
 	const char *mpi;
 	// The roles of the workers. cluster_spec is JSON like "cluster" in TF_CONFIG: {"worker":
-	// ["a:1", "b:1"]}. task_type is "chief", "worker", "evaluator" or "ps". cluster_spec NULL:
-	// the roles come from the environment (see choir_cluster_new).
+	// ["a:1", "b:1"]}; NULL: the roles come from the environment. task_type is "chief",
+	// "worker", "evaluator" or "ps".
 	const char *cluster_spec, *task_type;
 	int task_index;
 	double start_timeout; // seconds until all workers have come; 0: 60; CHOIR_FOREVER: no limit
-	// Seconds that a worker waits for another one. This includes waiting while the chief writes
-	// or reads weights or a checkpoint, so it must exceed what the disk needs. 0: 300;
-	// CHOIR_FOREVER: no limit.
+	// Seconds that a worker waits for another one, also while the chief writes or reads weights
+	// or a checkpoint. 0: 300; CHOIR_FOREVER: no limit.
 	double timeout;
-	// A text that must be equal on all workers; NULL: the content of the program's file.
+	// equal on all workers; NULL: the content of the program's file
 	const char *program;
-	// What to do if the workers' processors differ. Off: choir_cluster_new fails. On: until the
-	// process ends, all workers use the kernels of the lowest instruction set among them
-	// (choir_instruction_set).
+	// If the workers' processors differ: off: choir_cluster_new fails; on: until the process
+	// ends, all workers use the kernels of the lowest instruction set among them.
 	choir_toggle lowest_instruction_set;
 } choir_cluster_options;
 
-// Joins the workers of this job. All workers must call it, and it returns when all have. o NULL:
-// all defaults.
+// Joins the workers of this job. Returns when all of them have called it.
 //
 // The roles come from the first of these that is present: the options; TF_CONFIG (chief and
-// workers are the job's workers, in this order; an evaluator is a cluster by itself); torchrun's
-// RANK, WORLD_SIZE and LOCAL_RANK; the launcher's variables (OMPI_COMM_WORLD_RANK and _SIZE,
-// PMI_RANK and PMI_SIZE); srun's SLURM_PROCID and SLURM_STEP_NUM_TASKS. Without any of them this
-// process is the only worker. If the transport finds another number of workers than the roles
-// say, the error says how to start the program.
+// workers are the job's workers, in this order; an evaluator is a cluster by itself); the
+// variables of torchrun, of the launcher, of srun. Without any of them this process is the only
+// worker.
 //
 // CHOIR_INVALID: options or variables that are invalid or contradict each other; malformed JSON,
 // with the position. CHOIR_NOT_FOUND: no such transport; no MPI. CHOIR_UNSUPPORTED: the task ps;
 // a thread that may not call MPI at its thread level; lowest_instruction_set where the workers
 // have no instruction set in common. CHOIR_STATE: MPI has ended; the workers' builds, programs,
-// settings or instruction sets differ (the text says which); the instruction set must be
-// lowered, but an operation has run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: some worker did not come.
+// settings or instruction sets differ; the instruction set must be lowered, but an operation has
+// run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: some worker did not come.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
 // Makes a cluster of the processes of a communicator, in a program that initialised MPI itself:
 // MPI_Comm comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All processes of the
-// communicator must call this. The communicator is duplicated, and MPI is not finalized. Options
-// as for choir_cluster_new, without a transport and without roles.
+// communicator must call this. The communicator is duplicated, and MPI is not finalized. o has
+// no transport and no roles.
 //
-// The thread level limits the program. With MPI_THREAD_SERIALIZED the program must not call MPI
-// while a call of Choir may do so. At a lower level (MPI_Init, MPI_THREAD_FUNNELED) only the
-// thread that initialised MPI may make calls that concern other workers; other threads get
-// CHOIR_UNSUPPORTED, and so does a strategy with more than one replica in a worker. Nothing is
-// exchanged during the backward pass then (.overlap has no effect).
+// With MPI_THREAD_SERIALIZED the program must not call MPI while a call of Choir may do so. A
+// lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker. Only the thread
+// that initialised MPI may then make calls that concern other workers (CHOIR_UNSUPPORTED), and
+// .overlap has no effect.
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
-// Leaves the cluster and frees it. Everything made with c must be freed before. Over MPI, also
-// after choir_cluster_from_mpi, the call waits until the other workers leave, at most the time
-// limit. So first finish everything that another worker needs from this one. If Choir
-// initialised MPI, it also finalizes MPI, which cannot be initialised again. After a failure the
-// call does not wait. NULL is fine.
+// Leaves the cluster and frees it. Everything made with c must be freed before. Over MPI the
+// call waits until the other workers leave, at most the time limit, so first finish everything
+// that another worker needs from this one. If Choir initialised MPI, it also finalizes MPI,
+// which cannot be initialised again. After a failure the call does not wait.
 void choir_cluster_free(choir_cluster *c);
 
-// Getters. For a cluster that is NULL they return 0, false or "".
+// Getters
 
-// This worker's number, 0 to workers - 1, and the number of workers.
+// This worker's number, from 0 on, and the number of workers.
 int choir_cluster_worker(const choir_cluster *c);
 int choir_cluster_workers(const choir_cluster *c);
-// Whether this worker is the chief, which saves checkpoints and writes summaries: worker 0, or
-// an evaluator for itself.
+// The chief saves checkpoints and writes summaries: worker 0, or an evaluator for itself.
 bool choir_cluster_is_chief(const choir_cluster *c);
-// The task in TensorFlow's terms: "chief", "worker" or "evaluator", and its index among the
-// tasks of this type. In a job without roles all tasks are workers.
+// The task in TensorFlow's terms: "chief", "worker" (in a job without roles) or "evaluator", and
+// its index among the tasks of this type.
 const char *choir_cluster_task_type(const choir_cluster *c);
 int choir_cluster_task_index(const choir_cluster *c);
-// Where worker i runs, for messages: "node3, pid 4711"; "" if there is no such worker.
+// Where worker i runs, "node3, pid 4711"; "" if there is no such worker.
 const char *choir_cluster_worker_name(const choir_cluster *c, int i);
-// The transport in one line: "mpi: Open MPI v4.1.4, MPI_THREAD_MULTIPLE".
+// "mpi: Open MPI v4.1.4, MPI_THREAD_MULTIPLE".
 const char *choir_cluster_transport(const choir_cluster *c);
 
-// Collective calls: all workers make them in the same order. Different calls, or different
-// sizes, are CHOIR_STATE, and the text names both. Threads: one at a time.
+// Collective calls: all workers make them in the same order. CHOIR_STATE: different calls, or
+// different sizes. Threads: one at a time.
 
-// Returns when all workers have called it.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
 // Copies the bytes of worker from to all workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
@@ -113,8 +102,7 @@ CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 
-// Stops the job: all later calls fail with the reason why, here and on all other workers.
-// Threads: any.
+// Stops the job: all later calls fail with the reason why, on all workers. Threads: any.
 void choir_cluster_abort(choir_cluster *c, const char *why);
 
 CHOIR_C_END

@@ -3,8 +3,8 @@
 // devices than cores, or fewer. The kind "cpu" is built in; choir_register_device
 // (extend/device_table.h) adds others.
 //
-// A device is opened when its name is first looked up. It lives as long as the program and is
-// never freed. So two devices are the same if their pointers are equal.
+// A device is opened when its name is first looked up, and never freed. Two devices are the same
+// if their pointers are equal.
 // Threads: any.
 #pragma once
 
@@ -17,31 +17,29 @@ typedef struct choir_device choir_device;
 // The number of devices of a kind that programs use by default. kind is "cpu", in any case of
 // letters; NULL: the sum over all kinds. For "cpu" it is the number of processors that this
 // process may use, by its affinity mask and its cgroup's quota; names up to cpu:1023 are valid
-// all the same. It is 0 for a kind with as many devices as are named (extend/device_table.h),
-// and for an unknown kind.
+// all the same. 0 for an unknown kind, and for one with as many devices as are named
+// (extend/device_table.h).
 int choir_device_count(const char *kind);
 
-// Finds a device by its name; the same name always gives the same device. A name is "cpu:0", or
-// "cpu" for index 0, or one of TensorFlow's: "CPU:0", "/cpu:0", "/device:CPU:0",
-// "/job:worker/replica:0/task:1/device:CPU:0", whose job, replica and task are ignored.
-// NULL after a failure: CHOIR_NOT_FOUND for an unknown spelling, kind or index, with a list of
-// the devices; CHOIR_NO_MEMORY; CHOIR_TIMEOUT if another thread has been opening the device for
-// 60 s; or the failure of the device's own open.
+// Finds a device by its name: "cpu:0", or "cpu" for index 0, or one of TensorFlow's: "CPU:0",
+// "/cpu:0", "/device:CPU:0", "/job:worker/replica:0/task:1/device:CPU:0", whose job, replica and
+// task are ignored. NULL after a failure: CHOIR_NOT_FOUND for an unknown spelling, kind or
+// index; CHOIR_TIMEOUT if another thread has been opening the device for 60 s; or the failure of
+// the device's own open.
 choir_device *choir_device_find(const char *name);
 
-// The canonical name, "cpu:0"; valid as long as the device. "" for NULL.
+// The canonical name, "cpu:0".
 const char *choir_device_name(const choir_device *d);
 
 typedef struct {
-	size_t size; // of this struct, set by the caller
-	const char *kind; // "cpu"; valid as long as the device
+	size_t size;
+	const char *kind; // "cpu"
 	int index; // 1 for "cpu:1"
 	int cores; // that work for the device; for "cpu" all that this process may use
 	uint64_t memory_total, memory_free; // bytes; 0: unknown
 } choir_device_info;
 
-// Fills *info with the device's present state, up to info->size bytes. CHOIR_INVALID: d or info
-// is NULL, or info->size is smaller than the field size itself. Threads: any.
+// Fills *info with the device's present state, up to info->size bytes.
 CHOIR_MUST_CHECK choir_status choir_device_describe(
 		const choir_device *d, choir_device_info *info);
 

@@ -1,7 +1,7 @@
 // Common definitions of all headers: C linkage and visibility, results that must be checked, and
 // options. An options struct begins with its size, so a program built with an older header works
-// with a newer library. A field that is 0 takes its default, so new options break no program
-// (docs/decisions/0036). All headers compile as C11 and as C++17, with gcc and clang.
+// with a newer library. A field that is 0 takes its default, so new options break no program.
+// All headers compile as C11 and as C++17, with gcc and clang.
 #pragma once
 
 #include <stdbool.h>
@@ -24,15 +24,15 @@
 
 // The compiler warns if a caller ignores the function's result.
 #define CHOIR_MUST_CHECK __attribute__((warn_unused_result))
-// The compiler checks argument fmt as a printf format, with the arguments from number arg on (0:
-// a va_list).
+// The compiler checks argument number fmt as a printf format for the arguments from number arg
+// on (0: a va_list).
 #define CHOIR_PRINTF(fmt, arg) __attribute__((format(printf, fmt, arg)))
 
 // The version of all tables of choir/extend.h. A table of another version is CHOIR_INVALID.
 #define CHOIR_TABLE_VERSION 1
 
-// In an option 0 means the default. These values, all -1, say what 0 cannot, where a field's
-// comment offers them.
+// Values that say what 0, the default of an option, cannot. A field takes those that its comment
+// offers.
 enum {
 	CHOIR_ZERO = -1, // the number 0
 	CHOIR_FOREVER = -1, // no time limit; repetition without end
@@ -42,7 +42,7 @@ enum {
 	CHOIR_NONE = -1 // no such index, id or dtype; the result of a function that failed
 };
 
-// A switch in options. The field's comment says which of the two is the default.
+// A switch in options. The field's comment says which is the default.
 typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 
 // CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .seed = 7) is a pointer to const options
@@ -56,8 +56,8 @@ typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })
 #else
-// C++17 has no designated initializers: each ".field = value" becomes an assignment to a field
-// of an object that converts to the pointer. At most 32 fields.
+// C++17 has no designated initializers: each ".field = value" becomes an assignment to an object
+// that converts to the pointer.
 template <class T> struct choir_options_of {
 	T value{};
 	template <class F> explicit choir_options_of(F fill)

@@ -1,19 +1,15 @@
 // Distributed datasets: they cut a dataset into global batches and give each replica of a
 // strategy its rows.
 //
-// A global batch of G examples on R replicas: each replica has a fixed size, and the first G mod
-// R replicas have one row more than the others. Every batch fills these sizes from the first
-// replica on, also a batch that is short at the end of the data. For example, with a global
-// batch of 8 on two replicas, six examples are 4 and 2, and three are 3 and 0. A replica without
-// examples gets tensors of 0 rows. No batch is empty. Every replica knows the real number of
-// examples in the global batch: choir_replica_global_examples.
+// Of a global batch of G examples the first G mod R of R replicas have one row more than the
+// others. A batch that is short at the end of the data fills these sizes from the first replica
+// on (docs/rules.md, section 9). A replica without examples gets tensors of 0 rows. No batch is
+// empty.
 //
-// Workers: if a strategy is in step with other workers
-// (choir_multi_worker_mirrored_strategy_new), all of them make the same calls of this header,
-// and each gets the rows of its own replicas. All workers end together: a worker whose data have
-// ended takes part without examples until all data have ended. All workers know the number of
-// examples in a step. A failure of one worker fails the step on all: with CHOIR_CANCELLED on the
-// others, naming the worker and the reason.
+// Workers in step (choir_multi_worker_mirrored_strategy_new) all make the same calls of this
+// header, and each gets the rows of its own replicas. A worker whose data have ended takes part
+// without examples until all data have ended. A failure of one worker is CHOIR_CANCELLED on the
+// others, with the worker and the reason.
 //
 // Threads: the program's, one at a time for each distributed dataset.
 #pragma once
@@ -23,17 +19,14 @@
 
 CHOIR_C_BEGIN
 
-// It belongs to its strategy and is freed with it.
 typedef struct choir_distributed_dataset choir_distributed_dataset;
 
-// The policy by which workers share the data. With one worker it changes nothing.
+// How workers share the data. With one worker it changes nothing.
 typedef enum {
-	// All workers read all data, and each keeps the rows of its own replicas. So the batches do
-	// not depend on the number of workers.
+	// All workers read all data, and each keeps the rows of its own replicas.
 	CHOIR_AUTO_SHARD_DATA = 0,
-	// All workers read and keep all data. A batch of the dataset is still the global one: in
-	// each step a worker reads as many examples as its replicas get. So with two workers a pass
-	// has twice the steps, and every example is used twice.
+	// All workers read and use all data: with two workers a pass has twice the steps, and every
+	// example is used twice.
 	CHOIR_AUTO_SHARD_OFF,
 	CHOIR_AUTO_SHARD_AUTO, // FILE; if no files are read, DATA, with a warning in the log
 	// Each worker reads its own files. CHOIR_NOT_FOUND: no source reads files, or a later stage
@@ -47,55 +40,47 @@ typedef enum { CHOIR_REPLICATION_PER_WORKER = 0, CHOIR_REPLICATION_PER_REPLICA }
 
 typedef struct choir_input_options {
 	size_t size;
-	// The examples of a global batch, over all replicas. 0: the size of the dataset's own
-	// batches, if no stage after batch changed what a batch is (a map does, after a batch that
-	// keeps a short last batch). If one did, each batch of n is cut into parts of ceil(n /
-	// replicas). Another number than 0 rebatches the stream of examples, whatever the dataset's
-	// batches are.
+	// The examples of a global batch, whatever the dataset's batches are. 0: the size of the
+	// dataset's own batches. If a stage after batch changed what a batch is (a map does, after a
+	// batch that keeps a short last batch), each batch of n is cut into parts of ceil(n /
+	// replicas).
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
 	// For programs that bring workers together themselves: the number of workers, each with as
-	// many replicas as the strategy, and the number of this one. Each then ends by itself. Both
-	// 0: the workers that the strategy is in step with.
+	// many replicas as the strategy and its own end, and this one's. Both 0: the workers that
+	// the strategy is in step with.
 	int workers, worker;
-	// Whether each replica takes a whole batch of the dataset, whose batches are then those of
-	// one replica, like make_dataset_iterator of tf.contrib. Under DATA, batch i of a step goes
-	// to replica i of the job. Under other policies a worker's batches go to its own replicas,
-	// in order.
+	// Each replica takes a whole batch of the dataset. Under DATA, batch i of a step goes to
+	// replica i of the job. Under other policies a worker's batches go to its own replicas, in
+	// order.
 	bool per_replica_batches;
-	// Where the tensors of a batch are: on their replicas' devices, or on the host until a run
-	// needs them.
+	// Where the tensors of a batch are; TO_HOST: until a run needs them.
 	choir_fetch fetch;
 	choir_replication replication; // for distribute_datasets_from_function
 	bool place_on_device; // the dataset itself, which no device supports (CHOIR_UNSUPPORTED)
-	// The number of steps that a thread of Choir's reads ahead, in addition to the dataset's own
-	// prefetch stages. The thread starts with the first batch. CHOIR_NONE: none; a step then
-	// reads only what it needs. 0: as many as fit in 1 MiB, from one to eight, if the dataset
-	// reads files, has no prefetch at its end, and calls no function of the program (which would
-	// run on that thread); else none. Such a dataset is read ahead beyond the end of a pass into
-	// the next one, unless rows of it were left out.
+	// The number of steps that a thread of Choir's reads ahead, from the first batch on, in
+	// addition to the dataset's own prefetch stages. CHOIR_NONE: none. 0: as many as fit in 1
+	// MiB, from one to eight, if the dataset reads files, has no prefetch at its end, and calls
+	// no function of the program; else none. Such a dataset is read ahead into the next pass,
+	// unless rows of it were left out.
 	int read_ahead_steps;
-	// Whether reading ahead starts now, so that a shuffle's buffer fills while the program makes
-	// its variables. If the dataset calls a function of the program, it starts with the first
-	// batch all the same.
+	// Reading ahead starts now, unless the dataset calls a function of the program: a shuffle's
+	// buffer fills while the program makes its variables.
 	bool start_reading_now;
-	// Whether checkpoints save and restore the position of the dataset. Default: on. OFF: the
-	// dataset continues where it is, on any number of workers and under any policy. OFF is for
-	// data that cannot go back (queues) or that shall start again. All workers need the same
-	// value.
+	// Whether checkpoints keep the position of the dataset. Default: on. OFF: the dataset
+	// continues where it is, on any number of workers and under any policy. All workers need the
+	// same value.
 	choir_toggle checkpoint;
 } choir_input_options;
 
-// Distributes d over the replicas of s. d is taken over, also on failure; o may be NULL. Nothing
-// is read before the first batch is asked for, unless o->start_reading_now is set. With one
-// replica and no global_batch the dataset's batches are passed on as they are. NULL after a
-// failure:
-// - d is NULL: the first failure stays.
-// - CHOIR_INVALID: s is NULL; d has no batch stage and o has no global_batch; a negative
-//   global_batch; a worker number that is out of range, or not this worker's in the strategy's
-//   cluster; fewer files than workers; workers in step with different options, or under DATA
-//   with different datasets (with different files: CHOIR_STATE); place_on_device without
-//   PER_REPLICA, or with fetching to the device.
+// Distributes d over the replicas of s. d is taken over, also on failure. With one replica and
+// no global_batch the dataset's batches are passed on as they are. NULL after a failure:
+//
+// - CHOIR_INVALID: d has no batch stage and o has no global_batch; a negative global_batch; a
+//   worker number that is out of range, or not this worker's in the strategy's cluster; fewer
+//   files than workers; workers in step with different options, or under DATA with different
+//   datasets (with different files: CHOIR_STATE); place_on_device without PER_REPLICA, or with
+//   fetching to the device.
 // - CHOIR_UNSUPPORTED: PER_REPLICA.
 // - CHOIR_NOT_FOUND: see CHOIR_AUTO_SHARD_FILE.
 // - CHOIR_STATE: CHOIR_SHARD_HINT in d under another policy with several workers; a call inside
@@ -103,32 +88,27 @@ typedef struct choir_input_options {
 choir_distributed_dataset *choir_strategy_distribute_dataset(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *o);
 
-// Compares the files that all workers of c are going to read: their number, their sizes, and a
-// checksum of their first bytes, their last bytes and some blocks between. distribute_dataset
-// does this under DATA for all files of sources; this function is for programs that read files
-// themselves. All workers make this call at the same place of the program, with their files in
-// the same order. CHOIR_STATE, on all workers: the files differ; the text names the first such
-// file and the worker. Threads: the program's.
+// Compares the files that all workers of c are going to read: their number, their sizes, and
+// checksums of some blocks. For programs that read files themselves; distribute_dataset does it
+// under DATA. All workers make this call, with their files in the same order. CHOIR_STATE, on
+// all workers: the files differ.
 CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
 		choir_cluster *c, const choir_files *files);
 
 // Makes a memory dataset with the same data on all workers that s is in step with; all of them
-// make this call. The first worker's data are copied and sent to the others once; on the others
-// columns[i].data and examples are ignored. Names, dtypes and shapes of the columns must be
-// equal everywhere (CHOIR_INVALID, on all workers). Without other workers it is
-// choir_memory_dataset_new with a copy. Threads: the program's, outside of replicas.
+// make this call, outside of replicas. The first worker's data are copied to the others, where
+// columns[i].data and examples are ignored. CHOIR_INVALID, on all workers: columns that differ
+// in more than data.
 choir_dataset *choir_strategy_make_memory_dataset(
 		choir_strategy *s, int64_t examples, size_t n, const choir_column columns[]);
 
-// The input pipeline for which a function makes a dataset.
 typedef struct choir_input_context {
 	size_t size;
-	int input_pipelines; // number of workers; under PER_REPLICA number of replicas
+	int input_pipelines; // workers; under PER_REPLICA replicas
 	int input_pipeline; // index of this one, from 0
 	int replicas_in_sync; // of the job
 } choir_input_context;
-// Computes the batch of one replica: global / replicas_in_sync. CHOIR_INVALID: that is no whole
-// number.
+// The batch of one replica: global / replicas_in_sync. CHOIR_INVALID: that is no whole number.
 CHOIR_MUST_CHECK choir_status choir_input_context_per_replica_batch(
 		const choir_input_context *context, int64_t global, int64_t *batch);
 
@@ -136,92 +116,82 @@ CHOIR_MUST_CHECK choir_status choir_input_context_per_replica_batch(
 // takes it over. NULL: a failure, from choir_fail or a constructor.
 typedef choir_dataset *choir_dataset_fn(const choir_input_context *context, void *user);
 // Distributes the datasets that fn makes. Nothing is cut or sharded: in each step a replica
-// takes a whole batch, the next one of the worker's dataset, in the order of the replicas. fn is
-// called before this returns. It is called once; under PER_REPLICA once for each replica, which
-// then reads its own dataset (mirrored strategies only, else CHOIR_UNSUPPORTED). o as above;
-// global_batch is CHOIR_INVALID, and auto_shard has no effect.
+// takes a whole batch, the next one of the worker's dataset, in the order of the replicas. This
+// calls fn once; under PER_REPLICA once for each replica, which then reads its own dataset
+// (mirrored strategies only, else CHOIR_UNSUPPORTED). Fails as above; global_batch is
+// CHOIR_INVALID, and auto_shard has no effect.
 choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 		choir_strategy *s, choir_dataset_fn *fn, void *user, const choir_input_options *o);
 
 // Fills *batch with the next global batch. It has a per-replica leaf for each column of the
 // dataset, under the column's name: one tensor [rows, ...] for each replica, in the order of the
-// data. If *batch is NULL, it is made; free it with choir_values_free. If it is an earlier
-// batch, it is refilled: its tensors die and their memory is used again, so reading in a loop
-// allocates nothing.
+// data. If *batch is NULL, it is made; free it with choir_values_free. An earlier batch is
+// refilled: its tensors die and their memory is used again.
 //
-// CHOIR_OK; CHOIR_END after the last batch, until the dataset is rewound; or a failure of the
-// dataset or of memory, and then the dataset stays failed until it is rewound. On any status but
-// CHOIR_OK *batch is empty. A failure on one worker is CHOIR_CANCELLED on the others that are in
-// step; they also learn here that a rewind or restore failed on one of them.
-// CHOIR_STATE: a call inside a replica, where each replica would take a batch of its own.
-// CHOIR_INVALID: *batch belongs to another strategy; a replica would get examples of different
-// shapes in one batch. Batches of different replicas may differ in the dimensions that the
-// column leaves open.
+// CHOIR_END after the last batch, until the dataset is rewound. After a failure of the dataset
+// or of memory it stays failed until it is rewound. On any status but CHOIR_OK *batch is empty.
+// Workers in step also learn here that a rewind or restore failed on one of them. CHOIR_STATE: a
+// call inside a replica. CHOIR_INVALID: *batch belongs to another strategy; a replica would get
+// examples of different shapes in one batch. Batches of different replicas may differ in the
+// dimensions that the column leaves open.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 		choir_distributed_dataset *data, choir_values **batch);
 
-// Goes back to the start for another pass; shuffles use another order in it. Examples that were
-// read ahead are dropped. Batches that the program holds stay as they are.
+// Goes back to the start for another pass; shuffles use another order in it. Batches that the
+// program holds stay as they are.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data);
 
 enum { CHOIR_INPUT_SEEK_POINTS = 16, CHOIR_INPUT_SEEK_POINT_NUMBERS = 8 };
-// The position of a distributed dataset, as plain numbers that a checkpoint can store in any
-// form.
+// The position of a distributed dataset, as plain numbers.
 typedef struct choir_input_position {
-	size_t size; // set it: CHOIR_OPTIONS, or sizeof
+	size_t size;
 	int64_t pass; // from 0
-	int64_t elements; // of the dataset that were used completely in this pass
-	int64_t examples; // of the next element that were given out
+	int64_t elements; // used completely in this pass
+	int64_t examples; // of the next element, already used
 	int64_t steps; // in this pass
 	int64_t signature; // of the dataset's stages, seeds, columns and shard
-	// Seek points: the number of valid rows of mark, which are places in files a little before
-	// the position. With them, sources whose records can be counted only by reading (CSV,
-	// TFRecord, lines) need not read everything before the position. Restoring without them
-	// gives the same result and takes longer. The sources define what the numbers mean.
+	// The number of valid rows of seek_point: places in files a little before the position. With
+	// them, sources whose records can be counted only by reading (CSV, TFRecord, lines) need not
+	// read everything before the position. Restoring without them gives the same result, more
+	// slowly.
 	int64_t seek_points;
 	int64_t seek_point[CHOIR_INPUT_SEEK_POINTS][CHOIR_INPUT_SEEK_POINT_NUMBERS];
 } choir_input_position;
 // Saves the position of the next batch; what was read ahead does not count. For a failed dataset
-// it is the start of the failed step, or the target of the failed rewind or restore, so no
-// example is lost. A position of an older program, whose struct is shorter, is filled as far as
-// it goes.
+// it is the start of the failed step, or the target of the failed rewind or restore.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 		const choir_distributed_dataset *data, choir_input_position *position);
-// Restores a position. The next batch is the one that came next when it was saved, bit by bit.
+// Restores a position: the next batch is the one that came next when it was saved, bit by bit.
 // Under DATA, or with one worker, this also holds with another number of replicas or workers, if
-// the global batch is the same. (A global batch over single examples counts as a stage of the
-// dataset.)
+// the global batch is the same.
 //
 // Under other policies with several workers, and for datasets from a function, a position is
 // that of one worker's part. Only the same worker can restore it, with the same number of
-// workers: each worker saves and restores its own position. A checkpoint does all this by
-// itself.
+// workers.
 //
-// Cost: sources and stages that can seek do so. Others (functions, filters, shuffles of streams)
-// read the examples before the position again.
-// CHOIR_INVALID: the position belongs to a dataset with other stages, seeds or columns, or to
-// another worker's part, or its numbers are invalid; then nothing has changed. CHOIR_INVALID
-// also if the data have fewer elements or examples than the position says. After this failure,
-// or another failure to read, the dataset stays failed until it is rewound or restored.
+// Cost: functions, filters and shuffles of streams, which cannot seek, read the examples before
+// the position again. CHOIR_INVALID: the position belongs to a dataset with other stages, seeds
+// or columns, or to another worker's part, or its numbers are invalid; then nothing has changed.
+// CHOIR_INVALID also if the data have fewer elements or examples than the position says. After
+// this failure, or another failure to read, the dataset stays failed until it is rewound or
+// restored.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 		choir_distributed_dataset *data, const choir_input_position *position);
 
-// Getters. A distributed dataset that is NULL has nothing.
+// Getters
 
-// The i-th column as a replica gets it, [rows, ...], CHOIR_UNKNOWN in dimensions that can differ.
-// It belongs to the distributed dataset. NULL: there is no i-th.
+// The i-th column as a replica gets it, [rows, ...], CHOIR_UNKNOWN in dimensions that can
+// differ.
 const choir_column *choir_distributed_dataset_column(
 		const choir_distributed_dataset *data, size_t i);
-// The number of batches in a pass. CHOIR_UNKNOWN_CARDINALITY: unknown until it is read.
-// CHOIR_INFINITE_CARDINALITY: infinite.
+// In batches, as choir_dataset_cardinality.
 int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *data);
 // The policy in effect: for AUTO the chosen one, FILE or DATA.
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);
 // Whether the policy is DATA because AUTO found no files.
 bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data);
-// Describes, in lines of text, what each worker and replica reads, with the files of each worker
-// if they are sharded (at most the first four). Writes at most size bytes, including the final
-// zero, and returns the length of the whole text.
+// Describes, in lines of text, what each worker and replica reads, with up to four files of each
+// worker if they are sharded. Works as snprintf.
 size_t choir_distributed_dataset_describe(
 		const choir_distributed_dataset *data, char *out, size_t size);
 

@@ -1,6 +1,6 @@
 // The library itself: its version, its optional parts and its instruction set. Choir prints
-// nothing, never exits and installs no signal handler. Its messages that are not failures go to
-// log.h.
+// nothing, never exits and installs no signal handler.
+// Threads: any.
 #pragma once
 
 #include "log.h"
@@ -12,19 +12,18 @@ CHOIR_C_BEGIN
 // works with every later library of the same soname. The soname changes with the major version.
 #define CHOIR_VERSION 100
 
-// CHOIR_VERSION of the library that the program runs with. Threads: any.
+// CHOIR_VERSION of the library that the program runs with.
 int choir_version(void);
 
 // Whether this build has an optional part: "onednn" (kernels for the CPU), "zlib" (compressed
-// data files), "hdf5" (HDF5 files), "mpi", "cuda". False for other names and for NULL. Threads:
-// any.
+// data files), "hdf5" (HDF5 files), "mpi", "cuda". False for other names.
 bool choir_has_feature(const char *feature);
 
 // The instruction set of the kernels in use: "x86-64 avx512", "x86-64 avx2", "x86-64", "aarch64"
 // or "other". Machines with the same instruction set give the same bits. It is the processor's,
-// or a lower one if that was requested before the first operation: by the environment variable
+// or a lower one that was requested before the first operation: by the environment variable
 // CHOIR_INSTRUCTION_SET ("avx512", "avx2" or "x86-64"), or by a cluster's
-// lowest_instruction_set. Constant text. Threads: any.
+// .lowest_instruction_set.
 const char *choir_instruction_set(void);
 
 CHOIR_C_END

@@ -1,26 +1,23 @@
-// Replica context: what a replica may do inside a run. A run calls the program's function once
-// for each replica. A replica sees its own part of everything: its arguments, its frame, its id.
-// It can also synchronize with the other replicas. In a merge call all replicas arrive, one
-// function runs for all of them in cross-replica context, and each goes on with its share of the
-// result. Collectives are synchronization points written as expressions; most have gradients.
-// Outside of any strategy a program is itself a replica, the default one, 0 of 1; there a
-// synchronization point returns at once.
+// Replica context: what a replica may do inside a run. It sees its own part of everything: its
+// arguments, its frame, its id. In a merge call all replicas arrive, one function runs for all
+// of them in cross-replica context, and each goes on with its share of the result. Collectives
+// are sync points written as expressions; most have gradients. Outside of any strategy a program
+// is itself a replica, the default one, 0 of 1; there a sync point returns at once.
 //
-// "In all replicas": a call marked so is a synchronization point (docs/rules.md, section 1).
-// Every replica of the run must make it, in the same order, with the same function, names,
-// dtypes, shapes and options. A replica that arrives waits for the others. If a replica makes a
-// different call or has returned, the run fails with CHOIR_STATE, naming it. Waiting replicas
-// then return CHOIR_CANCELLED, as they do if another replica fails. If none arrives or returns
-// within the strategy's timeout the run fails with CHOIR_TIMEOUT. If r's frame has failed
-// before, the call returns that failure without waiting.
+// "In all replicas": a call marked so is a sync point (docs/rules.md, section 1). Every replica
+// of the run must make it, in the same order, with the same function, names, dtypes, shapes and
+// options, and waits for the others. CHOIR_STATE: a replica makes a different call or has
+// returned. CHOIR_CANCELLED: another replica failed. CHOIR_TIMEOUT: none arrives or returns
+// within the strategy's .timeout. If r's frame has failed before, the call returns that failure
+// without waiting.
 //
 // Directions: choir_replica_arg and choir_replica_return are the called function's side;
-// choir_replica_set_arg and choir_replica_result are the caller's. The status of return and give
-// may be ignored: the frame keeps the first failure, and the run reports it. Errors of all calls:
-// CHOIR_STATE if the thread is not in the context of r; CHOIR_INVALID if r is NULL; for NULL
-// instead of a tensor see tensor.h.
-// Threads: the thread that runs this replica, while its function runs. Getters may be called
-// from any thread during that time. The default replica: one thread of the program at a time.
+// choir_replica_set_arg and choir_replica_result are the caller's. The status of
+// choir_replica_return and choir_replica_set_arg may be ignored: the frame keeps the first
+// failure, and the run reports it. Errors of all calls: CHOIR_STATE if the thread is not in the
+// context of r; CHOIR_INVALID if r is NULL; for NULL instead of a tensor see tensor.h.
+// Threads: the thread that runs this replica, while its function runs; getters: any, during that
+// time. The default replica: one thread of the program at a time.
 #pragma once
 
 #include "variable.h"
@@ -38,57 +35,51 @@ typedef struct {
 } choir_replica;
 
 // The function of a run (choir_strategy_run). A result other than CHOIR_OK is the replica's
-// failure, with the text of choir_fail if the function called that.
+// failure, with the text of choir_fail if it called that.
 typedef choir_status choir_replica_fn(choir_replica *r, void *user);
 
-// The function of a merge call. Called once for all replicas.
+// The function of a merge call, called once for all replicas.
 typedef choir_status choir_merge_fn(choir_cross *x, void *user);
 
-// The function of an update. Called once for each copy of a variable (update.h).
+// The function of an update, called once for each copy of a variable (update.h).
 typedef choir_status choir_update_fn(choir_update *u, void *user);
 
 // How the values of replicas become one (choir_strategy_reduce; docs/rules.md, section 8).
 typedef enum { CHOIR_SUM = 1, CHOIR_MEAN } choir_reduce_op;
 
-// Getters. For NULL they give NULL, 0, or CHOIR_NONE for an id or index.
+// Getters. For NULL an id or index is CHOIR_NONE.
 
 // The replica that this thread is in; outside of all contexts the default one. NULL in scopes,
-// merge calls and updates, after choir_strategy_set_current, or if there is no memory for the
-// default replica.
+// merge calls and updates, after choir_strategy_set_current, or without memory for the default
+// replica.
 choir_replica *choir_replica_current(void);
 
-// The replica whose frame f is. NULL: f is no replica's frame.
+// The replica whose frame f is, or NULL.
 choir_replica *choir_frame_replica(const choir_frame *f);
 
-// The id among the replicas of the job, 0 to count - 1.
+// The id among the replicas of the job, from 0 on, and their number.
 int choir_replica_id(const choir_replica *r);
-
-// The number of replicas of the job.
 int choir_replica_count(const choir_replica *r);
 
-// The strategy that runs r.
 choir_strategy *choir_replica_strategy(const choir_replica *r);
 
-// The device that carries r.
 choir_device *choir_replica_device(const choir_replica *r);
 
-// The index of that device among the strategy's devices that carry replicas. Several replicas
-// may share a device.
+// The index of that device among the strategy's devices that carry replicas.
 int choir_replica_device_index(const choir_replica *r);
 
 // Arguments and results
 
 // The run's argument of a name, for this replica, in r's frame. Of a per-replica leaf it is the
 // replica's own tensor; of a plain or mirrored leaf the common one; of a variable its component,
-// which stands for the variable when it is given or returned. A view, or a copy if it lies on
-// another device. NULL: CHOIR_NOT_FOUND, with the existing names; CHOIR_INVALID: a destination.
+// which stands for the variable when it is passed on. A view, or a copy if it lies on another
+// device. CHOIR_NOT_FOUND: there is no such name. CHOIR_INVALID: a destination.
 choir_tensor *choir_replica_arg(choir_replica *r, const char *name);
 
 // Sets this replica's result of a name to value, a tensor of r's frame, in place of an earlier
 // one. The result lives longer than the frame; only borrowed memory and reads of variables are
-// copied. All replicas must return the same names, else the run is CHOIR_STATE. If the run's
-// caller wants no results, value is checked and dropped. CHOIR_INVALID: no name, another frame's
-// tensor.
+// copied. All replicas must return the same names, else the run is CHOIR_STATE. CHOIR_INVALID:
+// no name, another frame's tensor.
 choir_status choir_replica_return(choir_replica *r, const char *name, choir_tensor *value);
 
 // Merge calls
@@ -100,35 +91,31 @@ choir_status choir_replica_set_arg(choir_replica *r, const char *name, choir_ten
 
 // In all replicas. When the last one has arrived, and the updates that optimizers were asked for
 // are done, fn runs once in cross-replica context. It runs on the last replica's thread with
-// that replica's user (other replicas may pass another pointer). Arguments are merged by name:
-// choir_cross_arg. A failure of fn is the run's failure. The last replica returns it, the others
-// CHOIR_CANCELLED. CHOIR_INVALID: fn is NULL.
+// that replica's user. Arguments are merged by name: choir_cross_arg. A failure of fn is the
+// run's failure: the last replica returns it, the others CHOIR_CANCELLED.
 CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 		choir_replica *r, choir_merge_fn *fn, void *user);
 
-// The merge function's result of a name, for this replica, in r's frame, as choir_replica_arg
-// sees it. Valid until r's next merge call, update, gather, broadcast or write of a mirrored
-// variable. NULL: CHOIR_NOT_FOUND, with the existing names; CHOIR_STATE: no merge call came
-// before, or the frame has failed; CHOIR_INVALID: a destination.
+// The merge function's result of a name, seen and failing as choir_replica_arg. Valid until r's
+// next merge call, update, gather, broadcast or write of a mirrored variable. CHOIR_STATE also:
+// no merge call came before, or the frame has failed.
 choir_tensor *choir_replica_result(choir_replica *r, const char *name);
 
-// Collectives: expressions on tensors of r's frame, with results in r's frame. Sums are made in
-// the canonical tree (docs/decisions/0012), so their bits do not depend on devices. Replicas
-// must create the tensors that they pass to collectives in the same order, because a tensor is
-// recognised by its position in the frame. Passing the same tensors in another order is
-// CHOIR_STATE.
+// Collectives: expressions on tensors of r's frame, with results in r's frame. A tensor is
+// recognised by its position in the frame. CHOIR_STATE: replicas make, or pass, these tensors in
+// different orders.
 
-// In all replicas, with equal op, shape and dtype. The sum or mean of all replicas' t, in t's
-// shape. Dtypes as in choir_strategy_reduce. A plain number is an f64 scalar that counts once
-// for each replica. The gradient is the all-reduce of the gradients of the results, so all
-// replicas must also run the backward pass. For indexed slices (tensor.h) the result is indexed
-// slices, and no gradient flows. CHOIR_INVALID: an unknown op; another frame's tensor.
-// CHOIR_STATE also if only some tensors have a count.
+// In all replicas, with equal op, shape and dtype. The sum or mean of all replicas' t. Dtypes as
+// in choir_strategy_reduce. A plain number is an f64 scalar that counts once for each replica.
+// The gradient is the all-reduce of the results' gradients, so all replicas must also run the
+// backward pass. For indexed slices (tensor.h) the result is indexed slices, and no gradient
+// flows. CHOIR_INVALID: an unknown op; another frame's tensor. CHOIR_STATE also if only some
+// tensors have a count.
 choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, choir_tensor *t);
 
-// In all replicas. As choir_replica_all_reduce of in[0] to in[n - 1] into out[], with the same
-// bits, for any mixture of dtypes and shapes. out may be in. Tensors of at most 64 KiB travel in
-// one pack for each dtype, and so do their gradients. After a failure out[] is unchanged.
+// In all replicas. As n calls of choir_replica_all_reduce, with the same bits, for any mixture
+// of dtypes and shapes. out may be in. Tensors of at most 64 KiB travel in one pack for each
+// dtype, and so do their gradients. After a failure out[] is unchanged.
 CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op,
 		size_t n, choir_tensor *const in[], choir_tensor *out[]);
 
@@ -139,40 +126,36 @@ CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, c
 // not fit. CHOIR_UNSUPPORTED: indexed slices.
 choir_tensor *choir_replica_all_gather(choir_replica *r, choir_tensor *t, int axis);
 
-// In all replicas, with the same from. Gives all replicas the t of replica from; the t of the
-// others may be any tensor. No gradient. CHOIR_INVALID: there is no replica from.
+// In all replicas, with the same from. Gives all replicas the t of replica from; the others' t
+// may be any tensor. No gradient. CHOIR_INVALID: there is no replica from.
 choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int from);
 
 // Means over the global batch, of which replicas may have unequal parts
 
 // The number of examples of this replica: the rows that choir_values_split or a distributed
-// dataset dealt to it; without either, the rows that choir_values_set_local set. It may be 0,
-// and is 0 if the arguments do not say.
+// dataset gave it. Without either: the rows of the first leaf of choir_values_set_local that has
+// rows. 0 also if the arguments do not say.
 int64_t choir_replica_examples(const choir_replica *r);
 
-// The number of examples of all replicas together. 0 if it is not known for all of them.
+// The same of all replicas together. 0 if it is not known for all of them.
 int64_t choir_replica_global_examples(const choir_replica *r);
 
 // Averages losses over the global batch: the sum of this replica's losses divided by the
-// examples of the global batch, a scalar. losses is [n, ...], one or more for each example, f32
-// or f64. The SUM of the results over replicas is the mean over the batch, also with unequal
-// parts, and the sum of their gradients is the gradient of that mean (TensorFlow's
-// compute_average_loss; docs/decisions/0014).
+// examples of the global batch, a scalar. losses is [n, ...], f32 or f64. The SUM of the results
+// over replicas is the mean over the batch, also with unequal parts, and the sum of their
+// gradients is the gradient of that mean (TensorFlow's compute_average_loss).
 //
 // If the arguments do not say how many examples there are, every replica counts as having n. If
-// there are none at all the result is 0. To weight examples, multiply losses first.
-// CHOIR_INVALID: a scalar.
+// there are none at all the result is 0. CHOIR_INVALID: losses is a scalar.
 choir_tensor *choir_replica_average_loss(choir_replica *r, choir_tensor *losses);
 
-// As choir_replica_average_loss, with a global batch whose size the program gives: the sum of
-// losses divided by global_batch; 0 if that is 0. Needed if replicas make their own data in
-// unequal parts. CHOIR_INVALID: a scalar, a negative size.
+// The sum of losses divided by global_batch; 0 if that is 0. Needed if replicas make their own
+// data in unequal parts. CHOIR_INVALID: losses is a scalar, a negative size.
 choir_tensor *choir_replica_average_loss_over(
 		choir_replica *r, choir_tensor *losses, int64_t global_batch);
 
 // The sum of loss divided by the number of replicas, a scalar. For a term that is equal in all
-// replicas and counts once (TensorFlow's scale_regularization_loss). loss is f32 or f64, of any
-// shape.
+// replicas and counts once (TensorFlow's scale_regularization_loss). loss is f32 or f64.
 choir_tensor *choir_replica_scale_regularization(choir_replica *r, choir_tensor *loss);
 
 CHOIR_C_END

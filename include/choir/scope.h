@@ -1,6 +1,6 @@
 // Scopes: from enter to exit a scope decides in which strategy, and how, this thread makes
 // variables and the objects that have variables (layers, optimizers, metrics). Scopes nest.
-// Errors: actions return a status; nothing is entered after a failure.
+// After a failure nothing is entered.
 // Threads: a scope belongs to the thread that entered it.
 #pragma once
 
@@ -8,40 +8,37 @@
 
 CHOIR_C_BEGIN
 
-// The program's memory for one scope. It needs no initial value, and must stay in its place
-// until the exit.
+// Memory for one scope. It needs no initial value, and stays in its place until the exit.
 typedef struct {
 	void *hidden[4];
 } choir_scope;
 
 // Enters s's scope. CHOIR_STATE: the thread is in a replica or an update, or in a scope or merge
-// call of another strategy, or has set another strategy. CHOIR_INVALID: s is NULL.
+// call of another strategy, or has set another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
 
 // Enters a scope in which new variables are colocated with a variable of the current strategy:
-// with is its choir_variable_as_value. An update function of that variable may write them, too
-// (docs/decisions/0018). For non-slot variables with is their destination
-// (choir_cross_non_slot_devices). CHOIR_STATE: this thread is in no scope and no replica.
-// CHOIR_INVALID: with is neither of the two, or of another strategy.
+// with is its choir_variable_as_value. An update function of that variable may write them, too.
+// For non-slot variables with is their destination (choir_cross_non_slot_devices). CHOIR_STATE:
+// the thread is in no scope and no replica. CHOIR_INVALID: with is neither of the two, or of
+// another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 
 // Enters a scope in which new variables are ON_READ, with this aggregation, and not trainable,
-// whatever their options say. CHOIR_STATE: this thread is in no scope and no replica.
+// whatever their options say. CHOIR_STATE as above.
 CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 		choir_scope *scope, choir_aggregation aggregation);
 
 // Enters a scope in which a replica that reads an ON_READ variable gets the value that a read
-// outside of replicas gives: the sum, the mean or replica 0's component. Each such read is a
-// synchronization point of all replicas (docs/rules.md, section 1); in a parameter server, of
-// all replicas of one worker, which get the value of their own components. Components
-// (choir_variable_component) and writes are unaffected, as are reads outside of replicas.
-// CHOIR_NO_MEMORY.
+// outside of replicas gives. Each such read is a sync point of all replicas (docs/rules.md,
+// section 4). In a parameter server only the replicas of one worker synchronize, and get the
+// value of their own components. choir_variable_component is unaffected.
 CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
 // Leaves scope. A replica, merge or update function that returns with open scopes fails with
 // CHOIR_STATE, and the scopes are closed. CHOIR_STATE: entering the scope failed, or it was left
 // already; or a scope that was entered later is still open. In the last case scope stays
-// entered, and can be left after the other one.
+// entered.
 choir_status choir_scope_exit(choir_scope *scope);
 
 // CHOIR_SCOPE (s) { ... } runs the block in s's scope. Every way out of the block leaves the
@@ -54,8 +51,7 @@ choir_status choir_scope_exit(choir_scope *scope);
 			__attribute__((cleanup(choir_scope_cleanup_))) = { { NULL } }; \
 			choir_scope_enter_once_(&scope_##line##_, strategy);)
 
-// For CHOIR_SCOPE: enters scope at its first call with a zeroed scope, and returns whether it
-// did.
+// For CHOIR_SCOPE: enters a zeroed scope, at the first call only, and returns whether it did.
 bool choir_scope_enter_once_(choir_scope *scope, choir_strategy *s);
 
 // For CHOIR_SCOPE: leaves scope if it was entered.

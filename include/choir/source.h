@@ -1,14 +1,11 @@
-// Sources: the beginnings of chains of datasets. Examples come from files, from memory, from
-// functions of the program, or from Choir itself.
+// Sources begin chains of datasets: files, memory, functions of the program, and synthetic data.
 //
-// Options may be NULL: all defaults. Where options have files, the source reads one file (path),
-// the files that match a glob pattern (path, "part-*.csv"), or the files of the list (path is
-// NULL then), one after another. The list is not needed after the call.
-// Errors: a constructor returns NULL, and choir_error says why. A failure that appears only
-// while reading is a failure of the element that is asked for (dataset.h). CHOIR_NOT_FOUND: a
-// file that does not exist; a column or an array that does not exist, with a list of the
-// existing ones. CHOIR_IO: a file that the system refuses. CHOIR_CORRUPT: a file that violates
-// its format, with the file, what was found and what was needed.
+// Where options have files, the source reads one file (path), the files that match a glob
+// pattern (path, "part-*.csv"), or the files of the list (path is NULL then), one after another.
+// The list is not needed after the call.
+// Errors: a failure that appears only while reading is a failure of the element that is asked
+// for (dataset.h). CHOIR_NOT_FOUND: a file, a column or an array that does not exist.
+// CHOIR_CORRUPT: a file that violates its format.
 // Threads: as in dataset.h.
 #pragma once
 
@@ -16,10 +13,9 @@
 
 CHOIR_C_BEGIN
 
-// The compression of a file. AUTO: each source says how it decides. gzip and zlib need a build
-// with zlib, else CHOIR_UNSUPPORTED. Damage that can be unpacked is found by the checksum at the
-// end of the data (CHOIR_CORRUPT, with the byte), after earlier examples were read. Small files,
-// and files that are read into memory first, are checked before any example is read.
+// AUTO: each source says how it decides. gzip and zlib need a build with zlib, else
+// CHOIR_UNSUPPORTED. Damage may be found only by the checksum at the end of the data, after
+// earlier examples were read.
 typedef enum {
 	CHOIR_COMPRESSION_AUTO = 0,
 	CHOIR_COMPRESSION_NONE,
@@ -29,78 +25,70 @@ typedef enum {
 
 // Lists of files
 
-// A list of files, for sources that read several.
 typedef struct choir_files choir_files;
-// Each of the n patterns is the name of a file or a glob pattern (*, ?, [abc]). The files of a
-// pattern are sorted by the bytes of their names. CHOIR_NOT_FOUND: no file matches a pattern.
+// A list of files. Each of the n patterns is the name of a file or a glob pattern (*, ?, [abc]),
+// whose files are sorted by bytes. CHOIR_NOT_FOUND: no file matches a pattern.
 choir_files *choir_files_new(size_t n, const char *const patterns[]);
 size_t choir_files_count(const choir_files *f);
-const char *choir_files_path(const choir_files *f, size_t i); // NULL: there is no i-th
+const char *choir_files_path(const choir_files *f, size_t i);
 void choir_files_free(choir_files *f);
-// Makes the source of one file. NULL: a failure, which the reading call returns.
+// Makes the source of one file, or a chain with it. NULL: a failure, which the reading call
+// returns.
 typedef choir_dataset *choir_file_fn(const char *path, void *user);
-// The examples of all files, one file after another. fn makes the source of each file, or a
-// chain with it, when the file before has ended; for the first file, at once. CHOIR_INVALID: a
-// file with other columns, which the text names. files is taken over, also on failure. user is
-// borrowed until the dataset is freed. Threads: the reading thread calls fn.
+// The examples of all files, one file after another. The reading thread calls fn for each file
+// when the file before has ended; for the first file, at once. CHOIR_INVALID: a file with other
+// columns. files is taken over, also on failure.
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user);
 
 // Arrays
 //
 // Axis 0 of an array counts the examples: images of [60000, 28, 28] give a column of shape [28,
-// 28]. IDX and npy files may be compressed by gzip, which is recognised by the first bytes
-// (without zlib: CHOIR_UNSUPPORTED). npy, npz and HDF5 have the types f4, f8, f2, i4, i8 and u1
-// of either byte order, and b1 or h5py's bool; i1, i2 and u2 become i32, and u4 becomes i64.
-// Another type is CHOIR_UNSUPPORTED; the text names it. Files are read as streams, several
-// arrays of a file in parallel.
+// 28]. IDX and npy files may be compressed by gzip. npy, npz and HDF5 have the types f4, f8, f2,
+// i4, i8 and u1 of either byte order, and b1 or h5py's bool; i1, i2 and u2 become i32, and u4
+// becomes i64. Another type is CHOIR_UNSUPPORTED. Files are read as streams, several arrays of a
+// file in parallel.
 
 // The examples of an IDX file, the format of MNIST. Values are u8, i32, f32 or f64.
-// CHOIR_CORRUPT: an invalid header; a file shorter or longer than its header says, with both
-// sizes; damaged gzip data.
+// CHOIR_CORRUPT: an invalid header; a file shorter or longer than its header says; damaged gzip
+// data.
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
 // The examples of an npy file, numpy's format, of version 1.0 to 3.0. An array in Fortran order
-// is no stream: it is read into memory as a whole, and put in order, when the first element is
-// asked for. CHOIR_CORRUPT: as for IDX, with the byte of the header that is wrong.
+// is read into memory as a whole. CHOIR_CORRUPT: as for IDX.
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
 // Arrays of an npz file, a zip archive of npy files, stored or deflated. The n names choose the
-// arrays and their order; 0: all arrays. Each array is a column of its name. The checksum of an
-// array is verified at its end.
-// CHOIR_INVALID: arrays of different lengths. CHOIR_CORRUPT: a damaged archive.
-// CHOIR_UNSUPPORTED: encryption; other compression methods; a build without zlib.
+// arrays and their order; 0: all arrays. Each is a column of its name. The checksum of an array
+// is verified at its end. CHOIR_INVALID: arrays of different lengths. CHOIR_CORRUPT: a damaged
+// archive. CHOIR_UNSUPPORTED: encryption; other compression methods; a build without zlib.
 choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *const names[]);
-// Datasets of an HDF5 file. The n names are their paths in the file ("x", "train/images"), in
-// the order of the columns; 0: all datasets of the root group, by name. Each is a column of its
-// name. They may be contiguous or chunked, with every filter that the HDF5 library has.
+// Datasets of an HDF5 file, contiguous or chunked, with every filter that the HDF5 library has.
+// The n names are their paths in the file ("x", "train/images"), in the order of the columns; 0:
+// all datasets of the root group, by name. Each is a column of its name.
 //
-// The HDF5 library is loaded with the first file. It opens files itself and follows their links
-// to other files. CHOIR_UNSUPPORTED: a build without HDF5 (choir_has_feature("hdf5")); a machine
-// without the library. CHOIR_INVALID: datasets of different lengths, or without an axis.
-// CHOIR_CORRUPT: a failure of the library; sizes that contradict each other, at which some
-// releases of the library would end the program.
-//
-// Chunks that were never written have the fill value, or 0. They are CHOIR_CORRUPT if a damaged
-// file could look the same: in a dataset that can grow, and in a compressed dataset of which
-// only some chunks were written. A contiguous dataset that was never written is CHOIR_CORRUPT,
-// too. These checks protect from accidents only. Read a file that may be malicious in a process
-// of its own (decision 0049).
+// The HDF5 library is loaded with the first file. It follows links to other files.
+// CHOIR_UNSUPPORTED: a build without HDF5 (choir_has_feature("hdf5")); a machine without the
+// library. CHOIR_INVALID: datasets of different lengths, or without an axis. CHOIR_CORRUPT: a
+// failure of the library; sizes that contradict each other; data that were never written, in a
+// contiguous dataset, a dataset that can grow, or a compressed dataset of which only some chunks
+// were written. Elsewhere such chunks have the fill value, or 0. Read a file that may be
+// malicious in a process of its own.
 //
 // Threads: Choir calls the library from one thread at a time. Meanwhile the program must not
 // call it, unless the library is built thread-safe.
 choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *const names[]);
-// The arrays in a file (npz, npy, or the root group of HDF5), to choose from. The list includes
-// what no dataset can be made of, such as text and single values. Only headers are read. Errors:
-// as for the datasets. Threads: any, one at a time for each list.
+// The arrays in a file (npz, npy, or the root group of HDF5), including those of which no
+// dataset can be made. Only headers are read. Errors: as for the datasets. Threads: any, one at
+// a time for each list.
 typedef struct choir_array_list choir_array_list;
 typedef struct {
 	const char *name; // "" in an npy file
 	const char *type; // as the file calls it: "<f4", "|S5", "text", "group"
 	int known; // the choir_dtype of a dataset of it; CHOIR_NONE: Choir has no such type
-	choir_shape shape; // of the whole array, axis 0 included; rank 0: a single value
-	int64_t held; // bytes of memory that a dataset of it needs; 0: it is read as a stream
+	choir_shape shape; // of the whole array, axis 0 included
+	int64_t held; // bytes that a dataset of it holds in memory; 0: it is read as a stream
 } choir_array_entry;
 choir_array_list *choir_array_list_new(const char *path);
 void choir_array_list_free(choir_array_list *l);
-// The entries, in the order of the file. An entry belongs to the list. NULL: there is no i-th.
+// The entries, in the order of the file.
 size_t choir_array_list_entries(const choir_array_list *l);
 const choir_array_entry *choir_array_list_entry(const choir_array_list *l, size_t i);
 // Writes an npy file (version 1.0) of packed, row-major data. The file appears whole or not at
@@ -110,9 +98,8 @@ CHOIR_MUST_CHECK choir_status choir_npy_write(
 
 // CSV
 
-// The kind of a column of a CSV file.
 typedef enum {
-	CHOIR_CSV_INFER = 0, // inferred: whole numbers are i64, other numbers f64, text categories
+	CHOIR_CSV_INFER = 0, // whole numbers are i64, other numbers f64, text categories
 	CHOIR_CSV_NUMBER,
 	CHOIR_CSV_CATEGORY // each different text has a number, i32: choir_dataset_category
 } choir_csv_kind;
@@ -120,26 +107,24 @@ typedef struct choir_csv_column {
 	const char *name; // in the header; without a header "0", "1", ...
 	// The dataset's column; NULL: name. Columns of one dtype with the same name here are
 	// gathered in one column of shape [their number], in this order; inferred numbers are f32 in
-	// it. Gathered categories are numbered in each column by itself, and their texts are not
-	// available.
+	// it. Gathered categories are numbered in each column by itself, without their texts.
 	const char *output;
 	choir_csv_kind kind;
 	choir_dtype dtype; // of CHOIR_CSV_NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1)
-	// For CHOIR_CSV_CATEGORY: the texts in the order of their numbers; a row with another text
-	// is wrong. 0: the texts in the file, sorted by their bytes.
+	// Of CHOIR_CSV_CATEGORY: the texts, numbered in this order; a row with another text is
+	// wrong. 0: the texts in the file, sorted by their bytes.
 	size_t categories;
 	const char *const *category;
 } choir_csv_column;
-// What to do with a row in which a chosen column has no value.
+// For a row in which a chosen column has no value.
 typedef enum {
-	CHOIR_MISSING_ERROR = 0, // CHOIR_CORRUPT, with the row and the column
-	CHOIR_MISSING_DROP, // drop the row: choir_dataset_dropped
-	CHOIR_MISSING_NAN // NaN in f32 and f64 columns; in other columns as STOP
+	CHOIR_MISSING_ERROR = 0, // CHOIR_CORRUPT
+	CHOIR_MISSING_DROP, // choir_dataset_dropped
+	CHOIR_MISSING_NAN // NaN in f32 and f64 columns; in other columns as ERROR
 } choir_missing;
-// What to do with a record that is wrong.
 typedef enum {
-	CHOIR_BAD_RECORD_ERROR = 0, // CHOIR_CORRUPT, with the file, the record and the byte
-	CHOIR_BAD_RECORD_SKIP // skip it: choir_dataset_skipped
+	CHOIR_BAD_RECORD_ERROR = 0, // CHOIR_CORRUPT
+	CHOIR_BAD_RECORD_SKIP // choir_dataset_skipped
 } choir_bad_record;
 typedef struct choir_csv_options {
 	size_t size;
@@ -147,49 +132,43 @@ typedef struct choir_csv_options {
 	char separator; // 0: a comma
 	char quote; // 0: "
 	choir_toggle header; // default: on. Off: the first row is data
-	// The chosen columns. 0: all columns, or with rest the columns of numbers.
+	// The chosen columns. 0: all columns, or with other_columns the columns of numbers.
 	size_t columns;
 	const choir_csv_column *column;
-	// Gathers all columns of numbers that are not in the list, as f32, in one column of this
-	// name. NULL: they are left out.
+	// The name of one f32 column that gathers all columns of numbers that are not in the list.
+	// NULL: they are left out.
 	const char *other_columns;
 	choir_missing missing;
 	// Texts that mean "no value", besides the empty one. 0: NA, N/A, NaN, nan, null and NULL.
 	size_t missing_texts;
 	const char *const *missing_text;
 	choir_bad_record bad_record;
-	// The number of rows that are read to infer the columns. 0: all. A later row that does not
-	// fit the result is wrong.
+	// Rows that are read to infer the columns; 0: all. A later row that does not fit is wrong.
 	int64_t infer_rows;
-	// A CSV dataset, with inferred columns, of files with the same header. Its schema (the kinds
-	// of the columns and the texts of categories) is used instead of one inferred from this
-	// dataset's files, unless it lacks the texts of a wanted category. Not needed after the
-	// call. NULL: infer the schema.
+	// A CSV dataset of files with the same header, whose inferred columns and texts of
+	// categories are used, unless it lacks the texts of a wanted category. Not needed after the
+	// call. NULL: infer them from this dataset's files.
 	const choir_dataset *schema;
 	// The name of an additional i64 column with the number of each row, from 0 on, over all
-	// files. Rows that are left out count, so that results can be joined to the file. NULL: no
-	// such column.
+	// files, rows that are left out included.
 	const char *row_number;
 } choir_csv_options;
-// The rows of CSV files (RFC 4180) with the same columns, plain or compressed by gzip.
+// The rows of CSV files (RFC 4180) with the same columns, plain or gzip.
 //
-// Format: lines end with LF or CR LF. Empty lines and a byte order mark are ignored, and so are
-// spaces around a field or around its quotes. A first column that has no name or is missing in
-// the header, as R writes it, has the names of rows and is ignored. So is a separator at the end
-// of the header or of all rows. Numbers are decimal with a point, or inf and nan. They are
-// rounded correctly; numbers beyond the largest value become inf. A file may have thousands of
-// columns.
+// Format: lines end with LF or CR LF. Ignored are empty lines, a byte order mark, spaces around
+// a field or its quotes, a first column without a name in the header (R's names of rows), and a
+// separator at the end of the header or of all rows. Numbers are decimal with a point, or inf
+// and nan. They are rounded correctly; numbers beyond the largest value become inf.
 //
-// Cost: rows are read as a stream, in memory for one row and a read buffer. The place of every
-// 1024th row is remembered, so going back reads at most that many rows again. The files are read
-// once when the dataset is made, to infer what is not given: the kinds of columns, or the texts
-// of categories. If a column of categories begins with numbers, they are read twice. With a
-// schema, or with everything given, they are not read.
+// Cost: rows are read as a stream, in memory for one row and a read buffer. Going back reads at
+// most 1024 rows again. When the dataset is made the files are read once to infer the kinds of
+// columns or the texts of categories, if these are not given. They are read twice if a column of
+// categories begins with numbers.
 //
-// Errors, when the dataset is made or while reading: CHOIR_CORRUPT: a row with too few or too
-// many fields; a field that is no number of the column's dtype or none of its categories; text
-// that is not UTF-8; a quote in a wrong place; a row of more than 64 MiB. CHOIR_INVALID: more
-// than 32 columns that are not gathered; more than 1,048,576 categories.
+// Errors: CHOIR_CORRUPT: a row with too few or too many fields; a field that is no number of the
+// column's dtype or none of its categories; text that is not UTF-8; a quote in a wrong place; a
+// row of more than 64 MiB. CHOIR_INVALID: more than 32 columns that are not gathered; more than
+// 1,048,576 categories.
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o);
 
 // A column of the files of a CSV dataset, chosen or not.
@@ -199,18 +178,17 @@ typedef struct {
 	const char *holds; // "nothing", "whole numbers", "numbers", "text"; "": not inferred
 	int64_t missing; // rows without a value in it, among those read to infer the columns
 } choir_csv_inferred;
-// Fills *found for the i-th column of the files. false: there is no i-th, or d was not made by
-// choir_csv_dataset_new (a transform of such a dataset, for example).
+// Fills *found for the i-th column of the files. false: there is no i-th, or
+// choir_csv_dataset_new did not make d.
 bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found);
 
-// The texts of a column of categories: their number (0: it is no such column), and the text of
-// number i (NULL: there is none). d is the source or any transform of it; a text is valid as
-// long as d.
+// The number of texts of a column of categories (0: it is none), and the i-th. d is the source
+// or any transform of it.
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
-// The number of rows that the sources of d left out in this pass: dropped for a missing value,
-// or skipped because they are wrong. Datasets that interleave or flat_map opened are included.
-// After repeat the numbers are those of all its passes so far. Threads: any.
+// The rows that the sources of d left out in this pass: dropped for a missing value, or skipped
+// because they are wrong. Rows of datasets that interleave or flat_map opened count; after
+// repeat, those of all its passes so far. Threads: any.
 int64_t choir_dataset_dropped(const choir_dataset *d);
 int64_t choir_dataset_skipped(const choir_dataset *d);
 
@@ -218,120 +196,110 @@ int64_t choir_dataset_skipped(const choir_dataset *d);
 
 // A feature of tf.train.Example, as a column.
 typedef struct {
-	const char *name; // copied; several columns may use the same feature
-	const char *as; // the dataset's column; copied; NULL: name
+	const char *name; // several columns may use the same feature
+	const char *as; // the dataset's column; NULL: name
 	// A float feature gives f32. An int64 feature gives i64, i32, u8 or bool, and each value
-	// must be in its range. A bytes feature, with one value or several of the same length, gives
-	// any dtype, little-endian.
+	// must be in its range. A bytes feature, of values of one length, gives any dtype,
+	// little-endian.
 	choir_dtype dtype;
 	// The shape of one example. A rank of CHOIR_NONE: dtype and shape are those of the first
 	// example: f32, i64, or bytes as u8; a scalar for one number, [n] for n numbers or bytes,
 	// [m, n] for m values of n bytes.
 	choir_shape shape;
-	// Whether an example may have fewer values than the shape; the rest is zeros.
+	// An example may have fewer values than the shape; the rest is zeros.
 	bool pad;
 	// The packed values for an example without this feature; copied. NULL: such an example is
-	// CHOIR_NOT_FOUND, with a list of its features.
+	// CHOIR_NOT_FOUND.
 	const void *missing;
 } choir_feature;
 
 typedef struct {
-	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	size_t size;
 	const choir_files *files; // instead of path
 	// AUTO: by the first bytes of the file; a plain file is recognised by its first checksum.
 	choir_compression compression;
-	// SKIP: after a wrong length the next record cannot be found, so the rest of the file counts
-	// as one record.
+	// SKIP: after a wrong length the rest of the file counts as one record.
 	choir_bad_record wrong;
-	// Whether records are plain bytes instead of Examples. There is one column then, which
-	// features may describe as one value of bytes. Without features it is "record", u8, as long
-	// as the first record.
+	// Records are plain bytes instead of Examples: one column, which features may describe.
+	// Without them it is "record", u8, as long as the first record.
 	bool raw;
 	// The columns. 0: all features of the first example, sorted by name.
 	size_t n;
-	const choir_feature *features; // copied
+	const choir_feature *features;
 } choir_tfrecord_options;
 
-// The records of TFRecord files, as a stream. The checksums of lengths and data are always
-// verified. If the columns depend on the first record, it is read when the dataset is made.
-// Memory: a block of 256 KiB, or twice the largest record of the file.
+// The records of TFRecord files, as a stream. Checksums are verified. Memory: 256 KiB, or twice
+// the largest record of the file.
 //
-// Errors, when the dataset is made or while reading: CHOIR_NOT_FOUND: a feature that an Example
-// lacks. CHOIR_CORRUPT, with the file, the record and the byte, counted from 0: a wrong
-// checksum; a truncated record; data that are no Example; a feature whose kind or size differs
-// from its column. Examples before the wrong one can be read.
+// Errors: CHOIR_NOT_FOUND: a feature that an Example lacks. CHOIR_CORRUPT: a wrong checksum; a
+// truncated record; data that are no Example; a feature whose kind or size differs from its
+// column.
 choir_dataset *choir_tfrecord_dataset_new(const char *path, const choir_tfrecord_options *o);
 
-// Writes a TFRecord file. The file appears under its name, whole, when it is finished. Records
-// are never added to an existing file: write several files, which sources can read as one.
+// Writes a TFRecord file. It appears under its name, whole, when it is finished.
 typedef struct choir_tfrecord_writer choir_tfrecord_writer;
 // AUTO: gzip if path ends in ".gz", else plain. An existing file is replaced when the new one is
-// finished. The result is freed by choir_tfrecord_writer_free. NULL: CHOIR_IO if the system
-// refuses, CHOIR_UNSUPPORTED without zlib.
+// finished. CHOIR_UNSUPPORTED: a build without zlib.
 choir_tfrecord_writer *choir_tfrecord_writer_new(const char *path, choir_compression compression);
 // Adds a record of plain bytes. After a failure to write, every later call fails with it, and no
 // file appears.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write(
 		choir_tfrecord_writer *w, const void *data, size_t bytes);
-// Adds a tf.train.Example with one feature for each column, whose data are those of one example.
-// f32 becomes floats; i64, i32, bool and scalar u8 become int64; u8 with axes becomes one value
-// of bytes. CHOIR_UNSUPPORTED: another dtype.
+// Adds a tf.train.Example with one feature for each column; data has one example. f32 becomes
+// floats; i64, i32, bool and scalar u8 become int64; u8 with axes becomes one value of bytes.
+// CHOIR_UNSUPPORTED: another dtype.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write_example(
 		choir_tfrecord_writer *w, size_t n, const choir_column columns[]);
 // Makes the file appear, after it is on the disk. Adding a record later is CHOIR_STATE.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_finish(choir_tfrecord_writer *w);
-// Frees w. A file that is not finished does not appear. NULL is fine.
+// A file that is not finished does not appear.
 void choir_tfrecord_writer_free(choir_tfrecord_writer *w);
 
 // Fixed-length records
 
 // A field of a record.
 typedef struct {
-	const char *name; // of the column; copied; NULL: the bytes are skipped
+	const char *name; // of the column; NULL: the bytes are skipped
 	choir_dtype dtype;
 	choir_shape shape; // of one example
 	bool big_endian;
-	// Whether channels, the last axis of shape, are first in the file: [3, 32, 32] there is [32,
-	// 32, 3] here.
+	// Channels, the last axis of shape, are first in the file: [3, 32, 32] there is [32, 32, 3]
+	// here.
 	bool channels_first;
 	// For u8, i32 and i64: a value outside of 0 to limit - 1 is CHOIR_CORRUPT. 0: no limit.
 	int64_t limit;
 } choir_field;
 
 typedef struct {
-	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	size_t size;
 	const choir_files *files; // instead of path
 	choir_compression compression; // AUTO: gzip if a name ends in ".gz", else plain
 	int64_t header; // bytes to skip at the start of each file
 } choir_fixed_options;
 
-// The records of files. A record has the n fields, one after another. The number of examples is
-// known at once if no file is compressed. CHOIR_CORRUPT: a file whose size is no multiple of a
-// record's, with both sizes; a value outside of its field's range, or a bool that is not 0 or 1,
-// with the record and the byte.
+// The records of files, each of the n fields, one after another. The number of examples is known
+// at once if no file is compressed. CHOIR_CORRUPT: a file whose size is no multiple of a
+// record's; a value outside of its field's range, or a bool that is not 0 or 1.
 choir_dataset *choir_fixed_length_record_dataset_new(
 		const char *path, size_t n, const choir_field fields[], const choir_fixed_options *o);
 // CIFAR-10's binary files: data_batch_*.bin of directory, or test_batch.bin if test is set.
-// Columns are "label", u8, 0 to 9, and "image", u8 [32, 32, 3]: rows, columns, and red, green
-// and blue.
+// Columns are "label", u8, 0 to 9, and "image", u8 [32, 32, 3], RGB.
 choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test);
 
 // Text
 //
-// These sources read plain files and files compressed by gzip.
+// These sources also read files compressed by gzip.
 
 // The bytes of a file, u8. Each byte is an example.
 choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column);
-// Windows of text, to learn the next byte. "input", u8 [context], has bytes i to i + context -
-// 1, and "target", u8 [context], the byte after each of them. i is 0, stride, 2 stride, ... as
-// long as the window is inside of the file. stride 0: context, so that windows do not overlap.
-// Bytes and windows can be read in any order, so shuffling them needs no memory. A compressed
-// file is unpacked into memory when the dataset is made; CHOIR_UNSUPPORTED: it has more than 1
-// GiB.
+// Windows of text. "input", u8 [context], has bytes i to i + context - 1, and "target", u8
+// [context], the byte after each of them. i is 0, stride, 2 stride, ... as long as the window is
+// inside of the file. stride 0: context. Bytes and windows can be read in any order, so
+// shuffling them needs no memory. A compressed file is unpacked into memory when the dataset is
+// made; CHOIR_UNSUPPORTED: it has more than 1 GiB.
 choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context, int64_t stride);
-// The lines of a file without their ends (LF or CR LF), u8 [CHOIR_UNKNOWN]: the length of each
-// line. They are read as a stream, in memory for the longest line. A line that is not UTF-8 is
-// skipped, or CHOIR_CORRUPT with its number, from 1 on, and its byte.
+// The lines of a file without their ends (LF or CR LF), u8 [CHOIR_UNKNOWN], as a stream, in
+// memory for the longest line. A line that is not UTF-8 is wrong.
 choir_dataset *choir_text_lines_dataset_new(
 		const char *path, const char *column, choir_bad_record wrong);
 
@@ -340,66 +308,62 @@ choir_dataset *choir_text_lines_dataset_new(
 // The numbers start, start + step, ... before stop, i64. step may be negative, but not 0.
 choir_dataset *choir_range_dataset_new(
 		const char *column, int64_t start, int64_t stop, int64_t step);
-// One example, repeated examples times; CHOIR_FOREVER: for ever. columns[i].data is the example,
-// which is copied.
+// One example, columns[i].data, which is copied, repeated examples times; CHOIR_FOREVER: for
+// ever.
 choir_dataset *choir_constant_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[]);
-// Examples in memory: columns[i].data has all of them. n is 1 to 32, which holds for every
-// dataset (CHOIR_INVALID). copy true: the data are copied. false: they are borrowed, and must
-// not change until the dataset is freed.
+// Examples in memory: columns[i].data has all of them. n is 1 to 32, as for every dataset
+// (CHOIR_INVALID). Without copy the data are borrowed, and must not change until the dataset is
+// freed.
 choir_dataset *choir_memory_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[], bool copy);
 // Writes one example: out[i] is memory for columns[i]. position counts from 0 in each pass.
 // Returns CHOIR_OK; CHOIR_END if there are no more examples; or an error, which the reading call
-// returns with the example's number in front. Threads: the reading thread, which is a thread of
-// Choir's before choir_dataset_prefetch.
+// returns with the example's number in front. Threads: the reading thread, which is Choir's if
+// choir_dataset_prefetch follows.
 typedef choir_status choir_example_fn(int64_t position, void *const out[], void *user);
-// Examples from a function, one for each call, in order. user is borrowed until the dataset is
-// freed.
+// Examples from a function, one for each call, in order.
 choir_dataset *choir_generator_dataset_new(
 		size_t n, const choir_column columns[], choir_example_fn *fn, void *user);
-// Seeks: the next example that fn is asked for is the one at position in pass. It is called when
-// a pass begins again (position 0), and when an iterator is restored. Failures as for fn;
-// CHOIR_END is CHOIR_INVALID.
+// The next example that fn is asked for is the one at position in pass. Called when a pass
+// begins again (position 0), and when a position is restored. Failures as for fn; CHOIR_END is
+// CHOIR_INVALID.
 typedef choir_status choir_seek_fn(int64_t pass, int64_t position, void *user);
-// Examples from a function that can seek. Restoring an iterator does not ask for the examples
-// before its position.
+// Examples from a function that can seek: restoring a position does not ask for the examples
+// before it.
 choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column columns[],
 		choir_example_fn *fn, choir_seek_fn *seek, void *user);
 
-// Queues: the program puts examples in, from any thread, while another thread reads them. For
-// examples from a network, a simulation or another program.
+// Queues: the program puts examples in, from any thread, while another thread reads them.
 typedef struct choir_queue choir_queue;
 typedef struct {
-	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	size_t size;
 	int64_t capacity; // examples that can wait to be read; 0: 1024
 	// Seconds that reading waits for an example before it fails with CHOIR_TIMEOUT. 0: 600;
 	// CHOIR_FOREVER: no limit (until the queue is closed, failed or freed).
 	double timeout;
 } choir_queue_options;
-// Makes a dataset, and in *queue the writing end. Free that by choir_queue_free; the two may be
-// freed in any order. Each close ends a pass, and later examples belong to the next pass.
-// Examples that were read are gone: a rewind in the middle of a pass is CHOIR_UNSUPPORTED, and
-// after an iterator is restored, the program must put in that pass again from its start.
+// Makes a dataset, and in *queue the writing end; the two may be freed in any order. Each close
+// ends a pass, and later examples belong to the next pass. Examples that were read are gone: a
+// rewind in the middle of a pass is CHOIR_UNSUPPORTED. After a position is restored, the program
+// must put in that pass again from its start.
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
 // Copies examples into the queue, all of them or none; data[i] has those of column i, packed.
 // Waits until there is room, and after a close until the dataset begins its next pass.
 // CHOIR_TIMEOUT: that took more than seconds (negative: no limit). CHOIR_CANCELLED: the dataset
-// was freed. Threads: any, several at once.
+// was freed.
 CHOIR_MUST_CHECK choir_status choir_queue_put(
 		choir_queue *q, int64_t examples, const void *const data[], double seconds);
 // Ends the pass after the examples that are in the queue. CHOIR_STATE: it is closed already.
 CHOIR_MUST_CHECK choir_status choir_queue_close(choir_queue *q);
-// Ends all passes: after the examples that are in the queue, reading fails with status. text may
-// be NULL. The first failure counts.
+// After the examples that are in the queue, reading fails with status and text, which may be
+// NULL. The first failure counts.
 choir_status choir_queue_fail(choir_queue *q, choir_status status, const char *text);
-// Frees the writing end. Reading beyond the examples that were put in is CHOIR_STATE then,
-// unless the queue was closed. NULL is fine.
+// Reading beyond the examples that were put in is CHOIR_STATE then, unless the queue was closed.
 void choir_queue_free(choir_queue *q);
-// Synthetic digits that look handwritten, to try things without a file: "image", u8 [28, 28], 0
-// paper and 255 ink, and "label", u8, 0 to 9. Example i depends only on seed and i, on every
-// machine. Every ten examples in a row have each digit once.
+// Synthetic digits that look handwritten: "image", u8 [28, 28], 255 is ink, and "label", u8, 0
+// to 9. Example i depends only on seed and i. Every ten examples in a row have each digit once.
 choir_dataset *choir_synthetic_digits_dataset_new(int64_t examples, uint64_t seed);
 
 CHOIR_C_END

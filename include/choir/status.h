@@ -1,12 +1,12 @@
-// How calls fail. There are four kinds of functions, each with one way to fail. An action
-// returns a choir_status. A constructor returns the object or NULL. An expression returns a
-// tensor (or another object that its frame owns) or NULL. A NULL operand gives NULL, and the
-// frame keeps the first cause, so a formula of twenty operations needs one check at its end.
-// Getters and destructors cannot fail; destructors accept NULL.
+// How calls fail. Four kinds of functions each have one way to fail. An action returns a
+// choir_status. A constructor returns the object or NULL. An expression returns a tensor (or
+// another object that its frame owns) or NULL. A NULL operand gives NULL, and the frame keeps
+// the first cause, so a formula of twenty operations needs one check, at its end. Getters and
+// destructors cannot fail; destructors accept NULL.
 //
-// Each failure is also one line of text on its thread. It begins with the subject and says what
-// was found and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Choir prints
-// no failure, and only choir_check and choir_check_new end the program.
+// Each failure is also one line of text on its thread. It names the culprit and says what was
+// found and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Choir prints no
+// failure, and only choir_check and choir_check_new end the program.
 // Threads: any; each has its own last failure.
 //
 // A function of the program that Choir calls must return. In C++ it catches exceptions and
@@ -21,7 +21,7 @@
 //   and the strategy can run again. A C++ exception there ends the program (std::terminate).
 // - pthread_cancel of one of Choir's threads has no effect.
 //
-// To leave any other function without returning is undefined: an elementwise update, a function
+// Leaving any other function without returning is undefined: an elementwise update, a function
 // of a dataset, an initializer, a kernel, or a worker function on the thread of
 // choir_strategy_run_workers. C++ libraries that Choir uses (oneDNN, HDF5) may end the process
 // if there is no memory.
@@ -33,12 +33,12 @@ CHOIR_C_BEGIN
 
 typedef enum {
 	CHOIR_OK = 0,
-	CHOIR_END, // no more data: not a failure, and without a text
+	CHOIR_END, // no more data; no failure, and no text
 	CHOIR_INVALID, // an argument or a use that can never work
 	CHOIR_STATE, // right call, wrong moment: context, scope, stale read, replicas diverged
-	CHOIR_NOT_FOUND, // no such file, device or leaf; the text lists those that exist
+	CHOIR_NOT_FOUND, // no such file, device or name; the text lists those that exist
 	CHOIR_NO_MEMORY, // of the host or of a device
-	CHOIR_IO, // the system refused; the text says what and why
+	CHOIR_IO, // the system refused
 	CHOIR_CORRUPT, // a file or message is damaged, or of another format
 	CHOIR_UNSUPPORTED, // a dtype, device or option that this build does not support
 	CHOIR_CANCELLED, // stopped because another replica or worker failed first
@@ -47,22 +47,20 @@ typedef enum {
 	CHOIR_INTERNAL // a bug in Choir
 } choir_status;
 
-// The name of a status, "CHOIR_IO", or "unknown status". A constant string.
+// "CHOIR_IO", or "unknown status".
 const char *choir_status_name(choir_status status);
 
 // The text of the last failure on this thread: one line of at most 511 bytes; "" before the
-// first. Successful calls do not change it, so read it only after a call that failed. It belongs
-// to the thread and is valid until the thread's next failure.
+// first. Successful calls do not change it. Valid until the thread's next failure.
 const char *choir_error(void);
 
-// The status of choir_error. CHOIR_OK before the first failure.
+// The status of that failure. CHOIR_OK before the first.
 CHOIR_MUST_CHECK choir_status choir_error_status(void);
 
-// Records a failure, and returns status; for callbacks before they return. fmt and its arguments
-// are printf's, with a decimal point in every locale. The arguments may contain choir_error()
-// itself. Line ends become spaces. A text that is too long is cut and ends in "..."; an empty
-// one becomes the status's name. CHOIR_OK and CHOIR_END record nothing. It allocates nothing,
-// cannot fail and keeps errno.
+// Records a failure, and returns status; for callbacks. fmt and its arguments are printf's, with
+// a decimal point in every locale; choir_error() may be one of them. Line ends become spaces. A
+// text that is too long is cut and ends in "..."; an empty one becomes the status's name.
+// CHOIR_OK and CHOIR_END record nothing. It allocates nothing and keeps errno.
 choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 
 // Returns the status of expr from the enclosing function, unless it is CHOIR_OK.
@@ -74,15 +72,15 @@ choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(
 	} while (0)
 
 // For programs, not for libraries: if an action (CHOIR_CHECK) or a constructor (CHOIR_CHECK_NEW)
-// has failed, prints where and why to stderr and calls exit(1). CHOIR_END counts as a failure.
+// has failed, prints "FILE:LINE: STATUS: TEXT" to stderr and calls exit(1). CHOIR_END counts as
+// a failure.
 #define CHOIR_CHECK(expr) choir_check((expr), __FILE__, __LINE__)
 #define CHOIR_CHECK_NEW(object) choir_check_new((object), __FILE__, __LINE__)
 
-// For CHOIR_CHECK: prints "FILE:LINE: STATUS: TEXT" and ends the program, unless status is
-// CHOIR_OK. TEXT is the thread's last failure if that has this status.
+// For the macros. TEXT is the thread's last failure, for choir_check only if that has this
+// status.
 void choir_check(choir_status status, const char *file, int line);
 
-// For CHOIR_CHECK_NEW: the same if object is NULL, with the thread's last failure.
 void choir_check_new(const void *object, const char *file, int line);
 
 CHOIR_C_END

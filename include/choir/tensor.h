@@ -3,16 +3,14 @@
 // itself. A tensor is a value: packed, row-major elements of one dtype and of rank 0 to 8, which
 // never change. An operation's result belongs to the frame of its operands. Operands of two
 // frames are CHOIR_INVALID, so tensors of two replicas cannot be mixed by mistake; choir_copy
-// copies from one frame to another. The frame also keeps the first failure in it, so a formula
-// is checked once, at its end.
+// copies from one frame to another. The frame also keeps the first failure in it.
 //
 // Work may still be queued on the frame's device when a call returns. A call that "waits"
 // returns when the tensor is final, and reports the failure of queued work.
 //
 // Errors of every call below that takes a tensor, besides its own: CHOIR_STATE for a tensor that
-// was freed in the backward pass of a tape (tape.h), or is a stale read of a variable, with the
-// variable's name; CHOIR_NO_MEMORY. A NULL tensor gives NULL (getters: see there), and
-// CHOIR_INVALID if nothing has failed before.
+// was freed in the backward pass of a tape (tape.h), or is a stale read of a variable. A NULL
+// tensor gives NULL, and CHOIR_INVALID if nothing has failed before.
 // Threads: a frame and its tensors belong to one thread at a time, the one that runs the
 // context.
 #pragma once
@@ -23,9 +21,9 @@ CHOIR_C_BEGIN
 
 enum { CHOIR_MAX_RANK = 8 };
 
-// The types of elements. Arithmetic is for f32 and f64, most of it also for i32, i64 and u8
-// (op.h says which). bool, f16 and bf16 can be made, filled, copied, viewed and cast. Casts to
-// f16 and bf16 round to nearest, ties to even. A bool is one byte, 0 or 1.
+// Arithmetic is for f32 and f64, most of it also for i32, i64 and u8 (op.h says which). bool,
+// f16 and bf16 can be made, filled, copied, viewed and cast. Casts to f16 and bf16 round to
+// nearest, ties to even. A bool is one byte, 0 or 1.
 typedef enum {
 	CHOIR_F32 = 0,
 	CHOIR_F64,
@@ -37,7 +35,7 @@ typedef enum {
 	CHOIR_BF16 // the upper half of an f32
 } choir_dtype;
 
-// "f32", "f64", "i32", "i64", "u8", "bool", "f16", "bf16", or "unknown". A constant string.
+// "f32", "bf16", or "unknown".
 const char *choir_dtype_name(choir_dtype dtype);
 
 // Dimensions beyond rank are ignored. A dimension of 0 is legal: the tensor is empty.
@@ -46,9 +44,8 @@ typedef struct {
 	int64_t dim[CHOIR_MAX_RANK];
 } choir_shape;
 
-// The number of elements of a shape: 1 for a scalar, 0 if a dimension is 0. CHOIR_NONE for an
-// invalid shape: a rank below 0 or above CHOIR_MAX_RANK, a negative dimension, or a number of
-// elements beyond 63 bits.
+// 1 for a scalar. CHOIR_NONE for an invalid shape: a rank outside 0 to CHOIR_MAX_RANK, a
+// negative dimension, or a number of elements beyond 63 bits.
 int64_t choir_shape_elements(const choir_shape *shape);
 
 // A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1). Negative axes count from the back.
@@ -62,42 +59,37 @@ typedef struct choir_tensor choir_tensor;
 
 // Frames
 
-// Makes a frame of the program's own on device d; NULL: on cpu:0. Free it with choir_frame_free.
-// It belongs to no replica: its random numbers are those of step 0, replica 0 and the seed of
-// the call. The frames of replicas, merge calls and sets of values are made, emptied and freed
-// by Choir. NULL after a failure: CHOIR_NO_MEMORY, or why there is no such device.
+// Makes a frame of the program's own on device d; NULL: on cpu:0. It belongs to no replica: its
+// random numbers are those of step 0, replica 0 and the seed of the call. Choir makes, empties
+// and frees the frames of replicas, merge calls and sets of values. Fails as choir_device_find.
 choir_frame *choir_frame_new(choir_device *d);
 
-// Empties f and frees it. NULL is fine.
 void choir_frame_free(choir_frame *f);
 
 // Waits for queued work, then frees all tensors of f and its tape. The memory is kept, so a
-// repeated step allocates nothing. The frame's failure is forgotten (the thread's choir_error is
-// not), and a tape may begin again. The count of random draws goes on. NULL is fine.
+// repeated step allocates nothing. The frame's failure is forgotten, and a tape may begin again.
+// The count of random draws goes on.
 void choir_frame_clear(choir_frame *f);
 
-// The present point of f, for choir_frame_rewind; for loops inside a frame. 0 for NULL.
+// The present point of f, for choir_frame_rewind.
 size_t choir_frame_mark(choir_frame *f);
 
 // Waits for queued work, then frees what was made since mark: tensors, their records on the tape
-// and, if it began after mark, the tape. Earlier tensors are unaffected. A failure stays; only
-// choir_frame_clear forgets it. Does nothing if mark is not before the present point, or f is
-// NULL.
+// and, if it began after mark, the tape. A failure stays; only choir_frame_clear forgets it.
+// Does nothing if mark is not before the present point.
 void choir_frame_rewind(choir_frame *f, size_t mark);
 
-// The status of the first failure since f was emptied. CHOIR_OK if there is none, and for NULL.
+// The status of the first failure since f was emptied, or CHOIR_OK.
 CHOIR_MUST_CHECK choir_status choir_frame_status(const choir_frame *f);
 
-// Whether f has a tape (choir_tape_begin), so that this is training and dropout is on. Stays
-// true after the backward pass, when nothing more is recorded, until the frame is emptied or
-// rewound to before the tape. False for NULL.
+// Whether f has a tape (tape.h), so that this is training and dropout is on. Stays true after
+// the backward pass, until the frame is emptied or rewound to before the tape.
 bool choir_frame_is_training(const choir_frame *f);
 
 // Making tensors
 
-// Makes a tensor from a copy of data: packed, row-major elements of dtype. data may change after
-// the return; it may be NULL only for an empty shape. CHOIR_INVALID: an unknown dtype, an
-// invalid shape, data is NULL.
+// Makes a tensor from a copy of data: packed, row-major elements. data may be NULL for an empty
+// shape. CHOIR_INVALID: an unknown dtype, an invalid shape.
 choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
@@ -109,38 +101,36 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 // Makes a plain number: a scalar without a dtype of its own. In an operation it takes the dtype
 // of the first operand that is no plain number (CHOIR_INVALID if it does not fit, as 0.5 or 300
 // in u8); without one it is f64. It is no source of gradients: use choir_fill for that. When
-// replicas reduce, the same number from all is one common value. It has a mean, but its SUM over
-// two or more replicas is CHOIR_INVALID, unless it is 0. Different numbers are summed
-// (docs/rules.md, section 8).
+// replicas reduce, the same number from all is one common value, which has a mean but no SUM,
+// unless it is 0 (docs/rules.md, section 8).
 choir_tensor *choir_number(choir_frame *f, double value);
 
 // Copies t, with its count, into the frame to, on that frame's device. Waits for t. No gradient
-// flows. Threads: the one to which both frames belong.
+// flows. Both frames belong to the calling thread.
 choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
 // Looking at tensors. Getters do not wait.
 
-// Belongs to t. For NULL: a scalar's.
+// For NULL: a scalar's.
 const choir_shape *choir_tensor_shape(const choir_tensor *t);
 
 // CHOIR_F64 for a plain number, CHOIR_F32 for NULL.
 choir_dtype choir_tensor_dtype(const choir_tensor *t);
 
-// The frame that t belongs to. NULL for NULL.
 choir_frame *choir_tensor_frame(const choir_tensor *t);
 
 // The device whose memory t is in. It may differ from the frame's: an argument of a merge call
-// lies where the replica made it. NULL for NULL.
+// lies where the replica made it.
 choir_device *choir_tensor_device(const choir_tensor *t);
 
 // Waits, then gives the elements in place: row-major, packed, read-only. Valid until t's frame
-// is emptied, or rewound to before t, or the backward pass of a tape frees t. NULL after a
-// failure: CHOIR_UNSUPPORTED if the host cannot reach the memory of t's device (use
-// choir_tensor_to_host), or the first failure of queued work. NULL for NULL.
+// is emptied, or rewound to before t, or the backward pass of a tape frees t. CHOIR_UNSUPPORTED:
+// the host cannot reach the memory of t's device (use choir_tensor_to_host). Or the first
+// failure of queued work.
 const void *choir_tensor_data(const choir_tensor *t);
 
 // Waits, then gives the one element of t, of any rank, as a double (i64 beyond 2^53 is rounded).
-// NAN for NULL, and after a failure: CHOIR_INVALID if t does not have exactly one element.
+// NAN for NULL and after a failure. CHOIR_INVALID: t has not one element.
 double choir_tensor_number(const choir_tensor *t);
 
 // Waits, then copies all elements, row-major and packed, to host memory, from any device.
@@ -148,58 +138,54 @@ double choir_tensor_number(const choir_tensor *t);
 // CHOIR_INVALID.
 CHOIR_MUST_CHECK choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes);
 
-// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]". As snprintf it writes
-// at most size bytes with the final zero, and returns the length of the whole text. Of a tensor
-// of more than 64 elements it shows only both ends of long axes. The decimal point does not
-// depend on the locale. After a failure the text is empty and the result 0. NULL is "(null)".
+// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]". Works as snprintf, in
+// every locale alike. Of a tensor of more than 64 elements it shows only both ends of long axes.
+// After a failure the text is empty and the result 0. NULL is "(null)".
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
 // Indexed slices: some rows of a larger dense tensor (TensorFlow's IndexedSlices), for example
 // the gradient of a table of which few rows were read. They can be reduced over replicas
-// (cross.h), given to merge calls and optimizers, and returned, like other tensors. All other
-// calls refuse them with CHOIR_UNSUPPORTED; choir_to_dense (op.h) makes the dense tensor.
+// (cross.h), passed to merge calls and optimizers, and returned. All other calls refuse them
+// with CHOIR_UNSUPPORTED; choir_to_dense (op.h) makes the dense tensor.
 
-// Makes indexed slices of a dense tensor with this number of rows: its row indices[i] is row i
-// of values. A row that occurs twice counts twice; a row that does not occur is 0. The result is
-// a view of values. indices is a vector of i32 or i64; it is copied if it is borrowed.
+// Makes indexed slices of a dense tensor of this number of rows: row i of values is for its row
+// indices[i]. A row that occurs twice counts twice; a row that does not occur is 0. The result
+// is a view of values. indices is a vector of i32 or i64, copied if it is borrowed.
 // CHOIR_INVALID: values is a scalar, values and indices have different numbers of rows, an index
 // is out of range, tensors of two frames.
 choir_tensor *choir_indexed_slices(choir_tensor *values, choir_tensor *indices, int64_t rows);
 
-// Whether t is indexed slices. False for NULL.
 bool choir_tensor_is_slices(const choir_tensor *t);
 
-// The number of rows of the dense tensor. 0 for NULL and if t is not indexed slices.
+// The number of rows of the dense tensor. 0 if t is not indexed slices.
 int64_t choir_slices_rows(const choir_tensor *t);
 
-// A view of the values, and of the indices. CHOIR_INVALID: t is not indexed slices. NULL for
-// NULL.
+// A view of the values, and of the indices. CHOIR_INVALID: t is not indexed slices.
 choir_tensor *choir_slices_values(choir_tensor *t);
 choir_tensor *choir_slices_indices(choir_tensor *t);
 
 // Exchange with other libraries
 
-// DLPack's versioned managed tensor of version 1.x, as dlpack.h declares it (the binary
-// interface: https://dmlc.github.io/dlpack/latest/c_api.html).
+// DLPack's managed tensor of version 1.x (https://dmlc.github.io/dlpack/latest/c_api.html).
 struct DLManagedTensorVersioned;
 
-// Makes a tensor in f on the memory of managed, and takes managed over, also after a failure:
-// its deleter is called once, when nothing needs the memory any more: after the last tensor on
-// it is freed, or at once if the elements were copied. They are copied for a device with memory
-// of its own, if strides are not packed, and if the memory is not aligned for the dtype. The
-// deleter runs on the thread that imported, outside of replica functions. If the last tensor is
-// freed elsewhere, the deleter waits until a choir_strategy_run ends or a thread imports again
-// (docs/decisions/0021). Shared elements must not be written before the deleter is called.
+// Makes a tensor in f on the memory of managed, and takes managed over, also after a failure.
+// Its deleter is called once, after the last tensor on the memory is freed, or at once if the
+// elements were copied. They are copied for a device with memory of its own, if strides are not
+// packed, and if the memory is not aligned for the dtype. The deleter runs on the thread that
+// imported, outside of replica functions. If the last tensor is freed elsewhere, the deleter
+// waits until a choir_strategy_run ends or a thread imports again. Shared elements must not be
+// written before the deleter is called.
 //
 // CHOIR_UNSUPPORTED: another major version, memory that is not the host's, a type without a
-// choir_dtype; CHOIR_INVALID: an invalid shape, data is NULL.
+// choir_dtype. CHOIR_INVALID: an invalid shape, data is NULL.
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
 // Exports t to another library. Waits, then shares t's memory, which stays until the consumer
 // calls the deleter. That may be on any thread, and long after the frame is freed. The export is
 // marked read-only, since other tensors may use the memory. Memory that may change (borrowed, or
-// a variable's) is copied instead, and the export is marked as a copy. NULL after a failure:
-// CHOIR_UNSUPPORTED if the host cannot reach the memory. NULL for NULL.
+// a variable's) is copied instead, and the export is marked as a copy. CHOIR_UNSUPPORTED: the
+// host cannot reach the memory.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 
 CHOIR_C_END

@@ -1,18 +1,15 @@
-// Tracing: what each thread of a training spends its time on, and how its numbers develop. While
-// a trace is on, Choir records spans: what replicas, the program's thread and the threads that
-// read ahead do from when to when, in a few categories. A program may add its own spans, and
-// scalars (a loss, a learning rate), which go into TensorBoard event files. choir_trace_stop
-// writes the spans as a file for chrome://tracing and https://ui.perfetto.dev: one track for
-// each replica, one for communication between devices, and one for each other thread.
+// Tracing: what each thread of a training spends its time on. While a trace is on, Choir records
+// spans: what a thread does from when to when. A program may add its own spans, and scalars (a
+// loss, a learning rate), which go into TensorBoard event files. choir_trace_stop writes the
+// spans as a file for chrome://tracing and https://ui.perfetto.dev. It has one track for each
+// replica, one for communication between devices, and one for each other thread. A process has
+// one trace at a time.
 //
 // Cost: without a trace, each place where a span could begin tests one word of memory. With one,
-// a span costs two readings of the clock and 64 bytes. Each thread records in its own memory,
-// without a lock, and keeps its newest spans. A step writes nothing and takes no lock, except
-// for scalars: a scalar is encoded under a lock, and about once a second a scalar also writes
-// the collected ones to the file. A file that cannot be written fails choir_trace_stop, never a
-// run.
+// a span costs two readings of the clock and 64 bytes; each thread keeps its newest spans. Only
+// scalars take a lock, and write to the file about once a second. A file that cannot be written
+// fails choir_trace_stop, never a run.
 //
-// A process has one trace.
 // Threads: start and stop need one thread at a time, while no run is under way; the other calls,
 // any thread.
 #pragma once
@@ -23,8 +20,8 @@ CHOIR_C_BEGIN
 
 typedef enum {
 	CHOIR_TRACE_OTHER = 0,
-	CHOIR_TRACE_COMPUTE, // a replica's function, and the operations in it
-	CHOIR_TRACE_WAIT, // for other replicas or their devices
+	CHOIR_TRACE_COMPUTE, // replicas' functions, and the operations in them
+	CHOIR_TRACE_WAIT, // for other replicas
 	CHOIR_TRACE_REDUCE, // sums over replicas
 	CHOIR_TRACE_UPDATE, // of variables
 	CHOIR_TRACE_INPUT, // reading batches, waiting for a read-ahead thread, distributing
@@ -32,76 +29,70 @@ typedef enum {
 } choir_trace_category;
 enum { CHOIR_TRACE_CATEGORIES = 7 };
 
-// The name of a category: "other", "compute", ...; "unknown category" for any other value.
-// Constant text.
+// "other", "compute", ..., or "unknown category".
 const char *choir_trace_category_name(choir_trace_category category);
 
 // Tracks that belong to no replica. A replica's track is its id. Other threads have -3, -4, ...
 enum { CHOIR_TRACE_COMMUNICATION = -1, CHOIR_TRACE_PROGRAM = -2 };
 
-// One span. Two spans of a thread are nested or disjoint. The work that a device does after its
-// replicas have returned (sums, updates) is on the track of the last of these replicas. The sums
-// between devices are shown a second time on the communication track, from the first device's
-// start to the last one's end.
+// Two spans of a thread are nested or disjoint. Sums and updates that a device makes after its
+// replicas have returned are on the track of the last of these. Sums between devices are shown
+// again on the communication track, from the first device's start to the last one's end.
 typedef struct choir_trace_span {
 	const char *name; // at most 33 bytes are kept
 	choir_trace_category category;
 	int track;
 	const char *track_name; // "replica 3", "program", or the thread's name
 	double begin, end; // seconds since the start of the trace
-	double own; // seconds of the span outside of the spans nested in it
+	double own; // seconds outside of the spans nested in it
 	int depth; // number of the thread's spans around it
 } choir_trace_span;
 
-// Takes one span. span is valid only during the call.
+// span is valid only during the call.
 typedef void choir_trace_span_fn(const choir_trace_span *span, void *user);
 
 typedef struct choir_trace_options {
 	size_t size;
-	// The folder for scalars, as TensorBoard event files; it is made if it does not exist. NULL:
-	// scalars are dropped. Each trace adds one file, which grows as scalars come.
+	// The folder for scalars, which is made if it does not exist. NULL: scalars are dropped.
+	// Each trace adds one TensorBoard event file.
 	const char *log;
-	int64_t spans; // the newest spans that each thread keeps, 64 bytes each (0: 65536)
+	int64_t spans; // that each thread keeps; 0: 65536
 	// choir_trace_stop calls it for each kept span, thread by thread, ordered by their start. It
-	// must not start or stop a trace. NULL: not called.
+	// must not start or stop a trace.
 	choir_trace_span_fn *span;
 	void *user;
 } choir_trace_options;
 
 // Starts recording. path is the file that choir_trace_stop will write (JSON in Chrome's trace
-// event format); NULL: no file. o may be NULL. The calling thread gets the track "program". Both
-// the file and the folder are tested at once, not only at the end. CHOIR_STATE: a trace is on
-// already. CHOIR_IO: the file or the folder cannot be written. CHOIR_INVALID: spans is negative
-// or more than 2^24.
+// event format); NULL: no file. The calling thread gets the track "program". CHOIR_STATE: a
+// trace is on already. CHOIR_IO: the file or the folder cannot be written. CHOIR_INVALID: spans
+// is negative or more than 2^24.
 CHOIR_MUST_CHECK choir_status choir_trace_start(const char *path, const choir_trace_options *o);
 
 // Ends the trace and writes what was recorded. Open spans end now. The trace is off afterwards,
 // also after a failure. Returns the first failure since the start. The file appears whole or not
-// at all; event files keep what was written before a failure. CHOIR_STATE: no trace is on, or
-// the parent process started it before a fork. CHOIR_NO_MEMORY: spans of some thread are
-// missing.
+// at all. CHOIR_STATE: no trace is on, or the parent process started it before a fork.
+// CHOIR_NO_MEMORY: spans of some thread are missing.
 CHOIR_MUST_CHECK choir_status choir_trace_stop(void);
 
-// Whether a trace is on. For programs that would otherwise compute what they record in vain.
 bool choir_trace_is_on(void);
 
-// The number of spans that threads dropped in the last trace, because newer ones took their
-// place.
+// Spans that threads dropped in the last trace, because newer ones took their place.
 int64_t choir_trace_dropped_spans(void);
 
-// Begin and end a span of the calling thread. It is on the track of the replica that the thread
-// runs, or else on the thread's own. Spans nest. A span must end in the function call, and in
-// the replica, in which it began. name is copied. Without a trace both do nothing.
+// Recording. Without a trace these calls do nothing.
+//
+// Begin and end a span of the calling thread, on the track of the replica that the thread runs,
+// or else on the thread's own. Spans nest. A span must end in the function call, and in the
+// replica, in which it began.
 void choir_trace_begin(choir_trace_category category, const char *name);
 void choir_trace_end(void);
 
-// Names the calling thread's own track; at most 31 bytes are kept. Without a trace it does
-// nothing.
+// Names the calling thread's own track; at most 31 bytes are kept.
 void choir_trace_name_track(const char *name);
 
 // Records value under tag ("loss", "test/accuracy") at a step that the program counts, with the
-// time of day. In a replica's function only the call of replica 0 is recorded, as all replicas
-// make the same call. Without a trace, or without a folder, it does nothing.
+// time of day. In a replica's function only the call of replica 0 is recorded.
 void choir_trace_scalar(const char *tag, int64_t step, double value);
 
 CHOIR_C_END

@@ -1,15 +1,13 @@
 // Variables: named memory that outlives a step and that Choir keeps consistent between replicas.
 // A mirrored (ON_WRITE) variable has one value for all replicas. It has one copy for each
-// separate memory of its strategy's devices, so a single copy on CPUs (docs/decisions/0016). An
-// ON_READ variable has a component for each replica, which that replica writes freely. A read
-// outside of replicas combines the components by the variable's aggregation. The context of the
-// frame, or of the tensor that is written, decides what a read or a write means. So the same
-// code is right in a replica, a merge call, an update function and outside of all
-// (docs/rules.md, sections 3 to 5, has the tables).
+// separate memory of its strategy's devices, so a single copy on CPUs. An ON_READ variable has a
+// component for each replica, which that replica writes freely. A read outside of replicas
+// combines the components by the variable's aggregation. The context of the frame, or of the
+// written tensor, decides what a read or a write means. So the same code is right in every
+// context (docs/rules.md, sections 3 to 5, has the tables).
 //
-// Ownership: a variable belongs to the strategy that is current when it is made; the strategy
-// frees it. A failed update or write leaves a variable undefined: reading it fails with
-// CHOIR_STATE until it is assigned or restored.
+// A failed update or write leaves a variable undefined: reading it fails with CHOIR_STATE until
+// it is assigned or restored.
 // Threads: those of the context; getters: any.
 #pragma once
 
@@ -19,22 +17,21 @@ CHOIR_C_BEGIN
 
 typedef enum {
 	CHOIR_SYNCHRONIZATION_AUTO = 0, // ON_WRITE
-	CHOIR_SYNCHRONIZATION_ON_WRITE, // mirrored: one value
+	CHOIR_SYNCHRONIZATION_ON_WRITE, // mirrored
 	CHOIR_SYNCHRONIZATION_ON_READ, // a component for each replica
-	CHOIR_SYNCHRONIZATION_NONE // refused when the variable is made
+	CHOIR_SYNCHRONIZATION_NONE // CHOIR_INVALID
 } choir_synchronization;
 
 // How the values that replicas write (ON_WRITE) or hold (ON_READ) become one.
 typedef enum {
-	CHOIR_AGGREGATION_NONE = 0, // not at all: no writes in replicas, or no reads outside of them
+	CHOIR_AGGREGATION_NONE = 0, // no writes in replicas, or no reads outside of them
 	CHOIR_AGGREGATION_SUM,
 	CHOIR_AGGREGATION_MEAN, // over replicas; floating-point dtypes only
 	CHOIR_AGGREGATION_ONLY_FIRST_REPLICA // replica 0's value
 } choir_aggregation;
 
 // Random initializers are for f32 and f64 only. They draw from the strategy's seed and the
-// variable's name by Philox (docs/decisions/0013), so values do not depend on the order in which
-// variables are made.
+// variable's name (Philox), so the order in which variables are made does not matter.
 typedef enum {
 	CHOIR_INITIALIZER_ZEROS = 0,
 	CHOIR_INITIALIZER_ONES,
@@ -47,118 +44,105 @@ typedef enum {
 	CHOIR_INITIALIZER_NORMAL // normal, mean 0, deviation scale
 } choir_initializer;
 
-// Fills out, which is uninitialized, with the packed elements of a variable of that shape, in
-// the variable's dtype. Called once for a variable, on the thread that makes it. A result other
-// than CHOIR_OK is the failure of choir_variable_new.
+// Fills out, which is uninitialized, with the packed elements of a variable, in its dtype.
+// Called once, on the thread that makes the variable. A failure is that of choir_variable_new.
 typedef choir_status choir_initializer_fn(void *out, const choir_shape *shape, void *user);
 
 typedef struct {
-	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	size_t size;
 	choir_dtype dtype; // 0: CHOIR_F32
 	choir_synchronization synchronization;
 	choir_aggregation aggregation;
 	choir_toggle trainable; // whether optimizers update it; default on, for ON_READ off
 	choir_initializer initializer;
 	double scale; // of CHOIR_INITIALIZER_NORMAL; 0: 0.05
-	const void *initial_value; // instead of initializer: packed, in dtype; copied
+	const void *initial_value; // instead of initializer: packed; copied
 	choir_initializer_fn *initializer_fn; // instead of initializer, if there is no initial_value
-	void *user; // for initialize
+	void *user; // for initializer_fn
 } choir_variable_options;
 
-// Makes a variable of the current strategy. name, shape and *o are copied; o may be NULL. The
-// initial value is made once, on the host, and copied. Scopes override o (colocated,
-// replica-local).
+// Makes a variable of the current strategy. The initial value is made once, on the host, and
+// copied. Scopes override o.
 //
 // In scopes, in merge calls and outside of all contexts the variable is new. A name that the
 // strategy already has is CHOIR_INVALID.
 //
-// In a replica this is a synchronization point of all replicas (docs/rules.md, sections 1 and
-// 3). Replica 0 makes the variable, and the others wait and get the same one. All replicas must
-// ask for the same names, dtypes and shapes in the same order, else CHOIR_STATE. Numbers that
-// make names unique ("_12" at the end or before a "/") may differ: the name is replica 0's. If
-// the strategy already has a variable of that name, all get it, whatever the other options say
-// (CHOIR_INVALID if its dtype or shape differs). So a step may ask for its variables each time.
-// Workers of a parameter server make variables one at a time (CHOIR_TIMEOUT if that takes too
-// long); if several want one name in their replicas, the first makes it.
+// In a replica this is a sync point of all replicas: replica 0 makes the variable, and the
+// others get the same one (docs/rules.md, section 3). CHOIR_STATE: names, dtypes or shapes that
+// differ between replicas, except for numbers that make names unique. If the strategy already
+// has a variable of that name, all get it, whatever the other options say (CHOIR_INVALID if its
+// dtype or shape differs). So a step may ask for its variables each time. Workers of a parameter
+// server make variables one at a time (CHOIR_TIMEOUT if that takes too long); if several want
+// one name in their replicas, the first makes it.
 //
-// NULL after a failure; in a replica the frame keeps it. CHOIR_INVALID: no name, an unknown
-// dtype, an invalid shape, synchronization NONE, MEAN of a dtype that is not floating-point, a
-// random initializer for a dtype other than f32 and f64, an invalid o->size, a number of rows
-// other than that of the sharded variable it is colocated with. CHOIR_STATE: in an update
-// function; the strategy was made before a fork. CHOIR_NO_MEMORY. Or the failure of initialize.
+// In a replica the frame keeps a failure. CHOIR_INVALID also: no name, an unknown dtype, an
+// invalid shape, MEAN or a random initializer for a dtype that it does not take, a number of
+// rows other than that of the sharded variable it is colocated with. CHOIR_STATE: in an update
+// function; the strategy was made before a fork. Or the failure of initializer_fn.
 choir_variable *choir_variable_new(
 		const char *name, choir_shape shape, const choir_variable_options *o);
 
 // Makes a mirrored, trainable variable without aggregation on the program's own memory, whose
-// packed elements are its value. memory must outlive the strategy. On devices of host memory it
-// is the copy itself: reads and updates are in place, and Choir sees what the program writes
-// there between runs. For other devices it is copied, and memory is brought up to date at the
-// end of every successful run (except one in a merge call). CHOIR_STATE: in a replica.
-// CHOIR_INVALID: memory is NULL. Else as choir_variable_new.
+// packed elements are its value. memory must outlive the strategy. On devices of host memory
+// reads and updates are in place, and Choir sees what the program writes there between runs. For
+// other devices it is copied, and memory is brought up to date at the end of every successful
+// run (except one in a merge call). CHOIR_STATE: in a replica. Else as choir_variable_new.
 choir_variable *choir_variable_wrap(
 		const char *name, choir_dtype dtype, choir_shape shape, void *memory);
 
-// Getters. Names and shapes belong to v. For NULL they give "", NULL or 0; for an index out of
-// range NULL.
+// Getters
 
 const char *choir_variable_name(const choir_variable *v);
 const choir_shape *choir_variable_shape(const choir_variable *v);
 
 // Fills in dtype, synchronization (never AUTO), aggregation and trainable (on or off), and
-// zeroes the other fields. The caller sets options->size. CHOIR_INVALID: v or options is NULL,
-// or the size is too small for those four.
+// zeroes the other fields. CHOIR_INVALID: options->size, which the caller sets, is too small for
+// those four.
 CHOIR_MUST_CHECK choir_status choir_variable_describe(
 		const choir_variable *v, choir_variable_options *options);
 
-// Shards. A strategy with a .partition (strategy.h) cuts a variable along axis 0 into shards:
-// the first rows mod shards of them have one row more. The shards are variables called
-// "v/part_0", "v/part_1" and so on, with v's dtype and options and rows of its initial value.
-// They can be read and written like any other, but not made one by one. v is their parent:
+// Shards. A strategy with a .partition (strategy.h) cuts a variable v by rows into shards,
+// variables "v/part_0", "v/part_1" and so on (docs/rules.md, section 3). They can be read and
+// written like any other. v is their parent:
 // - Reads and writes of v go to the shards. Reading it concatenates them into a copy, which
 //   becomes stale like any read.
 // - On a tape the shards are the sources: gradients flow to them, and optimizers update them.
-//   The concatenation is a result of an operation, so the backward pass frees it unless it is a
-//   source.
-// - v has no copies of its own. It is saved and restored as if it were not cut.
-// - A variable that is colocated with v must have as many rows, and is cut alike.
+//   The backward pass frees the concatenation unless it is a source.
+// - v has no copies of its own, and is saved and restored as if it were not cut.
 // - An update of v updates one shard after another. In the update function v, and variables
 //   colocated with it, are the shard. Arguments and results with as many rows as v have the
 //   shard's rows; results become one tensor.
 
-// The number of shards of v. 0: v is not cut.
+// 0: v is not cut.
 int choir_variable_shards(const choir_variable *v);
 
-// Shard index of v, 0 to shards - 1.
 choir_variable *choir_variable_shard(choir_variable *v, int index);
 
 // The variable that v is a shard of. NULL: v is no shard.
 choir_variable *choir_variable_shard_parent(choir_variable *v);
 
-// The number of copies of v in this process: one for each separate memory of the strategy's
-// devices; for an ON_READ variable a component for each replica. 0 for a variable in shards.
+// The number of copies of v in this process; for an ON_READ variable of components, one for each
+// replica. 0 for a variable in shards.
 int choir_variable_copies(const choir_variable *v);
 
 // The name of a copy: v's own for the first, "v/replica_1" and so on for the others.
 const char *choir_variable_copy_name(const choir_variable *v, int copy);
 
-// The device of a copy, 0 to copies - 1.
 choir_device *choir_variable_device(const choir_variable *v, int copy);
 
 // Reads v's present value into f. In a replica's frame: the copy, or component, of this replica.
 // In an update's frame: the copy that lies with the updated one. In other frames: the value,
 // which for an ON_READ variable is aggregated from all components. If this replica has asked an
 // optimizer to update v, the read waits for that update, which needs all replicas. While a tape
-// records in f, all reads of v are one tensor, until v changes. That tensor is the source for
-// gradients by v.
+// records in f, all reads of v are one tensor until v changes: the source for gradients by v.
 //
 // Where memory is shared a read is v's memory, not a copy. Using it after v has changed is
-// CHOIR_STATE, with v's name (docs/decisions/0016). To keep a value, use choir_copy or return it
-// before.
+// CHOIR_STATE. To keep a value, use choir_copy or return it before.
 //
-// NULL: f has failed before. CHOIR_STATE: v is undefined; f is the frame of another strategy's
-// replica or update; f is not a replica's, and the thread is in a replica or under another
-// strategy. CHOIR_INVALID: an ON_READ variable without aggregation, outside of replicas and
-// updates. For a NULL v or f: NULL without a failure.
+// CHOIR_STATE: v is undefined; f is the frame of another strategy's replica or update; f is not
+// a replica's, and the thread is in a replica or under another strategy. CHOIR_INVALID: an
+// ON_READ variable without aggregation, outside of replicas and updates. NULL without a new
+// failure: v or f is NULL, or f has failed before.
 choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
 
 // Reads rows of v: choir_gather of a read of v, in the frame of indices. For a variable in
@@ -166,46 +150,43 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
 // several workers (choir_parameter_server_strategy_new) only these rows are copied if all memory
 // is the host's. Each call then reads anew, and another worker's update may come between two
 // calls. After choir_variable_read of v on the same tape, and in choir_recompute, the rows are
-// those of that one copy. NULL: as choir_variable_read and choir_gather.
+// those of that one copy. Fails as choir_variable_read and choir_gather.
 choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices);
 
 // Reads rows start, start + step, ... before stop, along axis 0, as Python's v[start:stop:step].
 // Negative rows count from the back. A row beyond an end means that end, so INT64_MIN and
-// INT64_MAX stand for arguments that Python leaves out. Gradients flow to v. NULL: as
-// choir_variable_read; CHOIR_INVALID: step is 0, or v is a scalar.
+// INT64_MAX stand for arguments that Python leaves out. Gradients flow to v. CHOIR_INVALID: step
+// is 0, or v is a scalar. Else as choir_variable_read.
 choir_tensor *choir_variable_slice(
 		choir_variable *v, choir_frame *f, int64_t start, int64_t stop, int64_t step);
 
 // The component of v in f. As an argument, a result or a value it stands for v itself; in an
-// operation it is v's copy, like a read. It is no read for tapes, and optimizers do not see it,
-// so a model's formulas use choir_variable_read. In a frame that is neither a replica's nor an
-// update's it is copy 0. To get one copy or component by its number, make the component a value
-// (choir_tensor_as_value) and use choir_value_local (value.h). Fails as choir_variable_read.
+// operation it is v's copy. Tapes and optimizers do not see it, so a model's formulas use
+// choir_variable_read. In a frame that is neither a replica's nor an update's it is copy 0.
+// choir_value_local of it as a value (choir_tensor_as_value) gives a copy or component by its
+// number. Fails as choir_variable_read.
 choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
 
-// The variable that t is the component of, or of which t is a read or a view. NULL: none, or t
-// is NULL.
+// The variable that t is the component of, or of which t is a read or a view; or NULL.
 choir_variable *choir_tensor_variable(const choir_tensor *t);
 
 // Writing. value has v's dtype and shape, or is a plain number for all elements. If value is a
 // read or a component of v (choir_replica_arg of a variable), its elements before the call
-// count. The context of value's frame decides (docs/rules.md, section 5):
+// count. The context of value's frame decides (docs/rules.md, section 5, has the table):
 //
-// - A replica in a run, v mirrored: a merge call of all replicas (replica.h). v is written with
-//   the sum, the mean or replica 0's of their values. CHOIR_INVALID: v has no aggregation; SUM
-//   with several replicas and the same number from all, unless it is 0.
-// - A replica in a run, v ON_READ: this replica's component, at once.
+// - A replica in a run: a mirrored v is written in a merge call of all replicas (replica.h), by
+//   its aggregation (CHOIR_INVALID: it has none). An ON_READ v: this replica's component, at
+//   once.
 // - An update: the copy that is updated, if v is the target or colocated with it, else
 //   CHOIR_INVALID.
-// - Others, including the default replica outside of runs: all copies of a mirrored variable. An
-//   ON_READ variable with SUM is assigned in equal shares, so that a read gives value back (of
-//   integers the first components get one more); with MEAN and ONLY_FIRST_REPLICA every
-//   component gets value; without aggregation it is CHOIR_INVALID. Adding to an ON_READ variable
-//   is CHOIR_INVALID. Waits until it is done.
+// - Others, including the default replica outside of runs: all copies, or the components as v's
+//   aggregation says, before the call returns. CHOIR_INVALID: adding to an ON_READ variable, or
+//   assigning one without aggregation.
 //
-// Earlier reads of v become stale. Errors also: CHOIR_INVALID for another dtype or shape, or v
-// NULL; CHOIR_STATE for a variable of another strategy, and if the thread is not in the context
-// of value's frame; for a NULL value the thread's last failure, or CHOIR_INVALID.
+// Earlier reads of v become stale. Errors also: CHOIR_INVALID for another dtype or shape, and
+// for a SUM of the same plain number from several replicas, unless it is 0. CHOIR_STATE for a
+// variable of another strategy, and if the thread is not in the context of value's frame. For a
+// NULL value the thread's last failure, or CHOIR_INVALID.
 
 // v = value. An undefined variable is defined again.
 CHOIR_MUST_CHECK choir_status choir_variable_assign(choir_variable *v, choir_tensor *value);
@@ -213,37 +194,32 @@ CHOIR_MUST_CHECK choir_status choir_variable_assign(choir_variable *v, choir_ten
 // v = v + value. Integers wrap; f32, f64, i32, i64 and u8 (else CHOIR_UNSUPPORTED).
 CHOIR_MUST_CHECK choir_status choir_variable_assign_add(choir_variable *v, choir_tensor *value);
 
-// v = v - value, as choir_variable_assign_add.
+// v = v - value, in the same way.
 CHOIR_MUST_CHECK choir_status choir_variable_assign_sub(choir_variable *v, choir_tensor *value);
 
-// How a row and the value for it are combined.
+// The new row, from the old one and its value.
 typedef enum {
-	CHOIR_SCATTER_ADD, // row + value
+	CHOIR_SCATTER_ADD,
 	CHOIR_SCATTER_SUB,
 	CHOIR_SCATTER_MUL,
 	CHOIR_SCATTER_DIV, // integers as choir_divide
-	CHOIR_SCATTER_MIN, // the smaller one; NAN if one is NAN
+	CHOIR_SCATTER_MIN, // NAN if one is NAN
 	CHOIR_SCATTER_MAX,
 	CHOIR_SCATTER_UPDATE // the value
 } choir_scatter;
 
 // Writes rows, along axis 0, of a mirrored variable of rank 1 or more: row indices[i] with row i
 // of values, in the order of i; an index that occurs twice counts twice. indices is a vector of
-// i32 or i64, each a row of v. values has v's dtype and a row of v's shape for each index, or is
-// a plain number for all. Both are of one frame, whose context decides (docs/rules.md, section
-// 5):
+// i32 or i64. values has v's dtype and a row of v's shape for each index, or is a plain number
+// for all. Both are of one frame, whose context decides as for choir_variable_assign. In a merge
+// call v is written with replica 0's rows, then replica 1's and so on, any number from each
+// (docs/rules.md, section 5).
 //
-// - A replica in a run: a merge call of all replicas. v is written with replica 0's rows, then
-//   replica 1's and so on; each may bring any number of rows. With MEAN all values are divided
-//   by the number of replicas. With ONLY_FIRST_REPLICA only replica 0's rows count.
-//   CHOIR_INVALID as for choir_variable_assign.
-// - An update: the copy that is updated.
-// - Others: all copies, with the values as they are. Waits until it is done.
-//
-// All errors are found before anything is written. Waits for indices. CHOIR_UNSUPPORTED: an
-// ON_READ variable; MIN, MAX and UPDATE of a variable with SUM or MEAN, except in an update; a
-// variable of several workers without .locked_updates; for other ways than UPDATE, dtypes other
-// than those of choir_variable_assign_add. Else as choir_variable_assign.
+// All errors are found before anything is written. Waits for indices. CHOIR_INVALID: an index
+// that is no row of v. CHOIR_UNSUPPORTED: an ON_READ variable; MIN, MAX and UPDATE of a variable
+// with SUM or MEAN, except in an update; a variable of several workers without .locked_updates;
+// except for UPDATE, dtypes other than those of choir_variable_assign_add. Else as
+// choir_variable_assign.
 CHOIR_MUST_CHECK choir_status choir_variable_scatter(
 		choir_variable *v, choir_scatter how, choir_tensor *indices, choir_tensor *values);
 

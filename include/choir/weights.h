@@ -1,9 +1,9 @@
-// Weights: the values of a strategy's variables in one safetensors file, which Python's
-// safetensors and numpy can read. A file has the values of all variables by name, without the
-// slots of optimizers and the state of metrics (checkpoint.h saves these, too). The value of an
-// ON_READ variable is its aggregation over replicas. So a file does not depend on the strategy
-// or the numbers of replicas and devices. Calls that take a strategy are made in cross-replica
-// context.
+// Weights: the values of all variables of a strategy, by name, in one safetensors file, which
+// Python's safetensors and numpy can read. The slots of optimizers and the state of metrics are
+// not in it (checkpoint.h saves these, too). The value of an ON_READ variable is its aggregation
+// over replicas. So a file fits any strategy and any number of replicas. Calls that take a
+// strategy are made in cross-replica context; with several workers all make them, the chief
+// alone reads and writes, and the result is the same for all.
 // Threads: the program's, while no run is under way.
 #pragma once
 
@@ -11,27 +11,23 @@
 
 CHOIR_C_BEGIN
 
-// Saves the weights of s to path. Writes a file next to path and renames it when it is on the
-// disk: path always holds the old or the new file, complete. metadata: lines of "key=value" for
-// readers; may be NULL. With several workers all call this, and the chief alone writes.
-// CHOIR_IO: the system refused; the text says why. CHOIR_INVALID: a line without "=", a key that
-// occurs twice, text that is not UTF-8, an ON_READ variable without aggregation. CHOIR_STATE: a
-// variable is undefined.
+// Saves the weights of s to path, which always holds the old or the new file, complete.
+// metadata: lines of "key=value" for readers, or NULL. CHOIR_INVALID: a line without "=", a key
+// that occurs twice, text that is not UTF-8, an ON_READ variable without aggregation.
+// CHOIR_STATE: a variable is undefined.
 CHOIR_MUST_CHECK choir_status choir_strategy_save(
 		choir_strategy *s, const char *path, const char *metadata);
 
 // Restores every variable of s from the tensor of its name; an ON_READ variable with SUM gets
 // equal shares. All or nothing: if the file lacks a variable, has an unknown one, or one of
 // another dtype or shape, CHOIR_INVALID names them and nothing changes. CHOIR_CORRUPT: the file
-// is damaged; the text says where. Variables become undefined only if a device, or memory for an
-// ON_READ variable, fails while values are copied; they stay so until they are restored again.
-// With several workers all call this, the chief alone reads, and the result is the same for all.
+// is damaged. Variables become undefined only if a device, or memory for an ON_READ variable,
+// fails while values are copied.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
-// What happened to a name in choir_strategy_restore_partial.
 typedef enum {
 	CHOIR_RESTORED_VALUE, // the variable has the file's value
-	CHOIR_RESTORED_MISSING, // the file has no tensor for the variable, which is unchanged
+	CHOIR_RESTORED_MISSING, // the variable is unchanged: the file has no tensor for it
 	CHOIR_RESTORED_UNEXPECTED // the file has a tensor without a variable
 } choir_restored;
 
@@ -47,40 +43,33 @@ typedef struct {
 	// "axes AXES" after the names, or AXES alone, permutes axes as choir_transpose: "1,0" for
 	// PyTorch's dense kernels, "2,3,1,0" for its convolutions. "reshape SHAPE" before it first
 	// gives the tensor another shape with the same elements. The result of both then takes the
-	// variable's shape. The dense layer after a flattened image needs a reshape: PyTorch
-	// flattens c,h,w, Choir h,w,c. For 64 channels of 7 by 7 and 10 scores the line is
-	//     fc.weight fc/kernel reshape 10,64,7,7 axes 2,3,1,0
-	// With "axes 1,0" alone the shapes fit as well, but the scores are wrong: a file does not
-	// say what was flattened.
+	// variable's shape (docs/pytorch.md has examples).
 	const char *map;
-	choir_restored_fn *report; // called for each name at the end; may be NULL
+	choir_restored_fn *report; // called for each name at the end
 	void *user;
 } choir_restore_options;
 
 // Restores the variables for which the file has a tensor, cast between floating-point dtypes;
-// for fine-tuning and for weights of other libraries. o may be NULL. All or nothing, with the
-// errors of choir_strategy_restore, except that missing and unexpected names are reported
-// (.report) and are no error. CHOIR_INVALID also: a shape that does not fit (the text has both),
-// two tensors for one variable, an invalid line of the map, no value for any variable. With
-// several workers all call this with the same map; else as choir_strategy_restore.
+// for fine-tuning and for weights of other libraries. As choir_strategy_restore, but missing and
+// unexpected names are only reported (.report). CHOIR_INVALID also: a shape that does not fit,
+// two tensors for one variable, an invalid line of the map, no value for any variable. All
+// workers need the same map.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
 
-// A 64-bit hash of what choir_strategy_save would save: names, dtypes, shapes and bytes. Equal
-// for equal weights, whatever the number of devices and the order in which variables were made.
-// 0 after a failure.
+// A hash of what choir_strategy_save would save: names, dtypes, shapes and bytes. The order in
+// which variables were made has no effect. 0 after a failure.
 uint64_t choir_strategy_hash(choir_strategy *s);
 
-// Reads the value of key in a weights file's metadata, as a string. Needs no strategy.
-// CHOIR_NOT_FOUND: no such file or key (the text lists the keys); CHOIR_INVALID: size is too
-// small (the text has the size needed); CHOIR_CORRUPT: not a safetensors file. Threads: any.
+// Reads the value of key in a weights file's metadata, as a string. CHOIR_NOT_FOUND: no such
+// file or key. CHOIR_INVALID: size is too small (the text has the size needed). CHOIR_CORRUPT:
+// not a safetensors file. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 		const char *path, const char *key, char *value, size_t size);
 
-// The contents of a weights file, Choir's or another program's, without a strategy. Only the
-// header is read, strictly. CHOIR_CORRUPT: the text says what is wrong and at which byte of the
-// file. CHOIR_UNSUPPORTED: an unknown dtype, or more than CHOIR_MAX_RANK dimensions. Threads:
-// any, one at a time for a list.
+// The contents of a weights file, Choir's or another program's, from its header.
+// CHOIR_UNSUPPORTED: an unknown dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, one
+// at a time for a list.
 typedef struct choir_weights_list choir_weights_list;
 
 typedef struct {
@@ -94,12 +83,11 @@ typedef struct {
 choir_weights_list *choir_weights_list_new(const char *path);
 void choir_weights_list_free(choir_weights_list *l);
 
-// The number of tensors, and the i-th in the order of names. It belongs to the list. NULL: i is
-// out of range.
+// The number of tensors, and the i-th in the order of names.
 size_t choir_weights_list_entries(const choir_weights_list *l);
 const choir_weights_entry *choir_weights_list_entry(const choir_weights_list *l, size_t i);
 
-// The i-th key of the metadata, in order, and its value. NULL: i is out of range.
+// The i-th key of the metadata, in order, and its value.
 const char *choir_weights_list_key(const choir_weights_list *l, size_t i);
 const char *choir_weights_list_value(const choir_weights_list *l, size_t i);
 

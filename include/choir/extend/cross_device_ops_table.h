@@ -1,13 +1,11 @@
 // The table of cross-device operations: algorithms that sum and copy tensors between the devices
 // of a strategy. Each device is a member of the strategy's group. A member joins a collective
-// with its partial sums and gets a request; it waits for the result with the request. The slots
-// assume neither a single caller, nor host memory, nor synchronous work: each member may have a
-// thread, or one thread may join for several members and wait for them in any order.
+// with its partial sums, and waits for the result. Each member may have a thread, or one thread
+// may join for several members and wait for them in any order.
 //
 // Sums are computed in the canonical tree over replicas (docs/decisions/0012): the node over
 // replicas [lo, hi) is the sum of its halves [lo, m) and [m, hi), added in this order, where m
-// is lo plus the largest power of two below hi - lo. So the bits depend on the number of
-// replicas, but not on the devices that carry them.
+// is lo plus the largest power of two below hi - lo.
 #pragma once
 
 #include "../tensor.h"
@@ -20,15 +18,15 @@ typedef enum {
 	CHOIR_BROADCAST // the only part of root, unchanged, for every member with a result
 } choir_collective_kind;
 
-// A partial sum: the sum of replicas lo to hi - 1, a maximal node of the canonical tree within a
-// member's replicas.
+// The sum of replicas lo to hi - 1, a maximal node of the canonical tree within a member's
+// replicas.
 typedef struct {
 	int lo, hi;
 	void *data; // elements of the collective's dtype, packed, on the member's device
 } choir_partial_sum;
 
 typedef struct {
-	size_t size; // of this struct
+	size_t size;
 	// The fields from here to divisor are equal in all members. If sequence, name, kind, dtype,
 	// elements or root differ, replicas have diverged: CHOIR_STATE in all members, with the same
 	// text, which names two devices and what they joined.
@@ -56,28 +54,28 @@ typedef struct {
 
 // The members. Each strategy has its own group.
 typedef struct {
-	size_t size; // of this struct
+	size_t size;
 	int members; // devices that carry replicas, in contiguous blocks, in order
 	int replicas; // of all members
 	choir_device *const *devices; // of the members
 } choir_group;
 
-// A slot may be missing (NULL): score is 0 then, join and wait fail with CHOIR_UNSUPPORTED, and
-// the others do nothing. A slot that fails leaves a text by choir_fail.
+// Missing slots: score is 0, join and wait fail with CHOIR_UNSUPPORTED, and the others do
+// nothing. Rules of all tables: extend.h.
 typedef struct choir_cross_device_ops_table {
-	size_t size; // of this struct
-	uint32_t version; // CHOIR_TABLE_VERSION
+	size_t size;
+	uint32_t version;
 	const char *name; // "ring", for choir_strategy_options.cross_device_ops
-	size_t self_size; // bytes, zeroed, for each group
+	size_t self_size; // for each group
 	// How well the algorithm suits the group and a collective of this many bytes; 0: not
 	// possible, 100: made for it. When a strategy is made, its table is chosen by name, or by
-	// the highest score for an all-reduce of 1 MiB. The built-in scores: "direct" has 100 if all
-	// members have host memory, else 0. "ring" has 20 with three or more separate memories if
-	// the collective has at least 32 KiB for each member, else 1. "hierarchical_copy" has 10
-	// with four or more separate memories, else 1. "reduce_to_one_device" has 1.
+	// the highest score for an all-reduce of 1 MiB. The built-in scores: "direct": 100 if all
+	// members have host memory, else 0. "ring": 20 with three or more separate memories and at
+	// least 32 KiB for each member, else 1. "hierarchical_copy": 10 with four or more separate
+	// memories, else 1. "reduce_to_one_device": 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self
-	void (*close)(void *self); // called once, also after a failed open
+	void (*close)(void *self);
 	// (any) Joins the next collective for a member, 0 to members - 1, and returns its request. A
 	// member has at most 64 requests at a time. All members join every collective, in the same
 	// order. *c and its parts are valid until wait returns.
@@ -94,10 +92,7 @@ typedef struct choir_cross_device_ops_table {
 	void (*reset)(void *self);
 } choir_cross_device_ops_table;
 
-// Registers cross-device operations by name. The table is copied; its name is not, and must be
-// valid as long as the program. CHOIR_INVALID: an invalid size or version; no name; a registered
-// name ("direct", "ring", "hierarchical_copy" and "reduce_to_one_device" are built in); more
-// than 16 tables. Threads: one, before the first strategy.
+// Built in are "direct", "ring", "hierarchical_copy" and "reduce_to_one_device".
 CHOIR_MUST_CHECK choir_status choir_register_cross_device_ops(
 		const choir_cross_device_ops_table *table);
 

@@ -1,17 +1,16 @@
 // The table of a kind of device: its memory and its streams. Choir uses a device only through
 // these slots. It assumes neither that the host can access a device's memory, nor that work is
 // done when a call returns. A stream is a queue: its tasks run in order. Tasks of two streams
-// have no order except by wait_for and wait.
+// have no order except by wait_event and wait.
 //
-// Choir replaces missing slots (NULL) by slots that fail with CHOIR_UNSUPPORTED, or that do
-// nothing if a slot cannot fail. Without count there are no devices, without allocate there is
-// no memory. Choir allocates self (self_size bytes, zeroed) for each device and stream_size
-// bytes, zeroed, for each stream. A slot that fails leaves a text by choir_fail. Choir puts the
-// device's name in front, and makes a text if there is none.
+// Rules of all tables: extend.h. Missing slots fail with CHOIR_UNSUPPORTED, or do nothing if
+// they cannot fail. Without count there are no devices, without allocate there is no memory.
+// Choir allocates self for each device and stream_size bytes, zeroed, for each stream. It adds
+// the device's name to a slot's text.
 //
-// Threads: slots marked (any) are called from any thread, several at once. The others are called
-// from one thread at a time for each device or stream, not always the same thread. Choir may
-// hold a lock during a call, so a slot must call nothing of Choir but choir_fail.
+// Threads: slots not marked (any) are called from one thread at a time for each device or
+// stream, not always the same thread. Choir may hold a lock during a call, so a slot must call
+// nothing of Choir but choir_fail.
 #pragma once
 
 #include "../device.h"
@@ -19,13 +18,12 @@
 CHOIR_C_BEGIN
 
 typedef struct choir_device_table {
-	size_t size; // of this struct
-	uint32_t version; // CHOIR_TABLE_VERSION
-	bool host_memory; // whether its devices use host memory, which they all share then
+	size_t size;
+	uint32_t version;
+	bool host_memory; // its devices use host memory, which they then share
 	const char *kind; // "cuda"; 1 to 15 lower case letters
-	size_t self_size, stream_size; // bytes
-	// The number of devices of this kind, asked once, when the table is registered. CHOIR_NONE:
-	// as many as are named.
+	size_t self_size, stream_size;
+	// Asked once, when the table is registered. CHOIR_NONE: as many devices as are named.
 	int (*count)(void);
 	// Opens the device of an index, when its name is first looked up. A device is never closed.
 	// close is called only after a failed open, to undo its work; the next look-up tries again.
@@ -33,8 +31,7 @@ typedef struct choir_device_table {
 	void (*close)(void *self);
 	// (any) Fills in cores and memory; kind and index are set already, the rest is zero.
 	void (*describe)(const void *self, choir_device_info *info);
-	// (any) Allocates *memory, aligned to 64 bytes, not initialised. CHOIR_NO_MEMORY needs no
-	// text.
+	// (any) Aligned to 64 bytes, not initialised. CHOIR_NO_MEMORY needs no text.
 	choir_status (*allocate)(void *self, size_t bytes, void **memory);
 	// (any) Frees memory that no queued task uses.
 	void (*release)(void *self, void *memory, size_t bytes);
@@ -45,12 +42,12 @@ typedef struct choir_device_table {
 	// may be 0. Host memory stays unchanged until the stream has been waited for.
 	choir_status (*copy)(void *stream, void *to, const void *from, size_t bytes);
 	choir_status (*fill)(void *stream, void *to, int byte, size_t bytes); // queues a memset
-	// Records the present end of the queue as an event, a number for wait and wait_for. Later
+	// Records the present end of the queue as an event, a number for wait and wait_event. Later
 	// numbers of a stream are not smaller.
 	choir_status (*record_event)(void *stream, uint64_t *mark);
-	// Queues a wait: later tasks of the stream start after the other stream, of any device of
-	// the kind, has reached its event. Does not block. A failure of the other stream becomes one
-	// of this stream.
+	// Later tasks of the stream start after the other stream, of any device of the kind, has
+	// reached its event. Does not block. A failure of the other stream becomes one of this
+	// stream.
 	choir_status (*wait_event)(void *stream, void *other_stream, uint64_t mark);
 	// (any) Blocks until the event is reached, at most seconds (negative: no limit), then
 	// CHOIR_TIMEOUT. The first failure of a task before the event is returned here once, with
@@ -58,10 +55,8 @@ typedef struct choir_device_table {
 	choir_status (*wait)(void *stream, uint64_t mark, double seconds);
 } choir_device_table;
 
-// Registers a kind for choir_device_find. The table and its kind are copied, and count is
-// called. CHOIR_INVALID: an invalid size, version, kind or count; a registered kind.
-// CHOIR_UNSUPPORTED: there are 16 kinds already. Threads: any, before devices of the kind are
-// used.
+// Registers a kind and calls count. CHOIR_INVALID also: an invalid kind or count.
+// CHOIR_UNSUPPORTED: there are 16 kinds already. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_device(const choir_device_table *table);
 
 CHOIR_C_END

@@ -1,8 +1,7 @@
 // The interface between libchoir and libchoir-mpi, for sites that build the latter against their
 // own MPI: mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c, with the mpi.c that comes with
-// Choir. There is one such library for each MPI. It is loaded by name when a program asks for
-// MPI. It calls nothing of libchoir but the functions that it gets in its argument, so it works
-// with the static and with the shared libchoir.
+// Choir. It calls nothing of libchoir but the functions that it gets in its argument, so it
+// works with the static and with the shared libchoir.
 #pragma once
 
 #include "transport_table.h"
@@ -21,7 +20,7 @@ typedef struct {
 	double seconds; // until all processes have come; negative: no limit
 } choir_mpi_argument;
 
-// The library's only symbol, CHOIR_MPI_PLUGIN_SYMBOL, is a constant of this type.
+// The type of the library's only symbol, a constant.
 #define CHOIR_MPI_PLUGIN_SYMBOL "choir_mpi_plugin_data"
 typedef struct {
 	uint32_t version; // CHOIR_MPI_PLUGIN_VERSION

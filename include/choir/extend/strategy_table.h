@@ -1,14 +1,10 @@
-// The strategy table: on which devices variables lie. Strategies differ only in this and in the
-// options that they take. Mirrored has a copy on every device that carries replicas, and
-// one-device on its only device. Central storage has one copy on a device that need not carry
-// replicas, and parameter server puts each variable on the next of several devices. Choir's own
-// six strategies are tables of this kind.
+// The strategy table: on which devices variables lie. Strategies, Choir's own included, differ
+// only in this and in the options that they take.
 //
-// Everything else is the same for all strategies and follows from the places of the copies.
-// Replicas are distributed to devices, run and synchronized in the same way. A device reads a
-// copy in memory that it shares directly; any other device reads its own copy of the first one.
-// Sums of gradients travel to the copies, which are updated where they lie. Several parameter
-// server workers share a variable by the rules of .locked_updates (strategy.h).
+// Everything else follows from the places of the copies. A device reads a copy in memory that it
+// shares directly; any other device reads its own copy of the first one. Sums of gradients
+// travel to the copies, which are updated where they lie. Several parameter server workers share
+// a variable by the rules of .locked_updates (strategy.h).
 #pragma once
 
 #include "../strategy.h"
@@ -29,27 +25,27 @@ enum {
 // and colocated variables go where their variable lies, and the components of an ON_READ
 // variable to the replicas' devices.
 typedef struct {
-	size_t size; // of this struct
+	size_t size;
 	const char *name;
 	const choir_shape *shape;
 	choir_dtype dtype;
 } choir_new_variable;
 
-// A slot may be missing (NULL): place and parameter_devices fail with CHOIR_UNSUPPORTED then,
-// non_slot_devices gives the parameter devices, and the others do nothing. A slot that fails
-// leaves a text by choir_fail.
+// Missing slots: place_variable and parameter_devices fail with CHOIR_UNSUPPORTED,
+// non_slot_devices gives the parameter devices, and the others do nothing. Rules of all tables:
+// extend.h.
 typedef struct choir_strategy_table {
-	size_t size; // of this struct
-	uint32_t version; // CHOIR_TABLE_VERSION
-	const char *name; // "mirrored", for choir_strategy_new; valid as long as the program
-	size_t self_size; // bytes, zeroed, for each strategy
+	size_t size;
+	uint32_t version;
+	const char *name; // "mirrored", for choir_strategy_new
+	size_t self_size; // for each strategy
 	int max_replicas; // 0: any number. 1 also means one device
 	unsigned features; // CHOIR_FEATURE_...
 	// Called once, when the strategy is made. options are checked. They and devices, the n
 	// devices that carry replicas, outlive self.
 	choir_status (*open)(void *self, const choir_strategy_options *options, int n,
 			choir_device *const devices[]);
-	void (*close)(void *self); // called once, also after a failed open
+	void (*close)(void *self);
 	// Writes the devices that hold variables, each once, at most capacity; asked once, after
 	// open. Returns their number; CHOIR_NONE after a failure.
 	int (*parameter_devices)(void *self, int capacity, choir_device *devices[]);
@@ -63,9 +59,6 @@ typedef struct choir_strategy_table {
 			void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
 } choir_strategy_table;
 
-// Registers a strategy for choir_strategy_new. The table is copied; its name is not.
-// CHOIR_INVALID: an invalid size or version; no name; a registered name; more than 16
-// strategies. Threads: one, before the first strategy.
 CHOIR_MUST_CHECK choir_status choir_register_strategy(const choir_strategy_table *table);
 
 CHOIR_C_END

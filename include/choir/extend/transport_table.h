@@ -1,23 +1,18 @@
-// The transport table: who the workers are, and how bytes get from one to another. A transport
-// needs nothing more. Sums, broadcasts, barriers, fingerprints, roles and time limits are
-// Choir's own, and the same over every transport.
+// The transport table: who the workers are, and how bytes get from one to another.
 //
-// A worker has a number, 0 to workers - 1. A message goes from one worker to another and has a
-// tag. Messages with the same sender, receiver and tag arrive in the order in which they were
-// sent; others arrive in any order. A receive takes the next message of its sender and tag,
-// which may be shorter than its capacity, but never longer. send and receive begin a request and
-// return its number. test makes progress and tells whether the request is done. Until then its
-// memory is lent to the transport: nobody writes to what is being sent or accesses what is being
-// received.
+// A message goes from one worker to another and has a tag. Messages with the same sender,
+// receiver and tag arrive in the order in which they were sent; others arrive in any order. A
+// receive takes the next message of its sender and tag, which may be shorter than its capacity,
+// but never longer. send and receive begin a request. test makes progress and tells whether it
+// is done. Until then its memory is lent to the transport: nobody writes to what is being sent
+// or accesses what is being received.
 //
-// If a worker is lost, or stops by abort, the other workers' calls fail with a text that names
-// it, as far as the transport can know: CHOIR_CANCELLED after an abort, CHOIR_PEER_LOST if it is
-// gone. If the transport cannot know, Choir's time limits end the wait.
+// If a worker is lost, the other workers' calls fail with CHOIR_PEER_LOST; if it stops by abort,
+// with CHOIR_CANCELLED. The text names the worker. If the transport cannot know, Choir's time
+// limits end the wait.
 //
-// Threads: Choir allocates self (self_size bytes, zeroed) and makes calls one at a time, from
-// any of its threads, with a lock held. So a slot must call nothing of Choir but choir_fail.
-// Slots marked (any) are called by several threads at once and without a lock. A slot that fails
-// leaves a text by choir_fail.
+// Threads: Choir makes calls one at a time, from any of its threads, with a lock held; slots
+// marked (any) without a lock. A slot must call nothing of Choir but choir_fail.
 #pragma once
 
 #include "../cluster.h"
@@ -27,24 +22,22 @@ CHOIR_C_BEGIN
 // Tags are 0 to CHOIR_TRANSPORT_TAGS - 1.
 #define CHOIR_TRANSPORT_TAGS 16384
 
-// A slot may be missing (NULL). The slots that move bytes then fail with CHOIR_UNSUPPORTED;
-// workers is 1 and worker 0; now is the system's monotonic clock; pause spins at first, then
-// yields, then sleeps; the others do nothing.
+// Missing slots: those that move bytes fail with CHOIR_UNSUPPORTED; workers is 1 and worker 0;
+// now is the system's monotonic clock; pause spins at first, then yields, then sleeps; the
+// others do nothing. Rules of all tables: extend.h.
 typedef struct choir_transport_table {
-	size_t size; // of this struct
-	uint32_t version; // CHOIR_TABLE_VERSION
-	const char *name; // for choir_cluster_options.transport; valid as long as the program
-	size_t self_size; // bytes
-	// Starts the transport. argument is that of choir_cluster_options.
+	size_t size;
+	uint32_t version;
+	const char *name; // for choir_cluster_options.transport
+	size_t self_size;
+	// argument is that of choir_cluster_options.
 	choir_status (*open)(void *self, const void *argument);
-	// Called once, also after a failed open. Tells the other workers that this one leaves, and
-	// waits at most seconds (negative: no limit) for what the transport must do together with
-	// them.
+	// Tells the other workers that this one leaves, and waits at most seconds (negative: no
+	// limit) for what the transport must do together with them.
 	void (*close)(void *self, double seconds);
 	int (*worker)(const void *self); // (any) 0 to workers - 1
 	int (*workers)(const void *self); // (any) at least 1
-	// (any) Writes the transport's name and versions in one line: "Open MPI 4.1.4,
-	// MPI_THREAD_MULTIPLE".
+	// (any) Writes one line: "Open MPI 4.1.4, MPI_THREAD_MULTIPLE".
 	void (*describe)(const void *self, char *text, size_t size);
 	// Begin a request. bytes may be 0.
 	choir_status (*send)(
@@ -64,14 +57,11 @@ typedef struct choir_transport_table {
 	// (any) Called by a waiting thread that has tested turn times already. Returns when
 	// something may have changed, at the latest when now is until.
 	void (*pause)(void *self, int turn, double until);
-	// Messages of up to this many bytes are sent without the receiver's help. Choir sends a few
-	// of them in place of a larger one. 0: unknown.
+	// Messages of up to this many bytes are sent without the receiver's help. Choir may send
+	// several of them in place of a larger one. 0: unknown.
 	size_t eager;
 } choir_transport_table;
 
-// Registers a transport for choir_cluster_new. The table is copied; its name is not.
-// CHOIR_INVALID: an invalid size or version; no name; a registered name; more than 16
-// transports. Threads: one, before the first cluster.
 CHOIR_MUST_CHECK choir_status choir_register_transport(const choir_transport_table *table);
 
 CHOIR_C_END

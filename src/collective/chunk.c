@@ -1,6 +1,6 @@
 // Chunks and their streams. Only the member's thread uses the member's own stream, so chunks have
-// streams of their own. The host never waits with a lock held. Each operation of a chunk follows
-// the previous one, so a wait for the last one waits for all.
+// others. The host never waits with a lock held. A chunk's operations follow each other, so a wait
+// for the last one waits for all.
 #include "collective/chunk.h"
 
 #include "base/alloc.h"
@@ -95,8 +95,8 @@ choir_status chi_chunk_task_wait(const chi_chunk_task *h)
 	return h->at == CHOIR_NONE ? CHOIR_OK : chi_stream_wait_up_to(stream_of(h, h->at), h->event);
 }
 
-// Waits for all chunk streams after a failure, which also clears their failure. late: a wait timed
-// out; streams are abandoned and their memory is not reused.
+// Waits for all chunk streams after a failure, and clears theirs. late: a wait timed out, so
+// streams are abandoned and their memory is not reused.
 static void settle(const chi_chunk_task *h, bool late)
 {
 	chi_error first;

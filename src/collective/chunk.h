@@ -1,6 +1,6 @@
 // Chunks for all-reduce algorithms of devices with separate memory. A chunk travels from device to
-// device and takes each member's parts. It adds two nodes of the canonical tree when they are the
-// halves of a third. So it ends with the same bits for any order of members.
+// device, takes each member's parts, and adds the halves of nodes of the canonical tree. So its
+// bits do not depend on the order of members.
 #pragma once
 
 #include "base/lock.h"
@@ -40,8 +40,8 @@ typedef struct {
 void chi_chunk_task_begin(
 		chi_chunk_task *h, chi_chunk_algorithm *r, const chi_round *round, int64_t index, int any);
 choir_status chi_chunk_task_wait(const chi_chunk_task *h);
-// Ends a chunk's task: waits for it and releases the memory, also after a failure. Returns status,
-// or if it is CHOIR_OK the wait's.
+// Waits for a chunk's task and releases its memory, also after a failure. Returns status, or the
+// wait's if it is CHOIR_OK.
 choir_status chi_chunk_task_end(chi_chunk_task *h, choir_status status);
 
 // The partial sums of one chunk.
@@ -65,8 +65,8 @@ choir_status chi_chunk_move(chi_chunk *g, int to);
 // Completes and divides the chunk's sum. CHOIR_INTERNAL: parts are missing.
 choir_status chi_chunk_finish(chi_chunk *g);
 // Copies a chunk's data from member from's device to a member's result and calls its done
-// function. Members that share a result get it with the first of them. *shown, unless NULL,
-// becomes the member's result, if it has one.
+// function. Members that share a result get it with the first. *shown (may be NULL) becomes the
+// result, if there is one.
 choir_status chi_chunk_deliver(
 		const chi_chunk *g, int from, const void *data, int member, const void **shown);
 // Delivers the chunk to members first .. last - 1.

@@ -1,5 +1,5 @@
 // A communicator: the devices of one strategy and the algorithm of their collectives. Strategies
-// on the same devices have separate ones, so they never interfere.
+// do not share them, so they never interfere.
 #pragma once
 
 #include "choir/extend/cross_device_ops_table.h"
@@ -18,7 +18,7 @@ typedef struct {
 choir_status chi_communicator_open(chi_communicator *g, int members, int replicas,
 		choir_device *const *devices, const char *name);
 // Opens the communicator of one of several workers, whose replicas p knows. name is only checked:
-// workers use one algorithm, which exchanges data in host memory.
+// workers use one algorithm, in host memory.
 choir_status chi_communicator_open_among_workers(chi_communicator *g, int members,
 		choir_device *const *devices, chi_process_group *p, const char *name);
 // Checks the name of an algorithm. CHOIR_NOT_FOUND: the message lists the known ones.

@@ -3,10 +3,9 @@
 // other workers, and the devices broadcast the sum. A single device in host memory needs only the
 // exchange. Memory that the host cannot access is copied to the host and back.
 //
-// Small sums are exchanged in buckets, because a small message costs mostly latency. A bucket
-// contains the sums already joined when the first of them is waited for. This needs a single
-// device on each worker: one thread then joins and waits in the same order everywhere, so all fill
-// the same buckets.
+// Small sums are exchanged in buckets. A bucket contains the sums already joined when the first of
+// them is waited for. This needs a single device on each worker: one thread then joins and waits
+// in the same order everywhere, so all fill the same buckets.
 //
 // The exchange is a chunk of its rendezvous, so a failed wait returns only after nothing is sent
 // from its memory.
@@ -480,8 +479,8 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 }
 
 // seconds limits the wait for this worker's devices; the exchange has the cluster's timeout. A
-// member that fails in one rendezvous has joined the later ones, where others may read its
-// collective, so it waits for them.
+// member that fails in one rendezvous waits for the later ones, because others may read its
+// collective there.
 static choir_status wait(void *self, int member, uint64_t request, double seconds)
 {
 	static chi_chunk_fn *const chunk[RENDEZVOUS_COUNT] = { local_reduce, exchange_with_workers,

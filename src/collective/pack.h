@@ -4,9 +4,9 @@
 
 #include "base/size.h"
 
-// Divides total elements into n packs of total / n; the last one also gets the rest (10 in 3: 3,
-// 3, 4). If n > total, there is one pack. ends, with room for n, becomes the end of each pack.
-// Returns the number of packs.
+// Divides total elements into n packs of total / n; the last also gets the rest (10 in 3: 3, 3,
+// 4). If n > total, there is one. ends, with room for n, becomes the ends. Returns the number of
+// packs.
 size_t chi_packs_by_number(int64_t total, int64_t n, int64_t ends[]);
 // Divides n values into packs by bytes: a pack takes whole values until it exceeds bytes_per_pack.
 // ends has room for n. Returns the number of packs.

@@ -1,7 +1,7 @@
 // Exchanges between workers. An all-reduce is a reduce-scatter and an all-gather: each worker
 // receives its share of the elements from all others, sums it in the canonical tree, and sends the
-// sum to all. This transfers the minimum number of bytes. In a small all-reduce, every worker gets
-// all parts in one round and sums all of them.
+// sum to all. This transfers the fewest bytes. In a small all-reduce, every worker gets all parts
+// in one round and sums all of them.
 #include "collective/process_group.h"
 
 #include "base/alloc.h"
@@ -15,9 +15,8 @@
 
 // An all-reduce takes one round if bytes * nodes * (nodes - 1) is at most this.
 enum { SMALL = 256 << 10 };
-// With two rounds, larger sums are made in a buffer and copied. The destination is in the caches
-// of other workers. Overwriting whole lines, as memcpy does from some KiB on, is then much faster
-// than single stores.
+// With two rounds, larger sums are made in a buffer and copied. The destination is in other
+// workers' caches, so overwriting whole lines, as memcpy does, is much faster than single stores.
 enum { APART = 16 << 10 };
 
 // ---- Replicas and nodes of each worker.

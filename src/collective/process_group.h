@@ -1,7 +1,7 @@
-// The process group: the workers with their replicas, and the exchanges between workers of which
-// collectives are made. All exchanged data lie in host memory. Every exchange has a number and a
-// fingerprint and begins with a message from every worker to every other, which detects different
-// exchanges (docs/decisions/0028, 0060).
+// The process group: workers with their replicas, and the exchanges between them of which
+// collectives are made, in host memory. Every exchange has a number and a fingerprint and begins
+// with a message from every worker to every other, which detects different exchanges
+// (docs/decisions/0028, 0060).
 //
 // One thread at a time uses a process group, in the same order on all workers. A second one, with
 // its own tag and numbers, can exchange data at the same time.
@@ -58,15 +58,15 @@ choir_status chi_process_group_fail(chi_process_group *p);
 
 // Sums over the replicas of all workers, in the canonical tree. own: this worker's maximal nodes,
 // in order. sum: c->elements of c->dtype. Uses only dtype, elements and name of c. key: 0, or a
-// hash of what must be equal. If its fingerprint is cached, c->name is not used.
+// hash of what must be equal; if its fingerprint is cached, c->name is not used.
 choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
 		const choir_collective *c, const choir_partial_sum own[], void *sum);
 static inline bool chi_process_group_knows(const chi_process_group *p, uint64_t key)
 {
 	return p->fingerprint_cache[key % CHI_CACHED_FINGERPRINTS].key == key;
 }
-// Gathers the same number of bytes from each worker, in the order of workers. fmt says what is
-// gathered, in a text that is equal on all workers.
+// Gathers the same number of bytes from each worker, in order. fmt says what is gathered, in a
+// text that is equal on all workers.
 choir_status chi_process_group_all_gather(chi_process_group *p, const void *own, size_t bytes,
 		void *all, const char *fmt, ...) CHOIR_PRINTF(5, 6);
 // Gathers bytes[w] from each worker w, concatenated; all workers know bytes. own may point to its

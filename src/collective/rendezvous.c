@@ -70,7 +70,7 @@ static void advance(chi_gate *gate)
 }
 
 // If true, collectives stay valid until leave_chunks. An abort changes the same word: either this
-// thread sees the abort, or the aborting thread sees this one.
+// thread or the aborting one sees the other.
 static bool enter_chunks(chi_round *s)
 {
 	return (chi_atomic32_add(&s->busy, 1) & CLOSED) == 0;
@@ -182,8 +182,8 @@ static choir_status await_others(
 	}
 }
 
-// The last member to join usually does a single chunk alone. The others poll first, because
-// touching its memory would take it from that thread's cache. Returns whether it is done.
+// The last member to join usually does a single chunk alone. The others poll first: touching its
+// memory would take it from that thread's cache. Returns whether it is done.
 static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uint32_t target)
 {
 	enum { LOOKS = 200 };

@@ -1,7 +1,7 @@
 // The rendezvous of one process's devices: a ring of rounds, one per collective in progress. A
-// gate opens after all members have joined, waiting threads claim chunks of work, and a second
-// gate opens after the last chunk. Each thread does its chunk from beginning to end, so chunks
-// never wait for each other.
+// gate opens after all members have joined, waiting threads claim chunks, and a second gate opens
+// after the last chunk. Each thread does its chunk to the end, so chunks never wait for each
+// other.
 //
 // Any thread may join and wait for any member, and one thread may serve all. A wait, even a failed
 // one, returns after the last thread has stopped reading what the member joined with.
@@ -48,7 +48,7 @@ typedef struct chi_rendezvous {
 	chi_rendezvous_member *member;
 	chi_atomic32 aborted;
 	// Called with self after a failed wait, before other threads can see the failure. Aborts what
-	// depends on this rendezvous; the reason is the thread's last error. May be NULL.
+	// depends on this rendezvous; the reason is the last error. May be NULL.
 	void (*end)(void *self);
 } chi_rendezvous;
 
@@ -63,13 +63,13 @@ choir_status chi_rendezvous_join(chi_rendezvous *m, int member, const choir_coll
 // Before a join, records the event of the member's stream for which chunks wait.
 choir_status chi_rendezvous_record_event(
 		chi_rendezvous *m, int member, choir_device *d, const choir_collective *c);
-// Waits for a collective and helps with its chunks. A wait that is cancelled or times out aborts
-// the rendezvous, because the caller may then free what it joined with.
+// Waits for a collective and helps with its chunks. A cancelled wait or timeout aborts the
+// rendezvous, because the caller may then free what it joined with.
 choir_status chi_rendezvous_wait(chi_rendezvous *m, int member, uint64_t request, double seconds,
 		chi_chunk_fn *fn, void *self);
 void chi_rendezvous_abort(chi_rendezvous *m);
-// After an abort, waits until no thread reads what was joined with this request. It needs no
-// timeout: a chunk runs only Choir's code or a done function.
+// After an abort, waits until no thread reads what was joined with this request. Chunks are short,
+// so there is no timeout.
 void chi_rendezvous_drain(chi_rendezvous *m, uint64_t request);
 void chi_rendezvous_reset(chi_rendezvous *m);
 

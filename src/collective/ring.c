@@ -3,8 +3,7 @@
 // same time.
 //
 // The usual ring sums each chunk in another order of replicas, which changes bits. Here a chunk
-// carries nodes of the canonical tree: a device adds two halves of a node, other nodes travel side
-// by side (docs/decisions/0042).
+// carries nodes of the canonical tree, of which a device adds two halves (docs/decisions/0042).
 #include "collective/chunk.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)

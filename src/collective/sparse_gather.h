@@ -19,5 +19,5 @@ typedef struct {
 // below it.
 choir_status chi_sparse_gather_counts(const chi_sparse_gather *g);
 // Exchanges the rows of sparse gradients, after their counts. part: this worker's before, all
-// after. The own rows may already be in place in row and values.
+// after. The own rows may already be in place.
 choir_status chi_sparse_gather_rows(const chi_sparse_gather *g);

@@ -28,7 +28,7 @@ int chi_tree_depth(int replicas);
 int chi_tree_find_nodes(int replicas, int lo, int hi, choir_partial_sum node[]);
 
 // The operations of a tree sum. The left half is made at the node's level, the right half at the
-// next. A value is added before its level is used again.
+// next.
 typedef struct {
 	// Returns true if [lo, hi) needs no halves; *sum becomes its sum. NULL: no replica has one.
 	bool (*find)(void *self, int lo, int hi, int level, const void **sum);
@@ -105,10 +105,10 @@ typedef struct {
 
 choir_status chi_tree_nodes_open(chi_tree_nodes *nodes, int n, const choir_partial_sum node[]);
 void chi_tree_nodes_close(chi_tree_nodes *nodes); // may be zeroed
-// Reserves memory for tree nodes like c: each node's data becomes c->elements of c->dtype. While
-// others sum with the same c, threads may call it one at a time.
+// Reserves memory for tree nodes like c. While others sum with the same c, threads may call it one
+// at a time.
 choir_status chi_tree_nodes_reserve(chi_tree_nodes *nodes, const choir_collective *c);
-// Sums one chunk of every tree node of this worker, from element first on. scratch:
-// chi_tree_scratch(replicas) bytes. CHOIR_INTERNAL: the parts do not cover the nodes.
+// Sums one chunk of every tree node of this worker, from element first on. scratch: as in
+// chi_chunk_sum. CHOIR_INTERNAL: the parts do not cover the nodes.
 choir_status chi_tree_nodes_sum(const chi_tree_nodes *nodes, const choir_collective *const c[],
 		int members, int64_t first, char *scratch);

@@ -1,5 +1,5 @@
 // A thread's context: a stack of entries. An empty stack is the default replica, 0 of 1. Functions
-// without a context argument use it; others check that their context is the current one.
+// without a context argument use it; others check that theirs is the current one.
 #pragma once
 
 #include "strategy/strategy.h"

@@ -40,8 +40,8 @@ void chi_cross_end_call(chi_cross *x);
 // recorded there.
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
 // Gives an empty frame on d for one call of a function, on any thread; or NULL. The caller
-// releases it with the call's status, which is returned with its error text. After success, x
-// keeps the frame; its stream must have been waited for.
+// releases it with the call's status, which is returned. After success, x keeps the frame; its
+// stream must have been waited for.
 choir_frame *chi_cross_acquire_frame(chi_cross *x, choir_device *d);
 choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status status);
 

@@ -1,5 +1,4 @@
-// Lazy reductions. Handles in the context's frame keep the inputs alive. The canonical tree makes
-// the bits independent of when and where a sum is made.
+// Lazy reductions. Handles in the context's frame keep the inputs alive.
 #include "strategy/cross/lazy_reduce.h"
 
 #include "collective/tree.h"

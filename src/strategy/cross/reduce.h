@@ -14,14 +14,14 @@ choir_status chi_check_sum(
 choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[], bool numbers);
 // Reduces replicas' tensors to their sum or mean, in f. n: tensors of this process, on any
-// devices; the process group has the others. MEAN divides by the sum of counts, or by the number
-// of tensors if none has a count.
+// devices; the process group has the others. MEAN divides by the sum of counts, or the number of
+// tensors if none has a count.
 choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
 		choir_reduce_op op, int n, choir_tensor *const tensors[]);
 choir_tensor *chi_for_mean(choir_tensor *t);
 
 // Returns whether a reduction sums t in i32 to detect overflow: u8 in debug builds. The caller
-// then casts to i32 and passes the sum to chi_checked_sum_to_u8 (CHOIR_INVALID: overflow).
+// casts to i32 and passes the sum to chi_checked_sum_to_u8 (CHOIR_INVALID: overflow).
 bool chi_needs_checked_sum(choir_reduce_op op, const choir_tensor *t);
 choir_tensor *chi_checked_sum_to_u8(choir_tensor *sum, const char *what);
 // Sends replica from's component to all workers, in x's frame.

@@ -1,6 +1,6 @@
 // Buckets. If devices have memory of their own, the host waits for each collective, so waits would
 // grow with the number of variables. A device concatenates its partial sums and joins once. Each
-// element is summed in the same tree as alone.
+// element is summed in the same tree.
 #include "strategy/gradients/bucket.h"
 
 #include "base/alloc.h"

@@ -184,7 +184,7 @@ static bool has_sparse(const chi_device_gradients *list)
 }
 
 // Makes the update follow r's queued kernels. If each replica has its own device, the update's
-// stream will wait; otherwise the host waits here. The stream may be in use for the previous
+// stream will wait; otherwise the host waits here. That stream may be in use for the previous
 // update.
 static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
 {

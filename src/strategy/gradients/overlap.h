@@ -2,7 +2,7 @@
 // sums its share of the chunks when it adds its next gradient, and idle devices sum more. So
 // gradients are summed in the caches; the update sums the rest.
 //
-// Overlap begins with an optimizer's second update and expects the variable order of the update
+// Overlap begins with an optimizer's second update and expects the variable order of the one
 // before. With several workers a thread makes the sums (overlap_workers.h).
 #pragma once
 

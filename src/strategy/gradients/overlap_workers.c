@@ -99,9 +99,8 @@ static bool wait_for_replicas(
 	}
 }
 
-// Aborts all workers' exchanges and marks the missing sums as failed. The run fails later, when a
-// sum is needed or at its end. Otherwise replicas could leave a merge call whose function still
-// uses their tensors.
+// Aborts all workers' exchanges and marks the missing sums as failed. The run fails later;
+// otherwise replicas could leave a merge call whose function still uses their tensors.
 static void fail(chi_overlap_workers *o, const chi_pending_update *u, size_t from)
 {
 	chi_process_group_abort(&o->process_group);

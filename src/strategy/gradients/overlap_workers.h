@@ -3,8 +3,7 @@
 // variable order of the update before, which fingerprints verify.
 //
 // The thread serves only a run's first update, as the order of several depends on the replicas'
-// speed. Small and sparse gradients wait for the update, before which workers compare how many
-// sums are under way.
+// speed. Small and sparse gradients wait for the update.
 //
 // The exchange thread uses an update only between chi_overlap_workers_begin and the return of
 // chi_overlap_workers_rest.

@@ -1,7 +1,6 @@
 // Sparse gradients. Equal rows are added in the order of the dense sum. If an optimizer skips
-// elements with a zero gradient, it is called only for these rows. Any other one (momentum,
-// decaying moments) is called for all chunks, with the rows laid among zeros. So no gradient
-// becomes as large as the variable.
+// elements with a zero gradient, it is called only for these rows. Any other one is called for all
+// chunks, with the rows laid among zeros. So no gradient becomes as large as the variable.
 //
 // Workers first exchange whether their gradients are sparse. They stay sparse only if all
 // replicas' are and the rows are few. Then every worker gets all rows (collective/sparse_gather.h)

@@ -1,6 +1,6 @@
 // All-reduce inside replicas. If every device carries one replica, each joins the cross-device
 // operation. Otherwise, or if counts must be summed first, the last replica to come does it for
-// all. The gradient is an all-reduce, too.
+// all.
 //
 // A batch packs small tensors of one dtype, which cost a sync point each and hardly any bytes.
 // Packing consists of recorded operations, so its gradient is one all-reduce.

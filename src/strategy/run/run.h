@@ -136,8 +136,7 @@ void chi_run_renew(chi_run *run);
 // failed one; the number of replicas for a merge or update.
 void chi_run_fail(chi_run *run, int replica);
 // Decides what happens when a replica of the run has waited for its timeout. True: the run fails,
-// naming the missing replica. False: another thread still uses r's tensors, so r must go on
-// waiting.
+// naming the missing replica. False: another thread still uses r's tensors, so r must wait on.
 bool chi_run_abort_wait(chi_replica *r, const struct chi_sync_point *point);
 // Returns the run for runs inside a merge call; or NULL.
 chi_run *chi_run_nested(chi_run *run);
@@ -145,8 +144,8 @@ chi_run *chi_run_nested(chi_run *run);
 choir_status chi_run_cancelled(chi_run *run);
 void chi_run_wake_up(chi_run *run);
 
-// The scheduler (scheduler.c). Waits until *flag is not zero, while other replicas of the device
-// run. CHOIR_CANCELLED: the run failed first, possibly as r itself timed out. point: where r waits
+// The scheduler (scheduler.c). Waits until *flag is set, while other replicas of the device run.
+// CHOIR_CANCELLED: the run failed first, possibly as r itself timed out. point: where r waits
 // (NULL: an update).
 choir_status chi_scheduler_wait(
 		chi_replica *r, const chi_atomic32 *flag, const struct chi_sync_point *point);

@@ -349,9 +349,9 @@ static choir_status await_all(chi_replica *r)
 }
 
 // The sum begins with a copy of r's contribution, so r need not read its published part while
-// another core does. The sum's tensor holds the previous part's memory, which a frame releases
-// last and pools reuse first. So parts reuse memory that other cores have read, and sums memory
-// that only this core has touched.
+// another core does. Its tensor holds the previous part's memory, which a frame releases last and
+// pools reuse first. So parts reuse memory that other cores have read, and sums memory that only
+// this core has touched.
 static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 {
 	chi_buffer *before = own(r)->held[1 - turn_of(r)];

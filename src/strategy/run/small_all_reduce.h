@@ -15,9 +15,9 @@ typedef struct {
 } chi_small_all_reduce_part;
 
 // A replica's published state. The gate's word: bit 0: the run has failed; bit 1: the replica has
-// returned; then 15 bits count its small all-reduces and 15 its sync points. Counts wrap; replicas
-// are never half the range apart. Two parts alternate: one is overwritten only after all have come
-// to the sum after it. Fields that others read are one cache line.
+// returned; then 15 bits count its small all-reduces and 15 its sync points. Counts wrap. Two
+// parts alternate: one is overwritten only after all have come to the sum after it. Fields that
+// others read are one cache line.
 typedef struct chi_small_all_reduce {
 	chi_gate gate;
 	chi_small_all_reduce_part part[2];

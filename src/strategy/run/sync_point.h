@@ -35,7 +35,7 @@ typedef struct chi_sync_point {
 
 // Enters r's next sync point. *last: r is the last replica to come. prepare (may be NULL) is
 // called for the first replica under the run's lock; if it fails, there is no sync point. NULL:
-// the replicas differ, one has returned, or the run has failed, and records the error.
+// the replicas differ, one has returned, or the run has failed; the run records the error.
 typedef choir_status chi_prepare_fn(chi_sync_point *point, chi_replica *r, void *user);
 chi_sync_point *chi_sync_point_arrive(chi_replica *r, chi_sync_point_kind kind, const void *what,
 		uint64_t hash, const char *name, chi_prepare_fn *prepare, void *user, bool *last);

@@ -1,6 +1,5 @@
 // The threads of devices. The sender of a task returns the thread to the idle list, so the pool's
-// lock stays in the sender's cache. On shared devices threads return themselves (scheduler.c),
-// before the device is done.
+// lock stays in the sender's cache. On shared devices threads return themselves (scheduler.c).
 #include "strategy/run/thread_pool.h"
 
 #include "base/alloc.h"

@@ -10,7 +10,7 @@ typedef struct {
 	chi_cross *cross; // has the arguments
 	choir_variable *variable; // NULL: non-slot variables
 	const choir_value *destination; // if variable is NULL
-	// if variable is a shard in the update of this one; or NULL
+	// the sharded variable, if variable is its shard; or NULL
 	const choir_variable *parent;
 	int copy;
 	int replica; // first reader of this copy

@@ -110,8 +110,8 @@ static choir_tensor *numbered_rows(
 	return indices == NULL ? NULL : chi_read_rows(v, indices);
 }
 
-// While a tape records, every shard is read, even for no rows: all replicas must produce gradients
-// of the same variables in the same order.
+// While a tape records, every shard is read, even for no rows: all replicas must produce the same
+// gradients in the same order.
 static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, const int64_t rows[])
 {
 	chi_dealt_rows d;

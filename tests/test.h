@@ -22,14 +22,14 @@
 	} \
 	static void name(void **state __attribute__((unused)))
 // Set up and tear down the whole program; either may be NULL. TEST_BEFORE's function is called
-// before the setup.
+// before the setup. A program has one of each: two do not compile.
 #define TEST_GROUP(setup, teardown) \
 	__attribute__((constructor)) static void add_group(void) \
 	{ \
 		tests_group(setup, teardown); \
 	}
 #define TEST_BEFORE(function) \
-	__attribute__((constructor)) static void add_##function(void) \
+	__attribute__((constructor)) static void add_before(void) \
 	{ \
 		tests_before(function); \
 	}

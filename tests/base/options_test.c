@@ -3,6 +3,7 @@
 #include "base/options.h"
 #include "test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct {
@@ -91,6 +92,8 @@ TEST(a_size_that_cannot_be)
 		assert_int_equal(
 				chi_options_take("x: the options'", &all, sizeof all, &given), CHOIR_INVALID);
 		assert_int_equal(weigh(&all), 1);
-		assert_text_holds(choir_error(), "x:");
+		char facts[64];
+		snprintf(facts, sizeof facts, "x:*%zu*%zu", sizes[i], sizeof(options));
+		assert_text_holds(choir_error(), facts);
 	}
 }

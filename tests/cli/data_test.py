@@ -97,7 +97,7 @@ class Data(Case):
 
     def test_files_that_do_not_fit(self):
         self.write("labels.idx", idx((29,), bytes(29)))
-        self.refused("29")
+        self.refused(('30 examples of "image"', '29 of "label"'))
         self.write("labels.idx", idx((30, 2), bytes(60)))
         self.refused("labels")
         self.write("labels.idx", idx((30,), bytes(120), kind=0x0D))

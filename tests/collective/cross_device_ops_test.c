@@ -91,7 +91,7 @@ TEST(tables_of_another_size)
 	assert_string_equal(chosen("cpu:0", "cpu:1", "older"), "older");
 	older.size = offsetof(choir_cross_device_ops_table, name);
 	assert_int_equal(choir_register_cross_device_ops(&older), CHOIR_INVALID);
-	assert_text_holds(choir_error(), "16");
+	assert_text_holds(choir_error(), "cross-device operations:*size*16*24");
 }
 
 TEST(a_table_from_outside_is_chosen_by_name)
@@ -102,7 +102,7 @@ TEST(a_table_from_outside_is_chosen_by_name)
 	assert_string_equal(chosen("cpu:0", "cpu:1", NULL), "direct");
 	assert_string_equal(chosen("far:0", "cpu:1", "toy"), "");
 	assert_string_equal(chosen("cpu:0", "cpu:1", "star"), "");
-	assert_text_holds(choir_error(), "toy");
+	assert_text_holds(choir_error(), "\"star\"*direct*toy");
 }
 
 static int anything(const choir_group *group, choir_collective_kind kind, int64_t bytes)
@@ -130,7 +130,7 @@ TEST(empty_slots_are_filled)
 	uint64_t request = 0;
 	assert_int_equal(chi_communicator_open(&group, 1, 1, devices, "empty"), CHOIR_OK);
 	assert_int_equal(chi_communicator_join(&group, 0, &c, &request), CHOIR_UNSUPPORTED);
-	assert_text_holds(choir_error(), "it");
+	assert_text_holds(choir_error(), "it:*cannot");
 	assert_int_equal(chi_communicator_wait(&group, 0, request, 1), CHOIR_UNSUPPORTED);
 	chi_communicator_abort(&group);
 	chi_communicator_reset(&group);

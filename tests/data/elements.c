@@ -158,6 +158,6 @@ void assert_every_allocation(use_fn *use, void *user)
 			fail_msg("allocation %llu %s: %s, \"%s\"", (unsigned long long) n,
 					failed ? "failed" : "did not fail", choir_status_name(status), choir_error());
 		if (failed)
-			assert_failure(CHOIR_NO_MEMORY, "");
+			assert_failure(CHOIR_NO_MEMORY, "bytes");
 	}
 }

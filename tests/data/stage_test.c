@@ -149,7 +149,7 @@ TEST(room_too_small_is_an_error)
 	int64_t capacity[2];
 	chi_element e = { .column = { capacity }, .capacity = 2 };
 	assert_int_equal(chi_dataset_next(d, &e), CHOIR_INTERNAL);
-	assert_failure(CHOIR_INTERNAL, "2*4");
+	assert_failure(CHOIR_INTERNAL, "batch:*2 examples*4");
 	choir_dataset_free(d);
 }
 
@@ -230,7 +230,7 @@ static bool use_everything(void)
 	if (status == CHOIR_OK)
 		assert_int_equal(n, 64);
 	else
-		assert_failure(CHOIR_NO_MEMORY, "");
+		assert_failure(CHOIR_NO_MEMORY, "bytes");
 	return status == CHOIR_OK;
 }
 
@@ -278,7 +278,7 @@ TEST(chains_are_of_limited_depth)
 	for (int i = 0; i < CHI_MAX_STAGES; i++)
 		d = choir_dataset_repeat(d, 1);
 	assert_numbers(d, NUMBERS(0, 1, 2));
-	assert_refused(choir_dataset_take(d, 1), CHOIR_INVALID, "2000");
+	assert_refused(choir_dataset_take(d, 1), CHOIR_INVALID, "take:*2000 stages");
 	for (int zip = 0; zip < 2; zip++) {
 		d = numbers_as_stream(3);
 		for (int i = 0; i < CHI_MAX_STAGES; i++)

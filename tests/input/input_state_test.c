@@ -189,7 +189,7 @@ TEST(positions_of_other_data_are_refused)
 	wrong.size = 1;
 	assert_int_equal(choir_distributed_dataset_restore(data, &wrong), CHOIR_INVALID);
 	assert_int_equal(choir_distributed_dataset_save(data, &wrong), CHOIR_INVALID);
-	assert_text_holds(choir_error(), "1");
+	assert_text_holds(choir_error(), "save:*position's size is 1");
 	assert_int_equal(choir_distributed_dataset_save(NULL, &p), CHOIR_INVALID);
 	assert_int_equal(choir_distributed_dataset_restore(NULL, &p), CHOIR_INVALID);
 	choir_strategy_free(s);

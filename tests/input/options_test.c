@@ -55,6 +55,32 @@ static choir_dataset *make(const choir_input_context *c, void *user)
 			choir_dataset_skip(worker_numbers(10 + c->input_pipeline), 5), batch);
 }
 
+static choir_dataset *make_own_part(const choir_input_context *c, void *user)
+{
+	int64_t batch;
+	(void) user;
+	if (choir_input_context_per_replica_batch(c, 12, &batch) != CHOIR_OK)
+		return NULL;
+	return choir_dataset_batch(
+			choir_dataset_shard(worker_numbers(13), c->input_pipelines, c->input_pipeline), batch);
+}
+
+// Sharding in the function, and batches of a replica's size.
+// spec: B21, B22
+TEST(a_function_shards_by_its_context)
+{
+	choir_strategy *s = worker_strategy(2);
+	static reading l;
+	read_steps(choir_strategy_distribute_datasets_from_function(s, make_own_part, NULL,
+					   CHOIR_OPTIONS(choir_input_options, .workers = 3, .worker = 1)),
+			2, &l);
+	assert_int_equal(l.steps, 1);
+	assert_rows(&l, 0, ROWS(2, 2)); // 12 over 6 replicas
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(l.number[0][i / 2][i % 2], 1 + 3 * i);
+	choir_strategy_free(s);
+}
+
 // spec: B20, B21, B22, B28, E28, E29, 2.19
 TEST(a_function_makes_each_workers_dataset)
 {

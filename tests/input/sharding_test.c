@@ -38,6 +38,34 @@ TEST(under_data_the_number_of_workers_changes_nothing)
 				}
 }
 
+static choir_status count_and_copy(const choir_component in[], choir_component out[], void *user)
+{
+	++*(int *) user;
+	return worker_same(in, out, NULL);
+}
+
+// Under DATA, the default, workers take turns only behind the last step of the dataset.
+// spec: B16
+TEST(under_data_every_worker_prepares_every_example)
+{
+	choir_strategy *s = worker_strategy(1);
+	for (int w = 0; w < 2; w++) {
+		int calls = 0;
+		static reading l;
+		choir_dataset *d = choir_dataset_map(worker_numbers(12), NULL, count_and_copy, &calls);
+		choir_distributed_dataset *data =
+				choir_strategy_distribute_dataset(s, choir_dataset_batch(d, 4),
+						CHOIR_OPTIONS(choir_input_options, .workers = 2, .worker = w));
+		assert_int_equal(choir_distributed_dataset_auto_shard(data), CHOIR_AUTO_SHARD_DATA);
+		read_steps(data, 1, &l);
+		assert_int_equal(l.steps, 3);
+		assert_rows(&l, 0, ROWS(2));
+		assert_int_equal(l.number[0][0][0], 2 * w);
+		assert_int_equal(calls, 12);
+	}
+	choir_strategy_free(s);
+}
+
 // With sharding off each worker's stream is cut by the cyclic list of sizes that begins with its
 // own replicas': 7 over 2 workers of 2 is 2, 2, 2, 1; worker 1 begins with 2, 1.
 // spec: B9, B17, B18, 2.11

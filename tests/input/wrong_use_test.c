@@ -41,27 +41,27 @@ TEST(wrong_use_is_refused)
 	assert_failed(CHOIR_INVALID, "single examples:*batch");
 	assert_null(choir_strategy_distribute_dataset(
 			s, counting(4), CHOIR_OPTIONS(choir_input_options, .global_batch = -3)));
-	assert_failed(CHOIR_INVALID, "-3*1");
+	assert_failed(CHOIR_INVALID, "global batch*-3*1");
 	assert_null(choir_strategy_distribute_dataset(s, NULL, NULL));
-	assert_failed(CHOIR_INVALID, "NULL");
+	assert_failed(CHOIR_INVALID, "dataset:*NULL");
 	assert_null(choir_strategy_distribute_dataset(s, choir_dataset_batch(counting(4), 0), NULL));
 	assert_failed(CHOIR_INVALID, "batch:*0"); // the first cause stays
 	assert_null(choir_strategy_distribute_dataset(NULL, counting(4), NULL));
 	assert_failed(CHOIR_INVALID, "strategy:*NULL");
 	const choir_input_options wrong = { .size = 3 };
 	assert_null(choir_strategy_distribute_dataset(s, counting(4), &wrong));
-	assert_failed(CHOIR_INVALID, "3");
+	assert_failed(CHOIR_INVALID, "distribute_dataset:*options*3*CHOIR_OPTIONS");
 
 	choir_values *batch = choir_values_new(other);
 	choir_distributed_dataset *data = dealt(s, choir_dataset_batch(counting(4), 2), 0);
 	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_INVALID);
 	assert_failed(CHOIR_INVALID, "strategy");
 	assert_int_equal(choir_distributed_dataset_next(NULL, &batch), CHOIR_INVALID);
-	assert_failed(CHOIR_INVALID, "NULL");
+	assert_failed(CHOIR_INVALID, "next:*dataset*NULL");
 	assert_int_equal(choir_distributed_dataset_next(data, NULL), CHOIR_INVALID);
-	assert_failed(CHOIR_INVALID, "NULL");
+	assert_failed(CHOIR_INVALID, "next:*batch*NULL");
 	assert_int_equal(choir_distributed_dataset_rewind(NULL), CHOIR_INVALID);
-	assert_failed(CHOIR_INVALID, "NULL");
+	assert_failed(CHOIR_INVALID, "rewind:*dataset*NULL");
 	CHOIR_SCOPE (other) {
 		choir_values *mine = NULL;
 		assert_int_equal(choir_distributed_dataset_next(data, &mine), CHOIR_STATE);

@@ -141,8 +141,8 @@ static const text texts[] = {
 			.second = "replica 3 f32 [5]" },
 	{ .fn = slices_beside_a_tensor,
 			.status = CHOIR_INVALID,
-			.first = "reduce: replica 2 has a tensor, replica 3 slices",
-			.second = "" },
+			.first = "reduce: replica 2 has a tensor",
+			.second = "replica 3 slices" },
 	{ .fn = other_slices,
 			.status = CHOIR_INVALID,
 			.first = "reduce: replica 2 has slices of f32 [5, 3]",
@@ -175,7 +175,7 @@ static const text texts[] = {
 	{ .fn = add_what_does_not_fit,
 			.status = CHOIR_INVALID,
 			.first = "replica 3: add",
-			.second = "" },
+			.second = "[2]*[3]" },
 };
 enum { TEXTS = sizeof texts / sizeof texts[0] };
 

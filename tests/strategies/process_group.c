@@ -75,10 +75,10 @@ const char *peers_last_failure(choir_status status, const char *first, const cha
 {
 	static _Thread_local char text[1000];
 	if (choir_error_status() == status && text_holds(choir_error(), first) &&
-			text_holds(choir_error(), second))
+			(second == NULL || text_holds(choir_error(), second)))
 		return NULL;
 	snprintf(text, sizeof text, "not %s with \"%s\" and \"%s\": %.600s", choir_status_name(status),
-			first, second, choir_error());
+			first, second == NULL ? "" : second, choir_error());
 	return text;
 }
 

@@ -33,7 +33,8 @@ void peers_run(const peers_job *job);
 // 1.
 void peers_every_allocation(peers_job job, uint64_t apart);
 
-// Returns NULL if the thread's last failure has this status and both words, else a text.
+// Returns NULL if the thread's last failure has this status and the facts of both (second may be
+// NULL), else a text.
 const char *peers_last_failure(choir_status status, const char *first, const char *second);
 // The same for an error that a worker finds itself or hears from another one.
 const char *peers_last_or_heard(choir_status status, const char *first, const char *second);

@@ -41,7 +41,7 @@ static const char *one_calls_wrongly(choir_strategy *s, int worker, void *user)
 		if (status == CHOIR_OK)
 			return "the run went well";
 	}
-	return worker == 1 ? peers_last_failure(CHOIR_INVALID, found, "")
+	return worker == 1 ? peers_last_failure(CHOIR_INVALID, found, NULL)
 					   : peers_last_failure(CHOIR_CANCELLED, "worker 1", found);
 }
 
@@ -71,7 +71,7 @@ static const char *one_cannot_read(choir_strategy *s, int worker, void *user)
 			if (next_batch(data, to, &rows) == CHOIR_OK)
 				wrong = "a step that worker 1 has not";
 			else
-				wrong = worker == 1 ? peers_last_failure(CHOIR_INVALID, "strategy", "")
+				wrong = worker == 1 ? peers_last_failure(CHOIR_INVALID, "dataset:", "strategy")
 									: peers_last_failure(CHOIR_CANCELLED, "worker 1", "strategy");
 		}
 		if (wrong == NULL && choir_distributed_dataset_rewind(data) != CHOIR_OK)
@@ -88,7 +88,7 @@ static const char *one_alone(choir_strategy *s, int worker, void *user)
 	(void) worker, (void) user;
 	if (choir_strategy_run_replica(s, 0, sum_ones, NULL, NULL) == CHOIR_OK)
 		return "a sum alone";
-	const char *wrong = peers_last_failure(CHOIR_UNSUPPORTED, "2 replicas", "");
+	const char *wrong = peers_last_failure(CHOIR_UNSUPPORTED, "all_reduce*f32 [3]", "2 replicas");
 	return wrong != NULL || choir_strategy_run(s, sum_ones, NULL, NULL, NULL) == CHOIR_OK
 			? wrong
 			: choir_error();
@@ -121,8 +121,8 @@ static const char *one_has_no_optimizer(choir_strategy *s, int worker, void *use
 							choir_optimizer_options, .learning_rate = worker == 1 ? -1 : 0.1));
 	if (o != NULL)
 		return "an optimizer that worker 1 has not";
-	return worker == 1 ? peers_last_failure(CHOIR_INVALID, "rate", "")
-					   : peers_last_failure(CHOIR_CANCELLED, "worker 1", "rate");
+	return worker == 1 ? peers_last_failure(CHOIR_INVALID, "optimizer sgd", "rate -1")
+					   : peers_last_failure(CHOIR_CANCELLED, "worker 1", "rate -1");
 }
 
 typedef enum { REDUCE, REDUCE_ACROSS, CONCAT, REDUCE_TO, REDUCE_ALL_TO, REDUCTIONS } reduction;

@@ -39,7 +39,7 @@ static const char *device_is_bad(choir_strategy *s, int worker, void *user)
 	(void) user;
 	if (s != NULL)
 		return "a device that there is not";
-	return worker == 2 ? peers_last_failure(CHOIR_NOT_FOUND, "nothing", "")
+	return worker == 2 ? peers_last_failure(CHOIR_NOT_FOUND, "nothing:7", "cpu:0")
 					   : peers_last_failure(CHOIR_CANCELLED, "worker 2", "nothing");
 }
 
@@ -210,8 +210,8 @@ static const char *one_fails(choir_strategy *s, int worker, void *user)
 	const bool mine = first <= 2 && 2 < first + choir_strategy_local_replicas(s);
 	if (choir_strategy_run(s, fail_as_two, status, NULL, NULL) == CHOIR_OK)
 		return "the run went well";
-	const char *wrong = peers_last_failure(
-			mine ? *status : CHOIR_CANCELLED, "replica 2:", mine || worker < 0 ? "" : "worker");
+	const char *wrong = peers_last_failure(mine ? *status : CHOIR_CANCELLED,
+			"replica 2:", mine || worker < 0 ? "the disk is full" : "worker");
 	if (wrong != NULL)
 		return wrong;
 	// It is over.
@@ -288,12 +288,12 @@ static const char *one_differs(choir_strategy *s, int worker, void *user)
 	order o = { worker == d->odd ? d->other : d->usual, NULL };
 	snprintf(name, sizeof name, "worker %d", d->odd);
 	if (s == NULL)
-		return peers_last_failure(CHOIR_CANCELLED, name, "");
+		return peers_last_failure(CHOIR_CANCELLED, name, NULL);
 	CHOIR_SCOPE (s)
 		o.v = choir_variable_new("v", CHOIR_SHAPE(3),
 				CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_SUM));
 	if (o.v == NULL)
-		return peers_last_failure(CHOIR_CANCELLED, name, "");
+		return peers_last_failure(CHOIR_CANCELLED, name, NULL);
 	const choir_status status = choir_strategy_run(s, do_as_told, &o, NULL, NULL);
 	if (o.what == LEAVE)
 		return status == CHOIR_OK ? NULL : choir_error();
@@ -305,7 +305,7 @@ static const char *one_differs(choir_strategy *s, int worker, void *user)
 	}
 	if (status != CHOIR_STATE && status != CHOIR_CANCELLED && status != CHOIR_PEER_LOST)
 		return choir_error();
-	return worker == d->odd ? NULL : peers_last_failure(status, name, "");
+	return worker == d->odd ? NULL : peers_last_failure(status, name, NULL);
 }
 
 // spec: 2.17

@@ -95,6 +95,47 @@ TEST(test_same_bits)
 	}
 }
 
+static choir_status return_id(choir_replica *r, void *user)
+{
+	(void) user;
+	return choir_replica_return(r, "id", choir_number(r->frame, choir_replica_id(r)));
+}
+
+static const char *eight_copies(choir_strategy *s, int worker, void *user)
+{
+	choir_variable *v = NULL;
+	choir_values *results = NULL;
+	(void) user;
+	if (s == NULL)
+		return choir_error();
+	CHOIR_SCOPE (s)
+		v = choir_variable_new("v", CHOIR_SHAPE(2), NULL);
+	if (choir_strategy_replicas(s) != 8 || choir_variable_copies(v) != 4)
+		return "not 4 copies for 4 of 8 replicas";
+	for (int i = 0; i < 4; i++)
+		if (choir_variable_device(v, i) != choir_strategy_worker_device(s, i))
+			return "a copy that is not on the device of its replica";
+	if (choir_strategy_is_chief(s) != (worker == 0))
+		return "another chief than worker 0";
+	if (choir_strategy_run(s, return_id, NULL, NULL, &results) != CHOIR_OK)
+		return choir_error();
+	choir_value *id = choir_values_find(results, "id"); // of its own replicas only
+	bool own = choir_value_local_count(id) == 4;
+	for (int i = 0; own && i < 4; i++)
+		own = (int) choir_tensor_number(choir_value_local(id, i)) == 4 * worker + i;
+	choir_values_free(results);
+	return own ? NULL : "other local results than those of its replicas";
+}
+
+// "If you have two workers and each worker has 4 GPUs, it will create 8 copies."
+// spec: B4, B3, B23
+TEST(test_two_workers_of_four_devices)
+{
+	peers_run(&(peers_job){ .place = { 2, "far:0,far:1,far:2,far:3" },
+			.fn = eight_copies,
+			.options = one_a_device });
+}
+
 typedef struct {
 	const program *p;
 	record model;

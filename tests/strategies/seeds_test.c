@@ -59,6 +59,7 @@ static choir_status three_components(choir_replica *r, void *user)
 	choir_tensor *w = choir_replica_arg(r, "w"); // w0 on d0, w1 on d1
 	NEED((int) number(w) == 5 + choir_replica_id(r));
 	const choir_strategy *s = choir_replica_strategy(r);
+	NEED(choir_replica_device_index(r) == choir_replica_id(r) % choir_strategy_worker_devices(s));
 	NEED(choir_replica_device(r) ==
 			choir_strategy_worker_device(s, choir_replica_device_index(r)));
 	NEED(choir_tensor_frame(w) == r->frame);
@@ -72,7 +73,8 @@ TEST(unwrapping_and_merging)
 {
 	for (int i = 0; i < PLACES; i++) {
 		choir_strategy *s = mirrored(2, places[i]);
-		choir_variable *v = variable(s, "v", (choir_variable_options){ 0 });
+		choir_variable *v = variable(s, "v",
+				(choir_variable_options){ .initializer = CHOIR_INITIALIZER_GLOROT_UNIFORM });
 		choir_values *args = choir_values_new(s), *results = NULL;
 		choir_frame *f = choir_values_frame(args);
 		for (int r = 0; r < 2; r++)
@@ -92,7 +94,18 @@ TEST(unwrapping_and_merging)
 		choir_value *container = choir_tensor_as_value(part);
 		assert_ptr_equal(choir_value_variable(container), v);
 		assert_int_equal(choir_value_local_count(container), choir_variable_copies(v));
-		assert_null(choir_tensor_variable(choir_number(f, 1))); // belongs to no container
+		bool among = false;
+		for (int k = 0; k < choir_value_local_count(container); k++) {
+			choir_tensor *copy = choir_value_local(container, k);
+			assert_true(number(copy) == number(part));
+			among = among || choir_tensor_data(copy) == choir_tensor_data(part);
+		}
+		assert_true(among || places[i][0] == 'f'); // the same memory, where the host sees it
+		choir_tensor *one = choir_number(f, 1); // belongs to no container
+		assert_null(choir_tensor_variable(one));
+		container = choir_tensor_as_value(one);
+		assert_int_equal(choir_value_local_count(container), 1);
+		assert_int_equal((int) choir_tensor_number(choir_value_local(container, 0)), 1);
 		choir_values_free(args);
 		choir_values_free(results);
 		choir_strategy_free(s);
@@ -101,16 +114,22 @@ TEST(unwrapping_and_merging)
 
 // ---- Seed A: "so you can write code like v = 0.9*v + 0.1*update".
 
+typedef struct {
+	choir_variable *v;
+	double expected; // of replica 0; replica r has it 1 + r times
+} fading;
+
 static choir_status fade(choir_replica *r, void *user)
 {
-	choir_variable *v = user;
+	const fading *step = user;
+	choir_variable *v = step->v;
 	choir_tensor *update =
 			choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 10 * (1 + choir_replica_id(r)));
 	choir_tensor *now = choir_variable_read(v, r->frame);
 	CHOIR_TRY(
 			choir_variable_assign(v, choir_add(choir_scale(now, 0.5), choir_scale(update, 0.5))));
-	const double expected = 5 * (1 + choir_replica_id(r)); // its own, not the others'
-	NEED(number(choir_variable_read(v, r->frame)) == expected);
+	// Its own, not the others', nor what was read across replicas before.
+	NEED(number(choir_variable_read(v, r->frame)) == step->expected * (1 + choir_replica_id(r)));
 	return CHOIR_OK;
 }
 
@@ -127,12 +146,13 @@ TEST(sync_on_read_variables)
 		o.aggregation = CHOIR_AGGREGATION_ONLY_FIRST_REPLICA;
 		choir_variable *first = variable(s, "first", o);
 		choir_variable *const all[] = { sum, mean, first };
-		static const double expected[] = { 15, 7.5, 5 };
+		static const double expected[] = { 3, 1.5, 1 };
 		choir_frame *f = choir_frame_new(NULL);
-		for (int k = 0; k < 3; k++) {
-			works(choir_strategy_run(s, fade, all[k], NULL, NULL));
-			assert_true(number(choir_variable_read(all[k], f)) == expected[k]);
-			assert_int_equal(choir_variable_assign_add(all[k], choir_number(f, 1)), CHOIR_INVALID);
+		for (int k = 0; k < 9; k++) { // 5, 7.5, 8.75: they accumulate
+			fading step = { all[k % 3], 10 - 5 / (double) (1 << k / 3) };
+			works(choir_strategy_run(s, fade, &step, NULL, NULL));
+			assert_true(number(choir_variable_read(step.v, f)) == step.expected * expected[k % 3]);
+			assert_int_equal(choir_variable_assign_add(step.v, choir_number(f, 1)), CHOIR_INVALID);
 			choir_frame_clear(f);
 		}
 		choir_frame_free(f);
@@ -262,6 +282,7 @@ static void reduce_a_batch(choir_strategy *s, int examples)
 	} else {
 		assert_null(each); // a shape mismatch
 		assert_int_equal(choir_error_status(), CHOIR_INVALID);
+		assert_text_holds(choir_error(), "replica 0*[4]*replica 1*[2]");
 	}
 	choir_values *again = choir_values_new(s); // a frame without a failure
 	works(choir_values_set_local(again, "x", 0,
@@ -326,6 +347,8 @@ TEST(datasets_of_a_function)
 		for (int step = 0; step < 3; step++) {
 			works(choir_distributed_dataset_next(inputs, &batch));
 			works(choir_strategy_run(s, count_rows, NULL, batch, &results));
+			assert_int_equal(
+					choir_value_kind_of(choir_values_find(batch, "x")), CHOIR_VALUE_PER_REPLICA);
 			choir_value *rows = choir_values_find(results, "rows");
 			for (int r = 0; r < 2; r++)
 				assert_int_equal((int) choir_tensor_number(choir_value_local(rows, r)), 3);
@@ -338,6 +361,12 @@ TEST(datasets_of_a_function)
 
 // ---- Seed B: "If you have two workers and each worker has 4 GPUs, it will create 8 copies".
 
+static choir_status read_here(choir_replica *r, void *user)
+{
+	NEED(choir_tensor_device(choir_variable_read(user, r->frame)) == choir_replica_device(r));
+	return CHOIR_OK;
+}
+
 // spec: B4, B5
 TEST(a_copy_on_each_device)
 {
@@ -347,6 +376,7 @@ TEST(a_copy_on_each_device)
 	assert_int_equal(choir_variable_copies(v), 8);
 	for (int i = 0; i < 8; i++)
 		assert_ptr_equal(choir_variable_device(v, i), choir_strategy_worker_device(s, i));
+	works(choir_strategy_run(s, read_here, v, NULL, NULL));
 	choir_strategy_free(s);
 }
 

@@ -113,7 +113,7 @@ static const char *two_fail_otherwise(choir_strategy *s, int worker, void *user)
 	if (s != NULL && choir_strategy_run(s, err, &w, NULL, NULL) == CHOIR_OK)
 		return "the failure was lost";
 	if (s == NULL || choir_error_status() == CHOIR_CANCELLED) // it heard before it came to its own
-		return peers_last_failure(CHOIR_CANCELLED, "stopped: ", "");
+		return peers_last_failure(CHOIR_CANCELLED, "stopped: ", "worker");
 	if (strstr(choir_error(), worker == 0 ? "the disk is full" : "operation 7") == NULL)
 		return choir_error(); // each has its own
 	return is_usable(s) ? "the cluster goes on" : NULL;
@@ -140,8 +140,9 @@ static const char *reduces_wrongly(choir_strategy *s, int worker, void *user)
 	const bool made = status == CHOIR_OK &&
 			choir_strategy_reduce(s, CHOIR_SUM, choir_values_find(set, "x"), CHOIR_NO_AXIS) !=
 					NULL;
-	const char *wrong = made || status != CHOIR_OK ? "a plain 1 has a SUM"
-												   : peers_last_failure(CHOIR_INVALID, "SUM", "");
+	const char *wrong = made || status != CHOIR_OK
+			? "a plain 1 has a SUM"
+			: peers_last_failure(CHOIR_INVALID, "reduce:*SUM", "4 replicas");
 	choir_values_free(set);
 	return wrong != NULL ? wrong : is_usable(s) ? NULL : choir_error();
 }
@@ -310,7 +311,7 @@ static const char *other_values(choir_strategy *s, int worker, void *user)
 	if (assign_outside(m.v, worker == 1 ? 2 : 1) != CHOIR_OK)
 		return choir_error();
 	return choir_strategy_save(s, "/nowhere/at/all", NULL) == CHOIR_STATE
-			? peers_last_failure(CHOIR_STATE, "\"w\"", "")
+			? peers_last_failure(CHOIR_STATE, "\"w\"*worker 1", "worker 0")
 			: "other values were saved";
 }
 

@@ -545,18 +545,18 @@ TEST(test_refused)
 	failed(choir_error_status(), CHOIR_INVALID, "without", "far:0");
 	assert_null(choir_parameter_server_strategy_new(
 			CHOIR_OPTIONS(choir_strategy_options, .workers = 3, .replicas = 2)));
-	failed(choir_error_status(), CHOIR_INVALID, "2 replicas*3 workers", "");
+	failed(choir_error_status(), CHOIR_INVALID, "2 replicas", "3 workers");
 	assert_null(choir_parameter_server_strategy_new(
 			CHOIR_OPTIONS(choir_strategy_options, .workers = -1)));
-	failed(choir_error_status(), CHOIR_INVALID, "-1 workers", "");
+	failed(choir_error_status(), CHOIR_INVALID, "-1 workers", "1 to 1024");
 	assert_null(choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .workers = 1)));
-	failed(choir_error_status(), CHOIR_INVALID, "\"mirrored\"", "");
+	failed(choir_error_status(), CHOIR_INVALID, "\"mirrored\"", ".workers");
 	const deal d = { "cpu:0", NULL, 2, 2, CHOIR_ON };
 	choir_strategy *s = open_deal(&d, 0);
 	const choir_loss_scale moving = { .size = sizeof moving, .kind = CHOIR_LOSS_SCALE_DYNAMIC };
 	CHOIR_SCOPE (s)
 		assert_null(choir_optimizer_new(
 				CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .loss_scale = &moving)));
-	failed(choir_error_status(), CHOIR_UNSUPPORTED, "2 workers", "");
+	failed(choir_error_status(), CHOIR_UNSUPPORTED, "loss scale", "2 workers");
 	choir_strategy_free(s);
 }

@@ -28,9 +28,9 @@ TEST(options_that_cannot_be)
 {
 	refused(MIRRORED(.replicas = -1), CHOIR_INVALID, "-1 replicas", NULL);
 	refused(MIRRORED(.replicas = 1 << 21), CHOIR_INVALID, "replicas", "are possible");
-	refused(MIRRORED(.devices = "gpu:0"), CHOIR_NOT_FOUND, "gpu:0", "cpu");
+	refused(MIRRORED(.devices = "gpu:0"), CHOIR_NOT_FOUND, "\"gpu:0\"", "cpu:0");
 	refused(MIRRORED(.devices = "cpu:0,,cpu:1"), CHOIR_INVALID, "cpu:0,,cpu:1", NULL);
-	refused(MIRRORED(.devices = "cpu:0,CPU:0"), CHOIR_INVALID, "cpu:0", NULL);
+	refused(MIRRORED(.devices = "cpu:0,CPU:0"), CHOIR_INVALID, "\"cpu:0,CPU:0\"", "1 and 2");
 	refused(MIRRORED(.devices = "nonsense"), CHOIR_NOT_FOUND, "nonsense", NULL);
 	refused(MIRRORED(.timeout = (double) NAN), CHOIR_INVALID, "timeout", NULL);
 	refused(MIRRORED(.timeout = -2), CHOIR_INVALID, "-2*timeout", "0 or more");
@@ -41,8 +41,8 @@ TEST(options_that_cannot_be)
 	refused(ONE_DEVICE(.replicas = 2), CHOIR_INVALID, "\"one_device\"*1 replica*2", NULL);
 	refused(ONE_DEVICE(.devices = "cpu:0,cpu:1"), CHOIR_INVALID, "device", "cpu:0,cpu:1");
 	choir_strategy_options o = { .size = 3 };
-	refused(choir_mirrored_strategy_new(&o), CHOIR_INVALID, "3", NULL);
-	refused(choir_one_device_strategy_new(&o), CHOIR_INVALID, "3", NULL);
+	refused(choir_mirrored_strategy_new(&o), CHOIR_INVALID, "strategy:*3", "CHOIR_OPTIONS");
+	refused(choir_one_device_strategy_new(&o), CHOIR_INVALID, "strategy:*3", "CHOIR_OPTIONS");
 	o.size = sizeof o + 8;
 	refused(choir_mirrored_strategy_new(&o), CHOIR_INVALID, "options' size", NULL);
 	refused(choir_strategy_copy_new(NULL), CHOIR_INVALID, "NULL", NULL);

@@ -303,7 +303,7 @@ TEST(what_does_not_fit_is_refused)
 	assert_text_holds(choir_error(), "f32*i32");
 	choir_frame_clear(f);
 	assert_int_equal(chi_variable_write(v, 1, CHI_ASSIGN, choir_number(f, 1.5)), CHOIR_INVALID);
-	assert_text_holds(choir_error(), "1.5");
+	assert_text_holds(choir_error(), "fill:*1.5*i32");
 	assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
 	choir_frame_free(f);
 	chi_variable_free(v);

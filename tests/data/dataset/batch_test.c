@@ -39,7 +39,7 @@ TEST(a_failure_hands_out_no_part_of_a_batch)
 TEST(wrong_sizes_are_refused)
 {
 	assert_refused(choir_dataset_batch(numbers_in_memory(3), 0), CHOIR_INVALID, "batch:*0*1");
-	assert_refused(choir_dataset_batch(numbers_in_memory(3), -2), CHOIR_INVALID, "-2");
+	assert_refused(choir_dataset_batch(numbers_in_memory(3), -2), CHOIR_INVALID, "batch:*-2*1");
 	assert_refused(choir_dataset_batch(choir_dataset_batch(numbers_in_memory(3), 2), 2),
 			CHOIR_INVALID, "batch:*2");
 	assert_refused(choir_dataset_batch(numbers_in_memory(3), INT64_MAX), CHOIR_INVALID,

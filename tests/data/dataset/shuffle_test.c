@@ -194,7 +194,8 @@ TEST(wrong_buffers_are_refused)
 {
 	assert_refused(choir_dataset_shuffle(numbers_in_memory(3), 0, 1), CHOIR_INVALID,
 			"shuffle:*0 elements*1*CHOIR_ALL");
-	assert_refused(choir_dataset_shuffle(numbers_as_stream(3), INT64_MAX, 1), CHOIR_NO_MEMORY, "");
+	assert_refused(choir_dataset_shuffle(numbers_as_stream(3), INT64_MAX, 1), CHOIR_NO_MEMORY,
+			"9223372036854775807*8 bytes");
 	// One that is larger than what is known to come costs no more than that.
 	choir_dataset *d = choir_dataset_shuffle(numbers_in_memory(3), INT64_MAX, 1);
 	pass p;

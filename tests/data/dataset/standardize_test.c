@@ -83,7 +83,7 @@ TEST(it_is_misused)
 	assert_int_equal(choir_dataset_moments(d, "n", 1, m, s), CHOIR_UNSUPPORTED);
 	assert_failure(CHOIR_UNSUPPORTED, "\"n\"*i64*f32");
 	assert_int_equal(choir_dataset_moments(d, "x", 3, m, s), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "3*\"x\"*2");
+	assert_failure(CHOIR_INVALID, "moments:*3*\"x\"*2");
 	assert_int_equal(choir_dataset_moments(d, "x", 2, NULL, s), CHOIR_INVALID);
 	assert_failure(CHOIR_INVALID, "place");
 	assert_int_equal(choir_dataset_moments(NULL, "x", 2, m, s), CHOIR_INVALID);

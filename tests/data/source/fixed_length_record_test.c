@@ -336,7 +336,8 @@ TEST(what_cannot_be_is_refused)
 	assert_refused(choir_fixed_length_record_dataset_new("none", 1, large, NULL), CHOIR_NOT_FOUND,
 			"none");
 	choir_fixed_options o = { .size = 1 };
-	assert_refused(choir_fixed_length_record_dataset_new(PATH, 1, large, &o), CHOIR_INVALID, "1");
+	assert_refused(choir_fixed_length_record_dataset_new(PATH, 1, large, &o), CHOIR_INVALID,
+			"fixed dataset:*options*1*CHOIR_OPTIONS");
 	o = (choir_fixed_options){ .size = sizeof o, .header = -1 };
 	assert_refused(
 			choir_fixed_length_record_dataset_new(PATH, 1, large, &o), CHOIR_INVALID, "-1*header");

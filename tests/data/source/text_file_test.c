@@ -130,9 +130,12 @@ TEST(made_examples)
 	assert_pass(choir_range_dataset_new("i", 3, 3, 1), "");
 	assert_pass(choir_range_dataset_new("i", 3, 9, -1), "");
 	assert_pass(choir_range_dataset_new("i", INT64_MAX - 1, INT64_MAX, 7), "9.22337204e+18\n");
-	assert_refused(choir_range_dataset_new("i", 0, 1, 0), CHOIR_INVALID, "0");
-	assert_refused(choir_range_dataset_new("i", INT64_MIN, 1, 1), CHOIR_INVALID, "63");
-	assert_refused(choir_range_dataset_new("i", 1, INT64_MIN, -1), CHOIR_INVALID, "63");
+	assert_refused(
+			choir_range_dataset_new("i", 0, 1, 0), CHOIR_INVALID, "range dataset:*step of 0");
+	assert_refused(choir_range_dataset_new("i", INT64_MIN, 1, 1), CHOIR_INVALID,
+			"range dataset:*-9223372036854775808 to 1*63");
+	assert_refused(choir_range_dataset_new("i", 1, INT64_MIN, -1), CHOIR_INVALID,
+			"range dataset:*1 to -9223372036854775808*63");
 	const float x[] = { 1.5f, -2 };
 	const uint8_t y = 7;
 	choir_column c[] = { { .name = "x", .shape = { 1, { 2 } }, .data = x },
@@ -143,7 +146,7 @@ TEST(made_examples)
 			"[1.5 -2] 7\n");
 	assert_refused(choir_constant_dataset_new(-2, 2, c), CHOIR_INVALID, "-2*examples");
 	c[1].data = NULL;
-	assert_refused(choir_constant_dataset_new(1, 2, c), CHOIR_INVALID, "\"y\"");
+	assert_refused(choir_constant_dataset_new(1, 2, c), CHOIR_INVALID, "constant dataset:*\"y\"");
 }
 
 static choir_status read_bytes(void *path)

@@ -143,7 +143,7 @@ TEST(what_is_refused)
 	rows = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2, 3), 1);
 	w = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2), 1);
 	assert_null(choir_combine_rows(rows, w, CHOIR_COMBINER_MEAN));
-	given_failure(&g, CHOIR_INVALID, "f32");
+	given_failure(&g, CHOIR_INVALID, "matmul:*f32*f64");
 	rows = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2, 3), 1);
 	assert_null(choir_combine_rows(rows, NULL, CHOIR_COMBINER_MEAN));
 	assert_null(choir_combine_rows(NULL, NULL, CHOIR_COMBINER_MEAN));

@@ -400,7 +400,7 @@ TEST(refused)
 	w = given_normal(&g, CHOIR_SHAPE(2, 2, 6));
 	assert_null(
 			choir_attention(x, w, w, CHOIR_OPTIONS(choir_attention_options, .causal = CHOIR_ON)));
-	given_failure(&g, CHOIR_INVALID, "3*2");
+	given_failure(&g, CHOIR_INVALID, "attention:*3 queries*2 keys");
 	x = given_normal(&g, CHOIR_SHAPE(2, 3, 6));
 	assert_null(choir_attention(x, x, given_normal(&g, CHOIR_SHAPE(2, 2, 6)), NULL));
 	given_failure(&g, CHOIR_INVALID, "[2, 3, 6]*[2, 2, 6]");

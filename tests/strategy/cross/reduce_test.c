@@ -241,6 +241,13 @@ static void broadcast_to_all(void)
 	choir_value *all = choir_cross_broadcast_to(x, v, choir_cross_destination(x, NULL));
 	assert_int_equal(choir_value_kind_of(all), CHOIR_VALUE_MIRRORED);
 	assert_int_equal(choir_value_local_count(all), choir_strategy_worker_devices(strategy));
+	choir_value *two = choir_cross_broadcast_to(x, v, choir_cross_destination(x, "far:1,cpu:0"));
+	assert_int_equal(choir_value_local_count(two), 2);
+	assert_string_equal(choir_device_name(two->device[0]), "far:1");
+	assert_string_equal(choir_device_name(two->device[1]), "cpu:0");
+	for (int i = 0; i < 2; i++)
+		assert_true(
+				choir_tensor_number(choir_sum(choir_value_local(two, i), CHOIR_ALL_AXES)) == 12);
 	for (int i = 0; i < choir_value_local_count(all); i++) {
 		choir_tensor *t = choir_value_local(all, i);
 		assert_ptr_equal(all->device[i], choir_strategy_worker_device(strategy, i));
@@ -249,7 +256,7 @@ static void broadcast_to_all(void)
 	choir_frame_clear(x->frame);
 }
 
-// To all worker devices, if none is named.
+// To the devices that are named, and to all worker devices if none is.
 // spec: C7
 TEST(broadcasts_to_all_devices)
 {
@@ -320,6 +327,19 @@ static choir_status check_local(choir_value *v, const void *expected, const redu
 	return status;
 }
 
+// The result lies on the devices of a variable, or on those of a destination.
+static choir_status check_places(const choir_value *v, choir_value *to)
+{
+	choir_variable *like = choir_value_variable(to);
+	if (like == NULL && choir_value_kind_of(to) != CHOIR_VALUE_DESTINATION)
+		return CHOIR_OK;
+	WORLD_NEED(v->count == (like != NULL ? choir_variable_copies(like) : to->count));
+	for (int i = 0; i < v->count; i++)
+		WORLD_NEED(
+				v->device[i] == (like != NULL ? choir_variable_device(like, i) : to->device[i]));
+	return CHOIR_OK;
+}
+
 static choir_status reduce_to(choir_cross *x, void *user)
 {
 	const reduction *t = user;
@@ -329,10 +349,12 @@ static choir_status reduce_to(choir_cross *x, void *user)
 							  : choir_cross_destination(x, t->to);
 	choir_value *sum = choir_cross_reduce_to(x, CHOIR_SUM, v, to);
 	WORLD_NEED(choir_value_kind_of(sum) == CHOIR_VALUE_MIRRORED);
+	CHOIR_TRY(check_places(sum, to));
 	CHOIR_TRY(check_local(sum, t->sum, t));
 	if (t->dtype <= CHOIR_F64) {
 		choir_reduction batch[2] = { { v, to, NULL }, { v, v, NULL } };
 		CHOIR_TRY(choir_cross_batch_reduce_to(x, CHOIR_MEAN, 2, batch, NULL));
+		CHOIR_TRY(check_places(batch[0].result, to));
 		CHOIR_TRY(check_local(batch[0].result, t->mean, t));
 		CHOIR_TRY(check_local(batch[1].result, t->mean, t));
 		// Mirrored already: the mean is the value, the sum is none.

@@ -120,6 +120,7 @@ TEST(test_non_slot_devices)
 	world_ok(choir_scope_exit(&inside));
 	world_ok(choir_scope_exit(&scope));
 	assert_ptr_equal(choir_variable_device(v, 0), choir_device_find("far:1"));
+	assert_ptr_equal(choir_variable_device(v, 0), choir_strategy_parameter_device(s, 0));
 	choir_strategy_free(s);
 }
 

@@ -54,8 +54,12 @@ static void look_at_the_place(void)
 	assert_int_equal(choir_value_kind_of(place), CHOIR_VALUE_DESTINATION);
 	assert_int_equal(choir_value_local_count(place), choir_variable_copies(weight));
 	assert_int_equal(choir_variable_copies(power), choir_variable_copies(weight));
-	for (int i = 0; i < choir_variable_copies(weight); i++)
+	for (int i = 0; i < choir_variable_copies(weight); i++) {
 		assert_ptr_equal(choir_variable_device(power, i), choir_variable_device(weight, i));
+		int k = 0; // they are parameter devices
+		while (choir_strategy_parameter_device(strategy, k) != choir_variable_device(power, i))
+			assert_true(k++ < choir_strategy_parameter_devices(strategy));
+	}
 	choir_variable *const one_missing[] = { weight, NULL };
 	assert_null(choir_cross_non_slot_devices(x, 2, one_missing));
 	world_failed(choir_error_status(), CHOIR_INVALID, "variable 1 of 2 is NULL", NULL);

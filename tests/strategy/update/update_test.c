@@ -255,6 +255,34 @@ TEST(what_is_refused_leaves_the_variable)
 	choir_strategy_free(s);
 }
 
+static choir_status update_by_each(choir_cross *x, void *user)
+{
+	CHOIR_TRY(choir_cross_set_arg(x, "g", choir_cross_arg(x, "g")));
+	return choir_cross_update(x, target, NULL, add_and_remember, user);
+}
+
+static choir_status give_own(choir_replica *r, void *user)
+{
+	choir_replica_set_arg(
+			r, "g", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), choir_replica_id(r)));
+	return choir_replica_merge_call(r, update_by_each, user);
+}
+
+static void update_by_replicas(void)
+{
+	tally t = { 0 };
+	world_failed(choir_strategy_run(strategy, give_own, &t, NULL, NULL), CHOIR_INVALID,
+			"update of \"target\":*\"g\"*between replicas", NULL);
+	assert_int_equal(t.calls, 0);
+	assert_int_equal(value_of(target), 0);
+}
+
+// spec: A42
+TEST(per_replica_arguments_are_refused)
+{
+	on_every_deal(update_by_replicas);
+}
+
 // spec: A41, 2.2, 2.19, A11
 TEST(wrong_updates)
 {

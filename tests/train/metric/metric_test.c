@@ -149,8 +149,9 @@ TEST(refused)
 	assert_failed(choir_strategy_run(s, bad_update, m.accuracy, NULL, NULL), CHOIR_INVALID,
 			"[n, classes]*[n]*[4, 2]*i32*[3]");
 	assert_failed(
-			choir_strategy_run(s, bad_update, m.mean, NULL, NULL), CHOIR_INVALID, "do not fit");
-	assert_failed(choir_strategy_run(other, bad_update, m.mean, NULL, NULL), CHOIR_INVALID, "");
+			choir_strategy_run(s, bad_update, m.mean, NULL, NULL), CHOIR_INVALID, "[4, 2]*[3]");
+	assert_failed(choir_strategy_run(other, bad_update, m.mean, NULL, NULL), CHOIR_INVALID,
+			"replica 0:*[4, 2]*[3]");
 	assert_failed(
 			choir_strategy_run(s, ask_inside, m.mean, NULL, NULL), CHOIR_STATE, "metric_result");
 	assert_failed(choir_strategy_run(s, make_inside, NULL, NULL, NULL), CHOIR_STATE, "metric");

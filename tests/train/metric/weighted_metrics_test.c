@@ -94,7 +94,8 @@ TEST(refused)
 	}
 	assert_true(choir_metric_result(m.precision) == 0); // nothing was counted
 	choir_tensor *chance = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(JUDGED), judged_chances);
-	assert_failed(choir_metric_update_weighted(m.recall, chance, chance, NULL), CHOIR_INVALID, "");
+	assert_failed(choir_metric_update_weighted(m.recall, chance, chance, NULL), CHOIR_INVALID,
+			"NULL*tensor");
 	choir_frame_clear(f);
 	choir_strategy_free(s);
 }

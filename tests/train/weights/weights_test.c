@@ -319,10 +319,11 @@ TEST(damaged_files)
 	assert_int_equal(choir_strategy_save(m.strategy, path, "a=b"), CHOIR_OK);
 	const uint64_t before = choir_strategy_hash(to.strategy);
 	size_t size;
-	char *data = files_read(path, &size);
+	char *data = files_read(path, &size), facts[600];
+	snprintf(facts, sizeof facts, "%s:*bytes", cut);
 	for (size_t n = 0; n < size; n++) { // cut at every byte
 		files_write(cut, data, n);
-		assert_failed(choir_strategy_restore(to.strategy, cut), CHOIR_CORRUPT, "cut");
+		assert_failed(choir_strategy_restore(to.strategy, cut), CHOIR_CORRUPT, facts);
 	}
 	char *flag = memchr(data + size - 32, 1, 32); // a BOOL that is none
 	while (flag != NULL && flag < data + size) {

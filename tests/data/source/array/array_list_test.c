@@ -139,7 +139,7 @@ TEST(without_memory_there_is_no_list)
 		if (!failed)
 			break;
 		if (l == NULL)
-			assert_failure(CHOIR_NO_MEMORY, "");
+			assert_failure(CHOIR_NO_MEMORY, "bytes");
 	}
 }
 

@@ -457,7 +457,7 @@ TEST(every_allocation_may_fail)
 		chi_alloc_fail(0, false);
 		assert_int_equal(good, !hit);
 		if (hit)
-			assert_failure(CHOIR_NO_MEMORY, "");
+			assert_failure(CHOIR_NO_MEMORY, "bytes");
 	}
 	assert_true(n > 8);
 }

@@ -81,11 +81,11 @@ TEST(values_never_written_are_the_fill_value)
 // The header of such a file, damaged, may look the same.
 TEST(what_damage_can_look_like_is_refused)
 {
-	assert_refused(
-			written(&(dataset){ .chunk = 2, .rows = 2, .grows = true }), CHOIR_CORRUPT, "3*1");
+	assert_refused(written(&(dataset){ .chunk = 2, .rows = 2, .grows = true }), CHOIR_CORRUPT,
+			"unwritten.h5:*x:*3 chunks*1");
 	assert_refused(written(&(dataset){ .fill = true }), CHOIR_CORRUPT, "20 bytes");
-	assert_refused(
-			written(&(dataset){ .chunk = 2, .rows = 2, .deflate = true }), CHOIR_CORRUPT, "3*1");
+	assert_refused(written(&(dataset){ .chunk = 2, .rows = 2, .deflate = true }), CHOIR_CORRUPT,
+			"unwritten.h5:*x:*3 chunks*1");
 }
 
 TEST(what_h5py_leaves_unwritten_is_read)

@@ -70,9 +70,8 @@ choir_status choir_component_resize(choir_component *component, const choir_shap
 	chi_component_capacity *capacity = component->internal;
 	if (!capacity)
 		return choir_fail(CHOIR_INVALID,
-				"component: its shape is known, or it is not to be written; only entries of "
-				"columns "
-				"with CHOIR_UNKNOWN in their shape can be resized");
+				"component: it is an input, or its shape is known; only an output component of a "
+				"column with CHOIR_UNKNOWN in its shape can be resized");
 	if (!chi_shape_fits(&capacity->column->shape, shape))
 		return choir_fail(CHOIR_INVALID,
 				"column \"%s\": a shape that differs in more than the dimensions that vary",

@@ -102,20 +102,6 @@ choir_status chi_communicator_check_name(const char *name)
 	return chi_registry_find(&registry, name) != NULL ? CHOIR_OK : CHOIR_NOT_FOUND;
 }
 
-choir_status chi_communicator_open_among_workers(chi_communicator *g, int members,
-		choir_device *const *devices, chi_process_group *p, const char *name)
-{
-	if (name != NULL)
-		CHOIR_TRY(chi_communicator_check_name(name));
-	g->base = (choir_group){ sizeof(choir_group), members, p->replicas, devices };
-	g->self = chi_alloc(chi_multi_worker_table.self_size);
-	if (g->self == NULL)
-		return choir_error_status();
-	g->table = &chi_multi_worker_table;
-	g->process_group = p;
-	return g->table->open(g->self, &g->base);
-}
-
 void chi_communicator_close(chi_communicator *g)
 {
 	if (g->self != NULL)

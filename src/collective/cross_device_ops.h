@@ -3,25 +3,19 @@
 #pragma once
 
 #include "choir/extend/cross_device_ops_table.h"
-#include "collective/process_group.h"
 #include "device/device.h"
 
 typedef struct {
 	choir_group base;
 	const choir_cross_device_ops_table *table; // without NULL
 	void *self;
-	chi_process_group *process_group; // NULL: one worker
 } chi_communicator;
 
 // Opens a communicator. devices, one per member, outlives it. name NULL: the best score for an
 // all-reduce of 1 MiB. CHOIR_NOT_FOUND: unknown name; the message lists the known ones.
 choir_status chi_communicator_open(chi_communicator *g, int members, int replicas,
 		choir_device *const *devices, const char *name);
-// Opens the communicator of one of several workers, whose replicas p knows. name is only checked:
-// workers use one algorithm, in host memory.
-choir_status chi_communicator_open_among_workers(chi_communicator *g, int members,
-		choir_device *const *devices, chi_process_group *p, const char *name);
-// Checks the name of an algorithm. CHOIR_NOT_FOUND: the message lists the known ones.
+// CHOIR_NOT_FOUND: unknown name; the message lists the known ones.
 choir_status chi_communicator_check_name(const char *name);
 void chi_communicator_close(chi_communicator *g); // g may be zeroed
 static inline choir_status chi_communicator_join(
@@ -52,6 +46,3 @@ extern const choir_cross_device_ops_table chi_direct_table;
 extern const choir_cross_device_ops_table chi_reduce_to_one_device_table;
 extern const choir_cross_device_ops_table chi_ring_table;
 extern const choir_cross_device_ops_table chi_hierarchical_copy_table;
-// The algorithm among workers, not in the registry. It uses the communicator's process group, so
-// its group is a communicator's base.
-extern const choir_cross_device_ops_table chi_multi_worker_table;

@@ -9,6 +9,8 @@
 //
 // The exchange is a chunk of its rendezvous, so a failed wait returns only after nothing is sent
 // from its memory.
+#include "collective/multi_worker.h"
+
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/hash.h"
@@ -123,10 +125,8 @@ static void abort_workers(void *self)
 		abort_other_workers(w);
 }
 
-static choir_status open_workers(void *self, const choir_group *group)
+static choir_status open_workers(multi_worker *w, const choir_group *group, chi_process_group *p)
 {
-	multi_worker *w = self;
-	chi_process_group *p = ((const chi_communicator *) (const void *) group)->process_group;
 	const size_t n = (size_t) group->members;
 	w->group = group;
 	w->process_group = p;
@@ -508,15 +508,27 @@ static void reset_workers(void *self)
 		chi_rendezvous_reset(&w->rendezvous[i]);
 }
 
-const choir_cross_device_ops_table chi_multi_worker_table = {
+static const choir_cross_device_ops_table table = {
 	.size = sizeof(choir_cross_device_ops_table),
 	.version = CHOIR_TABLE_VERSION,
 	.name = "workers",
 	.self_size = sizeof(multi_worker),
-	.open = open_workers,
 	.close = close_workers,
 	.join = join,
 	.wait = wait,
 	.abort = abort_workers,
 	.reset = reset_workers,
 };
+
+choir_status chi_communicator_open_among_workers(chi_communicator *g, int members,
+		choir_device *const *devices, chi_process_group *p, const char *name)
+{
+	if (name != NULL)
+		CHOIR_TRY(chi_communicator_check_name(name));
+	g->base = (choir_group){ sizeof(choir_group), members, p->replicas, devices };
+	g->self = chi_alloc(table.self_size);
+	if (g->self == NULL)
+		return choir_error_status();
+	g->table = &table;
+	return open_workers(g->self, &g->base, p);
+}

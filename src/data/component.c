@@ -1,4 +1,4 @@
-// The components of elements that the program's functions see.
+// Elements as the program's functions see them.
 #include "data/component.h"
 #include "data/source/csv/categories.h"
 
@@ -70,8 +70,8 @@ choir_status choir_component_resize(choir_component *component, const choir_shap
 	chi_component_capacity *capacity = component->internal;
 	if (!capacity)
 		return choir_fail(CHOIR_INVALID,
-				"component: its shape is known, or it is not to be written; only "
-				"entries of columns with CHOIR_UNKNOWN in their shape can be resized");
+				"component: it is an input, or its shape is known; only an output component of a "
+				"column with CHOIR_UNKNOWN in its shape can be resized");
 	if (!chi_shape_fits(&capacity->column->shape, shape))
 		return choir_fail(CHOIR_INVALID,
 				"column \"%s\": a shape that differs in more than the dimensions that vary",
@@ -118,8 +118,8 @@ const char *chi_columns_differ(const chi_spec *a, const chi_spec *b)
 			if (x->shape.dim[k] != y->shape.dim[k])
 				return "the shape of a column";
 		if (!a->categories[i] != !b->categories[i])
-			return "whether a column has categories (a map "
-				   "with columns of its own leaves them out)";
+			return "whether a column has categories (a map with columns of its own leaves them "
+				   "out)";
 		if (!chi_categories_equal(a->categories[i], b->categories[i]))
 			return "the texts of a column's categories (CSV: list them)";
 	}

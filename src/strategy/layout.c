@@ -58,9 +58,9 @@ static choir_status share_out_replicas(choir_strategy *s, choir_device *const *d
 
 // CHOIR_NONE: a failure.
 static int ask_devices(choir_strategy *s, int (*slot)(void *, int, choir_device **),
-		choir_device **capacity, choir_device ***devices)
+		choir_device **scratch, choir_device ***devices)
 {
-	const int n = slot(s->self, CHI_MAX_DEVICES, capacity);
+	const int n = slot(s->self, CHI_MAX_DEVICES, scratch);
 	if (n == CHOIR_NONE)
 		return CHOIR_NONE;
 	if (n < 1 || n > CHI_MAX_DEVICES) {
@@ -72,11 +72,11 @@ static int ask_devices(choir_strategy *s, int (*slot)(void *, int, choir_device 
 	*devices = chi_alloc_array((size_t) n, sizeof **devices);
 	if (*devices == NULL)
 		return CHOIR_NONE;
-	memcpy(*devices, capacity, (size_t) n * sizeof **devices);
+	memcpy(*devices, scratch, (size_t) n * sizeof **devices);
 	return n;
 }
 
-static choir_status open_table(choir_strategy *s, choir_device **capacity)
+static choir_status open_table(choir_strategy *s, choir_device **scratch)
 {
 	s->self = chi_alloc(s->table.self_size + 1);
 	if (s->self == NULL)
@@ -86,11 +86,11 @@ static choir_status open_table(choir_strategy *s, choir_device **capacity)
 	for (int r = 1; r < all; r++)
 		used += s->all_replicas.device[r] != s->all_replicas.device[r - 1];
 	CHOIR_TRY(s->table.open(s->self, &s->options, used, s->devices_in_use));
-	int n = ask_devices(s, s->table.parameter_devices, capacity, &s->parameter);
+	int n = ask_devices(s, s->table.parameter_devices, scratch, &s->parameter);
 	if (n == CHOIR_NONE)
 		return choir_error_status();
 	s->parameters = n;
-	n = ask_devices(s, s->table.non_slot_devices, capacity, &s->non_slot);
+	n = ask_devices(s, s->table.non_slot_devices, scratch, &s->non_slot);
 	if (n == CHOIR_NONE)
 		return choir_error_status();
 	for (int i = 0; i < n; i++) { // one per separate memory

@@ -9,7 +9,7 @@
 #include "choir/extend/strategy_table.h"
 #include "choir/replay.h"
 #include "choir/update.h"
-#include "collective/cross_device_ops.h"
+#include "collective/multi_worker.h"
 #include "strategy/state_dict.h"
 #include "value/variable.h"
 

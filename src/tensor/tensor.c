@@ -317,7 +317,7 @@ static choir_tensor *copy(choir_frame *f, const choir_tensor *t, bool published)
 choir_tensor *choir_copy(choir_tensor *t, choir_frame *to)
 {
 	if (!t || !to)
-		return chi_frame_null_argument(t ? t->frame : to, "move");
+		return chi_frame_null_argument(t ? t->frame : to, "copy");
 	return copy(to, t, false);
 }
 

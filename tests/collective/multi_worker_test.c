@@ -2,7 +2,7 @@
 // worker goes on: it takes its memory away as soon as it has been told, so that anybody who still
 // looks at it is found by the address sanitizer, and the other workers hear why it all ended.
 #include "cluster/worker_threads.h"
-#include "collective/cross_device_ops.h"
+#include "collective/multi_worker.h"
 #include "tensor/buffer.h"
 #include "test.h"
 

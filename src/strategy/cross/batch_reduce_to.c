@@ -170,8 +170,11 @@ static choir_status sum_pack(
 	t->device = chi_arena_alloc(&t->frame->arena, (size_t) s->devices * sizeof *t->device);
 	if (ends == NULL || t->device == NULL)
 		return choir_error_status();
-	for (size_t i = 0; i < t->n; i++)
-		CHOIR_TRY(chi_reduction_add_up(x, t->reduction[i]));
+	for (size_t i = 0; i < t->n; i++) {
+		chi_reduction *j = t->reduction[i];
+		CHOIR_TRY(chi_reduction_make_results(x, j));
+		CHOIR_TRY(chi_sum_add_up(s, t->frame, j->value->component, &j->partial_sums));
+	}
 	for (int d = 0; d < s->devices; d++)
 		nodes += (size_t) t->reduction[0]->partial_sums[d].n + 1;
 	t->buffer = chi_arena_alloc(&t->frame->arena, nodes * sizeof *t->buffer);
@@ -181,7 +184,8 @@ static choir_status sum_pack(
 	status = chi_strategy_wait(s, 0, s->devices, status);
 	char name[64];
 	name_pack(t, name);
-	const chi_sum sum = { name, t->dtype, t->reduction[0]->divisor, t->device, packs, ends };
+	const chi_sum sum = { name, t->dtype, t->reduction[0]->divisor, t->device, packs, ends, 0,
+		false };
 	if (status == CHOIR_OK)
 		status = chi_sum_devices(s, x->frame, communication, &sum);
 	return status == CHOIR_OK ? take_apart(t) : status;
@@ -208,7 +212,7 @@ static choir_status do_pack(choir_cross *x, const chi_communication *communicati
 	for (size_t i = 0; i < t.buffers; i++)
 		chi_buffer_release(t.buffer[i]);
 	for (size_t i = 0; i < t.n; i++)
-		chi_reduction_clear(t.strategy, t.reduction[i]);
+		chi_sum_clear(t.strategy, t.reduction[i]->partial_sums);
 	return status == CHOIR_OK ? status : chi_frame_record_error(x->frame);
 }
 

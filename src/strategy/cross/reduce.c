@@ -172,8 +172,6 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 {
 	double divisor = 1;
 	char name[CHI_SUM_NAME];
-	if (chi_check_reduce_op(f, "reduce", op) != CHOIR_OK)
-		return NULL;
 	choir_tensor **here = chi_arena_alloc(&f->arena, (size_t) n * sizeof *here);
 	if (here == NULL) {
 		chi_frame_record_error(f);

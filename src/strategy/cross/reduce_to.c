@@ -146,6 +146,7 @@ static choir_status join(choir_strategy *s, chi_communicator *communicator, cons
 		.partial_sums = *part,
 		.stream = s->exchange[d]->state,
 		.result = element(own->result, sum->dtype, first),
+		.batch_bytes = sum->batch_bytes,
 	};
 	*part += own->n;
 	return chi_communicator_join(communicator, d, c, request);
@@ -179,7 +180,8 @@ static void wait_for_devices(void *arg)
 {
 	waits *w = arg;
 	const uint32_t devices = (uint32_t) w->strategy->devices;
-	for (uint32_t d; (d = chi_atomic32_add(&w->next, 1)) < devices;) {
+	for (uint32_t k; (k = chi_atomic32_add(&w->next, 1)) < devices;) {
+		const uint32_t d = devices - 1 - k; // the last to join does a small sum at once
 		choir_status status = CHOIR_OK;
 		for (size_t i = 0; status == CHOIR_OK && i < w->packs; i++)
 			status = chi_communicator_wait(w->communication->communicator, (int) d,
@@ -190,13 +192,13 @@ static void wait_for_devices(void *arg)
 }
 
 static choir_status wait_for_all(choir_strategy *s, const chi_communication *communication,
-		const uint64_t *request, size_t packs, size_t bytes)
+		const uint64_t *request, size_t packs, bool by_one)
 {
 	waits w = {
 		.strategy = s, .communication = communication, .request = request, .packs = packs
 	};
 	chi_mutex_init(&w.lock, CHI_RANK_CROSS, "waits");
-	if (bytes < WORTH_HELP)
+	if (by_one)
 		wait_for_devices(&w);
 	else
 		// calls no function of the program
@@ -216,9 +218,9 @@ static choir_status sum_window(choir_strategy *s, const chi_communication *commu
 		for (int d = 0; d < s->devices; d++, k++)
 			CHOIR_TRY(join(s, communication->communicator, sum, i, d, &w->collective[k], &part,
 					&w->request[k]));
-	const int64_t before = first == 0 ? 0 : sum->ends[first - 1];
+	const int64_t elements = sum->ends[last - 1] - (first == 0 ? 0 : sum->ends[first - 1]);
 	return wait_for_all(s, communication, w->request, last - first,
-			(size_t) (sum->ends[last - 1] - before) * chi_dtype_size(sum->dtype));
+			sum->by_one || (size_t) elements * chi_dtype_size(sum->dtype) < WORTH_HELP);
 }
 
 choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
@@ -237,6 +239,46 @@ choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
 	chi_trace_end();
 	if (status != CHOIR_OK)
 		chi_strategy_reset_collectives(s);
+	return status;
+}
+
+choir_status chi_sum_add_up(
+		choir_strategy *s, choir_frame *f, choir_tensor *const tensors[], chi_partial_sums **sums)
+{
+	*sums = chi_arena_alloc(&f->arena, (size_t) s->devices * sizeof **sums);
+	if (*sums == NULL)
+		return choir_error_status();
+	choir_status status = CHOIR_OK;
+	chi_trace_begin(CHOIR_TRACE_REDUCE, "partial sums");
+	for (int d = 0; d < s->devices; d++)
+		chi_partial_sums_begin(&(*sums)[d], s->in_sync, tensors[0]->dtype, &tensors[0]->shape);
+	for (int d = 0; d < s->devices; d++)
+		for (int r = s->first[d]; status == CHOIR_OK && r < s->first[d + 1]; r++)
+			status = chi_partial_sums_add(&(*sums)[d], chi_strategy_id(s, r), tensors[r]->buffer,
+					tensors[r]->data, s->exchange[d]);
+	status = chi_strategy_wait(s, 0, s->devices, status);
+	chi_trace_end();
+	return status;
+}
+
+void chi_sum_clear(const choir_strategy *s, chi_partial_sums *sums)
+{
+	for (int d = 0; sums != NULL && d < s->devices; d++)
+		chi_partial_sums_clear(&sums[d]);
+}
+
+choir_status chi_sum_replicas(choir_strategy *s, choir_frame *f,
+		const chi_communication *communication, const chi_sum *sum, choir_tensor *const tensors[])
+{
+	chi_partial_sums *sums;
+	choir_status status = chi_sum_add_up(s, f, tensors, &sums);
+	for (int d = 0; status == CHOIR_OK && d < s->devices; d++) {
+		sum->device[d].n = (size_t) sums[d].n;
+		sum->device[d].part = sums[d].node;
+	}
+	if (status == CHOIR_OK)
+		status = chi_sum_devices(s, f, communication, sum);
+	chi_sum_clear(s, sums);
 	return status;
 }
 
@@ -301,33 +343,6 @@ choir_status chi_reduction_check(
 	return CHOIR_OK;
 }
 
-choir_status chi_reduction_add_up(choir_cross *x, chi_reduction *j)
-{
-	choir_strategy *s = chi_cross_of(x)->strategy;
-	const choir_value *v = j->value;
-	const choir_tensor *like = v->component[0];
-	CHOIR_TRY(chi_reduction_make_results(x, j));
-	j->partial_sums =
-			chi_arena_alloc(&x->frame->arena, (size_t) s->devices * sizeof *j->partial_sums);
-	if (j->partial_sums == NULL)
-		return choir_error_status();
-	choir_status status = CHOIR_OK;
-	for (int d = 0; d < s->devices; d++)
-		chi_partial_sums_begin(&j->partial_sums[d], s->in_sync, like->dtype, &like->shape);
-	for (int d = 0; d < s->devices; d++)
-		for (int r = s->first[d]; status == CHOIR_OK && r < s->first[d + 1]; r++)
-			status = chi_partial_sums_add(&j->partial_sums[d], chi_strategy_id(s, r),
-					v->component[r]->buffer, v->component[r]->data, s->exchange[d]);
-	return chi_strategy_wait(s, 0, s->devices, status);
-}
-
-void chi_reduction_clear(const choir_strategy *s, chi_reduction *j)
-{
-	for (int d = 0; j->partial_sums != NULL && d < s->devices; d++)
-		chi_partial_sums_clear(&j->partial_sums[d]);
-	j->partial_sums = NULL;
-}
-
 void *chi_reduction_wanted(const choir_strategy *s, const chi_reduction *j, int d)
 {
 	for (int i = 0; i < j->result->count; i++)
@@ -342,18 +357,17 @@ static choir_status sum_single(
 	choir_strategy *s = chi_cross_of(x)->strategy;
 	const choir_tensor *like = j->value->component[0];
 	const int64_t elements = choir_shape_elements(&like->shape);
-	CHOIR_TRY(chi_reduction_add_up(x, j));
+	CHOIR_TRY(chi_reduction_make_results(x, j));
 	chi_sum_device *each = chi_arena_alloc(&x->frame->arena, (size_t) s->devices * sizeof *each);
 	if (each == NULL)
 		return choir_error_status();
 	for (int i = 0; i < s->devices; i++)
-		each[i] = (chi_sum_device){ (size_t) j->partial_sums[i].n, j->partial_sums[i].node,
-			chi_reduction_wanted(s, j, i) };
+		each[i].result = chi_reduction_wanted(s, j, i);
 	char name[CHI_SUM_NAME] = "reduce_to";
 	if (s->process_group != NULL)
 		chi_worker_sum_name("reduce_to", j->op, like->dtype, like, name);
-	const chi_sum sum = { name, like->dtype, j->divisor, each, 1, &elements };
-	return chi_sum_devices(s, x->frame, communication, &sum);
+	const chi_sum sum = { name, like->dtype, j->divisor, each, 1, &elements, 0, false };
+	return chi_sum_replicas(s, x->frame, communication, &sum, j->value->component);
 }
 
 choir_status chi_reduction_do(
@@ -375,7 +389,6 @@ choir_status chi_reduction_do(
 		status = t == NULL ? chi_frame_status(x->frame) : fill_from(x, j->result, t);
 	} else {
 		status = sum_single(x, communication, j);
-		chi_reduction_clear(s, j);
 	}
 	return status == CHOIR_OK ? status : chi_frame_record_error(x->frame);
 }

@@ -20,12 +20,22 @@ typedef struct {
 	chi_sum_device *device;
 	size_t packs;
 	const int64_t *ends; // in elements
+	int64_t batch_bytes; // as in choir_collective
+	bool by_one; // no other thread helps, however large it is
 } chi_sum;
 
 // Makes a sum over all devices and waits for it. After a failure, s's communicators are reset. f:
 // for scratch memory.
 choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
 		const chi_communication *communication, const chi_sum *sum);
+// The same for a sum of one pack of a tensor of each replica. Sets the devices' parts.
+choir_status chi_sum_replicas(choir_strategy *s, choir_frame *f,
+		const chi_communication *communication, const chi_sum *sum, choir_tensor *const tensors[]);
+// Adds the replicas' tensors to partial sums of each device, all devices concurrently. *sums is
+// in f; chi_sum_clear releases what they hold, even after a failure.
+choir_status chi_sum_add_up(
+		choir_strategy *s, choir_frame *f, choir_tensor *const tensors[], chi_partial_sums **sums);
+void chi_sum_clear(const choir_strategy *s, chi_partial_sums *sums); // may be NULL
 
 typedef struct {
 	choir_reduce_op op;
@@ -34,7 +44,7 @@ typedef struct {
 	choir_value *result;
 	bool by_communicator; // cross-device operations can make it
 	double divisor;
-	chi_partial_sums *partial_sums; // NULL before chi_reduction_add_up
+	chi_partial_sums *partial_sums; // in a pack
 } chi_reduction;
 
 // Checks a reduce_to call's context and op. Errors are recorded in x's frame.
@@ -48,10 +58,6 @@ choir_status chi_reduction_do(
 // Begins a reduction to its destination, lazily if possible (lazy_reduce.h).
 choir_status chi_reduction_begin(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j);
-// Parts of a reduction by cross-device operations. add_up makes each device's partial sums, which
-// clear releases.
 choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j);
-choir_status chi_reduction_add_up(choir_cross *x, chi_reduction *j);
-void chi_reduction_clear(const choir_strategy *s, chi_reduction *j);
 // Returns the reduction's destination on device d, or NULL.
 void *chi_reduction_wanted(const choir_strategy *s, const chi_reduction *j, int d);

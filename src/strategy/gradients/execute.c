@@ -334,8 +334,9 @@ static choir_status reduce(chi_pending_update *u, int from, int to)
 			for (int d = from; d < to; d++)
 				if (!u->pending[i].is_sparse)
 					CHOIR_TRY(join(u, d, i));
+		// The last to join does a small sum at once, so it is waited for first.
 		for (size_t i = first; i < last; i++)
-			for (int d = from; d < to; d++)
+			for (int d = to; d-- > from;)
 				if (!u->pending[i].is_sparse)
 					CHOIR_TRY(chi_communicator_wait(
 							&s->communicator, d, u->device[d].gradient[i]->request, s->timeout));

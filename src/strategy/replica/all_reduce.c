@@ -9,6 +9,7 @@
 #include "collective/tree.h"
 #include "op/tape/tape.h"
 #include "strategy/cross/reduce.h"
+#include "strategy/cross/reduce_to.h"
 #include "strategy/cross/sparse_reduce.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/replica/replica.h"
@@ -61,23 +62,6 @@ static choir_status prepare_result(chi_sync_point *point, chi_replica *r, void *
 	return CHOIR_OK;
 }
 
-static choir_collective collective_of(const chi_run *run, const chi_sync_point *point,
-		const choir_tensor *t, int d, double divisor)
-{
-	return (choir_collective){
-		.size = sizeof(choir_collective),
-		.sequence = point->number,
-		.name = point->name,
-		.kind = CHOIR_ALL_REDUCE,
-		.dtype = t->dtype,
-		.elements = choir_shape_elements(&t->shape),
-		.divisor = divisor,
-		.stream = run->strategy->exchange[d]->state,
-		.result = point->buffer[d]->memory,
-		.batch_bytes = run->replica[run->strategy->first[d]].batch_bytes,
-	};
-}
-
 static choir_status reduce_own(
 		chi_replica *r, chi_sync_point *point, choir_tensor *t, double divisor)
 {
@@ -85,9 +69,18 @@ static choir_status reduce_own(
 	choir_strategy *s = run->strategy;
 	const int number = chi_replica_number(r);
 	const choir_partial_sum part = { number, number + 1, t->data };
-	choir_collective c = collective_of(run, point, t, r->device, divisor);
-	c.n = 1;
-	c.partial_sums = &part;
+	const choir_collective c = { .size = sizeof c,
+		.sequence = point->number,
+		.name = point->name,
+		.kind = CHOIR_ALL_REDUCE,
+		.dtype = t->dtype,
+		.elements = choir_shape_elements(&t->shape),
+		.divisor = divisor,
+		.n = 1,
+		.partial_sums = &part,
+		.stream = s->exchange[r->device]->state,
+		.result = point->buffer[r->device]->memory,
+		.batch_bytes = r->batch_bytes };
 	uint64_t request;
 	choir_status status = chi_communicator_join(&s->communicator, r->device, &c, &request);
 	if (status == CHOIR_OK)
@@ -105,52 +98,31 @@ static choir_status reduce_own(
 	return chi_run_cancelled(run);
 }
 
-// The last replica joins for every device from d on, then waits.
-static choir_status reduce_devices(chi_run *run, chi_sync_point *point, int d, double divisor)
+// Sums all contributions for all devices. Called by the last replica, r. Waking other threads for
+// large sums would cost more than they help, as one thread adds up the contributions.
+static choir_status reduce_for_all(chi_replica *r, chi_sync_point *point, choir_reduce_op op)
 {
+	chi_run *run = r->run;
 	choir_strategy *s = run->strategy;
-	if (d == s->devices)
-		return CHOIR_OK;
-	chi_partial_sums sums;
-	const choir_tensor *like = run->replica[0].contribution;
-	chi_partial_sums_begin(&sums, s->in_sync, like->dtype, &like->shape);
-	choir_status status = CHOIR_OK;
-	for (int i = s->first[d]; status == CHOIR_OK && i < s->first[d + 1]; i++) {
-		choir_tensor *t = run->replica[i].contribution;
-		status = chi_partial_sums_add(
-				&sums, chi_strategy_id(s, i), t->buffer, t->data, s->exchange[d]);
-	}
-	status = chi_strategy_wait(s, d, d + 1, status);
-	choir_collective c = collective_of(run, point, like, d, divisor);
-	c.n = (size_t) sums.n;
-	c.partial_sums = sums.node;
-	uint64_t request;
-	if (status == CHOIR_OK)
-		status = chi_communicator_join(&s->communicator, d, &c, &request);
-	if (status == CHOIR_OK)
-		status = reduce_devices(run, point, d + 1, divisor);
-	if (status == CHOIR_OK)
-		status = chi_communicator_wait(&s->communicator, d, request, s->timeout);
-	if (status == CHOIR_OK)
-		status = chi_stream_wait(s->exchange[d]);
-	chi_partial_sums_clear(&sums);
-	return status;
-}
-
-static choir_status reduce_for_all(chi_run *run, chi_sync_point *point, choir_reduce_op op)
-{
 	double divisor = 1;
-	const int n = run->strategy->replicas;
-	choir_frame *f = run->replica[0].base.frame;
-	choir_tensor **all = chi_arena_alloc(&f->arena, (size_t) n * sizeof *all);
-	if (all == NULL)
+	const size_t n = (size_t) s->replicas, devices = (size_t) s->devices;
+	choir_frame *f = r->base.frame; // its memory is in this core's cache
+	const int64_t elements = choir_shape_elements(&r->contribution->shape);
+	choir_tensor **all = chi_arena_alloc(&f->arena, n * sizeof *all);
+	chi_sum_device *each = chi_arena_alloc(&f->arena, devices * sizeof *each);
+	if (all == NULL || each == NULL)
 		return choir_error_status();
-	for (int i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		all[i] = run->replica[i].contribution;
+	for (size_t d = 0; d < devices; d++)
+		each[d].result = point->buffer[d]->memory;
 	if (op == CHOIR_MEAN)
-		CHOIR_TRY(chi_mean_divisor(run->strategy, f, n, all, &divisor));
+		CHOIR_TRY(chi_mean_divisor(s, run->replica[0].base.frame, s->replicas, all, &divisor));
 	point->count = (int64_t) divisor;
-	return reduce_devices(run, point, 0, divisor);
+	const chi_communication communication = { &s->communicator, .timeout = s->timeout };
+	const chi_sum sum = { point->name, all[0]->dtype, divisor, each, 1, &elements, r->batch_bytes,
+		true };
+	return chi_sum_replicas(s, f, &communication, &sum, all);
 }
 
 static choir_status come_together(
@@ -182,9 +154,7 @@ static choir_status come_together(
 		return reduce_own(r, point, t, *divisor);
 	choir_status status = CHOIR_OK;
 	if (last) {
-		chi_trace_begin(CHOIR_TRACE_REDUCE, point->name);
-		status = reduce_for_all(run, point, op);
-		chi_trace_end();
+		status = reduce_for_all(r, point, op);
 		if (status == CHOIR_OK)
 			chi_sync_point_ready(run, point);
 		else

@@ -70,11 +70,12 @@ choir_status choir_component_resize(choir_component *component, const choir_shap
 	chi_component_capacity *capacity = component->internal;
 	if (!capacity)
 		return choir_fail(CHOIR_INVALID,
-				"component: it is an input, or its shape is known; only an output component of a "
-				"column with CHOIR_UNKNOWN in its shape can be resized");
+				"component: it is an input or its shape is fixed; only outputs of columns with "
+				"CHOIR_UNKNOWN in their shape can be resized");
 	if (!chi_shape_fits(&capacity->column->shape, shape))
 		return choir_fail(CHOIR_INVALID,
-				"column \"%s\": a shape that differs in more than the dimensions that vary",
+				"column \"%s\": the new shape differs in rank or in a fixed dimension; only "
+				"dimensions that are CHOIR_UNKNOWN can change",
 				capacity->column->name);
 	CHOIR_TRY(chi_ragged_value_shape(capacity->ragged_value, component->dtype, shape));
 	component->data = capacity->ragged_value->data;
@@ -87,7 +88,8 @@ bool chi_components_possible(choir_dataset *d, const char *what)
 	for (size_t i = 0; d->spec.batch && i < d->spec.n; i++)
 		if (in_ragged_value(d, i)) {
 			chi_refuse(d, CHOIR_UNSUPPORTED,
-					"%s: column \"%s\" varies behind batch; put this stage before the batch stage",
+					"%s: the shape of column \"%s\" varies after batch; put "
+					"this stage before the batch stage",
 					what, d->spec.column[i].name);
 			return false;
 		}
@@ -118,10 +120,9 @@ const char *chi_columns_differ(const chi_spec *a, const chi_spec *b)
 			if (x->shape.dim[k] != y->shape.dim[k])
 				return "the shape of a column";
 		if (!a->categories[i] != !b->categories[i])
-			return "whether a column has categories (a map with columns of its own leaves them "
-				   "out)";
+			return "whether a column has categories (a map that declares its columns drops them)";
 		if (!chi_categories_equal(a->categories[i], b->categories[i]))
-			return "the texts of a column's categories (CSV: list them)";
+			return "the texts of a column's categories (CSV: list them in the options)";
 	}
 	return NULL;
 }

@@ -41,8 +41,8 @@ int64_t chi_dataset_pass(const choir_dataset *d)
 choir_status chi_dataset_too_short(const choir_dataset *d, int64_t found, int64_t needed)
 {
 	return choir_fail(CHOIR_INVALID,
-			"%s: pass %lld has %lld elements, but was read up "
-			"to %lld: not the dataset that the position is of",
+			"%s: pass %lld has %lld elements, the position is after %lld; it needs the dataset "
+			"that it was saved with",
 			d->stage->name, (long long) d->pass, (long long) found, (long long) needed);
 }
 
@@ -72,7 +72,7 @@ choir_status chi_dataset_seek(choir_dataset *d, int64_t pass, int64_t elements)
 		return choir_error_status();
 	if (pass < 0 || elements < 0)
 		return choir_fail(CHOIR_INVALID,
-				"dataset: pass %lld and element %lld given, 0 or more needed", (long long) pass,
+				"dataset: pass %lld and element %lld given; 0 or more needed", (long long) pass,
 				(long long) elements);
 	CHOIR_TRY(chi_dataset_begin(d, pass));
 	choir_status status = chi_dataset_pass_over(d, elements);

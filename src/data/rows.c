@@ -97,8 +97,8 @@ bool chi_row_buffer_new(const choir_dataset *d, int64_t examples, chi_row_buffer
 		if (!chi_size_multiply((size_t) examples, d->bytes[i], &size) ||
 				!chi_size_add(total, size, &total) ||
 				!chi_size_round_up(total, ROW_ALIGNMENT, &total)) {
-			choir_fail(CHOIR_NO_MEMORY, "%s: %lld examples are more than any memory holds",
-					d->stage->name, (long long) examples);
+			choir_fail(CHOIR_NO_MEMORY, "%s: %lld examples do not fit in memory", d->stage->name,
+					(long long) examples);
 			return false;
 		}
 	}

@@ -5,7 +5,7 @@
 static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count)
 {
 	return choir_fail(CHOIR_INVALID,
-			"%s: %lld files for %lld workers, at least 1 each needed to shard by file",
+			"%s: %lld files for %lld workers; sharding by file needs at least 1 for each",
 			d->stage->name, (long long) files, (long long) count);
 }
 
@@ -27,7 +27,8 @@ static choir_status check(const choir_dataset *d, int64_t count)
 		break;
 	}
 	return choir_fail(CHOIR_NOT_FOUND,
-			"sharding by file: nothing that reads files was found: \"%s\" does not, or hides it",
+			"sharding by file: \"%s\" reads no files, or hides those "
+			"of its source; shard by data instead",
 			d->stage->name);
 }
 

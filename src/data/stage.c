@@ -22,7 +22,7 @@ choir_status chi_no_read(choir_dataset *d, void *const column[], int64_t want, i
 {
 	(void) column;
 	(void) got;
-	return choir_fail(CHOIR_INTERNAL, "%s: asked for the next %lld examples, but is no stream",
+	return choir_fail(CHOIR_INTERNAL, "%s: asked for the next %lld examples, but is not a stream",
 			d->stage->name, (long long) want);
 }
 
@@ -50,7 +50,7 @@ void chi_no_free(choir_dataset *d)
 static const char *column_fault(const choir_column *c, bool varies, size_t *bytes)
 {
 	if ((unsigned) c->dtype > CHOIR_BF16)
-		return "the dtype is none of those there are";
+		return "the dtype is unknown";
 	if (c->shape.rank < 0 || c->shape.rank > CHOIR_MAX_RANK)
 		return "the rank must be from 0 to 8";
 	for (int i = 0; i < c->shape.rank; i++)
@@ -66,7 +66,7 @@ choir_status chi_columns_check(
 		const char *what, bool varies, size_t n, const choir_column columns[], size_t bytes[])
 {
 	if (n < 1 || n > CHI_MAX_COLUMNS || !columns)
-		return choir_fail(CHOIR_INVALID, "%s: %zu columns given, 1 to %d needed", what,
+		return choir_fail(CHOIR_INVALID, "%s: %zu columns given; 1 to %d needed", what,
 				columns ? n : 0, (int) CHI_MAX_COLUMNS);
 	for (size_t i = 0; i < n; i++) {
 		const char *name = columns[i].name;
@@ -75,7 +75,7 @@ choir_status chi_columns_check(
 		const char *fault = column_fault(&columns[i], varies, &bytes[i]);
 		for (size_t j = 0; j < i && !fault; j++)
 			if (strcmp(columns[j].name, name) == 0)
-				fault = "there are two of this name";
+				fault = "two columns have this name";
 		if (fault)
 			return choir_fail(CHOIR_INVALID, "%s: column \"%s\": %s", what, name, fault);
 	}
@@ -146,8 +146,8 @@ static choir_status check_depth(const chi_stage *stage, const choir_dataset *fro
 	return from->depth < CHI_MAX_STAGES
 			? CHOIR_OK
 			: choir_fail(CHOIR_INVALID,
-					  "%s: a chain of more than %d stages; a list of files, "
-					  "or halves that are joined, need fewer",
+					  "%s: the chain has more than %d stages; read a list of files with one "
+					  "source, or join datasets pairwise",
 					  stage->name, CHI_MAX_STAGES);
 }
 
@@ -222,7 +222,7 @@ choir_status chi_no_column(const choir_dataset *d, const char *what, const char 
 		chi_text_add(&known, "%s\"%s\"", i ? ", " : "", d->spec.column[i].name);
 	choir_status status = known.failed
 			? choir_fail(CHOIR_NO_MEMORY, "%s: out of memory", what)
-			: choir_fail(CHOIR_NOT_FOUND, "%s: there is no column \"%s\", only %s", what,
+			: choir_fail(CHOIR_NOT_FOUND, "%s: no column \"%s\"; the columns are %s", what,
 					  name ? name : "(NULL)", known.data);
 	chi_text_free(&known);
 	return status;
@@ -330,7 +330,7 @@ choir_status chi_dataset_next(choir_dataset *d, chi_element *e)
 		return choir_error_status();
 	int64_t unit = chi_dataset_unit(d);
 	if (e->capacity < unit)
-		return choir_fail(CHOIR_INTERNAL, "%s: room for %lld examples, %lld needed",
+		return choir_fail(CHOIR_INTERNAL, "%s: memory for %lld examples given; %lld needed",
 				d->stage->name, (long long) e->capacity, (long long) unit);
 	return chi_dataset_read(d, e->column, unit, &e->examples);
 }

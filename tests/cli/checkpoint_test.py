@@ -284,7 +284,7 @@ class Checkpoint(Case):
                        "--widths", "24,8")
         self.fail_with(1, "momentum/loss_scale", "train", *MLP, "--checkpoint", "one", "--optimizer",
                        "momentum")
-        self.fail_with(1, "is of a dataset with other stages", "train", *MLP, "--checkpoint", "one",
+        self.fail_with(1, "from a dataset with other stages", "train", *MLP, "--checkpoint", "one",
                        "--batch", "16")
 
     def test_damage_is_named_and_passed_over(self):

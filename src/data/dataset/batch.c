@@ -21,7 +21,7 @@ static choir_status check_ragged_values(const batch *b, void *const column[], in
 			if (!chi_shape_equal(&value[k].shape, &value[0].shape))
 				return choir_fail(CHOIR_INVALID,
 						"batch: batch %lld: example %lld of column \"%s\" has another shape than "
-						"the first; padded_batch makes them alike",
+						"the first; use padded_batch",
 						(long long) b->done, (long long) k, d->spec.column[i].name);
 	}
 	return CHOIR_OK;
@@ -88,13 +88,13 @@ bool chi_batch_possible(choir_dataset *from, const char *what, int64_t size)
 	if (!chi_dataset_given(from, what))
 		return false;
 	if (size < 1) {
-		chi_refuse(from, CHOIR_INVALID, "%s: a size of %lld given, at least 1 needed", what,
+		chi_refuse(from, CHOIR_INVALID, "%s: batch size %lld given; at least 1 needed", what,
 				(long long) size);
 		return false;
 	}
 	if (from->spec.batch) {
 		chi_refuse(from, CHOIR_INVALID,
-				"%s: the dataset already comes in batches of %lld, single examples needed", what,
+				"%s: the dataset already has batches of %lld; single examples needed", what,
 				(long long) from->spec.batch);
 		return false;
 	}
@@ -201,7 +201,7 @@ choir_dataset *choir_dataset_unbatch(choir_dataset *from)
 		return NULL;
 	if (!from->spec.batch)
 		return chi_refuse(
-				from, CHOIR_INVALID, "unbatch: the dataset comes in single examples already");
+				from, CHOIR_INVALID, "unbatch: the dataset has single examples; batches needed");
 	unbatch *u = chi_transform_new(&unbatch_stage, sizeof *u, from);
 	if (!u)
 		return NULL;

@@ -144,8 +144,8 @@ choir_dataset *choir_dataset_cache(choir_dataset *from, const char *path)
 		return NULL;
 	if (from->spec.endless)
 		return chi_refuse(from, CHOIR_INVALID,
-				"cache: the dataset repeats for ever, so that nothing would come out of the "
-				"cache; put repeat behind it");
+				"cache: the dataset repeats for ever, so the cache would never "
+				"be complete; put repeat after cache");
 	cache *c = chi_transform_new(&cache_stage, sizeof *c, from);
 	if (!c)
 		return NULL;

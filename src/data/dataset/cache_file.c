@@ -56,7 +56,8 @@ static uint64_t checksum(const unsigned char *bytes, size_t length)
 static choir_status corrupt(const chi_cache_file *f, uint64_t at, const char *what)
 {
 	char name[256];
-	return choir_fail(CHOIR_CORRUPT, "cache: %s: byte %llu: %s; remove the file to make it anew",
+	return choir_fail(CHOIR_CORRUPT,
+			"cache: %s: byte %llu: %s; remove the file to rebuild the cache",
 			chi_text_clean(f->path, name, sizeof name), (unsigned long long) at, what);
 }
 
@@ -65,14 +66,14 @@ static choir_status check_start(chi_cache_file *f)
 	beginning start;
 	char name[256];
 	if (chi_file_size(f->file) < sizeof start)
-		return corrupt(f, 0, "too short for a cache");
+		return corrupt(f, 0, "too short for a cache file");
 	CHOIR_TRY(chi_file_read(f->file, 0, &start, sizeof start));
 	if (start.seek_point != mark)
-		return corrupt(f, 0, "not a cache that this machine wrote");
+		return corrupt(f, 0, "not a cache file, or one of another byte order");
 	if (start.signature != f->signature)
 		return choir_fail(CHOIR_INVALID,
-				"cache: %s: made by other stages than those "
-				"before it now; remove the file, or name another",
+				"cache: %s: made by a chain of other stages or arguments; remove "
+				"the file, or use another path",
 				chi_text_clean(f->path, name, sizeof name));
 	f->found = start.of;
 	f->at = sizeof start;
@@ -86,8 +87,8 @@ static choir_status check_part(const chi_cache_file *f)
 	if (f->found.count == f->of.count && f->found.index == f->of.index)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"cache: %s: holds the data of worker %lld of %lld, those of worker %lld of %lld "
-			"needed; give each worker a path of its own",
+			"cache: %s: holds the share of worker %lld of %lld, but this is worker %lld of %lld; "
+			"give each worker its own path",
 			chi_text_clean(f->path, name, sizeof name), (long long) f->found.index,
 			(long long) f->found.count, (long long) f->of.index, (long long) f->of.count);
 }
@@ -178,7 +179,7 @@ static choir_status add_ragged_values(
 	for (int64_t k = 0; k < examples; k++) {
 		size_t bytes;
 		if (!chi_shape_bytes(&value[k].shape, c->dtype, &bytes))
-			return choir_fail(CHOIR_INTERNAL, "cache: a cell without a shape");
+			return choir_fail(CHOIR_INTERNAL, "cache: a ragged value has no valid shape");
 		CHOIR_TRY(add(f, value[k].shape.dim, (size_t) c->shape.rank * sizeof(int64_t)));
 		CHOIR_TRY(add(f, value[k].data, bytes));
 	}
@@ -244,14 +245,13 @@ static choir_status load(chi_cache_file *f, head *h)
 	if (f->at == sizeof(beginning))
 		CHOIR_TRY(check_part(f));
 	if (size - f->at < sizeof *h)
-		return corrupt(f, f->at, "the file ends in the middle");
+		return corrupt(f, f->at, "the file ends within an element");
 	CHOIR_TRY(chi_file_read(f->file, f->at, h, sizeof *h));
 	if (h->examples == 0)
-		return size - f->at == sizeof *h ? CHOIR_END
-										 : corrupt(f, f->at, "there is more behind the end");
+		return size - f->at == sizeof *h ? CHOIR_END : corrupt(f, f->at, "data after the end");
 	const uint64_t at = f->at + sizeof *h;
 	if (h->bytes > size - at)
-		return corrupt(f, f->at, "an element promises more bytes than there are");
+		return corrupt(f, f->at, "an element's size is larger than the rest of the file");
 	if (!chi_grow(&f->bytes, &f->capacity, (size_t) h->bytes, 1))
 		return choir_error_status();
 	CHOIR_TRY(chi_file_read(f->file, at, f->bytes, (size_t) h->bytes));
@@ -301,7 +301,7 @@ choir_status chi_cache_file_read(
 	size_t at = 0, bytes;
 	CHOIR_TRY(load(f, &h));
 	if (h.examples < 0 || h.examples > chi_dataset_unit(d))
-		return corrupt(f, f->at - f->length, "an element has another number of examples");
+		return corrupt(f, f->at - f->length, "an element has a wrong number of examples");
 	for (size_t i = 0; i < d->spec.n; i++) {
 		const choir_column *c = &d->spec.column[i];
 		if (chi_shape_varies(&c->shape)) {

@@ -81,13 +81,14 @@ static bool check(const choir_dataset *a, const choir_dataset *b)
 {
 	const char *differs = chi_columns_differ(&a->spec, &b->spec);
 	if (a == b)
-		choir_fail(CHOIR_INVALID, "concatenate: both are the same dataset; repeat does that");
+		choir_fail(CHOIR_INVALID, "concatenate: both datasets are the same object; use repeat");
 	else if (differs)
-		choir_fail(CHOIR_INVALID, "concatenate: %s differs; the same columns needed", differs);
+		choir_fail(CHOIR_INVALID,
+				"concatenate: the datasets differ in %s; both need the same columns", differs);
 	else if (!a->spec.batch != !b->spec.batch)
 		choir_fail(CHOIR_INVALID,
-				"concatenate: one comes in batches, the "
-				"other in single examples; the same needed");
+				"concatenate: one dataset has batches, the other "
+				"single examples; both need the same");
 	else
 		return true;
 	return false;

@@ -146,14 +146,14 @@ choir_dataset *choir_dataset_to_float(choir_dataset *from, const char *column, d
 	choir_column *c = &from->spec.column[i];
 	if (!converters[c->dtype])
 		return chi_refuse(from, CHOIR_UNSUPPORTED,
-				"to_float: column \"%s\" is %s, which cannot be converted", column,
+				"to_float: column \"%s\" is %s; f32, f64, i32, i64, u8 or bool needed", column,
 				choir_dtype_name(c->dtype));
 	if (!(fabs(scale) <= (double) FLT_MAX))
-		return chi_refuse(from, CHOIR_INVALID,
-				"to_float: a scale of %g given, one that f32 can hold needed", scale);
+		return chi_refuse(
+				from, CHOIR_INVALID, "to_float: scale %g given; a finite f32 needed", scale);
 	if (chi_shape_varies(&c->shape))
 		return chi_refuse(from, CHOIR_UNSUPPORTED,
-				"to_float: the shape of column \"%s\" varies: a known one needed", column);
+				"to_float: the shape of column \"%s\" varies; a fixed shape needed", column);
 	size_t bytes, values = from->bytes[i] / chi_dtype_size(c->dtype);
 	if (!chi_size_multiply(values, sizeof(float), &bytes))
 		return chi_refuse(
@@ -214,7 +214,7 @@ choir_dataset *choir_dataset_flatten(choir_dataset *from, const char *column)
 		return chi_refuse_column(from, "flatten", column);
 	if (chi_shape_varies(&from->spec.column[i].shape))
 		return chi_refuse(from, CHOIR_UNSUPPORTED,
-				"flatten: the shape of column \"%s\" varies: a known one needed", column);
+				"flatten: the shape of column \"%s\" varies; a fixed shape needed", column);
 	choir_dataset *d = chi_transform_new(&flatten_stage, sizeof *d, from);
 	if (!d)
 		return NULL;

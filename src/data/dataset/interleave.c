@@ -30,7 +30,7 @@ typedef struct {
 static const char *inner_fault(const choir_dataset *d, const choir_dataset *inner)
 {
 	if (inner->spec.batch)
-		return "the batch";
+		return "the batch size (single examples needed)";
 	return chi_columns_differ(&d->spec, &inner->spec);
 }
 
@@ -67,7 +67,8 @@ static choir_status open_next(interleave *v)
 	if (fault) {
 		choir_dataset_free(inner);
 		return choir_fail(CHOIR_INVALID,
-				"%s: element %lld: %s of its dataset is not what was announced",
+				"%s: element %lld: its dataset differs in %s; all "
+				"datasets need the declared columns",
 				v->base.stage->name, (long long) v->made, fault);
 	}
 	if (v->ahead)
@@ -201,12 +202,12 @@ static bool check(choir_dataset *from, const char *what, choir_interleave_option
 		choir_fail(CHOIR_INVALID, "%s: the function is NULL", what);
 	else if (o->cycle_length < 0 || o->block_length < 0)
 		choir_fail(CHOIR_INVALID,
-				"%s: a cycle of %lld and blocks of %lld given, 0 (1) or more needed", what,
-				(long long) o->cycle_length, (long long) o->block_length);
+				"%s: cycle length %lld and block length %lld given; "
+				"at least 1 each needed, or 0 for 1",
+				what, (long long) o->cycle_length, (long long) o->block_length);
 	else if (from->spec.batch)
-		choir_fail(CHOIR_INVALID,
-				"%s: the dataset comes in batches of %lld, single examples needed", what,
-				(long long) from->spec.batch);
+		choir_fail(CHOIR_INVALID, "%s: the dataset has batches of %lld; single examples needed",
+				what, (long long) from->spec.batch);
 	else
 		return true;
 	choir_dataset_free(from);
@@ -252,8 +253,8 @@ choir_dataset *choir_dataset_flat_map(choir_dataset *from, const choir_interleav
 		return NULL;
 	if (o.cycle_length > 1 || o.block_length > 0)
 		return chi_refuse(from, CHOIR_INVALID,
-				"flat_map: a cycle or a block given; it takes "
-				"one dataset after the other: interleave");
+				"flat_map: a cycle length or block length given; use interleave, since flat_map "
+				"reads one dataset after another");
 	choir_dataset *d = make(&flat_map_stages[o.files], from, &o, fn, user);
 	if (d)
 		((interleave *) d)->block = CHOIR_NONE;

@@ -53,7 +53,8 @@ static choir_status call(map *m, int member, int64_t i)
 	chi_mutex_check_none_held();
 	choir_status status = m->fn(in, out, m->user);
 	if (status == CHOIR_END) // would end the pass silently
-		status = choir_fail(CHOIR_INVALID, "the function returned CHOIR_END; filter leaves out");
+		status = choir_fail(CHOIR_INVALID,
+				"the function returned CHOIR_END; use filter to leave out elements");
 	return status == CHOIR_OK ? CHOIR_OK : chi_function_failed(status, "map", m->first + i);
 }
 
@@ -187,7 +188,7 @@ static choir_status map_options(choir_map_options *o, const choir_map_options *g
 	CHOIR_TRY(chi_options_take("map: the options'", o, sizeof *o, given));
 	if (o->threads < 0 || o->threads > 1024)
 		return choir_fail(
-				CHOIR_INVALID, "map: %d threads given, 0 (one) to 1024 needed", o->threads);
+				CHOIR_INVALID, "map: %d threads given; 1 to 1024 needed, or 0 for 1", o->threads);
 	return CHOIR_OK;
 }
 

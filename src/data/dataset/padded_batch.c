@@ -73,8 +73,8 @@ static choir_status target(const pad *p, size_t i, int64_t examples, choir_shape
 			int64_t dim = value[k].shape.dim[a];
 			if (dim > shape->dim[a] && known)
 				return choir_fail(CHOIR_INVALID,
-						"padded_batch: batch %lld: example %lld of column \"%s\" has %lld along "
-						"axis %d, more than the %lld to fill up to",
+						"padded_batch: batch %lld: example %lld of column \"%s\" has size %lld "
+						"along axis %d; the padded shape has only %lld",
 						(long long) p->done, (long long) k, c->name, (long long) dim, a,
 						(long long) shape->dim[a]);
 			if (dim > shape->dim[a])
@@ -166,21 +166,21 @@ static const char *value_fault(choir_dtype dtype, double value)
 	case CHOIR_I32:
 		return value >= INT32_MIN && value <= INT32_MAX && value == (double) (int32_t) value
 				? NULL
-				: "no i32";
+				: "not an i32";
 	case CHOIR_I64:
 		return value >= -0x1p53 && value <= 0x1p53 && value == (double) (int64_t) value
 				? NULL
-				: "no i64 that a double holds exactly";
+				: "not an i64 that a double holds exactly";
 	case CHOIR_U8:
 		return value >= 0 && value <= UINT8_MAX && value == (double) (uint8_t) value ? NULL
-																					 : "no u8";
+																					 : "not a u8";
 	case CHOIR_BOOL:
 		return value == 0 || value == 1 ? NULL : "neither 0 nor 1";
 	case CHOIR_F16:
 	case CHOIR_BF16:
 		break;
 	}
-	return value == 0 ? NULL : "not 0, the one value that f16 and bf16 can be filled up with";
+	return value == 0 ? NULL : "not 0, the only padding value of f16 and bf16";
 }
 
 // Only dimensions that vary may change.
@@ -194,8 +194,8 @@ static bool give_shape(pad *p, size_t i, const choir_shape *asked)
 				(shape->dim[a] == CHOIR_UNKNOWN && asked->dim[a] >= 1);
 	if (!fits) {
 		choir_fail(CHOIR_INVALID,
-				"padded_batch: column \"%s\": the shape to fill up to must have the column's "
-				"rank, and differ from its shape only where that varies",
+				"padded_batch: column \"%s\": the padded shape differs in rank or in a fixed "
+				"dimension; only dimensions that vary can be set",
 				d->spec.column[i].name);
 		return false;
 	}

@@ -101,8 +101,8 @@ static choir_status check_process(const prefetch *p)
 {
 	if (in_child(p))
 		return choir_fail(CHOIR_STATE,
-				"prefetch: used after a fork, in the child, which has no "
-				"thread that reads; make the dataset there");
+				"prefetch: used in the child of a fork, which has no reading thread; make the "
+				"dataset in the child");
 	return CHOIR_OK;
 }
 
@@ -263,7 +263,7 @@ choir_dataset *choir_dataset_prefetch(choir_dataset *from, int batches)
 		return NULL;
 	if (batches < 1)
 		return chi_refuse(
-				from, CHOIR_INVALID, "prefetch: %d elements given, at least 1 needed", batches);
+				from, CHOIR_INVALID, "prefetch: %d elements given; at least 1 needed", batches);
 	prefetch *p = chi_transform_new(&prefetch_stage, sizeof *p, from);
 	if (!p)
 		return NULL;

@@ -177,8 +177,7 @@ choir_dataset *choir_dataset_repeat(choir_dataset *from, int64_t times)
 		return NULL;
 	if (times < 1 && times != CHOIR_FOREVER)
 		return chi_refuse(from, CHOIR_INVALID,
-				"repeat: %lld times given, at least 1 or CHOIR_FOREVER (for ever) needed",
-				(long long) times);
+				"repeat: %lld times given; at least 1 or CHOIR_FOREVER needed", (long long) times);
 	repeat *r = chi_transform_new(&repeat_stage, sizeof *r, from);
 	if (!r)
 		return NULL;

@@ -96,7 +96,7 @@ static choir_status grow(shuffle *s)
 	size_t slots = (size_t) s->buffer, sizes = slots;
 	if (!chi_int64_multiply(s->buffer, 2, &capacity) ||
 			!chi_int64_multiply(capacity, unit, &examples))
-		return choir_fail(CHOIR_NO_MEMORY, "shuffle: more elements than any memory holds");
+		return choir_fail(CHOIR_NO_MEMORY, "shuffle: the elements do not fit in memory");
 	if (!chi_grow(&s->slot, &slots, (size_t) capacity, sizeof *s->slot) ||
 			(s->sizes && !chi_grow(&s->sizes, &sizes, (size_t) capacity, sizeof *s->sizes)) ||
 			!chi_row_buffer_grow(&s->base, &s->store, s->buffer * unit, examples))
@@ -215,7 +215,7 @@ static bool reserve(shuffle *s, const choir_dataset *from)
 		return s->slot != NULL;
 	if (!chi_int64_multiply(s->buffer, chi_dataset_unit(from), &examples)) {
 		choir_fail(CHOIR_INVALID,
-				"shuffle: a buffer of %lld batches of %lld is more than any memory holds",
+				"shuffle: a buffer of %lld batches of %lld does not fit in memory",
 				(long long) s->buffer, (long long) from->spec.batch);
 		return false;
 	}
@@ -238,12 +238,12 @@ static choir_dataset *make(choir_dataset *from, int64_t buffer, uint64_t seed, b
 		return NULL;
 	if (buffer < 1 && buffer != CHOIR_ALL)
 		return chi_refuse(from, CHOIR_INVALID,
-				"shuffle: a buffer of %lld elements given, at least 1 or CHOIR_ALL (all) needed",
+				"shuffle: a buffer of %lld elements given; at least 1 or CHOIR_ALL needed",
 				(long long) buffer);
 	if (buffer == CHOIR_ALL && from->spec.endless)
 		return chi_refuse(from, CHOIR_INVALID,
-				"shuffle: a buffer for all elements of a dataset that repeats for ever; put "
-				"repeat behind it");
+				"shuffle: the dataset repeats for ever, so no buffer can hold all elements; put "
+				"repeat after shuffle");
 	shuffle *s = chi_transform_new(&shuffle_stage, sizeof *s, from);
 	if (!s)
 		return NULL;

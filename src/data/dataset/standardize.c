@@ -82,13 +82,14 @@ static choir_status check_column(
 	const choir_column *c = &d->spec.column[*at];
 	if (c->dtype != CHOIR_F32 || chi_shape_varies(&c->shape))
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"%s: column \"%s\" is %s%s, f32 of a known shape needed", what, column,
+				"%s: column \"%s\" is %s%s; f32 of a fixed shape needed", what, column,
 				choir_dtype_name(c->dtype),
 				chi_shape_varies(&c->shape) ? " of a shape that varies" : "");
 	const int64_t values = choir_shape_elements(&c->shape);
 	if ((uint64_t) values != n)
-		return choir_fail(CHOIR_INVALID, "%s: %zu numbers given, column \"%s\" has %lld", what, n,
-				column, (long long) values);
+		return choir_fail(CHOIR_INVALID,
+				"%s: %zu numbers given, column \"%s\" has %lld per example", what, n, column,
+				(long long) values);
 	return CHOIR_OK;
 }
 
@@ -160,10 +161,11 @@ choir_status choir_dataset_moments(
 	if (!chi_dataset_given(d, "moments"))
 		return choir_error_status();
 	if (!mean || !deviation)
-		return choir_fail(CHOIR_INVALID, "moments: no place for the results");
+		return choir_fail(CHOIR_INVALID, "moments: an array for the results is NULL");
 	CHOIR_TRY(check_column(d, "moments", column, n, &at));
 	if (d->spec.endless)
-		return choir_fail(CHOIR_INVALID, "moments: the dataset repeats for ever");
+		return choir_fail(
+				CHOIR_INVALID, "moments: the dataset repeats for ever; a finite one needed");
 	sums *sum = chi_alloc_array(n, sizeof *sum);
 	if (!sum)
 		return CHOIR_NO_MEMORY;
@@ -171,8 +173,7 @@ choir_status choir_dataset_moments(
 	chi_fpenv_enter(&host);
 	choir_status status = add_pass(d, at, n, sum, &count);
 	if (status == CHOIR_OK && count == 0)
-		status =
-				choir_fail(CHOIR_INVALID, "moments: column \"%s\": there are no examples", column);
+		status = choir_fail(CHOIR_INVALID, "moments: column \"%s\" has no examples", column);
 	for (size_t k = 0; k < n && status == CHOIR_OK; k++) {
 		mean[k] = (float) sum[k].mean;
 		deviation[k] = (float) sqrt(sum[k].squares / (double) count);

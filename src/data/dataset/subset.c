@@ -138,7 +138,7 @@ static subset *subset_new(const chi_stage *stage, choir_dataset *from, int64_t c
 	if (!chi_dataset_given(from, stage->name))
 		return NULL;
 	if (count < 0) {
-		chi_refuse(from, CHOIR_INVALID, "%s: %lld elements given, 0 or more needed", stage->name,
+		chi_refuse(from, CHOIR_INVALID, "%s: %lld elements given; 0 or more needed", stage->name,
 				(long long) count);
 		return NULL;
 	}
@@ -215,7 +215,7 @@ static choir_status pass_over(shard *s, int64_t elements)
 		return CHOIR_OK;
 	if (s->seen > 0 && s->seen < s->count)
 		return choir_fail(CHOIR_INVALID,
-				"shard: %lld elements for %lld shards, at least 1 each needed",
+				"shard: %lld elements for %lld shards; at least 1 each needed",
 				(long long) s->seen, (long long) s->count);
 	return CHOIR_END;
 }
@@ -299,14 +299,14 @@ choir_dataset *choir_dataset_shard(choir_dataset *from, int64_t count, int64_t i
 		index = 0;
 	}
 	if (count < 1)
-		return chi_refuse(from, CHOIR_INVALID, "shard: %lld shards given, at least 1 needed",
+		return chi_refuse(from, CHOIR_INVALID, "shard: %lld shards given; at least 1 needed",
 				(long long) count);
 	if (index < 0 || index >= count)
-		return chi_refuse(from, CHOIR_INVALID, "shard: index %lld given, 0 to %lld needed",
+		return chi_refuse(from, CHOIR_INVALID, "shard: index %lld given; 0 to %lld needed",
 				(long long) index, (long long) count - 1);
 	if (from->elements > 0 && from->elements < count)
 		return chi_refuse(from, CHOIR_INVALID,
-				"shard: %lld elements for %lld shards, at least 1 each needed",
+				"shard: %lld elements for %lld shards; at least 1 each needed",
 				(long long) from->elements, (long long) count);
 	shard *s = chi_transform_new(&shard_stage, sizeof *s, from);
 	if (!s)

@@ -147,7 +147,7 @@ static bool add_axis(window *w)
 		choir_column *c = &d->spec.column[i];
 		if (chi_shape_varies(&c->shape)) {
 			choir_fail(CHOIR_UNSUPPORTED,
-					"window: the shape of column \"%s\" varies: a known one needed", c->name);
+					"window: the shape of column \"%s\" varies; a fixed shape needed", c->name);
 			return false;
 		}
 		if (c->shape.rank < CHOIR_MAX_RANK) {
@@ -180,12 +180,12 @@ static bool check_options(
 		;
 	else if (o->length < 1 || o->shift < 0 || o->stride < 0)
 		choir_fail(CHOIR_INVALID,
-				"window: length %lld, shift %lld, stride %lld given; at least 1 each needed "
-				"(0: the default of shift and stride)",
+				"window: length %lld, shift %lld, stride %lld given; at least 1 each needed, or 0 "
+				"for the default of shift and stride",
 				(long long) o->length, (long long) o->shift, (long long) o->stride);
 	else if (from->spec.batch)
 		choir_fail(CHOIR_INVALID,
-				"window: the dataset comes in batches of %lld, single examples needed",
+				"window: the dataset has batches of %lld; single examples needed",
 				(long long) from->spec.batch);
 	else
 		return true;
@@ -209,7 +209,7 @@ choir_dataset *choir_dataset_window(choir_dataset *from, const choir_window_opti
 	bool fits = chi_int64_multiply(w->length - 1, w->stride, &w->span) &&
 			chi_int64_add(w->span, 1, &w->span);
 	if (!fits)
-		choir_fail(CHOIR_INVALID, "window: its reach is more than any dataset has");
+		choir_fail(CHOIR_INVALID, "window: length times stride is too large");
 	if (!fits || !add_axis(w) || !chi_row_buffer_new(from, w->span, &w->buffer)) {
 		choir_dataset_free(d);
 		return NULL;

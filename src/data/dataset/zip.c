@@ -24,8 +24,8 @@ static const char *side(const choir_dataset *d, int i)
 static choir_status ended(const zip *z, int which, int64_t at)
 {
 	return choir_fail(CHOIR_INVALID,
-			"zip: \"%s\" ends after %lld examples, but "
-			"\"%s\" has at least %lld; equally many needed",
+			"zip: \"%s\" ends after %lld examples, but \"%s\" has at "
+			"least %lld; both need the same number",
 			side(&z->base, which), (long long) at, side(&z->base, !which), (long long) at + 1);
 }
 
@@ -98,17 +98,18 @@ static bool check_lengths(const choir_dataset *a, const choir_dataset *b)
 	int64_t m = a->spec.examples, n = b->spec.examples;
 	if (a->spec.batch != b->spec.batch)
 		choir_fail(CHOIR_INVALID,
-				"zip: \"%s\" comes in batches of %lld, \"%s\" of %lld (0: single examples); "
-				"the same needed",
+				"zip: \"%s\" has batches of %lld, \"%s\" of %lld (0: single "
+				"examples); both need the same",
 				x, (long long) a->spec.batch, y, (long long) b->spec.batch);
 	else if (m != CHOIR_UNKNOWN_CARDINALITY && n != CHOIR_UNKNOWN_CARDINALITY && m != n)
 		choir_fail(CHOIR_INVALID,
-				"zip: %lld examples of \"%s\", but %lld of \"%s\"; equally many needed",
+				"zip: %lld examples of \"%s\", but %lld of \"%s\"; both need the same number",
 				(long long) m, x, (long long) n, y);
 	else if ((m != CHOIR_UNKNOWN_CARDINALITY && b->spec.endless) ||
 			(n != CHOIR_UNKNOWN_CARDINALITY && a->spec.endless))
 		choir_fail(CHOIR_INVALID,
-				"zip: %lld examples of \"%s\", but \"%s\" repeats for ever; equally many needed",
+				"zip: %lld examples of \"%s\", but \"%s\" repeats "
+				"for ever; both need the same number",
 				(long long) (m != CHOIR_UNKNOWN_CARDINALITY ? m : n),
 				m != CHOIR_UNKNOWN_CARDINALITY ? x : y, m != CHOIR_UNKNOWN_CARDINALITY ? y : x);
 	else
@@ -119,14 +120,16 @@ static bool check_lengths(const choir_dataset *a, const choir_dataset *b)
 static bool check_names(const choir_dataset *a, const choir_dataset *b)
 {
 	if (a->spec.n + b->spec.n > CHI_MAX_COLUMNS) {
-		choir_fail(CHOIR_INVALID, "zip: %zu and %zu columns, at most %d together possible",
-				a->spec.n, b->spec.n, (int) CHI_MAX_COLUMNS);
+		choir_fail(CHOIR_INVALID,
+				"zip: the datasets have %zu and %zu columns; at most %d together", a->spec.n,
+				b->spec.n, (int) CHI_MAX_COLUMNS);
 		return false;
 	}
 	for (size_t i = 0; i < b->spec.n; i++) {
 		const char *name = b->spec.column[i].name;
 		if (chi_column_find(a, name) < a->spec.n) {
-			choir_fail(CHOIR_INVALID, "zip: both have a column \"%s\"", name);
+			choir_fail(CHOIR_INVALID,
+					"zip: both datasets have a column \"%s\"; the names must differ", name);
 			return false;
 		}
 	}
@@ -141,7 +144,8 @@ choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b)
 		return NULL;
 	}
 	if (a == b)
-		return chi_refuse(a, CHOIR_INVALID, "zip: both are the same dataset");
+		return chi_refuse(
+				a, CHOIR_INVALID, "zip: both datasets are the same object; two datasets needed");
 	zip *z = NULL;
 	if (check_names(a, b) && check_lengths(a, b))
 		z = chi_transform_new(&zip_stage, sizeof *z, a);

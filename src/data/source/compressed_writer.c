@@ -95,8 +95,8 @@ typedef struct packer packer;
 
 static packer *packer_new(const char *path, bool gzip)
 {
-	choir_fail(CHOIR_UNSUPPORTED, "%s: this build of Choir has no zlib, which %s needs", path,
-			gzip ? "gzip" : "zlib");
+	choir_fail(CHOIR_UNSUPPORTED, "%s: %s compression needs zlib, which this build of Choir lacks",
+			path, gzip ? "gzip" : "zlib");
 	return NULL;
 }
 

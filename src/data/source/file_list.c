@@ -16,7 +16,7 @@ struct choir_files {
 choir_files *choir_files_new(size_t n, const char *const patterns[])
 {
 	if (n == 0 || !patterns) {
-		choir_fail(CHOIR_INVALID, "files: no names given, at least one needed");
+		choir_fail(CHOIR_INVALID, "files: no names given; at least 1 needed");
 		return NULL;
 	}
 	choir_files *f = chi_alloc(sizeof *f);
@@ -51,8 +51,8 @@ choir_status chi_files_paths(
 		chi_glob *paths, const char *what, const char *path, const choir_files *files)
 {
 	if (!path == !files)
-		return choir_fail(CHOIR_INVALID, "%s: %s; one of them is needed", what,
-				path ? "a path and files are given" : "neither a path nor files are given");
+		return choir_fail(CHOIR_INVALID, "%s: %s; give one of them", what,
+				path ? "both a path and files are given" : "neither a path nor files are given");
 	choir_status status = path ? chi_glob_add(paths, path) : CHOIR_OK;
 	for (size_t i = 0; i < choir_files_count(files) && status == CHOIR_OK; i++)
 		status = chi_glob_add(paths, choir_files_path(files, i));
@@ -93,14 +93,15 @@ static choir_status check_same(const files_source *s, const choir_dataset *d, co
 	const chi_spec *a = &s->base.spec, *b = &d->spec;
 	if (b->batch != a->batch)
 		return choir_fail(CHOIR_INVALID,
-				"files dataset: %s: batches of %lld, the first file's %lld", path,
-				(long long) b->batch, (long long) a->batch);
+				"files dataset: %s: batches of %lld, the first file "
+				"has %lld; all files need the same",
+				path, (long long) b->batch, (long long) a->batch);
 	const char *differs = chi_columns_differ(a, b);
 	if (!differs)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"files dataset: %s: %s differs from the first file's; the same columns needed", path,
-			differs);
+			"files dataset: %s: %s differs from the first file; all files need the same columns",
+			path, differs);
 }
 
 static choir_dataset *current(const files_source *s)

@@ -81,7 +81,7 @@ static choir_status count_records(const fixed *f, const chi_reader *r, int64_t *
 		return CHOIR_OK;
 	if (size < f->header || (size - f->header) % f->record != 0)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: %" PRIu64 " bytes, needed are %" PRIu64 " of header and a multiple of %zu",
+				"%s: %" PRIu64 " bytes; %" PRIu64 " of header and a multiple of %zu needed",
 				chi_reader_name(r), size, f->header, f->record);
 	*records = (int64_t) ((size - f->header) / f->record);
 	return CHOIR_OK;
@@ -266,7 +266,7 @@ static choir_status read_file(fixed *f, void *const column[], int64_t want, int6
 		f->rest = bytes % f->record;
 	if (*got == 0 && f->rest)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: ends %zu bytes into record %" PRId64 ", %zu bytes each needed",
+				"%s: ends %zu bytes into record %" PRId64 "; each has %zu bytes",
 				chi_reader_name(f->reader), f->rest, f->number, f->record);
 	f->number += *got;
 	return *got ? CHOIR_OK : CHOIR_END;
@@ -359,12 +359,12 @@ static choir_status check_field(const choir_field *a, size_t i)
 	const bool integer = a->dtype == CHOIR_U8 || a->dtype == CHOIR_I32 || a->dtype == CHOIR_I64;
 	if (a->channels_first && a->shape.rank < 2)
 		return choir_fail(CHOIR_INVALID,
-				"%s: field %zu, \"%s\": channels first needs a shape of rank 2 or more", what, i,
+				"%s: field %zu, \"%s\": channels_first needs a shape of rank 2 or more", what, i,
 				name);
 	if (a->limit < 0 || (a->limit > 0 && !integer))
 		return choir_fail(CHOIR_INVALID,
 				"%s: field %zu, \"%s\": a limit of %" PRId64
-				" for %s: 0 or more, and u8, i32 or i64 needed",
+				" for %s; 0 or more, and dtype u8, i32 or i64 needed",
 				what, i, name, a->limit, choir_dtype_name(a->dtype));
 	return CHOIR_OK;
 }
@@ -374,7 +374,7 @@ static choir_status to_columns(
 {
 	*count = 0;
 	if (n < 1 || n > CHI_MAX_COLUMNS || !fields)
-		return choir_fail(CHOIR_INVALID, "%s: %zu fields given, 1 to %d needed", what,
+		return choir_fail(CHOIR_INVALID, "%s: %zu fields given; 1 to %d needed", what,
 				fields ? n : 0, (int) CHI_MAX_COLUMNS);
 	for (size_t i = 0; i < n; i++) {
 		CHOIR_TRY(check_field(&fields[i], i));
@@ -398,7 +398,7 @@ static choir_status set_field(fixed *f, const choir_field *from, size_t *column)
 			!chi_shape_bytes(&from->shape, from->dtype, &a->bytes) ||
 			!chi_size_add(f->record, a->bytes, &f->record) || f->record > INT32_MAX)
 		return choir_fail(CHOIR_INVALID,
-				"%s: field %zu: its dtype or shape is none, or a record is larger than 2 GiB",
+				"%s: field %zu: its dtype or shape is invalid, or the record is larger than 2 GiB",
 				what, f->n - 1);
 	if (from->channels_first) {
 		a->channels = from->shape.dim[from->shape.rank - 1];
@@ -433,9 +433,9 @@ static choir_status check_options(choir_fixed_options *o, const choir_fixed_opti
 	if (chi_options_take("the options'", o, sizeof *o, given) != CHOIR_OK)
 		return chi_error_prefix("%s", what);
 	if ((unsigned) o->compression > CHOIR_COMPRESSION_ZLIB)
-		return choir_fail(CHOIR_INVALID, "%s: the compression is none of those there are", what);
+		return choir_fail(CHOIR_INVALID, "%s: the compression is unknown", what);
 	if (o->header < 0)
-		return choir_fail(CHOIR_INVALID, "%s: a header of %" PRId64 " bytes, 0 or more needed",
+		return choir_fail(CHOIR_INVALID, "%s: a header of %" PRId64 " bytes; 0 or more needed",
 				what, o->header);
 	return CHOIR_OK;
 }

@@ -124,7 +124,7 @@ choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column
 		choir_example_fn *fn, choir_seek_fn *seek, void *user)
 {
 	if (!seek) {
-		choir_fail(CHOIR_INVALID, "function dataset: the function that seeks is NULL");
+		choir_fail(CHOIR_INVALID, "function dataset: the seek function is NULL");
 		return NULL;
 	}
 	return make(&seekable_stage, n, columns, &(function){ .fn = fn, .seek = seek, .user = user });

@@ -165,8 +165,8 @@ chi_gzip *chi_gzip_new(
 	(void) begin;
 	(void) end;
 	choir_fail(CHOIR_UNSUPPORTED,
-			"%s: compressed by %s, which this build of "
-			"Choir (without zlib) cannot read; unpack it",
+			"%s: compressed by %s, which this build of Choir cannot "
+			"read without zlib; unpack the file",
 			name, framing == CHI_GZIP ? "gzip" : "zlib");
 	return NULL;
 }

@@ -58,7 +58,7 @@ static bool check_data(const choir_dataset *d, const choir_column columns[])
 				size > PTRDIFF_MAX) {
 			choir_fail(CHOIR_INVALID,
 					"memory dataset: column \"%s\": %lld examples "
-					"of %zu bytes are more than any memory holds",
+					"of %zu bytes do not fit in memory",
 					columns[i].name, (long long) d->spec.examples, d->bytes[i]);
 			return false;
 		}
@@ -82,7 +82,7 @@ choir_dataset *choir_memory_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[], bool copy)
 {
 	if (examples < 0) {
-		choir_fail(CHOIR_INVALID, "memory dataset: %lld examples given, 0 or more needed",
+		choir_fail(CHOIR_INVALID, "memory dataset: %lld examples given; 0 or more needed",
 				(long long) examples);
 		return NULL;
 	}

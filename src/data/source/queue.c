@@ -55,7 +55,7 @@ static choir_status check_put(const choir_queue *q, int64_t examples, const void
 		return choir_fail(CHOIR_INVALID, "queue: the %s", q ? "data are NULL" : "queue is NULL");
 	if (examples < 0 || examples > q->capacity)
 		return choir_fail(CHOIR_INVALID,
-				"queue: %lld examples at once, 0 to %lld (its capacity) needed",
+				"queue: %lld examples given at once; 0 to %lld (the capacity) needed",
 				(long long) examples, (long long) q->capacity);
 	for (size_t i = 0; i < q->n && examples > 0; i++)
 		if (!data[i])
@@ -86,9 +86,9 @@ static choir_status wait_for_space(choir_queue *q, int64_t examples, double seco
 	bool timed_out = false;
 	for (;;) {
 		if (q->dropped)
-			return choir_fail(CHOIR_CANCELLED, "queue: the dataset was freed, nobody reads");
+			return choir_fail(CHOIR_CANCELLED, "queue: the dataset was freed; no reader is left");
 		if (q->failure.status != CHOIR_OK)
-			return choir_fail(CHOIR_STATE, "queue: it was ended by choir_queue_fail");
+			return choir_fail(CHOIR_STATE, "queue: choir_queue_fail has ended it");
 		if (!q->closed && q->capacity - q->count >= examples)
 			return CHOIR_OK;
 		if (timed_out)
@@ -99,8 +99,8 @@ static choir_status wait_for_space(choir_queue *q, int64_t examples, double seco
 		return choir_fail(CHOIR_TIMEOUT,
 				"queue: closed, and the next pass has not begun after %g seconds", seconds);
 	return choir_fail(CHOIR_TIMEOUT,
-			"queue: %lld of %lld examples are waiting to "
-			"be read, no room for %lld after %g seconds",
+			"queue: %lld of %lld examples are waiting to be read; no "
+			"space for %lld more after %g seconds",
 			(long long) q->count, (long long) q->capacity, (long long) examples, seconds);
 }
 
@@ -124,7 +124,7 @@ choir_status choir_queue_close(choir_queue *q)
 		return choir_fail(CHOIR_INVALID, "queue: the queue is NULL");
 	chi_mutex_lock(&q->mutex);
 	const choir_status status = q->closed
-			? choir_fail(CHOIR_STATE, "queue: closed already, and the next pass has not begun")
+			? choir_fail(CHOIR_STATE, "queue: already closed, and the next pass has not begun")
 			: CHOIR_OK;
 	q->closed = true;
 	chi_cond_broadcast(&q->changed);
@@ -136,7 +136,7 @@ choir_status choir_queue_fail(choir_queue *q, choir_status status, const char *t
 {
 	if (!q || status == CHOIR_OK || status == CHOIR_END)
 		return choir_fail(CHOIR_INVALID, "queue: %s",
-				q ? "choir_queue_fail needs a failure, choir_queue_close is the end"
+				q ? "choir_queue_fail needs a failure; for a normal end use choir_queue_close"
 				  : "the queue is NULL");
 	chi_error before;
 	chi_error_save(&before);
@@ -180,7 +180,7 @@ static choir_status wait_for_example(queue_source *s)
 			return choir_fail(CHOIR_CANCELLED, "queue dataset: cancelled");
 		if (chi_clock_now() >= deadline)
 			return choir_fail(CHOIR_TIMEOUT,
-					"queue dataset: no example after %g seconds, and it was not closed",
+					"queue dataset: no example after %g seconds, and the queue is not closed",
 					q->timeout);
 		const double check = chi_clock_deadline(CHECK_SECONDS);
 		chi_cond_wait(&q->changed, &q->mutex, check < deadline ? check : deadline);
@@ -218,7 +218,7 @@ static choir_status queue_rewind(choir_dataset *d)
 		q->closed = false;
 	else if (s->begun)
 		status = choir_fail(CHOIR_UNSUPPORTED,
-				"queue dataset: rewound in the middle of a pass; what was read is gone");
+				"queue dataset: rewound in the middle of a pass; a queue cannot repeat examples");
 	s->begun = s->begun && status != CHOIR_OK;
 	chi_cond_broadcast(&q->changed);
 	chi_mutex_unlock(&q->mutex);
@@ -272,7 +272,9 @@ static bool take_options(choir_queue_options *o, const choir_queue_options *give
 		o->timeout = USUAL_TIMEOUT;
 	if (o->capacity > 0 && (o->timeout > 0 || o->timeout == CHOIR_FOREVER))
 		return true;
-	choir_fail(CHOIR_INVALID, "queue dataset: a capacity of %lld and a timeout of %g seconds",
+	choir_fail(CHOIR_INVALID,
+			"queue dataset: capacity %lld and timeout %g seconds given; both must be positive, or "
+			"timeout CHOIR_FOREVER",
 			(long long) o->capacity, o->timeout);
 	return false;
 }

@@ -43,7 +43,7 @@ static bool count_numbers(int64_t start, int64_t stop, int64_t stride, int64_t *
 {
 	int64_t way;
 	if (stride == 0) {
-		choir_fail(CHOIR_INVALID, "range dataset: a step of 0, any other needed");
+		choir_fail(CHOIR_INVALID, "range dataset: step 0 given; any other needed");
 		return false;
 	}
 	if (stride > 0 ? stop <= start : stop >= start) {
@@ -51,7 +51,8 @@ static bool count_numbers(int64_t start, int64_t stop, int64_t stride, int64_t *
 		return true;
 	}
 	if (stride == INT64_MIN || __builtin_sub_overflow(stop, start, &way) || way == INT64_MIN) {
-		choir_fail(CHOIR_INVALID, "range dataset: from %lld to %lld is further than 63 bits",
+		choir_fail(CHOIR_INVALID,
+				"range dataset: the distance from %lld to %lld has more than 63 bits",
 				(long long) start, (long long) stop);
 		return false;
 	}
@@ -126,7 +127,7 @@ choir_dataset *choir_constant_dataset_new(int64_t examples, size_t n, const choi
 {
 	if (examples < 0 && examples != CHOIR_UNKNOWN_CARDINALITY) {
 		choir_fail(CHOIR_INVALID,
-				"constant dataset: %lld examples given, 0 or more, or CHOIR_FOREVER, needed",
+				"constant dataset: %lld examples given; 0 or more, or CHOIR_FOREVER, needed",
 				(long long) examples);
 		return NULL;
 	}

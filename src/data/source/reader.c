@@ -128,7 +128,8 @@ choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what
 	if (!chi_reader_compressed(r) || bytes <= max)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_UNSUPPORTED,
-			"%s: %s of more than %llu bytes, too many of a compressed file of %llu; unpack it",
+			"%s: %s of more than %llu bytes, too large for a compressed "
+			"file of %llu bytes; unpack the file",
 			r->name, what, (unsigned long long) max, (unsigned long long) chi_file_size(r->file));
 }
 
@@ -166,12 +167,14 @@ static choir_status check_member(chi_reader *r)
 	size_t more = 0;
 	unsigned char byte;
 	if (r->sum != r->crc)
-		return choir_fail(CHOIR_CORRUPT, "%s: checksum %08x, the archive says %08x: it is damaged",
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: the checksum is %08x, in the archive it is %08x; the file is damaged",
 				r->name, r->sum, r->crc);
 	if (r->gzip)
 		CHOIR_TRY(chi_gzip_read(r->gzip, &byte, 1, &more));
-	return more ? choir_fail(CHOIR_CORRUPT, "%s: more than the %llu bytes that the archive says",
-						  r->name, (unsigned long long) r->bytes)
+	return more ? choir_fail(CHOIR_CORRUPT,
+						  "%s: has more than the %llu bytes that the archive declares", r->name,
+						  (unsigned long long) r->bytes)
 				: CHOIR_OK;
 }
 
@@ -188,8 +191,9 @@ static choir_status read_member(chi_reader *r, void *to, size_t bytes, size_t *g
 		unsigned char *place = to ? (unsigned char *) to + *got : scratch;
 		CHOIR_TRY(read_file(r, place, want, &n));
 		if (n < want)
-			return choir_fail(CHOIR_CORRUPT, "%s: ends after %llu bytes, the archive says %llu",
-					r->name, (unsigned long long) (r->at + n), (unsigned long long) r->bytes);
+			return choir_fail(CHOIR_CORRUPT,
+					"%s: ends after %llu bytes, the archive declares %llu", r->name,
+					(unsigned long long) (r->at + n), (unsigned long long) r->bytes);
 		r->sum = chi_gzip_checksum(r->sum, place, n);
 		*got += n;
 		r->at += n;
@@ -241,8 +245,7 @@ choir_status chi_reader_end(chi_reader *r)
 	size_t got;
 	CHOIR_TRY(chi_reader_read(r, NULL, 1, &got));
 	if (got)
-		return choir_fail(
-				CHOIR_CORRUPT, "%s: there are bytes behind the end of the data", r->name);
+		return choir_fail(CHOIR_CORRUPT, "%s: bytes after the end of the data", r->name);
 	return CHOIR_OK;
 }
 

@@ -69,7 +69,7 @@ choir_dataset *choir_synthetic_digits_dataset_new(int64_t examples, uint64_t see
 		{ .name = "label", .dtype = CHOIR_U8 },
 	};
 	if (examples < 0) {
-		choir_fail(CHOIR_INVALID, "digits dataset: %lld examples given, 0 or more needed",
+		choir_fail(CHOIR_INVALID, "digits dataset: %lld examples given; 0 or more needed",
 				(long long) examples);
 		return NULL;
 	}

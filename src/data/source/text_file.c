@@ -46,7 +46,7 @@ static choir_status unpack(chi_reader *r, char **memory, size_t *bytes)
 			status = chi_reader_read(r, (char *) data + *bytes, want, &got);
 		if (status == CHOIR_OK && (*bytes += got) > max)
 			status = choir_fail(CHOIR_UNSUPPORTED,
-					"%s: more than %zu bytes, too many to be unpacked in memory; unpack the file",
+					"%s: more than %zu bytes, too many to unpack in memory; unpack the file",
 					chi_reader_name(r), max);
 		if (status != CHOIR_OK) {
 			chi_free(data);
@@ -213,8 +213,8 @@ static choir_status check_windows(const char *path, int64_t context, int64_t str
 	if (context < 1 || stride < 0 || !chi_size_add((size_t) context, (size_t) stride, &sum) ||
 			!chi_size_add(sum, FIRST_CAPACITY + 1, &sum) || sum > MAX_UNPACKED)
 		return choir_fail(CHOIR_INVALID,
-				"text windows dataset: a context of %lld bytes and a stride of "
-				"%lld; from 1 and from 0, and less than %d together, needed",
+				"text windows dataset: context %lld and stride %lld given; context at least 1, "
+				"stride at least 0 and both together less than %d needed",
 				(long long) context, (long long) stride, MAX_UNPACKED);
 	return CHOIR_OK;
 }
@@ -367,7 +367,7 @@ static choir_status go_to(lines *l, const chi_seek_point *place)
 		return CHOIR_OK;
 	l->length = l->at = 0;
 	return choir_fail(CHOIR_INVALID,
-			"%s: no line begins at byte %lld: not the file that the position is of",
+			"%s: no line begins at byte %lld; the position needs the file that it was saved with",
 			chi_reader_name(l->reader), (long long) place->byte);
 }
 

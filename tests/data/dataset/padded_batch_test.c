@@ -178,5 +178,5 @@ TEST(short_windows_at_the_end_may_be_kept)
 			CHOIR_INVALID, "window:*length 0");
 	assert_refused(choir_dataset_window(numbers_in_memory(5),
 						   CHOIR_OPTIONS(choir_window_options, .length = INT64_MAX, .stride = 9)),
-			CHOIR_INVALID, "window:*reach");
+			CHOIR_INVALID, "window:*stride");
 }

@@ -85,7 +85,7 @@ TEST(it_is_misused)
 	assert_int_equal(choir_dataset_moments(d, "x", 3, m, s), CHOIR_INVALID);
 	assert_failure(CHOIR_INVALID, "moments:*3*\"x\"*2");
 	assert_int_equal(choir_dataset_moments(d, "x", 2, NULL, s), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "place");
+	assert_failure(CHOIR_INVALID, "moments:*NULL");
 	assert_int_equal(choir_dataset_moments(NULL, "x", 2, m, s), CHOIR_INVALID);
 	assert_failure(CHOIR_INVALID, "NULL");
 	d = choir_dataset_take(d, 0);

@@ -5,6 +5,7 @@
 #include "data/data.h"
 #include "data/source/gzip.h"
 #include "data/stage.h"
+#include "facts.h"
 #include "tensor/tensor.h"
 
 #include <ftw.h>
@@ -228,7 +229,7 @@ const char *pass_in_words(choir_dataset *d)
 void assert_pass_fails(choir_dataset *d, const char *text)
 {
 	const char *found = pass_in_words(d);
-	if (!strstr(found, text) || !strchr(found, '!'))
+	if (!text_holds(found, text) || !strchr(found, '!'))
 		fail_msg("\"%s\" does not hold \"%s\"", found, text);
 	choir_dataset_free(d);
 }

@@ -52,14 +52,14 @@ static choir_status check_dims(const chi_array_file *p)
 	const char *name = chi_reader_name(p->reader);
 	if (p->rank < 1)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: %zu bytes of header promise rank 0, at "
-				"least 1 needed (axis 0 counts the examples)",
+				"%s: the header of %zu bytes declares rank 0; at least 1 "
+				"needed (axis 0 counts the examples)",
 				name, p->header_bytes);
 	for (int i = 1; i < p->rank; i++)
 		if (p->dim[i] == 0)
 			return choir_fail(CHOIR_CORRUPT,
-					"%s: %zu bytes of header promise a dimension %d of 0, at least 1 needed", name,
-					p->header_bytes, i);
+					"%s: the header of %zu bytes declares dimension %d as 0; at least 1 needed",
+					name, p->header_bytes, i);
 	return CHOIR_OK;
 }
 
@@ -72,7 +72,7 @@ choir_status chi_array_file_check(chi_array_file *p)
 	for (int i = p->rank - 1; i >= 0; i--)
 		if (!chi_int64_multiply(p->promised, p->dim[i], &p->promised))
 			return choir_fail(CHOIR_CORRUPT,
-					"%s: %zu bytes of header promise %s bytes, more than any file has", name,
+					"%s: the header of %zu bytes declares %s bytes, more than any file has", name,
 					p->header_bytes, describe(p, text, sizeof text));
 	uint64_t size = chi_reader_size(p->reader);
 	uint64_t left = size > p->header_bytes ? size - p->header_bytes : 0;
@@ -81,8 +81,9 @@ choir_status chi_array_file_check(chi_array_file *p)
 	if (compressed ? promised <= left : promised == left)
 		return promised ? CHOIR_OK : chi_reader_end(p->reader);
 	return choir_fail(CHOIR_CORRUPT,
-			"%s: %zu bytes of header promise %s = %lld bytes, the file has %s%llu behind it", name,
-			p->header_bytes, describe(p, text, sizeof text), (long long) p->promised,
+			"%s: the header of %zu bytes declares %s = %lld bytes of "
+			"values, the file has %s%llu after it",
+			name, p->header_bytes, describe(p, text, sizeof text), (long long) p->promised,
 			compressed ? "at most " : "", (unsigned long long) left);
 }
 
@@ -125,7 +126,7 @@ static choir_status take_values(
 	const unsigned char *byte = values;
 	for (size_t i = 0; p->dtype == CHOIR_BOOL && i < bytes; i++)
 		if (byte[i] > 1)
-			return choir_fail(CHOIR_CORRUPT, "%s: byte %lld is %d, a bool is 0 or 1",
+			return choir_fail(CHOIR_CORRUPT, "%s: byte %lld is %d; a bool must be 0 or 1",
 					chi_reader_name(p->reader),
 					(long long) p->header_bytes + (long long) before + (long long) i, byte[i]);
 	return CHOIR_OK;
@@ -141,7 +142,7 @@ static choir_status read_values(const chi_array_file *p, void *to, size_t bytes,
 			chi_reader_read(p->reader, to ? (char *) to + (bytes - stored) : NULL, stored, &got));
 	if (got < stored)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: %zu bytes of header promise %lld bytes of values, the file has %lld",
+				"%s: the header of %zu bytes declares %lld bytes of values, the file has %lld",
 				chi_reader_name(p->reader), p->header_bytes, (long long) p->promised,
 				(long long) (before + (int64_t) got));
 	if (before + (int64_t) stored == p->promised) // before the last values are used

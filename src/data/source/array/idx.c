@@ -31,12 +31,11 @@ static choir_status find_type(const char *name, unsigned char code, choir_dtype 
 		if (types[i].readable)
 			return CHOIR_OK;
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"%s: byte 2: the values are %s, which Choir "
-				"has no dtype for; it reads u8, i32, f32, f64",
-				name, types[i].name);
+				"%s: byte 2: the values are %s; Choir reads u8, i32, f32 and f64", name,
+				types[i].name);
 	}
 	return choir_fail(CHOIR_CORRUPT,
-			"%s: byte 2: value type 0x%02x, IDX has 08, 09, 0b, 0c, 0d and 0e only", name, code);
+			"%s: byte 2: value type 0x%02x; IDX has only 08, 09, 0b, 0c, 0d and 0e", name, code);
 }
 
 static choir_status read_magic(chi_reader *r, chi_array_file *h)
@@ -46,19 +45,20 @@ static choir_status read_magic(chi_reader *r, chi_array_file *h)
 	size_t got;
 	CHOIR_TRY(chi_reader_read(r, m, sizeof m, &got));
 	if (got == 0)
-		return choir_fail(CHOIR_CORRUPT, "%s: empty, an IDX header has at least 8 bytes", name);
+		return choir_fail(
+				CHOIR_CORRUPT, "%s: the file is empty; an IDX header has at least 8 bytes", name);
 	if (got < sizeof m)
-		return choir_fail(CHOIR_CORRUPT, "%s: ends after %zu bytes, an IDX header has at least 8",
+		return choir_fail(CHOIR_CORRUPT, "%s: ends after %zu bytes; an IDX header has at least 8",
 				name, got);
 	if (m[0] || m[1])
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: byte 0: found %02x %02x %02x %02x, an "
-				"IDX file begins with 00 00, type and rank",
+				"%s: byte 0: found %02x %02x %02x %02x; an IDX file "
+				"begins with 00 00, type and rank",
 				name, m[0], m[1], m[2], m[3]);
 	CHOIR_TRY(find_type(name, m[2], &h->dtype));
 	if (m[3] > CHI_ARRAY_FILE_RANK)
-		return choir_fail(CHOIR_UNSUPPORTED, "%s: byte 3: rank %d, at most %d possible", name,
-				m[3], CHI_ARRAY_FILE_RANK);
+		return choir_fail(CHOIR_UNSUPPORTED, "%s: byte 3: rank %d; at most %d needed", name, m[3],
+				CHI_ARRAY_FILE_RANK);
 	h->rank = m[3];
 	h->header_bytes = MAGIC_BYTES + DIM_BYTES * (size_t) h->rank;
 	return CHOIR_OK;
@@ -71,7 +71,7 @@ static choir_status read_dims(chi_reader *r, chi_array_file *h)
 	size_t got, need = DIM_BYTES * (size_t) h->rank;
 	CHOIR_TRY(chi_reader_read(r, bytes, need, &got));
 	if (got < need)
-		return choir_fail(CHOIR_CORRUPT, "%s: ends after %zu bytes, its header of rank %d has %zu",
+		return choir_fail(CHOIR_CORRUPT, "%s: ends after %zu bytes; its header of rank %d has %zu",
 				name, MAGIC_BYTES + got, h->rank, h->header_bytes);
 	for (int i = 0; i < h->rank; i++) {
 		uint32_t dim;

@@ -58,7 +58,7 @@ static choir_status wrong(const parser *p, const char *needed)
 	snprintf(found, sizeof found, "%.*s",
 			(int) (p->length - p->at < sizeof found - 1 ? p->length - p->at : sizeof found - 1),
 			p->text + p->at);
-	return choir_fail(CHOIR_CORRUPT, "%s: byte %zu: found \"%s\", needed %s", p->name, place(p),
+	return choir_fail(CHOIR_CORRUPT, "%s: byte %zu: found \"%s\"; %s needed", p->name, place(p),
 			chi_text_clean(found, clean, sizeof clean), needed);
 }
 
@@ -119,7 +119,7 @@ static choir_status take_shape(parser *p, chi_array_file *h)
 	while (!take(p, ")")) {
 		if (h->rank == CHI_ARRAY_FILE_RANK)
 			return choir_fail(CHOIR_UNSUPPORTED,
-					"%s: byte %zu: rank %d or more, at most %d possible", p->name, place(p),
+					"%s: byte %zu: rank %d or more; at most %d needed", p->name, place(p),
 					h->rank + 1, CHI_ARRAY_FILE_RANK);
 		CHOIR_TRY(take_number(p, &h->dim[h->rank++]));
 		if (!take(p, ",") && (p->at == p->length || p->text[p->at] != ')'))
@@ -154,8 +154,8 @@ static choir_status take_descr(parser *p, chi_array_file *h)
 	}
 	if (is_list)
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"%s: byte %zu: each value is a record of "
-				"several fields, which Choir has no dtype for",
+				"%s: byte %zu: each value is a record of several "
+				"fields; values of one number needed",
 				p->name, place(p));
 	CHOIR_TRY(take_word(p, descr, "the type of the values, '<f4'"));
 	if (p->type)
@@ -177,14 +177,14 @@ static choir_status take_descr(parser *p, chi_array_file *h)
 		return CHOIR_OK;
 	char clean[2 * MAX_WORD];
 	return choir_fail(CHOIR_UNSUPPORTED,
-			"%s: byte %zu: the values are \"%s\", which Choir has no dtype for; it reads f2, f4, "
-			"f8, i1, i2, i4, i8, u1, u2, u4 and b1, of either order of bytes",
+			"%s: byte %zu: the values are \"%s\"; Choir reads f2, f4, f8, i1, i2, i4, i8, u1, u2, "
+			"u4 and b1, in either byte order",
 			p->name, place(p) - strlen(descr) - 1, chi_text_clean(descr, clean, sizeof clean));
 }
 
 static choir_status take_entry(parser *p, chi_array_file *h)
 {
-	static const char keys[] = "'descr', 'fortran_order' or 'shape', each once";
+	static const char keys[] = "'descr', 'fortran_order' or 'shape' (each once)";
 	char key[MAX_WORD];
 	size_t start = p->at;
 	CHOIR_TRY(take_word(p, key, keys));
@@ -248,16 +248,16 @@ static choir_status read_length(chi_array_file *h, size_t *length)
 	CHOIR_TRY(read_bytes(h, m, sizeof m, "the first 8 bytes of an npy file"));
 	if (memcmp(m, magic, sizeof magic - 1) != 0)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: byte 0: found %02x %02x %02x %02x %02x "
-				"%02x, an npy file begins with 93 and NUMPY",
+				"%s: byte 0: found %02x %02x %02x %02x %02x %02x; an "
+				"npy file begins with 93 and NUMPY",
 				name, m[0], m[1], m[2], m[3], m[4], m[5]);
 	if (m[6] < 1 || m[6] > 3 || m[7] != 0)
-		return choir_fail(CHOIR_UNSUPPORTED, "%s: byte 6: version %d.%d, npy has 1.0, 2.0 and 3.0",
+		return choir_fail(CHOIR_UNSUPPORTED, "%s: byte 6: version %d.%d; npy has 1.0, 2.0 and 3.0",
 				name, m[6], m[7]);
 	CHOIR_TRY(read_bytes(h, n, m[6] == 1 ? 2 : 4, "the length of its header"));
 	*length = (size_t) n[0] | (size_t) n[1] << 8 | (size_t) n[2] << 16 | (size_t) n[3] << 24;
 	if (*length > MAX_TEXT)
-		return choir_fail(CHOIR_CORRUPT, "%s: byte 8: a header of %zu bytes, at most %d needed",
+		return choir_fail(CHOIR_CORRUPT, "%s: byte 8: a header of %zu bytes; at most %d needed",
 				name, *length, MAX_TEXT);
 	return CHOIR_OK;
 }
@@ -344,9 +344,9 @@ static choir_status check_array(
 	if (!path)
 		return choir_fail(CHOIR_INVALID, "npy_write: the path is NULL");
 	if (choir_shape_elements(shape) == CHOIR_NONE || !chi_shape_bytes(shape, dtype, &bytes))
-		return choir_fail(CHOIR_INVALID, "npy_write: %s: there is no such shape", path);
+		return choir_fail(CHOIR_INVALID, "npy_write: %s: the shape is invalid", path);
 	if (!data && bytes > 0)
-		return choir_fail(CHOIR_INVALID, "npy_write: %s: there are no data", path);
+		return choir_fail(CHOIR_INVALID, "npy_write: %s: the data are NULL", path);
 	return CHOIR_OK;
 }
 
@@ -359,8 +359,8 @@ choir_status choir_npy_write(
 	while (i < TYPES && types[i].dtype != dtype)
 		i++;
 	if (i == TYPES)
-		return choir_fail(
-				CHOIR_UNSUPPORTED, "npy_write: %s: npy has no %s", path, choir_dtype_name(dtype));
+		return choir_fail(CHOIR_UNSUPPORTED, "npy_write: %s: npy has no type for %s", path,
+				choir_dtype_name(dtype));
 	chi_shape_bytes(&shape, dtype, &bytes);
 	chi_writer *w = chi_writer_new(path);
 	if (!w)

@@ -28,7 +28,7 @@ static choir_status no_such_array(
 					members->member[i].name);
 	const choir_status status = known.failed
 			? choir_fail(CHOIR_NO_MEMORY, "npz dataset: out of memory")
-			: choir_fail(CHOIR_NOT_FOUND, "%s: there is no array \"%s\", only %s", path,
+			: choir_fail(CHOIR_NOT_FOUND, "%s: no array \"%s\"; it has %s", path,
 					  name ? name : "(NULL)", known.length ? known.data : "none");
 	chi_text_free(&known);
 	return status;
@@ -38,8 +38,8 @@ static choir_status add_part(
 		const char *path, const chi_zip_member *m, chi_array_file parts[], size_t *n)
 {
 	if (*n == CHI_MAX_COLUMNS)
-		return choir_fail(CHOIR_INVALID, "%s: more than %d arrays; name those that are wanted",
-				path, CHI_MAX_COLUMNS);
+		return choir_fail(CHOIR_INVALID, "%s: more than %d arrays; name the wanted ones", path,
+				CHI_MAX_COLUMNS);
 	chi_array_file *p = &parts[*n];
 	*p = (chi_array_file){ .reader = chi_reader_open_member(path, m) };
 	if (!p->reader)
@@ -48,8 +48,8 @@ static choir_status add_part(
 	CHOIR_TRY(chi_npy_read_header(p));
 	if (p->dim[0] != parts[0].dim[0])
 		return choir_fail(CHOIR_INVALID,
-				"%s has %lld examples, %s has %lld; equally "
-				"many needed: name the arrays that are wanted",
+				"%s has %lld examples, %s has %lld; all arrays need the same "
+				"number, or name the wanted ones",
 				chi_reader_name(p->reader), (long long) p->dim[0],
 				chi_reader_name(parts[0].reader), (long long) parts[0].dim[0]);
 	return CHOIR_OK;
@@ -69,7 +69,7 @@ static choir_status open_parts(const char *path, const chi_zip_members *members,
 			return no_such_array(path, members, names[k]);
 		CHOIR_TRY(add_part(path, &members->member[i], parts, n));
 	}
-	return *n ? CHOIR_OK : choir_fail(CHOIR_CORRUPT, "%s: there are no arrays in it", path);
+	return *n ? CHOIR_OK : choir_fail(CHOIR_CORRUPT, "%s: the archive has no arrays", path);
 }
 
 // Columns have their members' names, without the endings.

@@ -63,13 +63,13 @@ static choir_status read_wide_end(archive *a, uint64_t end)
 	const uint64_t at = number(locator + 8, 8);
 	if (!within(a, at, sizeof wide))
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: byte %llu: the zip64 record is said to be at byte %llu of %llu", a->name,
+				"%s: byte %llu: the locator places the zip64 record at byte %llu of %llu", a->name,
 				(unsigned long long) (end - sizeof locator), (unsigned long long) at,
 				(unsigned long long) a->size);
 	CHOIR_TRY(chi_file_read(a->file, at, wide, sizeof wide));
 	if (!is(wide, "\6\6"))
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: byte %llu: no zip64 record, though one is said to be there", a->name,
+				"%s: byte %llu: no zip64 record, although the locator points here", a->name,
 				(unsigned long long) at);
 	a->entries = number(wide + 32, 8);
 	a->bytes = number(wide + 40, 8);
@@ -92,19 +92,21 @@ static choir_status find_end(archive *a, unsigned char *tail, size_t bytes)
 		CHOIR_TRY(read_wide_end(a, before + i));
 		if (a->bytes > MAX_DIRECTORY || !within(a, a->at, a->bytes))
 			return choir_fail(CHOIR_CORRUPT,
-					"%s: byte %llu: a directory of %llu bytes is said to be at byte %llu of %llu",
+					"%s: byte %llu: the end record places a directory of "
+					"%llu bytes at byte %llu of %llu",
 					a->name, (unsigned long long) (before + i), (unsigned long long) a->bytes,
 					(unsigned long long) a->at, (unsigned long long) a->size);
 		return CHOIR_OK;
 	}
-	return choir_fail(CHOIR_CORRUPT, "%s: no zip archive: its end has no directory", a->name);
+	return choir_fail(
+			CHOIR_CORRUPT, "%s: not a zip archive; its end has no directory record", a->name);
 }
 
 static choir_status read_end(archive *a)
 {
 	const size_t max = END_BYTES + MAX_COMMENT, bytes = a->size < max ? (size_t) a->size : max;
 	if (bytes < END_BYTES)
-		return choir_fail(CHOIR_CORRUPT, "%s: %llu bytes, a zip archive has at least %d", a->name,
+		return choir_fail(CHOIR_CORRUPT, "%s: %llu bytes; a zip archive has at least %d", a->name,
 				(unsigned long long) a->size, END_BYTES);
 	unsigned char *tail = chi_alloc(bytes);
 	if (!tail)
@@ -144,17 +146,18 @@ static choir_status find_data(const archive *a, chi_zip_member *m, uint64_t loca
 {
 	unsigned char h[LOCAL_BYTES];
 	if (!within(a, local, sizeof h))
-		return choir_fail(CHOIR_CORRUPT, "%s: member \"%s\" is said to be at byte %llu of %llu",
-				a->name, m->name, (unsigned long long) local, (unsigned long long) a->size);
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: the directory places member \"%s\" at byte %llu of %llu", a->name, m->name,
+				(unsigned long long) local, (unsigned long long) a->size);
 	CHOIR_TRY(chi_file_read(a->file, local, h, sizeof h));
 	if (!is(h, "\3\4"))
-		return choir_fail(CHOIR_CORRUPT, "%s: byte %llu: not the beginning of member \"%s\"",
+		return choir_fail(CHOIR_CORRUPT, "%s: byte %llu: member \"%s\" does not begin here",
 				a->name, (unsigned long long) local, m->name);
 	m->local = local;
 	m->begin = local + sizeof h + number(h + 26, 2) + number(h + 28, 2);
 	if (!within(a, m->begin, m->compressed))
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: member \"%s\": %llu bytes are said to be at byte %llu of %llu", a->name,
+				"%s: member \"%s\": the directory places %llu bytes at byte %llu of %llu", a->name,
 				m->name, (unsigned long long) m->compressed, (unsigned long long) m->begin,
 				(unsigned long long) a->size);
 	return CHOIR_OK;
@@ -167,17 +170,18 @@ static choir_status check_method(const archive *a, const chi_zip_member *m, cons
 		return choir_fail(CHOIR_UNSUPPORTED, "%s: member \"%s\" is encrypted", a->name, m->name);
 	if (method != STORED && method != DEFLATED)
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"%s: member \"%s\" is compressed by method %u; stored and deflated ones are read",
+				"%s: member \"%s\" is compressed by method %u; only stored "
+				"and deflated members can be read",
 				a->name, m->name, method);
 	if (method == STORED && m->compressed != m->bytes)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: member \"%s\" is stored, but of %llu bytes %llu are there", a->name, m->name,
-				(unsigned long long) m->bytes, (unsigned long long) m->compressed);
+				"%s: member \"%s\" is stored with %llu bytes, but has %llu in the archive",
+				a->name, m->name, (unsigned long long) m->bytes,
+				(unsigned long long) m->compressed);
 	const uint64_t min = m->bytes / CHI_GZIP_RATIO + (m->bytes % CHI_GZIP_RATIO != 0);
 	if (m->compressed < min)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: member \"%s\" is said to be %llu bytes, "
-				"compressed to %llu; no fewer than %llu can be",
+				"%s: member \"%s\" has %llu bytes compressed to %llu; deflate needs at least %llu",
 				a->name, m->name, (unsigned long long) m->bytes,
 				(unsigned long long) m->compressed, (unsigned long long) min);
 	return CHOIR_OK;
@@ -206,8 +210,8 @@ static choir_status read_entry(const archive *a, const unsigned char *e, size_t 
 	if (local == NARROW)
 		wide[n++] = &local;
 	if (n > 0 && !widen(e + ENTRY_BYTES + name_bytes, extra_bytes, wide, n))
-		return choir_fail(CHOIR_CORRUPT, "%s: member \"%s\": its zip64 sizes are not there",
-				a->name, m->name);
+		return choir_fail(
+				CHOIR_CORRUPT, "%s: member \"%s\": its zip64 sizes are missing", a->name, m->name);
 	CHOIR_TRY(check_method(a, m, e));
 	return find_data(a, m, local);
 }
@@ -220,16 +224,15 @@ static choir_status read_entries(
 		const unsigned long long place = a->at + (a->bytes - left);
 		if (left < ENTRY_BYTES || !is(p, "\1\2"))
 			return choir_fail(CHOIR_CORRUPT,
-					"%s: byte %llu: no entry of the directory, of which %llu are "
-					"said to be there",
+					"%s: byte %llu: no directory entry; the directory declares %llu of them",
 					a->name, place, (unsigned long long) a->entries);
 		const size_t name = number(p + 28, 2), extra = number(p + 30, 2),
 					 comment = number(p + 32, 2);
 		const size_t bytes = ENTRY_BYTES + name + extra + comment;
 		if (bytes > left)
 			return choir_fail(CHOIR_CORRUPT,
-					"%s: byte %llu: an entry of %zu bytes, the directory has %zu more", a->name,
-					place, bytes, left);
+					"%s: byte %llu: an entry of %zu bytes; the directory has only %zu more",
+					a->name, place, bytes, left);
 		void *list = members->member;
 		if (!chi_grow(&list, &members->capacity, members->n + 1, sizeof *members->member))
 			return CHOIR_NO_MEMORY;

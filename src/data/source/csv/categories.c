@@ -122,7 +122,7 @@ choir_status chi_categories_add(chi_categories *c, const char *text, size_t byte
 	if (chi_categories_find(c, text, bytes) >= 0)
 		return CHOIR_OK;
 	if (c->n == CHI_MAX_CATEGORIES || bytes > UINT32_MAX)
-		return choir_fail(CHOIR_INVALID, "more than %d different texts, which are no categories",
+		return choir_fail(CHOIR_INVALID, "more than %d different texts, too many for categories",
 				CHI_MAX_CATEGORIES);
 	CHOIR_TRY(make_slots(c));
 	if (!reserve(c, bytes))

@@ -106,7 +106,7 @@ static row_end take_category(
 		return ROW_GOOD;
 	if (!chi_text_is_utf8(t->text, t->length))
 		return wrong_field(c, f, t, at, "is not UTF-8");
-	return wrong_field(c, f, t, at, "is none of the column's categories");
+	return wrong_field(c, f, t, at, "is not one of the column's categories");
 }
 
 static row_end take_value(
@@ -122,7 +122,7 @@ static row_end take_value(
 					: store_not_finite((choir_dtype) f->dtype, t, to))
 		return ROW_GOOD;
 	char what[32];
-	snprintf(what, sizeof what, "is no %s", choir_dtype_name((choir_dtype) f->dtype));
+	snprintf(what, sizeof what, "is not a valid %s", choir_dtype_name((choir_dtype) f->dtype));
 	return wrong_field(c, f, t, at, what);
 }
 
@@ -160,7 +160,7 @@ static row_end not_whole(csv *c, size_t fields, const char *p, chi_csv_end how)
 	const size_t names = c->schema.row_names;
 	if (how != CHI_CSV_BAD)
 		chi_csv_wrong(
-				&c->rows, NULL, "%zu fields, %zu needed", fields + names, c->schema.n + names);
+				&c->rows, NULL, "%zu fields; %zu needed", fields + names, c->schema.n + names);
 	else if (c->rows.fault)
 		chi_csv_wrong(&c->rows, p, "%s", c->rows.fault);
 	return ROW_WRONG;
@@ -373,8 +373,8 @@ static choir_status check_seek_index(char separator, char quote)
 	static const char taken[] = "0123456789+-.eE\r\n";
 	if (separator == quote || strchr(taken, separator) || strchr(taken, quote))
 		return choir_fail(CHOIR_INVALID,
-				"csv dataset: separator '%c' and quote '%c': "
-				"two marks that no number has are needed",
+				"csv dataset: separator '%c' and quote '%c' given; two different characters that "
+				"no number contains needed",
 				separator, quote);
 	return CHOIR_OK;
 }
@@ -384,8 +384,8 @@ static choir_status find_schema(csv *c, const choir_csv_options *o)
 	const csv *other = (const csv *) o->schema;
 	if (other && (other->base.stage != &csv_stage || !other->looked))
 		return choir_fail(CHOIR_INVALID,
-				"csv dataset: the schema's dataset is \"%s\"; one of choir_csv_dataset_new that "
-				"looked at its files needed",
+				"csv dataset: the schema comes from \"%s\"; a CSV dataset "
+				"with an inferred schema needed",
 				other->base.stage->name);
 	bool taken = false;
 	if (other)
@@ -419,7 +419,8 @@ static size_t add_number(size_t n, choir_column columns[CHI_MAX_COLUMNS], const 
 		taken = strcmp(columns[i].name, name) == 0;
 	if (taken) {
 		choir_fail(CHOIR_INVALID,
-				"csv dataset: row_number \"%s\": there is a column of this name, or there are %d",
+				"csv dataset: row_number \"%s\": a column has this name, "
+				"or there are already %d columns",
 				name, CHI_MAX_COLUMNS);
 		return 0;
 	}

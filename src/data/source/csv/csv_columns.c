@@ -17,9 +17,10 @@ choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
 	const size_t n = o->missing_texts ? o->missing_texts : USUAL_MISSING;
 	const char *const *text = o->missing_texts ? o->missing_text : usual_missing;
 	if (!text || (o->columns && !o->column))
-		return choir_fail(CHOIR_INVALID, "csv dataset: a list that is counted is NULL");
+		return choir_fail(CHOIR_INVALID,
+				"csv dataset: missing_text or column is NULL, but its count is not 0");
 	if (o->infer_rows < 0)
-		return choir_fail(CHOIR_INVALID, "csv dataset: %lld rows to look at, 0 or more needed",
+		return choir_fail(CHOIR_INVALID, "csv dataset: infer_rows is %lld; 0 or more needed",
 				(long long) o->infer_rows);
 	s->header = o->header != CHOIR_OFF;
 	s->skip = o->bad_record == CHOIR_BAD_RECORD_SKIP;
@@ -65,7 +66,7 @@ static choir_status no_such_column(const chi_csv_schema *s, const char *name)
 		chi_text_add(&known, "%s\"%s\"", i ? ", " : "", s->field[i].name);
 	const choir_status status = known.failed
 			? choir_fail(CHOIR_NO_MEMORY, "csv dataset: out of memory")
-			: choir_fail(CHOIR_NOT_FOUND, "%s: there is no column \"%s\", only %s",
+			: choir_fail(CHOIR_NOT_FOUND, "%s: no column \"%s\"; the columns are %s",
 					  chi_text_clean(s->file, file, sizeof file), name, known.data);
 	chi_text_free(&known);
 	return status;
@@ -80,12 +81,11 @@ static choir_status check_column(const choir_csv_column *c)
 	if (c->kind == CHOIR_CSV_NUMBER &&
 			((unsigned) c->dtype > CHOIR_BF16 || !(dtypes & 1u << c->dtype)))
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"csv dataset: column \"%s\": dtype %s; f32, "
-				"f64, i32, i64, u8 and bool are possible",
+				"csv dataset: column \"%s\": dtype %s; f32, f64, i32, i64, u8 or bool needed",
 				c->name, choir_dtype_name(c->dtype));
 	if (c->categories && (c->kind != CHOIR_CSV_CATEGORY || !c->category))
-		return choir_fail(CHOIR_INVALID, "csv dataset: column \"%s\": %zu categories of %s",
-				c->name, c->categories, c->category ? "a column that has none" : "no list");
+		return choir_fail(CHOIR_INVALID, "csv dataset: column \"%s\": %zu categories given for %s",
+				c->name, c->categories, c->category ? "a column of another kind" : "a NULL list");
 	return CHOIR_OK;
 }
 
@@ -99,7 +99,7 @@ static choir_status give_categories(chi_csv_field *f)
 		const char *text = f->as->category[i];
 		if (!text || chi_categories_find(f->categories, text, strlen(text)) >= 0)
 			return choir_fail(CHOIR_INVALID, "csv dataset: column \"%s\": category \"%s\" is %s",
-					f->name, text ? text : "(NULL)", text ? "there twice" : "no text");
+					f->name, text ? text : "(NULL)", text ? "listed twice" : "not a text");
 		CHOIR_TRY(chi_categories_add(f->categories, text, strlen(text)));
 	}
 	return CHOIR_OK;
@@ -134,8 +134,8 @@ static choir_status check_same_names(const chi_csv_schema *s, const chi_csv_sche
 	char file[256];
 	chi_text_clean(s->file, file, sizeof file);
 	if (s->n != from->n)
-		return choir_fail(
-				CHOIR_INVALID, "%s: %zu columns, the schema has %zu", file, s->n, from->n);
+		return choir_fail(CHOIR_INVALID, "%s: %zu columns, the schema has %zu; both need the same",
+				file, s->n, from->n);
 	for (size_t i = 0; i < s->n; i++)
 		if (strcmp(s->field[i].name, from->field[i].name) != 0)
 			return choir_fail(CHOIR_INVALID,
@@ -211,8 +211,8 @@ static choir_status place(
 	const size_t at = find(*n, columns, as);
 	if (at == CHI_MAX_COLUMNS)
 		return choir_fail(CHOIR_INVALID,
-				"csv dataset: more than %d columns; rest, or "
-				"columns with the same name, gather many in one",
+				"csv dataset: more than %d columns; gather several in one by "
+				"other_columns or by the same output",
 				CHI_MAX_COLUMNS);
 	choir_column *c = &columns[at];
 	if (at == *n) {
@@ -222,7 +222,8 @@ static choir_status place(
 		++*n;
 	} else if (!gathered || !c->shape.rank || c->dtype != f->dtype) {
 		return choir_fail(CHOIR_INVALID,
-				"csv dataset: column \"%s\" is %s, but \"%s\", where it is gathered, is %s",
+				"csv dataset: column \"%s\" is %s, but \"%s\", which gathers "
+				"it, is %s; both need the same dtype",
 				f->name, choir_dtype_name((choir_dtype) f->dtype), as, choir_dtype_name(c->dtype));
 	}
 	f->target = (uint8_t) at;
@@ -241,8 +242,7 @@ static choir_status nothing_left(const chi_csv_schema *s, const char *rest)
 					s->field[i].name, chi_csv_holds((chi_csv_found) s->field[i].found));
 	const choir_status status = others.failed
 			? choir_fail(CHOIR_NO_MEMORY, "csv dataset: out of memory")
-			: choir_fail(CHOIR_INVALID,
-					  "%s: no column of numbers is left to be gathered in \"%s\"%s",
+			: choir_fail(CHOIR_INVALID, "%s: no column of numbers is left for \"%s\"%s",
 					  chi_text_clean(s->file, file, sizeof file), rest,
 					  others.data ? others.data : "");
 	chi_text_free(&others);

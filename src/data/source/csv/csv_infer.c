@@ -40,7 +40,7 @@ static choir_status add_name(chi_csv_rows *r, chi_csv_schema *s, const chi_csv_t
 		snprintf(number, sizeof number, "%zu", s->n);
 	const size_t length = s->header ? t->length : strlen(number);
 	if (chi_categories_find(s->names, name, length) >= 0)
-		return chi_csv_wrong(r, NULL, "there are two columns \"%.*s\"", (int) length, name);
+		return chi_csv_wrong(r, NULL, "two columns have the name \"%.*s\"", (int) length, name);
 	CHOIR_TRY(chi_categories_add(s->names, name, length));
 	s->field[s->n++] = (chi_csv_field){ .found = CHI_CSV_NOTHING };
 	return CHOIR_OK;
@@ -97,9 +97,10 @@ static void forget_names(chi_csv_schema *s)
 static choir_status begin_header(chi_csv_rows *r, const chi_csv_schema *s)
 {
 	const choir_status status = chi_csv_begin(r);
-	return status != CHOIR_END ? status
-							   : choir_fail(CHOIR_CORRUPT, "%s: empty, %s needed", chi_csv_name(r),
-										 s->header ? "a header" : "at least one row");
+	return status != CHOIR_END
+			? status
+			: choir_fail(CHOIR_CORRUPT, "%s: the file is empty; %s needed", chi_csv_name(r),
+					  s->header ? "a header" : "at least one row");
 }
 
 static choir_status read_header(chi_csv_rows *r, chi_csv_schema *s)
@@ -195,12 +196,16 @@ static choir_status compare_names(chi_csv_rows *r, const chi_csv_schema *s, bool
 			continue;
 		const size_t i = head.n++;
 		if (i < s->n && chi_categories_find(s->names, t.text, t.length) != (int32_t) i)
-			return choir_fail(CHOIR_CORRUPT, "%s: column %zu is \"%.*s\", in %s it is \"%s\"",
+			return choir_fail(CHOIR_CORRUPT,
+					"%s: column %zu is \"%.*s\", in %s it is \"%s\"; "
+					"all files need the same columns",
 					chi_csv_name(r), i + 1, (int) (t.length < 200 ? t.length : 200), t.text,
 					r->paths->path[0], s->field[i].name);
 	}
 	if (head.n != s->n)
-		return choir_fail(CHOIR_CORRUPT, "%s: the header has %zu columns, that of %s has %zu",
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: the header has %zu columns, the header of %s has %zu; "
+				"all files need the same columns",
 				chi_csv_name(r), head.n, r->paths->path[0], s->n);
 	if (head.row_names && !s->row_names)
 		return choir_fail(CHOIR_CORRUPT, "%s: the first column has no name, in %s it has one",

@@ -138,7 +138,7 @@ choir_status chi_csv_jump(chi_csv_rows *r, int64_t byte, int64_t row)
 	if (got == 1 && (before == '\n' || r->length == 0))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"%s: no row begins at byte %lld: not the file that the position is of",
+			"%s: no row begins at byte %lld; the position needs the file that it was saved with",
 			chi_csv_name(r), (long long) byte);
 }
 
@@ -186,10 +186,10 @@ static chi_csv_end finish(chi_csv_rows *r, const char **p, const char *end)
 		return CHI_CSV_LAST;
 	}
 	if (*end == '\0')
-		return bad(r, p, end, "a zero byte, which is no text");
+		return bad(r, p, end, "a zero byte; text needed");
 	if (*end == '\r')
 		return bad(r, p, end, "a carriage return without a line feed");
-	return bad(r, p, end, "a quote within a field that does not begin with one");
+	return bad(r, p, end, "a quote within an unquoted field");
 }
 
 static bool undouble(chi_csv_rows *r, chi_csv_text *field)
@@ -233,12 +233,12 @@ static chi_csv_end take_quoted(
 	}
 	*field = (chi_csv_text){ start, (size_t) (end - start), true };
 	if (memchr(start, '\0', field->length))
-		return bad(r, p, start, "a zero byte, which is no text");
+		return bad(r, p, start, "a zero byte; text needed");
 	const char *behind = end + 1;
 	while (is_blank(r, *behind))
 		behind++;
 	if (*behind != r->separator && *behind != '\n' && *behind != '\r' && behind != last)
-		return bad(r, p, behind, "something behind the quote that ends a field");
+		return bad(r, p, behind, "text after the closing quote of a field");
 	const chi_csv_end how = finish(r, p, behind);
 	if (doubled && (how == CHI_CSV_NEXT || how == CHI_CSV_LAST) && !undouble(r, field))
 		return bad(r, p, start, NULL); // recorded: no memory

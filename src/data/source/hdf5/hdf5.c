@@ -94,8 +94,8 @@ static choir_status see_member(
 		return CHOIR_OK;
 	if (m->n == CHI_MAX_COLUMNS || length >= MAX_NAME)
 		return choir_fail(CHOIR_INVALID,
-				"%s: more than %d datasets, or names of %d bytes; name those that are wanted",
-				path, (int) CHI_MAX_COLUMNS, (int) MAX_NAME);
+				"%s: more than %d datasets, or names of %d bytes; name the wanted ones", path,
+				(int) CHI_MAX_COLUMNS, (int) MAX_NAME);
 	memcpy(m->name[m->n++], name, MAX_NAME);
 	return CHOIR_OK;
 }
@@ -123,7 +123,7 @@ static choir_status no_such(const chi_hdf5 *h, const hdf5_source *s, const char 
 		return CHOIR_NO_MEMORY;
 	choir_status status = see_members(h, s->path, s->file, m);
 	if (status == CHOIR_OK || status == CHOIR_INVALID)
-		status = choir_fail(CHOIR_NOT_FOUND, "%s: there is no dataset \"%s\", only %s", s->path,
+		status = choir_fail(CHOIR_NOT_FOUND, "%s: no dataset \"%s\"; it has %s", s->path,
 				chi_text_clean(name, clean, sizeof clean),
 				m->all.data && !m->all.failed ? m->all.data : "nothing");
 	chi_text_free(&m->all);
@@ -170,8 +170,8 @@ static choir_status take_type(
 	choir_status status = CHOIR_OK;
 	if (!possible)
 		status = choir_fail(CHOIR_UNSUPPORTED,
-				"%s: %s: its values are of a type that Choir has no dtype for; it reads f4, f8, "
-				"f2, i1 to i8, u1 to u4 and bool",
+				"%s: %s: Choir has no dtype for its values; it reads f2, "
+				"f4, f8, i1 to i8, u1 to u4 and bool",
 				path, chi_text_clean(name, clean, sizeof clean));
 	else if (p->type < 0)
 		status = library_failed(h, CHOIR_CORRUPT, path, name);
@@ -197,7 +197,7 @@ static choir_status take_shape(
 	CHOIR_TRY(status);
 	if (rank < 1 || rank > CHOIR_MAX_RANK)
 		return choir_fail(CHOIR_INVALID,
-				"%s: %s: rank %d, 1 to %d needed (axis 0 counts the examples)", path,
+				"%s: %s: rank %d; 1 to %d needed (axis 0 counts the examples)", path,
 				chi_text_clean(name, clean, sizeof clean), rank, (int) CHOIR_MAX_RANK);
 	p->stored.rank = rank;
 	c->shape.rank = rank - 1;
@@ -270,8 +270,9 @@ static choir_status check_bools(const hdf5_source *s, size_t i, const uint8_t *v
 {
 	for (size_t k = 0; k < n; k++)
 		if (values[k] > 1)
-			return choir_fail(CHOIR_CORRUPT, "%s: %s: example %lld has a bool of %d, not 0 or 1",
-					s->path, s->base.spec.column[i].name,
+			return choir_fail(CHOIR_CORRUPT,
+					"%s: %s: example %lld has a bool of %d; 0 or 1 needed", s->path,
+					s->base.spec.column[i].name,
 					(long long) (s->next + (int64_t) (k / s->base.bytes[i])), values[k]);
 	return CHOIR_OK;
 }
@@ -402,7 +403,9 @@ static choir_status same_lengths(
 {
 	for (size_t i = 1; i < n; i++)
 		if (parts[i].stored.dim[0] != parts[0].stored.dim[0])
-			return choir_fail(CHOIR_INVALID, "%s: %.64s has %lld examples and %.64s has %lld",
+			return choir_fail(CHOIR_INVALID,
+					"%s: %.64s has %lld examples, %.64s has %lld; "
+					"all datasets need the same number",
 					s->path, names[0], (long long) parts[0].stored.dim[0], names[i],
 					(long long) parts[i].stored.dim[0]);
 	return CHOIR_OK;
@@ -451,8 +454,8 @@ static choir_dataset *open_all(const chi_hdf5 *h, const hdf5_source *from)
 		for (size_t i = 0; i < m->n; i++)
 			names[i] = m->name[i];
 		if (m->n == 0)
-			choir_fail(CHOIR_NOT_FOUND, "%s: there are no datasets in its root group, only %s",
-					from->path, m->all.data && !m->all.failed ? m->all.data : "nothing");
+			choir_fail(CHOIR_NOT_FOUND, "%s: the root group has no datasets, only %s", from->path,
+					m->all.data && !m->all.failed ? m->all.data : "nothing");
 		else
 			d = open_parts(h, from, m->n, names);
 	}

@@ -86,11 +86,11 @@ static choir_status check_layout(
 	if (body[0] > FIRST_WITH_CLASS_FIRST || (first ? body[1] : body[2]) != CHUNKED)
 		return CHOIR_OK;
 	if (dimensions < 2 || dimensions > H5S_MAX_RANK + 1 || bytes < begin + 4 * (size_t) dimensions)
-		return damaged(at, "a layout in chunks that have less than 2 dimensions, or more than 33");
+		return damaged(at, "chunks with less than 2 or more than 33 dimensions");
 	for (unsigned i = 0; i < dimensions; i++) {
 		*value = (uint32_t) number(body + begin + 4 * (size_t) i, 4);
 		if (*value == 0)
-			return damaged(at + begin + 4 * i, "chunks of 0");
+			return damaged(at + begin + 4 * i, "chunks of size 0");
 	}
 	return CHOIR_OK;
 }
@@ -104,7 +104,7 @@ static choir_status check_type(uint64_t at, const unsigned char *body, uint64_t 
 		return CHOIR_OK;
 	if (size != number(body + TYPE + 4, 4) || bytes < 2 * TYPE || size > bytes ||
 			members * size > bytes - 2 * TYPE)
-		return damaged(at, "an enumeration whose values do not fit into its message");
+		return damaged(at, "an enumeration whose values do not fit in its message");
 	return CHOIR_OK;
 }
 
@@ -129,7 +129,7 @@ static choir_status check_message(const layout *l, uint64_t at, const unsigned c
 	const bool shared = head[4] & SHARED;
 	if (shared && l->version <= OLD_FILES &&
 			(type != DATATYPE || (body[0] > 1 && body[1] == IN_HEAP)))
-		return damaged(at, "a message that says it is shared, in a file that shares none");
+		return damaged(at, "a shared message, in a file without shared messages");
 	if (shared)
 		return CHOIR_OK;
 	if (type == FILL_VALUE)
@@ -175,7 +175,7 @@ static choir_status inspect_messages(const layout *l, uint64_t at, sizes *found)
 		CHOIR_TRY(inspect_message(l, &p, found));
 	}
 	if (found->fill != 0 && found->type != 0 && (found->truncated || found->fill != found->type))
-		return damaged(at, "a fill value that has not the size of the values");
+		return damaged(at, "a fill value of another size than the values");
 	return CHOIR_OK;
 }
 

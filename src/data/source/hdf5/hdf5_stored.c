@@ -46,10 +46,10 @@ static choir_status check_axes(const chi_hdf5 *h, hid_t id, chi_hdf5_stored *s)
 	for (int i = 0; i < s->rank; i++) {
 		s->fixed = s->fixed && dim[i] == max[i];
 		if (dim[i] > max[i])
-			return choir_fail(CHOIR_CORRUPT, "dimension %d is %llu, at most %llu", i,
+			return choir_fail(CHOIR_CORRUPT, "dimension %d is %llu, its maximum is %llu", i,
 					(unsigned long long) dim[i], (unsigned long long) max[i]);
 		if (s->chunk[i] > max[i])
-			return choir_fail(CHOIR_CORRUPT, "chunks of %llu along axis %d, of at most %llu",
+			return choir_fail(CHOIR_CORRUPT, "chunks of %llu along axis %d, whose maximum is %llu",
 					(unsigned long long) s->chunk[i], i, (unsigned long long) max[i]);
 	}
 	return CHOIR_OK;
@@ -77,7 +77,7 @@ static choir_status count_chunks(
 	s->sparse = fits && *found < needed && s->fixed && (*found == 0 || !s->filtered);
 	if (!fits || (*found != needed && !s->sparse))
 		return choir_fail(CHOIR_CORRUPT,
-				"its shape needs %zu chunks, the file has %llu: damaged, or never written",
+				"its shape needs %zu chunks, the file has %llu; damaged, or never written",
 				fits ? needed : SIZE_MAX, (unsigned long long) *found);
 	return CHOIR_OK;
 }
@@ -88,7 +88,7 @@ static choir_status check_chunks(const chi_hdf5 *h, hid_t id, size_t value, chi_
 	hsize_t found = 0;
 	bool fits = true;
 	if (s->value != 0 && s->value != value)
-		return choir_fail(CHOIR_CORRUPT, "chunks of values of %u bytes, which have %zu",
+		return choir_fail(CHOIR_CORRUPT, "chunks for values of %u bytes, but the values have %zu",
 				(unsigned) s->value, value);
 	for (int i = 0; i < s->rank; i++) {
 		if (s->chunk[i] == 0)
@@ -100,7 +100,7 @@ static choir_status check_chunks(const chi_hdf5 *h, hid_t id, size_t value, chi_
 	const hsize_t stored = h->H5Dget_storage_size(id);
 	if (!s->filtered &&
 			(!fits || !chi_size_multiply(bytes, (size_t) found, &bytes) || stored != bytes))
-		return choir_fail(CHOIR_CORRUPT, "%llu bytes in chunks, its shape needs %zu%s",
+		return choir_fail(CHOIR_CORRUPT, "the chunks have %llu bytes, its shape needs %zu%s",
 				(unsigned long long) stored, fits ? bytes : SIZE_MAX, fits ? "" : " or more");
 	return CHOIR_OK;
 }
@@ -116,7 +116,7 @@ static choir_status check_piece(
 	return stored >= bytes
 			? CHOIR_OK
 			: choir_fail(CHOIR_CORRUPT,
-					  "its shape needs %zu bytes, the file has %llu: damaged, or never written",
+					  "its shape needs %zu bytes, the file has %llu; damaged, or never written",
 					  bytes, (unsigned long long) stored);
 }
 

@@ -41,12 +41,12 @@ static choir_status pass_over_group(
 	chi_field f;
 	choir_status status;
 	if (depth == MAX_DEPTH)
-		return chi_protobuf_reader_fault(w, at, "groups in groups, too deep");
+		return chi_protobuf_reader_fault(w, at, "groups are nested too deeply");
 	while ((status = read_field(w, depth + 1, &f)) == CHOIR_OK)
 		if ((int) f.type == END_GROUP)
 			return f.number == number
 					? CHOIR_OK
-					: chi_protobuf_reader_fault(w, at, "a group ends as another");
+					: chi_protobuf_reader_fault(w, at, "a group ends with the number of another");
 	return status == CHOIR_END ? chi_protobuf_reader_fault(w, at, "a group does not end") : status;
 }
 
@@ -65,23 +65,27 @@ static choir_status read_field(chi_protobuf_reader *w, int depth, chi_field *f)
 	case CHI_WIRE_VARINT:
 		return chi_protobuf_reader_varint(w, &f->value)
 				? CHOIR_OK
-				: chi_protobuf_reader_fault(w, at, "no number");
+				: chi_protobuf_reader_fault(w, at, "a number that does not end");
 	case CHI_WIRE_64:
-		return take(w, 8, &f->bytes) ? CHOIR_OK
-									 : chi_protobuf_reader_fault(w, at, "8 bytes are not there");
+		return take(w, 8, &f->bytes)
+				? CHOIR_OK
+				: chi_protobuf_reader_fault(w, at, "8 bytes needed, the message has fewer");
 	case CHI_WIRE_32:
-		return take(w, 4, &f->bytes) ? CHOIR_OK
-									 : chi_protobuf_reader_fault(w, at, "4 bytes are not there");
+		return take(w, 4, &f->bytes)
+				? CHOIR_OK
+				: chi_protobuf_reader_fault(w, at, "4 bytes needed, the message has fewer");
 	case CHI_WIRE_BYTES:
 		if (chi_protobuf_reader_varint(w, &length) && take(w, length, &f->bytes))
 			return CHOIR_OK;
-		return chi_protobuf_reader_fault(w, at, "a field that is longer than what is left");
+		return chi_protobuf_reader_fault(w, at, "a field longer than the rest of the message");
 	case CHI_WIRE_GROUP:
 		return pass_over_group(w, at, f->number, depth);
 	case END_GROUP:
-		return depth > 0 ? CHOIR_OK : chi_protobuf_reader_fault(w, at, "the end of no group");
+		return depth > 0
+				? CHOIR_OK
+				: chi_protobuf_reader_fault(w, at, "the end of a group that has not begun");
 	default:
-		return chi_protobuf_reader_fault(w, at, "a field of no type that there is");
+		return chi_protobuf_reader_fault(w, at, "a field of an unknown type");
 	}
 }
 

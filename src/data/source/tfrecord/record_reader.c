@@ -169,8 +169,8 @@ static choir_status truncated(
 static choir_status bad_checksum(
 		const chi_records *r, const char *what, uint32_t stored, uint32_t found)
 {
-	choir_fail(
-			CHOIR_CORRUPT, "the checksum of its %s is %08x, %08x is stored", what, found, stored);
+	choir_fail(CHOIR_CORRUPT, "the checksum of its %s is %08x, the stored one is %08x", what,
+			found, stored);
 	return chi_records_blame(r);
 }
 
@@ -196,7 +196,8 @@ choir_status chi_records_jump(chi_records *r, int64_t byte, int64_t record)
 			return CHOIR_OK;
 	}
 	return choir_fail(CHOIR_INVALID,
-			"%s: no record begins at byte %lld: not the file that the position is of",
+			"%s: no record begins at byte %lld; the position "
+			"needs the file that it was saved with",
 			chi_reader_name(r->reader), (long long) byte);
 }
 

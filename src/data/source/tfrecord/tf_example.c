@@ -52,7 +52,7 @@ static choir_status begin_list(sink *s, chi_feature_kind kind)
 	}
 	if (kind_fits(kind, s->feature->dtype))
 		return CHOIR_OK;
-	choir_fail(CHOIR_CORRUPT, "holds %s values, which are no %s (%s needed)",
+	choir_fail(CHOIR_CORRUPT, "holds %s values, the column is %s; %s needed",
 			chi_feature_kind_name(kind), choir_dtype_name(s->feature->dtype),
 			kind == CHI_FEATURE_FLOAT ? "f32" : "i64, i32, u8 or bool");
 	return blame(s->feature);
@@ -97,13 +97,13 @@ static choir_status put_bytes(sink *s, const unsigned char *p, size_t n)
 {
 	const size_t each = s->count ? s->bytes / s->count : n;
 	if (n != each) {
-		choir_fail(
-				CHOIR_CORRUPT, "value %zu has %zu bytes, those before it %zu", s->count, n, each);
+		choir_fail(CHOIR_CORRUPT, "value %zu has %zu bytes, earlier values have %zu", s->count, n,
+				each);
 		return blame(s->feature);
 	}
 	for (size_t i = 0; s->feature->dtype == CHOIR_BOOL && i < n; i++)
 		if (p[i] > 1) {
-			choir_fail(CHOIR_CORRUPT, "byte %zu is %d, a bool is 0 or 1", s->bytes + i, p[i]);
+			choir_fail(CHOIR_CORRUPT, "byte %zu is %d; a bool must be 0 or 1", s->bytes + i, p[i]);
 			return blame(s->feature);
 		}
 	if (s->out && s->bytes <= s->feature->bytes && n <= s->feature->bytes - s->bytes && n > 0)
@@ -118,7 +118,7 @@ static choir_status put_list(sink *s, chi_protobuf_reader w)
 	if (s->kind == CHI_FEATURE_FLOAT) {
 		if (chi_protobuf_reader_left(&w) % sizeof(float) != 0)
 			return chi_protobuf_reader_fault(
-					&w, w.at, "packed floats that are no multiple of 4 bytes");
+					&w, w.at, "the packed floats are not a multiple of 4 bytes");
 		put_floats(s, w.at, chi_protobuf_reader_left(&w) / sizeof(float));
 		return CHOIR_OK;
 	}
@@ -127,8 +127,7 @@ static choir_status put_list(sink *s, chi_protobuf_reader w)
 		if (v < 128)
 			w.at++;
 		else if (!chi_protobuf_reader_varint(&w, &v))
-			return chi_protobuf_reader_fault(
-					&w, w.at, "packed numbers that end in the middle of one");
+			return chi_protobuf_reader_fault(&w, w.at, "the packed numbers end within one");
 		CHOIR_TRY(put_int64(s, v));
 	}
 	return CHOIR_OK;
@@ -184,7 +183,7 @@ static choir_status end_bytes(sink *s)
 		return blame(f);
 	}
 	if (f->pad && s->count > 1) {
-		choir_fail(CHOIR_CORRUPT, "%zu values of bytes, at most 1 can be filled up", s->count);
+		choir_fail(CHOIR_CORRUPT, "%zu values of bytes; at most 1 can be padded", s->count);
 		return blame(f);
 	}
 	fill_up(s, s->bytes);
@@ -288,10 +287,9 @@ static choir_status not_there(const unsigned char *data, size_t bytes, const chi
 	char name[64], names[384];
 	const choir_status status = each_entry(data, bytes, add_name, &known);
 	if (status == CHOIR_OK && !known.failed)
-		choir_fail(CHOIR_NOT_FOUND, "there is no feature \"%s\", only %s",
+		choir_fail(CHOIR_NOT_FOUND, "no feature \"%s\"; the Example has %s",
 				chi_text_clean(f->name, name, sizeof name),
-				chi_text_clean(
-						known.length ? known.data : "an empty Example", names, sizeof names));
+				chi_text_clean(known.length ? known.data : "no features", names, sizeof names));
 	const bool failed = known.failed;
 	chi_text_free(&known);
 	return status != CHOIR_OK ? status : failed ? CHOIR_NO_MEMORY : CHOIR_NOT_FOUND;

@@ -273,11 +273,13 @@ static choir_status check_options(choir_tfrecord_options *o, const choir_tfrecor
 	if (chi_options_take("the options'", o, sizeof *o, given) != CHOIR_OK)
 		return chi_error_prefix("%s", what);
 	if ((unsigned) o->compression > CHOIR_COMPRESSION_ZLIB)
-		return choir_fail(CHOIR_INVALID, "%s: the compression is none of those there are", what);
+		return choir_fail(CHOIR_INVALID, "%s: the compression is unknown", what);
 	if ((unsigned) o->wrong > CHOIR_BAD_RECORD_SKIP)
-		return choir_fail(CHOIR_INVALID, "%s: wrong is neither STOP nor SKIP", what);
+		return choir_fail(CHOIR_INVALID,
+				"%s: the option wrong is neither CHOIR_BAD_RECORD_ERROR nor CHOIR_BAD_RECORD_SKIP",
+				what);
 	if (o->n > CHI_MAX_COLUMNS || (o->n > 0 && !o->features) || (o->raw && o->n > 1))
-		return choir_fail(CHOIR_INVALID, "%s: %zu features given, 0 to %d needed", what,
+		return choir_fail(CHOIR_INVALID, "%s: %zu features given; 0 to %d needed", what,
 				o->features ? o->n : 0, o->raw ? 1 : (int) CHI_MAX_COLUMNS);
 	for (size_t i = 0; i < o->n; i++)
 		if (!o->features[i].name)

@@ -13,8 +13,7 @@ static choir_status first_record(chi_record_files *f, const unsigned char **data
 	const choir_status status = chi_record_files_next(f, data, bytes);
 	if (status != CHOIR_END)
 		return status;
-	return choir_fail(CHOIR_INVALID,
-			"%s%s: there is no record that could show which columns there are; name them",
+	return choir_fail(CHOIR_INVALID, "%s%s: no record to infer the columns from; name them",
 			f->paths.path[0], f->paths.n > 1 ? " and others" : "");
 }
 
@@ -46,8 +45,8 @@ static choir_status to_column(const chi_found_feature *found, choir_column *c)
 		return CHOIR_OK;
 	}
 	return choir_fail(CHOIR_CORRUPT,
-			"feature \"%s\" has %zu values of %s%s, from which no shape can be taken; name the "
-			"features that are wanted, with a shape",
+			"feature \"%s\" has %zu values of %s%s, which give no shape; name the wanted "
+			"features, with shapes",
 			clean_name(found, name), found->values, chi_feature_kind_name(found->kind),
 			found->values > 1 && found->kind == CHI_FEATURE_BYTES && !found->even
 					? " of different lengths"
@@ -59,14 +58,14 @@ static choir_status all_columns(
 {
 	char name[NAME_BYTES];
 	if (n == 0)
-		return choir_fail(CHOIR_CORRUPT, "an Example without features");
+		return choir_fail(CHOIR_CORRUPT, "the Example has no features");
 	if (n > CHI_MAX_COLUMNS)
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"%zu features, at most %d columns are possible; name those that are wanted", n,
+				"%zu features, at most %d columns possible; name the wanted ones", n,
 				(int) CHI_MAX_COLUMNS);
 	for (size_t i = 0; i < n; i++) {
 		if (found[i].name_bytes == 0 || memchr(found[i].name, 0, found[i].name_bytes))
-			return choir_fail(CHOIR_CORRUPT, "feature \"%s\": no name for a column",
+			return choir_fail(CHOIR_CORRUPT, "feature \"%s\": its name cannot name a column",
 					clean_name(&found[i], name));
 		CHOIR_TRY(to_column(&found[i], &columns[i]));
 		chi_text_add_bytes(names, found[i].name, found[i].name_bytes);
@@ -98,9 +97,8 @@ static choir_status asked_columns(size_t n, const chi_found_feature found[],
 						memcmp(found[j].name, name, found[j].name_bytes) != 0))
 			j++;
 		if (j == n)
-			return choir_fail(CHOIR_NOT_FOUND,
-					"there is no feature \"%s\", from which dtype and shape were to be taken",
-					name);
+			return choir_fail(
+					CHOIR_NOT_FOUND, "no feature \"%s\" to infer dtype and shape from", name);
 		CHOIR_TRY(to_column(&found[j], &columns[i]));
 	}
 	return CHOIR_OK;

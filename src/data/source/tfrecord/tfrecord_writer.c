@@ -21,7 +21,7 @@ choir_tfrecord_writer *choir_tfrecord_writer_new(const char *path, choir_compres
 {
 	if (!path || (unsigned) compression > CHOIR_COMPRESSION_ZLIB) {
 		choir_fail(CHOIR_INVALID, "%s: %s", what,
-				path ? "the compression is none of those there are" : "the path is NULL");
+				path ? "the compression is unknown" : "the path is NULL");
 		return NULL;
 	}
 	choir_tfrecord_writer *w = chi_alloc(sizeof *w);
@@ -49,8 +49,7 @@ static choir_status check(const choir_tfrecord_writer *w)
 	if (w->failure.status != CHOIR_OK)
 		chi_error_restore(&w->failure);
 	else if (!w->output)
-		return choir_fail(
-				CHOIR_STATE, "%s: the file is finished, nothing can be added to it", what);
+		return choir_fail(CHOIR_STATE, "%s: the file is finished; no records can be added", what);
 	return w->failure.status;
 }
 

@@ -155,18 +155,16 @@ TEST(a_file_cut_anywhere_is_an_error)
 	char text[128];
 	for (size_t n = 0; n < f.n; n++) {
 		snprintf(text, sizeof text,
-				n == 0			 ? "t.idx: empty"
-						: n < 4	 ? "t.idx: ends after %zu bytes, an IDX header has at least 8"
-						: n < 16 ? "t.idx: ends after %zu bytes, its header of rank 3 has 16"
-								 : "t.idx: 16 bytes of header promise 5 x 2 x 3 = 30 bytes, the "
-								   "file has %zu behind it",
+				n == 0			 ? "t.idx:*empty"
+						: n < 4	 ? "t.idx:*%zu bytes*at least 8"
+						: n < 16 ? "t.idx:*%zu bytes*rank 3*16"
+								 : "t.idx:*16 bytes*5 x 2 x 3 = 30 bytes*%zu",
 				n < 16 ? n : n - 16);
 		assert_refused(open_bytes(f.bytes, n), CHOIR_CORRUPT, text);
 	}
-	assert_refused(
-			open_bytes(f.bytes, f.n + 1), CHOIR_CORRUPT, "16 bytes*promise 5*2*30 bytes*31");
+	assert_refused(open_bytes(f.bytes, f.n + 1), CHOIR_CORRUPT, "16 bytes*5 x 2*30 bytes*31");
 	file g = header(0x0d, 2, (uint32_t[]){ 10, 3 });
-	assert_refused(open_bytes(g.bytes, g.n), CHOIR_CORRUPT, "12 bytes*promise 10*3*4*120 bytes");
+	assert_refused(open_bytes(g.bytes, g.n), CHOIR_CORRUPT, "12 bytes*10 x 3 x 4*120 bytes");
 }
 
 TEST(a_wrong_header_is_an_error)
@@ -329,7 +327,7 @@ TEST(compressed_content_is_measured)
 	assert_failure(CHOIR_CORRUPT, "t.idx:*16 bytes*30 bytes*26");
 	z = gzip(f.bytes, f.n + 1);
 	assert_false(reads_as_small(open_bytes(z.bytes, z.n)));
-	assert_failure(CHOIR_CORRUPT, "t.idx:*behind");
+	assert_failure(CHOIR_CORRUPT, "t.idx:*after the end");
 	z = gzip(f.bytes, 10);
 	assert_refused(open_bytes(z.bytes, z.n), CHOIR_CORRUPT, "10 bytes");
 	f = header(0x08, 2, (uint32_t[]){ 60000, 784 });

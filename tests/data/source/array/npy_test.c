@@ -82,7 +82,7 @@ TEST(wrong_writes)
 	assert_int_equal(choir_npy_write(path, CHOIR_F16, CHOIR_SHAPE(2, -1), x), CHOIR_INVALID);
 	assert_failure(CHOIR_INVALID, "shape");
 	assert_int_equal(choir_npy_write(path, CHOIR_F16, CHOIR_SHAPE(2), NULL), CHOIR_INVALID);
-	assert_failure(CHOIR_INVALID, "no data");
+	assert_failure(CHOIR_INVALID, "data are NULL");
 	assert_int_equal(choir_npy_write(NULL, CHOIR_F16, CHOIR_SHAPE(2), x), CHOIR_INVALID);
 	assert_failure(CHOIR_INVALID, "NULL");
 	assert_int_equal(
@@ -142,7 +142,7 @@ TEST(narrow_numbers)
 		assert_string_equal(pass_in_words(d), strchr(cases[i].words, '\n') + 1);
 		assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
 		assert_pass(d, cases[i].words);
-		assert_refused(open_header(text, cases[i].bytes, bytes - 1), CHOIR_CORRUPT, "promise 2");
+		assert_refused(open_header(text, cases[i].bytes, bytes - 1), CHOIR_CORRUPT, "2 x");
 	}
 	const char *c = "{'descr': '<u2', 'fortran_order': True, 'shape': (2, 3)}";
 	assert_pass(open_header(c, "\1\0\2\0\3\0\4\0\5\0\6\0", 12), "[1 3 5]\n[2 4 6]\n");
@@ -186,13 +186,12 @@ TEST(wrong_headers)
 		const char *error;
 	} cases[] = {
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}", CHOIR_CORRUPT,
-				"t.npy: 67 bytes of header promise 2 x 3 x 4 = 24 bytes, the file has 8 behind "
-				"it" },
+				"t.npy:*67 bytes*2 x 3 x 4 = 24 bytes*8" },
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': ()}", CHOIR_CORRUPT, "rank 0" },
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0)}", CHOIR_CORRUPT,
-				"promise a dimension 1 of 0" },
+				"dimension 1*0" },
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (2, -1)}", CHOIR_CORRUPT,
-				"byte 64: found \"-1)}\", needed a dimension" },
+				"byte 64:*\"-1)}\"*a dimension" },
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,)}",
 				CHOIR_CORRUPT, "63 bits" },
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904,)}",
@@ -205,12 +204,12 @@ TEST(wrong_headers)
 				"\"|f4\"" },
 		{ "{'descr': '', 'fortran_order': False, 'shape': (2,)}", CHOIR_UNSUPPORTED, "\"\"" },
 		{ "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}", CHOIR_UNSUPPORTED,
-				"byte 21: each value is a record" },
+				"byte 21:*record" },
 		{ "{'descr': '<f4', 'fortran_order': 0, 'shape': (2,)}", CHOIR_CORRUPT, "True or False" },
 		{ "{'descr': '<f4', 'shape': (2,)}", CHOIR_CORRUPT,
 				"byte 41: the header ends without 'fortran_order'" },
 		{ "{'descr': '<f4', 'descr': '<f4'}", CHOIR_CORRUPT, "each once" },
-		{ "{'order': 1}", CHOIR_CORRUPT, "byte 11: found \"'order': 1}\", needed 'descr'" },
+		{ "{'order': 1}", CHOIR_CORRUPT, "byte 11:*\"'order': 1}\"*'descr'" },
 		{ "{'descr' '<f4'}", CHOIR_CORRUPT, "a colon" },
 		{ "{'descr': '<f4' 'shape'}", CHOIR_CORRUPT, "a comma or }" },
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (2 3)}", CHOIR_CORRUPT,
@@ -218,7 +217,7 @@ TEST(wrong_headers)
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': 2}", CHOIR_CORRUPT, "the shape" },
 		{ "{'descr': '<f4", CHOIR_CORRUPT, "the type of the values" },
 		{ "{", CHOIR_CORRUPT, "byte 11: found \"\"" },
-		{ "[]", CHOIR_CORRUPT, "byte 10: found \"[]\", needed {" },
+		{ "[]", CHOIR_CORRUPT, "byte 10:*\"[]\"*{" },
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} x", CHOIR_CORRUPT,
 				"nothing more" },
 	};
@@ -227,7 +226,7 @@ TEST(wrong_headers)
 	choir_dataset *d =
 			open_header("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", "\1\2", 2);
 	assert_non_null(strstr(pass_in_words(d), "1\n! CHOIR_CORRUPT "));
-	assert_non_null(strstr(pass_in_words(d), "byte 66 is 2, a bool is 0 or 1"));
+	assert_non_null(strstr(pass_in_words(d), "byte 66 is 2"));
 	choir_dataset_free(d);
 }
 

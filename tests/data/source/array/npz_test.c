@@ -218,7 +218,7 @@ static archive of_too_many(int64_t more)
 TEST(no_member_is_larger_than_deflate_can_make_it)
 {
 	archive a = of_too_many(0);
-	assert_refused(open_archive(&a, 0, NULL), CHOIR_CORRUPT, "promise 3*2*6 bytes");
+	assert_refused(open_archive(&a, 0, NULL), CHOIR_CORRUPT, "3 x 2*6 bytes");
 	a = of_too_many(1);
 	assert_refused(open_archive(&a, 0, NULL), CHOIR_CORRUPT, "\"x.npy\"");
 }

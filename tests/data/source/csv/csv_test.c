@@ -78,9 +78,7 @@ TEST(categories_cannot_be_announced)
 	chi_element e = { .column = { &found }, .capacity = 1 };
 	const choir_interleave_options o = { .size = sizeof o, .n = 1, .columns = &kind };
 	choir_dataset *d = choir_dataset_flat_map(numbers_in_memory(1), &o, open_kinds, NULL);
-	assert_next_fails(d, CHOIR_INVALID,
-			"flat_map: element 0: whether a column has categories (a map with columns of its own "
-			"leaves them out) of its dataset is not what was announced");
+	assert_next_fails(d, CHOIR_INVALID, "flat_map: element 0*categories");
 	choir_dataset_free(d);
 	d = choir_dataset_flat_map(numbers_in_memory(1), &o, open_kinds, &found);
 	for (int32_t i = 0; i < 2; i++) {
@@ -136,12 +134,12 @@ TEST(every_dtype_is_read)
 			"0.5 1000 -2.14748365e+09 9.00719925e+15 255 1\ninf -inf 1 2 3 0\n-inf inf 1 1 1 1\n");
 	static const struct {
 		const char *row, *text;
-	} wrong[] = { { "x,1,1,1,1,1", "column \"a\": \"x\" is no f32" },
-		{ "1,1,2147483648,1,1,1", "\"2147483648\" is no i32" },
-		{ "1,1,-2147483649,1,1,1", "is no i32" }, { "1,1,1,9223372036854775808,1,1", "is no i64" },
-		{ "1,1,1,1.5,1,1", "\"1.5\" is no i64" }, { "1,1,1,1,256,1", "is no u8" },
-		{ "1,1,1,1,-1,1", "is no u8" }, { "1,1,1,1,1,2", "is no bool" },
-		{ "1,1,1,inf,1,1", "is no i64" }, { "1,0x10,1,1,1,1", "is no f64" } };
+	} wrong[] = { { "x,1,1,1,1,1", "column \"a\": \"x\"*f32" },
+		{ "1,1,2147483648,1,1,1", "\"2147483648\"*i32" },
+		{ "1,1,-2147483649,1,1,1", "column*\"-2147483649\"*i32" },
+		{ "1,1,1,9223372036854775808,1,1", "i64" }, { "1,1,1,1.5,1,1", "\"1.5\"*i64" },
+		{ "1,1,1,1,256,1", "u8" }, { "1,1,1,1,-1,1", "u8" }, { "1,1,1,1,1,2", "bool" },
+		{ "1,1,1,inf,1,1", "i64" }, { "1,0x10,1,1,1,1", "f64" } };
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		char text[200];
 		snprintf(text, sizeof text, "a,b,c,d,e,f\n1,1,1,1,1,1\n%s\n", wrong[i].row);
@@ -212,11 +210,11 @@ TEST(what_is_wrong)
 	static const struct {
 		const char *text, *error;
 	} cases[] = {
-		{ "", "t.csv: empty, a header needed" },
-		{ "\n\n", "empty, a header needed" },
+		{ "", "t.csv:*empty*header" },
+		{ "\n\n", "empty*header" },
 		{ "a,b\n1,2\n3\n", "t.csv: row 2, byte 8: 1 fields, the header has 2" },
 		{ "a,b\n1,2,3\n", "row 1, byte 4: 3 fields, the header has 2" },
-		{ "a,a\n1,2\n", "header, byte 0: there are two columns \"a\"" },
+		{ "a,a\n1,2\n", "header, byte 0:*two*\"a\"" },
 		{ "a,\n1,2\n", "row 1, byte 5: a value in a column without a name" },
 		{ "a,,b\n1,2,3\n", "header, byte 0: column 2 has no name" },
 		{ ",,b\n1,2,3\n", "header, byte 0: column 2 has no name" },
@@ -226,8 +224,8 @@ TEST(what_is_wrong)
 		{ "a,\xff\n1,2\n", "the name of column 2 is not UTF-8" },
 		{ "a\nx\n\xc3(\n", "row 2, byte 4: column \"a\": \"\\xc3(\" is not UTF-8" },
 		{ "a,b\n1,\"x\n", "row 1, byte 6: a quote that is not closed" },
-		{ "a,b\n1,\"x\"y\n", "row 1, byte 9: something behind the quote" },
-		{ "a,b\n1,x\"y\n", "row 1, byte 7: a quote within a field" },
+		{ "a,b\n1,\"x\"y\n", "row 1, byte 9:*quote" },
+		{ "a,b\n1,x\"y\n", "row 1, byte 7:*quote" },
 		{ "a,b\n1,x\ry\n", "row 1, byte 7: a carriage return without" },
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -262,9 +260,9 @@ TEST(what_is_misused)
 			"\"name\"*i32*\"x\"*f32");
 	assert_refused(CSV_OF(animals, .columns = 1, .column = &half), CHOIR_UNSUPPORTED, "f16*dtype");
 	assert_refused(CSV_OF(animals, .columns = 1), CHOIR_INVALID, "NULL");
-	assert_refused(CSV_OF(animals, .separator = '"'), CHOIR_INVALID, "marks");
-	assert_refused(CSV_OF(animals, .separator = '.'), CHOIR_INVALID, "marks");
-	assert_refused(CSV_OF(animals, .infer_rows = -1), CHOIR_INVALID, "-1 rows");
+	assert_refused(CSV_OF(animals, .separator = '"'), CHOIR_INVALID, "separator*quote");
+	assert_refused(CSV_OF(animals, .separator = '.'), CHOIR_INVALID, "separator '.'");
+	assert_refused(CSV_OF(animals, .infer_rows = -1), CHOIR_INVALID, "-1");
 	assert_refused(
 			CSV_OF("a,b\nx,\n", .other_columns = "y"), CHOIR_INVALID, ".csv:*\"y\"*\"a\"*\"b\"");
 	assert_refused(choir_csv_dataset_new(NULL, NULL), CHOIR_INVALID, "neither");
@@ -461,8 +459,8 @@ TEST(a_schema_is_taken)
 	assert_int_equal(choir_dataset_categories(d, "b"), 3); // of its own it has two
 	assert_pass(d, "1 2 7.5\n3 0 8\n");
 	assert_pass(CSV_OF("a,b,c\n5,y,1\n", .other_columns = "x", .schema = a), "[5 1]\n");
-	assert_pass_fails(CSV_OF("a,b,c\n1,x,7\n1.5,x,8\n", .schema = a), "is no i64");
-	assert_pass_fails(CSV_OF("a,b,c\n1,new,7\n", .schema = a), "none of the column's categories");
+	assert_pass_fails(CSV_OF("a,b,c\n1,x,7\n1.5,x,8\n", .schema = a), "i64");
+	assert_pass_fails(CSV_OF("a,b,c\n1,new,7\n", .schema = a), "\"new\"*categories");
 	assert_refused(CSV_OF("a,b,d\n1,x,7\n", .schema = a), CHOIR_INVALID, "column 3*\"d\"*\"c\"");
 	assert_refused(CSV_OF("a,b\n1,x\n", .schema = a), CHOIR_INVALID, "2 columns*3");
 	// Categories that it did not collect: the file says.
@@ -471,7 +469,7 @@ TEST(a_schema_is_taken)
 			"1\n0\n");
 	number.kind = CHOIR_CSV_NUMBER;
 	choir_dataset *given = CSV_OF("a\n1\n", .columns = 1, .column = &number);
-	assert_refused(CSV_OF("a\n1\n", .schema = given), CHOIR_INVALID, "looked");
+	assert_refused(CSV_OF("a\n1\n", .schema = given), CHOIR_INVALID, "inferred");
 	choir_dataset_free(given);
 	given = numbers_in_memory(1);
 	assert_refused(CSV_OF("a\n1\n", .schema = given), CHOIR_INVALID, "dataset");

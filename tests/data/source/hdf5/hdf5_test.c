@@ -4,6 +4,7 @@
 
 #include "data/source/hdf5/hdf5_writer.h"
 #include "data/source/scratch.h"
+#include "facts.h"
 #include "test.h"
 
 #ifdef CHI_HAS_HDF5
@@ -135,7 +136,7 @@ TEST(what_is_not_there_is_answered_with_what_is)
 	assert_refused(choir_hdf5_dataset_new(path, 2, (const char *const[]){ "big", "train/y" }),
 			CHOIR_INVALID, "4*train/y*3");
 	assert_refused(choir_hdf5_dataset_new(path, 2, (const char *const[]){ "big", "big" }),
-			CHOIR_INVALID, "there are two of this name");
+			CHOIR_INVALID, "\"big\"*two columns");
 	assert_refused(open_one(path, ""), CHOIR_INVALID, "empty");
 	assert_refused(open_one(NULL, "x"), CHOIR_INVALID, "NULL");
 	assert_refused(choir_hdf5_dataset_new(path, 1, NULL), CHOIR_INVALID, "NULL");
@@ -380,7 +381,7 @@ static void refuse_change(
 	if (cannot_open && strncmp(found, "! CHOIR_NOT_FOUND ", 18) == 0)
 		return;
 	if (strncmp(found, "! CHOIR_CORRUPT ", 16) != 0 ||
-			(!strstr(found, text) && !strstr(found, "changed.h5: x: bad coordinate offset")) ||
+			(!text_holds(found, text) && !strstr(found, "changed.h5: x: bad coordinate offset")) ||
 			!strstr(found, "changed.h5: x: "))
 		fail_msg("%s: \"%s\", wanted \"%s\"", tried->name, found, text);
 	choir_dataset_free(d);
@@ -395,21 +396,21 @@ TEST(what_the_library_dies_of_is_refused_before)
 	static const unsigned char seven[] = { 4, 0, 0, 0, 7, 0, 0, 0 };
 	static const unsigned char packed[] = { 3, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0 };
 	tried = &smalls[0];
-	refuse_change(dims, sizeof dims, 0, 7, "dimension 0 is 7, at most 5");
-	refuse_change(fill, sizeof fill, 4, 3, "a message that says it is shared");
+	refuse_change(dims, sizeof dims, 0, 7, "dimension 0 is 7*5");
+	refuse_change(fill, sizeof fill, 4, 3, "shared message");
 	tried = &smalls[1];
-	refuse_change(dims, sizeof dims, 4, 1, "dimension 0 is 4294967301, at most 5");
+	refuse_change(dims, sizeof dims, 4, 1, "dimension 0 is 4294967301*5");
 	tried = &smalls[2];
-	refuse_change(chunks, sizeof chunks, 0, 0, "chunks of 0");
-	refuse_change(chunks, sizeof chunks, 6, 4, "chunks of 262145 along axis 1, of at most 2");
-	refuse_change(chunks, sizeof chunks, 0, 3, "its shape needs 4 chunks, the file has 6");
-	refuse_change(chunks, sizeof chunks, 8, 5, "chunks of values of 5 bytes, which have 4");
+	refuse_change(chunks, sizeof chunks, 0, 0, "chunks*0");
+	refuse_change(chunks, sizeof chunks, 6, 4, "chunks of 262145*axis 1*2");
+	refuse_change(chunks, sizeof chunks, 0, 3, "4 chunks*6");
+	refuse_change(chunks, sizeof chunks, 8, 5, "chunks*5 bytes*4");
 	tried = &smalls[4];
-	refuse_change(dims, sizeof dims, 4, 1, "chunks, the file has 2: damaged, or never written");
-	refuse_change(packed, sizeof packed, 0, 1, "its shape needs 5 chunks, the file has 2");
+	refuse_change(dims, sizeof dims, 4, 1, "chunks*2*damaged, or never written");
+	refuse_change(packed, sizeof packed, 0, 1, "5 chunks*2");
 	tried = &smalls[7];
-	refuse_change(seven, sizeof seven, 0, 8, "a fill value that has not the size of the values");
-	refuse_change(chunks, sizeof chunks, 0, 1, "16 bytes in chunks, its shape needs 8");
+	refuse_change(seven, sizeof seven, 0, 8, "fill value*size");
+	refuse_change(chunks, sizeof chunks, 0, 1, "chunks*16 bytes*8");
 }
 
 static herr_t print_nothing(hid_t stack, void *data)

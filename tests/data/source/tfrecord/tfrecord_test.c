@@ -447,7 +447,8 @@ TEST(what_cannot_be_is_refused)
 	o = (choir_tfrecord_options){ .size = sizeof o, .compression = 9 };
 	assert_refused(choir_tfrecord_dataset_new(PATH, &o), CHOIR_INVALID, "compression");
 	o = (choir_tfrecord_options){ .size = sizeof o, .wrong = 2 };
-	assert_refused(choir_tfrecord_dataset_new(PATH, &o), CHOIR_INVALID, "STOP*SKIP");
+	assert_refused(choir_tfrecord_dataset_new(PATH, &o), CHOIR_INVALID,
+			"CHOIR_BAD_RECORD_ERROR*CHOIR_BAD_RECORD_SKIP");
 	const choir_feature nameless = { .dtype = CHOIR_F32 };
 	o = (choir_tfrecord_options){ .size = sizeof o, .n = 1, .features = &nameless };
 	assert_refused(

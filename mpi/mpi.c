@@ -99,9 +99,8 @@ static choir_status check_thread(mpi *m)
 	if (may_call(m))
 		return CHOIR_OK;
 	return m->with.fail(CHOIR_UNSUPPORTED,
-			"MPI was initialised with %s, with which only the thread that did so may call it, "
-			"and this is another: call Choir from that thread, or MPI_Init_thread with "
-			"MPI_THREAD_SERIALIZED",
+			"MPI was initialised with %s, so only the thread that initialised it may call it; "
+			"call Choir from that thread, or MPI_Init_thread with MPI_THREAD_SERIALIZED",
 			level_name(m->threads));
 }
 
@@ -113,10 +112,10 @@ static choir_status start(mpi *m)
 	MPI_Finalized(&finalised);
 	if (finalised)
 		return m->with.fail(CHOIR_STATE,
-				"MPI was ended in this process, and cannot be "
-				"initialised again: keep one cluster until the program's end");
+				"MPI was finalised in this process and cannot be initialised again; keep one "
+				"cluster until the program's end");
 	if (!initialised && m->with.communicator != NULL)
-		return m->with.fail(CHOIR_STATE, "a communicator, but MPI is not initialised");
+		return m->with.fail(CHOIR_STATE, "a communicator is given, but MPI is not initialised");
 	if (!initialised) {
 		CALL(MPI_Init_thread, NULL, NULL, MPI_THREAD_MULTIPLE, &m->threads);
 		m->own_mpi = true;
@@ -142,8 +141,8 @@ static choir_status duplicate(mpi *m, MPI_Comm from)
 		if (done)
 			break;
 		if (m->with.seconds >= 0 && m->with.now() - begun > m->with.seconds)
-			return m->with.fail(CHOIR_TIMEOUT, "not all of %d processes came within %g s",
-					processes, m->with.seconds);
+			return m->with.fail(CHOIR_TIMEOUT, "not all %d processes came within %g s", processes,
+					m->with.seconds);
 		m->with.yield();
 	}
 	m->comm = *own;
@@ -179,8 +178,9 @@ static choir_status open_mpi(void *self, const void *argument)
 	m->aborted_by = CHOIR_NONE;
 	m->comm = MPI_COMM_NULL;
 	if (m->with.communicator != NULL && m->with.size != sizeof(MPI_Comm))
-		return m->with.fail(CHOIR_INVALID, "a communicator of %zu bytes, this MPI's have %zu",
-				m->with.size, sizeof(MPI_Comm));
+		return m->with.fail(CHOIR_INVALID,
+				"a communicator of %zu bytes given, this MPI's have %zu", m->with.size,
+				sizeof(MPI_Comm));
 	choir_status status = start(m);
 	if (status == CHOIR_OK)
 		status = find_others(m);

@@ -44,14 +44,15 @@ static choir_status open_transport(choir_cluster *c, const void *argument)
 	const choir_status status = c->transport_table.open(c->self, argument);
 	if (status != CHOIR_OK) {
 		if (choir_error_status() != status)
-			choir_fail(status, "it did not come up (%s)", choir_status_name(status));
+			choir_fail(status, "it did not start (%s)", choir_status_name(status));
 		return chi_error_prefix("%s", c->transport_table.name);
 	}
 	c->worker = c->transport_table.worker(c->self);
 	c->workers = c->transport_table.workers(c->self);
 	if (c->workers < 1 || c->worker < 0 || c->worker >= c->workers)
-		return choir_fail(CHOIR_INVALID, "%s: worker %d of %d", c->transport_table.name, c->worker,
-				c->workers);
+		return choir_fail(CHOIR_INVALID,
+				"%s: the transport reports worker %d of %d; workers count from 0",
+				c->transport_table.name, c->worker, c->workers);
 	char text[CHI_TRANSPORT_TEXT - 24];
 	c->transport_table.describe(c->self, text, sizeof text);
 	snprintf(c->transport, sizeof c->transport, "%.16s: %s", c->transport_table.name, text);
@@ -118,7 +119,9 @@ static choir_status take_options(const choir_cluster_options *o, choir_cluster_o
 	const double seconds[] = { all->timeout, all->start_timeout };
 	for (int i = 0; i < 2; i++)
 		if (!(seconds[i] >= 0) && seconds[i] != CHOIR_FOREVER)
-			return choir_fail(CHOIR_INVALID, "cluster: a timeout of %g seconds", seconds[i]);
+			return choir_fail(CHOIR_INVALID,
+					"cluster: a timeout of %g seconds given; 0 or more, or CHOIR_FOREVER, needed",
+					seconds[i]);
 	return CHOIR_OK;
 }
 
@@ -204,15 +207,15 @@ static choir_status check_roles(const choir_cluster *c, const chi_roles *r)
 		return CHOIR_OK;
 	if (c->workers == r->workers)
 		return choir_fail(CHOIR_INVALID,
-				"%s makes this process worker %d, but %s worker %d: give "
-				"tasks to processes in the order of their ranks",
+				"%s makes this process worker %d, %s makes it worker %d; give tasks to processes "
+				"in the order of their ranks",
 				r->source, r->worker, c->transport, c->worker);
 	char found[CHI_TRANSPORT_TEXT + 40] = "this process was started alone";
 	if (strcmp(c->transport_table.name, chi_single_worker_transport.name) != 0)
 		snprintf(found, sizeof found, "%s finds %d", c->transport, c->workers);
 	return choir_fail(CHOIR_INVALID,
-			"%s names %d worker%s, but %s: start the program with "
-			"mpirun -n %d PROGRAM, or srun --mpi=pmix -n %d PROGRAM",
+			"%s names %d worker%s, but %s; start the program with mpirun -n %d PROGRAM, or srun "
+			"--mpi=pmix -n %d PROGRAM",
 			r->source, r->workers, r->workers == 1 ? "" : "s", found, r->workers, r->workers);
 }
 
@@ -244,8 +247,8 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *given)
 		return NULL;
 	if (roles.task_given && roles.task == CHI_TASK_PS) {
 		choir_fail(CHOIR_UNSUPPORTED,
-				"%s: a process that is a ps: variables of parameter servers "
-				"lie in the workers' process",
+				"%s: this process is a ps; Choir runs none, since the workers' process holds the "
+				"variables of parameter servers",
 				roles.source);
 		return NULL;
 	}
@@ -276,7 +279,7 @@ choir_cluster *choir_cluster_from_mpi(
 			o.task_type != NULL) {
 		choir_fail(CHOIR_INVALID, "from_mpi: %s",
 				communicator == NULL ? "the communicator is NULL"
-									 : "a transport or roles were given as well");
+									 : "a transport, cluster_spec or task_type is given as well");
 		return NULL;
 	}
 	return settle(chi_mpi_open(&o, &launcher, communicator, size), &roles, &o);

@@ -106,7 +106,8 @@ choir_status choir_cluster_broadcast(choir_cluster *c, int from, void *data, siz
 	if (c == NULL || (data == NULL && bytes > 0))
 		return choir_fail(CHOIR_INVALID, "broadcast: the cluster or the data is NULL");
 	if (from < 0 || from >= c->workers)
-		return choir_fail(CHOIR_INVALID, "broadcast: from worker %d of %d", from, c->workers);
+		return choir_fail(CHOIR_INVALID,
+				"broadcast: from worker %d given, the cluster has %d workers", from, c->workers);
 	CHOIR_TRY(chi_cluster_check(c));
 	together t;
 	CHOIR_TRY(begin(&t, c));
@@ -141,7 +142,9 @@ choir_status choir_cluster_all_gather(choir_cluster *c, const void *own, size_t 
 	CHOIR_TRY(chi_cluster_check(c));
 	size_t total;
 	if (!chi_size_multiply((size_t) c->workers, bytes, &total))
-		return choir_fail(CHOIR_INVALID, "all_gather: %zu bytes of %d workers", bytes, c->workers);
+		return choir_fail(CHOIR_INVALID,
+				"all_gather: %zu bytes from each of %d workers do not fit in memory", bytes,
+				c->workers);
 	together t;
 	CHOIR_TRY(begin(&t, c));
 	chi_fingerprint_set(&t.fingerprint, t.fingerprint.sequence, "all_gather of %zu bytes", bytes);

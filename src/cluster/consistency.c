@@ -43,7 +43,9 @@ static choir_status compare(const choir_cluster *c, const worker_settings *all)
 			const chi_setting *a = &all[0].setting[k], *b = &all[i].setting[k];
 			if (memcmp(a, b, sizeof *a) == 0)
 				continue;
-			return choir_fail(CHOIR_STATE, "%s differs: %.*s is \"%.*s\", but \"%.*s\" at %s",
+			return choir_fail(CHOIR_STATE,
+					"%s differs: its %.*s is \"%.*s\", but \"%.*s\" "
+					"on %s; all workers need the same",
 					chi_cluster_name(c, i, other), CHI_SETTING_NAME - 1,
 					a->name[0] != '\0' ? a->name : b->name, CHI_SETTING_VALUE - 1, b->value,
 					CHI_SETTING_VALUE - 1, a->value, chi_cluster_name(c, 0, first));
@@ -81,9 +83,9 @@ static choir_status refuse(const choir_cluster *c, const set_name names[], int o
 	chi_cluster_name(c, 0, first);
 	chi_cluster_name(c, other, second);
 	return choir_fail(lowest ? CHOIR_UNSUPPORTED : CHOIR_STATE,
-			"%s differs: its instruction set is \"%.*s\", but \"%.*s\" at %s: %s", second,
+			"%s differs: its instruction set is \"%.*s\", but \"%.*s\" on %s; %s", second,
 			CHI_SETTING_VALUE - 1, names[other].text, CHI_SETTING_VALUE - 1, names[0].text, first,
-			lowest ? "there is none that all have"
+			lowest ? "no set is common to all workers"
 				   : "ask for the lowest (.lowest_instruction_set), or set CHOIR_INSTRUCTION_SET");
 }
 

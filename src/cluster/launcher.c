@@ -11,7 +11,8 @@ static choir_status number(const char *name, const char *text, int *out)
 {
 	int64_t value;
 	if (!chi_parse_int64(text, &value) || value < 0 || value > INT_MAX)
-		return choir_fail(CHOIR_INVALID, "%s: found \"%.40s\", needed a number", name, text);
+		return choir_fail(
+				CHOIR_INVALID, "%s: found \"%.40s\"; a number of 0 or more needed", name, text);
 	*out = (int) value;
 	return CHOIR_OK;
 }
@@ -27,7 +28,7 @@ choir_status chi_launcher_pair(
 	CHOIR_TRY(number(workers, n, count));
 	if (*index >= *count)
 		return choir_fail(
-				CHOIR_INVALID, "%s is %d, but %s is %d", worker, *index, workers, *count);
+				CHOIR_INVALID, "%s is %d, but %s is only %d", worker, *index, workers, *count);
 	return CHOIR_OK;
 }
 
@@ -58,8 +59,8 @@ choir_status chi_launcher_find(chi_launcher *l)
 	const bool pmix = getenv("PMIX_RANK") != NULL;
 	if (!pmix && l->workers > 1)
 		return choir_fail(CHOIR_INVALID,
-				"srun has started %d tasks that it does not connect: use "
-				"srun --mpi=pmix (Open MPI) or srun --mpi=pmi2 (MPICH)",
+				"srun has started %d tasks without connecting them; use srun --mpi=pmix (Open "
+				"MPI) or srun --mpi=pmi2 (MPICH)",
 				l->workers);
 	if (pmix) {
 		l->name = "srun --mpi=pmix";

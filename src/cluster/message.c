@@ -215,19 +215,19 @@ static choir_status refuse(chi_message *m, size_t came)
 		note_failure(m, other, came);
 	else if (same(found, &m->expected))
 		choir_fail(CHOIR_STATE,
-				"workers differ in number %" PRIu64 ", %s: %s has %zu bytes, %s has "
+				"workers differ in collective number %" PRIu64 ", %s: %s has %zu bytes, %s has "
 				"%" PRIu64,
 				found->sequence, found->what, own, m->bytes, other, m->frame.bytes);
 	else if (found->sequence == m->expected.sequence && found->hash == m->expected.hash)
 		choir_fail(CHOIR_STATE,
-				"workers differ: by number %" PRIu64 ", %s, %s and %s "
-				"have given the same tensors, but in another order: all "
-				"workers must make the same calls in the same order",
+				"workers differ in collective number %" PRIu64
+				", %s: %s and %s have given the same tensors in different orders; all workers "
+				"must make the same calls in the same order",
 				found->sequence, found->what, own, other);
 	else
 		choir_fail(CHOIR_STATE,
-				"workers differ: %s is at number %" PRIu64 ", %s; %s at number "
-				"%" PRIu64 ", %s",
+				"workers differ: %s is at collective number %" PRIu64
+				", %s; %s is at number %" PRIu64 ", %s",
 				own, m->expected.sequence, m->expected.what, other, found->sequence, found->what);
 	return chi_cluster_give_up(m->cluster);
 }
@@ -236,7 +236,8 @@ static choir_status take_frame(chi_message *m, size_t came)
 {
 	char name[CHI_WORKER_NAME + 32];
 	if (came < HEAD || m->frame.magic != MAGIC) {
-		choir_fail(CHOIR_CORRUPT, "%s sent %zu bytes that are no message of this version of Choir",
+		choir_fail(CHOIR_CORRUPT,
+				"%s sent %zu bytes that are not a message of this version of Choir",
 				chi_cluster_name(m->cluster, m->peer, name), came);
 		return chi_cluster_give_up(m->cluster);
 	}
@@ -244,7 +245,7 @@ static choir_status take_frame(chi_message *m, size_t came)
 		return refuse(m, came);
 	const size_t first = in_frame(m, m->bytes);
 	if (came != HEAD + first) {
-		choir_fail(CHOIR_CORRUPT, "%s sent %zu bytes where %zu are needed",
+		choir_fail(CHOIR_CORRUPT, "%s sent %zu bytes; %zu needed",
 				chi_cluster_name(m->cluster, m->peer, name), came, HEAD + first);
 		return chi_cluster_give_up(m->cluster);
 	}
@@ -338,7 +339,7 @@ static void end_wait_limit(wait_limit *p, const chi_message *m, double now)
 		return;
 	p->due = HUGE_VAL;
 	if (c->timeout >= 0)
-		snprintf(end, sizeof end, "; the time-out is %g s", c->timeout);
+		snprintf(end, sizeof end, "; the timeout is %g s", c->timeout);
 	chi_log(CHOIR_LOG_WARNING, "worker %d has waited %.0f s for %s in %s%s", c->worker,
 			now - p->begun, chi_cluster_name(c, m->peer, name), m->expected.what, end);
 }

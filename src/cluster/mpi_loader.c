@@ -77,8 +77,8 @@ static chi_module *open_any(const char *wanted)
 	char why[CHI_ERROR_SIZE];
 	snprintf(why, sizeof why, "%s", choir_error());
 	choir_fail(CHOIR_NOT_FOUND,
-			"mpi: no libchoir-mpi for %s: build Choir where %s is installed, or "
-			"set CHOIR_MPI to the path of one (%s)",
+			"mpi: no libchoir-mpi for %s; build Choir where %s is installed, or set CHOIR_MPI to "
+			"the path of one (%s)",
 			wanted == NULL ? "any MPI" : wanted,
 			wanted == NULL || strcmp(wanted, "openmpi") == 0 ? "libopenmpi-dev (or libmpich-dev)"
 															 : "libmpich-dev",
@@ -97,14 +97,14 @@ static chi_module *open_module(const choir_cluster_options *o, const chi_launche
 	}
 	if (asked != NULL && !is_known(asked)) {
 		choir_fail(CHOIR_INVALID,
-				"mpi: \"%.60s\" is not known: there are openmpi and mpich, or the "
-				"path of a libchoir-mpi",
+				"mpi: \"%.60s\" is unknown; openmpi, mpich, or the path of a libchoir-mpi needed",
 				asked);
 		return NULL;
 	}
 	if (asked != NULL && here != NULL && strcmp(asked, here) != 0) {
-		choir_fail(CHOIR_INVALID, "mpi: %s was asked for, but this program has %s in it", asked,
-				here);
+		choir_fail(CHOIR_INVALID,
+				"mpi: %s is requested, but this program has loaded %s; both must be the same",
+				asked, here);
 		return NULL;
 	}
 	return open_any(asked != NULL ? asked : here != NULL ? here : l->mpi);
@@ -116,13 +116,13 @@ static choir_status check_launcher(const choir_cluster *c, const chi_launcher *l
 		return CHOIR_OK;
 	if (l->mpi != NULL && strcmp(l->mpi, mpi) != 0)
 		return choir_fail(CHOIR_INVALID,
-				"mpi: %s has started %d processes, but this one uses %s "
-				"and finds %d: set CHOIR_MPI=%s, or start it with %s",
+				"mpi: %s has started %d processes, but this one uses %s and finds %d; set "
+				"CHOIR_MPI=%s, or start it with %s",
 				l->name, l->workers, mpi, c->workers, l->mpi,
 				strcmp(mpi, "mpich") == 0 ? "mpiexec of MPICH (mpirun.mpich)"
 										  : "mpirun of Open MPI (mpirun.openmpi)");
 	return choir_fail(CHOIR_INVALID,
-			"mpi: %s says that this is worker %d of %d, but %s that it is %d of %d", l->name,
+			"mpi: by %s this is worker %d of %d, but by %s it is worker %d of %d", l->name,
 			l->worker, l->workers, mpi, c->worker, c->workers);
 }
 
@@ -137,7 +137,7 @@ choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *
 	if (plugin == NULL || plugin->version != CHOIR_MPI_PLUGIN_VERSION ||
 			chi_table_take("mpi", &transport, sizeof transport, sizeof(chi_table_head),
 					plugin->table) != CHOIR_OK) {
-		choir_fail(CHOIR_INVALID, "mpi: that library is no libchoir-mpi of version %d",
+		choir_fail(CHOIR_INVALID, "mpi: the library is not a libchoir-mpi of version %d",
 				CHOIR_MPI_PLUGIN_VERSION);
 		return NULL;
 	}

@@ -27,10 +27,10 @@ choir_status chi_roles_set_task(chi_roles *r, const char *type, int64_t index)
 		task++;
 	if (task == CHI_TASKS)
 		return choir_fail(CHOIR_INVALID,
-				"%s: a task of type \"%.60s\": there are chief, worker, evaluator, ps", r->source,
-				type);
+				"%s: the task type \"%.60s\" is unknown; chief, worker, evaluator or ps needed",
+				r->source, type);
 	if (index < 0 || index > INT32_MAX)
-		return choir_fail(CHOIR_INVALID, "%s: task %s %" PRId64 ": an index is a number from 0",
+		return choir_fail(CHOIR_INVALID, "%s: task %s %" PRId64 "; an index of 0 or more needed",
 				r->source, type, index);
 	r->task = (chi_task) task;
 	r->index = (int) index;
@@ -43,7 +43,7 @@ static choir_status check_counts(const chi_roles *r)
 	static const chi_task alone[] = { CHI_TASK_CHIEF, CHI_TASK_EVALUATOR };
 	for (size_t i = 0; i < 2; i++)
 		if (r->count[alone[i]] > 1)
-			return choir_fail(CHOIR_INVALID, "%s: %d tasks of type %s: there can be one",
+			return choir_fail(CHOIR_INVALID, "%s: %d tasks of type %s, at most 1 possible",
 					r->source, r->count[alone[i]], chi_task_name(alone[i]));
 	return CHOIR_OK;
 }
@@ -59,8 +59,9 @@ static choir_status check_task(const chi_roles *r)
 		return choir_fail(CHOIR_INVALID, "%s: this is task %s %d, but the cluster has no %s",
 				r->source, name, r->index, name);
 	if (r->index >= count)
-		return choir_fail(CHOIR_INVALID, "%s: this is task %s %d, but the cluster has %d, from 0",
-				r->source, name, r->index, count);
+		return choir_fail(CHOIR_INVALID,
+				"%s: this is task %s %d, but the cluster has only %d, counted from 0", r->source,
+				name, r->index, count);
 	return CHOIR_OK;
 }
 
@@ -79,7 +80,7 @@ choir_status chi_roles_settle(chi_roles *r)
 	CHOIR_TRY(check_counts(r));
 	if (!r->task_given)
 		return choir_fail(CHOIR_INVALID,
-				"%s: a cluster without this process's task: its type and index are needed",
+				"%s: the task of this process is missing; its type and index are needed",
 				r->source);
 	CHOIR_TRY(check_task(r));
 	const int chiefs = r->count[CHI_TASK_CHIEF];
@@ -131,8 +132,8 @@ choir_status chi_roles_find(chi_roles *r, const choir_cluster_options *o)
 	if (o->cluster_spec != NULL)
 		return by_hand(r, o);
 	if (o->task_type != NULL)
-		return choir_fail(
-				CHOIR_INVALID, "task_type \"%.60s\" without a cluster_spec", o->task_type);
+		return choir_fail(CHOIR_INVALID,
+				"task_type \"%.60s\" given without cluster_spec; both needed", o->task_type);
 	const char *config = getenv("TF_CONFIG");
 	if (config == NULL || config[0] == '\0')
 		return from_numbers(r);

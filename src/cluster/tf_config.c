@@ -44,7 +44,7 @@ static choir_status count_addresses(reader *r, int *count)
 {
 	CHOIR_TRY(next(r));
 	if (r->token != CHI_JSON_ARRAY && r->token != CHI_JSON_OBJECT)
-		return wrong(r, "a job that is no list of addresses");
+		return wrong(r, "a list of addresses needed");
 	const bool list = r->token == CHI_JSON_ARRAY;
 	*count = 0;
 	for (;;) {
@@ -54,7 +54,7 @@ static choir_status count_addresses(reader *r, int *count)
 		if (!list)
 			CHOIR_TRY(next(r));
 		if (r->token != CHI_JSON_STRING)
-			return wrong(r, "an address that is no text");
+			return wrong(r, "an address must be a text");
 		++*count;
 	}
 }
@@ -72,10 +72,10 @@ static choir_status read_jobs(reader *r)
 		char shown[64];
 		if (task == CHI_TASKS)
 			return choir_fail(CHOIR_INVALID,
-					"%s: a job \"%s\": there are chief, worker, evaluator, ps", r->roles->source,
-					chi_text_clean(r->json.text, shown, sizeof shown));
+					"%s: the job \"%s\" is unknown; chief, worker, evaluator or ps needed",
+					r->roles->source, chi_text_clean(r->json.text, shown, sizeof shown));
 		if (seen[task])
-			return wrong(r, "a job that stands there twice");
+			return wrong(r, "a job is given twice");
 		seen[task] = true;
 		CHOIR_TRY(count_addresses(r, &r->roles->count[task]));
 	}
@@ -88,7 +88,7 @@ static choir_status read_index(reader *r, int64_t *index)
 	if (r->token == CHI_JSON_STRING && chi_parse_int64(r->json.text, index))
 		return CHOIR_OK;
 	if (r->token != CHI_JSON_NUMBER || !chi_json_uint64(&r->json, &number) || number > INT64_MAX)
-		return wrong(r, "an index that is no number from 0");
+		return wrong(r, "the index must be a number of 0 or more");
 	*index = (int64_t) number;
 	return CHOIR_OK;
 }
@@ -102,7 +102,7 @@ static choir_status read_task(reader *r)
 		if (r->token == CHI_JSON_OBJECT_END)
 			break;
 		if (strcmp(r->json.text, "type") == 0) {
-			CHOIR_TRY(expect(r, CHI_JSON_STRING, "a type that is no text"));
+			CHOIR_TRY(expect(r, CHI_JSON_STRING, "the type must be a text"));
 			chi_text_clean(r->json.text, type, sizeof type);
 		} else if (strcmp(r->json.text, "index") == 0) {
 			CHOIR_TRY(read_index(r, &index));
@@ -123,9 +123,9 @@ choir_status chi_roles_read_cluster(chi_roles *r, const char *source, char *json
 	*r = (chi_roles){ .source = source };
 	reader from = { .roles = r };
 	chi_json_open(&from.json, json, bytes);
-	CHOIR_TRY(expect(&from, CHI_JSON_OBJECT, "a cluster that is no object"));
+	CHOIR_TRY(expect(&from, CHI_JSON_OBJECT, "the cluster must be an object"));
 	CHOIR_TRY(read_jobs(&from));
-	return expect(&from, CHI_JSON_END, "something behind the end");
+	return expect(&from, CHI_JSON_END, "text after the end");
 }
 
 choir_status chi_roles_read(chi_roles *r, const char *source, char *json, size_t bytes)
@@ -134,11 +134,11 @@ choir_status chi_roles_read(chi_roles *r, const char *source, char *json, size_t
 	reader from = { .roles = r };
 	bool cluster = false, task = false;
 	chi_json_open(&from.json, json, bytes);
-	CHOIR_TRY(expect(&from, CHI_JSON_OBJECT, "it is no object"));
+	CHOIR_TRY(expect(&from, CHI_JSON_OBJECT, "an object needed"));
 	for (;;) {
 		CHOIR_TRY(next(&from));
 		if (from.token == CHI_JSON_OBJECT_END)
-			return expect(&from, CHI_JSON_END, "something behind the end");
+			return expect(&from, CHI_JSON_END, "text after the end");
 		bool *seen = strcmp(from.json.text, "cluster") == 0 ? &cluster
 				: strcmp(from.json.text, "task") == 0		? &task
 															: NULL;
@@ -148,9 +148,9 @@ choir_status chi_roles_read(chi_roles *r, const char *source, char *json, size_t
 			continue;
 		}
 		if (*seen)
-			return wrong(&from, "a key that stands there twice");
+			return wrong(&from, "a key is given twice");
 		*seen = true;
-		CHOIR_TRY(expect(&from, CHI_JSON_OBJECT, "no object where one is needed"));
+		CHOIR_TRY(expect(&from, CHI_JSON_OBJECT, "an object needed"));
 		CHOIR_TRY(seen == &cluster ? read_jobs(&from) : read_task(&from));
 	}
 }

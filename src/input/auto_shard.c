@@ -66,8 +66,8 @@ choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d)
 		return CHOIR_OK;
 	if (data->o.auto_shard != CHOIR_AUTO_SHARD_HINT && chi_dataset_has_hint(d))
 		return choir_fail(CHOIR_STATE,
-				"distribute_dataset: the dataset has a shard stage with CHOIR_SHARD_HINT, but the "
-				"policy is not CHOIR_AUTO_SHARD_HINT");
+				"distribute_dataset: the dataset has a shard stage with CHOIR_SHARD_HINT; the "
+				"policy CHOIR_AUTO_SHARD_HINT needed");
 	switch (data->o.auto_shard) {
 	case CHOIR_AUTO_SHARD_HINT:
 		return by_hint(data, d);

@@ -42,14 +42,14 @@ static choir_status check_workers(const choir_strategy *s, choir_input_options *
 	}
 	if (s->process_group != NULL && (o->workers != workers || o->worker != worker))
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: worker %d of %d given, but in the strategy's cluster this is "
-				"worker %d of %d",
+				"distribute_dataset: worker %d of %d given; in the strategy's "
+				"cluster this is worker %d of %d",
 				o->worker, o->workers, worker, workers);
 	if (o->workers < 1 || o->workers > MAX_WORKERS)
-		return choir_fail(CHOIR_INVALID, "distribute_dataset: %d workers given, 1 to %d needed",
+		return choir_fail(CHOIR_INVALID, "distribute_dataset: %d workers given; 1 to %d needed",
 				o->workers, (int) MAX_WORKERS);
 	if (o->worker < 0 || o->worker >= o->workers)
-		return choir_fail(CHOIR_INVALID, "distribute_dataset: worker %d given, 0 to %d needed",
+		return choir_fail(CHOIR_INVALID, "distribute_dataset: worker %d given; 0 to %d needed",
 				o->worker, o->workers - 1);
 	return CHOIR_OK;
 }
@@ -59,19 +59,20 @@ static choir_status check_places(
 {
 	if (o->place_on_device && o->replication != CHOIR_REPLICATION_PER_REPLICA)
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: place_on_device needs the replication mode PER_REPLICA");
+				"distribute_dataset: place_on_device needs the replication mode "
+				"CHOIR_REPLICATION_PER_REPLICA");
 	if (o->place_on_device && o->fetch != CHOIR_FETCH_TO_HOST)
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: place_on_device needs fetch CHOIR_FETCH_TO_HOST: what lies "
-				"on the device need not be fetched there");
+				"distribute_dataset: place_on_device needs fetch CHOIR_FETCH_TO_HOST, since its "
+				"data are already on the device");
 	if (o->replication == CHOIR_REPLICATION_PER_REPLICA &&
 			(!from_function || strcmp(s->kind, "mirrored") != 0))
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"distribute_dataset: the replication mode PER_REPLICA is only for mirrored "
-				"strategies and distribute_datasets_from_function");
+				"distribute_dataset: the replication mode PER_REPLICA needs a mirrored strategy "
+				"and distribute_datasets_from_function");
 	if (o->place_on_device)
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"distribute_dataset: place_on_device: no device of this build has datasets");
+				"distribute_dataset: place_on_device: this build has no devices with datasets");
 	return CHOIR_OK;
 }
 
@@ -79,7 +80,7 @@ static choir_status check_choice(const char *name, int value, int last, const ch
 {
 	if (value >= 0 && value <= last)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_INVALID, "distribute_dataset: %s is %d; %s (0 to %d) is needed", name,
+	return choir_fail(CHOIR_INVALID, "distribute_dataset: %s is %d; %s (0 to %d) needed", name,
 			value, known, last);
 }
 
@@ -89,16 +90,18 @@ static choir_status complete(const choir_strategy *s, const choir_input_options 
 	CHOIR_TRY(chi_options_take("distribute_dataset: the options'", o, sizeof *o, given));
 	if (o->global_batch < 0)
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: a global batch of %" PRId64 " examples: at least 1 is needed",
+				"distribute_dataset: a global batch of %" PRId64
+				" examples given; at least 1 needed",
 				o->global_batch);
 	if (o->global_batch > 0 && (o->per_replica_batches || from_function))
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: a global batch of %" PRId64 " examples, but each replica "
-				"takes a whole batch of the dataset",
+				"distribute_dataset: a global batch of %" PRId64
+				" examples given, but each replica takes a whole batch of "
+				"the dataset; leave global_batch 0",
 				o->global_batch);
 	if (o->read_ahead_steps < 0 && o->read_ahead_steps != CHOIR_NONE)
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: a buffer of %d batches: 1 or more, or CHOIR_NONE",
+				"distribute_dataset: read_ahead_steps is %d; 0 or more, or CHOIR_NONE, needed",
 				o->read_ahead_steps);
 	CHOIR_TRY(check_choice("auto_shard", (int) o->auto_shard, CHOIR_AUTO_SHARD_HINT,
 			"DATA, OFF, AUTO, FILE or HINT"));
@@ -107,7 +110,7 @@ static choir_status complete(const choir_strategy *s, const choir_input_options 
 			"PER_WORKER or PER_REPLICA"));
 	if ((unsigned) o->checkpoint > CHOIR_OFF)
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: checkpoint is %d; CHOIR_ON or CHOIR_OFF is needed",
+				"distribute_dataset: checkpoint is %d; CHOIR_ON or CHOIR_OFF needed",
 				(int) o->checkpoint);
 	CHOIR_TRY(check_workers(s, o));
 	return check_places(s, o, from_function);
@@ -123,8 +126,8 @@ static choir_dataset *in_batches(choir_dataset *d, int64_t global)
 	if (global > 0)
 		return choir_dataset_batch(d, global);
 	return chi_refuse(d, CHOIR_INVALID,
-			"distribute_dataset: the dataset yields single examples: add a batch stage "
-			"(choir_dataset_batch), or give global_batch");
+			"distribute_dataset: the dataset has single examples; add a batch stage "
+			"(choir_dataset_batch) or set global_batch");
 }
 
 static chi_rebatch find_rebatch(const choir_distributed_dataset *data)
@@ -256,7 +259,7 @@ static choir_status add_stream(choir_distributed_dataset *data, int i, choir_dat
 	const int64_t before = data->capacity;
 	CHOIR_TRY(chi_example_stream_init(&data->stream[i], d));
 	if (!find_capacity(data, data->stream[i].spec->batch))
-		return choir_fail(CHOIR_INVALID, "distribute_dataset: batches larger than any memory");
+		return choir_fail(CHOIR_INVALID, "distribute_dataset: the batches do not fit in memory");
 	if (data->capacity < before)
 		data->capacity = before;
 	return check_space(data);
@@ -383,7 +386,8 @@ choir_status choir_input_context_per_replica_batch(
 		const choir_input_context *context, int64_t global, int64_t *batch)
 {
 	if (context == NULL || batch == NULL || context->replicas_in_sync < 1)
-		return choir_fail(CHOIR_INVALID, "input context: it is NULL, or has no replicas");
+		return choir_fail(CHOIR_INVALID,
+				"input context: the context or the result is NULL, or it has no replicas");
 	if (global < 0 || global % context->replicas_in_sync != 0)
 		return choir_fail(CHOIR_INVALID,
 				"input context: a global batch of %" PRId64 " cannot be divided by %d replicas",
@@ -400,15 +404,15 @@ static choir_status refuse_columns(
 	if (spec->n != first->n)
 		return choir_fail(CHOIR_INVALID,
 				"distribute_datasets_from_function: replica %d's dataset has %zu columns, replica "
-				"0's %zu; the same columns are needed",
+				"0's has %zu; all need the same columns",
 				replica, spec->n, first->n);
 	while (i + 1 < spec->n &&
 			strcmp(chi_input_print_column(&spec->column[i], here),
 					chi_input_print_column(&first->column[i], there)) == 0)
 		i++;
 	return choir_fail(CHOIR_INVALID,
-			"distribute_datasets_from_function: %s of replica %d's dataset differs from replica "
-			"0's: column %zu is %s, replica 0's is %s; the same columns are needed",
+			"distribute_datasets_from_function: the datasets differ in %s: replica %d's column "
+			"%zu is %s, replica 0's is %s; all need the same columns",
 			what, replica, i, chi_input_print_column(&spec->column[i], here),
 			chi_input_print_column(&first->column[i], there));
 }
@@ -422,7 +426,7 @@ static choir_status call(choir_distributed_dataset *data, int i, const choir_inp
 	chi_mutex_check_none_held();
 	choir_dataset *d = fn(c, user);
 	if (d == NULL && choir_error_status() == CHOIR_OK)
-		choir_fail(CHOIR_INVALID, "the function gave no dataset");
+		choir_fail(CHOIR_INVALID, "the function returned no dataset");
 	if (d == NULL)
 		return chi_error_prefix("distribute_datasets_from_function: input pipeline %d of %d",
 				c->input_pipeline, c->input_pipelines);
@@ -431,8 +435,8 @@ static choir_status call(choir_distributed_dataset *data, int i, const choir_inp
 	if (chi_dataset_spec(d)->batch == 0) {
 		choir_dataset_free(d);
 		return choir_fail(CHOIR_INVALID,
-				"distribute_datasets_from_function: the dataset yields single examples: add a "
-				"batch stage (choir_dataset_batch)");
+				"distribute_datasets_from_function: the dataset has single examples; add a batch "
+				"stage (choir_dataset_batch)");
 	}
 	const char *differs =
 			i > 0 ? chi_columns_differ(data->stream[0].spec, chi_dataset_spec(d)) : NULL;

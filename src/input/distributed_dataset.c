@@ -23,7 +23,8 @@ static choir_status ready_batch(choir_distributed_dataset *data, choir_values **
 		return choir_fail(CHOIR_INVALID, "distributed dataset: next: batch is NULL");
 	if (*batch != NULL && (*batch)->strategy != data->strategy)
 		return choir_fail(CHOIR_INVALID,
-				"distributed dataset: the batch to refill belongs to another strategy");
+				"distributed dataset: next: the batch belongs to another strategy; one of this "
+				"strategy or NULL needed");
 	if (*batch == NULL)
 		*batch = choir_values_new(data->strategy);
 	else
@@ -217,7 +218,8 @@ static choir_status check_size(const char *what, const choir_input_position *p)
 	if (size >= min && size <= sizeof *p)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"distributed dataset: %s: the position's size is %zu, not %zu", what, size, sizeof *p);
+			"distributed dataset: %s: the position's size is %zu; %zu needed", what, size,
+			sizeof *p);
 }
 
 choir_status choir_distributed_dataset_save(
@@ -265,13 +267,13 @@ choir_status choir_distributed_dataset_restore(
 	if (p.pass < 0 || p.elements < 0 || p.examples < 0 || p.steps < 0 || p.seek_points < 0 ||
 			p.seek_points > CHOIR_INPUT_SEEK_POINTS)
 		return choir_fail(CHOIR_INVALID,
-				"distributed dataset: restore: a position with "
-				"negative numbers, or with more than %d marks",
+				"distributed dataset: restore: the position has negative numbers, "
+				"or more than %d seek points",
 				(int) CHOIR_INPUT_SEEK_POINTS);
 	if (p.signature != (int64_t) data->signature)
 		return choir_fail(CHOIR_INVALID,
-				"distributed dataset: restore: the position is of a dataset with other stages, "
-				"seeds or columns, or of another worker's part");
+				"distributed dataset: restore: the position is from a dataset with other stages, "
+				"seeds or columns, or from another worker's share");
 	chi_read_ahead_halt(data->read_ahead);
 	data->steps = p.steps;
 	data->pass = p.pass;

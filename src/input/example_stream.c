@@ -200,8 +200,8 @@ choir_status chi_example_stream_seek(chi_example_stream *f, const choir_input_po
 	const choir_status status = chi_example_stream_hold(f);
 	if (status == CHOIR_END || (status == CHOIR_OK && f->leftover_examples < p->examples))
 		return choir_fail(CHOIR_INVALID,
-				"distributed dataset: element %lld has %lld examples, but %lld were used of it: "
-				"not the dataset that the position is of",
+				"distributed dataset: element %lld has %lld examples, the position is after %lld; "
+				"it needs the dataset that it was saved with",
 				(long long) p->elements, (long long) f->leftover_examples,
 				(long long) p->examples);
 	CHOIR_TRY(status);

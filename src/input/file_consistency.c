@@ -75,7 +75,7 @@ static choir_status refuse(choir_cluster *c, int w, const digest all[])
 	char own[CHI_WORKER_NAME + 32], first[CHI_WORKER_NAME + 32], text[2][64];
 	char path[SHOWN];
 	return choir_fail(CHOIR_STATE,
-			"%s: at %s it %s, at %s it %s: all workers must read the same data",
+			"%s: on %s it %s, on %s it %s; all workers must read the same data",
 			chi_text_clean(all[w].path, path, sizeof path), chi_cluster_name(c, w, own),
 			describe(&all[w], text[0]), chi_cluster_name(c, 0, first), describe(&all[0], text[1]));
 }
@@ -113,7 +113,7 @@ static choir_status compare(
 		if (all[w].files != all[0].files)
 			return choir_fail(CHOIR_STATE,
 					"%s reads %" PRIu64 " files, %s %" PRIu64
-					": all workers must read the same data",
+					"; all workers must read the same data",
 					chi_cluster_name(c, w, own_name), all[w].files, chi_cluster_name(c, 0, first),
 					all[0].files);
 	}
@@ -140,7 +140,8 @@ choir_status choir_cluster_compare_files(choir_cluster *c, const choir_files *fi
 {
 	chi_glob paths = { .n = 0 };
 	if (c == NULL || files == NULL)
-		return choir_fail(CHOIR_INVALID, "compare_files: the cluster or the files are NULL");
+		return choir_fail(
+				CHOIR_INVALID, "compare_files: the cluster or the list of files is NULL");
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < choir_files_count(files); i++)
 		status = chi_glob_add_path(&paths, choir_files_path(files, i));

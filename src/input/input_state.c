@@ -94,9 +94,8 @@ static choir_status check_parts(const choir_distributed_dataset *data, chi_state
 	if (are_the_same(data, &p))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"%s: the position \"%s\" is %s, here it is %s: where each worker reads a part of its "
-			"own, as many workers and the same policy are needed, or a dataset whose option "
-			"checkpoint is CHOIR_OFF",
+			"%s: the position \"%s\" is %s, here it is %s; the same policy and number of workers "
+			"needed, or a dataset with checkpoint CHOIR_OFF",
 			from->path, from->object, whose(there, p.saved, p.way),
 			whose(here, p.own, way_of(data)));
 }
@@ -214,8 +213,8 @@ static choir_status check(void *self, chi_state_dict *from)
 	CHOIR_TRY(take(data, from, &p));
 	if (p.signature != (int64_t) data->signature)
 		return choir_fail(CHOIR_INVALID,
-				"%s: the position \"%s\" is of a dataset with other stages, seeds or columns, or "
-				"of another worker's part",
+				"%s: the position \"%s\" is from a dataset with other stages, seeds or columns, "
+				"or from another worker's share",
 				from->path, from->object);
 	return CHOIR_OK;
 }

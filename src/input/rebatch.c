@@ -163,9 +163,9 @@ static choir_status check_pieces(const choir_distributed_dataset *data, const ch
 					to, i, first + there, to->rows[k] - there, &offset, &more);
 			if (there < to->rows[k])
 				return choir_fail(CHOIR_INVALID,
-						"distributed dataset: column \"%s\": replica %d would get examples of %s "
-						"and of %s in one batch; pad them to a given shape, or make the dataset's "
-						"batch the global batch",
+						"distributed dataset: column \"%s\": replica %d would get examples of "
+						"shapes %s and %s in one batch; pad them to a fixed shape, or make the "
+						"dataset's batch the global batch",
 						spec->column[i].name, (int) chi_input_first(data, data->o.worker) + k,
 						print_example(t, text[0]), print_example(next, text[1]));
 			first += to->rows[k];

@@ -34,9 +34,9 @@ static choir_status check_columns(choir_strategy *s, size_t n, const choir_colum
 	for (size_t i = 0; status == CHOIR_OK && s->process_group->worker == 0 && i < n; i++)
 		if (columns[i].data == NULL || own < 0)
 			status = choir_fail(CHOIR_INVALID,
-					"arrays: %lld examples, and column \"%s\" has "
-					"%s: the first worker must have all of them",
-					(long long) own, columns[i].name, columns[i].data ? "some" : "no data");
+					"arrays: %lld examples given, and column \"%s\" has %s; the first worker "
+					"needs the data of all columns",
+					(long long) own, columns[i].name, columns[i].data ? "data" : "no data");
 	status = chi_input_check_creation(s, status, status == CHOIR_OK ? hash_columns(n, columns) : 0,
 			"columns differ from worker 0's");
 	if (status == CHOIR_OK)
@@ -57,13 +57,12 @@ static choir_status reserve(
 	for (size_t i = 0; i < n; i++)
 		if (!chi_size_multiply(bytes[i], (size_t) examples, &size) ||
 				!chi_size_add(total, size, &total))
-			status = choir_fail(CHOIR_INVALID, "arrays: more bytes than any memory holds");
+			status = choir_fail(CHOIR_INVALID, "arrays: the examples do not fit in memory");
 	if (status == CHOIR_OK && s->process_group->worker > 0) {
 		*memory = chi_alloc(total);
 		status = *memory == NULL ? choir_error_status() : CHOIR_OK;
 	}
-	return chi_input_check_creation(
-			s, status, total, "arrays are of another size than worker 0's");
+	return chi_input_check_creation(s, status, total, "arrays have another size than worker 0's");
 }
 
 // Sets the addresses in copy.

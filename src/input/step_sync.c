@@ -138,14 +138,14 @@ static choir_status compare_datasets(int worker, const facts *f, const facts *fi
 	for (size_t i = 0; i < CHI_MAX_COLUMNS; i++)
 		if (strcmp(f->column[i], first->column[i]) != 0)
 			return choir_fail(CHOIR_INVALID,
-					"distribute_dataset: column %zu of worker %d's dataset is %s, of worker 0's "
+					"distribute_dataset: column %zu: worker %d's dataset has %s, worker 0's has "
 					"%s; under the policy DATA all workers need the same",
 					i, worker, f->column[i][0] != '\0' ? f->column[i] : "missing",
 					first->column[i][0] != '\0' ? first->column[i] : "missing");
 	if (strcmp(f->steps, first->steps) != 0)
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: worker %d's dataset has the stages %s, "
-				"worker 0's %s; under the policy DATA all workers need the same",
+				"distribute_dataset: worker %d's dataset has the stages %s, worker 0's has %s; "
+				"under the policy DATA all workers need the same",
 				worker, f->steps, first->steps);
 	return choir_fail(CHOIR_INVALID,
 			"distribute_dataset: worker %d's dataset has other seeds, sizes or data than worker "
@@ -166,8 +166,8 @@ static choir_status compare(int worker, const facts *f, const facts *first)
 		return differs(worker, ".checkpoint", f->checkpoint, first->checkpoint);
 	if (f->rebatch != first->rebatch)
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: worker %d splits batches in another way than worker 0: "
-				".per_replica_batches, or whether a function makes the dataset, differs",
+				"distribute_dataset: worker %d splits batches unlike worker 0: "
+				".per_replica_batches differs, or a function makes only one of the datasets",
 				worker);
 	return f->signature == first->signature ? CHOIR_OK : compare_datasets(worker, f, first);
 }
@@ -216,7 +216,7 @@ static choir_status count_step(choir_distributed_dataset *data, const message al
 		if (all[w].whole != all[0].whole)
 			return choir_fail(CHOIR_INVALID,
 					"distributed dataset: step %" PRId64 ": worker %d read %" PRId64
-					" examples and worker 0 %" PRId64 ": their data differ",
+					" examples, worker 0 read %" PRId64 "; all workers need the same data",
 					data->steps, w, all[w].whole, all[0].whole);
 	}
 	return ended ? CHOIR_END : CHOIR_OK;

@@ -56,7 +56,7 @@ static choir_status create(chi_tensorboard *e, const char *directory, double wal
 			directory, (long long) wall, host, (long) getpid(), number);
 	if (length >= PATH_CAPACITY)
 		return choir_fail(CHOIR_INVALID,
-				"%.100s...: a path of %zu bytes is too long for a directory", directory,
+				"%.100s...: the directory's path of %zu bytes is too long", directory,
 				strlen(directory));
 	e->file = chi_writer_new_growing(path);
 	return e->file != NULL ? CHOIR_OK : choir_error_status();

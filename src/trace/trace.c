@@ -288,8 +288,9 @@ static choir_status open_writers(const char *path, const char *log)
 static choir_status begin(const char *path, const choir_trace_options *o)
 {
 	if (o->spans < 0 || o->spans > MAX_SPANS)
-		return choir_fail(CHOIR_INVALID, "trace: start: %lld spans a thread, 0 to %d are possible",
-				(long long) o->spans, MAX_SPANS);
+		return choir_fail(CHOIR_INVALID,
+				"trace: start: %lld spans per thread given; 0 to %d needed", (long long) o->spans,
+				MAX_SPANS);
 	CHOIR_TRY(open_writers(path, o->log));
 	sink.spans = o->spans == 0 ? SPANS : (size_t) o->spans;
 	sink.span = o->span;
@@ -351,7 +352,7 @@ static choir_status abandon(void)
 	}
 	sink.state = OFF;
 	return choir_fail(
-			CHOIR_STATE, "trace: stop: the trace was started before a fork, in the parent");
+			CHOIR_STATE, "trace: stop: the trace was started in the parent, before the fork");
 }
 
 // Called with the lock held. Afterwards nothing is recorded.

@@ -79,34 +79,33 @@ TEST_WITHIN(wrong_tasks_are_refused, clean, NULL)
 	static const struct {
 		const char *config, *words;
 	} wrong[] = {
-		{ CLUSTER "}", "without this process's task" },
-		{ CLUSTER ", \"task\": {\"type\": \"master\", \"index\": 0}}", "there are chief, worker" },
-		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": 2}}",
-				"this is task worker 2, but the cluster has 2" },
+		{ CLUSTER "}", "the task of this process" },
+		{ CLUSTER ", \"task\": {\"type\": \"master\", \"index\": 0}}",
+				"\"master\"*chief, worker" },
+		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": 2}}", "task worker 2*2" },
 		{ CLUSTER ", \"task\": {\"type\": \"evaluator\", \"index\": 1}}", "has no evaluator" },
-		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": -1}}",
-				"an index that is no number" },
-		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": \"-1\"}}", "is a number from 0" },
-		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": 1.5}}", "an index that is no" },
+		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": -1}}", "index*number" },
+		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": \"-1\"}}", "index*0" },
+		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": 1.5}}", "index" },
 		{ CLUSTER ", \"task\": {\"type\": \"worker\"}}", "needs a type and an index" },
 		{ "{\"cluster\": {\"worker\": [\"a:1\"]}, \"task\": {\"type\": \"ps\", \"index\": 0}}",
 				"the cluster has no ps" },
 		{ "{\"cluster\": {\"chief\": [\"a\", \"b\"]}, \"task\": {\"type\": \"chief\", \"index\": "
 		  "0}}",
-				"2 tasks of type chief: there can be one" },
+				"2 tasks of type chief*1" },
 		{ "{\"cluster\": {\"evaluator\": [\"a\", \"b\"], \"worker\": [\"c\"]}, \"task\": "
 		  "{\"type\": \"worker\", \"index\": 0}}",
 				"2 tasks of type evaluator" },
-		{ "{\"cluster\": {\"master\": [\"a\"]}}", "a job \"master\": there are chief" },
-		{ "{\"cluster\": {\"worker\": [\"a\"], \"worker\": []}}", "stands there twice" },
-		{ "{\"cluster\": {}, \"cluster\": {}}", "stands there twice" },
-		{ "{\"cluster\": {\"worker\": [1]}}", "TF_CONFIG: byte 25: an address that is no text" },
-		{ "{\"cluster\": {\"worker\": \"a\"}}", "no list of addresses" },
-		{ "{\"cluster\": [1]}", "byte 13: no object" },
+		{ "{\"cluster\": {\"master\": [\"a\"]}}", "job \"master\"*chief, worker" },
+		{ "{\"cluster\": {\"worker\": [\"a\"], \"worker\": []}}", "twice" },
+		{ "{\"cluster\": {}, \"cluster\": {}}", "twice" },
+		{ "{\"cluster\": {\"worker\": [1]}}", "TF_CONFIG: byte 25:*address*text" },
+		{ "{\"cluster\": {\"worker\": \"a\"}}", "list of addresses" },
+		{ "{\"cluster\": [1]}", "byte 13:*object" },
 		{ "{\"cluster\"", "TF_CONFIG: byte 10: a key without a colon" },
 		{ "{\"cluster\": {\"worker\" [\"a\"]}}", "byte 22: a key without a colon" },
-		{ "{} 1", "something behind the end" },
-		{ "[]", "it is no object" },
+		{ "{} 1", "TF_CONFIG: byte 3" },
+		{ "[]", "object" },
 		{ "x", "TF_CONFIG: byte 0" },
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -131,7 +130,7 @@ TEST_WITHIN(roles_by_hand, clean, NULL)
 	assert_int_equal(r.workers, 2);
 	o.task_type = NULL;
 	assert_int_equal(chi_roles_find(&r, &o), CHOIR_INVALID);
-	assert_says("cluster_spec:*without");
+	assert_says("cluster_spec:*task of this process");
 	o.task_type = "boss";
 	assert_int_equal(chi_roles_find(&r, &o), CHOIR_INVALID);
 	assert_says("evaluator");
@@ -237,8 +236,8 @@ TEST_WITHIN(what_contradicts_is_refused, clean, NULL)
 TEST_WITHIN(the_nth_allocation_fails, clean, NULL)
 {
 	setenv("TF_CONFIG",
-			"{\"cluster\": {\"worker\": [\"a\"]}, \"task\": {\"type\": \"worker\", "
-			"\"index\": 0}}",
+			"{\"cluster\": {\"worker\": [\"a\"]}, \"task\": "
+			"{\"type\": \"worker\", \"index\": 0}}",
 			1);
 	choir_cluster *c = NULL;
 	for (uint64_t n = 1; c == NULL; n++) {

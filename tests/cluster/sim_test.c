@@ -162,7 +162,7 @@ static void count_line(choir_log_level level, const char *line, void *user)
 {
 	(void) user;
 	if (level == CHOIR_LOG_WARNING && strstr(line, "worker 0 has waited 10 s for worker 1 (") &&
-			strstr(line, ") in barrier; the time-out is 40 s") != NULL)
+			strstr(line, ") in barrier; the timeout is 40 s") != NULL)
 		chi_atomic32_add(&lines, 1);
 }
 

@@ -119,7 +119,7 @@ TEST(by_file_goes_through_every_step)
 			// Beside or behind it is something that reads no files.
 			if (strstr(name, "zip") || strstr(name, "concatenate")) {
 				assert_null(in_threes(s, d, 2, w, CHOIR_AUTO_SHARD_FILE));
-				assert_input_failed(CHOIR_NOT_FOUND, "nothing that reads files was found: \"");
+				assert_input_failed(CHOIR_NOT_FOUND, "sharding by file*\"*files");
 				continue;
 			}
 			n = numbers_of(s, kind->make(two_files(w)), 1, 0, CHOIR_AUTO_SHARD_DATA, expected);
@@ -317,7 +317,7 @@ static int warnings;
 static void count_warnings(choir_log_level level, const char *line, void *user)
 {
 	(void) user;
-	warnings += level == CHOIR_LOG_WARNING && strstr(line, "nothing that reads files") != NULL;
+	warnings += level == CHOIR_LOG_WARNING && strstr(line, "reads no files") != NULL;
 }
 
 static bool reads_files(const source_kind *kind)
@@ -347,7 +347,7 @@ TEST(what_cannot_be_sharded_by_file)
 			if (reads_files(kind))
 				assert_input_failed(CHOIR_INVALID, "6 workers*1");
 			else
-				assert_input_failed(CHOIR_NOT_FOUND, "nothing that reads files was found: \"");
+				assert_input_failed(CHOIR_NOT_FOUND, "sharding by file*\"*files");
 			warnings = 0;
 			data = in_threes(s, kind->make(), 6, w, CHOIR_AUTO_SHARD_AUTO);
 			assert_int_equal(warnings, !reads_files(kind));

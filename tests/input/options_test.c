@@ -106,7 +106,7 @@ TEST(a_function_makes_each_workers_dataset)
 	assert_input_failed(CHOIR_INVALID, "distribute_datasets_from_function:*pipeline 0*1");
 	m.fail = 2;
 	assert_null(choir_strategy_distribute_datasets_from_function(s, make, &m, NULL));
-	assert_input_failed(CHOIR_INVALID, "single examples:*batch");
+	assert_input_failed(CHOIR_INVALID, "single examples*batch");
 	assert_null(choir_strategy_distribute_datasets_from_function(s, NULL, &m, NULL));
 	assert_input_failed(CHOIR_INVALID, "NULL");
 	assert_null(choir_strategy_distribute_datasets_from_function(
@@ -195,7 +195,7 @@ TEST(combinations_of_options_that_cannot_be)
 	o = (choir_input_options){ .size = sizeof o, .read_ahead_steps = -2 };
 	assert_null(
 			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &o));
-	assert_input_failed(CHOIR_INVALID, "-2*batches");
+	assert_input_failed(CHOIR_INVALID, "read_ahead_steps*-2");
 	o = (choir_input_options){ .size = sizeof o, .workers = -1 };
 	assert_null(
 			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &o));

@@ -38,7 +38,7 @@ TEST(wrong_use_is_refused)
 {
 	choir_strategy *s = mirrored(2, NULL), *other = mirrored(2, NULL);
 	assert_null(choir_strategy_distribute_dataset(s, counting(4), NULL));
-	assert_failed(CHOIR_INVALID, "single examples:*batch");
+	assert_failed(CHOIR_INVALID, "single examples*batch");
 	assert_null(choir_strategy_distribute_dataset(
 			s, counting(4), CHOIR_OPTIONS(choir_input_options, .global_batch = -3)));
 	assert_failed(CHOIR_INVALID, "global batch*-3*1");

@@ -156,9 +156,9 @@ def launch():
               TF_CONFIG=config(3, 1))
     must_fail("both worker 1", 2, ["makes this process worker 1", "worker 0"], WORKER,
               TF_CONFIG=config(2, 1))
-    must_fail("another program", 2, ["worker 1 (", "differs: program is \"another\""], WORKER, "differ")
+    must_fail("another program", 2, ["worker 1 (", "program is \"another\""], WORKER, "differ")
     must_fail("no such library", 2, ["no-such.so"], WORKER, CHOIR_MPI=f"{BUILD}/no-such.so")
-    must_fail("MPI twice", 2, ["MPI was ended in this process"], WORKER, "again")
+    must_fail("MPI twice", 2, ["MPI was finalised in this process"], WORKER, "again")
     must_fail("one dies", 2, [], WORKER, "die")
     status, said = start(2, WORKER, "exit", **AT_ONCE)  # whatever the launcher thinks of it, it is over
     need("worker 0 of 2, worker 0" not in said, "one exits early, the other is content", said)
@@ -171,7 +171,7 @@ def launch():
         differing()
     for other in MPIS:
         if other != MPI:
-            must_fail("two MPIs", 2, [f"{other} was asked for, but this program has {MPI} in it"], SUITE, "bytes",
+            must_fail("two MPIs", 2, [f"{other} is requested, but this program has loaded {MPI}"], SUITE, "bytes",
                       CHOIR_MPI=other)
             must_fail("the wrong MPI", 2, ["has started 2 processes", "finds 1", f"CHOIR_MPI={MPI}"],
                       WORKER, CHOIR_MPI=other)
@@ -218,7 +218,7 @@ def host():
     need(last[1] != last[2], "two workers see what one does not", last)
     for other in MPIS:
         if other != MPI:
-            must_fail("the other MPI's", 2, [f"{other} was asked for, but this program has {MPI} in it"],
+            must_fail("the other MPI's", 2, [f"{other} is requested, but this program has loaded {MPI}"],
                       f"{BUILD}/examples/in_mpi_program_{MPI}", CHOIR_MPI=other)
 
 
@@ -353,9 +353,9 @@ def refused_files():
         rows[2] = "5,4,a"
         write(1, "y.csv", "\n".join(["x,y,label", *rows]) + "\n")
         for words, *data in (
-                ("y.csv: at worker 1 (| it has | bytes and the checksum |, at worker 0 (", "csv:x.csv,y.csv,z.csv"),
-                ("worker 1 (| reads 1 files, worker 0 (| 3:", "csv:[xyz].csv", "csv:x.csv"),
-                ("t.txt: at worker 1 (| it has 4010 bytes |, at worker 0 (| it has 4000 bytes", "text:t.txt")):
+                ("y.csv: on worker 1 (| it has | bytes and the checksum |, on worker 0 (", "csv:x.csv,y.csv,z.csv"),
+                ("worker 1 (| reads 1 files, worker 0 (| 3;", "csv:[xyz].csv", "csv:x.csv"),
+                ("t.txt: on worker 1 (| it has 4010 bytes |, on worker 0 (| it has 4000 bytes", "text:t.txt")):
             more = ("--model", "gpt" if "text" in data[0] else "mlp")
             if len(data) > 1:  # one name, of which worker 1 has fewer
                 for part in "yz":
@@ -488,7 +488,7 @@ def hang():
             output.seek(0)
             said = output.read()
     need(running.returncode != 0 and 2.5 < took < 10, f"it took {took:.1f} s", said)
-    who = re.search(rf"waited 2 s for (worker [01] \(.*, pid {stopped}\)) in .*; the time-out is 3 s", said)
+    who = re.search(rf"waited 2 s for (worker [01] \(.*, pid {stopped}\)) in .*; the timeout is 3 s", said)
     need(who is not None, f"no word before of the process {stopped}", said)
     need(re.search(rf"waited 3\.\d s for {re.escape(who[1])} in ", said) is not None, f"the failure does not name {who[1]}", said)
 

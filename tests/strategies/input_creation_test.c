@@ -88,13 +88,13 @@ TEST(all_make_it_or_none)
 	make_all(&m);
 	for (int w = 0; w < 3; w++)
 		assert_made(&m, w,
-				"worker 2's dataset has the stages memory dataset, batch, take, worker 0's memory "
-				"dataset, batch; under");
+				"worker 2's dataset has the stages memory dataset, batch, take, worker 0's has "
+				"memory dataset, batch; under");
 	m = (making){ .make = worker_2_has_another_name };
 	make_all(&m);
 	for (int w = 0; w < 3; w++)
 		assert_made(&m, w,
-				"column 0 of worker 2's dataset is \"count\" i64 [], of worker 0's \"number\" i64 "
+				"column 0: worker 2's dataset has \"count\" i64 [], worker 0's has \"number\" i64 "
 				"[]; under the policy DATA");
 	m = (making){ .make = worker_2_begins_elsewhere };
 	make_all(&m);
@@ -109,7 +109,7 @@ TEST(all_make_it_or_none)
 		assert_made(&m, w, "worker 1 has a global batch (-1: unknown) of 9, worker 0 has 6");
 	m = (making){ .make = twenty_three, .workers = 2 };
 	make_all(&m);
-	assert_made(&m, 1, "worker 0 of 2 given, but in the strategy's cluster this is worker 1 of 3");
+	assert_made(&m, 1, "worker 0 of 2 given; in the strategy's cluster this is worker 1 of 3");
 	assert_made(&m, 0, "distributed dataset: worker 1: distribute_dataset: worker 0 of 2");
 }
 
@@ -168,7 +168,7 @@ TEST(arrays_of_the_first_worker_are_all_workers)
 		assert_non_null(strstr(a.text[w], "worker 2's columns differ from worker 0's"));
 	a = (arrays){ .other = "pair", .lacks = true };
 	run_arrays(&a);
-	assert_non_null(strstr(a.text[0], "column \"pair\" has no data: the first worker must have"));
+	assert_non_null(strstr(a.text[0], "column \"pair\" has no data; the first worker needs"));
 	assert_non_null(strstr(a.text[1], "worker 0: arrays: "));
 }
 

@@ -397,8 +397,8 @@ TEST(data_that_differ_under_data_are_found)
 		assert_int_equal(j.found[w].status, CHOIR_INVALID);
 		assert_int_equal(j.found[w].steps, 2);
 		assert_string_equal(j.failure[w],
-				"distributed dataset: step 2: worker 2 read 2 examples and worker 0 4: their data "
-				"differ");
+				"distributed dataset: step 2: worker 2 read 2 examples, worker 0 read 4; all "
+				"workers need the same data");
 	}
 }
 

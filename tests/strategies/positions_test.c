@@ -246,17 +246,17 @@ TEST(other_workers_and_policies_are_refused)
 	on_workers(3, first_fn, &(passing){ .w = OFF, .stop = 2, .directory = own });
 	on_workers(3, first_fn, &(passing){ .w = DATA, .stop = 2, .directory = common });
 	refused fewer = { OFF, own,
-		"\"dataset\" is of 3 workers under OFF, here it is of 2 workers under OFF: where each "
-		"worker reads a part of its own, as many workers and the same policy are needed" };
+		"\"dataset\" is of 3 workers under OFF, here it is of 2 workers under OFF; the same "
+		"policy and number of workers needed" };
 	on_workers(2, refused_fn, &fewer);
 	refused policy = { FUNCTION, own,
-		"is of 3 workers under OFF, here it is of 3 workers under a function: " };
+		"is of 3 workers under OFF, here it is of 3 workers under a function; " };
 	on_workers(3, refused_fn, &policy);
 	refused all = { DATA, own,
-		"is of 3 workers under OFF, here it is one for all (DATA, or one worker): " };
+		"is of 3 workers under OFF, here it is one for all (DATA, or one worker); " };
 	on_workers(3, refused_fn, &all);
 	refused parts = { BY_FILE, common,
-		"is one for all (DATA, or one worker), here it is of 2 workers under FILE: " };
+		"is one for all (DATA, or one worker), here it is of 2 workers under FILE; " };
 	on_workers(2, refused_fn, &parts);
 	choir_strategy *s = choir_mirrored_strategy_new(
 			CHOIR_OPTIONS(choir_strategy_options, .replicas = 2, .seed = 11));

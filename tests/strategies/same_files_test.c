@@ -95,7 +95,7 @@ TEST(files_that_differ_are_named)
 			for (int w = 0; w < WORKERS; w++) {
 				assert_string_equal(m.text[w], m.text[0]);
 				assert_int_equal(m.text[w][0] == '\0', same);
-				assert_true(same || strstr(m.text[w], "other: at worker 2 (") != NULL);
+				assert_true(same || strstr(m.text[w], "other: on worker 2 (") != NULL);
 				assert_true(same || strstr(m.text[w], "must read the same data") != NULL);
 			}
 		}

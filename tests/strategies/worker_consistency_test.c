@@ -194,7 +194,7 @@ static const char *order_is_compared(choir_strategy *s, int worker, void *user)
 	if (!two.crosses)
 		return (two.a == 16 && two.b == 32) || (two.a == 0 && two.b == 0) ? NULL : "another sum";
 	return status == CHOIR_OK ? "sums of other tensors"
-							  : peers_last_or_heard(CHOIR_STATE, "worker", "another order");
+							  : peers_last_or_heard(CHOIR_STATE, "worker", "different orders");
 }
 
 // Two tensors of one shape would be added up crosswise, if nothing but shapes were compared.

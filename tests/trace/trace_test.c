@@ -378,8 +378,7 @@ TEST(test_fork)
 	if (child == 0) {
 		const bool refused = choir_trace_stop() == CHOIR_STATE &&
 				strcmp(choir_error(),
-						"trace: stop: the trace was started before a fork, in the "
-						"parent") == 0;
+						"trace: stop: the trace was started in the parent, before the fork") == 0;
 		const bool again =
 				choir_trace_start(NULL, NULL) == CHOIR_OK && choir_trace_stop() == CHOIR_OK;
 		_exit(refused && again ? 0 : 1);

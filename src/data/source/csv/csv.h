@@ -16,9 +16,9 @@ typedef struct {
 } chi_csv_text;
 
 typedef enum {
-	CHI_CSV_NEXT, // after a separator
-	CHI_CSV_LAST, // end of the row
-	CHI_CSV_MORE, // end of the buffer: read the row again
+	CHI_CSV_NEXT, // a separator followed
+	CHI_CSV_LAST, // the row ended
+	CHI_CSV_MORE, // the buffer ended: read the row again
 	CHI_CSV_BAD // see rows->fault
 } chi_csv_end;
 

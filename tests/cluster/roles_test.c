@@ -103,9 +103,9 @@ TEST_WITHIN(wrong_tasks_are_refused, clean, NULL)
 		{ "{\"cluster\": {\"worker\": [1]}}", "TF_CONFIG: byte 25: an address that is no text" },
 		{ "{\"cluster\": {\"worker\": \"a\"}}", "no list of addresses" },
 		{ "{\"cluster\": [1]}", "byte 13: no object" },
-		{ "{\"cluster\"", "TF_CONFIG: byte 10: a key without a colon" },
-		{ "{\"cluster\": {\"worker\" [\"a\"]}}", "byte 22: a key without a colon" },
-		{ "{} 1", "something behind the end" },
+		{ "{\"cluster\"", "TF_CONFIG: byte 10: a key has no colon" },
+		{ "{\"cluster\": {\"worker\" [\"a\"]}}", "byte 22: a key has no colon" },
+		{ "{} 1", "there is text after the end" },
 		{ "[]", "it is no object" },
 		{ "x", "TF_CONFIG: byte 0" },
 	};

@@ -99,7 +99,7 @@ class Checkpoint(Case):
         stopped = self.start("train", *MLP, "--checkpoint", "full", **limited)
         self.assertEqual(stopped.returncode, 1, stopped.stderr)
         self.assertRegex(stopped.stderr, r"step 30 was not saved: full/.*: File too large "
-                         r"\(it needs 2\d{5} bytes, and \d+ are free\)")
+                         r"\(it needs 2\d{5} bytes, \d+ are free\)")
         gone_on = self.start("train", *MLP, "--checkpoint", "full", "--unsaved", "ignore",
                              "--checkpoint-every", "7", **limited)
         self.assertEqual(gone_on.returncode, 0, gone_on.stderr)
@@ -144,7 +144,7 @@ class Checkpoint(Case):
         stopped = subprocess.run(inside, cwd=self.folder, check=False, text=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(stopped.returncode, 1, stopped.stderr)
-        self.assertRegex(stopped.stderr, r"step \d+ was not saved: .*too little room \(it needs 2\d{5} bytes, and \d+ are free\)")
+        self.assertRegex(stopped.stderr, r"step \d+ was not saved: .*too little free space \(it needs 2\d{5} bytes, \d+ are free\)")
         gone_on = subprocess.run([*inside, "--unsaved", "ignore"], cwd=self.folder, check=False,
                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(gone_on.returncode, 0, gone_on.stderr)
@@ -179,7 +179,7 @@ class Checkpoint(Case):
                 file.write_bytes(content)
         damage(len(scores)) # the newest
         done = self.start("train", *MLP, *kept, "--epochs", "40")
-        self.assertRegex(done.stderr, "state.safetensors: .*; (passed over|skipped)\n$")
+        self.assertRegex(done.stderr, "state.safetensors: .*; (passed over|it is skipped)\n$")
         self.assertEqual(json.loads(done.stdout.splitlines()[-1])["weights"], whole[0])
         damage(best) # what was the best is said to be no more, and then the next epoch is
         more = str(len(scores) + 1)

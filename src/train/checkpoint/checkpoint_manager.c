@@ -162,7 +162,7 @@ static bool best_number(const char *value, double *number)
 	return value != NULL && chi_parse_double(value, number) && !isnan(*number);
 }
 
-// Counts the readable checkpoints better than steps->step[i], as is the newer of equal ones.
+// Counts the readable checkpoints better than steps->step[i]; of equal ones the newer is better.
 static int better(
 		const choir_checkpoint_manager *m, const chi_checkpoints *steps, size_t i, double mine)
 {
@@ -257,7 +257,7 @@ static choir_status start(choir_checkpoint_manager *m, void (*fn)(void *arg))
 	return CHOIR_OK;
 }
 
-// Prepares memory for the next save, which reports a failure if it still needs it.
+// Prepares memory for the next save. Only that save reports a failure.
 static void make_ready(choir_checkpoint_manager *m)
 {
 	chi_error before;

@@ -45,7 +45,7 @@ static choir_tensor *apply_tied(choir_layer *l, choir_tensor *x)
 			x, choir_variable_read(e->tied->variable[0], x->frame), CHOIR_TRANSPOSED_B);
 }
 
-// An exported function's input is [places, 1].
+// An exported function's input is [positions, 1].
 static int describe_embedding(choir_layer *l, chi_export *e, int x)
 {
 	const embedding *b = (const embedding *) l;

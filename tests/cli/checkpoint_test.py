@@ -251,7 +251,7 @@ class Checkpoint(Case):
             (self.folder / "lost/.lock").unlink()
             _, error = running.communicate(timeout=100)
         self.assertEqual(running.returncode, 1, error)
-        self.assertIn("lost/.lock: was removed or replaced while this job had the directory", error)
+        self.assertIn("lost/.lock: was removed or replaced while this job used the directory", error)
 
     def test_a_folder_s_weights(self):
         """predict, sample and export take a directory of checkpoints, and one step of it."""
@@ -278,8 +278,8 @@ class Checkpoint(Case):
         self.fail_with(1, "2 workers", "train", *MLP, "--checkpoint", "p", "--strategy",
                        "parameter_server", "--workers", "2")
         self.end("--checkpoint", "one", "--epochs", "1")
-        self.fail_with(1, 'different "classes/kernel" is F32 [24, 10], needed F32 [25, 10], "hidden1/bias" is F32 '
-                       "[24], needed F32 [25]", "train", *MLP, "--checkpoint", "one", "--widths", "25")
+        self.fail_with(1, 'different "classes/kernel" is F32 [24, 10], not F32 [25, 10], "hidden1/bias" is F32 '
+                       "[24], not F32 [25]", "train", *MLP, "--checkpoint", "one", "--widths", "25")
         self.fail_with(1, 'missing "hidden2/bias", "hidden2/kernel"', "train", *MLP, "--checkpoint", "one",
                        "--widths", "24,8")
         self.fail_with(1, "momentum/loss_scale", "train", *MLP, "--checkpoint", "one", "--optimizer",

@@ -67,7 +67,7 @@ static choir_status explain(const chi_directory *in, const char *name, const cha
 	if ((number == ELOOP || number == ENOTDIR) && chi_fs_stat_at(descriptor(in), name, &s) == 0 &&
 			!S_ISDIR(s.st_mode))
 		return choir_fail(CHOIR_CORRUPT, "%s: is %s; a directory is needed", path,
-				S_ISLNK(s.st_mode) ? "a link" : "no directory");
+				S_ISLNK(s.st_mode) ? "a link" : "not a directory");
 	errno = number;
 	return fail_errno(path, "open the directory");
 }
@@ -286,7 +286,7 @@ static choir_status check_own(const chi_directory *f, int fd, char who[WHO])
 		return fail_in(f, lock_name, "stat");
 	if (!S_ISREG(s.st_mode))
 		return choir_fail(
-				CHOIR_CORRUPT, "%s/%s: is no file; the lock needs one", f->path, lock_name);
+				CHOIR_CORRUPT, "%s/%s: is not a file; the lock needs one", f->path, lock_name);
 	const struct iovec part = { who, WHO - 1 };
 	const ssize_t n = chi_fs_read(fd, &part, 1, 0);
 	if (n < 0)
@@ -298,8 +298,8 @@ static choir_status check_own(const chi_directory *f, int fd, char who[WHO])
 	if (own || s.st_size == 0)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_CORRUPT,
-			"%s/%s: is another file of %lld bytes; the lock needs one of its own", f->path,
-			lock_name, (long long) s.st_size);
+			"%s/%s: is a file of %lld bytes that no lock wrote; the lock needs a file of its own",
+			f->path, lock_name, (long long) s.st_size);
 }
 
 static choir_status take(const chi_directory *f, int *fd)
@@ -360,7 +360,7 @@ choir_status chi_directory_lock_check(const chi_directory_lock *l, const chi_dir
 	if (found && there.st_ino == mine.st_ino && there.st_dev == mine.st_dev)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_STATE,
-			"%s/%s: was removed or replaced while this job had the "
-			"directory, which another job may have taken since",
+			"%s/%s: was removed or replaced while this job "
+			"used the directory; another job may use it now",
 			f->path, lock_name);
 }

@@ -39,7 +39,7 @@ static bool check_regular(int fd, const char *path, struct stat *s)
 		return false;
 	}
 	if (!S_ISREG(s->st_mode)) {
-		choir_fail(CHOIR_IO, "%s: is %s, needs to be a file", path,
+		choir_fail(CHOIR_IO, "%s: is %s; a file is needed", path,
 				S_ISDIR(s->st_mode) ? "a directory" : "a device, pipe or socket");
 		return false;
 	}
@@ -153,8 +153,8 @@ choir_status chi_file_read(chi_file *f, uint64_t offset, void *to, size_t bytes)
 	CHOIR_TRY(chi_file_read_some(f, offset, to, bytes, &got));
 	if (got < bytes)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: %zu bytes at offset %llu, needs %zu: the file is cut short", f->path, got,
-				(unsigned long long) offset, bytes);
+				"%s: has %zu bytes at offset %llu, but %zu are needed; the file is cut short",
+				f->path, got, (unsigned long long) offset, bytes);
 	return CHOIR_OK;
 }
 
@@ -256,12 +256,12 @@ static choir_status look_at_target(chi_writer *w, mode_t *mode)
 	*mode = 0;
 	const char *name = w->target + directory_length(w->target);
 	if (*name == '\0')
-		return choir_fail(
-				CHOIR_INVALID, "%s: needs the name of a file", *w->path ? w->path : "\"\"");
+		return choir_fail(CHOIR_INVALID, "%s: has no file name; the path of a file is needed",
+				*w->path ? w->path : "\"\"");
 	if (stat(w->target, &s) != 0)
 		return CHOIR_OK;
 	if (!S_ISREG(s.st_mode))
-		return choir_fail(CHOIR_INVALID, "%s: is %s, cannot be replaced by a file", w->path,
+		return choir_fail(CHOIR_INVALID, "%s: is %s; only a regular file can be replaced", w->path,
 				S_ISDIR(s.st_mode) ? "a directory" : "a device, pipe or socket");
 	*mode = s.st_mode & 0777;
 	return CHOIR_OK;

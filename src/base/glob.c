@@ -52,7 +52,8 @@ choir_status chi_glob_add(chi_glob *p, const char *pattern)
 		globfree(&found);
 	}
 	if (status == CHOIR_OK && p->n == before)
-		return choir_fail(CHOIR_NOT_FOUND, "%s: no file has such a name", pattern);
+		return choir_fail(
+				CHOIR_NOT_FOUND, "%s: no file has this name or matches this pattern", pattern);
 	return status;
 }
 

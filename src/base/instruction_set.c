@@ -113,8 +113,8 @@ choir_status chi_instruction_set_lower(chi_instruction_set max)
 			return CHOIR_OK;
 		if ((now & IN_USE) != 0)
 			return choir_fail(CHOIR_STATE,
-					"instruction set: kernels for \"%s\" are in use already, needed \"%s\": make "
-					"the cluster before the first operation",
+					"instruction set: kernels for \"%s\" are in use already, but "
+					"\"%s\" is needed; make the cluster before the first operation",
 					names[set_of(now)], names[max]);
 		if (chi_atomic32_change(&chosen, now, (uint32_t) max + 1))
 			return CHOIR_OK;

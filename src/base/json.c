@@ -115,13 +115,13 @@ static bool read_string(chi_json *j)
 			j->at += length;
 		}
 		if (length == 0) {
-			wrong(j, "a string with a character that must not be in it");
+			wrong(j, "a string contains an invalid character");
 			return false;
 		}
 		out += length;
 	}
 	if (j->at == j->size) {
-		wrong(j, "a string without an end");
+		wrong(j, "a string has no end");
 		return false;
 	}
 	j->at++;
@@ -161,7 +161,7 @@ static chi_json_token read_number(chi_json *j)
 		at += digits;
 	}
 	if (!good)
-		return wrong(j, "a value that is none");
+		return wrong(j, "a value is invalid");
 	j->text = j->data + j->at;
 	j->length = at - j->at;
 	j->at = at;
@@ -172,7 +172,7 @@ static chi_json_token read_word(chi_json *j, const char *word, chi_json_token to
 {
 	const size_t length = strlen(word);
 	if (j->size - j->at < length || memcmp(j->data + j->at, word, length) != 0)
-		return wrong(j, "a value that is none");
+		return wrong(j, "a value is invalid");
 	j->at += length;
 	return token;
 }
@@ -180,7 +180,7 @@ static chi_json_token read_word(chi_json *j, const char *word, chi_json_token to
 static chi_json_token begin(chi_json *j, bool object)
 {
 	if (j->depth == CHI_JSON_DEPTH)
-		return wrong(j, "objects and arrays are nested too deep");
+		return wrong(j, "objects and arrays are nested too deeply");
 	j->at++;
 	const uint32_t bit = 1u << j->depth++;
 	j->objects = object ? j->objects | bit : j->objects & ~bit;
@@ -239,13 +239,13 @@ static chi_json_token read_value(chi_json *j)
 static chi_json_token read_key(chi_json *j)
 {
 	if (j->data[j->at] != '"')
-		return wrong(j, "no key where one is needed");
+		return wrong(j, "a key is missing");
 	j->at++;
 	if (!read_string(j))
 		return CHI_JSON_WRONG;
 	skip_space(j);
 	if (!is_at(j, j->at, ":"))
-		return wrong(j, "a key without a colon");
+		return wrong(j, "a key has no colon");
 	j->at++;
 	j->state = WANT_VALUE;
 	return CHI_JSON_KEY;
@@ -257,20 +257,20 @@ chi_json_token chi_json_next(chi_json *j)
 		return CHI_JSON_WRONG;
 	skip_space(j);
 	if (j->state == WANT_NOTHING)
-		return j->at == j->size ? CHI_JSON_END : wrong(j, "something behind the end");
+		return j->at == j->size ? CHI_JSON_END : wrong(j, "there is text after the end");
 	const char *ending = in_object(j) ? "}" : "]";
 	const bool may_end = j->depth > 0 && j->state != WANT_VALUE && j->state != WANT_KEY;
 	if (may_end && is_at(j, j->at, ending))
 		return end(j);
 	if (j->state == WANT_COMMA_OR_END) {
 		if (!is_at(j, j->at, ","))
-			return wrong(j, "no comma where one is needed");
+			return wrong(j, "a comma is missing");
 		j->at++;
 		j->state = in_object(j) ? WANT_KEY : WANT_VALUE;
 		skip_space(j);
 	}
 	if (j->at == j->size)
-		return wrong(j, "it ends in the middle");
+		return wrong(j, "the text ends too early");
 	return j->state == WANT_KEY || j->state == WANT_KEY_OR_END ? read_key(j) : read_value(j);
 }
 

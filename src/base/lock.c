@@ -29,7 +29,8 @@ static void check_before_lock(const chi_mutex *m)
 		if (held[i]->rank >= m->rank)
 			bug("is taken after", m, held[i]);
 	if (held_count == MAX_HELD)
-		bug("is one too many after", m, held[held_count - 1]);
+		bug("exceeds the number of mutexes that one thread may hold; the last one is", m,
+				held[held_count - 1]);
 }
 
 static void note_locked(const chi_mutex *m)
@@ -43,7 +44,8 @@ static void note_unlocked(const chi_mutex *m)
 	while (i >= 0 && held[i] != m)
 		i--;
 	if (i < 0)
-		bug("is released, but held is", m, held_count ? held[held_count - 1] : NULL);
+		bug("is released but not held; the last one held is", m,
+				held_count ? held[held_count - 1] : NULL);
 	held_count--;
 	memmove(held + i, held + i + 1, (size_t) (held_count - i) * sizeof(held[0]));
 }
@@ -53,7 +55,7 @@ static void check_before_wait(const chi_mutex *m)
 {
 	const chi_mutex *top = held_count ? held[held_count - 1] : NULL;
 	if (top != m)
-		bug("is waited with, but taken last was", m, top);
+		bug("is used to wait but was not taken last; that one is", m, top);
 }
 
 void chi_mutex_check_none_held(void)

@@ -10,7 +10,7 @@ choir_status chi_options_take(const char *what, void *all, size_t size, const vo
 	if (given != NULL)
 		memcpy(&theirs, given, sizeof theirs);
 	if (theirs < sizeof theirs || theirs > size)
-		return choir_fail(CHOIR_INVALID, "%s size is %zu, not %zu: set it with CHOIR_OPTIONS",
+		return choir_fail(CHOIR_INVALID, "%s size is %zu, not %zu; set it with CHOIR_OPTIONS",
 				what, theirs, size);
 	memset(all, 0, size);
 	if (given != NULL)
@@ -32,8 +32,8 @@ choir_status chi_table_take(
 	memcpy(&theirs.size, given, sizeof theirs.size);
 	if (theirs.size < min || theirs.size % sizeof(void *) != 0)
 		return choir_fail(CHOIR_INVALID,
-				"%s: the table's size is %zu; needed are %zu (this Choir's) or at least %zu, and "
-				"a multiple of %zu",
+				"%s: the table's size is %zu, this Choir's %zu; "
+				"at least %zu and a multiple of %zu is needed",
 				what, theirs.size, size, min, sizeof(void *));
 	memcpy(&theirs.version, (const char *) given + sizeof theirs.size, sizeof theirs.version);
 	if (theirs.version != CHOIR_TABLE_VERSION)

@@ -41,7 +41,7 @@ const void *chi_registry_find(const chi_registry *r, const char *name)
 	chi_text names = { 0 };
 	for (int i = 0; (t = chi_registry_at(r, i)) != NULL; i++)
 		chi_text_add(&names, "%s%s", i == 0 ? "" : ", ", name_of(t));
-	choir_fail(CHOIR_NOT_FOUND, "%s \"%s\": not known; there are %s", r->what, name,
+	choir_fail(CHOIR_NOT_FOUND, "%s \"%s\": is unknown; known: %s", r->what, name,
 			names.data == NULL ? "others" : names.data);
 	chi_text_free(&names);
 	return NULL;
@@ -50,7 +50,8 @@ const void *chi_registry_find(const chi_registry *r, const char *name)
 void *chi_registry_add(chi_registry *r, const void *given)
 {
 	if (r->count == CHI_REGISTRY_MAX) {
-		choir_fail(CHOIR_INVALID, "%s: %d tables are registered already", r->what, r->count);
+		choir_fail(CHOIR_INVALID, "%s: %d tables are registered already; no more are possible",
+				r->what, r->count);
 		return NULL;
 	}
 	void *own = (char *) r->registered + (size_t) r->count * r->size;
@@ -58,11 +59,11 @@ void *chi_registry_add(chi_registry *r, const void *given)
 		return NULL;
 	const char *name = name_of(own);
 	if (name == NULL || name[0] == '\0') {
-		choir_fail(CHOIR_INVALID, "%s: the table needs a name", r->what);
+		choir_fail(CHOIR_INVALID, "%s: the table has no name", r->what);
 		return NULL;
 	}
 	if (find(r, name) != NULL) {
-		choir_fail(CHOIR_INVALID, "%s \"%s\": known already", r->what, name);
+		choir_fail(CHOIR_INVALID, "%s \"%s\": is registered already", r->what, name);
 		return NULL;
 	}
 	r->count++;

@@ -111,7 +111,7 @@ choir_status chi_error_prefix(const char *fmt, ...)
 
 choir_status chi_error_null(const char *fmt, ...)
 {
-	static const char behind[] = "; the last failure before: ";
+	static const char behind[] = "; the last failure before it: ";
 	char what[CHI_ERROR_SIZE];
 	va_list args;
 	va_start(args, fmt);

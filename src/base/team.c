@@ -129,8 +129,8 @@ choir_status chi_team_run(chi_team *t, int64_t pieces, chi_team_fn *fn, void *ar
 {
 	if (in_child(t))
 		return choir_fail(CHOIR_STATE,
-				"%s: used after a fork, in the child, which "
-				"has none of its threads; make it there",
+				"%s: is used in a child after a fork; its threads "
+				"stayed in the parent, so make it in the child",
 				t->options.name);
 	CHOIR_TRY(start(t));
 	t->fn = fn;

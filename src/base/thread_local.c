@@ -24,6 +24,7 @@ bool chi_thread_local_set(chi_thread_local *s, void *value)
 {
 	if (make(s) && pthread_setspecific(s->key, value) == 0)
 		return true;
-	choir_fail(CHOIR_NO_MEMORY, "%s: no room for another value of the thread", s->lock.name);
+	choir_fail(CHOIR_NO_MEMORY, "%s: the system has no more room for thread-local values",
+			s->lock.name);
 	return false;
 }

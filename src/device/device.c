@@ -195,14 +195,17 @@ choir_status choir_register_device(const choir_device_table *given)
 				chi_text_clean(kind, shown, sizeof shown), KIND_SIZE - 1);
 	int count = table.count == NULL ? 0 : table.count();
 	if (count < CHOIR_NONE)
-		return choir_fail(CHOIR_INVALID, "device kind \"%s\": its count is %d", kind, count);
+		return choir_fail(CHOIR_INVALID,
+				"device kind \"%s\": its count is %d; 0 or more, or CHOIR_NONE, is needed", kind,
+				count);
 	choir_status status = CHOIR_OK;
 	lock_list();
 	if (find_kind(kind) != NULL)
-		status = choir_fail(CHOIR_INVALID, "device kind \"%s\": known already", kind);
+		status = choir_fail(CHOIR_INVALID, "device kind \"%s\": is registered already", kind);
 	else if (kind_count == MAX_KINDS)
-		status = choir_fail(CHOIR_UNSUPPORTED, "device kind \"%s\": there are %d kinds already",
-				kind, MAX_KINDS);
+		status = choir_fail(CHOIR_UNSUPPORTED,
+				"device kind \"%s\": %d kinds are registered already; no more are possible", kind,
+				MAX_KINDS);
 	else
 		add_kind(&table, count);
 	chi_mutex_unlock(&list_mutex);
@@ -253,7 +256,7 @@ static choir_device *fail_unknown(const char *name, const char *note)
 {
 	char shown[SHOWN_SIZE], known[KNOWN_SIZE];
 	list_known(known);
-	choir_fail(CHOIR_NOT_FOUND, "no device \"%s\"%s: known are %s",
+	choir_fail(CHOIR_NOT_FOUND, "device \"%s\": is unknown%s; known: %s",
 			chi_text_clean(name == NULL ? "" : name, shown, sizeof shown), note, known);
 	return NULL;
 }
@@ -364,7 +367,7 @@ choir_device *choir_device_find(const char *name)
 	choir_device *d;
 	device_kind *k = good ? find_kind(kind) : NULL;
 	if (!good)
-		d = fail_unknown(name, ", which is not spelled as cpu:0 or /device:CPU:0");
+		d = fail_unknown(name, " (names are spelled as cpu:0 or /device:CPU:0)");
 	else if (k == NULL || (k->count != CHOIR_NONE && index >= k->count))
 		d = fail_unknown(name, "");
 	else

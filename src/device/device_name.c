@@ -126,7 +126,7 @@ static choir_device *find_element(
 	for (int i = 0; i < position && d != NULL; i++) {
 		if (before[i] != d)
 			continue;
-		choir_fail(CHOIR_INVALID, "devices \"%s\": %s stands twice, as names %d and %d",
+		choir_fail(CHOIR_INVALID, "devices \"%s\": %s occurs twice, as names %d and %d",
 				chi_text_clean(names, shown, sizeof shown), choir_device_name(d), i + 1,
 				position + 1);
 		return NULL;
@@ -138,13 +138,14 @@ choir_status chi_device_list(const char *names, int capacity, choir_device *devi
 {
 	*count = 0;
 	if (names == NULL || names[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "devices: the list is empty, needs names as cpu:0,cpu:1");
+		return choir_fail(
+				CHOIR_INVALID, "devices: the list is empty; names such as cpu:0,cpu:1 are needed");
 	char shown[SHOWN_SIZE], element[NAME_SIZE];
 	const char *at = names;
 	for (int n = 0;; n++) {
 		const char *end = at + strcspn(at, ",");
 		if (n == capacity)
-			return choir_fail(CHOIR_INVALID, "devices \"%s\": more than %d",
+			return choir_fail(CHOIR_INVALID, "devices \"%s\": more than %d names",
 					chi_text_clean(names, shown, sizeof shown), capacity);
 		if (!copy_element(at, end, element))
 			return choir_fail(CHOIR_NOT_FOUND, "devices \"%s\": name %d is too long",

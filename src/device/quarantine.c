@@ -14,7 +14,7 @@ chi_staging_buffer *chi_staging_buffer_new(size_t bytes)
 {
 	size_t all;
 	if (!chi_size_add(offsetof(chi_staging_buffer, memory), bytes, &all)) {
-		choir_fail(CHOIR_NO_MEMORY, "a staging buffer of %zu bytes", bytes);
+		choir_fail(CHOIR_NO_MEMORY, "out of memory: a staging buffer of %zu bytes", bytes);
 		return NULL;
 	}
 	chi_staging_buffer *staging = chi_alloc_aligned(all);

@@ -31,7 +31,8 @@ chi_stream *chi_stream_new(choir_device *d)
 {
 	size_t bytes;
 	if (!chi_size_add(offsetof(stream_block, state), d->table->stream_size, &bytes)) {
-		choir_fail(CHOIR_NO_MEMORY, "%s: a stream of %zu bytes", d->name, d->table->stream_size);
+		choir_fail(CHOIR_NO_MEMORY, "%s: out of memory: a stream of %zu bytes", d->name,
+				d->table->stream_size);
 		return NULL;
 	}
 	stream_block *block = chi_alloc(bytes > sizeof *block ? bytes : sizeof *block);
@@ -242,7 +243,8 @@ choir_status chi_device_copy(chi_stream *s, choir_device *to_device, void *to,
 	if (writes && reads)
 		return copy_here(s, to_device, to, from_device, from, bytes);
 	if (!writes && !reads)
-		return choir_fail(CHOIR_INVALID, "copy from %s to %s: the stream is of %s",
+		return choir_fail(CHOIR_INVALID,
+				"copy from %s to %s: the stream belongs to %s, which reaches neither",
 				from_device->name, to_device->name, s->device->name);
 	// Work queued on s comes first. The other device needs a stream of its own.
 	CHOIR_TRY(chi_stream_wait(s));

@@ -88,7 +88,7 @@ static choir_status infer_custom(size_t n, choir_tensor *const in[], const void 
 		CHOIR_TRY(run_checked(&before, "shape", c->op.shape(n, inputs, &out, c->user)));
 	}
 	if (chi_dtype_size(out.dtype) == 0 || !chi_shape_bytes(&out.shape, out.dtype, &bytes))
-		return choir_fail(CHOIR_INVALID, "shape gave %s %s, which cannot be",
+		return choir_fail(CHOIR_INVALID, "the shape function gave %s %s, which is invalid",
 				choir_dtype_name(out.dtype), chi_shape_print(&out.shape, text));
 	*dtype = out.dtype;
 	*shape = out.shape;
@@ -192,7 +192,8 @@ static choir_tensor *call(choir_frame *f, const choir_custom_op *given, void *us
 		return NULL;
 	}
 	if (!c.op.forward)
-		return chi_frame_fail_null(f, CHOIR_INVALID, "%s: an operation needs forward", name);
+		return chi_frame_fail_null(
+				f, CHOIR_INVALID, "%s: the operation has no forward function", name);
 	*op = (chi_op){ .name = name,
 		.attribute_bytes = sizeof(c),
 		.infer = infer_custom,
@@ -209,11 +210,12 @@ choir_tensor *choir_custom_op_apply(
 	for (size_t i = 0; i < n && !f; i++)
 		f = choir_tensor_frame(inputs[i]);
 	if (!f && n > 0)
-		return chi_frame_null_argument(NULL, "custom");
+		return chi_frame_null_argument(NULL, "custom_op_apply");
 	if (n < 1 || n > CHI_MAX_INPUTS)
-		return chi_frame_fail_null(
-				f, CHOIR_INVALID, "custom: %zu inputs, needed 1 to %d", n, CHI_MAX_INPUTS);
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"custom_op_apply: %zu inputs; 1 to %d are needed", n, CHI_MAX_INPUTS);
 	if (!op || op->size == 0)
-		return chi_frame_fail_null(f, CHOIR_INVALID, "custom: the operation's size is not set");
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"custom_op_apply: the operation is NULL, or its size is not set");
 	return call(f, op, user, n, inputs);
 }

@@ -11,14 +11,14 @@ static choir_status infer_binary(size_t n, choir_tensor *const in[], const void 
 	(void) attributes;
 	*dtype = in[0]->dtype;
 	if (in[0]->dtype != in[1]->dtype)
-		return choir_fail(CHOIR_INVALID, "%s and %s do not go together; cast one of them",
+		return choir_fail(CHOIR_INVALID, "the dtypes are %s and %s; cast one of them",
 				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype));
 	*shape = a->rank >= b->rank ? *a : *b;
 	for (int i = 1; i <= a->rank && i <= b->rank; i++) {
 		const int64_t da = a->dim[a->rank - i], db = b->dim[b->rank - i];
 		if (da != db && da != 1 && db != 1)
-			return choir_fail(CHOIR_INVALID, "%s and %s do not fit", chi_shape_print(a, text[0]),
-					chi_shape_print(b, text[1]));
+			return choir_fail(CHOIR_INVALID, "the shapes %s and %s do not broadcast",
+					chi_shape_print(a, text[0]), chi_shape_print(b, text[1]));
 		shape->dim[shape->rank - i] = da == 1 ? db : da;
 	}
 	return CHOIR_OK;
@@ -204,7 +204,7 @@ choir_tensor *choir_scale(choir_tensor *x, double by)
 {
 	const choir_scale_attributes attributes = { by };
 	if (x && !chi_dtype_holds(x->dtype, by))
-		return chi_frame_fail_null(x->frame, CHOIR_INVALID, "scale: the number %g is no %s", by,
-				choir_dtype_name(x->dtype));
+		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+				"scale: the number %g is not a value of %s", by, choir_dtype_name(x->dtype));
 	return chi_op_call(&scale_op, NULL, 1, &x, &attributes);
 }

@@ -109,7 +109,8 @@ choir_status choir_register_kernel(const choir_kernel_table *given)
 		return choir_fail(CHOIR_INVALID, "kernel %s: operation, kind, dtype and run are needed",
 				table->name ? table->name : "without a name");
 	if (chi_atomic32_load(&registry.ready))
-		return choir_fail(CHOIR_STATE, "kernel %s for %s: too late, operations have run already",
+		return choir_fail(CHOIR_STATE,
+				"kernel %s for %s: is registered too late; operations have run already",
 				table->name ? table->name : "without a name", table->operation);
 	if (!reserve()) {
 		registry.failed = true;
@@ -203,8 +204,9 @@ static void report(const choir_device *d, const char *operation, choir_dtype dty
 	for (choir_dtype other = CHOIR_F32; other <= CHOIR_BF16; other++)
 		if (*find_slot(operation, kind, other, hash_of(operation, kind, other)) != NO_ENTRY)
 			chi_text_add(&known, "%s%s", known.data ? ", " : "", choir_dtype_name(other));
-	choir_fail(CHOIR_UNSUPPORTED, "%s: no kernel for %s on %s; there are for: %s", operation,
-			choir_dtype_name(dtype), kind, known.data && !known.failed ? known.data : "nothing");
+	choir_fail(CHOIR_UNSUPPORTED, "%s: no kernel for %s on %s; dtypes with a kernel: %s",
+			operation, choir_dtype_name(dtype), kind,
+			known.data && !known.failed ? known.data : "nothing");
 	chi_text_free(&known);
 }
 

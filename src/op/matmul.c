@@ -26,7 +26,7 @@ static choir_status infer_matmul(size_t n, choir_tensor *const in[], const void 
 	*dtype = in[0]->dtype;
 	*shape = *a;
 	if (in[0]->dtype != in[1]->dtype)
-		return choir_fail(CHOIR_INVALID, "%s and %s do not go together; cast one of them",
+		return choir_fail(CHOIR_INVALID, "the dtypes are %s and %s; cast one of them",
 				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype));
 	const bool fits = a->rank >= 2 && b->rank >= 2 && (b->rank == 2 || has_leading(a, b)) &&
 			a->dim[a->rank - 1 - swap_a] == b->dim[b->rank - 2 + swap_b];
@@ -120,10 +120,10 @@ static choir_status check_bias(const choir_tensor *x, int64_t channels, const ch
 	char text[CHI_SHAPE_TEXT];
 
 	if (bias->dtype != x->dtype)
-		return choir_fail(CHOIR_INVALID, "bias is %s, the rest %s", choir_dtype_name(bias->dtype),
-				choir_dtype_name(x->dtype));
+		return choir_fail(CHOIR_INVALID, "the bias is %s, the other inputs are %s",
+				choir_dtype_name(bias->dtype), choir_dtype_name(x->dtype));
 	if (bias->shape.rank != 1 || bias->shape.dim[0] != channels)
-		return choir_fail(CHOIR_INVALID, "bias is %s, needed [%lld]",
+		return choir_fail(CHOIR_INVALID, "the bias is %s; [%lld] is needed",
 				chi_shape_print(&bias->shape, text), (long long) channels);
 	return CHOIR_OK;
 }
@@ -175,7 +175,7 @@ static choir_status infer_dense(size_t n, choir_tensor *const in[], const void *
 	(void) attributes;
 	*dtype = in[0]->dtype;
 	if (in[0]->dtype != in[1]->dtype)
-		return choir_fail(CHOIR_INVALID, "%s and %s do not go together; cast one of them",
+		return choir_fail(CHOIR_INVALID, "the dtypes are %s and %s; cast one of them",
 				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype));
 	if (x->rank < 2 || w->rank != 2 || x->dim[x->rank - 1] != w->dim[0] || w->dim[0] == 0)
 		return choir_fail(CHOIR_INVALID, "%s times %s does not fit", chi_shape_print(x, text[0]),

@@ -78,8 +78,8 @@ choir_tensor *choir_slice(choir_tensor *x, int axis, int64_t first, int64_t coun
 	if (first < 0 || count < 0 || !chi_int64_add(first, count, &end) ||
 			end > x->shape.dim[s.kernel.axis])
 		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
-				"slice: %" PRId64 " from %" PRId64 " along axis %d of %s are not there", count,
-				first, axis, chi_shape_print(&x->shape, text));
+				"slice: %" PRId64 " elements from %" PRId64 " on along axis %d are not within %s",
+				count, first, axis, chi_shape_print(&x->shape, text));
 	for (int i = 0; i < s.kernel.axis; i++)
 		if (x->shape.dim[i] != 1)
 			return chi_op_call(&slice_op, NULL, 1, &x, &s);
@@ -100,7 +100,7 @@ choir_status choir_split(choir_tensor *x, int axis, size_t n, choir_tensor *part
 	const int64_t all = x->shape.dim[resolved];
 	if (n == 0 || all % (int64_t) n != 0)
 		return chi_frame_fail(x->frame, CHOIR_INVALID,
-				"split: axis %d of %s does not have %zu equal parts", axis,
+				"split: axis %d of %s does not divide into %zu equal parts", axis,
 				chi_shape_print(&x->shape, text), n);
 	const int64_t size = all / (int64_t) n;
 	for (size_t i = 0; i < n; i++) {
@@ -258,7 +258,7 @@ choir_tensor *choir_transpose(choir_tensor *x, const int axes[])
 			return NULL;
 		if (seen >> a.axes[i] & 1)
 			return chi_frame_fail_null(
-					x->frame, CHOIR_INVALID, "transpose: axis %d comes twice", axes[i]);
+					x->frame, CHOIR_INVALID, "transpose: axis %d occurs twice", axes[i]);
 		seen |= (uint32_t) 1 << a.axes[i];
 	}
 	if (!keeps_order(&x->shape, a.axes))
@@ -277,11 +277,13 @@ static choir_status infer_gather(size_t n, choir_tensor *const in[], const void 
 	(void) n;
 	(void) attributes;
 	if (index != CHOIR_U8 && index != CHOIR_I32 && index != CHOIR_I64)
-		return choir_fail(
-				CHOIR_INVALID, "indices are %s, needed u8, i32 or i64", choir_dtype_name(index));
+		return choir_fail(CHOIR_INVALID, "the indices are %s; u8, i32 or i64 is needed",
+				choir_dtype_name(index));
 	if (x->rank < 1 || indices->rank + x->rank - 1 > CHOIR_MAX_RANK ||
 			(x->dim[0] == 0 && choir_shape_elements(indices) > 0))
-		return choir_fail(CHOIR_INVALID, "there are no rows %s of %s",
+		return choir_fail(CHOIR_INVALID,
+				"indices %s do not fit a table %s; a table with "
+				"rows, and few enough dimensions, is needed",
 				chi_shape_print(indices, text[0]), chi_shape_print(x, text[1]));
 	*dtype = in[0]->dtype;
 	*shape = *indices;

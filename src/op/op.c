@@ -175,8 +175,10 @@ bool chi_op_operands(const char *name, choir_frame *f, size_t n, choir_tensor *c
 			const char *other = in[i]->frame->prefix;
 			const size_t length = strlen(other);
 			chi_frame_fail(f, CHOIR_INVALID,
-					"%s: operand %zu belongs to another frame (%.*s); move it or give it", name, i,
-					length > 2 ? (int) length - 2 : 10, length > 2 ? other : "not this one");
+					"%s: operand %zu belongs to another frame (%.*s); "
+					"copy it with choir_copy, or pass it as an argument",
+					name, i, length > 2 ? (int) length - 2 : 10,
+					length > 2 ? other : "not this one");
 			return false;
 		}
 		if (chi_tensor_check(in[i]) != CHOIR_OK)
@@ -190,8 +192,9 @@ static choir_tensor *convert_number(const char *name, choir_tensor *t, choir_dty
 	if (t->dtype == dtype)
 		return t;
 	if (!chi_dtype_holds(dtype, t->number))
-		return chi_frame_fail_null(t->frame, CHOIR_INVALID, "%s: the number %g is no %s", name,
-				t->number, choir_dtype_name(dtype));
+		return chi_frame_fail_null(t->frame, CHOIR_INVALID,
+				"%s: the number %g is not a value of %s", name, t->number,
+				choir_dtype_name(dtype));
 	const choir_fill_attributes fill = { t->number };
 	return chi_op_kernel(t->frame, "fill", 0, NULL, &fill, dtype, &CHOIR_SCALAR);
 }
@@ -238,8 +241,8 @@ choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_
 	if (!f)
 		return chi_frame_null_argument(NULL, name);
 	if (n > CHI_MAX_INPUTS)
-		return chi_frame_fail_null(
-				f, CHOIR_INVALID, "%s: %zu operands, at most %d", name, n, CHI_MAX_INPUTS);
+		return chi_frame_fail_null(f, CHOIR_INVALID, "%s: %zu operands; at most %d are possible",
+				name, n, CHI_MAX_INPUTS);
 	if (!chi_op_operands(name, f, n, in) || !convert_numbers(name, n, in, inputs))
 		return NULL;
 	choir_dtype dtype = n ? inputs[0]->dtype : CHOIR_F32;

@@ -226,7 +226,7 @@ static void run_chunk(void *arg, int member, int64_t chunk)
 	if (status == CHOIR_OK) {
 		chi_error_resume(before);
 	} else if (chi_atomic32_change(&c->failed, 0, 1)) {
-		chi_error_reason(status, "a piece of it");
+		chi_error_reason(status, "a chunk of it");
 		chi_error_save(&c->error);
 	}
 }

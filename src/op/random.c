@@ -7,8 +7,8 @@ bool chi_op_draw(choir_frame *f, const char *what, uint64_t seed, choir_random_a
 {
 	if (f->random.place == CHI_NO_DRAWS) {
 		chi_frame_fail_null(f, CHOIR_UNSUPPORTED,
-				"%s: no random numbers can be drawn in an elementwise update, whose slices any "
-				"thread may take: draw them before and give them as an argument",
+				"%s: an elementwise update cannot draw random numbers, since any thread "
+				"may take its chunks; draw them before and pass them as an argument",
 				what);
 		return false;
 	}
@@ -24,8 +24,8 @@ choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, d
 	if (!f)
 		return chi_frame_null_argument(NULL, "fill: frame");
 	if (chi_dtype_size(dtype) != 0 && !chi_dtype_holds(dtype, value))
-		return chi_frame_fail_null(
-				f, CHOIR_INVALID, "fill: the number %g is no %s", value, choir_dtype_name(dtype));
+		return chi_frame_fail_null(f, CHOIR_INVALID, "fill: the number %g is not a value of %s",
+				value, choir_dtype_name(dtype));
 	const choir_fill_attributes fill = { value };
 	return chi_op_kernel(f, "fill", 0, NULL, &fill, dtype, &shape);
 }

@@ -86,28 +86,30 @@ static choir_status read_header(choir_frame *f, const struct DLManagedTensorVers
 	char text[CHI_SHAPE_TEXT];
 
 	if (managed->version.major != DL_MAJOR)
-		return chi_frame_fail(f, CHOIR_UNSUPPORTED, "dlpack: version %u.%u, not 1.x",
+		return chi_frame_fail(f, CHOIR_UNSUPPORTED, "dlpack: the version is %u.%u; 1.x is needed",
 				managed->version.major, managed->version.minor);
 	if (in->device.type != DL_CPU && in->device.type != DL_CUDA_HOST)
-		return chi_frame_fail(f, CHOIR_UNSUPPORTED, "dlpack: device type %d, not the CPU (1)",
-				(int) in->device.type);
+		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
+				"dlpack: the device type is %d; the CPU (1) is needed", (int) in->device.type);
 	while (i < TYPES && (types[i].code != in->type.code || types[i].bits != in->type.bits))
 		i++;
 	if (i == TYPES || in->type.lanes != 1)
 		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
-				"dlpack: type code %d of %d bits, %d lanes, is none of Choir's", in->type.code,
-				in->type.bits, in->type.lanes);
+				"dlpack: Choir has no dtype for type code %d with %d bits and %d lanes",
+				in->type.code, in->type.bits, in->type.lanes);
 	*dtype = types[i].dtype;
 	if (in->rank < 0 || in->rank > CHOIR_MAX_RANK || (in->rank > 0 && !in->shape))
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"dlpack: rank %d, or no shape; at most %d dimensions", (int) in->rank,
-				CHOIR_MAX_RANK);
+				"dlpack: the rank is %d, or the shape is "
+				"NULL; a shape of 0 to %d dimensions is needed",
+				(int) in->rank, CHOIR_MAX_RANK);
 	*shape = (choir_shape){ .rank = in->rank };
 	if (in->rank > 0)
 		memcpy(shape->dim, in->shape, (size_t) in->rank * sizeof(int64_t));
 	if (!chi_shape_bytes(shape, *dtype, &bytes))
-		return chi_frame_fail(
-				f, CHOIR_INVALID, "dlpack: shape %s cannot be", chi_shape_print(shape, text));
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"dlpack: shape %s has a negative dimension or too many elements",
+				chi_shape_print(shape, text));
 	if (bytes > 0 && !in->data)
 		return chi_frame_fail(f, CHOIR_INVALID, "dlpack: data is NULL");
 	return CHOIR_OK;

@@ -132,7 +132,7 @@ static void add_prefix(const choir_frame *f, chi_error *e)
 choir_status chi_frame_record_error(choir_frame *f)
 {
 	if (choir_error_status() == CHOIR_OK)
-		choir_fail(CHOIR_INTERNAL, "something failed and did not say why");
+		choir_fail(CHOIR_INTERNAL, "a function failed without a reason");
 	if (!f)
 		return choir_error_status();
 	chi_error e;

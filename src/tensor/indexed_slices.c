@@ -92,7 +92,7 @@ choir_status chi_slices_check_indices(const choir_tensor *t, const char *what)
 	for (int64_t i = 0; i < n; i++)
 		if (row[i] < 0 || row[i] >= t->slices.rows)
 			return chi_frame_fail(f, CHOIR_INVALID,
-					"%s: indices[%" PRId64 "] is %" PRId64 ", which is no row: there are %" PRId64,
+					"%s: indices[%" PRId64 "] is %" PRId64 ", but there are %" PRId64 " rows",
 					what, i, row[i], t->slices.rows);
 	chi_arena_rewind(&f->arena, mark);
 	return CHOIR_OK;
@@ -106,22 +106,23 @@ static choir_status check_operands(
 	size_t bytes;
 	if (indices->frame != f)
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"indexed_slices: values and indices are of two frames: move one");
+				"indexed_slices: values and indices are in "
+				"different frames; choir_copy brings them together");
 	CHOIR_TRY(chi_tensor_check(values));
 	CHOIR_TRY(chi_tensor_check(indices));
 	if (indices->shape.rank != 1 || (indices->dtype != CHOIR_I32 && indices->dtype != CHOIR_I64))
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"indexed_slices: indices are %s %s, not a vector of i32 or i64",
+				"indexed_slices: indices are %s %s; a vector of i32 or i64 is needed",
 				choir_dtype_name(indices->dtype), chi_shape_print(&indices->shape, a));
 	if (values->shape.rank == 0 || values->shape.dim[0] != indices->shape.dim[0])
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"indexed_slices: values %s for indices %s: a row for each index is needed",
+				"indexed_slices: values are %s and indices %s; each index needs one row of values",
 				chi_shape_print(&values->shape, a), chi_shape_print(&indices->shape, b));
 	choir_shape whole = values->shape;
 	whole.dim[0] = rows;
 	if (!chi_shape_bytes(&whole, values->dtype, &bytes))
-		return chi_frame_fail(
-				f, CHOIR_INVALID, "indexed_slices: %" PRId64 " rows cannot be", rows);
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"indexed_slices: %" PRId64 " rows are negative or too many", rows);
 	return CHOIR_OK;
 }
 
@@ -152,7 +153,7 @@ static bool check_slices(const choir_tensor *t)
 		return false;
 	if (chi_is_slices(t))
 		return true;
-	chi_frame_fail(t->frame, CHOIR_INVALID, "slices: this tensor is none");
+	chi_frame_fail(t->frame, CHOIR_INVALID, "slices: the tensor is not indexed slices");
 	return false;
 }
 

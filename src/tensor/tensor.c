@@ -47,8 +47,8 @@ static choir_status measure(
 		return chi_frame_fail(f, CHOIR_INVALID, "tensor: dtype %d is unknown", (int) dtype);
 	if (!chi_shape_bytes(shape, dtype, bytes))
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"tensor: shape %s of %s cannot be: at most %d "
-				"dimensions, none negative, and a size that fits",
+				"tensor: shape %s of %s is invalid; at most %d dimensions, "
+				"none of them negative, and a size that fits are needed",
 				chi_shape_print(shape, text), choir_dtype_name(dtype), CHOIR_MAX_RANK);
 	return CHOIR_OK;
 }
@@ -172,8 +172,8 @@ choir_status chi_tensor_check_any(const choir_tensor *t)
 
 	if (!t->buffer)
 		return chi_frame_fail(t->frame, CHOIR_STATE,
-				"tensor %s %s is dead: what lies between the "
-				"sources and y dies on the tape's way back",
+				"tensor %s %s: was dropped; the backward pass "
+				"drops all results between the sources and y",
 				choir_dtype_name(t->dtype), chi_shape_print(&t->shape, text));
 	if (!t->source)
 		return CHOIR_OK;
@@ -181,7 +181,7 @@ choir_status chi_tensor_check_any(const choir_tensor *t)
 		return CHOIR_OK;
 	return chi_frame_fail(t->frame, CHOIR_STATE,
 			t->version == CHI_RETIRED
-					? "%s: its update was asked for since this "
+					? "%s: its update was requested after this "
 					  "tensor was read from it; read it again"
 					: "%s: has changed since this tensor was read from it; read it again",
 			t->source->name);
@@ -215,8 +215,8 @@ static choir_tensor *view(choir_frame *f, const choir_tensor *t, void *data,
 		return chi_frame_null_argument(f, "view");
 	if (!chi_device_shares(f->device, chi_tensor_memory_device(t)))
 		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"tensor of %s cannot be seen from %s; move it", chi_tensor_memory_device(t)->name,
-				f->device->name);
+				"tensor on %s: its memory is not accessible from %s; use choir_copy",
+				chi_tensor_memory_device(t)->name, f->device->name);
 	if (follow(f, t, published) != CHOIR_OK)
 		return chi_frame_null_argument(f, "view");
 	choir_tensor *out = chi_tensor_on(f, t->buffer, data, t->dtype, shape);
@@ -262,7 +262,7 @@ choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t fir
 			end > t->shape.dim[0]) {
 		char text[CHI_SHAPE_TEXT];
 		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"rows: %" PRId64 " from %" PRId64 " of %s are not there", rows, first,
+				"rows: %" PRId64 " rows from row %" PRId64 " on are not within %s", rows, first,
 				chi_shape_print(&t->shape, text));
 	}
 	if (rows == t->shape.dim[0])
@@ -362,7 +362,7 @@ const void *choir_tensor_data(const choir_tensor *t)
 	choir_frame *f = t->frame;
 	if (!chi_tensor_memory_device(t)->host_memory) {
 		chi_frame_fail(f, CHOIR_UNSUPPORTED,
-				"tensor: the host cannot reach the memory of %s; fetch it",
+				"tensor: the host cannot access the memory of %s; use choir_tensor_to_host",
 				chi_tensor_memory_device(t)->name);
 		return NULL;
 	}
@@ -386,7 +386,7 @@ double choir_tensor_number(const choir_tensor *t)
 	if (t->is_number)
 		return t->number;
 	if (choir_shape_elements(&t->shape) != 1) {
-		chi_frame_fail(t->frame, CHOIR_INVALID, "number: %s is not one element",
+		chi_frame_fail(t->frame, CHOIR_INVALID, "number: the tensor is %s; one element is needed",
 				chi_shape_print(&t->shape, text));
 		return (double) NAN;
 	}
@@ -402,11 +402,11 @@ choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes)
 	if (!t)
 		return chi_frame_status(NULL);
 	if (bytes != chi_tensor_bytes(t))
-		return chi_frame_fail(t->frame, CHOIR_INVALID, "fetch: %s %s has %zu bytes, not %zu",
-				choir_dtype_name(t->dtype), chi_shape_print(&t->shape, text), chi_tensor_bytes(t),
-				bytes);
+		return chi_frame_fail(t->frame, CHOIR_INVALID,
+				"tensor_to_host: %s %s has %zu bytes, not %zu", choir_dtype_name(t->dtype),
+				chi_shape_print(&t->shape, text), chi_tensor_bytes(t), bytes);
 	if (!to && bytes > 0)
-		return chi_frame_fail(t->frame, CHOIR_INVALID, "fetch: nowhere to put it: NULL");
+		return chi_frame_fail(t->frame, CHOIR_INVALID, "tensor_to_host: the target is NULL");
 	return chi_tensor_to_host(t, to);
 }
 

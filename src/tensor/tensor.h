@@ -100,8 +100,8 @@ choir_status chi_frame_record_error(choir_frame *f);
 // CHOIR_INVALID. Recorded in both; f may be NULL.
 choir_status chi_frame_status(choir_frame *f);
 
-// A frame's buffers for a tensor or scratch, with one reference; queued work may still use one
-// that is given back.
+// Allocate a frame's memory for a tensor or scratch, with one reference, and give it back while
+// queued work may still use it.
 chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes);
 void chi_frame_give_back(choir_frame *f, chi_buffer *b);
 // Records the failure of a call that got NULL and returns a tensor, unless its frame has one: the

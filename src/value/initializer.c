@@ -104,7 +104,7 @@ choir_status chi_initialize(const chi_variable_plan *plan, void *out)
 		if (status == CHOIR_OK)
 			return status;
 		if (choir_error_status() != status || status == CHOIR_END)
-			choir_fail(status == CHOIR_END ? CHOIR_INVALID : status, "its initializer returned %s",
+			choir_fail(status == CHOIR_END ? CHOIR_INVALID : status, "the initializer returned %s",
 					choir_status_name(status));
 		return chi_error_prefix("variable \"%s\"", plan->name);
 	}
@@ -129,6 +129,6 @@ choir_status chi_initialize(const chi_variable_plan *plan, void *out)
 		normal(plan, out, n, o->scale == 0 ? 0.05 : o->scale);
 		return CHOIR_OK;
 	}
-	return choir_fail(CHOIR_INVALID, "variable \"%s\": unknown initializer %d", plan->name,
+	return choir_fail(CHOIR_INVALID, "variable \"%s\": initializer %d is unknown", plan->name,
 			(int) o->initializer);
 }

@@ -59,7 +59,9 @@ static choir_status take_relaxed(const choir_variable *v, const void *memory,
 		const int64_t row = (int64_t) chi_dtype_load(indices->dtype, indices->data, i);
 		if (row < 0 || row >= rows)
 			return choir_fail(CHOIR_INVALID,
-					"index %" PRId64 " at %" PRId64 ": rows are 0 to %" PRId64, row, i, rows - 1);
+					"index %" PRId64 " at position %" PRId64 " is "
+					"not a row; rows are 0 to %" PRId64,
+					row, i, rows - 1);
 		chi_copy_atomic((char *) out->data + (size_t) (i * width) * size,
 				(const char *) memory + (size_t) (row * width) * size, width, size);
 	}

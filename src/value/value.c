@@ -108,12 +108,12 @@ choir_tensor *choir_value_tensor(choir_value *v)
 		return choir_value_local(v, 0);
 	case CHOIR_VALUE_PER_REPLICA:
 		return chi_frame_fail_null(v->frame, CHOIR_INVALID,
-				"value: a per-replica value of %d replicas is no tensor: reduce it, or take "
-				"one with choir_value_local",
+				"value: is per-replica, with %d tensors; "
+				"reduce it, or take one with choir_value_local",
 				v->count);
 	case CHOIR_VALUE_VARIABLE:
 		return chi_frame_fail_null(v->frame, CHOIR_INVALID,
-				"value: variable \"%s\" is no tensor: read it", v->variable->name);
+				"value: variable \"%s\" is not a tensor; read it", v->variable->name);
 	case CHOIR_VALUE_DESTINATION:
 		break;
 	}
@@ -144,16 +144,15 @@ choir_tensor *choir_value_local(choir_value *v, int index)
 	if (v == NULL)
 		return NULL;
 	if (v->frame == NULL) {
-		choir_fail(CHOIR_INVALID, "value: variable \"%s\" is in no frame: read it",
-				v->variable->name);
+		choir_fail(
+				CHOIR_INVALID, "value: variable \"%s\" has no frame; read it", v->variable->name);
 		return NULL;
 	}
 	if (v->kind == CHOIR_VALUE_VARIABLE && index >= 0 && index < choir_value_local_count(v))
 		return chi_variable_view(v->variable, index, v->frame);
 	if (v->component == NULL || index < 0 || index >= v->count)
 		return chi_frame_fail_null(v->frame, CHOIR_INVALID,
-				"value: there is no local result %d: it has %d", index,
-				choir_value_local_count(v));
+				"value: has no local result %d; it has %d", index, choir_value_local_count(v));
 	if (chi_value_materialize(v) != CHOIR_OK)
 		return NULL;
 	return chi_value_view(v->frame, v->component[index]);

@@ -23,7 +23,7 @@ typedef struct {
 	choir_device *const *device; // of each replica
 } chi_layout;
 
-// Make values in frame f, components being NULL. NULL: out of memory.
+// Make values in frame f, with components of NULL. NULL: out of memory.
 choir_value *chi_value_new(choir_frame *f, choir_value_kind kind, int count);
 choir_value *chi_value_of_variable(choir_frame *f, choir_variable *v);
 // Merges the replicas' tensors into a value (docs/rules.md, section 6). Equal numbers become one

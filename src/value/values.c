@@ -172,7 +172,7 @@ choir_status choir_values_set(choir_values *set, const char *name, choir_value *
 	const bool each = v->kind == CHOIR_VALUE_PER_REPLICA;
 	if (each && v->count != set->layout.replicas)
 		return choir_fail(CHOIR_INVALID,
-				"values: \"%s\" is a value of %d replicas, this set's strategy has %d", name,
+				"values: \"%s\" is a value of %d replicas; this set's strategy has %d", name,
 				v->count, set->layout.replicas);
 	CHOIR_TRY(chi_value_materialize(v));
 	choir_value *kept = chi_value_new(set->frame, v->kind, v->count);
@@ -195,7 +195,7 @@ choir_status choir_values_set_local(
 {
 	CHOIR_TRY(check_arguments(set, name, t));
 	if (replica < 0 || replica >= set->layout.replicas)
-		return choir_fail(CHOIR_INVALID, "values: \"%s\": there is no replica %d: there are %d",
+		return choir_fail(CHOIR_INVALID, "values: \"%s\": there is no replica %d; there are %d",
 				name, replica, set->layout.replicas);
 	choir_frame *f = chi_values_replica_frame(set, replica);
 	if (f == NULL || (t = keep(set, f, t)) == NULL)
@@ -248,8 +248,9 @@ static choir_status check_rows(const choir_values *set, const char *name, const 
 		for (int k = 0; k < set->layout.replicas; k++)
 			if (set->examples[k] != rows[k])
 				return choir_fail(CHOIR_INVALID,
-						"values: \"%s\" gives replica %d %lld rows, \"%s\" %lld", name,
-						set->before + k, (long long) rows[k], leaf->name,
+						"values: \"%s\" gives replica %d %lld rows, "
+						"but \"%s\" %lld; equal numbers are needed",
+						name, set->before + k, (long long) rows[k], leaf->name,
 						(long long) set->examples[k]);
 		return CHOIR_OK;
 	}

@@ -16,27 +16,29 @@ choir_status chi_variable_check_plan(const chi_variable_plan *p)
 {
 	size_t bytes;
 	if (p->name == NULL || p->name[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "variable: a variable needs a name");
+		return choir_fail(CHOIR_INVALID, "variable: has no name; one is needed");
 	if (chi_dtype_size(p->options.dtype) == 0)
-		return choir_fail(CHOIR_INVALID, "variable \"%s\": unknown dtype %d", p->name,
+		return choir_fail(CHOIR_INVALID, "variable \"%s\": dtype %d is unknown", p->name,
 				(int) p->options.dtype);
 	if (!chi_shape_bytes(&p->shape, p->options.dtype, &bytes)) {
 		char text[CHI_SHAPE_TEXT];
-		return choir_fail(CHOIR_INVALID, "variable \"%s\": its shape %s is not possible", p->name,
+		return choir_fail(CHOIR_INVALID, "variable \"%s\": shape %s is invalid", p->name,
 				chi_shape_print(&p->shape, text));
 	}
 	if (p->options.synchronization == CHOIR_SYNCHRONIZATION_NONE ||
 			(unsigned) p->options.synchronization > CHOIR_SYNCHRONIZATION_NONE)
 		return choir_fail(CHOIR_INVALID,
-				"variable \"%s\": synchronization %d: AUTO, ON_WRITE or ON_READ is needed",
+				"variable \"%s\": synchronization %d is "
+				"unknown; known: AUTO, ON_WRITE and ON_READ",
 				p->name, (int) p->options.synchronization);
 	if ((unsigned) p->options.aggregation > CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		return choir_fail(CHOIR_INVALID,
-				"variable \"%s\": aggregation %d: NONE, SUM, MEAN or ONLY_FIRST_REPLICA is needed",
+				"variable \"%s\": aggregation %d is unknown; "
+				"known: NONE, SUM, MEAN and ONLY_FIRST_REPLICA",
 				p->name, (int) p->options.aggregation);
 	if (p->options.aggregation == CHOIR_AGGREGATION_MEAN && !chi_dtype_is_float(p->options.dtype))
 		return choir_fail(CHOIR_INVALID,
-				"variable \"%s\": aggregation MEAN needs a floating dtype, not %s", p->name,
+				"variable \"%s\": aggregation MEAN needs a floating-point dtype, not %s", p->name,
 				choir_dtype_name(p->options.dtype));
 	return CHOIR_OK;
 }
@@ -232,8 +234,8 @@ choir_status chi_variable_check_defined(choir_variable *v, int copy, choir_frame
 	if (v->shards > 0 || chi_atomic32_load(&v->copy[copy].undefined) == 0)
 		return CHOIR_OK;
 	return chi_frame_fail(f, CHOIR_STATE,
-			"variable \"%s\": an update failed half way, "
-			"so it is undefined until it is assigned or restored",
+			"variable \"%s\": an update failed halfway, so it "
+			"is undefined until it is assigned or restored",
 			v->parent != NULL ? v->parent->name : v->name);
 }
 
@@ -242,8 +244,8 @@ choir_status chi_variable_enter(choir_variable *v)
 	if (v->concurrency != CHI_LOCKED ||
 			chi_recursive_lock_enter(v->lock, chi_clock_deadline(v->timeout)))
 		return CHOIR_OK;
-	return choir_fail(CHOIR_TIMEOUT,
-			"variable \"%s\": waited %g s for another worker that uses it", v->name, v->timeout);
+	return choir_fail(CHOIR_TIMEOUT, "variable \"%s\": another worker has been using it for %g s",
+			v->name, v->timeout);
 }
 
 void chi_variable_leave(choir_variable *v)
@@ -329,11 +331,11 @@ choir_status chi_variable_check_written(const choir_variable *v, const choir_ten
 		return CHOIR_OK;
 	if (t->dtype != v->dtype)
 		return chi_frame_fail(t->frame, CHOIR_INVALID,
-				"variable \"%s\": a value of %s for a variable of %s", v->name,
+				"variable \"%s\": the value is %s, the variable %s", v->name,
 				choir_dtype_name(t->dtype), choir_dtype_name(v->dtype));
 	if (!chi_shape_equal(&t->shape, &v->shape))
 		return chi_frame_fail(t->frame, CHOIR_INVALID,
-				"variable \"%s\": a value of shape %s for a variable of shape %s", v->name,
+				"variable \"%s\": the value has shape %s, the variable %s", v->name,
 				chi_shape_print(&t->shape, have), chi_shape_print(&v->shape, need));
 	return CHOIR_OK;
 }
@@ -381,7 +383,7 @@ static choir_status put(choir_variable *v, chi_copy *c, chi_assign_op op, choir_
 		return chi_device_copy(f->stream, c->device, c->buffer->memory, choir_tensor_device(value),
 				value->data, bytes);
 	if (!here)
-		return choir_fail(CHOIR_INVALID, "variable \"%s\": a value on %s for a copy on %s",
+		return choir_fail(CHOIR_INVALID, "variable \"%s\": the value is on %s, the copy on %s",
 				v->name, choir_device_name(f->device), choir_device_name(c->device));
 	const choir_buffer in[2] = { { c->buffer->memory, v->dtype, v->shape },
 		{ value->data, v->dtype, v->shape } };
@@ -546,7 +548,8 @@ choir_status choir_variable_describe(const choir_variable *v, choir_variable_opt
 	if (v == NULL || options == NULL ||
 			options->size < offsetof(choir_variable_options, initializer))
 		return choir_fail(CHOIR_INVALID,
-				"variable: describe needs a variable and options whose size is set");
+				"variable_describe: the variable or the "
+				"options are NULL, or their size is not set");
 	const choir_variable_options all = {
 		.size = options->size,
 		.dtype = v->dtype,

@@ -235,8 +235,8 @@ TEST_WITHIN(test_null, forget, NULL)
 	choir_fail(CHOIR_IO, "train.csv: no such file");
 	assert_int_equal(chi_error_null("%s: the dataset is NULL", "batch"), CHOIR_IO);
 	assert_string_equal(choir_error(),
-			"batch: the dataset is NULL; the last failure before: train.csv: no such file");
+			"batch: the dataset is NULL; the last failure before it: train.csv: no such file");
 	assert_int_equal(chi_error_null("next: the dataset is NULL"), CHOIR_IO); // handed on
 	assert_string_equal(choir_error(),
-			"next: the dataset is NULL; the last failure before: train.csv: no such file");
+			"next: the dataset is NULL; the last failure before it: train.csv: no such file");
 }

@@ -182,7 +182,7 @@ class Export(Case):
         self.fail_with(2, "needs --c FILE", "export", "w")
         self.fail_with(1, "w: ", "export", "w", "--c", "model.c")
         (self.folder / "images").write_bytes(idx((2, 3, 3), bytes(18)))
-        self.fail_with(1, "no safetensors file", "export", "images", "--c", "model.c")
+        self.fail_with(1, "is not a safetensors file", "export", "images", "--c", "model.c")
         self.succeed("train", *SMALL, "--model", "mlp", "--widths", "4", "--save", "w")
         self.fail_with(1, "no/such/m.c", "export", "w", "--c", "no/such/m.c")
         self.fail_with(1, "--c ./w: ", "export", "w", "--c", "./w")

@@ -187,7 +187,7 @@ class Inspect(Case):
                 (b'{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,3]}}', b"abc",
                  'byte 60: tensor "a": its offsets do not fit its shape'),
                 (b'{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}', b"a",
-                 "its header tells of 2 bytes of data, there are 1")):
+                 "its header declares 2 bytes of data, it has 1")):
             self.write("w.safetensors", packed(header, data))
             self.fail_with(1, text, "inspect", "w.safetensors")
         self.fail_with(1, "no.safetensors", "inspect", "no.safetensors")

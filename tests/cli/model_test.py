@@ -257,7 +257,7 @@ class Model(Case):
         self.fail_with(1, "none.st", *train, "--init", "none.st")
         self.fail_with(1, "--init-map map: needs --init FILE", *train, "--init-map", "map")
         self.fail_with(1, "--init-map none", *train, "--init", "g.st", "--init-map", "none")
-        for line, text in (("a", "one word"), ("a b c d", "after the names only"), ("a* b* 1,1", "axes"),
+        for line, text in (("a", "one word"), ("a b c d", "after the two names only"), ("a* b* 1,1", "axes"),
                            ("a b*", "one star"), ("a** b", "one star"), ("a b 0,2", "axes"),
                            ("a b 1,", "axes")):
             (self.folder / "map").write_text("x y\n" + line)

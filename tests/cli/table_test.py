@@ -171,8 +171,8 @@ class Table(Case):
                        self.wrong("x,y\n2,-1\n3,-1\n"), "--wrong-rows", "skip")
         self.fail_with(1, ("wrong.csv:", "empty", "header"), *base, self.wrong(""))
         (self.folder / "empty").mkdir()
-        self.fail_with(1, "empty: is a directory, needs to be a file", *base, "csv:empty")
-        self.fail_with(1, "empty/*: no file has such a name", *base, "csv:empty/*")
+        self.fail_with(1, "empty: is a directory; a file is needed", *base, "csv:empty")
+        self.fail_with(1, "empty/*: no file has this name", *base, "csv:empty/*")
         self.fail_with(1, "no bad rows", *base, "digits:40",
                        "--wrong-rows", "skip")
         self.fail_with(2, "known: error, skip", *base, "digits:40", "--wrong-rows", "pass")

@@ -103,7 +103,7 @@ class Train(Case):
             self.assertGreater(end["test_accuracy"], 0.85)
 
     def test_strategies_that_cannot_be(self):
-        self.fail_with(1, 'strategy "central": not known; there are', "train", *MLP, "--strategy",
+        self.fail_with(1, 'strategy "central": is unknown; known: ', "train", *MLP, "--strategy",
                        "central")
         self.fail_with(1, '"mirrored" has no workers', "train", *MLP, "--workers", "2")
         self.fail_with(1, "2 replicas for 4 workers", "train", *MLP, "--strategy", "parameter_server",

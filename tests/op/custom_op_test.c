@@ -245,10 +245,10 @@ TEST(wrong_use)
 				 *const nine[9] = { x, x, x, x, x, x, x, x, x };
 	assert_null(choir_custom_op_apply(
 			CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 9, nine));
-	given_failure(&g, CHOIR_INVALID, "custom:*9*1*8");
+	given_failure(&g, CHOIR_INVALID, "custom_op_apply:*9*1*8");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
 	assert_null(choir_custom_op_apply(NULL, NULL, 1, &x));
-	given_failure(&g, CHOIR_INVALID, "custom:");
+	given_failure(&g, CHOIR_INVALID, "custom_op_apply:");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
 	assert_null(
 			choir_custom_op_apply(CHOIR_OPTIONS(choir_custom_op, .name = "empty"), NULL, 1, &x));

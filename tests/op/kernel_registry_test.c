@@ -226,8 +226,8 @@ TEST(after_the_first_operation_it_is_too_late)
 		.run = run };
 
 	assert_int_equal(choir_register_kernel(&table), CHOIR_STATE);
-	assert_string_equal(
-			choir_error(), "kernel mine for relu: too late, operations have run already");
+	assert_string_equal(choir_error(),
+			"kernel mine for relu: is registered too late; operations have run already");
 }
 
 TEST_GROUP(register_all, NULL)

@@ -86,7 +86,7 @@ TEST(what_changed_is_not_used)
 	a = constant(&g, CHOIR_SHAPE(6));
 	chi_tensor_drop(a);
 	assert_null(choir_square(a));
-	given_failure(&g, CHOIR_STATE, "is dead");
+	given_failure(&g, CHOIR_STATE, "dropped");
 	given_close(&g);
 }
 

@@ -260,7 +260,7 @@ TEST(losses)
 	given_failure(&g, CHOIR_INVALID, "[2, 2]*[3]");
 	x = f32(&g, CHOIR_SCALAR, counting);
 	assert_null(choir_mean_squared_error(x, x));
-	given_failure(&g, CHOIR_INVALID, "squared_error:*scalars");
+	given_failure(&g, CHOIR_INVALID, "squared_error:*scalar");
 	given_close(&g);
 }
 
@@ -281,7 +281,7 @@ TEST(views_and_casts)
 	assert_int_equal(counted->count, 5);
 	assert_int_equal(x->count, CHOIR_NONE);
 	assert_null(choir_with_count(x, -1));
-	given_failure(&g, CHOIR_INVALID, "counted:*-1");
+	given_failure(&g, CHOIR_INVALID, "with_count:*-1");
 	x = f32(&g, CHOIR_SHAPE(2, 6), counting);
 	assert_null(choir_reshape(x, CHOIR_SHAPE(5, CHOIR_UNKNOWN)));
 	given_failure(&g, CHOIR_INVALID, "reshape:*[2, 6]*[5, -1]");
@@ -349,7 +349,7 @@ TEST(dropout)
 	}
 	assert_true(zeros > 0.23 * N && zeros < 0.27 * N);
 	assert_null(choir_dropout(x, 1, 1));
-	given_failure(&g, CHOIR_INVALID, "dropout:*rate 1*0");
+	given_failure(&g, CHOIR_INVALID, "dropout:*rate*1;");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2), 3);
 	assert_null(choir_dropout(x, (double) NAN, 1));
 	given_failure(&g, CHOIR_INVALID, "dropout:");

@@ -146,12 +146,12 @@ TEST(what_lives_after_the_way_back)
 	h = choir_square(x), loss = choir_scale(h, 2);
 	assert_int_equal(choir_tape_gradient(tape, loss, 1, &x, gradients), CHOIR_OK);
 	assert_null(choir_tensor_data(h));
-	given_failure(&g, CHOIR_STATE, "is dead");
+	given_failure(&g, CHOIR_STATE, "dropped");
 	tape = choir_tape_begin(g.frame);
 	x = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2), 3);
 	assert_int_equal(choir_tape_gradient(tape, choir_exp(x), 1, &x, gradients), CHOIR_OK);
 	assert_null(choir_tape_begin(g.frame)); // not while the old one is there
-	given_failure(&g, CHOIR_STATE, "emptied");
+	given_failure(&g, CHOIR_STATE, "empty the frame");
 	given_close(&g);
 }
 

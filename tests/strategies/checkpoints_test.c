@@ -286,7 +286,7 @@ TEST(another_program)
 	saved_must(choir_checkpoint_manager_save(m, NULL));
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);
-	failing f = { directory, "other weights than this strategy's: missing \"own\"", CHOIR_INVALID,
+	failing f = { directory, "weights differ from this strategy's; missing \"own\"", CHOIR_INVALID,
 		true };
 	on_place(&places[0], fail_fn, &f);
 }

@@ -153,15 +153,15 @@ choir_status program_refuse_variables(choir_strategy *s, record *to)
 		const char *text;
 	} wrong[] = {
 		{ { .dtype = CHOIR_I32, .aggregation = CHOIR_AGGREGATION_MEAN },
-				"variable \"v\": aggregation MEAN needs a floating dtype" },
+				"variable \"v\": aggregation MEAN needs a floating-point dtype" },
 		{ { .dtype = CHOIR_I64,
 				  .aggregation = CHOIR_AGGREGATION_MEAN,
 				  .synchronization = CHOIR_SYNCHRONIZATION_ON_READ },
-				"variable \"v\": aggregation MEAN needs a floating dtype" },
+				"variable \"v\": aggregation MEAN needs a floating-point dtype" },
 		{ { .synchronization = CHOIR_SYNCHRONIZATION_NONE }, "variable \"v\": synchronization" },
 		{ { .synchronization = (choir_synchronization) 9 }, "variable \"v\": synchronization 9" },
 		{ { .aggregation = (choir_aggregation) 9 },
-				"variable \"v\": aggregation 9: NONE, SUM, MEAN or " },
+				"variable \"v\": aggregation 9 is unknown; known: NONE, SUM, MEAN and " },
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		choir_variable_options o = wrong[i].options;

@@ -139,8 +139,8 @@ static void give_and_drop(void)
 	misuse m = { 0 };
 	CHOIR_SCOPE (strategy)
 		m.variable = choir_variable_new("weight", CHOIR_SHAPE(2), NULL);
-	world_failed(
-			choir_strategy_run(strategy, drop_given, &m, NULL, NULL), CHOIR_STATE, "dead", NULL);
+	world_failed(choir_strategy_run(strategy, drop_given, &m, NULL, NULL), CHOIR_STATE, "dropped",
+			NULL);
 }
 
 // spec: 2.1

@@ -131,7 +131,7 @@ TEST(the_first_failure_stays)
 	chi_error_clear(); // what failed left no text
 	assert_int_equal(chi_frame_record_error(f), CHOIR_INTERNAL);
 	assert_int_equal(choir_frame_status(f), CHOIR_INTERNAL);
-	assert_text_holds(choir_error(), "replica 1:*something");
+	assert_text_holds(choir_error(), "replica 1:*without a reason");
 	chi_error_clear();
 	assert_int_equal(chi_frame_record_error(NULL), CHOIR_INTERNAL);
 	choir_frame_free(f);

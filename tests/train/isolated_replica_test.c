@@ -251,8 +251,9 @@ TEST(wrong_use)
 	assert_failed(choir_strategy_set_gradient_hook(NULL, see, NULL), CHOIR_INVALID, "NULL");
 	assert_failed(choir_strategy_restore_checkpoint(s, NULL), CHOIR_INVALID, "NULL");
 	assert_failed(choir_strategy_restore_checkpoint(s, "some/folder"), CHOIR_INVALID,
-			"some/folder:*called");
-	assert_failed(choir_strategy_restore_checkpoint(s, ".step-3.tmp"), CHOIR_INVALID, "called");
+			"some/folder:*\"step-1500\"");
+	assert_failed(
+			choir_strategy_restore_checkpoint(s, ".step-3.tmp"), CHOIR_INVALID, "\"step-1500\"");
 	assert_failed(choir_strategy_restore_checkpoint(s, "nowhere/step-3/"), CHOIR_NOT_FOUND,
 			"nowhere/step-3: open the directory:*directory");
 	saved_must(choir_strategy_run_replica(s, 2, nothing, NULL, NULL));

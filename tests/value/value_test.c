@@ -115,7 +115,7 @@ TEST_WITHIN(what_is_no_tensor_says_so, open_frame, close_frame)
 	assert_int_equal(choir_error_status(), CHOIR_INVALID);
 	assert_text_holds(choir_error(), "2 replicas");
 	assert_null(choir_value_local(v, 2));
-	assert_text_holds(choir_error(), "no local result 2:");
+	assert_text_holds(choir_error(), "no local result 2");
 	assert_null(choir_value_local(v, -1));
 	assert_null(choir_value_tensor(chi_value_new(frame, CHOIR_VALUE_DESTINATION, 1)));
 	assert_text_holds(choir_error(), "destination");

@@ -21,12 +21,12 @@ static choir_status infer_attention(size_t n, choir_tensor *const in[], const vo
 				s->dim[1] == in[1]->shape.dim[1] && s->dim[2] == q->dim[2];
 	}
 	if (n == 1 && (!fits || q->dim[2] % 3 != 0))
-		return choir_fail(
-				CHOIR_INVALID, "%s, needed [n, places, 3 width]", chi_shape_print(q, text[0]));
+		return choir_fail(CHOIR_INVALID, "the input is %s; [n, positions, 3 width] is needed",
+				chi_shape_print(q, text[0]));
 	if (!fits)
 		return choir_fail(CHOIR_INVALID,
-				"queries %s, keys %s and values %s do not "
-				"fit; needed [n, places, width] of one dtype",
+				"queries %s, keys %s and values %s do not fit; "
+				"[n, positions, width] of one dtype is needed",
 				chi_shape_print(q, text[0]), chi_shape_print(&in[1]->shape, text[1]),
 				chi_shape_print(&in[2]->shape, text[2]));
 	if (n == 1)
@@ -36,7 +36,8 @@ static choir_status infer_attention(size_t n, choir_tensor *const in[], const vo
 				a->heads, shape->dim[2]);
 	if (n > 1 && a->causal && in[1]->shape.dim[1] < q->dim[1])
 		return choir_fail(CHOIR_INVALID,
-				"causal, with %" PRId64 " queries and %" PRId64 " keys: the first see none",
+				"causal attention of %" PRId64 " queries to %" PRId64 " "
+				"keys; no more queries than keys are possible",
 				q->dim[1], in[1]->shape.dim[1]);
 	return CHOIR_OK;
 }
@@ -85,8 +86,9 @@ static choir_tensor *call(size_t n, choir_tensor *const in[], const choir_attent
 	};
 	if (a.heads < 1 || (unsigned) all.causal > CHOIR_OFF || !isfinite(a.scale))
 		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"attention: %" PRId64 " heads, causal %d and scale %g cannot be", a.heads,
-				(int) all.causal, a.scale);
+				"attention: %" PRId64 " heads, causal %d or scale %g is invalid; "
+				"1 head or more, a toggle and a finite number are needed",
+				a.heads, (int) all.causal, a.scale);
 	const choir_shape *q = &in[0]->shape;
 	if (a.scale == 0 && q->rank == 3)
 		a.scale = 1 / sqrt((double) (q->dim[2] / (n == 1 ? 3 : 1) / a.heads));

@@ -10,8 +10,8 @@ static choir_tensor *checked(choir_tensor *rows, choir_tensor *weights)
 		fits = r->dim[i] == w->dim[i];
 	return fits ? rows
 				: chi_frame_fail_null(rows->frame, CHOIR_INVALID,
-						  "combine_rows: rows %s and weights %s do not fit: weights need the "
-						  "shape of the rows without their last axis, and one axis or more",
+						  "combine_rows: rows %s and weights %s do not fit; weights need the "
+						  "shape of the rows without their last axis, and at least one axis",
 						  chi_shape_print(r, text[0]), chi_shape_print(w, text[1]));
 }
 
@@ -36,7 +36,8 @@ choir_tensor *choir_combine_rows(
 				"combine_rows");
 	if ((unsigned) combiner > CHOIR_COMBINER_SQRTN)
 		return chi_frame_fail_null(rows->frame, CHOIR_INVALID,
-				"combine_rows: combiner %d: MEAN, SUM and SQRTN are known", (int) combiner);
+				"combine_rows: combiner %d is unknown; known: MEAN, SUM and SQRTN",
+				(int) combiner);
 	if (chi_tensor_check(rows) != CHOIR_OK || chi_tensor_check(weights) != CHOIR_OK ||
 			checked(rows, weights) == NULL)
 		return NULL;

@@ -61,8 +61,8 @@ choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filte
 			x->dim[3] % o->groups != 0 || x->dim[3] / o->groups != filter->dim[2] ||
 			filter->dim[3] % o->groups != 0)
 		return choir_fail(CHOIR_INVALID,
-				"conv2d: images %s and filter %s do not fit in %" PRId64 " groups; needed "
-				"[n, h, w, c] and [kh, kw, c / groups, out]",
+				"conv2d: images %s and filter %s do not fit in %" PRId64 " "
+				"groups; [n, h, w, c] and [kh, kw, c / groups, out] are needed",
 				text[0], text[1], o->groups);
 	*out = (choir_shape){ 4, { x->dim[0], 0, 0, filter->dim[3] } };
 	if (!windows_of(o, 0, x->dim[1], filter->dim[0], rows, &out->dim[1]) ||
@@ -96,10 +96,10 @@ static choir_status infer_conv2d(size_t n, choir_tensor *const in[], const void 
 	*shape = c->out;
 	for (size_t i = 1; i < n; i++)
 		if (in[i]->dtype != *dtype)
-			return choir_fail(CHOIR_INVALID, "%s and %s do not go together; cast one of them",
+			return choir_fail(CHOIR_INVALID, "the dtypes are %s and %s; cast one of them",
 					choir_dtype_name(*dtype), choir_dtype_name(in[i]->dtype));
 	if (n == 3 && (in[2]->shape.rank != 1 || in[2]->shape.dim[0] != c->out.dim[3]))
-		return choir_fail(CHOIR_INVALID, "bias is %s, needed [%lld]",
+		return choir_fail(CHOIR_INVALID, "the bias is %s; [%lld] is needed",
 				chi_shape_print(&in[2]->shape, text), (long long) c->out.dim[3]);
 	return CHOIR_OK;
 }
@@ -175,7 +175,7 @@ choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_te
 	choir_convolution_options columns;
 
 	if (!chi_convolution_columns(o, &columns))
-		return chi_frame_fail_null(x->frame, CHOIR_INVALID, "conv1d: too many zeros");
+		return chi_frame_fail_null(x->frame, CHOIR_INVALID, "conv1d: the padding is too large");
 	choir_tensor *y =
 			chi_convolution(choir_reshape(x, CHOIR_SHAPE(s->dim[0], 1, s->dim[1], s->dim[2])),
 					choir_reshape(filter, CHOIR_SHAPE(1, k->dim[0], k->dim[1], k->dim[2])), bias,

@@ -23,8 +23,8 @@ choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed)
 		return chi_frame_null_argument(NULL, "dropout");
 	choir_frame *f = x->frame;
 	if (!(rate >= 0 && rate < 1))
-		return chi_frame_fail_null(
-				f, CHOIR_INVALID, "dropout: rate %g, needed 0 or more and less than 1", rate);
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"dropout: the rate is %g; 0 or more and less than 1 is needed", rate);
 	if (!choir_frame_is_training(f) || rate == 0)
 		return x;
 	choir_random_attributes random;

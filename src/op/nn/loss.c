@@ -77,11 +77,11 @@ static choir_status infer_cross_entropy(size_t n, choir_tensor *const in[], cons
 	(void) attributes;
 	*dtype = in[0]->dtype;
 	if (label != CHOIR_U8 && label != CHOIR_I32 && label != CHOIR_I64)
-		return choir_fail(
-				CHOIR_INVALID, "labels are %s, needed u8, i32 or i64", choir_dtype_name(label));
+		return choir_fail(CHOIR_INVALID, "the labels are %s; u8, i32 or i64 is needed",
+				choir_dtype_name(label));
 	if (!labels_fit(logits, labels))
 		return choir_fail(CHOIR_INVALID,
-				"logits %s and labels %s do not fit; needed [n, .., classes] and [n, ..]",
+				"logits %s and labels %s do not fit; [n, .., classes] and [n, ..] are needed",
 				chi_shape_print(logits, text[0]), chi_shape_print(labels, text[1]));
 	*shape = *labels;
 	return CHOIR_OK;
@@ -118,7 +118,8 @@ choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 
 	if (logits && !(smoothing >= 0 && smoothing <= 1))
 		return chi_frame_fail_null(logits->frame, CHOIR_INVALID,
-				"smoothed_cross_entropy: smoothing %g, needed 0 to 1", smoothing);
+				"sparse_softmax_cross_entropy_smoothed: the smoothing is %g; 0 to 1 is needed",
+				smoothing);
 	return chi_op_call(&cross_entropy_op, NULL, 2, in, &attributes);
 }
 
@@ -129,7 +130,7 @@ static choir_tensor *by_example(const char *name, choir_tensor *losses)
 	const int rank = losses->shape.rank;
 	if (rank < 1)
 		return chi_frame_fail_null(losses->frame, CHOIR_INVALID,
-				"%s: scalars have no examples; needed [n, ...]", name);
+				"%s: the input is a scalar; [n, ...] is needed", name);
 	return rank == 1 ? losses : choir_mean(losses, ((choir_axes) 1 << rank) - 2);
 }
 
@@ -162,7 +163,7 @@ choir_tensor *choir_huber(choir_tensor *x, choir_tensor *target, double bound)
 
 	if (x && !(bound > 0))
 		return chi_frame_fail_null(
-				x->frame, CHOIR_INVALID, "huber: bound %g, needed more than 0", bound);
+				x->frame, CHOIR_INVALID, "huber: the bound is %g; more than 0 is needed", bound);
 	difference = choir_subtract(x, target);
 	return by_example("huber", chi_op_call(&huber_op, NULL, 1, &difference, &attributes));
 }

@@ -12,17 +12,17 @@ static choir_status check_parameters(const char *name, const choir_tensor *x,
 	char text[2][CHI_SHAPE_TEXT];
 
 	if (x->shape.rank < 1 || x->shape.dim[x->shape.rank - 1] == 0)
-		return choir_fail(CHOIR_INVALID, "%s: %s has no channels; needed [.., channels]", name,
+		return choir_fail(CHOIR_INVALID, "%s: the input is %s; [.., channels] is needed", name,
 				chi_shape_print(&x->shape, text[0]));
 	for (int i = 0; i < 2; i++) {
 		const choir_tensor *t = all[i];
 		if (!t)
 			continue;
 		if (t->dtype != x->dtype)
-			return choir_fail(CHOIR_INVALID, "%s: %s and %s do not go together; cast one of them",
+			return choir_fail(CHOIR_INVALID, "%s: the dtypes are %s and %s; cast one of them",
 					name, choir_dtype_name(x->dtype), choir_dtype_name(t->dtype));
 		if (t->shape.rank != 1 || t->shape.dim[0] != x->shape.dim[x->shape.rank - 1])
-			return choir_fail(CHOIR_INVALID, "%s: %s of %s is %s; needed [channels]", name,
+			return choir_fail(CHOIR_INVALID, "%s: the %s of %s is %s; [channels] is needed", name,
 					i ? "offset" : "scale", chi_shape_print(&x->shape, text[0]),
 					chi_shape_print(&t->shape, text[1]));
 	}
@@ -76,8 +76,8 @@ static choir_tensor *row_norm(const chi_op *op, choir_tensor *x, choir_tensor *s
 	if (!x || !scale)
 		return chi_frame_null_argument(choir_tensor_frame(x ? x : scale), op->label);
 	if (!(epsilon >= 0))
-		return chi_frame_fail_null(
-				x->frame, CHOIR_INVALID, "%s: epsilon %g, needed 0 or more", op->label, epsilon);
+		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+				"%s: epsilon is %g; 0 or more is needed", op->label, epsilon);
 	if (check_parameters(op->label, x, scale, offset) != CHOIR_OK) {
 		chi_frame_record_error(x->frame);
 		return NULL;
@@ -212,8 +212,8 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 		return chi_frame_null_argument(choir_tensor_frame(x ? x : scale), "batch_norm");
 	const double epsilon = all.epsilon == 0 ? 1e-3 : all.epsilon == CHOIR_ZERO ? 0 : all.epsilon;
 	if (!(epsilon >= 0))
-		return chi_frame_fail_null(
-				x->frame, CHOIR_INVALID, "batch_norm: epsilon %g, needed 0 or more", epsilon);
+		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+				"batch_norm: epsilon is %g; 0 or more is needed", epsilon);
 	if (check_parameters("batch_norm", x, scale, offset) != CHOIR_OK) {
 		chi_frame_record_error(x->frame);
 		return NULL;

@@ -70,8 +70,9 @@ static choir_tensor *call(const chi_op *op, choir_tensor *x, int size, int strid
 		return chi_frame_null_argument(NULL, op->name);
 	const choir_shape *s = &x->shape;
 	if (s->rank != 4)
-		return chi_frame_fail_null(x->frame, CHOIR_INVALID, "%s: %s, needed images [n, h, w, c]",
-				op->name, chi_shape_print(s, text));
+		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+				"%s: the input is %s; images [n, h, w, c] are needed", op->name,
+				chi_shape_print(s, text));
 	p.out = *s;
 	if (padding >= size || !windows_of(s->dim[1], size, stride, padding, rows, &p.out.dim[1]) ||
 			!windows_of(s->dim[2], size, stride, padding, columns, &p.out.dim[2]))

@@ -111,8 +111,8 @@ static choir_status check(const recurrence *r, const choir_tensor *x, const choi
 			is(bias, x->dtype, CHOIR_SHAPE(gates)))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"%s: %s, kernel %s, recurrent %s and bias %s do not fit; needed [n, places, in], "
-			"[in, %d h], [h, %d h] and [%d h] of one dtype",
+			"%s: input %s, kernel %s, recurrent %s and bias %s do not fit; [n, "
+			"timesteps, in], [in, %d h], [h, %d h] and [%d h] of one dtype are needed",
 			r->name, chi_shape_print(s, text[0]), chi_shape_print(&kernel->shape, text[1]),
 			chi_shape_print(w, text[2]), chi_shape_print(&bias->shape, text[3]), (int) r->parts,
 			(int) r->parts, (int) r->parts);
@@ -128,7 +128,7 @@ static choir_tensor *initial(
 		return choir_fill(x->frame, x->dtype, needed, 0);
 	if (is(given, x->dtype, needed))
 		return given;
-	return chi_frame_fail_null(x->frame, CHOIR_INVALID, "%s: the state is %s %s, needed %s %s",
+	return chi_frame_fail_null(x->frame, CHOIR_INVALID, "%s: the state is %s %s; %s %s is needed",
 			r->name, choir_dtype_name(given->dtype), chi_shape_print(&given->shape, text[0]),
 			choir_dtype_name(x->dtype), chi_shape_print(&needed, text[1]));
 }

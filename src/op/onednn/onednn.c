@@ -138,7 +138,7 @@ static choir_status run_primitive(const chi_dnn_problem *p, const chi_dnn_operan
 	chi_dnn *d;
 	const choir_status status = chi_dnn_find(p, &d);
 	if (status == CHOIR_UNSUPPORTED)
-		return choir_fail(status, "onednn: it has no kernel for these shapes");
+		return choir_fail(status, "onednn: has no kernel for these shapes");
 	CHOIR_TRY(status);
 	return chi_dnn_run(d, o);
 }

@@ -77,8 +77,8 @@ choir_status chi_limit_onednn(void)
 	if (!chi_instruction_set_has_more(set) || dnnl_set_max_cpu_isa(limits[set]) == dnnl_success)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_STATE,
-			"instruction set: \"%s\" is needed, but this process has used oneDNN already, which "
-			"took all that the processor has",
+			"instruction set: \"%s\" is needed, but this process has "
+			"already used oneDNN with all that the processor has",
 			chi_instruction_set_name(set));
 }
 
@@ -119,9 +119,10 @@ static choir_status status_of(dnnl_status_t status)
 	case dnnl_invalid_arguments:
 		return CHOIR_UNSUPPORTED;
 	case dnnl_out_of_memory:
-		return choir_fail(CHOIR_NO_MEMORY, "onednn: no memory");
+		return choir_fail(CHOIR_NO_MEMORY, "onednn: out of memory");
 	default:
-		return choir_fail(CHOIR_INTERNAL, "onednn: status %d", (int) status);
+		return choir_fail(
+				CHOIR_INTERNAL, "onednn: making a primitive gave status %d", (int) status);
 	}
 }
 

@@ -115,7 +115,8 @@ static choir_status check_indices(const choir_buffer *indices, int64_t rows)
 	for (int64_t i = 0; i < n; i++) {
 		const int64_t row = chi_index_at(indices, i);
 		if (row < 0 || row >= rows)
-			return choir_fail(CHOIR_INVALID, "index %lld at %lld: rows are 0 to %lld",
+			return choir_fail(CHOIR_INVALID,
+					"index %lld at position %lld is not a row; rows are 0 to %lld",
 					(long long) row, (long long) i, (long long) rows - 1);
 	}
 	return CHOIR_OK;

@@ -75,7 +75,8 @@ static choir_status check_labels(const choir_buffer *labels, const rows_of *r)
 	for (int64_t i = 0; i < r->rows; i++) {
 		const int64_t label = chi_index_at(labels, i);
 		if (label < 0 || label >= r->classes)
-			return choir_fail(CHOIR_INVALID, "label %lld of example %lld: classes are 0 to %lld",
+			return choir_fail(CHOIR_INVALID,
+					"label %lld of example %lld is not a class; classes are 0 to %lld",
 					(long long) label, (long long) i, (long long) r->classes - 1);
 	}
 	return CHOIR_OK;

@@ -83,10 +83,11 @@ static choir_status check_sources(const choir_tape *tape, size_t n, choir_tensor
 		if (!sources[i])
 			return chi_frame_status(f);
 		if (sources[i]->frame != f)
-			return chi_frame_fail(f, CHOIR_INVALID, "gradient: source %zu is of another frame", i);
+			return chi_frame_fail(
+					f, CHOIR_INVALID, "gradient: source %zu is in another frame than the tape", i);
 		if (!chi_dtype_is_float(sources[i]->dtype))
 			return chi_frame_fail(f, CHOIR_INVALID,
-					"gradient: source %zu is %s; only floating point has gradients", i,
+					"gradient: source %zu is %s; only floating-point tensors have gradients", i,
 					choir_dtype_name(sources[i]->dtype));
 		CHOIR_TRY(chi_tensor_check(sources[i]));
 	}
@@ -101,13 +102,14 @@ static choir_status check(
 	if (f->failed || !y)
 		return chi_frame_status(f);
 	if (tape->used)
-		return chi_frame_fail(
-				f, CHOIR_STATE, "gradient: this tape has gone back already; one call a tape");
+		return chi_frame_fail(f, CHOIR_STATE,
+				"gradient: this tape has computed its "
+				"gradients already; each tape does it once");
 	if (y->frame != f)
-		return chi_frame_fail(f, CHOIR_INVALID, "gradient: y is of another frame than the tape");
+		return chi_frame_fail(f, CHOIR_INVALID, "gradient: y is in another frame than the tape");
 	if (!chi_dtype_is_float(y->dtype))
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"gradient: y is %s; only floating point has gradients",
+				"gradient: y is %s; only floating-point tensors have gradients",
 				choir_dtype_name(y->dtype));
 	CHOIR_TRY(chi_tensor_check(y));
 	return check_sources(tape, n, sources);
@@ -210,10 +212,10 @@ static choir_status add(
 	const choir_shape shape = chi_dense_shape(gradient);
 
 	if (gradient->dtype != a->tensor->dtype || !chi_shape_equal(&shape, &a->tensor->shape))
-		return chi_frame_fail(p->frame, CHOIR_INTERNAL, "%s: gradient %zu is %s %s, needed %s %s",
-				node->op->name, k, choir_dtype_name(gradient->dtype),
-				chi_shape_print(&shape, made), choir_dtype_name(a->tensor->dtype),
-				chi_shape_print(&a->tensor->shape, needed));
+		return chi_frame_fail(p->frame, CHOIR_INTERNAL,
+				"%s: gradient %zu is %s %s; %s %s is needed", node->op->name, k,
+				choir_dtype_name(gradient->dtype), chi_shape_print(&shape, made),
+				choir_dtype_name(a->tensor->dtype), chi_shape_print(&a->tensor->shape, needed));
 	// An older handle, or one of another input, must not be dropped.
 	if (gradient->mark < mark || gradient->gradient)
 		gradient = chi_tensor_alias(p->frame, gradient);

@@ -35,7 +35,7 @@ static choir_tensor *evaluate(check *c)
 		return chi_frame_null_argument(f, "check_gradient: the formula");
 	if (y->dtype != CHOIR_F64)
 		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"check_gradient: the formula gave %s, needed f64", choir_dtype_name(y->dtype));
+				"check_gradient: the formula gave %s; f64 is needed", choir_dtype_name(y->dtype));
 	choir_tensor *weights = choir_random_normal(f, CHOIR_F64, y->shape, WEIGHTS_SEED);
 	return choir_sum(choir_multiply(y, weights), CHOIR_ALL_AXES);
 }
@@ -123,8 +123,8 @@ static choir_status run_checked(const check *c, const worst *w, double tolerance
 		rest /= size;
 	}
 	return choir_fail(CHOIR_INVALID,
-			"check_gradient: input %zu at %s: %.9g by the tape, %.9g by "
-			"differences: relative difference %.2g, allowed %.2g",
+			"check_gradient: input %zu at %s: the tape gives %.9g, differences "
+			"give %.9g; their relative difference is %.2g, allowed is %.2g",
 			w->input, chi_shape_print(&at, text), w->made, w->measured, w->difference, tolerance);
 }
 
@@ -145,7 +145,7 @@ static choir_status prepare(check *c, choir_tensor *const inputs[])
 		if (!chi_dtype_is_float(inputs[i]->dtype))
 			continue;
 		if (inputs[i]->dtype != CHOIR_F64)
-			return choir_fail(CHOIR_INVALID, "check_gradient: input %zu is %s, needed f64", i,
+			return choir_fail(CHOIR_INVALID, "check_gradient: input %zu is %s; f64 is needed", i,
 					choir_dtype_name(inputs[i]->dtype));
 		c->value[i] = chi_alloc(bytes);
 		c->gradient[i] = chi_alloc(bytes);
@@ -155,7 +155,8 @@ static choir_status prepare(check *c, choir_tensor *const inputs[])
 		checked++;
 	}
 	if (checked == 0)
-		return choir_fail(CHOIR_INVALID, "check_gradient: no input is f64");
+		return choir_fail(
+				CHOIR_INVALID, "check_gradient: no input is f64; at least one is needed");
 	return CHOIR_OK;
 }
 
@@ -200,8 +201,8 @@ choir_status choir_check_gradient(
 			return chi_frame_status(f);
 		f = f ? f : inputs[i]->frame;
 		if (inputs[i]->frame != f)
-			return chi_frame_fail(
-					f, CHOIR_INVALID, "check_gradient: input %zu is of another frame", i);
+			return chi_frame_fail(f, CHOIR_INVALID,
+					"check_gradient: input %zu is in another frame than input 0", i);
 		CHOIR_TRY(chi_tensor_check(inputs[i]));
 	}
 	if (!f || !fn)
@@ -210,7 +211,7 @@ choir_status choir_check_gradient(
 		return chi_frame_status(f);
 	if (f->tape)
 		return chi_frame_fail(
-				f, CHOIR_STATE, "check_gradient: a tape records in this frame already");
+				f, CHOIR_STATE, "check_gradient: a tape is recording in this frame already");
 	check c = { .frame = f, .n = n, .random = f->random, .fn = fn, .user = user };
 	const choir_status status = run(&c, inputs, tolerance);
 	clean(&c);

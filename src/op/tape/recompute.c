@@ -60,7 +60,7 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last)
 		return chi_frame_null_argument(f, "recompute: the function");
 	if (!y->node || y->dtype != node->out->dtype || !chi_shape_equal(&y->shape, &node->out->shape))
 		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"recompute: the function gave %s %s, and %s %s the first time",
+				"recompute: the function gave %s %s, but %s %s the first time",
 				choir_dtype_name(y->dtype), chi_shape_print(&y->shape, text[0]),
 				choir_dtype_name(node->out->dtype), chi_shape_print(&node->out->shape, text[1]));
 	return y;
@@ -160,7 +160,7 @@ choir_tensor *choir_recompute(
 	tape->segments--;
 	if (!y || y->frame != f)
 		return y ? chi_frame_fail_null(f, CHOIR_INVALID,
-						   "recompute: the function gave a tensor of another frame")
+						   "recompute: the function returned a tensor of another frame")
 				 : chi_frame_null_argument(f, "recompute: the function");
 	// If nothing inside made y, nothing is recomputed.
 	return y->node && y->mark >= mark ? replace(tape, before, &s, mark, y) : y;

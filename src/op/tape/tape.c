@@ -28,7 +28,8 @@ choir_tape *choir_tape_begin(choir_frame *f)
 	if (!f)
 		return (choir_tape *) (void *) chi_frame_null_argument(NULL, "tape: frame");
 	if (f->tape) {
-		chi_frame_fail(f, CHOIR_STATE, "tape: this frame has one already, until it is emptied");
+		chi_frame_fail(f, CHOIR_STATE,
+				"tape: this frame has a tape already; empty the frame before the next one");
 		return NULL;
 	}
 	const size_t mark = choir_frame_mark(f);
@@ -88,8 +89,8 @@ choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[]
 	if (!tape || tape->used || !can_flow(op, n, in, out))
 		return out;
 	if (n > CHI_MAX_INPUTS)
-		return chi_frame_fail_null(
-				f, CHOIR_INVALID, "%s: %zu operands, at most %d", op->name, n, CHI_MAX_INPUTS);
+		return chi_frame_fail_null(f, CHOIR_INVALID, "%s: %zu operands; at most %d are possible",
+				op->name, n, CHI_MAX_INPUTS);
 	const size_t mark = chi_arena_mark(&f->arena);
 	chi_node *node = chi_arena_alloc(&f->arena, sizeof(*node));
 	choir_tensor **inputs = chi_arena_alloc(&f->arena, n * sizeof(*inputs));

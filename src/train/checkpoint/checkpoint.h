@@ -34,7 +34,7 @@ typedef struct {
 	unsigned char *data[CHI_CHECKPOINT_FILES];
 	size_t bytes[CHI_CHECKPOINT_FILES];
 	chi_safetensors header[CHI_CHECKPOINT_FILES];
-	char *path; // of the checkpoint
+	char *path;
 } chi_checkpoint_content;
 // Reads and verifies a checkpoint's files. CHOIR_CORRUPT names the tensor or file;
 // CHOIR_NOT_FOUND: a file is missing. Always free *c.
@@ -48,9 +48,9 @@ choir_status chi_checkpoint_content_apply(
 // Whether status means a checkpoint's damaged files, and not a failing system.
 bool chi_checkpoint_is_damage(choir_status status);
 
-// Writes a checkpoint; the caller frees *path, NULL after a failure, when the files are removed if
-// possible. If only the directory's last sync fails, the checkpoint stays, but may not survive a
-// crash.
+// Writes a checkpoint. The caller frees *path. After a failure *path is NULL and the files are
+// removed if possible. If only the directory's last sync fails, the checkpoint stays, but may not
+// survive a crash.
 typedef struct {
 	const char *directory;
 	const chi_directory_lock *lock;

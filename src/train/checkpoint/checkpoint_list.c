@@ -74,7 +74,8 @@ const char *choir_checkpoint_list_metadata(
 choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i)
 {
 	if (l == NULL || i >= l->steps.n)
-		return choir_fail(CHOIR_INVALID, "checkpoint_list: step %zu of %zu is asked for", i,
+		return choir_fail(CHOIR_INVALID,
+				"checkpoint_list: there is no step at index %zu; there are %zu steps", i,
 				choir_checkpoint_list_steps(l));
 	chi_checkpoint_content_free(&l->content);
 	const choir_status status = chi_checkpoint_content_read(&l->steps.step[i], &l->content);

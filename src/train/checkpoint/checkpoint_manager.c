@@ -44,8 +44,8 @@ static choir_status complete(const choir_checkpoint_options *given, choir_checkp
 	CHOIR_TRY(chi_options_take("checkpoint_manager: the options'", o, sizeof *o, given));
 	if (o->max_to_keep < CHOIR_ALL || o->max_best_to_keep < 0)
 		return choir_fail(CHOIR_INVALID,
-				"checkpoint_manager: %s %d: 0 (the default) or more is needed%s",
-				o->max_to_keep < CHOIR_ALL ? "keep" : "keep_best",
+				"checkpoint_manager: %s is %d; 0 (the default) or more is needed%s",
+				o->max_to_keep < CHOIR_ALL ? "max_to_keep" : "max_best_to_keep",
 				o->max_to_keep < CHOIR_ALL ? o->max_to_keep : o->max_best_to_keep,
 				o->max_to_keep < CHOIR_ALL ? ", or CHOIR_ALL" : "");
 	if (o->max_to_keep == 0)
@@ -62,7 +62,7 @@ static choir_status clean(const char *directory, chi_checkpoints *steps)
 		chi_checkpoint *half = &steps->step[i];
 		if (!half->half)
 			continue;
-		chi_log(CHOIR_LOG_WARNING, "%s: was left half written by a job that died: removed",
+		chi_log(CHOIR_LOG_WARNING, "%s: was left half-written by a job that died; it is removed",
 				half->path);
 		CHOIR_TRY(chi_checkpoints_remove(directory, 1, &half));
 	}
@@ -100,7 +100,8 @@ static choir_status fill(
 {
 	CHOIR_TRY(complete(o, &m->o));
 	if (directory == NULL || directory[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "checkpoint_manager: the directory's name is missing");
+		return choir_fail(
+				CHOIR_INVALID, "checkpoint_manager: the directory has no name; one is needed");
 	m->directory = chi_strdup(directory);
 	if (m->o.best_metric != NULL)
 		m->best = chi_strdup(m->o.best_metric);
@@ -143,7 +144,7 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m)
 		return;
 	join(m);
 	if (m->failure.status != CHOIR_OK) // not reported yet
-		chi_log(CHOIR_LOG_WARNING, "%s: a save has failed: %s", m->directory, m->failure.text);
+		chi_log(CHOIR_LOG_WARNING, "%s: a save failed: %s", m->directory, m->failure.text);
 	chi_snapshot_free(&m->snapshot);
 	chi_metadata_free(&m->metadata);
 	chi_directory_lock_free(m->lock);
@@ -161,7 +162,7 @@ static bool best_number(const char *value, double *number)
 	return value != NULL && chi_parse_double(value, number) && !isnan(*number);
 }
 
-// Counts the readable checkpoints better than steps->step[i], as is the newer of equal ones.
+// Counts the readable checkpoints better than steps->step[i]; of equal ones the newer is better.
 static int better(
 		const choir_checkpoint_manager *m, const chi_checkpoints *steps, size_t i, double mine)
 {
@@ -256,7 +257,7 @@ static choir_status start(choir_checkpoint_manager *m, void (*fn)(void *arg))
 	return CHOIR_OK;
 }
 
-// Prepares memory for the next save, which reports a failure if it still needs it.
+// Prepares memory for the next save. Only that save reports a failure.
 static void make_ready(choir_checkpoint_manager *m)
 {
 	chi_error before;
@@ -288,8 +289,7 @@ static choir_status take_metadata(choir_checkpoint_manager *m, const char *metad
 	if (m->best == NULL || best_number(chi_metadata_find(&m->metadata, m->best), &number))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"save: the metadata have no number for \"%.100s\", by which "
-			"the best step is kept",
+			"save: the metadata has no number for \"%.100s\", which decides about the best step",
 			m->best);
 }
 
@@ -345,7 +345,7 @@ choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m)
 	CHOIR_TRY(chi_strategy_check(m->strategy));
 	CHOIR_TRY(chi_context_need_cross(m->strategy, "wait"));
 	join(m);
-	CHOIR_TRY(chi_strategy_agree(m->strategy, report(m), "what was being saved"));
+	CHOIR_TRY(chi_strategy_agree(m->strategy, report(m), "saving in the background"));
 	return tell_path(m);
 }
 
@@ -369,7 +369,7 @@ static choir_status none_whole(const choir_checkpoint_manager *m, size_t damaged
 		return choir_fail(CHOIR_NOT_FOUND, "%s: there is no checkpoint yet", m->directory);
 	chi_error last;
 	chi_error_save(&last);
-	return choir_fail(CHOIR_NOT_FOUND, "%s: no checkpoint is whole: %zu damaged; %.250s",
+	return choir_fail(CHOIR_NOT_FOUND, "%s: all checkpoints are damaged, %zu in number; %.250s",
 			m->directory, damaged, last.text);
 }
 
@@ -383,7 +383,7 @@ static choir_status read_newest(
 			continue;
 		damaged++;
 		if (chi_checkpoint_content_read(&steps->step[i], c) != CHOIR_OK)
-			chi_log(CHOIR_LOG_WARNING, "%s; passed over", choir_error());
+			chi_log(CHOIR_LOG_WARNING, "%s; it is skipped", choir_error());
 		chi_checkpoint_content_free(c);
 	}
 	for (size_t i = steps->n; i-- > 0;) {
@@ -394,7 +394,7 @@ static choir_status read_newest(
 			return status;
 		chi_checkpoint_content_free(c);
 		damaged++;
-		chi_log(CHOIR_LOG_WARNING, "%s; passed over", choir_error());
+		chi_log(CHOIR_LOG_WARNING, "%s; it is skipped", choir_error());
 	}
 	return none_whole(m, damaged);
 }
@@ -408,7 +408,7 @@ static choir_status no_such_step(
 		if (!steps->step[i].half)
 			chi_name_list_add(&list, steps->step[i].name, "");
 	chi_name_list_print(&text, &list);
-	choir_fail(CHOIR_NOT_FOUND, "%s: has no step %" PRId64 ": %s", m->directory, step,
+	choir_fail(CHOIR_NOT_FOUND, "%s: has no step %" PRId64 "; %s", m->directory, step,
 			text.data == NULL ? "it has none" : text.data);
 	chi_text_free(&text);
 	chi_text_free(&list.text);

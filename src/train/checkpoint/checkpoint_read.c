@@ -70,7 +70,7 @@ static choir_status read_manifest(chi_checkpoint *s)
 	chi_directory_close(checkpoint_directory);
 	CHOIR_TRY(status);
 	if (s->manifest.step != s->step)
-		return choir_fail(CHOIR_CORRUPT, "%s: its manifest is that of step %" PRIu64, s->path,
+		return choir_fail(CHOIR_CORRUPT, "%s: its manifest belongs to step %" PRIu64, s->path,
 				s->manifest.step);
 	s->readable = true;
 	return CHOIR_OK;
@@ -89,7 +89,9 @@ choir_status chi_checkpoint_open(const char *path, chi_checkpoint *step)
 	const char *slash = strrchr(step->path, '/');
 	if (!understand(slash == NULL ? step->path : slash + 1, step) || step->half)
 		return choir_fail(CHOIR_INVALID,
-				"%s: no step's directory is called so: \"step-1500\" would be one", path);
+				"%s: is not the name of a step's directory; "
+				"a name such as \"step-1500\" is needed",
+				path);
 	return read_manifest(step);
 }
 
@@ -150,11 +152,13 @@ static choir_status damaged(const char *path, const char *tensor, uint32_t is, u
 	char clean[120];
 	if (tensor == NULL)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: its header is damaged: checksum %08" PRIx32 ", needed %08" PRIx32, path, is,
-				needed);
+				"%s: its header is damaged; its checksum is "
+				"%08" PRIx32 ", the manifest has %08" PRIx32,
+				path, is, needed);
 	return choir_fail(CHOIR_CORRUPT,
-			"%s: tensor \"%s\" is damaged: checksum %08" PRIx32 ", needed %08" PRIx32, path,
-			chi_text_clean(tensor, clean, sizeof clean), is, needed);
+			"%s: tensor \"%s\" is damaged; its checksum is "
+			"%08" PRIx32 ", the manifest has %08" PRIx32,
+			path, chi_text_clean(tensor, clean, sizeof clean), is, needed);
 }
 
 // Both are in the order of names.
@@ -163,7 +167,7 @@ static choir_status check_tensors(const char *path, const chi_manifest_file *m,
 {
 	if (m->n != st->n)
 		return choir_fail(
-				CHOIR_CORRUPT, "%s: it has %zu tensors, and the manifest %zu", path, st->n, m->n);
+				CHOIR_CORRUPT, "%s: has %zu tensors, but the manifest %zu", path, st->n, m->n);
 	for (size_t i = 0; i < st->n; i++) {
 		const chi_st_tensor *t = st->tensor[i];
 		const chi_manifest_tensor *known = &m->tensor[i];
@@ -196,8 +200,9 @@ static choir_status read_file(
 	const char *path = chi_file_path(f);
 	const uint64_t bytes = chi_file_size(f);
 	if (bytes != m->bytes)
-		return choir_fail(CHOIR_CORRUPT, "%s: is damaged: %" PRIu64 " bytes, needed %" PRIu64,
-				path, bytes, m->bytes);
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: is damaged; it has %" PRIu64 " bytes, but the manifest %" PRIu64, path, bytes,
+				m->bytes);
 	unsigned char *all = bytes > SIZE_MAX ? NULL : chi_alloc_aligned((size_t) bytes);
 	if (all == NULL)
 		return chi_error_prefix("%s", path);
@@ -219,7 +224,7 @@ choir_status chi_checkpoint_content_read(const chi_checkpoint *step, chi_checkpo
 		return CHOIR_NO_MEMORY;
 	if (step->half)
 		return choir_fail(
-				CHOIR_CORRUPT, "%s: was left half written by a job that died", step->path);
+				CHOIR_CORRUPT, "%s: was left half-written by a job that died", step->path);
 	if (!step->readable) {
 		chi_checkpoint again = *step;
 		again.manifest = (chi_manifest){ 0 };
@@ -227,7 +232,7 @@ choir_status chi_checkpoint_content_read(const chi_checkpoint *step, chi_checkpo
 		chi_manifest_free(&again.manifest);
 		return status != CHOIR_OK
 				? status
-				: choir_fail(CHOIR_STATE, "%s: it is being changed by another job", step->path);
+				: choir_fail(CHOIR_STATE, "%s: is being changed by another job", step->path);
 	}
 	chi_directory *checkpoint_directory = chi_directory_open_in(NULL, step->path);
 	choir_status status = checkpoint_directory == NULL ? choir_error_status() : CHOIR_OK;

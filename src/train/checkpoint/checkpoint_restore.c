@@ -34,9 +34,8 @@ static choir_status lend(chi_state_dict *state, const chi_checkpoint_content *c)
 	for (size_t i = 0; i < st->n; i++) {
 		const chi_st_tensor *t = st->tensor[i];
 		if (!t->supported)
-			return choir_fail(CHOIR_UNSUPPORTED,
-					"%s: state \"%.100s\": dtype %.10s is none of Choir's", c->path, t->name,
-					t->dtype_name);
+			return choir_fail(CHOIR_UNSUPPORTED, "%s: state \"%.100s\": Choir has no dtype %.10s",
+					c->path, t->name, t->dtype_name);
 		CHOIR_TRY(chi_state_dict_lend(state, t->name, t->dtype, &t->shape, data + t->begin));
 	}
 	return CHOIR_OK;
@@ -61,7 +60,7 @@ static choir_status read_here(const choir_strategy *s, const char *path, chi_che
 {
 	chi_checkpoint step = { 0 };
 	if (path == NULL)
-		return choir_fail(CHOIR_INVALID, "restore_step: the path is NULL");
+		return choir_fail(CHOIR_INVALID, "restore_checkpoint: the path is NULL");
 	if (!choir_strategy_is_chief(s))
 		return CHOIR_OK;
 	choir_status status = chi_checkpoint_open(path, &step);
@@ -75,7 +74,7 @@ choir_status choir_strategy_restore_checkpoint(choir_strategy *s, const char *pa
 {
 	chi_checkpoint_content c = { 0 };
 	CHOIR_TRY(chi_strategy_check(s));
-	CHOIR_TRY(chi_context_need_cross(s, "restore_step"));
+	CHOIR_TRY(chi_context_need_cross(s, "restore_checkpoint"));
 	const choir_status status = chi_checkpoint_content_apply(s, read_here(s, path, &c), &c);
 	chi_checkpoint_content_free(&c);
 	return status;

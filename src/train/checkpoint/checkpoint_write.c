@@ -51,9 +51,11 @@ static choir_status print_header(const writing *w, int file, content *c)
 		const size_t begin = end;
 		if (!chi_text_is_utf8(e->name, strlen(e->name)) || strcmp(e->name, "__metadata__") == 0)
 			status = choir_fail(CHOIR_INVALID,
-					"save: a variable cannot be saved by the name \"%.100s\"", e->name);
+					"save: variable \"%.100s\" has a reserved name "
+					"or one that is not UTF-8; give it another",
+					e->name);
 		else if (!chi_size_add(end, e->bytes, &end))
-			status = choir_fail(CHOIR_INVALID, "save: more bytes than fit");
+			status = choir_fail(CHOIR_INVALID, "save: the tensors have too many bytes");
 		tensor[i] = (chi_st_tensor){
 			.name = e->name, .dtype = e->dtype, .shape = e->shape, .begin = begin, .end = end
 		};
@@ -179,7 +181,7 @@ static choir_status give_up(const writing *w)
 	if (first.status != CHOIR_IO)
 		return first.status;
 	if (capacity != UINT64_MAX)
-		snprintf(more, sizeof more, ", and %" PRIu64 " are free", capacity);
+		snprintf(more, sizeof more, ", %" PRIu64 " are free", capacity);
 	return choir_fail(CHOIR_IO,
 			"step %" PRIu64 " was not saved: %.300s (it needs %" PRIu64 " bytes%s)",
 			w->plan->snapshot->step, first.text, w->bytes, more);
@@ -190,7 +192,7 @@ static choir_status check_space(const writing *w)
 	const uint64_t capacity = chi_directory_free_bytes(w->directory);
 	if (capacity >= w->bytes)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_IO, "%s: too little room", w->plan->directory);
+	return choir_fail(CHOIR_IO, "%s: has too little free space", w->plan->directory);
 }
 
 static choir_status write_temporary(writing *w, const content c[])

@@ -62,7 +62,7 @@ typedef struct {
 static choir_status corrupt(const reader *r)
 {
 	return choir_fail(CHOIR_CORRUPT, "%s: byte %zu: %s", r->path, r->json.at,
-			r->json.error != NULL ? r->json.error : "not what a manifest has there");
+			r->json.error != NULL ? r->json.error : "a manifest has something else here");
 }
 
 static choir_status read_count(reader *r, uint64_t max, uint64_t *to)
@@ -163,8 +163,7 @@ static choir_status read_member(reader *r, void *of)
 	CHOIR_TRY(read_known(r, of));
 	if (r->format > CHI_MANIFEST_FORMAT)
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"%s: a checkpoint of format %" PRIu64
-				", which a newer Choir has written; this one reads format %d",
+				"%s: has format %" PRIu64 ", of a newer Choir; this one reads formats up to %d",
 				r->path, r->format, CHI_MANIFEST_FORMAT);
 	return CHOIR_OK;
 }
@@ -197,14 +196,14 @@ static choir_status check_tail(const char *path, const char *text, size_t bytes)
 		if (memcmp(tail, text + before, TAIL) == 0)
 			return CHOIR_OK;
 	}
-	return choir_fail(CHOIR_CORRUPT, "%s: it is damaged: its checksum is another", path);
+	return choir_fail(CHOIR_CORRUPT, "%s: is damaged; its checksum does not match", path);
 }
 
 static choir_status load(chi_file *f, chi_manifest *m, size_t *bytes)
 {
 	const uint64_t size = chi_file_size(f);
 	if (size > MAX_BYTES)
-		return choir_fail(CHOIR_CORRUPT, "%s: %" PRIu64 " bytes are too many for a manifest",
+		return choir_fail(CHOIR_CORRUPT, "%s: has %" PRIu64 " bytes, too many for a manifest",
 				chi_file_path(f), size);
 	*bytes = (size_t) size;
 	m->text = chi_alloc(*bytes + 1);

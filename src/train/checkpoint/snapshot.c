@@ -99,7 +99,7 @@ choir_status chi_snapshot_reserve(chi_snapshot *snapshot, choir_strategy *s)
 		fits = add_need(v, &need);
 	chi_mutex_unlock(&s->lock);
 	if (!fits)
-		return choir_fail(CHOIR_NO_MEMORY, "save: more bytes than fit");
+		return choir_fail(CHOIR_NO_MEMORY, "save: the tensors have too many bytes");
 	return chi_scratch_reserve(&snapshot->memory.scratch, need) ? CHOIR_OK : choir_error_status();
 }
 
@@ -196,7 +196,7 @@ choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s)
 	free_objects(&o);
 	chi_weights_free(&w);
 	// Detects a worker that fails alone.
-	return chi_strategy_agree(s, status, "copying what is saved");
+	return chi_strategy_agree(s, status, "copying the state to save");
 }
 
 void chi_snapshot_free(chi_snapshot *snapshot)
@@ -241,7 +241,7 @@ static choir_status check_rest(const chi_state_dict *from)
 	chi_text text = { 0 };
 	chi_name_list_print(&text, &left);
 	if (left.n > 0)
-		choir_fail(CHOIR_INVALID, "%s: other state than this program's: %s", from->path,
+		choir_fail(CHOIR_INVALID, "%s: its state differs from this program's; %s", from->path,
 				text.data == NULL ? "" : text.data);
 	chi_text_free(&text);
 	chi_text_free(&left.text);

@@ -11,8 +11,8 @@ typedef struct {
 	uint64_t step, replicas;
 } chi_snapshot;
 
-// Allocates a snapshot's memory in one block, as needed now, without other workers. The snapshot
-// must not be in use.
+// Allocates the memory that a snapshot needs now, in one block, without other workers. The
+// snapshot must not be in use.
 choir_status chi_snapshot_reserve(chi_snapshot *snapshot, choir_strategy *s);
 // Makes the system provide a snapshot's memory, so that a copy need not wait.
 void chi_snapshot_touch(chi_snapshot *snapshot);

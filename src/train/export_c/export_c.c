@@ -26,13 +26,13 @@ static choir_status check_options(const choir_export_options *o)
 		good = good && (is_letter(*c) || (*c >= '0' && *c <= '9'));
 	if (!good)
 		return choir_fail(CHOIR_INVALID,
-				"export: the name \"%.100s\": letters, digits and "
-				"_ are needed, at most %d, and no digit first",
+				"export: the name is \"%.100s\"; letters, digits "
+				"and _ are needed, at most %d, and no digit first",
 				o->name, MAX_NAME);
 	if (!isfinite(o->scale) || (o->mean == NULL) != (o->deviation == NULL))
 		return choir_fail(CHOIR_INVALID,
-				"export: a scale of %g, %s means and %s "
-				"deviations: a number, and both or none are needed",
+				"export: the scale is %g, %s means and %s deviations; a "
+				"finite scale, and both or none of the others are needed",
 				o->scale, o->mean == NULL ? "no" : "with", o->deviation == NULL ? "no" : "with");
 	return CHOIR_OK;
 }
@@ -48,8 +48,8 @@ static choir_status check_input(choir_dtype dtype, const choir_shape *input)
 	return good
 			? CHOIR_OK
 			: choir_fail(CHOIR_INVALID,
-					  "export: the input of one example is %s %s: f32 of 1 to %d dimensions, or "
-					  "u8 or i32 [places], is needed",
+					  "export: the input of one example is %s %s; f32 of 1 to "
+					  "%d dimensions, or u8 or i32 [positions], is needed",
 					  choir_dtype_name(dtype), chi_shape_print(input, got), CHOIR_MAX_RANK - 1);
 }
 

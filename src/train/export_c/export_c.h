@@ -17,7 +17,7 @@ typedef struct {
 // caller's.
 typedef struct {
 	size_t floats;
-	size_t first, last; // instructions
+	size_t first, last;
 	size_t at; // in scratch memory
 	bool given;
 } chi_export_memory;

@@ -84,31 +84,33 @@ static void print_comment(printer *p)
 	if (p->o->about != NULL)
 		print_about(t, p->o->about);
 	chi_text_add(t,
-			"// A trained model as one file of C, which Choir %d.%d.%d "
-			"wrote. It allocates nothing and needs\n// nothing but libm. "
-			"The functions are Choir's (Apache License 2.0).\n//\n",
+			"// A trained model as one C file, written by Choir %d.%d.%d. It allocates nothing\n"
+			"// and needs only libm. The functions are Choir's (Apache License 2.0).\n//\n",
 			v / 10000, v / 100 % 100, v % 100);
 	chi_shape_print(&p->e->input, shape);
 	if (is_sequence(p))
 		chi_text_add(t,
-				"// input: 1 to %" PRId64 " numbers less than %" PRId64 "; length says how "
-				"many.\n// output: %s_outputs floats, the scores of what comes next.\n",
+				"// input: 1 to %" PRId64 " numbers less than %" PRId64
+				"; length is their number.\n"
+				"// output: %s_outputs floats, the scores of the next number.\n",
 				p->e->input.dim[0], p->e->numbers, p->o->name);
 	else
 		chi_text_add(t,
-				"// input: %s_inputs floats, %s, row by row, as the data has them: what "
-				"training did with them\n// is done here.\n// output: %s_outputs floats.\n",
+				"// input: %s_inputs floats, %s, row by row, as in the data;\n"
+				"// this file repeats the preprocessing of the training.\n"
+				"// output: %s_outputs floats.\n",
 				p->o->name, shape, p->o->name);
 	chi_text_add(t,
 			"// scratch: %s_scratch floats, with any contents; each thread needs its own.\n",
 			p->o->name);
 	if (is_sequence(p))
 		chi_text_add(t,
-				"// Returns 0; -1: length or a number is out of range, and nothing was done.\n");
+				"// Returns 0, or -1 if length or a number is out of range; then nothing was "
+				"done.\n");
 	chi_text_add(t,
-			"//\n// Compile it with -O3 as C11 or C++17. The results are to the bit those "
-			"of CHOIR_KERNELS=plain\n// where a compiler does not make one instruction of "
-			"a product and a sum: -ffp-contract=off.\n// With -D%s_main it is a program.\n",
+			"//\n// Compile it with -O3 as C11 or C++17. The results are bit for bit those of\n"
+			"// CHOIR_KERNELS=plain if the compiler does not fuse products and sums:\n"
+			"// -ffp-contract=off. With -D%s_main it is a program.\n",
 			p->o->name);
 }
 

@@ -101,7 +101,7 @@ int chi_export_refuse(const choir_layer *l, const chi_export *e, int x, const ch
 	va_start(args, fmt);
 	chi_text_format(message, sizeof message, fmt, args);
 	va_end(args);
-	choir_fail(CHOIR_INVALID, "layer \"%s\": %s, got %s",
+	choir_fail(CHOIR_INVALID, "layer \"%s\": %s; got %s",
 			l->name != NULL ? l->name : l->kind->name, message,
 			chi_shape_print(chi_export_shape(e, x), got));
 	return CHOIR_NONE;
@@ -216,7 +216,7 @@ static bool are_numbers(const chi_export *e, int x)
 {
 	if (e->dtype == CHOIR_F32 || !e->memory[e->value[x].memory].given)
 		return false;
-	choir_fail(CHOIR_INVALID, "export: the input is %s: the first layer must be an embedding",
+	choir_fail(CHOIR_INVALID, "export: the input is %s; the first layer must be an embedding",
 			choir_dtype_name(e->dtype));
 	return true;
 }

@@ -107,7 +107,8 @@ choir_status chi_export_finish(chi_export *e, int out)
 	if (out == CHOIR_NONE)
 		return choir_error_status();
 	if (e->instructions == 0 || e->memory[e->value[out].memory].given)
-		return choir_fail(CHOIR_UNSUPPORTED, "export: the layer gives what it is given");
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"export: the layer returns its input unchanged; there is nothing to export");
 	e->output = out;
 	find_lives(e);
 	join(e);

@@ -23,11 +23,11 @@ static choir_tensor *convolve(choir_layer *l, choir_tensor *x, choir_activation 
 	choir_shape out;
 	char got[CHI_SHAPE_TEXT];
 	if (s->rank != 4 || s->dim[3] != c->in)
-		return chi_layer_fail(l, x, "conv2d needs [n, h, w, %" PRId64 "], got %s", c->in,
+		return chi_layer_fail(l, x, "conv2d needs [n, h, w, %" PRId64 "]; the input is %s", c->in,
 				chi_shape_print(s, got));
 	if (chi_convolution_plan(s, &filter, &c->how, &attributes, &out) != CHOIR_OK)
 		return chi_layer_fail(l, x,
-				"conv2d of %d by %d pixels with %d of padding does not fit images %s", c->kernel,
+				"conv2d of %d by %d pixels with padding %d does not fit images %s", c->kernel,
 				c->kernel, c->how.padding, chi_shape_print(s, got));
 	choir_tensor *kernel = choir_variable_read(l->variable[0], x->frame);
 	choir_tensor *bias = l->variables > 1 ? choir_variable_read(l->variable[1], x->frame) : NULL;
@@ -53,8 +53,8 @@ static choir_tensor *apply_1d(choir_layer *l, choir_tensor *x)
 	const choir_shape *s = &x->shape;
 	char got[CHI_SHAPE_TEXT];
 	if (s->rank != 3 || s->dim[2] != c->in)
-		return chi_layer_fail(
-				l, x, "conv1d needs [n, w, %" PRId64 "], got %s", c->in, chi_shape_print(s, got));
+		return chi_layer_fail(l, x, "conv1d needs [n, w, %" PRId64 "]; the input is %s", c->in,
+				chi_shape_print(s, got));
 	choir_tensor *kernel = choir_variable_read(l->variable[0], x->frame);
 	choir_tensor *bias = l->variables > 1 ? choir_variable_read(l->variable[1], x->frame) : NULL;
 	if (kernel == NULL || (l->variables > 1 && bias == NULL))
@@ -118,9 +118,9 @@ static int describe_1d(choir_layer *l, chi_export *e, int x)
 	choir_convolution_options columns;
 	if (s->rank != 2 || s->dim[1] != c->in || e->value[x].varies)
 		return chi_export_refuse(
-				l, e, x, "conv1d needs [w, %" PRId64 "] of a known number of places", c->in);
+				l, e, x, "conv1d needs [w, %" PRId64 "] with a known number of positions", c->in);
 	if (!chi_convolution_columns(&c->how, &columns))
-		return chi_export_refuse(l, e, x, "conv1d has too many zeros");
+		return chi_export_refuse(l, e, x, "conv1d has too much padding");
 	return describe_images(
 			l, e, x, &CHOIR_SHAPE(1, 1, s->dim[0], s->dim[1]), &columns, sequence_of);
 }
@@ -137,7 +137,8 @@ static choir_status check_option(const char *name, const char *option, int64_t v
 	if (value >= 0)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"layer \"%s\": %s %" PRId64 ": 1 or more is needed, or 0 for 1", name, option, value);
+			"layer \"%s\": %s is %" PRId64 "; 1 or more is needed, or 0 for 1", name, option,
+			value);
 }
 
 static choir_status check(const chi_layer_kind *kind, const char *name, int64_t in, int64_t out,
@@ -146,8 +147,8 @@ static choir_status check(const chi_layer_kind *kind, const char *name, int64_t 
 	CHOIR_TRY(chi_layer_check(kind->name, name, true, o->activation));
 	if (in < 1 || out < 1 || kernel < 1)
 		return choir_fail(CHOIR_INVALID,
-				"layer \"%s\": %s from %" PRId64 " to %" PRId64
-				" channels by %d pixels: all must be 1 or more",
+				"layer \"%s\": %s from %" PRId64 " to %" PRId64 " "
+				"channels by %d pixels; all must be 1 or more",
 				name, kind->name, in, out, kernel);
 	CHOIR_TRY(check_option(name, "stride", o->stride));
 	CHOIR_TRY(check_option(name, "dilation", o->dilation));
@@ -155,22 +156,23 @@ static choir_status check(const chi_layer_kind *kind, const char *name, int64_t 
 	const int64_t groups = o->groups == 0 ? 1 : o->groups;
 	if (in % groups != 0 || out % groups != 0)
 		return choir_fail(CHOIR_INVALID,
-				"layer \"%s\": %" PRId64 " groups do not divide %" PRId64 " channels to %" PRId64,
+				"layer \"%s\": %" PRId64 " groups do not divide "
+				"%" PRId64 " input and %" PRId64 " output channels",
 				name, groups, in, out);
 	if (o->padding < CHOIR_PADDING_SAME)
 		return choir_fail(CHOIR_INVALID,
-				"layer \"%s\": padding %d: 0 or more pixels "
+				"layer \"%s\": padding is %d; 0 or more pixels "
 				"are needed, or CHOIR_PADDING_SAME for SAME",
 				name, o->padding);
 	if (o->pad_before < 0 || o->pad_after < 0 ||
 			(o->padding == CHOIR_PADDING_SAME && (o->pad_before || o->pad_after)))
 		return choir_fail(CHOIR_INVALID,
-				"layer \"%s\": %d and %d pixels before and after: 0 or "
-				"more are needed, and none with SAME",
+				"layer \"%s\": pad_before is %d and pad_after "
+				"%d; 0 or more are needed, and 0 with SAME",
 				name, o->pad_before, o->pad_after);
 	if ((unsigned) o->bias > CHOIR_OFF)
-		return choir_fail(CHOIR_INVALID, "layer \"%s\": bias %d: CHOIR_ON or CHOIR_OFF is needed",
-				name, (int) o->bias);
+		return choir_fail(CHOIR_INVALID,
+				"layer \"%s\": bias is %d; CHOIR_ON or CHOIR_OFF is needed", name, (int) o->bias);
 	return CHOIR_OK;
 }
 

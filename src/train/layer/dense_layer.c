@@ -15,7 +15,7 @@ static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 	const int rank = x->shape.rank;
 	char got[CHI_SHAPE_TEXT];
 	if (rank < 2 || x->shape.dim[rank - 1] != d->in)
-		return chi_layer_fail(l, x, "dense needs [n, .., %" PRId64 "], got %s", d->in,
+		return chi_layer_fail(l, x, "dense needs [n, .., %" PRId64 "]; the input is %s", d->in,
 				chi_shape_print(&x->shape, got));
 	choir_tensor *kernel = choir_variable_read(l->variable[0], x->frame);
 	if (l->variables == 1)
@@ -44,7 +44,7 @@ static choir_layer *make(
 		return NULL;
 	if (in < 1 || out < 1) {
 		choir_fail(CHOIR_INVALID,
-				"layer \"%s\": dense from %" PRId64 " to %" PRId64 ": both must be 1 or more",
+				"layer \"%s\": dense from %" PRId64 " to %" PRId64 "; both must be 1 or more",
 				name, in, out);
 		return NULL;
 	}

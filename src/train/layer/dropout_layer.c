@@ -13,8 +13,8 @@ static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 {
 	const dropout *d = (const dropout *) l;
 	if (!chi_dtype_is_float(x->dtype))
-		return chi_layer_fail(
-				l, x, "dropout needs f32 or f64, got %s: cast it", choir_dtype_name(x->dtype));
+		return chi_layer_fail(l, x, "dropout needs f32 or f64; the input is %s, cast it",
+				choir_dtype_name(x->dtype));
 	return choir_dropout(x, d->rate, d->seed);
 }
 
@@ -34,7 +34,8 @@ choir_layer *choir_dropout_new(const char *name, double rate)
 		return NULL;
 	if (!(rate >= 0 && rate < 1)) {
 		choir_fail(CHOIR_INVALID,
-				"layer \"%s\": dropout rate %g: 0 or more and less than 1 is needed", name, rate);
+				"layer \"%s\": the dropout rate is %g; 0 or more and less than 1 is needed", name,
+				rate);
 		return NULL;
 	}
 	dropout *d = (dropout *) chi_layer_new(sizeof *d, &kind, name);

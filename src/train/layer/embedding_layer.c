@@ -13,7 +13,7 @@ typedef struct {
 static choir_tensor *apply_embedding(choir_layer *l, choir_tensor *x)
 {
 	if (x->dtype != CHOIR_U8 && x->dtype != CHOIR_I32 && x->dtype != CHOIR_I64)
-		return chi_layer_fail(l, x, "embedding needs u8, i32 or i64, got %s: cast it",
+		return chi_layer_fail(l, x, "embedding needs u8, i32 or i64; the input is %s, cast it",
 				choir_dtype_name(x->dtype));
 	return choir_variable_gather(l->variable[0], x);
 }
@@ -25,8 +25,8 @@ static choir_tensor *apply_places(choir_layer *l, choir_tensor *x)
 	char got[CHI_SHAPE_TEXT];
 	if (s->rank != 3 || s->dim[1] > e->rows || s->dim[2] != e->width || x->dtype != CHOIR_F32)
 		return chi_layer_fail(l, x,
-				"position_embedding needs f32 [n, up to %" PRId64 " places, %" PRId64
-				"], got %s %s",
+				"position_embedding needs f32 [n, up to %" PRId64 " "
+				"positions, %" PRId64 "]; the input is %s %s",
 				e->rows, e->width, choir_dtype_name(x->dtype), chi_shape_print(s, got));
 	return choir_add(
 			x, choir_slice(choir_variable_read(l->variable[0], x->frame), 0, 0, s->dim[1]));
@@ -38,19 +38,21 @@ static choir_tensor *apply_tied(choir_layer *l, choir_tensor *x)
 	const int rank = x->shape.rank;
 	char got[CHI_SHAPE_TEXT];
 	if (rank < 2 || x->shape.dim[rank - 1] != e->width || x->dtype != CHOIR_F32)
-		return chi_layer_fail(l, x, "tied needs f32 [.., %" PRId64 "], got %s %s", e->width,
+		return chi_layer_fail(l, x,
+				"tied_embedding needs f32 [.., %" PRId64 "]; the input is %s %s", e->width,
 				choir_dtype_name(x->dtype), chi_shape_print(&x->shape, got));
 	return choir_matmul(
 			x, choir_variable_read(e->tied->variable[0], x->frame), CHOIR_TRANSPOSED_B);
 }
 
-// An exported function's input is [places, 1].
+// An exported function's input is [positions, 1].
 static int describe_embedding(choir_layer *l, chi_export *e, int x)
 {
 	const embedding *b = (const embedding *) l;
 	const chi_export_value *v = &e->value[x];
 	if (e->dtype == CHOIR_F32 || !e->memory[v->memory].given)
-		return chi_export_refuse(l, e, x, "embedding needs the input, and u8 or i32");
+		return chi_export_refuse(
+				l, e, x, "embedding must be the first layer, with an input of u8 or i32");
 	if (e->numbers == 0 || b->rows < e->numbers)
 		e->numbers = b->rows;
 	const char *table = chi_export_variable(e, l->variable[0]);
@@ -66,7 +68,7 @@ static int describe_places(choir_layer *l, chi_export *e, int x)
 	const choir_shape *s = chi_export_shape(e, x);
 	if (s->rank != 2 || s->dim[0] > b->rows || s->dim[1] != b->width)
 		return chi_export_refuse(l, e, x,
-				"position_embedding needs [up to %" PRId64 " places, %" PRId64 "]", b->rows,
+				"position_embedding needs [up to %" PRId64 " positions, %" PRId64 "]", b->rows,
 				b->width);
 	return chi_export_add_table(e, x, chi_export_variable(e, l->variable[0]));
 }
@@ -76,7 +78,7 @@ static int describe_tied(choir_layer *l, chi_export *e, int x)
 	const embedding *b = (const embedding *) l, *table = (const embedding *) b->tied;
 	choir_shape s = *chi_export_shape(e, x);
 	if (s.rank < 1 || s.dim[s.rank - 1] != b->width)
-		return chi_export_refuse(l, e, x, "tied needs [.., %" PRId64 "]", b->width);
+		return chi_export_refuse(l, e, x, "tied_embedding needs [.., %" PRId64 "]", b->width);
 	const char *name = chi_export_variable(e, b->tied->variable[0]);
 	s.dim[s.rank - 1] = table->rows;
 	return name == NULL ? CHOIR_NONE
@@ -101,7 +103,7 @@ static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t r
 		return NULL;
 	if (rows < 1 || width < 1) {
 		choir_fail(CHOIR_INVALID,
-				"layer \"%s\": %s of %" PRId64 " rows of %" PRId64 ": both must be 1 or more",
+				"layer \"%s\": %s of %" PRId64 " rows of %" PRId64 "; both must be 1 or more",
 				name, kind->name, rows, width);
 		return NULL;
 	}
@@ -130,7 +132,7 @@ choir_layer *choir_position_embedding_new(const char *name, int64_t places, int6
 choir_layer *choir_tied_embedding_new(choir_layer *layer)
 {
 	if (layer == NULL || layer->kind != &embedding_kind) {
-		choir_fail(CHOIR_INVALID, "tied: the layer is %s, needed an embedding",
+		choir_fail(CHOIR_INVALID, "tied_embedding: the layer is %s; an embedding is needed",
 				layer == NULL ? "NULL" : layer->kind->name);
 		return NULL;
 	}
@@ -143,8 +145,8 @@ choir_layer *choir_tied_embedding_new(choir_layer *layer)
 	choir_status status = CHOIR_OK;
 	if (e->layer.strategy != layer->strategy)
 		status = choir_fail(CHOIR_STATE,
-				"tied: mixing strategies: the embedding \"%s\" was made in "
-				"another one (\"%s\") than the current (\"%s\")",
+				"tied_embedding: mixing strategies: the embedding "
+				"\"%s\" belongs to \"%s\", the current strategy is \"%s\"",
 				layer->name, layer->strategy->kind, e->layer.strategy->kind);
 	return chi_layer_finish(&e->layer, status);
 }

@@ -136,11 +136,11 @@ choir_status chi_layer_check(
 		const char *kind, const char *name, bool needs_name, choir_activation activation)
 {
 	if (needs_name && (name == NULL || name[0] == '\0'))
-		return choir_fail(CHOIR_INVALID, "layer: a %s layer needs a name", kind);
+		return choir_fail(CHOIR_INVALID, "layer: a %s layer has no name; one is needed", kind);
 	if ((unsigned) activation > CHOIR_SILU)
 		return choir_fail(CHOIR_INVALID,
-				"layer \"%s\": activation %d is not known: LINEAR, RELU, "
-				"TANH, SIGMOID, GELU, GELU_TANH and SILU are",
+				"layer \"%s\": activation %d is unknown; known: "
+				"LINEAR, RELU, TANH, SIGMOID, GELU, GELU_TANH and SILU",
 				name == NULL ? kind : name, (int) activation);
 	return CHOIR_OK;
 }
@@ -214,8 +214,8 @@ choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *con
 			return chi_error_null("%s: layer %zu is NULL", kind, i);
 		if (layers[i]->strategy != current->owner)
 			return choir_fail(CHOIR_STATE,
-					"%s: mixing strategies: layer %zu was made in another "
-					"one (\"%s\") than the current (\"%s\")",
+					"%s: mixing strategies: layer %zu belongs "
+					"to \"%s\", the current strategy is \"%s\"",
 					kind, i, layers[i]->strategy->kind, current->kind);
 	}
 	return current != NULL ? CHOIR_OK : choir_error_status();
@@ -231,8 +231,8 @@ static bool check_input(const choir_layer *l, choir_tensor *x)
 		return false;
 	if (l->variable[0] == NULL || x->dtype == CHOIR_F32 || l->kind->any_dtype)
 		return true;
-	chi_layer_fail(
-			l, x, "%s needs f32, got %s: cast it", l->kind->name, choir_dtype_name(x->dtype));
+	chi_layer_fail(l, x, "%s needs f32; the input is %s, cast it", l->kind->name,
+			choir_dtype_name(x->dtype));
 	return false;
 }
 
@@ -254,7 +254,7 @@ int choir_layer_variables(const choir_layer *l)
 choir_variable *choir_layer_variable(choir_layer *l, int index)
 {
 	if (l == NULL || index < 0 || index >= l->variables) {
-		choir_fail(CHOIR_INVALID, "layer \"%s\": there is no variable %d: it has %d",
+		choir_fail(CHOIR_INVALID, "layer \"%s\": has no variable %d; it has %d",
 				l == NULL				  ? "NULL"
 						: l->name != NULL ? l->name
 										  : l->kind->name,

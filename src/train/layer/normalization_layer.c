@@ -36,7 +36,7 @@ static bool fits(choir_layer *l, choir_tensor *x)
 	char got[CHI_SHAPE_TEXT];
 	if (x->shape.rank >= 1 && x->shape.dim[x->shape.rank - 1] == n->channels)
 		return true;
-	chi_layer_fail(l, x, "%s needs [.., %" PRId64 "], got %s", l->kind->name, n->channels,
+	chi_layer_fail(l, x, "%s needs [.., %" PRId64 "]; the input is %s", l->kind->name, n->channels,
 			chi_shape_print(&x->shape, got));
 	return false;
 }
@@ -197,9 +197,9 @@ static choir_layer *make(
 		return NULL;
 	if (channels < 1 || !resolve(&n.epsilon, 1e-3, HUGE_VAL) || !resolve(&n.momentum, 0.99, 1)) {
 		choir_fail(CHOIR_INVALID,
-				"layer \"%s\": %s of %" PRId64
-				" channels, epsilon %g and momentum %g: 1 or more, 0 "
-				"or more, and 0 or more and less than 1 are needed",
+				"layer \"%s\": %s of %" PRId64 " channels with epsilon %g "
+				"and momentum %g; channels of 1 or more, an epsilon of 0 "
+				"or more and a momentum from 0 to below 1 are needed",
 				name, kind->name, channels, options->epsilon, options->momentum);
 		return NULL;
 	}
@@ -259,7 +259,7 @@ choir_layer *choir_batch_normalization_new(
 	}
 	if ((unsigned) all.over_replicas > CHOIR_OFF) {
 		choir_fail(CHOIR_INVALID,
-				"layer \"%s\": over_replicas %d: CHOIR_ON or CHOIR_OFF is needed",
+				"layer \"%s\": over_replicas is %d; CHOIR_ON or CHOIR_OFF is needed",
 				name == NULL ? "batch_normalization" : name, (int) all.over_replicas);
 		return NULL;
 	}

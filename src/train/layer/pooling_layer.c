@@ -17,8 +17,8 @@ static choir_tensor *apply_pool(choir_layer *l, choir_tensor *x)
 	char got[CHI_SHAPE_TEXT];
 	if (s->rank != 4 || s->dim[1] < p->size || s->dim[2] < p->size)
 		return chi_layer_fail(l, x,
-				"needs images [n, h, w, c] of at least %d by %d pixels, got %s", p->size, p->size,
-				chi_shape_print(s, got));
+				"needs images [n, h, w, c] of at least %d by %d pixels; the input is %s", p->size,
+				p->size, chi_shape_print(s, got));
 	return p->pool(x, p->size, p->stride, 0);
 }
 
@@ -49,8 +49,8 @@ static choir_layer *pool_new(const chi_layer_kind *kind, int size, int stride,
 {
 	if (size < 1 || stride < 0) {
 		choir_fail(CHOIR_INVALID,
-				"layer: %s of size %d and stride %d: 1 or more is needed, or "
-				"stride 0 for the size",
+				"layer: %s of size %d and stride %d; 1 or "
+				"more is needed, or stride 0 for the size",
 				kind->name, size, stride);
 		return NULL;
 	}
@@ -78,8 +78,8 @@ static choir_tensor *apply_global(choir_layer *l, choir_tensor *x)
 {
 	char got[CHI_SHAPE_TEXT];
 	if (x->shape.rank != 4)
-		return chi_layer_fail(
-				l, x, "needs images [n, h, w, c], got %s", chi_shape_print(&x->shape, got));
+		return chi_layer_fail(l, x, "needs images [n, h, w, c]; the input is %s",
+				chi_shape_print(&x->shape, got));
 	return choir_mean(x, CHOIR_AXIS(1) | CHOIR_AXIS(2));
 }
 
@@ -104,18 +104,18 @@ choir_layer *choir_global_average_pool2d_new(void)
 static choir_tensor *apply_flatten(choir_layer *l, choir_tensor *x)
 {
 	if (x->shape.rank < 1)
-		return chi_layer_fail(l, x, "needs [n, ...], got a scalar");
+		return chi_layer_fail(l, x, "needs [n, ...]; the input is a scalar");
 	choir_shape flat = { 2, { x->shape.dim[0], 1 } }; // as n may be 0
 	for (int i = 1; i < x->shape.rank; i++)
 		if (!chi_int64_multiply(flat.dim[1], x->shape.dim[i], &flat.dim[1]))
-			return chi_layer_fail(l, x, "too many places in an example");
+			return chi_layer_fail(l, x, "an example has too many elements");
 	return choir_reshape(x, flat);
 }
 
 static int describe_flatten(choir_layer *l, chi_export *e, int x)
 {
 	if (e->value[x].varies)
-		return chi_export_refuse(l, e, x, "flatten needs a known number of places");
+		return chi_export_refuse(l, e, x, "flatten needs a known number of positions");
 	return chi_export_view(e, x, CHOIR_SHAPE(choir_shape_elements(chi_export_shape(e, x))));
 }
 

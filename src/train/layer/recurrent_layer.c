@@ -19,8 +19,8 @@ static bool fits(choir_layer *l, choir_tensor *x)
 	char got[CHI_SHAPE_TEXT];
 	if (x->shape.rank == 3 && x->shape.dim[2] == r->in)
 		return true;
-	chi_layer_fail(l, x, "%s needs [n, places, %" PRId64 "], got %s", l->kind->name, r->in,
-			chi_shape_print(&x->shape, got));
+	chi_layer_fail(l, x, "%s needs [n, timesteps, %" PRId64 "]; the input is %s", l->kind->name,
+			r->in, chi_shape_print(&x->shape, got));
 	return false;
 }
 
@@ -50,7 +50,8 @@ static int describe_recurrence(
 	const recurrent *r = (const recurrent *) l;
 	choir_shape s = *chi_export_shape(e, x);
 	if (s.rank != 2 || s.dim[1] != r->in)
-		return chi_export_refuse(l, e, x, "%s needs [places, %" PRId64 "]", l->kind->name, r->in);
+		return chi_export_refuse(
+				l, e, x, "%s needs [timesteps, %" PRId64 "]", l->kind->name, r->in);
 	const char *weights = chi_export_variable(e, l->variable[RECURRENT]);
 	const int gates = chi_export_dense(e, CHOIR_LINEAR, x, l->variable[KERNEL], l->variable[BIAS]);
 	if (weights == NULL || more == NULL)
@@ -112,7 +113,7 @@ static choir_layer *make(
 		return NULL;
 	if (in < 1 || units < 1 || units > INT64_MAX / parts) {
 		choir_fail(CHOIR_INVALID,
-				"layer \"%s\": %s from %" PRId64 " to %" PRId64 ": both must be 1 or more", name,
+				"layer \"%s\": %s from %" PRId64 " to %" PRId64 "; both must be 1 or more", name,
 				kind->name, in, units);
 		return NULL;
 	}
@@ -137,7 +138,8 @@ static choir_tensor *apply_last(choir_layer *l, choir_tensor *x)
 {
 	char got[CHI_SHAPE_TEXT];
 	if (x->shape.rank < 2 || x->shape.dim[1] < 1)
-		return chi_layer_fail(l, x, "needs [n, places, ..] of one place or more, got %s",
+		return chi_layer_fail(l, x,
+				"needs [n, timesteps, ..] with 1 timestep or more; the input is %s",
 				chi_shape_print(&x->shape, got));
 	choir_tensor *last = choir_slice(x, 1, x->shape.dim[1] - 1, 1);
 	choir_shape shape = { x->shape.rank - 1, { x->shape.dim[0] } };
@@ -150,7 +152,7 @@ static int describe_last(choir_layer *l, chi_export *e, int x)
 {
 	const choir_shape *s = chi_export_shape(e, x);
 	if (s->rank != 2)
-		return chi_export_refuse(l, e, x, "needs [places, width]");
+		return chi_export_refuse(l, e, x, "needs [timesteps, width]");
 	return chi_export_call(
 			e, CHI_C_LAST_PLACE, x, CHOIR_SHAPE(s->dim[1]), ", %" PRId64, s->dim[1]);
 }

@@ -20,7 +20,8 @@ static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 	if (y == NULL || beside == NULL)
 		return NULL;
 	if (y->dtype != beside->dtype || !chi_shape_equal(&y->shape, &beside->shape))
-		return chi_layer_fail(l, x, "the layers give %s, and beside them is %s",
+		return chi_layer_fail(l, x,
+				"the layers return %s, but the shortcut %s; both must have one shape",
 				chi_shape_print(&y->shape, text[0]), chi_shape_print(&beside->shape, text[1]));
 	return chi_layer_activate(r->activation, choir_add(y, beside));
 }
@@ -42,7 +43,7 @@ static int describe(choir_layer *l, chi_export *e, int x)
 	if (y == CHOIR_NONE || beside == CHOIR_NONE)
 		return CHOIR_NONE;
 	if (!chi_shape_equal(chi_export_shape(e, y), chi_export_shape(e, beside)))
-		return chi_export_refuse(l, e, y, "beside the layers is %s",
+		return chi_export_refuse(l, e, y, "the layers must return the shortcut's shape %s",
 				chi_shape_print(chi_export_shape(e, beside), text));
 	return chi_export_activate(e, r->activation, chi_export_add(e, y, beside));
 }
@@ -69,8 +70,9 @@ choir_layer *choir_residual_new(
 					chi_layer_hash(inside) + 3 * chi_layer_hash(shortcut)));
 	const int64_t all = (int64_t) inside->variables + choir_layer_variables(shortcut);
 	if (all > INT_MAX)
-		return chi_layer_finish(
-				&r->layer, choir_fail(CHOIR_INVALID, "residual: more than %d variables", INT_MAX));
+		return chi_layer_finish(&r->layer,
+				choir_fail(CHOIR_INVALID, "residual: the layers have more than %d variables",
+						INT_MAX));
 	r->layer.variables = (int) all;
 	return chi_layer_finish_around(
 			&r->layer, 2, (choir_layer *const[]){ inside, shortcut }, CHOIR_OK);
@@ -84,8 +86,8 @@ typedef struct {
 static choir_tensor *apply_activation(choir_layer *l, choir_tensor *x)
 {
 	if (!chi_dtype_is_float(x->dtype))
-		return chi_layer_fail(
-				l, x, "activation needs f32 or f64, got %s: cast it", choir_dtype_name(x->dtype));
+		return chi_layer_fail(l, x, "activation needs f32 or f64; the input is %s, cast it",
+				choir_dtype_name(x->dtype));
 	return chi_layer_activate(((const activation_layer *) l)->activation, x);
 }
 

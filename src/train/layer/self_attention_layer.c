@@ -28,8 +28,9 @@ static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 	const attention *a = (const attention *) l;
 	char got[CHI_SHAPE_TEXT];
 	if (x->shape.rank != 3 || x->shape.dim[2] != a->width)
-		return chi_layer_fail(l, x, "self_attention needs [n, places, %" PRId64 "], got %s",
-				a->width, chi_shape_print(&x->shape, got));
+		return chi_layer_fail(l, x,
+				"self_attention needs [n, positions, %" PRId64 "]; the input is %s", a->width,
+				chi_shape_print(&x->shape, got));
 	choir_tensor *y = choir_self_attention(project(l, IN, x), &a->how);
 	return y == NULL ? NULL : project(l, OUT, y);
 }
@@ -40,7 +41,8 @@ static int describe(choir_layer *l, chi_export *e, int x)
 	choir_shape s = *chi_export_shape(e, x);
 	const int64_t width = a->width / a->how.heads;
 	if (s.rank != 2 || s.dim[1] != a->width)
-		return chi_export_refuse(l, e, x, "self_attention needs [places, %" PRId64 "]", a->width);
+		return chi_export_refuse(
+				l, e, x, "self_attention needs [positions, %" PRId64 "]", a->width);
 	const int qkv = chi_export_dense(e, CHOIR_LINEAR, x, l->variable[IN], l->variable[IN_BIAS]);
 	const int y = chi_export_call(e, CHI_C_ATTENTION, qkv, s,
 			", %" PRId64 ", %" PRId64 ", %d, %.9ef", a->how.heads, width,
@@ -71,8 +73,8 @@ choir_layer *choir_self_attention_new(
 	if (width < 1 || width > INT64_MAX / 3 || heads < 1 || width % heads != 0 ||
 			(unsigned) causal > CHOIR_OFF) {
 		choir_fail(CHOIR_INVALID,
-				"layer \"%s\": self_attention of width %" PRId64 " with %" PRId64 " heads, "
-				"causal %d: heads that divide the width are needed, and CHOIR_ON or CHOIR_OFF",
+				"layer \"%s\": self_attention of width %" PRId64 " with %" PRId64 " heads and "
+				"causal %d; heads that divide the width, and CHOIR_ON or CHOIR_OFF are needed",
 				name, width, heads, (int) causal);
 		return NULL;
 	}

@@ -61,7 +61,7 @@ choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[])
 	size_t bytes;
 	if (!chi_size_multiply(n, sizeof(choir_layer *), &bytes) ||
 			!chi_size_add(bytes, sizeof(sequential), &bytes) || (n > 0 && layers == NULL)) {
-		choir_fail(CHOIR_INVALID, "sequential: %zu layers, of which the array is %s", n,
+		choir_fail(CHOIR_INVALID, "sequential: the array of %zu layers is %s", n,
 				layers == NULL ? "NULL" : "too large");
 		return NULL;
 	}
@@ -82,7 +82,8 @@ choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[])
 	chi_layer_set(&s->layer, "%zu layers, contents %016llx", n, (unsigned long long) hash);
 	choir_status status = CHOIR_OK;
 	if (variables > INT_MAX)
-		status = choir_fail(CHOIR_INVALID, "sequential: more than %d variables", INT_MAX);
+		status = choir_fail(
+				CHOIR_INVALID, "sequential: the layers have more than %d variables", INT_MAX);
 	else
 		s->layer.variables = (int) variables;
 	return chi_layer_finish_around(&s->layer, n, layers, status);

@@ -60,7 +60,7 @@ static choir_metric *make(const char *name, const choir_metric *like)
 			chi_context_need_cross(s, "making a metric") != CHOIR_OK)
 		return NULL;
 	if (name == NULL || name[0] == '\0') {
-		choir_fail(CHOIR_INVALID, "a metric needs a name");
+		choir_fail(CHOIR_INVALID, "metric: has no name; one is needed");
 		return NULL;
 	}
 	choir_metric *m = chi_alloc(sizeof *m);
@@ -84,7 +84,8 @@ choir_metric *choir_metric_new(choir_metric_kind kind, const char *name)
 	if ((unsigned) kind <= CHOIR_METRIC_ACCURACY)
 		return make(name, &(choir_metric){ .kind = (chi_metric_kind) kind });
 	choir_fail(CHOIR_INVALID,
-			"metric: kind %d, name \"%s\": CHOIR_METRIC_MEAN or CHOIR_METRIC_ACCURACY is needed",
+			"metric: kind %d of \"%s\" is unknown; known: "
+			"CHOIR_METRIC_MEAN and CHOIR_METRIC_ACCURACY",
 			(int) kind, name == NULL ? "" : name);
 	return NULL;
 }
@@ -93,7 +94,7 @@ static choir_metric *make_above(const char *name, chi_metric_kind kind, double t
 {
 	if (isfinite(threshold))
 		return make(name, &(choir_metric){ .kind = kind, .threshold = threshold });
-	choir_fail(CHOIR_INVALID, "metric \"%s\": a threshold of %g: a finite one is needed",
+	choir_fail(CHOIR_INVALID, "metric \"%s\": the threshold is %g; a finite number is needed",
 			name == NULL ? "" : name, threshold);
 	return NULL;
 }
@@ -112,7 +113,7 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes)
 {
 	if (classes > 0 && classes <= MAX_CLASSES)
 		return make(name, &(choir_metric){ .kind = CHI_METRIC_CONFUSION, .classes = classes });
-	choir_fail(CHOIR_INVALID, "metric \"%s\": %lld classes: 1 to %d are needed",
+	choir_fail(CHOIR_INVALID, "metric \"%s\": %lld classes; 1 to %d are needed",
 			name == NULL ? "" : name, (long long) classes, MAX_CLASSES);
 	return NULL;
 }
@@ -207,7 +208,9 @@ double choir_metric_result(choir_metric *m)
 	if (check(m, "metric_result") != CHOIR_OK)
 		return (double) NAN;
 	if (m->count == NULL) {
-		choir_fail(CHOIR_INVALID, "metric \"%s\": a confusion matrix is no number: metric_matrix",
+		choir_fail(CHOIR_INVALID,
+				"metric \"%s\": a confusion matrix is not a "
+				"number; use choir_metric_confusion_matrix",
 				m->name);
 		return (double) NAN;
 	}
@@ -224,13 +227,15 @@ choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f)
 {
 	if (f == NULL || f->failed)
 		return NULL;
-	if (check(m, "metric_matrix") != CHOIR_OK) {
+	if (check(m, "metric_confusion_matrix") != CHOIR_OK) {
 		chi_frame_record_error(f);
 		return NULL;
 	}
 	if (m->kind != CHI_METRIC_CONFUSION)
-		return chi_frame_fail_null(
-				f, CHOIR_INVALID, "metric \"%s\": it is a number: metric_result", m->name);
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"metric \"%s\": is a number, not a "
+				"confusion matrix; use choir_metric_result",
+				m->name);
 	double *sum = chi_alloc_array((size_t) (m->classes * m->classes), sizeof *sum);
 	choir_tensor *out = NULL;
 	if (sum == NULL)

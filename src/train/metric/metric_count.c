@@ -25,7 +25,8 @@ static choir_status count_mean(const choir_metric *m, choir_tensor *values, choi
 		return chi_frame_status(f);
 	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
 	if (!chi_shape_equal(&product->shape, &values->shape))
-		return chi_frame_fail(f, CHOIR_INVALID, "metric \"%s\": weights %s for values %s", m->name,
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"metric \"%s\": weights %s do not broadcast to values %s", m->name,
 				chi_shape_print(&weights->shape, have), chi_shape_print(&values->shape, need));
 	// A weight counts for each value that it is broadcast to.
 	const double own = (double) choir_shape_elements(&w->shape);
@@ -44,8 +45,9 @@ static choir_tensor *weigh(const choir_metric *m, choir_tensor *x, choir_tensor 
 	choir_tensor *product = choir_multiply(x, choir_cast(weights, CHOIR_F64));
 	if (product == NULL || chi_shape_equal(&product->shape, &x->shape))
 		return product;
-	return chi_frame_fail_null(x->frame, CHOIR_INVALID, "metric \"%s\": weights %s for labels %s",
-			m->name, chi_shape_print(&weights->shape, have), chi_shape_print(&x->shape, need));
+	return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+			"metric \"%s\": weights %s do not broadcast to labels %s", m->name,
+			chi_shape_print(&weights->shape, have), chi_shape_print(&x->shape, need));
 }
 
 static choir_status check_classes(
@@ -59,7 +61,7 @@ static choir_status check_classes(
 	if (m->classes != 0)
 		snprintf(classes, sizeof classes, "%" PRId64, m->classes);
 	return chi_frame_fail(scores->frame, CHOIR_INVALID,
-			"metric \"%s\": %s needs scores [n, %s] and integer labels [n], got %s and %s %s",
+			"metric \"%s\": %s needs scores [n, %s] and integer labels [n]; they are %s and %s %s",
 			m->name, m->kind == CHI_METRIC_ACCURACY ? "accuracy" : "a confusion matrix", classes,
 			chi_shape_print(s, have), choir_dtype_name(labels->dtype), chi_shape_print(l, also));
 }
@@ -121,7 +123,7 @@ static choir_status count_found(const choir_metric *m, choir_tensor *scores, cho
 	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT];
 	if (!chi_shape_equal(&scores->shape, &labels->shape))
 		return chi_frame_fail(scores->frame, CHOIR_INVALID,
-				"metric \"%s\": scores %s and labels %s: equal shapes are needed", m->name,
+				"metric \"%s\": scores are %s and labels %s; equal shapes are needed", m->name,
 				chi_shape_print(&scores->shape, have), chi_shape_print(&labels->shape, also));
 	choir_tensor *said = said_yes(m, scores);
 	choir_tensor *are = choir_cast(choir_cast(labels, CHOIR_BOOL), CHOIR_F64);
@@ -140,7 +142,7 @@ choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir
 	if (weights != NULL && (m->kind == CHI_METRIC_MEAN || m->kind == CHI_METRIC_CONFUSION))
 		return chi_frame_fail(values->frame, CHOIR_INVALID, "metric \"%s\": %s", m->name,
 				m->kind == CHI_METRIC_MEAN
-						? "a mean takes its weights in place of labels"
+						? "a mean takes its weights in the place of the labels"
 						: "a confusion matrix counts whole examples, without weights");
 	if (m->kind == CHI_METRIC_MEAN)
 		return count_mean(m, values, more, total, count);

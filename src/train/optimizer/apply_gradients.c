@@ -56,8 +56,8 @@ static choir_status find_nonfinite(
 		choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient)
 {
 	static const char *const outcome[] = { [CHOIR_NONFINITE_ERROR] = "nothing was changed",
-		[CHOIR_NONFINITE_SKIP] = "the step is left out",
-		[CHOIR_NONFINITE_IGNORE] = "the step is done, and more of this is not told" };
+		[CHOIR_NONFINITE_SKIP] = "the update is skipped",
+		[CHOIR_NONFINITE_IGNORE] = "the update is applied, and later ones are not reported" };
 	char where[CHI_SHAPE_TEXT], line[256];
 	const int64_t bad = chi_first_nonfinite(v->dtype, gradient->data, v->elements);
 	if (bad == CHOIR_NONE)
@@ -85,7 +85,7 @@ static choir_status check_dtype(const choir_optimizer *o, const choir_variable *
 {
 	if (v->dtype == CHOIR_F32 || v->dtype == CHOIR_F64)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_INVALID, "%s: variable \"%s\" is %s: only f32 and f64 can be updated",
+	return choir_fail(CHOIR_INVALID, "%s: variable \"%s\" is %s; only f32 and f64 can be updated",
 			o->kind->name, v->name, choir_dtype_name(v->dtype));
 }
 
@@ -153,9 +153,8 @@ choir_status choir_optimizer_add_gradient_memory(choir_replica *r, choir_optimiz
 		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the variable is NULL", o->kind->name);
 	if (bytes != chi_variable_bytes(v))
 		return chi_frame_fail(r->frame, CHOIR_INVALID,
-				"%s: the gradient of \"%s\" has %zu bytes, "
-				"the variable %zu",
-				o->kind->name, v->name, bytes, chi_variable_bytes(v));
+				"%s: the gradient of \"%s\" has %zu bytes, the variable %zu", o->kind->name,
+				v->name, bytes, chi_variable_bytes(v));
 	if (gradient == NULL && bytes > 0)
 		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the gradient of \"%s\" is NULL",
 				o->kind->name, v->name);
@@ -221,13 +220,13 @@ choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choi
 	char text[CHI_SHAPE_TEXT];
 	if (g.replica == NULL)
 		return chi_frame_fail(f, CHOIR_STATE,
-				"minimize: this frame is no replica's: use the frame of "
-				"the replica, or of choir_replica_current()");
+				"minimize: this frame does not belong to a replica; use "
+				"the frame of the replica, or of choir_replica_current()");
 	CHOIR_TRY(chi_optimizer_check_replica(o, g.replica));
 	if (loss->shape.rank != 0)
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"%s: minimize: the loss is %s, a scalar is needed: "
-				"use choir_replica_average_loss",
+				"%s: minimize: the loss is %s; a scalar is "
+				"needed, as from choir_replica_average_loss",
 				o->kind->name, chi_shape_print(&loss->shape, text));
 	loss = choir_optimizer_scale_loss(o, g.replica, loss);
 	if (loss == NULL)
@@ -250,8 +249,7 @@ static choir_status check_pair(choir_optimizer *o, choir_cross *x, size_t i,
 		return chi_frame_status(x->frame);
 	if (g->component == NULL)
 		return chi_frame_fail(x->frame, CHOIR_INVALID,
-				"%s: distributed_apply: the gradient of "
-				"\"%s\" is %s, which is none",
+				"%s: distributed_apply: the gradient of \"%s\" is %s; tensors are needed",
 				o->kind->name, v->name,
 				g->kind == CHOIR_VALUE_DESTINATION ? "a destination" : "a variable");
 	for (size_t k = 0; k < i; k++)
@@ -328,8 +326,7 @@ choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *
 	CHOIR_TRY(chi_cross_check(x, o->kind->name));
 	if (choir_cross_strategy(x)->owner != o->strategy)
 		return chi_frame_fail(x->frame, CHOIR_STATE,
-				"%s: mixing strategies: it belongs to \"%s\", "
-				"this context to \"%s\"",
+				"%s: mixing strategies: the optimizer belongs to \"%s\", this context to \"%s\"",
 				o->kind->name, o->strategy->kind, choir_cross_strategy(x)->kind);
 	for (size_t i = 0; i < n; i++)
 		CHOIR_TRY(check_pair(o, x, i, variables, gradients));

@@ -29,8 +29,8 @@ choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t st
 		*rate = s->fn((int64_t) step, s->user);
 		if (!(*rate >= 0 && isfinite(*rate)))
 			return choir_fail(CHOIR_INVALID,
-					"optimizer: the schedule's function gave the rate %g "
-					"at step %" PRIu64 ": a number of 0 or more is needed",
+					"optimizer: the schedule's function gave learning rate %g "
+					"at step %" PRIu64 "; a number of 0 or more is needed",
 					*rate, step);
 	} else if (past < 0) {
 		*rate = base * ((double) step / (double) s->warmup);

@@ -12,7 +12,7 @@
 
 static choir_status refuse(const char *option, double value, const char *needed)
 {
-	return choir_fail(CHOIR_INVALID, "optimizer: loss scale: %s %g: %s", option, value, needed);
+	return choir_fail(CHOIR_INVALID, "optimizer: loss scale: %s is %g; %s", option, value, needed);
 }
 
 bool chi_is_loss_scale(double x)
@@ -27,11 +27,12 @@ choir_status chi_loss_scale_resolve(const choir_loss_scale *given, choir_loss_sc
 		return CHOIR_OK;
 	CHOIR_TRY(chi_options_take("optimizer: the loss scale's", s, sizeof *s, given));
 	if ((unsigned) s->kind > CHOIR_LOSS_SCALE_FIXED)
-		return refuse("kind", (int) s->kind, "CHOIR_LOSS_SCALE_DYNAMIC and _FIXED are known");
+		return refuse("kind", (int) s->kind, "CHOIR_LOSS_SCALE_DYNAMIC or _FIXED is needed");
 	const bool fixed = s->kind == CHOIR_LOSS_SCALE_FIXED;
 	if (fixed && (s->period != 0 || s->multiplier != 0))
 		return refuse(s->period != 0 ? "period" : "multiplier",
-				s->period != 0 ? (double) s->period : s->multiplier, "a FIXED one has none");
+				s->period != 0 ? (double) s->period : s->multiplier,
+				"a FIXED loss scale has no such option");
 	if (s->initial == 0 && !fixed)
 		s->initial = 32768;
 	if (s->period == 0)
@@ -39,11 +40,12 @@ choir_status chi_loss_scale_resolve(const choir_loss_scale *given, choir_loss_sc
 	if (s->multiplier == 0)
 		s->multiplier = 2;
 	if (!chi_is_loss_scale(s->initial))
-		return refuse("initial", s->initial, "1 or more is needed, within f32");
+		return refuse("initial", s->initial, "a number from 1 to the largest f32 is needed");
 	if (s->period < 1)
 		return refuse("period", (double) s->period, "1 update or more is needed");
 	if (!(s->multiplier > 1 && chi_is_loss_scale(s->multiplier)))
-		return refuse("multiplier", s->multiplier, "more than 1 is needed, within f32");
+		return refuse(
+				"multiplier", s->multiplier, "a number above 1, up to the largest f32, is needed");
 	return CHOIR_OK;
 }
 

@@ -119,8 +119,8 @@ static choir_optimizer *make(
 	choir_loss_scale scale;
 	if ((unsigned) kind > CHOIR_RMSPROP) {
 		choir_fail(CHOIR_INVALID,
-				"optimizer: kind %d is not known: CHOIR_SGD, CHOIR_MOMENTUM, "
-				"CHOIR_ADAM, CHOIR_ADAMW and CHOIR_RMSPROP are",
+				"optimizer: kind %d is unknown; known: CHOIR_SGD, "
+				"CHOIR_MOMENTUM, CHOIR_ADAM, CHOIR_ADAMW and CHOIR_RMSPROP",
 				(int) kind);
 		return NULL;
 	}
@@ -129,14 +129,14 @@ static choir_optimizer *make(
 		return NULL;
 	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && all.nonfinite == CHOIR_NONFINITE_IGNORE) {
 		choir_fail(CHOIR_INVALID,
-				"optimizer: nonfinite GO_ON with a dynamic loss scale, which "
-				"leaves such updates out");
+				"optimizer: nonfinite is CHOIR_NONFINITE_IGNORE, but a "
+				"dynamic loss scale skips such updates; choose another");
 		return NULL;
 	}
 	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && s->concurrency != CHI_EXCLUSIVE) {
 		choir_fail(CHOIR_UNSUPPORTED,
-				"optimizer: a dynamic loss scale for %d workers, each of "
-				"which would move it under the others: a fixed one is possible",
+				"optimizer: a dynamic loss scale for %d workers is not "
+				"possible, since each would change it for the others; use a fixed one",
 				s->workers);
 		return NULL;
 	}
@@ -178,13 +178,12 @@ choir_optimizer *choir_optimizer_new(
 choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_replica *r)
 {
 	if (o == NULL)
-		return choir_fail(CHOIR_INVALID, "optimizer: it is NULL");
+		return choir_fail(CHOIR_INVALID, "optimizer: is NULL");
 	if (r == NULL)
 		return choir_fail(CHOIR_INVALID, "%s: the replica is NULL", o->kind->name);
 	if (choir_replica_strategy(r)->owner != o->strategy)
 		return chi_frame_fail(r->frame, CHOIR_STATE,
-				"%s: mixing strategies: it belongs to \"%s\", "
-				"this replica to \"%s\"",
+				"%s: mixing strategies: the optimizer belongs to \"%s\", this replica to \"%s\"",
 				o->kind->name, o->strategy->kind, choir_replica_strategy(r)->kind);
 	return CHOIR_OK;
 }

@@ -56,7 +56,7 @@ struct choir_optimizer {
 	size_t targets, target_capacity;
 };
 
-// Resolves an optimizer's options; o NULL: defaults. CHOIR_INVALID names the option and its value.
+// Resolves an optimizer's options; o NULL: defaults. CHOIR_INVALID names the option.
 choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 		const choir_optimizer_options *o, choir_optimizer_options *out, choir_schedule *schedule);
 // Resolves a loss scale; NULL: a fixed scale of 1.
@@ -65,8 +65,8 @@ choir_status chi_loss_scale_resolve(const choir_loss_scale *given, choir_loss_sc
 bool chi_is_loss_scale(double x);
 // Changes the loss scale after an update; finite: it was applied.
 void chi_loss_scale_move(choir_optimizer *o, bool finite);
-// Parameter groups: copies those of an optimizer whose other options are resolved, even after a
-// failure its own. chi_groups_find returns the group of a variable's name, or NULL.
+// Copies an optimizer's parameter groups, after its other options are resolved. o owns them, even
+// after a failure. chi_groups_find returns the group of a variable's name, or NULL.
 choir_status chi_groups_make(choir_optimizer *o, const choir_optimizer_options *given);
 const chi_parameter_group *chi_groups_find(const choir_optimizer *o, const char *name);
 void chi_groups_free(choir_optimizer *o);

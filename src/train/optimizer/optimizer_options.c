@@ -9,7 +9,8 @@
 static choir_status refuse(
 		const chi_optimizer_kind *kind, const char *option, double value, const char *needed)
 {
-	return choir_fail(CHOIR_INVALID, "optimizer %s: %s %g: %s", kind->name, option, value, needed);
+	return choir_fail(
+			CHOIR_INVALID, "optimizer %s: %s is %g; %s", kind->name, option, value, needed);
 }
 
 // 0 means the default, and CHOIR_NONE means 0.
@@ -48,12 +49,12 @@ static choir_status check_cosine(const choir_schedule *s)
 {
 	if (s->steps <= s->warmup)
 		return choir_fail(CHOIR_INVALID,
-				"optimizer: a COSINE schedule of %" PRId64 " steps: more "
-				"than its warm-up of %" PRId64 " are needed",
+				"optimizer: a COSINE schedule has %" PRId64 " steps; "
+				"more than its warm-up of %" PRId64 " are needed",
 				s->steps, s->warmup);
 	if (!(s->factor >= 0 && s->factor <= 1))
 		return choir_fail(CHOIR_INVALID,
-				"optimizer: a COSINE schedule to %g of the rate: 0 to 1 is needed", s->factor);
+				"optimizer: the factor of a COSINE schedule is %g; 0 to 1 is needed", s->factor);
 	return CHOIR_OK;
 }
 
@@ -62,7 +63,7 @@ static choir_status resolve_schedule(const choir_schedule *given, choir_schedule
 	CHOIR_TRY(chi_options_take("optimizer: the schedule's", s, sizeof *s, given));
 	if (s->warmup < 0)
 		return choir_fail(CHOIR_INVALID,
-				"optimizer: a warm-up of %" PRId64 " steps: 0 or more are needed", s->warmup);
+				"optimizer: the warm-up has %" PRId64 " steps; 0 or more are needed", s->warmup);
 	switch (s->kind) {
 	case CHOIR_SCHEDULE_CONSTANT:
 		return CHOIR_OK;
@@ -71,8 +72,8 @@ static choir_status resolve_schedule(const choir_schedule *given, choir_schedule
 			s->factor = 0.1;
 		if (s->steps < 1 || !(s->factor > 0 && isfinite(s->factor)))
 			return choir_fail(CHOIR_INVALID,
-					"optimizer: a STEP schedule by %g every %" PRId64
-					" steps: both must be more than 0",
+					"optimizer: a STEP schedule has factor %g every "
+					"%" PRId64 " steps; both must be more than 0",
 					s->factor, s->steps);
 		return CHOIR_OK;
 	case CHOIR_SCHEDULE_COSINE:
@@ -80,12 +81,13 @@ static choir_status resolve_schedule(const choir_schedule *given, choir_schedule
 	case CHOIR_SCHEDULE_FUNCTION:
 		if (s->fn == NULL || s->warmup != 0)
 			return choir_fail(CHOIR_INVALID, "optimizer: a FUNCTION schedule %s",
-					s->fn == NULL ? "needs a function"
-								  : "gives the rate itself and takes no warm-up");
+					s->fn == NULL ? "has no function; one is needed"
+								  : "gives the learning rate "
+									"itself; a warm-up of 0 is needed");
 		return CHOIR_OK;
 	}
 	return choir_fail(CHOIR_INVALID,
-			"optimizer: schedule %d is not known: CONSTANT, STEP, COSINE and FUNCTION are",
+			"optimizer: schedule %d is unknown; known: CONSTANT, STEP, COSINE and FUNCTION",
 			(int) s->kind);
 }
 
@@ -96,10 +98,11 @@ choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 	if (out->learning_rate == 0)
 		out->learning_rate = kind->rate;
 	if (!(out->learning_rate > 0 && isfinite(out->learning_rate)))
-		return refuse(kind, "rate", out->learning_rate, "a number of more than 0 is needed");
+		return refuse(
+				kind, "learning_rate", out->learning_rate, "a number of more than 0 is needed");
 	if (!(out->global_clip_norm >= 0 && isfinite(out->global_clip_norm)))
-		return refuse(kind, "clip_norm", out->global_clip_norm,
-				"a number of more than 0, or 0 for none");
+		return refuse(kind, "global_clip_norm", out->global_clip_norm,
+				"a number of more than 0 is needed, or 0 for no clipping");
 	const double no_limit = HUGE_VAL;
 	CHOIR_TRY(
 			resolve(kind, "momentum", kind->momentum, kind->standard_momentum, 1, &out->momentum));
@@ -111,6 +114,6 @@ choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 	CHOIR_TRY(resolve_toggle(kind, "nesterov", kind->nesterov, &out->nesterov));
 	if ((unsigned) out->nonfinite > CHOIR_NONFINITE_IGNORE)
 		return refuse(kind, "nonfinite", (int) out->nonfinite,
-				"CHOIR_NONFINITE_ERROR, _SKIP and _GO_ON are known");
+				"CHOIR_NONFINITE_ERROR, _SKIP or _IGNORE is needed");
 	return resolve_schedule(out->schedule, schedule);
 }

@@ -119,8 +119,8 @@ static choir_status check(void *self, chi_state_dict *from)
 	memcpy(&scale, data, sizeof scale);
 	if (!chi_is_loss_scale(scale))
 		return choir_fail(CHOIR_INVALID,
-				"%s: state \"%s/loss_scale\" is %g: 1 or more is needed, within f32", from->path,
-				from->object, scale);
+				"%s: state \"%s/loss_scale\" is %g; a number from 1 to the largest f32 is needed",
+				from->path, from->object, scale);
 	CHOIR_TRY(chi_state_dict_take_count(from, "step", &count));
 	CHOIR_TRY(chi_state_dict_take_count(from, "finite_updates", &count));
 	// check_variable appends slots to this list, which are skipped.

@@ -11,7 +11,7 @@
 static choir_status refuse(const choir_optimizer *o, size_t index, const char *option,
 		double value, const char *needed)
 {
-	return choir_fail(CHOIR_INVALID, "optimizer %s: group %zu: %s %g: %s", o->kind->name, index,
+	return choir_fail(CHOIR_INVALID, "optimizer %s: group %zu: %s is %g; %s", o->kind->name, index,
 			option, value, needed);
 }
 
@@ -22,7 +22,7 @@ static choir_status resolve(const choir_optimizer *o, size_t index,
 			: given->learning_rate_multiplier == CHOIR_ZERO ? 0
 															: given->learning_rate_multiplier;
 	if (!(g->rate >= 0 && isfinite(g->rate)))
-		return refuse(o, index, "rate", given->learning_rate_multiplier,
+		return refuse(o, index, "learning_rate_multiplier", given->learning_rate_multiplier,
 				"a factor of 0 or more is needed (0: 1, CHOIR_ZERO: 0)");
 	if (!o->kind->decay && given->weight_decay != 0)
 		return refuse(o, index, "weight_decay", given->weight_decay,
@@ -40,7 +40,8 @@ static choir_status copy_names(
 		const choir_optimizer *o, size_t index, const char *names, chi_parameter_group *g)
 {
 	if (names == NULL || names[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "optimizer %s: group %zu: patterns of names are needed",
+		return choir_fail(CHOIR_INVALID,
+				"optimizer %s: group %zu: has no names; patterns of variables' names are needed",
 				o->kind->name, index);
 	g->names = chi_strdup(names);
 	if (g->names == NULL)
@@ -60,8 +61,8 @@ choir_status chi_groups_make(choir_optimizer *o, const choir_optimizer_options *
 	if (n == 0)
 		return CHOIR_OK;
 	if (given->groups == NULL)
-		return choir_fail(CHOIR_INVALID, "optimizer %s: %zu groups, of which the array is NULL",
-				o->kind->name, n);
+		return choir_fail(
+				CHOIR_INVALID, "optimizer %s: the array of %zu groups is NULL", o->kind->name, n);
 	o->group = chi_alloc_array(n, sizeof *o->group);
 	if (o->group == NULL)
 		return CHOIR_NO_MEMORY;

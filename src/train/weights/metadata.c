@@ -13,7 +13,7 @@ static choir_status add_line(chi_metadata *l, char *line)
 	*equals = '\0';
 	for (size_t i = 0; i < l->n; i++)
 		if (strcmp(l->pair[i].key, line) == 0)
-			return choir_fail(CHOIR_INVALID, "metadata: the key \"%.100s\" stands twice", line);
+			return choir_fail(CHOIR_INVALID, "metadata: the key \"%.100s\" occurs twice", line);
 	void *array = l->pair;
 	const bool grown = chi_grow(&array, &l->capacity, l->n + 1, sizeof *l->pair);
 	l->pair = array;
@@ -29,7 +29,7 @@ choir_status chi_metadata_cut(const char *metadata, chi_metadata *l)
 	if (metadata == NULL)
 		return CHOIR_OK;
 	if (!chi_text_is_utf8(metadata, strlen(metadata)))
-		return choir_fail(CHOIR_INVALID, "metadata: it is no UTF-8");
+		return choir_fail(CHOIR_INVALID, "metadata: is not UTF-8");
 	l->text = chi_strdup(metadata);
 	if (l->text == NULL)
 		return CHOIR_NO_MEMORY;

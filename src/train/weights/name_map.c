@@ -93,21 +93,21 @@ static bool read_shape(const word *w, chi_rearrangement *how)
 // Returns what is needed instead, or NULL.
 static const char *read_rearrangement(int n, const word words[], chi_rearrangement *how)
 {
-	static const char axes[] = "axes as in 1,0 are needed, each once";
+	static const char axes[] = "axes such as 1,0 are needed, each of them once";
 	if (n == 1)
 		return read_axes(&words[0], how) ? NULL : axes;
 	for (int i = 0; i < n; i += 2) {
 		if (i == 0 && i + 1 < n && is(&words[i], "reshape")) {
 			if (!read_shape(&words[i + 1], how))
-				return "a shape as in reshape 10,64,7,7 is needed";
+				return "a shape such as in reshape 10,64,7,7 is needed";
 		} else if (i + 1 < n && is(&words[i], "axes") && how->axes == 0) {
 			if (!read_axes(&words[i + 1], how))
 				return axes;
 		} else
-			return "after the names only \"reshape SHAPE\" and then \"axes AXES\" can stand";
+			return "after the two names only \"reshape SHAPE\" and then \"axes AXES\" may follow";
 	}
 	return how->reshaped && how->axes != 0 && how->axes != how->shape.rank
-			? "as many axes as the shape has dimensions are needed"
+			? "the shape needs one axis for each dimension"
 			: NULL;
 }
 
@@ -125,14 +125,15 @@ static choir_status read_words(int n, const word words[WORDS], chi_name_map_line
 {
 	l->tensor = words[0];
 	if (n < 2)
-		return wrong_line(l, "one word; a tensor and a variable are needed");
+		return wrong_line(l, "has one word; a tensor and a variable are needed");
 	if (n > WORDS)
 		return wrong_line(l,
-				"more than six words; a tensor, a variable and perhaps a shape and "
-				"axes are needed");
+				"has more than six words; a tensor, a "
+				"variable and perhaps a shape and axes are needed");
 	l->variable = words[1];
 	if (stars(&words[0]) > 1 || stars(&words[1]) > stars(&words[0]))
-		return wrong_line(l, "one star in the tensor, and at most one in the variable");
+		return wrong_line(
+				l, "at most one star in the tensor, and no more in the variable, are possible");
 	const char *needed = read_rearrangement(n - 2, words + 2, &l->how);
 	return needed == NULL ? CHOIR_OK : wrong_line(l, needed);
 }

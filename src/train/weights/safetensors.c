@@ -46,7 +46,7 @@ typedef struct {
 
 static choir_status corrupt(const reader *r, const char *what)
 {
-	return choir_fail(CHOIR_CORRUPT, "%s: no safetensors file: byte %zu: %s", r->path,
+	return choir_fail(CHOIR_CORRUPT, "%s: is not a safetensors file: byte %zu: %s", r->path,
 			LENGTH_BYTES + r->json.at, r->json.error != NULL ? r->json.error : what);
 }
 
@@ -56,7 +56,7 @@ static choir_status corrupt_tensor(
 	char name[NAME_SHOWN];
 	const uint64_t at = r->placed ? r->st->data + t->begin : LENGTH_BYTES + r->json.at;
 	return choir_fail(status, "%s: %s: byte %" PRIu64 ": tensor \"%s\": %s", r->path,
-			status == CHOIR_CORRUPT ? "no safetensors file" : "cannot be read", at,
+			status == CHOIR_CORRUPT ? "is not a safetensors file" : "cannot be read", at,
 			chi_text_clean(t->name, name, sizeof name), what);
 }
 
@@ -67,7 +67,7 @@ static choir_status expect(reader *r, chi_json_token token, const char *what)
 
 static choir_status read_dtype(reader *r, chi_st_tensor *t)
 {
-	CHOIR_TRY(expect(r, CHI_JSON_STRING, "a dtype is text"));
+	CHOIR_TRY(expect(r, CHI_JSON_STRING, "a dtype must be text"));
 	t->dtype_name = r->json.text;
 	for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
 		if (strcmp(dtypes[i].name, t->dtype_name) == 0) {
@@ -76,19 +76,19 @@ static choir_status read_dtype(reader *r, chi_st_tensor *t)
 			t->dtype = t->supported ? (choir_dtype) dtypes[i].dtype : CHOIR_F32;
 			return CHOIR_OK;
 		}
-	return corrupt_tensor(r, t, CHOIR_UNSUPPORTED, "its dtype is not known");
+	return corrupt_tensor(r, t, CHOIR_UNSUPPORTED, "its dtype is unknown");
 }
 
 static choir_status read_shape(reader *r, chi_st_tensor *t)
 {
-	CHOIR_TRY(expect(r, CHI_JSON_ARRAY, "a shape is an array"));
+	CHOIR_TRY(expect(r, CHI_JSON_ARRAY, "a shape must be an array"));
 	for (;;) {
 		uint64_t dim;
 		const chi_json_token token = chi_json_next(&r->json);
 		if (token == CHI_JSON_ARRAY_END)
 			return CHOIR_OK;
 		if (token != CHI_JSON_NUMBER || !chi_json_uint64(&r->json, &dim) || dim > INT64_MAX)
-			return corrupt(r, "a dimension is a whole number");
+			return corrupt(r, "a dimension must be a whole number");
 		if (t->shape.rank == CHOIR_MAX_RANK)
 			return corrupt_tensor(r, t, CHOIR_UNSUPPORTED, "it has more than 8 dimensions");
 		t->shape.dim[t->shape.rank++] = (int64_t) dim;
@@ -98,11 +98,11 @@ static choir_status read_shape(reader *r, chi_st_tensor *t)
 static choir_status read_offsets(reader *r, chi_st_tensor *t)
 {
 	uint64_t *const offset[2] = { &t->begin, &t->end };
-	CHOIR_TRY(expect(r, CHI_JSON_ARRAY, "offsets are an array"));
+	CHOIR_TRY(expect(r, CHI_JSON_ARRAY, "offsets must be an array"));
 	for (int i = 0; i < 2; i++)
 		if (chi_json_next(&r->json) != CHI_JSON_NUMBER || !chi_json_uint64(&r->json, offset[i]))
-			return corrupt(r, "offsets are two whole numbers");
-	return expect(r, CHI_JSON_ARRAY_END, "offsets are two whole numbers");
+			return corrupt(r, "offsets must be two whole numbers");
+	return expect(r, CHI_JSON_ARRAY_END, "offsets must be two whole numbers");
 }
 
 static choir_status check_bytes(const reader *r, const chi_st_tensor *t)
@@ -122,7 +122,7 @@ static choir_status read_tensor(reader *r, chi_st_tensor *t)
 	choir_status (*const read[])(
 			reader *, chi_st_tensor *) = { read_dtype, read_shape, read_offsets };
 	unsigned seen = 0;
-	CHOIR_TRY(expect(r, CHI_JSON_OBJECT, "a tensor is an object"));
+	CHOIR_TRY(expect(r, CHI_JSON_OBJECT, "a tensor must be an object"));
 	for (;;) {
 		const chi_json_token token = chi_json_next(&r->json);
 		if (token == CHI_JSON_OBJECT_END)
@@ -131,12 +131,12 @@ static choir_status read_tensor(reader *r, chi_st_tensor *t)
 		while (token == CHI_JSON_KEY && k < 3 && strcmp(keys[k], r->json.text) != 0)
 			k++;
 		if (token != CHI_JSON_KEY || k == 3 || (seen & 1u << k) != 0)
-			return corrupt(r, "a tensor has one each of dtype, shape and data_offsets");
+			return corrupt(r, "a tensor must have dtype, shape and data_offsets, once each");
 		seen |= 1u << k;
 		CHOIR_TRY(read[k](r, t));
 	}
 	return seen == 7 ? check_bytes(r, t)
-					 : corrupt(r, "a tensor has dtype, shape and data_offsets");
+					 : corrupt(r, "a tensor must have dtype, shape and data_offsets");
 }
 
 static chi_st_pair *add_pair(chi_safetensors *st)
@@ -162,19 +162,19 @@ static chi_st_tensor *add_tensor(chi_safetensors *st)
 static choir_status read_metadata(reader *r)
 {
 	chi_safetensors *st = r->st;
-	CHOIR_TRY(expect(r, CHI_JSON_OBJECT, "metadata is an object"));
+	CHOIR_TRY(expect(r, CHI_JSON_OBJECT, "metadata must be an object"));
 	for (;;) {
 		const chi_json_token token = chi_json_next(&r->json);
 		if (token == CHI_JSON_OBJECT_END)
 			return CHOIR_OK;
 		if (token != CHI_JSON_KEY)
-			return corrupt(r, "metadata has keys");
+			return corrupt(r, "metadata must have keys");
 		chi_st_pair *p = add_pair(st);
 		if (p == NULL)
 			return CHOIR_NO_MEMORY;
 		p->key = r->json.text;
 		p->value = "";
-		CHOIR_TRY(expect(r, CHI_JSON_STRING, "a value of metadata is text"));
+		CHOIR_TRY(expect(r, CHI_JSON_STRING, "a value of the metadata must be text"));
 		p->value = r->json.text;
 	}
 }
@@ -184,16 +184,16 @@ static choir_status read_header(reader *r)
 	static const char metadata[] = "__metadata__";
 	chi_safetensors *st = r->st;
 	bool had_metadata = false;
-	CHOIR_TRY(expect(r, CHI_JSON_OBJECT, "it is an object"));
+	CHOIR_TRY(expect(r, CHI_JSON_OBJECT, "the header must be an object"));
 	for (;;) {
 		const chi_json_token token = chi_json_next(&r->json);
 		if (token == CHI_JSON_OBJECT_END)
-			return expect(r, CHI_JSON_END, "something behind the end");
+			return expect(r, CHI_JSON_END, "there is text after the end");
 		if (token != CHI_JSON_KEY)
-			return corrupt(r, "it has keys");
+			return corrupt(r, "the header must have keys");
 		if (strcmp(r->json.text, metadata) == 0) {
 			if (had_metadata)
-				return corrupt(r, "metadata stands twice");
+				return corrupt(r, "metadata occurs twice");
 			had_metadata = true;
 			CHOIR_TRY(read_metadata(r));
 			continue;
@@ -238,8 +238,8 @@ static choir_status check_tiling(reader *r, uint64_t data_bytes)
 	}
 	if (end != data_bytes)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: no safetensors file: its header tells of %" PRIu64
-				" bytes of data, there are %" PRIu64,
+				"%s: is not a safetensors file: its header "
+				"declares %" PRIu64 " bytes of data, it has %" PRIu64,
 				r->path, end, data_bytes);
 	return CHOIR_OK;
 }
@@ -251,10 +251,10 @@ static choir_status check_names(const reader *r)
 	chi_heap_sort(st->pair, st->pairs, by_key);
 	for (size_t i = 1; i < st->n; i++)
 		if (strcmp(st->tensor[i - 1]->name, st->tensor[i]->name) == 0)
-			return corrupt_tensor(r, st->tensor[i], CHOIR_CORRUPT, "it stands twice");
+			return corrupt_tensor(r, st->tensor[i], CHOIR_CORRUPT, "it occurs twice");
 	for (size_t i = 1; i < st->pairs; i++)
 		if (strcmp(st->pair[i - 1]->key, st->pair[i]->key) == 0)
-			return corrupt(r, "a key of the metadata stands twice");
+			return corrupt(r, "a key of the metadata occurs twice");
 	return CHOIR_OK;
 }
 
@@ -266,8 +266,8 @@ static choir_status read_length(const char *path, const unsigned char raw[LENGTH
 		*length = *length << 8 | raw[i];
 	if (*length > MAX_HEADER || *length > bytes - LENGTH_BYTES)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: no safetensors file: a header of %" PRIu64 " bytes in "
-				"a file of %" PRIu64,
+				"%s: is not a safetensors file: it declares a "
+				"header of %" PRIu64 " bytes and has %" PRIu64 " bytes",
 				path, *length, bytes);
 	st->data = LENGTH_BYTES + *length;
 	st->text = chi_alloc((size_t) *length + 1);
@@ -280,7 +280,7 @@ static choir_status read_text(chi_safetensors *st, const char *path, uint64_t by
 	reader r = { .st = st, .path = path };
 	chi_json_open(&r.json, st->text, length);
 	if (length == 0 || st->text[0] != '{')
-		return corrupt(&r, "it begins with {");
+		return corrupt(&r, "the header must begin with {");
 	CHOIR_TRY(read_header(&r));
 	CHOIR_TRY(check_tiling(&r, bytes - st->data));
 	return check_names(&r);
@@ -302,7 +302,8 @@ choir_status chi_safetensors_view(
 {
 	uint64_t length;
 	if (bytes < LENGTH_BYTES)
-		return choir_fail(CHOIR_CORRUPT, "%s: no safetensors file: it has %zu bytes", path, bytes);
+		return choir_fail(CHOIR_CORRUPT, "%s: is not a safetensors file: it has only %zu bytes",
+				path, bytes);
 	CHOIR_TRY(read_length(path, file, bytes, st, &length));
 	memcpy(st->text, (const char *) file + LENGTH_BYTES, (size_t) length);
 	return read_text(st, path, bytes);

@@ -16,9 +16,8 @@ static void add_difference(chi_name_list *list, const choir_variable *v, const c
 {
 	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
 	chi_text more = { 0 };
-	chi_text_add(&more, " is %.10s %s, needed %s %s", t->dtype_name,
-			chi_shape_print(&t->shape, have), chi_safetensors_dtype(v->dtype),
-			chi_shape_print(&v->shape, need));
+	chi_text_add(&more, " is %.10s %s, not %s %s", t->dtype_name, chi_shape_print(&t->shape, have),
+			chi_safetensors_dtype(v->dtype), chi_shape_print(&v->shape, need));
 	chi_name_list_add(list, v->name, more.data == NULL ? " differs" : more.data);
 	chi_text_free(&more);
 }
@@ -51,7 +50,7 @@ choir_status chi_weights_compare(const char *path, const chi_weights *w, const c
 	for (int i = 0; i < 3; i++)
 		chi_name_list_print(&text, &list[i]);
 	if (list[0].n + list[1].n + list[2].n > 0)
-		status = choir_fail(CHOIR_INVALID, "%s: other weights than this strategy's: %s", path,
+		status = choir_fail(CHOIR_INVALID, "%s: its weights differ from this strategy's; %s", path,
 				text.data == NULL ? "" : text.data);
 	chi_text_free(&text);
 	for (int i = 0; i < 3; i++)
@@ -64,7 +63,8 @@ choir_status chi_weights_check_bools(
 {
 	for (uint64_t i = 0; t->dtype == CHOIR_BOOL && i < t->end - t->begin; i++)
 		if (data[t->begin + i] > 1)
-			return choir_fail(CHOIR_CORRUPT, "%s: tensor \"%.100s\": a BOOL of %d", path, t->name,
+			return choir_fail(CHOIR_CORRUPT,
+					"%s: tensor \"%.100s\": has a BOOL of %d; 0 or 1 is needed", path, t->name,
 					data[t->begin + i]);
 	return CHOIR_OK;
 }
@@ -131,7 +131,7 @@ static choir_status no_such_key(const char *path, const char *key, const chi_saf
 	for (size_t i = 0; i < st->pairs; i++)
 		chi_name_list_add(&list, st->pair[i]->key, "");
 	chi_name_list_print(&text, &list);
-	choir_fail(CHOIR_NOT_FOUND, "%s: its metadata has no \"%.100s\": %s", path, key,
+	choir_fail(CHOIR_NOT_FOUND, "%s: its metadata has no key \"%.100s\"; %s", path, key,
 			text.data == NULL ? "it has none" : text.data);
 	chi_text_free(&text);
 	chi_text_free(&list.text);
@@ -146,8 +146,9 @@ static choir_status find_value(
 		return no_such_key(path, key, st);
 	const size_t needed = strlen(p->value) + 1;
 	if (needed > size)
-		return choir_fail(CHOIR_INVALID, "%s: the metadata's \"%.100s\" needs %zu bytes, not %zu",
-				path, key, needed, size);
+		return choir_fail(CHOIR_INVALID,
+				"%s: the value of \"%.100s\" in the metadata needs %zu bytes, not %zu", path, key,
+				needed, size);
 	memcpy(value, p->value, needed);
 	return CHOIR_OK;
 }
@@ -155,10 +156,10 @@ static choir_status find_value(
 choir_status choir_weights_metadata(const char *path, const char *key, char *value, size_t size)
 {
 	if (key == NULL || value == NULL)
-		return choir_fail(CHOIR_INVALID, "checkpoint_metadata: the %s is NULL",
-				key == NULL ? "key" : "value");
+		return choir_fail(
+				CHOIR_INVALID, "weights_metadata: the %s is NULL", key == NULL ? "key" : "value");
 	if (path == NULL)
-		return choir_fail(CHOIR_INVALID, "checkpoint_metadata: the path is NULL");
+		return choir_fail(CHOIR_INVALID, "weights_metadata: the path is NULL");
 	chi_safetensors st = { 0 };
 	chi_file *f = chi_file_open(path);
 	choir_status status = f == NULL ? choir_error_status() : chi_safetensors_open(&st, f);

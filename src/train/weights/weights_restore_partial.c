@@ -59,9 +59,9 @@ static const char *rearrange(
 {
 	*to = how->reshaped ? how->shape : *shape;
 	if (how->reshaped && choir_shape_elements(&how->shape) != choir_shape_elements(shape))
-		return "which has other elements";
+		return "which has another number of elements";
 	if (how->axes != 0 && how->axes != to->rank)
-		return "of which the map's axes are another number";
+		return "which has another number of axes than the map";
 	const choir_shape before = *to;
 	for (int i = 0; i < how->axes; i++)
 		to->dim[i] = before.dim[how->axis[i]];
@@ -87,7 +87,7 @@ static choir_status does_not_fit(const part *p, const choir_variable *v, const c
 	if (how->axes != 0 && why != NULL && !how->reshaped)
 		snprintf(more, sizeof more, ", to which the map gives %d axes", how->axes);
 	else if (how->reshaped || how->axes != 0)
-		snprintf(more, sizeof more, ", by the map %s", chi_shape_print(&shape, mapped));
+		snprintf(more, sizeof more, ", which the map makes %s", chi_shape_print(&shape, mapped));
 	return choir_fail(CHOIR_INVALID,
 			"%s: tensor \"%s\" is %.10s %s%s; variable \"%s\" needs %s %s", p->path,
 			chi_text_clean(t->name, tensor, sizeof tensor), t->dtype_name,
@@ -105,9 +105,8 @@ static choir_status take(part *p, size_t k, const chi_mapped_name *m)
 	const choir_variable *v = p->weights.variable[i];
 	if (p->from[i].tensor != NULL)
 		return choir_fail(CHOIR_INVALID,
-				"%s: \"%.60s\" and \"%.60s\" are both for variable "
-				"\"%.60s\"",
-				p->path, p->from[i].tensor->name, t->name, v->name);
+				"%s: tensors \"%.60s\" and \"%.60s\" are both for variable \"%.60s\"", p->path,
+				p->from[i].tensor->name, t->name, v->name);
 	if (!fits(v, t, &m->how))
 		return does_not_fit(p, v, t, &m->how);
 	p->from[i] = (source){ .tensor = t, .how = m->how };
@@ -128,8 +127,9 @@ static choir_status match(part *p)
 		any |= p->from[i].tensor != NULL;
 	if (any)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_INVALID, "%s: none of its %zu tensors is for any of the %zu variables",
-			p->path, p->file.header.n, p->weights.n);
+	return choir_fail(CHOIR_INVALID,
+			"%s: none of its %zu tensors has the name of one of the %zu variables", p->path,
+			p->file.header.n, p->weights.n);
 }
 
 static choir_status set(const part *p, size_t i, choir_frame *f)
@@ -194,14 +194,14 @@ choir_status choir_strategy_restore_partial(
 {
 	choir_restore_options all;
 	if (path == NULL)
-		return choir_fail(CHOIR_INVALID, "restore_part: the path is NULL");
-	CHOIR_TRY(chi_options_take("restore_part: the options'", &all, sizeof all, o));
+		return choir_fail(CHOIR_INVALID, "restore_partial: the path is NULL");
+	CHOIR_TRY(chi_options_take("restore_partial: the options'", &all, sizeof all, o));
 	CHOIR_TRY(chi_strategy_check(s));
-	CHOIR_TRY(chi_context_need_cross(s, "restore_part"));
+	CHOIR_TRY(chi_context_need_cross(s, "restore_partial"));
 	part p = { .o = &all, .path = path };
 	choir_status status = chi_name_map_read(all.map, &p.map);
 	if (status == CHOIR_OK)
-		status = chi_weights_collect(s, "restore_part", &p.weights);
+		status = chi_weights_collect(s, "restore_partial", &p.weights);
 	status = chi_weights_read(s, status, path, &p.file);
 	if (status == CHOIR_OK)
 		status = chi_strategy_agree(s, check(&p), "comparing weights");

@@ -34,11 +34,11 @@ static choir_status print_header(chi_text *text, const chi_weights *w, const chi
 		const size_t begin = end;
 		if (!chi_text_is_utf8(v->name, strlen(v->name)) || strcmp(v->name, "__metadata__") == 0)
 			status = choir_fail(CHOIR_INVALID,
-					"save: a variable cannot be saved by the name "
-					"\"%.100s\"",
+					"save: variable \"%.100s\" has a reserved name "
+					"or one that is not UTF-8; give it another",
 					v->name);
 		else if (!chi_size_add(end, chi_variable_bytes(v), &end))
-			status = choir_fail(CHOIR_INVALID, "save: more bytes than fit");
+			status = choir_fail(CHOIR_INVALID, "save: the tensors have too many bytes");
 		tensor[i] = (chi_st_tensor){
 			.name = v->name, .dtype = v->dtype, .shape = v->shape, .begin = begin, .end = end
 		};
@@ -122,7 +122,7 @@ choir_status choir_strategy_save(choir_strategy *s, const char *path, const char
 	CHOIR_TRY(chi_compare_workers(s->owner));
 	chi_trace_begin(CHOIR_TRACE_CHECKPOINT, "save");
 	choir_status status = chi_strategy_agree(
-			s, begin_file(s, path, metadata, &w, &header), "what is to be saved");
+			s, begin_file(s, path, metadata, &w, &header), "the weights to save");
 	if (status == CHOIR_OK)
 		status = chi_strategy_agree(
 				s, write_file(path, &w, &header, choir_strategy_is_chief(s)), "saving weights");

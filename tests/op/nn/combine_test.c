@@ -128,7 +128,7 @@ TEST(what_is_refused)
 	choir_tensor *rows = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2, 3, 4), 1);
 	choir_tensor *w = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2, 3), 1);
 	assert_null(choir_combine_rows(rows, w, (choir_combiner) 3));
-	given_failure(&g, CHOIR_INVALID, "combine_rows: combiner 3:*MEAN*SUM*SQRTN");
+	given_failure(&g, CHOIR_INVALID, "combine_rows: combiner 3*MEAN*SUM*SQRTN");
 	const choir_shape wrong[] = { CHOIR_SHAPE(2, 4), CHOIR_SHAPE(3), CHOIR_SHAPE(2, 3, 4) };
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		rows = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2, 3, 4), 1);

@@ -392,7 +392,7 @@ TEST(refused)
 	given_open(&g, "cpu:0", 4);
 	x = given_normal(&g, CHOIR_SHAPE(2, 3, 8));
 	assert_null(choir_self_attention(x, NULL));
-	given_failure(&g, CHOIR_INVALID, "attention:*[2, 3, 8]*[n, places, 3 width]");
+	given_failure(&g, CHOIR_INVALID, "attention:*[2, 3, 8]*[n, positions, 3 width]");
 	x = given_normal(&g, CHOIR_SHAPE(2, 3, 6));
 	assert_null(choir_self_attention(x, CHOIR_OPTIONS(choir_attention_options, .heads = 4)));
 	given_failure(&g, CHOIR_INVALID, "attention:*4*2");

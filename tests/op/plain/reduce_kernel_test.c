@@ -288,8 +288,8 @@ TEST(a_label_outside_is_named)
 								 &in[0], &hard),
 				CHOIR_INVALID);
 		assert_string_equal(choir_error(),
-				d == 0 ? "label 10 of example 3: classes are 0 to 9"
-					   : "label -1 of example 3: classes are 0 to 9");
+				d == 0 ? "label 10 of example 3 is not a class; classes are 0 to 9"
+					   : "label -1 of example 3 is not a class; classes are 0 to 9");
 		kernels_free(3, in);
 		kernels_free(1, &loss);
 	}

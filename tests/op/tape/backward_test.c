@@ -120,7 +120,7 @@ TEST(activations_die_on_the_way)
 	given_equal(chi_tensor_rows(g.frame, aside, 0, 0), 0, NULL);
 	assert_int_equal(choir_frame_status(g.frame), CHOIR_OK);
 	assert_null(choir_square(middle));
-	given_failure(&g, CHOIR_STATE, "is dead");
+	given_failure(&g, CHOIR_STATE, "dropped");
 	given_close(&g);
 }
 
@@ -156,7 +156,7 @@ TEST(wrong_use)
 	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_OK);
 	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_STATE);
 	assert_null(gradient);
-	given_failure(&g, CHOIR_STATE, "one call a tape");
+	given_failure(&g, CHOIR_STATE, "already");
 
 	tape = choir_tape_begin(g.frame);
 	x = choir_fill(g.frame, CHOIR_I32, CHOIR_SHAPE(2), 1), y = fill(&g, 1);

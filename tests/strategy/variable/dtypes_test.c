@@ -182,7 +182,7 @@ static void refuse_means(void)
 			assert_int_equal(v != NULL, real);
 			if (!real)
 				world_failed(choir_error_status(), CHOIR_INVALID,
-						"aggregation MEAN needs a floating dtype", name);
+						"aggregation MEAN needs a floating-point dtype", name);
 		}
 }
 

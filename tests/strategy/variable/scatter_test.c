@@ -250,8 +250,8 @@ static const struct {
 	const char *first, *second;
 } complaints[] = {
 	{ NULL, NULL },
-	{ "variable \"v\": scatter_add: indices[1] is 5", "there are 5" },
-	{ "variable \"v\": scatter_add: indices[0] is -1", "there are 5" },
+	{ "variable \"v\": scatter_add: indices[1] is 5", "there are 5 rows" },
+	{ "variable \"v\": scatter_add: indices[0] is -1", "there are 5 rows" },
 	{ "scatter_add: values are f32 [3, 2], not f32 [2, 2]", NULL },
 	{ "scatter_add: values are f64 [2, 2], not f32 [2, 2]", NULL },
 	{ "scatter_add: indices are f32 [2], not a vector of i32 or i64", NULL },

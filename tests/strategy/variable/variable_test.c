@@ -130,7 +130,7 @@ static void create_wrongly(void)
 	for (int how = 0; replicas > 1 && how < 4; how++)
 		world_failed(choir_strategy_run(strategy, make_differently, &how, NULL, NULL), CHOIR_STATE,
 				name, "variable \"one\"");
-	static const char *const texts[] = { "a variable needs a name", "\"bad\": its shape [-1]",
+	static const char *const texts[] = { "variable: has no name", "\"bad\": shape [-1]",
 		"\"bad\": synchronization", "assign: the variable is NULL",
 		"scatter: the variable is NULL" };
 	for (int how = 0; how < 5; how++)
@@ -146,7 +146,8 @@ static void create_wrongly(void)
 		assert_null(choir_variable_new("mean", CHOIR_SCALAR,
 				CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_I32,
 						.aggregation = CHOIR_AGGREGATION_MEAN)));
-		world_failed(choir_error_status(), CHOIR_INVALID, "MEAN needs a floating dtype", NULL);
+		world_failed(
+				choir_error_status(), CHOIR_INVALID, "MEAN needs a floating-point dtype", NULL);
 	}
 }
 
@@ -327,7 +328,7 @@ static void write_across(void)
 	assert_true(fabs(value_of(sum) - 20) < 1e-4 && value_of(first) == 20);
 	choir_frame_clear(f);
 	world_failed(choir_variable_assign(v, choir_fill(f, CHOIR_F64, CHOIR_SHAPE(2), 1)),
-			CHOIR_INVALID, "a value of f64 for a variable of f32", NULL);
+			CHOIR_INVALID, "the value is f64, the variable f32", NULL);
 	choir_frame_clear(f);
 	world_failed(choir_variable_assign(NULL, choir_number(f, 1)), CHOIR_INVALID, "NULL", NULL);
 	assert_int_not_equal(choir_variable_assign(v, NULL), CHOIR_OK);
@@ -363,7 +364,7 @@ static void assign_values(void)
 				set, "x", i, choir_fill(choir_values_frame(set), CHOIR_F32, CHOIR_SHAPE(2), i)));
 	if (replicas > 1)
 		world_failed(choir_variable_assign(v, choir_value_tensor(choir_values_find(set, "x"))),
-				CHOIR_INVALID, "a per-replica value of ", "is no tensor: reduce it");
+				CHOIR_INVALID, "per-replica, with ", "reduce it");
 	assert_true(value_of(v) == 14);
 	choir_values_free(set);
 	choir_frame_free(f);
@@ -404,7 +405,7 @@ static void deal_integers(void)
 			}
 		choir_frame_clear(f);
 		world_failed(choir_variable_assign(v, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 1)),
-				CHOIR_INVALID, "a value of f32", NULL);
+				CHOIR_INVALID, "the value is f32", NULL);
 		choir_frame_clear(f);
 		world_failed(choir_variable_assign(v, choir_number(f, 0.5)), CHOIR_INVALID, "0.5", NULL);
 		choir_frame_clear(f);

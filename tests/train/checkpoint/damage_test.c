@@ -117,8 +117,7 @@ TEST(damage)
 	assert_non_null(strstr(logged, "step-2/state.safetensors"));
 	snprintf(path, sizeof path, "%s/step-1/weights.safetensors", directory);
 	assert_int_equal(truncate(path, 100), 0);
-	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_NOT_FOUND,
-			"no checkpoint is whole:*4");
+	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_NOT_FOUND, "damaged, 4");
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);
 }
@@ -175,14 +174,14 @@ TEST(half_written)
 	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
 	assert_int_equal(choir_checkpoint_list_steps(l), 1);
 	assert_failed(choir_checkpoint_list_check(l, 0), CHOIR_CORRUPT, "written");
-	assert_failed(choir_checkpoint_list_check(l, 1), CHOIR_INVALID, "step 1");
+	assert_failed(choir_checkpoint_list_check(l, 1), CHOIR_INVALID, "index 1*1 steps");
 	choir_checkpoint_list_free(l);
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	logged[0] = '\0';
 	choir_logger_set(CHOIR_LOG_WARNING, keep_log, NULL);
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
 	choir_logger_set(0, NULL, NULL);
-	assert_non_null(strstr(logged, ".step-12.tmp: was left half written by a job that died"));
+	assert_non_null(strstr(logged, ".step-12.tmp: was left half-written by a job that died"));
 	assert_int_equal(access(path, F_OK), -1);
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);
@@ -318,7 +317,7 @@ TEST(a_failure_is_not_lost)
 	choir_checkpoint_manager_free(m);
 	choir_logger_set(0, NULL, NULL);
 	chi_fs_fail(0, 0);
-	assert_non_null(strstr(logged, "a save has failed: "));
+	assert_non_null(strstr(logged, "a save failed: "));
 	assert_non_null(strstr(logged, "step 1 was not saved: "));
 	problem_close(&p);
 }

@@ -70,11 +70,11 @@ TEST(the_lock_is_its_own)
 	must_link("nowhere", ".lock");
 	must_refuse(&p, ".lock", "a link");
 	assert_int_equal(link(file, in_directory(".lock")), 0);
-	must_refuse(&p, ".lock", "another file of 33 bytes");
+	must_refuse(&p, ".lock", "a file of 33 bytes");
 	files_write(in_directory(".lock"), "process 1 on a\nand more", 23);
-	must_refuse(&p, ".lock", "another file of 23 bytes");
+	must_refuse(&p, ".lock", "a file of 23 bytes");
 	assert_int_equal(mkfifo(in_directory(".lock"), 0666), 0);
-	must_refuse(&p, ".lock", "no file");
+	must_refuse(&p, ".lock", "not a file");
 	files_write(in_directory(".lock"), "process 99999 on elsewhere\n", 27);
 	choir_checkpoint_manager_free(saved_manage(p.strategy, directory, NULL));
 	files_write(in_directory(".lock"), "", 0);
@@ -92,7 +92,7 @@ TEST(what_is_left_is_no_link)
 		must_refuse(&p, names[i], "a link");
 	}
 	files_write(in_directory(".step-1.tmp"), "x", 1);
-	must_refuse(&p, ".step-1.tmp", "no directory");
+	must_refuse(&p, ".step-1.tmp", "not a directory");
 	// Of links in a folder that is to go only the links go.
 	assert_int_equal(mkdir(in_directory(".step-1.tmp"), 0777), 0);
 	must_link(file, ".step-1.tmp/file");

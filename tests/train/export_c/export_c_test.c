@@ -330,23 +330,23 @@ TEST_WITHIN(what_cannot_be, scoped_open, scoped_close)
 			dense, CHOIR_F32, CHOIR_SHAPE(5), NULL, CHOIR_INVALID, "layer \"dense\":*[.., 4]*[5]");
 	assert_refused(dense, CHOIR_U8, CHOIR_SHAPE(2, 2), NULL, CHOIR_INVALID, "u8*[2, 2]");
 	assert_refused(choir_dense_new("one", 1, 4, CHOIR_RELU), CHOIR_U8, four, NULL, CHOIR_INVALID,
-			"the input is u8:*embedding");
+			"the input is u8*embedding");
 	assert_refused(choir_residual_new(choir_embedding_new("thin", 4, 1), NULL, CHOIR_LINEAR),
 			CHOIR_I32, four, NULL, CHOIR_INVALID, "i32*input");
 	static const chi_layer_kind kind = { .name = "odd" };
 	choir_layer *odd = chi_layer_finish(chi_layer_new(sizeof *odd, &kind, "mine"), CHOIR_OK);
 	assert_refused(odd, CHOIR_F32, four, NULL, CHOIR_UNSUPPORTED, "layer \"mine\":*exported");
 	assert_refused(choir_gru_new("gru", 4, 4), CHOIR_F32, CHOIR_SHAPE(3, 5), NULL, CHOIR_INVALID,
-			"layer \"gru\":*[places, 4]*[3, 5]");
+			"layer \"gru\":*[timesteps, 4]*[3, 5]");
 	assert_refused(choir_sequential_new(2,
 						   (choir_layer *[]){ choir_embedding_new("letters", 5, 4),
 								   choir_conv1d_new("over", 4, 4, 3, NULL) }),
-			CHOIR_U8, CHOIR_SHAPE(9), NULL, CHOIR_INVALID, "places");
+			CHOIR_U8, CHOIR_SHAPE(9), NULL, CHOIR_INVALID, "positions");
 	assert_refused(choir_embedding_new("words", 4, 4), CHOIR_F32, four, NULL, CHOIR_INVALID,
 			"layer \"words\":*embedding");
 	assert_refused(choir_conv2d_new("conv", 4, 4, 3, NULL), CHOIR_F32, CHOIR_SHAPE(2, 2, 4), NULL,
 			CHOIR_INVALID, "[2, 2, 4]");
-	assert_refused(choir_flatten_new(), CHOIR_F32, four, NULL, CHOIR_UNSUPPORTED, "given");
+	assert_refused(choir_flatten_new(), CHOIR_F32, four, NULL, CHOIR_UNSUPPORTED, "export*input");
 	assert_refused(
 			choir_residual_new(choir_dense_new("wide", 4, 5, CHOIR_LINEAR), NULL, CHOIR_LINEAR),
 			CHOIR_F32, four, NULL, CHOIR_INVALID, "[4]*[5]");

@@ -78,8 +78,8 @@ TEST(refused)
 	choir_cross *x = choir_strategy_cross(s);
 	choir_frame *f = x->frame;
 	choir_metric *const wrong[] = { m.precision, m.accuracy, m.mean, m.confusion };
-	static const char *const text[] = { "weights [2, 6] for labels [6]", "multiply",
-		"a mean takes its weights in place of labels", "without weights" };
+	static const char *const text[] = { "weights [2, 6]*labels [6]", "multiply", "weights*labels",
+		"without weights" };
 	for (int i = 0; i < 4; i++) {
 		choir_tensor *t = i == 0 ? choir_constant(f, CHOIR_I32, CHOIR_SHAPE(JUDGED), judged_truths)
 								 : choir_constant(f, CHOIR_U8, CHOIR_SHAPE(JUDGED), judged_labels);

@@ -272,7 +272,7 @@ static const struct {
 	{ NO_MEMORY_AT_ALL, CHOIR_INVALID, "adam: the gradient of \"small\" is NULL" },
 	{ NO_VARIABLE, CHOIR_INVALID, "adam: the variable is NULL" },
 	{ TWICE, CHOIR_INVALID, "the gradient of \"small\" was given twice" },
-	{ NO_OPTIMIZER, CHOIR_INVALID, "optimizer: it is NULL" },
+	{ NO_OPTIMIZER, CHOIR_INVALID, "optimizer: is NULL" },
 	{ NEVER_APPLIED, CHOIR_STATE, "gradients were given for adam of small, large, and no update" },
 	{ FOREIGN, CHOIR_INVALID, "variable \"foreign\" was made in another strategy" },
 	{ NOT_FINITE, CHOIR_INVALID, "replica 1: adam: the gradient of \"large\" is nan at [70]" },

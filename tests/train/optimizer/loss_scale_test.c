@@ -253,18 +253,16 @@ typedef struct {
 		.size = sizeof(choir_loss_scale), __VA_ARGS__ \
 	}
 static const refusal refusals[] = {
-	{ "kind 7", SCALE(.kind = (choir_loss_scale_kind) 7) },
-	{ "initial 0.5", SCALE(.initial = 0.5) },
-	{ "initial nan", SCALE(.initial = (double) NAN) },
-	{ "initial inf", SCALE(.initial = HUGE_VAL) },
-	{ "initial 0:", SCALE(.kind = CHOIR_LOSS_SCALE_FIXED) },
-	{ "period -1", SCALE(.period = -1) },
-	{ "multiplier 1:", SCALE(.multiplier = 1) },
-	{ "multiplier nan", SCALE(.multiplier = (double) NAN) },
-	{ "period 5: a FIXED one has none",
-			SCALE(.kind = CHOIR_LOSS_SCALE_FIXED, .initial = 2, .period = 5) },
-	{ "multiplier 2: a FIXED one has none",
-			SCALE(.kind = CHOIR_LOSS_SCALE_FIXED, .initial = 2, .multiplier = 2) },
+	{ "kind*7", SCALE(.kind = (choir_loss_scale_kind) 7) },
+	{ "initial*0.5", SCALE(.initial = 0.5) },
+	{ "initial*nan", SCALE(.initial = (double) NAN) },
+	{ "initial*inf", SCALE(.initial = HUGE_VAL) },
+	{ "initial*0;", SCALE(.kind = CHOIR_LOSS_SCALE_FIXED) },
+	{ "period*-1", SCALE(.period = -1) },
+	{ "multiplier*1;", SCALE(.multiplier = 1) },
+	{ "multiplier*nan", SCALE(.multiplier = (double) NAN) },
+	{ "period*5*FIXED", SCALE(.kind = CHOIR_LOSS_SCALE_FIXED, .initial = 2, .period = 5) },
+	{ "multiplier*2*FIXED", SCALE(.kind = CHOIR_LOSS_SCALE_FIXED, .initial = 2, .multiplier = 2) },
 	{ "the loss scale's size is 3", { .size = 3 } },
 	{ "the loss scale's size is 9999", { .size = 9999 } },
 };

@@ -131,13 +131,13 @@ static void log_instead(choir_nonfinite policy, const char *outcome)
 // spec: D26
 TEST(skipping)
 {
-	log_instead(CHOIR_NONFINITE_SKIP, "the step is left out");
+	log_instead(CHOIR_NONFINITE_SKIP, "the update is skipped");
 }
 
 // What is not finite gets where it belongs and nowhere else.
 TEST(going_on)
 {
-	log_instead(CHOIR_NONFINITE_IGNORE, "the step is done, and more of this is not told");
+	log_instead(CHOIR_NONFINITE_IGNORE, "the update is applied, and later ones are not reported");
 }
 
 TEST(the_first_element)

@@ -239,7 +239,7 @@ TEST(what_is_wrong)
 	assert_refused(
 			choir_csv_dataset_new(scratch_path("none.csv"), NULL), CHOIR_NOT_FOUND, "none.csv");
 	assert_refused(choir_csv_dataset_new(scratch_path("none-*.csv"), NULL), CHOIR_NOT_FOUND,
-			"no file has such a name");
+			"no file has this name");
 }
 
 TEST(what_is_misused)

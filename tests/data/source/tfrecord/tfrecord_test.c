@@ -123,7 +123,7 @@ TEST(files_come_in_the_order_of_their_names)
 	free(b.data);
 	assert_int_equal(unlink("p-[Ba].rec"), 0);
 	assert_refused(choir_tfrecord_dataset_new("q-*.rec", o), CHOIR_NOT_FOUND,
-			"q-*.rec: no file has such a name");
+			"q-*.rec: no file has this name");
 	list.files = files = choir_files_new(2, (const char *[]){ "p-B.rec", "q.rec" });
 	assert_refused(choir_tfrecord_dataset_new("p-B.rec", &list), CHOIR_INVALID,
 			"tfrecord dataset:*given");

@@ -103,7 +103,7 @@ static void abort_rendezvous(multi_worker *w)
 static void abort_other_workers(multi_worker *w)
 {
 	if (choir_error_status() == CHOIR_OK)
-		choir_fail(CHOIR_STATE, "a worker has stopped in the middle of a collective");
+		choir_fail(CHOIR_STATE, "a worker stopped in the middle of a collective");
 	chi_process_group_abort(w->process_group);
 }
 

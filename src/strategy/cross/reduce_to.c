@@ -330,7 +330,7 @@ choir_status chi_reduction_check(
 	const int replicas = chi_cross_of(x)->strategy->replicas;
 	if (v->count != replicas)
 		return chi_frame_fail(x->frame, CHOIR_INVALID,
-				"reduce: a value of %d replicas in a strategy of %d", v->count, replicas);
+				"reduce: the value has %d replicas, the strategy %d", v->count, replicas);
 	CHOIR_TRY(chi_check_alike(
 			chi_cross_of(x)->strategy, x->frame, op, v->count, v->component, false));
 	if (op == CHOIR_MEAN)

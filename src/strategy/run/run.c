@@ -148,7 +148,7 @@ bool chi_run_abort_wait(chi_replica *r, const chi_sync_point *point)
 		if (holder != missing)
 			snprintf(why, sizeof why, ", as replica %d has its device",
 					chi_strategy_id(run->strategy, holder));
-		choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in %s: replica %d has not come%s",
+		choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in %s; replica %d has not come%s",
 				chi_replica_number(r), run->strategy->timeout,
 				point == NULL ? "an update" : point->name, chi_strategy_id(run->strategy, missing),
 				why);
@@ -428,7 +428,8 @@ static choir_status unwrap_variables(const choir_strategy *s)
 static choir_status ready_results(choir_strategy *s, choir_values *args, choir_values **results)
 {
 	if (*results != NULL && *results == args)
-		return choir_fail(CHOIR_INVALID, "run: the arguments and the results are the same set");
+		return choir_fail(CHOIR_INVALID,
+				"run: the arguments and the results are the same set; two are needed");
 	if (*results != NULL && (*results)->strategy != s)
 		return choir_fail(CHOIR_INVALID, "run: the results belong to another strategy");
 	if (*results == NULL)
@@ -466,7 +467,7 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 		return run_in(chi_run_nested(outer), fn, user, args, results);
 	if (!chi_atomic32_change(&s->running, 0, 1))
 		return choir_fail(
-				CHOIR_STATE, "run: another run of this strategy (\"%s\") is under way", s->kind);
+				CHOIR_STATE, "run: another run of this strategy (\"%s\") is in progress", s->kind);
 	chi_dlpack_hold(true);
 	choir_status status = run_in(s->run, fn, user, args, results);
 	if (status == CHOIR_OK && chi_atomic32_load(&s->has_wrapped_memory) != 0)

@@ -152,8 +152,8 @@ static void returned(const chi_replica *r, int k)
 {
 	const chi_label *s = &own(r)->label[turn_of(r)];
 	choir_fail(CHOIR_STATE,
-			"replica %d returned, replica %d was in %s%s%.47s: all replicas must make the same "
-			"number of calls",
+			"replica %d returned, replica %d was in %s%s%.47s; "
+			"all replicas must make the same number of calls",
 			k, r->id, s->hash == 0 || s->call == NULL ? "all_reduce" : s->call,
 			s->hash == 0 ? "" : " of ", s->hash == 0 ? "" : s->name);
 }
@@ -214,7 +214,7 @@ static choir_status await(chi_replica *r, int k)
 		chi_trace_end();
 		if (!in_time) {
 			choir_fail(CHOIR_TIMEOUT,
-					"replica %d waited %g s in all_reduce: replica %d has not come", r->id,
+					"replica %d waited %g s in all_reduce; replica %d has not come", r->id,
 					run->strategy->timeout, k);
 			(void) fail(r);
 			return chi_run_cancelled(run); // the run knows the first cause

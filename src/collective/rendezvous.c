@@ -197,7 +197,6 @@ static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uin
 	return false;
 }
 
-// A thread that does chunks for a member.
 typedef struct {
 	chi_rendezvous *m;
 	chi_round *s;

@@ -5,9 +5,9 @@
 #include "strategy/strategy.h"
 
 typedef enum {
-	CHI_IN_REPLICA = 1, // chi_replica
+	CHI_IN_REPLICA = 1,
 	CHI_IN_CROSS, // choir_cross; NULL in a scope
-	CHI_IN_UPDATE // choir_update
+	CHI_IN_UPDATE
 } chi_context_kind;
 
 typedef struct chi_context {
@@ -47,7 +47,7 @@ bool chi_context_forget(const choir_strategy *s);
 // Returns the strategy of this thread's scope or context, or the one that was set, or NULL.
 choir_strategy *chi_context_strategy(void);
 // Checks that the thread is in cross-replica context of s or its update function; else
-// CHOIR_STATE. what: the call.
+// CHOIR_STATE.
 choir_status chi_context_sees_all(const choir_strategy *s, const char *what);
 // Checks that the thread is in cross-replica context of s, outside update functions; else
 // CHOIR_STATE.

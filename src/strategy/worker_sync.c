@@ -1,5 +1,5 @@
-// What workers exchange besides sums (collective/process_group.h). A tensor is sent as bytes from
-// host memory, after a record with its dtype and shape.
+// What workers exchange besides sums. A tensor is sent as bytes from host memory, after a record
+// with its dtype and shape.
 #include "strategy/worker_sync.h"
 
 #include "base/alloc.h"
@@ -384,7 +384,7 @@ typedef struct {
 
 static void write_line(line *l, const choir_tensor *t)
 {
-	memset(l, 0, sizeof *l); // padding is sent too
+	memset(l, 0, sizeof *l);
 	if (t == NULL || chi_is_slices(t))
 		return;
 	l->good = 1;

@@ -297,7 +297,7 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 	chi_cross *x = chi_cross_of(cross);
 	if (cross->frame->failed)
 		return chi_frame_status(cross->frame);
-	for (size_t i = 0; i < x->call_args->n; i++) { // read on other threads
+	for (size_t i = 0; i < x->call_args->n; i++) {
 		choir_value **v = &x->call_args->leaf[i].value;
 		CHOIR_TRY(chi_value_materialize(*v));
 		if (is_part(*v) && (*v = keep(cross, *v)) == NULL)

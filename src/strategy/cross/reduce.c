@@ -261,7 +261,6 @@ choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 	return chi_strategy_abort_if_null(v->strategy, f, read_aggregated(v, f));
 }
 
-// The result's count is the number of elements.
 static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 {
 	choir_tensor *sum = choir_sum(op == CHOIR_MEAN ? chi_for_mean(t) : t, axes);

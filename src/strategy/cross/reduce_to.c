@@ -1,7 +1,7 @@
 // Reductions in cross-replica context with results on devices. Replicas are added to their
 // devices' partial sums, and all devices join a collective. One thread joins and waits for every
-// device, a window of packs at a time. Waiting threads do a collective's work, so all devices'
-// threads wait for large sums.
+// device, a window of packs at a time; for large sums all devices' threads wait, because waiting
+// threads do the work.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/atomic.h"
@@ -152,7 +152,7 @@ static choir_status join(choir_strategy *s, chi_communicator *communicator, cons
 	return chi_communicator_join(communicator, d, c, request);
 }
 
-enum { WORTH_HELP = 256 << 10 }; // bytes from which other threads help
+enum { WORTH_HELP = 256 << 10 }; // bytes
 
 // Threads claim one device at a time.
 typedef struct {

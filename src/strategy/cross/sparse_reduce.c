@@ -18,7 +18,7 @@ typedef struct {
 	choir_frame *host;
 	choir_reduce_op op;
 	int n;
-	choir_tensor **values; // of the replicas here; for a mean in a floating dtype
+	choir_tensor **values; // replicas here; for a mean in a floating dtype
 	chi_sparse_part *part;
 	int64_t all, rows; // of slices; of the dense tensor
 } sparse_reduction;

@@ -17,7 +17,7 @@ enum { MAX = 256 };
 typedef struct {
 	int devices;
 	choir_device *device[MAX];
-	chi_atomic32 placed; // variables
+	chi_atomic32 placed;
 } server;
 
 static choir_status open_server(

@@ -1,5 +1,4 @@
-// Named tensors, and the results of a run. A value that is the same in all replicas is stored
-// once.
+// Named tensors, and the results of a run. A value that is equal in all replicas is stored once.
 #include "strategy/run/results.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,4 @@
-// A run from start to end. All memory is kept for the next run, so an empty run of two replicas
-// costs two transfers between cores.
+// A run from start to end. An empty run of two replicas costs two transfers between cores.
 #include "strategy/run/run.h"
 
 #include "base/alloc.h"
@@ -223,7 +222,7 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool isolate
 		CHOIR_TRY(chi_strategy_count_examples(s, task->args));
 		CHOIR_TRY(chi_values_publish(task->args));
 	}
-	if (memcmp(&run->task, task, sizeof *task) != 0) // keeps the cache line unchanged
+	if (memcmp(&run->task, task, sizeof *task) != 0)
 		run->task = *task;
 	if (run->isolated != isolated)
 		run->isolated = isolated;
@@ -353,7 +352,7 @@ void chi_run_left(chi_run *run, int d)
 	if (run->nested != NULL && run->nested->going) // left from a merge function
 		chi_run_abandon(run->nested, false);
 	choir_fail(CHOIR_STATE, "run: %s", CHI_WAS_LEFT);
-	if (closed) { // left from an update
+	if (closed) {
 		chi_run_fail(run, run->strategy->replicas);
 		chi_gate_open(&dev->done, dev->number);
 		return;

@@ -1,6 +1,6 @@
-// Small all-reduces. A waiting replica polls the other's progress word. A higher count of small
-// all-reduces means that it has come. A higher count of sync points, or the returned flag, means
-// that the replicas have diverged.
+// Small all-reduces. A waiting replica polls the other's word: a higher count of small all-reduces
+// means that it has come; a higher count of sync points, or the returned flag, that the replicas
+// have diverged.
 #include "strategy/run/small_all_reduce.h"
 
 #include "base/alloc.h"
@@ -286,8 +286,7 @@ static void sum_chunks(const chi_replica *r, choir_tensor *sum)
 	}
 }
 
-// sum begins with this replica's contribution. Two contributions are added in the order of
-// replicas.
+// Two contributions are added in the order of replicas.
 static void sum_all(const chi_replica *r, choir_tensor *sum)
 {
 	if (r->run->strategy->replicas > 2) {

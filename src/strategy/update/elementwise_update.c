@@ -11,13 +11,12 @@
 
 #include <string.h>
 
-enum { CHUNK = CHI_CHUNK }; // elements
+enum { CHUNK = CHI_CHUNK };
 
-// Shared by the threads.
 struct chi_chunk_context {
 	chi_mutex lock; // protects written variables and the failure
 	chi_update *whole;
-	chi_update each; // initial context of a chunk
+	chi_update each;
 	choir_tensor **arg;
 	const choir_value **lazy; // arguments computed by chunks
 	choir_update_fn *fn;

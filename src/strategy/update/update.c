@@ -343,7 +343,6 @@ static void finish_written(chi_update *u, choir_status status)
 	u->written = NULL;
 }
 
-// Refuses per-replica values before anything changes.
 static choir_status check_given(const chi_update *u)
 {
 	const choir_values *given = u->cross->call_args;

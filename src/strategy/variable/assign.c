@@ -1,6 +1,5 @@
-// Writes of variables. In a replica, a write is a merge call that aggregates; for ON_READ it
-// writes the replica's component. In cross-replica context it writes all copies, in an update
-// function the current one.
+// Writes of variables: in a replica by an aggregating merge call (ON_READ: to its component), in
+// cross-replica context to all copies, in an update function to the current one.
 #include "choir/op.h"
 #include "strategy/replica/merge_call.h"
 #include "strategy/cross/reduce.h"
@@ -208,7 +207,7 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 			return chi_frame_status(f);
 		const choir_status status = chi_variable_write(v, i, CHI_ASSIGN, share);
 		if (status != CHOIR_OK && i > 0)
-			chi_variable_undefine(v); // the sum is undefined
+			chi_variable_undefine(v);
 		CHOIR_TRY(status);
 	}
 	return CHOIR_OK;

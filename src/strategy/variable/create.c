@@ -1,5 +1,5 @@
-// Creation of variables. In replicas, replica 0 makes the variable. The strategy decides on
-// devices and shards. Shards are variables, and the sharded variable itself has no copies.
+// Creation of variables. In replicas, replica 0 makes the variable. Shards are variables, and the
+// sharded variable itself has no copies.
 #include "strategy/variable/create.h"
 
 #include "base/alloc.h"

@@ -15,7 +15,7 @@ typedef struct chi_context {
 	choir_strategy *strategy;
 	void *what;
 	choir_variable *colocate; // of new variables; or NULL
-	bool non_slot; // new variables are non-slot ones
+	bool non_slot;
 	bool replica_local; // new variables are ON_READ, with this aggregation
 	choir_aggregation aggregation;
 	bool sync_on_read; // replicas read ON_READ variables aggregated
@@ -30,7 +30,7 @@ typedef struct chi_context {
 chi_context *chi_context_current(void); // NULL: the default replica
 void chi_context_push(chi_context *c);
 // Enters a context to call a function of the program. Returns the entry to pop or leave
-// afterwards: c, if there are too many.
+// afterwards. With too many entries it is c, which must live until then.
 chi_context *chi_context_enter(
 		chi_context *c, chi_context_kind kind, choir_strategy *s, void *what);
 void chi_context_pop(chi_context *c);

@@ -222,7 +222,7 @@ static choir_status add(
 			? add_here(g, node, NULL, from, copy)
 			: add_by_host(g, node, from, copy);
 	if (chi_atomic32_load(&copy->references) > 1)
-		chi_buffer_release(copy); // partial sums retain it
+		chi_buffer_release(copy);
 	else
 		chi_buffer_list_add(&h->spent, copy);
 	return status;
@@ -277,7 +277,7 @@ choir_status chi_chunk_move(chi_chunk *g, int to)
 	return status;
 }
 
-// Copies the chunk's sum to memory that may be written, if necessary. The stream's lock is held.
+// Copies the chunk's sum to writable memory, if necessary. The stream's lock is held.
 static choir_status own_sum(chi_chunk *g, chi_stream *stream)
 {
 	chi_partial_sums *f = &g->partial_sums;

@@ -15,7 +15,7 @@ typedef struct {
 
 typedef struct {
 	chi_algorithm base; // first: the table's functions cast to it
-	chi_chunk_stream *chunk_stream; // one per member
+	chi_chunk_stream *chunk_stream;
 } chi_chunk_algorithm;
 
 choir_status chi_chunk_algorithm_open(
@@ -29,8 +29,8 @@ int chi_chunk_algorithm_root(
 typedef struct {
 	chi_chunk_algorithm *algorithm;
 	const chi_round *round;
-	const choir_collective *c; // of any member
-	int64_t first, count; // in the collective
+	const choir_collective *c;
+	int64_t first, count;
 	int at; // member of the last operation; CHOIR_NONE: none is queued
 	uint64_t event; // recorded after that operation
 	chi_buffer *spent; // may still be used by operations
@@ -44,7 +44,6 @@ choir_status chi_chunk_task_wait(const chi_chunk_task *h);
 // wait's if it is CHOIR_OK.
 choir_status chi_chunk_task_end(chi_chunk_task *h, choir_status status);
 
-// The partial sums of one chunk.
 typedef struct {
 	chi_chunk_task *task;
 	int at; // member whose device holds them
@@ -58,7 +57,7 @@ void chi_chunk_begin(chi_chunk *g, chi_chunk_task *h, int at);
 choir_status chi_chunk_take(chi_chunk *g, int member);
 // Adds another chunk's partial sums to the chunk.
 choir_status chi_chunk_join(chi_chunk *g, const chi_chunk *other);
-// For a broadcast: the chunk takes the root's data.
+// Takes the root's data, for a broadcast chunk.
 choir_status chi_chunk_take_whole(chi_chunk *g);
 // Moves the chunk to another member's device.
 choir_status chi_chunk_move(chi_chunk *g, int to);

@@ -13,13 +13,14 @@ static chi_registry registry = { "cross-device operations", sizeof registered[0]
 static choir_status no_join(void *self, int member, const choir_collective *c, uint64_t *request)
 {
 	(void) self, (void) member, (void) request;
-	return choir_fail(CHOIR_UNSUPPORTED, "%s: these cross-device operations cannot", c->name);
+	return choir_fail(
+			CHOIR_UNSUPPORTED, "%s: the cross-device operations' table has no join", c->name);
 }
 
 static choir_status no_wait(void *self, int member, uint64_t request, double seconds)
 {
 	(void) self, (void) member, (void) request, (void) seconds;
-	return choir_fail(CHOIR_UNSUPPORTED, "these cross-device operations cannot wait");
+	return choir_fail(CHOIR_UNSUPPORTED, "the cross-device operations' table has no wait");
 }
 
 static choir_status no_open(void *self, const choir_group *group)
@@ -77,7 +78,7 @@ choir_status chi_communicator_open(chi_communicator *g, int members, int replica
 			return CHOIR_NOT_FOUND;
 		if (best->score(&g->base, CHOIR_ALL_REDUCE, 1 << 20) <= 0)
 			return choir_fail(CHOIR_UNSUPPORTED,
-					"cross-device operations \"%s\" cannot serve these devices", name);
+					"cross-device operations \"%s\" do not support the strategy's devices", name);
 	} else {
 		int max = 0;
 		for (int i = 0; (t = chi_registry_at(&registry, i)) != NULL; i++) {
@@ -89,7 +90,8 @@ choir_status chi_communicator_open(chi_communicator *g, int members, int replica
 		}
 	}
 	if (best == NULL)
-		return choir_fail(CHOIR_UNSUPPORTED, "no cross-device operations can serve these devices");
+		return choir_fail(
+				CHOIR_UNSUPPORTED, "no cross-device operations support the strategy's devices");
 	g->self = chi_alloc(best->self_size);
 	if (g->self == NULL)
 		return choir_error_status();

@@ -31,10 +31,10 @@ typedef struct {
 	bool uses_buckets; // all workers have a single device
 	chi_tree_nodes nodes;
 	chi_rendezvous rendezvous[RENDEZVOUS_COUNT]; // single_device: only EXCHANGE
-	chi_stream **stream; // staged: one per member, for copies
+	chi_stream **stream; // staged: one per member
 	choir_collective *shown; // staged: members' collectives, with parts in host memory
-	const choir_collective **here; // staged: pointers into shown
-	char *scratch; // one per member, for chi_tree_nodes_sum
+	const choir_collective **here;
+	char *scratch;
 	chi_mutex lock; // held while memory grows
 	chi_scratch parts, total;
 	const char *sum; // of the collective in progress
@@ -71,7 +71,6 @@ static choir_status open_streams(multi_worker *w)
 	return CHOIR_OK;
 }
 
-// What all workers must know of one worker.
 typedef struct {
 	int single, host;
 } devices_of_one;
@@ -103,7 +102,7 @@ static void abort_rendezvous(multi_worker *w)
 static void abort_other_workers(multi_worker *w)
 {
 	if (choir_error_status() == CHOIR_OK)
-		choir_fail(CHOIR_STATE, "a worker has stopped in the middle of a collective");
+		choir_fail(CHOIR_STATE, "a worker stopped in the middle of a collective");
 	chi_process_group_abort(w->process_group);
 }
 

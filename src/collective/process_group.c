@@ -150,10 +150,10 @@ typedef struct {
 	chi_process_group *group;
 	const choir_collective *c;
 	const choir_partial_sum *own;
-	size_t size; // of an element
+	size_t size;
 	bool once; // every worker sums all elements
 	char *packed; // own nodes, concatenated per worker; NULL: one node
-	char *come; // received parts
+	char *come;
 	char *spare, *apart;
 	char *sum;
 } all_reducing;
@@ -346,7 +346,7 @@ choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
 typedef struct {
 	chi_process_group *group;
 	const void *own;
-	size_t each; // for every worker, if bytes is NULL
+	size_t each;
 	const size_t *bytes;
 	char *all;
 } all_gathering;

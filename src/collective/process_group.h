@@ -30,10 +30,9 @@ typedef struct chi_process_group {
 	int *first_node; // worker w has nodes first_node[w] .. first_node[w + 1] - 1
 	choir_partial_sum *partial_sum; // all maximal nodes; data is set during a sum
 	chi_message *message; // two per worker: received, sent
-	chi_message **wait; // messages in progress
+	chi_message **wait;
 	size_t *bytes; // per worker, for an exchange of rows
 	chi_scratch scratch;
-	// Indexed by key % CHI_CACHED_FINGERPRINTS.
 	chi_cached_fingerprint fingerprint_cache[CHI_CACHED_FINGERPRINTS];
 } chi_process_group;
 

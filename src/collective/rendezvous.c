@@ -101,15 +101,15 @@ static choir_status check_equal(const chi_round *s, int members)
 		const choir_collective *b = s->c[i];
 		if (!are_equal(a, b))
 			return choir_fail(CHOIR_STATE,
-					"device 0 joined \"%.40s\" (number %llu, %lld of %s), "
-					"device %d \"%.40s\" (number %llu, %lld of %s)",
+					"device 0 joined \"%.40s\" (number %llu, %lld of %s), device %d \"%.40s\" "
+					"(number %llu, %lld of %s); all devices must join the same collective",
 					a->name, (unsigned long long) a->sequence, (long long) a->elements,
 					choir_dtype_name(a->dtype), i, b->name, (unsigned long long) b->sequence,
 					(long long) b->elements, choir_dtype_name(b->dtype));
 	}
 	if (a->root < 0 || a->root >= members || (a->kind == CHOIR_BROADCAST && s->c[a->root]->n == 0))
 		return choir_fail(CHOIR_INVALID,
-				"%s: device %d of %d has nothing to send or cannot get it", a->name, a->root,
+				"%s: root device %d of %d does not exist or has nothing to send", a->name, a->root,
 				members);
 	return CHOIR_OK;
 }
@@ -165,7 +165,7 @@ static choir_status await(const chi_rendezvous *m, chi_gate *gate, uint32_t targ
 		const bool in_time = chi_gate_wait(gate, word, m->spin, deadline);
 		chi_trace_end();
 		if (!in_time)
-			return choir_fail(CHOIR_TIMEOUT, "%s: the other devices did not come in time", name);
+			return choir_fail(CHOIR_TIMEOUT, "%s: the other devices did not join in time", name);
 	}
 }
 
@@ -197,7 +197,6 @@ static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uin
 	return false;
 }
 
-// A thread that does chunks for a member.
 typedef struct {
 	chi_rendezvous *m;
 	chi_round *s;

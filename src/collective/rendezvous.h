@@ -19,7 +19,7 @@ typedef struct {
 } chi_work_range;
 
 typedef struct {
-	const choir_collective **c; // one per member
+	const choir_collective **c;
 	// Position in each member's stream, for memory the host cannot read.
 	uint64_t *event;
 	// Twice the number of openings; the lowest bit: aborted.
@@ -29,7 +29,7 @@ typedef struct {
 	chi_work_range *range;
 	chi_atomic32 finished, left; // chunks done; members gone
 	chi_atomic32 busy; // threads that may read c; highest bit: aborted
-	chi_atomic32 status; // the first failure
+	chi_atomic32 status;
 	char failure[CHI_RENDEZVOUS_TEXT];
 } chi_round;
 
@@ -52,7 +52,6 @@ typedef struct chi_rendezvous {
 	void (*end)(void *self);
 } chi_rendezvous;
 
-// Does one chunk, on a thread that waits for member.
 typedef choir_status chi_chunk_fn(void *self, const chi_round *round, int member, int64_t chunk);
 
 choir_status chi_rendezvous_open(chi_rendezvous *m, int members);

@@ -35,7 +35,7 @@ typedef struct {
 	const chi_sparse_entry *entry, *end;
 	choir_dtype dtype;
 	int64_t width;
-	size_t bytes; // of a row
+	size_t bytes;
 	char *scratch;
 } row_sum;
 

@@ -8,14 +8,14 @@
 // One replica's rows, in host memory.
 typedef struct {
 	int64_t n;
-	const int64_t *row; // indices
+	const int64_t *row;
 	const void *values;
 } chi_sparse_part;
 
 typedef struct {
 	int64_t row;
 	int part;
-	int64_t at; // position in the part
+	int64_t at;
 } chi_sparse_entry;
 
 // Sorts the rows of sparse gradients by row, part and position. entry has room for all. Returns

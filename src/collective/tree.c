@@ -193,7 +193,7 @@ choir_status chi_partial_sums_add_node(chi_partial_sums *sums, choir_partial_sum
 // Reads all members' parts of one chunk, in ascending order.
 typedef struct {
 	const chi_chunk_sum *chunk;
-	size_t size; // of an element
+	size_t size;
 	int member;
 	size_t index; // of member's next part
 	char *to; // level 0

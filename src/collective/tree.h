@@ -80,7 +80,6 @@ static inline size_t chi_tree_scratch(int replicas)
 	return (size_t) chi_tree_depth(replicas) * CHI_TREE_LEVEL;
 }
 
-// One chunk of a tree sum over all members' parts.
 typedef struct {
 	const choir_collective *const *c; // one per member; c[0] has dtype, divisor and name of all
 	int members, replicas;
@@ -96,7 +95,6 @@ choir_status chi_chunk_sum_make(const chi_chunk_sum *s, chi_stream *stream, cons
 choir_status chi_sum_divide(
 		chi_stream *stream, choir_dtype dtype, void *data, double divisor, int64_t n);
 
-// One worker's tree nodes, summed from its devices' parts.
 typedef struct {
 	int n;
 	choir_partial_sum *node;

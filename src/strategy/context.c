@@ -136,7 +136,7 @@ choir_status choir_strategy_set_current(choir_strategy *s)
 {
 	if (top != NULL)
 		return choir_fail(CHOIR_STATE,
-				"strategy: set_current is not possible inside a scope or a replica of %s",
+				"set_current: this thread is inside a scope or a replica of %s; call it outside",
 				top->strategy->label);
 	if (s != NULL)
 		CHOIR_TRY(chi_strategy_check(s));
@@ -152,11 +152,11 @@ choir_status chi_context_sees_all(const choir_strategy *s, const char *what)
 				: choir_fail(CHOIR_STATE, "%s: another strategy (%s) is current", what,
 						  set_strategy->label);
 	if (was_left())
-		return choir_fail(CHOIR_STATE, "%s: on this thread %s; free its strategy %s first", what,
+		return choir_fail(CHOIR_STATE, "%s: on this thread, %s; free its strategy %s first", what,
 				CHI_WAS_LEFT, top->strategy->label);
 	if (top->kind == CHI_IN_REPLICA && !top->strategy->is_default)
 		return choir_fail(CHOIR_STATE,
-				"%s is not possible in replica %d: it needs "
+				"%s is not possible in replica %d; it needs "
 				"cross-replica context, which a merge call gives",
 				what, chi_replica_number(top->what));
 	if (top->strategy != s && top->strategy->owner != s)

@@ -5,9 +5,9 @@
 #include "strategy/strategy.h"
 
 typedef enum {
-	CHI_IN_REPLICA = 1, // chi_replica
+	CHI_IN_REPLICA = 1,
 	CHI_IN_CROSS, // choir_cross; NULL in a scope
-	CHI_IN_UPDATE // choir_update
+	CHI_IN_UPDATE
 } chi_context_kind;
 
 typedef struct chi_context {
@@ -15,7 +15,7 @@ typedef struct chi_context {
 	choir_strategy *strategy;
 	void *what;
 	choir_variable *colocate; // of new variables; or NULL
-	bool non_slot; // new variables are non-slot ones
+	bool non_slot;
 	bool replica_local; // new variables are ON_READ, with this aggregation
 	choir_aggregation aggregation;
 	bool sync_on_read; // replicas read ON_READ variables aggregated
@@ -30,7 +30,7 @@ typedef struct chi_context {
 chi_context *chi_context_current(void); // NULL: the default replica
 void chi_context_push(chi_context *c);
 // Enters a context to call a function of the program. Returns the entry to pop or leave
-// afterwards: c, if there are too many.
+// afterwards. With too many entries it is c, which must live until then.
 chi_context *chi_context_enter(
 		chi_context *c, chi_context_kind kind, choir_strategy *s, void *what);
 void chi_context_pop(chi_context *c);
@@ -47,7 +47,7 @@ bool chi_context_forget(const choir_strategy *s);
 // Returns the strategy of this thread's scope or context, or the one that was set, or NULL.
 choir_strategy *chi_context_strategy(void);
 // Checks that the thread is in cross-replica context of s or its update function; else
-// CHOIR_STATE. what: the call.
+// CHOIR_STATE.
 choir_status chi_context_sees_all(const choir_strategy *s, const char *what);
 // Checks that the thread is in cross-replica context of s, outside update functions; else
 // CHOIR_STATE.

@@ -65,8 +65,9 @@ static int ask_devices(choir_strategy *s, int (*slot)(void *, int, choir_device 
 		return CHOIR_NONE;
 	if (n < 1 || n > CHI_MAX_DEVICES) {
 		choir_fail(CHOIR_INVALID,
-				"strategy: \"%s\" has its variables on %d devices: 1 to %d are possible", s->kind,
-				n, CHI_MAX_DEVICES);
+				"strategy: the table of \"%s\" names %d "
+				"devices for variables; 1 to %d are possible",
+				s->kind, n, CHI_MAX_DEVICES);
 		return CHOIR_NONE;
 	}
 	*devices = chi_alloc_array((size_t) n, sizeof **devices);
@@ -108,8 +109,8 @@ static choir_status open_devices(choir_strategy *s, choir_device **devices)
 	int count = 0;
 	CHOIR_TRY(find_devices(s, devices, &count));
 	if (s->table.max_replicas == 1 && count > 1 && s->options.devices != NULL)
-		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has one device, not \"%s\"", s->kind,
-				s->options.devices);
+		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" needs one device; .devices is \"%s\"",
+				s->kind, s->options.devices);
 	CHOIR_TRY(share_out_replicas(s, devices, count));
 	return open_table(s, devices);
 }

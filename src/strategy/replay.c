@@ -11,13 +11,14 @@ static choir_status check(const choir_strategy *s, int replica, choir_replica_fn
 	CHOIR_TRY(chi_strategy_check(s));
 	CHOIR_TRY(chi_context_need_cross(s, "run_replica"));
 	if (c != NULL && c->kind == CHI_IN_CROSS && c->what != NULL)
-		return choir_fail(
-				CHOIR_STATE, "run_replica: in a merge function the replicas are under way");
+		return choir_fail(CHOIR_STATE,
+				"run_replica: it was called in a merge function; call it outside of runs");
 	if (fn == NULL)
 		return choir_fail(CHOIR_INVALID, "run_replica: the function is NULL");
 	if (replica < 0 || replica >= s->replicas)
-		return choir_fail(CHOIR_INVALID, "run_replica: there is no replica %d: there are 0 to %d",
-				replica, s->replicas - 1);
+		return choir_fail(CHOIR_INVALID,
+				"run_replica: replica %d does not exist; there are 0 to %d", replica,
+				s->replicas - 1);
 	return chi_strategy_check_not_stopped(s);
 }
 
@@ -26,8 +27,8 @@ choir_status choir_strategy_run_replica(
 {
 	CHOIR_TRY(check(s, replica, fn));
 	if (!chi_atomic32_change(&s->running, 0, 1))
-		return choir_fail(
-				CHOIR_STATE, "run_replica: a run of this strategy (\"%s\") is under way", s->kind);
+		return choir_fail(CHOIR_STATE,
+				"run_replica: a run of this strategy (\"%s\") is in progress", s->kind);
 	chi_context inside;
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, s, NULL);
 	chi_dlpack_hold(true);

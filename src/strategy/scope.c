@@ -30,7 +30,8 @@ choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s)
 	const chi_context *c = chi_context_current();
 	if (c != NULL && s->is_default && c->strategy != s)
 		return choir_fail(CHOIR_STATE,
-				"scope: the default strategy's scope cannot be inside one of %s",
+				"scope: the default strategy's scope was "
+				"entered inside a scope of %s; enter it outside",
 				c->strategy->label);
 	CHOIR_TRY(chi_context_need_cross(s, "entering a scope"));
 	// A scope in a merge function keeps its context.
@@ -44,7 +45,8 @@ static choir_status inside(const char *what, chi_context *from)
 {
 	const chi_context *c = chi_context_current();
 	if (c == NULL)
-		return choir_fail(CHOIR_STATE, "scope: %s needs to be inside a strategy's scope", what);
+		return choir_fail(CHOIR_STATE,
+				"scope: %s was called outside of scopes; enter a strategy's scope before", what);
 	*from = *c;
 	return CHOIR_OK;
 }
@@ -60,16 +62,14 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 		return chi_strategy_is_non_slot_destination(from.strategy, with)
 				? push(scope, from)
 				: choir_fail(CHOIR_INVALID,
-						  "scope: colocate takes a variable or the destination that "
-						  "non_slot_devices "
-						  "gives, not another one");
+						  "scope: colocate got another destination; it "
+						  "needs a variable or the one of non_slot_devices");
 	choir_variable *v = choir_value_variable(with);
 	if (v == NULL)
 		return choir_fail(CHOIR_INVALID, "scope: colocate needs a variable");
 	if (!chi_strategy_has(from.strategy, v))
-		return choir_fail(CHOIR_INVALID,
-				"scope: variable \"%s\" was not made in this strategy but in %s", v->name,
-				v->strategy->label);
+		return choir_fail(CHOIR_INVALID, "scope: variable \"%s\" belongs to another strategy (%s)",
+				v->name, v->strategy->label);
 	// Colocation with a slot means with its variable.
 	from.colocate = v->colocated_with != NULL ? v->colocated_with : v;
 	return push(scope, from);
@@ -109,7 +109,7 @@ choir_status choir_scope_exit(choir_scope *scope)
 		return choir_fail(CHOIR_STATE, "scope: exit of a scope that was not entered");
 	if (chi_context_current() != c)
 		return choir_fail(CHOIR_STATE,
-				"scope: exit out of order: a scope that was entered later is still open");
+				"scope: a scope that was entered later is still open; exit that one first");
 	chi_context_pop(c);
 	chi_free(c);
 	scope->hidden[ENTRY] = NULL;

@@ -48,7 +48,7 @@ static choir_status count_bytes(
 	*bytes = chi_dtype_size(dtype);
 	for (int i = 0; i < shape->rank; i++)
 		if (!chi_size_multiply(*bytes, (size_t) shape->dim[i], bytes))
-			return choir_fail(CHOIR_INVALID, "state \"%s\": more bytes than fit", name);
+			return choir_fail(CHOIR_INVALID, "state \"%s\": it is too large", name);
 	return CHOIR_OK;
 }
 
@@ -118,8 +118,8 @@ static choir_status check_defined(const choir_variable *v)
 	if (v->shards > 0 || chi_atomic32_load(&v->copy[0].undefined) == 0)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_STATE,
-			"save: \"%s\": an update failed half way, so it "
-			"is undefined until it is assigned or restored",
+			"save: variable \"%s\" is undefined, because an "
+			"update failed halfway; assign or restore it",
 			v->parent != NULL ? v->parent->name : v->name);
 }
 
@@ -206,7 +206,8 @@ static choir_status no_entry(const chi_state_dict *s, const char *name)
 		last = length;
 	}
 	const choir_status status = choir_fail(CHOIR_INVALID,
-			"%s: has no state \"%s%s%s\", which this program needs; it has the state of: %s",
+			"%s: state \"%s%s%s\" is missing, which this "
+			"program needs; the checkpoint has the state of: %s",
 			s->path, s->object == NULL ? "" : s->object, s->object == NULL ? "" : "/", name,
 			list.data == NULL ? "nothing" : list.data);
 	chi_text_free(&list);
@@ -222,9 +223,10 @@ choir_status chi_state_dict_take(chi_state_dict *s, const char *name, choir_dtyp
 	if (e == NULL)
 		return no_entry(s, name);
 	if (e->dtype != dtype || !chi_shape_equal(&e->shape, shape))
-		return choir_fail(CHOIR_INVALID, "%s: state \"%s%s%s\" is %s %s, needed %s %s", s->path,
-				object, slash, name, choir_dtype_name(e->dtype), chi_shape_print(&e->shape, have),
-				choir_dtype_name(dtype), chi_shape_print(shape, need));
+		return choir_fail(CHOIR_INVALID, "%s: state \"%s%s%s\" is %s %s; this program needs %s %s",
+				s->path, object, slash, name, choir_dtype_name(e->dtype),
+				chi_shape_print(&e->shape, have), choir_dtype_name(dtype),
+				chi_shape_print(shape, need));
 	e->consumed = true;
 	*data = e->data;
 	return CHOIR_OK;

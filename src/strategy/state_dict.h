@@ -25,14 +25,14 @@ typedef struct {
 } chi_state_dict_entry;
 
 typedef struct {
-	size_t n; // current entries
+	size_t n;
 	size_t kept, capacity; // entries with memory
 	chi_state_dict_entry *entry;
 	bool ordered; // by name, for bisection
 	const char *object; // names are OBJECT/NAME
 	chi_state_dict_memory *memory;
 	bool unread; // this worker writes nothing; values that only it would copy are left out
-	const char *path; // the checkpoint's
+	const char *path;
 } chi_state_dict;
 
 // Functions for saving. clear keeps the entries' memory.

@@ -104,8 +104,8 @@ static choir_status check_concurrency(const choir_strategy *s)
 	for (int i = 0; s->concurrency == CHI_LOCK_FREE && i < s->parameters; i++)
 		if (!s->parameter[i]->host_memory)
 			return choir_fail(CHOIR_INVALID,
-					"strategy: updates without locks need host "
-					"memory, which parameter device %s has not",
+					"strategy: updates without locks need "
+					"host memory; parameter device %s has none",
 					choir_device_name(s->parameter[i]));
 	return CHOIR_OK;
 }
@@ -275,8 +275,8 @@ choir_status chi_strategy_check(const choir_strategy *s)
 		return choir_fail(CHOIR_INVALID, "strategy: it is NULL");
 	if (s->fork_generation != chi_fork_generation())
 		return choir_fail(CHOIR_STATE,
-				"strategy \"%s\" was made before a fork and its threads are in the parent: make a "
-				"new one in the child",
+				"strategy \"%s\" was made before a fork and its "
+				"threads are in the parent; make a new one in the child",
 				s->kind);
 	return CHOIR_OK;
 }

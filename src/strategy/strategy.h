@@ -42,9 +42,9 @@ typedef struct chi_more_communicators {
 } chi_more_communicators;
 
 struct choir_strategy {
-	const char *kind; // "mirrored"
+	const char *kind;
 	char label[40]; // "mirrored" #2, numbered in the process
-	choir_strategy_table table; // without empty slots
+	choir_strategy_table table; // no empty slots
 	void *self;
 	choir_strategy_options options;
 	bool is_default;
@@ -52,7 +52,7 @@ struct choir_strategy {
 	// devices, threads and loop.
 	struct choir_strategy *owner;
 	int workers, worker;
-	struct choir_strategy **by_worker; // owner's
+	struct choir_strategy **by_worker;
 	int first_replica; // among all replicas of owner
 	chi_layout all_replicas; // owner's: of all workers
 	choir_device **devices_in_use; // owner's: those that carry replicas
@@ -65,7 +65,7 @@ struct choir_strategy {
 	int in_sync; // replicas in step, of all processes
 	int replica_offset; // replicas in step of earlier processes
 	int replicas; // of this worker
-	int devices; // that carry a replica
+	int devices; // that carry them
 	choir_device **device;
 	int *first; // device i carries replicas first[i] .. first[i + 1] - 1
 	choir_device *const *replica_device;
@@ -74,16 +74,16 @@ struct choir_strategy {
 	struct chi_thread_pool *thread_pool;
 	chi_communicator communicator;
 	chi_more_communicators *more_communicators;
-	choir_communication_options communication; // of calls, by default
+	choir_communication_options communication;
 	// The exchange thread; may be NULL.
 	struct chi_overlap_workers *overlap_workers;
 	// One per device, for sums and updates, while no replica uses its stream.
 	chi_stream **exchange;
-	int parameters; // that hold variables
+	int parameters;
 	choir_device **parameter;
 	// Only for parameter devices with memory of their own.
 	chi_stream **parameter_stream;
-	int non_slots; // that hold non-slot variables
+	int non_slots;
 	choir_device **non_slot;
 	bool all_host; // all workers' replicas use host memory
 	bool all_here; // parameters share memory with devices
@@ -102,8 +102,8 @@ struct choir_strategy {
 	chi_atomic32 running; // 1: in the program's run
 	unsigned fork_generation;
 	struct chi_run *run;
-	struct chi_run *default_run; // the default replica's
-	struct choir_cross *cross; // the program's
+	struct chi_run *default_run;
+	struct choir_cross *cross;
 };
 
 // Makes a worker's devices, streams, threads and run. owner, worker and first_replica are set.
@@ -138,7 +138,8 @@ choir_status chi_strategy_check(const choir_strategy *s);
 // Waits for a strategy's sums and updates on devices from .. to - 1, even after a failure, as
 // their memory is reused. Returns status or the first failure of a wait.
 choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status);
-// Does so for parameter devices with memory of their own, on the first device's thread.
+// Waits likewise on parameter devices with memory of their own; the first device's thread calls
+// it.
 choir_status chi_strategy_wait_away(choir_strategy *s, choir_status status);
 // Resets a strategy's communicators after a failed collective, while no other thread communicates.
 void chi_strategy_reset_collectives(choir_strategy *s);

@@ -14,14 +14,15 @@ static choir_status check_workers(const choir_strategy_table *t, const choir_str
 	if ((o->workers != 0 || o->locked_updates != CHOIR_DEFAULT) &&
 			!(t->features & CHOIR_FEATURE_WORKERS))
 		return choir_fail(CHOIR_INVALID,
-				"strategy: \"%s\" has no workers of its own, so no .workers and no "
-				".locked_updates",
+				"strategy: \"%s\" has no workers of its own; "
+				".workers and .locked_updates must not be set",
 				t->name);
 	if (o->workers < 0 || o->workers > CHI_MAX_DEVICES)
-		return choir_fail(CHOIR_INVALID, "strategy: %d workers: 1 to %d are possible", o->workers,
-				CHI_MAX_DEVICES);
+		return choir_fail(CHOIR_INVALID, "strategy: .workers is %d; 1 to %d are possible",
+				o->workers, CHI_MAX_DEVICES);
 	if (o->replicas > 0 && o->replicas < o->workers)
-		return choir_fail(CHOIR_INVALID, "strategy: %d replica%s for %d workers: each needs one",
+		return choir_fail(CHOIR_INVALID,
+				"strategy: there are %d replica%s for %d workers; each worker needs one",
 				o->replicas, o->replicas == 1 ? "" : "s", o->workers);
 	return CHOIR_OK;
 }
@@ -32,13 +33,14 @@ static choir_status check_cluster(const choir_strategy_table *t, const choir_str
 		return CHOIR_OK;
 	if (!(t->features & CHOIR_FEATURE_CLUSTER))
 		return choir_fail(CHOIR_INVALID,
-				"strategy: \"%s\" is of one process, so no "
-				".cluster: \"multi_worker_mirrored\" has one",
+				"strategy: \"%s\" runs in one process, but "
+				".cluster is set; use \"multi_worker_mirrored\"",
 				t->name);
 	const int workers = choir_cluster_workers(o->cluster);
 	if (o->replicas > 0 && o->replicas < workers)
 		return choir_fail(CHOIR_INVALID,
-				"strategy: %d replica%s for %d workers of the cluster: each needs one",
+				"strategy: there are %d replica%s for %d "
+				"workers of the cluster; each worker needs one",
 				o->replicas, o->replicas == 1 ? "" : "s", workers);
 	return CHOIR_OK;
 }
@@ -49,25 +51,25 @@ static choir_status check_partition(const choir_strategy_table *t, const choir_s
 	if ((partitioned || o->partition_size != 0 || o->max_shards != 0) &&
 			!(t->features & CHOIR_FEATURE_SHARDS))
 		return choir_fail(CHOIR_INVALID,
-				"strategy: \"%s\" has no shards, so no .partition, "
-				"no .partition_size and no .max_shards",
+				"strategy: \"%s\" has no shards; .partition, "
+				".partition_size and .max_shards must not be set",
 				t->name);
 	if ((unsigned) o->partition > CHOIR_PARTITION_MAX_SIZE)
 		return choir_fail(CHOIR_INVALID,
-				"strategy: partition %d: NONE, FIXED, MIN_SIZE or MAX_SIZE is needed",
+				"strategy: .partition is %d; NONE, FIXED, MIN_SIZE or MAX_SIZE is needed",
 				(int) o->partition);
 	if (o->max_shards < 0 || (o->max_shards > 0 && !partitioned) ||
 			(o->max_shards == 0 && o->partition == CHOIR_PARTITION_FIXED))
 		return choir_fail(CHOIR_INVALID,
-				"strategy: .max_shards is %d: FIXED needs 1 or more, MIN_SIZE and MAX_SIZE 0 or "
-				"more, without .partition there are none",
+				"strategy: .max_shards is %d; FIXED needs 1 or more, "
+				"MIN_SIZE and MAX_SIZE 0 or more, no .partition 0",
 				o->max_shards);
 	const bool by_size = partitioned && o->partition != CHOIR_PARTITION_FIXED;
 	if (o->partition_size < 0 || (o->partition_size > 0 && !by_size) ||
 			(o->partition_size == 0 && o->partition == CHOIR_PARTITION_MAX_SIZE))
 		return choir_fail(CHOIR_INVALID,
-				"strategy: .partition_size is %lld bytes: MAX_SIZE needs 1 or more, MIN_SIZE 0 or "
-				"more, others have none",
+				"strategy: .partition_size is %lld bytes; MAX_SIZE "
+				"needs 1 or more, MIN_SIZE 0 or more, others 0",
 				(long long) o->partition_size);
 	return CHOIR_OK;
 }
@@ -75,28 +77,31 @@ static choir_status check_partition(const choir_strategy_table *t, const choir_s
 static choir_status check_options(const choir_strategy_table *t, const choir_strategy_options *o)
 {
 	if (o->replicas < 0 || o->replicas > MAX_REPLICAS)
-		return choir_fail(CHOIR_INVALID, "strategy: %d replicas: 1 to %d are possible",
+		return choir_fail(CHOIR_INVALID, "strategy: .replicas is %d; 1 to %d are possible",
 				o->replicas, MAX_REPLICAS);
 	if (t->max_replicas > 0 && o->replicas > t->max_replicas)
-		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has %d replica, not %d", t->name,
+		return choir_fail(CHOIR_INVALID,
+				"strategy: \"%s\" has at most %d replica; .replicas is %d", t->name,
 				t->max_replicas, o->replicas);
 	if (!(o->timeout >= 0) && o->timeout != CHOIR_FOREVER)
 		return choir_fail(CHOIR_INVALID,
-				"strategy: a timeout of %g seconds: 0 or more, or CHOIR_FOREVER, is needed",
+				"strategy: .timeout is %g seconds; 0 or more, or CHOIR_FOREVER, is needed",
 				o->timeout);
 	if (o->cores_per_device < 0)
-		return choir_fail(CHOIR_INVALID, "strategy: %d cores a device: 0 or more are needed",
+		return choir_fail(CHOIR_INVALID, "strategy: .cores_per_device is %d; 0 or more is needed",
 				o->cores_per_device);
 	if (o->parameter_devices != NULL && !(t->features & CHOIR_FEATURE_PARAMETER_DEVICES))
 		return choir_fail(CHOIR_INVALID,
-				"strategy: \"%s\" has no parameter devices of its own, so not \"%s\"", t->name,
-				o->parameter_devices);
+				"strategy: \"%s\" has no parameter devices "
+				"of its own; .parameter_devices is \"%s\"",
+				t->name, o->parameter_devices);
 	if (o->compare_steps < CHOIR_NONE)
-		return choir_fail(CHOIR_INVALID, "strategy: .compare_steps is %lld: 0, CHOIR_NONE or more",
+		return choir_fail(CHOIR_INVALID,
+				"strategy: .compare_steps is %lld; 0 or more, or CHOIR_NONE, is needed",
 				(long long) o->compare_steps);
 	if ((unsigned) o->overlap > CHOIR_OFF)
-		return choir_fail(CHOIR_INVALID, "strategy: .overlap is %d: CHOIR_ON or CHOIR_OFF",
-				(int) o->overlap);
+		return choir_fail(CHOIR_INVALID,
+				"strategy: .overlap is %d; CHOIR_ON or CHOIR_OFF is needed", (int) o->overlap);
 	CHOIR_TRY(check_workers(t, o));
 	CHOIR_TRY(check_cluster(t, o));
 	return check_partition(t, o);
@@ -107,21 +112,21 @@ static choir_status check_communication(
 {
 	CHOIR_TRY(chi_options_take("communication: the options'", all, sizeof *all, o));
 	if (all->bytes_per_pack < 0 || all->num_packs < 0)
-		return choir_fail(CHOIR_INVALID, "communication: %s %lld: 0 or more are needed",
+		return choir_fail(CHOIR_INVALID, "communication: .%s is %lld; 0 or more is needed",
 				all->num_packs < 0 ? "num_packs" : "bytes_per_pack",
 				(long long) (all->num_packs < 0 ? all->num_packs : all->bytes_per_pack));
 	if (all->bytes_per_pack > 0 && all->num_packs > 0)
 		return choir_fail(CHOIR_INVALID,
-				"communication: bytes_per_pack %lld and "
-				"num_packs %lld: packs are cut by one of them",
+				"communication: .bytes_per_pack is %lld and "
+				".num_packs is %lld; set only one of them",
 				(long long) all->bytes_per_pack, (long long) all->num_packs);
 	if (!(all->timeout >= 0) && all->timeout != CHOIR_FOREVER)
 		return choir_fail(CHOIR_INVALID,
-				"communication: a timeout of %g seconds: 0 or more, or CHOIR_FOREVER, is needed",
+				"communication: .timeout is %g seconds; 0 or more, or CHOIR_FOREVER, is needed",
 				all->timeout);
 	if ((unsigned) all->slices > CHOIR_SLICES_SMALLEST)
 		return choir_fail(CHOIR_INVALID,
-				"communication: slices %d: CONCATENATED, MERGED and SMALLEST are known",
+				"communication: .slices is %d; CONCATENATED, MERGED or SMALLEST is needed",
 				(int) all->slices);
 	return CHOIR_OK;
 }
@@ -133,8 +138,8 @@ static choir_status copy_communication(choir_strategy *s, choir_strategy_options
 	const char *algorithm = s->communication.implementation;
 	if (algorithm != NULL && o->cross_device_ops != NULL)
 		return choir_fail(CHOIR_INVALID,
-				"strategy: cross_device_ops \"%s\" and the communication's implementation \"%s\" "
-				"are two words for one thing: give one",
+				"strategy: cross_device_ops \"%s\" and the communication's "
+				"implementation \"%s\" mean the same; set only one of them",
 				o->cross_device_ops, algorithm);
 	if (algorithm != NULL && strcmp(algorithm, "auto") != 0)
 		o->cross_device_ops = algorithm;

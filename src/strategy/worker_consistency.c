@@ -116,11 +116,11 @@ static choir_status find_first(choir_strategy *s, const uint64_t *all, size_t n)
 			name_differing(s, k - 1, what);
 			return choir_fail(CHOIR_STATE,
 					"workers differ after update %" PRIu64
-					": %s on %s than on %s: all workers must give the same values",
+					": %s on %s than on %s; all workers must give the same values",
 					s->compared, what, chi_cluster_name(p->cluster, w, own),
 					chi_cluster_name(p->cluster, 0, other));
 		}
-	return choir_fail(CHOIR_INTERNAL, "workers differ, but in nothing");
+	return choir_fail(CHOIR_INTERNAL, "the workers' values differ, but no difference was found");
 }
 
 static choir_status compare_all(choir_strategy *s, uint64_t *all, size_t n)

@@ -1,5 +1,5 @@
-// What workers exchange besides sums (collective/process_group.h). A tensor is sent as bytes from
-// host memory, after a record with its dtype and shape.
+// What workers exchange besides sums. A tensor is sent as bytes from host memory, after a record
+// with its dtype and shape.
 #include "strategy/worker_sync.h"
 
 #include "base/alloc.h"
@@ -47,8 +47,8 @@ choir_status chi_strategy_open_process_group(choir_strategy *s, int *local)
 		*local = (int) chi_share_of(*local, choir_cluster_workers(c), choir_cluster_worker(c));
 	if (c->one_thread && *local > 1) // they may communicate on different threads
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"strategy: %d replicas here, but %s, with which one thread may call MPI: give "
-				"each worker one replica, or initialise MPI with MPI_THREAD_SERIALIZED",
+				"strategy: this worker has %d replicas, but with %s only one thread may call "
+				"MPI; give each worker one replica, or initialise MPI with MPI_THREAD_SERIALIZED",
 				*local, choir_cluster_transport(c));
 	s->process_group = chi_alloc(sizeof *s->process_group);
 	return s->process_group == NULL
@@ -384,7 +384,7 @@ typedef struct {
 
 static void write_line(line *l, const choir_tensor *t)
 {
-	memset(l, 0, sizeof *l); // padding is sent too
+	memset(l, 0, sizeof *l);
 	if (t == NULL || chi_is_slices(t))
 		return;
 	l->good = 1;
@@ -439,7 +439,7 @@ static choir_tensor *broadcast(
 	}
 	if (l.good == 0)
 		return chi_frame_fail_null(f, CHOIR_UNSUPPORTED,
-				"%s: slices cannot be sent to other workers: reduce them", what);
+				"%s: slices are not sent to other workers; reduce them", what);
 	if (l.is_number)
 		return choir_number(f, l.number);
 	void *host = capacity_for(f, &l, &bytes);
@@ -480,13 +480,13 @@ static choir_status check_lines(concatenation *c)
 		const choir_shape x = shape_of(first), y = shape_of(l);
 		if (!fits)
 			return choir_fail(CHOIR_INVALID,
-					"gather: worker 0 has %s %s, worker %d %s %s: only axis %d may differ",
+					"gather: worker 0 has %s %s, worker %d %s %s; only axis %d may differ",
 					choir_dtype_name((choir_dtype) first->dtype), chi_shape_print(&x, a), w,
 					choir_dtype_name((choir_dtype) l->dtype), chi_shape_print(&y, b), c->axis);
 		if (!chi_int64_add(c->shape.dim[c->axis], l->dim[c->axis], &c->shape.dim[c->axis]) ||
 				!chi_shape_bytes(&y, (choir_dtype) l->dtype, &c->bytes[w]) ||
 				!chi_size_add(c->all, c->bytes[w], &c->all))
-			return choir_fail(CHOIR_INVALID, "gather: axis %d becomes too long", c->axis);
+			return choir_fail(CHOIR_INVALID, "gather: axis %d of the result is too long", c->axis);
 	}
 	return CHOIR_OK;
 }

@@ -25,7 +25,6 @@ choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args);
 // Copies an ON_READ variable's components from all replicas in step to out, in the order of ids:
 // in_sync times chi_variable_bytes.
 choir_status chi_strategy_all_parts(choir_variable *v, void *out);
-// Returns the number of an ON_READ variable's components on all workers.
 static inline int chi_strategy_parts(const choir_variable *v)
 {
 	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;

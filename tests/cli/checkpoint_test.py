@@ -239,7 +239,7 @@ class Checkpoint(Case):
 
     def test_another_optimizer(self):
         self.end("--checkpoint", "adam", "--epochs", "1")
-        self.fail_with(1, 'has no state "sgd/loss_scale", which this program needs; it has the state of: adam, dataset',
+        self.fail_with(1, 'state "sgd/loss_scale" is missing, which this program needs; the checkpoint has the state of: adam, dataset',
                        "train", *MLP, "--checkpoint", "adam", "--optimizer", "sgd")
 
     def test_a_lock_that_is_gone(self):

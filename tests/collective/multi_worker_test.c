@@ -72,7 +72,7 @@ static bool bring(member *m, float *host)
 static const char *heard(int worker)
 {
 	const bool did = worker > 0 && choir_error_status() == CHOIR_CANCELLED &&
-			text_holds(choir_error(), "did not come in time");
+			text_holds(choir_error(), "in time");
 	return did ? NULL : choir_error();
 }
 
@@ -81,7 +81,7 @@ static const char *check(const member *m, float *host)
 	static _Thread_local char text[500];
 	const bool is_late = m->replica == 0 && m->status == CHOIR_TIMEOUT;
 	const bool is_told = m->replica > 0 && m->status == CHOIR_CANCELLED &&
-			(m->replica < MEMBERS || strstr(m->text, "did not come in time") != NULL);
+			(m->replica < MEMBERS || strstr(m->text, "in time") != NULL);
 	snprintf(text, sizeof text, "replica %d: %s: %.400s", m->replica, choir_status_name(m->status),
 			m->text);
 	if (m->status != CHOIR_OK)

@@ -24,7 +24,7 @@ static choir_status sum_ones(choir_replica *r, void *user)
 static const char *one_calls_wrongly(choir_strategy *s, int worker, void *user)
 {
 	const wrong_call what = *(wrong_call *) user;
-	const char *found = what == OPTIONS ? "a timeout of -2" : "belong to another strategy";
+	const char *found = what == OPTIONS ? "timeout*-2" : "belong to another strategy";
 	if (s != NULL && what == OPTIONS)
 		return "a time-out that there is not";
 	if (s != NULL) { // else it has heard of worker 1 already

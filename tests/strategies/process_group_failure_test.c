@@ -47,7 +47,7 @@ static const char *too_few_replicas(choir_strategy *s, int worker, void *user)
 {
 	const char *words = user;
 	(void) worker;
-	return s != NULL ? words : peers_last_failure(CHOIR_INVALID, words, "each needs one");
+	return s != NULL ? words : peers_last_failure(CHOIR_INVALID, words, "each");
 }
 
 // spec: 2.17
@@ -62,11 +62,11 @@ TEST(test_strategies_that_differ)
 	peers_run(&(peers_job){ .replicas = 2,
 			.place = { 3, "cpu:0" },
 			.fn = too_few_replicas,
-			.user = (char[]){ "strategy: 2 replicas for 3 workers of the cluster" } });
+			.user = (char[]){ "2 replicas*3 workers of the cluster" } });
 	peers_run(&(peers_job){ .replicas = 1,
 			.place = { 2, "cpu:0" },
 			.fn = too_few_replicas,
-			.user = (char[]){ "strategy: 1 replica for 2 workers of the cluster" } });
+			.user = (char[]){ "1 replica*2 workers of the cluster" } });
 	choir_cluster *alone =
 			choir_cluster_new(CHOIR_OPTIONS(choir_cluster_options, .transport = "alone"));
 	assert_non_null(alone);

@@ -75,14 +75,14 @@ static bool is_usable(choir_strategy *s)
 
 static const char *all_fail_alike(choir_strategy *s, int worker, void *user)
 {
-	static const char *const words[] = { "all_reduce: operation 7", "operation 7",
-		"the disk is full", "all_reduce: operation 7" };
+	static const char *const words[] = { "all_reduce*operation*7", "operation*7",
+		"the disk is full", "all_reduce*operation*7" };
 	(void) user;
 	for (int i = IN_ALL_REDUCE; s != NULL && i <= AFTER_A_SUM; i++) {
 		erring w = { (mistake) i, CHOIR_NONE, worker };
 		const choir_status status = choir_strategy_run(s, err, &w, NULL, NULL);
 		if (status == CHOIR_OK || status == CHOIR_CANCELLED ||
-				strstr(choir_error(), words[i]) == NULL || !is_usable(s))
+				!text_holds(choir_error(), words[i]) || !is_usable(s))
 			return choir_error();
 	}
 	return s == NULL ? choir_error() : NULL;
@@ -114,7 +114,7 @@ static const char *two_fail_otherwise(choir_strategy *s, int worker, void *user)
 		return "the failure was lost";
 	if (s == NULL || choir_error_status() == CHOIR_CANCELLED) // it heard before it came to its own
 		return peers_last_failure(CHOIR_CANCELLED, "stopped: ", "worker");
-	if (strstr(choir_error(), worker == 0 ? "the disk is full" : "operation 7") == NULL)
+	if (!text_holds(choir_error(), worker == 0 ? "the disk is full" : "operation*7"))
 		return choir_error(); // each has its own
 	return is_usable(s) ? "the cluster goes on" : NULL;
 }

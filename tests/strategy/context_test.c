@@ -421,24 +421,24 @@ static const char *reason(const pair *t)
 {
 	choir_status (*const call)(const place *) = calls[t->call].call;
 	if (call == default_scope)
-		return "the default strategy's scope cannot be inside one of \"mirrored\"";
+		return "the default strategy's scope was entered inside a scope of \"mirrored\"";
 	if (call == set_current)
-		return "is not possible inside a scope or a replica of \"mirrored\"";
+		return "inside a scope or a replica of \"mirrored\"";
 	if (t->where == DEFAULT_REPLICA)
 		return call == replica_update ? "variable \"v\" belongs to \"mirrored\""
-									  : "needs to be inside a strategy's scope";
+									  : "was called outside of scopes";
 	if (call == colocate)
-		return "variable \"v\" was not made in this strategy";
+		return "variable \"v\" belongs to another strategy";
 	if (strncmp(calls[t->call].name, "replica_", 8) == 0)
 		return "this thread is not in replica 0";
 	if (t->where == UPDATE)
-		return call == variable_new ? "an update function makes no variables"
+		return call == variable_new ? "in an update function"
 									: "is not possible in an update function";
 	if (strncmp(calls[t->call].name, "variable_", 9) == 0 && call != variable_wrap)
 		return t->where == OTHER_REPLICA ? "variable \"v\": mixing strategies"
 										 : "variable \"v\": ";
 	return t->where == REPLICA || t->where == OTHER_REPLICA
-			? "in replica 0: it needs cross-replica context, which a merge call gives"
+			? "in replica 0; it needs cross-replica context, which a merge call gives"
 			: "mixing strategies: this thread is in a scope of \"mirrored\"";
 }
 

@@ -342,7 +342,7 @@ static void count_differently(void)
 			snprintf(name, sizeof name, "replica %d ", who);
 			world_failed(choir_strategy_run(strategy, call_so_often, &d, NULL, NULL), CHOIR_STATE,
 					name,
-					how > 2			   ? "after 2 merge calls"
+					how > 2			   ? "after 2"
 							: how == 0 ? "after 0"
 									   : "after 1");
 			world_failed(CHOIR_STATE, CHOIR_STATE, "the same number of calls", NULL);

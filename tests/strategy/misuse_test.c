@@ -69,8 +69,9 @@ static choir_status mix(choir_replica *r, void *user)
 
 static void mix_frames(void)
 {
-	static const char *const texts[] = { "add: operand 1 belongs to another frame", "give: \"w\"",
-		"return: \"w\"", "all_reduce", "give: \"all_gather", "give: \"broadcast" };
+	static const char *const texts[] = { "add: operand 1 belongs to another frame",
+		"set_arg: \"w\"", "return: \"w\"", "all_reduce", "set_arg: \"all_gather",
+		"set_arg: \"broadcast" };
 	for (int how = 0; how < 6; how++) {
 		misuse m = { .how = how };
 		world_failed(choir_strategy_run(strategy, mix, &m, NULL, NULL), CHOIR_INVALID,
@@ -194,9 +195,9 @@ static void misuse_names(void)
 	static const choir_status expected[] = { CHOIR_STATE, CHOIR_NOT_FOUND, CHOIR_STATE,
 		CHOIR_INVALID, CHOIR_INVALID, CHOIR_INVALID, CHOIR_INVALID, CHOIR_INVALID, CHOIR_INVALID,
 		CHOIR_INVALID };
-	static const char *const texts[] = { "there was no merge call before", "is only \"v\"", "take",
-		"a leaf needs a name", "a leaf needs a name", "the function is NULL", NULL,
-		"no replica 99", "no axis 0", "operation 7" };
+	static const char *const texts[] = { "merge call", "is only \"v\"", "result",
+		"a leaf needs a name", "a leaf needs a name", "the function is NULL", NULL, "replica 99",
+		"axis 0", "operation*7" };
 	for (int how = 0; how < 10; how++) {
 		misuse m = { .how = how };
 		world_failed(choir_strategy_run(strategy, take_wrong, &m, NULL, NULL), expected[how],

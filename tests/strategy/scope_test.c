@@ -56,7 +56,7 @@ TEST_WITHIN(scopes_of_two_strategies_do_not_mix, make_strategy, free_strategy)
 	assert_string_not_equal(one, two);
 	world_failed(choir_scope_exit(&inner), CHOIR_STATE, "not entered", NULL);
 	world_failed(choir_scope_enter(&inner, choir_default_strategy()), CHOIR_STATE,
-			"default strategy's scope cannot be inside", NULL);
+			"default strategy's scope", NULL);
 	assert_ptr_equal(choir_strategy_current(), s);
 	assert_null(choir_strategy_cross(other));
 	assert_int_equal(choir_error_status(), CHOIR_STATE);
@@ -77,8 +77,8 @@ TEST_WITHIN(exit_out_of_order, make_strategy, free_strategy)
 	choir_variable *v = choir_variable_new("v", CHOIR_SCALAR, NULL);
 	world_ok(choir_scope_replica_local(&inner, CHOIR_AGGREGATION_SUM));
 	world_ok(choir_scope_colocate(&colocated, choir_variable_as_value(v)));
-	world_failed(choir_scope_exit(&outer), CHOIR_STATE, "out of order", NULL);
-	world_failed(choir_scope_exit(&inner), CHOIR_STATE, "out of order", NULL);
+	world_failed(choir_scope_exit(&outer), CHOIR_STATE, "still open", NULL);
+	world_failed(choir_scope_exit(&inner), CHOIR_STATE, "still open", NULL);
 	world_ok(choir_scope_exit(&colocated)); // the scopes stayed entered
 	world_ok(choir_scope_exit(&inner));
 	world_ok(choir_scope_exit(&outer));
@@ -126,14 +126,14 @@ TEST_WITHIN(what_needs_a_scope, make_strategy, free_strategy)
 	choir_variable *foreign = choir_variable_new("foreign", CHOIR_SCALAR, NULL);
 	world_ok(choir_scope_exit(&scope));
 	world_failed(choir_scope_colocate(&colocated, choir_variable_as_value(foreign)), CHOIR_STATE,
-			"colocate needs to be inside a strategy's scope", NULL);
+			"colocate*scope", NULL);
 	world_failed(choir_scope_replica_local(&colocated, CHOIR_AGGREGATION_SUM), CHOIR_STATE,
-			"replica_local needs to be inside", NULL);
+			"replica_local*scope", NULL);
 	world_ok(choir_scope_enter(&scope, s));
 	world_failed(choir_scope_colocate(&colocated, choir_variable_as_value(foreign)), CHOIR_INVALID,
-			"\"foreign\" was not made in this strategy", NULL);
+			"\"foreign\"*another strategy", NULL);
 	world_failed(choir_scope_colocate(&colocated, choir_variable_as_value(nobodys)), CHOIR_INVALID,
-			"\"nobody's\" was not made in this strategy", NULL);
+			"\"nobody's\"*another strategy", NULL);
 	world_failed(choir_scope_colocate(&colocated, NULL), CHOIR_INVALID, "needs a variable", NULL);
 	world_ok(choir_scope_exit(&scope));
 	choir_strategy_free(other);

@@ -26,7 +26,7 @@ static void refused(choir_strategy *s, choir_status status, const char *first, c
 // spec: A7, E11, E26, E27, M1, 2.19
 TEST(options_that_cannot_be)
 {
-	refused(MIRRORED(.replicas = -1), CHOIR_INVALID, "-1 replicas", NULL);
+	refused(MIRRORED(.replicas = -1), CHOIR_INVALID, "replicas*-1", NULL);
 	refused(MIRRORED(.replicas = 1 << 21), CHOIR_INVALID, "replicas", "are possible");
 	refused(MIRRORED(.devices = "gpu:0"), CHOIR_NOT_FOUND, "\"gpu:0\"", "cpu:0");
 	refused(MIRRORED(.devices = "cpu:0,,cpu:1"), CHOIR_INVALID, "cpu:0,,cpu:1", NULL);

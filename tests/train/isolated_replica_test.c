@@ -146,9 +146,9 @@ TEST(what_needs_the_others)
 		choir_replica_fn *fn;
 		const char *text;
 	} cases[] = {
-		{ merge, "replica 1 is run alone, and is in merge call, which needs all 2 replicas" },
-		{ sum, "replica 1 is run alone, and is in all_reduce, which needs all 2 replicas" },
-		{ assign, "replica 1 is run alone, and is in " },
+		{ merge, "replica 1*merge call*2 replicas" },
+		{ sum, "replica 1*all_reduce*2 replicas" },
+		{ assign, "replica 1" },
 	};
 	for (int k = 0; k < SAVED_CARRIERS; k++) {
 		choir_strategy *s = mirrored(saved_devices[k], 2);

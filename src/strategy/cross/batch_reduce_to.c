@@ -50,7 +50,6 @@ static bool belong_together(
 	return true;
 }
 
-// Copies between whole and the reductions' memory, which own gives.
 static choir_status copy_all(const reduction_pack *t, chi_stream *stream, void *whole,
 		void *(*own)(const reduction_pack *t, const chi_reduction *j, int d, int node), int d,
 		int node, bool back)
@@ -112,7 +111,6 @@ static choir_status lay_out(reduction_pack *t, int d)
 	return b == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// Copies packed sums back, once per memory.
 static choir_status take_apart(reduction_pack *t)
 {
 	choir_strategy *s = t->strategy;
@@ -191,7 +189,6 @@ static choir_status sum_pack(
 	return status == CHOIR_OK ? take_apart(t) : status;
 }
 
-// Packs the first reduction with all that fit it.
 static choir_status do_pack(choir_cross *x, const chi_communication *communication, size_t n,
 		chi_reduction reduction[], bool done[], size_t first)
 {

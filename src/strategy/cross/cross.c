@@ -179,7 +179,8 @@ choir_status chi_cross_check(const choir_cross *cross, const char *what)
 	CHOIR_TRY(chi_strategy_check(x->strategy));
 	CHOIR_TRY(chi_context_need_cross(x->strategy, what));
 	if (x->run != NULL && (c == NULL || c->what != cross))
-		return choir_fail(CHOIR_STATE, "%s: this thread is not in that merge call", what);
+		return choir_fail(CHOIR_STATE,
+				"%s: the context belongs to a merge call that this thread is not in", what);
 	return CHOIR_OK;
 }
 
@@ -212,7 +213,7 @@ choir_value *choir_cross_arg(choir_cross *x, const char *name)
 
 choir_value *choir_cross_result(choir_cross *x, const char *name)
 {
-	return x == NULL ? NULL : found(x, chi_cross_of(x)->call_results, name, "take");
+	return x == NULL ? NULL : found(x, chi_cross_of(x)->call_results, name, "result");
 }
 
 // Returns whether v, the same for all replicas, was read from an ON_READ variable, whose replica
@@ -265,7 +266,7 @@ static choir_value *returnable(choir_cross *cross, choir_value *v)
 
 static choir_status put(choir_cross *cross, bool returned, const char *name, choir_value *v)
 {
-	const char *what = returned ? "return" : "give";
+	const char *what = returned ? "return" : "set_arg";
 	CHOIR_TRY(chi_cross_check(cross, what));
 	choir_values *set = returned ? chi_cross_of(cross)->returned : chi_cross_of(cross)->call_args;
 	if (name == NULL || name[0] == '\0')
@@ -296,7 +297,7 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 	chi_cross *x = chi_cross_of(cross);
 	if (cross->frame->failed)
 		return chi_frame_status(cross->frame);
-	for (size_t i = 0; i < x->call_args->n; i++) { // read on other threads
+	for (size_t i = 0; i < x->call_args->n; i++) {
 		choir_value **v = &x->call_args->leaf[i].value;
 		CHOIR_TRY(chi_value_materialize(*v));
 		if (is_part(*v) && (*v = keep(cross, *v)) == NULL)
@@ -338,8 +339,8 @@ static choir_tensor *apply(choir_variable *v, choir_fetch_fn *fn, choir_tensor *
 		choir_fail(CHOIR_INVALID, "fetch of \"%s\": the function returned NULL", v->name);
 	if (result != NULL && result->frame != f) {
 		choir_fail(CHOIR_INVALID,
-				"fetch of \"%s\": the function's result belongs "
-				"to another frame than what it was given",
+				"fetch of \"%s\": the function's result "
+				"belongs to another frame than its argument",
 				v->name);
 		return NULL;
 	}

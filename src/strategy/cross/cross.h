@@ -20,8 +20,8 @@ typedef struct chi_cross {
 	chi_cross_frame *device_frame;
 	size_t device_frames, device_frames_capacity;
 	unsigned emptied; // the frame's, when device frames were last cleared
-	chi_mutex lock; // protects spare
-	choir_frame *spare; // for update functions
+	chi_mutex lock;
+	choir_frame *spare;
 } chi_cross;
 
 static inline chi_cross *chi_cross_of(const choir_cross *x)
@@ -51,7 +51,6 @@ choir_status chi_cross_check(const choir_cross *x, const char *what);
 choir_status chi_cross_check_variable(
 		const choir_strategy *s, choir_frame *f, const choir_variable *v, const char *what);
 
-// Makes a destination of these devices.
 choir_value *chi_cross_destination(choir_cross *x, int count, choir_device *const devices[]);
 // Copies a replica's part into the gathered tensor whole at offset along the axis, or back.
 choir_status chi_gather_copy_part(

@@ -41,7 +41,7 @@ static choir_status check_part(choir_cross *x, const choir_value *v, int i, int 
 		return CHOIR_OK;
 	const int id = chi_strategy_id(chi_cross_of(x)->strategy, 0);
 	return chi_frame_fail(x->frame, CHOIR_INVALID,
-			"gather: replica %d has %s %s, replica %d %s %s: only axis %d may differ", id,
+			"gather: replica %d has %s %s, replica %d %s %s; only axis %d may differ", id,
 			choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), id + i,
 			choir_dtype_name(t->dtype), chi_shape_print(&t->shape, b), axis);
 }
@@ -52,23 +52,25 @@ static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
 	const bool each = v->kind == CHOIR_VALUE_PER_REPLICA;
 	if (v->component == NULL || v->component[0] == NULL || v->component[0]->is_number ||
 			(each && v->count != chi_cross_of(x)->strategy->replicas))
-		return chi_frame_fail_null(f, CHOIR_INVALID, "gather: a tensor of each replica is needed");
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"gather: the value has no tensors; it needs one of each replica");
 	const int n = each ? v->count : 1;
 	for (int i = 0; i < n; i++)
 		if (choir_tensor_is_slices(v->component[i]))
 			return chi_frame_fail_null(
-					f, CHOIR_UNSUPPORTED, "gather: slices cannot be gathered: reduce them");
+					f, CHOIR_UNSUPPORTED, "gather: slices are not supported; reduce them instead");
 	choir_shape shape = v->component[0]->shape;
 	const int at = axis < 0 ? axis + shape.rank : axis;
 	if (at < 0 || at >= shape.rank)
 		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"gather: there is no axis %d: the values have rank %d", axis, shape.rank);
+				"gather: axis %d does not exist; the values have rank %d", axis, shape.rank);
 	shape.dim[at] = 0;
 	for (int i = 0; i < n; i++) {
 		if (check_part(x, v, i, at) != CHOIR_OK)
 			return NULL;
 		if (!chi_int64_add(shape.dim[at], v->component[i]->shape.dim[at], &shape.dim[at]))
-			return chi_frame_fail_null(f, CHOIR_INVALID, "gather: axis %d becomes too long", at);
+			return chi_frame_fail_null(
+					f, CHOIR_INVALID, "gather: axis %d of the result is too long", at);
 	}
 	if (chi_value_materialize(v) != CHOIR_OK)
 		return NULL;

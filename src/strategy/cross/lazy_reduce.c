@@ -26,7 +26,7 @@ bool chi_lazy_reduce_possible(choir_cross *x, const chi_reduction *j)
 		return false;
 	for (int i = 0; i < j->value->count; i++)
 		if (j->value->component[i]->source != NULL || j->value->component[i]->borrowed)
-			return false; // a variable's or the caller's
+			return false;
 	return choir_shape_elements(&j->value->component[0]->shape) > CHI_CHUNK;
 }
 

@@ -17,7 +17,7 @@ choir_status chi_check_reduce_op(choir_frame *f, const char *what, choir_reduce_
 	if (op == CHOIR_SUM || op == CHOIR_MEAN)
 		return CHOIR_OK;
 	return chi_frame_fail(
-			f, CHOIR_INVALID, "%s: operation %d: SUM or MEAN is needed", what, (int) op);
+			f, CHOIR_INVALID, "%s: the operation is %d; it must be SUM or MEAN", what, (int) op);
 }
 
 choir_status chi_mean_divisor(
@@ -32,7 +32,8 @@ choir_status chi_mean_divisor(
 		}
 	if (counted != 0 && counted != n)
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"reduce: %d of %d replicas' values have a count: a mean needs all or none",
+				"reduce: %d of %d replicas' values have a "
+				"count; for a mean, all or none must have one",
 				counted, n);
 	// n may count components of a parameter server's workers.
 	const int all = s->process_group == NULL ? n : s->in_sync;
@@ -90,7 +91,8 @@ choir_tensor *chi_checked_sum_to_u8(choir_tensor *sum, const char *what)
 	if (over == 0)
 		return out;
 	return chi_frame_fail_null(sum->frame, CHOIR_INVALID,
-			"%s: a SUM of u8 is above 255, by %g in all elements: cast it before", what, over);
+			"%s: a SUM of u8 exceeds 255, by %g in all elements together; cast the values before",
+			what, over);
 }
 
 // Sums with other workers: tree nodes are exchanged through host memory.
@@ -133,8 +135,8 @@ choir_status chi_check_sum(choir_frame *f, const char *what, choir_reduce_op op,
 	if (dtype <= CHOIR_U8 || (mean && dtype == CHOIR_BOOL))
 		return CHOIR_OK;
 	return chi_frame_fail(f, CHOIR_UNSUPPORTED,
-			"%s: no %s of %s; there are of: f32, f64, i32, i64, u8%s", what, mean ? "MEAN" : "SUM",
-			choir_dtype_name(dtype), mean ? ", bool" : "");
+			"%s: %s does not support %s; supported: f32, f64, i32, i64, u8%s", what,
+			mean ? "MEAN" : "SUM", choir_dtype_name(dtype), mean ? ", bool" : "");
 }
 
 choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
@@ -155,12 +157,14 @@ choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_redu
 			continue;
 		if (chi_is_slices(t))
 			return chi_frame_fail(f, CHOIR_INVALID,
-					"reduce: replica %d has a tensor, replica %d slices", id, id + i);
+					"reduce: replica %d has a tensor, replica "
+					"%d slices; all replicas need the same",
+					id, id + i);
 		const bool any_dtype = numbers && (t->is_number || first->is_number);
 		if ((t->dtype != first->dtype && !any_dtype) || !chi_shape_equal(&t->shape, &first->shape))
 			return chi_frame_fail(f, CHOIR_INVALID,
-					"reduce: replica %d has %s %s, replica %d %s %s: all replicas need the same "
-					"dtype and shape",
+					"reduce: replica %d has %s %s, replica %d %s "
+					"%s; all replicas need the same dtype and shape",
 					id, choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), id + i,
 					choir_dtype_name(t->dtype), chi_shape_print(&t->shape, b));
 	}
@@ -257,7 +261,6 @@ choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 	return chi_strategy_abort_if_null(v->strategy, f, read_aggregated(v, f));
 }
 
-// The result's count is the number of elements.
 static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 {
 	choir_tensor *sum = choir_sum(op == CHOIR_MEAN ? chi_for_mean(t) : t, axes);
@@ -285,7 +288,7 @@ static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_t
 		chi_frame_fail(f, CHOIR_INVALID,
 				v->kind == CHOIR_VALUE_DESTINATION
 						? "reduce: a destination has no value"
-						: "reduce: a value of %d replicas in a strategy of %d",
+						: "reduce: the value has %d replicas, the strategy %d",
 				n, s->replicas);
 		return 0;
 	}
@@ -319,7 +322,8 @@ static choir_tensor *reduce_value(
 	if (plain && axes == CHOIR_NO_AXIS) {
 		if (op == CHOIR_SUM && s->in_sync > 1 && !(own[0]->is_number && own[0]->number == 0))
 			return chi_frame_fail_null(f, CHOIR_INVALID,
-					"reduce: a value that is the same for all %d replicas has no SUM over them",
+					"reduce: the value is the same for all "
+					"%d replicas, so it has no SUM over them",
 					s->in_sync);
 		return own[0];
 	}

@@ -3,8 +3,7 @@
 
 #include "strategy/cross/cross.h"
 
-// Fails with CHOIR_INVALID, recorded in f, if a reduction's op is neither SUM nor MEAN. what: the
-// call.
+// Fails with CHOIR_INVALID, recorded in f, if a reduction's op is neither SUM nor MEAN.
 choir_status chi_check_reduce_op(choir_frame *f, const char *what, choir_reduce_op op);
 // Fails with CHOIR_UNSUPPORTED, recorded in f, if dtype has no such reduction, on any device.
 choir_status chi_check_sum(

@@ -1,7 +1,7 @@
 // Reductions in cross-replica context with results on devices. Replicas are added to their
 // devices' partial sums, and all devices join a collective. One thread joins and waits for every
-// device, a window of packs at a time. Waiting threads do a collective's work, so all devices'
-// threads wait for large sums.
+// device, a window of packs at a time; for large sums all devices' threads wait, because waiting
+// threads do the work.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/atomic.h"
@@ -152,7 +152,7 @@ static choir_status join(choir_strategy *s, chi_communicator *communicator, cons
 	return chi_communicator_join(communicator, d, c, request);
 }
 
-enum { WORTH_HELP = 256 << 10 }; // bytes from which other threads help
+enum { WORTH_HELP = 256 << 10 }; // bytes
 
 // Threads claim one device at a time.
 typedef struct {
@@ -330,7 +330,7 @@ choir_status chi_reduction_check(
 	const int replicas = chi_cross_of(x)->strategy->replicas;
 	if (v->count != replicas)
 		return chi_frame_fail(x->frame, CHOIR_INVALID,
-				"reduce: a value of %d replicas in a strategy of %d", v->count, replicas);
+				"reduce: the value has %d replicas, the strategy %d", v->count, replicas);
 	CHOIR_TRY(chi_check_alike(
 			chi_cross_of(x)->strategy, x->frame, op, v->count, v->component, false));
 	if (op == CHOIR_MEAN)

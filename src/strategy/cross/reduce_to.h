@@ -9,17 +9,16 @@
 typedef struct {
 	size_t n;
 	const choir_partial_sum *part; // ascending
-	void *result; // may be NULL
+	void *result;
 } chi_sum_device;
 
-// A sum that is sent in one or several packs.
 typedef struct {
 	const char *name;
 	choir_dtype dtype;
 	double divisor;
 	chi_sum_device *device;
 	size_t packs;
-	const int64_t *ends; // in elements
+	const int64_t *ends;
 	int64_t batch_bytes; // as in choir_collective
 	bool by_one; // no other thread helps, however large it is
 } chi_sum;

@@ -18,7 +18,7 @@ typedef struct {
 	choir_frame *host;
 	choir_reduce_op op;
 	int n;
-	choir_tensor **values; // of the replicas here; for a mean in a floating dtype
+	choir_tensor **values; // replicas here; for a mean in a floating dtype
 	chi_sparse_part *part;
 	int64_t all, rows; // of slices; of the dense tensor
 } sparse_reduction;
@@ -36,8 +36,8 @@ static choir_status check_alike(
 		const choir_shape x = chi_dense_shape(first), y = chi_dense_shape(t);
 		if (!chi_is_slices(t) || t->dtype != first->dtype || !chi_shape_equal(&x, &y))
 			return chi_frame_fail(f, CHOIR_INVALID,
-					"reduce: replica %d has slices of %s %s, replica %d %s %s %s: all replicas "
-					"need slices of the same dtype and shape",
+					"reduce: replica %d has slices of %s %s, replica %d %s %s "
+					"%s; all replicas need slices of the same dtype and shape",
 					id, choir_dtype_name(first->dtype), chi_shape_print(&x, a), id + i,
 					chi_is_slices(t) ? "slices of" : "a tensor,", choir_dtype_name(t->dtype),
 					chi_shape_print(&y, b));

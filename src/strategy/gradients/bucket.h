@@ -5,7 +5,6 @@
 
 // Decides whether u's gradients are summed as one bucket, before sum buffers are prepared.
 choir_status chi_bucket_prepare(chi_pending_update *u);
-// Places a sum buffer in the bucket's memory.
 choir_status chi_bucket_give_memory(
 		chi_pending_update *u, const chi_pending_variable *pv, chi_sum_buffer *sb);
 // Joins the bucket's collective for device d. The request is that of gradient 0.

@@ -21,20 +21,21 @@ static choir_status check_gradient(chi_gradients *a, const choir_replica *r,
 		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the variable is NULL", a->table->name);
 	if (!chi_strategy_has(a->strategy, v))
 		return chi_frame_fail(r->frame, CHOIR_INVALID,
-				"%s: variable \"%s\" was made in another strategy (%s)", a->table->name, v->name,
+				"%s: variable \"%s\" belongs to another strategy (%s)", a->table->name, v->name,
 				v->strategy->label);
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return chi_frame_fail(r->frame, CHOIR_INVALID,
-				"%s: variable \"%s\" is ON_READ and has no common value to update", a->table->name,
-				v->name);
+				"%s: variable \"%s\" is ON_READ, so it has no common value to update",
+				a->table->name, v->name);
 	if (gradient->frame != r->frame)
 		return chi_frame_fail(r->frame, CHOIR_INVALID,
-				"%s: the gradient of \"%s\" belongs to another frame", a->table->name, v->name);
+				"%s: the gradient of \"%s\" belongs to another frame; copy it to the replica's",
+				a->table->name, v->name);
 	const choir_shape shape = chi_dense_shape(gradient);
 	if (gradient->dtype != v->dtype || !chi_shape_equal(&shape, &v->shape))
 		return chi_frame_fail(r->frame, CHOIR_INVALID,
-				"%s: the gradient of \"%s\" is %s %s, the variable %s %s", a->table->name, v->name,
-				choir_dtype_name(gradient->dtype), chi_shape_print(&shape, have),
+				"%s: the gradient of \"%s\" is %s %s; the variable is %s %s", a->table->name,
+				v->name, choir_dtype_name(gradient->dtype), chi_shape_print(&shape, have),
 				choir_dtype_name(v->dtype), chi_shape_print(&v->shape, need));
 	return chi_is_slices(gradient) && chi_gradients_take_sparse(a, v)
 			? chi_tensor_check_any(gradient)
@@ -74,7 +75,7 @@ static choir_status add(
 	if (g->last_replica == r->id ||
 			chi_partial_sums_have(&g->partial_sums, chi_replica_number(r)) ||
 			chi_sparse_gradients_have(&g->sparse, r->id))
-		return chi_frame_fail(f, CHOIR_INVALID, "%s: the gradient of \"%s\" was given twice",
+		return chi_frame_fail(f, CHOIR_INVALID, "%s: the gradient of \"%s\" was added twice",
 				a->table->name, v->name);
 	choir_tensor *kept = chi_tensor_retain(f, gradient);
 	if (kept == NULL)
@@ -146,8 +147,7 @@ choir_status chi_gradients_check_applied(chi_replica *r)
 	char text[64];
 	describe(text, found->gradients, r, &found->device[r->device]);
 	return chi_frame_fail(r->base.frame, CHOIR_STATE,
-			"gradients were given for %s, and no update was asked for: "
-			"choir_optimizer_apply_gradients is missing",
+			"gradients of %s were added but not applied; call choir_optimizer_apply_gradients",
 			text);
 }
 

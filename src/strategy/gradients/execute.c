@@ -1,8 +1,8 @@
 // Execution of an update. Each device joins one collective per variable. Fused: a chunk is updated
-// as soon as it is summed, in the cache. A single device's partial sums are the sums, and its
-// threads share the chunks. Two-pass: sums are kept first; in host memory any device takes the
-// next chunk, elsewhere the device with the sum updates the copy. A gate (a norm, a check for NaN)
-// gets the squares of fixed chunks. Nothing is written before every device has joined.
+// as soon as it is summed, in the cache. Two-pass: sums are kept first; in host memory any device
+// takes the next chunk, elsewhere the device with the sum updates the copy. A gate (a norm, a
+// check for NaN) gets the squares of fixed chunks. Nothing is written before every device has
+// joined.
 #include "strategy/gradients/execute.h"
 
 #include "base/alloc.h"
@@ -196,9 +196,8 @@ static choir_status square_device(chi_pending_update *u, int d)
 	if (there == NULL)
 		return choir_error_status();
 	choir_status status = queue_squares(u, d, there->memory);
-	status = status == CHOIR_OK
-			? chi_stream_fetch(stream, host->memory, there->memory, bytes)
-			: chi_strategy_wait(u->strategy, d, d + 1, status); // some may be queued
+	status = status == CHOIR_OK ? chi_stream_fetch(stream, host->memory, there->memory, bytes)
+								: chi_strategy_wait(u->strategy, d, d + 1, status);
 	chi_buffer_release(there);
 	const double *from = (const double *) (const void *) host->memory;
 	for (size_t i = 0; status == CHOIR_OK && i < u->n; i++)

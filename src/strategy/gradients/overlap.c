@@ -101,7 +101,6 @@ static choir_status sum_some(chi_pending_update *u, size_t index, int d, uint32_
 	return status;
 }
 
-// Sums from this device's cursor to the first sum that is not open.
 static choir_status go_on(chi_pending_update *u, int d, bool all)
 {
 	chi_overlap_device *own = &u->overlap.device[d];

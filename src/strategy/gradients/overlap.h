@@ -22,7 +22,7 @@ typedef struct {
 	// which may grow.
 	struct chi_device_gradient **gradient;
 	const choir_collective **c;
-	chi_atomic32 added; // replicas that have added
+	chi_atomic32 added;
 	chi_atomic32 open; // all replicas have added
 	chi_buffer *buffer; // holds the sum; may be a partial sum's
 	choir_partial_sum whole;
@@ -39,7 +39,7 @@ typedef struct {
 
 typedef struct {
 	size_t n;
-	chi_overlap_sum *sum; // in the order of the last update
+	chi_overlap_sum *sum;
 	size_t n_next;
 	chi_overlap_sum *next;
 	chi_overlap_device *device; // one each, and one for a thread that works for all
@@ -51,7 +51,6 @@ typedef struct {
 bool chi_overlap_possible(const choir_strategy *s);
 // Notes that a replica has added to g, then sums this device's share of overlapped sums.
 choir_status chi_overlap_added(struct chi_device_gradient *g);
-// Helps with open chunks of overlapped sums, on an idle device.
 choir_status chi_overlap_help(struct chi_pending_update *u, int d);
 // Finishes overlapped sums before the update of devices from .. to - 1, and waits for other
 // threads.

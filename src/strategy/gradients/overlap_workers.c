@@ -29,8 +29,8 @@ struct chi_overlap_workers {
 	bool failed; // an exchange of this update failed
 	chi_error error;
 	chi_tree_nodes nodes; // if this worker has several devices
-	char *scratch; // for chi_tree_nodes_sum
-	double handover; // seconds
+	char *scratch;
+	double handover;
 };
 
 // ---- The thread.

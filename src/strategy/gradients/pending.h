@@ -46,7 +46,7 @@ typedef struct chi_device_gradient {
 	chi_sparse_gradients sparse;
 	choir_collective collective;
 	uint64_t request;
-	int last_replica; // to add
+	int last_replica;
 	int position; // among that replica's gradients
 } chi_device_gradient;
 
@@ -54,7 +54,7 @@ typedef struct {
 	size_t n, capacity;
 	chi_device_gradient **gradient;
 	size_t cursor; // where the next gradient is expected
-	chi_scratch squares; // copied from the device to the host
+	chi_scratch squares;
 	bool done;
 	chi_stream *queued; // the gradients are complete there after event; may be NULL
 	uint64_t event;
@@ -62,7 +62,7 @@ typedef struct {
 
 // Where a copy's sum is kept: on the first device that shares its memory, or else on device 0.
 typedef struct {
-	chi_buffer *sum; // may be NULL
+	chi_buffer *sum;
 	void *data;
 	chi_buffer *away; // the sum on a device without replicas, or NULL
 	int device;
@@ -75,7 +75,7 @@ typedef struct {
 	choir_variable *variable;
 	chi_sum_buffer *sum_buffer;
 	int sum_buffers;
-	double *squares; // of each chunk
+	double *squares;
 	int64_t chunks, chunks_capacity;
 	int64_t offset; // in the bucket, in elements
 	uint32_t first_chunk;
@@ -90,7 +90,7 @@ typedef enum { CHI_OPEN, CHI_BY_DEVICES, CHI_BY_ONE } chi_pending_update_stage;
 typedef struct chi_pending_update {
 	chi_gradients *gradients;
 	choir_strategy *strategy;
-	void *state; // the optimizer's
+	void *state;
 	chi_run *run; // NULL: unused
 	int ordinal; // among its optimizer's updates in this run
 	chi_device_gradients *device;
@@ -98,7 +98,7 @@ typedef struct chi_pending_update {
 	chi_pending_variable *pending;
 	choir_variable **variable;
 	size_t variable_capacity;
-	unsigned char *kinds; // scratch memory for the exchange between workers
+	unsigned char *kinds;
 	size_t kinds_capacity;
 	bool allows_sparse; // not gated, and all memory is the host's
 	// sums are kept first: gated, copies in other memory, or a shared variable
@@ -126,7 +126,7 @@ typedef struct chi_pending_update {
 } chi_pending_update;
 
 struct chi_gradients {
-	choir_strategy *strategy; // owner
+	choir_strategy *strategy;
 	chi_mutex lock; // protects the list of updates and their run
 	const chi_gradients_table *table;
 	void *user;
@@ -139,9 +139,7 @@ static inline bool chi_pending_update_spins(const chi_pending_update *u)
 	return u->run != NULL && u->run->spin;
 }
 
-// Finds or makes a pending update.
 chi_pending_update *chi_pending_update_get(chi_gradients *a, chi_run *run, int ordinal);
 void chi_pending_update_discard(chi_pending_update *u);
 void chi_pending_update_free(chi_pending_update *u);
-// Finds or makes the pending update's gradient of v on device d.
 chi_device_gradient *chi_pending_update_gradient(chi_pending_update *u, int d, choir_variable *v);

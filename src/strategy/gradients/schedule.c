@@ -1,6 +1,4 @@
-// When updates run, and on which threads. At the end of a run all devices do them together. For a
-// read after apply, or a merge call, one thread does the update for all devices. All replicas have
-// applied by then.
+// When updates run, and on which threads (gradients.h).
 #include "strategy/gradients/gradients.h"
 
 #include "base/clock.h"

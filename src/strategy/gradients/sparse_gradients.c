@@ -1,6 +1,6 @@
-// Sparse gradients. Equal rows are added in the order of the dense sum. If an optimizer skips
-// elements with a zero gradient, it is called only for these rows. Any other one is called for all
-// chunks, with the rows laid among zeros. So no gradient becomes as large as the variable.
+// Sparse gradients. If an optimizer skips elements with a zero gradient, it is called only for the
+// merged rows. Any other one is called for all chunks, with the rows laid among zeros. So no
+// gradient becomes as large as the variable.
 //
 // Workers first exchange whether their gradients are sparse. They stay sparse only if all
 // replicas' are and the rows are few. Then every worker gets all rows (collective/sparse_gather.h)
@@ -195,11 +195,11 @@ static size_t row_bytes(const choir_variable *v)
 typedef struct {
 	chi_sparse_part *part;
 	chi_sparse_entry *entry;
-	int64_t *index; // of all replicas
-	char *come; // from workers
+	int64_t *index;
+	char *come;
 	int64_t *row; // without duplicates
 	char *values;
-	char *dense_scratch; // if all rows change
+	char *dense_scratch;
 	char *scratch;
 } layout;
 
@@ -326,7 +326,7 @@ static void fetch_row(const chi_pending_variable *pv, int64_t k, size_t bytes)
 
 static choir_status write_rows(const chi_pending_variable *pv, const chi_device_gradient *g)
 {
-	enum { AHEAD = 12 }; // rows
+	enum { AHEAD = 12 };
 	const choir_variable *v = pv->variable;
 	const int64_t width = width_of(v);
 	const size_t bytes = row_bytes(v);

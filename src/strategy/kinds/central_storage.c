@@ -18,10 +18,11 @@ static choir_status open_central(
 	int count;
 	CHOIR_TRY(chi_device_list(names, 2, found, &count));
 	c->device = found[0];
-	return count == 1
-			? CHOIR_OK
-			: choir_fail(CHOIR_INVALID,
-					  "strategy: \"central_storage\" has one parameter device, not \"%s\"", names);
+	return count == 1 ? CHOIR_OK
+					  : choir_fail(CHOIR_INVALID,
+								"strategy: \"central_storage\" needs one "
+								"parameter device; .parameter_devices is \"%s\"",
+								names);
 }
 
 static int device(void *self, int capacity, choir_device *devices[])

@@ -14,15 +14,15 @@ static chi_registry registry = { "strategy", sizeof registered[0], builtin, regi
 static int no_devices(void *self, int capacity, choir_device *devices[])
 {
 	(void) self, (void) capacity, (void) devices;
-	choir_fail(CHOIR_UNSUPPORTED, "strategy: its table does not say which devices hold variables");
+	choir_fail(CHOIR_UNSUPPORTED, "strategy: its table has no parameter_devices");
 	return CHOIR_NONE;
 }
 
 static int no_place(void *self, const choir_new_variable *v, int capacity, choir_device *devices[])
 {
 	(void) self, (void) capacity, (void) devices;
-	choir_fail(
-			CHOIR_UNSUPPORTED, "variable \"%s\": the strategy's table has no slot place", v->name);
+	choir_fail(CHOIR_UNSUPPORTED, "variable \"%s\": the strategy's table has no place_variable",
+			v->name);
 	return CHOIR_NONE;
 }
 

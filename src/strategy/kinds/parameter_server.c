@@ -17,7 +17,7 @@ enum { MAX = 256 };
 typedef struct {
 	int devices;
 	choir_device *device[MAX];
-	chi_atomic32 placed; // variables
+	chi_atomic32 placed;
 } server;
 
 static choir_status open_server(
@@ -223,7 +223,7 @@ choir_status choir_strategy_run_workers(choir_strategy *s, choir_worker_fn *fn, 
 		return choir_fail(CHOIR_INVALID, "run_workers: the function is NULL");
 	if (s->owner != s || !chi_atomic32_change(&s->working, 0, 1))
 		return choir_fail(CHOIR_STATE,
-				"run_workers: the workers of this strategy (\"%s\") are at work already", s->kind);
+				"run_workers: the workers of this strategy (\"%s\") are running already", s->kind);
 	call *calls = chi_alloc_array((size_t) s->workers, sizeof *calls);
 	choir_status status = calls == NULL ? choir_error_status() : CHOIR_OK;
 	for (int w = 0; calls != NULL && w < s->workers; w++)

@@ -173,7 +173,8 @@ static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tens
 	if (chi_check_reduce_op(f, "all_reduce", op) != CHOIR_OK)
 		return NULL;
 	if (t->frame != f)
-		return chi_frame_fail_null(f, CHOIR_INVALID, "all_reduce: a tensor of another frame");
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"all_reduce: the tensor belongs to another frame; copy it to the replica's");
 	if (f->failed || chi_tensor_check(t) != CHOIR_OK)
 		return NULL;
 	if (t->is_number)

@@ -25,7 +25,7 @@ static choir_tensor *sum_of_losses(choir_replica *replica, choir_tensor *losses,
 		return NULL;
 	if (losses->shape.rank == 0)
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
-				"%s: a loss for each example is needed, not a scalar", what);
+				"%s: the losses are a scalar; one loss per example is needed", what);
 	return choir_sum(losses, CHOIR_ALL_AXES);
 }
 
@@ -53,7 +53,7 @@ choir_tensor *choir_replica_average_loss_over(
 	choir_tensor *sum = sum_of_losses(replica, losses, "average_loss");
 	if (sum != NULL && global_batch < 0)
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
-				"average_loss: a global batch of %lld examples: 0 or more are needed",
+				"average_loss: the global batch has %lld examples; 0 or more are needed",
 				(long long) global_batch);
 	return sum == NULL ? NULL : over(sum, global_batch);
 }

@@ -28,7 +28,7 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 		return chi_frame_null_argument(replica->frame, "broadcast");
 	if (from < 0 || from >= choir_replica_count(replica))
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
-				"broadcast: there is no replica %d: there are %d", from,
+				"broadcast: replica %d does not exist; there are %d replicas", from,
 				choir_replica_count(replica));
 	chi_replica_gives(chi_replica_of(replica), t);
 	// Replica from may write its component after the call.
@@ -86,13 +86,13 @@ choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, 
 		return chi_frame_null_argument(replica->frame, "all_gather");
 	if (choir_tensor_is_slices(t))
 		return chi_frame_fail_null(replica->frame, CHOIR_UNSUPPORTED,
-				"all_gather: slices cannot be gathered: all_reduce them");
+				"all_gather: slices are not supported; use all_reduce instead");
 	chi_replica *r = chi_replica_of(replica);
 	chi_replica_gives(r, t);
 	const int at = axis < 0 ? axis + t->shape.rank : axis;
 	if (at < 0 || at >= t->shape.rank)
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
-				"all_gather: there is no axis %d: the value has rank %d", axis, t->shape.rank);
+				"all_gather: axis %d does not exist; the value has rank %d", axis, t->shape.rank);
 	if (t->component && (t = chi_tensor_alias(replica->frame, t)) == NULL)
 		return NULL; // its value, not the variable
 	int shown = at;

@@ -22,8 +22,8 @@ static choir_tensor *givable(
 	if (value == NULL)
 		return chi_frame_null_argument(f, what);
 	if (value->frame != f)
-		return chi_frame_fail_null(
-				f, CHOIR_INVALID, "give: \"%s\" belongs to another frame: move it", name);
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"set_arg: \"%s\" belongs to another frame; copy it to the replica's", name);
 	if (chi_tensor_check_any(value) != CHOIR_OK)
 		return NULL;
 	return value->borrowed ? choir_copy(value, f) : value;
@@ -31,11 +31,11 @@ static choir_tensor *givable(
 
 choir_status choir_replica_set_arg(choir_replica *replica, const char *name, choir_tensor *value)
 {
-	CHOIR_TRY(chi_replica_check(replica, "give"));
+	CHOIR_TRY(chi_replica_check(replica, "set_arg"));
 	chi_replica *r = chi_replica_of(replica);
 	if (name == NULL || name[0] == '\0')
-		return chi_frame_fail(replica->frame, CHOIR_INVALID, "give: a leaf needs a name");
-	value = givable(r, name, "give", value);
+		return chi_frame_fail(replica->frame, CHOIR_INVALID, "set_arg: a leaf needs a name");
+	value = givable(r, name, "set_arg", value);
 	return value == NULL ? chi_frame_status(replica->frame)
 						 : chi_named_tensors_put(&r->call_args, replica->frame, name, value);
 }
@@ -189,20 +189,20 @@ choir_status choir_replica_merge_call(choir_replica *replica, choir_merge_fn *fn
 
 choir_tensor *choir_replica_result(choir_replica *replica, const char *name)
 {
-	if (chi_replica_check(replica, "take") != CHOIR_OK)
+	if (chi_replica_check(replica, "result") != CHOIR_OK)
 		return NULL;
 	chi_replica *r = chi_replica_of(replica);
 	choir_frame *f = replica->frame;
 	if (f->failed)
-		return chi_frame_fail_null(f, CHOIR_STATE, "take: an earlier failure");
+		return chi_frame_fail_null(f, CHOIR_STATE, "result: an earlier call failed");
 	chi_cross *x = r->run->cross == NULL ? NULL : chi_cross_of(r->run->cross);
 	if (x == NULL || name == NULL)
-		return chi_frame_fail_null(f, CHOIR_STATE, "take: \"%s\": there was no merge call before",
+		return chi_frame_fail_null(f, CHOIR_STATE, "result: \"%s\" needs a merge call before it",
 				name == NULL ? "" : name);
 	choir_value *v = choir_values_find(x->returned, name);
 	if (v == NULL) {
 		chi_frame_record_error(f);
 		return NULL;
 	}
-	return chi_replica_view(r, v, "take", name);
+	return chi_replica_view(r, v, "result", name);
 }

@@ -160,8 +160,7 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 	choir_frame *f = replica->frame;
 	if (r->run->task.args == NULL || name == NULL)
 		return chi_frame_fail_null(f, CHOIR_NOT_FOUND,
-				"arg: there is no \"%s\": this run was given no arguments",
-				name == NULL ? "" : name);
+				"arg: \"%s\" does not exist; this run has no arguments", name == NULL ? "" : name);
 	choir_value *v = choir_values_find(r->run->task.args, name);
 	if (v == NULL) {
 		chi_error_prefix("arg");

@@ -1,5 +1,4 @@
-// Named tensors, and the results of a run. A value that is the same in all replicas is stored
-// once.
+// Named tensors, and the results of a run. A value that is equal in all replicas is stored once.
 #include "strategy/run/results.h"
 
 #include "base/alloc.h"
@@ -56,8 +55,8 @@ choir_status chi_results_check(choir_frame *f, const char *name, const choir_ten
 		return chi_frame_status(f);
 	}
 	if (value->frame != f)
-		return chi_frame_fail(
-				f, CHOIR_INVALID, "return: \"%s\" belongs to another frame: move it", name);
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"return: \"%s\" belongs to another frame; copy it to this one", name);
 	return chi_tensor_check_any(value);
 }
 
@@ -65,7 +64,7 @@ static choir_status lacks(const chi_replica *who, const chi_replica *than, const
 {
 	return choir_fail(CHOIR_STATE,
 			"replica %d returned no \"%s\", replica %d "
-			"did: all replicas must return the same names",
+			"did; all replicas must return the same names",
 			chi_replica_number(who), name, chi_replica_number(than));
 }
 

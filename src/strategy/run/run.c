@@ -1,5 +1,4 @@
-// A run from start to end. All memory is kept for the next run, so an empty run of two replicas
-// costs two transfers between cores.
+// A run from start to end. An empty run of two replicas costs two transfers between cores.
 #include "strategy/run/run.h"
 
 #include "base/alloc.h"
@@ -148,7 +147,7 @@ bool chi_run_abort_wait(chi_replica *r, const chi_sync_point *point)
 		if (holder != missing)
 			snprintf(why, sizeof why, ", as replica %d has its device",
 					chi_strategy_id(run->strategy, holder));
-		choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in %s: replica %d has not come%s",
+		choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in %s; replica %d has not come%s",
 				chi_replica_number(r), run->strategy->timeout,
 				point == NULL ? "an update" : point->name, chi_strategy_id(run->strategy, missing),
 				why);
@@ -223,7 +222,7 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool isolate
 		CHOIR_TRY(chi_strategy_count_examples(s, task->args));
 		CHOIR_TRY(chi_values_publish(task->args));
 	}
-	if (memcmp(&run->task, task, sizeof *task) != 0) // keeps the cache line unchanged
+	if (memcmp(&run->task, task, sizeof *task) != 0)
 		run->task = *task;
 	if (run->isolated != isolated)
 		run->isolated = isolated;
@@ -353,7 +352,7 @@ void chi_run_left(chi_run *run, int d)
 	if (run->nested != NULL && run->nested->going) // left from a merge function
 		chi_run_abandon(run->nested, false);
 	choir_fail(CHOIR_STATE, "run: %s", CHI_WAS_LEFT);
-	if (closed) { // left from an update
+	if (closed) {
 		chi_run_fail(run, run->strategy->replicas);
 		chi_gate_open(&dev->done, dev->number);
 		return;
@@ -428,7 +427,8 @@ static choir_status unwrap_variables(const choir_strategy *s)
 static choir_status ready_results(choir_strategy *s, choir_values *args, choir_values **results)
 {
 	if (*results != NULL && *results == args)
-		return choir_fail(CHOIR_INVALID, "run: the arguments and the results are the same set");
+		return choir_fail(CHOIR_INVALID,
+				"run: the arguments and the results are the same set; two are needed");
 	if (*results != NULL && (*results)->strategy != s)
 		return choir_fail(CHOIR_INVALID, "run: the results belong to another strategy");
 	if (*results == NULL)
@@ -466,7 +466,7 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 		return run_in(chi_run_nested(outer), fn, user, args, results);
 	if (!chi_atomic32_change(&s->running, 0, 1))
 		return choir_fail(
-				CHOIR_STATE, "run: another run of this strategy (\"%s\") is under way", s->kind);
+				CHOIR_STATE, "run: another run of this strategy (\"%s\") is in progress", s->kind);
 	chi_dlpack_hold(true);
 	choir_status status = run_in(s->run, fn, user, args, results);
 	if (status == CHOIR_OK && chi_atomic32_load(&s->has_wrapped_memory) != 0)

@@ -23,7 +23,7 @@ typedef enum {
 // What a collective is about, such as a variable, if its tensor does not say it. Replicas with
 // different labels have diverged.
 typedef struct {
-	uint64_t hash; // 0: no label
+	uint64_t hash;
 	const char *call; // the program's, if not the collective itself
 	char name[48];
 } chi_label;
@@ -32,10 +32,10 @@ typedef struct {
 typedef struct chi_replica {
 	_Alignas(CHI_LINE) choir_replica base;
 	struct chi_run *run;
-	int id, device; // id: within this worker
+	int id, device; // id: in this worker
 	// under the run's lock; only on shared devices
 	chi_replica_state state;
-	chi_atomic32 has_returned; // or was never called
+	chi_atomic32 has_returned; // or never called
 	const chi_atomic32 *parked_for;
 	chi_gate baton; // changes when this replica gets the baton
 	uint32_t sequence; // sync points so far
@@ -44,14 +44,14 @@ typedef struct chi_replica {
 	int updates;
 	uint64_t gradient_hash; // of its gradients' variables since its last update
 	chi_call_order order; // of its tensors in the collectives of this run
-	int gradients; // in gradient_hash
-	bool trains; // it added gradients
+	int gradients;
+	bool trains;
 	bool cancelled; // by another failure: what it returns is not the cause
 	bool uses_own_args;
 	chi_named_tensors call_args, returned;
 	chi_named_tensors unkept; // returned names if results are not kept; on the heap
 	chi_named_tensors own_args; // of the library's merge calls
-	chi_label label; // of its next collective
+	chi_label label;
 	int64_t batch_bytes; // of its batch of collectives; 0: none
 	choir_tensor *contribution; // if one replica does the collective for all
 	choir_reduce_op reduces;
@@ -75,7 +75,7 @@ typedef struct {
 	choir_replica_fn *fn;
 	void *user;
 	choir_values *args, *results;
-	uint64_t step; // for keys of random numbers
+	uint64_t step;
 } chi_run_task;
 
 typedef struct chi_run {
@@ -86,7 +86,7 @@ typedef struct chi_run {
 	// Two per replica; or NULL.
 	struct chi_small_all_reduce *small_all_reduce;
 	bool spin; // no more devices than cores
-	bool isolated; // of one replica, whose gradients are dropped
+	bool isolated; // of one replica
 	bool nested_in_isolated;
 	chi_atomic32 failed; // all replicas stop
 	_Alignas(CHI_LINE) chi_mutex lock;
@@ -109,8 +109,8 @@ typedef struct chi_run {
 	chi_atomic32 named; // a name was returned although results are not kept
 	bool going; // chi_run_go is active; the caller's
 	choir_cross *cross;
-	struct chi_run *nested; // in merge calls
-	chi_fpenv host; // the caller's
+	struct chi_run *nested;
+	chi_fpenv host;
 } chi_run;
 
 chi_run *chi_run_new(choir_strategy *s);
@@ -138,7 +138,6 @@ void chi_run_fail(chi_run *run, int replica);
 // Decides what happens when a replica of the run has waited for its timeout. True: the run fails,
 // naming the missing replica. False: another thread still uses r's tensors, so r must wait on.
 bool chi_run_abort_wait(chi_replica *r, const struct chi_sync_point *point);
-// Returns the run for runs inside a merge call; or NULL.
 chi_run *chi_run_nested(chi_run *run);
 // Fails with CHOIR_CANCELLED; the text names the run's first failure.
 choir_status chi_run_cancelled(chi_run *run);
@@ -157,7 +156,6 @@ int chi_scheduler_holder(const chi_run *run, int replica);
 // NULL, or this pool thread if it returns itself to the idle list.
 void chi_scheduler_run(chi_run *run, int d, struct chi_pool_thread *thread);
 
-// Begins a trace span of a device in a run, on the track of its last replica.
 void chi_run_trace_device(
 		const chi_run *run, int d, choir_trace_category category, const char *name);
 // Returns r's id in messages: among the replicas of all workers in step.

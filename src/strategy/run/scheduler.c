@@ -1,6 +1,6 @@
-// Scheduling of replicas on devices. The replica with the device's baton runs. One that must wait
-// parks on its thread, and the next runs: on this thread if it has not started, else on its own. A
-// device with one replica needs no baton.
+// Scheduling of replicas on devices. A replica that must wait parks on its thread, and the next
+// one runs: on this thread if it has not started, else on its own. A device with one replica needs
+// no baton.
 #include "base/clock.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/replica/replica.h"
@@ -228,7 +228,7 @@ void chi_run_trace_device(
 			last, category, name);
 }
 
-// Prefetches the lines that the caller wrote and this thread will write.
+// Prefetches lines that the caller wrote and this thread will write.
 static void fetch(const chi_run *run, int d)
 {
 	const char *first = (const char *) &run->replica[run->strategy->first[d]];

@@ -1,6 +1,6 @@
-// Small all-reduces. A waiting replica polls the other's progress word. A higher count of small
-// all-reduces means that it has come. A higher count of sync points, or the returned flag, means
-// that the replicas have diverged.
+// Small all-reduces. A waiting replica polls the other's word: a higher count of small all-reduces
+// means that it has come; a higher count of sync points, or the returned flag, that the replicas
+// have diverged.
 #include "strategy/run/small_all_reduce.h"
 
 #include "base/alloc.h"
@@ -152,8 +152,8 @@ static void returned(const chi_replica *r, int k)
 {
 	const chi_label *s = &own(r)->label[turn_of(r)];
 	choir_fail(CHOIR_STATE,
-			"replica %d returned, replica %d was in %s%s%.47s: all replicas must make the same "
-			"number of calls",
+			"replica %d returned, replica %d was in %s%s%.47s; "
+			"all replicas must make the same number of calls",
 			k, r->id, s->hash == 0 || s->call == NULL ? "all_reduce" : s->call,
 			s->hash == 0 ? "" : " of ", s->hash == 0 ? "" : s->name);
 }
@@ -214,7 +214,7 @@ static choir_status await(chi_replica *r, int k)
 		chi_trace_end();
 		if (!in_time) {
 			choir_fail(CHOIR_TIMEOUT,
-					"replica %d waited %g s in all_reduce: replica %d has not come", r->id,
+					"replica %d waited %g s in all_reduce; replica %d has not come", r->id,
 					run->strategy->timeout, k);
 			(void) fail(r);
 			return chi_run_cancelled(run); // the run knows the first cause
@@ -286,8 +286,7 @@ static void sum_chunks(const chi_replica *r, choir_tensor *sum)
 	}
 }
 
-// sum begins with this replica's contribution. Two contributions are added in the order of
-// replicas.
+// Two contributions are added in the order of replicas.
 static void sum_all(const chi_replica *r, choir_tensor *sum)
 {
 	if (r->run->strategy->replicas > 2) {

@@ -23,7 +23,7 @@ typedef struct chi_small_all_reduce {
 	chi_small_all_reduce_part part[2];
 	// Private, except in error messages.
 	_Alignas(CHI_LINE) uint32_t counts;
-	chi_buffer *held[2]; // of the parts
+	chi_buffer *held[2];
 	choir_dtype dtype[2];
 	choir_shape shape[2];
 	chi_label label[2];

@@ -82,7 +82,7 @@ choir_status chi_sync_point_diverged(
 	if (number != CHOIR_NONE)
 		snprintf(where, sizeof where, "sync point %lld: ", (long long) number + 1);
 	return choir_fail(CHOIR_STATE,
-			"%sreplica %d is in %s, replica %d in %s: all "
+			"%sreplica %d is in %s, replica %d in %s; all "
 			"replicas must make the same calls in the same order",
 			where, a, in_a, b, in_b);
 }
@@ -119,8 +119,8 @@ static choir_status diverged(
 choir_status chi_sync_point_other_order(const chi_replica *r, int other, const char *name)
 {
 	return choir_fail(CHOIR_STATE,
-			"replica %d has given the tensors that replica %d has, but in another order, as %s "
-			"shows: all replicas must make the same calls in the same order",
+			"replica %d passed the same tensors as replica %d in another order, "
+			"as %s shows; all replicas must make the same calls in the same order",
 			chi_replica_number(r), chi_strategy_id(r->run->strategy, other), name);
 }
 
@@ -128,8 +128,8 @@ static choir_status returned_before(
 		const chi_replica *who, const chi_replica *waits, const char *name)
 {
 	return choir_fail(CHOIR_STATE,
-			"replica %d returned after %u merge call%s or the like, replica %d was in %s: all "
-			"replicas must make the same number of calls",
+			"replica %d returned after %u sync point%s, replica %d was "
+			"in %s; all replicas must make the same number of calls",
 			chi_replica_number(who), who->sequence, who->sequence == 1 ? "" : "s",
 			chi_replica_number(waits), name);
 }
@@ -169,7 +169,7 @@ static chi_sync_point *arrive(
 	const uint32_t number = r->sequence;
 	if (run->isolated && run->strategy->in_sync > 1) {
 		choir_fail(CHOIR_UNSUPPORTED,
-				"replica %d is run alone, and is in %s, which needs all %d replicas",
+				"replica %d runs by itself and came to %s, which needs all %d replicas",
 				chi_replica_number(r), like->name, run->strategy->in_sync);
 		return NULL;
 	}

@@ -18,19 +18,18 @@ typedef struct chi_sync_point {
 	chi_sync_point_kind kind;
 	const void *what; // function, variable or optimizer
 	uint64_t hash; // of names, dtypes and shapes
-	chi_call_order order; // of the first replica
+	chi_call_order order;
 	char name[CHI_SYNC_POINT_NAME]; // "merge call with gradient, loss"
 	uint32_t number;
-	int first; // replica
+	int first;
 	int arrived; // replicas, under the run's lock
 	chi_atomic32 left; // replicas with their result
 	chi_atomic32 ready;
-	// Results, by kind.
-	choir_variable *variable; // CREATE
-	chi_buffer **buffer; // COLLECTIVE: one per device
-	int64_t count; // COLLECTIVE
-	struct chi_pending_update *pending_update; // UPDATE
-	struct chi_sync_point *next; // in the free list
+	choir_variable *variable;
+	chi_buffer **buffer; // COLLECTIVE's, one per device
+	int64_t count; // COLLECTIVE's
+	struct chi_pending_update *pending_update;
+	struct chi_sync_point *next;
 } chi_sync_point;
 
 // Enters r's next sync point. *last: r is the last replica to come. prepare (may be NULL) is
@@ -43,7 +42,6 @@ chi_sync_point *chi_sync_point_arrive(chi_replica *r, chi_sync_point_kind kind, 
 // number: of the sync point, or CHOIR_NONE.
 choir_status chi_sync_point_diverged(
 		int a, const char *in_a, int b, const char *in_b, int64_t number);
-// Prints the call that others make at a sync point.
 void chi_sync_point_print(chi_run *run, uint32_t number, char text[2 * CHI_SYNC_POINT_NAME]);
 void chi_sync_point_ready(chi_run *run, chi_sync_point *point);
 // Leaves a sync point, which is reused after all replicas have left.
@@ -55,6 +53,5 @@ void chi_sync_point_returned(chi_replica *r);
 // Returns the lowest replica that has made fewer calls than r, which waits at a sync point (NULL:
 // an update); or CHOIR_NONE. The run's lock is held.
 int chi_sync_point_missing(const chi_replica *r, const chi_sync_point *point);
-// Discards all sync points, between runs.
 void chi_sync_point_clear(chi_run *run);
 void chi_sync_point_free(chi_run *run);

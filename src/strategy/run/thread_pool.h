@@ -14,7 +14,7 @@ typedef struct chi_pool_thread {
 	struct chi_pool_thread *later_idle;
 	struct chi_pool_thread *next;
 	bool ended; // by a non-local exit
-	_Alignas(CHI_LINE) chi_gate gate; // changes when there is a task
+	_Alignas(CHI_LINE) chi_gate gate;
 	chi_run *run; // the task; NULL: call, or end the thread
 	struct chi_pool_call *call; // the task, if not a device of a run
 	int device;

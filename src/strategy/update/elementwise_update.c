@@ -11,13 +11,12 @@
 
 #include <string.h>
 
-enum { CHUNK = CHI_CHUNK }; // elements
+enum { CHUNK = CHI_CHUNK };
 
-// Shared by the threads.
 struct chi_chunk_context {
 	chi_mutex lock; // protects written variables and the failure
 	chi_update *whole;
-	chi_update each; // initial context of a chunk
+	chi_update each;
 	choir_tensor **arg;
 	const choir_value **lazy; // arguments computed by chunks
 	choir_update_fn *fn;
@@ -54,8 +53,8 @@ static bool has_its_size(const chi_update *u, const choir_variable *v)
 	if (v->elements == u->variable->elements)
 		return true;
 	chi_frame_fail(u->base.frame, CHOIR_INVALID,
-			"update of \"%s\": \"%s\" has %lld elements, not %lld: an elementwise function gets "
-			"slices of what is as large",
+			"update of \"%s\": \"%s\" has %lld elements, not %lld; "
+			"an elementwise function uses variables of the same size",
 			u->variable->name, v->name, (long long) v->elements,
 			(long long) u->variable->elements);
 	return false;
@@ -153,9 +152,10 @@ choir_status chi_update_chunk_write(
 	CHOIR_TRY(chi_tensor_check(t));
 	if (t->dtype != v->dtype || !chi_shape_equal(&t->shape, &CHOIR_SHAPE(u->count)))
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"variable \"%s\": a value of %s %s for a slice of %lld elements of %s", v->name,
-				choir_dtype_name(t->dtype), chi_shape_print(&t->shape, have), (long long) u->count,
-				choir_dtype_name(v->dtype));
+				"variable \"%s\": the value is %s %s; an "
+				"elementwise function writes %lld elements of %s",
+				v->name, choir_dtype_name(t->dtype), chi_shape_print(&t->shape, have),
+				(long long) u->count, choir_dtype_name(v->dtype));
 	chi_update_chunk_note_written(u, v);
 	if (op == CHI_ASSIGN) {
 		memmove(to, t->data, chi_tensor_bytes(t));
@@ -243,8 +243,8 @@ static choir_status set_args(struct chi_chunk_context *s, choir_frame *f)
 		if (!t->is_number && t->shape.rank != 0 &&
 				!chi_shape_equal(&t->shape, &u->variable->shape))
 			return choir_fail(CHOIR_INVALID,
-					"update of \"%s\": \"%s\" is %s: an elementwise function takes what is as "
-					"large as the variable, and scalars",
+					"update of \"%s\": \"%s\" is %s; an elementwise function "
+					"takes scalars and tensors of the variable's shape",
 					u->variable->name, given->leaf[i].name, chi_shape_print(&t->shape, text));
 		s->arg[i] = t;
 	}

@@ -49,7 +49,8 @@ static choir_status check_target(const chi_update *u, const choir_variable *v)
 	if (v != NULL && colocated(u, v))
 		return CHOIR_OK;
 	return chi_frame_fail(u->base.frame, CHOIR_INVALID,
-			"update of \"%s\": variable \"%s\" is not colocated with it and cannot be written",
+			"update of \"%s\": variable \"%s\" is not colocated "
+			"with it; an update writes only colocated variables",
 			name_of(u), v == NULL ? "" : v->name);
 }
 
@@ -81,7 +82,7 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 		if (!may_wait(u, v)) {
 			chi_frame_fail(u->base.frame, CHOIR_STATE,
 					"update of \"%s\": variable \"%s\" is not colocated with it, and other "
-					"workers may be changing it: read it before and give it",
+					"workers may be changing it; read it before and pass it as an argument",
 					name_of(u), v->name);
 			return CHI_NO_COPY;
 		}
@@ -124,7 +125,7 @@ choir_status chi_update_may_scatter(choir_update *update, const choir_variable *
 	CHOIR_TRY(check_target(u, v));
 	if (u->chunk != NULL)
 		return chi_frame_fail(update->frame, CHOIR_UNSUPPORTED,
-				"update of \"%s\": rows of \"%s\" cannot be written in an elementwise update",
+				"update of \"%s\": it writes rows of \"%s\"; an elementwise update writes none",
 				name_of(u), v->name);
 	return CHOIR_OK;
 }
@@ -190,14 +191,16 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	choir_frame *f = update->frame;
 	if (u->elementwise)
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"update of \"%s\": an elementwise function returns nothing", name_of(u));
+				"update of \"%s\": the function returned a "
+				"value; an elementwise function returns none",
+				name_of(u));
 	CHOIR_TRY(chi_results_check(f, name, value));
 	if (u->parent != NULL &&
 			(value->is_number || value->shape.rank == 0 ||
 					value->shape.dim[0] != u->variable->shape.dim[0]))
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"update of \"%s\": what it returns as \"%s\" "
-				"must have its %lld rows, as it is a shard",
+				"update of \"%s\": the returned \"%s\" has another "
+				"shape; it needs the %lld rows of the shard",
 				name_of(u), name, (long long) u->variable->shape.dim[0]);
 	choir_values *returned = u->cross->next_results;
 	choir_frame *to = chi_values_replica_frame(returned, u->replica);
@@ -225,8 +228,8 @@ static choir_status check_returned(const chi_update *u)
 		for (int k = 0; k < returned->leaf[i].value->count; k++)
 			if (returned->leaf[i].value->component[k] == NULL)
 				return choir_fail(CHOIR_INVALID,
-						"update of \"%s\": the function returned no \"%s\" for %s %d: the same "
-						"names are needed for all",
+						"update of \"%s\": the function returned no \"%s\" "
+						"for %s %d; it must return the same names for all",
 						u->parent != NULL ? u->parent->name : name_of(u), returned->leaf[i].name,
 						u->parent != NULL ? "shard" : "copy", k);
 	return CHOIR_OK;
@@ -340,14 +343,13 @@ static void finish_written(chi_update *u, choir_status status)
 	u->written = NULL;
 }
 
-// Refuses per-replica values before anything changes.
 static choir_status check_given(const chi_update *u)
 {
 	const choir_values *given = u->cross->call_args;
 	for (size_t i = 0; i < given->n; i++)
 		if (given->leaf[i].value->kind == CHOIR_VALUE_PER_REPLICA)
 			return choir_fail(CHOIR_INVALID,
-					"update of \"%s\": \"%s\" differs between replicas: reduce it first",
+					"update of \"%s\": \"%s\" differs between replicas; reduce it first",
 					name_of(u), given->leaf[i].name);
 	return CHOIR_OK;
 }
@@ -535,8 +537,8 @@ choir_value *choir_cross_non_slot_devices(
 					f, CHOIR_INVALID, "non_slot_devices: variable %zu of %zu is NULL", i, n);
 		else
 			chi_frame_fail(f, CHOIR_INVALID,
-					"non_slot_devices: variable \"%s\" was not made in this strategy but in %s",
-					v->name, v->strategy->label);
+					"non_slot_devices: variable \"%s\" belongs to another strategy (%s)", v->name,
+					v->strategy->label);
 		return NULL;
 	}
 	return chi_cross_destination(cross, s->non_slots, s->non_slot);
@@ -565,8 +567,7 @@ choir_status choir_cross_update_non_slot(
 	if (destination->kind != CHOIR_VALUE_DESTINATION ||
 			!chi_strategy_is_non_slot_destination(x->strategy, destination))
 		return chi_frame_fail(cross->frame, CHOIR_INVALID,
-				"update_non_slot: it needs the destination "
-				"that non_slot_devices gives, and this %s",
+				"update_non_slot: it needs the destination of non_slot_devices; this value %s",
 				destination->kind == CHOIR_VALUE_DESTINATION ? "has other devices"
 															 : "is no destination");
 	return chi_update_run(&(chi_update){ .cross = x, .destination = destination }, fn, user);

@@ -1,6 +1,5 @@
-// Writes of variables. In a replica, a write is a merge call that aggregates; for ON_READ it
-// writes the replica's component. In cross-replica context it writes all copies, in an update
-// function the current one.
+// Writes of variables: in a replica by an aggregating merge call (ON_READ: to its component), in
+// cross-replica context to all copies, in an update function to the current one.
 #include "choir/op.h"
 #include "strategy/replica/merge_call.h"
 #include "strategy/cross/reduce.h"
@@ -116,7 +115,7 @@ choir_status chi_write_check_aggregation(choir_replica *replica, const choir_var
 	if (v->aggregation != CHOIR_AGGREGATION_NONE)
 		return CHOIR_OK;
 	return chi_frame_fail(replica->frame, CHOIR_INVALID,
-			"variable \"%s\": an aggregation is needed to write it in a replica", v->name);
+			"variable \"%s\": it has no aggregation; a replica needs one to write it", v->name);
 }
 
 choir_status chi_write_check_number(
@@ -128,8 +127,8 @@ choir_status chi_write_check_number(
 			t->number == 0)
 		return CHOIR_OK;
 	return chi_frame_fail(x->frame, CHOIR_INVALID,
-			"variable \"%s\": the number %g is the same for all %d replicas and has no SUM over "
-			"them: give each replica's share, or a tensor",
+			"variable \"%s\": the number %g is the same for all %d replicas "
+			"and has no SUM over them; assign each replica's share, or a tensor",
 			v->name, t->number, n);
 }
 
@@ -208,7 +207,7 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 			return chi_frame_status(f);
 		const choir_status status = chi_variable_write(v, i, CHI_ASSIGN, share);
 		if (status != CHOIR_OK && i > 0)
-			chi_variable_undefine(v); // the sum is undefined
+			chi_variable_undefine(v);
 		CHOIR_TRY(status);
 	}
 	return CHOIR_OK;
@@ -241,12 +240,11 @@ static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tens
 		return write_all(v, op, value);
 	if (op != CHI_ASSIGN)
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"variable \"%s\": it is ON_READ and cannot be added to outside a replica",
-				v->name);
+				"variable \"%s\": it is ON_READ; only a replica can add to it", v->name);
 	if (v->aggregation == CHOIR_AGGREGATION_NONE)
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"variable \"%s\": it is ON_READ without an aggregation and cannot be assigned "
-				"outside a replica",
+				"variable \"%s\": it is ON_READ without an "
+				"aggregation; only a replica can assign it",
 				v->name);
 	return v->aggregation == CHOIR_AGGREGATION_SUM ? assign_shares(v, value)
 												   : write_all(v, CHI_ASSIGN, value);

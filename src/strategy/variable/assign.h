@@ -4,7 +4,7 @@
 #include "strategy/replica/replica.h"
 
 // Fails with CHOIR_STATE if a write comes from outside this replica, or v belongs to another
-// strategy. what: the call.
+// strategy.
 choir_status chi_write_check_replica(
 		choir_replica *replica, const choir_variable *v, const char *what);
 // Fails with CHOIR_INVALID if a written v is mirrored without an aggregation.

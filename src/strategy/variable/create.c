@@ -1,5 +1,5 @@
-// Creation of variables. In replicas, replica 0 makes the variable. The strategy decides on
-// devices and shards. Shards are variables, and the sharded variable itself has no copies.
+// Creation of variables. In replicas, replica 0 makes the variable. Shards are variables, and the
+// sharded variable itself has no copies.
 #include "strategy/variable/create.h"
 
 #include "base/alloc.h"
@@ -44,8 +44,8 @@ static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_
 	}
 	return known ? CHOIR_OK
 				 : choir_fail(CHOIR_INVALID,
-						   "variable \"%s\": \"%s\" places it on "
-						   "what is none of its %d parameter devices",
+						   "variable \"%s\": \"%s\" places it on a device "
+						   "that is none of its %d parameter devices",
 						   plan->name, s->kind, s->parameters);
 }
 
@@ -77,8 +77,8 @@ static choir_variable *make_variable(
 										   : NULL;
 	choir_variable *v = NULL;
 	if (chi_strategy_find_variable(s, plan->name) != NULL)
-		choir_fail(
-				CHOIR_INVALID, "variable \"%s\": the strategy has one of that name", plan->name);
+		choir_fail(CHOIR_INVALID,
+				"variable \"%s\": the strategy has another variable of that name", plan->name);
 	else if (find_places(s, plan, c, places) == CHOIR_OK)
 		v = chi_variable_new(plan);
 	chi_free(places);
@@ -111,7 +111,7 @@ static choir_status count_shards(const choir_strategy *s, const chi_variable_pla
 	return *n > 0 ? CHOIR_OK
 				  : choir_fail(CHOIR_INVALID,
 							"variable \"%s\": its %lld rows would lie "
-							"in %lld shards: at most %d are possible",
+							"in %lld shards; at most %d are possible",
 							plan->name, (long long) rows, (long long) parts, (int) MAX_SHARDS);
 }
 
@@ -128,8 +128,8 @@ static choir_status decide_shards(
 		return plan->shape.rank > 0 && plan->shape.dim[0] == colocated_with->shape.dim[0]
 				? CHOIR_OK
 				: choir_fail(CHOIR_INVALID,
-						  "variable \"%s\": colocated with \"%s\", which lies in %d shards of its "
-						  "%lld rows: it needs as many rows",
+						  "variable \"%s\": it is colocated with \"%s\", whose "
+						  "%d shards have %lld rows; it needs as many rows",
 						  plan->name, colocated_with->name, colocated_with->shards,
 						  (long long) colocated_with->shape.dim[0]);
 	}
@@ -451,7 +451,8 @@ choir_variable *choir_variable_new(
 	if (s == NULL || chi_strategy_check(s) != CHOIR_OK || apply_scopes(c, o, &all) != CHOIR_OK)
 		return kept_by_replica(c);
 	if (c != NULL && c->kind == CHI_IN_UPDATE) {
-		choir_fail(CHOIR_STATE, "variable \"%s\": an update function makes no variables",
+		choir_fail(CHOIR_STATE,
+				"variable \"%s\": it was made in an update function; make it before the update",
 				name == NULL ? "" : name);
 		return NULL;
 	}

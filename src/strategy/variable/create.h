@@ -7,7 +7,7 @@ typedef struct {
 	const char *name;
 	const choir_shape *shape;
 	const choir_variable_options *options; // of full size; or NULL
-	choir_variable *colocated_with; // or NULL
+	choir_variable *colocated_with;
 	bool non_slot;
 	void *wrap; // the caller's memory, or NULL
 	bool slot; // an optimizer's zeros, which workers need not compare

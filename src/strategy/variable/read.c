@@ -182,7 +182,6 @@ choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
 		return shards_component(v, f);
 	if (f->context_kind == CHI_IN_UPDATE && ((chi_update *) f->context)->chunk != NULL)
 		return chi_update_chunk_read(f->context, v);
-	// A frame without a context may use any copy.
 	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;
 	int copy = inside ? copy_for(f, v) : 0;
 	if (copy == CHI_NO_COPY)

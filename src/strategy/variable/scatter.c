@@ -45,8 +45,8 @@ static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 	choir_buffer out = in[0];
 	if (v->concurrency == CHI_LOCK_FREE)
 		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
-				"variable \"%s\": rows of what several workers "
-				"update without locks cannot be written",
+				"variable \"%s\": several workers update it without "
+				"locks; writing its rows needs .locked_updates",
 				v->name);
 	if (choir_shape_elements(&s->values->shape) == 0)
 		return CHOIR_OK;
@@ -227,11 +227,12 @@ static choir_status check_variable(const scatter *s, choir_frame *f, bool aggreg
 	const char *name = methods[s->how].name;
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
-				"variable \"%s\": it is ON_READ, for which there is no %s", v->name, name);
+				"variable \"%s\": it is ON_READ; such variables have no %s", v->name, name);
 	if (aggregates && !methods[s->how].aggregates &&
 			(v->aggregation == CHOIR_AGGREGATION_SUM || v->aggregation == CHOIR_AGGREGATION_MEAN))
 		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
-				"variable \"%s\": %s has no %s: aggregation NONE or ONLY_FIRST_REPLICA is needed",
+				"variable \"%s\": %s does not support aggregation "
+				"%s; NONE or ONLY_FIRST_REPLICA is needed",
 				v->name, name, v->aggregation == CHOIR_AGGREGATION_SUM ? "SUM" : "MEAN");
 	if (v->shape.rank == 0)
 		return chi_frame_fail(
@@ -246,8 +247,8 @@ static choir_status fit_values(scatter *s, choir_frame *f)
 	const choir_tensor *indices = s->indices;
 	if (indices->shape.rank != 1 || (indices->dtype != CHOIR_I32 && indices->dtype != CHOIR_I64))
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"variable \"%s\": %s: indices are %s %s, not a vector of i32 or i64", v->name,
-				methods[s->how].name, choir_dtype_name(indices->dtype),
+				"variable \"%s\": %s: indices are %s %s; a vector of i32 or i64 is needed",
+				v->name, methods[s->how].name, choir_dtype_name(indices->dtype),
 				chi_shape_print(&indices->shape, have));
 	choir_shape rows = v->shape;
 	rows.dim[0] = indices->shape.dim[0];
@@ -257,8 +258,9 @@ static choir_status fit_values(scatter *s, choir_frame *f)
 		return chi_frame_status(f);
 	if (s->values->dtype == v->dtype && chi_shape_equal(&s->values->shape, &rows))
 		return CHOIR_OK;
-	return chi_frame_fail(f, CHOIR_INVALID, "variable \"%s\": %s: values are %s %s, not %s %s",
-			v->name, methods[s->how].name, choir_dtype_name(s->values->dtype),
+	return chi_frame_fail(f, CHOIR_INVALID,
+			"variable \"%s\": %s: values are %s %s; %s %s is needed", v->name,
+			methods[s->how].name, choir_dtype_name(s->values->dtype),
 			chi_shape_print(&s->values->shape, have), choir_dtype_name(v->dtype),
 			chi_shape_print(&rows, need));
 }
@@ -279,7 +281,8 @@ static choir_status check_operands(scatter *s, choir_frame *f)
 		choir_tensor **t = operands[i];
 		if ((*t)->frame != f)
 			return chi_frame_fail(f, CHOIR_INVALID,
-					"variable \"%s\": %s: indices and values are of two frames: move one",
+					"variable \"%s\": %s: indices and values "
+					"belong to two frames; copy one to the other's",
 					s->variable->name, methods[s->how].name);
 		if (chi_tensor_check(*t) != CHOIR_OK)
 			return chi_frame_record_error(f);
@@ -294,7 +297,7 @@ static choir_status refuse(choir_frame *f, const choir_variable *v, choir_scatte
 	if (v == NULL)
 		choir_fail(CHOIR_INVALID, "scatter: the variable is NULL");
 	else
-		choir_fail(CHOIR_INVALID, "variable \"%s\": there is no way %d to scatter", v->name,
+		choir_fail(CHOIR_INVALID, "variable \"%s\": scatter method %d does not exist", v->name,
 				(int) how);
 	return f == NULL ? choir_error_status() : chi_frame_record_error(f);
 }

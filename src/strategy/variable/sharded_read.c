@@ -1,5 +1,5 @@
-// Reads of sharded variables consist of reads of shards and operations that a tape records. So
-// gradients flow to the shards, and optimizers need not know the whole variable.
+// Reads of sharded variables consist of reads of shards and recorded operations. So gradients flow
+// to the shards, and optimizers need not know the whole variable.
 #include "strategy/variable/read.h"
 #include "strategy/variable/sharded_read.h"
 
@@ -155,7 +155,7 @@ static int64_t *rows_of(const choir_variable *v, choir_tensor *indices)
 		if (rows[i] < 0 || rows[i] >= v->shape.dim[0]) {
 			chi_frame_fail(f, CHOIR_INVALID,
 					"variable \"%s\": gather: indices[%" PRId64 "] is %" PRId64
-					", which is no row: there are %" PRId64,
+					"; the variable has %" PRId64 " rows",
 					v->name, i, rows[i], v->shape.dim[0]);
 			return NULL;
 		}
@@ -220,7 +220,7 @@ choir_tensor *choir_variable_slice(
 	const int64_t n = v->shape.rank == 0 ? 0 : v->shape.dim[0];
 	if (v->shape.rank == 0 || step == 0)
 		return chi_frame_fail_null(f, CHOIR_INVALID,
-				step == 0 ? "variable \"%s\": slice: a step of 0"
+				step == 0 ? "variable \"%s\": slice: the step is 0; it must not be 0"
 						  : "variable \"%s\": slice: a scalar has no rows",
 				v->name);
 	const int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? n : n - 1;

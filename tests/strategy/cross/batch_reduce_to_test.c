@@ -247,11 +247,10 @@ typedef struct {
 		{ .size = sizeof(choir_communication_options), __VA_ARGS__ }, status, text \
 	}
 static const refusal refusals[] = {
-	REFUSED(CHOIR_INVALID, "bytes_per_pack -1", .bytes_per_pack = -1),
-	REFUSED(CHOIR_INVALID, "num_packs -2", .num_packs = -2),
-	REFUSED(CHOIR_INVALID, "bytes_per_pack 8 and num_packs 2", .bytes_per_pack = 8,
-			.num_packs = 2),
-	REFUSED(CHOIR_INVALID, "a timeout of -3", .timeout = -3),
+	REFUSED(CHOIR_INVALID, "bytes_per_pack*-1", .bytes_per_pack = -1),
+	REFUSED(CHOIR_INVALID, "num_packs*-2", .num_packs = -2),
+	REFUSED(CHOIR_INVALID, "bytes_per_pack*8*num_packs*2", .bytes_per_pack = 8, .num_packs = 2),
+	REFUSED(CHOIR_INVALID, "timeout*-3", .timeout = -3),
 	REFUSED(CHOIR_NOT_FOUND, "\"nccl\":*direct", .implementation = "nccl"),
 	{ { .size = 5 }, CHOIR_INVALID, "the options' size is 5" },
 };

@@ -403,7 +403,7 @@ TEST(what_is_wrong_is_said_at_once)
 			choir_cross_reduce_to(x, CHOIR_SUM, choir_values_find(results, "half"), to);
 	assert_non_null(half); // which is no slice of the target
 	world_failed(add_elementwise(x, half, &j), CHOIR_INVALID, "\"g\" is [12950]",
-			"what is as large as the variable");
+			"the variable's shape");
 	choir_frame_clear(x->frame);
 	choir_frame *f = choir_frame_new(NULL);
 	assert_non_null(choir_variable_read(target, f)); // nothing was written

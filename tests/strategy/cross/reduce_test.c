@@ -171,7 +171,7 @@ static void sum_bytes_everywhere(void)
 		if (status == CHOIR_OK)
 			bytes_are(choir_value_local(choir_values_find(sums, "sum"), 0), own * replicas);
 		else
-			world_failed(status, CHOIR_INVALID, "all_reduce: a SUM of u8 is above 255", NULL);
+			world_failed(status, CHOIR_INVALID, "all_reduce: *SUM of u8*255", NULL);
 		choir_values_free(sums);
 		sums = NULL;
 		world_ok(choir_strategy_run(strategy, keep_bytes, &own, NULL, &sums));
@@ -281,8 +281,8 @@ static void reduce_wrongly(void)
 		{ "thin", CHOIR_SUM, CHOIR_NO_AXIS, "replica 0 has f32 [2], replica 1 f32 [1]" },
 		{ "dtypes", CHOIR_MEAN, CHOIR_NO_AXIS, "replica 0 has f32 [2], replica 1 i32 [2]" },
 		{ "same", CHOIR_SUM, CHOIR_AXIS(1), "[2] has no axis 1" },
-		{ "same", (choir_reduce_op) 9, CHOIR_NO_AXIS, "operation 9" },
-		{ "mixed", CHOIR_MEAN, CHOIR_NO_AXIS, "a mean needs all or none" },
+		{ "same", (choir_reduce_op) 9, CHOIR_NO_AXIS, "operation*9" },
+		{ "mixed", CHOIR_MEAN, CHOIR_NO_AXIS, "mean*all or none" },
 		{ "plain", CHOIR_SUM, CHOIR_NO_AXIS, "has no SUM" },
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -493,8 +493,8 @@ static choir_status give_and_misuse(choir_replica *r, void *user)
 static void misuse_destinations(void)
 {
 	static const char *const texts[] = { "has no SUM", "has no SUM", "gpu:0", "destination",
-		"a destination has no value", "a destination has no tensor", "reduce it, or take one",
-		"operation 5", "reduce it, or take one" };
+		"a destination has no value", "a destination has no tensor", "is no tensor: reduce it",
+		"operation*5", "is no tensor: reduce it" };
 	if (replicas == 1)
 		return;
 	for (int how = 0; how < 9; how++)

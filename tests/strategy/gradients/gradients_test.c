@@ -321,7 +321,7 @@ static void misuse_updates(adder *a)
 	static const choir_status expected[] = { CHOIR_STATE, CHOIR_STATE, CHOIR_INVALID,
 		CHOIR_INVALID, CHOIR_INVALID, CHOIR_IO, CHOIR_INVALID };
 	static const char *const texts[] = { "returned after 0", "adder",
-		"the gradient of \"large\" is f32 [1]", "the variable is NULL", "was given twice",
+		"the gradient of \"large\" is f32 [1]", "the variable is NULL", "twice",
 		"no gradient today", NULL };
 	for (int how = 0; how < 7; how++) {
 		misuse m = { a, how };

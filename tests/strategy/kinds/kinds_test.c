@@ -62,12 +62,12 @@ TEST(test_refused)
 			CHOIR_INVALID, "\"mirrored\" has no parameter devices", "cpu:0");
 	check_refused("central_storage",
 			CHOIR_OPTIONS(choir_strategy_options, .parameter_devices = "cpu:0,cpu:1"),
-			CHOIR_INVALID, "one parameter device, not \"cpu:0,cpu:1\"", NULL);
+			CHOIR_INVALID, "one parameter device*\"cpu:0,cpu:1\"", NULL);
 	check_refused("central_storage",
 			CHOIR_OPTIONS(choir_strategy_options, .parameter_devices = "moon:0"), CHOIR_NOT_FOUND,
 			"moon", NULL);
 	check_refused("one_device", CHOIR_OPTIONS(choir_strategy_options, .replicas = 2),
-			CHOIR_INVALID, "\"one_device\" has 1 replica, not 2", NULL);
+			CHOIR_INVALID, "\"one_device\"*1 replica*2", NULL);
 }
 
 static choir_status count_update(choir_update *u, void *user)
@@ -196,7 +196,7 @@ TEST(test_tables_of_another_size)
 	newer.table.name = "newer";
 	memset(newer.more, 0xff, sizeof newer.more);
 	world_ok(choir_register_strategy(&newer.table));
-	check_refused("newer", NULL, CHOIR_UNSUPPORTED, "does not say which devices", NULL);
+	check_refused("newer", NULL, CHOIR_UNSUPPORTED, "parameter_devices", NULL);
 	choir_strategy_table older = empty;
 	older.size = offsetof(choir_strategy_table, place_variable);
 	older.name = "older";
@@ -204,7 +204,7 @@ TEST(test_tables_of_another_size)
 	world_ok(choir_register_strategy(&older));
 	choir_strategy *s = choir_strategy_new("older", NULL);
 	assert_null(make(s, "v"));
-	world_failed(choir_error_status(), CHOIR_UNSUPPORTED, "no slot place", NULL);
+	world_failed(choir_error_status(), CHOIR_UNSUPPORTED, "place_variable", NULL);
 	choir_strategy_free(s);
 	older.size = offsetof(choir_strategy_table, name);
 	check_bad_table(older, "the table's size is 16");
@@ -214,13 +214,13 @@ TEST(test_empty_slots_fail)
 {
 	choir_strategy_table t = empty;
 	world_ok(choir_register_strategy(&t));
-	check_refused("empty", NULL, CHOIR_UNSUPPORTED, "does not say which devices", NULL);
+	check_refused("empty", NULL, CHOIR_UNSUPPORTED, "parameter_devices", NULL);
 	t.name = "no place";
 	t.parameter_devices = one_too_many;
 	world_ok(choir_register_strategy(&t));
 	choir_strategy *s = choir_strategy_new("no place", NULL);
 	assert_null(make(s, "v"));
-	world_failed(choir_error_status(), CHOIR_UNSUPPORTED, "variable \"v\"", "no slot place");
+	world_failed(choir_error_status(), CHOIR_UNSUPPORTED, "variable \"v\"", "place_variable");
 	world_works(s);
 	choir_strategy_free(s);
 }

@@ -102,11 +102,11 @@ TEST(what_cannot_be_averaged)
 	choir_strategy *s = world_new(2, "cpu:0", 0);
 	job j = { 2, -4, 1 };
 	world_failed(choir_strategy_run(s, average, &j, NULL, NULL), CHOIR_INVALID,
-			"replica 0: average_loss: a global batch of -4", "0 or more");
+			"replica 0: average_loss: *global batch*-4", "0 or more");
 	world_failed(choir_strategy_run(s, scalar_loss, NULL, NULL, NULL), CHOIR_INVALID,
-			"average_loss: a loss for each example", "not a scalar");
+			"average_loss: *example", "scalar");
 	world_failed(choir_strategy_run(s, scalar_mean, NULL, NULL, NULL), CHOIR_INVALID,
-			"mean: a loss for each example", "not a scalar");
+			"mean: *example", "scalar");
 	world_ok(choir_strategy_run(s, keep, NULL, NULL, NULL));
 	// Cross-replica context: no replica, or one that was kept.
 	assert_null(choir_replica_average_loss_over(NULL, NULL, 4));

@@ -215,7 +215,7 @@ TEST(wrong_arguments_and_results)
 	world_failed(choir_strategy_run(s, take_missing, NULL, args, &results), CHOIR_NOT_FOUND,
 			"replica 0: arg: values: there is no \"xx\"", "is only \"x\"");
 	world_failed(choir_strategy_run(s, take_missing, NULL, NULL, &results), CHOIR_NOT_FOUND,
-			"this run was given no arguments", NULL);
+			"no arguments", NULL);
 	world_failed(choir_strategy_run(s, return_unequal, NULL, NULL, &results), CHOIR_STATE,
 			"replica 1 returned no \"loss\"", "replica 0 did");
 	world_failed(choir_strategy_run(s, return_more, NULL, NULL, &results), CHOIR_STATE,

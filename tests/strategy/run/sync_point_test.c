@@ -99,7 +99,7 @@ TEST(what_differs_is_named)
 	} texts[] = {
 		{ "replica 0 is in all_reduce of f32 [2, 2], replica 1 in ",
 				"all_reduce, mean of f32 [2" },
-		{ "replica 0 is in assign of \"a\", replica 1 in assign of \"b\": all", NULL },
+		{ "replica 0*assign of \"a\"*replica 1*assign of \"b\"", NULL },
 		{ "in update of \"a\"", "with another function" },
 		{ "replica 0 is in all_gather along axis 0", "replica 1 in all_gather along axis 1" },
 		{ "replica 0 is in broadcast from replica 0", "replica 1 in broadcast from replica 1" },

@@ -211,14 +211,14 @@ TEST(wrong_functions)
 	} expected[] = {
 		{ CHOIR_INVALID, "\"small\" has 3 elements, not 41000" },
 		{ CHOIR_INVALID, "\"small\" has 3 elements, not 41000" },
-		{ CHOIR_INVALID, "an elementwise function returns nothing" },
-		{ CHOIR_INVALID, "for a slice of 8192 elements of f32" },
-		{ CHOIR_UNSUPPORTED, "rows of \"target\" cannot be written" },
+		{ CHOIR_INVALID, "elementwise function" },
+		{ CHOIR_INVALID, "8192 elements of f32" },
+		{ CHOIR_UNSUPPORTED, "rows of \"target\"" },
 		{ CHOIR_UNSUPPORTED, "update of \"target\": the function returned" },
 		{ CHOIR_IO, "the last slice" },
 		{ CHOIR_NOT_FOUND, "update of \"target\"" },
 		{ CHOIR_IO, "half way" },
-		{ CHOIR_INVALID, "\"g\" is [41]: an elementwise function takes" },
+		{ CHOIR_INVALID, "\"g\"*[41]*elementwise" },
 		{ CHOIR_INVALID, "\"g\": a destination has no value" },
 	};
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1,cpu:2" };

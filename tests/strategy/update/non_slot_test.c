@@ -179,7 +179,7 @@ static void misuse(void)
 	choir_frame *f = choir_frame_new(NULL);
 	assert_null(choir_variable_read(power, f));
 	world_failed(
-			choir_error_status(), CHOIR_STATE, "\"beta_power\": an update failed halfway", NULL);
+			choir_error_status(), CHOIR_STATE, "\"beta_power\"*an update failed half", NULL);
 	choir_frame_free(f);
 	// A variable's own update does not write what belongs to no variable.
 	world_failed(choir_cross_update(x, weight, NULL, write_power, NULL), CHOIR_INVALID,
@@ -220,13 +220,13 @@ TEST(places_of_another_strategy)
 	strategy = world_new(2, "cpu:0,cpu:1", 0);
 	choir_cross *x = choir_strategy_cross(strategy);
 	assert_null(choir_cross_non_slot_devices(x, 1, &foreign));
-	world_failed(choir_error_status(), CHOIR_INVALID, "variable \"foreign\" was not made in this",
-			NULL);
+	world_failed(
+			choir_error_status(), CHOIR_INVALID, "variable \"foreign\"*another strategy", NULL);
 	choir_frame_clear(x->frame);
 	world_ok(choir_scope_enter(&scope, strategy));
 	choir_value *place = choir_cross_destination(x, "far:0");
 	world_failed(choir_scope_colocate(&beside, place), CHOIR_INVALID,
-			"a variable or the destination that non_slot_devices gives", NULL);
+			"a variable*non_slot_devices", NULL);
 	world_ok(choir_scope_exit(&scope));
 	choir_strategy_free(strategy);
 	choir_strategy_free(other);

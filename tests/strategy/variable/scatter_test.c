@@ -250,13 +250,13 @@ static const struct {
 	const char *first, *second;
 } complaints[] = {
 	{ NULL, NULL },
-	{ "variable \"v\": scatter_add: indices[1] is 5", "there are 5 rows" },
-	{ "variable \"v\": scatter_add: indices[0] is -1", "there are 5 rows" },
-	{ "scatter_add: values are f32 [3, 2], not f32 [2, 2]", NULL },
-	{ "scatter_add: values are f64 [2, 2], not f32 [2, 2]", NULL },
-	{ "scatter_add: indices are f32 [2], not a vector of i32 or i64", NULL },
-	{ "scatter_add: indices are f64 [], not a vector", NULL },
-	{ "there is no way 99", NULL },
+	{ "variable \"v\": scatter_add: indices[1] is 5", "there are 5" },
+	{ "variable \"v\": scatter_add: indices[0] is -1", "there are 5" },
+	{ "scatter_add: *f32 [3, 2]*f32 [2, 2]", NULL },
+	{ "scatter_add: *f64 [2, 2]*f32 [2, 2]", NULL },
+	{ "scatter_add: *f32 [2]*vector of i32 or i64", NULL },
+	{ "scatter_add: *f64 []*vector", NULL },
+	{ "\"v\"*99", NULL },
 	{ "scatter_add: NULL", NULL },
 	{ "scatter_add: NULL", NULL },
 };
@@ -292,7 +292,7 @@ static void misuse(void)
 	choir_frame *other = choir_frame_new(NULL);
 	choir_tensor *indices = choir_constant(other, CHOIR_I32, CHOIR_SHAPE(1), (int32_t[]){ 0 });
 	world_failed(choir_variable_scatter(w.v, CHOIR_SCATTER_ADD, indices, choir_number(f, 1)),
-			CHOIR_INVALID, "of two frames", NULL);
+			CHOIR_INVALID, "two frames", NULL);
 	choir_frame_free(other);
 	choir_frame_free(f);
 }
@@ -349,8 +349,8 @@ static void scatter_by_aggregation(void)
 						.aggregation = CHOIR_AGGREGATION_SUM));
 	}
 	for (int how = CHOIR_SCATTER_MIN; how <= CHOIR_SCATTER_UPDATE; how++) {
-		refuse(sum, (choir_scatter) how, CHOIR_UNSUPPORTED, "has no SUM");
-		refuse(mean, (choir_scatter) how, CHOIR_UNSUPPORTED, "has no MEAN");
+		refuse(sum, (choir_scatter) how, CHOIR_UNSUPPORTED, "SUM");
+		refuse(mean, (choir_scatter) how, CHOIR_UNSUPPORTED, "MEAN");
 	}
 	for (int how = CHOIR_SCATTER_ADD; how <= CHOIR_SCATTER_UPDATE; how++)
 		refuse(part, (choir_scatter) how, CHOIR_UNSUPPORTED, "it is ON_READ");
@@ -364,7 +364,7 @@ static void scatter_by_aggregation(void)
 	refuse(scalar, CHOIR_SCATTER_ADD, CHOIR_INVALID, "\"scalar\"");
 	wrong w = { none, 10 };
 	world_failed(choir_strategy_run(strategy, scatter_in_replica, &w, NULL, NULL), CHOIR_INVALID,
-			"\"none\": an aggregation is needed", NULL); // V1
+			"\"none\"*aggregation", NULL); // V1
 	w = (wrong){ sum, 10 };
 	const choir_status literal = choir_strategy_run(strategy, scatter_in_replica, &w, NULL, NULL);
 	if (replicas > 1)

@@ -139,7 +139,7 @@ static void create_wrongly(void)
 	make("mine", CHOIR_F32, false, CHOIR_AGGREGATION_NONE);
 	CHOIR_SCOPE (strategy) {
 		assert_null(choir_variable_new("mine", CHOIR_SCALAR, NULL));
-		world_failed(choir_error_status(), CHOIR_INVALID, "\"mine\": the strategy has one", NULL);
+		world_failed(choir_error_status(), CHOIR_INVALID, "\"mine\"*name", NULL);
 		const choir_variable_options bad = { .size = 9999 };
 		assert_null(choir_variable_new("size", CHOIR_SCALAR, &bad));
 		world_failed(choir_error_status(), CHOIR_INVALID, "options' size is 9999", NULL);
@@ -266,7 +266,7 @@ static void write_by_aggregation(void)
 	choir_variable *first = make("first", CHOIR_F32, false, CHOIR_AGGREGATION_ONLY_FIRST_REPLICA);
 	const int ids = replicas * (replicas - 1) / 2;
 	assert_true(isnan(after(none, 0))); // V1
-	world_failed(choir_error_status(), CHOIR_INVALID, "\"none\": an aggregation is needed", NULL);
+	world_failed(choir_error_status(), CHOIR_INVALID, "\"none\"*aggregation", NULL);
 	if (replicas > 1) {
 		assert_true(isnan(after(sum, 0)));
 		world_failed(
@@ -314,8 +314,8 @@ static void write_across(void)
 	for (int i = 0; i < 8; i++) { // V2
 		const choir_status status = i % 2 == 0 ? choir_variable_assign_add(on_read[i / 2], ten)
 											   : choir_variable_assign_sub(on_read[i / 2], ten);
-		world_failed(status, CHOIR_INVALID, "ON_READ and cannot be added to outside a replica",
-				choir_variable_name(on_read[i / 2]));
+		world_failed(
+				status, CHOIR_INVALID, "ON_READ*replica", choir_variable_name(on_read[i / 2]));
 		choir_frame_clear(f);
 		ten = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 10);
 	}
@@ -507,7 +507,7 @@ static void wrap_memory(void)
 		assert_float_equal(memory[1], (float) (6 + k), 0);
 	}
 	world_failed(choir_strategy_run(strategy, add_one, v, NULL, NULL), CHOIR_INVALID,
-			"an aggregation is needed", NULL);
+			"aggregation", NULL);
 	CHOIR_SCOPE (strategy) {
 		assert_null(choir_variable_wrap("nothing", CHOIR_F32, CHOIR_SHAPE(2), NULL));
 		world_failed(choir_error_status(), CHOIR_INVALID, "\"nothing\": the memory to wrap", NULL);

@@ -473,24 +473,21 @@ static const struct {
 	choir_status status;
 	const char *text;
 } misuses[] = {
-	{ CHOIR_INVALID, "the gradient of \"v\" is f32 [3], the variable f32 [2]" },
-	{ CHOIR_INVALID, "the gradient of \"v\" is f64 [2], the variable f32 [2]" },
+	{ CHOIR_INVALID, "the gradient of \"v\"*f32 [3]*f32 [2]" },
+	{ CHOIR_INVALID, "the gradient of \"v\"*f64 [2]*f32 [2]" },
 	{ CHOIR_INVALID, "variable \"counts\" is i32*only f32 and f64 can be updated" },
-	{ CHOIR_INVALID, "variable \"foreign\" was made in another strategy" },
+	{ CHOIR_INVALID, "variable \"foreign\"*another strategy" },
 	{ CHOIR_INVALID, "the variable is NULL" },
-	{ CHOIR_INVALID, "the gradient of \"v\" was given twice" },
+	{ CHOIR_INVALID, "the gradient of \"v\"*twice" },
 	{ CHOIR_INVALID, "momentum: no gradient was given" },
 	{ CHOIR_STATE, " is in momentum of " },
 	{ CHOIR_STATE, "momentum of v, w" },
-	{ CHOIR_STATE,
-			"replica 1: gradients were "
-			"given for momentum of v, and no update was asked for: "
-			"choir_optimizer_apply_gradients is missing" },
+	{ CHOIR_STATE, "replica 1: *momentum of v*choir_optimizer_apply_gradients" },
 	{ CHOIR_INVALID, "the loss is [2]*a scalar is needed" },
 	{ CHOIR_INVALID, "no trainable variable was read since the tape began" },
 	{ CHOIR_STATE, "making an optimizer is not possible in replica" },
 	{ CHOIR_INVALID, "variable \"halves\" is f16*only f32 and f64 can be updated" },
-	{ CHOIR_INVALID, "optimizer: is NULL" },
+	{ CHOIR_INVALID, "optimizer: *is NULL" },
 };
 
 static void check_misuse(misuse *m)

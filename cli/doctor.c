@@ -29,10 +29,11 @@ static const option options[] = {
 static const command self = {
 	.name = "choir doctor",
 	.operands = "",
-	.about = "Checks what Choir finds on this machine and suggests settings.\n\n"
-			 "It lists processors, libraries and MPIs, and then what is slow or inconsistent.\n"
-			 "Under mpirun it prints what the workers find. The exit code is 1 if something is\n"
-			 "wrong.",
+	.about =
+			"Checks what Choir finds on this machine and suggests settings.\n\n"
+			"It lists processors, libraries and MPIs, and then what is slow or inconsistent. The\n"
+			"exit status is 1 if something is wrong. Under "
+			"mpirun it prints what the workers find.",
 	.examples = { "choir doctor", "mpirun -n 2 choir doctor" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,

@@ -46,9 +46,9 @@ static const command self = {
 	.about =
 			"Classifies data with a model that choir train --save wrote.\n\n"
 			"It prints one line per example: its number, its class and, if there are labels, the\n"
-			"label. --data idx:IMAGES has no labels. An example of text:FILE is a window as long\n"
-			"as the model's context, its class is the next byte, and the last line has the bits\n"
-			"per byte.",
+			"label. The last line has the accuracy, or "
+			"the bits per byte. An example of text:FILE\n"
+			"is a window as long as the model's context, and its class is the next byte.",
 	.examples = { "choir predict digits.safetensors --data mnist --limit 20",
 			"choir predict rows.safetensors --data csv:rows.csv --scores --json" },
 	.n = sizeof options / sizeof options[0],

@@ -40,9 +40,8 @@ static const command self = {
 	.max_operands = 1,
 	.needs_operand = true,
 	.about = "Continues a text with a model that choir train --model gpt --save wrote.\n\n"
-			 "The model predicts each byte from the last "
-			 "bytes of the text, as many as its context\n"
-			 "has.",
+			 "The model predicts each byte from the bytes "
+			 "before it, up to the length of its context.",
 	.examples = { "choir sample plays.safetensors --prompt ROMEO: --temperature 0.8",
 			"choir sample plays.safetensors --greedy --bytes 200" },
 	.n = sizeof options / sizeof options[0],

@@ -261,7 +261,7 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 	CHOIR_TRY(open_source(s, name));
 	if (s->wrong != CHOIR_BAD_RECORD_ERROR && (s->data.kind == DATA_DIGITS || s->text))
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"--bad-rows skip: data \"%s\" has no rows that can be bad; needs other data",
+				"--bad-rows skip: data \"%s\" has no rows that can be bad; needs --bad-rows error",
 				name);
 	if (s->strays > 0 && s->examples == 0)
 		return choir_fail(CHOIR_INVALID,

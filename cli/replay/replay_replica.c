@@ -54,11 +54,10 @@ static const option options[] = {
 static const command self = {
 	.name = "choir replay",
 	.operands = "",
-	.about =
-			"Runs one replica of one training step again and prints its loss and gradients.\n\n"
-			"The bits are those of the training, whatever devices or machines it had. To debug\n"
-			"the step: gdb --args choir replay ..., break at choir_strategy_run_replica, then at\n"
-			"train_step.",
+	.about = "Runs one replica of one training step again and prints its loss and gradients.\n\n"
+			 "The bits are those of the training, also on other devices. In a debugger\n"
+			 "(gdb --args choir replay ...), break at "
+			 "choir_strategy_run_replica, then at train_step.",
 	.examples = { "choir replay --checkpoint run --step 120 --replica 1 --check",
 			"choir replay --checkpoint run --step 120 --replica 0 --data csv:rows.csv" },
 	.n = sizeof options / sizeof options[0],

@@ -239,7 +239,7 @@ class Checkpoint(Case):
 
     def test_another_optimizer(self):
         self.end("--checkpoint", "adam", "--epochs", "1")
-        self.fail_with(1, 'state "sgd/loss_scale" is missing, which this program needs; the checkpoint has the state of: adam, dataset',
+        self.fail_with(1, ('"sgd/loss_scale"', "adam, dataset"),
                        "train", *MLP, "--checkpoint", "adam", "--optimizer", "sgd")
 
     def test_a_lock_that_is_gone(self):
@@ -263,18 +263,18 @@ class Checkpoint(Case):
         for name in ("c", "c/", newest, "c/step-45/"):
             self.assertEqual(self.succeed("predict", name, *data), needed)
         self.succeed("export", "c", "--c", "c.c")
-        self.fail_with(1, "c/step-45/weights.safetensors: the model is a mlp", "sample", "c")
+        self.fail_with(1, ("c/step-45/weights.safetensors: ", "a mlp", "gpt"), "sample", "c")
         (newest / "weights.safetensors").rename(self.folder / "w.safetensors")
         (newest / "weights.safetensors").symlink_to(self.folder / "w.safetensors")
-        self.fail_with(1, "c/step-45/weights.safetensors: is a link; a file is needed", "predict", newest, *data)
+        self.fail_with(1, ("c/step-45/weights.safetensors: ", "link"), "predict", newest, *data)
         self.assertEqual(self.succeed("predict", "c", *data), self.succeed("predict", "c/step-30", *data))
         (self.folder / "empty").mkdir()
         self.fail_with(1, ("empty: ", "no checkpoints"), "predict", "empty", *data)
 
     def test_what_is_refused(self):
-        self.fail_with(1, "needs --checkpoint DIR", "train", *MLP, "--keep", "3")
-        self.fail_with(1, "needs --checkpoint DIR", "train", *MLP, "--checkpoint-every", "3")
-        self.fail_with(1, "needs --checkpoint DIR", "train", *MLP, "--unsaved", "ignore")
+        self.fail_with(1, ("--max-to-keep: ", "--checkpoint DIR"), "train", *MLP, "--keep", "3")
+        self.fail_with(1, ("--checkpoint-every: ", "--checkpoint DIR"), "train", *MLP, "--checkpoint-every", "3")
+        self.fail_with(1, ("--unsaved ignore: ", "--checkpoint DIR"), "train", *MLP, "--unsaved", "ignore")
         self.fail_with(1, "2 workers", "train", *MLP, "--checkpoint", "p", "--strategy",
                        "parameter_server", "--workers", "2")
         self.end("--checkpoint", "one", "--epochs", "1")
@@ -303,8 +303,8 @@ class Checkpoint(Case):
         self.assertEqual(tensors["state", "adam/hidden1/kernel/m"], ("f32", [784, 24]))
         self.assertEqual(tensors["state", "adam/step"], ("i64", []))
         self.assertIn("is damaged", second["damage"])
-        self.fail_with(1, "name its parent directory", "inspect", str(newest))
-        self.fail_with(1, "nowhere: no such file", "inspect", "nowhere")
+        self.fail_with(1, ("no checkpoints", "parent directory"), "inspect", str(newest))
+        self.fail_with(1, ('"nowhere"', "no such file"), "inspect", "nowhere")
         (self.folder / "empty").mkdir()
         self.fail_with(1, "no checkpoints", "inspect", "empty")
         done = self.start("train", *MLP, "--checkpoint", "hurt")

@@ -178,15 +178,15 @@ class Export(Case):
             self.assertIn(words, failed.stderr)
 
     def test_wrong_use(self):
-        self.fail_with(2, "needs FILE", "export")
-        self.fail_with(2, "needs --c FILE", "export", "w")
+        self.fail_with(2, "FILE", "export")
+        self.fail_with(2, "--c FILE", "export", "w")
         self.fail_with(1, "w: ", "export", "w", "--c", "model.c")
         (self.folder / "images").write_bytes(idx((2, 3, 3), bytes(18)))
         self.fail_with(1, "is not a safetensors file", "export", "images", "--c", "model.c")
         self.succeed("train", *SMALL, "--model", "mlp", "--widths", "4", "--save", "w")
         self.fail_with(1, "no/such/m.c", "export", "w", "--c", "no/such/m.c")
         self.fail_with(1, "--c ./w: ", "export", "w", "--c", "./w")
-        self.fail_with(2, ("--name", "empty value; needs NAME"), "export", "w", "--c", "model.c", "--name", "")
+        self.fail_with(2, ("--name", "empty", "NAME"), "export", "w", "--c", "model.c", "--name", "")
         for name in ("1st", "a-b", "a" * 65):
             self.fail_with(1, f"name \"{name}\"", "export", "w", "--c", "model.c", "--name", name)
         self.assertEqual(sorted(os.listdir(self.folder)), ["images", "w"])

@@ -63,9 +63,9 @@ class Inspect(Case):
         (event,) = self.events("inspect", "m.npz#x_test,y_test")
         self.assertEqual((event["rows"], len(event["columns"])), (4, 2))
         self.fail_with(1, 'no array "z"', "inspect", "npz:m.npz#z")
-        self.fail_with(1, "#NAME,NAME with 1 to 32", "inspect", "m.npz#x_test,")
+        self.fail_with(1, ("#NAME,NAME", "1 to 32"), "inspect", "m.npz#x_test,")
         self.write("t.csv", b"a\n1\n")
-        self.fail_with(1, "no arrays to select with #", "inspect", "t.csv#a")
+        self.fail_with(1, ("csv", "no arrays", "npz"), "inspect", "t.csv#a")
         quick = ("--model", "mlp", "--widths", "4", "--epochs", "1", "--batch", "2")
         self.fail_with(1, "npz:m.npz#NAME,NAME", "train", *quick, "--data", "npz:m.npz")
         for data in ("npz:m.npz#x_train,y_train", "m.npz#y_test,x_test"):
@@ -80,7 +80,7 @@ class Inspect(Case):
         self.fail_with(1, ("\"x\"", "does not tell the kind", "csv:FILE"), "inspect", "x")
         self.fail_with(1, ("\"y\"", "no such file"), "inspect", "y")
         self.fail_with(1, "no.csv", "inspect", "no.csv")
-        self.fail_with(2, "needs FILE", "inspect")
+        self.fail_with(2, "FILE", "inspect")
 
     @only_in_the_release
     def test_memory_is_in_proportion_to_the_file(self):
@@ -203,9 +203,9 @@ class Inspect(Case):
             (event,) = self.events("bench", "input", "--source", "i.idx", "--passes", "1", "--pipeline", pipeline)
             self.assertEqual((event["pipeline"], event["examples"]), (pipeline, examples))
         self.write("x.csv", b"x,y\n1,2\n3,4\n")
-        self.fail_with(1, '"csv:x.csv" is unknown until it is read', "bench", "input", "--source", "csv:x.csv",
+        self.fail_with(1, ("--pipeline zip: ", '"csv:x.csv"'), "bench", "input", "--source", "csv:x.csv",
                        "--pipeline", "zip")
-        self.fail_with(2, "needs --source FILE", "bench", "input")
+        self.fail_with(2, "--source FILE", "bench", "input")
         self.fail_with(1, "no.idx", "bench", "input", "--source", "no.idx")
 
 

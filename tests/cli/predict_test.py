@@ -114,16 +114,16 @@ class Predict(Case):
 
         rewrite(lambda h: h.pop("__metadata__"), "choir.model")
         rewrite(lambda h: h["__metadata__"].update({"choir.model": "rnn"}), "known: mlp, cnn")
-        rewrite(lambda h: h["__metadata__"].update({"choir.model": "cnn"}), "a cnn needs 3 widths")
+        rewrite(lambda h: h["__metadata__"].update({"choir.model": "cnn"}), "3 widths")
         rewrite(lambda h: h["__metadata__"].update({"choir.scale": "nan"}), "choir.scale")
         rewrite(lambda h: h["__metadata__"].update({"choir.classes": "0"}), "choir.classes")
         rewrite(lambda h: h["__metadata__"].update({"choir.image": "28,-28"}), "choir.image")
         rewrite(lambda h: h["__metadata__"].update({"choir.image": "2147483647,2147483647"}),
                 "choir.image")
         rewrite(lambda h: h["__metadata__"].update({"choir.mean": "0", "choir.deviation": "1"}),
-                "means of 1 inputs, but examples have 784")
+                ("means of 1 inputs", "784"))
         rewrite(lambda h: h["__metadata__"].update({"choir.widths": "12000,12000"}),
-                "a mlp of 153552010 weights")
+                "153552010 weights")
         rewrite(lambda h: h["__metadata__"].update({"choir.widths": "24,11"}), "hidden2/kernel")
 
         def rename(h):

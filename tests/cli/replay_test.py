@@ -120,7 +120,7 @@ class Replay(Case):
         shutil.rmtree(self.folder / "c" / "step-15")
         for step in (3, 14, 17, 42):
             self.fail_with(1, (f"--step {step}: ", "after step 15", "checkpoint of step 15", "steps 1 to 42",
-                               "--learning-rate 0.02 (was 0.01)\n"), "replay", "--checkpoint", "c", "--step", step, "--replica", "1")
+                               "--learning-rate 0.02 (was 0.01)"), "replay", "--checkpoint", "c", "--step", step, "--replica", "1")
         self.replay("c", 43, 1, "--check")
 
     def test_replicas_that_changed(self):
@@ -130,7 +130,7 @@ class Replay(Case):
         self.assertEqual(self.replay("c", 16, 1, "--check")["replicas"], 2)
         for steps in (6, 12, 15):
             shutil.rmtree(self.folder / "c" / f"step-{steps}")
-        self.fail_with(1, "steps 1 to 18 cannot be replayed: --replicas 2 (was 4)\n",
+        self.fail_with(1, ("steps 1 to 18", "--replicas 2 (was 4)"),
                        "replay", "--checkpoint", "c", "--step", "3", "--replica", "1")
 
     def test_dropout_and_text(self):
@@ -171,7 +171,7 @@ class Replay(Case):
         step = ("replay", "--checkpoint", "c", "--step", "5", "--replica", "1")
         self.replay("c", 5, 1, "--check", "--data", "csv:a.csv")
         # The file that the checkpoint names is there, and nobody but the checkpoint named it.
-        self.fail_with(1, ('records --data "csv:a.csv"', "needs --data"), *step)
+        self.fail_with(1, ('--data "csv:a.csv"', "needs --data"), *step)
         (self.folder / "a.csv").rename(self.folder / "moved.csv")
         self.replay("c", 5, 1, "--check", "--data", "csv:moved.csv")
         done = self.start("replay", "--checkpoint", "c", "--step", "5", "--replica", "1", "--check",
@@ -200,14 +200,14 @@ class Replay(Case):
         self.train("c", "--data", "digits:60", "--batch", "8", "--epochs", "1", "--model", "mlp", "--widths", "8")
         whole = self.folder / "c"
         for text, forged in (
-                ("too few for a mlp of", {"train__options__widths": "1048576"}),
-                ("too few for a mlp of", {"train__options__widths": ",".join(["1048576"] * 8)}),
+                ("bytes; a mlp of", {"train__options__widths": "1048576"}),
+                ("bytes; a mlp of", {"train__options__widths": ",".join(["1048576"] * 8)}),
                 ("needs --data", {"train__options__data": "digits:2147483647"}),
-                ("needs the same --replicas", {"replicas": 1 << 20}),
-                ("batch size is 16777216", {"train__options__batch": "16777216"}),
-                ("too few for a gpt of", {"train__options__model": "gpt", "train__options__width": "1048576",
+                ("1048576 replicas", {"replicas": 1 << 20}),
+                ("batches of 16777216", {"train__options__batch": "16777216"}),
+                ("bytes; a gpt of", {"train__options__model": "gpt", "train__options__width": "1048576",
                                               "train__options__widths": None, "train__options__data": "text:t"}),
-                ("--batch has the invalid value \"0\"", {"train__options__batch": "0"})):
+                ("--batch ", {"train__options__batch": "0"})):
             shutil.rmtree(self.folder / "f", ignore_errors=True)
             shutil.copytree(whole, self.folder / "f")
             for path in (self.folder / "f").glob("step-*"):
@@ -250,8 +250,8 @@ class Replay(Case):
         self.fail_with(2, "needs --replica K", "replay", *step)
         self.fail_with(2, "--step 0", "replay", "--checkpoint", "c", "--step", "0", "--replica", "0")
         self.fail_with(2, "--replica -1", "replay", *step, "--replica", "-1")
-        self.fail_with(1, "the training has 4 replicas, 0 to 3", "replay", *step, "--replica", "4")
-        self.fail_with(1, ("steps 1 to 15", "c has checkpoints after steps 6, 12, 15"),
+        self.fail_with(1, ("--replica 4: ", "4 replicas", "0 to 3"), "replay", *step, "--replica", "4")
+        self.fail_with(1, ("steps 1 to 15", "6, 12, 15"),
                        "replay", "--checkpoint", "c", "--step", "16", "--replica", "0")
         self.fail_with(1, "nowhere", "replay", "--checkpoint", "nowhere", "--step", "1",
                        "--replica", "0")

@@ -91,7 +91,7 @@ class Table(Case):
                     "l", "--epochs", "1", "--save", "w")
         whole = self.events("predict", "w", "--data", "csv:t.csv")
         self.assertEqual(self.events("predict", "w", "--data", table("u.csv", (2, 0, 1))), whole)
-        self.fail_with(1, 'input 1 is column "b"; the model needs "a"', "predict", "w", "--data",
+        self.fail_with(1, ("input 1", '"b"', '"a"'), "predict", "w", "--data",
                        table("v.csv", (1, 0, 2)))
 
     def test_names_of_any_bytes(self):
@@ -109,7 +109,7 @@ class Table(Case):
             self.assertEqual({line["label"] for line in lines}, {order.index(k)}, names[k])
         names[:] = [f"{k}" * 99 + "\n" * 80 for k in range(100, 300)]
         many = ("train", "--model", "mlp", "--widths", "4", "--epochs", "1", "--data", table("many.csv", range(200), 2))
-        self.fail_with(1, ("1 inputs", "200 class", "more than 65535 bytes"), *many, "--save",
+        self.fail_with(1, ("1 inputs", "200 class", "65535 bytes"), *many, "--save",
                        "m.safetensors")
         # Memory is asked after before the rows are measured, and so before what is made of them.
         self.fail_with(1, " of memory (weights ", *many, "--save", "m.safetensors", "--widths", "1000000,1000000")
@@ -130,7 +130,7 @@ class Table(Case):
             (self.folder / "long.csv").write_text(f"x{row and ',' + 'y' * 256}\n1{row}\n")
             self.fail_with(1, ("256 bytes", "at most 255"), *base, "csv:long.csv", *more)
         (self.folder / "half.csv").write_text("x,y\n1,0.5\n2,1.5\n")
-        self.fail_with(1, 'column "y" holds numbers; needs classes', *base, "csv:half.csv")
+        self.fail_with(1, ('"y" holds numbers', "classes"), *base, "csv:half.csv")
         (self.folder / "words.csv").write_text("x,y\na,b\n")
         self.fail_with(1, ('words.csv: no column of numbers', '"image"', '"x" holds text'), *base, "csv:words.csv")
         (self.folder / "minus.csv").write_text("x,y\n1,-1\n")
@@ -138,7 +138,7 @@ class Table(Case):
         (self.folder / "none.csv").write_text("x,y\n")
         self.fail_with(1, "no column of numbers", *base, "csv:none.csv")
         self.fail_with(1, "nothing.csv", *base, "csv:nothing.csv")
-        self.fail_with(1, "needs csv:FILE", *base, "csv:")
+        self.fail_with(1, '"csv:": ', *base, "csv:")
 
     def test_wrong_rows(self):
         """Each is named with its file, row and byte, or left out and counted."""
@@ -167,13 +167,13 @@ class Table(Case):
         self.assertEqual((start["inputs"], start["target"], start["left_out"], start["wrong_rows"]),
                          ([{"name": "x"}], "y", [], 2))
         self.assertEqual(end["weights"], self.events(*base, self.wrong("x,y\n" + good))[-1]["weights"])
-        self.fail_with(1, "none of 2 examples has a valid label", *base,
+        self.fail_with(1, "none of 2 examples", *base,
                        self.wrong("x,y\n2,-1\n3,-1\n"), "--wrong-rows", "skip")
         self.fail_with(1, ("wrong.csv:", "empty", "header"), *base, self.wrong(""))
         (self.folder / "empty").mkdir()
-        self.fail_with(1, "empty: is a directory; a file is needed", *base, "csv:empty")
-        self.fail_with(1, "empty/*: no file has this name", *base, "csv:empty/*")
-        self.fail_with(1, "no bad rows", *base, "digits:40",
+        self.fail_with(1, ("empty: ", "directory"), *base, "csv:empty")
+        self.fail_with(1, ("empty/*: ", "no file"), *base, "csv:empty/*")
+        self.fail_with(1, ("--bad-rows skip: ", '"digits:40"'), *base, "digits:40",
                        "--wrong-rows", "skip")
         self.fail_with(2, "known: error, skip", *base, "digits:40", "--wrong-rows", "pass")
 

@@ -49,8 +49,8 @@ class Train(Case):
         self.assertEqual([d["weight_bytes"] for d in shared["devices"]], [weights, 0])
 
     def test_patience_needs_a_test(self):
-        for data in (("--data", "digits:4"), ("--data", "digits:50", "--train-examples", "50")):
-            self.fail_with(1, "needs test examples", "train", *data, "--model", "mlp", "--patience", "1")
+        for train, *data in ((4, "--data", "digits:4"), (50, "--data", "digits:50", "--train-examples", "50")):
+            self.fail_with(1, ("--patience 1: ", f"{train} of {train} examples"), "train", *data, "--model", "mlp", "--patience", "1")
 
     def test_plain_lines(self):
         lines = self.succeed("train", *MLP).splitlines()

@@ -295,9 +295,9 @@ def train():
               "--auto-shard", "file")
     must_fail("fewer replicas", 3, ["2 replicas for 3 workers"], CHOIR, "train", "--data", "digits",
               "--replicas", "2")
-    must_fail("a way to sum", 2, ["--operations ring: ", "2 were started"], CHOIR, "bench",
+    must_fail("a way to sum", 2, ["--operations ring: ", "2 processes"], CHOIR, "bench",
               "all-reduce", "--operations", "ring")
-    must_fail("another strategy", 2, ["several were started"], CHOIR, "train", "--data", "digits",
+    must_fail("another strategy", 2, ["--strategy ", "several processes"], CHOIR, "train", "--data", "digits",
               "--strategy", "central_storage")
     command()
     if MPI == MPIS[-1]:  # no MPI changes that

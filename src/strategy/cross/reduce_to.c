@@ -397,8 +397,9 @@ choir_status chi_reduction_do(
 choir_status chi_reduction_begin(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j)
 {
-	return chi_lazy_reduce_possible(x, j) ? chi_lazy_reduce_begin(x, communication, j)
-										  : chi_reduction_do(x, communication, j);
+	return j->by_communicator && chi_lazy_reduce_possible(x, j)
+			? chi_lazy_reduce_begin(x, communication, j)
+			: chi_reduction_do(x, communication, j);
 }
 
 choir_status chi_reduction_check_call(choir_cross *x, choir_reduce_op op, const char *what)

@@ -205,7 +205,7 @@ const choir_partial_sum *chi_overlap_parts(const chi_device_gradient *g, size_t 
 
 bool chi_overlap_is_whole(const chi_device_gradient *g)
 {
-	return g->update->overlap.with_workers && sum_of(g) != NULL;
+	return sum_of(g) != NULL;
 }
 
 int chi_overlap_with_workers(const chi_pending_update *u)

@@ -6,8 +6,9 @@
 // speed. Small and sparse gradients wait for the update, before which workers compare how many
 // sums are under way.
 //
-// A run's threads call these functions. The exchange thread uses an update only between
-// chi_overlap_workers_begin and the return of chi_overlap_workers_rest.
+// A run's threads call these functions, if s->overlap_workers is not NULL. The exchange thread
+// uses an update only between chi_overlap_workers_begin and the return of
+// chi_overlap_workers_rest.
 #pragma once
 
 #include "strategy/strategy.h"

@@ -82,7 +82,8 @@ static unsigned char kinds_here(const chi_pending_update *u, size_t i)
 	return (unsigned char) kinds;
 }
 
-choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u)
+// Compares with all workers how each gradient of u was added: dense, sparse or both.
+static choir_status exchange_kinds(chi_pending_update *u)
 {
 	chi_process_group *p = u->strategy->process_group;
 	const bool among = p != NULL && p->host && (!u->two_pass || u->overlap.with_workers);
@@ -298,13 +299,12 @@ static bool are_many(const chi_pending_update *u, size_t i, size_t all)
 			all >= chi_variable_bytes(v) / (row_bytes(v) + sizeof(int64_t));
 }
 
-choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int by)
+static choir_status prepare(chi_pending_update *u, size_t i, int by)
 {
 	const chi_gradients_table *table = u->gradients->table;
 	chi_pending_variable *pv = &u->pending[i];
 	size_t all = 0;
 	pv->is_sparse = pv->kinds == CHI_GRADIENT_SPARSE && u->allows_sparse;
-	pv->touches_all_rows = false;
 	if ((pv->kinds & CHI_GRADIENT_SPARSE) == 0)
 		return CHOIR_OK;
 	if (pv->is_sparse)
@@ -313,6 +313,14 @@ choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int b
 	pv->touches_all_rows = pv->is_sparse &&
 			(table->skips_zeros == NULL || !table->skips_zeros(u->gradients->user, pv->variable));
 	return pv->is_sparse ? merge(u, i, all) : make_dense(u, i, u->strategy->exchange[by]);
+}
+
+choir_status chi_sparse_gradients_prepare(chi_pending_update *u, int by)
+{
+	CHOIR_TRY(exchange_kinds(u));
+	for (size_t i = 0; i < u->n; i++)
+		CHOIR_TRY(prepare(u, i, by));
+	return CHOIR_OK;
 }
 
 // Rows lie far apart: prefetches the beginning of one that is written soon.

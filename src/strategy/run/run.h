@@ -45,6 +45,7 @@ typedef struct chi_replica {
 	int updates;
 	uint64_t gradient_hash; // hash of the variables of its gradients since its last update
 	chi_call_order order; // order of its tensors in the collectives of this run
+	struct chi_pending_update *adds_to; // its latest gradient's, until it applies; or NULL
 	int gradients; // number of gradients in gradient_hash
 	bool trains; // it added gradients in this run
 	bool cancelled; // stopped by another failure: what it returns is not the cause

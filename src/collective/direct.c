@@ -2,12 +2,9 @@
 // chunk, sums all its parts in the canonical tree, writes all results and calls the done
 // functions. A chunk fits into the cache, so an update in a done function finds its data there.
 #include "base/alloc.h"
+#include "base/thresholds.h"
 #include "collective/rendezvous.h"
 #include "collective/tree.h"
-
-// Results of this size are written with nontemporal stores: with their parts they exceed most
-// caches.
-enum { NONTEMPORAL_BYTES = 32 << 20 };
 
 typedef struct {
 	chi_algorithm base; // first: functions of the table cast self to it
@@ -49,7 +46,7 @@ static bool is_nontemporal(const chi_round *round, int members)
 	for (int i = 0; i < members; i++)
 		if (round->c[i]->done != NULL)
 			return false;
-	return own >= NONTEMPORAL_BYTES || c->batch_bytes >= NONTEMPORAL_BYTES;
+	return own >= CHI_NONTEMPORAL_SUM_BYTES || c->batch_bytes >= CHI_NONTEMPORAL_SUM_BYTES;
 }
 
 static choir_status do_chunk(void *self, const chi_round *round, int member, int64_t index)

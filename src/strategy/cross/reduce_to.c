@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "base/lock.h"
+#include "base/thresholds.h"
 #include "choir/op.h"
 #include "strategy/cross/lazy_reduce.h"
 #include "strategy/cross/reduce.h"
@@ -153,8 +154,6 @@ static choir_status join(choir_strategy *s, chi_communicator *communicator, cons
 	return chi_communicator_join(communicator, d, c, request);
 }
 
-enum { WORTH_HELP = 256 << 10 }; // bytes of a window from which other threads help
-
 // Threads claim one device at a time.
 typedef struct {
 	const choir_strategy *strategy;
@@ -221,7 +220,7 @@ static choir_status sum_window(choir_strategy *s, const chi_communication *commu
 					&w->request[k]));
 	const int64_t elements = sum->ends[last - 1] - (first == 0 ? 0 : sum->ends[first - 1]);
 	return wait_for_all(s, communication, w->request, last - first,
-			sum->by_one || (size_t) elements * chi_dtype_size(sum->dtype) < WORTH_HELP);
+			sum->by_one || (size_t) elements * chi_dtype_size(sum->dtype) < CHI_HELPED_SUM_BYTES);
 }
 
 choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,

@@ -4,12 +4,10 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thresholds.h"
 #include "collective/tree.h"
 #include "strategy/gradients/overlap_workers.h"
 #include "trace/trace.h"
-
-// Smaller gradients are left to the update, which sums and applies in one pass.
-enum { MIN = 2 * CHI_CHUNK }; // elements
 
 bool chi_overlap_possible(const choir_strategy *s)
 {
@@ -283,7 +281,7 @@ choir_status chi_overlap_prepare(chi_pending_update *u)
 		if (s->gradient == NULL || s->c == NULL)
 			return choir_error_status();
 		s->variable = v;
-		s->eligible = v->elements >= MIN && is_dense(u, i);
+		s->eligible = v->elements >= CHI_OVERLAPPED_ELEMENTS && is_dense(u, i);
 		s->chunks = (uint32_t) ((v->elements + CHI_CHUNK - 1) / CHI_CHUNK);
 	}
 	return o->next == NULL ? choir_error_status() : CHOIR_OK;

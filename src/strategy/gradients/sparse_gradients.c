@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/size.h"
+#include "base/thresholds.h"
 #include "collective/sparse_gather.h"
 #include "op/op.h"
 #include "op/vector.h"
@@ -326,18 +327,16 @@ choir_status chi_sparse_gradients_prepare(chi_pending_update *u, int by)
 // Rows lie far apart: prefetches the beginning of one that is written soon.
 static void fetch_row(const chi_pending_variable *pv, int64_t k, size_t bytes)
 {
-	enum { LINE = 64, MAX = 512 };
 	if (k >= pv->rows.n)
 		return;
 	const char *at =
 			(const char *) pv->variable->copy[0].buffer->memory + (size_t) pv->rows.row[k] * bytes;
-	for (size_t i = 0; i < bytes && i < MAX; i += LINE)
+	for (size_t i = 0; i < bytes && i < CHI_FETCHED_ROW_BYTES; i += CHI_LINE)
 		chi_fetch_to_write(at + i);
 }
 
 static choir_status write_rows(const chi_pending_variable *pv, const chi_device_gradient *g)
 {
-	enum { AHEAD = 12 }; // rows
 	const choir_variable *v = pv->variable;
 	const int64_t width = width_of(v);
 	const size_t bytes = row_bytes(v);
@@ -346,7 +345,7 @@ static choir_status write_rows(const chi_pending_variable *pv, const chi_device_
 		for (next = k + 1; next < pv->rows.n && pv->rows.row[next] == pv->rows.row[next - 1] + 1;)
 			next++;
 		for (int64_t i = k; i < next; i++)
-			fetch_row(pv, i + AHEAD, bytes);
+			fetch_row(pv, i + CHI_FETCHED_ROWS, bytes);
 		CHOIR_TRY(chi_device_gradient_write(g, 0, pv->rows.row[k] * width, (next - k) * width,
 				pv->rows.values + (size_t) k * bytes, 1));
 	}

@@ -6,6 +6,7 @@
 // waker stores the word, passes a fence, then reads the number of sleepers.
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/thresholds.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,7 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const double spin_seconds = 40e-6;
 enum { SPINS_PER_CHECK = 32 };
 
 _Static_assert(sizeof(chi_atomic32) == 4, "the kernel wants a futex of four bytes");
@@ -44,7 +44,7 @@ bool chi_gate_spin(const chi_gate *g, uint32_t old)
 			chi_spin_pause();
 		}
 		if (end == 0)
-			end = chi_clock_now() + spin_seconds;
+			end = chi_clock_now() + CHI_GATE_SPIN_US * 1e-6;
 	} while (chi_clock_now() < end);
 	return false;
 }

@@ -2,6 +2,7 @@
 // caches nor read a line before overwriting it. The other copy uses relaxed atomics.
 #include "base/copy.h"
 #include "base/atomic.h"
+#include "base/thresholds.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -10,10 +11,7 @@
 
 #include <immintrin.h>
 
-enum {
-	SMALL = 16 << 10, // bytes, in the L1 cache
-	VECTORS = CHI_LINE / sizeof(__m128i)
-};
+enum { VECTORS = CHI_LINE / sizeof(__m128i) };
 
 static void store_line(__m128i *to, const __m128i *from)
 {
@@ -26,7 +24,7 @@ static void store_line(__m128i *to, const __m128i *from)
 
 void chi_copy_nontemporal(void *to, const void *from, size_t bytes)
 {
-	if (bytes < SMALL) {
+	if (bytes < CHI_NONTEMPORAL_COPY_BYTES) {
 		if (bytes > 0)
 			memcpy(to, from, bytes);
 		return;

@@ -2,11 +2,9 @@
 // sums its parts in the canonical tree, writes all results and calls the done functions. A chunk
 // fits into the cache, where an update in a done function finds it.
 #include "base/alloc.h"
+#include "base/thresholds.h"
 #include "collective/rendezvous.h"
 #include "collective/tree.h"
-
-// Larger results bypass the caches: with their parts they exceed most of them.
-enum { NONTEMPORAL_BYTES = 32 << 20 };
 
 typedef struct {
 	chi_algorithm base; // first: the table's functions cast to it
@@ -46,7 +44,7 @@ static bool is_nontemporal(const chi_round *round, int members)
 	for (int i = 0; i < members; i++)
 		if (round->c[i]->done != NULL)
 			return false;
-	return own >= NONTEMPORAL_BYTES || c->batch_bytes >= NONTEMPORAL_BYTES;
+	return own >= CHI_NONTEMPORAL_SUM_BYTES || c->batch_bytes >= CHI_NONTEMPORAL_SUM_BYTES;
 }
 
 static choir_status do_chunk(void *self, const chi_round *round, int member, int64_t index)

@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "base/hash.h"
 #include "base/size.h"
+#include "base/thresholds.h"
 #include "collective/rendezvous.h"
 #include "collective/tree.h"
 
@@ -22,7 +23,6 @@
 #include <string.h>
 
 enum { LOCAL_REDUCE, EXCHANGE, LOCAL_BROADCAST, RENDEZVOUS_COUNT };
-enum { MAX_BYTES = 64 << 10, BUCKET_BYTES = 1 << 20 }; // of a sum in a bucket; of a bucket
 
 typedef struct {
 	const choir_group *group;
@@ -290,7 +290,8 @@ static size_t bytes_of(const choir_collective *c)
 
 static bool is_small(const choir_collective *c, const choir_collective *like)
 {
-	return c->kind == CHOIR_ALL_REDUCE && c->dtype == like->dtype && bytes_of(c) <= MAX_BYTES;
+	return c->kind == CHOIR_ALL_REDUCE && c->dtype == like->dtype &&
+			bytes_of(c) <= CHI_BUCKET_SUM_BYTES;
 }
 
 // Returns the number of collectives in the next bucket, from the awaited one on; *all becomes
@@ -305,7 +306,7 @@ static uint64_t find_bucket(const multi_worker *w, int64_t *all)
 	while (w->request + n < w->joined) {
 		const choir_collective *c = waiting(w, w->request + n);
 		if (!is_small(c, first) ||
-				(size_t) (*all + c->elements) * chi_dtype_size(c->dtype) > BUCKET_BYTES)
+				(size_t) (*all + c->elements) * chi_dtype_size(c->dtype) > CHI_BUCKET_BYTES)
 			break;
 		*all += c->elements;
 		n++;

@@ -8,16 +8,11 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "base/text.h"
+#include "base/thresholds.h"
 #include "collective/tree.h"
 
 #include <stdio.h>
 #include <string.h>
-
-// An all-reduce takes one round if bytes * nodes * (nodes - 1) is at most this.
-enum { SMALL = 256 << 10 };
-// With two rounds, larger sums are made in a buffer and copied. The destination is in other
-// workers' caches, so overwriting whole lines, as memcpy does, is much faster than single stores.
-enum { APART = 16 << 10 };
 
 // ---- Replicas and nodes of each worker.
 
@@ -237,7 +232,7 @@ static choir_status reserve(all_reducing *s)
 	const size_t others = (size_t) p->first_node[p->workers] - nodes;
 	const size_t all = (size_t) s->c->elements * s->size;
 	size_t packed = 0, come, capacity;
-	const size_t spare = chi_tree_scratch(p->replicas), aside = spare + APART;
+	const size_t spare = chi_tree_scratch(p->replicas), aside = spare + CHI_SEPARATE_SUM_BYTES;
 	if ((nodes > 1 && !chi_size_multiply(nodes, all, &packed)) ||
 			!chi_size_multiply(others, bytes_of(s, p->worker), &come) ||
 			!chi_size_round_up(packed, 64, &packed) || !chi_size_round_up(come, 64, &come) ||
@@ -269,7 +264,10 @@ static choir_status add_up(const all_reducing *s)
 		.n = (size_t) p->first_node[p->workers],
 		.partial_sums = p->partial_sum };
 	const choir_collective *const one[] = { &all };
-	const int64_t max = APART / (int64_t) s->size;
+	// With two rounds, sums are made apart and then copied. The destination's lines are in the
+	// caches of the workers that read it before. Overwriting whole lines, as memcpy does from some
+	// KiB on, is then much faster than single stores.
+	const int64_t max = CHI_SEPARATE_SUM_BYTES / (int64_t) s->size;
 	const int64_t step = s->once || max > CHI_CHUNK ? CHI_CHUNK : max;
 	for (int64_t first = 0; first < count; first += step) {
 		const int64_t left = count - first;
@@ -294,7 +292,8 @@ static choir_status all_reduce(exchange *e, all_reducing *s)
 	const chi_process_group *p = e->group;
 	const size_t all = (size_t) s->c->elements * s->size;
 	const size_t nodes = (size_t) p->first_node[p->workers];
-	s->once = all <= SMALL / (nodes * (nodes - 1));
+	// One round saves a message each way, but its cost grows with the square of the nodes.
+	s->once = all <= CHI_ONE_ROUND_BYTES / (nodes * (nodes - 1));
 	for (int i = 0; i < chi_process_group_node_count(p, p->worker); i++) {
 		const choir_partial_sum *is = &s->own[i],
 								*due = &p->partial_sum[p->first_node[p->worker] + i];

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/processors.h"
+#include "base/thresholds.h"
 #include "collective/tree.h"
 #include "trace/trace.h"
 
@@ -16,9 +17,7 @@
 enum { ABORTED = 1, STEP = 2 };
 static const uint32_t CLOSED = 0x80000000u; // bit of chi_round.busy: no thread may begin
 
-enum { MAX_WORK_RANGES = 8 };
-
-static const double LOOK_AGAIN = 1e-3; // seconds
+static const double LOOK_AGAIN = 1e-3; // seconds between two checks
 
 choir_status chi_rendezvous_open(chi_rendezvous *m, int members)
 {
@@ -26,7 +25,7 @@ choir_status chi_rendezvous_open(chi_rendezvous *m, int members)
 	m->members = members;
 	m->spin = members <= chi_processor_count();
 	m->member = chi_alloc_array(n, sizeof *m->member);
-	m->ranges = members < MAX_WORK_RANGES ? members : MAX_WORK_RANGES;
+	m->ranges = members < CHI_WORK_RANGES ? members : CHI_WORK_RANGES;
 	const size_t ranges = (size_t) m->ranges;
 	const choir_collective **all = chi_alloc_array(n * CHI_RENDEZVOUS_ROUNDS, sizeof *all);
 	chi_work_range *range = chi_alloc_aligned(ranges * CHI_RENDEZVOUS_ROUNDS * sizeof *range);
@@ -186,10 +185,9 @@ static choir_status await_others(
 // memory would take it from that thread's cache. Returns whether it is done.
 static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uint32_t target)
 {
-	enum { LOOKS = 200 };
 	if (s->chunks != 1 || m->member[member].last || !m->spin)
 		return false;
-	for (int i = 0; i < LOOKS; i++) {
+	for (int i = 0; i < CHI_ROUND_LOOKS; i++) {
 		if (chi_atomic32_load(&s->complete.word) == target)
 			return true;
 		chi_spin_pause();

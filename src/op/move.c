@@ -1,12 +1,11 @@
 // Operations that move elements unchanged. Contiguous results are views.
 #include "base/size.h"
+#include "base/thresholds.h"
 #include "op/tape/tape.h"
 
 #include <inttypes.h>
 
-enum { LARGE_TABLE = 4096 }; // rows
-
-// Resolves an axis. CHOIR_NONE: x has no such axis.
+// Resolves an axis; a negative one counts from the last. CHOIR_NONE: x has no such axis.
 static int axis_of(const char *name, choir_tensor *x, int axis)
 {
 	const int resolved = axis < 0 ? axis + x->shape.rank : axis;
@@ -310,7 +309,7 @@ static choir_tensor *slices_of(const chi_node *node, choir_tensor *dy)
 // Only x decides, so all replicas agree.
 static bool is_large_table(const choir_tensor *x)
 {
-	return !x->node && x->source && x->shape.dim[0] >= LARGE_TABLE;
+	return !x->node && x->source && x->shape.dim[0] >= CHI_LARGE_TABLE_ROWS;
 }
 
 static choir_status gather_backward(

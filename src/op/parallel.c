@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/status.h"
 #include "base/team.h"
+#include "base/thresholds.h"
 #include "op/vector.h"
 
 #include <string.h>
@@ -26,7 +27,6 @@ typedef struct {
 } rule;
 
 enum { GEMM_ROWS = 256, NORM_ROWS = 512, IMAGES = 16, ELEMENTS = 64 << 10 };
-enum { MIN = 16 << 10 }; // elements; smaller calls are not divided
 
 static const rule rules[] = {
 	{ "dense", ROWS, 1, 0, GEMM_ROWS },
@@ -202,10 +202,11 @@ void chi_parallel_plan_make(
 		return;
 	const int64_t in = choir_shape_elements(&call->in[0].shape);
 	const int64_t made = choir_shape_elements(&call->out->shape);
-	if (in < MIN && made < MIN)
+	if (in < CHI_DIVIDED_ELEMENTS && made < CHI_DIVIDED_ELEMENTS)
 		return;
 	const rule *r = find_rule(operation, call);
-	if (r == NULL || (r->way == SUMS ? in : made) < MIN || !plan(&c, r) || c.rows <= c.chunk)
+	if (r == NULL || (r->way == SUMS ? in : made) < CHI_DIVIDED_ELEMENTS || !plan(&c, r) ||
+			c.rows <= c.chunk)
 		return;
 	out->chunks = (c.rows + c.chunk - 1) / c.chunk;
 	out->sums = r->way == SUMS ? (size_t) (out->chunks - 1) * sum_bytes(call) : 0;

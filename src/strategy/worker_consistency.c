@@ -17,7 +17,7 @@ bool chi_compare_is_due(const choir_strategy *s)
 {
 	const int64_t every = s->options.compare_steps == 0 ? EVERY : s->options.compare_steps;
 	const uint64_t n = s->compared;
-	if (s->process_group == NULL || every < 0)
+	if (every < 0)
 		return false;
 	return n % (uint64_t) every == 0 || n == 1 || n == 10 || n == 100;
 }

@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/status.h"
 #include "base/team.h"
+#include "base/thresholds.h"
 #include "op/onednn/primitive_cache.h"
 #include "op/plain/attention_kernel.h"
 #include "op/plain/gemm.h"
@@ -165,21 +166,22 @@ static bool is_gemm(const chi_dnn_problem *p)
 	return p->a_transposed && p->batch == 0 && p->m * (int64_t) sizeof(float) < PAGE;
 }
 
-// Divided here, not in op/parallel.c, because its rows are a's columns.
-enum { CHUNK = 256, TURNED_CHUNK = 512, MIN = 16 << 10 };
+// Its rows are a's columns, so it is divided here and not in op/parallel.c.
+enum { CHUNK = 256, TURNED_CHUNK = 512 };
 
 // If only a's rows are longer than a page, b^T a is computed and transposed. It costs too much for
 // short sums.
 static bool is_turned(const chi_dnn_problem *p)
 {
-	enum { PAGE = 4096, MIN_SUM = 512 };
-	return p->a_transposed && p->batch == 0 && p->m * p->n >= MIN && p->k >= MIN_SUM &&
-			p->m * (int64_t) sizeof(float) >= PAGE && p->n * (int64_t) sizeof(float) < PAGE;
+	enum { PAGE = 4096 };
+	return p->a_transposed && p->batch == 0 && p->m * p->n >= CHI_DIVIDED_ELEMENTS &&
+			p->k >= CHI_TURNED_GEMM_TERMS && p->m * (int64_t) sizeof(float) >= PAGE &&
+			p->n * (int64_t) sizeof(float) < PAGE;
 }
 
 static bool is_divided(const chi_dnn_problem *p)
 {
-	return p->a_transposed && p->batch == 0 && p->m > CHUNK && p->m * p->n >= MIN;
+	return p->a_transposed && p->batch == 0 && p->m > CHUNK && p->m * p->n >= CHI_DIVIDED_ELEMENTS;
 }
 
 static int64_t chunk_size(const chi_dnn_problem *whole)

@@ -1,6 +1,7 @@
 // Sums over any axes, argmax, and squares of chunks. Neighbouring axes that are all kept or all
 // summed are one group, the last of which is the innermost loop.
 #include "base/team.h"
+#include "base/thresholds.h"
 #include "op/plain/broadcast_iterator.h"
 #include "op/plain/plain.h"
 
@@ -119,12 +120,11 @@ static void sum_chunk(void *arg, int member, int64_t chunk)
 
 static choir_status run_sum(const choir_kernel_call *call)
 {
-	enum { MIN = 64 << 10 }; // elements for more than one thread
 	const choir_sum_attributes *attributes = call->attributes;
 	const choir_buffer *x = &call->in[0];
 	const reduction r = reduction_of(&x->shape, attributes->axes);
 	run_of_sums s = { .call = call, .r = &r, .columns = r.run_is_summed ? 1 : r.run };
-	const bool shares = chi_team_own_members() > 1 && chi_elements(x) >= MIN;
+	const bool shares = chi_team_own_members() > 1 && chi_elements(x) >= CHI_DIVIDED_SUM_ELEMENTS;
 	s.chunk = shares ? CHI_ROUND : CHI_COLUMNS;
 	const int64_t chunks = (s.columns + s.chunk - 1) / s.chunk;
 	for (chi_broadcast_iterator it = r.kept; !it.done;

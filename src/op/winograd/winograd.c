@@ -3,6 +3,7 @@
 #include "op/winograd/winograd.h"
 
 #include "base/instruction_set.h"
+#include "base/thresholds.h"
 #include "op/op.h"
 
 #include <string.h>
@@ -10,9 +11,6 @@
 #ifdef CHI_HAS_X86_KERNELS
 enum {
 	SCORE = 20, // oneDNN's kernels have 10
-	MIN_TILES = 64, // below, transforming the filter costs too much
-	MIN_CHANNELS = 32 * 32, // x times y; below, transforming the tiles costs too much
-	MAX_CHANNELS = 8 << 10, // above, the filter fills the cache
 	BLOCK = 8 << 10, // floats of x in L1, for four points
 	MAX_TILES = 128,
 	LINE = 16 // floats: points use different cache sets
@@ -78,8 +76,9 @@ static int score_of(const choir_kernel_call *call, const choir_shape *filter, co
 			filter->dim[0] != 3 || filter->dim[1] != 3)
 		return 0;
 	const bool whole = g->c % loops->width == 0 && g->out % loops->width == 0;
-	return whole && g->c * g->out >= MIN_CHANNELS && g->c * g->out <= MAX_CHANNELS &&
-					g->tiles >= MIN_TILES
+	return whole && g->c * g->out >= CHI_WINOGRAD_MIN_CHANNELS &&
+					g->c * g->out <= CHI_WINOGRAD_MAX_CHANNELS &&
+					g->tiles >= CHI_WINOGRAD_MIN_TILES
 			? SCORE
 			: 0;
 }

@@ -21,8 +21,7 @@ static bool has_one_copy(const choir_variable *v)
 bool chi_lazy_reduce_possible(choir_cross *x, const chi_reduction *j)
 {
 	const choir_strategy *s = chi_cross_of(x)->strategy;
-	if (!j->by_communicator || !s->all_host || !s->all_here || !has_one_copy(j->to->variable) ||
-			s->process_group != NULL)
+	if (!s->all_host || !s->all_here || !has_one_copy(j->to->variable) || s->process_group != NULL)
 		return false;
 	for (int i = 0; i < j->value->count; i++)
 		if (j->value->component[i]->source != NULL || j->value->component[i]->borrowed)

@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "base/lock.h"
+#include "base/thresholds.h"
 #include "choir/op.h"
 #include "strategy/cross/lazy_reduce.h"
 #include "strategy/cross/reduce.h"
@@ -152,8 +153,6 @@ static choir_status join(choir_strategy *s, chi_communicator *communicator, cons
 	return chi_communicator_join(communicator, d, c, request);
 }
 
-enum { WORTH_HELP = 256 << 10 }; // bytes
-
 // Threads claim one device at a time.
 typedef struct {
 	const choir_strategy *strategy;
@@ -220,7 +219,7 @@ static choir_status sum_window(choir_strategy *s, const chi_communication *commu
 					&w->request[k]));
 	const int64_t elements = sum->ends[last - 1] - (first == 0 ? 0 : sum->ends[first - 1]);
 	return wait_for_all(s, communication, w->request, last - first,
-			sum->by_one || (size_t) elements * chi_dtype_size(sum->dtype) < WORTH_HELP);
+			sum->by_one || (size_t) elements * chi_dtype_size(sum->dtype) < CHI_HELPED_SUM_BYTES);
 }
 
 choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
@@ -396,8 +395,9 @@ choir_status chi_reduction_do(
 choir_status chi_reduction_begin(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j)
 {
-	return chi_lazy_reduce_possible(x, j) ? chi_lazy_reduce_begin(x, communication, j)
-										  : chi_reduction_do(x, communication, j);
+	return j->by_communicator && chi_lazy_reduce_possible(x, j)
+			? chi_lazy_reduce_begin(x, communication, j)
+			: chi_reduction_do(x, communication, j);
 }
 
 choir_status chi_reduction_check_call(choir_cross *x, choir_reduce_op op, const char *what)

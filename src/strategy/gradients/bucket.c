@@ -30,7 +30,7 @@ static bool is_like_first(const chi_device_gradients *list, size_t i)
 static bool is_possible(const chi_pending_update *u)
 {
 	const choir_strategy *s = u->strategy;
-	if (!u->two_pass || s->process_group != NULL || u->n < 2)
+	if (s->process_group != NULL || u->n < 2)
 		return false;
 	for (int d = 0; d < s->devices; d++) {
 		if (s->device[d]->host_memory || u->device[d].n != u->n)
@@ -46,7 +46,6 @@ static bool is_possible(const chi_pending_update *u)
 choir_status chi_bucket_prepare(chi_pending_update *u)
 {
 	const size_t devices = (size_t) u->strategy->devices;
-	u->bucket_elements = 0;
 	if (!is_possible(u))
 		return CHOIR_OK;
 	if (u->bucket == NULL && (u->bucket = chi_alloc_array(devices, sizeof *u->bucket)) == NULL)

@@ -42,9 +42,12 @@ static choir_status check_gradient(chi_gradients *a, const choir_replica *r,
 			: chi_tensor_check(gradient);
 }
 
-static chi_pending_update *current(chi_gradients *a, const chi_replica *r)
+// The update of a that r adds to: the one after those it applied in this run.
+static chi_pending_update *current(chi_gradients *a, chi_replica *r)
 {
 	chi_run *run = r->run;
+	if (r->adds_to != NULL && r->adds_to->gradients == a)
+		return r->adds_to; // without the locks
 	chi_mutex_lock(&run->lock);
 	int ordinal = 0;
 	for (int i = 0; i < r->updates; i++)
@@ -52,13 +55,13 @@ static chi_pending_update *current(chi_gradients *a, const chi_replica *r)
 	chi_pending_update *u = chi_pending_update_get(a, run, ordinal);
 	if (u != NULL && !u->open) {
 		u->open = true;
-		if (run->open == NULL)
+		if (run->open == NULL && u->strategy->overlap_workers != NULL)
 			chi_overlap_workers_begin(u);
 		u->next_open = run->open;
 		run->open = u;
 	}
 	chi_mutex_unlock(&run->lock);
-	return u;
+	return r->adds_to = u;
 }
 
 static choir_status add(
@@ -74,7 +77,7 @@ static choir_status add(
 		return chi_frame_record_error(f);
 	if (g->last_replica == r->id ||
 			chi_partial_sums_have(&g->partial_sums, chi_replica_number(r)) ||
-			chi_sparse_gradients_have(&g->sparse, r->id))
+			(g->sparse.n > 0 && chi_sparse_gradients_have(&g->sparse, r->id)))
 		return chi_frame_fail(f, CHOIR_INVALID, "%s: the gradient of \"%s\" was added twice",
 				a->table->name, v->name);
 	choir_tensor *kept = chi_tensor_retain(f, gradient);
@@ -85,6 +88,8 @@ static choir_status add(
 	r->trains = true;
 	r->gradient_hash = chi_hash_mix(r->gradient_hash + (uint64_t) (uintptr_t) v);
 	const bool rows = chi_is_slices(kept);
+	if (rows)
+		u->device[r->device].has_sparse = true;
 	choir_status status = rows ? chi_sparse_gradients_add(&g->sparse, r->id, kept)
 							   : chi_partial_sums_add(&g->partial_sums, chi_replica_number(r),
 										 kept->buffer, kept->data, f->stream);
@@ -175,24 +180,16 @@ static void invalidate_reads(chi_replica *r, const chi_pending_update *u)
 				t->version = CHI_RETIRED;
 }
 
-static bool has_sparse(const chi_device_gradients *list)
-{
-	for (size_t i = 0; i < list->n; i++)
-		if (list->gradient[i]->sparse.n > 0)
-			return true;
-	return false;
-}
-
-// Makes the update follow r's queued kernels. If each replica has its own device, the update's
-// stream will wait; otherwise the host waits here. That stream may be in use for the previous
-// update.
+// The update must follow r's queued kernels. If each replica has its own device, the update's
+// stream will wait; otherwise the host waits here. The stream is not touched yet, as another
+// device may use it for the previous update.
 static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
 {
 	const choir_strategy *s = r->run->strategy;
 	chi_stream *stream = r->base.frame->stream;
 	if (r->run == s->owner->default_run || s->process_group != NULL ||
 			stream->device->host_memory || !s->all_here ||
-			s->first[r->device + 1] - s->first[r->device] != 1 || has_sparse(list))
+			s->first[r->device + 1] - s->first[r->device] != 1 || list->has_sparse)
 		return chi_stream_wait(stream);
 	list->queued = stream;
 	return chi_stream_record_event(stream, &list->event);
@@ -223,6 +220,7 @@ static choir_status apply_gradients(chi_gradients *a, chi_replica *r)
 	if (point == NULL)
 		return chi_frame_record_error(f);
 	r->updates++;
+	r->adds_to = NULL;
 	invalidate_reads(r, u);
 	chi_sync_point_leave(r, point);
 	if (last) {

@@ -106,8 +106,15 @@ static choir_status prepare(chi_pending_update *u, int by)
 	u->variable = array;
 	if (!grown)
 		return choir_error_status();
-	for (size_t i = 0; i < first->n; i++)
-		u->variable[i] = u->pending[i].variable = first->gradient[i]->variable;
+	for (size_t i = 0; i < first->n; i++) {
+		chi_pending_variable *pv = &u->pending[i];
+		u->variable[i] = pv->variable = first->gradient[i]->variable;
+		pv->kinds = CHI_GRADIENT_DENSE;
+		pv->is_sparse = pv->touches_all_rows = false;
+	}
+	u->sparse = s->process_group != NULL;
+	for (int d = 0; d < s->devices; d++)
+		u->sparse = u->sparse || u->device[d].has_sparse;
 	u->gated = a->table->gated(a->user);
 	u->allows_sparse = !u->gated && s->all_host && s->all_here;
 	u->two_pass = !u->allows_sparse || s->concurrency != CHI_EXCLUSIVE;
@@ -116,10 +123,10 @@ static choir_status prepare(chi_pending_update *u, int by)
 	u->n = first->n;
 	u->chunks = 0;
 	CHOIR_TRY(a->table->begin(a->user, u->state, first->n, u->variable));
-	CHOIR_TRY(chi_sparse_gradients_exchange_kinds(u));
-	for (size_t i = 0; i < first->n; i++)
-		CHOIR_TRY(chi_sparse_gradients_prepare(u, i, by));
-	CHOIR_TRY(chi_bucket_prepare(u));
+	if (u->sparse)
+		CHOIR_TRY(chi_sparse_gradients_prepare(u, by));
+	if (u->two_pass)
+		CHOIR_TRY(chi_bucket_prepare(u));
 	for (size_t i = 0; i < first->n; i++)
 		CHOIR_TRY(prepare_variable(u, &u->pending[i]));
 	return chi_overlap_prepare(u);
@@ -255,7 +262,7 @@ static choir_status join(chi_pending_update *u, int d, size_t i)
 		.size = sizeof *c,
 		.sequence = i,
 		.name = v->name,
-		.kind = chi_overlap_is_whole(g) ? CHOIR_BROADCAST : kind,
+		.kind = u->overlap.with_workers && chi_overlap_is_whole(g) ? CHOIR_BROADCAST : kind,
 		.dtype = v->dtype,
 		.elements = v->elements,
 		.divisor = 1,
@@ -548,7 +555,7 @@ choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to,
 		status = chi_overlap_finish(u, from, to);
 	if (status == CHOIR_OK)
 		status = reduce(u, from, to);
-	if (status == CHOIR_OK && prepare_it)
+	if (status == CHOIR_OK && prepare_it && u->sparse)
 		status = chi_sparse_gradients_update(u, from);
 	if (status == CHOIR_OK)
 		status = u->two_pass ? update_summed(u, from, to, &applied) : update_chunks(u, from, 1);

@@ -4,12 +4,10 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thresholds.h"
 #include "collective/tree.h"
 #include "strategy/gradients/overlap_workers.h"
 #include "trace/trace.h"
-
-// Elements; the update sums smaller gradients in one pass.
-enum { MIN = 2 * CHI_CHUNK };
 
 bool chi_overlap_possible(const choir_strategy *s)
 {
@@ -202,7 +200,7 @@ const choir_partial_sum *chi_overlap_parts(const chi_device_gradient *g, size_t 
 
 bool chi_overlap_is_whole(const chi_device_gradient *g)
 {
-	return g->update->overlap.with_workers && sum_of(g) != NULL;
+	return sum_of(g) != NULL;
 }
 
 int chi_overlap_with_workers(const chi_pending_update *u)
@@ -280,7 +278,7 @@ choir_status chi_overlap_prepare(chi_pending_update *u)
 		if (s->gradient == NULL || s->c == NULL)
 			return choir_error_status();
 		s->variable = v;
-		s->eligible = v->elements >= MIN && is_dense(u, i);
+		s->eligible = v->elements >= CHI_OVERLAPPED_ELEMENTS && is_dense(u, i);
 		s->chunks = (uint32_t) ((v->elements + CHI_CHUNK - 1) / CHI_CHUNK);
 	}
 	return o->next == NULL ? choir_error_status() : CHOIR_OK;

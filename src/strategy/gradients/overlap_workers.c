@@ -160,7 +160,7 @@ static void wait_until_completed(chi_overlap_workers *o)
 void chi_overlap_workers_begin(chi_pending_update *u)
 {
 	chi_overlap_workers *o = u->strategy->overlap_workers;
-	if (o == NULL || u->run != u->strategy->run || u->overlap.n == 0)
+	if (u->run != u->strategy->run || u->overlap.n == 0)
 		return;
 	u->overlap.with_workers = true;
 	request(o, u);
@@ -206,8 +206,6 @@ static void end_exchange(chi_overlap_workers *o, const chi_run *run)
 void chi_overlap_workers_rest(const choir_strategy *s)
 {
 	chi_overlap_workers *o = s->overlap_workers;
-	if (o == NULL)
-		return;
 	end_exchange(o, s->run);
 	if (chi_atomic32_load(&o->completed.word) != chi_atomic32_load(&o->requested.word)) {
 		chi_atomic32_store(&o->leave, 1);

@@ -5,7 +5,8 @@
 // The thread serves only a run's first update, as the order of several depends on the replicas'
 // speed. Small and sparse gradients wait for the update.
 //
-// The exchange thread uses an update only between chi_overlap_workers_begin and the return of
+// A run's threads call these functions, if s->overlap_workers is not NULL. The exchange thread
+// uses an update only between chi_overlap_workers_begin and the return of
 // chi_overlap_workers_rest.
 #pragma once
 

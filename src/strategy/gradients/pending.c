@@ -102,10 +102,11 @@ void chi_pending_update_discard(chi_pending_update *u)
 		chi_device_gradients *list = &u->device[i];
 		for (size_t k = 0; k < list->n; k++) {
 			chi_partial_sums_clear(&list->gradient[k]->partial_sums);
-			chi_sparse_gradients_clear(&list->gradient[k]->sparse);
+			if (list->has_sparse)
+				chi_sparse_gradients_clear(&list->gradient[k]->sparse);
 		}
 		list->n = list->cursor = 0;
-		list->done = false;
+		list->has_sparse = list->done = false;
 		list->queued = NULL;
 	}
 	chi_overlap_discard(u);
@@ -119,7 +120,8 @@ void chi_pending_update_discard(chi_pending_update *u)
 			u->pending[i].sum_buffer[k].sum = u->pending[i].sum_buffer[k].away = NULL;
 		}
 	}
-	chi_bucket_release(u);
+	if (u->bucket_elements > 0)
+		chi_bucket_release(u);
 	u->n = 0;
 	u->open = false;
 	chi_mutex_lock(&u->gradients->lock);

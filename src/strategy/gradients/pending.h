@@ -54,9 +54,10 @@ typedef struct {
 	size_t n, capacity;
 	chi_device_gradient **gradient;
 	size_t cursor; // where the next gradient is expected
-	chi_scratch squares;
-	bool done;
-	chi_stream *queued; // the gradients are complete there after event; may be NULL
+	chi_scratch squares; // copied from the device to the host
+	bool has_sparse; // some gradients are rows
+	bool done; // the device has claimed its part
+	chi_stream *queued; // the gradients are complete there after event; NULL: they are
 	uint64_t event;
 } chi_device_gradients;
 
@@ -100,6 +101,7 @@ typedef struct chi_pending_update {
 	size_t variable_capacity;
 	unsigned char *kinds;
 	size_t kinds_capacity;
+	bool sparse; // gradients may be sparse, here or on other workers
 	bool allows_sparse; // not gated, and all memory is the host's
 	// sums are kept first: gated, copies in other memory, or a shared variable
 	bool two_pass;

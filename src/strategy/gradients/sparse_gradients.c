@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/size.h"
+#include "base/thresholds.h"
 #include "collective/sparse_gather.h"
 #include "op/op.h"
 #include "op/vector.h"
@@ -81,7 +82,8 @@ static unsigned char kinds_here(const chi_pending_update *u, size_t i)
 	return (unsigned char) kinds;
 }
 
-choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u)
+// Compares with all workers how each gradient of u was added: dense, sparse or both.
+static choir_status exchange_kinds(chi_pending_update *u)
 {
 	chi_process_group *p = u->strategy->process_group;
 	const bool among = p != NULL && p->host && (!u->two_pass || u->overlap.with_workers);
@@ -295,13 +297,12 @@ static bool are_many(const chi_pending_update *u, size_t i, size_t all)
 			all >= chi_variable_bytes(v) / (row_bytes(v) + sizeof(int64_t));
 }
 
-choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int by)
+static choir_status prepare(chi_pending_update *u, size_t i, int by)
 {
 	const chi_gradients_table *table = u->gradients->table;
 	chi_pending_variable *pv = &u->pending[i];
 	size_t all = 0;
 	pv->is_sparse = pv->kinds == CHI_GRADIENT_SPARSE && u->allows_sparse;
-	pv->touches_all_rows = false;
 	if ((pv->kinds & CHI_GRADIENT_SPARSE) == 0)
 		return CHOIR_OK;
 	if (pv->is_sparse)
@@ -312,21 +313,27 @@ choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int b
 	return pv->is_sparse ? merge(u, i, all) : make_dense(u, i, u->strategy->exchange[by]);
 }
 
-// Prefetches a row that is written soon.
+choir_status chi_sparse_gradients_prepare(chi_pending_update *u, int by)
+{
+	CHOIR_TRY(exchange_kinds(u));
+	for (size_t i = 0; i < u->n; i++)
+		CHOIR_TRY(prepare(u, i, by));
+	return CHOIR_OK;
+}
+
+// Rows lie far apart: prefetches the beginning of one that is written soon.
 static void fetch_row(const chi_pending_variable *pv, int64_t k, size_t bytes)
 {
-	enum { LINE = 64, MAX = 512 };
 	if (k >= pv->rows.n)
 		return;
 	const char *at =
 			(const char *) pv->variable->copy[0].buffer->memory + (size_t) pv->rows.row[k] * bytes;
-	for (size_t i = 0; i < bytes && i < MAX; i += LINE)
+	for (size_t i = 0; i < bytes && i < CHI_FETCHED_ROW_BYTES; i += CHI_LINE)
 		chi_fetch_to_write(at + i);
 }
 
 static choir_status write_rows(const chi_pending_variable *pv, const chi_device_gradient *g)
 {
-	enum { AHEAD = 12 };
 	const choir_variable *v = pv->variable;
 	const int64_t width = width_of(v);
 	const size_t bytes = row_bytes(v);
@@ -335,7 +342,7 @@ static choir_status write_rows(const chi_pending_variable *pv, const chi_device_
 		for (next = k + 1; next < pv->rows.n && pv->rows.row[next] == pv->rows.row[next - 1] + 1;)
 			next++;
 		for (int64_t i = k; i < next; i++)
-			fetch_row(pv, i + AHEAD, bytes);
+			fetch_row(pv, i + CHI_FETCHED_ROWS, bytes);
 		CHOIR_TRY(chi_device_gradient_write(g, 0, pv->rows.row[k] * width, (next - k) * width,
 				pv->rows.values + (size_t) k * bytes, 1));
 	}

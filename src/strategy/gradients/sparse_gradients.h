@@ -7,11 +7,10 @@ choir_status chi_sparse_gradients_add(
 		chi_sparse_gradients *rows, int replica, const choir_tensor *slices);
 bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int replica);
 void chi_sparse_gradients_clear(chi_sparse_gradients *rows);
-// Compares with all workers how each gradient of u was added: dense, sparse or both.
-choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u);
-// Merges all rows of sparse gradient i before the first write, or makes them dense if a replica's
-// is. by: the device whose thread and stream are used.
-choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int by);
+// Compares with all workers how each gradient was added. Before the first write, merges all rows
+// of each variable, or makes them dense if a replica's gradient is. by: the device whose thread
+// and stream are used.
+choir_status chi_sparse_gradients_prepare(chi_pending_update *u, int by);
 // Updates variables from their merged rows, except those that touch all rows and are not shared
 // with other workers.
 choir_status chi_sparse_gradients_update(chi_pending_update *u, int by);

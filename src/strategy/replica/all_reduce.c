@@ -5,6 +5,7 @@
 // A batch packs small tensors of one dtype, which cost a sync point each and hardly any bytes.
 // Packing consists of recorded operations, so its gradient is one all-reduce.
 #include "base/hash.h"
+#include "base/thresholds.h"
 #include "choir/op.h"
 #include "collective/tree.h"
 #include "op/tape/tape.h"
@@ -282,8 +283,6 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 	return NULL;
 }
 
-enum { PACK_BYTES = 64 << 10 }; // largest packed tensor
-
 typedef struct {
 	choir_replica *replica;
 	choir_reduce_op op;
@@ -299,7 +298,7 @@ static bool may_pack(const batch *b, size_t i)
 	const choir_tensor *t = b->in[i];
 	return t->frame == b->replica->frame && !t->is_number && !choir_tensor_is_slices(t) &&
 			t->count == CHOIR_NONE && choir_shape_elements(&t->shape) > 0 &&
-			chi_tensor_bytes(t) <= PACK_BYTES &&
+			chi_tensor_bytes(t) <= CHI_PACKED_ALL_REDUCE_BYTES &&
 			(b->op == CHOIR_SUM || (b->op == CHOIR_MEAN && chi_dtype_is_float(t->dtype)));
 }
 

@@ -186,6 +186,7 @@ static void begin_replica(chi_replica *r)
 	r->order = 0;
 	r->updates = 0;
 	r->gradient_hash = 0;
+	r->adds_to = NULL;
 	r->gradients = 0;
 	r->trains = r->cancelled = false;
 }
@@ -281,7 +282,7 @@ static choir_status count_step(chi_run *run)
 	choir_strategy *s = run->strategy;
 	s->step++;
 	s->compared++;
-	if (run != s->run || !chi_compare_is_due(s))
+	if (run != s->run || s->process_group == NULL || !chi_compare_is_due(s))
 		return CHOIR_OK;
 	const choir_status status = chi_compare_workers(s);
 	if (status != CHOIR_OK)
@@ -293,8 +294,8 @@ static choir_status finish(chi_run *run)
 {
 	choir_strategy *s = run->strategy;
 	choir_status status = CHOIR_OK;
-	if (run == s->run)
-		// First, because the exchange thread may have failed.
+	if (run == s->run && s->overlap_workers != NULL)
+		// Before the check: the exchange thread itself may have failed.
 		chi_overlap_workers_rest(s);
 	if (chi_atomic32_load(&run->failed) != 0) {
 		status = run->error.status;

@@ -4,9 +4,8 @@
 // to the next small all-reduce or the run ends, so no replica waits for readers.
 #pragma once
 
+#include "base/thresholds.h"
 #include "strategy/run/run.h"
-
-enum { CHI_SMALL_ALL_REDUCE_BYTES = 16 << 10, CHI_SMALL_ALL_REDUCE_REPLICAS = 8 };
 
 typedef struct {
 	uint64_t hash; // of dtype, shape and label

@@ -52,8 +52,6 @@ choir_status chi_loss_scale_resolve(const choir_loss_scale *given, choir_loss_sc
 void chi_loss_scale_move(choir_optimizer *o, bool finite)
 {
 	const choir_loss_scale *s = &o->loss_scale;
-	if (s->kind == CHOIR_LOSS_SCALE_FIXED)
-		return;
 	if (!finite) {
 		o->scale = fmax(o->scale / s->multiplier, 1);
 		o->finite_updates = 0;

@@ -63,7 +63,7 @@ choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 choir_status chi_loss_scale_resolve(const choir_loss_scale *given, choir_loss_scale *s);
 // Whether x is a loss scale: 1 or more, within f32.
 bool chi_is_loss_scale(double x);
-// Changes the loss scale after an update; finite: it was applied.
+// Changes a dynamic scale after an update; finite: it was applied.
 void chi_loss_scale_move(choir_optimizer *o, bool finite);
 // Copies an optimizer's parameter groups, after its other options are resolved. o owns them, even
 // after a failure. chi_groups_find returns the group of a variable's name, or NULL.

@@ -334,7 +334,8 @@ static void end(void *user, const void *of_update, bool applied)
 		touch_slots(o, now->item[i]);
 	if (applied)
 		chi_atomic64_add(&o->step, 1);
-	chi_loss_scale_move(o, applied);
+	if (o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC)
+		chi_loss_scale_move(o, applied);
 }
 
 void chi_update_table(choir_optimizer *o)

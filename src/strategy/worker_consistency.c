@@ -50,11 +50,6 @@ static bool has_sum(const chi_stateful *o)
 	return o->table != NULL && o->table->alike != NULL;
 }
 
-static uint64_t notes_sum(const choir_strategy *s)
-{
-	return s->notes.data == NULL ? 0 : chi_hash_bytes(s->notes.data, s->notes.length);
-}
-
 // Optimizers come before variables: they can be the cause of different ones. sum NULL: only
 // counts.
 static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
@@ -63,7 +58,7 @@ static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
 	choir_status status = CHOIR_OK;
 	*n = 1;
 	if (sum != NULL)
-		sum[0] = notes_sum(s);
+		sum[0] = s->notes.data == NULL ? 0 : chi_hash_bytes(s->notes.data, s->notes.length);
 	for (const chi_stateful *o = s->stateful; o != NULL; o = o->next)
 		if (has_sum(o)) {
 			if (sum != NULL)

@@ -332,11 +332,6 @@ static choir_value *of_each(choir_strategy *s, choir_frame *f, double number)
 	return v;
 }
 
-static bool is_plain(const choir_value *v)
-{
-	return v->kind == CHOIR_VALUE_PLAIN && v->component[0]->is_number;
-}
-
 static bool is_same(const chi_process_group *p, const plain_number *all, size_t n, size_t i)
 {
 	for (int w = 0; w < p->workers; w++)
@@ -361,8 +356,9 @@ choir_status chi_worker_agree_on_numbers(choir_strategy *s, choir_frame *f, cons
 	describe(text, what, names, order);
 	memset(own, 0, n * sizeof *own); // padding is sent too
 	for (size_t i = 0; i < n; i++) {
-		own[i].plain = is_plain(values[order[i]]);
-		own[i].number = own[i].plain ? values[order[i]]->component[0]->number : 0;
+		const choir_value *v = values[order[i]];
+		own[i].plain = v->kind == CHOIR_VALUE_PLAIN && v->component[0]->is_number;
+		own[i].number = own[i].plain ? v->component[0]->number : 0;
 	}
 	if (chi_process_group_all_gather(p, own, n * sizeof *own, all, "%s", text) != CHOIR_OK)
 		return chi_frame_record_error(f);

@@ -18,16 +18,17 @@ BUGS = {
     "comes_unseen": ("strategy/run/sync_point.c",
         "chi_atomic32_add(&run->arrivals, 1);", "(void) 0;"),
     "returns_unseen": ("strategy/run/sync_point.c",
-        "chi_atomic32_store_seq_cst(&r->has_returned, 1);\n\tif (!dev->shared && !behind(r)) {",
-        "const bool late = behind(r);\n\tchi_atomic32_store_seq_cst(&r->has_returned, 1);\n"
-        "\tif (!dev->shared && !late) {"),
+        "chi_atomic32_store_seq_cst(&r->has_returned, 1);\n"
+        "\tconst bool behind = chi_atomic32_load_seq_cst(&run->arrivals) != r->sequence;\n",
+        "const bool behind = chi_atomic32_load_seq_cst(&run->arrivals) != r->sequence;\n"
+        "\tchi_atomic32_store_seq_cst(&r->has_returned, 1);\n"),
     "no_generation_check": ("collective/rendezvous.c", "(int32_t) (word - target) >= 0",
         "target != 0 && word >= STEP"),
     "no_generation_check_of_light_sums": ("strategy/run/small_all_reduce.c", "ahead(word, mine, SUMS) >= 0)",
         "ahead(word, 0, SUMS) > 0)"),
     "woken_before_it_is_told": ("strategy/run/scheduler.c",
-        "chi_atomic32_add(&r->baton.word, 1);\n\tchi_gate_wake_one(&r->baton);",
-        "chi_gate_wake_one(&r->baton);\n\tchi_atomic32_add(&r->baton.word, 1);"),
+        "chi_atomic32_add(&parked->baton.word, 1);\n\t\tchi_gate_wake_one(&parked->baton);",
+        "chi_gate_wake_one(&parked->baton);\n\t\tchi_atomic32_add(&parked->baton.word, 1);"),
     "open_before_there_is_memory": ("strategy/gradients/overlap.c",
         "CHOIR_TRY(find_memory(u, s));\n\tchi_atomic32_exchange(&s->open, 1);",
         "chi_atomic32_exchange(&s->open, 1);\n\tif (!u->overlap.with_workers)\n\t\tCHOIR_TRY(find_memory(u, s));"),

@@ -248,20 +248,15 @@ static choir_value *keep(choir_cross *cross, const choir_value *v)
 	return kept;
 }
 
-// A result must outlive call_results, which end with the next call.
+// A result must outlive call_results, which end with the next call. NULL: a failure.
 static choir_value *keep_result(choir_cross *cross, choir_value *v)
 {
+	if (chi_value_materialize(v) != CHOIR_OK)
+		return NULL;
 	if (v->frame != chi_cross_of(cross)->call_results->frame)
 		return is_part(v) ? keep(cross, v) : v;
 	return v->kind == CHOIR_VALUE_VARIABLE ? chi_value_of_variable(cross->frame, v->variable)
 										   : keep(cross, v);
-}
-
-static choir_value *returnable(choir_cross *cross, choir_value *v)
-{
-	if (chi_value_materialize(v) != CHOIR_OK)
-		return NULL;
-	return keep_result(cross, v);
 }
 
 static choir_status put(choir_cross *cross, bool returned, const char *name, choir_value *v)
@@ -275,7 +270,7 @@ static choir_status put(choir_cross *cross, bool returned, const char *name, cho
 		chi_frame_null_argument(cross->frame, what);
 		return chi_frame_status(cross->frame);
 	}
-	if (returned && (v = returnable(cross, v)) == NULL)
+	if (returned && (v = keep_result(cross, v)) == NULL)
 		return chi_frame_status(cross->frame);
 	const choir_status status = chi_values_put(set, name, v);
 	return status == CHOIR_OK ? status : chi_frame_record_error(cross->frame);

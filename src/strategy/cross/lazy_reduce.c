@@ -12,16 +12,12 @@ typedef struct {
 	choir_collective sum;
 } lazy_reduction;
 
-// Several copies would each make the sum.
-static bool has_one_copy(const choir_variable *v)
-{
-	return v != NULL && (v->shards > 0 || v->copies == 1);
-}
-
 bool chi_lazy_reduce_possible(choir_cross *x, const chi_reduction *j)
 {
 	const choir_strategy *s = chi_cross_of(x)->strategy;
-	if (!s->all_host || !s->all_here || !has_one_copy(j->to->variable) || s->process_group != NULL)
+	const choir_variable *v = j->to->variable; // several copies would each make the sum
+	if (v == NULL || (v->shards == 0 && v->copies != 1) || !s->all_host || !s->all_here ||
+			s->process_group != NULL)
 		return false;
 	for (int i = 0; i < j->value->count; i++)
 		if (j->value->component[i]->source != NULL || j->value->component[i]->borrowed)

@@ -17,11 +17,6 @@
 #include <math.h>
 #include <string.h>
 
-static int copy_of_device(const choir_strategy *s, const choir_variable *v, int d)
-{
-	return chi_strategy_copy(s, v, s->first[d]);
-}
-
 static int device_sharing_with(const choir_strategy *s, const choir_device *device)
 {
 	for (int i = 0; i < s->devices; i++)
@@ -227,10 +222,11 @@ static choir_status chunk_done(void *user, int64_t first, int64_t count, const v
 {
 	const chi_device_gradient *g = user;
 	const chi_pending_update *u = g->update;
+	const choir_strategy *s = u->strategy;
 	if (!u->two_pass)
 		return chi_device_gradient_write(
-				g, copy_of_device(u->strategy, g->variable, g->device), first, count, data, 1);
-	const choir_device *device = u->strategy->device[g->device];
+				g, chi_strategy_copy(s, g->variable, s->first[g->device]), first, count, data, 1);
+	const choir_device *device = s->device[g->device];
 	// Only one of the devices that share a sum gets this call.
 	return u->gated && device->host_memory &&
 					chi_device_shares(u->pending[g->index].sum_buffer[0].sum->device, device)
@@ -257,12 +253,13 @@ static choir_status join(chi_pending_update *u, int d, size_t i)
 	const choir_collective_kind kind = c->kind;
 	void *result = wanted_by(u, d, i);
 	size_t n;
-	const choir_partial_sum *parts = chi_overlap_parts(g, &n);
+	bool whole;
+	const choir_partial_sum *parts = chi_overlap_parts(g, &n, &whole);
 	*c = (choir_collective){
 		.size = sizeof *c,
 		.sequence = i,
 		.name = v->name,
-		.kind = u->overlap.with_workers && chi_overlap_is_whole(g) ? CHOIR_BROADCAST : kind,
+		.kind = whole ? CHOIR_BROADCAST : kind,
 		.dtype = v->dtype,
 		.elements = v->elements,
 		.divisor = 1,

@@ -191,16 +191,12 @@ static const chi_overlap_sum *sum_of(const chi_device_gradient *g)
 	return s != NULL && chi_atomic32_load(&s->open) != 0 ? s : NULL;
 }
 
-const choir_partial_sum *chi_overlap_parts(const chi_device_gradient *g, size_t *n)
+const choir_partial_sum *chi_overlap_parts(const chi_device_gradient *g, size_t *n, bool *whole)
 {
 	const chi_overlap_sum *s = sum_of(g);
+	*whole = s != NULL && g->update->overlap.with_workers;
 	*n = s == NULL ? (size_t) g->partial_sums.n : g->device == 0 ? 1 : 0;
 	return s != NULL ? &s->whole : g->partial_sums.node;
-}
-
-bool chi_overlap_is_whole(const chi_device_gradient *g)
-{
-	return sum_of(g) != NULL;
 }
 
 int chi_overlap_with_workers(const chi_pending_update *u)

@@ -68,7 +68,6 @@ void chi_run_free(chi_run *run)
 		return;
 	chi_run_free(run->nested);
 	chi_sync_point_free(run);
-	chi_small_all_reduce_close(run);
 	chi_cross_free(run->cross);
 	for (int i = 0; run->replica != NULL && i < run->strategy->replicas; i++) {
 		choir_frame_free(run->replica[i].base.frame);
@@ -77,6 +76,7 @@ void chi_run_free(chi_run *run)
 		chi_named_tensors_free(&run->replica[i].unkept);
 		chi_free(run->replica[i].own_args.named);
 	}
+	chi_free(run->small_all_reduce);
 	chi_free(run->pending);
 	chi_free(run->replica);
 	chi_free(run->device);

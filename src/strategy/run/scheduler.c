@@ -7,13 +7,6 @@
 #include "strategy/run/sync_point.h"
 #include "strategy/run/thread_pool.h"
 
-static void grant(chi_replica *r)
-{
-	r->state = CHI_RUNS;
-	chi_atomic32_add(&r->baton.word, 1);
-	chi_gate_wake_one(&r->baton);
-}
-
 // Starts at dev->may, so releasing all replicas of one wait passes over them once. The lock is
 // held.
 static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
@@ -48,7 +41,9 @@ static chi_replica *pass(chi_run *run, int d)
 	chi_replica *parked = lowest(run, dev);
 	dev->held = true;
 	if (parked != NULL) {
-		grant(parked);
+		parked->state = CHI_RUNS;
+		chi_atomic32_add(&parked->baton.word, 1);
+		chi_gate_wake_one(&parked->baton);
 		return NULL;
 	}
 	if (dev->next < dev->last) {

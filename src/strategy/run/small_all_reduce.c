@@ -23,11 +23,6 @@ static chi_small_all_reduce *shown(const chi_replica *r, int k)
 	return &r->run->small_all_reduce[r->side * r->run->strategy->replicas + k];
 }
 
-static chi_small_all_reduce *shown_before(const chi_replica *r)
-{
-	return &r->run->small_all_reduce[(r->side ^ 1) * r->run->strategy->replicas + r->id];
-}
-
 static chi_small_all_reduce *own(const chi_replica *r)
 {
 	return shown(r, r->id);
@@ -48,11 +43,6 @@ choir_status chi_small_all_reduce_open(chi_run *run)
 		return CHOIR_OK;
 	run->small_all_reduce = chi_alloc_lines(n, sizeof *run->small_all_reduce);
 	return run->small_all_reduce == NULL ? choir_error_status() : CHOIR_OK;
-}
-
-void chi_small_all_reduce_close(chi_run *run)
-{
-	chi_free(run->small_all_reduce);
 }
 
 static void let_go(chi_buffer **held)
@@ -101,7 +91,7 @@ void chi_small_all_reduce_returned(chi_replica *r)
 	if (r->run->small_all_reduce == NULL)
 		return;
 	add_to_word(r, RETURNED);
-	clear(shown_before(r));
+	clear(&r->run->small_all_reduce[(r->side ^ 1) * r->run->strategy->replicas + r->id]);
 }
 
 void chi_small_all_reduce_stop(chi_run *run)

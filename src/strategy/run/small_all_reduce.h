@@ -31,7 +31,6 @@ typedef struct chi_small_all_reduce {
 // Allocates the states for small all-reduces. run->small_all_reduce stays NULL if the strategy
 // cannot have them.
 choir_status chi_small_all_reduce_open(chi_run *run);
-void chi_small_all_reduce_close(chi_run *run);
 // Resets the small all-reduces after all replicas of a run have returned.
 void chi_small_all_reduce_clear(chi_run *run);
 

@@ -243,20 +243,16 @@ void chi_sync_point_leave(chi_replica *r, chi_sync_point *point)
 	chi_atomic32_add(&point->left, 1);
 }
 
-// Returns whether others are at sync points that r never reached. An arriving replica counts its
-// arrival and then checks for returned ones; a returning one does the opposite. Both use
-// sequential consistency, so at least one sees the other.
-static bool behind(const chi_replica *r)
-{
-	return chi_atomic32_load_seq_cst(&r->run->arrivals) != r->sequence;
-}
-
+// Others may be at sync points that r never reached. An arriving replica counts its arrival and
+// then checks for returned ones; a returning one does the opposite. Both use sequential
+// consistency, so at least one sees the other.
 void chi_sync_point_returned(chi_replica *r)
 {
 	chi_run *run = r->run;
 	chi_run_device *dev = &run->device[r->device];
 	chi_atomic32_store_seq_cst(&r->has_returned, 1);
-	if (!dev->shared && !behind(r)) { // the lock would move between cores
+	const bool behind = chi_atomic32_load_seq_cst(&run->arrivals) != r->sequence;
+	if (!dev->shared && !behind) { // the lock would move between cores
 		dev->left--;
 		if (!r->cancelled)
 			chi_small_all_reduce_returned(r);

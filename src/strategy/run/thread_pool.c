@@ -28,12 +28,6 @@ static void end_call(chi_pool_thread *t)
 	chi_gate_wake(returned);
 }
 
-static void make_call(chi_pool_thread *t)
-{
-	t->call->fn(t->call->arg);
-	end_call(t);
-}
-
 static void serve_tasks(void *arg)
 {
 	chi_pool_thread *t = arg;
@@ -45,12 +39,14 @@ static void serve_tasks(void *arg)
 		while (chi_atomic32_load(&t->gate.word) == seen)
 			(void) chi_gate_wait(&t->gate, seen, t->pool->spin, chi_clock_deadline(-1));
 		seen++;
-		if (t->call != NULL)
-			make_call(t);
-		else if (t->run == NULL)
+		if (t->call != NULL) {
+			t->call->fn(t->call->arg);
+			end_call(t);
+		} else if (t->run == NULL) {
 			return;
-		else
+		} else {
 			chi_scheduler_run(t->run, t->device, t->run->device[t->device].shared ? t : NULL);
+		}
 	}
 }
 

@@ -54,12 +54,6 @@ static choir_status check_target(const chi_update *u, const choir_variable *v)
 			name_of(u), v == NULL ? "" : v->name);
 }
 
-// Waiting for a second lock could deadlock.
-static bool may_wait(const chi_update *u, const choir_variable *v)
-{
-	return v->concurrency != CHI_LOCKED || v->lock == lock_of(u);
-}
-
 choir_variable *chi_update_shard(const chi_update *u, choir_variable *v)
 {
 	if (u->parent == NULL || v == NULL || v->shards != u->parent->shards)
@@ -79,7 +73,8 @@ choir_tensor *chi_update_rows(const chi_update *u, choir_tensor *t)
 int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 {
 	if (chi_strategy_has(u->cross->strategy, v)) {
-		if (!may_wait(u, v)) {
+		// Waiting for a second lock could deadlock.
+		if (v->concurrency == CHI_LOCKED && v->lock != lock_of(u)) {
 			chi_frame_fail(u->base.frame, CHOIR_STATE,
 					"update of \"%s\": variable \"%s\" is not colocated with it, and other "
 					"workers may be changing it; read it before and pass it as an argument",

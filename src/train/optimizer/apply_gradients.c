@@ -187,11 +187,6 @@ static choir_status give_ready(void *user, size_t index, choir_tensor *gradient)
 }
 
 // Sharded variables are read through shards.
-static bool is_source(const choir_variable *v)
-{
-	return v->trainable && v->shards == 0;
-}
-
 static choir_status find_sources(
 		const choir_optimizer *o, const choir_tape *tape, choir_tensor ***sources, size_t *n)
 {
@@ -200,9 +195,11 @@ static choir_status find_sources(
 	*sources = chi_arena_alloc(&f->arena, (tape->n_reads + 1) * sizeof(choir_tensor *));
 	if (*sources == NULL)
 		return chi_frame_record_error(f);
-	for (size_t i = 0; i < tape->n_reads; i++)
-		if (is_source(choir_tensor_variable(tape->reads[i])))
+	for (size_t i = 0; i < tape->n_reads; i++) {
+		const choir_variable *v = choir_tensor_variable(tape->reads[i]);
+		if (v->trainable && v->shards == 0)
 			(*sources)[(*n)++] = tape->reads[i];
+	}
 	if (*n == 0)
 		return chi_frame_fail(f, CHOIR_INVALID,
 				"%s: minimize: no trainable variable was read since the tape began",

@@ -7,11 +7,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-static double drops(const choir_schedule *s, double past)
-{
-	return pow(s->factor, floor(past / (double) s->steps));
-}
-
 // Cosine decay to factor (Loshchilov and Hutter 2017).
 static double wave(const choir_schedule *s, double past)
 {
@@ -35,7 +30,7 @@ choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t st
 	} else if (past < 0) {
 		*rate = base * ((double) step / (double) s->warmup);
 	} else if (s->kind == CHOIR_SCHEDULE_STEP) {
-		*rate = base * drops(s, past);
+		*rate = base * pow(s->factor, floor(past / (double) s->steps));
 	} else if (s->kind == CHOIR_SCHEDULE_COSINE) {
 		*rate = base * wave(s, past);
 	}

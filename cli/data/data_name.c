@@ -30,14 +30,13 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-const char data_learn_help[] =
-		"mnist (10,000 real digits), digits[:N] (synthetic),\n" DATA_FILES
-		",\ntext:FILE (any bytes, "
-		"for gpt); FILE may be a list with\ncommas or a pattern, and needs no kind if its suffix\n"
-		"tells it (train: mnist; predict: required)";
+const char data_learn_help[] = "mnist (10,000 real digits), digits[:N] (synthetic),\n" DATA_FILES
+							   ",\ntext:FILE (any bytes, for gpt); FILE may be a list with\n"
+							   "commas or a pattern, and needs no kind if its suffix\n"
+							   "tells it (train: mnist; predict: required)";
 const char data_measure_help[] =
-		DATA_FILES ",\nlines:FILE or fixed:BYTES:FILE; FILE needs no kind if "
-				   "its\nsuffix tells it (required)";
+		DATA_FILES ",\nlines:FILE or fixed:BYTES:FILE; FILE needs no kind if\n"
+				   "its suffix tells it (required)";
 
 // kind: KINDS if it is unknown.
 static choir_status unfit(const char *name, size_t kind, data_use use)
@@ -193,7 +192,8 @@ choir_status data_name_read(data_name *d, const char *name, data_use use)
 	return read_rest(d, name);
 }
 
-choir_files *data_files(const char *list)
+// The files of a list, or one file whose name has commas.
+static choir_files *list_files(const char *list)
 {
 	const char *name[PATH_SIZE] = { list }; // more than the commas that fit into text
 	char text[PATH_SIZE];
@@ -216,7 +216,7 @@ choir_files *data_name_files(const data_name *d)
 	if (d->labels[0] != '\0')
 		return choir_files_new(2, path);
 	if (d->kind != DATA_CIFAR10)
-		return data_files(d->path);
+		return list_files(d->path);
 	snprintf(pattern, sizeof pattern, "%s/*_batch*.bin", d->path);
 	path[0] = pattern;
 	return choir_files_new(1, path);

@@ -1,4 +1,4 @@
-// What the names of data mean: "KIND:FILE", or FILE with a suffix that tells the kind.
+// Names of data: "KIND:FILE", or FILE with a suffix that tells the kind.
 #pragma once
 
 #include <choir/choir.h>
@@ -42,7 +42,5 @@ extern const char data_learn_help[], data_measure_help[];
 
 // CHOIR_NOT_FOUND: the kind is unknown or does not fit use; the text lists those that do.
 choir_status data_name_read(data_name *d, const char *name, data_use use);
-// Names or patterns with commas, or one file whose name has commas.
-choir_files *data_files(const char *list);
 // All files of data that are not built in.
 choir_files *data_name_files(const data_name *d);

@@ -130,8 +130,7 @@ TEST(made_examples)
 	assert_pass(choir_range_dataset_new("i", 3, 3, 1), "");
 	assert_pass(choir_range_dataset_new("i", 3, 9, -1), "");
 	assert_pass(choir_range_dataset_new("i", INT64_MAX - 1, INT64_MAX, 7), "9.22337204e+18\n");
-	assert_refused(
-			choir_range_dataset_new("i", 0, 1, 0), CHOIR_INVALID, "range dataset:*step of 0");
+	assert_refused(choir_range_dataset_new("i", 0, 1, 0), CHOIR_INVALID, "range dataset:*step 0");
 	assert_refused(choir_range_dataset_new("i", INT64_MIN, 1, 1), CHOIR_INVALID,
 			"range dataset:*-9223372036854775808 to 1*63");
 	assert_refused(choir_range_dataset_new("i", 1, INT64_MIN, -1), CHOIR_INVALID,

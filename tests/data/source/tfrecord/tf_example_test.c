@@ -260,7 +260,7 @@ TEST(a_missing_feature_has_a_default_or_is_an_error)
 	assert_int_equal(read_one(&e, &without, &value), CHOIR_NOT_FOUND);
 	assert_failure(CHOIR_NOT_FOUND, "no feature \"x\"*\"y\", \"line\\x0aend\"");
 	assert_int_equal(read_one(&nothing, &without, &value), CHOIR_NOT_FOUND);
-	assert_failure(CHOIR_NOT_FOUND, "feature \"x\"*empty Example");
+	assert_failure(CHOIR_NOT_FOUND, "feature \"x\"*no features");
 	free(e.data);
 	// A feature that is there and holds nothing, not even an empty list, is missing too.
 	bytes entry = { NULL, 0, 0 }, key = { NULL, 0, 0 };

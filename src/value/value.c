@@ -108,7 +108,7 @@ choir_tensor *choir_value_tensor(choir_value *v)
 		return choir_value_local(v, 0);
 	case CHOIR_VALUE_PER_REPLICA:
 		return chi_frame_fail_null(v->frame, CHOIR_INVALID,
-				"value: is per-replica, with %d tensors; "
+				"value: is per-replica, of %d replicas; "
 				"reduce it, or take one with choir_value_local",
 				v->count);
 	case CHOIR_VALUE_VARIABLE:

@@ -188,7 +188,7 @@ class Export(Case):
         self.fail_with(1, "--c ./w: ", "export", "w", "--c", "./w")
         self.fail_with(2, ("--name", "empty", "NAME"), "export", "w", "--c", "model.c", "--name", "")
         for name in ("1st", "a-b", "a" * 65):
-            self.fail_with(1, f"name \"{name}\"", "export", "w", "--c", "model.c", "--name", name)
+            self.fail_with(1, f"name is \"{name}\"", "export", "w", "--c", "model.c", "--name", name)
         self.assertEqual(sorted(os.listdir(self.folder)), ["images", "w"])
         # Weights without the lines that say what model they are of.
         whole = (self.folder / "w").read_bytes()

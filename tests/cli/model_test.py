@@ -185,7 +185,7 @@ class Model(Case):
                  "--replicas", "2", "--epochs", "1")
         done = self.fail_with(1, "step ", *wrong)
         self.assertRegex(done.stderr, r"step \d+: replica [01]: .*(hidden1|classes)/(kernel|bias)")
-        for policy, outcome in (("skip", "is left out"), ("ignore", "is done")):
+        for policy, outcome in (("skip", "is skipped"), ("ignore", "is applied")):
             done = self.start(*wrong, "--nonfinite", policy, "--save", "w.st")
             self.assertEqual(done.returncode, 0)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
@@ -193,7 +193,7 @@ class Model(Case):
             weights = struct.unpack("<36f", tensors["hidden1/kernel"])
             self.assertEqual(any(math.isnan(w) for w in weights), policy == "ignore", policy)
             self.assertRegex(done.stderr, r"replica [01]: .*(hidden1|classes)/(kernel|bias).* in update \d+; "
-                             f"the step {outcome}")
+                             f"the update {outcome}")
 
     @not_in_every_suite
     def test_init(self):

@@ -335,7 +335,7 @@ TEST(what_does_not_fit_is_refused)
 	given_failure(&g, CHOIR_INVALID, "huber:*bound*0;");
 	FRESH();
 	assert_null(choir_sparse_softmax_cross_entropy_smoothed(x, given_labels(&g, 2, 3), 1.5));
-	given_failure(&g, CHOIR_INVALID, "smoothed_cross_entropy:*1.5*0 to 1");
+	given_failure(&g, CHOIR_INVALID, "sparse_softmax_cross_entropy_smoothed:*1.5*0 to 1");
 	FRESH();
 	assert_null(choir_sigmoid_cross_entropy(
 			choir_mean(x, CHOIR_ALL_AXES), choir_mean(x, CHOIR_ALL_AXES)));

@@ -130,7 +130,7 @@ static void create_wrongly(void)
 	for (int how = 0; replicas > 1 && how < 4; how++)
 		world_failed(choir_strategy_run(strategy, make_differently, &how, NULL, NULL), CHOIR_STATE,
 				name, "variable \"one\"");
-	static const char *const texts[] = { "variable: has no name", "\"bad\": shape [-1]",
+	static const char *const texts[] = { "a variable needs a name", "\"bad\": shape [-1]",
 		"\"bad\": synchronization", "assign: the variable is NULL",
 		"scatter: the variable is NULL" };
 	for (int how = 0; how < 5; how++)
@@ -364,7 +364,7 @@ static void assign_values(void)
 				set, "x", i, choir_fill(choir_values_frame(set), CHOIR_F32, CHOIR_SHAPE(2), i)));
 	if (replicas > 1)
 		world_failed(choir_variable_assign(v, choir_value_tensor(choir_values_find(set, "x"))),
-				CHOIR_INVALID, "per-replica, with ", "reduce it");
+				CHOIR_INVALID, "per-replica, of ", "reduce it");
 	assert_true(value_of(v) == 14);
 	choir_values_free(set);
 	choir_frame_free(f);

@@ -149,7 +149,7 @@ TEST(test_what_is_wrong)
 	assert_int_equal(choir_strategy_restore_partial(m.strategy, "/none", NULL), CHOIR_NOT_FOUND);
 	const choir_restore_options large = { .size = 4096 };
 	assert_int_equal(choir_strategy_restore_partial(m.strategy, path, &large), CHOIR_INVALID);
-	assert_text_holds(choir_error(), "restore_part:*options*4096*CHOIR_OPTIONS");
+	assert_text_holds(choir_error(), "restore_partial:*options*4096*CHOIR_OPTIONS");
 	check_model(&m, kernel, zeros);
 	choir_strategy_free(m.strategy);
 }

@@ -36,7 +36,7 @@ class Data(Case):
         self.refused("no-such.idx", "idx:no-such.idx,labels.idx")
         self.refused("no-such.idx", "idx:images.idx,no-such.idx")
         for count in ("0", "-1", "x", "", "1x", "99999999999"):
-            self.refused(f'"digits:{count}": needs digits:N', f"digits:{count}")
+            self.refused((f'"digits:{count}"', "needs digits:N"), f"digits:{count}")
         self.fail_with(1, ("--train-examples 31: ", "has 30 examples"), "train", *QUICK, "--data", self.data,
                        "--train-examples", "31")
 

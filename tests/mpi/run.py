@@ -460,7 +460,7 @@ def checkpoint():
         with open(os.path.join(folder, ".lock"), "a", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             must_fail("two jobs", 2, ["is in use by"], CHOIR, "train", *LONG, "--checkpoint", folder)
-        must_fail("another training", 2, ["other weights"], CHOIR, "train", *LONG, "--checkpoint", folder,
+        must_fail("another training", 2, ["weights differ"], CHOIR, "train", *LONG, "--checkpoint", folder,
                   "--widths", "17")
 
 

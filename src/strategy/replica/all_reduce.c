@@ -99,16 +99,15 @@ static choir_status reduce_own(
 	return chi_run_cancelled(run);
 }
 
-// Sums all contributions for all devices. Called by the last replica, r. Waking other threads for
-// large sums would cost more than they help, as one thread adds up the contributions.
-static choir_status reduce_for_all(chi_replica *r, chi_sync_point *point, choir_reduce_op op)
+// Sums all contributions for all devices, with scratch memory in f. Waking other threads for large
+// sums would cost more than they help, as one thread adds up the contributions.
+static choir_status sum_contributions(
+		chi_run *run, choir_frame *f, chi_sync_point *point, choir_reduce_op op)
 {
-	chi_run *run = r->run;
 	choir_strategy *s = run->strategy;
 	double divisor = 1;
 	const size_t n = (size_t) s->replicas, devices = (size_t) s->devices;
-	choir_frame *f = r->base.frame; // its memory is in this core's cache
-	const int64_t elements = choir_shape_elements(&r->contribution->shape);
+	const int64_t elements = choir_shape_elements(&run->replica[0].contribution->shape);
 	choir_tensor **all = chi_arena_alloc(&f->arena, n * sizeof *all);
 	chi_sum_device *each = chi_arena_alloc(&f->arena, devices * sizeof *each);
 	if (all == NULL || each == NULL)
@@ -121,9 +120,20 @@ static choir_status reduce_for_all(chi_replica *r, chi_sync_point *point, choir_
 		CHOIR_TRY(chi_mean_divisor(s, run->replica[0].base.frame, s->replicas, all, &divisor));
 	point->count = (int64_t) divisor;
 	const chi_communication communication = { &s->communicator, .timeout = s->timeout };
-	const chi_sum sum = { point->name, all[0]->dtype, divisor, each, 1, &elements, r->batch_bytes,
-		true };
+	const chi_sum sum = { point->name, all[0]->dtype, divisor, each, 1, &elements,
+		run->replica[0].batch_bytes, true };
 	return chi_sum_replicas(s, f, &communication, &sum, all);
+}
+
+// Called by the last replica, r, whose frame's memory is in this core's cache. Positions in frames
+// tell tensors from others (chi_replica_gives), so the frame is left as it was.
+static choir_status reduce_for_all(chi_replica *r, chi_sync_point *point, choir_reduce_op op)
+{
+	choir_frame *f = r->base.frame;
+	const size_t mark = chi_arena_mark(&f->arena);
+	const choir_status status = sum_contributions(r->run, f, point, op);
+	chi_arena_rewind(&f->arena, mark);
+	return status;
 }
 
 static choir_status come_together(

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MAX = 8 };
 
@@ -525,6 +526,36 @@ TEST(numbers_are_summed_as_they_are)
 		choir_values_free(results);
 		choir_strategy_free(s);
 	}
+}
+
+// Sums in a loop that rewinds its frame, where each device comes last once.
+static choir_status sum_in_turns(choir_replica *r, void *user)
+{
+	(void) user;
+	const struct timespec late = { .tv_nsec = 3000000 };
+	const size_t mark = choir_frame_mark(r->frame);
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 2; i++) {
+			if (round == i && choir_replica_device_index(r) == 1)
+				nanosleep(&late, NULL);
+			if (round != i && choir_replica_id(r) == 0)
+				nanosleep(&late, NULL);
+			CHOIR_TRY(choir_frame_status(r->frame));
+			if (choir_replica_all_reduce(r, CHOIR_SUM, choir_number(r->frame, 1)) == NULL)
+				return choir_frame_status(r->frame);
+		}
+		choir_frame_rewind(r->frame, mark);
+	}
+	return CHOIR_OK;
+}
+
+// Who comes last makes the sum, in memory that does not count as a call of its own.
+TEST(any_replica_may_come_last)
+{
+	choir_strategy *s = world_new(3, "cpu:0,cpu:1", 0);
+	for (int i = 0; i < 5; i++)
+		world_ok(choir_strategy_run(s, sum_in_turns, NULL, NULL, NULL));
+	choir_strategy_free(s);
 }
 
 TEST_BEFORE(world_watch)

@@ -12,14 +12,14 @@
 #include "base/text.h"
 #include "tensor/tensor.h"
 
-static const uint64_t mark = UINT64_C(0x32656863612d6368); // "hc-ache2" read as a number
+static const uint64_t magic = UINT64_C(0x32656863612d6368); // "hc-ache2" read as a number
 
 typedef struct {
 	int64_t count, index;
 } part;
 
 typedef struct {
-	uint64_t seek_point, signature;
+	uint64_t magic, signature;
 	part of;
 } beginning;
 
@@ -68,7 +68,7 @@ static choir_status check_start(chi_cache_file *f)
 	if (chi_file_size(f->file) < sizeof start)
 		return corrupt(f, 0, "too short for a cache file");
 	CHOIR_TRY(chi_file_read(f->file, 0, &start, sizeof start));
-	if (start.seek_point != mark)
+	if (start.magic != magic)
 		return corrupt(f, 0, "not a cache file, or one of another byte order");
 	if (start.signature != f->signature)
 		return choir_fail(CHOIR_INVALID,

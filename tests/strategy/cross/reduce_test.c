@@ -493,8 +493,8 @@ static choir_status give_and_misuse(choir_replica *r, void *user)
 static void misuse_destinations(void)
 {
 	static const char *const texts[] = { "has no SUM", "has no SUM", "gpu:0", "destination",
-		"a destination has no value", "a destination has no tensor", "is no tensor: reduce it",
-		"operation*5", "is no tensor: reduce it" };
+		"a destination has no value", "a destination has no tensor", "reduce it, or take one",
+		"operation*5", "reduce it, or take one" };
 	if (replicas == 1)
 		return;
 	for (int how = 0; how < 9; how++)

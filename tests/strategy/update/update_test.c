@@ -197,7 +197,7 @@ static void misuse_updates(void)
 		{ CHOIR_INVALID, "\"other\" is not colocated" },
 		{ CHOIR_NOT_FOUND, "update of \"target\"" },
 		{ CHOIR_INVALID, "\"other\" is not colocated" },
-		{ CHOIR_INVALID, "a value of shape [2]" },
+		{ CHOIR_INVALID, "value has shape [2]" },
 		{ CHOIR_STATE, "in an update function" },
 		{ CHOIR_STATE, "not possible in an update function" },
 		{ CHOIR_IO, "the last copy" },

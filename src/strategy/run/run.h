@@ -42,13 +42,13 @@ typedef struct chi_replica {
 	uint32_t small_all_reduces;
 	int side; // half of run->small_all_reduce in this run
 	int updates;
-	uint64_t gradient_hash; // hash of the variables of its gradients since its last update
-	chi_call_order order; // order of its tensors in the collectives of this run
+	uint64_t gradient_hash; // of its gradients' variables since its last update
+	chi_call_order order; // of its tensors in the collectives of this run
 	struct chi_pending_update *adds_to; // its latest gradient's, until it applies; or NULL
-	int gradients; // number of gradients in gradient_hash
-	bool trains; // it added gradients in this run
-	bool cancelled; // stopped by another failure: what it returns is not the cause
-	bool uses_own_args; // own_args replace call_args
+	int gradients;
+	bool trains;
+	bool cancelled; // by another failure: what it returns is not the cause
+	bool uses_own_args;
 	chi_named_tensors call_args, returned;
 	chi_named_tensors unkept; // returned names if results are not kept; on the heap
 	chi_named_tensors own_args; // of the library's merge calls

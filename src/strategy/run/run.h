@@ -144,9 +144,8 @@ chi_run *chi_run_nested(chi_run *run);
 choir_status chi_run_cancelled(chi_run *run);
 void chi_run_wake_up(chi_run *run);
 
-// The scheduler (scheduler.c). Waits until *flag is set, while other replicas of the device run.
-// CHOIR_CANCELLED: the run failed first, possibly as r itself timed out. point: where r waits
-// (NULL: an update).
+// Schedules other replicas of the device until *flag is set (scheduler.c). CHOIR_CANCELLED: the
+// run failed first, possibly as r itself timed out. point: where r waits (NULL: an update).
 choir_status chi_scheduler_wait(
 		chi_replica *r, const chi_atomic32 *flag, const struct chi_sync_point *point);
 // Gives each free baton to a replica that may go on. The run's lock is held.
@@ -169,8 +168,8 @@ static inline chi_replica *chi_replica_of(const choir_replica *r)
 	return (chi_replica *) (uintptr_t) r;
 }
 
-// The thread pool (thread_pool.c). send runs device d of run on one of its threads; join does so
-// for a device with parked replicas.
+// Opens the thread pool of each device (thread_pool.c). send runs device d of run on one of its
+// threads; join does so for a device with parked replicas.
 choir_status chi_thread_pool_open(choir_strategy *s);
 void chi_thread_pool_close(choir_strategy *s);
 choir_status chi_thread_pool_send(choir_strategy *s, int d, chi_run *run);

@@ -68,6 +68,6 @@ choir_status chi_chunk_finish(chi_chunk *g);
 // result, if there is one.
 choir_status chi_chunk_deliver(
 		const chi_chunk *g, int from, const void *data, int member, const void **shown);
-// Delivers the chunk to members first .. last - 1.
+// Delivers the chunk to members first to last - 1.
 choir_status chi_chunk_deliver_all(const chi_chunk *g, int first, int last);
 void chi_chunk_end(chi_chunk *g);

@@ -15,7 +15,7 @@ typedef struct {
 // all-reduce of 1 MiB. CHOIR_NOT_FOUND: unknown name; the message lists the known ones.
 choir_status chi_communicator_open(chi_communicator *g, int members, int replicas,
 		choir_device *const *devices, const char *name);
-// CHOIR_NOT_FOUND: unknown name; the message lists the known ones.
+// Checks the name of cross-device operations. CHOIR_NOT_FOUND: the message lists the known ones.
 choir_status chi_communicator_check_name(const char *name);
 void chi_communicator_close(chi_communicator *g); // g may be zeroed
 static inline choir_status chi_communicator_join(

@@ -264,9 +264,8 @@ static choir_status add_up(const all_reducing *s)
 		.n = (size_t) p->first_node[p->workers],
 		.partial_sums = p->partial_sum };
 	const choir_collective *const one[] = { &all };
-	// With two rounds, sums are made apart and then copied. The destination's lines are in the
-	// caches of the workers that read it before. Overwriting whole lines, as memcpy does from some
-	// KiB on, is then much faster than single stores.
+	// With two rounds, sums are made apart and then copied. The destination is in other workers'
+	// caches, so overwriting whole lines, as memcpy does, is much faster than single stores.
 	const int64_t max = CHI_SEPARATE_SUM_BYTES / (int64_t) s->size;
 	const int64_t step = s->once || max > CHI_CHUNK ? CHI_CHUNK : max;
 	for (int64_t first = 0; first < count; first += step) {

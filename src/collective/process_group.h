@@ -48,7 +48,8 @@ static inline int chi_process_group_node_count(const chi_process_group *p, int w
 {
 	return p->first_node[worker + 1] - p->first_node[worker];
 }
-// Ends the cluster; the other workers get the thread's last error. Returns its status.
+// Ends the process group's cluster; the other workers get the thread's last error. Returns its
+// status.
 choir_status chi_process_group_abort(chi_process_group *p);
 // Reports the thread's last error to the other workers in place of the next exchange. If all
 // workers fail there in the same way, the cluster goes on, else it ends. Returns the error's

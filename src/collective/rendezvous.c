@@ -17,7 +17,7 @@
 enum { ABORTED = 1, STEP = 2 };
 static const uint32_t CLOSED = 0x80000000u; // bit of chi_round.busy: no thread may begin
 
-static const double LOOK_AGAIN = 1e-3; // seconds between two checks
+static const double LOOK_AGAIN = 1e-3; // seconds
 
 choir_status chi_rendezvous_open(chi_rendezvous *m, int members)
 {

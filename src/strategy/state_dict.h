@@ -35,7 +35,7 @@ typedef struct {
 	const char *path;
 } chi_state_dict;
 
-// Functions for saving. clear keeps the entries' memory.
+// Clears the state before a save; keeps the entries' memory.
 void chi_state_dict_clear(chi_state_dict *s);
 // Adds an entry to the state; the caller fills its memory.
 void *chi_state_dict_add(
@@ -44,7 +44,8 @@ void *chi_state_dict_add(
 choir_status chi_state_dict_add_variable(chi_state_dict *s, const char *name, choir_variable *v);
 choir_status chi_state_dict_add_count(chi_state_dict *s, const char *name, uint64_t count);
 
-// Functions for restoring. data is not owned. Entries in the order of names are found faster.
+// Lends an entry to a state that is restored; data is not owned. Entries in the order of names are
+// found faster.
 choir_status chi_state_dict_lend(chi_state_dict *s, const char *name, choir_dtype dtype,
 		const choir_shape *shape, void *data);
 chi_state_dict_entry *chi_state_dict_find(const chi_state_dict *s, const char *name);

@@ -8,8 +8,8 @@ choir_status chi_check_reduce_op(choir_frame *f, const char *what, choir_reduce_
 // Fails with CHOIR_UNSUPPORTED, recorded in f, if dtype has no such reduction, on any device.
 choir_status chi_check_sum(
 		choir_frame *f, const char *what, choir_reduce_op op, choir_dtype dtype);
-// Checks that the tensors of replicas 0 .. n-1 can be reduced. CHOIR_INVALID, recorded in f, names
-// the first bad one; CHOIR_UNSUPPORTED: as above. numbers: plain numbers fit any dtype.
+// Checks that n replicas' tensors can be reduced. CHOIR_INVALID, recorded in f, names the first
+// bad one; CHOIR_UNSUPPORTED: as above. numbers: plain numbers fit any dtype.
 choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[], bool numbers);
 // Reduces replicas' tensors to their sum or mean, in f. n: tensors of this process, on any

@@ -3,8 +3,8 @@
 
 #include "strategy/gradients/pending.h"
 
-// Decides whether the gradients of u, in two passes, are summed as one bucket. Call before sum
-// buffers are prepared.
+// Decides whether u's gradients, in two passes, are summed as one bucket, before sum buffers are
+// prepared.
 choir_status chi_bucket_prepare(chi_pending_update *u);
 choir_status chi_bucket_give_memory(
 		chi_pending_update *u, const chi_pending_variable *pv, chi_sum_buffer *sb);

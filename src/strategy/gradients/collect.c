@@ -42,7 +42,6 @@ static choir_status check_gradient(chi_gradients *a, const choir_replica *r,
 			: chi_tensor_check(gradient);
 }
 
-// The update of a that r adds to: the one after those it applied in this run.
 static chi_pending_update *current(chi_gradients *a, chi_replica *r)
 {
 	chi_run *run = r->run;
@@ -180,9 +179,9 @@ static void invalidate_reads(chi_replica *r, const chi_pending_update *u)
 				t->version = CHI_RETIRED;
 }
 
-// The update must follow r's queued kernels. If each replica has its own device, the update's
-// stream will wait; otherwise the host waits here. The stream is not touched yet, as another
-// device may use it for the previous update.
+// Makes the update follow r's queued kernels. If each replica has its own device, the update's
+// stream will wait; otherwise the host waits here. That stream may be in use for the previous
+// update.
 static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
 {
 	const choir_strategy *s = r->run->strategy;

@@ -3,8 +3,8 @@
 
 #include "strategy/gradients/pending.h"
 
-// Executes the update for devices from .. to - 1. Exactly one caller passes prepare_it; the last
-// one finishes the update.
+// Executes the pending update for some devices (from .. to - 1). Exactly one caller passes
+// prepare_it; the last one finishes the update.
 choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to, bool prepare_it);
 // Calls the optimizer for elements of a variable's copy.
 choir_status chi_device_gradient_write(const chi_device_gradient *g, int copy, int64_t first,

@@ -47,7 +47,8 @@ choir_status chi_gradients_apply(chi_gradients *a, choir_replica *r);
 choir_status chi_gradients_apply_now(chi_gradients *a, choir_cross *x, size_t n,
 		choir_variable *const v[], choir_value *const values[]);
 
-// The functions below are for src/strategy. Finishes r's updates of v before r reads it.
+// Finishes r's gradient updates of v before r reads it. This function and those below are for
+// src/strategy.
 choir_status chi_gradients_finish_updates_of(chi_replica *r, const choir_variable *v);
 // Fails, naming the variables, if r has returned with gradients that it did not apply.
 choir_status chi_gradients_check_applied(chi_replica *r);

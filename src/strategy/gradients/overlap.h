@@ -55,8 +55,8 @@ choir_status chi_overlap_help(struct chi_pending_update *u, int d);
 // Finishes overlapped sums before the update of devices from .. to - 1, and waits for other
 // threads.
 choir_status chi_overlap_finish(struct chi_pending_update *u, int from, int to);
-// The partial sums of g after that. If they are summed, device 0 has the sum and the others have
-// none. *whole: the sum is that of all workers.
+// Returns the partial sums of g after the overlap: if they are summed, device 0 has the sum and
+// the others have none. *whole: the sum is that of all workers.
 const choir_partial_sum *chi_overlap_parts(
 		const struct chi_device_gradient *g, size_t *n, bool *whole);
 // Returns the number of overlapped sums exchanged with other workers, after all replicas have

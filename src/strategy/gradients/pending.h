@@ -54,10 +54,10 @@ typedef struct {
 	size_t n, capacity;
 	chi_device_gradient **gradient;
 	size_t cursor; // where the next gradient is expected
-	chi_scratch squares; // copied from the device to the host
+	chi_scratch squares;
 	bool has_sparse; // some gradients are rows
 	bool done; // the device has claimed its part
-	chi_stream *queued; // the gradients are complete there after event; NULL: they are
+	chi_stream *queued; // the gradients are complete there after event; may be NULL
 	uint64_t event;
 } chi_device_gradients;
 

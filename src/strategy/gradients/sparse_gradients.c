@@ -82,7 +82,6 @@ static unsigned char kinds_here(const chi_pending_update *u, size_t i)
 	return (unsigned char) kinds;
 }
 
-// Compares with all workers how each gradient of u was added: dense, sparse or both.
 static choir_status exchange_kinds(chi_pending_update *u)
 {
 	chi_process_group *p = u->strategy->process_group;
@@ -321,7 +320,7 @@ choir_status chi_sparse_gradients_prepare(chi_pending_update *u, int by)
 	return CHOIR_OK;
 }
 
-// Rows lie far apart: prefetches the beginning of one that is written soon.
+// Prefetches a row that is written soon.
 static void fetch_row(const chi_pending_variable *pv, int64_t k, size_t bytes)
 {
 	if (k >= pv->rows.n)

@@ -7,9 +7,9 @@ choir_status chi_sparse_gradients_add(
 		chi_sparse_gradients *rows, int replica, const choir_tensor *slices);
 bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int replica);
 void chi_sparse_gradients_clear(chi_sparse_gradients *rows);
-// Compares with all workers how each gradient was added. Before the first write, merges all rows
-// of each variable, or makes them dense if a replica's gradient is. by: the device whose thread
-// and stream are used.
+// Compares with all workers how each gradient was added. Before the first write, merges all sparse
+// rows of each variable, or makes them dense if a replica's gradient is. by: the device whose
+// thread and stream are used.
 choir_status chi_sparse_gradients_prepare(chi_pending_update *u, int by);
 // Updates variables from their merged rows, except those that touch all rows and are not shared
 // with other workers.

@@ -295,7 +295,7 @@ static choir_status finish(chi_run *run)
 	choir_strategy *s = run->strategy;
 	choir_status status = CHOIR_OK;
 	if (run == s->run && s->overlap_workers != NULL)
-		// Before the check: the exchange thread itself may have failed.
+		// First, because the exchange thread may have failed.
 		chi_overlap_workers_rest(s);
 	if (chi_atomic32_load(&run->failed) != 0) {
 		status = run->error.status;

@@ -42,13 +42,13 @@ typedef struct chi_replica {
 	uint32_t small_all_reduces;
 	int side; // half of run->small_all_reduce in this run
 	int updates;
-	uint64_t gradient_hash; // hash of the variables of its gradients since its last update
-	chi_call_order order; // order of its tensors in the collectives of this run
+	uint64_t gradient_hash; // of its gradients' variables since its last update
+	chi_call_order order; // of its tensors in the collectives of this run
 	struct chi_pending_update *adds_to; // its latest gradient's, until it applies; or NULL
-	int gradients; // number of gradients in gradient_hash
-	bool trains; // it added gradients in this run
-	bool cancelled; // stopped by another failure: what it returns is not the cause
-	bool uses_own_args; // own_args replace call_args
+	int gradients;
+	bool trains;
+	bool cancelled; // by another failure: what it returns is not the cause
+	bool uses_own_args;
 	chi_named_tensors call_args, returned;
 	chi_named_tensors unkept; // returned names if results are not kept; on the heap
 	chi_named_tensors own_args; // of the library's merge calls
@@ -144,9 +144,8 @@ chi_run *chi_run_nested(chi_run *run);
 choir_status chi_run_cancelled(chi_run *run);
 void chi_run_wake_up(chi_run *run);
 
-// The scheduler (scheduler.c). Waits until *flag is set, while other replicas of the device run.
-// CHOIR_CANCELLED: the run failed first, possibly as r itself timed out. point: where r waits
-// (NULL: an update).
+// Schedules other replicas of the device until *flag is set (scheduler.c). CHOIR_CANCELLED: the
+// run failed first, possibly as r itself timed out. point: where r waits (NULL: an update).
 choir_status chi_scheduler_wait(
 		chi_replica *r, const chi_atomic32 *flag, const struct chi_sync_point *point);
 // Gives each free baton to a replica that may go on. The run's lock is held.
@@ -169,8 +168,8 @@ static inline chi_replica *chi_replica_of(const choir_replica *r)
 	return (chi_replica *) (uintptr_t) r;
 }
 
-// The thread pool (thread_pool.c). send runs device d of run on one of its threads; join does so
-// for a device with parked replicas.
+// Opens the thread pool of each device (thread_pool.c). send runs device d of run on one of its
+// threads; join does so for a device with parked replicas.
 choir_status chi_thread_pool_open(choir_strategy *s);
 void chi_thread_pool_close(choir_strategy *s);
 choir_status chi_thread_pool_send(choir_strategy *s, int d, chi_run *run);

@@ -48,7 +48,7 @@ void chi_sync_point_ready(chi_run *run, chi_sync_point *point);
 void chi_sync_point_leave(chi_replica *r, chi_sync_point *point);
 // Fails because r passed replica other's tensors to collectives in another order.
 choir_status chi_sync_point_other_order(const chi_replica *r, int other, const char *name);
-// Marks r as returned. The run fails if others have come to sync points that r did not reach.
+// Marks r as returned; the run fails if others have come to sync points that r did not reach.
 void chi_sync_point_returned(chi_replica *r);
 // Returns the lowest replica that has made fewer calls than r, which waits at a sync point (NULL:
 // an update); or CHOIR_NONE. The run's lock is held.

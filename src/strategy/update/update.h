@@ -26,12 +26,12 @@ choir_status chi_update_run(chi_update *u, choir_update_fn *fn, void *user);
 
 choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn, void *user);
 
-// Elementwise updates (elementwise_update.c). is_chunked says whether u's copy is updated in
-// chunks; chunks does so.
+// Returns whether an elementwise update changes u's copy in chunks; chunks does so
+// (elementwise_update.c).
 bool chi_update_is_chunked(const chi_update *u);
 choir_status chi_update_chunks(chi_update *u, choir_update_fn *fn, void *user);
-// Functions for one chunk. of gives its elements of v, which is colocated with the target; NULL: v
-// has another size. Any thread may call note_written.
+// Returns an elementwise update's chunk of v, which is colocated with the target; NULL: v has
+// another size. Any thread may call note_written.
 void *chi_update_chunk_of(const chi_update *u, const choir_variable *v);
 choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v);
 choir_status chi_update_chunk_write(

@@ -2,7 +2,7 @@
 # on, so the whole prefix may be moved.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS choir_shared choir_static EXPORT choirTargets
+install(TARGETS choir_shared choir_static choir_suites EXPORT choirTargets
 	LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/choir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
 	FILES_MATCHING PATTERN *.h)
@@ -19,7 +19,7 @@ if(TARGET choir_command)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# CMake: find_package(choir), then link choir::choir (or choir::static).
+# CMake: find_package(choir), then link choir::choir (or choir::static), and choir::suites before it.
 set(choir_package ${CMAKE_INSTALL_LIBDIR}/cmake/choir)
 install(EXPORT choirTargets NAMESPACE choir:: DESTINATION ${choir_package})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/choirConfig.cmake.in
@@ -37,8 +37,10 @@ file(RELATIVE_PATH choir_pc_to_include ${choir_pc} ${CMAKE_INSTALL_FULL_INCLUDED
 file(RELATIVE_PATH choir_pc_to_data ${choir_pc} ${CMAKE_INSTALL_FULL_DATADIR}/choir)
 string(REGEX REPLACE "/$" "" choir_pc_to_prefix ${choir_pc_to_prefix})
 string(JOIN " " choir_private_libs_line ${choir_private_libs})
-configure_file(${PROJECT_SOURCE_DIR}/cmake/choir.pc.in ${PROJECT_BINARY_DIR}/choir.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/choir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name IN ITEMS choir choir-suites)
+	configure_file(${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+	install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
 
 # The documentation for users. What it links to in the source is elsewhere here, or not installed.
 function(choir_page source folder)

@@ -9,7 +9,7 @@
 // before the first use. Choir allocates self (self_size bytes, zeroed). A slot (function) may be
 // missing (NULL); each header says what happens then. A slot that fails leaves a text by
 // choir_fail. Slots marked (any) are called from any thread, several at once. close is called
-// once, also after a failed open.
+// once, also after a failed open. extend/suite.h checks a device table.
 #pragma once
 
 #include "extend/cross_device_ops_table.h"

@@ -4,8 +4,10 @@
 #include "base/status.h"
 #include "device/device.h"
 #include "device/toy.h"
+#include "far/far.h"
 #include "test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { DEVICES = 6, BYTES = (2 << 20) + 777 }; // more than two stages of the way by the host
@@ -143,6 +145,95 @@ TEST(copies_survive_failed_allocations)
 	chi_stream_free(s);
 	chi_device_release(far, source, BYTES);
 	chi_device_release(toy, target, BYTES);
+}
+
+// ---- What devices and streams add to their tables: names in texts, and memory that is freed.
+
+static choir_status break_down(void *arg)
+{
+	return choir_fail(CHOIR_CORRUPT, "task %d broke down", *(int *) arg);
+}
+
+static choir_status break_silently(void *arg)
+{
+	(void) arg;
+	return CHOIR_IO;
+}
+
+TEST(failures_name_the_device)
+{
+	for (int i = 0; i < DEVICES; i++)
+		for (size_t less = 0; less < 3; less++) {
+			choir_device *d = choir_device_find(names[i]);
+			void *memory = d;
+			const size_t bytes = SIZE_MAX - 100 * less;
+			char facts[80];
+			assert_int_equal(chi_device_allocate(d, bytes, &memory), CHOIR_NO_MEMORY);
+			assert_null(memory);
+			snprintf(facts, sizeof facts, "%s:*%zu bytes", names[i], bytes);
+			assert_text_holds(choir_error(), facts);
+			chi_device_release(d, NULL, 0);
+		}
+	chi_stream *s = chi_stream_new(choir_device_find("far:0"));
+	const int number = 1;
+	assert_int_equal(far_submit(s->state, break_down, &number, sizeof number), CHOIR_OK);
+	assert_int_equal(chi_stream_wait(s), CHOIR_CORRUPT);
+	assert_text_holds(choir_error(), "far:0:*task 1");
+	assert_int_equal(far_submit(s->state, break_silently, NULL, 0), CHOIR_OK);
+	assert_int_equal(chi_stream_wait(s), CHOIR_IO);
+	assert_text_holds(choir_error(), "far:0:*CHOIR_IO");
+	chi_stream_free(s);
+}
+
+// One use of everything that may allocate.
+static choir_status use_all(choir_device *d, unsigned char *host)
+{
+	void *memory;
+	CHOIR_TRY(chi_device_allocate(d, 100, &memory));
+	chi_stream *a = chi_stream_new(d);
+	chi_stream *b = a == NULL ? NULL : chi_stream_new(d);
+	choir_status status = b == NULL ? choir_error_status() : CHOIR_OK;
+	uint64_t event = 0;
+	if (status == CHOIR_OK)
+		status = chi_stream_fill(a, memory, 4, 100);
+	if (status == CHOIR_OK)
+		status = chi_stream_record_event(a, &event);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait_event(b, a, event);
+	if (status == CHOIR_OK)
+		status = chi_stream_copy(b, host, memory, 100);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(b);
+	chi_stream_free(b);
+	chi_stream_free(a);
+	chi_device_release(d, memory, 100);
+	return status;
+}
+
+TEST(every_allocation_may_fail)
+{
+	for (int i = 0; i < DEVICES; i++) {
+		unsigned char host[100];
+		choir_device *d = choir_device_find(names[i]);
+		choir_device_info before = { .size = sizeof before }, after = before;
+		assert_int_equal(choir_device_describe(d, &before), CHOIR_OK);
+		uint64_t n = 0;
+		for (bool failed = true; failed; n++) {
+			chi_error_clear();
+			chi_alloc_fail(n + 1, false);
+			const choir_status status = use_all(d, host);
+			failed = chi_alloc_failed();
+			chi_alloc_fail(0, false);
+			assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_OK);
+			assert_true(!failed || choir_error()[0] != '\0');
+		}
+		assert_true(n > 2);
+		for (int k = 0; k < 100; k++)
+			assert_int_equal(host[k], 4);
+		// What no leak checker sees: memory of the device itself.
+		assert_int_equal(choir_device_describe(d, &after), CHOIR_OK);
+		assert_true(d->host_memory || after.memory_free == before.memory_free);
+	}
 }
 
 TEST_GROUP(register_toy, NULL)

@@ -22,6 +22,7 @@ HEADERS = {
     "nn.h": "op",
     "tape.h": "op",
     "extend/kernel_table.h": "op",
+    "extend/suite.h": "device",
     "dataset.h": "data",
     "source.h": "data",
     "value.h": "value",
@@ -101,7 +102,7 @@ def own(root, path):
 
 def check(root):
     complaints = []
-    for path in sources(root, "include", "src", "tests", "cli", "examples", "bench"):
+    for path in sources(root, "include", "src", "tests", "cli", "suites", "examples", "bench"):
         floor, room = own(root, path)
         where = path.relative_to(root)
         if floor < 0:
@@ -116,7 +117,7 @@ def check(root):
             elif to[0] >= floor and room != "programs":
                 complaints.append(f"{where}: {room} (floor {floor}) includes {name}, which is in "
                                   f"{to[1]} (floor {to[0]})")
-            elif where.parts[0] in ("cli", "examples", "bench") and not name.startswith("choir/"):
+            elif where.parts[0] in ("cli", "suites", "examples", "bench") and not name.startswith("choir/"):
                 complaints.append(f"{where}: {name} is internal; programs see choir/ only")
     return complaints
 

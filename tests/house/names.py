@@ -1,6 +1,6 @@
-"""libchoir.so exports exactly what the public headers declare, and all of it begins with choir_; what
-files of libchoir.a share begins with choir_ or chi_; only a few named variables can be written.
-Arguments: the project's folder, libchoir.so, libchoir.a, a C compiler."""
+"""libchoir.so and libchoir-suites.a export exactly what the public headers declare, and all of it begins
+with choir_; what files of libchoir.a share begins with choir_ or chi_; only a few named variables can be
+written. Arguments: the project's folder, libchoir.so, libchoir.a, a C compiler, libchoir-suites.a."""
 
 import pathlib
 import re
@@ -100,10 +100,11 @@ def allowed():
             for names in groups for name in names.split()}
 
 
-def check(root, shared, archive, compiler):
+def check(root, shared, archive, compiler, *others):
     complaints = []
     exported = {name for _, kind, name in symbols("-D", "--defined-only", str(shared))
                 if not RUNTIME.match(name)}
+    exported |= {name for other in others for _, _, name in symbols("-g", "--defined-only", str(other))}
     promised = declared(root, compiler)
     complaints += [f"{name}: exported, but does not begin with choir_"
                    for name in sorted(exported) if not name.startswith("choir_")]
@@ -162,4 +163,4 @@ def self_test(compiler):
 
 compiler = sys.argv[4]
 self_test(compiler)
-judge(check(project(), pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]), compiler))
+judge(check(project(), pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]), compiler, *sys.argv[5:]))

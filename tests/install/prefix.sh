@@ -9,8 +9,8 @@ mv "$folder/first" "$prefix"
 lib=$(dirname "$(find "$prefix" -name libchoir.so)")
 export PKG_CONFIG_PATH=$lib/pkgconfig
 
-expected=(include/choir/choir.h include/choir/extend/device_table.h "${lib#"$prefix"/}/libchoir.so.0.1"
-	"${lib#"$prefix"/}/libchoir.a" bin/choir share/man/man1/choir.1 share/choir/examples/Makefile
+expected=(include/choir/choir.h include/choir/extend/{device_table,suite}.h "${lib#"$prefix"/}/libchoir.so.0.1"
+	"${lib#"$prefix"/}"/libchoir{,-suites}.a bin/choir share/man/man1/choir.1 share/choir/examples/Makefile
 	share/doc/choir/{LICENSE,tutorial.md,howto.md,tensorflow.md,pytorch.md,decisions/README.md})
 for file in "${expected[@]}"; do
 	[ -e "$prefix/$file" ] || fail "$file was not installed"
@@ -56,13 +56,16 @@ for compiler in $(compilers); do
 	# shellcheck disable=SC2086
 	quietly $compiler "$folder"/*.o $flags -lm -o "$folder/strategy"
 	LD_LIBRARY_PATH=$lib quietly "$folder/strategy"
+	# shellcheck disable=SC2046,SC2086
+	quietly $c11 "$here/device.c" "$folder/device_toy.o" $(pkg-config --cflags --libs choir-suites) -o "$folder/device"
+	LD_LIBRARY_PATH=$lib quietly "$folder/device"
 	if ! echo '#include <cmocka.h>' | $compiler -include setjmp.h -include stdarg.h -include stddef.h \
 		-include stdint.h -fsyntax-only -x c - 2>/dev/null; then
 		continue
 	fi
 	# shellcheck disable=SC2086
-	quietly $c11 -I"$project/src" $(pkg-config --cflags choir) "$here/suites.c" "$tests/device/suite.c" "$tests/test.c" \
-		"$tests/collective/ops_suite.c" "$tests/collective/members.c" "$folder"/{device_toy,collective_toy,collective_oracle,facts}.o \
+	quietly $c11 -I"$project/src" $(pkg-config --cflags choir) "$here/suites.c" "$tests/test.c" \
+		"$tests/collective/ops_suite.c" "$tests/collective/members.c" "$folder"/{collective_toy,collective_oracle,facts}.o \
 		$only_static -lcmocka -o "$folder/suites"
 	CHOIR_KERNELS=plain quietly "$folder/suites"
 done
@@ -83,7 +86,9 @@ for kind in openmpi mpich; do
 done
 
 mkdir "$folder/user"
-cp "$here/program.c" "$folder/user/"
+mkdir "$folder/user/device"
+cp "$here"/{program,device}.c "$tests/device/toy.c" "$folder/user/"
+cp "$tests/device/toy.h" "$folder/user/device/"
 cat >"$folder/user/CMakeLists.txt" <<'TEXT'
 cmake_minimum_required(VERSION 3.16)
 project(user C)
@@ -92,11 +97,19 @@ add_executable(shared program.c)
 target_link_libraries(shared choir::choir)
 add_executable(static program.c)
 target_link_libraries(static choir::static)
+foreach(kind IN ITEMS choir static)
+	add_executable(device_${kind} device.c toy.c)
+	target_include_directories(device_${kind} PRIVATE ${CMAKE_SOURCE_DIR})
+	target_link_libraries(device_${kind} choir::suites choir::${kind})
+endforeach()
 TEXT
 quietly "$cmake" -S "$folder/user" -B "$folder/user/build" "-DCMAKE_PREFIX_PATH=$prefix"
 quietly "$cmake" --build "$folder/user/build"
 "$folder/user/build/shared"
 "$folder/user/build/static"
+for kind in choir static; do
+	quietly "$folder/user/build/device_$kind"
+done
 if command -v man >/dev/null && [ -e "$prefix/share/man/man1/choir.1" ]; then
 	[ -z "$(MANWIDTH=80 man --warnings -l "$prefix/share/man/man1/choir.1" 2>&1 >/dev/null)" ] ||
 		fail 'man warns about choir.1'

@@ -27,7 +27,10 @@ typedef struct {
 	void *device[2]; // the same one twice, if there is one
 	void *stream[2]; // of each; NULL: closed
 	char *memory[2]; // BYTES on each
-	unsigned char host[BYTES];
+	// What queued work uses, which a broken device may still do after a wait: it lives until the
+	// streams are closed.
+	unsigned char in[BYTES], host[BYTES];
+	atomic_bool released; // lets hold return
 } subject;
 
 static choir_status expect(const char *call, choir_status found, choir_status needed)
@@ -115,6 +118,7 @@ static choir_status open_stream(subject *s, int i)
 static choir_status set_up(subject *s)
 {
 	memset(s->host, 0, BYTES);
+	atomic_store(&s->released, false);
 	for (int i = 0; i < 2; i++) {
 		void *memory = NULL;
 		CHOIR_TRY(open_stream(s, i));
@@ -183,16 +187,15 @@ static choir_status too_much_memory_is_refused(subject *s)
 static choir_status copies_come_back(subject *s)
 {
 	static const size_t sizes[] = { 0, 1, 3, 64, 4096, BYTES };
-	unsigned char in[BYTES];
 	for (size_t i = 0; i < BYTES; i++)
-		in[i] = (unsigned char) (i * 7 + 1);
+		s->in[i] = (unsigned char) (i * 7 + 1);
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 		memset(s->host, 0, BYTES);
-		CHOIR_TRY(copy(s, 0, s->memory[0], in, sizes[i]));
+		CHOIR_TRY(copy(s, 0, s->memory[0], s->in, sizes[i]));
 		CHOIR_TRY(copy(s, 0, s->host, s->memory[0], sizes[i]));
 		CHOIR_TRY(finish(s, 0, CHOIR_OK));
 		for (size_t k = 0; k < sizes[i]; k++)
-			CHOIR_TRY(expect_bytes(s, k, 1, in[k], "copy there and back"));
+			CHOIR_TRY(expect_bytes(s, k, 1, s->in[k], "copy there and back"));
 		CHOIR_TRY(expect_bytes(s, sizes[i], BYTES - sizes[i], 0, "memory behind a copy"));
 	}
 	return CHOIR_OK;
@@ -307,16 +310,12 @@ static choir_status the_description_is_true(subject *s)
 
 // The rest is for devices that queue: tasks of the suite among those of the device.
 
-typedef struct {
-	atomic_bool released;
-} holder;
-
 static choir_status hold(void *arg)
 {
-	holder *h = *(holder **) arg;
+	subject *s = *(subject **) arg;
 	const struct timespec pause = { .tv_nsec = 200000 };
 	for (int i = 0; i < 150000; i++) { // at least 30 s
-		if (atomic_load(&h->released))
+		if (atomic_load(&s->released))
 			return CHOIR_OK;
 		nanosleep(&pause, NULL);
 	}
@@ -344,11 +343,9 @@ static choir_status wait_for_held(subject *s, uint64_t before, uint64_t after)
 
 static choir_status a_wait_has_an_end(subject *s)
 {
-	holder h = { 0 };
-	holder *const at = &h;
 	uint64_t before, after;
 	CHOIR_TRY(record(s, 0, &before));
-	CHOIR_TRY(submit(s, 0, hold, &at, sizeof at));
+	CHOIR_TRY(submit(s, 0, hold, &s, sizeof(subject *)));
 	choir_status status = fill(s, 0, s->memory[0], 2, BYTES);
 	if (status == CHOIR_OK)
 		status = copy(s, 0, s->host, s->memory[0], BYTES);
@@ -356,8 +353,8 @@ static choir_status a_wait_has_an_end(subject *s)
 		status = record(s, 0, &after);
 	if (status == CHOIR_OK)
 		status = wait_for_held(s, before, after);
-	atomic_store(&h.released, true);
-	const choir_status ended = finish(s, 0, CHOIR_OK); // h is on this function's stack
+	atomic_store(&s->released, true);
+	const choir_status ended = finish(s, 0, CHOIR_OK);
 	CHOIR_TRY(status);
 	CHOIR_TRY(ended);
 	CHOIR_TRY(wait(s, 0, after, LONG, CHOIR_OK));

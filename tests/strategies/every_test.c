@@ -37,6 +37,21 @@ static const choir_strategy_table last = { .size = sizeof last,
 	.parameter_devices = last_device,
 	.place_variable = place_last };
 
+// A strategy from outside decides where variables lie.
+static bool lies_where_it_is_placed(void)
+{
+	choir_variable *v = NULL;
+	choir_strategy *s = choir_strategy_new(
+			"last", CHOIR_OPTIONS(choir_strategy_options, .devices = "cpu:0,far:1"));
+	if (s != NULL)
+		CHOIR_SCOPE (s)
+			v = choir_variable_new("v", CHOIR_SHAPE(2), NULL);
+	const bool there = v != NULL && choir_variable_copies(v) == 1 &&
+			choir_variable_device(v, 0) == choir_device_find("far:1");
+	choir_strategy_free(s);
+	return there;
+}
+
 // spec: A6, A34, A44, B12, C1, D1, D33, E25, M10, M18, 2.3, 2.4, 2.5, 2.8, 2.14
 int main(void)
 {
@@ -66,7 +81,7 @@ int main(void)
 		{ "parameter_server", 0, &in_two, false },
 		{ "last", 0, NULL, false },
 	};
-	int failed = choir_register_strategy(&last) != CHOIR_OK;
+	int failed = choir_register_strategy(&last) != CHOIR_OK || !lies_where_it_is_placed();
 	for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)
 		failed += strategy_suite_run(&subjects[i]);
 	return failed;

@@ -3,6 +3,7 @@
 
 #include "strategy/strategy.h"
 #include "strategy/world.h"
+#include "value/variable.h"
 #include "test.h"
 
 static choir_strategy *strategy;
@@ -48,6 +49,8 @@ static choir_status fetch_everywhere(choir_cross *x, void *user)
 		choir_device *d = choir_device_find(places[i]);
 		choir_tensor *whole = choir_cross_fetch(x, v, d, NULL, NULL);
 		WORLD_NEED(whole != NULL && chi_device_shares(choir_tensor_device(whole), d));
+		if (i == 0 && chi_device_shares(choir_variable_device(v, 0), d)) // it is there already
+			WORLD_NEED(choir_tensor_data(whole) == v->copy[0].buffer->memory);
 		WORLD_NEED(choir_tensor_number(choir_sum(whole, CHOIR_ALL_AXES)) == 6);
 		fetching w = { .expected = source_of(v, d) };
 		choir_tensor *t = choir_cross_fetch(x, v, d, half_sum, &w);

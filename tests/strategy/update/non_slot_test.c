@@ -178,8 +178,7 @@ static void misuse(void)
 	}
 	choir_frame *f = choir_frame_new(NULL);
 	assert_null(choir_variable_read(power, f));
-	world_failed(
-			choir_error_status(), CHOIR_STATE, "\"beta_power\"*an update failed half", NULL);
+	world_failed(choir_error_status(), CHOIR_STATE, "\"beta_power\"*an update failed half", NULL);
 	choir_frame_free(f);
 	// A variable's own update does not write what belongs to no variable.
 	world_failed(choir_cross_update(x, weight, NULL, write_power, NULL), CHOIR_INVALID,

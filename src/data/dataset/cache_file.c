@@ -188,7 +188,7 @@ static choir_status add_ragged_values(
 
 static choir_status begin(chi_cache_file *f)
 {
-	const beginning start = { mark, f->signature, f->of };
+	const beginning start = { magic, f->signature, f->of };
 	if (f->writer)
 		return CHOIR_OK;
 	f->writer = chi_writer_new(f->path);

@@ -218,7 +218,8 @@ static void come_late(void)
 	report("late",
 			c != NULL ? "a cluster without all"
 					  : suite_failure(choir_error_status(), CHOIR_TIMEOUT,
-								rank == last ? "waited" : "0.2 s")); // the last may have waited longer
+								rank == last ? "waited"
+											 : "0.2 s")); // the last may have waited longer
 	if (rank != last)
 		MPI_Send(&word, 1, MPI_CHAR, last, 0, MPI_COMM_WORLD);
 }

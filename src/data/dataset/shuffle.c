@@ -254,7 +254,8 @@ static choir_dataset *make(choir_dataset *from, int64_t buffer, uint64_t seed, b
 	s->grows = buffer == CHOIR_ALL && from->elements == CHOIR_UNKNOWN_CARDINALITY;
 	if (s->grows)
 		s->buffer = FIRST_CAPACITY;
-	else if (from->elements != CHOIR_UNKNOWN_CARDINALITY && (buffer == CHOIR_ALL || from->elements < buffer))
+	else if (from->elements != CHOIR_UNKNOWN_CARDINALITY &&
+			(buffer == CHOIR_ALL || from->elements < buffer))
 		s->buffer = from->elements > 0 ? from->elements : 1;
 	s->key = (chi_random_key){ .seed = seed, .place = PLACE };
 	d->ragged = from->ragged || chi_dataset_has_short_batch(from);

@@ -121,8 +121,8 @@ static const char *one_has_no_optimizer(choir_strategy *s, int worker, void *use
 							choir_optimizer_options, .learning_rate = worker == 1 ? -1 : 0.1));
 	if (o != NULL)
 		return "an optimizer that worker 1 has not";
-	return worker == 1 ? peers_last_failure(CHOIR_INVALID, "optimizer sgd", "rate -1")
-					   : peers_last_failure(CHOIR_CANCELLED, "worker 1", "rate -1");
+	return worker == 1 ? peers_last_failure(CHOIR_INVALID, "optimizer sgd", "rate*-1")
+					   : peers_last_failure(CHOIR_CANCELLED, "worker 1", "rate*-1");
 }
 
 typedef enum { REDUCE, REDUCE_ACROSS, CONCAT, REDUCE_TO, REDUCE_ALL_TO, REDUCTIONS } reduction;

@@ -16,20 +16,12 @@
 // getters, any.
 #pragma once
 
+#include "nn.h"
 #include "variable.h"
 
 CHOIR_C_BEGIN
 
 typedef struct choir_layer choir_layer;
-typedef enum {
-	CHOIR_LINEAR = 0,
-	CHOIR_RELU,
-	CHOIR_TANH,
-	CHOIR_SIGMOID,
-	CHOIR_GELU, // choir_gelu, the exact form
-	CHOIR_GELU_TANH, // choir_gelu_tanh, its approximation
-	CHOIR_SILU
-} choir_activation;
 
 // activation(x kernel + bias): [n, .., in] gives [n, .., out]. kernel is [in, out], bias [out].
 choir_layer *choir_dense_new(

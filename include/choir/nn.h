@@ -11,6 +11,17 @@ CHOIR_C_BEGIN
 
 // Activations: elementwise operations, and softmax along the last axis
 
+// The activation of a layer or a convolution, which is applied to its result.
+typedef enum {
+	CHOIR_LINEAR = 0, // none
+	CHOIR_RELU,
+	CHOIR_TANH,
+	CHOIR_SIGMOID,
+	CHOIR_GELU,
+	CHOIR_GELU_TANH,
+	CHOIR_SILU
+} choir_activation;
+
 choir_tensor *choir_relu(choir_tensor *x); // max(x, 0); the gradient at 0 is 0
 choir_tensor *choir_tanh(choir_tensor *x);
 choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))

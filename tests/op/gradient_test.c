@@ -142,7 +142,7 @@ TEST(matmul_gradients)
 
 static choir_tensor *dense(choir_tensor *const in[], void *user)
 {
-	return chi_dense(in[0], in[1], in[2], *(const choir_activate *) user);
+	return chi_dense(in[0], in[1], in[2], *(const choir_activation *) user);
 }
 
 static choir_tensor *biased(choir_tensor *const in[], void *user)
@@ -157,11 +157,11 @@ TEST(dense_gradients)
 
 	given_open(&g, "cpu:0", 6);
 	for (int round = 0; round < 4 * ROUNDS; round++) {
-		choir_activate activate = (choir_activate) (round % 4);
+		choir_activation activation = (choir_activation) (round % 4);
 		const int64_t m = given_size(&g, 1, 5), k = given_size(&g, 1, 5), n = given_size(&g, 1, 5);
 		choir_tensor *const in[] = { given_normal(&g, CHOIR_SHAPE(m, k)),
 			given_normal(&g, CHOIR_SHAPE(k, n)), given_normal(&g, CHOIR_SHAPE(n)) };
-		given_check(&g, 3, in, dense, &activate);
+		given_check(&g, 3, in, dense, &activation);
 		given_check(&g, 3, in, biased, NULL);
 		choir_frame_clear(g.frame);
 	}
@@ -172,7 +172,7 @@ typedef struct {
 	int size, stride, padding, dilation;
 	int64_t groups;
 	bool average;
-	choir_activate activate;
+	choir_activation activation;
 } windows;
 
 static choir_tensor *convolve(choir_tensor *const in[], void *user)
@@ -181,7 +181,7 @@ static choir_tensor *convolve(choir_tensor *const in[], void *user)
 	const choir_convolution_options o = {
 		.stride = w->stride, .padding = w->padding, .dilation = w->dilation, .groups = w->groups
 	};
-	return chi_convolution(in[0], in[1], in[2], &o, w->activate);
+	return chi_convolution(in[0], in[1], in[2], &o, w->activation);
 }
 
 static choir_tensor *convolve_plainly(choir_tensor *const in[], void *user)
@@ -224,7 +224,7 @@ TEST(convolution_gradients)
 			.padding = (int) given_size(&g, -1, 2),
 			.dilation = (int) given_size(&g, 1, 2),
 			.groups = given_size(&g, 1, 2),
-			.activate = (choir_activate) (round % 4) };
+			.activation = (choir_activation) (round % 4) };
 		const int64_t c = given_size(&g, 1, 2), out = w.groups * given_size(&g, 1, 2);
 		const int64_t kh = given_size(&g, 1, 2), kw = given_size(&g, 1, 2);
 		const choir_shape x = CHOIR_SHAPE(

@@ -138,7 +138,7 @@ TEST(empty_tensors)
 		choir_tape *tape = choir_tape_begin(g.frame);
 		choir_tensor *x = choir_constant(g.frame, CHOIR_F32, CHOIR_SHAPE(0, 3), NULL);
 		choir_tensor *w = constant(&g, CHOIR_SHAPE(3, 2)), *b = constant(&g, CHOIR_SHAPE(2));
-		choir_tensor *y = chi_dense(x, w, b, CHOIR_ACTIVATE_RELU);
+		choir_tensor *y = chi_dense(x, w, b, CHOIR_RELU);
 		choir_tensor *labels = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(0), NULL);
 		choir_tensor *losses = choir_sparse_softmax_cross_entropy(y, labels);
 		assert_int_equal(choir_tensor_shape(losses)->dim[0], 0);

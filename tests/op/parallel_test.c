@@ -66,7 +66,7 @@ static choir_tensor *product_of_three_axes(choir_frame *f, bool small)
 static choir_tensor *dense(choir_frame *f, bool small)
 {
 	return chi_dense(rows(f, 1, 600, 64, small), drawn(f, 2, CHOIR_SHAPE(64, 48)),
-			drawn(f, 3, CHOIR_SHAPE(48)), CHOIR_ACTIVATE_TANH);
+			drawn(f, 3, CHOIR_SHAPE(48)), CHOIR_TANH);
 }
 
 static choir_tensor *attention(choir_frame *f, bool small)

@@ -146,7 +146,7 @@ static choir_tensor *multiply(choir_tensor *const in[], void *user)
 
 static choir_tensor *dense(choir_tensor *const in[], void *user)
 {
-	return chi_dense(in[0], in[1], in[2], *(const choir_activate *) user);
+	return chi_dense(in[0], in[1], in[2], *(const choir_activation *) user);
 }
 
 static void products(compare *c)
@@ -169,12 +169,11 @@ static void products(compare *c)
 	}
 	static const char *const formulas[] = { "a @ b + c", "torch.relu(a @ b + c)",
 		"torch.tanh(a @ b + c)" };
-	choir_activate activates[] = { CHOIR_ACTIVATE_LINEAR, CHOIR_ACTIVATE_RELU,
-		CHOIR_ACTIVATE_TANH };
+	choir_activation activations[] = { CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH };
 	for (int i = 0; i < 3; i++) {
 		choir_tensor *const in[3] = { normal(c, CHOIR_SHAPE(33, 20)),
 			normal(c, CHOIR_SHAPE(20, 48)), normal(c, CHOIR_SHAPE(48)) };
-		write_case(c, formulas[i], 3, in, dense, &activates[i]);
+		write_case(c, formulas[i], 3, in, dense, &activations[i]);
 	}
 }
 

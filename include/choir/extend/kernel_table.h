@@ -101,27 +101,22 @@ typedef struct {
 	choir_transposed transposed;
 } choir_matmul_attributes;
 
-// The activation that a kernel applies to a product before it stores it.
-typedef enum {
-	CHOIR_ACTIVATE_LINEAR = 0,
-	CHOIR_ACTIVATE_RELU,
-	CHOIR_ACTIVATE_TANH,
-	CHOIR_ACTIVATE_SIGMOID
-} choir_activate;
+// The activation of "dense" and "conv2d" is CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH or
+// CHOIR_SIGMOID; Choir applies the others by their own kernels.
 
-// "dense": x [.., k], w [k, n], bias [n]; out [.., n] = activate(x w + bias).
+// "dense": x [.., k], w [k, n], bias [n]; out [.., n] = activation(x w + bias).
 typedef struct {
-	choir_activate activate;
+	choir_activation activation;
 } choir_dense_attributes;
 
 // "conv2d": x [n, h, w, c], filter [kh, kw, c / groups, out] and, if there is a third input,
-// bias [out]; out [n, oh, ow, out] = activate(x * filter + bias), where * is that of
+// bias [out]; out [n, oh, ow, out] = activation(x * filter + bias), where * is that of
 // choir_convolution. "conv2d_gradient_input": filter, dy; out is dx. "conv2d_gradient_filter":
 // x, dy; out is the filter's gradient. In both, dy is the gradient before the activation.
 typedef struct {
 	int stride;
 	int top, left, bottom, right; // zeros around x
-	choir_activate activate; // of "conv2d"
+	choir_activation activation; // of "conv2d"
 	int dilation; // 1: none
 	int64_t groups; // 1: none
 } choir_conv2d_attributes;

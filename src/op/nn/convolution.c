@@ -109,7 +109,7 @@ static choir_status conv2d_backward(
 {
 	const conv2d *c = node->attributes;
 	choir_tensor *x = node->in[0], *filter = node->in[1];
-	choir_tensor *dz = chi_activation_gradient(c->kernel.activate, node->out, dy);
+	choir_tensor *dz = chi_activation_gradient(c->kernel.activation, node->out, dy);
 	choir_tensor *const for_input[] = { filter, dz }, *const for_filter[] = { x, dz };
 
 	if (want[0])
@@ -131,9 +131,9 @@ static const chi_op conv2d_op = {
 };
 
 choir_tensor *chi_convolution(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
-		const choir_convolution_options *o, choir_activate activate)
+		const choir_convolution_options *o, choir_activation activation)
 {
-	conv2d attributes = { .kernel = { .activate = activate } };
+	conv2d attributes = { .kernel = { .activation = chi_activation_fused(activation) } };
 	choir_tensor *const in[] = { x, filter, bias };
 
 	if (!x || !filter)
@@ -143,7 +143,8 @@ choir_tensor *chi_convolution(choir_tensor *x, choir_tensor *filter, choir_tenso
 		chi_frame_record_error(x->frame);
 		return NULL;
 	}
-	return chi_op_call(&conv2d_op, NULL, bias ? 3 : 2, in, &attributes);
+	choir_tensor *y = chi_op_call(&conv2d_op, NULL, bias ? 3 : 2, in, &attributes);
+	return attributes.kernel.activation == activation ? y : chi_activation_apply(activation, y);
 }
 
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, int stride, int padding)
@@ -151,7 +152,7 @@ choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, int stride, in
 	const choir_convolution_options o = {
 		.size = sizeof o, .stride = stride, .padding = padding, .dilation = 1, .groups = 1
 	};
-	return chi_convolution(x, filter, NULL, &o, CHOIR_ACTIVATE_LINEAR);
+	return chi_convolution(x, filter, NULL, &o, CHOIR_LINEAR);
 }
 
 bool chi_convolution_columns(
@@ -169,7 +170,7 @@ bool chi_convolution_columns(
 }
 
 choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
-		const choir_convolution_options *o, choir_activate activate)
+		const choir_convolution_options *o, choir_activation activation)
 {
 	const choir_shape *s = &x->shape, *k = &filter->shape;
 	choir_convolution_options columns;
@@ -179,7 +180,7 @@ choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_te
 	choir_tensor *y =
 			chi_convolution(choir_reshape(x, CHOIR_SHAPE(s->dim[0], 1, s->dim[1], s->dim[2])),
 					choir_reshape(filter, CHOIR_SHAPE(1, k->dim[0], k->dim[1], k->dim[2])), bias,
-					&columns, activate);
+					&columns, activation);
 	return y ? choir_reshape(y, CHOIR_SHAPE(y->shape.dim[0], y->shape.dim[2], y->shape.dim[3]))
 			 : NULL;
 }
@@ -199,6 +200,6 @@ choir_tensor *choir_convolution(
 	all.dilation = all.dilation ? all.dilation : 1;
 	all.groups = all.groups ? all.groups : 1;
 	if (x->shape.rank == 3 && filter->shape.rank == 3)
-		return chi_convolution_1d(x, filter, NULL, &all, CHOIR_ACTIVATE_LINEAR);
-	return chi_convolution(x, filter, NULL, &all, CHOIR_ACTIVATE_LINEAR);
+		return chi_convolution_1d(x, filter, NULL, &all, CHOIR_LINEAR);
+	return chi_convolution(x, filter, NULL, &all, CHOIR_LINEAR);
 }

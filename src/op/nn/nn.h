@@ -4,16 +4,20 @@
 #include "choir/nn.h"
 #include "op/op.h"
 
-// An activation's gradient by its input, from its result y and dy; dy itself if linear.
-choir_tensor *chi_activation_gradient(choir_activate activate, choir_tensor *y, choir_tensor *dy);
+// The part of an activation that kernels of products apply: all of it, or CHOIR_LINEAR.
+choir_activation chi_activation_fused(choir_activation activation);
+choir_tensor *chi_activation_apply(choir_activation activation, choir_tensor *x);
+// The gradient of z from y = activation(z) and dy, of a fused activation; dy itself if linear.
+choir_tensor *chi_activation_gradient(
+		choir_activation activation, choir_tensor *y, choir_tensor *dy);
 
-// A convolution fused with bias (or NULL) and activation. In o stride, dilation and groups are at
-// least 1. _1d needs rank 3.
+// activation(x * filter + bias); bias may be NULL. In o stride, dilation and groups are
+// at least 1. _1d needs rank 3.
 choir_tensor *chi_convolution(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
-		const choir_convolution_options *o, choir_activate activate);
+		const choir_convolution_options *o, choir_activation activation);
 choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
-		const choir_convolution_options *o, choir_activate activate);
-// Converts a convolution's options from a sequence to an image. False: too much padding.
+		const choir_convolution_options *o, choir_activation activation);
+// Converts a sequence's options to an image's. False: too much padding.
 bool chi_convolution_columns(
 		const choir_convolution_options *o, choir_convolution_options *columns);
 // Plans the position of a convolution's filter and its result's shape. CHOIR_INVALID: they do not

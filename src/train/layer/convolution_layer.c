@@ -33,8 +33,7 @@ static choir_tensor *convolve(choir_layer *l, choir_tensor *x, choir_activation 
 	choir_tensor *bias = l->variables > 1 ? choir_variable_read(l->variable[1], x->frame) : NULL;
 	if (kernel == NULL || (l->variables > 1 && bias == NULL))
 		return NULL;
-	return chi_layer_rest(
-			activation, chi_convolution(x, kernel, bias, &c->how, chi_layer_fused(activation)));
+	return chi_convolution(x, kernel, bias, &c->how, activation);
 }
 
 static choir_tensor *apply_2d(choir_layer *l, choir_tensor *x)
@@ -59,8 +58,7 @@ static choir_tensor *apply_1d(choir_layer *l, choir_tensor *x)
 	choir_tensor *bias = l->variables > 1 ? choir_variable_read(l->variable[1], x->frame) : NULL;
 	if (kernel == NULL || (l->variables > 1 && bias == NULL))
 		return NULL;
-	return chi_layer_rest(c->activation,
-			chi_convolution_1d(x, kernel, bias, &c->how, chi_layer_fused(c->activation)));
+	return chi_convolution_1d(x, kernel, bias, &c->how, c->activation);
 }
 
 // A sequence is an image of one row; result converts the shape back.

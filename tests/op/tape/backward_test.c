@@ -229,7 +229,7 @@ static choir_status network(choir_frame *f, result *out)
 	choir_tensor *h = choir_max_pool2d(choir_relu(choir_conv2d(x, w, 1, -1)), 2, 2, 0);
 	h = choir_dropout(choir_reshape(h, CHOIR_SHAPE(2, CHOIR_UNKNOWN)), 0.25, 5);
 	h = choir_maximum(choir_gelu(h), choir_number(f, -0.1));
-	choir_tensor *logits = chi_dense(h, v, b, CHOIR_ACTIVATE_TANH);
+	choir_tensor *logits = chi_dense(h, v, b, CHOIR_TANH);
 	choir_tensor *losses = choir_sparse_softmax_cross_entropy(
 			logits, choir_constant(f, CHOIR_U8, CHOIR_SHAPE(2), labels));
 	choir_tensor *loss = choir_add(choir_mean(losses, CHOIR_ALL_AXES),

@@ -28,27 +28,14 @@ choir_layer *choir_dense_new(
 		const char *name, int64_t in, int64_t out, choir_activation activation);
 // x kernel: a dense layer without bias and activation.
 choir_layer *choir_dense_no_bias_new(const char *name, int64_t in, int64_t out);
-typedef struct {
-	size_t size;
-	int stride; // 0: 1
-	int padding; // zeros around the image, pixels a side; CHOIR_PADDING_SAME: as in TensorFlow
-	choir_activation activation;
-	int dilation; // 0: 1, none
-	int64_t groups; // of channels; they divide in and out; 0: 1
-	int pad_before, pad_after; // more zeros, above and left, below and right; not with SAME
-	choir_toggle bias; // on
-} choir_conv2d_options;
-// activation(x * kernel + bias), a cross-correlation: [n, h, w, in] gives [n, oh, ow, out]. oh
-// is (h + 2 padding - kernel) / stride + 1, rounded down, or with SAME h / stride, rounded up.
-// With dilation the kernel counts as (kernel - 1) dilation + 1 pixels wide. "name/kernel" is
-// [kernel, kernel, in / groups, out], bias [out]. The formula is that of choir_convolution
-// (nn.h).
+// activation(choir_conv2d(x, kernel) + bias): [n, h, w, in] gives [n, oh, ow, out]. "name/kernel"
+// is [kernel, kernel, in / groups, out], bias [out]. For the options and oh see nn.h.
 choir_layer *choir_conv2d_new(
-		const char *name, int64_t in, int64_t out, int kernel, const choir_conv2d_options *o);
-// The same for sequences: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in /
-// groups, out]. It is causal if before is (kernel - 1) dilation.
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
+// The same with choir_conv1d: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in /
+// groups, out].
 choir_layer *choir_conv1d_new(
-		const char *name, int64_t in, int64_t out, int kernel, const choir_conv2d_options *o);
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 // The largest element, or the mean, of each window of size x size pixels, at a distance of
 // stride (0: size): [n, h, w, c] gives [n, (h - size) / stride + 1, (w - size) / stride + 1, c],
 // rounded down. No variables, no name.

@@ -64,47 +64,43 @@ choir_tensor *choir_combine_rows(
 // An image is [h, w, c]: h rows, w columns and c channels; x is [n, h, w, c]. f32 and f64. A
 // window has size rows (or columns), and there is one every stride pixels.
 // - padding 0 or more: that many zeros on each side, and (h + 2 padding - size) / stride + 1
-//   windows, rounded down.
-// - padding -1: TensorFlow's SAME: h / stride windows, rounded up, and as many zeros as they
-//   need, half of them before the image. The rest is after it, and has the odd one
+//   windows, rounded down. 0 is TensorFlow's VALID.
+// - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and as many zeros as they need,
+//   half of them before the image. The rest is after it, and has the odd one
 //   (tensorflow.org/api_docs/python/tf/nn, "Notes on padding").
 //
-// CHOIR_INVALID: a stride below 1; a padding below -1; a window larger than the padded image;
-// any window if x has no rows or no columns; in pools a padding of size or more.
+// CHOIR_INVALID: a window larger than the padded image; any window if x has no rows or no
+// columns; in pools a stride below 1, a padding below -1 or of size or more.
 
-// Convolution (as a cross-correlation) with filter [kh, kw, c, out]; gives [n, oh, ow, out]:
-//     y[i, r, s, o] = sum over p, q, c of
-//         x[i, r stride + p - top, s stride + q - left, c] filter[p, q, c, o]
-// with zeros outside of x.
-choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, int stride, int padding);
-// The largest element of each size x size window, for each channel. Padding does not count. The
-// gradient goes to the first of equal elements, row by row.
-choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
-// The mean of the elements of each window that are inside of x.
-choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
-
-// Convolutions of images [n, h, w, c] with filters [kh, kw, c / groups, out], or, if both have
-// rank 3, of sequences [n, w, c] with filters [k, c / groups, out]
-
+// Options of convolutions, for the functions here and the layers of layer.h. NULL: all defaults.
 typedef struct {
 	size_t size;
 	int stride; // 0: 1
-	int padding; // zeros on each side; CHOIR_PADDING_SAME: SAME, as above
+	int padding; // 0: no zeros
 	int dilation; // distance in x between neighbours of the filter; 0: 1, no dilation
 	int64_t groups; // 0: 1
 	// More zeros before and after the rows [0] and columns [1], or the sequence [0]; not with
 	// SAME.
 	int pad_before[2], pad_after[2];
-} choir_convolution_options;
-// Convolution (as a cross-correlation) with dilation and groups:
+	choir_activation activation; // of the result, in a layer after the bias; default: linear
+	choir_toggle bias; // layers only: whether they have one; default: on
+} choir_conv_options;
+// Convolution of images (as a cross-correlation) with filter [kh, kw, c / groups, out]; gives
+// [n, oh, ow, out]:
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
 // with zeros outside of x. groups divides the channels of x and of the result into equal parts;
-// a channel o of part g sees only the channels c of part g of x. A sequence's convolution is
-// causal if before is (k - 1) dilation. CHOIR_INVALID: sizes that do not fit, or an empty
-// result.
-choir_tensor *choir_convolution(
-		choir_tensor *x, choir_tensor *filter, const choir_convolution_options *o);
+// a channel o of part g sees only the channels c of part g of x. CHOIR_INVALID: sizes that do
+// not fit, an option out of range, bias CHOIR_ON.
+choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
+// The same for sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. It is
+// causal if pad_before[0] is (k - 1) dilation. CHOIR_INVALID also: zeros at [1].
+choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
+// The largest element of each size x size window, for each channel. Padding does not count. The
+// gradient goes to the first of equal elements, row by row.
+choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
+// The mean of the elements of each window that are inside of x.
+choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
 
 // Dropout
 

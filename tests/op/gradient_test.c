@@ -178,10 +178,12 @@ typedef struct {
 static choir_tensor *convolve(choir_tensor *const in[], void *user)
 {
 	const windows *w = user;
-	const choir_convolution_options o = {
-		.stride = w->stride, .padding = w->padding, .dilation = w->dilation, .groups = w->groups
-	};
-	return chi_convolution(in[0], in[1], in[2], &o, w->activation);
+	const choir_conv_options o = { .stride = w->stride,
+		.padding = w->padding,
+		.dilation = w->dilation,
+		.groups = w->groups,
+		.activation = w->activation };
+	return chi_conv2d(in[0], in[1], in[2], &o);
 }
 
 static choir_tensor *convolve_plainly(choir_tensor *const in[], void *user)
@@ -189,24 +191,27 @@ static choir_tensor *convolve_plainly(choir_tensor *const in[], void *user)
 	const windows *w = user;
 	if (w->groups > 1)
 		return choir_square(in[0]); // not without options
-	return choir_conv2d(in[0], in[1], w->stride, w->padding);
+	return choir_conv2d(in[0], in[1],
+			CHOIR_OPTIONS(choir_conv_options, .stride = w->stride, .padding = w->padding,
+					.activation = w->activation));
 }
 
 // With more zeros on one side than on the other; and a row alone, as a sequence.
 static choir_tensor *convolve_images(choir_tensor *const in[], void *user)
 {
 	const windows *w = user;
-	const choir_convolution_options o = { .size = sizeof o,
+	choir_conv_options o = { .size = sizeof o,
 		.stride = w->stride,
 		.dilation = w->dilation,
 		.groups = w->groups,
 		.pad_before = { 2, 1 },
 		.pad_after = { 0, 3 } };
-	choir_tensor *y = choir_convolution(in[0], in[1], &o);
+	choir_tensor *y = choir_conv2d(in[0], in[1], &o);
+	o.pad_before[1] = o.pad_after[1] = 0;
 	choir_tensor *row = choir_reshape(choir_slice(choir_slice(in[0], 0, 0, 1), 1, 1, 1),
 			CHOIR_SHAPE(1, in[0]->shape.dim[2], in[0]->shape.dim[3]));
 	const choir_shape *k = &in[1]->shape;
-	choir_tensor *z = choir_convolution(row,
+	choir_tensor *z = choir_conv1d(row,
 			choir_reshape(
 					choir_slice(in[1], 0, 0, 1), CHOIR_SHAPE(k->dim[1], k->dim[2], k->dim[3])),
 			&o);
@@ -224,7 +229,7 @@ TEST(convolution_gradients)
 			.padding = (int) given_size(&g, -1, 2),
 			.dilation = (int) given_size(&g, 1, 2),
 			.groups = given_size(&g, 1, 2),
-			.activation = (choir_activation) (round % 4) };
+			.activation = (choir_activation) (round % (CHOIR_SILU + 1)) };
 		const int64_t c = given_size(&g, 1, 2), out = w.groups * given_size(&g, 1, 2);
 		const int64_t kh = given_size(&g, 1, 2), kw = given_size(&g, 1, 2);
 		const choir_shape x = CHOIR_SHAPE(

@@ -11,7 +11,10 @@ static choir_tensor *f32(given *g, choir_shape shape, const float *values)
 	return t;
 }
 
-static const choir_convolution_options plain = { .stride = 1, .dilation = 1, .groups = 1 };
+static const choir_conv_options plain = { .stride = 1, .dilation = 1, .groups = 1 };
+static const choir_conv_options rectified = {
+	.stride = 1, .dilation = 1, .groups = 1, .activation = CHOIR_RELU
+};
 static const float counting[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
 
 TEST(elementwise)
@@ -146,6 +149,8 @@ TEST(activations_of_products)
 
 	given_open(&g, "cpu:0", 1);
 	for (choir_activation a = CHOIR_LINEAR; a <= CHOIR_SILU; a++) {
+		choir_conv_options o = plain;
+		o.activation = a;
 		choir_tensor *x = f32(&g, CHOIR_SHAPE(1, 2), (const float[]){ 1, -2 });
 		choir_tensor *ones = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2, 1), 1);
 		choir_tensor *bias = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1), 0.5);
@@ -153,8 +158,8 @@ TEST(activations_of_products)
 		const double minus_half = *(const float *) choir_tensor_data(chi_activation_apply(a, z));
 		assert_int_equal(chi_activation_fused(a), a <= CHOIR_SIGMOID ? a : CHOIR_LINEAR);
 		given_equal(chi_dense(x, ones, bias, a), 1, &minus_half);
-		given_equal(chi_convolution(choir_reshape(x, CHOIR_SHAPE(1, 1, 1, 2)),
-							choir_reshape(ones, CHOIR_SHAPE(1, 1, 2, 1)), bias, &plain, a),
+		given_equal(chi_conv2d(choir_reshape(x, CHOIR_SHAPE(1, 1, 1, 2)),
+							choir_reshape(ones, CHOIR_SHAPE(1, 1, 2, 1)), bias, &o),
 				1, &minus_half);
 	}
 	given_close(&g);
@@ -167,41 +172,45 @@ TEST(convolutions)
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = f32(&g, CHOIR_SHAPE(1, 3, 3, 1), counting);
 	choir_tensor *ones = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2, 2, 1, 1), 1);
-	given_equal(choir_conv2d(x, ones, 1, 0), 4, (const double[]){ 12, 16, 24, 28 });
+	given_equal(choir_conv2d(x, ones, NULL), 4, (const double[]){ 12, 16, 24, 28 });
 	// SAME puts the odd zero at the bottom and on the right.
+	given_equal(choir_conv2d(
+						x, ones, CHOIR_OPTIONS(choir_conv_options, .padding = CHOIR_PADDING_SAME)),
+			9, (const double[]){ 12, 16, 9, 24, 28, 15, 15, 17, 9 });
 	given_equal(
-			choir_conv2d(x, ones, 1, -1), 9, (const double[]){ 12, 16, 9, 24, 28, 15, 15, 17, 9 });
-	given_equal(choir_conv2d(x, ones, 2, -1), 4, (const double[]){ 12, 9, 15, 9 });
-	given_equal(choir_conv2d(x, ones, 2, 1), 4, (const double[]){ 1, 5, 11, 28 });
+			choir_conv2d(x, ones,
+					CHOIR_OPTIONS(choir_conv_options, .stride = 2, .padding = CHOIR_PADDING_SAME)),
+			4, (const double[]){ 12, 9, 15, 9 });
+	given_equal(
+			choir_conv2d(x, ones, CHOIR_OPTIONS(choir_conv_options, .stride = 2, .padding = 1)), 4,
+			(const double[]){ 1, 5, 11, 28 });
 	choir_tensor *bias = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1), -20);
-	given_equal(
-			chi_convolution(x, ones, bias, &plain, CHOIR_RELU), 4, (const double[]){ 0, 0, 4, 8 });
-	assert_null(choir_conv2d(x, ones, 0, 0));
-	given_failure(
-			&g, CHOIR_INVALID, "conv2d:*[1, 3, 3, 1]*[2, 2, 1, 1]*stride 0*padding 0*dilation 1");
+	given_equal(chi_conv2d(x, ones, bias, &rectified), 4, (const double[]){ 0, 0, 4, 8 });
+	assert_null(choir_conv2d(x, ones, CHOIR_OPTIONS(choir_conv_options, .stride = -2)));
+	given_failure(&g, CHOIR_INVALID, "conv2d:*stride*-2");
 	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 2), counting),
 	ones = f32(&g, CHOIR_SHAPE(1, 1, 1, 2), counting);
-	assert_null(choir_conv2d(x, ones, 1, 0));
+	assert_null(choir_conv2d(x, ones, NULL));
 	given_failure(&g, CHOIR_INVALID, "conv2d:*[1, 2, 2, 2]*[1, 1, 1, 2]");
 	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 1), counting),
 	ones = f32(&g, CHOIR_SHAPE(3, 3, 1, 1), counting);
-	assert_null(choir_conv2d(x, ones, 1, 0));
+	assert_null(choir_conv2d(x, ones, NULL));
 	given_failure(&g, CHOIR_INVALID, "result");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 0, 2, 1), 0),
 	ones = f32(&g, CHOIR_SHAPE(3, 3, 1, 1), counting);
-	assert_null(choir_conv2d(x, ones, 1, 2));
+	assert_null(choir_conv2d(x, ones, CHOIR_OPTIONS(choir_conv_options, .padding = 2)));
 	given_failure(&g, CHOIR_INVALID, "[1, 0, 2, 1]*[3, 3, 1, 1]");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40, 0), 0);
 	ones = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(0, 3), 0);
 	assert_null(choir_matmul(x, ones, CHOIR_TRANSPOSED_NONE));
 	assert_int_equal(choir_frame_status(g.frame), CHOIR_INVALID);
 	choir_frame_clear(g.frame);
-	assert_null(choir_conv2d(NULL, f32(&g, CHOIR_SHAPE(1, 1, 1, 1), counting), 1, 0));
+	assert_null(choir_conv2d(NULL, f32(&g, CHOIR_SHAPE(1, 1, 1, 1), counting), NULL));
 	assert_int_equal(choir_frame_status(g.frame), CHOIR_INVALID);
 	choir_frame_clear(g.frame);
 	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 1), counting),
 	ones = f32(&g, CHOIR_SHAPE(1, 1, 1, 2), counting);
-	assert_null(chi_convolution(x, ones, f32(&g, CHOIR_SHAPE(1), counting), &plain, CHOIR_LINEAR));
+	assert_null(chi_conv2d(x, ones, f32(&g, CHOIR_SHAPE(1), counting), &plain));
 	given_failure(&g, CHOIR_INVALID, "conv2d:*[1]*[2]");
 	given_close(&g);
 }
@@ -220,7 +229,7 @@ TEST(a_nan_is_not_rectified)
 		choir_tensor *filter = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(3, 3, k, 2), 0);
 		const float *y = choir_tensor_data(chi_dense(x, w, bias, CHOIR_RELU));
 		assert_true(isnan(y[0]) && y[1] == 0);
-		y = choir_tensor_data(chi_convolution(x, filter, bias, &plain, CHOIR_RELU));
+		y = choir_tensor_data(chi_conv2d(x, filter, bias, &rectified));
 		assert_true(isnan(y[0]) && y[1] == 0);
 		given_close(&g);
 	}

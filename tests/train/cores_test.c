@@ -46,8 +46,8 @@ static choir_status step(choir_replica *r, void *user)
 
 static choir_layer *make_net(void)
 {
-	const choir_conv2d_options *relu =
-			CHOIR_OPTIONS(choir_conv2d_options, .padding = 1, .activation = CHOIR_RELU);
+	const choir_conv_options *relu =
+			CHOIR_OPTIONS(choir_conv_options, .padding = 1, .activation = CHOIR_RELU);
 	choir_layer *layers[] = {
 		choir_conv2d_new("conv1", 3, 32, 3, relu),
 		choir_max_pool2d_new(2, 2),

@@ -80,7 +80,7 @@ static choir_layer *convolution(const char *name, int64_t in, int64_t out, int s
 	char norm[32];
 	snprintf(norm, sizeof norm, "%s/norm", name);
 	choir_layer *layers[] = { choir_conv2d_new(name, in, out, 3,
-									  CHOIR_OPTIONS(choir_conv2d_options, .stride = stride,
+									  CHOIR_OPTIONS(choir_conv_options, .stride = stride,
 											  .padding = 1, .bias = CHOIR_OFF)),
 		choir_batch_normalization_new(norm, out,
 				CHOIR_OPTIONS(choir_batch_normalization_options, .over_replicas = CHOIR_ON)) };
@@ -101,7 +101,7 @@ static bool make_resnet(model *m)
 					choir_residual_new(choir_sequential_new(3, second),
 							choir_conv2d_new("short", 6, 10, 1,
 									CHOIR_OPTIONS(
-											choir_conv2d_options, .stride = 2, .bias = CHOIR_OFF)),
+											choir_conv_options, .stride = 2, .bias = CHOIR_OFF)),
 							CHOIR_RELU) });
 	m->after = choir_sequential_new(2,
 			(choir_layer *[]){ choir_global_average_pool2d_new(),

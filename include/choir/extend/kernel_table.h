@@ -111,7 +111,7 @@ typedef struct {
 
 // "conv2d": x [n, h, w, c], filter [kh, kw, c / groups, out] and, if there is a third input,
 // bias [out]; out [n, oh, ow, out] = activation(x * filter + bias), where * is that of
-// choir_convolution. "conv2d_gradient_input": filter, dy; out is dx. "conv2d_gradient_filter":
+// choir_conv2d. "conv2d_gradient_input": filter, dy; out is dx. "conv2d_gradient_filter":
 // x, dy; out is the filter's gradient. In both, dy is the gradient before the activation.
 typedef struct {
 	int stride;

@@ -17,6 +17,16 @@ static const chi_unary_op silu_op = { { .name = "silu", .backward = chi_unary_ba
 static const chi_unary_op softplus_op = { { .name = "softplus", .backward = chi_unary_backward },
 	"softplus_gradient", false };
 
+choir_status chi_activation_check(choir_activation activation)
+{
+	if ((unsigned) activation <= CHOIR_SILU)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"activation %d is unknown; known: "
+			"LINEAR, RELU, TANH, SIGMOID, GELU, GELU_TANH and SILU",
+			(int) activation);
+}
+
 choir_activation chi_activation_fused(choir_activation activation)
 {
 	return activation <= CHOIR_SIGMOID ? activation : CHOIR_LINEAR;

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "op/nn/nn.h"
 #include "strategy/context.h"
 #include "strategy/variable/create.h"
 #include "strategy/worker_sync.h"
@@ -136,12 +137,9 @@ choir_status chi_layer_check(
 {
 	if (needs_name && (name == NULL || name[0] == '\0'))
 		return choir_fail(CHOIR_INVALID, "layer: a %s layer has no name; one is needed", kind);
-	if ((unsigned) activation > CHOIR_SILU)
-		return choir_fail(CHOIR_INVALID,
-				"layer \"%s\": activation %d is unknown; known: "
-				"LINEAR, RELU, TANH, SIGMOID, GELU, GELU_TANH and SILU",
-				name == NULL ? kind : name, (int) activation);
-	return CHOIR_OK;
+	return chi_activation_check(activation) == CHOIR_OK
+			? CHOIR_OK
+			: chi_error_prefix("layer \"%s\"", name == NULL ? kind : name);
 }
 
 choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *fmt, ...)

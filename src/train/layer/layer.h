@@ -21,7 +21,7 @@ typedef struct {
 	int (*describe)(choir_layer *l, chi_export *e, int x);
 } chi_layer_kind;
 
-enum { CHI_LAYER_VARIABLES = 4, CHI_LAYER_SETTING = 64 };
+enum { CHI_LAYER_VARIABLES = 4, CHI_LAYER_SETTING = 80 };
 
 struct choir_layer {
 	const chi_layer_kind *kind;

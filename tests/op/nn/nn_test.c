@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <math.h>
+#include <stdio.h>
 
 enum { ROUNDS = 5 };
 
@@ -84,29 +85,74 @@ TEST(convolutions_by_hand)
 	given_open(&g, "cpu:0", 9);
 	choir_tensor *x = f64(&g, CHOIR_SHAPE(1, 5, 1), sequence);
 	choir_tensor *k = f64(&g, CHOIR_SHAPE(2, 1, 1), (const double[]){ 10, 1 });
-	given_equal(choir_convolution(x, k, NULL), 4, (const double[]){ 12, 23, 34, 45 });
+	given_equal(choir_conv1d(x, k, NULL), 4, (const double[]){ 12, 23, 34, 45 });
 	// Causal, two apart: the first sees itself alone.
-	given_equal(
-			choir_convolution(x, k,
-					CHOIR_OPTIONS(choir_convolution_options, .dilation = 2, .pad_before = { 2 })),
+	given_equal(choir_conv1d(x, k,
+						CHOIR_OPTIONS(choir_conv_options, .dilation = 2, .pad_before = { 2 })),
 			5, (const double[]){ 1, 2, 13, 24, 35 });
-	given_equal(choir_convolution(x, k,
-						CHOIR_OPTIONS(choir_convolution_options, .stride = 2,
-								.padding = CHOIR_PADDING_SAME)),
+	given_equal(
+			choir_conv1d(x, k,
+					CHOIR_OPTIONS(choir_conv_options, .stride = 2, .padding = CHOIR_PADDING_SAME)),
 			3, (const double[]){ 12, 34, 50 });
-	given_equal(choir_convolution(x, k, CHOIR_OPTIONS(choir_convolution_options, .padding = 1)), 6,
+	given_equal(choir_conv1d(x, k, CHOIR_OPTIONS(choir_conv_options, .padding = 1)), 6,
 			(const double[]){ 1, 12, 23, 34, 45, 50 });
 	// Two groups of two channels: the second result sees the last two.
 	x = f64(&g, CHOIR_SHAPE(1, 1, 1, 4), sequence);
 	k = f64(&g, CHOIR_SHAPE(1, 1, 2, 2), (const double[]){ 1, 10, 2, 20 });
-	given_equal(choir_convolution(x, k, CHOIR_OPTIONS(choir_convolution_options, .groups = 2)), 2,
+	given_equal(choir_conv2d(x, k, CHOIR_OPTIONS(choir_conv_options, .groups = 2)), 2,
 			(const double[]){ 5, 110 });
-	assert_null(choir_convolution(x, k, NULL));
+	assert_null(choir_conv2d(x, k, NULL));
 	given_failure(&g, CHOIR_INVALID, "conv2d:*[1, 1, 1, 4]*[1, 1, 2, 2]");
 	x = f64(&g, CHOIR_SHAPE(1, 5, 1), sequence);
 	k = f64(&g, CHOIR_SHAPE(2, 1, 1), sequence);
-	assert_null(choir_convolution(x, k, CHOIR_OPTIONS(choir_convolution_options, .dilation = 5)));
-	given_failure(&g, CHOIR_INVALID, "dilation 5");
+	assert_null(choir_conv1d(x, k, CHOIR_OPTIONS(choir_conv_options, .dilation = 5)));
+	given_failure(&g, CHOIR_INVALID, "conv1d:*dilation 5");
+	given_close(&g);
+}
+
+// Options that functions refuse, and what the text says of each.
+TEST(refused_options_of_convolutions)
+{
+	const choir_conv_options refused[] = {
+		{ .stride = -1 },
+		{ .dilation = -1 },
+		{ .groups = -3 },
+		{ .padding = -2 },
+		{ .pad_before = { 0, -1 } },
+		{ .padding = CHOIR_PADDING_SAME, .pad_after = { 2 } },
+		{ .activation = (choir_activation) 77 },
+		{ .bias = CHOIR_ON },
+		{ .bias = (choir_toggle) 5 },
+	};
+	const char *const texts[] = { "stride*-1", "dilation*-1", "groups*-3", "padding*-2",
+		"pad_before[1]*-1", "pad_after[0]*2*SAME", "activation 77", "bias*choir_bias_add",
+		"bias*5" };
+	char text[64];
+	given g;
+
+	given_open(&g, "cpu:0", 1);
+	for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+		for (int axes = 1; axes <= 2; axes++) {
+			choir_conv_options o = refused[i];
+			o.size = sizeof o;
+			choir_tensor *x = choir_fill(g.frame, CHOIR_F32,
+					axes == 1 ? CHOIR_SHAPE(1, 5, 1) : CHOIR_SHAPE(1, 5, 5, 1), 1);
+			choir_tensor *k = choir_fill(g.frame, CHOIR_F32,
+					axes == 1 ? CHOIR_SHAPE(2, 1, 1) : CHOIR_SHAPE(2, 2, 1, 1), 1);
+			assert_null(axes == 1 ? choir_conv1d(x, k, &o) : choir_conv2d(x, k, &o));
+			snprintf(text, sizeof text, "conv%dd:*%s", axes, texts[i]);
+			given_failure(&g, CHOIR_INVALID, text);
+		}
+	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 5, 1), 1);
+	choir_tensor *k = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2, 1, 1), 1);
+	assert_null(choir_conv1d(x, k, CHOIR_OPTIONS(choir_conv_options, .pad_after[1] = 3)));
+	given_failure(&g, CHOIR_INVALID, "conv1d:*pad_after[1]*3");
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 5, 1), 1);
+	assert_null(choir_conv1d(x, choir_reshape(x, CHOIR_SHAPE(1, 1, 5, 1)), NULL));
+	given_failure(&g, CHOIR_INVALID, "conv1d:*[1, 5, 1]*[1, 1, 5, 1]");
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 5, 1), 1);
+	assert_null(choir_conv2d(x, choir_reshape(x, CHOIR_SHAPE(1, 1, 5, 1)), NULL));
+	given_failure(&g, CHOIR_INVALID, "conv2d:*[1, 5, 1]*[1, 1, 5, 1]");
 	given_close(&g);
 }
 

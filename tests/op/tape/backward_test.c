@@ -226,7 +226,10 @@ static choir_status network(choir_frame *f, result *out)
 	choir_tensor *w = choir_random_normal(f, CHOIR_F32, CHOIR_SHAPE(2, 2, 1, 3), 2);
 	choir_tensor *v = choir_random_normal(f, CHOIR_F32, CHOIR_SHAPE(12, 4), 3);
 	choir_tensor *b = choir_random_normal(f, CHOIR_F32, CHOIR_SHAPE(4), 4);
-	choir_tensor *h = choir_max_pool2d(choir_relu(choir_conv2d(x, w, 1, -1)), 2, 2, 0);
+	choir_tensor *h = choir_max_pool2d(
+			choir_relu(choir_conv2d(
+					x, w, CHOIR_OPTIONS(choir_conv_options, .padding = CHOIR_PADDING_SAME))),
+			2, 2, 0);
 	h = choir_dropout(choir_reshape(h, CHOIR_SHAPE(2, CHOIR_UNKNOWN)), 0.25, 5);
 	h = choir_maximum(choir_gelu(h), choir_number(f, -0.1));
 	choir_tensor *logits = chi_dense(h, v, b, CHOIR_TANH);

@@ -191,31 +191,31 @@ typedef struct {
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o);
 
-// Losses: one number for each example. choir_replica_average_loss computes a global batch's mean
-// of them.
+// Losses: one number for each example, of the labels or targets and the model's results, in
+// Keras' order. choir_replica_average_loss computes a global batch's mean of them. Gradients flow
+// to logits and predictions, and to targets of their dtype.
 
-// -log(softmax(logits)[label]) for logits [n, classes], f32 or f64, and labels [n], u8, i32 or
-// i64: gives [n]. There may be more axes, as in [n, positions, classes] and [n, positions],
-// which give [n, positions]. It is computed as log(sum of exp), without overflow. Gradients flow
-// to the logits. CHOIR_INVALID: a label that is no class; the text names it and its example. If
-// the device is asynchronous, the next call that waits reports it.
-choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *logits, choir_tensor *labels);
-// The mean of (x - target)^2 over all axes but the first: [n, ...] gives [n]. Operands broadcast
-// as in choir_subtract. CHOIR_INVALID: scalars.
-choir_tensor *choir_mean_squared_error(choir_tensor *x, choir_tensor *target);
-
-// choir_sparse_softmax_cross_entropy with smoothed labels: each class has smoothing / classes, and
-// the right class 1 - smoothing more (Szegedy et al. 2015, arXiv:1512.00567). CHOIR_INVALID:
-// smoothing is not 0 to 1.
+// -log(softmax(logits)[label]) for labels [n], u8, i32 or i64, and logits [n, classes], f32 or
+// f64: gives [n]. There may be more axes, as in [n, positions] and [n, positions, classes], which
+// give [n, positions]. It is computed as log(sum of exp), without overflow. CHOIR_INVALID: a
+// label that is no class; the text names it and its example. If the device is asynchronous, the
+// next call that waits reports it.
+choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
+// The same with smoothed labels: each class has smoothing / classes, and the right class 1 -
+// smoothing more (Szegedy et al. 2015, arXiv:1512.00567). CHOIR_INVALID: smoothing is not 0 to 1.
 choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
-		choir_tensor *logits, choir_tensor *labels, double smoothing);
-// The mean of -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)) over all axes
-// but the first. It is computed as softplus(logit) - logit target. Operands broadcast as in
-// choir_subtract. Targets are probabilities of the logits' dtype. CHOIR_INVALID: scalars.
-choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *logits, choir_tensor *targets);
-// With d = x - target, the mean over all axes but the first of d^2 / 2 where |d| is at most
-// bound, and of bound (|d| - bound / 2) elsewhere (Huber 1964). Operands broadcast as in
-// choir_subtract. CHOIR_INVALID: scalars; a bound that is not more than 0.
-choir_tensor *choir_huber(choir_tensor *x, choir_tensor *target, double bound);
+		choir_tensor *labels, choir_tensor *logits, double smoothing);
+
+// The others are means over all axes but the first: [n, ...] gives [n]. Operands broadcast as in
+// choir_subtract. CHOIR_INVALID: scalars.
+
+// The mean of (prediction - target)^2.
+choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *predictions);
+// The mean of -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)), computed as
+// softplus(logit) - logit target. Targets are probabilities.
+choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *targets, choir_tensor *logits);
+// With d = prediction - target, the mean of d^2 / 2 where |d| is at most delta, and of delta
+// (|d| - delta / 2) elsewhere (Huber 1964). CHOIR_INVALID: a delta that is not more than 0.
+choir_tensor *choir_huber(choir_tensor *targets, choir_tensor *predictions, double delta);
 
 CHOIR_C_END

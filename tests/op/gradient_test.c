@@ -273,13 +273,13 @@ TEST(pool_gradients)
 static choir_tensor *cross_entropy(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_sparse_softmax_cross_entropy(in[0], in[1]);
+	return choir_sparse_softmax_cross_entropy(in[1], in[0]);
 }
 
 static choir_tensor *squared_error(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_mean_squared_error(in[0], in[1]);
+	return choir_mean_squared_error(in[1], in[0]);
 }
 
 TEST(loss_gradients)

@@ -268,23 +268,23 @@ TEST(losses)
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *logits = f32(&g, CHOIR_SHAPE(2, 2), (const float[]){ 0, 0, 1000, 0 });
 	choir_tensor *labels = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(2), "\1\1");
-	given_equal(choir_sparse_softmax_cross_entropy(logits, labels), 2,
+	given_equal(choir_sparse_softmax_cross_entropy(labels, logits), 2,
 			(const double[]){ log(2), 1000 });
 	given_equal(choir_softmax(logits), 4, (const double[]){ 0.5, 0.5, 1, 0 });
 	choir_tensor *x = f32(&g, CHOIR_SHAPE(2, 2), counting),
 				 *one = f32(&g, CHOIR_SHAPE(1), counting);
-	given_equal(choir_mean_squared_error(x, one), 2, (const double[]){ 0.5, 6.5 });
-	given_equal(choir_mean_squared_error(f32(&g, CHOIR_SHAPE(2), counting), one), 2,
+	given_equal(choir_mean_squared_error(one, x), 2, (const double[]){ 0.5, 6.5 });
+	given_equal(choir_mean_squared_error(one, f32(&g, CHOIR_SHAPE(2), counting)), 2,
 			(const double[]){ 0, 1 });
 	labels = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(2), "\1\2");
-	assert_null(choir_sparse_softmax_cross_entropy(logits, labels));
+	assert_null(choir_sparse_softmax_cross_entropy(labels, logits));
 	given_failure(&g, CHOIR_INVALID, "softmax_cross_entropy:*label");
 	x = f32(&g, CHOIR_SHAPE(2, 2), counting);
 	assert_null(choir_sparse_softmax_cross_entropy(x, x));
 	given_failure(&g, CHOIR_INVALID, "softmax_cross_entropy:*f32*u8*i32*i64");
 	x = f32(&g, CHOIR_SHAPE(2, 2), counting);
 	assert_null(choir_sparse_softmax_cross_entropy(
-			x, choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(3), 0)));
+			choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(3), 0), x));
 	given_failure(&g, CHOIR_INVALID, "[2, 2]*[3]");
 	x = f32(&g, CHOIR_SCALAR, counting);
 	assert_null(choir_mean_squared_error(x, x));

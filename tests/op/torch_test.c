@@ -393,13 +393,13 @@ static void sequences(compare *c)
 static choir_tensor *smoothed(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_sparse_softmax_cross_entropy_smoothed(in[0], in[1], 0.1);
+	return choir_sparse_softmax_cross_entropy_smoothed(in[1], in[0], 0.1);
 }
 
 static choir_tensor *huber(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_huber(in[0], in[1], 0.7);
+	return choir_huber(in[1], in[0], 0.7);
 }
 
 static void losses(compare *c)

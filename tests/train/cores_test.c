@@ -41,7 +41,7 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tensor *x = choir_random_normal(r->frame, CHOIR_F32, shape, 3);
 	choir_tensor *y = j->net == CONVOLUTIONS ? choir_layer_apply(j->convolutions, x) : apply(j, x);
 	return choir_optimizer_minimize(
-			j->optimizer, tape, choir_mean(choir_square(y), CHOIR_ALL_AXES));
+			j->optimizer, choir_mean(choir_square(y), CHOIR_ALL_AXES), tape);
 }
 
 static choir_layer *make_net(void)

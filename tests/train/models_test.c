@@ -158,13 +158,13 @@ static choir_status train(choir_replica *r, void *user)
 	choir_tensor *x = choir_layer_apply(m->before, choir_replica_arg(r, "x"));
 	x = m->again ? choir_recompute(1, &x, apply_middle, m) : apply_middle(&x, m);
 	choir_tensor *losses = choir_sparse_softmax_cross_entropy(
-			choir_layer_apply(m->after, x), choir_replica_arg(r, "label"));
+			choir_replica_arg(r, "label"), choir_layer_apply(m->after, x));
 	if (losses != NULL && choir_tensor_shape(losses)->rank > 1)
 		losses = choir_mean(losses, CHOIR_AXIS(1));
 	choir_tensor *loss = choir_replica_average_loss(r, losses);
 	if (!m->quiet)
 		CHOIR_TRY(choir_replica_return(r, "loss", loss));
-	return choir_optimizer_minimize(m->optimizer, tape, loss);
+	return choir_optimizer_minimize(m->optimizer, loss, tape);
 }
 
 static choir_status step(model *m, const kind *k)

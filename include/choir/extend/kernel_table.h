@@ -42,10 +42,10 @@ typedef struct {
 //   "sigmoid_gradient": y, dy: dy y (1 - y).
 // - "gelu_gradient", "gelu_tanh_gradient", "silu_gradient", "softplus_gradient": x, dy.
 //
-// "huber": x^2 / 2 where |x| is at most bound, else bound (|x| - bound / 2). "huber_gradient":
-// x, dy: dy times x, clipped to -bound and bound.
+// "huber": x^2 / 2 where |x| is at most delta, else delta (|x| - delta / 2). "huber_gradient":
+// x, dy: dy times x, clipped to -delta and delta.
 typedef struct {
-	double bound;
+	double delta;
 } choir_huber_attributes;
 
 // "scale": x times by, which is first rounded to the dtype.

@@ -234,7 +234,7 @@ static choir_status network(choir_frame *f, result *out)
 	h = choir_maximum(choir_gelu(h), choir_number(f, -0.1));
 	choir_tensor *logits = chi_dense(h, v, b, CHOIR_TANH);
 	choir_tensor *losses = choir_sparse_softmax_cross_entropy(
-			logits, choir_constant(f, CHOIR_U8, CHOIR_SHAPE(2), labels));
+			choir_constant(f, CHOIR_U8, CHOIR_SHAPE(2), labels), logits);
 	choir_tensor *loss = choir_add(choir_mean(losses, CHOIR_ALL_AXES),
 			choir_scale(choir_sum(choir_square(v), CHOIR_ALL_AXES), 0.01));
 	choir_tensor *best = choir_argmax(logits, -1), *const sources[] = { w, v, b };

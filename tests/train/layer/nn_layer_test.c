@@ -110,7 +110,7 @@ static choir_status train_norm(choir_replica *r, void *user)
 	choir_tensor *t = choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(rows, 2), x);
 	choir_tensor *y = n->recompute ? choir_recompute(1, &t, apply_norm, n) : apply_norm(&t, n);
 	choir_tensor *loss = choir_sum(choir_multiply(choir_square(y), y), CHOIR_ALL_AXES);
-	return choir_optimizer_minimize(n->optimizer, tape, loss);
+	return choir_optimizer_minimize(n->optimizer, loss, tape);
 }
 
 static uint64_t norm_after(
@@ -185,7 +185,7 @@ static choir_status train_dealt(choir_replica *r, void *user)
 	choir_tensor *y = choir_layer_apply(n->norm, choir_replica_arg(r, "x"));
 	CHOIR_TRY(choir_replica_return(r, "y", y));
 	choir_tensor *loss = choir_sum(choir_multiply(choir_square(y), y), CHOIR_ALL_AXES);
-	return choir_optimizer_minimize(n->optimizer, tape, loss);
+	return choir_optimizer_minimize(n->optimizer, loss, tape);
 }
 
 static void train_on(choir_strategy *s, norm_outcome *out)
@@ -267,7 +267,7 @@ static choir_status train_table(choir_replica *r, void *user)
 		y = choir_layer_apply(t->tied, y);
 	choir_tensor *loss =
 			choir_sum(choir_square(choir_add(y, choir_number(r->frame, 0.5))), CHOIR_ALL_AXES);
-	return choir_optimizer_minimize(t->optimizer, tape, loss);
+	return choir_optimizer_minimize(t->optimizer, loss, tape);
 }
 
 static uint64_t table_after(const char *devices, int replicas, bool whole, bool tied)

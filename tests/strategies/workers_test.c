@@ -394,7 +394,7 @@ static choir_status return_part(choir_update *u, void *user)
 static choir_status update_own_part(choir_replica *r, void *user)
 {
 	shared *a = user;
-	const int first = choir_strategy_first_replica(choir_replica_strategy(r));
+	const int first = choir_strategy_first_replica_id(choir_replica_strategy(r));
 	const double own = 1 + choir_replica_id(r) + 10 * first;
 	CHOIR_TRY(choir_variable_assign(a->v, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), own)));
 	CHOIR_TRY(choir_replica_update(r, a->v, return_part, &a->v));

@@ -209,7 +209,7 @@ typedef struct {
 // "dropout": x times 1 / (1 - rate), or 0; the gradient is the same operation with dy for x.
 // "random_normal", no input. Every element has its own position in a Philox4x32-10 sequence, so
 // its bits depend only on the attributes. Block j of the sequence is made from
-//     counter  { low word of j, high word of j, place, replica }
+//     counter  { low word of j, high word of j, place, replica_id }
 //     key      { low word, high word } of mix(mix(seed) + step)
 //     mix(x)   x ^= x >> 30; x *= 0xBF58476D1CE4E5B9;
 //              x ^= x >> 27; x *= 0x94D049BB133111EB; x ^= x >> 31
@@ -223,7 +223,7 @@ typedef struct {
 // where U(a, b) is the upper 53 bits of 2^32 a + b, divided by 2^53.
 typedef struct {
 	uint64_t seed, step;
-	uint32_t replica, place;
+	uint32_t replica_id, place;
 	double rate; // of dropout
 } choir_random_attributes;
 

@@ -1,18 +1,17 @@
 // The kernel table: an operation, on a kind of device, for a dtype. This header lists all
-// operations for which Choir needs kernels, with their inputs, attributes and formulas. Before a
-// kernel is called, shapes and dtypes have been checked, and the shape of out has been set.
-// Inputs and out have the kernel's dtype unless the operation's comment says otherwise. Tensors
-// are packed and row-major, on a device of the kind. No tensor is empty: Choir calls no kernel
-// for a result without elements, and fills the result of empty inputs with zeros.
+// operations for which Choir needs kernels, with their inputs, attributes and formulas. Choir has
+// checked shapes and dtypes, and has set the shape of out. Inputs and out have the kernel's dtype
+// unless the operation's comment says otherwise. Tensors are packed and row-major, on a device of
+// the kind, and never empty: Choir itself fills the result of empty inputs with zeros.
 //
 // Choice: of the kernels for the operation, kind and dtype, the one with the highest score; of
 // equal scores the one that was registered first. A program's kernels come before the built-in
 // ones.
 //
-// For the CPU there is a plain kernel for every operation here in f32 and f64. It is the
-// reference of the tests: another kernel should agree with it up to rounding, and exactly where
-// this header defines bits (random numbers). A kernel must give the same bits for the same call,
-// on every thread, stream and device of the kind (docs/decisions/0004).
+// The CPU has a plain kernel for every operation here in f32 and f64. Another kernel should agree
+// with it up to rounding, and exactly where this header defines bits (random numbers). A kernel
+// must give the same bits for the same call, on every thread, stream and device of the kind
+// (docs/decisions/0004).
 #pragma once
 
 #include "../nn.h"

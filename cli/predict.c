@@ -74,7 +74,7 @@ static choir_status classify(choir_replica *r, void *user)
 	choir_tensor *scores = model_apply(&p->model, choir_replica_arg(r, p->data.input));
 	if (p->data.text) {
 		choir_tensor *labels = choir_replica_arg(r, p->data.label);
-		CHOIR_TRY(choir_metric_update(p->loss, model_losses(&p->model, scores, labels), NULL));
+		CHOIR_TRY(choir_metric_update(p->loss, model_losses(&p->model, labels, scores), NULL));
 		scores = choir_slice(scores, 1, p->data.context - 1, 1);
 	}
 	if (given.scores)
@@ -196,7 +196,7 @@ static choir_status make_loss(prediction *p)
 {
 	choir_scope scope;
 	CHOIR_TRY(choir_scope_enter(&scope, p->strategy));
-	p->loss = choir_metric_new(CHOIR_METRIC_MEAN, "loss");
+	p->loss = choir_metric_new("loss", CHOIR_METRIC_MEAN);
 	const choir_status status = p->loss == NULL ? choir_error_status() : CHOIR_OK;
 	CHOIR_TRY(choir_scope_exit(&scope));
 	return status;

@@ -66,7 +66,7 @@ static choir_status learn(choir_replica *r, void *user)
 		l->loss += error * error / all;
 	}
 	CHOIR_TRY(choir_optimizer_add_gradient_memory(
-			r, l->adam, l->w, l->gradient, sizeof l->gradient));
+			l->adam, r, l->w, l->gradient, sizeof l->gradient));
 	return choir_optimizer_apply_gradients(l->adam, r);
 }
 

@@ -29,10 +29,10 @@ static choir_status learn(choir_replica *r, void *user)
 	struct surrogate *m = (struct surrogate *) user;
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *y = choir_layer_apply(m->net, choir_replica_arg(r, "state"));
-	choir_tensor *errors = choir_mean_squared_error(y, choir_replica_arg(r, "source"));
+	choir_tensor *errors = choir_mean_squared_error(choir_replica_arg(r, "source"), y);
 	choir_tensor *loss = choir_replica_average_loss(r, errors);
 	choir_replica_return(r, "loss", loss);
-	return choir_optimizer_minimize(m->adam, tape, loss);
+	return choir_optimizer_minimize(m->adam, loss, tape);
 }
 
 static void make(struct surrogate *m, choir_strategy *s)

@@ -19,16 +19,16 @@ static choir_status train_step(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *scores = choir_layer_apply(net->layers, choir_replica_arg(r, "image"));
 	choir_tensor *losses =
-			choir_sparse_softmax_cross_entropy(scores, choir_replica_arg(r, "label"));
+			choir_sparse_softmax_cross_entropy(choir_replica_arg(r, "label"), scores);
 	CHOIR_TRY(choir_metric_update(net->loss, losses, NULL));
-	return choir_optimizer_minimize(net->adam, tape, choir_replica_average_loss(r, losses));
+	return choir_optimizer_minimize(net->adam, choir_replica_average_loss(r, losses), tape);
 }
 
 static choir_status test_step(choir_replica *r, void *user) // no tape: evaluation
 {
 	struct net *net = (struct net *) user;
 	choir_tensor *scores = choir_layer_apply(net->layers, choir_replica_arg(r, "image"));
-	return choir_metric_update(net->accuracy, scores, choir_replica_arg(r, "label"));
+	return choir_metric_update(net->accuracy, choir_replica_arg(r, "label"), scores);
 }
 
 static choir_dataset *digits(void)
@@ -67,8 +67,8 @@ int main(void)
 			choir_dense_new("digits", 128, 10, CHOIR_LINEAR) };
 		net.layers = choir_sequential_new(2, layers);
 		net.adam = choir_optimizer_new(CHOIR_ADAM, NULL);
-		net.loss = choir_metric_new(CHOIR_METRIC_MEAN, "loss");
-		net.accuracy = choir_metric_new(CHOIR_METRIC_ACCURACY, "accuracy");
+		net.loss = choir_metric_new("loss", CHOIR_METRIC_MEAN);
+		net.accuracy = choir_metric_new("accuracy", CHOIR_METRIC_ACCURACY);
 	}
 	for (int epoch = 1; epoch <= EPOCHS; epoch++) {
 		CHOIR_CHECK(each_batch(both, train, train_step, &net));

@@ -52,14 +52,14 @@ static choir_status step(choir_replica *r, void *user)
 			work->d2[j] += work->error[n] * work->h[n][j];
 	}
 	CHOIR_TRY(
-			choir_optimizer_add_gradient_memory(r, net->adam, net->w2, work->d2, sizeof work->d2));
+			choir_optimizer_add_gradient_memory(net->adam, r, net->w2, work->d2, sizeof work->d2));
 	for (int64_t n = 0; n < own; n++)
 		for (int j = 0; j < HIDDEN; j++)
 			for (int i = 0; i < IN; i++)
 				work->d1[j][i] +=
 						work->error[n] * w2[j] * (1 - work->h[n][j] * work->h[n][j]) * x[n][i];
 	CHOIR_TRY(
-			choir_optimizer_add_gradient_memory(r, net->adam, net->w1, work->d1, sizeof work->d1));
+			choir_optimizer_add_gradient_memory(net->adam, r, net->w1, work->d1, sizeof work->d1));
 	return choir_optimizer_apply_gradients(net->adam, r);
 }
 

@@ -42,16 +42,16 @@ static choir_status train_step(choir_replica *r, void *user)
 	struct model *m = (struct model *) user;
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *y = choir_layer_apply(m->net, choir_replica_arg(r, "x"));
-	choir_tensor *errors = choir_mean_squared_error(y, choir_replica_arg(r, "y"));
+	choir_tensor *errors = choir_mean_squared_error(choir_replica_arg(r, "y"), y);
 	CHOIR_TRY(choir_metric_update(m->train_loss, errors, NULL));
-	return choir_optimizer_minimize(m->adam, tape, choir_replica_average_loss(r, errors));
+	return choir_optimizer_minimize(m->adam, choir_replica_average_loss(r, errors), tape);
 }
 
 static choir_status test_step(choir_replica *r, void *user) // no tape: evaluation
 {
 	struct model *m = (struct model *) user;
 	choir_tensor *y = choir_layer_apply(m->net, choir_replica_arg(r, "x"));
-	choir_tensor *errors = choir_mean_squared_error(y, choir_replica_arg(r, "y"));
+	choir_tensor *errors = choir_mean_squared_error(choir_replica_arg(r, "y"), y);
 	return choir_metric_update(m->test_loss, errors, NULL);
 }
 
@@ -63,8 +63,8 @@ static void make(struct model *m, choir_strategy *s)
 		m->net = choir_sequential_new(2, layers);
 		m->adam = choir_optimizer_new(
 				CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 1e-2));
-		m->train_loss = choir_metric_new(CHOIR_METRIC_MEAN, "train_loss");
-		m->test_loss = choir_metric_new(CHOIR_METRIC_MEAN, "test_loss");
+		m->train_loss = choir_metric_new("train_loss", CHOIR_METRIC_MEAN);
+		m->test_loss = choir_metric_new("test_loss", CHOIR_METRIC_MEAN);
 	}
 }
 

@@ -295,7 +295,7 @@ static choir_status measure(choir_strategy *s, bench *b)
 	memset(memory, 1, READ_BYTES);
 	b->memory = memory;
 	b->cluster = choir_strategy_cluster(s);
-	b->first = choir_strategy_first_replica(s);
+	b->first = choir_strategy_first_replica_id(s);
 	b->together = choir_strategy_worker_devices(s) == given.replicas;
 	if (b->cluster == NULL) // measured in one process only
 		status = measure_read(s, b);

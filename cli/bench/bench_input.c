@@ -47,7 +47,7 @@ static const option options[] = {
 	{ .name = "--passes", .value = "N", .kind = OPTION_INTEGER, .to = &given.passes, .min = 1,
 		.max = MAX_PASSES, .help = "measured passes, after one that is not (5)" },
 	{ .name = "--ahead", .value = "N", .kind = OPTION_INTEGER, .to = &given.ahead,
-		.min = CHOIR_NONE, .max = 1 << 10,
+		.min = -1, .max = 1 << 10,
 		.help = "batches to read ahead on a thread; -1: none; 0: the\nlibrary's default (0)" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
@@ -246,7 +246,9 @@ static choir_status open_input(choir_strategy *s, measurement *m)
 	if (d != NULL && (m->column = strdup(choir_dataset_column(d, 0)->name)) == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "data \"%s\": out of memory", given.source);
 	m->data = choir_strategy_distribute_dataset(s, pipeline(d, m->column),
-			CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = (int) given.ahead));
+			CHOIR_OPTIONS(choir_input_options,
+					.read_ahead = given.ahead < 0 ? CHOIR_OFF : CHOIR_DEFAULT,
+					.read_ahead_steps = given.ahead < 0 ? 0 : (int) given.ahead));
 	m->files = m->data == NULL ? NULL : data_name_files(&m->file);
 	for (size_t i = 0; i < choir_files_count(m->files); i++)
 		if (stat(choir_files_path(m->files, i), &st) == 0)

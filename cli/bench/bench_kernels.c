@@ -202,7 +202,7 @@ static choir_status give(choir_replica *r, void *user)
 {
 	const update *u = user;
 	CHOIR_TRY(choir_optimizer_add_gradient_memory(
-			r, u->optimizer, u->weights, u->gradient, sizeof u->gradient));
+			u->optimizer, r, u->weights, u->gradient, sizeof u->gradient));
 	return choir_optimizer_apply_gradients(u->optimizer, r);
 }
 

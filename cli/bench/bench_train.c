@@ -115,7 +115,7 @@ typedef struct {
 static choir_tensor *losses(choir_replica *r, const bench *b)
 {
 	choir_tensor *scores = model_apply(&b->model, choir_replica_arg(r, "input"));
-	return model_losses(&b->model, scores, choir_replica_arg(r, "label"));
+	return model_losses(&b->model, choir_replica_arg(r, "label"), scores);
 }
 
 static choir_status step(choir_replica *r, void *user)
@@ -123,7 +123,7 @@ static choir_status step(choir_replica *r, void *user)
 	const bench *b = user;
 	choir_tape *tape = choir_tape_begin(r->frame);
 	return choir_optimizer_minimize(
-			b->optimizer, tape, choir_replica_average_loss(r, losses(r, b)));
+			b->optimizer, choir_replica_average_loss(r, losses(r, b)), tape);
 }
 
 // Shows that the work was real.

@@ -8,30 +8,31 @@ static choir_tensor *matmul(choir_tensor *const in[])
 
 static choir_tensor *conv(choir_tensor *const in[])
 {
-	return choir_conv2d(in[0], in[1], 1, 0);
+	return choir_conv2d(in[0], in[1], NULL);
 }
 
 static choir_tensor *conv_same(choir_tensor *const in[])
 {
-	return choir_conv2d(in[0], in[1], 1, 1);
+	return choir_conv2d(in[0], in[1], CHOIR_OPTIONS(choir_conv_options, .padding = 1));
 }
 
 static choir_tensor *conv_strided(choir_tensor *const in[])
 {
-	return choir_conv2d(in[0], in[1], 2, 1);
+	return choir_conv2d(
+			in[0], in[1], CHOIR_OPTIONS(choir_conv_options, .stride = 2, .padding = 1));
 }
 
 static choir_tensor *conv_dilated(choir_tensor *const in[])
 {
-	return choir_convolution(
-			in[0], in[1], CHOIR_OPTIONS(choir_convolution_options, .padding = 2, .dilation = 2));
+	return choir_conv2d(
+			in[0], in[1], CHOIR_OPTIONS(choir_conv_options, .padding = 2, .dilation = 2));
 }
 
 static choir_tensor *conv_in_groups(choir_tensor *const in[])
 {
 	const int64_t groups = choir_tensor_shape(in[0])->dim[3] / choir_tensor_shape(in[1])->dim[2];
-	return choir_convolution(in[0], in[1],
-			CHOIR_OPTIONS(choir_convolution_options, .padding = 1, .groups = groups));
+	return choir_conv2d(
+			in[0], in[1], CHOIR_OPTIONS(choir_conv_options, .padding = 1, .groups = groups));
 }
 
 static choir_tensor *attention(choir_tensor *const in[])

@@ -241,7 +241,7 @@ static choir_status open_source(inspection *i)
 				number_bytes(c->dtype) * (double) choir_shape_elements(&c->shape)));
 	choir_dataset *d = batched(i->source, &large);
 	i->data = choir_strategy_distribute_dataset(i->strategy, d,
-			CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = large ? CHOIR_NONE : 0));
+			CHOIR_OPTIONS(choir_input_options, .read_ahead = large ? CHOIR_OFF : CHOIR_DEFAULT));
 	i->rows = 0;
 	return i->data == NULL ? choir_error_status() : CHOIR_OK;
 }

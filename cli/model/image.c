@@ -63,8 +63,7 @@ choir_status cnn_build(model *m)
 	const model_plan *plan = &m->plan;
 	const int64_t *size = plan->image.dim, *width = plan->width;
 	const int64_t lost = 2 * (KERNEL - 1);
-	const choir_conv2d_options *relu =
-			CHOIR_OPTIONS(choir_conv2d_options, .activation = CHOIR_RELU);
+	const choir_conv_options *relu = CHOIR_OPTIONS(choir_conv_options, .activation = CHOIR_RELU);
 	const int64_t flat = (size[0] - lost) / POOL * ((size[1] - lost) / POOL) * width[1];
 	choir_layer *layers[] = {
 		choir_conv2d_new("conv1", image_channels(plan), width[0], KERNEL, relu),

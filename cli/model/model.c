@@ -170,8 +170,8 @@ choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, con
 	return choir_strategy_restore(s, path);
 }
 
-choir_tensor *model_losses(const model *m, choir_tensor *scores, choir_tensor *labels)
+choir_tensor *model_losses(const model *m, choir_tensor *labels, choir_tensor *scores)
 {
-	choir_tensor *losses = choir_sparse_softmax_cross_entropy(scores, labels);
+	choir_tensor *losses = choir_sparse_softmax_cross_entropy(labels, scores);
 	return model_plan_text(&m->plan) ? choir_mean(losses, CHOIR_AXIS(1)) : losses;
 }

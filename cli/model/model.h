@@ -95,4 +95,4 @@ choir_status model_find_weights(const char **path, char found[WEIGHTS_PATH]);
 // Creates the layers in s and restores the weights at path.
 choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, const char *path);
 // The loss of each example: cross entropy in nats; of text the mean over positions.
-choir_tensor *model_losses(const model *m, choir_tensor *scores, choir_tensor *labels);
+choir_tensor *model_losses(const model *m, choir_tensor *labels, choir_tensor *scores);

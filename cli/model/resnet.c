@@ -31,7 +31,7 @@ static size_t add_convolution(choir_layer *layers[], const char *block, const ch
 	snprintf(name, sizeof name, "%s/%s", block, part);
 	snprintf(norm, sizeof norm, "%s/%s_norm", block, part);
 	layers[0] = choir_conv2d_new(name, in, out, kernel,
-			CHOIR_OPTIONS(choir_conv2d_options, .stride = stride, .padding = kernel / 2,
+			CHOIR_OPTIONS(choir_conv_options, .stride = stride, .padding = kernel / 2,
 					.bias = CHOIR_OFF));
 	layers[1] = choir_batch_normalization_new(norm, out,
 			CHOIR_OPTIONS(

@@ -178,11 +178,11 @@ choir_status train_step(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *scores = model_apply(&t->model, choir_replica_arg(r, t->data.input));
 	choir_tensor *labels = choir_replica_arg(r, t->data.label);
-	choir_tensor *losses = model_losses(&t->model, scores, labels);
+	choir_tensor *losses = model_losses(&t->model, labels, scores);
 	if (t->inspect_losses != NULL)
 		t->inspect_losses(r, losses, t->inspect_user);
 	CHOIR_TRY(choir_metric_update(t->loss, losses, NULL));
-	return choir_optimizer_minimize(t->optimizer, tape, choir_replica_average_loss(r, losses));
+	return choir_optimizer_minimize(t->optimizer, choir_replica_average_loss(r, losses), tape);
 }
 
 static choir_status test_step(choir_replica *r, void *user) // without a tape
@@ -191,8 +191,8 @@ static choir_status test_step(choir_replica *r, void *user) // without a tape
 	choir_tensor *scores = model_apply(&t->model, choir_replica_arg(r, t->data.input));
 	choir_tensor *labels = choir_replica_arg(r, t->data.label);
 	if (t->data.text)
-		return choir_metric_update(t->score, model_losses(&t->model, scores, labels), NULL);
-	return choir_metric_update(t->score, scores, labels);
+		return choir_metric_update(t->score, model_losses(&t->model, labels, scores), NULL);
+	return choir_metric_update(t->score, labels, scores);
 }
 
 // ---- Passes over the data.

@@ -172,8 +172,8 @@ static choir_status make_model(training *t)
 	CHOIR_TRY(choir_scope_enter(&scope, t->strategy));
 	choir_status status = model_build(&t->model, &t->model.plan);
 	t->optimizer = make_optimizer(t);
-	t->loss = choir_metric_new(CHOIR_METRIC_MEAN, "loss");
-	t->score = choir_metric_new(t->data.text ? CHOIR_METRIC_MEAN : CHOIR_METRIC_ACCURACY, "score");
+	t->loss = choir_metric_new("loss", CHOIR_METRIC_MEAN);
+	t->score = choir_metric_new("score", t->data.text ? CHOIR_METRIC_MEAN : CHOIR_METRIC_ACCURACY);
 	if (status == CHOIR_OK && (t->optimizer == NULL || t->loss == NULL || t->score == NULL))
 		status = choir_error_status();
 	const choir_status left = choir_scope_exit(&scope);

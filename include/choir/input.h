@@ -58,12 +58,12 @@ typedef struct choir_input_options {
 	choir_fetch fetch;
 	choir_replication replication; // for distribute_datasets_from_function
 	bool place_on_device; // the dataset itself, which no device supports (CHOIR_UNSUPPORTED)
-	// The number of steps that a thread of Choir's reads ahead, from the first batch on, in
-	// addition to the dataset's own prefetch stages. CHOIR_NONE: none. 0: as many as fit in 1
-	// MiB, from one to eight, if the dataset reads files, has no prefetch at its end, and calls
-	// no function of the program; else none. Such a dataset is read ahead into the next pass,
-	// unless rows of it were left out.
-	int read_ahead_steps;
+	// Whether a thread of Choir's reads steps ahead, from the first batch on, in addition to the
+	// dataset's own prefetch stages. Default: on if .read_ahead_steps is set, or if the dataset
+	// reads files, has no prefetch at its end, and calls no function of the program. A dataset
+	// without such functions is read ahead into the next pass, unless rows of it were left out.
+	choir_toggle read_ahead;
+	int read_ahead_steps; // 0: as many as fit in 1 MiB, from one to eight
 	// Reading ahead starts now, unless the dataset calls a function of the program: a shuffle's
 	// buffer fills while the program makes its variables.
 	bool start_reading_now;

@@ -1,62 +1,37 @@
 // Layers: variables and the formula that uses them. A layer is applied in the same way in a
 // replica, a merge call or a program's own frame: the result belongs to the frame of the input,
 // and variables are read as that frame sees them. All layers compute in f32. Images are [n, h,
-// w, c], and n may be 0. A program's own layer is a struct and a function that calls operations.
-// Options may be NULL: all defaults.
+// w, c], and n may be 0. Options may be NULL: all defaults.
 //
-// Ownership: a layer belongs to the strategy that is current when it is made, and is freed with
-// it. Make layers once, in the strategy's scope.
+// Ownership: a layer belongs to the strategy that is current when it is made.
 // Variables: those of a layer "hidden" are "hidden/kernel" and "hidden/bias", as in Keras, also
 // in a weights file. A kernel begins with Glorot uniform values (Glorot and Bengio 2010), drawn
 // from the strategy's seed and the variable's name. A bias begins at zero.
-// Errors: a constructor returns NULL, and choir_error says why: CHOIR_INVALID for a name that is
-// missing or in use, and for impossible sizes; no variable is made then. A NULL layer or tensor
-// gives NULL and keeps the first failure.
-// Threads: constructors as the making of a variable; applying, the thread of the input's frame;
-// getters, any.
+// Errors: a constructor fails with CHOIR_INVALID for a name that is missing or in use, and for
+// impossible sizes; no variable is made then.
+// Threads: constructors as choir_variable_new; getters any.
 #pragma once
 
+#include "nn.h"
 #include "variable.h"
 
 CHOIR_C_BEGIN
 
 typedef struct choir_layer choir_layer;
-typedef enum {
-	CHOIR_LINEAR = 0,
-	CHOIR_RELU,
-	CHOIR_TANH,
-	CHOIR_SIGMOID,
-	CHOIR_GELU, // choir_gelu, the exact form
-	CHOIR_GELU_TANH, // choir_gelu_tanh, its approximation
-	CHOIR_SILU
-} choir_activation;
 
 // activation(x kernel + bias): [n, .., in] gives [n, .., out]. kernel is [in, out], bias [out].
 choir_layer *choir_dense_new(
 		const char *name, int64_t in, int64_t out, choir_activation activation);
 // x kernel: a dense layer without bias and activation.
 choir_layer *choir_dense_no_bias_new(const char *name, int64_t in, int64_t out);
-typedef struct {
-	size_t size;
-	int stride; // 0: 1
-	int padding; // zeros around the image, pixels a side; CHOIR_PADDING_SAME: as in TensorFlow
-	choir_activation activation;
-	int dilation; // 0: 1, none
-	int64_t groups; // of channels; they divide in and out; 0: 1
-	int pad_before, pad_after; // more zeros, above and left, below and right; not with SAME
-	choir_toggle bias; // on
-} choir_conv2d_options;
-// activation(x * kernel + bias), a cross-correlation: [n, h, w, in] gives [n, oh, ow, out]. oh
-// is (h + 2 padding - kernel) / stride + 1, rounded down, or with SAME h / stride, rounded up.
-// With dilation the kernel counts as (kernel - 1) dilation + 1 pixels wide. "name/kernel" is
-// [kernel, kernel, in / groups, out], bias [out]. The formula is that of choir_convolution
-// (nn.h).
+// activation(choir_conv2d(x, kernel) + bias): [n, h, w, in] gives [n, oh, ow, out]. "name/kernel"
+// is [kernel, kernel, in / groups, out], bias [out]. For the options and oh see nn.h.
 choir_layer *choir_conv2d_new(
-		const char *name, int64_t in, int64_t out, int kernel, const choir_conv2d_options *o);
-// The same for sequences: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in /
-// groups, out]. It is causal if before is (kernel - 1) dilation.
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
+// The same with choir_conv1d: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in /
+// groups, out].
 choir_layer *choir_conv1d_new(
-		const char *name, int64_t in, int64_t out, int kernel, const choir_conv2d_options *o);
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 // The largest element, or the mean, of each window of size x size pixels, at a distance of
 // stride (0: size): [n, h, w, c] gives [n, (h - size) / stride + 1, (w - size) / stride + 1, c],
 // rounded down. No variables, no name.
@@ -87,13 +62,11 @@ choir_layer *choir_batch_normalization_new(
 
 // Sequences [n, positions, width]
 
-// Looks up rows of "name/embeddings" [rows, width] by index: [..], u8, i32 or i64, gives [..,
-// width]. The rows begin normally distributed with standard deviation 0.02. CHOIR_INVALID when
-// applied: an index that is no row.
+// choir_gather of "name/embeddings" [rows, width], which begins normally distributed with
+// standard deviation 0.02: indices [..] give [.., width].
 choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
-// Multiplies x [.., width] by the transposed matrix of an embedding layer, which shares it
-// (weight tying; Press and Wolf 2017, arXiv:1608.05859): gives [.., rows]. It has no variables
-// of its own.
+// Multiplies x [.., width] by the transposed matrix of an embedding layer: gives [.., rows]
+// (weight tying; Press and Wolf 2017, arXiv:1608.05859). No variables of its own.
 choir_layer *choir_tied_embedding_new(choir_layer *embedding);
 // Adds to x, at each position, the position's row of "name/embeddings" [places, width], which
 // begins like an embedding's. x has at most places positions.
@@ -114,30 +87,23 @@ choir_layer *choir_last_timestep_new(void);
 
 // Flattens examples: [n, ...] becomes [n, product of the rest], as a view.
 choir_layer *choir_flatten_new(void);
-// Dropout, if a tape records: sets each element to 0 with probability rate and divides the
-// others by 1 - rate (Srivastava et al. 2014). If no tape records, it gives x itself. rate is 0
-// or more and less than 1. The dropped elements depend on the strategy's seed, the step, the
-// replica and name, not on devices or threads.
+// choir_dropout, with a seed made of name.
 choir_layer *choir_dropout_new(const char *name, double rate);
-// Applies n layers of one strategy one after another; n may be 0. The array is copied. The
-// layers can be used in other places, too.
+// Applies n layers of one strategy one after another; n may be 0. The array is copied.
 choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[]);
 // activation(inside(x) + shortcut(x)) (He et al. 2015, arXiv:1512.03385); shortcut NULL: x
 // itself. Its variables are those of inside, then those of shortcut.
 choir_layer *choir_residual_new(
 		choir_layer *inside, choir_layer *shortcut, choir_activation activation);
-// An activation. No variables, no name.
 choir_layer *choir_activation_new(choir_activation activation);
 
-// Applies the layer to x, in x's frame. NULL: x is NULL, or the frame has a failure, which names
-// the layer: CHOIR_INVALID for a shape or dtype that does not fit, CHOIR_STATE for the frame of
-// another strategy's replica.
+// Applies the layer to x, in x's frame. A failure names the layer: CHOIR_INVALID for a shape or
+// dtype that does not fit, CHOIR_STATE for the frame of another strategy's replica.
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
-// The number of variables of the layer, including those of layers in it; 0 for NULL.
+// The number of variables of the layer, including those of layers in it.
 int choir_layer_variables(const choir_layer *l);
 // The index-th variable, in the order in which the layer's comment names them; for sequential
-// and residual those of their layers, in order. It belongs to its strategy. NULL: there is none
-// (CHOIR_INVALID).
+// and residual those of their layers, in order.
 choir_variable *choir_layer_variable(choir_layer *l, int index);
 
 CHOIR_C_END

@@ -19,7 +19,7 @@ typedef enum {
 // Constructors. CHOIR_INVALID: an unknown kind; a name that is missing or in use; a threshold
 // that is not finite; a number of classes outside 1 to 32768. CHOIR_STATE: in a replica.
 
-choir_metric *choir_metric_new(choir_metric_kind kind, const char *name);
+choir_metric *choir_metric_new(const char *name, choir_metric_kind kind);
 // Precision: the fraction of the scores above threshold (in Keras 0.5) whose label is not 0.
 choir_metric *choir_precision_new(const char *name, double threshold);
 // Recall: the fraction of the labels that are not 0 whose score is above threshold.
@@ -27,10 +27,11 @@ choir_metric *choir_recall_new(const char *name, double threshold);
 // Row i, column j counts the examples of class i with the highest score at j.
 choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 
-// Adds a batch, or a replica's part of one, which may have no examples.
+// Adds a batch, or a replica's part of one, which may have no examples. As in Keras, labels come
+// before scores, and values before weights.
 // - MEAN: values of any shape and any dtype that can be cast, and weights, which broadcast to
 //   values; NULL: all are 1.
-// - ACCURACY: scores [n, classes] and integer labels [n]. Of equal highest scores the one with
+// - ACCURACY: integer labels [n] and scores [n, classes]. Of equal highest scores the one with
 //   the lowest class counts.
 // - Confusion matrix: the same; a label that is no class is CHOIR_INVALID.
 // - Precision and recall: scores of any shape, compared with threshold in their own dtype (a NAN
@@ -40,12 +41,12 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 // recording; or any frame outside of replicas, on the program's thread. If a required tensor is
 // NULL, the call fails as the frame did.
 CHOIR_MUST_CHECK choir_status choir_metric_update(
-		choir_metric *m, choir_tensor *values, choir_tensor *labels_or_weights);
+		choir_metric *m, choir_tensor *labels_or_values, choir_tensor *scores_or_weights);
 // Like choir_metric_update, with a weight for each label of an accuracy, precision or recall.
 // weights broadcast to labels and have any dtype that can be cast. CHOIR_INVALID: they do not
 // broadcast; a MEAN or a confusion matrix.
 CHOIR_MUST_CHECK choir_status choir_metric_update_weighted(
-		choir_metric *m, choir_tensor *values, choir_tensor *labels, choir_tensor *weights);
+		choir_metric *m, choir_tensor *labels, choir_tensor *scores, choir_tensor *weights);
 // The result over all replicas and updates since the last reset, in cross-replica context. NAN
 // after a failure, or if nothing was counted; but precision is 0 if no score was above the
 // threshold, and recall 0 if no label was positive.

@@ -1,8 +1,6 @@
 // Operations of neural networks: activations, convolutions, attention, recurrence, normalization
-// and losses. The rules of op.h hold here, too. All operations take f32 or f64, and all operands
-// of a call have the same dtype, unless the comment says otherwise. Options may be NULL: all
-// defaults.
-// Threads: that of the operands' frame.
+// and losses. The rules of op.h hold here, too. Operands are f32 or f64, of one dtype in a call,
+// unless the comment says otherwise. Options may be NULL: all defaults.
 #pragma once
 
 #include "op.h"
@@ -11,12 +9,23 @@ CHOIR_C_BEGIN
 
 // Activations: elementwise operations, and softmax along the last axis
 
+// The activation of a layer or a convolution, which is applied to its result.
+typedef enum {
+	CHOIR_LINEAR = 0, // none
+	CHOIR_RELU,
+	CHOIR_TANH,
+	CHOIR_SIGMOID,
+	CHOIR_GELU,
+	CHOIR_GELU_TANH,
+	CHOIR_SILU
+} choir_activation;
+
 choir_tensor *choir_relu(choir_tensor *x); // max(x, 0); the gradient at 0 is 0
 choir_tensor *choir_tanh(choir_tensor *x);
 choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))
-// The Gaussian error linear unit, x P(x), where P is the standard normal distribution, (1 +
-// erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016, arXiv:1606.08415). The error of P in f32 is
-// at most 2e-7. tf.nn.gelu and PyTorch's F.gelu are this form by default.
+// The Gaussian error linear unit, x (1 + erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016,
+// arXiv:1606.08415), as tf.nn.gelu and PyTorch's F.gelu by default. The error of the factor of x
+// in f32 is at most 2e-7.
 choir_tensor *choir_gelu(choir_tensor *x);
 // The approximation of choir_gelu by tanh, as in GPT-2:
 //     x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
@@ -24,11 +33,9 @@ choir_tensor *choir_gelu_tanh(choir_tensor *x);
 // x sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017, arXiv:1702.03118).
 choir_tensor *choir_silu(choir_tensor *x);
 choir_tensor *choir_softplus(choir_tensor *x); // log(1 + exp(x)), without overflow
-// exp(x) divided by its sum along the last axis. The maximum is subtracted from x first, so that
-// nothing overflows. CHOIR_INVALID: a scalar.
+// exp(x) divided by its sum along the last axis, without overflow. CHOIR_INVALID: a scalar.
 choir_tensor *choir_softmax(choir_tensor *x);
-// The logarithm of choir_softmax: x - log(sum(exp(x))) along the last axis, without overflow.
-// CHOIR_INVALID: a scalar.
+// x - log(sum(exp(x))) along the last axis, without overflow. CHOIR_INVALID: a scalar.
 choir_tensor *choir_log_softmax(choir_tensor *x);
 
 // Weighted sums of rows
@@ -39,68 +46,61 @@ typedef enum {
 	CHOIR_COMBINER_SQRTN // divides by the root of the sum of the squared weights
 } choir_combiner;
 // The weighted sum of each example's n rows: rows [.., n, width] and weights [.., n] give [..,
-// width]. The combiner divides the sum; division by 0 gives 0. Gradients flow to rows and
-// weights.
+// width]. The combiner divides the sum; division by 0 gives 0.
 // With rows of choir_gather or choir_variable_gather this is tf.nn.embedding_lookup_sparse: fill
 // up an example with fewer than n ids by any id of the table, with weight 0. The gradient by
-// that id's row is 0, but the row counts as one that has a gradient. CHOIR_INVALID: an unknown
-// combiner.
+// that id's row is 0, but the row counts as one that has a gradient.
 choir_tensor *choir_combine_rows(
 		choir_tensor *rows, choir_tensor *weights, choir_combiner combiner);
 
 // Convolutions and pools of images
 //
-// An image is [h, w, c]: h rows, w columns and c channels; x is [n, h, w, c]. f32 and f64. A
-// window has size rows (or columns), and there is one every stride pixels.
+// x is [n, h, w, c]: images of h rows, w columns and c channels. A window has size rows (or
+// columns), and there is one every stride pixels.
 // - padding 0 or more: that many zeros on each side, and (h + 2 padding - size) / stride + 1
-//   windows, rounded down.
-// - padding -1: TensorFlow's SAME: h / stride windows, rounded up, and as many zeros as they
-//   need, half of them before the image. The rest is after it, and has the odd one
+//   windows, rounded down. 0 is TensorFlow's VALID.
+// - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and as many zeros as they need,
+//   half of them before the image. The rest is after it, and has the odd one
 //   (tensorflow.org/api_docs/python/tf/nn, "Notes on padding").
 //
-// CHOIR_INVALID: a stride below 1; a padding below -1; a window larger than the padded image;
-// any window if x has no rows or no columns; in pools a padding of size or more.
+// CHOIR_INVALID: a window larger than the padded image; any window if x has no rows or no
+// columns; in pools a stride below 1, a padding below -1 or of size or more.
 
-// Convolution (as a cross-correlation) with filter [kh, kw, c, out]; gives [n, oh, ow, out]:
+// Options of convolutions, for the functions here and the layers of layer.h. NULL: all defaults.
+typedef struct {
+	size_t size;
+	int stride; // 0: 1
+	int padding; // 0: no zeros
+	int dilation; // distance in x between neighbours of the filter; 0: 1, no dilation
+	int64_t groups; // 0: 1
+	// More zeros before and after the rows [0] and columns [1], or the sequence [0]; not with
+	// SAME.
+	int pad_before[2], pad_after[2];
+	choir_activation activation; // of the result, in a layer after the bias; default: linear
+	choir_toggle bias; // layers only: whether they have one; default: on
+} choir_conv_options;
+// Convolution of images (as a cross-correlation) with filter [kh, kw, c / groups, out]; gives
+// [n, oh, ow, out]:
 //     y[i, r, s, o] = sum over p, q, c of
-//         x[i, r stride + p - top, s stride + q - left, c] filter[p, q, c, o]
-// with zeros outside of x.
-choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, int stride, int padding);
+//         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
+// with zeros outside of x. groups divides the channels of x and of the result into equal parts;
+// a channel o of part g sees only the channels c of part g of x. CHOIR_INVALID: an
+// option out of range, bias CHOIR_ON.
+choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
+// The same for sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. It is
+// causal if pad_before[0] is (k - 1) dilation. CHOIR_INVALID also: zeros at [1].
+choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // The largest element of each size x size window, for each channel. Padding does not count. The
 // gradient goes to the first of equal elements, row by row.
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
 // The mean of the elements of each window that are inside of x.
 choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
 
-// Convolutions of images [n, h, w, c] with filters [kh, kw, c / groups, out], or, if both have
-// rank 3, of sequences [n, w, c] with filters [k, c / groups, out]
-
-typedef struct {
-	size_t size;
-	int stride; // 0: 1
-	int padding; // zeros on each side; CHOIR_PADDING_SAME: SAME, as above
-	int dilation; // distance in x between neighbours of the filter; 0: 1, no dilation
-	int64_t groups; // 0: 1
-	// More zeros before and after the rows [0] and columns [1], or the sequence [0]; not with
-	// SAME.
-	int pad_before[2], pad_after[2];
-} choir_convolution_options;
-// Convolution (as a cross-correlation) with dilation and groups:
-//     y[i, r, s, o] = sum over p, q, c of
-//         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
-// with zeros outside of x. groups divides the channels of x and of the result into equal parts;
-// a channel o of part g sees only the channels c of part g of x. A sequence's convolution is
-// causal if before is (k - 1) dilation. CHOIR_INVALID: sizes that do not fit, or an empty
-// result.
-choir_tensor *choir_convolution(
-		choir_tensor *x, choir_tensor *filter, const choir_convolution_options *o);
-
 // Dropout
 
-// Keeps each element with probability 1 - rate and divides it by 1 - rate, and sets the others
-// to 0 (inverted dropout; Srivastava et al. 2014). x itself if the frame is not training or rate
-// is 0. rate is 0 or more and less than 1. Elements are drawn as by choir_random_normal; the
-// backward pass draws the same ones. f32 and f64.
+// Sets each element to 0 with probability rate, 0 or more and less than 1, and divides the others
+// by 1 - rate (Srivastava et al. 2014). x itself if the frame is not training or rate is 0.
+// Elements are drawn as by choir_random_normal.
 choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed);
 
 // Attention
@@ -114,14 +114,13 @@ typedef struct {
 // softmax(scale q k^T) v for each example and each head (Vaswani et al. 2017, arXiv:1706.03762).
 // A head is width / heads columns of q, k, v and the result. q is [n, t, width], k and v are [n,
 // s, width], and the result has q's shape. Memory: scores exist for 64 queries of one head at a
-// time, and the backward pass computes them again. So memory grows with s, not with t s (Dao et
-// al. 2022, arXiv:2205.14135, need still less).
+// time, and the backward pass computes them again. So memory grows with s, not with t s.
 // CHOIR_INVALID: heads is negative or does not divide width; scale is not finite; causal with t
 // larger than s.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
-// The same for qkv [n, t, 3 width], whose rows are q, k and v one after another, as one matrix
-// product gives them. It makes no copy. Gives [n, t, width].
+// The same for qkv [n, t, 3 width], whose rows are q, k and v one after another; gives [n, t,
+// width]. It makes no copy.
 choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_options *o);
 
 // Recurrence over sequences x [n, t, in], from the first time step to the last. The result is
@@ -146,8 +145,8 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 //     a = x kernel + bias, q = h_before recurrent + recurrent_bias, in three parts of h columns
 //     z = sigmoid(a0 + q0), r = sigmoid(a1 + q1), m = tanh(a2 + r q2)
 //     h = z h_before + (1 - z) m
-// kernel is [in, 3 h], recurrent [h, 3 h], both biases [3 h]. state is the initial state, [n,
-// h]; NULL: zeros.
+// kernel is [in, 3 h], recurrent [h, 3 h], both biases [3 h]. state, [n, h], is the initial one;
+// NULL: zeros.
 choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,
 		choir_tensor *bias, choir_tensor *recurrent_bias, choir_tensor *state);
 
@@ -161,54 +160,53 @@ choir_tensor *choir_layer_norm(
 // x / sqrt(mean(x^2) + epsilon) scale (Zhang and Sennrich 2019, arXiv:1910.07467).
 choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilon);
 
-// Adds to t the tensors of the other participants, for example of other replicas. Returns a
-// tensor in t's frame, with t's dtype (f64) and shape. All participants call it equally often
-// and in the same order.
+// Adds to t, in f64, the tensors of the other participants, for example of other replicas.
+// Returns a tensor in t's frame, with t's shape. All participants call it in the same order.
 typedef choir_tensor *choir_all_reduce_fn(choir_tensor *t, void *user);
 typedef struct {
 	size_t size;
 	double epsilon; // 0: 1e-3; CHOIR_ZERO: 0
-	// Called once in the forward pass and, if a gradient by x is wanted, once in the backward
-	// pass. Mean, variance and gradients by x are then computed over the rows of all
-	// participants. Gradients by scale and offset are those of this participant's rows. NULL:
-	// this call's rows only. user is borrowed as long as the tape.
+	// Makes mean, variance and gradients by x those of the rows of all participants. Gradients
+	// by scale and offset stay those of this participant's rows. Called once in the forward pass
+	// and, if a gradient by x is wanted, once in the backward pass; user is borrowed as long as
+	// the tape. NULL: this call's rows only.
 	choir_all_reduce_fn *sum;
 	void *user;
-	// Get the mean and the variance, [c], for moving statistics; no gradient flows through them;
-	// NULL after a failure. NULL: not wanted.
+	// Get the mean and the variance, [c], through which no gradient flows; NULL after a failure.
+	// NULL: not wanted.
 	choir_tensor **mean, **variance;
 } choir_batch_norm_options;
-// (x - mean) / sqrt(variance + epsilon) scale + offset, with the mean and the variance (divided
-// by the number of rows) of each channel over all rows of c elements (Ioffe and Szegedy 2015,
-// arXiv:1502.03167). Both are collected in f64. They are 0 if there are no rows.
+// choir_layer_norm's formula with the mean and the variance of each channel over all rows of c
+// elements (Ioffe and Szegedy 2015, arXiv:1502.03167). Both are collected in f64, and are 0 if
+// there are no rows.
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o);
 
-// Losses: one number for each example. choir_replica_average_loss computes a global batch's mean
-// of them.
+// Losses: one number for each example, of the labels or targets and the model's results, in
+// Keras' order. choir_replica_average_loss computes a global batch's mean of them. Gradients flow
+// to logits and predictions, and to targets of their dtype.
 
-// -log(softmax(logits)[label]) for logits [n, classes], f32 or f64, and labels [n], u8, i32 or
-// i64: gives [n]. There may be more axes, as in [n, positions, classes] and [n, positions],
-// which give [n, positions]. It is computed as log(sum of exp), without overflow. Gradients flow
-// to the logits. CHOIR_INVALID: a label that is no class; the text names it and its example. If
-// the device is asynchronous, the next call that waits reports it.
-choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *logits, choir_tensor *labels);
-// The mean of (x - target)^2 over all axes but the first: [n, ...] gives [n]. Operands broadcast
-// as in choir_subtract. CHOIR_INVALID: scalars.
-choir_tensor *choir_mean_squared_error(choir_tensor *x, choir_tensor *target);
-
-// choir_sparse_softmax_cross_entropy with smoothed labels: each class has smoothing / classes, and
-// the right class 1 - smoothing more (Szegedy et al. 2015, arXiv:1512.00567). CHOIR_INVALID:
-// smoothing is not 0 to 1.
+// -log(softmax(logits)[label]) for labels [n], u8, i32 or i64, and logits [n, classes], f32 or
+// f64: gives [n]. There may be more axes, as in [n, positions] and [n, positions, classes], which
+// give [n, positions]. It is computed as log(sum of exp), without overflow. CHOIR_INVALID: a
+// label that is no class; the text names it and its example. If the device is asynchronous, the
+// next call that waits reports it.
+choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
+// The same with smoothed labels: each class has smoothing / classes, and the right class 1 -
+// smoothing more (Szegedy et al. 2015, arXiv:1512.00567). CHOIR_INVALID: smoothing is not 0 to 1.
 choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
-		choir_tensor *logits, choir_tensor *labels, double smoothing);
-// The mean of -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)) over all axes
-// but the first. It is computed as softplus(logit) - logit target. Operands broadcast as in
-// choir_subtract. Targets are probabilities of the logits' dtype. CHOIR_INVALID: scalars.
-choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *logits, choir_tensor *targets);
-// With d = x - target, the mean over all axes but the first of d^2 / 2 where |d| is at most
-// bound, and of bound (|d| - bound / 2) elsewhere (Huber 1964). Operands broadcast as in
-// choir_subtract. CHOIR_INVALID: scalars; a bound that is not more than 0.
-choir_tensor *choir_huber(choir_tensor *x, choir_tensor *target, double bound);
+		choir_tensor *labels, choir_tensor *logits, double smoothing);
+
+// The others are means over all axes but the first: [n, ...] gives [n]. Operands broadcast as in
+// choir_subtract. CHOIR_INVALID: scalars.
+
+// The mean of (prediction - target)^2.
+choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *predictions);
+// The mean of -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)), computed as
+// softplus(logit) - logit target. Targets are probabilities.
+choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *targets, choir_tensor *logits);
+// With d = prediction - target, the mean of d^2 / 2 where |d| is at most delta, and of delta
+// (|d| - delta / 2) elsewhere (Huber 1964). CHOIR_INVALID: a delta that is not more than 0.
+choir_tensor *choir_huber(choir_tensor *targets, choir_tensor *predictions, double delta);
 
 CHOIR_C_END

@@ -1,9 +1,8 @@
 // Operations: expressions on tensors. An operation checks its operands, makes its result in
 // their frame, queues the work on the frame's device, and is recorded by the frame's tape if
-// there is one (tape.h). An operation that fails returns NULL, and the frame keeps the reason. A
-// NULL operand gives NULL. So formulas can be nested, and one check at the end is enough. There
-// is no implicit cast: operands need the same dtype, except plain numbers (choir_number), which
-// take the other operand's dtype.
+// there is one (tape.h). An operation that fails, or has a NULL operand, returns NULL, and the
+// frame keeps the reason. So formulas can be nested, and one check at the end is enough. Operands
+// need the same dtype, except plain numbers (choir_number), which take the other operand's.
 //
 // Errors, besides those of tensor.h: CHOIR_INVALID: shapes or dtypes that do not fit; operands
 // of different frames. CHOIR_UNSUPPORTED: the device has no kernel for the dtype; the text lists
@@ -14,9 +13,8 @@
 // threads.
 //
 // Kernels are oneDNN's, if the library was built with it, or Choir's own. The environment
-// variable CHOIR_KERNELS chooses: "all" (the default), or "plain", the kernels in plain C. It is
-// read when the program runs its first operation; with another value every operation is
-// CHOIR_INVALID.
+// variable CHOIR_KERNELS is "all" (the default), or "plain" for the kernels in plain C. It is
+// read with the program's first operation; another value makes every operation CHOIR_INVALID.
 // Threads: that of the operands' frame.
 #pragma once
 
@@ -35,13 +33,11 @@ typedef choir_tensor *choir_unary_op(choir_tensor *x);
 // 1).
 choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, double value);
 
-// Makes independent normal numbers of mean 0 and deviation 1 in f32 or f64 (others:
-// CHOIR_UNSUPPORTED): Box and Muller 1958, from Philox4x32-10 (Salmon, Moraes, Dror, Shaw:
-// Parallel random numbers: as easy as 1, 2, 3, SC 2011). They depend on seed, the strategy's
-// seed, the step (the number of runs so far in which gradients were applied), the replica, and
-// the number of earlier draws, including dropout's, in this call of the replica (in a frame of
-// choir_frame_new, since it was made). They do not depend on devices or threads
-// (docs/decisions/0013).
+// Makes independent normal numbers of mean 0 and deviation 1 in f32 or f64, by Philox4x32-10
+// (extend/kernel_table.h). They depend on seed, the strategy's seed, the step (the number of runs
+// so far in which gradients were applied), the replica, and the number of earlier draws,
+// including dropout's, in this call of the replica (in a frame of choir_frame_new, since it was
+// made). They do not depend on devices or threads (docs/decisions/0013).
 choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
 
@@ -77,8 +73,8 @@ choir_tensor *choir_log(choir_tensor *x); // natural; NAN below 0
 // x times a number of the program.
 choir_tensor *choir_scale(choir_tensor *x, double by);
 // The dense tensor of indexed slices (tensor.h): rows with the same index are added in their
-// order, and the other rows are zeros. Any other t is returned as it is. f32, f64, i32, i64, u8.
-// No gradient flows through.
+// order, and missing rows are zeros. Any other t is returned as it is. f32, f64, i32, i64, u8;
+// no gradient.
 choir_tensor *choir_to_dense(choir_tensor *t);
 // A view of x through which no gradient flows. All dtypes.
 choir_tensor *choir_stop_gradient(choir_tensor *x);
@@ -103,8 +99,8 @@ choir_tensor *choir_argmax(choir_tensor *x, int axis);
 //
 // All dtypes. An axis below 0 is counted from the last.
 
-// A view of x in another shape with the same number of elements. One dimension may be
-// CHOIR_UNKNOWN; it is computed from the others.
+// A view of x in another shape with as many elements. One dimension may be CHOIR_UNKNOWN; it
+// follows from the others.
 choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
 // Converts x to another dtype; x itself if it has that dtype. To floating point: to nearest,
 // ties to even. To integers: rounded towards zero, saturated to the range of the dtype; NAN
@@ -157,9 +153,8 @@ typedef struct {
 // An operation that the program implements on host memory. A tape records it like the others. If
 // the device has its own memory, Choir copies the data to the host and back. The functions run
 // on the frame's thread: shape and forward in choir_custom_op_apply, backward in the backward
-// pass. They must call nothing of Choir but choir_fail. A status that they return is the
-// operation's failure, with its name in front; a failure without a text gets one, and CHOIR_END
-// becomes CHOIR_INVALID. The n inputs, in[], are read-only.
+// pass. They must call nothing of Choir but choir_fail. A failing status is the operation's
+// failure; CHOIR_END becomes CHOIR_INVALID. The n inputs, in[], are read-only.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
 	const char *name; // in messages; copied; NULL: "custom"

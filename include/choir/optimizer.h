@@ -132,7 +132,7 @@ choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_opti
 // soon as it is final; then asks for the update. Earlier reads of those variables must not be
 // used afterwards. CHOIR_INVALID: no trainable variable was read.
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
-		choir_optimizer *o, choir_tape *tape, choir_tensor *loss);
+		choir_optimizer *o, choir_tensor *loss, choir_tape *tape);
 
 // In all replicas, one variable at a time, in the same order everywhere. Adds v's final gradient
 // of this replica: a tensor of the replica's frame, with v's dtype and shape, or indexed slices
@@ -151,8 +151,8 @@ choir_status choir_optimizer_add_gradient(
 // returned (outside of runs, until choir_optimizer_apply_gradients has), so it cannot be on the
 // replica's stack. From the second step on, gradients are summed while backward passes go on, so
 // call this as soon as a gradient is final. CHOIR_INVALID also: bytes is not v's size.
-CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_replica *r,
-		choir_optimizer *o, choir_variable *v, const void *gradient, size_t bytes);
+CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o,
+		choir_replica *r, choir_variable *v, const void *gradient, size_t bytes);
 
 // In all replicas, after the last gradient: asks for the update. A replica that added gradients
 // and returns without this call has failed (CHOIR_STATE).

@@ -18,14 +18,13 @@ CHOIR_C_BEGIN
 // from the same state. Writes to the replica's own components of ON_READ variables, for example
 // a metric's, stay.
 //
-// replica: a local index, from 0 (choir_strategy_local_replicas). Other workers do not notice
-// the call.
+// local_replica is 0 to choir_strategy_local_replicas - 1. Other workers do not notice the call.
 //
 // Fails as a run does. CHOIR_UNSUPPORTED, naming the call, if the replica needs the others: a
 // merge call, an all_reduce, an assignment to a mirrored variable, making a variable.
 // CHOIR_STATE: the thread is not in the program's own cross-replica context; a run is under way.
-CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(
-		choir_strategy *s, int replica, choir_replica_fn *fn, void *user, choir_values *args);
+CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(choir_strategy *s, int local_replica,
+		choir_replica_fn *fn, void *user, choir_values *args);
 
 // A gradient hook. gradient is of the replica's own part of the batch (of the scaled loss if the
 // optimizer has a loss scale), in the replica's frame; it may be indexed slices

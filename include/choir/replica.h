@@ -57,7 +57,7 @@ choir_replica *choir_replica_current(void);
 // The replica whose frame f is, or NULL.
 choir_replica *choir_frame_replica(const choir_frame *f);
 
-// The id among the replicas of the job, from 0 on, and their number.
+// The replica_id, the number of r among the replicas of the job, from 0 on, and their number.
 int choir_replica_id(const choir_replica *r);
 int choir_replica_count(const choir_replica *r);
 
@@ -126,9 +126,9 @@ CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, c
 // not fit. CHOIR_UNSUPPORTED: indexed slices.
 choir_tensor *choir_replica_all_gather(choir_replica *r, choir_tensor *t, int axis);
 
-// In all replicas, with the same from. Gives all replicas the t of replica from; the others' t
-// may be any tensor. No gradient. CHOIR_INVALID: there is no replica from.
-choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int from);
+// In all replicas, with the same replica_id. Gives all replicas that replica's t; the others' t
+// may be any tensor. No gradient. CHOIR_INVALID: there is no such replica.
+choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int replica_id);
 
 // Means over the global batch, of which replicas may have unequal parts
 

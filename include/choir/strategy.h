@@ -205,14 +205,19 @@ CHOIR_MUST_CHECK choir_status choir_strategy_set_current(choir_strategy *s);
 
 // Getters of strategies
 
-// The number of replicas of the job, on all workers; ids are 0 to this - 1.
+// Replicas have two numbers. replica_id, in all headers, counts the replicas of the job, on all
+// workers. local_replica counts those of this process, and is replica_id minus
+// choir_strategy_first_replica_id. Without other workers both are equal.
+
+// The number of replicas of the job. A replica_id is 0 to this - 1.
 int choir_strategy_replicas(const choir_strategy *s);
 
-// The number of replicas in this process, whose values sets (value.h) hold.
+// The number of replicas in this process, whose values sets (value.h) hold. A local_replica is 0
+// to this - 1.
 int choir_strategy_local_replicas(const choir_strategy *s);
 
-// The id of the first replica in this process.
-int choir_strategy_first_replica(const choir_strategy *s);
+// The replica_id of the first replica in this process.
+int choir_strategy_first_replica_id(const choir_strategy *s);
 
 // The number of devices that carry replicas, and the index-th of them, in the order of .devices.
 int choir_strategy_worker_devices(const choir_strategy *s);

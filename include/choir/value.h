@@ -52,7 +52,8 @@ choir_value_kind choir_value_kind_of(const choir_value *v);
 // destination; the copies for a variable (1 if it is in shards).
 int choir_value_local_count(const choir_value *v);
 
-// The index-th of these results, in the order of replicas, devices or copies. A view in the
+// The index-th of these results, in the order of local replicas (index is a local_replica),
+// devices or copies. A view in the
 // value's frame, or a copy if that frame's device does not share the memory. NULL without a
 // failure for a replica of which nothing was set. CHOIR_INVALID: index is out of range; a
 // destination; the result of choir_variable_as_value, which is in no frame (choir_variable_read
@@ -93,11 +94,11 @@ choir_value *choir_values_find(choir_values *set, const char *name);
 CHOIR_MUST_CHECK choir_status choir_values_set(
 		choir_values *set, const char *name, choir_value *v);
 
-// Sets one replica's tensor of a per-replica leaf; replica is a local index, 0 to
+// Sets one replica's tensor of a per-replica leaf; local_replica is 0 to
 // choir_strategy_local_replicas - 1. Shapes may differ between replicas. A leaf of that name
 // that is not per-replica, or was split, is replaced.
 CHOIR_MUST_CHECK choir_status choir_values_set_local(
-		choir_values *set, const char *name, int replica, choir_tensor *t);
+		choir_values *set, const char *name, int local_replica, choir_tensor *t);
 
 // Sets a per-replica leaf to the rows of t, a global batch of [rows, ...]. With R replicas the
 // first rows mod R get rows / R + 1 rows and the others rows / R, as views of t's memory. With
@@ -107,9 +108,9 @@ CHOIR_MUST_CHECK choir_status choir_values_set_local(
 CHOIR_MUST_CHECK choir_status choir_values_split(
 		choir_values *set, const char *name, choir_tensor *t);
 
-// Makes one replica's tensor in f, a frame of the set on the replica's device. replica is the
-// id, count the number of replicas of all workers. NULL: a failure, in f or by choir_fail.
-typedef choir_tensor *choir_value_fn(choir_frame *f, int replica, int count, void *user);
+// Makes one replica's tensor in f, a frame of the set on the replica's device. replica_id is 0
+// to count - 1, the replicas of all workers. NULL: a failure, in f or by choir_fail.
+typedef choir_tensor *choir_value_fn(choir_frame *f, int replica_id, int count, void *user);
 
 // Sets a per-replica leaf to the results of fn, which is called once for each local replica, in
 // order, on the calling thread. Returns fn's first failure, with the leaf's name and the replica

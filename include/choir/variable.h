@@ -122,7 +122,7 @@ choir_variable *choir_variable_shard(choir_variable *v, int index);
 choir_variable *choir_variable_shard_parent(choir_variable *v);
 
 // The number of copies of v in this process; for an ON_READ variable of components, one for each
-// replica. 0 for a variable in shards.
+// local_replica. 0 for a variable in shards.
 int choir_variable_copies(const choir_variable *v);
 
 // The name of a copy: v's own for the first, "v/replica_1" and so on for the others.

@@ -99,19 +99,18 @@ static choir_status complete(const choir_strategy *s, const choir_input_options 
 				" examples given, but each replica takes a whole batch of "
 				"the dataset; leave global_batch 0",
 				o->global_batch);
-	if (o->read_ahead_steps < 0 && o->read_ahead_steps != CHOIR_NONE)
+	CHOIR_TRY(check_choice("read_ahead", (int) o->read_ahead, CHOIR_OFF, "CHOIR_ON or CHOIR_OFF"));
+	if (o->read_ahead_steps < 0 || (o->read_ahead_steps > 0 && o->read_ahead == CHOIR_OFF))
 		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: read_ahead_steps is %d; 0 or more, or CHOIR_NONE, needed",
+				"distribute_dataset: read_ahead_steps is %d; 0 or more needed, "
+				"and 0 with read_ahead CHOIR_OFF",
 				o->read_ahead_steps);
 	CHOIR_TRY(check_choice("auto_shard", (int) o->auto_shard, CHOIR_AUTO_SHARD_HINT,
 			"DATA, OFF, AUTO, FILE or HINT"));
 	CHOIR_TRY(check_choice("fetch", (int) o->fetch, CHOIR_FETCH_TO_HOST, "TO_DEVICE or TO_HOST"));
 	CHOIR_TRY(check_choice("replication", (int) o->replication, CHOIR_REPLICATION_PER_REPLICA,
 			"PER_WORKER or PER_REPLICA"));
-	if ((unsigned) o->checkpoint > CHOIR_OFF)
-		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: checkpoint is %d; CHOIR_ON or CHOIR_OFF needed",
-				(int) o->checkpoint);
+	CHOIR_TRY(check_choice("checkpoint", (int) o->checkpoint, CHOIR_OFF, "CHOIR_ON or CHOIR_OFF"));
 	CHOIR_TRY(check_workers(s, o));
 	return check_places(s, o, from_function);
 }
@@ -283,10 +282,12 @@ static bool read_ahead(choir_distributed_dataset *data)
 	const choir_dataset *d = data->stream[0].data;
 	bool files = false;
 	const bool by_itself = reads_by_itself(d, &files);
-	const bool some = data->o.read_ahead_steps == 0 && by_itself && files &&
-			strcmp(d->stage->name, "prefetch") != 0;
+	const bool wanted = data->o.read_ahead == CHOIR_ON ||
+			(data->o.read_ahead == CHOIR_DEFAULT && by_itself && files &&
+					strcmp(d->stage->name, "prefetch") != 0);
+	const bool some = wanted && data->o.read_ahead_steps == 0;
 	const int steps = some ? fitting_steps(data) : data->o.read_ahead_steps;
-	if (steps < 1) // or CHOIR_NONE
+	if (steps == 0)
 		return true;
 	const bool alone = by_itself && data->streams == 1;
 	data->read_ahead = chi_read_ahead_new(data, steps, some, alone);

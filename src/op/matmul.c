@@ -189,7 +189,7 @@ static choir_status dense_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
 	const choir_dense_attributes *dense = node->attributes;
-	choir_tensor *dz = chi_activation_gradient(dense->activate, node->out, dy);
+	choir_tensor *dz = chi_activation_gradient(dense->activation, node->out, dy);
 
 	if (want[0])
 		gradient[0] = choir_matmul(dz, node->in[1], CHOIR_TRANSPOSED_B);
@@ -209,9 +209,10 @@ static const chi_op dense_op = {
 };
 
 choir_tensor *chi_dense(
-		choir_tensor *x, choir_tensor *w, choir_tensor *bias, choir_activate activate)
+		choir_tensor *x, choir_tensor *w, choir_tensor *bias, choir_activation activation)
 {
-	const choir_dense_attributes attributes = { activate };
+	const choir_dense_attributes attributes = { chi_activation_fused(activation) };
 	choir_tensor *const in[] = { x, w, bias };
-	return chi_op_call(&dense_op, NULL, 3, in, &attributes);
+	choir_tensor *y = chi_op_call(&dense_op, NULL, 3, in, &attributes);
+	return attributes.activation == activation ? y : chi_activation_apply(activation, y);
 }

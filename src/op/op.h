@@ -80,7 +80,7 @@ bool chi_kernel_is_builtin(const choir_kernel_table *kernel);
 
 // The fused dense layer, x w + bias with an activation, as a public operation.
 choir_tensor *chi_dense(
-		choir_tensor *x, choir_tensor *w, choir_tensor *bias, choir_activate activate);
+		choir_tensor *x, choir_tensor *w, choir_tensor *bias, choir_activation activation);
 
 // Gathers from a table without values of its own: take copies rows to out.
 typedef choir_status chi_gather_rows_fn(

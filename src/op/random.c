@@ -14,7 +14,7 @@ bool chi_op_draw(choir_frame *f, const char *what, uint64_t seed, choir_random_a
 	}
 	*next = (choir_random_attributes){ .seed = seed ^ chi_hash_mix(f->random.seed),
 		.step = f->random.step,
-		.replica = f->random.replica,
+		.replica_id = f->random.replica,
 		.place = f->random.place++ };
 	return true;
 }

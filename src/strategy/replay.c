@@ -5,7 +5,7 @@
 
 #include "tensor/dlpack.h"
 
-static choir_status check(const choir_strategy *s, int replica, choir_replica_fn *fn)
+static choir_status check(const choir_strategy *s, int local_replica, choir_replica_fn *fn)
 {
 	const chi_context *c = chi_context_current();
 	CHOIR_TRY(chi_strategy_check(s));
@@ -15,24 +15,24 @@ static choir_status check(const choir_strategy *s, int replica, choir_replica_fn
 				"run_replica: it was called in a merge function; call it outside of runs");
 	if (fn == NULL)
 		return choir_fail(CHOIR_INVALID, "run_replica: the function is NULL");
-	if (replica < 0 || replica >= s->replicas)
+	if (local_replica < 0 || local_replica >= s->replicas)
 		return choir_fail(CHOIR_INVALID,
-				"run_replica: replica %d does not exist; there are 0 to %d", replica,
+				"run_replica: local replica %d does not exist; there are 0 to %d", local_replica,
 				s->replicas - 1);
 	return chi_strategy_check_not_stopped(s);
 }
 
 choir_status choir_strategy_run_replica(
-		choir_strategy *s, int replica, choir_replica_fn *fn, void *user, choir_values *args)
+		choir_strategy *s, int local_replica, choir_replica_fn *fn, void *user, choir_values *args)
 {
-	CHOIR_TRY(check(s, replica, fn));
+	CHOIR_TRY(check(s, local_replica, fn));
 	if (!chi_atomic32_change(&s->running, 0, 1))
 		return choir_fail(CHOIR_STATE,
 				"run_replica: a run of this strategy (\"%s\") is in progress", s->kind);
 	chi_context inside;
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, s, NULL);
 	chi_dlpack_hold(true);
-	const choir_status status = chi_run_isolated(s->run, replica, fn, user, args);
+	const choir_status status = chi_run_isolated(s->run, local_replica, fn, user, args);
 	chi_dlpack_hold(false);
 	chi_context_pop(entry);
 	chi_atomic32_store(&s->running, 0);

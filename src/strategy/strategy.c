@@ -291,7 +291,7 @@ int choir_strategy_local_replicas(const choir_strategy *s)
 	return s == NULL ? 0 : s->replicas;
 }
 
-int choir_strategy_first_replica(const choir_strategy *s)
+int choir_strategy_first_replica_id(const choir_strategy *s)
 {
 	return s == NULL ? 0 : s->replica_offset;
 }

@@ -191,13 +191,14 @@ choir_status choir_values_set(choir_values *set, const char *name, choir_value *
 }
 
 choir_status choir_values_set_local(
-		choir_values *set, const char *name, int replica, choir_tensor *t)
+		choir_values *set, const char *name, int local_replica, choir_tensor *t)
 {
 	CHOIR_TRY(check_arguments(set, name, t));
-	if (replica < 0 || replica >= set->layout.replicas)
-		return choir_fail(CHOIR_INVALID, "values: \"%s\": there is no replica %d; there are %d",
-				name, replica, set->layout.replicas);
-	choir_frame *f = chi_values_replica_frame(set, replica);
+	if (local_replica < 0 || local_replica >= set->layout.replicas)
+		return choir_fail(CHOIR_INVALID,
+				"values: \"%s\": there is no local replica %d; there are %d", name, local_replica,
+				set->layout.replicas);
+	choir_frame *f = chi_values_replica_frame(set, local_replica);
 	if (f == NULL || (t = keep(set, f, t)) == NULL)
 		return choir_error_status();
 	chi_leaf *leaf = chi_values_leaf(set, name);
@@ -206,12 +207,12 @@ choir_status choir_values_set_local(
 		CHOIR_TRY(chi_values_put(set, name, v));
 		leaf = chi_values_leaf(set, name);
 	}
-	leaf->value->component[replica] = t;
-	leaf->value->device[replica] = choir_tensor_device(t);
+	leaf->value->component[local_replica] = t;
+	leaf->value->device[local_replica] = choir_tensor_device(t);
 	if (set->counted_by == NULL && t->shape.rank > 0)
 		set->counted_by = leaf->name;
 	if (set->counted_by == leaf->name) {
-		set->examples[replica] = t->shape.rank > 0 ? t->shape.dim[0] : CHOIR_NONE;
+		set->examples[local_replica] = t->shape.rank > 0 ? t->shape.dim[0] : CHOIR_NONE;
 		set->all_examples = CHOIR_NONE;
 	}
 	return CHOIR_OK;

@@ -99,7 +99,7 @@ TEST(far_is_cut_as_the_cpu)
 TEST(operations_without_inputs_or_attributes)
 {
 	kernel_case c = { .out = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(100)) };
-	const choir_random_attributes random = { .seed = 5, .step = 6, .replica = 1, .place = 2 };
+	const choir_random_attributes random = { .seed = 5, .step = 6, .replica_id = 1, .place = 2 };
 	compare("random_normal", &c, &random, sizeof random);
 	uint64_t seed = 62;
 	c = (kernel_case){ .n = 1,

@@ -34,9 +34,9 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tensor *h = choir_layer_apply(net->hidden, choir_replica_arg(r, "image"));
 	choir_tensor *logits = through_small_numbers(choir_layer_apply(net->digits, h));
 	choir_tensor *losses =
-			choir_sparse_softmax_cross_entropy(logits, choir_replica_arg(r, "label"));
+			choir_sparse_softmax_cross_entropy(choir_replica_arg(r, "label"), logits);
 	CHOIR_TRY(choir_metric_update(net->loss, losses, NULL));
-	return choir_optimizer_minimize(net->adam, tape, choir_replica_average_loss(r, losses));
+	return choir_optimizer_minimize(net->adam, choir_replica_average_loss(r, losses), tape);
 }
 
 static void pass(choir_strategy *s, choir_distributed_dataset *data, struct net *net)
@@ -67,7 +67,7 @@ int main(void)
 		net.hidden = choir_dense_new("hidden", 784, 16, CHOIR_TANH);
 		net.digits = choir_dense_new("digits", 16, 10, CHOIR_LINEAR);
 		net.adam = choir_optimizer_new(CHOIR_ADAM, NULL);
-		net.loss = choir_metric_new(CHOIR_METRIC_MEAN, "loss");
+		net.loss = choir_metric_new("loss", CHOIR_METRIC_MEAN);
 	}
 	CHOIR_CHECK_NEW(net.loss);
 	for (int i = 0; i < PASSES; i++)

@@ -135,9 +135,9 @@ static choir_status learn(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *y = choir_layer_apply(m->net, choir_replica_arg(r, "state"));
 	choir_tensor *loss = choir_replica_average_loss(
-			r, choir_mean_squared_error(y, choir_replica_arg(r, "source")));
+			r, choir_mean_squared_error(choir_replica_arg(r, "source"), y));
 	choir_replica_return(r, "loss", loss);
-	return choir_optimizer_minimize(m->sgd, tape, loss);
+	return choir_optimizer_minimize(m->sgd, loss, tape);
 }
 
 static double train(choir_strategy *s, struct surrogate *m)

@@ -93,9 +93,9 @@ class line
 		choir_tensor *y = choir_add(choir_multiply(x, choir_variable_read(self->slope_, r->frame)),
 				choir_variable_read(self->level_, r->frame));
 		choir_tensor *loss =
-				choir_replica_average_loss(r, choir_mean_squared_error(y, choir_replica_arg(r, "y")));
+				choir_replica_average_loss(r, choir_mean_squared_error(choir_replica_arg(r, "y"), y));
 		CHOIR_TRY(choir_replica_return(r, "loss", loss));
-		return choir_optimizer_minimize(self->adam_, tape, loss);
+		return choir_optimizer_minimize(self->adam_, loss, tape);
 	}
 
 	std::unique_ptr<choir_strategy, free_strategy> strategy_;

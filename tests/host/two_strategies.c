@@ -34,7 +34,7 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tensor *y = choir_dropout(choir_layer_apply(j->net, choir_replica_arg(r, "x")), 0.2, 1);
 	choir_tensor *target = choir_replica_arg(r, "target");
 	return choir_optimizer_minimize(
-			j->adam, tape, choir_replica_average_loss(r, choir_mean_squared_error(y, target)));
+			j->adam, choir_replica_average_loss(r, choir_mean_squared_error(target, y)), tape);
 }
 
 static void begin(struct job *j)

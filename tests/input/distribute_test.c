@@ -85,10 +85,10 @@ TEST(passes_are_shuffled_anew_or_once)
 			int64_t number[3][40];
 			choir_dataset *d = once ? choir_dataset_shuffle_once(counting(40), 40, 5)
 									: choir_dataset_shuffle(counting(40), 40, 5);
-			choir_distributed_dataset *data =
-					choir_strategy_distribute_dataset(s, choir_dataset_batch(d, 8),
-							CHOIR_OPTIONS(choir_input_options,
-									.read_ahead_steps = ahead ? 3 : CHOIR_NONE));
+			choir_distributed_dataset *data = choir_strategy_distribute_dataset(s,
+					choir_dataset_batch(d, 8),
+					CHOIR_OPTIONS(choir_input_options, .read_ahead = ahead ? CHOIR_ON : CHOIR_OFF,
+							.read_ahead_steps = ahead ? 3 : 0));
 			for (int i = 0; i < 3; i++)
 				read_numbers(data, 40, number[i]);
 			for (int i = 0; i < 3; i++)
@@ -321,7 +321,8 @@ TEST(replicas_batches_may_differ_in_shape)
 			choir_strategy *s = mirrored(replicas, NULL);
 			const choir_input_options o = { .size = sizeof o,
 				.per_replica_batches = way < 2,
-				.read_ahead_steps = way & 1 ? 2 : CHOIR_NONE };
+				.read_ahead = way & 1 ? CHOIR_ON : CHOIR_OFF,
+				.read_ahead_steps = way & 1 ? 2 : 0 };
 			choir_distributed_dataset *data = way < 2
 					? choir_strategy_distribute_dataset(s, padded_pairs(NULL, NULL), &o)
 					: choir_strategy_distribute_datasets_from_function(s, padded_pairs, NULL, &o);
@@ -452,6 +453,7 @@ static choir_status read_all(void *user)
 					  choir_dataset_batch(
 							  choir_generator_dataset_new(1, &column, torn, &nowhere), 7),
 					  CHOIR_OPTIONS(choir_input_options, .global_batch = 4,
+							  .read_ahead = *(const int *) user > 0 ? CHOIR_ON : CHOIR_OFF,
 							  .read_ahead_steps = *(const int *) user));
 	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
 	while (status == CHOIR_OK)
@@ -463,7 +465,7 @@ static choir_status read_all(void *user)
 
 TEST(every_allocation_may_fail)
 {
-	int none = CHOIR_NONE, two = 2;
+	int none = 0, two = 2;
 	assert_every_allocation(read_all, &none);
 	assert_every_allocation(read_all, &two);
 }

@@ -267,8 +267,9 @@ static choir_distributed_dataset *tearing(choir_strategy *s, int buffer, bool *t
 {
 	return choir_strategy_distribute_dataset(s,
 			choir_dataset_batch(choir_generator_dataset_new(1, &number, torn, tears), 4),
-			CHOIR_OPTIONS(
-					choir_input_options, .global_batch = GLOBAL, .read_ahead_steps = buffer));
+			CHOIR_OPTIONS(choir_input_options, .global_batch = GLOBAL,
+					.read_ahead = buffer < 0 ? CHOIR_OFF : CHOIR_DEFAULT,
+					.read_ahead_steps = buffer < 0 ? 0 : buffer));
 }
 
 // Its first examples had been read, and nobody got them.

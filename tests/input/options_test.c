@@ -195,7 +195,15 @@ TEST(combinations_of_options_that_cannot_be)
 	o = (choir_input_options){ .size = sizeof o, .read_ahead_steps = -2 };
 	assert_null(
 			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &o));
-	assert_input_failed(CHOIR_INVALID, "read_ahead_steps*-2");
+	assert_input_failed(CHOIR_INVALID, "read_ahead_steps is -2");
+	o = (choir_input_options){ .size = sizeof o, .read_ahead = CHOIR_OFF, .read_ahead_steps = 3 };
+	assert_null(
+			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &o));
+	assert_input_failed(CHOIR_INVALID, "read_ahead_steps is 3*CHOIR_OFF");
+	o = (choir_input_options){ .size = sizeof o, .read_ahead = (choir_toggle) 7 };
+	assert_null(
+			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &o));
+	assert_input_failed(CHOIR_INVALID, "read_ahead*7*CHOIR_OFF");
 	o = (choir_input_options){ .size = sizeof o, .workers = -1 };
 	assert_null(
 			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &o));
@@ -228,7 +236,7 @@ TEST(without_a_buffer_only_what_a_step_needs_is_read)
 	choir_dataset *d = choir_generator_dataset_new(1, &column, count_calls, &calls);
 	choir_distributed_dataset *data =
 			choir_strategy_distribute_dataset(s, choir_dataset_batch(d, 6),
-					CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = CHOIR_NONE));
+					CHOIR_OPTIONS(choir_input_options, .read_ahead = CHOIR_OFF));
 	choir_values *batch = NULL;
 	assert_int_equal(calls, 0);
 	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
@@ -270,7 +278,9 @@ static choir_distributed_dataset *counting(choir_strategy *s, counted *c, int bu
 	c->caller = pthread_self();
 	return choir_strategy_distribute_dataset(s,
 			choir_dataset_batch(choir_generator_dataset_new(1, &column, count_and_fail, c), 4),
-			CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = buffer));
+			CHOIR_OPTIONS(choir_input_options,
+					.read_ahead = buffer < 0 ? CHOIR_OFF : CHOIR_DEFAULT,
+					.read_ahead_steps = buffer < 0 ? 0 : buffer));
 }
 
 // The numbers of a step, and its rows, are as they are without.
@@ -292,7 +302,7 @@ TEST(what_is_read_ahead_changes_nothing)
 			const int64_t calls = c.calls;
 			choir_distributed_dataset *data = counting(s, &c, buffer);
 			assert_int_equal(c.calls, calls); // nothing before it is asked for
-			choir_distributed_dataset *plain = counting(s, &p, CHOIR_NONE);
+			choir_distributed_dataset *plain = counting(s, &p, -1);
 			choir_input_position here = { .size = sizeof here }, there = here;
 			choir_values *batch = NULL;
 			for (int i = 0; i < at; i++) {
@@ -378,7 +388,8 @@ TEST(files_are_read_ahead)
 		choir_dataset *d = choir_dataset_batch(
 				choir_fixed_length_record_dataset_new(path, 1, &field, NULL), 2);
 		choir_distributed_dataset *data = choir_strategy_distribute_dataset(s, d,
-				CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = none ? CHOIR_NONE : 0));
+				CHOIR_OPTIONS(
+						choir_input_options, .read_ahead = none ? CHOIR_OFF : CHOIR_DEFAULT));
 		assert_int_equal(data->read_ahead == NULL, none);
 		read_steps(data, 2, &l);
 		assert_int_equal(l.steps, 3);
@@ -390,6 +401,10 @@ TEST(files_are_read_ahead)
 	assert_false(c.elsewhere);
 	assert_null(
 			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), NULL)
+					->read_ahead);
+	const choir_input_options on = { .size = sizeof on, .read_ahead = CHOIR_ON };
+	assert_non_null(
+			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &on)
 					->read_ahead);
 	choir_strategy_free(s);
 }

@@ -32,8 +32,10 @@ static choir_distributed_dataset *open_file(choir_strategy *s, int buffer, int64
 	const choir_field field = { .name = "number", .dtype = CHOIR_I64 };
 	choir_dataset *d = choir_fixed_length_record_dataset_new(path, 1, &field, NULL);
 	d = choir_dataset_batch(choir_dataset_shuffle(d, shuffled, 5), 8);
-	choir_distributed_dataset *data = choir_strategy_distribute_dataset(
-			s, d, CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = buffer));
+	choir_distributed_dataset *data = choir_strategy_distribute_dataset(s, d,
+			CHOIR_OPTIONS(choir_input_options,
+					.read_ahead = buffer < 0 ? CHOIR_OFF : CHOIR_DEFAULT,
+					.read_ahead_steps = buffer < 0 ? 0 : buffer));
 	if (data == NULL)
 		fail_msg("%s", choir_error());
 	return data;
@@ -83,7 +85,7 @@ TEST(a_pass_begun_early_is_the_pass)
 	for (int buffer = 0; buffer < 12; buffer += buffer < 2 ? 1 : 3) // some hold more than a pass
 		for (int64_t shuffled = 7; shuffled < 60; shuffled += 50) {
 			choir_distributed_dataset *data = open_file(s, buffer, shuffled);
-			choir_distributed_dataset *plain = open_file(s, CHOIR_NONE, shuffled);
+			choir_distributed_dataset *plain = open_file(s, -1, shuffled);
 			for (int i = 0; i < 4; i++) { // to the end
 				assert_true(read_both(data, plain, 100));
 				assert_true(read_both(data, plain, 2)); // which stays
@@ -193,7 +195,7 @@ TEST(what_is_to_begin_now_is_read_before_the_first_batch)
 				CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &column));
 		other = choir_dataset_batch(choir_dataset_shuffle(other, ROWS, 5), 500);
 		plain = choir_strategy_distribute_dataset(
-				s, other, CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = CHOIR_NONE));
+				s, other, CHOIR_OPTIONS(choir_input_options, .read_ahead = CHOIR_OFF));
 		assert_non_null(plain);
 		data = open_now(s, &d, NULL);
 		assert_non_null(data);

@@ -142,7 +142,7 @@ TEST(matmul_gradients)
 
 static choir_tensor *dense(choir_tensor *const in[], void *user)
 {
-	return chi_dense(in[0], in[1], in[2], *(const choir_activate *) user);
+	return chi_dense(in[0], in[1], in[2], *(const choir_activation *) user);
 }
 
 static choir_tensor *biased(choir_tensor *const in[], void *user)
@@ -157,11 +157,11 @@ TEST(dense_gradients)
 
 	given_open(&g, "cpu:0", 6);
 	for (int round = 0; round < 4 * ROUNDS; round++) {
-		choir_activate activate = (choir_activate) (round % 4);
+		choir_activation activation = (choir_activation) (round % 4);
 		const int64_t m = given_size(&g, 1, 5), k = given_size(&g, 1, 5), n = given_size(&g, 1, 5);
 		choir_tensor *const in[] = { given_normal(&g, CHOIR_SHAPE(m, k)),
 			given_normal(&g, CHOIR_SHAPE(k, n)), given_normal(&g, CHOIR_SHAPE(n)) };
-		given_check(&g, 3, in, dense, &activate);
+		given_check(&g, 3, in, dense, &activation);
 		given_check(&g, 3, in, biased, NULL);
 		choir_frame_clear(g.frame);
 	}
@@ -172,16 +172,18 @@ typedef struct {
 	int size, stride, padding, dilation;
 	int64_t groups;
 	bool average;
-	choir_activate activate;
+	choir_activation activation;
 } windows;
 
 static choir_tensor *convolve(choir_tensor *const in[], void *user)
 {
 	const windows *w = user;
-	const choir_convolution_options o = {
-		.stride = w->stride, .padding = w->padding, .dilation = w->dilation, .groups = w->groups
-	};
-	return chi_convolution(in[0], in[1], in[2], &o, w->activate);
+	const choir_conv_options o = { .stride = w->stride,
+		.padding = w->padding,
+		.dilation = w->dilation,
+		.groups = w->groups,
+		.activation = w->activation };
+	return chi_conv2d(in[0], in[1], in[2], &o);
 }
 
 static choir_tensor *convolve_plainly(choir_tensor *const in[], void *user)
@@ -189,24 +191,27 @@ static choir_tensor *convolve_plainly(choir_tensor *const in[], void *user)
 	const windows *w = user;
 	if (w->groups > 1)
 		return choir_square(in[0]); // not without options
-	return choir_conv2d(in[0], in[1], w->stride, w->padding);
+	return choir_conv2d(in[0], in[1],
+			CHOIR_OPTIONS(choir_conv_options, .stride = w->stride, .padding = w->padding,
+					.activation = w->activation));
 }
 
 // With more zeros on one side than on the other; and a row alone, as a sequence.
 static choir_tensor *convolve_images(choir_tensor *const in[], void *user)
 {
 	const windows *w = user;
-	const choir_convolution_options o = { .size = sizeof o,
+	choir_conv_options o = { .size = sizeof o,
 		.stride = w->stride,
 		.dilation = w->dilation,
 		.groups = w->groups,
 		.pad_before = { 2, 1 },
 		.pad_after = { 0, 3 } };
-	choir_tensor *y = choir_convolution(in[0], in[1], &o);
+	choir_tensor *y = choir_conv2d(in[0], in[1], &o);
+	o.pad_before[1] = o.pad_after[1] = 0;
 	choir_tensor *row = choir_reshape(choir_slice(choir_slice(in[0], 0, 0, 1), 1, 1, 1),
 			CHOIR_SHAPE(1, in[0]->shape.dim[2], in[0]->shape.dim[3]));
 	const choir_shape *k = &in[1]->shape;
-	choir_tensor *z = choir_convolution(row,
+	choir_tensor *z = choir_conv1d(row,
 			choir_reshape(
 					choir_slice(in[1], 0, 0, 1), CHOIR_SHAPE(k->dim[1], k->dim[2], k->dim[3])),
 			&o);
@@ -224,7 +229,7 @@ TEST(convolution_gradients)
 			.padding = (int) given_size(&g, -1, 2),
 			.dilation = (int) given_size(&g, 1, 2),
 			.groups = given_size(&g, 1, 2),
-			.activate = (choir_activate) (round % 4) };
+			.activation = (choir_activation) (round % (CHOIR_SILU + 1)) };
 		const int64_t c = given_size(&g, 1, 2), out = w.groups * given_size(&g, 1, 2);
 		const int64_t kh = given_size(&g, 1, 2), kw = given_size(&g, 1, 2);
 		const choir_shape x = CHOIR_SHAPE(
@@ -268,13 +273,13 @@ TEST(pool_gradients)
 static choir_tensor *cross_entropy(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_sparse_softmax_cross_entropy(in[0], in[1]);
+	return choir_sparse_softmax_cross_entropy(in[1], in[0]);
 }
 
 static choir_tensor *squared_error(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_mean_squared_error(in[0], in[1]);
+	return choir_mean_squared_error(in[1], in[0]);
 }
 
 TEST(loss_gradients)

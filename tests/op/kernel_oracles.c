@@ -6,14 +6,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-static double activated(choir_activate activate, double x)
+static double activated(choir_activation activation, double x)
 {
-	switch (activate) {
-	case CHOIR_ACTIVATE_RELU:
+	switch (activation) {
+	case CHOIR_RELU:
 		return x > 0 ? x : 0;
-	case CHOIR_ACTIVATE_TANH:
+	case CHOIR_TANH:
 		return tanh(x);
-	case CHOIR_ACTIVATE_SIGMOID:
+	case CHOIR_SIGMOID:
 		return 1 / (1 + exp(-x));
 	default:
 		return x;
@@ -66,7 +66,7 @@ kernel_case dense_case(choir_dtype dtype, uint64_t *seed, bool large)
 	const int64_t m = random_size(seed, large), n = random_size(seed, large);
 	const int64_t k = random_size(seed, large);
 	kernel_case c = { .n = (size_t) kernels_integer(seed, 2, 3) };
-	c.dense.activate = (choir_activate) kernels_integer(seed, 0, 3);
+	c.dense.activation = (choir_activation) kernels_integer(seed, 0, 3);
 	c.in[0] = random_buffer(dtype, CHOIR_SHAPE(m, k), seed);
 	c.in[1] = random_buffer(dtype, CHOIR_SHAPE(k, n), seed);
 	c.in[2] = c.n > 2 ? random_buffer(dtype, CHOIR_SHAPE(n), seed) : (choir_buffer){ 0 };
@@ -94,7 +94,7 @@ kernel_case conv2d_case(choir_dtype dtype, uint64_t *seed, bool large)
 	a->bottom = (int) kernels_integer(seed, 0, kh - 1);
 	a->left = (int) kernels_integer(seed, 0, kw - 1);
 	a->right = (int) kernels_integer(seed, 0, kw - 1);
-	a->activate = (choir_activate) kernels_integer(seed, 0, 3);
+	a->activation = (choir_activation) kernels_integer(seed, 0, 3);
 	c.in[0] = random_buffer(dtype, CHOIR_SHAPE(n, h, w, channels), seed);
 	c.in[1] = random_buffer(dtype, CHOIR_SHAPE(kh, kw, channels / groups, out), seed);
 	c.in[2] = c.n > 2 ? random_buffer(dtype, CHOIR_SHAPE(out), seed) : (choir_buffer){ 0 };
@@ -183,7 +183,7 @@ double dense_value(const kernel_case *c, int64_t i, double *size)
 	double sum = matmul_value(c, i, size);
 	if (c->n > 2)
 		add_term(&sum, size, kernels_get(&c->in[2], i % c->out.shape.dim[1]));
-	return activated(c->dense.activate, sum);
+	return activated(c->dense.activation, sum);
 }
 
 // One term of a convolution, named by where it is in y and in the filter: the index of x, or
@@ -224,7 +224,7 @@ double conv2d_value(const kernel_case *c, int64_t at, double *size)
 			}
 	if (c->n > 2)
 		add_term(&sum, size, kernels_get(&c->in[2], to));
-	return activated(c->conv2d.activate, sum);
+	return activated(c->conv2d.activation, sum);
 }
 
 // Sums over all terms of the convolution in which element at of the gradient takes part.

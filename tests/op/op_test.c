@@ -138,9 +138,9 @@ TEST(empty_tensors)
 		choir_tape *tape = choir_tape_begin(g.frame);
 		choir_tensor *x = choir_constant(g.frame, CHOIR_F32, CHOIR_SHAPE(0, 3), NULL);
 		choir_tensor *w = constant(&g, CHOIR_SHAPE(3, 2)), *b = constant(&g, CHOIR_SHAPE(2));
-		choir_tensor *y = chi_dense(x, w, b, CHOIR_ACTIVATE_RELU);
+		choir_tensor *y = chi_dense(x, w, b, CHOIR_RELU);
 		choir_tensor *labels = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(0), NULL);
-		choir_tensor *losses = choir_sparse_softmax_cross_entropy(y, labels);
+		choir_tensor *losses = choir_sparse_softmax_cross_entropy(labels, y);
 		assert_int_equal(choir_tensor_shape(losses)->dim[0], 0);
 		choir_tensor *loss = choir_sum(losses, CHOIR_ALL_AXES);
 		given_equal(loss, 1, (const double[]){ 0 });

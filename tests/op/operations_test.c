@@ -11,6 +11,10 @@ static choir_tensor *f32(given *g, choir_shape shape, const float *values)
 	return t;
 }
 
+static const choir_conv_options plain = { .stride = 1, .dilation = 1, .groups = 1 };
+static const choir_conv_options rectified = {
+	.stride = 1, .dilation = 1, .groups = 1, .activation = CHOIR_RELU
+};
 static const float counting[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
 
 TEST(elementwise)
@@ -114,7 +118,7 @@ TEST(products)
 	given_equal(shared, 8, (const double[]){ 22, 28, 49, 64, 76, 100, 103, 136 });
 	choir_tensor *bias = f32(&g, CHOIR_SHAPE(2), (const float[]){ -30, 1 });
 	given_equal(choir_bias_add(b, bias), 6, (const double[]){ -29, 3, -27, 5, -25, 7 });
-	given_equal(chi_dense(a, b, bias, CHOIR_ACTIVATE_RELU), 4, (const double[]){ 0, 29, 19, 65 });
+	given_equal(chi_dense(a, b, bias, CHOIR_RELU), 4, (const double[]){ 0, 29, 19, 65 });
 	choir_tensor *none = choir_constant(g.frame, CHOIR_F32, CHOIR_SHAPE(2, 0), NULL);
 	given_equal(choir_matmul(none, none, CHOIR_TRANSPOSED_B), 4, (const double[4]){ 0 });
 
@@ -133,8 +137,31 @@ TEST(products)
 	assert_null(choir_matmul(a, a, (choir_transposed) 5));
 	given_failure(&g, CHOIR_INVALID, "matmul:*transposed 5");
 	a = f32(&g, CHOIR_SHAPE(2, 2), counting);
-	assert_null(chi_dense(a, a, f32(&g, CHOIR_SHAPE(3), counting), CHOIR_ACTIVATE_LINEAR));
+	assert_null(chi_dense(a, a, f32(&g, CHOIR_SHAPE(3), counting), CHOIR_LINEAR));
 	given_failure(&g, CHOIR_INVALID, "dense:*[3]*[2]");
+	given_close(&g);
+}
+
+// Kernels of products apply the first four, operations the others.
+TEST(activations_of_products)
+{
+	given g;
+
+	given_open(&g, "cpu:0", 1);
+	for (choir_activation a = CHOIR_LINEAR; a <= CHOIR_SILU; a++) {
+		choir_conv_options o = plain;
+		o.activation = a;
+		choir_tensor *x = f32(&g, CHOIR_SHAPE(1, 2), (const float[]){ 1, -2 });
+		choir_tensor *ones = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2, 1), 1);
+		choir_tensor *bias = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1), 0.5);
+		choir_tensor *z = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1), -0.5);
+		const double minus_half = *(const float *) choir_tensor_data(chi_activation_apply(a, z));
+		assert_int_equal(chi_activation_fused(a), a <= CHOIR_SIGMOID ? a : CHOIR_LINEAR);
+		given_equal(chi_dense(x, ones, bias, a), 1, &minus_half);
+		given_equal(chi_conv2d(choir_reshape(x, CHOIR_SHAPE(1, 1, 1, 2)),
+							choir_reshape(ones, CHOIR_SHAPE(1, 1, 2, 1)), bias, &o),
+				1, &minus_half);
+	}
 	given_close(&g);
 }
 
@@ -145,43 +172,45 @@ TEST(convolutions)
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = f32(&g, CHOIR_SHAPE(1, 3, 3, 1), counting);
 	choir_tensor *ones = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2, 2, 1, 1), 1);
-	given_equal(choir_conv2d(x, ones, 1, 0), 4, (const double[]){ 12, 16, 24, 28 });
+	given_equal(choir_conv2d(x, ones, NULL), 4, (const double[]){ 12, 16, 24, 28 });
 	// SAME puts the odd zero at the bottom and on the right.
+	given_equal(choir_conv2d(
+						x, ones, CHOIR_OPTIONS(choir_conv_options, .padding = CHOIR_PADDING_SAME)),
+			9, (const double[]){ 12, 16, 9, 24, 28, 15, 15, 17, 9 });
 	given_equal(
-			choir_conv2d(x, ones, 1, -1), 9, (const double[]){ 12, 16, 9, 24, 28, 15, 15, 17, 9 });
-	given_equal(choir_conv2d(x, ones, 2, -1), 4, (const double[]){ 12, 9, 15, 9 });
-	given_equal(choir_conv2d(x, ones, 2, 1), 4, (const double[]){ 1, 5, 11, 28 });
-	const choir_convolution_options plain = { .stride = 1, .dilation = 1, .groups = 1 };
+			choir_conv2d(x, ones,
+					CHOIR_OPTIONS(choir_conv_options, .stride = 2, .padding = CHOIR_PADDING_SAME)),
+			4, (const double[]){ 12, 9, 15, 9 });
+	given_equal(
+			choir_conv2d(x, ones, CHOIR_OPTIONS(choir_conv_options, .stride = 2, .padding = 1)), 4,
+			(const double[]){ 1, 5, 11, 28 });
 	choir_tensor *bias = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1), -20);
-	given_equal(chi_convolution(x, ones, bias, &plain, CHOIR_ACTIVATE_RELU), 4,
-			(const double[]){ 0, 0, 4, 8 });
-	assert_null(choir_conv2d(x, ones, 0, 0));
-	given_failure(
-			&g, CHOIR_INVALID, "conv2d:*[1, 3, 3, 1]*[2, 2, 1, 1]*stride 0*padding 0*dilation 1");
+	given_equal(chi_conv2d(x, ones, bias, &rectified), 4, (const double[]){ 0, 0, 4, 8 });
+	assert_null(choir_conv2d(x, ones, CHOIR_OPTIONS(choir_conv_options, .stride = -2)));
+	given_failure(&g, CHOIR_INVALID, "conv2d:*stride*-2");
 	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 2), counting),
 	ones = f32(&g, CHOIR_SHAPE(1, 1, 1, 2), counting);
-	assert_null(choir_conv2d(x, ones, 1, 0));
+	assert_null(choir_conv2d(x, ones, NULL));
 	given_failure(&g, CHOIR_INVALID, "conv2d:*[1, 2, 2, 2]*[1, 1, 1, 2]");
 	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 1), counting),
 	ones = f32(&g, CHOIR_SHAPE(3, 3, 1, 1), counting);
-	assert_null(choir_conv2d(x, ones, 1, 0));
+	assert_null(choir_conv2d(x, ones, NULL));
 	given_failure(&g, CHOIR_INVALID, "result");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 0, 2, 1), 0),
 	ones = f32(&g, CHOIR_SHAPE(3, 3, 1, 1), counting);
-	assert_null(choir_conv2d(x, ones, 1, 2));
+	assert_null(choir_conv2d(x, ones, CHOIR_OPTIONS(choir_conv_options, .padding = 2)));
 	given_failure(&g, CHOIR_INVALID, "[1, 0, 2, 1]*[3, 3, 1, 1]");
 	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40, 0), 0);
 	ones = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(0, 3), 0);
 	assert_null(choir_matmul(x, ones, CHOIR_TRANSPOSED_NONE));
 	assert_int_equal(choir_frame_status(g.frame), CHOIR_INVALID);
 	choir_frame_clear(g.frame);
-	assert_null(choir_conv2d(NULL, f32(&g, CHOIR_SHAPE(1, 1, 1, 1), counting), 1, 0));
+	assert_null(choir_conv2d(NULL, f32(&g, CHOIR_SHAPE(1, 1, 1, 1), counting), NULL));
 	assert_int_equal(choir_frame_status(g.frame), CHOIR_INVALID);
 	choir_frame_clear(g.frame);
 	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 1), counting),
 	ones = f32(&g, CHOIR_SHAPE(1, 1, 1, 2), counting);
-	assert_null(chi_convolution(
-			x, ones, f32(&g, CHOIR_SHAPE(1), counting), &plain, CHOIR_ACTIVATE_LINEAR));
+	assert_null(chi_conv2d(x, ones, f32(&g, CHOIR_SHAPE(1), counting), &plain));
 	given_failure(&g, CHOIR_INVALID, "conv2d:*[1]*[2]");
 	given_close(&g);
 }
@@ -190,7 +219,6 @@ TEST(convolutions)
 TEST(a_nan_is_not_rectified)
 {
 	enum { MAX = 16 };
-	const choir_convolution_options plain = { .stride = 1, .dilation = 1, .groups = 1 };
 
 	for (int64_t k = 1; k <= MAX; k *= MAX) {
 		given g;
@@ -199,9 +227,9 @@ TEST(a_nan_is_not_rectified)
 		choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 4, 4, k), 0);
 		choir_tensor *w = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(k, 2), 0);
 		choir_tensor *filter = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(3, 3, k, 2), 0);
-		const float *y = choir_tensor_data(chi_dense(x, w, bias, CHOIR_ACTIVATE_RELU));
+		const float *y = choir_tensor_data(chi_dense(x, w, bias, CHOIR_RELU));
 		assert_true(isnan(y[0]) && y[1] == 0);
-		y = choir_tensor_data(chi_convolution(x, filter, bias, &plain, CHOIR_ACTIVATE_RELU));
+		y = choir_tensor_data(chi_conv2d(x, filter, bias, &rectified));
 		assert_true(isnan(y[0]) && y[1] == 0);
 		given_close(&g);
 	}
@@ -240,23 +268,23 @@ TEST(losses)
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *logits = f32(&g, CHOIR_SHAPE(2, 2), (const float[]){ 0, 0, 1000, 0 });
 	choir_tensor *labels = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(2), "\1\1");
-	given_equal(choir_sparse_softmax_cross_entropy(logits, labels), 2,
+	given_equal(choir_sparse_softmax_cross_entropy(labels, logits), 2,
 			(const double[]){ log(2), 1000 });
 	given_equal(choir_softmax(logits), 4, (const double[]){ 0.5, 0.5, 1, 0 });
 	choir_tensor *x = f32(&g, CHOIR_SHAPE(2, 2), counting),
 				 *one = f32(&g, CHOIR_SHAPE(1), counting);
-	given_equal(choir_mean_squared_error(x, one), 2, (const double[]){ 0.5, 6.5 });
-	given_equal(choir_mean_squared_error(f32(&g, CHOIR_SHAPE(2), counting), one), 2,
+	given_equal(choir_mean_squared_error(one, x), 2, (const double[]){ 0.5, 6.5 });
+	given_equal(choir_mean_squared_error(one, f32(&g, CHOIR_SHAPE(2), counting)), 2,
 			(const double[]){ 0, 1 });
 	labels = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(2), "\1\2");
-	assert_null(choir_sparse_softmax_cross_entropy(logits, labels));
+	assert_null(choir_sparse_softmax_cross_entropy(labels, logits));
 	given_failure(&g, CHOIR_INVALID, "softmax_cross_entropy:*label");
 	x = f32(&g, CHOIR_SHAPE(2, 2), counting);
 	assert_null(choir_sparse_softmax_cross_entropy(x, x));
 	given_failure(&g, CHOIR_INVALID, "softmax_cross_entropy:*f32*u8*i32*i64");
 	x = f32(&g, CHOIR_SHAPE(2, 2), counting);
 	assert_null(choir_sparse_softmax_cross_entropy(
-			x, choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(3), 0)));
+			choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(3), 0), x));
 	given_failure(&g, CHOIR_INVALID, "[2, 2]*[3]");
 	x = f32(&g, CHOIR_SCALAR, counting);
 	assert_null(choir_mean_squared_error(x, x));

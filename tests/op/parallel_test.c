@@ -66,7 +66,7 @@ static choir_tensor *product_of_three_axes(choir_frame *f, bool small)
 static choir_tensor *dense(choir_frame *f, bool small)
 {
 	return chi_dense(rows(f, 1, 600, 64, small), drawn(f, 2, CHOIR_SHAPE(64, 48)),
-			drawn(f, 3, CHOIR_SHAPE(48)), CHOIR_ACTIVATE_TANH);
+			drawn(f, 3, CHOIR_SHAPE(48)), CHOIR_TANH);
 }
 
 static choir_tensor *attention(choir_frame *f, bool small)
@@ -112,14 +112,14 @@ static choir_tensor *images(choir_frame *f, uint64_t seed, int64_t size, int64_t
 
 static choir_tensor *convolution(choir_frame *f, bool small)
 {
-	return choir_conv2d(
-			images(f, 1, SIZE, 32, small), drawn(f, 2, CHOIR_SHAPE(3, 3, 32, 32)), 1, 1);
+	return choir_conv2d(images(f, 1, SIZE, 32, small), drawn(f, 2, CHOIR_SHAPE(3, 3, 32, 32)),
+			CHOIR_OPTIONS(choir_conv_options, .padding = 1));
 }
 
 static choir_tensor *convolution_with_stride(choir_frame *f, bool small)
 {
-	return choir_conv2d(
-			images(f, 1, SIZE, 16, small), drawn(f, 2, CHOIR_SHAPE(3, 3, 16, 24)), 2, 1);
+	return choir_conv2d(images(f, 1, SIZE, 16, small), drawn(f, 2, CHOIR_SHAPE(3, 3, 16, 24)),
+			CHOIR_OPTIONS(choir_conv_options, .stride = 2, .padding = 1));
 }
 
 static const choir_conv2d_attributes same = {

@@ -205,7 +205,7 @@ TEST(a_label_that_is_no_class)
 	given_open(&g, "far:0", 1);
 	choir_tensor *logits = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 2), 0);
 	choir_tensor *label = choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(1), 2);
-	choir_tensor *losses = choir_sparse_softmax_cross_entropy(logits, label);
+	choir_tensor *losses = choir_sparse_softmax_cross_entropy(label, logits);
 	assert_non_null(losses);
 	assert_int_equal(choir_tensor_to_host(losses, &loss, sizeof(loss)), CHOIR_INVALID);
 	given_failure(&g, CHOIR_INVALID, "label 2*example 0*1");

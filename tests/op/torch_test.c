@@ -146,7 +146,7 @@ static choir_tensor *multiply(choir_tensor *const in[], void *user)
 
 static choir_tensor *dense(choir_tensor *const in[], void *user)
 {
-	return chi_dense(in[0], in[1], in[2], *(const choir_activate *) user);
+	return chi_dense(in[0], in[1], in[2], *(const choir_activation *) user);
 }
 
 static void products(compare *c)
@@ -169,12 +169,11 @@ static void products(compare *c)
 	}
 	static const char *const formulas[] = { "a @ b + c", "torch.relu(a @ b + c)",
 		"torch.tanh(a @ b + c)" };
-	choir_activate activates[] = { CHOIR_ACTIVATE_LINEAR, CHOIR_ACTIVATE_RELU,
-		CHOIR_ACTIVATE_TANH };
+	choir_activation activations[] = { CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH };
 	for (int i = 0; i < 3; i++) {
 		choir_tensor *const in[3] = { normal(c, CHOIR_SHAPE(33, 20)),
 			normal(c, CHOIR_SHAPE(20, 48)), normal(c, CHOIR_SHAPE(48)) };
-		write_case(c, formulas[i], 3, in, dense, &activates[i]);
+		write_case(c, formulas[i], 3, in, dense, &activations[i]);
 	}
 }
 
@@ -283,20 +282,21 @@ static void norms(compare *c)
 
 static choir_tensor *convolve(choir_tensor *const in[], void *user)
 {
-	return choir_convolution(in[0], in[1], user);
+	return in[0]->shape.rank == 3 ? choir_conv1d(in[0], in[1], user)
+								  : choir_conv2d(in[0], in[1], user);
 }
 
 static void convolutions(compare *c)
 {
-	choir_convolution_options o = { .size = sizeof o, .stride = 2, .padding = 1 };
+	choir_conv_options o = { .size = sizeof o, .stride = 2, .padding = 1 };
 	choir_tensor *in[2] = { normal(c, CHOIR_SHAPE(3, 9, 8, 6)),
 		normal(c, CHOIR_SHAPE(3, 3, 6, 4)) };
 	write_case(c, "nhwc(F.conv2d(nchw(a), oihw(b), None, 2, 1))", 2, in, convolve, &o);
-	o = (choir_convolution_options){ .size = sizeof o, .padding = 2, .dilation = 2, .groups = 2 };
+	o = (choir_conv_options){ .size = sizeof o, .padding = 2, .dilation = 2, .groups = 2 };
 	in[0] = normal(c, CHOIR_SHAPE(2, 9, 9, 6));
 	in[1] = normal(c, CHOIR_SHAPE(3, 3, 3, 4));
 	write_case(c, "nhwc(F.conv2d(nchw(a), oihw(b), None, 1, 2, 2, 2))", 2, in, convolve, &o);
-	o = (choir_convolution_options){ .size = sizeof o, .pad_before = { 4 }, .dilation = 2 };
+	o = (choir_conv_options){ .size = sizeof o, .pad_before = { 4 }, .dilation = 2 };
 	in[0] = normal(c, CHOIR_SHAPE(2, 11, 5));
 	in[1] = normal(c, CHOIR_SHAPE(3, 5, 4));
 	write_case(c,
@@ -304,18 +304,16 @@ static void convolutions(compare *c)
 			".permute(0, 2, 1)",
 			2, in, convolve, &o);
 	// As many groups as channels; SAME, of which the odd zero is behind; Winograd's.
-	o = (choir_convolution_options){ .size = sizeof o, .padding = 1, .groups = 8 };
+	o = (choir_conv_options){ .size = sizeof o, .padding = 1, .groups = 8 };
 	in[0] = normal(c, CHOIR_SHAPE(3, 9, 9, 8));
 	in[1] = normal(c, CHOIR_SHAPE(3, 3, 1, 16));
 	write_case(c, "nhwc(F.conv2d(nchw(a), oihw(b), None, 1, 1, 1, 8))", 2, in, convolve, &o);
-	o = (choir_convolution_options){
-		.size = sizeof o, .stride = 2, .padding = CHOIR_PADDING_SAME
-	};
+	o = (choir_conv_options){ .size = sizeof o, .stride = 2, .padding = CHOIR_PADDING_SAME };
 	in[0] = normal(c, CHOIR_SHAPE(2, 8, 8, 6));
 	in[1] = normal(c, CHOIR_SHAPE(3, 3, 6, 4));
 	write_case(c, "nhwc(F.conv2d(F.pad(nchw(a), (0, 1, 0, 1)), oihw(b), None, 2))", 2, in,
 			convolve, &o);
-	o = (choir_convolution_options){ .size = sizeof o, .padding = 1 };
+	o = (choir_conv_options){ .size = sizeof o, .padding = 1 };
 	in[0] = normal(c, CHOIR_SHAPE(2, 16, 16, 16));
 	in[1] = normal(c, CHOIR_SHAPE(3, 3, 16, 64));
 	write_case(c, "nhwc(F.conv2d(nchw(a), oihw(b), None, 1, 1))", 2, in, convolve, &o);
@@ -395,13 +393,13 @@ static void sequences(compare *c)
 static choir_tensor *smoothed(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_sparse_softmax_cross_entropy_smoothed(in[0], in[1], 0.1);
+	return choir_sparse_softmax_cross_entropy_smoothed(in[1], in[0], 0.1);
 }
 
 static choir_tensor *huber(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_huber(in[0], in[1], 0.7);
+	return choir_huber(in[1], in[0], 0.7);
 }
 
 static void losses(compare *c)

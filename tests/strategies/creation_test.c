@@ -297,7 +297,7 @@ static choir_status make_all_kinds(choir_strategy *group, int worker, void *user
 	a->made[worker] = choir_variable_new(slot, CHOIR_SHAPE(3), NULL);
 	if (choir_scope_exit(&scope) != CHOIR_OK || a->made[worker] == NULL)
 		return choir_error_status();
-	choir_metric *m = a->metric[worker] = choir_metric_new(CHOIR_METRIC_MEAN, metric);
+	choir_metric *m = a->metric[worker] = choir_metric_new(metric, CHOIR_METRIC_MEAN);
 	choir_layer *const layers[] = { a->first[worker],
 		choir_dense_new(second, 4, 2, CHOIR_LINEAR) };
 	choir_layer *model = choir_sequential_new(2, layers);

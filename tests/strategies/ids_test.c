@@ -198,7 +198,7 @@ static const char *is_told(choir_strategy *s, int worker, void *user)
 	const text *t = user;
 	if (s == NULL)
 		return choir_error();
-	if (choir_strategy_first_replica(s) != 2 * worker || choir_strategy_local_replicas(s) != 2)
+	if (choir_strategy_first_replica_id(s) != 2 * worker || choir_strategy_local_replicas(s) != 2)
 		return "not two replicas each";
 	const choir_status status = choir_strategy_run(s, t->fn, NULL, NULL, NULL);
 	if (t->is_local && worker == 0)

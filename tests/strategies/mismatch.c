@@ -252,7 +252,7 @@ static choir_status minimize(choir_replica *r, const doing *d, int which)
 {
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *x = choir_variable_read(d->v[which], r->frame);
-	return choir_optimizer_minimize(d->sgd, tape, choir_sum(choir_square(x), CHOIR_ALL_AXES));
+	return choir_optimizer_minimize(d->sgd, choir_sum(choir_square(x), CHOIR_ALL_AXES), tape);
 }
 
 static choir_status leave_alone(choir_update *u, void *user)

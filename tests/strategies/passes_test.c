@@ -25,7 +25,8 @@ static const char *read_passes(choir_strategy *s, int worker, void *user)
 					  choir_dataset_batch(
 							  choir_fixed_length_record_dataset_new(path, 1, &field, NULL), 4),
 					  CHOIR_OPTIONS(choir_input_options,
-							  .read_ahead_steps = worker == 0 ? CHOIR_NONE : 4));
+							  .read_ahead = worker == 0 ? CHOIR_OFF : CHOIR_ON,
+							  .read_ahead_steps = worker == 0 ? 0 : 4));
 	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
 	for (int pass = 0; status == CHOIR_OK && pass < PASSES; pass++) {
 		int steps = 0;

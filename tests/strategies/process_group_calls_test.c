@@ -201,7 +201,7 @@ static const char *ask_somehow(choir_strategy *s, int worker, void *user)
 				CHOIR_OPTIONS(choir_variable_options,
 						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
 						.aggregation = CHOIR_AGGREGATION_SUM));
-		mean = choir_metric_new(CHOIR_METRIC_MEAN, "mean");
+		mean = choir_metric_new("mean", CHOIR_METRIC_MEAN);
 		matrix = choir_confusion_matrix_new("matrix", 2);
 	}
 	choir_frame *f = choir_frame_new(NULL), *g = choir_frame_new(NULL);

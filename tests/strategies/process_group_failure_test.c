@@ -206,7 +206,7 @@ static const char *one_fails(choir_strategy *s, int worker, void *user)
 	choir_status *status = user;
 	if (s == NULL)
 		return peers_last_failure(CHOIR_CANCELLED, "replica 2:", "worker");
-	const int first = choir_strategy_first_replica(s);
+	const int first = choir_strategy_first_replica_id(s);
 	const bool mine = first <= 2 && 2 < first + choir_strategy_local_replicas(s);
 	if (choir_strategy_run(s, fail_as_two, status, NULL, NULL) == CHOIR_OK)
 		return "the run went well";

@@ -101,10 +101,10 @@ static choir_status train_step(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *scores = forward(t, choir_replica_arg(r, "x"));
 	choir_tensor *losses =
-			choir_sparse_softmax_cross_entropy(scores, choir_replica_arg(r, "label"));
+			choir_sparse_softmax_cross_entropy(choir_replica_arg(r, "label"), scores);
 	CHOIR_TRY(choir_metric_update(t->loss, losses, NULL));
 	choir_tensor *loss = choir_replica_average_loss(r, losses);
-	CHOIR_TRY(choir_optimizer_minimize(t->optimizer, tape, loss));
+	CHOIR_TRY(choir_optimizer_minimize(t->optimizer, loss, tape));
 	return choir_replica_return(r, "loss", loss);
 }
 
@@ -132,7 +132,7 @@ static choir_status train(
 		t.hidden = choir_dense_new("hidden", IN, HIDDEN, CHOIR_TANH);
 		t.scores = choir_dense_new("scores", HIDDEN, CLASSES, CHOIR_LINEAR);
 		t.optimizer = choir_optimizer_new(kind, o);
-		t.loss = choir_metric_new(CHOIR_METRIC_MEAN, "loss");
+		t.loss = choir_metric_new("loss", CHOIR_METRIC_MEAN);
 	}
 	NEED(t.loss != NULL && t.optimizer != NULL && t.scores != NULL && t.hidden != NULL);
 	choir_values *batch = choir_values_new(s), *results = NULL;

@@ -57,7 +57,7 @@ static const char *make(choir_strategy *s, int worker, void *user)
 			? NULL
 			: choir_strategy_distribute_dataset(s,
 					  choir_dataset_padded_batch(m->open(m->path[worker]), 4, NULL),
-					  CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = CHOIR_NONE));
+					  CHOIR_OPTIONS(choir_input_options, .read_ahead = CHOIR_OFF));
 	const choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
 	snprintf(m->text[worker], sizeof m->text[0], "%s", status == CHOIR_OK ? "" : choir_error());
 	return status == CHOIR_OK || status == CHOIR_STATE ? NULL : choir_error();

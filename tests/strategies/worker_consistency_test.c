@@ -249,7 +249,7 @@ static choir_status train(choir_replica *r, void *user)
 	const model *m = user;
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *x = choir_variable_read(m->v, r->frame);
-	return choir_optimizer_minimize(m->sgd, tape, choir_sum(choir_square(x), CHOIR_ALL_AXES));
+	return choir_optimizer_minimize(m->sgd, choir_sum(choir_square(x), CHOIR_ALL_AXES), tape);
 }
 
 static double rate_of(int64_t step, void *user)

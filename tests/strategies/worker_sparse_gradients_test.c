@@ -100,7 +100,7 @@ static choir_status step(choir_replica *r, void *user)
 			y = choir_add(y, choir_mean(choir_variable_read(j->table, r->frame), CHOIR_ALL_AXES));
 	}
 	return choir_optimizer_minimize(
-			j->optimizer, tape, choir_mean(choir_square(y), CHOIR_ALL_AXES));
+			j->optimizer, choir_mean(choir_square(y), CHOIR_ALL_AXES), tape);
 }
 
 static choir_status train(choir_strategy *group, int worker, void *user)
@@ -169,7 +169,7 @@ static choir_status count(choir_replica *r, void *user)
 	choir_tensor *rows = choir_variable_gather(
 			j->table, choir_constant(r->frame, CHOIR_I32, CHOIR_SHAPE(IDS), id));
 	return choir_optimizer_minimize(
-			j->optimizer, tape, choir_scale(choir_sum(rows, CHOIR_ALL_AXES), -8));
+			j->optimizer, choir_scale(choir_sum(rows, CHOIR_ALL_AXES), -8), tape);
 }
 
 static choir_status count_often(choir_strategy *group, int worker, void *user)

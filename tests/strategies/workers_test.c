@@ -256,7 +256,7 @@ static choir_status descend(choir_replica *r, void *user)
 		NEED(first != NULL);
 	}
 	choir_tensor *loss = choir_scale(choir_sum(x, CHOIR_ALL_AXES), -1.0 / choir_replica_count(r));
-	return choir_optimizer_minimize(a->optimizer, tape, loss);
+	return choir_optimizer_minimize(a->optimizer, loss, tape);
 }
 
 static choir_status descend_often(choir_strategy *group, int worker, void *user)
@@ -375,7 +375,7 @@ TEST(test_parts_of_all_workers)
 		choir_strategy *s = open_deal(&deals[i], 0);
 		shared a = { .v = make(s, "v", 2, CHOIR_SYNCHRONIZATION_ON_READ) };
 		CHOIR_SCOPE (s)
-			a.metric = choir_metric_new(CHOIR_METRIC_MEAN, "mean");
+			a.metric = choir_metric_new("mean", CHOIR_METRIC_MEAN);
 		assert_int_equal(choir_variable_copies(a.v), deals[i].replicas);
 		works(choir_strategy_run_workers(s, count_and_look, &a));
 		const float *x = fetch(a.v);
@@ -394,7 +394,7 @@ static choir_status return_part(choir_update *u, void *user)
 static choir_status update_own_part(choir_replica *r, void *user)
 {
 	shared *a = user;
-	const int first = choir_strategy_first_replica(choir_replica_strategy(r));
+	const int first = choir_strategy_first_replica_id(choir_replica_strategy(r));
 	const double own = 1 + choir_replica_id(r) + 10 * first;
 	CHOIR_TRY(choir_variable_assign(a->v, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), own)));
 	CHOIR_TRY(choir_replica_update(r, a->v, return_part, &a->v));

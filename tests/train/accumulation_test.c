@@ -27,8 +27,8 @@ static choir_status step(choir_replica *r, void *user)
 	const model *m = user;
 	choir_tensor *x = choir_replica_arg(r, "x");
 	choir_tape *tape = choir_tape_begin(r->frame);
-	choir_tensor *losses = choir_mean_squared_error(choir_layer_apply(m->net, x), x);
-	return choir_optimizer_minimize(m->sgd, tape, choir_replica_average_loss(r, losses));
+	choir_tensor *losses = choir_mean_squared_error(x, choir_layer_apply(m->net, x));
+	return choir_optimizer_minimize(m->sgd, choir_replica_average_loss(r, losses), tape);
 }
 
 static model open_model(choir_strategy *s)

@@ -41,13 +41,13 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tensor *x = choir_random_normal(r->frame, CHOIR_F32, shape, 3);
 	choir_tensor *y = j->net == CONVOLUTIONS ? choir_layer_apply(j->convolutions, x) : apply(j, x);
 	return choir_optimizer_minimize(
-			j->optimizer, tape, choir_mean(choir_square(y), CHOIR_ALL_AXES));
+			j->optimizer, choir_mean(choir_square(y), CHOIR_ALL_AXES), tape);
 }
 
 static choir_layer *make_net(void)
 {
-	const choir_conv2d_options *relu =
-			CHOIR_OPTIONS(choir_conv2d_options, .padding = 1, .activation = CHOIR_RELU);
+	const choir_conv_options *relu =
+			CHOIR_OPTIONS(choir_conv_options, .padding = 1, .activation = CHOIR_RELU);
 	choir_layer *layers[] = {
 		choir_conv2d_new("conv1", 3, 32, 3, relu),
 		choir_max_pool2d_new(2, 2),

@@ -95,7 +95,7 @@ static choir_status divide(choir_replica *r, void *user)
 	choir_tensor *x = choir_random_normal(r->frame, CHOIR_F32, CHOIR_SHAPE(3, 12), 0);
 	choir_tensor *y = choir_mean(choir_layer_apply(p->model, x), CHOIR_ALL_AXES);
 	return choir_optimizer_minimize(
-			p->optimizer, tape, choir_replica_id(r) == 2 ? choir_scale(y, INFINITY) : y);
+			p->optimizer, choir_replica_id(r) == 2 ? choir_scale(y, INFINITY) : y, tape);
 }
 
 TEST(not_finite)

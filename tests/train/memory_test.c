@@ -155,13 +155,13 @@ TEST(names_are_free_again)
 		CHOIR_SCOPE (s) {
 			chi_alloc_fail((uint64_t) n, false);
 			dense = choir_dense_new("dense", 3, 2, CHOIR_RELU);
-			metric = choir_metric_new(CHOIR_METRIC_MEAN, "dense");
+			metric = choir_metric_new("dense", CHOIR_METRIC_MEAN);
 			const bool failed = chi_alloc_failed();
 			chi_alloc_fail(0, false);
 			if (dense == NULL)
 				assert_non_null(dense = choir_dense_new("dense", 3, 2, CHOIR_RELU));
 			if (metric == NULL)
-				assert_non_null(metric = choir_metric_new(CHOIR_METRIC_MEAN, "dense"));
+				assert_non_null(metric = choir_metric_new("dense", CHOIR_METRIC_MEAN));
 			if (!failed)
 				n = -1;
 		}

@@ -80,7 +80,7 @@ static choir_layer *convolution(const char *name, int64_t in, int64_t out, int s
 	char norm[32];
 	snprintf(norm, sizeof norm, "%s/norm", name);
 	choir_layer *layers[] = { choir_conv2d_new(name, in, out, 3,
-									  CHOIR_OPTIONS(choir_conv2d_options, .stride = stride,
+									  CHOIR_OPTIONS(choir_conv_options, .stride = stride,
 											  .padding = 1, .bias = CHOIR_OFF)),
 		choir_batch_normalization_new(norm, out,
 				CHOIR_OPTIONS(choir_batch_normalization_options, .over_replicas = CHOIR_ON)) };
@@ -101,7 +101,7 @@ static bool make_resnet(model *m)
 					choir_residual_new(choir_sequential_new(3, second),
 							choir_conv2d_new("short", 6, 10, 1,
 									CHOIR_OPTIONS(
-											choir_conv2d_options, .stride = 2, .bias = CHOIR_OFF)),
+											choir_conv_options, .stride = 2, .bias = CHOIR_OFF)),
 							CHOIR_RELU) });
 	m->after = choir_sequential_new(2,
 			(choir_layer *[]){ choir_global_average_pool2d_new(),
@@ -158,13 +158,13 @@ static choir_status train(choir_replica *r, void *user)
 	choir_tensor *x = choir_layer_apply(m->before, choir_replica_arg(r, "x"));
 	x = m->again ? choir_recompute(1, &x, apply_middle, m) : apply_middle(&x, m);
 	choir_tensor *losses = choir_sparse_softmax_cross_entropy(
-			choir_layer_apply(m->after, x), choir_replica_arg(r, "label"));
+			choir_replica_arg(r, "label"), choir_layer_apply(m->after, x));
 	if (losses != NULL && choir_tensor_shape(losses)->rank > 1)
 		losses = choir_mean(losses, CHOIR_AXIS(1));
 	choir_tensor *loss = choir_replica_average_loss(r, losses);
 	if (!m->quiet)
 		CHOIR_TRY(choir_replica_return(r, "loss", loss));
-	return choir_optimizer_minimize(m->optimizer, tape, loss);
+	return choir_optimizer_minimize(m->optimizer, loss, tape);
 }
 
 static choir_status step(model *m, const kind *k)

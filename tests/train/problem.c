@@ -49,8 +49,8 @@ choir_status problem_open_in(
 	CHOIR_TRY(choir_scope_enter(&scope, p->strategy));
 	p->model = make_model();
 	p->optimizer = p->model == NULL ? NULL : choir_optimizer_new(kind, o);
-	p->loss = p->optimizer == NULL ? NULL : choir_metric_new(CHOIR_METRIC_MEAN, "loss");
-	p->accuracy = p->loss == NULL ? NULL : choir_metric_new(CHOIR_METRIC_ACCURACY, "accuracy");
+	p->loss = p->optimizer == NULL ? NULL : choir_metric_new("loss", CHOIR_METRIC_MEAN);
+	p->accuracy = p->loss == NULL ? NULL : choir_metric_new("accuracy", CHOIR_METRIC_ACCURACY);
 	const choir_status status = p->accuracy == NULL ? choir_error_status() : CHOIR_OK;
 	CHOIR_TRY(choir_scope_exit(&scope));
 	CHOIR_TRY(status);
@@ -71,10 +71,10 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *labels = choir_replica_arg(r, "label");
 	choir_tensor *scores = choir_layer_apply(p->model, choir_replica_arg(r, "x"));
-	choir_tensor *losses = choir_sparse_softmax_cross_entropy(scores, labels);
+	choir_tensor *losses = choir_sparse_softmax_cross_entropy(labels, scores);
 	CHOIR_TRY(choir_metric_update(p->loss, losses, NULL));
-	CHOIR_TRY(choir_metric_update(p->accuracy, scores, labels));
-	return choir_optimizer_minimize(p->optimizer, tape, choir_replica_average_loss(r, losses));
+	CHOIR_TRY(choir_metric_update(p->accuracy, labels, scores));
+	return choir_optimizer_minimize(p->optimizer, choir_replica_average_loss(r, losses), tape);
 }
 
 // Example i of step: the label is which of the first elements is the largest.

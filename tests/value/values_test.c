@@ -146,7 +146,7 @@ TEST_WITHIN(each_replica_must_be_set, open_set, close_set)
 	assert_int_equal(chi_values_check(set), CHOIR_OK);
 	assert_int_equal(chi_values_global_examples(set), 7);
 	assert_int_equal(choir_values_set_local(set, "x", 3, count_up(set->frame, 2)), CHOIR_INVALID);
-	assert_text_holds(choir_error(), "no replica 3");
+	assert_text_holds(choir_error(), "local replica 3;");
 	assert_int_equal(choir_values_set_local(set, "x", -1, count_up(set->frame, 2)), CHOIR_INVALID);
 }
 

@@ -18,8 +18,8 @@ typedef enum {
 	CHOIR_BROADCAST // the only part of root, unchanged, for every member with a result
 } choir_collective_kind;
 
-// The sum of replicas lo to hi - 1, a maximal node of the canonical tree within a member's
-// replicas.
+// The sum of the replicas whose replica_id is lo to hi - 1, a maximal node of the canonical tree
+// within a member's replicas.
 typedef struct {
 	int lo, hi;
 	void *data; // elements of the collective's dtype, packed, on the member's device

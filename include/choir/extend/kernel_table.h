@@ -1,18 +1,17 @@
 // The kernel table: an operation, on a kind of device, for a dtype. This header lists all
-// operations for which Choir needs kernels, with their inputs, attributes and formulas. Before a
-// kernel is called, shapes and dtypes have been checked, and the shape of out has been set.
-// Inputs and out have the kernel's dtype unless the operation's comment says otherwise. Tensors
-// are packed and row-major, on a device of the kind. No tensor is empty: Choir calls no kernel
-// for a result without elements, and fills the result of empty inputs with zeros.
+// operations for which Choir needs kernels, with their inputs, attributes and formulas. Choir has
+// checked shapes and dtypes, and has set the shape of out. Inputs and out have the kernel's dtype
+// unless the operation's comment says otherwise. Tensors are packed and row-major, on a device of
+// the kind, and never empty: Choir itself fills the result of empty inputs with zeros.
 //
 // Choice: of the kernels for the operation, kind and dtype, the one with the highest score; of
 // equal scores the one that was registered first. A program's kernels come before the built-in
 // ones.
 //
-// For the CPU there is a plain kernel for every operation here in f32 and f64. It is the
-// reference of the tests: another kernel should agree with it up to rounding, and exactly where
-// this header defines bits (random numbers). A kernel must give the same bits for the same call,
-// on every thread, stream and device of the kind (docs/decisions/0004).
+// The CPU has a plain kernel for every operation here in f32 and f64. Another kernel should agree
+// with it up to rounding, and exactly where this header defines bits (random numbers). A kernel
+// must give the same bits for the same call, on every thread, stream and device of the kind
+// (docs/decisions/0004).
 #pragma once
 
 #include "../nn.h"
@@ -42,10 +41,10 @@ typedef struct {
 //   "sigmoid_gradient": y, dy: dy y (1 - y).
 // - "gelu_gradient", "gelu_tanh_gradient", "silu_gradient", "softplus_gradient": x, dy.
 //
-// "huber": x^2 / 2 where |x| is at most bound, else bound (|x| - bound / 2). "huber_gradient":
-// x, dy: dy times x, clipped to -bound and bound.
+// "huber": x^2 / 2 where |x| is at most delta, else delta (|x| - delta / 2). "huber_gradient":
+// x, dy: dy times x, clipped to -delta and delta.
 typedef struct {
-	double bound;
+	double delta;
 } choir_huber_attributes;
 
 // "scale": x times by, which is first rounded to the dtype.
@@ -101,27 +100,22 @@ typedef struct {
 	choir_transposed transposed;
 } choir_matmul_attributes;
 
-// The activation that a kernel applies to a product before it stores it.
-typedef enum {
-	CHOIR_ACTIVATE_LINEAR = 0,
-	CHOIR_ACTIVATE_RELU,
-	CHOIR_ACTIVATE_TANH,
-	CHOIR_ACTIVATE_SIGMOID
-} choir_activate;
+// The activation of "dense" and "conv2d" is CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH or
+// CHOIR_SIGMOID; Choir applies the others by their own kernels.
 
-// "dense": x [.., k], w [k, n], bias [n]; out [.., n] = activate(x w + bias).
+// "dense": x [.., k], w [k, n], bias [n]; out [.., n] = activation(x w + bias).
 typedef struct {
-	choir_activate activate;
+	choir_activation activation;
 } choir_dense_attributes;
 
 // "conv2d": x [n, h, w, c], filter [kh, kw, c / groups, out] and, if there is a third input,
-// bias [out]; out [n, oh, ow, out] = activate(x * filter + bias), where * is that of
-// choir_convolution. "conv2d_gradient_input": filter, dy; out is dx. "conv2d_gradient_filter":
+// bias [out]; out [n, oh, ow, out] = activation(x * filter + bias), where * is that of
+// choir_conv2d. "conv2d_gradient_input": filter, dy; out is dx. "conv2d_gradient_filter":
 // x, dy; out is the filter's gradient. In both, dy is the gradient before the activation.
 typedef struct {
 	int stride;
 	int top, left, bottom, right; // zeros around x
-	choir_activate activate; // of "conv2d"
+	choir_activation activation; // of "conv2d"
 	int dilation; // 1: none
 	int64_t groups; // 1: none
 } choir_conv2d_attributes;
@@ -214,7 +208,7 @@ typedef struct {
 // "dropout": x times 1 / (1 - rate), or 0; the gradient is the same operation with dy for x.
 // "random_normal", no input. Every element has its own position in a Philox4x32-10 sequence, so
 // its bits depend only on the attributes. Block j of the sequence is made from
-//     counter  { low word of j, high word of j, place, replica }
+//     counter  { low word of j, high word of j, place, replica_id }
 //     key      { low word, high word } of mix(mix(seed) + step)
 //     mix(x)   x ^= x >> 30; x *= 0xBF58476D1CE4E5B9;
 //              x ^= x >> 27; x *= 0x94D049BB133111EB; x ^= x >> 31
@@ -228,7 +222,7 @@ typedef struct {
 // where U(a, b) is the upper 53 bits of 2^32 a + b, divided by 2^53.
 typedef struct {
 	uint64_t seed, step;
-	uint32_t replica, place;
+	uint32_t replica_id, place;
 	double rate; // of dropout
 } choir_random_attributes;
 

@@ -1,5 +1,5 @@
-// Activations. Layers fuse relu, tanh and sigmoid, whose gradients follow from the result; the
-// others need the input.
+// Activations. Kernels of products fuse relu, tanh and sigmoid, whose gradients follow from the
+// result; the others need the input and are operations of their own.
 #include "op/nn/nn.h"
 
 static const chi_unary_op relu_op = { { .name = "relu", .backward = chi_unary_backward },
@@ -17,17 +17,46 @@ static const chi_unary_op silu_op = { { .name = "silu", .backward = chi_unary_ba
 static const chi_unary_op softplus_op = { { .name = "softplus", .backward = chi_unary_backward },
 	"softplus_gradient", false };
 
-choir_tensor *chi_activation_gradient(choir_activate activate, choir_tensor *y, choir_tensor *dy)
+choir_status chi_activation_check(choir_activation activation)
+{
+	if ((unsigned) activation <= CHOIR_SILU)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"activation %d is unknown; known: "
+			"LINEAR, RELU, TANH, SIGMOID, GELU, GELU_TANH and SILU",
+			(int) activation);
+}
+
+choir_activation chi_activation_fused(choir_activation activation)
+{
+	return activation <= CHOIR_SIGMOID ? activation : CHOIR_LINEAR;
+}
+
+choir_tensor *chi_activation_apply(choir_activation activation, choir_tensor *x)
+{
+	static choir_unary_op *const functions[] = {
+		[CHOIR_RELU] = choir_relu,
+		[CHOIR_TANH] = choir_tanh,
+		[CHOIR_SIGMOID] = choir_sigmoid,
+		[CHOIR_GELU] = choir_gelu,
+		[CHOIR_GELU_TANH] = choir_gelu_tanh,
+		[CHOIR_SILU] = choir_silu,
+	};
+	return x == NULL || activation == CHOIR_LINEAR ? x : functions[activation](x);
+}
+
+choir_tensor *chi_activation_gradient(
+		choir_activation activation, choir_tensor *y, choir_tensor *dy)
 {
 	static const char *const kernels[] = {
-		[CHOIR_ACTIVATE_RELU] = "relu_gradient",
-		[CHOIR_ACTIVATE_TANH] = "tanh_gradient",
-		[CHOIR_ACTIVATE_SIGMOID] = "sigmoid_gradient",
+		[CHOIR_RELU] = "relu_gradient",
+		[CHOIR_TANH] = "tanh_gradient",
+		[CHOIR_SIGMOID] = "sigmoid_gradient",
 	};
 	choir_tensor *const in[] = { y, dy };
-	if (activate == CHOIR_ACTIVATE_LINEAR)
+	if (activation == CHOIR_LINEAR)
 		return dy;
-	return chi_op_kernel(dy->frame, kernels[activate], 2, in, NULL, dy->dtype, &dy->shape);
+	return chi_op_kernel(dy->frame, kernels[activation], 2, in, NULL, dy->dtype, &dy->shape);
 }
 
 choir_tensor *choir_relu(choir_tensor *x)

@@ -7,6 +7,47 @@
 #include <inttypes.h>
 #include <limits.h>
 
+static choir_status check_count(const char *option, int64_t value)
+{
+	if (value >= 0)
+		return CHOIR_OK;
+	return choir_fail(
+			CHOIR_INVALID, "%s is %" PRId64 "; 1 or more is needed, or 0 for 1", option, value);
+}
+
+static bool is_pad(const choir_conv_options *o, int axis, int axes)
+{
+	const int before = o->pad_before[axis], after = o->pad_after[axis];
+	const bool allowed = o->padding != CHOIR_PADDING_SAME && axis < axes;
+	return allowed ? before >= 0 && after >= 0 : before == 0 && after == 0;
+}
+
+choir_status chi_convolution_options(
+		const choir_conv_options *o, int axes, choir_conv_options *all)
+{
+	CHOIR_TRY(chi_options_take("the options'", all, sizeof *all, o));
+	CHOIR_TRY(check_count("stride", all->stride));
+	CHOIR_TRY(check_count("dilation", all->dilation));
+	CHOIR_TRY(check_count("groups", all->groups));
+	if (all->padding < CHOIR_PADDING_SAME)
+		return choir_fail(CHOIR_INVALID,
+				"padding is %d; 0 or more pixels are needed, or CHOIR_PADDING_SAME", all->padding);
+	for (int i = 0; i < 2; i++)
+		if (!is_pad(all, i, axes))
+			return choir_fail(CHOIR_INVALID,
+					"pad_before[%d] is %d and pad_after[%d] %d; 0 or more are needed, "
+					"and 0 with CHOIR_PADDING_SAME or after a sequence's axis 0",
+					i, all->pad_before[i], i, all->pad_after[i]);
+	CHOIR_TRY(chi_activation_check(all->activation));
+	if ((unsigned) all->bias > CHOIR_OFF)
+		return choir_fail(
+				CHOIR_INVALID, "bias is %d; CHOIR_ON or CHOIR_OFF is needed", (int) all->bias);
+	all->stride = all->stride ? all->stride : 1;
+	all->dilation = all->dilation ? all->dilation : 1;
+	all->groups = all->groups ? all->groups : 1;
+	return CHOIR_OK;
+}
+
 bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2], int64_t *out)
 {
 	int64_t padded;
@@ -28,15 +69,13 @@ bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2]
 	return true;
 }
 
-static bool windows_of(const choir_convolution_options *o, int axis, int64_t in, int64_t filter,
+static bool windows_of(const choir_conv_options *o, int axis, int64_t in, int64_t filter,
 		int pad[2], int64_t *out)
 {
 	const int64_t before = o->pad_before[axis], after = o->pad_after[axis];
 	int64_t padded;
 
-	if (filter < 1 || filter > INT_MAX / 2 || o->dilation < 1 ||
-			o->dilation > INT_MAX / 2 / filter || before < 0 || after < 0 ||
-			(o->padding == CHOIR_PADDING_SAME && before + after > 0) ||
+	if (filter < 1 || filter > INT_MAX / 2 || o->dilation > INT_MAX / 2 / filter ||
 			!chi_int64_add(in, before + after, &padded))
 		return false;
 	const int64_t window = (filter - 1) * o->dilation + 1;
@@ -50,26 +89,25 @@ static bool windows_of(const choir_convolution_options *o, int axis, int64_t in,
 }
 
 choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,
-		const choir_convolution_options *o, choir_conv2d_attributes *attributes, choir_shape *out)
+		const choir_conv_options *o, choir_conv2d_attributes *attributes, choir_shape *out)
 {
 	char text[2][CHI_SHAPE_TEXT];
 	int rows[2], columns[2];
 
 	chi_shape_print(x, text[0]);
 	chi_shape_print(filter, text[1]);
-	if (x->rank != 4 || filter->rank != 4 || o->groups < 1 || filter->dim[2] == 0 ||
-			x->dim[3] % o->groups != 0 || x->dim[3] / o->groups != filter->dim[2] ||
-			filter->dim[3] % o->groups != 0)
+	if (x->rank != 4 || filter->rank != 4 || filter->dim[2] == 0 || x->dim[3] % o->groups != 0 ||
+			x->dim[3] / o->groups != filter->dim[2] || filter->dim[3] % o->groups != 0)
 		return choir_fail(CHOIR_INVALID,
-				"conv2d: images %s and filter %s do not fit in %" PRId64 " "
+				"images %s and filter %s do not fit in %" PRId64 " "
 				"groups; [n, h, w, c] and [kh, kw, c / groups, out] are needed",
 				text[0], text[1], o->groups);
 	*out = (choir_shape){ 4, { x->dim[0], 0, 0, filter->dim[3] } };
 	if (!windows_of(o, 0, x->dim[1], filter->dim[0], rows, &out->dim[1]) ||
 			!windows_of(o, 1, x->dim[2], filter->dim[1], columns, &out->dim[2]))
 		return choir_fail(CHOIR_INVALID,
-				"conv2d: images %s, filter %s, stride %d, "
-				"padding %d and dilation %d give no result",
+				"images %s, filter %s, stride %d, padding %d and dilation %d give no "
+				"result",
 				text[0], text[1], o->stride, o->padding, o->dilation);
 	attributes->stride = o->stride;
 	attributes->dilation = o->dilation;
@@ -109,7 +147,7 @@ static choir_status conv2d_backward(
 {
 	const conv2d *c = node->attributes;
 	choir_tensor *x = node->in[0], *filter = node->in[1];
-	choir_tensor *dz = chi_activation_gradient(c->kernel.activate, node->out, dy);
+	choir_tensor *dz = chi_activation_gradient(c->kernel.activation, node->out, dy);
 	choir_tensor *const for_input[] = { filter, dz }, *const for_filter[] = { x, dz };
 
 	if (want[0])
@@ -130,32 +168,36 @@ static const chi_op conv2d_op = {
 	.backward = conv2d_backward,
 };
 
-choir_tensor *chi_convolution(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
-		const choir_convolution_options *o, choir_activate activate)
+static choir_tensor *fail(const char *name, choir_tensor *x)
 {
-	conv2d attributes = { .kernel = { .activate = activate } };
+	chi_error_prefix("%s", name);
+	chi_frame_record_error(x->frame);
+	return NULL;
+}
+
+static choir_tensor *convolve(const char *name, choir_tensor *x, choir_tensor *filter,
+		choir_tensor *bias, const choir_conv_options *o)
+{
+	conv2d attributes = { .kernel = { .activation = chi_activation_fused(o->activation) } };
 	choir_tensor *const in[] = { x, filter, bias };
 
 	if (!x || !filter)
-		return chi_frame_null_argument(choir_tensor_frame(x ? x : filter), "conv2d");
+		return chi_frame_null_argument(choir_tensor_frame(x ? x : filter), name);
 	if (chi_convolution_plan(&x->shape, &filter->shape, o, &attributes.kernel, &attributes.out) !=
-			CHOIR_OK) {
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
-	return chi_op_call(&conv2d_op, NULL, bias ? 3 : 2, in, &attributes);
+			CHOIR_OK)
+		return fail(name, x);
+	choir_tensor *y = chi_op_call(&conv2d_op, NULL, bias ? 3 : 2, in, &attributes);
+	return attributes.kernel.activation == o->activation ? y
+														 : chi_activation_apply(o->activation, y);
 }
 
-choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, int stride, int padding)
+choir_tensor *chi_conv2d(
+		choir_tensor *x, choir_tensor *filter, choir_tensor *bias, const choir_conv_options *o)
 {
-	const choir_convolution_options o = {
-		.size = sizeof o, .stride = stride, .padding = padding, .dilation = 1, .groups = 1
-	};
-	return chi_convolution(x, filter, NULL, &o, CHOIR_ACTIVATE_LINEAR);
+	return convolve("conv2d", x, filter, bias, o);
 }
 
-bool chi_convolution_columns(
-		const choir_convolution_options *o, choir_convolution_options *columns)
+bool chi_convolution_columns(const choir_conv_options *o, choir_conv_options *columns)
 {
 	*columns = *o;
 	columns->pad_before[0] = columns->pad_after[0] = 0;
@@ -168,37 +210,56 @@ bool chi_convolution_columns(
 			!__builtin_add_overflow(o->pad_after[0], o->padding, &columns->pad_after[1]);
 }
 
-choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
-		const choir_convolution_options *o, choir_activate activate)
+choir_tensor *chi_conv1d(
+		choir_tensor *x, choir_tensor *filter, choir_tensor *bias, const choir_conv_options *o)
 {
 	const choir_shape *s = &x->shape, *k = &filter->shape;
-	choir_convolution_options columns;
+	choir_conv_options columns;
 
 	if (!chi_convolution_columns(o, &columns))
 		return chi_frame_fail_null(x->frame, CHOIR_INVALID, "conv1d: the padding is too large");
 	choir_tensor *y =
-			chi_convolution(choir_reshape(x, CHOIR_SHAPE(s->dim[0], 1, s->dim[1], s->dim[2])),
+			convolve("conv1d", choir_reshape(x, CHOIR_SHAPE(s->dim[0], 1, s->dim[1], s->dim[2])),
 					choir_reshape(filter, CHOIR_SHAPE(1, k->dim[0], k->dim[1], k->dim[2])), bias,
-					&columns, activate);
+					&columns);
 	return y ? choir_reshape(y, CHOIR_SHAPE(y->shape.dim[0], y->shape.dim[2], y->shape.dim[3]))
 			 : NULL;
 }
 
-choir_tensor *choir_convolution(
-		choir_tensor *x, choir_tensor *filter, const choir_convolution_options *o)
+// Completes the options of an operation. False: recorded in the frame of its operands.
+static bool check_call(const char *name, int axes, choir_tensor *x, choir_tensor *filter,
+		const choir_conv_options *o, choir_conv_options *all)
 {
-	choir_convolution_options all;
-
-	if (!x || !filter)
-		return chi_frame_null_argument(choir_tensor_frame(x ? x : filter), "convolution");
-	if (chi_options_take("convolution: the options'", &all, sizeof all, o) != CHOIR_OK) {
-		chi_frame_record_error(x->frame);
-		return NULL;
+	if (!x || !filter) {
+		chi_frame_null_argument(choir_tensor_frame(x ? x : filter), name);
+		return false;
 	}
-	all.stride = all.stride ? all.stride : 1;
-	all.dilation = all.dilation ? all.dilation : 1;
-	all.groups = all.groups ? all.groups : 1;
-	if (x->shape.rank == 3 && filter->shape.rank == 3)
-		return chi_convolution_1d(x, filter, NULL, &all, CHOIR_ACTIVATE_LINEAR);
-	return chi_convolution(x, filter, NULL, &all, CHOIR_ACTIVATE_LINEAR);
+	choir_status status = chi_convolution_options(o, axes, all);
+	if (status == CHOIR_OK && all->bias == CHOIR_ON)
+		status = choir_fail(
+				CHOIR_INVALID, "bias is on, but only layers have one; use choir_bias_add");
+	if (status != CHOIR_OK)
+		fail(name, x);
+	return status == CHOIR_OK;
+}
+
+choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o)
+{
+	choir_conv_options all;
+	return check_call("conv2d", 2, x, filter, o, &all) ? chi_conv2d(x, filter, NULL, &all) : NULL;
+}
+
+choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o)
+{
+	choir_conv_options all;
+	char text[2][CHI_SHAPE_TEXT];
+
+	if (!check_call("conv1d", 1, x, filter, o, &all))
+		return NULL;
+	if (x->shape.rank != 3 || filter->shape.rank != 3)
+		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+				"conv1d: sequences %s and filter %s do not fit; "
+				"[n, w, c] and [k, c / groups, out] are needed",
+				chi_shape_print(&x->shape, text[0]), chi_shape_print(&filter->shape, text[1]));
+	return chi_conv1d(x, filter, NULL, &all);
 }

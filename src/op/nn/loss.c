@@ -105,13 +105,13 @@ static const chi_op cross_entropy_op = {
 	.backward = cross_entropy_backward,
 };
 
-choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *logits, choir_tensor *labels)
+choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits)
 {
-	return choir_sparse_softmax_cross_entropy_smoothed(logits, labels, 0);
+	return choir_sparse_softmax_cross_entropy_smoothed(labels, logits, 0);
 }
 
 choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
-		choir_tensor *logits, choir_tensor *labels, double smoothing)
+		choir_tensor *labels, choir_tensor *logits, double smoothing)
 {
 	const choir_cross_entropy_attributes attributes = { smoothing };
 	choir_tensor *const in[] = { logits, labels };
@@ -134,9 +134,9 @@ static choir_tensor *by_example(const char *name, choir_tensor *losses)
 	return rank == 1 ? losses : choir_mean(losses, ((choir_axes) 1 << rank) - 2);
 }
 
-choir_tensor *choir_mean_squared_error(choir_tensor *x, choir_tensor *target)
+choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *predictions)
 {
-	return by_example("squared_error", choir_square(choir_subtract(x, target)));
+	return by_example("mean_squared_error", choir_square(choir_subtract(predictions, targets)));
 }
 
 static choir_status huber_backward(
@@ -156,20 +156,20 @@ static const chi_op huber_op = {
 	.backward = huber_backward,
 };
 
-choir_tensor *choir_huber(choir_tensor *x, choir_tensor *target, double bound)
+choir_tensor *choir_huber(choir_tensor *targets, choir_tensor *predictions, double delta)
 {
-	const choir_huber_attributes attributes = { bound };
+	const choir_huber_attributes attributes = { delta };
 	choir_tensor *difference;
 
-	if (x && !(bound > 0))
-		return chi_frame_fail_null(
-				x->frame, CHOIR_INVALID, "huber: the bound is %g; more than 0 is needed", bound);
-	difference = choir_subtract(x, target);
+	if (predictions && !(delta > 0))
+		return chi_frame_fail_null(predictions->frame, CHOIR_INVALID,
+				"huber: delta is %g; more than 0 is needed", delta);
+	difference = choir_subtract(predictions, targets);
 	return by_example("huber", chi_op_call(&huber_op, NULL, 1, &difference, &attributes));
 }
 
 // softplus(x) - x target = -target log(sigmoid(x)) - (1 - target) log(1 - sigmoid(x))
-choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *logits, choir_tensor *targets)
+choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *targets, choir_tensor *logits)
 {
 	return by_example("sigmoid_cross_entropy",
 			choir_subtract(choir_softplus(logits), choir_multiply(logits, targets)));

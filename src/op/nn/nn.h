@@ -4,22 +4,30 @@
 #include "choir/nn.h"
 #include "op/op.h"
 
-// An activation's gradient by its input, from its result y and dy; dy itself if linear.
-choir_tensor *chi_activation_gradient(choir_activate activate, choir_tensor *y, choir_tensor *dy);
+// The part of an activation that kernels of products apply: all of it, or CHOIR_LINEAR.
+choir_activation chi_activation_fused(choir_activation activation);
+// CHOIR_INVALID: no member of the enum.
+choir_status chi_activation_check(choir_activation activation);
+choir_tensor *chi_activation_apply(choir_activation activation, choir_tensor *x);
+// The gradient of z from y = activation(z) and dy, of a fused activation; dy itself if linear.
+choir_tensor *chi_activation_gradient(
+		choir_activation activation, choir_tensor *y, choir_tensor *dy);
 
-// A convolution fused with bias (or NULL) and activation. In o stride, dilation and groups are at
-// least 1. _1d needs rank 3.
-choir_tensor *chi_convolution(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
-		const choir_convolution_options *o, choir_activate activate);
-choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
-		const choir_convolution_options *o, choir_activate activate);
-// Converts a convolution's options from a sequence to an image. False: too much padding.
-bool chi_convolution_columns(
-		const choir_convolution_options *o, choir_convolution_options *columns);
-// Plans the position of a convolution's filter and its result's shape. CHOIR_INVALID: they do not
-// fit.
+// Takes a caller's options of a convolution along axes axes: checks them and sets defaults.
+// CHOIR_INVALID, without the caller's name in the text.
+choir_status chi_convolution_options(
+		const choir_conv_options *o, int axes, choir_conv_options *all);
+// activation(x * filter + bias) with complete options; bias may be NULL. conv1d needs rank 3.
+choir_tensor *chi_conv2d(
+		choir_tensor *x, choir_tensor *filter, choir_tensor *bias, const choir_conv_options *o);
+choir_tensor *chi_conv1d(
+		choir_tensor *x, choir_tensor *filter, choir_tensor *bias, const choir_conv_options *o);
+// Converts a sequence's options to an image's. False: too much padding.
+bool chi_convolution_columns(const choir_conv_options *o, choir_conv_options *columns);
+// Plans the position of the filter and the result's shape. CHOIR_INVALID: they do not fit; the
+// text lacks the caller's name.
 choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,
-		const choir_convolution_options *o, choir_conv2d_attributes *attributes, choir_shape *out);
+		const choir_conv_options *o, choir_conv2d_attributes *attributes, choir_shape *out);
 
 // The zeros before and after an axis of a convolution or pooling, and the number of windows.
 // padding is -1 for TensorFlow's SAME, else elements on each side. False: invalid arguments.

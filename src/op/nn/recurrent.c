@@ -137,7 +137,7 @@ static choir_tensor *gates_of(choir_tensor *x, choir_tensor *kernel, choir_tenso
 {
 	const choir_shape *s = &x->shape;
 	choir_tensor *flat = choir_reshape(x, CHOIR_SHAPE(s->dim[0] * s->dim[1], s->dim[2]));
-	choir_tensor *z = chi_dense(flat, kernel, bias, CHOIR_ACTIVATE_LINEAR);
+	choir_tensor *z = chi_dense(flat, kernel, bias, CHOIR_LINEAR);
 
 	return z ? choir_reshape(z, CHOIR_SHAPE(s->dim[0], s->dim[1], z->shape.dim[1])) : NULL;
 }

@@ -351,24 +351,24 @@ static choir_status run_matmul(const choir_kernel_call *call)
 
 // oneDNN's fused ReLU turns a NAN into 0, so activations use the plain kernels' function, in 0.02
 // ms of a dense layer's 3.3 ms.
-static choir_status run_activated(const choir_kernel_call *call, choir_activate activate)
+static choir_status run_activated(const choir_kernel_call *call, choir_activation activation)
 {
 	CHOIR_TRY(run(call));
-	if (activate != CHOIR_ACTIVATE_LINEAR)
-		chi_finish(CHOIR_F32, call->out->data, 1, chi_elements(call->out), NULL, activate);
+	if (activation != CHOIR_LINEAR)
+		chi_finish(CHOIR_F32, call->out->data, 1, chi_elements(call->out), NULL, activation);
 	return CHOIR_OK;
 }
 
 static choir_status run_dense(const choir_kernel_call *call)
 {
 	const choir_dense_attributes *attributes = call->attributes;
-	return run_activated(call, attributes->activate);
+	return run_activated(call, attributes->activation);
 }
 
 static choir_status run_conv2d(const choir_kernel_call *call)
 {
 	const choir_conv2d_attributes *attributes = call->attributes;
-	return run_activated(call, attributes->activate);
+	return run_activated(call, attributes->activation);
 }
 
 static int64_t apart(int64_t stride, int64_t columns)

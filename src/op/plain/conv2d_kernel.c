@@ -191,7 +191,7 @@ static choir_status run_conv2d(const choir_kernel_call *call)
 			chi_gemm_run(&gemm);
 		}
 		chi_finish(v.dtype, chi_element(call->out, pixel * v.out), gemm.m, v.out,
-				call->n > 2 ? call->in[2].data : NULL, v.attributes->activate);
+				call->n > 2 ? call->in[2].data : NULL, v.attributes->activation);
 	}
 	return CHOIR_OK;
 }

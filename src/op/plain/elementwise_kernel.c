@@ -64,7 +64,7 @@ static choir_status run_huber(const choir_kernel_call *call)
 	const choir_buffer *x = &call->in[0];
 	const choir_huber_attributes *attributes = call->attributes;
 	chi_loops_best()->real[x->dtype]->huber(
-			call->out->data, x->data, attributes->bound, chi_elements(x));
+			call->out->data, x->data, attributes->delta, chi_elements(x));
 	return CHOIR_OK;
 }
 
@@ -73,7 +73,7 @@ static choir_status run_huber_gradient(const choir_kernel_call *call)
 	const choir_buffer *x = &call->in[0];
 	const choir_huber_attributes *attributes = call->attributes;
 	chi_loops_best()->real[x->dtype]->huber_gradient(
-			call->out->data, x->data, call->in[1].data, attributes->bound, chi_elements(x));
+			call->out->data, x->data, call->in[1].data, attributes->delta, chi_elements(x));
 	return CHOIR_OK;
 }
 

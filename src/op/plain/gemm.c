@@ -48,7 +48,7 @@ size_t chi_gemm_scratch(choir_dtype dtype)
 }
 
 void chi_finish(choir_dtype dtype, void *out, int64_t rows, int64_t n, const void *bias,
-		choir_activate activate)
+		choir_activation activation)
 {
 	static const chi_unary unary[] = { CHI_RELU, CHI_RELU, CHI_TANH, CHI_SIGMOID };
 	const chi_loops *loops = chi_loops_best();
@@ -57,8 +57,8 @@ void chi_finish(choir_dtype dtype, void *out, int64_t rows, int64_t n, const voi
 	for (int64_t i = 0; i < rows; i++, to += row) {
 		if (bias)
 			loops->number[dtype]->binary(CHI_ADD, to, to, bias, n, false, false);
-		if (activate != CHOIR_ACTIVATE_LINEAR)
-			loops->real[dtype]->unary(unary[activate], to, to, n);
+		if (activation != CHOIR_LINEAR)
+			loops->real[dtype]->unary(unary[activation], to, to, n);
 	}
 }
 

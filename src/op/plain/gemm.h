@@ -24,7 +24,7 @@ typedef struct {
 } chi_gemm_kernel;
 extern const chi_gemm_kernel chi_plain_gemm;
 
-// Finishes a product with bias and activation: out [rows, n] = activate(out + bias); bias may be
+// Finishes a product with bias and activation: out [rows, n] = activation(out + bias); bias may be
 // NULL.
 void chi_finish(choir_dtype dtype, void *out, int64_t rows, int64_t n, const void *bias,
-		choir_activate activate);
+		choir_activation activation);

@@ -80,7 +80,7 @@ static choir_status run_dense(const choir_kernel_call *call)
 	};
 	chi_gemm_run(&gemm);
 	chi_finish(x->dtype, call->out->data, s.m, s.n, call->n > 2 ? call->in[2].data : NULL,
-			attributes->activate);
+			attributes->activation);
 	return CHOIR_OK;
 }
 

@@ -8,7 +8,7 @@
 static chi_random_key key_of(const choir_random_attributes *a)
 {
 	return (chi_random_key){
-		.seed = a->seed, .step = a->step, .replica = a->replica, .place = a->place
+		.seed = a->seed, .step = a->step, .replica = a->replica_id, .place = a->place
 	};
 }
 

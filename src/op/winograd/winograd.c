@@ -206,7 +206,7 @@ static choir_status run_conv2d(const choir_kernel_call *call)
 		.x = call->in[0].data,
 		.bias = call->n > 2 ? call->in[2].data : NULL,
 		.y = call->out->data,
-		.relu = a->activate == CHOIR_ACTIVATE_RELU };
+		.relu = a->activation == CHOIR_RELU };
 	lay_out(&j, call->scratch);
 	run_job(&j, call->in[1].data);
 	return CHOIR_OK;
@@ -292,7 +292,7 @@ static int score_conv2d(const choir_kernel_call *call)
 {
 	const choir_conv2d_attributes *a = call->attributes;
 	const geometry g = geometry_of_output(call, &call->in[0].shape, &call->out->shape);
-	return a->activate > CHOIR_ACTIVATE_RELU ? 0 : score_of(call, &call->in[1].shape, &g);
+	return a->activation > CHOIR_RELU ? 0 : score_of(call, &call->in[1].shape, &g);
 }
 
 static size_t scratch_conv2d(const choir_kernel_call *call)

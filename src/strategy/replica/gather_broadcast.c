@@ -20,27 +20,28 @@ static choir_status return_first(choir_cross *x, void *user)
 			x, "value", choir_tensor_as_value(chi_value_view(x->frame, v->component[*from])));
 }
 
-choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, int from)
+choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, int replica_id)
 {
 	if (chi_replica_check(replica, "broadcast") != CHOIR_OK)
 		return NULL;
 	if (t == NULL)
 		return chi_frame_null_argument(replica->frame, "broadcast");
-	if (from < 0 || from >= choir_replica_count(replica))
+	if (replica_id < 0 || replica_id >= choir_replica_count(replica))
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
-				"broadcast: replica %d does not exist; there are %d replicas", from,
+				"broadcast: replica %d does not exist; there are %d replicas", replica_id,
 				choir_replica_count(replica));
 	chi_replica_gives(chi_replica_of(replica), t);
-	// Replica from may write its component after the call.
+	// The replica may write its component after the call.
 	if (t->source != NULL && (t = choir_copy(t, replica->frame)) == NULL)
 		return NULL;
 	chi_replica *r = chi_replica_of(replica);
 	char name[64];
 	chi_replica_name_collective(r, "broadcast", name);
 	if (r->label.hash == 0)
-		snprintf(name, sizeof name, "broadcast from replica %d", from);
-	if (chi_merge_one(r, name, t, return_first, &from, (const void *) (uintptr_t) return_first,
-				chi_hash_mix((uint64_t) from + 1 + r->label.hash)) != CHOIR_OK)
+		snprintf(name, sizeof name, "broadcast from replica %d", replica_id);
+	if (chi_merge_one(r, name, t, return_first, &replica_id,
+				(const void *) (uintptr_t) return_first,
+				chi_hash_mix((uint64_t) replica_id + 1 + r->label.hash)) != CHOIR_OK)
 		return NULL;
 	return choir_replica_result(replica, "value");
 }

@@ -383,12 +383,12 @@ void chi_run_abandon(chi_run *run, bool back)
 }
 
 choir_status chi_run_isolated(
-		chi_run *run, int replica, choir_replica_fn *fn, void *user, choir_values *args)
+		chi_run *run, int local_replica, choir_replica_fn *fn, void *user, choir_values *args)
 {
 	const chi_run_task task = { fn, user, args, NULL, run->strategy->step };
 	CHOIR_TRY(prepare(run, &task, true));
 	chi_trace_begin(CHOIR_TRACE_OTHER, "run of one replica");
-	chi_replica_call(&run->replica[replica]);
+	chi_replica_call(&run->replica[local_replica]);
 	const choir_status status = finish(run);
 	chi_trace_end();
 	return status;

@@ -121,7 +121,7 @@ choir_status chi_run_go(
 		chi_run *run, choir_replica_fn *fn, void *user, choir_values *args, choir_values *results);
 // Runs fn in one replica on this thread and drops its gradients.
 choir_status chi_run_isolated(
-		chi_run *run, int replica, choir_replica_fn *fn, void *user, choir_values *args);
+		chi_run *run, int local_replica, choir_replica_fn *fn, void *user, choir_values *args);
 
 // Ends device d's part of a run after a non-local exit from the program's function. The run fails,
 // and this thread finishes the device's work.

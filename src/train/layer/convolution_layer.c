@@ -1,5 +1,4 @@
 // The convolution layers for images and sequences.
-#include "base/options.h"
 #include "op/nn/nn.h"
 #include "train/layer/layer.h"
 
@@ -10,11 +9,22 @@ typedef struct {
 	choir_layer layer; // first
 	int64_t in, out;
 	int kernel;
-	choir_convolution_options how;
-	choir_activation activation;
+	choir_conv_options how; // complete
 } convolution;
 
-static choir_tensor *convolve(choir_layer *l, choir_tensor *x, choir_activation activation)
+static choir_tensor *convolve(
+		choir_layer *l, choir_tensor *x, bool images, choir_activation activation)
+{
+	choir_conv_options how = ((const convolution *) l)->how;
+	choir_tensor *kernel = choir_variable_read(l->variable[0], x->frame);
+	choir_tensor *bias = l->variables > 1 ? choir_variable_read(l->variable[1], x->frame) : NULL;
+	how.activation = activation;
+	if (kernel == NULL || (l->variables > 1 && bias == NULL))
+		return NULL;
+	return images ? chi_conv2d(x, kernel, bias, &how) : chi_conv1d(x, kernel, bias, &how);
+}
+
+static choir_tensor *convolve_images(choir_layer *l, choir_tensor *x, choir_activation activation)
 {
 	const convolution *c = (const convolution *) l;
 	const choir_shape *s = &x->shape;
@@ -29,22 +39,17 @@ static choir_tensor *convolve(choir_layer *l, choir_tensor *x, choir_activation 
 		return chi_layer_fail(l, x,
 				"conv2d of %d by %d pixels with padding %d does not fit images %s", c->kernel,
 				c->kernel, c->how.padding, chi_shape_print(s, got));
-	choir_tensor *kernel = choir_variable_read(l->variable[0], x->frame);
-	choir_tensor *bias = l->variables > 1 ? choir_variable_read(l->variable[1], x->frame) : NULL;
-	if (kernel == NULL || (l->variables > 1 && bias == NULL))
-		return NULL;
-	return chi_layer_rest(
-			activation, chi_convolution(x, kernel, bias, &c->how, chi_layer_fused(activation)));
+	return convolve(l, x, true, activation);
 }
 
 static choir_tensor *apply_2d(choir_layer *l, choir_tensor *x)
 {
-	return convolve(l, x, ((const convolution *) l)->activation);
+	return convolve_images(l, x, ((const convolution *) l)->how.activation);
 }
 
 static choir_tensor *apply_2d_linear(choir_layer *l, choir_tensor *x)
 {
-	return convolve(l, x, CHOIR_LINEAR);
+	return convolve_images(l, x, CHOIR_LINEAR);
 }
 
 static choir_tensor *apply_1d(choir_layer *l, choir_tensor *x)
@@ -55,17 +60,12 @@ static choir_tensor *apply_1d(choir_layer *l, choir_tensor *x)
 	if (s->rank != 3 || s->dim[2] != c->in)
 		return chi_layer_fail(l, x, "conv1d needs [n, w, %" PRId64 "]; the input is %s", c->in,
 				chi_shape_print(s, got));
-	choir_tensor *kernel = choir_variable_read(l->variable[0], x->frame);
-	choir_tensor *bias = l->variables > 1 ? choir_variable_read(l->variable[1], x->frame) : NULL;
-	if (kernel == NULL || (l->variables > 1 && bias == NULL))
-		return NULL;
-	return chi_layer_rest(c->activation,
-			chi_convolution_1d(x, kernel, bias, &c->how, chi_layer_fused(c->activation)));
+	return convolve(l, x, false, c->how.activation);
 }
 
 // A sequence is an image of one row; result converts the shape back.
 static int describe_images(choir_layer *l, chi_export *e, int x, const choir_shape *images,
-		const choir_convolution_options *how, choir_shape (*result)(const choir_shape *out))
+		const choir_conv_options *how, choir_shape (*result)(const choir_shape *out))
 {
 	const convolution *c = (const convolution *) l;
 	const bool row = l->kind->apply == apply_1d;
@@ -82,7 +82,7 @@ static int describe_images(choir_layer *l, chi_export *e, int x, const choir_sha
 		return CHOIR_NONE;
 	const int y = chi_export_call(e, CHI_C_CONV2D, x, result(&out), ", %s.at, %s%s", kernel,
 			l->variables > 1 ? bias : "NULL", l->variables > 1 ? ".at" : "");
-	return chi_export_activate(e, c->activation,
+	return chi_export_activate(e, how->activation,
 			chi_export_how(e, y,
 					"%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64
 					", %d, %d, %d, %d, %" PRId64 ", %d, %d",
@@ -115,7 +115,7 @@ static int describe_1d(choir_layer *l, chi_export *e, int x)
 {
 	const convolution *c = (const convolution *) l;
 	const choir_shape *s = chi_export_shape(e, x);
-	choir_convolution_options columns;
+	choir_conv_options columns;
 	if (s->rank != 2 || s->dim[1] != c->in || e->value[x].varies)
 		return chi_export_refuse(
 				l, e, x, "conv1d needs [w, %" PRId64 "] with a known number of positions", c->in);
@@ -132,59 +132,33 @@ static const chi_layer_kind kind_1d = {
 	.name = "conv1d", .apply = apply_1d, .describe = describe_1d
 };
 
-static choir_status check_option(const char *name, const char *option, int64_t value)
+static choir_status check_sizes(const chi_layer_kind *kind, const char *name, int64_t in,
+		int64_t out, int kernel, int64_t groups)
 {
-	if (value >= 0)
-		return CHOIR_OK;
-	return choir_fail(CHOIR_INVALID,
-			"layer \"%s\": %s is %" PRId64 "; 1 or more is needed, or 0 for 1", name, option,
-			value);
-}
-
-static choir_status check(const chi_layer_kind *kind, const char *name, int64_t in, int64_t out,
-		int kernel, const choir_conv2d_options *o)
-{
-	CHOIR_TRY(chi_layer_check(kind->name, name, true, o->activation));
 	if (in < 1 || out < 1 || kernel < 1)
 		return choir_fail(CHOIR_INVALID,
 				"layer \"%s\": %s from %" PRId64 " to %" PRId64 " "
 				"channels by %d pixels; all must be 1 or more",
 				name, kind->name, in, out, kernel);
-	CHOIR_TRY(check_option(name, "stride", o->stride));
-	CHOIR_TRY(check_option(name, "dilation", o->dilation));
-	CHOIR_TRY(check_option(name, "groups", o->groups));
-	const int64_t groups = o->groups == 0 ? 1 : o->groups;
 	if (in % groups != 0 || out % groups != 0)
 		return choir_fail(CHOIR_INVALID,
 				"layer \"%s\": %" PRId64 " groups do not divide "
 				"%" PRId64 " input and %" PRId64 " output channels",
 				name, groups, in, out);
-	if (o->padding < CHOIR_PADDING_SAME)
-		return choir_fail(CHOIR_INVALID,
-				"layer \"%s\": padding is %d; 0 or more pixels "
-				"are needed, or CHOIR_PADDING_SAME for SAME",
-				name, o->padding);
-	if (o->pad_before < 0 || o->pad_after < 0 ||
-			(o->padding == CHOIR_PADDING_SAME && (o->pad_before || o->pad_after)))
-		return choir_fail(CHOIR_INVALID,
-				"layer \"%s\": pad_before is %d and pad_after "
-				"%d; 0 or more are needed, and 0 with SAME",
-				name, o->pad_before, o->pad_after);
-	if ((unsigned) o->bias > CHOIR_OFF)
-		return choir_fail(CHOIR_INVALID,
-				"layer \"%s\": bias is %d; CHOIR_ON or CHOIR_OFF is needed", name, (int) o->bias);
 	return CHOIR_OK;
 }
 
 static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t in, int64_t out,
-		int kernel, const choir_conv2d_options *o)
+		int kernel, const choir_conv_options *o)
 {
-	choir_conv2d_options all;
-	if (chi_options_take("the options'", &all, sizeof all, o) != CHOIR_OK) {
-		chi_error_prefix("layer \"%s\"", name == NULL ? kind->name : name);
+	choir_conv_options how;
+	if (chi_layer_check(kind->name, name, true, CHOIR_LINEAR) != CHOIR_OK)
+		return NULL;
+	if (chi_convolution_options(o, kind == &kind_2d ? 2 : 1, &how) != CHOIR_OK) {
+		chi_error_prefix("layer \"%s\"", name);
 		return NULL;
 	}
-	if (check(kind, name, in, out, kernel, &all) != CHOIR_OK)
+	if (check_sizes(kind, name, in, out, kernel, how.groups) != CHOIR_OK)
 		return NULL;
 	convolution *c = (convolution *) chi_layer_new(sizeof *c, kind, name);
 	if (c == NULL)
@@ -192,33 +166,26 @@ static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t i
 	c->in = in;
 	c->out = out;
 	c->kernel = kernel;
-	c->activation = all.activation;
-	c->layer.rectifies = kind == &kind_2d && all.activation == CHOIR_RELU;
-	c->how = (choir_convolution_options){ .size = sizeof c->how,
-		.stride = all.stride == 0 ? 1 : all.stride,
-		.padding = all.padding,
-		.dilation = all.dilation == 0 ? 1 : all.dilation,
-		.groups = all.groups == 0 ? 1 : all.groups,
-		.pad_before = { all.pad_before, all.pad_before },
-		.pad_after = { all.pad_after, all.pad_after } };
-	chi_layer_set(&c->layer, "activation %s, stride %d, padding %d (%d, %d), dilation %d",
-			chi_layer_activation(all.activation), c->how.stride, all.padding, all.pad_before,
-			all.pad_after, c->how.dilation);
-	const choir_shape two = CHOIR_SHAPE(kernel, kernel, in / c->how.groups, out);
-	const choir_shape one = CHOIR_SHAPE(kernel, in / c->how.groups, out);
+	c->how = how;
+	c->layer.rectifies = kind == &kind_2d && how.activation == CHOIR_RELU;
+	chi_layer_set(&c->layer, "activation %s, stride %d, padding %d (%d %d, %d %d), dilation %d",
+			chi_layer_activation(how.activation), how.stride, how.padding, how.pad_before[0],
+			how.pad_after[0], how.pad_before[1], how.pad_after[1], how.dilation);
+	const choir_shape two = CHOIR_SHAPE(kernel, kernel, in / how.groups, out);
+	const choir_shape one = CHOIR_SHAPE(kernel, in / how.groups, out);
 	return chi_layer_finish(&c->layer,
 			chi_layer_make_weights(
-					&c->layer, kind == &kind_2d ? &two : &one, all.bias != CHOIR_OFF));
+					&c->layer, kind == &kind_2d ? &two : &one, how.bias != CHOIR_OFF));
 }
 
 choir_layer *choir_conv2d_new(
-		const char *name, int64_t in, int64_t out, int kernel, const choir_conv2d_options *o)
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o)
 {
 	return make(&kind_2d, name, in, out, kernel, o);
 }
 
 choir_layer *choir_conv1d_new(
-		const char *name, int64_t in, int64_t out, int kernel, const choir_conv2d_options *o)
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o)
 {
 	return make(&kind_1d, name, in, out, kernel, o);
 }

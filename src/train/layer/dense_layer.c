@@ -1,4 +1,5 @@
 // The fully connected layer, with or without bias.
+#include "op/nn/nn.h"
 #include "train/layer/layer.h"
 
 #include <inttypes.h>
@@ -19,10 +20,9 @@ static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 				chi_shape_print(&x->shape, got));
 	choir_tensor *kernel = choir_variable_read(l->variable[0], x->frame);
 	if (l->variables == 1)
-		return chi_layer_activate(d->activation, choir_matmul(x, kernel, CHOIR_TRANSPOSED_NONE));
+		return chi_activation_apply(d->activation, choir_matmul(x, kernel, CHOIR_TRANSPOSED_NONE));
 	choir_tensor *bias = choir_variable_read(l->variable[1], x->frame);
-	return chi_layer_rest(
-			d->activation, chi_dense(x, kernel, bias, chi_layer_fused(d->activation)));
+	return chi_dense(x, kernel, bias, d->activation);
 }
 
 static int describe(choir_layer *l, chi_export *e, int x)

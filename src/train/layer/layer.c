@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "choir/nn.h"
+#include "op/nn/nn.h"
 #include "strategy/context.h"
 #include "strategy/variable/create.h"
 #include "strategy/worker_sync.h"
@@ -137,12 +137,9 @@ choir_status chi_layer_check(
 {
 	if (needs_name && (name == NULL || name[0] == '\0'))
 		return choir_fail(CHOIR_INVALID, "layer: a %s layer has no name; one is needed", kind);
-	if ((unsigned) activation > CHOIR_SILU)
-		return choir_fail(CHOIR_INVALID,
-				"layer \"%s\": activation %d is unknown; known: "
-				"LINEAR, RELU, TANH, SIGMOID, GELU, GELU_TANH and SILU",
-				name == NULL ? kind : name, (int) activation);
-	return CHOIR_OK;
+	return chi_activation_check(activation) == CHOIR_OK
+			? CHOIR_OK
+			: chi_error_prefix("layer \"%s\"", name == NULL ? kind : name);
 }
 
 choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *fmt, ...)
@@ -166,43 +163,6 @@ const char *chi_layer_activation(choir_activation activation)
 		[CHOIR_GELU_TANH] = "gelu_tanh",
 		[CHOIR_SILU] = "silu" };
 	return names[activation];
-}
-
-choir_activate chi_layer_fused(choir_activation activation)
-{
-	switch (activation) {
-	case CHOIR_RELU:
-		return CHOIR_ACTIVATE_RELU;
-	case CHOIR_TANH:
-		return CHOIR_ACTIVATE_TANH;
-	case CHOIR_SIGMOID:
-		return CHOIR_ACTIVATE_SIGMOID;
-	case CHOIR_LINEAR:
-	case CHOIR_GELU:
-	case CHOIR_GELU_TANH:
-	case CHOIR_SILU:
-		break;
-	}
-	return CHOIR_ACTIVATE_LINEAR;
-}
-
-choir_tensor *chi_layer_rest(choir_activation activation, choir_tensor *y)
-{
-	return chi_layer_fused(activation) == CHOIR_ACTIVATE_LINEAR ? chi_layer_activate(activation, y)
-																: y;
-}
-
-choir_tensor *chi_layer_activate(choir_activation activation, choir_tensor *y)
-{
-	static choir_unary_op *const functions[] = {
-		[CHOIR_RELU] = choir_relu,
-		[CHOIR_TANH] = choir_tanh,
-		[CHOIR_SIGMOID] = choir_sigmoid,
-		[CHOIR_GELU] = choir_gelu,
-		[CHOIR_GELU_TANH] = choir_gelu_tanh,
-		[CHOIR_SILU] = choir_silu,
-	};
-	return y == NULL || activation == CHOIR_LINEAR ? y : functions[activation](y);
 }
 
 // Its constructor left an error.

@@ -21,7 +21,7 @@ typedef struct {
 	int (*describe)(choir_layer *l, chi_export *e, int x);
 } chi_layer_kind;
 
-enum { CHI_LAYER_VARIABLES = 4, CHI_LAYER_SETTING = 64 };
+enum { CHI_LAYER_VARIABLES = 4, CHI_LAYER_SETTING = 80 };
 
 struct choir_layer {
 	const chi_layer_kind *kind;
@@ -61,10 +61,5 @@ choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x);
 // Records 'layer "hidden": ' and the message as CHOIR_INVALID in x's frame, and returns NULL.
 choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// A layer's activation: fused kernels apply the part that chi_layer_fused returns, chi_layer_rest
-// the rest.
-choir_activate chi_layer_fused(choir_activation activation);
-choir_tensor *chi_layer_rest(choir_activation activation, choir_tensor *y);
-choir_tensor *chi_layer_activate(choir_activation activation, choir_tensor *y);
 // Checks that the layers contained in one exist and belong to the current strategy.
 choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *const layers[]);

@@ -2,6 +2,7 @@
 #include "train/layer/layer.h"
 
 #include "base/hash.h"
+#include "op/nn/nn.h"
 
 #include <limits.h>
 
@@ -23,7 +24,7 @@ static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 		return chi_layer_fail(l, x,
 				"the layers return %s, but the shortcut %s; both must have one shape",
 				chi_shape_print(&y->shape, text[0]), chi_shape_print(&beside->shape, text[1]));
-	return chi_layer_activate(r->activation, choir_add(y, beside));
+	return chi_activation_apply(r->activation, choir_add(y, beside));
 }
 
 static choir_variable *variable(choir_layer *l, int index)
@@ -88,7 +89,7 @@ static choir_tensor *apply_activation(choir_layer *l, choir_tensor *x)
 	if (!chi_dtype_is_float(x->dtype))
 		return chi_layer_fail(l, x, "activation needs f32 or f64; the input is %s, cast it",
 				choir_dtype_name(x->dtype));
-	return chi_layer_activate(((const activation_layer *) l)->activation, x);
+	return chi_activation_apply(((const activation_layer *) l)->activation, x);
 }
 
 static int describe_activation(choir_layer *l, chi_export *e, int x)

@@ -20,7 +20,7 @@ static choir_tensor *project(choir_layer *l, int first, choir_tensor *x)
 {
 	choir_tensor *kernel = choir_variable_read(l->variable[first], x->frame);
 	choir_tensor *bias = choir_variable_read(l->variable[first + 1], x->frame);
-	return chi_dense(x, kernel, bias, CHOIR_ACTIVATE_LINEAR);
+	return chi_dense(x, kernel, bias, CHOIR_LINEAR);
 }
 
 static choir_tensor *apply(choir_layer *l, choir_tensor *x)

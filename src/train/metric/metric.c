@@ -79,7 +79,7 @@ static choir_metric *make(const char *name, const choir_metric *like)
 			: give_up(NULL, total, count);
 }
 
-choir_metric *choir_metric_new(choir_metric_kind kind, const char *name)
+choir_metric *choir_metric_new(const char *name, choir_metric_kind kind)
 {
 	if ((unsigned) kind <= CHOIR_METRIC_ACCURACY)
 		return make(name, &(choir_metric){ .kind = (chi_metric_kind) kind });
@@ -165,17 +165,20 @@ static choir_status update_untaped(
 	return status;
 }
 
-choir_status choir_metric_update(choir_metric *m, choir_tensor *values, choir_tensor *more)
+choir_status choir_metric_update(
+		choir_metric *m, choir_tensor *labels_or_values, choir_tensor *scores_or_weights)
 {
-	return update_untaped(m, values, more, NULL);
+	return m != NULL && m->kind == CHI_METRIC_MEAN
+			? update_untaped(m, labels_or_values, scores_or_weights, NULL)
+			: update_untaped(m, scores_or_weights, labels_or_values, NULL);
 }
 
 choir_status choir_metric_update_weighted(
-		choir_metric *m, choir_tensor *values, choir_tensor *labels, choir_tensor *weights)
+		choir_metric *m, choir_tensor *labels, choir_tensor *scores, choir_tensor *weights)
 {
 	if (weights == NULL) // an earlier operation failed
-		return chi_frame_status(choir_tensor_frame(values != NULL ? values : labels));
-	return update_untaped(m, values, labels, weights);
+		return chi_frame_status(choir_tensor_frame(scores != NULL ? scores : labels));
+	return update_untaped(m, scores, labels, weights);
 }
 
 static choir_status sum_parts(const choir_metric *m, choir_variable *v, double sum[])

@@ -142,7 +142,7 @@ choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir
 	if (weights != NULL && (m->kind == CHI_METRIC_MEAN || m->kind == CHI_METRIC_CONFUSION))
 		return chi_frame_fail(values->frame, CHOIR_INVALID, "metric \"%s\": %s", m->name,
 				m->kind == CHI_METRIC_MEAN
-						? "a mean takes its weights in the place of the labels"
+						? "a mean's weights are choir_metric_update's third argument"
 						: "a confusion matrix counts whole examples, without weights");
 	if (m->kind == CHI_METRIC_MEAN)
 		return count_mean(m, values, more, total, count);

@@ -144,7 +144,7 @@ choir_status choir_optimizer_add_gradient(
 	return chi_gradients_add(o->apply, r, v, gradient);
 }
 
-choir_status choir_optimizer_add_gradient_memory(choir_replica *r, choir_optimizer *o,
+choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o, choir_replica *r,
 		choir_variable *v, const void *gradient, size_t bytes)
 {
 	CHOIR_TRY(chi_optimizer_check_replica(o, r));
@@ -207,7 +207,7 @@ static choir_status find_sources(
 	return CHOIR_OK;
 }
 
-choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choir_tensor *loss)
+choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tensor *loss, choir_tape *tape)
 {
 	if (tape == NULL || loss == NULL)
 		return chi_frame_status(tape != NULL ? tape->frame : choir_tensor_frame(loss));

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <math.h>
+#include <stdio.h>
 
 enum { ROUNDS = 5 };
 
@@ -84,29 +85,74 @@ TEST(convolutions_by_hand)
 	given_open(&g, "cpu:0", 9);
 	choir_tensor *x = f64(&g, CHOIR_SHAPE(1, 5, 1), sequence);
 	choir_tensor *k = f64(&g, CHOIR_SHAPE(2, 1, 1), (const double[]){ 10, 1 });
-	given_equal(choir_convolution(x, k, NULL), 4, (const double[]){ 12, 23, 34, 45 });
+	given_equal(choir_conv1d(x, k, NULL), 4, (const double[]){ 12, 23, 34, 45 });
 	// Causal, two apart: the first sees itself alone.
-	given_equal(
-			choir_convolution(x, k,
-					CHOIR_OPTIONS(choir_convolution_options, .dilation = 2, .pad_before = { 2 })),
+	given_equal(choir_conv1d(x, k,
+						CHOIR_OPTIONS(choir_conv_options, .dilation = 2, .pad_before = { 2 })),
 			5, (const double[]){ 1, 2, 13, 24, 35 });
-	given_equal(choir_convolution(x, k,
-						CHOIR_OPTIONS(choir_convolution_options, .stride = 2,
-								.padding = CHOIR_PADDING_SAME)),
+	given_equal(
+			choir_conv1d(x, k,
+					CHOIR_OPTIONS(choir_conv_options, .stride = 2, .padding = CHOIR_PADDING_SAME)),
 			3, (const double[]){ 12, 34, 50 });
-	given_equal(choir_convolution(x, k, CHOIR_OPTIONS(choir_convolution_options, .padding = 1)), 6,
+	given_equal(choir_conv1d(x, k, CHOIR_OPTIONS(choir_conv_options, .padding = 1)), 6,
 			(const double[]){ 1, 12, 23, 34, 45, 50 });
 	// Two groups of two channels: the second result sees the last two.
 	x = f64(&g, CHOIR_SHAPE(1, 1, 1, 4), sequence);
 	k = f64(&g, CHOIR_SHAPE(1, 1, 2, 2), (const double[]){ 1, 10, 2, 20 });
-	given_equal(choir_convolution(x, k, CHOIR_OPTIONS(choir_convolution_options, .groups = 2)), 2,
+	given_equal(choir_conv2d(x, k, CHOIR_OPTIONS(choir_conv_options, .groups = 2)), 2,
 			(const double[]){ 5, 110 });
-	assert_null(choir_convolution(x, k, NULL));
+	assert_null(choir_conv2d(x, k, NULL));
 	given_failure(&g, CHOIR_INVALID, "conv2d:*[1, 1, 1, 4]*[1, 1, 2, 2]");
 	x = f64(&g, CHOIR_SHAPE(1, 5, 1), sequence);
 	k = f64(&g, CHOIR_SHAPE(2, 1, 1), sequence);
-	assert_null(choir_convolution(x, k, CHOIR_OPTIONS(choir_convolution_options, .dilation = 5)));
-	given_failure(&g, CHOIR_INVALID, "dilation 5");
+	assert_null(choir_conv1d(x, k, CHOIR_OPTIONS(choir_conv_options, .dilation = 5)));
+	given_failure(&g, CHOIR_INVALID, "conv1d:*dilation 5");
+	given_close(&g);
+}
+
+// Options that functions refuse, and what the text says of each.
+TEST(refused_options_of_convolutions)
+{
+	const choir_conv_options refused[] = {
+		{ .stride = -1 },
+		{ .dilation = -1 },
+		{ .groups = -3 },
+		{ .padding = -2 },
+		{ .pad_before = { 0, -1 } },
+		{ .padding = CHOIR_PADDING_SAME, .pad_after = { 2 } },
+		{ .activation = (choir_activation) 77 },
+		{ .bias = CHOIR_ON },
+		{ .bias = (choir_toggle) 5 },
+	};
+	const char *const texts[] = { "stride*-1", "dilation*-1", "groups*-3", "padding*-2",
+		"pad_before[1]*-1", "pad_after[0]*2*SAME", "activation 77", "bias*choir_bias_add",
+		"bias*5" };
+	char text[64];
+	given g;
+
+	given_open(&g, "cpu:0", 1);
+	for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+		for (int axes = 1; axes <= 2; axes++) {
+			choir_conv_options o = refused[i];
+			o.size = sizeof o;
+			choir_tensor *x = choir_fill(g.frame, CHOIR_F32,
+					axes == 1 ? CHOIR_SHAPE(1, 5, 1) : CHOIR_SHAPE(1, 5, 5, 1), 1);
+			choir_tensor *k = choir_fill(g.frame, CHOIR_F32,
+					axes == 1 ? CHOIR_SHAPE(2, 1, 1) : CHOIR_SHAPE(2, 2, 1, 1), 1);
+			assert_null(axes == 1 ? choir_conv1d(x, k, &o) : choir_conv2d(x, k, &o));
+			snprintf(text, sizeof text, "conv%dd:*%s", axes, texts[i]);
+			given_failure(&g, CHOIR_INVALID, text);
+		}
+	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 5, 1), 1);
+	choir_tensor *k = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2, 1, 1), 1);
+	assert_null(choir_conv1d(x, k, CHOIR_OPTIONS(choir_conv_options, .pad_after[1] = 3)));
+	given_failure(&g, CHOIR_INVALID, "conv1d:*pad_after[1]*3");
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 5, 1), 1);
+	assert_null(choir_conv1d(x, choir_reshape(x, CHOIR_SHAPE(1, 1, 5, 1)), NULL));
+	given_failure(&g, CHOIR_INVALID, "conv1d:*[1, 5, 1]*[1, 1, 5, 1]");
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 5, 1), 1);
+	assert_null(choir_conv2d(x, choir_reshape(x, CHOIR_SHAPE(1, 1, 5, 1)), NULL));
+	given_failure(&g, CHOIR_INVALID, "conv2d:*[1, 5, 1]*[1, 1, 5, 1]");
 	given_close(&g);
 }
 
@@ -218,28 +264,28 @@ TEST(norms_of_channels)
 static choir_tensor *square_error(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_mean_squared_error(in[0], in[1]);
+	return choir_mean_squared_error(in[1], in[0]);
 }
 
 static choir_tensor *huber(choir_tensor *const in[], void *user)
 {
-	return choir_huber(in[0], in[1], *(const double *) user);
+	return choir_huber(in[1], in[0], *(const double *) user);
 }
 
 static choir_tensor *binary(choir_tensor *const in[], void *user)
 {
 	(void) user;
-	return choir_sigmoid_cross_entropy(in[0], in[1]);
+	return choir_sigmoid_cross_entropy(in[1], in[0]);
 }
 
 static choir_tensor *smoothed(choir_tensor *const in[], void *user)
 {
-	return choir_sparse_softmax_cross_entropy_smoothed(in[0], in[1], *(const double *) user);
+	return choir_sparse_softmax_cross_entropy_smoothed(in[1], in[0], *(const double *) user);
 }
 
 TEST(gradients_of_losses)
 {
-	double bound = 0.8, smoothing[] = { 0, 0.1, 1 };
+	double delta = 0.8, smoothing[] = { 0, 0.1, 1 };
 	given g;
 
 	given_open(&g, "cpu:0", 6);
@@ -247,7 +293,7 @@ TEST(gradients_of_losses)
 		const choir_shape shape = given_shape(&g, 1, 3, 4);
 		choir_tensor *const in[] = { given_normal(&g, shape), given_normal(&g, shape) };
 		given_check(&g, 2, in, square_error, NULL);
-		given_check(&g, 2, in, huber, &bound);
+		given_check(&g, 2, in, huber, &delta);
 		given_check(&g, 2, in, binary, NULL);
 		const int64_t n = given_size(&g, 1, 4), classes = given_size(&g, 2, 5);
 		choir_tensor *labels = given_labels(&g, 2 * n, classes);
@@ -266,26 +312,26 @@ TEST(losses_are_their_formulas)
 
 	given_open(&g, "cpu:0", 7);
 	choir_tensor *a = f64(&g, CHOIR_SHAPE(2, 2), x), *b = f64(&g, CHOIR_SHAPE(2, 2), target);
-	given_equal(choir_huber(a, b, 1), 2, (const double[]){ (0.125 + 2.5) / 2, (1.5 + 0.5) / 2 });
-	given_equal(choir_sigmoid_cross_entropy(a, b), 2,
+	given_equal(choir_huber(b, a, 1), 2, (const double[]){ (0.125 + 2.5) / 2, (1.5 + 0.5) / 2 });
+	given_equal(choir_sigmoid_cross_entropy(b, a), 2,
 			(const double[]){
 					(log(1 + exp(0.5)) + log(1 + exp(-3))) / 2, (log(1 + exp(2)) + log(2)) / 2 });
 	// Far from the decision nothing overflows.
 	const double far[2] = { 1000, -1000 }, sure[2] = { 1, 1 };
 	given_equal(choir_sigmoid_cross_entropy(
-						f64(&g, CHOIR_SHAPE(2), far), f64(&g, CHOIR_SHAPE(2), sure)),
+						f64(&g, CHOIR_SHAPE(2), sure), f64(&g, CHOIR_SHAPE(2), far)),
 			2, (const double[]){ 0, 1000 });
 	const double p[3] = { 1 / (1 + exp(1) + exp(2)), exp(1) / (1 + exp(1) + exp(2)),
 		exp(2) / (1 + exp(1) + exp(2)) };
 	choir_tensor *logits = f64(&g, CHOIR_SHAPE(1, 3), (const double[]){ 0, 1, 2 });
 	choir_tensor *label = choir_constant(g.frame, CHOIR_I32, CHOIR_SHAPE(1), (int32_t[]){ 1 });
-	given_equal(choir_sparse_softmax_cross_entropy_smoothed(logits, label, 0.3), 1,
+	given_equal(choir_sparse_softmax_cross_entropy_smoothed(label, logits, 0.3), 1,
 			(const double[]){ -0.1 * log(p[0]) - 0.8 * log(p[1]) - 0.1 * log(p[2]) });
 	// Classes that are as likely as each other, however large the numbers.
 	choir_tensor *large = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 1000), 123456792);
 	given_equal(
-			choir_sparse_softmax_cross_entropy(large, label), 1, (const double[]){ log(1000) });
-	given_equal(choir_sparse_softmax_cross_entropy_smoothed(large, label, 0.3), 1,
+			choir_sparse_softmax_cross_entropy(label, large), 1, (const double[]){ log(1000) });
+	given_equal(choir_sparse_softmax_cross_entropy_smoothed(label, large, 0.3), 1,
 			(const double[]){ log(1000) });
 	given_close(&g);
 }
@@ -332,9 +378,9 @@ TEST(what_does_not_fit_is_refused)
 	}
 	FRESH();
 	assert_null(choir_huber(x, x, 0));
-	given_failure(&g, CHOIR_INVALID, "huber:*bound*0;");
+	given_failure(&g, CHOIR_INVALID, "huber:*delta*0;");
 	FRESH();
-	assert_null(choir_sparse_softmax_cross_entropy_smoothed(x, given_labels(&g, 2, 3), 1.5));
+	assert_null(choir_sparse_softmax_cross_entropy_smoothed(given_labels(&g, 2, 3), x, 1.5));
 	given_failure(&g, CHOIR_INVALID, "sparse_softmax_cross_entropy_smoothed:*1.5*0 to 1");
 	FRESH();
 	assert_null(choir_sigmoid_cross_entropy(

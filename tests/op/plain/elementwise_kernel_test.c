@@ -416,7 +416,7 @@ TEST(dropout_keeps_its_rate)
 {
 	enum { N = 40001 };
 	const choir_random_attributes a = {
-		.seed = 7, .step = 3, .replica = 1, .place = 2, .rate = 0.3
+		.seed = 7, .step = 3, .replica_id = 1, .place = 2, .rate = 0.3
 	};
 	for (int d = 0; d < 2; d++) {
 		choir_buffer x = kernels_buffer(real[d], CHOIR_SHAPE(N)),

@@ -226,12 +226,15 @@ static choir_status network(choir_frame *f, result *out)
 	choir_tensor *w = choir_random_normal(f, CHOIR_F32, CHOIR_SHAPE(2, 2, 1, 3), 2);
 	choir_tensor *v = choir_random_normal(f, CHOIR_F32, CHOIR_SHAPE(12, 4), 3);
 	choir_tensor *b = choir_random_normal(f, CHOIR_F32, CHOIR_SHAPE(4), 4);
-	choir_tensor *h = choir_max_pool2d(choir_relu(choir_conv2d(x, w, 1, -1)), 2, 2, 0);
+	choir_tensor *h = choir_max_pool2d(
+			choir_relu(choir_conv2d(
+					x, w, CHOIR_OPTIONS(choir_conv_options, .padding = CHOIR_PADDING_SAME))),
+			2, 2, 0);
 	h = choir_dropout(choir_reshape(h, CHOIR_SHAPE(2, CHOIR_UNKNOWN)), 0.25, 5);
 	h = choir_maximum(choir_gelu(h), choir_number(f, -0.1));
-	choir_tensor *logits = chi_dense(h, v, b, CHOIR_ACTIVATE_TANH);
+	choir_tensor *logits = chi_dense(h, v, b, CHOIR_TANH);
 	choir_tensor *losses = choir_sparse_softmax_cross_entropy(
-			logits, choir_constant(f, CHOIR_U8, CHOIR_SHAPE(2), labels));
+			choir_constant(f, CHOIR_U8, CHOIR_SHAPE(2), labels), logits);
 	choir_tensor *loss = choir_add(choir_mean(losses, CHOIR_ALL_AXES),
 			choir_scale(choir_sum(choir_square(v), CHOIR_ALL_AXES), 0.01));
 	choir_tensor *best = choir_argmax(logits, -1), *const sources[] = { w, v, b };

@@ -24,7 +24,7 @@ static kernel_case forward_case(uint64_t *seed)
 	a->bottom = (int) kernels_integer(seed, 0, 3);
 	a->left = (int) kernels_integer(seed, 0, 3);
 	a->right = (int) kernels_integer(seed, 0, 3);
-	a->activate = (choir_activate) kernels_integer(seed, 0, 1);
+	a->activation = (choir_activation) kernels_integer(seed, 0, 1);
 	k.in[0] = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(n, h, w, c));
 	k.in[1] = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(3, 3, c, out));
 	k.in[2] = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(out));
@@ -82,9 +82,9 @@ TEST(what_is_left_to_others)
 	uint64_t seed = 92;
 	kernel_case c = forward_case(&seed);
 	assert_int_equal(try("conv2d", &c), CHOIR_OK);
-	c.conv2d.activate = CHOIR_ACTIVATE_TANH;
+	c.conv2d.activation = CHOIR_TANH;
 	assert_int_equal(try("conv2d", &c), CHOIR_UNSUPPORTED);
-	c.conv2d.activate = CHOIR_ACTIVATE_LINEAR;
+	c.conv2d.activation = CHOIR_LINEAR;
 	c.conv2d.stride = 2;
 	assert_int_equal(try("conv2d", &c), CHOIR_UNSUPPORTED);
 	c.conv2d.stride = 1;
@@ -136,7 +136,7 @@ TEST(a_nan_is_seen)
 	kernel_case c = forward_case(&seed);
 	const int64_t image = choir_shape_elements(&c.out.shape) / c.out.shape.dim[0];
 	for (int relu = 0; relu < 2; relu++) {
-		c.conv2d.activate = relu ? CHOIR_ACTIVATE_RELU : CHOIR_ACTIVATE_LINEAR;
+		c.conv2d.activation = relu ? CHOIR_RELU : CHOIR_LINEAR;
 		kernels_set(&c.in[0], 5 * c.in[0].shape.dim[3], NAN);
 		run("conv2d", &c);
 		int64_t spoilt = 0;

@@ -169,13 +169,13 @@ TEST_WITHIN(convolutions_and_pools, scoped_open, scoped_close)
 	scoped *g = *state;
 	check_numbers(g,
 			SEQUENCE(choir_conv2d_new("c1", 4, 6, 3,
-							 CHOIR_OPTIONS(choir_conv2d_options, .groups = 2, .dilation = 2,
+							 CHOIR_OPTIONS(choir_conv_options, .groups = 2, .dilation = 2,
 									 .padding = 1, .activation = CHOIR_TANH)),
 					choir_average_pool2d_new(2, 1)),
 			CHOIR_SHAPE(9, 8, 4));
 	check_numbers(g,
 			SEQUENCE(choir_conv2d_new("c2", 2, 5, 3,
-							 CHOIR_OPTIONS(choir_conv2d_options, .stride = 2,
+							 CHOIR_OPTIONS(choir_conv_options, .stride = 2,
 									 .padding = CHOIR_PADDING_SAME, .bias = CHOIR_OFF)),
 					choir_max_pool2d_new(3, 2), choir_flatten_new(),
 					choir_dropout_new("drop", 0.5),
@@ -183,17 +183,17 @@ TEST_WITHIN(convolutions_and_pools, scoped_open, scoped_close)
 			CHOIR_SHAPE(11, 10, 2));
 	check_numbers(g,
 			choir_conv2d_new("c3", 1, 3, 2,
-					CHOIR_OPTIONS(
-							choir_conv2d_options, .pad_before = 1, .pad_after = 2, .stride = 3)),
+					CHOIR_OPTIONS(choir_conv_options, .pad_before = { 1, 0 },
+							.pad_after = { 2, 3 }, .stride = 3)),
 			CHOIR_SHAPE(7, 6, 1));
 	check_numbers(g,
 			choir_conv1d_new("c4", 4, 6, 3,
-					CHOIR_OPTIONS(choir_conv2d_options, .pad_before = 2, .dilation = 2,
+					CHOIR_OPTIONS(choir_conv_options, .pad_before = { 2 }, .dilation = 2,
 							.groups = 2, .padding = 1, .activation = CHOIR_SILU)),
 			CHOIR_SHAPE(11, 4));
 	check_numbers(g,
 			choir_conv1d_new("c5", 3, 2, 4,
-					CHOIR_OPTIONS(choir_conv2d_options, .padding = CHOIR_PADDING_SAME, .stride = 3,
+					CHOIR_OPTIONS(choir_conv_options, .padding = CHOIR_PADDING_SAME, .stride = 3,
 							.bias = CHOIR_OFF)),
 			CHOIR_SHAPE(10, 3));
 	for (int64_t c = 1; c <= 3; c += 2)

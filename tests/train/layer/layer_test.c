@@ -58,7 +58,7 @@ TEST_WITHIN(conv2d_is_its_formula, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	choir_layer *l = choir_conv2d_new(
-			"conv", 1, 1, 2, CHOIR_OPTIONS(choir_conv2d_options, .activation = CHOIR_RELU));
+			"conv", 1, 1, 2, CHOIR_OPTIONS(choir_conv_options, .activation = CHOIR_RELU));
 	const float kernel[] = { 1, 2, 3, -4 }, bias[] = { 0.5f };
 	const float x[] = { 1, 0, 2, 0, 1, 1, 3, 1, 0 };
 	set_variable(g->frame, choir_layer_variable(l, 0), kernel);
@@ -78,10 +78,10 @@ TEST_WITHIN(shapes, scoped_open, scoped_close)
 	choir_tensor *x = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 9, 8, 3), 1);
 	choir_tensor *none = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(0, 9, 8, 3), 1);
 	choir_layer *same = choir_conv2d_new("same", 3, 5, 3,
-			CHOIR_OPTIONS(choir_conv2d_options, .stride = 2, .padding = CHOIR_PADDING_SAME));
+			CHOIR_OPTIONS(choir_conv_options, .stride = 2, .padding = CHOIR_PADDING_SAME));
 	assert_shape(choir_layer_apply(same, x), CHOIR_SHAPE(2, 5, 4, 5));
 	choir_layer *padded = choir_conv2d_new("padded", 3, 5, 3,
-			CHOIR_OPTIONS(choir_conv2d_options, .padding = 1, .activation = CHOIR_GELU));
+			CHOIR_OPTIONS(choir_conv_options, .padding = 1, .activation = CHOIR_GELU));
 	assert_shape(choir_layer_apply(padded, x), CHOIR_SHAPE(2, 9, 8, 5));
 	assert_shape(choir_layer_apply(padded, none), CHOIR_SHAPE(0, 9, 8, 5));
 	assert_shape(choir_layer_apply(choir_max_pool2d_new(2, 0), x), CHOIR_SHAPE(2, 4, 4, 3));
@@ -141,7 +141,7 @@ TEST_WITHIN(relu_before_a_max_pool, scoped_open, scoped_close)
 {
 	scoped *g = *state;
 	choir_layer *conv = choir_conv2d_new(
-			"conv", 3, 5, 3, CHOIR_OPTIONS(choir_conv2d_options, .activation = CHOIR_RELU));
+			"conv", 3, 5, 3, CHOIR_OPTIONS(choir_conv_options, .activation = CHOIR_RELU));
 	choir_layer *pool = choir_max_pool2d_new(2, 2);
 	choir_layer *both = choir_sequential_new(2, (choir_layer *[]){ conv, pool });
 	choir_tensor *x = choir_random_normal(g->frame, CHOIR_F32, CHOIR_SHAPE(2, 9, 9, 3), 4),
@@ -215,11 +215,11 @@ TEST_WITHIN(refused_when_made, scoped_open, scoped_close)
 			"activation 77*LINEAR");
 	REFUSED(choir_conv2d_new("c", 0, 1, 3, NULL), CHOIR_INVALID, "layer \"c\": conv2d from 0");
 	REFUSED(choir_conv2d_new("c", 1, 1, 0, NULL), CHOIR_INVALID, "by 0 pixels");
-	REFUSED(choir_conv2d_new("c", 1, 1, 3, CHOIR_OPTIONS(choir_conv2d_options, .stride = -1)),
+	REFUSED(choir_conv2d_new("c", 1, 1, 3, CHOIR_OPTIONS(choir_conv_options, .stride = -1)),
 			CHOIR_INVALID, "stride*-1");
-	REFUSED(choir_conv2d_new("c", 1, 1, 3, CHOIR_OPTIONS(choir_conv2d_options, .padding = -2)),
+	REFUSED(choir_conv2d_new("c", 1, 1, 3, CHOIR_OPTIONS(choir_conv_options, .padding = -2)),
 			CHOIR_INVALID, "padding*-2");
-	REFUSED(choir_conv2d_new("c", 1, 1, 3, &(choir_conv2d_options){ .size = 1 }), CHOIR_INVALID,
+	REFUSED(choir_conv2d_new("c", 1, 1, 3, &(choir_conv_options){ .size = 1 }), CHOIR_INVALID,
 			"the options' size is 1");
 	REFUSED(choir_max_pool2d_new(0, 1), CHOIR_INVALID, "max_pool2d of size 0");
 	REFUSED(choir_average_pool2d_new(2, -1), CHOIR_INVALID, "stride*-1");

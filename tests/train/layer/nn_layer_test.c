@@ -33,11 +33,11 @@ TEST_WITHIN(shapes_and_variables, scoped_open, scoped_close)
 	choir_tensor *text = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3, 5, 6), 1);
 	choir_tensor *tokens = choir_fill(f, CHOIR_U8, CHOIR_SHAPE(3, 5), 2);
 	assert_layer(choir_conv2d_new("c2", 4, 6, 3,
-						 CHOIR_OPTIONS(choir_conv2d_options, .groups = 2, .dilation = 2,
+						 CHOIR_OPTIONS(choir_conv_options, .groups = 2, .dilation = 2,
 								 .padding = 1, .bias = CHOIR_OFF)),
 			image, CHOIR_SHAPE(2, 6, 6, 6), NAMES("c2/kernel"));
 	assert_layer(
-			choir_conv1d_new("c1", 6, 4, 3, CHOIR_OPTIONS(choir_conv2d_options, .pad_before = 2)),
+			choir_conv1d_new("c1", 6, 4, 3, CHOIR_OPTIONS(choir_conv_options, .pad_before[0] = 2)),
 			text, CHOIR_SHAPE(3, 5, 4), NAMES("c1/kernel", "c1/bias"));
 	assert_layer(choir_global_average_pool2d_new(), image, CHOIR_SHAPE(2, 4), 0, NULL);
 	assert_layer(choir_layer_normalization_new("ln", 6, 0), text, CHOIR_SHAPE(3, 5, 6),
@@ -110,7 +110,7 @@ static choir_status train_norm(choir_replica *r, void *user)
 	choir_tensor *t = choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(rows, 2), x);
 	choir_tensor *y = n->recompute ? choir_recompute(1, &t, apply_norm, n) : apply_norm(&t, n);
 	choir_tensor *loss = choir_sum(choir_multiply(choir_square(y), y), CHOIR_ALL_AXES);
-	return choir_optimizer_minimize(n->optimizer, tape, loss);
+	return choir_optimizer_minimize(n->optimizer, loss, tape);
 }
 
 static uint64_t norm_after(
@@ -185,7 +185,7 @@ static choir_status train_dealt(choir_replica *r, void *user)
 	choir_tensor *y = choir_layer_apply(n->norm, choir_replica_arg(r, "x"));
 	CHOIR_TRY(choir_replica_return(r, "y", y));
 	choir_tensor *loss = choir_sum(choir_multiply(choir_square(y), y), CHOIR_ALL_AXES);
-	return choir_optimizer_minimize(n->optimizer, tape, loss);
+	return choir_optimizer_minimize(n->optimizer, loss, tape);
 }
 
 static void train_on(choir_strategy *s, norm_outcome *out)
@@ -267,7 +267,7 @@ static choir_status train_table(choir_replica *r, void *user)
 		y = choir_layer_apply(t->tied, y);
 	choir_tensor *loss =
 			choir_sum(choir_square(choir_add(y, choir_number(r->frame, 0.5))), CHOIR_ALL_AXES);
-	return choir_optimizer_minimize(t->optimizer, tape, loss);
+	return choir_optimizer_minimize(t->optimizer, loss, tape);
 }
 
 static uint64_t table_after(const char *devices, int replicas, bool whole, bool tied)
@@ -343,17 +343,22 @@ TEST_WITHIN(evaluation_takes_what_moved, scoped_open, scoped_close)
 
 TEST_WITHIN(refused_when_made, scoped_open, scoped_close)
 {
-	REFUSED(choir_conv2d_new("c", 4, 6, 3, CHOIR_OPTIONS(choir_conv2d_options, .groups = 4)),
+	REFUSED(choir_conv2d_new("c", 4, 6, 3, CHOIR_OPTIONS(choir_conv_options, .groups = 4)),
 			CHOIR_INVALID, "layer \"c\": 4 groups*4*6");
-	REFUSED(choir_conv2d_new("c", 4, 6, 3, CHOIR_OPTIONS(choir_conv2d_options, .dilation = -1)),
+	REFUSED(choir_conv2d_new("c", 4, 6, 3, CHOIR_OPTIONS(choir_conv_options, .dilation = -1)),
 			CHOIR_INVALID, "dilation*-1");
 	REFUSED(choir_conv1d_new("c", 4, 6, 3,
-					CHOIR_OPTIONS(
-							choir_conv2d_options, .padding = CHOIR_PADDING_SAME, .pad_before = 1)),
-			CHOIR_INVALID, "SAME");
+					CHOIR_OPTIONS(choir_conv_options, .padding = CHOIR_PADDING_SAME,
+							.pad_before[0] = 1)),
+			CHOIR_INVALID, "layer \"c\":*pad_before[0]*1*SAME");
 	REFUSED(choir_conv1d_new(
-					"c", 4, 6, 3, CHOIR_OPTIONS(choir_conv2d_options, .bias = (choir_toggle) 5)),
+					"c", 4, 6, 3, CHOIR_OPTIONS(choir_conv_options, .bias = (choir_toggle) 5)),
 			CHOIR_INVALID, "bias*5");
+	REFUSED(choir_conv1d_new("c", 4, 6, 3, CHOIR_OPTIONS(choir_conv_options, .pad_after[1] = 2)),
+			CHOIR_INVALID, "layer \"c\":*pad_after[1]*2");
+	REFUSED(choir_conv2d_new("c", 4, 6, 3,
+					CHOIR_OPTIONS(choir_conv_options, .activation = (choir_activation) 9)),
+			CHOIR_INVALID, "layer \"c\": activation 9");
 	REFUSED(choir_layer_normalization_new(NULL, 3, 0), CHOIR_INVALID,
 			"a layer_normalization layer*name");
 	REFUSED(choir_layer_normalization_new("n", 0, 0), CHOIR_INVALID, "of 0 channels");

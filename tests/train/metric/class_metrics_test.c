@@ -37,10 +37,10 @@ static choir_status update(choir_replica *r, void *user)
 	choir_tensor *chance = choir_replica_arg(r, "chance"), *truth = choir_replica_arg(r, "truth");
 	choir_tape_begin(r->frame); // takes no note
 	CHOIR_TRY(choir_metric_update(
-			m->confusion, choir_replica_arg(r, "scores"), choir_replica_arg(r, "label")));
-	CHOIR_TRY(choir_metric_update(m->precision, chance, truth));
-	CHOIR_TRY(choir_metric_update(m->recall, chance, truth));
-	return choir_metric_update(m->strict, chance, truth);
+			m->confusion, choir_replica_arg(r, "label"), choir_replica_arg(r, "scores")));
+	CHOIR_TRY(choir_metric_update(m->precision, truth, chance));
+	CHOIR_TRY(choir_metric_update(m->recall, truth, chance));
+	return choir_metric_update(m->strict, truth, chance);
 }
 
 static void assert_matrix(choir_metric *m, int times)
@@ -112,7 +112,7 @@ TEST(outside_replicas)
 	choir_tensor *all =
 			choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(JUDGED, JUDGED_CLASSES), judged_scores);
 	choir_tensor *label = choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(JUDGED), judged_labels);
-	assert_int_equal(choir_metric_update(m.confusion, all, label), CHOIR_OK);
+	assert_int_equal(choir_metric_update(m.confusion, label, all), CHOIR_OK);
 	assert_matrix(m.confusion, 1);
 	choir_tensor *whole = choir_constant(f, CHOIR_I32, CHOIR_SHAPE(2), (int32_t[]){ 0, 1 });
 	assert_int_equal(choir_metric_update(m.precision, whole, whole), CHOIR_OK); // integers, too
@@ -120,7 +120,7 @@ TEST(outside_replicas)
 	const float nan[] = { NAN, 0 };
 	choir_tensor *none = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(2), nan);
 	assert_int_equal(
-			choir_metric_update(m.precision, none, choir_cast(whole, CHOIR_F64)), CHOIR_OK);
+			choir_metric_update(m.precision, choir_cast(whole, CHOIR_F64), none), CHOIR_OK);
 	assert_true(choir_metric_result(m.precision) == 0.5);
 	choir_frame_free(f);
 	choir_strategy_free(s);
@@ -131,19 +131,19 @@ static choir_status label_too_high(choir_replica *r, void *user)
 	choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, JUDGED_CLASSES), 0);
 	const int32_t label[] = { 1, choir_replica_id(r) == 1 ? JUDGED_CLASSES : 0 };
 	return choir_metric_update(
-			user, x, choir_constant(r->frame, CHOIR_I32, CHOIR_SHAPE(2), label));
+			user, choir_constant(r->frame, CHOIR_I32, CHOIR_SHAPE(2), label), x);
 }
 
 static choir_status other_classes(choir_replica *r, void *user)
 {
-	return choir_metric_update(user, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, 4), 0),
-			choir_fill(r->frame, CHOIR_I32, CHOIR_SHAPE(2), 0));
+	return choir_metric_update(user, choir_fill(r->frame, CHOIR_I32, CHOIR_SHAPE(2), 0),
+			choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, 4), 0));
 }
 
 static choir_status other_shapes(choir_replica *r, void *user)
 {
-	return choir_metric_update(user, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, 1), 0),
-			choir_fill(r->frame, CHOIR_I32, CHOIR_SHAPE(2), 0));
+	return choir_metric_update(user, choir_fill(r->frame, CHOIR_I32, CHOIR_SHAPE(2), 0),
+			choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, 1), 0));
 }
 
 static void refused_when_made(choir_strategy *s)
@@ -198,9 +198,9 @@ TEST(allocations_may_fail)
 		bool good = m != NULL && f != NULL;
 		good = good &&
 				choir_metric_update(m,
-						choir_borrow(
-								f, CHOIR_F32, CHOIR_SHAPE(JUDGED, JUDGED_CLASSES), judged_scores),
-						choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(JUDGED), judged_labels)) == CHOIR_OK;
+						choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(JUDGED), judged_labels),
+						choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(JUDGED, JUDGED_CLASSES),
+								judged_scores)) == CHOIR_OK;
 		good = good && choir_metric_confusion_matrix(m, f) != NULL;
 		good = good && choir_metric_reset(m) == CHOIR_OK;
 		const bool failed = chi_alloc_failed();

@@ -15,9 +15,9 @@ static metrics open_metrics(choir_strategy *s)
 {
 	metrics m = { 0 };
 	CHOIR_SCOPE (s) {
-		m.mean = choir_metric_new(CHOIR_METRIC_MEAN, "mean");
-		m.weighted = choir_metric_new(CHOIR_METRIC_MEAN, "weighted");
-		m.accuracy = choir_metric_new(CHOIR_METRIC_ACCURACY, "accuracy");
+		m.mean = choir_metric_new("mean", CHOIR_METRIC_MEAN);
+		m.weighted = choir_metric_new("weighted", CHOIR_METRIC_MEAN);
+		m.accuracy = choir_metric_new("accuracy", CHOIR_METRIC_ACCURACY);
 	}
 	if (m.mean == NULL || m.weighted == NULL || m.accuracy == NULL)
 		fail_msg("%s", choir_error());
@@ -32,7 +32,7 @@ static choir_status update(choir_replica *r, void *user)
 	choir_tensor *x = choir_replica_arg(r, "x"), *labels = choir_replica_arg(r, "label");
 	CHOIR_TRY(choir_metric_update(m->mean, x, NULL));
 	CHOIR_TRY(choir_metric_update(m->weighted, x, choir_replica_arg(r, "weight")));
-	return choir_metric_update(m->accuracy, x, labels);
+	return choir_metric_update(m->accuracy, labels, x);
 }
 
 static void near(double have, double expected)
@@ -110,7 +110,7 @@ TEST(in_the_default_replica)
 	choir_frame *f = choir_replica_current()->frame;
 	choir_tensor *scores = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(1, 2), (float[]){ 1, 2 });
 	choir_tensor *label = choir_constant(f, CHOIR_I64, CHOIR_SHAPE(1), (int64_t[]){ 1 });
-	assert_int_equal(choir_metric_update(m.accuracy, scores, label), CHOIR_OK);
+	assert_int_equal(choir_metric_update(m.accuracy, label, scores), CHOIR_OK);
 	near(choir_metric_result(m.accuracy), 1);
 	choir_frame_clear(f);
 }
@@ -119,7 +119,7 @@ static choir_status bad_update(choir_replica *r, void *user)
 {
 	choir_tensor *scores = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(4, 2), 0);
 	choir_tensor *labels = choir_fill(r->frame, CHOIR_I32, CHOIR_SHAPE(3), 0);
-	return choir_metric_update(user, scores, labels);
+	return choir_metric_update(user, labels, scores);
 }
 
 static choir_status ask_inside(choir_replica *r, void *user)
@@ -131,7 +131,7 @@ static choir_status ask_inside(choir_replica *r, void *user)
 static choir_status make_inside(choir_replica *r, void *user)
 {
 	(void) r, (void) user;
-	return choir_metric_new(CHOIR_METRIC_MEAN, "inside") == NULL ? choir_error_status() : CHOIR_OK;
+	return choir_metric_new("inside", CHOIR_METRIC_MEAN) == NULL ? choir_error_status() : CHOIR_OK;
 }
 
 TEST(refused)
@@ -139,11 +139,11 @@ TEST(refused)
 	choir_strategy *s = mirrored("cpu:0", 2), *other = mirrored("cpu:0", 2);
 	metrics m = open_metrics(s);
 	CHOIR_SCOPE (s) {
-		assert_null(choir_metric_new(CHOIR_METRIC_MEAN, "mean"));
+		assert_null(choir_metric_new("mean", CHOIR_METRIC_MEAN));
 		assert_failed(choir_error_status(), CHOIR_INVALID, "metric \"mean\":*\"mean/total\"");
-		assert_null(choir_metric_new((choir_metric_kind) 5, "five"));
+		assert_null(choir_metric_new("five", (choir_metric_kind) 5));
 		assert_failed(choir_error_status(), CHOIR_INVALID, "kind 5*\"five\"");
-		assert_null(choir_metric_new(CHOIR_METRIC_MEAN, NULL));
+		assert_null(choir_metric_new(NULL, CHOIR_METRIC_MEAN));
 		chi_error_clear();
 	}
 	assert_failed(choir_strategy_run(s, bad_update, m.accuracy, NULL, NULL), CHOIR_INVALID,

@@ -18,10 +18,10 @@ static metrics open_metrics(choir_strategy *s)
 {
 	metrics m = { 0 };
 	CHOIR_SCOPE (s) {
-		m.accuracy = choir_metric_new(CHOIR_METRIC_ACCURACY, "accuracy");
+		m.accuracy = choir_metric_new("accuracy", CHOIR_METRIC_ACCURACY);
 		m.precision = choir_precision_new("precision", 0.5);
 		m.recall = choir_recall_new("recall", 0.5);
-		m.mean = choir_metric_new(CHOIR_METRIC_MEAN, "mean");
+		m.mean = choir_metric_new("mean", CHOIR_METRIC_MEAN);
 		m.confusion = choir_confusion_matrix_new("confusion", JUDGED_CLASSES);
 	}
 	assert_non_null(m.confusion);
@@ -36,9 +36,9 @@ static choir_status update(choir_replica *r, void *user)
 							   : choir_replica_arg(r, "weight");
 	choir_tape_begin(r->frame); // takes no note
 	CHOIR_TRY(choir_metric_update_weighted(
-			m->accuracy, choir_replica_arg(r, "scores"), choir_replica_arg(r, "label"), w));
-	CHOIR_TRY(choir_metric_update_weighted(m->precision, chance, truth, w));
-	return choir_metric_update_weighted(m->recall, chance, truth, w);
+			m->accuracy, choir_replica_arg(r, "label"), choir_replica_arg(r, "scores"), w));
+	CHOIR_TRY(choir_metric_update_weighted(m->precision, truth, chance, w));
+	return choir_metric_update_weighted(m->recall, truth, chance, w);
 }
 
 static choir_values *make_batch(choir_strategy *s)
@@ -78,8 +78,8 @@ TEST(refused)
 	choir_cross *x = choir_strategy_cross(s);
 	choir_frame *f = x->frame;
 	choir_metric *const wrong[] = { m.precision, m.accuracy, m.mean, m.confusion };
-	static const char *const text[] = { "weights [2, 6]*labels [6]", "multiply", "weights*labels",
-		"without weights" };
+	static const char *const text[] = { "weights [2, 6]*labels [6]", "multiply",
+		"choir_metric_update", "without weights" };
 	for (int i = 0; i < 4; i++) {
 		choir_tensor *t = i == 0 ? choir_constant(f, CHOIR_I32, CHOIR_SHAPE(JUDGED), judged_truths)
 								 : choir_constant(f, CHOIR_U8, CHOIR_SHAPE(JUDGED), judged_labels);
@@ -88,7 +88,7 @@ TEST(refused)
 				: choir_constant(f, CHOIR_F32, CHOIR_SHAPE(JUDGED, JUDGED_CLASSES), judged_scores);
 		const choir_shape shape = i == 0 ? CHOIR_SHAPE(2, JUDGED) : CHOIR_SHAPE(4);
 		assert_failed(choir_metric_update_weighted(
-							  wrong[i], values, t, choir_fill(f, CHOIR_F32, shape, 1)),
+							  wrong[i], t, values, choir_fill(f, CHOIR_F32, shape, 1)),
 				CHOIR_INVALID, text[i]);
 		choir_frame_clear(f);
 	}

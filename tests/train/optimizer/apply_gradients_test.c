@@ -220,7 +220,7 @@ static choir_status descend(choir_replica *r, job *j)
 	choir_tensor *loss =
 			choir_sum(choir_subtract(choir_multiply(a, b), choir_scale(b, 2)), CHOIR_ALL_AXES);
 	return choir_optimizer_minimize(
-			j->optimizer, tape, choir_scale(loss, 1.0 / choir_replica_count(r)));
+			j->optimizer, choir_scale(loss, 1.0 / choir_replica_count(r)), tape);
 }
 
 static choir_status descend_and_look(choir_replica *r, void *user)
@@ -446,7 +446,7 @@ static choir_status go_down_the_chain(choir_replica *r, void *user)
 		looks[i] = (look){ &c->of[id].given, &c->of[id].seen[i] };
 		h = choir_multiply(choir_custom_op_apply(&op, &looks[i], 1, &h), read[links[i]]);
 	}
-	return choir_optimizer_minimize(c->optimizer, tape, choir_mean(h, CHOIR_ALL_AXES));
+	return choir_optimizer_minimize(c->optimizer, choir_mean(h, CHOIR_ALL_AXES), tape);
 }
 
 // Each gradient is handed over as soon as it is final, not at the end of the way back.

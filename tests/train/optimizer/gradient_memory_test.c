@@ -52,7 +52,7 @@ static void fill(int id, int step)
 static choir_status ready(const job *j, choir_replica *r, choir_variable *v, const void *data)
 {
 	return choir_optimizer_add_gradient_memory(
-			r, j->optimizer, v, data, v == j->small ? sizeof small[0] : sizeof large[0]);
+			j->optimizer, r, v, data, v == j->small ? sizeof small[0] : sizeof large[0]);
 }
 
 static choir_status misuse(const job *j, choir_replica *r, int id)
@@ -61,21 +61,21 @@ static choir_status misuse(const job *j, choir_replica *r, int id)
 	choir_optimizer *const o = j->optimizer;
 	switch (j->how) {
 	case WRONG_BYTES:
-		return choir_optimizer_add_gradient_memory(r, o, j->small, small[id], 16);
+		return choir_optimizer_add_gradient_memory(o, r, j->small, small[id], 16);
 	case NO_MEMORY_AT_ALL:
 		return ready(j, r, j->small, NULL);
 	case NO_VARIABLE:
-		return choir_optimizer_add_gradient_memory(r, o, NULL, small[id], 4);
+		return choir_optimizer_add_gradient_memory(o, r, NULL, small[id], 4);
 	case TWICE:
 		CHOIR_TRY(ready(j, r, j->small, small[id]));
 		return ready(j, r, j->small, small[id]);
 	case NO_OPTIMIZER:
-		return choir_optimizer_add_gradient_memory(r, NULL, j->small, small[id], 20);
+		return choir_optimizer_add_gradient_memory(NULL, r, j->small, small[id], 20);
 	case NEVER_APPLIED:
 		CHOIR_TRY(ready(j, r, j->small, small[id]));
 		return ready(j, r, j->large, large[id]);
 	case FOREIGN:
-		return choir_optimizer_add_gradient_memory(r, o, j->foreign, small[id], 8);
+		return choir_optimizer_add_gradient_memory(o, r, j->foreign, small[id], 8);
 	case NOT_FINITE:
 		if (odd)
 			large[id][70] = NAN;
@@ -312,7 +312,7 @@ TEST(outside_of_a_replica)
 	choir_strategy *s = mirrored("cpu:0", 1);
 	job j;
 	open_job(&j, s, NULL);
-	assert_failed(choir_optimizer_add_gradient_memory(NULL, j.optimizer, j.small, small, 20),
+	assert_failed(choir_optimizer_add_gradient_memory(j.optimizer, NULL, j.small, small, 20),
 			CHOIR_INVALID, "NULL");
 	choir_strategy_free(s);
 }

@@ -60,7 +60,7 @@ static choir_status step(choir_replica *r, void *user)
 		if (choir_optimizer_scale_loss(j->optimizer, r, loss) == NULL)
 			return choir_error_status();
 		j->seen[id] = choir_optimizer_loss_scale(j->optimizer);
-		CHOIR_TRY(choir_optimizer_minimize(j->optimizer, tape, loss));
+		CHOIR_TRY(choir_optimizer_minimize(j->optimizer, loss, tape));
 	}
 	return CHOIR_OK;
 }

@@ -453,10 +453,10 @@ static choir_status misuse_step(choir_replica *r, void *user)
 		return choir_replica_id(r) == 1 ? CHOIR_OK
 										: choir_optimizer_apply_gradients(m->optimizer, r);
 	case 10:
-		return choir_optimizer_minimize(m->optimizer, choir_tape_begin(f), g);
+		return choir_optimizer_minimize(m->optimizer, g, choir_tape_begin(f));
 	case 11:
 		return choir_optimizer_minimize(
-				m->optimizer, choir_tape_begin(f), choir_sum(g, CHOIR_ALL_AXES));
+				m->optimizer, choir_sum(g, CHOIR_ALL_AXES), choir_tape_begin(f));
 	case 12:
 		return choir_optimizer_new(CHOIR_SGD, NULL) == NULL ? choir_error_status() : CHOIR_OK;
 	case 13:

@@ -70,7 +70,7 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tensor *loss =
 			choir_mean(choir_square(choir_matmul(x, w, CHOIR_TRANSPOSED_NONE)), CHOIR_ALL_AXES);
 	if (m->how == BY_TAPE)
-		return choir_optimizer_minimize(m->optimizer, tape, loss);
+		return choir_optimizer_minimize(m->optimizer, loss, tape);
 	choir_tensor *g;
 	choir_status status = choir_tape_gradient(tape, loss, 1, &w, &g);
 	if (status == CHOIR_OK && m->how == BY_HAND) {

@@ -74,7 +74,7 @@ static double difference(const char *map, const weights *w)
 		net = choir_sequential_new(3,
 				(choir_layer *[]){
 						choir_conv2d_new("conv", IN, OUT, KERNEL,
-								CHOIR_OPTIONS(choir_conv2d_options, .activation = CHOIR_RELU)),
+								CHOIR_OPTIONS(choir_conv_options, .activation = CHOIR_RELU)),
 						choir_flatten_new(), choir_dense_new("fc", FLAT, SCORES, CHOIR_LINEAR) });
 	assert_non_null(net);
 	if (choir_strategy_restore_partial(

@@ -32,8 +32,9 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 const char data_learn_help[] = "mnist (10,000 real digits), digits[:N] (synthetic),\n" DATA_FILES
 							   ",\ntext:FILE (any bytes, for gpt); FILE may be a list with\n"
-							   "commas or a pattern, and needs no kind if its suffix\n"
-							   "tells it (train: mnist; predict: required)";
+							   "commas or a pattern; \"csv:\" and so on may be left out\n"
+							   "if its suffix shows the format (train: mnist; predict:\n"
+							   "required)";
 const char data_measure_help[] =
 		DATA_FILES ",\nlines:FILE or fixed:BYTES:FILE; FILE needs no kind if\n"
 				   "its suffix tells it (required)";

@@ -53,7 +53,7 @@ static const option options[] = {
 		.help = "gpt: embedding size (128);\nresnet20: channels of the first stage (16)" },
 	{ .name = "--layers", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.layers,
 		.min = 1, .max = MAX_LAYERS, .recorded = true,
-		.help = "gpt: blocks (4); resnet20: layers, 6 n + 2 (20)" },
+		.help = "gpt: blocks (4);\nresnet20: layers, 6 n + 2 for an integer n (20)" },
 	{ .name = "--heads", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.heads,
 		.min = 1, .max = MAX_WIDTH, .recorded = true,
 		.help = "gpt: attention heads; must divide the width (4)" },
@@ -133,9 +133,10 @@ static const option options[] = {
 		.help = "parameter_server: update variables without locks" },
 	{ .name = "--auto-shard", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.auto_shard,
 		.choices = train_shards, .recorded = true,
-		.help = "what each process under mpirun reads: data: all examples,\n"
-				"and keeps those of its replicas; off: all examples, and\n"
-				"keeps all; file: its own files; auto: file if possible,\nelse data (data)" },
+		.help = "what each process under mpirun does. data: it reads all\n"
+				"examples and keeps those of its replicas; off: it reads\n"
+				"and keeps all examples; file: it reads its own files;\n"
+				"auto: as file if possible, else as data (data)" },
 	{ .name = "--lowest-instruction-set", .kind = OPTION_FLAG, .to = &given.lowest_set,
 		.help = "under mpirun with different processors: use the\n"
 				"instruction set that all of them have" },

@@ -93,3 +93,60 @@ choir_tensor *choir_softplus(choir_tensor *x)
 {
 	return chi_op_call(&softplus_op.op, NULL, 1, &x, NULL);
 }
+
+// ---- Softmax along the last axis.
+
+static choir_status infer_softmax(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	(void) n;
+	(void) attributes;
+	*dtype = in[0]->dtype;
+	*shape = in[0]->shape;
+	if (shape->rank < 1)
+		return choir_fail(CHOIR_INVALID, "a scalar has no last axis");
+	return CHOIR_OK;
+}
+
+static choir_status softmax_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	choir_tensor *const in[] = { node->out, dy };
+
+	(void) want;
+	gradient[0] = chi_op_kernel(dy->frame, "softmax_gradient", 2, in, NULL, dy->dtype, &dy->shape);
+	return CHOIR_OK;
+}
+
+static const chi_op softmax_op = {
+	.name = "softmax",
+	.infer = infer_softmax,
+	.backward = softmax_backward,
+};
+
+choir_tensor *choir_softmax(choir_tensor *x)
+{
+	return chi_op_call(&softmax_op, NULL, 1, &x, NULL);
+}
+
+static choir_status log_softmax_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	choir_tensor *const in[] = { node->out, dy };
+
+	(void) want;
+	gradient[0] =
+			chi_op_kernel(dy->frame, "log_softmax_gradient", 2, in, NULL, dy->dtype, &dy->shape);
+	return CHOIR_OK;
+}
+
+static const chi_op log_softmax_op = {
+	.name = "log_softmax",
+	.infer = infer_softmax,
+	.backward = log_softmax_backward,
+};
+
+choir_tensor *choir_log_softmax(choir_tensor *x)
+{
+	return chi_op_call(&log_softmax_op, NULL, 1, &x, NULL);
+}

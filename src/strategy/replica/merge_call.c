@@ -14,32 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-// Copies the caller's own memory, which others may read after the caller returns.
-static choir_tensor *givable(
-		chi_replica *r, const char *name, const char *what, choir_tensor *value)
-{
-	choir_frame *f = r->base.frame;
-	if (value == NULL)
-		return chi_frame_null_argument(f, what);
-	if (value->frame != f)
-		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"set_arg: \"%s\" belongs to another frame; copy it to the replica's", name);
-	if (chi_tensor_check_any(value) != CHOIR_OK)
-		return NULL;
-	return value->borrowed ? choir_copy(value, f) : value;
-}
-
-choir_status choir_replica_set_arg(choir_replica *replica, const char *name, choir_tensor *value)
-{
-	CHOIR_TRY(chi_replica_check(replica, "set_arg"));
-	chi_replica *r = chi_replica_of(replica);
-	if (name == NULL || name[0] == '\0')
-		return chi_frame_fail(replica->frame, CHOIR_INVALID, "set_arg: a leaf needs a name");
-	value = givable(r, name, "set_arg", value);
-	return value == NULL ? chi_frame_status(replica->frame)
-						 : chi_named_tensors_put(&r->call_args, replica->frame, name, value);
-}
-
 static uint64_t hash_names(const chi_named_tensors *names, uint64_t hash)
 {
 	for (size_t i = 0; i < names->n; i++)
@@ -158,7 +132,7 @@ choir_status chi_merge_own(
 	r->call_args.n = 0;
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < n; i++) {
-		choir_tensor *t = givable(r, c->name, c->name, leaves[i].tensor);
+		choir_tensor *t = chi_replica_take_arg(r, c->name, c->name, leaves[i].tensor);
 		status = t == NULL ? chi_frame_status(f)
 						   : chi_named_tensors_put(&r->call_args, f, leaves[i].name, t);
 	}
@@ -185,24 +159,4 @@ choir_status choir_replica_merge_call(choir_replica *replica, choir_merge_fn *fn
 		return chi_frame_fail(replica->frame, CHOIR_INVALID, "merge_call: the function is NULL");
 	return chi_merge(chi_replica_of(replica),
 			&(chi_merge_call){ "merge call", fn, user, (const void *) (uintptr_t) fn, 0, NULL });
-}
-
-choir_tensor *choir_replica_result(choir_replica *replica, const char *name)
-{
-	if (chi_replica_check(replica, "result") != CHOIR_OK)
-		return NULL;
-	chi_replica *r = chi_replica_of(replica);
-	choir_frame *f = replica->frame;
-	if (f->failed)
-		return chi_frame_fail_null(f, CHOIR_STATE, "result: an earlier call failed");
-	chi_cross *x = r->run->cross == NULL ? NULL : chi_cross_of(r->run->cross);
-	if (x == NULL || name == NULL)
-		return chi_frame_fail_null(f, CHOIR_STATE, "result: \"%s\" needs a merge call before it",
-				name == NULL ? "" : name);
-	choir_value *v = choir_values_find(x->returned, name);
-	if (v == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
-	return chi_replica_view(r, v, "result", name);
 }

@@ -1,8 +1,10 @@
-// One replica: its call, arguments, results and properties.
+// One replica: its call, arguments, results and properties; the arguments and results of its merge
+// calls.
 #include "strategy/replica/replica.h"
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "strategy/cross/cross.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/run/sync_point.h"
 
@@ -168,6 +170,51 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 		return NULL;
 	}
 	return chi_replica_view(r, v, "arg", name);
+}
+
+choir_tensor *chi_replica_take_arg(
+		const chi_replica *r, const char *name, const char *what, choir_tensor *value)
+{
+	choir_frame *f = r->base.frame;
+	if (value == NULL)
+		return chi_frame_null_argument(f, what);
+	if (value->frame != f)
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"set_arg: \"%s\" belongs to another frame; copy it to the replica's", name);
+	if (chi_tensor_check_any(value) != CHOIR_OK)
+		return NULL;
+	return value->borrowed ? choir_copy(value, f) : value;
+}
+
+choir_status choir_replica_set_arg(choir_replica *replica, const char *name, choir_tensor *value)
+{
+	CHOIR_TRY(chi_replica_check(replica, "set_arg"));
+	chi_replica *r = chi_replica_of(replica);
+	if (name == NULL || name[0] == '\0')
+		return chi_frame_fail(replica->frame, CHOIR_INVALID, "set_arg: a leaf needs a name");
+	value = chi_replica_take_arg(r, name, "set_arg", value);
+	return value == NULL ? chi_frame_status(replica->frame)
+						 : chi_named_tensors_put(&r->call_args, replica->frame, name, value);
+}
+
+choir_tensor *choir_replica_result(choir_replica *replica, const char *name)
+{
+	if (chi_replica_check(replica, "result") != CHOIR_OK)
+		return NULL;
+	chi_replica *r = chi_replica_of(replica);
+	choir_frame *f = replica->frame;
+	if (f->failed)
+		return chi_frame_fail_null(f, CHOIR_STATE, "result: an earlier call failed");
+	chi_cross *x = r->run->cross == NULL ? NULL : chi_cross_of(r->run->cross);
+	if (x == NULL || name == NULL)
+		return chi_frame_fail_null(f, CHOIR_STATE, "result: \"%s\" needs a merge call before it",
+				name == NULL ? "" : name);
+	choir_value *v = choir_values_find(x->returned, name);
+	if (v == NULL) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	return chi_replica_view(r, v, "result", name);
 }
 
 // Notes the name of a result that the run does not keep, to compare it with the other replicas'.

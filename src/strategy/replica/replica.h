@@ -14,6 +14,10 @@ bool chi_replica_is_default(const chi_replica *r);
 choir_status chi_replica_check(const choir_replica *r, const char *what);
 // Fails with CHOIR_STATE, recorded in the replica's frame, if v belongs to another strategy.
 choir_status chi_replica_check_variable(const chi_replica *r, const choir_variable *v);
+// Checks value, the argument name of replica r's merge call, and copies the caller's own memory,
+// which others may read after the caller returns. what: the call.
+choir_tensor *chi_replica_take_arg(
+		const chi_replica *r, const char *name, const char *what, choir_tensor *value);
 // Returns a leaf as the replica sees it: a variable, a number in r's frame, or its own or the
 // nearest component. what: the call.
 choir_tensor *chi_replica_view(

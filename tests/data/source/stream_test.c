@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MEGABYTES = SERIAL_STRIDE > 1 ? 4 : 12, FILE_BYTES = MEGABYTES << 20 };
+enum { MEGABYTES = SERIAL_STRIDE > 1 ? 6 : 12, FILE_BYTES = MEGABYTES << 20 };
 enum { IMAGE = 784, EXAMPLES = FILE_BYTES / IMAGE };
 
 static const char header_of_npy[] =

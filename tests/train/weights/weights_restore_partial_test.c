@@ -297,10 +297,9 @@ TEST(test_a_long_map)
 	for (int i = 0; i < 1001; i++)
 		chi_text_add(&text, "t_*_%d v_*\n", i);
 	assert_int_equal(chi_name_map_read(text.data, &long_map), CHOIR_INVALID);
-	char line[32];
-	snprintf(line, sizeof line, "map: line %d, ", LINES + 1001);
-	assert_non_null(strstr(choir_error(), line));
-	assert_text_holds(choir_error(), "map:*line 201001*\"t_*_1000\"*1000 lines");
+	char facts[64];
+	snprintf(facts, sizeof facts, "map:*line %d*\"t_*_1000\"*1000 lines", LINES + 1001);
+	assert_text_holds(choir_error(), facts);
 	chi_name_map_free(&long_map);
 	chi_text_free(&text);
 }

@@ -8,6 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "choir/source.h"
+#include "data/stage.h"
 
 enum { FIRST_SLOTS = 16 };
 
@@ -195,4 +197,24 @@ bool chi_categories_equal(const chi_categories *a, const chi_categories *b)
 					b->entry[i].bytes) != 0)
 			return false;
 	return true;
+}
+
+// ---- The categories of a dataset's column.
+
+static const chi_categories *categories_of(const choir_dataset *d, const char *column)
+{
+	const size_t i = d && column ? chi_column_find(d, column) : 0;
+	return d && column && i < d->spec.n ? d->spec.categories[i] : NULL;
+}
+
+size_t choir_dataset_categories(const choir_dataset *d, const char *column)
+{
+	const chi_categories *c = categories_of(d, column);
+	return c ? chi_categories_count(c) : 0;
+}
+
+const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i)
+{
+	const chi_categories *c = categories_of(d, column);
+	return c && i >= 0 ? chi_categories_text(c, (size_t) i) : NULL;
 }

@@ -4,7 +4,7 @@ target; and what is said of columns and rows that cannot be."""
 import pathlib
 from random import Random
 
-from command import Case, main
+from command import Case, main, not_in_every_suite
 
 
 def flowers(folder, rows=120, name="flowers.csv"):
@@ -19,6 +19,7 @@ def flowers(folder, rows=120, name="flowers.csv"):
     return "csv:" + name
 
 
+@not_in_every_suite
 class Table(Case):
     def test_a_table_is_learned(self):
         data = flowers(self.folder)

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "choir/op.h"
+#include "short.h"
 #include "test.h"
 
 #include <setjmp.h>
@@ -150,7 +151,8 @@ void world_watch(void)
 void world_on_every_deal(choir_strategy **strategy, int *replicas, int min, void (*test)(void))
 {
 	for (int i = 0; i < world_deal_count; i++) {
-		if (world_deals[i].replicas < min)
+		const bool threads = strchr(world_deals[i].devices, ',') != NULL;
+		if (world_deals[i].replicas < min || (SERIAL_STRIDE > 1 && !threads))
 			continue;
 		*replicas = world_deals[i].replicas;
 		*strategy = world_new(*replicas, world_deals[i].devices, 10);

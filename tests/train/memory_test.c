@@ -101,7 +101,7 @@ TEST(separate_memory)
 	const uint64_t expected = problem_train("far:0,far:1", 3, CHOIR_ADAM, NULL, 1);
 	bool failed = true;
 	int undefined = 0;
-	for (int n = 1; failed && n < MAX; n++) {
+	for (int n = 1; failed && n < MAX; n += STRIDE) {
 		problem p;
 		chi_buffer_trim();
 		if (problem_open(&p, "far:0,far:1", 3, CHOIR_ADAM, NULL) != CHOIR_OK)

@@ -99,7 +99,7 @@ static void pack_in_every_way(void)
 		COMMUNICATION(.implementation = "reduce_to_one_device", .bytes_per_pack = 16),
 		COMMUNICATION(.implementation = "auto", .timeout = CHOIR_FOREVER) };
 	for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
-		for (int op = SERIAL_STRIDE > 1 ? (int) i % 2 : CHOIR_SUM; op <= CHOIR_MEAN;
+		for (int op = CHOIR_SUM + (SERIAL_STRIDE > 1 && i % 2); op <= CHOIR_MEAN;
 				op += SERIAL_STRIDE) {
 			job j = { (choir_reduce_op) op, ways[i] };
 			world_ok(choir_strategy_run(strategy, give_all, &j, NULL, NULL));

@@ -36,7 +36,7 @@ static void print_help(FILE *to)
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(to, "  %-10s%s\n", commands[i].name, commands[i].about);
 	fprintf(to,
-			"\nchoir COMMAND --help describes a command; choir --version prints the version.\n"
+			"\nchoir help COMMAND describes a command; choir --version prints the version.\n"
 			"CHOIR_DEVICES=cpu:0,cpu:1 sets the devices of "
 			"every command and CHOIR_KERNELS=plain its\n"
 			"kernels.\n\nexamples:\n"
@@ -55,6 +55,14 @@ static bool prepare_process(void)
 	return signal(SIGXFSZ, SIG_IGN) != SIG_ERR && setvbuf(stderr, NULL, _IOLBF, BUFSIZ) == 0;
 }
 
+// Turns "help COMMAND" into "COMMAND --help".
+static void take_help(int argc, char **argv)
+{
+	static char help[] = "--help";
+	memmove(argv + 1, argv + 2, (size_t) (argc - 2) * sizeof *argv);
+	argv[argc - 1] = help;
+}
+
 int main(int argc, char **argv)
 {
 	if (!prepare_process())
@@ -63,6 +71,8 @@ int main(int argc, char **argv)
 		print_help(stderr);
 		return EXIT_USAGE;
 	}
+	if (strcmp(argv[1], "help") == 0)
+		take_help(argc, argv);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		print_help(stdout);
 		return output_whole("choir") ? EXIT_OK : EXIT_FAILED;

@@ -22,6 +22,8 @@ class Usage(Case):
             self.assertLess(max(len(line) for line in text.splitlines()), 100)
         self.assertIn("train a model", self.succeed("--help"))
         self.assertIn("all-reduce", self.succeed("bench", "--help"))
+        for command in ("", "train", "bench", "bench all-reduce"):
+            self.assertEqual(self.succeed("help", *command.split()), self.succeed(*command.split(), "--help"))
         self.assertRegex(self.succeed("--version"), r"^choir \d+\.\d+\.\d+\n$")
         self.assertIn("usage:", self.start().stderr)
         self.assertEqual(self.start().returncode, 2)

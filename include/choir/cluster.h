@@ -34,7 +34,7 @@ typedef struct choir_cluster_options {
 	// Seconds that a worker waits for another one, also while the chief writes or reads weights
 	// or a checkpoint. 0: 300; CHOIR_FOREVER: no limit.
 	double timeout;
-	// equal on all workers; NULL: the content of the program's file
+	// Text that must be equal on all workers. NULL: the content of the program's file
 	const char *program;
 	// For workers whose instruction sets differ. Off, the default: choir_cluster_new fails. On:
 	// all workers use the kernels of the lowest of these sets until the process ends.

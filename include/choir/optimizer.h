@@ -85,7 +85,7 @@ typedef struct {
 typedef struct {
 	size_t size;
 	const char *names;
-	// 0: 1; CHOIR_ZERO: 0
+	// 0 means 1; CHOIR_ZERO means 0
 	double learning_rate_multiplier;
 	double weight_decay; // ADAMW; 0 means the optimizer's, CHOIR_ZERO 0
 } choir_parameter_group;

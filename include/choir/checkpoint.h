@@ -1,10 +1,10 @@
-// Checkpoints: a strategy's whole state in a directory. A training that is restored from it gives
-// the same bits as one that never stopped, if program, data and number of replicas are the same;
-// devices, workers and strategy may differ. With another number of replicas, ON_READ variables
-// get shares of their aggregate, as from a weights file (weights.h). Calls that take a strategy
-// are made in cross-replica context.
+// Checkpoints: a strategy's whole state in a directory. If program, data and number of replicas
+// are the same, a restored training gives the same bits as one that never stopped; devices,
+// workers and strategy may differ. With another number of replicas, ON_READ variables get shares
+// of their aggregate, as from a weights file (weights.h). Calls that take a strategy are made in
+// cross-replica context.
 //
-// A checkpoint directory holds steps. A step is a folder, such as "step-1500", with three files.
+// A checkpoint directory holds steps. A step is a folder ("step-1500") with three files.
 // weights.safetensors has the weights. state.safetensors has, as named tensors, everything else
 // that the next step depends on: slots, counters and loss scales of optimizers, metrics,
 // positions of distributed datasets, the strategy's step and seed, and each replica's components
@@ -12,16 +12,16 @@
 // metadata. The folder gets its name after all its files are on the disk.
 //
 // Security: if a step's folder or one of its files is a link, the step counts as damaged. Nothing
-// is removed through a link. The path of the directory itself may be a link.
+// is removed through a link. The directory itself may be a link.
 //
-// Several workers (cluster.h): all workers make the same calls in the same order, and get the
-// same results. Only the chief uses the directory. If a worker fails during a save or a restore,
-// or the chief's disk takes longer than the cluster's timeout, the job ends.
+// Several workers (cluster.h): all make the same calls in the same order, and get the same
+// results. Only the chief uses the directory. If a worker fails during a save or a restore, or
+// the chief's disk takes longer than the cluster's timeout, the job ends.
 //
 // If workers read different parts of the data (docs/rules.md, section 9), restoring with another
-// number of workers or another policy is CHOIR_INVALID and changes nothing. This does not apply
-// to datasets that read a queue or have .checkpoint = CHOIR_OFF (input.h): they continue where
-// they are. Threads: the program's, while no run is under way.
+// number of workers or another policy is CHOIR_INVALID and changes nothing. Datasets that read a
+// queue, or have .checkpoint = CHOIR_OFF (input.h), are exempt: they continue where they are.
+// Threads: the program's, while no run is under way.
 #pragma once
 
 #include "weights.h"
@@ -34,27 +34,26 @@ typedef struct choir_checkpoint_options {
 	// A key of the metadata whose value is a number. The steps with the largest values are kept
 	// too; with best_is_lowest those with the smallest. NULL: none.
 	const char *best_metric;
-	int max_best_to_keep; // 0: 1
+	int max_best_to_keep; // default: 1
 	bool best_is_lowest;
 	// A save only copies to memory; a thread of the lowest priority then writes the copy. The
 	// next save waits until it is written. Until the manager is freed, the copy needs memory: on
-	// the chief the size of the checkpoint, on other workers the size of their components of
-	// ON_READ variables.
+	// the chief the size of the checkpoint, on other workers that of their ON_READ components.
 	bool asynchronous;
 } choir_checkpoint_options;
 
 // Saves a strategy to, and restores it from, one directory. Free it before its strategy.
 typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 
-// Makes the directory if it does not exist (its parent must), and locks it until the manager is
-// freed or the process ends. s NULL: the current strategy. Removes half-written files of a job
-// that died. CHOIR_STATE: another manager has locked the directory. CHOIR_UNSUPPORTED: a newer
-// version of Choir has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a link, or
-// Choir cannot have made it; the call does not change it.
+// Makes the directory if only its parent exists, and locks it until the manager is freed or the
+// process ends. s NULL: the current strategy. Removes half-written files of a job that died.
+// CHOIR_STATE: another manager has locked the directory. CHOIR_UNSUPPORTED: a newer version of
+// Choir has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a link, or was not
+// made by Choir; it stays as it is.
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 
-// Waits for writes under way. If no call has returned a failure of a write, it is logged.
+// Waits for writes under way. A failure that no call has returned is logged.
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 
 // Saves the strategy, with the number of its updates so far in the step's name. Then removes the
@@ -79,7 +78,7 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_wait(choir_checkpoint_man
 
 // Restores the last complete save. Damaged saves are skipped; the log says what is wrong with
 // each. CHOIR_NOT_FOUND: no save is complete. CHOIR_INVALID: another program made the save;
-// nothing was changed. CHOIR_IO: the system refused to read a save; such a save is not skipped.
+// nothing was changed. CHOIR_IO: the system refused to read a save, which is not skipped.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
 
 // Restores one step. CHOIR_CORRUPT: the step is damaged. Other failures are those of
@@ -87,8 +86,8 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_chec
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 		choir_checkpoint_manager *m, int64_t step);
 
-// The folder of the step that was last written or restored, or NULL. It is valid until the next
-// call with m. The call may be in any context.
+// The folder of the step that was last written or restored, or NULL. Valid until the next call
+// with m. Call it in any context.
 const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 
 // Restores the step in the folder path without a manager, also while a job saves to the same
@@ -97,8 +96,8 @@ const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_checkpoint(
 		choir_strategy *s, const char *path);
 
-// The contents of a checkpoint directory, also while a job saves there. CHOIR_NOT_FOUND: there is
-// no such directory.
+// The contents of a checkpoint directory, also while a job saves there. CHOIR_NOT_FOUND: no such
+// directory.
 typedef struct choir_checkpoint_list choir_checkpoint_list;
 
 typedef struct {
@@ -114,8 +113,8 @@ void choir_checkpoint_list_free(choir_checkpoint_list *l);
 // The number of steps, in the order of their saves, including damaged and half-written ones.
 size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l);
 
-// The i-th step's number, its folder, and the number of replicas of its training (0: the step is
-// damaged). If i is out of range they are CHOIR_NONE, NULL and 0.
+// The i-th step's number, its folder, and the number of replicas of its training (0: damaged). If
+// i is out of range: CHOIR_NONE, NULL and 0.
 int64_t choir_checkpoint_list_step(const choir_checkpoint_list *l, size_t i);
 const char *choir_checkpoint_list_path(const choir_checkpoint_list *l, size_t i);
 int choir_checkpoint_list_replicas(const choir_checkpoint_list *l, size_t i);
@@ -128,8 +127,8 @@ const char *choir_checkpoint_list_metadata(
 // the next check. CHOIR_CORRUPT: something is damaged. CHOIR_NOT_FOUND: something is missing.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
 
-// The number of tensors of the last step that passed a check (0: none passed), and the k-th of
-// them, which is valid until the next call.
+// The number of tensors of the last successful check (0: none), and the k-th tensor, valid until
+// the next call.
 size_t choir_checkpoint_list_tensors(const choir_checkpoint_list *l);
 const choir_checkpoint_tensor *choir_checkpoint_list_tensor(choir_checkpoint_list *l, size_t k);
 

@@ -1,7 +1,7 @@
 // Clusters: the workers of one job. A worker is a process. A launcher (mpirun, srun) starts all
 // workers, on one machine or several, with the same program. A transport carries bytes between
-// workers. It is MPI, which is loaded when a program asks for it (libchoir links no MPI), or a
-// table that the program registers (choir/extend/transport_table.h).
+// workers. It is MPI, which is loaded only when a program asks for it, or a table that the
+// program registers (choir/extend/transport_table.h).
 //
 // Every wait for another worker has a time limit. After a failed wait the cluster is unusable:
 // all calls, on all workers, fail with the first cause, and the job must be started again. But if
@@ -30,14 +30,14 @@ typedef struct choir_cluster_options {
 	// "worker", "evaluator" or "ps".
 	const char *cluster_spec, *task_type;
 	int task_index;
-	double start_timeout; // seconds in which all workers must come; 0: 60; CHOIR_FOREVER
+	double start_timeout; // seconds until all workers have come; 0: 60; CHOIR_FOREVER: no limit
 	// Seconds that a worker waits for another one, also while the chief writes or reads weights
 	// or a checkpoint. 0: 300; CHOIR_FOREVER: no limit.
 	double timeout;
-	// Text that must be equal on all workers. NULL: the content of the program's file
+	// Text that must be equal on all workers. NULL: the content of the program's file.
 	const char *program;
-	// For workers whose instruction sets differ. Off, the default: choir_cluster_new fails. On:
-	// all workers use the kernels of the lowest of these sets until the process ends.
+	// If instruction sets differ: choir_cluster_new fails (off, the default), or all workers use
+	// the kernels of the lowest set until the process ends (on).
 	choir_toggle lowest_instruction_set;
 } choir_cluster_options;
 
@@ -63,15 +63,15 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 //
 // With MPI_THREAD_SERIALIZED the program must not call MPI while a call of Choir may call MPI. A
 // lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker. Then only the
-// thread that initialised MPI may make calls that concern other workers (others fail with
-// CHOIR_UNSUPPORTED), and .overlap (strategy.h) has no effect.
+// thread that initialised MPI may make calls that concern other workers (else CHOIR_UNSUPPORTED),
+// and .overlap (strategy.h) has no effect.
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
-// Leaves the cluster and frees it. Everything made with c must be freed before. With MPI the call
-// waits until the other workers leave, but not longer than the time limit. So first finish
-// everything that another worker needs from this one. If Choir initialised MPI, it also finalizes
-// MPI, which cannot be initialised again. After a failure the call does not wait.
+// Leaves the cluster and frees it. Free everything made with c before. With MPI the call waits
+// for the other workers to leave, at most the time limit. So first finish everything that another
+// worker needs from this one. If Choir initialised MPI, it also finalizes MPI, which cannot be
+// initialised again. After a failure the call does not wait.
 void choir_cluster_free(choir_cluster *c);
 
 // Getters

@@ -45,8 +45,7 @@ enum {
 typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 
 // CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .seed = 7) is a pointer to const options
-// with their size set and all other fields 0. The same line is C11 and C++17, with 1 to 32
-// fields.
+// with their size set and all other fields 0. It takes 1 to 32 fields.
 //
 // Lifetime: in C the options live until the end of the enclosing block, in C++ until the end of
 // the full expression. So in C++ write CHOIR_OPTIONS inside the call that takes it, and do not

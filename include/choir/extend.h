@@ -2,7 +2,7 @@
 // (memory and streams), kernels for them, cross-device operations, transports of clusters, and
 // strategies.
 //
-// Rules of all tables, where a header does not say otherwise: The field size is the size of the
+// Rules of all tables, where a header does not say otherwise: the field size is the size of the
 // struct, version is CHOIR_TABLE_VERSION. Registering copies the table, but not its name, which
 // must be valid as long as the program. CHOIR_INVALID: an invalid size or version; a name that is
 // missing or registered already; more than 16 tables of a kind. Threads: one thread registers,

@@ -3,10 +3,9 @@
 // and variables are read as in that frame. All layers compute in f32. Images are [n, h, w, c],
 // and n may be 0. A layer without a name has no variables of its own.
 //
-// Ownership: a layer belongs to the strategy that is current when it is made.
-// Variables: a layer "hidden" has the variables "hidden/kernel" and "hidden/bias", as in Keras. A
-// weights file has the same names. A kernel begins with Glorot uniform values (Glorot and Bengio
-// 2010), drawn from the strategy's seed and the variable's name. A bias begins at zero.
+// Variables: a layer "hidden" has the variables "hidden/kernel" and "hidden/bias", as in Keras,
+// also in a weights file. A kernel begins with Glorot uniform values (Glorot and Bengio 2010),
+// drawn from the strategy's seed and the variable's name. A bias begins at zero.
 // Errors: a constructor fails with CHOIR_INVALID if the name is missing or in use, or a size is
 // impossible. It then makes no variable.
 // Threads: as in variable.h.
@@ -41,7 +40,7 @@ choir_layer *choir_average_pool2d_new(int size, int stride);
 choir_layer *choir_global_average_pool2d_new(void);
 
 // Normalization (nn.h). Variables have Keras' names: "name/gamma" begins at one, "name/beta" at
-// zero. Both have the shape [channels]. An epsilon of 0 means 1e-3; CHOIR_ZERO means 0.
+// zero. Both are [channels]. An epsilon of 0 means 1e-3; CHOIR_ZERO means 0.
 
 // Applies choir_layer_norm to [.., channels].
 choir_layer *choir_layer_normalization_new(const char *name, int64_t channels, double epsilon);
@@ -50,7 +49,7 @@ choir_layer *choir_rms_normalization_new(const char *name, int64_t channels, dou
 typedef struct {
 	size_t size;
 	double momentum, epsilon; // 0 means 0.99 and 1e-3; CHOIR_ZERO means 0
-	choir_toggle over_replicas; // off; on: of the global batch, with two sync points a step
+	choir_toggle over_replicas; // off; on: global statistics, with two sync points a step
 } choir_batch_normalization_options;
 // Applies choir_batch_norm to [.., channels]. If a tape records, it uses the batch's statistics,
 // and the moving statistics move towards them by the factor 1 - momentum. If no tape records, it
@@ -72,9 +71,9 @@ choir_layer *choir_tied_embedding_new(choir_layer *embedding);
 // Adds to each position of x its row of "name/embeddings" [places, width]. The rows begin as in
 // choir_embedding_new. x has at most places positions.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
-// Applies the dense layer "name/qkv", which gives 3 width columns, then choir_self_attention,
-// then the dense layer "name/output", which gives width columns. Both have a kernel and a bias,
-// but no activation. causal is off by default.
+// Applies the dense layer "name/qkv", which gives 3 width columns, choir_self_attention, and the
+// dense layer "name/output", which gives width. Both have a kernel and a bias, but no activation.
+// Default: not causal.
 choir_layer *choir_self_attention_new(
 		const char *name, int64_t width, int64_t heads, choir_toggle causal);
 // Apply choir_lstm and choir_gru (nn.h), with zero states at the start: [n, t, in] gives [n, t,
@@ -94,7 +93,7 @@ choir_layer *choir_dropout_new(const char *name, double rate);
 // Applies n layers of one strategy one after another; n may be 0. The array is copied.
 choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[]);
 // activation(inside(x) + shortcut(x)) (He et al. 2015, arXiv:1512.03385). A NULL shortcut means x
-// itself. Its variables are those of inside, then those of shortcut.
+// itself. The variables are those of inside, then those of shortcut.
 choir_layer *choir_residual_new(
 		choir_layer *inside, choir_layer *shortcut, choir_activation activation);
 choir_layer *choir_activation_new(choir_activation activation);

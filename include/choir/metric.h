@@ -2,8 +2,8 @@
 // metric, so an update waits for no other replica. The result adds the components in the order of
 // the replicas. Names and definitions are those of Keras.
 //
-// A metric's state is in variables of the strategy: "name/total" and "name/count", or the
-// "name/matrix" of a confusion matrix. They are not saved with the weights.
+// A metric's variables are "name/total" and "name/count", or the "name/matrix" of a confusion
+// matrix. They are not saved with the weights.
 #pragma once
 
 #include "strategy.h"
@@ -27,19 +27,18 @@ choir_metric *choir_recall_new(const char *name, double threshold);
 // A confusion matrix: row i, column j counts the examples of class i whose highest score is at j.
 choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 
-// Adds a batch or a replica's part of a batch. It may have no examples. As in Keras, labels come
-// before scores, and values before weights.
+// Adds a batch or a replica's part of a batch. It may have no examples.
 // - MEAN takes values of any shape and of any dtype that can be cast, and weights, which
 //   broadcast to the values. If weights are NULL, all are 1.
 // - ACCURACY takes integer labels [n] and scores [n, classes]. If several classes share the
-//   highest score, the lowest of these classes counts.
+//   highest score, the lowest of them counts.
 // - A confusion matrix takes the same as ACCURACY. A label that is not a class is CHOIR_INVALID.
 // - Precision and recall take scores of any shape, and labels of the same shape and any dtype.
 //   Scores are compared with threshold in the scores' dtype; a NAN counts as above it.
 //
-// In a replica of the metric's strategy, the tensors belong to the replica's frame, and no tape
-// may record. Outside of replicas they belong to any frame, and the program's thread makes the
-// call. If a required tensor is NULL, the call fails as the expression that gave it.
+// In a replica of the metric's strategy, the tensors belong to its frame, and no tape records.
+// Outside of replicas they belong to any frame, on the program's thread. If a required tensor is
+// NULL, the call returns the failure that its frame keeps.
 CHOIR_MUST_CHECK choir_status choir_metric_update(
 		choir_metric *m, choir_tensor *labels_or_values, choir_tensor *scores_or_weights);
 // Like choir_metric_update, with a weight for each label of an accuracy, precision or recall.
@@ -47,9 +46,9 @@ CHOIR_MUST_CHECK choir_status choir_metric_update(
 // broadcast; m is a MEAN or a confusion matrix.
 CHOIR_MUST_CHECK choir_status choir_metric_update_weighted(
 		choir_metric *m, choir_tensor *labels, choir_tensor *scores, choir_tensor *weights);
-// The result over all replicas and updates since the last reset. Call it in cross-replica
-// context. It is NAN after a failure, or if nothing was counted. But precision is 0 if no score
-// was above the threshold, and recall is 0 if no label was positive.
+// The result over all replicas and updates since the last reset, in cross-replica context. It is
+// NAN after a failure, or if nothing was counted. But precision is 0 if no score was above the
+// threshold, and recall is 0 if no label was positive.
 double choir_metric_result(choir_metric *m);
 // The result of a confusion matrix: an i64 tensor [classes, classes] in f. CHOIR_INVALID: m is
 // not a confusion matrix.

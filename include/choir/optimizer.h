@@ -4,8 +4,7 @@
 // copies. Gradients and variables are f32 or f64.
 //
 // Make an optimizer once, in the strategy's scope. Its slots ("hidden/kernel/m") are variables of
-// the strategy. A slot is colocated with its variable and is made at the first update of that
-// variable.
+// the strategy. A slot is colocated with its variable and made at that variable's first update.
 // Time: adding a gradient never waits. The update runs on the threads of all devices after all
 // replicas have asked for it: at the end of the run, or earlier if a replica makes a merge call
 // or reads a variable that it asked to update. In the default replica, outside of runs, the
@@ -13,8 +12,8 @@
 // Errors: if an update fails, the run fails. Before anything is written, Choir checks shapes,
 // dtypes and the learning rate, that all replicas added the same variables in the same order, and
 // that each replica's gradients are finite. With global_clip_norm, NONFINITE_SKIP, a loss scale,
-// or devices with memory of their own, it checks the sums instead of the gradients. Otherwise a
-// sum that overflows is noticed in the next step.
+// or devices with memory of their own, it checks the sums instead. Otherwise a sum that overflows
+// is noticed in the next step.
 // Threads: call choir_optimizer_new and choir_optimizer_distributed_apply on the program's thread
 // or in a merge call, the other functions on the replica's thread.
 #pragma once
@@ -130,21 +129,20 @@ choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_opti
 
 // Called in all replicas. Runs the backward pass of tape from loss, a scalar of the replica's
 // frame. Adds the gradients of all trainable variables that were read since the tape began, each
-// as soon as it is final. Then asks for the update. After the call, do not use tensors that were
-// read from these variables before. CHOIR_INVALID: no trainable variable was read.
+// as soon as it is final. Then asks for the update. Do not use earlier reads of these variables
+// afterwards. CHOIR_INVALID: no trainable variable was read.
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 		choir_optimizer *o, choir_tensor *loss, choir_tape *tape);
 
-// Called in all replicas, in the same order of variables. Adds the final gradient of v in this
-// replica: a tensor of the replica's frame, with v's dtype and shape, or indexed slices of such a
-// tensor (tensor.h). Borrowed memory is copied. CHOIR_INVALID: a second gradient of v in one
-// update.
+// Called in all replicas, with the same variables in the same order. Adds the final gradient of v
+// in this replica: a tensor of the replica's frame, with v's dtype and shape, or indexed slices
+// of such a tensor (tensor.h). Borrowed memory is copied. CHOIR_INVALID: a second gradient of v
+// in one update.
 //
 // Indexed slices give the same bits as dense gradients. As in Keras, momentum, moments and weight
-// decay act on all rows, also on those without a slice. Choir makes no dense gradient, and SGD
-// touches only the rows of the slices, if all replicas give slices, all devices use host memory,
-// the strategy has one parameter server worker at most, and there is no global_clip_norm, loss
-// scale or NONFINITE_SKIP.
+// decay act on all rows. Choir makes no dense gradient, and SGD touches only the rows of the
+// slices, if all replicas give slices, all devices use host memory, a parameter server has one
+// worker, and there is no global_clip_norm, loss scale or NONFINITE_SKIP.
 choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 
@@ -162,8 +160,8 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimize
 CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 		choir_optimizer *o, choir_replica *r);
 
-// Gives loss times the scale, for replicas that do not use choir_optimizer_minimize. All replicas
-// call it. It waits for updates that this replica has asked for.
+// Gives loss times the scale (.loss_scale). Called in all replicas. Waits for updates that this
+// replica has asked for.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
 // The scale of the next update. It is 1 without loss scaling, and if o is NULL. Call it outside
@@ -171,8 +169,8 @@ choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, c
 double choir_optimizer_loss_scale(const choir_optimizer *o);
 
 // The learning rate of the next update, with its schedule. It is NAN if o is NULL, or if the
-// schedule's function gives an invalid rate. Threads: any; but if the schedule has a function, do
-// not call this during an update of this optimizer.
+// schedule's function gives an invalid rate. Threads: any, but not during an update of this
+// optimizer if the schedule has a function.
 double choir_optimizer_learning_rate(const choir_optimizer *o);
 
 // Updates n different variables at once with n gradients, in cross-replica context. Per-replica

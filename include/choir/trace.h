@@ -1,14 +1,14 @@
 // Tracing shows what each thread of a training spends its time on. While a trace is on, Choir
 // records spans: intervals of time, and what a thread did in them. A program may add its own
-// spans. It may also add scalars (a loss, a learning rate), which go into TensorBoard event
-// files. choir_trace_stop writes the spans as a file for chrome://tracing and
-// https://ui.perfetto.dev. It has one track for each replica, one for communication between
-// devices, and one for each other thread. A process has one trace at a time.
+// spans, and scalars (a loss, a learning rate) for TensorBoard. choir_trace_stop writes the spans
+// as a file for chrome://tracing and https://ui.perfetto.dev. The file has one track for each
+// replica, one for communication between devices, and one for each other thread. A process has
+// one trace at a time.
 //
 // Cost: without a trace, each place where a span could begin tests one word of memory. With a
 // trace, a span costs two readings of the clock and 64 bytes; each thread keeps its newest spans.
 // Only scalars take a lock; they are written to the file about once a second. If a file cannot be
-// written, choir_trace_stop fails, never a run.
+// written, choir_trace_stop fails, but no run does.
 //
 // Threads: one thread at a time starts or stops a trace, while no run is under way. Any thread
 // may make the other calls.
@@ -36,8 +36,8 @@ const char *choir_trace_category_name(choir_trace_category category);
 enum { CHOIR_TRACE_COMMUNICATION = -1, CHOIR_TRACE_PROGRAM = -2 };
 
 // Two spans of a thread are nested or disjoint. Sums and updates that a device makes after its
-// replicas have returned are on the track of the last of these. The communication track shows
-// sums between devices once more, from the first device's start to the last device's end.
+// replicas have returned are on the track of the last of these replicas. The communication track
+// shows sums between devices once more, from the first device's start to the last device's end.
 typedef struct choir_trace_span {
 	const char *name; // at most 33 bytes are kept
 	choir_trace_category category;
@@ -77,8 +77,7 @@ CHOIR_MUST_CHECK choir_status choir_trace_stop(void);
 
 bool choir_trace_is_on(void);
 
-// The number of spans that threads dropped in the last trace, because newer spans took their
-// place.
+// The number of spans that newer ones replaced in the last trace.
 int64_t choir_trace_dropped_spans(void);
 
 // Recording. Without a trace these calls do nothing.

@@ -2,8 +2,8 @@
 // Python's safetensors and numpy can read. The slots of optimizers and the state of metrics are
 // not in the file; checkpoint.h saves them, too. The file has the aggregate of an ON_READ
 // variable. So a file fits any strategy and any number of replicas. Calls that take a strategy
-// are made in cross-replica context. If there are several workers, all make the call and get the
-// same result, but only the chief reads and writes.
+// are made in cross-replica context. Several workers all make the call and get the same result;
+// only the chief reads and writes.
 // Threads: the program's, while no run is under way.
 #pragma once
 
@@ -11,18 +11,18 @@
 
 CHOIR_C_BEGIN
 
-// Saves the weights of s to path. At any time path has either the complete old file or the
-// complete new one. metadata: lines of "key=value", or NULL. CHOIR_INVALID: a line without "=", a
-// key that occurs twice, text that is not UTF-8, an ON_READ variable without aggregation.
-// CHOIR_STATE: a variable is undefined.
+// Saves the weights of s to path. path always holds the complete old file or the complete new
+// one. metadata: lines of "key=value", or NULL. CHOIR_INVALID: a line without "=", a key that
+// occurs twice, text that is not UTF-8, an ON_READ variable without aggregation. CHOIR_STATE: a
+// variable is undefined.
 CHOIR_MUST_CHECK choir_status choir_strategy_save(
 		choir_strategy *s, const char *path, const char *metadata);
 
 // Restores every variable of s from the tensor with the same name. The components of an ON_READ
 // variable with SUM get equal shares. CHOIR_INVALID: the file lacks a variable, has an unknown
 // one, or has one of another dtype or shape; the text names them, and nothing changes.
-// CHOIR_CORRUPT: the file is damaged. Variables become undefined only if a device fails, or there
-// is no memory for an ON_READ variable, while values are copied.
+// CHOIR_CORRUPT: the file is damaged. Variables become undefined only if a device, or an
+// allocation for an ON_READ variable, fails during the copy.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
 typedef enum {
@@ -68,9 +68,8 @@ uint64_t choir_strategy_hash(choir_strategy *s);
 CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 		const char *path, const char *key, char *value, size_t size);
 
-// The contents of a weights file, read from its header. Any program may have written the file.
-// CHOIR_UNSUPPORTED: an unknown dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, but
-// one at a time for each list.
+// The contents of any program's weights file, read from its header. CHOIR_UNSUPPORTED: an unknown
+// dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, but one at a time for each list.
 typedef struct choir_weights_list choir_weights_list;
 
 typedef struct {

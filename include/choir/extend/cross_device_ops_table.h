@@ -3,9 +3,7 @@
 // with its partial sums, and waits for the result. Each member may have a thread, or one thread
 // may join for several members and wait for them in any order.
 //
-// Sums are computed in the canonical tree over replicas (docs/decisions/0012): the node over
-// replicas [lo, hi) is the sum of its halves [lo, m) and [m, hi), added in this order, where m
-// is lo plus the largest power of two below hi - lo.
+// Sums are computed in the canonical tree over replicas, which docs/glossary.md defines.
 #pragma once
 
 #include "../tensor.h"
@@ -37,9 +35,9 @@ typedef struct {
 	int64_t elements; // of each part and of the result; may be 0
 	int root; // the member that broadcasts
 	double divisor; // divides the sum (1: no division); floating dtypes only
-	size_t n; // number of parts of this member; not used after wait
+	size_t n; // parts of this member; their memory is not used after wait
 	const choir_partial_sum *partial_sums; // in ascending order
-	void *stream; // of the device's table: it makes the parts and uses the result
+	void *stream; // of the device; the parts are made and the result is used on it
 	// Memory for the result, on the member's device; NULL: this member wants no result. Members
 	// with host memory may give the same memory, which is written once. The result overlaps no
 	// part.
@@ -83,9 +81,9 @@ typedef struct choir_cross_device_ops_table {
 	// order. *c and its parts are valid until wait returns.
 	choir_status (*join)(void *self, int member, const choir_collective *c, uint64_t *request);
 	// (any) Waits until the member's result is final and its parts are free. CHOIR_TIMEOUT: no
-	// other member has joined during the last seconds (negative: no limit). wait may do the work
-	// of other members. It is called at most once for a request, and not after a failure. After
-	// it returns, even with a failure, the collective does not use this member's *c, parts and
+	// other member has joined for that many seconds (negative: no limit). wait may do the work of
+	// other members. It is called at most once for a request, and not after a failure. After it
+	// returns, even with a failure, the collective does not use this member's *c, parts and
 	// result. So a wait that times out ends the collective for all members; abort and reset
 	// follow.
 	choir_status (*wait)(void *self, int member, uint64_t request, double seconds);
@@ -95,7 +93,6 @@ typedef struct choir_cross_device_ops_table {
 	void (*reset)(void *self);
 } choir_cross_device_ops_table;
 
-// Built in are "direct", "ring", "hierarchical_copy" and "reduce_to_one_device".
 CHOIR_MUST_CHECK choir_status choir_register_cross_device_ops(
 		const choir_cross_device_ops_table *table);
 

@@ -65,8 +65,8 @@ typedef struct {
 	uint32_t axes;
 } choir_sum_attributes;
 
-// "argmax": index of the largest element along axis, in i64; of equal elements the lowest index.
-// out lacks this axis.
+// "argmax": the i64 index of the largest element along axis; of equal ones the lowest. out lacks
+// this axis.
 typedef struct {
 	int axis;
 } choir_argmax_attributes;
@@ -284,8 +284,8 @@ typedef struct choir_kernel_table {
 	const char *name; // in messages: "cublas"
 	choir_dtype dtype; // of in[0]; without inputs, of out
 	const void *user; // for the functions
-	// How well the kernel suits the call, by the call's shapes and attributes only. 0: the kernel
-	// cannot do it. A NULL score means 1, as plain kernels have; oneDNN's kernels have 10.
+	// How well the kernel suits the call's shapes and attributes. 0: not at all. NULL: 1, as
+	// plain kernels have; oneDNN's kernels have 10.
 	int (*score)(const choir_kernel_call *call);
 	size_t (*scratch)(const choir_kernel_call *call); // bytes of scratch memory. NULL: none
 	// Does the work, or queues it on the stream of an asynchronous device. A failure is the

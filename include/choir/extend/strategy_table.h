@@ -2,9 +2,9 @@
 // only in this and in the options that they take.
 //
 // Everything else follows from the places of the copies. If a device shares the memory of a copy,
-// it reads this copy directly. Other devices first copy the first copy to their own memory. Sums
-// of gradients travel to the copies, which are updated where they lie. Several parameter server
-// workers share a variable by the rules of .locked_updates (strategy.h).
+// it reads this copy directly. Other devices read a duplicate of the first copy in their own
+// memory. Sums of gradients travel to the copies, which are updated where they lie. Several
+// parameter server workers share a variable by the rules of .locked_updates (strategy.h).
 #pragma once
 
 #include "../strategy.h"

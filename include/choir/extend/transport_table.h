@@ -22,9 +22,9 @@ CHOIR_C_BEGIN
 // Tags are 0 to CHOIR_TRANSPORT_TAGS - 1.
 #define CHOIR_TRANSPORT_TAGS 16384
 
-// Missing slots: those that move bytes fail with CHOIR_UNSUPPORTED; workers is 1 and worker 0;
-// now is the system's monotonic clock; pause spins at first, then yields, then sleeps; the
-// others do nothing. Rules of all tables: extend.h.
+// Missing slots: those that move bytes fail with CHOIR_UNSUPPORTED; workers is 1, worker is 0;
+// now is the system's monotonic clock; pause spins at first, then yields, then sleeps; the others
+// do nothing. Rules of all tables: extend.h.
 typedef struct choir_transport_table {
 	size_t size;
 	uint32_t version;
@@ -48,7 +48,7 @@ typedef struct choir_transport_table {
 	// is the size of the message. A failure leaves the request as it is.
 	choir_status (*test)(void *self, uint64_t request, bool *done, size_t *bytes);
 	// Gives up a request whose message will not come. The request's memory is no longer lent,
-	// except that of a send which the receiver is reading at the moment.
+	// unless a receiver is reading it at the moment.
 	void (*drop)(void *self, uint64_t request);
 	// Tells all workers, as far as possible without waiting, that this one stops, and why. From
 	// then on their tests fail.

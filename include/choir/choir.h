@@ -1,6 +1,6 @@
-// Includes all that a program needs. Each header of this folder is the reference of its subject
-// and can be included by itself. status.h says how calls fail; source.h, dataset.h and input.h
-// read, transform and distribute data; strategy.h, scope.h, replica.h, cross.h and update.h have
+// Includes all that a program needs. Each header is the reference of its subject and can be
+// included by itself. status.h says how calls fail; source.h, dataset.h and input.h read,
+// transform and distribute data; strategy.h, scope.h, replica.h, cross.h and update.h have
 // strategies and contexts; trace.h and replay.h look into a training. Only extend.h, the tables
 // for your own hardware, is included separately.
 //

@@ -6,10 +6,10 @@
 // struct, version is CHOIR_TABLE_VERSION. Registering copies the table, but not its name, which
 // must be valid as long as the program. CHOIR_INVALID: an invalid size or version; a name that is
 // missing or registered already; more than 16 tables of a kind. Threads: one thread registers,
-// before the first use. Choir allocates self, the memory of the slots (self_size bytes, zeroed).
-// A slot (function) may be missing (NULL); each header says what happens then. A slot that fails
-// leaves a text by choir_fail. Slots marked (any) are called from any thread, several at once.
-// close is called once, also after a failed open. extend/suite.h checks a device table.
+// before the first use. Choir allocates self (self_size bytes, zeroed). A slot (function) may be
+// missing (NULL); each header says what happens then. A slot that fails leaves a text by
+// choir_fail. Slots marked (any) are called from any thread, several at once. close is called
+// once, also after a failed open. extend/suite.h checks a device table.
 #pragma once
 
 #include "extend/cross_device_ops_table.h"

@@ -160,8 +160,8 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimize
 CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 		choir_optimizer *o, choir_replica *r);
 
-// Gives loss times the scale (.loss_scale). Called in all replicas. Waits for updates that this
-// replica has asked for.
+// Gives loss times the scale. Called in all replicas. Waits for updates that this replica has
+// asked for.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
 // The scale of the next update. It is 1 without loss scaling, and if o is NULL. Call it outside

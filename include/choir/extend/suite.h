@@ -16,10 +16,10 @@ typedef struct {
 	// The table to check, which need not be registered. The suite opens device 0 and, if there
 	// are two, device 1 for itself. They stay open.
 	const choir_device_table *device;
-	// Queues fn with a copy of arg (its size is bytes) on a stream of the device, as copy queues
-	// its work. The first failure of fn becomes a failure of the stream. With submit, the suite
-	// checks time limits and failures of queued work. It should be NULL for a device whose work
-	// is done when a call returns.
+	// Queues fn with a copy of arg (bytes) on a stream of the device, as copy queues its work.
+	// The first failure of fn becomes a failure of the stream. With submit, the suite checks time
+	// limits and failures of queued work. It should be NULL for a device whose work is done when
+	// a call returns.
 	choir_status (*submit)(
 			void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes);
 } choir_suite_options;

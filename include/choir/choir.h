@@ -1,22 +1,19 @@
-// All that a program needs. Each header is the reference of its subject and can be included by
-// itself: status.h (errors), library.h, log.h, device.h, tensor.h, op.h, nn.h, tape.h; source.h,
-// dataset.h and input.h (reading, transforming and distributing data); value.h and variable.h;
-// strategy.h, scope.h, replica.h, cross.h and update.h (strategies and contexts); layer.h,
-// export_c.h, optimizer.h, metric.h, weights.h and checkpoint.h; trace.h and replay.h (looking
-// into a training); cluster.h (several processes). Only extend.h, the tables for your own
-// hardware, is included separately.
+// Includes all that a program needs. Each header is the reference of its subject and can be
+// included by itself. status.h says how calls fail; source.h, dataset.h and input.h read,
+// transform and distribute data; strategy.h, scope.h, replica.h, cross.h and update.h have
+// strategies and contexts; trace.h and replay.h look into a training. Only extend.h, the tables
+// for your own hardware, is included separately.
 //
 // Rules of all headers, where a comment does not say otherwise:
-// - A getter gives 0, NULL, false or "" for NULL, and NULL for an index out of range. What it
-//   gives belongs to its object and is valid as long. A function that frees accepts NULL.
+// - A getter gives 0, NULL, false or "" for a NULL object, and NULL for an index out of range.
+//   The result belongs to the object and is valid as long as the object.
 // - Variables, layers, optimizers, metrics and distributed datasets belong to the strategy that
-//   is current when they are made, which frees them.
-// - A constructor or an expression returns NULL after a failure, and choir_error says why.
-//   CHOIR_NO_MEMORY is possible wherever something is made, and CHOIR_INVALID where a required
+//   is current when they are made. The strategy frees them.
+// - CHOIR_NO_MEMORY is possible wherever something is made, and CHOIR_INVALID where a required
 //   argument is NULL.
-// - Names and options are copied. NULL for options: all defaults. A field size is that of its
-//   struct: set it by CHOIR_OPTIONS or sizeof, else the call is CHOIR_INVALID.
-// - user is passed to the program's function. It must live as long as that may be called.
+// - Names and options are copied. NULL options mean all defaults. The field size is the size of
+//   its struct: set it by CHOIR_OPTIONS or sizeof, else the call fails with CHOIR_INVALID.
+// - user is passed to the program's function. It must live as long as the function may be called.
 // - Comments list failures as "CHOIR_STATE: the cause".
 #pragma once
 

@@ -1,12 +1,12 @@
-// Clusters: the workers of one job. A worker is a process; all workers run the same program, on
-// one machine or several, started by a launcher (mpirun, srun). A transport carries bytes
-// between workers: MPI, which is loaded when a program asks for it (libchoir links no MPI), or
-// one that the program registers (choir/extend/transport_table.h).
+// Clusters: the workers of one job. A worker is a process. A launcher (mpirun, srun) starts all
+// workers, on one machine or several, with the same program. A transport carries bytes between
+// workers. It is MPI, which is loaded only when a program asks for it, or a table that the
+// program registers (choir/extend/transport_table.h).
 //
 // Every wait for another worker has a time limit. After a failed wait the cluster is unusable:
-// all calls, on all workers, fail with the first cause, and the job must be started again. It
-// stays usable after a call that fails on all workers, with the same status and text, before it
-// has sent anything (docs/cluster.md).
+// all calls, on all workers, fail with the first cause, and the job must be started again. But if
+// a call fails on all workers, with the same status and text, before anything is sent, the
+// cluster stays usable (docs/cluster.md).
 #pragma once
 
 #include "status.h"
@@ -21,9 +21,9 @@ typedef struct choir_cluster_options {
 	// launcher started this process, else "alone".
 	const char *transport;
 	const void *argument; // for a registered transport
-	// "openmpi", "mpich", or the path of another libchoir-mpi. NULL: that of the environment
-	// variable CHOIR_MPI; else the MPI that this process has loaded; else the launcher's; else
-	// the first that is installed.
+	// "openmpi", "mpich", or the path of another libchoir-mpi. NULL: the environment variable
+	// CHOIR_MPI says which; else Choir takes the MPI that this process has loaded, else the
+	// launcher's, else the first that is installed.
 	const char *mpi;
 	// The roles of the workers. cluster_spec is JSON like "cluster" in TF_CONFIG: {"worker":
 	// ["a:1", "b:1"]}; NULL: the roles come from the environment. task_type is "chief",
@@ -34,44 +34,44 @@ typedef struct choir_cluster_options {
 	// Seconds that a worker waits for another one, also while the chief writes or reads weights
 	// or a checkpoint. 0: 300; CHOIR_FOREVER: no limit.
 	double timeout;
-	// equal on all workers; NULL: the content of the program's file
+	// Text that must be equal on all workers. NULL: the content of the program's file.
 	const char *program;
-	// If the workers' processors differ: off: choir_cluster_new fails; on: until the process
-	// ends, all workers use the kernels of the lowest instruction set among them.
+	// If instruction sets differ: choir_cluster_new fails (off, the default), or all workers use
+	// the kernels of the lowest set until the process ends (on).
 	choir_toggle lowest_instruction_set;
 } choir_cluster_options;
 
-// Joins the workers of this job. Returns when all of them have called it.
+// Joins the workers of this job. Returns after all of them have called it.
 //
 // The roles come from the first of these that is present: the options; TF_CONFIG (chief and
 // workers are the job's workers, in this order; an evaluator is a cluster by itself); the
-// variables of torchrun, of the launcher, of srun. Without any of them this process is the only
-// worker.
+// environment variables of torchrun; those of the launcher; those of srun. Without any of them
+// this process is the only worker.
 //
 // CHOIR_INVALID: options or variables that are invalid or contradict each other; malformed JSON,
 // with the position. CHOIR_NOT_FOUND: no such transport; no MPI. CHOIR_UNSUPPORTED: the task ps;
-// a thread that may not call MPI at its thread level; lowest_instruction_set where the workers
-// have no instruction set in common. CHOIR_STATE: MPI has ended; the workers' builds, programs,
-// settings or instruction sets differ; the instruction set must be lowered, but an operation has
-// run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: some worker did not come.
+// MPI's thread level does not let this thread call MPI; lowest_instruction_set is on, but the
+// workers have no instruction set in common. CHOIR_STATE: MPI has ended; the workers' builds,
+// programs, settings or instruction sets differ; the instruction set must be lowered, but an
+// operation has run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: some worker did not come.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
 // Makes a cluster of the processes of a communicator, in a program that initialised MPI itself:
 // MPI_Comm comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All processes of the
-// communicator must call this. The communicator is duplicated, and MPI is not finalized. o has
-// no transport and no roles.
+// communicator must call this. The communicator is duplicated, and MPI is not finalized. o must
+// not set transport or roles.
 //
-// With MPI_THREAD_SERIALIZED the program must not call MPI while a call of Choir may do so. A
-// lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker. Only the thread
-// that initialised MPI may then make calls that concern other workers (CHOIR_UNSUPPORTED), and
-// .overlap has no effect.
+// With MPI_THREAD_SERIALIZED the program must not call MPI while a call of Choir may call MPI. A
+// lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker. Then only the
+// thread that initialised MPI may make calls that concern other workers (else CHOIR_UNSUPPORTED),
+// and .overlap (strategy.h) has no effect.
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
-// Leaves the cluster and frees it. Everything made with c must be freed before. Over MPI the
-// call waits until the other workers leave, at most the time limit, so first finish everything
-// that another worker needs from this one. If Choir initialised MPI, it also finalizes MPI,
-// which cannot be initialised again. After a failure the call does not wait.
+// Leaves the cluster and frees it. Free everything made with c before. With MPI the call waits
+// for the other workers to leave, at most the time limit. So first finish everything that another
+// worker needs from this one. If Choir initialised MPI, it also finalizes MPI, which cannot be
+// initialised again. After a failure the call does not wait.
 void choir_cluster_free(choir_cluster *c);
 
 // Getters
@@ -79,7 +79,8 @@ void choir_cluster_free(choir_cluster *c);
 // This worker's number, from 0 on, and the number of workers.
 int choir_cluster_worker(const choir_cluster *c);
 int choir_cluster_workers(const choir_cluster *c);
-// The chief saves checkpoints and writes summaries: worker 0, or an evaluator for itself.
+// The chief saves checkpoints and writes summaries. It is worker 0; an evaluator is its own
+// chief.
 bool choir_cluster_is_chief(const choir_cluster *c);
 // The task in TensorFlow's terms: "chief", "worker" (in a job without roles) or "evaluator", and
 // its index among the tasks of this type.
@@ -87,18 +88,18 @@ const char *choir_cluster_task_type(const choir_cluster *c);
 int choir_cluster_task_index(const choir_cluster *c);
 // Where worker i runs, "node3, pid 4711"; "" if there is no such worker.
 const char *choir_cluster_worker_name(const choir_cluster *c, int i);
-// "mpi: Open MPI v4.1.4, MPI_THREAD_MULTIPLE".
+// The transport in words: "mpi: Open MPI v4.1.4, MPI_THREAD_MULTIPLE".
 const char *choir_cluster_transport(const choir_cluster *c);
 
-// Collective calls: all workers make them in the same order. CHOIR_STATE: different calls, or
-// different sizes. Threads: one at a time.
+// Collective calls: all workers make them in the same order. CHOIR_STATE: the workers' calls or
+// sizes differ. Threads: one at a time.
 
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
 // Copies the bytes of worker from to all workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
-// Collects bytes from each worker, in the order of the workers. all has room for workers times
-// bytes.
+// Collects bytes from each worker, in the order of the workers. all has room for the bytes of all
+// workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Enclose the declarations of a header: C linkage, and symbols that the shared library exports
+// Enclose the declarations of a header. They get C linkage, and the shared library exports them
 // although it is compiled with hidden visibility.
 #ifdef __cplusplus
 #define CHOIR_C_BEGIN \
@@ -24,15 +24,14 @@
 
 // The compiler warns if a caller ignores the function's result.
 #define CHOIR_MUST_CHECK __attribute__((warn_unused_result))
-// The compiler checks argument number fmt as a printf format for the arguments from number arg
-// on (0: a va_list).
+// The compiler checks that argument number fmt is a printf format for the arguments from number
+// arg on. If arg is 0, these are in a va_list.
 #define CHOIR_PRINTF(fmt, arg) __attribute__((format(printf, fmt, arg)))
 
 // The version of all tables of choir/extend.h. A table of another version is CHOIR_INVALID.
 #define CHOIR_TABLE_VERSION 1
 
-// Values that say what 0, the default of an option, cannot. A field takes those that its comment
-// offers.
+// Values for options whose 0 means the default. A field takes those that its comment names.
 enum {
 	CHOIR_ZERO = -1, // the number 0
 	CHOIR_FOREVER = -1, // no time limit; repetition without end
@@ -46,12 +45,12 @@ enum {
 typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 
 // CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .seed = 7) is a pointer to const options
-// with their size set and all other fields 0. The same line is C11 and C++17, with 1 to 32
-// fields.
+// with their size set and all other fields 0. It takes 1 to 32 fields.
 //
-// Lifetime: in C until the end of the enclosing block. In C++ until the end of the full
-// expression: write it inside the call that takes it, and do not nest one in another, since the
-// inner one ends first. For options that live longer declare a variable and set its size:
+// Lifetime: in C the options live until the end of the enclosing block, in C++ until the end of
+// the full expression. So in C++ write CHOIR_OPTIONS inside the call that takes it, and do not
+// nest one in another, since the inner one ends first. For options that live longer declare a
+// variable and set its size:
 //     choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_SCHEDULE_STEP, .steps = 100 };
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })

@@ -2,9 +2,9 @@
 // (memory and streams), kernels for them, cross-device operations, transports of clusters, and
 // strategies.
 //
-// Rules of all tables, where a header does not say otherwise: size is that of the struct,
-// version is CHOIR_TABLE_VERSION. Registering copies the table, but not its name, which must be
-// valid as long as the program. CHOIR_INVALID: an invalid size or version; a name that is
+// Rules of all tables, where a header does not say otherwise: the field size is the size of the
+// struct, version is CHOIR_TABLE_VERSION. Registering copies the table, but not its name, which
+// must be valid as long as the program. CHOIR_INVALID: an invalid size or version; a name that is
 // missing or registered already; more than 16 tables of a kind. Threads: one thread registers,
 // before the first use. Choir allocates self (self_size bytes, zeroed). A slot (function) may be
 // missing (NULL); each header says what happens then. A slot that fails leaves a text by

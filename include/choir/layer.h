@@ -1,15 +1,14 @@
-// Layers: variables and the formula that uses them. A layer is applied in the same way in a
-// replica, a merge call or a program's own frame: the result belongs to the frame of the input,
-// and variables are read as that frame sees them. All layers compute in f32. Images are [n, h,
-// w, c], and n may be 0. Options may be NULL: all defaults.
+// Layers: a layer is a formula with the variables that it uses. It is applied in the same way in
+// a replica, a merge call or a program's own frame: the result belongs to the frame of the input,
+// and variables are read as in that frame. All layers compute in f32. Images are [n, h, w, c],
+// and n may be 0. A layer without a name has no variables of its own.
 //
-// Ownership: a layer belongs to the strategy that is current when it is made.
-// Variables: those of a layer "hidden" are "hidden/kernel" and "hidden/bias", as in Keras, also
-// in a weights file. A kernel begins with Glorot uniform values (Glorot and Bengio 2010), drawn
-// from the strategy's seed and the variable's name. A bias begins at zero.
-// Errors: a constructor fails with CHOIR_INVALID for a name that is missing or in use, and for
-// impossible sizes; no variable is made then.
-// Threads: constructors as choir_variable_new; getters any.
+// Variables: a layer "hidden" has the variables "hidden/kernel" and "hidden/bias", as in Keras,
+// also in a weights file. A kernel begins with Glorot uniform values (Glorot and Bengio 2010),
+// drawn from the strategy's seed and the variable's name. A bias begins at zero.
+// Errors: a constructor fails with CHOIR_INVALID if the name is missing or in use, or a size is
+// impossible. It then makes no variable.
+// Threads: as in variable.h.
 #pragma once
 
 #include "nn.h"
@@ -32,78 +31,80 @@ choir_layer *choir_conv2d_new(
 // groups, out].
 choir_layer *choir_conv1d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// The largest element, or the mean, of each window of size x size pixels, at a distance of
-// stride (0: size): [n, h, w, c] gives [n, (h - size) / stride + 1, (w - size) / stride + 1, c],
-// rounded down. No variables, no name.
+// The largest element, or the mean, of each window of size x size pixels. Windows begin stride
+// (0: size) pixels apart. [n, h, w, c] gives [n, (h - size) / stride + 1, (w - size) / stride +
+// 1, c], with quotients rounded down.
 choir_layer *choir_max_pool2d_new(int size, int stride);
 choir_layer *choir_average_pool2d_new(int size, int stride);
-// The mean of all pixels: [n, h, w, c] gives [n, c]. No variables, no name.
+// The mean of all pixels: [n, h, w, c] gives [n, c].
 choir_layer *choir_global_average_pool2d_new(void);
 
 // Normalization (nn.h). Variables have Keras' names: "name/gamma" begins at one, "name/beta" at
-// zero; both are [channels]. epsilon 0: 1e-3; CHOIR_ZERO: 0.
+// zero. Both are [channels]. An epsilon of 0 means 1e-3; CHOIR_ZERO means 0.
 
-// choir_layer_norm of [.., channels].
+// Applies choir_layer_norm to [.., channels].
 choir_layer *choir_layer_normalization_new(const char *name, int64_t channels, double epsilon);
-// choir_rms_norm of [.., channels], without beta.
+// Applies choir_rms_norm to [.., channels]. It has no beta.
 choir_layer *choir_rms_normalization_new(const char *name, int64_t channels, double epsilon);
 typedef struct {
 	size_t size;
-	double momentum, epsilon; // 0: 0.99, 1e-3; CHOIR_ZERO: 0
-	choir_toggle over_replicas; // off; on: of the global batch, with two sync points a step
+	double momentum, epsilon; // 0 means 0.99 and 1e-3; CHOIR_ZERO means 0
+	choir_toggle over_replicas; // off; on: global statistics, with two sync points a step
 } choir_batch_normalization_options;
-// choir_batch_norm of [.., channels]. If a tape records, it uses the batch's statistics, and the
-// moving statistics "name/moving_mean" (from 0) and "name/moving_variance" (from 1) move towards
-// them by 1 - momentum; those of a replica without examples do not move, unless over_replicas is
-// on. If no tape records, it uses the moving statistics. These are ON_READ variables with MEAN:
-// each replica has its own, and a read outside of replicas, or a save, gives the mean.
+// Applies choir_batch_norm to [.., channels]. If a tape records, it uses the batch's statistics,
+// and the moving statistics move towards them by the factor 1 - momentum. If no tape records, it
+// uses the moving statistics. These are "name/moving_mean", which begins at 0, and
+// "name/moving_variance", which begins at 1. Both are ON_READ variables with MEAN: each replica
+// has its own, and a read outside of replicas, or a save, gives the mean. In a replica without
+// examples they do not move, unless over_replicas is on.
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o);
 
 // Sequences [n, positions, width]
 
-// choir_gather of "name/embeddings" [rows, width], which begins normally distributed with
-// standard deviation 0.02: indices [..] give [.., width].
+// Applies choir_gather to "name/embeddings" [rows, width]: indices [..] give [.., width]. The
+// embeddings begin normally distributed, with standard deviation 0.02.
 choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
-// Multiplies x [.., width] by the transposed matrix of an embedding layer: gives [.., rows]
-// (weight tying; Press and Wolf 2017, arXiv:1608.05859). No variables of its own.
+// Multiplies x [.., width] by the transposed matrix of an embedding layer and gives [.., rows]
+// (weight tying; Press and Wolf 2017, arXiv:1608.05859).
 choir_layer *choir_tied_embedding_new(choir_layer *embedding);
-// Adds to x, at each position, the position's row of "name/embeddings" [places, width], which
-// begins like an embedding's. x has at most places positions.
+// Adds to each position of x its row of "name/embeddings" [places, width]. The rows begin as in
+// choir_embedding_new. x has at most places positions.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
-// choir_self_attention between two dense layers without activation: "name/qkv", to 3 width, and
-// "name/output", to width; each has a kernel and a bias. causal: off unless CHOIR_ON.
+// Applies the dense layer "name/qkv", which gives 3 width columns, choir_self_attention, and the
+// dense layer "name/output", which gives width. Both have a kernel and a bias, but no activation.
+// Default: not causal.
 choir_layer *choir_self_attention_new(
 		const char *name, int64_t width, int64_t heads, choir_toggle causal);
-// choir_lstm and choir_gru (nn.h) from zero states: [n, t, in] gives [n, t, units].
-// "name/kernel" and "name/recurrent_kernel" begin Glorot uniform, "name/bias" at zero, except at
-// one for the LSTM's forget gate. The GRU also has "name/recurrent_bias".
+// Apply choir_lstm and choir_gru (nn.h), with zero states at the start: [n, t, in] gives [n, t,
+// units]. "name/kernel" and "name/recurrent_kernel" begin with Glorot uniform values. "name/bias"
+// begins at zero, but at one for the LSTM's forget gate. The GRU also has "name/recurrent_bias".
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
-// The last time step: [n, t, ..] gives [n, ..]. No variables, no name.
+// The last time step: [n, t, ..] gives [n, ..].
 choir_layer *choir_last_timestep_new(void);
 
 // Other layers
 
-// Flattens examples: [n, ...] becomes [n, product of the rest], as a view.
+// Flattens each example: [n, ...] becomes [n, product of the other dimensions], as a view.
 choir_layer *choir_flatten_new(void);
-// choir_dropout, with a seed made of name.
+// Applies choir_dropout, with a seed made from name.
 choir_layer *choir_dropout_new(const char *name, double rate);
 // Applies n layers of one strategy one after another; n may be 0. The array is copied.
 choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[]);
-// activation(inside(x) + shortcut(x)) (He et al. 2015, arXiv:1512.03385); shortcut NULL: x
-// itself. Its variables are those of inside, then those of shortcut.
+// activation(inside(x) + shortcut(x)) (He et al. 2015, arXiv:1512.03385). A NULL shortcut means x
+// itself. The variables are those of inside, then those of shortcut.
 choir_layer *choir_residual_new(
 		choir_layer *inside, choir_layer *shortcut, choir_activation activation);
 choir_layer *choir_activation_new(choir_activation activation);
 
-// Applies the layer to x, in x's frame. A failure names the layer: CHOIR_INVALID for a shape or
-// dtype that does not fit, CHOIR_STATE for the frame of another strategy's replica.
+// Applies the layer to x, in x's frame. The text of a failure names the layer. CHOIR_INVALID: the
+// shape or dtype of x does not fit. CHOIR_STATE: x belongs to a replica of another strategy.
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
 // The number of variables of the layer, including those of layers in it.
 int choir_layer_variables(const choir_layer *l);
-// The index-th variable, in the order in which the layer's comment names them; for sequential
-// and residual those of their layers, in order.
+// The index-th variable, in the order in which the layer's comment names them. Sequential and
+// residual layers have the variables of the layers in them, in order.
 choir_variable *choir_layer_variable(choir_layer *l, int index);
 
 CHOIR_C_END

@@ -12,7 +12,7 @@ CHOIR_C_BEGIN
 // works with every later library of the same soname. The soname changes with the major version.
 #define CHOIR_VERSION 100
 
-// CHOIR_VERSION of the library that the program runs with.
+// The CHOIR_VERSION of the library that the program runs with.
 int choir_version(void);
 
 // Whether this build has an optional part: "onednn" (kernels for the CPU), "zlib" (compressed
@@ -20,9 +20,9 @@ int choir_version(void);
 bool choir_has_feature(const char *feature);
 
 // The instruction set of the kernels in use: "x86-64 avx512", "x86-64 avx2", "x86-64", "aarch64"
-// or "other". Machines with the same instruction set give the same bits. It is the processor's,
-// or a lower one that was requested before the first operation: by the environment variable
-// CHOIR_INSTRUCTION_SET ("avx512", "avx2" or "x86-64"), or by a cluster's
+// or "other". Machines with the same instruction set give the same bits. The result is the
+// processor's set, or a lower one that was requested before the first operation by the
+// environment variable CHOIR_INSTRUCTION_SET ("avx512", "avx2" or "x86-64") or by a cluster's
 // .lowest_instruction_set.
 const char *choir_instruction_set(void);
 

@@ -1,24 +1,25 @@
-// How calls fail. Four kinds of functions each have one way to fail. An action returns a
+// How calls fail. Each of four kinds of functions has one way to fail. An action returns a
 // choir_status. A constructor returns the object or NULL. An expression returns a tensor (or
-// another object that its frame owns) or NULL. A NULL operand gives NULL, and the frame keeps
-// the first cause, so a formula of twenty operations needs one check, at its end. Getters and
+// another object that its frame owns) or NULL. A NULL operand gives NULL, and the frame keeps the
+// first cause, so a formula of twenty operations needs one check, at its end. Getters and
 // destructors cannot fail; destructors accept NULL.
 //
 // Each failure is also one line of text on its thread. It names the culprit and says what was
 // found and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Choir prints no
 // failure, and only choir_check and choir_check_new end the program.
-// Threads: any; each has its own last failure.
+// Threads: any. Each thread has its own last failure.
 //
-// A function of the program that Choir calls must return. In C++ it catches exceptions and
-// returns choir_fail(..., e.what()); if it is noexcept a forgotten exception ends in
-// std::terminate. Replica, merge and update functions that leave otherwise:
-// - A C++ exception or longjmp that is caught outside of Choir, on the thread that called Choir:
-//   later calls on that thread that need cross-replica context fail with CHOIR_STATE, until the
-//   thread calls choir_strategy_free. Nothing else can be done with the strategy. Replicas on
-//   other threads go on until choir_strategy_free returns, so what they use must live as long.
+// A function of the program that Choir calls must return. In C++ it must catch exceptions and
+// return choir_fail(..., e.what()). If it is noexcept, an uncaught exception ends in
+// std::terminate. If a replica, merge or update function leaves otherwise:
+// - A C++ exception or longjmp to code outside of Choir, on the thread that called Choir: later
+//   calls on that thread that need cross-replica context fail with CHOIR_STATE, until the thread
+//   calls choir_strategy_free. Nothing else can be done with the strategy. Replicas on other
+//   threads go on until choir_strategy_free returns, so what they use must live as long.
 // - pthread_exit on the thread that called Choir: the strategy can only be freed, by any thread.
-// - pthread_exit on one of Choir's threads: the run fails with CHOIR_STATE, naming the replica,
-//   and the strategy can run again. A C++ exception there ends the program (std::terminate).
+// - pthread_exit on one of Choir's threads: the run fails with CHOIR_STATE, the text names the
+//   replica, and the strategy can run again. A C++ exception there ends the program
+//   (std::terminate).
 // - pthread_cancel of one of Choir's threads has no effect.
 //
 // Leaving any other function without returning is undefined: an elementwise update, a function
@@ -33,12 +34,12 @@ CHOIR_C_BEGIN
 
 typedef enum {
 	CHOIR_OK = 0,
-	CHOIR_END, // no more data; no failure, and no text
+	CHOIR_END, // no more data; not a failure, and without text
 	CHOIR_INVALID, // an argument or a use that can never work
 	CHOIR_STATE, // right call, wrong moment: context, scope, stale read, replicas diverged
 	CHOIR_NOT_FOUND, // no such file, device or name; the text lists those that exist
 	CHOIR_NO_MEMORY, // of the host or of a device
-	CHOIR_IO, // the system refused
+	CHOIR_IO, // the operating system refused something
 	CHOIR_CORRUPT, // a file or message is damaged, or of another format
 	CHOIR_UNSUPPORTED, // a dtype, device or option that this build does not support
 	CHOIR_CANCELLED, // stopped because another replica or worker failed first
@@ -54,13 +55,13 @@ const char *choir_status_name(choir_status status);
 // first. Successful calls do not change it. Valid until the thread's next failure.
 const char *choir_error(void);
 
-// The status of that failure. CHOIR_OK before the first.
+// The status of the thread's last failure. CHOIR_OK before the first.
 CHOIR_MUST_CHECK choir_status choir_error_status(void);
 
-// Records a failure, and returns status; for callbacks. fmt and its arguments are printf's, with
-// a decimal point in every locale; choir_error() may be one of them. Line ends become spaces. A
-// text that is too long is cut and ends in "..."; an empty one becomes the status's name.
-// CHOIR_OK and CHOIR_END record nothing. It allocates nothing and keeps errno.
+// Records a failure of a callback, and returns status. fmt and its arguments are those of printf,
+// with a decimal point in every locale; choir_error() may be an argument. Line ends become
+// spaces. A text that is too long is cut and ends in "..."; an empty one becomes the status's
+// name. CHOIR_OK and CHOIR_END record nothing. It allocates nothing and keeps errno.
 choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 
 // Returns the status of expr from the enclosing function, unless it is CHOIR_OK.
@@ -77,8 +78,8 @@ choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(
 #define CHOIR_CHECK(expr) choir_check((expr), __FILE__, __LINE__)
 #define CHOIR_CHECK_NEW(object) choir_check_new((object), __FILE__, __LINE__)
 
-// For the macros. TEXT is the thread's last failure, for choir_check only if that has this
-// status.
+// Called by the macros. TEXT is the thread's last failure; choir_check prints it only if its
+// status is the same.
 void choir_check(choir_status status, const char *file, int line);
 
 void choir_check_new(const void *object, const char *file, int line);

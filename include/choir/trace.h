@@ -1,17 +1,17 @@
-// Tracing: what each thread of a training spends its time on. While a trace is on, Choir records
-// spans: what a thread does from when to when. A program may add its own spans, and scalars (a
-// loss, a learning rate), which go into TensorBoard event files. choir_trace_stop writes the
-// spans as a file for chrome://tracing and https://ui.perfetto.dev. It has one track for each
+// Tracing shows what each thread of a training spends its time on. While a trace is on, Choir
+// records spans: intervals of time, and what a thread did in them. A program may add its own
+// spans, and scalars (a loss, a learning rate) for TensorBoard. choir_trace_stop writes the spans
+// as a file for chrome://tracing and https://ui.perfetto.dev. The file has one track for each
 // replica, one for communication between devices, and one for each other thread. A process has
 // one trace at a time.
 //
-// Cost: without a trace, each place where a span could begin tests one word of memory. With one,
-// a span costs two readings of the clock and 64 bytes; each thread keeps its newest spans. Only
-// scalars take a lock, and write to the file about once a second. A file that cannot be written
-// fails choir_trace_stop, never a run.
+// Cost: without a trace, each place where a span could begin tests one word of memory. With a
+// trace, a span costs two readings of the clock and 64 bytes; each thread keeps its newest spans.
+// Only scalars take a lock; they are written to the file about once a second. If a file cannot be
+// written, choir_trace_stop fails, but no run does.
 //
-// Threads: start and stop need one thread at a time, while no run is under way; the other calls,
-// any thread.
+// Threads: one thread at a time starts or stops a trace, while no run is under way. Any thread
+// may make the other calls.
 #pragma once
 
 #include "status.h"
@@ -36,8 +36,8 @@ const char *choir_trace_category_name(choir_trace_category category);
 enum { CHOIR_TRACE_COMMUNICATION = -1, CHOIR_TRACE_PROGRAM = -2 };
 
 // Two spans of a thread are nested or disjoint. Sums and updates that a device makes after its
-// replicas have returned are on the track of the last of these. Sums between devices are shown
-// again on the communication track, from the first device's start to the last one's end.
+// replicas have returned are on the track of the last of these replicas. The communication track
+// shows sums between devices once more, from the first device's start to the last device's end.
 typedef struct choir_trace_span {
 	const char *name; // at most 33 bytes are kept
 	choir_trace_category category;
@@ -56,9 +56,9 @@ typedef struct choir_trace_options {
 	// The folder for scalars, which is made if it does not exist. NULL: scalars are dropped.
 	// Each trace adds one TensorBoard event file.
 	const char *log;
-	int64_t spans; // that each thread keeps; 0: 65536
-	// choir_trace_stop calls it for each kept span, thread by thread, ordered by their start. It
-	// must not start or stop a trace.
+	int64_t spans; // number of spans that each thread keeps; 0: 65536
+	// choir_trace_stop calls this function for each kept span, thread by thread, ordered by their
+	// start. The function must not start or stop a trace.
 	choir_trace_span_fn *span;
 	void *user;
 } choir_trace_options;
@@ -77,14 +77,14 @@ CHOIR_MUST_CHECK choir_status choir_trace_stop(void);
 
 bool choir_trace_is_on(void);
 
-// Spans that threads dropped in the last trace, because newer ones took their place.
+// The number of spans that newer ones replaced in the last trace.
 int64_t choir_trace_dropped_spans(void);
 
 // Recording. Without a trace these calls do nothing.
 //
-// Begin and end a span of the calling thread, on the track of the replica that the thread runs,
-// or else on the thread's own. Spans nest. A span must end in the function call, and in the
-// replica, in which it began.
+// Begin and end a span of the calling thread. The span is on the track of the replica that the
+// thread runs, or else on the thread's own track. Spans nest. A span must end in the function
+// call, and in the replica, in which it began.
 void choir_trace_begin(choir_trace_category category, const char *name);
 void choir_trace_end(void);
 
@@ -92,7 +92,7 @@ void choir_trace_end(void);
 void choir_trace_name_track(const char *name);
 
 // Records value under tag ("loss", "test/accuracy") at a step that the program counts, with the
-// time of day. In a replica's function only the call of replica 0 is recorded.
+// time of day. In replicas, only the call of replica 0 is recorded.
 void choir_trace_scalar(const char *tag, int64_t step, double value);
 
 CHOIR_C_END

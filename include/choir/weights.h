@@ -1,9 +1,9 @@
 // Weights: the values of all variables of a strategy, by name, in one safetensors file, which
 // Python's safetensors and numpy can read. The slots of optimizers and the state of metrics are
-// not in it (checkpoint.h saves these, too). The value of an ON_READ variable is its aggregation
-// over replicas. So a file fits any strategy and any number of replicas. Calls that take a
-// strategy are made in cross-replica context; with several workers all make them, the chief
-// alone reads and writes, and the result is the same for all.
+// not in the file; checkpoint.h saves them, too. The file has the aggregate of an ON_READ
+// variable. So a file fits any strategy and any number of replicas. Calls that take a strategy
+// are made in cross-replica context. Several workers all make the call and get the same result;
+// only the chief reads and writes.
 // Threads: the program's, while no run is under way.
 #pragma once
 
@@ -11,18 +11,18 @@
 
 CHOIR_C_BEGIN
 
-// Saves the weights of s to path, which always holds the old or the new file, complete.
-// metadata: lines of "key=value" for readers, or NULL. CHOIR_INVALID: a line without "=", a key
-// that occurs twice, text that is not UTF-8, an ON_READ variable without aggregation.
-// CHOIR_STATE: a variable is undefined.
+// Saves the weights of s to path. path always holds the complete old file or the complete new
+// one. metadata: lines of "key=value", or NULL. CHOIR_INVALID: a line without "=", a key that
+// occurs twice, text that is not UTF-8, an ON_READ variable without aggregation. CHOIR_STATE: a
+// variable is undefined.
 CHOIR_MUST_CHECK choir_status choir_strategy_save(
 		choir_strategy *s, const char *path, const char *metadata);
 
-// Restores every variable of s from the tensor of its name; an ON_READ variable with SUM gets
-// equal shares. All or nothing: if the file lacks a variable, has an unknown one, or one of
-// another dtype or shape, CHOIR_INVALID names them and nothing changes. CHOIR_CORRUPT: the file
-// is damaged. Variables become undefined only if a device, or memory for an ON_READ variable,
-// fails while values are copied.
+// Restores every variable of s from the tensor with the same name. The components of an ON_READ
+// variable with SUM get equal shares. CHOIR_INVALID: the file lacks a variable, has an unknown
+// one, or has one of another dtype or shape; the text names them, and nothing changes.
+// CHOIR_CORRUPT: the file is damaged. Variables become undefined only if a device, or an
+// allocation for an ON_READ variable, fails during the copy.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
 typedef enum {
@@ -37,23 +37,24 @@ typedef struct {
 	size_t size;
 	// Renames tensors of the file: lines of "TENSOR VARIABLE", separated by spaces. TENSOR may
 	// have one star, which matches any text; a star in VARIABLE stands for that text. The first
-	// line that matches counts; a tensor without one keeps its name. VARIABLE "-" skips the
-	// tensor. "#" begins a comment. At most 1000 lines may have a star. NULL: no lines.
+	// line that matches counts; a tensor that no line matches keeps its name. If VARIABLE is "-",
+	// the tensor is skipped. "#" begins a comment. At most 1000 lines may have a star. NULL: no
+	// lines.
 	//
-	// "axes AXES" after the names, or AXES alone, permutes axes as choir_transpose: "1,0" for
-	// PyTorch's dense kernels, "2,3,1,0" for its convolutions. "reshape SHAPE" before it first
-	// gives the tensor another shape with the same elements. The result of both then takes the
+	// After the names, "axes AXES", or AXES alone, permutes axes as choir_transpose: "1,0" for
+	// PyTorch's dense kernels, "2,3,1,0" for its convolutions. If "reshape SHAPE" stands before,
+	// the tensor first gets this shape, with the same elements. The result then takes the
 	// variable's shape (docs/pytorch.md has examples).
 	const char *map;
-	choir_restored_fn *report; // called for each name at the end
+	choir_restored_fn *report; // called at the end, once for each name
 	void *user;
 } choir_restore_options;
 
-// Restores the variables for which the file has a tensor, cast between floating-point dtypes;
-// for fine-tuning and for weights of other libraries. As choir_strategy_restore, but missing and
-// unexpected names are only reported (.report). CHOIR_INVALID also: a shape that does not fit,
-// two tensors for one variable, an invalid line of the map, no value for any variable. All
-// workers need the same map.
+// Restores the variables for which the file has a tensor, for fine-tuning and for weights of
+// other libraries. Values are cast between floating-point dtypes. Missing and unexpected names
+// are only reported (.report). Other failures are those of choir_strategy_restore. CHOIR_INVALID
+// also: a shape that does not fit its variable, two tensors for one variable, an invalid line of
+// the map, no value for any variable. All workers need the same map.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
 
@@ -67,17 +68,16 @@ uint64_t choir_strategy_hash(choir_strategy *s);
 CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 		const char *path, const char *key, char *value, size_t size);
 
-// The contents of a weights file, Choir's or another program's, from its header.
-// CHOIR_UNSUPPORTED: an unknown dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, one
-// at a time for a list.
+// The contents of any program's weights file, read from its header. CHOIR_UNSUPPORTED: an unknown
+// dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, but one at a time for each list.
 typedef struct choir_weights_list choir_weights_list;
 
 typedef struct {
 	const char *name;
 	const char *dtype; // the file's name for it: "F32"
-	int known; // the choir_dtype; CHOIR_NONE: there is none
+	int known; // its choir_dtype; CHOIR_NONE: Choir has no such dtype
 	choir_shape shape;
-	uint64_t first, bytes; // offset of its data in the file, and their length
+	uint64_t first, bytes; // offset and length of the data in the file
 } choir_weights_entry;
 
 choir_weights_list *choir_weights_list_new(const char *path);

@@ -3,9 +3,7 @@
 // with its partial sums, and waits for the result. Each member may have a thread, or one thread
 // may join for several members and wait for them in any order.
 //
-// Sums are computed in the canonical tree over replicas (docs/decisions/0012): the node over
-// replicas [lo, hi) is the sum of its halves [lo, m) and [m, hi), added in this order, where m
-// is lo plus the largest power of two below hi - lo.
+// Sums are computed in the canonical tree over replicas, which docs/glossary.md defines.
 #pragma once
 
 #include "../tensor.h"
@@ -14,12 +12,12 @@
 CHOIR_C_BEGIN
 
 typedef enum {
-	CHOIR_ALL_REDUCE = 1, // the sum over all replicas, for every member with a result
-	CHOIR_BROADCAST // the only part of root, unchanged, for every member with a result
+	CHOIR_ALL_REDUCE = 1, // the sum over all replicas, for members that want a result
+	CHOIR_BROADCAST // root's only part, unchanged, for members that want a result
 } choir_collective_kind;
 
-// The sum of the replicas whose replica_id is lo to hi - 1, a maximal node of the canonical tree
-// within a member's replicas.
+// The sum over the replicas lo to hi - 1: a node of the canonical tree, one of the largest that
+// contain only replicas of one member.
 typedef struct {
 	int lo, hi;
 	void *data; // elements of the collective's dtype, packed, on the member's device
@@ -28,8 +26,8 @@ typedef struct {
 typedef struct {
 	size_t size;
 	// The fields from here to divisor are equal in all members. If sequence, name, kind, dtype,
-	// elements or root differ, replicas have diverged: CHOIR_STATE in all members, with the same
-	// text, which names two devices and what they joined.
+	// elements or root differ, replicas have diverged. All members then fail with CHOIR_STATE and
+	// the same text, which names two devices and what they joined.
 	uint64_t sequence;
 	const char *name; // in messages
 	choir_collective_kind kind;
@@ -39,14 +37,16 @@ typedef struct {
 	double divisor; // divides the sum (1: no division); floating dtypes only
 	size_t n; // parts of this member; their memory is not used after wait
 	const choir_partial_sum *partial_sums; // in ascending order
-	void *stream; // of the device's table: it makes the parts and uses the result
+	void *stream; // of the device; the parts are made and the result is used on it
 	// Memory for the result, on the member's device; NULL: this member wants no result. Members
-	// with host memory may give the same memory, which is written once. It overlaps no part.
+	// with host memory may give the same memory, which is written once. The result overlaps no
+	// part.
 	void *result;
-	// Called when elements first to first + count - 1 of the result are final, on any thread
-	// inside of wait; NULL: not called. Each element is passed once over all members that share
-	// a result. first is a multiple of 8192, and so is count except at the end. data is this
-	// chunk of the result, in scratch memory if result is NULL. A failure fails the collective.
+	// Called after elements first to first + count - 1 of the result are final, on any thread
+	// inside of wait; NULL: not called. If members share a result, only one of them is called for
+	// each element. first is a multiple of 8192, and so is count except at the end. data is this
+	// chunk of the result, in scratch memory if result is NULL. If done fails, the collective
+	// fails.
 	choir_status (*done)(void *user, int64_t first, int64_t count, const void *data);
 	void *user;
 	int64_t batch_bytes; // of all results in this collective's batch; 0: it has no batch
@@ -55,7 +55,7 @@ typedef struct {
 // The members. Each strategy has its own group.
 typedef struct {
 	size_t size;
-	int members; // devices that carry replicas, in contiguous blocks, in order
+	int members; // devices; each carries the next block of replicas
 	int replicas; // of all members
 	choir_device *const *devices; // of the members
 } choir_group;
@@ -67,12 +67,12 @@ typedef struct choir_cross_device_ops_table {
 	uint32_t version;
 	const char *name; // "ring", for choir_strategy_options.cross_device_ops
 	size_t self_size; // for each group
-	// How well the algorithm suits the group and a collective of this many bytes; 0: not
-	// possible, 100: made for it. When a strategy is made, its table is chosen by name, or by
-	// the highest score for an all-reduce of 1 MiB. The built-in scores: "direct": 100 if all
-	// members have host memory, else 0. "ring": 20 with three or more separate memories and at
-	// least 32 KiB for each member, else 1. "hierarchical_copy": 10 with four or more separate
-	// memories, else 1. "reduce_to_one_device": 1.
+	// How well the algorithm suits the group and a collective of this many bytes. 0: not at all,
+	// 100: best. A new strategy takes a table by name, or by the highest score for an all-reduce
+	// of 1 MiB. The built-in scores: "direct": 100 if all members have host memory, else 0.
+	// "ring": 20 with three or more separate memories and at least 32 KiB for each member, else
+	// 1. "hierarchical_copy": 10 with four or more separate memories, else 1.
+	// "reduce_to_one_device": 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self
 	void (*close)(void *self);
@@ -81,18 +81,18 @@ typedef struct choir_cross_device_ops_table {
 	// order. *c and its parts are valid until wait returns.
 	choir_status (*join)(void *self, int member, const choir_collective *c, uint64_t *request);
 	// (any) Waits until the member's result is final and its parts are free. CHOIR_TIMEOUT: no
-	// other member has joined for seconds (negative: no limit). Meanwhile it may do the work of
-	// other members. It is called at most once for a request, and not after a failure. However it
-	// returns, the collective does not use this member's *c, parts and result after it. So a
-	// wait that times out ends the collective for all members; abort and reset follow.
+	// other member has joined for that many seconds (negative: no limit). wait may do the work of
+	// other members. It is called at most once for a request, and not after a failure. After it
+	// returns, even with a failure, the collective does not use this member's *c, parts and
+	// result. So a wait that times out ends the collective for all members; abort and reset
+	// follow.
 	choir_status (*wait)(void *self, int member, uint64_t request, double seconds);
-	// (any) All joins and waits of the group, present and later ones, return CHOIR_CANCELLED.
+	// (any) All present and later joins and waits of the group return CHOIR_CANCELLED.
 	void (*abort)(void *self);
 	// Called after an abort, when no member is in a call. The next join starts anew.
 	void (*reset)(void *self);
 } choir_cross_device_ops_table;
 
-// Built in are "direct", "ring", "hierarchical_copy" and "reduce_to_one_device".
 CHOIR_MUST_CHECK choir_status choir_register_cross_device_ops(
 		const choir_cross_device_ops_table *table);
 

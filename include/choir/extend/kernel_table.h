@@ -1,12 +1,12 @@
-// The kernel table: an operation, on a kind of device, for a dtype. This header lists all
-// operations for which Choir needs kernels, with their inputs, attributes and formulas. Choir has
-// checked shapes and dtypes, and has set the shape of out. Inputs and out have the kernel's dtype
-// unless the operation's comment says otherwise. Tensors are packed and row-major, on a device of
-// the kind, and never empty: Choir itself fills the result of empty inputs with zeros.
+// The kernel table. A kernel does one operation, on a kind of device, for a dtype. This header
+// lists all operations for which Choir needs kernels, with their inputs, attributes and formulas.
+// Choir has checked shapes and dtypes, and has set the shape of out. Inputs and out have the
+// kernel's dtype unless the operation's comment says otherwise. Tensors are packed and row-major,
+// on a device of the kind, and never empty: Choir itself fills the result of empty inputs with
+// zeros.
 //
-// Choice: of the kernels for the operation, kind and dtype, the one with the highest score; of
-// equal scores the one that was registered first. A program's kernels come before the built-in
-// ones.
+// Choir takes the kernel with the highest score for the operation, kind and dtype; of equal
+// scores the one that was registered first. A program's kernels come before the built-in ones.
 //
 // The CPU has a plain kernel for every operation here in f32 and f64. Another kernel should agree
 // with it up to rounding, and exactly where this header defines bits (random numbers). A kernel
@@ -22,9 +22,9 @@ CHOIR_C_BEGIN
 // Elementwise operations
 
 // "add", "subtract", "multiply", "divide", "maximum" (op.h): two inputs that broadcast from the
-// right to out's shape; no attributes. out may be the memory of the first input in "add",
-// "subtract" and "divide", and of the second in "add", if that input has out's shape. "add" is
-// the only one for f16 and bf16: it computes in f32 and rounds ties to even.
+// right to out's shape; no attributes. out may use the memory of an input with out's shape: of
+// the first in "add", "subtract" and "divide", of the second in "add". "add" is the only one for
+// f16 and bf16: it computes in f32 and rounds ties to even.
 //
 // "maximum_gradient": a, b, and dy of out's shape; a and b broadcast to it.
 typedef struct {
@@ -47,25 +47,26 @@ typedef struct {
 	double delta;
 } choir_huber_attributes;
 
-// "scale": x times by, which is first rounded to the dtype.
+// "scale": x times by, where by is first rounded to the dtype.
 typedef struct {
 	double by;
 } choir_scale_attributes;
 
-// "fill", no input: every element is value, converted as by "cast". The kernel's dtype is out's,
-// any.
+// "fill", no input: every element is value, converted as by "cast". The kernel's dtype is out's;
+// it may be any.
 typedef struct {
 	double value;
 } choir_fill_attributes;
 
 // Reductions, shapes and dtypes
 
-// "sum": over the axes whose bit is set (bit i: axis i of the input), which out does not have.
+// "sum": sums over the axes whose bit is set (bit i: axis i of the input). out lacks these axes.
 typedef struct {
 	uint32_t axes;
 } choir_sum_attributes;
 
-// "argmax": along axis, which out does not have; out is i64, the lowest index of equal elements.
+// "argmax": the i64 index of the largest element along axis; of equal ones the lowest. out lacks
+// this axis.
 typedef struct {
 	int axis;
 } choir_argmax_attributes;
@@ -74,9 +75,9 @@ typedef struct {
 // shape. "cast", no attributes: converts to out's dtype by the rules of choir_cast; the kernel's
 // dtype is the input's.
 
-// Of any dtype, gradients of f32 and f64. "slice": elements of axis from first on, as many as
-// out has there. "slice_gradient": dy with zeros around it. "concat": the inputs one after
-// another along axis.
+// These take any dtype, gradients only f32 and f64. "slice": the elements along axis from first
+// on, as many as out has along axis. "slice_gradient": dy with zeros around it. "concat": the
+// inputs one after another along axis.
 typedef struct {
 	int axis;
 	int64_t first; // of "slice"
@@ -88,9 +89,9 @@ typedef struct {
 } choir_transpose_attributes;
 
 // "gather", no attributes: x [rows, ..], indices of u8, i32 or i64; out [indices, ..]. An index
-// that is no row is CHOIR_INVALID, with the index in the text; a device that cannot fail writes
-// a row of zeros. "gather_gradient", no attributes: dy, indices; out like x: the rows of dy,
-// added in the order of the indices.
+// outside of the rows is CHOIR_INVALID, with the index in the text; a device that cannot fail
+// writes a row of zeros. "gather_gradient", no attributes: dy, indices; out, like x, gets the
+// rows of dy, added at their indices, in the order of the indices.
 
 // Products, convolutions and pools
 
@@ -134,20 +135,20 @@ typedef struct {
 // Along the last axis, no attributes. "softmax"; "softmax_gradient": y, dy: y (dy - sum(y dy)).
 // "log_softmax"; "log_softmax_gradient": y, dy: dy - exp(y) sum(dy).
 //
-// "softmax_cross_entropy": logits [.., classes], labels [..] of u8, i32 or i64; out [..]. A
-// label that is no class is CHOIR_INVALID, with the label in the text; a device that cannot fail
+// "softmax_cross_entropy": logits [.., classes], labels [..] of u8, i32 or i64; out [..]. A label
+// outside of the classes is CHOIR_INVALID, with the label in the text; a device that cannot fail
 // writes NAN. "softmax_cross_entropy_gradient": logits, labels, dlosses [..]; out like logits:
-// (softmax(logits) - weight) dloss. The weight of each class is smoothing / classes, and that of
-// the right class is 1 - smoothing more.
+// (softmax(logits) - weight) dloss. The weight of each class is smoothing / classes, plus 1 -
+// smoothing for the right class.
 typedef struct {
 	double smoothing;
 } choir_cross_entropy_attributes;
 
 // "attention": q, k and v [n, t, width] (k and v: [n, s, width]), or one tensor [n, t, 3 width]
-// whose rows are q, k and v one after another. out [n, t, width]: for each head, of width /
-// heads columns, softmax(scale q k^T) v, by rows. causal: query i of t sees keys 0 to i + s - t,
-// of s. "attention_gradient": the same inputs and dy; out like the one tensor, or for three
-// tensors flat: their gradients one after another.
+// whose rows are q, k and v one after another. out [n, t, width]: for each head, of width / heads
+// columns, softmax(scale q k^T) v, by rows. If causal, query i sees keys 0 to i + s - t.
+// "attention_gradient": the same inputs and dy; out is like the one tensor; for three tensors it
+// is flat, with their gradients one after another.
 typedef struct {
 	int64_t heads;
 	bool causal;
@@ -192,12 +193,12 @@ typedef struct {
 // By channels, with sums and moments in f64:
 // - "channel_sums", no attributes: x; out [2 c + 1]: the sums over rows of x and of x^2, and the
 //   number of rows.
-// - "channel_moments", no attributes, f64 only: such sums; out of the same shape: means,
-//   variances, rows; zeros if there are no rows.
+// - "channel_moments", no attributes, f64 only: the output of "channel_sums"; out of the same
+//   shape: means, variances, number of rows; zeros if there are no rows.
 // - "channel_norm": x, scale, offset, moments: z scale + offset.
 // - "channel_norm_sums": x, moments, dy; out [2 c]: the sums of dy z and of dy.
-// - "channel_norm_gradient": x, scale, moments, dy, such sums, which may include other rows:
-//   scale factor (dy - (sum of dy + z sum of dy z) / rows).
+// - "channel_norm_gradient": x, scale, moments, dy, the output of "channel_norm_sums", which may
+//   include other rows: scale factor (dy - (sum of dy + z sum of dy z) / rows).
 typedef struct {
 	double epsilon;
 	bool centered;
@@ -228,10 +229,10 @@ typedef struct {
 
 // Updates
 
-// The steps of optimizers. They write all their inputs but the last, the gradient g; out is
+// The steps of optimizers. They write all inputs except the last, which is the gradient g; out is
 // in[0]. All inputs have one shape: a chunk of a variable, in the order of its elements. G =
-// gradient_scale g and w' = w - rate decay w, where decay is that of AdamW (Loshchilov and
-// Hutter 2019, arXiv:1711.05101); the rest is as in Keras 2.15.
+// gradient_scale g and w' = w - rate decay w, where decay is that of AdamW (Loshchilov and Hutter
+// 2019, arXiv:1711.05101); the rest is as in Keras 2.15.
 // - "sgd_update" (w, g): w = w' - rate G.
 // - "momentum_update" (w, v, g): v = momentum v - rate G; w = w' + v, or with nesterov w' +
 //   momentum v - rate G.
@@ -262,8 +263,8 @@ typedef struct {
 	int64_t chunk; // elements; the last chunk may have fewer
 } choir_chunk_squares_attributes;
 
-// A call of a kernel. What it points to may be invalid after run has returned, except the
-// tensors' data, which are valid until the stream has been waited for.
+// A call of a kernel. After run returns, everything that it points to may be invalid, except the
+// tensors' data. These are valid until Choir has waited for the stream.
 typedef struct {
 	size_t size; // of this struct
 	void *stream; // of the device's table; NULL if score and scratch are asked before a call
@@ -283,8 +284,8 @@ typedef struct choir_kernel_table {
 	const char *name; // in messages: "cublas"
 	choir_dtype dtype; // of in[0]; without inputs, of out
 	const void *user; // for the functions
-	// How well the kernel suits the call, by its shapes and attributes only. 0: not possible.
-	// NULL: 1, as for all plain kernels. oneDNN's have 10.
+	// How well the kernel suits the call's shapes and attributes. 0: not at all. NULL: 1, as
+	// plain kernels have; oneDNN's kernels have 10.
 	int (*score)(const choir_kernel_call *call);
 	size_t (*scratch)(const choir_kernel_call *call); // bytes of scratch memory. NULL: none
 	// Does the work, or queues it on the stream of an asynchronous device. A failure is the
@@ -296,7 +297,7 @@ typedef struct choir_kernel_table {
 // must be valid as long as the program. Its functions are called from any thread, several at
 // once, perhaps while Choir holds a lock. So they must call nothing of Choir but choir_fail.
 // CHOIR_INVALID: an invalid size, version or dtype; no operation, kind or run. CHOIR_STATE: an
-// operation has run already. CHOIR_NO_MEMORY. Threads: one, before the first operation.
+// operation has run already. Threads: one, before the first operation.
 CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);
 
 // The number of bytes of an operation's attributes, which a device that queues calls must copy.

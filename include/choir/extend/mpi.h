@@ -1,6 +1,6 @@
 // The interface between libchoir and libchoir-mpi, for sites that build the latter against their
 // own MPI: mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c, with the mpi.c that comes with
-// Choir. It calls nothing of libchoir but the functions that it gets in its argument, so it
+// Choir. libchoir-mpi calls only the functions of libchoir that it gets in its argument. So it
 // works with the static and with the shared libchoir.
 #pragma once
 
@@ -12,7 +12,7 @@ CHOIR_C_BEGIN
 
 // The argument of the table's open.
 typedef struct {
-	const void *communicator; // NULL: MPI_COMM_WORLD; MPI is initialised if it is not
+	const void *communicator; // NULL: MPI_COMM_WORLD; open initialises MPI if necessary
 	size_t size; // of the communicator's handle
 	choir_status (*fail)(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 	double (*now)(void); // seconds on a monotonic clock
@@ -20,7 +20,7 @@ typedef struct {
 	double seconds; // until all processes have come; negative: no limit
 } choir_mpi_argument;
 
-// The type of the library's only symbol, a constant.
+// The library has one symbol, a constant of this type.
 #define CHOIR_MPI_PLUGIN_SYMBOL "choir_mpi_plugin_data"
 typedef struct {
 	uint32_t version; // CHOIR_MPI_PLUGIN_VERSION

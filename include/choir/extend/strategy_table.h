@@ -1,10 +1,10 @@
-// The strategy table: on which devices variables lie. Strategies, Choir's own included, differ
+// The strategy table says on which devices variables lie. Strategies, also Choir's own, differ
 // only in this and in the options that they take.
 //
-// Everything else follows from the places of the copies. A device reads a copy in memory that it
-// shares directly; any other device reads its own copy of the first one. Sums of gradients
-// travel to the copies, which are updated where they lie. Several parameter server workers share
-// a variable by the rules of .locked_updates (strategy.h).
+// Everything else follows from the places of the copies. If a device shares the memory of a copy,
+// it reads this copy directly. Other devices read a duplicate of the first copy in their own
+// memory. Sums of gradients travel to the copies, which are updated where they lie. Several
+// parameter server workers share a variable by the rules of .locked_updates (strategy.h).
 #pragma once
 
 #include "../strategy.h"
@@ -12,8 +12,8 @@
 
 CHOIR_C_BEGIN
 
-// Fields of choir_strategy_options that only some strategies have. Without the feature in the
-// table they must be zero, else CHOIR_INVALID.
+// Fields of choir_strategy_options that only some strategies have. If the table lacks the
+// feature, the fields must be zero, else CHOIR_INVALID.
 enum {
 	CHOIR_FEATURE_PARAMETER_DEVICES = 1, // .parameter_devices
 	CHOIR_FEATURE_WORKERS = 2, // .workers, .locked_updates
@@ -22,8 +22,8 @@ enum {
 };
 
 // A mirrored variable to be made, or a shard of one. The table is not asked about others: slots
-// and colocated variables go where their variable lies, and the components of an ON_READ
-// variable to the replicas' devices.
+// and colocated variables lie with their variable, the components of an ON_READ variable on the
+// replicas' devices.
 typedef struct {
 	size_t size;
 	const char *name;
@@ -41,8 +41,8 @@ typedef struct choir_strategy_table {
 	size_t self_size; // for each strategy
 	int max_replicas; // 0: any number. 1 also means one device
 	unsigned features; // CHOIR_FEATURE_...
-	// Called once, when the strategy is made. options are checked. They and devices, the n
-	// devices that carry replicas, outlive self.
+	// Called once, when the strategy is made. devices are the n devices that carry replicas.
+	// options are checked; options and devices outlive self.
 	choir_status (*open)(void *self, const choir_strategy_options *options, int n,
 			choir_device *const devices[]);
 	void (*close)(void *self);
@@ -53,8 +53,8 @@ typedef struct choir_strategy_table {
 	// (choir_cross_non_slot_devices). They are some of the parameter devices.
 	int (*non_slot_devices)(void *self, int capacity, choir_device *devices[]);
 	// (any) Writes the devices for v's copies: some of the parameter devices, at most capacity.
-	// Of devices that share memory the first gets one copy for all. Returns their number, at
-	// least 1; CHOIR_NONE after a failure.
+	// If several share memory, the first gets one copy for all. Returns their number, at least 1;
+	// CHOIR_NONE after a failure.
 	int (*place_variable)(
 			void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
 } choir_strategy_table;

@@ -1,34 +1,33 @@
 // The suite that checks an implementation of a table against its header. It is a library of its
-// own, libchoir-suites.a, which calls nothing but public functions: link with
-// `pkg-config --libs choir-suites`, or with CMake's choir::suites and choir::choir. Choir's own
-// devices pass the same suite.
+// own, libchoir-suites.a, which calls only public functions. Link with
+// `pkg-config --libs choir-suites`, or with CMake's choir::suites and choir::choir.
 #pragma once
 
 #include "device_table.h"
 
 CHOIR_C_BEGIN
 
-// Is called after each check. check says what must hold: "a fill sets only its bytes". result is
+// Called after each check. check says what must hold: "a fill sets only its bytes". result is
 // CHOIR_OK with the text "", or a failure with its text. Both texts are valid during the call.
 typedef void choir_suite_fn(const char *check, choir_status result, const char *text, void *user);
 
 typedef struct {
 	size_t size; // of this struct; CHOIR_OPTIONS sets it
-	// The table to check, which need not be registered. The suite opens the devices 0 and, if
-	// there are two, 1 for itself, and they stay open.
+	// The table to check, which need not be registered. The suite opens device 0 and, if there
+	// are two, device 1 for itself. They stay open.
 	const choir_device_table *device;
-	// Queues fn with a copy of arg (bytes) on a stream of the device, as copy queues its work. The
-	// first failure of fn becomes the stream's. It lets the suite check time limits and failures
-	// of queued work. NULL: these are not checked; right for a device whose work is done when a
-	// call returns.
+	// Queues fn with a copy of arg (bytes) on a stream of the device, as copy queues its work.
+	// The first failure of fn becomes a failure of the stream. With submit, the suite checks time
+	// limits and failures of queued work. It should be NULL for a device whose work is done when
+	// a call returns.
 	choir_status (*submit)(
 			void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes);
 } choir_suite_options;
 
 // Runs all checks, also after one that fails. report may be NULL. CHOIR_INTERNAL: a check failed;
-// the text names the first one and their number. CHOIR_INVALID: no table, or slots without which
-// there is nothing to check. CHOIR_NOT_FOUND: the table counts no device. Threads: one call at a
-// time.
+// the text names the first failed check and the number of failed ones. CHOIR_INVALID: no table,
+// or slots are missing without which nothing can be checked. CHOIR_NOT_FOUND: the table counts no
+// device. Threads: one call at a time.
 CHOIR_MUST_CHECK choir_status choir_suite_run(
 		const choir_suite_options *options, choir_suite_fn *report, void *user);
 

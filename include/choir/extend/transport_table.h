@@ -1,18 +1,18 @@
-// The transport table: who the workers are, and how bytes get from one to another.
+// The transport table says who the workers are, and moves bytes between them.
 //
 // A message goes from one worker to another and has a tag. Messages with the same sender,
 // receiver and tag arrive in the order in which they were sent; others arrive in any order. A
-// receive takes the next message of its sender and tag, which may be shorter than its capacity,
-// but never longer. send and receive begin a request. test makes progress and tells whether it
-// is done. Until then its memory is lent to the transport: nobody writes to what is being sent
-// or accesses what is being received.
+// receive takes the next message of its sender and tag, which may be shorter than the receive's
+// capacity, but never longer. send and receive begin a request. test makes progress and tells
+// whether the request is done. Until then the request's memory is lent to the transport: Choir
+// does not write to memory that is sent or access memory that is received.
 //
-// If a worker is lost, the other workers' calls fail with CHOIR_PEER_LOST; if it stops by abort,
-// with CHOIR_CANCELLED. The text names the worker. If the transport cannot know, Choir's time
-// limits end the wait.
+// If a worker is lost, the other workers' calls fail with CHOIR_PEER_LOST; if a worker stops by
+// abort, with CHOIR_CANCELLED. The text names the worker. If the transport cannot detect this,
+// Choir's time limits end the wait.
 //
-// Threads: Choir makes calls one at a time, from any of its threads, with a lock held; slots
-// marked (any) without a lock. A slot must call nothing of Choir but choir_fail.
+// Threads: Choir makes calls one at a time, from any of its threads, with a lock held. It calls
+// slots marked (any) without a lock. A slot must call nothing of Choir but choir_fail.
 #pragma once
 
 #include "../cluster.h"
@@ -22,15 +22,15 @@ CHOIR_C_BEGIN
 // Tags are 0 to CHOIR_TRANSPORT_TAGS - 1.
 #define CHOIR_TRANSPORT_TAGS 16384
 
-// Missing slots: those that move bytes fail with CHOIR_UNSUPPORTED; workers is 1 and worker 0;
-// now is the system's monotonic clock; pause spins at first, then yields, then sleeps; the
-// others do nothing. Rules of all tables: extend.h.
+// Missing slots: those that move bytes fail with CHOIR_UNSUPPORTED; workers is 1, worker is 0;
+// now is the system's monotonic clock; pause spins at first, then yields, then sleeps; the others
+// do nothing. Rules of all tables: extend.h.
 typedef struct choir_transport_table {
 	size_t size;
 	uint32_t version;
 	const char *name; // for choir_cluster_options.transport
 	size_t self_size;
-	// argument is that of choir_cluster_options.
+	// argument is .argument of choir_cluster_options.
 	choir_status (*open)(void *self, const void *argument);
 	// Tells the other workers that this one leaves, and waits at most seconds (negative: no
 	// limit) for what the transport must do together with them.
@@ -44,18 +44,18 @@ typedef struct choir_transport_table {
 			void *self, int to, int tag, const void *data, size_t bytes, uint64_t *request);
 	choir_status (*receive)(
 			void *self, int from, int tag, void *data, size_t capacity, uint64_t *request);
-	// Tests a request; never blocks. If it is *done, the request is invalid and *bytes is the
-	// size of the message. A failure leaves the request as it is.
+	// Tests a request; never blocks. If *done is true, the request is no longer valid and *bytes
+	// is the size of the message. A failure leaves the request as it is.
 	choir_status (*test)(void *self, uint64_t request, bool *done, size_t *bytes);
-	// Gives up a request whose message will not come. Its memory is no longer lent, except for a
-	// send that its receiver is reading at the moment.
+	// Gives up a request whose message will not come. The request's memory is no longer lent,
+	// unless a receiver is reading it at the moment.
 	void (*drop)(void *self, uint64_t request);
 	// Tells all workers, as far as possible without waiting, that this one stops, and why. From
 	// then on their tests fail.
 	void (*abort)(void *self, const char *why);
 	double (*now)(void *self); // (any) seconds on the clock of time limits
-	// (any) Called by a waiting thread that has tested turn times already. Returns when
-	// something may have changed, at the latest when now is until.
+	// (any) Called by a waiting thread that has tested turn times already. Returns when something
+	// may have changed, at the latest at the time until.
 	void (*pause)(void *self, int turn, double until);
 	// Messages of up to this many bytes are sent without the receiver's help. Choir may send
 	// several of them in place of a larger one. 0: unknown.

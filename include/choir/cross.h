@@ -1,14 +1,9 @@
 // Cross-replica context: code here sees all replicas together. A merge function runs in such a
-// context while its replicas wait. For code outside of runs the program has its own context,
-// choir_strategy_cross. A value here holds the tensors of all replicas (value.h). It can be
-// reduced, copied and gathered, and variables can be updated with it. If a merge function returns
-// it, each replica takes its share.
+// context while its replicas wait. Code outside of runs has the program's own context,
+// choir_strategy_cross. A value here holds the tensors of all replicas (value.h).
 //
-// Directions: a merge function takes arguments from its replicas by choir_cross_arg, and gives
-// them results by choir_cross_return. For a run or an update that starts here, choir_cross_set_arg
-// sets arguments and choir_cross_result gets results.
 // Ownership: results and views belong to the context's frame. In a merge call they live until it
-// ends, in the program's own context until the program empties the frame.
+// ends; in the program's own context, until the program empties the frame.
 // Errors: the context's frame keeps the first failure, and the merge call reports it. If the
 // thread is not in the context (x is from an earlier merge call, or another strategy's) calls fail
 // with CHOIR_STATE, and no frame keeps that failure. A variable of another strategy is
@@ -37,25 +32,25 @@ choir_strategy *choir_cross_strategy(const choir_cross *x);
 choir_value *choir_cross_arg(choir_cross *x, const char *name);
 
 // Sets the merge call's result of a name to v, and replaces an earlier one. A replica takes it by
-// choir_replica_result. CHOIR_INVALID: there is no name. If v is NULL, the call fails with the
-// frame's failure, or the thread's last one.
+// choir_replica_result. CHOIR_INVALID: no name. A NULL v fails with the frame's failure, or the
+// thread's last one.
 choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v);
 
 // Arguments and results of functions that are called from here
 
 // Sets the argument of a name to v, for the next choir_cross_run or update, and replaces an
-// earlier one. Only that run or update gets the arguments. Fails as choir_cross_return.
+// earlier one. Only that call gets the arguments. Fails as choir_cross_return.
 choir_status choir_cross_set_arg(choir_cross *x, const char *name, choir_value *v);
 
-// Gives the results of a name of the last run or update, merged to one value. The value is valid
-// until the next run or update ends, and may be an argument of that. It is in a separate frame on
-// cpu:0. Reductions, choir_cross_set_arg and choir_cross_return accept it directly. For formulas,
-// bring its tensors to x's frame by choir_copy. Fails as choir_cross_arg.
+// Gives the results of a name of the last run or update, merged to one value. It is valid until
+// the next run or update ends, and may be an argument of that. It is in a separate frame on cpu:0.
+// For formulas copy its tensors to x's frame (choir_copy); other calls accept it directly. Fails
+// as choir_cross_arg.
 choir_value *choir_cross_result(choir_cross *x, const char *name);
 
 // Runs fn once for each replica, as choir_strategy_run does, with the arguments of
-// choir_cross_set_arg. Afterwards choir_cross_result gets the results. Replicas of such a run may
-// have sync points, too.
+// choir_cross_set_arg. Afterwards choir_cross_result gets the results. The run may have sync
+// points, too.
 CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
 
 // Reductions and copies. The devices of the value to are the destination. For a variable these are
@@ -63,9 +58,9 @@ CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *
 // reducing a value to itself all-reduces it. The rules of choir_strategy_reduce for op, counts,
 // dtypes and values that are the same for all replicas hold here, too.
 
-// Makes a destination of up to 64 devices by name, "cpu:0,cpu:1", each once. They need not belong
-// to the strategy. NULL: all devices that carry replicas. CHOIR_NOT_FOUND, CHOIR_INVALID: devices
-// is no list of known devices.
+// Makes a destination of up to 64 devices, "cpu:0,cpu:1", each once, of the strategy or not. NULL:
+// all devices that carry replicas. CHOIR_NOT_FOUND, CHOIR_INVALID: devices is no list of known
+// devices.
 choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
 // Gives the sum or mean of v over replicas, mirrored on the devices of to. All tensors of v must
@@ -73,8 +68,8 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 // by the strategy's cross-device operations if the devices of to are its own. All arguments are
 // checked before the call returns. A large reduction in host memory to a variable with one copy is
 // lazy: it is computed at its first use, or chunk by chunk in an elementwise update. It may fail
-// with CHOIR_NO_MEMORY or CHOIR_TIMEOUT only then. CHOIR_INVALID: op is unknown; shapes or dtypes
-// differ; a replica has no value; v is a destination.
+// with CHOIR_NO_MEMORY or CHOIR_TIMEOUT only then. CHOIR_INVALID: an unknown op, shapes or dtypes
+// that differ, a replica without a value, a destination as v.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 
@@ -104,10 +99,10 @@ typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 //
 // The result is in a frame on d (x's own if memory is shared) and lives as long as the contents of
 // x's frame. If fn is NULL and d shares the memory of a copy of v, the result is a read of v,
-// which becomes stale when v changes. Otherwise it does not become stale.
+// which becomes stale when v changes. Otherwise it stays valid.
 //
-// Fails as fn. CHOIR_INVALID: v is ON_READ without aggregation; fn returned NULL without a
-// failure, or a tensor of another frame. CHOIR_STATE: v is undefined.
+// Fails as fn. CHOIR_INVALID: an ON_READ variable without aggregation; fn returned NULL, or a
+// tensor of another frame. CHOIR_STATE: v is undefined.
 choir_tensor *choir_cross_fetch(
 		choir_cross *x, choir_variable *v, choir_device *d, choir_fetch_fn *fn, void *user);
 
@@ -117,8 +112,8 @@ choir_tensor *choir_cross_reduce(
 
 // Concatenates the replicas' tensors along axis (negative: from the back), in the order of replica
 // ids. The result is in x's frame. For a plain or mirrored value it is the tensor once. Sizes
-// along axis may differ, and be 0. CHOIR_INVALID: v is a plain number, a variable or a
-// destination; there is no such axis; dtypes or other dimensions differ.
+// along axis may differ, and be 0. CHOIR_INVALID: a plain number, a variable or a destination; no
+// such axis; dtypes or other dimensions that differ.
 choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis);
 
 CHOIR_C_END

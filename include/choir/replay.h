@@ -19,10 +19,9 @@ CHOIR_C_BEGIN
 //
 // local_replica is 0 to choir_strategy_local_replicas - 1. Other workers do not notice the call.
 //
-// Fails as a run does. CHOIR_UNSUPPORTED: the replica makes a call that needs the others, which
-// the error names. Such calls are a merge call, an all_reduce, an assignment to a mirrored
-// variable, making a variable. CHOIR_STATE: the thread is not in the program's own cross-replica
-// context; a run is under way.
+// Fails as a run does. CHOIR_UNSUPPORTED: a call that needs the other replicas, which the error
+// names: a merge call, an all_reduce, an assignment to a mirrored variable, making a variable.
+// CHOIR_STATE: the thread is not in the program's own cross-replica context; a run is under way.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(choir_strategy *s, int local_replica,
 		choir_replica_fn *fn, void *user, choir_values *args);
 

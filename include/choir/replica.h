@@ -1,9 +1,8 @@
 // Replica context: what a replica can do inside a run. It sees its own part of everything: its
 // arguments, its frame, its id. In a merge call all replicas wait for each other. One function
 // runs for all of them in cross-replica context, and then each continues with its share of the
-// result. Collectives are sync points that are used as expressions; most have gradients. Outside
-// of all strategies a program is itself a replica, the default one, 0 of 1. There a sync point
-// returns at once.
+// result. Outside of all strategies a program is itself a replica, the default one, 0 of 1. There
+// a sync point returns at once.
 //
 // "In all replicas" marks a call that is a sync point (docs/rules.md, section 1). Every replica of
 // the run must make these calls in the same order, with the same function, names, dtypes, shapes
@@ -12,12 +11,9 @@
 // or returns within the strategy's .timeout. If r's frame has failed before, the call returns that
 // failure without waiting.
 //
-// Directions: choir_replica_arg and choir_replica_return are for the arguments and results of the
-// run. choir_replica_set_arg and choir_replica_result are for those of merge calls and updates
-// that the replica makes. The status of choir_replica_return and choir_replica_set_arg may be
-// ignored: the frame keeps the first failure, and the run reports it. Errors of all calls:
-// CHOIR_STATE if the thread is not in the context of r; CHOIR_INVALID if r is NULL. tensor.h has
-// the rule for a NULL tensor.
+// The status of choir_replica_return and choir_replica_set_arg may be ignored: the frame keeps the
+// first failure, and the run reports it. Errors of all calls: CHOIR_STATE if the thread is not in
+// the context of r; CHOIR_INVALID if r is NULL. tensor.h has the rule for a NULL tensor.
 // Threads: while a replica's function runs, its thread may make all calls, and any thread may call
 // getters. One thread at a time may use the default replica.
 #pragma once
@@ -31,8 +27,8 @@ typedef struct choir_update choir_update;
 
 // One replica in one call of a run's function. Valid until the function returns.
 typedef struct {
-	// The frame owns the tensors that the replica makes, on its device. It is emptied when the
-	// function returns. The program empties the default replica's frame (choir_frame_clear).
+	// Owns the tensors that the replica makes, on its device. It is emptied when the function
+	// returns. The program empties the default replica's (choir_frame_clear).
 	choir_frame *frame;
 } choir_replica;
 
@@ -52,8 +48,8 @@ typedef enum { CHOIR_SUM = 1, CHOIR_MEAN } choir_reduce_op;
 // Getters. The id or index of NULL is CHOIR_NONE.
 
 // The replica that this thread is in; outside of all contexts the default one. NULL: the thread is
-// in a scope, merge call or update, or has set a strategy (choir_strategy_set_current), or there
-// is no memory for the default replica.
+// in a scope, merge call or update, or has called choir_strategy_set_current; or there is no
+// memory for the default replica.
 choir_replica *choir_replica_current(void);
 
 // The replica whose frame f is, or NULL.
@@ -74,15 +70,14 @@ int choir_replica_device_index(const choir_replica *r);
 
 // Gives the run's argument of a name, for this replica, in r's frame. A per-replica leaf gives the
 // replica's own tensor, a plain or mirrored leaf the common one. A variable gives its component,
-// which stands for the variable when it is passed on. The result is a view, or a copy if the
-// argument lies on another device. CHOIR_NOT_FOUND: there is no such name. CHOIR_INVALID: the
-// argument is a destination.
+// which stands for the variable when it is passed on. It is a view, or a copy if it lies on
+// another device. CHOIR_NOT_FOUND: no such name. CHOIR_INVALID: a destination.
 choir_tensor *choir_replica_arg(choir_replica *r, const char *name);
 
 // Sets this replica's result of a name to value, a tensor of r's frame, and replaces an earlier
 // one. The result stays when the frame is emptied; only borrowed memory and reads of variables are
-// copied. All replicas must return the same names, else the run fails with CHOIR_STATE.
-// CHOIR_INVALID: there is no name; value is in another frame.
+// copied. All replicas must return the same names, else the run is CHOIR_STATE. CHOIR_INVALID: no
+// name, a tensor of another frame.
 choir_status choir_replica_return(choir_replica *r, const char *name, choir_tensor *value);
 
 // Merge calls
@@ -104,16 +99,16 @@ CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 // CHOIR_STATE also: there was no merge call before; the frame has failed.
 choir_tensor *choir_replica_result(choir_replica *r, const char *name);
 
-// Collectives: expressions on tensors of r's frame, with results in r's frame. Tensors of
-// different replicas belong together if they have the same position in their frames. CHOIR_STATE:
-// replicas make or pass these tensors in different orders.
+// Collectives: sync points that are expressions on tensors of r's frame, with results in r's
+// frame. Tensors of different replicas belong together if they have the same position in their
+// frames. CHOIR_STATE: replicas make or pass these tensors in different orders.
 
 // In all replicas, with equal op, shape and dtype. Gives the sum or mean of all replicas' t.
 // Dtypes are those of choir_strategy_reduce. A plain number is an f64 scalar that counts once for
 // each replica. The gradient is the all-reduce of the results' gradients, so all replicas must
 // also run the backward pass. For indexed slices (tensor.h) the result is indexed slices, and no
-// gradient flows. CHOIR_INVALID: op is unknown; t is in another frame. CHOIR_STATE also: only some
-// replicas' t have a count.
+// gradient flows. CHOIR_INVALID: an unknown op, a tensor of another frame. CHOIR_STATE also: only
+// some t have a count.
 choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, choir_tensor *t);
 
 // In all replicas. Does the same as n calls of choir_replica_all_reduce, with the same bits, for
@@ -125,8 +120,8 @@ CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, c
 // In all replicas, with the same axis (negative: from the back). Concatenates all replicas' t
 // along axis, in the order of their ids. Sizes along axis may differ, and be 0; ranks, dtypes and
 // the other dimensions must agree. The gradient is this replica's part of the sum of the results'
-// gradients over all replicas. CHOIR_INVALID: there is no such axis; shapes or dtypes do not fit.
-// CHOIR_UNSUPPORTED: t is indexed slices.
+// gradients over all replicas. CHOIR_INVALID: no such axis; shapes or dtypes that do not fit.
+// CHOIR_UNSUPPORTED: indexed slices.
 choir_tensor *choir_replica_all_gather(choir_replica *r, choir_tensor *t, int axis);
 
 // In all replicas, with the same replica_id. Gives all replicas the t of that replica; the other
@@ -137,7 +132,7 @@ choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int rep
 
 // The number of examples of this replica: the rows that choir_values_split or a distributed
 // dataset gave it. Without these it is the rows of the first leaf of choir_values_set_local that
-// has rows. 0: the replica has no examples, or the arguments do not say.
+// has rows. 0 also if the arguments do not say.
 int64_t choir_replica_examples(const choir_replica *r);
 
 // The number of examples of all replicas together. 0 if it is not known for all of them.
@@ -152,15 +147,13 @@ int64_t choir_replica_global_examples(const choir_replica *r);
 // replica has examples the result is 0. CHOIR_INVALID: losses is a scalar.
 choir_tensor *choir_replica_average_loss(choir_replica *r, choir_tensor *losses);
 
-// Gives the sum of losses divided by global_batch, or 0 if that is 0. Programs need it if replicas
-// make their own data in unequal parts. CHOIR_INVALID: losses is a scalar; global_batch is
-// negative.
+// Gives the sum of losses divided by global_batch, or 0 if that is 0. For replicas that make their
+// own data in unequal parts. CHOIR_INVALID: losses is a scalar, global_batch is negative.
 choir_tensor *choir_replica_average_loss_over(
 		choir_replica *r, choir_tensor *losses, int64_t global_batch);
 
-// Gives the sum of loss divided by the number of replicas, a scalar. It is for a term that is
-// equal in all replicas and counts once (TensorFlow's scale_regularization_loss). loss is f32 or
-// f64.
+// Gives the sum of loss divided by the number of replicas, a scalar. For a term that is equal in
+// all replicas and counts once (TensorFlow's scale_regularization_loss). loss is f32 or f64.
 choir_tensor *choir_replica_scale_regularization(choir_replica *r, choir_tensor *loss);
 
 CHOIR_C_END

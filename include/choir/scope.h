@@ -1,6 +1,6 @@
-// Scopes. From enter to exit, a scope decides in which strategy this thread makes variables, and
-// how. The same holds for objects that have variables (layers, optimizers, metrics). Scopes nest.
-// If entering fails, the thread is not in the scope.
+// Scopes. From enter to exit, a scope decides in which strategy, and how, this thread makes
+// variables and objects that have variables (layers, optimizers, metrics). Scopes nest. If
+// entering fails, the thread is not in the scope.
 // Threads: a scope belongs to the thread that entered it.
 #pragma once
 
@@ -25,7 +25,7 @@ CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strate
 CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 
 // Enters a scope in which new variables are ON_READ, have this aggregation and are not trainable,
-// whatever their options say. CHOIR_STATE: the thread is in no scope and no replica.
+// whatever their options say. CHOIR_STATE as for choir_scope_colocate.
 CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 		choir_scope *scope, choir_aggregation aggregation);
 
@@ -50,11 +50,11 @@ choir_status choir_scope_exit(choir_scope *scope);
 			__attribute__((cleanup(choir_scope_cleanup_))) = { { NULL } }; \
 			choir_scope_enter_once_(&scope_##line##_, strategy);)
 
-// CHOIR_SCOPE uses this. The first call enters the zeroed scope and returns whether that
-// succeeded. Later calls return false.
+// For CHOIR_SCOPE. The first call enters a zeroed scope and returns whether that succeeded. Later
+// calls return false.
 bool choir_scope_enter_once_(choir_scope *scope, choir_strategy *s);
 
-// CHOIR_SCOPE uses this. Leaves scope if it was entered.
+// For CHOIR_SCOPE. Leaves scope if it was entered.
 void choir_scope_cleanup_(choir_scope *scope);
 
 CHOIR_C_END

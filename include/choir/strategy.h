@@ -5,9 +5,9 @@
 // mod P blocks have one replica more. The replicas of a device run one after another, in the order
 // of their ids. A run's result depends on the program, the seed, R and the global batch, not on P.
 //
-// Errors: after a fork the child process can only free strategies that were made before the fork.
-// This holds for the default strategy, too. Running such a strategy, entering its scope or making
-// a variable in it fails with CHOIR_STATE.
+// Errors: after a fork the child process can only free a strategy that the parent made, the
+// default one included. Running it, entering its scope or making a variable in it fails with
+// CHOIR_STATE.
 // Threads: any thread may call constructors and getters. Other calls of a strategy must come from
 // one thread at a time. Two strategies may run at the same time on two threads.
 #pragma once
@@ -46,8 +46,8 @@ typedef struct {
 	choir_slices_result slices;
 } choir_communication_options;
 
-// The number of shards that a variable is cut into, along axis 0 (variable.h). There is at most
-// one shard for each row. A variable with one shard is not cut.
+// The number of shards that a variable is cut into, along axis 0 (variable.h): at most one for
+// each row. 1: it is not cut.
 typedef enum {
 	CHOIR_PARTITION_NONE = 0,
 	CHOIR_PARTITION_FIXED, // .max_shards, which must be set
@@ -64,15 +64,15 @@ typedef enum {
 typedef struct {
 	size_t size;
 	// Device names, "cpu:0,cpu:1": at most 1024, each once. NULL or "": the devices named by the
-	// environment variable CHOIR_DEVICES. If it is not set: one CPU device per replica, but at
-	// most one per processor available to this process. Devices without a replica stay idle.
+	// environment variable CHOIR_DEVICES. If it is not set: one CPU device per replica, at most
+	// one per processor available to this process. Devices without a replica stay idle.
 	const char *devices;
 	// The number of replicas of the job, at most 2^20. 0: one for each named device, or 1 if no
 	// device is named.
 	int replicas;
 	// The number of threads that share a device's matrix products, attention, normalization and
-	// large elementwise operations. 0: one thread. If threads are pinned (.pin), this one may use
-	// an equal share of all processors. The bits of results do not depend on this number.
+	// large elementwise operations. 0: one thread, which may use an equal share of all processors
+	// if threads are pinned (.pin). The bits of results do not depend on this number.
 	int cores_per_device;
 	// Whether the strategy's threads are pinned; the caller's thread never is. Default: on if
 	// the process was started with a narrowed affinity mask and has at least as many processors
@@ -87,50 +87,47 @@ typedef struct {
 	// (extend/cross_device_ops_table.h). All give the same bits. NULL: the one with the best
 	// score. A strategy with a .cluster has a single algorithm.
 	const char *cross_device_ops;
-	// For central storage and parameter server: the devices that hold variables. NULL: if a single
-	// device carries all replicas, this device, else cpu:0.
+	// Central storage, parameter server: the devices that hold variables. NULL: if a single device
+	// carries all replicas, this device, else cpu:0.
 	const char *parameter_devices;
 	// How values travel. .implementation means the same as .cross_device_ops.
 	const choir_communication_options *communication;
-	// For parameter server: the number of workers, at most 1024 (0: 1). Replicas are divided among
-	// workers in contiguous blocks; the first blocks may have one replica more. Each worker has at
-	// least one replica.
+	// Parameter server: the number of workers, at most 1024; 0: 1. Each worker has a block of
+	// consecutive replicas, at least one. The first blocks may have one more.
 	int workers;
-	// For parameter server with several workers. On (default): a worker reads, writes and updates
-	// a variable under that variable's lock. Off: workers use relaxed atomics instead, on devices
-	// of host memory only. Then a value that is read may mix several updates. If two updates write
-	// an element at the same time, one may be lost. For ON_READ variables and update functions
-	// workers always take the locks.
+	// Parameter server with several workers. On (default): a worker reads, writes and updates a
+	// variable under the variable's lock. Off: workers use relaxed atomics instead, on devices of
+	// host memory only. Then a read may mix several updates. If two updates write an element at
+	// the same time, one may be lost. ON_READ variables and update functions always use locks.
 	choir_toggle locked_updates;
-	// For parameter server: how mirrored variables are cut into shards, at most 4096 each (else
+	// Parameter server: how mirrored variables are cut into shards, at most 4096 each (else
 	// CHOIR_INVALID). The shards lie on the parameter devices in turn. Scalars, wrapped memory,
 	// and variables colocated with an uncut or a non-slot variable are never cut.
 	choir_partition partition;
 	int64_t partition_size; // bytes
 	int max_shards;
-	// For multi-worker mirrored: the cluster of workers, which must outlive the strategy.
-	// .replicas counts the replicas of all workers; .devices are this worker's. NULL: this process
-	// is the only worker.
+	// Multi-worker mirrored: the cluster of workers, which must outlive the strategy. .replicas
+	// counts the replicas of all workers; .devices are this worker's. NULL: this process is the
+	// only worker.
 	choir_cluster *cluster;
-	// For multi-worker mirrored. On: a separate thread exchanges large gradients with the other
-	// workers during the backward pass, with the same bits. Default: as the environment variable
-	// CHOIR_OVERLAP says ("on", "off"). If it is not set, on if every worker has a processor that
-	// would be idle. .overlap has no effect on devices with memory of their own. It must be the
-	// same on all workers.
+	// Multi-worker mirrored. On: a separate thread exchanges large gradients with the other
+	// workers during the backward pass, with the same bits. Default: the environment variable
+	// CHOIR_OVERLAP ("on", "off"). If it is not set: on if every worker has a processor that would
+	// be idle. .overlap has no effect on devices with memory of their own, and must be the same on
+	// all workers.
 	choir_toggle overlap;
-	// For multi-worker mirrored: how often the workers compare, by checksums, their copies of
-	// mirrored variables and of the learning rates of optimizers. They also do so before each
-	// save. If a copy differs, the run or save fails with CHOIR_STATE and names the first variable
-	// or optimizer and two workers. The options of new layers are compared, too. 0: after the 1st,
+	// Multi-worker mirrored: how often the workers compare, by checksums, their copies of mirrored
+	// variables and of the learning rates of optimizers. They compare the options of new layers,
+	// too, and all again before each save. If a copy differs, the run or save fails with
+	// CHOIR_STATE and names the first variable or optimizer and two workers. 0: after the 1st,
 	// 10th, 100th and every 1000th update; N: after each of the first three updates and after
-	// every N-th; CHOIR_NONE: never. compare_steps must be the same on all workers.
+	// every N-th; CHOIR_NONE: never. It must be the same on all workers.
 	int64_t compare_steps;
 } choir_strategy_options;
 
 // The type of the constructors below. Free the result with choir_strategy_free. CHOIR_INVALID: an
-// option has an invalid value. CHOIR_NOT_FOUND: an unknown device or cross-device operation.
-// CHOIR_UNSUPPORTED: the cross-device operations cannot serve these devices. If a device cannot be
-// opened, the constructor fails as the opening.
+// invalid option. CHOIR_NOT_FOUND: an unknown device or cross-device operation. CHOIR_UNSUPPORTED:
+// the cross-device operations cannot serve these devices. Also the failure to open a device.
 typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options *o);
 
 // Makes a mirrored strategy: any number of replicas on any number of devices. A variable has the
@@ -143,17 +140,16 @@ choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
 
 // Makes a central storage strategy. Each variable has one copy, on the parameter device
 // (.parameter_devices), which need not carry replicas. Devices that do not share its memory get a
-// copy of the value for each read. Writes of replicas are aggregated and applied on the parameter
-// device. Results are those of mirrored, bit for bit. CHOIR_INVALID: there are several parameter
-// devices.
+// copy for each read. Writes of replicas are aggregated and applied there. Results are those of
+// mirrored, bit for bit. CHOIR_INVALID: several parameter devices.
 choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options *o);
 
-// Makes a parameter server strategy, on one machine. It has several workers, which do not wait for
-// each other. Each has its own replicas and its own loop (choir_strategy_run_workers). Each
-// variable, or shard of one (.partition), has one copy; these lie on the parameter devices in
-// turn. A read is a copy, which updates of other workers do not change. Sums over a worker's
-// replicas are applied on the variable's device, in the order in which they arrive. An ON_READ
-// variable has a component for each replica of every worker.
+// Makes a parameter server strategy, on one machine. Several workers do not wait for each other;
+// each has its own replicas and loop (choir_strategy_run_workers). Each variable or shard
+// (.partition) has one copy; the copies lie on the parameter devices in turn. A read is a copy,
+// which updates of other workers do not change. Sums over a worker's replicas are applied on the
+// variable's device, in the order in which they arrive. An ON_READ variable has a component for
+// each replica of every worker.
 //
 // Calls on the strategy itself, such as choir_strategy_run, act for its first worker. With one
 // worker results are those of mirrored, bit for bit.
@@ -161,15 +157,14 @@ choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options
 
 // Makes a mirrored strategy over several workers. Each worker is a process with the same program
 // (cluster.h). A variable has the same value on all devices of all workers, and all replicas run
-// in step. Replicas are divided in contiguous blocks, first among the workers and then among the
-// devices of each; the first blocks may have one replica more. By default there is one replica for
-// each device of all workers. Results are those of mirrored with as many replicas, bit for bit.
+// in step. Replicas are divided in contiguous blocks among the workers, and then among their
+// devices; the first blocks may have one replica more. By default there is one replica for each
+// device of all workers. Results are those of mirrored with as many replicas, bit for bit.
 //
 // All workers must make these calls in the same order, else CHOIR_STATE: calls in replicas, calls
-// that make variables, and calls outside of replicas that need all workers (reductions, results of
-// metrics). If a worker fails, the others fail with CHOIR_CANCELLED and its reason, and the
-// cluster cannot be used again. CHOIR_INVALID: there are fewer replicas than workers. CHOIR_STATE:
-// the workers' options differ.
+// that make variables, and those that need all workers (reductions, results of metrics). If a
+// worker fails, the others fail with CHOIR_CANCELLED and its reason, and the cluster cannot be
+// used again. CHOIR_INVALID: fewer replicas than workers. CHOIR_STATE: options that differ.
 choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o);
 
 // Makes a strategy of a kind by its name: "default" (a new strategy, which behaves as one_device),
@@ -182,7 +177,7 @@ choir_strategy *choir_strategy_new(const char *name, const choir_strategy_option
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 
 // Frees s, its threads and all that belongs to s. No scope of s may be open, and no run of s under
-// way. But if a function left a run by an exception or longjmp (status.h), the call ends this run
+// way, except one that a function left by an exception or longjmp (status.h). This run is ended
 // first. choir_strategy_set_current of s is undone for the calling thread. The default strategy is
 // never freed.
 void choir_strategy_free(choir_strategy *s);
@@ -214,12 +209,12 @@ CHOIR_MUST_CHECK choir_status choir_strategy_set_current(choir_strategy *s);
 
 // In all headers a replica has two numbers, both counted from 0. replica_id is its number among
 // all replicas of the job, on all workers. local_replica is its number among those of this
-// process, that is, replica_id minus choir_strategy_first_replica_id.
+// process: replica_id minus choir_strategy_first_replica_id.
 
 // The number of replicas of the job.
 int choir_strategy_replicas(const choir_strategy *s);
 
-// The number of replicas in this process. A set (value.h) holds values of these replicas only.
+// The number of replicas in this process. Sets (value.h) hold values of these only.
 int choir_strategy_local_replicas(const choir_strategy *s);
 
 // The replica_id of the first replica in this process.
@@ -235,8 +230,8 @@ int choir_strategy_worker_device_index(const choir_strategy *s, const choir_devi
 // The kind of s, as choir_strategy_new names it: "mirrored".
 const char *choir_strategy_name(const choir_strategy *s);
 
-// The algorithm that sums between s's devices if a call names none, for example "direct" (see
-// .cross_device_ops). With a .cluster it is "workers".
+// The algorithm that sums between s's devices if a call names none: "direct". With a .cluster it
+// is "workers".
 const char *choir_strategy_cross_device_ops(const choir_strategy *s);
 
 // The number of workers that choir_strategy_run_workers calls.
@@ -273,13 +268,12 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 //
 // args: a set of s in which choir_replica_arg finds leaves, or NULL. results: NULL drops what
 // replicas return. If *results is NULL, it becomes a new set (free it with choir_values_free).
-// Otherwise *results is an earlier set, but not args; it is cleared and filled again. Results of
-// one name become one leaf (docs/rules.md, section 6). After a failure the set is empty.
+// Otherwise it is a set other than args, which is cleared and filled again. Results of one name
+// become one leaf (docs/rules.md, section 6). After a failure the set is empty.
 //
-// A failure is that of the lowest replica_id which failed by itself, not because of another
-// replica. A failure in a replica's frame counts even if fn ignored it. Variables that an update
-// was changing are undefined after a failure (variable.h); s can run again. The run's own
-// failures:
+// Fails with the failure of the lowest replica_id that failed by itself, not because of others. A
+// failure in a replica's frame counts even if fn ignored it. After a failure variables that an
+// update was changing are undefined (variable.h); s can run again. The run's own failures:
 // - CHOIR_INVALID: a set belongs to another strategy; a leaf has no value for some replica.
 // - CHOIR_STATE: the thread is in a replica, in an update, or in another strategy's context;
 //   another run of s is under way; replicas made different calls, or returned different names; a
@@ -294,14 +288,14 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replic
 // parameter server strategy.
 typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *user);
 
-// Calls fn once for each worker. All calls run at the same time, the first on the calling thread,
-// the others on threads of their own. Returns when all have returned. If s is no parameter server,
-// there is one worker, and group is s.
+// Calls fn for all workers at the same time: the first on the calling thread, each other on its
+// own thread. Returns when all have returned. If s is no parameter server, there is one worker,
+// and group is s.
 //
-// If fn returns a failure in one worker, the next run of every other worker is CHOIR_CANCELLED. A
-// failure is that of the lowest worker that failed by itself. A worker that never returns cannot
-// be stopped. CHOIR_STATE: the thread is in a replica, or in another strategy's context; workers
-// of s are running already.
+// If fn returns a failure in one worker, the next run of every other worker is CHOIR_CANCELLED.
+// Fails with the failure of the lowest worker that failed by itself. A worker that never returns
+// cannot be stopped. CHOIR_STATE: the thread is in a replica, or in another strategy's context;
+// workers of s are running already.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 		choir_strategy *s, choir_worker_fn *fn, void *user);
 
@@ -323,17 +317,16 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 // of u8 above 255 is CHOIR_INVALID. MEAN keeps f32 and f64, gives f64 for i32 and i64, and f32
 // for u8 and bool. Other dtypes: CHOIR_UNSUPPORTED.
 //
-// v's frame keeps a failure. CHOIR_INVALID also: op is unknown; v is a destination, or has another
-// number of replicas; shapes or dtypes differ; only some tensors have a count. CHOIR_STATE: the
-// thread is in a replica, or in another strategy's context.
+// v's frame keeps a failure. CHOIR_INVALID also: op is unknown; v is a destination or has another
+// number of replicas; shapes or dtypes differ; only some tensors have a count. CHOIR_STATE: in a
+// replica, or in another strategy's context.
 choir_tensor *choir_strategy_reduce(
 		choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes);
 
 // The program's own cross-replica context, for the calls of cross.h. It is the same object each
-// time. In a merge function the result is the merge call's context instead. The program empties
-// the frame of its context (choir_frame_clear), but not between setting arguments and the run or
-// update that uses them. CHOIR_STATE: the thread is in a replica, or in another strategy's
-// context.
+// time. In a merge function it is the merge call's context. The program empties the frame
+// (choir_frame_clear), but not between setting arguments and the run or update that uses them.
+// CHOIR_STATE: in a replica, or in another strategy's context.
 choir_cross *choir_strategy_cross(choir_strategy *s);
 
 CHOIR_C_END

@@ -1,10 +1,9 @@
 // Update context: an update function changes one copy of a variable, on the copy's device. It is
 // called once for each copy, with equal arguments, so all copies are equal afterwards. It reads
-// and assigns the variable by the ordinary calls (variable.h). In this context's frame they mean
-// this copy. The function may also write variables that were made in the variable's
-// choir_scope_colocate, such as an optimizer's slots. It can read other variables, but not write
-// them. Calls for all replicas or copies, on a strategy or a choir_cross, fail with CHOIR_STATE in
-// an update function.
+// and assigns the variable by the ordinary calls (variable.h), which in this context's frame mean
+// this copy. It may also write variables that were made in the variable's choir_scope_colocate,
+// such as an optimizer's slots. It can read other variables, but not write them. Here calls for
+// all replicas or copies, on a strategy or a choir_cross, fail with CHOIR_STATE.
 //
 // Ownership: the context and its frame end when the function returns.
 // Errors: the frame keeps the first failure. Then the update fails, even if the function ignored
@@ -24,9 +23,9 @@ typedef struct {
 } choir_update_options;
 
 // Calls fn once for each local copy of v (ON_READ: each component), in order, with the arguments
-// of choir_cross_set_arg. When the call returns all copies are updated. Then choir_cross_result
-// gets what fn returned, mirrored on the copies' devices. Arguments must be plain, mirrored or
-// variables. A per-replica value is CHOIR_INVALID before anything changes.
+// of choir_cross_set_arg. Afterwards all copies are updated, and choir_cross_result gets what fn
+// returned, mirrored on the copies' devices. Arguments must be plain, mirrored or variables. A
+// per-replica value is CHOIR_INVALID before anything changes.
 //
 // Returns fn's first failure (elementwise: that of the lowest failed chunk). After it fn is not
 // called again, and all variables that fn wrote are undefined until they are assigned or restored.
@@ -34,19 +33,18 @@ typedef struct {
 CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable *v,
 		const choir_update_options *o, choir_update_fn *fn, void *user);
 
-// Non-slot variables belong to an optimizer as a whole, not to a variable that it trains. Examples
-// are a counter of steps and the powers of Adam's betas. Make them in choir_scope_colocate with
-// the destination that choir_cross_non_slot_devices gives.
+// Non-slot variables belong to an optimizer as a whole, not to a variable that it trains.
+// Examples: a counter of steps, the powers of Adam's betas.
 
-// Gives the destination for non-slot variables of an optimizer of these variables. It is the
-// devices on which a mirrored variable has copies, whatever variables are passed (n may be 0).
-// CHOIR_INVALID: a variable belongs to another strategy.
+// Gives the destination for choir_scope_colocate of an optimizer's non-slot variables: the devices
+// on which a mirrored variable has copies, whatever variables are passed (n may be 0).
+// CHOIR_INVALID: a variable of another strategy.
 choir_value *choir_cross_non_slot_devices(
 		choir_cross *x, size_t n, choir_variable *const variables[]);
 
 // Calls fn once for each device of place, in order, as choir_cross_update does for each copy. fn
 // may write all variables made at that destination. CHOIR_INVALID: place is not from
-// choir_cross_non_slot_devices. All other rules are those of choir_cross_update.
+// choir_cross_non_slot_devices. All else as choir_cross_update.
 CHOIR_MUST_CHECK choir_status choir_cross_update_non_slot(
 		choir_cross *x, choir_value *place, choir_update_fn *fn, void *user);
 
@@ -69,14 +67,14 @@ choir_variable *choir_update_variable(const choir_update *u);
 int choir_update_copy(const choir_update *u);
 
 // Gives the update's argument of a name, in u's frame: the tensor of a plain or mirrored value, or
-// the component of a variable. It is a view, or a copy if the argument lies on another device or
-// is a read of a variable that the update may write. CHOIR_NOT_FOUND: there is no such name.
-// CHOIR_INVALID: the argument is a destination.
+// the component of a variable. It is a view, or a copy if it lies on another device or is a read
+// of a variable that the update may write. CHOIR_NOT_FOUND: no such name. CHOIR_INVALID: a
+// destination.
 choir_tensor *choir_update_arg(choir_update *u, const char *name);
 
 // Sets this copy's result of a name to value, a tensor of u's frame, and replaces an earlier one.
-// The function must return the same names for all copies. The results of a name become one
-// mirrored value (choir_cross_result). CHOIR_INVALID: there is no name; value is in another frame.
+// The function must return the same names for all copies. Together the results are one mirrored
+// value (choir_cross_result). CHOIR_INVALID: no name, a tensor of another frame.
 choir_status choir_update_return(choir_update *u, const char *name, choir_tensor *value);
 
 // Elementwise updates (choir_update_options). A copy of more than 8192 elements in host memory is
@@ -89,18 +87,17 @@ choir_status choir_update_return(choir_update *u, const char *name, choir_tensor
 // does not become stale during the call. The function assigns such vectors, or plain numbers. All
 // other copies are updated as a whole. An elementwise function must not return results.
 //
-// CHOIR_INVALID before anything is written: an argument has another shape than the variable.
-// CHOIR_INVALID in the function: a colocated variable has another size. CHOIR_UNSUPPORTED: a
-// scatter; in chunks also random numbers (draw them before the update and pass them as an
-// argument).
+// CHOIR_INVALID before anything is written: an argument of another shape. CHOIR_INVALID in the
+// function: a colocated variable of another size. CHOIR_UNSUPPORTED: a scatter; in chunks also
+// random numbers (draw them before the update and pass them as an argument).
 
 // The number of elements of the copy, or of the chunk. 0 in an update of non-slot variables.
 int64_t choir_update_elements(const choir_update *u);
 
-// Gives the packed memory of v's copy on this device, or of its chunk. The function may read and
-// write it until it returns. v is the updated variable or one colocated with it (else
-// CHOIR_INVALID). The call counts as a write: earlier reads of v become stale. NULL without a
-// failure if the host cannot reach the device's memory.
+// The packed memory of v's copy on this device, or of its chunk. The function may read and write
+// this memory. v is the updated variable or one colocated with it (else CHOIR_INVALID). The call
+// counts as a write: earlier reads of v become stale. NULL without a failure if the host cannot
+// reach the device's memory.
 void *choir_update_data(choir_update *u, choir_variable *v);
 
 CHOIR_C_END

@@ -1,12 +1,12 @@
 // Values of replicas, and sets of values by name: the arguments and results of runs, merge calls
 // and updates. A choir_value is one leaf of a set: one tensor for all replicas, a tensor for each
 // replica, equal tensors on several devices, a variable, or only a list of devices (a
-// destination). In TensorFlow these are PerReplica and Mirrored values and distributed variables.
-// A value is not a tensor, so a formula with a per-replica value does not compile: reduce it, or
-// take one replica's tensor. A choir_values is a flat set of leaves by name, "encoder/w".
+// destination). (TensorFlow: PerReplica, Mirrored, distributed variables.) A value is not a
+// tensor, so a formula with a per-replica value does not compile: reduce it, or take one replica's
+// tensor. A choir_values is a flat set of leaves by name, "encoder/w".
 //
-// Ownership: a value lives as long as the tensors of its frame. A value in a set lives until the
-// set is cleared, filled again or freed; a value in a merge call, until the call ends.
+// Ownership: a value lives as long as the tensors of its frame. In a set that is until the set is
+// cleared, filled again or freed; in a merge call, until the call ends.
 // Errors: if an expression fails, its value's frame keeps the failure.
 // Threads: only the thread of a value's frame may use the value. One thread at a time may use a
 // set, and none while a run uses it.
@@ -43,7 +43,7 @@ choir_value *choir_variable_as_value(choir_variable *v);
 // destination.
 choir_tensor *choir_value_tensor(choir_value *v);
 
-// The variable that v is. If v is none: NULL, without a failure.
+// The variable that v is. NULL, without a failure, if v is none.
 choir_variable *choir_value_variable(choir_value *v);
 
 choir_value_kind choir_value_kind_of(const choir_value *v);
@@ -56,15 +56,14 @@ int choir_value_local_count(const choir_value *v);
 // Gives a local result. index is a local_replica, or the number of a device or copy. The result is
 // a view in the value's frame, or a copy if that frame's device does not share the memory. NULL
 // without a failure: nothing was set for this replica. CHOIR_INVALID: index is out of range; v is
-// a destination, or a result of choir_variable_as_value, which is in no frame (use
-// choir_variable_read). CHOIR_STATE: an update left the variable undefined.
+// a destination or in no frame (choir_variable_as_value; use choir_variable_read). CHOIR_STATE: an
+// update left the variable undefined.
 choir_tensor *choir_value_local(choir_value *v, int index);
 
 // Sets of leaves
 
 // Makes an empty set for arguments or results of runs of s (NULL: the default strategy). After s
-// is freed the set can only be freed. CHOIR_STATE: s was made before a fork. Any thread may call
-// it.
+// is freed the set can only be freed. CHOIR_STATE: s was made before a fork. Threads: any.
 choir_values *choir_values_new(choir_strategy *s);
 
 void choir_values_free(choir_values *set);
@@ -86,11 +85,10 @@ choir_value *choir_values_find(choir_values *set, const char *name);
 // a view, or a copy if the tensor is borrowed, is a read of a variable, or lies on another device.
 // So a leaf does not change after it was set.
 //
-// Errors of all calls: CHOIR_INVALID: the name is empty. CHOIR_STATE: the tensor is dead, or a
-// stale read of a variable. For NULL instead of a value or tensor: the thread's last failure, or
-// CHOIR_INVALID if there was none.
+// Errors of all calls: CHOIR_INVALID: an empty name. CHOIR_STATE: a tensor that is dead or a stale
+// read. NULL instead of a value or tensor: the thread's last failure, or else CHOIR_INVALID.
 
-// Sets a leaf to any value, also one from another set or a reduction. CHOIR_INVALID: v has another
+// Sets a leaf to any value, also of another set or a reduction. CHOIR_INVALID: v has another
 // number of replicas.
 CHOIR_MUST_CHECK choir_status choir_values_set(
 		choir_values *set, const char *name, choir_value *v);

@@ -17,7 +17,7 @@
 CHOIR_C_BEGIN
 
 struct choir_cross {
-	// It is on the strategy's first device.
+	// On the strategy's first device.
 	choir_frame *frame;
 };
 
@@ -43,9 +43,9 @@ choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v
 choir_status choir_cross_set_arg(choir_cross *x, const char *name, choir_value *v);
 
 // Gives the results of a name of the last run or update, merged to one value. It is valid until
-// the next run or update ends, and may be an argument of that. It is in a separate frame on cpu:0.
-// For formulas copy its tensors to x's frame (choir_copy); other calls accept it directly. Fails
-// as choir_cross_arg.
+// the next run or update ends, so that one may have it as an argument. It is in a separate frame
+// on cpu:0. For formulas copy its tensors to x's frame (choir_copy); reductions,
+// choir_cross_set_arg and choir_cross_return accept it directly. Fails as choir_cross_arg.
 choir_value *choir_cross_result(choir_cross *x, const char *name);
 
 // Runs fn once for each replica, as choir_strategy_run does, with the arguments of
@@ -53,14 +53,14 @@ choir_value *choir_cross_result(choir_cross *x, const char *name);
 // points, too.
 CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
 
-// Reductions and copies. The devices of the value to are the destination. For a variable these are
-// the devices of its copies (it is not written), for other values those of their tensors. So
-// reducing a value to itself all-reduces it. The rules of choir_strategy_reduce for op, counts,
-// dtypes and values that are the same for all replicas hold here, too.
+// Reductions and copies. The argument to is a value; its devices are the destination. For a
+// variable these are the devices of its copies (it is not written), for other values those of
+// their tensors. So reducing a value to itself all-reduces it. The rules of choir_strategy_reduce
+// for op, counts, dtypes and values that are the same for all replicas hold here, too.
 
-// Makes a destination of up to 64 devices, "cpu:0,cpu:1", each once, of the strategy or not. NULL:
-// all devices that carry replicas. CHOIR_NOT_FOUND, CHOIR_INVALID: devices is no list of known
-// devices.
+// Makes a destination of up to 64 devices, "cpu:0,cpu:1", each once. They need not belong to the
+// strategy. NULL: all devices that carry replicas. CHOIR_NOT_FOUND, CHOIR_INVALID: devices is no
+// list of known devices.
 choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
 // Gives the sum or mean of v over replicas, mirrored on the devices of to. All tensors of v must
@@ -101,7 +101,7 @@ typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 // x's frame. If fn is NULL and d shares the memory of a copy of v, the result is a read of v,
 // which becomes stale when v changes. Otherwise it stays valid.
 //
-// Fails as fn. CHOIR_INVALID: an ON_READ variable without aggregation; fn returned NULL, or a
+// Fails as fn does. CHOIR_INVALID: an ON_READ variable without aggregation; fn returned NULL, or a
 // tensor of another frame. CHOIR_STATE: v is undefined.
 choir_tensor *choir_cross_fetch(
 		choir_cross *x, choir_variable *v, choir_device *d, choir_fetch_fn *fn, void *user);
@@ -111,9 +111,9 @@ choir_tensor *choir_cross_reduce(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_axes axes);
 
 // Concatenates the replicas' tensors along axis (negative: from the back), in the order of replica
-// ids. The result is in x's frame. For a plain or mirrored value it is the tensor once. Sizes
-// along axis may differ, and be 0. CHOIR_INVALID: a plain number, a variable or a destination; no
-// such axis; dtypes or other dimensions that differ.
+// ids. The result is in x's frame. A plain or mirrored value gives its tensor once. Sizes along
+// axis may differ, and be 0. CHOIR_INVALID: a plain number, a variable or a destination; no such
+// axis; dtypes or other dimensions that differ.
 choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis);
 
 CHOIR_C_END

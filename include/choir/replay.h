@@ -17,17 +17,19 @@ CHOIR_C_BEGIN
 // replica starts from the same state. Writes to the replica's own components of ON_READ variables,
 // for example a metric's, stay.
 //
-// local_replica is 0 to choir_strategy_local_replicas - 1. Other workers do not notice the call.
+// Other workers do not notice the call.
 //
-// Fails as a run does. CHOIR_UNSUPPORTED: a call that needs the other replicas, which the error
-// names: a merge call, an all_reduce, an assignment to a mirrored variable, making a variable.
-// CHOIR_STATE: the thread is not in the program's own cross-replica context; a run is under way.
+// Fails as a run does. CHOIR_UNSUPPORTED: the replica made a call that needs others (a merge call,
+// an all_reduce, an assignment to a mirrored variable, making a variable). The error names the
+// call. CHOIR_STATE: the thread is not in the program's own cross-replica context; a run is under
+// way.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(choir_strategy *s, int local_replica,
 		choir_replica_fn *fn, void *user, choir_values *args);
 
-// A gradient hook. gradient is that of v for the replica's own part of the batch, in the replica's
-// frame. If the optimizer has a loss scale, it is the gradient of the scaled loss. It may be
-// indexed slices (choir_to_dense). The gradient of a variable in shards may come shard by shard.
+// A gradient hook. gradient is the gradient of v for the replica's own part of the batch, in the
+// replica's frame. If the optimizer has a loss scale, it is the gradient of the scaled loss. It
+// may be indexed slices (choir_to_dense). The gradient of a variable in shards may come shard by
+// shard.
 typedef void choir_gradient_fn(
 		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);
 

@@ -1,8 +1,8 @@
 // Replica context: what a replica can do inside a run. It sees its own part of everything: its
-// arguments, its frame, its id. In a merge call all replicas wait for each other. One function
-// runs for all of them in cross-replica context, and then each continues with its share of the
-// result. Outside of all strategies a program is itself a replica, the default one, 0 of 1. There
-// a sync point returns at once.
+// arguments, its frame, its id. In a merge call one function runs for all replicas in
+// cross-replica context, and then each continues with its share of the result. Outside of all
+// strategies a program is itself a replica, the default one (0 of 1). There a sync point returns
+// at once.
 //
 // "In all replicas" marks a call that is a sync point (docs/rules.md, section 1). Every replica of
 // the run must make these calls in the same order, with the same function, names, dtypes, shapes
@@ -25,10 +25,10 @@ CHOIR_C_BEGIN
 typedef struct choir_cross choir_cross;
 typedef struct choir_update choir_update;
 
-// One replica in one call of a run's function. Valid until the function returns.
+// One replica in one call of a run's function. It is valid until the function returns.
 typedef struct {
 	// Owns the tensors that the replica makes, on its device. It is emptied when the function
-	// returns. The program empties the default replica's (choir_frame_clear).
+	// returns. The program empties the default replica's frame (choir_frame_clear).
 	choir_frame *frame;
 } choir_replica;
 
@@ -70,8 +70,8 @@ int choir_replica_device_index(const choir_replica *r);
 
 // Gives the run's argument of a name, for this replica, in r's frame. A per-replica leaf gives the
 // replica's own tensor, a plain or mirrored leaf the common one. A variable gives its component,
-// which stands for the variable when it is passed on. It is a view, or a copy if it lies on
-// another device. CHOIR_NOT_FOUND: no such name. CHOIR_INVALID: a destination.
+// which stands for the variable when it is passed on. The result is a view, or a copy if the
+// argument lies on another device. CHOIR_NOT_FOUND: no such name. CHOIR_INVALID: a destination.
 choir_tensor *choir_replica_arg(choir_replica *r, const char *name);
 
 // Sets this replica's result of a name to value, a tensor of r's frame, and replaces an earlier
@@ -108,7 +108,7 @@ choir_tensor *choir_replica_result(choir_replica *r, const char *name);
 // each replica. The gradient is the all-reduce of the results' gradients, so all replicas must
 // also run the backward pass. For indexed slices (tensor.h) the result is indexed slices, and no
 // gradient flows. CHOIR_INVALID: an unknown op, a tensor of another frame. CHOIR_STATE also: only
-// some t have a count.
+// some tensors have a count.
 choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, choir_tensor *t);
 
 // In all replicas. Does the same as n calls of choir_replica_all_reduce, with the same bits, for
@@ -131,7 +131,7 @@ choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int rep
 // Means over the global batch, of which replicas may have unequal parts
 
 // The number of examples of this replica: the rows that choir_values_split or a distributed
-// dataset gave it. Without these it is the rows of the first leaf of choir_values_set_local that
+// dataset gave it. If neither did, it is the rows of the first leaf of choir_values_set_local that
 // has rows. 0 also if the arguments do not say.
 int64_t choir_replica_examples(const choir_replica *r);
 
@@ -147,13 +147,15 @@ int64_t choir_replica_global_examples(const choir_replica *r);
 // replica has examples the result is 0. CHOIR_INVALID: losses is a scalar.
 choir_tensor *choir_replica_average_loss(choir_replica *r, choir_tensor *losses);
 
-// Gives the sum of losses divided by global_batch, or 0 if that is 0. For replicas that make their
-// own data in unequal parts. CHOIR_INVALID: losses is a scalar, global_batch is negative.
+// Gives the sum of losses divided by global_batch, or 0 if global_batch is 0. It is for replicas
+// that make their own data in unequal parts. CHOIR_INVALID: losses is a scalar, global_batch is
+// negative.
 choir_tensor *choir_replica_average_loss_over(
 		choir_replica *r, choir_tensor *losses, int64_t global_batch);
 
-// Gives the sum of loss divided by the number of replicas, a scalar. For a term that is equal in
-// all replicas and counts once (TensorFlow's scale_regularization_loss). loss is f32 or f64.
+// Gives the sum of loss divided by the number of replicas, a scalar. It is for a term that is
+// equal in all replicas and counts once (TensorFlow's scale_regularization_loss). loss is f32 or
+// f64.
 choir_tensor *choir_replica_scale_regularization(choir_replica *r, choir_tensor *loss);
 
 CHOIR_C_END

@@ -17,9 +17,9 @@ typedef struct {
 // call of another strategy, or has set another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
 
-// Enters a scope in which new variables are colocated with a variable of the current strategy.
-// with is the choir_variable_as_value of that variable. An update function of that variable may
-// also write the new ones. For non-slot variables (update.h) with is the destination from
+// Enters a scope in which new variables are colocated with a variable of the current strategy. The
+// argument with is that variable's choir_variable_as_value. An update function of that variable
+// may also write the new ones. For non-slot variables (update.h) it is the destination from
 // choir_cross_non_slot_devices. CHOIR_STATE: the thread is in no scope and no replica.
 // CHOIR_INVALID: with is neither of the two, or belongs to another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);

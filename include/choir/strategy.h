@@ -1,4 +1,4 @@
-// Strategies place replicas on devices and keep them in step. Calls for use inside of a run are in
+// Strategies place replicas on devices and keep them in step. Calls inside of a run are in
 // replica.h, cross.h and update.h.
 //
 // Each device carries a block of consecutive replicas. With R replicas on P devices the first R
@@ -9,7 +9,7 @@
 // default one included. Running it, entering its scope or making a variable in it fails with
 // CHOIR_STATE.
 // Threads: any thread may call constructors and getters. Other calls of a strategy must come from
-// one thread at a time. Two strategies may run at the same time on two threads.
+// one thread at a time.
 #pragma once
 
 #include "cluster.h"
@@ -37,8 +37,8 @@ typedef struct {
 	// Values of a batch (choir_cross_batch_reduce_to) with the same dtype, divisor and destination
 	// are concatenated to packs. bytes_per_pack: whole values are added to a pack until it is
 	// larger than this. num_packs: the number of packs. All but the last have the same length (one
-	// pack if there are fewer elements than packs). If both are 0, each value travels by itself.
-	// At most one of the two may be set.
+	// pack if there are fewer elements). If both are 0, each value travels by itself. At most one
+	// of the two may be set.
 	int64_t bytes_per_pack, num_packs;
 	// Seconds that a collective may take; CHOIR_FOREVER: no limit
 	double timeout;
@@ -47,7 +47,7 @@ typedef struct {
 } choir_communication_options;
 
 // The number of shards that a variable is cut into, along axis 0 (variable.h): at most one for
-// each row. 1: it is not cut.
+// each row. With one shard it is not cut.
 typedef enum {
 	CHOIR_PARTITION_NONE = 0,
 	CHOIR_PARTITION_FIXED, // .max_shards, which must be set
@@ -60,7 +60,7 @@ typedef enum {
 	CHOIR_PARTITION_MAX_SIZE
 } choir_partition;
 
-// Setting an option that the kind of strategy does not have is CHOIR_INVALID.
+// An option that the kind of strategy does not have is CHOIR_INVALID.
 typedef struct {
 	size_t size;
 	// Device names, "cpu:0,cpu:1": at most 1024, each once. NULL or "": the devices named by the
@@ -72,7 +72,7 @@ typedef struct {
 	int replicas;
 	// The number of threads that share a device's matrix products, attention, normalization and
 	// large elementwise operations. 0: one thread, which may use an equal share of all processors
-	// if threads are pinned (.pin). The bits of results do not depend on this number.
+	// if threads are pinned (.pin). The bits do not depend on it.
 	int cores_per_device;
 	// Whether the strategy's threads are pinned; the caller's thread never is. Default: on if
 	// the process was started with a narrowed affinity mask and has at least as many processors
@@ -106,9 +106,8 @@ typedef struct {
 	choir_partition partition;
 	int64_t partition_size; // bytes
 	int max_shards;
-	// Multi-worker mirrored: the cluster of workers, which must outlive the strategy. .replicas
-	// counts the replicas of all workers; .devices are this worker's. NULL: this process is the
-	// only worker.
+	// Multi-worker mirrored: the cluster of workers, which must outlive the strategy. .devices are
+	// this worker's. NULL: this process is the only worker.
 	choir_cluster *cluster;
 	// Multi-worker mirrored. On: a separate thread exchanges large gradients with the other
 	// workers during the backward pass, with the same bits. Default: the environment variable
@@ -117,9 +116,9 @@ typedef struct {
 	// all workers.
 	choir_toggle overlap;
 	// Multi-worker mirrored: how often the workers compare, by checksums, their copies of mirrored
-	// variables and of the learning rates of optimizers. They compare the options of new layers,
-	// too, and all again before each save. If a copy differs, the run or save fails with
-	// CHOIR_STATE and names the first variable or optimizer and two workers. 0: after the 1st,
+	// variables and of the learning rates of optimizers. They also do so before each save. If a
+	// copy differs, the run or save fails with CHOIR_STATE and names the first variable or
+	// optimizer and two workers. The options of new layers are compared, too. 0: after the 1st,
 	// 10th, 100th and every 1000th update; N: after each of the first three updates and after
 	// every N-th; CHOIR_NONE: never. It must be the same on all workers.
 	int64_t compare_steps;
@@ -127,7 +126,8 @@ typedef struct {
 
 // The type of the constructors below. Free the result with choir_strategy_free. CHOIR_INVALID: an
 // invalid option. CHOIR_NOT_FOUND: an unknown device or cross-device operation. CHOIR_UNSUPPORTED:
-// the cross-device operations cannot serve these devices. Also the failure to open a device.
+// the cross-device operations cannot serve these devices. It also fails if a device cannot be
+// opened.
 typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options *o);
 
 // Makes a mirrored strategy: any number of replicas on any number of devices. A variable has the
@@ -144,18 +144,18 @@ choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
 // mirrored, bit for bit. CHOIR_INVALID: several parameter devices.
 choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options *o);
 
-// Makes a parameter server strategy, on one machine. Several workers do not wait for each other;
-// each has its own replicas and loop (choir_strategy_run_workers). Each variable or shard
-// (.partition) has one copy; the copies lie on the parameter devices in turn. A read is a copy,
-// which updates of other workers do not change. Sums over a worker's replicas are applied on the
-// variable's device, in the order in which they arrive. An ON_READ variable has a component for
-// each replica of every worker.
+// Makes a parameter server strategy, on one machine. Its workers do not wait for each other; each
+// has its own replicas and loop (choir_strategy_run_workers). Each variable or shard (.partition)
+// has one copy; the copies lie on the parameter devices in turn. A read is a copy, which updates
+// of other workers do not change. Sums over a worker's replicas are applied on the variable's
+// device, in the order in which they arrive. An ON_READ variable has a component for each replica
+// of every worker.
 //
 // Calls on the strategy itself, such as choir_strategy_run, act for its first worker. With one
 // worker results are those of mirrored, bit for bit.
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o);
 
-// Makes a mirrored strategy over several workers. Each worker is a process with the same program
+// Makes a mirrored strategy over several workers, each a process with the same program
 // (cluster.h). A variable has the same value on all devices of all workers, and all replicas run
 // in step. Replicas are divided in contiguous blocks among the workers, and then among their
 // devices; the first blocks may have one replica more. By default there is one replica for each
@@ -271,9 +271,9 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 // Otherwise it is a set other than args, which is cleared and filled again. Results of one name
 // become one leaf (docs/rules.md, section 6). After a failure the set is empty.
 //
-// Fails with the failure of the lowest replica_id that failed by itself, not because of others. A
-// failure in a replica's frame counts even if fn ignored it. After a failure variables that an
-// update was changing are undefined (variable.h); s can run again. The run's own failures:
+// Fails with the failure of the lowest replica_id that failed by itself. A failure in a replica's
+// frame counts even if fn ignored it. After a failure variables that an update was changing are
+// undefined (variable.h); s can run again. The run's own failures:
 // - CHOIR_INVALID: a set belongs to another strategy; a leaf has no value for some replica.
 // - CHOIR_STATE: the thread is in a replica, in an update, or in another strategy's context;
 //   another run of s is under way; replicas made different calls, or returned different names; a
@@ -311,7 +311,7 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 //
 // With axes each replica first sums along them, which removes them. MEAN then divides by the
 // number of elements that all replicas summed, so parts may be unequal or empty. A value that is
-// the same for all replicas counts once for each of them.
+// the same for all replicas counts once for each.
 //
 // SUM keeps the dtype: f32, f64, i32, i64 or u8. Integers wrap; in a debug build of Choir a sum
 // of u8 above 255 is CHOIR_INVALID. MEAN keeps f32 and f64, gives f64 for i32 and i64, and f32

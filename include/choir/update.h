@@ -27,9 +27,9 @@ typedef struct {
 // returned, mirrored on the copies' devices. Arguments must be plain, mirrored or variables. A
 // per-replica value is CHOIR_INVALID before anything changes.
 //
-// Returns fn's first failure (elementwise: that of the lowest failed chunk). After it fn is not
-// called again, and all variables that fn wrote are undefined until they are assigned or restored.
-// CHOIR_INVALID: fn returned different names for different copies.
+// Returns fn's first failure (elementwise: that of the lowest failed chunk). After a failure fn is
+// not called again, and all variables that fn wrote are undefined until they are assigned or
+// restored. CHOIR_INVALID: fn returned different names for different copies.
 CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable *v,
 		const choir_update_options *o, choir_update_fn *fn, void *user);
 
@@ -44,7 +44,7 @@ choir_value *choir_cross_non_slot_devices(
 
 // Calls fn once for each device of place, in order, as choir_cross_update does for each copy. fn
 // may write all variables made at that destination. CHOIR_INVALID: place is not from
-// choir_cross_non_slot_devices. All else as choir_cross_update.
+// choir_cross_non_slot_devices. The other rules are those of choir_cross_update.
 CHOIR_MUST_CHECK choir_status choir_cross_update_non_slot(
 		choir_cross *x, choir_value *place, choir_update_fn *fn, void *user);
 
@@ -73,8 +73,8 @@ int choir_update_copy(const choir_update *u);
 choir_tensor *choir_update_arg(choir_update *u, const char *name);
 
 // Sets this copy's result of a name to value, a tensor of u's frame, and replaces an earlier one.
-// The function must return the same names for all copies. Together the results are one mirrored
-// value (choir_cross_result). CHOIR_INVALID: no name, a tensor of another frame.
+// The function must return the same names for all copies. Together the results of a name are one
+// mirrored value (choir_cross_result). CHOIR_INVALID: no name, a tensor of another frame.
 choir_status choir_update_return(choir_update *u, const char *name, choir_tensor *value);
 
 // Elementwise updates (choir_update_options). A copy of more than 8192 elements in host memory is
@@ -84,12 +84,13 @@ choir_status choir_update_return(choir_update *u, const char *name, choir_tensor
 //
 // In a chunk, reads of variables, arguments of the variable's shape and choir_update_data are
 // vectors of choir_update_elements elements; scalar arguments are unchanged. A read is a copy, and
-// does not become stale during the call. The function assigns such vectors, or plain numbers. All
-// other copies are updated as a whole. An elementwise function must not return results.
+// does not become stale during the call. The function assigns such vectors, or plain numbers. An
+// elementwise function must not return results.
 //
-// CHOIR_INVALID before anything is written: an argument of another shape. CHOIR_INVALID in the
-// function: a colocated variable of another size. CHOIR_UNSUPPORTED: a scatter; in chunks also
-// random numbers (draw them before the update and pass them as an argument).
+// CHOIR_INVALID before anything is written: an argument of another shape, except a scalar.
+// CHOIR_INVALID in the function: a colocated variable of another size. CHOIR_UNSUPPORTED: a
+// scatter; in chunks also random numbers (draw them before the update and pass them as an
+// argument).
 
 // The number of elements of the copy, or of the chunk. 0 in an update of non-slot variables.
 int64_t choir_update_elements(const choir_update *u);

@@ -1,12 +1,12 @@
 // Values of replicas, and sets of values by name: the arguments and results of runs, merge calls
 // and updates. A choir_value is one leaf of a set: one tensor for all replicas, a tensor for each
 // replica, equal tensors on several devices, a variable, or only a list of devices (a
-// destination). (TensorFlow: PerReplica, Mirrored, distributed variables.) A value is not a
-// tensor, so a formula with a per-replica value does not compile: reduce it, or take one replica's
-// tensor. A choir_values is a flat set of leaves by name, "encoder/w".
+// destination). A value is not a tensor, so a formula with a per-replica value does not compile:
+// reduce it, or take one replica's tensor. A choir_values is a flat set of leaves by name,
+// "encoder/w".
 //
-// Ownership: a value lives as long as the tensors of its frame. In a set that is until the set is
-// cleared, filled again or freed; in a merge call, until the call ends.
+// Ownership: a value lives as long as the tensors of its frame. A value in a set lives until the
+// set is cleared, filled again or freed; one in a merge call, until the call ends.
 // Errors: if an expression fails, its value's frame keeps the failure.
 // Threads: only the thread of a value's frame may use the value. One thread at a time may use a
 // set, and none while a run uses it.
@@ -22,8 +22,8 @@ typedef struct choir_value choir_value;
 typedef struct choir_values choir_values;
 
 typedef enum {
-	CHOIR_VALUE_PLAIN, // for all replicas
-	CHOIR_VALUE_PER_REPLICA, // in the order of their ids
+	CHOIR_VALUE_PLAIN, // one tensor for all replicas
+	CHOIR_VALUE_PER_REPLICA, // a tensor for each, in the order of their ids
 	CHOIR_VALUE_MIRRORED, // equal tensors, one for each device of its destination
 	CHOIR_VALUE_VARIABLE,
 	CHOIR_VALUE_DESTINATION // devices only (choir_cross_destination)
@@ -43,7 +43,7 @@ choir_value *choir_variable_as_value(choir_variable *v);
 // destination.
 choir_tensor *choir_value_tensor(choir_value *v);
 
-// The variable that v is. NULL, without a failure, if v is none.
+// The variable that v is, or NULL without a failure.
 choir_variable *choir_value_variable(choir_value *v);
 
 choir_value_kind choir_value_kind_of(const choir_value *v);
@@ -56,14 +56,14 @@ int choir_value_local_count(const choir_value *v);
 // Gives a local result. index is a local_replica, or the number of a device or copy. The result is
 // a view in the value's frame, or a copy if that frame's device does not share the memory. NULL
 // without a failure: nothing was set for this replica. CHOIR_INVALID: index is out of range; v is
-// a destination or in no frame (choir_variable_as_value; use choir_variable_read). CHOIR_STATE: an
+// a destination, or a result of choir_variable_as_value (use choir_variable_read). CHOIR_STATE: an
 // update left the variable undefined.
 choir_tensor *choir_value_local(choir_value *v, int index);
 
 // Sets of leaves
 
 // Makes an empty set for arguments or results of runs of s (NULL: the default strategy). After s
-// is freed the set can only be freed. CHOIR_STATE: s was made before a fork. Threads: any.
+// is freed the set can only be freed. CHOIR_STATE: s was made before a fork. Threads: any thread.
 choir_values *choir_values_new(choir_strategy *s);
 
 void choir_values_free(choir_values *set);
@@ -85,8 +85,9 @@ choir_value *choir_values_find(choir_values *set, const char *name);
 // a view, or a copy if the tensor is borrowed, is a read of a variable, or lies on another device.
 // So a leaf does not change after it was set.
 //
-// Errors of all calls: CHOIR_INVALID: an empty name. CHOIR_STATE: a tensor that is dead or a stale
-// read. NULL instead of a value or tensor: the thread's last failure, or else CHOIR_INVALID.
+// Errors of all these calls. CHOIR_INVALID: an empty name. CHOIR_STATE: a tensor that is dead or a
+// stale read. If the value or tensor is NULL, the failure is the thread's last one, or else
+// CHOIR_INVALID.
 
 // Sets a leaf to any value, also of another set or a reduction. CHOIR_INVALID: v has another
 // number of replicas.
@@ -100,7 +101,7 @@ CHOIR_MUST_CHECK choir_status choir_values_set_local(
 
 // Splits t, a global batch of shape [rows, ...], into a per-replica leaf of views of t's memory.
 // With R replicas the first rows mod R replicas get rows / R + 1 rows each, the others rows / R.
-// With several workers each worker passes the whole batch and keeps its own replicas' rows
+// With several workers each passes the whole batch and keeps its own replicas' rows
 // (docs/rules.md, section 9). CHOIR_INVALID: t is a scalar, or another leaf was split into other
 // numbers of rows.
 CHOIR_MUST_CHECK choir_status choir_values_split(

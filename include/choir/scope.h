@@ -50,8 +50,7 @@ choir_status choir_scope_exit(choir_scope *scope);
 			__attribute__((cleanup(choir_scope_cleanup_))) = { { NULL } }; \
 			choir_scope_enter_once_(&scope_##line##_, strategy);)
 
-// For CHOIR_SCOPE. The first call enters a zeroed scope and returns whether that succeeded. Later
-// calls return false.
+// For CHOIR_SCOPE. Enters a zeroed scope at the first call. Returns whether this call entered it.
 bool choir_scope_enter_once_(choir_scope *scope, choir_strategy *s);
 
 // For CHOIR_SCOPE. Leaves scope if it was entered.

@@ -54,9 +54,8 @@ typedef enum {
 	// The largest number of shards with at least .partition_size bytes each (0: 256 KiB), but at
 	// most .max_shards (0: 1).
 	CHOIR_PARTITION_MIN_SIZE,
-	// The smallest number of shards with at most .partition_size bytes each, but at most
-	// .max_shards (0: no limit). If a row is larger than that size, a shard is one row.
-	// .partition_size must be set.
+	// The smallest number of shards with at most .partition_size bytes each, or one row each if a
+	// row is larger; but at most .max_shards (0: no limit). .partition_size must be set.
 	CHOIR_PARTITION_MAX_SIZE
 } choir_partition;
 
@@ -72,7 +71,7 @@ typedef struct {
 	int replicas;
 	// The number of threads that share a device's matrix products, attention, normalization and
 	// large elementwise operations. 0: one thread, which may use an equal share of all processors
-	// if threads are pinned (.pin). The bits do not depend on it.
+	// if threads are pinned (.pin). The bits do not depend on this number.
 	int cores_per_device;
 	// Whether the strategy's threads are pinned; the caller's thread never is. Default: on if
 	// the process was started with a narrowed affinity mask and has at least as many processors
@@ -107,7 +106,7 @@ typedef struct {
 	int64_t partition_size; // bytes
 	int max_shards;
 	// Multi-worker mirrored: the cluster of workers, which must outlive the strategy. .devices are
-	// this worker's. NULL: this process is the only worker.
+	// those of this worker. NULL: this process is the only worker.
 	choir_cluster *cluster;
 	// Multi-worker mirrored. On: a separate thread exchanges large gradients with the other
 	// workers during the backward pass, with the same bits. Default: the environment variable
@@ -126,8 +125,8 @@ typedef struct {
 
 // The type of the constructors below. Free the result with choir_strategy_free. CHOIR_INVALID: an
 // invalid option. CHOIR_NOT_FOUND: an unknown device or cross-device operation. CHOIR_UNSUPPORTED:
-// the cross-device operations cannot serve these devices. It also fails if a device cannot be
-// opened.
+// the cross-device operations cannot serve these devices. A constructor also fails if a device
+// cannot be opened.
 typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options *o);
 
 // Makes a mirrored strategy: any number of replicas on any number of devices. A variable has the
@@ -140,8 +139,8 @@ choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
 
 // Makes a central storage strategy. Each variable has one copy, on the parameter device
 // (.parameter_devices), which need not carry replicas. Devices that do not share its memory get a
-// copy for each read. Writes of replicas are aggregated and applied there. Results are those of
-// mirrored, bit for bit. CHOIR_INVALID: several parameter devices.
+// copy for each read. Writes of replicas are aggregated and applied on that device. Results are
+// those of mirrored, bit for bit. CHOIR_INVALID: several parameter devices.
 choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options *o);
 
 // Makes a parameter server strategy, on one machine. Its workers do not wait for each other; each
@@ -162,12 +161,13 @@ choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options
 // device of all workers. Results are those of mirrored with as many replicas, bit for bit.
 //
 // All workers must make these calls in the same order, else CHOIR_STATE: calls in replicas, calls
-// that make variables, and those that need all workers (reductions, results of metrics). If a
-// worker fails, the others fail with CHOIR_CANCELLED and its reason, and the cluster cannot be
-// used again. CHOIR_INVALID: fewer replicas than workers. CHOIR_STATE: options that differ.
+// that make variables, and those outside of replicas that need all workers (reductions, results of
+// metrics). If a worker fails, the others fail with CHOIR_CANCELLED and its reason, and the
+// cluster cannot be used again. CHOIR_INVALID: fewer replicas than workers. CHOIR_STATE: options
+// that differ.
 choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o);
 
-// Makes a strategy of a kind by its name: "default" (a new strategy, which behaves as one_device),
+// Makes a strategy of a kind by its name: "default" (a new strategy like one_device),
 // "one_device", "mirrored", "central_storage", "parameter_server", "multi_worker_mirrored", or a
 // registered one (extend/strategy_table.h). CHOIR_NOT_FOUND: an unknown name.
 choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);
@@ -227,11 +227,11 @@ choir_device *choir_strategy_worker_device(const choir_strategy *s, int index);
 // The index of d among the devices that carry replicas, or CHOIR_NONE.
 int choir_strategy_worker_device_index(const choir_strategy *s, const choir_device *d);
 
-// The kind of s, as choir_strategy_new names it: "mirrored".
+// The kind of s, as choir_strategy_new names it, for example "mirrored".
 const char *choir_strategy_name(const choir_strategy *s);
 
-// The algorithm that sums between s's devices if a call names none: "direct". With a .cluster it
-// is "workers".
+// The algorithm that sums between s's devices if a call names none, for example "direct". With a
+// .cluster it is "workers".
 const char *choir_strategy_cross_device_ops(const choir_strategy *s);
 
 // The number of workers that choir_strategy_run_workers calls.
@@ -294,8 +294,8 @@ typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *us
 //
 // If fn returns a failure in one worker, the next run of every other worker is CHOIR_CANCELLED.
 // Fails with the failure of the lowest worker that failed by itself. A worker that never returns
-// cannot be stopped. CHOIR_STATE: the thread is in a replica, or in another strategy's context;
-// workers of s are running already.
+// cannot be stopped. CHOIR_STATE: in a replica, or in another strategy's context; workers of s are
+// running already.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 		choir_strategy *s, choir_worker_fn *fn, void *user);
 

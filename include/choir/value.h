@@ -35,7 +35,7 @@ typedef enum {
 // variable as a value. choir_values_set_local makes per-replica values.
 choir_value *choir_tensor_as_value(choir_tensor *t);
 
-// Gives v as a value. It is the same object each time, in no frame.
+// v as a value: the same object each time, in no frame.
 choir_value *choir_variable_as_value(choir_variable *v);
 
 // Gives the tensor of a plain value, or the first of a mirrored one, as a tensor of the value's

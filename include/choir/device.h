@@ -1,11 +1,11 @@
-// Devices: where tensors live and operations run. A device is a name for a share of a machine.
-// "cpu:0" and "cpu:1" share memory and need not be different cores, so there may be more CPU
-// devices than cores, or fewer. The kind "cpu" is built in; choir_register_device
+// Devices: tensors live on a device, and operations run on it. A device is a name for a share of a
+// machine. "cpu:0" and "cpu:1" share memory and need not be different cores. So there may be more
+// CPU devices than cores, or fewer. The kind "cpu" is built in; choir_register_device
 // (extend/device_table.h) adds others.
 //
 // A device is opened when its name is first looked up, and never freed. Two devices are the same
 // if their pointers are equal.
-// Threads: any.
+// Threads: any thread may call these.
 #pragma once
 
 #include "status.h"
@@ -14,18 +14,17 @@ CHOIR_C_BEGIN
 
 typedef struct choir_device choir_device;
 
-// The number of devices of a kind that programs use by default. kind is "cpu", in any case of
-// letters; NULL: the sum over all kinds. For "cpu" it is the number of processors that this
-// process may use, by its affinity mask and its cgroup's quota; names up to cpu:1023 are valid
-// all the same. 0 for an unknown kind, and for one with as many devices as are named
+// The number of devices of a kind that programs use by default. kind is a name like "cpu" or
+// "CPU"; NULL: the sum over all kinds. For "cpu" it is the number of processors that this process
+// may use, by its affinity mask and its cgroup's quota. But names up to cpu:1023 are valid. The
+// result is 0 for an unknown kind, and for a kind without a fixed number of devices
 // (extend/device_table.h).
 int choir_device_count(const char *kind);
 
-// Finds a device by its name: "cpu:0", or "cpu" for index 0, or one of TensorFlow's: "CPU:0",
-// "/cpu:0", "/device:CPU:0", "/job:worker/replica:0/task:1/device:CPU:0", whose job, replica and
-// task are ignored. NULL after a failure: CHOIR_NOT_FOUND for an unknown spelling, kind or
-// index; CHOIR_TIMEOUT if another thread has been opening the device for 60 s; or the failure of
-// the device's own open.
+// Finds a device by its name: "cpu:0", or "cpu" for index 0, or a name as in TensorFlow: "CPU:0",
+// "/cpu:0", "/device:CPU:0" or "/job:worker/replica:0/task:1/device:CPU:0". Job, replica and task
+// are ignored. CHOIR_NOT_FOUND: the spelling, kind or index is unknown. CHOIR_TIMEOUT: another
+// thread has been opening the device for 60 s. It also fails if the device cannot be opened.
 choir_device *choir_device_find(const char *name);
 
 // The canonical name, "cpu:0".
@@ -35,11 +34,11 @@ typedef struct {
 	size_t size;
 	const char *kind; // "cpu"
 	int index; // 1 for "cpu:1"
-	int cores; // that work for the device; for "cpu" all that this process may use
+	int cores; // cores of the device; for "cpu" all that this process may use
 	uint64_t memory_total, memory_free; // bytes; 0: unknown
 } choir_device_info;
 
-// Fills *info with the device's present state, up to info->size bytes.
+// Writes the device's present state to *info, up to info->size bytes. The caller sets info->size.
 CHOIR_MUST_CHECK choir_status choir_device_describe(
 		const choir_device *d, choir_device_info *info);
 

@@ -1,10 +1,9 @@
-// Looking into a step: the gradients that replicas give to optimizers, as they come, and one
-// replica of a step by itself, to step through it in a debugger. A replica's result depends on
-// the program, the seed, the number of the step, the replica's id, the weights and its part of
-// the batch. It does not depend on other replicas, unless it synchronizes with them. So a step
-// of a job of any size can be replayed on one machine, with the job's bits, from a checkpoint
-// and the same batch.
-// Threads: the program's, while no run is under way.
+// Looking into a step. A hook sees the gradients that replicas give to optimizers. One replica of
+// a step can run by itself, for example in a debugger. A replica's result depends on the program,
+// the seed, the number of the step, the replica's id, the weights and its part of the batch. It
+// does not depend on other replicas, unless it synchronizes with them. So one machine can replay a
+// step of a job of any size from a checkpoint and the same batch, and gets the same bits.
+// Threads: the program's thread makes these calls while no run is under way.
 #pragma once
 
 #include "strategy.h"
@@ -12,29 +11,31 @@
 CHOIR_C_BEGIN
 
 // Calls fn for one replica of s, on the calling thread, as choir_strategy_run would in its next
-// run: with its part of args (NULL: none), its device and its random numbers. Gradients go to
-// the hook of choir_strategy_set_gradient_hook and are dropped, also if they are not finite; so
-// are results. No variable is updated and no step counted, so the next run or replica starts
-// from the same state. Writes to the replica's own components of ON_READ variables, for example
-// a metric's, stay.
+// run: with its part of args (NULL: none), its device and its random numbers. Gradients go to the
+// hook of choir_strategy_set_gradient_hook and are then dropped, also if they are not finite.
+// Results are dropped, too. No variable is updated and no step is counted. So the next run or
+// replica starts from the same state. Writes to the replica's own components of ON_READ variables,
+// for example a metric's, stay.
 //
-// local_replica is 0 to choir_strategy_local_replicas - 1. Other workers do not notice the call.
+// Other workers do not notice the call.
 //
-// Fails as a run does. CHOIR_UNSUPPORTED, naming the call, if the replica needs the others: a
-// merge call, an all_reduce, an assignment to a mirrored variable, making a variable.
-// CHOIR_STATE: the thread is not in the program's own cross-replica context; a run is under way.
+// Fails as a run does. CHOIR_UNSUPPORTED: the replica made a call that needs others (a merge call,
+// an all_reduce, an assignment to a mirrored variable, making a variable). The error names the
+// call. CHOIR_STATE: the thread is not in the program's own cross-replica context; a run is under
+// way.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(choir_strategy *s, int local_replica,
 		choir_replica_fn *fn, void *user, choir_values *args);
 
-// A gradient hook. gradient is of the replica's own part of the batch (of the scaled loss if the
-// optimizer has a loss scale), in the replica's frame; it may be indexed slices
-// (choir_to_dense). The gradient of a variable in shards may come shard by shard.
+// A gradient hook. gradient is the gradient of v for the replica's own part of the batch, in the
+// replica's frame. If the optimizer has a loss scale, it is the gradient of the scaled loss. It
+// may be indexed slices (choir_to_dense). The gradient of a variable in shards may come shard by
+// shard.
 typedef void choir_gradient_fn(
 		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);
 
 // Sets the gradient hook of s. fn is called with every gradient that a replica gives to an
-// optimizer, before the optimizer looks at it. Replicas call it on their threads, at the same
-// time. NULL removes the hook.
+// optimizer, before the optimizer looks at it. Several replicas may call it at the same time, on
+// their threads. NULL removes the hook.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_gradient_hook(
 		choir_strategy *s, choir_gradient_fn *fn, void *user);
 

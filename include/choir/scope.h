@@ -1,6 +1,6 @@
-// Scopes: from enter to exit a scope decides in which strategy, and how, this thread makes
-// variables and the objects that have variables (layers, optimizers, metrics). Scopes nest.
-// After a failure nothing is entered.
+// Scopes. From enter to exit, a scope decides in which strategy, and how, this thread makes
+// variables and objects that have variables (layers, optimizers, metrics). Scopes nest. If
+// entering fails, the thread is not in the scope.
 // Threads: a scope belongs to the thread that entered it.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 CHOIR_C_BEGIN
 
-// Memory for one scope. It needs no initial value, and stays in its place until the exit.
+// Memory for one scope. It needs no initial value, and must not move before the exit.
 typedef struct {
 	void *hidden[4];
 } choir_scope;
@@ -17,33 +17,32 @@ typedef struct {
 // call of another strategy, or has set another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
 
-// Enters a scope in which new variables are colocated with a variable of the current strategy:
-// with is its choir_variable_as_value. An update function of that variable may write them, too.
-// For non-slot variables with is their destination (choir_cross_non_slot_devices). CHOIR_STATE:
-// the thread is in no scope and no replica. CHOIR_INVALID: with is neither of the two, or of
-// another strategy.
+// Enters a scope in which new variables are colocated with a variable of the current strategy. The
+// argument with is that variable's choir_variable_as_value. An update function of that variable
+// may also write the new ones. For non-slot variables (update.h) it is the destination from
+// choir_cross_non_slot_devices. CHOIR_STATE: the thread is in no scope and no replica.
+// CHOIR_INVALID: with is neither of the two, or belongs to another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 
-// Enters a scope in which new variables are ON_READ, with this aggregation, and not trainable,
-// whatever their options say. CHOIR_STATE as above.
+// Enters a scope in which new variables are ON_READ, have this aggregation and are not trainable,
+// whatever their options say. CHOIR_STATE as for choir_scope_colocate.
 CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 		choir_scope *scope, choir_aggregation aggregation);
 
 // Enters a scope in which a replica that reads an ON_READ variable gets the value that a read
 // outside of replicas gives. Each such read is a sync point of all replicas (docs/rules.md,
-// section 4). In a parameter server only the replicas of one worker synchronize, and get the
-// value of their own components. choir_variable_component is unaffected.
+// section 4). In a parameter server strategy only the replicas of one worker synchronize, and the
+// value is that of their own components. choir_variable_component ignores this scope.
 CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
 // Leaves scope. A replica, merge or update function that returns with open scopes fails with
-// CHOIR_STATE, and the scopes are closed. CHOIR_STATE: entering the scope failed, or it was left
-// already; or a scope that was entered later is still open. In the last case scope stays
-// entered.
+// CHOIR_STATE, and the scopes are closed. CHOIR_STATE: entering scope failed; scope was left
+// already; a scope that was entered later is still open (then scope stays entered).
 choir_status choir_scope_exit(choir_scope *scope);
 
 // CHOIR_SCOPE (s) { ... } runs the block in s's scope. Every way out of the block leaves the
-// scope: its end, return, goto, break and continue (which leave the block, not a loop around
-// it). If s's scope cannot be entered the block is skipped, and choir_error says why.
+// scope: its end, return, goto, break and continue. break and continue leave the block, not a loop
+// around it. If s's scope cannot be entered the block is skipped, and choir_error says why.
 #define CHOIR_SCOPE(strategy) CHOIR_SCOPE_(strategy, __LINE__)
 #define CHOIR_SCOPE_(strategy, line) CHOIR_SCOPE_AT_(strategy, line)
 #define CHOIR_SCOPE_AT_(strategy, line) \
@@ -51,10 +50,10 @@ choir_status choir_scope_exit(choir_scope *scope);
 			__attribute__((cleanup(choir_scope_cleanup_))) = { { NULL } }; \
 			choir_scope_enter_once_(&scope_##line##_, strategy);)
 
-// For CHOIR_SCOPE: enters a zeroed scope, at the first call only, and returns whether it did.
+// For CHOIR_SCOPE. Enters a zeroed scope at the first call. Returns whether this call entered it.
 bool choir_scope_enter_once_(choir_scope *scope, choir_strategy *s);
 
-// For CHOIR_SCOPE: leaves scope if it was entered.
+// For CHOIR_SCOPE. Leaves scope if it was entered.
 void choir_scope_cleanup_(choir_scope *scope);
 
 CHOIR_C_END

@@ -1,16 +1,14 @@
-// Update context: changes one copy of a variable on the device where it lies. An update function
-// is called once for each copy, with equal arguments, so that all copies end equal. It reads and
-// assigns the variable by the ordinary calls (variable.h), with tensors of this context's frame;
-// they refer to this copy. It may also write variables that were made in the variable's
-// choir_scope_colocate, such as an optimizer's slots. Other variables can be read, not written.
-// Calls for all replicas or copies, on a strategy or a choir_cross, are CHOIR_STATE in an update
-// function.
+// Update context: an update function changes one copy of a variable, on the copy's device. It is
+// called once for each copy, with equal arguments, so all copies are equal afterwards. It reads
+// and assigns the variable by the ordinary calls (variable.h), which in this context's frame mean
+// this copy. It may also write variables that were made in the variable's choir_scope_colocate,
+// such as an optimizer's slots. It can read other variables, but not write them. Here calls for
+// all replicas or copies, on a strategy or a choir_cross, fail with CHOIR_STATE.
 //
 // Ownership: the context and its frame end when the function returns.
-// Errors: the frame keeps the first failure. It fails the update, also if the function ignored
-// it.
-// Threads: the thread that called for the update. It calls the function for one copy after
-// another.
+// Errors: the frame keeps the first failure. Then the update fails, even if the function ignored
+// the failure.
+// Threads: the thread that makes the update calls the function, for one copy after another.
 #pragma once
 
 #include "cross.h"
@@ -19,43 +17,42 @@ CHOIR_C_BEGIN
 
 typedef struct {
 	size_t size;
-	// On: fn treats each element by itself, so it may be called on chunks of a copy, on the
-	// threads of all devices at once (elementwise updates, below). Default off.
+	// On: fn treats each element by itself, so it may be called for chunks of a copy, on the
+	// threads of all devices at once (elementwise updates, below). Default: off.
 	choir_toggle elementwise;
 } choir_update_options;
 
 // Calls fn once for each local copy of v (ON_READ: each component), in order, with the arguments
-// of choir_cross_set_arg. When this returns all copies are updated, and choir_cross_result gets
-// what fn returned, mirrored on the copies' devices. Arguments must be plain, mirrored or
-// variables. A per-replica value is CHOIR_INVALID before anything changes.
+// of choir_cross_set_arg. Afterwards all copies are updated, and choir_cross_result gets what fn
+// returned, mirrored on the copies' devices. Arguments must be plain, mirrored or variables. A
+// per-replica value is CHOIR_INVALID before anything changes.
 //
-// Returns fn's first failure (elementwise: that of the lowest failed chunk). fn is not called
-// again after it, and all variables that fn wrote are undefined until they are assigned or
-// restored. CHOIR_INVALID: fn returned a name for some copies only.
+// Returns fn's first failure (elementwise: that of the lowest failed chunk). After a failure fn is
+// not called again, and all variables that fn wrote are undefined until they are assigned or
+// restored. CHOIR_INVALID: fn returned different names for different copies.
 CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable *v,
 		const choir_update_options *o, choir_update_fn *fn, void *user);
 
-// Non-slot variables belong to an optimizer as a whole, not to a variable that it trains: a
-// counter of steps, the powers of Adam's betas. Make them in choir_scope_colocate with the
-// destination that choir_cross_non_slot_devices gives.
+// Non-slot variables belong to an optimizer as a whole, not to a variable that it trains.
+// Examples: a counter of steps, the powers of Adam's betas.
 
-// The destination of the non-slot variables of an optimizer of these variables: the devices of
-// the copies of any mirrored variable, whatever variables are passed (n may be 0).
+// Gives the destination for choir_scope_colocate of an optimizer's non-slot variables: the devices
+// on which a mirrored variable has copies, whatever variables are passed (n may be 0).
 // CHOIR_INVALID: a variable of another strategy.
 choir_value *choir_cross_non_slot_devices(
 		choir_cross *x, size_t n, choir_variable *const variables[]);
 
 // Calls fn once for each device of place, in order, as choir_cross_update does for each copy. fn
-// may write all variables made at that destination. CHOIR_INVALID: place is not that of
-// choir_cross_non_slot_devices. Else as choir_cross_update.
+// may write all variables made at that destination. CHOIR_INVALID: place is not from
+// choir_cross_non_slot_devices. The other rules are those of choir_cross_update.
 CHOIR_MUST_CHECK choir_status choir_cross_update_non_slot(
 		choir_cross *x, choir_value *place, choir_update_fn *fn, void *user);
 
-// In all replicas, with the same variable. Updates v by choir_cross_update in a merge call, with
-// the arguments of choir_replica_set_arg. choir_replica_result then gets what fn returned for
-// the copy that this replica reads. An argument must be a variable, or the same plain number
-// from all replicas. Tensors may differ between replicas, so they are CHOIR_INVALID before
-// anything changes: reduce them in a merge call of your own.
+// In all replicas (replica.h), with the same variable. Updates v by choir_cross_update in a merge
+// call, with the arguments of choir_replica_set_arg. choir_replica_result then gets what fn
+// returned for the copy that this replica reads. An argument must be a variable, or the same plain
+// number from all replicas. Other tensors are CHOIR_INVALID before anything changes, since they
+// may differ between replicas. Reduce them in a merge call of your own.
 CHOIR_MUST_CHECK choir_status choir_replica_update(
 		choir_replica *r, choir_variable *v, choir_update_fn *fn, void *user);
 
@@ -63,44 +60,45 @@ struct choir_update {
 	choir_frame *frame; // on the copy's device
 };
 
-// NULL in an update of non-slot variables.
+// The updated variable. NULL: the update is of non-slot variables.
 choir_variable *choir_update_variable(const choir_update *u);
 
-// The index of the copy, or of the destination's device. CHOIR_NONE for NULL.
+// The index of the copy, or of the device of non-slot variables. CHOIR_NONE: u is NULL.
 int choir_update_copy(const choir_update *u);
 
-// The update's argument of a name, in u's frame: of a plain or mirrored value its tensor, of a
-// variable its component. A view; a copy if it lies on another device, or is a read of a
-// variable that the update may write. CHOIR_NOT_FOUND: there is no such name. CHOIR_INVALID: a
+// Gives the update's argument of a name, in u's frame: the tensor of a plain or mirrored value, or
+// the component of a variable. It is a view, or a copy if it lies on another device or is a read
+// of a variable that the update may write. CHOIR_NOT_FOUND: no such name. CHOIR_INVALID: a
 // destination.
 choir_tensor *choir_update_arg(choir_update *u, const char *name);
 
-// Sets this copy's result of a name to value, a tensor of u's frame, in place of an earlier one.
-// The function must return the same names for all copies; together they are one mirrored value
-// (choir_cross_result). CHOIR_INVALID: no name, another frame's tensor.
+// Sets this copy's result of a name to value, a tensor of u's frame, and replaces an earlier one.
+// The function must return the same names for all copies. Together the results of a name are one
+// mirrored value (choir_cross_result). CHOIR_INVALID: no name, a tensor of another frame.
 choir_status choir_update_return(choir_update *u, const char *name, choir_tensor *value);
 
-// Elementwise updates (choir_update_options). A copy of more than 8192 elements in host memory
-// is updated in chunks. The threads of all devices call the function at the same time, so it
-// only reads what user points to. The bits do not depend on chunks or threads. Chunks do not
-// define a variable that a failed update left undefined: assign it as a whole.
+// Elementwise updates (choir_update_options). A copy of more than 8192 elements in host memory is
+// updated in chunks. The threads of all devices call the function at the same time, so it may only
+// read what user points to. The bits do not depend on chunks or threads. If a failed update left
+// the variable undefined, an update in chunks does not define it again: assign it as a whole.
 //
 // In a chunk, reads of variables, arguments of the variable's shape and choir_update_data are
-// vectors of choir_update_elements elements; scalar arguments are unchanged. A read is a copy,
-// and does not become stale during the call. The function assigns such vectors, or plain
-// numbers. Other copies are updated as a whole. In both cases the function returns no results.
+// vectors of choir_update_elements elements; scalar arguments are unchanged. A read is a copy, and
+// does not become stale during the call. The function assigns such vectors, or plain numbers. An
+// elementwise function must not return results.
 //
-// CHOIR_INVALID before anything is written: an argument of another shape. CHOIR_INVALID in the
-// call: a colocated variable of another size. CHOIR_UNSUPPORTED: a scatter; in chunks, random
-// numbers (draw them before the update and pass them as an argument).
+// CHOIR_INVALID before anything is written: an argument of another shape, except a scalar.
+// CHOIR_INVALID in the function: a colocated variable of another size. CHOIR_UNSUPPORTED: a
+// scatter; in chunks also random numbers (draw them before the update and pass them as an
+// argument).
 
 // The number of elements of the copy, or of the chunk. 0 in an update of non-slot variables.
 int64_t choir_update_elements(const choir_update *u);
 
-// The packed memory of v's copy on this device, or the chunk of it, for reading and writing
-// until the function returns. v is the updated variable or one colocated with it (else
-// CHOIR_INVALID). The call counts as a write: earlier reads of v become stale. NULL without a
-// failure if the host cannot reach the device's memory.
+// The packed memory of v's copy on this device, or of its chunk. The function may read and write
+// this memory. v is the updated variable or one colocated with it (else CHOIR_INVALID). The call
+// counts as a write: earlier reads of v become stale. NULL without a failure if the host cannot
+// reach the device's memory.
 void *choir_update_data(choir_update *u, choir_variable *v);
 
 CHOIR_C_END

@@ -6,11 +6,12 @@
 // Ownership: a transform takes its source over, also when it fails. Freeing the last dataset of
 // a chain frees the whole chain. A transform of NULL gives NULL and keeps the first failure, so
 // one check of the whole chain is enough. A chain has at most 2000 stages in a row (else
-// CHOIR_INVALID). Errors: a failure that appears only while reading (a damaged file, a function
-// that fails, sources of different lengths) is a failure of the element that is asked for. The
-// pass then stays failed until the dataset is rewound. CHOIR_NOT_FOUND: a column that does not
-// exist. CHOIR_INVALID: impossible counts and sizes.
-// Threads: one at a time for each chain.
+// CHOIR_INVALID).
+// Errors: a failure that appears only while reading (a damaged file, a function that fails,
+// sources of different lengths) is a failure of the element that is asked for. The pass then
+// stays failed until the dataset is rewound. CHOIR_NOT_FOUND: a column that does not exist.
+// CHOIR_INVALID: impossible counts and sizes.
+// Threads: one thread at a time may use a chain.
 #pragma once
 
 #include "tensor.h"
@@ -29,8 +30,8 @@ typedef struct {
 // or both have batches of one size. Unequal lengths are CHOIR_INVALID: at once if the lengths
 // are known, else when the shorter dataset ends.
 choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b);
-// The elements of a, then those of b. Both have the same columns, and both have single examples
-// or both batches.
+// The elements of a, then those of b. Both have the same columns. Both have single examples, or
+// both have batches.
 choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
 // Converts a column to f32 and multiplies each value by scale. The product is computed in f32
 // from u8, bool and f32, and in f64 from i32, i64 and f64. CHOIR_UNSUPPORTED: another dtype.
@@ -49,10 +50,10 @@ choir_dataset *choir_dataset_flatten(choir_dataset *d, const char *column);
 
 // Functions of the program
 //
-// These functions get whole elements: single examples, or whole batches after batch. in and out
-// have one component for each column, in the columns' order. If the shape of elements varies,
-// functions are possible only before batch (else CHOIR_UNSUPPORTED). A function must give the
-// same result for the same element, at any time and on any thread, and keep no state.
+// These functions get whole elements. in and out have one component for each column, in the
+// columns' order. If the shape of elements varies, functions are possible only before batch
+// (else CHOIR_UNSUPPORTED). A function must give the same result for the same element, at any
+// time and on any thread, and keep no state.
 
 // One column of an element.
 typedef struct {
@@ -67,7 +68,8 @@ typedef struct {
 CHOIR_MUST_CHECK choir_status choir_component_resize(
 		choir_component *entry, const choir_shape *shape);
 
-// Computes out from in. If it fails, so does the element; the text has its number in the pass.
+// Computes out from in. If it fails, so does the element; the text has the element's number in
+// the pass.
 typedef choir_status choir_map_fn(const choir_component in[], choir_component out[], void *user);
 typedef struct {
 	size_t size;
@@ -119,7 +121,7 @@ choir_dataset *choir_dataset_cache(choir_dataset *d, const char *path);
 
 // Order and batches
 //
-// These transforms count elements: single examples, or whole batches after batch.
+// These transforms count elements.
 
 // The first elements of d, 0 or more; all if d has fewer.
 choir_dataset *choir_dataset_take(choir_dataset *d, int64_t elements);
@@ -149,7 +151,7 @@ typedef struct {
 	size_t size;
 	// For each column, the shape to which examples are padded at their ends. A dimension of
 	// CHOIR_UNKNOWN means the largest in the batch. A larger example is CHOIR_INVALID. NULL: all
-	// dimensions are CHOIR_UNKNOWN.
+	// are CHOIR_UNKNOWN.
 	const choir_shape *padded_shapes;
 	const double *padding_values; // for each column; NULL: zeros
 	bool drop_remainder;

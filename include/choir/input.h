@@ -11,7 +11,7 @@
 // without examples until all data have ended. If one worker fails, the others fail with
 // CHOIR_CANCELLED; the text has the worker and the reason.
 //
-// Threads: one thread of the program at a time for each distributed dataset.
+// Threads: one thread of the program at a time may use a distributed dataset.
 #pragma once
 
 #include "source.h"
@@ -32,7 +32,7 @@ typedef enum {
 	// Each worker reads its own files. CHOIR_NOT_FOUND: no source reads files, or a later stage
 	// hides the source. CHOIR_INVALID: fewer files than workers.
 	CHOIR_AUTO_SHARD_FILE,
-	CHOIR_AUTO_SHARD_HINT // the stage choir_dataset_shard with CHOIR_SHARD_HINT shards
+	CHOIR_AUTO_SHARD_HINT // choir_dataset_shard with CHOIR_SHARD_HINT divides the data
 } choir_auto_shard;
 
 typedef enum { CHOIR_FETCH_TO_DEVICE = 0, CHOIR_FETCH_TO_HOST } choir_fetch;
@@ -42,13 +42,13 @@ typedef struct choir_input_options {
 	size_t size;
 	// The number of examples in a global batch; the dataset's own batches may have any size. 0:
 	// the size of the dataset's own batches. If that size is unknown (as after a map that
-	// follows a batch that keeps a short last batch), each batch of n is cut into parts of
-	// ceil(n / replicas).
+	// follows a batch that keeps a short last batch), each batch of n examples is cut into parts
+	// of ceil(n / replicas).
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
 	// For programs that connect workers themselves: the number of workers, and this one's index.
-	// Each has as many replicas as the strategy and ends by itself. Both 0: the workers that the
-	// strategy is in step with.
+	// Each has as many replicas as the strategy, and reaches its end independently. Both 0: the
+	// workers that the strategy is in step with.
 	int workers, worker;
 	// Each replica takes a whole batch of the dataset. Under DATA, batch i of a step goes to
 	// replica i of the job. Under other policies a worker's batches go to its own replicas, in
@@ -64,12 +64,12 @@ typedef struct choir_input_options {
 	// without such functions is read ahead into the next pass, unless rows of it were left out.
 	choir_toggle read_ahead;
 	int read_ahead_steps; // 0: as many as fit in 1 MiB, from one to eight
-	// Reading ahead starts with distribution, unless the dataset calls a function of the
-	// program. So a shuffle's buffer fills while the program makes its variables.
+	// Reading ahead starts when the dataset is distributed, unless the dataset calls a function
+	// of the program. So a shuffle's buffer fills while the program makes its variables.
 	bool start_reading_now;
-	// Whether checkpoints keep the position of the dataset. Default: on. OFF: after a restore
-	// the dataset continues where it is, with any workers and policy. All workers need the same
-	// value.
+	// Whether checkpoints keep the position of the dataset. Default: on. OFF: a restore leaves
+	// the dataset where it is, for any number of workers and any policy. All workers need the
+	// same value.
 	choir_toggle checkpoint;
 } choir_input_options;
 
@@ -107,13 +107,13 @@ typedef struct choir_input_context {
 	int input_pipeline; // index of this one, from 0
 	int replicas_in_sync; // of the job
 } choir_input_context;
-// Sets *batch to global / replicas_in_sync, the batch of one replica. CHOIR_INVALID: it is not
-// whole.
+// Sets *batch to global / replicas_in_sync, the batch of one replica. CHOIR_INVALID: the
+// quotient is not whole.
 CHOIR_MUST_CHECK choir_status choir_input_context_per_replica_batch(
 		const choir_input_context *context, int64_t global, int64_t *batch);
 
 // Makes the dataset of an input pipeline; each batch is for one replica. The distributed dataset
-// takes it over. NULL: a failure, from choir_fail or a constructor.
+// takes it over. NULL: a failure.
 typedef choir_dataset *choir_dataset_fn(const choir_input_context *context, void *user);
 // Distributes the datasets that fn makes, without cutting or sharding them. In each step the
 // worker's replicas, in their order, take the next whole batches of its dataset. This calls fn
@@ -184,7 +184,7 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 // dimensions that can differ.
 const choir_column *choir_distributed_dataset_column(
 		const choir_distributed_dataset *data, size_t i);
-// As choir_dataset_cardinality, but in global batches.
+// The number of global batches in a pass, as choir_dataset_cardinality.
 int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *data);
 // The policy in effect. AUTO becomes FILE or DATA.
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);

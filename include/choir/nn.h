@@ -100,8 +100,8 @@ choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int pa
 // Dropout
 
 // Sets each element to 0 with probability rate (0 <= rate < 1), and divides the others by 1 -
-// rate (Srivastava et al. 2014). Returns x itself if the frame is not training or rate is 0. The
-// random numbers depend on what those of choir_random_normal depend on.
+// rate (Srivastava et al. 2014). Returns x itself if the frame is not training or rate is 0. It
+// draws random numbers as choir_random_normal does.
 choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed);
 
 // Attention

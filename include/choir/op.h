@@ -14,7 +14,8 @@
 // Kernels are oneDNN's, if the library was built with it, or Choir's own. The environment
 // variable CHOIR_KERNELS is "all" (the default), or "plain" for the kernels in plain C. It is
 // read at the program's first operation. With another value every operation fails with
-// CHOIR_INVALID. Threads: the thread of the operands' frame.
+// CHOIR_INVALID.
+// Threads: a call is made on the thread of its operands' frame.
 #pragma once
 
 #include "tensor.h"
@@ -35,8 +36,8 @@ choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, d
 // Makes independent normal numbers of mean 0 and deviation 1 in f32 or f64, by Philox4x32-10
 // (extend/kernel_table.h). They depend on seed, the strategy's seed, the step (the number of
 // runs so far in which gradients were applied), the replica, and the number of earlier draws.
-// Draws, also dropout's, are counted from the start of the replica's call, or from
-// choir_frame_new. They do not depend on devices or threads (docs/decisions/0013).
+// Draws, also dropout's, are counted since the replica's call, or choir_frame_new. The numbers
+// do not depend on devices or threads (docs/decisions/0013).
 choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
 
@@ -89,14 +90,14 @@ choir_tensor *choir_sum(choir_tensor *x, choir_axes axes);
 // The sum divided by its number of elements. Means of i32 and i64 are f64, those of u8 and bool
 // are f32, and no gradient flows through these. The mean of no elements is NAN.
 choir_tensor *choir_mean(choir_tensor *x, choir_axes axes);
-// The index of the largest element along an axis, as i64. If elements are equal, it is the
-// lowest. NAN counts as the smallest. f32, f64, i32, i64, u8; no gradient. CHOIR_INVALID: the
-// axis is empty.
+// The index of the largest element along an axis (below 0: counted from the last), as i64. If
+// elements are equal, it is the lowest. NAN counts as the smallest. f32, f64, i32, i64, u8; no
+// gradient. CHOIR_INVALID: the axis is empty.
 choir_tensor *choir_argmax(choir_tensor *x, int axis);
 
 // Shapes and dtypes
 //
-// All dtypes.
+// All dtypes. An axis below 0 is counted from the last.
 
 // A view of x in another shape with as many elements. One dimension may be CHOIR_UNKNOWN; it
 // follows from the others.
@@ -117,7 +118,7 @@ CHOIR_MUST_CHECK choir_status choir_split(
 // Concatenates n tensors, at least one, along an axis. Their other dimensions are equal.
 choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis);
 // Permutes the axes of x: axis i of the result is axis axes[i] of x, and each axis occurs once.
-// axes NULL reverses their order. It is a view if only axes of one element move.
+// If axes is NULL, the order is reversed. It is a view if only axes of one element move.
 choir_tensor *choir_transpose(choir_tensor *x, const int axes[]);
 // Rows of x, along its first axis, by index: indices [..], u8, i32 or i64, give [.., row].
 // Gradients of f32 and f64 flow to x. If a row occurs twice, its gradients are added in the

@@ -35,9 +35,9 @@ void choir_files_free(choir_files *f);
 // Makes the source of one file, or a chain that begins with it. If fn returns NULL, the reading
 // call returns the failure.
 typedef choir_dataset *choir_file_fn(const char *path, void *user);
-// The examples of all files, one file after another. This call calls fn for the first file. When
-// a file has ended, the reading thread calls fn for the next. CHOIR_INVALID: a file with other
-// columns than the first. files is taken over, also on failure.
+// The examples of all files in their order. This call calls fn for the first file. When a file
+// has ended, the reading thread calls fn for the next. CHOIR_INVALID: a file with other columns
+// than the first. files is taken over, also on failure.
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user);
 
 // Arrays
@@ -120,19 +120,19 @@ typedef struct choir_csv_column {
 } choir_csv_column;
 // The treatment of a row in which a chosen column has no value.
 typedef enum {
-CHOIR_MISSING_ERROR = 0, // reading fails with CHOIR_CORRUPT
+	CHOIR_MISSING_ERROR = 0, // CHOIR_CORRUPT
 	CHOIR_MISSING_DROP, // counted by choir_dataset_dropped
 	CHOIR_MISSING_NAN // NaN in f32 and f64 columns; in other columns as ERROR
 } choir_missing;
 typedef enum {
-CHOIR_BAD_RECORD_ERROR = 0, // reading fails with CHOIR_CORRUPT
+	CHOIR_BAD_RECORD_ERROR = 0, // CHOIR_CORRUPT
 	CHOIR_BAD_RECORD_SKIP // counted by choir_dataset_skipped
 } choir_bad_record;
 typedef struct choir_csv_options {
 	size_t size;
 	const choir_files *files; // instead of path
 	char separator; // 0: a comma
-char quote; // 0: a double quote
+	char quote; // 0: a double quote
 	choir_toggle header; // default: on. Off: the first row is data
 	// The chosen columns. If 0: all columns, or, with other_columns, all columns of numbers.
 	size_t columns;
@@ -181,8 +181,8 @@ typedef struct {
 	const char *holds; // "nothing", "whole numbers", "numbers", "text"; "": not inferred
 	int64_t missing; // rows without a value in it, among those read to infer the columns
 } choir_csv_inferred;
-// Describes the i-th column of the files in *found. Returns false if there is no i-th column, or
-// if choir_csv_dataset_new did not make d.
+// Describes the i-th column of the files in *found. Returns false if there is none, or if
+// choir_csv_dataset_new did not make d.
 bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found);
 
 // The number of texts of a column of categories (0 for any other column), and the i-th text. d
@@ -205,9 +205,9 @@ typedef struct {
 	// must be in its range. A bytes feature whose values have one length gives any dtype, read
 	// as little-endian.
 	choir_dtype dtype;
-	// The shape of one example. If its rank is CHOIR_NONE, dtype and shape are found in the
-	// first example. The dtype is f32, i64, or u8 for bytes. The shape is a scalar for one
-	// number, [n] for n numbers or bytes, and [m, n] for m values of n bytes.
+	// The shape of one example. If its rank is CHOIR_NONE, the first example gives the dtype
+	// (f32, i64, or u8 for bytes) and the shape (a scalar for one number, [n] for n numbers or
+	// bytes, [m, n] for m values of n bytes).
 	choir_shape shape;
 	// An example may have fewer values than the shape; the rest is zeros.
 	bool pad;
@@ -235,9 +235,8 @@ typedef struct {
 // The records of TFRecord files, as a stream. Checksums are verified. Memory: 256 KiB, or twice
 // the largest record of the file if that is more.
 //
-// Errors: CHOIR_NOT_FOUND: a feature that an Example lacks. CHOIR_CORRUPT: a wrong checksum; a
-// truncated record; data that are not an Example; a feature whose kind or size differs from its
-// column.
+// Errors: CHOIR_CORRUPT: a wrong checksum; a truncated record; data that are not an Example; a
+// feature whose kind or size differs from its column.
 choir_dataset *choir_tfrecord_dataset_new(const char *path, const choir_tfrecord_options *o);
 
 // A writer of a TFRecord file. The complete file appears, or replaces an older one, when it is
@@ -282,7 +281,7 @@ typedef struct {
 
 // Records of fixed length. Each has the n fields, one after another. The number of examples is
 // known at once if no file is compressed. CHOIR_CORRUPT: a file that does not end with a whole
-// record; a value outside of its field's range, or a bool that is not 0 or 1.
+// record; a bool that is not 0 or 1.
 choir_dataset *choir_fixed_length_record_dataset_new(
 		const char *path, size_t n, const choir_field fields[], const choir_fixed_options *o);
 // CIFAR-10's binary files: data_batch_*.bin of directory, or test_batch.bin if test is set.
@@ -354,7 +353,7 @@ choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
 // Copies examples into the queue, all of them or none; data[i] has their values of column i,
 // packed. Waits until there is room, and after a close until the dataset begins its next pass.
-// CHOIR_TIMEOUT: this wait is limited to seconds (negative: no limit). CHOIR_CANCELLED: the
+// CHOIR_TIMEOUT: the wait was longer than seconds (negative: no limit). CHOIR_CANCELLED: the
 // dataset was freed.
 CHOIR_MUST_CHECK choir_status choir_queue_put(
 		choir_queue *q, int64_t examples, const void *const data[], double seconds);

@@ -1,16 +1,17 @@
 // Gradients: reverse-mode differentiation. A tape records the operations of its frame from
 // choir_tape_begin on. Its backward pass applies each operation's gradient rule once, from the
 // newest operation to the oldest. A replica call without a tape is evaluation: dropout is off. A
-// frame has at most one tape, which belongs to it and ends when the frame is emptied, or rewound
-// to before the tape.
+// frame has at most one tape, which ends when the frame is emptied, or rewound to before the
+// tape.
 //
-// The backward pass computes gradients of y, for example a loss. It frees every recorded result
-// that y was made from, except y and the sources, as soon as no older operation needs it. Using
-// such a result afterwards is CHOIR_STATE. So use logits, or the losses whose mean is y, before
+// The backward pass from y, for example a loss, frees every recorded result that y was made
+// from, except y and the sources, as soon as no older operation needs it. Using such a result
+// afterwards is CHOIR_STATE. So use logits, or the losses whose mean is y, before
 // choir_tape_gradient or choir_optimizer_minimize (optimizer.h). It does not free results that
 // were returned, passed to a merge call or exported; views (choir_reshape, choir_stop_gradient,
 // choir_with_count) that y was not made from; constants; arguments; and reads of variables,
-// until the variables change. Threads: the thread of the frame.
+// until the variables change.
+// Threads: a tape is used on the thread of its frame.
 #pragma once
 
 #include "nn.h"

@@ -9,8 +9,8 @@
 // returns when the tensor is final, and reports the failure of queued work.
 //
 // Every call below that takes a tensor fails with CHOIR_STATE if the backward pass of a tape
-// (tape.h) freed the tensor, or if it is a read of a variable that has changed since. A NULL
-// tensor gives NULL, and CHOIR_INVALID if nothing has failed before.
+// (tape.h) freed the tensor, or if it is a read of a variable that has changed since. A call
+// with a NULL tensor returns NULL; it fails with CHOIR_INVALID if nothing has failed before.
 // Threads: a frame and its tensors belong to one thread at a time: the thread that runs the
 // context.
 #pragma once
@@ -60,14 +60,14 @@ typedef struct choir_tensor choir_tensor;
 // Frames
 
 // Makes a frame for the program on device d (NULL: cpu:0). Its random numbers are those of step
-// 0, replica 0 and the seed of the call. Choir itself makes, empties and frees the frames of
-// replicas, merge calls and sets of values. Fails as choir_device_find does.
+// 0, replica 0 and the seed of the call. Choir makes, empties and frees the frames of replicas,
+// merge calls and sets of values. Fails as choir_device_find does.
 choir_frame *choir_frame_new(choir_device *d);
 
 void choir_frame_free(choir_frame *f);
 
 // Waits for queued work, then frees all tensors of f and its tape. The memory is kept, so a
-// repeated step allocates nothing. The frame's failure is forgotten, and a tape may begin again.
+// repeated step allocates nothing. The frame forgets its failure, and a tape may begin again.
 // The count of random draws goes on.
 void choir_frame_clear(choir_frame *f);
 
@@ -75,7 +75,7 @@ void choir_frame_clear(choir_frame *f);
 size_t choir_frame_mark(choir_frame *f);
 
 // Waits for queued work, then frees all that was made since mark: tensors, their records on the
-// tape and the tape, if it began after mark. A failure stays. Does nothing if mark is not before
+// tape, and a tape that began after mark. A failure stays. Does nothing if mark is not before
 // the present point.
 void choir_frame_rewind(choir_frame *f, size_t mark);
 
@@ -94,7 +94,7 @@ choir_tensor *choir_constant(
 
 // As choir_constant, but without the copy if the device can use the host's memory: data stays
 // the caller's and must not change until f is emptied. Borrowed data is copied where it must
-// live longer: results that are returned, arguments of merge calls, exports to DLPack.
+// live longer: results that are returned, and arguments of merge calls.
 choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Makes a plain number: a scalar without a dtype of its own. In an operation it takes the dtype
@@ -105,7 +105,7 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 choir_tensor *choir_number(choir_frame *f, double value);
 
 // Copies t, with its count, into the frame to, on that frame's device. Waits for t. No gradient
-// flows. Both frames belong to the calling thread.
+// flows.
 choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
 // Looking at tensors. Getters do not wait.

@@ -136,8 +136,8 @@ choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t inde
 // Shuffles, in another order in each pass. Each element is drawn from a buffer of this many
 // elements, which is kept full. With a buffer as large as the dataset, or CHOIR_ALL, all orders
 // are equally likely. The order depends only on seed, the number of the pass and buffer. Cost:
-// the memory of the buffer. No buffer is needed for data in memory, synthetic digits and small
-// gzip files, also after zip, concatenate, to_float, flatten, take, skip and shard.
+// the buffer's memory. No buffer is needed for data in memory, synthetic digits and small gzip
+// files, also after zip, concatenate, to_float, flatten, take, skip and shard.
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
 // Shuffles, in the same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);

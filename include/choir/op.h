@@ -22,7 +22,7 @@
 
 CHOIR_C_BEGIN
 
-// Function types, for tables of operations.
+// Types for tables of operations.
 typedef choir_tensor *choir_binary_op(choir_tensor *a, choir_tensor *b);
 typedef choir_tensor *choir_unary_op(choir_tensor *x);
 
@@ -36,8 +36,8 @@ choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, d
 // Makes independent normal numbers of mean 0 and deviation 1 in f32 or f64, by Philox4x32-10
 // (extend/kernel_table.h). They depend on seed, the strategy's seed, the step (the number of
 // runs so far in which gradients were applied), the replica, and the number of earlier draws.
-// Draws, also dropout's, are counted since the replica's call, or choir_frame_new. The numbers
-// do not depend on devices or threads (docs/decisions/0013).
+// Draws, also dropout's, are counted from the start of the replica's call, or from
+// choir_frame_new. The numbers do not depend on devices or threads (docs/decisions/0013).
 choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
 

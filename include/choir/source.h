@@ -36,8 +36,8 @@ void choir_files_free(choir_files *f);
 // call returns the failure.
 typedef choir_dataset *choir_file_fn(const char *path, void *user);
 // The examples of all files in their order. This call calls fn for the first file. When a file
-// has ended, the reading thread calls fn for the next. CHOIR_INVALID: a file with other columns
-// than the first. files is taken over, also on failure.
+// ends, the reading thread calls fn for the next. CHOIR_INVALID: a file with other columns than
+// the first. files is taken over, also on failure.
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user);
 
 // Arrays
@@ -108,8 +108,8 @@ typedef enum {
 typedef struct choir_csv_column {
 	const char *name; // in the header; without a header "0", "1", ...
 	// The dataset's column; NULL: name. Columns of one dtype with the same output are gathered,
-	// in the order of the list, in one column of shape [their number]. Inferred numbers become
-	// f32 there. Gathered categories are numbered for each column separately, without texts.
+	// in this order, in one column of shape [their number]. Inferred numbers become f32 there.
+	// Gathered categories are numbered for each column separately, and have no texts.
 	const char *output;
 	choir_csv_kind kind;
 	choir_dtype dtype; // of CHOIR_CSV_NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1)
@@ -152,8 +152,8 @@ typedef struct choir_csv_options {
 	// are used, unless it lacks the texts of a wanted category column. It is not needed after
 	// the call. NULL: infer them from this dataset's files.
 	const choir_dataset *schema;
-	// The name of an additional i64 column with the number of each row. It counts from 0, over
-	// all files, and includes rows that are left out.
+	// The name of an additional i64 column with the number of each row. Numbers start at 0,
+	// continue over all files, and also count rows that are left out.
 	const char *row_number;
 } choir_csv_options;
 // The rows of CSV files (RFC 4180) with the same columns, plain or gzip.
@@ -169,9 +169,9 @@ typedef struct choir_csv_options {
 // a column of categories begins with numbers.
 //
 // Errors: CHOIR_CORRUPT: a row with too few or too many fields; a field that is not a number of
-// the column's dtype, or not one of its categories; text that is not UTF-8; a quote in a wrong
-// place; a row of more than 64 MiB. CHOIR_INVALID: more than 32 columns that are not gathered;
-// more than 1,048,576 categories.
+// the column's dtype; text that is not UTF-8; a quote in a wrong place; a row of more than 64
+// MiB. CHOIR_INVALID: more than 32 columns that are not gathered; more than 1,048,576
+// categories.
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o);
 
 // A column in the files of a CSV dataset, also one that is not chosen.
@@ -294,7 +294,7 @@ choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test);
 
 // The bytes of a file, u8. Each byte is an example.
 choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column);
-// Windows of text. "input", u8 [context], has bytes i to i + context - 1, and "target", u8
+// Windows of text. "input", u8 [context], has bytes i to i + context - 1. "target", u8
 // [context], has the byte after each of them. i is 0, stride, 2 stride, ... as long as the
 // window is inside of the file. stride 0 means context. Bytes and windows can be read in any
 // order, so shuffling them needs no memory. A compressed file is unpacked into memory when the

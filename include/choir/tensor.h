@@ -61,7 +61,7 @@ typedef struct choir_tensor choir_tensor;
 
 // Makes a frame for the program on device d (NULL: cpu:0). Its random numbers are those of step
 // 0, replica 0 and the seed of the call. Choir makes, empties and frees the frames of replicas,
-// merge calls and sets of values. Fails as choir_device_find does.
+// merge calls and sets of values. Fails as choir_device_find.
 choir_frame *choir_frame_new(choir_device *d);
 
 void choir_frame_free(choir_frame *f);
@@ -179,9 +179,9 @@ struct DLManagedTensorVersioned;
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
 // Exports t to another library. Waits, then shares t's memory, which stays until the consumer
-// calls the deleter. It may call it on any thread, and long after the frame is freed. The export
-// is marked read-only, since other tensors may use the memory. Memory that may change (borrowed,
-// or a variable's) is copied instead, and the export is marked as a copy. CHOIR_UNSUPPORTED: the
+// calls the deleter. This may happen on any thread, long after the frame is freed. The export is
+// marked read-only, since other tensors may use the memory. Memory that may change (borrowed, or
+// a variable's) is copied instead, and the export is marked as a copy. CHOIR_UNSUPPORTED: the
 // host cannot reach the memory.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 

@@ -1,6 +1,6 @@
 // Operations of neural networks: activations, convolutions, attention, recurrence, normalization
 // and losses. The rules of op.h hold here, too. Operands are f32 or f64, of one dtype in a call,
-// unless the comment says otherwise. Options may be NULL: all defaults.
+// unless the comment says otherwise. NULL options are all defaults.
 #pragma once
 
 #include "op.h"
@@ -24,8 +24,8 @@ choir_tensor *choir_relu(choir_tensor *x); // max(x, 0); the gradient at 0 is 0
 choir_tensor *choir_tanh(choir_tensor *x);
 choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))
 // The Gaussian error linear unit, x (1 + erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016,
-// arXiv:1606.08415), as tf.nn.gelu and PyTorch's F.gelu by default. The error of the factor of x
-// in f32 is at most 2e-7.
+// arXiv:1606.08415), the default of tf.nn.gelu and PyTorch's F.gelu. In f32 the error of x's
+// factor is at most 2e-7.
 choir_tensor *choir_gelu(choir_tensor *x);
 // The approximation of choir_gelu by tanh, as in GPT-2:
 //     x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
@@ -43,38 +43,38 @@ choir_tensor *choir_log_softmax(choir_tensor *x);
 typedef enum {
 	CHOIR_COMBINER_MEAN = 0, // divides by the sum of the weights
 	CHOIR_COMBINER_SUM,
-	CHOIR_COMBINER_SQRTN // divides by the root of the sum of the squared weights
+	CHOIR_COMBINER_SQRTN // divides by the square root of the sum of the squared weights
 } choir_combiner;
 // The weighted sum of each example's n rows: rows [.., n, width] and weights [.., n] give [..,
 // width]. The combiner divides the sum; division by 0 gives 0.
-// With rows of choir_gather or choir_variable_gather this is tf.nn.embedding_lookup_sparse: fill
-// up an example with fewer than n ids by any id of the table, with weight 0. The gradient by
-// that id's row is 0, but the row counts as one that has a gradient.
+// With rows of choir_gather or choir_variable_gather this is tf.nn.embedding_lookup_sparse. If
+// an example has fewer than n ids, add any id of the table with weight 0. The gradient of that
+// id's row is 0, but the row counts as one that has a gradient.
 choir_tensor *choir_combine_rows(
 		choir_tensor *rows, choir_tensor *weights, choir_combiner combiner);
 
 // Convolutions and pools of images
 //
-// x is [n, h, w, c]: images of h rows, w columns and c channels. A window has size rows (or
-// columns), and there is one every stride pixels.
+// x is [n, h, w, c]: images of h rows, w columns and c channels. A window is size pixels long
+// along each of the axes h and w, and there is one every stride pixels.
 // - padding 0 or more: that many zeros on each side, and (h + 2 padding - size) / stride + 1
 //   windows, rounded down. 0 is TensorFlow's VALID.
-// - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and as many zeros as they need,
-//   half of them before the image. The rest is after it, and has the odd one
+// - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and as many zeros as they need:
+//   half of them before the image, the other half and an odd one after it
 //   (tensorflow.org/api_docs/python/tf/nn, "Notes on padding").
 //
 // CHOIR_INVALID: a window larger than the padded image; any window if x has no rows or no
 // columns; in pools a stride below 1, a padding below -1 or of size or more.
 
-// Options of convolutions, for the functions here and the layers of layer.h. NULL: all defaults.
+// Options of convolutions, for the functions here and the layers of layer.h.
 typedef struct {
 	size_t size;
 	int stride; // 0: 1
 	int padding; // 0: no zeros
 	int dilation; // distance in x between neighbours of the filter; 0: 1, no dilation
 	int64_t groups; // 0: 1
-	// More zeros before and after the rows [0] and columns [1], or the sequence [0]; not with
-	// SAME.
+	// Additional zeros before and after the rows or the sequence ([0]) and the columns ([1]);
+	// not with SAME.
 	int pad_before[2], pad_after[2];
 	choir_activation activation; // of the result, in a layer after the bias; default: linear
 	choir_toggle bias; // layers only: whether they have one; default: on
@@ -84,23 +84,24 @@ typedef struct {
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
 // with zeros outside of x. groups divides the channels of x and of the result into equal parts;
-// a channel o of part g sees only the channels c of part g of x. CHOIR_INVALID: an
-// option out of range, bias CHOIR_ON.
+// a channel o of part g sees only the channels c of part g of x.
+// CHOIR_INVALID: an option out of range; bias is CHOIR_ON.
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // The same for sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. It is
-// causal if pad_before[0] is (k - 1) dilation. CHOIR_INVALID also: zeros at [1].
+// causal if pad_before[0] is (k - 1) dilation. CHOIR_INVALID also: pad_before[1] or pad_after[1]
+// is set.
 choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// The largest element of each size x size window, for each channel. Padding does not count. The
-// gradient goes to the first of equal elements, row by row.
+// The largest element of each size x size window, for each channel. Padding does not count. If
+// elements are equal, the gradient goes to the first of them, row by row.
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
 // The mean of the elements of each window that are inside of x.
 choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
 
 // Dropout
 
-// Sets each element to 0 with probability rate, 0 or more and less than 1, and divides the others
-// by 1 - rate (Srivastava et al. 2014). x itself if the frame is not training or rate is 0.
-// Elements are drawn as by choir_random_normal.
+// Sets each element to 0 with probability rate (0 <= rate < 1), and divides the others by 1 -
+// rate (Srivastava et al. 2014). Returns x itself if the frame is not training or rate is 0. It
+// draws random numbers as choir_random_normal does.
 choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed);
 
 // Attention
@@ -108,19 +109,19 @@ choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed);
 typedef struct {
 	size_t size;
 	int64_t heads; // 0: 1
-	choir_toggle causal; // off; on: query i of t sees keys 0 to i + s - t, of s
+	choir_toggle causal; // on: query i sees only keys 0 to i + s - t; default: off
 	double scale; // 0: 1 / sqrt(width / heads)
 } choir_attention_options;
 // softmax(scale q k^T) v for each example and each head (Vaswani et al. 2017, arXiv:1706.03762).
 // A head is width / heads columns of q, k, v and the result. q is [n, t, width], k and v are [n,
 // s, width], and the result has q's shape. Memory: scores exist for 64 queries of one head at a
 // time, and the backward pass computes them again. So memory grows with s, not with t s.
-// CHOIR_INVALID: heads is negative or does not divide width; scale is not finite; causal with t
-// larger than s.
+// CHOIR_INVALID: heads is negative or does not divide width; scale is not finite; causal is on
+// and t is larger than s.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
 // The same for qkv [n, t, 3 width], whose rows are q, k and v one after another; gives [n, t,
-// width]. It makes no copy.
+// width]. It does not copy qkv.
 choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_options *o);
 
 // Recurrence over sequences x [n, t, in], from the first time step to the last. The result is
@@ -129,8 +130,8 @@ choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_opti
 typedef struct {
 	size_t size;
 	choir_tensor *state, *cell; // initial ones, [n, h]; NULL: zeros. cell is for lstm only
-	// Gets the last cell state, [n, h], through which no gradient flows; NULL after a failure.
-	// NULL: not wanted.
+	// If not NULL: gets the last cell state, [n, h], through which no gradient flows, or NULL
+	// after a failure.
 	choir_tensor **last_cell;
 } choir_recurrent_options;
 // The LSTM of Hochreiter and Schmidhuber 1997 with a forget gate (Gers et al. 2000), with its
@@ -166,14 +167,14 @@ typedef choir_tensor *choir_all_reduce_fn(choir_tensor *t, void *user);
 typedef struct {
 	size_t size;
 	double epsilon; // 0: 1e-3; CHOIR_ZERO: 0
-	// Makes mean, variance and gradients by x those of the rows of all participants. Gradients
-	// by scale and offset stay those of this participant's rows. Called once in the forward pass
-	// and, if a gradient by x is wanted, once in the backward pass; user is borrowed as long as
-	// the tape. NULL: this call's rows only.
+	// If set, mean, variance and the gradient of x are those of the rows of all participants.
+	// Gradients of scale and offset stay those of this participant's rows. sum is called once in
+	// the forward pass and, if the gradient of x is wanted, once in the backward pass. user must
+	// live as long as the tape.
 	choir_all_reduce_fn *sum;
 	void *user;
-	// Get the mean and the variance, [c], through which no gradient flows; NULL after a failure.
-	// NULL: not wanted.
+	// If not NULL: get the mean and the variance, [c], through which no gradient flows, or NULL
+	// after a failure.
 	choir_tensor **mean, **variance;
 } choir_batch_norm_options;
 // choir_layer_norm's formula with the mean and the variance of each channel over all rows of c
@@ -182,23 +183,23 @@ typedef struct {
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o);
 
-// Losses: one number for each example, of the labels or targets and the model's results, in
-// Keras' order. choir_replica_average_loss computes a global batch's mean of them. Gradients flow
-// to logits and predictions, and to targets of their dtype.
+// A loss is one number for each example, computed from the labels or targets and the model's
+// results. Arguments are in Keras' order. choir_replica_average_loss computes the mean loss of a
+// global batch. Gradients flow to logits and predictions, and to targets of their dtype.
 
 // -log(softmax(logits)[label]) for labels [n], u8, i32 or i64, and logits [n, classes], f32 or
-// f64: gives [n]. There may be more axes, as in [n, positions] and [n, positions, classes], which
-// give [n, positions]. It is computed as log(sum of exp), without overflow. CHOIR_INVALID: a
-// label that is no class; the text names it and its example. If the device is asynchronous, the
-// next call that waits reports it.
+// f64: gives [n]. There may be more axes, as in [n, positions] and [n, positions, classes],
+// which give [n, positions]. It is computed as log(sum of exp), without overflow. CHOIR_INVALID:
+// a label is not a class. An asynchronous device reports this later (tensor.h).
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
-// The same with smoothed labels: each class has smoothing / classes, and the right class 1 -
-// smoothing more (Szegedy et al. 2015, arXiv:1512.00567). CHOIR_INVALID: smoothing is not 0 to 1.
+// The same with smoothed labels: each class has the probability smoothing / classes, and the
+// right class has 1 - smoothing more (Szegedy et al. 2015, arXiv:1512.00567). CHOIR_INVALID:
+// smoothing is below 0 or above 1.
 choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *labels, choir_tensor *logits, double smoothing);
 
-// The others are means over all axes but the first: [n, ...] gives [n]. Operands broadcast as in
-// choir_subtract. CHOIR_INVALID: scalars.
+// The other losses are means over all axes but the first: [n, ...] gives [n]. Operands broadcast
+// as in choir_subtract. CHOIR_INVALID: scalars.
 
 // The mean of (prediction - target)^2.
 choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *predictions);
@@ -206,7 +207,7 @@ choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *pred
 // softplus(logit) - logit target. Targets are probabilities.
 choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *targets, choir_tensor *logits);
 // With d = prediction - target, the mean of d^2 / 2 where |d| is at most delta, and of delta
-// (|d| - delta / 2) elsewhere (Huber 1964). CHOIR_INVALID: a delta that is not more than 0.
+// (|d| - delta / 2) elsewhere (Huber 1964). CHOIR_INVALID: delta is not above 0.
 choir_tensor *choir_huber(choir_tensor *targets, choir_tensor *predictions, double delta);
 
 CHOIR_C_END

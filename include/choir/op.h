@@ -4,9 +4,8 @@
 // frame keeps the reason. So formulas can be nested, and one check at the end is enough. Operands
 // need the same dtype, except plain numbers (choir_number), which take the other operand's.
 //
-// Errors, besides those of tensor.h: CHOIR_INVALID: shapes or dtypes that do not fit; operands
-// of different frames. CHOIR_UNSUPPORTED: the device has no kernel for the dtype; the text lists
-// the dtypes that have one.
+// Errors, besides those of tensor.h: CHOIR_INVALID: shapes or dtypes that do not fit.
+// CHOIR_UNSUPPORTED: the device has no kernel for the dtype.
 // Gradients flow through floating-point tensors only, and through every operation unless its
 // comment says otherwise.
 // Results depend on the operands and on the machine's instruction set, never on the number of
@@ -14,15 +13,16 @@
 //
 // Kernels are oneDNN's, if the library was built with it, or Choir's own. The environment
 // variable CHOIR_KERNELS is "all" (the default), or "plain" for the kernels in plain C. It is
-// read with the program's first operation; another value makes every operation CHOIR_INVALID.
-// Threads: that of the operands' frame.
+// read at the program's first operation. With another value every operation fails with
+// CHOIR_INVALID.
+// Threads: a call is made on the thread of its operands' frame.
 #pragma once
 
 #include "tensor.h"
 
 CHOIR_C_BEGIN
 
-// For tables of operations.
+// Types for tables of operations.
 typedef choir_tensor *choir_binary_op(choir_tensor *a, choir_tensor *b);
 typedef choir_tensor *choir_unary_op(choir_tensor *x);
 
@@ -34,16 +34,16 @@ typedef choir_tensor *choir_unary_op(choir_tensor *x);
 choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, double value);
 
 // Makes independent normal numbers of mean 0 and deviation 1 in f32 or f64, by Philox4x32-10
-// (extend/kernel_table.h). They depend on seed, the strategy's seed, the step (the number of runs
-// so far in which gradients were applied), the replica, and the number of earlier draws,
-// including dropout's, in this call of the replica (in a frame of choir_frame_new, since it was
-// made). They do not depend on devices or threads (docs/decisions/0013).
+// (extend/kernel_table.h). They depend on seed, the strategy's seed, the step (the number of
+// runs so far in which gradients were applied), the replica, and the number of earlier draws.
+// Draws, also dropout's, are counted from the start of the replica's call, or from
+// choir_frame_new. The numbers do not depend on devices or threads (docs/decisions/0013).
 choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
 
-// A view of t, without a copy, that carries a count: for example of how many examples t is the
-// sum. MEAN over replicas divides the sum by the sum of the counts if all replicas' tensors
-// carry one, and by the number of replicas if none does; a mixture is CHOIR_INVALID
+// A view of t, without a copy, that carries a count: for example the number of examples whose
+// sum t is. MEAN over replicas divides the sum by the sum of the counts if the tensors of all
+// replicas carry one, and by the number of replicas if none does. A mixture is CHOIR_INVALID
 // (docs/decisions/0014). Results of operations carry none. Gradients flow through.
 // CHOIR_INVALID: count is negative.
 choir_tensor *choir_with_count(choir_tensor *t, int64_t count);
@@ -59,7 +59,7 @@ choir_tensor *choir_subtract(choir_tensor *a, choir_tensor *b); // a - b
 choir_tensor *choir_multiply(choir_tensor *a, choir_tensor *b);
 // a / b. Integers are rounded towards zero, and division by 0 gives 0.
 choir_tensor *choir_divide(choir_tensor *a, choir_tensor *b);
-// The larger element; NAN if one is NAN. The gradient goes to b where a < b, else to a.
+// The larger element; NAN if either is NAN. The gradient goes to b where a < b, else to a.
 choir_tensor *choir_maximum(choir_tensor *a, choir_tensor *b);
 
 // Elementwise, one operand
@@ -70,7 +70,7 @@ choir_tensor *choir_square(choir_tensor *x); // also i32, i64 and u8, which wrap
 choir_tensor *choir_sqrt(choir_tensor *x); // NAN below 0; the gradient at 0 is infinite
 choir_tensor *choir_exp(choir_tensor *x);
 choir_tensor *choir_log(choir_tensor *x); // natural; NAN below 0
-// x times a number of the program.
+// x multiplied by a number.
 choir_tensor *choir_scale(choir_tensor *x, double by);
 // The dense tensor of indexed slices (tensor.h): rows with the same index are added in their
 // order, and missing rows are zeros. Any other t is returned as it is. f32, f64, i32, i64, u8;
@@ -90,8 +90,8 @@ choir_tensor *choir_sum(choir_tensor *x, choir_axes axes);
 // The sum divided by its number of elements. Means of i32 and i64 are f64, those of u8 and bool
 // are f32, and no gradient flows through these. The mean of no elements is NAN.
 choir_tensor *choir_mean(choir_tensor *x, choir_axes axes);
-// The index of the largest element along an axis (negative: counted from the last), as i64; of
-// equal elements the lowest index. NAN counts as the smallest. f32, f64, i32, i64, u8; no
+// The index of the largest element along an axis (below 0: counted from the last), as i64. If
+// elements are equal, it is the lowest. NAN counts as the smallest. f32, f64, i32, i64, u8; no
 // gradient. CHOIR_INVALID: the axis is empty.
 choir_tensor *choir_argmax(choir_tensor *x, int axis);
 
@@ -102,41 +102,41 @@ choir_tensor *choir_argmax(choir_tensor *x, int axis);
 // A view of x in another shape with as many elements. One dimension may be CHOIR_UNKNOWN; it
 // follows from the others.
 choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
-// Converts x to another dtype; x itself if it has that dtype. To floating point: to nearest,
-// ties to even. To integers: rounded towards zero, saturated to the range of the dtype; NAN
-// becomes 0. To bool: whether it is not 0. An i64 beyond 2^53 is rounded to f64 first. A plain
-// number becomes a tensor.
+// Converts x to another dtype; x itself if it has that dtype. To floating point it rounds to
+// nearest, ties to even. To integers it rounds towards zero and saturates to the range of the
+// dtype; NAN becomes 0. To bool, 0 gives 0 and all else 1. An i64 beyond 2^53 is rounded to f64
+// first. A plain number becomes a tensor.
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype);
 
 // Elements first to first + count - 1 of an axis. It is a view if all axes before this one have
 // one element. CHOIR_INVALID: x does not have these elements.
 choir_tensor *choir_slice(choir_tensor *x, int axis, int64_t first, int64_t count);
 // Splits an axis into n equal slices: parts[i] gets the i-th. After a failure, which the frame
-// has, some parts are NULL. CHOIR_INVALID: n does not divide the axis.
+// keeps, some parts are NULL. CHOIR_INVALID: n does not divide the axis.
 CHOIR_MUST_CHECK choir_status choir_split(
 		choir_tensor *x, int axis, size_t n, choir_tensor *parts[]);
 // Concatenates n tensors, at least one, along an axis. Their other dimensions are equal.
 choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis);
 // Permutes the axes of x: axis i of the result is axis axes[i] of x, and each axis occurs once.
-// NULL: in reverse order. It is a view if only axes of one element move.
+// If axes is NULL, the order is reversed. It is a view if only axes of one element move.
 choir_tensor *choir_transpose(choir_tensor *x, const int axes[]);
 // Rows of x, along its first axis, by index: indices [..], u8, i32 or i64, give [.., row].
-// Gradients (of f32 and f64) flow to x; for a row that occurs twice they are added in the order
-// of the indices. If x is a read of a variable with 4096 rows or more, the gradient by it is
-// indexed slices (tensor.h). CHOIR_INVALID: an index that is no row; the text names it. If the
-// device is asynchronous, the next call that waits reports it.
+// Gradients of f32 and f64 flow to x. If a row occurs twice, its gradients are added in the
+// order of the indices. If x is a read of a variable with 4096 rows or more, its gradient is
+// indexed slices (tensor.h). CHOIR_INVALID: an index is not a row of x. An asynchronous device
+// reports this later (tensor.h).
 choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices);
 
 // Products. f32 and f64.
 
-// The operand of a product whose last two axes are swapped.
+// Which operand of a product has its last two axes swapped.
 typedef enum {
 	CHOIR_TRANSPOSED_NONE = 0,
 	CHOIR_TRANSPOSED_A,
 	CHOIR_TRANSPOSED_B
 } choir_transposed;
-// a [.., m, k] times b [.., k, n] gives [.., m, n]. A transposed a is [.., k, m], a transposed b
-// [.., n, k]. The leading axes are equal, or b has rank 2 and is used for all of them.
+// a [.., m, k] times b [.., k, n] gives [.., m, n]. A transposed a is [.., k, m]; a transposed b
+// is [.., n, k]. The leading axes are equal, or b has rank 2 and is used for all of them.
 choir_tensor *choir_matmul(choir_tensor *a, choir_tensor *b, choir_transposed which);
 // x [.., c] plus bias [c]. Also i32, i64 and u8.
 choir_tensor *choir_bias_add(choir_tensor *x, choir_tensor *bias);
@@ -150,30 +150,31 @@ typedef struct {
 	choir_shape shape;
 } choir_buffer;
 
-// An operation that the program implements on host memory. A tape records it like the others. If
-// the device has its own memory, Choir copies the data to the host and back. The functions run
-// on the frame's thread: shape and forward in choir_custom_op_apply, backward in the backward
-// pass. They must call nothing of Choir but choir_fail. A failing status is the operation's
-// failure; CHOIR_END becomes CHOIR_INVALID. The n inputs, in[], are read-only.
+// An operation that the program implements on host memory. If the device has its own memory,
+// Choir copies the data to the host and back. The functions run on the frame's thread: shape and
+// forward in choir_custom_op_apply, backward in the backward pass. Of Choir's functions they may
+// call only choir_fail. If they fail, the operation fails with their status; CHOIR_END becomes
+// CHOIR_INVALID. The n inputs, in[], are read-only.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
 	const char *name; // in messages; copied; NULL: "custom"
-	// Sets out->dtype and out->shape from those of in[]. They begin as in[0]'s. There is no data
-	// yet: all data pointers are NULL. NULL: out has the dtype and shape of in[0].
+	// Sets out->dtype and out->shape, which begin as those of in[0]. There is no data yet: all
+	// data pointers are NULL. If shape is NULL, out keeps the dtype and shape of in[0].
 	choir_status (*shape)(size_t n, const choir_buffer in[], choir_buffer *out, void *user);
 	// Fills all of out->data, which is not initialised. Required.
 	choir_status (*forward)(size_t n, const choir_buffer in[], choir_buffer *out, void *user);
-	// Writes the gradient by in[i], in its dtype and shape, to gradient[i].data, or adds it
-	// there: the memory begins at zero. out_gradient is the gradient by out. gradient[i].data
-	// NULL: not wanted. in and out are those of forward; if a variable that was read has changed
-	// since, the backward pass is CHOIR_STATE. NULL: no gradient flows through.
+	// Writes the gradient with respect to in[i], in its dtype and shape, to gradient[i].data,
+	// which begins as zeros. If this data is NULL, the gradient is not wanted. out_gradient is
+	// the gradient with respect to out. in and out are those of forward; if one is a read of a
+	// variable that has changed since, the backward pass fails with CHOIR_STATE. If backward is
+	// NULL, no gradient flows through.
 	choir_status (*backward)(size_t n, const choir_buffer in[], const choir_buffer *out,
 			const choir_buffer *out_gradient, choir_buffer gradient[], void *user);
 } choir_custom_op;
 
 // Applies op to 1 to 8 inputs of one frame. *op is copied. user is borrowed until the frame is
 // cleared. CHOIR_INVALID: another number of inputs; no forward; op->size is not set; op->shape
-// gives an invalid dtype or shape. Else the failures of op's functions.
+// gives an invalid dtype or shape. Other failures are those of op's functions.
 choir_tensor *choir_custom_op_apply(
 		const choir_custom_op *op, void *user, size_t n, choir_tensor *const inputs[]);
 

@@ -1,17 +1,17 @@
 // Tensors and the frames that own them. A frame is the memory of one context on one device, for
 // example of a replica's call. A tensor lives until its frame is emptied; no tensor is freed by
 // itself. A tensor is a value: packed, row-major elements of one dtype and of rank 0 to 8, which
-// never change. An operation's result belongs to the frame of its operands. Operands of two
-// frames are CHOIR_INVALID, so tensors of two replicas cannot be mixed by mistake; choir_copy
-// copies from one frame to another. The frame also keeps the first failure in it.
+// never change. Operands of two frames are CHOIR_INVALID, so tensors of two replicas cannot be
+// mixed by mistake; choir_copy copies from one frame to another. A frame also keeps its first
+// failure.
 //
 // Work may still be queued on the frame's device when a call returns. A call that "waits"
 // returns when the tensor is final, and reports the failure of queued work.
 //
-// Errors of every call below that takes a tensor, besides its own: CHOIR_STATE for a tensor that
-// was freed in the backward pass of a tape (tape.h), or is a stale read of a variable. A NULL
-// tensor gives NULL, and CHOIR_INVALID if nothing has failed before.
-// Threads: a frame and its tensors belong to one thread at a time, the one that runs the
+// Every call below that takes a tensor fails with CHOIR_STATE if the backward pass of a tape
+// (tape.h) freed the tensor, or if it is a read of a variable that has changed since. A call
+// with a NULL tensor returns NULL; it fails with CHOIR_INVALID if nothing has failed before.
+// Threads: a frame and its tensors belong to one thread at a time: the thread that runs the
 // context.
 #pragma once
 
@@ -21,9 +21,9 @@ CHOIR_C_BEGIN
 
 enum { CHOIR_MAX_RANK = 8 };
 
-// Arithmetic is for f32 and f64, most of it also for i32, i64 and u8 (op.h says which). bool,
-// f16 and bf16 can be made, filled, copied, viewed and cast. Casts to f16 and bf16 round to
-// nearest, ties to even. A bool is one byte, 0 or 1.
+// Arithmetic takes f32 and f64. Most operations also take i32, i64 and u8 (op.h says which).
+// bool, f16 and bf16 can be made, filled, copied, viewed and cast. Casts to f16 and bf16 round
+// to nearest, ties to even. A bool is one byte, 0 or 1.
 typedef enum {
 	CHOIR_F32 = 0,
 	CHOIR_F64,
@@ -44,8 +44,8 @@ typedef struct {
 	int64_t dim[CHOIR_MAX_RANK];
 } choir_shape;
 
-// 1 for a scalar. CHOIR_NONE for an invalid shape: a rank outside 0 to CHOIR_MAX_RANK, a
-// negative dimension, or a number of elements beyond 63 bits.
+// The number of elements, 1 for a scalar. CHOIR_NONE for an invalid shape: a rank outside 0 to
+// CHOIR_MAX_RANK, a negative dimension, or a number of elements beyond 63 bits.
 int64_t choir_shape_elements(const choir_shape *shape);
 
 // A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1). Negative axes count from the back.
@@ -59,31 +59,30 @@ typedef struct choir_tensor choir_tensor;
 
 // Frames
 
-// Makes a frame of the program's own on device d; NULL: on cpu:0. It belongs to no replica: its
-// random numbers are those of step 0, replica 0 and the seed of the call. Choir makes, empties
-// and frees the frames of replicas, merge calls and sets of values. Fails as choir_device_find.
+// Makes a frame for the program on device d (NULL: cpu:0). Its random numbers are those of step
+// 0, replica 0 and the seed of the call. Choir makes, empties and frees the frames of replicas,
+// merge calls and sets of values. Fails as choir_device_find.
 choir_frame *choir_frame_new(choir_device *d);
 
 void choir_frame_free(choir_frame *f);
 
 // Waits for queued work, then frees all tensors of f and its tape. The memory is kept, so a
-// repeated step allocates nothing. The frame's failure is forgotten, and a tape may begin again.
+// repeated step allocates nothing. The frame forgets its failure, and a tape may begin again.
 // The count of random draws goes on.
 void choir_frame_clear(choir_frame *f);
 
 // The present point of f, for choir_frame_rewind.
 size_t choir_frame_mark(choir_frame *f);
 
-// Waits for queued work, then frees what was made since mark: tensors, their records on the tape
-// and, if it began after mark, the tape. A failure stays; only choir_frame_clear forgets it.
-// Does nothing if mark is not before the present point.
+// Waits for queued work, then frees all that was made since mark: tensors, their records on the
+// tape, and a tape that began after mark. A failure stays. Does nothing if mark is not before
+// the present point.
 void choir_frame_rewind(choir_frame *f, size_t mark);
 
 // The status of the first failure since f was emptied, or CHOIR_OK.
 CHOIR_MUST_CHECK choir_status choir_frame_status(const choir_frame *f);
 
-// Whether f has a tape (tape.h), so that this is training and dropout is on. Stays true after
-// the backward pass, until the frame is emptied or rewound to before the tape.
+// Whether f has a tape (tape.h), also after its backward pass: then dropout is on.
 bool choir_frame_is_training(const choir_frame *f);
 
 // Making tensors
@@ -95,23 +94,23 @@ choir_tensor *choir_constant(
 
 // As choir_constant, but without the copy if the device can use the host's memory: data stays
 // the caller's and must not change until f is emptied. Borrowed data is copied where it must
-// live longer: results that are returned, arguments of merge calls, exports to DLPack.
+// live longer: results that are returned, and arguments of merge calls.
 choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Makes a plain number: a scalar without a dtype of its own. In an operation it takes the dtype
 // of the first operand that is no plain number (CHOIR_INVALID if it does not fit, as 0.5 or 300
-// in u8); without one it is f64. It is no source of gradients: use choir_fill for that. When
-// replicas reduce, the same number from all is one common value, which has a mean but no SUM,
-// unless it is 0 (docs/rules.md, section 8).
+// in u8). If all operands are plain numbers, it is f64. It cannot be a source of gradients
+// (tape.h): use choir_fill for that. If all replicas reduce the same number, it is one common
+// value, which has a MEAN but no SUM, unless it is 0 (docs/rules.md, section 8).
 choir_tensor *choir_number(choir_frame *f, double value);
 
 // Copies t, with its count, into the frame to, on that frame's device. Waits for t. No gradient
-// flows. Both frames belong to the calling thread.
+// flows.
 choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
 // Looking at tensors. Getters do not wait.
 
-// For NULL: a scalar's.
+// The shape of t; for NULL that of a scalar.
 const choir_shape *choir_tensor_shape(const choir_tensor *t);
 
 // CHOIR_F64 for a plain number, CHOIR_F32 for NULL.
@@ -120,27 +119,26 @@ choir_dtype choir_tensor_dtype(const choir_tensor *t);
 choir_frame *choir_tensor_frame(const choir_tensor *t);
 
 // The device whose memory t is in. It may differ from the frame's: an argument of a merge call
-// lies where the replica made it.
+// stays in the memory of the replica's device.
 choir_device *choir_tensor_device(const choir_tensor *t);
 
-// Waits, then gives the elements in place: row-major, packed, read-only. Valid until t's frame
-// is emptied, or rewound to before t, or the backward pass of a tape frees t. CHOIR_UNSUPPORTED:
-// the host cannot reach the memory of t's device (use choir_tensor_to_host). Or the first
-// failure of queued work.
+// Waits, then gives the elements in place: row-major, packed, read-only. They are valid until
+// t's frame is emptied, or rewound to before t, or the backward pass of a tape frees t.
+// CHOIR_UNSUPPORTED: the host cannot reach the memory of t's device (use choir_tensor_to_host).
 const void *choir_tensor_data(const choir_tensor *t);
 
 // Waits, then gives the one element of t, of any rank, as a double (i64 beyond 2^53 is rounded).
-// NAN for NULL and after a failure. CHOIR_INVALID: t has not one element.
+// NAN for NULL and after a failure. CHOIR_INVALID: t does not have one element.
 double choir_tensor_number(const choir_tensor *t);
 
 // Waits, then copies all elements, row-major and packed, to host memory, from any device.
-// CHOIR_INVALID: bytes is not the tensor's size. For NULL the thread's last failure, or
-// CHOIR_INVALID.
+// CHOIR_INVALID: bytes is not the tensor's size. If t is NULL: the thread's last failure, or
+// CHOIR_INVALID if there was none.
 CHOIR_MUST_CHECK choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes);
 
-// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]". Works as snprintf, in
-// every locale alike. Of a tensor of more than 64 elements it shows only both ends of long axes.
-// After a failure the text is empty and the result 0. NULL is "(null)".
+// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]". Works as snprintf, but
+// the same in every locale. If t has more than 64 elements, only both ends of long axes are
+// shown. After a failure the text is empty and the result 0. NULL gives "(null)".
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
 // Indexed slices: some rows of a larger dense tensor (TensorFlow's IndexedSlices), for example
@@ -148,11 +146,11 @@ size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 // (cross.h), passed to merge calls and optimizers, and returned. All other calls refuse them
 // with CHOIR_UNSUPPORTED; choir_to_dense (op.h) makes the dense tensor.
 
-// Makes indexed slices of a dense tensor of this number of rows: row i of values is for its row
-// indices[i]. A row that occurs twice counts twice; a row that does not occur is 0. The result
-// is a view of values. indices is a vector of i32 or i64, copied if it is borrowed.
+// Makes indexed slices of a dense tensor with this number of rows. Row i of values belongs to
+// its row indices[i]. Values for the same row are added; a row that does not occur is 0. The
+// result is a view of values. indices is a vector of i32 or i64, copied if it is borrowed.
 // CHOIR_INVALID: values is a scalar, values and indices have different numbers of rows, an index
-// is out of range, tensors of two frames.
+// is out of range, the tensors are of two frames.
 choir_tensor *choir_indexed_slices(choir_tensor *values, choir_tensor *indices, int64_t rows);
 
 bool choir_tensor_is_slices(const choir_tensor *t);
@@ -171,18 +169,17 @@ struct DLManagedTensorVersioned;
 
 // Makes a tensor in f on the memory of managed, and takes managed over, also after a failure.
 // Its deleter is called once, after the last tensor on the memory is freed, or at once if the
-// elements were copied. They are copied for a device with memory of its own, if strides are not
-// packed, and if the memory is not aligned for the dtype. The deleter runs on the thread that
-// imported, outside of replica functions. If the last tensor is freed elsewhere, the deleter
-// waits until a choir_strategy_run ends or a thread imports again. Shared elements must not be
-// written before the deleter is called.
+// elements were copied. They are copied if the device has its own memory, strides are not
+// packed, or the memory is not aligned for the dtype. If the last tensor is freed on another
+// thread or in a replica function, the deleter is called later: when a choir_strategy_run ends
+// or a thread imports again. Shared elements must not be written before the deleter is called.
 //
 // CHOIR_UNSUPPORTED: another major version, memory that is not the host's, a type without a
 // choir_dtype. CHOIR_INVALID: an invalid shape, data is NULL.
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
 // Exports t to another library. Waits, then shares t's memory, which stays until the consumer
-// calls the deleter. That may be on any thread, and long after the frame is freed. The export is
+// calls the deleter. This may happen on any thread, long after the frame is freed. The export is
 // marked read-only, since other tensors may use the memory. Memory that may change (borrowed, or
 // a variable's) is copied instead, and the export is marked as a copy. CHOIR_UNSUPPORTED: the
 // host cannot reach the memory.

@@ -43,16 +43,6 @@ int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *d
 	return data->o.workers > 1 ? CHOIR_NONE : d->elements;
 }
 
-choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data)
-{
-	return data == NULL ? CHOIR_AUTO_SHARD_DATA : data->o.auto_shard;
-}
-
-bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data)
-{
-	return data != NULL && data->fell_back;
-}
-
 // Files whose names the chain reads are not known yet.
 static void add_what_is_read(chi_text *t, const choir_distributed_dataset *data, int worker)
 {

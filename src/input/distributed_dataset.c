@@ -285,3 +285,13 @@ choir_status choir_distributed_dataset_restore(
 	chi_fpenv_leave(&host);
 	return keep(data, status, false);
 }
+
+choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data)
+{
+	return data == NULL ? CHOIR_AUTO_SHARD_DATA : data->o.auto_shard;
+}
+
+bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data)
+{
+	return data != NULL && data->fell_back;
+}

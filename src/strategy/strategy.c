@@ -281,6 +281,11 @@ choir_status chi_strategy_check(const choir_strategy *s)
 	return CHOIR_OK;
 }
 
+int choir_strategy_workers(const choir_strategy *s)
+{
+	return s == NULL ? 0 : s->workers;
+}
+
 int choir_strategy_replicas(const choir_strategy *s)
 {
 	return s == NULL ? 0 : s->in_sync;

@@ -46,11 +46,6 @@ choir_value *choir_tensor_as_value(choir_tensor *t)
 	return v;
 }
 
-choir_value *choir_variable_as_value(choir_variable *variable)
-{
-	return variable == NULL ? NULL : &variable->value;
-}
-
 static bool same_number(const choir_tensor *a, const choir_tensor *b)
 {
 	return a->is_number && b->is_number && a->number == b->number;

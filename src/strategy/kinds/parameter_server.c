@@ -236,8 +236,3 @@ choir_status choir_strategy_run_workers(choir_strategy *s, choir_worker_fn *fn, 
 	chi_dlpack_run_deleters();
 	return status;
 }
-
-int choir_strategy_workers(const choir_strategy *s)
-{
-	return s == NULL ? 0 : s->workers;
-}

@@ -196,7 +196,8 @@ static choir_status copies_come_back(subject *s)
 		CHOIR_TRY(finish(s, 0, CHOIR_OK));
 		for (size_t k = 0; k < sizes[i]; k++)
 			CHOIR_TRY(expect_bytes(s, k, 1, s->in[k], "copy there and back"));
-		CHOIR_TRY(expect_bytes(s, sizes[i], BYTES - sizes[i], 0, "memory behind a copy"));
+		CHOIR_TRY(expect_bytes(
+				s, sizes[i], BYTES - sizes[i], 0, "memory after the bytes of a copy"));
 	}
 	return CHOIR_OK;
 }
@@ -209,7 +210,7 @@ static choir_status a_fill_sets_only_its_bytes(subject *s)
 	CHOIR_TRY(read_back(s, 0, CHOIR_OK));
 	CHOIR_TRY(expect_bytes(s, 0, 10, 5, "memory before a fill"));
 	CHOIR_TRY(expect_bytes(s, 10, 100, 9, "fill"));
-	return expect_bytes(s, 110, BYTES - 110, 5, "memory behind a fill");
+	return expect_bytes(s, 110, BYTES - 110, 5, "memory after the bytes of a fill");
 }
 
 static choir_status devices_copy_to_each_other(subject *s)
@@ -338,7 +339,7 @@ static choir_status wait_for_held(subject *s, uint64_t before, uint64_t after)
 	CHOIR_TRY(wait(s, 0, before, 0, CHOIR_OK));
 	CHOIR_TRY(wait(s, 0, after, 0, CHOIR_TIMEOUT));
 	CHOIR_TRY(wait(s, 0, after, 0.01, CHOIR_TIMEOUT));
-	return expect_bytes(s, 0, BYTES, 0, "copy behind a task that is not done");
+	return expect_bytes(s, 0, BYTES, 0, "copy after a task that is not done");
 }
 
 static choir_status a_wait_has_an_end(subject *s)
@@ -358,7 +359,7 @@ static choir_status a_wait_has_an_end(subject *s)
 	CHOIR_TRY(status);
 	CHOIR_TRY(ended);
 	CHOIR_TRY(wait(s, 0, after, LONG, CHOIR_OK));
-	return expect_bytes(s, 0, BYTES, 2, "copy behind a task that was held");
+	return expect_bytes(s, 0, BYTES, 2, "copy after a task that was held");
 }
 
 static choir_status expect_text(const char *part)
@@ -392,9 +393,9 @@ static choir_status a_failure_is_told_once(subject *s)
 	CHOIR_TRY(wait(s, 0, before, LONG, CHOIR_OK));
 	CHOIR_TRY(wait_for_failure(s, 0, broken, "task 1 broke down"));
 	CHOIR_TRY(wait(s, 0, after, LONG, CHOIR_OK));
-	// What was queued behind the failure was not done, and the stream goes on.
+	// The fills after the failure did not run, and the stream goes on.
 	CHOIR_TRY(read_back(s, 0, CHOIR_OK));
-	return expect_bytes(s, 0, BYTES, 1, "fill behind a failure");
+	return expect_bytes(s, 0, BYTES, 1, "fill after a failure");
 }
 
 static choir_status a_failure_passes_on(subject *s)
@@ -410,7 +411,7 @@ static choir_status a_failure_passes_on(subject *s)
 	CHOIR_TRY(wait_for_failure(s, 1, end, "task 7 broke down"));
 	CHOIR_TRY(finish(s, 0, CHOIR_CORRUPT));
 	CHOIR_TRY(read_back(s, 1, CHOIR_OK));
-	return expect_bytes(s, 0, BYTES, 1, "copy behind a failure of the other stream");
+	return expect_bytes(s, 0, BYTES, 1, "copy after a failure of the other stream");
 }
 
 static const struct {
@@ -472,9 +473,8 @@ static choir_status open_subject(subject *s, const choir_suite_options *o)
 	const choir_device_table *t = o->device;
 	if (t->size != sizeof *t || t->version != CHOIR_TABLE_VERSION || t->kind == NULL)
 		return choir_fail(CHOIR_INVALID,
-				"suite: a device table of size %zu and version %u; size %zu, version %u and a "
-				"kind "
-				"are needed",
+				"suite: a device table of size %zu and version %u; size %zu, version %u and "
+				"a kind are needed",
 				t->size, (unsigned) t->version, sizeof *t, (unsigned) CHOIR_TABLE_VERSION);
 	if (missing_slot(t) != NULL)
 		return choir_fail(CHOIR_INVALID, "suite: device kind \"%s\" has no slot %s; it is needed",
@@ -515,9 +515,10 @@ choir_status choir_suite_run(const choir_suite_options *o, choir_suite_fn *repor
 {
 	if (o == NULL || o->size != sizeof *o || o->device == NULL)
 		return choir_fail(CHOIR_INVALID,
-				"suite: the options have size %zu and no table; size %zu and .device are needed: "
-				"use CHOIR_OPTIONS",
-				o == NULL ? 0 : o->size, sizeof *o);
+				"suite: options of %zu bytes %s .device; %zu bytes and .device are needed: use "
+				"CHOIR_OPTIONS",
+				o == NULL ? 0 : o->size, o == NULL || o->device == NULL ? "without" : "with",
+				sizeof *o);
 	subject s;
 	tally t = { 0 };
 	CHOIR_TRY(open_subject(&s, o));

@@ -15,7 +15,8 @@ const choir_column *choir_distributed_dataset_column(
 
 static int64_t steps_of(int64_t items, int64_t each)
 {
-	return items == CHOIR_NONE ? CHOIR_NONE : items / each + (items % each != 0);
+	return items == CHOIR_UNKNOWN_CARDINALITY ? CHOIR_UNKNOWN_CARDINALITY
+											  : items / each + (items % each != 0);
 }
 
 int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *data)
@@ -30,17 +31,19 @@ int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *d
 	case CHI_REBATCH_UNKNOWN_SHARED:
 		return d->elements;
 	case CHI_REBATCH_ELEMENTS:
-		return data->streams > 1 ? CHOIR_NONE : steps_of(d->elements, data->strategy->replicas);
+		return data->streams > 1 ? CHOIR_UNKNOWN_CARDINALITY
+								 : steps_of(d->elements, data->strategy->replicas);
 	case CHI_REBATCH_ELEMENTS_SHARED:
 		return steps_of(d->elements, chi_input_replicas(data));
 	case CHI_REBATCH_SHARED:
 		return steps_of(d->spec.examples, data->batch);
 	case CHI_REBATCH_STREAM:
-		return data->o.workers > 1 ? CHOIR_NONE : steps_of(d->spec.examples, data->batch);
+		return data->o.workers > 1 ? CHOIR_UNKNOWN_CARDINALITY
+								   : steps_of(d->spec.examples, data->batch);
 	case CHI_REBATCH_UNKNOWN:
 		break;
 	}
-	return data->o.workers > 1 ? CHOIR_NONE : d->elements;
+	return data->o.workers > 1 ? CHOIR_UNKNOWN_CARDINALITY : d->elements;
 }
 
 // Files whose names the chain reads are not known yet.

@@ -136,7 +136,7 @@ static chi_rebatch find_rebatch(const choir_distributed_dataset *data)
 		return shared ? CHI_REBATCH_ELEMENTS_SHARED : CHI_REBATCH_ELEMENTS;
 	if (chi_input_replicas(data) == 1 && data->o.global_batch == 0)
 		return CHI_REBATCH_AS_THEY_COME;
-	if (data->batch == CHOIR_NONE)
+	if (data->batch == CHOIR_UNKNOWN)
 		return shared ? CHI_REBATCH_UNKNOWN_SHARED : CHI_REBATCH_UNKNOWN;
 	return shared ? CHI_REBATCH_SHARED : CHI_REBATCH_STREAM;
 }
@@ -164,7 +164,7 @@ static bool find_capacity(choir_distributed_dataset *data, int64_t element)
 	}
 	if (!chi_int64_multiply(each, r, &data->capacity))
 		return false;
-	if (n == r && data->batch != CHOIR_NONE)
+	if (n == r && data->batch != CHOIR_UNKNOWN)
 		data->capacity = data->batch;
 	return true;
 }
@@ -188,7 +188,7 @@ static void find_columns(choir_distributed_dataset *data)
 {
 	const chi_spec *spec = data->stream[0].spec;
 	const int64_t n = chi_input_replicas(data), g = data->batch;
-	int64_t rows = CHOIR_NONE;
+	int64_t rows = CHOIR_UNKNOWN;
 	if (data->rebatch == CHI_REBATCH_AS_THEY_COME && spec->full)
 		rows = spec->batch;
 	if (data->rebatch == CHI_REBATCH_STREAM && data->o.workers == 1 && g % n == 0 &&
@@ -212,7 +212,7 @@ static choir_distributed_dataset *new_data(
 	data->strategy = s;
 	data->o = *o;
 	data->streams = feeds;
-	data->batch = CHOIR_NONE;
+	data->batch = CHOIR_UNKNOWN;
 	data->stream = chi_alloc_array((size_t) feeds, sizeof *data->stream);
 	data->rows = chi_alloc_array((size_t) s->replicas, sizeof *data->rows);
 	data->column = chi_alloc_array(CHI_MAX_COLUMNS, sizeof *data->column);

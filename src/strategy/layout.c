@@ -149,10 +149,10 @@ choir_status chi_layout_open_block(choir_strategy *s)
 	return CHOIR_OK;
 }
 
-int chi_strategy_device_index(const choir_strategy *s, int replica)
+int chi_strategy_device_index(const choir_strategy *s, int local_replica)
 {
 	int d = 0;
-	while (replica >= s->first[d + 1])
+	while (local_replica >= s->first[d + 1])
 		d++;
 	return d;
 }

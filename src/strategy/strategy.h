@@ -122,15 +122,16 @@ static inline bool chi_strategy_has(const choir_strategy *s, const choir_variabl
 }
 // In place of a copy's index. CHI_NO_COPY: a failure, recorded in the context's frame.
 enum { CHI_ALL_COPIES = -1, CHI_NO_COPY = -2 };
-static inline int chi_strategy_copy(const choir_strategy *s, const choir_variable *v, int replica)
+static inline int chi_strategy_copy(
+		const choir_strategy *s, const choir_variable *v, int local_replica)
 {
-	return v->copy_of_replica[s->first_replica + replica];
+	return v->copy_of_replica[s->first_replica + local_replica];
 }
 
 // Returns a replica's id among all in step.
-static inline int chi_strategy_id(const choir_strategy *s, int replica)
+static inline int chi_strategy_id(const choir_strategy *s, int local_replica)
 {
-	return s->replica_offset + replica;
+	return s->replica_offset + local_replica;
 }
 // Fails with CHOIR_STATE if the strategy is used in a child of a fork.
 choir_status chi_strategy_check(const choir_strategy *s);

@@ -156,11 +156,11 @@ choir_status chi_strategy_agree_on_variable(
 choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args)
 {
 	chi_process_group *p = s->process_group;
-	if (p == NULL || args->counted_by == NULL || args->all_examples != CHOIR_NONE)
+	if (p == NULL || args->counted_by == NULL || args->all_examples != CHOIR_UNKNOWN)
 		return CHOIR_OK;
 	int64_t own = 0;
-	for (int i = 0; i < s->replicas && own != CHOIR_NONE; i++)
-		own = args->examples[i] == CHOIR_NONE ? CHOIR_NONE : own + args->examples[i];
+	for (int i = 0; i < s->replicas && own != CHOIR_UNKNOWN; i++)
+		own = args->examples[i] == CHOIR_UNKNOWN ? CHOIR_UNKNOWN : own + args->examples[i];
 	int64_t *each = chi_alloc_array((size_t) p->workers, sizeof *each);
 	if (each == NULL)
 		return chi_strategy_abort(s, choir_error_status());
@@ -169,10 +169,10 @@ choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args)
 	bool known = true;
 	own = 0;
 	for (int w = 0; status == CHOIR_OK && w < p->workers; w++) {
-		known = known && each[w] != CHOIR_NONE;
+		known = known && each[w] != CHOIR_UNKNOWN;
 		own += each[w];
 	}
-	args->all_examples = known ? own : CHOIR_NONE;
+	args->all_examples = known ? own : CHOIR_UNKNOWN;
 	chi_free(each);
 	return status;
 }

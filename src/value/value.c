@@ -83,10 +83,10 @@ choir_status chi_value_materialize(choir_value *v)
 	return CHOIR_OK;
 }
 
-choir_tensor *chi_value_for_replica(const choir_value *v, int replica, const choir_device *d)
+choir_tensor *chi_value_for_replica(const choir_value *v, int local_replica, const choir_device *d)
 {
 	if (v->kind == CHOIR_VALUE_PER_REPLICA)
-		return v->component[replica];
+		return v->component[local_replica];
 	for (int i = 0; i < v->count; i++)
 		if (chi_device_shares(v->device[i], d))
 			return v->component[i];

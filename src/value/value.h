@@ -34,7 +34,8 @@ choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tens
 choir_status chi_value_materialize(choir_value *v);
 // The value's component for a replica on device d. If v is not per-replica, it is one in memory
 // that d shares, else the first.
-choir_tensor *chi_value_for_replica(const choir_value *v, int replica, const choir_device *d);
+choir_tensor *chi_value_for_replica(
+		const choir_value *v, int local_replica, const choir_device *d);
 
 typedef struct {
 	const char *name; // in the set's arena
@@ -51,8 +52,8 @@ struct choir_values {
 	choir_frame **replica_frame; // on its device; made on first use
 	size_t n, capacity;
 	chi_leaf *leaf;
-	int64_t *examples; // CHOIR_NONE: unknown
-	// Examples in all processes, if the set cannot tell; CHOIR_NONE: not asked yet.
+	int64_t *examples; // or CHOIR_UNKNOWN
+	// Examples in all processes, if the set cannot tell; CHOIR_UNKNOWN: not asked yet.
 	int64_t all_examples;
 	// The leaf whose rows are the examples: a split one, else the first.
 	const char *counted_by;
@@ -65,7 +66,7 @@ choir_status chi_values_put(choir_values *set, const char *name, choir_value *v)
 // Prepares a set of values for the replicas' threads (chi_frame_publish).
 choir_status chi_values_publish(choir_values *set);
 // The frame of a replica's tensors in a set of values. NULL: recorded.
-choir_frame *chi_values_replica_frame(choir_values *set, int replica);
+choir_frame *chi_values_replica_frame(choir_values *set, int local_replica);
 // Splits a leaf of a set: gives replica i the next rows[i] rows of the host tensor t, which may
 // have more in total.
 choir_status chi_values_split_rows(
@@ -73,7 +74,7 @@ choir_status chi_values_split_rows(
 // Makes a leaf of one tensor of set->frame per replica, with its number of rows.
 choir_status chi_values_take_rows(
 		choir_values *set, const char *name, choir_tensor *const part[], const int64_t rows[]);
-// The examples of all replicas in a set of values; CHOIR_NONE: unknown.
+// The examples of all replicas in a set of values, or CHOIR_UNKNOWN.
 int64_t chi_values_global_examples(const choir_values *set);
 // Checks a set of values. CHOIR_INVALID names the first leaf that a replica lacks.
 choir_status chi_values_check(const choir_values *set);

@@ -47,11 +47,11 @@ void choir_values_clear(choir_values *set)
 		return;
 	set->n = 0;
 	set->counted_by = NULL;
-	set->all_examples = CHOIR_NONE;
+	set->all_examples = CHOIR_UNKNOWN;
 	for (int i = 0; i < set->layout.replicas; i++) {
 		if (set->replica_frame[i] != NULL)
 			choir_frame_clear(set->replica_frame[i]);
-		set->examples[i] = CHOIR_NONE;
+		set->examples[i] = CHOIR_UNKNOWN;
 	}
 	choir_frame_clear(set->frame);
 }
@@ -61,11 +61,11 @@ choir_frame *choir_values_frame(choir_values *set)
 	return set == NULL ? NULL : set->frame;
 }
 
-choir_frame *chi_values_replica_frame(choir_values *set, int replica)
+choir_frame *chi_values_replica_frame(choir_values *set, int local_replica)
 {
-	if (set->replica_frame[replica] == NULL)
-		set->replica_frame[replica] = choir_frame_new(set->layout.device[replica]);
-	return set->replica_frame[replica];
+	if (set->replica_frame[local_replica] == NULL)
+		set->replica_frame[local_replica] = choir_frame_new(set->layout.device[local_replica]);
+	return set->replica_frame[local_replica];
 }
 
 choir_status chi_values_publish(choir_values *set)
@@ -111,9 +111,9 @@ static void forget_rows(choir_values *set)
 			return;
 		}
 	set->counted_by = NULL;
-	set->all_examples = CHOIR_NONE;
+	set->all_examples = CHOIR_UNKNOWN;
 	for (int i = 0; i < set->layout.replicas; i++)
-		set->examples[i] = CHOIR_NONE;
+		set->examples[i] = CHOIR_UNKNOWN;
 }
 
 choir_status chi_values_put(choir_values *set, const char *name, choir_value *v)
@@ -212,8 +212,8 @@ choir_status choir_values_set_local(
 	if (set->counted_by == NULL && t->shape.rank > 0)
 		set->counted_by = leaf->name;
 	if (set->counted_by == leaf->name) {
-		set->examples[local_replica] = t->shape.rank > 0 ? t->shape.dim[0] : CHOIR_NONE;
-		set->all_examples = CHOIR_NONE;
+		set->examples[local_replica] = t->shape.rank > 0 ? t->shape.dim[0] : CHOIR_UNKNOWN;
+		set->all_examples = CHOIR_UNKNOWN;
 	}
 	return CHOIR_OK;
 }
@@ -331,8 +331,8 @@ int64_t chi_values_global_examples(const choir_values *set)
 	if (set->in_sync > set->layout.replicas)
 		return set->all_examples;
 	for (int i = 0; i < set->layout.replicas; i++) {
-		if (set->examples[i] == CHOIR_NONE)
-			return CHOIR_NONE;
+		if (set->examples[i] == CHOIR_UNKNOWN)
+			return CHOIR_UNKNOWN;
 		sum += set->examples[i];
 	}
 	return sum;

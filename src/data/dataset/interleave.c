@@ -110,7 +110,7 @@ static void count(interleave *v, opened *o)
 static choir_status take(interleave *v, void *const column[], int64_t want, int64_t *got)
 {
 	opened *open = &v->open[v->place];
-	if (v->block != CHOIR_NONE && want > v->block - v->taken)
+	if (v->block != CHOIR_FOREVER && want > v->block - v->taken)
 		want = v->block - v->taken;
 	choir_status status = chi_dataset_read(open->dataset, column, want, got);
 	count(v, open);
@@ -257,6 +257,6 @@ choir_dataset *choir_dataset_flat_map(choir_dataset *from, const choir_interleav
 				"reads one dataset after another");
 	choir_dataset *d = make(&flat_map_stages[o.files], from, &o, fn, user);
 	if (d)
-		((interleave *) d)->block = CHOIR_NONE;
+		((interleave *) d)->block = CHOIR_FOREVER;
 	return d;
 }

@@ -168,7 +168,7 @@ static int64_t times_as_many(int64_t known, int64_t times)
 	int64_t product;
 	return known != CHOIR_UNKNOWN_CARDINALITY && chi_int64_multiply(known, times, &product)
 			? product
-			: CHOIR_NONE;
+			: CHOIR_UNKNOWN_CARDINALITY;
 }
 
 choir_dataset *choir_dataset_repeat(choir_dataset *from, int64_t times)
@@ -186,7 +186,7 @@ choir_dataset *choir_dataset_repeat(choir_dataset *from, int64_t times)
 	r->times = times;
 	if (times == CHOIR_FOREVER) {
 		d->spec.endless = from->elements != 0; // an empty dataset stays empty
-		d->spec.examples = d->elements = d->spec.endless ? CHOIR_NONE : 0;
+		d->spec.examples = d->elements = d->spec.endless ? CHOIR_UNKNOWN_CARDINALITY : 0;
 	} else {
 		d->spec.examples = times_as_many(from->spec.examples, times);
 		d->elements = times_as_many(from->elements, times);

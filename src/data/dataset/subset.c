@@ -27,7 +27,7 @@ static int64_t examples_of_first(const choir_dataset *from, int64_t elements)
 		return from->spec.examples;
 	int64_t examples;
 	if (from->ragged || !chi_int64_multiply(elements, chi_dataset_unit(from), &examples))
-		return CHOIR_NONE;
+		return CHOIR_UNKNOWN_CARDINALITY;
 	return examples;
 }
 

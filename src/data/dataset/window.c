@@ -134,7 +134,7 @@ static const chi_stage window_stage = {
 static int64_t count_windows(const window *w, int64_t examples)
 {
 	if (examples == CHOIR_UNKNOWN_CARDINALITY)
-		return CHOIR_NONE;
+		return CHOIR_UNKNOWN_CARDINALITY;
 	if (!w->drop)
 		return examples / w->shift + (examples % w->shift != 0);
 	return examples < w->span ? 0 : (examples - w->span) / w->shift + 1;

@@ -125,7 +125,7 @@ static const chi_stage constant_stage = {
 
 choir_dataset *choir_constant_dataset_new(int64_t examples, size_t n, const choir_column columns[])
 {
-	if (examples < 0 && examples != CHOIR_UNKNOWN_CARDINALITY) {
+	if (examples < 0 && examples != CHOIR_FOREVER) {
 		choir_fail(CHOIR_INVALID,
 				"constant dataset: %lld examples given; 0 or more, or CHOIR_FOREVER, needed",
 				(long long) examples);
@@ -135,8 +135,8 @@ choir_dataset *choir_constant_dataset_new(int64_t examples, size_t n, const choi
 	if (!c)
 		return NULL;
 	choir_dataset *d = &c->base;
-	d->spec.endless = examples == CHOIR_UNKNOWN_CARDINALITY;
-	d->random = examples != CHOIR_UNKNOWN_CARDINALITY;
+	d->spec.endless = examples == CHOIR_FOREVER;
+	d->random = examples != CHOIR_FOREVER;
 	bool good = chi_row_buffer_new(d, 1, &c->example);
 	for (size_t i = 0; i < n && good; i++) {
 		good = columns[i].data != NULL;

@@ -429,7 +429,9 @@ static const chi_stage lines_stage = {
 choir_dataset *choir_text_lines_dataset_new(
 		const char *path, const char *column, choir_bad_record wrong)
 {
-	const choir_column c = { .name = column, .dtype = CHOIR_U8, .shape = { 1, { CHOIR_NONE } } };
+	const choir_column c = {
+		.name = column, .dtype = CHOIR_U8, .shape = { 1, { CHOIR_UNKNOWN } }
+	};
 	if (!given(path, "text lines dataset"))
 		return NULL;
 	lines *l = chi_source_new(&lines_stage, sizeof *l, 1, &c, CHOIR_UNKNOWN_CARDINALITY);

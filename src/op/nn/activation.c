@@ -108,45 +108,22 @@ static choir_status infer_softmax(size_t n, choir_tensor *const in[], const void
 	return CHOIR_OK;
 }
 
-static choir_status softmax_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	choir_tensor *const in[] = { node->out, dy };
-
-	(void) want;
-	gradient[0] = chi_op_kernel(dy->frame, "softmax_gradient", 2, in, NULL, dy->dtype, &dy->shape);
-	return CHOIR_OK;
-}
-
-static const chi_op softmax_op = {
-	.name = "softmax",
-	.infer = infer_softmax,
-	.backward = softmax_backward,
+static const chi_unary_op softmax_op = {
+	{ .name = "softmax", .infer = infer_softmax, .backward = chi_unary_backward },
+	"softmax_gradient", true
 };
 
 choir_tensor *choir_softmax(choir_tensor *x)
 {
-	return chi_op_call(&softmax_op, NULL, 1, &x, NULL);
+	return chi_op_call(&softmax_op.op, NULL, 1, &x, NULL);
 }
 
-static choir_status log_softmax_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	choir_tensor *const in[] = { node->out, dy };
-
-	(void) want;
-	gradient[0] =
-			chi_op_kernel(dy->frame, "log_softmax_gradient", 2, in, NULL, dy->dtype, &dy->shape);
-	return CHOIR_OK;
-}
-
-static const chi_op log_softmax_op = {
-	.name = "log_softmax",
-	.infer = infer_softmax,
-	.backward = log_softmax_backward,
+static const chi_unary_op log_softmax_op = {
+	{ .name = "log_softmax", .infer = infer_softmax, .backward = chi_unary_backward },
+	"log_softmax_gradient", true
 };
 
 choir_tensor *choir_log_softmax(choir_tensor *x)
 {
-	return chi_op_call(&log_softmax_op, NULL, 1, &x, NULL);
+	return chi_op_call(&log_softmax_op.op, NULL, 1, &x, NULL);
 }

@@ -40,7 +40,7 @@ bool chi_gradients_take_sparse(chi_gradients *a, const choir_variable *v)
 }
 
 choir_status chi_sparse_gradients_add(
-		chi_sparse_gradients *rows, int replica, const choir_tensor *t)
+		chi_sparse_gradients *rows, int local_replica, const choir_tensor *t)
 {
 	void *array = rows->gradient;
 	const bool grown = chi_grow(&array, &rows->capacity, rows->n + 1, sizeof *rows->gradient);
@@ -49,15 +49,15 @@ choir_status chi_sparse_gradients_add(
 		return choir_error_status();
 	chi_buffer_retain(t->buffer);
 	chi_buffer_retain(t->slices.buffer);
-	rows->gradient[rows->n++] = (chi_sparse_gradient){ replica, t->shape.dim[0], t->buffer,
+	rows->gradient[rows->n++] = (chi_sparse_gradient){ local_replica, t->shape.dim[0], t->buffer,
 		t->data, t->slices.buffer, t->slices.data, t->slices.dtype };
 	return CHOIR_OK;
 }
 
-bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int replica)
+bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int local_replica)
 {
 	for (size_t i = 0; i < rows->n; i++)
-		if (rows->gradient[i].replica == replica)
+		if (rows->gradient[i].replica == local_replica)
 			return true;
 	return false;
 }
@@ -107,12 +107,13 @@ static choir_status exchange_kinds(chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-static const chi_sparse_gradient *given_by(const chi_pending_update *u, size_t i, int replica)
+static const chi_sparse_gradient *given_by(
+		const chi_pending_update *u, size_t i, int local_replica)
 {
-	const int d = chi_strategy_device_index(u->strategy, replica);
+	const int d = chi_strategy_device_index(u->strategy, local_replica);
 	const chi_sparse_gradients *rows = &u->device[d].gradient[i]->sparse;
 	for (size_t k = 0; k < rows->n; k++)
-		if (rows->gradient[k].replica == replica)
+		if (rows->gradient[k].replica == local_replica)
 			return &rows->gradient[k];
 	return NULL;
 }

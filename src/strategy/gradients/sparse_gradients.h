@@ -4,8 +4,8 @@
 #include "strategy/gradients/pending.h"
 
 choir_status chi_sparse_gradients_add(
-		chi_sparse_gradients *rows, int replica, const choir_tensor *slices);
-bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int replica);
+		chi_sparse_gradients *rows, int local_replica, const choir_tensor *slices);
+bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int local_replica);
 void chi_sparse_gradients_clear(chi_sparse_gradients *rows);
 // Compares with all workers how each gradient was added. Before the first write, merges all sparse
 // rows of each variable, or makes them dense if a replica's gradient is. by: the device whose

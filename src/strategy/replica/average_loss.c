@@ -5,7 +5,8 @@
 int64_t choir_replica_examples(const choir_replica *replica)
 {
 	const chi_replica *r = chi_replica_of(replica);
-	if (r == NULL || r->run->task.args == NULL || r->run->task.args->examples[r->id] == CHOIR_NONE)
+	if (r == NULL || r->run->task.args == NULL ||
+			r->run->task.args->examples[r->id] == CHOIR_UNKNOWN)
 		return 0;
 	return r->run->task.args->examples[r->id];
 }
@@ -14,9 +15,9 @@ int64_t choir_replica_global_examples(const choir_replica *replica)
 {
 	const chi_replica *r = chi_replica_of(replica);
 	const int64_t all = r == NULL || r->run->task.args == NULL
-			? CHOIR_NONE
+			? CHOIR_UNKNOWN
 			: chi_values_global_examples(r->run->task.args);
-	return all == CHOIR_NONE ? 0 : all;
+	return all == CHOIR_UNKNOWN ? 0 : all;
 }
 
 static choir_tensor *sum_of_losses(choir_replica *replica, choir_tensor *losses, const char *what)
@@ -41,10 +42,11 @@ choir_tensor *choir_replica_average_loss(choir_replica *replica, choir_tensor *l
 		return NULL;
 	// Without counted arguments a run makes its own data, equally many examples in each replica.
 	const chi_replica *r = chi_replica_of(replica);
-	const int64_t known =
-			r->run->task.args == NULL ? CHOIR_NONE : chi_values_global_examples(r->run->task.args);
+	const int64_t known = r->run->task.args == NULL
+			? CHOIR_UNKNOWN
+			: chi_values_global_examples(r->run->task.args);
 	return over(sum,
-			known == CHOIR_NONE ? losses->shape.dim[0] * choir_replica_count(replica) : known);
+			known == CHOIR_UNKNOWN ? losses->shape.dim[0] * choir_replica_count(replica) : known);
 }
 
 choir_tensor *choir_replica_average_loss_over(

@@ -68,9 +68,9 @@ static choir_status lacks(const chi_replica *who, const chi_replica *than, const
 			chi_replica_number(who), name, chi_replica_number(than));
 }
 
-static const chi_named_tensors *returned_by(const chi_run *run, int replica)
+static const chi_named_tensors *returned_by(const chi_run *run, int local_replica)
 {
-	const chi_replica *r = &run->replica[replica];
+	const chi_replica *r = &run->replica[local_replica];
 	return run->task.results == NULL ? &r->unkept : &r->returned;
 }
 

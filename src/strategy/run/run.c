@@ -95,15 +95,15 @@ void chi_run_wake_up(chi_run *run)
 
 // Records a run's failure; returns whether it is the first. If two devices wait for a third, one
 // times out and cancels the other; the timeout is the cause. The lock is held.
-static bool record(chi_run *run, int replica)
+static bool record(chi_run *run, int local_replica)
 {
 	const bool first = chi_atomic32_load(&run->failed) == 0;
 	if (choir_error_status() == CHOIR_OK)
 		choir_fail(CHOIR_INTERNAL, "run: a failure without a text");
-	const bool cause = replica == run->failed_replica && run->error.status == CHOIR_CANCELLED &&
-			choir_error_status() != CHOIR_CANCELLED;
-	if (first || cause || replica < run->failed_replica) {
-		run->failed_replica = replica;
+	const bool cause = local_replica == run->failed_replica &&
+			run->error.status == CHOIR_CANCELLED && choir_error_status() != CHOIR_CANCELLED;
+	if (first || cause || local_replica < run->failed_replica) {
+		run->failed_replica = local_replica;
 		chi_error_save(&run->error);
 	}
 	chi_atomic32_store(&run->failed, 1);
@@ -127,10 +127,10 @@ static void tell_of_failure(chi_run *run, bool first)
 	chi_run_wake_up(run);
 }
 
-void chi_run_fail(chi_run *run, int replica)
+void chi_run_fail(chi_run *run, int local_replica)
 {
 	chi_mutex_lock(&run->lock);
-	const bool first = record(run, replica);
+	const bool first = record(run, local_replica);
 	chi_mutex_unlock(&run->lock);
 	tell_of_failure(run, first);
 }

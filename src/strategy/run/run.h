@@ -135,7 +135,7 @@ void chi_run_renew(chi_run *run);
 
 // Makes the run fail with the thread's last error and wakes all waiting threads. replica: the
 // failed one; the number of replicas for a merge or update.
-void chi_run_fail(chi_run *run, int replica);
+void chi_run_fail(chi_run *run, int local_replica);
 // Decides what happens when a replica of the run has waited for its timeout. True: the run fails,
 // naming the missing replica. False: another thread still uses r's tensors, so r must wait on.
 bool chi_run_abort_wait(chi_replica *r, const struct chi_sync_point *point);
@@ -151,7 +151,7 @@ choir_status chi_scheduler_wait(
 // Gives each free baton to a replica that may go on. The run's lock is held.
 void chi_scheduler_wake(chi_run *run);
 // Returns the replica with the baton of replica's device, or else replica. The run's lock is held.
-int chi_scheduler_holder(const chi_run *run, int replica);
+int chi_scheduler_holder(const chi_run *run, int local_replica);
 // Runs the device's replicas on this thread until none is left or another thread goes on. thread:
 // NULL, or this pool thread if it returns itself to the idle list.
 void chi_scheduler_run(chi_run *run, int d, struct chi_pool_thread *thread);

@@ -75,14 +75,14 @@ void chi_scheduler_wake(chi_run *run)
 	}
 }
 
-int chi_scheduler_holder(const chi_run *run, int replica)
+int chi_scheduler_holder(const chi_run *run, int local_replica)
 {
-	const int d = run->replica[replica].device;
+	const int d = run->replica[local_replica].device;
 	if (run->device[d].shared)
 		for (int i = run->strategy->first[d]; i < run->strategy->first[d + 1]; i++)
 			if (run->replica[i].state == CHI_RUNS)
 				return i;
-	return replica;
+	return local_replica;
 }
 
 // A wait ends after run->progress has been unchanged for the timeout.

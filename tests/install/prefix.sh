@@ -72,7 +72,7 @@ done
 quietly "$prefix/bin/choir" --help
 
 # The library of the site's own MPI, compiled as docs/cluster.md says, where the build's is not there.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=^ofi
 for kind in openmpi mpich; do
 	[ -x "$prefix/bin/choir" ] && command -v "mpicc.$kind" >/dev/null && command -v "mpirun.$kind" >/dev/null ||
 		continue

@@ -39,9 +39,10 @@ def environment(**more):
     env = {name: value for name, value in os.environ.items()
            if name not in ROLES and not name.startswith(("OMPI_", "PMI", "SLURM_"))}
     # Open MPI asks root for these. All workers are on this machine: Open MPI 5 warns where it finds no
-    # way between its network addresses. What a program leaves unread after a failure is no news, and
-    # nothing that UCX 1.18 may abort at in MPI_Finalize. MPIs do not give back all of their memory.
-    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl="^tcp",
+    # way between its network addresses, and its btl "ofi" searches for a network for a second. What a
+    # program leaves unread after a failure is no news, and nothing that UCX 1.18 may abort at in
+    # MPI_Finalize. MPIs do not give back all of their memory.
+    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl="^tcp,ofi",
                UCX_LOG_LEVEL="error", UCX_RCACHE_ENABLE="n", CHOIR_MPI=MPI, LD_LIBRARY_PATH=BUILD)
     env.update(more)
     env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"

@@ -10,6 +10,7 @@
 #include "collective/process_group.h"
 #include "strategy/run/run.h"
 #include "strategy/gradients/pending.h"
+#include "short.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -250,7 +251,7 @@ static const char *two_at_once(choir_cluster *c, int worker, void *user)
 
 TEST(test_two_at_once)
 {
-	for (uint64_t seed = 0; seed < 6; seed++) {
+	for (uint64_t seed = 0; seed < 6; seed += STRIDE) {
 		sim *s = sim_new(&(sim_options){
 				.workers = 3, .seed = seed, .slowest = 1e-3, .eager = 4096, .quiet = 5 });
 		assert_non_null(s);
@@ -280,7 +281,7 @@ TEST(test_failures)
 {
 	static const peers_place places[] = { { 2, "cpu:0" }, { 2, "cpu:0,cpu:1" }, { 4, "cpu:0" } };
 	for (job j = { .trouble = FAILS, .odd = 1 }; j.trouble <= LACKS; j.trouble++)
-		for (uint64_t i = 0; i < 6; i++)
+		for (uint64_t i = 0; i < (SHORT ? 3 : 6); i++)
 			peers_run(&(peers_job){ .replicas = REPLICAS,
 					.place = places[i % 3],
 					.seed = i,

@@ -8,7 +8,15 @@
 #include "choir/op.h"
 #include "test.h"
 
-enum { BATCH = 1200, IN = 96, WIDE = 320, CONTEXT = 64, IMAGES = 20, SIZE = 16, STEPS = 2 };
+enum {
+	BATCH = 1200,
+	IN = 96,
+	WIDE = 320,
+	CONTEXT = 64,
+	IMAGES = 20,
+	SIZE = 16,
+	STEPS = SHORT ? 1 : 2
+};
 typedef enum { DENSE, TEXT, CONVOLUTIONS, MODELS } net;
 
 typedef struct {

@@ -19,6 +19,7 @@
 
 #include "checkpoint.h"
 #include "cluster.h"
+#include "fit.h"
 #include "input.h"
 #include "layer.h"
 #include "library.h"

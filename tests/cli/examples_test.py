@@ -46,6 +46,14 @@ class Examples(Case):
         right = sum(int(digit) == label for digit, label in zip(named, self.labels(8000, 20)))
         self.assertGreaterEqual(right, 17)
 
+    def test_fit(self):
+        os.symlink(f"{SOURCE}/data", self.folder / "data")
+        lines = self.example("fit").splitlines()
+        right = [float(re.search(r"([\d.]+) % right", line).group(1)) for line in lines]
+        best = int(re.search(r"weights of epoch (\d)", lines[-1]).group(1))
+        self.assertEqual(right[-1], right[best - 1])
+        self.assertGreater(right[-1], 90)
+
     def labels(self, first, count):
         with gzip.open(f"{SOURCE}/data/mnist-10k-labels-idx1-ubyte.gz") as file:
             return file.read()[8 + first:8 + first + count]

@@ -45,12 +45,13 @@ HEADERS = {
     "weights.h": "train",
     "checkpoint.h": "train",
     "input.h": "input",
+    "fit.h": "fit",
     "choir.h": None,
     "extend.h": None,
 }
 # The same for headers of tests that belong to no room themselves.
 TEST_HEADERS = {"far/far.h": "device"}
-PROGRAM = 9
+PROGRAM = 10
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 

@@ -23,6 +23,7 @@ FLOORS = {
     "strategy": 7,
     "train": 8,
     "input": 8,
+    "fit": 9,
 }
 
 

@@ -205,6 +205,12 @@ static choir_status check(const choir_metric *m, const char *what)
 	return chi_context_need_cross(m->strategy, what);
 }
 
+choir_status chi_metric_totals(choir_metric *m, double *total, double *count)
+{
+	CHOIR_TRY(sum_parts(m, m->total, total));
+	return sum_parts(m, m->count, count);
+}
+
 double choir_metric_result(choir_metric *m)
 {
 	double total, count;
@@ -217,7 +223,7 @@ double choir_metric_result(choir_metric *m)
 				m->name);
 		return (double) NAN;
 	}
-	if (sum_parts(m, m->total, &total) != CHOIR_OK || sum_parts(m, m->count, &count) != CHOIR_OK)
+	if (chi_metric_totals(m, &total, &count) != CHOIR_OK)
 		return (double) NAN;
 	if (m->kind == CHI_METRIC_PRECISION || m->kind == CHI_METRIC_RECALL)
 		return count == 0 ? 0 : total / count;

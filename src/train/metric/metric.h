@@ -26,6 +26,9 @@ struct choir_metric {
 choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
 		choir_tensor *weights, choir_tensor **total, choir_tensor **count);
 
+// Adds up the components of a metric's total and of its count, which exists.
+choir_status chi_metric_totals(choir_metric *m, double *total, double *count);
+
 // Frees a metric, and keeps it in checkpoints (metric_state.c).
 void chi_metric_free(void *self);
 extern const chi_stateful_table chi_metric_state;

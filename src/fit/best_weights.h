@@ -1,0 +1,16 @@
+// The weights after the best epoch of a training.
+#pragma once
+
+#include "train/weights/weights.h"
+
+// Copies of all weights after the best epoch, in host memory.
+typedef struct {
+	chi_weights weights;
+	void **data; // of each; NULL: no copies
+} chi_best_weights;
+
+// Makes room for copies of all weights of the strategy; copies them; sets them to the copies.
+choir_status chi_best_weights_reserve(chi_best_weights *b, choir_strategy *s);
+choir_status chi_best_weights_keep(chi_best_weights *b, choir_strategy *s);
+choir_status chi_best_weights_restore(const chi_best_weights *b);
+void chi_best_weights_free(chi_best_weights *b);

@@ -1,0 +1,341 @@
+// A model and its logs. The names of all logs are fixed when the model is made, so an epoch's logs
+// are a row of numbers.
+#include "fit/fit_model.h"
+
+#include "base/alloc.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "input/input.h"
+#include "strategy/context.h"
+#include "train/metric/metric.h"
+
+#include <math.h>
+#include <string.h>
+
+static choir_status check_options(const choir_model_options *o)
+{
+	if ((o->layer == NULL) == (o->forward == NULL))
+		return choir_fail(CHOIR_INVALID,
+				"model: it has %s a layer %s a forward function; one of them is needed",
+				o->layer == NULL ? "neither" : "both", o->layer == NULL ? "nor" : "and");
+	if ((o->n_classes > 0 && o->class_weights == NULL) || (o->n_metrics > 0 && o->metrics == NULL))
+		return chi_error_null("model: %s",
+				o->n_classes > 0 && o->class_weights == NULL ? ".class_weights" : ".metrics");
+	for (size_t i = 0; i < o->n_classes; i++)
+		if (!(o->class_weights[i] >= 0) || !isfinite((float) o->class_weights[i]))
+			return choir_fail(CHOIR_INVALID,
+					"model: the weight of class %zu is %g; 0 or a positive number is needed", i,
+					o->class_weights[i]);
+	for (size_t i = 0; i < o->n_metrics; i++) {
+		const choir_metric *metric = o->metrics[i];
+		if (metric == NULL)
+			return chi_error_null("model: metric %zu", i);
+		if (metric->kind == CHI_METRIC_MEAN || metric->kind == CHI_METRIC_CONFUSION)
+			return choir_fail(CHOIR_INVALID,
+					"model: metric \"%s\" is %s; a metric of labels and results with one number "
+					"is needed",
+					metric->name,
+					metric->kind == CHI_METRIC_MEAN ? "a mean" : "a confusion matrix");
+	}
+	return CHOIR_OK;
+}
+
+static bool copy_text(const char **to, const char *from)
+{
+	*to = from == NULL ? NULL : chi_strdup(from);
+	return from == NULL || *to != NULL;
+}
+
+static bool copy_class_weights(choir_model *m, const choir_model_options *o)
+{
+	m->o.class_weights = NULL;
+	if (o->n_classes == 0)
+		return true;
+	m->class_weights = chi_alloc_array(o->n_classes, sizeof *m->class_weights);
+	for (size_t i = 0; m->class_weights != NULL && i < o->n_classes; i++)
+		m->class_weights[i] = (float) o->class_weights[i];
+	return m->class_weights != NULL;
+}
+
+static bool name_log(choir_model *m, size_t at, const char *prefix, const char *name)
+{
+	chi_text text = { 0 };
+	chi_text_add(&text, "%s%s", prefix, name);
+	if (text.failed)
+		chi_text_free(&text);
+	m->log_name[at] = text.data;
+	m->log[at] = (double) NAN;
+	return text.data != NULL;
+}
+
+static bool name_logs(choir_model *m)
+{
+	m->logs = 2 * m->metrics + 1;
+	m->log_name = chi_alloc_array(m->logs, sizeof *m->log_name);
+	m->log = chi_alloc_array(m->logs, sizeof *m->log);
+	if (m->log_name == NULL || m->log == NULL ||
+			!name_log(m, chi_model_rate_log(m), "", "learning_rate"))
+		return false;
+	for (size_t i = 0; i < m->metrics; i++) {
+		const char *name = i == 0 ? "loss" : m->metric[i]->name;
+		if (!name_log(m, chi_model_metric_log(m, i, false), "", name) ||
+				!name_log(m, chi_model_metric_log(m, i, true), "val_", name))
+			return false;
+	}
+	return true;
+}
+
+static bool make_loss_metric(choir_model *m)
+{
+	chi_text name = { 0 };
+	chi_text_add(&name, "%s/loss", m->o.name);
+	m->loss = name.failed ? NULL : choir_metric_new(name.data, CHOIR_METRIC_MEAN);
+	chi_text_free(&name);
+	return m->loss != NULL;
+}
+
+static bool fill_in(choir_model *m, const choir_model_options *o)
+{
+	const char *name = o->name == NULL ? "model" : o->name;
+	m->o = *o;
+	m->o.name = m->o.input = m->o.labels = m->o.sample_weights = NULL;
+	m->metrics = o->n_metrics + 1;
+	m->metric = chi_alloc_array(m->metrics, sizeof *m->metric);
+	if (m->metric == NULL || !copy_text(&m->o.name, name) || !copy_text(&m->o.input, o->input) ||
+			!copy_text(&m->o.labels, o->labels) ||
+			!copy_text(&m->o.sample_weights, o->sample_weights) || !copy_class_weights(m, o))
+		return false;
+	for (size_t i = 0; i < o->n_metrics; i++)
+		m->metric[i + 1] = o->metrics[i];
+	m->o.metrics = NULL;
+	if (!name_logs(m) || !make_loss_metric(m))
+		return false;
+	m->metric[0] = m->loss;
+	return true;
+}
+
+choir_model *choir_model_new(const choir_model_options *given)
+{
+	choir_model_options o;
+	choir_strategy *s = choir_strategy_current();
+	if (s == NULL || chi_strategy_check(s) != CHOIR_OK ||
+			chi_context_need_cross(s, "making a model") != CHOIR_OK)
+		return NULL;
+	if (chi_options_take("model: the options'", &o, sizeof o, given) != CHOIR_OK ||
+			check_options(&o) != CHOIR_OK)
+		return NULL;
+	choir_model *m = chi_alloc(sizeof *m);
+	if (m == NULL)
+		return NULL;
+	m->strategy = s->owner;
+	if (!fill_in(m, &o)) {
+		chi_model_free(m);
+		return NULL;
+	}
+	return chi_strategy_own_stateful(s, &chi_model_state, m) == CHOIR_OK ? m : NULL;
+}
+
+void chi_model_free(void *self)
+{
+	choir_model *m = self;
+	for (size_t i = 0; m->log_name != NULL && i < m->logs; i++)
+		chi_free(m->log_name[i]);
+	chi_best_weights_free(&m->best_weights);
+	const void *texts[] = { m->o.name, m->o.input, m->o.labels, m->o.sample_weights };
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		chi_free((void *) (uintptr_t) texts[i]);
+	chi_free(m->class_weights);
+	chi_free(m->metric);
+	chi_free(m->log_name);
+	chi_free(m->log);
+	chi_free(m->history);
+	chi_free(m);
+}
+
+// ---- Before a pass.
+
+static choir_status take_column(
+		const char **name, const choir_distributed_dataset *data, size_t i, const char *call)
+{
+	if (*name != NULL)
+		return CHOIR_OK;
+	const choir_column *c = choir_distributed_dataset_column(data, i);
+	if (c == NULL)
+		return choir_fail(CHOIR_INVALID,
+				"%s: the data have %zu columns; inputs and labels are needed, or .input and "
+				".labels of the model",
+				call, i);
+	return copy_text(name, c->name) ? CHOIR_OK : choir_error_status();
+}
+
+choir_status chi_model_check(choir_model *m, choir_distributed_dataset *data, const char *call)
+{
+	if (m == NULL)
+		return chi_error_null("%s: the model", call);
+	if (data == NULL)
+		return chi_error_null("%s: the data", call);
+	CHOIR_TRY(chi_strategy_check(m->strategy));
+	CHOIR_TRY(chi_context_need_cross(m->strategy, call));
+	if (data->strategy != m->strategy)
+		return choir_fail(CHOIR_INVALID,
+				"%s: the data belong to another strategy than the model; both need the same",
+				call);
+	if (m->o.layer != NULL)
+		CHOIR_TRY(take_column(&m->o.input, data, 0, call));
+	return m->o.loss == NULL ? CHOIR_OK : take_column(&m->o.labels, data, 1, call);
+}
+
+// ---- Steps of one replica.
+
+static choir_tensor *results_of(const choir_model *m, choir_replica *r)
+{
+	return m->o.layer != NULL ? choir_layer_apply(m->o.layer, choir_replica_arg(r, m->o.input))
+							  : m->o.forward(r, m->o.user);
+}
+
+static choir_tensor *weigh_classes(
+		const choir_model *m, choir_replica *r, choir_tensor *losses, choir_tensor *labels)
+{
+	choir_tensor *weights = choir_borrow(
+			r->frame, CHOIR_F32, CHOIR_SHAPE((int64_t) m->o.n_classes), m->class_weights);
+	weights = choir_gather(weights, labels);
+	return losses == NULL || weights == NULL
+			? NULL
+			: choir_multiply(losses, choir_cast(weights, losses->dtype));
+}
+
+// The loss of each example, [n].
+static choir_tensor *losses_of(
+		const choir_model *m, choir_replica *r, choir_tensor *labels, choir_tensor *results)
+{
+	choir_tensor *losses = m->o.loss(labels, results);
+	if (m->o.n_classes > 0)
+		losses = weigh_classes(m, r, losses, labels);
+	if (losses != NULL && losses->shape.rank == 0)
+		return chi_frame_fail_null(r->frame, CHOIR_INVALID,
+				"model \"%s\": the loss is a scalar; one number per example is needed", m->o.name);
+	if (losses != NULL && losses->shape.rank > 1) {
+		const int64_t n = losses->shape.dim[0], each = choir_shape_elements(&losses->shape);
+		losses = choir_mean(
+				choir_reshape(losses, CHOIR_SHAPE(n, n == 0 ? 0 : each / n)), CHOIR_AXIS(1));
+	}
+	if (m->o.sample_weights != NULL && losses != NULL)
+		losses = choir_multiply(
+				losses, choir_cast(choir_replica_arg(r, m->o.sample_weights), losses->dtype));
+	return losses;
+}
+
+static choir_status count_step(
+		const choir_model *m, choir_tensor *labels, choir_tensor *results, choir_tensor *losses)
+{
+	CHOIR_TRY(choir_metric_update(m->loss, losses, NULL));
+	for (size_t i = 1; i < m->metrics; i++)
+		CHOIR_TRY(choir_metric_update(m->metric[i], labels, results));
+	return CHOIR_OK;
+}
+
+choir_status chi_model_train_step(choir_replica *r, void *user)
+{
+	const choir_model *m = user;
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *results = results_of(m, r);
+	choir_tensor *labels = choir_replica_arg(r, m->o.labels);
+	choir_tensor *losses = losses_of(m, r, labels, results);
+	CHOIR_TRY(count_step(m, labels, results, losses));
+	return choir_optimizer_minimize(m->o.optimizer, choir_replica_average_loss(r, losses), tape);
+}
+
+choir_status chi_model_test_step(choir_replica *r, void *user)
+{
+	const choir_model *m = user;
+	choir_tensor *results = results_of(m, r);
+	choir_tensor *labels = choir_replica_arg(r, m->o.labels);
+	return count_step(m, labels, results, losses_of(m, r, labels, results));
+}
+
+choir_status chi_model_predict_step(choir_replica *r, void *user)
+{
+	return choir_replica_return(r, "results", results_of(user, r));
+}
+
+// ---- Logs.
+
+int64_t chi_model_find_log(const choir_model *m, const char *name)
+{
+	for (size_t i = 0; name != NULL && i < m->logs; i++)
+		if (strcmp(m->log_name[i], name) == 0)
+			return (int64_t) i;
+	return CHOIR_NONE;
+}
+
+choir_status chi_model_take_metrics(choir_model *m, bool validation)
+{
+	for (size_t i = 0; i < m->metrics; i++) {
+		m->log[chi_model_metric_log(m, i, validation)] = choir_metric_result(m->metric[i]);
+		CHOIR_TRY(choir_metric_reset(m->metric[i]));
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_model_add_history(choir_model *m)
+{
+	const size_t at = (size_t) m->epochs * m->logs;
+	if (!chi_grow(&m->history, &m->capacity, at + m->logs, sizeof *m->history))
+		return choir_error_status();
+	memcpy(m->history + at, m->log, m->logs * sizeof *m->log);
+	m->epochs++;
+	return CHOIR_OK;
+}
+
+void chi_model_forget(choir_model *m)
+{
+	m->epochs = m->batch = m->step = m->best_epoch = m->waited = 0;
+	for (size_t i = 0; i < m->logs; i++)
+		m->log[i] = (double) NAN;
+}
+
+size_t choir_model_logs(const choir_model *m)
+{
+	return m == NULL ? 0 : m->logs;
+}
+
+const char *choir_model_log_name(const choir_model *m, size_t i)
+{
+	return m == NULL || i >= m->logs ? NULL : m->log_name[i];
+}
+
+double choir_model_log(choir_model *m, const char *name)
+{
+	const int64_t i = m == NULL ? CHOIR_NONE : chi_model_find_log(m, name);
+	if (i == CHOIR_NONE)
+		return (double) NAN;
+	if (m->counting && (size_t) i < m->metrics)
+		return choir_metric_result(m->metric[i]);
+	if (m->counting && (size_t) i == chi_model_rate_log(m))
+		return choir_optimizer_learning_rate(m->o.optimizer);
+	return m->log[i];
+}
+
+int64_t choir_model_epochs(const choir_model *m)
+{
+	return m == NULL ? 0 : m->epochs;
+}
+
+double choir_model_history(const choir_model *m, const char *name, int64_t epoch)
+{
+	const int64_t i = m == NULL ? CHOIR_NONE : chi_model_find_log(m, name);
+	return i == CHOIR_NONE || epoch < 1 || epoch > m->epochs
+			? (double) NAN
+			: m->history[(size_t) (epoch - 1) * m->logs + (size_t) i];
+}
+
+int64_t choir_model_best_epoch(const choir_model *m)
+{
+	return m == NULL ? 0 : m->best_epoch;
+}
+
+void choir_model_stop(choir_model *m)
+{
+	if (m != NULL)
+		chi_atomic32_store(&m->stop, 1);
+}

@@ -2,9 +2,11 @@
 #include "fit/training.h"
 
 #include "base/status.h"
+#include "choir/trace.h"
 #include "test.h"
 #include "train/files.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -342,6 +344,41 @@ TEST(metadata_has_the_logs)
 			choir_model_history(t.model, "val_loss", 2));
 	choir_checkpoint_list_free(l);
 	choir_checkpoint_manager_free(m);
+	choir_strategy_free(t.strategy);
+}
+
+// ---- Event files.
+
+static bool holds(const char *bytes, size_t size, const char *word)
+{
+	for (size_t i = 0; i + strlen(word) <= size; i++)
+		if (memcmp(bytes + i, word, strlen(word)) == 0)
+			return true;
+	return false;
+}
+
+TEST(event_files_have_the_logs)
+{
+	training t = training_open("cpu:0", 1);
+	char path[400];
+	must(choir_trace_start(NULL, CHOIR_OPTIONS(choir_trace_options, .log = files_path("log"))));
+	must(choir_fit(t.model, t.train,
+			CHOIR_OPTIONS(choir_fit_options, .validation = t.test, .log_every = 4)));
+	must(choir_trace_stop());
+	DIR *folder = opendir(files_path("log"));
+	const struct dirent *entry = NULL;
+	while (folder != NULL && (entry = readdir(folder)) != NULL && entry->d_name[0] == '.')
+		;
+	assert_non_null(entry);
+	snprintf(path, sizeof path, "%s/%.200s", files_path("log"), entry->d_name);
+	closedir(folder);
+	size_t size;
+	char *bytes = files_read(path, &size);
+	static const char *const tags[] = { "train/loss", "train/learning_rate", "epoch/loss",
+		"epoch/val_loss", "epoch/val_accuracy" };
+	for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++)
+		assert_true(holds(bytes, size, tags[i]));
+	free(bytes);
 	choir_strategy_free(t.strategy);
 }
 

@@ -34,12 +34,22 @@ typedef struct choir_optimizer choir_optimizer;
 //   ADAMW     w -= a weight_decay w first, then as ADAM   (Loshchilov and Hutter 2019)
 //   RMSPROP   v = rho v + (1 - rho) g g;  m = momentum m + a g / sqrt(v + epsilon);  w -= m
 //             (Hinton's lectures, 2012)
+//   NADAM     with b(t) = beta1 (1 - 0.96^t / 2) and p(t) = b(1) b(2) ... b(t), m and v as ADAM;
+//             w -= a (b(t+1) m / (1 - p(t+1)) + (1 - b(t)) g / (1 - p(t)))
+//                  / (sqrt(v / (1 - beta2^t)) + epsilon)   (Dozat 2016)
+//   ADAGRAD   v += g g;  w -= a g / sqrt(v + initial_accumulator + epsilon)
+//             (Duchi, Hazan, Singer 2011)
+//   LION      w -= a weight_decay w + a sign(beta1 m + (1 - beta1) g);
+//             m = beta2 m + (1 - beta2) g   (Chen et al. 2023, arXiv:2302.06675)
 typedef enum {
 	CHOIR_SGD,
 	CHOIR_MOMENTUM,
 	CHOIR_ADAM,
 	CHOIR_ADAMW,
-	CHOIR_RMSPROP
+	CHOIR_RMSPROP,
+	CHOIR_NADAM,
+	CHOIR_ADAGRAD,
+	CHOIR_LION
 } choir_optimizer_kind;
 
 // The factor of the learning rate in a step. Steps are applied updates, counted from 0.
@@ -86,7 +96,7 @@ typedef struct {
 	const char *names;
 	// 0 means 1; CHOIR_ZERO means 0
 	double learning_rate_multiplier;
-	double weight_decay; // ADAMW; 0 means the optimizer's, CHOIR_ZERO 0
+	double weight_decay; // ADAMW, LION; 0 means the optimizer's, CHOIR_ZERO 0
 } choir_parameter_group;
 
 // What happens to an update with a gradient that is not finite. The failure, or a warning in the
@@ -105,9 +115,10 @@ typedef struct {
 	const choir_schedule *schedule; // copied; NULL: constant
 	double momentum; // MOMENTUM: 0 means 0.9, CHOIR_ZERO 0; RMSPROP: default 0
 	choir_toggle nesterov; // MOMENTUM: default off
-	double beta1, beta2; // ADAM, ADAMW: 0 means 0.9 and 0.999, CHOIR_ZERO 0
-	double epsilon; // ADAM, ADAMW, RMSPROP: 0 means 1e-7, CHOIR_ZERO 0
-	double weight_decay; // ADAMW: 0 means 1e-2, CHOIR_ZERO 0
+	// ADAM, ADAMW, NADAM: 0 means 0.9 and 0.999; LION: 0.9 and 0.99. CHOIR_ZERO means 0.
+	double beta1, beta2;
+	double epsilon; // not SGD, MOMENTUM, LION: 0 means 1e-7, CHOIR_ZERO 0
+	double weight_decay; // ADAMW: 0 means 1e-2, CHOIR_ZERO 0; LION: default 0
 	// All gradients are multiplied by global_clip_norm / max(norm, global_clip_norm); norm is the
 	// norm of all summed gradients of the update together. 0: no clipping. Clipping costs a
 	// second pass over the sums.
@@ -120,6 +131,7 @@ typedef struct {
 	// A variable belongs to the first group that matches its name.
 	const choir_parameter_group *groups;
 	size_t n_groups;
+	double initial_accumulator; // ADAGRAD: 0 means 0.1, CHOIR_ZERO 0
 } choir_optimizer_options;
 
 // CHOIR_INVALID: an unknown kind; a learning rate that is not positive and finite; a beta or

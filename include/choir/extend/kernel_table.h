@@ -240,6 +240,12 @@ typedef struct {
 //   w' - rate correction m / (sqrt(v) + epsilon).
 // - "rmsprop_update" (w, v, m, g): v = rho v + (1 - rho) G^2; m = momentum m + rate G / sqrt(v +
 //   epsilon); w = w' - m.
+// - "nadam_update" (w, m, v, g): m and v as in "adam_update"; w = w' - rate (m_factor m + g_factor
+//   G) / (sqrt(v_factor v) + epsilon).
+// - "adagrad_update" (w, v, g): v = v + G^2; w = w' - rate G / sqrt(v + initial_accumulator +
+//   epsilon).
+// - "lion_update" (w, m, g): w = w' - rate sign(m + (1 - beta1) (G - m)); then m = m + (1 - beta2)
+//   (G - m).
 typedef struct {
 	double rate, momentum;
 	double beta1, beta2, epsilon;
@@ -248,6 +254,7 @@ typedef struct {
 	double gradient_scale;
 	bool nesterov;
 	double rho;
+	double m_factor, g_factor, v_factor, initial_accumulator;
 } choir_update_attributes;
 
 // "scatter_update", "scatter_add", "scatter_subtract", "scatter_multiply", "scatter_divide",

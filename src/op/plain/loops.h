@@ -41,6 +41,15 @@ typedef union {
 } chi_total;
 
 // out may be an input, but must not overlap one otherwise.
+// Updates of optimizers with one slot and with two.
+typedef enum {
+	CHI_UPDATE_MOMENTUM,
+	CHI_UPDATE_ADAGRAD,
+	CHI_UPDATE_LION,
+	CHI_UPDATES1
+} chi_update1;
+typedef enum { CHI_UPDATE_ADAM, CHI_UPDATE_RMSPROP, CHI_UPDATE_NADAM, CHI_UPDATES2 } chi_update2;
+
 typedef struct {
 	// A repeating operand has one element. Integers wrap; x / 0 is 0.
 	void (*binary)(chi_binary op, void *out, const void *a, const void *b, int64_t n,
@@ -129,12 +138,11 @@ typedef struct {
 	void (*softmax_gradient)(void *dx, const void *y, const void *dy, int64_t n);
 
 	void (*sgd)(void *w, const void *g, const choir_update_attributes *a, int64_t n);
-	void (*momentum)(
-			void *w, void *velocity, const void *g, const choir_update_attributes *a, int64_t n);
-	void (*adam)(
-			void *w, void *m, void *v, const void *g, const choir_update_attributes *a, int64_t n);
-	void (*rmsprop)(
-			void *w, void *v, void *m, const void *g, const choir_update_attributes *a, int64_t n);
+	// With one slot, and with two; in the order of chi_update1 and chi_update2.
+	void (*update1[CHI_UPDATES1])(
+			void *w, void *slot, const void *g, const choir_update_attributes *a, int64_t n);
+	void (*update2[CHI_UPDATES2])(void *w, void *slot, void *second, const void *g,
+			const choir_update_attributes *a, int64_t n);
 
 	const chi_norm_loops *norm;
 	const chi_recurrent_loops *recurrent;

@@ -24,6 +24,7 @@ static const chi_optimizer_kind kinds[] = {
 			.slots = 2,
 			.slot = { "m", "v" },
 			.rate = 1e-3,
+			.standard_beta2 = 0.999,
 			.betas = true,
 			.epsilon = true },
 	[CHOIR_ADAMW] = { .name = "adamw",
@@ -31,8 +32,10 @@ static const chi_optimizer_kind kinds[] = {
 			.slots = 2,
 			.slot = { "m", "v" },
 			.rate = 1e-3,
+			.standard_beta2 = 0.999,
 			.betas = true,
 			.epsilon = true,
+			.standard_decay = 1e-2,
 			.decay = true },
 	[CHOIR_RMSPROP] = { .name = "rmsprop",
 			.kernel = "rmsprop_update",
@@ -42,7 +45,32 @@ static const chi_optimizer_kind kinds[] = {
 			.momentum = true,
 			.epsilon = true,
 			.rho = true },
+	[CHOIR_NADAM] = { .name = "nadam",
+			.kernel = "nadam_update",
+			.slots = 2,
+			.slot = { "m", "v" },
+			.rate = 1e-3,
+			.standard_beta2 = 0.999,
+			.betas = true,
+			.epsilon = true },
+	[CHOIR_ADAGRAD] = { .name = "adagrad",
+			.kernel = "adagrad_update",
+			.slots = 1,
+			.slot = { "accumulator" },
+			.rate = 1e-3,
+			.epsilon = true,
+			.accumulator = true,
+			.skips_zeros = true },
+	[CHOIR_LION] = { .name = "lion",
+			.kernel = "lion_update",
+			.slots = 1,
+			.slot = { "momentum" },
+			.rate = 1e-3,
+			.standard_beta2 = 0.99,
+			.betas = true,
+			.decay = true },
 };
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 void chi_optimizer_free(void *self)
 {
@@ -80,7 +108,7 @@ static uint64_t hash_numbers(const choir_optimizer *made)
 	const choir_optimizer_options *o = &made->options;
 	const double all[] = { o->learning_rate, o->global_clip_norm, o->weight_decay, o->momentum,
 		o->beta1, o->beta2, o->epsilon, o->rho, made->schedule.factor, made->loss_scale.initial,
-		made->loss_scale.multiplier };
+		made->loss_scale.multiplier, o->initial_accumulator };
 	uint64_t hash = 0;
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		hash = hash_number(hash, all[i]);
@@ -117,10 +145,10 @@ static choir_optimizer *make(
 	choir_optimizer_options all;
 	choir_schedule schedule;
 	choir_loss_scale scale;
-	if ((unsigned) kind > CHOIR_RMSPROP) {
+	if ((unsigned) kind >= KINDS) {
 		choir_fail(CHOIR_INVALID,
-				"optimizer: kind %d is unknown; known: CHOIR_SGD, "
-				"CHOIR_MOMENTUM, CHOIR_ADAM, CHOIR_ADAMW and CHOIR_RMSPROP",
+				"optimizer: kind %d is unknown; known: CHOIR_SGD, CHOIR_MOMENTUM, CHOIR_ADAM, "
+				"CHOIR_ADAMW, CHOIR_RMSPROP, CHOIR_NADAM, CHOIR_ADAGRAD and CHOIR_LION",
 				(int) kind);
 		return NULL;
 	}

@@ -13,12 +13,13 @@ typedef struct {
 	const char *kernel; // "adam_update"
 	int slots;
 	const char *slot[CHI_SLOTS]; // suffixes after the variable's name
-	double rate, standard_momentum; // defaults
-	bool momentum, nesterov, betas, epsilon, decay, rho; // the options that it has
+	double rate, standard_momentum, standard_beta2, standard_decay; // defaults
+	// The options that it has.
+	bool momentum, nesterov, betas, epsilon, decay, rho, accumulator;
 	bool skips_zeros; // without decay, zero gradients change nothing
 } chi_optimizer_kind;
 
-// A parameter group, with 0 and CHOIR_NONE resolved.
+// A parameter group, with 0 and CHOIR_ZERO resolved.
 typedef struct {
 	char *names; // patterns, each ended by a 0
 	size_t patterns;
@@ -37,7 +38,7 @@ typedef struct {
 struct choir_optimizer {
 	choir_strategy *strategy;
 	const chi_optimizer_kind *kind;
-	choir_optimizer_options options; // defaults and CHOIR_NONE resolved
+	choir_optimizer_options options; // defaults and CHOIR_ZERO resolved
 	choir_schedule schedule;
 	choir_loss_scale loss_scale;
 	chi_parameter_group *group;

@@ -13,7 +13,7 @@ static choir_status refuse(
 			CHOIR_INVALID, "optimizer %s: %s is %g; %s", kind->name, option, value, needed);
 }
 
-// 0 means the default, and CHOIR_NONE means 0.
+// 0 means the default, and CHOIR_ZERO means 0.
 static choir_status resolve(const chi_optimizer_kind *kind, const char *option, bool used,
 		double standard, double below, double *value)
 {
@@ -23,7 +23,7 @@ static choir_status resolve(const chi_optimizer_kind *kind, const char *option, 
 		return CHOIR_OK;
 	if (*value == 0)
 		*value = standard;
-	else if (*value == CHOIR_NONE)
+	else if (*value == CHOIR_ZERO)
 		*value = 0;
 	else if (!(*value > 0 && *value < below))
 		return refuse(kind, option, *value,
@@ -107,10 +107,13 @@ choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 	CHOIR_TRY(
 			resolve(kind, "momentum", kind->momentum, kind->standard_momentum, 1, &out->momentum));
 	CHOIR_TRY(resolve(kind, "beta1", kind->betas, 0.9, 1, &out->beta1));
-	CHOIR_TRY(resolve(kind, "beta2", kind->betas, 0.999, 1, &out->beta2));
+	CHOIR_TRY(resolve(kind, "beta2", kind->betas, kind->standard_beta2, 1, &out->beta2));
 	CHOIR_TRY(resolve(kind, "epsilon", kind->epsilon, 1e-7, no_limit, &out->epsilon));
 	CHOIR_TRY(resolve(kind, "rho", kind->rho, 0.9, 1, &out->rho));
-	CHOIR_TRY(resolve(kind, "weight_decay", kind->decay, 1e-2, no_limit, &out->weight_decay));
+	CHOIR_TRY(resolve(kind, "weight_decay", kind->decay, kind->standard_decay, no_limit,
+			&out->weight_decay));
+	CHOIR_TRY(resolve(kind, "initial_accumulator", kind->accumulator, 0.1, no_limit,
+			&out->initial_accumulator));
 	CHOIR_TRY(resolve_toggle(kind, "nesterov", kind->nesterov, &out->nesterov));
 	if ((unsigned) out->nonfinite > CHOIR_NONFINITE_IGNORE)
 		return refuse(kind, "nonfinite", (int) out->nonfinite,

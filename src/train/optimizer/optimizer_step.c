@@ -156,6 +156,26 @@ chi_optimized_variable *chi_optimized_variable_get(choir_optimizer *o, choir_var
 	return t;
 }
 
+// The product of Nadam's momenta b(1) to b(t). After SETTLED steps b(t) is beta1 in f64.
+static double momenta(double beta1, uint64_t t)
+{
+	enum { SETTLED = 1000 };
+	double product = 1;
+	for (uint64_t i = 1; i <= t && i <= SETTLED; i++)
+		product *= beta1 * (1 - 0.5 * pow(0.96, (double) i));
+	return t <= SETTLED ? product : product * pow(beta1, (double) (t - SETTLED));
+}
+
+static void set_nadam(choir_update_attributes *a, uint64_t t)
+{
+	const double now = momenta(a->beta1, t), next = momenta(a->beta1, t + 1);
+	const double b = a->beta1 * (1 - 0.5 * pow(0.96, (double) t));
+	const double b_next = a->beta1 * (1 - 0.5 * pow(0.96, (double) t + 1));
+	a->m_factor = b_next / (1 - next);
+	a->g_factor = (1 - b) / (1 - now);
+	a->v_factor = 1 / (1 - pow(a->beta2, (double) t));
+}
+
 static choir_status set_attributes(choir_optimizer *o, choir_update_attributes *a)
 {
 	const choir_optimizer_options *from = &o->options;
@@ -169,9 +189,12 @@ static choir_status set_attributes(choir_optimizer *o, choir_update_attributes *
 		.gradient_scale = 1,
 		.nesterov = from->nesterov == CHOIR_ON,
 		.rho = from->rho,
+		.initial_accumulator = from->initial_accumulator,
 	};
 	const double t = (double) step + 1;
 	a->correction = sqrt(1 - pow(from->beta2, t)) / (1 - pow(from->beta1, t));
+	if (strcmp(o->kind->kernel, "nadam_update") == 0)
+		set_nadam(a, step + 1);
 	CHOIR_TRY(chi_schedule_rate(&o->schedule, from->learning_rate, step, &a->rate));
 	uint64_t bits;
 	memcpy(&bits, &a->rate, sizeof bits);

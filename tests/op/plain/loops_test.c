@@ -153,18 +153,20 @@ static void updates(const chi_loops *v, choir_dtype dtype, int op, void *out, in
 		.correction = 0.4,
 		.gradient_scale = 0.3,
 		.rho = 0.9,
-		.nesterov = true };
+		.nesterov = true,
+		.m_factor = 0.7,
+		.g_factor = 0.2,
+		.v_factor = 1.5,
+		.initial_accumulator = 0.1 };
 	memcpy(out, a, BYTES);
 	memcpy(first, b, sizeof first);
 	memcpy(second, d, sizeof second);
 	if (op == 0)
 		v->real[dtype]->sgd(out, c, &u, n);
-	else if (op == 1)
-		v->real[dtype]->momentum(out, first, c, &u, n);
-	else if (op == 2)
-		v->real[dtype]->adam(out, first, second, c, &u, n);
+	else if (op <= CHI_UPDATES1)
+		v->real[dtype]->update1[op - 1](out, first, c, &u, n);
 	else
-		v->real[dtype]->rmsprop(out, second, first, c, &u, n);
+		v->real[dtype]->update2[op - 1 - CHI_UPDATES1](out, first, second, c, &u, n);
 	if (op > 0 && n < MAX / 2) // the slots, too
 		memcpy((unsigned char *) out + BYTES / 2, first, (size_t) n * chi_dtype_size(dtype));
 }
@@ -223,7 +225,7 @@ TEST(variants_have_the_same_bits)
 		compare_all("reductions", reductions, dtype, 12);
 		compare_all("norms", norms, dtype, 9);
 		compare_all("recurrent", recurrent, dtype, 4);
-		compare_all("updates", updates, dtype, 4);
+		compare_all("updates", updates, dtype, 1 + CHI_UPDATES1 + CHI_UPDATES2);
 		compare_all("pools", pools, dtype, 8);
 	}
 	for (choir_dtype dtype = CHOIR_F16; dtype <= CHOIR_BF16; dtype++) {

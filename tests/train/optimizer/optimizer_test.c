@@ -79,7 +79,7 @@ static void open_job(job *j, choir_strategy *s, choir_dtype dtype, choir_optimiz
 // What the formulas of optimizer.h give, in double.
 typedef struct {
 	choir_optimizer_kind kind;
-	double rate, momentum, beta1, beta2, epsilon, decay, clip, rho;
+	double rate, momentum, beta1, beta2, epsilon, decay, clip, rho, accumulator;
 	bool nesterov;
 	double w[N], a[N], b[N];
 	int t; // updates done
@@ -117,6 +117,28 @@ static void reference_element(reference *f, int i, double g)
 		f->b[i] = f->rho * f->b[i] + (1 - f->rho) * g * g;
 		f->a[i] = f->momentum * f->a[i] + f->rate * g / sqrt(f->b[i] + f->epsilon);
 		f->w[i] -= f->a[i];
+		break;
+	case CHOIR_ADAGRAD:
+		f->a[i] += g * g;
+		f->w[i] -= f->rate * g / sqrt(f->a[i] + f->accumulator + f->epsilon);
+		break;
+	case CHOIR_LION: {
+		const double to = f->beta1 * f->a[i] + (1 - f->beta1) * g;
+		f->w[i] -= f->rate * (f->decay * f->w[i] + (to > 0) - (to < 0));
+		f->a[i] = f->beta2 * f->a[i] + (1 - f->beta2) * g;
+		break;
+	}
+	case CHOIR_NADAM: {
+		double now = 1, b = 0, next;
+		for (int t = 1; t <= f->t; t++)
+			now *= b = f->beta1 * (1 - 0.5 * pow(0.96, t));
+		const double after = f->beta1 * (1 - 0.5 * pow(0.96, f->t + 1));
+		next = now * after;
+		f->a[i] = f->beta1 * f->a[i] + (1 - f->beta1) * g;
+		f->b[i] = f->beta2 * f->b[i] + (1 - f->beta2) * g * g;
+		f->w[i] -= f->rate * (after * f->a[i] / (1 - next) + (1 - b) * g / (1 - now)) /
+				(sqrt(f->b[i] / (1 - pow(f->beta2, f->t))) + f->epsilon);
+	}
 	}
 }
 
@@ -199,6 +221,14 @@ TEST(formulas)
 	everywhere(adamw, NULL);
 	everywhere(
 			(reference){ .kind = CHOIR_RMSPROP, .rate = 1e-3, .rho = 0.9, .epsilon = 1e-7 }, NULL);
+	reference nadam = adam;
+	nadam.kind = CHOIR_NADAM;
+	everywhere(nadam, NULL);
+	everywhere(
+			(reference){
+					.kind = CHOIR_ADAGRAD, .rate = 1e-3, .accumulator = 0.1, .epsilon = 1e-7 },
+			NULL);
+	everywhere((reference){ .kind = CHOIR_LION, .rate = 1e-3, .beta1 = 0.9, .beta2 = 0.99 }, NULL);
 }
 
 TEST(formulas_with_options)
@@ -210,6 +240,14 @@ TEST(formulas_with_options)
 					   .epsilon = 0.01 },
 			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.01, .rho = 0.5,
 					.momentum = 0.8, .epsilon = 0.01));
+	everywhere((reference){ .kind = CHOIR_ADAGRAD, .rate = 0.2, .epsilon = 0.01 },
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.2, .epsilon = 0.01,
+					.initial_accumulator = CHOIR_ZERO));
+	everywhere(
+			(reference){
+					.kind = CHOIR_LION, .rate = 0.01, .beta1 = 0.5, .beta2 = 0.8, .decay = 0.1 },
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.01, .beta1 = 0.5,
+					.beta2 = 0.8, .weight_decay = 0.1));
 	everywhere((reference){ .kind = CHOIR_SGD, .rate = 0.3 },
 			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.3));
 	everywhere(
@@ -368,6 +406,12 @@ static const refusal refusals[] = {
 	{ "2 groups*NULL", CHOIR_ADAM, OPTIONS(.n_groups = 2) },
 	{ "optimizer rmsprop: rho*1;", CHOIR_RMSPROP, OPTIONS(.rho = 1) },
 	{ "optimizer adam: rho*0.5*this kind", CHOIR_ADAM, OPTIONS(.rho = 0.5) },
+	{ "optimizer lion: epsilon*1e-07*this kind", CHOIR_LION, OPTIONS(.epsilon = 1e-7) },
+	{ "optimizer adagrad: beta1*0.9*this kind", CHOIR_ADAGRAD, OPTIONS(.beta1 = 0.9) },
+	{ "optimizer adam: initial_accumulator*0.1*this kind", CHOIR_ADAM,
+			OPTIONS(.initial_accumulator = 0.1) },
+	{ "optimizer adagrad: initial_accumulator*-2", CHOIR_ADAGRAD,
+			OPTIONS(.initial_accumulator = -2) },
 	{ "optimizer rmsprop: nesterov", CHOIR_RMSPROP, OPTIONS(.nesterov = CHOIR_ON) },
 	{ "optimizer sgd: learning_rate*nan", CHOIR_SGD, OPTIONS(.learning_rate = (double) NAN) },
 	{ "optimizer adam: learning_rate*-0.1", CHOIR_ADAM, OPTIONS(.learning_rate = -0.1) },

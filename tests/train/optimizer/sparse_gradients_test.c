@@ -79,7 +79,7 @@ static void train(const char *devices, choir_optimizer_kind kind, double clip, b
 TEST(the_bits_of_the_larger_tensors)
 {
 	static const char *const layouts[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
-	for (int kind = CHOIR_SGD; kind <= CHOIR_RMSPROP; kind++)
+	for (int kind = CHOIR_SGD; kind <= CHOIR_LION; kind++)
 		for (int clipped = 0; clipped < 2; clipped++) {
 			float expected[TABLE * WIDTH], have[TABLE * WIDTH];
 			const double clip = clipped == 0 ? 0 : 0.75;

@@ -1,8 +1,8 @@
 // Checkpoints: a strategy's whole state in a directory. If program, data and number of replicas
-// are the same, a restored training gives the same bits as one that never stopped; devices,
-// workers and strategy may differ. With another number of replicas, ON_READ variables get shares
-// of their aggregate, as from a weights file (weights.h). Calls that take a strategy are made in
-// cross-replica context.
+// are the same, a restored training gives the same bits as a training that never stopped.
+// Devices, workers and strategy may differ. With another number of replicas, the components of
+// ON_READ variables get shares of the aggregate, as from a weights file (weights.h). Calls that
+// take a strategy are made in cross-replica context.
 //
 // A checkpoint directory holds steps. A step is a folder ("step-1500") with three files.
 // weights.safetensors has the weights. state.safetensors has, as named tensors, everything else
@@ -20,7 +20,7 @@
 //
 // If workers read different parts of the data (docs/rules.md, section 9), restoring with another
 // number of workers or another policy is CHOIR_INVALID and changes nothing. Datasets that read a
-// queue, or have .checkpoint = CHOIR_OFF (input.h), are exempt: they continue where they are.
+// queue, or have .checkpoint = CHOIR_OFF (input.h), continue where they are instead.
 // Threads: the program's, while no run is under way.
 #pragma once
 
@@ -31,25 +31,26 @@ CHOIR_C_BEGIN
 typedef struct choir_checkpoint_options {
 	size_t size;
 	int max_to_keep; // number of last saves that are kept; 0: 5; CHOIR_ALL: all
-	// A key of the metadata whose value is a number. The steps with the largest values are kept
-	// too; with best_is_lowest those with the smallest. NULL: none.
+	// A key of the metadata whose value is a number. The steps with the largest values are kept,
+	// too; with best_is_lowest, the steps with the smallest. NULL: no such steps.
 	const char *best_metric;
 	int max_best_to_keep; // default: 1
 	bool best_is_lowest;
 	// A save only copies to memory; a thread of the lowest priority then writes the copy. The
-	// next save waits until it is written. Until the manager is freed, the copy needs memory: on
-	// the chief the size of the checkpoint, on other workers that of their ON_READ components.
+	// next save waits until the copy is written. Until the manager is freed, the copy needs
+	// memory: on the chief the size of the checkpoint, on other workers the size of their ON_READ
+	// components.
 	bool asynchronous;
 } choir_checkpoint_options;
 
-// Saves a strategy to, and restores it from, one directory. Free it before its strategy.
+// Saves and restores a strategy in one directory. Free the manager before its strategy.
 typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 
-// Makes the directory if only its parent exists, and locks it until the manager is freed or the
-// process ends. s NULL: the current strategy. Removes half-written files of a job that died.
+// Locks the directory until the manager is freed or the process ends. Makes the directory if only
+// its parent exists. NULL s: the current strategy. Removes half-written files of a job that died.
 // CHOIR_STATE: another manager has locked the directory. CHOIR_UNSUPPORTED: a newer version of
 // Choir has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a link, or was not
-// made by Choir; it stays as it is.
+// made by Choir. The file stays as it is.
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 
@@ -62,15 +63,15 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 //
 // After a failure the earlier steps are unchanged. CHOIR_INVALID: metadata has no number for
 // .best_metric. CHOIR_STATE also: the directory's ".lock" was removed or replaced, so another job
-// may have the directory; the manager saves nothing more. Other failures are those of
+// may use the directory. The manager then saves nothing more. Other failures are those of
 // choir_strategy_save. If an asynchronous write fails, the next call of save, check or wait
 // returns the failure, once. A save that returns such a failure still saves.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
-// On the chief, returns the failure of an asynchronous write if one is known, without waiting.
-// Call it after each step. It also prepares the memory of the first asynchronous save, so that
-// this save takes no longer than others.
+// Returns, on the chief, a known failure of an asynchronous write. Does not wait. Call this after
+// each step. The call also prepares the memory of the first asynchronous save, so that this save
+// takes no longer than others.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 
 // Waits until all saves are on the disk.
@@ -78,11 +79,11 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_wait(choir_checkpoint_man
 
 // Restores the last complete save. Damaged saves are skipped; the log says what is wrong with
 // each. CHOIR_NOT_FOUND: no save is complete. CHOIR_INVALID: another program made the save;
-// nothing was changed. CHOIR_IO: the system refused to read a save, which is not skipped.
+// nothing was changed. CHOIR_IO: the system refused to read a save. That save is not skipped.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
 
-// Restores one step. CHOIR_CORRUPT: the step is damaged. Other failures are those of
-// choir_checkpoint_manager_restore_latest.
+// Restores the step of this number. CHOIR_CORRUPT: the step is damaged. Other failures are those
+// of choir_checkpoint_manager_restore_latest.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 		choir_checkpoint_manager *m, int64_t step);
 
@@ -91,13 +92,14 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 
 // Restores the step in the folder path without a manager, also while a job saves to the same
-// directory. It writes nothing there. Failures are those of choir_checkpoint_manager_restore.
-// CHOIR_NOT_FOUND: the folder has no manifest. CHOIR_INVALID: path does not end in a step's name.
+// directory. The call writes nothing there. Failures are those of
+// choir_checkpoint_manager_restore. CHOIR_NOT_FOUND: the folder has no manifest. CHOIR_INVALID:
+// path does not end in a step's name.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_checkpoint(
 		choir_strategy *s, const char *path);
 
-// The contents of a checkpoint directory, also while a job saves there. CHOIR_NOT_FOUND: no such
-// directory.
+// The contents of a checkpoint directory. A job may save there at the same time. CHOIR_NOT_FOUND:
+// no such directory.
 typedef struct choir_checkpoint_list choir_checkpoint_list;
 
 typedef struct {
@@ -110,7 +112,7 @@ typedef struct {
 choir_checkpoint_list *choir_checkpoint_list_new(const char *directory);
 void choir_checkpoint_list_free(choir_checkpoint_list *l);
 
-// The number of steps, in the order of their saves, including damaged and half-written ones.
+// Steps are in the order of their saves, and include damaged and half-written steps.
 size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l);
 
 // The i-th step's number, its folder, and the number of replicas of its training (0: damaged). If
@@ -123,8 +125,9 @@ int choir_checkpoint_list_replicas(const choir_checkpoint_list *l, size_t i);
 const char *choir_checkpoint_list_metadata(
 		const choir_checkpoint_list *l, size_t i, const char *key);
 
-// Reads the whole i-th step. CHOIR_OK: the step is complete, and its tensors can be listed until
-// the next check. CHOIR_CORRUPT: something is damaged. CHOIR_NOT_FOUND: something is missing.
+// Reads and checks the i-th step. CHOIR_OK: the step is complete, and its tensors can be listed
+// until the next check. CHOIR_CORRUPT: it is damaged or half-written. CHOIR_NOT_FOUND: a file is
+// missing.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
 
 // The number of tensors of the last successful check (0: none), and the k-th tensor, valid until

@@ -1,13 +1,13 @@
-// Layers: a layer is a formula with the variables that it uses. It is applied in the same way in
-// a replica, a merge call or a program's own frame: the result belongs to the frame of the input,
-// and variables are read as in that frame. All layers compute in f32. Images are [n, h, w, c],
-// and n may be 0. A layer without a name has no variables of its own.
+// Layers: a layer is a formula with the variables that it uses. It can be applied in a replica,
+// in a merge call or in a frame of the program. The result belongs to the input's frame, and
+// variables are read as in this frame (variable.h). All layers compute in f32. Images are
+// [n, h, w, c], and n may be 0. A layer whose constructor has no name makes no variables.
 //
-// Variables: a layer "hidden" has the variables "hidden/kernel" and "hidden/bias", as in Keras,
-// also in a weights file. A kernel begins with Glorot uniform values (Glorot and Bengio 2010),
-// drawn from the strategy's seed and the variable's name. A bias begins at zero.
+// Variables: a layer "hidden" has the variables "hidden/kernel" and "hidden/bias", as in Keras. A
+// weights file has the same names. A kernel begins with Glorot uniform values (Glorot and Bengio
+// 2010), drawn from the strategy's seed and the variable's name. A bias begins at zero.
 // Errors: a constructor fails with CHOIR_INVALID if the name is missing or in use, or a size is
-// impossible. It then makes no variable.
+// impossible. The constructor then makes no variable.
 // Threads: as in variable.h.
 #pragma once
 
@@ -24,7 +24,7 @@ choir_layer *choir_dense_new(
 // x kernel: a dense layer without bias and activation.
 choir_layer *choir_dense_no_bias_new(const char *name, int64_t in, int64_t out);
 // activation(choir_conv2d(x, kernel) + bias): [n, h, w, in] gives [n, oh, ow, out]. "name/kernel"
-// is [kernel, kernel, in / groups, out], bias [out]. For the options and oh see nn.h.
+// is [kernel, kernel, in / groups, out], bias [out]. nn.h explains the options and oh.
 choir_layer *choir_conv2d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 // The same with choir_conv1d: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in /
@@ -49,14 +49,14 @@ choir_layer *choir_rms_normalization_new(const char *name, int64_t channels, dou
 typedef struct {
 	size_t size;
 	double momentum, epsilon; // 0 means 0.99 and 1e-3; CHOIR_ZERO means 0
-	choir_toggle over_replicas; // off; on: global statistics, with two sync points a step
+	choir_toggle over_replicas; // on: global statistics, with two sync points a step; default: off
 } choir_batch_normalization_options;
-// Applies choir_batch_norm to [.., channels]. If a tape records, it uses the batch's statistics,
-// and the moving statistics move towards them by the factor 1 - momentum. If no tape records, it
-// uses the moving statistics. These are "name/moving_mean", which begins at 0, and
-// "name/moving_variance", which begins at 1. Both are ON_READ variables with MEAN: each replica
-// has its own, and a read outside of replicas, or a save, gives the mean. In a replica without
-// examples they do not move, unless over_replicas is on.
+// Applies choir_batch_norm to [.., channels]. If a tape records, the layer uses the batch's
+// statistics, and moves the moving statistics towards them by the factor 1 - momentum. If no tape
+// records, the layer uses the moving statistics. These are "name/moving_mean", which begins at 0,
+// and "name/moving_variance", which begins at 1. Both are ON_READ variables with MEAN: each
+// replica has its own component, and a save or a read outside of replicas gives the mean. A
+// replica without examples changes its components only if over_replicas is on.
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o);
 
@@ -68,12 +68,12 @@ choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
 // Multiplies x [.., width] by the transposed matrix of an embedding layer and gives [.., rows]
 // (weight tying; Press and Wolf 2017, arXiv:1608.05859).
 choir_layer *choir_tied_embedding_new(choir_layer *embedding);
-// Adds to each position of x its row of "name/embeddings" [places, width]. The rows begin as in
+// Adds row i of "name/embeddings" [places, width] to position i of x. The rows begin as in
 // choir_embedding_new. x has at most places positions.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
-// Applies the dense layer "name/qkv", which gives 3 width columns, choir_self_attention, and the
-// dense layer "name/output", which gives width. Both have a kernel and a bias, but no activation.
-// Default: not causal.
+// Applies first the dense layer "name/qkv", which gives 3 width columns, then
+// choir_self_attention, then the dense layer "name/output", which gives width columns. Both dense
+// layers have a kernel and a bias, but no activation. Default: not causal.
 choir_layer *choir_self_attention_new(
 		const char *name, int64_t width, int64_t heads, choir_toggle causal);
 // Apply choir_lstm and choir_gru (nn.h), with zero states at the start: [n, t, in] gives [n, t,

@@ -3,7 +3,7 @@
 // the replicas. Names and definitions are those of Keras.
 //
 // A metric's variables are "name/total" and "name/count", or the "name/matrix" of a confusion
-// matrix. They are not saved with the weights.
+// matrix. These variables are not saved with the weights.
 #pragma once
 
 #include "strategy.h"
@@ -13,32 +13,33 @@ CHOIR_C_BEGIN
 typedef struct choir_metric choir_metric;
 typedef enum {
 	CHOIR_METRIC_MEAN, // (sum of values times weights) / (sum of weights)
-	CHOIR_METRIC_ACCURACY // examples whose highest score is at their label
+	CHOIR_METRIC_ACCURACY // fraction of examples whose highest score is at their label
 } choir_metric_kind;
 
 // Constructors. CHOIR_INVALID: an unknown kind; a name that is missing or in use; a threshold
 // that is not finite; a number of classes outside 1 to 32768. CHOIR_STATE: in a replica.
 
 choir_metric *choir_metric_new(const char *name, choir_metric_kind kind);
-// Precision: the fraction of the scores above threshold (in Keras 0.5) whose label is not 0.
+// Precision: of the scores above threshold (in Keras 0.5), the fraction whose label is not 0.
 choir_metric *choir_precision_new(const char *name, double threshold);
-// Recall: the fraction of the labels that are not 0 whose score is above threshold.
+// Recall: of the labels that are not 0, the fraction whose score is above threshold.
 choir_metric *choir_recall_new(const char *name, double threshold);
 // A confusion matrix: row i, column j counts the examples of class i whose highest score is at j.
 choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 
-// Adds a batch or a replica's part of a batch. It may have no examples.
-// - MEAN takes values of any shape and of any dtype that can be cast, and weights, which
-//   broadcast to the values. If weights are NULL, all are 1.
-// - ACCURACY takes integer labels [n] and scores [n, classes]. If several classes share the
-//   highest score, the lowest of them counts.
+// Adds a batch, or a replica's part of a batch, which may have no examples.
+// - MEAN takes values and weights. Values have any shape, and any dtype that can be cast. Weights
+//   broadcast to the values; NULL weights are all 1.
+// - ACCURACY takes integer labels [n] and scores [n, classes]. Of several classes with the
+//   highest score, the lowest class counts.
 // - A confusion matrix takes the same as ACCURACY. A label that is not a class is CHOIR_INVALID.
 // - Precision and recall take scores of any shape, and labels of the same shape and any dtype.
-//   Scores are compared with threshold in the scores' dtype; a NAN counts as above it.
+//   Scores are compared with threshold in the scores' dtype; a NAN counts as above threshold.
 //
-// In a replica of the metric's strategy, the tensors belong to its frame, and no tape records.
-// Outside of replicas they belong to any frame, on the program's thread. If a required tensor is
-// NULL, the call returns the failure that its frame keeps.
+// In a replica of the metric's strategy, the tensors belong to the replica's frame, and the tape
+// does not record this call. Outside of replicas, call this on the program's thread, with tensors
+// of any frame. If a required tensor is NULL, the call returns the failure of the other tensor's
+// frame.
 CHOIR_MUST_CHECK choir_status choir_metric_update(
 		choir_metric *m, choir_tensor *labels_or_values, choir_tensor *scores_or_weights);
 // Like choir_metric_update, with a weight for each label of an accuracy, precision or recall.
@@ -48,7 +49,7 @@ CHOIR_MUST_CHECK choir_status choir_metric_update_weighted(
 		choir_metric *m, choir_tensor *labels, choir_tensor *scores, choir_tensor *weights);
 // The result over all replicas and updates since the last reset, in cross-replica context. It is
 // NAN after a failure, or if nothing was counted. But precision is 0 if no score was above the
-// threshold, and recall is 0 if no label was positive.
+// threshold, and recall is 0 if all labels were 0.
 double choir_metric_result(choir_metric *m);
 // The result of a confusion matrix: an i64 tensor [classes, classes] in f. CHOIR_INVALID: m is
 // not a confusion matrix.

@@ -9,7 +9,7 @@ CHOIR_C_BEGIN
 
 // Activations: elementwise operations, and softmax along the last axis
 
-// The activation of a layer or a convolution, which is applied to its result.
+// The activation that a layer or a convolution applies to its result.
 typedef enum {
 	CHOIR_LINEAR = 0, // none
 	CHOIR_RELU,
@@ -24,8 +24,8 @@ choir_tensor *choir_relu(choir_tensor *x); // max(x, 0); the gradient at 0 is 0
 choir_tensor *choir_tanh(choir_tensor *x);
 choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))
 // The Gaussian error linear unit, x (1 + erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016,
-// arXiv:1606.08415), the default of tf.nn.gelu and PyTorch's F.gelu. In f32 the error of x's
-// factor is at most 2e-7.
+// arXiv:1606.08415), the default of tf.nn.gelu and PyTorch's F.gelu. In f32 the factor of x in
+// this formula has an error of at most 2e-7.
 choir_tensor *choir_gelu(choir_tensor *x);
 // The approximation of choir_gelu by tanh, as in GPT-2:
 //     x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
@@ -47,52 +47,53 @@ typedef enum {
 } choir_combiner;
 // The weighted sum of each example's n rows: rows [.., n, width] and weights [.., n] give [..,
 // width]. The combiner divides the sum; division by 0 gives 0.
-// With rows of choir_gather or choir_variable_gather this is tf.nn.embedding_lookup_sparse. If
-// an example has fewer than n ids, add any id of the table with weight 0. The gradient of that
-// id's row is 0, but the row counts as one that has a gradient.
+// With rows from choir_gather or choir_variable_gather this is tf.nn.embedding_lookup_sparse. If
+// an example has fewer than n ids, add any id of the table with weight 0. The row of this id
+// then has a gradient, of value 0.
 choir_tensor *choir_combine_rows(
 		choir_tensor *rows, choir_tensor *weights, choir_combiner combiner);
 
 // Convolutions and pools of images
 //
 // x is [n, h, w, c]: images of h rows, w columns and c channels. A window is size pixels long
-// along each of the axes h and w, and there is one every stride pixels.
-// - padding 0 or more: that many zeros on each side, and (h + 2 padding - size) / stride + 1
-//   windows, rounded down. 0 is TensorFlow's VALID.
-// - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and as many zeros as they need:
-//   half of them before the image, the other half and an odd one after it
+// along an axis (h or w). Windows begin stride pixels apart.
+// - padding 0 or more: padding zeros on each side; (h + 2 padding - size) / stride + 1 windows,
+//   rounded down. 0 is TensorFlow's VALID.
+// - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and the zeros that they need.
+//   Half of the zeros are before the image. The other half, and an odd zero, are after it
 //   (tensorflow.org/api_docs/python/tf/nn, "Notes on padding").
 //
 // CHOIR_INVALID: a window larger than the padded image; any window if x has no rows or no
-// columns; in pools a stride below 1, a padding below -1 or of size or more.
+// columns; in pools: a stride below 1; a padding that is negative but not SAME, or is size or
+// more.
 
-// Options of convolutions, for the functions here and the layers of layer.h.
+// Options of convolutions and of convolution layers.
 typedef struct {
 	size_t size;
 	int stride; // 0: 1
 	int padding; // 0: no zeros
-	int dilation; // distance in x between neighbours of the filter; 0: 1, no dilation
+	int dilation; // distance in x between neighbouring filter elements; 0: 1, no dilation
 	int64_t groups; // 0: 1
-	// Additional zeros before and after the rows or the sequence ([0]) and the columns ([1]);
-	// not with SAME.
+	// Additional zeros: [0] before and after the rows (or the time steps), [1] before and after
+	// the columns. Not with SAME.
 	int pad_before[2], pad_after[2];
 	choir_activation activation; // of the result, in a layer after the bias; default: linear
-	choir_toggle bias; // layers only: whether they have one; default: on
+	choir_toggle bias; // layers only: whether the layer has a bias; default: on
 } choir_conv_options;
 // Convolution of images (as a cross-correlation) with filter [kh, kw, c / groups, out]; gives
 // [n, oh, ow, out]:
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
-// with zeros outside of x. groups divides the channels of x and of the result into equal parts;
-// a channel o of part g sees only the channels c of part g of x.
+// with zeros outside of x. groups divides the channels of x and of the result into equal groups.
+// A channel o of group g uses only the channels c of group g.
 // CHOIR_INVALID: an option out of range; bias is CHOIR_ON.
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// The same for sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. It is
-// causal if pad_before[0] is (k - 1) dilation. CHOIR_INVALID also: pad_before[1] or pad_after[1]
-// is set.
+// The same for sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. The
+// convolution is causal if pad_before[0] is (k - 1) dilation. CHOIR_INVALID also: pad_before[1]
+// or pad_after[1] is set.
 choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// The largest element of each size x size window, for each channel. Padding does not count. If
-// elements are equal, the gradient goes to the first of them, row by row.
+// The largest element of each size x size window, for each channel. Padding does not count. Of
+// equal elements, the first (row by row) gets the gradient.
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
 // The mean of the elements of each window that are inside of x.
 choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
@@ -100,8 +101,8 @@ choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int pa
 // Dropout
 
 // Sets each element to 0 with probability rate (0 <= rate < 1), and divides the others by 1 -
-// rate (Srivastava et al. 2014). Returns x itself if the frame is not training or rate is 0. It
-// draws random numbers as choir_random_normal does.
+// rate (Srivastava et al. 2014). Returns x itself if the frame is not training or rate is 0.
+// Random numbers are drawn as in choir_random_normal.
 choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed);
 
 // Attention
@@ -120,18 +121,18 @@ typedef struct {
 // and t is larger than s.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
-// The same for qkv [n, t, 3 width], whose rows are q, k and v one after another; gives [n, t,
-// width]. It does not copy qkv.
+// The same for qkv [n, t, 3 width]; gives [n, t, width]. Each row of qkv has a row of q, of k
+// and of v, in this order. qkv is not copied.
 choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_options *o);
 
-// Recurrence over sequences x [n, t, in], from the first time step to the last. The result is
+// Recurrence over sequences x [n, t, in], from the first time step to the last. The result has
 // the states of all time steps, [n, t, h].
 
 typedef struct {
 	size_t size;
-	choir_tensor *state, *cell; // initial ones, [n, h]; NULL: zeros. cell is for lstm only
-	// If not NULL: gets the last cell state, [n, h], through which no gradient flows, or NULL
-	// after a failure.
+	choir_tensor *state, *cell; // initial values, [n, h]; NULL: zeros. cell: lstm only
+	// If not NULL: gets the last cell state, [n, h], or NULL after a failure. No gradient flows
+	// through this state.
 	choir_tensor **last_cell;
 } choir_recurrent_options;
 // The LSTM of Hochreiter and Schmidhuber 1997 with a forget gate (Gers et al. 2000), with its
@@ -146,8 +147,8 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 //     a = x kernel + bias, q = h_before recurrent + recurrent_bias, in three parts of h columns
 //     z = sigmoid(a0 + q0), r = sigmoid(a1 + q1), m = tanh(a2 + r q2)
 //     h = z h_before + (1 - z) m
-// kernel is [in, 3 h], recurrent [h, 3 h], both biases [3 h]. state, [n, h], is the initial one;
-// NULL: zeros.
+// kernel is [in, 3 h], recurrent [h, 3 h], both biases [3 h]. state, [n, h], is the initial
+// state; NULL: zeros.
 choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,
 		choir_tensor *bias, choir_tensor *recurrent_bias, choir_tensor *state);
 
@@ -167,30 +168,31 @@ typedef choir_tensor *choir_all_reduce_fn(choir_tensor *t, void *user);
 typedef struct {
 	size_t size;
 	double epsilon; // 0: 1e-3; CHOIR_ZERO: 0
-	// If set, mean, variance and the gradient of x are those of the rows of all participants.
-	// Gradients of scale and offset stay those of this participant's rows. sum is called once in
-	// the forward pass and, if the gradient of x is wanted, once in the backward pass. user must
-	// live as long as the tape.
+	// If set, mean, variance and the gradient of x are computed over the rows of all
+	// participants. Gradients of scale and offset are computed over this participant's rows. sum
+	// is called once in the forward pass and, if the gradient of x is wanted, once in the
+	// backward pass. user must live as long as the tape.
 	choir_all_reduce_fn *sum;
 	void *user;
-	// If not NULL: get the mean and the variance, [c], through which no gradient flows, or NULL
-	// after a failure.
+	// If not NULL: get the mean and the variance, [c], or NULL after a failure. No gradient
+	// flows through them.
 	choir_tensor **mean, **variance;
 } choir_batch_norm_options;
 // choir_layer_norm's formula with the mean and the variance of each channel over all rows of c
-// elements (Ioffe and Szegedy 2015, arXiv:1502.03167). Both are collected in f64, and are 0 if
-// there are no rows.
+// elements (Ioffe and Szegedy 2015, arXiv:1502.03167). Mean and variance are computed in f64,
+// and are 0 if there are no rows.
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o);
 
-// A loss is one number for each example, computed from the labels or targets and the model's
+// A loss is one number for each example, computed from labels or targets and the model's
 // results. Arguments are in Keras' order. choir_replica_average_loss computes the mean loss of a
-// global batch. Gradients flow to logits and predictions, and to targets of their dtype.
+// global batch. Gradients flow to logits and predictions, and to targets of the same dtype.
 
 // -log(softmax(logits)[label]) for labels [n], u8, i32 or i64, and logits [n, classes], f32 or
-// f64: gives [n]. There may be more axes, as in [n, positions] and [n, positions, classes],
-// which give [n, positions]. It is computed as log(sum of exp), without overflow. CHOIR_INVALID:
-// a label is not a class. An asynchronous device reports this later (tensor.h).
+// f64: gives [n]. More axes are possible: labels [n, positions] and logits
+// [n, positions, classes] give [n, positions]. The loss is computed as log(sum of exp), without
+// overflow. CHOIR_INVALID: a label is not a class. An asynchronous device reports it later
+// (tensor.h).
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
 // The same with smoothed labels: each class has the probability smoothing / classes, and the
 // right class has 1 - smoothing more (Szegedy et al. 2015, arXiv:1512.00567). CHOIR_INVALID:

@@ -1,17 +1,18 @@
 // Operations: expressions on tensors. An operation checks its operands, makes its result in
-// their frame, queues the work on the frame's device, and is recorded by the frame's tape if
-// there is one (tape.h). An operation that fails, or has a NULL operand, returns NULL, and the
-// frame keeps the reason. So formulas can be nested, and one check at the end is enough. Operands
-// need the same dtype, except plain numbers (choir_number), which take the other operand's.
+// their frame, and queues the work on the frame's device. The frame's tape, if there is one,
+// records the operation (tape.h). An operation that fails, or has a NULL operand, returns NULL,
+// and the frame keeps the reason. So calls can be nested, and one check at the end is enough.
+// Operands need the same dtype. A plain number (choir_number) takes the dtype of the other
+// operand.
 //
-// Errors, besides those of tensor.h: CHOIR_INVALID: shapes or dtypes that do not fit.
+// Errors are those of tensor.h, and: CHOIR_INVALID: shapes or dtypes that do not fit.
 // CHOIR_UNSUPPORTED: the device has no kernel for the dtype.
 // Gradients flow through floating-point tensors only, and through every operation unless its
 // comment says otherwise.
 // Results depend on the operands and on the machine's instruction set, never on the number of
 // threads.
 //
-// Kernels are oneDNN's, if the library was built with it, or Choir's own. The environment
+// Kernels are Choir's own, and oneDNN's if the library was built with oneDNN. The environment
 // variable CHOIR_KERNELS is "all" (the default), or "plain" for the kernels in plain C. It is
 // read at the program's first operation. With another value every operation fails with
 // CHOIR_INVALID.
@@ -22,44 +23,44 @@
 
 CHOIR_C_BEGIN
 
-// Types for tables of operations.
 typedef choir_tensor *choir_binary_op(choir_tensor *a, choir_tensor *b);
 typedef choir_tensor *choir_unary_op(choir_tensor *x);
 
-// Making tensors, and giving one a count
+// Making tensors, and setting a count
 
-// Makes a tensor in which every element is value. f32, f16 and bf16 round it. CHOIR_INVALID also
-// for an integer dtype or bool that cannot hold value: it must be whole and in range (bool: 0 or
-// 1).
+// Makes a tensor in which every element is value. In f32, f16 and bf16 it is rounded.
+// CHOIR_INVALID also: an integer dtype or bool cannot hold value, which must be whole and in
+// range (bool: 0 or 1).
 choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, double value);
 
 // Makes independent normal numbers of mean 0 and deviation 1 in f32 or f64, by Philox4x32-10
-// (extend/kernel_table.h). They depend on seed, the strategy's seed, the step (the number of
-// runs so far in which gradients were applied), the replica, and the number of earlier draws.
-// Draws, also dropout's, are counted from the start of the replica's call, or from
-// choir_frame_new. The numbers do not depend on devices or threads (docs/decisions/0013).
+// (extend/kernel_table.h). They depend on seed, the strategy's seed, the step, the replica, and
+// the number of earlier draws. The step is the number of runs so far in which gradients were
+// applied. Draws, including those of dropout, are counted from the start of the replica's call,
+// or from choir_frame_new. The numbers do not depend on devices or threads
+// (docs/decisions/0013).
 choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
 
-// A view of t, without a copy, that carries a count: for example the number of examples whose
-// sum t is. MEAN over replicas divides the sum by the sum of the counts if the tensors of all
-// replicas carry one, and by the number of replicas if none does. A mixture is CHOIR_INVALID
-// (docs/decisions/0014). Results of operations carry none. Gradients flow through.
+// A view of t with a count: for example the number of examples whose sum t is. If the tensors of
+// all replicas have counts, MEAN over replicas divides the sum by the sum of the counts. If no
+// tensor has a count, MEAN divides by the number of replicas. A mixture is CHOIR_INVALID
+// (docs/decisions/0014). Results of operations have no count. Gradients flow through the view.
 // CHOIR_INVALID: count is negative.
 choir_tensor *choir_with_count(choir_tensor *t, int64_t count);
 
 // Elementwise, two operands
 //
-// Shapes are aligned at the right. A dimension of 1, or a missing one on the left, is repeated:
-// [16, 784] and [784] give [16, 784]. Dtypes: f32, f64, i32, i64, u8; integers wrap around.
-// choir_add also takes f16 and bf16: it computes in f32 and rounds ties to even.
+// Shapes are aligned at the right. A dimension of 1 and a missing dimension on the left are
+// repeated: [16, 784] and [784] give [16, 784]. Dtypes: f32, f64, i32, i64, u8; integers wrap
+// around. choir_add also takes f16 and bf16: it computes in f32 and rounds ties to even.
 
 choir_tensor *choir_add(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_subtract(choir_tensor *a, choir_tensor *b); // a - b
 choir_tensor *choir_multiply(choir_tensor *a, choir_tensor *b);
-// a / b. Integers are rounded towards zero, and division by 0 gives 0.
+// a / b. Integer quotients are rounded towards zero, and integer division by 0 gives 0.
 choir_tensor *choir_divide(choir_tensor *a, choir_tensor *b);
-// The larger element; NAN if either is NAN. The gradient goes to b where a < b, else to a.
+// The larger element; NAN if a or b is NAN. The gradient goes to b where a < b, else to a.
 choir_tensor *choir_maximum(choir_tensor *a, choir_tensor *b);
 
 // Elementwise, one operand
@@ -73,8 +74,8 @@ choir_tensor *choir_log(choir_tensor *x); // natural; NAN below 0
 // x multiplied by a number.
 choir_tensor *choir_scale(choir_tensor *x, double by);
 // The dense tensor of indexed slices (tensor.h): rows with the same index are added in their
-// order, and missing rows are zeros. Any other t is returned as it is. f32, f64, i32, i64, u8;
-// no gradient.
+// order, and rows without an index are zeros. Any other t is returned as it is. f32, f64, i32,
+// i64, u8; no gradient.
 choir_tensor *choir_to_dense(choir_tensor *t);
 // A view of x through which no gradient flows. All dtypes.
 choir_tensor *choir_stop_gradient(choir_tensor *x);
@@ -82,16 +83,17 @@ choir_tensor *choir_stop_gradient(choir_tensor *x);
 // Reductions
 //
 // The reduced axes are removed from the shape: [2, 3, 4] over CHOIR_AXIS(1) gives [2, 4], over
-// CHOIR_ALL_AXES a scalar, over CHOIR_NO_AXIS x itself. CHOIR_INVALID: x does not have an axis.
+// CHOIR_ALL_AXES a scalar, over CHOIR_NO_AXIS x itself. CHOIR_INVALID: an axis that x does not
+// have.
 
 // The sum, in x's dtype: f32, f64, i32, i64, u8; integers wrap around. Long sums are collected
 // in f64 and rounded at the end. The sum of no elements is 0.
 choir_tensor *choir_sum(choir_tensor *x, choir_axes axes);
-// The sum divided by its number of elements. Means of i32 and i64 are f64, those of u8 and bool
-// are f32, and no gradient flows through these. The mean of no elements is NAN.
+// The sum divided by the number of summed elements. Means of i32 and i64 are f64, and means of
+// u8 and bool are f32; they have no gradient. The mean of no elements is NAN.
 choir_tensor *choir_mean(choir_tensor *x, choir_axes axes);
-// The index of the largest element along an axis (below 0: counted from the last), as i64. If
-// elements are equal, it is the lowest. NAN counts as the smallest. f32, f64, i32, i64, u8; no
+// The index of the largest element along an axis (below 0: counted from the last), as i64. Of
+// equal elements, the first counts. NAN counts as the smallest. f32, f64, i32, i64, u8; no
 // gradient. CHOIR_INVALID: the axis is empty.
 choir_tensor *choir_argmax(choir_tensor *x, int axis);
 
@@ -99,32 +101,32 @@ choir_tensor *choir_argmax(choir_tensor *x, int axis);
 //
 // All dtypes. An axis below 0 is counted from the last.
 
-// A view of x in another shape with as many elements. One dimension may be CHOIR_UNKNOWN; it
-// follows from the others.
+// A view of x in another shape with the same number of elements. One dimension may be
+// CHOIR_UNKNOWN: it follows from the others.
 choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
-// Converts x to another dtype; x itself if it has that dtype. To floating point it rounds to
-// nearest, ties to even. To integers it rounds towards zero and saturates to the range of the
-// dtype; NAN becomes 0. To bool, 0 gives 0 and all else 1. An i64 beyond 2^53 is rounded to f64
-// first. A plain number becomes a tensor.
+// Converts x to another dtype. If x has this dtype already, returns x. To floating point it
+// rounds to nearest, ties to even. To integers it rounds towards zero and saturates to the range
+// of the dtype; NAN becomes 0. To bool, 0 gives 0 and all else 1. An i64 beyond 2^53 is rounded
+// to f64 first. A plain number becomes a tensor.
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype);
 
-// Elements first to first + count - 1 of an axis. It is a view if all axes before this one have
-// one element. CHOIR_INVALID: x does not have these elements.
+// Elements first to first + count - 1 of an axis. The result is a view if all axes before axis
+// have one element. CHOIR_INVALID: x does not have these elements.
 choir_tensor *choir_slice(choir_tensor *x, int axis, int64_t first, int64_t count);
-// Splits an axis into n equal slices: parts[i] gets the i-th. After a failure, which the frame
-// keeps, some parts are NULL. CHOIR_INVALID: n does not divide the axis.
+// Splits an axis into n equal slices: parts[i] gets the i-th slice. The frame keeps a failure,
+// and some parts are then NULL. CHOIR_INVALID: n does not divide the axis.
 CHOIR_MUST_CHECK choir_status choir_split(
 		choir_tensor *x, int axis, size_t n, choir_tensor *parts[]);
 // Concatenates n tensors, at least one, along an axis. Their other dimensions are equal.
 choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis);
 // Permutes the axes of x: axis i of the result is axis axes[i] of x, and each axis occurs once.
-// If axes is NULL, the order is reversed. It is a view if only axes of one element move.
+// If axes is NULL, the order is reversed. The result is a view if only axes of one element move.
 choir_tensor *choir_transpose(choir_tensor *x, const int axes[]);
-// Rows of x, along its first axis, by index: indices [..], u8, i32 or i64, give [.., row].
+// Selects rows of x, along its first axis: indices [..] of u8, i32 or i64 give [.., row].
 // Gradients of f32 and f64 flow to x. If a row occurs twice, its gradients are added in the
 // order of the indices. If x is a read of a variable with 4096 rows or more, its gradient is
 // indexed slices (tensor.h). CHOIR_INVALID: an index is not a row of x. An asynchronous device
-// reports this later (tensor.h).
+// reports it later (tensor.h).
 choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices);
 
 // Products. f32 and f64.
@@ -152,9 +154,9 @@ typedef struct {
 
 // An operation that the program implements on host memory. If the device has its own memory,
 // Choir copies the data to the host and back. The functions run on the frame's thread: shape and
-// forward in choir_custom_op_apply, backward in the backward pass. Of Choir's functions they may
-// call only choir_fail. If they fail, the operation fails with their status; CHOIR_END becomes
-// CHOIR_INVALID. The n inputs, in[], are read-only.
+// forward in choir_custom_op_apply, backward in the backward pass. They may call no function of
+// Choir but choir_fail. If one of them fails, the operation fails with its status, but CHOIR_END
+// becomes CHOIR_INVALID. The n inputs in[] are read-only.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
 	const char *name; // in messages; copied; NULL: "custom"
@@ -163,18 +165,18 @@ typedef struct {
 	choir_status (*shape)(size_t n, const choir_buffer in[], choir_buffer *out, void *user);
 	// Fills all of out->data, which is not initialised. Required.
 	choir_status (*forward)(size_t n, const choir_buffer in[], choir_buffer *out, void *user);
-	// Writes the gradient with respect to in[i], in its dtype and shape, to gradient[i].data,
-	// which begins as zeros. If this data is NULL, the gradient is not wanted. out_gradient is
-	// the gradient with respect to out. in and out are those of forward; if one is a read of a
-	// variable that has changed since, the backward pass fails with CHOIR_STATE. If backward is
-	// NULL, no gradient flows through.
+	// Writes the gradient with respect to in[i] to gradient[i].data, in the dtype and shape of
+	// in[i]. The data begin as zeros. NULL data: this gradient is not wanted. out_gradient is
+	// the gradient with respect to out. in and out are those of forward. If an input is a read
+	// of a variable that has changed since, the backward pass fails with CHOIR_STATE. If
+	// backward is NULL, no gradient flows through the operation.
 	choir_status (*backward)(size_t n, const choir_buffer in[], const choir_buffer *out,
 			const choir_buffer *out_gradient, choir_buffer gradient[], void *user);
 } choir_custom_op;
 
 // Applies op to 1 to 8 inputs of one frame. *op is copied. user is borrowed until the frame is
-// cleared. CHOIR_INVALID: another number of inputs; no forward; op->size is not set; op->shape
-// gives an invalid dtype or shape. Other failures are those of op's functions.
+// cleared. CHOIR_INVALID: n is not 1 to 8; no forward; op->size is not set; op->shape gives an
+// invalid dtype or shape. Other failures are those of op's functions.
 choir_tensor *choir_custom_op_apply(
 		const choir_custom_op *op, void *user, size_t n, choir_tensor *const inputs[]);
 

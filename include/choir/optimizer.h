@@ -1,19 +1,19 @@
 // Optimizers turn gradients into new values of variables. Each replica adds the gradients of its
-// own part of the batch. These are summed over replicas in the canonical tree (docs/glossary.md),
-// so divide the loss by the global batch (choir_replica_average_loss). One update changes all
-// copies. Gradients and variables are f32 or f64.
+// part of the batch. Choir sums them over replicas in the canonical tree (docs/glossary.md), so
+// divide the loss by the global batch (choir_replica_average_loss). One update changes all copies
+// of a variable. Gradients and variables are f32 or f64.
 //
 // Make an optimizer once, in the strategy's scope. Its slots ("hidden/kernel/m") are variables of
 // the strategy. A slot is colocated with its variable and made at that variable's first update.
 // Time: adding a gradient never waits. The update runs on the threads of all devices after all
-// replicas have asked for it: at the end of the run, or earlier if a replica makes a merge call
-// or reads a variable that it asked to update. In the default replica, outside of runs, the
+// replicas have asked for it. This is at the end of the run, or when a replica makes a merge call
+// or reads a variable that it has asked to update. In the default replica, outside of runs, the
 // update is done at once.
-// Errors: if an update fails, the run fails. Before anything is written, Choir checks shapes,
-// dtypes and the learning rate, that all replicas added the same variables in the same order, and
-// that each replica's gradients are finite. With global_clip_norm, NONFINITE_SKIP, a loss scale,
-// or devices with memory of their own, it checks the sums instead. Otherwise a sum that overflows
-// is noticed in the next step.
+// Errors: if an update fails, the run fails. Before it writes anything, Choir checks shapes,
+// dtypes, the learning rate, and that all replicas added the same variables in the same order. It
+// also checks that each replica's gradients are finite. With global_clip_norm, NONFINITE_SKIP, a
+// loss scale, or devices with memory of their own, it checks the sums instead. Otherwise only the
+// next step notices a sum that overflows.
 // Threads: call choir_optimizer_new and choir_optimizer_distributed_apply on the program's thread
 // or in a merge call, the other functions on the replica's thread.
 #pragma once
@@ -64,10 +64,10 @@ typedef struct {
 	size_t size;
 	choir_schedule_kind kind;
 	int64_t warmup; // before this step the factor is step / warmup; not with FUNCTION
-	int64_t steps; // STEP: steps between drops; COSINE: all steps, with warm-up
+	int64_t steps; // STEP: steps between drops; COSINE: all steps, warm-up included
 	// STEP: the factor of each drop (0: 0.1). COSINE: the factor at the end, from 0 to 1.
 	double factor;
-	// FUNCTION: fn is called once for each update, in order, on a thread of the run. It must not
+	// FUNCTION: fn is called once for each update, in order, on a thread of the run. fn must not
 	// call Choir. A result that is negative or not finite fails the update.
 	double (*fn)(int64_t step, void *user);
 	void *user;
@@ -83,20 +83,20 @@ typedef enum { CHOIR_LOSS_SCALE_DYNAMIC = 0, CHOIR_LOSS_SCALE_FIXED } choir_loss
 typedef struct {
 	size_t size;
 	choir_loss_scale_kind kind;
-	double initial; // 1 or more; 0: 32768 (not FIXED); powers of two change no bits
+	double initial; // 1 or more; 0: 32768 (DYNAMIC only); powers of two change no bits
 	int64_t period; // DYNAMIC: 0: 2000
 	double multiplier; // DYNAMIC: more than 1; 0: 2
 } choir_loss_scale;
 
 // A learning rate and a weight decay for the variables whose names match one of the patterns in
-// names ("*/bias,*/beta"). They are matched by fnmatch (POSIX) without flags: "*" is any text,
-// slashes included.
+// names ("*/bias,*/beta"). The patterns are those of fnmatch (POSIX) without flags: "*" matches
+// any text, slashes included.
 typedef struct {
 	size_t size;
 	const char *names;
 	// 0 means 1; CHOIR_ZERO means 0
 	double learning_rate_multiplier;
-	double weight_decay; // ADAMW, LION; 0 means the optimizer's, CHOIR_ZERO 0
+	double weight_decay; // ADAMW, LION; 0 means the optimizer's decay, CHOIR_ZERO 0
 } choir_parameter_group;
 
 // What happens to an update with a gradient that is not finite. The failure, or a warning in the
@@ -152,23 +152,24 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 // in one update.
 //
 // Indexed slices give the same bits as dense gradients. As in Keras, momentum, moments and weight
-// decay act on all rows. Choir makes no dense gradient, and SGD touches only the rows of the
-// slices, if all replicas give slices, all devices use host memory, a parameter server has one
-// worker, and there is no global_clip_norm, loss scale or NONFINITE_SKIP.
+// decay act on all rows. Choir makes no dense gradient, and SGD changes only the rows of the
+// slices, if all of these hold: all replicas add slices; all devices use host memory; a parameter
+// server has one worker; there is no global_clip_norm, loss scale or NONFINITE_SKIP; with several
+// workers, the slices are smaller than the dense gradient.
 choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 
 // Like choir_optimizer_add_gradient, for a backward pass written by hand: gradient is packed host
 // memory of the program, with v's dtype and shape. The memory must not change until
 // choir_strategy_run returns (outside of runs, until choir_optimizer_apply_gradients returns), so
-// it cannot be on the replica's stack. From the second step on, gradients are summed while
-// backward passes go on, so call this as soon as a gradient is final. CHOIR_INVALID also: bytes
-// is not v's size.
+// it cannot be on the stack of the replica's function. From the second step on, gradients are
+// summed while backward passes go on, so call this as soon as a gradient is final. CHOIR_INVALID
+// also: bytes is not v's size.
 CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o,
 		choir_replica *r, choir_variable *v, const void *gradient, size_t bytes);
 
-// Asks for the update, in all replicas, after the last gradient. A replica that adds gradients
-// and returns without this call fails (CHOIR_STATE).
+// Called in all replicas, after the last gradient. Asks for the update. A replica that adds
+// gradients and returns without this call fails (CHOIR_STATE).
 CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 		choir_optimizer *o, choir_replica *r);
 
@@ -176,17 +177,17 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 // asked for.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
-// The scale of the next update. It is 1 without loss scaling, and if o is NULL. Call it outside
+// The scale of the next update. It is 1 without loss scaling, and for a NULL o. Call this outside
 // of runs, or in a replica after choir_optimizer_scale_loss.
 double choir_optimizer_loss_scale(const choir_optimizer *o);
 
 // The learning rate of the next update, with its schedule. It is NAN if o is NULL, or if the
-// schedule's function gives an invalid rate. Threads: any, but not during an update of this
-// optimizer if the schedule has a function.
+// schedule's function gives an invalid rate. Threads: any. If the schedule has a function, do not
+// call this during an update of o.
 double choir_optimizer_learning_rate(const choir_optimizer *o);
 
 // Updates n different variables at once with n gradients, in cross-replica context. Per-replica
-// gradients are summed; plain and mirrored ones are used as they are.
+// gradients are summed; plain and mirrored gradients are used as they are.
 CHOIR_MUST_CHECK choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *x,
 		size_t n, choir_variable *const variables[], choir_value *const gradients[]);
 

@@ -6,9 +6,9 @@
 // one trace at a time.
 //
 // Cost: without a trace, each place where a span could begin tests one word of memory. With a
-// trace, a span costs two readings of the clock and 64 bytes; each thread keeps its newest spans.
-// Only scalars take a lock; they are written to the file about once a second. If a file cannot be
-// written, choir_trace_stop fails, but no run does.
+// trace, a span costs two readings of the clock and 64 bytes; each thread keeps its newest
+// spans. Only recording a scalar takes a lock. Scalars are written to their file about once a
+// second. If a file cannot be written, only choir_trace_stop fails.
 //
 // Threads: one thread at a time starts or stops a trace, while no run is under way. Any thread
 // may make the other calls.
@@ -21,11 +21,11 @@ CHOIR_C_BEGIN
 typedef enum {
 	CHOIR_TRACE_OTHER = 0,
 	CHOIR_TRACE_COMPUTE, // replicas' functions, and the operations in them
-	CHOIR_TRACE_WAIT, // for other replicas
+	CHOIR_TRACE_WAIT, // waiting for other replicas
 	CHOIR_TRACE_REDUCE, // sums over replicas
-	CHOIR_TRACE_UPDATE, // of variables
+	CHOIR_TRACE_UPDATE, // updates of variables
 	CHOIR_TRACE_INPUT, // reading batches, waiting for a read-ahead thread, distributing
-	CHOIR_TRACE_CHECKPOINT // variables to and from files
+	CHOIR_TRACE_CHECKPOINT // writing and reading files of variables
 } choir_trace_category;
 enum { CHOIR_TRACE_CATEGORIES = 7 };
 
@@ -37,15 +37,16 @@ enum { CHOIR_TRACE_COMMUNICATION = -1, CHOIR_TRACE_PROGRAM = -2 };
 
 // Two spans of a thread are nested or disjoint. Sums and updates that a device makes after its
 // replicas have returned are on the track of the last of these replicas. The communication track
-// shows sums between devices once more, from the first device's start to the last device's end.
+// shows sums between devices a second time, from the first device's start to the last device's
+// end.
 typedef struct choir_trace_span {
 	const char *name; // at most 33 bytes are kept
 	choir_trace_category category;
 	int track;
 	const char *track_name; // "replica 3", "program", or the thread's name
 	double begin, end; // seconds since the start of the trace
-	double own; // seconds outside of the spans nested in it
-	int depth; // number of the thread's spans around it
+	double own; // seconds outside of nested spans
+	int depth; // number of the thread's spans around this span
 } choir_trace_span;
 
 // span is valid only during the call.
@@ -53,8 +54,8 @@ typedef void choir_trace_span_fn(const choir_trace_span *span, void *user);
 
 typedef struct choir_trace_options {
 	size_t size;
-	// The folder for scalars, which is made if it does not exist. NULL: scalars are dropped.
-	// Each trace adds one TensorBoard event file.
+	// The folder for scalars. If it does not exist, choir_trace_start makes it. NULL: scalars
+	// are dropped. Each trace adds one TensorBoard event file.
 	const char *log;
 	int64_t spans; // number of spans that each thread keeps; 0: 65536
 	// choir_trace_stop calls this function for each kept span, thread by thread, ordered by their
@@ -83,15 +84,15 @@ int64_t choir_trace_dropped_spans(void);
 // Recording. Without a trace these calls do nothing.
 //
 // Begin and end a span of the calling thread. The span is on the track of the replica that the
-// thread runs, or else on the thread's own track. Spans nest. A span must end in the function
-// call, and in the replica, in which it began.
+// thread runs, or else on the thread's own track. A span must end in the function call, and in
+// the replica, in which it began.
 void choir_trace_begin(choir_trace_category category, const char *name);
 void choir_trace_end(void);
 
 // Names the calling thread's own track; at most 31 bytes are kept.
 void choir_trace_name_track(const char *name);
 
-// Records value under tag ("loss", "test/accuracy") at a step that the program counts, with the
+// Records value under tag ("loss", "test/accuracy") at step, which the program counts, with the
 // time of day. In replicas, only the call of replica 0 is recorded.
 void choir_trace_scalar(const char *tag, int64_t step, double value);
 

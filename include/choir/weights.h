@@ -1,9 +1,9 @@
-// Weights: the values of all variables of a strategy, by name, in one safetensors file, which
-// Python's safetensors and numpy can read. The slots of optimizers and the state of metrics are
-// not in the file; checkpoint.h saves them, too. The file has the aggregate of an ON_READ
-// variable. So a file fits any strategy and any number of replicas. Calls that take a strategy
-// are made in cross-replica context. Several workers all make the call and get the same result;
-// only the chief reads and writes.
+// Weights: the values of all variables of a strategy, by name, in one safetensors file. Python's
+// safetensors and numpy can read the file. The slots of optimizers and the state of metrics are
+// not in the file, only in a checkpoint (checkpoint.h). For an ON_READ variable the file has the
+// aggregate, so a file fits any strategy and any number of replicas. Calls that take a strategy
+// are made in cross-replica context. All workers make these calls and get the same results. Only
+// the chief reads and writes files.
 // Threads: the program's, while no run is under way.
 #pragma once
 
@@ -20,9 +20,9 @@ CHOIR_MUST_CHECK choir_status choir_strategy_save(
 
 // Restores every variable of s from the tensor with the same name. The components of an ON_READ
 // variable with SUM get equal shares. CHOIR_INVALID: the file lacks a variable, has an unknown
-// one, or has one of another dtype or shape; the text names them, and nothing changes.
-// CHOIR_CORRUPT: the file is damaged. Variables become undefined only if a device, or an
-// allocation for an ON_READ variable, fails during the copy.
+// variable, or a variable has another dtype or shape. The text names the variables, and nothing
+// changes. CHOIR_CORRUPT: the file is damaged. Variables become undefined only if a device, or
+// an allocation for an ON_READ variable, fails during the copy.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
 typedef enum {
@@ -37,14 +37,14 @@ typedef struct {
 	size_t size;
 	// Renames tensors of the file: lines of "TENSOR VARIABLE", separated by spaces. TENSOR may
 	// have one star, which matches any text; a star in VARIABLE stands for that text. The first
-	// line that matches counts; a tensor that no line matches keeps its name. If VARIABLE is "-",
+	// matching line counts. A tensor without a matching line keeps its name. If VARIABLE is "-",
 	// the tensor is skipped. "#" begins a comment. At most 1000 lines may have a star. NULL: no
 	// lines.
 	//
 	// After the names, "axes AXES", or AXES alone, permutes axes as choir_transpose: "1,0" for
-	// PyTorch's dense kernels, "2,3,1,0" for its convolutions. If "reshape SHAPE" stands before,
-	// the tensor first gets this shape, with the same elements. The result then takes the
-	// variable's shape (docs/pytorch.md has examples).
+	// PyTorch's dense kernels, "2,3,1,0" for its convolutions. With "reshape SHAPE" in front of
+	// the axes, the tensor first gets this shape, with the same elements. After the axes are
+	// permuted, it gets the variable's shape (docs/pytorch.md has examples).
 	const char *map;
 	choir_restored_fn *report; // called at the end, once for each name
 	void *user;
@@ -64,18 +64,19 @@ uint64_t choir_strategy_hash(choir_strategy *s);
 
 // Reads the value of key in a weights file's metadata, as a string. CHOIR_NOT_FOUND: no such
 // file or key. CHOIR_INVALID: size is too small (the text has the size needed). CHOIR_CORRUPT:
-// not a safetensors file. Threads: any.
+// path is not a safetensors file. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 		const char *path, const char *key, char *value, size_t size);
 
-// The contents of any program's weights file, read from its header. CHOIR_UNSUPPORTED: an unknown
-// dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, but one at a time for each list.
+// The tensors of any program's safetensors file, read from its header. CHOIR_UNSUPPORTED: an
+// unknown dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, but only one at a time
+// may use a list.
 typedef struct choir_weights_list choir_weights_list;
 
 typedef struct {
 	const char *name;
 	const char *dtype; // the file's name for it: "F32"
-	int known; // its choir_dtype; CHOIR_NONE: Choir has no such dtype
+	int known; // the choir_dtype; CHOIR_NONE: Choir has no such dtype
 	choir_shape shape;
 	uint64_t first, bytes; // offset and length of the data in the file
 } choir_weights_entry;
@@ -83,7 +84,7 @@ typedef struct {
 choir_weights_list *choir_weights_list_new(const char *path);
 void choir_weights_list_free(choir_weights_list *l);
 
-// The number of tensors, and the i-th in the order of names.
+// Tensors are in the order of names.
 size_t choir_weights_list_entries(const choir_weights_list *l);
 const choir_weights_entry *choir_weights_list_entry(const choir_weights_list *l, size_t i);
 

@@ -1,14 +1,14 @@
-// The kernel table. A kernel does one operation, on a kind of device, for a dtype. This header
-// lists all operations for which Choir needs kernels, with their inputs, attributes and formulas.
-// Choir has checked shapes and dtypes, and has set the shape of out. Inputs and out have the
-// kernel's dtype unless the operation's comment says otherwise. Tensors are packed and row-major,
-// on a device of the kind, and never empty: Choir itself fills the result of empty inputs with
-// zeros.
+// The kernel table. A kernel computes one operation, for one kind of device and one dtype. This
+// header lists all operations for which Choir needs kernels, with inputs, attributes and
+// formulas. Choir has checked shapes and dtypes, and has set the shape of out. Inputs and out
+// have the kernel's dtype unless the operation's comment says otherwise. Tensors are packed and
+// row-major, on a device of the kind. They are never empty: Choir fills the results of empty
+// inputs with zeros.
 //
-// Choir takes the kernel with the highest score for the operation, kind and dtype; of equal
-// scores the one that was registered first. A program's kernels come before the built-in ones.
+// Choir takes the kernel with the highest score for the operation, kind and dtype. If scores are
+// equal, it takes the kernel registered first. Built-in kernels are registered last.
 //
-// The CPU has a plain kernel for every operation here in f32 and f64. Another kernel should agree
+// The CPU has a plain kernel for every operation here in f32 and f64. Other kernels should agree
 // with it up to rounding, and exactly where this header defines bits (random numbers). A kernel
 // must give the same bits for the same call, on every thread, stream and device of the kind
 // (docs/decisions/0004).
@@ -21,21 +21,21 @@ CHOIR_C_BEGIN
 
 // Elementwise operations
 
-// "add", "subtract", "multiply", "divide", "maximum" (op.h): two inputs that broadcast from the
-// right to out's shape; no attributes. out may use the memory of an input with out's shape: of
-// the first in "add", "subtract" and "divide", of the second in "add". "add" is the only one for
-// f16 and bf16: it computes in f32 and rounds ties to even.
+// "add", "subtract", "multiply", "divide", "maximum" (op.h): two inputs that broadcast to out's
+// shape (aligned at the right); no attributes. out may share an input's memory if their shapes
+// are equal: the first input's in "add", "subtract" and "divide", the second input's in "add".
+// Only "add" takes f16 and bf16: it computes in f32 and rounds ties to even.
 //
-// "maximum_gradient": a, b, and dy of out's shape; a and b broadcast to it.
+// "maximum_gradient": a, b, and dy of out's shape; a and b broadcast to this shape.
 typedef struct {
-	int side; // 0: dy unless a < b, else 0; 1: dy where a < b, else 0
+	int side; // 0: dy where not a < b, else 0; 1: dy where a < b, else 0
 } choir_maximum_gradient_attributes;
 
 // "square", "sqrt", "exp", "log" (op.h), "relu", "tanh", "sigmoid", "gelu", "gelu_tanh", "silu",
 // "softplus" (nn.h): one input of out's shape; no attributes.
 //
-// Gradients have two inputs of out's shape and no attributes; those of "exp" and "log" are made
-// of other operations.
+// Their gradients have two inputs of out's shape and no attributes. "exp" and "log" have no
+// gradient kernel.
 // - "square_gradient": x, dy: 2 x dy. "sqrt_gradient": y, dy: dy / 2y.
 // - "relu_gradient": y, dy: dy where y > 0, else 0. "tanh_gradient": y, dy: dy (1 - y^2).
 //   "sigmoid_gradient": y, dy: dy y (1 - y).
@@ -47,37 +47,39 @@ typedef struct {
 	double delta;
 } choir_huber_attributes;
 
-// "scale": x times by, where by is first rounded to the dtype.
+// "scale": x times by; by is first rounded to the dtype.
 typedef struct {
 	double by;
 } choir_scale_attributes;
 
-// "fill", no input: every element is value, converted as by "cast". The kernel's dtype is out's;
-// it may be any.
+// "fill", no input: every element is value, converted as in "cast". The kernel's dtype is that
+// of out; any dtype.
 typedef struct {
 	double value;
 } choir_fill_attributes;
 
 // Reductions, shapes and dtypes
 
-// "sum": sums over the axes whose bit is set (bit i: axis i of the input). out lacks these axes.
+// "sum": sums over the axes whose bits are set (bit i: axis i of the input). out lacks these
+// axes.
 typedef struct {
 	uint32_t axes;
 } choir_sum_attributes;
 
-// "argmax": the i64 index of the largest element along axis; of equal ones the lowest. out lacks
-// this axis.
+// "argmax": the i64 index of the largest element along axis; of equal elements, the lowest
+// index. out lacks this axis.
 typedef struct {
 	int axis;
 } choir_argmax_attributes;
 
-// "broadcast", no attributes, any dtype: repeats the input's elements from the right to out's
-// shape. "cast", no attributes: converts to out's dtype by the rules of choir_cast; the kernel's
-// dtype is the input's.
+// "broadcast", no attributes, any dtype: repeats the input's elements, aligned at the right, to
+// fill out's shape. "cast", no attributes: converts to out's dtype by the rules of choir_cast;
+// the kernel's dtype is the input's.
 
-// These take any dtype, gradients only f32 and f64. "slice": the elements along axis from first
-// on, as many as out has along axis. "slice_gradient": dy with zeros around it. "concat": the
-// inputs one after another along axis.
+// "slice" and "concat" take any dtype, "slice_gradient" f32 and f64. "slice": elements of the
+// input along axis, beginning at first; out's shape gives their number. "slice_gradient": out
+// has dy at these elements, and zeros elsewhere. "concat": the inputs one after another along
+// axis.
 typedef struct {
 	int axis;
 	int64_t first; // of "slice"
@@ -89,9 +91,9 @@ typedef struct {
 } choir_transpose_attributes;
 
 // "gather", no attributes: x [rows, ..], indices of u8, i32 or i64; out [indices, ..]. An index
-// outside of the rows is CHOIR_INVALID, with the index in the text; a device that cannot fail
-// writes a row of zeros. "gather_gradient", no attributes: dy, indices; out, like x, gets the
-// rows of dy, added at their indices, in the order of the indices.
+// outside of the rows is CHOIR_INVALID, with the index in the text. A kernel that cannot report
+// this writes a row of zeros. "gather_gradient", no attributes: dy, indices; out has the shape
+// of x. Row i of dy is added to row indices[i] of out, for i = 0, 1, ...
 
 // Products, convolutions and pools
 
@@ -102,7 +104,7 @@ typedef struct {
 } choir_matmul_attributes;
 
 // The activation of "dense" and "conv2d" is CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH or
-// CHOIR_SIGMOID; Choir applies the others by their own kernels.
+// CHOIR_SIGMOID; other activations are separate kernels.
 
 // "dense": x [.., k], w [k, n], bias [n]; out [.., n] = activation(x w + bias).
 typedef struct {
@@ -112,7 +114,8 @@ typedef struct {
 // "conv2d": x [n, h, w, c], filter [kh, kw, c / groups, out] and, if there is a third input,
 // bias [out]; out [n, oh, ow, out] = activation(x * filter + bias), where * is that of
 // choir_conv2d. "conv2d_gradient_input": filter, dy; out is dx. "conv2d_gradient_filter":
-// x, dy; out is the filter's gradient. In both, dy is the gradient before the activation.
+// x, dy; out is the filter's gradient. In both, dy is the gradient of the value before the
+// activation.
 typedef struct {
 	int stride;
 	int top, left, bottom, right; // zeros around x
@@ -121,84 +124,84 @@ typedef struct {
 	int64_t groups; // 1: none
 } choir_conv2d_attributes;
 
-// "max_pool2d", "average_pool2d": x [n, h, w, c]; windows of window x window elements, of which
-// those outside of x do not count. "max_pool2d_gradient": x, y, dy; out is dx; the dy of a
-// window goes to its first element (by row, then column) that equals y.
-// "average_pool2d_gradient": dy; out is dx. Windows may overlap; dx is the sum over them.
+// "max_pool2d", "average_pool2d": x [n, h, w, c]; windows of window x window elements. Elements
+// outside of x do not count. "max_pool2d_gradient": x, y, dy; out is dx. The dy of a window goes
+// to the window's first element (by row, then column) that equals y. "average_pool2d_gradient":
+// dy; out is dx. Windows may overlap; dx is the sum over the windows.
 typedef struct {
 	int window, stride;
-	int top, left, bottom, right; // of the grid of windows around x
+	int top, left, bottom, right; // how far the grid of windows extends beyond x
 } choir_pool2d_attributes;
 
 // Softmax, attention and recurrence
 
-// Along the last axis, no attributes. "softmax"; "softmax_gradient": y, dy: y (dy - sum(y dy)).
-// "log_softmax"; "log_softmax_gradient": y, dy: dy - exp(y) sum(dy).
+// These work along the last axis and have no attributes. "softmax"; "softmax_gradient": y, dy: y
+// (dy - sum(y dy)). "log_softmax"; "log_softmax_gradient": y, dy: dy - exp(y) sum(dy).
 //
-// "softmax_cross_entropy": logits [.., classes], labels [..] of u8, i32 or i64; out [..]. A label
-// outside of the classes is CHOIR_INVALID, with the label in the text; a device that cannot fail
-// writes NAN. "softmax_cross_entropy_gradient": logits, labels, dlosses [..]; out like logits:
-// (softmax(logits) - weight) dloss. The weight of each class is smoothing / classes, plus 1 -
-// smoothing for the right class.
+// "softmax_cross_entropy": logits [.., classes], labels [..] of u8, i32 or i64; out [..]. A
+// label outside of the classes is CHOIR_INVALID, with the label in the text. A kernel that
+// cannot report this writes NAN. "softmax_cross_entropy_gradient": logits, labels, dlosses [..];
+// out, shaped like logits: (softmax(logits) - weight) dloss. The weight of each class is
+// smoothing / classes; the right class has 1 - smoothing more.
 typedef struct {
 	double smoothing;
 } choir_cross_entropy_attributes;
 
-// "attention": q, k and v [n, t, width] (k and v: [n, s, width]), or one tensor [n, t, 3 width]
-// whose rows are q, k and v one after another. out [n, t, width]: for each head, of width / heads
-// columns, softmax(scale q k^T) v, by rows. If causal, query i sees keys 0 to i + s - t.
-// "attention_gradient": the same inputs and dy; out is like the one tensor; for three tensors it
-// is flat, with their gradients one after another.
+// "attention": q [n, t, width], k and v [n, s, width], or one tensor [n, t, 3 width] whose rows
+// are q, k and v one after another. out [n, t, width]: for each head, of width / heads columns,
+// softmax(scale q k^T) v, by rows. If causal, query i sees keys 0 to i + s - t.
+// "attention_gradient": the same inputs and dy. For one tensor, out has its shape. For three
+// tensors, out is flat: their gradients one after another.
 typedef struct {
 	int64_t heads;
 	bool causal;
 	double scale;
 } choir_attention_attributes;
 
-// Recurrent layers over time steps 0 to t - 1, with a state of h elements. Only
-// "recurrent_gradient" has attributes.
+// Recurrent layers over t time steps, with a state of h elements. Only "recurrent_gradient" has
+// attributes.
 //
 // "lstm": gates [n, t, 4 h], w [h, 4 h], h0 and c0 [n, h].
 //     z = gates + h_before w, in four parts
 //     i = sigmoid(z0), f = sigmoid(z1), g = tanh(z2), o = sigmoid(z3)
 //     c = f c_before + i g, h = o tanh(c)
-// out [n, t, 6 h]: i, f, g, o, c, h one after another. "lstm_gradient": that out, w, c0, dh [n,
-// t, h]; out flat: the gradients of gates [n, t, 4 h], h0 and c0.
+// out [n, t, 6 h]: i, f, g, o, c, h one after another. "lstm_gradient": the out of "lstm", w,
+// c0, dh [n, t, h]; out is flat: the gradients of gates [n, t, 4 h], h0 and c0.
 //
 // "gru": gates [n, t, 3 h], w [h, 3 h], bias [3 h], h0.
 //     q = h_before w + bias, in three parts
 //     z = sigmoid(gates0 + q0), r = sigmoid(gates1 + q1), m = tanh(gates2 + r q2)
 //     h = z h_before + (1 - z) m
-// out [n, t, 5 h]: z, r, m, q2, h one after another. "gru_gradient": that out, w, h0, dh; out
-// flat: the gradients of gates, q [n, t, 3 h] and h0.
+// out [n, t, 5 h]: z, r, m, q2, h one after another. "gru_gradient": the out of "gru", w, h0,
+// dh; out is flat: the gradients of gates, q [n, t, 3 h] and h0.
 //
-// "recurrent_gradient": states [n, t, ..] in which h begins at offset, h0, dz [n, t, k]; out [h,
-// k]: the sum over examples and time steps of h_before^T dz.
+// "recurrent_gradient": states [n, t, ..], h0, dz [n, t, k]; out [h, k]: the sum over examples
+// and time steps of h_before^T dz. In each row of states, h begins at offset.
 typedef struct {
 	int64_t offset;
 } choir_recurrent_attributes;
 
-// Normalization of x [.., c], in rows of c elements
+// Normalization of x [.., c], which has rows of c elements
 //
 // By rows:
-// - "row_moments": x; out [.., 2]: the mean (0 unless centered), and factor = 1 / sqrt(variance
-//   around that mean + epsilon).
-// - "row_norm": x, scale [c], offset [c] (or three inputs, without offset), moments: z scale +
-//   offset, where z = (x - mean) factor.
-// - "row_norm_gradient": x, scale, moments, dy. With g = dy scale: factor (g - mean(g) - z
-//   mean(g z)), without mean(g) unless centered.
+// - "row_moments": x; out [.., 2]: the mean (0 if not centered), and factor = 1 / sqrt(variance
+//   around this mean + epsilon).
+// - "row_norm": x, scale [c], offset [c] (or three inputs, without offset), moments; out is z
+//   scale + offset, where z = (x - mean) factor.
+// - "row_norm_gradient": x, scale, moments, dy. With g = dy scale, out is factor (g - mean(g) -
+//   z mean(g z)); if not centered, without mean(g).
 // - "row_norm_sums", no attributes: x, moments, dy; out [2 c]: the sums over all rows of dy z
 //   and of dy.
 //
 // By channels, with sums and moments in f64:
 // - "channel_sums", no attributes: x; out [2 c + 1]: the sums over rows of x and of x^2, and the
 //   number of rows.
-// - "channel_moments", no attributes, f64 only: the output of "channel_sums"; out of the same
-//   shape: means, variances, number of rows; zeros if there are no rows.
+// - "channel_moments", no attributes, f64 only: the output of "channel_sums"; out, of the same
+//   shape: means, variances, number of rows. Without rows, out is zeros.
 // - "channel_norm": x, scale, offset, moments: z scale + offset.
 // - "channel_norm_sums": x, moments, dy; out [2 c]: the sums of dy z and of dy.
 // - "channel_norm_gradient": x, scale, moments, dy, the output of "channel_norm_sums", which may
-//   include other rows: scale factor (dy - (sum of dy + z sum of dy z) / rows).
+//   include rows of other replicas: scale factor (dy - (sum of dy + z sum of dy z) / rows).
 typedef struct {
 	double epsilon;
 	bool centered;
@@ -206,9 +209,9 @@ typedef struct {
 
 // Random numbers
 
-// "dropout": x times 1 / (1 - rate), or 0; the gradient is the same operation with dy for x.
-// "random_normal", no input. Every element has its own position in a Philox4x32-10 sequence, so
-// its bits depend only on the attributes. Block j of the sequence is made from
+// "dropout": x times 1 / (1 - rate), or 0. The gradient is the same operation with dy in place
+// of x. "random_normal", no input. Every element has a fixed position in a Philox4x32-10
+// sequence, so its bits depend only on the attributes. Block j of the sequence is made from
 //     counter  { low word of j, high word of j, place, replica_id }
 //     key      { low word, high word } of mix(mix(seed) + step)
 //     mix(x)   x ^= x >> 30; x *= 0xBF58476D1CE4E5B9;
@@ -229,10 +232,10 @@ typedef struct {
 
 // Updates
 
-// The steps of optimizers. They write all inputs except the last, which is the gradient g; out is
-// in[0]. All inputs have one shape: a chunk of a variable, in the order of its elements. G =
-// gradient_scale g and w' = w - rate decay w, where decay is that of AdamW (Loshchilov and Hutter
-// 2019, arXiv:1711.05101); the rest is as in Keras 2.15.
+// The updates of optimizers. The last input is the gradient g. The kernel writes all other
+// inputs; out is in[0]. All inputs have one shape: a chunk of a variable, in the order of its
+// elements. G = gradient_scale g and w' = w - rate decay w. decay is that of AdamW (Loshchilov
+// and Hutter 2019, arXiv:1711.05101); the rest is as in Keras 2.15.
 // - "sgd_update" (w, g): w = w' - rate G.
 // - "momentum_update" (w, v, g): v = momentum v - rate G; w = w' + v, or with nesterov w' +
 //   momentum v - rate G.
@@ -259,10 +262,10 @@ typedef struct {
 
 // "scatter_update", "scatter_add", "scatter_subtract", "scatter_multiply", "scatter_divide",
 // "scatter_minimum", "scatter_maximum", no attributes: a target [rows, ...], indices [n] of i32
-// or i64, all of them valid rows, and values [n, ...]. For i = 0, 1, ..., row indices[i] of the
-// target becomes values[i], or the result of the operation with values[i]. So an index that
-// occurs twice is applied twice. The target is written; out is in[0]. In a minimum or maximum
-// with a NAN the result is NAN.
+// or i64, all in range, and values [n, ...]. For i = 0, 1, ..., row indices[i] of the target
+// becomes values[i] (update), or the result of the operation with values[i]. An index that
+// occurs twice is applied twice. The kernel writes the target; out is in[0]. A minimum or
+// maximum with a NAN is NAN.
 //
 // "chunk_squares": the sum of the squares of each chunk of the input; out is f64 [ceil(elements
 // / chunk)].
@@ -270,17 +273,17 @@ typedef struct {
 	int64_t chunk; // elements; the last chunk may have fewer
 } choir_chunk_squares_attributes;
 
-// A call of a kernel. After run returns, everything that it points to may be invalid, except the
-// tensors' data. These are valid until Choir has waited for the stream.
+// A call of a kernel. The struct and what it points to are valid until run returns. Only the
+// tensors' data stay valid until Choir has waited for the stream.
 typedef struct {
 	size_t size; // of this struct
-	void *stream; // of the device's table; NULL if score and scratch are asked before a call
-	size_t n; // inputs
+	void *stream; // of the device's table; may be NULL in score and scratch
+	size_t n; // number of inputs
 	const choir_buffer *in;
 	choir_buffer *out;
 	const void *attributes; // the operation's struct; must not be used if it has none
-	void *scratch; // memory on the device, 64-byte aligned, of the size asked for, not initialised
-	const void *user; // the table's
+	void *scratch; // device memory of the size that scratch gave; 64-byte aligned, not initialised
+	const void *user; // the table's user
 } choir_kernel_call;
 
 typedef struct choir_kernel_table {
@@ -290,25 +293,25 @@ typedef struct choir_kernel_table {
 	const char *kind; // of device: "cuda"
 	const char *name; // in messages: "cublas"
 	choir_dtype dtype; // of in[0]; without inputs, of out
-	const void *user; // for the functions
-	// How well the kernel suits the call's shapes and attributes. 0: not at all. NULL: 1, as
-	// plain kernels have; oneDNN's kernels have 10.
+	const void *user; // passed to the functions in the call
+	// How well the kernel suits the call's shapes and attributes. 0: the kernel cannot run the
+	// call. A NULL score means 1. Plain kernels have 1, oneDNN's have 10.
 	int (*score)(const choir_kernel_call *call);
 	size_t (*scratch)(const choir_kernel_call *call); // bytes of scratch memory. NULL: none
-	// Does the work, or queues it on the stream of an asynchronous device. A failure is the
-	// operation's failure; it gets a text if it has none, and CHOIR_END becomes CHOIR_INVALID.
+	// Does the work, or queues it on the stream of an asynchronous device. If it fails, the
+	// operation fails. A failure without text gets a text, and CHOIR_END becomes CHOIR_INVALID.
 	choir_status (*run)(const choir_kernel_call *call);
 } choir_kernel_table;
 
-// Registers a kernel. The table is copied; the strings and user that it points to are not, and
-// must be valid as long as the program. Its functions are called from any thread, several at
-// once, perhaps while Choir holds a lock. So they must call nothing of Choir but choir_fail.
-// CHOIR_INVALID: an invalid size, version or dtype; no operation, kind or run. CHOIR_STATE: an
-// operation has run already. Threads: one, before the first operation.
+// Registers a kernel. Choir copies the table, but not its strings and user, which must be valid
+// as long as the program. The functions are called from any thread, several at once, perhaps
+// while Choir holds a lock. They may call no function of Choir but choir_fail. CHOIR_INVALID: an
+// invalid size, version or dtype; no operation, kind or run. CHOIR_STATE: an operation has run
+// already. Threads: one, before the first operation.
 CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);
 
-// The number of bytes of an operation's attributes, which a device that queues calls must copy.
-// 0: it has none, or Choir does not know the operation. Threads: any.
+// The number of bytes of an operation's attributes. A kernel that queues its work must copy the
+// attributes. 0: the operation has none, or Choir does not know it. Threads: any.
 size_t choir_kernel_attribute_bytes(const char *operation);
 
 CHOIR_C_END

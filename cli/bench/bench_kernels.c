@@ -186,7 +186,10 @@ static const struct {
 } updates[] = {
 	{ "sgd", CHOIR_SGD, 0 },
 	{ "momentum", CHOIR_MOMENTUM, 1 },
-	{ "rmsprop", CHOIR_RMSPROP, 1 },
+	{ "adagrad", CHOIR_ADAGRAD, 1 },
+	{ "lion", CHOIR_LION, 1 },
+	{ "rmsprop", CHOIR_RMSPROP, 2 },
+	{ "nadam", CHOIR_NADAM, 2 },
 	{ "adam", CHOIR_ADAM, 2 },
 	{ "adamw", CHOIR_ADAMW, 2 },
 };

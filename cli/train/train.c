@@ -70,7 +70,7 @@ static const option options[] = {
 		.help = "global batch size: examples per step over all replicas\n(128; gpt: 16)" },
 	{ .name = "--optimizer", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.optimizer,
 		.choices = train_optimizers, .recorded = true,
-		.help = "sgd, momentum, adam, adamw or rmsprop (adam)" },
+		.help = "sgd, momentum, adam, adamw, rmsprop, nadam, adagrad or\nlion (adam)" },
 	{ .name = "--learning-rate", .alias = "--rate", .value = "X", .kind = OPTION_NUMBER,
 		.to = &given.rate, .recorded = true,
 		.help = "learning rate (1e-3; sgd and momentum: 1e-2)" },

@@ -67,7 +67,7 @@ class Bench(Case):
         operations = [line for line in lines if line["pass"] != "update"]
         self.assertEqual([line["pass"] for line in operations], ["forward", "backward"] * (len(operations) // 2))
         self.assertEqual([line["operation"] for line in lines if line["pass"] == "update"],
-                         ["sgd", "momentum", "rmsprop", "adam", "adamw"])
+                         ["sgd", "momentum", "adagrad", "lion", "rmsprop", "nadam", "adam", "adamw"])
         self.assertGreaterEqual({line["operation"] for line in operations}, {
             "matmul", "conv2d", "attention", "lstm", "gru", "layer_norm", "rms_norm", "batch_norm",
             "embedding", "dropout", "average_pool2d", "max_pool2d", "gelu", "gelu_tanh"})

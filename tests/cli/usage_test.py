@@ -49,7 +49,7 @@ class Usage(Case):
         self.fail_with(2, ("-b: unknown", "--help"), "train", "-b", "3")
         self.fail_with(2, ("--epochs2: ", "did you mean --epochs?"), "train", "--epochs2=1")
         self.fail_with(2, ("--model resnet: ", "did you mean resnet20?", "known: mlp, cnn"), "train", "--model", "resnet")
-        self.fail_with(2, "known: sgd, momentum, adam, adamw, rmsprop", "train",
+        self.fail_with(2, "known: sgd, momentum, adam, adamw, rmsprop, nadam, adagrad, lion", "train",
                        "--optimizer", "adamm")
         self.fail_with(2, "known: mlp128, mlp1024, cnn", "bench", "train", "--case", "gpt")
         self.fail_with(1, ("\"cifar\"", "known: mnist, digits[:N], idx:IMAGES[,LABELS]"), "train", "--data", "cifar")

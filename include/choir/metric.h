@@ -2,8 +2,8 @@
 // metric, so an update waits for no other replica. The result adds the components in the order of
 // the replicas. Names and definitions are those of Keras.
 //
-// A metric's variables are "name/total" and "name/count", or the "name/matrix" of a confusion
-// matrix. These variables are not saved with the weights.
+// A metric's variables are "name/total" and "name/count", "name/sums", or the "name/matrix" of a
+// confusion matrix. These variables are not saved with the weights.
 #pragma once
 
 #include "strategy.h"
@@ -13,17 +13,36 @@ CHOIR_C_BEGIN
 typedef struct choir_metric choir_metric;
 typedef enum {
 	CHOIR_METRIC_MEAN, // (sum of values times weights) / (sum of weights)
-	CHOIR_METRIC_ACCURACY // fraction of examples whose highest score is at their label
+	CHOIR_METRIC_ACCURACY, // fraction of examples whose highest score is at their label
+	// Means over all elements of predictions and targets, with e = prediction - target.
+	CHOIR_METRIC_MEAN_SQUARED_ERROR, // mean of e^2
+	CHOIR_METRIC_ROOT_MEAN_SQUARED_ERROR, // the square root of that mean
+	CHOIR_METRIC_MEAN_ABSOLUTE_ERROR, // mean of |e|
+	// 1 - (sum of e^2) / (sum of (target - mean of all targets)^2): the coefficient of
+	// determination. NAN if all targets are equal.
+	CHOIR_METRIC_R2
 } choir_metric_kind;
 
 // Constructors. CHOIR_INVALID: an unknown kind; a name that is missing or in use; a threshold
-// that is not finite; a number of classes outside 1 to 32768. CHOIR_STATE: in a replica.
+// that is not finite; a number of classes outside 1 to 32768; k below 1. CHOIR_STATE: in a
+// replica.
 
 choir_metric *choir_metric_new(const char *name, choir_metric_kind kind);
 // Precision: of the scores above threshold (in Keras 0.5), the fraction whose label is not 0.
 choir_metric *choir_precision_new(const char *name, double threshold);
 // Recall: of the labels that are not 0, the fraction whose score is above threshold.
 choir_metric *choir_recall_new(const char *name, double threshold);
+// The harmonic mean of precision and recall; 0 if there is neither a positive score nor a positive
+// label.
+choir_metric *choir_f1_new(const char *name, double threshold);
+// Numbers of labels: those that are not 0 whose score is above threshold (true positives), those
+// that are 0 (false positives), and the same for scores that are not above it (negatives).
+choir_metric *choir_true_positives_new(const char *name, double threshold);
+choir_metric *choir_false_positives_new(const char *name, double threshold);
+choir_metric *choir_true_negatives_new(const char *name, double threshold);
+choir_metric *choir_false_negatives_new(const char *name, double threshold);
+// The fraction of examples with fewer than k scores that are higher than the score at the label.
+choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k);
 // A confusion matrix: row i, column j counts the examples of class i whose highest score is at j.
 choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 
@@ -32,8 +51,9 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 //   broadcast to the values; NULL weights are all 1.
 // - ACCURACY takes integer labels [n] and scores [n, classes]. Of several classes with the
 //   highest score, the lowest class counts.
-// - A confusion matrix takes the same as ACCURACY. A label that is not a class is CHOIR_INVALID.
-// - Precision and recall take scores of any shape, and labels of the same shape and any dtype.
+// - A confusion matrix and top-k accuracy take the same as ACCURACY. A label that is not a class is CHOIR_INVALID.
+// - Errors and R2 take targets and predictions of one shape, and of any dtype that can be cast.
+// - Precision, recall, F1 and positives or negatives take scores of any shape, and labels of the same shape and any dtype.
 //   Scores are compared with threshold in the scores' dtype; a NAN counts as above threshold.
 //
 // In a replica of the metric's strategy, the tensors belong to the replica's frame, and the tape

@@ -211,5 +211,11 @@ choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *targets, choir_tensor *l
 // With d = prediction - target, the mean of d^2 / 2 where |d| is at most delta, and of delta
 // (|d| - delta / 2) elsewhere (Huber 1964). CHOIR_INVALID: delta is not above 0.
 choir_tensor *choir_huber(choir_tensor *targets, choir_tensor *predictions, double delta);
+// The mean of max(1 - target prediction, 0). Targets are -1 and 1.
+choir_tensor *choir_hinge(choir_tensor *targets, choir_tensor *predictions);
+// The sum of target log(target / prediction) along the last axis, averaged over axes between the
+// first and the last (Kullback and Leibler 1951). Both are probabilities; those below 1e-7 count
+// as 1e-7, as in Keras. CHOIR_INVALID: fewer than two axes.
+choir_tensor *choir_kl_divergence(choir_tensor *targets, choir_tensor *predictions);
 
 CHOIR_C_END

@@ -119,3 +119,28 @@ choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *targets, choir_tensor *l
 	return by_example("sigmoid_cross_entropy",
 			choir_subtract(choir_softplus(logits), choir_multiply(logits, targets)));
 }
+
+choir_tensor *choir_hinge(choir_tensor *targets, choir_tensor *predictions)
+{
+	choir_tensor *product = choir_multiply(predictions, targets);
+	if (!product)
+		return NULL;
+	return by_example("hinge", choir_relu(choir_subtract(choir_number(product->frame, 1), product)));
+}
+
+static choir_tensor *at_least(choir_tensor *x, double least)
+{
+	return x ? choir_maximum(x, choir_number(x->frame, least)) : NULL;
+}
+
+choir_tensor *choir_kl_divergence(choir_tensor *targets, choir_tensor *predictions)
+{
+	choir_tensor *t = at_least(targets, 1e-7), *p = at_least(predictions, 1e-7);
+	choir_tensor *terms = choir_multiply(t, choir_log(choir_divide(t, p)));
+	if (terms && terms->shape.rank < 2)
+		return chi_frame_fail_null(terms->frame, CHOIR_INVALID,
+				"kl_divergence: the operands have %d axes; [n, .., classes] is needed",
+				terms->shape.rank);
+	return terms ? by_example("kl_divergence", choir_sum(terms, CHOIR_AXIS(terms->shape.rank - 1)))
+				 : NULL;
+}

@@ -68,10 +68,15 @@ static choir_metric *make(const char *name, const choir_metric *like)
 		return NULL;
 	*m = *like;
 	m->strategy = s->owner;
-	const choir_shape shape = m->classes == 0 ? CHOIR_SCALAR : CHOIR_SHAPE(m->classes, m->classes);
+	const chi_metric_sums *sums = chi_metric_sums_of(m->kind);
+	const bool counts = m->classes == 0 && sums == NULL;
+	const choir_shape shape = sums != NULL ? CHOIR_SHAPE((int64_t) sums->sums)
+			: counts					   ? CHOIR_SCALAR
+										   : CHOIR_SHAPE(m->classes, m->classes);
 	if ((m->name = chi_strdup(name)) == NULL ||
-			(m->total = make_part(m, m->classes == 0 ? "total" : "matrix", shape)) == NULL ||
-			(m->classes == 0 && (m->count = make_part(m, "count", CHOIR_SCALAR)) == NULL))
+			(m->total = make_part(m, counts ? "total" : sums != NULL ? "sums" : "matrix", shape)) ==
+					NULL ||
+			(counts && (m->count = make_part(m, "count", CHOIR_SCALAR)) == NULL))
 		return give_up(m, m->total, m->count);
 	choir_variable *total = m->total, *count = m->count;
 	return chi_strategy_own_stateful(s, &chi_metric_state, m) == CHOIR_OK
@@ -81,11 +86,11 @@ static choir_metric *make(const char *name, const choir_metric *like)
 
 choir_metric *choir_metric_new(const char *name, choir_metric_kind kind)
 {
-	if ((unsigned) kind <= CHOIR_METRIC_ACCURACY)
+	if ((unsigned) kind <= CHOIR_METRIC_R2)
 		return make(name, &(choir_metric){ .kind = (chi_metric_kind) kind });
 	choir_fail(CHOIR_INVALID,
-			"metric: kind %d of \"%s\" is unknown; known: "
-			"CHOIR_METRIC_MEAN and CHOIR_METRIC_ACCURACY",
+			"metric: kind %d of \"%s\" is unknown; known: CHOIR_METRIC_MEAN, _ACCURACY, "
+			"_MEAN_SQUARED_ERROR, _ROOT_MEAN_SQUARED_ERROR, _MEAN_ABSOLUTE_ERROR and _R2",
 			(int) kind, name == NULL ? "" : name);
 	return NULL;
 }
@@ -107,6 +112,40 @@ choir_metric *choir_precision_new(const char *name, double threshold)
 choir_metric *choir_recall_new(const char *name, double threshold)
 {
 	return make_above(name, CHI_METRIC_RECALL, threshold);
+}
+
+choir_metric *choir_f1_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_F1, threshold);
+}
+
+choir_metric *choir_true_positives_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_TRUE_POSITIVES, threshold);
+}
+
+choir_metric *choir_false_positives_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_FALSE_POSITIVES, threshold);
+}
+
+choir_metric *choir_true_negatives_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_TRUE_NEGATIVES, threshold);
+}
+
+choir_metric *choir_false_negatives_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_FALSE_NEGATIVES, threshold);
+}
+
+choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k)
+{
+	if (k > 0)
+		return make(name, &(choir_metric){ .kind = CHI_METRIC_TOP_K, .k = k });
+	choir_fail(CHOIR_INVALID, "metric \"%s\": k is %lld; 1 or more is needed",
+			name == NULL ? "" : name, (long long) k);
+	return NULL;
 }
 
 choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes)
@@ -216,6 +255,11 @@ double choir_metric_result(choir_metric *m)
 	double total, count;
 	if (check(m, "metric_result") != CHOIR_OK)
 		return (double) NAN;
+	const chi_metric_sums *sums = chi_metric_sums_of(m->kind);
+	if (sums != NULL) {
+		double sum[CHI_METRIC_SUMS];
+		return sum_parts(m, m->total, sum) == CHOIR_OK ? sums->result(sum) : (double) NAN;
+	}
 	if (m->count == NULL) {
 		choir_fail(CHOIR_INVALID,
 				"metric \"%s\": a confusion matrix is not a "

@@ -7,19 +7,41 @@
 typedef enum {
 	CHI_METRIC_MEAN = CHOIR_METRIC_MEAN,
 	CHI_METRIC_ACCURACY = CHOIR_METRIC_ACCURACY,
+	CHI_METRIC_MSE = CHOIR_METRIC_MEAN_SQUARED_ERROR,
+	CHI_METRIC_RMSE = CHOIR_METRIC_ROOT_MEAN_SQUARED_ERROR,
+	CHI_METRIC_MAE = CHOIR_METRIC_MEAN_ABSOLUTE_ERROR,
+	CHI_METRIC_R2 = CHOIR_METRIC_R2,
 	CHI_METRIC_PRECISION,
 	CHI_METRIC_RECALL,
-	CHI_METRIC_CONFUSION
+	CHI_METRIC_CONFUSION,
+	CHI_METRIC_F1,
+	CHI_METRIC_TRUE_POSITIVES,
+	CHI_METRIC_FALSE_POSITIVES,
+	CHI_METRIC_TRUE_NEGATIVES,
+	CHI_METRIC_FALSE_NEGATIVES,
+	CHI_METRIC_TOP_K
 } chi_metric_kind;
+
+// A kind whose state is a few sums in f64. Kinds without one have a total and a count.
+enum { CHI_METRIC_SUMS = 4 };
+typedef struct {
+	size_t sums; // 0: has a total and a count, or a matrix
+	// Makes what a batch adds to each sum, as scalars. weights is NULL or broadcasts.
+	choir_status (*add)(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
+			choir_tensor *weights, choir_tensor *sum[]);
+	double (*result)(const double sum[]);
+} chi_metric_sums;
+const chi_metric_sums *chi_metric_sums_of(chi_metric_kind kind); // NULL: none
 
 struct choir_metric {
 	choir_strategy *strategy;
 	chi_metric_kind kind;
 	char *name;
-	// ACCURACY: total counts wrong answers. CONFUSION: total is [classes, classes], count NULL.
+	// ACCURACY: total counts wrong answers. CONFUSION: total is [classes, classes], count NULL. With
+	// sums: total is [sums], count NULL.
 	choir_variable *total, *count;
 	double threshold;
-	int64_t classes;
+	int64_t classes, k;
 };
 
 // Computes what a batch adds to a metric; *count is NULL for CONFUSION. Failures are the frame's.
@@ -32,3 +54,14 @@ choir_status chi_metric_totals(choir_metric *m, double *total, double *count);
 // Frees a metric, and keeps it in checkpoints (metric_state.c).
 void chi_metric_free(void *self);
 extern const chi_stateful_table chi_metric_state;
+
+// Multiplies x by weights, which must broadcast to its shape; NULL: no weights. NULL result:
+// recorded.
+choir_tensor *chi_metric_weigh(const choir_metric *m, choir_tensor *x, choir_tensor *weights);
+// 1 where a score is above the threshold and where a label is not 0, in f64; compared in the
+// scores' dtype, as in Keras. CHOIR_INVALID: unequal shapes.
+choir_status chi_metric_compare(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
+		choir_tensor **said, choir_tensor **are);
+// Fails unless scores are [n, classes] and labels [n] of an integer dtype.
+choir_status chi_metric_check_classes(
+		const choir_metric *m, const choir_tensor *scores, const choir_tensor *labels);

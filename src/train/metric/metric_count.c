@@ -35,9 +35,7 @@ static choir_status count_mean(const choir_metric *m, choir_tensor *values, choi
 	return CHOIR_OK;
 }
 
-// Multiplies x by weights, which must broadcast to its shape; NULL: no weights. NULL result:
-// recorded.
-static choir_tensor *weigh(const choir_metric *m, choir_tensor *x, choir_tensor *weights)
+choir_tensor *chi_metric_weigh(const choir_metric *m, choir_tensor *x, choir_tensor *weights)
 {
 	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
 	if (weights == NULL || x == NULL)
@@ -50,7 +48,7 @@ static choir_tensor *weigh(const choir_metric *m, choir_tensor *x, choir_tensor 
 			chi_shape_print(&weights->shape, have), chi_shape_print(&x->shape, need));
 }
 
-static choir_status check_classes(
+choir_status chi_metric_check_classes(
 		const choir_metric *m, const choir_tensor *scores, const choir_tensor *labels)
 {
 	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT], classes[32] = "classes";
@@ -62,20 +60,20 @@ static choir_status check_classes(
 		snprintf(classes, sizeof classes, "%" PRId64, m->classes);
 	return chi_frame_fail(scores->frame, CHOIR_INVALID,
 			"metric \"%s\": %s needs scores [n, %s] and integer labels [n]; they are %s and %s %s",
-			m->name, m->kind == CHI_METRIC_ACCURACY ? "accuracy" : "a confusion matrix", classes,
+			m->name, m->kind == CHI_METRIC_CONFUSION ? "a confusion matrix" : "accuracy", classes,
 			chi_shape_print(s, have), choir_dtype_name(labels->dtype), chi_shape_print(l, also));
 }
 
 static choir_status count_accuracy(const choir_metric *m, choir_tensor *scores,
 		choir_tensor *labels, choir_tensor *weights, choir_tensor **total, choir_tensor **count)
 {
-	CHOIR_TRY(check_classes(m, scores, labels));
+	CHOIR_TRY(chi_metric_check_classes(m, scores, labels));
 	choir_tensor *off = choir_subtract(choir_argmax(scores, 1), choir_cast(labels, CHOIR_I64));
 	choir_tensor *wrong = choir_cast(choir_cast(off, CHOIR_BOOL), CHOIR_F64);
-	*total = choir_sum(weigh(m, wrong, weights), CHOIR_ALL_AXES);
+	*total = choir_sum(chi_metric_weigh(m, wrong, weights), CHOIR_ALL_AXES);
 	*count = weights == NULL
 			? choir_number(scores->frame, (double) scores->shape.dim[0])
-			: choir_sum(weigh(m, choir_fill(scores->frame, CHOIR_F64, labels->shape, 1), weights),
+			: choir_sum(chi_metric_weigh(m, choir_fill(scores->frame, CHOIR_F64, labels->shape, 1), weights),
 					  CHOIR_ALL_AXES);
 	return CHOIR_OK;
 }
@@ -86,7 +84,7 @@ static choir_status count_confusion(const choir_metric *m, choir_tensor *scores,
 {
 	choir_frame *f = scores->frame;
 	const int64_t n = scores->shape.rank == 0 ? 0 : scores->shape.dim[0];
-	CHOIR_TRY(check_classes(m, scores, labels));
+	CHOIR_TRY(chi_metric_check_classes(m, scores, labels));
 	choir_tensor *ones = choir_fill(f, CHOIR_F64, CHOIR_SHAPE(n), 1);
 	choir_tensor *label = choir_cast(labels, CHOIR_I64);
 	choir_tensor *rows =
@@ -116,23 +114,43 @@ static choir_tensor *said_yes(const choir_metric *m, choir_tensor *scores)
 	return choir_cast(choir_cast(above, CHOIR_BOOL), CHOIR_F64);
 }
 
-// Counts true positives, and predicted (PRECISION) or actual positives (RECALL).
-static choir_status count_found(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
-		choir_tensor *weights, choir_tensor **total, choir_tensor **count)
+choir_status chi_metric_compare(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
+		choir_tensor **said, choir_tensor **are)
 {
 	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT];
 	if (!chi_shape_equal(&scores->shape, &labels->shape))
 		return chi_frame_fail(scores->frame, CHOIR_INVALID,
 				"metric \"%s\": scores are %s and labels %s; equal shapes are needed", m->name,
 				chi_shape_print(&scores->shape, have), chi_shape_print(&labels->shape, also));
-	choir_tensor *said = said_yes(m, scores);
-	choir_tensor *are = choir_cast(choir_cast(labels, CHOIR_BOOL), CHOIR_F64);
+	*said = said_yes(m, scores);
+	*are = choir_cast(choir_cast(labels, CHOIR_BOOL), CHOIR_F64);
+	return CHOIR_OK;
+}
+
+// Counts true positives, and predicted (PRECISION) or actual positives (RECALL).
+static choir_status count_found(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
+		choir_tensor *weights, choir_tensor **total, choir_tensor **count)
+{
+	choir_tensor *said, *are;
+	CHOIR_TRY(chi_metric_compare(m, scores, labels, &said, &are));
 	if (m->kind == CHI_METRIC_PRECISION)
-		said = weigh(m, said, weights);
+		said = chi_metric_weigh(m, said, weights);
 	else
-		are = weigh(m, are, weights);
+		are = chi_metric_weigh(m, are, weights);
 	*total = choir_sum(choir_multiply(said, are), CHOIR_ALL_AXES);
 	*count = choir_sum(m->kind == CHI_METRIC_PRECISION ? said : are, CHOIR_ALL_AXES);
+	return CHOIR_OK;
+}
+
+// One tensor of all sums.
+static choir_status count_sums(const choir_metric *m, const chi_metric_sums *kind,
+		choir_tensor *scores, choir_tensor *labels, choir_tensor *weights, choir_tensor **total)
+{
+	choir_tensor *sum[CHI_METRIC_SUMS] = { NULL };
+	CHOIR_TRY(kind->add(m, scores, labels, weights, sum));
+	for (size_t i = 0; i < kind->sums; i++)
+		sum[i] = choir_reshape(sum[i], CHOIR_SHAPE(1));
+	*total = choir_concat(kind->sums, sum, 0);
 	return CHOIR_OK;
 }
 
@@ -148,6 +166,9 @@ choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir
 		return count_mean(m, values, more, total, count);
 	if (more == NULL)
 		return chi_frame_status(values->frame);
+	const chi_metric_sums *sums = chi_metric_sums_of(m->kind);
+	if (sums != NULL)
+		return count_sums(m, sums, values, more, weights, total);
 	switch (m->kind) {
 	case CHI_METRIC_ACCURACY:
 		return count_accuracy(m, values, more, weights, total, count);

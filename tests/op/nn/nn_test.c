@@ -278,6 +278,18 @@ static choir_tensor *binary(choir_tensor *const in[], void *user)
 	return choir_sigmoid_cross_entropy(in[1], in[0]);
 }
 
+static choir_tensor *hinge(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_hinge(in[1], in[0]);
+}
+
+static choir_tensor *divergence(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_kl_divergence(choir_softmax(in[1]), choir_softmax(in[0]));
+}
+
 static choir_tensor *smoothed(choir_tensor *const in[], void *user)
 {
 	return choir_sparse_softmax_cross_entropy_smoothed(in[1], in[0], *(const double *) user);
@@ -295,11 +307,14 @@ TEST(gradients_of_losses)
 		given_check(&g, 2, in, square_error, NULL);
 		given_check(&g, 2, in, huber, &delta);
 		given_check(&g, 2, in, binary, NULL);
+		given_check(&g, 2, in, hinge, NULL);
 		const int64_t n = given_size(&g, 1, 4), classes = given_size(&g, 2, 5);
 		choir_tensor *labels = given_labels(&g, 2 * n, classes);
 		choir_tensor *const classed[] = { given_normal(&g, CHOIR_SHAPE(n, 2, classes)),
 			choir_reshape(labels, CHOIR_SHAPE(n, 2)) };
 		given_check(&g, 2, classed, smoothed, &smoothing[round % 3]);
+		choir_tensor *const mixed[] = { classed[0], given_normal(&g, CHOIR_SHAPE(n, 2, classes)) };
+		given_check(&g, 2, mixed, divergence, NULL);
 		choir_frame_clear(g.frame);
 	}
 	given_close(&g);
@@ -316,6 +331,14 @@ TEST(losses_are_their_formulas)
 	given_equal(choir_sigmoid_cross_entropy(b, a), 2,
 			(const double[]){
 					(log(1 + exp(0.5)) + log(1 + exp(-3))) / 2, (log(1 + exp(2)) + log(2)) / 2 });
+	const double sides[4] = { 1, -1, -1, 1 };
+	given_equal(choir_hinge(f64(&g, CHOIR_SHAPE(2, 2), sides), a), 2,
+			(const double[]){ (0.5 + 0) / 2, (3 + 1) / 2.0 });
+	const double truth[4] = { 0.25, 0.75, 0, 1 }, guess[4] = { 0.5, 0.5, 0.5, 0.5 };
+	given_equal(choir_kl_divergence(
+						f64(&g, CHOIR_SHAPE(2, 2), truth), f64(&g, CHOIR_SHAPE(2, 2), guess)),
+			2,
+			(const double[]){ 0.25 * log(0.5) + 0.75 * log(1.5), log(2) + 1e-7 * log(2e-7) });
 	// Far from the decision nothing overflows.
 	const double far[2] = { 1000, -1000 }, sure[2] = { 1, 1 };
 	given_equal(choir_sigmoid_cross_entropy(
@@ -379,6 +402,10 @@ TEST(what_does_not_fit_is_refused)
 	FRESH();
 	assert_null(choir_huber(x, x, 0));
 	given_failure(&g, CHOIR_INVALID, "huber:*delta*0;");
+	FRESH();
+	assert_null(choir_kl_divergence(f64(&g, CHOIR_SHAPE(1), (const double[]){ 1 }),
+			f64(&g, CHOIR_SHAPE(1), (const double[]){ 1 })));
+	given_failure(&g, CHOIR_INVALID, "kl_divergence*1 axes");
 	FRESH();
 	assert_null(choir_sparse_softmax_cross_entropy_smoothed(given_labels(&g, 2, 3), x, 1.5));
 	given_failure(&g, CHOIR_INVALID, "sparse_softmax_cross_entropy_smoothed:*1.5*0 to 1");

@@ -1,0 +1,170 @@
+// Metrics made of sums, against the same numbers in plain C, over numbers of replicas and devices; and what
+// is refused.
+#include "train/problem.h"
+
+#include "base/status.h"
+#include "test.h"
+
+#include <math.h>
+
+typedef struct {
+	choir_metric *mse, *rmse, *mae, *r2, *f1, *tp, *fp, *tn, *fn, *top[3];
+	bool weighted;
+} metrics;
+static const float weights[JUDGED] = { 1, 0.5f, 2, 0, 3, 1 };
+
+static metrics open_metrics(choir_strategy *s)
+{
+	metrics m = { 0 };
+	CHOIR_SCOPE (s) {
+		m.mse = choir_metric_new("mse", CHOIR_METRIC_MEAN_SQUARED_ERROR);
+		m.rmse = choir_metric_new("rmse", CHOIR_METRIC_ROOT_MEAN_SQUARED_ERROR);
+		m.mae = choir_metric_new("mae", CHOIR_METRIC_MEAN_ABSOLUTE_ERROR);
+		m.r2 = choir_metric_new("r2", CHOIR_METRIC_R2);
+		m.f1 = choir_f1_new("f1", 0.5);
+		m.tp = choir_true_positives_new("tp", 0.5);
+		m.fp = choir_false_positives_new("fp", 0.5);
+		m.tn = choir_true_negatives_new("tn", 0.5);
+		m.fn = choir_false_negatives_new("fn", 0.5);
+		m.top[0] = choir_top_k_accuracy_new("top1", 1);
+		m.top[1] = choir_top_k_accuracy_new("top2", 2);
+		m.top[2] = choir_top_k_accuracy_new("top9", 9);
+	}
+	return m;
+}
+
+static choir_status update(choir_replica *r, void *user)
+{
+	const metrics *m = user;
+	choir_tensor *chance = choir_replica_arg(r, "chance"), *truth = choir_replica_arg(r, "truth");
+	choir_tensor *scores = choir_replica_arg(r, "scores"), *label = choir_replica_arg(r, "label");
+	choir_tensor *w = choir_replica_arg(r, "weight");
+	choir_metric *const of_chances[] = { m->mse, m->rmse, m->mae, m->r2, m->f1, m->tp, m->fp,
+		m->tn, m->fn };
+	for (int i = 0; i < 9; i++)
+		CHOIR_TRY(m->weighted ? choir_metric_update_weighted(of_chances[i], truth, chance, w)
+							  : choir_metric_update(of_chances[i], truth, chance));
+	for (int i = 0; i < 3; i++)
+		CHOIR_TRY(m->weighted ? choir_metric_update_weighted(m->top[i], label, scores, w)
+							  : choir_metric_update(m->top[i], label, scores));
+	return CHOIR_OK;
+}
+
+static void near(choir_metric *m, double expected)
+{
+	const double have = choir_metric_result(m);
+	if (!(fabs(have - expected) < 1e-12))
+		fail_msg("%.17g, needed %.17g", have, expected);
+}
+
+static double top(int k, bool weighted)
+{
+	double hits = 0, all = 0;
+	for (int i = 0; i < JUDGED; i++) {
+		int higher = 0;
+		for (int c = 0; c < JUDGED_CLASSES; c++)
+			higher += judged_scores[i][c] > judged_scores[i][judged_labels[i]];
+		const double w = weighted ? (double) weights[i] : 1;
+		hits += higher < k ? w : 0;
+		all += w;
+	}
+	return hits / all;
+}
+
+static void compare(const metrics *m)
+{
+	double n = 0, squares = 0, absolutes = 0, sum = 0, of_squares = 0;
+	double found[2][2] = { { 0 } }; // [above][true]
+	for (int i = 0; i < JUDGED; i++) {
+		const double w = m->weighted ? (double) weights[i] : 1;
+		const double y = judged_truths[i], e = (double) judged_chances[i] - y;
+		n += w;
+		squares += w * e * e;
+		absolutes += w * fabs(e);
+		sum += w * y;
+		of_squares += w * y * y;
+		found[(double) judged_chances[i] > 0.5][y != 0] += w;
+	}
+	near(m->mse, squares / n);
+	near(m->rmse, sqrt(squares / n));
+	near(m->mae, absolutes / n);
+	near(m->r2, 1 - squares / (of_squares - sum * sum / n));
+	near(m->f1, 2 * found[1][1] / (2 * found[1][1] + found[1][0] + found[0][1]));
+	near(m->tp, found[1][1]);
+	near(m->fp, found[1][0]);
+	near(m->tn, found[0][0]);
+	near(m->fn, found[0][1]);
+	for (int i = 0; i < 3; i++)
+		near(m->top[i], top(i == 2 ? 9 : i + 1, m->weighted));
+}
+
+TEST(any_replicas_on_any_devices)
+{
+	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
+	for (int replicas = 1; replicas <= 7; replicas += 2) // with 7 one has no example
+		for (int i = 0; i < 6; i++) {
+			choir_strategy *s = mirrored(devices[i / 2], replicas);
+			metrics m = open_metrics(s);
+			choir_values *batch = judged_batch(s);
+			judged_split(batch, "weight", CHOIR_F32, CHOIR_SHAPE(JUDGED), weights);
+			m.weighted = i % 2 == 1;
+			assert_true(isnan(choir_metric_result(m.mse)));
+			assert_true(choir_metric_result(m.f1) == 0);
+			if (choir_strategy_run(s, update, &m, batch, NULL) != CHOIR_OK)
+				fail_msg("%s", choir_error());
+			compare(&m);
+			assert_int_equal(choir_metric_reset(m.tp), CHOIR_OK);
+			near(m.tp, 0);
+			choir_values_free(batch);
+			choir_strategy_free(s);
+		}
+}
+
+// The weights do not change what one half of the batch adds to the other.
+TEST(totals_go_on)
+{
+	choir_strategy *s = mirrored("cpu:0", 2);
+	metrics m = open_metrics(s);
+	choir_values *batch = judged_batch(s);
+	judged_split(batch, "weight", CHOIR_F32, CHOIR_SHAPE(JUDGED), weights);
+	for (int i = 1; i <= 3; i++) {
+		assert_int_equal(choir_strategy_run(s, update, &m, batch, NULL), CHOIR_OK);
+		near(m.tp, 2 * i);
+	}
+	near(m.f1, 4 / 7.0);
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+TEST_WITHIN(equal_targets_have_no_r2, scoped_open, scoped_close)
+{
+	const scoped *at = *state;
+	static const float targets[] = { 2, 2, 2 }, predictions[] = { 1, 2, 4 };
+	choir_metric *m = choir_metric_new("r2", CHOIR_METRIC_R2);
+	assert_int_equal(choir_metric_update(m,
+							 choir_constant(at->frame, CHOIR_F32, CHOIR_SHAPE(3), targets),
+							 choir_constant(at->frame, CHOIR_F32, CHOIR_SHAPE(3), predictions)),
+			CHOIR_OK);
+	assert_true(isnan(choir_metric_result(m)));
+}
+
+TEST_WITHIN(what_is_refused, scoped_open, scoped_close)
+{
+	const scoped *at = *state;
+	choir_metric *error = choir_metric_new("error", CHOIR_METRIC_MEAN_ABSOLUTE_ERROR);
+	choir_metric *best = choir_top_k_accuracy_new("best", 2);
+	choir_tensor *three = choir_fill(at->frame, CHOIR_F32, CHOIR_SHAPE(3), 1);
+	choir_tensor *four = choir_fill(at->frame, CHOIR_F32, CHOIR_SHAPE(4, 1), 1);
+	assert_failed(choir_metric_update(error, three, four), CHOIR_INVALID, "error*[4, 1]*[3]");
+	choir_frame_clear(at->frame);
+	three = choir_fill(at->frame, CHOIR_F32, CHOIR_SHAPE(3), 1);
+	assert_failed(choir_metric_update(best, three, choir_fill(at->frame, CHOIR_F32,
+															 CHOIR_SHAPE(3, 2), 1)),
+			CHOIR_INVALID, "best*accuracy*f32");
+	assert_null(choir_top_k_accuracy_new("none", 0));
+	assert_failed(choir_error_status(), CHOIR_INVALID, "none*k*0");
+	assert_null(choir_f1_new("f", (double) NAN));
+	assert_failed(choir_error_status(), CHOIR_INVALID, "f*threshold*nan");
+	assert_null(choir_metric_new("kind", (choir_metric_kind) 6));
+	assert_failed(choir_error_status(), CHOIR_INVALID, "kind 6*CHOIR_METRIC_MEAN*_R2");
+}

@@ -1,5 +1,5 @@
-// Shows a merge call: clips a gradient by its norm over all replicas. The function sum_up runs
-// once, in cross-replica context, and sums what all four replicas pass to it.
+// Shows a merge call that clips a gradient by its norm over all replicas. The function sum_up runs
+// once, in cross-replica context, and sums the values that the four replicas pass.
 // Run it in this folder: make && ./custom_merge
 #include <choir/choir.h>
 
@@ -28,7 +28,7 @@ static choir_status step(choir_replica *r, void *user)
 	return choir_variable_assign_sub(w, choir_divide(choir_scale(gradient, 0.1), norm));
 }
 
-// A batch of eight examples, one number each. Each of the four replicas gets two.
+// Makes a batch of eight examples with one number each. Each replica gets two examples.
 static choir_values *batch_of(choir_strategy *s)
 {
 	static const float x[8] = { 1, 2, 3, 1, 0, 1, 2, 2 };
@@ -43,7 +43,7 @@ int main(void)
 	choir_strategy *s =
 			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .replicas = 4));
 	choir_variable *w = NULL;
-	// The sum of the replicas' values is what each assignment subtracts.
+	// An assignment subtracts the sum of the replicas' values.
 	CHOIR_SCOPE (s)
 		w = choir_variable_new("w", CHOIR_SHAPE(1),
 				CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_SUM));

@@ -1,6 +1,6 @@
 // Shows how to write your own optimizer, SGD with momentum, in the four steps of tf.distribute:
 // (1) each replica computes a gradient;
-// (2) a merge call takes all gradients to cross-replica context;
+// (2) a merge call passes all gradients to cross-replica context;
 // (3) the gradients are reduced to the devices of the variable;
 // (4) an update function changes each copy of the variable.
 // Run it in this folder: make && ./four_steps
@@ -12,7 +12,7 @@ struct model {
 	choir_variable *w, *velocity;
 };
 
-static choir_status descend(choir_update *u, void *user) // step 4: once for each copy
+static choir_status descend(choir_update *u, void *user) // step 4: called for each copy
 {
 	struct model *m = (struct model *) user;
 	choir_tensor *v = choir_scale(choir_variable_read(m->velocity, u->frame), 0.9);

@@ -1,8 +1,8 @@
-// Shows Choir inside an MPI program that has its own decomposition and its own gradients. The
-// program simulates the temperature in a ring of cells; each process has one part of it. A linear
-// model learns from all parts how the temperature changes. Choir sums the gradients over a
-// duplicate of the program's communicator and updates the weights in place, equally in all
-// processes.
+// Shows Choir inside an MPI program that has its own domain decomposition and its own gradients.
+// The program simulates the temperature in a ring of cells. Each process has one part of the ring.
+// A linear model learns from all parts how the temperature changes. Choir sums the gradients of all
+// processes over a duplicate of the program's communicator. It updates the weights in place, to the
+// same values in all processes.
 // Run it in this folder: make mpi && mpirun -n 2 ./in_mpi_program
 #include <choir/choir.h>
 
@@ -16,7 +16,7 @@ static float rod[CELLS + 2]; // cells of this process, and one cell of each neig
 static float features[CELLS][WEIGHTS], change[CELLS];
 static float w[WEIGHTS]; // the weights; they approach (0.2, -0.4, 0.2)
 
-static void swap_ends(MPI_Comm comm) // the program's own messages
+static void swap_ends(MPI_Comm comm) // the program's messages
 {
 	int rank, size;
 	MPI_Comm_rank(comm, &rank);
@@ -28,7 +28,7 @@ static void swap_ends(MPI_Comm comm) // the program's own messages
 			MPI_STATUS_IGNORE);
 }
 
-static void advance(MPI_Comm comm, int step) // the program's own physics
+static void advance(MPI_Comm comm, int step) // the program's simulation
 {
 	int rank;
 	MPI_Comm_rank(comm, &rank);
@@ -45,11 +45,11 @@ static void advance(MPI_Comm comm, int step) // the program's own physics
 struct learning {
 	choir_variable *w;
 	choir_optimizer *adam;
-	double loss; // share of this process in the mean loss
+	double loss; // this process's part of the mean loss
 	float gradient[WEIGHTS];
 };
 
-// Computes the squared error of a linear model on the cells of this process, and its gradient.
+// Computes a linear model's squared error on the cells of this process, and the error's gradient.
 static choir_status learn(choir_replica *r, void *user)
 {
 	struct learning *l = (struct learning *) user;
@@ -95,7 +95,7 @@ int main(int argc, char **argv)
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
 	MPI_Comm comm = MPI_COMM_WORLD;
 	choir_cluster *workers = choir_cluster_from_mpi(&comm, sizeof comm, NULL);
-	// Without a cluster there would be one strategy per process.
+	// Without a cluster, each process would train alone.
 	choir_strategy *s = workers == NULL
 			? NULL
 			: choir_multi_worker_mirrored_strategy_new(CHOIR_OPTIONS(

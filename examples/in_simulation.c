@@ -1,6 +1,6 @@
 // Shows training inside a simulation: each time step of the program produces a batch, so there are
-// no files and no epochs. Choir reads the program's arrays in place, without a copy; each replica
-// gets some of their rows.
+// no files and no epochs. Choir reads the program's arrays without a copy. Each replica gets some
+// rows of the arrays.
 // Run it in this folder: make && ./in_simulation
 #include <choir/choir.h>
 
@@ -16,7 +16,7 @@ struct surrogate {
 	choir_optimizer *adam;
 };
 
-static void advance(int step) // the program's own physics
+static void advance(int step) // the program's simulation
 {
 	for (int c = 0; c < CELLS; c++) {
 		state[c][step % FIELDS] = sinf((float) (c + step));

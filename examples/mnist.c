@@ -39,7 +39,7 @@ static choir_dataset *digits(void)
 	return choir_dataset_flatten(choir_dataset_to_float(both, "image", 1 / 255.0), "image");
 }
 
-// Runs step on every batch of data, once.
+// Runs step once on every batch of data.
 static choir_status each_batch(choir_strategy *s, choir_distributed_dataset *data,
 		choir_replica_fn *step, struct net *net)
 {

@@ -1,6 +1,6 @@
-// Shows gradients from another library, shared by DLPack without a copy. The library's own
-// function frees its memory after the update. The first half of this file stands for the library;
-// it does not use Choir.
+// Shows how to use another library's gradients through DLPack, without a copy. The library's
+// deleter frees the gradients' memory after the update. The first half of this file plays the role
+// of the library, and does not use Choir.
 // Run it in this folder: make && ./other_gradients
 #include <choir/choir.h>
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// The declarations of dlpack.h, DLPack 1.x. A program that has this header includes it instead.
+// The declarations of dlpack.h, DLPack 1.x. If you have dlpack.h, include it instead.
 typedef struct {
 	uint32_t major, minor;
 } DLPackVersion;
@@ -78,7 +78,7 @@ static void lib_view(lib_block *block, int which, int64_t first, int64_t element
 	t->dl_tensor.shape = block->shape[which];
 }
 
-// Returns the gradients of the squared errors of n examples, divided by all.
+// Returns the gradients of the sum of n examples' squared errors, divided by all.
 static lib_block *lib_gradients(
 		int64_t n, int64_t all, const float *x, const float *y, const float *w, float bias)
 {
@@ -122,7 +122,7 @@ static choir_status step(choir_replica *r, void *user)
 			choir_replica_examples(r), choir_replica_global_examples(r), x, y, w, *bias);
 	if (block == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "the library has no memory");
-	// Choir owns both tensors from here on, also after a failure, and calls their deleter.
+	// Choir owns both tensors from here on, even after a failure, and calls their deleters.
 	choir_tensor *dw = choir_from_dlpack(r->frame, &block->tensor[0]);
 	choir_tensor *db = choir_from_dlpack(r->frame, &block->tensor[1]);
 	CHOIR_TRY(choir_optimizer_add_gradient(m->optimizer, r, m->w, dw));

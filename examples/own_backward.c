@@ -1,7 +1,7 @@
-// Shows training without a tape: the program has its own arrays and its own backward pass, in
-// plain C, for y = w2 . tanh(w1 x). Choir sums the gradients over replicas and runs Adam on w1 and
-// w2 in place. Each gradient is passed to Choir when it is final, so the sum of w2's gradient can
-// overlap with the computation of w1's.
+// Shows training without a tape. The program has its own arrays, and a backward pass in plain C
+// for y = w2 . tanh(w1 x). Choir sums the gradients over replicas, and updates w1 and w2 in place
+// with Adam. The program passes each gradient as soon as it is final. So Choir can sum w2's
+// gradient while the program computes w1's gradient.
 // Run it in this folder: make && ./own_backward
 #include <choir/choir.h>
 
@@ -105,7 +105,7 @@ int main(void)
 	for (int i = 0; i < 1000; i++)
 		CHOIR_CHECK(choir_strategy_run(s, step, &net, batch, NULL));
 	choir_values_free(batch);
-	choir_strategy_free(s); // w1 and w2 keep the result
+	choir_strategy_free(s); // w1 and w2 keep the trained values
 	printf(", %.5f after\n", loss());
 	return 0;
 }

@@ -1,5 +1,5 @@
-// Shows inference: loads the weights that mnist.c has saved, and prints the digits in the first 20
-// images that it was not trained on.
+// Shows inference: loads the weights that mnist.c saved, and prints the predicted digits of the
+// first 20 test images.
 // Run it in this folder: make && ./mnist && ./predict
 #include <choir/choir.h>
 
@@ -7,7 +7,7 @@
 
 int main(void)
 {
-	choir_strategy *s = choir_default_strategy(); // one replica; used outside of other scopes
+	choir_strategy *s = choir_default_strategy(); // one replica; used outside of all scopes
 	choir_layer *hidden = choir_dense_new("hidden", 784, 128, CHOIR_RELU);
 	choir_layer *digits = choir_dense_new("digits", 128, 10, CHOIR_LINEAR);
 	CHOIR_CHECK(choir_strategy_restore(s, "mnist.safetensors"));

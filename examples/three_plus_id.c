@@ -1,6 +1,6 @@
-// Shows a merge call, with the example of TensorFlow's DistributionStrategy documentation (which
-// calls replicas towers). Each replica's v is three plus its id, a merge call sums all v, and each
-// replica returns sum + v.
+// Shows a merge call: the example in TensorFlow's documentation of DistributionStrategy, which
+// calls replicas towers. Each replica's v is three plus the replica's id. A merge call sums all v,
+// and each replica returns sum + v.
 // Run it in this folder: make && ./three_plus_id
 #include <choir/choir.h>
 

@@ -1,6 +1,6 @@
-// The program of docs/tutorial.md. A network learns what an instrument reports from three sensors,
-// with any number of devices and processes. It continues from its last checkpoint after an
-// interruption. With three numbers as arguments it predicts.
+// The program of docs/tutorial.md. A network learns to predict an instrument's yield from three
+// sensors, with any number of devices and processes. After an interruption, the training continues
+// from its last checkpoint. With three numbers as arguments, the program predicts the yield.
 // Run it in this folder: make && ./tutorial, then ./tutorial 0.1 0.2 0.3
 #include <choir/choir.h>
 
@@ -18,7 +18,7 @@ struct model {
 	choir_metric *train_loss, *test_loss;
 };
 
-static void measure(void) // stands for an instrument or a simulation
+static void measure(void) // a real program reads an instrument
 {
 	for (int i = 0; i < EXAMPLES; i++) {
 		float *x = readings[i];

@@ -105,12 +105,6 @@ static void release_at_32(void *self, void *memory, size_t bytes)
 	right.release(self, (char *) memory - (bytes == 65 ? 32 : 0), bytes);
 }
 
-static choir_status follow_nobody(void *stream, void *other, uint64_t event)
-{
-	(void) stream, (void) other, (void) event;
-	return CHOIR_OK;
-}
-
 static choir_status always_late(void *stream, uint64_t event, double seconds)
 {
 	(void) stream, (void) event, (void) seconds;
@@ -155,6 +149,13 @@ TEST(broken_devices_fail)
 	assert_found(&t, false, "the description is true");
 }
 
+#ifndef __SANITIZE_THREAD__ // which reports the race that this device makes
+static choir_status follow_nobody(void *stream, void *other, uint64_t event)
+{
+	(void) stream, (void) other, (void) event;
+	return CHOIR_OK;
+}
+
 TEST(broken_queues_fail)
 {
 	right = far_table;
@@ -164,6 +165,7 @@ TEST(broken_queues_fail)
 	assert_found(&t, true, "streams wait for each other");
 	far_delays(3, 0);
 }
+#endif
 
 TEST(wrong_subjects_are_refused)
 {

@@ -1,8 +1,8 @@
 // Shows Choir inside an MPI program that has its own domain decomposition and its own gradients.
 // The program simulates the temperature in a ring of cells. Each process has one part of the ring.
-// A linear model learns from all parts how the temperature changes. Choir sums the gradients of all
-// processes over a duplicate of the program's communicator. It updates the weights in place, to the
-// same values in all processes.
+// A linear model learns from all parts how the temperature changes. Choir sums the gradients of
+// all processes over a duplicate of the program's communicator. It updates the weights in place,
+// to the same values in all processes.
 // Run it in this folder: make mpi && mpirun -n 2 ./in_mpi_program
 #include <choir/choir.h>
 

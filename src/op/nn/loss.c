@@ -122,20 +122,21 @@ choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *targets, choir_tensor *l
 
 choir_tensor *choir_hinge(choir_tensor *targets, choir_tensor *predictions)
 {
-	choir_tensor *product = choir_multiply(predictions, targets);
-	if (!product)
+	choir_tensor *agreement = choir_multiply(predictions, targets);
+	if (!agreement)
 		return NULL;
-	return by_example("hinge", choir_relu(choir_subtract(choir_number(product->frame, 1), product)));
+	return by_example(
+			"hinge", choir_relu(choir_subtract(choir_number(agreement->frame, 1), agreement)));
 }
 
-static choir_tensor *at_least(choir_tensor *x, double least)
+static choir_tensor *clip_below(choir_tensor *x, double least)
 {
 	return x ? choir_maximum(x, choir_number(x->frame, least)) : NULL;
 }
 
 choir_tensor *choir_kl_divergence(choir_tensor *targets, choir_tensor *predictions)
 {
-	choir_tensor *t = at_least(targets, 1e-7), *p = at_least(predictions, 1e-7);
+	choir_tensor *t = clip_below(targets, 1e-7), *p = clip_below(predictions, 1e-7);
 	choir_tensor *terms = choir_multiply(t, choir_log(choir_divide(t, p)));
 	if (terms && terms->shape.rank < 2)
 		return chi_frame_fail_null(terms->frame, CHOIR_INVALID,

@@ -74,8 +74,11 @@ static choir_metric *make(const char *name, const choir_metric *like)
 			: counts					   ? CHOIR_SCALAR
 										   : CHOIR_SHAPE(m->classes, m->classes);
 	if ((m->name = chi_strdup(name)) == NULL ||
-			(m->total = make_part(m, counts ? "total" : sums != NULL ? "sums" : "matrix", shape)) ==
-					NULL ||
+			(m->total = make_part(m,
+					 counts					? "total"
+							 : sums != NULL ? "sums"
+											: "matrix",
+					 shape)) == NULL ||
 			(counts && (m->count = make_part(m, "count", CHOIR_SCALAR)) == NULL))
 		return give_up(m, m->total, m->count);
 	choir_variable *total = m->total, *count = m->count;

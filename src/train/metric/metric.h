@@ -37,8 +37,8 @@ struct choir_metric {
 	choir_strategy *strategy;
 	chi_metric_kind kind;
 	char *name;
-	// ACCURACY: total counts wrong answers. CONFUSION: total is [classes, classes], count NULL. With
-	// sums: total is [sums], count NULL.
+	// ACCURACY: total counts wrong answers. CONFUSION: total is [classes, classes], count NULL.
+	// Kinds with sums: total is [sums], count NULL.
 	choir_variable *total, *count;
 	double threshold;
 	int64_t classes, k;

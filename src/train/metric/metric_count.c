@@ -73,7 +73,8 @@ static choir_status count_accuracy(const choir_metric *m, choir_tensor *scores,
 	*total = choir_sum(chi_metric_weigh(m, wrong, weights), CHOIR_ALL_AXES);
 	*count = weights == NULL
 			? choir_number(scores->frame, (double) scores->shape.dim[0])
-			: choir_sum(chi_metric_weigh(m, choir_fill(scores->frame, CHOIR_F64, labels->shape, 1), weights),
+			: choir_sum(chi_metric_weigh(m, choir_fill(scores->frame, CHOIR_F64, labels->shape, 1),
+								weights),
 					  CHOIR_ALL_AXES);
 	return CHOIR_OK;
 }

@@ -1,5 +1,5 @@
-// Metrics whose state is a few sums: errors, R2, F1, positives and negatives, top-k accuracy. A kind
-// is a row: the number of sums, what a batch adds to each, and the result.
+// Metrics whose state is a few sums: errors, R2, F1, positives and negatives, top-k accuracy. A
+// kind is a row: the number of sums, what a batch adds to each, and the result.
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"
@@ -146,13 +146,12 @@ static choir_status add_top_k(const choir_metric *m, choir_tensor *scores, choir
 	choir_tensor *all = choir_cast(scores, CHOIR_F64);
 	choir_tensor *own =
 			choir_gather(choir_reshape(all, CHOIR_SHAPE(n * classes)), places(labels, n, classes));
-	choir_tensor *above =
-			choir_relu(choir_subtract(all, choir_reshape(own, CHOIR_SHAPE(n, 1))));
+	choir_tensor *above = choir_relu(choir_subtract(all, choir_reshape(own, CHOIR_SHAPE(n, 1))));
 	choir_tensor *higher =
 			choir_sum(choir_cast(choir_cast(above, CHOIR_BOOL), CHOIR_F64), CHOIR_AXIS(1));
 	choir_tensor *k = choir_fill(scores->frame, CHOIR_F64, CHOIR_SHAPE(n), (double) m->k);
-	choir_tensor *hit = choir_cast(
-			choir_cast(choir_relu(choir_subtract(k, higher)), CHOIR_BOOL), CHOIR_F64);
+	choir_tensor *hit =
+			choir_cast(choir_cast(choir_relu(choir_subtract(k, higher)), CHOIR_BOOL), CHOIR_F64);
 	sum[0] = sum_all(m, hit, weights);
 	sum[1] = sum_all(m, ones_like(hit), weights);
 	return CHOIR_OK;

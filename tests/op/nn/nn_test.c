@@ -337,8 +337,7 @@ TEST(losses_are_their_formulas)
 	const double truth[4] = { 0.25, 0.75, 0, 1 }, guess[4] = { 0.5, 0.5, 0.5, 0.5 };
 	given_equal(choir_kl_divergence(
 						f64(&g, CHOIR_SHAPE(2, 2), truth), f64(&g, CHOIR_SHAPE(2, 2), guess)),
-			2,
-			(const double[]){ 0.25 * log(0.5) + 0.75 * log(1.5), log(2) + 1e-7 * log(2e-7) });
+			2, (const double[]){ 0.25 * log(0.5) + 0.75 * log(1.5), log(2) + 1e-7 * log(2e-7) });
 	// Far from the decision nothing overflows.
 	const double far[2] = { 1000, -1000 }, sure[2] = { 1, 1 };
 	given_equal(choir_sigmoid_cross_entropy(

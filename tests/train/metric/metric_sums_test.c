@@ -1,5 +1,5 @@
-// Metrics made of sums, against the same numbers in plain C, over numbers of replicas and devices; and what
-// is refused.
+// Metrics made of sums, against the same numbers in plain C, over numbers of replicas and devices;
+// and what is refused.
 #include "train/problem.h"
 
 #include "base/status.h"
@@ -141,9 +141,9 @@ TEST_WITHIN(equal_targets_have_no_r2, scoped_open, scoped_close)
 	const scoped *at = *state;
 	static const float targets[] = { 2, 2, 2 }, predictions[] = { 1, 2, 4 };
 	choir_metric *m = choir_metric_new("r2", CHOIR_METRIC_R2);
-	assert_int_equal(choir_metric_update(m,
-							 choir_constant(at->frame, CHOIR_F32, CHOIR_SHAPE(3), targets),
-							 choir_constant(at->frame, CHOIR_F32, CHOIR_SHAPE(3), predictions)),
+	assert_int_equal(
+			choir_metric_update(m, choir_constant(at->frame, CHOIR_F32, CHOIR_SHAPE(3), targets),
+					choir_constant(at->frame, CHOIR_F32, CHOIR_SHAPE(3), predictions)),
 			CHOIR_OK);
 	assert_true(isnan(choir_metric_result(m)));
 }
@@ -158,8 +158,8 @@ TEST_WITHIN(what_is_refused, scoped_open, scoped_close)
 	assert_failed(choir_metric_update(error, three, four), CHOIR_INVALID, "error*[4, 1]*[3]");
 	choir_frame_clear(at->frame);
 	three = choir_fill(at->frame, CHOIR_F32, CHOIR_SHAPE(3), 1);
-	assert_failed(choir_metric_update(best, three, choir_fill(at->frame, CHOIR_F32,
-															 CHOIR_SHAPE(3, 2), 1)),
+	assert_failed(choir_metric_update(
+						  best, three, choir_fill(at->frame, CHOIR_F32, CHOIR_SHAPE(3, 2), 1)),
 			CHOIR_INVALID, "best*accuracy*f32");
 	assert_null(choir_top_k_accuracy_new("none", 0));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "none*k*0");

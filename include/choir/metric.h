@@ -55,7 +55,8 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 //   is CHOIR_INVALID.
 // - Errors and R2 take targets and predictions of one shape, and of any dtype that can be cast.
 // - Precision, recall, F1, and positives or negatives take scores of any shape, and labels of the
-//   same shape and any dtype. Scores are compared with threshold in the scores' dtype; a NAN counts as above threshold.
+//   same shape and any dtype. Scores are compared with threshold in the scores' dtype; a NAN
+//   counts as above threshold.
 //
 // In a replica of the metric's strategy, the tensors belong to the replica's frame, and the tape
 // does not record this call. Outside of replicas, call this on the program's thread, with tensors

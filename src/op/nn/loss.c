@@ -129,9 +129,9 @@ choir_tensor *choir_hinge(choir_tensor *targets, choir_tensor *predictions)
 			"hinge", choir_relu(choir_subtract(choir_number(agreement->frame, 1), agreement)));
 }
 
-static choir_tensor *clip_below(choir_tensor *x, double least)
+static choir_tensor *clip_below(choir_tensor *x, double min)
 {
-	return x ? choir_maximum(x, choir_number(x->frame, least)) : NULL;
+	return x ? choir_maximum(x, choir_number(x->frame, min)) : NULL;
 }
 
 choir_tensor *choir_kl_divergence(choir_tensor *targets, choir_tensor *predictions)

@@ -62,6 +62,8 @@ choir_tensor *chi_metric_weigh(const choir_metric *m, choir_tensor *x, choir_ten
 // scores' dtype, as in Keras. CHOIR_INVALID: unequal shapes.
 choir_status chi_metric_compare(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 		choir_tensor **said, choir_tensor **are);
+// Fails unless each of the labels, i64 [n], is one of the classes.
+choir_status chi_metric_check_labels(const choir_metric *m, choir_tensor *labels, int64_t classes);
 // Fails unless scores are [n, classes] and labels [n] of an integer dtype.
 choir_status chi_metric_check_classes(
 		const choir_metric *m, const choir_tensor *scores, const choir_tensor *labels);

@@ -79,6 +79,17 @@ static choir_status count_accuracy(const choir_metric *m, choir_tensor *scores,
 	return CHOIR_OK;
 }
 
+choir_status chi_metric_check_labels(const choir_metric *m, choir_tensor *labels, int64_t classes)
+{
+	if (labels == NULL)
+		return choir_error_status();
+	choir_tensor *ones = choir_fill(labels->frame, CHOIR_F64, labels->shape, 1);
+	choir_tensor *rows = ones == NULL ? NULL : chi_slices_new(ones, labels, classes);
+	char what[96];
+	snprintf(what, sizeof what, "metric \"%.60s\": labels", m->name);
+	return rows == NULL ? chi_frame_status(labels->frame) : chi_slices_check_indices(rows, what);
+}
+
 // The matrix's index is label * classes + answer; dense slices add up equal ones.
 static choir_status count_confusion(const choir_metric *m, choir_tensor *scores,
 		choir_tensor *labels, choir_tensor **total, choir_tensor **count)
@@ -88,12 +99,7 @@ static choir_status count_confusion(const choir_metric *m, choir_tensor *scores,
 	CHOIR_TRY(chi_metric_check_classes(m, scores, labels));
 	choir_tensor *ones = choir_fill(f, CHOIR_F64, CHOIR_SHAPE(n), 1);
 	choir_tensor *label = choir_cast(labels, CHOIR_I64);
-	choir_tensor *rows =
-			ones == NULL || label == NULL ? NULL : chi_slices_new(ones, label, m->classes);
-	char what[96];
-	snprintf(what, sizeof what, "metric \"%.60s\": labels", m->name);
-	if (rows == NULL || chi_slices_check_indices(rows, what) != CHOIR_OK)
-		return chi_frame_status(f);
+	CHOIR_TRY(chi_metric_check_labels(m, label, m->classes));
 	choir_tensor *size = choir_fill(f, CHOIR_I64, CHOIR_SCALAR, (double) m->classes);
 	choir_tensor *place = choir_add(choir_multiply(label, size), choir_argmax(scores, 1));
 	choir_tensor *counts =

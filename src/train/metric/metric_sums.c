@@ -135,7 +135,7 @@ static choir_tensor *places(choir_tensor *labels, int64_t n, int64_t classes)
 		start[i] = i * classes;
 	choir_tensor *first_places = choir_constant(labels->frame, CHOIR_I64, CHOIR_SHAPE(n), start);
 	chi_free(start);
-	return choir_add(first_places, choir_cast(labels, CHOIR_I64));
+	return choir_add(first_places, labels);
 }
 
 static choir_status add_top_k(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
@@ -143,9 +143,10 @@ static choir_status add_top_k(const choir_metric *m, choir_tensor *scores, choir
 {
 	CHOIR_TRY(chi_metric_check_classes(m, scores, labels));
 	const int64_t n = scores->shape.dim[0], classes = scores->shape.dim[1];
-	choir_tensor *all = choir_cast(scores, CHOIR_F64);
+	choir_tensor *all = choir_cast(scores, CHOIR_F64), *label = choir_cast(labels, CHOIR_I64);
+	CHOIR_TRY(chi_metric_check_labels(m, label, classes));
 	choir_tensor *own =
-			choir_gather(choir_reshape(all, CHOIR_SHAPE(n * classes)), places(labels, n, classes));
+			choir_gather(choir_reshape(all, CHOIR_SHAPE(n * classes)), places(label, n, classes));
 	choir_tensor *above = choir_relu(choir_subtract(all, choir_reshape(own, CHOIR_SHAPE(n, 1))));
 	choir_tensor *higher =
 			choir_sum(choir_cast(choir_cast(above, CHOIR_BOOL), CHOIR_F64), CHOIR_AXIS(1));

@@ -161,6 +161,12 @@ TEST_WITHIN(what_is_refused, scoped_open, scoped_close)
 	assert_failed(choir_metric_update(
 						  best, three, choir_fill(at->frame, CHOIR_F32, CHOIR_SHAPE(3, 2), 1)),
 			CHOIR_INVALID, "best*accuracy*f32");
+	choir_frame_clear(at->frame);
+	static const int32_t beyond[] = { 1, 2, 0 };
+	assert_failed(
+			choir_metric_update(best, choir_constant(at->frame, CHOIR_I32, CHOIR_SHAPE(3), beyond),
+					choir_fill(at->frame, CHOIR_F32, CHOIR_SHAPE(3, 2), 1)),
+			CHOIR_INVALID, "best*labels*2");
 	assert_null(choir_top_k_accuracy_new("none", 0));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "none*k*0");
 	assert_null(choir_f1_new("f", (double) NAN));

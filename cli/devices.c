@@ -17,7 +17,7 @@ static const command self = {
 	.name = "choir devices",
 	.operands = "",
 	.about = "Lists the default devices of a strategy with their cores and memory.\n\n"
-			 "Programs may name others: cpu:7 is a logical device on any machine.",
+			 "Programs may name other devices: cpu:7 is a logical device on any machine.",
 	.examples = { "choir devices", "choir devices --json" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,

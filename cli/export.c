@@ -20,7 +20,7 @@ static const option options[] = {
 	{ .name = "--c", .value = "FILE", .kind = OPTION_TEXT, .to = &given.c,
 		.help = "C file to write; it is C11 and C++17 (required)" },
 	{ .name = "--name", .value = "NAME", .kind = OPTION_TEXT, .to = &given.name,
-		.help = "prefix of the defined names: NAME_predict (model)" },
+		.help = "prefix of the defined names, as in NAME_predict (model)" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
@@ -29,11 +29,13 @@ static const command self = {
 	.operands = "FILE",
 	.max_operands = 1,
 	.needs_operand = true,
-	.about = "Writes a trained model with its weights as one C file.\n\n"
-			 "FILE was written by choir train --save. The C file allocates no memory and needs\n"
-			 "only libm. It defines one function, NAME_predict; the comment at its top describes\n"
-			 "the call. Its results are bit for bit those of CHOIR_KERNELS=plain choir predict\n"
-			 "--scores. Compiled with -DNAME_main it is a program.",
+	.about =
+			"Writes a trained model with its weights as one C file.\n\n"
+			"FILE is a file of choir train --save, or a directory of checkpoints. The C file\n"
+			"allocates no memory and needs only libm. It defines one function, NAME_predict. The\n"
+			"comment at the top of the C file describes the call. The results are bit for bit\n"
+			"those of CHOIR_KERNELS=plain choir predict --scores. Compiled with -DNAME_main, the\n"
+			"C file is a program.",
 	.examples = { "choir export digits.safetensors --c digits.c --name digits",
 			"choir export run --c model.c" },
 	.n = sizeof options / sizeof options[0],

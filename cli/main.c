@@ -37,9 +37,8 @@ static void print_help(FILE *to)
 		fprintf(to, "  %-10s%s\n", commands[i].name, commands[i].about);
 	fprintf(to,
 			"\nchoir help COMMAND describes a command; choir --version prints the version.\n"
-			"CHOIR_DEVICES=cpu:0,cpu:1 sets the devices of "
-			"every command and CHOIR_KERNELS=plain its\n"
-			"kernels.\n\nexamples:\n"
+			"For every command, CHOIR_DEVICES=cpu:0,cpu:1 sets the devices, and\n"
+			"CHOIR_KERNELS=plain selects the kernels in plain C.\n\nexamples:\n"
 			"  choir train --data digits --save digits.safetensors\n"
 			"  choir predict digits.safetensors --data digits --limit 5\n");
 }

@@ -45,10 +45,9 @@ static const command self = {
 	.needs_operand = true,
 	.about =
 			"Classifies data with a model that choir train --save wrote.\n\n"
-			"It prints one line per example: its number, its class and, if there are labels, the\n"
-			"label. The last line has the accuracy, or "
-			"the bits per byte. An example of text:FILE\n"
-			"is a window as long as the model's context, and its class is the next byte.",
+			"It prints one line per example: the example's number, the class and, if there are\n"
+			"labels, the label. The last line has the accuracy, or the bits per byte. An example\n"
+			"of text:FILE is a window as long as the model's context; its class is the next byte.",
 	.examples = { "choir predict digits.safetensors --data mnist --limit 20",
 			"choir predict rows.safetensors --data csv:rows.csv --scores --json" },
 	.n = sizeof options / sizeof options[0],

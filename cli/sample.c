@@ -25,7 +25,7 @@ static const option options[] = {
 	{ .name = "--bytes", .value = "N", .kind = OPTION_INTEGER, .to = &given.bytes, .min = 1,
 		.max = INT32_MAX, .help = "bytes to generate (500)" },
 	{ .name = "--temperature", .value = "X", .kind = OPTION_NUMBER, .to = &given.temperature,
-		.help = "divisor of the scores; below 1, likely bytes become more\nlikely (1)" },
+		.help = "divisor of the scores; a divisor below 1 makes likely\nbytes more likely (1)" },
 	{ .name = "--greedy", .kind = OPTION_FLAG, .to = &given.greedy,
 		.help = "always choose the most likely byte" },
 	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed,

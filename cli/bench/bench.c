@@ -81,7 +81,7 @@ static void print_help(FILE *to)
 	for (size_t i = 0; i < BENCHMARKS; i++)
 		fprintf(to, "  %-12s%s\n", benchmarks[i].name, benchmarks[i].about);
 	fprintf(to,
-			"\nchoir bench BENCHMARK --help describes it. Replicas are pinned to "
+			"\nchoir bench BENCHMARK --help describes a benchmark. Replicas are pinned to\n"
 			"cores.\n\nexamples:\n"
 			"  choir bench all-reduce --replicas 4\n  choir bench train --case cnn\n");
 }

@@ -52,12 +52,13 @@ static const option options[] = {
 static const command self = {
 	.name = "choir bench all-reduce",
 	.operands = "",
-	.about = "Measures all-reduce between replicas.\n\n"
-			 "Buffers grow from 4 KiB by factors of 4. Each size is measured in several\n"
-			 "rounds. In each round every replica writes its own buffer, then all start the\n"
-			 "all-reduce together, and the time is that of the slowest replica. GB/s is the size\n"
-			 "of one buffer divided by the median time of all rounds. Under mpirun -n N the\n"
-			 "replicas are divided among N processes.",
+	.about =
+			"Measures all-reduce between replicas.\n\n"
+			"Buffers grow from 4 KiB by factors of 4. Each size is measured in several\n"
+			"rounds. In each round every replica first writes its buffer. Then all start the\n"
+			"all-reduce together, and the slowest replica's time counts. GB/s is the size of one\n"
+			"buffer divided by the median time of all rounds. Under mpirun -n N the replicas are\n"
+			"divided among N processes.",
 	.examples = { "choir bench all-reduce --replicas 4 --operations ring",
 			"mpirun -n 2 choir bench all-reduce --shapes resnet50 --json" },
 	.n = sizeof options / sizeof options[0],

@@ -45,7 +45,7 @@ static const option options[] = {
 	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .min = 1,
 		.max = 1 << 24, .help = "examples per batch (128)" },
 	{ .name = "--passes", .value = "N", .kind = OPTION_INTEGER, .to = &given.passes, .min = 1,
-		.max = MAX_PASSES, .help = "measured passes, after one that is not (5)" },
+		.max = MAX_PASSES, .help = "measured passes, after one that is not measured (5)" },
 	{ .name = "--ahead", .value = "N", .kind = OPTION_INTEGER, .to = &given.ahead,
 		.min = -1, .max = 1 << 10,
 		.help = "batches to read ahead on a thread; -1: none; 0: the\nlibrary's default (0)" },

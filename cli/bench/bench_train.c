@@ -57,12 +57,12 @@ static const option options[] = {
 		.help = "seconds to measure (5)" },
 	{ .name = "--save", .value = "DIR", .kind = OPTION_TEXT, .to = &given.save,
 		.help = "also save checkpoints to DIR and measure how long an\n"
-				"asynchronous save blocks the program: save_call_ms, the\n"
-				"first call, a memcpy of as many bytes (copy_ms), and the\n"
-				"steps before and after a save; medians of 8" },
+				"asynchronous save blocks the program: first_save_call_ms,\n"
+				"and medians of 8 for save_call_ms, copy_ms (a memcpy of\n"
+				"as many bytes) and the steps before and after a save" },
 	{ .name = "--breakdown", .kind = OPTION_FLAG, .to = &given.breakdown,
-		.help = "trace up to 200 more steps (2 s) and print where their\n"
-				"time went, and how far each kind of work is from its limit" },
+		.help = "trace up to 200 more steps or 2 s, and print where their\n"
+				"time went and how far each kind of work is from its limit" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
 		.help = "print --breakdown as JSON, too" },
 };
@@ -75,16 +75,16 @@ static const command self = {
 			"mlp128, mlp1024: 784-512-512-10; batch 128 or 1024, SGD 0.01 with momentum 0.9\n"
 			"cnn: two 3x3 convolutions (32, 64), max pool 2, dense 128, 10; batch 128, Adam 1e-3\n"
 			"resnet20: images of 32x32x3, 10 classes; batch 128, SGD 0.1 with momentum 0.9\n"
-			"gpt128, gpt256: 4 blocks of that width, 4 "
-			"heads, context 128; batch 16, AdamW 3e-4\n\n"
-			"limit_ms is a lower bound of the step time: products (step_mflop) at the speed of\n"
-			"multiply-adds, all else (step_mb_moved) at that of a copy. share_of_limit is limit\n"
-			"over median; it exceeds 1 where convolutions need fewer multiplications than their\n"
-			"definition. reorders counts reorders of "
-			"weights for oneDNN per step. Under mpirun -n\n"
-			"N the replicas are divided among N processes, and there is no limit; overlap_us is\n"
-			"the longest time to pass a gradient to the thread that exchanges it during the\n"
-			"backward pass, 0 without such a thread.",
+			"gpt128, gpt256: 4 blocks of width 128 or 256, 4 heads, context 128; batch 16,\n"
+			"AdamW 3e-4\n\n"
+			"limit_ms is a lower bound of the step time. It assumes that products (step_mflop)\n"
+			"run at the speed of multiply-adds, and that all other operations move their bytes\n"
+			"(step_mb_moved) at the speed of a copy. share_of_limit is limit_ms divided by\n"
+			"step_ms_median. It exceeds 1 if convolutions need fewer multiplications than their\n"
+			"definition. reorders is the number of reorders of weights for oneDNN per step.\n\n"
+			"Under mpirun -n N the replicas are divided among N processes, and there is no\n"
+			"limit_ms. overlap_us is the longest time to pass a gradient to the thread that\n"
+			"exchanges it during the backward pass; 0 without this thread.",
 	.examples = { "choir bench train --case cnn --replicas 2 --seconds 10",
 			"choir bench train --case gpt128 --breakdown" },
 	.n = sizeof options / sizeof options[0],

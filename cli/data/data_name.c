@@ -32,12 +32,12 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 const char data_learn_help[] = "mnist (10,000 real digits), digits[:N] (synthetic),\n" DATA_FILES
 							   ",\ntext:FILE (any bytes, for gpt); FILE may be a list with\n"
-							   "commas or a pattern; \"csv:\" and so on may be left out\n"
-							   "if its suffix shows the format (train: mnist; predict:\n"
-							   "required)";
+							   "commas or a pattern; the kind, as in \"csv:\", may be left\n"
+							   "out if the suffix of FILE shows it (train: mnist;\n"
+							   "predict: required)";
 const char data_measure_help[] =
-		DATA_FILES ",\nlines:FILE or fixed:BYTES:FILE; FILE needs no kind if\n"
-				   "its suffix tells it (required)";
+		DATA_FILES ",\nlines:FILE or fixed:BYTES:FILE; the kind may be left out\n"
+				   "if the suffix of FILE shows it (required)";
 
 // kind: KINDS if it is unknown.
 static choir_status unfit(const char *name, size_t kind, data_use use)

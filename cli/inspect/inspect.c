@@ -30,9 +30,10 @@ static const command self = {
 	.about =
 			"Shows what a file holds and where it is damaged.\n\n"
 			"Data: kind, columns, number of rows and the first rows.\n"
-			"A directory of checkpoints: its checkpoints, their tensors, and which are damaged.\n"
+			"A directory of checkpoints: its checkpoints, their tensors, and which checkpoints\n"
+			"are damaged.\n"
 			"Weights: tensors, metadata, and values that are not finite.\n\n"
-			"If the suffix of FILE does not tell the kind, write it before the name:\n" DATA_FILES
+			"If the suffix of FILE does not show the kind, write the kind in front:\n" DATA_FILES
 			",\nlines:FILE (a text), fixed:BYTES:FILE (records of BYTES bytes), safetensors:FILE.",
 	.examples = { "choir inspect rows.csv", "choir inspect digits.safetensors --json" },
 	.n = sizeof options / sizeof options[0],

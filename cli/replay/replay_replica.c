@@ -27,7 +27,7 @@ static struct {
 // clang-format off
 static const option options[] = {
 	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
-		.help = "directory of choir train --checkpoint, only read (required)" },
+		.help = "directory of choir train --checkpoint; replay only reads\nit (required)" },
 	{ .name = "--step", .value = "S", .kind = OPTION_INTEGER, .to = &given.step, .min = 1,
 		.help = "step to run, counted from 1 (required)" },
 	{ .name = "--replica", .value = "K", .kind = OPTION_INTEGER, .to = &given.replica,
@@ -36,16 +36,16 @@ static const option options[] = {
 		.help = "also run the step with all replicas, run on to the next\n"
 				"checkpoint and compare the gradients and weights" },
 	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
-		.help = "data of the training; required except for mnist, digits\n"
-				"and up to 1,000,000 synthetic digits" },
+		.help = "data of the training (required except for mnist and up\n"
+				"to 1,000,000 synthetic digits)" },
 	{ .name = "--init", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init,
-		.help = "the training's --init file; required if the training had\n"
-				"one and no checkpoint precedes the step" },
+		.help = "the training's --init file (required if the training had\n"
+				"one and no checkpoint precedes the step)" },
 	{ .name = "--init-map", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init_map,
-		.help = "the training's --init-map file, required likewise" },
+		.help = "the training's --init-map file (required as for --init)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.min = 1, .max = 1 << 16,
-		.help = "replicas of the training; required above 4096" },
+		.help = "replicas of the training (required above 4096)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
 		.help = devices_help },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },

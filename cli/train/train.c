@@ -33,7 +33,7 @@ static const option options[] = {
 		.help = data_learn_help },
 	{ .name = "--target", .value = "COLUMN", .kind = OPTION_TEXT, .to = &given.target,
 		.recorded = true,
-		.help = "column to learn, in data with columns (label, or the\nlast column)" },
+		.help = "column to learn, if the data have columns (label, or the\nlast column)" },
 	{ .name = "--bad-rows", .alias = "--wrong-rows", .value = "POLICY", .kind = OPTION_CHOICE,
 		.to = &given.bad_rows, .choices = bad_rows, .recorded = true,
 		.help = "policy for rows that cannot be read (csv:, tfrecord:) or\n"
@@ -56,7 +56,7 @@ static const option options[] = {
 		.help = "gpt: blocks (4);\nresnet20: layers, 6 n + 2 for an integer n (20)" },
 	{ .name = "--heads", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.heads,
 		.min = 1, .max = MAX_WIDTH, .recorded = true,
-		.help = "gpt: attention heads; must divide the width (4)" },
+		.help = "gpt: attention heads, a divisor of the width (4)" },
 	{ .name = "--context", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.context,
 		.min = 1, .max = MAX_CONTEXT, .recorded = true,
 		.help = "gpt: context length in bytes (128)" },
@@ -93,12 +93,13 @@ static const option options[] = {
 	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed, .recorded = true,
 		.help = "seed of initial weights, shuffling and synthetic data (1)" },
 	{ .name = "--init", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init, .recorded = true,
-		.help = "load initial weights from a safetensors file and list\nthe missing ones" },
+		.help = "load initial weights from a safetensors file and list\nmissing weights" },
 	{ .name = "--init-map", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init_map,
 		.recorded = true,
-		.help = "map names in --init: lines of TENSOR VARIABLE [AXES];\n* is any text" },
+		.help = "map the names in --init, by lines TENSOR VARIABLE [AXES];\n"
+				"* stands for any text" },
 	{ .name = "--freeze", .value = "NAMES", .kind = OPTION_TEXT, .to = &given.freeze,
-		.recorded = true, .help = "do not train these weights: patterns like token/*,*/bias" },
+		.recorded = true, .help = "do not train the weights that match, as in token/*,*/bias" },
 	{ .name = "--save", .value = "FILE", .kind = OPTION_TEXT, .to = &given.save,
 		.help = "write the trained weights to a safetensors file" },
 	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
@@ -133,13 +134,14 @@ static const option options[] = {
 		.help = "parameter_server: update variables without locks" },
 	{ .name = "--auto-shard", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.auto_shard,
 		.choices = train_shards, .recorded = true,
-		.help = "what each process under mpirun does. data: it reads all\n"
-				"examples and keeps those of its replicas; off: it reads\n"
-				"and keeps all examples; file: it reads its own files;\n"
-				"auto: as file if possible, else as data (data)" },
+		.help = "what each process under mpirun reads:\n"
+				"data: all examples, to keep those of its replicas\n"
+				"off: all examples, to keep all\n"
+				"file: its own files\n"
+				"auto: as file if the data are in files, else as data\n(data)" },
 	{ .name = "--lowest-instruction-set", .kind = OPTION_FLAG, .to = &given.lowest_set,
-		.help = "under mpirun with different processors: use the\n"
-				"instruction set that all of them have" },
+		.help = "under mpirun on different processors: use the highest\n"
+				"instruction set that all processors have" },
 	{ .name = "--timeout", .value = "S", .kind = OPTION_NUMBER, .to = &given.timeout,
 		.zero = true,
 		.help = "under mpirun: seconds to wait for another worker before\n"
@@ -159,12 +161,12 @@ const command train_command = {
 	.operands = "",
 	.about =
 			"Trains a model of images, tables or text, tests it and saves its weights.\n\n"
-			"The result is the accuracy, or the bits per byte of a text, on examples that were\n"
-			"not trained on, and a hash of the weights. The weights depend on the data, the\n"
-			"seed, the number of replicas and the batch size. They do not depend on the devices.\n"
-			"With --workers they also depend on the order in which updates arrive. Under\n"
-			"mpirun -n N, N processes share the replicas and compute the same weights; all need\n"
-			"the same options except --devices and --cores.",
+			"It prints the accuracy, or the bits per byte of a text, on test examples, and a\n"
+			"hash of the weights. The weights depend on the data, the seed, the number of\n"
+			"replicas and the batch size. They do not depend on the devices. With --workers they\n"
+			"also depend on the order in which updates arrive. Under mpirun -n N, N processes\n"
+			"share the replicas and compute the same weights. All processes need the same\n"
+			"options except --devices and --cores.",
 	.examples = { "choir train --data digits --replicas 2 --save digits.safetensors",
 			"choir train --model gpt --data text:plays.txt --optimizer adamw --epochs 10" },
 	.n = sizeof options / sizeof options[0],

@@ -1,5 +1,5 @@
-// An arena: memory that is given back all at once. Emptying keeps its blocks, so a steady use
-// allocates nothing. Threads: one at a time.
+// An arena: memory that is freed all at once. An emptied arena keeps its blocks, so repeated steps
+// allocate nothing. Threads: one at a time.
 #pragma once
 
 #include <stddef.h>

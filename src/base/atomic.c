@@ -1,9 +1,9 @@
-// Futexes and gates. A waiter spins for about the cost of a sleep and wake-up, then sleeps. A
+// Futexes and gates. A waiter spins for about as long as a sleep and wake-up take, then sleeps. A
 // waker makes a system call only if a thread sleeps.
 //
-// No wake-up is lost, because each side writes its own word before it reads the other's, in
-// sequential consistency. A waiter counts itself as a sleeper before the kernel reads the word; a
-// waker stores the word, passes a fence, then reads the number of sleepers.
+// No wake-up is lost, because each side writes a word and then reads the other side's, in
+// sequential consistency. A waiter increments the number of sleepers before the kernel reads the
+// gate's word. A waker stores the gate's word before it reads the number of sleepers.
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/thresholds.h"

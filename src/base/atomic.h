@@ -1,5 +1,5 @@
-// Atomics, futexes and gates. All synchronization uses them, so that tests can put a scheduler
-// underneath.
+// Atomics, futexes and gates. All synchronization uses them, so tests can run it under a scheduler
+// (tests/schedule).
 #pragma once
 
 #include <stdatomic.h>

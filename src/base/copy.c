@@ -1,5 +1,5 @@
-// Copies for which memcpy is wrong. Nontemporal stores, which every x86-64 has, neither fill the
-// caches nor read a line before overwriting it. The other copy uses relaxed atomics.
+// Nontemporal stores, which every x86-64 has, do not fill the caches, and do not read a line
+// before they overwrite it. The copy of shared memory uses relaxed atomics.
 #include "base/copy.h"
 #include "base/atomic.h"
 #include "base/thresholds.h"

@@ -1,7 +1,7 @@
-// CRC-32C, in two ways. The tables take eight bytes at once: a checksum is linear, so it is the
-// sum of the contributions of sixteen nibbles. SSE 4.2's instruction takes three cycles but can
-// start in each, so it runs on three stretches of a block at once, which a product of polynomials
-// combines.
+// CRC-32C. With tables, eight bytes are processed at once: a checksum is linear, so it is the sum
+// of the contributions of sixteen nibbles. SSE 4.2's instruction has a latency of three cycles,
+// but one can start in each cycle. So three parts of a block are processed at the same time, and
+// carry-less products combine their checksums.
 #include "base/crc32c.h"
 
 #include <endian.h>

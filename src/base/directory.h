@@ -1,6 +1,6 @@
 // Directories: contents, changes, and a lock against a second user. A change is on the disk after
-// chi_directory_sync. A directory may come from a stranger, so links in it are not followed.
-// Threads: any.
+// chi_directory_sync. Directories can come from untrusted sources, so links in them are not
+// followed. Threads: any.
 #pragma once
 
 #include "base/glob.h"

@@ -1,6 +1,6 @@
-// Files. Readers use pread, because a mapped file that is cut raises SIGBUS. Writers write a
-// temporary file, fsync and rename it, and fsync the directory, so the old file survives any
-// failure. A failed fsync is not retried.
+// Files. Readers use pread: access to a mapped file raises SIGBUS if the file was truncated.
+// Writers write a temporary file, fsync and rename it, and fsync the directory, so the old file
+// survives any failure. A failed fsync is not retried.
 #pragma once
 
 #include "base/directory.h"

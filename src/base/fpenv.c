@@ -1,4 +1,5 @@
-// The floating-point environment, cheaply enough for an empty replica call.
+// The floating-point environment. Only registers that change are written, so an empty replica call
+// stays cheap.
 #include "base/fpenv.h"
 
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
-// All system calls on files and directories; they set errno. Tests make them fail, and record
-// changes to derive the state of a disk after a power cut (tests/train/checkpoint/crash_test.c).
+// All system calls on files and directories; they set errno. Tests replace them, to make them fail
+// or to compute what a disk holds after a power cut (tests/train/checkpoint/crash_test.c).
 #pragma once
 
 #include <stdbool.h>

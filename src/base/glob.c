@@ -1,4 +1,4 @@
-// Glob patterns. The system sorts by locale, Choir by bytes.
+// Glob patterns. glob() would sort by locale, so Choir sorts by bytes itself.
 #include "base/glob.h"
 #include "base/alloc.h"
 

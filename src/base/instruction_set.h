@@ -1,5 +1,5 @@
-// Instruction sets for which there are kernels. The set is detected at run time;
-// CHOIR_INSTRUCTION_SET or an agreement among workers can lower it, until the first kernel is
+// Instruction sets for which there are kernels. The set is detected at run time.
+// CHOIR_INSTRUCTION_SET or an agreement among workers can lower it before the first kernel is
 // chosen.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A JSON tokenizer: a stack of one bit per level, and a state for what may come next. Decoded
-// strings are never longer than their source, so they stay in place.
+// A JSON tokenizer: a stack of one bit per level, and a state for what may come next. A decoded
+// string overwrites its source, which is never shorter.
 #include "base/json.h"
 
 #include "base/text.h"

@@ -1,6 +1,6 @@
 // A strict JSON reader (RFC 8259), token by token, without recursion or allocation. It decodes
 // strings in place. It also refuses invalid UTF-8, zero characters, and nesting beyond
-// CHI_JSON_DEPTH, but not duplicate keys.
+// CHI_JSON_DEPTH. It accepts duplicate keys.
 #pragma once
 
 #include <stdbool.h>

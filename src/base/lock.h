@@ -1,5 +1,6 @@
 // Mutexes and conditions with ranks and deadlines. A thread takes mutexes in ascending rank, and
-// holds none while the program's code runs. Debug builds abort with the mutexes' names otherwise.
+// holds none while the program's code runs. Debug builds abort at a violation and print the
+// mutexes' names.
 #pragma once
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// Options and tables from callers (docs/decisions/0036): structs that begin with their size,
-// perhaps of another library version. NULL: default options.
+// Options and tables from callers (docs/decisions/0036): structs that begin with their size, since
+// the caller's version of the library may differ. NULL: default options.
 #pragma once
 
 #include "choir/status.h"

@@ -1,5 +1,6 @@
-// Philox4x32-10 and distributions. A block is a function of counter and key: ten rounds of two
-// 32-bit products, their halves swapped and mixed with a key that advances by a Weyl sequence.
+// Philox4x32-10 and distributions. A block is a function of counter and key. Each of ten rounds
+// computes two 32-bit products, swaps their halves, and mixes them with the key, which advances by
+// a Weyl sequence.
 #include "base/philox.h"
 #include "base/hash.h"
 

@@ -1,5 +1,5 @@
 // Writes fields of Protocol Buffers (https://protobuf.dev/programming-guides/encoding). The caller
-// orders and nests them, and must know a message's size before its content.
+// orders and nests the fields, and must know a message's size before it writes the message.
 #pragma once
 
 #include "base/text.h"

@@ -1,5 +1,5 @@
-// A registry: named tables of functions, the built-in ones, then the program's. There is no lock:
-// the program registers all from one thread before using any.
+// A registry: named tables of functions, first the built-in ones, then the program's. It has no
+// lock: a program registers all tables from one thread before it uses any.
 #pragma once
 
 #include "choir/status.h"

@@ -1,4 +1,5 @@
-// Checked arithmetic for sizes from files and callers. False: it overflows, and *out is unchanged.
+// Checked arithmetic for sizes from files and callers. At an overflow a function returns false and
+// leaves *out unchanged.
 #pragma once
 
 #include <stdbool.h>

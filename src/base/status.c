@@ -1,5 +1,5 @@
-// The last failure, in a fixed buffer of the thread, so that recording cannot fail. Texts are
-// formatted aside first: an argument may be the old text.
+// The last failure, in a fixed buffer of the thread, so that recording cannot fail. A text is
+// first formatted in another buffer, because an argument may be the old text.
 #include "base/status.h"
 #include "base/text.h"
 

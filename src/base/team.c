@@ -1,5 +1,5 @@
-// A team of threads. The word of inside counts the members in a job; its highest bit closes the
-// job.
+// A team of threads. The gate `inside` counts the members in a job; its highest bit closes the job
+// to more members.
 #include "base/team.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-// A team: threads that do the pieces of a job together with the caller. They spin briefly at a
-// gate before they sleep. A counter hands out the pieces, so nothing waits for a thread that wakes
-// late. Threads: one caller at a time.
+// A team: threads that share a job with the caller. They spin briefly at a gate before they sleep.
+// An atomic counter assigns the job's pieces, so no thread waits for one that wakes late. Threads:
+// one caller at a time.
 #pragma once
 
 #include "choir/status.h"

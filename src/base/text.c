@@ -1,5 +1,5 @@
-// Growing text, and numbers. Conversions switch the thread to the C locale, since the host's may
-// have a decimal comma.
+// Growing text, and numbers. Conversions switch the thread to the C locale, since the host's
+// locale may have a decimal comma.
 #include "base/text.h"
 #include "base/alloc.h"
 #include "base/hash.h"

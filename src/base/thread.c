@@ -1,4 +1,4 @@
-// Threads that do not disturb the host: its signals are blocked.
+// Threads that block signals, so that the host's own threads receive them.
 #include "base/thread.h"
 #include "base/atomic.h"
 #include "base/clock.h"

@@ -1,5 +1,5 @@
-// Threads with the floating-point environment of fpenv.h. They block all signals but those of
-// their own faults (SIGSEGV and the like), for a host's crash handler.
+// Threads with the floating-point environment of fpenv.h. They block all signals except their own
+// faults, such as SIGSEGV, which the host's crash handler gets.
 #pragma once
 
 #include "choir/status.h"

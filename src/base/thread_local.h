@@ -1,5 +1,5 @@
-// Thread-local values for caches without a lock. A value is freed when its thread ends, except the
-// main thread's at exit.
+// Thread-local values for caches without a lock. A value is freed when its thread ends; the main
+// thread's values are not freed at exit.
 #pragma once
 
 #include "base/atomic.h"

@@ -1,5 +1,5 @@
-// Thresholds chosen by measurement. A line ends with the page of docs/decisions that has the
-// figures, or the purpose if there is none. Sizes that decide results stay with their algorithm.
+// Thresholds chosen by measurement. A comment ends with the page of docs/decisions that has the
+// figures, if there is one. Sizes that change results are defined with their algorithm.
 #pragma once
 
 enum {

@@ -1,7 +1,7 @@
 // Collectives of bytes for small data: a dissemination barrier, a binomial broadcast, and an
-// all-gather through worker 0. Each begins with a message around the ring. If workers run
-// different collectives, one differs from its predecessor, so the messages detect it and nothing
-// deadlocks.
+// all-gather through worker 0. First, each worker sends its fingerprint to the next in a ring. If
+// workers run different collectives, some worker receives a different fingerprint, so the call
+// fails instead of deadlocking.
 #include "base/alloc.h"
 #include "base/size.h"
 #include "cluster/message.h"

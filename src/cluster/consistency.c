@@ -1,6 +1,6 @@
 // Equal settings and instruction sets. Every worker gets all settings and finds the same first
-// difference, so all fail alike. Kernels of different sets add in different orders, so all workers
-// use one set.
+// difference, so all fail with the same message. Kernels of different instruction sets add in
+// different orders, so all workers use one set.
 #include "base/alloc.h"
 #include "base/text.h"
 #include "cluster/cluster.h"

@@ -1,5 +1,6 @@
-// Detects launchers by their variables. mpirun and mpiexec come first: within a Slurm job they
-// start the processes, and Slurm's variables describe them instead.
+// Detects launchers by their environment variables. mpirun and mpiexec are looked for before
+// Slurm: in a Slurm job they start the workers, and Slurm's variables describe the launcher's
+// processes.
 #include "cluster/launcher.h"
 
 #include "base/text.h"

@@ -1,4 +1,4 @@
-// Launchers, by their variables in the environment.
+// Launchers, by their environment variables.
 #pragma once
 
 #include "choir/status.h"

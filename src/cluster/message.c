@@ -1,5 +1,6 @@
-// Messages: a frame, then the rest. A receive first compares the frame's fingerprint. If tags can
-// tell the rest's length, its receive begins together with the frame's.
+// Messages: a frame with the fingerprint, then the remaining bytes. A receive first compares the
+// fingerprint. In a collective, a tag tells the number of remaining bytes if they are few, so both
+// receives begin together.
 #include "cluster/message.h"
 
 #include "base/log.h"

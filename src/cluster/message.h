@@ -1,8 +1,10 @@
-// Messages with fingerprints. A receiver states what it expects, and never gets bytes of another
-// collective, size or order of calls (docs/decisions/0028). A message is a frame, with the
-// fingerprint and up to CHI_FRAME_DATA bytes, and the rest, which goes straight from and to the
-// caller's memory; a failed receive leaves it undefined. All known MPIs send a frame without
-// asking the receiver, and so the parts of a small rest in a collective (docs/decisions/0060).
+// Messages with fingerprints. A receiver states which collective, size and order of calls it
+// expects. It never gets the bytes of another collective (docs/decisions/0028).
+//
+// A message is a frame (the fingerprint and up to CHI_FRAME_DATA bytes) and the remaining bytes,
+// which are received into the caller's memory. A failed receive leaves this memory undefined. All
+// known MPIs send a frame without waiting for the receiver. They also send the parts of few
+// remaining bytes in a collective without waiting (docs/decisions/0060).
 #pragma once
 
 #include "cluster/cluster.h"

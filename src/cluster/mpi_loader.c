@@ -1,6 +1,6 @@
-// Finds MPI. libchoir links none: each MPI has a libchoir-mpi-NAME.so next to libchoir. With
-// another MPI than the launcher's, each process would be alone. Two MPIs in one process would call
-// each other's functions.
+// Finds MPI. libchoir links no MPI: each has a libchoir-mpi-NAME.so in libchoir's directory. With
+// another MPI than the launcher's, each process would be a job of one worker. Two MPIs in one
+// process would call each other's functions.
 #include "cluster/mpi_loader.h"
 
 #include "base/clock.h"

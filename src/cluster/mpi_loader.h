@@ -1,4 +1,4 @@
-// MPI, loaded on request.
+// Loads MPI on request.
 #pragma once
 
 #include "cluster/cluster.h"

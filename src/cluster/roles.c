@@ -1,5 +1,5 @@
-// The rules of roles. Chief and workers are the job, numbered in this order. An evaluator is its
-// own job and chief. Parameter servers belong to neither.
+// The rules of roles. The chief and then the workers are numbered; they form the job. An evaluator
+// is the chief of a job of one process. Parameter servers are in no job.
 #include "cluster/roles.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-// Roles in a job: TensorFlow's tasks (spec 2.17). They are compared with the transport later.
+// Roles in a job: TensorFlow's tasks (spec 2.17). choir_cluster_new compares them with the
+// transport.
 #pragma once
 
 #include "cluster/cluster.h"

@@ -1,4 +1,4 @@
-// Roles from JSON text, which is changed. CHOIR_INVALID names the position.
+// Reads roles from JSON text, and overwrites this text. CHOIR_INVALID names the position.
 #pragma once
 
 #include "cluster/roles.h"

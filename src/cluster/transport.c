@@ -1,4 +1,5 @@
-// Transports by name, stubs for missing slots, and a single worker's transport.
+// Finds transports by name, fills missing functions with stubs, and defines a single worker's
+// transport.
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/registry.h"

@@ -1,6 +1,6 @@
-// Chunks and their streams. Only the member's thread uses the member's own stream, so chunks have
-// others. The host never waits with a lock held. A chunk's operations follow each other, so a wait
-// for the last one waits for all.
+// Chunks and their streams. Only a member's thread may use the member's stream, so chunks have
+// other streams. The host never waits while it holds a lock. A chunk's operations run in order, so
+// a wait for the last one waits for all.
 #include "collective/chunk.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-// Chunks for all-reduce algorithms of devices with separate memory. A chunk travels from device to
-// device, takes each member's parts, and adds the halves of nodes of the canonical tree. So its
-// bits do not depend on the order of members.
+// Chunks for all-reduce algorithms of devices with separate memory. A chunk moves from device to
+// device and takes each member's partial sums. Only the two halves of a node of the canonical tree
+// are added, so bits do not depend on the order of members.
 #pragma once
 
 #include "base/lock.h"

@@ -1,5 +1,5 @@
-// A communicator: the devices of one strategy and the algorithm of their collectives. Strategies
-// do not share them, so they never interfere.
+// A communicator: the devices of one strategy and the algorithm of their collectives. No two
+// strategies share a communicator, so their collectives never interfere.
 #pragma once
 
 #include "choir/extend/cross_device_ops_table.h"

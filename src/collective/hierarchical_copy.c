@@ -1,7 +1,7 @@
-// A two-level all-reduce for devices with slow links between two halves of the group. A root in
-// each half gathers its half's parts. The chunk's root adds what the other root has gathered, and
-// each root delivers the sum in its half. So a chunk crosses the slow link twice; roots vary by
-// chunk (docs/decisions/0042).
+// A two-level all-reduce for devices with slow links between two halves of the group. In each
+// half, a root gathers the partial sums. One root adds the partial sums of the other root, and
+// both roots deliver the sum in their halves. So a chunk crosses the slow link twice. Different
+// chunks have different roots (docs/decisions/0042).
 #include "collective/chunk.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)

@@ -1,11 +1,11 @@
-// A hierarchical all-reduce for one of several workers, in three rendezvous: the devices reduce
-// chunks to this worker's nodes of the canonical tree, one thread exchanges the nodes with the
-// other workers, and the devices broadcast the sum. A single device in host memory needs only the
-// exchange. Memory that the host cannot access is copied to the host and back.
+// A hierarchical all-reduce for one of several workers, in three rendezvous. First the devices
+// reduce chunks to this worker's nodes of the canonical tree. Then one thread exchanges the nodes
+// with the other workers. Last, the devices broadcast the sum. A single device in host memory
+// needs only the exchange. Memory that the host cannot access is copied to the host and back.
 //
-// Small sums are exchanged in buckets. A bucket contains the sums already joined when the first of
-// them is waited for. This needs a single device on each worker: one thread then joins and waits
-// in the same order everywhere, so all fill the same buckets.
+// Small sums are exchanged in buckets. When a thread waits for a small sum, all small sums joined
+// so far become one bucket. Buckets need a single device on each worker: one thread then joins and
+// waits in the same order on all workers, so all fill the same buckets.
 //
 // The exchange is a chunk of its rendezvous, so a failed wait returns only after nothing is sent
 // from its memory.

@@ -1,7 +1,7 @@
 // Exchanges between workers. An all-reduce is a reduce-scatter and an all-gather: each worker
 // receives its share of the elements from all others, sums it in the canonical tree, and sends the
-// sum to all. This transfers the fewest bytes. In a small all-reduce, every worker gets all parts
-// in one round and sums all of them.
+// sum to all. This transfers the fewest bytes. In a small all-reduce, every worker receives all
+// parts in one round and sums them itself.
 #include "collective/process_group.h"
 
 #include "base/alloc.h"

@@ -1,10 +1,10 @@
-// The process group: workers with their replicas, and the exchanges between them of which
-// collectives are made, in host memory. Every exchange has a number and a fingerprint and begins
-// with a message from every worker to every other, which detects different exchanges
+// The process group: workers with their replicas, and the exchanges of host memory between
+// workers, of which collectives consist. An exchange begins with a message from every worker to
+// every other. Its number and fingerprint show whether all workers make the same exchange
 // (docs/decisions/0028, 0060).
 //
-// One thread at a time uses a process group, in the same order on all workers. A second one, with
-// its own tag and numbers, can exchange data at the same time.
+// Only one thread at a time uses a process group, in the same order on all workers. A second
+// process group, with another tag and other numbers, can exchange data at the same time.
 #pragma once
 
 #include "base/alloc.h"

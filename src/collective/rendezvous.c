@@ -1,7 +1,7 @@
-// The ring of rounds. Gates count on without restarting, so a slow member cannot take a round's
-// next collective for its own. A member has at most CHI_COMMUNICATOR_WINDOW open requests and the
-// ring has two windows. A member in the third window has seen all others finish the first, so its
-// round is free.
+// The ring of rounds. A gate's count only grows, so a slow member cannot mistake the round's next
+// collective for its own. A member has at most W = CHI_COMMUNICATOR_WINDOW open requests, and the
+// ring has 2 W rounds. A member that reuses the round of collective n has finished n + W. All
+// members joined n + W after they finished n, so the round is free.
 #include "collective/rendezvous.h"
 
 #include "base/alloc.h"

@@ -1,10 +1,9 @@
-// The rendezvous of one process's devices: a ring of rounds, one per collective in progress. A
-// gate opens after all members have joined, waiting threads claim chunks, and a second gate opens
-// after the last chunk. Each thread does its chunk to the end, so chunks never wait for each
-// other.
+// The rendezvous of one process's devices: a ring of rounds, one per collective in progress. The
+// first gate opens after all members have joined. Then waiting threads claim chunks and complete
+// them, and the second gate opens after the last chunk. Chunks never wait for each other.
 //
 // Any thread may join and wait for any member, and one thread may serve all. A wait, even a failed
-// one, returns after the last thread has stopped reading what the member joined with.
+// one, returns after the last thread has stopped reading the member's data.
 #pragma once
 
 #include "base/atomic.h"

@@ -1,9 +1,9 @@
-// The ring all-reduce, with one chunk per member. Each chunk goes around the ring to be summed,
-// ending at its owner, and around again to be delivered. So all links are used equally and at the
+// The ring all-reduce, with one chunk per member. Each chunk goes around the ring to its owner
+// while it is summed, and around again to be delivered. So all links are used equally and at the
 // same time.
 //
-// The usual ring sums each chunk in another order of replicas, which changes bits. Here a chunk
-// carries nodes of the canonical tree, of which a device adds two halves (docs/decisions/0042).
+// The usual ring adds each chunk's replicas in a different order, which changes bits. Here a
+// device adds only the two halves of a node of the canonical tree (docs/decisions/0042).
 #include "collective/chunk.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)

@@ -1,6 +1,6 @@
-// Sums of sparse gradients over replicas: every row that occurs, once, in ascending order. Each
-// row has the bits of a dense sum, except for the sign of a zero: a replica's entries are added
-// one after another, replicas in the canonical tree without those that lack the row.
+// Sums of sparse gradients over replicas. The result has the distinct rows in ascending order.
+// Each row has the bits of a dense sum, except for the sign of a zero. Entries of one replica are
+// added one after another; then the replicas that have the row are added in the canonical tree.
 #pragma once
 
 #include "tensor/tensor.h"

@@ -1,6 +1,6 @@
 // Sums over the canonical tree. Partial sums work like a binary counter: two halves are added as
-// soon as both exist. But a block may begin in the middle of the tree, and the right edge may be
-// incomplete.
+// soon as both exist. But a device's replicas may begin in the middle of the tree, and the number
+// of replicas need not be a power of two.
 #include "collective/tree.h"
 
 #include "base/size.h"

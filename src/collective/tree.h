@@ -1,7 +1,7 @@
 // The canonical tree, which fixes the order of every sum over replicas: a node over [lo, hi)
 // splits at lo plus the largest power of two below its length. So a sum depends only on the number
-// of replicas. A device sums its replicas up to their maximal nodes, at most 2 log2(length) of
-// them.
+// of replicas. A device sums its replicas to the maximal nodes that they complete, at most 2
+// log2(length) nodes.
 #pragma once
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-// Elements as the program's functions see them.
+// Converts elements to components for the program's functions.
 #include "data/component.h"
 #include "data/source/csv/categories.h"
 

@@ -1,12 +1,13 @@
-// Datasets as src/input reads them. An element is one example or, after a batch stage, a batch. It
-// is a set of named columns in the caller's host memory.
+// Datasets as src/input reads them. An element is one example or, after a batch stage, a batch: a
+// set of named columns in the caller's host memory.
 //
 // Columns of a known shape hold packed examples. If a dimension differs between examples
 // (CHOIR_UNKNOWN), the column holds one chi_ragged_value per example. The caller owns these
-// values, and they grow when written. After batch all values of an element have one shape.
+// values; a write enlarges them if necessary. After batch all values of an element have one shape.
 //
-// A position is the pass and the number of elements delivered; everything else follows from it.
-// Threads: one at a time. In this room false or NULL for a failure means that it is recorded.
+// A position is the pass and the number of elements delivered; everything else follows from these
+// two. Threads: one at a time. In src/data, a function records its failure before it returns false
+// or NULL.
 #pragma once
 
 #include "base/glob.h"

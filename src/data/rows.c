@@ -1,4 +1,4 @@
-// Memory for examples: packed rows, and one ragged value per example where a column varies.
+// Memory for examples: packed rows, and one ragged value per example in columns of varying shape.
 #include "data/stage.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-// Seek points, sorted by elements. A full index drops every second one.
+// Seek points, sorted by elements. A full index drops every second point.
 #include "data/seek_index.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // Seek points: places in files at which the number of the next element is known. Sources that must
-// read records to count them remember such places. A seek then reads only from the last point
-// before its element. Points shortly before a position are saved with it; they fit only the same
-// files. Threads: any.
+// read records to count them store such places. A seek then reads only from the last point before
+// its element. A checkpoint saves some points before its position; they are valid only for the
+// same files. Threads: any.
 #pragma once
 
 #include "base/lock.h"

@@ -1,5 +1,5 @@
-// Sharding of a chain by files. A first walk from its end only checks, so that a failure changes
-// nothing. Sharding by hints sets the shard stages with a hint.
+// Sharding of a chain by files. The chain is first only checked, from its end, so that a failure
+// changes nothing. Sharding by hints sets the shard stages that have a hint.
 #include "data/dataset/dataset.h"
 
 static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count)

@@ -1,5 +1,5 @@
 // The core of datasets: construction, checks of columns, and the position of stages with random
-// access. Ends and failures persist until the rewind, so stages need not handle reads after them.
+// access. After an end or a failure, the core does not read from a stage before the rewind.
 #include "data/stage.h"
 
 #include <stdarg.h>

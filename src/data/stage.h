@@ -1,6 +1,6 @@
 // One stage of a chain: a source or a transform. It writes blocks of examples straight into the
 // final reader's memory. A stage with random access reads examples by number: the core keeps its
-// position, and a shuffle needs no buffer. All others are streams with positions of their own.
+// position, and a shuffle needs no buffer. All other stages are streams and keep a position.
 #pragma once
 
 #include "base/atomic.h"

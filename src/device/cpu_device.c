@@ -1,5 +1,5 @@
-// The CPU as devices: names for shares of the machine, with one memory, whatever the number of
-// cores. Work is done when a call returns, so streams have no state.
+// The CPU as devices: names for shares of the machine, with one memory. Their number does not
+// depend on the cores. Work is done when a call returns, so streams have no state.
 #include "base/alloc.h"
 #include "base/processors.h"
 #include "device/device.h"

@@ -1,6 +1,6 @@
-// Kinds of devices and their devices, which are never freed, so references are not counted. One
-// mutex guards the list. It is released while a table's function runs; the device is then not
-// ready, and other threads wait.
+// Kinds of devices, and devices. A device is never freed, so references are not counted. One mutex
+// guards the list of devices. It is released while a device opens; other threads then wait until
+// the device is ready.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/status.h"

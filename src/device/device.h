@@ -1,5 +1,6 @@
-// Devices: a name, a table, streams. All memory is accessed through these calls, whether the host
-// could reach it or not. Threads: any; a stream by one at a time, except for waiting.
+// Devices: a name, a table of functions, streams. All memory is accessed through these calls, even
+// if the host can access it. Threads: any. One thread at a time uses a stream; any thread may wait
+// for it.
 #pragma once
 
 #include "base/atomic.h"

@@ -1,5 +1,5 @@
-// Streams. They add messages with the device's name, order between kinds, and copies between
-// unrelated memories.
+// Streams. They add the device's name to messages, keep the order between streams of different
+// kinds, and copy between unrelated memories.
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/size.h"

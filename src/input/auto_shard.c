@@ -1,6 +1,6 @@
-// Auto-sharding. FILE: a worker reads its own files. DATA: it reads everything and keeps its
-// replicas' examples. HINT: it reads the share of the program's own shard stage. OFF: everything.
-// A single worker reads everything.
+// Auto-sharding. FILE: a worker reads its own files. DATA: it reads all examples and keeps those
+// of its replicas. HINT: it reads the examples that the program's shard stage selects. OFF, or a
+// single worker: it reads and keeps all examples.
 #include "input/input.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-// Descriptions of a distributed dataset: columns, steps, and who reads what.
+// Descriptions of a distributed dataset: columns, steps, and the examples that each replica reads.
 #include "input/input.h"
 
 #include <inttypes.h>

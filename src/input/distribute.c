@@ -1,4 +1,5 @@
-// Construction of distributed datasets, which the strategy owns: options, sharding, rebatching.
+// Construction of distributed datasets: options, sharding, rebatching. The strategy owns the
+// datasets.
 #include "input/input.h"
 
 #include <inttypes.h>

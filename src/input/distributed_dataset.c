@@ -1,5 +1,5 @@
-// Batches of a distributed dataset: one tensor per column in the set's frame. Replicas get views
-// of their rows, or copies on their devices. Also rewind, save and restore.
+// Delivers batches of a distributed dataset: one tensor per column in the set's frame. Replicas
+// get views of their rows, or copies on their devices. Also rewinds, saves and restores.
 #include "input/input.h"
 
 #include <stddef.h>

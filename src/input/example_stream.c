@@ -1,5 +1,5 @@
 // A dataset as a stream of examples. An element goes straight to its destination if it fits and
-// all columns are packed. Otherwise it goes through leftover, which keeps the rest.
+// all columns are packed. Otherwise the element is read into `leftover`, which keeps the rest.
 #include "input/input.h"
 
 #include <string.h>

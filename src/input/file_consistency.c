@@ -1,6 +1,6 @@
-// Checks that workers have the same files. First they compare one hash of all files; if it
-// differs, they compare file by file. A hash covers sizes and checksums of the first, the last and
-// some other blocks. With very many files, only some are read.
+// Checks that workers have the same files. First they compare one hash of all files. If it
+// differs, they compare file by file. A hash covers each file's size and a checksum of the first,
+// the last and some other blocks. If there are very many files, only some are read.
 #include "input/input.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 // The state of a distributed dataset in checkpoints: its position. If workers read different
-// shares, each has a position, and the chief gathers and writes them.
+// shares, each worker has a position, and the chief gathers and writes all positions.
 #include "input/input.h"
 
 #include <inttypes.h>

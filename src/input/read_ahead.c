@@ -1,5 +1,5 @@
 // Reading ahead: a thread reads the next steps while the program works. It reads straight into the
-// tensors of the future batch, so handing a step over copies nothing. Each step carries the
+// tensors of the future batch, so the delivery of a step copies nothing. Each step stores the
 // position after it, so a save ignores steps that were only read ahead.
 //
 // An end or a failure is reported after the steps before it. After an end the thread begins the

@@ -1,5 +1,5 @@
-// Rebatching: how many examples of a step each replica gets (docs/rules.md, section 9). It follows
-// from numbers that all workers know, without communication.
+// Rebatching: how many examples of a step each replica gets (docs/rules.md, section 9). Workers
+// compute it without communication from numbers that all of them know.
 #include "input/input.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-// Arrays of the first worker as a dataset on every worker. They are sent once.
+// Sends the first worker's arrays once to all workers, as a dataset on each.
 #include "input/input.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-// Synchronization of workers, so that all stop together. At construction and in each step they
-// exchange status, number of examples and the text of a failure. A step counts if some worker has
-// examples. A failure of one worker fails the step on all.
+// Synchronization of workers, so that all stop at the same step. At construction and in each step
+// they exchange status, number of examples and the text of a failure. A step runs if any worker
+// has examples. A failure of one worker fails the step on all.
 #include "input/input.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 // A program's own operations, on packed host memory. They are foreign code: a failure without a
-// message gets one, and a message left by a success is cleared.
+// message gets a message, and a message left by a successful call is cleared.
 #include "op/op.h"
 
 #include "base/lock.h"

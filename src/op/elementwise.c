@@ -1,4 +1,4 @@
-// Elementwise operations. Operands broadcast; gradients are summed over the repeated axes.
+// Elementwise operations. Operands broadcast; their gradients are summed over the repeated axes.
 #include "op/op.h"
 
 static choir_status infer_binary(size_t n, choir_tensor *const in[], const void *attributes,

@@ -1,6 +1,6 @@
-// Kernels by (operation, kind of device, dtype): a hash table of lists. The highest score wins,
-// the first among equals. The first lookup adds the built-in kernels; then the table is constant,
-// without a lock.
+// Kernels by (operation, kind of device, dtype): a hash table of lists. The kernel with the
+// highest score wins, the first among equals. The first lookup adds the built-in kernels. After
+// that the table is constant and needs no lock.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/instruction_set.h"

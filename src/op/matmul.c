@@ -1,5 +1,5 @@
 // Matrix products, bias and the fused dense layer. A transpose is a flag of the product, so a
-// gradient is one more product.
+// product's gradients are products, too.
 #include "base/size.h"
 #include "op/nn/nn.h"
 

@@ -1,4 +1,5 @@
-// Operations: a name, a rule for the result's shape, and a gradient. They know no replicas.
+// Operations: a name, a rule for the result's shape, and a gradient. Operations do not depend on
+// replicas.
 #pragma once
 
 #include "choir/extend/kernel_table.h"

@@ -1,6 +1,6 @@
 // The rules for running operations in chunks: which operations, along which axis, and chunk sizes.
-// One thread loses nothing (measured: products in chunks of 256 rows are as fast as whole ones, of
-// 64 rows a tenth slower).
+// A single thread loses nothing (measured: products in chunks of 256 rows are as fast as whole
+// products; in chunks of 64 rows, a tenth slower).
 #include "op/parallel.h"
 
 #include "base/atomic.h"

@@ -1,5 +1,5 @@
-// Kernel calls in chunks that the thread's team (base/team.h) shares. Shapes alone decide the
-// chunks, whose sums are added in order, so bits do not depend on the number of threads.
+// Kernel calls in chunks that the thread's team (base/team.h) shares. The shapes alone decide the
+// chunks, and sums of chunks are added in order. So bits do not depend on the number of threads.
 #pragma once
 
 #include "op/op.h"

@@ -1,5 +1,5 @@
-// Tensors filled with a constant or random numbers, whose key follows from the frame's position in
-// the program.
+// Tensors filled with a constant or random numbers. The position of the call in the program is
+// part of the random key.
 #include "base/hash.h"
 #include "op/op.h"
 

@@ -1,4 +1,4 @@
-// Reductions and broadcasting. Kernels get resolved axes.
+// Reductions and broadcasting. Kernels get axes without negative numbers.
 #include "op/op.h"
 
 // Resolves a set of axes, in which negative ones count from the last. False: *axis does not exist.

@@ -1,4 +1,4 @@
-// Slices made dense, and sums of slices, for gradients.
+// Gradients that are IndexedSlices: conversion to dense tensors, and sums.
 #include "base/size.h"
 #include "op/op.h"
 

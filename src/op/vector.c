@@ -1,4 +1,4 @@
-// Vector loops, by the plain kernels.
+// Runs the vector loops of the plain kernels.
 #include "op/vector.h"
 
 #include "op/plain/loops.h"

@@ -1,4 +1,5 @@
-// Loops over packed host memory in the machine's widest instructions, all with the same bits.
+// Loops over packed host memory, in the machine's widest instruction set. All sets give the same
+// bits.
 #pragma once
 
 #include "choir/tensor.h"

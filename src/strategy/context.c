@@ -1,5 +1,5 @@
-// The stack of contexts of each thread: which strategy, replica, merge call or update its calls
-// belong to.
+// Each thread's stack of contexts. It tells to which strategy, replica, merge call or update a
+// call belongs.
 #include "strategy/context.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
-// A thread's context: a stack of entries. An empty stack is the default replica, 0 of 1. Functions
-// without a context argument use it; others check that theirs is the current one.
+// A thread's context: a stack of entries. An empty stack means the default replica, 0 of 1.
+// Functions without a context argument use the newest entry; others check that their argument is
+// the newest entry.
 #pragma once
 
 #include "strategy/strategy.h"

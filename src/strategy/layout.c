@@ -1,4 +1,4 @@
-// Replicas on devices, and devices of variables.
+// Assigns replicas to devices, and chooses devices for variables.
 #include "strategy/layout.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-// Entries of a state_dict. An entry reuses the memory at its position in the last save, if name,
-// dtype and shape match.
+// Entries of a state_dict. If name, dtype and shape match, an entry reuses the memory of the last
+// save's entry at the same position.
 #include "strategy/state_dict.h"
 
 #include "base/alloc.h"

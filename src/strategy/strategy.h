@@ -1,4 +1,4 @@
-// A strategy: its replicas, the devices that carry them, threads, streams and variables. In
+// A strategy: its replicas, the devices that run them, threads, streams and variables. In
 // src/strategy, a function that makes a tensor or value records its errors in the frame and
 // returns NULL.
 #pragma once

@@ -1,5 +1,5 @@
-// Comparison of workers by checksums, from time to time and before each save. A program could give
-// them different values without an error.
+// Compares the workers' values by checksums, at some steps and before each save. Different values
+// would otherwise cause no error.
 #include "strategy/worker_consistency.h"
 
 #include "base/alloc.h"

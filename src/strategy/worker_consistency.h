@@ -1,4 +1,4 @@
-// Checks that workers still have equal values.
+// Checks that values are still equal on all workers.
 #pragma once
 
 #include "strategy/strategy.h"

@@ -1,5 +1,5 @@
-// What workers exchange besides sums. A tensor is sent as bytes from host memory, after a record
-// with its dtype and shape.
+// Exchanges between workers other than sums. A tensor is sent as bytes from host memory, after a
+// record with its dtype and shape.
 #include "strategy/worker_sync.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-// What workers exchange besides sums. All workers make each call at the same place. Without a
-// process group, chi_worker functions must not be called.
+// Exchanges between workers other than sums. All workers make the same calls in the same order.
+// Without a process group, chi_worker functions must not be called.
 #pragma once
 
 #include "strategy/run/results.h"

@@ -1,5 +1,5 @@
 // Memory pools, one per device, never freed. Sizes are rounded up to classes, eight per power of
-// two. Freed buffers wait in their class's list, so a steady use allocates nothing.
+// two. Freed buffers stay in the list of their class, so repeated steps allocate nothing.
 #include "tensor/buffer.h"
 
 #include "base/alloc.h"

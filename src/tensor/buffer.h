@@ -1,7 +1,7 @@
-// Counted memory. A buffer belongs to a device's pool, which reuses freed memory and outlives all
-// strategies, or it wraps foreign memory. Before a reference is released, work queued through it
-// must be done, because any stream may get the memory next. Frames wait before they are emptied;
-// see chi_tensor_drop. Threads: any.
+// Memory with a reference count. A buffer belongs to a device's pool, which reuses freed memory
+// and outlives all strategies, or it wraps foreign memory. A reference may be released only after
+// the work queued with it is done, because any stream may get the memory next. Frames wait before
+// they are emptied; see chi_tensor_drop. Threads: any.
 #pragma once
 
 #include "base/atomic.h"

@@ -1,6 +1,6 @@
 // The used part of DLPack 1.0's binary interface
-// (https://dmlc.github.io/dlpack/latest/c_api.html), written from its specification: no foreign
-// header is needed.
+// (https://dmlc.github.io/dlpack/latest/c_api.html). It is written from the specification, so no
+// foreign header is needed.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,5 @@
-// Frames. Emptying waits for the frame's stream, because the memory returns to a pool.
+// Frames. A frame is emptied after its stream's work is done, because the memory returns to a
+// pool.
 #include "base/alloc.h"
 #include "tensor/tensor.h"
 

@@ -1,5 +1,5 @@
 // Indexed slices: values and, in a second buffer, their rows in a larger tensor. chi_tensor_check
-// refuses them, so values are never taken for the larger tensor.
+// refuses slices, so no operation takes their values for the larger tensor.
 #include "base/size.h"
 #include "tensor/tensor.h"
 

@@ -1,6 +1,7 @@
-// Tensors. Every handle has a reference to its buffer, so views and their origin may go in any
-// order. A view into another frame waits for the work queued there, or is a copy where memory is
-// not shared. Functions that return data to the host wait. No kernel is needed here (see op/).
+// Tensors. Every handle has a reference to its buffer, so views and their origin may be freed in
+// any order. A view of another frame's tensor first waits for work queued there; where memory is
+// not shared, it is a copy. Functions that return data to the host wait. This file calls no
+// kernels (see op/).
 #include "tensor/tensor.h"
 
 #include "base/size.h"

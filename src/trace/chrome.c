@@ -1,5 +1,6 @@
 // Chrome's trace event format: JSON with a list of events. "X" is a span with begin and duration
-// in microseconds. "M" names a track and its position. A trace is a process, a track a thread.
+// in microseconds. "M" names a track and its position. Chrome shows a trace as a process, a track
+// as a thread.
 #include "trace/chrome.h"
 
 // In display order.

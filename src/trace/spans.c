@@ -1,6 +1,6 @@
-// One thread's spans: a ring that grows to a limit and then keeps the newest. A span takes its
-// entry when it begins, so outer ones come first. Open spans are found by number, which shows if
-// one was overwritten.
+// One thread's spans: a ring that grows to a limit and then keeps the newest spans. A span gets
+// its entry when it begins, so outer spans come first. Open spans are found by number, so an
+// overwritten one is detected.
 #include "trace/spans.h"
 
 #include "base/alloc.h"

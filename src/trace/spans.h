@@ -1,6 +1,6 @@
-// A thread's recorded spans. The thread writes them only while its state is busy. Stopping the
-// trace waits until it is idle and closes it; then the spans belong to the stopping thread. So
-// recording takes no lock.
+// A thread's recorded spans. The thread writes spans only while its state is busy. Stopping the
+// trace waits until the state is idle and sets it to closed; then the spans belong to the stopping
+// thread. So recording takes no lock.
 #pragma once
 
 #include "base/atomic.h"

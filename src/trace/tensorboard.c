@@ -1,7 +1,7 @@
-// TensorBoard's event files: records as in TFRecord files, each a message Event with time of day
-// (field 1, double), step (2) and a summary (5) of values with tag (1) and number (2, float), by
-// TensorFlow's event.proto and summary.proto. The first event is the format's version. TensorBoard
-// reads files with "tfevents" in their name as they grow.
+// TensorBoard's event files. Their records are those of TFRecord files. Each is a message Event:
+// time of day (field 1, double), step (2) and a summary (5) of values with tag (1) and number (2,
+// float), by TensorFlow's event.proto and summary.proto. The first event is the format's version.
+// TensorBoard reads files with "tfevents" in their name while they grow.
 #include "trace/tensorboard.h"
 
 #include "base/directory.h"

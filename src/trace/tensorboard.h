@@ -1,4 +1,4 @@
-// TensorBoard's growing event file. The first failure ends it; later calls return it.
+// TensorBoard's growing event file. The first failure ends it; later calls return this failure.
 #pragma once
 
 #include "base/file.h"

@@ -1,5 +1,5 @@
-// The process's one trace. A thread joins with its first span, and its spans stay until the trace
-// stops, even if it ends.
+// The process's one trace. A thread joins with its first span. Its spans stay until the trace
+// stops, even if the thread ends.
 #include "trace/trace.h"
 
 #include "base/alloc.h"

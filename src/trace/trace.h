@@ -1,5 +1,5 @@
-// Spans. Begin and end are pairs in one function. Without a trace, each costs one test of a word
-// that stays constant.
+// Spans. A function that begins a span also ends it. Without a trace, each call costs one test of
+// a word.
 #pragma once
 
 #include "choir/trace.h"

@@ -1,5 +1,5 @@
-// Initial values. Random ones are Philox of the seed and the variable's name, so neither order nor
-// place of creation matters.
+// Initial values. Random ones are Philox numbers of the seed and the variable's name, so order and
+// place of creation do not matter.
 #include "value/initializer.h"
 
 #include "base/hash.h"

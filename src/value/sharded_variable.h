@@ -1,4 +1,5 @@
-// Sharded variables: a parent without copies, and variables with its rows, in order.
+// Sharded variables: a parent without copies, and shards, variables that hold the parent's rows in
+// order.
 #pragma once
 
 #include "value/variable.h"

@@ -1,5 +1,5 @@
 // Reads of some rows of a variable in host memory that other workers change. A sparse read is a
-// tensor without values, for chi_variable_gather_rows alone.
+// tensor without values, which only chi_variable_gather_rows uses.
 #pragma once
 
 #include "value/variable.h"

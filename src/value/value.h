@@ -1,5 +1,5 @@
 // Values of replicas, and sets of them. A value is one leaf: PerReplica, Mirrored, a distributed
-// variable (TensorFlow's terms), or a destination. It lives in a frame's arena.
+// variable (TensorFlow's terms), or a destination. It is allocated in a frame's arena.
 #pragma once
 
 #include "choir/value.h"

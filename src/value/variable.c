@@ -1,5 +1,5 @@
 // The copies of variables. Devices that share memory share a mirrored variable's copy, so all CPU
-// replicas read one.
+// replicas read the same copy.
 #include "value/variable.h"
 
 #include "base/alloc.h"

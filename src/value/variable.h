@@ -1,6 +1,6 @@
-// The copies of variables: one per separate memory of the strategy's devices if mirrored
-// (ON_WRITE), one component per replica if ON_READ. The strategy decides what reads and writes
-// mean in a context.
+// The copies of variables. A mirrored (ON_WRITE) variable has one copy per separate memory of the
+// strategy's devices, an ON_READ variable one component per replica. The strategy decides what
+// reads and writes mean in a context.
 #pragma once
 
 #include "base/recursive_lock.h"

@@ -1,5 +1,5 @@
-// batch and unbatch. The source writes straight into the batch's rows. Examples whose shape varies
-// must agree within a batch; padded_batch makes them agree.
+// batch and unbatch. The source writes straight into the batch's rows. Examples of varying shape
+// must have equal shapes within a batch; padded_batch makes the shapes equal.
 #include "data/dataset/dataset.h"
 
 #include "base/size.h"

@@ -1,5 +1,6 @@
 // cache keeps the elements of the first complete pass, in memory or in a file. The source is
-// always read as in its first pass, so the content does not depend on when it was made.
+// always read as in its first pass, so the content does not depend on the pass that fills the
+// cache.
 #include "data/dataset/cache_file.h"
 
 #include <string.h>

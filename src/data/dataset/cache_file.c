@@ -1,6 +1,6 @@
-// A cache file has a magic number, the chain's signature and the share it holds. Each element has
-// a head (examples, bytes, checksum) and its columns: packed, or dimensions and values per
-// example. A head without examples is the end. Byte order is the writer's.
+// A cache file has a magic number, the chain's signature and the number of the worker's share.
+// Each element has a head (examples, bytes, checksum) and its columns: packed, or dimensions and
+// values per example. A head with 0 examples is the end. Byte order is the writer's.
 #include "data/dataset/cache_file.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-// The file of a cache stage, with a record of whose share it holds. Workers must not mix shares.
+// The file of a cache stage. It records which worker's share it holds, because workers must not
+// mix shares.
 #pragma once
 
 #include "data/stage.h"

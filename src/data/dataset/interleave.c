@@ -1,6 +1,6 @@
-// interleave and flat_map: each element becomes a dataset. Up to cycle datasets are open and are
-// read in turn, block by block; an ended one is replaced at its next turn. The order depends only
-// on the datasets, so they may read ahead on threads.
+// interleave and flat_map: a function makes a dataset from each element. Up to cycle datasets are
+// open and are read in turn, block by block. An ended dataset is replaced at its next turn. The
+// order depends only on the datasets, so they may read ahead on threads.
 #include "data/component.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-// map and filter. map reads a block of elements, which a team's threads claim one by one, and
-// delivers the results in order. So the number of threads changes nothing.
+// map and filter. map reads a block of elements. A team's threads claim the elements one by one,
+// and the results are delivered in order. So the number of threads changes nothing.
 #include "data/component.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-// padded_batch pads examples at their ends. A column with a given shape no longer varies. Others
-// get the shape of the batch's largest example.
+// padded_batch pads examples at their ends. A dimension without a given size gets the batch's
+// maximum. A column with a given shape no longer varies.
 #include "data/dataset/dataset.h"
 
 #include <string.h>

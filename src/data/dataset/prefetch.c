@@ -1,10 +1,10 @@
 // prefetch: a thread fills a ring buffer while the program works. An end or a failure is reported
-// after the elements before it. The thread stops between blocks, so only a function of the program
-// that does not return can delay it. No lock is held while the source is read.
+// after the elements before it. The thread can stop after each block, so only a function of the
+// program that does not return can delay it. No lock is held while the source is read.
 //
-// Single examples change threads in portions, since a switch costs more than reading one. A reader
-// that has waited for PORTION_SECONDS takes less: the source may be a queue that gets its next
-// example only after this one is used.
+// Single examples change threads in portions, since a switch costs more than reading an example. A
+// reader that has waited for PORTION_SECONDS takes less than a portion: the program may put the
+// next example into a queue only after it has used this one.
 #include "data/stage.h"
 
 #include <math.h>

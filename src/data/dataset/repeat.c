@@ -1,6 +1,6 @@
-// repeat delivers several or infinitely many passes of the source as one, each shuffled anew. If a
-// pass has unknown length, repeat remembers where passes begin. These seek points have the
-// source's pass as record and repeat's pass as file.
+// repeat delivers several or infinitely many passes of the source as one. Each pass is shuffled
+// anew. If a pass has unknown length, repeat stores seek points where passes begin. In these
+// points, `record` is the source's pass and `file` is repeat's pass.
 #include "data/seek_index.h"
 #include "data/stage.h"
 

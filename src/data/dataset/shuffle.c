@@ -1,5 +1,5 @@
-// shuffle draws each element at random from a full buffer. The draws are Philox numbers of seed,
-// pass and index; the order depends on nothing else. With random access the buffer holds only
+// shuffle draws each element at random from a full buffer. The draws are Philox numbers that
+// depend only on seed, pass and index. If the source has random access, the buffer holds only
 // numbers of examples.
 #include "data/reorder.h"
 #include "data/stage.h"

@@ -1,4 +1,5 @@
-// Standardization to mean 0 and standard deviation 1. One dataset's moments can serve another.
+// Standardization to mean 0 and standard deviation 1. The moments of one dataset can standardize
+// another.
 #include "data/stage.h"
 
 #include <math.h>

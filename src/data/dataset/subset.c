@@ -1,5 +1,5 @@
-// take, skip and shard select elements by their number. A stream reads the others; random access
-// does not.
+// take, skip and shard select elements by their number. A stream also reads the other elements;
+// random access does not.
 #include "data/dataset/dataset.h"
 #include "data/reorder.h"
 

@@ -1,4 +1,4 @@
-// window makes one example of several neighbours, with a new first axis.
+// window joins several neighbouring examples to one, with a new first axis.
 #include "data/stage.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-// zip: two datasets of equal length side by side. An unknown length is checked at the end.
+// zip: joins the elements of two datasets of equal length. An unknown length is checked at the
+// end.
 #include "data/stage.h"
 
 #include "base/size.h"

@@ -1,5 +1,5 @@
-// Conversion to channels last. Three planes of bytes go 32 pixels at a time with AVX2, all else
-// value by value.
+// Conversion to channels last. With AVX2, images with three channels of bytes are converted 32
+// pixels at a time. All others are converted value by value.
 #include "data/source/channels_last.h"
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// A source that reads files one after another; one is open at a time.
+// A source that reads files one after another. Only one file is open at a time.
 #include "data/source/file_list.h"
 #include "base/lock.h"
 #include "data/stage.h"

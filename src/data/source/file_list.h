@@ -1,4 +1,4 @@
-// The files of a source.
+// Lists the files of a source.
 #pragma once
 
 #include "base/glob.h"

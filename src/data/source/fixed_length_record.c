@@ -1,7 +1,7 @@
-// Records of one size with fixed fields, as in CIFAR-10. Large fields without conversion go
-// straight to their columns by scattered reads. Other records are read in blocks that stay in
+// Records of one size with fixed fields, as in CIFAR-10. Large fields without conversion are read
+// straight into their columns by scattered reads. Other records are read in blocks that stay in
 // cache, and split there. A block is whole pages, which the system copies faster. An incomplete
-// last record moves in front of the next block.
+// last record is moved in front of the next block.
 #include "data/stage.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 // Examples from a function of the program, one per call. A failure names the example, even if the
-// function gave no message. Without a second function that seeks, the examples before a position
-// are generated again.
+// function gave no message. A seek calls the program's seek function or, without one, generates
+// the earlier examples again.
 #include "data/stage.h"
 
 #include "base/alloc.h"

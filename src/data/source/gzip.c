@@ -1,5 +1,5 @@
-// Decompression by zlib with Choir's allocator. zlib verifies each member; this file verifies that
-// the end is reached and only members follow.
+// Decompression by zlib with Choir's allocator. zlib verifies each member. This file verifies that
+// the last member is complete and that no other bytes follow a member.
 #include "data/source/gzip.h"
 
 #include "base/alloc.h"

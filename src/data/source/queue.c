@@ -1,6 +1,6 @@
 // Examples that the program puts in while another thread reads: a bounded ring of rows. The
-// program and the dataset share ownership. A waiting reader wakes up regularly, since a cancel
-// sends no signal.
+// program and the dataset share ownership. A cancellation cannot wake a waiting reader, so the
+// reader checks for it regularly.
 #include "data/stage.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-// Sequential reading. A plain file is read at the next offset, so skipping is free; a compressed
-// one through gzip.
+// Sequential reading. A plain file is read with pread, so skipping costs nothing; a compressed
+// file is read through gzip.
 #include "data/source/reader.h"
 
 #include <stdio.h>

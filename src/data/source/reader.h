@@ -1,5 +1,5 @@
-// Sequential reading of a plain or gzip file. The first bytes tell which it is, not the name.
-// Threads: one at a time.
+// Sequential reading of a plain or gzip file. The first bytes, not the name, decide which format
+// it is. Threads: one at a time.
 #pragma once
 
 #include "base/file.h"

@@ -1,4 +1,4 @@
-// Queries about the sources of a chain.
+// Counts of dropped and skipped rows in all sources of a dataset.
 #include "choir/source.h"
 
 #include <string.h>

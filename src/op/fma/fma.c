@@ -1,5 +1,5 @@
-// f32 kernels with fused multiply-adds: GELU, and attention, whose products are too small for a
-// library. Their bits differ from the plain kernels'.
+// f32 kernels with fused multiply-adds: GELU, and attention with products that are too small for a
+// library. Their bits differ from the plain kernels' bits.
 #include "op/fma/fma.h"
 
 #include "op/kernel_list.h"

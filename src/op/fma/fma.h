@@ -1,5 +1,5 @@
-// Loops with fused multiply-adds (FMA), for each instruction set that has them, with the same
-// bits.
+// Loops with fused multiply-adds (FMA), for each instruction set that has FMA. All these sets give
+// the same bits.
 #pragma once
 
 #include "op/kernel_list.h"

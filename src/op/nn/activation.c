@@ -1,5 +1,6 @@
-// Activations. Kernels of products fuse relu, tanh and sigmoid, whose gradients follow from the
-// result; the others need the input and are operations of their own.
+// Activations. Kernels of products fuse relu, tanh and sigmoid, whose gradients need only the
+// result. Gradients of other activations need the input, so these activations are separate
+// operations.
 #include "op/nn/nn.h"
 
 static const chi_unary_op relu_op = { { .name = "relu", .backward = chi_unary_backward },

@@ -1,4 +1,5 @@
-// Combines embedding rows: an example's weights times its rows, divided as the combiner requires.
+// Combines embedding rows: sums an example's rows, multiplied by its weights, and divides as the
+// combiner requires.
 #include "op/nn/nn.h"
 
 static choir_tensor *checked(choir_tensor *rows, choir_tensor *weights)

@@ -1,6 +1,6 @@
-// Normalization. Kernels compute means and deviations first; the operation owns them for the
-// backward pass. On both passes, the caller's function may add other replicas' sums to those of a
-// batch norm.
+// Normalization. Kernels first compute means and deviations, which the operation keeps for the
+// backward pass. In a batch norm, a function of the caller may add the sums of other replicas, in
+// both passes.
 #include "base/lock.h"
 #include "base/options.h"
 #include "op/nn/nn.h"

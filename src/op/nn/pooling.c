@@ -1,5 +1,5 @@
-// Pooling over windows of images [n, h, w, c]. Padding is ignored; every window contains an
-// element of the image.
+// Pooling over windows of images [n, h, w, c]. Padding is ignored, and every window contains at
+// least one pixel of the image.
 #include "op/nn/nn.h"
 
 typedef struct {

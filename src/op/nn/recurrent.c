@@ -1,6 +1,6 @@
 // Recurrent layers. One product computes the input's part of all gates. The kernel stores a row of
-// values for each time step, which the operation owns for the backward pass; the states are a
-// slice of it.
+// values for each time step, which the operation keeps for the backward pass. The states are a
+// slice of these rows.
 #include "base/options.h"
 #include "op/nn/nn.h"
 

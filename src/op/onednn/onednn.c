@@ -1,5 +1,5 @@
-// oneDNN's kernels for f32 on the CPU. A call becomes a problem, the key of a cached primitive.
-// Unsupported problems score 0 and run on plain kernels.
+// oneDNN's kernels for f32 on the CPU. A call is described by a problem, the key of a cached
+// primitive. Unsupported problems score 0 and run on plain kernels.
 #include "op/onednn/onednn.h"
 
 #ifdef CHI_HAS_ONEDNN

@@ -1,6 +1,6 @@
-// The only file with oneDNN's headers, version 2 or 3. Primitives use the caller's scratchpad,
-// since threads would share the library's, and run on the calling thread: OpenMP's thread count is
-// one during the call.
+// The only file that includes oneDNN's headers, version 2 or 3. Primitives use the caller's
+// scratchpad, since threads would share the library's. They run on the calling thread: OpenMP's
+// thread count is one during the call.
 #include "op/onednn/primitive.h"
 
 #include "base/alloc.h"

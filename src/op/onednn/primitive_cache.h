@@ -1,4 +1,4 @@
-// oneDNN's primitives by problem, in a cache of each thread, without a lock.
+// oneDNN's primitives by problem. Each thread has a cache, which needs no lock.
 #pragma once
 
 #include "op/onednn/primitive.h"

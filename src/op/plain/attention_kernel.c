@@ -1,7 +1,7 @@
-// Attention, a block of queries at a time. Only its scores are in memory, which grows linearly
-// with the length; the backward pass recomputes them. The call's user names the matrix product.
-// Score rows are padded to whole CHI_ROUNDs, since a remainder loop would double the time of such
-// short rows.
+// Attention, one block of queries at a time. Only the block's scores are stored, so memory grows
+// linearly with the length; the backward pass recomputes the scores. A call's `user` is the matrix
+// product. Score rows are padded to a multiple of CHI_ROUND, since a remainder loop would double
+// the time of short rows.
 #include "op/plain/attention_kernel.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-// Iteration over operands that broadcast to one shape. Dimensions that every operand walks as one
-// are merged: equal shapes are one run, a bias one run per row.
+// Iteration over operands that broadcast to one shape. Neighbouring dimensions are merged if every
+// operand is contiguous or repeated over them. So equal shapes are one run, a bias one run per
+// row.
 #include "op/plain/broadcast_iterator.h"
 
 // 0: the operand repeats.

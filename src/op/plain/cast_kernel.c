@@ -1,5 +1,5 @@
-// Casts through f64 in blocks: sixteen loops instead of sixty-four. f64 holds all but i64 exactly;
-// f16 and bf16 are rounded once (half.h).
+// Casts in blocks, through f64: sixteen loops instead of sixty-four. f64 holds all dtypes but i64
+// exactly. A cast to f16 or bf16 rounds once (half.h).
 #include "op/plain/half.h"
 #include "op/plain/cast_kernel.h"
 

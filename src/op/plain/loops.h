@@ -1,6 +1,6 @@
 // The inner loops of the plain kernels, on packed memory. loops.inc is compiled for each
-// instruction set, and the widest is chosen at run time. All give the same bits: contraction is
-// off, and sums have a fixed number of partial sums in a fixed order.
+// instruction set, and the widest is chosen at run time. All sets give the same bits: contraction
+// to fused multiply-adds is off, and each sum has a fixed number and order of partial sums.
 #pragma once
 
 #include "choir/extend/kernel_table.h"

@@ -1,4 +1,4 @@
-// Matrix products of whole calls, and dense with bias and activation.
+// The kernels of matmul, and of dense with bias and activation.
 #include "op/plain/gemm.h"
 
 typedef struct {

@@ -1,4 +1,4 @@
-// Slice, concat, transpose and gather. They move bytes where the dtype does not matter.
+// Slice, concat, transpose and gather. Where the dtype does not matter, they move bytes.
 #include "op/plain/plain.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-// LSTM and GRU: per time step one product over all examples, then the loops. A row per step keeps
-// what the gradient needs (extend/kernel_table.h).
+// LSTM and GRU. Each time step is one product over all examples, then the loops. A row per time
+// step stores the values that the gradient needs (extend/kernel_table.h).
 #include "op/plain/recurrent_kernel.h"
 
 #include <string.h>

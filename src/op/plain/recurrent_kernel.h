@@ -1,4 +1,5 @@
-// LSTM and GRU for any library's list. A spec's user is its chi_gemm_kernel.
+// LSTM and GRU kernels that call any library's matrix product. A spec's `user` is its
+// chi_gemm_kernel.
 #pragma once
 
 #include "op/plain/gemm.h"

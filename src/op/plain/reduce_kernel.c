@@ -1,5 +1,5 @@
-// Sums over any axes, argmax, and squares of chunks. Neighbouring axes that are all kept or all
-// summed are one group, the last of which is the innermost loop.
+// Sums over any axes, argmax, and squares of chunks. Neighbouring axes are merged to a group if
+// all of them are summed or none. The last group is the innermost loop.
 #include "base/team.h"
 #include "base/thresholds.h"
 #include "op/plain/broadcast_iterator.h"

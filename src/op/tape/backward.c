@@ -1,8 +1,8 @@
-// The backward pass. Three traversals of the tape find the operations from which y was computed,
-// those that depend on a source, and how many contributions each gradient gets. A fourth, from the
-// newest operation on, computes them, and recomputed segments in turn. A source's gradient is
-// delivered with its last contribution, so memory is freed early. The program alone fixes the
-// order of sums, and so the bits.
+// The backward pass. The first three traversals of the tape find the operations from which y was
+// computed, the operations that depend on a source, and each gradient's number of contributions.
+// The fourth, from the newest operation on, computes the gradients and recomputes segments. A
+// source's gradient is delivered with its last contribution, so memory is freed early. Only the
+// program decides the order of sums, and so the bits.
 #include "op/tape/tape.h"
 #include "trace/trace.h"
 

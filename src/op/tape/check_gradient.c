@@ -1,6 +1,6 @@
-// Gradients against central differences. Random weights make the formula one number, so that
-// errors of elements cannot cancel (a plain sum of softmax has no gradient). All evaluations draw
-// the same random numbers, so dropout is checked too.
+// Compares gradients with central differences. A sum with random weights makes the formula one
+// number, so errors of elements cannot cancel (the plain sum of a softmax is constant). All
+// evaluations draw the same random numbers, so dropout is checked, too.
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "op/op.h"

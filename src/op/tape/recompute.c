@@ -1,6 +1,6 @@
-// Segments that keep no intermediate results (gradient checkpointing). One node, whose inputs are
-// all outside tensors, replaces a recorded segment. The backward pass recomputes it with the same
-// random numbers.
+// Segments that keep no intermediate results (gradient checkpointing). A segment becomes one node,
+// whose inputs are all tensors that it uses from outside. The backward pass recomputes it with the
+// same random numbers.
 #include "op/tape/tape.h"
 
 #include "base/lock.h"

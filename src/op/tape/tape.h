@@ -1,5 +1,5 @@
-// The tape from inside. Gradients are delivered when final, so that they can be summed and freed
-// during the backward pass.
+// The tape's internal interface. A gradient is delivered when it is complete, so that it can be
+// summed and freed during the backward pass.
 #pragma once
 
 #include "op/op.h"

@@ -1,5 +1,5 @@
 // Winograd convolutions as kernels. A block of tiles goes through transform, products and inverse
-// transform while it is in cache, four of sixteen points at a time.
+// transform while it is in cache. Four of the sixteen points are processed at a time.
 #include "op/winograd/winograd.h"
 
 #include "base/instruction_set.h"

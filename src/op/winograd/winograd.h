@@ -1,7 +1,7 @@
 // 3 x 3 convolutions by Winograd's minimal filtering (Winograd 1980; Lavin and Gray 2016,
-// arXiv:1509.09308). Tiles of 4 x 4 pixels and the filter are transformed; 16 products [tiles,
-// channels] replace 36, and give tiles of 2 x 2 pixels. Transforms only add, subtract and halve,
-// so little accuracy is lost.
+// arXiv:1509.09308). Tiles of 4 x 4 pixels and the filter are transformed. 16 products [tiles,
+// channels] replace 36 and give tiles of 2 x 2 pixels. Transforms only add, subtract and halve, so
+// they lose little accuracy.
 #pragma once
 
 #include "op/kernel_list.h"

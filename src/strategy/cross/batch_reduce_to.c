@@ -1,5 +1,6 @@
-// Batches of reductions, packed into few collectives if the options ask for it. Values of one
-// dtype, divisor and destination are concatenated, the packs summed, and the results copied back.
+// Batches of reductions, packed into few collectives if the options ask for it. Values with the
+// same dtype, divisor and destination are concatenated. The packs are summed, and the results
+// copied back.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/hash.h"

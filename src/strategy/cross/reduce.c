@@ -1,5 +1,5 @@
 // Reductions whose result one thread needs: strategy_reduce, cross_reduce, reads of ON_READ
-// variables. They consist of operations in the canonical tree.
+// variables. Operations add the values in the canonical tree.
 #include "strategy/cross/reduce.h"
 
 #include "base/text.h"

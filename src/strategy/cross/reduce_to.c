@@ -1,7 +1,7 @@
-// Reductions in cross-replica context with results on devices. Replicas are added to their
-// devices' partial sums, and all devices join a collective. One thread joins and waits for every
-// device, a window of packs at a time; for large sums all devices' threads wait, because waiting
-// threads do the work.
+// Reductions in cross-replica context with results on devices. Replicas' values are added to their
+// devices' partial sums, and all devices join a collective. One thread joins and waits on behalf
+// of every device, a window of packs at a time. For large sums all devices' threads wait, because
+// waiting threads do the work.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/atomic.h"

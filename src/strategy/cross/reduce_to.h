@@ -1,5 +1,5 @@
-// Reductions to a destination, and the sums over all devices that they consist of. One thread
-// works for all devices.
+// Reductions to a destination, and the sums over all devices of which they consist. One thread
+// makes the calls for all devices.
 #pragma once
 
 #include "collective/tree.h"

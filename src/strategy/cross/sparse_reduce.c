@@ -1,5 +1,5 @@
-// Reduction of IndexedSlices on the host, to all slices in the order of replicas, or to the sums
-// of equal rows in the order of the dense sum (collective/sparse_sum.h).
+// Reduction of IndexedSlices on the host. The result has all slices in the order of replicas, or
+// one slice per row with the row's sum, in the order of the dense sum (collective/sparse_sum.h).
 #include "strategy/cross/sparse_reduce.h"
 
 #include "base/size.h"

@@ -1,6 +1,6 @@
-// Buckets. If devices have memory of their own, the host waits for each collective, so waits would
-// grow with the number of variables. A device concatenates its partial sums and joins once. Each
-// element is summed in the same tree.
+// Buckets. The host waits for each collective of devices with separate memory, so waits would grow
+// with the number of variables. So a device concatenates all its partial sums and joins one
+// collective. Each element is summed in the same tree.
 #include "strategy/gradients/bucket.h"
 
 #include "base/alloc.h"

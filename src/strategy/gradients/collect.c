@@ -1,5 +1,5 @@
-// Adding and applying gradients. Neither waits: the update is a sync point that the replica leaves
-// at once. In cross-replica context one call does both.
+// Adding and applying gradients. Neither call waits: the update is a sync point that the replica
+// leaves at once. In cross-replica context one call adds and applies.
 #include "strategy/gradients/gradients.h"
 
 #include "base/alloc.h"

@@ -1,8 +1,8 @@
 // Execution of an update. Each device joins one collective per variable. Fused: a chunk is updated
-// as soon as it is summed, in the cache. Two-pass: sums are kept first; in host memory any device
-// takes the next chunk, elsewhere the device with the sum updates the copy. A gate (a norm, a
-// check for NaN) gets the squares of fixed chunks. Nothing is written before every device has
-// joined.
+// as soon as it is summed, in the cache. Two-pass: all sums are kept first. Then any device takes
+// the next chunk of a copy in host memory; elsewhere the device with the sum updates the copy. A
+// gate (a limit of the norm, a check for NaN) gets sums of squares of fixed chunks. Nothing is
+// written before every device has joined.
 #include "strategy/gradients/execute.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,7 @@
 // Gradients that optimizers apply inside replicas. A replica adds them to its device's partial
-// sums and never waits (docs/decisions/0008). The update runs after all replicas have applied: at
-// the end of the run on all devices' threads, or earlier on one thread, for a read or a merge
-// call.
+// sums and never waits (docs/decisions/0008). The update runs after all replicas have applied, at
+// the end of the run, on all devices' threads. A read of an updated variable or a merge call runs
+// it earlier, on one thread.
 #pragma once
 
 #include "collective/tree.h"

@@ -1,5 +1,5 @@
-// Distribution of chunks to devices, and memory of the overlapped sums. A sum overwrites the first
-// partial sum if nothing else refers to it, so a steady step allocates nothing.
+// Assigns chunks to devices, and memory to the overlapped sums. A sum overwrites the first partial
+// sum if nothing else refers to it, so repeated steps allocate nothing.
 #include "strategy/gradients/pending.h"
 
 #include "base/alloc.h"

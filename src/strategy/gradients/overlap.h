@@ -1,9 +1,9 @@
 // Overlap of summation and backward pass. After all replicas have added a gradient, each device
 // sums its share of the chunks when it adds its next gradient, and idle devices sum more. So
-// gradients are summed in the caches; the update sums the rest.
+// gradients are summed while they are in the caches. The update sums the remaining chunks.
 //
-// Overlap begins with an optimizer's second update and expects the variable order of the one
-// before. With several workers a thread makes the sums (overlap_workers.h).
+// Overlap begins with an optimizer's second update. It expects the variables in the order of the
+// previous update. With several workers an exchange thread makes the sums (overlap_workers.h).
 #pragma once
 
 #include "collective/tree.h"

@@ -1,5 +1,5 @@
-// The exchange thread and its synchronization with the replicas' threads. It costs a wake-up for
-// each large gradient, and a core while it waits for messages.
+// The exchange thread and its synchronization with the replicas' threads. The thread costs a
+// wake-up for each large gradient, and a core while it waits for messages.
 #include "strategy/gradients/overlap_workers.h"
 
 #include "base/alloc.h"

@@ -1,9 +1,9 @@
-// Exchange between workers during the backward pass. After all replicas here have added a
-// gradient, a thread sums it with the other workers. It uses a second process group and the
-// variable order of the update before, which fingerprints verify.
+// Exchange between workers during the backward pass. After all replicas of this worker have added
+// a gradient, a thread sums it with the other workers, in a second process group. It expects the
+// variables in the order of the previous update, which fingerprints verify.
 //
-// The thread serves only a run's first update, as the order of several depends on the replicas'
-// speed. Small and sparse gradients wait for the update.
+// The thread serves only a run's first update, because the order of several updates depends on the
+// replicas' speed. The update exchanges small and sparse gradients.
 //
 // A run's threads call these functions, if s->overlap_workers is not NULL. The exchange thread
 // uses an update only between chi_overlap_workers_begin and the return of

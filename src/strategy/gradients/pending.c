@@ -1,4 +1,4 @@
-// The memory of updates. An optimizer keeps it, so a steady step allocates nothing.
+// The memory of updates. An optimizer keeps it, so repeated steps allocate nothing.
 #include "strategy/gradients/pending.h"
 
 #include "base/alloc.h"

@@ -1,10 +1,10 @@
 // Sparse gradients. If an optimizer skips elements with a zero gradient, it is called only for the
-// merged rows. Any other one is called for all chunks, with the rows laid among zeros. So no
-// gradient becomes as large as the variable.
+// merged rows. Any other optimizer is called for all chunks, and a chunk has zeros outside of the
+// rows. So no gradient becomes as large as the variable.
 //
-// Workers first exchange whether their gradients are sparse. They stay sparse only if all
-// replicas' are and the rows are few. Then every worker gets all rows (collective/sparse_gather.h)
-// and adds them itself.
+// Workers first exchange whether their gradients are sparse. Gradients stay sparse only if those
+// of all replicas are sparse and the rows are few. Then every worker gets all rows
+// (collective/sparse_gather.h) and adds them itself.
 #include "strategy/gradients/sparse_gradients.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,7 @@
-// Parameter server: variables are placed on the parameter devices in turn; workers read copies of
-// them and update them in place. A worker is a strategy with its own replicas, devices, threads
+// Parameter server: variables are placed on the parameter devices in turn. Workers read copies of
+// them and update them in place. A worker is a strategy with separate replicas, devices, threads
 // and runs. The variables belong to the first worker, the strategy that the program made. Its
-// worker function runs on the caller's thread, the others on their own.
+// worker function runs on the caller's thread, each other worker's function on a new thread.
 #include "strategy/kinds/kinds.h"
 
 #include "base/alloc.h"

@@ -1,8 +1,8 @@
-// All-reduce inside replicas. If every device carries one replica, each joins the cross-device
-// operation. Otherwise, or if counts must be summed first, the last replica to come does it for
-// all.
+// All-reduce inside replicas. If every device runs one replica, each replica joins the
+// cross-device operation. Otherwise, or if counts must be summed first, the last replica to come
+// reduces for all.
 //
-// A batch packs small tensors of one dtype, which cost a sync point each and hardly any bytes.
+// A batch packs small tensors of one dtype, since a sync point costs more than their bytes.
 // Packing consists of recorded operations, so its gradient is one all-reduce.
 #include "base/hash.h"
 #include "base/thresholds.h"

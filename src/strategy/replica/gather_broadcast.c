@@ -1,4 +1,4 @@
-// Collectives inside replicas that are merge calls: broadcast and all-gather.
+// Broadcast and all-gather inside replicas, as merge calls.
 #include "base/hash.h"
 #include "choir/op.h"
 #include "op/tape/tape.h"

@@ -1,5 +1,5 @@
-// Merge calls. The last replica to come to the sync point runs the merge function on its thread,
-// and each continues with its part of the results.
+// Merge calls. The last replica to come to the sync point runs the merge function on its thread.
+// Then each replica continues with its part of the results.
 #include "strategy/replica/merge_call.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-// A run from start to end. An empty run of two replicas costs two transfers between cores.
+// Executes a run. An empty run of two replicas costs two transfers between cores.
 #include "strategy/run/run.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-// A run: the replicas, the devices that carry them, and their shared state. The replicas of a
+// A run: the replicas, the devices that run them, and their shared state. The replicas of a
 // device take turns in the order of ids: the one with the device's baton runs. A replica that must
 // wait parks on its thread and passes the baton on. Memory is kept for the next run.
 #pragma once

@@ -1,6 +1,6 @@
 // Scheduling of replicas on devices. A replica that must wait parks on its thread, and the next
-// one runs: on this thread if it has not started, else on its own. A device with one replica needs
-// no baton.
+// replica runs. A replica that has not started runs on the same thread; a parked replica continues
+// on its own. A device with one replica needs no baton.
 #include "base/clock.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/replica/replica.h"

@@ -1,6 +1,6 @@
-// Small all-reduces. A waiting replica polls the other's word: a higher count of small all-reduces
-// means that it has come; a higher count of sync points, or the returned flag, that the replicas
-// have diverged.
+// Small all-reduces. A waiting replica polls the other replica's word. A higher count of small
+// all-reduces means that the other has come. A higher count of sync points, or the returned flag,
+// means that the replicas have diverged.
 #include "strategy/run/small_all_reduce.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,8 @@
-// All-reduce of small tensors without a lock, if every device carries one replica in host memory.
-// Each replica publishes its tensor, waits for the others, and sums all itself. That takes one
-// transfer between cores, and a collective several. A published tensor is kept until all have come
-// to the next small all-reduce or the run ends, so no replica waits for readers.
+// All-reduce of small tensors without a lock, if every device runs one replica in host memory.
+// Each replica publishes its tensor, waits for the others, and sums all tensors itself. This takes
+// one transfer between cores, where a collective takes several. A published tensor is kept until
+// all replicas have come to the next small all-reduce or the run ends, so no replica waits for
+// readers.
 #pragma once
 
 #include "base/thresholds.h"

@@ -1,5 +1,5 @@
-// The ring of a run's sync points, which keep their addresses. It grows if replicas drift apart at
-// updates, where no replica waits.
+// The ring of pointers to a run's sync points. It grows if replicas drift apart at updates, where
+// no replica waits.
 #include "strategy/run/sync_point.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 // Sync points: calls that all replicas must make (merge calls, collectives, creations, updates).
-// The first replica at the n-th sync point records its call, and all others must make the same. So
-// an error names replicas that diverge, and none waits for ever.
+// The first replica at the n-th sync point records its call, and all others must make the same
+// call. So an error names replicas that diverge, and no replica waits for ever.
 #pragma once
 
 #include "strategy/run/run.h"

@@ -1,5 +1,6 @@
 // The threads of devices. The sender of a task returns the thread to the idle list, so the pool's
-// lock stays in the sender's cache. On shared devices threads return themselves (scheduler.c).
+// lock stays in the sender's cache. On shared devices a thread returns itself to the list
+// (scheduler.c).
 #include "strategy/run/thread_pool.h"
 
 #include "base/alloc.h"

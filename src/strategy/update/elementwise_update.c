@@ -1,6 +1,6 @@
 // Elementwise updates. The threads of all devices claim chunks of a copy in host memory. Each
-// thread has its own frame and update context, in which variables and arguments of the copy's size
-// are vectors of the chunk's elements.
+// thread has a frame and an update context. In this context, variables and arguments of the copy's
+// size are vectors of the chunk's elements.
 #include "strategy/update/update.h"
 
 #include "choir/op.h"

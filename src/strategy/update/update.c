@@ -1,6 +1,6 @@
-// Updates in cross-replica context. The function is called for each copy on its device, and its
-// results are mirrored. Non-slot variables belong to an optimizer but to no trained variable, such
-// as the powers of Adam's betas; they are updated together, once per device.
+// Updates in cross-replica context. The function is called for each copy on the copy's device, and
+// its results are mirrored. Non-slot variables belong to an optimizer but to no trained variable,
+// such as the powers of Adam's betas. They are updated together, once per device.
 #include "strategy/update/update.h"
 
 #include "base/clock.h"

@@ -1,5 +1,6 @@
-// Writes of variables: in a replica by an aggregating merge call (ON_READ: to its component), in
-// cross-replica context to all copies, in an update function to the current one.
+// Writes of variables. In a replica, a merge call aggregates the values, or an ON_READ variable's
+// component is written. In cross-replica context all copies are written, in an update function the
+// current copy.
 #include "choir/op.h"
 #include "strategy/replica/merge_call.h"
 #include "strategy/cross/reduce.h"

@@ -1,5 +1,5 @@
-// Creation of variables. In replicas, replica 0 makes the variable. Shards are variables, and the
-// sharded variable itself has no copies.
+// Creation of variables. If all replicas create a variable, replica 0 makes it. Shards are
+// variables, and the sharded variable itself has no copies.
 #include "strategy/variable/create.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-// Reads of variables by context: which copy is read, when components are aggregated, and what a
-// tape records.
+// Reads of variables. The context decides which copy is read and when components are aggregated. A
+// tape records the read.
 #include "base/hash.h"
 #include "base/text.h"
 #include "op/tape/tape.h"

@@ -1,5 +1,6 @@
-// Writes of rows of a mirrored variable. All checks come before the first write, in a replica even
-// before the merge call, so an error names the replica. Rows are written in the order of replicas.
+// Writes of rows of a mirrored variable. All checks come before the first write. In a replica they
+// come before the merge call, so an error names the replica. Rows are written in the order of
+// replicas.
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/replica/merge_call.h"

@@ -1,5 +1,5 @@
 // Reads of sharded variables consist of reads of shards and recorded operations. So gradients flow
-// to the shards, and optimizers need not know the whole variable.
+// to the shards, and optimizers see only shards.
 #include "strategy/variable/read.h"
 #include "strategy/variable/sharded_read.h"
 

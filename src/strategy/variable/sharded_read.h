@@ -1,4 +1,4 @@
-// Sharded variables: the whole variable is read and written by its shards.
+// Reads and writes of a whole sharded variable, shard by shard.
 #pragma once
 
 #include "strategy/strategy.h"

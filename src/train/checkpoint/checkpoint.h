@@ -1,7 +1,7 @@
-// A directory of checkpoints: directories "step-1500" ("step-1500.2" if that exists) with
-// weights.safetensors, state.safetensors and manifest.json. Each is written as ".step-1500.tmp"
-// and renamed when it is on the disk, and renamed to ".step-1500.old" before it is deleted. So
-// "step-..." is always complete, unless damaged later.
+// A directory of checkpoints. Each is a directory "step-1500" ("step-1500.2" if that exists) with
+// weights.safetensors, state.safetensors and manifest.json. It is written as ".step-1500.tmp" and
+// renamed when it is on the disk; before its deletion it is renamed to ".step-1500.old". So
+// "step-..." is always complete, unless it is damaged later.
 #pragma once
 
 #include "train/checkpoint/manifest.h"

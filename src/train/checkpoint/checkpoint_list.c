@@ -1,4 +1,4 @@
-// Lists of a directory's checkpoints.
+// A directory's checkpoints, for programs that inspect them.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"

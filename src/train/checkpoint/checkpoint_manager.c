@@ -1,7 +1,7 @@
-// Managers decide which checkpoints are written and kept. A save copies the strategy to the
-// manager's memory. The caller's thread writes that copy, or one of the manager's, for which the
-// next save waits. With several workers all make the same calls; only the chief uses the
-// directory, and all know the outcome.
+// Managers decide which checkpoints are written and kept. A save copies the strategy's state to
+// the manager's memory. The caller's thread or the manager's writes this copy; the next save first
+// waits for the manager's thread. With several workers all make the same calls. Only the chief
+// uses the directory, and all workers get its status.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-// Lists a directory's checkpoints, and reads one.
+// Finds a directory's checkpoints, and reads and verifies one.
 #include "train/checkpoint/checkpoint.h"
 
 #include "base/alloc.h"

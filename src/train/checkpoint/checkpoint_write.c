@@ -1,6 +1,6 @@
-// Writes and removes checkpoints. They survive a power failure because files and directory are
-// synced before the rename, which precedes any removal. tests/train/checkpoint/crash_test.c checks
-// the states in between.
+// Writes and removes checkpoints. A checkpoint survives a power failure, because files and
+// directory are synced before the rename. Older checkpoints are removed after the rename.
+// tests/train/checkpoint/crash_test.c checks the states in between.
 #include "train/checkpoint/checkpoint.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-// A checkpoint's manifest: its step and all checksums, as JSON on one line that ends in its own
-// checksum.
+// A checkpoint's manifest: its step and all checksums, as JSON on one line. The line ends in its
+// own checksum.
 #pragma once
 
 #include "base/directory.h"

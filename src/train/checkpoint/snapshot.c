@@ -1,6 +1,7 @@
 // Takes and applies snapshots. Stateful objects are numbered in the order of creation: the second
-// Adam optimizer is "adam_2". Besides weights, the next step's bits depend on the strategy's step,
-// seed and components of ON_READ variables, and on objects' slots, counters and positions in data.
+// Adam optimizer is "adam_2". The next step's bits depend on more than weights: on the strategy's
+// step, seed and components of ON_READ variables, and on objects' slots, counters and positions in
+// data.
 #include "train/checkpoint/snapshot.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-// A snapshot: all that a strategy needs to continue exactly from here, weights and state, on the
+// A snapshot: the weights and state from which a strategy continues with the same bits, on the
 // host.
 #pragma once
 

@@ -1,6 +1,6 @@
-// A forward pass as instructions, printed as C. Each layer describes its formula on one example
-// (chi_layer_kind's describe) with c_functions.h. Values between instructions are numbered, and
-// get an offset in scratch memory when all are known.
+// A forward pass as instructions, printed as C. Each layer (chi_layer_kind's describe) adds
+// instructions for one example, with c_functions.h. Values between instructions are numbered.
+// After all are known, each gets an offset in scratch memory.
 #pragma once
 
 #include "base/file.h"

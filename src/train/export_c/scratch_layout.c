@@ -1,4 +1,4 @@
-// The layout of scratch memory: a range is reused after its last reader.
+// The layout of scratch memory: a value's memory is reused after its last reader.
 #include "train/export_c/export_c.h"
 
 #include "base/size.h"

@@ -1,5 +1,5 @@
 // What layers share: a name, variables by Keras' conventions, and the strategy that owns them. A
-// failed constructor leaves no variables, so that the name is free again.
+// failed constructor leaves no variables, so that its name is free again.
 #include "train/layer/layer.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-// Layers from inside: a kind is a struct that begins with a choir_layer, and a table of functions.
+// The internal interface of layers: a kind is a struct that begins with a choir_layer, and a table
+// of functions.
 #pragma once
 
 #include "choir/layer.h"

@@ -1,5 +1,5 @@
-// Normalization layers. In training a batch norm uses the statistics of the batch, in its replica
-// or all, and moves its own towards them; evaluation uses its own.
+// Normalization layers. In training, a batch norm uses the statistics of the batch, of one replica
+// or of all, and updates its moving statistics. Evaluation uses the moving statistics.
 #include "base/alloc.h"
 #include "base/options.h"
 #include "train/layer/layer.h"

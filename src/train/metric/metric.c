@@ -1,5 +1,5 @@
-// Metrics: a total and a count in f64, with a component per replica, so that updates need no
-// synchronization. Checkpoints keep them, weights files do not.
+// Metrics: a total and a count in f64. Each replica has a component, so updates need no
+// synchronization. Checkpoints contain metrics, weights files do not.
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-// A metric's variables, and the counting of an update.
+// A metric's variables, and how an update counts.
 #pragma once
 
 #include "choir/metric.h"

@@ -1,5 +1,5 @@
-// What a batch adds to a metric: sums in f64, made on the batch's device. Whole numbers are exact
-// up to 2^53, so the distribution of examples does not matter.
+// Computes what a batch adds to a metric: sums in f64, made on the batch's device. Whole numbers
+// are exact up to 2^53, so counts do not depend on which replica gets an example.
 #include "train/metric/metric.h"
 
 #include "choir/nn.h"

@@ -1,4 +1,4 @@
-// A metric in checkpoints: components [replicas, elements].
+// Saves and restores metrics, as components [replicas, elements].
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,7 @@
-// How an optimizer gets gradients: from a tape, from the program, or in a merge call. Each is
-// checked on arrival, so that a failure names the replica and nothing is written. A block with a
-// finite sum has no NaN or infinity; others are searched, as finite numbers can overflow.
+// How an optimizer gets gradients: from a tape, from the program, or in a merge call. Each
+// gradient is checked on arrival, so a failure names the replica and nothing is written. A block
+// with a finite sum has no NaN or infinity; other blocks are searched, since finite numbers can
+// overflow.
 #include "train/optimizer/optimizer.h"
 
 #include "base/lock.h"

@@ -1,5 +1,5 @@
-// Learning rates by the number of applied updates. A skipped update does not advance a schedule,
-// and every device layout has the same rates.
+// Learning rates by the number of applied updates. A skipped update does not advance a schedule.
+// The rates do not depend on the devices.
 #include "train/optimizer/optimizer.h"
 
 #include "base/lock.h"

@@ -1,7 +1,7 @@
-// Loss scaling keeps small gradients of narrow dtypes from becoming zero; updates divide by the
-// scale again. A dynamic scale grows after a number of finite updates and shrinks after each that
-// is not finite, when the gate has seen the sums over all replicas. So replicas use one scale and
-// skip the same updates.
+// Loss scaling. The scale keeps small gradients of narrow dtypes from becoming zero, and updates
+// divide by it. A dynamic scale grows after a number of finite updates and shrinks after each
+// update that is not finite. The gate decides this from the sums over all replicas, so all
+// replicas use one scale and skip the same updates.
 #include "base/options.h"
 #include "strategy/replica/replica.h"
 #include "train/optimizer/optimizer.h"

@@ -1,5 +1,5 @@
-// Optimizers from inside. Kinds differ in kernel, slots and defaults. apply_gradients.c gets
-// gradients, optimizer_step.c applies their sums.
+// The internal interface of optimizers. Kinds differ in kernel, slots and defaults.
+// apply_gradients.c gets gradients, and optimizer_step.c applies their sums.
 #pragma once
 
 #include "choir/optimizer.h"

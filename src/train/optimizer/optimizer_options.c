@@ -1,5 +1,5 @@
-// Resolves optimizers' options. Those that a kind lacks are refused: an ignored weight decay would
-// show only in the results.
+// Resolves optimizers' options. Options that a kind lacks are refused, because an ignored weight
+// decay would show only in the results.
 #include "base/options.h"
 #include "train/optimizer/optimizer.h"
 

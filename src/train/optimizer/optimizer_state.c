@@ -1,5 +1,5 @@
-// An optimizer in checkpoints: number of updates, loss scale, slots as VARIABLE/SLOT. A new
-// optimizer has no slots; restoring makes those of the checkpoint.
+// Saves and restores optimizers: number of updates, loss scale, slots as VARIABLE/SLOT. A new
+// optimizer has no slots, so a restore makes those of the checkpoint.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-// Applies summed gradients. Slots, kernels and rate are found before the first write; then each
-// chunk, on any thread, is one kernel call.
+// Applies summed gradients. Slots, kernels and rate are found before the first write. Then each
+// chunk is one kernel call, on any thread.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-// Splits metadata into pairs.
+// Splits metadata into keys and values.
 #include "train/weights/weights.h"
 
 #include "base/alloc.h"

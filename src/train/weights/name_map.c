@@ -1,5 +1,5 @@
-// Name maps. Lines without a star are searched by bisection, the few with one in turn: N tensors
-// and L lines take N log L comparisons.
+// Name maps. Lines without a star are found by bisection; the few lines with a star are tried in
+// turn. N tensors and L lines take N log L comparisons.
 #include "train/weights/name_map.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-// Name maps: variables' names for a file's tensors, and rearrangements.
+// Name maps: the variable for each tensor of a file, and the tensor's rearrangement.
 #pragma once
 
 #include "base/text.h"

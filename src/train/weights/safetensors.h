@@ -1,6 +1,6 @@
 // The safetensors format: a little-endian length of eight bytes, a JSON header, and the data, to
-// which offsets refer. Files of strangers are checked strictly: tensors tile the data, nothing
-// occurs twice, and sizes are compared with the file's before use.
+// which the header's offsets refer. Files may be untrusted: tensors must tile the data, nothing
+// may occur twice, and sizes are compared with the file's before use.
 #pragma once
 
 #include "base/file.h"

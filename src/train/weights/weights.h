@@ -1,4 +1,4 @@
-// A strategy's weights: all variables but slots, by name, and their values on the host.
+// A strategy's weights: all variables except slots, by name, and their values on the host.
 #pragma once
 
 #include "base/text.h"

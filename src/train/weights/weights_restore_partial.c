@@ -1,4 +1,5 @@
-// Restores what a file and a strategy share, after all is read and compared.
+// Restores the tensors that a file and a strategy both have, after all tensors are read and
+// compared.
 #include "choir/weights.h"
 
 #include "base/alloc.h"

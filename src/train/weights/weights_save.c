@@ -1,5 +1,5 @@
-// Saves and hashes weights. The header has all offsets, so values are fetched and written one by
-// one.
+// Saves and hashes weights. The header with all offsets comes first, so values are then fetched
+// and written one by one.
 #include "choir/weights.h"
 
 #include "base/alloc.h"

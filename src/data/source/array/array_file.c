@@ -1,6 +1,7 @@
-// Array files after their header, which is checked against the file's size before memory is
-// allocated. A plain file is read straight into the reader's rows. A compressed one is unpacked to
-// memory at its first use, or is a stream if large. Column-major values are reordered in memory.
+// Array files after their header. The header is checked against the file's size before memory is
+// allocated. A plain file is read straight into the reader's rows. A small compressed file is
+// unpacked to memory at its first use; a large one is a stream. Column-major values are reordered
+// in memory.
 #include "data/source/array/array.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Lists the arrays of a file from their headers. The first bytes tell the format.
+// Lists the arrays of a file from their headers. The file's first bytes show the format.
 #include "data/source/array/array.h"
 #include "data/source/hdf5/hdf5.h"
 

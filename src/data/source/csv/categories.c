@@ -1,6 +1,6 @@
 // A hash table from texts to numbers, with open addressing, at most half full. Texts are stored
-// consecutively, so a million short ones take little more than their file. A secret seed prevents
-// files whose texts all collide.
+// consecutively, so a million short texts take little more memory than their file. A secret seed
+// of the hash prevents files in which all texts collide.
 #include "data/source/csv/categories.h"
 
 #include <stdlib.h>

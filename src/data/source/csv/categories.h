@@ -1,5 +1,5 @@
-// The distinct texts of a column, numbered in byte order, so that numbers do not depend on the
-// order of rows and files. Threads: one at a time while it changes, then any.
+// The distinct texts of a column. They are numbered in byte order, so the numbers do not depend on
+// the order of rows and files. Threads: one at a time while the set changes, then any.
 #pragma once
 
 #include "choir/status.h"

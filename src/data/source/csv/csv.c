@@ -1,6 +1,6 @@
-// The CSV source. A number is parsed from the buffer straight into the reader's row. A field that
-// does not end where its number does takes a slower path. The next row overwrites a bad or dropped
-// one.
+// The CSV source. A number is parsed from the buffer straight into the reader's row. If characters
+// follow the number in its field, a slower function parses the field. The next row overwrites a
+// bad or dropped row.
 #include "data/stage.h"
 
 #include <math.h>

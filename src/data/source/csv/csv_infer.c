@@ -1,6 +1,6 @@
-// Schema inference: one read of the files before the first example. A column is of whole numbers
-// if all its fields are, else of numbers, else of text, whose distinct values are its categories.
-// Only rows with as many fields as the header count.
+// Schema inference: one read of the files before the first example. A column has whole numbers if
+// all its fields are whole numbers, else numbers if all are numbers, else text. The distinct texts
+// are its categories. Only rows with as many fields as the header count.
 #include "data/source/csv/csv.h"
 
 #include <math.h>

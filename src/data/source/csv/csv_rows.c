@@ -1,6 +1,6 @@
-// Rows of fields by RFC 4180. When the buffer ends within a row, the rest moves to its start, more
-// is read, and the row is parsed again. So no parser state is kept; the buffer holds the longest
-// row.
+// Rows of fields by RFC 4180. When the buffer ends within a row, the row's beginning moves to the
+// buffer's start, more is read, and the row is parsed again. So no parser state is kept, and the
+// buffer must hold the longest row.
 #include "data/source/csv/csv.h"
 
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 // Decimal to binary conversion. Nearly all numbers have at most 19 digits and a power of ten of at
-// most 27. As ten is two times five, they are a product or quotient of two 64-bit integers,
-// computed to 64 bits or more. A remainder decides the rounding. All others go to the C library.
+// most 27. Since ten is two times five, the result is a product or quotient of two 64-bit
+// integers, computed to at least 64 bits. A remainder decides the rounding. The C library converts
+// all other numbers.
 #include "data/source/csv/decimal.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-// Decimal numbers to binary ones, exactly rounded: the bits are those of strtod and strtof in the
-// C locale, in any locale and floating-point environment.
+// Exactly rounded conversion of decimal numbers to binary ones. In any locale and floating-point
+// environment, the bits are those of strtod and strtof in the C locale.
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
-// HDF5 datasets of equal length as columns, read in parallel as a stream, straight into the
-// reader's memory. A chunked dataset gets a cache for a row of chunks, so that each is unpacked
-// once.
+// HDF5 datasets of equal length as columns. They are read side by side, as a stream, straight into
+// the reader's memory. A chunked dataset gets a cache for a row of chunks, so each chunk is
+// unpacked once.
 #include "data/stage.h"
 
 #include <stdio.h>

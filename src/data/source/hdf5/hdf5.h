@@ -1,4 +1,4 @@
-// HDF5 files. Some releases crash on inconsistent sizes, which are verified before the library
+// HDF5 files. Some releases crash on inconsistent sizes, so sizes are verified before the library
 // uses them.
 #pragma once
 

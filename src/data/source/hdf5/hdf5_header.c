@@ -1,8 +1,8 @@
 // Checks an object's header before the HDF5 library decodes it. Version 1 headers have no
-// checksum, and HDF5 1.10 trusts damaged ones. It divides by chunk sizes. It copies as many values
-// as an enumeration declares, and as many bytes of a fill value as the type has. It follows shared
-// messages in files that have none. Unknown structures are left to the library. Format: "HDF5 File
-// Format Specification Version 3.0", II.A and IV.A.
+// checksum, and HDF5 1.10 trusts damaged headers. It divides by chunk sizes. It copies as many
+// values as an enumeration declares, and as many bytes of a fill value as the type has. It follows
+// shared messages in files that cannot have any. The library handles structures unknown here.
+// Format: "HDF5 File Format Specification Version 3.0", II.A and IV.A.
 #include "data/source/hdf5/hdf5.h"
 
 #ifndef H5_NO_DEPRECATED_SYMBOLS

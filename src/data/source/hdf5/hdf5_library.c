@@ -1,6 +1,6 @@
-// Loads HDF5. Most builds are not thread-safe, so a lock is held while it is used. Its own version
-// check ends the program if header and library differ. Choir bypasses it: functions that are
-// unchanged since 1.8 are called by their exported names.
+// Loads HDF5. Most builds are not thread-safe, so a lock is held while the library is used. The
+// library's version check ends the program if header and library differ. Choir avoids this check:
+// it calls functions that are unchanged since 1.8 by their exported names.
 #include "data/source/hdf5/hdf5_library.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// The HDF5 library as a table of functions, loaded with the first file: its three dozen
-// dependencies would delay every program (decision 0049).
+// The HDF5 library as a table of functions. It is loaded with the first file, because its three
+// dozen dependencies would delay every program (decision 0049).
 #pragma once
 
 #ifdef CHI_HAS_HDF5

@@ -1,7 +1,7 @@
-// Compares a dataset's shape with its stored bytes and chunks, since the library does not. Chunks
-// that were never written read as the fill value. They are accepted only if the other sizes are
-// certain: no axis can grow, and each stored chunk has the header's size. Otherwise missing chunks
-// are refused, since only their number shows damage. A contiguous dataset must be complete.
+// Compares a dataset's shape with its stored bytes and chunks, which the library does not do. A
+// contiguous dataset must be complete. Chunks that were never written read as the fill value. Such
+// chunks are accepted only if no axis can grow and each stored chunk has the header's size.
+// Otherwise they are refused, because only the number of missing chunks shows damage.
 #include "data/source/hdf5/hdf5.h"
 
 #include "base/size.h"

@@ -1,6 +1,6 @@
 // Records in blocks of 256 KiB, which stay in the second-level cache and are verified in place.
-// For a larger record the block grows at most twofold per read, so a wrong length allocates at
-// most twice the file.
+// For a larger record the block grows at most twofold per read. So a wrong length allocates at
+// most twice the file's size.
 #include "data/source/tfrecord/record_reader.h"
 
 #include <endian.h>

@@ -1,6 +1,6 @@
 // Reads tf.train.Example in two passes: the first finds the columns' entries, the second copies
-// their values. Examples of a file usually share an order of features, so a search begins where
-// the last one ended.
+// their values. Examples of a file usually have the same order of features, so a search begins
+// after the feature found last.
 #include "data/source/tfrecord/tf_example.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 // tf.train.Example: a map from names to lists of bytes, floats (f32) or int64. As in Protocol
-// Buffers, the last entry of a name counts, lists may be packed or not, their parts are
+// Buffers, the last entry of a name counts, lists may be packed or not, parts of a list are
 // concatenated, and unknown fields are skipped.
 #pragma once
 

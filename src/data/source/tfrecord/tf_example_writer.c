@@ -1,5 +1,5 @@
 // Writes tf.train.Example, with packed numbers. A message's length precedes its content, so sizes
-// come first.
+// are computed first.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-// The columns of a TFRecord dataset: the options', completed from the first record; without
-// options all its features, by name.
+// The columns of a TFRecord dataset. The first record completes the options' columns. Without
+// options, the columns are all features of the first record, by name.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>

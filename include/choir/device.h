@@ -1,11 +1,11 @@
-// Devices: tensors live on a device, and operations run on it. A device is a name for a share of a
-// machine. "cpu:0" and "cpu:1" share memory and need not be different cores. So there may be more
-// CPU devices than cores, or fewer. The kind "cpu" is built in; choir_register_device
-// (extend/device_table.h) adds others.
+// Devices: tensors are on a device, and operations run on it. A device is a name for a share of a
+// machine. "cpu:0" and "cpu:1" share memory, and may use the same cores. So there may be more CPU
+// devices than cores, or fewer. The kind "cpu" is built in; choir_register_device
+// (extend/device_table.h) adds other kinds.
 //
-// A device is opened when its name is first looked up, and never freed. Two devices are the same
-// if their pointers are equal.
-// Threads: any thread may call these.
+// A device is opened when its name is first looked up, and is never freed. Two devices are the
+// same if their pointers are equal.
+// Threads: any thread may make these calls.
 #pragma once
 
 #include "status.h"
@@ -17,14 +17,13 @@ typedef struct choir_device choir_device;
 // The number of devices of a kind that programs use by default. kind is a name like "cpu" or
 // "CPU"; NULL: the sum over all kinds. For "cpu" it is the number of processors that this process
 // may use, by its affinity mask and its cgroup's quota. But names up to cpu:1023 are valid. The
-// result is 0 for an unknown kind, and for a kind without a fixed number of devices
-// (extend/device_table.h).
+// result is 0 if the kind is unknown or has no fixed number of devices (extend/device_table.h).
 int choir_device_count(const char *kind);
 
-// Finds a device by its name: "cpu:0", or "cpu" for index 0, or a name as in TensorFlow: "CPU:0",
-// "/cpu:0", "/device:CPU:0" or "/job:worker/replica:0/task:1/device:CPU:0". Job, replica and task
-// are ignored. CHOIR_NOT_FOUND: the spelling, kind or index is unknown. CHOIR_TIMEOUT: another
-// thread has been opening the device for 60 s. It also fails if the device cannot be opened.
+// Finds a device by its name: "cpu:0", "cpu" for index 0, or a TensorFlow name: "CPU:0", "/cpu:0",
+// "/device:CPU:0" or "/job:worker/replica:0/task:1/device:CPU:0". Job, replica and task are
+// ignored. CHOIR_NOT_FOUND: the spelling, kind or index is unknown. CHOIR_TIMEOUT: another thread
+// has been opening the device for 60 s. The call also fails if the device cannot be opened.
 choir_device *choir_device_find(const char *name);
 
 // The canonical name, "cpu:0".
@@ -34,7 +33,7 @@ typedef struct {
 	size_t size;
 	const char *kind; // "cpu"
 	int index; // 1 for "cpu:1"
-	int cores; // cores of the device; for "cpu" all that this process may use
+	int cores; // cores of the device; for "cpu" all cores that this process may use
 	uint64_t memory_total, memory_free; // bytes; 0: unknown
 } choir_device_info;
 

@@ -2,14 +2,15 @@
 // (memory and streams), kernels for them, cross-device operations, transports of clusters, and
 // strategies.
 //
-// Rules of all tables, where a header does not say otherwise: the field size is the size of the
-// struct, version is CHOIR_TABLE_VERSION. Registering copies the table, but not its name, which
-// must be valid as long as the program. CHOIR_INVALID: an invalid size or version; a name that is
-// missing or registered already; more than 16 tables of a kind. Threads: one thread registers,
-// before the first use. Choir allocates self (self_size bytes, zeroed). A slot (function) may be
-// missing (NULL); each header says what happens then. A slot that fails leaves a text by
-// choir_fail. Slots marked (any) are called from any thread, several at once. close is called
-// once, also after a failed open. extend/suite.h checks a device table.
+// Rules of all tables, if a header does not say otherwise: the field size is the size of the
+// struct, and version is CHOIR_TABLE_VERSION. Registering copies the table, but not its name,
+// which must be valid until the program ends. CHOIR_INVALID: an invalid size or version; a name
+// that is missing or already registered; more than 16 tables of a type (devices:
+// CHOIR_UNSUPPORTED). Threads: one thread registers tables, before their first use. Choir
+// allocates self (self_size bytes, zeroed). A slot is a function of the table. It may be NULL;
+// each header says what then happens. If a slot fails, it records a text by choir_fail. Choir
+// calls slots marked (any) from any thread, several at once. Choir calls close once, also after a
+// failed open. extend/suite.h checks a device table.
 #pragma once
 
 #include "extend/cross_device_ops_table.h"

@@ -1,21 +1,21 @@
-// The log: messages of the library that are not failures, for a function of the program.
+// The log: messages of the library that are not failures. A function of the program gets them.
 #pragma once
 
 #include "export.h"
 
 CHOIR_C_BEGIN
 
-// The messages of a level are less severe than those of the level before.
+// Levels in the order of decreasing severity.
 typedef enum { CHOIR_LOG_WARNING = 1, CHOIR_LOG_INFO, CHOIR_LOG_DEBUG } choir_log_level;
 
-// Gets one line without a line end, valid only during the call. It is called on any thread, on
-// several at once, but never while Choir holds a lock. It may call Choir; messages that such a
-// call would log on the same thread are dropped.
+// Gets one line without a line end, valid only during the call. Several threads may call the
+// function at the same time, but never while Choir holds a lock. The function may call Choir.
+// Messages that such a call logs on the same thread are dropped.
 typedef void choir_log_fn(choir_log_level level, const char *line, void *user);
 
 // Sets the function that gets the messages of level max and of more severe levels. If fn is NULL,
-// the default, messages are dropped. Threads: any; the previous function may still be running on
-// other threads when this returns.
+// the default, messages are dropped. Threads: any. When this call returns, other threads may still
+// be running the previous function.
 void choir_logger_set(choir_log_level max, choir_log_fn *fn, void *user);
 
 CHOIR_C_END

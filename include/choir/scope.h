@@ -1,7 +1,7 @@
 // Scopes. From enter to exit, a scope decides in which strategy, and how, this thread makes
 // variables and objects that have variables (layers, optimizers, metrics). Scopes nest. If
-// entering fails, the thread is not in the scope.
-// Threads: a scope belongs to the thread that entered it.
+// entering a scope fails, the thread is not in it.
+// Threads: only the thread that entered a scope may exit it.
 #pragma once
 
 #include "variable.h"
@@ -13,36 +13,36 @@ typedef struct {
 	void *hidden[4];
 } choir_scope;
 
-// Enters s's scope. CHOIR_STATE: the thread is in a replica or an update, or in a scope or merge
+// Enters s's scope. CHOIR_STATE: the thread is in a replica or an update, is in a scope or merge
 // call of another strategy, or has set another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
 
-// Enters a scope in which new variables are colocated with a variable of the current strategy. The
-// argument with is that variable's choir_variable_as_value. An update function of that variable
-// may also write the new ones. For non-slot variables (update.h) it is the destination from
-// choir_cross_non_slot_devices. CHOIR_STATE: the thread is in no scope and no replica.
-// CHOIR_INVALID: with is neither of the two, or belongs to another strategy.
+// Enters a scope in which new variables are colocated with a variable v of the current strategy:
+// pass choir_variable_as_value(v). An update function of v may also write the new variables. For
+// non-slot variables (update.h), pass the destination from choir_cross_non_slot_devices.
+// CHOIR_STATE: the thread is in no scope and no replica. CHOIR_INVALID: with is another value, or
+// belongs to another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 
-// Enters a scope in which new variables are ON_READ, have this aggregation and are not trainable,
-// whatever their options say. CHOIR_STATE as for choir_scope_colocate.
+// Enters a scope in which new variables are ON_READ, have this aggregation and are not trainable.
+// The scope overrides the variables' options. CHOIR_STATE as for choir_scope_colocate.
 CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 		choir_scope *scope, choir_aggregation aggregation);
 
-// Enters a scope in which a replica that reads an ON_READ variable gets the value that a read
-// outside of replicas gives. Each such read is a sync point of all replicas (docs/rules.md,
-// section 4). In a parameter server strategy only the replicas of one worker synchronize, and the
-// value is that of their own components. choir_variable_component ignores this scope.
+// Enters a scope in which a replica's read of an ON_READ variable gives the value of a read
+// outside of replicas. Each of these reads is a sync point of all replicas (docs/rules.md, section
+// 4). In a parameter server strategy, only the replicas of one worker synchronize, and the value
+// is that of their components. choir_variable_component ignores this scope.
 CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
-// Leaves scope. A replica, merge or update function that returns with open scopes fails with
-// CHOIR_STATE, and the scopes are closed. CHOIR_STATE: entering scope failed; scope was left
-// already; a scope that was entered later is still open (then scope stays entered).
+// Leaves scope. If a replica, merge or update function returns with open scopes, the scopes are
+// closed, and the function fails with CHOIR_STATE. The call's CHOIR_STATE: entering scope failed;
+// scope was left already; a scope that was entered later is still open (then scope stays entered).
 choir_status choir_scope_exit(choir_scope *scope);
 
-// CHOIR_SCOPE (s) { ... } runs the block in s's scope. Every way out of the block leaves the
-// scope: its end, return, goto, break and continue. break and continue leave the block, not a loop
-// around it. If s's scope cannot be entered the block is skipped, and choir_error says why.
+// CHOIR_SCOPE (s) { ... } runs the block in s's scope. The end of the block, return, goto, break
+// and continue leave the scope. break and continue leave only the block, not a loop around it. If
+// s's scope cannot be entered, the block is skipped, and choir_error gives the reason.
 #define CHOIR_SCOPE(strategy) CHOIR_SCOPE_(strategy, __LINE__)
 #define CHOIR_SCOPE_(strategy, line) CHOIR_SCOPE_AT_(strategy, line)
 #define CHOIR_SCOPE_AT_(strategy, line) \

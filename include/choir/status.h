@@ -1,31 +1,32 @@
-// How calls fail. Each of four kinds of functions has one way to fail. An action returns a
-// choir_status. A constructor returns the object or NULL. An expression returns a tensor (or
-// another object that its frame owns) or NULL. A NULL operand gives NULL, and the frame keeps the
-// first cause, so a formula of twenty operations needs one check, at its end. Getters and
+// How calls fail. There are four kinds of functions. An action returns a choir_status. A
+// constructor returns the object or NULL. An expression returns a tensor (or another object that
+// its frame owns) or NULL. If an operand is NULL, the expression gives NULL. The frame keeps the
+// first failure, so a formula of twenty operations needs one check, at its end. Getters and
 // destructors cannot fail; destructors accept NULL.
 //
-// Each failure is also one line of text on its thread. It names the culprit and says what was
-// found and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Choir prints no
-// failure, and only choir_check and choir_check_new end the program.
+// Each failure is also one line of text on its thread. The text names the object, what was found
+// and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Choir prints no failure,
+// and only choir_check and choir_check_new end the program.
 // Threads: any. Each thread has its own last failure.
 //
-// A function of the program that Choir calls must return. In C++ it must catch exceptions and
-// return choir_fail(..., e.what()). If it is noexcept, an uncaught exception ends in
-// std::terminate. If a replica, merge or update function leaves otherwise:
+// A program's function that Choir calls must return. In C++ it must catch exceptions and return
+// choir_fail(..., e.what()). If it is noexcept, an uncaught exception ends in std::terminate. If a
+// replica, merge or update function does not return:
 // - A C++ exception or longjmp to code outside of Choir, on the thread that called Choir: later
 //   calls on that thread that need cross-replica context fail with CHOIR_STATE, until the thread
-//   calls choir_strategy_free. Nothing else can be done with the strategy. Replicas on other
-//   threads go on until choir_strategy_free returns, so what they use must live as long.
+//   calls choir_strategy_free. Freeing is the only valid call on the strategy. Replicas on other
+//   threads continue until choir_strategy_free returns, so the objects that they use must live
+//   until then.
 // - pthread_exit on the thread that called Choir: the strategy can only be freed, by any thread.
 // - pthread_exit on one of Choir's threads: the run fails with CHOIR_STATE, the text names the
-//   replica, and the strategy can run again. A C++ exception there ends the program
-//   (std::terminate).
+//   replica, and the strategy can run again.
+// - A C++ exception on one of Choir's threads ends the program (std::terminate).
 // - pthread_cancel of one of Choir's threads has no effect.
 //
-// Leaving any other function without returning is undefined: an elementwise update, a function
-// of a dataset, an initializer, a kernel, or a worker function on the thread of
-// choir_strategy_run_workers. C++ libraries that Choir uses (oneDNN, HDF5) may end the process
-// if there is no memory.
+// All other functions must return, else the behavior is undefined: an elementwise update, a
+// function of a dataset, an initializer, a kernel, or a worker function on the thread of
+// choir_strategy_run_workers. C++ libraries that Choir uses (oneDNN, HDF5) may end the process if
+// memory is exhausted.
 #pragma once
 
 #include "export.h"
@@ -34,34 +35,35 @@ CHOIR_C_BEGIN
 
 typedef enum {
 	CHOIR_OK = 0,
-	CHOIR_END, // no more data; not a failure, and without text
-	CHOIR_INVALID, // an argument or a use that can never work
-	CHOIR_STATE, // right call, wrong moment: context, scope, stale read, replicas diverged
+	CHOIR_END, // no more data; not a failure, has no text
+	CHOIR_INVALID, // an argument or a use that is always wrong
+	CHOIR_STATE, // wrong at this moment: context, scope, stale read, diverged replicas
 	CHOIR_NOT_FOUND, // no such file, device or name; the text lists those that exist
-	CHOIR_NO_MEMORY, // of the host or of a device
-	CHOIR_IO, // the operating system refused something
+	CHOIR_NO_MEMORY, // no memory on the host or on a device
+	CHOIR_IO, // the operating system refused an operation
 	CHOIR_CORRUPT, // a file or message is damaged, or of another format
 	CHOIR_UNSUPPORTED, // a dtype, device or option that this build does not support
 	CHOIR_CANCELLED, // stopped because another replica or worker failed first
-	CHOIR_PEER_LOST, // a worker is gone
-	CHOIR_TIMEOUT, // something took longer than its deadline
+	CHOIR_PEER_LOST, // another worker is lost
+	CHOIR_TIMEOUT, // an operation took longer than its time limit
 	CHOIR_INTERNAL // a bug in Choir
 } choir_status;
 
 // "CHOIR_IO", or "unknown status".
 const char *choir_status_name(choir_status status);
 
-// The text of the last failure on this thread: one line of at most 511 bytes; "" before the
-// first. Successful calls do not change it. Valid until the thread's next failure.
+// The text of the last failure on this thread: one line of at most 511 bytes; "" before any
+// failure. Successful calls do not change it. It is valid until the thread's next failure.
 const char *choir_error(void);
 
-// The status of the thread's last failure. CHOIR_OK before the first.
+// The status of the thread's last failure. CHOIR_OK before the first failure.
 CHOIR_MUST_CHECK choir_status choir_error_status(void);
 
-// Records a failure of a callback, and returns status. fmt and its arguments are those of printf,
-// with a decimal point in every locale; choir_error() may be an argument. Line ends become
-// spaces. A text that is too long is cut and ends in "..."; an empty one becomes the status's
-// name. CHOIR_OK and CHOIR_END record nothing. It allocates nothing and keeps errno.
+// Records a failure of a program's function, and returns status. fmt and its arguments are those
+// of printf, with a decimal point in every locale. choir_error() may be an argument. Line ends
+// become spaces. A text that is too long is cut and ends in "...". An empty text becomes the
+// status's name. CHOIR_OK and CHOIR_END record nothing. choir_fail allocates nothing and does not
+// change errno.
 choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 
 // Returns the status of expr from the enclosing function, unless it is CHOIR_OK.
@@ -72,14 +74,14 @@ choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(
 			return try_status_; \
 	} while (0)
 
-// For programs, not for libraries: if an action (CHOIR_CHECK) or a constructor (CHOIR_CHECK_NEW)
-// has failed, prints "FILE:LINE: STATUS: TEXT" to stderr and calls exit(1). CHOIR_END counts as
-// a failure.
+// For programs, not for libraries. If an action (CHOIR_CHECK) or a constructor (CHOIR_CHECK_NEW)
+// has failed, prints "FILE:LINE: STATUS: TEXT" to stderr and calls exit(1). CHOIR_END counts as a
+// failure.
 #define CHOIR_CHECK(expr) choir_check((expr), __FILE__, __LINE__)
 #define CHOIR_CHECK_NEW(object) choir_check_new((object), __FILE__, __LINE__)
 
-// Called by the macros. TEXT is the thread's last failure; choir_check prints it only if its
-// status is the same.
+// The macros call these functions. TEXT is the text of the thread's last failure. choir_check
+// prints it only if that failure has this status.
 void choir_check(choir_status status, const char *file, int line);
 
 void choir_check_new(const void *object, const char *file, int line);

@@ -1,7 +1,7 @@
-// The interface between libchoir and libchoir-mpi, for sites that build the latter against their
-// own MPI: mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c, with the mpi.c that comes with
-// Choir. libchoir-mpi calls only the functions of libchoir that it gets in its argument. So it
-// works with the static and with the shared libchoir.
+// The interface between libchoir and libchoir-mpi. A site can build libchoir-mpi against its own
+// MPI: mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c, with the mpi.c that comes with Choir.
+// libchoir-mpi calls only the functions of libchoir that it gets in its argument. So it works with
+// the static and with the shared libchoir.
 #pragma once
 
 #include "transport_table.h"
@@ -17,7 +17,7 @@ typedef struct {
 	choir_status (*fail)(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 	double (*now)(void); // seconds on a monotonic clock
 	void (*yield)(void); // lets other processes run
-	double seconds; // until all processes have come; negative: no limit
+	double seconds; // until all processes have joined; negative: no limit
 } choir_mpi_argument;
 
 // The library has one symbol, a constant of this type.
@@ -27,7 +27,7 @@ typedef struct {
 	const char *mpi; // "openmpi", "mpich": as in choir_cluster_options
 	const choir_transport_table *table;
 	// Whether only the thread that initialised MPI may use the open transport (a thread level
-	// below MPI_THREAD_SERIALIZED). Its slots fail with CHOIR_UNSUPPORTED on other threads.
+	// below MPI_THREAD_SERIALIZED). On other threads the slots fail with CHOIR_UNSUPPORTED.
 	bool (*one_thread)(const void *self);
 } choir_mpi_plugin;
 

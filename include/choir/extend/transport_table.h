@@ -1,18 +1,18 @@
 // The transport table says who the workers are, and moves bytes between them.
 //
-// A message goes from one worker to another and has a tag. Messages with the same sender,
-// receiver and tag arrive in the order in which they were sent; others arrive in any order. A
-// receive takes the next message of its sender and tag, which may be shorter than the receive's
-// capacity, but never longer. send and receive begin a request. test makes progress and tells
-// whether the request is done. Until then the request's memory is lent to the transport: Choir
-// does not write to memory that is sent or access memory that is received.
+// A message goes from one worker to another and has a tag. Messages with the same sender, receiver
+// and tag arrive in the order in which they were sent. Other messages arrive in any order. A
+// receive takes the next message of its sender and tag. The message may be shorter than the
+// receive's capacity, but never longer. send and receive begin a request. test makes progress and
+// tells whether the request is done. Until then Choir does not write to memory that is sent, and
+// does not access memory that is received.
 //
-// If a worker is lost, the other workers' calls fail with CHOIR_PEER_LOST; if a worker stops by
-// abort, with CHOIR_CANCELLED. The text names the worker. If the transport cannot detect this,
-// Choir's time limits end the wait.
+// If a worker is lost, the other workers' calls fail with CHOIR_PEER_LOST. If a worker stops by
+// abort, they fail with CHOIR_CANCELLED. The text names the worker. If the transport cannot detect
+// a lost worker, Choir's time limits end the wait.
 //
-// Threads: Choir makes calls one at a time, from any of its threads, with a lock held. It calls
-// slots marked (any) without a lock. A slot must call nothing of Choir but choir_fail.
+// Threads: Choir makes one call at a time, from any of its threads, with a lock held. It calls
+// slots marked (any) without a lock. A slot must call no function of Choir but choir_fail.
 #pragma once
 
 #include "../cluster.h"
@@ -22,9 +22,9 @@ CHOIR_C_BEGIN
 // Tags are 0 to CHOIR_TRANSPORT_TAGS - 1.
 #define CHOIR_TRANSPORT_TAGS 16384
 
-// Missing slots: those that move bytes fail with CHOIR_UNSUPPORTED; workers is 1, worker is 0;
-// now is the system's monotonic clock; pause spins at first, then yields, then sleeps; the others
-// do nothing. Rules of all tables: extend.h.
+// Missing slots: send, receive and test fail with CHOIR_UNSUPPORTED. workers is 1, and worker is
+// 0. now is the system's monotonic clock. pause spins at first, then yields, then sleeps. The
+// others do nothing. Rules of all tables: extend.h.
 typedef struct choir_transport_table {
 	size_t size;
 	uint32_t version;
@@ -32,8 +32,8 @@ typedef struct choir_transport_table {
 	size_t self_size;
 	// argument is .argument of choir_cluster_options.
 	choir_status (*open)(void *self, const void *argument);
-	// Tells the other workers that this one leaves, and waits at most seconds (negative: no
-	// limit) for what the transport must do together with them.
+	// Tells the other workers that this worker leaves. Waits at most seconds (negative: no limit)
+	// for what the transport must do together with the other workers.
 	void (*close)(void *self, double seconds);
 	int (*worker)(const void *self); // (any) 0 to workers - 1
 	int (*workers)(const void *self); // (any) at least 1
@@ -45,20 +45,20 @@ typedef struct choir_transport_table {
 	choir_status (*receive)(
 			void *self, int from, int tag, void *data, size_t capacity, uint64_t *request);
 	// Tests a request; never blocks. If *done is true, the request is no longer valid and *bytes
-	// is the size of the message. A failure leaves the request as it is.
+	// is the size of the message. A failure does not change the request.
 	choir_status (*test)(void *self, uint64_t request, bool *done, size_t *bytes);
-	// Gives up a request whose message will not come. The request's memory is no longer lent,
-	// unless a receiver is reading it at the moment.
+	// Gives up a request whose message will not come. The transport then no longer uses the
+	// request's memory, unless a receiver is reading it at the moment.
 	void (*drop)(void *self, uint64_t request);
-	// Tells all workers, as far as possible without waiting, that this one stops, and why. From
-	// then on their tests fail.
+	// Tells all workers that this worker stops, and why, as far as possible without waiting. After
+	// that, the other workers' tests fail.
 	void (*abort)(void *self, const char *why);
 	double (*now)(void *self); // (any) seconds on the clock of time limits
-	// (any) Called by a waiting thread that has tested turn times already. Returns when something
+	// (any) Called by a waiting thread that has already tested turn times. Returns when a request
 	// may have changed, at the latest at the time until.
 	void (*pause)(void *self, int turn, double until);
 	// Messages of up to this many bytes are sent without the receiver's help. Choir may send
-	// several of them in place of a larger one. 0: unknown.
+	// several of them in place of a larger message. 0: unknown.
 	size_t eager;
 } choir_transport_table;
 

@@ -33,6 +33,12 @@ choir_tensor *choir_gelu_tanh(choir_tensor *x);
 // x sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017, arXiv:1702.03118).
 choir_tensor *choir_silu(choir_tensor *x);
 choir_tensor *choir_softplus(choir_tensor *x); // log(1 + exp(x)), without overflow
+// x where it is positive, else slope x (Maas, Hannun, Ng 2013). PyTorch's slope is 0.01, Keras'
+// 0.2. CHOIR_INVALID: slope is not a value of the dtype.
+choir_tensor *choir_leaky_relu(choir_tensor *x, double slope);
+// x where it is positive, else alpha (exp(x) - 1) (Clevert, Unterthiner, Hochreiter 2015,
+// arXiv:1511.07289). The default of Keras and PyTorch is an alpha of 1.
+choir_tensor *choir_elu(choir_tensor *x, double alpha);
 // exp(x) divided by its sum along the last axis, without overflow. CHOIR_INVALID: a scalar.
 choir_tensor *choir_softmax(choir_tensor *x);
 // x - log(sum(exp(x))) along the last axis, without overflow. CHOIR_INVALID: a scalar.

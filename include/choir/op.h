@@ -62,15 +62,62 @@ choir_tensor *choir_multiply(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_divide(choir_tensor *a, choir_tensor *b);
 // The larger element; NAN if a or b is NAN. The gradient goes to b where a < b, else to a.
 choir_tensor *choir_maximum(choir_tensor *a, choir_tensor *b);
+// The smaller element; NAN if a or b is NAN. The gradient goes to b where b < a, else to a.
+choir_tensor *choir_minimum(choir_tensor *a, choir_tensor *b);
+// a to the power of b, by the C library's pow; f32 and f64. The gradient of a is 0 where b is 0;
+// that of b is 0 where a is not positive.
+choir_tensor *choir_pow(choir_tensor *a, choir_tensor *b);
+// The angle of the point (b, a), -pi to pi; f32 and f64.
+choir_tensor *choir_atan2(choir_tensor *a, choir_tensor *b);
+
+// Comparisons and logic
+//
+// Operands broadcast as above. The results are bool, and no gradient flows through them.
+
+// f32, f64, i32, i64, u8 and bool. A comparison with NAN is false, except that NAN is not equal.
+choir_tensor *choir_equal(choir_tensor *a, choir_tensor *b);
+choir_tensor *choir_not_equal(choir_tensor *a, choir_tensor *b);
+choir_tensor *choir_less(choir_tensor *a, choir_tensor *b);
+choir_tensor *choir_less_equal(choir_tensor *a, choir_tensor *b);
+choir_tensor *choir_greater(choir_tensor *a, choir_tensor *b);
+choir_tensor *choir_greater_equal(choir_tensor *a, choir_tensor *b);
+// All dtypes. An operand of another dtype than bool is cast: 0 is false, all else true.
+choir_tensor *choir_logical_and(choir_tensor *a, choir_tensor *b);
+choir_tensor *choir_logical_or(choir_tensor *a, choir_tensor *b);
+choir_tensor *choir_logical_not(choir_tensor *x);
+// Neither infinite nor NAN; true for integers.
+choir_tensor *choir_is_finite(choir_tensor *x);
+// a where condition (bool) is true, else b; all three broadcast. a and b have one dtype, any. The
+// gradient of each is 0 where the other was taken.
+choir_tensor *choir_where(choir_tensor *condition, choir_tensor *a, choir_tensor *b);
 
 // Elementwise, one operand
 //
 // The result has the operand's shape. Dtypes: f32 and f64.
 
 choir_tensor *choir_square(choir_tensor *x); // also i32, i64 and u8, which wrap around
+// Also i32, i64 and u8, which wrap around: the smallest i32 is its own absolute value. The
+// gradient of choir_abs at 0 is 0, and that of choir_sign is 0.
+choir_tensor *choir_abs(choir_tensor *x);
+choir_tensor *choir_negate(choir_tensor *x);
+choir_tensor *choir_sign(choir_tensor *x); // -1, 0 or 1; NAN stays NAN
 choir_tensor *choir_sqrt(choir_tensor *x); // NAN below 0; the gradient at 0 is infinite
+choir_tensor *choir_rsqrt(choir_tensor *x); // 1 / sqrt(x)
 choir_tensor *choir_exp(choir_tensor *x);
+choir_tensor *choir_expm1(choir_tensor *x); // exp(x) - 1, exact near 0
 choir_tensor *choir_log(choir_tensor *x); // natural; NAN below 0
+choir_tensor *choir_log1p(choir_tensor *x); // log(1 + x), exact near 0
+choir_tensor *choir_sin(choir_tensor *x); // of radians, as choir_cos and choir_tan
+choir_tensor *choir_cos(choir_tensor *x);
+choir_tensor *choir_tan(choir_tensor *x);
+choir_tensor *choir_erf(choir_tensor *x); // 2 / sqrt(pi) times the integral of exp(-t^2), 0 to x
+// The next whole number below, above, or nearest, halves to the even one. The gradients are 0.
+choir_tensor *choir_floor(choir_tensor *x);
+choir_tensor *choir_ceil(choir_tensor *x);
+choir_tensor *choir_round(choir_tensor *x);
+// x, but at least low and at most high; also i32, i64 and u8. The gradient is 0 outside of the
+// bounds. CHOIR_INVALID: low is above high, or a bound is not a value of the dtype.
+choir_tensor *choir_clip(choir_tensor *x, double low, double high);
 // x multiplied by a number.
 choir_tensor *choir_scale(choir_tensor *x, double by);
 // The dense tensor of indexed slices (tensor.h): rows with the same index are added in their
@@ -92,10 +139,35 @@ choir_tensor *choir_sum(choir_tensor *x, choir_axes axes);
 // The sum divided by the number of summed elements. Means of i32 and i64 are f64, and means of
 // u8 and bool are f32; they have no gradient. The mean of no elements is NAN.
 choir_tensor *choir_mean(choir_tensor *x, choir_axes axes);
-// The index of the largest element along an axis (below 0: counted from the last), as i64. Of
-// equal elements, the first counts. NAN counts as the smallest. f32, f64, i32, i64, u8; no
-// gradient. CHOIR_INVALID: the axis is empty.
+// The largest and the smallest element: f32, f64, i32, i64, u8; NAN if one is NAN. The gradient is
+// divided equally among equal elements. CHOIR_INVALID: a reduced axis is empty.
+choir_tensor *choir_max(choir_tensor *x, choir_axes axes);
+choir_tensor *choir_min(choir_tensor *x, choir_axes axes);
+// All elements multiplied: f32, f64, i32, i64, u8; integers wrap around. Halves are multiplied
+// with each other, again and again. Without elements it is 1.
+choir_tensor *choir_prod(choir_tensor *x, choir_axes axes);
+// The index of the largest or smallest element along an axis (below 0: counted from the last), as
+// i64. Of equal elements, the first counts. A NAN is passed over unless all are. f32, f64, i32,
+// i64, u8; no gradient. CHOIR_INVALID: the axis is empty.
 choir_tensor *choir_argmax(choir_tensor *x, int axis);
+choir_tensor *choir_argmin(choir_tensor *x, int axis);
+
+// The k largest elements of each row along the last axis, largest first, and their indices along
+// it, as i64: both [.., k]. values or indices may be NULL. Of equal elements, the first comes
+// first; NAN counts as the smallest. f32, f64, i32, i64, u8. Gradients flow through the values.
+// CHOIR_INVALID: k is not 1 to the length of the axis. After a failure both are NULL.
+CHOIR_MUST_CHECK choir_status choir_top_k(
+		choir_tensor *x, int64_t k, choir_tensor **values, choir_tensor **indices);
+
+typedef struct {
+	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	choir_toggle exclusive; // on: without the element itself, so the first sum is 0 (off)
+	choir_toggle reverse; // on: from the last element to the first (off)
+} choir_cumsum_options;
+
+// Cumulative sums along an axis, in x's dtype and shape: f32, f64, i32, i64, u8; integers wrap
+// around. Sums of f32 are collected in f64. o may be NULL.
+choir_tensor *choir_cumsum(choir_tensor *x, int axis, const choir_cumsum_options *o);
 
 // Shapes and dtypes
 //
@@ -117,6 +189,33 @@ choir_tensor *choir_slice(choir_tensor *x, int axis, int64_t first, int64_t coun
 // and some parts are then NULL. CHOIR_INVALID: n does not divide the axis.
 CHOIR_MUST_CHECK choir_status choir_split(
 		choir_tensor *x, int axis, size_t n, choir_tensor *parts[]);
+// Repeats x to fill a shape, by the rules for operands: dimensions are aligned at the right.
+// CHOIR_INVALID: a dimension of x is neither 1 nor that of shape.
+choir_tensor *choir_broadcast_to(choir_tensor *x, choir_shape shape);
+// Repeats x repeats[i] times along each axis i: [2, 3] with { 2, 1 } gives [4, 3].
+choir_tensor *choir_tile(choir_tensor *x, const int64_t repeats[]);
+// The elements along an axis in reverse order.
+choir_tensor *choir_flip(choir_tensor *x, int axis);
+
+typedef enum {
+	CHOIR_PAD_CONSTANT = 0,
+	CHOIR_PAD_REFLECT // 3 2 [1 2 3] 2 1
+} choir_pad_mode;
+
+typedef struct {
+	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	choir_pad_mode mode;
+	double value; // of CHOIR_PAD_CONSTANT
+} choir_pad_options;
+
+// Adds before[i] elements before and after[i] after axis i. o may be NULL: zeros. CHOIR_INVALID: a
+// negative number; a value that the dtype cannot hold; for CHOIR_PAD_REFLECT, as many elements as
+// the axis has.
+choir_tensor *choir_pad(choir_tensor *x, const int64_t before[], const int64_t after[],
+		const choir_pad_options *o);
+
+// Joins n tensors of one shape, at least one, along a new axis: axis -1 is the last of the result.
+choir_tensor *choir_stack(size_t n, choir_tensor *const tensors[], int axis);
 // Concatenates n tensors, at least one, along an axis. Their other dimensions are equal.
 choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis);
 // Permutes the axes of x: axis i of the result is axis axes[i] of x, and each axis occurs once.
@@ -129,6 +228,10 @@ choir_tensor *choir_transpose(choir_tensor *x, const int axes[]);
 // reports it later (tensor.h).
 choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices);
 
+// Rows with a 1 at each index (u8, i32 or i64) and zeros elsewhere: [..] gives [.., depth] of
+// dtype. An index outside of 0 to depth - 1 gives zeros. No gradient.
+choir_tensor *choir_one_hot(choir_tensor *indices, int64_t depth, choir_dtype dtype);
+
 // Products. f32 and f64.
 
 // Which operand of a product has its last two axes swapped.
@@ -140,6 +243,11 @@ typedef enum {
 // a [.., m, k] times b [.., k, n] gives [.., m, n]. A transposed a is [.., k, m]; a transposed b
 // is [.., n, k]. The leading axes are equal, or b has rank 2 and is used for all of them.
 choir_tensor *choir_matmul(choir_tensor *a, choir_tensor *b, choir_transposed which);
+// Einstein summation as in NumPy: "bij,bjk->bik" multiplies matrices of a batch. One letter names
+// an axis. A letter that is not in the result is summed; one that occurs twice in an operand takes
+// the diagonal. Without "->", the result has the letters that occur once, in alphabetical order.
+// CHOIR_INVALID: an equation that does not fit. "..." is not supported.
+choir_tensor *choir_einsum(const char *equation, choir_tensor *a, choir_tensor *b);
 // x [.., c] plus bias [c]. Also i32, i64 and u8.
 choir_tensor *choir_bias_add(choir_tensor *x, choir_tensor *bias);
 

@@ -1,10 +1,10 @@
 // Gradients: reverse-mode differentiation. A tape records the operations of its frame from
-// choir_tape_begin on. Its backward pass applies each operation's gradient rule once, from the
+// choir_tape_begin on. A backward pass applies each operation's gradient rule once, from the
 // newest operation to the oldest. A replica call without a tape is evaluation: dropout is off. A
 // frame has at most one tape. It ends when the frame is cleared, or rewound to a point before
 // the tape.
 //
-// The backward pass from y, for example a loss, frees recorded results that y was made from, as
+// A backward pass from y, for example a loss, frees recorded results that y was made from, as
 // soon as no older operation needs them. Using a freed result is CHOIR_STATE. So use logits, or
 // the losses whose mean is y, before choir_tape_gradient or choir_optimizer_minimize
 // (optimizer.h). The backward pass does not free: y and the sources; results that were returned,
@@ -28,7 +28,7 @@ choir_tape *choir_tape_begin(choir_frame *f);
 // (tensor.h). If y does not depend on sources[i], it is zeros. y and the n sources are
 // floating-point tensors of the tape's frame. A source may be y or any tensor that y was made
 // from, and may occur twice. The source for a variable is its read: in one call of a replica,
-// all reads of a variable are the same tensor. A tape has one backward pass, and then records
+// all reads of a variable are the same tensor. A tape has one such backward pass, and then records
 // nothing more.
 //
 // After a failure all gradients[] are NULL. If the frame had failed before, the call returns the
@@ -37,6 +37,36 @@ choir_tape *choir_tape_begin(choir_frame *f);
 // failures are those of operations in the backward pass.
 CHOIR_MUST_CHECK choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], choir_tensor *gradients[]);
+
+// Gradients of gradients
+
+// As choir_tape_gradient, but the tape goes on: it records the backward pass and frees nothing. So
+// the gradients depend on the sources as any result does, and y of a later pass may be made from
+// them, for example for the second derivatives in a loss. Recorded passes may be run again and
+// again, and one call of choir_tape_gradient or choir_optimizer_minimize may follow. They keep all
+// that they compute until the frame is cleared. Gradients are dense. This is a nested
+// tf.GradientTape, and create_graph=True in PyTorch.
+//
+// Fused operations are computed again by simpler ones, whose gradients may differ from those of
+// choir_tape_gradient by rounding. CHOIR_UNSUPPORTED: y depends on a source through an operation
+// whose gradient has no gradient: a custom operation. Other failures are those of
+// choir_tape_gradient.
+CHOIR_MUST_CHECK choir_status choir_tape_gradient_recorded(choir_tape *tape, choir_tensor *y,
+		size_t n, choir_tensor *const sources[], choir_tensor *gradients[]);
+
+// The derivatives of each element of y with respect to each element of x: [y's shape, x's shape].
+// It runs one recorded pass for each element of y. CHOIR_INVALID: more than CHOIR_MAX_RANK axes.
+// Other failures are those of choir_tape_gradient_recorded.
+choir_tensor *choir_jacobian(choir_tape *tape, choir_tensor *y, choir_tensor *x);
+
+// Multiplies the Hessian of the sum of y's elements by vectors: products[i] is the sum over k of
+// the second derivatives by sources[i] and sources[k], times vectors[k], which has the shape of
+// sources[k]. It costs two recorded passes, and the Hessian itself is not made (Pearlmutter 1994,
+// Fast exact multiplication by the Hessian). Failures are those of choir_tape_gradient_recorded;
+// CHOIR_INVALID also: a vector that does not fit. After a failure all products[] are NULL.
+CHOIR_MUST_CHECK choir_status choir_hessian_vector_product(choir_tape *tape, choir_tensor *y,
+		size_t n, choir_tensor *const sources[], choir_tensor *const vectors[],
+		choir_tensor *products[]);
 
 // A formula: makes a tensor from inputs, in their frame. It must give the same result each time.
 typedef choir_tensor *choir_formula_fn(choir_tensor *const inputs[], void *user);

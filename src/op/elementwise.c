@@ -1,18 +1,11 @@
-// Elementwise operations. Operands broadcast; their gradients are summed over the repeated axes.
-#include "op/op.h"
+// Elementwise operations of numbers. Operands broadcast; their gradients are summed over the
+// repeated axes. An operation is a row: its kernel's name and its gradient.
+#include "op/tape/tape.h"
 
-static choir_status infer_binary(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+choir_status chi_broadcast_shapes(const choir_shape *a, const choir_shape *b, choir_shape *shape)
 {
-	const choir_shape *a = &in[0]->shape, *b = &in[1]->shape;
 	char text[2][CHI_SHAPE_TEXT];
 
-	(void) n;
-	(void) attributes;
-	*dtype = in[0]->dtype;
-	if (in[0]->dtype != in[1]->dtype)
-		return choir_fail(CHOIR_INVALID, "the dtypes are %s and %s; cast one of them",
-				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype));
 	*shape = a->rank >= b->rank ? *a : *b;
 	for (int i = 1; i <= a->rank && i <= b->rank; i++) {
 		const int64_t da = a->dim[a->rank - i], db = b->dim[b->rank - i];
@@ -24,11 +17,30 @@ static choir_status infer_binary(size_t n, choir_tensor *const in[], const void 
 	return CHOIR_OK;
 }
 
+static choir_status infer_binary(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	(void) n;
+	(void) attributes;
+	*dtype = in[0]->dtype;
+	if (in[0]->dtype != in[1]->dtype)
+		return choir_fail(CHOIR_INVALID, "the dtypes are %s and %s; cast one of them",
+				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype));
+	return chi_broadcast_shapes(&in[0]->shape, &in[1]->shape, shape);
+}
+
 static choir_tensor *call_binary(const chi_op *op, choir_tensor *a, choir_tensor *b)
 {
 	choir_tensor *const in[] = { a, b };
 	return chi_op_call(op, NULL, 2, in, NULL);
 }
+
+static choir_tensor *number(const choir_tensor *like, double value)
+{
+	return like ? choir_number(like->frame, value) : NULL;
+}
+
+// ---- Gradients of two operands
 
 static choir_status add_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
@@ -72,20 +84,104 @@ static choir_status divide_backward(
 	return CHOIR_OK;
 }
 
+static choir_status infer_maximum_gradient(size_t n, choir_tensor *const in[],
+		const void *attributes, choir_dtype *dtype, choir_shape *shape)
+{
+	(void) n;
+	(void) attributes;
+	*dtype = in[2]->dtype;
+	*shape = in[2]->shape;
+	return CHOIR_OK;
+}
+
+static choir_tensor *maximum_gradient(
+		choir_tensor *a, choir_tensor *b, choir_tensor *dy, const void *attributes);
+
+// Linear in dy, and constant where a and b differ.
+static choir_status maximum_gradient_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	if (want[2])
+		gradient[2] = maximum_gradient(node->in[0], node->in[1], dy, node->attributes);
+	return CHOIR_OK;
+}
+
+static const chi_op maximum_gradient_op = {
+	.name = "maximum_gradient",
+	.attribute_bytes = sizeof(choir_maximum_gradient_attributes),
+	.infer = infer_maximum_gradient,
+	.backward = maximum_gradient_backward,
+	.recordable = true,
+};
+
+static choir_tensor *maximum_gradient(
+		choir_tensor *a, choir_tensor *b, choir_tensor *dy, const void *attributes)
+{
+	choir_tensor *const in[] = { a, b, dy };
+	return chi_op_call(&maximum_gradient_op, dy->frame, 3, in, attributes);
+}
+
 static choir_status maximum_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
-	choir_tensor *const in[] = { node->in[0], node->in[1], dy };
-
 	for (int side = 0; side < 2; side++) {
 		const choir_maximum_gradient_attributes attributes = { side };
 		if (want[side])
-			gradient[side] = chi_sum_to(chi_op_kernel(dy->frame, "maximum_gradient", 3, in,
-												&attributes, dy->dtype, &dy->shape),
-					&node->in[side]->shape);
+			gradient[side] =
+					chi_sum_to(maximum_gradient(node->in[0], node->in[1], dy, &attributes),
+							&node->in[side]->shape);
 	}
 	return CHOIR_OK;
 }
+
+// As the maximum of the operands in the other order.
+static choir_status minimum_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	for (int side = 0; side < 2; side++) {
+		const choir_maximum_gradient_attributes attributes = { side };
+		if (want[side])
+			gradient[side] =
+					chi_sum_to(maximum_gradient(node->in[1], node->in[0], dy, &attributes),
+							&node->in[side]->shape);
+	}
+	return CHOIR_OK;
+}
+
+// d(a^b) = b a^(b - 1) da + log(a) a^b db; the first is 0 for b = 0, the second where not a > 0.
+static choir_status pow_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	choir_tensor *a = node->in[0], *b = node->in[1], *one = number(dy, 1), *zero = number(dy, 0);
+
+	if (want[0]) {
+		choir_tensor *slope = choir_multiply(b, choir_pow(a, choir_subtract(b, one)));
+		gradient[0] = chi_sum_to(
+				choir_multiply(dy, choir_where(choir_equal(b, zero), zero, slope)), &a->shape);
+	}
+	if (want[1]) {
+		choir_tensor *positive = choir_greater(a, zero);
+		choir_tensor *log = choir_log(choir_where(positive, a, one));
+		gradient[1] = chi_sum_to(choir_multiply(dy, choir_multiply(log, node->out)), &b->shape);
+	}
+	return CHOIR_OK;
+}
+
+// d(atan2(a, b)) = (b da - a db) / (a^2 + b^2)
+static choir_status atan2_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	choir_tensor *a = node->in[0], *b = node->in[1];
+	choir_tensor *part = choir_divide(dy, choir_add(choir_square(a), choir_square(b)));
+
+	if (want[0])
+		gradient[0] = chi_sum_to(choir_multiply(part, b), &a->shape);
+	if (want[1])
+		gradient[1] = choir_negate(chi_sum_to(choir_multiply(part, a), &b->shape));
+	return CHOIR_OK;
+}
+
+// ---- Gradients of one operand
 
 choir_status chi_unary_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
@@ -93,24 +189,98 @@ choir_status chi_unary_backward(
 	const chi_unary_op *u = (const chi_unary_op *) node->op;
 	choir_tensor *const in[] = { u->of_result ? node->out : node->in[0], dy };
 	(void) want;
-	gradient[0] = chi_op_kernel(dy->frame, u->gradient, 2, in, NULL, dy->dtype, &dy->shape);
+	if (u->slope && (!u->gradient || chi_backward_is_recorded(dy->frame)))
+		gradient[0] = u->slope(node->in[0], node->out, dy);
+	else
+		gradient[0] = chi_op_kernel(dy->frame, u->gradient, 2, in, NULL, dy->dtype, &dy->shape);
 	return CHOIR_OK;
 }
 
-static choir_status exp_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_tensor *square_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
 {
-	(void) want;
-	gradient[0] = choir_multiply(dy, node->out);
-	return CHOIR_OK;
+	(void) y;
+	return choir_multiply(choir_scale(x, 2), dy);
 }
 
-static choir_status log_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_tensor *sqrt_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
 {
-	(void) want;
-	gradient[0] = choir_divide(dy, node->in[0]);
-	return CHOIR_OK;
+	(void) x;
+	return choir_divide(dy, choir_scale(y, 2));
+}
+
+static choir_tensor *rsqrt_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+{
+	return choir_scale(choir_multiply(dy, choir_divide(y, x)), -0.5);
+}
+
+static choir_tensor *exp_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+{
+	(void) x;
+	return choir_multiply(dy, y);
+}
+
+static choir_tensor *expm1_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+{
+	(void) y;
+	return choir_multiply(dy, choir_exp(x));
+}
+
+static choir_tensor *log_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+{
+	(void) y;
+	return choir_divide(dy, x);
+}
+
+static choir_tensor *log1p_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+{
+	(void) y;
+	return choir_divide(dy, choir_add(x, number(x, 1)));
+}
+
+static choir_tensor *abs_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+{
+	(void) y;
+	return choir_multiply(dy, choir_sign(x));
+}
+
+static choir_tensor *negate_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+{
+	(void) x;
+	(void) y;
+	return choir_negate(dy);
+}
+
+// Of steps: sign, floor, ceil, round.
+static choir_tensor *zero_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+{
+	(void) x;
+	(void) y;
+	return choir_scale(dy, 0);
+}
+
+static choir_tensor *sin_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+{
+	(void) y;
+	return choir_multiply(dy, choir_cos(x));
+}
+
+static choir_tensor *cos_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+{
+	(void) y;
+	return choir_negate(choir_multiply(dy, choir_sin(x)));
+}
+
+static choir_tensor *tan_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+{
+	(void) x;
+	return choir_multiply(dy, choir_add(choir_square(y), number(y, 1)));
+}
+
+static choir_tensor *erf_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+{
+	(void) y;
+	const double at_0 = 1.1283791670955126; // 2 / sqrt(pi)
+	return choir_scale(choir_multiply(dy, choir_exp(choir_negate(choir_square(x)))), at_0);
 }
 
 static choir_status scale_backward(
@@ -122,82 +292,195 @@ static choir_status scale_backward(
 	return CHOIR_OK;
 }
 
-static const chi_op add_op = { .name = "add", .infer = infer_binary, .backward = add_backward };
-static const chi_op subtract_op = {
-	.name = "subtract",
-	.infer = infer_binary,
-	.backward = subtract_backward,
+// ---- The operations
+
+#define BINARY(kernel) \
+	{ \
+		.name = #kernel, .infer = infer_binary, .backward = kernel##_backward, .recordable = true \
+	}
+typedef enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, POW, ATAN2 } binary;
+static const chi_op binary_ops[] = { BINARY(add), BINARY(subtract), BINARY(multiply),
+	BINARY(divide), BINARY(maximum), BINARY(minimum), BINARY(pow), BINARY(atan2) };
+
+#define UNARY(kernel, gradient_kernel, by_result, slope_fn) \
+	{ \
+		{ .name = kernel, .backward = chi_unary_backward, .recordable = true }, gradient_kernel, \
+				by_result, slope_fn \
+	}
+typedef enum {
+	SQUARE,
+	SQRT,
+	RSQRT,
+	EXP,
+	EXPM1,
+	LOG,
+	LOG1P,
+	ABS,
+	NEGATE,
+	SIGN,
+	FLOOR,
+	CEIL,
+	ROUND,
+	SIN,
+	COS,
+	TAN,
+	ERF
+} unary;
+static const chi_unary_op unary_ops[] = {
+	[SQUARE] = UNARY("square", "square_gradient", false, square_slope),
+	[SQRT] = UNARY("sqrt", "sqrt_gradient", true, sqrt_slope),
+	[RSQRT] = UNARY("rsqrt", NULL, false, rsqrt_slope),
+	[EXP] = UNARY("exp", NULL, false, exp_slope),
+	[EXPM1] = UNARY("expm1", NULL, false, expm1_slope),
+	[LOG] = UNARY("log", NULL, false, log_slope),
+	[LOG1P] = UNARY("log1p", NULL, false, log1p_slope),
+	[ABS] = UNARY("abs", NULL, false, abs_slope),
+	[NEGATE] = UNARY("negate", NULL, false, negate_slope),
+	[SIGN] = UNARY("sign", NULL, false, zero_slope),
+	[FLOOR] = UNARY("floor", NULL, false, zero_slope),
+	[CEIL] = UNARY("ceil", NULL, false, zero_slope),
+	[ROUND] = UNARY("round", NULL, false, zero_slope),
+	[SIN] = UNARY("sin", NULL, false, sin_slope),
+	[COS] = UNARY("cos", NULL, false, cos_slope),
+	[TAN] = UNARY("tan", NULL, false, tan_slope),
+	[ERF] = UNARY("erf", NULL, false, erf_slope),
 };
-static const chi_op multiply_op = {
-	.name = "multiply",
-	.infer = infer_binary,
-	.backward = multiply_backward,
-};
-static const chi_op divide_op = {
-	.name = "divide",
-	.infer = infer_binary,
-	.backward = divide_backward,
-};
-static const chi_op maximum_op = {
-	.name = "maximum",
-	.infer = infer_binary,
-	.backward = maximum_backward,
-};
-static const chi_unary_op square_op = { { .name = "square", .backward = chi_unary_backward },
-	"square_gradient", false };
-static const chi_unary_op sqrt_op = { { .name = "sqrt", .backward = chi_unary_backward },
-	"sqrt_gradient", true };
-static const chi_op exp_op = { .name = "exp", .backward = exp_backward };
-static const chi_op log_op = { .name = "log", .backward = log_backward };
+
 static const chi_op scale_op = {
 	.name = "scale",
 	.attribute_bytes = sizeof(choir_scale_attributes),
 	.backward = scale_backward,
+	.recordable = true,
 };
+
+static choir_tensor *call_unary(unary op, choir_tensor *x)
+{
+	return chi_op_call(&unary_ops[op].op, NULL, 1, &x, NULL);
+}
 
 choir_tensor *choir_add(choir_tensor *a, choir_tensor *b)
 {
-	return call_binary(&add_op, a, b);
+	return call_binary(&binary_ops[ADD], a, b);
 }
 
 choir_tensor *choir_subtract(choir_tensor *a, choir_tensor *b)
 {
-	return call_binary(&subtract_op, a, b);
+	return call_binary(&binary_ops[SUBTRACT], a, b);
 }
 
 choir_tensor *choir_multiply(choir_tensor *a, choir_tensor *b)
 {
-	return call_binary(&multiply_op, a, b);
+	return call_binary(&binary_ops[MULTIPLY], a, b);
 }
 
 choir_tensor *choir_divide(choir_tensor *a, choir_tensor *b)
 {
-	return call_binary(&divide_op, a, b);
+	return call_binary(&binary_ops[DIVIDE], a, b);
 }
 
 choir_tensor *choir_maximum(choir_tensor *a, choir_tensor *b)
 {
-	return call_binary(&maximum_op, a, b);
+	return call_binary(&binary_ops[MAXIMUM], a, b);
+}
+
+choir_tensor *choir_minimum(choir_tensor *a, choir_tensor *b)
+{
+	return call_binary(&binary_ops[MINIMUM], a, b);
+}
+
+choir_tensor *choir_pow(choir_tensor *a, choir_tensor *b)
+{
+	return call_binary(&binary_ops[POW], a, b);
+}
+
+choir_tensor *choir_atan2(choir_tensor *a, choir_tensor *b)
+{
+	return call_binary(&binary_ops[ATAN2], a, b);
 }
 
 choir_tensor *choir_square(choir_tensor *x)
 {
-	return chi_op_call(&square_op.op, NULL, 1, &x, NULL);
+	return call_unary(SQUARE, x);
 }
 
 choir_tensor *choir_sqrt(choir_tensor *x)
 {
-	return chi_op_call(&sqrt_op.op, NULL, 1, &x, NULL);
+	return call_unary(SQRT, x);
+}
+
+choir_tensor *choir_rsqrt(choir_tensor *x)
+{
+	return call_unary(RSQRT, x);
 }
 
 choir_tensor *choir_exp(choir_tensor *x)
 {
-	return chi_op_call(&exp_op, NULL, 1, &x, NULL);
+	return call_unary(EXP, x);
+}
+
+choir_tensor *choir_expm1(choir_tensor *x)
+{
+	return call_unary(EXPM1, x);
 }
 
 choir_tensor *choir_log(choir_tensor *x)
 {
-	return chi_op_call(&log_op, NULL, 1, &x, NULL);
+	return call_unary(LOG, x);
+}
+
+choir_tensor *choir_log1p(choir_tensor *x)
+{
+	return call_unary(LOG1P, x);
+}
+
+choir_tensor *choir_abs(choir_tensor *x)
+{
+	return call_unary(ABS, x);
+}
+
+choir_tensor *choir_negate(choir_tensor *x)
+{
+	return call_unary(NEGATE, x);
+}
+
+choir_tensor *choir_sign(choir_tensor *x)
+{
+	return call_unary(SIGN, x);
+}
+
+choir_tensor *choir_floor(choir_tensor *x)
+{
+	return call_unary(FLOOR, x);
+}
+
+choir_tensor *choir_ceil(choir_tensor *x)
+{
+	return call_unary(CEIL, x);
+}
+
+choir_tensor *choir_round(choir_tensor *x)
+{
+	return call_unary(ROUND, x);
+}
+
+choir_tensor *choir_sin(choir_tensor *x)
+{
+	return call_unary(SIN, x);
+}
+
+choir_tensor *choir_cos(choir_tensor *x)
+{
+	return call_unary(COS, x);
+}
+
+choir_tensor *choir_tan(choir_tensor *x)
+{
+	return call_unary(TAN, x);
+}
+
+choir_tensor *choir_erf(choir_tensor *x)
+{
+	return call_unary(ERF, x);
 }
 
 choir_tensor *choir_scale(choir_tensor *x, double by)
@@ -207,4 +490,12 @@ choir_tensor *choir_scale(choir_tensor *x, double by)
 		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
 				"scale: the number %g is not a value of %s", by, choir_dtype_name(x->dtype));
 	return chi_op_call(&scale_op, NULL, 1, &x, &attributes);
+}
+
+choir_tensor *choir_clip(choir_tensor *x, double low, double high)
+{
+	if (x && !(low <= high))
+		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+				"clip: the bounds are %g and %g; the first must not be the larger", low, high);
+	return choir_minimum(choir_maximum(x, number(x, low)), number(x, high));
 }

@@ -47,7 +47,7 @@ static choir_tensor *rows_of_matrix(choir_tensor *x)
 	for (int i = 0; i < x->shape.rank - 1; i++)
 		if (!chi_int64_multiply(shape.dim[0], x->shape.dim[i], &shape.dim[0]))
 			return chi_frame_fail_null(x->frame, CHOIR_INVALID, "matmul: too many rows");
-	return chi_tensor_reshape(x, &shape);
+	return choir_reshape(x, shape);
 }
 
 static choir_tensor *left(const chi_node *node, choir_transposed which, choir_tensor *dy)
@@ -102,6 +102,7 @@ static const chi_op matmul_op = {
 	.attribute_bytes = sizeof(choir_matmul_attributes),
 	.infer = infer_matmul,
 	.backward = matmul_backward,
+	.recordable = true,
 };
 
 choir_tensor *choir_matmul(choir_tensor *a, choir_tensor *b, choir_transposed which)
@@ -157,6 +158,7 @@ static const chi_op bias_add_op = {
 	.label = "bias_add",
 	.infer = infer_bias_add,
 	.backward = bias_add_backward,
+	.recordable = true,
 };
 
 choir_tensor *choir_bias_add(choir_tensor *x, choir_tensor *bias)
@@ -206,6 +208,7 @@ static const chi_op dense_op = {
 	.attribute_bytes = sizeof(choir_dense_attributes),
 	.infer = infer_dense,
 	.backward = dense_backward,
+	.recordable = true,
 };
 
 choir_tensor *chi_dense(

@@ -5,8 +5,7 @@
 
 #include <inttypes.h>
 
-// Resolves an axis; a negative one counts from the last. CHOIR_NONE: x has no such axis.
-static int axis_of(const char *name, choir_tensor *x, int axis)
+int chi_axis_of(const char *name, choir_tensor *x, int axis)
 {
 	const int resolved = axis < 0 ? axis + x->shape.rank : axis;
 	char text[CHI_SHAPE_TEXT];
@@ -35,12 +34,34 @@ static choir_status infer_slice(size_t n, choir_tensor *const in[], const void *
 	return CHOIR_OK;
 }
 
+// Each is the other's gradient.
+static choir_status slice_gradient_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	const slice *s = node->attributes;
+	const int axis = s->kernel.axis;
+
+	(void) want;
+	gradient[0] = choir_slice(dy, axis, s->kernel.first, node->in[0]->shape.dim[axis]);
+	return CHOIR_OK;
+}
+
+static const chi_op slice_gradient_op = {
+	.name = "slice_gradient",
+	.attribute_bytes = sizeof(slice),
+	.infer = infer_slice,
+	.backward = slice_gradient_backward,
+	.recordable = true,
+};
+
 static choir_status slice_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
+	slice whole = *(const slice *) node->attributes;
+
 	(void) want;
-	gradient[0] = chi_op_kernel(
-			dy->frame, "slice_gradient", 1, &dy, node->attributes, dy->dtype, &node->in[0]->shape);
+	whole.count = node->in[0]->shape.dim[whole.kernel.axis];
+	gradient[0] = chi_op_call(&slice_gradient_op, dy->frame, 1, &dy, &whole);
 	return CHOIR_OK;
 }
 
@@ -49,6 +70,7 @@ static const chi_op slice_op = {
 	.attribute_bytes = sizeof(slice),
 	.infer = infer_slice,
 	.backward = slice_backward,
+	.recordable = true,
 };
 
 static choir_tensor *slice_view(choir_tensor *x, const slice *s)
@@ -71,7 +93,7 @@ choir_tensor *choir_slice(choir_tensor *x, int axis, int64_t first, int64_t coun
 
 	if (!x)
 		return chi_frame_null_argument(NULL, "slice");
-	const slice s = { { axis_of("slice", x, axis), first }, count };
+	const slice s = { { chi_axis_of("slice", x, axis), first }, count };
 	if (s.kernel.axis == CHOIR_NONE || chi_tensor_check(x) != CHOIR_OK)
 		return NULL;
 	if (first < 0 || count < 0 || !chi_int64_add(first, count, &end) ||
@@ -93,7 +115,7 @@ choir_status choir_split(choir_tensor *x, int axis, size_t n, choir_tensor *part
 		parts[i] = NULL;
 	if (!x)
 		return chi_frame_status(NULL);
-	const int resolved = axis_of("split", x, axis);
+	const int resolved = chi_axis_of("split", x, axis);
 	if (resolved == CHOIR_NONE)
 		return CHOIR_INVALID;
 	const int64_t all = x->shape.dim[resolved];
@@ -169,6 +191,7 @@ static const chi_op concat_op = {
 	.attribute_bytes = sizeof(choir_slice_attributes),
 	.infer = infer_concat,
 	.backward = concat_backward,
+	.recordable = true,
 	.forward = concat_forward,
 };
 
@@ -177,7 +200,7 @@ choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis)
 	if (n == 0 || !tensors[0])
 		return chi_frame_null_argument(NULL, "concat");
 	choir_frame *f = tensors[0]->frame;
-	choir_slice_attributes a = { .axis = axis_of("concat", tensors[0], axis) };
+	choir_slice_attributes a = { .axis = chi_axis_of("concat", tensors[0], axis) };
 	if (a.axis == CHOIR_NONE)
 		return NULL;
 	choir_tensor *in[CHI_MAX_INPUTS], *head = tensors[0];
@@ -224,6 +247,7 @@ static const chi_op transpose_op = {
 	.attribute_bytes = sizeof(choir_transpose_attributes),
 	.infer = infer_transpose,
 	.backward = transpose_backward,
+	.recordable = true,
 };
 
 // The transpose is a view if the axes longer than 1 keep their order.
@@ -252,7 +276,7 @@ choir_tensor *choir_transpose(choir_tensor *x, const int axes[])
 		return chi_frame_null_argument(NULL, "transpose");
 	const int rank = x->shape.rank;
 	for (int i = 0; i < rank; i++) {
-		a.axes[i] = axes ? axis_of("transpose", x, axes[i]) : rank - 1 - i;
+		a.axes[i] = axes ? chi_axis_of("transpose", x, axes[i]) : rank - 1 - i;
 		if (a.axes[i] == CHOIR_NONE)
 			return NULL;
 		if (seen >> a.axes[i] & 1)
@@ -312,18 +336,48 @@ static bool is_large_table(const choir_tensor *x)
 	return !x->node && x->source && x->shape.dim[0] >= CHI_LARGE_TABLE_ROWS;
 }
 
+typedef struct {
+	choir_shape shape;
+} gather_table;
+
+static choir_status infer_gather_gradient(size_t n, choir_tensor *const in[],
+		const void *attributes, choir_dtype *dtype, choir_shape *shape)
+{
+	const gather_table *t = attributes;
+
+	(void) n;
+	*dtype = in[0]->dtype;
+	*shape = t->shape;
+	return CHOIR_OK;
+}
+
+static choir_status gather_gradient_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	if (want[0])
+		gradient[0] = choir_gather(dy, node->in[1]);
+	return CHOIR_OK;
+}
+
+static const chi_op gather_gradient_op = {
+	.name = "gather_gradient",
+	.attribute_bytes = sizeof(gather_table),
+	.infer = infer_gather_gradient,
+	.backward = gather_gradient_backward,
+	.recordable = true,
+};
+
 static choir_status gather_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
 	choir_tensor *const in[] = { dy, node->in[1] };
+	const gather_table whole = { node->in[0]->shape };
 
 	(void) want;
-	if (is_large_table(node->in[0])) {
+	if (is_large_table(node->in[0]) && !chi_backward_is_recorded(dy->frame))
 		gradient[0] = slices_of(node, dy);
-		return CHOIR_OK;
-	}
-	gradient[0] = chi_op_kernel(
-			dy->frame, "gather_gradient", 2, in, NULL, dy->dtype, &node->in[0]->shape);
+	else
+		gradient[0] = chi_op_call(&gather_gradient_op, dy->frame, 2, in, &whole);
 	return CHOIR_OK;
 }
 
@@ -331,6 +385,7 @@ static const chi_op gather_op = {
 	.name = "gather",
 	.infer = infer_gather,
 	.backward = gather_backward,
+	.recordable = true,
 };
 
 choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices)
@@ -354,6 +409,7 @@ static const chi_op gather_by_op = {
 	.attribute_bytes = sizeof(taking),
 	.infer = infer_gather,
 	.backward = gather_backward,
+	.recordable = true,
 	.forward = take_rows,
 };
 

@@ -2,7 +2,7 @@
 // frame's stream and records a node on the tape.
 #include "base/size.h"
 #include "base/team.h"
-#include "op/parallel.h"
+#include "op/kernel/parallel.h"
 #include "op/tape/tape.h"
 #include "trace/trace.h"
 

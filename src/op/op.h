@@ -4,6 +4,7 @@
 
 #include "choir/extend/kernel_table.h"
 #include "choir/tape.h"
+#include "op/kernel/kernel.h"
 #include "tensor/tensor.h"
 
 enum { CHI_MAX_INPUTS = 8 };
@@ -38,16 +39,25 @@ struct chi_op {
 	choir_status (*infer)(size_t n, choir_tensor *const in[], const void *attributes,
 			choir_dtype *dtype, choir_shape *shape);
 	chi_backward_fn *backward; // NULL: has no gradient
+	// For a recorded backward pass (tape.h), of which one is needed: the backward function makes
+	// gradients by recorded operations; or formula makes the same result by operations for which
+	// this holds.
+	bool recordable;
+	choir_tensor *(*formula)(const chi_node *node);
 	// Trailing inputs that die with the call and have no gradient.
 	size_t private_inputs;
 	choir_status (*forward)(const chi_node *node);
 };
 
-// An elementwise operation of one operand.
+// The gradient of y = f(x) by recorded operations.
+typedef choir_tensor *chi_slope_fn(choir_tensor *x, choir_tensor *y, choir_tensor *dy);
+
+// An operation of one operand. One of gradient and slope is needed; both for recorded passes.
 typedef struct {
 	chi_op op;
 	const char *gradient; // a kernel of the operand or result, and dy
 	bool of_result;
+	chi_slope_fn *slope;
 } chi_unary_op;
 choir_status chi_unary_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[]);
@@ -73,12 +83,6 @@ bool chi_op_draw(choir_frame *f, const char *what, uint64_t seed, choir_random_a
 choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
 		const choir_buffer in[], choir_buffer *out, const void *attributes);
 
-// Finds an operation's kernel. NULL: the message lists the dtypes that have one.
-const choir_kernel_table *chi_kernel_find(
-		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype);
-
-bool chi_kernel_is_builtin(const choir_kernel_table *kernel);
-
 // The fused dense layer, x w + bias with an activation, as a public operation.
 choir_tensor *chi_dense(
 		choir_tensor *x, choir_tensor *w, choir_tensor *bias, choir_activation activation);
@@ -95,11 +99,14 @@ choir_tensor *chi_slices_add(choir_tensor *a, choir_tensor *b);
 // A view of shape on a flat tensor from element *first on; *first advances. NULL gives NULL.
 choir_tensor *chi_part(choir_tensor *flat, int64_t *first, choir_shape shape);
 
+// The shape to which a and b broadcast. CHOIR_INVALID: none; the text has no name.
+choir_status chi_broadcast_shapes(const choir_shape *a, const choir_shape *b, choir_shape *shape);
+// 0, 1, 2, ... in i64.
+choir_tensor *chi_count_up(choir_frame *f, int64_t n);
+// Resolves an axis; a negative one counts from the last. CHOIR_NONE: recorded in x's frame.
+int chi_axis_of(const char *name, choir_tensor *x, int axis);
+
 // Reduction and broadcast: chi_sum_to sums what a broadcast from shape repeats; chi_broadcast_to
 // repeats.
 choir_tensor *chi_sum_to(choir_tensor *x, const choir_shape *shape);
 choir_tensor *chi_broadcast_to(choir_tensor *x, const choir_shape *shape);
-
-// The kernel library: "oneDNN 2.7.2 (1a9f2b)" or "none". Bits change with the version.
-enum { CHI_KERNEL_LIBRARY = 64 };
-const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY]);

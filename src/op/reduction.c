@@ -1,4 +1,4 @@
-// Reductions and broadcasting. Kernels get axes without negative numbers.
+// Reductions and broadcasts. Kernels get axes without negative numbers.
 #include "op/op.h"
 
 // Resolves a set of axes, in which negative ones count from the last. False: *axis does not exist.
@@ -34,17 +34,24 @@ static choir_status infer_sum(size_t n, choir_tensor *const in[], const void *at
 	return CHOIR_OK;
 }
 
+// shape, with reduced axes of one element.
+static choir_shape kept_shape(const choir_shape *shape, uint32_t axes)
+{
+	choir_shape kept = *shape;
+	for (int i = 0; i < kept.rank; i++)
+		if (axes >> i & 1)
+			kept.dim[i] = 1;
+	return kept;
+}
+
 static choir_status sum_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
 	const choir_sum_attributes *sum = node->attributes;
-	choir_shape kept = node->in[0]->shape; // summed axes are 1
+	const choir_shape kept = kept_shape(&node->in[0]->shape, sum->axes);
 
 	(void) want;
-	for (int i = 0; i < kept.rank; i++)
-		if (sum->axes >> i & 1)
-			kept.dim[i] = 1;
-	gradient[0] = chi_broadcast_to(chi_tensor_reshape(dy, &kept), &node->in[0]->shape);
+	gradient[0] = chi_broadcast_to(choir_reshape(dy, kept), &node->in[0]->shape);
 	return CHOIR_OK;
 }
 
@@ -53,14 +60,8 @@ static const chi_op sum_op = {
 	.attribute_bytes = sizeof(choir_sum_attributes),
 	.infer = infer_sum,
 	.backward = sum_backward,
+	.recordable = true,
 };
-
-static choir_tensor *fail_axis(const choir_tensor *x, const char *name, int axis)
-{
-	char text[CHI_SHAPE_TEXT];
-	return chi_frame_fail_null(x->frame, CHOIR_INVALID, "%s: %s has no axis %d", name,
-			chi_shape_print(&x->shape, text), axis);
-}
 
 static choir_tensor *sum_axes(choir_tensor *x, uint32_t axes)
 {
@@ -68,29 +69,34 @@ static choir_tensor *sum_axes(choir_tensor *x, uint32_t axes)
 	return axes ? chi_op_call(&sum_op, NULL, 1, &x, &attributes) : x;
 }
 
+// False: x is NULL, or has not all of the axes; recorded in its frame.
+static bool axes_of(const char *name, choir_tensor *x, choir_axes axes, uint32_t *resolved)
+{
+	int axis = 0;
+
+	if (!x)
+		chi_frame_null_argument(NULL, name);
+	else if (!resolve(axes, x->shape.rank, resolved, &axis))
+		(void) chi_axis_of(name, x, axis);
+	else
+		return true;
+	return false;
+}
+
 choir_tensor *choir_sum(choir_tensor *x, choir_axes axes)
 {
 	uint32_t resolved;
-	int axis;
-
-	if (!x)
-		return chi_frame_null_argument(NULL, "sum");
-	if (!resolve(axes, x->shape.rank, &resolved, &axis))
-		return fail_axis(x, "sum", axis);
-	return sum_axes(x, resolved);
+	return axes_of("sum", x, axes, &resolved) ? sum_axes(x, resolved) : NULL;
 }
 
 // i32 and i64 are divided in f64, other integers in f32.
 choir_tensor *choir_mean(choir_tensor *x, choir_axes axes)
 {
 	uint32_t resolved;
-	int axis;
 	double count = 1;
 
-	if (!x)
-		return chi_frame_null_argument(NULL, "mean");
-	if (!resolve(axes, x->shape.rank, &resolved, &axis))
-		return fail_axis(x, "mean", axis);
+	if (!axes_of("mean", x, axes, &resolved))
+		return NULL;
 	for (int i = 0; i < x->shape.rank; i++)
 		if (resolved >> i & 1)
 			count *= (double) x->shape.dim[i];
@@ -103,38 +109,139 @@ choir_tensor *choir_mean(choir_tensor *x, choir_axes axes)
 	return choir_divide(x, choir_number(x->frame, count));
 }
 
-static choir_status infer_argmax(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+// The gradient is divided among equal elements, as TensorFlow does.
+static choir_status extreme_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
-	const choir_argmax_attributes *argmax = attributes;
-	const choir_sum_attributes dropped = { (uint32_t) 1 << argmax->axis };
+	const choir_sum_attributes *a = node->attributes;
+	choir_tensor *x = node->in[0];
+	const choir_shape kept = kept_shape(&x->shape, a->axes);
+	choir_tensor *hits = choir_cast(choir_equal(x, choir_reshape(node->out, kept)), x->dtype);
+	choir_tensor *share = choir_divide(
+			choir_reshape(dy, kept), hits ? choir_reshape(sum_axes(hits, a->axes), kept) : NULL);
 
-	infer_sum(n, in, &dropped, dtype, shape);
-	*dtype = CHOIR_I64;
+	(void) want;
+	gradient[0] = choir_multiply(hits, share);
 	return CHOIR_OK;
 }
 
-static const chi_op argmax_op = {
-	.name = "argmax",
-	.attribute_bytes = sizeof(choir_argmax_attributes),
-	.infer = infer_argmax,
+static const chi_op extreme_ops[] = {
+	{ .name = "max",
+			.attribute_bytes = sizeof(choir_sum_attributes),
+			.infer = infer_sum,
+			.backward = extreme_backward,
+			.recordable = true },
+	{ .name = "min",
+			.attribute_bytes = sizeof(choir_sum_attributes),
+			.infer = infer_sum,
+			.backward = extreme_backward,
+			.recordable = true },
 };
 
-choir_tensor *choir_argmax(choir_tensor *x, int axis)
+static choir_tensor *fail_empty(choir_tensor *x, const char *name)
 {
 	char text[CHI_SHAPE_TEXT];
-
-	if (!x)
-		return chi_frame_null_argument(NULL, "argmax");
-	const int rank = x->shape.rank;
-	if (axis < -rank || axis >= rank)
-		return fail_axis(x, "argmax", axis);
-	const choir_argmax_attributes attributes = { axis < 0 ? axis + rank : axis };
-	if (x->shape.dim[attributes.axis] == 0)
-		return chi_frame_fail_null(x->frame, CHOIR_INVALID, "argmax: axis %d of %s is empty", axis,
-				chi_shape_print(&x->shape, text));
-	return chi_op_call(&argmax_op, NULL, 1, &x, &attributes);
+	return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+			"%s: %s has no element along the axes; one or more are needed", name,
+			chi_shape_print(&x->shape, text));
 }
+
+static choir_tensor *extreme(const chi_op *op, choir_tensor *x, choir_axes axes)
+{
+	choir_sum_attributes a;
+
+	if (!axes_of(op->name, x, axes, &a.axes))
+		return NULL;
+	for (int i = 0; i < x->shape.rank; i++)
+		if ((a.axes >> i & 1) && x->shape.dim[i] == 0)
+			return fail_empty(x, op->name);
+	return a.axes ? chi_op_call(op, NULL, 1, &x, &a) : x;
+}
+
+choir_tensor *choir_max(choir_tensor *x, choir_axes axes)
+{
+	return extreme(&extreme_ops[0], x, axes);
+}
+
+choir_tensor *choir_min(choir_tensor *x, choir_axes axes)
+{
+	return extreme(&extreme_ops[1], x, axes);
+}
+
+// x with the reduced axes as its first one: [reduced, kept].
+static choir_tensor *reduced_first(choir_tensor *x, uint32_t axes, choir_shape *kept)
+{
+	int order[CHOIR_MAX_RANK], n = 0;
+	int64_t reduced = 1;
+
+	*kept = (choir_shape){ 0, { 0 } };
+	for (int i = 0; i < x->shape.rank; i++)
+		if (axes >> i & 1) {
+			order[n++] = i;
+			reduced *= x->shape.dim[i];
+		}
+	for (int i = 0; i < x->shape.rank; i++)
+		if (!(axes >> i & 1)) {
+			order[n++] = i;
+			kept->dim[kept->rank++] = x->shape.dim[i];
+		}
+	choir_tensor *moved = choir_transpose(x, order);
+	return moved ? choir_reshape(moved, CHOIR_SHAPE(reduced, choir_shape_elements(kept))) : NULL;
+}
+
+// Pairs of halves are multiplied, so the gradient is right where elements are 0.
+choir_tensor *choir_prod(choir_tensor *x, choir_axes axes)
+{
+	uint32_t resolved;
+	choir_shape kept;
+
+	if (!axes_of("prod", x, axes, &resolved))
+		return NULL;
+	if (!resolved)
+		return x;
+	choir_tensor *rows = reduced_first(x, resolved, &kept);
+	if (rows && rows->shape.dim[0] == 0)
+		return choir_fill(x->frame, x->dtype, kept, 1);
+	while (rows && rows->shape.dim[0] > 1) {
+		const int64_t n = rows->shape.dim[0], half = n / 2;
+		choir_tensor *both =
+				choir_multiply(choir_slice(rows, 0, 0, half), choir_slice(rows, 0, half, half));
+		choir_tensor *const parts[] = { both, n % 2 ? choir_slice(rows, 0, n - 1, 1) : NULL };
+		rows = n % 2 && both ? choir_concat(2, parts, 0) : both;
+	}
+	return rows ? choir_reshape(rows, kept) : NULL;
+}
+
+typedef struct {
+	choir_shape shape;
+} broadcast;
+
+static choir_status infer_broadcast(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	const broadcast *b = attributes;
+
+	(void) n;
+	*dtype = in[0]->dtype;
+	*shape = b->shape;
+	return CHOIR_OK;
+}
+
+static choir_status broadcast_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	(void) want;
+	gradient[0] = chi_sum_to(dy, &node->in[0]->shape);
+	return CHOIR_OK;
+}
+
+static const chi_op broadcast_op = {
+	.name = "broadcast",
+	.attribute_bytes = sizeof(broadcast),
+	.infer = infer_broadcast,
+	.backward = broadcast_backward,
+	.recordable = true,
+};
 
 choir_tensor *chi_sum_to(choir_tensor *x, const choir_shape *shape)
 {
@@ -147,12 +254,29 @@ choir_tensor *chi_sum_to(choir_tensor *x, const choir_shape *shape)
 		if (i < lead || shape->dim[i - lead] != x->shape.dim[i])
 			axes |= (uint32_t) 1 << i;
 	choir_tensor *sum = sum_axes(x, axes);
-	return sum ? chi_tensor_reshape(sum, shape) : NULL; // restores axes of length 1
+	return sum ? choir_reshape(sum, *shape) : NULL; // restores axes of length 1
 }
 
 choir_tensor *chi_broadcast_to(choir_tensor *x, const choir_shape *shape)
 {
 	if (!x || chi_shape_equal(&x->shape, shape))
 		return x;
-	return chi_op_kernel(x->frame, "broadcast", 1, &x, NULL, x->dtype, shape);
+	const broadcast b = { *shape };
+	return chi_op_call(&broadcast_op, NULL, 1, &x, &b);
+}
+
+choir_tensor *choir_broadcast_to(choir_tensor *x, choir_shape shape)
+{
+	char text[2][CHI_SHAPE_TEXT];
+	choir_shape both;
+
+	if (!x)
+		return chi_frame_null_argument(NULL, "broadcast_to");
+	if (choir_shape_elements(&shape) == CHOIR_NONE ||
+			chi_broadcast_shapes(&x->shape, &shape, &both) != CHOIR_OK ||
+			!chi_shape_equal(&both, &shape))
+		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+				"broadcast_to: %s does not broadcast to %s", chi_shape_print(&x->shape, text[0]),
+				chi_shape_print(&shape, text[1]));
+	return chi_broadcast_to(x, &shape);
 }

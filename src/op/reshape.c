@@ -7,11 +7,15 @@ static choir_status reshape_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
 	(void) want;
-	gradient[0] = chi_tensor_reshape(dy, &node->in[0]->shape);
+	gradient[0] = choir_reshape(dy, node->in[0]->shape);
 	return CHOIR_OK;
 }
 
-static const chi_op reshape_op = { .name = "reshape", .backward = reshape_backward };
+static const chi_op reshape_op = {
+	.name = "reshape",
+	.backward = reshape_backward,
+	.recordable = true,
+};
 
 // Resolves a dimension of CHOIR_NONE. False: two of them, or no value fits.
 static bool complete(choir_shape *shape, const choir_shape *of)
@@ -106,6 +110,7 @@ static const chi_op cast_op = {
 	.attribute_bytes = sizeof(cast_attributes),
 	.infer = infer_cast,
 	.backward = cast_backward,
+	.recordable = true,
 };
 
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype)

@@ -73,6 +73,10 @@ class Examples(Case):
     def test_four_steps(self):
         self.assertIn("w is 2.500", self.example("four_steps"))
 
+    def test_heat_pinn(self):
+        error = float(re.search(r"relative error ([\d.]+) %", self.example("heat_pinn")).group(1))
+        self.assertLess(error, 2)
+
     def test_in_simulation(self):
         losses = self.numbers("in_simulation")[1::2]
         self.assertEqual(len(losses), 5)

@@ -3,7 +3,7 @@
 // the device. It is divided into the CPU's chunks. So far and cpu give the same bits.
 #include "base/fpenv.h"
 #include "far/far.h"
-#include "op/parallel.h"
+#include "op/kernel/parallel.h"
 #include "op/plain/plain.h"
 
 #include <string.h>

@@ -30,7 +30,7 @@ GONE = {
                     "landing>sum_buffer early>overlap touch>bump_version touched>written "
                     "slicing>chunk_context fold>partial_sums piece>chunk way>algorithm bundle>bucket "
                     "spread>touches_all_rows laid>dense_scratch taken>result",
-    "src/op": "cut>parallel product>gemm nest>broadcast_iterator judge>run_checked piece>chunk own>builtin",
+    "src/op": "cut>parallel product>gemm,hessian_vector_product nest>broadcast_iterator judge>run_checked piece>chunk own>builtin",
     "src/data": "step>stage cell>ragged_value marks>seek_index late>reorder "
                 "facts>source_info look>infer packed>array_file digit>glyph swap>byte_order wire>protobuf "
                 "cut>subset",

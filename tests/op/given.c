@@ -2,6 +2,7 @@
 #include "op/given.h"
 #include "test.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -107,8 +108,8 @@ void given_equal(const choir_tensor *t, size_t n, const double expected[])
 	assert_int_equal(choir_tensor_to_host(t, data, chi_tensor_bytes(t)), CHOIR_OK);
 	for (size_t i = 0; i < n; i++) {
 		const double found = chi_dtype_load(choir_tensor_dtype(t), data, (int64_t) i);
-		const double difference = found - expected[i];
-		if (!(difference < 1e-6 && difference > -1e-6)) {
+		const bool same = found == expected[i] || (isnan(found) && isnan(expected[i]));
+		if (!same && !(fabs(found - expected[i]) < 1e-6)) {
 			choir_tensor_print(t, text, sizeof(text));
 			fail_msg("element %zu is %g, expected %g: %s", i, found, expected[i], text);
 		}

@@ -21,21 +21,27 @@ CHOIR_C_BEGIN
 
 // Elementwise operations
 
-// "add", "subtract", "multiply", "divide", "maximum" (op.h): two inputs that broadcast to out's
-// shape (aligned at the right); no attributes. out may share an input's memory if their shapes
-// are equal: the first input's in "add", "subtract" and "divide", the second input's in "add".
-// Only "add" takes f16 and bf16: it computes in f32 and rounds ties to even.
+// "add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "atan2" (op.h): two inputs
+// that broadcast to out's shape (aligned at the right); no attributes. out may share an input's
+// memory if their shapes are equal: the first input's in "add", "subtract" and "divide", the
+// second input's in "add". Only "add" takes f16 and bf16: it computes in f32 and rounds ties to
+// even.
+//
+// "equal", "not_equal", "less", "less_equal" (op.h): as these, and out is bool; they take bool,
+// too. "logical_and", "logical_or": bool. "where": a, b, and a condition of bool, which all
+// broadcast; out is a where the condition is true, else b; any dtype.
 //
 // "maximum_gradient": a, b, and dy of out's shape; a and b broadcast to this shape.
 typedef struct {
 	int side; // 0: dy where not a < b, else 0; 1: dy where a < b, else 0
 } choir_maximum_gradient_attributes;
 
-// "square", "sqrt", "exp", "log" (op.h), "relu", "tanh", "sigmoid", "gelu", "gelu_tanh", "silu",
-// "softplus" (nn.h): one input of out's shape; no attributes.
+// "square", "abs", "negate", "sign", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "floor",
+// "ceil", "round", "sin", "cos", "tan", "erf" (op.h), "relu", "tanh", "sigmoid", "gelu",
+// "gelu_tanh", "silu", "softplus" (nn.h): one input of out's shape; no attributes.
 //
-// Their gradients have two inputs of out's shape and no attributes. "exp" and "log" have no
-// gradient kernel.
+// Those of nn.h, "square" and "sqrt" have gradient kernels, of two inputs of out's shape, without
+// attributes.
 // - "square_gradient": x, dy: 2 x dy. "sqrt_gradient": y, dy: dy / 2y.
 // - "relu_gradient": y, dy: dy where y > 0, else 0. "tanh_gradient": y, dy: dy (1 - y^2).
 //   "sigmoid_gradient": y, dy: dy y (1 - y).
@@ -66,11 +72,27 @@ typedef struct {
 	uint32_t axes;
 } choir_sum_attributes;
 
-// "argmax": the i64 index of the largest element along axis; of equal elements, the lowest
-// index. out lacks this axis.
+// "max", "min": the largest and the smallest element over the axes of choir_sum_attributes; NAN if
+// an element is NAN.
+//
+// "argmax", "argmin": the i64 index of the largest or smallest element along axis; of equal
+// elements, the lowest index. out lacks this axis.
 typedef struct {
 	int axis;
 } choir_argmax_attributes;
+
+// "cumsum" (op.h): sums along axis from its first element on or, with reverse, from the last.
+// exclusive: the element itself is not in its sum.
+typedef struct {
+	int axis;
+	bool exclusive, reverse;
+} choir_cumsum_attributes;
+
+// "top_k": the i64 indices of the k largest elements along the last axis, largest first; of equal
+// elements, the lowest index first. A NAN is the smallest.
+typedef struct {
+	int64_t k;
+} choir_top_k_attributes;
 
 // "broadcast", no attributes, any dtype: repeats the input's elements, aligned at the right, to
 // fill out's shape. "cast", no attributes: converts to out's dtype by the rules of choir_cast;
@@ -84,6 +106,11 @@ typedef struct {
 	int axis;
 	int64_t first; // of "slice"
 } choir_slice_attributes;
+
+// "flip": the elements along axis in reverse order. Any dtype.
+typedef struct {
+	int axis;
+} choir_flip_attributes;
 
 // "transpose": axis i of out is axis axes[i] of the input. Any dtype.
 typedef struct {

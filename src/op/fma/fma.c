@@ -2,7 +2,7 @@
 // library. Their bits differ from the plain kernels' bits.
 #include "op/fma/fma.h"
 
-#include "op/kernel_list.h"
+#include "op/kernel/kernel_list.h"
 #include "op/op.h"
 
 #ifdef CHI_HAS_FMA_KERNELS

@@ -2,7 +2,7 @@
 // the same bits.
 #pragma once
 
-#include "op/kernel_list.h"
+#include "op/kernel/kernel_list.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 static choir_status infer_attention(size_t n, choir_tensor *const in[], const void *attributes,
 		choir_dtype *dtype, choir_shape *shape)
@@ -62,11 +63,57 @@ static choir_status attention_backward(
 	return CHOIR_OK;
 }
 
+// [n, positions, width] as [n, heads, positions, width / heads].
+static choir_tensor *by_heads(choir_tensor *x, int64_t heads)
+{
+	static const int swap[] = { 0, 2, 1, 3 };
+	if (!x)
+		return NULL;
+	const int64_t *dim = x->shape.dim;
+	choir_tensor *split = choir_reshape(x, CHOIR_SHAPE(dim[0], dim[1], heads, dim[2] / heads));
+	return split ? choir_transpose(split, swap) : NULL;
+}
+
+// Scores of later keys become -infinity.
+static choir_tensor *causal(choir_tensor *scores)
+{
+	if (!scores)
+		return NULL;
+	choir_frame *f = scores->frame;
+	const int64_t t = scores->shape.dim[2], s = scores->shape.dim[3];
+	choir_tensor *query = chi_count_up(f, t), *key = chi_count_up(f, s);
+	query = query
+			? choir_add(choir_reshape(query, CHOIR_SHAPE(t, 1)), choir_number(f, (double) (s - t)))
+			: NULL;
+	return choir_where(choir_less_equal(key, query), scores, choir_number(f, -INFINITY));
+}
+
+static choir_tensor *attention_formula(const chi_node *node)
+{
+	static const int swap[] = { 0, 2, 1, 3 };
+	const choir_attention_attributes *a = node->attributes;
+	choir_tensor *in[3] = { node->in[0], NULL, NULL };
+
+	if (node->n == 3)
+		memcpy(in, node->in, sizeof in);
+	else if (choir_split(node->in[0], 2, 3, in) != CHOIR_OK)
+		return NULL;
+	choir_tensor *scores = choir_scale(
+			choir_matmul(by_heads(in[0], a->heads), by_heads(in[1], a->heads), CHOIR_TRANSPOSED_B),
+			a->scale);
+	scores = a->causal ? causal(scores) : scores;
+	choir_tensor *y = choir_matmul(scores ? choir_softmax(scores) : NULL,
+			by_heads(in[2], a->heads), CHOIR_TRANSPOSED_NONE);
+	y = y ? choir_transpose(y, swap) : NULL;
+	return y ? choir_reshape(y, node->out->shape) : NULL;
+}
+
 static const chi_op attention_op = {
 	.name = "attention",
 	.attribute_bytes = sizeof(choir_attention_attributes),
 	.infer = infer_attention,
 	.backward = attention_backward,
+	.formula = attention_formula,
 };
 
 static choir_tensor *call(size_t n, choir_tensor *const in[], const choir_attention_options *o)

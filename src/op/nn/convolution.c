@@ -142,30 +142,88 @@ static choir_status infer_conv2d(size_t n, choir_tensor *const in[], const void 
 	return CHOIR_OK;
 }
 
+static const chi_op conv2d_op, gradient_input_op, gradient_filter_op;
+
+static choir_tensor *call(const chi_op *op, const conv2d *like, choir_tensor *a, choir_tensor *b,
+		const choir_shape *shape)
+{
+	conv2d c = *like;
+	choir_tensor *const in[] = { a, b };
+
+	c.out = *shape;
+	return chi_op_call(op, NULL, 2, in, &c);
+}
+
+static conv2d linear(const chi_node *node)
+{
+	conv2d c = *(const conv2d *) node->attributes;
+	c.kernel.activation = CHOIR_LINEAR;
+	return c;
+}
+
+// The convolution is bilinear, so each of the three operations has the two others as gradients.
+static choir_status gradient_input_backward(
+		const chi_node *node, choir_tensor *dx, const bool want[], choir_tensor *gradient[])
+{
+	const conv2d c = linear(node);
+	choir_tensor *filter = node->in[0], *dy = node->in[1];
+
+	if (want[0])
+		gradient[0] = call(&gradient_filter_op, &c, dx, dy, &filter->shape);
+	if (want[1])
+		gradient[1] = call(&conv2d_op, &c, dx, filter, &dy->shape);
+	return CHOIR_OK;
+}
+
+static choir_status gradient_filter_backward(
+		const chi_node *node, choir_tensor *df, const bool want[], choir_tensor *gradient[])
+{
+	const conv2d c = linear(node);
+	choir_tensor *x = node->in[0], *dy = node->in[1];
+
+	if (want[0])
+		gradient[0] = call(&gradient_input_op, &c, df, dy, &x->shape);
+	if (want[1])
+		gradient[1] = call(&conv2d_op, &c, x, df, &dy->shape);
+	return CHOIR_OK;
+}
+
 static choir_status conv2d_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
 	const conv2d *c = node->attributes;
 	choir_tensor *x = node->in[0], *filter = node->in[1];
 	choir_tensor *dz = chi_activation_gradient(c->kernel.activation, node->out, dy);
-	choir_tensor *const for_input[] = { filter, dz }, *const for_filter[] = { x, dz };
 
 	if (want[0])
-		gradient[0] = chi_op_kernel(
-				x->frame, "conv2d_gradient_input", 2, for_input, &c->kernel, x->dtype, &x->shape);
+		gradient[0] = call(&gradient_input_op, c, filter, dz, &x->shape);
 	if (want[1])
-		gradient[1] = chi_op_kernel(x->frame, "conv2d_gradient_filter", 2, for_filter, &c->kernel,
-				x->dtype, &filter->shape);
+		gradient[1] = call(&gradient_filter_op, c, x, dz, &filter->shape);
 	if (node->n == 3 && want[2])
 		gradient[2] = chi_sum_to(dz, &node->in[2]->shape);
 	return CHOIR_OK;
 }
 
+static const chi_op gradient_input_op = {
+	.name = "conv2d_gradient_input",
+	.attribute_bytes = sizeof(conv2d),
+	.infer = infer_conv2d,
+	.backward = gradient_input_backward,
+	.recordable = true,
+};
+static const chi_op gradient_filter_op = {
+	.name = "conv2d_gradient_filter",
+	.attribute_bytes = sizeof(conv2d),
+	.infer = infer_conv2d,
+	.backward = gradient_filter_backward,
+	.recordable = true,
+};
 static const chi_op conv2d_op = {
 	.name = "conv2d",
 	.attribute_bytes = sizeof(conv2d),
 	.infer = infer_conv2d,
 	.backward = conv2d_backward,
+	.recordable = true,
 };
 
 static choir_tensor *fail(const char *name, choir_tensor *x)

@@ -6,8 +6,7 @@ static choir_status dropout_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
 	(void) want;
-	gradient[0] =
-			chi_op_kernel(dy->frame, "dropout", 1, &dy, node->attributes, dy->dtype, &dy->shape);
+	gradient[0] = chi_op_call(node->op, dy->frame, 1, &dy, node->attributes);
 	return CHOIR_OK;
 }
 
@@ -15,6 +14,7 @@ static const chi_op dropout_op = {
 	.name = "dropout",
 	.attribute_bytes = sizeof(choir_random_attributes),
 	.backward = dropout_backward,
+	.recordable = true,
 };
 
 choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed)

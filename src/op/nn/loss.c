@@ -43,11 +43,26 @@ static choir_status cross_entropy_backward(
 	return CHOIR_OK;
 }
 
+// -sum(target log_softmax(logits)), where target is a one-hot row, smoothed.
+static choir_tensor *cross_entropy_formula(const chi_node *node)
+{
+	const choir_cross_entropy_attributes *a = node->attributes;
+	choir_tensor *logits = node->in[0];
+	const int64_t classes = logits->shape.dim[logits->shape.rank - 1];
+	choir_tensor *hot = choir_one_hot(node->in[1], classes, logits->dtype);
+	choir_tensor *target = choir_add(choir_scale(hot, 1 - a->smoothing),
+			choir_number(logits->frame, a->smoothing / (double) classes));
+
+	return choir_negate(
+			choir_sum(choir_multiply(target, choir_log_softmax(logits)), CHOIR_AXIS(-1)));
+}
+
 static const chi_op cross_entropy_op = {
 	.name = "softmax_cross_entropy",
 	.attribute_bytes = sizeof(choir_cross_entropy_attributes),
 	.infer = infer_cross_entropy,
 	.backward = cross_entropy_backward,
+	.formula = cross_entropy_formula,
 };
 
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits)
@@ -95,10 +110,21 @@ static choir_status huber_backward(
 	return CHOIR_OK;
 }
 
+static choir_tensor *huber_formula(const chi_node *node)
+{
+	const choir_huber_attributes *a = node->attributes;
+	choir_tensor *x = node->in[0], *size = choir_abs(x), *delta = choir_number(x->frame, a->delta);
+	choir_tensor *line =
+			choir_scale(choir_subtract(size, choir_number(x->frame, a->delta / 2)), a->delta);
+
+	return choir_where(choir_less_equal(size, delta), choir_scale(choir_square(x), 0.5), line);
+}
+
 static const chi_op huber_op = {
 	.name = "huber",
 	.attribute_bytes = sizeof(choir_huber_attributes),
 	.backward = huber_backward,
+	.formula = huber_formula,
 };
 
 choir_tensor *choir_huber(choir_tensor *targets, choir_tensor *predictions, double delta)

@@ -13,6 +13,9 @@ choir_tensor *chi_activation_apply(choir_activation activation, choir_tensor *x)
 choir_tensor *chi_activation_gradient(
 		choir_activation activation, choir_tensor *y, choir_tensor *dy);
 
+// The sums of rows, with a last axis of one element.
+choir_tensor *chi_sum_rows(choir_tensor *x);
+
 // Takes a caller's options of a convolution along axes axes: checks them and sets defaults.
 // CHOIR_INVALID, without the caller's name in the text.
 choir_status chi_convolution_options(

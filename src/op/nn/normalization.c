@@ -92,11 +92,29 @@ static choir_tensor *row_norm(const chi_op *op, choir_tensor *x, choir_tensor *s
 	return finish(chi_op_call(op, x->frame, offset ? 4 : 3, in, &attributes), moments);
 }
 
+static choir_tensor *row_means(choir_tensor *x)
+{
+	return x ? choir_scale(chi_sum_rows(x), 1 / (double) x->shape.dim[x->shape.rank - 1]) : NULL;
+}
+
+static choir_tensor *row_norm_formula(const chi_node *node)
+{
+	const choir_norm_attributes *a = node->attributes;
+	choir_tensor *x = node->in[0];
+	choir_tensor *away = a->centered ? choir_subtract(x, row_means(x)) : x;
+	choir_tensor *factor = choir_rsqrt(
+			choir_add(row_means(choir_square(away)), choir_number(x->frame, a->epsilon)));
+	choir_tensor *y = choir_multiply(choir_multiply(away, factor), node->in[1]);
+
+	return node->n > 3 ? choir_add(y, node->in[2]) : y;
+}
+
 static const chi_op layer_norm_op = {
 	.name = "row_norm",
 	.label = "layer_norm",
 	.attribute_bytes = sizeof(choir_norm_attributes),
 	.backward = row_norm_backward,
+	.formula = row_norm_formula,
 	.private_inputs = 1,
 };
 static const chi_op rms_norm_op = {
@@ -104,6 +122,7 @@ static const chi_op rms_norm_op = {
 	.label = "rms_norm",
 	.attribute_bytes = sizeof(choir_norm_attributes),
 	.backward = row_norm_backward,
+	.formula = row_norm_formula,
 	.private_inputs = 1,
 };
 
@@ -154,11 +173,41 @@ static choir_status batch_norm_backward(
 	return CHOIR_OK;
 }
 
+// x in f64, summed over all axes but the last.
+static choir_tensor *channel_sums(choir_tensor *x)
+{
+	return x ? choir_sum(x, ((choir_axes) 1 << (x->shape.rank - 1)) - 1) : NULL;
+}
+
+static choir_tensor *batch_norm_formula(const chi_node *node)
+{
+	const batch_norm *b = node->attributes;
+	choir_tensor *x = node->in[0], *wide = choir_cast(x, CHOIR_F64);
+	choir_frame *f = x->frame;
+	const int64_t n = x->shape.dim[x->shape.rank - 1];
+	const double rows = n ? (double) (choir_shape_elements(&x->shape) / n) : 0;
+	choir_tensor *const parts[] = { channel_sums(wide), channel_sums(choir_square(wide)),
+		choir_fill(f, CHOIR_F64, CHOIR_SHAPE(1), rows) };
+	choir_tensor *sums = parts[0] && parts[1] && parts[2] ? choir_concat(3, parts, 0) : NULL;
+
+	sums = summed(b, sums);
+	if (!sums)
+		return NULL;
+	choir_tensor *means = choir_divide(sums, choir_slice(sums, 0, 2 * n, 1));
+	choir_tensor *mean = means ? choir_slice(means, 0, 0, n) : NULL;
+	choir_tensor *square = means ? choir_slice(means, 0, n, n) : NULL;
+	choir_tensor *variance = choir_subtract(square, choir_square(mean));
+	choir_tensor *factor = choir_rsqrt(choir_add(variance, choir_number(f, b->kernel.epsilon)));
+	choir_tensor *z = choir_multiply(choir_subtract(wide, mean), factor);
+	return choir_add(choir_multiply(z ? choir_cast(z, x->dtype) : NULL, node->in[1]), node->in[2]);
+}
+
 static const chi_op batch_norm_op = {
 	.name = "channel_norm",
 	.label = "batch_norm",
 	.attribute_bytes = sizeof(batch_norm),
 	.backward = batch_norm_backward,
+	.formula = batch_norm_formula,
 	.private_inputs = 1,
 };
 

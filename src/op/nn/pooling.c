@@ -18,41 +18,93 @@ static choir_status infer_pool(size_t n, choir_tensor *const in[], const void *a
 	return CHOIR_OK;
 }
 
+static const chi_op max_gradient_op, max_take_op, average_gradient_op, average_op;
+
+static pool2d reshaped(const chi_node *node, const choir_tensor *like)
+{
+	pool2d p = *(const pool2d *) node->attributes;
+	p.out = like->shape;
+	return p;
+}
+
 static choir_status max_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
-	const pool2d *p = node->attributes;
-	choir_tensor *x = node->in[0], *const in[] = { x, node->out, dy };
+	choir_tensor *const in[] = { node->in[0], node->out, dy };
+	const pool2d p = reshaped(node, node->in[0]);
 
 	(void) want;
-	gradient[0] =
-			chi_op_kernel(x->frame, "max_pool2d_gradient", 3, in, &p->kernel, x->dtype, &x->shape);
+	gradient[0] = chi_op_call(&max_gradient_op, dy->frame, 3, in, &p);
 	return CHOIR_OK;
 }
 
 static choir_status average_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
-	const pool2d *p = node->attributes;
-	const choir_tensor *x = node->in[0];
+	const pool2d p = reshaped(node, node->in[0]);
 
 	(void) want;
-	gradient[0] = chi_op_kernel(
-			x->frame, "average_pool2d_gradient", 1, &dy, &p->kernel, x->dtype, &x->shape);
+	gradient[0] = chi_op_call(&average_gradient_op, dy->frame, 1, &dy, &p);
 	return CHOIR_OK;
 }
 
+// The gradient and the take are linear in their last input, and each is the other's gradient.
+static choir_status max_linear_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	choir_tensor *const in[] = { node->in[0], node->in[1], dy };
+	const pool2d p = reshaped(node, node->in[2]);
+
+	if (want[2])
+		gradient[2] = chi_op_call(
+				node->op == &max_take_op ? &max_gradient_op : &max_take_op, dy->frame, 3, in, &p);
+	return CHOIR_OK;
+}
+
+static choir_status average_gradient_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	const pool2d p = reshaped(node, node->in[0]);
+
+	(void) want;
+	gradient[0] = chi_op_call(&average_op, dy->frame, 1, &dy, &p);
+	return CHOIR_OK;
+}
+
+static const chi_op max_gradient_op = {
+	.name = "max_pool2d_gradient",
+	.attribute_bytes = sizeof(pool2d),
+	.infer = infer_pool,
+	.backward = max_linear_backward,
+	.recordable = true,
+};
+static const chi_op max_take_op = {
+	.name = "max_pool2d_take",
+	.attribute_bytes = sizeof(pool2d),
+	.infer = infer_pool,
+	.backward = max_linear_backward,
+	.recordable = true,
+};
+static const chi_op average_gradient_op = {
+	.name = "average_pool2d_gradient",
+	.attribute_bytes = sizeof(pool2d),
+	.infer = infer_pool,
+	.backward = average_gradient_backward,
+	.recordable = true,
+};
 static const chi_op max_op = {
 	.name = "max_pool2d",
 	.attribute_bytes = sizeof(pool2d),
 	.infer = infer_pool,
 	.backward = max_backward,
+	.recordable = true,
 };
 static const chi_op average_op = {
 	.name = "average_pool2d",
 	.attribute_bytes = sizeof(pool2d),
 	.infer = infer_pool,
 	.backward = average_backward,
+	.recordable = true,
 };
 
 static bool windows_of(int64_t in, int size, int stride, int padding, int pad[2], int64_t *out)

@@ -85,11 +85,72 @@ static choir_status recurrence_backward(
 	return CHOIR_OK;
 }
 
+// Step t of gates [n, t, columns].
+static choir_tensor *at_step(choir_tensor *gates, int64_t t)
+{
+	choir_tensor *step = choir_slice(gates, 1, t, 1);
+	return step ? choir_reshape(step, CHOIR_SHAPE(gates->shape.dim[0], gates->shape.dim[2]))
+				: NULL;
+}
+
+// i, f, g, o = the parts of z; c = f c + i g, h = o tanh(c)
+static choir_tensor *lstm_step(
+		const chi_node *node, choir_tensor *gates, choir_tensor *h, choir_tensor **c)
+{
+	choir_tensor *z[4];
+	choir_tensor *sum =
+			choir_add(gates, choir_matmul(h, node->in[WEIGHTS], CHOIR_TRANSPOSED_NONE));
+
+	if (!sum || choir_split(sum, 1, 4, z) != CHOIR_OK)
+		return NULL;
+	*c = choir_add(choir_multiply(choir_sigmoid(z[1]), *c),
+			choir_multiply(choir_sigmoid(z[0]), choir_tanh(z[2])));
+	return choir_multiply(choir_sigmoid(z[3]), choir_tanh(*c));
+}
+
+// z, r = sigmoids; m = tanh(gates2 + r q2), h = z h + (1 - z) m = m + z (h - m)
+static choir_tensor *gru_step(const chi_node *node, choir_tensor *gates, choir_tensor *h)
+{
+	choir_tensor *g[3], *q[3];
+	choir_tensor *sum =
+			choir_add(choir_matmul(h, node->in[WEIGHTS], CHOIR_TRANSPOSED_NONE), node->in[MORE]);
+
+	if (!sum || choir_split(sum, 1, 3, q) != CHOIR_OK || !gates ||
+			choir_split(gates, 1, 3, g) != CHOIR_OK)
+		return NULL;
+	choir_tensor *z = choir_sigmoid(choir_add(g[0], q[0]));
+	choir_tensor *r = choir_sigmoid(choir_add(g[1], q[1]));
+	choir_tensor *m = choir_tanh(choir_add(g[2], choir_multiply(r, q[2])));
+	return choir_add(m, choir_multiply(z, choir_subtract(h, m)));
+}
+
+static choir_tensor *recurrence_formula(const chi_node *node)
+{
+	const attributes *a = node->attributes;
+	choir_frame *f = node->out->frame;
+	choir_tensor *h = node->in[STATE], *c = node->in[MORE];
+	const int64_t steps = node->out->shape.dim[1];
+	choir_tensor **states = chi_arena_alloc(&f->arena, (size_t) steps * sizeof *states);
+
+	if (!states) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	for (int64_t t = 0; t < steps; t++) {
+		choir_tensor *gates = at_step(node->in[GATES], t);
+		h = a->kind->biased ? gru_step(node, gates, h) : lstm_step(node, gates, h, &c);
+		if (!(states[t] = h))
+			return NULL;
+	}
+	return choir_stack((size_t) steps, states, 1);
+}
+
 static const chi_op recurrence_op = {
 	.name = "recurrence",
 	.attribute_bytes = sizeof(attributes),
 	.infer = infer_recurrence,
 	.backward = recurrence_backward,
+	.formula = recurrence_formula,
 	.forward = forward,
 	.private_inputs = 1,
 };

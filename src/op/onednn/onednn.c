@@ -166,7 +166,7 @@ static bool is_gemm(const chi_dnn_problem *p)
 	return p->a_transposed && p->batch == 0 && p->m * (int64_t) sizeof(float) < PAGE;
 }
 
-// Its rows are a's columns, so it is divided here and not in op/parallel.c.
+// Its rows are a's columns, so it is divided here and not in op/kernel/parallel.c.
 enum { CHUNK = 256, TURNED_CHUNK = 512 };
 
 // If only a's rows are longer than a page, b^T a is computed and transposed. It costs too much for

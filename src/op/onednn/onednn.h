@@ -1,7 +1,7 @@
 // oneDNN's kernels and version.
 #pragma once
 
-#include "op/kernel_list.h"
+#include "op/kernel/kernel_list.h"
 #include "op/op.h"
 
 chi_kernel_list chi_onednn_list(size_t index);

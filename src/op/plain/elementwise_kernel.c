@@ -7,30 +7,89 @@
 
 // A spec's user points to one of these.
 static const chi_binary binary_ops[] = { CHI_ADD, CHI_SUBTRACT, CHI_MULTIPLY, CHI_DIVIDE,
-	CHI_MAXIMUM };
+	CHI_MAXIMUM, CHI_MINIMUM };
+static const chi_number_unary number_unary_ops[] = { CHI_NUMBER_SQUARE, CHI_ABS, CHI_NEGATE,
+	CHI_SIGN };
+static const chi_comparison comparisons[] = { CHI_EQUAL, CHI_NOT_EQUAL, CHI_LESS, CHI_LESS_EQUAL };
+static const chi_library functions[] = { CHI_FLOOR, CHI_CEIL, CHI_ROUND_EVEN, CHI_SIN, CHI_COS,
+	CHI_TAN, CHI_RSQRT, CHI_LOG1P, CHI_EXPM1, CHI_ERF };
+static const chi_library2 functions2[] = { CHI_POW, CHI_ATAN2 };
 static const chi_unary unary_ops[] = { CHI_SQUARE, CHI_SQRT, CHI_EXP, CHI_LOG, CHI_RELU, CHI_TANH,
 	CHI_SIGMOID, CHI_GELU_TANH, CHI_GELU, CHI_SILU, CHI_SOFTPLUS };
 
-static choir_status run_binary(const choir_kernel_call *call)
+// A bool is computed as u8.
+static const chi_number_loops *number_loops(choir_dtype dtype)
 {
-	const chi_binary op = *(const chi_binary *) call->user;
+	return chi_loops_best()->number[dtype == CHOIR_BOOL ? CHOIR_U8 : dtype];
+}
+
+// Two broadcast operands, run by run.
+typedef void run_fn(const choir_kernel_call *call, void *out, const void *a, const void *b,
+		int64_t n, bool a_repeats, bool b_repeats);
+
+static choir_status run_both(const choir_kernel_call *call, run_fn *run)
+{
 	const choir_buffer *a = &call->in[0], *b = &call->in[1];
-	const chi_number_loops *loops = chi_loops_best()->number[a->dtype];
 	chi_broadcast_iterator it;
 	chi_broadcast_iterator_init(&it, &call->out->shape, 2, call->in);
-	const int64_t run = chi_broadcast_iterator_run(&it);
+	const int64_t n = chi_broadcast_iterator_run(&it);
 	const bool a_repeats = chi_broadcast_iterator_repeats(&it, 0),
 			   b_repeats = chi_broadcast_iterator_repeats(&it, 1);
-	for (int64_t at = 0; !it.done; at += run, chi_broadcast_iterator_next(&it))
-		loops->binary(op, chi_element(call->out, at), chi_element(a, it.at[0]),
-				chi_element(b, it.at[1]), run, a_repeats, b_repeats);
+	for (int64_t at = 0; !it.done; at += n, chi_broadcast_iterator_next(&it))
+		run(call, chi_element(call->out, at), chi_element(a, it.at[0]), chi_element(b, it.at[1]),
+				n, a_repeats, b_repeats);
 	return CHOIR_OK;
 }
 
-static choir_status run_square(const choir_kernel_call *call)
+static void binary(const choir_kernel_call *call, void *out, const void *a, const void *b,
+		int64_t n, bool a_repeats, bool b_repeats)
+{
+	number_loops(call->in[0].dtype)
+			->binary(*(const chi_binary *) call->user, out, a, b, n, a_repeats, b_repeats);
+}
+
+static void compare(const choir_kernel_call *call, void *out, const void *a, const void *b,
+		int64_t n, bool a_repeats, bool b_repeats)
+{
+	number_loops(call->in[0].dtype)
+			->compare(*(const chi_comparison *) call->user, out, a, b, n, a_repeats, b_repeats);
+}
+
+static void library2(const choir_kernel_call *call, void *out, const void *a, const void *b,
+		int64_t n, bool a_repeats, bool b_repeats)
+{
+	chi_loops_best()->real[call->in[0].dtype]->library2(
+			*(const chi_library2 *) call->user, out, a, b, n, a_repeats, b_repeats);
+}
+
+static choir_status run_binary(const choir_kernel_call *call)
+{
+	return run_both(call, binary);
+}
+
+static choir_status run_comparison(const choir_kernel_call *call)
+{
+	return run_both(call, compare);
+}
+
+static choir_status run_library2(const choir_kernel_call *call)
+{
+	return run_both(call, library2);
+}
+
+static choir_status run_library(const choir_kernel_call *call)
 {
 	const choir_buffer *x = &call->in[0];
-	chi_loops_best()->number[x->dtype]->square(call->out->data, x->data, chi_elements(x));
+	chi_loops_best()->real[x->dtype]->library(
+			*(const chi_library *) call->user, call->out->data, x->data, chi_elements(x));
+	return CHOIR_OK;
+}
+
+static choir_status run_number_unary(const choir_kernel_call *call)
+{
+	const choir_buffer *x = &call->in[0];
+	number_loops(x->dtype)->unary(
+			*(const chi_number_unary *) call->user, call->out->data, x->data, chi_elements(x));
 	return CHOIR_OK;
 }
 
@@ -91,6 +150,41 @@ static choir_status run_maximum_gradient(const choir_kernel_call *call)
 		loops->maximum_gradient(chi_element(call->out, at), chi_element(&in[0], it.at[0]),
 				chi_element(&in[1], it.at[1]), chi_element(&in[2], it.at[2]), run, a_repeats,
 				b_repeats, attributes->side == 1);
+	return CHOIR_OK;
+}
+
+// Inlined for each size of an element.
+static inline __attribute__((always_inline)) void choose_sized(const chi_broadcast_iterator *it,
+		const choir_kernel_call *call, void *out, int64_t n, size_t size)
+{
+	const char *a = chi_element(&call->in[0], it->at[0]),
+			   *b = chi_element(&call->in[1], it->at[1]);
+	const char *condition = chi_element(&call->in[2], it->at[2]);
+	const size_t a_step = chi_broadcast_iterator_repeats(it, 0) ? 0 : size;
+	const size_t b_step = chi_broadcast_iterator_repeats(it, 1) ? 0 : size;
+	const size_t step = !chi_broadcast_iterator_repeats(it, 2);
+	char *to = out;
+	for (size_t i = 0; i < (size_t) n; i++)
+		memcpy(to + i * size, condition[i * step] ? a + i * a_step : b + i * b_step, size);
+}
+
+static choir_status run_where(const choir_kernel_call *call)
+{
+	const size_t size = chi_dtype_size(call->out->dtype);
+	chi_broadcast_iterator it;
+	chi_broadcast_iterator_init(&it, &call->out->shape, 3, call->in);
+	const int64_t run = chi_broadcast_iterator_run(&it);
+	for (int64_t at = 0; !it.done; at += run, chi_broadcast_iterator_next(&it)) {
+		void *out = chi_element(call->out, at);
+		if (size == 8)
+			choose_sized(&it, call, out, run, 8);
+		else if (size == 4)
+			choose_sized(&it, call, out, run, 4);
+		else if (size == 2)
+			choose_sized(&it, call, out, run, 2);
+		else
+			choose_sized(&it, call, out, run, 1);
+	}
 	return CHOIR_OK;
 }
 
@@ -161,9 +255,32 @@ static const chi_kernel_spec specs[] = {
 	{ "multiply", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[2] },
 	{ "divide", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[3] },
 	{ "maximum", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[4] },
+	{ "minimum", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[5] },
+	{ "logical_and", 1 << CHOIR_BOOL, 0, run_binary, NULL, NULL, &binary_ops[5] },
+	{ "logical_or", 1 << CHOIR_BOOL, 0, run_binary, NULL, NULL, &binary_ops[4] },
+	{ "equal", CHI_COMPARABLE, 0, run_comparison, NULL, NULL, &comparisons[0] },
+	{ "not_equal", CHI_COMPARABLE, 0, run_comparison, NULL, NULL, &comparisons[1] },
+	{ "less", CHI_COMPARABLE, 0, run_comparison, NULL, NULL, &comparisons[2] },
+	{ "less_equal", CHI_COMPARABLE, 0, run_comparison, NULL, NULL, &comparisons[3] },
+	{ "where", CHI_ALL, 0, run_where, NULL, NULL, NULL },
+	{ "pow", CHI_REAL, 0, run_library2, NULL, NULL, &functions2[0] },
+	{ "atan2", CHI_REAL, 0, run_library2, NULL, NULL, &functions2[1] },
 	{ "maximum_gradient", CHI_REAL, sizeof(choir_maximum_gradient_attributes),
 			run_maximum_gradient, NULL, NULL, NULL },
-	{ "square", CHI_ARITHMETIC, 0, run_square, NULL, NULL, NULL },
+	{ "square", CHI_ARITHMETIC, 0, run_number_unary, NULL, NULL, &number_unary_ops[0] },
+	{ "abs", CHI_ARITHMETIC, 0, run_number_unary, NULL, NULL, &number_unary_ops[1] },
+	{ "negate", CHI_ARITHMETIC, 0, run_number_unary, NULL, NULL, &number_unary_ops[2] },
+	{ "sign", CHI_ARITHMETIC, 0, run_number_unary, NULL, NULL, &number_unary_ops[3] },
+	{ "floor", CHI_REAL, 0, run_library, NULL, NULL, &functions[0] },
+	{ "ceil", CHI_REAL, 0, run_library, NULL, NULL, &functions[1] },
+	{ "round", CHI_REAL, 0, run_library, NULL, NULL, &functions[2] },
+	{ "sin", CHI_REAL, 0, run_library, NULL, NULL, &functions[3] },
+	{ "cos", CHI_REAL, 0, run_library, NULL, NULL, &functions[4] },
+	{ "tan", CHI_REAL, 0, run_library, NULL, NULL, &functions[5] },
+	{ "rsqrt", CHI_REAL, 0, run_library, NULL, NULL, &functions[6] },
+	{ "log1p", CHI_REAL, 0, run_library, NULL, NULL, &functions[7] },
+	{ "expm1", CHI_REAL, 0, run_library, NULL, NULL, &functions[8] },
+	{ "erf", CHI_REAL, 0, run_library, NULL, NULL, &functions[9] },
 	{ "sqrt", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[1] },
 	{ "exp", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[2] },
 	{ "log", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[3] },

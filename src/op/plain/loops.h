@@ -26,6 +26,23 @@ typedef enum {
 	CHI_SILU,
 	CHI_SOFTPLUS
 } chi_unary;
+// On integers, too.
+typedef enum { CHI_NUMBER_SQUARE, CHI_ABS, CHI_NEGATE, CHI_SIGN } chi_number_unary;
+typedef enum { CHI_EQUAL, CHI_NOT_EQUAL, CHI_LESS, CHI_LESS_EQUAL } chi_comparison;
+// Functions of the C library; the order is that of tables in real.inc.
+typedef enum {
+	CHI_FLOOR,
+	CHI_CEIL,
+	CHI_ROUND_EVEN,
+	CHI_SIN,
+	CHI_COS,
+	CHI_TAN,
+	CHI_RSQRT,
+	CHI_LOG1P,
+	CHI_EXPM1,
+	CHI_ERF
+} chi_library;
+typedef enum { CHI_POW, CHI_ATAN2 } chi_library2;
 
 enum {
 	CHI_COLUMNS = 64, // of sum_rows
@@ -54,7 +71,15 @@ typedef struct {
 	// A repeating operand has one element. Integers wrap; x / 0 is 0.
 	void (*binary)(chi_binary op, void *out, const void *a, const void *b, int64_t n,
 			bool a_repeats, bool b_repeats);
-	void (*square)(void *out, const void *x, int64_t n);
+	void (*unary)(chi_number_unary op, void *out, const void *x, int64_t n);
+	void (*compare)(chi_comparison op, uint8_t *out, const void *a, const void *b, int64_t n,
+			bool a_repeats, bool b_repeats);
+	// *total becomes the largest (CHI_MAXIMUM) or smallest of itself and n elements.
+	void (*extreme)(chi_binary op, void *total, const void *x, int64_t n);
+	// The sums of the first elements of n, which are step apart; exclusive: without the last.
+	void (*cumsum)(void *out, const void *x, int64_t n, int64_t step, bool exclusive);
+	// The indices of the k largest of n elements, which are packed, largest first.
+	void (*top_k)(int64_t *out, const void *x, int64_t n, int64_t k);
 	// Adds to *total.
 	void (*sum)(chi_total *total, const void *x, int64_t n);
 	// Adds `rows` elements, stride apart, to total[j] for each of n <= CHI_COLUMNS columns.
@@ -114,6 +139,10 @@ typedef struct {
 
 typedef struct {
 	void (*unary)(chi_unary op, void *out, const void *x, int64_t n);
+	void (*library)(chi_library function, void *out, const void *x, int64_t n);
+	// A repeating operand has one element.
+	void (*library2)(chi_library2 function, void *out, const void *a, const void *b, int64_t n,
+			bool a_repeats, bool b_repeats);
 	// by: the input of square, gelu, silu and softplus, the result of the others.
 	void (*gradient)(chi_unary op, void *out, const void *by, const void *dy, int64_t n);
 	// dy where (a < b) == less, else 0.
@@ -150,6 +179,9 @@ typedef struct {
 	void (*max_pool)(const chi_pool *p, void *out, const void *x);
 	void (*max_pool_gradient)(
 			const chi_pool *p, void *dx, const void *x, const void *y, const void *dy);
+	// out [of y]: u, shaped like x, where x equals the window's y first.
+	void (*max_pool_take)(
+			const chi_pool *p, void *out, const void *x, const void *y, const void *u);
 	void (*average_pool)(const chi_pool *p, void *out, const void *x);
 	void (*average_pool_gradient)(const chi_pool *p, void *dx, const void *dy);
 

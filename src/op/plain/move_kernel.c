@@ -1,4 +1,4 @@
-// Slice, concat, transpose and gather. Where the dtype does not matter, they move bytes.
+// Slice, concat, flip, transpose and gather. Where the dtype does not matter, they move bytes.
 #include "op/plain/plain.h"
 
 #include <string.h>
@@ -62,6 +62,21 @@ static choir_status run_concat(const choir_kernel_call *call)
 		for (size_t i = 0; i < c.rows && c.part > 0; i++, from += c.part, to += c.whole)
 			memcpy(to, from, c.part);
 		first += in->shape.dim[a->axis];
+	}
+	return CHOIR_OK;
+}
+
+static choir_status run_flip(const choir_kernel_call *call)
+{
+	const choir_flip_attributes *a = call->attributes;
+	const choir_buffer *x = &call->in[0];
+	const subset c = subset_of(x, x, a->axis, 0);
+	const size_t n = (size_t) x->shape.dim[a->axis], part = c.whole / n;
+	for (size_t row = 0; row < c.rows; row++) {
+		const char *from = (const char *) x->data + row * c.whole;
+		char *to = (char *) call->out->data + row * c.whole;
+		for (size_t i = 0; i < n; i++)
+			memcpy(to + i * part, from + (n - 1 - i) * part, part);
 	}
 	return CHOIR_OK;
 }
@@ -153,6 +168,7 @@ static const chi_kernel_spec specs[] = {
 	{ "slice_gradient", CHI_REAL, sizeof(choir_slice_attributes), run_slice_gradient, NULL, NULL,
 			NULL },
 	{ "concat", CHI_ALL, sizeof(choir_slice_attributes), run_concat, NULL, NULL, NULL },
+	{ "flip", CHI_ALL, sizeof(choir_flip_attributes), run_flip, NULL, NULL, NULL },
 	{ "transpose", CHI_ALL, sizeof(choir_transpose_attributes), run_transpose, NULL, NULL, NULL },
 	{ "gather", CHI_ALL, 0, run_gather, NULL, NULL, NULL },
 	{ "gather_gradient", CHI_REAL, 0, run_gather_gradient, NULL, NULL, NULL },

@@ -1,7 +1,7 @@
 // The lists of the plain kernels, and what they share.
 #pragma once
 
-#include "op/kernel_list.h"
+#include "op/kernel/kernel_list.h"
 #include "op/plain/loops.h"
 #include "tensor/tensor.h"
 

@@ -31,6 +31,15 @@ static choir_status run_max_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
+static choir_status run_max_take(const choir_kernel_call *call)
+{
+	const choir_buffer *in = call->in;
+	const chi_pool pool = pool_of(&in[0], call->out, call->attributes);
+	chi_loops_best()->real[call->out->dtype]->max_pool_take(
+			&pool, call->out->data, in[0].data, in[1].data, in[2].data);
+	return CHOIR_OK;
+}
+
 static choir_status run_average(const choir_kernel_call *call)
 {
 	const chi_pool pool = pool_of(&call->in[0], call->out, call->attributes);
@@ -51,6 +60,8 @@ static const chi_kernel_spec specs[] = {
 	{ "max_pool2d", CHI_REAL, sizeof(choir_pool2d_attributes), run_max, NULL, NULL, NULL },
 	{ "max_pool2d_gradient", CHI_REAL, sizeof(choir_pool2d_attributes), run_max_gradient, NULL,
 			NULL, NULL },
+	{ "max_pool2d_take", CHI_REAL, sizeof(choir_pool2d_attributes), run_max_take, NULL, NULL,
+			NULL },
 	{ "average_pool2d", CHI_REAL, sizeof(choir_pool2d_attributes), run_average, NULL, NULL, NULL },
 	{ "average_pool2d_gradient", CHI_REAL, sizeof(choir_pool2d_attributes), run_average_gradient,
 			NULL, NULL, NULL },

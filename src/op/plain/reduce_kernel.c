@@ -1,5 +1,6 @@
-// Sums over any axes, argmax, and squares of chunks. Neighbouring axes are merged to a group if
-// all of them are summed or none. The last group is the innermost loop.
+// Sums and extremes over any axes, positions of extremes, cumulative sums, and squares of chunks.
+// Neighbouring axes are merged to a group if all of them are summed or none. The last group is the
+// innermost loop.
 #include "base/team.h"
 #include "base/thresholds.h"
 #include "op/plain/broadcast_iterator.h"
@@ -138,6 +139,40 @@ static choir_status run_sum(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
+// Extremes of a kept run's columns start from the first summed row, which is used twice.
+static void extreme_of(const reduction *r, chi_binary op, const choir_buffer *x, int64_t at,
+		choir_buffer *out, int64_t to)
+{
+	const chi_number_loops *loops = chi_loops_best()->number[x->dtype];
+	const size_t size = chi_dtype_size(x->dtype);
+	void *total = chi_element(out, to);
+	memcpy(total, chi_element(x, at), size * (size_t) (r->run_is_summed ? 1 : r->run));
+	for (chi_broadcast_iterator it = r->summed; !it.done; chi_broadcast_iterator_next(&it)) {
+		const int64_t from = at + it.at[0];
+		if (r->run_is_summed) {
+			loops->extreme(op, total, chi_element(x, from), r->run);
+			continue;
+		}
+		for (int64_t row = 0; row < r->rows; row++)
+			loops->binary(
+					op, total, total, chi_element(x, from + row * r->row), r->run, false, false);
+	}
+}
+
+static choir_status run_extreme(const choir_kernel_call *call)
+{
+	static const chi_binary ops[] = { CHI_MAXIMUM, CHI_MINIMUM };
+	const choir_sum_attributes *attributes = call->attributes;
+	const choir_buffer *x = &call->in[0];
+	const reduction r = reduction_of(&x->shape, attributes->axes);
+	int64_t to = 0;
+	for (chi_broadcast_iterator it = r.kept; !it.done; chi_broadcast_iterator_next(&it)) {
+		extreme_of(&r, ops[call->user != NULL], x, it.at[0], call->out, to);
+		to += r.run_is_summed ? 1 : r.run;
+	}
+	return CHOIR_OK;
+}
+
 #define IS_NAN(x) isnan(x)
 #define T float
 #define NAME argmax_f32
@@ -159,8 +194,8 @@ static choir_status run_sum(const choir_kernel_call *call)
 
 static choir_status run_argmax(const choir_kernel_call *call)
 {
-	static int64_t (*const loops[])(const void *, int64_t, int64_t) = { argmax_f32, argmax_f64,
-		argmax_i32, argmax_i64, argmax_u8 };
+	static int64_t (*const loops[])(const void *, int64_t, int64_t, bool) = { argmax_f32,
+		argmax_f64, argmax_i32, argmax_i64, argmax_u8 };
 	const choir_argmax_attributes *attributes = call->attributes;
 	const choir_buffer *x = &call->in[0];
 	const int64_t n = x->shape.dim[attributes->axis];
@@ -170,7 +205,35 @@ static choir_status run_argmax(const choir_kernel_call *call)
 	int64_t *out = call->out->data;
 	const int64_t count = chi_elements(call->out);
 	for (int64_t i = 0; i < count; i++)
-		out[i] = loops[x->dtype](chi_element(x, i / inner * n * inner + i % inner), n, inner);
+		out[i] = loops[x->dtype](
+				chi_element(x, i / inner * n * inner + i % inner), n, inner, call->user != NULL);
+	return CHOIR_OK;
+}
+
+static choir_status run_cumsum(const choir_kernel_call *call)
+{
+	const choir_cumsum_attributes *a = call->attributes;
+	const choir_buffer *x = &call->in[0];
+	const int64_t n = x->shape.dim[a->axis], all = chi_elements(x);
+	int64_t inner = 1;
+	for (int i = a->axis + 1; i < x->shape.rank; i++)
+		inner *= x->shape.dim[i];
+	const int64_t first = a->reverse ? (n - 1) * inner : 0, step = a->reverse ? -inner : inner;
+	for (int64_t outer = 0; outer < all; outer += n * inner)
+		for (int64_t i = outer + first; i < outer + first + inner; i++)
+			chi_loops_best()->number[x->dtype]->cumsum(
+					chi_element(call->out, i), chi_element(x, i), n, step, a->exclusive);
+	return CHOIR_OK;
+}
+
+static choir_status run_top_k(const choir_kernel_call *call)
+{
+	const choir_top_k_attributes *a = call->attributes;
+	const choir_buffer *x = &call->in[0];
+	const int64_t n = x->shape.dim[x->shape.rank - 1], rows = chi_elements(x) / n;
+	int64_t *out = call->out->data;
+	for (int64_t row = 0; row < rows; row++, out += a->k)
+		chi_loops_best()->number[x->dtype]->top_k(out, chi_element(x, row * n), n, a->k);
 	return CHOIR_OK;
 }
 
@@ -188,9 +251,17 @@ static choir_status run_chunk_squares(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
+static const bool smallest = true; // the user of what finds the smallest, not the largest
+
 static const chi_kernel_spec specs[] = {
 	{ "sum", CHI_ARITHMETIC, sizeof(choir_sum_attributes), run_sum, NULL, NULL, NULL },
 	{ "argmax", CHI_ARITHMETIC, sizeof(choir_argmax_attributes), run_argmax, NULL, NULL, NULL },
+	{ "argmin", CHI_ARITHMETIC, sizeof(choir_argmax_attributes), run_argmax, NULL, NULL,
+			&smallest },
+	{ "max", CHI_ARITHMETIC, sizeof(choir_sum_attributes), run_extreme, NULL, NULL, NULL },
+	{ "min", CHI_ARITHMETIC, sizeof(choir_sum_attributes), run_extreme, NULL, NULL, &smallest },
+	{ "cumsum", CHI_ARITHMETIC, sizeof(choir_cumsum_attributes), run_cumsum, NULL, NULL, NULL },
+	{ "top_k", CHI_ARITHMETIC, sizeof(choir_top_k_attributes), run_top_k, NULL, NULL, NULL },
 	{ "chunk_squares", CHI_REAL, sizeof(choir_chunk_squares_attributes), run_chunk_squares, NULL,
 			NULL, NULL },
 };

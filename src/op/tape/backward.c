@@ -24,6 +24,7 @@ typedef struct {
 	chi_ready_fn *ready;
 	void *user;
 	account *accounts;
+	bool recorded; // nothing is dropped
 } pass;
 
 typedef struct {
@@ -54,25 +55,31 @@ static void close_accounts(pass *p)
 {
 	for (account *a = p->accounts; a; a = a->next) {
 		a->tensor->gradient = NULL;
-		if (a->sum)
+		if (a->sum && !p->recorded)
 			a->sum->gradient = NULL;
 	}
 }
 
-static void set_sum(account *a, choir_tensor *sum)
+static void set_sum(const pass *p, account *a, choir_tensor *sum)
 {
 	a->sum = sum;
-	if (sum)
+	if (sum && !p->recorded)
 		sum->gradient = a; // for drop_temporaries
 }
 
-static void drop_sum(account *a)
+static void drop_sum(const pass *p, account *a)
 {
-	if (!a->sum)
-		return;
-	a->sum->gradient = NULL;
-	chi_tensor_drop(a->sum);
+	if (a->sum && !p->recorded) {
+		a->sum->gradient = NULL;
+		chi_tensor_drop(a->sum);
+	}
 	a->sum = NULL;
+}
+
+static void drop(const pass *p, choir_tensor *t)
+{
+	if (!p->recorded)
+		chi_tensor_drop(t);
 }
 
 static choir_status check_sources(const choir_tape *tape, size_t n, choir_tensor *const sources[])
@@ -115,15 +122,18 @@ static choir_status check(
 	return check_sources(tape, n, sources);
 }
 
-static bool list_nodes(const pass *p, chi_node *last, nodes *list)
+// The nodes after `before`, up to last; an earlier recorded pass may have marked them.
+static bool list_nodes(const pass *p, const chi_node *before, chi_node *last, nodes *list)
 {
 	list->count = 0;
-	for (chi_node *node = last; node; node = node->previous)
+	for (chi_node *node = last; node != before; node = node->previous)
 		list->count++;
 	list->node = chi_arena_alloc(&p->frame->arena, list->count * sizeof(*list->node));
 	size_t i = list->node ? list->count : 0;
-	for (chi_node *node = last; node && list->node; node = node->previous)
+	for (chi_node *node = last; node != before && list->node; node = node->previous) {
+		node->reached = node->wanted = false;
 		list->node[--i] = node;
+	}
 	return list->node != NULL;
 }
 
@@ -184,10 +194,11 @@ static choir_status hand_over(pass *p, account *a)
 	}
 	for (size_t next = a->source; next && status == CHOIR_OK; next = p->same[next - 1])
 		status = p->ready(p->user, next - 1, zeros ? zeros : a->sum);
-	chi_tensor_drop(zeros);
+	if (zeros)
+		drop(p, zeros);
 	// An operation that made the source still needs it.
 	if (!a->tensor->node || !a->tensor->node->wanted)
-		drop_sum(a);
+		drop_sum(p, a);
 	return status;
 }
 
@@ -217,35 +228,45 @@ static choir_status add(
 				choir_dtype_name(gradient->dtype), chi_shape_print(&shape, made),
 				choir_dtype_name(a->tensor->dtype), chi_shape_print(&a->tensor->shape, needed));
 	// An older handle, or one of another input, must not be dropped.
-	if (gradient->mark < mark || gradient->gradient)
+	if (!p->recorded && (gradient->mark < mark || gradient->gradient))
 		gradient = chi_tensor_alias(p->frame, gradient);
 	if (gradient && a->sum) {
 		const bool slices = chi_is_slices(a->sum) || chi_is_slices(gradient);
 		choir_tensor *sum =
 				slices ? chi_slices_add(a->sum, gradient) : choir_add(a->sum, gradient);
-		drop_sum(a);
-		chi_tensor_drop(gradient);
+		drop_sum(p, a);
+		drop(p, gradient);
 		gradient = sum;
 	}
 	if (!gradient)
 		return chi_frame_status(p->frame);
-	set_sum(a, gradient);
+	set_sum(p, a, gradient);
 	return CHOIR_OK;
 }
 
 static void drop_temporaries(const pass *p, const choir_tensor *before)
 {
-	for (choir_tensor *t = p->frame->tensors; t != before; t = t->next)
+	for (choir_tensor *t = p->frame->tensors; t != before && !p->recorded; t = t->next)
 		if (!t->gradient)
 			chi_tensor_drop(t);
 }
 
 static choir_status go_through_segment(pass *p, const chi_node *node);
 
+static choir_status fail_unrecordable(const pass *p, const chi_op *op)
+{
+	return chi_frame_fail(p->frame, CHOIR_UNSUPPORTED,
+			"gradient: %s has a gradient, but the gradient has none; a recorded backward pass "
+			"cannot go through it",
+			op->label ? op->label : op->name);
+}
+
 static choir_status contribute(pass *p, const chi_node *node)
 {
-	if (chi_segment_is(node))
+	if (chi_segment_is(node) || (p->recorded && node->op->formula))
 		return go_through_segment(p, node);
+	if (p->recorded && !node->op->recordable)
+		return fail_unrecordable(p, node->op);
 	choir_frame *f = p->frame;
 	const size_t mark = choir_frame_mark(f);
 	const choir_tensor *before = f->tensors;
@@ -278,7 +299,7 @@ static choir_status step(pass *p, const chi_node *node)
 	if (node->wanted) {
 		if (a->sum)
 			CHOIR_TRY(contribute(p, node));
-		drop_sum(a);
+		drop_sum(p, a);
 		for (size_t k = 0; k < node->n; k++) {
 			account *in = account_of(node->in[k]);
 			if (in && --in->pending == 0 && in->source)
@@ -286,9 +307,9 @@ static choir_status step(pass *p, const chi_node *node)
 		}
 	}
 	if (node->reached && node->out != p->y && !(a && a->source))
-		chi_tensor_drop(node->out);
+		drop(p, node->out);
 	for (size_t k = node->n - node->op->private_inputs; node->reached && k < node->n; k++)
-		chi_tensor_drop(node->in[k]);
+		drop(p, node->in[k]);
 	return CHOIR_OK;
 }
 
@@ -307,30 +328,44 @@ static void let_all_die(const nodes *list)
 		list->node[i]->reached = true;
 }
 
-// Adds gradients of outside tensors to their accounts. The segment's own step is one of their
+// Makes the result of a segment or of a fused operation again, by operations after `before`.
+static choir_tensor *make_again(const chi_node *node, const chi_node **before, chi_node **last)
+{
+	choir_tape *tape = node->out->frame->tape;
+
+	*before = tape->used ? NULL : tape->last;
+	if (chi_segment_is(node))
+		return chi_segment_again(node, last);
+	choir_tensor *y = node->op->formula(node);
+	*last = tape->last;
+	return y;
+}
+
+// Adds gradients of outside tensors to their accounts. The node's own step is one of their
 // contributions, so they are final after it.
 static choir_status go_through_segment(pass *p, const chi_node *node)
 {
 	choir_frame *f = p->frame;
 	const choir_tensor *before = f->tensors;
 	choir_tensor *dy = account_of(node->out)->sum;
+	const chi_node *older = NULL;
 	chi_node *last = NULL;
 	nodes list;
 
-	choir_tensor *y = chi_segment_again(node, &last);
+	choir_tensor *y = make_again(node, &older, &last);
 	if (!y)
 		return chi_frame_status(f);
-	if (!list_nodes(p, last, &list))
+	if (!list_nodes(p, older, last, &list))
 		return chi_frame_record_error(f);
 	reach(&list, y);
 	if (!want(p, &list))
 		return chi_frame_record_error(f);
 	account *a = account_of(y);
-	choir_tensor *alias = chi_tensor_alias(f, dy);
+	choir_tensor *alias = p->recorded ? dy : chi_tensor_alias(f, dy);
 	if (!alias)
 		return chi_frame_status(f);
 	if (a)
-		set_sum(a, alias);
+		set_sum(p, a, alias);
 	let_all_die(&list);
 	CHOIR_TRY(go_through(p, &list));
 	drop_temporaries(p, before);
@@ -347,10 +382,27 @@ static choir_status go_back(pass *p, const nodes *list)
 		choir_tensor *ones = choir_fill(p->frame, p->y->dtype, p->y->shape, 1);
 		if (!ones)
 			return chi_frame_status(p->frame);
-		set_sum(a, ones);
+		set_sum(p, a, ones);
 	}
 	CHOIR_TRY(hand_over_first(p));
 	return go_through(p, list);
+}
+
+static choir_status run(pass *p, choir_tape *tape)
+{
+	choir_status status;
+	nodes list;
+
+	CHOIR_TRY(check(tape, p->y, p->n, p->sources));
+	tape->used = !p->recorded;
+	chi_trace_begin(CHOIR_TRACE_COMPUTE, "backward");
+	if (list_nodes(p, NULL, tape->last, &list) && open_sources(p))
+		status = go_back(p, &list);
+	else
+		status = chi_frame_record_error(p->frame);
+	close_accounts(p);
+	chi_trace_end();
+	return status;
 }
 
 choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
@@ -358,21 +410,25 @@ choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
 {
 	if (!tape)
 		return chi_frame_status(y ? y->frame : NULL);
-	CHOIR_TRY(check(tape, y, n, sources));
-	tape->used = true;
 	pass p = {
 		.frame = tape->frame, .y = y, .n = n, .sources = sources, .ready = ready, .user = user
 	};
-	choir_status status;
-	nodes list;
-	chi_trace_begin(CHOIR_TRACE_COMPUTE, "backward");
-	if (list_nodes(&p, tape->last, &list) && open_sources(&p))
-		status = go_back(&p, &list);
-	else
-		status = chi_frame_record_error(p.frame);
-	close_accounts(&p);
-	chi_trace_end();
-	return status;
+	return run(&p, tape);
+}
+
+choir_status chi_tape_backward_recorded(choir_tape *tape, choir_tensor *y, size_t n,
+		choir_tensor *const sources[], chi_ready_fn *ready, void *user)
+{
+	if (!tape)
+		return chi_frame_status(y ? y->frame : NULL);
+	pass p = { .frame = tape->frame,
+		.y = y,
+		.n = n,
+		.sources = sources,
+		.ready = ready,
+		.user = user,
+		.recorded = true };
+	return run(&p, tape);
 }
 
 static choir_status keep_gradient(void *user, size_t index, choir_tensor *gradient)

@@ -42,10 +42,11 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last)
 	choir_tape *tape = f->tape;
 	chi_node *const kept = tape->last;
 	const chi_random_key random = f->random;
-	const bool again = tape->again;
+	const bool again = tape->again, recorded = !tape->used;
 	char text[2][CHI_SHAPE_TEXT];
 
-	tape->last = NULL;
+	if (!recorded)
+		tape->last = NULL;
 	tape->used = false;
 	tape->again = true;
 	f->random = s->random;
@@ -54,8 +55,9 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last)
 	*last = tape->last;
 	f->random = random;
 	tape->again = again;
-	tape->used = true;
-	tape->last = kept;
+	tape->used = !recorded;
+	if (!recorded)
+		tape->last = kept;
 	if (!y)
 		return chi_frame_null_argument(f, "recompute: the function");
 	if (!y->node || y->dtype != node->out->dtype || !chi_shape_equal(&y->shape, &node->out->shape))

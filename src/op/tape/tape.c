@@ -69,6 +69,11 @@ choir_status chi_tape_add_read(choir_tape *tape, choir_tensor *t)
 	return CHOIR_OK;
 }
 
+bool chi_backward_is_recorded(const choir_frame *f)
+{
+	return f->tape && !f->tape->used;
+}
+
 // Only through floating-point tensors.
 static bool can_flow(const chi_op *op, size_t n, choir_tensor *const in[], const choir_tensor *out)
 {

@@ -34,9 +34,12 @@ choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[]
 
 // Whether node is a recomputed segment, whose in[] is all that it uses from outside.
 bool chi_segment_is(const chi_node *node);
-// Recomputes a segment of the tape. Returns its result, and its newest operation in *last. NULL:
-// the frame has failed.
+// Recomputes a segment of the tape. Returns its result, and its newest operation in *last. In a
+// recorded pass the operations stay on the tape. NULL: the frame has failed.
 choir_tensor *chi_segment_again(const chi_node *node, chi_node **last);
+
+// Whether f's tape records the backward pass that runs.
+bool chi_backward_is_recorded(const choir_frame *f);
 
 // Called by the backward pass once per source, when its gradient is final. gradient may be slices
 // (tensor.h). It is zeros, and comes first, if y does not depend on the source. It is dropped
@@ -48,4 +51,7 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last);
 // recorded operation made.
 typedef choir_status chi_ready_fn(void *user, size_t index, choir_tensor *gradient);
 choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
+		choir_tensor *const sources[], chi_ready_fn *ready, void *user);
+// The same in a recorded pass, which drops nothing; ready gets recorded tensors, and keeps them.
+choir_status chi_tape_backward_recorded(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], chi_ready_fn *ready, void *user);

@@ -4,7 +4,7 @@
 // they lose little accuracy.
 #pragma once
 
-#include "op/kernel_list.h"
+#include "op/kernel/kernel_list.h"
 
 enum {
 	CHI_WINOGRAD_PLACES = 16, // points of a transformed tile

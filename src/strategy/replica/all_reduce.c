@@ -43,6 +43,7 @@ static const chi_op all_reduce_op = {
 	.name = "all_reduce",
 	.attribute_bytes = sizeof(all_reduce_attributes),
 	.backward = all_reduce_backward,
+	.recordable = true,
 };
 
 // Devices that share memory share the result.

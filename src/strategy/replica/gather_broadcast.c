@@ -65,11 +65,8 @@ static choir_status gather_backward(
 	const gather_attributes *a = node->attributes;
 	(void) want;
 	choir_tensor *sum = choir_replica_all_reduce(a->replica, CHOIR_SUM, dy);
-	choir_tensor *own =
-			sum == NULL ? NULL : chi_tensor_new(dy->frame, dy->dtype, &node->in[0]->shape);
-	if (own == NULL || chi_gather_copy_part(sum, own, a->axis, a->offset, true) != CHOIR_OK)
-		return chi_frame_record_error(dy->frame);
-	gradient[0] = own;
+	if (sum != NULL)
+		gradient[0] = choir_slice(sum, a->axis, a->offset, node->in[0]->shape.dim[a->axis]);
 	return CHOIR_OK;
 }
 
@@ -77,6 +74,7 @@ static const chi_op all_gather_op = {
 	.name = "all_gather",
 	.attribute_bytes = sizeof(gather_attributes),
 	.backward = gather_backward,
+	.recordable = true,
 };
 
 choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, int axis)

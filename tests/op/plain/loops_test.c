@@ -44,7 +44,30 @@ static void compare(const char *what, run_loop *run, choir_dtype dtype, int op, 
 static void binary(const chi_loops *v, choir_dtype dtype, int op, void *out, int64_t n)
 {
 	const chi_number_loops *loops = v->number[dtype];
-	loops->binary((chi_binary) (op % 5), out, a, b, n, op / 5 == 1, op / 5 == 2);
+	loops->binary((chi_binary) (op % 6), out, a, b, n, op / 6 == 1, op / 6 == 2);
+}
+
+static void numbers(const chi_loops *v, choir_dtype dtype, int op, void *out, int64_t n)
+{
+	const chi_number_loops *loops = v->number[dtype];
+	if (op <= CHI_SIGN)
+		loops->unary((chi_number_unary) op, out, a, n);
+	else if (op < 8)
+		loops->compare((chi_comparison) (op - 4), out, a, b, n, false, op % 2);
+	else if (op < 10)
+		loops->cumsum(out, a, n, 1, op == 8);
+	else if (op == 10)
+		loops->top_k(out, a, n, n < 50 ? n : 50);
+	else
+		loops->extreme(op == 11 ? CHI_MAXIMUM : CHI_MINIMUM, memcpy(out, b, 8), a, n);
+}
+
+static void library(const chi_loops *v, choir_dtype dtype, int op, void *out, int64_t n)
+{
+	if (op <= CHI_ERF)
+		v->real[dtype]->library((chi_library) op, out, op == CHI_RSQRT ? d : a, n);
+	else
+		v->real[dtype]->library2((chi_library2) (op - CHI_ERF - 1), out, d, b, n, false, false);
 }
 
 static void sums(const chi_loops *v, choir_dtype dtype, int op, void *out, int64_t n)
@@ -190,7 +213,10 @@ static void pools(const chi_loops *v, choir_dtype dtype, int op, void *out, int6
 		loops->average_pool_gradient(&p, out, a);
 	else {
 		loops->max_pool(&p, c, a);
-		loops->max_pool_gradient(&p, out, a, c, b);
+		if (op / 2 == 3)
+			loops->max_pool_gradient(&p, out, a, c, b);
+		else
+			loops->max_pool_take(&p, out, a, c, b);
 	}
 }
 
@@ -215,18 +241,20 @@ TEST(variants_have_the_same_bits)
 	uint64_t seed = 31;
 	for (choir_dtype dtype = CHOIR_F32; dtype <= CHOIR_U8; dtype++) {
 		fill_all(dtype, &seed);
-		compare_all("binary", binary, dtype, 15);
+		compare_all("binary", binary, dtype, 18);
+		compare_all("numbers", numbers, dtype, 13);
 		compare_all("sums", sums, dtype, 2);
 	}
 	for (choir_dtype dtype = CHOIR_F32; dtype <= CHOIR_F64; dtype++) {
 		fill_all(dtype, &seed);
 		compare_all("unary", unary, dtype, CHI_SOFTPLUS + 1);
+		compare_all("library", library, dtype, CHI_ERF + 3);
 		compare_all("gradient", gradient, dtype, CHI_SOFTPLUS + 1);
 		compare_all("reductions", reductions, dtype, 12);
 		compare_all("norms", norms, dtype, 9);
 		compare_all("recurrent", recurrent, dtype, 4);
 		compare_all("updates", updates, dtype, 1 + CHI_UPDATES1 + CHI_UPDATES2);
-		compare_all("pools", pools, dtype, 8);
+		compare_all("pools", pools, dtype, 10);
 	}
 	for (choir_dtype dtype = CHOIR_F16; dtype <= CHOIR_BF16; dtype++) {
 		fill_all(dtype, &seed);

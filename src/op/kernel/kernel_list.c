@@ -1,5 +1,5 @@
 // Registers the built-in kernels, one dtype at a time.
-#include "op/kernel_list.h"
+#include "op/kernel/kernel_list.h"
 
 static void register_spec(const chi_kernel_spec *spec, const char *name)
 {

@@ -1,7 +1,7 @@
 // The rules for running operations in chunks: which operations, along which axis, and chunk sizes.
 // A single thread loses nothing (measured: products in chunks of 256 rows are as fast as whole
 // products; in chunks of 64 rows, a tenth slower).
-#include "op/parallel.h"
+#include "op/kernel/parallel.h"
 
 #include "base/atomic.h"
 #include "base/status.h"

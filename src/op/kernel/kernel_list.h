@@ -23,7 +23,8 @@ enum {
 	CHI_F64 = 1 << CHOIR_F64,
 	CHI_REAL = CHI_F32 | CHI_F64,
 	CHI_ARITHMETIC = CHI_REAL | 1 << CHOIR_I32 | 1 << CHOIR_I64 | 1 << CHOIR_U8,
-	CHI_ALL = CHI_ARITHMETIC | 1 << CHOIR_BOOL | 1 << CHOIR_F16 | 1 << CHOIR_BF16
+	CHI_COMPARABLE = CHI_ARITHMETIC | 1 << CHOIR_BOOL,
+	CHI_ALL = CHI_COMPARABLE | 1 << CHOIR_F16 | 1 << CHOIR_BF16
 };
 
 // The index-th kernel list of a library; a list without specs is the end.

@@ -1,6 +1,6 @@
 // Operations in pieces: the same bits alone and with teams of any size, the values of the whole,
 // and a failure of one piece is the operation's.
-#include "op/parallel.h"
+#include "op/kernel/parallel.h"
 
 #include "base/alloc.h"
 #include "base/team.h"

@@ -1,0 +1,144 @@
+// Comparisons, logic, and the choice between two tensors.
+#include "op/op.h"
+
+#include <math.h>
+
+static choir_status infer_comparison(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	(void) n;
+	(void) attributes;
+	*dtype = CHOIR_BOOL;
+	if (in[0]->dtype != in[1]->dtype)
+		return choir_fail(CHOIR_INVALID, "the dtypes are %s and %s; cast one of them",
+				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype));
+	return chi_broadcast_shapes(&in[0]->shape, &in[1]->shape, shape);
+}
+
+typedef enum { EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, AND, OR } comparison;
+static const chi_op ops[] = {
+	[EQUAL] = { .name = "equal", .infer = infer_comparison },
+	[NOT_EQUAL] = { .name = "not_equal", .infer = infer_comparison },
+	[LESS] = { .name = "less", .infer = infer_comparison },
+	[LESS_EQUAL] = { .name = "less_equal", .infer = infer_comparison },
+	[GREATER] = { .name = "less", .label = "greater", .infer = infer_comparison },
+	[GREATER_EQUAL] = { .name = "less_equal",
+			.label = "greater_equal",
+			.infer = infer_comparison },
+	[AND] = { .name = "logical_and", .infer = infer_comparison },
+	[OR] = { .name = "logical_or", .infer = infer_comparison },
+};
+
+static choir_tensor *compare(comparison op, choir_tensor *a, choir_tensor *b)
+{
+	choir_tensor *const in[] = { a, b };
+	return chi_op_call(&ops[op], NULL, 2, in, NULL);
+}
+
+choir_tensor *choir_equal(choir_tensor *a, choir_tensor *b)
+{
+	return compare(EQUAL, a, b);
+}
+
+choir_tensor *choir_not_equal(choir_tensor *a, choir_tensor *b)
+{
+	return compare(NOT_EQUAL, a, b);
+}
+
+choir_tensor *choir_less(choir_tensor *a, choir_tensor *b)
+{
+	return compare(LESS, a, b);
+}
+
+choir_tensor *choir_less_equal(choir_tensor *a, choir_tensor *b)
+{
+	return compare(LESS_EQUAL, a, b);
+}
+
+choir_tensor *choir_greater(choir_tensor *a, choir_tensor *b)
+{
+	return compare(GREATER, b, a);
+}
+
+choir_tensor *choir_greater_equal(choir_tensor *a, choir_tensor *b)
+{
+	return compare(GREATER_EQUAL, b, a);
+}
+
+static choir_tensor *truth(choir_tensor *x)
+{
+	return x ? choir_cast(x, CHOIR_BOOL) : NULL;
+}
+
+choir_tensor *choir_logical_and(choir_tensor *a, choir_tensor *b)
+{
+	return compare(AND, truth(a), truth(b));
+}
+
+choir_tensor *choir_logical_or(choir_tensor *a, choir_tensor *b)
+{
+	return compare(OR, truth(a), truth(b));
+}
+
+choir_tensor *choir_logical_not(choir_tensor *x)
+{
+	return compare(EQUAL, truth(x), x ? choir_number(x->frame, 0) : NULL);
+}
+
+choir_tensor *choir_is_finite(choir_tensor *x)
+{
+	if (!x)
+		return chi_frame_null_argument(NULL, "is_finite");
+	if (!chi_dtype_is_float(x->dtype))
+		return choir_fill(x->frame, CHOIR_BOOL, x->shape, 1);
+	if (x->dtype == CHOIR_F16 || x->dtype == CHOIR_BF16 || x->is_number)
+		x = choir_cast(x, x->is_number ? CHOIR_F64 : CHOIR_F32);
+	return x ? choir_less(choir_abs(x), choir_number(x->frame, INFINITY)) : NULL;
+}
+
+// ---- where: kernels take the condition last, because the first input has the kernel's dtype.
+
+static choir_status infer_where(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	choir_shape both;
+
+	(void) n;
+	(void) attributes;
+	*dtype = in[0]->dtype;
+	if (in[0]->dtype != in[1]->dtype || in[2]->dtype != CHOIR_BOOL)
+		return choir_fail(CHOIR_INVALID,
+				"the dtypes are %s and %s, that of the condition is %s; twice the same, and bool, "
+				"are needed",
+				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype),
+				choir_dtype_name(in[2]->dtype));
+	CHOIR_TRY(chi_broadcast_shapes(&in[0]->shape, &in[1]->shape, &both));
+	return chi_broadcast_shapes(&both, &in[2]->shape, shape);
+}
+
+static choir_status where_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	choir_tensor *zero = choir_number(dy->frame, 0), *condition = node->in[2];
+
+	if (want[0])
+		gradient[0] = chi_sum_to(choir_where(condition, dy, zero), &node->in[0]->shape);
+	if (want[1])
+		gradient[1] = chi_sum_to(choir_where(condition, zero, dy), &node->in[1]->shape);
+	return CHOIR_OK;
+}
+
+static const chi_op where_op = {
+	.name = "where",
+	.infer = infer_where,
+	.backward = where_backward,
+	.recordable = true,
+};
+
+choir_tensor *choir_where(choir_tensor *condition, choir_tensor *a, choir_tensor *b)
+{
+	if (a && b && a->is_number && b->is_number)
+		a = choir_cast(a, CHOIR_F32);
+	choir_tensor *const in[] = { a, b, condition };
+	return chi_op_call(&where_op, NULL, 3, in, NULL);
+}

@@ -1,0 +1,15 @@
+// Finding an operation's kernel, and the library that the kernels come from.
+#pragma once
+
+#include "choir/extend/kernel_table.h"
+#include "device/device.h"
+
+// Finds an operation's kernel. NULL: the message lists the dtypes that have one.
+const choir_kernel_table *chi_kernel_find(
+		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype);
+
+bool chi_kernel_is_builtin(const choir_kernel_table *kernel);
+
+// The kernel library: "oneDNN 2.7.2 (1a9f2b)" or "none". Bits change with the version.
+enum { CHI_KERNEL_LIBRARY = 64 };
+const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY]);

@@ -31,13 +31,34 @@ choir_layer *choir_conv2d_new(
 // groups, out].
 choir_layer *choir_conv1d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
+// The same with choir_conv3d: [n, d, h, w, in], and "name/kernel" is [kernel, kernel, kernel, in /
+// groups, out].
+choir_layer *choir_conv3d_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
+// Apply choir_conv2d_transpose and choir_conv1d_transpose, add the bias and apply the activation.
+// "name/kernel" is [kernel, kernel, out / groups, in], or [kernel, out / groups, in].
+choir_layer *choir_conv2d_transpose_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
+choir_layer *choir_conv1d_transpose_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 // The largest element, or the mean, of each window of size x size pixels. Windows begin stride
 // (0: size) pixels apart. [n, h, w, c] gives [n, (h - size) / stride + 1, (w - size) / stride +
 // 1, c], with quotients rounded down.
 choir_layer *choir_max_pool2d_new(int size, int stride);
 choir_layer *choir_average_pool2d_new(int size, int stride);
+// The same for sequences [n, w, c] and volumes [n, d, h, w, c].
+choir_layer *choir_max_pool1d_new(int size, int stride);
+choir_layer *choir_average_pool1d_new(int size, int stride);
+choir_layer *choir_max_pool3d_new(int size, int stride);
+choir_layer *choir_average_pool3d_new(int size, int stride);
 // The mean of all pixels: [n, h, w, c] gives [n, c].
 choir_layer *choir_global_average_pool2d_new(void);
+// The largest element, or the mean, over all axes but the first and the last: [n, .., c] gives
+// [n, c].
+choir_layer *choir_global_max_pool_new(void);
+choir_layer *choir_global_average_pool_new(void);
+// Applies choir_upsample.
+choir_layer *choir_upsample_new(int64_t factor, choir_interpolation interpolation);
 
 // Normalization (nn.h). Variables have Keras' names: "name/gamma" begins at one, "name/beta" at
 // zero. Both are [channels]. An epsilon of 0 means 1e-3; CHOIR_ZERO means 0.
@@ -46,6 +67,10 @@ choir_layer *choir_global_average_pool2d_new(void);
 choir_layer *choir_layer_normalization_new(const char *name, int64_t channels, double epsilon);
 // Applies choir_rms_norm to [.., channels]. It has no beta.
 choir_layer *choir_rms_normalization_new(const char *name, int64_t channels, double epsilon);
+// Applies choir_group_norm to [n, .., channels]. CHOIR_INVALID also: groups does not divide
+// channels.
+choir_layer *choir_group_normalization_new(
+		const char *name, int64_t channels, int64_t groups, double epsilon);
 typedef struct {
 	size_t size;
 	double momentum, epsilon; // 0 means 0.99 and 1e-3; CHOIR_ZERO means 0
@@ -81,6 +106,10 @@ choir_layer *choir_self_attention_new(
 // begins at zero, but at one for the LSTM's forget gate. The GRU also has "name/recurrent_bias".
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
+// Applies forward to x [n, t, ..], and backward to x with its time steps in reverse order, whose
+// results are reversed again. Joins both along the last axis (Schuster and Paliwal 1997). The
+// variables are those of forward, then those of backward.
+choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward);
 // The last time step: [n, t, ..] gives [n, ..].
 choir_layer *choir_last_timestep_new(void);
 

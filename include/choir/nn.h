@@ -80,9 +80,9 @@ typedef struct {
 	int padding; // 0: no zeros
 	int dilation; // distance in x between neighbouring filter elements; 0: 1, no dilation
 	int64_t groups; // 0: 1
-	// Additional zeros: [0] before and after the rows (or the time steps), [1] before and after
-	// the columns. Not with SAME.
-	int pad_before[2], pad_after[2];
+	// Additional zeros before and after each axis of x, in order: rows and columns of images; time
+	// steps of sequences; slices, rows and columns of volumes. Not with SAME.
+	int pad_before[3], pad_after[3];
 	choir_activation activation; // of the result, in a layer after the bias; default: linear
 	choir_toggle bias; // layers only: whether the layer has a bias; default: on
 } choir_conv_options;
@@ -98,11 +98,44 @@ choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_co
 // convolution is causal if pad_before[0] is (k - 1) dilation. CHOIR_INVALID also: pad_before[1]
 // or pad_after[1] is set.
 choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
+// The same for volumes [n, d, h, w, c] with filter [kd, kh, kw, c / groups, out]; gives [n, od,
+// oh, ow, out]. It adds kd convolutions of images.
+choir_tensor *choir_conv3d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
+// The transposed convolution (also called deconvolution): the gradient by its input of a
+// convolution of the same options. x is [n, h, w, c], filter [kh, kw, out / groups, c], as in
+// Keras; gives [n, oh, ow, out]. oh is h stride for CHOIR_PADDING_SAME, and otherwise (h - 1)
+// stride + (kh - 1) dilation + 1, less the padding on both sides, as in PyTorch. CHOIR_INVALID
+// also: oh or ow is below 1.
+choir_tensor *choir_conv2d_transpose(
+		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
+// The same for sequences [n, w, c] with filter [k, out / groups, c].
+choir_tensor *choir_conv1d_transpose(
+		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // The largest element of each size x size window, for each channel. Padding does not count. Of
 // equal elements, the first (row by row) gets the gradient.
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
 // The mean of the elements of each window that are inside of x.
 choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
+// The same for sequences [n, w, c] and volumes [n, d, h, w, c].
+choir_tensor *choir_max_pool1d(choir_tensor *x, int size, int stride, int padding);
+choir_tensor *choir_average_pool1d(choir_tensor *x, int size, int stride, int padding);
+choir_tensor *choir_max_pool3d(choir_tensor *x, int size, int stride, int padding);
+choir_tensor *choir_average_pool3d(choir_tensor *x, int size, int stride, int padding);
+// The largest element, or the mean, over all axes but the first and the last: [n, .., c] gives
+// [n, c]. CHOIR_INVALID: fewer than three axes.
+choir_tensor *choir_global_max_pool(choir_tensor *x);
+choir_tensor *choir_global_average_pool(choir_tensor *x);
+
+typedef enum {
+	CHOIR_NEAREST = 0,
+	// Linear along each axis, between the centres of elements; beyond the outer centres the outer
+	// element (align_corners=False in PyTorch, half_pixel_centers in TensorFlow).
+	CHOIR_BILINEAR
+} choir_interpolation;
+// Enlarges all axes but the first and the last by factor: [n, h, w, c] gives [n, h factor, w
+// factor, c]. Sequences and volumes are enlarged, too. CHOIR_INVALID: fewer than three axes;
+// factor is below 1 or too large.
+choir_tensor *choir_upsample(choir_tensor *x, int64_t factor, choir_interpolation interpolation);
 
 // Dropout
 
@@ -118,13 +151,21 @@ typedef struct {
 	int64_t heads; // 0: 1
 	choir_toggle causal; // on: query i sees only keys 0 to i + s - t; default: off
 	double scale; // 0: 1 / sqrt(width / heads)
+	// NULL: none. It broadcasts to the scores, [n, heads, t, s]. A bool mask lets a query see a
+	// key where it is true; of a query that sees no key, all weights are equal. A mask of the
+	// dtype of q is added to the scores.
+	choir_tensor *mask;
+	double dropout; // of the weights, by choir_dropout (0)
+	uint64_t seed; // of dropout
 } choir_attention_options;
 // softmax(scale q k^T) v for each example and each head (Vaswani et al. 2017, arXiv:1706.03762).
 // A head is width / heads columns of q, k, v and the result. q is [n, t, width], k and v are [n,
 // s, width], and the result has q's shape. Memory: scores exist for 64 queries of one head at a
-// time, and the backward pass computes them again. So memory grows with s, not with t s.
+// time, and the backward pass computes them again. So memory grows with s, not with t s. With a
+// mask or dropout all scores exist at once.
 // CHOIR_INVALID: heads is negative or does not divide width; scale is not finite; causal is on
-// and t is larger than s.
+// and t is larger than s; a mask that does not broadcast to the scores, or of another dtype; an
+// invalid rate of dropout.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
 // The same for qkv [n, t, 3 width]; gives [n, t, width]. Each row of qkv has a row of q, of k
@@ -167,6 +208,12 @@ choir_tensor *choir_layer_norm(
 		choir_tensor *x, choir_tensor *scale, choir_tensor *offset, double epsilon);
 // x / sqrt(mean(x^2) + epsilon) scale (Zhang and Sennrich 2019, arXiv:1910.07467).
 choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilon);
+
+// choir_layer_norm's formula with the mean and the variance of each group of c / groups channels
+// over all axes but the first (Wu and He 2018, arXiv:1803.08494). x is [n, .., c]. CHOIR_INVALID
+// also: groups does not divide c.
+choir_tensor *choir_group_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
+		int64_t groups, double epsilon);
 
 // Adds to t, in f64, the tensors of the other participants, for example of other replicas.
 // Returns a tensor in t's frame, with t's shape. All participants call it in the same order.

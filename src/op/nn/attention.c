@@ -88,24 +88,64 @@ static choir_tensor *causal(choir_tensor *scores)
 	return choir_where(choir_less_equal(key, query), scores, choir_number(f, -INFINITY));
 }
 
-static choir_tensor *attention_formula(const chi_node *node)
+// Attention by operations, with a mask and dropout of the weights.
+typedef struct {
+	choir_attention_attributes kernel;
+	choir_tensor *mask;
+	double dropout;
+	uint64_t seed;
+} composed;
+
+// Keys that the mask hides get a score so low that their weight is 0 beside any other.
+static choir_tensor *masked(choir_tensor *scores, choir_tensor *mask)
+{
+	const double hidden = -1e30;
+	choir_shape shape;
+	char text[2][CHI_SHAPE_TEXT];
+
+	if (!scores)
+		return NULL;
+	choir_frame *f = scores->frame;
+	if (!chi_op_operands("attention: the mask", f, 1, &mask))
+		return NULL;
+	if ((mask->dtype != CHOIR_BOOL && mask->dtype != scores->dtype) ||
+			chi_broadcast_shapes(&mask->shape, &scores->shape, &shape) != CHOIR_OK ||
+			!chi_shape_equal(&shape, &scores->shape))
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"attention: the mask is %s %s; bool or %s, and a shape that broadcasts to %s, are "
+				"needed",
+				choir_dtype_name(mask->dtype), chi_shape_print(&mask->shape, text[0]),
+				choir_dtype_name(scores->dtype), chi_shape_print(&scores->shape, text[1]));
+	return mask->dtype == CHOIR_BOOL ? choir_where(mask, scores, choir_number(f, hidden))
+									 : choir_add(scores, mask);
+}
+
+static choir_tensor *compose(size_t n, choir_tensor *const given[], const composed *c)
 {
 	static const int swap[] = { 0, 2, 1, 3 };
-	const choir_attention_attributes *a = node->attributes;
-	choir_tensor *in[3] = { node->in[0], NULL, NULL };
+	const int64_t heads = c->kernel.heads;
+	choir_tensor *in[3] = { given[0], NULL, NULL };
 
-	if (node->n == 3)
-		memcpy(in, node->in, sizeof in);
-	else if (choir_split(node->in[0], 2, 3, in) != CHOIR_OK)
+	if (n == 3)
+		memcpy(in, given, sizeof in);
+	else if (choir_split(given[0], 2, 3, in) != CHOIR_OK)
 		return NULL;
 	choir_tensor *scores = choir_scale(
-			choir_matmul(by_heads(in[0], a->heads), by_heads(in[1], a->heads), CHOIR_TRANSPOSED_B),
-			a->scale);
-	scores = a->causal ? causal(scores) : scores;
-	choir_tensor *y = choir_matmul(scores ? choir_softmax(scores) : NULL,
-			by_heads(in[2], a->heads), CHOIR_TRANSPOSED_NONE);
+			choir_matmul(by_heads(in[0], heads), by_heads(in[1], heads), CHOIR_TRANSPOSED_B),
+			c->kernel.scale);
+	scores = c->kernel.causal ? causal(scores) : scores;
+	scores = c->mask ? masked(scores, c->mask) : scores;
+	choir_tensor *weights = scores ? choir_softmax(scores) : NULL;
+	weights = weights && c->dropout != 0 ? choir_dropout(weights, c->dropout, c->seed) : weights;
+	choir_tensor *y = choir_matmul(weights, by_heads(in[2], heads), CHOIR_TRANSPOSED_NONE);
 	y = y ? choir_transpose(y, swap) : NULL;
-	return y ? choir_reshape(y, node->out->shape) : NULL;
+	return y ? choir_reshape(y, in[0]->shape) : NULL;
+}
+
+static choir_tensor *attention_formula(const chi_node *node)
+{
+	const composed c = { .kernel = *(const choir_attention_attributes *) node->attributes };
+	return compose(node->n, node->in, &c);
 }
 
 static const chi_op attention_op = {
@@ -139,7 +179,18 @@ static choir_tensor *call(size_t n, choir_tensor *const in[], const choir_attent
 	const choir_shape *q = &in[0]->shape;
 	if (a.scale == 0 && q->rank == 3)
 		a.scale = 1 / sqrt((double) (q->dim[2] / (n == 1 ? 3 : 1) / a.heads));
-	return chi_op_call(&attention_op, f, n, in, &a);
+	if (!all.mask && all.dropout == 0)
+		return chi_op_call(&attention_op, f, n, in, &a);
+	const composed c = { a, all.mask, all.dropout, all.seed };
+	choir_dtype dtype;
+	choir_shape shape;
+	if (!chi_op_operands("attention", f, n, in))
+		return NULL;
+	if (infer_attention(n, in, &a, &dtype, &shape) == CHOIR_OK)
+		return compose(n, in, &c);
+	chi_error_prefix("attention");
+	chi_frame_record_error(f);
+	return NULL;
 }
 
 choir_tensor *choir_attention(

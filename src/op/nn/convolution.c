@@ -32,11 +32,11 @@ choir_status chi_convolution_options(
 	if (all->padding < CHOIR_PADDING_SAME)
 		return choir_fail(CHOIR_INVALID,
 				"padding is %d; 0 or more pixels are needed, or CHOIR_PADDING_SAME", all->padding);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 3; i++)
 		if (!is_pad(all, i, axes))
 			return choir_fail(CHOIR_INVALID,
 					"pad_before[%d] is %d and pad_after[%d] %d; 0 or more are needed, "
-					"and 0 with CHOIR_PADDING_SAME or after a sequence's axis 0",
+					"and 0 with CHOIR_PADDING_SAME or after the last axis",
 					i, all->pad_before[i], i, all->pad_after[i]);
 	CHOIR_TRY(chi_activation_check(all->activation));
 	if ((unsigned) all->bias > CHOIR_OFF)
@@ -69,7 +69,7 @@ bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2]
 	return true;
 }
 
-static bool windows_of(const choir_conv_options *o, int axis, int64_t in, int64_t filter,
+bool chi_convolution_axis(const choir_conv_options *o, int axis, int64_t in, int64_t filter,
 		int pad[2], int64_t *out)
 {
 	const int64_t before = o->pad_before[axis], after = o->pad_after[axis];
@@ -103,8 +103,8 @@ choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filte
 				"groups; [n, h, w, c] and [kh, kw, c / groups, out] are needed",
 				text[0], text[1], o->groups);
 	*out = (choir_shape){ 4, { x->dim[0], 0, 0, filter->dim[3] } };
-	if (!windows_of(o, 0, x->dim[1], filter->dim[0], rows, &out->dim[1]) ||
-			!windows_of(o, 1, x->dim[2], filter->dim[1], columns, &out->dim[2]))
+	if (!chi_convolution_axis(o, 0, x->dim[1], filter->dim[0], rows, &out->dim[1]) ||
+			!chi_convolution_axis(o, 1, x->dim[2], filter->dim[1], columns, &out->dim[2]))
 		return choir_fail(CHOIR_INVALID,
 				"images %s, filter %s, stride %d, padding %d and dilation %d give no "
 				"result",
@@ -226,6 +226,13 @@ static const chi_op conv2d_op = {
 	.recordable = true,
 };
 
+choir_tensor *chi_conv2d_gradient_input(choir_tensor *filter, choir_tensor *dy,
+		const choir_conv2d_attributes *a, const choir_shape *result)
+{
+	const conv2d c = { .kernel = *a };
+	return call(&gradient_input_op, &c, filter, dy, result);
+}
+
 static choir_tensor *fail(const char *name, choir_tensor *x)
 {
 	chi_error_prefix("%s", name);
@@ -284,8 +291,7 @@ choir_tensor *chi_conv1d(
 			 : NULL;
 }
 
-// Completes the options of an operation. False: recorded in the frame of its operands.
-static bool check_call(const char *name, int axes, choir_tensor *x, choir_tensor *filter,
+bool chi_convolution_begin(const char *name, int axes, choir_tensor *x, choir_tensor *filter,
 		const choir_conv_options *o, choir_conv_options *all)
 {
 	if (!x || !filter) {
@@ -304,7 +310,9 @@ static bool check_call(const char *name, int axes, choir_tensor *x, choir_tensor
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o)
 {
 	choir_conv_options all;
-	return check_call("conv2d", 2, x, filter, o, &all) ? chi_conv2d(x, filter, NULL, &all) : NULL;
+	return chi_convolution_begin("conv2d", 2, x, filter, o, &all)
+			? chi_conv2d(x, filter, NULL, &all)
+			: NULL;
 }
 
 choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o)
@@ -312,7 +320,7 @@ choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_co
 	choir_conv_options all;
 	char text[2][CHI_SHAPE_TEXT];
 
-	if (!check_call("conv1d", 1, x, filter, o, &all))
+	if (!chi_convolution_begin("conv1d", 1, x, filter, o, &all))
 		return NULL;
 	if (x->shape.rank != 3 || filter->shape.rank != 3)
 		return chi_frame_fail_null(x->frame, CHOIR_INVALID,

@@ -27,6 +27,16 @@ choir_tensor *chi_conv1d(
 		choir_tensor *x, choir_tensor *filter, choir_tensor *bias, const choir_conv_options *o);
 // Converts a sequence's options to an image's. False: too much padding.
 bool chi_convolution_columns(const choir_conv_options *o, choir_conv_options *columns);
+// Plans one axis of x, with the options' padding and their pads of the axis: the zeros before and
+// after, and the number of windows. False: the filter does not fit.
+bool chi_convolution_axis(const choir_conv_options *o, int axis, int64_t in, int64_t filter,
+		int pad[2], int64_t *out);
+// The gradient of a convolution by its input [result], for a filter and the gradient dy.
+choir_tensor *chi_conv2d_gradient_input(choir_tensor *filter, choir_tensor *dy,
+		const choir_conv2d_attributes *a, const choir_shape *result);
+// Completes a caller's options. False: recorded in the frame of its operands.
+bool chi_convolution_begin(const char *name, int axes, choir_tensor *x, choir_tensor *filter,
+		const choir_conv_options *o, choir_conv_options *all);
 // Plans the position of the filter and the result's shape. CHOIR_INVALID: they do not fit; the
 // text lacks the caller's name.
 choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,

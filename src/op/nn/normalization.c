@@ -139,6 +139,48 @@ choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilo
 	return row_norm(&rms_norm_op, x, scale, NULL, epsilon);
 }
 
+// [n, places, groups, c / groups] with the groups first, so that a row is a group.
+static choir_tensor *swap_groups(choir_tensor *x, choir_shape shape)
+{
+	static const int order[] = { 0, 2, 1, 3 };
+	choir_tensor *split = x ? choir_reshape(x, shape) : NULL;
+	return split ? choir_transpose(split, order) : NULL;
+}
+
+choir_tensor *choir_group_norm(
+		choir_tensor *x, choir_tensor *scale, choir_tensor *offset, int64_t groups, double epsilon)
+{
+	static const char name[] = "group_norm";
+	char text[CHI_SHAPE_TEXT];
+
+	if (!x || !scale || !offset)
+		return chi_frame_null_argument(choir_tensor_frame(x ? x : scale), name);
+	choir_frame *f = x->frame;
+	if (check_parameters(name, x, scale, offset) != CHOIR_OK) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	const choir_shape whole = x->shape;
+	const int64_t c = whole.dim[whole.rank - 1], n = whole.dim[0];
+	if (whole.rank < 2 || groups < 1 || c % groups != 0 || !(epsilon >= 0))
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"%s: %s in %lld groups with epsilon %g; [n, .., c], groups that divide c, and 0 "
+				"or "
+				"more are needed",
+				name, chi_shape_print(&whole, text), (long long) groups, epsilon);
+	if (choir_shape_elements(&whole) == 0)
+		return x;
+	const int64_t part = c / groups, row = choir_shape_elements(&whole) / n / groups;
+	const int64_t places = row / part;
+	choir_tensor *rows = swap_groups(x, CHOIR_SHAPE(n, places, groups, part));
+	rows = rows ? choir_reshape(rows, CHOIR_SHAPE(n * groups, row)) : NULL;
+	choir_tensor *y = choir_layer_norm(rows, choir_fill(f, x->dtype, CHOIR_SHAPE(row), 1),
+			choir_fill(f, x->dtype, CHOIR_SHAPE(row), 0), epsilon);
+	y = swap_groups(y, CHOIR_SHAPE(n, groups, places, part));
+	y = y ? choir_reshape(y, whole) : NULL;
+	return choir_add(choir_multiply(y, scale), offset);
+}
+
 typedef struct {
 	choir_norm_attributes kernel;
 	choir_all_reduce_fn *sum;

@@ -1,5 +1,5 @@
-// Pooling over windows of images [n, h, w, c]. Padding is ignored, and every window contains at
-// least one pixel of the image.
+// Pooling over windows of images [n, h, w, c], sequences and volumes. Padding is ignored, and
+// every window contains at least one element of x.
 #include "op/nn/nn.h"
 
 typedef struct {
@@ -112,25 +112,29 @@ static bool windows_of(int64_t in, int size, int stride, int padding, int pad[2]
 	return chi_windows(in, size, stride, padding, pad, out) && (in > 0 || *out == 0);
 }
 
-static choir_tensor *call(const chi_op *op, choir_tensor *x, int size, int stride, int padding)
+static choir_tensor *fail(
+		const char *name, choir_tensor *x, const char *needed, int size, int stride, int padding)
+{
+	char text[CHI_SHAPE_TEXT];
+	return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+			"%s: %s, size %d, stride %d and padding %d give no result; %s are needed", name,
+			chi_shape_print(&x->shape, text), size, stride, padding, needed);
+}
+
+static choir_tensor *pool_images(
+		const chi_op *op, choir_tensor *x, int size, int stride, int padding)
 {
 	pool2d p = { .kernel = { .window = size, .stride = stride } };
-	char text[CHI_SHAPE_TEXT];
 	int rows[2], columns[2];
 
 	if (!x)
 		return chi_frame_null_argument(NULL, op->name);
 	const choir_shape *s = &x->shape;
-	if (s->rank != 4)
-		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
-				"%s: the input is %s; images [n, h, w, c] are needed", op->name,
-				chi_shape_print(s, text));
 	p.out = *s;
-	if (padding >= size || !windows_of(s->dim[1], size, stride, padding, rows, &p.out.dim[1]) ||
+	if (s->rank != 4 || padding >= size ||
+			!windows_of(s->dim[1], size, stride, padding, rows, &p.out.dim[1]) ||
 			!windows_of(s->dim[2], size, stride, padding, columns, &p.out.dim[2]))
-		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
-				"%s: images %s, size %d, stride %d and padding %d give no result", op->name,
-				chi_shape_print(s, text), size, stride, padding);
+		return fail(op->name, x, "images [n, h, w, c]", size, stride, padding);
 	p.kernel.top = rows[0];
 	p.kernel.bottom = rows[1];
 	p.kernel.left = columns[0];
@@ -138,12 +142,104 @@ static choir_tensor *call(const chi_op *op, choir_tensor *x, int size, int strid
 	return chi_op_call(op, NULL, 1, &x, &p);
 }
 
+// Pools the second axis of x [n, w, c]: images of one row, and windows that reach below it.
+static choir_tensor *pool_sequences(
+		const chi_op *op, const char *name, choir_tensor *x, int size, int stride, int padding)
+{
+	pool2d p = { .kernel = { .window = size, .stride = stride, .bottom = size - 1 } };
+	int columns[2];
+
+	if (!x)
+		return chi_frame_null_argument(NULL, name);
+	const int64_t *s = x->shape.dim;
+	if (x->shape.rank != 3 || padding >= size ||
+			!windows_of(s[1], size, stride, padding, columns, &p.out.dim[2]))
+		return fail(name, x, "sequences [n, w, c]", size, stride, padding);
+	p.out = CHOIR_SHAPE(s[0], 1, p.out.dim[2], s[2]);
+	p.kernel.left = columns[0];
+	p.kernel.right = columns[1];
+	choir_tensor *image = choir_reshape(x, CHOIR_SHAPE(s[0], 1, s[1], s[2]));
+	choir_tensor *y = chi_op_call(op, x->frame, 1, &image, &p);
+	return y ? choir_reshape(y, CHOIR_SHAPE(s[0], y->shape.dim[2], s[2])) : NULL;
+}
+
+// First all slices as images, then the slices, whose pixels are channels. A window of a border has
+// as many elements in each of its slices, so means of means are right.
+static choir_tensor *pool_volumes(
+		const chi_op *op, const char *name, choir_tensor *x, int size, int stride, int padding)
+{
+	int pad[2];
+	int64_t windows;
+
+	if (!x)
+		return chi_frame_null_argument(NULL, name);
+	const int64_t *s = x->shape.dim;
+	if (x->shape.rank != 5 || padding >= size ||
+			!windows_of(s[1], size, stride, padding, pad, &windows))
+		return fail(name, x, "volumes [n, d, h, w, c]", size, stride, padding);
+	choir_tensor *images = choir_reshape(x, CHOIR_SHAPE(s[0] * s[1], s[2], s[3], s[4]));
+	choir_tensor *y = images ? pool_images(op, images, size, stride, padding) : NULL;
+	if (!y)
+		return NULL;
+	const int64_t *out = y->shape.dim;
+	y = choir_reshape(y, CHOIR_SHAPE(s[0], s[1], out[1] * out[2] * out[3]));
+	y = y ? pool_sequences(op, name, y, size, stride, padding) : NULL;
+	return y ? choir_reshape(y, CHOIR_SHAPE(s[0], windows, out[1], out[2], out[3])) : NULL;
+}
+
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding)
 {
-	return call(&max_op, x, size, stride, padding);
+	return pool_images(&max_op, x, size, stride, padding);
 }
 
 choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding)
 {
-	return call(&average_op, x, size, stride, padding);
+	return pool_images(&average_op, x, size, stride, padding);
+}
+
+choir_tensor *choir_max_pool1d(choir_tensor *x, int size, int stride, int padding)
+{
+	return pool_sequences(&max_op, "max_pool1d", x, size, stride, padding);
+}
+
+choir_tensor *choir_average_pool1d(choir_tensor *x, int size, int stride, int padding)
+{
+	return pool_sequences(&average_op, "average_pool1d", x, size, stride, padding);
+}
+
+choir_tensor *choir_max_pool3d(choir_tensor *x, int size, int stride, int padding)
+{
+	return pool_volumes(&max_op, "max_pool3d", x, size, stride, padding);
+}
+
+choir_tensor *choir_average_pool3d(choir_tensor *x, int size, int stride, int padding)
+{
+	return pool_volumes(&average_op, "average_pool3d", x, size, stride, padding);
+}
+
+static bool has_inner_axes(const char *name, choir_tensor *x)
+{
+	char text[CHI_SHAPE_TEXT];
+
+	if (!x)
+		chi_frame_null_argument(NULL, name);
+	else if (x->shape.rank < 3)
+		chi_frame_fail(x->frame, CHOIR_INVALID, "%s: the input is %s; [n, .., c] is needed", name,
+				chi_shape_print(&x->shape, text));
+	return x && x->shape.rank >= 3;
+}
+
+static choir_axes inner_axes(const choir_tensor *x)
+{
+	return ((choir_axes) 1 << (x->shape.rank - 1)) - 2;
+}
+
+choir_tensor *choir_global_max_pool(choir_tensor *x)
+{
+	return has_inner_axes("global_max_pool", x) ? choir_max(x, inner_axes(x)) : NULL;
+}
+
+choir_tensor *choir_global_average_pool(choir_tensor *x)
+{
+	return has_inner_axes("global_average_pool", x) ? choir_mean(x, inner_axes(x)) : NULL;
 }

@@ -1,4 +1,4 @@
-// The convolution layers for images and sequences.
+// The convolution layers for images, sequences and volumes.
 #include "op/nn/nn.h"
 #include "train/layer/layer.h"
 
@@ -132,6 +132,43 @@ static const chi_layer_kind kind_1d = {
 	.name = "conv1d", .apply = apply_1d, .describe = describe_1d
 };
 
+// ---- Convolutions without a fused bias and activation
+
+typedef struct {
+	chi_layer_kind kind; // first
+	int axes;
+	bool transposed;
+	choir_tensor *(*op)(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
+} unfused_kind;
+
+static choir_tensor *apply_unfused(choir_layer *l, choir_tensor *x)
+{
+	const convolution *c = (const convolution *) l;
+	const unfused_kind *k = (const unfused_kind *) l->kind;
+	const choir_shape *s = &x->shape;
+	char got[CHI_SHAPE_TEXT];
+	if (s->rank != k->axes + 2 || s->dim[s->rank - 1] != c->in)
+		return chi_layer_fail(l, x,
+				"%s needs %d axes, of which the last is %" PRId64 "; the input is %s",
+				l->kind->name, k->axes + 2, c->in, chi_shape_print(s, got));
+	choir_conv_options how = c->how;
+	how.activation = CHOIR_LINEAR;
+	how.bias = CHOIR_DEFAULT;
+	choir_tensor *y = k->op(x, choir_variable_read(l->variable[0], x->frame), &how);
+	if (y != NULL && l->variables > 1)
+		y = choir_bias_add(y, choir_variable_read(l->variable[1], x->frame));
+	return chi_activation_apply(c->how.activation, y);
+}
+
+static const unfused_kind kind_3d = { { .name = "conv3d", .apply = apply_unfused }, 3, false,
+	choir_conv3d };
+static const unfused_kind kind_2d_transpose = {
+	{ .name = "conv2d_transpose", .apply = apply_unfused }, 2, true, choir_conv2d_transpose
+};
+static const unfused_kind kind_1d_transpose = {
+	{ .name = "conv1d_transpose", .apply = apply_unfused }, 1, true, choir_conv1d_transpose
+};
+
 static choir_status check_sizes(const chi_layer_kind *kind, const char *name, int64_t in,
 		int64_t out, int kernel, int64_t groups)
 {
@@ -148,13 +185,13 @@ static choir_status check_sizes(const chi_layer_kind *kind, const char *name, in
 	return CHOIR_OK;
 }
 
-static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t in, int64_t out,
-		int kernel, const choir_conv_options *o)
+static choir_layer *make(const chi_layer_kind *kind, int axes, const char *name, int64_t in,
+		int64_t out, int kernel, const choir_conv_options *o)
 {
 	choir_conv_options how;
 	if (chi_layer_check(kind->name, name, true, CHOIR_LINEAR) != CHOIR_OK)
 		return NULL;
-	if (chi_convolution_options(o, kind == &kind_2d ? 2 : 1, &how) != CHOIR_OK) {
+	if (chi_convolution_options(o, axes, &how) != CHOIR_OK) {
 		chi_error_prefix("layer \"%s\"", name);
 		return NULL;
 	}
@@ -171,21 +208,72 @@ static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t i
 	chi_layer_set(&c->layer, "activation %s, stride %d, padding %d (%d %d, %d %d), dilation %d",
 			chi_layer_activation(how.activation), how.stride, how.padding, how.pad_before[0],
 			how.pad_after[0], how.pad_before[1], how.pad_after[1], how.dilation);
-	const choir_shape two = CHOIR_SHAPE(kernel, kernel, in / how.groups, out);
-	const choir_shape one = CHOIR_SHAPE(kernel, in / how.groups, out);
-	return chi_layer_finish(&c->layer,
-			chi_layer_make_weights(
-					&c->layer, kind == &kind_2d ? &two : &one, how.bias != CHOIR_OFF));
+	return &c->layer;
+}
+
+static choir_layer *make_fused(const chi_layer_kind *kind, int axes, const char *name, int64_t in,
+		int64_t out, int kernel, const choir_conv_options *o)
+{
+	choir_layer *l = make(kind, axes, name, in, out, kernel, o);
+	if (l == NULL)
+		return NULL;
+	const choir_conv_options *how = &((const convolution *) l)->how;
+	const choir_shape two = CHOIR_SHAPE(kernel, kernel, in / how->groups, out);
+	const choir_shape one = CHOIR_SHAPE(kernel, in / how->groups, out);
+	return chi_layer_finish(
+			l, chi_layer_make_weights(l, axes == 2 ? &two : &one, how->bias != CHOIR_OFF));
+}
+
+static choir_status make_unfused_weights(choir_layer *l)
+{
+	const convolution *c = (const convolution *) l;
+	const unfused_kind *k = (const unfused_kind *) l->kind;
+	const choir_variable_options glorot = { .size = sizeof glorot,
+		.initializer = CHOIR_INITIALIZER_GLOROT_UNIFORM };
+	choir_shape shape = { k->axes + 2, { 0 } };
+	for (int i = 0; i < k->axes; i++)
+		shape.dim[i] = c->kernel;
+	shape.dim[k->axes] = (k->transposed ? c->out : c->in) / c->how.groups;
+	shape.dim[k->axes + 1] = k->transposed ? c->in : c->out;
+	CHOIR_TRY(chi_layer_make_variable(l, "kernel", shape, &glorot));
+	return c->how.bias == CHOIR_OFF
+			? CHOIR_OK
+			: chi_layer_make_variable(l, "bias", CHOIR_SHAPE(c->out), NULL);
+}
+
+static choir_layer *make_unfused(const unfused_kind *kind, const char *name, int64_t in,
+		int64_t out, int kernel, const choir_conv_options *o)
+{
+	choir_layer *l = make(&kind->kind, kind->axes, name, in, out, kernel, o);
+	return l == NULL ? NULL : chi_layer_finish(l, make_unfused_weights(l));
+}
+
+choir_layer *choir_conv3d_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o)
+{
+	return make_unfused(&kind_3d, name, in, out, kernel, o);
+}
+
+choir_layer *choir_conv2d_transpose_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o)
+{
+	return make_unfused(&kind_2d_transpose, name, in, out, kernel, o);
+}
+
+choir_layer *choir_conv1d_transpose_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o)
+{
+	return make_unfused(&kind_1d_transpose, name, in, out, kernel, o);
 }
 
 choir_layer *choir_conv2d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o)
 {
-	return make(&kind_2d, name, in, out, kernel, o);
+	return make_fused(&kind_2d, 2, name, in, out, kernel, o);
 }
 
 choir_layer *choir_conv1d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o)
 {
-	return make(&kind_1d, name, in, out, kernel, o);
+	return make_fused(&kind_1d, 1, name, in, out, kernel, o);
 }

@@ -17,6 +17,7 @@ typedef struct {
 	int64_t channels;
 	double epsilon, momentum;
 	bool over_replicas;
+	int64_t groups; // of a group norm
 } norm;
 
 enum { GAMMA, BETA, MEAN, VARIANCE };
@@ -47,6 +48,15 @@ static choir_tensor *apply_layer_norm(choir_layer *l, choir_tensor *x)
 	if (!fits(l, x) || !read_all(l, x, read))
 		return NULL;
 	return choir_layer_norm(x, read[GAMMA], read[BETA], ((const norm *) l)->epsilon);
+}
+
+static choir_tensor *apply_group_norm(choir_layer *l, choir_tensor *x)
+{
+	const norm *n = (const norm *) l;
+	choir_tensor *read[CHI_LAYER_VARIABLES];
+	if (!fits(l, x) || !read_all(l, x, read))
+		return NULL;
+	return choir_group_norm(x, read[GAMMA], read[BETA], n->groups, n->epsilon);
 }
 
 static choir_tensor *apply_rms_norm(choir_layer *l, choir_tensor *x)
@@ -178,6 +188,8 @@ static const chi_layer_kind layer_kind = {
 static const chi_layer_kind rms_kind = {
 	.name = "rms_normalization", .apply = apply_rms_norm, .describe = describe_row_norm
 };
+static const chi_layer_kind group_kind = { .name = "group_normalization",
+	.apply = apply_group_norm };
 static const chi_layer_kind batch_kind = {
 	.name = "batch_normalization", .apply = apply_batch_norm, .describe = describe_batch_norm
 };
@@ -209,8 +221,8 @@ static choir_layer *make(
 	n.layer = made->layer;
 	*made = n;
 	made->channels = channels;
-	chi_layer_set(&made->layer, "epsilon %.9g, momentum %.9g, over_replicas %d", n.epsilon,
-			n.momentum, (int) n.over_replicas);
+	chi_layer_set(&made->layer, "epsilon %.9g, momentum %.9g, over_replicas %d, groups %" PRId64,
+			n.epsilon, n.momentum, (int) n.over_replicas, n.groups);
 	return &made->layer;
 }
 
@@ -235,6 +247,22 @@ choir_layer *choir_rms_normalization_new(const char *name, int64_t channels, dou
 	const norm n = { .epsilon = epsilon };
 	choir_layer *l = make(&rms_kind, name, channels, &n);
 	return l == NULL ? NULL : chi_layer_finish(l, make_scale(l, false));
+}
+
+choir_layer *choir_group_normalization_new(
+		const char *name, int64_t channels, int64_t groups, double epsilon)
+{
+	if (groups < 1 || channels % groups != 0) {
+		choir_fail(CHOIR_INVALID,
+				"layer \"%s\": %" PRId64 " groups of %" PRId64
+				" channels; groups of 1 or more that "
+				"divide the channels are needed",
+				name == NULL ? "group_normalization" : name, groups, channels);
+		return NULL;
+	}
+	const norm n = { .epsilon = epsilon, .groups = groups };
+	choir_layer *l = make(&group_kind, name, channels, &n);
+	return l == NULL ? NULL : chi_layer_finish(l, make_scale(l, true));
 }
 
 static choir_status make_statistics(choir_layer *l)

@@ -1,77 +1,116 @@
-// Pooling layers, and flatten.
+// Pooling layers, upsampling, and flatten.
 #include "base/size.h"
 #include "train/layer/layer.h"
 
 #include <inttypes.h>
 
+typedef choir_tensor *pool_fn(choir_tensor *x, int size, int stride, int padding);
+
+typedef struct {
+	chi_layer_kind kind; // first
+	int axes;
+	pool_fn *pool;
+	const char *needs;
+} pool_kind;
+
 typedef struct {
 	choir_layer layer; // first
 	int size, stride;
-	choir_tensor *(*pool)(choir_tensor *x, int size, int stride, int padding);
-} pool2d;
+} pool;
 
 static choir_tensor *apply_pool(choir_layer *l, choir_tensor *x)
 {
-	const pool2d *p = (const pool2d *) l;
+	const pool *p = (const pool *) l;
+	const pool_kind *k = (const pool_kind *) l->kind;
 	const choir_shape *s = &x->shape;
 	char got[CHI_SHAPE_TEXT];
-	if (s->rank != 4 || s->dim[1] < p->size || s->dim[2] < p->size)
-		return chi_layer_fail(l, x,
-				"needs images [n, h, w, c] of at least %d by %d pixels; the input is %s", p->size,
-				p->size, chi_shape_print(s, got));
-	return p->pool(x, p->size, p->stride, 0);
+	bool fits = s->rank == k->axes + 2;
+	for (int i = 1; i <= k->axes && fits; i++)
+		fits = s->dim[i] >= p->size;
+	if (!fits)
+		return chi_layer_fail(l, x, "needs %s of at least %d by %d pixels; the input is %s",
+				k->needs, p->size, p->size, chi_shape_print(s, got));
+	return k->pool(x, p->size, p->stride, 0);
 }
 
 static int describe_pool(choir_layer *l, chi_export *e, int x)
 {
-	const pool2d *p = (const pool2d *) l;
+	const pool *p = (const pool *) l;
 	const choir_shape *s = chi_export_shape(e, x);
 	if (s->rank != 3 || s->dim[0] < p->size || s->dim[1] < p->size)
 		return chi_export_refuse(
 				l, e, x, "needs an image [h, w, c] of at least %d by %d pixels", p->size, p->size);
 	const int64_t h = (s->dim[0] - p->size) / p->stride + 1;
 	const int64_t w = (s->dim[1] - p->size) / p->stride + 1;
-	return chi_export_call(e,
-			p->pool == choir_max_pool2d ? CHI_C_MAX_POOL2D : CHI_C_AVERAGE_POOL2D, x,
+	return chi_export_call(e, l->kind->maximum ? CHI_C_MAX_POOL2D : CHI_C_AVERAGE_POOL2D, x,
 			CHOIR_SHAPE(h, w, s->dim[2]), ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d",
 			s->dim[0], s->dim[1], s->dim[2], p->size, p->stride);
 }
 
-static const chi_layer_kind max_kind = {
-	.name = "max_pool2d", .apply = apply_pool, .maximum = true, .describe = describe_pool
+#define IMAGES "images [n, h, w, c]"
+static const pool_kind max_1d = { { .name = "max_pool1d", .apply = apply_pool, .maximum = true },
+	1, choir_max_pool1d, "sequences [n, w, c]" };
+static const pool_kind max_2d = {
+	{ .name = "max_pool2d", .apply = apply_pool, .maximum = true, .describe = describe_pool }, 2,
+	choir_max_pool2d, IMAGES
 };
-static const chi_layer_kind average_kind = {
-	.name = "average_pool2d", .apply = apply_pool, .describe = describe_pool
+static const pool_kind max_3d = { { .name = "max_pool3d", .apply = apply_pool, .maximum = true },
+	3, choir_max_pool3d, "volumes [n, d, h, w, c]" };
+static const pool_kind average_1d = { { .name = "average_pool1d", .apply = apply_pool }, 1,
+	choir_average_pool1d, "sequences [n, w, c]" };
+static const pool_kind average_2d = {
+	{ .name = "average_pool2d", .apply = apply_pool, .describe = describe_pool }, 2,
+	choir_average_pool2d, IMAGES
 };
+static const pool_kind average_3d = { { .name = "average_pool3d", .apply = apply_pool }, 3,
+	choir_average_pool3d, "volumes [n, d, h, w, c]" };
 
-static choir_layer *pool_new(const chi_layer_kind *kind, int size, int stride,
-		choir_tensor *(*pool)(choir_tensor *x, int size, int stride, int padding))
+static choir_layer *pool_new(const pool_kind *kind, int size, int stride)
 {
 	if (size < 1 || stride < 0) {
 		choir_fail(CHOIR_INVALID,
 				"layer: %s of size %d and stride %d; 1 or "
 				"more is needed, or stride 0 for the size",
-				kind->name, size, stride);
+				kind->kind.name, size, stride);
 		return NULL;
 	}
-	pool2d *p = (pool2d *) chi_layer_new(sizeof *p, kind, NULL);
+	pool *p = (pool *) chi_layer_new(sizeof *p, &kind->kind, NULL);
 	if (p == NULL)
 		return NULL;
 	p->size = size;
 	p->stride = stride == 0 ? size : stride;
-	p->pool = pool;
 	chi_layer_set(&p->layer, "size %d, stride %d", size, p->stride);
 	return chi_layer_finish(&p->layer, CHOIR_OK);
 }
 
+choir_layer *choir_max_pool1d_new(int size, int stride)
+{
+	return pool_new(&max_1d, size, stride);
+}
+
 choir_layer *choir_max_pool2d_new(int size, int stride)
 {
-	return pool_new(&max_kind, size, stride, choir_max_pool2d);
+	return pool_new(&max_2d, size, stride);
+}
+
+choir_layer *choir_max_pool3d_new(int size, int stride)
+{
+	return pool_new(&max_3d, size, stride);
+}
+
+choir_layer *choir_average_pool1d_new(int size, int stride)
+{
+	return pool_new(&average_1d, size, stride);
 }
 
 choir_layer *choir_average_pool2d_new(int size, int stride)
 {
-	return pool_new(&average_kind, size, stride, choir_average_pool2d);
+	return pool_new(&average_2d, size, stride);
+}
+
+choir_layer *choir_average_pool3d_new(int size, int stride)
+{
+	return pool_new(&average_3d, size, stride);
 }
 
 static choir_tensor *apply_global(choir_layer *l, choir_tensor *x)
@@ -99,6 +138,66 @@ static const chi_layer_kind global_kind = {
 choir_layer *choir_global_average_pool2d_new(void)
 {
 	return chi_layer_finish(chi_layer_new(sizeof(choir_layer), &global_kind, NULL), CHOIR_OK);
+}
+
+static choir_tensor *apply_global_max(choir_layer *l, choir_tensor *x)
+{
+	(void) l;
+	return choir_global_max_pool(x);
+}
+
+static choir_tensor *apply_global_average(choir_layer *l, choir_tensor *x)
+{
+	(void) l;
+	return choir_global_average_pool(x);
+}
+
+static const chi_layer_kind global_max_kind = {
+	.name = "global_max_pool", .apply = apply_global_max, .maximum = true
+};
+static const chi_layer_kind global_any_kind = { .name = "global_average_pool",
+	.apply = apply_global_average };
+
+choir_layer *choir_global_max_pool_new(void)
+{
+	return chi_layer_finish(chi_layer_new(sizeof(choir_layer), &global_max_kind, NULL), CHOIR_OK);
+}
+
+choir_layer *choir_global_average_pool_new(void)
+{
+	return chi_layer_finish(chi_layer_new(sizeof(choir_layer), &global_any_kind, NULL), CHOIR_OK);
+}
+
+typedef struct {
+	choir_layer layer; // first
+	int64_t factor;
+	choir_interpolation interpolation;
+} upsampling;
+
+static choir_tensor *apply_upsample(choir_layer *l, choir_tensor *x)
+{
+	const upsampling *u = (const upsampling *) l;
+	return choir_upsample(x, u->factor, u->interpolation);
+}
+
+static const chi_layer_kind upsample_kind = { .name = "upsample", .apply = apply_upsample };
+
+choir_layer *choir_upsample_new(int64_t factor, choir_interpolation interpolation)
+{
+	if (factor < 1 || (unsigned) interpolation > CHOIR_BILINEAR) {
+		choir_fail(CHOIR_INVALID,
+				"layer: upsample by %" PRId64 " with interpolation %d; 1 or more, and NEAREST or "
+				"BILINEAR, are needed",
+				factor, (int) interpolation);
+		return NULL;
+	}
+	upsampling *u = (upsampling *) chi_layer_new(sizeof *u, &upsample_kind, NULL);
+	if (u == NULL)
+		return NULL;
+	u->factor = factor;
+	u->interpolation = interpolation;
+	chi_layer_set(&u->layer, "factor %" PRId64 ", interpolation %d", factor, (int) interpolation);
+	return chi_layer_finish(&u->layer, CHOIR_OK);
 }
 
 static choir_tensor *apply_flatten(choir_layer *l, choir_tensor *x)

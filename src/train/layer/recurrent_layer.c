@@ -1,6 +1,7 @@
-// LSTM, GRU and last-time-step layers.
+// LSTM, GRU, bidirectional and last-time-step layers.
 #include "train/layer/layer.h"
 
+#include "base/hash.h"
 #include "choir/nn.h"
 
 #include <inttypes.h>
@@ -132,6 +133,55 @@ choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units)
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units)
 {
 	return make(&gru_kind, name, in, units, 3);
+}
+
+typedef struct {
+	choir_layer layer; // first
+	choir_layer *forward, *backward;
+} bidirectional;
+
+static choir_tensor *apply_both(choir_layer *l, choir_tensor *x)
+{
+	const bidirectional *b = (const bidirectional *) l;
+	char text[2][CHI_SHAPE_TEXT];
+	if (x->shape.rank < 3)
+		return chi_layer_fail(l, x, "needs [n, timesteps, ..]; the input is %s",
+				chi_shape_print(&x->shape, text[0]));
+	choir_tensor *ahead = choir_layer_apply(b->forward, x);
+	choir_tensor *back = choir_layer_apply(b->backward, choir_flip(x, 1));
+	choir_tensor *const both[] = { ahead, choir_flip(back, 1) };
+	if (ahead == NULL || both[1] == NULL)
+		return NULL;
+	return choir_concat(2, both, -1);
+}
+
+static choir_variable *variable_of_both(choir_layer *l, int index)
+{
+	const bidirectional *b = (const bidirectional *) l;
+	const int first = b->forward->variables;
+	return index < first ? choir_layer_variable(b->forward, index)
+						 : choir_layer_variable(b->backward, index - first);
+}
+
+static const chi_layer_kind bidirectional_kind = {
+	.name = "bidirectional", .apply = apply_both, .variable = variable_of_both
+};
+
+choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward)
+{
+	choir_layer *const layers[] = { forward, backward };
+	if (chi_layer_check_inside("bidirectional", 2, layers) != CHOIR_OK)
+		return NULL;
+	bidirectional *b = (bidirectional *) chi_layer_new(sizeof *b, &bidirectional_kind, NULL);
+	if (b == NULL)
+		return NULL;
+	b->forward = forward;
+	b->backward = backward;
+	b->layer.variables = forward->variables + backward->variables;
+	chi_layer_set(&b->layer, "contents %016llx",
+			(unsigned long long) chi_hash_mix(
+					chi_layer_hash(forward) + 3 * chi_layer_hash(backward)));
+	return chi_layer_finish_around(&b->layer, 2, layers, CHOIR_OK);
 }
 
 static choir_tensor *apply_last(choir_layer *l, choir_tensor *x)

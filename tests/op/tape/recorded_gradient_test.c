@@ -233,6 +233,26 @@ static choir_tensor *attended_to_itself(choir_tensor *const in[], void *user)
 			in[0], CHOIR_OPTIONS(choir_attention_options, .heads = 2, .causal = CHOIR_ON));
 }
 
+static choir_tensor *transposed(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_square(
+			choir_conv2d_transpose(in[0], in[1], CHOIR_OPTIONS(choir_conv_options, .stride = 2)));
+}
+
+static choir_tensor *volumes(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	choir_tensor *y = choir_conv3d(in[0], in[1], CHOIR_OPTIONS(choir_conv_options, .stride = 2));
+	return choir_square(choir_upsample(choir_max_pool3d(y, 1, 1, 0), 2, CHOIR_BILINEAR));
+}
+
+static choir_tensor *grouped(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_group_norm(in[0], in[1], in[2], 2, 0.01);
+}
+
 static choir_tensor *lstm(choir_tensor *const in[], void *user)
 {
 	(void) user;
@@ -364,6 +384,9 @@ static row rows[] = {
 	FORMULA(dense, 3, SHAPE(3, 2), SHAPE(2, 4), SHAPE(4)),
 	FORMULA(biased, 2, SHAPE(3, 2), SHAPE(2)),
 	FORMULA(convolved, 3, SHAPE(1, 4, 3, 2), SHAPE(3, 2, 1, 4), SHAPE(4)),
+	FORMULA(transposed, 2, SHAPE(1, 2, 2, 2), SHAPE(2, 3, 2, 2)),
+	FORMULA(volumes, 2, SHAPE(1, 3, 2, 2, 1), SHAPE(2, 2, 2, 1, 2)),
+	FORMULA(grouped, 3, SHAPE(1, 3, 4), SHAPE(4), SHAPE(4)),
 	FORMULA(max_pooled, 1, SHAPE(1, 3, 4, 2)),
 	FORMULA(average_pooled, 1, SHAPE(1, 4, 5, 2)),
 	FORMULA(layer_normed, 3, SHAPE(2, 4), SHAPE(4), SHAPE(4)),

@@ -71,6 +71,54 @@ TEST_WITHIN(shapes_and_variables, scoped_open, scoped_close)
 		assert_true(bias[i] == (i / 3 == 1 ? 1.0f : 0.0f));
 }
 
+TEST_WITHIN(more_shapes_and_variables, scoped_open, scoped_close)
+{
+	scoped *g = *state;
+	choir_frame *f = g->frame;
+	choir_tensor *image = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 4, 6, 4), 1);
+	choir_tensor *text = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3, 5, 6), 1);
+	choir_tensor *volume = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 4, 5, 6, 2), 1);
+	const choir_conv_options *same = CHOIR_OPTIONS(choir_conv_options, .stride = 2,
+			.padding = CHOIR_PADDING_SAME, .activation = CHOIR_RELU);
+	assert_layer(choir_conv3d_new("c3", 2, 3, 3, same), volume, CHOIR_SHAPE(2, 2, 3, 3, 3),
+			NAMES("c3/kernel", "c3/bias"));
+	assert_layer(choir_conv2d_transpose_new("t2", 4, 3, 3, same), image, CHOIR_SHAPE(2, 8, 12, 3),
+			NAMES("t2/kernel", "t2/bias"));
+	assert_layer(choir_conv1d_transpose_new("t1", 6, 4, 4,
+						 CHOIR_OPTIONS(choir_conv_options, .groups = 2, .bias = CHOIR_OFF)),
+			text, CHOIR_SHAPE(3, 8, 4), NAMES("t1/kernel"));
+	assert_layer(choir_max_pool1d_new(2, 0), text, CHOIR_SHAPE(3, 2, 6), 0, NULL);
+	assert_layer(choir_average_pool1d_new(3, 1), text, CHOIR_SHAPE(3, 3, 6), 0, NULL);
+	assert_layer(choir_max_pool3d_new(2, 0), volume, CHOIR_SHAPE(2, 2, 2, 3, 2), 0, NULL);
+	assert_layer(choir_average_pool3d_new(3, 1), volume, CHOIR_SHAPE(2, 2, 3, 4, 2), 0, NULL);
+	assert_layer(choir_global_max_pool_new(), volume, CHOIR_SHAPE(2, 2), 0, NULL);
+	assert_layer(choir_global_average_pool_new(), text, CHOIR_SHAPE(3, 6), 0, NULL);
+	assert_layer(choir_upsample_new(2, CHOIR_BILINEAR), image, CHOIR_SHAPE(2, 8, 12, 4), 0, NULL);
+	assert_layer(choir_group_normalization_new("gn", 4, 2, 0), image, CHOIR_SHAPE(2, 4, 6, 4),
+			NAMES("gn/gamma", "gn/beta"));
+	assert_layer(
+			choir_bidirectional_new(choir_lstm_new("ahead", 6, 2), choir_gru_new("back", 6, 3)),
+			text, CHOIR_SHAPE(3, 5, 5),
+			NAMES("ahead/kernel", "ahead/recurrent_kernel", "ahead/bias", "back/kernel",
+					"back/recurrent_kernel", "back/bias", "back/recurrent_bias"));
+}
+
+// The backward layer sees the sequence from its end: its last result is that of the last step.
+TEST_WITHIN(bidirectional_reverses, scoped_open, scoped_close)
+{
+	scoped *g = *state;
+	float x[4] = { 1, 2, 3, 4 }, y[8], last[1];
+	choir_layer *back = choir_lstm_new("back", 1, 1);
+	choir_layer *both = choir_bidirectional_new(choir_lstm_new("ahead", 1, 1), back);
+	choir_tensor *t = choir_constant(g->frame, CHOIR_F32, CHOIR_SHAPE(1, 4, 1), x);
+	assert_int_equal(choir_tensor_to_host(choir_layer_apply(both, t), y, sizeof y), CHOIR_OK);
+	choir_tensor *one = choir_constant(g->frame, CHOIR_F32, CHOIR_SHAPE(1, 1, 1), &x[3]);
+	assert_int_equal(
+			choir_tensor_to_host(choir_layer_apply(back, one), last, sizeof last), CHOIR_OK);
+	assert_true(y[7] == last[0]);
+	assert_true(y[1] != last[0]);
+}
+
 TEST_WITHIN(residual_adds, scoped_open, scoped_close)
 {
 	scoped *g = *state;
@@ -354,6 +402,11 @@ TEST_WITHIN(refused_when_made, scoped_open, scoped_close)
 	REFUSED(choir_conv1d_new(
 					"c", 4, 6, 3, CHOIR_OPTIONS(choir_conv_options, .bias = (choir_toggle) 5)),
 			CHOIR_INVALID, "bias*5");
+	REFUSED(choir_group_normalization_new("g", 6, 4, 0), CHOIR_INVALID, "layer \"g\":*4*6");
+	REFUSED(choir_upsample_new(0, CHOIR_NEAREST), CHOIR_INVALID, "upsample by 0");
+	REFUSED(choir_max_pool3d_new(0, 1), CHOIR_INVALID, "max_pool3d of size 0");
+	REFUSED(choir_bidirectional_new(NULL, NULL), CHOIR_INVALID, "bidirectional");
+	REFUSED(choir_conv3d_new("v", 2, 3, 0, NULL), CHOIR_INVALID, "layer \"v\": conv3d");
 	REFUSED(choir_conv1d_new("c", 4, 6, 3, CHOIR_OPTIONS(choir_conv_options, .pad_after[1] = 2)),
 			CHOIR_INVALID, "layer \"c\":*pad_after[1]*2");
 	REFUSED(choir_conv2d_new("c", 4, 6, 3,

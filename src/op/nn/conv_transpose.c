@@ -1,0 +1,86 @@
+// Transposed convolutions. The result is the input of a convolution whose gradient is computed:
+// its filter, stride and zeros are those of the transposed convolution.
+#include "op/nn/nn.h"
+
+// The length of an axis of the result, and the zeros around it. False: none fits.
+static bool plan_axis(const choir_conv_options *o, int axis, int64_t in, int64_t filter,
+		int pad[2], int64_t *result)
+{
+	int64_t windows = 0;
+
+	if (in < 1 || in > INT32_MAX || filter < 1 || filter > INT32_MAX)
+		return false;
+	if (o->padding == CHOIR_PADDING_SAME)
+		*result = in * o->stride;
+	else
+		*result = (in - 1) * o->stride + (filter - 1) * o->dilation + 1 -
+				2 * (int64_t) o->padding - o->pad_before[axis] - o->pad_after[axis];
+	return *result >= 1 && chi_convolution_axis(o, axis, *result, filter, pad, &windows) &&
+			windows == in;
+}
+
+// Of images; first is the axis of x to which the options' first axis belongs.
+static choir_tensor *transpose(const char *name, choir_tensor *x, choir_tensor *filter,
+		const choir_conv_options *o, int first)
+{
+	const choir_shape *s = &x->shape, *k = &filter->shape;
+	choir_shape result = { 4, { s->dim[0], 1, 1, k->dim[2] * o->groups } };
+	choir_conv2d_attributes a = {
+		.stride = o->stride, .dilation = o->dilation, .groups = o->groups
+	};
+	int pad[2][2] = { { 0, 0 }, { 0, 0 } };
+	char text[2][CHI_SHAPE_TEXT];
+	bool fits = s->dim[3] == k->dim[3] && s->dim[3] % o->groups == 0 && k->dim[2] > 0;
+
+	for (int i = first; i < 3 && fits; i++)
+		fits = plan_axis(o, i - first, s->dim[i], k->dim[i - 1], pad[i - 1], &result.dim[i]);
+	if (!fits)
+		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+				"%s: x %s and filter %s do not fit with stride %d, padding %d, dilation %d and "
+				"%lld "
+				"groups; [n, .., c] and [.., out / groups, c] with a result of one element or "
+				"more "
+				"are needed",
+				name, chi_shape_print(s, text[0]), chi_shape_print(k, text[1]), o->stride,
+				o->padding, o->dilation, (long long) o->groups);
+	a.top = pad[0][0];
+	a.bottom = pad[0][1];
+	a.left = pad[1][0];
+	a.right = pad[1][1];
+	return chi_activation_apply(o->activation, chi_conv2d_gradient_input(filter, x, &a, &result));
+}
+
+static bool has_rank(const char *name, choir_tensor *x, choir_tensor *filter, int rank)
+{
+	char text[2][CHI_SHAPE_TEXT];
+
+	if (x->shape.rank == rank && filter->shape.rank == rank)
+		return true;
+	chi_frame_fail(x->frame, CHOIR_INVALID, "%s: x %s and filter %s; both need %d axes", name,
+			chi_shape_print(&x->shape, text[0]), chi_shape_print(&filter->shape, text[1]), rank);
+	return false;
+}
+
+choir_tensor *choir_conv2d_transpose(
+		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o)
+{
+	static const char name[] = "conv2d_transpose";
+	choir_conv_options all;
+	if (!chi_convolution_begin(name, 2, x, filter, o, &all) || !has_rank(name, x, filter, 4))
+		return NULL;
+	return transpose(name, x, filter, &all, 1);
+}
+
+choir_tensor *choir_conv1d_transpose(
+		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o)
+{
+	static const char name[] = "conv1d_transpose";
+	choir_conv_options all;
+	if (!chi_convolution_begin(name, 1, x, filter, o, &all) || !has_rank(name, x, filter, 3))
+		return NULL;
+	const int64_t *s = x->shape.dim, *k = filter->shape.dim;
+	choir_tensor *image = choir_reshape(x, CHOIR_SHAPE(s[0], 1, s[1], s[2]));
+	choir_tensor *kernel = choir_reshape(filter, CHOIR_SHAPE(1, k[0], k[1], k[2]));
+	choir_tensor *y = image && kernel ? transpose(name, image, kernel, &all, 2) : NULL;
+	return y ? choir_reshape(y, CHOIR_SHAPE(s[0], y->shape.dim[2], y->shape.dim[3])) : NULL;
+}

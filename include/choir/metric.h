@@ -20,7 +20,10 @@ typedef enum {
 	CHOIR_METRIC_MEAN_ABSOLUTE_ERROR, // mean of |e|
 	// 1 - (sum of e^2) / (sum of (target - mean of all targets)^2): the coefficient of
 	// determination. NAN if all targets are equal.
-	CHOIR_METRIC_R2
+	CHOIR_METRIC_R2,
+	// exp of the mean of choir_sparse_softmax_cross_entropy: of labels [n, ..] and logits [n, ..,
+	// classes]
+	CHOIR_METRIC_PERPLEXITY
 } choir_metric_kind;
 
 // Constructors. CHOIR_INVALID: an unknown kind; a name that is missing or in use; a threshold
@@ -43,6 +46,14 @@ choir_metric *choir_true_negatives_new(const char *name, double threshold);
 choir_metric *choir_false_negatives_new(const char *name, double threshold);
 // The fraction of examples with fewer than k scores that are higher than the score at the label.
 choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k);
+// The mean over classes of the fraction of their examples whose highest score is at their label
+// (balanced accuracy). Classes without examples do not count.
+choir_metric *choir_mean_per_class_accuracy_new(const char *name, int64_t classes);
+// The area under the curve of true over false positive rates, at thresholds (0: 200) equally
+// spaced from 0 to 1, as in Keras: trapezoids between neighbouring thresholds. Scores are
+// probabilities. NAN without a positive or without a negative label. CHOIR_INVALID also:
+// thresholds below 2.
+choir_metric *choir_auc_new(const char *name, int64_t thresholds);
 // A confusion matrix: row i, column j counts the examples of class i whose highest score is at j.
 choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 
@@ -51,12 +62,12 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 //   broadcast to the values; NULL weights are all 1.
 // - ACCURACY takes integer labels [n] and scores [n, classes]. Of several classes with the
 //   highest score, the lowest class counts.
-// - A confusion matrix and top-k accuracy take the same as ACCURACY. A label that is not a class
-//   is CHOIR_INVALID.
+// - A confusion matrix, top-k accuracy and the accuracy per class take the same as ACCURACY. A
+//   label that is not a class is CHOIR_INVALID.
 // - Errors and R2 take targets and predictions of one shape, and of any dtype that can be cast.
-// - Precision, recall, F1, and positives or negatives take scores of any shape, and labels of the
-//   same shape and any dtype. Scores are compared with threshold in the scores' dtype; a NAN
-//   counts as above threshold.
+// - Precision, recall, F1, AUC, and positives or negatives take scores of any shape, and labels
+//   of the same shape and any dtype. Scores are compared with threshold in the scores' dtype; a
+//   NAN counts as above threshold.
 //
 // In a replica of the metric's strategy, the tensors belong to the replica's frame, and the tape
 // does not record this call. Outside of replicas, call this on the program's thread, with tensors

@@ -57,20 +57,34 @@ typedef enum {
 	CHOIR_SCHEDULE_CONSTANT = 0, // the factor is 1
 	CHOIR_SCHEDULE_STEP, // factor ^ ((step - warmup) / steps, rounded down)
 	CHOIR_SCHEDULE_COSINE, // half a cosine from 1 at warmup to factor at steps; then constant
-	CHOIR_SCHEDULE_FUNCTION // the learning rate is fn's result
+	CHOIR_SCHEDULE_FUNCTION, // the learning rate is fn's result
+	CHOIR_SCHEDULE_EXPONENTIAL, // factor ^ ((step - warmup) / steps), not rounded
+	// factor + (1 - factor) (1 - done)^power, where done goes from 0 at warmup to 1 at steps; then
+	// constant
+	CHOIR_SCHEDULE_POLYNOMIAL,
+	// Half a cosine from factor at step 0 to 1 at warmup, and another one to factor / 10^4 at
+	// steps - 1; then constant (Smith and Topin 2018, arXiv:1708.07120; PyTorch's OneCycleLR,
+	// whose max_lr is the learning rate here)
+	CHOIR_SCHEDULE_ONE_CYCLE
 } choir_schedule_kind;
 
 typedef struct {
 	size_t size;
 	choir_schedule_kind kind;
-	int64_t warmup; // before this step the factor is step / warmup; not with FUNCTION
-	int64_t steps; // STEP: steps between drops; COSINE: all steps, warm-up included
-	// STEP: the factor of each drop (0: 0.1). COSINE: the factor at the end, from 0 to 1.
+	// Before this step the factor is step / warmup. ONE_CYCLE: the step of the highest rate (0:
+	// 0.3 steps - 1). Not with FUNCTION.
+	int64_t warmup;
+	// STEP: steps between drops; EXPONENTIAL: steps of one factor; COSINE, POLYNOMIAL, ONE_CYCLE:
+	// all steps, warm-up included
+	int64_t steps;
+	// STEP, EXPONENTIAL: the factor of each drop (0: 0.1). COSINE, POLYNOMIAL: the factor at the
+	// end, from 0 to 1. ONE_CYCLE: the factor at the beginning (0: 0.04).
 	double factor;
 	// FUNCTION: fn is called once for each update, in order, on a thread of the run. fn must not
 	// call Choir. A result that is negative or not finite fails the update.
 	double (*fn)(int64_t step, void *user);
 	void *user;
+	double power; // POLYNOMIAL: more than 0 (0: 1)
 } choir_schedule;
 
 // Loss scaling: the loss is multiplied by the scale, and every gradient is divided by the scale

@@ -29,6 +29,13 @@ CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_val
 CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 		choir_scope *scope, choir_aggregation aggregation);
 
+// Enters a scope in which variables that would begin at random begin by this initializer instead:
+// the kernels and embeddings of layers. scale is that of choir_variable_options. Variables that
+// begin at zero, at one or at given values stay as they are. CHOIR_STATE as for
+// choir_scope_colocate. CHOIR_INVALID: an unknown initializer.
+CHOIR_MUST_CHECK choir_status choir_scope_initializer(
+		choir_scope *scope, choir_initializer initializer, double scale);
+
 // Enters a scope in which a replica's read of an ON_READ variable gives the value of a read
 // outside of replicas. Each of these reads is a sync point of all replicas (docs/rules.md, section
 // 4). In a parameter server strategy, only the replicas of one worker synchronize, and the value

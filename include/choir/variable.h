@@ -44,7 +44,17 @@ typedef enum {
 	CHOIR_INITIALIZER_GLOROT_UNIFORM,
 	// Normal, mean 0, deviation sqrt(2 / in), not truncated: He et al. 2015.
 	CHOIR_INITIALIZER_HE_NORMAL,
-	CHOIR_INITIALIZER_NORMAL // normal, mean 0, deviation scale
+	CHOIR_INITIALIZER_NORMAL, // normal, mean 0, deviation scale
+	CHOIR_INITIALIZER_UNIFORM, // uniform in +-scale
+	CHOIR_INITIALIZER_TRUNCATED_NORMAL, // NORMAL, but numbers beyond 2 deviations are drawn again
+	CHOIR_INITIALIZER_GLOROT_NORMAL, // normal, deviation sqrt(2 / (in + out)), not truncated
+	CHOIR_INITIALIZER_HE_UNIFORM, // uniform in +-sqrt(6 / in)
+	CHOIR_INITIALIZER_LECUN_NORMAL, // normal, deviation sqrt(1 / in), not truncated
+	CHOIR_INITIALIZER_LECUN_UNIFORM, // uniform in +-sqrt(3 / in): LeCun et al. 1998
+	// Orthonormal rows or columns, whichever are fewer, of the matrix [all other dimensions, last
+	// dimension], times scale (0: 1): Saxe, McClelland, Ganguli 2014, arXiv:1312.6120.
+	CHOIR_INITIALIZER_ORTHOGONAL,
+	CHOIR_INITIALIZER_CONSTANT // scale
 } choir_initializer;
 
 // Writes the initial elements of a variable to out: packed, in the variable's dtype. The memory at
@@ -59,7 +69,8 @@ typedef struct {
 	choir_aggregation aggregation;
 	choir_toggle trainable; // whether optimizers update it; default: on, or off for ON_READ
 	choir_initializer initializer;
-	double scale; // deviation of CHOIR_INITIALIZER_NORMAL; 0 means 0.05
+	// NORMAL, UNIFORM and TRUNCATED_NORMAL: 0 means 0.05. ORTHOGONAL: 0 means 1. Also CONSTANT.
+	double scale;
 	const void *initial_value; // replaces initializer: packed elements; Choir copies them
 	choir_initializer_fn *initializer_fn; // replaces initializer if there is no initial_value
 	void *user; // for initializer_fn

@@ -19,6 +19,9 @@ typedef struct chi_context {
 	bool non_slot;
 	bool replica_local; // new variables are ON_READ, with this aggregation
 	choir_aggregation aggregation;
+	bool initializes; // random variables begin by this initializer
+	choir_initializer initializer;
+	double scale;
 	bool sync_on_read; // replicas read ON_READ variables aggregated
 	choir_frame *frame; // an update's, freed if its function is left
 	struct chi_context *outer;

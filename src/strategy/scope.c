@@ -3,6 +3,8 @@
 #include "base/alloc.h"
 #include "strategy/update/update.h"
 
+#include <math.h>
+
 // An entry, whether choir_scope_enter_once_ was called, and whether entering had no effect.
 enum { ENTRY, CALLED, NO_CHANGE };
 
@@ -82,6 +84,23 @@ choir_status choir_scope_replica_local(choir_scope *scope, choir_aggregation agg
 	CHOIR_TRY(inside("replica_local", &from));
 	from.replica_local = true;
 	from.aggregation = aggregation;
+	return push(scope, from);
+}
+
+choir_status choir_scope_initializer(
+		choir_scope *scope, choir_initializer initializer, double scale)
+{
+	begin(scope);
+	chi_context from = { 0 };
+	CHOIR_TRY(inside("initializer", &from));
+	if ((unsigned) initializer > CHOIR_INITIALIZER_CONSTANT || !isfinite(scale))
+		return choir_fail(CHOIR_INVALID,
+				"scope: initializer %d with scale %g; a member of choir_initializer and a finite "
+				"number are needed",
+				(int) initializer, scale);
+	from.initializes = true;
+	from.initializer = initializer;
+	from.scale = scale;
 	return push(scope, from);
 }
 

@@ -212,6 +212,84 @@ TEST(ones_of_every_dtype)
 	}
 }
 
+static void draw(choir_initializer kind, double scale, choir_shape shape, double *out)
+{
+	chi_variable_plan plan = plan_of(CHOIR_F64, shape);
+	plan.options.initializer = kind;
+	plan.options.scale = scale;
+	choir_variable *v = chi_variable_new(&plan);
+	assert_non_null(v);
+	assert_int_equal(chi_variable_to_host(v, 0, out), CHOIR_OK);
+	chi_variable_free(v);
+}
+
+// The deviation and the largest size of numbers in [100, 200], where in is 100 and out 200.
+TEST(every_random_initializer)
+{
+	enum { IN = 100, OUT = 200 };
+	static const struct {
+		choir_initializer kind;
+		double scale, deviation, largest;
+	} cases[] = {
+		{ CHOIR_INITIALIZER_GLOROT_UNIFORM, 0, 0.0816497, 0.141422 },
+		{ CHOIR_INITIALIZER_GLOROT_NORMAL, 0, 0.0816497, 1 },
+		{ CHOIR_INITIALIZER_HE_UNIFORM, 0, 0.141421, 0.24495 },
+		{ CHOIR_INITIALIZER_HE_NORMAL, 0, 0.141421, 1 },
+		{ CHOIR_INITIALIZER_LECUN_UNIFORM, 0, 0.1, 0.173206 },
+		{ CHOIR_INITIALIZER_LECUN_NORMAL, 0, 0.1, 1 },
+		{ CHOIR_INITIALIZER_UNIFORM, 3, 1.73205, 3 },
+		{ CHOIR_INITIALIZER_UNIFORM, 0, 0.0288675, 0.05 },
+		{ CHOIR_INITIALIZER_NORMAL, 2, 2, 20 },
+		{ CHOIR_INITIALIZER_TRUNCATED_NORMAL, 2, 2 * 0.879626, 4 },
+	};
+	static double x[IN * OUT];
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		double sum = 0, squares = 0, largest = 0;
+		draw(cases[i].kind, cases[i].scale, CHOIR_SHAPE(IN, OUT), x);
+		for (int k = 0; k < IN * OUT; k++) {
+			sum += x[k];
+			squares += x[k] * x[k];
+			largest = fmax(largest, fabs(x[k]));
+		}
+		const double deviation = sqrt(squares / (IN * OUT));
+		assert_true(fabs(sum / (IN * OUT)) < 0.03 * deviation);
+		assert_true(fabs(deviation / cases[i].deviation - 1) < 0.03);
+		assert_true(largest <= cases[i].largest &&
+				largest > 0.9 * fmin(cases[i].largest, 3 * deviation));
+	}
+	draw(CHOIR_INITIALIZER_CONSTANT, -1.5, CHOIR_SHAPE(3), x);
+	assert_true(x[0] == -1.5 && x[2] == -1.5);
+}
+
+// q^T q or q q^T is the unit matrix times the square of scale; for filters the last axis is one
+// side.
+static void is_orthogonal(choir_shape shape, double scale)
+{
+	static double q[400];
+	const int columns = (int) shape.dim[shape.rank - 1];
+	const int rows = (int) choir_shape_elements(&shape) / columns;
+	const bool by_rows = rows < columns;
+	const int n = by_rows ? rows : columns, length = by_rows ? columns : rows;
+	draw(CHOIR_INITIALIZER_ORTHOGONAL, scale, shape, q);
+	const double gain = scale == 0 ? 1 : scale * scale;
+	for (int a = 0; a < n; a++)
+		for (int b = 0; b <= a; b++) {
+			double dot = 0;
+			for (int i = 0; i < length; i++)
+				dot += by_rows ? q[a * columns + i] * q[b * columns + i]
+							   : q[i * columns + a] * q[i * columns + b];
+			assert_true(fabs(dot - (a == b ? gain : 0)) < 1e-12);
+		}
+}
+
+TEST(orthogonal_matrices)
+{
+	is_orthogonal(CHOIR_SHAPE(20, 20), 0);
+	is_orthogonal(CHOIR_SHAPE(5, 30), 0.5);
+	is_orthogonal(CHOIR_SHAPE(3, 3, 4, 7), 2);
+	is_orthogonal(CHOIR_SHAPE(6), 0);
+}
+
 // Moments of a large draw, and that seed and name alone decide it.
 TEST(random_initializers)
 {

@@ -365,6 +365,10 @@ static choir_status apply_scopes(
 		all->aggregation = c->aggregation;
 		all->trainable = CHOIR_OFF;
 	}
+	if (c != NULL && c->initializes && chi_initializer_is_random(all)) {
+		all->initializer = c->initializer;
+		all->scale = c->scale;
+	}
 	return CHOIR_OK;
 }
 

@@ -70,7 +70,7 @@ static choir_metric *make(const char *name, const choir_metric *like)
 	m->strategy = s->owner;
 	const chi_metric_sums *sums = chi_metric_sums_of(m->kind);
 	const bool counts = m->classes == 0 && sums == NULL;
-	const choir_shape shape = sums != NULL ? CHOIR_SHAPE((int64_t) sums->sums)
+	const choir_shape shape = sums != NULL ? CHOIR_SHAPE(chi_metric_elements(m, sums))
 			: counts					   ? CHOIR_SCALAR
 										   : CHOIR_SHAPE(m->classes, m->classes);
 	if ((m->name = chi_strdup(name)) == NULL ||
@@ -89,11 +89,12 @@ static choir_metric *make(const char *name, const choir_metric *like)
 
 choir_metric *choir_metric_new(const char *name, choir_metric_kind kind)
 {
-	if ((unsigned) kind <= CHOIR_METRIC_R2)
+	if ((unsigned) kind <= CHOIR_METRIC_PERPLEXITY)
 		return make(name, &(choir_metric){ .kind = (chi_metric_kind) kind });
 	choir_fail(CHOIR_INVALID,
 			"metric: kind %d of \"%s\" is unknown; known: CHOIR_METRIC_MEAN, _ACCURACY, "
-			"_MEAN_SQUARED_ERROR, _ROOT_MEAN_SQUARED_ERROR, _MEAN_ABSOLUTE_ERROR and _R2",
+			"_MEAN_SQUARED_ERROR, _ROOT_MEAN_SQUARED_ERROR, _MEAN_ABSOLUTE_ERROR, _R2 and "
+			"_PERPLEXITY",
 			(int) kind, name == NULL ? "" : name);
 	return NULL;
 }
@@ -151,12 +152,34 @@ choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k)
 	return NULL;
 }
 
-choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes)
+static choir_metric *make_of_classes(const char *name, int64_t classes, const choir_metric *like)
 {
 	if (classes > 0 && classes <= MAX_CLASSES)
-		return make(name, &(choir_metric){ .kind = CHI_METRIC_CONFUSION, .classes = classes });
+		return make(name, like);
 	choir_fail(CHOIR_INVALID, "metric \"%s\": %lld classes; 1 to %d are needed",
 			name == NULL ? "" : name, (long long) classes, MAX_CLASSES);
+	return NULL;
+}
+
+choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes)
+{
+	return make_of_classes(
+			name, classes, &(choir_metric){ .kind = CHI_METRIC_CONFUSION, .classes = classes });
+}
+
+choir_metric *choir_mean_per_class_accuracy_new(const char *name, int64_t classes)
+{
+	return make_of_classes(
+			name, classes, &(choir_metric){ .kind = CHI_METRIC_PER_CLASS, .k = classes });
+}
+
+choir_metric *choir_auc_new(const char *name, int64_t thresholds)
+{
+	const choir_metric auc = { .kind = CHI_METRIC_AUC, .k = thresholds == 0 ? 200 : thresholds };
+	if (auc.k >= 2 && auc.k <= MAX_CLASSES)
+		return make(name, &auc);
+	choir_fail(CHOIR_INVALID, "metric \"%s\": %lld thresholds; 2 to %d are needed, or 0 for 200",
+			name == NULL ? "" : name, (long long) thresholds, MAX_CLASSES);
 	return NULL;
 }
 
@@ -253,16 +276,23 @@ choir_status chi_metric_totals(choir_metric *m, double *total, double *count)
 	return sum_parts(m, m->count, count);
 }
 
+static double result_of_sums(const choir_metric *m, const chi_metric_sums *kind)
+{
+	double *sum = chi_alloc_array((size_t) chi_metric_elements(m, kind), sizeof *sum);
+	const bool known = sum != NULL && sum_parts(m, m->total, sum) == CHOIR_OK;
+	const double result = known ? kind->result(m, sum) : (double) NAN;
+	chi_free(sum);
+	return result;
+}
+
 double choir_metric_result(choir_metric *m)
 {
 	double total, count;
 	if (check(m, "metric_result") != CHOIR_OK)
 		return (double) NAN;
 	const chi_metric_sums *sums = chi_metric_sums_of(m->kind);
-	if (sums != NULL) {
-		double sum[CHI_METRIC_SUMS];
-		return sum_parts(m, m->total, sum) == CHOIR_OK ? sums->result(sum) : (double) NAN;
-	}
+	if (sums != NULL)
+		return result_of_sums(m, sums);
 	if (m->count == NULL) {
 		choir_fail(CHOIR_INVALID,
 				"metric \"%s\": a confusion matrix is not a "

@@ -11,6 +11,7 @@ typedef enum {
 	CHI_METRIC_RMSE = CHOIR_METRIC_ROOT_MEAN_SQUARED_ERROR,
 	CHI_METRIC_MAE = CHOIR_METRIC_MEAN_ABSOLUTE_ERROR,
 	CHI_METRIC_R2 = CHOIR_METRIC_R2,
+	CHI_METRIC_PERPLEXITY = CHOIR_METRIC_PERPLEXITY,
 	CHI_METRIC_PRECISION,
 	CHI_METRIC_RECALL,
 	CHI_METRIC_CONFUSION,
@@ -19,19 +20,24 @@ typedef enum {
 	CHI_METRIC_FALSE_POSITIVES,
 	CHI_METRIC_TRUE_NEGATIVES,
 	CHI_METRIC_FALSE_NEGATIVES,
-	CHI_METRIC_TOP_K
+	CHI_METRIC_TOP_K,
+	CHI_METRIC_PER_CLASS,
+	CHI_METRIC_AUC
 } chi_metric_kind;
 
-// A kind whose state is a few sums in f64. Kinds without one have a total and a count.
+// A kind whose state is sums in f64: some single ones, then some of k elements each. Kinds without
+// one have a total and a count.
 enum { CHI_METRIC_SUMS = 4 };
 typedef struct {
-	size_t sums; // 0: has a total and a count, or a matrix
-	// Makes what a batch adds to each sum, as scalars. weights is NULL or broadcasts.
+	size_t sums, of_k; // both 0: has a total and a count, or a matrix
+	// Makes what a batch adds to each sum. weights is NULL or broadcasts.
 	choir_status (*add)(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 			choir_tensor *weights, choir_tensor *sum[]);
-	double (*result)(const double sum[]);
+	double (*result)(const choir_metric *m, const double sum[]);
 } chi_metric_sums;
 const chi_metric_sums *chi_metric_sums_of(chi_metric_kind kind); // NULL: none
+// The elements of all sums of a metric.
+int64_t chi_metric_elements(const choir_metric *m, const chi_metric_sums *kind);
 
 struct choir_metric {
 	choir_strategy *strategy;
@@ -41,7 +47,7 @@ struct choir_metric {
 	// Kinds with sums: total is [sums], count NULL.
 	choir_variable *total, *count;
 	double threshold;
-	int64_t classes, k;
+	int64_t classes, k; // k of top-k; or the classes or thresholds that have sums of their own
 };
 
 // Computes what a batch adds to a metric; *count is NULL for CONFUSION. Failures are the frame's.

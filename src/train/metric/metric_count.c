@@ -53,11 +53,12 @@ choir_status chi_metric_check_classes(
 {
 	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT], classes[32] = "classes";
 	const choir_shape *s = &scores->shape, *l = &labels->shape;
+	const int64_t known = m->kind == CHI_METRIC_PER_CLASS ? m->k : m->classes;
 	if (s->rank == 2 && l->rank == 1 && s->dim[0] == l->dim[0] &&
-			!chi_dtype_is_float(labels->dtype) && (m->classes == 0 || m->classes == s->dim[1]))
+			!chi_dtype_is_float(labels->dtype) && (known == 0 || known == s->dim[1]))
 		return CHOIR_OK;
-	if (m->classes != 0)
-		snprintf(classes, sizeof classes, "%" PRId64, m->classes);
+	if (known != 0)
+		snprintf(classes, sizeof classes, "%" PRId64, known);
 	return chi_frame_fail(scores->frame, CHOIR_INVALID,
 			"metric \"%s\": %s needs scores [n, %s] and integer labels [n]; they are %s and %s %s",
 			m->name, m->kind == CHI_METRIC_CONFUSION ? "a confusion matrix" : "accuracy", classes,
@@ -155,9 +156,9 @@ static choir_status count_sums(const choir_metric *m, const chi_metric_sums *kin
 {
 	choir_tensor *sum[CHI_METRIC_SUMS] = { NULL };
 	CHOIR_TRY(kind->add(m, scores, labels, weights, sum));
-	for (size_t i = 0; i < kind->sums; i++)
-		sum[i] = choir_reshape(sum[i], CHOIR_SHAPE(1));
-	*total = choir_concat(kind->sums, sum, 0);
+	for (size_t i = 0; i < kind->sums + kind->of_k; i++)
+		sum[i] = choir_reshape(sum[i], CHOIR_SHAPE(i < kind->sums ? 1 : m->k));
+	*total = choir_concat(kind->sums + kind->of_k, sum, 0);
 	return CHOIR_OK;
 }
 

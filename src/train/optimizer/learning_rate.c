@@ -7,12 +7,36 @@
 #include <inttypes.h>
 #include <math.h>
 
+static double half_wave(double done)
+{
+	return 0.5 * (1 + cos(3.14159265358979323846 * done));
+}
+
+// How much of the steps after the warm-up is done.
+static double done_of(const choir_schedule *s, double past)
+{
+	const double whole = (double) (s->steps - s->warmup);
+	return past < whole ? past / whole : 1;
+}
+
 // Cosine decay to factor (Loshchilov and Hutter 2017).
 static double wave(const choir_schedule *s, double past)
 {
-	const double whole = (double) (s->steps - s->warmup);
-	const double done = past < whole ? past / whole : 1;
-	return s->factor + (1 - s->factor) * 0.5 * (1 + cos(3.14159265358979323846 * done));
+	return s->factor + (1 - s->factor) * half_wave(done_of(s, past));
+}
+
+static double polynomial(const choir_schedule *s, double past)
+{
+	return s->factor + (1 - s->factor) * pow(1 - done_of(s, past), s->power);
+}
+
+static double one_cycle(const choir_schedule *s, double step)
+{
+	const double top = (double) s->warmup, last = (double) (s->steps - 1);
+	const double end = s->factor * 1e-4;
+	if (step < top)
+		return 1 - (1 - s->factor) * half_wave(step / top);
+	return end + (1 - end) * half_wave(step < last ? (step - top) / (last - top) : 1);
 }
 
 choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t step, double *rate)
@@ -27,12 +51,18 @@ choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t st
 					"optimizer: the schedule's function gave learning rate %g "
 					"at step %" PRIu64 "; a number of 0 or more is needed",
 					*rate, step);
+	} else if (s->kind == CHOIR_SCHEDULE_ONE_CYCLE) {
+		*rate = base * one_cycle(s, (double) step);
 	} else if (past < 0) {
 		*rate = base * ((double) step / (double) s->warmup);
 	} else if (s->kind == CHOIR_SCHEDULE_STEP) {
 		*rate = base * pow(s->factor, floor(past / (double) s->steps));
 	} else if (s->kind == CHOIR_SCHEDULE_COSINE) {
 		*rate = base * wave(s, past);
+	} else if (s->kind == CHOIR_SCHEDULE_EXPONENTIAL) {
+		*rate = base * pow(s->factor, past / (double) s->steps);
+	} else if (s->kind == CHOIR_SCHEDULE_POLYNOMIAL) {
+		*rate = base * polynomial(s, past);
 	}
 	return CHOIR_OK;
 }

@@ -45,16 +45,55 @@ static choir_status resolve_toggle(
 	return CHOIR_OK;
 }
 
-static choir_status check_cosine(const choir_schedule *s)
+// A schedule that ends: COSINE, POLYNOMIAL, ONE_CYCLE.
+static choir_status check_end(const char *kind, const choir_schedule *s)
 {
 	if (s->steps <= s->warmup)
 		return choir_fail(CHOIR_INVALID,
-				"optimizer: a COSINE schedule has %" PRId64 " steps; "
+				"optimizer: a %s schedule has %" PRId64 " steps; "
 				"more than its warm-up of %" PRId64 " are needed",
-				s->steps, s->warmup);
+				kind, s->steps, s->warmup);
 	if (!(s->factor >= 0 && s->factor <= 1))
 		return choir_fail(CHOIR_INVALID,
-				"optimizer: the factor of a COSINE schedule is %g; 0 to 1 is needed", s->factor);
+				"optimizer: the factor of a %s schedule is %g; 0 to 1 is needed", kind, s->factor);
+	return CHOIR_OK;
+}
+
+static choir_status resolve_polynomial(choir_schedule *s)
+{
+	if (s->power == 0)
+		s->power = 1;
+	if (!(s->power > 0 && isfinite(s->power)))
+		return choir_fail(CHOIR_INVALID,
+				"optimizer: the power of a POLYNOMIAL schedule is %g; more than 0 is needed",
+				s->power);
+	return check_end("POLYNOMIAL", s);
+}
+
+static choir_status resolve_one_cycle(choir_schedule *s)
+{
+	if (s->factor == 0)
+		s->factor = 0.04;
+	if (s->warmup == 0 && s->steps > 3)
+		s->warmup = (int64_t) (0.3 * (double) s->steps) - 1;
+	if (s->steps <= s->warmup + 1)
+		return choir_fail(CHOIR_INVALID,
+				"optimizer: a ONE_CYCLE schedule has %" PRId64
+				" steps; at least two more than the "
+				"%" PRId64 " of its warm-up are needed",
+				s->steps, s->warmup);
+	return check_end("ONE_CYCLE", s);
+}
+
+static choir_status resolve_drops(const char *kind, choir_schedule *s)
+{
+	if (s->factor == 0)
+		s->factor = 0.1;
+	if (s->steps < 1 || !(s->factor > 0 && isfinite(s->factor)))
+		return choir_fail(CHOIR_INVALID,
+				"optimizer: %s schedule has factor %g every "
+				"%" PRId64 " steps; both must be more than 0",
+				kind, s->factor, s->steps);
 	return CHOIR_OK;
 }
 
@@ -68,16 +107,15 @@ static choir_status resolve_schedule(const choir_schedule *given, choir_schedule
 	case CHOIR_SCHEDULE_CONSTANT:
 		return CHOIR_OK;
 	case CHOIR_SCHEDULE_STEP:
-		if (s->factor == 0)
-			s->factor = 0.1;
-		if (s->steps < 1 || !(s->factor > 0 && isfinite(s->factor)))
-			return choir_fail(CHOIR_INVALID,
-					"optimizer: a STEP schedule has factor %g every "
-					"%" PRId64 " steps; both must be more than 0",
-					s->factor, s->steps);
-		return CHOIR_OK;
+		return resolve_drops("a STEP", s);
+	case CHOIR_SCHEDULE_EXPONENTIAL:
+		return resolve_drops("an EXPONENTIAL", s);
 	case CHOIR_SCHEDULE_COSINE:
-		return check_cosine(s);
+		return check_end("COSINE", s);
+	case CHOIR_SCHEDULE_POLYNOMIAL:
+		return resolve_polynomial(s);
+	case CHOIR_SCHEDULE_ONE_CYCLE:
+		return resolve_one_cycle(s);
 	case CHOIR_SCHEDULE_FUNCTION:
 		if (s->fn == NULL || s->warmup != 0)
 			return choir_fail(CHOIR_INVALID, "optimizer: a FUNCTION schedule %s",
@@ -87,7 +125,8 @@ static choir_status resolve_schedule(const choir_schedule *given, choir_schedule
 		return CHOIR_OK;
 	}
 	return choir_fail(CHOIR_INVALID,
-			"optimizer: schedule %d is unknown; known: CONSTANT, STEP, COSINE and FUNCTION",
+			"optimizer: schedule %d is unknown; known: CONSTANT, STEP, COSINE, FUNCTION, "
+			"EXPONENTIAL, POLYNOMIAL and ONE_CYCLE",
 			(int) s->kind);
 }
 

@@ -103,6 +103,28 @@ TEST_WITHIN(more_shapes_and_variables, scoped_open, scoped_close)
 					"back/recurrent_kernel", "back/bias", "back/recurrent_bias"));
 }
 
+// A scope's initializer is that of kernels, not of biases or scales.
+TEST_WITHIN(initializers_of_scopes, scoped_open, scoped_close)
+{
+	choir_scope scope;
+	float kernel[6], bias[3], gamma[3];
+	(void) state;
+	assert_int_equal(choir_scope_initializer(&scope, CHOIR_INITIALIZER_CONSTANT, 0.25), CHOIR_OK);
+	choir_layer *l = choir_dense_new("constant", 2, 3, CHOIR_LINEAR);
+	choir_layer *n = choir_layer_normalization_new("norm", 3, 0);
+	assert_int_equal(choir_scope_exit(&scope), CHOIR_OK);
+	choir_layer *random = choir_dense_new("random", 2, 3, CHOIR_LINEAR);
+	fetch_variable(choir_layer_variable(l, 0), kernel, sizeof kernel);
+	fetch_variable(choir_layer_variable(l, 1), bias, sizeof bias);
+	fetch_variable(choir_layer_variable(n, 0), gamma, sizeof gamma);
+	for (int i = 0; i < 6; i++)
+		assert_true(kernel[i] == 0.25f && bias[i / 2] == 0 && gamma[i / 2] == 1);
+	fetch_variable(choir_layer_variable(random, 0), kernel, sizeof kernel);
+	assert_true(kernel[0] != 0.25f && kernel[0] != kernel[1]);
+	assert_failed(choir_scope_initializer(&scope, (choir_initializer) 77, 1), CHOIR_INVALID,
+			"initializer 77");
+}
+
 // The backward layer sees the sequence from its end: its last result is that of the last step.
 TEST_WITHIN(bidirectional_reverses, scoped_open, scoped_close)
 {

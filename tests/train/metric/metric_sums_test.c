@@ -6,9 +6,11 @@
 #include "test.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct {
-	choir_metric *mse, *rmse, *mae, *r2, *f1, *tp, *fp, *tn, *fn, *top[3];
+	choir_metric *mse, *rmse, *mae, *r2, *f1, *tp, *fp, *tn, *fn, *auc, *top[3], *per_class,
+			*perplexity;
 	bool weighted;
 } metrics;
 static const float weights[JUDGED] = { 1, 0.5f, 2, 0, 3, 1 };
@@ -26,6 +28,9 @@ static metrics open_metrics(choir_strategy *s)
 		m.fp = choir_false_positives_new("fp", 0.5);
 		m.tn = choir_true_negatives_new("tn", 0.5);
 		m.fn = choir_false_negatives_new("fn", 0.5);
+		m.auc = choir_auc_new("auc", 0);
+		m.per_class = choir_mean_per_class_accuracy_new("per_class", JUDGED_CLASSES);
+		m.perplexity = choir_metric_new("perplexity", CHOIR_METRIC_PERPLEXITY);
 		m.top[0] = choir_top_k_accuracy_new("top1", 1);
 		m.top[1] = choir_top_k_accuracy_new("top2", 2);
 		m.top[2] = choir_top_k_accuracy_new("top9", 9);
@@ -40,13 +45,15 @@ static choir_status update(choir_replica *r, void *user)
 	choir_tensor *scores = choir_replica_arg(r, "scores"), *label = choir_replica_arg(r, "label");
 	choir_tensor *w = choir_replica_arg(r, "weight");
 	choir_metric *const of_chances[] = { m->mse, m->rmse, m->mae, m->r2, m->f1, m->tp, m->fp,
-		m->tn, m->fn };
-	for (int i = 0; i < 9; i++)
+		m->tn, m->fn, m->auc };
+	choir_metric *const of_classes[] = { m->top[0], m->top[1], m->top[2], m->per_class,
+		m->perplexity };
+	for (int i = 0; i < 10; i++)
 		CHOIR_TRY(m->weighted ? choir_metric_update_weighted(of_chances[i], truth, chance, w)
 							  : choir_metric_update(of_chances[i], truth, chance));
-	for (int i = 0; i < 3; i++)
-		CHOIR_TRY(m->weighted ? choir_metric_update_weighted(m->top[i], label, scores, w)
-							  : choir_metric_update(m->top[i], label, scores));
+	for (int i = 0; i < 5; i++)
+		CHOIR_TRY(m->weighted ? choir_metric_update_weighted(of_classes[i], label, scores, w)
+							  : choir_metric_update(of_classes[i], label, scores));
 	return CHOIR_OK;
 }
 
@@ -69,6 +76,51 @@ static double top(int k, bool weighted)
 		all += w;
 	}
 	return hits / all;
+}
+
+// The trapezoids between Keras' 200 thresholds.
+static double area(bool weighted)
+{
+	double before[2] = { 0 }, all[2] = { 0 }, sum = 0;
+	for (int t = 0; t < 200; t++) {
+		const double at = t == 0 ? -1e-7 : t == 199 ? 1 + 1e-7 : t / 199.0;
+		double above[2] = { 0 };
+		for (int i = 0; i < JUDGED; i++)
+			if ((double) judged_chances[i] > at)
+				above[judged_truths[i] != 0] += weighted ? (double) weights[i] : 1;
+		if (t > 0)
+			sum += (before[0] - above[0]) * (before[1] + above[1]) / 2;
+		memcpy(before, above, sizeof above);
+	}
+	for (int i = 0; i < JUDGED; i++)
+		all[judged_truths[i] != 0] += weighted ? (double) weights[i] : 1;
+	return sum / all[0] / all[1];
+}
+
+// Exp of the mean loss, or the mean accuracy of classes.
+static double by_rows(bool weighted, bool losses)
+{
+	double loss = 0, all = 0, hits[JUDGED_CLASSES] = { 0 }, of[JUDGED_CLASSES] = { 0 };
+	double mean = 0, classes = 0;
+	for (int i = 0; i < JUDGED; i++) {
+		const double w = weighted ? (double) weights[i] : 1;
+		double sum = 0;
+		int best = 0;
+		for (int c = 0; c < JUDGED_CLASSES; c++) {
+			sum += exp((double) judged_scores[i][c]);
+			best = judged_scores[i][c] > judged_scores[i][best] ? c : best;
+		}
+		loss += w * (log(sum) - (double) judged_scores[i][judged_labels[i]]);
+		all += w;
+		hits[judged_labels[i]] += best == judged_labels[i] ? w : 0;
+		of[judged_labels[i]] += w;
+	}
+	for (int c = 0; c < JUDGED_CLASSES; c++)
+		if (of[c] > 0) {
+			mean += hits[c] / of[c];
+			classes++;
+		}
+	return losses ? exp(loss / all) : mean / classes;
 }
 
 static void compare(const metrics *m)
@@ -94,6 +146,9 @@ static void compare(const metrics *m)
 	near(m->fp, found[1][0]);
 	near(m->tn, found[0][0]);
 	near(m->fn, found[0][1]);
+	near(m->auc, area(m->weighted));
+	near(m->per_class, by_rows(m->weighted, false));
+	near(m->perplexity, by_rows(m->weighted, true));
 	for (int i = 0; i < 3; i++)
 		near(m->top[i], top(i == 2 ? 9 : i + 1, m->weighted));
 }
@@ -146,6 +201,12 @@ TEST_WITHIN(equal_targets_have_no_r2, scoped_open, scoped_close)
 					choir_constant(at->frame, CHOIR_F32, CHOIR_SHAPE(3), predictions)),
 			CHOIR_OK);
 	assert_true(isnan(choir_metric_result(m)));
+	choir_metric *auc = choir_auc_new("auc", 0); // all labels are positive
+	assert_int_equal(
+			choir_metric_update(auc, choir_constant(at->frame, CHOIR_F32, CHOIR_SHAPE(3), targets),
+					choir_constant(at->frame, CHOIR_F32, CHOIR_SHAPE(3), predictions)),
+			CHOIR_OK);
+	assert_true(isnan(choir_metric_result(auc)));
 }
 
 TEST_WITHIN(what_is_refused, scoped_open, scoped_close)
@@ -169,8 +230,12 @@ TEST_WITHIN(what_is_refused, scoped_open, scoped_close)
 			CHOIR_INVALID, "best*labels*2");
 	assert_null(choir_top_k_accuracy_new("none", 0));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "none*k*0");
+	assert_null(choir_auc_new("curve", 1));
+	assert_failed(choir_error_status(), CHOIR_INVALID, "curve*1 thresholds*2 to");
+	assert_null(choir_mean_per_class_accuracy_new("classes", 0));
+	assert_failed(choir_error_status(), CHOIR_INVALID, "classes*0 classes");
 	assert_null(choir_f1_new("f", (double) NAN));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "f*threshold*nan");
-	assert_null(choir_metric_new("kind", (choir_metric_kind) 6));
-	assert_failed(choir_error_status(), CHOIR_INVALID, "kind 6*CHOIR_METRIC_MEAN*_R2");
+	assert_null(choir_metric_new("kind", (choir_metric_kind) 7));
+	assert_failed(choir_error_status(), CHOIR_INVALID, "kind 7*CHOIR_METRIC_MEAN*_R2");
 }

@@ -44,6 +44,23 @@ TEST(all_kinds)
 			(choir_schedule){
 					.kind = CHOIR_SCHEDULE_COSINE, .steps = 4, .warmup = 2, .factor = 0.2 },
 			6, (double[]){ 0, 0.5, 1, 0.6, 0.2, 0.2 });
+	rates(
+			(choir_schedule){
+					.kind = CHOIR_SCHEDULE_EXPONENTIAL, .steps = 2, .factor = 0.25, .warmup = 1 },
+			5, (double[]){ 0, 1, 0.5, 0.25, 0.125 });
+	rates((choir_schedule){ .kind = CHOIR_SCHEDULE_POLYNOMIAL, .steps = 4 }, 6,
+			(double[]){ 1, 0.75, 0.5, 0.25, 0, 0 });
+	rates((choir_schedule){ .kind = CHOIR_SCHEDULE_POLYNOMIAL,
+				  .steps = 5,
+				  .warmup = 1,
+				  .power = 2,
+				  .factor = 0.2 },
+			7, (double[]){ 0, 1, 0.2 + 0.8 * 0.5625, 0.4, 0.25, 0.2, 0.2 });
+	// torch.optim.lr_scheduler.OneCycleLR(max_lr=1, total_steps=10)
+	rates((choir_schedule){ .kind = CHOIR_SCHEDULE_ONE_CYCLE, .steps = 10 }, 11,
+			(double[]){ 0.040000000000000036, 0.52, 1.0, 0.9504846320134737, 0.8117456539497631,
+					0.6112620219362893, 0.38874197806371075, 0.18825834605023697,
+					0.049519367986526286, 4e-06, 4e-06 });
 }
 
 static double far_away(int64_t step, void *user)
@@ -95,6 +112,18 @@ TEST(refused)
 				  .steps = 9,
 				  .factor = 1.5 },
 				"COSINE*1.5" },
+		{ { .size = sizeof(choir_schedule), .kind = CHOIR_SCHEDULE_EXPONENTIAL },
+				"an EXPONENTIAL schedule*every 0" },
+		{ { .size = sizeof(choir_schedule),
+				  .kind = CHOIR_SCHEDULE_POLYNOMIAL,
+				  .steps = 9,
+				  .power = -2 },
+				"POLYNOMIAL*-2" },
+		{ { .size = sizeof(choir_schedule),
+				  .kind = CHOIR_SCHEDULE_ONE_CYCLE,
+				  .steps = 5,
+				  .warmup = 4 },
+				"ONE_CYCLE*5 steps*4" },
 		{ { .size = sizeof(choir_schedule), .kind = CHOIR_SCHEDULE_FUNCTION },
 				"FUNCTION*no function" },
 		{ { .size = sizeof(choir_schedule),

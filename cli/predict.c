@@ -5,6 +5,7 @@
 #include "command_options.h"
 #include "report.h"
 #include "data/source.h"
+#include "spool.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@ static struct {
 	const char *data, *devices;
 	int64_t batch, replicas, skip, limit;
 	uint64_t seed;
-	bool scores, json;
+	bool scores, probabilities, json;
 } given = { .batch = 256, .seed = 1 };
 
 // clang-format off
@@ -35,6 +36,8 @@ static const option options[] = {
 		.help = "seed of synthetic data (1)" },
 	{ .name = "--scores", .kind = OPTION_FLAG, .to = &given.scores,
 		.help = "also print the score of each class, before softmax" },
+	{ .name = "--probabilities", .kind = OPTION_FLAG, .to = &given.probabilities,
+		.help = "also print the probability of each class" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
@@ -47,9 +50,15 @@ static const command self = {
 			"Classifies data with a model that choir train --save wrote.\n\n"
 			"It prints one line per example: the example's number, the class and, if there are\n"
 			"labels, the label. The last line has the accuracy, or the bits per byte. An example\n"
-			"of text:FILE is a window as long as the model's context; its class is the next byte.",
-	.examples = { "choir predict digits.safetensors --data mnist --limit 20",
-			"choir predict rows.safetensors --data csv:rows.csv --scores --json" },
+			"of text:FILE is a window as long as the model's context; its class is the next "
+			"byte.\n\n"
+			"For csv:FILE the lines are CSV with a header: the row's number in the file, the "
+			"name\n"
+			"of the class and, if there are labels, the label. The accuracy goes to standard\n"
+			"error. Columns are found by their names, in any order, and labels are not needed.\n"
+			"The data - are CSV from standard input.",
+	.examples = { "choir predict digits.safetensors --data mnist --limit 20 --json",
+			"choir predict rows.safetensors --data - --probabilities < rows.csv > classes.csv" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -57,6 +66,9 @@ static const command self = {
 typedef struct {
 	const char *path;
 	char found[WEIGHTS_PATH]; // if path is a directory
+	char spooled[SPOOL_PATH], name[SPOOL_PATH + 8]; // data of standard input
+	char columns[COLUMNS_SIZE];
+	const char *column[MAX_INPUTS];
 	source data;
 	table_plan table;
 	model model;
@@ -76,8 +88,9 @@ static choir_status classify(choir_replica *r, void *user)
 		CHOIR_TRY(choir_metric_update(p->loss, model_losses(&p->model, labels, scores), NULL));
 		scores = choir_slice(scores, 1, p->data.context - 1, 1);
 	}
-	if (given.scores)
-		CHOIR_TRY(choir_replica_return(r, "scores", scores));
+	if (given.scores || given.probabilities)
+		CHOIR_TRY(choir_replica_return(
+				r, "scores", given.probabilities ? choir_softmax(scores) : scores));
 	return choir_replica_return(r, "class", choir_argmax(scores, -1));
 }
 
@@ -86,19 +99,87 @@ typedef struct {
 	const float *scores; // or NULL
 } answer;
 
+// The name of a class; its number if it has none.
+static const char *class_name(const prediction *p, int64_t class, char number[24])
+{
+	if (class >= 0 && (size_t) class < p->table.classes)
+		return p->table.name[class];
+	snprintf(number, 24, "%lld", (long long) class);
+	return number;
+}
+
+// A field of a CSV file, in quotes if it needs them (RFC 4180).
+static void print_field(const char *before, const char *text)
+{
+	fputs(before, stdout);
+	if (text[strcspn(text, ",\"\r\n")] == '\0') {
+		fputs(text, stdout);
+		return;
+	}
+	putchar('"');
+	for (; *text != '\0'; text++) {
+		if (*text == '"')
+			putchar('"');
+		putchar(*text);
+	}
+	putchar('"');
+}
+
+static void print_header(const prediction *p)
+{
+	const char *what = given.probabilities ? ",probability " : ",score ";
+	char number[24];
+	if (given.json || !p->data.csv)
+		return;
+	fputs(p->data.labelled ? "row,class,label" : "row,class", stdout);
+	for (int64_t i = 0; (given.scores || given.probabilities) && i < p->model.plan.classes; i++) {
+		char name[2 * CLEAN_TEXT];
+		snprintf(name, sizeof name, "%s%s", what + 1, class_name(p, i, number));
+		print_field(",", name);
+	}
+	putchar('\n');
+}
+
+static void print_row(const prediction *p, const answer *a)
+{
+	char number[24];
+	printf("%lld", (long long) a->number);
+	print_field(",", class_name(p, a->class, number));
+	if (p->data.labelled)
+		print_field(",", class_name(p, a->label, number));
+	for (int64_t i = 0; a->scores != NULL && i < p->model.plan.classes; i++)
+		printf(",%.9g", (double) a->scores[i]);
+	putchar('\n');
+}
+
+static void print_object(const prediction *p, const answer *a)
+{
+	char number[24];
+	json_begin();
+	json_text("event", "prediction");
+	json_integer("example", a->number);
+	json_integer("class", a->class);
+	if (p->table.classes != 0)
+		json_text("class_name", class_name(p, a->class, number));
+	if (p->data.labelled)
+		json_integer("label", a->label);
+	if (p->data.labelled && p->table.classes != 0)
+		json_text("label_name", class_name(p, a->label, number));
+	if (a->scores != NULL)
+		json_floats(given.probabilities ? "probabilities" : "scores",
+				(size_t) p->model.plan.classes, a->scores);
+	json_end();
+}
+
 static void print_one(const prediction *p, const answer *a)
 {
 	const size_t classes = (size_t) p->model.plan.classes;
 	if (given.json) {
-		json_begin();
-		json_text("event", "prediction");
-		json_integer("example", a->number);
-		json_integer("class", a->class);
-		if (p->data.labelled)
-			json_integer("label", a->label);
-		if (a->scores != NULL)
-			json_floats("scores", classes, a->scores);
-		json_end();
+		print_object(p, a);
+		return;
+	}
+	if (p->data.csv) {
+		print_row(p, a);
 		return;
 	}
 	printf("%lld %lld", (long long) a->number, (long long) a->class);
@@ -113,7 +194,8 @@ static choir_status print_batch(prediction *p)
 {
 	choir_value *classes = choir_values_find(p->result, "class");
 	choir_value *labels = p->data.labelled ? choir_values_find(p->batch, p->data.label) : NULL;
-	choir_value *scores = given.scores ? choir_values_find(p->result, "scores") : NULL;
+	choir_value *scores =
+			given.scores || given.probabilities ? choir_values_find(p->result, "scores") : NULL;
 	choir_value *rows = p->data.csv ? choir_values_find(p->batch, "row") : NULL;
 	for (int r = 0; r < choir_value_local_count(classes); r++) {
 		const choir_tensor *class = choir_value_local(classes, r);
@@ -172,7 +254,7 @@ static choir_status check_input(const model_plan *plan, const source *data)
 	for (int i = 0; same && i < want->rank; i++)
 		same = want->dim[i] == have->dim[i];
 	if (same)
-		return check_columns(plan->table, data);
+		return data->csv && data->given_inputs != 0 ? CHOIR_OK : check_columns(plan->table, data);
 	char is[SHAPE_TEXT], needed[SHAPE_TEXT];
 	return choir_fail(CHOIR_INVALID, "data \"%s\": examples are %s; the model needs %s",
 			given.data, shape_text(have, is), shape_text(want, needed));
@@ -210,7 +292,14 @@ static choir_status prepare(prediction *p)
 	snprintf(p->data.target, sizeof p->data.target, "%s", p->table.target);
 	p->data.given_classes = p->table.classes;
 	p->data.given_class = p->table.name;
+	p->data.given_inputs = table_plan_inputs(&p->table, p->columns, p->column);
+	p->data.given_input = p->column;
 	p->data.numbered = true; // to join predictions to the rows of the file
+	if (strcmp(given.data, "-") == 0 || strcmp(given.data, "csv:-") == 0) {
+		CHOIR_TRY(spool_input(p->spooled));
+		snprintf(p->name, sizeof p->name, "csv:%s", p->spooled);
+		given.data = p->name;
+	}
 	CHOIR_TRY(source_open(&p->data, given.data, given.seed));
 	CHOIR_TRY(check_input(&plan, &p->data));
 	p->data.scale = plan.scale;
@@ -227,6 +316,7 @@ static choir_status predict(prediction *p)
 {
 	choir_status status;
 	CHOIR_TRY(prepare(p));
+	print_header(p);
 	while ((status = choir_distributed_dataset_next(p->input, &p->batch)) == CHOIR_OK) {
 		CHOIR_TRY(choir_strategy_run(p->strategy, classify, p, p->batch, &p->result));
 		CHOIR_TRY(print_batch(p));
@@ -236,6 +326,7 @@ static choir_status predict(prediction *p)
 
 static void print_end(const prediction *p)
 {
+	FILE *to = p->data.csv ? stderr : stdout; // the lines before are a table
 	const double accuracy = (double) p->right / (double) p->examples;
 	const double bits = choir_metric_result(p->loss) / log(2); // from nats
 	if (given.json) {
@@ -252,15 +343,16 @@ static void print_end(const prediction *p)
 		}
 		json_end();
 	} else if (p->data.text && p->examples > 0) {
-		printf("accuracy %.2f %% on %lld bytes; %.4f bits per byte\n", 100 * accuracy,
+		fprintf(to, "accuracy %.2f %% on %lld bytes; %.4f bits per byte\n", 100 * accuracy,
 				(long long) p->examples, bits);
 	} else if (p->data.labelled && p->examples > 0) {
-		printf("accuracy %.2f %% on %lld examples\n", 100 * accuracy, (long long) p->examples);
+		fprintf(to, "accuracy %.2f %% on %lld examples\n", 100 * accuracy,
+				(long long) p->examples);
 	} else {
-		printf("%lld examples\n", (long long) p->examples);
+		fprintf(to, "%lld examples\n", (long long) p->examples);
 	}
 	if (!given.json && p->data.dropped != 0)
-		printf("%lld row%s a missing value and %s skipped: no prediction\n",
+		fprintf(to, "%lld row%s a missing value and %s skipped: no prediction\n",
 				(long long) p->data.dropped, p->data.dropped == 1 ? " has" : "s have",
 				p->data.dropped == 1 ? "was" : "were");
 }
@@ -273,6 +365,8 @@ int predict_main(int argc, char **argv)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (given.data == NULL)
 		return wrong_use(&self, "no data; needs --data DATA (mnist, csv:FILE, ...)");
+	if (given.scores && given.probabilities)
+		return wrong_use(&self, "--scores and --probabilities; needs one of them");
 	const choir_status status = predict(&p);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
 	if (status == CHOIR_OK)
@@ -281,5 +375,6 @@ int predict_main(int argc, char **argv)
 	choir_values_free(p.result);
 	choir_strategy_free(p.strategy);
 	source_close(&p.data);
+	spool_remove(p.spooled);
 	return code;
 }

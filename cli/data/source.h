@@ -34,8 +34,10 @@ struct source {
 	choir_bad_record wrong; // policy
 	bool numbered; // csv: column "row" has the row's number in the file
 	bool kept; // csv: in memory
-	size_t given_classes; // csv: names from the weights file
-	const char *const *given_class;
+	// csv: names from the weights file. With inputs, columns are found by their names, and labels
+	// are not needed.
+	size_t given_classes, given_inputs;
+	const char *const *given_class, *const *given_input;
 	int64_t context; // text: bytes of an example; 0: not a model of text
 	uint64_t seed; // of synthetic digits
 	int64_t examples;
@@ -54,7 +56,7 @@ struct source {
 	size_t label_at; // index of the label column, if there are strays
 };
 
-// Opens and inspects data. In s only target, wrong, kept, numbered, given_classes and context may
+// Opens and inspects data. In s only target, wrong, kept, numbered, what is given, and context may
 // be set.
 choir_status source_open(source *s, const char *name, uint64_t seed);
 // Prints columns and skipped rows: lines, or fields of the current JSON object.

@@ -24,15 +24,44 @@ static choir_dataset *open_csv(const source *s, const choir_csv_options *options
 	return d;
 }
 
-static choir_dataset *open_examples(const source *s)
+static choir_csv_column label_column(const source *s)
 {
-	const choir_csv_column label = {
+	return (choir_csv_column){
 		.name = s->target,
 		.output = "label",
 		.kind = s->given_classes != 0 ? CHOIR_CSV_CATEGORY : CHOIR_CSV_INFER,
 		.categories = s->given_classes,
 		.category = s->given_class,
 	};
+}
+
+// The columns with the names of the training, in its order, and labels if the file has them.
+static choir_dataset *open_given(const source *s)
+{
+	const size_t n = s->given_inputs;
+	choir_csv_column *columns = calloc(n + 1, sizeof *columns);
+	if (columns == NULL) {
+		choir_fail(CHOIR_NO_MEMORY, "data: no memory for %zu columns", n);
+		return NULL;
+	}
+	for (size_t i = 0; i < n; i++)
+		columns[i] = (choir_csv_column){ .name = s->given_input[i],
+			.output = "image",
+			.kind = CHOIR_CSV_NUMBER,
+			.dtype = CHOIR_F32 };
+	columns[n] = label_column(s);
+	choir_dataset *d = open_csv(s,
+			CHOIR_OPTIONS(choir_csv_options, .columns = n + s->labelled, .column = columns,
+					.missing = CHOIR_MISSING_DROP, .row_number = s->numbered ? "row" : NULL));
+	free(columns);
+	return d;
+}
+
+static choir_dataset *open_examples(const source *s)
+{
+	if (s->given_inputs != 0)
+		return open_given(s);
+	const choir_csv_column label = label_column(s);
 	return open_csv(s,
 			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &label,
 					.other_columns = "image", .missing = CHOIR_MISSING_DROP, .schema = s->names,
@@ -140,16 +169,58 @@ static choir_status keep_and_count(source *s, choir_values *batch)
 	return s->count(s, batch);
 }
 
+// Whether the files have the column of the target, and all inputs: one line names all that lack.
+static choir_status look_for_columns(source *s)
+{
+	choir_csv_inferred found;
+	char lacking[400] = "", name[CLEAN_TEXT];
+	size_t at = 0;
+	choir_dataset *d = open_names(s);
+	if (d == NULL)
+		return choir_error_status();
+	s->labelled = false;
+	for (size_t i = 0; choir_csv_dataset_column(d, i, &found); i++)
+		s->labelled = s->labelled || strcmp(found.name, s->target) == 0;
+	for (size_t k = 0; k < s->given_inputs && at < sizeof lacking; k++) {
+		bool has = false;
+		for (size_t i = 0; !has && choir_csv_dataset_column(d, i, &found); i++)
+			has = strcmp(found.name, s->given_input[k]) == 0;
+		if (!has)
+			at += (size_t) snprintf(lacking + at, sizeof lacking - at, "%s\"%.60s\"",
+					at == 0 ? "" : ", ", clean_text(s->given_input[k], name));
+	}
+	choir_dataset_free(d);
+	return at == 0
+			? CHOIR_OK
+			: choir_fail(CHOIR_NOT_FOUND, "data \"%s\": has no column %s, which the model needs",
+					  s->name, lacking);
+}
+
+static choir_status count_rows(source *s, choir_values *batch)
+{
+	const choir_tensor *image = source_column(batch, "image");
+	if (image == NULL)
+		return choir_error_status();
+	s->examples += choir_tensor_shape(image)->dim[0];
+	return CHOIR_OK;
+}
+
 choir_status table_open(source *s, inspect_fn *count)
 {
 	s->csv = s->mixed = s->standardized = s->labelled = true;
 	s->scale = 1;
-	if (s->target[0] == '\0')
+	if (s->given_inputs != 0)
+		CHOIR_TRY(look_for_columns(s));
+	else if (s->target[0] == '\0')
 		CHOIR_TRY(find_target(s));
 	s->names = open_examples(s);
 	if (s->names == NULL)
 		return choir_error_status();
-	CHOIR_TRY(inspect_columns(s));
+	if (s->given_inputs != 0)
+		s->shape = CHOIR_SHAPE((int64_t) s->given_inputs);
+	else
+		CHOIR_TRY(inspect_columns(s));
+	count = s->labelled ? count : count_rows;
 	s->count = count;
 	const choir_status status =
 			source_inspect(s, choir_dataset_batch(open_examples(s), INSPECTED_AT_ONCE), true,

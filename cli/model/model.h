@@ -33,6 +33,11 @@ typedef struct {
 	double dropout; // gpt
 } model_size;
 
+// Decodes the names of the input columns to list; name[i] points into it. Returns their number; 0:
+// unknown.
+size_t table_plan_inputs(
+		const table_plan *t, char list[COLUMNS_SIZE], const char *name[MAX_INPUTS]);
+
 // A model without its weights.
 typedef struct {
 	const char *kind; // "mlp", "cnn", "resnet20", "gpt"

@@ -2,6 +2,7 @@
 #include "model/table_plan.h"
 #include "percent_encoding.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,16 +85,25 @@ static choir_status read_numbers(
 			MAX_INPUTS);
 }
 
-static void cut_names(table_plan *t)
+// Decodes names that are separated by tabs, in place. Returns their number, at most max.
+static size_t cut_names(char *list, const char *name[], size_t max)
 {
-	for (char *p = t->names; p != NULL && t->classes < MAX_CLASS_NAMES;) {
-		char *name = p;
+	size_t n = 0;
+	for (char *p = list; p != NULL && n < max;) {
+		name[n] = p;
 		p = strchr(p, '\t');
 		if (p != NULL)
 			*p++ = '\0';
-		percent_decode(name);
-		t->name[t->classes++] = name;
+		percent_decode((char *) (uintptr_t) name[n++]);
 	}
+	return n;
+}
+
+size_t table_plan_inputs(
+		const table_plan *t, char list[COLUMNS_SIZE], const char *name[MAX_INPUTS])
+{
+	memcpy(list, t->columns, COLUMNS_SIZE);
+	return list[0] == '\0' ? 0 : cut_names(list, name, MAX_INPUTS);
 }
 
 choir_status table_plan_read(table_plan *t, const char *path)
@@ -119,7 +129,7 @@ choir_status table_plan_read(table_plan *t, const char *path)
 	}
 	if (status == CHOIR_OK && find_value(path, "choir.names", value, &status)) {
 		snprintf(t->names, sizeof t->names, "%.*s", (int) sizeof t->names - 1, value);
-		cut_names(t);
+		t->classes = cut_names(t->names, t->name, MAX_CLASS_NAMES);
 	}
 	free(value);
 	return status;

@@ -80,7 +80,7 @@ class Table(Case):
         *lines, last = self.events("predict", "w", "--data", data, "--skip", "38", "--limit", "3")
         self.assertEqual([line["example"] for line in lines], [38, 40, 41])
         self.assertIn("3 rows have a missing value and were skipped: no prediction\n",
-                      self.succeed("predict", "w", "--data", data))
+                      self.start("predict", "w", "--data", data).stderr)
 
     def test_columns_keep_their_order(self):
         rows = [(i % 3, i % 5, i % 2) for i in range(40)]
@@ -92,8 +92,45 @@ class Table(Case):
                     "l", "--epochs", "1", "--save", "w")
         whole = self.events("predict", "w", "--data", "csv:t.csv")
         self.assertEqual(self.events("predict", "w", "--data", table("u.csv", (2, 0, 1))), whole)
-        self.fail_with(1, ("input 1", '"b"', '"a"'), "predict", "w", "--data",
-                       table("v.csv", (1, 0, 2)))
+        self.assertEqual(self.events("predict", "w", "--data", table("v.csv", (1, 0, 2))), whole)
+        self.fail_with(1, ('v.csv"', 'no column "a", "b"'), "predict", "w", "--data",
+                       "csv:" + self.renamed("v.csv", "b,a,l", "x,y,l"))
+
+    def renamed(self, name, header, other):
+        file = self.folder / name
+        file.write_text(file.read_text().replace(header, other))
+        return name
+
+    def test_rows_without_labels(self):
+        """From a file and from a pipe, with names of classes, probabilities, and the file's rows."""
+        data = flowers(self.folder)
+        self.events("train", "--model", "mlp", "--widths", "16", "--data", data, "--target", "kind", "--epochs", "20",
+                    "--batch", "16", "--rate", "0.01", "--save", "w")
+        rows = [line.split(",") for line in (self.folder / "flowers.csv").read_text().splitlines()]
+        (self.folder / "bare.csv").write_text("".join(f"{row[4]},{row[3]},{row[2]}\n" for row in rows))
+        done = self.start("predict", "w", "--data", "csv:bare.csv")
+        self.assertEqual((done.returncode, done.stderr.splitlines()[0]), (0, "117 examples"))
+        header, *lines = done.stdout.splitlines()
+        self.assertEqual(header, "row,class")
+        kept = [i for i, row in enumerate(rows[1:]) if row[2] != "NA"]
+        self.assertEqual([int(line.split(",")[0]) for line in lines], kept)
+        right = sum(rows[1 + int(row)][0] == kind for row, kind in (line.split(",") for line in lines))
+        self.assertGreater(right, 110)
+        with (self.folder / "bare.csv").open() as pipe:
+            piped = self.start("predict", "w", "--data", "-", stdin=pipe)
+        self.assertEqual((piped.returncode, piped.stdout), (0, done.stdout))
+        done = self.start("predict", "w", "--data", data, "--probabilities")
+        header, first, *_ = done.stdout.splitlines()
+        self.assertEqual(header, "row,class,label,probability iris,probability lily,probability rose")
+        self.assertEqual(first.split(",")[2], "rose")
+        self.assertAlmostEqual(sum(map(float, first.split(",")[3:])), 1, 5)
+        one, *_ = self.events("predict", "w", "--data", data, "--probabilities")
+        self.assertEqual((one["label_name"], len(one["probabilities"])), ("rose", 3))
+        self.fail_with(2, "--scores and --probabilities", "predict", "w", "--data", data, "--scores", "--probabilities")
+        (self.folder / "new.csv").write_text((self.folder / "flowers.csv").read_text().replace("lily", "tulip"))
+        self.fail_with(1, ('column "kind"', '"tulip" is not one'), "predict", "w", "--data", "csv:new.csv")
+        (self.folder / "text.csv").write_text("width,height,noise\n1,two,3\n")
+        self.fail_with(1, ("row 1", '"height"', '"two"'), "predict", "w", "--data", "csv:text.csv")
 
     def test_names_of_any_bytes(self):
         """Classes and a target with what ends lines and names in the file of weights."""

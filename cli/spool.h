@@ -1,0 +1,10 @@
+// Standard input as a file, for data that must be read more than once.
+#pragma once
+
+#include <choir/choir.h>
+
+enum { SPOOL_PATH = 256 };
+
+// Copies standard input to a temporary file, which exists until spool_remove, and sets path.
+choir_status spool_input(char path[SPOOL_PATH]);
+void spool_remove(const char *path); // "": none

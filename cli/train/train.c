@@ -185,6 +185,8 @@ choir_status train_step(choir_replica *r, void *user)
 	if (t->inspect_losses != NULL)
 		t->inspect_losses(r, losses, t->inspect_user);
 	CHOIR_TRY(choir_metric_update(t->loss, losses, NULL));
+	if (!t->data.text)
+		CHOIR_TRY(choir_metric_update(t->train_accuracy, labels, scores));
 	return choir_optimizer_minimize(t->optimizer, choir_replica_average_loss(r, losses), tape);
 }
 
@@ -193,8 +195,10 @@ static choir_status test_step(choir_replica *r, void *user) // without a tape
 	const training *t = user;
 	choir_tensor *scores = model_apply(&t->model, choir_replica_arg(r, t->data.input));
 	choir_tensor *labels = choir_replica_arg(r, t->data.label);
+	choir_tensor *losses = model_losses(&t->model, labels, scores);
 	if (t->data.text)
-		return choir_metric_update(t->score, model_losses(&t->model, labels, scores), NULL);
+		return choir_metric_update(t->score, losses, NULL);
+	CHOIR_TRY(choir_metric_update(t->test_loss, losses, NULL));
 	return choir_metric_update(t->score, labels, scores);
 }
 
@@ -234,15 +238,18 @@ static choir_status train_epoch(training *t)
 	CHOIR_TRY(choir_strategy_run_workers(t->strategy, work, t));
 	t->resumed = false; // the workers only read it
 	t->trained += t->train_examples - t->earlier;
-	t->seconds += now() - t->since;
+	t->epoch_seconds = now() - t->since;
+	t->seconds += t->epoch_seconds;
 	t->last_loss = choir_metric_result(t->loss);
+	t->last_accuracy = choir_metric_result(t->train_accuracy);
+	CHOIR_TRY(choir_metric_reset(t->train_accuracy));
 	return choir_metric_reset(t->loss);
 }
 
 static choir_status test(training *t)
 {
 	choir_status status;
-	t->last_score = NAN;
+	t->last_score = t->last_test_loss = NAN;
 	if (t->test == NULL)
 		return CHOIR_OK;
 	while ((status = choir_distributed_dataset_next(t->test, &t->batch)) == CHOIR_OK)
@@ -252,6 +259,8 @@ static choir_status test(training *t)
 	t->last_score = choir_metric_result(t->score);
 	if (t->data.text)
 		t->last_score /= log(2); // from nats to bits
+	t->last_test_loss = choir_metric_result(t->test_loss);
+	CHOIR_TRY(choir_metric_reset(t->test_loss));
 	CHOIR_TRY(choir_metric_reset(t->score));
 	return choir_distributed_dataset_rewind(t->test);
 }
@@ -267,6 +276,7 @@ static choir_status compare(training *t)
 		return CHOIR_OK;
 	t->best_epoch = t->epochs;
 	t->best_score = t->last_score;
+	t->best_test_loss = t->last_test_loss;
 	return best_keep(&t->best, t->model.net);
 }
 
@@ -288,8 +298,10 @@ static choir_status train_epochs(training *t)
 		CHOIR_TRY(compare(t));
 		CHOIR_TRY(train_checkpoint_epoch(t));
 	}
-	if (t->best.copy != NULL)
+	if (t->best.copy != NULL) {
 		t->last_score = t->best_score;
+		t->last_test_loss = t->best_test_loss;
+	}
 	return best_restore(&t->best, t->model.net);
 }
 

@@ -50,6 +50,7 @@ typedef struct {
 	const char *weights; // file whose size the model must match; or NULL
 	choir_optimizer *optimizer;
 	choir_metric *loss, *score; // score: accuracy, or the loss of a text
+	choir_metric *train_accuracy, *test_loss; // not of a text, whose loss says all
 	choir_values *batch;
 	double since; // start of the current epoch
 	double seconds, shown; // training time; time of the last progress line
@@ -57,9 +58,11 @@ typedef struct {
 	int64_t earlier; // examples of this epoch before the resume
 	int64_t trained; // examples of earlier epochs in this process
 	double last_loss, last_score; // NAN without a test set
+	double last_accuracy, last_test_loss; // of the training; NAN: unknown
+	double epoch_seconds; // of the last epoch, without its test
 	memory_plan memory;
 	best_weights best; // with --patience
-	double best_score;
+	double best_score, best_test_loss;
 	int64_t best_epoch; // 0: none
 	int64_t worse; // epochs since the best one
 	breakdown breakdown;

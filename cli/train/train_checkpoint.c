@@ -38,9 +38,9 @@ static void catch_signals(void)
 // The state of a training in its newest checkpoint.
 typedef struct {
 	int64_t epochs, steps, done;
-	double loss, score;
+	double loss, score, accuracy, test_loss;
 	int64_t best_epoch, worse; // 0: none
-	double best_score;
+	double best_score, best_test_loss;
 	char best_path[PATH_SIZE];
 	bool changed; // new changes
 	option_changes changes;
@@ -58,11 +58,14 @@ static choir_status read_standing(const char *path, standing *at)
 		const char *key;
 		int64_t *count;
 		double *number;
-		bool is_of_patience;
+		bool is_optional;
 	} numbers[] = { { "train/epochs", &at->epochs, NULL, false },
 		{ "train/steps", &at->steps, NULL, false }, { "train/examples", &at->done, NULL, false },
 		{ "train/loss", NULL, &at->loss, false }, { "train/score", NULL, &at->score, false },
+		{ "train/accuracy", NULL, &at->accuracy, true },
+		{ "train/test_loss", NULL, &at->test_loss, true },
 		{ "train/best_epoch", &at->best_epoch, NULL, true },
+		{ "train/best_test_loss", NULL, &at->best_test_loss, true },
 		{ "train/best_score", NULL, &at->best_score, true },
 		{ "train/worse", &at->worse, NULL, true } };
 	if (snprintf(file, sizeof file, "%s/weights.safetensors", path) >= (int) sizeof file)
@@ -70,7 +73,7 @@ static choir_status read_standing(const char *path, standing *at)
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
 		const choir_status status =
 				choir_weights_metadata(file, numbers[i].key, text, sizeof text);
-		if (status == CHOIR_NOT_FOUND && numbers[i].is_of_patience)
+		if (status == CHOIR_NOT_FOUND && numbers[i].is_optional)
 			continue;
 		CHOIR_TRY(status);
 		if (numbers[i].count != NULL)
@@ -159,6 +162,7 @@ static choir_status recall_best(training *t, const standing *at)
 		return CHOIR_OK;
 	t->best_epoch = at->best_epoch;
 	t->best_score = at->best_score;
+	t->best_test_loss = at->best_test_loss;
 	t->worse = at->worse;
 	if (strcmp(at->best_path, newest) == 0)
 		return best_keep(&t->best, t->model.net);
@@ -194,6 +198,8 @@ static choir_status go_on(training *t)
 	t->resumed = at.done > 0;
 	t->last_loss = at.loss;
 	t->last_score = at.score;
+	t->last_accuracy = at.accuracy;
+	t->last_test_loss = at.test_loss;
 	t->changes = at.changes;
 	print_resumed(t, at.changed);
 	return CHOIR_OK;
@@ -235,8 +241,9 @@ static size_t write_best(const training *t, int64_t epochs, int64_t done, char *
 	const bool is_best = done == 0 && epochs == t->best_epoch;
 	return (size_t) snprintf(text, size,
 			"%s=%" PRId64 "\ntrain/best_epoch=%" PRId64
-			"\ntrain/best_score=%.17g\ntrain/worse=%" PRId64 "\n",
-			best_of_all, is_best ? epochs : 0, t->best_epoch, t->best_score, t->worse);
+			"\ntrain/best_score=%.17g\ntrain/best_test_loss=%.17g\ntrain/worse=%" PRId64 "\n",
+			best_of_all, is_best ? epochs : 0, t->best_epoch, t->best_score, t->best_test_loss,
+			t->worse);
 }
 
 // epochs: finished epochs. done: examples of the next one.
@@ -251,8 +258,9 @@ static choir_status save(training *t, int64_t epochs, int64_t done)
 		length += write_best(t, epochs, done, text + length, sizeof text - length);
 	snprintf(text + length, sizeof text - length,
 			"train/epochs=%" PRId64 "\ntrain/steps=%" PRId64 "\ntrain/examples=%" PRId64
-			"\ntrain/loss=%.17g\ntrain/score=%.17g\n",
-			epochs, t->share[0].steps, done, t->last_loss, t->last_score);
+			"\ntrain/loss=%.17g\ntrain/score=%.17g\ntrain/accuracy=%.17g\ntrain/test_loss=%.17g\n",
+			epochs, t->share[0].steps, done, t->last_loss, t->last_score, t->last_accuracy,
+			t->last_test_loss);
 	return choir_checkpoint_manager_save(t->checkpoints, text);
 }
 

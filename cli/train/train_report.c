@@ -58,12 +58,17 @@ void train_report_start(const training *t)
 
 static void print_score(const training *t)
 {
-	if (t->given->json)
+	if (t->given->json) {
 		json_number(t->data.text ? "bits_per_byte" : "test_accuracy", t->last_score);
-	else if (t->test_examples != 0 && t->data.text)
+		if (!t->data.text) {
+			json_number("test_loss", t->last_test_loss);
+			json_number("train_accuracy", t->last_accuracy);
+		}
+	} else if (t->test_examples != 0 && t->data.text) {
 		printf("  %.4f bits per byte", t->last_score);
-	else if (t->test_examples != 0)
-		printf("  test %.2f %%", 100 * t->last_score);
+	} else if (t->test_examples != 0) {
+		printf("  test %.2f %%, loss %.4f", 100 * t->last_score, t->last_test_loss);
+	}
 }
 
 // 0: nothing was trained after a resume at an epoch's end.
@@ -85,13 +90,16 @@ void train_report_epoch(const training *t)
 		print_score(t);
 		json_number("examples_per_s", rate);
 		json_number("seconds", t->seconds);
+		json_number("epoch_seconds", t->epoch_seconds);
 		json_end();
 	} else {
 		progress_clear();
 		printf("epoch %lld/%lld  loss %.4f", (long long) t->epochs, (long long) t->given->epochs,
 				t->last_loss);
+		if (!t->data.text)
+			printf(", %.2f %% right", 100 * t->last_accuracy);
 		if (rate > 0)
-			printf("  %.0f examples/s", rate);
+			printf("  %.0f examples/s, %.1f s", rate, t->epoch_seconds);
 		print_score(t);
 		if (rate > 0)
 			print_left((double) ((t->given->epochs - t->epochs) * t->train_examples) / rate, left);
@@ -123,8 +131,8 @@ void train_report_end(const training *t)
 		printf("%.4f bits per byte on %lld held-out bytes\n", t->last_score,
 				(long long) (t->test_examples * t->data.context));
 	else
-		printf("test accuracy %.2f %% on %lld examples\n", 100 * t->last_score,
-				(long long) t->test_examples);
+		printf("test accuracy %.2f %%, loss %.4f on %lld examples\n", 100 * t->last_score,
+				t->last_test_loss, (long long) t->test_examples);
 	printf("weights %s\n", hash);
 }
 

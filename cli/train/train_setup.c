@@ -175,7 +175,11 @@ static choir_status make_model(training *t)
 	t->optimizer = make_optimizer(t);
 	t->loss = choir_metric_new("loss", CHOIR_METRIC_MEAN);
 	t->score = choir_metric_new("score", t->data.text ? CHOIR_METRIC_MEAN : CHOIR_METRIC_ACCURACY);
-	if (status == CHOIR_OK && (t->optimizer == NULL || t->loss == NULL || t->score == NULL))
+	t->train_accuracy = choir_metric_new("train_accuracy", CHOIR_METRIC_ACCURACY);
+	t->test_loss = choir_metric_new("test_loss", CHOIR_METRIC_MEAN);
+	if (status == CHOIR_OK &&
+			(t->optimizer == NULL || t->loss == NULL || t->score == NULL ||
+					t->train_accuracy == NULL || t->test_loss == NULL))
 		status = choir_error_status();
 	const choir_status left = choir_scope_exit(&scope);
 	return status == CHOIR_OK ? left : status;

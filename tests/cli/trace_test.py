@@ -75,7 +75,7 @@ class Trace(Case):
         for tag, step, value in events.own(self.folder / "log"):
             found.setdefault(tag, []).append((step, value))
         self.assertEqual(set(found), {"train/loss", "train/rate", "train/examples_per_s", "epoch/loss",
-                                      "test/accuracy"})
+                                      "epoch/accuracy", "test/loss", "test/accuracy"})
         self.assertEqual([step for step, _ in found["train/loss"]], [10, 20])
         for (step, value), epoch in zip(found["epoch/loss"], epochs):
             self.assertEqual(step, epoch["step"])

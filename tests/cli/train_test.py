@@ -57,9 +57,10 @@ class Train(Case):
         self.assertIn("mlp on digits:500: images [28, 28], 10 classes, 400 examples to train and 100",
                       lines[0])
         self.assertTrue(any("hidden1/kernel" in line and "[784, 24]" in line for line in lines))
-        epochs = [line for line in lines if re.match(r"epoch \d/2  loss \d\.\d{4}  \d+ examples/s", line)]
+        epochs = [line for line in lines if re.match(r"epoch \d/2  loss \d\.\d{4}, \d+\.\d\d % right  \d+ examples/s, \d+\.\d s  "
+                                                         r"test \d+\.\d\d %, loss \d\.\d{4}", line)]
         self.assertEqual(len(epochs), 2)
-        self.assertRegex(lines[-2], r"^test accuracy \d+\.\d\d % on 100 examples$")
+        self.assertRegex(lines[-2], r"^test accuracy \d+\.\d\d %, loss \d\.\d{4} on 100 examples$")
         self.assertRegex(lines[-1], r"^weights [0-9a-f]{16}$")
         self.assertFalse(any("\r" in line or "\033" in line for line in lines))
 

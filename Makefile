@@ -5,7 +5,7 @@ SCHEDULES ?= 1000000
 MISMATCHES ?= 10000
 ROUNDS ?= 3
 .DEFAULT_GOAL := build
-.PHONY: build demo test quick fresh arm64 check conformance fuzz fuzz-short schedules mismatches crashes bench bench-short install format clean \
+.PHONY: build demo test quick fresh arm64 check conformance fuzz fuzz-short schedules mismatches crashes bench bench-short wheel install format clean \
 	help
 
 build: ## build the library, the command and the examples in build/release
@@ -81,6 +81,10 @@ bench-short: build ## the same in a minute, without peers
 	@tools/bench-mpi --rounds 1 --shapes resnet50
 	@PEERS= tools/bench-peers --rounds 1 --seconds 0.5
 	@ENVIRONMENTS= tools/bench-input --rounds 1 --images 10000
+
+wheel: ## a wheel of the module for Python in build/wheel (needs Python with cffi)
+	@tools/setup build
+	@tools/wheel
 
 install: ## install under PREFIX (/usr/local)
 	@tools/setup build

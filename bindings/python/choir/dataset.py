@@ -1,0 +1,57 @@
+"""Datasets of numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .library import Status, check, ffi, lib, made
+from .strategy import Strategy
+from .tensor import packed
+
+
+class Batch:
+    """The parts of a global batch, one for each replica; valid until the next one."""
+
+    def __init__(self, pointer: Any) -> None:
+        self.pointer = pointer
+
+
+class Dataset:
+    """Batches of numpy arrays, whose first axes are the examples, for the replicas of a strategy:
+    Dataset(strategy, {"x": x, "y": y}, batch=64, shuffle=1000, seed=1). The arrays are copied."""
+
+    def __init__(self, strategy: Strategy, columns: dict[str, Any], batch: int, shuffle: int = 0,
+                 seed: int = 0) -> None:
+        arrays = {name: packed(array) for name, array in columns.items()}
+        lengths = {array.shape[:1] for array, _, _ in arrays.values()}
+        if len(lengths) != 1 or () in lengths:
+            raise ValueError(f"dataset: lengths {sorted(lengths)}; expected one length for all columns")
+        kept = [ffi.new("char[]", name.encode()) for name in arrays]
+        given = ffi.new("choir_column[]", len(arrays))
+        for column, name, (array, dtype, shape) in zip(given, kept, arrays.values()):
+            column.name, column.dtype, column.data = name, dtype, ffi.from_buffer(array)
+            column.shape.rank = shape.rank - 1
+            for i in range(shape.rank - 1):
+                column.shape.dim[i] = shape.dim[i + 1]
+        data = made(lib.choir_memory_dataset_new(lengths.pop()[0], len(arrays), given, True))
+        if shuffle:
+            data = lib.choir_dataset_shuffle(data, shuffle, seed)
+        self._strategy = strategy
+        self._pointer = made(lib.choir_strategy_distribute_dataset(
+            strategy.pointer, lib.choir_dataset_batch(data, batch), ffi.NULL))
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The batches of one pass."""
+        values = ffi.new("choir_values **")
+        try:
+            while True:
+                self._strategy.pointer  # raises if it is closed
+                status = lib.choir_distributed_dataset_next(self._pointer, values)
+                if status == Status.END:
+                    break
+                check(status)
+                yield Batch(values[0])
+        finally:
+            lib.choir_values_free(values[0])
+        check(lib.choir_distributed_dataset_rewind(self._pointer))

@@ -1,0 +1,48 @@
+"""The shared library, its declarations, and its failures as exceptions."""
+
+from __future__ import annotations
+
+import enum
+import os
+from typing import Any
+
+import cffi
+
+from . import _declarations
+
+ffi = cffi.FFI()
+ffi.cdef(_declarations.C)
+# The library beside this module (in a wheel), or the one that the loader finds; CHOIR_LIBRARY names
+# another file.
+_inside = os.path.join(os.path.dirname(__file__), "libchoir.so.0.1")
+lib: Any = ffi.dlopen(os.environ.get("CHOIR_LIBRARY") or (_inside if os.path.exists(_inside) else "libchoir.so.0.1"))
+
+Status = enum.IntEnum("Status", {name.removeprefix("CHOIR_"): value for value, name in
+                                 ffi.typeof("choir_status").elements.items()})
+
+
+class Error(Exception):
+    """A failure of Choir: its status, and Choir's line of text."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = Status(status)
+
+
+def failure() -> Error:
+    """The last failure of this thread."""
+    return Error(lib.choir_error_status(), ffi.string(lib.choir_error()).decode(errors="replace"))
+
+
+def check(status: int) -> None:
+    """Raises Error unless an action succeeded."""
+    if status != lib.CHOIR_OK:
+        found = failure()
+        raise found if found.status == status else Error(status, Status(status).name)
+
+
+def made(pointer: Any) -> Any:
+    """What a constructor or an expression gave; raises Error if it failed."""
+    if pointer == ffi.NULL:
+        raise failure()
+    return pointer

@@ -1,0 +1,96 @@
+"""Layers, optimizers and metrics. Make them in a strategy's scope, and use them in its steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .library import check, ffi, lib, made
+from .op import _options
+from .strategy import current
+from .tensor import Tape, Tensor
+
+
+class _Owned:
+    """What a strategy owns: it is gone with the strategy."""
+
+    def __init__(self, pointer: Any) -> None:
+        self._strategy, self._pointer = current(), made(pointer)
+
+    @property
+    def pointer(self) -> Any:
+        self._strategy.pointer  # raises if it is closed
+        return self._pointer
+
+
+class Layer(_Owned):
+    """A layer: layer("dense", "hidden", 784, 128, "relu")."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return Tensor(x.frame, lib.choir_layer_apply(self.pointer, x.pointer))
+
+
+def _constant(type_: Any, value: Any) -> Any:
+    """An enumerator by its last word ("relu" for CHOIR_RELU), or what it is."""
+    if type_.kind != "enum" or not isinstance(value, str):
+        return value
+    found = [number for number, name in type_.elements.items() if name.lower().endswith("_" + value)]
+    if not found:
+        known = ", ".join(name for name in type_.elements.values())
+        raise ValueError(f"{value!r} is none of {known}")
+    return found[0]
+
+
+def layer(kind: str, *arguments: Any) -> Layer:
+    """choir_KIND_new with these arguments: layer("conv2d", "c", 1, 32, 3, {"padding": -1})."""
+    current()
+    fn = getattr(lib, f"choir_{kind}_new", None)
+    if fn is None or ffi.typeof(fn).result != ffi.typeof("choir_layer *"):
+        raise ValueError(f"layer: {kind!r} is unknown; the kinds are those of choir/layer.h")
+    types, given = ffi.typeof(fn).args, []
+    for type_, value in zip(types, list(arguments) + [None] * (len(types) - len(arguments))):
+        if isinstance(value, str) and type_.kind == "pointer":
+            value = ffi.new("char[]", value.encode())
+        elif isinstance(value, Layer):
+            value = value.pointer
+        elif type_.kind == "pointer":
+            value = _options(type_, value)
+        given.append(_constant(type_, value))
+    return Layer(fn(*given))
+
+
+def sequential(*layers: Layer) -> Layer:
+    """One layer that applies these, one after another."""
+    return Layer(lib.choir_sequential_new(len(layers), [one.pointer for one in layers]))
+
+
+class Optimizer(_Owned):
+    """An optimizer by its kind ("adam"), with the fields of choir_optimizer_options."""
+
+    def __init__(self, kind: str, **options: Any) -> None:
+        number = _constant(ffi.typeof("choir_optimizer_kind"), kind)
+        current()
+        super().__init__(lib.choir_optimizer_new(
+            number, _options(ffi.typeof("choir_optimizer_options *"), options)))
+
+    def minimize(self, loss: Tensor, tape: Tape) -> None:
+        """The backward pass and the update: called in all replicas."""
+        check(lib.choir_optimizer_minimize(self.pointer, loss.pointer, tape.pointer))
+
+
+class Metric(_Owned):
+    """A metric by its kind: "mean", "accuracy", "r2" and so on."""
+
+    def __init__(self, name: str, kind: str = "mean") -> None:
+        number = _constant(ffi.typeof("choir_metric_kind"), kind)
+        current()
+        super().__init__(lib.choir_metric_new(name.encode(), number))
+
+    def update(self, values_or_labels: Tensor, scores: Tensor | None = None) -> None:
+        check(lib.choir_metric_update(self.pointer, values_or_labels.pointer,
+                                      ffi.NULL if scores is None else scores.pointer))
+
+    def result(self) -> float:
+        return lib.choir_metric_result(self.pointer)
+
+    def reset(self) -> None:
+        check(lib.choir_metric_reset(self.pointer))

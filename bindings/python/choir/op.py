@@ -1,0 +1,66 @@
+"""The library's operations, by the signatures of its headers: choir.op.maximum(a, b)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .library import ffi, lib
+from .tensor import Tensor, shape_of
+
+ALL_AXES = 0xFFFFFFFF
+_TENSOR = ffi.typeof("choir_tensor *")
+
+
+def axis(*axes: int) -> int:
+    """A set of axes for a reduction: CHOIR_AXIS."""
+    return sum({1 << (31 & a) for a in axes})
+
+
+def _options(type_: Any, given: Any) -> Any:
+    """An options struct of this type from a dict; its size is set."""
+    if given is None:
+        return ffi.NULL
+    made = ffi.new(type_, given)
+    made.size = ffi.sizeof(type_.item)
+    return made
+
+
+def _argument(frame: Any, type_: Any, value: Any) -> Any:
+    if type_ == _TENSOR:
+        return frame.tensor(value).pointer
+    if type_.kind == "pointer" and type_.item.kind == "struct" and (value is None or isinstance(value, dict)):
+        return _options(type_, value)
+    if type_.kind == "struct" and type_.cname == "choir_shape":
+        return shape_of(value)
+    if type_.cname == "char *" and isinstance(value, str):
+        return value.encode()
+    return value
+
+
+@functools.cache
+def _call(name: str) -> Callable[..., Tensor]:
+    fn = getattr(lib, "choir_" + name)
+    types = ffi.typeof(fn).args
+
+    def operation(*arguments: Any) -> Tensor:
+        tensors = [a for a in arguments if isinstance(a, Tensor)]
+        if not tensors:
+            raise TypeError(f"{name}: no tensor; expected one or more")
+        if len(arguments) > len(types):
+            raise TypeError(f"{name}: {len(arguments)} arguments; expected {len(types)}")
+        frame = tensors[0].frame
+        given = list(arguments) + [None] * (len(types) - len(arguments)) # options may be left out
+        kept = [_argument(frame, type_, value) for type_, value in zip(types, given)]
+        return Tensor(frame, fn(*kept))
+    operation.__name__ = name
+    operation.__doc__ = f"choir_{name} of the C headers."
+    return operation
+
+
+def __getattr__(name: str) -> Callable[..., Tensor]:
+    fn = getattr(lib, "choir_" + name, None)
+    if fn is None or ffi.typeof(fn).kind != "function" or ffi.typeof(fn).result != _TENSOR:
+        raise AttributeError(f"choir.op has no {name}; the operations are those of choir/op.h and choir/nn.h")
+    return _call(name)

@@ -1,0 +1,167 @@
+"""Tensors of a replica's frame. A tensor that is used after its replica has returned raises Error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .library import Error, Status, check, ffi, lib, made
+
+DTYPES = {lib.CHOIR_F32: "f4", lib.CHOIR_F64: "f8", lib.CHOIR_I32: "i4", lib.CHOIR_I64: "i8",
+          lib.CHOIR_U8: "u1", lib.CHOIR_BOOL: "?"}
+CODES = {np.dtype(name): code for code, name in DTYPES.items()}
+
+
+def packed(array: Any) -> tuple[np.ndarray, int, Any]:
+    """A C-ordered array of one of Choir's dtypes, its dtype and its shape. Another order is copied,
+    another dtype is a TypeError."""
+    array = np.require(array, requirements="C")
+    if array.dtype not in CODES:
+        raise TypeError(f"array: dtype {array.dtype}; expected {', '.join(map(str, CODES))}")
+    if array.ndim > lib.CHOIR_MAX_RANK:
+        raise ValueError(f"array: rank {array.ndim}; expected at most {lib.CHOIR_MAX_RANK}")
+    shape = ffi.new("choir_shape *", {"rank": array.ndim, "dim": list(array.shape)})
+    return array, CODES[array.dtype], shape[0]
+
+
+def shape_of(dims: Any) -> Any:
+    """A choir_shape of a sequence of dimensions."""
+    return ffi.new("choir_shape *", {"rank": len(dims), "dim": list(dims)})[0]
+
+
+class Frame:
+    """The frame of a replica, until the replica has returned."""
+
+    def __init__(self, pointer: Any) -> None:
+        self._pointer = pointer
+
+    @property
+    def pointer(self) -> Any:
+        if self._pointer is None:
+            raise Error(Status.STATE, "tensor: its replica has returned; expected a use inside the step")
+        return self._pointer
+
+    def close(self) -> None:
+        self._pointer = None
+
+    def tensor(self, value: Any) -> Tensor:
+        """A tensor as it is, a number for the other operand's dtype, or an array as a constant."""
+        if isinstance(value, Tensor):
+            return value
+        if isinstance(value, (int, float)):
+            return Tensor(self, lib.choir_number(self.pointer, value))
+        return self.constant(value)
+
+    def constant(self, array: Any) -> Tensor:
+        """A tensor with a copy of the array's elements."""
+        array, dtype, shape = packed(array)
+        return Tensor(self, lib.choir_constant(self.pointer, dtype, shape, ffi.from_buffer(array)))
+
+
+class Tape:
+    """Records the operations of a frame; see choir/tape.h."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame, self._pointer = frame, made(lib.choir_tape_begin(frame.pointer))
+
+    @property
+    def pointer(self) -> Any:
+        self._frame.pointer  # raises if it is gone
+        return self._pointer
+
+    def gradient(self, y: Tensor, sources: list[Tensor], recorded: bool = False) -> list[Tensor]:
+        """The gradients of the sum of y with respect to the sources. Recorded ones have gradients, too."""
+        found = ffi.new("choir_tensor *[]", len(sources))
+        fn = lib.choir_tape_gradient_recorded if recorded else lib.choir_tape_gradient
+        check(fn(self.pointer, y.pointer, len(sources), [s.pointer for s in sources], found))
+        return [Tensor(self._frame, one) for one in found]
+
+
+class Tensor:
+    """A value of a frame: its elements never change."""
+
+    __array_priority__ = 100  # numpy leaves array + tensor to __radd__
+
+    def __init__(self, frame: Frame, pointer: Any) -> None:
+        self._frame = frame
+        if pointer == ffi.NULL:
+            check(lib.choir_frame_status(frame.pointer))
+        self._pointer = made(pointer)
+
+    @property
+    def frame(self) -> Frame:
+        return self._frame
+
+    @property
+    def pointer(self) -> Any:
+        self._frame.pointer  # raises if it is gone
+        return self._pointer
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape = lib.choir_tensor_shape(self.pointer)
+        return tuple(shape.dim[0:shape.rank])
+
+    def numpy(self) -> np.ndarray:
+        """A copy of the elements; waits for them."""
+        code = lib.choir_tensor_dtype(self.pointer)
+        if code not in DTYPES:
+            raise TypeError("tensor: numpy has no such dtype; cast it first")
+        array = np.empty(self.shape, DTYPES[code])
+        check(lib.choir_tensor_to_host(self.pointer, ffi.from_buffer(array), array.nbytes))
+        return array
+
+    def __float__(self) -> float:
+        value = lib.choir_tensor_number(self.pointer)
+        check(lib.choir_frame_status(self._frame.pointer))
+        return value
+
+    def _with(self, operation: Any, other: Any, swapped: bool = False, *more: Any) -> Tensor:
+        other = self._frame.tensor(other)
+        pair = (other.pointer, self.pointer) if swapped else (self.pointer, other.pointer)
+        return Tensor(self._frame, operation(*pair, *more))
+
+    def __add__(self, other: Any) -> Tensor:
+        return self._with(lib.choir_add, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Tensor:
+        return self._with(lib.choir_subtract, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return self._with(lib.choir_subtract, other, True)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return self._with(lib.choir_multiply, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return self._with(lib.choir_divide, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return self._with(lib.choir_divide, other, True)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return self._with(lib.choir_matmul, other, False, lib.CHOIR_TRANSPOSED_NONE)
+
+    def __neg__(self) -> Tensor:
+        return Tensor(self._frame, lib.choir_negate(self.pointer))
+
+    def __pow__(self, other: Any) -> Tensor:
+        return self._with(lib.choir_pow, other)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self._with(lib.choir_less, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return self._with(lib.choir_greater, other)
+
+    def __getitem__(self, rows: slice) -> Tensor:
+        """Rows along the first axis: x[2:5]."""
+        if not isinstance(rows, slice) or rows.step not in (None, 1):
+            raise TypeError("tensor: only slices of rows are possible, as x[2:5]; expected step 1")
+        first, last, _ = rows.indices(self.shape[0])
+        return Tensor(self._frame, lib.choir_slice(self.pointer, 0, first, max(0, last - first)))

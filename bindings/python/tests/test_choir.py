@@ -1,0 +1,169 @@
+"""Steps in Python: results, exceptions, and uses of what is gone."""
+
+import gc
+import signal
+import subprocess
+import sys
+
+import choir
+import numpy as np
+import pytest
+
+
+def test_two_replicas_compute_with_numpy():
+    s = choir.Strategy(replicas=2)
+    with s.scope():
+        v = choir.Variable("v", np.array([[1, 2], [3, 4]], np.float32))
+
+    def step(r):
+        x = r.constant(np.array([[1, r.id]], np.float32).T.copy().T)
+        return r.all_reduce((x @ r.read(v) - 1) * 2 / 2)
+
+    for found in s.run(step):
+        assert found.tolist() == [[3, 6]]  # [1 2] - 1 and [4 6] - 1
+    s.close()
+    with pytest.raises(choir.Error) as e:
+        s.run(step)
+    assert e.value.status == choir.Status.STATE
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("one"), KeyboardInterrupt()])
+def test_an_exception_comes_back_and_the_strategy_goes_on(error):
+    s = choir.Strategy(replicas=2)
+
+    def bad(r):
+        if r.id == 1:
+            raise error
+        return r.all_reduce(r.constant(np.float32([1])))
+
+    with pytest.raises(type(error)) as e:
+        s.run(bad)
+    assert e.value is error
+    assert len(s.run(lambda r: r.constant(np.float32([1])))) == 2
+
+
+def test_a_tensor_is_gone_with_its_frame():
+    s, kept = choir.Strategy(replicas=2), []
+    s.run(lambda r: kept.append(r.constant(np.float32([1]))) or kept[-1])
+    with pytest.raises(choir.Error, match="has returned"):
+        kept[0].numpy()
+
+
+def test_wrong_arrays_and_shapes_are_refused():
+    s = choir.Strategy(replicas=1)
+    with pytest.raises(TypeError, match="complex128"):
+        s.run(lambda r: r.constant(np.zeros(1, complex)))
+    with pytest.raises(choir.Error, match="matmul") as e:
+        s.run(lambda r: r.constant(np.zeros((2, 3))) @ r.constant(np.zeros((2, 3))))
+    assert e.value.status == choir.Status.INVALID
+
+
+def test_runs_leak_no_reference():
+    s, x = choir.Strategy(replicas=2), np.float32([1])
+    def step(r):
+        return r.constant(x)
+    s.run(step)
+    gc.collect()
+    before = sys.getrefcount(x), sys.getrefcount(step), len(gc.get_objects())
+    for _ in range(50):
+        s.run(step)
+    gc.collect()
+    after = sys.getrefcount(x), sys.getrefcount(step), len(gc.get_objects())
+    assert after[:2] == before[:2] and after[2] <= before[2] + 10
+
+
+def trained(replicas, devices):
+    """The weights' hash and the losses after an epoch of a small regression."""
+    random = np.random.default_rng(3)
+    x = random.normal(size=(64, 3)).astype(np.float32)
+    y = (x @ np.float32([[1], [-2], [0.5]])).astype(np.float32)
+    s = choir.Strategy("mirrored", devices=devices, replicas=replicas, seed=5)
+    with s.scope():
+        net = choir.sequential(choir.layer("dense", "hidden", 3, 16, "tanh"),
+                               choir.layer("dense", "out", 16, 1, "linear"))
+        adam = choir.Optimizer("adam", learning_rate=0.03)
+        loss = choir.Metric("loss")
+    data, losses = choir.Dataset(s, {"x": x, "y": y}, batch=16, shuffle=64, seed=1), []
+
+    def step(r):
+        tape = r.tape()
+        errors = choir.op.mean_squared_error(r.argument("y"), net(r.argument("x")))
+        loss.update(errors)
+        adam.minimize(r.average_loss(errors), tape)
+
+    for _ in range(20):
+        for batch in data:
+            assert s.run(step, batch) == []
+        losses.append(loss.result())
+        loss.reset()
+    return s.hash(), losses
+
+
+def test_a_training_has_the_same_bits_on_any_devices():
+    hash_, losses = trained(2, "cpu:0,cpu:1")
+    assert losses[-1] < losses[0] / 20
+    assert trained(2, "cpu:0")[0] == hash_
+    assert trained(4, "cpu:0,cpu:1")[0] == trained(4, "cpu:0")[0]
+
+
+def test_operations_by_name():
+    def step(r):
+        x = r.constant(np.float64([[1, -2, 3], [4, 5, -6]]))
+        assert choir.op.sum(x, choir.op.axis(1)).numpy().tolist() == [2, 3]
+        assert choir.op.max(x, choir.op.ALL_AXES).numpy() == 5
+        assert choir.op.clip(x, -1, 2.5).numpy().tolist() == [[1, -1, 2.5], [2.5, 2.5, -1]]
+        assert choir.op.reshape(x, (3, 2)).shape == (3, 2)
+        assert choir.op.einsum("ij,kj->ik", x, x).numpy().tolist() == [[14, -24], [-24, 77]]
+        assert choir.op.cumsum(x, 1, {"reverse": 1}).numpy().tolist() == [[2, 1, 3], [3, -1, -6]]
+        assert choir.op.where(x > 0, x, 0).numpy().tolist() == [[1, 0, 3], [4, 5, 0]]
+        assert (x[1:2] ** 2 - 1).numpy().tolist() == [[15, 24, 35]]
+        assert (-x / 2).numpy()[0, 1] == 1
+        with pytest.raises(AttributeError, match="no such_op"):
+            choir.op.such_op
+        with pytest.raises(TypeError, match="2 arguments|3 arguments"):
+            choir.op.relu(x, 1, 2)
+    s = choir.Strategy("one_device")
+    s.run(step)
+    with pytest.raises(choir.Error, match=r"reshape: \[2, 3\]"):
+        s.run(lambda r: choir.op.reshape(r.constant(np.zeros((2, 3))), (4, 2)))
+
+
+def test_gradients_of_gradients():
+    def step(r):
+        tape, x = r.tape(), r.constant(np.float64([1, 2, 3]))
+        first, = tape.gradient(x ** 3, [x], recorded=True)
+        second, = tape.gradient(first, [x])
+        assert np.allclose(first.numpy(), [3, 12, 27]) and np.allclose(second.numpy(), [6, 12, 18])
+    choir.Strategy("one_device").run(step)
+
+
+def test_wrong_names_are_refused():
+    s = choir.Strategy("one_device")
+    with pytest.raises(choir.Error, match="no scope"):
+        choir.layer("dense", "a", 1, 1, "relu")
+    with s.scope():
+        with pytest.raises(ValueError, match="'step' is none of .*CHOIR_LINEAR"):
+            choir.layer("dense", "a", 1, 1, "step")
+        with pytest.raises(ValueError, match="layer: 'lens'"):
+            choir.layer("lens")
+        with pytest.raises(choir.Error, match="learning_rate"):
+            choir.Optimizer("sgd", learning_rate=-1.0)
+    with pytest.raises(ValueError, match="lengths"):
+        choir.Dataset(s, {"x": np.zeros(3), "y": np.zeros(4)}, batch=2)
+    with pytest.raises(choir.Error, match="wrong"):
+        choir.Strategy("wrong")
+
+
+def test_ctrl_c_ends_the_program(tmp_path):
+    program = tmp_path / "loop.py"
+    program.write_text("import choir, numpy as np\n"
+                       "s = choir.Strategy(replicas=2)\n"
+                       "print('ready', flush=True)\n"
+                       "while True:\n"
+                       "    s.run(lambda r: r.all_reduce(r.constant(np.float32([1]))))\n")
+    with subprocess.Popen([sys.executable, "-B", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as running:
+        assert running.stdout.readline() == "ready\n"
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=60)
+    assert errors.rstrip().endswith("KeyboardInterrupt")

@@ -99,6 +99,15 @@ static void print_plan(const model_plan *plan)
 			model_plan_text(plan) ? "bytes" : "numbers", (long long) plan->classes);
 }
 
+// The numbers of a regression would have to be scaled, which a C file does not do yet.
+static choir_status check_task(const model_plan *plan, const char *path)
+{
+	return !model_plan_regression(plan)
+			? CHOIR_OK
+			: choir_fail(CHOIR_UNSUPPORTED,
+					  "%s: is a regression; only classifications and texts can be exported", path);
+}
+
 static choir_status check_output(const char *path)
 {
 	struct stat from, to;
@@ -121,6 +130,7 @@ static choir_status write_model(choir_strategy *s, const char *path)
 	CHOIR_TRY(model_find_weights(&path, found));
 	CHOIR_TRY(check_output(path));
 	CHOIR_TRY(model_plan_read(&plan, path));
+	CHOIR_TRY(check_task(&plan, path));
 	CHOIR_TRY(model_load(&m, s, &plan, path));
 	describe(&plan, about);
 	const choir_export_options o = {

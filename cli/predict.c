@@ -73,11 +73,31 @@ typedef struct {
 	table_plan table;
 	model model;
 	choir_metric *loss; // of text
+	choir_metric *mse, *mae, *r2; // of a regression
 	choir_strategy *strategy;
 	choir_distributed_dataset *input;
 	choir_values *batch, *result;
 	int64_t examples, right;
 } prediction;
+
+static bool regression(const prediction *p)
+{
+	return model_plan_regression(&p->model.plan);
+}
+
+static choir_status predict_numbers(
+		choir_replica *r, const prediction *p, choir_tensor *standardized)
+{
+	choir_tensor *found = model_numbers(&p->model, standardized);
+	if (p->data.labelled && found != NULL) {
+		choir_tensor *meant =
+				choir_reshape(choir_replica_arg(r, p->data.label), *choir_tensor_shape(found));
+		CHOIR_TRY(choir_metric_update(p->mse, meant, found));
+		CHOIR_TRY(choir_metric_update(p->mae, meant, found));
+		CHOIR_TRY(choir_metric_update(p->r2, meant, found));
+	}
+	return choir_replica_return(r, "class", found);
+}
 
 static choir_status classify(choir_replica *r, void *user)
 {
@@ -88,6 +108,8 @@ static choir_status classify(choir_replica *r, void *user)
 		CHOIR_TRY(choir_metric_update(p->loss, model_losses(&p->model, labels, scores), NULL));
 		scores = choir_slice(scores, 1, p->data.context - 1, 1);
 	}
+	if (regression(p))
+		return predict_numbers(r, p, scores);
 	if (given.scores || given.probabilities)
 		CHOIR_TRY(choir_replica_return(
 				r, "scores", given.probabilities ? choir_softmax(scores) : scores));
@@ -125,12 +147,30 @@ static void print_field(const char *before, const char *text)
 	putchar('"');
 }
 
+// row,A,B and, with labels, label A,label B
+static void print_header_of_numbers(const prediction *p)
+{
+	char name[2 * CLEAN_TEXT];
+	fputs("row", stdout);
+	for (size_t i = 0; i < p->table.classes; i++)
+		print_field(",", p->table.name[i]);
+	for (size_t i = 0; p->data.labelled && i < p->table.classes; i++) {
+		snprintf(name, sizeof name, "label %s", p->table.name[i]);
+		print_field(",", name);
+	}
+	putchar('\n');
+}
+
 static void print_header(const prediction *p)
 {
 	const char *what = given.probabilities ? ",probability " : ",score ";
 	char number[24];
 	if (given.json || !p->data.csv)
 		return;
+	if (regression(p)) {
+		print_header_of_numbers(p);
+		return;
+	}
 	fputs(p->data.labelled ? "row,class,label" : "row,class", stdout);
 	for (int64_t i = 0; (given.scores || given.probabilities) && i < p->model.plan.classes; i++) {
 		char name[2 * CLEAN_TEXT];
@@ -190,8 +230,54 @@ static void print_one(const prediction *p, const answer *a)
 	putchar('\n');
 }
 
+static void print_numbers(const prediction *p, int64_t row, const float *found, const float *meant)
+{
+	const size_t n = (size_t) p->model.plan.classes;
+	if (given.json) {
+		json_begin();
+		json_text("event", "prediction");
+		json_integer("example", row);
+		json_floats("numbers", n, found);
+		if (meant != NULL)
+			json_floats("labels", n, meant);
+		json_end();
+		return;
+	}
+	printf("%lld", (long long) row);
+	for (size_t i = 0; i < n; i++)
+		printf(",%.9g", (double) found[i]);
+	for (size_t i = 0; meant != NULL && i < n; i++)
+		printf(",%.9g", (double) meant[i]);
+	putchar('\n');
+}
+
+static choir_status print_batch_of_numbers(prediction *p)
+{
+	choir_value *found = choir_values_find(p->result, "class");
+	choir_value *meant = p->data.labelled ? choir_values_find(p->batch, p->data.label) : NULL;
+	choir_value *rows = choir_values_find(p->batch, "row");
+	for (int r = 0; r < choir_value_local_count(found); r++) {
+		const choir_tensor *number = choir_value_local(found, r);
+		const choir_tensor *label = choir_value_local(meant, r);
+		const choir_tensor *row = choir_value_local(rows, r);
+		if (number == NULL || row == NULL || (meant != NULL && label == NULL))
+			return choir_error_status();
+		const int64_t n = choir_tensor_shape(number)->dim[0], width = p->model.plan.classes;
+		const float *is = n > 0 ? choir_tensor_data(number) : NULL;
+		const float *was = n > 0 && label != NULL ? choir_tensor_data(label) : NULL;
+		for (int64_t i = 0; i < n; i++)
+			print_numbers(
+					p, source_label(row, i), is + i * width, was == NULL ? NULL : was + i * width);
+		p->examples += n;
+	}
+	return CHOIR_OK;
+}
+
 static choir_status print_batch(prediction *p)
 {
+	if (regression(p))
+		return print_batch_of_numbers(p);
+
 	choir_value *classes = choir_values_find(p->result, "class");
 	choir_value *labels = p->data.labelled ? choir_values_find(p->batch, p->data.label) : NULL;
 	choir_value *scores =
@@ -278,7 +364,11 @@ static choir_status make_loss(prediction *p)
 	choir_scope scope;
 	CHOIR_TRY(choir_scope_enter(&scope, p->strategy));
 	p->loss = choir_metric_new("loss", CHOIR_METRIC_MEAN);
-	const choir_status status = p->loss == NULL ? choir_error_status() : CHOIR_OK;
+	p->mse = choir_metric_new("mse", CHOIR_METRIC_MEAN_SQUARED_ERROR);
+	p->mae = choir_metric_new("mae", CHOIR_METRIC_MEAN_ABSOLUTE_ERROR);
+	p->r2 = choir_metric_new("r2", CHOIR_METRIC_R2);
+	const bool made = p->loss != NULL && p->mse != NULL && p->mae != NULL && p->r2 != NULL;
+	const choir_status status = made ? CHOIR_OK : choir_error_status();
 	CHOIR_TRY(choir_scope_exit(&scope));
 	return status;
 }
@@ -292,6 +382,15 @@ static choir_status prepare(prediction *p)
 	snprintf(p->data.target, sizeof p->data.target, "%s", p->table.target);
 	p->data.given_classes = p->table.classes;
 	p->data.given_class = p->table.name;
+	if (model_plan_regression(&plan)) {
+		if (given.scores || given.probabilities)
+			return choir_fail(CHOIR_INVALID,
+					"%s: is a regression, without classes; needs neither --scores nor "
+					"--probabilities",
+					p->path);
+		p->data.given_classes = 0;
+		CHOIR_TRY(source_set_regression(&p->data));
+	}
 	p->data.given_inputs = table_plan_inputs(&p->table, p->columns, p->column);
 	p->data.given_input = p->column;
 	p->data.numbered = true; // to join predictions to the rows of the file
@@ -301,6 +400,9 @@ static choir_status prepare(prediction *p)
 		given.data = p->name;
 	}
 	CHOIR_TRY(source_open(&p->data, given.data, given.seed));
+	if (model_plan_regression(&plan) && !p->data.csv)
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"data \"%s\": is no table, which a regression needs; needs csv:FILE", given.data);
 	CHOIR_TRY(check_input(&plan, &p->data));
 	p->data.scale = plan.scale;
 	p->strategy = choir_mirrored_strategy_new(CHOIR_OPTIONS(
@@ -333,7 +435,11 @@ static void print_end(const prediction *p)
 		json_begin();
 		json_text("event", "end");
 		json_integer("examples", p->examples);
-		if (p->data.labelled)
+		if (p->data.labelled && regression(p)) {
+			json_number("mean_squared_error", choir_metric_result(p->mse));
+			json_number("mean_absolute_error", choir_metric_result(p->mae));
+			json_number("r2", choir_metric_result(p->r2));
+		} else if (p->data.labelled)
 			json_number("accuracy", accuracy);
 		if (p->data.text)
 			json_number("bits_per_byte", bits);
@@ -345,6 +451,9 @@ static void print_end(const prediction *p)
 	} else if (p->data.text && p->examples > 0) {
 		fprintf(to, "accuracy %.2f %% on %lld bytes; %.4f bits per byte\n", 100 * accuracy,
 				(long long) p->examples, bits);
+	} else if (p->data.labelled && p->examples > 0 && regression(p)) {
+		fprintf(to, "MSE %.6g, MAE %.6g, R2 %.4f on %lld examples\n", choir_metric_result(p->mse),
+				choir_metric_result(p->mae), choir_metric_result(p->r2), (long long) p->examples);
 	} else if (p->data.labelled && p->examples > 0) {
 		fprintf(to, "accuracy %.2f %% on %lld examples\n", 100 * accuracy,
 				(long long) p->examples);

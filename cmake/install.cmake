@@ -65,4 +65,4 @@ foreach(page IN LISTS choir_decisions)
 	choir_page(${page} /decisions)
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/choir
-	FILES_MATCHING PATTERN *.c PATTERN Makefile)
+	FILES_MATCHING PATTERN *.c PATTERN *.py PATTERN Makefile)

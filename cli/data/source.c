@@ -67,6 +67,23 @@ choir_status source_set_target(source *s, const char *name)
 	return CHOIR_OK;
 }
 
+choir_status source_set_regression(source *s)
+{
+	snprintf(s->target_names, sizeof s->target_names, "%s", s->target);
+	s->task = TASK_REGRESSION;
+	s->targets = 0;
+	for (char *p = s->target_names; p != NULL; s->targets++) {
+		if (s->targets == MAX_TARGETS)
+			return choir_fail(CHOIR_INVALID, "--target %s: more than %d columns; needs fewer",
+					s->target, MAX_TARGETS);
+		s->target_name[s->targets] = p;
+		p = strchr(p, ',');
+		if (p != NULL)
+			*p++ = '\0';
+	}
+	return CHOIR_OK;
+}
+
 // The columns' names, which must live as long as the datasets.
 static char image_column[] = "image", label_column[] = "label";
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "data/data_name.h"
+#include "model/model.h"
 
 enum { TARGET_SIZE = 256, MAX_COLUMNS = 64 };
+typedef enum { TASK_AUTO, TASK_CLASSIFICATION, TASK_REGRESSION } task;
 
 // Columns of a dataset, by index.
 typedef struct {
@@ -31,6 +33,11 @@ struct source {
 	bool mixed; // shuffled before test examples are held out: the file may be sorted
 	bool standardized;
 	char target[TARGET_SIZE]; // the column of labels; "": no columns
+	task task; // of a table; after opening not AUTO
+	// Of a regression: columns of numbers, which are the labels.
+	size_t targets;
+	char target_names[TARGET_SIZE];
+	const char *target_name[MAX_TARGETS];
 	choir_bad_record wrong; // policy
 	bool numbered; // csv: column "row" has the row's number in the file
 	bool kept; // csv: in memory
@@ -45,7 +52,7 @@ struct source {
 	int64_t first_held_out; // counting skipped examples
 	choir_shape shape; // of an example
 	double scale; // makes the values 0 to 1
-	int64_t classes; // largest label + 1; 0 without labels
+	int64_t classes; // largest label + 1; 0 without labels; of a regression: numbers to predict
 	const char *input, *label; // names of columns
 	choir_dataset *names; // csv: schema and class names; owned
 	table_rows rows; // csv with kept
@@ -67,6 +74,8 @@ size_t source_inputs(const source *s, char *list, size_t size);
 void source_close(source *s);
 // CHOIR_INVALID: the name is too long.
 choir_status source_set_target(source *s, const char *name);
+// Sets the task to a regression of these columns, separated by commas.
+choir_status source_set_regression(source *s);
 // A label of a batch; u8, i32 or i64.
 int64_t source_label(const choir_tensor *labels, int64_t i);
 // Calls fn with each batch of d, or the first. Takes d over.

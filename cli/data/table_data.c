@@ -24,22 +24,31 @@ static choir_dataset *open_csv(const source *s, const choir_csv_options *options
 	return d;
 }
 
-static choir_csv_column label_column(const source *s)
+// The columns of labels: one of classes, or numbers to predict. Returns their number.
+static size_t label_columns(const source *s, choir_csv_column out[MAX_TARGETS])
 {
-	return (choir_csv_column){
+	for (size_t i = 0; i < s->targets; i++)
+		out[i] = (choir_csv_column){ .name = s->target_name[i],
+			.output = "label",
+			.kind = CHOIR_CSV_NUMBER,
+			.dtype = CHOIR_F32 };
+	if (s->targets > 0)
+		return s->targets;
+	out[0] = (choir_csv_column){
 		.name = s->target,
 		.output = "label",
 		.kind = s->given_classes != 0 ? CHOIR_CSV_CATEGORY : CHOIR_CSV_INFER,
 		.categories = s->given_classes,
 		.category = s->given_class,
 	};
+	return 1;
 }
 
 // The columns with the names of the training, in its order, and labels if the file has them.
 static choir_dataset *open_given(const source *s)
 {
 	const size_t n = s->given_inputs;
-	choir_csv_column *columns = calloc(n + 1, sizeof *columns);
+	choir_csv_column *columns = calloc(n + MAX_TARGETS, sizeof *columns);
 	if (columns == NULL) {
 		choir_fail(CHOIR_NO_MEMORY, "data: no memory for %zu columns", n);
 		return NULL;
@@ -49,10 +58,11 @@ static choir_dataset *open_given(const source *s)
 			.output = "image",
 			.kind = CHOIR_CSV_NUMBER,
 			.dtype = CHOIR_F32 };
-	columns[n] = label_column(s);
+	const size_t labels = label_columns(s, columns + n);
 	choir_dataset *d = open_csv(s,
-			CHOIR_OPTIONS(choir_csv_options, .columns = n + s->labelled, .column = columns,
-					.missing = CHOIR_MISSING_DROP, .row_number = s->numbered ? "row" : NULL));
+			CHOIR_OPTIONS(choir_csv_options, .columns = s->labelled ? n + labels : n,
+					.column = columns, .missing = CHOIR_MISSING_DROP,
+					.row_number = s->numbered ? "row" : NULL));
 	free(columns);
 	return d;
 }
@@ -61,11 +71,17 @@ static choir_dataset *open_examples(const source *s)
 {
 	if (s->given_inputs != 0)
 		return open_given(s);
-	const choir_csv_column label = label_column(s);
+	choir_csv_column label[MAX_TARGETS];
+	const size_t labels = label_columns(s, label);
 	return open_csv(s,
-			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &label,
+			CHOIR_OPTIONS(choir_csv_options, .columns = labels, .column = label,
 					.other_columns = "image", .missing = CHOIR_MISSING_DROP, .schema = s->names,
 					.row_number = s->numbered ? "row" : NULL));
+}
+
+static choir_shape label_shape(const source *s)
+{
+	return s->targets > 1 ? CHOIR_SHAPE((int64_t) s->targets) : CHOIR_SCALAR;
 }
 
 choir_dataset *table_examples(const source *s)
@@ -75,7 +91,7 @@ choir_dataset *table_examples(const source *s)
 		return open_examples(s);
 	const choir_column columns[] = {
 		{ .name = "image", .dtype = CHOIR_F32, .shape = s->shape, .data = rows->image },
-		{ .name = "label", .dtype = rows->dtype, .shape = CHOIR_SCALAR, .data = rows->label },
+		{ .name = "label", .dtype = rows->dtype, .shape = label_shape(s), .data = rows->label },
 	};
 	return choir_memory_dataset_new(rows->n, 2, columns, false);
 }
@@ -108,19 +124,30 @@ static choir_status find_target(source *s)
 	return status;
 }
 
-// Counts the inputs and checks that the target holds classes.
+static bool is_target(const source *s, const char *name)
+{
+	bool is = s->targets == 0 && strcmp(name, s->target) == 0;
+	for (size_t i = 0; i < s->targets; i++)
+		is = is || strcmp(name, s->target_name[i]) == 0;
+	return is;
+}
+
+// Counts the inputs, and checks that the target of a classification holds classes.
 static choir_status inspect_columns(source *s)
 {
 	choir_csv_inferred found;
 	s->shape = CHOIR_SHAPE(0);
 	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++) {
-		if (strcmp(found.name, s->target) != 0) {
+		if (!is_target(s, found.name)) {
 			s->shape.dim[0] += found.output != NULL;
 			continue;
 		}
-		if (strcmp(found.holds, "numbers") == 0 || strcmp(found.holds, "nothing") == 0)
+		if (s->targets == 0 &&
+				(strcmp(found.holds, "numbers") == 0 || strcmp(found.holds, "nothing") == 0))
 			return choir_fail(CHOIR_INVALID,
-					"%s: column \"%s\" holds %s; needs classes, as whole numbers or texts",
+					"%s: column \"%s\" holds %s; --task classification needs classes, as whole "
+					"numbers "
+					"or texts",
 					s->data.path, s->target, found.holds);
 	}
 	return CHOIR_OK;
@@ -154,7 +181,9 @@ static choir_status keep(source *s, choir_values *batch)
 	rows->dtype = choir_tensor_dtype(label);
 	const size_t n = (size_t) choir_tensor_shape(label)->dim[0];
 	const size_t at = (size_t) rows->n, inputs = (size_t) s->shape.dim[0];
-	const size_t label_bytes = rows->dtype == CHOIR_I64 ? sizeof(int64_t) : sizeof(int32_t);
+	const size_t label_bytes = s->targets > 0 ? s->targets * sizeof(float)
+			: rows->dtype == CHOIR_I64		  ? sizeof(int64_t)
+											  : sizeof(int32_t);
 	if (rows->n + (int64_t) n > rows->capacity)
 		CHOIR_TRY(reserve(rows, rows->n + (int64_t) n, inputs, label_bytes));
 	memcpy(rows->image + at * inputs, choir_tensor_data(image), n * inputs * sizeof(float));
@@ -169,6 +198,29 @@ static choir_status keep_and_count(source *s, choir_values *batch)
 	return s->count(s, batch);
 }
 
+// AUTO: a target with numbers that are not all whole, or several targets, make a regression.
+static choir_status decide_task(source *s)
+{
+	choir_csv_inferred found;
+	if (s->task == TASK_REGRESSION || (s->task == TASK_AUTO && strchr(s->target, ',') != NULL))
+		return source_set_regression(s);
+	if (s->task == TASK_CLASSIFICATION)
+		return CHOIR_OK;
+	s->task = TASK_CLASSIFICATION;
+	s->names = open_examples(s);
+	if (s->names == NULL)
+		return choir_error_status();
+	bool numbers = false;
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++)
+		numbers = numbers ||
+				(strcmp(found.name, s->target) == 0 && strcmp(found.holds, "numbers") == 0);
+	if (!numbers)
+		return CHOIR_OK;
+	choir_dataset_free(s->names);
+	s->names = NULL;
+	return source_set_regression(s);
+}
+
 // Whether the files have the column of the target, and all inputs: one line names all that lack.
 static choir_status look_for_columns(source *s)
 {
@@ -178,9 +230,10 @@ static choir_status look_for_columns(source *s)
 	choir_dataset *d = open_names(s);
 	if (d == NULL)
 		return choir_error_status();
-	s->labelled = false;
+	size_t labels = 0;
 	for (size_t i = 0; choir_csv_dataset_column(d, i, &found); i++)
-		s->labelled = s->labelled || strcmp(found.name, s->target) == 0;
+		labels += is_target(s, found.name);
+	s->labelled = labels == (s->targets > 0 ? s->targets : 1);
 	for (size_t k = 0; k < s->given_inputs && at < sizeof lacking; k++) {
 		bool has = false;
 		for (size_t i = 0; !has && choir_csv_dataset_column(d, i, &found); i++)
@@ -213,14 +266,17 @@ choir_status table_open(source *s, inspect_fn *count)
 		CHOIR_TRY(look_for_columns(s));
 	else if (s->target[0] == '\0')
 		CHOIR_TRY(find_target(s));
-	s->names = open_examples(s);
+	if (s->given_inputs == 0)
+		CHOIR_TRY(decide_task(s));
+	if (s->names == NULL)
+		s->names = open_examples(s);
 	if (s->names == NULL)
 		return choir_error_status();
 	if (s->given_inputs != 0)
 		s->shape = CHOIR_SHAPE((int64_t) s->given_inputs);
 	else
 		CHOIR_TRY(inspect_columns(s));
-	count = s->labelled ? count : count_rows;
+	count = s->labelled && s->targets == 0 ? count : count_rows;
 	s->count = count;
 	const choir_status status =
 			source_inspect(s, choir_dataset_batch(open_examples(s), INSPECTED_AT_ONCE), true,
@@ -230,6 +286,8 @@ choir_status table_open(source *s, inspect_fn *count)
 	const size_t classes = choir_dataset_categories(s->names, "label");
 	if (classes != 0)
 		s->classes = (int64_t) classes;
+	if (s->targets > 0)
+		s->classes = (int64_t) s->targets;
 	if (s->examples + s->strays == 0)
 		return choir_fail(CHOIR_INVALID, "%s: has no examples; needs at least one", s->data.path);
 	return CHOIR_OK;
@@ -240,7 +298,7 @@ size_t table_inputs(const source *s, char *list, size_t size)
 	choir_csv_inferred found;
 	size_t at = 0;
 	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found) && at < size; i++)
-		if (found.output != NULL && strcmp(found.name, s->target) != 0)
+		if (found.output != NULL && !is_target(s, found.name))
 			at = percent_encode_to_list(list, at, size, found.name);
 	return at;
 }
@@ -267,7 +325,7 @@ void table_print(const source *s, bool json)
 		n++;
 	printed_column *columns = calloc(n + 1, sizeof *columns);
 	for (size_t i = 0; columns != NULL && i < n; i++)
-		if (choir_csv_dataset_column(s->names, i, &found) && strcmp(found.name, s->target) != 0)
+		if (choir_csv_dataset_column(s->names, i, &found) && !is_target(s, found.name))
 			columns[printed++] =
 					(printed_column){ found.name, found.output == NULL ? found.holds : NULL };
 	name_target(s, target, sizeof target);

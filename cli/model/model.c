@@ -170,8 +170,26 @@ choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, con
 	return choir_strategy_restore(s, path);
 }
 
+bool model_plan_regression(const model_plan *plan)
+{
+	return plan->table != NULL && plan->table->targets > 0;
+}
+
+choir_tensor *model_numbers(const model *m, choir_tensor *standardized)
+{
+	const table_plan *t = m->plan.table;
+	const choir_shape row = CHOIR_SHAPE(t->targets);
+	choir_frame *f = choir_tensor_frame(standardized);
+	return choir_add(
+			choir_multiply(standardized, choir_constant(f, CHOIR_F32, row, t->target_deviation)),
+			choir_constant(f, CHOIR_F32, row, t->target_mean));
+}
+
 choir_tensor *model_losses(const model *m, choir_tensor *labels, choir_tensor *scores)
 {
+	if (model_plan_regression(&m->plan))
+		return choir_mean_squared_error(
+				choir_reshape(labels, *choir_tensor_shape(scores)), scores);
 	choir_tensor *losses = choir_sparse_softmax_cross_entropy(labels, scores);
 	return model_plan_text(&m->plan) ? choir_mean(losses, CHOIR_AXIS(1)) : losses;
 }

@@ -11,6 +11,7 @@ enum {
 	MAX_INPUTS = 2048,
 	METADATA_SIZE = 1 << 16,
 	MAX_CLASS_NAMES = 256,
+	MAX_TARGETS = 16,
 	COLUMNS_SIZE = 4096,
 	BYTES = 256 // the vocabulary of text
 };
@@ -21,6 +22,8 @@ typedef struct {
 	float mean[MAX_INPUTS], deviation[MAX_INPUTS];
 	char columns[COLUMNS_SIZE]; // as by source_inputs; "": unknown
 	char target[256]; // "": no table
+	int64_t targets; // of a regression, which the model gives standardized; 0: a classification
+	float target_mean[MAX_TARGETS], target_deviation[MAX_TARGETS];
 	size_t classes; // named ones
 	char names[METADATA_SIZE]; // zero-terminated, one after another
 	const char *name[MAX_CLASS_NAMES];
@@ -46,7 +49,7 @@ typedef struct {
 	model_size size;
 	bool gelu_tanh; // gpt
 	choir_shape image; // an example: [h, w], [h, w, channels]; gpt: [context]
-	int64_t classes;
+	int64_t classes; // or numbers to predict
 	double scale; // factor of the images
 	table_plan *table; // NULL: not trained on a table
 } model_plan;
@@ -99,5 +102,10 @@ enum { WEIGHTS_PATH = 4096 };
 choir_status model_find_weights(const char **path, char found[WEIGHTS_PATH]);
 // Creates the layers in s and restores the weights at path.
 choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, const char *path);
-// The loss of each example: cross entropy in nats; of text the mean over positions.
+// Whether the model predicts numbers.
+bool model_plan_regression(const model_plan *plan);
+// The numbers of a regression, as they are in the table, from standardized ones [n, targets].
+choir_tensor *model_numbers(const model *m, choir_tensor *standardized);
+// The loss of each example: cross entropy in nats; of text the mean over positions; of a
+// regression the mean squared error of standardized numbers.
 choir_tensor *model_losses(const model *m, choir_tensor *labels, choir_tensor *scores);

@@ -164,5 +164,9 @@ choir_status model_plan_read(model_plan *plan, const char *path)
 		return choir_fail(CHOIR_CORRUPT,
 				"%s: means of %lld inputs, examples of %lld numbers; needs one mean per number",
 				path, (long long) inputs, (long long) elements);
+	if (plan->table->targets != 0 && plan->table->targets != plan->classes)
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: means of %lld targets, a model of %lld; needs as many", path,
+				(long long) plan->table->targets, (long long) plan->classes);
 	return CHOIR_OK;
 }

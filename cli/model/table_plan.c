@@ -43,6 +43,11 @@ size_t table_plan_write(const table_plan *t, char *text, size_t size)
 	}
 	if (t->columns[0] != '\0' && at < size)
 		at += (size_t) snprintf(text + at, size - at, "choir.columns=%s\n", t->columns);
+	if (t->targets != 0 && at < size)
+		at += write_numbers(text + at, size - at, "target_mean", t->targets, t->target_mean);
+	if (t->targets != 0 && at < size)
+		at += write_numbers(
+				text + at, size - at, "target_deviation", t->targets, t->target_deviation);
 	if (at >= size)
 		return size;
 	if (t->target[0] != '\0')
@@ -63,7 +68,7 @@ static bool find_value(const char *path, const char *key, char *value, choir_sta
 }
 
 static choir_status read_numbers(
-		const char *path, const char *key, char *value, int64_t *n, float to[])
+		const char *path, const char *key, char *value, int64_t max, int64_t *n, float to[])
 {
 	choir_status status;
 	*n = 0;
@@ -71,7 +76,7 @@ static choir_status read_numbers(
 		return status;
 	for (char *p = value;; p++) {
 		char *end;
-		if (*n == MAX_INPUTS)
+		if (*n == max)
 			break;
 		to[(*n)++] = strtof(p, &end);
 		if (end == p || (*end != ',' && *end != '\0'))
@@ -82,7 +87,7 @@ static choir_status read_numbers(
 	}
 	return choir_fail(CHOIR_CORRUPT,
 			"%s: metadata %s: wrong list; needs up to %d numbers with commas", path, key,
-			MAX_INPUTS);
+			(int) max);
 }
 
 // Decodes names that are separated by tabs, in place. Returns their number, at most max.
@@ -114,13 +119,24 @@ choir_status table_plan_read(table_plan *t, const char *path)
 	*t = (table_plan){ .inputs = 0 };
 	if (value == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "%s: no memory for its metadata", path);
-	status = read_numbers(path, "choir.mean", value, &t->inputs, t->mean);
+	status = read_numbers(path, "choir.mean", value, MAX_INPUTS, &t->inputs, t->mean);
 	if (status == CHOIR_OK)
-		status = read_numbers(path, "choir.deviation", value, &deviations, t->deviation);
+		status = read_numbers(
+				path, "choir.deviation", value, MAX_INPUTS, &deviations, t->deviation);
 	if (status == CHOIR_OK && deviations != t->inputs)
 		status =
 				choir_fail(CHOIR_CORRUPT, "%s: %lld means, %lld deviations; needs as many of both",
 						path, (long long) t->inputs, (long long) deviations);
+	if (status == CHOIR_OK)
+		status = read_numbers(
+				path, "choir.target_mean", value, MAX_TARGETS, &t->targets, t->target_mean);
+	if (status == CHOIR_OK)
+		status = read_numbers(path, "choir.target_deviation", value, MAX_TARGETS, &deviations,
+				t->target_deviation);
+	if (status == CHOIR_OK && deviations != t->targets)
+		status = choir_fail(CHOIR_CORRUPT,
+				"%s: %lld target means, %lld deviations; needs as many of both", path,
+				(long long) t->targets, (long long) deviations);
 	if (status == CHOIR_OK && find_value(path, "choir.columns", value, &status))
 		snprintf(t->columns, sizeof t->columns, "%.*s", COLUMNS_SIZE - 1, value);
 	if (status == CHOIR_OK && find_value(path, "choir.target", value, &status)) {

@@ -59,6 +59,7 @@ static void print_json(const summary *s)
 	json_text("data", s->data->name);
 	source_print(s->data, true);
 	json_list("image", (size_t) s->model->plan.image.rank, s->model->plan.image.dim);
+	json_text("task", s->data->targets > 0 ? "regression" : "classification");
 	json_integer("classes", s->model->plan.classes);
 	json_integer("train_examples", s->train_examples);
 	json_integer("test_examples", s->test_examples);
@@ -120,10 +121,11 @@ static void print_text(const summary *s)
 				s->model->plan.kind, s->data->name, (long long) s->model->plan.size.context,
 				(long long) s->train_examples, (long long) s->test_examples);
 	else
-		printf("%s on %s: %s %s, %lld classes, %lld examples to train and %lld to test\n",
+		printf("%s on %s: %s %s, %lld %s, %lld examples to train and %lld to test\n",
 				s->model->plan.kind, s->data->name,
 				s->model->plan.image.rank == 1 ? "inputs" : "images",
 				shape_text(&s->model->plan.image, shape), (long long) s->model->plan.classes,
+				s->data->targets > 0 ? "number(s) to predict (regression)" : "classes",
 				(long long) s->train_examples, (long long) s->test_examples);
 	print_variables(s);
 	const choir_cluster *cluster = choir_strategy_cluster(s->strategy);

@@ -11,6 +11,7 @@
 
 static const char *const schedules[] = { "constant", "cosine", NULL };
 static const char *const nonfinite[] = { "error", "skip", "ignore", NULL };
+static const char *const tasks[] = { "auto", "classification", "regression", NULL }; // as task
 static const char *const bad_rows[] = { "error", "skip", NULL };
 static const char *const unsaved[] = { "error", "ignore", NULL };
 
@@ -21,6 +22,7 @@ static train_options given = { .data = "mnist",
 	.nonfinite = "error",
 	.unsaved = "error",
 	.bad_rows = "error",
+	.task = "auto",
 	.auto_shard = "data",
 	.timeout = 60,
 	.epochs = 5,
@@ -33,7 +35,12 @@ static const option options[] = {
 		.help = data_learn_help },
 	{ .name = "--target", .value = "COLUMN", .kind = OPTION_TEXT, .to = &given.target,
 		.recorded = true,
-		.help = "column to learn, if the data have columns (label, or the\nlast column)" },
+		.help = "column to learn, if the data have columns; for a regression\n"
+				"also several with commas (label, or the last column)" },
+	{ .name = "--task", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.task,
+		.choices = tasks, .recorded = true,
+		.help = "classification or regression of a CSV file's target (auto: a\n"
+				"regression if its numbers are not whole, or of several\ntargets)" },
 	{ .name = "--bad-rows", .alias = "--wrong-rows", .value = "POLICY", .kind = OPTION_CHOICE,
 		.to = &given.bad_rows, .choices = bad_rows, .recorded = true,
 		.help = "policy for rows that cannot be read (csv:, tfrecord:) or\n"
@@ -185,9 +192,20 @@ choir_status train_step(choir_replica *r, void *user)
 	if (t->inspect_losses != NULL)
 		t->inspect_losses(r, losses, t->inspect_user);
 	CHOIR_TRY(choir_metric_update(t->loss, losses, NULL));
-	if (!t->data.text)
+	if (!t->data.text && !train_is_regression(t))
 		CHOIR_TRY(choir_metric_update(t->train_accuracy, labels, scores));
 	return choir_optimizer_minimize(t->optimizer, choir_replica_average_loss(r, losses), tape);
+}
+
+// R2 has no unit, so it may be that of standardized numbers, where all targets weigh the same.
+static choir_status test_numbers(const training *t, choir_tensor *labels, choir_tensor *scores)
+{
+	choir_tensor *targets = choir_reshape(labels, *choir_tensor_shape(scores));
+	choir_tensor *meant = model_numbers(&t->model, targets);
+	choir_tensor *found = model_numbers(&t->model, scores);
+	CHOIR_TRY(choir_metric_update(t->score, meant, found));
+	CHOIR_TRY(choir_metric_update(t->absolute_error, meant, found));
+	return choir_metric_update(t->r2, targets, scores);
 }
 
 static choir_status test_step(choir_replica *r, void *user) // without a tape
@@ -199,6 +217,8 @@ static choir_status test_step(choir_replica *r, void *user) // without a tape
 	if (t->data.text)
 		return choir_metric_update(t->score, losses, NULL);
 	CHOIR_TRY(choir_metric_update(t->test_loss, losses, NULL));
+	if (train_is_regression(t))
+		return test_numbers(t, labels, scores);
 	return choir_metric_update(t->score, labels, scores);
 }
 
@@ -260,6 +280,10 @@ static choir_status test(training *t)
 	if (t->data.text)
 		t->last_score /= log(2); // from nats to bits
 	t->last_test_loss = choir_metric_result(t->test_loss);
+	t->last_absolute_error = choir_metric_result(t->absolute_error);
+	t->last_r2 = choir_metric_result(t->r2);
+	CHOIR_TRY(choir_metric_reset(t->absolute_error));
+	CHOIR_TRY(choir_metric_reset(t->r2));
 	CHOIR_TRY(choir_metric_reset(t->test_loss));
 	CHOIR_TRY(choir_metric_reset(t->score));
 	return choir_distributed_dataset_rewind(t->test);
@@ -268,7 +292,8 @@ static choir_status test(training *t)
 static choir_status compare(training *t)
 {
 	const bool better = t->best_epoch == 0 ||
-			(t->data.text ? t->last_score < t->best_score : t->last_score > t->best_score);
+			(t->data.text || train_is_regression(t) ? t->last_score < t->best_score
+													: t->last_score > t->best_score);
 	if (given.patience == 0)
 		return CHOIR_OK;
 	t->worse = better ? 0 : t->worse + 1;

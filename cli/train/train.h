@@ -10,7 +10,7 @@
 extern const char *const train_optimizers[]; // ending in NULL
 
 typedef struct {
-	const char *model, *widths, *data, *target, *strategy, *devices, *parameter_devices;
+	const char *model, *widths, *data, *target, *task, *strategy, *devices, *parameter_devices;
 	const char *optimizer, *schedule, *nonfinite, *bad_rows, *auto_shard, *save;
 	const char *init, *init_map, *freeze;
 	const char *trace, *log, *checkpoint, *unsaved;
@@ -51,6 +51,7 @@ typedef struct {
 	choir_optimizer *optimizer;
 	choir_metric *loss, *score; // score: accuracy, or the loss of a text
 	choir_metric *train_accuracy, *test_loss; // not of a text, whose loss says all
+	choir_metric *absolute_error, *r2; // of a regression, whose score is the squared error
 	choir_values *batch;
 	double since; // start of the current epoch
 	double seconds, shown; // training time; time of the last progress line
@@ -58,6 +59,7 @@ typedef struct {
 	int64_t earlier; // examples of this epoch before the resume
 	int64_t trained; // examples of earlier epochs in this process
 	double last_loss, last_score; // NAN without a test set
+	double last_absolute_error, last_r2;
 	double last_accuracy, last_test_loss; // of the training; NAN: unknown
 	double epoch_seconds; // of the last epoch, without its test
 	memory_plan memory;
@@ -88,6 +90,7 @@ void train_close_cluster(training *t, choir_status status);
 choir_status train_compare_files(const training *t);
 bool train_is_chief(const training *t); // only the chief prints and writes
 bool train_is_one_of_many(const training *t);
+bool train_is_regression(const training *t);
 const char *train_strategy(const training *t);
 
 choir_status train_make(training *t);

@@ -38,7 +38,7 @@ static void catch_signals(void)
 // The state of a training in its newest checkpoint.
 typedef struct {
 	int64_t epochs, steps, done;
-	double loss, score, accuracy, test_loss;
+	double loss, score, accuracy, test_loss, absolute_error, r2;
 	int64_t best_epoch, worse; // 0: none
 	double best_score, best_test_loss;
 	char best_path[PATH_SIZE];
@@ -64,7 +64,8 @@ static choir_status read_standing(const char *path, standing *at)
 		{ "train/loss", NULL, &at->loss, false }, { "train/score", NULL, &at->score, false },
 		{ "train/accuracy", NULL, &at->accuracy, true },
 		{ "train/test_loss", NULL, &at->test_loss, true },
-		{ "train/best_epoch", &at->best_epoch, NULL, true },
+		{ "train/absolute_error", NULL, &at->absolute_error, true },
+		{ "train/r2", NULL, &at->r2, true }, { "train/best_epoch", &at->best_epoch, NULL, true },
 		{ "train/best_test_loss", NULL, &at->best_test_loss, true },
 		{ "train/best_score", NULL, &at->best_score, true },
 		{ "train/worse", &at->worse, NULL, true } };
@@ -200,6 +201,8 @@ static choir_status go_on(training *t)
 	t->last_score = at.score;
 	t->last_accuracy = at.accuracy;
 	t->last_test_loss = at.test_loss;
+	t->last_absolute_error = at.absolute_error;
+	t->last_r2 = at.r2;
 	t->changes = at.changes;
 	print_resumed(t, at.changed);
 	return CHOIR_OK;
@@ -258,9 +261,10 @@ static choir_status save(training *t, int64_t epochs, int64_t done)
 		length += write_best(t, epochs, done, text + length, sizeof text - length);
 	snprintf(text + length, sizeof text - length,
 			"train/epochs=%" PRId64 "\ntrain/steps=%" PRId64 "\ntrain/examples=%" PRId64
-			"\ntrain/loss=%.17g\ntrain/score=%.17g\ntrain/accuracy=%.17g\ntrain/test_loss=%.17g\n",
+			"\ntrain/loss=%.17g\ntrain/score=%.17g\ntrain/accuracy=%.17g\ntrain/test_loss=%.17g\n"
+			"train/absolute_error=%.17g\ntrain/r2=%.17g\n",
 			epochs, t->share[0].steps, done, t->last_loss, t->last_score, t->last_accuracy,
-			t->last_test_loss);
+			t->last_test_loss, t->last_absolute_error, t->last_r2);
 	return choir_checkpoint_manager_save(t->checkpoints, text);
 }
 

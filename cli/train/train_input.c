@@ -17,6 +17,9 @@ static choir_dataset *ordered(const training *t)
 static choir_dataset *standardized(const training *t, choir_dataset *d)
 {
 	const table_plan *p = t->table;
+	if (train_is_regression(t))
+		d = choir_dataset_standardize(
+				d, "label", t->data.targets, p->target_mean, p->target_deviation);
 	return !t->data.standardized
 			? d
 			: choir_dataset_standardize(d, "image", (size_t) p->inputs, p->mean, p->deviation);
@@ -111,9 +114,16 @@ static choir_status measure(training *t)
 	table_plan *p = t->table;
 	p->inputs = choir_shape_elements(&t->data.shape);
 	choir_dataset *d = choir_dataset_take(ordered(t), t->train_examples);
-	const choir_status status = d == NULL
+	choir_status status = d == NULL
 			? choir_error_status()
 			: choir_dataset_moments(d, "image", (size_t) p->inputs, p->mean, p->deviation);
+	choir_dataset_free(d);
+	if (status != CHOIR_OK || !train_is_regression(t))
+		return status;
+	d = choir_dataset_take(ordered(t), t->train_examples);
+	status = d == NULL ? choir_error_status()
+					   : choir_dataset_moments(
+								 d, "label", t->data.targets, p->target_mean, p->target_deviation);
 	choir_dataset_free(d);
 	return status;
 }

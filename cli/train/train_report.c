@@ -56,19 +56,34 @@ void train_report_start(const training *t)
 	summary_print(&s, t->given->json);
 }
 
+static void print_score_object(const training *t)
+{
+	if (train_is_regression(t)) {
+		json_number("test_mean_squared_error", t->last_score);
+		json_number("test_mean_absolute_error", t->last_absolute_error);
+		json_number("test_r2", t->last_r2);
+		return;
+	}
+	json_number(t->data.text ? "bits_per_byte" : "test_accuracy", t->last_score);
+	if (t->data.text)
+		return;
+	json_number("test_loss", t->last_test_loss);
+	json_number("train_accuracy", t->last_accuracy);
+}
+
 static void print_score(const training *t)
 {
-	if (t->given->json) {
-		json_number(t->data.text ? "bits_per_byte" : "test_accuracy", t->last_score);
-		if (!t->data.text) {
-			json_number("test_loss", t->last_test_loss);
-			json_number("train_accuracy", t->last_accuracy);
-		}
-	} else if (t->test_examples != 0 && t->data.text) {
+	if (t->given->json)
+		print_score_object(t);
+	else if (t->test_examples == 0)
+		return;
+	else if (train_is_regression(t))
+		printf("  test MSE %.6g, MAE %.6g, R2 %.4f", t->last_score, t->last_absolute_error,
+				t->last_r2);
+	else if (t->data.text)
 		printf("  %.4f bits per byte", t->last_score);
-	} else if (t->test_examples != 0) {
+	else
 		printf("  test %.2f %%, loss %.4f", 100 * t->last_score, t->last_test_loss);
-	}
 }
 
 // 0: nothing was trained after a resume at an epoch's end.
@@ -96,7 +111,7 @@ void train_report_epoch(const training *t)
 		progress_clear();
 		printf("epoch %lld/%lld  loss %.4f", (long long) t->epochs, (long long) t->given->epochs,
 				t->last_loss);
-		if (!t->data.text)
+		if (!t->data.text && !train_is_regression(t))
 			printf(", %.2f %% right", 100 * t->last_accuracy);
 		if (rate > 0)
 			printf("  %.0f examples/s, %.1f s", rate, t->epoch_seconds);
@@ -127,6 +142,9 @@ void train_report_end(const training *t)
 		printf("saved %s\n", t->given->save);
 	if (t->test_examples == 0)
 		printf("no test: all examples were used for training\n");
+	else if (train_is_regression(t))
+		printf("test MSE %.6g, MAE %.6g, R2 %.4f on %lld examples\n", t->last_score,
+				t->last_absolute_error, t->last_r2, (long long) t->test_examples);
 	else if (t->data.text)
 		printf("%.4f bits per byte on %lld held-out bytes\n", t->last_score,
 				(long long) (t->test_examples * t->data.context));

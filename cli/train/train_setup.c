@@ -54,13 +54,25 @@ static choir_status share_examples(training *t)
 static choir_status check_classes(const training *t)
 {
 	const int64_t classes = t->data.classes, examples = t->data.examples;
-	if (classes <= MAX_SPARE_CLASSES || classes <= examples)
+	if (train_is_regression(t) || classes <= MAX_SPARE_CLASSES || classes <= examples)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
 			"data \"%.200s\": label %lld means %lld classes, "
 			"for %lld examples; needs labels below %lld",
 			t->given->data, (long long) classes - 1, (long long) classes, (long long) examples,
 			(long long) (examples > MAX_SPARE_CLASSES ? examples : MAX_SPARE_CLASSES));
+}
+
+bool train_is_regression(const training *t)
+{
+	return t->data.targets > 0;
+}
+
+static task find_task(const char *name)
+{
+	return strcmp(name, "regression") == 0		  ? TASK_REGRESSION
+			: strcmp(name, "classification") == 0 ? TASK_CLASSIFICATION
+												  : TASK_AUTO;
 }
 
 static size_t optimizer_index(const training *t)
@@ -174,12 +186,18 @@ static choir_status make_model(training *t)
 	choir_status status = model_build(&t->model, &t->model.plan);
 	t->optimizer = make_optimizer(t);
 	t->loss = choir_metric_new("loss", CHOIR_METRIC_MEAN);
-	t->score = choir_metric_new("score", t->data.text ? CHOIR_METRIC_MEAN : CHOIR_METRIC_ACCURACY);
+	t->score = choir_metric_new("score",
+			train_is_regression(t) ? CHOIR_METRIC_MEAN_SQUARED_ERROR
+					: t->data.text ? CHOIR_METRIC_MEAN
+								   : CHOIR_METRIC_ACCURACY);
+	t->absolute_error = choir_metric_new("absolute_error", CHOIR_METRIC_MEAN_ABSOLUTE_ERROR);
+	t->r2 = choir_metric_new("r2", CHOIR_METRIC_R2);
 	t->train_accuracy = choir_metric_new("train_accuracy", CHOIR_METRIC_ACCURACY);
 	t->test_loss = choir_metric_new("test_loss", CHOIR_METRIC_MEAN);
 	if (status == CHOIR_OK &&
 			(t->optimizer == NULL || t->loss == NULL || t->score == NULL ||
-					t->train_accuracy == NULL || t->test_loss == NULL))
+					t->train_accuracy == NULL || t->test_loss == NULL ||
+					t->absolute_error == NULL || t->r2 == NULL))
 		status = choir_error_status();
 	const choir_status left = choir_scope_exit(&scope);
 	return status == CHOIR_OK ? left : status;
@@ -198,7 +216,11 @@ static choir_status make_table(training *t)
 	snprintf(t->table->target, sizeof t->table->target, "%s", t->data.target);
 	if (source_inputs(&t->data, t->table->columns, COLUMNS_SIZE) >= COLUMNS_SIZE)
 		t->table->columns[0] = '\0'; // too many to save
-	const size_t n = choir_dataset_categories(t->data.names, "label");
+	t->table->targets = (int64_t) t->data.targets;
+	for (size_t i = 0; i < t->data.targets; i++)
+		t->table->name[i] = t->data.target_name[i];
+	t->table->classes = t->data.targets;
+	const size_t n = t->data.targets > 0 ? 0 : choir_dataset_categories(t->data.names, "label");
 	for (size_t i = 0; i < n && n <= MAX_CLASS_NAMES; i++) {
 		t->table->name[i] = choir_dataset_category(t->data.names, "label", (int64_t) i);
 		t->table->classes = n;
@@ -222,6 +244,7 @@ static choir_status open_data(training *t)
 	model_plan *plan = &t->model.plan;
 	if (t->given->target != NULL)
 		CHOIR_TRY(source_set_target(&t->data, t->given->target));
+	t->data.task = find_task(t->given->task);
 	if (strcmp(t->given->bad_rows, "skip") == 0)
 		t->data.wrong = CHOIR_BAD_RECORD_SKIP;
 	if (t->given->model != NULL)
@@ -233,6 +256,9 @@ static choir_status open_data(training *t)
 		return choir_fail(CHOIR_INVALID,
 				"--target %s: data \"%s\" has no named columns; needs other data, as csv:FILE",
 				t->given->target, t->given->data);
+	if (t->data.task == TASK_REGRESSION && !t->data.csv)
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"--task regression: data \"%s\" is no table; needs csv:FILE", t->given->data);
 	if (t->given->model == NULL) {
 		t->given->model = t->data.shape.rank == 1 ? "mlp" : "cnn";
 		CHOIR_TRY(plan_model(t));

@@ -76,11 +76,14 @@ void train_trace_epoch(const training *t)
 {
 	const int64_t steps = t->share[0].steps;
 	choir_trace_scalar("epoch/loss", steps, t->last_loss);
-	if (!t->data.text)
+	const bool regression = train_is_regression(t);
+	if (!t->data.text && !regression)
 		choir_trace_scalar("epoch/accuracy", steps, t->last_accuracy);
 	if (t->test_examples != 0 && !t->data.text)
 		choir_trace_scalar("test/loss", steps, t->last_test_loss);
 	if (t->test_examples != 0)
-		choir_trace_scalar(
-				t->data.text ? "test/bits_per_byte" : "test/accuracy", steps, t->last_score);
+		choir_trace_scalar(t->data.text ? "test/bits_per_byte"
+						: regression	? "test/mean_squared_error"
+										: "test/accuracy",
+				steps, t->last_score);
 }

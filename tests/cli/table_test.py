@@ -168,7 +168,7 @@ class Table(Case):
             (self.folder / "long.csv").write_text(f"x{row and ',' + 'y' * 256}\n1{row}\n")
             self.fail_with(1, ("256 bytes", "at most 255"), *base, "csv:long.csv", *more)
         (self.folder / "half.csv").write_text("x,y\n1,0.5\n2,1.5\n")
-        self.fail_with(1, ('"y" holds numbers', "classes"), *base, "csv:half.csv")
+        self.fail_with(1, ('"y" holds numbers', "classes"), *base, "csv:half.csv", "--task", "classification")
         (self.folder / "words.csv").write_text("x,y\na,b\n")
         self.fail_with(1, ('words.csv: no column of numbers', '"image"', '"x" holds text'), *base, "csv:words.csv")
         (self.folder / "minus.csv").write_text("x,y\n1,-1\n")
@@ -177,6 +177,72 @@ class Table(Case):
         self.fail_with(1, "no column of numbers", *base, "csv:none.csv")
         self.fail_with(1, "nothing.csv", *base, "csv:nothing.csv")
         self.fail_with(1, '"csv:": ', *base, "csv:")
+
+    def numbers(self, name, columns, rows=400):
+        """A table of a, b and functions of them with a little noise."""
+        random = Random(1)
+        lines = [",".join(columns)]
+        for _ in range(rows):
+            a, b = random.uniform(-3, 3), random.uniform(0, 10)
+            values = {"a": a, "b": b, "y": 3 * a - b + random.gauss(0, 0.1), "z": 1000 + 50 * b, "k": round(b)}
+            lines.append(",".join(f"{values[c]:.6g}" for c in columns))
+        (self.folder / name).write_text("\n".join(lines) + "\n")
+        return "csv:" + name
+
+    def test_a_regression(self):
+        """Numbers are predicted in their own units, whatever these are."""
+        data = self.numbers("y.csv", ("a", "b", "y"))
+        train = ("train", "--model", "mlp", "--widths", "16", "--data", data, "--epochs", "60", "--batch", "16", "--rate",
+                 "0.01")
+        start, *epochs, end = self.events(*train, "--save", "w")
+        self.assertEqual((start["task"], start["classes"]), ("regression", 1))
+        self.assertGreater(end["test_r2"], 0.99)
+        self.assertNotIn("test_accuracy", end)
+        done = self.start("predict", "w", "--data", data)
+        header, *lines = done.stdout.splitlines()
+        self.assertEqual(header, "row,y,label y")
+        pairs = [tuple(map(float, line.split(",")[1:])) for line in lines]
+        mean = sum((y - is_) ** 2 for y, is_ in pairs) / len(pairs)
+        self.assertLess(mean, 0.2)
+        *_, last = self.events("predict", "w", "--data", data)
+        self.assertAlmostEqual(last["mean_squared_error"], mean, 5)
+        self.assertRegex(done.stderr, r"^MSE [\d.e-]+, MAE [\d.e-]+, R2 0\.99\d+ on 400 examples\n$")
+        (self.folder / "bare.csv").write_text("b,a\n2,1\n")
+        one, _ = self.events("predict", "w", "--data", "csv:bare.csv")
+        self.assertAlmostEqual(one["numbers"][0], 1, delta=1)
+        self.assertRegex(self.succeed(*train), r"test MSE [\d.e-]+, MAE [\d.e-]+, R2 0\.99\d+ on 80 examples\n")
+
+    def test_several_targets_and_one_input(self):
+        data = self.numbers("two.csv", ("a", "b", "y", "z"))
+        train = ("train", "--model", "mlp", "--widths", "16", "--epochs", "40", "--batch", "16", "--rate", "0.01", "--data")
+        *_, end = self.events(*train, data, "--target", "y,z", "--save", "w")
+        self.assertGreater(end["test_r2"], 0.98)
+        header, first, *_ = self.start("predict", "w", "--data", data).stdout.splitlines()
+        self.assertEqual(header, "row,y,z,label y,label z")
+        self.assertAlmostEqual(float(first.split(",")[2]), float(first.split(",")[4]), delta=60)
+        one = self.numbers("one.csv", ("b", "z"))
+        *_, end = self.events(*train, one, "--save", "w")
+        self.assertGreater(end["test_r2"], 0.98)
+        *_, last = self.events("predict", "w", "--data", one)
+        self.assertGreater(last["r2"], 0.98)
+        self.fail_with(1, ("w: is a regression", "exported"), "export", "w", "--c", "w.c")
+        self.fail_with(1, ("w: is a regression", "--scores"), "predict", "w", "--data", one, "--scores")
+        self.fail_with(1, ('"digits:9"', "csv:FILE"), "predict", "w", "--data", "digits:9")
+
+    def test_the_task(self):
+        """Whole numbers are classes, unless a regression is asked for."""
+        data = self.numbers("k.csv", ("a", "b", "k"))
+        train = ("train", "--model", "mlp", "--widths", "8", "--epochs", "1", "--data")
+        self.assertEqual(self.events(*train, data)[0]["task"], "classification")
+        start, *_, end = self.events(*train, data, "--task", "regression", "--patience", "2")
+        self.assertEqual((start["task"], start["classes"]), ("regression", 1))
+        self.assertIsNotNone(end["test_mean_absolute_error"])
+        flowers(self.folder)
+        self.fail_with(1, ("row 1", '"kind"', '"rose"'), *train, "csv:flowers.csv", "--target", "kind", "--task",
+                       "regression")
+        self.fail_with(1, ('"digits:9"', "no table"), *train, "digits:9", "--task", "regression")
+        self.fail_with(1, ('no column "nope"', '"k"'), *train, data, "--target", "k,nope")
+        self.fail_with(1, "more than 16 columns", *train, data, "--target", ",".join("abcdefghijklmnopq"))
 
     def test_wrong_rows(self):
         """Each is named with its file, row and byte, or left out and counted."""

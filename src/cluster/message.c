@@ -267,19 +267,20 @@ static choir_status test_parts(chi_message *m, int end, size_t *came)
 	choir_status status = CHOIR_OK;
 	bool done = true;
 	chi_mutex_lock(&c->lock);
-	while (done && m->ended < end) {
+	// Under the lock: after another thread's failure, the transport reports what followed from it.
+	const choir_status before = chi_cluster_check(c);
+	while (before == CHOIR_OK && done && m->ended < end) {
 		status = c->transport_table.test(c->self, m->request[m->ended], &done, came);
 		done = done && status == CHOIR_OK;
 		m->ended += done;
 	}
 	chi_mutex_unlock(&c->lock);
-	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
+	return before != CHOIR_OK ? before : status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
 static choir_status progress(chi_message *m)
 {
 	size_t came = 0;
-	CHOIR_TRY(chi_cluster_check(m->cluster));
 	if (!m->sending && m->ended == 0) {
 		CHOIR_TRY(test_parts(m, 1, &came));
 		if (m->ended == 1)

@@ -6,13 +6,9 @@
 static choir_status infer_comparison(size_t n, choir_tensor *const in[], const void *attributes,
 		choir_dtype *dtype, choir_shape *shape)
 {
-	(void) n;
-	(void) attributes;
+	CHOIR_TRY(chi_infer_binary(n, in, attributes, dtype, shape));
 	*dtype = CHOIR_BOOL;
-	if (in[0]->dtype != in[1]->dtype)
-		return choir_fail(CHOIR_INVALID, "the dtypes are %s and %s; cast one of them",
-				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype));
-	return chi_broadcast_shapes(&in[0]->shape, &in[1]->shape, shape);
+	return CHOIR_OK;
 }
 
 typedef enum { EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, AND, OR } comparison;

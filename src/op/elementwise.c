@@ -17,7 +17,7 @@ choir_status chi_broadcast_shapes(const choir_shape *a, const choir_shape *b, ch
 	return CHOIR_OK;
 }
 
-static choir_status infer_binary(size_t n, choir_tensor *const in[], const void *attributes,
+choir_status chi_infer_binary(size_t n, choir_tensor *const in[], const void *attributes,
 		choir_dtype *dtype, choir_shape *shape)
 {
 	(void) n;
@@ -296,7 +296,7 @@ static choir_status scale_backward(
 
 #define BINARY(kernel) \
 	{ \
-		.name = #kernel, .infer = infer_binary, .backward = kernel##_backward, .recordable = true \
+		.name = #kernel, .infer = chi_infer_binary, .backward = kernel##_backward, .recordable = true \
 	}
 typedef enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, POW, ATAN2 } binary;
 static const chi_op binary_ops[] = { BINARY(add), BINARY(subtract), BINARY(multiply),

@@ -99,6 +99,9 @@ choir_tensor *chi_slices_add(choir_tensor *a, choir_tensor *b);
 // A view of shape on a flat tensor from element *first on; *first advances. NULL gives NULL.
 choir_tensor *chi_part(choir_tensor *flat, int64_t *first, choir_shape shape);
 
+// Infers the result of two operands of one dtype that broadcast.
+choir_status chi_infer_binary(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape);
 // The shape to which a and b broadcast. CHOIR_INVALID: none; the text has no name.
 choir_status chi_broadcast_shapes(const choir_shape *a, const choir_shape *b, choir_shape *shape);
 // 0, 1, 2, ... in i64.

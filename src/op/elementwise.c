@@ -296,7 +296,8 @@ static choir_status scale_backward(
 
 #define BINARY(kernel) \
 	{ \
-		.name = #kernel, .infer = chi_infer_binary, .backward = kernel##_backward, .recordable = true \
+		.name = #kernel, .infer = chi_infer_binary, .backward = kernel##_backward, \
+		.recordable = true \
 	}
 typedef enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, POW, ATAN2 } binary;
 static const chi_op binary_ops[] = { BINARY(add), BINARY(subtract), BINARY(multiply),

@@ -37,14 +37,19 @@ choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
 // from u8, bool and f32, and in f64 from i32, i64 and f64. CHOIR_UNSUPPORTED: another dtype.
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
 // Each example of the f32 column has n numbers. Computes each number's mean and population
-// standard deviation over all examples. Reads d once and rewinds it. CHOIR_INVALID: an example
-// does not have n numbers; d has no examples, or no end.
+// standard deviation over all examples. NaN is left out; both are 0 if there is nothing else.
+// Reads d once and rewinds it. CHOIR_INVALID: an example does not have n numbers; d has no
+// examples, or no end.
 CHOIR_MUST_CHECK choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[]);
 // For an f32 column of n numbers: number i becomes (number - mean[i]) / deviation[i]. A
 // deviation of 0 counts as 1.
 choir_dataset *choir_dataset_standardize(choir_dataset *d, const char *column, size_t n,
 		const float mean[], const float deviation[]);
+// For an f32 column of n numbers: if number i is NaN, it becomes value[i]. With the means of
+// choir_dataset_moments, this imputes missing values (CHOIR_MISSING_NAN).
+choir_dataset *choir_dataset_fill_nan(
+		choir_dataset *d, const char *column, size_t n, const float value[]);
 // Flattens the examples of a column: [28, 28] becomes [784], and a scalar becomes [1].
 choir_dataset *choir_dataset_flatten(choir_dataset *d, const char *column);
 

@@ -103,7 +103,12 @@ CHOIR_MUST_CHECK choir_status choir_npy_write(
 typedef enum {
 	CHOIR_CSV_INFER = 0, // i64 for whole numbers, f64 for other numbers, categories for text
 	CHOIR_CSV_NUMBER,
-	CHOIR_CSV_CATEGORY // an i32 number for each different text (choir_dataset_category)
+	CHOIR_CSV_CATEGORY, // an i32 number for each different text (choir_dataset_category)
+	// f32 [number of categories]: 1 at the text's number, else 0.
+	CHOIR_CSV_ONE_HOT,
+	// Days since 1970-01-01 UTC, with fractions. Dates are of ISO 8601: 2026-11-24 or 2026/11/24,
+	// alone or with a time, as 2026-11-24T17:05:30Z. A time without a zone is UTC.
+	CHOIR_CSV_DATE
 } choir_csv_kind;
 typedef struct choir_csv_column {
 	const char *name; // in the header; without a header "0", "1", ...
@@ -113,18 +118,25 @@ typedef struct choir_csv_column {
 	// for each column separately.
 	const char *output;
 	choir_csv_kind kind;
-	choir_dtype dtype; // of CHOIR_CSV_NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1)
-	// For CHOIR_CSV_CATEGORY: the texts, in the order of their numbers. A row with another text
-	// is a bad record. If categories is 0, the texts are those in the files, sorted by their
-	// bytes.
+	// Of CHOIR_CSV_NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1). Of CHOIR_CSV_DATE: f32, f64.
+	choir_dtype dtype;
+	// For CHOIR_CSV_CATEGORY and CHOIR_CSV_ONE_HOT: the texts, in the order of their numbers. A
+	// row with another text is a bad record. If categories is 0, the texts are those in the
+	// files, sorted by their bytes.
 	size_t categories;
 	const char *const *category;
+	// One more number after the f32 values: 1 in a row without a value here, else 0. It is of use
+	// with CHOIR_MISSING_NAN.
+	bool indicator;
+	bool drop_missing; // rows without a value here are dropped, with any choir_missing
 } choir_csv_column;
 // How to treat a row without a value in a chosen column.
 typedef enum {
 	CHOIR_MISSING_ERROR = 0, // CHOIR_CORRUPT
 	CHOIR_MISSING_DROP, // counted by choir_dataset_dropped
-	CHOIR_MISSING_NAN // NaN in f32 and f64 columns; in other columns as ERROR
+	// NaN in f32 and f64 columns, which choir_dataset_fill_nan can replace; zeros in one-hot
+	// columns; in other columns as ERROR.
+	CHOIR_MISSING_NAN
 } choir_missing;
 typedef enum {
 	CHOIR_BAD_RECORD_ERROR = 0, // CHOIR_CORRUPT
@@ -142,6 +154,13 @@ typedef struct choir_csv_options {
 	// The name of an f32 column. It gathers all columns of numbers that the list does not name.
 	// NULL: columns that the list does not name are left out.
 	const char *other_columns;
+	// other_columns also gathers columns of text, as one-hot, if they have at most this many
+	// different texts, and if a text occurs twice on average, unlike in a column of names. 0: no
+	// text; SIZE_MAX: all text.
+	size_t other_categories;
+	bool other_dates; // other_columns also gathers columns of dates
+	// Columns in other_columns have an indicator if rows read to infer them lack a value.
+	bool indicators;
 	choir_missing missing;
 	// Texts that mean "no value", besides the empty text. 0: NA, N/A, NaN, nan, null and NULL.
 	size_t missing_texts;
@@ -179,12 +198,19 @@ choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *
 typedef struct {
 	const char *name;
 	const char *output; // the dataset's column; NULL: it is left out
-	const char *holds; // "nothing", "whole numbers", "numbers", "text"; "": not inferred
+	// "nothing", "whole numbers", "numbers", "dates", "text"; "": not inferred
+	const char *holds;
 	int64_t missing; // rows without a value here, among the rows read to infer columns
+	choir_csv_kind kind; // how it is read; not CHOIR_CSV_INFER
+	size_t categories; // of a chosen column of categories or one-hot numbers; else 0
+	bool indicator;
 } choir_csv_inferred;
 // Sets *found to the i-th column of the files. Returns false if there is no such column, or if d
 // is not a result of choir_csv_dataset_new.
 bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found);
+// The k-th text of the i-th column of the files, which choir_csv_dataset_column describes. d owns
+// it. NULL: there is no such column or text.
+const char *choir_csv_dataset_category(const choir_dataset *d, size_t i, size_t k);
 
 // The number of texts of a column of categories (0 for any other column), and the i-th text. d
 // is the source or a later stage of its chain.

@@ -139,6 +139,13 @@ static choir_dataset *standardized(choir_dataset *d)
 	return as_numbers(choir_dataset_standardize(d, "number", 1, &mean, &deviation));
 }
 
+static choir_dataset *filled(choir_dataset *d)
+{
+	const float zero = 0;
+	d = choir_dataset_to_float(d, "number", 1);
+	return as_numbers(choir_dataset_fill_nan(d, "number", 1, &zero));
+}
+
 static choir_status negate(const choir_component in[], choir_component out[], void *user)
 {
 	(void) user;
@@ -209,6 +216,7 @@ const transform_kind transform_kinds[] = {
 	{ .constructor = "choir_dataset_to_float", .make = as_float },
 	{ .constructor = "choir_dataset_flatten", .make = flattened },
 	{ .constructor = "choir_dataset_standardize", .make = standardized },
+	{ .constructor = "choir_dataset_fill_nan", .make = filled },
 	{ .constructor = "choir_dataset_map", .make = mapped },
 	{ .constructor = "choir_dataset_filter", .make = filtered },
 	{ .constructor = "choir_dataset_interleave", .make = interleaved, .single = true },

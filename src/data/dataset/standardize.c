@@ -1,5 +1,5 @@
-// Standardization to mean 0 and standard deviation 1. The moments of one dataset can standardize
-// another.
+// Standardization to mean 0 and standard deviation 1, and values in place of NaN. The moments of one
+// dataset can standardize another.
 #include "data/stage.h"
 
 #include <math.h>
@@ -13,14 +13,17 @@
 typedef struct {
 	choir_dataset base;
 	size_t column, values;
-	float *mean, *factor;
+	float *mean, *factor; // factor NULL: mean replaces NaN
 } standardize;
 
 static void apply(const standardize *s, float *x, int64_t examples)
 {
 	for (int64_t i = 0; i < examples && x; i++, x += s->values)
 		for (size_t k = 0; k < s->values; k++)
-			x[k] = (x[k] - s->mean[k]) * s->factor[k];
+			if (s->factor)
+				x[k] = (x[k] - s->mean[k]) * s->factor[k];
+			else if (isnan(x[k]))
+				x[k] = s->mean[k];
 }
 
 static choir_status standardize_range(
@@ -52,7 +55,8 @@ static uint64_t standardize_signature(const choir_dataset *d)
 {
 	const standardize *s = (const standardize *) d;
 	// factor follows mean in memory
-	return chi_hash_bytes(s->mean, 2 * s->values * sizeof *s->mean) + s->column;
+	const size_t numbers = (s->factor ? 2 : 1) * s->values;
+	return chi_hash_bytes(s->mean, numbers * sizeof *s->mean) + s->column;
 }
 
 static void standardize_free(choir_dataset *d)
@@ -60,18 +64,22 @@ static void standardize_free(choir_dataset *d)
 	chi_free(((standardize *) d)->mean);
 }
 
-static const chi_stage standardize_stage = {
-	.name = "standardize",
-	.range = standardize_range,
-	.read = standardize_read,
-	.rewind = chi_rewind_from,
-	.peek = standardize_peek,
-	.free = standardize_free,
-	.reorderable = true,
-	.seek = chi_seek_from,
-	.signature = standardize_signature,
-	.files = CHI_FILES_THROUGH,
-};
+// clang-format off
+#define STAGE(NAME) { \
+	.name = NAME, \
+	.range = standardize_range, \
+	.read = standardize_read, \
+	.rewind = chi_rewind_from, \
+	.peek = standardize_peek, \
+	.free = standardize_free, \
+	.reorderable = true, \
+	.seek = chi_seek_from, \
+	.signature = standardize_signature, \
+	.files = CHI_FILES_THROUGH, \
+}
+// clang-format on
+static const chi_stage standardize_stage = STAGE("standardize");
+static const chi_stage fill_nan_stage = STAGE("fill_nan");
 
 // Checks that the column is f32 with n numbers per example.
 static choir_status check_column(
@@ -94,44 +102,66 @@ static choir_status check_column(
 	return CHOIR_OK;
 }
 
-choir_dataset *choir_dataset_standardize(choir_dataset *from, const char *column, size_t n,
-		const float mean[], const float deviation[])
+// Takes over from. Has space for n factors after the n copies of mean.
+static standardize *make(const chi_stage *stage, choir_dataset *from, const char *column, size_t n,
+		const float mean[])
 {
 	size_t at;
-	if (!chi_dataset_given(from, "standardize"))
-		return NULL;
-	if (check_column(from, "standardize", column, n, &at) != CHOIR_OK)
+	if (check_column(from, stage->name, column, n, &at) != CHOIR_OK)
 		return (choir_dataset_free(from), NULL);
-	if (!mean || !deviation)
-		return chi_refuse(from, CHOIR_INVALID, "standardize: the %s are NULL",
-				mean ? "deviations" : "means");
-	standardize *s = chi_transform_new(&standardize_stage, sizeof *s, from);
+	standardize *s = chi_transform_new(stage, sizeof *s, from);
 	if (!s)
 		return NULL;
-	choir_dataset *d = &s->base;
-	d->random = from->random;
+	s->base.random = from->random;
 	s->column = at;
 	s->values = n;
 	s->mean = chi_alloc_array(n, 2 * sizeof *s->mean);
 	if (!s->mean)
-		return (choir_dataset_free(d), NULL);
+		return (choir_dataset_free(&s->base), NULL);
+	memcpy(s->mean, mean, n * sizeof *mean);
+	return s;
+}
+
+choir_dataset *choir_dataset_standardize(choir_dataset *from, const char *column, size_t n,
+		const float mean[], const float deviation[])
+{
+	if (!chi_dataset_given(from, standardize_stage.name))
+		return NULL;
+	if (!mean || !deviation)
+		return chi_refuse(from, CHOIR_INVALID, "standardize: the %s are NULL",
+				mean ? "deviations" : "means");
+	standardize *s = make(&standardize_stage, from, column, n, mean);
+	if (!s)
+		return NULL;
 	s->factor = s->mean + n;
 	chi_fpenv host;
 	chi_fpenv_enter(&host);
-	for (size_t k = 0; k < n; k++) {
-		s->mean[k] = mean[k];
+	for (size_t k = 0; k < n; k++)
 		s->factor[k] = deviation[k] > 0 ? 1 / deviation[k] : 1;
-	}
 	chi_fpenv_leave(&host);
-	return d;
+	return &s->base;
+}
+
+choir_dataset *choir_dataset_fill_nan(
+		choir_dataset *from, const char *column, size_t n, const float value[])
+{
+	if (!chi_dataset_given(from, fill_nan_stage.name))
+		return NULL;
+	if (!value)
+		return chi_refuse(from, CHOIR_INVALID, "fill_nan: the values are NULL");
+	standardize *s = make(&fill_nan_stage, from, column, n, value);
+	return s ? &s->base : NULL;
 }
 
 // Welford's algorithm, accurate for large means.
 typedef struct {
 	double mean, squares;
+	int64_t count;
 } sums;
 
-static choir_status add_pass(choir_dataset *d, size_t column, size_t n, sums sum[], int64_t *count)
+// *examples: those with NaN too.
+static choir_status add_pass(
+		choir_dataset *d, size_t column, size_t n, sums sum[], int64_t *examples)
 {
 	chi_row_buffer rows;
 	const int64_t unit = chi_dataset_unit(d);
@@ -143,10 +173,12 @@ static choir_status add_pass(choir_dataset *d, size_t column, size_t n, sums sum
 	while ((status = chi_dataset_next(d, &e)) == CHOIR_OK)
 		for (int64_t i = 0; i < e.examples; i++) {
 			const float *x = (const float *) rows.column[column] + (size_t) i * n;
-			++*count;
+			++*examples;
 			for (size_t k = 0; k < n; k++) {
+				if (isnan(x[k]))
+					continue;
 				const double away = (double) x[k] - sum[k].mean;
-				sum[k].mean += away / (double) *count;
+				sum[k].mean += away / (double) ++sum[k].count;
 				sum[k].squares += away * ((double) x[k] - sum[k].mean);
 			}
 		}
@@ -158,7 +190,7 @@ choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[])
 {
 	size_t at;
-	int64_t count = 0;
+	int64_t examples = 0;
 	if (!chi_dataset_given(d, "moments"))
 		return choir_error_status();
 	if (!mean || !deviation)
@@ -172,12 +204,12 @@ choir_status choir_dataset_moments(
 		return CHOIR_NO_MEMORY;
 	chi_fpenv host;
 	chi_fpenv_enter(&host);
-	choir_status status = add_pass(d, at, n, sum, &count);
-	if (status == CHOIR_OK && count == 0)
+	choir_status status = add_pass(d, at, n, sum, &examples);
+	if (status == CHOIR_OK && examples == 0)
 		status = choir_fail(CHOIR_INVALID, "moments: column \"%s\" has no examples", column);
 	for (size_t k = 0; k < n && status == CHOIR_OK; k++) {
 		mean[k] = (float) sum[k].mean;
-		deviation[k] = (float) sqrt(sum[k].squares / (double) count);
+		deviation[k] = (float) sqrt(sum[k].squares / (double) (sum[k].count ? sum[k].count : 1));
 	}
 	chi_free(sum);
 	const choir_status back = chi_dataset_begin(d, d->pass);

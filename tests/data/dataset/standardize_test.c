@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <fenv.h>
+#include <math.h>
 #include <string.h>
 
 static const float numbers[][2] = { { 1, 1e6f }, { 2, 1e6f }, { 3, 1e6f }, { 6, 1e6f } };
@@ -72,6 +73,28 @@ TEST(it_is_applied)
 		assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
 	}
 	choir_dataset_free(d);
+}
+
+// Moments leave NaN out, and means can replace it.
+TEST(missing_numbers)
+{
+	static const float some[][3] = { { 1, NAN, NAN }, { NAN, 4, NAN }, { 5, 8, NAN } };
+	const choir_column c = { .name = "x", .shape = { 1, { 3 } }, .data = some };
+	float mean[3], deviation[3], x[3][3];
+	choir_dataset *d = choir_memory_dataset_new(3, 1, &c, false);
+	assert_int_equal(choir_dataset_moments(d, "x", 3, mean, deviation), CHOIR_OK);
+	assert_true(mean[0] == 3 && mean[1] == 6 && mean[2] == 0);
+	assert_true(deviation[0] == 2 && deviation[1] == 2 && deviation[2] == 0);
+	d = choir_dataset_batch(choir_dataset_fill_nan(d, "x", 3, mean), 3);
+	chi_element e = { .column = { x }, .capacity = 3 };
+	assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+	static const float filled[][3] = { { 1, 6, 0 }, { 3, 4, 0 }, { 5, 8, 0 } };
+	assert_memory_equal(x, filled, sizeof filled);
+	choir_dataset_free(d);
+	assert_refused(
+			choir_dataset_fill_nan(table(), "x", 1, mean), CHOIR_INVALID, "fill_nan: 1*numbers");
+	assert_refused(choir_dataset_fill_nan(table(), "n", 1, mean), CHOIR_UNSUPPORTED, "\"n\"*f32");
+	assert_refused(choir_dataset_fill_nan(table(), "x", 2, NULL), CHOIR_INVALID, "NULL");
 }
 
 TEST(it_is_misused)

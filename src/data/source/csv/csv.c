@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "data/seek_index.h"
 #include "data/source/csv/csv.h"
+#include "data/source/csv/date.h"
 #include "data/source/csv/decimal.h"
 #include "data/source/file_list.h"
 #include "tensor/tensor.h"
@@ -82,11 +83,13 @@ static row_end wrong_field(
 
 static row_end missing(csv *c, const chi_csv_field *f, const char *at, void *to)
 {
-	if (c->schema.missing == CHOIR_MISSING_DROP)
+	if (c->schema.missing == CHOIR_MISSING_DROP || f->drop)
 		return ROW_DROPPED;
 	if (c->schema.missing == CHOIR_MISSING_NAN &&
 			(f->dtype == CHOIR_F32 || f->dtype == CHOIR_F64)) {
-		if (f->dtype == CHOIR_F32)
+		if (f->one_hot)
+			memset(to, 0, f->width * sizeof(float));
+		else if (f->dtype == CHOIR_F32)
 			*(float *) to = NAN;
 		else
 			*(double *) to = NAN;
@@ -101,7 +104,12 @@ static row_end take_category(
 		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, void *to)
 {
 	const int32_t number = chi_categories_find(f->categories, t->text, t->length);
-	memcpy(to, &number, sizeof number);
+	if (f->one_hot)
+		memset(to, 0, f->width * sizeof(float));
+	if (f->one_hot && number >= 0)
+		((float *) to)[number] = 1;
+	else if (!f->one_hot)
+		memcpy(to, &number, sizeof number);
 	if (number >= 0)
 		return ROW_GOOD;
 	if (!chi_text_is_utf8(t->text, t->length))
@@ -109,14 +117,32 @@ static row_end take_category(
 	return wrong_field(c, f, t, at, "is not one of the column's categories");
 }
 
+static row_end take_date(
+		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, void *to)
+{
+	double days;
+	if (!chi_date_read(t->text, t->length, &days))
+		return wrong_field(c, f, t, at, "is not a date of the form 2026-11-24");
+	if (f->dtype == CHOIR_F32)
+		*(float *) to = (float) days;
+	else
+		*(double *) to = days;
+	return ROW_GOOD;
+}
+
 static row_end take_value(
 		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, void *to)
 {
 	chi_decimal d;
-	if (chi_csv_is_missing(&c->schema, t))
+	const bool none = chi_csv_is_missing(&c->schema, t);
+	if (f->indicator)
+		((float *) to)[f->width] = none;
+	if (none)
 		return missing(c, f, at, to);
 	if (f->category)
 		return take_category(c, f, t, at, to);
+	if (f->date)
+		return take_date(c, f, t, at, to);
 	if (chi_decimal_read(t->text, &d) && d.end == t->text + t->length
 					? store((choir_dtype) f->dtype, &d, to)
 					: store_not_finite((choir_dtype) f->dtype, t, to))
@@ -131,7 +157,8 @@ static bool take_number(
 		const csv *c, const chi_csv_field *f, const char **p, void *to, chi_csv_end *how)
 {
 	chi_decimal d;
-	if (!f->wanted || f->category || c->schema.numbers_missing || !chi_decimal_read(*p, &d))
+	if (!f->wanted || f->category || f->date || f->indicator || c->schema.numbers_missing ||
+			!chi_decimal_read(*p, &d))
 		return false;
 	if (*d.end == c->rows.separator)
 		*how = CHI_CSV_NEXT;
@@ -363,7 +390,10 @@ static bool needs_infer(const chi_csv_schema *s, const choir_csv_options *o)
 	bool needs = !o->columns || o->other_columns;
 	for (size_t i = 0; i < s->n; i++) {
 		const chi_csv_field *f = &s->field[i];
-		needs = needs || (f->wanted && chi_csv_kind(f) != CHOIR_CSV_NUMBER && !chi_csv_listed(f));
+		const choir_csv_kind kind = chi_csv_kind(f);
+		needs = needs ||
+				(f->wanted && kind != CHOIR_CSV_NUMBER && kind != CHOIR_CSV_DATE &&
+						!chi_csv_listed(f));
 	}
 	return needs;
 }
@@ -481,6 +511,20 @@ bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferr
 		.output = f->wanted ? d->spec.column[f->target].name : NULL,
 		.holds = c->looked ? chi_csv_holds((chi_csv_found) f->found) : "",
 		.missing = f->missing,
+		.kind = f->one_hot	  ? CHOIR_CSV_ONE_HOT
+				: f->category ? CHOIR_CSV_CATEGORY
+				: f->date	  ? CHOIR_CSV_DATE
+							  : CHOIR_CSV_NUMBER,
+		.categories = f->wanted && f->categories ? chi_categories_count(f->categories) : 0,
+		.indicator = f->indicator,
 	};
 	return true;
+}
+
+const char *choir_csv_dataset_category(const choir_dataset *d, size_t i, size_t k)
+{
+	if (!d || d->stage != &csv_stage || i >= ((const csv *) d)->schema.n)
+		return NULL;
+	const chi_csv_field *f = &((const csv *) d)->schema.field[i];
+	return f->wanted && f->categories ? chi_categories_text(f->categories, k) : NULL;
 }

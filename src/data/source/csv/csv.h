@@ -58,8 +58,14 @@ choir_status chi_csv_pass_row(chi_csv_rows *r);
 const char *chi_csv_name(const chi_csv_rows *r);
 unsigned long long chi_csv_place(const chi_csv_rows *r, const char *p);
 
-// The type of a column. Each includes those before it.
-typedef enum { CHI_CSV_NOTHING, CHI_CSV_WHOLE, CHI_CSV_REAL, CHI_CSV_TEXT } chi_csv_found;
+// The type of a column. Real numbers include whole ones, text includes all.
+typedef enum {
+	CHI_CSV_NOTHING,
+	CHI_CSV_WHOLE,
+	CHI_CSV_REAL,
+	CHI_CSV_DATE,
+	CHI_CSV_TEXT
+} chi_csv_found;
 
 // A column of the files; there may be a million.
 typedef struct {
@@ -68,11 +74,14 @@ typedef struct {
 	chi_categories *categories;
 	int64_t missing;
 	uint32_t offset;
+	uint32_t width; // values in the row, without the indicator
 	uint8_t target;
 	uint8_t found; // chi_csv_found
 	uint8_t dtype;
-	bool wanted : 1, category : 1;
+	bool wanted : 1, category : 1, one_hot : 1, date : 1, indicator : 1, drop : 1;
 	bool again : 1; // texts came after numbers: categories are incomplete
+	bool other : 1; // not listed; gathered if it can be
+	bool many : 1; // other: too many texts
 } chi_csv_field;
 
 // Constant once the source is made.
@@ -91,6 +100,9 @@ typedef struct {
 	bool may_be_missing[256]; // their first bytes
 	bool numbers_missing; // one is a number
 	int64_t infer_rows;
+	int64_t rows; // that inference has read
+	size_t other_categories; // as in the options
+	bool other_dates;
 } chi_csv_schema;
 
 // Skips the name at the start of a row, if any.
@@ -108,6 +120,8 @@ static inline size_t chi_csv_listed(const chi_csv_field *f)
 	return f->as ? f->as->categories : 0;
 }
 const char *chi_csv_holds(chi_csv_found found);
+// Whether the texts of the column must be collected, if it holds found.
+bool chi_csv_needs_texts(const chi_csv_field *f, chi_csv_found found);
 // Makes s->field from the first row of the open file.
 choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s);
 // Compares a later file's header with the names.

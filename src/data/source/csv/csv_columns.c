@@ -26,6 +26,8 @@ choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
 	s->skip = o->bad_record == CHOIR_BAD_RECORD_SKIP;
 	s->missing = o->missing;
 	s->infer_rows = o->infer_rows;
+	s->other_categories = o->other_columns ? o->other_categories : 0;
+	s->other_dates = o->other_columns && o->other_dates;
 	s->missing_text = chi_alloc_array(n, sizeof *s->missing_text);
 	if (!s->missing_text)
 		return CHOIR_NO_MEMORY;
@@ -54,7 +56,7 @@ void chi_csv_schema_free(chi_csv_schema *s)
 
 const char *chi_csv_holds(chi_csv_found found)
 {
-	static const char *const words[] = { "nothing", "whole numbers", "numbers", "text" };
+	static const char *const words[] = { "nothing", "whole numbers", "numbers", "dates", "text" };
 	return words[found];
 }
 
@@ -83,7 +85,18 @@ static choir_status check_column(const choir_csv_column *c)
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"csv dataset: column \"%s\": dtype %s; f32, f64, i32, i64, u8 or bool needed",
 				c->name, choir_dtype_name(c->dtype));
-	if (c->categories && (c->kind != CHOIR_CSV_CATEGORY || !c->category))
+	const bool number = c->kind == CHOIR_CSV_NUMBER || c->kind == CHOIR_CSV_DATE;
+	if (c->kind == CHOIR_CSV_DATE && c->dtype != CHOIR_F32 && c->dtype != CHOIR_F64)
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"csv dataset: column \"%s\": dtype %s for dates; f32 or f64 needed", c->name,
+				choir_dtype_name(c->dtype));
+	if (c->indicator && c->kind != CHOIR_CSV_ONE_HOT && !(number && c->dtype == CHOIR_F32))
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"csv dataset: column \"%s\": an indicator beside values that are not f32; "
+				"numbers or dates of f32, or one-hot needed",
+				c->name);
+	if (c->categories &&
+			((c->kind != CHOIR_CSV_CATEGORY && c->kind != CHOIR_CSV_ONE_HOT) || !c->category))
 		return choir_fail(CHOIR_INVALID, "csv dataset: column \"%s\": %zu categories given for %s",
 				c->name, c->categories, c->category ? "a column of another kind" : "a NULL list");
 	return CHOIR_OK;
@@ -124,6 +137,10 @@ choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o)
 	}
 	for (size_t i = 0; i < s->n && !o->columns && !o->other_columns; i++)
 		s->field[i].wanted = true;
+	for (size_t i = 0; i < s->n && o->other_columns; i++)
+		s->field[i].other = !s->field[i].wanted;
+	for (size_t i = 0; i < s->n && s->other_categories == 0; i++)
+		s->field[i].many = true;
 	return CHOIR_OK;
 }
 
@@ -144,27 +161,30 @@ static choir_status check_same_names(const chi_csv_schema *s, const chi_csv_sche
 	return CHOIR_OK;
 }
 
-// Whether inference must collect texts.
-static bool needs_texts(const chi_csv_field *f, chi_csv_found found)
+bool chi_csv_needs_texts(const chi_csv_field *f, chi_csv_found found)
 {
+	const choir_csv_kind kind = chi_csv_kind(f);
+	if (f->other)
+		return found == CHI_CSV_TEXT && !f->many;
 	return f->wanted && chi_csv_listed(f) == 0 &&
-			(chi_csv_kind(f) == CHOIR_CSV_CATEGORY ||
-					(chi_csv_kind(f) == CHOIR_CSV_INFER && found == CHI_CSV_TEXT));
+			(kind == CHOIR_CSV_CATEGORY || kind == CHOIR_CSV_ONE_HOT ||
+					(kind == CHOIR_CSV_INFER && found >= CHI_CSV_DATE));
 }
 
 choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken)
 {
 	CHOIR_TRY(check_same_names(s, from));
-	*taken = true;
+	*taken = s->other_categories == 0 || s->other_categories == from->other_categories;
 	for (size_t i = 0; i < s->n; i++)
-		if (needs_texts(&s->field[i], (chi_csv_found) from->field[i].found) &&
-				!from->field[i].categories)
+		if (chi_csv_needs_texts(&s->field[i], (chi_csv_found) from->field[i].found) &&
+				!(s->field[i].other && from->field[i].many) && !from->field[i].categories)
 			*taken = false;
 	for (size_t i = 0; i < s->n && *taken; i++) {
 		chi_csv_field *f = &s->field[i];
 		f->found = from->field[i].found;
 		f->missing = from->field[i].missing;
-		if (!needs_texts(f, (chi_csv_found) f->found))
+		f->many = f->many || from->field[i].many;
+		if (!chi_csv_needs_texts(f, (chi_csv_found) f->found))
 			continue;
 		f->categories = chi_categories_copy(from->field[i].categories);
 		if (!f->categories)
@@ -193,13 +213,18 @@ static bool is_shared(const choir_csv_options *o, const char *as)
 
 static void decide(chi_csv_field *f, bool gathered)
 {
-	f->category = chi_csv_kind(f) == CHOIR_CSV_CATEGORY ||
-			(chi_csv_kind(f) == CHOIR_CSV_INFER && f->found == CHI_CSV_TEXT);
-	const choir_dtype dtype = f->category		  ? CHOIR_I32
-			: chi_csv_kind(f) == CHOIR_CSV_NUMBER ? f->as->dtype
-			: gathered							  ? CHOIR_F32
-			: f->found == CHI_CSV_WHOLE			  ? CHOIR_I64
-												  : CHOIR_F64;
+	const choir_csv_kind kind = chi_csv_kind(f);
+	f->one_hot = kind == CHOIR_CSV_ONE_HOT || (f->other && f->found == CHI_CSV_TEXT);
+	f->date = kind == CHOIR_CSV_DATE || (f->other && f->found == CHI_CSV_DATE);
+	f->category = f->one_hot || kind == CHOIR_CSV_CATEGORY ||
+			(kind == CHOIR_CSV_INFER && !f->other && f->found >= CHI_CSV_DATE);
+	f->width = f->one_hot ? (uint32_t) chi_categories_count(f->categories) : 1;
+	const choir_dtype dtype = f->one_hot || (gathered && !f->category && !f->as) ? CHOIR_F32
+			: f->category														 ? CHOIR_I32
+			: kind == CHOIR_CSV_NUMBER || kind == CHOIR_CSV_DATE				 ? f->as->dtype
+			: gathered															 ? CHOIR_F32
+			: f->found == CHI_CSV_WHOLE											 ? CHOIR_I64
+																				 : CHOIR_F64;
 	f->dtype = (uint8_t) dtype;
 }
 
@@ -208,6 +233,7 @@ static choir_status place(
 		chi_csv_field *f, const char *as, bool gathered, size_t *n, choir_column columns[])
 {
 	decide(f, gathered);
+	const bool several = gathered || f->one_hot || f->indicator;
 	const size_t at = find(*n, columns, as);
 	if (at == CHI_MAX_COLUMNS)
 		return choir_fail(CHOIR_INVALID,
@@ -217,19 +243,24 @@ static choir_status place(
 	choir_column *c = &columns[at];
 	if (at == *n) {
 		*c = (choir_column){
-			.name = as, .dtype = (choir_dtype) f->dtype, .shape = { .rank = gathered }
+			.name = as, .dtype = (choir_dtype) f->dtype, .shape = { .rank = several }
 		};
 		++*n;
-	} else if (!gathered || !c->shape.rank || c->dtype != f->dtype) {
+	} else if (!several || !c->shape.rank || c->dtype != f->dtype) {
 		return choir_fail(CHOIR_INVALID,
 				"csv dataset: column \"%s\" is %s, but \"%s\", which gathers "
 				"it, is %s; both need the same dtype",
 				f->name, choir_dtype_name((choir_dtype) f->dtype), as, choir_dtype_name(c->dtype));
 	}
 	f->target = (uint8_t) at;
-	f->offset = (uint32_t) (gathered ? c->shape.dim[0]++ : 0) *
-			(uint32_t) chi_dtype_size((choir_dtype) f->dtype);
-	return CHOIR_OK;
+	f->offset = several
+			? (uint32_t) c->shape.dim[0] * (uint32_t) chi_dtype_size((choir_dtype) f->dtype)
+			: 0;
+	c->shape.dim[0] += several ? f->width + f->indicator : 0;
+	return f->width > 0
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID,
+					  "csv dataset: column \"%s\" has no value; one-hot needs one", f->name);
 }
 
 static choir_status nothing_left(const chi_csv_schema *s, const char *rest)
@@ -249,18 +280,25 @@ static choir_status nothing_left(const chi_csv_schema *s, const char *rest)
 	return status;
 }
 
+static bool can_be_gathered(const chi_csv_schema *s, const chi_csv_field *f)
+{
+	return f->found == CHI_CSV_WHOLE || f->found == CHI_CSV_REAL ||
+			(f->found == CHI_CSV_DATE && s->other_dates) || (f->found == CHI_CSV_TEXT && !f->many);
+}
+
 static choir_status place_rest(
-		chi_csv_schema *s, const char *rest, size_t *n, choir_column columns[])
+		chi_csv_schema *s, const choir_csv_options *o, size_t *n, choir_column columns[])
 {
 	bool any = false;
 	for (size_t i = 0; i < s->n; i++) {
 		chi_csv_field *f = &s->field[i];
-		if (f->wanted || (f->found != CHI_CSV_WHOLE && f->found != CHI_CSV_REAL))
+		if (!f->other || !can_be_gathered(s, f))
 			continue;
 		f->wanted = any = true;
-		CHOIR_TRY(place(f, rest, true, n, columns));
+		f->indicator = o->indicators && f->missing > 0;
+		CHOIR_TRY(place(f, o->other_columns, true, n, columns));
 	}
-	return any ? CHOIR_OK : nothing_left(s, rest);
+	return any ? CHOIR_OK : nothing_left(s, o->other_columns);
 }
 
 size_t chi_csv_place_columns(
@@ -270,6 +308,8 @@ size_t chi_csv_place_columns(
 	for (size_t i = 0; i < o->columns; i++) {
 		const choir_csv_column *c = &o->column[i];
 		chi_csv_field *f = &s->field[chi_csv_find_field(s, c->name)];
+		f->indicator = c->indicator;
+		f->drop = c->drop_missing;
 		if (place(f, c->output ? c->output : c->name, is_shared(o, c->output), &n, columns) !=
 				CHOIR_OK)
 			return 0;
@@ -277,7 +317,7 @@ size_t chi_csv_place_columns(
 	for (size_t i = 0; i < s->n && !o->columns && !o->other_columns; i++)
 		if (place(&s->field[i], s->field[i].name, false, &n, columns) != CHOIR_OK)
 			return 0;
-	if (o->other_columns && place_rest(s, o->other_columns, &n, columns) != CHOIR_OK)
+	if (o->other_columns && place_rest(s, o, &n, columns) != CHOIR_OK)
 		return 0;
 	return n;
 }

@@ -1,6 +1,6 @@
 // Schema inference: one read of the files before the first example. A column has whole numbers if
-// all its fields are whole numbers, else numbers if all are numbers, else text. The distinct texts
-// are its categories. Only rows with as many fields as the header count.
+// all its fields are whole numbers, else numbers if all are numbers, dates if all are dates, else
+// text. The distinct texts are its categories. Only rows with as many fields as the header count.
 #include "data/source/csv/csv.h"
 
 #include <math.h>
@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "data/source/csv/date.h"
 #include "data/source/csv/decimal.h"
 
 const char *chi_csv_show(const chi_csv_text *field, char out[CHI_CSV_SHOWN_SIZE])
@@ -269,14 +270,37 @@ static chi_csv_found kind_of(const chi_csv_text *field)
 	double value;
 	if (chi_decimal_read(field->text, &d) && d.end == field->text + field->length)
 		return chi_decimal_i64(&d, &whole) ? CHI_CSV_WHOLE : CHI_CSV_REAL;
-	return chi_csv_not_finite(field, &value) ? CHI_CSV_REAL : CHI_CSV_TEXT;
+	if (chi_csv_not_finite(field, &value))
+		return CHI_CSV_REAL;
+	return chi_date_read(field->text, field->length, &value) ? CHI_CSV_DATE : CHI_CSV_TEXT;
+}
+
+static chi_csv_found combine(chi_csv_found a, chi_csv_found b)
+{
+	if (a == CHI_CSV_NOTHING || a == b)
+		return b;
+	return a == CHI_CSV_DATE || b == CHI_CSV_DATE ? CHI_CSV_TEXT : a > b ? a : b;
 }
 
 // Whether the first pass collects texts of the column.
 static bool collects(const chi_csv_field *f)
 {
-	return f->wanted && (chi_csv_kind(f) == CHOIR_CSV_CATEGORY || f->found == CHI_CSV_TEXT) &&
-			chi_csv_listed(f) == 0;
+	return chi_csv_needs_texts(f, (chi_csv_found) f->found);
+}
+
+static void leave_out(chi_csv_field *f)
+{
+	chi_categories_free(f->categories);
+	f->categories = NULL;
+	f->many = true;
+	f->again = false;
+}
+
+// Whether a text of the column occurs twice on average.
+static bool has_repeated_texts(const chi_csv_schema *s, const chi_csv_field *f)
+{
+	const size_t texts = f->categories ? chi_categories_count(f->categories) : 0;
+	return s->other_categories == SIZE_MAX || 2 * (int64_t) texts <= s->rows - f->missing;
 }
 
 static choir_status collect(
@@ -289,7 +313,12 @@ static choir_status collect(
 		return CHOIR_NO_MEMORY;
 	if (chi_categories_find(f->categories, t->text, t->length) >= 0)
 		return CHOIR_OK;
-	if (!chi_text_is_utf8(t->text, t->length)) {
+	const bool is_utf8 = chi_text_is_utf8(t->text, t->length);
+	if (f->other && (!is_utf8 || chi_categories_count(f->categories) == s->other_categories)) {
+		leave_out(f);
+		return CHOIR_OK;
+	}
+	if (!is_utf8) {
 		if (s->skip)
 			return CHOIR_OK; // the row will be skipped
 		return chi_csv_wrong(
@@ -309,11 +338,11 @@ static choir_status infer_field(chi_csv_rows *r, const chi_csv_schema *s, chi_cs
 		f->missing++;
 		return CHOIR_OK;
 	}
-	const chi_csv_found kind = f->found == CHI_CSV_TEXT ? CHI_CSV_TEXT : kind_of(t);
-	if (kind == CHI_CSV_TEXT && f->found > CHI_CSV_NOTHING && f->found < CHI_CSV_TEXT)
-		f->again = f->wanted && chi_csv_kind(f) == CHOIR_CSV_INFER;
-	if (kind > f->found)
-		f->found = (uint8_t) kind;
+	const chi_csv_found before = (chi_csv_found) f->found;
+	const chi_csv_found now = before == CHI_CSV_TEXT ? CHI_CSV_TEXT : combine(before, kind_of(t));
+	if (before != CHI_CSV_NOTHING && !chi_csv_needs_texts(f, before))
+		f->again = chi_csv_needs_texts(f, now);
+	f->found = (uint8_t) now;
 	return collects(f) && !f->again ? collect(r, s, f, t) : CHOIR_OK;
 }
 
@@ -364,7 +393,10 @@ static bool take_known(chi_csv_rows *r, const chi_csv_schema *s, const chi_csv_f
 				(f->found == CHI_CSV_REAL || chi_decimal_i64(&d, &whole));
 	}
 	*how = chi_csv_take(r, p, &t);
-	if (f->found != CHI_CSV_TEXT || *how > CHI_CSV_LAST || chi_csv_is_missing(s, &t))
+	if (f->found < CHI_CSV_DATE || *how > CHI_CSV_LAST || chi_csv_is_missing(s, &t))
+		return false;
+	double days;
+	if (f->found == CHI_CSV_DATE && !chi_date_read(t.text, t.length, &days))
 		return false;
 	return !collects(f) ||
 			(f->categories && chi_categories_find(f->categories, t.text, t.length) >= 0);
@@ -389,6 +421,7 @@ static choir_status infer_row(chi_csv_rows *r, chi_csv_schema *s, bool again)
 {
 	const char *end, *p;
 	bool good;
+	s->rows += !again;
 	if (!again && pass_known(r, s))
 		return CHOIR_OK;
 	CHOIR_TRY(measure(r, s, &end, &good));
@@ -430,17 +463,20 @@ choir_status chi_csv_infer(chi_csv_rows *r, chi_csv_schema *s)
 	CHOIR_TRY(infer_files(r, s, false));
 	for (size_t i = 0; i < s->n; i++) {
 		chi_csv_field *f = &s->field[i];
-		const bool text = f->found == CHI_CSV_TEXT || chi_csv_kind(f) == CHOIR_CSV_CATEGORY;
 		again = again || f->again;
-		if (f->wanted && text && !f->categories)
+		if (collects(f) && !f->categories)
 			f->categories = chi_categories_new();
-		if (f->wanted && text && !f->categories)
+		if (collects(f) && !f->categories)
 			return CHOIR_NO_MEMORY;
 	}
 	if (again)
 		CHOIR_TRY(infer_files(r, s, true));
-	for (size_t i = 0; i < s->n; i++)
-		if (s->field[i].categories)
-			chi_categories_sort(s->field[i].categories);
+	for (size_t i = 0; i < s->n; i++) {
+		chi_csv_field *f = &s->field[i];
+		if (f->other && !has_repeated_texts(s, f))
+			leave_out(f);
+		else if (f->categories)
+			chi_categories_sort(f->categories);
+	}
 	return CHOIR_OK;
 }

@@ -188,7 +188,7 @@ TEST(any_workers_before_and_after)
 	static const choir_optimizer_kind kinds[] = { CHOIR_ADAM, CHOIR_MOMENTUM };
 	for (int k = 0; k < 2; k++) {
 		moving m = { .kind = kinds[k], .whole = train_whole(kinds[k]) };
-		for (int i = 0; i < PLACES * PLACES; i += 1 + 2 * k) {
+		for (int i = 0; i < PLACES * PLACES; i += 1 + 2 * k + SHORT) {
 			char directory[512];
 			snprintf(directory, sizeof directory, "%s", saved_directory());
 			m.directory = directory;

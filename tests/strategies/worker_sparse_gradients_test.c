@@ -3,6 +3,7 @@
 // read of the whole beside them is a copy as ever.
 #include "base/alloc.h"
 #include "plain_kernels.h"
+#include "short.h"
 #include "test.h"
 
 #include <choir/choir.h>
@@ -17,7 +18,7 @@ enum {
 	ROWS = 13000,
 	WIDTH = 8,
 	IDS = 24,
-	STEPS = 12,
+	STEPS = SHORT ? 6 : 12,
 	ELEMENTS = ROWS * WIDTH,
 	LARGE_ROWS = 60000
 };

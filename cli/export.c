@@ -52,30 +52,30 @@ static size_t add_names(
 	return at;
 }
 
-static void describe(const model_plan *plan, char about[ABOUT])
+static choir_status describe(const model_plan *plan, const char *path, char about[ABOUT])
 {
-	static char columns[COLUMNS_SIZE];
-	const char *name[MAX_INPUTS] = { columns };
+	static input_columns inputs;
+	static char list[METADATA_SIZE];
+	static const char *name[MAX_INPUTS];
 	const table_plan *t = plan->table;
-	size_t n;
 	if (model_plan_text(plan)) {
 		snprintf(about, ABOUT, "%s_predict: a %s; computes the scores of the next byte of a text.",
 				given.name, plan->kind);
-		return;
+		return CHOIR_OK;
 	}
+	CHOIR_TRY(table_plan_inputs(t, path, &inputs));
 	size_t at = (size_t) snprintf(about, ABOUT,
 			"%s_predict: a %s; computes the scores of %lld classes before softmax.", given.name,
 			plan->kind, (long long) plan->classes);
-	snprintf(columns, sizeof columns, "%s", t->columns);
-	n = columns[0] != '\0';
-	for (char *p = columns; n > 0 && n < MAX_INPUTS && (p = strchr(p, '\t')) != NULL; n++) {
-		*p++ = '\0';
-		name[n] = p;
-	}
+	const size_t n = table_number_names(&inputs, list, name);
 	if (n > 0)
 		at = add_names(about, at, "Inputs, by column", n, name);
+	if (t->imputes)
+		at += (size_t) snprintf(
+				about + at, ABOUT - at, "\nA missing number is given as its column's mean.");
 	if (t->classes > 0)
 		add_names(about, at, "Scores, by class", t->classes, t->name);
+	return CHOIR_OK;
 }
 
 static void print_plan(const model_plan *plan)
@@ -132,7 +132,7 @@ static choir_status write_model(choir_strategy *s, const char *path)
 	CHOIR_TRY(model_plan_read(&plan, path));
 	CHOIR_TRY(check_task(&plan, path));
 	CHOIR_TRY(model_load(&m, s, &plan, path));
-	describe(&plan, about);
+	CHOIR_TRY(describe(&plan, path, about));
 	const choir_export_options o = {
 		.size = sizeof o,
 		.name = given.name,

@@ -12,16 +12,21 @@
 #include <string.h>
 
 static struct {
-	const char *data, *devices;
+	const char *data, *devices, *bad_rows;
 	int64_t batch, replicas, skip, limit;
 	uint64_t seed;
 	bool scores, probabilities, json;
-} given = { .batch = 256, .seed = 1 };
+} given = { .batch = 256, .seed = 1, .bad_rows = "error" };
+static const char *const bad_rows[] = { "error", "skip", NULL };
 
 // clang-format off
 static const option options[] = {
 	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
 		.help = data_learn_help },
+	{ .name = "--bad-rows", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.bad_rows,
+		.choices = bad_rows,
+		.help = "policy for rows that cannot be read, as with a category\n"
+				"that the training did not have: error, or skip and count\n(error)" },
 	{ .name = "--skip", .value = "N", .kind = OPTION_INTEGER, .to = &given.skip,
 		.help = "skip the first N examples (0)" },
 	{ .name = "--limit", .value = "N", .kind = OPTION_INTEGER, .to = &given.limit, .min = 1,
@@ -67,8 +72,7 @@ typedef struct {
 	const char *path;
 	char found[WEIGHTS_PATH]; // if path is a directory
 	char spooled[SPOOL_PATH], name[SPOOL_PATH + 8]; // data of standard input
-	char columns[COLUMNS_SIZE];
-	const char *column[MAX_INPUTS];
+	input_columns inputs;
 	source data;
 	table_plan table;
 	model model;
@@ -350,6 +354,8 @@ static choir_status make_input(prediction *p)
 {
 	const table_plan *t = &p->table;
 	choir_dataset *d = choir_dataset_skip(source_examples(&p->data), given.skip);
+	if (t->inputs != 0 && t->imputes)
+		d = choir_dataset_fill_nan(d, "image", (size_t) t->inputs, t->mean);
 	if (t->inputs != 0)
 		d = choir_dataset_standardize(d, "image", (size_t) t->inputs, t->mean, t->deviation);
 	if (given.limit != 0)
@@ -391,8 +397,12 @@ static choir_status prepare(prediction *p)
 		p->data.given_classes = 0;
 		CHOIR_TRY(source_set_regression(&p->data));
 	}
-	p->data.given_inputs = table_plan_inputs(&p->table, p->columns, p->column);
-	p->data.given_input = p->column;
+	CHOIR_TRY(table_plan_inputs(&p->table, p->path, &p->inputs));
+	p->data.given_inputs = p->inputs.n;
+	p->data.given_input = p->inputs.column;
+	p->data.imputes = p->table.imputes;
+	p->data.wrong =
+			strcmp(given.bad_rows, "skip") == 0 ? CHOIR_BAD_RECORD_SKIP : CHOIR_BAD_RECORD_ERROR;
 	p->data.numbered = true; // to join predictions to the rows of the file
 	if (strcmp(given.data, "-") == 0 || strcmp(given.data, "csv:-") == 0) {
 		CHOIR_TRY(spool_input(p->spooled));
@@ -464,6 +474,9 @@ static void print_end(const prediction *p)
 		fprintf(to, "%lld row%s a missing value and %s skipped: no prediction\n",
 				(long long) p->data.dropped, p->data.dropped == 1 ? " has" : "s have",
 				p->data.dropped == 1 ? "was" : "were");
+	if (!given.json && p->data.skipped != 0)
+		fprintf(to, "%lld bad row%s skipped: no prediction\n", (long long) p->data.skipped,
+				p->data.skipped == 1 ? " was" : "s were");
 }
 
 int predict_main(int argc, char **argv)

@@ -189,8 +189,8 @@ void columns_print(const source *s, bool json)
 		if (i == s->columns->target)
 			continue;
 		const bool taken = k < s->columns->inputs && s->columns->input[k] == i;
-		columns[printed++] =
-				(printed_column){ c->name, taken ? NULL : "values of different shapes" };
+		columns[printed++] = (printed_column){ .name = c->name,
+			.left_out = taken ? NULL : "values of different shapes" };
 		k += taken;
 	}
 	char target[CLEAN_TEXT];

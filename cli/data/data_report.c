@@ -11,7 +11,29 @@ static void print_item(const printed_column *c)
 	json_text("name", c->name);
 	if (c->left_out != NULL)
 		json_text("holds", c->left_out);
+	if (c->categories != 0)
+		json_integer("categories", (int64_t) c->categories);
+	if (c->date)
+		json_text("holds", "dates");
+	if (c->indicator)
+		json_integer("indicator", 1);
 	json_end_item();
+}
+
+// "colour (3 categories)", "sold (date)", "price (with an indicator)"
+static void print_input(const printed_column *c, const char *before)
+{
+	char name[CLEAN_TEXT];
+	printf("%s%s", before, clean_text(c->name, name));
+	const bool plain = c->categories == 0 && !c->date;
+	if (c->categories != 0)
+		printf(" (%zu categor%s", c->categories, c->categories == 1 ? "y" : "ies");
+	else if (c->date)
+		printf(" (date");
+	if (c->indicator)
+		printf(plain ? " (with an indicator" : ", with an indicator");
+	if (!plain || c->indicator)
+		printf(")");
 }
 
 static void print_list(
@@ -28,7 +50,7 @@ static void print_list(
 		if (key != NULL)
 			print_item(c);
 		else if (inputs)
-			printf("%s%s", printed == 0 ? line : ", ", clean_text(c->name, name));
+			print_input(c, printed == 0 ? line : ", ");
 		else
 			printf("%s%s (%s)", printed == 0 ? line : ", ", clean_text(c->name, name),
 					c->left_out);

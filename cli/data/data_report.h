@@ -7,6 +7,8 @@
 typedef struct {
 	const char *name;
 	const char *left_out; // the reason; NULL: it is an input
+	size_t categories; // of texts; 0: none
+	bool date, indicator;
 } printed_column;
 
 // Prints lines for people, or fields of the current JSON object. target: its name, for people with

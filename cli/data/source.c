@@ -327,6 +327,21 @@ size_t source_inputs(const source *s, char *list, size_t size)
 	return s->gathered ? columns_inputs(s, list, size) : 0;
 }
 
+choir_status source_describe(const source *s, table_plan *t)
+{
+	snprintf(t->target, sizeof t->target, "%s", s->target);
+	t->imputes = s->imputes;
+	if (source_inputs(s, t->columns, COLUMNS_SIZE) >= COLUMNS_SIZE)
+		t->columns[0] = '\0'; // too many to save
+	return s->csv ? table_describe(s, t) : CHOIR_OK;
+}
+
+void source_keep_one_hot(const source *s, float mean[], float deviation[])
+{
+	if (s->csv)
+		table_keep_one_hot(s, mean, deviation);
+}
+
 void source_close(source *s)
 {
 	choir_dataset_free(s->names);

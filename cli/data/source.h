@@ -44,7 +44,10 @@ struct source {
 	// csv: names from the weights file. With inputs, columns are found by their names, and labels
 	// are not needed.
 	size_t given_classes, given_inputs;
-	const char *const *given_class, *const *given_input;
+	const char *const *given_class;
+	const choir_csv_column *given_input;
+	bool imputes; // csv: missing numbers are NaN; else their rows are dropped
+	int64_t max_categories; // csv: columns with more different texts are no input
 	int64_t context; // text: bytes of an example; 0: not a model of text
 	uint64_t seed; // of synthetic digits
 	int64_t examples;
@@ -60,17 +63,22 @@ struct source {
 	int64_t dropped, skipped; // rows: with a missing value; bad
 	int64_t strays; // bad rows with an invalid label
 	int64_t max_classes; // limit of labels
+	int64_t *counts; // of examples, by class, while they are counted
 	size_t label_at; // index of the label column, if there are strays
 };
 
-// Opens and inspects data. In s only target, wrong, kept, numbered, what is given, and context may
-// be set.
+// Opens and inspects data. In s only target, wrong, kept, numbered, what is given, imputes,
+// max_categories, and context may be set.
 choir_status source_open(source *s, const char *name, uint64_t seed);
 // Prints columns and skipped rows: lines, or fields of the current JSON object.
 void source_print(const source *s, bool json);
 // Writes the names of input columns, percent-encoded and separated by tabs. Returns the length;
 // size if they do not fit.
 size_t source_inputs(const source *s, char *list, size_t size);
+// Describes the columns and the target for the weights. CHOIR_UNSUPPORTED: it would be too long.
+choir_status source_describe(const source *s, table_plan *t);
+// Sets the mean to 0 and the deviation to 1 for inputs that are 0 or 1: one-hot and indicators.
+void source_keep_one_hot(const source *s, float mean[], float deviation[]);
 void source_close(source *s);
 // CHOIR_INVALID: the name is too long.
 choir_status source_set_target(source *s, const char *name);

@@ -24,6 +24,11 @@ static choir_dataset *open_csv(const source *s, const choir_csv_options *options
 	return d;
 }
 
+static choir_missing missing(const source *s)
+{
+	return s->imputes ? CHOIR_MISSING_NAN : CHOIR_MISSING_DROP;
+}
+
 // The columns of labels: one of classes, or numbers to predict. Returns their number.
 static size_t label_columns(const source *s, choir_csv_column out[MAX_TARGETS])
 {
@@ -31,7 +36,8 @@ static size_t label_columns(const source *s, choir_csv_column out[MAX_TARGETS])
 		out[i] = (choir_csv_column){ .name = s->target_name[i],
 			.output = "label",
 			.kind = CHOIR_CSV_NUMBER,
-			.dtype = CHOIR_F32 };
+			.dtype = CHOIR_F32,
+			.drop_missing = true };
 	if (s->targets > 0)
 		return s->targets;
 	out[0] = (choir_csv_column){
@@ -40,6 +46,7 @@ static size_t label_columns(const source *s, choir_csv_column out[MAX_TARGETS])
 		.kind = s->given_classes != 0 ? CHOIR_CSV_CATEGORY : CHOIR_CSV_INFER,
 		.categories = s->given_classes,
 		.category = s->given_class,
+		.drop_missing = true,
 	};
 	return 1;
 }
@@ -53,15 +60,14 @@ static choir_dataset *open_given(const source *s)
 		choir_fail(CHOIR_NO_MEMORY, "data: no memory for %zu columns", n);
 		return NULL;
 	}
-	for (size_t i = 0; i < n; i++)
-		columns[i] = (choir_csv_column){ .name = s->given_input[i],
-			.output = "image",
-			.kind = CHOIR_CSV_NUMBER,
-			.dtype = CHOIR_F32 };
+	for (size_t i = 0; i < n; i++) {
+		columns[i] = s->given_input[i];
+		columns[i].output = "image";
+	}
 	const size_t labels = label_columns(s, columns + n);
 	choir_dataset *d = open_csv(s,
 			CHOIR_OPTIONS(choir_csv_options, .columns = s->labelled ? n + labels : n,
-					.column = columns, .missing = CHOIR_MISSING_DROP,
+					.column = columns, .missing = missing(s),
 					.row_number = s->numbered ? "row" : NULL));
 	free(columns);
 	return d;
@@ -75,7 +81,9 @@ static choir_dataset *open_examples(const source *s)
 	const size_t labels = label_columns(s, label);
 	return open_csv(s,
 			CHOIR_OPTIONS(choir_csv_options, .columns = labels, .column = label,
-					.other_columns = "image", .missing = CHOIR_MISSING_DROP, .schema = s->names,
+					.other_columns = "image", .other_dates = true,
+					.other_categories = (size_t) s->max_categories, .indicators = s->imputes,
+					.missing = missing(s), .schema = s->names,
 					.row_number = s->numbered ? "row" : NULL));
 }
 
@@ -96,11 +104,16 @@ choir_dataset *table_examples(const source *s)
 	return choir_memory_dataset_new(rows->n, 2, columns, false);
 }
 
-// For the names of columns; one row suffices if it has numbers.
+// For the names of columns; one row suffices if it has a value.
 static choir_dataset *open_names(const source *s)
 {
 	choir_csv_options o = {
-		.size = sizeof o, .other_columns = "image", .missing = CHOIR_MISSING_DROP, .infer_rows = 1
+		.size = sizeof o,
+		.other_columns = "image",
+		.other_dates = true,
+		.other_categories = SIZE_MAX,
+		.missing = CHOIR_MISSING_DROP,
+		.infer_rows = 1,
 	};
 	choir_dataset *d = open_csv(s, &o);
 	o.infer_rows = 0;
@@ -132,6 +145,15 @@ static bool is_target(const source *s, const char *name)
 	return is;
 }
 
+// The numbers that a column of the files becomes; 0: it is no input.
+static int64_t width_of(const source *s, const choir_csv_inferred *c)
+{
+	if (c->output == NULL || is_target(s, c->name))
+		return 0;
+	return table_column_width(&(choir_csv_column){
+			.kind = c->kind, .categories = c->categories, .indicator = c->indicator });
+}
+
 // Counts the inputs, and checks that the target of a classification holds classes.
 static choir_status inspect_columns(source *s)
 {
@@ -139,11 +161,12 @@ static choir_status inspect_columns(source *s)
 	s->shape = CHOIR_SHAPE(0);
 	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++) {
 		if (!is_target(s, found.name)) {
-			s->shape.dim[0] += found.output != NULL;
+			s->shape.dim[0] += width_of(s, &found);
 			continue;
 		}
 		if (s->targets == 0 &&
-				(strcmp(found.holds, "numbers") == 0 || strcmp(found.holds, "nothing") == 0))
+				(strcmp(found.holds, "numbers") == 0 || strcmp(found.holds, "nothing") == 0 ||
+						strcmp(found.holds, "dates") == 0))
 			return choir_fail(CHOIR_INVALID,
 					"%s: column \"%s\" holds %s; --task classification needs classes, as whole "
 					"numbers "
@@ -237,10 +260,10 @@ static choir_status look_for_columns(source *s)
 	for (size_t k = 0; k < s->given_inputs && at < sizeof lacking; k++) {
 		bool has = false;
 		for (size_t i = 0; !has && choir_csv_dataset_column(d, i, &found); i++)
-			has = strcmp(found.name, s->given_input[k]) == 0;
+			has = strcmp(found.name, s->given_input[k].name) == 0;
 		if (!has)
 			at += (size_t) snprintf(lacking + at, sizeof lacking - at, "%s\"%.60s\"",
-					at == 0 ? "" : ", ", clean_text(s->given_input[k], name));
+					at == 0 ? "" : ", ", clean_text(s->given_input[k].name, name));
 	}
 	choir_dataset_free(d);
 	return at == 0
@@ -272,10 +295,12 @@ choir_status table_open(source *s, inspect_fn *count)
 		s->names = open_examples(s);
 	if (s->names == NULL)
 		return choir_error_status();
-	if (s->given_inputs != 0)
-		s->shape = CHOIR_SHAPE((int64_t) s->given_inputs);
-	else
+	if (s->given_inputs == 0)
 		CHOIR_TRY(inspect_columns(s));
+	else
+		s->shape = CHOIR_SHAPE(0);
+	for (size_t i = 0; i < s->given_inputs; i++)
+		s->shape.dim[0] += table_column_width(&s->given_input[i]);
 	count = s->labelled && s->targets == 0 ? count : count_rows;
 	s->count = count;
 	const choir_status status =
@@ -303,6 +328,63 @@ size_t table_inputs(const source *s, char *list, size_t size)
 	return at;
 }
 
+static choir_status too_long(const source *s)
+{
+	return choir_fail(CHOIR_UNSUPPORTED,
+			"data \"%s\": the names and texts of its columns are too long to save; needs fewer "
+			"columns of text (--max-categories)",
+			s->name);
+}
+
+static const char *encoding_of(const choir_csv_inferred *c, char text[32])
+{
+	const char *const mark = c->indicator ? "?" : "";
+	if (c->kind == CHOIR_CSV_ONE_HOT)
+		snprintf(text, 32, "%zu%s", c->categories, mark);
+	else
+		snprintf(text, 32, "%s%s", c->kind == CHOIR_CSV_DATE ? "date" : "number", mark);
+	return text;
+}
+
+// Without columns of texts, of dates and with indicators nothing is written.
+choir_status table_describe(const source *s, table_plan *t)
+{
+	choir_csv_inferred found;
+	char text[32];
+	size_t at = 0, texts = 0;
+	bool plain = true;
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++) {
+		if (width_of(s, &found) == 0)
+			continue;
+		plain = plain && found.kind == CHOIR_CSV_NUMBER && !found.indicator;
+		at = percent_encode_to_list(t->encodings, at, COLUMNS_SIZE, encoding_of(&found, text));
+		for (size_t k = 0; found.kind == CHOIR_CSV_ONE_HOT && k < found.categories; k++)
+			texts = percent_encode_to_list(t->categories, texts, METADATA_SIZE,
+					choir_csv_dataset_category(s->names, i, k));
+		if (texts >= METADATA_SIZE)
+			return too_long(s);
+		if (at >= COLUMNS_SIZE)
+			break;
+	}
+	if (plain)
+		t->encodings[0] = '\0';
+	return plain || (t->columns[0] != '\0' && at < COLUMNS_SIZE) ? CHOIR_OK : too_long(s);
+}
+
+void table_keep_one_hot(const source *s, float mean[], float deviation[])
+{
+	choir_csv_inferred found;
+	int64_t at = 0;
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++) {
+		const int64_t end = at + width_of(s, &found);
+		at += end > at && found.kind != CHOIR_CSV_ONE_HOT; // a number
+		for (; at < end; at++) {
+			mean[at] = 0;
+			deviation[at] = 1;
+		}
+	}
+}
+
 static void name_target(const source *s, char *text, size_t size)
 {
 	enum { MAX = 8 };
@@ -326,8 +408,11 @@ void table_print(const source *s, bool json)
 	printed_column *columns = calloc(n + 1, sizeof *columns);
 	for (size_t i = 0; columns != NULL && i < n; i++)
 		if (choir_csv_dataset_column(s->names, i, &found) && !is_target(s, found.name))
-			columns[printed++] =
-					(printed_column){ found.name, found.output == NULL ? found.holds : NULL };
+			columns[printed++] = (printed_column){ .name = found.name,
+				.left_out = found.output == NULL ? found.holds : NULL,
+				.categories = found.kind == CHOIR_CSV_ONE_HOT ? found.categories : 0,
+				.date = found.kind == CHOIR_CSV_DATE,
+				.indicator = found.indicator };
 	name_target(s, target, sizeof target);
 	print_columns(printed, columns, json ? s->target : target, json);
 	free(columns);

@@ -9,3 +9,5 @@ choir_status table_open(source *s, inspect_fn *count);
 choir_dataset *table_examples(const source *s);
 size_t table_inputs(const source *s, char *list, size_t size);
 void table_print(const source *s, bool json);
+choir_status table_describe(const source *s, table_plan *t);
+void table_keep_one_hot(const source *s, float mean[], float deviation[]);

@@ -17,8 +17,7 @@ choir_status gpt_check(const model_plan *plan)
 		return choir_fail(CHOIR_INVALID,
 				"gpt: the data are not windows of %lld bytes of text; needs --data text:FILE",
 				(long long) size->context);
-	if (!(size->dropout < 1))
-		return choir_fail(CHOIR_INVALID, "gpt: --dropout %g; needs less than 1", size->dropout);
+	CHOIR_TRY(dropout_check(plan));
 	return CHOIR_OK;
 }
 

@@ -32,24 +32,45 @@ int64_t image_channels(const model_plan *plan)
 	return plan->image.rank == 3 ? plan->image.dim[2] : 1;
 }
 
+choir_status dropout_check(const model_plan *plan)
+{
+	return plan->size.dropout < 1
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID, "%s: --dropout %g; needs less than 1", plan->kind,
+					  plan->size.dropout);
+}
+
 choir_status mlp_check(const model_plan *plan)
 {
+	CHOIR_TRY(dropout_check(plan));
 	return image_check(plan, 0);
 }
 
 choir_status mlp_build(model *m)
 {
-	choir_layer *layers[MAX_WIDTHS + 1];
+	enum { LAYERS = 4 }; // of a width: dense, normalization, activation, dropout
+	choir_layer *layers[LAYERS * MAX_WIDTHS + 1];
 	const model_plan *plan = &m->plan;
+	const model_size *size = &plan->size;
 	int64_t in = choir_shape_elements(&plan->image);
+	size_t n = 0;
 	for (int i = 0; i < plan->widths; i++) {
-		char name[32];
+		const int64_t out = plan->width[i];
+		char name[32], norm[32], dropout[32];
 		snprintf(name, sizeof name, "hidden%d", i + 1);
-		layers[i] = choir_dense_new(name, in, plan->width[i], CHOIR_RELU);
-		in = plan->width[i];
+		snprintf(norm, sizeof norm, "norm%d", i + 1);
+		snprintf(dropout, sizeof dropout, "dropout%d", i + 1);
+		layers[n++] = choir_dense_new(name, in, out, size->batch_norm ? CHOIR_LINEAR : CHOIR_RELU);
+		if (size->batch_norm) {
+			layers[n++] = choir_batch_normalization_new(norm, out, NULL);
+			layers[n++] = choir_activation_new(CHOIR_RELU);
+		}
+		if (size->dropout > 0)
+			layers[n++] = choir_dropout_new(dropout, size->dropout);
+		in = out;
 	}
-	layers[plan->widths] = choir_dense_new("classes", in, plan->classes, CHOIR_LINEAR);
-	m->net = choir_sequential_new((size_t) plan->widths + 1, layers);
+	layers[n++] = choir_dense_new("classes", in, plan->classes, CHOIR_LINEAR);
+	m->net = choir_sequential_new(n, layers);
 	return m->net == NULL ? choir_error_status() : CHOIR_OK;
 }
 
@@ -80,8 +101,9 @@ choir_status cnn_build(model *m)
 double mlp_weights(const model_plan *plan)
 {
 	double in = (double) choir_shape_elements(&plan->image), sum = 0;
+	const double norm = plan->size.batch_norm ? 4 : 0; // beta, gamma and the moving statistics
 	for (int i = 0; i < plan->widths; i++) {
-		sum += (in + 1) * (double) plan->width[i];
+		sum += (in + 1 + norm) * (double) plan->width[i];
 		in = (double) plan->width[i];
 	}
 	return sum + (in + 1) * (double) plan->classes;
@@ -90,8 +112,9 @@ double mlp_weights(const model_plan *plan)
 double mlp_activations(const model_plan *plan)
 {
 	double sum = 3 * (double) plan->classes;
+	const double kept = 2 + 2 * plan->size.batch_norm + 2 * (plan->size.dropout > 0);
 	for (int i = 0; i < plan->widths; i++)
-		sum += 2 * (double) plan->width[i];
+		sum += kept * (double) plan->width[i];
 	return sum;
 }
 

@@ -31,6 +31,8 @@ model_work gpt_work(const model_plan *plan);
 
 // Needs images of at least min rows and columns; min 0: any numbers.
 choir_status image_check(const model_plan *plan, int64_t min);
+// CHOIR_INVALID: a rate of 1 or more.
+choir_status dropout_check(const model_plan *plan);
 int64_t image_channels(const model_plan *plan);
 
 // Numbers from 1 to max with commas. Returns how many; -1: wrong, or more than capacity.

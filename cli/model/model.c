@@ -85,10 +85,15 @@ choir_status model_plan_resize(model_plan *plan, const model_size *size)
 	CHOIR_TRY(set_number(plan->kind, "--layers", usual->layers, size->layers, &to->layers));
 	CHOIR_TRY(set_number(plan->kind, "--heads", usual->heads, size->heads, &to->heads));
 	CHOIR_TRY(set_number(plan->kind, "--context", usual->context, size->context, &to->context));
-	if (size->dropout != 0 && k != GPT)
-		return choir_fail(CHOIR_INVALID, "--dropout %g: model %s has no dropout; needs a gpt",
-				size->dropout, plan->kind);
+	if (size->dropout != 0 && k != GPT && k != MLP)
+		return choir_fail(CHOIR_INVALID,
+				"--dropout %g: model %s has no dropout; needs a gpt or an mlp", size->dropout,
+				plan->kind);
+	if (size->batch_norm && k != MLP)
+		return choir_fail(CHOIR_INVALID, "--normalization batch: model %s has none; needs an mlp",
+				plan->kind);
 	to->dropout = size->dropout;
+	to->batch_norm = size->batch_norm;
 	return CHOIR_OK;
 }
 

@@ -21,6 +21,11 @@ typedef struct {
 	int64_t inputs; // of mean and deviation; 0: inputs are not standardized
 	float mean[MAX_INPUTS], deviation[MAX_INPUTS];
 	char columns[COLUMNS_SIZE]; // as by source_inputs; "": unknown
+	// How columns become inputs, separated by tabs: "number", "date", or the number of
+	// categories, and "?" if an indicator follows. "": all are numbers.
+	char encodings[COLUMNS_SIZE];
+	char categories[METADATA_SIZE]; // the texts of all columns with categories, like columns
+	bool imputes; // means replace missing numbers
 	char target[256]; // "": no table
 	int64_t targets; // of a regression, which the model gives standardized; 0: a classification
 	float target_mean[MAX_TARGETS], target_deviation[MAX_TARGETS];
@@ -33,13 +38,26 @@ typedef struct {
 	int64_t width; // gpt: embedding size; resnet20: channels of the first stage
 	int64_t layers; // gpt: blocks; resnet20: 6 n + 2
 	int64_t heads, context; // gpt
-	double dropout; // gpt
+	double dropout; // gpt, mlp
+	bool batch_norm; // mlp
 } model_size;
 
-// Decodes the names of the input columns to list; name[i] points into it. Returns their number; 0:
-// unknown.
-size_t table_plan_inputs(
-		const table_plan *t, char list[COLUMNS_SIZE], const char *name[MAX_INPUTS]);
+// The input columns of a table.
+typedef struct {
+	size_t n; // 0: unknown
+	choir_csv_column column[MAX_INPUTS];
+	char names[COLUMNS_SIZE], texts[METADATA_SIZE]; // column points into them
+	const char *category[MAX_INPUTS];
+} input_columns;
+
+// Decodes them. CHOIR_CORRUPT: the plan, of the weights at path, contradicts itself.
+choir_status table_plan_inputs(const table_plan *t, const char *path, input_columns *inputs);
+// The numbers that a column becomes.
+int64_t table_column_width(const choir_csv_column *c);
+// Writes the name of each number, as "colour=red", to list; name[i] points into it. Returns how
+// many there are, at most MAX_INPUTS.
+size_t table_number_names(
+		const input_columns *inputs, char list[METADATA_SIZE], const char *name[MAX_INPUTS]);
 
 // A model without its weights.
 typedef struct {

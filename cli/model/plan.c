@@ -46,6 +46,8 @@ static size_t write_size(char *text, size_t size, const model_size *s)
 	for (size_t i = 0; i < SIZES; i++)
 		if (values[i] != 0)
 			at += write_list(text + at, size - at, size_keys[i], 1, &values[i]);
+	if (s->batch_norm && at < size)
+		at += (size_t) snprintf(text + at, size - at, "choir.normalization=batch\n");
 	if (s->dropout > 0 && at < size)
 		at += (size_t) snprintf(text + at, size - at, "choir.dropout=%.17g\n", s->dropout);
 	return at < size ? at : size;
@@ -61,8 +63,7 @@ bool model_plan_write(const model_plan *plan, char text[METADATA_SIZE])
 				activations[plan->gelu_tanh]);
 	if (plan->widths != 0)
 		at += write_list(text + at, METADATA_SIZE - at, "widths", plan->widths, plan->width);
-	else
-		at += write_size(text + at, METADATA_SIZE - at, &plan->size);
+	at += write_size(text + at, METADATA_SIZE - at, &plan->size);
 	at += write_list(text + at, METADATA_SIZE - at, "image", plan->image.rank, plan->image.dim);
 	if (plan->table != NULL)
 		at += table_plan_write(plan->table, text + at, METADATA_SIZE - at);
@@ -101,6 +102,10 @@ static choir_status read_size(model_plan *plan, const char *path)
 		s.dropout = strtod(value, &end);
 	if (there && (end == value || *end != '\0' || !(s.dropout > 0 && s.dropout < 1)))
 		return wrong_value(path, "dropout", value);
+	CHOIR_TRY(find(path, "normalization", value, &there));
+	s.batch_norm = there;
+	if (there && strcmp(value, "batch") != 0)
+		return wrong_value(path, "normalization", value);
 	return model_plan_resize(plan, &s);
 }
 

@@ -43,6 +43,12 @@ size_t table_plan_write(const table_plan *t, char *text, size_t size)
 	}
 	if (t->columns[0] != '\0' && at < size)
 		at += (size_t) snprintf(text + at, size - at, "choir.columns=%s\n", t->columns);
+	if (t->encodings[0] != '\0' && at < size)
+		at += (size_t) snprintf(text + at, size - at, "choir.encodings=%s\n", t->encodings);
+	if (t->categories[0] != '\0' && at < size)
+		at += (size_t) snprintf(text + at, size - at, "choir.categories=%s\n", t->categories);
+	if (t->imputes && at < size)
+		at += (size_t) snprintf(text + at, size - at, "choir.missing=impute\n");
 	if (t->targets != 0 && at < size)
 		at += write_numbers(text + at, size - at, "target_mean", t->targets, t->target_mean);
 	if (t->targets != 0 && at < size)
@@ -104,11 +110,87 @@ static size_t cut_names(char *list, const char *name[], size_t max)
 	return n;
 }
 
-size_t table_plan_inputs(
-		const table_plan *t, char list[COLUMNS_SIZE], const char *name[MAX_INPUTS])
+// ---- Columns as inputs.
+
+int64_t table_column_width(const choir_csv_column *c)
 {
-	memcpy(list, t->columns, COLUMNS_SIZE);
-	return list[0] == '\0' ? 0 : cut_names(list, name, MAX_INPUTS);
+	return (c->kind == CHOIR_CSV_ONE_HOT ? (int64_t) c->categories : 1) + c->indicator;
+}
+
+// Reads "number", "date" or a number of categories. False: something else.
+static bool read_encoding(char *word, choir_csv_column *to)
+{
+	char *end = strchr(word, '?');
+	to->indicator = end != NULL;
+	if (end != NULL && end[1] != '\0')
+		return false;
+	if (end != NULL)
+		*end = '\0';
+	if (strcmp(word, "number") == 0)
+		return true;
+	to->kind = strcmp(word, "date") == 0 ? CHOIR_CSV_DATE : CHOIR_CSV_ONE_HOT;
+	if (to->kind == CHOIR_CSV_DATE)
+		return true;
+	to->categories = strtoul(word, &end, 10);
+	return end != word && *end == '\0' && to->categories > 0 && to->categories <= MAX_INPUTS;
+}
+
+choir_status table_plan_inputs(const table_plan *t, const char *path, input_columns *inputs)
+{
+	static const char *name[MAX_INPUTS], *encoding[MAX_INPUTS];
+	static char encodings[COLUMNS_SIZE];
+	const bool encoded = t->encodings[0] != '\0';
+	int64_t width = 0;
+	memcpy(inputs->names, t->columns, sizeof t->columns);
+	memcpy(inputs->texts, t->categories, sizeof t->categories);
+	memcpy(encodings, t->encodings, sizeof encodings);
+	inputs->n = t->columns[0] == '\0' ? 0 : cut_names(inputs->names, name, MAX_INPUTS);
+	const size_t texts =
+			t->categories[0] == '\0' ? 0 : cut_names(inputs->texts, inputs->category, MAX_INPUTS);
+	bool good = !encoded || cut_names(encodings, encoding, MAX_INPUTS) == inputs->n;
+	size_t at = 0;
+	for (size_t i = 0; good && i < inputs->n; i++) {
+		choir_csv_column *c = &inputs->column[i];
+		*c = (choir_csv_column){ .name = name[i], .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F32 };
+		good = !encoded || read_encoding((char *) (uintptr_t) encoding[i], c);
+		good = good && c->categories <= texts - at;
+		c->category = c->categories > 0 ? inputs->category + at : NULL;
+		at += c->categories;
+		width += table_column_width(c);
+	}
+	if (good && at == texts && (!encoded || width == t->inputs))
+		return CHOIR_OK;
+	return choir_fail(CHOIR_CORRUPT,
+			"%s: metadata choir.encodings and choir.categories do not describe the %zu columns "
+			"and %lld inputs",
+			path, inputs->n, (long long) t->inputs);
+}
+
+static void add_name(char *list, size_t *at, const char *name[], size_t *n, const char *column,
+		const char *between, const char *more)
+{
+	const size_t left = METADATA_SIZE - *at;
+	if (*n == MAX_INPUTS || left < 2)
+		return;
+	name[(*n)++] = list + *at;
+	const int length = snprintf(list + *at, left, "%s%s%s", column, between, more);
+	*at += (size_t) length < left ? (size_t) length + 1 : left;
+}
+
+size_t table_number_names(
+		const input_columns *inputs, char list[METADATA_SIZE], const char *name[MAX_INPUTS])
+{
+	size_t at = 0, n = 0;
+	for (size_t i = 0; i < inputs->n; i++) {
+		const choir_csv_column *c = &inputs->column[i];
+		for (size_t k = 0; k < c->categories; k++)
+			add_name(list, &at, name, &n, c->name, "=", c->category[k]);
+		if (c->categories == 0)
+			add_name(list, &at, name, &n, c->name, "", "");
+		if (c->indicator)
+			add_name(list, &at, name, &n, c->name, "", " is missing");
+	}
+	return n;
 }
 
 choir_status table_plan_read(table_plan *t, const char *path)
@@ -139,6 +221,12 @@ choir_status table_plan_read(table_plan *t, const char *path)
 				(long long) t->targets, (long long) deviations);
 	if (status == CHOIR_OK && find_value(path, "choir.columns", value, &status))
 		snprintf(t->columns, sizeof t->columns, "%.*s", COLUMNS_SIZE - 1, value);
+	if (status == CHOIR_OK && find_value(path, "choir.encodings", value, &status))
+		snprintf(t->encodings, sizeof t->encodings, "%.*s", COLUMNS_SIZE - 1, value);
+	if (status == CHOIR_OK && find_value(path, "choir.categories", value, &status))
+		snprintf(t->categories, sizeof t->categories, "%s", value);
+	if (status == CHOIR_OK && find_value(path, "choir.missing", value, &status))
+		t->imputes = strcmp(value, "impute") == 0;
 	if (status == CHOIR_OK && find_value(path, "choir.target", value, &status)) {
 		percent_decode(value);
 		snprintf(t->target, sizeof t->target, "%.255s", value);

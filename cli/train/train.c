@@ -13,6 +13,9 @@ static const char *const schedules[] = { "constant", "cosine", NULL };
 static const char *const nonfinite[] = { "error", "skip", "ignore", NULL };
 static const char *const tasks[] = { "auto", "classification", "regression", NULL }; // as task
 static const char *const bad_rows[] = { "error", "skip", NULL };
+static const char *const missing[] = { "drop", "impute", NULL };
+static const char *const normalizations[] = { "none", "batch", NULL };
+static const char *const class_weights[] = { "none", "balanced", NULL };
 static const char *const unsaved[] = { "error", "ignore", NULL };
 
 static train_options given = { .data = "mnist",
@@ -22,6 +25,10 @@ static train_options given = { .data = "mnist",
 	.nonfinite = "error",
 	.unsaved = "error",
 	.bad_rows = "error",
+	.missing = "drop",
+	.normalization = "none",
+	.class_weights = "none",
+	.max_categories = 64,
 	.task = "auto",
 	.auto_shard = "data",
 	.timeout = 60,
@@ -45,6 +52,13 @@ static const option options[] = {
 		.to = &given.bad_rows, .choices = bad_rows, .recorded = true,
 		.help = "policy for rows that cannot be read (csv:, tfrecord:) or\n"
 				"have an invalid label: error, or skip and count (error)" },
+	{ .name = "--missing", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.missing,
+		.choices = missing, .recorded = true,
+		.help = "csv: policy for rows without a value in an input column:\n"
+				"drop, or impute the mean and add an input that says so\n(drop)" },
+	{ .name = "--max-categories", .value = "N", .kind = OPTION_INTEGER,
+		.to = &given.max_categories, .min = 1, .max = MAX_INPUTS, .recorded = true,
+		.help = "csv: columns of text with more different texts are no\ninput (64)" },
 	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.train_examples, .min = 1, .recorded = true,
 		.help = "number of training examples; the rest is the test set\n"
@@ -68,7 +82,14 @@ static const option options[] = {
 		.min = 1, .max = MAX_CONTEXT, .recorded = true,
 		.help = "gpt: context length in bytes (128)" },
 	{ .name = "--dropout", .value = "X", .kind = OPTION_NUMBER, .to = &given.size.dropout,
-		.zero = true, .recorded = true, .help = "gpt: dropout rate, less than 1 (0)" },
+		.zero = true, .recorded = true, .help = "gpt, mlp: dropout rate, less than 1 (0)" },
+	{ .name = "--normalization", .value = "NAME", .kind = OPTION_CHOICE,
+		.to = &given.normalization, .choices = normalizations, .recorded = true,
+		.help = "mlp: none, or batch normalization before each activation\n(none)" },
+	{ .name = "--class-weights", .value = "NAME", .kind = OPTION_CHOICE,
+		.to = &given.class_weights, .choices = class_weights, .recorded = true,
+		.help = "none, or balanced: rare classes weigh more in the loss, by\n"
+				"examples / (classes * examples of the class) (none)" },
 	{ .name = "--epochs", .value = "E", .kind = OPTION_INTEGER, .to = &given.epochs, .min = 1,
 		.max = INT32_MAX, .recorded = true,
 		.help = "passes over the training examples (5)" },
@@ -182,13 +203,22 @@ const command train_command = {
 
 // ---- Steps of one replica.
 
+static choir_tensor *weigh(const training *t, choir_tensor *labels, choir_tensor *losses)
+{
+	if (t->class_weights == NULL || losses == NULL)
+		return losses;
+	choir_tensor *weights = choir_constant(
+			choir_tensor_frame(losses), CHOIR_F32, CHOIR_SHAPE(t->data.classes), t->class_weights);
+	return choir_multiply(losses, choir_gather(weights, labels));
+}
+
 choir_status train_step(choir_replica *r, void *user)
 {
 	const training *t = user;
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *scores = model_apply(&t->model, choir_replica_arg(r, t->data.input));
 	choir_tensor *labels = choir_replica_arg(r, t->data.label);
-	choir_tensor *losses = model_losses(&t->model, labels, scores);
+	choir_tensor *losses = weigh(t, labels, model_losses(&t->model, labels, scores));
 	if (t->inspect_losses != NULL)
 		t->inspect_losses(r, losses, t->inspect_user);
 	CHOIR_TRY(choir_metric_update(t->loss, losses, NULL));

@@ -11,12 +11,13 @@ extern const char *const train_optimizers[]; // ending in NULL
 
 typedef struct {
 	const char *model, *widths, *data, *target, *task, *strategy, *devices, *parameter_devices;
-	const char *optimizer, *schedule, *nonfinite, *bad_rows, *auto_shard, *save;
+	const char *optimizer, *schedule, *nonfinite, *bad_rows, *missing, *auto_shard, *save;
+	const char *normalization, *class_weights;
 	const char *init, *init_map, *freeze;
 	const char *trace, *log, *checkpoint, *unsaved;
 	model_size size;
 	int64_t train_examples, batch, replicas, cores, workers, epochs, patience, warmup;
-	int64_t checkpoint_every, keep;
+	int64_t checkpoint_every, keep, max_categories;
 	double rate, clip, timeout; // timeout: seconds; 0: no limit
 	uint64_t seed;
 	bool lock_free, lowest_set, show_split, json;
@@ -49,6 +50,7 @@ typedef struct {
 	const char *metadata; // saved with the weights
 	const char *weights; // file whose size the model must match; or NULL
 	choir_optimizer *optimizer;
+	float *class_weights; // of the losses; NULL: 1
 	choir_metric *loss, *score; // score: accuracy, or the loss of a text
 	choir_metric *train_accuracy, *test_loss; // not of a text, whose loss says all
 	choir_metric *absolute_error, *r2; // of a regression, whose score is the squared error

@@ -20,9 +20,11 @@ static choir_dataset *standardized(const training *t, choir_dataset *d)
 	if (train_is_regression(t))
 		d = choir_dataset_standardize(
 				d, "label", t->data.targets, p->target_mean, p->target_deviation);
-	return !t->data.standardized
-			? d
-			: choir_dataset_standardize(d, "image", (size_t) p->inputs, p->mean, p->deviation);
+	if (!t->data.standardized)
+		return d;
+	if (t->data.imputes)
+		d = choir_dataset_fill_nan(d, "image", (size_t) p->inputs, p->mean);
+	return choir_dataset_standardize(d, "image", (size_t) p->inputs, p->mean, p->deviation);
 }
 
 const char *const train_shards[] = { "data", "off", "auto", "file", NULL };
@@ -118,6 +120,7 @@ static choir_status measure(training *t)
 			? choir_error_status()
 			: choir_dataset_moments(d, "image", (size_t) p->inputs, p->mean, p->deviation);
 	choir_dataset_free(d);
+	source_keep_one_hot(&t->data, p->mean, p->deviation);
 	if (status != CHOIR_OK || !train_is_regression(t))
 		return status;
 	d = choir_dataset_take(ordered(t), t->train_examples);
@@ -126,6 +129,45 @@ static choir_status measure(training *t)
 								 d, "label", t->data.targets, p->target_mean, p->target_deviation);
 	choir_dataset_free(d);
 	return status;
+}
+
+// The weights of classes before they are inverted: their numbers of training examples.
+static choir_status count_classes(source *s, choir_values *batch)
+{
+	const choir_tensor *labels = source_column(batch, s->label);
+	if (labels == NULL)
+		return choir_error_status();
+	for (int64_t i = 0; i < choir_tensor_shape(labels)->dim[0]; i++)
+		s->counts[source_label(labels, i)]++;
+	return CHOIR_OK;
+}
+
+// scikit-learn's "balanced": King and Zeng, Logistic regression in rare events data, 2001. A class
+// without an example has weight 0.
+static choir_status balance_classes(training *t)
+{
+	enum { COUNTED_AT_ONCE = 1024 };
+	source *s = &t->data;
+	const int64_t classes = s->classes;
+	if (s->text || s->targets > 0)
+		return choir_fail(CHOIR_INVALID,
+				"--class-weights balanced: data \"%s\" have no classes; needs a classification",
+				s->name);
+	s->counts = calloc((size_t) classes, sizeof *s->counts);
+	t->class_weights = calloc((size_t) classes, sizeof *t->class_weights);
+	if (s->counts == NULL || t->class_weights == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "--class-weights: no memory for %lld classes",
+				(long long) classes);
+	choir_dataset *d = choir_dataset_take(ordered(t), t->train_examples);
+	const choir_status status =
+			source_inspect(s, choir_dataset_batch(d, COUNTED_AT_ONCE), true, count_classes);
+	for (int64_t i = 0; i < classes; i++)
+		if (s->counts[i] > 0)
+			t->class_weights[i] = (float) ((double) t->train_examples /
+					((double) classes * (double) s->counts[i]));
+	free(s->counts);
+	s->counts = NULL;
+	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
 static choir_status open_test(training *t)
@@ -143,6 +185,8 @@ choir_status train_make_input(training *t)
 {
 	if (t->data.standardized)
 		CHOIR_TRY(measure(t));
+	if (strcmp(t->given->class_weights, "balanced") == 0)
+		CHOIR_TRY(balance_classes(t));
 	t->share = calloc((size_t) choir_strategy_workers(t->strategy), sizeof *t->share);
 	if (t->share == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "--workers: no memory for the shares of %d workers",

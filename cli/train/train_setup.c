@@ -213,9 +213,7 @@ static choir_status make_table(training *t)
 	t->table = calloc(1, sizeof *t->table);
 	if (t->table == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "data \"%s\": out of memory", t->given->data);
-	snprintf(t->table->target, sizeof t->table->target, "%s", t->data.target);
-	if (source_inputs(&t->data, t->table->columns, COLUMNS_SIZE) >= COLUMNS_SIZE)
-		t->table->columns[0] = '\0'; // too many to save
+	CHOIR_TRY(source_describe(&t->data, t->table));
 	t->table->targets = (int64_t) t->data.targets;
 	for (size_t i = 0; i < t->data.targets; i++)
 		t->table->name[i] = t->data.target_name[i];
@@ -232,6 +230,7 @@ static choir_status plan_model(training *t)
 {
 	model_plan *plan = &t->model.plan;
 	CHOIR_TRY(model_plan_set(plan, t->given->model, t->given->widths));
+	t->given->size.batch_norm = strcmp(t->given->normalization, "batch") == 0;
 	CHOIR_TRY(model_plan_resize(plan, &t->given->size));
 	t->data.context = plan->size.context;
 	if (t->given->batch == 0)
@@ -245,6 +244,8 @@ static choir_status open_data(training *t)
 	if (t->given->target != NULL)
 		CHOIR_TRY(source_set_target(&t->data, t->given->target));
 	t->data.task = find_task(t->given->task);
+	t->data.imputes = strcmp(t->given->missing, "impute") == 0;
+	t->data.max_categories = t->given->max_categories;
 	if (strcmp(t->given->bad_rows, "skip") == 0)
 		t->data.wrong = CHOIR_BAD_RECORD_SKIP;
 	if (t->given->model != NULL)
@@ -352,6 +353,7 @@ void train_free(training *t)
 	choir_strategy_free(t->strategy);
 	source_close(&t->data);
 	free(t->table);
+	free(t->class_weights);
 	best_free(&t->best);
 	breakdown_free(&t->breakdown);
 }

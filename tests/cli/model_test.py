@@ -283,7 +283,7 @@ class Model(Case):
         self.fail_with(2, ("--context 0: ", "a whole number"), *gpt, "--context", "0")
         self.fail_with(1, "widths \"3\": ", *gpt, "--widths", "3")
         self.fail_with(1, ("--heads 2: ", "model cnn"), "train", "--heads", "2")
-        self.fail_with(1, ("--dropout 0.1: ", "model mlp"), "train", "--model", "mlp", "--dropout",
+        self.fail_with(1, ("--dropout 0.1: ", "model cnn"), "train", "--model", "cnn", "--dropout",
                        "0.1")
         self.fail_with(1, ("--layers 9", "6 n + 2"), "train", "--model", "resnet20", "--layers", "9", "--data",
                        "digits:20")

@@ -1,5 +1,5 @@
-// Standardization to mean 0 and standard deviation 1, and values in place of NaN. The moments of one
-// dataset can standardize another.
+// Standardization to mean 0 and standard deviation 1, and values in place of NaN. The moments of
+// one dataset can standardize another.
 #include "data/stage.h"
 
 #include <math.h>

@@ -7,8 +7,8 @@ typedef struct {
 	const char *at, *end;
 } reading;
 
-// Reads exactly this many digits.
-static bool digits(reading *r, int n, int *value)
+// Reads a number of exactly n digits.
+static bool decimal(reading *r, int n, int *value)
 {
 	*value = 0;
 	if (r->end - r->at < n)
@@ -45,11 +45,11 @@ static bool read_day(reading *r, int64_t *days)
 	static const int before[] = { 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365 };
 	enum { DAYS_TO_1970 = 719528 }; // from 0000-01-01
 	int year, month, day;
-	if (!digits(r, 4, &year))
+	if (!decimal(r, 4, &year))
 		return false;
 	const char between = mark(r, '-') ? '-' : '/';
-	if ((between == '/' && !mark(r, '/')) || !digits(r, 2, &month) || !mark(r, between) ||
-			!digits(r, 2, &day) || month < 1 || month > 12 || day < 1)
+	if ((between == '/' && !mark(r, '/')) || !decimal(r, 2, &month) || !mark(r, between) ||
+			!decimal(r, 2, &day) || month < 1 || month > 12 || day < 1)
 		return false;
 	const int leap = is_leap(year);
 	if (day > before[month] - before[month - 1] + (leap && month == 2))
@@ -63,14 +63,14 @@ static bool read_hour(reading *r, double *seconds)
 {
 	int hour, minute, second = 0;
 	double fraction = 0, unit = 1;
-	if (!digits(r, 2, &hour) || !mark(r, ':') || !digits(r, 2, &minute))
+	if (!decimal(r, 2, &hour) || !mark(r, ':') || !decimal(r, 2, &minute))
 		return false;
 	const bool to_the_second = mark(r, ':');
-	if (to_the_second && !digits(r, 2, &second))
+	if (to_the_second && !decimal(r, 2, &second))
 		return false;
 	if (to_the_second && (mark(r, '.') || mark(r, ',')))
-		for (int digit; digits(r, 1, &digit);)
-			fraction += digit * (unit /= 10);
+		for (int next; decimal(r, 1, &next);)
+			fraction += next * (unit /= 10);
 	*seconds = hour * 3600 + minute * 60 + second + fraction;
 	return hour <= 24 && minute < 60 && second <= 60 && *seconds <= 86400;
 }
@@ -82,9 +82,9 @@ static bool read_zone(reading *r, double *seconds)
 	if (r->at == r->end || mark(r, 'Z'))
 		return true;
 	const int sign = mark(r, '-') ? -1 : 1;
-	if ((sign > 0 && !mark(r, '+')) || !digits(r, 2, &hours))
+	if ((sign > 0 && !mark(r, '+')) || !decimal(r, 2, &hours))
 		return false;
-	if (r->at < r->end && ((void) mark(r, ':'), !digits(r, 2, &minutes)))
+	if (r->at < r->end && ((void) mark(r, ':'), !decimal(r, 2, &minutes)))
 		return false;
 	*seconds = sign * (hours * 3600 + minutes * 60);
 	return hours < 24 && minutes < 60;

@@ -1,4 +1,5 @@
-// Dates: every day of eight centuries by the C library's calendar, times, zones, and what is no date.
+// Dates: every day of eight centuries by the C library's calendar, times, zones, and what is no
+// date.
 #include "data/source/csv/date.h"
 
 #include "test.h"

@@ -14,16 +14,17 @@ CHOIR_C_BEGIN
 
 typedef struct choir_device choir_device;
 
-// The number of devices of a kind that programs use by default. kind is a name like "cpu" or
-// "CPU"; NULL: the sum over all kinds. For "cpu" it is the number of processors that this process
+// The number of devices of a kind. kind is a name like "cpu" or "CPU"; NULL: the sum over all
+// kinds. For "cpu" it is the number of processors that this process
 // may use, by its affinity mask and its cgroup's quota. But names up to cpu:1023 are valid. The
 // result is 0 if the kind is unknown or has no fixed number of devices (extend/device_table.h).
 int choir_device_count(const char *kind);
 
-// Finds a device by its name: "cpu:0", "cpu" for index 0, or a TensorFlow name: "CPU:0", "/cpu:0",
-// "/device:CPU:0" or "/job:worker/replica:0/task:1/device:CPU:0". Job, replica and task are
-// ignored. CHOIR_NOT_FOUND: the spelling, kind or index is unknown. CHOIR_TIMEOUT: another thread
-// has been opening the device for 60 s. The call also fails if the device cannot be opened.
+// Finds a device by its name: "cpu:0", "cpu" for index 0, or a TensorFlow name: "CPU:0",
+// "/cpu:0", "/device:CPU:0" or "/job:worker/replica:0/task:1/device:CPU:0". Job, replica and task
+// are ignored. A kind may have aliases (extend/device_table.h). CHOIR_NOT_FOUND: the spelling,
+// kind or index is unknown. CHOIR_TIMEOUT: another thread has been opening the device for 60 s.
+// The call also fails if the device cannot be opened.
 choir_device *choir_device_find(const char *name);
 
 // The canonical name, "cpu:0".

@@ -6,11 +6,11 @@
 // struct, and version is CHOIR_TABLE_VERSION. Registering copies the table, but not its name,
 // which must be valid until the program ends. CHOIR_INVALID: an invalid size or version; a name
 // that is missing or already registered; more than 16 tables of a type (devices:
-// CHOIR_UNSUPPORTED). Threads: one thread registers tables, before their first use. Choir
-// allocates self (self_size bytes, zeroed). A slot is a function of the table. It may be NULL;
-// each header says what then happens. If a slot fails, it records a text by choir_fail. Choir
-// calls slots marked (any) from any thread, several at once. Choir calls close once, also after a
-// failed open. extend/suite.h checks a device table.
+// CHOIR_UNSUPPORTED). Threads: one thread at a time registers tables, each before its first use.
+// Choir allocates self (self_size bytes, zeroed). A slot is a function of the table. It may be
+// NULL; each header says what then happens. If a slot fails, it records a text by choir_fail.
+// Choir calls slots marked (any) from any thread, several at once. Choir calls close once, also
+// after a failed open. extend/suite.h checks a device table.
 #pragma once
 
 #include "extend/cross_device_ops_table.h"

@@ -65,12 +65,13 @@ typedef enum {
 // .compare_steps are ignored.
 typedef struct {
 	size_t size;
-	// Up to 1024 different device names: "cpu:0,cpu:1". NULL or "": the devices in the environment
-	// variable CHOIR_DEVICES. Without it: one CPU device per replica, at most one per processor
-	// available to this process. Devices without a replica stay idle.
+	// Up to 1024 different device names: "cpu:0,cpu:1". NULL or "": the devices in the
+	// environment variable CHOIR_DEVICES. Without it: all accelerators, which are the devices of
+	// kinds that are registered as such. Without those: one CPU device per replica, at most one
+	// per processor available to this process. Devices without a replica stay idle.
 	const char *devices;
-	// The number of replicas of the job, at most 2^20. 0: one for each named device (1 if none is
-	// named), and at least one for each of .workers.
+	// The number of replicas of the job, at most 2^20. 0: one for each named device or
+	// accelerator (1 on CPUs that are not named), and at least one for each of .workers.
 	int replicas;
 	// The number of threads that share a device's matrix products, attention, normalization and
 	// large elementwise operations. 0: one thread. If this thread is pinned (.pin), it may use an
@@ -187,8 +188,8 @@ choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 void choir_strategy_free(choir_strategy *s);
 
 // The default strategy, for a program that makes no strategy. It has one replica, on the first
-// device of CHOIR_DEVICES or on cpu:0. The first call makes it. Its scope cannot be inside another
-// strategy's scope.
+// device of CHOIR_DEVICES, on the first accelerator or on cpu:0. The first call makes it. Its
+// scope cannot be inside another strategy's scope.
 choir_strategy *choir_default_strategy(void);
 
 // The calling thread's strategy and context

@@ -19,7 +19,7 @@ const void *chi_registry_at(const chi_registry *r, int i)
 	const void *const *t = r->builtin;
 	while (*t != NULL && i > 0)
 		t++, i--;
-	if (*t != NULL || i >= r->count)
+	if (*t != NULL || i >= (int) chi_atomic32_load(&r->count))
 		return *t;
 	return (const char *) r->registered + (size_t) i * r->size;
 }
@@ -49,12 +49,13 @@ const void *chi_registry_find(const chi_registry *r, const char *name)
 
 void *chi_registry_add(chi_registry *r, const void *given)
 {
-	if (r->count == CHI_REGISTRY_MAX) {
+	const uint32_t count = chi_atomic32_load(&r->count);
+	if (count == CHI_REGISTRY_MAX) {
 		choir_fail(CHOIR_INVALID, "%s: %d tables are registered already; no more are possible",
-				r->what, r->count);
+				r->what, (int) count);
 		return NULL;
 	}
-	void *own = (char *) r->registered + (size_t) r->count * r->size;
+	void *own = (char *) r->registered + (size_t) count * r->size;
 	if (chi_table_take(r->what, own, r->size, sizeof(chi_table_head), given) != CHOIR_OK)
 		return NULL;
 	const char *name = name_of(own);
@@ -66,6 +67,6 @@ void *chi_registry_add(chi_registry *r, const void *given)
 		choir_fail(CHOIR_INVALID, "%s \"%s\": is registered already", r->what, name);
 		return NULL;
 	}
-	r->count++;
+	chi_atomic32_store(&r->count, count + 1);
 	return own;
 }

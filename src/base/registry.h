@@ -1,7 +1,8 @@
 // A registry: named tables of functions, first the built-in ones, then the program's. It has no
-// lock: a program registers all tables from one thread before it uses any.
+// lock: one thread at a time adds a table, and other threads may look up those added before.
 #pragma once
 
+#include "base/atomic.h"
 #include "choir/status.h"
 
 enum { CHI_REGISTRY_MAX = 16 };
@@ -17,7 +18,7 @@ typedef struct {
 	size_t size; // of a table
 	const void *const *builtin; // ends in NULL
 	void *registered;
-	int count;
+	chi_atomic32 count;
 } chi_registry;
 
 // The registry's i-th table; NULL after the last.

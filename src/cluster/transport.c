@@ -127,7 +127,7 @@ choir_transport_table chi_transport_filled(const choir_transport_table *transpor
 static const choir_transport_table mpi = { .name = "mpi" }; // see mpi_loader.c
 static const void *const builtin[] = { &mpi, &chi_single_worker_transport, NULL };
 static choir_transport_table registered[CHI_REGISTRY_MAX];
-static chi_registry registry = { "transport", sizeof registered[0], builtin, registered, 0 };
+static chi_registry registry = { "transport", sizeof registered[0], builtin, registered, { 0 } };
 
 choir_status choir_register_transport(const choir_transport_table *given)
 {

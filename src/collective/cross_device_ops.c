@@ -2,13 +2,14 @@
 #include "collective/cross_device_ops.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/registry.h"
 
 static const void *const builtin[] = { &chi_direct_table, &chi_reduce_to_one_device_table,
 	&chi_ring_table, &chi_hierarchical_copy_table, NULL };
 static choir_cross_device_ops_table registered[CHI_REGISTRY_MAX];
 static chi_registry registry = { "cross-device operations", sizeof registered[0], builtin,
-	registered, 0 };
+	registered, { 0 } };
 
 static choir_status no_join(void *self, int member, const choir_collective *c, uint64_t *request)
 {
@@ -42,17 +43,16 @@ static void nothing(void *self)
 
 choir_status choir_register_cross_device_ops(const choir_cross_device_ops_table *given)
 {
-	choir_cross_device_ops_table *t = chi_registry_add(&registry, given);
-	if (t == NULL)
-		return choir_error_status();
-	t->score = t->score != NULL ? t->score : no_score;
-	t->open = t->open != NULL ? t->open : no_open;
-	t->close = t->close != NULL ? t->close : nothing;
-	t->join = t->join != NULL ? t->join : no_join;
-	t->wait = t->wait != NULL ? t->wait : no_wait;
-	t->abort = t->abort != NULL ? t->abort : nothing;
-	t->reset = t->reset != NULL ? t->reset : nothing;
-	return CHOIR_OK;
+	choir_cross_device_ops_table t;
+	CHOIR_TRY(chi_table_take(registry.what, &t, sizeof t, sizeof(chi_table_head), given));
+	t.score = t.score != NULL ? t.score : no_score;
+	t.open = t.open != NULL ? t.open : no_open;
+	t.close = t.close != NULL ? t.close : nothing;
+	t.join = t.join != NULL ? t.join : no_join;
+	t.wait = t.wait != NULL ? t.wait : no_wait;
+	t.abort = t.abort != NULL ? t.abort : nothing;
+	t.reset = t.reset != NULL ? t.reset : nothing;
+	return chi_registry_add(&registry, &t) != NULL ? CHOIR_OK : choir_error_status();
 }
 
 int chi_group_memories(const choir_group *group)

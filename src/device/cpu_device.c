@@ -111,4 +111,5 @@ const choir_device_table chi_cpu_table = {
 	.record_event = mark_stream,
 	.wait_event = wait_for,
 	.wait = wait_stream,
+	.immediate = true,
 };

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_KINDS = 16, KIND_SIZE = 16, SHOWN_SIZE = 96, KNOWN_SIZE = 320 };
+enum { MAX_KINDS = 16, KIND_SIZE = 16, ALIASES_SIZE = 64, SHOWN_SIZE = 96, KNOWN_SIZE = 320 };
 
 static const double OPEN_SECONDS = 60.0;
 
@@ -28,6 +28,7 @@ typedef struct entry {
 typedef struct {
 	choir_device_table table;
 	char name[KIND_SIZE]; // table.kind points here
+	char aliases[ALIASES_SIZE]; // as table.aliases
 	int count; // from the table
 	entry *entries;
 } device_kind;
@@ -131,6 +132,14 @@ static choir_status missing_wait(void *stream, uint64_t event, double seconds)
 	return missing("wait");
 }
 
+static choir_status missing_host_allocate(void *self, size_t bytes, void **memory)
+{
+	(void) self;
+	(void) bytes;
+	*memory = NULL;
+	return CHOIR_NO_MEMORY;
+}
+
 #define FILL(slot, stub) table->slot = table->slot != NULL ? table->slot : (stub)
 
 static void fill_stubs(choir_device_table *table)
@@ -148,6 +157,8 @@ static void fill_stubs(choir_device_table *table)
 	FILL(record_event, missing_mark);
 	FILL(wait_event, missing_wait_for);
 	FILL(wait, missing_wait);
+	FILL(host_allocate, missing_host_allocate);
+	FILL(host_release, missing_release);
 }
 
 static void add_kind(const choir_device_table *table, int count)
@@ -156,6 +167,8 @@ static void add_kind(const choir_device_table *table, int count)
 	k->table = *table;
 	snprintf(k->name, sizeof k->name, "%s", table->kind);
 	k->table.kind = k->name;
+	snprintf(k->aliases, sizeof k->aliases, "%s", table->aliases == NULL ? "" : table->aliases);
+	k->table.aliases = k->aliases;
 	k->count = count;
 	fill_stubs(&k->table);
 }
@@ -169,10 +182,32 @@ static void lock_list(void)
 	add_kind(&chi_cpu_table, CHOIR_NONE);
 }
 
+// Takes the next name of a list with commas. *length 0: there is none.
+static const char *next_name(const char **list, size_t *length)
+{
+	const char *name = *list;
+	*length = strcspn(name, ",");
+	*list = name + *length + (name[*length] == ',');
+	return name;
+}
+
+static bool is_called(const device_kind *k, const char *name)
+{
+	size_t length;
+	if (strcasecmp(k->name, name) == 0)
+		return true;
+	for (const char *list = k->aliases; *list != '\0';) {
+		const char *alias = next_name(&list, &length);
+		if (strncasecmp(alias, name, length) == 0 && name[length] == '\0')
+			return true;
+	}
+	return false;
+}
+
 static device_kind *find_kind(const char *name)
 {
 	for (int i = 0; i < kind_count; i++)
-		if (strcasecmp(kinds[i].name, name) == 0)
+		if (is_called(&kinds[i], name))
 			return &kinds[i];
 	return NULL;
 }
@@ -181,6 +216,31 @@ static bool good_kind(const char *kind)
 {
 	size_t length = kind == NULL ? 0 : strspn(kind, "abcdefghijklmnopqrstuvwxyz");
 	return length > 0 && length < KIND_SIZE && kind[length] == '\0';
+}
+
+// Checks the aliases of a new kind. Needs the mutex.
+static choir_status check_aliases(const choir_device_table *table)
+{
+	char shown[SHOWN_SIZE], alias[KIND_SIZE];
+	const char *list = table->aliases == NULL ? "" : table->aliases;
+	size_t length;
+	if (strlen(list) >= ALIASES_SIZE)
+		return choir_fail(CHOIR_INVALID, "device kind \"%s\": its aliases have more than %d bytes",
+				table->kind, ALIASES_SIZE - 1);
+	while (*list != '\0') {
+		const char *name = next_name(&list, &length);
+		snprintf(alias, sizeof alias, "%.*s", (int) (length < KIND_SIZE ? length : 0), name);
+		if (!good_kind(alias))
+			return choir_fail(CHOIR_INVALID,
+					"device kind \"%s\": alias of \"%s\" needs 1 to %d lower case letters",
+					table->kind, chi_text_clean(table->aliases, shown, sizeof shown),
+					KIND_SIZE - 1);
+		if (find_kind(alias) != NULL)
+			return choir_fail(CHOIR_INVALID,
+					"device kind \"%s\": its alias \"%s\" is registered already", table->kind,
+					alias);
+	}
+	return CHOIR_OK;
 }
 
 choir_status choir_register_device(const choir_device_table *given)
@@ -206,7 +266,7 @@ choir_status choir_register_device(const choir_device_table *given)
 		status = choir_fail(CHOIR_UNSUPPORTED,
 				"device kind \"%s\": %d kinds are registered already; no more are possible", kind,
 				MAX_KINDS);
-	else
+	else if ((status = check_aliases(&table)) == CHOIR_OK)
 		add_kind(&table, count);
 	chi_mutex_unlock(&list_mutex);
 	return status;
@@ -226,7 +286,7 @@ int choir_device_count(const char *kind)
 	int count = 0;
 	lock_list();
 	for (int i = 0; i < kind_count; i++)
-		if (kind == NULL || strcasecmp(kinds[i].name, kind) == 0)
+		if (kind == NULL || is_called(&kinds[i], kind))
 			count += default_count(&kinds[i]);
 	chi_mutex_unlock(&list_mutex);
 	return count;
@@ -376,6 +436,30 @@ choir_device *choir_device_find(const char *name)
 	return d;
 }
 
+choir_status chi_device_list_accelerators(int capacity, choir_device *devices[], int *count)
+{
+	choir_status status = CHOIR_OK;
+	*count = 0;
+	lock_list();
+	for (int i = 0; i < kind_count; i++)
+		for (int d = 0; kinds[i].table.accelerator && d < kinds[i].count && *count < capacity &&
+				status == CHOIR_OK;
+				d++) {
+			devices[*count] = find_or_open(&kinds[i], d);
+			if (devices[*count] == NULL)
+				status = choir_error_status();
+			else
+				++*count;
+		}
+	chi_mutex_unlock(&list_mutex);
+	return status;
+}
+
+void *choir_device_self(const choir_device *d)
+{
+	return d == NULL ? NULL : d->self;
+}
+
 const char *choir_device_name(const choir_device *d)
 {
 	return d == NULL ? "" : d->name;
@@ -414,6 +498,21 @@ choir_status chi_device_allocate(choir_device *d, size_t bytes, void **memory)
 	if (status == CHOIR_NO_MEMORY)
 		return choir_fail(CHOIR_NO_MEMORY, "%s: no memory for %zu bytes", d->name, bytes);
 	return chi_device_failed(d, "allocate", status);
+}
+
+void *chi_device_host_allocate(choir_device *d, size_t bytes)
+{
+	void *memory = NULL;
+	const chi_suspended_error before = chi_error_suspend();
+	if (d->table->host_allocate(d->self, bytes, &memory) != CHOIR_OK)
+		memory = NULL;
+	chi_error_resume(before);
+	return memory;
+}
+
+void chi_device_host_release(choir_device *d, void *memory, size_t bytes)
+{
+	d->table->host_release(d->self, memory, bytes);
 }
 
 void chi_device_release(choir_device *d, void *memory, size_t bytes)

@@ -35,6 +35,9 @@ bool chi_device_parse(const char *name, char kind[16], int *index);
 // CHOIR_NOT_FOUND: an unknown name; lists the known ones.
 choir_status chi_device_list(const char *names, int capacity, choir_device *devices[], int *count);
 
+// Lists all devices of the kinds that are accelerators, at most capacity. *count may be 0.
+choir_status chi_device_list_accelerators(int capacity, choir_device *devices[], int *count);
+
 // Whether two devices use the same memory: they are equal, or both use host memory.
 bool chi_device_shares(const choir_device *a, const choir_device *b);
 
@@ -49,6 +52,11 @@ choir_status chi_device_failed(const choir_device *d, const char *slot, choir_st
 
 choir_status chi_device_allocate(choir_device *d, size_t bytes, void **memory);
 void chi_device_release(choir_device *d, void *memory, size_t bytes);
+
+// Allocates pinned host memory for copies to and from d. NULL: the kind has none, or no more; the
+// thread's last error does not change.
+void *chi_device_host_allocate(choir_device *d, size_t bytes);
+void chi_device_host_release(choir_device *d, void *memory, size_t bytes);
 
 chi_stream *chi_stream_new(choir_device *d);
 void chi_stream_free(chi_stream *s); // waits for queued work

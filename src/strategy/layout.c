@@ -18,6 +18,9 @@ static choir_status find_devices(choir_strategy *s, choir_device **devices, int 
 		names = getenv("CHOIR_DEVICES");
 	if (names != NULL && names[0] != '\0')
 		return chi_device_list(names, CHI_MAX_DEVICES, devices, count);
+	CHOIR_TRY(chi_device_list_accelerators(CHI_MAX_DEVICES, devices, count));
+	if (*count > 0)
+		return CHOIR_OK;
 	const int cores = chi_processor_count();
 	const int all = s->options.replicas > 0 ? s->options.replicas : s->workers;
 	const choir_cluster *c = s->options.cluster;

@@ -14,7 +14,7 @@ choir_frame *chi_frame_new(choir_device *d, chi_stream *stream)
 	chi_arena_init(&f->arena);
 	f->device = d;
 	f->owns_stream = !stream;
-	f->queued = strcmp(d->table->kind, "cpu") != 0;
+	f->queued = !d->table->immediate;
 	f->stream = stream ? stream : chi_stream_new(d);
 	if (!f->stream) {
 		chi_free(f);

@@ -62,7 +62,7 @@ struct choir_frame {
 	choir_device *device;
 	chi_stream *stream;
 	bool owns_stream;
-	bool queued; // the device is asynchronous: all but "cpu"
+	bool queued; // the device is asynchronous
 	uint64_t published; // event of chi_frame_publish
 	chi_buffer *dropped; // queued work may use it, so only this frame may reuse it
 	choir_tensor *tensors; // newest first

@@ -24,7 +24,7 @@ static const void *const builtin[] = { &first, &second, NULL };
 TEST(tables_are_found)
 {
 	table own[CHI_REGISTRY_MAX];
-	chi_registry r = { "thing", sizeof own[0], builtin, own, 0 };
+	chi_registry r = { "thing", sizeof own[0], builtin, own, { 0 } };
 	const table third = { sizeof third, CHOIR_TABLE_VERSION, "third", one };
 	assert_ptr_equal(chi_registry_at(&r, 1), &second);
 	assert_null(chi_registry_at(&r, 2));
@@ -52,7 +52,7 @@ static void refuse(chi_registry *r, const table *t, const char *text)
 TEST(tables_are_refused)
 {
 	table own[CHI_REGISTRY_MAX];
-	chi_registry r = { "thing", sizeof own[0], builtin, own, 0 };
+	chi_registry r = { "thing", sizeof own[0], builtin, own, { 0 } };
 	table t = first;
 	refuse(&r, NULL, "thing:*NULL");
 	refuse(&r, &t, "thing \"first\":*already");

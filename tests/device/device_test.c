@@ -171,6 +171,56 @@ TEST(tables_from_outside_are_copied)
 	assert_null(strstr(choir_error(), "empty:0,"));
 }
 
+TEST(kinds_have_other_names)
+{
+	choir_device_table table = toy_table("vector", three);
+	table.aliases = "cuda,rocm";
+	assert_int_equal(choir_register_device(&table), CHOIR_OK);
+	choir_device *d = choir_device_find("vector:1");
+	assert_non_null(d);
+	static const char *const names[] = { "VECTOR:1", "/device:VECTOR:1", "cuda:1", "/vector:1",
+		"CUDA:1", "/job:worker/replica:0/task:1/device:cuda:1", "rocm:1" };
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		assert_ptr_equal(choir_device_find(names[i]), d);
+	assert_string_equal(choir_device_name(d), "vector:1");
+	assert_int_equal(choir_device_count("cuda"), 3);
+	assert_null(choir_device_find("cud:1"));
+	assert_null(choir_device_find("cudar:1"));
+	choir_device *found[2];
+	int count;
+	assert_int_equal(chi_device_list("vector:1,cuda:1", 2, found, &count), CHOIR_INVALID);
+	assert_says("vector:1 occurs twice");
+	static const char *const bad[] = { "cuda", "Other", "a,,b", ",", "far:0", "abcdefghijklmnop",
+		"a,cpu", "aaaaaaaaaaaaa,bbbbbbbbbbbbb,ccccccccccccc,ddddddddddddd,eeeeeeeeeeeee" };
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		table = toy_table("another", three);
+		table.aliases = bad[i];
+		assert_int_equal(choir_register_device(&table), CHOIR_INVALID);
+		assert_says("device kind \"another\":*alias");
+	}
+	table = toy_table("cuda", three);
+	assert_int_equal(choir_register_device(&table), CHOIR_INVALID);
+	assert_says("\"cuda\"*already");
+}
+
+TEST(accelerators_are_listed)
+{
+	choir_device *found[4];
+	int count = 7;
+	assert_int_equal(chi_device_list_accelerators(4, found, &count), CHOIR_OK);
+	assert_int_equal(count, 0);
+	choir_device_table table = toy_table("fast", three);
+	table.accelerator = true;
+	assert_int_equal(choir_register_device(&table), CHOIR_OK);
+	assert_int_equal(chi_device_list_accelerators(4, found, &count), CHOIR_OK);
+	assert_int_equal(count, 3);
+	assert_string_equal(choir_device_name(found[2]), "fast:2");
+	assert_int_equal(chi_device_list_accelerators(2, found, &count), CHOIR_OK);
+	assert_int_equal(count, 2);
+	assert_ptr_equal(choir_device_self(found[0]), found[0]->self);
+	assert_null(choir_device_self(NULL));
+}
+
 TEST(missing_slots_say_so)
 {
 	choir_device_table full = toy_table("bare", three);
@@ -202,6 +252,10 @@ TEST(missing_slots_say_so)
 	assert_int_equal(chi_stream_wait_event(s, s, 0), CHOIR_UNSUPPORTED);
 	assert_int_equal(chi_stream_wait_until(s, 0, 0), CHOIR_UNSUPPORTED);
 	assert_int_equal(chi_stream_wait(s), CHOIR_UNSUPPORTED);
+	choir_fail(CHOIR_NOT_FOUND, "older");
+	assert_null(chi_device_host_allocate(d, 8));
+	assert_says("older");
+	d->table->host_release(d->self, NULL, 0);
 	d->table->release(d->self, NULL, 0);
 	d->table->close(d->self);
 	chi_stream_free(s);

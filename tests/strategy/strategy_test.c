@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/processors.h"
+#include "far/far.h"
 #include "strategy/layout.h"
 #include "strategy/world.h"
 #include "test.h"
@@ -276,3 +277,29 @@ TEST(members_are_freed_newest_first)
 }
 
 TEST_BEFORE(world_watch)
+
+static int two(void)
+{
+	return 2;
+}
+
+// The last test: its kind of device stays the default.
+TEST(accelerators_are_the_default_devices)
+{
+	choir_device_table table = far_table;
+	table.kind = "swift";
+	table.count = two;
+	table.accelerator = true;
+	unsetenv("CHOIR_DEVICES");
+	world_ok(choir_register_device(&table));
+	choir_strategy *s = choir_mirrored_strategy_new(NULL);
+	assert_int_equal(choir_strategy_replicas(s), 2);
+	assert_string_equal(choir_device_name(choir_strategy_worker_device(s, 1)), "swift:1");
+	choir_strategy_free(s);
+	s = MIRRORED(.replicas = 1);
+	assert_int_equal(choir_strategy_worker_devices(s), 1);
+	choir_strategy_free(s);
+	s = MIRRORED(.devices = "cpu:0");
+	assert_string_equal(choir_device_name(choir_strategy_worker_device(s, 0)), "cpu:0");
+	choir_strategy_free(s);
+}

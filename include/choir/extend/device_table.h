@@ -21,7 +21,7 @@ typedef struct choir_device_table {
 	size_t size;
 	uint32_t version;
 	bool host_memory; // its devices use, and so share, the host's memory
-	const char *kind; // "cuda"; 1 to 15 lower case letters
+	const char *kind; // "gpu"; 1 to 15 lower case letters
 	size_t self_size, stream_size;
 	// The number of devices, asked once, when the table is registered. CHOIR_NONE: any index is a
 	// device.
@@ -55,10 +55,26 @@ typedef struct choir_device_table {
 	// (negative: no limit). The first failure of a task before the event is returned here once,
 	// with its text; tasks queued after the failed one do not run.
 	choir_status (*wait)(void *stream, uint64_t mark, double seconds);
+	// Other names of the kind, at most 63 characters, with commas: with "cuda", "cuda:0" means
+	// "gpu:0". NULL: none.
+	const char *aliases;
+	bool immediate; // all work is done when a call returns: streams are always empty
+	// A strategy that names no devices uses all devices of all kinds with accelerator, and CPUs
+	// only if there is no such device.
+	bool accelerator;
+	// (any) Host memory that copies to and from the device are fastest with ("pinned"), aligned
+	// to 64 bytes, not initialised. Choir falls back to other host memory without host_allocate,
+	// and if it fails. Any device of the kind may copy from it.
+	choir_status (*host_allocate)(void *self, size_t bytes, void **memory);
+	void (*host_release)(void *self, void *memory, size_t bytes); // (any)
 } choir_device_table;
 
-// Registers a kind and calls count. CHOIR_INVALID also: an invalid kind or count.
+// Registers a kind and calls count. CHOIR_INVALID also: an invalid kind, alias or count.
 // CHOIR_UNSUPPORTED: 16 kinds are registered already. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_device(const choir_device_table *table);
+
+// Returns the table's self of a device, for the kernels and the cross-device operations of the
+// same library. Threads: any.
+void *choir_device_self(const choir_device *d);
 
 CHOIR_C_END

@@ -311,13 +311,14 @@ typedef struct {
 	const void *attributes; // the operation's struct; must not be used if it has none
 	void *scratch; // device memory of the size that scratch gave; 64-byte aligned, not initialised
 	const void *user; // the table's user
+	void *device; // self of the device's table
 } choir_kernel_call;
 
 typedef struct choir_kernel_table {
 	size_t size; // of this struct
 	uint32_t version; // CHOIR_TABLE_VERSION
 	const char *operation; // "matmul"
-	const char *kind; // of device: "cuda"
+	const char *kind; // of device: "gpu"
 	const char *name; // in messages: "cublas"
 	choir_dtype dtype; // of in[0]; without inputs, of out
 	const void *user; // passed to the functions in the call
@@ -334,7 +335,7 @@ typedef struct choir_kernel_table {
 // as long as the program. The functions are called from any thread, several at once, perhaps
 // while Choir holds a lock. They may call no function of Choir but choir_fail. CHOIR_INVALID: an
 // invalid size, version or dtype; no operation, kind or run. CHOIR_STATE: an operation has run
-// already. Threads: one, before the first operation.
+// already on a device of the kind. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);
 
 // The number of bytes of an operation's attributes. A kernel that queues its work must copy the

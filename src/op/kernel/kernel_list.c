@@ -1,7 +1,9 @@
 // Registers the built-in kernels, one dtype at a time.
 #include "op/kernel/kernel_list.h"
 
-static void register_spec(const chi_kernel_spec *spec, const char *name)
+#include "op/kernel/kernel.h"
+
+static choir_status register_spec(const chi_kernel_spec *spec, const char *name)
 {
 	for (int dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
 		if (!(spec->dtypes >> dtype & 1))
@@ -18,15 +20,15 @@ static void register_spec(const chi_kernel_spec *spec, const char *name)
 			.scratch = spec->scratch,
 			.run = spec->run,
 		};
-		// Without memory, the first lookup of a missing kernel fails.
-		if (choir_register_kernel(&table) != CHOIR_OK)
-			return;
+		CHOIR_TRY(chi_kernel_add_builtin(&table));
 	}
+	return CHOIR_OK;
 }
 
-void chi_kernel_register(chi_kernel_lists *lists, const char *name)
+choir_status chi_kernel_register(chi_kernel_lists *lists, const char *name)
 {
 	for (size_t index = 0; lists(index).count; index++)
 		for (size_t i = 0; i < lists(index).count; i++)
-			register_spec(&lists(index).specs[i], name);
+			CHOIR_TRY(register_spec(&lists(index).specs[i], name));
+	return CHOIR_OK;
 }

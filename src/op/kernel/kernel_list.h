@@ -29,5 +29,6 @@ enum {
 
 // The index-th kernel list of a library; a list without specs is the end.
 typedef chi_kernel_list chi_kernel_lists(size_t index);
-// Registers a library's kernel lists for the CPU, each spec for each of its dtypes.
-void chi_kernel_register(chi_kernel_lists *lists, const char *name);
+// Registers a library's kernel lists for the CPU, each spec for each of its dtypes. The caller
+// holds the registry's lock. CHOIR_NO_MEMORY.
+choir_status chi_kernel_register(chi_kernel_lists *lists, const char *name);

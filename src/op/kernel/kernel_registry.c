@@ -1,6 +1,7 @@
-// Kernels by (operation, kind of device, dtype): a hash table of lists. The kernel with the
-// highest score wins, the first among equals. The first lookup adds the built-in kernels. After
-// that the table is constant and needs no lock.
+// Kernels by kind of device; within a kind a hash table of lists by (operation, dtype). The kernel
+// with the highest score wins, the first among equals. The first lookup of a kind closes its
+// table, which is constant from then on and needs no lock. The CPU's first lookup adds the
+// built-in kernels. So a library of kernels for another kind may come at any time.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/instruction_set.h"
@@ -16,31 +17,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NO_ENTRY = -1 };
+enum { NO_ENTRY = -1, MAX_KINDS = 32 };
 
 typedef struct {
 	choir_kernel_table table;
 	uint32_t hash;
 	int32_t next; // for the same key
+	bool builtin;
 } entry;
+
+typedef struct {
+	const char *name;
+	chi_atomic32 closed; // by the first lookup
+	entry *entries;
+	size_t count, capacity;
+	int32_t *slots; // first entries; power of two, at most half full
+	size_t slot_count;
+} kernel_kind;
 
 static struct {
 	chi_mutex lock;
-	chi_atomic32 ready;
-	bool failed;
-	entry *entries;
-	size_t count, capacity;
-	size_t builtin_from;
-	int32_t *slots; // first entries; power of two, at most half full
-	size_t slot_count;
-} registry = { .lock = CHI_MUTEX_STATIC(CHI_RANK_OP, "kernels") };
+	chi_atomic32 count; // kinds
+	kernel_kind kind[MAX_KINDS];
+} registry = {
+	.lock = CHI_MUTEX_STATIC(CHI_RANK_OP, "kernels"), .count = { 1 }, .kind = { { .name = "cpu" } }
+};
 
-static uint32_t hash_of(const char *operation, const char *kind, choir_dtype dtype)
+static uint32_t hash_of(const char *operation, choir_dtype dtype)
 {
 	uint32_t hash = 2166136261u + (uint32_t) dtype;
 	for (const char *c = operation; *c; c++)
-		hash = (hash ^ (uint8_t) *c) * 16777619u;
-	for (const char *c = kind; *c; c++)
 		hash = (hash ^ (uint8_t) *c) * 16777619u;
 	return hash ^ hash >> 15;
 }
@@ -50,77 +56,118 @@ static bool same(const char *a, const char *b)
 	return a == b || strcmp(a, b) == 0;
 }
 
+// NULL: no kernel is registered for the kind.
+static kernel_kind *find_kind(const char *name)
+{
+	const uint32_t count = chi_atomic32_load(&registry.count);
+	for (uint32_t i = 0; i < count; i++)
+		if (same(registry.kind[i].name, name))
+			return &registry.kind[i];
+	return NULL;
+}
+
 static int32_t *find_slot(
-		const char *operation, const char *kind, choir_dtype dtype, uint32_t hash)
+		const kernel_kind *k, const char *operation, choir_dtype dtype, uint32_t hash)
 {
 	for (size_t i = hash;; i++) {
-		int32_t *slot = &registry.slots[i & (registry.slot_count - 1)];
+		int32_t *slot = &k->slots[i & (k->slot_count - 1)];
 		if (*slot == NO_ENTRY)
 			return slot;
-		const entry *e = &registry.entries[*slot];
-		if (e->hash == hash && e->table.dtype == dtype && same(e->table.operation, operation) &&
-				same(e->table.kind, kind))
+		const entry *e = &k->entries[*slot];
+		if (e->hash == hash && e->table.dtype == dtype && same(e->table.operation, operation))
 			return slot;
 	}
 }
 
-static void link_entry(int32_t index)
+static void link_entry(kernel_kind *k, int32_t index)
 {
-	entry *e = &registry.entries[index];
-	int32_t *link = find_slot(e->table.operation, e->table.kind, e->table.dtype, e->hash);
+	entry *e = &k->entries[index];
+	int32_t *link = find_slot(k, e->table.operation, e->table.dtype, e->hash);
 	while (*link != NO_ENTRY)
-		link = &registry.entries[*link].next;
+		link = &k->entries[*link].next;
 	e->next = NO_ENTRY;
 	*link = index;
 }
 
-static void link_all(void)
+static void link_all(kernel_kind *k)
 {
-	for (size_t i = 0; i < registry.slot_count; i++)
-		registry.slots[i] = NO_ENTRY;
-	for (size_t i = 0; i < registry.count; i++)
-		link_entry((int32_t) i);
+	for (size_t i = 0; i < k->slot_count; i++)
+		k->slots[i] = NO_ENTRY;
+	for (size_t i = 0; i < k->count; i++)
+		link_entry(k, (int32_t) i);
 }
 
-static bool reserve(void)
+static choir_status reserve(kernel_kind *k)
 {
-	if (!chi_grow(&registry.entries, &registry.capacity, registry.count + 1, sizeof(entry)))
-		return false;
-	if (registry.slot_count / 2 > registry.count)
-		return true;
-	const size_t wanted = registry.slot_count ? registry.slot_count * 2 : 256;
+	if (!chi_grow(&k->entries, &k->capacity, k->count + 1, sizeof(entry)))
+		return CHOIR_NO_MEMORY;
+	if (k->slot_count / 2 > k->count)
+		return CHOIR_OK;
+	const size_t wanted = k->slot_count ? k->slot_count * 2 : 256;
 	int32_t *slots = chi_alloc_array(wanted, sizeof(*slots));
 	if (!slots)
-		return false;
-	chi_free(registry.slots);
-	registry.slots = slots;
-	registry.slot_count = wanted;
-	link_all();
-	return true;
+		return CHOIR_NO_MEMORY;
+	chi_free(k->slots);
+	k->slots = slots;
+	k->slot_count = wanted;
+	link_all(k);
+	return CHOIR_OK;
+}
+
+static choir_status add(kernel_kind *k, const choir_kernel_table *table, bool builtin)
+{
+	CHOIR_TRY(reserve(k));
+	entry *e = &k->entries[k->count];
+	e->table = *table;
+	e->hash = hash_of(table->operation, table->dtype);
+	e->builtin = builtin;
+	link_entry(k, (int32_t) k->count++);
+	return CHOIR_OK;
+}
+
+choir_status chi_kernel_add_builtin(const choir_kernel_table *table)
+{
+	return add(&registry.kind[0], table, true);
+}
+
+// Finds or adds a kind that is still open. Needs the lock.
+static choir_status open_kind(const choir_kernel_table *table, kernel_kind **kind)
+{
+	const char *name = table->name ? table->name : "without a name";
+	const uint32_t count = chi_atomic32_load(&registry.count);
+	*kind = find_kind(table->kind);
+	if (*kind && chi_atomic32_load(&(*kind)->closed))
+		return choir_fail(CHOIR_STATE,
+				"kernel %s for %s: is registered too late; operations have run already on %s",
+				name, table->operation, table->kind);
+	if (*kind)
+		return CHOIR_OK;
+	if (count == MAX_KINDS)
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"kernel %s for %s: %d kinds of devices have kernels already; no more are possible",
+				name, table->operation, MAX_KINDS);
+	*kind = &registry.kind[count];
+	(*kind)->name = table->kind;
+	CHOIR_TRY(reserve(*kind)); // lookups need slots
+	chi_atomic32_store(&registry.count, count + 1);
+	return CHOIR_OK;
 }
 
 choir_status choir_register_kernel(const choir_kernel_table *given)
 {
-	choir_kernel_table taken;
-	const choir_kernel_table *table = &taken;
-	CHOIR_TRY(chi_table_take("kernel", &taken, sizeof(taken),
-			offsetof(choir_kernel_table, run) + sizeof(taken.run), given));
-	if (!table->operation || !table->kind || !table->run || chi_dtype_size(table->dtype) == 0)
+	choir_kernel_table table;
+	kernel_kind *kind;
+	CHOIR_TRY(chi_table_take("kernel", &table, sizeof(table),
+			offsetof(choir_kernel_table, run) + sizeof(table.run), given));
+	if (!table.operation || !table.kind || !table.run || chi_dtype_size(table.dtype) == 0)
 		return choir_fail(CHOIR_INVALID, "kernel %s: operation, kind, dtype and run are needed",
-				table->name ? table->name : "without a name");
-	if (chi_atomic32_load(&registry.ready))
-		return choir_fail(CHOIR_STATE,
-				"kernel %s for %s: is registered too late; operations have run already",
-				table->name ? table->name : "without a name", table->operation);
-	if (!reserve()) {
-		registry.failed = true;
-		return CHOIR_NO_MEMORY;
-	}
-	entry *e = &registry.entries[registry.count];
-	e->table = *table;
-	e->hash = hash_of(table->operation, table->kind, table->dtype);
-	link_entry((int32_t) registry.count++);
-	return CHOIR_OK;
+				table.name ? table.name : "without a name");
+	chi_mutex_lock(&registry.lock);
+	choir_status status = open_kind(&table, &kind);
+	if (status == CHOIR_OK)
+		status = add(kind, &table, false);
+	chi_mutex_unlock(&registry.lock);
+	return status;
 }
 
 size_t choir_kernel_attribute_bytes(const char *operation)
@@ -139,7 +186,8 @@ static choir_status add_built_in(void)
 {
 	const char *which = getenv("CHOIR_KERNELS");
 	const bool all = !which || !*which || same(which, "all");
-	const size_t before = registry.count;
+	kernel_kind *k = &registry.kind[0];
+	const size_t before = k->count;
 
 	if (!all && !same(which, "plain"))
 		return choir_fail(
@@ -149,18 +197,17 @@ static choir_status add_built_in(void)
 	if (all)
 		CHOIR_TRY(chi_limit_onednn());
 #endif
-	registry.failed = !reserve();
-	registry.builtin_from = before;
-	chi_kernel_register(chi_plain_list, "plain");
-	if (all) {
-		chi_kernel_register(chi_fma_list, "fma");
-		chi_kernel_register(chi_winograd_list, "winograd");
-		chi_kernel_register(chi_onednn_list, "onednn");
-	}
-	if (!registry.failed)
+	choir_status status = chi_kernel_register(chi_plain_list, "plain");
+	if (status == CHOIR_OK && all)
+		status = chi_kernel_register(chi_fma_list, "fma");
+	if (status == CHOIR_OK && all)
+		status = chi_kernel_register(chi_winograd_list, "winograd");
+	if (status == CHOIR_OK && all)
+		status = chi_kernel_register(chi_onednn_list, "onednn");
+	if (status == CHOIR_OK)
 		return CHOIR_OK;
-	registry.count = before;
-	link_all();
+	k->count = before;
+	link_all(k);
 	return choir_fail(CHOIR_NO_MEMORY, "out of memory: the table of kernels");
 }
 
@@ -175,16 +222,14 @@ const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY])
 	return "none";
 }
 
-static choir_status get_ready(void)
+static choir_status close_kind(kernel_kind *k)
 {
-	if (chi_atomic32_load(&registry.ready))
-		return CHOIR_OK;
 	chi_mutex_lock(&registry.lock);
 	choir_status status = CHOIR_OK;
-	if (!chi_atomic32_load(&registry.ready)) {
-		status = add_built_in();
+	if (!chi_atomic32_load(&k->closed)) {
+		status = k == &registry.kind[0] ? add_built_in() : CHOIR_OK;
 		if (status == CHOIR_OK)
-			chi_atomic32_store(&registry.ready, 1);
+			chi_atomic32_store(&k->closed, 1);
 	}
 	chi_mutex_unlock(&registry.lock);
 	return status;
@@ -192,20 +237,20 @@ static choir_status get_ready(void)
 
 bool chi_kernel_is_builtin(const choir_kernel_table *kernel)
 {
-	return (const entry *) (const void *) kernel >= registry.entries + registry.builtin_from;
+	return ((const entry *) (const void *) kernel)->builtin;
 }
 
 // Fails with the list of dtypes that have a kernel.
-static void report(const choir_device *d, const char *operation, choir_dtype dtype)
+static void report(
+		const kernel_kind *k, const choir_device *d, const char *operation, choir_dtype dtype)
 {
-	const char *kind = d->table->kind;
 	chi_text known = { 0 };
 
-	for (choir_dtype other = CHOIR_F32; other <= CHOIR_BF16; other++)
-		if (*find_slot(operation, kind, other, hash_of(operation, kind, other)) != NO_ENTRY)
+	for (choir_dtype other = CHOIR_F32; k && other <= CHOIR_BF16; other++)
+		if (*find_slot(k, operation, other, hash_of(operation, other)) != NO_ENTRY)
 			chi_text_add(&known, "%s%s", known.data ? ", " : "", choir_dtype_name(other));
 	choir_fail(CHOIR_UNSUPPORTED, "%s: no kernel for %s on %s; dtypes with a kernel: %s",
-			operation, choir_dtype_name(dtype), kind,
+			operation, choir_dtype_name(dtype), d->table->kind,
 			known.data && !known.failed ? known.data : "nothing");
 	chi_text_free(&known);
 }
@@ -213,15 +258,15 @@ static void report(const choir_device *d, const char *operation, choir_dtype dty
 const choir_kernel_table *chi_kernel_find(
 		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype)
 {
-	const char *kind = d->table->kind;
+	kernel_kind *k = find_kind(d->table->kind);
 	const choir_kernel_table *best = NULL;
 	int best_score = 0;
 
-	if (get_ready() != CHOIR_OK)
+	if (k && !chi_atomic32_load(&k->closed) && close_kind(k) != CHOIR_OK)
 		return NULL;
-	int32_t i = *find_slot(operation, kind, dtype, hash_of(operation, kind, dtype));
-	for (; i != NO_ENTRY; i = registry.entries[i].next) {
-		const choir_kernel_table *table = &registry.entries[i].table;
+	int32_t i = k ? *find_slot(k, operation, dtype, hash_of(operation, dtype)) : NO_ENTRY;
+	for (; i != NO_ENTRY; i = k->entries[i].next) {
+		const choir_kernel_table *table = &k->entries[i].table;
 		choir_kernel_call asked = *call;
 		asked.user = table->user;
 		const int score = table->score ? table->score(&asked) : 1;
@@ -231,6 +276,6 @@ const choir_kernel_table *chi_kernel_find(
 		}
 	}
 	if (!best)
-		report(d, operation, dtype);
+		report(k, d, operation, dtype);
 	return best;
 }

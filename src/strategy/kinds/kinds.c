@@ -9,7 +9,7 @@ static const void *const builtin[] = { &chi_default_table, &chi_one_device_table
 	&chi_mirrored_table, &chi_central_storage_table, &chi_parameter_server_table,
 	&chi_multi_worker_mirrored_table, NULL };
 static choir_strategy_table registered[CHI_REGISTRY_MAX];
-static chi_registry registry = { "strategy", sizeof registered[0], builtin, registered, 0 };
+static chi_registry registry = { "strategy", sizeof registered[0], builtin, registered, { 0 } };
 
 static int no_devices(void *self, int capacity, choir_device *devices[])
 {

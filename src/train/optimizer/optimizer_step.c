@@ -69,7 +69,12 @@ static choir_status find_kernel(const choir_optimizer *o, chi_optimized_variable
 	choir_buffer out = in[0];
 	const choir_update_attributes attributes = { 0 };
 	choir_kernel_call call = {
-		.size = sizeof call, .n = n, .in = in, .out = &out, .attributes = &attributes
+		.size = sizeof call,
+		.n = n,
+		.in = in,
+		.out = &out,
+		.attributes = &attributes,
+		.device = d->self,
 	};
 	const choir_kernel_table *k = chi_kernel_find(d, &call, o->kind->kernel, v->dtype);
 	if (k == NULL)
@@ -286,7 +291,8 @@ static choir_status call_kernel(const choir_optimizer *o, const chi_optimized_va
 		.in = in,
 		.out = &out,
 		.attributes = attributes,
-		.user = k->user };
+		.user = k->user,
+		.device = stream->device->self };
 	return k->run(&call);
 }
 

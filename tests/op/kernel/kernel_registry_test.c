@@ -23,8 +23,11 @@ static choir_status run(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
+static void *device; // of the last call
+
 static int only_pairs(const choir_kernel_call *call)
 {
+	device = call->device;
 	return call->in[0].shape.dim[0] == 2 ? 1000 : 0;
 }
 
@@ -183,6 +186,7 @@ TEST(kernels_run_on_buffers)
 
 	assert_int_equal(chi_kernel_run(stream, "test_add_100", 1, &from, &to, NULL), CHOIR_OK);
 	assert_true(out[0] == 101 && out[1] == 102);
+	assert_ptr_equal(device, choir_device_self(d));
 	assert_int_equal(chi_buffer_in_use(d), 0); // the scratch memory is back
 	assert_int_equal(chi_kernel_run(stream, "nothing", 1, &from, &to, NULL), CHOIR_UNSUPPORTED);
 	chi_stream_free(stream);
@@ -215,9 +219,9 @@ TEST(those_that_fail_without_a_text_fail)
 	given_close(&g);
 }
 
-TEST(after_the_first_operation_it_is_too_late)
+TEST(after_the_first_operation_of_a_kind_it_is_too_late)
 {
-	const choir_kernel_table table = { .size = sizeof(table),
+	choir_kernel_table table = { .size = sizeof(table),
 		.version = CHOIR_TABLE_VERSION,
 		.operation = "relu",
 		.kind = "cpu",
@@ -227,7 +231,36 @@ TEST(after_the_first_operation_it_is_too_late)
 
 	assert_int_equal(choir_register_kernel(&table), CHOIR_STATE);
 	assert_string_equal(choir_error(),
-			"kernel mine for relu: is registered too late; operations have run already");
+			"kernel mine for relu: is registered too late; operations have run already on cpu");
+	// Kernels of other kinds may come later, until one of them has been looked up.
+	table.kind = "later";
+	uint64_t failures = 0;
+	for (bool failed = true; failed; failures += failed) {
+		chi_alloc_fail(failures + 1, false);
+		const choir_status status = choir_register_kernel(&table);
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_OK);
+	}
+	assert_true(failures >= 2);
+	table.operation = "tanh";
+	assert_int_equal(choir_register_kernel(&table), CHOIR_OK);
+	const choir_device_table kind = { .kind = "later" };
+	choir_device of_kind = { .table = &kind };
+	const choir_kernel_call call = { .size = sizeof(call) };
+	assert_string_equal(chi_kernel_find(&of_kind, &call, "tanh", CHOIR_F32)->name, "mine");
+	assert_null(chi_kernel_find(&of_kind, &call, "tanh", CHOIR_F64));
+	assert_text_holds(choir_error(), "tanh:*later*f32");
+	assert_int_equal(choir_register_kernel(&table), CHOIR_STATE);
+	assert_text_holds(choir_error(), "too late*later");
+	// A kind without kernels stays open.
+	const choir_device_table empty = { .kind = "empty" };
+	of_kind.table = &empty;
+	assert_null(chi_kernel_find(&of_kind, &call, "tanh", CHOIR_F32));
+	assert_text_holds(choir_error(), "empty*nothing");
+	table.kind = "empty";
+	assert_int_equal(choir_register_kernel(&table), CHOIR_OK);
+	assert_non_null(chi_kernel_find(&of_kind, &call, "tanh", CHOIR_F32));
 }
 
 TEST_GROUP(register_all, NULL)

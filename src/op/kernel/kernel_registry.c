@@ -213,6 +213,12 @@ static void report(const choir_device *d, const char *operation, choir_dtype dty
 const choir_kernel_table *chi_kernel_find(
 		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype)
 {
+	return chi_kernel_find_named(d, call, operation, NULL, dtype);
+}
+
+const choir_kernel_table *chi_kernel_find_named(choir_device *d, const choir_kernel_call *call,
+		const char *operation, const char *name, choir_dtype dtype)
+{
 	const char *kind = d->table->kind;
 	const choir_kernel_table *best = NULL;
 	int best_score = 0;
@@ -222,6 +228,8 @@ const choir_kernel_table *chi_kernel_find(
 	int32_t i = *find_slot(operation, kind, dtype, hash_of(operation, kind, dtype));
 	for (; i != NO_ENTRY; i = registry.entries[i].next) {
 		const choir_kernel_table *table = &registry.entries[i].table;
+		if (name && (!table->name || !same(table->name, name)))
+			continue;
 		choir_kernel_call asked = *call;
 		asked.user = table->user;
 		const int score = table->score ? table->score(&asked) : 1;
@@ -230,7 +238,10 @@ const choir_kernel_table *chi_kernel_find(
 			best_score = score;
 		}
 	}
-	if (!best)
+	if (!best && name)
+		choir_fail(CHOIR_UNSUPPORTED, "%s: no kernel \"%s\" for this call in %s on %s", operation,
+				name, choir_dtype_name(dtype), kind);
+	else if (!best)
 		report(d, operation, dtype);
 	return best;
 }

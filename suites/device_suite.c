@@ -1,9 +1,8 @@
 // The checks of the device table. Every check opens streams and memory on two devices of the kind,
 // queues work that depends on the order that the table promises, and looks at the bytes.
-#include <choir/extend/suite.h>
+#include "suite.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -33,16 +32,6 @@ typedef struct {
 	atomic_bool released; // lets hold return
 } subject;
 
-static choir_status expect(const char *call, choir_status found, choir_status needed)
-{
-	if (found == needed)
-		return CHOIR_OK;
-	const bool has_text = found != CHOIR_OK && choir_error_status() == found;
-	return choir_fail(CHOIR_INTERNAL, "%s: it returned %s%s%s; %s is needed", call,
-			choir_status_name(found), has_text ? ": " : "", has_text ? choir_error() : "",
-			choir_status_name(needed));
-}
-
 static choir_status expect_bytes(
 		const subject *s, size_t from, size_t count, unsigned value, const char *of)
 {
@@ -57,28 +46,28 @@ static choir_status expect_bytes(
 
 static choir_status fill(subject *s, int i, char *to, int value, size_t bytes)
 {
-	return expect("fill", s->table->fill(s->stream[i], to, value, bytes), CHOIR_OK);
+	return chi_suite_expect("fill", s->table->fill(s->stream[i], to, value, bytes), CHOIR_OK);
 }
 
 static choir_status copy(subject *s, int i, void *to, const void *from, size_t bytes)
 {
-	return expect("copy", s->table->copy(s->stream[i], to, from, bytes), CHOIR_OK);
+	return chi_suite_expect("copy", s->table->copy(s->stream[i], to, from, bytes), CHOIR_OK);
 }
 
 static choir_status record(subject *s, int i, uint64_t *event)
 {
-	return expect("record_event", s->table->record_event(s->stream[i], event), CHOIR_OK);
+	return chi_suite_expect("record_event", s->table->record_event(s->stream[i], event), CHOIR_OK);
 }
 
 static choir_status follow(subject *s, int i, int other, uint64_t event)
 {
-	return expect(
+	return chi_suite_expect(
 			"wait_event", s->table->wait_event(s->stream[i], s->stream[other], event), CHOIR_OK);
 }
 
 static choir_status wait(subject *s, int i, uint64_t event, double seconds, choir_status needed)
 {
-	return expect("wait", s->table->wait(s->stream[i], event, seconds), needed);
+	return chi_suite_expect("wait", s->table->wait(s->stream[i], event, seconds), needed);
 }
 
 static choir_status finish(subject *s, int i, choir_status needed)
@@ -112,7 +101,7 @@ static choir_status open_stream(subject *s, int i)
 		s->stream[i] = stream;
 	else
 		free(stream);
-	return expect("stream_open", status, CHOIR_OK);
+	return chi_suite_expect("stream_open", status, CHOIR_OK);
 }
 
 static choir_status set_up(subject *s)
@@ -122,7 +111,8 @@ static choir_status set_up(subject *s)
 	for (int i = 0; i < 2; i++) {
 		void *memory = NULL;
 		CHOIR_TRY(open_stream(s, i));
-		CHOIR_TRY(expect("allocate", s->table->allocate(s->device[i], BYTES, &memory), CHOIR_OK));
+		CHOIR_TRY(chi_suite_expect(
+				"allocate", s->table->allocate(s->device[i], BYTES, &memory), CHOIR_OK));
 		s->memory[i] = memory;
 	}
 	return CHOIR_OK;
@@ -163,7 +153,7 @@ static choir_status memory_is_aligned(subject *s)
 	choir_status status = CHOIR_OK;
 	int n = 0;
 	for (; n < SIZES && status == CHOIR_OK; n++)
-		status = expect(
+		status = chi_suite_expect(
 				"allocate", s->table->allocate(s->device[0], sizes[n], &memory[n]), CHOIR_OK);
 	if (status == CHOIR_OK)
 		status = aligned_and_apart(memory, sizes, n);
@@ -177,7 +167,7 @@ static choir_status too_much_memory_is_refused(subject *s)
 {
 	for (size_t less = 0; less < 3; less++) {
 		void *memory = NULL;
-		CHOIR_TRY(expect("allocate of 2^64 bytes",
+		CHOIR_TRY(chi_suite_expect("allocate of 2^64 bytes",
 				s->table->allocate(s->device[0], SIZE_MAX - 100 * less, &memory),
 				CHOIR_NO_MEMORY));
 	}
@@ -331,7 +321,7 @@ static choir_status break_down(void *arg)
 static choir_status submit(
 		subject *s, int i, choir_status (*fn)(void *arg), const void *arg, size_t bytes)
 {
-	return expect("submit", s->submit(s->stream[i], fn, arg, bytes), CHOIR_OK);
+	return chi_suite_expect("submit", s->submit(s->stream[i], fn, arg, bytes), CHOIR_OK);
 }
 
 static choir_status wait_for_held(subject *s, uint64_t before, uint64_t after)
@@ -374,7 +364,7 @@ static choir_status expect_text(const char *part)
 static choir_status wait_for_failure(subject *s, int i, uint64_t event, const char *part)
 {
 	const choir_status found = s->table->wait(s->stream[i], event, LONG);
-	CHOIR_TRY(expect("wait for a task that broke down", found, CHOIR_CORRUPT));
+	CHOIR_TRY(chi_suite_expect("wait for a task that broke down", found, CHOIR_CORRUPT));
 	return expect_text(part);
 }
 
@@ -460,7 +450,7 @@ static choir_status open_device(const choir_device_table *t, int index, void **d
 		if (t->close != NULL)
 			t->close(o->self);
 		free(o);
-		return expect("open", status, CHOIR_OK);
+		return chi_suite_expect("open", status, CHOIR_OK);
 	}
 	o->next = all_opened;
 	all_opened = o;
@@ -489,45 +479,18 @@ static choir_status open_subject(subject *s, const choir_suite_options *o)
 	return count == 1 ? CHOIR_OK : open_device(t, 1, &s->device[1]);
 }
 
-// The first failure, kept while the following checks run.
-typedef struct {
-	int ran, failed;
-	char first[400];
-} tally;
-
-static void run_check(subject *s, int i, choir_suite_fn *report, void *user, tally *t)
+choir_status chi_suite_device(const choir_suite_options *o, chi_suite_tally *t)
 {
-	choir_status status = set_up(s);
-	if (status == CHOIR_OK)
-		status = checks[i].fn(s);
-	char text[300] = "";
-	if (status != CHOIR_OK)
-		snprintf(text, sizeof text, "%s", choir_error());
-	tear_down(s);
-	if (status != CHOIR_OK && t->failed++ == 0)
-		snprintf(t->first, sizeof t->first, "%s: %s", checks[i].name, text);
-	t->ran++;
-	if (report != NULL)
-		report(checks[i].name, status, text, user);
-}
-
-choir_status choir_suite_run(const choir_suite_options *o, choir_suite_fn *report, void *user)
-{
-	if (o == NULL || o->size != sizeof *o || o->device == NULL)
-		return choir_fail(CHOIR_INVALID,
-				"suite: options of %zu bytes %s .device; %zu bytes and .device are needed: use "
-				"CHOIR_OPTIONS",
-				o == NULL ? 0 : o->size, o == NULL || o->device == NULL ? "without" : "with",
-				sizeof *o);
 	subject s;
-	tally t = { 0 };
 	CHOIR_TRY(open_subject(&s, o));
-	for (int i = 0; i < CHECKS; i++)
-		if (o->submit != NULL || !checks[i].queues)
-			run_check(&s, i, report, user, &t);
-	if (t.failed == 0)
-		return CHOIR_OK;
-	return choir_fail(CHOIR_INTERNAL,
-			"suite: device kind \"%s\" fails %d of %d checks; the first: %s", o->device->kind,
-			t.failed, t.ran, t.first);
+	for (int i = 0; i < CHECKS; i++) {
+		if (checks[i].queues && o->submit == NULL)
+			continue;
+		choir_status status = set_up(&s);
+		if (status == CHOIR_OK)
+			status = checks[i].fn(&s);
+		chi_suite_note(t, checks[i].name, status);
+		tear_down(&s);
+	}
+	return chi_suite_end(t, "device kind", o->device->kind);
 }

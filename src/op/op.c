@@ -74,6 +74,20 @@ static choir_status run_found(choir_frame *frame, chi_stream *stream, const char
 	return status == CHOIR_OK ? waited : status;
 }
 
+// A kernel that is called by its name runs as a whole.
+choir_status chi_kernel_run_named(
+		chi_stream *stream, const char *operation, const char *name, choir_kernel_call *call)
+{
+	const chi_parallel_plan whole = { .chunks = 1 };
+	const choir_dtype dtype = call->n ? call->in[0].dtype : call->out->dtype;
+	const choir_kernel_table *kernel =
+			chi_kernel_find_named(stream->device, call, operation, name, dtype);
+	if (!kernel)
+		return choir_error_status();
+	call->user = kernel->user;
+	return run_found(NULL, stream, operation, kernel, call, &whole);
+}
+
 // Only built-in kernels on the host run in chunks.
 static choir_status launch(
 		choir_frame *frame, chi_stream *stream, const char *operation, choir_kernel_call *call)

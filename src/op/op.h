@@ -82,6 +82,9 @@ bool chi_op_draw(choir_frame *f, const char *what, uint64_t seed, choir_random_a
 // Runs an operation's kernel on buffers, for optimizers and reductions.
 choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
 		const choir_buffer in[], choir_buffer *out, const void *attributes);
+// Runs the kernel of this name on a call that is not empty. CHOIR_UNSUPPORTED: there is none.
+choir_status chi_kernel_run_named(
+		chi_stream *stream, const char *operation, const char *name, choir_kernel_call *call);
 
 // The fused dense layer, x w + bias with an activation, as a public operation.
 choir_tensor *chi_dense(

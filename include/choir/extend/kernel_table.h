@@ -154,7 +154,8 @@ typedef struct {
 // "max_pool2d", "average_pool2d": x [n, h, w, c]; windows of window x window elements. Elements
 // outside of x do not count. "max_pool2d_gradient": x, y, dy; out is dx. The dy of a window goes
 // to the window's first element (by row, then column) that equals y. "average_pool2d_gradient":
-// dy; out is dx. Windows may overlap; dx is the sum over the windows.
+// dy; out is dx. Windows may overlap; dx is the sum over the windows. "max_pool2d_take": x, y, and
+// u of x's shape; out, of y's shape, has the u of the element of x that would get the window's dy.
 typedef struct {
 	int window, stride;
 	int top, left, bottom, right; // how far the grid of windows extends beyond x
@@ -337,6 +338,18 @@ typedef struct choir_kernel_table {
 // invalid size, version or dtype; no operation, kind or run. CHOIR_STATE: an operation has run
 // already on a device of the kind. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);
+
+// Runs a kernel on a device, and waits for it: for tests of kernels (suite.h). name: the name of
+// the kernel's table; NULL: Choir chooses the kernel, as for an operation. The caller sets n, in,
+// out and attributes of the call. The data of all tensors are in host memory. out may be an input:
+// then their data are equal. If the device does not have host memory, Choir copies the tensors to
+// the device, and copies out and the inputs back: some kernels write inputs. Choir does not check
+// whether shapes and attributes fit the operation. CHOIR_UNSUPPORTED: no kernel of this operation,
+// name and dtype takes the call. CHOIR_INVALID: no device or operation; no data; more than 8
+// inputs; an invalid dtype or shape, or a tensor without elements. Other failures are those of
+// the kernel and the device. Threads: any.
+CHOIR_MUST_CHECK choir_status choir_kernel_run(
+		choir_device *d, const char *operation, const char *name, const choir_kernel_call *call);
 
 // The number of bytes of an operation's attributes. A kernel that queues its work must copy the
 // attributes. 0: the operation has none, or Choir does not know it. Threads: any.

@@ -8,6 +8,10 @@
 const choir_kernel_table *chi_kernel_find(
 		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype);
 
+// Finds only kernels of this name; NULL: of any name.
+const choir_kernel_table *chi_kernel_find_named(choir_device *d, const choir_kernel_call *call,
+		const char *operation, const char *name, choir_dtype dtype);
+
 // Adds a built-in kernel for the CPU. The caller holds the registry's lock. CHOIR_NO_MEMORY.
 choir_status chi_kernel_add_builtin(const choir_kernel_table *table);
 bool chi_kernel_is_builtin(const choir_kernel_table *kernel);

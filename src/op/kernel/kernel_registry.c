@@ -258,6 +258,12 @@ static void report(
 const choir_kernel_table *chi_kernel_find(
 		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype)
 {
+	return chi_kernel_find_named(d, call, operation, NULL, dtype);
+}
+
+const choir_kernel_table *chi_kernel_find_named(choir_device *d, const choir_kernel_call *call,
+		const char *operation, const char *name, choir_dtype dtype)
+{
 	kernel_kind *k = find_kind(d->table->kind);
 	const choir_kernel_table *best = NULL;
 	int best_score = 0;
@@ -267,6 +273,8 @@ const choir_kernel_table *chi_kernel_find(
 	int32_t i = k ? *find_slot(k, operation, dtype, hash_of(operation, dtype)) : NO_ENTRY;
 	for (; i != NO_ENTRY; i = k->entries[i].next) {
 		const choir_kernel_table *table = &k->entries[i].table;
+		if (name && (!table->name || !same(table->name, name)))
+			continue;
 		choir_kernel_call asked = *call;
 		asked.user = table->user;
 		const int score = table->score ? table->score(&asked) : 1;
@@ -275,7 +283,10 @@ const choir_kernel_table *chi_kernel_find(
 			best_score = score;
 		}
 	}
-	if (!best)
+	if (!best && name)
+		choir_fail(CHOIR_UNSUPPORTED, "%s: no kernel \"%s\" for this call in %s on %s", operation,
+				name, choir_dtype_name(dtype), d->table->kind);
+	else if (!best)
 		report(k, d, operation, dtype);
 	return best;
 }

@@ -1,6 +1,6 @@
-// Our kernels for processors with fused multiply-adds against the plain ones, over random shapes
-// and at the ends of what numbers can be; the same bits for each instruction set; keys that are
-// not to be seen.
+// Our kernels for processors with fused multiply-adds (op/kernel/suite_test.c compares them with
+// plain ones) at the ends of what numbers can be; the same bits for each instruction set; keys
+// that are not to be seen.
 #include "base/instruction_set.h"
 #include "op/fma/fma.h"
 #include "op/kernel_calls.h"
@@ -88,49 +88,6 @@ static void compare(problem *p)
 	assert_near("attention_gradient", &p->back, &back);
 	kernels_free(1, &out);
 	kernels_free(1, &back);
-}
-
-// A width whose rows are read and written where they lie.
-static int64_t round_to_group(int64_t width)
-{
-	return chi_fma_round(width, CHI_FMA_GROUP);
-}
-
-TEST(attention_is_the_plain_one)
-{
-	uint64_t seed = 71;
-
-	if (!fits())
-		skip();
-	for (int round = 0; round < 60; round++) {
-		const int64_t n = kernels_integer(&seed, 1, 2), heads = kernels_integer(&seed, 1, 3);
-		const int64_t width = kernels_integer(&seed, 1, round < 50 ? 40 : 80);
-		problem p = packed(n, kernels_integer(&seed, 1, round < 50 ? 70 : 200), heads,
-				round % 4 == 0 ? round_to_group(width) : width, &seed);
-		p.attributes.causal = round % 3 != 0;
-		compare(&p);
-		problem_free(&p);
-	}
-}
-
-TEST(attention_of_three_tensors_is_the_plain_one)
-{
-	uint64_t seed = 72;
-
-	if (!fits())
-		skip();
-	for (int round = 0; round < 60; round++) {
-		const int64_t queries = kernels_integer(&seed, 1, 70);
-		const bool causal = round % 2 == 0;
-		const int64_t width = kernels_integer(&seed, 1, 40);
-		problem p = apart(kernels_integer(&seed, 1, 2), queries,
-				kernels_integer(&seed, causal ? queries : 1, 110),
-				round % 4 < 2 ? width : round_to_group(width), &seed);
-		p.attributes.causal = causal;
-		p.attributes.scale = round % 5 == 0 ? -0.5 : 0.3;
-		compare(&p);
-		problem_free(&p);
-	}
 }
 
 #ifdef CHI_HAS_X86_KERNELS

@@ -1,5 +1,6 @@
-// Every oneDNN kernel against the definition, over random shapes; that its bits do not depend on
-// the thread or the run; what it leaves as it was; its cache; and allocations that fail.
+// oneDNN's kernels (op/kernel/suite_test.c compares them with plain kernels): their bits do not
+// depend on the thread or the run; what they leave as it was; their cache; and allocations that
+// fail.
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -7,7 +8,6 @@
 #include "op/onednn/onednn.h"
 #include "op/onednn/primitive_cache.h"
 #include "tensor/tensor.h"
-#include "short.h"
 #include "test.h"
 
 #include <math.h>
@@ -20,21 +20,6 @@ static void run(const char *operation, kernel_case *c, const void *attributes)
 			kernels_run(chi_onednn_list, operation, c->n, c->in, &c->out, attributes);
 	if (status != CHOIR_OK)
 		fail_msg("%s: %s: %s", operation, choir_status_name(status), choir_error());
-}
-
-TEST(products)
-{
-	uint64_t seed = 51;
-	for (int i = 0; i < 150; i += SERIAL_STRIDE) {
-		kernel_case c = matmul_case(CHOIR_F32, &seed, i >= 120);
-		run("matmul", &c, &c.matmul);
-		kernel_case_check("matmul", &c, matmul_value);
-		kernel_case_free(&c);
-		c = dense_case(CHOIR_F32, &seed, i >= 120);
-		run("dense", &c, &c.dense);
-		kernel_case_check("dense", &c, dense_value);
-		kernel_case_free(&c);
-	}
 }
 
 // With rows of a shorter than a page, as long as one, and those with long sums: there are three
@@ -62,29 +47,6 @@ TEST(products_of_a_transposed_matrix)
 		kernel_case_free(&c);
 	}
 	chi_dnn_forget();
-}
-
-TEST(convolutions)
-{
-	uint64_t seed = 52;
-	for (int i = 0; i < 100; i += SERIAL_STRIDE) {
-		kernel_case c = conv2d_case(CHOIR_F32, &seed, i >= 70);
-		run("conv2d", &c, &c.conv2d);
-		kernel_case_check("conv2d", &c, conv2d_value);
-		kernel_case_free(&c);
-	}
-	for (int i = 0; i < 60; i += SERIAL_STRIDE) {
-		kernel_case f = conv2d_case(CHOIR_F32, &seed, i >= 50);
-		kernel_case c = conv2d_gradient_input_case(&f, &seed);
-		run("conv2d_gradient_input", &c, &c.conv2d);
-		kernel_case_check("conv2d_gradient_input", &c, conv2d_gradient_input_value);
-		kernel_case_free(&c);
-		f = conv2d_case(CHOIR_F32, &seed, i >= 50);
-		c = conv2d_gradient_filter_case(&f, &seed);
-		run("conv2d_gradient_filter", &c, &c.conv2d);
-		kernel_case_check("conv2d_gradient_filter", &c, conv2d_gradient_filter_value);
-		kernel_case_free(&c);
-	}
 }
 
 TEST(empty_calls_are_left_to_others)

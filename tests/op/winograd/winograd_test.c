@@ -1,9 +1,8 @@
-// Winograd's convolutions against the definition over random shapes; which calls they serve; that
-// neither threads nor what lay in memory change their bits; NANs.
+// Winograd's convolutions (op/kernel/suite_test.c compares them with plain ones): which calls they
+// serve; neither threads nor what lay in memory change their bits; NANs.
 #include "base/team.h"
 #include "op/kernel_oracles.h"
 #include "op/winograd/winograd.h"
-#include "short.h"
 #include "test.h"
 
 #include <math.h>
@@ -47,34 +46,22 @@ static void run(const char *operation, kernel_case *c)
 		fail_msg("%s: %s: %s", operation, choir_status_name(status), choir_error());
 }
 
-// One of the three, with the oracle's function.
+// One of the three.
 typedef struct {
 	const char *operation;
-	kernel_value *value;
 	kernel_case (*of)(kernel_case *forward, uint64_t *seed); // NULL: the forward case itself
 } way;
 
 static const way ways[] = {
-	{ "conv2d", conv2d_value, NULL },
-	{ "conv2d_gradient_input", conv2d_gradient_input_value, conv2d_gradient_input_case },
-	{ "conv2d_gradient_filter", conv2d_gradient_filter_value, conv2d_gradient_filter_case },
+	{ "conv2d", NULL },
+	{ "conv2d_gradient_input", conv2d_gradient_input_case },
+	{ "conv2d_gradient_filter", conv2d_gradient_filter_case },
 };
 
 static kernel_case random_case(const way *w, uint64_t *seed)
 {
 	kernel_case f = forward_case(seed);
 	return w->of ? w->of(&f, seed) : f;
-}
-
-TEST(as_the_definition_says)
-{
-	uint64_t seed = 91;
-	for (int i = 0; i < 3 * 5; i += SERIAL_STRIDE) {
-		kernel_case c = random_case(&ways[i % 3], &seed);
-		run(ways[i % 3].operation, &c);
-		kernel_case_check(ways[i % 3].operation, &c, ways[i % 3].value);
-		kernel_case_free(&c);
-	}
 }
 
 TEST(what_is_left_to_others)

@@ -1,0 +1,49 @@
+// Finds the suite for the table that the options name.
+#include "suite.h"
+
+#include <stdio.h>
+
+choir_status chi_suite_expect(const char *call, choir_status found, choir_status needed)
+{
+	if (found == needed)
+		return CHOIR_OK;
+	const bool has_text = found != CHOIR_OK && choir_error_status() == found;
+	return choir_fail(CHOIR_INTERNAL, "%s: it returned %s%s%s; %s is needed", call,
+			choir_status_name(found), has_text ? ": " : "", has_text ? choir_error() : "",
+			choir_status_name(needed));
+}
+
+void chi_suite_note(chi_suite_tally *t, const char *check, choir_status result)
+{
+	char text[300] = "";
+	if (result != CHOIR_OK)
+		snprintf(text, sizeof text, "%s", choir_error());
+	if (result != CHOIR_OK && t->failed++ == 0)
+		snprintf(t->first, sizeof t->first, "%s: %s", check, text);
+	t->ran++;
+	if (t->report != NULL)
+		t->report(check, result, text, t->user);
+}
+
+choir_status chi_suite_end(const chi_suite_tally *t, const char *subject, const char *name)
+{
+	if (t->failed == 0)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INTERNAL, "suite: %s \"%s\" fails %d of %d checks; the first: %s",
+			subject, name, t->failed, t->ran, t->first);
+}
+
+choir_status choir_suite_run(const choir_suite_options *o, choir_suite_fn *report, void *user)
+{
+	chi_suite_tally t = { .report = report, .user = user };
+	if (o == NULL || o->size != sizeof *o)
+		return choir_fail(CHOIR_INVALID,
+				"suite: options of %zu bytes; %zu bytes and a table are needed: use CHOIR_OPTIONS",
+				o == NULL ? 0 : o->size, sizeof *o);
+	const int tables = (o->device != NULL) + (o->kernels != NULL);
+	if (tables != 1)
+		return choir_fail(CHOIR_INVALID,
+				"suite: the options name %d tables; one of .device and .kernels is needed",
+				tables);
+	return o->device != NULL ? chi_suite_device(o, &t) : chi_suite_kernels(o, &t);
+}

@@ -16,6 +16,7 @@ static const char *const bad_rows[] = { "error", "skip", NULL };
 static const char *const missing[] = { "drop", "impute", NULL };
 static const char *const normalizations[] = { "none", "batch", NULL };
 static const char *const class_weights[] = { "none", "balanced", NULL };
+static const char *const augments[] = { "none", "crop", "flip", "both", NULL };
 static const char *const unsaved[] = { "error", "ignore", NULL };
 
 static train_options given = { .data = "mnist",
@@ -28,6 +29,7 @@ static train_options given = { .data = "mnist",
 	.missing = "drop",
 	.normalization = "none",
 	.class_weights = "none",
+	.augment = "none",
 	.max_categories = 64,
 	.task = "auto",
 	.auto_shard = "data",
@@ -51,7 +53,8 @@ static const option options[] = {
 	{ .name = "--bad-rows", .alias = "--wrong-rows", .value = "POLICY", .kind = OPTION_CHOICE,
 		.to = &given.bad_rows, .choices = bad_rows, .recorded = true,
 		.help = "policy for rows that cannot be read (csv:, tfrecord:) or\n"
-				"have an invalid label: error, or skip and count (error)" },
+				"have an invalid label, or images that cannot be decoded:\n"
+				"error, or skip and count (error)" },
 	{ .name = "--missing", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.missing,
 		.choices = missing, .recorded = true,
 		.help = "csv: policy for rows without a value in an input column:\n"
@@ -59,19 +62,27 @@ static const option options[] = {
 	{ .name = "--max-categories", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.max_categories, .min = 1, .max = MAX_INPUTS, .recorded = true,
 		.help = "csv: columns of text with more different texts are no\ninput (64)" },
+	{ .name = "--image-size", .value = "N", .kind = OPTION_INTEGER, .to = &given.image_size,
+		.min = 1, .max = 1 << 14, .recorded = true,
+		.help = "images: height and width in pixels (224)" },
+	{ .name = "--augment", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.augment,
+		.choices = augments, .recorded = true,
+		.help = "change images at random in each epoch: none, crop (shift\n"
+				"by up to an eighth), flip (left to right), or both (none)" },
 	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.train_examples, .min = 1, .recorded = true,
 		.help = "number of training examples; the rest is the test set\n"
 				"(4/5 of the data; text: 9/10 of the windows)" },
 	{ .name = "--model", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.model,
 		.choices = model_kinds, .recorded = true,
-		.help = "mlp, cnn, resnet20, or gpt for text (cnn; mlp if an\n"
-				"example is a list of numbers)" },
+		.help = "mlp, cnn, resnet20, resnet18, or gpt for text (cnn;\n"
+				"images: resnet18; mlp if an example is a list of numbers)" },
 	{ .name = "--widths", .value = "LIST", .kind = OPTION_TEXT, .to = &given.widths,
 		.recorded = true, .help = "layer widths (mlp: 512,512; cnn: 32,64,128)" },
 	{ .name = "--width", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.width,
 		.min = 1, .max = MAX_WIDTH, .recorded = true,
-		.help = "gpt: embedding size (128);\nresnet20: channels of the first stage (16)" },
+		.help = "gpt: embedding size (128);\n"
+				"resnet20, resnet18: channels of the first stage (16, 64)" },
 	{ .name = "--layers", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.layers,
 		.min = 1, .max = MAX_LAYERS, .recorded = true,
 		.help = "gpt: blocks (4);\nresnet20: layers, 6 n + 2 for an integer n (20)" },

@@ -12,12 +12,12 @@ extern const char *const train_optimizers[]; // ending in NULL
 typedef struct {
 	const char *model, *widths, *data, *target, *task, *strategy, *devices, *parameter_devices;
 	const char *optimizer, *schedule, *nonfinite, *bad_rows, *missing, *auto_shard, *save;
-	const char *normalization, *class_weights;
+	const char *normalization, *class_weights, *augment;
 	const char *init, *init_map, *freeze;
 	const char *trace, *log, *checkpoint, *unsaved;
 	model_size size;
 	int64_t train_examples, batch, replicas, cores, workers, epochs, patience, warmup;
-	int64_t checkpoint_every, keep, max_categories;
+	int64_t checkpoint_every, keep, max_categories, image_size;
 	double rate, clip, timeout; // timeout: seconds; 0: no limit
 	uint64_t seed;
 	bool lock_free, lowest_set, show_split, json;

@@ -207,9 +207,9 @@ static choir_status make_table(training *t)
 {
 	if (!t->data.standardized && !t->data.gathered)
 		return CHOIR_OK;
-	if (t->data.standardized && choir_shape_elements(&t->data.shape) > MAX_INPUTS)
+	if (t->data.standardized && t->data.moments > MAX_INPUTS)
 		return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": %lld inputs; needs at most %d",
-				t->given->data, (long long) choir_shape_elements(&t->data.shape), MAX_INPUTS);
+				t->given->data, (long long) t->data.moments, MAX_INPUTS);
 	t->table = calloc(1, sizeof *t->table);
 	if (t->table == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "data \"%s\": out of memory", t->given->data);
@@ -246,6 +246,7 @@ static choir_status open_data(training *t)
 	t->data.task = find_task(t->given->task);
 	t->data.imputes = strcmp(t->given->missing, "impute") == 0;
 	t->data.max_categories = t->given->max_categories;
+	t->data.image_side = t->given->image_size;
 	if (strcmp(t->given->bad_rows, "skip") == 0)
 		t->data.wrong = CHOIR_BAD_RECORD_SKIP;
 	if (t->given->model != NULL)
@@ -257,11 +258,15 @@ static choir_status open_data(training *t)
 		return choir_fail(CHOIR_INVALID,
 				"--target %s: data \"%s\" has no named columns; needs other data, as csv:FILE",
 				t->given->target, t->given->data);
+	if (t->given->image_size != 0 && !t->data.images)
+		return choir_fail(CHOIR_INVALID,
+				"--image-size %lld: data \"%s\" have a fixed size; needs images:DIR",
+				(long long) t->given->image_size, t->given->data);
 	if (t->data.task == TASK_REGRESSION && !t->data.csv)
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"--task regression: data \"%s\" is no table; needs csv:FILE", t->given->data);
 	if (t->given->model == NULL) {
-		t->given->model = t->data.shape.rank == 1 ? "mlp" : "cnn";
+		t->given->model = t->data.images ? "resnet18" : t->data.shape.rank == 1 ? "mlp" : "cnn";
 		CHOIR_TRY(plan_model(t));
 	}
 	plan->image = t->data.shape;

@@ -322,6 +322,7 @@ static choir_dataset *take_over(image_directory *f)
 	f->base = made->base;
 	*made = *f;
 	made->base.random = true;
+	chi_atomic64_store(&made->base.skipped, (uint64_t) made->left_out);
 	if (made->label)
 		made->base.spec.categories[1] = made->classes;
 	return &made->base;

@@ -190,6 +190,9 @@ static const option options[] = {
 				"and print where the time went; under mpirun worker N\nwrites FILE.N" },
 	{ .name = "--log", .value = "DIR", .kind = OPTION_TEXT, .to = &given.log,
 		.help = "write loss, accuracy and rates as TensorBoard event files" },
+	{ .name = "--run", .value = "DIR", .kind = OPTION_TEXT, .to = &given.run,
+		.help = "write what choir report shows: events, trace and TensorBoard\n"
+				"event files (instead of --trace and --log)" },
 	{ .name = "--show-split", .kind = OPTION_FLAG, .to = &given.show_split,
 		.help = "print which examples each replica trains on" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
@@ -235,7 +238,10 @@ choir_status train_step(choir_replica *r, void *user)
 	CHOIR_TRY(choir_metric_update(t->loss, losses, NULL));
 	if (!t->data.text && !train_is_regression(t))
 		CHOIR_TRY(choir_metric_update(t->train_accuracy, labels, scores));
-	return choir_optimizer_minimize(t->optimizer, choir_replica_average_loss(r, losses), tape);
+	choir_tensor *loss = choir_replica_average_loss(r, losses);
+	if (t->given->log != NULL)
+		CHOIR_TRY(choir_replica_return(r, "loss", loss));
+	return choir_optimizer_minimize(t->optimizer, loss, tape);
 }
 
 // R2 has no unit, so it may be that of standardized numbers, where all targets weigh the same.
@@ -260,6 +266,8 @@ static choir_status test_step(choir_replica *r, void *user) // without a tape
 	CHOIR_TRY(choir_metric_update(t->test_loss, losses, NULL));
 	if (train_is_regression(t))
 		return test_numbers(t, labels, scores);
+	if (t->confusion != NULL)
+		CHOIR_TRY(choir_metric_update(t->confusion, labels, scores));
 	return choir_metric_update(t->score, labels, scores);
 }
 
@@ -278,7 +286,11 @@ static choir_status work(choir_strategy *group, int worker, void *user)
 		own->done = 0;
 	while ((status = choir_distributed_dataset_next(own->examples, &own->batch)) == CHOIR_OK) {
 		own->steps++;
-		status = choir_strategy_run(group, train_step, t, own->batch, NULL);
+		const bool logged = worker == 0 && train_logs_step(t, own->steps);
+		status =
+				choir_strategy_run(group, train_step, t, own->batch, logged ? &own->result : NULL);
+		if (status == CHOIR_OK && logged)
+			status = train_read_loss(group, own);
 		if (status != CHOIR_OK)
 			return choir_fail(status, "step %lld: %s", (long long) own->steps, choir_error());
 		own->done += t->given->batch;
@@ -313,6 +325,8 @@ static choir_status test(training *t)
 	t->last_score = t->last_test_loss = NAN;
 	if (t->test == NULL)
 		return CHOIR_OK;
+	if (t->confusion != NULL)
+		CHOIR_TRY(choir_metric_reset(t->confusion));
 	while ((status = choir_distributed_dataset_next(t->test, &t->batch)) == CHOIR_OK)
 		CHOIR_TRY(choir_strategy_run(t->strategy, test_step, t, t->batch, NULL));
 	if (status != CHOIR_END)
@@ -361,6 +375,7 @@ static choir_status train_epochs(training *t)
 		CHOIR_TRY(test(t));
 		train_report_epoch(t);
 		train_trace_epoch(t);
+		train_run_epoch(t);
 		CHOIR_TRY(compare(t));
 		CHOIR_TRY(train_checkpoint_epoch(t));
 	}
@@ -368,7 +383,8 @@ static choir_status train_epochs(training *t)
 		t->last_score = t->best_score;
 		t->last_test_loss = t->best_test_loss;
 	}
-	return best_restore(&t->best, t->model.net);
+	CHOIR_TRY(best_restore(&t->best, t->model.net));
+	return t->best.copy != NULL && t->confusion != NULL ? test(t) : CHOIR_OK;
 }
 
 static choir_status train_and_save(training *t)
@@ -388,12 +404,15 @@ static choir_status train(training *t)
 	train_report_start(t);
 	if (t->share[0].examples != NULL)
 		CHOIR_TRY(train_show_split(t, 0));
+	CHOIR_TRY(train_run_open(t));
 	CHOIR_TRY(train_trace_start(t));
 	const choir_status status = train_and_save(t);
 	const choir_status traced = train_trace_stop(t, status);
-	if (status == CHOIR_OK)
+	if (status == CHOIR_OK) {
 		train_report_end(t);
-	return traced;
+		train_run_end(t);
+	}
+	return traced == CHOIR_OK ? train_run_close(t) : traced;
 }
 
 int train_main(int argc, char **argv)
@@ -402,7 +421,9 @@ int train_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	training t = { .given = &given };
-	choir_status status = train_open_cluster(&t);
+	choir_status status = train_run_prepare(&t);
+	if (status == CHOIR_OK)
+		status = train_open_cluster(&t);
 	if (status == CHOIR_OK)
 		status = train(&t);
 	if (status != CHOIR_OK)

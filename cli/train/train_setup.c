@@ -194,10 +194,15 @@ static choir_status make_model(training *t)
 	t->r2 = choir_metric_new("r2", CHOIR_METRIC_R2);
 	t->train_accuracy = choir_metric_new("train_accuracy", CHOIR_METRIC_ACCURACY);
 	t->test_loss = choir_metric_new("test_loss", CHOIR_METRIC_MEAN);
+	const bool confusion = t->given->run != NULL && !t->data.text && !train_is_regression(t) &&
+			t->data.classes <= MAX_CLASS_NAMES && t->test_examples > 0;
+	if (confusion)
+		t->confusion = choir_confusion_matrix_new("confusion", t->data.classes);
 	if (status == CHOIR_OK &&
 			(t->optimizer == NULL || t->loss == NULL || t->score == NULL ||
 					t->train_accuracy == NULL || t->test_loss == NULL ||
-					t->absolute_error == NULL || t->r2 == NULL))
+					t->absolute_error == NULL || t->r2 == NULL ||
+					(confusion && t->confusion == NULL)))
 		status = choir_error_status();
 	const choir_status left = choir_scope_exit(&scope);
 	return status == CHOIR_OK ? left : status;
@@ -350,8 +355,12 @@ choir_status train_make(training *t)
 
 void train_free(training *t)
 {
-	for (int i = 0; t->share != NULL && i < choir_strategy_workers(t->strategy); i++)
+	for (int i = 0; t->share != NULL && i < choir_strategy_workers(t->strategy); i++) {
 		choir_values_free(t->share[i].batch);
+		choir_values_free(t->share[i].result);
+	}
+	if (t->run != NULL) // the training has failed
+		fclose(t->run);
 	free(t->share);
 	choir_values_free(t->batch);
 	choir_checkpoint_manager_free(t->checkpoints);

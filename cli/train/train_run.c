@@ -35,7 +35,7 @@ static void write_machine(const training *t)
 	const time_t now_is = time(NULL);
 	struct tm utc;
 	gethostname(host, sizeof host - 1);
-	strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now_is, &utc));
+	strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&now_is, &utc));
 	const int v = choir_version();
 	char version[32];
 	snprintf(version, sizeof version, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100);

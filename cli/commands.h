@@ -7,6 +7,8 @@ int sample_main(int argc, char **argv);
 int export_main(int argc, char **argv);
 int inspect_main(int argc, char **argv);
 int replay_main(int argc, char **argv);
+int trace_main(int argc, char **argv);
+int report_main(int argc, char **argv);
 int devices_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int bench_main(int argc, char **argv);

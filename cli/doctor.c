@@ -94,6 +94,8 @@ static void check_libraries(void)
 	const char *kernels = getenv("CHOIR_KERNELS");
 	print_fact("onednn", "oneDNN", onednn ? "yes" : "no");
 	print_fact("zlib", "zlib", choir_has_feature("zlib") ? "yes" : "no");
+	print_fact("png", "libpng", choir_has_feature("png") ? "yes" : "no");
+	print_fact("jpeg", "libjpeg", choir_has_feature("jpeg") ? "yes" : "no");
 	print_fact("hdf5", "HDF5", choir_has_feature("hdf5") ? "yes" : "no");
 	if (!onednn)
 		note(false,
@@ -105,6 +107,11 @@ static void check_libraries(void)
 				"unless you want the same bits on all processors");
 	if (!choir_has_feature("zlib"))
 		note(false, "compressed data files cannot be read: install zlib1g-dev and build again");
+	if (!choir_has_feature("png") || !choir_has_feature("jpeg"))
+		note(false, "%s images cannot be read: install libpng-dev and libjpeg-dev and build again",
+				choir_has_feature("png")			? "JPEG"
+						: choir_has_feature("jpeg") ? "PNG"
+													: "PNG and JPEG");
 	if (!choir_has_feature("hdf5"))
 		note(false, "HDF5 files cannot be read: install libhdf5-dev and build again");
 }

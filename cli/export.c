@@ -5,6 +5,7 @@
 #include "report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -118,6 +119,22 @@ static choir_status check_output(const char *path)
 			CHOIR_INVALID, "--c %s: is the weights file itself; needs another file", given.c);
 }
 
+// The moments of channels are repeated: a C file has one for each number.
+static choir_status spread_moments(const model_plan *plan, float **moments)
+{
+	const table_plan *t = plan->table;
+	const size_t n = (size_t) choir_shape_elements(&plan->image);
+	float *mean = malloc(2 * n * sizeof *mean);
+	if (mean == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "export: no memory for %zu means", n);
+	for (size_t i = 0; i < n; i++) {
+		mean[i] = t->mean[i % (size_t) t->inputs];
+		mean[n + i] = t->deviation[i % (size_t) t->inputs];
+	}
+	*moments = mean;
+	return CHOIR_OK;
+}
+
 static choir_status write_model(choir_strategy *s, const char *path)
 {
 	static table_plan table;
@@ -133,16 +150,21 @@ static choir_status write_model(choir_strategy *s, const char *path)
 	CHOIR_TRY(check_task(&plan, path));
 	CHOIR_TRY(model_load(&m, s, &plan, path));
 	CHOIR_TRY(describe(&plan, path, about));
+	float *moments = NULL;
+	if (table.inputs != 0)
+		CHOIR_TRY(spread_moments(&plan, &moments));
 	const choir_export_options o = {
 		.size = sizeof o,
 		.name = given.name,
 		.about = about,
 		.scale = plan.scale,
-		.mean = table.inputs != 0 ? table.mean : NULL,
-		.deviation = table.inputs != 0 ? table.deviation : NULL,
+		.mean = moments,
+		.deviation = moments == NULL ? NULL : moments + choir_shape_elements(&plan.image),
 	};
-	CHOIR_TRY(choir_layer_export_c(m.net, model_plan_text(&plan) ? CHOIR_U8 : CHOIR_F32,
-			model_input(&plan), &o, given.c));
+	const choir_status status = choir_layer_export_c(
+			m.net, model_plan_text(&plan) ? CHOIR_U8 : CHOIR_F32, model_input(&plan), &o, given.c);
+	free(moments);
+	CHOIR_TRY(status);
 	print_plan(&plan);
 	return CHOIR_OK;
 }

@@ -22,6 +22,8 @@ static const struct {
 	{ "export", export_main, "write a trained model as one C file" },
 	{ "inspect", inspect_main, "show what a file holds and where it is damaged" },
 	{ "replay", replay_main, "run one replica of one training step again" },
+	{ "report", report_main, "write a page about a training (HTML)" },
+	{ "trace", trace_main, "merge the traces of workers, show who waited for whom" },
 	{ "devices", devices_main, "list the devices of this machine" },
 	{ "doctor", doctor_main, "check the installation and suggest settings" },
 	{ "bench", bench_main, "measure all-reduce, train, kernels, run or input" },

@@ -4,6 +4,7 @@
 #include "number.h"
 #include "command_options.h"
 #include "report.h"
+#include "data/image_data.h"
 #include "data/source.h"
 #include "spool.h"
 
@@ -61,7 +62,8 @@ static const command self = {
 			"name\n"
 			"of the class and, if there are labels, the label. The accuracy goes to standard\n"
 			"error. Columns are found by their names, in any order, and labels are not needed.\n"
-			"The data - are CSV from standard input.",
+			"The data - are CSV from standard input. For images:DIR the lines are CSV, too: the\n"
+			"file, the name of the class and, if DIR has a directory for each class, the label.",
 	.examples = { "choir predict digits.safetensors --data mnist --limit 20 --json",
 			"choir predict rows.safetensors --data - --probabilities < rows.csv > classes.csv" },
 	.n = sizeof options / sizeof options[0],
@@ -87,6 +89,12 @@ typedef struct {
 static bool regression(const prediction *p)
 {
 	return model_plan_regression(&p->model.plan);
+}
+
+// Tables and images get CSV with a header; the accuracy then goes to standard error.
+static bool prints_csv(const prediction *p)
+{
+	return p->data.csv || p->data.images;
 }
 
 static choir_status predict_numbers(
@@ -169,13 +177,13 @@ static void print_header(const prediction *p)
 {
 	const char *what = given.probabilities ? ",probability " : ",score ";
 	char number[24];
-	if (given.json || !p->data.csv)
+	if (given.json || !prints_csv(p))
 		return;
 	if (regression(p)) {
 		print_header_of_numbers(p);
 		return;
 	}
-	fputs(p->data.labelled ? "row,class,label" : "row,class", stdout);
+	printf("%s,class%s", p->data.images ? "file" : "row", p->data.labelled ? ",label" : "");
 	for (int64_t i = 0; (given.scores || given.probabilities) && i < p->model.plan.classes; i++) {
 		char name[2 * CLEAN_TEXT];
 		snprintf(name, sizeof name, "%s%s", what + 1, class_name(p, i, number));
@@ -187,7 +195,10 @@ static void print_header(const prediction *p)
 static void print_row(const prediction *p, const answer *a)
 {
 	char number[24];
-	printf("%lld", (long long) a->number);
+	if (p->data.images)
+		print_field("", image_path(&p->data, a->number));
+	else
+		printf("%lld", (long long) a->number);
 	print_field(",", class_name(p, a->class, number));
 	if (p->data.labelled)
 		print_field(",", class_name(p, a->label, number));
@@ -202,6 +213,8 @@ static void print_object(const prediction *p, const answer *a)
 	json_begin();
 	json_text("event", "prediction");
 	json_integer("example", a->number);
+	if (p->data.images)
+		json_text("file", image_path(&p->data, a->number));
 	json_integer("class", a->class);
 	if (p->table.classes != 0)
 		json_text("class_name", class_name(p, a->class, number));
@@ -222,7 +235,7 @@ static void print_one(const prediction *p, const answer *a)
 		print_object(p, a);
 		return;
 	}
-	if (p->data.csv) {
+	if (prints_csv(p)) {
 		print_row(p, a);
 		return;
 	}
@@ -385,6 +398,7 @@ static choir_status prepare(prediction *p)
 	CHOIR_TRY(model_find_weights(&p->path, p->found));
 	CHOIR_TRY(model_plan_read(&plan, p->path));
 	p->data.context = plan.size.context;
+	p->data.wanted = plan.image;
 	snprintf(p->data.target, sizeof p->data.target, "%s", p->table.target);
 	p->data.given_classes = p->table.classes;
 	p->data.given_class = p->table.name;
@@ -438,7 +452,7 @@ static choir_status predict(prediction *p)
 
 static void print_end(const prediction *p)
 {
-	FILE *to = p->data.csv ? stderr : stdout; // the lines before are a table
+	FILE *to = prints_csv(p) ? stderr : stdout; // the lines before are a table
 	const double accuracy = (double) p->right / (double) p->examples;
 	const double bits = choir_metric_result(p->loss) / log(2); // from nats
 	if (given.json) {
@@ -453,7 +467,7 @@ static void print_end(const prediction *p)
 			json_number("accuracy", accuracy);
 		if (p->data.text)
 			json_number("bits_per_byte", bits);
-		if (p->data.csv) {
+		if (prints_csv(p)) {
 			json_integer("dropped", p->data.dropped);
 			json_integer("skipped", p->data.skipped);
 		}
@@ -475,8 +489,8 @@ static void print_end(const prediction *p)
 				(long long) p->data.dropped, p->data.dropped == 1 ? " has" : "s have",
 				p->data.dropped == 1 ? "was" : "were");
 	if (!given.json && p->data.skipped != 0)
-		fprintf(to, "%lld bad row%s skipped: no prediction\n", (long long) p->data.skipped,
-				p->data.skipped == 1 ? " was" : "s were");
+		fprintf(to, "%lld bad %s%s skipped: no prediction\n", (long long) p->data.skipped,
+				p->data.images ? "image" : "row", p->data.skipped == 1 ? " was" : "s were");
 }
 
 int predict_main(int argc, char **argv)

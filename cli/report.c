@@ -10,23 +10,39 @@
 #include <unistd.h>
 
 static bool first_key; // of the current object or list
+static FILE *out; // NULL: standard output
+
+void json_to(FILE *file)
+{
+	out = file;
+}
+
+static FILE *sink(void)
+{
+	return out == NULL ? stdout : out;
+}
+
+static void put(char c)
+{
+	fputc(c, sink());
+}
 
 // People read JSON lines on terminals, so control characters are escaped.
 static void put_character(const char *text, size_t length, uint32_t code)
 {
 	if (length == 0)
-		fputs("\\ufffd", stdout);
+		fputs("\\ufffd", sink());
 	else if (code == '"' || code == '\\')
-		printf("\\%c", (char) code);
+		fprintf(sink(), "\\%c", (char) code);
 	else if (!clean_shows(code))
-		printf("\\u%04x", (unsigned) code); // always below U+10000
+		fprintf(sink(), "\\u%04x", (unsigned) code); // always below U+10000
 	else
-		fwrite(text, 1, length, stdout);
+		fwrite(text, 1, length, sink());
 }
 
 static void put_string(const char *text)
 {
-	putchar('"');
+	put('"');
 	size_t bytes = 0;
 	for (size_t left = strlen(text); left > 0; text += bytes, left -= bytes) {
 		uint32_t code = 0;
@@ -34,13 +50,13 @@ static void put_string(const char *text)
 		put_character(text, length, code);
 		bytes = length == 0 ? 1 : length;
 	}
-	putchar('"');
+	put('"');
 }
 
 static void put_comma(void)
 {
 	if (!first_key)
-		fputs(", ", stdout);
+		fputs(", ", sink());
 	first_key = false;
 }
 
@@ -48,12 +64,12 @@ static void put_key(const char *key)
 {
 	put_comma();
 	put_string(key);
-	fputs(": ", stdout);
+	fputs(": ", sink());
 }
 
 void json_begin(void)
 {
-	putchar('{');
+	put('{');
 	first_key = true;
 }
 
@@ -66,45 +82,45 @@ void json_text(const char *key, const char *text)
 void json_integer(const char *key, int64_t value)
 {
 	put_key(key);
-	printf("%lld", (long long) value);
+	fprintf(sink(), "%lld", (long long) value);
 }
 
 void json_unsigned(const char *key, uint64_t value)
 {
 	put_key(key);
-	printf("%llu", (unsigned long long) value);
+	fprintf(sink(), "%llu", (unsigned long long) value);
 }
 
 void json_number(const char *key, double value)
 {
 	put_key(key);
 	if (isfinite(value))
-		printf("%.12g", value);
+		fprintf(sink(), "%.12g", value);
 	else
-		fputs("null", stdout);
+		fputs("null", sink());
 }
 
 void json_list(const char *key, size_t n, const int64_t values[])
 {
 	put_key(key);
-	putchar('[');
+	put('[');
 	for (size_t i = 0; i < n; i++)
-		printf("%s%lld", i == 0 ? "" : ", ", (long long) values[i]);
-	putchar(']');
+		fprintf(sink(), "%s%lld", i == 0 ? "" : ", ", (long long) values[i]);
+	put(']');
 }
 
 void json_floats(const char *key, size_t n, const float values[])
 {
 	put_key(key);
-	putchar('[');
+	put('[');
 	for (size_t i = 0; i < n; i++) {
-		fputs(i == 0 ? "" : ", ", stdout);
+		fputs(i == 0 ? "" : ", ", sink());
 		if (isfinite(values[i]))
-			printf("%.9g", (double) values[i]);
+			fprintf(sink(), "%.9g", (double) values[i]);
 		else
-			fputs("null", stdout);
+			fputs("null", sink());
 	}
-	putchar(']');
+	put(']');
 }
 
 void json_begin_object(const char *key)
@@ -116,7 +132,7 @@ void json_begin_object(const char *key)
 void json_begin_list(const char *key)
 {
 	put_key(key);
-	putchar('[');
+	put('[');
 	first_key = true;
 }
 
@@ -128,19 +144,19 @@ void json_begin_item(void)
 
 void json_end_item(void)
 {
-	putchar('}');
+	put('}');
 	first_key = false;
 }
 
 void json_end_list(void)
 {
-	putchar(']');
+	put(']');
 	first_key = false;
 }
 
 void json_end(void)
 {
-	puts("}");
+	fputs("}\n", sink());
 }
 
 double now(void)

@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+// Sends the following objects to a file. NULL: to standard output.
+void json_to(FILE *file);
 // A JSON object on one line of standard output, in the order of the calls. Numbers that are not
 // finite become null, bytes that are not UTF-8 U+FFFD.
 void json_begin(void);

@@ -46,6 +46,8 @@ endmacro()
 
 choir_dependency(ONEDNN oneapi/dnnl/dnnl.h dnnl libdnnl-dev)
 choir_dependency(ZLIB zlib.h z zlib1g-dev)
+choir_dependency(PNG png.h png libpng-dev)
+choir_dependency(JPEG jpeglib.h jpeg libjpeg-dev)
 
 # HDF5 is loaded with the first file of its kind (docs/decisions/0049), so only its header and the
 # name of its library are needed here. Debian has it in a folder of its own.

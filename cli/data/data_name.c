@@ -23,6 +23,7 @@ static const struct {
 	[DATA_CSV] = { "csv", "csv:FILE", ALL, { ".csv" } },
 	[DATA_TFRECORD] = { "tfrecord", "tfrecord:FILE", ALL, { ".tfrecord", ".tfrecords" } },
 	[DATA_CIFAR10] = { "cifar10", "cifar10:DIR", ALL, { NULL } },
+	[DATA_IMAGES] = { "images", "images:DIR", DATA_LEARN, { NULL } },
 	[DATA_TEXT] = { "text", "text:FILE", DATA_LEARN, { ".txt" } },
 	[DATA_LINES] = { "lines", "lines:FILE", FILES, { ".txt" } },
 	[DATA_FIXED] = { "fixed", "fixed:BYTES:FILE", FILES, { NULL } },
@@ -31,7 +32,8 @@ static const struct {
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 const char data_learn_help[] = "mnist (10,000 real digits), digits[:N] (synthetic),\n" DATA_FILES
-							   ",\ntext:FILE (any bytes, for gpt); FILE may be a list with\n"
+							   ",\nimages:DIR (a directory of PNG and JPEG files per class),"
+							   "\ntext:FILE (any bytes, for gpt); FILE may be a list with\n"
 							   "commas or a pattern; the kind, as in \"csv:\", may be left\n"
 							   "out if the suffix of FILE shows it (train: mnist;\n"
 							   "predict: required)";
@@ -216,9 +218,10 @@ choir_files *data_name_files(const data_name *d)
 	const char *path[] = { d->path, d->labels };
 	if (d->labels[0] != '\0')
 		return choir_files_new(2, path);
-	if (d->kind != DATA_CIFAR10)
+	if (d->kind != DATA_CIFAR10 && d->kind != DATA_IMAGES)
 		return list_files(d->path);
-	snprintf(pattern, sizeof pattern, "%s/*_batch*.bin", d->path);
+	snprintf(pattern, sizeof pattern, d->kind == DATA_IMAGES ? "%s/*/*" : "%s/*_batch*.bin",
+			d->path);
 	path[0] = pattern;
 	return choir_files_new(1, path);
 }

@@ -15,6 +15,7 @@ typedef enum {
 	DATA_CSV,
 	DATA_TFRECORD,
 	DATA_CIFAR10,
+	DATA_IMAGES,
 	DATA_TEXT, // windows of bytes
 	DATA_LINES,
 	DATA_FIXED,

@@ -1,6 +1,7 @@
 // Opens data by kind, and finds shapes, labels and the number of examples.
 #include "data/source.h"
 #include "data/columns.h"
+#include "data/image_data.h"
 #include "data/open.h"
 #include "data/table_data.h"
 #include "data/text_data.h"
@@ -227,6 +228,8 @@ static choir_status open_source(source *s, const char *name)
 		return table_open(s, inspect_labels);
 	case DATA_TEXT:
 		return text_open(s);
+	case DATA_IMAGES:
+		return image_open(s);
 	case DATA_NPZ:
 	case DATA_HDF5:
 	case DATA_TFRECORD:
@@ -247,6 +250,8 @@ static choir_dataset *all_examples(const source *s)
 		return table_examples(s);
 	if (s->text)
 		return text_examples(s);
+	if (s->images)
+		return image_examples(s);
 	if (s->gathered)
 		return columns_examples(s);
 	choir_dataset *d = data->kind == DATA_DIGITS
@@ -276,6 +281,8 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 	s->label = "label";
 	s->max_classes = MAX_CLASSES;
 	CHOIR_TRY(open_source(s, name));
+	if (s->moments == 0)
+		s->moments = choir_shape_elements(&s->shape);
 	if (s->wrong != CHOIR_BAD_RECORD_ERROR && (s->data.kind == DATA_DIGITS || s->text))
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"--bad-rows skip: data \"%s\" has no rows that can be bad; needs --bad-rows error",
@@ -308,6 +315,8 @@ void source_print(const source *s, bool json)
 		table_print(s, json);
 	if (s->gathered)
 		columns_print(s, json);
+	if (s->images && !json)
+		image_print(s);
 	if (json) {
 		json_integer("rows_without_value", s->dropped);
 		json_integer("wrong_rows", s->skipped);
@@ -316,7 +325,7 @@ void source_print(const source *s, bool json)
 	if (s->dropped != 0)
 		printf("rows with a missing value, skipped: %lld\n", (long long) s->dropped);
 	if (s->skipped != 0)
-		printf("bad rows, skipped: %lld\n", (long long) s->skipped);
+		printf("bad %s, skipped: %lld\n", s->images ? "images" : "rows", (long long) s->skipped);
 }
 
 size_t source_inputs(const source *s, char *list, size_t size)

@@ -26,7 +26,7 @@ typedef choir_status inspect_fn(source *s, choir_values *batch);
 struct source {
 	const char *name; // the value of --data
 	data_name data; // of mnist, its files
-	bool csv, text;
+	bool csv, text, images;
 	bool gathered; // from named columns
 	column_plan *columns; // gathered; owned
 	bool labelled;
@@ -39,6 +39,9 @@ struct source {
 	char target_names[TARGET_SIZE];
 	const char *target_name[MAX_TARGETS];
 	choir_bad_record wrong; // policy
+	int64_t image_side; // images: pixels; 0: the library's default
+	choir_shape wanted; // images: of the model's examples; rank 0: unknown
+	int64_t moments; // means and deviations: of channels, or of all inputs
 	bool numbered; // csv: column "row" has the row's number in the file
 	bool kept; // csv: in memory
 	// csv: names from the weights file. With inputs, columns are found by their names, and labels
@@ -57,7 +60,7 @@ struct source {
 	double scale; // makes the values 0 to 1
 	int64_t classes; // largest label + 1; 0 without labels; of a regression: numbers to predict
 	const char *input, *label; // names of columns
-	choir_dataset *names; // csv: schema and class names; owned
+	choir_dataset *names; // csv, images: schema and class names; owned
 	table_rows rows; // csv with kept
 	inspect_fn *count; // csv
 	int64_t dropped, skipped; // rows: with a missing value; bad
@@ -68,7 +71,8 @@ struct source {
 };
 
 // Opens and inspects data. In s only target, wrong, kept, numbered, what is given, imputes,
-// max_categories, and context may be set.
+// max_categories, context, image_side
+// and wanted may be set.
 choir_status source_open(source *s, const char *name, uint64_t seed);
 // Prints columns and skipped rows: lines, or fields of the current JSON object.
 void source_print(const source *s, bool json);

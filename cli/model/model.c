@@ -9,7 +9,7 @@
 
 enum { CNN_WIDTHS = 3 };
 
-const char *const model_kinds[] = { "mlp", "cnn", "resnet20", "gpt", NULL };
+const char *const model_kinds[] = { "mlp", "cnn", "resnet20", "resnet18", "gpt", NULL };
 
 // In the order of model_kinds.
 static const struct {
@@ -24,10 +24,12 @@ static const struct {
 	{ "32,64,128", { 0 }, cnn_check, cnn_build, cnn_weights, cnn_activations, cnn_work },
 	{ NULL, { .width = 16, .layers = 20 }, resnet_check, resnet_build, resnet_weights,
 			resnet_activations, resnet_work },
+	{ NULL, { .width = 64 }, resnet_check, resnet_build, resnet_weights, resnet_activations,
+			resnet_work },
 	{ NULL, { .width = 128, .layers = 4, .heads = 4, .context = 128 }, gpt_check, gpt_build,
 			gpt_weights, gpt_activations, gpt_work },
 };
-enum { MLP, CNN, RESNET, GPT };
+enum { MLP, CNN, GPT = 4 };
 
 static int kind_index(const char *name)
 {
@@ -42,7 +44,7 @@ choir_status model_plan_set(model_plan *plan, const char *kind, const char *widt
 	const int k = kind_index(kind);
 	if (model_kinds[k] == NULL)
 		return choir_fail(CHOIR_NOT_FOUND,
-				"model \"%s\": unknown model; known: mlp, cnn, resnet20, gpt", kind);
+				"model \"%s\": unknown model; known: mlp, cnn, resnet20, resnet18, gpt", kind);
 	plan->kind = model_kinds[k];
 	plan->size = kinds[k].usual;
 	plan->widths = 0;

@@ -35,7 +35,7 @@ typedef struct {
 } table_plan;
 
 typedef struct {
-	int64_t width; // gpt: embedding size; resnet20: channels of the first stage
+	int64_t width; // gpt: embedding size; resnets: channels of the first stage
 	int64_t layers; // gpt: blocks; resnet20: 6 n + 2
 	int64_t heads, context; // gpt
 	double dropout; // gpt, mlp
@@ -61,7 +61,7 @@ size_t table_number_names(
 
 // A model without its weights.
 typedef struct {
-	const char *kind; // "mlp", "cnn", "resnet20", "gpt"
+	const char *kind; // "mlp", "cnn", "resnet20", "resnet18", "gpt"
 	int64_t width[MAX_WIDTHS]; // mlp: hidden layers; cnn: two convolutions, one dense
 	int widths; // 0: it has a size instead
 	model_size size;

@@ -165,9 +165,11 @@ choir_status model_plan_read(model_plan *plan, const char *path)
 		return CHOIR_OK;
 	CHOIR_TRY(table_plan_read(plan->table, path));
 	const int64_t inputs = plan->table->inputs, elements = choir_shape_elements(&plan->image);
-	if (inputs != 0 && inputs != elements)
+	const int64_t channels = plan->image.rank < 3 ? elements : image_channels(plan);
+	if (inputs != 0 && inputs != elements && inputs != channels)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: means of %lld inputs, examples of %lld numbers; needs one mean per number",
+				"%s: means of %lld inputs, examples of %lld numbers; needs one mean per number or "
+				"channel",
 				path, (long long) inputs, (long long) elements);
 	if (plan->table->targets != 0 && plan->table->targets != plan->classes)
 		return choir_fail(CHOIR_CORRUPT,

@@ -1,26 +1,60 @@
-// The residual network for small images of He et al. 2015, section 4.2: 6 n + 2 layers in three
-// stages of n blocks. The second and third stage halve the image and double the channels, with a
-// 1x1 convolution as the shortcut.
+// The residual networks of He et al. 2015. resnet20 is that for small images, section 4.2: 6 n + 2
+// layers in three stages of n blocks. resnet18 is that of table 1: four stages of two blocks. Each
+// stage but the first halves the image and doubles the channels, with a 1x1 convolution as the
+// shortcut. On images larger than 64 x 64 pixels resnet18 begins with a 7x7 convolution of stride
+// 2 and a pool of 3x3 pixels and stride 2; on smaller ones with a 3x3 convolution, as resnet20.
 #include "model/kind.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { KERNEL = 3, THIRDS = 3 };
+enum { KERNEL = 3, STEM_KERNEL = 7, POOL = 3, STAGES18 = 4, STAGES20 = 3, SMALL = 64 };
 
-// These are usual for this network. Keras' momentum 0.99 adapts too slowly in few steps.
+// These are usual for these networks. Keras' momentum 0.99 adapts too slowly in few steps.
 static const double MOMENTUM = 0.9, EPSILON = 1e-5;
+
+static bool is_18(const model_plan *plan)
+{
+	return strcmp(plan->kind, "resnet18") == 0;
+}
+
+static int64_t stages(const model_plan *plan)
+{
+	return is_18(plan) ? STAGES18 : STAGES20;
+}
+
+static int64_t blocks_of_stage(const model_plan *plan)
+{
+	return is_18(plan) ? 2 : (plan->size.layers - 2) / (2 * STAGES20);
+}
+
+static int64_t blocks_of(const model_plan *plan)
+{
+	return stages(plan) * blocks_of_stage(plan);
+}
+
+// The channels of a block's output.
+static int64_t channels_of(const model_plan *plan, int64_t block)
+{
+	return plan->size.width << (block / blocks_of_stage(plan));
+}
+
+static bool has_pool(const model_plan *plan)
+{
+	return is_18(plan) && (plan->image.dim[0] > SMALL || plan->image.dim[1] > SMALL);
+}
 
 choir_status resnet_check(const model_plan *plan)
 {
 	const model_size *size = &plan->size;
-	if (size->layers < 8 || (size->layers - 2) % (2 * THIRDS) != 0)
+	if (!is_18(plan) && (size->layers < 8 || (size->layers - 2) % (2 * STAGES20) != 0))
 		return choir_fail(CHOIR_INVALID,
 				"resnet20: --layers %lld; needs 6 n + 2, as in 8, 14, 20, 32, 44, 56",
 				(long long) size->layers);
-	if (size->width > MAX_WIDTH >> THIRDS)
-		return choir_fail(CHOIR_INVALID, "resnet20: --width %lld; needs at most %d",
-				(long long) size->width, MAX_WIDTH >> THIRDS);
-	return image_check(plan, 1);
+	if (size->width > MAX_WIDTH >> STAGES18)
+		return choir_fail(CHOIR_INVALID, "%s: --width %lld; needs at most %d", plan->kind,
+				(long long) size->width, MAX_WIDTH >> STAGES18);
+	return image_check(plan, has_pool(plan) ? POOL + 2 : 1);
 }
 
 // The batch normalization has the bias.
@@ -57,13 +91,16 @@ static choir_layer *block(int64_t i, int64_t in, int64_t out, int stride)
 choir_status resnet_build(model *m)
 {
 	const model_plan *plan = &m->plan;
-	const int64_t blocks = (plan->size.layers - 2) / 2;
+	const bool pool = has_pool(plan);
 	choir_layer *layers[MAX_LAYERS];
 	int64_t in = plan->size.width;
-	size_t n = add_convolution(layers, "stem", "conv", image_channels(plan), in, KERNEL, 1);
+	size_t n = add_convolution(layers, "stem", "conv", image_channels(plan), in,
+			pool ? STEM_KERNEL : KERNEL, pool ? 2 : 1);
 	layers[n++] = choir_activation_new(CHOIR_RELU);
-	for (int64_t i = 0; i < blocks; i++) {
-		const int64_t third = i / (blocks / THIRDS), out = plan->size.width << third;
+	if (pool)
+		layers[n++] = choir_max_pool2d_new(POOL, 2);
+	for (int64_t i = 0; i < blocks_of(plan); i++) {
+		const int64_t out = channels_of(plan, i);
 		layers[n++] = block(i, in, out, out == in ? 1 : 2);
 		in = out;
 	}
@@ -81,11 +118,11 @@ static double convolution_weights(double in, double out, double kernel)
 
 double resnet_weights(const model_plan *plan)
 {
-	const int64_t blocks = (plan->size.layers - 2) / 2;
 	double in = (double) plan->size.width;
-	double sum = convolution_weights((double) image_channels(plan), in, KERNEL);
-	for (int64_t i = 0; i < blocks; i++) {
-		const double out = (double) (plan->size.width << (i / (blocks / THIRDS)));
+	double sum = convolution_weights(
+			(double) image_channels(plan), in, has_pool(plan) ? STEM_KERNEL : KERNEL);
+	for (int64_t i = 0; i < blocks_of(plan); i++) {
+		const double out = (double) channels_of(plan, i);
 		sum += convolution_weights(in, out, KERNEL) + convolution_weights(out, out, KERNEL);
 		if (in < out)
 			sum += convolution_weights(in, out, 1);
@@ -94,12 +131,26 @@ double resnet_weights(const model_plan *plan)
 	return sum + (in + 1) * (double) plan->classes;
 }
 
-double resnet_activations(const model_plan *plan)
+// The pixels of the stem's output.
+static double stem_pixels(const model_plan *plan)
 {
 	const double pixels = (double) plan->image.dim[0] * (double) plan->image.dim[1];
-	const double blocks = (double) ((plan->size.layers - 2) / 2) / THIRDS;
-	// Seven images per block; the next stage has half of their numbers.
-	return pixels * (double) plan->size.width * (3 + 7 * blocks * (1 + 0.5 + 0.25));
+	return has_pool(plan) ? pixels / 4 : pixels;
+}
+
+double resnet_activations(const model_plan *plan)
+{
+	double pixels = stem_pixels(plan);
+	double in = (double) plan->size.width, sum = 3 * pixels * in;
+	if (has_pool(plan))
+		pixels /= 4;
+	for (int64_t i = 0; i < blocks_of(plan); i++) {
+		const double out = (double) channels_of(plan, i);
+		pixels = in < out ? pixels / 4 : pixels;
+		sum += 7 * pixels * out; // images of a block
+		in = out;
+	}
+	return sum;
 }
 
 // With normalization: reads x four times and dy twice, writes y and dx.
@@ -112,14 +163,18 @@ static void add_work(
 
 model_work resnet_work(const model_plan *plan)
 {
-	const int64_t blocks = (plan->size.layers - 2) / 2;
-	double in = (double) plan->size.width;
-	double pixels = (double) plan->image.dim[0] * (double) plan->image.dim[1];
+	const bool pool = has_pool(plan);
+	double in = (double) plan->size.width, pixels = stem_pixels(plan);
 	model_work sum = { .numbers = 3 * (double) plan->classes };
-	add_work(&sum, (double) image_channels(plan), in, KERNEL, pixels, 2);
+	add_work(&sum, (double) image_channels(plan), in, pool ? STEM_KERNEL : KERNEL, pixels, 2);
 	sum.numbers += 5 * in * pixels; // ReLU
-	for (int64_t i = 0; i < blocks; i++) {
-		const double out = (double) (plan->size.width << (i / (blocks / THIRDS)));
+	if (pool) {
+		// The pool reads its input forward and backward, and writes its gradient.
+		pixels /= 4;
+		sum.numbers += 3 * in * pixels * 4 + 3 * in * pixels;
+	}
+	for (int64_t i = 0; i < blocks_of(plan); i++) {
+		const double out = (double) channels_of(plan, i);
 		pixels = in < out ? pixels / 4 : pixels;
 		add_work(&sum, in, out, KERNEL, pixels, 3);
 		add_work(&sum, out, out, KERNEL, pixels, 3);

@@ -16,6 +16,7 @@ static const char *const bad_rows[] = { "error", "skip", NULL };
 static const char *const missing[] = { "drop", "impute", NULL };
 static const char *const normalizations[] = { "none", "batch", NULL };
 static const char *const class_weights[] = { "none", "balanced", NULL };
+static const char *const augments[] = { "none", "crop", "flip", "both", NULL };
 static const char *const unsaved[] = { "error", "ignore", NULL };
 
 static train_options given = { .data = "mnist",
@@ -28,6 +29,7 @@ static train_options given = { .data = "mnist",
 	.missing = "drop",
 	.normalization = "none",
 	.class_weights = "none",
+	.augment = "none",
 	.max_categories = 64,
 	.task = "auto",
 	.auto_shard = "data",
@@ -51,7 +53,8 @@ static const option options[] = {
 	{ .name = "--bad-rows", .alias = "--wrong-rows", .value = "POLICY", .kind = OPTION_CHOICE,
 		.to = &given.bad_rows, .choices = bad_rows, .recorded = true,
 		.help = "policy for rows that cannot be read (csv:, tfrecord:) or\n"
-				"have an invalid label: error, or skip and count (error)" },
+				"have an invalid label, or images that cannot be decoded:\n"
+				"error, or skip and count (error)" },
 	{ .name = "--missing", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.missing,
 		.choices = missing, .recorded = true,
 		.help = "csv: policy for rows without a value in an input column:\n"
@@ -59,19 +62,27 @@ static const option options[] = {
 	{ .name = "--max-categories", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.max_categories, .min = 1, .max = MAX_INPUTS, .recorded = true,
 		.help = "csv: columns of text with more different texts are no\ninput (64)" },
+	{ .name = "--image-size", .value = "N", .kind = OPTION_INTEGER, .to = &given.image_size,
+		.min = 1, .max = 1 << 14, .recorded = true,
+		.help = "images: height and width in pixels (224)" },
+	{ .name = "--augment", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.augment,
+		.choices = augments, .recorded = true,
+		.help = "change images at random in each epoch: none, crop (shift\n"
+				"by up to an eighth), flip (left to right), or both (none)" },
 	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.train_examples, .min = 1, .recorded = true,
 		.help = "number of training examples; the rest is the test set\n"
 				"(4/5 of the data; text: 9/10 of the windows)" },
 	{ .name = "--model", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.model,
 		.choices = model_kinds, .recorded = true,
-		.help = "mlp, cnn, resnet20, or gpt for text (cnn; mlp if an\n"
-				"example is a list of numbers)" },
+		.help = "mlp, cnn, resnet20, resnet18, or gpt for text (cnn;\n"
+				"images: resnet18; mlp if an example is a list of numbers)" },
 	{ .name = "--widths", .value = "LIST", .kind = OPTION_TEXT, .to = &given.widths,
 		.recorded = true, .help = "layer widths (mlp: 512,512; cnn: 32,64,128)" },
 	{ .name = "--width", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.width,
 		.min = 1, .max = MAX_WIDTH, .recorded = true,
-		.help = "gpt: embedding size (128);\nresnet20: channels of the first stage (16)" },
+		.help = "gpt: embedding size (128);\n"
+				"resnet20, resnet18: channels of the first stage (16, 64)" },
 	{ .name = "--layers", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.layers,
 		.min = 1, .max = MAX_LAYERS, .recorded = true,
 		.help = "gpt: blocks (4);\nresnet20: layers, 6 n + 2 for an integer n (20)" },
@@ -179,6 +190,9 @@ static const option options[] = {
 				"and print where the time went; under mpirun worker N\nwrites FILE.N" },
 	{ .name = "--log", .value = "DIR", .kind = OPTION_TEXT, .to = &given.log,
 		.help = "write loss, accuracy and rates as TensorBoard event files" },
+	{ .name = "--run", .value = "DIR", .kind = OPTION_TEXT, .to = &given.run,
+		.help = "write what choir report shows: events, trace and TensorBoard\n"
+				"event files (instead of --trace and --log)" },
 	{ .name = "--show-split", .kind = OPTION_FLAG, .to = &given.show_split,
 		.help = "print which examples each replica trains on" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
@@ -224,7 +238,10 @@ choir_status train_step(choir_replica *r, void *user)
 	CHOIR_TRY(choir_metric_update(t->loss, losses, NULL));
 	if (!t->data.text && !train_is_regression(t))
 		CHOIR_TRY(choir_metric_update(t->train_accuracy, labels, scores));
-	return choir_optimizer_minimize(t->optimizer, choir_replica_average_loss(r, losses), tape);
+	choir_tensor *loss = choir_replica_average_loss(r, losses);
+	if (t->given->log != NULL)
+		CHOIR_TRY(choir_replica_return(r, "loss", loss));
+	return choir_optimizer_minimize(t->optimizer, loss, tape);
 }
 
 // R2 has no unit, so it may be that of standardized numbers, where all targets weigh the same.
@@ -249,6 +266,8 @@ static choir_status test_step(choir_replica *r, void *user) // without a tape
 	CHOIR_TRY(choir_metric_update(t->test_loss, losses, NULL));
 	if (train_is_regression(t))
 		return test_numbers(t, labels, scores);
+	if (t->confusion != NULL)
+		CHOIR_TRY(choir_metric_update(t->confusion, labels, scores));
 	return choir_metric_update(t->score, labels, scores);
 }
 
@@ -267,7 +286,11 @@ static choir_status work(choir_strategy *group, int worker, void *user)
 		own->done = 0;
 	while ((status = choir_distributed_dataset_next(own->examples, &own->batch)) == CHOIR_OK) {
 		own->steps++;
-		status = choir_strategy_run(group, train_step, t, own->batch, NULL);
+		const bool logged = worker == 0 && train_logs_step(t, own->steps);
+		status =
+				choir_strategy_run(group, train_step, t, own->batch, logged ? &own->result : NULL);
+		if (status == CHOIR_OK && logged)
+			status = train_read_loss(group, own);
 		if (status != CHOIR_OK)
 			return choir_fail(status, "step %lld: %s", (long long) own->steps, choir_error());
 		own->done += t->given->batch;
@@ -302,6 +325,8 @@ static choir_status test(training *t)
 	t->last_score = t->last_test_loss = NAN;
 	if (t->test == NULL)
 		return CHOIR_OK;
+	if (t->confusion != NULL)
+		CHOIR_TRY(choir_metric_reset(t->confusion));
 	while ((status = choir_distributed_dataset_next(t->test, &t->batch)) == CHOIR_OK)
 		CHOIR_TRY(choir_strategy_run(t->strategy, test_step, t, t->batch, NULL));
 	if (status != CHOIR_END)
@@ -350,6 +375,7 @@ static choir_status train_epochs(training *t)
 		CHOIR_TRY(test(t));
 		train_report_epoch(t);
 		train_trace_epoch(t);
+		train_run_epoch(t);
 		CHOIR_TRY(compare(t));
 		CHOIR_TRY(train_checkpoint_epoch(t));
 	}
@@ -357,7 +383,8 @@ static choir_status train_epochs(training *t)
 		t->last_score = t->best_score;
 		t->last_test_loss = t->best_test_loss;
 	}
-	return best_restore(&t->best, t->model.net);
+	CHOIR_TRY(best_restore(&t->best, t->model.net));
+	return t->best.copy != NULL && t->confusion != NULL ? test(t) : CHOIR_OK;
 }
 
 static choir_status train_and_save(training *t)
@@ -377,12 +404,15 @@ static choir_status train(training *t)
 	train_report_start(t);
 	if (t->share[0].examples != NULL)
 		CHOIR_TRY(train_show_split(t, 0));
+	CHOIR_TRY(train_run_open(t));
 	CHOIR_TRY(train_trace_start(t));
 	const choir_status status = train_and_save(t);
 	const choir_status traced = train_trace_stop(t, status);
-	if (status == CHOIR_OK)
+	if (status == CHOIR_OK) {
 		train_report_end(t);
-	return traced;
+		train_run_end(t);
+	}
+	return traced == CHOIR_OK ? train_run_close(t) : traced;
 }
 
 int train_main(int argc, char **argv)
@@ -391,7 +421,9 @@ int train_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	training t = { .given = &given };
-	choir_status status = train_open_cluster(&t);
+	choir_status status = train_run_prepare(&t);
+	if (status == CHOIR_OK)
+		status = train_open_cluster(&t);
 	if (status == CHOIR_OK)
 		status = train(&t);
 	if (status != CHOIR_OK)

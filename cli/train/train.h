@@ -7,17 +7,19 @@
 #include "command_options.h"
 #include "data/source.h"
 
+#include <stdio.h>
+
 extern const char *const train_optimizers[]; // ending in NULL
 
 typedef struct {
 	const char *model, *widths, *data, *target, *task, *strategy, *devices, *parameter_devices;
 	const char *optimizer, *schedule, *nonfinite, *bad_rows, *missing, *auto_shard, *save;
-	const char *normalization, *class_weights;
+	const char *normalization, *class_weights, *augment;
 	const char *init, *init_map, *freeze;
-	const char *trace, *log, *checkpoint, *unsaved;
+	const char *trace, *log, *run, *checkpoint, *unsaved;
 	model_size size;
 	int64_t train_examples, batch, replicas, cores, workers, epochs, patience, warmup;
-	int64_t checkpoint_every, keep, max_categories;
+	int64_t checkpoint_every, keep, max_categories, image_size;
 	double rate, clip, timeout; // timeout: seconds; 0: no limit
 	uint64_t seed;
 	bool lock_free, lowest_set, show_split, json;
@@ -28,6 +30,8 @@ typedef struct {
 	choir_distributed_dataset *examples;
 	choir_values *batch;
 	int64_t done, steps; // examples of this epoch; steps of all epochs
+	choir_values *result; // of a logged step
+	double loss; // of the last logged step
 } share;
 
 // The last change of options at a resume.
@@ -70,8 +74,8 @@ typedef struct {
 	int64_t best_epoch; // 0: none
 	int64_t worse; // epochs since the best one
 	breakdown breakdown;
-	double logged_sum; // of the losses of logged_done examples, up to the last record
-	int64_t logged_done, logged_epoch;
+	FILE *run; // with --run, of the chief: events for choir report
+	choir_metric *confusion; // with --run, of a classification; NULL: none
 	choir_checkpoint_manager *checkpoints; // or NULL
 	option_changes changes;
 	bool resumed; // in the middle of an epoch, and not continued yet
@@ -120,8 +124,25 @@ void train_report_warning(choir_log_level level, const char *line, void *user);
 // Spans and scalars. train_trace_stop returns status if that is a failure.
 choir_status train_trace_start(training *t);
 choir_status train_trace_stop(training *t, choir_status status);
+// Whether a step's loss is to be logged, and what reads it after the step. group: the worker's
+// strategy.
+bool train_logs_step(const training *t, int64_t step);
+choir_status train_read_loss(choir_strategy *group, share *own);
 void train_trace_step(training *t, const share *own);
 void train_trace_epoch(const training *t);
+// The directory of --run; without it these do nothing. train_run_prepare sets the places of the
+// trace and the scalars, before the workers compare their options.
+choir_status train_run_prepare(training *t);
+choir_status train_run_open(training *t);
+void train_run_step(const training *t, const share *own);
+void train_run_epoch(const training *t);
+void train_run_end(const training *t);
+// CHOIR_IO: an event could not be written.
+choir_status train_run_close(training *t);
+// Objects of --json, also in the file of --run.
+void train_print_epoch(const training *t);
+void train_print_end(const training *t);
+void train_print_start(const training *t);
 // Checkpoints; without --checkpoint these do nothing. Opening resumes from the newest one. After a
 // step and after an epoch: CHOIR_CANCELLED if a signal asked to stop. Closing waits for a save.
 choir_status train_open_checkpoints(training *t);

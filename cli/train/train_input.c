@@ -81,6 +81,21 @@ static choir_dataset *all_examples(const training *t)
 	return standardized(t, choir_dataset_take(ordered(t), t->train_examples));
 }
 
+// Behind the shuffle: the random numbers of an example depend on its position in the epoch.
+static choir_dataset *augmented(const training *t, choir_dataset *d)
+{
+	enum { SHIFTS = 8 };
+	const char *how = t->given->augment;
+	const bool both = strcmp(how, "both") == 0;
+	if (strcmp(how, "none") == 0)
+		return d;
+	return choir_dataset_augment_images(d, t->data.input,
+			CHOIR_OPTIONS(choir_augment_options,
+					.padding =
+							both || strcmp(how, "crop") == 0 ? t->data.shape.dim[0] / SHIFTS : 0,
+					.flip = both || strcmp(how, "flip") == 0, .seed = t->given->seed));
+}
+
 static choir_auto_shard policy(const training *t)
 {
 	int i = 0;
@@ -100,10 +115,10 @@ choir_status train_open_share(training *t, choir_strategy *group, int worker)
 	choir_dataset *d = all_examples(t);
 	if (workers > 1)
 		d = choir_dataset_shard(d, workers, worker);
-	if (t->data.standardized)
+	if (t->data.standardized && !t->data.images)
 		d = choir_dataset_cache(d, NULL);
 	if (!t->data.text)
-		d = choir_dataset_shuffle(d, t->train_examples, t->given->seed);
+		d = augmented(t, choir_dataset_shuffle(d, t->train_examples, t->given->seed));
 	d = choir_dataset_batch(d, t->given->batch);
 	t->share[worker].examples = choir_strategy_distribute_dataset(group, d,
 			CHOIR_OPTIONS(choir_input_options, .read_ahead_steps = 1, .start_reading_now = true,
@@ -111,11 +126,18 @@ choir_status train_open_share(training *t, choir_strategy *group, int worker)
 	return t->share[worker].examples == NULL ? choir_error_status() : CHOIR_OK;
 }
 
+// To decode all images only for the moments of their channels would take as long as an epoch.
+static int64_t measured_examples(const training *t)
+{
+	enum { MAX_IMAGES = 1024 };
+	return t->data.images && t->train_examples > MAX_IMAGES ? MAX_IMAGES : t->train_examples;
+}
+
 static choir_status measure(training *t)
 {
 	table_plan *p = t->table;
-	p->inputs = choir_shape_elements(&t->data.shape);
-	choir_dataset *d = choir_dataset_take(ordered(t), t->train_examples);
+	p->inputs = t->data.moments;
+	choir_dataset *d = choir_dataset_take(ordered(t), measured_examples(t));
 	choir_status status = d == NULL
 			? choir_error_status()
 			: choir_dataset_moments(d, "image", (size_t) p->inputs, p->mean, p->deviation);

@@ -37,7 +37,7 @@ void train_show_progress(training *t, int64_t done)
 			loss, left_text);
 }
 
-void train_report_start(const training *t)
+static void print_start(const training *t, bool json)
 {
 	const summary s = {
 		.strategy = t->strategy,
@@ -51,9 +51,19 @@ void train_report_start(const training *t)
 		.memory = &t->memory,
 		.slots = train_slots(t),
 	};
-	if (!t->given->json)
+	if (!json)
 		source_print(&t->data, false);
-	summary_print(&s, t->given->json);
+	summary_print(&s, json);
+}
+
+void train_report_start(const training *t)
+{
+	print_start(t, t->given->json);
+}
+
+void train_print_start(const training *t)
+{
+	print_start(t, true);
 }
 
 static void print_score_object(const training *t)
@@ -73,9 +83,7 @@ static void print_score_object(const training *t)
 
 static void print_score(const training *t)
 {
-	if (t->given->json)
-		print_score_object(t);
-	else if (t->test_examples == 0)
+	if (t->test_examples == 0)
 		return;
 	else if (train_is_regression(t))
 		printf("  test MSE %.6g, MAE %.6g, R2 %.4f", t->last_score, t->last_absolute_error,
@@ -92,21 +100,26 @@ static double rate_of(const training *t)
 	return t->trained == 0 ? 0 : (double) t->trained / t->seconds;
 }
 
+void train_print_epoch(const training *t)
+{
+	json_begin();
+	json_text("event", "epoch");
+	json_integer("epoch", t->epochs);
+	json_integer("step", t->share[0].steps);
+	json_number("loss", t->last_loss);
+	print_score_object(t);
+	json_number("examples_per_s", rate_of(t));
+	json_number("seconds", t->seconds);
+	json_number("epoch_seconds", t->epoch_seconds);
+	json_end();
+}
+
 void train_report_epoch(const training *t)
 {
 	char left[32] = "";
 	const double rate = rate_of(t);
 	if (t->given->json) {
-		json_begin();
-		json_text("event", "epoch");
-		json_integer("epoch", t->epochs);
-		json_integer("step", t->share[0].steps);
-		json_number("loss", t->last_loss);
-		print_score(t);
-		json_number("examples_per_s", rate);
-		json_number("seconds", t->seconds);
-		json_number("epoch_seconds", t->epoch_seconds);
-		json_end();
+		train_print_epoch(t);
 	} else {
 		progress_clear();
 		printf("epoch %lld/%lld  loss %.4f", (long long) t->epochs, (long long) t->given->epochs,
@@ -123,19 +136,31 @@ void train_report_epoch(const training *t)
 	fflush(stdout);
 }
 
+static const char *hash_of(const training *t, char hash[17])
+{
+	snprintf(hash, 17, "%016llx", (unsigned long long) choir_strategy_hash(t->strategy));
+	return hash;
+}
+
+void train_print_end(const training *t)
+{
+	char hash[17];
+	json_begin();
+	json_text("event", "end");
+	json_integer("epochs", t->epochs);
+	json_number("loss", t->last_loss);
+	print_score_object(t);
+	json_number("examples_per_s", rate_of(t));
+	json_text("weights", hash_of(t, hash));
+	json_end();
+}
+
 void train_report_end(const training *t)
 {
 	char hash[17];
-	snprintf(hash, sizeof hash, "%016llx", (unsigned long long) choir_strategy_hash(t->strategy));
+	hash_of(t, hash);
 	if (t->given->json) {
-		json_begin();
-		json_text("event", "end");
-		json_integer("epochs", t->epochs);
-		json_number("loss", t->last_loss);
-		print_score(t);
-		json_number("examples_per_s", rate_of(t));
-		json_text("weights", hash);
-		json_end();
+		train_print_end(t);
 		return;
 	}
 	if (t->given->save != NULL)

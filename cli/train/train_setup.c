@@ -194,10 +194,15 @@ static choir_status make_model(training *t)
 	t->r2 = choir_metric_new("r2", CHOIR_METRIC_R2);
 	t->train_accuracy = choir_metric_new("train_accuracy", CHOIR_METRIC_ACCURACY);
 	t->test_loss = choir_metric_new("test_loss", CHOIR_METRIC_MEAN);
+	const bool confusion = t->given->run != NULL && !t->data.text && !train_is_regression(t) &&
+			t->data.classes <= MAX_CLASS_NAMES && t->test_examples > 0;
+	if (confusion)
+		t->confusion = choir_confusion_matrix_new("confusion", t->data.classes);
 	if (status == CHOIR_OK &&
 			(t->optimizer == NULL || t->loss == NULL || t->score == NULL ||
 					t->train_accuracy == NULL || t->test_loss == NULL ||
-					t->absolute_error == NULL || t->r2 == NULL))
+					t->absolute_error == NULL || t->r2 == NULL ||
+					(confusion && t->confusion == NULL)))
 		status = choir_error_status();
 	const choir_status left = choir_scope_exit(&scope);
 	return status == CHOIR_OK ? left : status;
@@ -207,9 +212,9 @@ static choir_status make_table(training *t)
 {
 	if (!t->data.standardized && !t->data.gathered)
 		return CHOIR_OK;
-	if (t->data.standardized && choir_shape_elements(&t->data.shape) > MAX_INPUTS)
+	if (t->data.standardized && t->data.moments > MAX_INPUTS)
 		return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": %lld inputs; needs at most %d",
-				t->given->data, (long long) choir_shape_elements(&t->data.shape), MAX_INPUTS);
+				t->given->data, (long long) t->data.moments, MAX_INPUTS);
 	t->table = calloc(1, sizeof *t->table);
 	if (t->table == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "data \"%s\": out of memory", t->given->data);
@@ -246,6 +251,7 @@ static choir_status open_data(training *t)
 	t->data.task = find_task(t->given->task);
 	t->data.imputes = strcmp(t->given->missing, "impute") == 0;
 	t->data.max_categories = t->given->max_categories;
+	t->data.image_side = t->given->image_size;
 	if (strcmp(t->given->bad_rows, "skip") == 0)
 		t->data.wrong = CHOIR_BAD_RECORD_SKIP;
 	if (t->given->model != NULL)
@@ -257,11 +263,15 @@ static choir_status open_data(training *t)
 		return choir_fail(CHOIR_INVALID,
 				"--target %s: data \"%s\" has no named columns; needs other data, as csv:FILE",
 				t->given->target, t->given->data);
+	if (t->given->image_size != 0 && !t->data.images)
+		return choir_fail(CHOIR_INVALID,
+				"--image-size %lld: data \"%s\" have a fixed size; needs images:DIR",
+				(long long) t->given->image_size, t->given->data);
 	if (t->data.task == TASK_REGRESSION && !t->data.csv)
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"--task regression: data \"%s\" is no table; needs csv:FILE", t->given->data);
 	if (t->given->model == NULL) {
-		t->given->model = t->data.shape.rank == 1 ? "mlp" : "cnn";
+		t->given->model = t->data.images ? "resnet18" : t->data.shape.rank == 1 ? "mlp" : "cnn";
 		CHOIR_TRY(plan_model(t));
 	}
 	plan->image = t->data.shape;
@@ -345,8 +355,12 @@ choir_status train_make(training *t)
 
 void train_free(training *t)
 {
-	for (int i = 0; t->share != NULL && i < choir_strategy_workers(t->strategy); i++)
+	for (int i = 0; t->share != NULL && i < choir_strategy_workers(t->strategy); i++) {
 		choir_values_free(t->share[i].batch);
+		choir_values_free(t->share[i].result);
+	}
+	if (t->run != NULL) // the training has failed
+		fclose(t->run);
 	free(t->share);
 	choir_values_free(t->batch);
 	choir_checkpoint_manager_free(t->checkpoints);

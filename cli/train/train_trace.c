@@ -6,12 +6,23 @@
 
 enum { EVERY = 10 }; // steps between two records of scalars
 
+static int worker_of(const training *t)
+{
+	return t->cluster == NULL ? 0 : choir_cluster_worker(t->cluster);
+}
+
 static bool name_trace(const training *t, char path[PATH_SIZE])
 {
-	const int worker = train_is_chief(t) ? 0 : choir_cluster_worker(t->cluster);
+	const int worker = worker_of(t);
 	const int n = worker == 0 ? snprintf(path, PATH_SIZE, "%s", t->given->trace)
 							  : snprintf(path, PATH_SIZE, "%s.%d", t->given->trace, worker);
 	return n < PATH_SIZE;
+}
+
+// With --run, choir report prints the times.
+static bool prints_breakdown(const training *t)
+{
+	return t->given->trace != NULL && t->given->run == NULL;
 }
 
 choir_status train_trace_start(training *t)
@@ -23,9 +34,13 @@ choir_status train_trace_start(training *t)
 		return CHOIR_OK;
 	if (given->trace != NULL && !name_trace(t, path))
 		return choir_fail(CHOIR_INVALID, "--trace %.200s: path too long", given->trace);
+	if (given->trace != NULL && train_is_one_of_many(t))
+		CHOIR_TRY(choir_cluster_barrier(t->cluster)); // merged traces begin at the same time
 	return choir_trace_start(given->trace == NULL ? NULL : path,
 			CHOIR_OPTIONS(choir_trace_options, .log = chief ? given->log : NULL,
-					.span = given->trace == NULL ? NULL : breakdown_add, .user = &t->breakdown));
+					.span = prints_breakdown(t) ? breakdown_add : NULL, .user = &t->breakdown,
+					.worker = worker_of(t),
+					.workers = t->cluster == NULL ? 1 : choir_cluster_workers(t->cluster)));
 }
 
 choir_status train_trace_stop(training *t, choir_status status)
@@ -37,39 +52,36 @@ choir_status train_trace_stop(training *t, choir_status status)
 	const choir_status stopped = choir_trace_stop();
 	if (status != CHOIR_OK)
 		return choir_fail(status, "%s", text);
-	if (t->given->trace != NULL)
+	if (prints_breakdown(t))
 		breakdown_print(&t->breakdown, t->given->json);
 	return stopped;
 }
 
-// Since the last record, from the metric's mean of the epoch so far.
-static double recent_loss(training *t, int64_t done)
+bool train_logs_step(const training *t, int64_t step)
 {
-	if (t->logged_epoch != t->epochs) {
-		t->logged_sum = 0;
-		t->logged_done = 0;
-		t->logged_epoch = t->epochs;
-	}
-	const double sum = (double) done * choir_metric_result(t->loss);
-	const double loss = (sum - t->logged_sum) / (double) (done - t->logged_done);
-	t->logged_sum = sum;
-	t->logged_done = done;
-	return loss;
+	return t->given->log != NULL && step % EVERY == 0;
 }
 
-static void log_training(const training *t, int64_t done, double loss)
+choir_status train_read_loss(choir_strategy *group, share *own)
 {
-	const int64_t steps = t->share[0].steps;
-	choir_trace_scalar("train/loss", steps, loss);
-	choir_trace_scalar("train/rate", steps, choir_optimizer_learning_rate(t->optimizer));
-	choir_trace_scalar("train/examples_per_s", steps,
-			train_rate(t, done * choir_strategy_workers(t->strategy)));
+	const choir_tensor *loss = choir_strategy_reduce(
+			group, CHOIR_SUM, choir_values_find(own->result, "loss"), CHOIR_NO_AXIS);
+	if (loss == NULL)
+		return choir_error_status();
+	own->loss = choir_tensor_number(loss);
+	return CHOIR_OK;
 }
 
 void train_trace_step(training *t, const share *own)
 {
-	if (t->given->log != NULL && own->steps % EVERY == 0)
-		log_training(t, own->done, recent_loss(t, own->done));
+	const int64_t steps = own->steps;
+	if (!train_logs_step(t, steps))
+		return;
+	choir_trace_scalar("train/loss", steps, own->loss);
+	choir_trace_scalar("train/rate", steps, choir_optimizer_learning_rate(t->optimizer));
+	choir_trace_scalar("train/examples_per_s", steps,
+			train_rate(t, own->done * choir_strategy_workers(t->strategy)));
+	train_run_step(t, own);
 }
 
 void train_trace_epoch(const training *t)

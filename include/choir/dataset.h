@@ -38,12 +38,13 @@ choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
 // Each example of the f32 column has n numbers. Computes each number's mean and population
 // standard deviation over all examples. NaN is left out; both are 0 if there is nothing else.
-// Reads d once and rewinds it. CHOIR_INVALID: an example does not have n numbers; d has no
-// examples, or no end.
+// If the last axis of an example has n numbers, as the channels of images, number i is number i of
+// that axis in all places. Reads d once and rewinds it. CHOIR_INVALID: neither an example nor its
+// last axis has n numbers; d has no examples, or no end.
 CHOIR_MUST_CHECK choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[]);
 // For an f32 column of n numbers: number i becomes (number - mean[i]) / deviation[i]. A
-// deviation of 0 counts as 1.
+// deviation of 0 counts as 1. If the last axis has n numbers, this holds in all places.
 choir_dataset *choir_dataset_standardize(choir_dataset *d, const char *column, size_t n,
 		const float mean[], const float deviation[]);
 // For an f32 column of n numbers: if number i is NaN, it becomes value[i]. With the means of
@@ -52,6 +53,22 @@ choir_dataset *choir_dataset_fill_nan(
 		choir_dataset *d, const char *column, size_t n, const float value[]);
 // Flattens the examples of a column: [28, 28] becomes [784], and a scalar becomes [1].
 choir_dataset *choir_dataset_flatten(choir_dataset *d, const char *column);
+
+typedef struct {
+	size_t size;
+	int64_t padding; // pixels of zeros that are added on each side before the crop
+	int64_t height, width; // of the crop; 0: as in the examples
+	bool flip; // half of the examples are mirrored, left to right
+	uint64_t seed;
+} choir_augment_options;
+// Augments images, of shape [height, width] or [height, width, channels] and any dtype: cuts out
+// a rectangle at a random place, and mirrors it or not. The random numbers depend only on the
+// seed, the number of the pass and the position of the example in d. So a training computes the
+// same bits on any number of workers. Place this transform behind a shuffle, which then needs no
+// buffer if d has random access, and before batch. CHOIR_INVALID: a crop that is larger than the
+// padded image; d has batches.
+choir_dataset *choir_dataset_augment_images(
+		choir_dataset *d, const char *column, const choir_augment_options *o);
 
 // Functions of the program
 //

@@ -314,6 +314,47 @@ choir_dataset *choir_fixed_length_record_dataset_new(
 // true. Columns are "label", u8, 0 to 9, and "image", u8 [32, 32, 3], RGB.
 choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test);
 
+// Images
+
+typedef struct {
+	size_t size;
+	int64_t height, width; // of an example, in pixels; 0: 224
+	int channels; // 3: red, green, blue; 1: grey; 0: 3
+	// With SKIP this call decodes all files. It leaves out those that cannot be decoded, and
+	// logs their names (choir_logger_set).
+	choir_bad_record bad_record;
+	// The names of the classes, in the order of their numbers. A directory with another name is
+	// CHOIR_INVALID. If classes is 0, the classes are the directories, sorted by the bytes of
+	// their names.
+	size_t classes;
+	const char *const *class_name;
+	// A dataset of the same directory. Its files and classes are used, so nothing is listed or
+	// checked again. The program may free schema after the call.
+	const choir_dataset *schema;
+} choir_image_directory_options;
+// Reads the PNG and JPEG images of a directory with one directory for each class. Columns are
+// "image", u8 [height, width, channels], and "label", i32, whose texts are the names of the
+// classes (choir_dataset_category). A directory with images and without directories gives only
+// "image". Examples are ordered by class, then by the bytes of their names. Files are ignored if
+// their names begin with a point, or do not end in .png, .jpg or .jpeg. Links are followed.
+//
+// An image is scaled until it covers height x width pixels, and its middle is cut out. Scaling is
+// bilinear with antialiasing, with the filter and the arithmetic of Pillow. If height and width
+// are equal, this is torchvision's Resize and CenterCrop. Transparency and the orientation in EXIF
+// data are ignored. Colours in CMYK become RGB.
+//
+// Cost: this call lists the files. Examples can be read in any order, so a shuffle needs no
+// buffer. Reading an example decodes its file. Memory holds one file and its pixels.
+//
+// Errors: CHOIR_INVALID: a class without images; no images. CHOIR_CORRUPT: an image that cannot be
+// decoded, or is truncated; the text names the file. CHOIR_UNSUPPORTED: a build without libpng or
+// libjpeg (choir_has_feature("png"), "jpeg"); more than 134,217,728 pixels or 256 MiB.
+choir_dataset *choir_image_directory_dataset_new(
+		const char *directory, const choir_image_directory_options *o);
+// The path of the i-th example's file. d owns it. NULL: there is no such example, or d is not a
+// result of choir_image_directory_dataset_new.
+const char *choir_image_directory_dataset_path(const choir_dataset *d, int64_t i);
+
 // Text
 //
 // These sources also read files compressed by gzip.

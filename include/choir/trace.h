@@ -6,7 +6,7 @@
 // one trace at a time.
 //
 // Cost: without a trace, each place where a span could begin tests one word of memory. With a
-// trace, a span costs two readings of the clock and 64 bytes; each thread keeps its newest
+// trace, a span costs two readings of the clock and 72 bytes; each thread keeps its newest
 // spans. Only recording a scalar takes a lock. Scalars are written to their file about once a
 // second. If a file cannot be written, only choir_trace_stop fails.
 //
@@ -47,6 +47,9 @@ typedef struct choir_trace_span {
 	double begin, end; // seconds since the start of the trace
 	double own; // seconds outside of nested spans
 	int depth; // number of the thread's spans around this span
+	int worker; // whose trace it is
+	// Of a wait: "replica 3" or "worker 1", which came last and so ended the wait. NULL: unknown.
+	const char *last;
 } choir_trace_span;
 
 // span is valid only during the call.
@@ -62,12 +65,16 @@ typedef struct choir_trace_options {
 	// start. The function must not start or stop a trace.
 	choir_trace_span_fn *span;
 	void *user;
+	// This process among the workers of a job; its file can be merged with those of the others
+	// (choir_trace_merge). workers 0 means 1. All workers start their traces at the same moment,
+	// right after choir_cluster_barrier, because merged traces begin at the same time.
+	int worker, workers;
 } choir_trace_options;
 
 // Starts recording. path is the file that choir_trace_stop will write (JSON in Chrome's trace
 // event format); NULL: no file. The calling thread gets the track "program". CHOIR_STATE: a
 // trace is on already. CHOIR_IO: the file or the folder cannot be written. CHOIR_INVALID: spans
-// is negative or more than 2^24.
+// is negative or more than 2^24; worker is not 0 to workers - 1.
 CHOIR_MUST_CHECK choir_status choir_trace_start(const char *path, const choir_trace_options *o);
 
 // Ends the trace and writes what was recorded. Open spans end now. The trace is off afterwards,
@@ -80,6 +87,18 @@ bool choir_trace_is_on(void);
 
 // The number of spans that newer ones replaced in the last trace.
 int64_t choir_trace_dropped_spans(void);
+
+// Files of traces. Any thread may make these calls.
+//
+// Calls fn for each span in a file of choir_trace_start or choir_trace_merge, in the order of the
+// file. own is not known: it is end - begin, and depth is 0. CHOIR_CORRUPT: the file is damaged, or
+// is no such trace.
+CHOIR_MUST_CHECK choir_status choir_trace_read(
+		const char *path, choir_trace_span_fn *fn, void *user);
+// Writes one file with the spans of n files, one of each worker of a job. The file appears whole or
+// not at all. CHOIR_CORRUPT: as for choir_trace_read. CHOIR_INVALID: two files of one worker.
+CHOIR_MUST_CHECK choir_status choir_trace_merge(
+		const char *path, size_t n, const char *const paths[]);
 
 // Recording. Without a trace these calls do nothing.
 //

@@ -20,6 +20,12 @@ bool choir_has_feature(const char *feature)
 #ifdef CHI_HAS_HDF5
 		"hdf5",
 #endif
+#ifdef CHI_HAS_PNG
+		"png",
+#endif
+#ifdef CHI_HAS_JPEG
+		"jpeg",
+#endif
 #ifdef CHI_HAS_MPI
 		"mpi",
 #endif

@@ -2,6 +2,7 @@
 // message could be mistaken for the expected one.
 #include "cluster/cluster.h"
 
+#include "trace/spans.h"
 #include "base/alloc.h"
 #include "base/crc32c.h"
 #include "base/file.h"
@@ -323,6 +324,12 @@ double chi_cluster_failing(choir_cluster *c, const chi_error *why)
 	c->cause = why;
 	chi_mutex_unlock(&c->lock);
 	return chi_cluster_deadline(c, c->timeout >= 0 && c->timeout < SECONDS ? c->timeout : SECONDS);
+}
+
+int32_t chi_cluster_last(choir_cluster *c)
+{
+	const uint32_t worker = chi_atomic32_load(&c->last);
+	return worker == 0 ? CHI_LAST_UNKNOWN : chi_last_worker((int) worker - 1);
 }
 
 choir_status chi_cluster_check(choir_cluster *c)

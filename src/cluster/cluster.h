@@ -29,7 +29,11 @@ struct choir_cluster {
 	// The failure being sent to others; under lock.
 	const chi_error *cause;
 	chi_atomic64 sequence;
+	chi_atomic32 last; // the worker for which the latest wait was longest, plus 1; for traces
 };
+
+// That worker, as the spans of waits name it.
+int32_t chi_cluster_last(choir_cluster *c);
 
 const choir_transport_table *chi_transport_find(const char *name); // NULL: CHOIR_NOT_FOUND
 // Fills missing slots with stubs.

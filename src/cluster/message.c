@@ -3,6 +3,7 @@
 // receives begin together.
 #include "cluster/message.h"
 
+#include "trace/trace.h"
 #include "base/log.h"
 #include "base/hash.h"
 #include "base/text.h"
@@ -354,8 +355,13 @@ choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
 	choir_cluster *c = m[0]->cluster;
 	const chi_message *waits_for = NULL;
 	choir_status status = progress_all(m, n, &waits_for);
+	if (status == CHOIR_OK && waits_for == NULL)
+		return CHOIR_OK;
+	int last = c->worker;
+	chi_trace_begin(CHOIR_TRACE_WAIT, "other workers");
 	wait_limit p = begin_wait_limit(m[0], deadline);
 	for (int turn = 0; status == CHOIR_OK && waits_for != NULL; turn++) {
+		last = waits_for->peer;
 		const double now = turn % LOOKS == LOOKS - 1 ? c->transport_table.now(c->self) : -HUGE_VAL;
 		if (now > -HUGE_VAL)
 			end_wait_limit(&p, waits_for, now);
@@ -368,5 +374,7 @@ choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
 	}
 	for (int i = 0; status != CHOIR_OK && i < n; i++)
 		chi_message_drop(m[i]);
+	chi_atomic32_store(&c->last, (uint32_t) last + 1);
+	chi_trace_end_wait(chi_last_worker(last));
 	return status;
 }

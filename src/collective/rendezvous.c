@@ -146,12 +146,15 @@ choir_status chi_rendezvous_join(chi_rendezvous *m, int member, const choir_coll
 		return choir_fail(CHOIR_CANCELLED, "%s: cancelled", c->name);
 	s->c[member] = c;
 	own->last = chi_atomic32_add(&s->arrived, 1) + 1 == (uint32_t) m->members;
-	if (own->last)
+	if (own->last) {
+		s->last = chi_trace_track();
 		begin(m, s, chunks);
+	}
 	return CHOIR_OK;
 }
 
-static choir_status await(const chi_rendezvous *m, chi_gate *gate, uint32_t target,
+// The gate is one of s.
+static choir_status await(const chi_rendezvous *m, chi_round *s, chi_gate *gate, uint32_t target,
 		double deadline, const char *name)
 {
 	for (;;) {
@@ -162,7 +165,7 @@ static choir_status await(const chi_rendezvous *m, chi_gate *gate, uint32_t targ
 			return choir_fail(CHOIR_CANCELLED, "%s: cancelled", name);
 		chi_trace_begin(CHOIR_TRACE_WAIT, name);
 		const bool in_time = chi_gate_wait(gate, word, m->spin, deadline);
-		chi_trace_end();
+		chi_trace_end_wait(in_time && gate == &s->joined ? s->last : CHI_LAST_UNKNOWN);
 		if (!in_time)
 			return choir_fail(CHOIR_TIMEOUT, "%s: the other devices did not join in time", name);
 	}
@@ -175,7 +178,7 @@ static choir_status await_others(
 	for (;;) {
 		const uint32_t arrived = chi_atomic32_load(&s->arrived);
 		const choir_status status =
-				await(m, &s->joined, target, chi_clock_deadline(seconds), name);
+				await(m, s, &s->joined, target, chi_clock_deadline(seconds), name);
 		if (status != CHOIR_TIMEOUT || arrived == chi_atomic32_load(&s->arrived))
 			return status;
 	}
@@ -277,7 +280,7 @@ static choir_status take_part(chi_rendezvous *m, int member, uint64_t request, d
 	if (status == CHOIR_OK) {
 		if (!look_on(m, s, member, target_of(request)))
 			do_chunks(&(worker){ m, s, member, fn, self });
-		status = await(m, &s->complete, target_of(request), chi_clock_deadline(seconds), name);
+		status = await(m, s, &s->complete, target_of(request), chi_clock_deadline(seconds), name);
 	}
 	return status == CHOIR_OK ? leave(m, s) : abort_wait(m, request, status, self);
 }

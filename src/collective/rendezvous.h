@@ -24,6 +24,7 @@ typedef struct {
 	// Twice the number of openings; the lowest bit: aborted.
 	chi_gate joined, complete;
 	chi_atomic32 arrived; // members, until all have joined
+	int32_t last; // the track of the last of them, for traces
 	int64_t chunks; // 0: the members' collectives differ
 	chi_work_range *range;
 	chi_atomic32 finished, left; // chunks done; members gone

@@ -1,6 +1,6 @@
 // Sharding of a chain by files. The chain is first only checked, from its end, so that a failure
 // changes nothing. Sharding by hints sets the shard stages that have a hint.
-#include "data/dataset/dataset.h"
+#include "data/dataset/subset.h"
 
 static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count)
 {

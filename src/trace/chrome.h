@@ -1,4 +1,4 @@
-// Chrome's trace file, written when the trace stops.
+// Chrome's trace file, written when a trace stops or is merged.
 #pragma once
 
 #include "base/file.h"
@@ -6,15 +6,27 @@
 #include "trace/spans.h"
 
 typedef struct {
+	int worker, track;
+	char name[CHI_TRACK_NAME];
+} chi_chrome_track;
+
+typedef struct {
 	chi_writer *file;
 	choir_status status;
 	chi_text line;
 	bool first;
-	int replicas; // highest track plus one
-	bool communication;
+	chi_chrome_track *track; // of the spans so far
+	size_t tracks, capacity;
 } chi_chrome;
 choir_status chi_chrome_open(chi_chrome *c, const char *path);
 void chi_chrome_abort(chi_chrome *c); // leaves no file
-// Writes all spans and publishes the file. wall: time of day at the start.
-choir_status chi_chrome_write(
-		chi_chrome *c, const chi_spans *threads, double now, double wall, uint64_t lost);
+// Writes the head of a file; then come spans. wall: time of day at the start.
+void chi_chrome_begin(chi_chrome *c, double wall, uint64_t lost);
+void chi_chrome_span(const choir_trace_span *span, void *chrome); // a choir_trace_span_fn
+// Names a track although it may have no spans.
+void chi_chrome_name(chi_chrome *c, int worker, int track, const char *name);
+// Writes the names of tracks, publishes the file and frees what c has. workers: of the job.
+choir_status chi_chrome_end(chi_chrome *c, int workers);
+// The category of a name, and the track of a thread's number; CHOIR_NONE: there is none.
+int chi_chrome_category(const char *name);
+bool chi_chrome_track_of(int64_t tid, int *track);

@@ -56,6 +56,7 @@ static chi_span *add(chi_spans *s, int32_t track, choir_trace_category category)
 	span->track = track;
 	span->category = (uint8_t) category;
 	span->inside = 0;
+	span->last = CHI_LAST_UNKNOWN;
 	return span;
 }
 
@@ -89,7 +90,7 @@ static void show_again(chi_spans *s, uint64_t index)
 	memcpy(again->name, first.name, sizeof first.name);
 }
 
-void chi_spans_pop(chi_spans *s, bool communication)
+void chi_spans_pop(chi_spans *s, bool communication, int32_t last)
 {
 	if (s->depth == 0) // the trace began inside the span
 		return;
@@ -101,6 +102,7 @@ void chi_spans_pop(chi_spans *s, bool communication)
 		return;
 	chi_span *span = &s->ring[index % s->capacity];
 	span->end = chi_clock_now() - s->start;
+	span->last = last;
 	if (depth > 0 && is_kept(s, s->open[depth - 1].index))
 		s->ring[s->open[depth - 1].index % s->capacity].inside += span->end - span->begin;
 	if (communication)
@@ -110,6 +112,22 @@ void chi_spans_pop(chi_spans *s, bool communication)
 void chi_spans_name(chi_spans *s, const char *name)
 {
 	copy_name(s->name, name, sizeof s->name);
+}
+
+int32_t chi_spans_track(const chi_spans *s)
+{
+	const int depth = s->depth < CHI_SPAN_DEPTH ? s->depth : CHI_SPAN_DEPTH;
+	return depth > 0 ? s->open[depth - 1].track : s->own;
+}
+
+const char *chi_last_name(int32_t last, char name[CHI_TRACK_NAME])
+{
+	if (last >= 0)
+		return chi_spans_replica_name(last, name);
+	if (last == CHI_LAST_UNKNOWN || last >= CHI_LAST_UNKNOWN / 2) // a thread that is no replica
+		return NULL;
+	snprintf(name, CHI_TRACK_NAME, "worker %d", (int) (last - CHI_LAST_UNKNOWN - 1));
+	return name;
 }
 
 bool chi_spans_muted(const chi_spans *s)
@@ -136,9 +154,10 @@ static const char *track_name(const chi_spans *s, int track, char name[CHI_TRACK
 	return track < 0 ? s->name : chi_spans_replica_name(track, name);
 }
 
-void chi_spans_each(const chi_spans *s, double now, choir_trace_span_fn *fn, void *user)
+void chi_spans_each(
+		const chi_spans *s, double now, int worker, choir_trace_span_fn *fn, void *user)
 {
-	char name[CHI_TRACK_NAME];
+	char name[CHI_TRACK_NAME], last[CHI_TRACK_NAME];
 	for (uint64_t i = chi_spans_lost(s); i < s->count; i++) {
 		const chi_span *span = &s->ring[i % s->capacity];
 		const double end = span->end < span->begin ? now : span->end;
@@ -151,6 +170,8 @@ void chi_spans_each(const chi_spans *s, double now, choir_trace_span_fn *fn, voi
 			.end = end,
 			.own = end - span->begin - span->inside,
 			.depth = span->depth,
+			.worker = worker,
+			.last = chi_last_name(span->last, last),
 		};
 		fn(&shown, user);
 	}

@@ -14,7 +14,17 @@ typedef struct {
 	int32_t track;
 	uint8_t category, depth;
 	char name[CHI_SPAN_NAME];
+	int32_t last; // of a wait: who came last
 } chi_span;
+
+// Who ended a wait: a track, a worker, or nobody that is known.
+enum { CHI_LAST_UNKNOWN = INT32_MIN };
+static inline int32_t chi_last_worker(int worker)
+{
+	return CHI_LAST_UNKNOWN + 1 + worker;
+}
+// Makes "replica 3" or "worker 1". NULL: unknown.
+const char *chi_last_name(int32_t last, char name[CHI_TRACK_NAME]);
 
 typedef struct {
 	uint64_t index;
@@ -48,7 +58,8 @@ typedef struct {
 } chi_span_place;
 void chi_spans_push(
 		chi_spans *s, chi_span_place place, choir_trace_category category, const char *name);
-void chi_spans_pop(chi_spans *s, bool communication);
+void chi_spans_pop(chi_spans *s, bool communication, int32_t last);
+int32_t chi_spans_track(const chi_spans *s); // of the innermost open span
 void chi_spans_name(chi_spans *s, const char *name);
 bool chi_spans_muted(const chi_spans *s);
 
@@ -57,4 +68,5 @@ const char *chi_spans_replica_name(int replica, char name[CHI_TRACK_NAME]);
 // Gives the number of overwritten spans, when closed.
 uint64_t chi_spans_lost(const chi_spans *s);
 // Calls fn in order of beginning. Open spans end at now, in seconds since the start.
-void chi_spans_each(const chi_spans *s, double now, choir_trace_span_fn *fn, void *user);
+void chi_spans_each(
+		const chi_spans *s, double now, int worker, choir_trace_span_fn *fn, void *user);

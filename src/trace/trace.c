@@ -29,6 +29,7 @@ static struct {
 	uint64_t lost;
 	size_t spans;
 	double start, wall;
+	int worker, workers;
 	unsigned number;
 	unsigned generation;
 	choir_trace_span_fn *span;
@@ -204,13 +205,23 @@ void chi_trace_push_cross(choir_trace_category category, const char *name)
 	push((chi_span_place){ .inherit_track = true }, category, name);
 }
 
-void chi_trace_pop(bool communication)
+void chi_trace_pop(bool communication, int32_t last)
 {
 	chi_spans *s = enter(false);
 	if (s == NULL)
 		return;
-	chi_spans_pop(s, communication);
+	chi_spans_pop(s, communication, last);
 	leave(s);
+}
+
+int32_t chi_trace_current(void)
+{
+	chi_spans *s = enter(false);
+	if (s == NULL)
+		return CHI_LAST_UNKNOWN;
+	const int32_t track = chi_spans_track(s);
+	leave(s);
+	return track;
 }
 
 void choir_trace_begin(choir_trace_category category, const char *name)
@@ -291,7 +302,14 @@ static choir_status begin(const char *path, const choir_trace_options *o)
 		return choir_fail(CHOIR_INVALID,
 				"trace: start: %lld spans per thread given; 0 to %d needed", (long long) o->spans,
 				MAX_SPANS);
+	const int workers = o->workers == 0 ? 1 : o->workers;
+	if (workers < 1 || o->worker < 0 || o->worker >= workers)
+		return choir_fail(CHOIR_INVALID,
+				"trace: start: worker %d of %d given; 0 to workers - 1 needed", o->worker,
+				workers);
 	CHOIR_TRY(open_writers(path, o->log));
+	sink.worker = o->worker;
+	sink.workers = workers;
 	sink.spans = o->spans == 0 ? SPANS : (size_t) o->spans;
 	sink.span = o->span;
 	sink.user = o->user;
@@ -378,17 +396,26 @@ static choir_status close_all(void)
 	return CHOIR_OK;
 }
 
+static choir_status write_chrome(double now)
+{
+	chi_chrome *c = &sink.chrome;
+	chi_chrome_begin(c, sink.wall, sink.lost);
+	chi_chrome_name(c, sink.worker, CHOIR_TRACE_PROGRAM, "program");
+	for (const chi_spans *s = sink.first; s != NULL; s = s->next)
+		chi_spans_each(s, now, sink.worker, chi_chrome_span, c);
+	return chi_chrome_end(c, sink.workers);
+}
+
 // Called without the lock: all are closed, and none can join.
 static void write_all(double now)
 {
-	if (sink.has_chrome &&
-			chi_chrome_write(&sink.chrome, sink.first, now, sink.wall, sink.lost) != CHOIR_OK)
+	if (sink.has_chrome && write_chrome(now) != CHOIR_OK)
 		keep_failure(choir_error_status(), choir_error());
 	if (sink.has_tensorboard && chi_tensorboard_close(&sink.tensorboard) != CHOIR_OK)
 		keep_failure(choir_error_status(), choir_error());
 	chi_mutex_check_none_held();
 	for (const chi_spans *s = sink.first; s != NULL && sink.span != NULL; s = s->next)
-		chi_spans_each(s, now, sink.span, sink.user);
+		chi_spans_each(s, now, sink.worker, sink.span, sink.user);
 }
 
 static void clear(void)

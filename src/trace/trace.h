@@ -5,6 +5,7 @@
 #include "choir/trace.h"
 
 #include "base/atomic.h"
+#include "trace/spans.h"
 
 // Not 0: a trace is on. Only trace.c writes it. Hidden, so that its address needs no lookup.
 extern __attribute__((visibility("hidden"))) chi_atomic32 chi_trace_wanted;
@@ -12,7 +13,8 @@ extern __attribute__((visibility("hidden"))) chi_atomic32 chi_trace_wanted;
 void chi_trace_push(choir_trace_category category, const char *name);
 void chi_trace_push_replica(int track, int id, choir_trace_category category, const char *name);
 void chi_trace_push_cross(choir_trace_category category, const char *name);
-void chi_trace_pop(bool communication);
+void chi_trace_pop(bool communication, int32_t last);
+int32_t chi_trace_current(void);
 
 static inline bool chi_trace_on(void)
 {
@@ -45,12 +47,25 @@ static inline void chi_trace_begin_cross(choir_trace_category category, const ch
 static inline void chi_trace_end(void)
 {
 	if (chi_trace_on())
-		chi_trace_pop(false);
+		chi_trace_pop(false, CHI_LAST_UNKNOWN);
+}
+
+// The calling thread, for those that wait for it: its track.
+static inline int32_t chi_trace_track(void)
+{
+	return chi_trace_on() ? chi_trace_current() : CHI_LAST_UNKNOWN;
+}
+
+// Ends the span of a wait, which last (spans.h) has ended.
+static inline void chi_trace_end_wait(int32_t last)
+{
+	if (chi_trace_on())
+		chi_trace_pop(false, last);
 }
 
 // Ends a span, and shows it on the communication track, too.
 static inline void chi_trace_end_communication(void)
 {
 	if (chi_trace_on())
-		chi_trace_pop(true);
+		chi_trace_pop(true, CHI_LAST_UNKNOWN);
 }

@@ -80,16 +80,23 @@ class Trace(Case):
         for (step, value), epoch in zip(found["epoch/loss"], epochs):
             self.assertEqual(step, epoch["step"])
             self.assertAlmostEqual(value, epoch["loss"], delta=1e-6)
-        # A row is of the examples since the last one, and not of the epoch so far: rows of all steps
-        # of an epoch have its mean.
-        ten = ("--data", "digits:800", "--batch", "32", "--epochs", "3", *MLP[len(SMALL):])
-        self.succeed("train", *ten, "--rate", "0.01", "--log", "ten") # 20 steps an epoch
-        rows = [(tag, value) for tag, _, value in events.own(self.folder / "ten")]
-        losses = [value for tag, value in rows if tag == "train/loss"]
-        means = [value for tag, value in rows if tag == "epoch/loss"]
-        self.assertEqual((len(losses), len(means)), (6, 3))
-        for i, mean in enumerate(means):
-            self.assertAlmostEqual((losses[2 * i] + losses[2 * i + 1]) / 2, mean, delta=1e-5)
+        # A row is of one step: one of ten batches of one size has the loss of the tenth, as a
+        # training of ten times as many epochs has it, whose epochs are of one step.
+        same = ("--train-examples", "320", "--batch", "320", "--data", "digits:400", "--seed", "3",
+                "--model", "mlp", "--widths", "8", "--replicas", "2", "--rate", "0.01")
+        means = [e["loss"] for e in self.events("train", *same, "--epochs", "20", "--log", "one")
+                 if e["event"] == "epoch"]
+        losses = [value for tag, _, value in events.own(self.folder / "one") if tag == "train/loss"]
+        self.assertEqual((len(losses), len(means)), (2, 20))
+        for loss, mean in zip(losses, means[9::10]):
+            self.assertAlmostEqual(loss, mean, delta=1e-6)
+        # Two steps an epoch: the logged one is the second, and the epoch's mean is of both.
+        half = (*same[:3], "160", *same[4:])
+        means = [e["loss"] for e in self.events("train", *half, "--epochs", "5", "--log", "two")
+                 if e["event"] == "epoch"]
+        losses = [value for tag, _, value in events.own(self.folder / "two") if tag == "train/loss"]
+        self.assertEqual(len(losses), 1)
+        self.assertNotAlmostEqual(losses[0], means[-1], delta=1e-4)
         for (_, value), epoch in zip(found["test/accuracy"], epochs):
             self.assertAlmostEqual(value, epoch["test_accuracy"], delta=1e-6)
         for _, rate in found["train/rate"]:

@@ -1,6 +1,6 @@
 // batch and unbatch. The source writes straight into the batch's rows. Examples of varying shape
 // must have equal shapes within a batch; padded_batch makes the shapes equal.
-#include "data/dataset/dataset.h"
+#include "data/dataset/batch.h"
 
 #include "base/size.h"
 #include "tensor/tensor.h"

@@ -1,6 +1,6 @@
 // padded_batch pads examples at their ends. A dimension without a given size gets the batch's
 // maximum. A column with a given shape no longer varies.
-#include "data/dataset/dataset.h"
+#include "data/dataset/batch.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 // Standardization to mean 0 and standard deviation 1, and values in place of NaN. The moments of
-// one dataset can standardize another.
+// one dataset can standardize another. There is one for each number of an example, or for each
+// number of its last axis.
 #include "data/stage.h"
 
 #include <math.h>
@@ -12,13 +13,14 @@
 
 typedef struct {
 	choir_dataset base;
-	size_t column, values;
+	size_t column, values, times; // times: repetitions of the values in an example
 	float *mean, *factor; // factor NULL: mean replaces NaN
 } standardize;
 
 static void apply(const standardize *s, float *x, int64_t examples)
 {
-	for (int64_t i = 0; i < examples && x; i++, x += s->values)
+	const int64_t times = examples * (int64_t) s->times;
+	for (int64_t i = 0; i < times && x; i++, x += s->values)
 		for (size_t k = 0; k < s->values; k++)
 			if (s->factor)
 				x[k] = (x[k] - s->mean[k]) * s->factor[k];
@@ -81,9 +83,9 @@ static void standardize_free(choir_dataset *d)
 static const chi_stage standardize_stage = STAGE("standardize");
 static const chi_stage fill_nan_stage = STAGE("fill_nan");
 
-// Checks that the column is f32 with n numbers per example.
-static choir_status check_column(
-		const choir_dataset *d, const char *what, const char *column, size_t n, size_t *at)
+// Checks that the column is f32 with n numbers per example or in the last axis.
+static choir_status check_column(const choir_dataset *d, const char *what, const char *column,
+		size_t n, size_t *at, size_t *times)
 {
 	*at = chi_column_find(d, column);
 	if (*at == d->spec.n)
@@ -95,7 +97,10 @@ static choir_status check_column(
 				choir_dtype_name(c->dtype),
 				chi_shape_varies(&c->shape) ? " of a shape that varies" : "");
 	const int64_t values = choir_shape_elements(&c->shape);
-	if ((uint64_t) values != n)
+	const int rank = c->shape.rank;
+	const bool axis = rank > 1 && (uint64_t) c->shape.dim[rank - 1] == n;
+	*times = axis ? (size_t) values / n : 1;
+	if (!axis && (uint64_t) values != n)
 		return choir_fail(CHOIR_INVALID,
 				"%s: %zu numbers given, column \"%s\" has %lld per example", what, n, column,
 				(long long) values);
@@ -106,8 +111,8 @@ static choir_status check_column(
 static standardize *make(const chi_stage *stage, choir_dataset *from, const char *column, size_t n,
 		const float mean[])
 {
-	size_t at;
-	if (check_column(from, stage->name, column, n, &at) != CHOIR_OK)
+	size_t at, times;
+	if (check_column(from, stage->name, column, n, &at, &times) != CHOIR_OK)
 		return (choir_dataset_free(from), NULL);
 	standardize *s = chi_transform_new(stage, sizeof *s, from);
 	if (!s)
@@ -115,6 +120,7 @@ static standardize *make(const chi_stage *stage, choir_dataset *from, const char
 	s->base.random = from->random;
 	s->column = at;
 	s->values = n;
+	s->times = times;
 	s->mean = chi_alloc_array(n, 2 * sizeof *s->mean);
 	if (!s->mean)
 		return (choir_dataset_free(&s->base), NULL);
@@ -159,9 +165,9 @@ typedef struct {
 	int64_t count;
 } sums;
 
-// *examples: those with NaN too.
+// *examples: those with NaN too, times the repetitions.
 static choir_status add_pass(
-		choir_dataset *d, size_t column, size_t n, sums sum[], int64_t *examples)
+		choir_dataset *d, size_t column, size_t n, size_t times, sums sum[], int64_t *examples)
 {
 	chi_row_buffer rows;
 	const int64_t unit = chi_dataset_unit(d);
@@ -171,7 +177,7 @@ static choir_status add_pass(
 	e.column[column] = rows.column[column];
 	choir_status status;
 	while ((status = chi_dataset_next(d, &e)) == CHOIR_OK)
-		for (int64_t i = 0; i < e.examples; i++) {
+		for (int64_t i = 0; i < e.examples * (int64_t) times; i++) {
 			const float *x = (const float *) rows.column[column] + (size_t) i * n;
 			++*examples;
 			for (size_t k = 0; k < n; k++) {
@@ -189,13 +195,13 @@ static choir_status add_pass(
 choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[])
 {
-	size_t at;
+	size_t at, times;
 	int64_t examples = 0;
 	if (!chi_dataset_given(d, "moments"))
 		return choir_error_status();
 	if (!mean || !deviation)
 		return choir_fail(CHOIR_INVALID, "moments: an array for the results is NULL");
-	CHOIR_TRY(check_column(d, "moments", column, n, &at));
+	CHOIR_TRY(check_column(d, "moments", column, n, &at, &times));
 	if (d->spec.endless)
 		return choir_fail(
 				CHOIR_INVALID, "moments: the dataset repeats for ever; a finite one needed");
@@ -204,7 +210,7 @@ choir_status choir_dataset_moments(
 		return CHOIR_NO_MEMORY;
 	chi_fpenv host;
 	chi_fpenv_enter(&host);
-	choir_status status = add_pass(d, at, n, sum, &examples);
+	choir_status status = add_pass(d, at, n, times, sum, &examples);
 	if (status == CHOIR_OK && examples == 0)
 		status = choir_fail(CHOIR_INVALID, "moments: column \"%s\" has no examples", column);
 	for (size_t k = 0; k < n && status == CHOIR_OK; k++) {

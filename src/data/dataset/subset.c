@@ -1,6 +1,6 @@
 // take, skip and shard select elements by their number. A stream also reads the other elements;
 // random access does not.
-#include "data/dataset/dataset.h"
+#include "data/dataset/subset.h"
 #include "data/reorder.h"
 
 #include "base/hash.h"

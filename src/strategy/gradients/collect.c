@@ -223,6 +223,7 @@ static choir_status apply_gradients(chi_gradients *a, chi_replica *r)
 	invalidate_reads(r, u);
 	chi_sync_point_leave(r, point);
 	if (last) {
+		u->last = chi_trace_track();
 		chi_atomic32_store(&u->all_applied, 1);
 		if (u->overlap.with_workers)
 			chi_overlap_workers_wake(u->strategy);

@@ -187,7 +187,7 @@ choir_status chi_overlap_workers_finish(chi_pending_update *u)
 		chi_trace_begin(CHOIR_TRACE_WAIT, "other workers");
 		while (chi_atomic32_load(&s->done.word) == 0)
 			(void) chi_gate_wait(&s->done, 0, chi_pending_update_spins(u), chi_clock_deadline(-1));
-		chi_trace_end();
+		chi_trace_end_wait(chi_cluster_last(u->strategy->overlap_workers->process_group.cluster));
 		if (chi_atomic32_load(&s->done.word) == CHI_OVERLAP_FAILED)
 			return report(u->strategy->overlap_workers);
 	}

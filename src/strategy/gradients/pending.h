@@ -116,6 +116,7 @@ typedef struct chi_pending_update {
 	choir_status status;
 	chi_error error;
 	chi_atomic32 all_applied;
+	int32_t last; // the track of the replica that came last, once all have applied; for traces
 	chi_atomic32 done;
 	chi_atomic32 written;
 	chi_atomic32 next_chunk, devices_done, devices_arrived;

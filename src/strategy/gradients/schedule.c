@@ -87,7 +87,7 @@ static bool await(chi_pending_update *u, const chi_atomic32 *flag, int d)
 		}
 		chi_trace_begin(CHOIR_TRACE_WAIT, "update");
 		const bool in_time = chi_gate_wait(&run->wakeup, word, run->spin, deadline);
-		chi_trace_end();
+		chi_trace_end_wait(chi_atomic32_load(&u->all_applied) != 0 ? u->last : CHI_LAST_UNKNOWN);
 		if (in_time)
 			continue;
 		if (progress == chi_atomic32_load(&run->progress) && !is_by_one(run, u) && blame(run)) {

@@ -201,7 +201,7 @@ static choir_status await(chi_replica *r, int k)
 			return never(r, k, word);
 		chi_trace_begin(CHOIR_TRACE_WAIT, "all_reduce");
 		const bool in_time = wait_for(r, gate, word);
-		chi_trace_end();
+		chi_trace_end_wait(run->strategy->first_replica + chi_strategy_id(run->strategy, k));
 		if (!in_time) {
 			choir_fail(CHOIR_TIMEOUT,
 					"replica %d waited %g s in all_reduce; replica %d has not come", r->id,

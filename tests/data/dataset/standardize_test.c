@@ -57,6 +57,26 @@ TEST(the_hosts_rounding_does_not_matter)
 	assert_memory_equal(&applied[0], &applied[1], sizeof applied[0]);
 }
 
+// Two examples of two pixels with two channels.
+TEST(channels_have_moments_over_all_pixels)
+{
+	static const float pixels[] = { 1, 10, 3, 10, 5, 30, 7, 30 };
+	const choir_column c = { .name = "x", .shape = { 2, { 2, 2 } }, .data = pixels };
+	float mean[2], deviation[2], applied[4];
+	choir_dataset *d = choir_memory_dataset_new(2, 1, &c, false);
+	assert_int_equal(choir_dataset_moments(d, "x", 2, mean, deviation), CHOIR_OK);
+	assert_true(mean[0] == 4 && mean[1] == 20);
+	assert_true(deviation[0] == 2.23606798f && deviation[1] == 10); // the root of 20 / 4
+	d = choir_dataset_standardize(d, "x", 2, mean, (const float[]){ 2, 10 });
+	chi_element e = { .column = { applied }, .capacity = 1 };
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+		for (int k = 0; k < 4; k++)
+			assert_true(applied[k] == (pixels[4 * i + k] - mean[k % 2]) / (k % 2 ? 10 : 2));
+	}
+	choir_dataset_free(d);
+}
+
 TEST(it_is_applied)
 {
 	const float mean[] = { 3, 999999 }, deviation[] = { 0.5f, 0 };

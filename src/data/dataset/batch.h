@@ -1,4 +1,4 @@
-// Functions that transforms share.
+// Batches, also for padded_batch.
 #pragma once
 
 #include "data/stage.h"
@@ -8,4 +8,3 @@ bool chi_batch_possible(choir_dataset *from, const char *what, int64_t size);
 void chi_batch_count(choir_dataset *d, int64_t size, bool drop_remainder);
 // Skips elements batches. Reads the last one, since it may be short.
 choir_status chi_batch_seek(choir_dataset *d, int64_t elements);
-void chi_dataset_take_hint(choir_dataset *d, int64_t count, int64_t index);

@@ -1,5 +1,6 @@
 // choir export: writes a trained model as one C file.
 #include "commands.h"
+#include "model/init.h"
 #include "model/model.h"
 #include "command_options.h"
 #include "report.h"
@@ -12,14 +13,19 @@
 enum { ABOUT = 8192 };
 
 static struct {
-	const char *c, *name;
+	const char *c, *name, *weights, *map;
 	bool json;
 } given = { .name = "model" };
 
 // clang-format off
 static const option options[] = {
 	{ .name = "--c", .value = "FILE", .kind = OPTION_TEXT, .to = &given.c,
-		.help = "C file to write; it is C11 and C++17 (required)" },
+		.help = "C file to write; it is C11 and C++17" },
+	{ .name = "--weights", .value = "FILE", .kind = OPTION_TEXT, .to = &given.weights,
+		.help = "safetensors file to write, for another library" },
+	{ .name = "--map", .value = "MAP", .kind = OPTION_TEXT, .to = &given.map,
+		.help = "names and layouts in --weights: torch, keras, or a file of\n"
+				"lines TENSOR VARIABLE [AXES] (keras)" },
 	{ .name = "--name", .value = "NAME", .kind = OPTION_TEXT, .to = &given.name,
 		.help = "prefix of the defined names, as in NAME_predict (model)" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
@@ -31,14 +37,15 @@ static const command self = {
 	.max_operands = 1,
 	.needs_operand = true,
 	.about =
-			"Writes a trained model with its weights as one C file.\n\n"
+			"Writes a trained model with its weights as one C file, or its weights for another\n"
+			"library.\n\n"
 			"FILE is a file of choir train --save, or a directory of checkpoints. The C file\n"
 			"allocates no memory and needs only libm. It defines one function, NAME_predict. The\n"
 			"comment at the top of the C file describes the call. The results are bit for bit\n"
 			"those of CHOIR_KERNELS=plain choir predict --scores. Compiled with -DNAME_main, the\n"
 			"C file is a program.",
 	.examples = { "choir export digits.safetensors --c digits.c --name digits",
-			"choir export run --c model.c" },
+			"choir export run --weights model.safetensors --map torch" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -79,6 +86,28 @@ static choir_status describe(const model_plan *plan, const char *path, char abou
 	return CHOIR_OK;
 }
 
+static choir_status write_weights(choir_strategy *s)
+{
+	char *map = NULL;
+	const char *name = given.map == NULL ? "keras" : given.map;
+	choir_status status = init_read_map("--map", name, &map);
+	if (status == CHOIR_OK)
+		status = choir_strategy_save_mapped(s, given.weights, map, NULL);
+	free(map);
+	if (status != CHOIR_OK)
+		return status;
+	if (!given.json) {
+		printf("wrote %s: weights with the names of %s\n", given.weights, name);
+		return CHOIR_OK;
+	}
+	json_begin();
+	json_text("event", "end");
+	json_text("file", given.weights);
+	json_text("map", name);
+	json_end();
+	return CHOIR_OK;
+}
+
 static void print_plan(const model_plan *plan)
 {
 	const choir_shape one = model_input(plan);
@@ -112,11 +141,12 @@ static choir_status check_task(const model_plan *plan, const char *path)
 static choir_status check_output(const char *path)
 {
 	struct stat from, to;
-	if (stat(path, &from) != 0 || stat(given.c, &to) != 0 || from.st_dev != to.st_dev ||
+	const char *output = given.c != NULL ? given.c : given.weights;
+	if (stat(path, &from) != 0 || stat(output, &to) != 0 || from.st_dev != to.st_dev ||
 			from.st_ino != to.st_ino)
 		return CHOIR_OK;
-	return choir_fail(
-			CHOIR_INVALID, "--c %s: is the weights file itself; needs another file", given.c);
+	return choir_fail(CHOIR_INVALID, "%s %s: is the weights file itself; needs another file",
+			given.c != NULL ? "--c" : "--weights", output);
 }
 
 // The moments of channels are repeated: a C file has one for each number.
@@ -147,8 +177,11 @@ static choir_status write_model(choir_strategy *s, const char *path)
 	CHOIR_TRY(model_find_weights(&path, found));
 	CHOIR_TRY(check_output(path));
 	CHOIR_TRY(model_plan_read(&plan, path));
-	CHOIR_TRY(check_task(&plan, path));
+	if (given.c != NULL)
+		CHOIR_TRY(check_task(&plan, path));
 	CHOIR_TRY(model_load(&m, s, &plan, path));
+	if (given.c == NULL)
+		return write_weights(s);
 	CHOIR_TRY(describe(&plan, path, about));
 	float *moments = NULL;
 	if (table.inputs != 0)
@@ -175,8 +208,12 @@ int export_main(int argc, char **argv)
 	const options_result result = options_read(&self, argc, argv, &path);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
-	if (given.c == NULL)
-		return wrong_use(&self, "no file to write; needs --c FILE");
+	if ((given.c == NULL) == (given.weights == NULL))
+		return wrong_use(&self,
+				given.c == NULL ? "no file to write; needs --c FILE or --weights FILE"
+								: "two files to write; needs either --c FILE or --weights FILE");
+	if (given.map != NULL && given.weights == NULL)
+		return wrong_use(&self, "--map without --weights; needs --weights FILE");
 	choir_strategy *s = choir_one_device_strategy_new(NULL);
 	const int code = write_model(s, path) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_strategy_free(s);

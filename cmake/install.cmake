@@ -10,6 +10,9 @@ foreach(kind IN LISTS choir_mpis)
 	install(TARGETS choir_mpi_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/mpi/mpi.c DESTINATION ${CMAKE_INSTALL_DATADIR}/choir)
+# A module file belongs to one compiler, so the source is installed.
+install(FILES ${PROJECT_SOURCE_DIR}/bindings/fortran/choir.f90
+	DESTINATION ${CMAKE_INSTALL_DATADIR}/choir/fortran)
 if(TARGET choir_command)
 	install(TARGETS choir_command DESTINATION ${CMAKE_INSTALL_BINDIR})
 	install(FILES ${PROJECT_SOURCE_DIR}/man/choir.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
@@ -65,4 +68,4 @@ foreach(page IN LISTS choir_decisions)
 	choir_page(${page} /decisions)
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/choir
-	FILES_MATCHING PATTERN *.c PATTERN *.py PATTERN Makefile)
+	FILES_MATCHING PATTERN *.c PATTERN *.py PATTERN *.f90 PATTERN Makefile)

@@ -30,12 +30,24 @@ static void check_rearrangement(char *word[4], const chi_rearrangement *how)
 			"another number of axes");
 	for (int i = 0; i < how->axes; i++)
 		demand(how->axis[i] == axes[2 * i] - '0', "another axis");
+	const int grouped = shape != NULL && strchr(shape, '(') != NULL;
+	long long joined = 1;
+	int axis = 0, open = 0;
 	for (int i = 0; i < how->shape.rank; i++, shape++) {
 		char *end;
-		demand(strtoll(shape, &end, 10) == how->shape.dim[i], "another dimension");
-		shape = end;
+		open |= *shape == '(';
+		shape += *shape == '(';
+		const long long dim = strtoll(shape, &end, 10);
+		demand(dim == how->shape.dim[i], "another dimension");
+		joined = open ? joined * dim : dim;
+		open &= *end != ')';
+		shape = end + (*end == ')');
 		demand(*shape == (i + 1 < how->shape.rank ? ',' : '\0'), "another rank");
+		if (!open && grouped)
+			demand(axis < how->file.rank && how->file.dim[axis++] == joined, "another shape");
+		joined = open ? joined : 1;
 	}
+	demand(axis == how->file.rank, "another rank of the file");
 }
 
 // Applies a line to name and compares the result; returns 0 if the line does not match.

@@ -150,11 +150,24 @@ static choir_status duplicate(mpi *m, MPI_Comm from)
 	return CHOIR_OK;
 }
 
-static choir_status find_others(mpi *m)
+// A communicator of Fortran is a number, also where that of C is a pointer.
+static MPI_Comm given_communicator(const mpi *m)
 {
 	MPI_Comm from = MPI_COMM_WORLD;
-	if (m->with.communicator != NULL)
+	MPI_Fint number;
+	if (m->with.communicator == NULL)
+		return from;
+	if (m->with.size == sizeof from) {
 		memcpy(&from, m->with.communicator, sizeof from);
+		return from;
+	}
+	memcpy(&number, m->with.communicator, sizeof number);
+	return MPI_Comm_f2c(number);
+}
+
+static choir_status find_others(mpi *m)
+{
+	const MPI_Comm from = given_communicator(m);
 	const choir_status status = duplicate(m, from);
 	if (status != CHOIR_OK)
 		return status;
@@ -177,10 +190,11 @@ static choir_status open_mpi(void *self, const void *argument)
 	m->with = *(const choir_mpi_argument *) argument;
 	m->aborted_by = CHOIR_NONE;
 	m->comm = MPI_COMM_NULL;
-	if (m->with.communicator != NULL && m->with.size != sizeof(MPI_Comm))
+	if (m->with.communicator != NULL && m->with.size != sizeof(MPI_Comm) &&
+			m->with.size != sizeof(MPI_Fint))
 		return m->with.fail(CHOIR_INVALID,
-				"a communicator of %zu bytes given, this MPI's have %zu", m->with.size,
-				sizeof(MPI_Comm));
+				"a communicator of %zu bytes given, this MPI's have %zu, and Fortran's %zu",
+				m->with.size, sizeof(MPI_Comm), sizeof(MPI_Fint));
 	choir_status status = start(m);
 	if (status == CHOIR_OK)
 		status = find_others(m);

@@ -68,19 +68,25 @@ static void print_report(const restore_report *t, const char *path, bool json)
 		json_end();
 }
 
-static choir_status read_map(const char *path, char **text)
+choir_status init_read_map(const char *option, const char *path, char **text)
 {
+	if (strcmp(path, "torch") == 0 || strcmp(path, "keras") == 0) {
+		*text = strdup(path);
+		return *text != NULL ? CHOIR_OK
+							 : choir_fail(CHOIR_NO_MEMORY, "%s %s: out of memory", option, path);
+	}
 	FILE *f = fopen(path, "rb");
 	*text = f == NULL ? NULL : calloc(1, MAX_MAP + 1);
 	if (f == NULL)
-		return choir_fail(CHOIR_IO, "--init-map %s: %s", path, strerror(errno));
+		return choir_fail(CHOIR_IO, "%s %s: %s; needs a file, torch or keras", option, path,
+				strerror(errno));
 	const size_t n = *text == NULL ? 0 : fread(*text, 1, MAX_MAP, f);
 	const bool whole = *text != NULL && !ferror(f) && fgetc(f) == EOF;
 	fclose(f);
 	if (whole && memchr(*text, 0, n) == NULL)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"--init-map %s: not a text, or too long; needs a text of at most %d bytes", path,
+			"%s %s: not a text, or too long; needs a text of at most %d bytes", option, path,
 			MAX_MAP);
 }
 
@@ -88,7 +94,7 @@ choir_status init_weights(choir_strategy *s, const char *path, const char *map, 
 {
 	restore_report t = { .failed = false };
 	char *text = NULL;
-	choir_status status = map == NULL ? CHOIR_OK : read_map(map, &text);
+	choir_status status = map == NULL ? CHOIR_OK : init_read_map("--init-map", map, &text);
 	if (status == CHOIR_OK)
 		status = choir_strategy_restore_partial(s, path,
 				CHOIR_OPTIONS(choir_restore_options, .map = text, .report = remember, .user = &t));

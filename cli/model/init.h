@@ -5,6 +5,10 @@
 
 #include <stdbool.h>
 
+// Reads a map of names from a file; "torch" and "keras" are maps themselves. Free *text with free.
+// option names it in failures.
+choir_status init_read_map(const char *option, const char *path, char **text);
+
 // Restores the variables that a file has, and prints missing and unexpected names. map: as in
-// choir_restore_options, a file; or NULL.
+// choir_restore_options, a file, "torch" or "keras"; or NULL.
 choir_status init_weights(choir_strategy *s, const char *path, const char *map, bool json);

@@ -109,7 +109,7 @@ static const option options[] = {
 		.help = "global batch size: examples per step over all replicas\n(128; gpt: 16)" },
 	{ .name = "--optimizer", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.optimizer,
 		.choices = train_optimizers, .recorded = true,
-		.help = "sgd, momentum, adam, adamw, rmsprop, nadam, adagrad or\nlion (adam)" },
+		.help = "sgd, momentum, adam, adamw, rmsprop, nadam, adagrad,\nlion or lamb (adam)" },
 	{ .name = "--learning-rate", .alias = "--rate", .value = "X", .kind = OPTION_NUMBER,
 		.to = &given.rate, .recorded = true,
 		.help = "learning rate (1e-3; sgd and momentum: 1e-2)" },
@@ -135,8 +135,8 @@ static const option options[] = {
 		.help = "load initial weights from a safetensors file and list\nmissing weights" },
 	{ .name = "--init-map", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init_map,
 		.recorded = true,
-		.help = "map the names in --init, by lines TENSOR VARIABLE [AXES];\n"
-				"* stands for any text" },
+		.help = "map the names in --init: torch, keras, or a file of lines\n"
+				"TENSOR VARIABLE [AXES], in which * stands for any text" },
 	{ .name = "--freeze", .value = "NAMES", .kind = OPTION_TEXT, .to = &given.freeze,
 		.recorded = true, .help = "do not train the weights that match, as in token/*,*/bias" },
 	{ .name = "--save", .value = "FILE", .kind = OPTION_TEXT, .to = &given.save,

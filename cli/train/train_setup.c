@@ -14,13 +14,14 @@
 enum { PATTERN_SIZE = 256, MAX_SPARE_BATCH = 1 << 16, MAX_SPARE_CLASSES = 4096 };
 
 const char *const train_optimizers[] = { "sgd", "momentum", "adam", "adamw", "rmsprop", "nadam",
-	"adagrad", "lion", NULL };
+	"adagrad", "lion", "lamb", NULL };
 // In the order of train_optimizers; slots per weight.
 static const struct {
 	choir_optimizer_kind kind;
 	int slots;
 } optimizers[] = { { CHOIR_SGD, 0 }, { CHOIR_MOMENTUM, 1 }, { CHOIR_ADAM, 2 }, { CHOIR_ADAMW, 2 },
-	{ CHOIR_RMSPROP, 2 }, { CHOIR_NADAM, 2 }, { CHOIR_ADAGRAD, 1 }, { CHOIR_LION, 1 } };
+	{ CHOIR_RMSPROP, 2 }, { CHOIR_NADAM, 2 }, { CHOIR_ADAGRAD, 1 }, { CHOIR_LION, 1 },
+	{ CHOIR_LAMB, 2 } };
 
 static choir_status share_examples(training *t)
 {

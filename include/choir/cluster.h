@@ -59,7 +59,8 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 // Makes a cluster of the processes of a communicator, in a program that initialised MPI itself:
 // MPI_Comm comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All processes of the
 // communicator must make this call. Choir duplicates the communicator, and does not finalize MPI.
-// o must not set transport or roles.
+// The number of a Fortran communicator (an MPI_Fint and its size) is also possible: Choir converts
+// it by MPI_Comm_f2c. o must not set transport or roles.
 //
 // With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may call
 // MPI. A lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker. Then only

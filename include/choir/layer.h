@@ -12,6 +12,7 @@
 #pragma once
 
 #include "nn.h"
+#include "replica.h"
 #include "variable.h"
 
 CHOIR_C_BEGIN
@@ -130,6 +131,12 @@ choir_layer *choir_activation_new(choir_activation activation);
 // Applies the layer to x, in x's frame. The text of a failure names the layer. CHOIR_INVALID: the
 // shape or dtype of x does not fit. CHOIR_STATE: x belongs to a replica of another strategy.
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
+// The penalties of l's variables that were made in a scope with a regularizer (scope.h), divided
+// by the number of replicas: a scalar in r's frame. Add it to the loss: choir_add(
+// choir_replica_average_loss(r, losses), choir_layer_regularization_loss(net, r)). If no variable
+// has a regularizer, the result is 0. A layer that occurs twice in l counts twice. CHOIR_STATE: r
+// belongs to another strategy.
+choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
 // The number of variables of the layer, including those of layers in it.
 int choir_layer_variables(const choir_layer *l);
 // The index-th variable, in the order in which the layer's comment names them. Sequential and

@@ -41,6 +41,9 @@ typedef struct choir_optimizer choir_optimizer;
 //             (Duchi, Hazan, Singer 2011)
 //   LION      w -= a weight_decay w + a sign(beta1 m + (1 - beta1) g);
 //             m = beta2 m + (1 - beta2) g   (Chen et al. 2023, arXiv:2302.06675)
+//   LAMB      m and v as ADAM;  u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)
+//             + weight_decay w;  w -= a |w| / |u| u, where the norms are those of the whole
+//             variable, and the quotient is 1 if a norm is 0   (You et al. 2020, arXiv:1904.00962)
 typedef enum {
 	CHOIR_SGD,
 	CHOIR_MOMENTUM,
@@ -49,7 +52,8 @@ typedef enum {
 	CHOIR_RMSPROP,
 	CHOIR_NADAM,
 	CHOIR_ADAGRAD,
-	CHOIR_LION
+	CHOIR_LION,
+	CHOIR_LAMB // not with sharded variables or lock-free workers: CHOIR_UNSUPPORTED
 } choir_optimizer_kind;
 
 // The factor of the learning rate in a step. Steps are applied updates, counted from 0.
@@ -110,7 +114,7 @@ typedef struct {
 	const char *names;
 	// 0 means 1; CHOIR_ZERO means 0
 	double learning_rate_multiplier;
-	double weight_decay; // ADAMW, LION; 0 means the optimizer's decay, CHOIR_ZERO 0
+	double weight_decay; // ADAMW, LION, LAMB; 0 means the optimizer's decay, CHOIR_ZERO 0
 } choir_parameter_group;
 
 // What happens to an update with a gradient that is not finite. The failure, or a warning in the
@@ -129,10 +133,10 @@ typedef struct {
 	const choir_schedule *schedule; // copied; NULL: constant
 	double momentum; // MOMENTUM: 0 means 0.9, CHOIR_ZERO 0; RMSPROP: default 0
 	choir_toggle nesterov; // MOMENTUM: default off
-	// ADAM, ADAMW, NADAM: 0 means 0.9 and 0.999; LION: 0.9 and 0.99. CHOIR_ZERO means 0.
+	// ADAM, ADAMW, NADAM, LAMB: 0 means 0.9 and 0.999; LION: 0.9 and 0.99. CHOIR_ZERO means 0.
 	double beta1, beta2;
 	double epsilon; // not SGD, MOMENTUM, LION: 0 means 1e-7, CHOIR_ZERO 0
-	double weight_decay; // ADAMW: 0 means 1e-2, CHOIR_ZERO 0; LION: default 0
+	double weight_decay; // ADAMW: 0 means 1e-2, CHOIR_ZERO 0; LION, LAMB: default 0
 	// All gradients are multiplied by global_clip_norm / max(norm, global_clip_norm); norm is the
 	// norm of all summed gradients of the update together. 0: no clipping. Clipping costs a
 	// second pass over the sums.
@@ -146,6 +150,12 @@ typedef struct {
 	const choir_parameter_group *groups;
 	size_t n_groups;
 	double initial_accumulator; // ADAGRAD: 0 means 0.1, CHOIR_ZERO 0
+	// If above 0: each variable has an average "NAME/average", an exponential moving average of
+	// its values (Polyak and Juditsky 1992; Keras' use_ema and ema_momentum). After the first
+	// update the average is the variable's value; after each later update average = ema_momentum
+	// average + (1 - ema_momentum) w. choir_optimizer_swap_averages uses the averages. Below 1;
+	// not with lock-free workers (CHOIR_UNSUPPORTED). 0: no averages.
+	double ema_momentum;
 } choir_optimizer_options;
 
 // CHOIR_INVALID: an unknown kind; a learning rate that is not positive and finite; a beta or
@@ -199,6 +209,22 @@ double choir_optimizer_loss_scale(const choir_optimizer *o);
 // schedule's function gives an invalid rate. Threads: any. If the schedule has a function, do not
 // call this during an update of o.
 double choir_optimizer_learning_rate(const choir_optimizer *o);
+
+// Sets the learning rate that the schedule multiplies, from the next update on. A checkpoint keeps
+// it. Called in cross-replica context, outside of runs; with several workers all make the same
+// call. CHOIR_INVALID: a rate that is not positive and finite; a schedule of kind FUNCTION.
+CHOIR_MUST_CHECK choir_status choir_optimizer_set_learning_rate(choir_optimizer *o, double rate);
+
+// Exchanges the values of all variables that o has updated with their averages (ema_momentum). An
+// evaluation, or a weights file, then has the averages; the next call exchanges them back. While
+// the averages are in place, an update by o and a save of a checkpoint fail with CHOIR_STATE.
+// Statistics of batch normalization are not averaged. Called in cross-replica context, outside of
+// runs, by all workers. CHOIR_INVALID: o has no averages. After a failure of a device the
+// variables are undefined.
+CHOIR_MUST_CHECK choir_status choir_optimizer_swap_averages(choir_optimizer *o);
+
+// Whether the averages are in place of the variables' values.
+bool choir_optimizer_has_swapped(const choir_optimizer *o);
 
 // Updates n different variables at once with n gradients, in cross-replica context. Per-replica
 // gradients are summed; plain and mirrored gradients are used as they are.

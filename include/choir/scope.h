@@ -36,6 +36,13 @@ CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 CHOIR_MUST_CHECK choir_status choir_scope_initializer(
 		choir_scope *scope, choir_initializer initializer, double scale);
 
+// Enters a scope in which variables that would begin at random have a regularizer: the kernels and
+// embeddings of layers, but not biases (Keras' kernel_regularizer L1L2). Their penalty is l1
+// sum(|w|) + l2 sum(w^2). choir_layer_regularization_loss (layer.h) gives it, and choir_fit adds
+// it to the loss. CHOIR_STATE as for choir_scope_colocate. CHOIR_INVALID: l1 or l2 is negative or
+// not finite.
+CHOIR_MUST_CHECK choir_status choir_scope_regularizer(choir_scope *scope, double l1, double l2);
+
 // Enters a scope in which a replica's read of an ON_READ variable gives the value of a read
 // outside of replicas. Each of these reads is a sync point of all replicas (docs/rules.md, section
 // 4). In a parameter server strategy, only the replicas of one worker synchronize, and the value

@@ -44,7 +44,14 @@ typedef struct {
 	// After the names, "axes AXES", or AXES alone, permutes axes as choir_transpose: "1,0" for
 	// PyTorch's dense kernels, "2,3,1,0" for its convolutions. With "reshape SHAPE" in front of
 	// the axes, the tensor first gets this shape, with the same elements. After the axes are
-	// permuted, it gets the variable's shape (docs/pytorch.md has examples).
+	// permuted, it gets the variable's shape (docs/pytorch.md has examples). Parentheses join axes
+	// that are one axis in the file: "reshape 10,(64,7,7)" reads a tensor of [10, 3136].
+	//
+	// A line with only the word "torch" says that names and layouts are those of PyTorch:
+	// "a.b.weight" is "a/b/kernel", "gamma" or "embeddings", "running_mean" is "moving_mean" and
+	// so on. Axes of kernels, and the order of a flattened image in front of a dense layer of a
+	// choir_sequential, need no lines. Lines without axes then change names of modules: "0.*
+	// hidden.*". A line "keras" says that names may end in ":0".
 	const char *map;
 	choir_restored_fn *report; // called at the end, once for each name
 	void *user;
@@ -54,9 +61,21 @@ typedef struct {
 // other libraries. Values are cast between floating-point dtypes. Missing and unexpected names
 // are only reported (.report). Other failures are those of choir_strategy_restore. CHOIR_INVALID
 // also: a shape that does not fit its variable, two tensors for one variable, an invalid line of
-// the map, no value for any variable. All workers need the same map.
+// the map, no value for any variable, and a map whose shapes fit but whose elements would have
+// another order: "axes 1,0" for a dense kernel behind a flattened image (of a choir_sequential),
+// or no axes for a kernel that has the same shape in both orders, while other lines have axes.
+// CHOIR_UNSUPPORTED: "torch" for a recurrent layer. All workers need the same map.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
+
+// Saves the weights of s to path with the names and layouts that a map gives to tensors: the
+// inverse of choir_strategy_restore_partial with this map. A line with "reshape" gives the shape
+// with its parentheses joined. A variable without a line keeps its name and shape. Failures are
+// those of choir_strategy_save. CHOIR_INVALID also: an invalid line; a shape that does not fit;
+// two variables for one tensor; a variable that no tensor is mapped to, because another line has
+// its name.
+CHOIR_MUST_CHECK choir_status choir_strategy_save_mapped(
+		choir_strategy *s, const char *path, const char *map, const char *metadata);
 
 // A hash of what choir_strategy_save would save: names, dtypes, shapes and bytes. The order in
 // which variables were made has no effect. 0 after a failure.

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "choir/trace.h"
 #include "fit/fit_model.h"
+#include "fit/fit_monitor.h"
 #include "input/input.h"
 #include "train/metric/metric.h"
 
@@ -20,61 +21,13 @@ typedef struct {
 	choir_model *m;
 	choir_distributed_dataset *data;
 	choir_fit_options o; // defaults filled in
-	choir_early_stopping stopping; // if o.early_stopping is set
-	int64_t monitored; // log of early stopping, or CHOIR_NONE
-	bool larger_is_better, stops_in_epochs;
+	chi_fit_monitors monitors;
+	bool stops_in_epochs;
 	int64_t batches; // in an epoch, or CHOIR_UNKNOWN_CARDINALITY
 	choir_values *batch;
 } fit;
 
 // ---- Options.
-
-static bool is_better_when_larger(const char *log)
-{
-	static const char *const words[] = { "accuracy", "precision", "recall", "auc", "f1", "r2" };
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (strstr(log, words[i]) != NULL)
-			return true;
-	return false;
-}
-
-static choir_status list_logs(const choir_model *m, const char *unknown)
-{
-	chi_text text = { 0 };
-	for (size_t i = 0; i < m->logs; i++)
-		chi_text_add(&text, "%s%s", i == 0 ? "" : ", ", m->log_name[i]);
-	const choir_status status =
-			choir_fail(CHOIR_INVALID, "fit: early stopping: no log \"%.100s\"; known: %s", unknown,
-					text.failed ? "" : text.data);
-	chi_text_free(&text);
-	return status;
-}
-
-static choir_status check_early_stopping(fit *f)
-{
-	const choir_early_stopping *e = &f->stopping;
-	f->monitored = CHOIR_NONE;
-	if (f->o.early_stopping == NULL)
-		return CHOIR_OK;
-	CHOIR_TRY(chi_options_take(
-			"fit: early stopping's", &f->stopping, sizeof f->stopping, f->o.early_stopping));
-	const char *log = e->log == NULL ? "val_loss" : e->log;
-	f->monitored = chi_model_find_log(f->m, log);
-	if (f->monitored == CHOIR_NONE)
-		return list_logs(f->m, log);
-	if ((size_t) f->monitored > chi_model_rate_log(f->m) && f->o.validation == NULL)
-		return choir_fail(CHOIR_INVALID,
-				"fit: early stopping: \"%s\" is a log of the validation; .validation is needed",
-				log);
-	if ((unsigned) e->monitor > CHOIR_MONITOR_MAX || e->patience < 0 || !(e->min_delta >= 0))
-		return choir_fail(CHOIR_INVALID,
-				"fit: early stopping: monitor %d, patience %" PRId64
-				", min_delta %g; a choir_monitor and numbers of 0 or more are needed",
-				(int) e->monitor, e->patience, e->min_delta);
-	f->larger_is_better = e->monitor == CHOIR_MONITOR_AUTO ? is_better_when_larger(log)
-														   : e->monitor == CHOIR_MONITOR_MAX;
-	return CHOIR_OK;
-}
 
 static choir_status check_numbers(const choir_fit_options *o)
 {
@@ -123,7 +76,7 @@ static choir_status check(fit *f)
 	CHOIR_TRY(check_numbers(&f->o));
 	if (f->o.validation != NULL)
 		CHOIR_TRY(chi_model_check(f->m, f->o.validation, "fit: validation"));
-	CHOIR_TRY(check_early_stopping(f));
+	CHOIR_TRY(chi_fit_monitors_open(&f->monitors, m, &f->o));
 	f->batches = choir_distributed_dataset_cardinality(f->data);
 	if (f->o.steps_per_epoch > 0)
 		f->batches = f->o.steps_per_epoch;
@@ -326,33 +279,21 @@ static choir_status validate(const fit *f)
 			: choir_evaluate(m, f->o.validation);
 }
 
-static choir_status compare(fit *f)
+// Measures the epoch's end, with the averages of the weights if they are wanted.
+static choir_status measure(fit *f)
 {
 	choir_model *m = f->m;
-	const choir_early_stopping *e = &f->stopping;
-	if (f->monitored == CHOIR_NONE)
-		return CHOIR_OK;
-	const double value = m->log[f->monitored];
-	const double gain = f->larger_is_better ? value - m->best : m->best - value;
-	if (isnan(value) && (size_t) f->monitored > chi_model_rate_log(f->m) &&
-			m->epochs % f->o.validation_every != 0)
-		return CHOIR_OK; // this epoch was not validated
-	if (!isnan(value) && (m->best_epoch == 0 || gain > e->min_delta)) {
-		m->best = value;
-		m->best_epoch = m->epochs;
-		m->waited = 0;
-		return e->restore_best_weights == CHOIR_ON
-				? chi_best_weights_keep(&m->best_weights, m->strategy)
-				: CHOIR_OK;
-	}
-	m->waited++;
-	return CHOIR_OK;
-}
-
-static bool has_patience(const fit *f)
-{
-	const int64_t patience = f->stopping.patience == 0 ? 1 : f->stopping.patience;
-	return f->monitored == CHOIR_NONE || f->m->waited < patience;
+	const bool averages = f->o.use_averages == CHOIR_ON;
+	if (averages)
+		CHOIR_TRY(choir_optimizer_swap_averages(m->o.optimizer));
+	choir_status status = validate(f);
+	if (status == CHOIR_OK)
+		status = chi_model_add_history(m);
+	if (status != CHOIR_OK)
+		return status;
+	m->batch = 0;
+	CHOIR_TRY(chi_fit_stopping_see(&f->monitors, m));
+	return averages ? choir_optimizer_swap_averages(m->o.optimizer) : CHOIR_OK;
 }
 
 static void log_epoch(const choir_model *m)
@@ -376,10 +317,8 @@ static choir_status train_epoch(fit *f, bool *stop)
 		return status;
 	m->log[chi_model_rate_log(m)] = choir_optimizer_learning_rate(m->o.optimizer);
 	CHOIR_TRY(chi_model_take_metrics(m, false));
-	CHOIR_TRY(validate(f));
-	CHOIR_TRY(chi_model_add_history(m));
-	m->batch = 0;
-	CHOIR_TRY(compare(f));
+	CHOIR_TRY(measure(f));
+	CHOIR_TRY(chi_fit_plateau_see(&f->monitors, m));
 	log_epoch(m);
 	CHOIR_TRY(call(f, EPOCH_END));
 	CHOIR_TRY(save(f));
@@ -390,17 +329,21 @@ static choir_status train(fit *f)
 {
 	choir_model *m = f->m;
 	bool stop = false;
+	if (choir_optimizer_has_swapped(m->o.optimizer))
+		CHOIR_TRY(choir_optimizer_swap_averages(m->o.optimizer));
 	CHOIR_TRY(resume(f));
 	if (!m->restored)
 		chi_model_forget(m);
 	m->restored = false;
 	CHOIR_TRY(call(f, TRAIN_BEGIN));
-	while (!stop && m->epochs < f->o.epochs && has_patience(f))
+	while (!stop && m->epochs < f->o.epochs && chi_fit_has_patience(&f->monitors, m))
 		CHOIR_TRY(train_epoch(f, &stop));
 	if (f->o.checkpoints != NULL)
 		CHOIR_TRY(choir_checkpoint_manager_wait(f->o.checkpoints));
-	if (f->stopping.restore_best_weights == CHOIR_ON && m->best_epoch > 0)
+	if (f->monitors.stopping.restore_best_weights == CHOIR_ON && m->best_epoch > 0)
 		CHOIR_TRY(chi_best_weights_restore(&m->best_weights));
+	else if (f->o.use_averages == CHOIR_ON)
+		CHOIR_TRY(choir_optimizer_swap_averages(m->o.optimizer));
 	return call(f, TRAIN_END);
 }
 

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "input/input.h"
 #include "strategy/context.h"
+#include "train/layer/layer.h"
 #include "train/metric/metric.h"
 
 #include <math.h>
@@ -128,6 +129,9 @@ choir_model *choir_model_new(const choir_model_options *given)
 	if (m == NULL)
 		return NULL;
 	m->strategy = s->owner;
+	m->plateau_best = (double) NAN;
+	choir_layer *regularized = o.regularized != NULL ? o.regularized : o.layer;
+	m->regularized = chi_layer_is_regularized(regularized) ? regularized : NULL;
 	if (!fill_in(m, &o)) {
 		chi_model_free(m);
 		return NULL;
@@ -204,6 +208,19 @@ static choir_tensor *weigh_classes(
 			: choir_multiply(losses, choir_cast(weights, losses->dtype));
 }
 
+// What a metric counts: the loss with the whole penalty. penalty NULL: none.
+static choir_tensor *shown(choir_tensor *losses, choir_tensor *penalty, choir_replica *r)
+{
+	return penalty == NULL
+			? losses
+			: choir_add(losses, choir_scale(penalty, (double) choir_replica_count(r)));
+}
+
+static choir_tensor *penalty_of(const choir_model *m, choir_replica *r)
+{
+	return m->regularized == NULL ? NULL : choir_layer_regularization_loss(m->regularized, r);
+}
+
 // The loss of each example, [n].
 static choir_tensor *losses_of(
 		const choir_model *m, choir_replica *r, choir_tensor *labels, choir_tensor *results)
@@ -240,9 +257,11 @@ choir_status chi_model_train_step(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *results = results_of(m, r);
 	choir_tensor *labels = choir_replica_arg(r, m->o.labels);
-	choir_tensor *losses = losses_of(m, r, labels, results);
-	CHOIR_TRY(count_step(m, labels, results, losses));
-	return choir_optimizer_minimize(m->o.optimizer, choir_replica_average_loss(r, losses), tape);
+	choir_tensor *losses = losses_of(m, r, labels, results), *penalty = penalty_of(m, r);
+	CHOIR_TRY(count_step(m, labels, results, shown(losses, penalty, r)));
+	choir_tensor *loss = choir_replica_average_loss(r, losses);
+	return choir_optimizer_minimize(
+			m->o.optimizer, penalty == NULL ? loss : choir_add(loss, penalty), tape);
 }
 
 choir_status chi_model_test_step(choir_replica *r, void *user)
@@ -250,7 +269,8 @@ choir_status chi_model_test_step(choir_replica *r, void *user)
 	const choir_model *m = user;
 	choir_tensor *results = results_of(m, r);
 	choir_tensor *labels = choir_replica_arg(r, m->o.labels);
-	return count_step(m, labels, results, losses_of(m, r, labels, results));
+	choir_tensor *losses = losses_of(m, r, labels, results);
+	return count_step(m, labels, results, shown(losses, penalty_of(m, r), r));
 }
 
 choir_status chi_model_predict_step(choir_replica *r, void *user)
@@ -290,6 +310,8 @@ choir_status chi_model_add_history(choir_model *m)
 void chi_model_forget(choir_model *m)
 {
 	m->epochs = m->batch = m->step = m->best_epoch = m->waited = 0;
+	m->plateau_waited = m->plateau_cooldown = 0;
+	m->plateau_best = (double) NAN;
 	for (size_t i = 0; i < m->logs; i++)
 		m->log[i] = (double) NAN;
 }

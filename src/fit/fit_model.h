@@ -27,9 +27,12 @@ struct choir_model {
 	int64_t best_epoch, waited;
 	double best;
 	chi_best_weights best_weights;
+	int64_t plateau_waited, plateau_cooldown; // epochs
+	double plateau_best; // NAN: none
 	bool restored; // and not continued yet
 
 	float *class_weights; // f32
+	choir_layer *regularized; // NULL: there is no penalty
 };
 
 static inline size_t chi_model_rate_log(const choir_model *m)

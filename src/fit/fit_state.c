@@ -15,12 +15,13 @@ typedef struct {
 	const char *name;
 	int64_t *value;
 } count;
-enum { COUNTS = 5 };
+enum { COUNTS = 7 };
 
 static void list_counts(choir_model *m, count out[COUNTS])
 {
 	const count all[COUNTS] = { { "epochs", &m->epochs }, { "batch", &m->batch },
-		{ "step", &m->step }, { "best_epoch", &m->best_epoch }, { "waited", &m->waited } };
+		{ "step", &m->step }, { "best_epoch", &m->best_epoch }, { "waited", &m->waited },
+		{ "plateau_waited", &m->plateau_waited }, { "plateau_cooldown", &m->plateau_cooldown } };
 	memcpy(out, all, sizeof all);
 }
 
@@ -48,12 +49,13 @@ static choir_status save(void *self, chi_state_dict *to)
 	list_counts(m, counts);
 	for (int i = 0; i < COUNTS; i++)
 		CHOIR_TRY(chi_state_dict_add_count(to, counts[i].name, (uint64_t) *counts[i].value));
-	double *best = chi_state_dict_add(to, "best", CHOIR_F64, &CHOIR_SCALAR);
+	double *best = chi_state_dict_add(to, "best", CHOIR_F64, &CHOIR_SHAPE(2));
 	double *history = chi_state_dict_add(
 			to, "history", CHOIR_F64, &CHOIR_SHAPE(m->epochs, (int64_t) m->logs));
 	if (best == NULL || history == NULL)
 		return choir_error_status();
-	*best = m->best;
+	best[0] = m->best;
+	best[1] = m->plateau_best;
 	if (m->epochs > 0)
 		memcpy(history, m->history, (size_t) m->epochs * m->logs * sizeof *history);
 	const chi_best_weights *b = &m->best_weights;
@@ -106,7 +108,7 @@ static choir_status check(void *self, chi_state_dict *from)
 	list_counts(&copy, counts);
 	for (int i = 0; i < COUNTS; i++)
 		CHOIR_TRY(take_count(from, counts[i].name, counts[i].value));
-	CHOIR_TRY(chi_state_dict_take(from, "best", CHOIR_F64, &CHOIR_SCALAR, &data));
+	CHOIR_TRY(chi_state_dict_take(from, "best", CHOIR_F64, &CHOIR_SHAPE(2), &data));
 	CHOIR_TRY(take_history(m, from, copy.epochs, &history));
 	if (!chi_grow(
 				&m->history, &m->capacity, (size_t) copy.epochs * m->logs + 1, sizeof *m->history))
@@ -126,8 +128,11 @@ static choir_status restore(void *self, chi_state_dict *from)
 	list_counts(m, counts);
 	for (int i = 0; i < COUNTS; i++)
 		CHOIR_TRY(take_count(from, counts[i].name, counts[i].value));
-	CHOIR_TRY(chi_state_dict_take(from, "best", CHOIR_F64, &CHOIR_SCALAR, &data));
-	memcpy(&m->best, data, sizeof m->best);
+	CHOIR_TRY(chi_state_dict_take(from, "best", CHOIR_F64, &CHOIR_SHAPE(2), &data));
+	double best[2];
+	memcpy(best, data, sizeof best);
+	m->best = best[0];
+	m->plateau_best = best[1];
 	CHOIR_TRY(take_history(m, from, m->epochs, &history));
 	if (m->epochs > 0)
 		memcpy(m->history, history, (size_t) m->epochs * m->logs * sizeof *history);

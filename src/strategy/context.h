@@ -22,6 +22,7 @@ typedef struct chi_context {
 	bool initializes; // random variables begin by this initializer
 	choir_initializer initializer;
 	double scale;
+	double l1, l2; // regularizer of random variables
 	bool sync_on_read; // replicas read ON_READ variables aggregated
 	choir_frame *frame; // an update's, freed if its function is left
 	struct chi_context *outer;

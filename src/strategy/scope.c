@@ -104,6 +104,20 @@ choir_status choir_scope_initializer(
 	return push(scope, from);
 }
 
+choir_status choir_scope_regularizer(choir_scope *scope, double l1, double l2)
+{
+	begin(scope);
+	chi_context from = { 0 };
+	CHOIR_TRY(inside("regularizer", &from));
+	if (!(l1 >= 0 && l2 >= 0 && isfinite(l1) && isfinite(l2)))
+		return choir_fail(CHOIR_INVALID,
+				"scope: regularizer with l1 %g and l2 %g; finite numbers of 0 or more are needed",
+				l1, l2);
+	from.l1 = l1;
+	from.l2 = l2;
+	return push(scope, from);
+}
+
 choir_status choir_scope_sync_on_read(choir_scope *scope)
 {
 	begin(scope);

@@ -37,6 +37,8 @@ struct choir_variable {
 	choir_synchronization synchronization; // never AUTO
 	choir_aggregation aggregation;
 	bool trainable;
+	double l1, l2; // the penalty of its regularizer
+	int64_t flattened_channels; // a kernel's, whose inputs are a flattened image; 0: no image
 	bool slot; // optimizer's or metric's: not saved with weights
 	bool written; // by the running update function
 	void *wrapped; // the caller's memory if no copy is in it

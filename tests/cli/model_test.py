@@ -243,6 +243,32 @@ class Model(Case):
         self.assertIn("  unexpected: h.9.norm", lines)
 
     @not_in_every_suite
+    def test_weights_of_torch_and_back(self):
+        """What is exported for torch is brought in again; numpy's view of the layouts is that of torch."""
+        small = ("--data", "digits:64", "--model", "cnn", "--widths", "3,4,5", "--epochs", "1", "--batch", "16")
+        self.events("train", *small, "--save", "w.st")
+        self.assertEqual(self.succeed("export", "w.st", "--weights", "t.st", "--map", "torch"),
+                         "wrote t.st: weights with the names of torch\n")
+        _, ours = read_safetensors(self.folder / "w.st")
+        _, torch = read_safetensors(self.folder / "t.st")
+        self.assertEqual(len(ours), len(torch))
+        bias = {name.replace("/", "."): data for name, data in ours.items() if name.endswith("/bias")}
+        self.assertEqual(bias, {name: data for name, data in torch.items() if name.endswith(".bias")})
+        self.assertTrue(all(name.endswith((".bias", ".weight")) for name in torch))
+        init, *_ = self.events("train", *small, "--init", "t.st", "--init-map", "torch", "--learning-rate", "1e-30",
+                               "--save", "back.st")
+        self.assertEqual((init["missing"], init["unexpected"]), ([], []))
+        _, back = read_safetensors(self.folder / "back.st")
+        self.assertEqual(back, ours)
+        self.events("export", "w.st", "--weights", "k.st")
+        _, keras = read_safetensors(self.folder / "k.st")
+        self.assertEqual(keras, ours)
+        self.fail_with(2, "either --c FILE or --weights", "export", "w.st", "--c", "a.c", "--weights", "b.st")
+        self.fail_with(2, "--map without --weights", "export", "w.st", "--c", "a.c", "--map", "torch")
+        self.fail_with(1, ("--map jax", "torch or keras"), "export", "w.st", "--weights", "b.st", "--map", "jax")
+        self.fail_with(1, "is the weights file itself", "export", "w.st", "--weights", "w.st")
+
+    @not_in_every_suite
     def test_init_that_cannot_be(self):
         self.events("train", *GPT, "--epochs", "1", "--save", "g.st")
         train = ("train", *GPT, "--epochs", "1")

@@ -11,6 +11,7 @@ export PKG_CONFIG_PATH=$lib/pkgconfig
 
 expected=(include/choir/choir.h include/choir/extend/{device_table,suite}.h "${lib#"$prefix"/}/libchoir.so.0.1"
 	"${lib#"$prefix"/}"/libchoir{,-suites}.a bin/choir share/man/man1/choir.1 share/choir/examples/Makefile
+	share/choir/fortran/choir.f90
 	share/doc/choir/{LICENSE,tutorial.md,howto.md,tensorflow.md,pytorch.md,decisions/README.md})
 for file in "${expected[@]}"; do
 	[ -e "$prefix/$file" ] || fail "$file was not installed"
@@ -43,6 +44,10 @@ for compiler in $(compilers); do
 done
 # The examples, where they are installed and in a folder of the user's.
 LD_LIBRARY_PATH=$lib quietly make -C "$prefix/share/choir/examples" BUILD="$folder/examples" -j 2 try
+if command -v gfortran >/dev/null; then
+	LD_LIBRARY_PATH=$lib quietly make -C "$prefix/share/choir/examples" BUILD="$folder/examples" fortran
+	LD_LIBRARY_PATH=$lib quietly "$folder/examples/heat_surrogate"
+fi
 # A strategy, a device and cross-device operations from outside: compiled with nothing but what is
 # installed, under the suites that they must pass.
 tests=$project/tests

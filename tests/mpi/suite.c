@@ -199,6 +199,10 @@ static int be_host(const char *asked)
 	if (choir_cluster_from_mpi(&world, 3, NULL) != NULL)
 		report("handle", "three bytes were taken for a communicator");
 	report("handle", suite_failure(choir_error_status(), CHOIR_INVALID, "3 bytes"));
+	const MPI_Fint number = MPI_Comm_c2f(MPI_COMM_WORLD); // as Fortran has it
+	choir_cluster *c = choir_cluster_from_mpi(&number, sizeof number, NULL);
+	report("Fortran's communicator", c == NULL ? choir_error() : NULL);
+	choir_cluster_free(c);
 	MPI_Query_thread(&level);
 	use_level(level);
 	MPI_Finalize(); // still the program's

@@ -5,11 +5,12 @@ choir.op.relu(x), choir.op.sum(x, choir.op.ALL_AXES).
 """
 
 from . import op
-from .library import Error, Status
-from .model import Layer, Metric, Optimizer, layer, sequential
 from .dataset import Dataset
-from .strategy import Replica, Strategy, Variable
+from .fit import Event, Model
+from .layer import Layer, Metric, Optimizer, layer, sequential
+from .library import Error, Status
+from .strategy import Replica, Strategy, Variable, initializer, regularizer
 from .tensor import Tape, Tensor
 
-__all__ = ["Dataset", "Error", "Layer", "Metric", "Optimizer", "Replica", "Status", "Strategy", "Tape", "Tensor",
-           "Variable", "layer", "op", "sequential"]
+__all__ = ["Dataset", "Error", "Event", "Layer", "Metric", "Model", "Optimizer", "Replica", "Status", "Strategy", "Tape",
+           "Tensor", "Variable", "initializer", "layer", "op", "regularizer", "sequential"]

@@ -41,13 +41,17 @@ class Dataset:
         self._pointer = made(lib.choir_strategy_distribute_dataset(
             strategy.pointer, lib.choir_dataset_batch(data, batch), ffi.NULL))
 
+    @property
+    def pointer(self) -> Any:
+        self._strategy.pointer  # raises if it is closed
+        return self._pointer
+
     def __iter__(self) -> Iterator[Batch]:
         """The batches of one pass."""
         values = ffi.new("choir_values **")
         try:
             while True:
-                self._strategy.pointer  # raises if it is closed
-                status = lib.choir_distributed_dataset_next(self._pointer, values)
+                status = lib.choir_distributed_dataset_next(self.pointer, values)
                 if status == Status.END:
                     break
                 check(status)

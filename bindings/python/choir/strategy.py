@@ -12,6 +12,35 @@ from .library import Error, Status, check, ffi, lib, made
 from .tensor import Frame, Tape, Tensor, packed
 
 
+class Calls:
+    """Functions of Python that C calls. The first exception is kept, and ends the call of C."""
+
+    def __init__(self) -> None:
+        self._raised: list[BaseException] = []
+        self._kept: list[Any] = []
+
+    def _onerror(self, _kind: Any, error: BaseException, _traceback: Any) -> None:
+        self._raised.append(error)
+        lib.choir_fail(lib.CHOIR_CANCELLED, b"%s", ffi.new("char[]", b"a function of Python raised"))
+
+    def function(self, type_: str, fn: Callable[..., Any], error: Any = lib.CHOIR_INTERNAL) -> Any:
+        """A function pointer for fn; it lives as long as this object."""
+        self._kept.append(ffi.callback(type_, fn, error=error, onerror=self._onerror))
+        return self._kept[-1]
+
+    def check(self, status: int, *others: Calls) -> None:
+        """Raises the exception of a function, of these or other calls, as itself, or Error unless the call of C
+        succeeded."""
+        raised = []
+        for calls in (self, *others):
+            raised += calls._raised
+            calls._raised.clear()
+        if raised:
+            own = [e for e in raised if not (isinstance(e, Error) and e.status == Status.CANCELLED)]
+            raise (own or raised)[0]
+        check(status)
+
+
 class Variable:
     """Named memory of a strategy. Make it in the strategy's scope."""
 
@@ -47,6 +76,10 @@ class Replica:
     def constant(self, array: Any) -> Tensor:
         return self.frame.constant(array)
 
+    def from_dlpack(self, array: Any) -> Tensor:
+        """A tensor that shares the memory of an array: see Frame.from_dlpack."""
+        return self.frame.from_dlpack(array)
+
     def argument(self, name: str) -> Tensor:
         """This replica's part of a column of the batch."""
         return Tensor(self.frame, lib.choir_replica_arg(self.pointer, name.encode()))
@@ -75,6 +108,30 @@ def current() -> Strategy:
     if not _scopes:
         raise Error(Status.STATE, "no scope; expected `with strategy.scope():`")
     return _scopes[-1]
+
+
+@contextlib.contextmanager
+def _scope(enter: Callable[..., int], *arguments: Any) -> Iterator[None]:
+    scope = ffi.new("choir_scope *")
+    check(enter(scope, *arguments))
+    try:
+        yield
+    finally:
+        check(lib.choir_scope_exit(scope))
+
+
+def regularizer(l1: float = 0.0, l2: float = 0.0) -> contextlib.AbstractContextManager[None]:
+    """A scope whose kernels have the penalty l1 sum(|w|) + l2 sum(w^2), which Model.fit adds to the loss."""
+    return _scope(lib.choir_scope_regularizer, l1, l2)
+
+
+def initializer(kind: str, scale: float = 0.0) -> contextlib.AbstractContextManager[None]:
+    """A scope whose kernels begin by an initializer: "he_normal", "orthogonal" and so on."""
+    known = {name.removeprefix("CHOIR_INITIALIZER_").lower(): value for value, name in
+             ffi.typeof("choir_initializer").elements.items()}
+    if kind not in known:
+        raise ValueError(f"initializer: {kind!r} is unknown; known: {', '.join(known)}")
+    return _scope(lib.choir_scope_initializer, known[kind], scale)
 
 
 class Strategy:
@@ -114,6 +171,21 @@ class Strategy:
             _scopes.pop()
             check(lib.choir_scope_exit(scope))
 
+    def save(self, path: str, *, map: str | None = None, metadata: str | None = None) -> None:
+        """Saves all weights to a safetensors file; with a map, under the names of the map: map="torch"."""
+        texts = [ffi.NULL if text is None else ffi.new("char[]", text.encode()) for text in (map, metadata)]
+        check(lib.choir_strategy_save(self.pointer, path.encode(), texts[1]) if map is None else
+              lib.choir_strategy_save_mapped(self.pointer, path.encode(), *texts))
+
+    def restore(self, path: str, *, map: str | None = None) -> None:
+        """Restores all weights from a safetensors file; with a map, those that the file has."""
+        if map is None:
+            check(lib.choir_strategy_restore(self.pointer, path.encode()))
+            return
+        text = ffi.new("char[]", map.encode())
+        options = ffi.new("choir_restore_options *", {"size": ffi.sizeof("choir_restore_options"), "map": text})
+        check(lib.choir_strategy_restore_partial(self.pointer, path.encode(), options))
+
     def hash(self) -> int:
         """A hash of all weights."""
         return lib.choir_strategy_hash(self.pointer)
@@ -127,12 +199,8 @@ class Strategy:
         """Calls step in every local replica, with the parts of a Dataset's batch as arguments. Returns
         the tensors that the steps returned, in the order of the replicas. The first exception of a
         step ends the run and comes back as itself."""
-        first: list[BaseException] = []
+        calls = Calls()
         results: dict[int, np.ndarray] = {}
-
-        def raised(_kind: Any, error: BaseException, _traceback: Any) -> None:
-            first.append(error)
-            lib.choir_fail(lib.CHOIR_CANCELLED, b"%s", ffi.new("char[]", b"a step raised"))
 
         def call(pointer: Any, _user: Any) -> int:
             replica = Replica(pointer)
@@ -144,11 +212,6 @@ class Strategy:
             finally:
                 replica.frame.close()
 
-        fn = ffi.callback("choir_replica_fn", call, error=lib.CHOIR_INTERNAL, onerror=raised)
-        status = lib.choir_strategy_run(self.pointer, fn, ffi.NULL,
-                                        ffi.NULL if batch is None else batch.pointer, ffi.NULL)
-        if first:
-            own = [e for e in first if not (isinstance(e, Error) and e.status == Status.CANCELLED)]
-            raise (own or first)[0]
-        check(status)
+        calls.check(lib.choir_strategy_run(self.pointer, calls.function("choir_replica_fn", call), ffi.NULL,
+                                           ffi.NULL if batch is None else batch.pointer, ffi.NULL))
         return [results[i] for i in sorted(results)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from . import dlpack
 from .library import Error, Status, check, ffi, lib, made
 
 DTYPES = {lib.CHOIR_F32: "f4", lib.CHOIR_F64: "f8", lib.CHOIR_I32: "i4", lib.CHOIR_I64: "i8",
@@ -57,6 +58,12 @@ class Frame:
         """A tensor with a copy of the array's elements."""
         array, dtype, shape = packed(array)
         return Tensor(self, lib.choir_constant(self.pointer, dtype, shape, ffi.from_buffer(array)))
+
+
+    def from_dlpack(self, array: Any) -> Tensor:
+        """A tensor that shares the memory of a numpy array, a torch tensor or another object with __dlpack__.
+        Do not write to it before the tensor is gone."""
+        return Tensor(self, dlpack.take(self.pointer, array))
 
 
 class Tape:
@@ -111,6 +118,15 @@ class Tensor:
         array = np.empty(self.shape, DTYPES[code])
         check(lib.choir_tensor_to_host(self.pointer, ffi.from_buffer(array), array.nbytes))
         return array
+
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: Any = None,
+                   copy: bool | None = None) -> Any:
+        """For numpy.from_dlpack and torch.from_dlpack: shares the memory, which lives as long as the consumer
+        needs it. Memory that may change is copied."""
+        return dlpack.export(self.pointer, max_version)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
 
     def __float__(self) -> float:
         value = lib.choir_tensor_number(self.pointer)

@@ -277,6 +277,10 @@ typedef struct {
 //   epsilon).
 // - "lion_update" (w, m, g): w = w' - rate sign(m + (1 - beta1) (G - m)); then m = m + (1 - beta2)
 //   (G - m).
+// - "lamb_update" (w, m, v, g), of a whole variable: m and v as in "adam_update"; u = m_factor m /
+//   (sqrt(v_factor v) + epsilon) + decay w; w = w - rate |w| / |u| u, with 1 for the quotient if a
+//   norm is 0. Norms are summed in f64: element i belongs to partial sum i mod 8, and the partial
+//   sums are added in order.
 typedef struct {
 	double rate, momentum;
 	double beta1, beta2, epsilon;

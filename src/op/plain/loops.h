@@ -65,7 +65,13 @@ typedef enum {
 	CHI_UPDATE_LION,
 	CHI_UPDATES1
 } chi_update1;
-typedef enum { CHI_UPDATE_ADAM, CHI_UPDATE_RMSPROP, CHI_UPDATE_NADAM, CHI_UPDATES2 } chi_update2;
+typedef enum {
+	CHI_UPDATE_ADAM,
+	CHI_UPDATE_RMSPROP,
+	CHI_UPDATE_NADAM,
+	CHI_UPDATE_LAMB,
+	CHI_UPDATES2
+} chi_update2;
 
 typedef struct {
 	// A repeating operand has one element. Integers wrap; x / 0 is 0.

@@ -3,7 +3,8 @@
 
 // A spec's user points to one of these.
 static const chi_update1 updates1[] = { CHI_UPDATE_MOMENTUM, CHI_UPDATE_ADAGRAD, CHI_UPDATE_LION };
-static const chi_update2 updates2[] = { CHI_UPDATE_ADAM, CHI_UPDATE_RMSPROP, CHI_UPDATE_NADAM };
+static const chi_update2 updates2[] = { CHI_UPDATE_ADAM, CHI_UPDATE_RMSPROP, CHI_UPDATE_NADAM,
+	CHI_UPDATE_LAMB };
 
 static choir_status run_sgd(const choir_kernel_call *call)
 {
@@ -39,5 +40,6 @@ static const chi_kernel_spec specs[] = {
 	{ "adam_update", CHI_REAL, ATTRIBUTES, run2, NULL, NULL, &updates2[0] },
 	{ "rmsprop_update", CHI_REAL, ATTRIBUTES, run2, NULL, NULL, &updates2[1] },
 	{ "nadam_update", CHI_REAL, ATTRIBUTES, run2, NULL, NULL, &updates2[2] },
+	{ "lamb_update", CHI_REAL, ATTRIBUTES, run2, NULL, NULL, &updates2[3] },
 };
 const chi_kernel_list chi_plain_update = { specs, sizeof specs / sizeof specs[0] };

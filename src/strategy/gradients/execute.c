@@ -478,7 +478,8 @@ static choir_status update_copies(chi_pending_update *u, int d, double factor)
 static choir_status update_summed(chi_pending_update *u, int from, int to, bool *applied)
 {
 	const choir_strategy *s = u->strategy;
-	const bool by_chunks = s->all_host && s->all_here && s->concurrency == CHI_EXCLUSIVE;
+	const bool by_chunks = s->all_host && s->all_here && s->concurrency == CHI_EXCLUSIVE &&
+			!u->gradients->table->whole;
 	double factor = 1;
 	bool skip = false;
 	for (int d = from; u->gated && d < to; d++)

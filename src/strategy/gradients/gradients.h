@@ -24,6 +24,8 @@ typedef struct {
 	// Sets a factor for all gradients, or *skip.
 	choir_status (*gate)(const void *user, double squares, const choir_variable *bad,
 			double *factor, bool *skip);
+	// chunk gets all elements of a copy in one call. Then gated returns true.
+	bool whole;
 	// Updates elements of a copy of v, called concurrently. index: v's in begin. gradient points
 	// to element first, on the copy's device.
 	choir_status (*chunk)(void *user, const void *state, size_t index, choir_variable *v, int copy,

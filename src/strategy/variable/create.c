@@ -280,6 +280,8 @@ static choir_variable *make_and_enlist(choir_strategy *s, const chi_creation *c)
 	chi_fpenv_leave(&host);
 	if (v == NULL)
 		return NULL;
+	v->l1 = c->l1;
+	v->l2 = c->l2;
 	if (v->wrapped != NULL)
 		chi_atomic32_store(&s->has_wrapped_memory, 1);
 	enlist(s, v);
@@ -365,11 +367,15 @@ static choir_status apply_scopes(
 		all->aggregation = c->aggregation;
 		all->trainable = CHOIR_OFF;
 	}
+	return CHOIR_OK;
+}
+
+static void use_initializer(const chi_context *c, choir_variable_options *all)
+{
 	if (c != NULL && c->initializes && chi_initializer_is_random(all)) {
 		all->initializer = c->initializer;
 		all->scale = c->scale;
 	}
-	return CHOIR_OK;
 }
 
 // Returns a variable's name without the numbers that make names unique ("_12" at the end or before
@@ -460,9 +466,13 @@ choir_variable *choir_variable_new(
 				name == NULL ? "" : name);
 		return NULL;
 	}
+	const bool regularized = c != NULL && chi_initializer_is_random(&all);
+	use_initializer(c, &all);
 	const chi_creation wanted = { .name = name,
 		.shape = &shape,
 		.options = &all,
+		.l1 = regularized ? c->l1 : 0,
+		.l2 = regularized ? c->l2 : 0,
 		.colocated_with = c == NULL ? NULL : c->colocate,
 		.non_slot = c != NULL && c->non_slot };
 	if (c == NULL || c->kind == CHI_IN_CROSS)

@@ -10,6 +10,7 @@ typedef struct {
 	choir_variable *colocated_with;
 	bool non_slot;
 	void *wrap; // the caller's memory, or NULL
+	double l1, l2; // the penalty of its regularizer
 	bool slot; // an optimizer's zeros, which workers need not compare
 } chi_creation;
 // Makes a variable and adds it to the strategy's list. The caller has checked the context.

@@ -125,11 +125,13 @@ static int describe_1d(choir_layer *l, chi_export *e, int x)
 			l, e, x, &CHOIR_SHAPE(1, 1, s->dim[0], s->dim[1]), &columns, sequence_of);
 }
 
-static const chi_layer_kind kind_2d = {
-	.name = "conv2d", .apply = apply_2d, .apply_linear = apply_2d_linear, .describe = describe_2d
-};
+static const chi_layer_kind kind_2d = { .name = "conv2d",
+	.image = CHI_IMAGE_MADE,
+	.apply = apply_2d,
+	.apply_linear = apply_2d_linear,
+	.describe = describe_2d };
 static const chi_layer_kind kind_1d = {
-	.name = "conv1d", .apply = apply_1d, .describe = describe_1d
+	.name = "conv1d", .image = CHI_IMAGE_MADE, .apply = apply_1d, .describe = describe_1d
 };
 
 // ---- Convolutions without a fused bias and activation
@@ -160,13 +162,16 @@ static choir_tensor *apply_unfused(choir_layer *l, choir_tensor *x)
 	return chi_activation_apply(c->how.activation, y);
 }
 
-static const unfused_kind kind_3d = { { .name = "conv3d", .apply = apply_unfused }, 3, false,
-	choir_conv3d };
+static const unfused_kind kind_3d = {
+	{ .name = "conv3d", .image = CHI_IMAGE_MADE, .apply = apply_unfused }, 3, false, choir_conv3d
+};
 static const unfused_kind kind_2d_transpose = {
-	{ .name = "conv2d_transpose", .apply = apply_unfused }, 2, true, choir_conv2d_transpose
+	{ .name = "conv2d_transpose", .image = CHI_IMAGE_MADE, .apply = apply_unfused }, 2, true,
+	choir_conv2d_transpose
 };
 static const unfused_kind kind_1d_transpose = {
-	{ .name = "conv1d_transpose", .apply = apply_unfused }, 1, true, choir_conv1d_transpose
+	{ .name = "conv1d_transpose", .image = CHI_IMAGE_MADE, .apply = apply_unfused }, 1, true,
+	choir_conv1d_transpose
 };
 
 static choir_status check_sizes(const chi_layer_kind *kind, const char *name, int64_t in,
@@ -204,6 +209,7 @@ static choir_layer *make(const chi_layer_kind *kind, int axes, const char *name,
 	c->out = out;
 	c->kernel = kernel;
 	c->how = how;
+	c->layer.channels = out;
 	c->layer.rectifies = kind == &kind_2d && how.activation == CHOIR_RELU;
 	chi_layer_set(&c->layer, "activation %s, stride %d, padding %d (%d %d, %d %d), dilation %d",
 			chi_layer_activation(how.activation), how.stride, how.padding, how.pad_before[0],

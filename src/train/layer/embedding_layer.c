@@ -87,6 +87,7 @@ static int describe_tied(choir_layer *l, chi_export *e, int x)
 }
 
 static const chi_layer_kind embedding_kind = { .name = "embedding",
+	.image = CHI_IMAGE_ENDED,
 	.apply = apply_embedding,
 	.any_dtype = true,
 	.describe = describe_embedding };
@@ -94,7 +95,7 @@ static const chi_layer_kind places_kind = {
 	.name = "position_embedding", .apply = apply_places, .describe = describe_places
 };
 static const chi_layer_kind tied_kind = {
-	.name = "tied", .apply = apply_tied, .describe = describe_tied
+	.name = "tied", .image = CHI_IMAGE_ENDED, .apply = apply_tied, .describe = describe_tied
 };
 
 static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t rows, int64_t width)

@@ -206,6 +206,31 @@ choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x)
 	return x != NULL && check_input(l, x) ? l->kind->apply_linear(l, x) : NULL;
 }
 
+void chi_layer_follow(choir_layer *l, chi_image *image)
+{
+	if (l->kind->follow != NULL) {
+		l->kind->follow(l, image);
+		return;
+	}
+	switch (l->kind->image) {
+	case CHI_IMAGE_KEPT:
+		return;
+	case CHI_IMAGE_MADE:
+		*image = (chi_image){ .channels = l->channels };
+		return;
+	case CHI_IMAGE_FLATTENED:
+		image->flat = image->channels > 0;
+		return;
+	case CHI_IMAGE_USED:
+		if (image->flat)
+			l->variable[0]->flattened_channels = image->channels;
+		break;
+	case CHI_IMAGE_ENDED:
+		break;
+	}
+	*image = (chi_image){ 0 };
+}
+
 int choir_layer_variables(const choir_layer *l)
 {
 	return l == NULL ? 0 : l->variables;

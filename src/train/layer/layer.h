@@ -7,8 +7,26 @@
 #include "strategy/strategy.h"
 #include "train/export_c/export_c.h"
 
+// What a layer does to images, for imports of weights whose images have another order of axes.
+typedef enum {
+	CHI_IMAGE_KEPT = 0,
+	CHI_IMAGE_MADE, // by a convolution
+	CHI_IMAGE_FLATTENED,
+	CHI_IMAGE_USED, // by a dense layer
+	CHI_IMAGE_ENDED // what follows has no order of pixels
+} chi_image_role;
+
+// What a sequence of layers has done so far.
+typedef struct {
+	int64_t channels; // 0: no image, or unknown
+	bool flat;
+} chi_image;
+
 typedef struct {
 	const char *name;
+	chi_image_role image;
+	// For layers that contain others: follows an image through them.
+	void (*follow)(choir_layer *l, chi_image *image);
 	// Applies the layer. x is usable, and f32 if the layer has its own variables. NULL: recorded
 	// in x's frame.
 	choir_tensor *(*apply)(choir_layer *l, choir_tensor *x);
@@ -30,6 +48,7 @@ struct choir_layer {
 	char *name;
 	char setting[CHI_LAYER_SETTING]; // options in words; "": none
 	bool rectifies; // ends with ReLU
+	int64_t channels; // of the images that a convolution makes
 	int variables; // also of contained layers
 	choir_variable *variable[CHI_LAYER_VARIABLES]; // NULL: unused
 };
@@ -58,6 +77,11 @@ choir_layer *chi_layer_finish_around(
 		choir_layer *l, size_t n, choir_layer *const inside[], choir_status status);
 const char *chi_layer_activation(choir_activation activation);
 
+// Whether a variable of the layer has a regularizer.
+bool chi_layer_is_regularized(choir_layer *l);
+// Follows an image through a layer. Kernels whose inputs are a flattened image get its number of
+// channels (flattened_channels of value/variable.h).
+void chi_layer_follow(choir_layer *l, chi_image *image);
 choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x);
 // Records 'layer "hidden": ' and the message as CHOIR_INVALID in x's frame, and returns NULL.
 choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *fmt, ...)

@@ -131,9 +131,10 @@ static int describe_global(choir_layer *l, chi_export *e, int x)
 			e, CHI_C_MEAN_PIXELS, x, CHOIR_SHAPE(s->dim[2]), ", %" PRId64, s->dim[2]);
 }
 
-static const chi_layer_kind global_kind = {
-	.name = "global_average_pool2d", .apply = apply_global, .describe = describe_global
-};
+static const chi_layer_kind global_kind = { .name = "global_average_pool2d",
+	.image = CHI_IMAGE_ENDED,
+	.apply = apply_global,
+	.describe = describe_global };
 
 choir_layer *choir_global_average_pool2d_new(void)
 {
@@ -153,10 +154,11 @@ static choir_tensor *apply_global_average(choir_layer *l, choir_tensor *x)
 }
 
 static const chi_layer_kind global_max_kind = {
-	.name = "global_max_pool", .apply = apply_global_max, .maximum = true
+	.name = "global_max_pool", .image = CHI_IMAGE_ENDED, .apply = apply_global_max, .maximum = true
 };
-static const chi_layer_kind global_any_kind = { .name = "global_average_pool",
-	.apply = apply_global_average };
+static const chi_layer_kind global_any_kind = {
+	.name = "global_average_pool", .image = CHI_IMAGE_ENDED, .apply = apply_global_average
+};
 
 choir_layer *choir_global_max_pool_new(void)
 {
@@ -218,9 +220,10 @@ static int describe_flatten(choir_layer *l, chi_export *e, int x)
 	return chi_export_view(e, x, CHOIR_SHAPE(choir_shape_elements(chi_export_shape(e, x))));
 }
 
-static const chi_layer_kind flatten_kind = {
-	.name = "flatten", .apply = apply_flatten, .describe = describe_flatten
-};
+static const chi_layer_kind flatten_kind = { .name = "flatten",
+	.image = CHI_IMAGE_FLATTENED,
+	.apply = apply_flatten,
+	.describe = describe_flatten };
 
 choir_layer *choir_flatten_new(void)
 {

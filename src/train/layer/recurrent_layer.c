@@ -75,10 +75,10 @@ static int describe_gru(choir_layer *l, chi_export *e, int x)
 }
 
 static const chi_layer_kind lstm_kind = {
-	.name = "lstm", .apply = apply_lstm, .describe = describe_lstm
+	.name = "lstm", .image = CHI_IMAGE_ENDED, .apply = apply_lstm, .describe = describe_lstm
 };
 static const chi_layer_kind gru_kind = {
-	.name = "gru", .apply = apply_gru, .describe = describe_gru
+	.name = "gru", .image = CHI_IMAGE_ENDED, .apply = apply_gru, .describe = describe_gru
 };
 
 // The forget gate starts open (Jozefowicz, Zaremba, Sutskever 2015), as in Keras.
@@ -163,9 +163,10 @@ static choir_variable *variable_of_both(choir_layer *l, int index)
 						 : choir_layer_variable(b->backward, index - first);
 }
 
-static const chi_layer_kind bidirectional_kind = {
-	.name = "bidirectional", .apply = apply_both, .variable = variable_of_both
-};
+static const chi_layer_kind bidirectional_kind = { .name = "bidirectional",
+	.image = CHI_IMAGE_ENDED,
+	.apply = apply_both,
+	.variable = variable_of_both };
 
 choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward)
 {
@@ -208,7 +209,7 @@ static int describe_last(choir_layer *l, chi_export *e, int x)
 }
 
 static const chi_layer_kind last_kind = {
-	.name = "last_place", .apply = apply_last, .describe = describe_last
+	.name = "last_place", .image = CHI_IMAGE_ENDED, .apply = apply_last, .describe = describe_last
 };
 
 choir_layer *choir_last_timestep_new(void)

@@ -49,9 +49,20 @@ static int describe(choir_layer *l, chi_export *e, int x)
 	return chi_export_activate(e, r->activation, chi_export_add(e, y, beside));
 }
 
-static const chi_layer_kind kind = {
-	.name = "residual", .apply = apply, .variable = variable, .describe = describe
-};
+static void follow(choir_layer *l, chi_image *image)
+{
+	const residual *r = (const residual *) l;
+	chi_image beside = *image;
+	chi_layer_follow(r->inside, image);
+	if (r->shortcut != NULL)
+		chi_layer_follow(r->shortcut, &beside);
+}
+
+static const chi_layer_kind kind = { .name = "residual",
+	.follow = follow,
+	.apply = apply,
+	.variable = variable,
+	.describe = describe };
 
 choir_layer *choir_residual_new(
 		choir_layer *inside, choir_layer *shortcut, choir_activation activation)

@@ -52,9 +52,18 @@ static int describe(choir_layer *l, chi_export *e, int x)
 	return x;
 }
 
-static const chi_layer_kind kind = {
-	.name = "sequential", .apply = apply, .variable = variable, .describe = describe
-};
+static void follow(choir_layer *l, chi_image *image)
+{
+	const sequential *s = (const sequential *) l;
+	for (size_t i = 0; i < s->n; i++)
+		chi_layer_follow(s->inside[i], image);
+}
+
+static const chi_layer_kind kind = { .name = "sequential",
+	.follow = follow,
+	.apply = apply,
+	.variable = variable,
+	.describe = describe };
 
 choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[])
 {
@@ -86,5 +95,8 @@ choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[])
 				CHOIR_INVALID, "sequential: the layers have more than %d variables", INT_MAX);
 	else
 		s->layer.variables = (int) variables;
-	return chi_layer_finish_around(&s->layer, n, layers, status);
+	choir_layer *made = chi_layer_finish_around(&s->layer, n, layers, status);
+	if (made != NULL)
+		chi_layer_follow(made, &(chi_image){ 0 });
+	return made;
 }

@@ -3,6 +3,7 @@
 #include "train/optimizer/optimizer.h"
 
 #include "base/lock.h"
+#include "strategy/context.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -67,14 +68,35 @@ choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t st
 	return CHOIR_OK;
 }
 
+double chi_optimizer_base_rate(const choir_optimizer *o)
+{
+	return o->set_rate > 0 ? o->set_rate : o->options.learning_rate;
+}
+
+choir_status choir_optimizer_set_learning_rate(choir_optimizer *o, double rate)
+{
+	if (o == NULL)
+		return choir_fail(CHOIR_INVALID, "set_learning_rate: the optimizer is NULL");
+	CHOIR_TRY(chi_context_need_cross(o->strategy, "set_learning_rate"));
+	if (!(rate > 0 && isfinite(rate)))
+		return choir_fail(CHOIR_INVALID,
+				"set_learning_rate: the rate is %g; a number of more than 0 is needed", rate);
+	if (o->schedule.kind == CHOIR_SCHEDULE_FUNCTION)
+		return choir_fail(CHOIR_INVALID,
+				"set_learning_rate: the schedule of %s is a FUNCTION, which gives the rate itself",
+				o->kind->name);
+	o->set_rate = rate;
+	return CHOIR_OK;
+}
+
 double choir_optimizer_learning_rate(const choir_optimizer *o)
 {
 	double rate;
 	chi_error before; // getters keep the error
 	chi_error_save(&before);
 	const bool known = o != NULL &&
-			chi_schedule_rate(&o->schedule, o->options.learning_rate, chi_atomic64_load(&o->step),
-					&rate) == CHOIR_OK;
+			chi_schedule_rate(&o->schedule, chi_optimizer_base_rate(o),
+					chi_atomic64_load(&o->step), &rate) == CHOIR_OK;
 	chi_error_restore(&before);
 	return known ? rate : NAN;
 }

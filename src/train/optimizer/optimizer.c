@@ -69,6 +69,16 @@ static const chi_optimizer_kind kinds[] = {
 			.standard_beta2 = 0.99,
 			.betas = true,
 			.decay = true },
+	[CHOIR_LAMB] = { .name = "lamb",
+			.kernel = "lamb_update",
+			.slots = 2,
+			.slot = { "m", "v" },
+			.rate = 1e-3,
+			.standard_beta2 = 0.999,
+			.betas = true,
+			.epsilon = true,
+			.decay = true,
+			.whole = true },
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -108,7 +118,7 @@ static uint64_t hash_numbers(const choir_optimizer *made)
 	const choir_optimizer_options *o = &made->options;
 	const double all[] = { o->learning_rate, o->global_clip_norm, o->weight_decay, o->momentum,
 		o->beta1, o->beta2, o->epsilon, o->rho, made->schedule.factor, made->loss_scale.initial,
-		made->loss_scale.multiplier, o->initial_accumulator };
+		made->loss_scale.multiplier, o->initial_accumulator, o->ema_momentum };
 	uint64_t hash = 0;
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		hash = hash_number(hash, all[i]);
@@ -148,7 +158,8 @@ static choir_optimizer *make(
 	if ((unsigned) kind >= KINDS) {
 		choir_fail(CHOIR_INVALID,
 				"optimizer: kind %d is unknown; known: CHOIR_SGD, CHOIR_MOMENTUM, CHOIR_ADAM, "
-				"CHOIR_ADAMW, CHOIR_RMSPROP, CHOIR_NADAM, CHOIR_ADAGRAD and CHOIR_LION",
+				"CHOIR_ADAMW, CHOIR_RMSPROP, CHOIR_NADAM, CHOIR_ADAGRAD, CHOIR_LION and "
+				"CHOIR_LAMB",
 				(int) kind);
 		return NULL;
 	}
@@ -168,6 +179,12 @@ static choir_optimizer *make(
 				s->workers);
 		return NULL;
 	}
+	if (s->concurrency == CHI_LOCK_FREE && (kinds[kind].whole || all.ema_momentum > 0)) {
+		choir_fail(CHOIR_UNSUPPORTED,
+				"optimizer: %s is not possible with lock-free workers; let them lock variables",
+				kinds[kind].whole ? kinds[kind].name : "ema_momentum");
+		return NULL;
+	}
 	choir_optimizer *o = chi_alloc(sizeof *o);
 	if (o == NULL)
 		return NULL;
@@ -175,6 +192,7 @@ static choir_optimizer *make(
 	chi_mutex_init(&o->lock, CHI_RANK_OPTIMIZER, "optimizer");
 	o->kind = &kinds[kind];
 	o->options = all;
+	o->slots = kinds[kind].slots + (all.ema_momentum > 0);
 	o->options.schedule = NULL; // o has a copy
 	o->options.loss_scale = NULL;
 	o->options.groups = NULL;

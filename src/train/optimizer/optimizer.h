@@ -6,7 +6,7 @@
 #include "op/op.h"
 #include "strategy/gradients/gradients.h"
 
-enum { CHI_SLOTS = 2 };
+enum { CHI_SLOTS = 3 }; // with the average
 
 typedef struct {
 	const char *name;
@@ -17,6 +17,7 @@ typedef struct {
 	// The options that it has.
 	bool momentum, nesterov, betas, epsilon, decay, rho, accumulator;
 	bool skips_zeros; // without decay, zero gradients change nothing
+	bool whole; // the kernel needs a variable's elements at once
 } chi_optimizer_kind;
 
 // A parameter group, with 0 and CHOIR_ZERO resolved.
@@ -39,6 +40,9 @@ struct choir_optimizer {
 	choir_strategy *strategy;
 	const chi_optimizer_kind *kind;
 	choir_optimizer_options options; // defaults and CHOIR_ZERO resolved
+	int slots; // of the kind, then the average
+	double set_rate; // in place of options.learning_rate; 0: none was set
+	bool swapped; // the averages are in place of the values
 	choir_schedule schedule;
 	choir_loss_scale loss_scale;
 	chi_parameter_group *group;
@@ -83,6 +87,10 @@ void chi_optimizer_free(void *self);
 // Finds or makes an optimizer's target of variable v, with its slots. NULL: failed. It may wait
 // for another worker, so no mutex may be held.
 chi_optimized_variable *chi_optimized_variable_get(choir_optimizer *o, choir_variable *v);
+// The suffix of the i-th slot's name.
+const char *chi_optimizer_slot(const choir_optimizer *o, int i);
+// The learning rate before the schedule.
+double chi_optimizer_base_rate(const choir_optimizer *o);
 void chi_update_table(choir_optimizer *o);
 void chi_optimized_variables_free(choir_optimizer *o);
 

@@ -142,6 +142,9 @@ choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 	if (!(out->global_clip_norm >= 0 && isfinite(out->global_clip_norm)))
 		return refuse(kind, "global_clip_norm", out->global_clip_norm,
 				"a number of more than 0 is needed, or 0 for no clipping");
+	if (!(out->ema_momentum >= 0 && out->ema_momentum < 1))
+		return refuse(kind, "ema_momentum", out->ema_momentum,
+				"0 for no averages, or a number below 1 is needed");
 	const double no_limit = HUGE_VAL;
 	CHOIR_TRY(
 			resolve(kind, "momentum", kind->momentum, kind->standard_momentum, 1, &out->momentum));

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "value/sharded_variable.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char *name(const void *self)
@@ -24,7 +25,7 @@ static choir_variable *named(choir_variable *v)
 static chi_text slot_name(const choir_optimizer *o, const choir_variable *v, int slot)
 {
 	chi_text text = { 0 };
-	chi_text_add(&text, "%s/%s", v->name, o->kind->slot[slot]);
+	chi_text_add(&text, "%s/%s", v->name, chi_optimizer_slot(o, slot));
 	if (text.failed)
 		chi_text_free(&text);
 	return text;
@@ -33,7 +34,7 @@ static chi_text slot_name(const choir_optimizer *o, const choir_variable *v, int
 static choir_status save_slots(
 		const choir_optimizer *o, const chi_optimized_variable *t, chi_state_dict *to)
 {
-	for (int i = 0; i < o->kind->slots; i++) {
+	for (int i = 0; i < o->slots; i++) {
 		if (t->slot[i] == NULL) // failed
 			continue;
 		choir_variable *slot = named(t->slot[i]);
@@ -60,10 +61,21 @@ static bool is_saved(const choir_optimizer *o, size_t i)
 static choir_status save(void *self, chi_state_dict *to)
 {
 	choir_optimizer *o = self;
+	if (o->swapped)
+		return choir_fail(CHOIR_STATE,
+				"%s: the averages are in place of the weights; swap them back before a save",
+				o->kind->name);
 	double *scale = chi_state_dict_add(to, "loss_scale", CHOIR_F64, &CHOIR_SCALAR);
 	if (scale == NULL)
 		return choir_error_status();
 	*scale = o->scale;
+	double *rate = o->set_rate == 0
+			? NULL
+			: chi_state_dict_add(to, "learning_rate", CHOIR_F64, &CHOIR_SCALAR);
+	if (rate != NULL)
+		*rate = o->set_rate;
+	else if (o->set_rate != 0)
+		return choir_error_status();
 	CHOIR_TRY(chi_state_dict_add_count(to, "step", chi_atomic64_load(&o->step)));
 	CHOIR_TRY(chi_state_dict_add_count(to, "finite_updates", (uint64_t) o->finite_updates));
 	for (size_t i = 0; i < o->targets; i++)
@@ -76,7 +88,7 @@ static choir_status has_slots(
 		const choir_optimizer *o, const choir_variable *v, const chi_state_dict *from, bool *has)
 {
 	*has = false;
-	if (o->kind->slots == 0)
+	if (o->slots == 0)
 		return CHOIR_OK;
 	chi_text text = slot_name(o, v, 0);
 	if (text.data == NULL)
@@ -100,13 +112,29 @@ static choir_status take_slot(const choir_optimizer *o, const choir_variable *v,
 static choir_status check_variable(choir_optimizer *o, choir_variable *v, chi_state_dict *from)
 {
 	const void *data;
-	for (int i = 0; i < o->kind->slots; i++)
+	for (int i = 0; i < o->slots; i++)
 		CHOIR_TRY(take_slot(o, v, i, from, &data));
 	for (int i = 0; i < v->shards; i++)
 		if (chi_optimized_variable_get(o, v->shard[i]) == NULL)
 			return choir_error_status();
 	return v->shards > 0 || chi_optimized_variable_get(o, v) != NULL ? CHOIR_OK
 																	 : choir_error_status();
+}
+
+// A rate of 0: the program set none.
+static choir_status take_rate(chi_state_dict *from, double *rate)
+{
+	const void *data;
+	*rate = 0;
+	if (chi_state_dict_find(from, "learning_rate") == NULL)
+		return CHOIR_OK;
+	CHOIR_TRY(chi_state_dict_take(from, "learning_rate", CHOIR_F64, &CHOIR_SCALAR, &data));
+	memcpy(rate, data, sizeof *rate);
+	return *rate > 0 && isfinite(*rate)
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID,
+					  "%s: state \"%s/learning_rate\" is %g; a number above 0 is needed",
+					  from->path, from->object, *rate);
 }
 
 static choir_status check(void *self, chi_state_dict *from)
@@ -123,6 +151,7 @@ static choir_status check(void *self, chi_state_dict *from)
 				from->path, from->object, scale);
 	CHOIR_TRY(chi_state_dict_take_count(from, "step", &count));
 	CHOIR_TRY(chi_state_dict_take_count(from, "finite_updates", &count));
+	CHOIR_TRY(take_rate(from, &scale));
 	// check_variable appends slots to this list, which are skipped.
 	for (choir_variable *v = o->strategy->variables; v != NULL; v = v->next) {
 		bool has = false;
@@ -153,7 +182,7 @@ static choir_status restore_target(
 	const size_t first =
 			v->shards == 0 ? 0 : (size_t) chi_shard_first(t->variable) * chi_dtype_size(v->dtype);
 	CHOIR_TRY(has_slots(o, v, from, &has));
-	for (int i = 0; i < o->kind->slots; i++) {
+	for (int i = 0; i < o->slots; i++) {
 		const void *data = NULL;
 		if (has) {
 			CHOIR_TRY(take_slot(o, v, i, from, &data));
@@ -175,6 +204,8 @@ static choir_status restore(void *self, chi_state_dict *from)
 	CHOIR_TRY(chi_state_dict_take(from, "loss_scale", CHOIR_F64, &CHOIR_SCALAR, &scale));
 	CHOIR_TRY(chi_state_dict_take_count(from, "step", &step));
 	CHOIR_TRY(chi_state_dict_take_count(from, "finite_updates", &finite));
+	CHOIR_TRY(take_rate(from, &o->set_rate));
+	o->swapped = false;
 	chi_atomic64_store(&o->step, step);
 	if (o->loss_scale.kind == CHOIR_LOSS_SCALE_FIXED) // the program's
 		return CHOIR_OK;

@@ -31,10 +31,15 @@ static choir_variable *new_slot(choir_variable *v, const char *what)
 	}
 }
 
+const char *chi_optimizer_slot(const choir_optimizer *o, int i)
+{
+	return i < o->kind->slots ? o->kind->slot[i] : "average";
+}
+
 // Shards have shards of one slot, saved and found as a whole.
 static choir_variable *make_slot(const choir_optimizer *o, choir_variable *v, int index)
 {
-	const char *what = o->kind->slot[index];
+	const char *what = chi_optimizer_slot(o, index);
 	if (v->parent == NULL)
 		return new_slot(v, what);
 	for (size_t i = 0; i < o->targets; i++) {
@@ -134,9 +139,16 @@ static chi_optimized_variable *complete_target(choir_optimizer *o, choir_variabl
 {
 	bool ready;
 	chi_optimized_variable *t = find_target(o, v, &ready);
+	if (o->kind->whole && v->parent != NULL) {
+		choir_fail(CHOIR_UNSUPPORTED,
+				"variable \"%s\": %s needs the norm of the whole variable; shards are not "
+				"possible",
+				v->parent->name, o->kind->name);
+		return NULL;
+	}
 	if (t == NULL && (t = new_target(o, v)) == NULL)
 		return NULL;
-	for (int i = 0; i < o->kind->slots; i++)
+	for (int i = 0; i < o->slots; i++)
 		if (t->slot[i] == NULL && (t->slot[i] = make_slot(o, v, i)) == NULL)
 			return NULL;
 	for (int i = 0; i < v->copies; i++)
@@ -171,6 +183,12 @@ static double momenta(double beta1, uint64_t t)
 	return t <= SETTLED ? product : product * pow(beta1, (double) (t - SETTLED));
 }
 
+static void set_lamb(choir_update_attributes *a, double t)
+{
+	a->m_factor = 1 / (1 - pow(a->beta1, t));
+	a->v_factor = 1 / (1 - pow(a->beta2, t));
+}
+
 static void set_nadam(choir_update_attributes *a, uint64_t t)
 {
 	const double now = momenta(a->beta1, t), next = momenta(a->beta1, t + 1);
@@ -200,7 +218,9 @@ static choir_status set_attributes(choir_optimizer *o, choir_update_attributes *
 	a->correction = sqrt(1 - pow(from->beta2, t)) / (1 - pow(from->beta1, t));
 	if (strcmp(o->kind->kernel, "nadam_update") == 0)
 		set_nadam(a, step + 1);
-	CHOIR_TRY(chi_schedule_rate(&o->schedule, from->learning_rate, step, &a->rate));
+	if (o->kind->whole)
+		set_lamb(a, t);
+	CHOIR_TRY(chi_schedule_rate(&o->schedule, chi_optimizer_base_rate(o), step, &a->rate));
 	uint64_t bits;
 	memcpy(&bits, &a->rate, sizeof bits);
 	chi_atomic64_store(&o->rate_bits, bits);
@@ -227,6 +247,10 @@ static choir_status begin(void *user, void *of_update, size_t n, choir_variable 
 	state *now = of_update;
 	if (n == 0)
 		return choir_fail(CHOIR_INVALID, "%s: no gradient was given", o->kind->name);
+	if (o->swapped)
+		return choir_fail(CHOIR_STATE,
+				"%s: the averages are in place of the weights; swap them back before an update",
+				o->kind->name);
 	void *array = now->item;
 	const bool grown = chi_grow(&array, &now->capacity, n, sizeof(chi_optimized_variable *));
 	now->item = array;
@@ -242,14 +266,16 @@ static bool skips_zeros(const void *user, const choir_variable *v)
 	const choir_optimizer *o = user;
 	const chi_parameter_group *g =
 			chi_groups_find(o, v->parent != NULL ? v->parent->name : v->name);
-	return o->kind->skips_zeros && (g == NULL ? o->options.weight_decay : g->decay) == 0;
+	return o->kind->skips_zeros && o->options.ema_momentum == 0 &&
+			(g == NULL ? o->options.weight_decay : g->decay) == 0;
 }
 
 // Whether sums are examined before the first write, and not gradients on arrival.
 static bool gated(const void *user)
 {
 	const choir_optimizer *o = user;
-	return o->options.global_clip_norm > 0 || o->options.nonfinite == CHOIR_NONFINITE_SKIP ||
+	return o->kind->whole || o->options.global_clip_norm > 0 ||
+			o->options.nonfinite == CHOIR_NONFINITE_SKIP ||
 			o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC || o->scale != 1 ||
 			!o->strategy->all_host;
 }
@@ -322,6 +348,18 @@ static choir_status slice_relaxed(const choir_optimizer *o, const chi_optimized_
 	return CHOIR_OK;
 }
 
+// average += (1 - momentum) (w - average) is the update "sgd" with a decay. The first update
+// copies.
+static choir_status average(const choir_optimizer *o, const choir_buffer *w,
+		const choir_buffer *mean, chi_stream *stream)
+{
+	const double take = chi_atomic64_load(&o->step) == 0 ? 1 : 1 - o->options.ema_momentum;
+	const choir_update_attributes a = { .rate = -take, .decay = -1, .gradient_scale = 1 };
+	const choir_buffer in[] = { *mean, *w };
+	choir_buffer out = *mean;
+	return chi_kernel_run(stream, "sgd_update", 2, in, &out, &a);
+}
+
 static choir_status slice(void *user, const void *of_update, size_t index, choir_variable *v,
 		int copy, int64_t first, int64_t count, const void *gradient, double factor,
 		chi_stream *stream)
@@ -336,21 +374,26 @@ static choir_status slice(void *user, const void *of_update, size_t index, choir
 	if (count == 0)
 		return CHOIR_OK;
 	in[n++] = (choir_buffer){ (char *) v->copy[copy].buffer->memory + offset, v->dtype, shape };
-	for (int i = 0; i < o->kind->slots; i++)
+	for (int i = 0; i < o->slots; i++)
 		in[n++] = (choir_buffer){ (char *) t->slot[i]->copy[copy].buffer->memory + offset,
 			v->dtype, shape };
+	const bool averages = o->slots > o->kind->slots;
+	const choir_buffer mean = in[n - 1];
+	n -= averages;
 	in[n++] = (choir_buffer){ (void *) (uintptr_t) gradient, v->dtype, shape };
 	choir_update_attributes attributes = now->attributes;
 	attributes.rate *= t->rate;
 	attributes.decay = t->decay;
 	attributes.gradient_scale = factor;
-	return v->concurrency == CHI_LOCK_FREE ? slice_relaxed(o, t, copy, n, in, &attributes, stream)
-										   : call_kernel(o, t, copy, n, in, &attributes, stream);
+	CHOIR_TRY(v->concurrency == CHI_LOCK_FREE
+					? slice_relaxed(o, t, copy, n, in, &attributes, stream)
+					: call_kernel(o, t, copy, n, in, &attributes, stream));
+	return averages ? average(o, &in[0], &mean, stream) : CHOIR_OK;
 }
 
 static void touch_slots(const choir_optimizer *o, const chi_optimized_variable *t)
 {
-	for (int i = 0; i < o->kind->slots; i++)
+	for (int i = 0; i < o->slots; i++)
 		for (int k = 0; k < t->slot[i]->copies; k++)
 			chi_variable_bump_version(t->slot[i], k);
 }
@@ -374,6 +417,7 @@ void chi_update_table(choir_optimizer *o)
 		.close = close_state,
 		.begin = begin,
 		.skips_zeros = skips_zeros,
+		.whole = o->kind->whole,
 		.gated = gated,
 		.gate = gate,
 		.chunk = slice,

@@ -70,24 +70,51 @@ static bool read_axes(const word *w, chi_rearrangement *how)
 	return w->length % 2 == 1 && seen == (1u << n) - 1;
 }
 
-// "10,64,7,7", without overflow.
+// Reads digits from *i on; 0: there is no number of 1 or more, or it is too large.
+static int64_t read_dim(const word *w, size_t *i)
+{
+	size_t dim = 0;
+	for (; *i < w->length && w->text[*i] >= '0' && w->text[*i] <= '9'; ++*i)
+		if (!chi_size_multiply(dim, 10, &dim) ||
+				!chi_size_add(dim, (size_t) (w->text[*i] - '0'), &dim) || dim > INT64_MAX)
+			return 0;
+	return (int64_t) dim;
+}
+
+// "10,64,7,7", or "10,(64,7,7)" for a file's [10, 3136], without overflow.
 static bool read_shape(const word *w, chi_rearrangement *how)
 {
 	size_t product = 1, i = 0;
-	do {
-		size_t dim = 0;
-		const size_t first = i;
-		for (; i < w->length && w->text[i] >= '0' && w->text[i] <= '9'; i++)
-			if (!chi_size_multiply(dim, 10, &dim) ||
-					!chi_size_add(dim, (size_t) (w->text[i] - '0'), &dim))
-				return false;
-		if (i == first || dim == 0 || dim > INT64_MAX || how->shape.rank == CHOIR_MAX_RANK ||
-				!chi_size_multiply(product, dim, &product))
+	choir_shape file = { 0 };
+	bool open = false, grouped = false;
+	for (;;) {
+		bool joins = open;
+		if (!open && i < w->length && w->text[i] == '(') {
+			open = grouped = true;
+			i++;
+		}
+		const int64_t dim = read_dim(w, &i);
+		if (dim == 0 || how->shape.rank == CHOIR_MAX_RANK ||
+				!chi_size_multiply(product, (size_t) dim, &product) || product > INT64_MAX)
 			return false;
-		how->shape.dim[how->shape.rank++] = (int64_t) dim;
-	} while (i < w->length && w->text[i++] == ',' && i < w->length);
+		how->shape.dim[how->shape.rank++] = dim;
+		if (joins)
+			file.dim[file.rank - 1] *= dim;
+		else
+			file.dim[file.rank++] = dim;
+		if (open && i < w->length && w->text[i] == ')') {
+			open = false;
+			i++;
+		}
+		if (i == w->length)
+			break;
+		if (w->text[i++] != ',')
+			return false;
+	}
 	how->reshaped = true;
-	return i == w->length && w->text[i - 1] != ',';
+	if (grouped)
+		how->file = file;
+	return !open;
 }
 
 // Returns what is needed instead, or NULL.
@@ -99,7 +126,7 @@ static const char *read_rearrangement(int n, const word words[], chi_rearrangeme
 	for (int i = 0; i < n; i += 2) {
 		if (i == 0 && i + 1 < n && is(&words[i], "reshape")) {
 			if (!read_shape(&words[i + 1], how))
-				return "a shape such as in reshape 10,64,7,7 is needed";
+				return "a shape such as in reshape 10,64,7,7 or reshape 10,(64,7,7) is needed";
 		} else if (i + 1 < n && is(&words[i], "axes") && how->axes == 0) {
 			if (!read_axes(&words[i + 1], how))
 				return axes;
@@ -125,7 +152,8 @@ static choir_status read_words(int n, const word words[WORDS], chi_name_map_line
 {
 	l->tensor = words[0];
 	if (n < 2)
-		return wrong_line(l, "has one word; a tensor and a variable are needed");
+		return wrong_line(
+				l, "has one word; a tensor and a variable are needed, or torch or keras once");
 	if (n > WORDS)
 		return wrong_line(l,
 				"has more than six words; a tensor, a "
@@ -156,6 +184,16 @@ static int in_order(const void *a, const void *b)
 	return (l->number > k->number) - (l->number < k->number);
 }
 
+static bool take_convention(chi_name_map *m, int n, const word *w)
+{
+	if (n != 1 || m->convention != CHI_CONVENTION_NONE)
+		return false;
+	m->convention = is(w, "torch") ? CHI_CONVENTION_TORCH
+			: is(w, "keras")	   ? CHI_CONVENTION_KERAS
+								   : CHI_CONVENTION_NONE;
+	return m->convention != CHI_CONVENTION_NONE;
+}
+
 static choir_status add_line(chi_name_map *m, int number, int n, const word words[WORDS])
 {
 	void *array = m->line;
@@ -167,6 +205,7 @@ static choir_status add_line(chi_name_map *m, int number, int n, const word word
 	*l = (chi_name_map_line){ .number = number };
 	CHOIR_TRY(read_words(n, words, l));
 	m->plain += stars(&l->tensor) == 0;
+	m->permutes = m->permutes || l->how.axes > 0;
 	return m->n - m->plain <= MAX_STARS ? CHOIR_OK
 										: wrong_line(l, "at most 1000 lines may have a star");
 }
@@ -177,7 +216,7 @@ choir_status chi_name_map_read(const char *map, chi_name_map *m)
 	*m = (chi_name_map){ 0 };
 	for (int number = 1; map != NULL && *map != '\0'; number++) {
 		const int n = read_line(&map, words);
-		if (n > 0)
+		if (n > 0 && !take_convention(m, n, words))
 			CHOIR_TRY(add_line(m, number, n, words));
 	}
 	if (m->n > 0)
@@ -244,7 +283,8 @@ choir_status chi_name_map_find(const chi_name_map *m, const char *tensor, chi_ma
 	const word name = { tensor, strlen(tensor) };
 	word star = { tensor, 0 };
 	const chi_name_map_line *l = find_line(m, &name, &star);
-	*found = (chi_mapped_name){ .left_out = l != NULL && is(&l->variable, "-") };
+	*found = (chi_mapped_name){ .left_out = l != NULL && is(&l->variable, "-"),
+		.by_line = l != NULL };
 	if (l != NULL) {
 		found->how = l->how;
 		add_name(&found->name, &l->variable, &star);
@@ -254,4 +294,67 @@ choir_status chi_name_map_find(const chi_name_map *m, const char *tensor, chi_ma
 		return CHOIR_OK;
 	chi_text_free(&found->name);
 	return CHOIR_NO_MEMORY;
+}
+
+// The line in its place among all lines, which are sorted by name.
+static const chi_name_map_line *line_after(const chi_name_map *m, int number)
+{
+	const chi_name_map_line *next = NULL;
+	for (size_t i = 0; i < m->n; i++)
+		if (m->line[i].number > number && (next == NULL || m->line[i].number < next->number))
+			next = &m->line[i];
+	return next;
+}
+
+// Whether the line gives the variable; star: what a star stands for.
+static bool gives(const chi_name_map_line *l, const word *variable, word *star)
+{
+	if (stars(&l->variable) == 1)
+		return is_like(variable, &l->variable, star);
+	return stars(&l->tensor) == 0 && compare_words(&l->variable, variable) == 0;
+}
+
+// Whether the tensor's name is read back as the variable's.
+static choir_status is_inverse(
+		const chi_name_map *m, const char *tensor, const char *variable, bool *inverse)
+{
+	chi_mapped_name back;
+	CHOIR_TRY(chi_name_map_find(m, tensor, &back));
+	*inverse = !back.left_out && strcmp(back.name.data, variable) == 0;
+	chi_text_free(&back.name);
+	return CHOIR_OK;
+}
+
+choir_status chi_name_map_find_tensor(
+		const chi_name_map *m, const char *variable, chi_mapped_name *found)
+{
+	const word name = { variable, strlen(variable) };
+	bool inverse = false;
+	*found = (chi_mapped_name){ 0 };
+	for (const chi_name_map_line *l = line_after(m, 0); l != NULL; l = line_after(m, l->number)) {
+		word star = { variable, 0 };
+		if (!gives(l, &name, &star))
+			continue;
+		add_name(&found->name, &l->tensor, &star);
+		const choir_status status = found->name.failed
+				? CHOIR_NO_MEMORY
+				: is_inverse(m, found->name.data, variable, &inverse);
+		found->how = l->how;
+		found->by_line = true;
+		if (status == CHOIR_OK && inverse)
+			return CHOIR_OK;
+		chi_text_free(&found->name);
+		*found = (chi_mapped_name){ 0 };
+		CHOIR_TRY(status);
+	}
+	chi_text_add_bytes(&found->name, variable, name.length);
+	choir_status status =
+			found->name.failed ? CHOIR_NO_MEMORY : is_inverse(m, variable, variable, &inverse);
+	if (status == CHOIR_OK && !inverse)
+		status = choir_fail(CHOIR_INVALID,
+				"map: no tensor is mapped to variable \"%.60s\"; a line for it is needed",
+				variable);
+	if (status != CHOIR_OK)
+		chi_text_free(&found->name);
+	return status;
 }

@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "choir/op.h"
 #include "strategy/context.h"
+#include "train/weights/convention.h"
 #include "train/weights/name_map.h"
 #include "train/weights/safetensors.h"
 #include "train/weights/weights.h"
@@ -33,20 +34,6 @@ typedef struct {
 	bool *used; // taken, or left out by the map
 } part;
 
-// w->n: not found.
-static size_t find_variable(const chi_weights *w, const char *name)
-{
-	size_t low = 0, high = w->n;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (strcmp(w->variable[middle]->name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < w->n && strcmp(w->variable[low]->name, name) == 0 ? low : w->n;
-}
-
 static bool can_cast(const chi_st_tensor *t, const choir_variable *v)
 {
 	return t->supported &&
@@ -59,6 +46,8 @@ static const char *rearrange(
 		const choir_shape *shape, const chi_rearrangement *how, choir_shape *to)
 {
 	*to = how->reshaped ? how->shape : *shape;
+	if (how->file.rank > 0 && !chi_shape_equal(&how->file, shape))
+		return "which has another shape than the map";
 	if (how->reshaped && choir_shape_elements(&how->shape) != choir_shape_elements(shape))
 		return "which has another number of elements";
 	if (how->axes != 0 && how->axes != to->rank)
@@ -96,10 +85,11 @@ static choir_status does_not_fit(const part *p, const choir_variable *v, const c
 			chi_safetensors_dtype(v->dtype), chi_shape_print(&v->shape, need));
 }
 
-static choir_status take(part *p, size_t k, const chi_mapped_name *m)
+static choir_status take(part *p, size_t k, chi_mapped_name *m)
 {
 	const chi_st_tensor *t = p->file.header.tensor[k];
-	const size_t i = m->left_out ? p->weights.n : find_variable(&p->weights, m->name.data);
+	size_t i;
+	CHOIR_TRY(chi_convention_find(&p->map, &p->weights, m, &i));
 	p->used[k] = m->left_out || i < p->weights.n;
 	if (i == p->weights.n)
 		return CHOIR_OK;
@@ -110,6 +100,7 @@ static choir_status take(part *p, size_t k, const chi_mapped_name *m)
 				p->from[i].tensor->name, t->name, v->name);
 	if (!fits(v, t, &m->how))
 		return does_not_fit(p, v, t, &m->how);
+	CHOIR_TRY(chi_convention_check(&p->map, v, m, p->path, t->name));
 	p->from[i] = (source){ .tensor = t, .how = m->how };
 	return CHOIR_OK;
 }

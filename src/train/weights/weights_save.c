@@ -11,6 +11,8 @@
 #include "strategy/context.h"
 #include "trace/trace.h"
 #include "base/sort.h"
+#include "choir/op.h"
+#include "train/weights/convention.h"
 #include "train/weights/safetensors.h"
 #include "train/weights/weights.h"
 
@@ -24,7 +26,65 @@ static bool by_size_and_name(const void *a, const void *b)
 	return s != t ? s > t : strcmp(v->name, w->name) < 0;
 }
 
-static choir_status print_header(chi_text *text, const chi_weights *w, const chi_metadata *l)
+// What a variable becomes in the file. A file without a map has no list of these.
+typedef struct {
+	chi_mapped_name as;
+	choir_shape file, before; // before: of v's elements, before the axes are put back
+	int axes;
+	int axis[CHI_NAME_MAP_AXES]; // of the transpose
+} target;
+
+// The inverse of an import's rearrangement.
+static choir_status invert(const choir_variable *v, target *t)
+{
+	const chi_rearrangement *how = &t->as.how;
+	choir_shape shape = how->reshaped ? how->shape : v->shape;
+	char have[CHI_SHAPE_TEXT];
+	t->before = shape;
+	if (how->axes > 0 && how->axes != shape.rank)
+		return choir_fail(CHOIR_INVALID,
+				"save: variable \"%.60s\" is %s; %d axes of the map do not fit", v->name,
+				chi_shape_print(&shape, have), how->axes);
+	for (int i = 0; i < how->axes; i++) {
+		if (how->reshaped)
+			t->before.dim[i] = shape.dim[how->axis[i]];
+		else
+			t->file.dim[how->axis[i]] = v->shape.dim[i];
+		t->axis[how->axis[i]] = i;
+	}
+	t->axes = how->axes;
+	t->file.rank = v->shape.rank;
+	if (how->reshaped)
+		t->file = how->file.rank > 0 ? how->file : shape;
+	else if (how->axes == 0)
+		t->file = v->shape;
+	return choir_shape_elements(&t->file) == v->elements
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID,
+					  "save: variable \"%.60s\" has %lld elements; the map's shape %s does not "
+					  "fit",
+					  v->name, (long long) v->elements, chi_shape_print(&t->file, have));
+}
+
+static choir_status find_targets(
+		const char *path, const chi_name_map *map, const chi_weights *w, target *to)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		const choir_variable *v = w->variable[i];
+		CHOIR_TRY(chi_convention_find_tensor(map, v, &to[i].as));
+		CHOIR_TRY(chi_convention_check(map, v, &to[i].as, path, to[i].as.name.data));
+		CHOIR_TRY(invert(v, &to[i]));
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(to[k].as.name.data, to[i].as.name.data) == 0)
+				return choir_fail(CHOIR_INVALID,
+						"save: variables \"%.60s\" and \"%.60s\" are both tensor \"%.60s\"",
+						w->variable[k]->name, v->name, to[i].as.name.data);
+	}
+	return CHOIR_OK;
+}
+
+static choir_status print_header(
+		chi_text *text, const chi_weights *w, const target *to, const chi_metadata *l)
 {
 	chi_st_tensor *tensor = chi_alloc_array(w->n + 1, sizeof *tensor);
 	choir_status status = tensor == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
@@ -32,16 +92,19 @@ static choir_status print_header(chi_text *text, const chi_weights *w, const chi
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
 		const choir_variable *v = w->variable[i];
 		const size_t begin = end;
-		if (!chi_text_is_utf8(v->name, strlen(v->name)) || strcmp(v->name, "__metadata__") == 0)
+		const char *name = to == NULL ? v->name : to[i].as.name.data;
+		if (!chi_text_is_utf8(name, strlen(name)) || strcmp(name, "__metadata__") == 0)
 			status = choir_fail(CHOIR_INVALID,
 					"save: variable \"%.100s\" has a reserved name "
 					"or one that is not UTF-8; give it another",
-					v->name);
+					name);
 		else if (!chi_size_add(end, chi_variable_bytes(v), &end))
 			status = choir_fail(CHOIR_INVALID, "save: the tensors have too many bytes");
-		tensor[i] = (chi_st_tensor){
-			.name = v->name, .dtype = v->dtype, .shape = v->shape, .begin = begin, .end = end
-		};
+		tensor[i] = (chi_st_tensor){ .name = name,
+			.dtype = v->dtype,
+			.shape = to == NULL ? v->shape : to[i].file,
+			.begin = begin,
+			.end = end };
 	}
 	if (status == CHOIR_OK) {
 		chi_safetensors_print(text, w->n, tensor, l->n, l->pair);
@@ -55,6 +118,8 @@ static choir_status print_header(chi_text *text, const chi_weights *w, const chi
 // fetched, since some weights need all workers.
 typedef struct {
 	chi_writer *to;
+	const target *target; // of the next weight; NULL: no map
+	choir_frame *frame; // if there is a map
 	choir_status status;
 	chi_error failure;
 } writing;
@@ -70,23 +135,37 @@ static void fail(writing *w, choir_status status)
 static choir_status write_weight(
 		const choir_variable *v, const void *data, size_t bytes, void *user)
 {
-	(void) v;
 	writing *w = user;
-	if (w->to != NULL && w->status == CHOIR_OK)
+	const target *t = w->target;
+	if (t != NULL)
+		w->target++;
+	if (w->to == NULL || w->status != CHOIR_OK)
+		return CHOIR_OK;
+	if (t == NULL || t->axes == 0) {
 		fail(w, chi_writer_write(w->to, data, bytes));
+		return CHOIR_OK;
+	}
+	const size_t mark = choir_frame_mark(w->frame);
+	choir_tensor *x = choir_transpose(choir_borrow(w->frame, v->dtype, t->before, data), t->axis);
+	const void *moved = x == NULL ? NULL : choir_tensor_data(x);
+	fail(w, moved == NULL ? chi_frame_status(w->frame) : chi_writer_write(w->to, moved, bytes));
+	choir_frame_rewind(w->frame, mark);
 	return CHOIR_OK;
 }
 
 // writes: this worker writes the file.
-static choir_status write_file(
-		const char *path, const chi_weights *weights, const chi_text *header, bool writes)
+static choir_status write_file(const char *path, const chi_weights *weights, const target *to,
+		const chi_text *header, bool writes)
 {
-	writing w = { .to = writes ? chi_writer_new(path) : NULL };
+	writing w = { .to = writes ? chi_writer_new(path) : NULL, .target = to };
+	if (to != NULL && (w.frame = choir_frame_new(NULL)) == NULL)
+		fail(&w, choir_error_status());
 	if (w.to != NULL)
 		fail(&w, chi_writer_write(w.to, header->data, header->length));
 	else if (writes)
 		fail(&w, choir_error_status());
 	fail(&w, chi_weights_each(weights, write_weight, &w));
+	choir_frame_free(w.frame);
 	if (w.status == CHOIR_OK)
 		return w.to == NULL ? CHOIR_OK : chi_writer_commit(w.to);
 	if (w.to != NULL)
@@ -95,41 +174,75 @@ static choir_status write_file(
 	return w.status;
 }
 
-// All checks before the first fetch.
-static choir_status begin_file(choir_strategy *s, const char *path, const char *metadata,
-		chi_weights *w, chi_text *header)
+// A file to save: what is known before the first fetch.
+typedef struct {
+	const char *path;
+	chi_name_map map;
+	chi_weights weights;
+	target *to; // NULL: no map
+	chi_text header;
+} saving;
+
+static choir_status begin_file(choir_strategy *s, saving *f, const char *map, const char *metadata)
 {
 	chi_metadata l = { 0 };
-	if (path == NULL)
+	if (f->path == NULL)
 		return choir_fail(CHOIR_INVALID, "save: the path is NULL");
-	choir_status status = chi_weights_collect(s, "save", w);
+	choir_status status = chi_weights_collect(s, "save", &f->weights);
 	if (status == CHOIR_OK)
 		status = chi_metadata_cut(metadata, &l);
-	if (status == CHOIR_OK) {
-		chi_heap_sort(w->variable, w->n, by_size_and_name);
-		status = print_header(header, w, &l);
+	if (status == CHOIR_OK)
+		chi_heap_sort(f->weights.variable, f->weights.n, by_size_and_name);
+	if (status == CHOIR_OK && map != NULL) {
+		f->to = chi_alloc_array(f->weights.n + 1, sizeof *f->to);
+		status = f->to == NULL ? CHOIR_NO_MEMORY : chi_name_map_read(map, &f->map);
+		if (status == CHOIR_OK)
+			status = find_targets(f->path, &f->map, &f->weights, f->to);
 	}
+	if (status == CHOIR_OK)
+		status = print_header(&f->header, &f->weights, f->to, &l);
 	chi_metadata_free(&l);
+	return status;
+}
+
+static void end_file(saving *f)
+{
+	for (size_t i = 0; f->to != NULL && i < f->weights.n; i++)
+		chi_text_free(&f->to[i].as.name);
+	chi_free(f->to);
+	chi_name_map_free(&f->map);
+	chi_text_free(&f->header);
+	chi_weights_free(&f->weights);
+}
+
+static choir_status save(
+		choir_strategy *s, const char *path, const char *map, const char *metadata)
+{
+	saving f = { .path = path };
+	CHOIR_TRY(chi_strategy_check(s));
+	CHOIR_TRY(chi_context_need_cross(s, "save"));
+	CHOIR_TRY(chi_compare_workers(s->owner));
+	chi_trace_begin(CHOIR_TRACE_CHECKPOINT, "save");
+	choir_status status =
+			chi_strategy_agree(s, begin_file(s, &f, map, metadata), "the weights to save");
+	if (status == CHOIR_OK)
+		status = chi_strategy_agree(s,
+				write_file(path, &f.weights, f.to, &f.header, choir_strategy_is_chief(s)),
+				"saving weights");
+	end_file(&f);
+	chi_trace_end();
 	return status;
 }
 
 choir_status choir_strategy_save(choir_strategy *s, const char *path, const char *metadata)
 {
-	chi_weights w = { 0 };
-	chi_text header = { 0 };
-	CHOIR_TRY(chi_strategy_check(s));
-	CHOIR_TRY(chi_context_need_cross(s, "save"));
-	CHOIR_TRY(chi_compare_workers(s->owner));
-	chi_trace_begin(CHOIR_TRACE_CHECKPOINT, "save");
-	choir_status status = chi_strategy_agree(
-			s, begin_file(s, path, metadata, &w, &header), "the weights to save");
-	if (status == CHOIR_OK)
-		status = chi_strategy_agree(
-				s, write_file(path, &w, &header, choir_strategy_is_chief(s)), "saving weights");
-	chi_text_free(&header);
-	chi_weights_free(&w);
-	chi_trace_end();
-	return status;
+	return save(s, path, NULL, metadata);
+}
+
+choir_status choir_strategy_save_mapped(
+		choir_strategy *s, const char *path, const char *map, const char *metadata)
+{
+	return map == NULL ? chi_error_null("save_mapped: the map") : save(s, path, map, metadata);
 }
 
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)

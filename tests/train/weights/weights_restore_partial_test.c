@@ -127,7 +127,7 @@ TEST(test_what_is_wrong)
 		{ "a b reshape 2,3 axes 2,1,0", "one axis for each dimension" },
 		{ "a b axes 1,0 reshape 2,3", "after the two names" },
 		{ "a b reshape", "axes such as 1,0 are needed" },
-		{ "a b reshape 2,", "a shape such as in reshape 10,64,7,7 is needed" },
+		{ "a b reshape 2,", "a shape such as in reshape 10,64,7,7 or reshape 10,(64" },
 		{ "a b reshape 0,2", "a shape" },
 		{ "a b reshape 4294967296,4294967296,2", "a shape" },
 		{ "a b reshape 1,1,1,1,1,1,1,1,1", "a shape" },

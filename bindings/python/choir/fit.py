@@ -1,0 +1,179 @@
+"""The training loop: Model.fit, evaluate and predict, as in Keras."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .dataset import Dataset
+from .layer import Layer, Metric, Optimizer
+from .library import ffi, lib, made
+from .op import _options
+from .strategy import Calls, Replica, current
+from .tensor import Frame, Tensor
+
+MOMENTS = ("train_begin", "train_end", "epoch_begin", "epoch_end", "batch_begin", "batch_end")
+
+
+@dataclass(frozen=True)
+class Event:
+    """Where a training is; see choir_fit_event of choir/fit.h."""
+
+    model: Model
+    epoch: int
+    epochs: int
+    batch: int
+    batches: int
+    step: int
+
+
+def _text(value: str | None) -> Any:
+    return ffi.NULL if value is None else ffi.new("char[]", value.encode())
+
+
+class Model:
+    """What a step is: a layer, or a function of a replica that gives results; a loss; an optimizer; metrics.
+
+    The loss is the name of a function of choir/nn.h ("mean_squared_error"), or a function of labels and
+    results. Make a model in a strategy's scope."""
+
+    def __init__(self, net: Layer | Callable[[Replica], Tensor], loss: str | Callable[..., Tensor] | None = None,
+                 optimizer: Optimizer | None = None, metrics: Sequence[Metric] = (), *, name: str | None = None,
+                 input: str | None = None, labels: str | None = None, sample_weights: str | None = None,
+                 class_weights: Sequence[float] = (), regularized: Layer | None = None) -> None:
+        self._strategy, self._calls = current(), Calls()
+        self._metrics, self._net, self._optimizer = list(metrics), net, optimizer
+        texts = {"name": _text(name), "input": _text(input), "labels": _text(labels),
+                 "sample_weights": _text(sample_weights)}
+        options: dict[str, Any] = {**texts, "n_metrics": len(self._metrics), "n_classes": len(class_weights)}
+        lists = (ffi.new("choir_metric *[]", [m.pointer for m in self._metrics]),
+                 ffi.new("double[]", list(class_weights)))
+        options["metrics"], options["class_weights"] = lists
+        if isinstance(net, Layer):
+            options["layer"] = net.pointer
+        else:
+            options["forward"] = self._calls.function("choir_forward_fn", self._forward, ffi.NULL)
+        if regularized is not None:
+            options["regularized"] = regularized.pointer
+        if optimizer is not None:
+            options["optimizer"] = optimizer.pointer
+        if loss is not None:
+            options["loss"] = self._loss(loss)
+        self._pointer = made(lib.choir_model_new(_options(ffi.typeof("choir_model_options *"), options)))
+
+    @property
+    def pointer(self) -> Any:
+        self._strategy.pointer  # raises if it is closed
+        return self._pointer
+
+    def _forward(self, pointer: Any, _user: Any) -> Any:
+        replica = Replica(pointer)
+        try:
+            return self._net(replica).pointer
+        finally:
+            replica.frame.close()
+
+    def _loss(self, loss: str | Callable[..., Tensor]) -> Any:
+        if isinstance(loss, str):
+            fn = getattr(lib, "choir_" + loss, None)
+            if fn is None or ffi.typeof(fn) != ffi.typeof("choir_tensor *(*)(choir_tensor *, choir_tensor *)"):
+                raise ValueError(f"model: loss {loss!r} is unknown; expected a function of choir/nn.h of two tensors")
+            return fn
+
+        def call(labels: Any, results: Any) -> Any:
+            if labels == ffi.NULL or results == ffi.NULL:
+                return ffi.NULL  # the frame has the failure
+            frame = Frame(lib.choir_tensor_frame(results))
+            try:
+                return loss(Tensor(frame, labels), Tensor(frame, results)).pointer
+            finally:
+                frame.close()
+        return self._calls.function("choir_loss_fn", call, ffi.NULL)
+
+    def _callback(self, calls: Calls, callback: Any) -> dict[str, Any]:
+        """A choir_callback of the object's methods. Each batch calls Python, so that Ctrl-C ends the training."""
+
+        def of(fn: Callable[[Event], Any] | None) -> Any:
+            def call(e: Any, _user: Any) -> int:
+                if fn is not None:
+                    fn(Event(self, e.epoch, e.epochs, e.batch, e.batches, e.step))
+                return lib.CHOIR_OK
+            return calls.function("choir_callback_fn", call)
+        found = {name: of(getattr(callback, name)) for name in MOMENTS if hasattr(callback, name)}
+        if callback is None:
+            found["batch_end"] = of(None)
+        return {"size": ffi.sizeof("choir_callback"), **found}
+
+    def fit(self, data: Dataset, epochs: int = 1, *, validation: Dataset | None = None,
+            callbacks: Sequence[Any] = (), early_stopping: dict[str, Any] | None = None,
+            reduce_on_plateau: dict[str, Any] | None = None, checkpoints: str | None = None,
+            **options: Any) -> dict[str, list[float]]:
+        """Trains, and returns the history of each log. A callback is an object with methods of the names
+        train_begin, train_end, epoch_begin, epoch_end, batch_begin and batch_end, which get an Event. early_stopping
+        and reduce_on_plateau have the fields of choir/fit.h, and so have the other options. checkpoints is a
+        folder."""
+        calls = Calls()
+        texts = [_text(part.get("log")) for part in (early_stopping or {}, reduce_on_plateau or {})]
+        given = ffi.new("choir_callback[]", [self._callback(calls, c) for c in [None, *callbacks]])
+        options |= {"epochs": epochs, "callbacks": given, "n_callbacks": len(given)}
+        if validation is not None:
+            options["validation"] = validation.pointer
+        kept = [ffi.NULL if part is None else _options(ffi.typeof(f"choir_{name} *"), part | {"log": text})
+                for name, part, text in zip(("early_stopping", "reduce_on_plateau"),
+                                            (early_stopping, reduce_on_plateau), texts)]
+        options["early_stopping"], options["reduce_on_plateau"] = kept
+        manager = ffi.NULL
+        if checkpoints is not None:
+            manager = made(lib.choir_checkpoint_manager_new(self._strategy.pointer, checkpoints.encode(), ffi.NULL))
+        options["checkpoints"] = manager
+        try:
+            self._check(calls, lib.choir_fit(self.pointer, data.pointer,
+                                             _options(ffi.typeof("choir_fit_options *"), options)))
+        finally:
+            lib.choir_checkpoint_manager_free(manager)
+        return self.history()
+
+    def _check(self, calls: Calls, status: int) -> None:
+        """Raises what a function of calls, or one of the model, has raised."""
+        calls.check(status, self._calls)
+
+    def evaluate(self, data: Dataset) -> dict[str, float]:
+        """The loss and the metrics of one pass over data, without training."""
+        self._check(Calls(), lib.choir_evaluate(self.pointer, data.pointer))
+        return {name.removeprefix("val_"): self.log(name) for name in self.logs() if name.startswith("val_")}
+
+    def predict(self, data: Dataset) -> np.ndarray:
+        """The results of all examples of one pass over data."""
+        frame = Frame(made(lib.choir_frame_new(ffi.NULL)))
+        try:
+            found = lib.choir_predict(self.pointer, data.pointer, frame.pointer)
+            self._check(Calls(), lib.choir_frame_status(frame.pointer))
+            return Tensor(frame, found).numpy()
+        finally:
+            pointer = frame.pointer
+            frame.close()
+            lib.choir_frame_free(pointer)
+
+    def stop(self) -> None:
+        """Asks fit to stop after the current step."""
+        lib.choir_model_stop(self.pointer)
+
+    def logs(self) -> list[str]:
+        """The names of the logs."""
+        return [ffi.string(lib.choir_model_log_name(self.pointer, i)).decode()
+                for i in range(lib.choir_model_logs(self.pointer))]
+
+    def log(self, name: str) -> float:
+        """The newest value of a log, or nan."""
+        return lib.choir_model_log(self.pointer, name.encode())
+
+    def history(self) -> dict[str, list[float]]:
+        """What each log was after each epoch, from the first on; logs without a number are left out."""
+        epochs = range(1, lib.choir_model_epochs(self.pointer) + 1)
+        every = {name: [lib.choir_model_history(self.pointer, name.encode(), e) for e in epochs]
+                 for name in self.logs()}
+        return {name: values for name, values in every.items() if not all(map(math.isnan, values))}

@@ -1,0 +1,26 @@
+// Logs that choir_fit watches after each epoch: early stopping, and reductions of the learning
+// rate.
+#pragma once
+
+#include "fit/fit_model.h"
+
+typedef struct {
+	int64_t log; // index, or CHOIR_NONE
+	bool larger_is_better;
+	double min_delta;
+} chi_fit_monitor;
+
+typedef struct {
+	choir_early_stopping stopping;
+	choir_reduce_on_plateau plateau;
+	chi_fit_monitor stops, reduces;
+	int64_t validation_every;
+} chi_fit_monitors;
+
+// Checks the options and finds the logs.
+choir_status chi_fit_monitors_open(
+		chi_fit_monitors *w, const choir_model *m, const choir_fit_options *o);
+// See the logs of the epoch that has ended.
+choir_status chi_fit_stopping_see(const chi_fit_monitors *w, choir_model *m);
+choir_status chi_fit_plateau_see(const chi_fit_monitors *w, choir_model *m);
+bool chi_fit_has_patience(const chi_fit_monitors *w, const choir_model *m);

@@ -40,10 +40,25 @@ choir_status choir_suite_run(const choir_suite_options *o, choir_suite_fn *repor
 		return choir_fail(CHOIR_INVALID,
 				"suite: options of %zu bytes; %zu bytes and a table are needed: use CHOIR_OPTIONS",
 				o == NULL ? 0 : o->size, sizeof *o);
-	const int tables = (o->device != NULL) + (o->kernels != NULL);
+	const struct {
+		bool is_set;
+		choir_status (*run)(const choir_suite_options *o, chi_suite_tally *t);
+	} suites[] = {
+		{ o->device != NULL, chi_suite_device },
+		{ o->kernels != NULL, chi_suite_kernels },
+		{ o->cross_device_ops != NULL, chi_suite_cross_device_ops },
+		{ o->strategy != NULL, chi_suite_strategy },
+		{ o->transport != NULL, chi_suite_transport },
+	};
+	enum { SUITES = sizeof suites / sizeof suites[0] };
+	int found = 0, tables = 0;
+	for (int i = 0; i < SUITES; i++)
+		if (suites[i].is_set)
+			found = i, tables++;
 	if (tables != 1)
 		return choir_fail(CHOIR_INVALID,
-				"suite: the options name %d tables; one of .device and .kernels is needed",
+				"suite: the options name %d tables; one of .device, .kernels, "
+				".cross_device_ops, .strategy and .transport is needed",
 				tables);
-	return o->device != NULL ? chi_suite_device(o, &t) : chi_suite_kernels(o, &t);
+	return suites[found].run(o, &t);
 }

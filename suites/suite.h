@@ -1,6 +1,7 @@
 // What the suites share: counts of checks, and what a check reports.
 #pragma once
 
+#include <choir/extend.h>
 #include <choir/extend/suite.h>
 
 // The first failure is kept while the following checks run.
@@ -21,3 +22,6 @@ choir_status chi_suite_expect(const char *call, choir_status found, choir_status
 // The suites. Each is called if its field in the options is set.
 choir_status chi_suite_device(const choir_suite_options *o, chi_suite_tally *t);
 choir_status chi_suite_kernels(const choir_suite_options *o, chi_suite_tally *t);
+choir_status chi_suite_cross_device_ops(const choir_suite_options *o, chi_suite_tally *t);
+choir_status chi_suite_strategy(const choir_suite_options *o, chi_suite_tally *t);
+choir_status chi_suite_transport(const choir_suite_options *o, chi_suite_tally *t);

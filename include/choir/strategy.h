@@ -63,7 +63,7 @@ typedef enum {
 
 // An option that this kind of strategy does not have is CHOIR_INVALID, but .overlap and
 // .compare_steps are ignored.
-typedef struct {
+typedef struct choir_strategy_options {
 	size_t size;
 	// Up to 1024 different device names: "cpu:0,cpu:1". NULL or "": the devices in the
 	// environment variable CHOIR_DEVICES. Without it: all accelerators, which are the devices of

@@ -65,11 +65,6 @@ struct sim {
 	char why[512];
 };
 
-typedef struct {
-	sim *s;
-	int worker;
-} self_of;
-
 static void happened(sim *s)
 {
 	s->events++;
@@ -141,7 +136,7 @@ static request *take_ticket(place *p, uint64_t *number)
 }
 
 static choir_status begin_send(
-		self_of *self, int to, int tag, const void *data, size_t bytes, uint64_t *number)
+		sim_argument *self, int to, int tag, const void *data, size_t bytes, uint64_t *number)
 {
 	sim *s = self->s;
 	CHOIR_TRY(count_call(s, self->worker));
@@ -170,7 +165,7 @@ static choir_status begin_send(
 static choir_status sim_send(
 		void *self_, int to, int tag, const void *data, size_t bytes, uint64_t *number)
 {
-	self_of *self = self_;
+	sim_argument *self = self_;
 	chi_mutex_lock(&self->s->lock);
 	const choir_status status = begin_send(self, to, tag, data, bytes, number);
 	chi_mutex_unlock(&self->s->lock);
@@ -180,7 +175,7 @@ static choir_status sim_send(
 static choir_status sim_receive(
 		void *self_, int from, int tag, void *data, size_t capacity, uint64_t *number)
 {
-	self_of *self = self_;
+	sim_argument *self = self_;
 	sim *s = self->s;
 	chi_mutex_lock(&s->lock);
 	choir_status status = count_call(s, self->worker);
@@ -277,7 +272,7 @@ static choir_status look_at_peer(sim *s, const request *t, int worker)
 
 static choir_status sim_test(void *self_, uint64_t number, bool *done, size_t *bytes)
 {
-	self_of *self = self_;
+	sim_argument *self = self_;
 	sim *s = self->s;
 	chi_mutex_lock(&s->lock);
 	place *p = &s->worker[self->worker];
@@ -300,7 +295,7 @@ static choir_status sim_test(void *self_, uint64_t number, bool *done, size_t *b
 
 static void sim_drop(void *self_, uint64_t number)
 {
-	self_of *self = self_;
+	sim_argument *self = self_;
 	sim *s = self->s;
 	chi_mutex_lock(&s->lock);
 	for (message **at = &s->first; *at != NULL; at = &(*at)->next)
@@ -316,7 +311,7 @@ static void sim_drop(void *self_, uint64_t number)
 
 static void sim_abort(void *self_, const char *why)
 {
-	self_of *self = self_;
+	sim_argument *self = self_;
 	sim *s = self->s;
 	chi_mutex_lock(&s->lock);
 	if (s->aborted_by == CHOIR_NONE && s->worker[self->worker].life == LIVING) {
@@ -329,7 +324,7 @@ static void sim_abort(void *self_, const char *why)
 
 static double virtual_now(void *self)
 {
-	return sim_now(((self_of *) self)->s);
+	return sim_now(((sim_argument *) self)->s);
 }
 
 // Time moves on: to the next arrival, or if there is none to the next deadline.
@@ -361,7 +356,7 @@ static void move_on(sim *s)
 
 static void sim_pause(void *self_, int turn, double until)
 {
-	self_of *self = self_;
+	sim_argument *self = self_;
 	sim *s = self->s;
 	(void) turn;
 	chi_mutex_lock(&s->lock);
@@ -381,8 +376,8 @@ static void sim_pause(void *self_, int turn, double until)
 
 static choir_status sim_open(void *self_, const void *argument)
 {
-	self_of *self = self_;
-	*self = *(const self_of *) argument;
+	sim_argument *self = self_;
+	*self = *(const sim_argument *) argument;
 	sim *s = self->s;
 	chi_mutex_lock(&s->lock);
 	s->worker[self->worker].life = LIVING;
@@ -393,7 +388,7 @@ static choir_status sim_open(void *self_, const void *argument)
 
 static void sim_close(void *self_, double seconds)
 {
-	self_of *self = self_;
+	sim_argument *self = self_;
 	sim *s = self->s;
 	(void) seconds;
 	chi_mutex_lock(&s->lock);
@@ -408,12 +403,12 @@ static void sim_close(void *self_, double seconds)
 
 static int sim_worker(const void *self)
 {
-	return ((const self_of *) self)->worker;
+	return ((const sim_argument *) self)->worker;
 }
 
 static int sim_workers(const void *self)
 {
-	return ((const self_of *) self)->s->o.workers;
+	return ((const sim_argument *) self)->s->o.workers;
 }
 
 static void sim_describe(const void *self, char *text, size_t size)
@@ -421,11 +416,11 @@ static void sim_describe(const void *self, char *text, size_t size)
 	snprintf(text, size, "%d workers in one process", sim_workers(self));
 }
 
-static const choir_transport_table table = {
-	.size = sizeof table,
+const choir_transport_table sim_table = {
+	.size = sizeof sim_table,
 	.version = CHOIR_TABLE_VERSION,
 	.name = "sim",
-	.self_size = sizeof(self_of),
+	.self_size = sizeof(sim_argument),
 	.open = sim_open,
 	.close = sim_close,
 	.worker = sim_worker,
@@ -474,9 +469,9 @@ void sim_free(sim *s)
 
 choir_cluster *sim_cluster(sim *s, int worker, const choir_cluster_options *o)
 {
-	const self_of self = { s, worker };
+	const sim_argument self = { s, worker };
 	const choir_cluster_options none = { .size = sizeof none };
-	return chi_cluster_open(&table, &self, o != NULL ? o : &none);
+	return chi_cluster_open(&sim_table, &self, o != NULL ? o : &none);
 }
 
 void sim_kill(sim *s, int worker, int n, bool silent)

@@ -21,6 +21,12 @@ typedef struct {
 // Makes a simulation of o->workers workers.
 sim *sim_new(const sim_options *o);
 void sim_free(sim *s); // after all its clusters are freed
+// The simulation as a transport, with the argument that a worker opens it with, for its suite.
+extern const choir_transport_table sim_table;
+typedef struct {
+	sim *s;
+	int worker;
+} sim_argument;
 // Makes the cluster of a worker, on that worker's thread, and waits for all others. o may be NULL.
 choir_cluster *sim_cluster(sim *s, int worker, const choir_cluster_options *o);
 

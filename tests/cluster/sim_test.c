@@ -3,6 +3,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "choir/extend/suite.h"
 #include "choir/log.h"
 #include "cluster/cluster.h"
 #include "cluster/worker_threads.h"
@@ -42,6 +43,52 @@ TEST(the_suite_passes)
 				worker_threads_run(s, workers[n], &timeouts, run_program, &program);
 				sim_free(s);
 			}
+}
+
+// The public suite of the table (choir/extend/suite.h).
+
+enum { ROUNDS = 20 };
+
+typedef struct {
+	sim *s[ROUNDS];
+	sim_argument argument[ROUNDS][2];
+	sim_options o;
+	int checks;
+} rounds;
+
+static const void *argument_of(int round, int worker, void *user)
+{
+	rounds *r = user;
+	if (r->s[round] == NULL)
+		r->s[round] = sim_new(&r->o);
+	r->argument[round][worker] = (sim_argument){ r->s[round], worker };
+	return &r->argument[round][worker];
+}
+
+static void count_check(const char *check, choir_status result, const char *text, void *user)
+{
+	rounds *r = user;
+	if (result != CHOIR_OK)
+		fail_msg("%s: %s", check, text);
+	r->checks++;
+}
+
+TEST(the_suite_of_the_table_passes)
+{
+	static const size_t eager[] = { 0, 4096, SIZE_MAX };
+	for (uint64_t seed = 0; seed < 6; seed++) {
+		rounds r = { .o = { .workers = 2,
+							 .seed = seed,
+							 .slowest = seed % 2 ? 0 : 0.1,
+							 .eager = eager[seed % 3] } };
+		assert_int_equal(choir_suite_run(CHOIR_OPTIONS(choir_suite_options,
+												 .transport = &sim_table, .argument = argument_of),
+								 count_check, &r),
+				CHOIR_OK);
+		assert_int_equal(r.checks, 7);
+		for (int i = 0; i < ROUNDS; i++)
+			sim_free(r.s[i]);
+	}
 }
 
 // All run barriers until something happens; each failure names the worker that died.

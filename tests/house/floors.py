@@ -22,7 +22,7 @@ HEADERS = {
     "nn.h": "op",
     "tape.h": "op",
     "extend/kernel_table.h": "op",
-    "extend/suite.h": "device",
+    "extend/suite.h": "base",
     "dataset.h": "data",
     "source.h": "data",
     "value.h": "value",

@@ -48,31 +48,18 @@ if command -v gfortran >/dev/null; then
 	LD_LIBRARY_PATH=$lib quietly make -C "$prefix/share/choir/examples" BUILD="$folder/examples" fortran
 	LD_LIBRARY_PATH=$lib quietly "$folder/examples/heat_surrogate"
 fi
-# A strategy, a device and cross-device operations from outside: compiled with nothing but what is
-# installed, under the suites that they must pass.
+# A stranger's tables: compiled with nothing but what is installed, under the installed suites.
 tests=$project/tests
 for compiler in $(compilers); do
-	c11="$compiler -std=c11 -D_GNU_SOURCE -I$tests -I$tests/strategies"
-	for source in install/strategy strategies/suite strategies/programs \
-			strategies/variable_programs device/toy collective/toy collective/oracle facts; do
-		# shellcheck disable=SC2086
-		quietly $c11 $(pkg-config --cflags choir) -c "$tests/$source.c" -o "$folder/${source//\//_}.o"
+	c11="$compiler -std=c11 -D_GNU_SOURCE -I$tests"
+	for source in install/tables device/toy cluster/mailbox collective/toy collective/oracle; do
+		# shellcheck disable=SC2086,SC2046
+		quietly $c11 $(pkg-config --cflags choir-suites) -c "$tests/$source.c" -o "$folder/${source//\//_}.o"
 	done
-	# shellcheck disable=SC2086
-	quietly $compiler "$folder"/*.o $flags -lm -o "$folder/strategy"
-	LD_LIBRARY_PATH=$lib quietly "$folder/strategy"
-	# shellcheck disable=SC2046,SC2086
-	quietly $c11 "$here/device.c" "$folder/device_toy.o" $(pkg-config --cflags --libs choir-suites) -o "$folder/device"
-	LD_LIBRARY_PATH=$lib quietly "$folder/device"
-	if ! echo '#include <cmocka.h>' | $compiler -include setjmp.h -include stdarg.h -include stddef.h \
-		-include stdint.h -fsyntax-only -x c - 2>/dev/null; then
-		continue
-	fi
-	# shellcheck disable=SC2086
-	quietly $c11 -I"$project/src" $(pkg-config --cflags choir) "$here/suites.c" "$tests/test.c" \
-		"$tests/collective/ops_suite.c" "$tests/collective/members.c" "$folder"/{collective_toy,collective_oracle,facts}.o \
-		$only_static -lcmocka -o "$folder/suites"
-	CHOIR_KERNELS=plain quietly "$folder/suites"
+	# shellcheck disable=SC2046
+	quietly $compiler "$folder"/{install_tables,device_toy,cluster_mailbox,collective_toy,collective_oracle}.o \
+		$(pkg-config --libs choir-suites) -o "$folder/tables"
+	LD_LIBRARY_PATH=$lib quietly "$folder/tables"
 done
 quietly "$prefix/bin/choir" --help
 
@@ -91,9 +78,7 @@ for kind in openmpi mpich; do
 done
 
 mkdir "$folder/user"
-mkdir "$folder/user/device"
-cp "$here"/{program,device}.c "$tests/device/toy.c" "$folder/user/"
-cp "$tests/device/toy.h" "$folder/user/device/"
+cp "$here"/{program,tables}.c "$folder/user/"
 cat >"$folder/user/CMakeLists.txt" <<'TEXT'
 cmake_minimum_required(VERSION 3.16)
 project(user C)
@@ -103,17 +88,18 @@ target_link_libraries(shared choir::choir)
 add_executable(static program.c)
 target_link_libraries(static choir::static)
 foreach(kind IN ITEMS choir static)
-	add_executable(device_${kind} device.c toy.c)
-	target_include_directories(device_${kind} PRIVATE ${CMAKE_SOURCE_DIR})
-	target_link_libraries(device_${kind} choir::suites choir::${kind})
+	add_executable(tables_${kind} tables.c $ENV{tests}/device/toy.c $ENV{tests}/cluster/mailbox.c
+		$ENV{tests}/collective/toy.c $ENV{tests}/collective/oracle.c)
+	target_include_directories(tables_${kind} PRIVATE $ENV{tests})
+	target_link_libraries(tables_${kind} choir::suites choir::${kind})
 endforeach()
 TEXT
-quietly "$cmake" -S "$folder/user" -B "$folder/user/build" "-DCMAKE_PREFIX_PATH=$prefix"
+tests=$tests quietly "$cmake" -S "$folder/user" -B "$folder/user/build" "-DCMAKE_PREFIX_PATH=$prefix"
 quietly "$cmake" --build "$folder/user/build"
 "$folder/user/build/shared"
 "$folder/user/build/static"
 for kind in choir static; do
-	quietly "$folder/user/build/device_$kind"
+	quietly "$folder/user/build/tables_$kind"
 done
 if command -v man >/dev/null && [ -e "$prefix/share/man/man1/choir.1" ]; then
 	[ -z "$(MANWIDTH=80 man --warnings -l "$prefix/share/man/man1/choir.1" 2>&1 >/dev/null)" ] ||

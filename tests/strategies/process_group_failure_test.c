@@ -2,7 +2,7 @@
 // used, who fails is named everywhere, and nobody waits for somebody who does not come.
 #include "process_group.h"
 #include "plain_kernels.h"
-#include "programs.h"
+#include "../../suites/strategy_program.h"
 #include "short.h"
 
 #include "base/alloc.h"
@@ -331,15 +331,16 @@ TEST(test_collectives_that_differ)
 static const char *train_somehow(choir_strategy *s, int worker, void *user)
 {
 	(void) worker, (void) user;
-	record *r = calloc(1, sizeof *r);
-	const choir_status status = s == NULL ? choir_error_status() : strategy_programs[0].run(s, r);
+	chi_record *r = calloc(1, sizeof *r);
+	const choir_status status =
+			s == NULL ? choir_error_status() : chi_strategy_programs[0].run(s, r);
 	free(r);
 	return status == CHOIR_OK || choir_error()[0] != '\0' ? NULL : "a failure without a text";
 }
 
 // One program from its beginning on, with every n-th allocation, more and more of them left out.
 typedef struct {
-	const program *program;
+	const chi_program *program;
 	uint64_t n;
 } lacking;
 
@@ -348,7 +349,7 @@ static const char *run_somehow(choir_strategy *s, int worker, void *user)
 	const lacking *l = user;
 	if (s == NULL) // the other one has its strategy already, and the n-th may be this one's
 		return choir_error()[0] != '\0' ? NULL : "no strategy, and no reason";
-	record *r = calloc(1, sizeof *r);
+	chi_record *r = calloc(1, sizeof *r);
 	r->cluster = choir_strategy_cluster(s);
 	if (worker == 0)
 		chi_alloc_fail(l->n, false);
@@ -360,8 +361,8 @@ static const char *run_somehow(choir_strategy *s, int worker, void *user)
 // What each program does between workers, where memory is missing: all end.
 TEST(test_memory_of_programs)
 {
-	for (int i = 1; i < strategy_program_count; i++) {
-		lacking l = { .program = &strategy_programs[i], .n = 1 };
+	for (int i = 1; i < chi_strategy_program_count; i++) {
+		lacking l = { .program = &chi_strategy_programs[i], .n = 1 };
 		const peers_job job = { .replicas = 4,
 			.place = { 2, i % 2 == 0 ? "cpu:0" : "cpu:0,cpu:1" },
 			.fn = run_somehow,

@@ -2,7 +2,7 @@
 // have, a training has the same bits, and what is wrong is refused everywhere.
 #include "process_group.h"
 #include "plain_kernels.h"
-#include "programs.h"
+#include "../../suites/strategy_program.h"
 #include "short.h"
 
 #include "base/atomic.h"
@@ -14,24 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const program *find(const char *name)
+static const chi_program *find(const char *name)
 {
-	for (int i = 0; i < strategy_program_count; i++)
-		if (strcmp(strategy_programs[i].name, name) == 0)
-			return &strategy_programs[i];
+	for (int i = 0; i < chi_strategy_program_count; i++)
+		if (strcmp(chi_strategy_programs[i].name, name) == 0)
+			return &chi_strategy_programs[i];
 	fail_msg("there is no program \"%s\"", name);
 	return NULL;
 }
 
 typedef struct {
-	const program *p;
+	const chi_program *p;
 	double hash[2];
 } training;
 
 // The last two numbers of a training are the hash of its weights.
-static choir_status train(choir_strategy *s, const program *p, double hash[2])
+static choir_status train(choir_strategy *s, const chi_program *p, double hash[2])
 {
-	record *r = calloc(1, sizeof *r);
+	chi_record *r = calloc(1, sizeof *r);
 	choir_status status = s == NULL ? choir_error_status() : p->run(s, r);
 	for (int i = 0; status == CHOIR_OK && i < 2; i++)
 		hash[i] = r->number[r->n - 2 + i];
@@ -137,8 +137,8 @@ TEST(test_two_workers_of_four_devices)
 }
 
 typedef struct {
-	const program *p;
-	record model;
+	const chi_program *p;
+	chi_record model;
 } comparison;
 
 static const char *compare_here(choir_strategy *s, int worker, void *user)
@@ -147,7 +147,7 @@ static const char *compare_here(choir_strategy *s, int worker, void *user)
 	const comparison *c = user;
 	const char *wrong = NULL;
 	(void) worker;
-	record *own = calloc(1, sizeof *own);
+	chi_record *own = calloc(1, sizeof *own);
 	own->cluster = choir_strategy_cluster(s);
 	if (s == NULL || c->p->run(s, own) != CHOIR_OK)
 		wrong = choir_error();
@@ -168,7 +168,7 @@ static const char *compare_here(choir_strategy *s, int worker, void *user)
 	return wrong;
 }
 
-static void compare(const program *p, int replicas, const peers_place *places, size_t n)
+static void compare(const chi_program *p, int replicas, const peers_place *places, size_t n)
 {
 	static comparison c;
 	c.p = p;
@@ -193,16 +193,16 @@ TEST(test_every_program)
 		{ 2, "cpu:0;cpu:0,cpu:1" }, { 3, "cpu:0,cpu:1" }, { 2, "cpu:0" }, { 2, "cpu:0,cpu:1" },
 		{ 4, "cpu:0" }, { 2, "far:0" } };
 	enum { PLACES = SHORT ? 4 : sizeof places / sizeof places[0] };
-	for (int i = 0; i < strategy_program_count; i++)
-		for (int replicas = 2; replicas <= 4 && !strategy_programs[i].goes_on;
+	for (int i = 0; i < chi_strategy_program_count; i++)
+		for (int replicas = 2; replicas <= 4 && !chi_strategy_programs[i].goes_on;
 				replicas += 1 + SHORT)
-			compare(&strategy_programs[i], replicas, places, PLACES);
+			compare(&chi_strategy_programs[i], replicas, places, PLACES);
 }
 
 // ---- What is refused.
 
 typedef struct {
-	const program *p;
+	const chi_program *p;
 	chi_atomic32 refused; // workers that found it by themselves
 } refusal;
 
@@ -215,7 +215,7 @@ static const char *first_is_refused(choir_strategy *s, int worker, void *user)
 	(void) worker;
 	if (s == NULL)
 		return choir_error();
-	record *own = calloc(1, sizeof *own);
+	chi_record *own = calloc(1, sizeof *own);
 	own->cluster = choir_strategy_cluster(s);
 	own->stops = true;
 	const choir_status status = r->p->run(s, own);
@@ -236,9 +236,9 @@ TEST(test_what_is_refused)
 {
 	static const peers_place places[] = { { 2, "cpu:0" }, { 2, "cpu:0;cpu:0,cpu:1" },
 		{ 3, "cpu:0,cpu:1" } };
-	for (int i = 0; i < strategy_program_count; i++)
-		for (int k = 0; k < 3 && strategy_programs[i].goes_on; k++) {
-			refusal r = { .p = &strategy_programs[i] };
+	for (int i = 0; i < chi_strategy_program_count; i++)
+		for (int k = 0; k < 3 && chi_strategy_programs[i].goes_on; k++) {
+			refusal r = { .p = &chi_strategy_programs[i] };
 			peers_run(&(peers_job){ .replicas = 4,
 					.place = places[k],
 					.seed = (uint64_t) k,
@@ -410,7 +410,7 @@ static choir_status roll_often(choir_replica *r, void *user)
 
 static uint64_t random_seed;
 
-static choir_status random_program(choir_strategy *s, record *to)
+static choir_status random_program(choir_strategy *s, chi_record *to)
 {
 	dice d = { .seed = random_seed };
 	choir_values *results = NULL;
@@ -423,7 +423,7 @@ static choir_status random_program(choir_strategy *s, record *to)
 	for (int i = 0; status == CHOIR_OK && i < 12; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "%d", i);
-		status = record_leaf(to, results, name);
+		status = chi_record_leaf(to, results, name);
 	}
 	choir_values_free(results);
 	return status;
@@ -432,7 +432,7 @@ static choir_status random_program(choir_strategy *s, record *to)
 // spec: 2.17
 TEST(test_random)
 {
-	static const program p = { "random", random_program, false };
+	static const chi_program p = { "random", random_program, false };
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2",
 		"far:0,cpu:0", "cpu:0;cpu:0,cpu:1" };
 	for (uint64_t seed = 1; seed <= (SHORT ? 8 : 40); seed++) {

@@ -3,7 +3,7 @@
 // `pkg-config --libs choir-suites`, or with CMake's choir::suites and choir::choir.
 #pragma once
 
-#include "device_table.h"
+#include "../status.h"
 
 CHOIR_C_BEGIN
 
@@ -12,13 +12,27 @@ CHOIR_C_BEGIN
 // call.
 typedef void choir_suite_fn(const char *check, choir_status result, const char *text, void *user);
 
+typedef struct choir_device choir_device; // device.h
+
+// How the suite of cross-device operations uses devices whose memory is not the host's.
+typedef struct {
+	// A stream of the device, always the same one. NULL: it cannot be opened.
+	void *(*stream)(choir_device *d);
+	// Memory aligned to 64 bytes. NULL: there is not enough.
+	void *(*allocate)(choir_device *d, size_t bytes);
+	void (*release)(choir_device *d, void *memory, size_t bytes);
+	// Copies between the host and the device, and waits until the copy is done.
+	choir_status (*copy)(choir_device *d, void *to, const void *from, size_t bytes);
+} choir_suite_memory;
+
 typedef struct {
 	size_t size; // of this struct; CHOIR_OPTIONS sets it
-	// The program sets the field of one table: .device or .kernels.
+	// The program sets the field of one table: .device, .kernels,
+	// .cross_device_ops, .strategy or .transport.
 
 	// A table of devices, which need not be registered. The suite opens device 0 and, if there
 	// are two, device 1. Both stay open.
-	const choir_device_table *device;
+	const struct choir_device_table *device;
 	// Queues fn on a stream of the device, with a copy of the bytes at arg. The first failure of
 	// fn becomes a failure of the stream. With submit, the suite checks time limits and failures
 	// of queued work. submit should be NULL for a device that finishes work before a call
@@ -37,6 +51,37 @@ typedef struct {
 	const char *kernel_name;
 	// Checks only kernels of this operation. NULL: of all operations.
 	const char *operation;
+
+	// A table of cross-device operations, which need not be registered. The suite compares sums
+	// with those of the canonical tree, bit by bit, and checks calls from one thread and from
+	// several, done, members that differ, time limits and aborts.
+	const struct choir_cross_device_ops_table *cross_device_ops;
+	// The devices of the group, at most 4. NULL: "cpu:0,cpu:1,cpu:2".
+	const char *members;
+	// Memory and streams of the members. NULL: the members use host memory, and their streams are
+	// NULL.
+	const choir_suite_memory *memory;
+
+	// The name of a registered strategy. The suite runs 16 programs (training, reductions,
+	// collectives, merge calls, updates, wrong use) with 1 to 4 replicas. Their results must have
+	// the same bits as with the mirrored strategy on cpu:0, and wrong use the same failures. With
+	// .strategy "mirrored", .strategy_options can name registered cross-device operations.
+	const char *strategy;
+	// Options of the strategy other than devices, replicas, seed and timeout. NULL: none.
+	const struct choir_strategy_options *strategy_options;
+	// The largest number of replicas. 0: 4.
+	int max_replicas;
+	// Where the programs run: lists of devices for choir_strategy_options, then NULL. NULL: on
+	// "cpu:0" and on "cpu:0,cpu:1".
+	const char *const *devices;
+
+	// A table of transports, which need not be registered. For each check, two workers open the
+	// transport, each on its own thread of this process. The suite checks messages, time limits,
+	// an abort, and a worker that leaves.
+	const struct choir_transport_table *transport;
+	// Gives the argument of open for worker 0 or 1. The workers of a round must find each other.
+	// Rounds are 0, 1, ...; user is that of choir_suite_run. NULL: the argument is NULL.
+	const void *(*argument)(int round, int worker, void *user);
 } choir_suite_options;
 
 // Runs all checks, also after a failed check. report may be NULL. CHOIR_INTERNAL: a check failed;

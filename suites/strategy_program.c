@@ -1,17 +1,17 @@
 // The programs. Each is what a user would write, with numbers small enough that a difference is
 // one of rules and not of chance.
-#include "programs.h"
-#include "facts.h"
+#include "strategy_program.h"
 
+#include <stdio.h>
 #include <string.h>
 
-void record_number(record *to, double number)
+void chi_record_number(chi_record *to, double number)
 {
 	if (to->n < MAX_RECORD)
 		to->number[to->n++] = number;
 }
 
-choir_status record_tensor(record *to, choir_tensor *t)
+choir_status chi_record_tensor(chi_record *to, choir_tensor *t)
 {
 	float host[256];
 	if (t == NULL)
@@ -22,21 +22,21 @@ choir_status record_tensor(record *to, choir_tensor *t)
 	NEED(all != NULL && n <= 256);
 	const choir_status status = choir_tensor_to_host(all, host, (size_t) n * sizeof host[0]);
 	for (int64_t i = 0; status == CHOIR_OK && i < n; i++)
-		record_number(to, (double) host[i]);
+		chi_record_number(to, (double) host[i]);
 	return status;
 }
 
-choir_status record_variable(record *to, choir_variable *v)
+choir_status chi_record_variable(chi_record *to, choir_variable *v)
 {
 	choir_frame *f = choir_frame_new(NULL);
 	NEED(f != NULL);
-	const choir_status status = record_tensor(to, choir_variable_read(v, f));
+	const choir_status status = chi_record_tensor(to, choir_variable_read(v, f));
 	choir_frame_free(f);
 	return status;
 }
 
 // What other workers recorded of their replicas goes before and behind what is at first and on.
-static choir_status gather_record(record *to, int first)
+static choir_status gather_record(chi_record *to, int first)
 {
 	enum { MAX = 256, WORKERS = 16 };
 	double own[MAX] = { 0 }, all[WORKERS * MAX];
@@ -49,33 +49,48 @@ static choir_status gather_record(record *to, int first)
 	to->n = first;
 	for (int w = 0; w < workers; w++)
 		for (int i = 0; i < (int) all[w * MAX]; i++)
-			record_number(to, all[w * MAX + 1 + i]);
+			chi_record_number(to, all[w * MAX + 1 + i]);
 	return CHOIR_OK;
 }
 
-choir_status record_leaf(record *to, choir_values *set, const char *name)
+choir_status chi_record_leaf(chi_record *to, choir_values *set, const char *name)
 {
 	choir_value *v = choir_values_find(set, name);
 	NEED(v != NULL);
-	record_number(to, choir_value_kind_of(v));
+	chi_record_number(to, choir_value_kind_of(v));
 	const int first = to->n;
 	for (int i = 0; i < choir_value_local_count(v); i++)
-		if (record_tensor(to, choir_value_local(v, i)) != CHOIR_OK)
+		if (chi_record_tensor(to, choir_value_local(v, i)) != CHOIR_OK)
 			return choir_error_status();
 	return to->cluster == NULL || choir_value_kind_of(v) != CHOIR_VALUE_PER_REPLICA
 			? CHOIR_OK
 			: gather_record(to, first);
 }
 
-choir_status record_failure(
-		record *to, choir_status found, choir_status expected, const char *part)
+// Whether a text has all parts, which stars separate.
+static bool holds(const char *text, const char *parts)
+{
+	char part[128];
+	for (;; parts++) {
+		const size_t length = strcspn(parts, "*");
+		snprintf(part, sizeof part, "%.*s", (int) length, parts);
+		if (strstr(text, part) == NULL)
+			return false;
+		parts += length;
+		if (*parts == '\0')
+			return true;
+	}
+}
+
+choir_status chi_record_failure(
+		chi_record *to, choir_status found, choir_status expected, const char *part)
 {
 	if (found != expected && !(to->cluster != NULL && found == CHOIR_CANCELLED))
 		return choir_fail(CHOIR_INTERNAL, "%s where %s was expected: %.300s",
 				choir_status_name(found), choir_status_name(expected), choir_error());
-	if (!text_holds(choir_error(), part))
+	if (!holds(choir_error(), part))
 		return choir_fail(CHOIR_INTERNAL, "no \"%s\" in: %.300s", part, choir_error());
-	record_number(to, expected);
+	chi_record_number(to, expected);
 	return to->stops ? CHOIR_END : CHOIR_OK;
 }
 
@@ -124,8 +139,8 @@ static choir_status fill_batch(choir_values *batch, int step)
 			batch, "label", choir_constant(f, CHOIR_I32, CHOIR_SHAPE(ROWS), label));
 }
 
-static choir_status train(
-		choir_strategy *s, record *to, choir_optimizer_kind kind, const choir_optimizer_options *o)
+static choir_status train(choir_strategy *s, chi_record *to, choir_optimizer_kind kind,
+		const choir_optimizer_options *o)
 {
 	training t = { .step = 0 };
 	CHOIR_SCOPE (s) {
@@ -142,25 +157,25 @@ static choir_status train(
 		if (status == CHOIR_OK)
 			status = choir_strategy_run(s, train_step, &t, batch, &results);
 		if (status == CHOIR_OK)
-			status = record_leaf(to, results, "loss");
+			status = chi_record_leaf(to, results, "loss");
 	}
 	choir_values_free(results);
 	choir_values_free(batch);
-	record_number(to, choir_metric_result(t.loss));
+	chi_record_number(to, choir_metric_result(t.loss));
 	for (int i = 0; status == CHOIR_OK && i < choir_layer_variables(t.hidden); i++)
-		status = record_variable(to, choir_layer_variable(t.hidden, i));
+		status = chi_record_variable(to, choir_layer_variable(t.hidden, i));
 	const uint64_t hash = choir_strategy_hash(s);
-	record_number(to, (double) (hash >> 32));
-	record_number(to, (double) (hash & UINT32_MAX));
+	chi_record_number(to, (double) (hash >> 32));
+	chi_record_number(to, (double) (hash & UINT32_MAX));
 	return status;
 }
 
-static choir_status train_adam(choir_strategy *s, record *to)
+static choir_status train_adam(choir_strategy *s, chi_record *to)
 {
 	return train(s, to, CHOIR_ADAM, NULL);
 }
 
-static choir_status train_clipped(choir_strategy *s, record *to)
+static choir_status train_clipped(choir_strategy *s, chi_record *to)
 {
 	return train(s, to, CHOIR_MOMENTUM,
 			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.5, .global_clip_norm = 0.1,
@@ -178,24 +193,24 @@ static choir_tensor *own_rows(choir_frame *f, int replica, int count, void *user
 	return choir_constant(f, CHOIR_F32, CHOIR_SHAPE(replica + 1, 3), x);
 }
 
-static choir_status reduce_values(choir_strategy *s, choir_values *set, record *to)
+static choir_status reduce_values(choir_strategy *s, choir_values *set, chi_record *to)
 {
 	static const choir_reduce_op ops[] = { CHOIR_SUM, CHOIR_MEAN };
-	CHOIR_TRY(choir_values_set_from_function(set, "vector", program_vector, NULL));
+	CHOIR_TRY(choir_values_set_from_function(set, "vector", chi_program_vector, NULL));
 	CHOIR_TRY(choir_values_set_from_function(set, "rows", own_rows, NULL));
 	for (int i = 0; i < 2; i++) {
-		CHOIR_TRY(record_tensor(to,
+		CHOIR_TRY(chi_record_tensor(to,
 				choir_strategy_reduce(
 						s, ops[i], choir_values_find(set, "vector"), CHOIR_NO_AXIS)));
-		CHOIR_TRY(record_tensor(to,
+		CHOIR_TRY(chi_record_tensor(to,
 				choir_strategy_reduce(s, ops[i], choir_values_find(set, "rows"), CHOIR_AXIS(0))));
-		CHOIR_TRY(record_tensor(to,
+		CHOIR_TRY(chi_record_tensor(to,
 				choir_strategy_reduce(s, ops[i], choir_values_find(set, "rows"), CHOIR_ALL_AXES)));
 	}
 	return CHOIR_OK;
 }
 
-static choir_status reduce(choir_strategy *s, record *to)
+static choir_status reduce(choir_strategy *s, chi_record *to)
 {
 	choir_values *set = choir_values_new(s);
 	NEED(set != NULL);
@@ -208,7 +223,7 @@ static choir_status collect(choir_replica *r, void *user)
 {
 	(void) user;
 	const int id = choir_replica_id(r);
-	choir_tensor *x = program_vector(r->frame, id, 0, NULL);
+	choir_tensor *x = chi_program_vector(r->frame, id, 0, NULL);
 	choir_replica_return(r, "sum", choir_replica_all_reduce(r, CHOIR_SUM, x));
 	choir_replica_return(r, "mean", choir_replica_all_reduce(r, CHOIR_MEAN, x));
 	choir_replica_return(
@@ -217,13 +232,13 @@ static choir_status collect(choir_replica *r, void *user)
 	return choir_replica_return(r, "id", choir_number(r->frame, id));
 }
 
-static choir_status collectives(choir_strategy *s, record *to)
+static choir_status collectives(choir_strategy *s, chi_record *to)
 {
 	static const char *const names[] = { "sum", "mean", "all", "first", "id" };
 	choir_values *results = NULL;
 	choir_status status = choir_strategy_run(s, collect, NULL, NULL, &results);
 	for (int i = 0; status == CHOIR_OK && i < 5; i++)
-		status = record_leaf(to, results, names[i]);
+		status = chi_record_leaf(to, results, names[i]);
 	choir_values_free(results);
 	return status;
 }
@@ -271,7 +286,8 @@ static choir_status merge(choir_cross *x, void *user)
 static choir_status call_merge(choir_replica *r, void *user)
 {
 	for (int i = 0; i < 2; i++) {
-		choir_replica_set_arg(r, "x", program_vector(r->frame, choir_replica_id(r) + i, 0, NULL));
+		choir_replica_set_arg(
+				r, "x", chi_program_vector(r->frame, choir_replica_id(r) + i, 0, NULL));
 		CHOIR_TRY(choir_replica_merge_call(r, merge, user));
 	}
 	CHOIR_TRY(choir_replica_return(r, "sum", choir_replica_result(r, "sum")));
@@ -279,17 +295,17 @@ static choir_status call_merge(choir_replica *r, void *user)
 	return choir_replica_return(r, "v", choir_replica_result(r, "v"));
 }
 
-static choir_status merge_calls(choir_strategy *s, record *to)
+static choir_status merge_calls(choir_strategy *s, chi_record *to)
 {
 	choir_variable *v =
-			program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
+			chi_program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
 	choir_values *results = NULL;
 	NEED(v != NULL);
 	choir_status status = choir_strategy_run(s, call_merge, v, NULL, &results);
 	if (status == CHOIR_OK)
-		status = record_leaf(to, results, "sum");
+		status = chi_record_leaf(to, results, "sum");
 	if (status == CHOIR_OK)
-		status = record_leaf(to, results, "more");
+		status = chi_record_leaf(to, results, "more");
 	if (status == CHOIR_OK && choir_value_variable(choir_values_find(results, "v")) != v)
 		status = choir_fail(CHOIR_INTERNAL, "the variable did not come back as itself");
 	choir_values_free(results);
@@ -322,13 +338,14 @@ static choir_status reduce_and_update(choir_cross *x, void *user)
 
 static choir_status four_steps(choir_replica *r, void *user)
 {
-	choir_replica_set_arg(r, "gradient", program_vector(r->frame, choir_replica_id(r), 0, NULL));
+	choir_replica_set_arg(
+			r, "gradient", chi_program_vector(r->frame, choir_replica_id(r), 0, NULL));
 	return choir_replica_merge_call(r, reduce_and_update, user);
 }
 
-static choir_status update_by_hand(choir_strategy *s, record *to)
+static choir_status update_by_hand(choir_strategy *s, chi_record *to)
 {
-	pair p = { program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE),
+	pair p = { chi_program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE),
 		NULL };
 	choir_scope scope, beside;
 	NEED(p.v != NULL && choir_scope_enter(&scope, s) == CHOIR_OK);
@@ -340,27 +357,28 @@ static choir_status update_by_hand(choir_strategy *s, record *to)
 		NEED(choir_variable_device(p.v, i) == choir_variable_device(p.slot, i));
 	for (int i = 0; i < 3; i++)
 		CHOIR_TRY(choir_strategy_run(s, four_steps, &p, NULL, NULL));
-	CHOIR_TRY(record_variable(to, p.v));
-	return record_variable(to, p.slot);
+	CHOIR_TRY(chi_record_variable(to, p.v));
+	return chi_record_variable(to, p.slot);
 }
 
 static choir_status update_with_parts(choir_replica *r, void *user)
 {
-	choir_replica_set_arg(r, "gradient", program_vector(r->frame, choir_replica_id(r), 0, NULL));
+	choir_replica_set_arg(
+			r, "gradient", chi_program_vector(r->frame, choir_replica_id(r), 0, NULL));
 	return choir_replica_update(r, ((const pair *) user)->v, momentum, user);
 }
 
 // Where variables lie in one place too: an update has one copy to run for, and which replica's
 // part it should get cannot be known.
-static choir_status refuse_updates(choir_strategy *s, record *to)
+static choir_status refuse_updates(choir_strategy *s, chi_record *to)
 {
-	pair p = { .v = program_counted(
+	pair p = { .v = chi_program_counted(
 					   s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE) };
 	NEED(p.v != NULL);
 	if (choir_strategy_replicas(s) > 1)
-		CHOIR_TRY(record_failure(to, choir_strategy_run(s, update_with_parts, &p, NULL, NULL),
+		CHOIR_TRY(chi_record_failure(to, choir_strategy_run(s, update_with_parts, &p, NULL, NULL),
 				CHOIR_INVALID, "update of \"v\":*\"gradient\""));
-	return record_variable(to, p.v); // nothing has changed
+	return chi_record_variable(to, p.v); // nothing has changed
 }
 
 // ---- Failures.
@@ -388,61 +406,62 @@ static choir_status update_that_fails(choir_replica *r, void *user)
 	return choir_replica_update(r, user, fail_in_update, user);
 }
 
-static choir_status failures(choir_strategy *s, record *to)
+static choir_status failures(choir_strategy *s, chi_record *to)
 {
 	choir_variable *v =
-			program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
+			chi_program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
 	NEED(v != NULL);
-	CHOIR_TRY(record_failure(to, choir_strategy_run(s, fail_in_last, NULL, NULL, NULL),
+	CHOIR_TRY(chi_record_failure(to, choir_strategy_run(s, fail_in_last, NULL, NULL, NULL),
 			CHOIR_INVALID, "the last one does not like this"));
 	CHOIR_TRY(collectives(s, to));
-	CHOIR_TRY(record_failure(to, choir_strategy_run(s, update_that_fails, v, NULL, NULL), CHOIR_IO,
-			"the update's own"));
+	CHOIR_TRY(chi_record_failure(to, choir_strategy_run(s, update_that_fails, v, NULL, NULL),
+			CHOIR_IO, "the update's own"));
 	choir_frame *f = choir_frame_new(NULL);
 	NEED(f != NULL && choir_variable_read(v, f) == NULL);
-	CHOIR_TRY(record_failure(to, choir_error_status(), CHOIR_STATE, "\"v\""));
+	CHOIR_TRY(chi_record_failure(to, choir_error_status(), CHOIR_STATE, "\"v\""));
 	choir_frame_free(f);
 	NEED((f = choir_frame_new(NULL)) != NULL);
-	CHOIR_TRY(choir_variable_assign(v, program_vector(f, 3, 0, NULL)));
+	CHOIR_TRY(choir_variable_assign(v, chi_program_vector(f, 3, 0, NULL)));
 	choir_frame_free(f);
-	return record_variable(to, v);
+	return chi_record_variable(to, v);
 }
 
 static choir_status read_then_assign(choir_replica *r, void *user)
 {
 	choir_variable *v = user;
 	choir_tensor *before = choir_variable_read(v, r->frame);
-	CHOIR_TRY(
-			choir_variable_assign_add(v, program_vector(r->frame, choir_replica_id(r), 0, NULL)));
+	CHOIR_TRY(choir_variable_assign_add(
+			v, chi_program_vector(r->frame, choir_replica_id(r), 0, NULL)));
 	return choir_add(before, before) == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-static choir_status stale_read(choir_strategy *s, record *to)
+static choir_status stale_read(choir_strategy *s, chi_record *to)
 {
 	choir_variable *v =
-			program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_SUM);
+			chi_program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_SUM);
 	NEED(v != NULL);
-	CHOIR_TRY(record_failure(to, choir_strategy_run(s, read_then_assign, v, NULL, NULL),
+	CHOIR_TRY(chi_record_failure(to, choir_strategy_run(s, read_then_assign, v, NULL, NULL),
 			CHOIR_STATE, "v:*changed"));
-	return record_variable(to, v);
+	return chi_record_variable(to, v);
 }
 
-const program strategy_programs[] = {
+const chi_program chi_strategy_programs[] = {
 	{ "train with adam", train_adam, false },
 	{ "train with a norm", train_clipped, false },
 	{ "reduce", reduce, false },
 	{ "all_reduce, all_gather, broadcast", collectives, false },
-	{ "assign mirrored variables in replicas", program_assign_mirrored, false },
-	{ "assign what cannot be assigned", program_refuse_assigns, true },
-	{ "assign parts", program_assign_parts, false },
-	{ "assign outside replicas", program_assign_outside, false },
-	{ "make variables in replicas", program_make_in_replicas, false },
-	{ "make what can never be", program_refuse_variables, true },
-	{ "rows in replicas", program_scatter, false },
+	{ "assign mirrored variables in replicas", chi_program_assign_mirrored, false },
+	{ "assign what cannot be assigned", chi_program_refuse_assigns, true },
+	{ "assign parts", chi_program_assign_parts, false },
+	{ "assign outside replicas", chi_program_assign_outside, false },
+	{ "make variables in replicas", chi_program_make_in_replicas, false },
+	{ "make what can never be", chi_program_refuse_variables, true },
+	{ "rows in replicas", chi_program_scatter, false },
 	{ "merge calls with nested runs", merge_calls, false },
 	{ "update by hand", update_by_hand, false },
 	{ "update with parts", refuse_updates, true },
 	{ "failures", failures, true },
 	{ "a read that is out of date", stale_read, true },
 };
-const int strategy_program_count = sizeof strategy_programs / sizeof strategy_programs[0];
+const int chi_strategy_program_count =
+		sizeof chi_strategy_programs / sizeof chi_strategy_programs[0];

@@ -1,7 +1,7 @@
 // Programs of variables: written in replicas and outside, made in replicas, and what is refused.
-#include "programs.h"
+#include "strategy_program.h"
 
-choir_variable *program_counted(choir_strategy *s, const char *name, int64_t n,
+choir_variable *chi_program_counted(choir_strategy *s, const char *name, int64_t n,
 		choir_synchronization synchronization, choir_aggregation aggregation)
 {
 	float values[16];
@@ -15,7 +15,7 @@ choir_variable *program_counted(choir_strategy *s, const char *name, int64_t n,
 	return v;
 }
 
-choir_tensor *program_vector(choir_frame *f, int replica, int count, void *user)
+choir_tensor *chi_program_vector(choir_frame *f, int replica, int count, void *user)
 {
 	(void) count, (void) user;
 	const float x[3] = { (float) replica, 1.1f * (float) replica, 0.3f };
@@ -35,20 +35,21 @@ typedef struct {
 static choir_status assign_one(choir_replica *r, void *user)
 {
 	const assignment *a = user;
-	choir_tensor *value = a->number != 0 ? choir_number(r->frame, a->number)
-										 : program_vector(r->frame, choir_replica_id(r), 0, NULL);
+	choir_tensor *value = a->number != 0
+			? choir_number(r->frame, a->number)
+			: chi_program_vector(r->frame, choir_replica_id(r), 0, NULL);
 	CHOIR_TRY(a->assign(a->v, value));
 	return choir_replica_return(r, "now", choir_variable_read(a->v, r->frame));
 }
 
-static choir_status assign_and_record(choir_strategy *s, assignment *a, record *to)
+static choir_status assign_and_record(choir_strategy *s, assignment *a, chi_record *to)
 {
 	choir_values *results = NULL;
 	choir_status status = choir_strategy_run(s, assign_one, a, NULL, &results);
 	if (status == CHOIR_OK)
-		status = record_leaf(to, results, "now");
+		status = chi_record_leaf(to, results, "now");
 	choir_values_free(results);
-	return status == CHOIR_OK ? record_variable(to, a->v) : status;
+	return status == CHOIR_OK ? chi_record_variable(to, a->v) : status;
 }
 
 static const struct {
@@ -57,10 +58,10 @@ static const struct {
 } kinds[] = { { "sum", CHOIR_AGGREGATION_SUM }, { "mean", CHOIR_AGGREGATION_MEAN },
 	{ "first", CHOIR_AGGREGATION_ONLY_FIRST_REPLICA } };
 
-choir_status program_assign_mirrored(choir_strategy *s, record *to)
+choir_status chi_program_assign_mirrored(choir_strategy *s, chi_record *to)
 {
 	for (int k = 0; k < 3; k++) {
-		choir_variable *v = program_counted(
+		choir_variable *v = chi_program_counted(
 				s, kinds[k].name, 3, CHOIR_SYNCHRONIZATION_ON_WRITE, kinds[k].aggregation);
 		NEED(v != NULL);
 		for (int i = 0; i < 3; i++)
@@ -71,31 +72,31 @@ choir_status program_assign_mirrored(choir_strategy *s, record *to)
 	return CHOIR_OK;
 }
 
-choir_status program_refuse_assigns(choir_strategy *s, record *to)
+choir_status chi_program_refuse_assigns(choir_strategy *s, chi_record *to)
 {
 	choir_variable *none =
-			program_counted(s, "none", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
+			chi_program_counted(s, "none", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
 	choir_variable *sum =
-			program_counted(s, "sum", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_SUM);
+			chi_program_counted(s, "sum", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_SUM);
 	NEED(none != NULL && sum != NULL);
-	CHOIR_TRY(record_failure(to,
+	CHOIR_TRY(chi_record_failure(to,
 			choir_strategy_run(s, assign_one, &(assignment){ none, assigns[0], 0 }, NULL, NULL),
 			CHOIR_INVALID, "variable \"none\":*aggregation"));
 	if (choir_strategy_replicas(s) > 1)
-		CHOIR_TRY(record_failure(to,
+		CHOIR_TRY(chi_record_failure(to,
 				choir_strategy_run(s, assign_one, &(assignment){ sum, assigns[0], 7 }, NULL, NULL),
 				CHOIR_INVALID, "SUM"));
-	CHOIR_TRY(record_variable(to, none)); // nothing has changed
-	return record_variable(to, sum);
+	CHOIR_TRY(chi_record_variable(to, none)); // nothing has changed
+	return chi_record_variable(to, sum);
 }
 
-choir_status program_assign_parts(choir_strategy *s, record *to)
+choir_status chi_program_assign_parts(choir_strategy *s, chi_record *to)
 {
 	choir_frame *f = choir_frame_new(NULL);
 	NEED(f != NULL);
 	choir_status status = CHOIR_OK;
 	for (int k = 0; status == CHOIR_OK && k < 3; k++) {
-		choir_variable *v = program_counted(
+		choir_variable *v = chi_program_counted(
 				s, kinds[k].name, 3, CHOIR_SYNCHRONIZATION_ON_READ, kinds[k].aggregation);
 		status = v == NULL ? choir_error_status()
 						   : assign_and_record(s, &(assignment){ v, assigns[1], 0 }, to);
@@ -108,16 +109,16 @@ choir_status program_assign_parts(choir_strategy *s, record *to)
 	return status;
 }
 
-choir_status program_assign_outside(choir_strategy *s, record *to)
+choir_status chi_program_assign_outside(choir_strategy *s, chi_record *to)
 {
 	choir_variable *v =
-			program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
+			chi_program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
 	choir_frame *f = v == NULL ? NULL : choir_frame_new(NULL);
 	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
 	for (int i = 0; status == CHOIR_OK && i < 3; i++) {
-		status = assigns[i](v, program_vector(f, i + 2, 0, NULL));
+		status = assigns[i](v, chi_program_vector(f, i + 2, 0, NULL));
 		if (status == CHOIR_OK)
-			status = record_variable(to, v);
+			status = chi_record_variable(to, v);
 	}
 	choir_frame_free(f);
 	return status;
@@ -132,12 +133,12 @@ static choir_status make_inside(choir_replica *r, void *user)
 	return choir_replica_return(r, "v", choir_variable_read(v, r->frame));
 }
 
-choir_status program_make_in_replicas(choir_strategy *s, record *to)
+choir_status chi_program_make_in_replicas(choir_strategy *s, chi_record *to)
 {
 	choir_values *results = NULL;
 	choir_status status = choir_strategy_run(s, make_inside, NULL, NULL, &results);
 	for (int i = 0; status == CHOIR_OK && i < 2; i++) { // made, then found
-		status = record_leaf(to, results, "v");
+		status = chi_record_leaf(to, results, "v");
 		if (status == CHOIR_OK)
 			status = choir_strategy_run(s, make_inside, NULL, NULL, &results);
 	}
@@ -146,7 +147,7 @@ choir_status program_make_in_replicas(choir_strategy *s, record *to)
 }
 
 // What can never be, under no strategy.
-choir_status program_refuse_variables(choir_strategy *s, record *to)
+choir_status chi_program_refuse_variables(choir_strategy *s, chi_record *to)
 {
 	static const struct {
 		choir_variable_options options;
@@ -170,7 +171,7 @@ choir_status program_refuse_variables(choir_strategy *s, record *to)
 		CHOIR_SCOPE (s)
 			v = choir_variable_new("v", CHOIR_SHAPE(3), &o);
 		NEED(v == NULL);
-		CHOIR_TRY(record_failure(to, choir_error_status(), CHOIR_INVALID, wrong[i].text));
+		CHOIR_TRY(chi_record_failure(to, choir_error_status(), CHOIR_INVALID, wrong[i].text));
 	}
 	return CHOIR_OK;
 }
@@ -185,14 +186,14 @@ static choir_status scatter_rows(choir_replica *r, void *user)
 }
 
 // In replicas rows are aggregated as the variable says, wherever it lies.
-choir_status program_scatter(choir_strategy *s, record *to)
+choir_status chi_program_scatter(choir_strategy *s, chi_record *to)
 {
 	for (int k = 0; k < 3; k++) {
-		choir_variable *v = program_counted(
+		choir_variable *v = chi_program_counted(
 				s, kinds[k].name, 16, CHOIR_SYNCHRONIZATION_ON_WRITE, kinds[k].aggregation);
 		NEED(v != NULL);
 		CHOIR_TRY(choir_strategy_run(s, scatter_rows, v, NULL, NULL));
-		CHOIR_TRY(record_variable(to, v));
+		CHOIR_TRY(chi_record_variable(to, v));
 	}
 	return CHOIR_OK;
 }

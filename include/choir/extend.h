@@ -10,7 +10,7 @@
 // Choir allocates self (self_size bytes, zeroed). A slot is a function of the table. It may be
 // NULL; each header says what then happens. If a slot fails, it records a text by choir_fail.
 // Choir calls slots marked (any) from any thread, several at once. Choir calls close once, also
-// after a failed open. extend/suite.h checks a device table.
+// after a failed open. extend/suite.h checks tables.
 #pragma once
 
 #include "extend/cross_device_ops_table.h"

@@ -30,6 +30,84 @@ static const char *run(const char *device, const char *name, choir_status expect
 	return names;
 }
 
+// For each operation and dtype a kernel "bent", whose last element is wrong by a thousandth, or by
+// one. Only the test of it lets it score.
+static bool bends;
+
+static int bent_score(const choir_kernel_call *call)
+{
+	(void) call;
+	return bends;
+}
+
+static size_t bent_scratch(const choir_kernel_call *call)
+{
+	const chi_kernel_spec *spec = call->user;
+	choir_kernel_call c = *call;
+	c.user = spec->user;
+	return spec->scratch == NULL ? 0 : spec->scratch(&c);
+}
+
+static choir_status bent_run(const choir_kernel_call *call)
+{
+	const chi_kernel_spec *spec = call->user;
+	choir_kernel_call c = *call;
+	c.user = spec->user;
+	const choir_status status = spec->run(&c);
+	void *last = chi_element(call->out, chi_elements(call->out) - 1);
+	if (call->out->dtype == CHOIR_F32)
+		*(float *) last = *(float *) last * 1.001f + 0.001f;
+	else if (call->out->dtype == CHOIR_F64)
+		*(double *) last = *(double *) last * 1.001 + 0.001;
+	else
+		*(unsigned char *) last ^= 1;
+	return status;
+}
+
+static int register_bent(void **state)
+{
+	chi_kernel_list list;
+	(void) state;
+	for (size_t index = 0; (list = chi_plain_list(index)).count > 0; index++)
+		for (size_t i = 0; i < list.count; i++)
+			for (choir_dtype dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
+				const choir_kernel_table table = { .size = sizeof table,
+					.version = CHOIR_TABLE_VERSION,
+					.operation = list.specs[i].operation,
+					.kind = "cpu",
+					.name = "bent",
+					.dtype = dtype,
+					.user = &list.specs[i],
+					.score = bent_score,
+					.scratch = bent_scratch,
+					.run = bent_run };
+				if ((list.specs[i].dtypes >> dtype & 1) != 0 &&
+						choir_register_kernel(&table) != CHOIR_OK)
+					return 1;
+			}
+	return 0;
+}
+
+static void expect_failure(const char *check, choir_status result, const char *text, void *user)
+{
+	(void) text;
+	if (result == CHOIR_OK && strncmp(check, "a bad index", 11) != 0)
+		fail_msg("%s: no failure is found", check);
+	++*(int *) user;
+}
+
+TEST(a_wrong_element_of_any_kernel_is_found)
+{
+	int checks = 0;
+	bends = true;
+	assert_int_equal(choir_suite_run(CHOIR_OPTIONS(choir_suite_options, .kernels = "cpu:0",
+											 .kernel_name = "bent"),
+							 expect_failure, &checks),
+			CHOIR_INTERNAL);
+	bends = false;
+	assert_true(checks > 300);
+}
+
 // Also: the suite has each operation that has a plain kernel.
 TEST(plain_kernels_pass)
 {
@@ -160,3 +238,5 @@ TEST(every_allocation_of_a_call_may_fail)
 		assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_OK);
 	}
 }
+
+TEST_GROUP(register_bent, NULL)

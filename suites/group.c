@@ -26,6 +26,10 @@ choir_status chi_group_find(chi_group *g, const choir_suite_options *o)
 	*g = (chi_group){ .o = o, .t = o->cross_device_ops, .cpu = choir_device_find("cpu:0") };
 	if (g->cpu == NULL)
 		return choir_error_status();
+	if (o->memory != NULL && o->memory->size != sizeof *o->memory)
+		return choir_fail(CHOIR_INVALID,
+				"suite: .memory of %zu bytes; %zu bytes are needed: use CHOIR_OPTIONS",
+				o->memory->size, sizeof *o->memory);
 	while (*names != '\0') {
 		char name[64];
 		const size_t length = strcspn(names, ",");

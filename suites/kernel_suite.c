@@ -22,15 +22,13 @@ static choir_status copy(const chi_sample *s, choir_dtype dtype, chi_sample *to)
 {
 	*to = (chi_sample){ .row = s->row, .cpu = s->cpu, .in_place = s->in_place };
 	memcpy(to->attributes, s->attributes, sizeof s->attributes);
-	for (; to->n < s->n; to->n++) {
+	while (to->n < s->n) {
 		const choir_buffer *from = &s->in[to->n];
-		choir_buffer *in = &to->in[to->n];
+		choir_buffer *in = &to->in[to->n++];
 		*in = *from;
 		if (from->dtype == s->dtype)
 			in->dtype = dtype;
-		const choir_status status = chi_sample_allocate(in);
-		if (status != CHOIR_OK)
-			return status;
+		CHOIR_TRY(chi_sample_allocate(in));
 		if (in->dtype == from->dtype)
 			memcpy(in->data, from->data, chi_sample_bytes(from));
 		else

@@ -400,10 +400,12 @@ static choir_status run(const choir_suite_options *o, int check, void *user, boo
 		m->worker[i]->argument = o->argument == NULL ? NULL : o->argument(check, i, user);
 	while (begun < 2 && pthread_create(&thread[begun], NULL, work, m->worker[begun]) == 0)
 		begun++;
-	for (int i = begun; i < 2; i++) { // the thread that has begun must end
-		(void) meet(m, false);
-		m->ended++;
-	}
+	pthread_mutex_lock(&m->mutex);
+	m->opened += 2 - begun; // a thread that has begun must end
+	m->failed += 2 - begun;
+	m->ended += 2 - begun;
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->mutex);
 	*hangs = !wait_for_end(m);
 	for (int i = 0; i < begun; i++)
 		*hangs ? pthread_detach(thread[i]) : pthread_join(thread[i], NULL);

@@ -61,7 +61,8 @@ static void note(const char *check, choir_status result, const char *text, void 
 static void assert_passes(
 		const choir_cross_device_ops_table *table, const char *members, bool on_host)
 {
-	static const choir_suite_memory there = { state_of, allocate, chi_device_release, copy };
+	static const choir_suite_memory there = { sizeof there, state_of, allocate, chi_device_release,
+		copy };
 	int checks = 0;
 	if (choir_suite_run(CHOIR_OPTIONS(choir_suite_options, .cross_device_ops = table,
 								.members = members, .memory = on_host ? NULL : &there),
@@ -112,6 +113,12 @@ TEST(wrong_subjects_are_refused)
 	assert_text_holds(choir_error(), ".members");
 	assert_int_equal(suite_of(&toy_ops, "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4"), CHOIR_INVALID);
 	assert_text_holds(choir_error(), "4 devices");
+	assert_int_equal(
+			choir_suite_run(CHOIR_OPTIONS(choir_suite_options, .cross_device_ops = &toy_ops,
+									.memory = &(choir_suite_memory){ .size = 3 }),
+					NULL, NULL),
+			CHOIR_INVALID);
+	assert_text_holds(choir_error(), ".memory of 3");
 	assert_int_equal(suite_of(&toy_ops, "cpu:0,tpu:1"), CHOIR_NOT_FOUND);
 	assert_text_holds(choir_error(), "tpu:1");
 }

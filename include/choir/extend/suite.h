@@ -1,5 +1,5 @@
-// The suites that check an implementation of a table against the table's header. They are a
-// separate library, libchoir-suites.a, which calls only public functions. Link with
+// The suites that check an implementation of a table (extend.h) against the table's header. They
+// are a separate library, libchoir-suites.a, which calls only public functions. Link with
 // `pkg-config --libs choir-suites`, or with CMake's choir::suites and choir::choir.
 #pragma once
 
@@ -16,6 +16,7 @@ typedef struct choir_device choir_device; // device.h
 
 // How the suite of cross-device operations uses devices whose memory is not the host's.
 typedef struct {
+	size_t size; // of this struct; CHOIR_OPTIONS sets it
 	// A stream of the device, always the same one. NULL: it cannot be opened.
 	void *(*stream)(choir_device *d);
 	// Memory aligned to 64 bytes. NULL: there is not enough.
@@ -27,8 +28,8 @@ typedef struct {
 
 typedef struct {
 	size_t size; // of this struct; CHOIR_OPTIONS sets it
-	// The program sets the field of one table: .device, .kernels,
-	// .cross_device_ops, .strategy or .transport.
+	// The program sets the field of one table: .device, .kernels, .cross_device_ops, .strategy or
+	// .transport. The fields after it, up to an empty line, are for the same suite.
 
 	// A table of devices, which need not be registered. The suite opens device 0 and, if there
 	// are two, device 1. Both stay open.
@@ -77,7 +78,8 @@ typedef struct {
 
 	// A table of transports, which need not be registered. For each check, two workers open the
 	// transport, each on its own thread of this process. The suite checks messages, time limits,
-	// an abort, and a worker that leaves.
+	// an abort, and a worker that leaves. If the workers do not end within 60 s, the suite stops,
+	// and their threads and memory stay.
 	const struct choir_transport_table *transport;
 	// Gives the argument of open for worker 0 or 1. The workers of a round must find each other.
 	// Rounds are 0, 1, ...; user is that of choir_suite_run. NULL: the argument is NULL.

@@ -461,11 +461,7 @@ static choir_status open_device(const choir_device_table *t, int index, void **d
 static choir_status open_subject(subject *s, const choir_suite_options *o)
 {
 	const choir_device_table *t = o->device;
-	if (t->size != sizeof *t || t->version != CHOIR_TABLE_VERSION || t->kind == NULL)
-		return choir_fail(CHOIR_INVALID,
-				"suite: a device table of size %zu and version %u; size %zu, version %u and "
-				"a kind are needed",
-				t->size, (unsigned) t->version, sizeof *t, (unsigned) CHOIR_TABLE_VERSION);
+	CHOIR_TRY(chi_suite_check_table("device", t, sizeof *t, t->kind));
 	if (missing_slot(t) != NULL)
 		return choir_fail(CHOIR_INVALID, "suite: device kind \"%s\" has no slot %s; it is needed",
 				t->kind, missing_slot(t));

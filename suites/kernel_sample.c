@@ -453,6 +453,7 @@ const chi_kernel_row chi_kernel_rows[] = {
 	{ "adam_update", update, -2, 2, 0, NEAR, 24 },
 	{ "rmsprop_update", update, -2, 2, 0, NEAR, 14 },
 	{ "nadam_update", update, -2, 2, 0, NEAR, 24 },
+	{ "lamb_update", update, -2, 2, 0, NEAR, 24 },
 	{ "matmul", chi_sample_matmul, -1, 1, 0, SUM, 0 },
 	{ "dense", chi_sample_dense, -1, 1, 0, SUM, 0 },
 	{ "conv2d", chi_sample_conv2d, -1, 1, 0, SUM, CHI_FORWARD },

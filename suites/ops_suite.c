@@ -505,13 +505,7 @@ static const struct {
 choir_status chi_suite_cross_device_ops(const choir_suite_options *o, chi_suite_tally *t)
 {
 	const choir_cross_device_ops_table *table = o->cross_device_ops;
-	if (table->size != sizeof *table || table->version != CHOIR_TABLE_VERSION ||
-			table->name == NULL)
-		return choir_fail(CHOIR_INVALID,
-				"suite: a table of cross-device operations of size %zu and version %u; size %zu, "
-				"version %u and a name are needed",
-				table->size, (unsigned) table->version, sizeof *table,
-				(unsigned) CHOIR_TABLE_VERSION);
+	CHOIR_TRY(chi_suite_check_table("cross-device operations", table, sizeof *table, table->name));
 	const char *missing = table->join == NULL ? "join"
 			: table->wait == NULL			  ? "wait"
 			: table->abort == NULL			  ? "abort"

@@ -2,6 +2,7 @@
 #include "suite.h"
 
 #include <stdio.h>
+#include <string.h>
 
 choir_status chi_suite_expect(const char *call, choir_status found, choir_status needed)
 {
@@ -11,6 +12,22 @@ choir_status chi_suite_expect(const char *call, choir_status found, choir_status
 	return choir_fail(CHOIR_INTERNAL, "%s: it returned %s%s%s; %s is needed", call,
 			choir_status_name(found), has_text ? ": " : "", has_text ? choir_error() : "",
 			choir_status_name(needed));
+}
+
+choir_status chi_suite_check_table(
+		const char *what, const void *table, size_t size, const char *name)
+{
+	struct {
+		size_t size;
+		uint32_t version;
+	} begin;
+	memcpy(&begin, table, sizeof begin);
+	if (begin.size == size && begin.version == CHOIR_TABLE_VERSION && name != NULL)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"suite: a %s table of size %zu and version %u; size %zu, version %u and a name are "
+			"needed",
+			what, begin.size, (unsigned) begin.version, size, (unsigned) CHOIR_TABLE_VERSION);
 }
 
 void chi_suite_note(chi_suite_tally *t, const char *check, choir_status result)

@@ -16,6 +16,9 @@ typedef struct {
 void chi_suite_note(chi_suite_tally *t, const char *check, choir_status result);
 // The result of a suite. subject: "device kind \"cpu\"".
 choir_status chi_suite_end(const chi_suite_tally *t, const char *subject, const char *name);
+// Checks what all tables begin with. size: of the table's type.
+choir_status chi_suite_check_table(
+		const char *what, const void *table, size_t size, const char *name);
 // Fails unless a call returned the status that is needed.
 choir_status chi_suite_expect(const char *call, choir_status found, choir_status needed);
 

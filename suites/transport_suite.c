@@ -422,13 +422,7 @@ static choir_status run(const choir_suite_options *o, int check, void *user, boo
 choir_status chi_suite_transport(const choir_suite_options *o, chi_suite_tally *t)
 {
 	const choir_transport_table *table = o->transport;
-	if (table->size != sizeof *table || table->version != CHOIR_TABLE_VERSION ||
-			table->name == NULL)
-		return choir_fail(CHOIR_INVALID,
-				"suite: a transport table of size %zu and version %u; size %zu, version %u and a "
-				"name are needed",
-				table->size, (unsigned) table->version, sizeof *table,
-				(unsigned) CHOIR_TABLE_VERSION);
+	CHOIR_TRY(chi_suite_check_table("transport", table, sizeof *table, table->name));
 	const char *missing = table->send == NULL ? "send"
 			: table->receive == NULL		  ? "receive"
 			: table->test == NULL			  ? "test"

@@ -91,12 +91,12 @@ int64_t choir_trace_dropped_spans(void);
 // Files of traces. Any thread may make these calls.
 //
 // Calls fn for each span in a file of choir_trace_start or choir_trace_merge, in the order of the
-// file. own is not known: it is end - begin, and depth is 0. CHOIR_CORRUPT: the file is damaged, or
-// is no such trace.
+// file. Memory holds the file and its spans. CHOIR_CORRUPT: the file is damaged, or is no such
+// trace.
 CHOIR_MUST_CHECK choir_status choir_trace_read(
 		const char *path, choir_trace_span_fn *fn, void *user);
-// Writes one file with the spans of n files, one of each worker of a job. The file appears whole or
-// not at all. CHOIR_CORRUPT: as for choir_trace_read. CHOIR_INVALID: two files of one worker.
+// Writes one file with the spans of n files, one of each worker of a job. The file appears whole
+// or not at all. CHOIR_CORRUPT: as for choir_trace_read. CHOIR_INVALID: two files of one worker.
 CHOIR_MUST_CHECK choir_status choir_trace_merge(
 		const char *path, size_t n, const char *const paths[]);
 

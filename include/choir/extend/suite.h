@@ -12,6 +12,7 @@ CHOIR_C_BEGIN
 // call.
 typedef void choir_suite_fn(const char *check, choir_status result, const char *text, void *user);
 
+// What the suite checks.
 typedef struct {
 	size_t size; // of this struct; CHOIR_OPTIONS sets it
 	// The program sets the field of one table: .device or .kernels.

@@ -23,6 +23,7 @@
 
 CHOIR_C_BEGIN
 
+// The types of operations of two tensors and of one, for tables of a program.
 typedef choir_tensor *choir_binary_op(choir_tensor *a, choir_tensor *b);
 typedef choir_tensor *choir_unary_op(choir_tensor *x);
 
@@ -55,6 +56,7 @@ choir_tensor *choir_with_count(choir_tensor *t, int64_t count);
 // repeated: [16, 784] and [784] give [16, 784]. Dtypes: f32, f64, i32, i64, u8; integers wrap
 // around. choir_add also takes f16 and bf16: it computes in f32 and rounds ties to even.
 
+// a + b, a - b and the product of a and b.
 choir_tensor *choir_add(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_subtract(choir_tensor *a, choir_tensor *b); // a - b
 choir_tensor *choir_multiply(choir_tensor *a, choir_tensor *b);
@@ -159,6 +161,7 @@ choir_tensor *choir_argmin(choir_tensor *x, int axis);
 CHOIR_MUST_CHECK choir_status choir_top_k(
 		choir_tensor *x, int64_t k, choir_tensor **values, choir_tensor **indices);
 
+// Which elements a cumulative sum has.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
 	choir_toggle exclusive; // on: without the element itself, so the first sum is 0 (off)
@@ -197,11 +200,13 @@ choir_tensor *choir_tile(choir_tensor *x, const int64_t repeats[]);
 // The elements along an axis in reverse order.
 choir_tensor *choir_flip(choir_tensor *x, int axis);
 
+// What is put around a tensor.
 typedef enum {
 	CHOIR_PAD_CONSTANT = 0,
 	CHOIR_PAD_REFLECT // 3 2 [1 2 3] 2 1
 } choir_pad_mode;
 
+// How a tensor is padded.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
 	choir_pad_mode mode;

@@ -72,6 +72,7 @@ typedef enum {
 	CHOIR_SCHEDULE_ONE_CYCLE
 } choir_schedule_kind;
 
+// The learning rate by the number of updates.
 typedef struct {
 	size_t size;
 	choir_schedule_kind kind;
@@ -98,6 +99,7 @@ typedef struct {
 // checkpoint keeps the state of a dynamic scale.
 typedef enum { CHOIR_LOSS_SCALE_DYNAMIC = 0, CHOIR_LOSS_SCALE_FIXED } choir_loss_scale_kind;
 
+// The factor of the loss.
 typedef struct {
 	size_t size;
 	choir_loss_scale_kind kind;
@@ -127,6 +129,7 @@ typedef enum {
 	CHOIR_NONFINITE_IGNORE
 } choir_nonfinite;
 
+// The hyperparameters of an optimizer.
 typedef struct {
 	size_t size;
 	double learning_rate; // 0: 1e-3 (SGD, MOMENTUM: 1e-2)

@@ -264,6 +264,7 @@ choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 // is no such thread.
 double choir_strategy_overlap_latency(const choir_strategy *s);
 
+// Whether v was made in a scope of s.
 bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v);
 
 // Runs

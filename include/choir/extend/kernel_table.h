@@ -319,6 +319,7 @@ typedef struct {
 	void *device; // self of the device's table
 } choir_kernel_call;
 
+// The functions of a kernel.
 typedef struct choir_kernel_table {
 	size_t size; // of this struct
 	uint32_t version; // CHOIR_TABLE_VERSION

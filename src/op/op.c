@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "base/team.h"
 #include "op/kernel/parallel.h"
+#include "op/precision/precision.h"
 #include "op/tape/tape.h"
 #include "trace/trace.h"
 
@@ -215,18 +216,16 @@ static choir_tensor *convert_number(const char *name, choir_tensor *t, choir_dty
 	return chi_op_kernel(t->frame, "fill", 0, NULL, &fill, dtype, &CHOIR_SCALAR);
 }
 
-static bool convert_numbers(
-		const char *name, size_t n, choir_tensor *const in[], choir_tensor *out[])
+static bool convert_numbers(const char *name, size_t n, choir_tensor *in[])
 {
 	const choir_tensor *model = NULL;
 
 	for (size_t i = n; i-- > 0;)
 		model = in[i]->is_number ? model : in[i];
 	for (size_t i = 0; i < n; i++) {
-		out[i] = in[i];
 		if (model && in[i]->is_number)
-			out[i] = convert_number(name, in[i], model->dtype);
-		if (!out[i])
+			in[i] = convert_number(name, in[i], model->dtype);
+		if (!in[i])
 			return false;
 	}
 	return true;
@@ -259,7 +258,13 @@ choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_
 	if (n > CHI_MAX_INPUTS)
 		return chi_frame_fail_null(f, CHOIR_INVALID, "%s: %zu operands; at most %d are possible",
 				name, n, CHI_MAX_INPUTS);
-	if (!chi_op_operands(name, f, n, in) || !convert_numbers(name, n, in, inputs))
+	if (!chi_op_operands(name, f, n, in))
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		inputs[i] = in[i];
+	if (f->narrow != CHOIR_F32 && !chi_precision_fit(op, f, n, inputs))
+		return NULL;
+	if (!convert_numbers(name, n, inputs))
 		return NULL;
 	choir_dtype dtype = n ? inputs[0]->dtype : CHOIR_F32;
 	choir_shape shape = n ? inputs[0]->shape : CHOIR_SCALAR;

@@ -86,6 +86,10 @@ choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
 choir_status chi_kernel_run_named(
 		chi_stream *stream, const char *operation, const char *name, choir_kernel_call *call);
 
+// The operation of choir_cast. The second function records out as x's cast.
+extern const chi_op chi_cast_op;
+choir_tensor *chi_cast_record(choir_tensor *x, choir_tensor *out);
+
 // The fused dense layer, x w + bias with an activation, as a public operation.
 choir_tensor *chi_dense(
 		choir_tensor *x, choir_tensor *w, choir_tensor *bias, choir_activation activation);

@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "base/text.h"
 #include "op/fma/fma.h"
+#include "op/kernel/narrow_kernel.h"
 #include "op/onednn/onednn.h"
 #include "op/plain/plain.h"
 #include "op/winograd/winograd.h"
@@ -197,13 +198,15 @@ static choir_status add_built_in(void)
 	if (all)
 		CHOIR_TRY(chi_limit_onednn());
 #endif
-	choir_status status = chi_kernel_register(chi_plain_list, "plain");
-	if (status == CHOIR_OK && all)
-		status = chi_kernel_register(chi_fma_list, "fma");
-	if (status == CHOIR_OK && all)
-		status = chi_kernel_register(chi_winograd_list, "winograd");
-	if (status == CHOIR_OK && all)
-		status = chi_kernel_register(chi_onednn_list, "onednn");
+	chi_kernel_lists *const libraries[] = { chi_plain_list, chi_fma_list, chi_winograd_list,
+		chi_onednn_list };
+	const char *const names[] = { "plain", "fma", "winograd", "onednn" };
+	const size_t n = all ? sizeof names / sizeof names[0] : 1;
+	choir_status status = CHOIR_OK;
+	for (size_t i = 0; i < n && status == CHOIR_OK; i++)
+		status = chi_kernel_register(libraries[i], names[i]);
+	for (size_t i = 0; i < n && status == CHOIR_OK; i++)
+		status = chi_kernel_register_narrow(libraries[i], names[i]);
 	if (status == CHOIR_OK)
 		return CHOIR_OK;
 	k->count = before;
@@ -253,6 +256,22 @@ static void report(
 			operation, choir_dtype_name(dtype), d->table->kind,
 			known.data && !known.failed ? known.data : "nothing");
 	chi_text_free(&known);
+}
+
+bool chi_kernel_exists(const choir_device *d, const char *operation, choir_dtype dtype)
+{
+	kernel_kind *k = find_kind(d->table->kind);
+
+	if (!k || (!chi_atomic32_load(&k->closed) && close_kind(k) != CHOIR_OK))
+		return false;
+	return *find_slot(k, operation, dtype, hash_of(operation, dtype)) != NO_ENTRY;
+}
+
+bool chi_kernel_has_native_bf16(void)
+{
+	const char *which = getenv("CHOIR_KERNELS");
+
+	return (which == NULL || !same(which, "plain")) && chi_onednn_has_bf16();
 }
 
 const choir_kernel_table *chi_kernel_find(

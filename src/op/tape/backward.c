@@ -3,6 +3,7 @@
 // The fourth, from the newest operation on, computes the gradients and recomputes segments. A
 // source's gradient is delivered with its last contribution, so memory is freed early. Only the
 // program decides the order of sums, and so the bits.
+#include "op/precision/precision.h"
 #include "op/tape/tape.h"
 #include "trace/trace.h"
 
@@ -213,6 +214,18 @@ static choir_status hand_over_first(pass *p)
 	return CHOIR_OK;
 }
 
+// In mixed precision a gradient may be wider or narrower than its tensor. An f32 tensor, or its
+// copy in 16 bits, takes f32.
+static choir_tensor *in_dtype_of(const choir_tensor *t, choir_tensor *gradient)
+{
+	const choir_dtype dtype = chi_precision_gradient(t);
+	const bool mixed = chi_dtype_is_half(gradient->dtype) || chi_dtype_is_half(t->dtype);
+
+	if (!mixed || gradient->dtype == dtype)
+		return gradient;
+	return choir_cast(choir_to_dense(gradient), dtype);
+}
+
 // Adds a contribution for node's input k.
 static choir_status add(
 		pass *p, const chi_node *node, size_t k, choir_tensor *gradient, size_t mark)
@@ -222,7 +235,11 @@ static choir_status add(
 
 	const choir_shape shape = chi_dense_shape(gradient);
 
-	if (gradient->dtype != a->tensor->dtype || !chi_shape_equal(&shape, &a->tensor->shape))
+	gradient = in_dtype_of(a->tensor, gradient);
+	if (!gradient)
+		return chi_frame_status(p->frame);
+	if (gradient->dtype != chi_precision_gradient(a->tensor) ||
+			!chi_shape_equal(&shape, &a->tensor->shape))
 		return chi_frame_fail(p->frame, CHOIR_INTERNAL,
 				"%s: gradient %zu is %s %s; %s %s is needed", node->op->name, k,
 				choir_dtype_name(gradient->dtype), chi_shape_print(&shape, made),

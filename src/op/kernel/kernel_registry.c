@@ -163,6 +163,11 @@ choir_status choir_register_kernel(const choir_kernel_table *given)
 	if (!table.operation || !table.kind || !table.run || chi_dtype_size(table.dtype) == 0)
 		return choir_fail(CHOIR_INVALID, "kernel %s: operation, kind, dtype and run are needed",
 				table.name ? table.name : "without a name");
+	if ((unsigned) table.arithmetic > CHOIR_ARITHMETIC_FP8_E5M2)
+		return choir_fail(CHOIR_INVALID,
+				"kernel %s for %s: arithmetic %d is unknown; a choir_arithmetic is needed",
+				table.name ? table.name : "without a name", table.operation,
+				(int) table.arithmetic);
 	chi_mutex_lock(&registry.lock);
 	choir_status status = open_kind(&table, &kind);
 	if (status == CHOIR_OK)
@@ -293,6 +298,8 @@ const choir_kernel_table *chi_kernel_find_named(choir_device *d, const choir_ker
 	for (; i != NO_ENTRY; i = k->entries[i].next) {
 		const choir_kernel_table *table = &k->entries[i].table;
 		if (name && (!table->name || !same(table->name, name)))
+			continue;
+		if (!name && table->arithmetic != CHOIR_ARITHMETIC_OF_DTYPE)
 			continue;
 		choir_kernel_call asked = *call;
 		asked.user = table->user;

@@ -155,6 +155,32 @@ static choir_tensor *failed(choir_frame *f, const char *name)
 	return NULL;
 }
 
+// For a device without a kernel of 16 bits: casts to f32 and back.
+static choir_tensor *kernel_in_f32(choir_frame *f, const char *operation, size_t n,
+		choir_tensor *const in[], const void *attributes, choir_dtype dtype,
+		const choir_shape *shape)
+{
+	choir_tensor *wide[CHI_MAX_INPUTS] = { NULL };
+
+	for (size_t i = 0; i < n; i++) {
+		wide[i] = in[i];
+		if (chi_dtype_is_half(in[i]->dtype))
+			wide[i] = chi_op_kernel(f, "cast", 1, &in[i], NULL, CHOIR_F32, &in[i]->shape);
+		if (!wide[i])
+			return NULL;
+	}
+	choir_tensor *out =
+			chi_op_kernel(f, operation, n, wide, attributes, chi_dtype_wide(dtype), shape);
+	for (size_t i = 0; i < n; i++)
+		if (wide[i] != in[i])
+			chi_tensor_drop(wide[i]);
+	if (!out || out->dtype == dtype)
+		return out;
+	choir_tensor *narrow = chi_op_kernel(f, "cast", 1, &out, NULL, dtype, shape);
+	chi_tensor_drop(out);
+	return narrow;
+}
+
 choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
 		choir_tensor *const in[], const void *attributes, choir_dtype dtype,
 		const choir_shape *shape)
@@ -165,6 +191,9 @@ choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
 		if (chi_tensor_check(in[i]) != CHOIR_OK)
 			return NULL;
 	}
+	if (n > 0 && chi_dtype_is_half(in[0]->dtype) && strcmp(operation, "cast") != 0 &&
+			!chi_kernel_exists(frame->device, operation, in[0]->dtype))
+		return kernel_in_f32(frame, operation, n, in, attributes, dtype, shape);
 	choir_tensor *out = chi_tensor_new(frame, dtype, shape);
 	if (!out)
 		return NULL;

@@ -12,9 +12,8 @@
 // has this dtype, and every other floating-point input and out has it or is f32: biases, scales
 // and offsets of norms, their moments, the losses of "softmax_cross_entropy", the result of "sum"
 // and gradients of weights are f32. The kernel computes in f32 and rounds each result once, ties
-// to even; products add in f32. A device that has an operation's kernel for 16 bits has its
-// gradients' kernels, too. An operation without such a kernel runs in f32. The CPU has kernels of
-// 16 bits for all operations here but updates and scatters.
+// to even; products add in f32. An operation without such a kernel runs in f32. The CPU has
+// kernels of 16 bits for all operations here but updates and scatters.
 //
 // The CPU has a plain kernel for every operation here in f32 and f64. Other kernels should agree
 // with it up to rounding, and exactly where this header defines bits (random numbers). A kernel

@@ -185,15 +185,18 @@ static choir_status register_spec(const chi_kernel_spec *spec, const char *name)
 	return CHOIR_OK;
 }
 
-choir_status chi_kernel_register_narrow(chi_kernel_lists *lists, const char *name)
+bool chi_kernel_is_narrowed(const chi_kernel_spec *spec)
 {
 	const uint32_t half = 1 << CHOIR_F16 | 1 << CHOIR_BF16;
+	return (spec->dtypes & CHI_F32) != 0 && (spec->dtypes & half) == 0 &&
+			!writes_inputs(spec->operation);
+}
+
+choir_status chi_kernel_register_narrow(chi_kernel_lists *lists, const char *name)
+{
 	for (size_t index = 0; lists(index).count; index++)
-		for (size_t i = 0; i < lists(index).count; i++) {
-			const chi_kernel_spec *spec = &lists(index).specs[i];
-			if ((spec->dtypes & CHI_F32) != 0 && (spec->dtypes & half) == 0 &&
-					!writes_inputs(spec->operation))
-				CHOIR_TRY(register_spec(spec, name));
-		}
+		for (size_t i = 0; i < lists(index).count; i++)
+			if (chi_kernel_is_narrowed(&lists(index).specs[i]))
+				CHOIR_TRY(register_spec(&lists(index).specs[i], name));
 	return CHOIR_OK;
 }

@@ -1,0 +1,249 @@
+// Mixed precision: the table of rules, what operations round and what they keep, gradients beside
+// those of f32, and wrong use.
+#include "op/given.h"
+#include "op/kernel/kernel.h"
+#include "op/plain/half.h"
+#include "op/precision/precision.h"
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const choir_dtype halves[] = { CHOIR_F16, CHOIR_BF16 };
+
+static choir_precision mixed(choir_dtype dtype)
+{
+	return dtype == CHOIR_F16 ? CHOIR_PRECISION_MIXED_F16 : CHOIR_PRECISION_MIXED_BF16;
+}
+
+static choir_tensor *normal(given *g, choir_shape shape)
+{
+	return choir_cast(given_normal(g, shape), CHOIR_F32);
+}
+
+static float rounded(choir_dtype dtype, float x)
+{
+	return dtype == CHOIR_F16 ? chi_f32_of_f16(chi_f16_of_f32(x))
+							  : chi_f32_of_bf16(chi_bf16_of_f32(x));
+}
+
+TEST(the_rules_are_sorted_and_have_kernels)
+{
+	size_t n = 0;
+	const choir_precision_row *row = choir_precision_rules(&n);
+	assert_true(n > 50);
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0)
+			assert_true(strcmp(row[i - 1].operation, row[i].operation) < 0);
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(choir_precision_is_narrow(mixed(halves[k]), row[i].operation, NULL),
+					row[i].rule != CHOIR_PRECISION_KEEP);
+		assert_false(choir_precision_is_narrow(CHOIR_PRECISION_F32, row[i].operation, NULL));
+	}
+	assert_false(choir_precision_is_narrow(CHOIR_PRECISION_MIXED_BF16, "of a program", NULL));
+	assert_string_equal(choir_precision_name(CHOIR_PRECISION_MIXED_F16), "mixed_f16");
+	assert_string_equal(choir_precision_name((choir_precision) 9), "unknown");
+}
+
+TEST(frames_remember_their_precision)
+{
+	given g;
+	given_open(&g, "cpu:0", 1);
+	assert_int_equal(choir_frame_set_precision(g.frame, CHOIR_PRECISION_MIXED_BF16),
+			CHOIR_PRECISION_F32);
+	assert_int_equal(choir_frame_set_precision(g.frame, CHOIR_PRECISION_AUTO),
+			CHOIR_PRECISION_MIXED_BF16);
+	assert_int_equal(choir_frame_set_precision(g.frame, CHOIR_PRECISION_F32),
+			CHOIR_PRECISION_MIXED_BF16);
+	assert_int_equal(choir_frame_precision(g.frame), CHOIR_PRECISION_F32);
+	assert_int_equal(choir_frame_precision(NULL), CHOIR_PRECISION_F32);
+	given_close(&g);
+}
+
+// What elementwise operations give: f32 arithmetic, rounded once.
+static void check_elementwise(given *g, choir_unary_op *op, int64_t n, choir_dtype dtype)
+{
+	choir_tensor *x = choir_cast(choir_scale(normal(g, CHOIR_SHAPE(n)), 3), dtype);
+	choir_tensor *y = op(x), *expected = op(choir_cast(x, CHOIR_F32));
+	float *got = malloc((size_t) n * sizeof *got), *wide = malloc((size_t) n * sizeof *wide);
+	assert_non_null(y);
+	assert_int_equal(choir_tensor_dtype(y), dtype);
+	assert_int_equal(chi_tensor_to_host(choir_cast(y, CHOIR_F32), got), CHOIR_OK);
+	assert_int_equal(chi_tensor_to_host(expected, wide), CHOIR_OK);
+	for (int64_t i = 0; i < n; i++)
+		assert_true(got[i] == rounded(dtype, wide[i]));
+	free(got);
+	free(wide);
+}
+
+TEST(elementwise_results_are_rounded_once)
+{
+	static choir_unary_op *const ops[] = { choir_relu, choir_tanh, choir_sigmoid, choir_gelu,
+		choir_gelu_tanh, choir_silu, choir_abs, choir_negate };
+	// One block, several blocks, and several chunks.
+	static const int64_t sizes[] = { 1, 7, 2048, 5000, 200000 };
+	given g;
+	given_open(&g, "cpu:0", 2);
+	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+		for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+			check_elementwise(&g, ops[i], sizes[k], halves[(i + k) % 2]);
+	given_close(&g);
+}
+
+// The largest difference from expected, relative to the largest element.
+static double distance(choir_tensor *got, choir_tensor *expected)
+{
+	const int64_t n = choir_shape_elements(choir_tensor_shape(expected));
+	float *a = malloc((size_t) n * sizeof *a), *b = malloc((size_t) n * sizeof *b);
+	double most = 0, size = 1e-30;
+	assert_non_null(got);
+	assert_int_equal(chi_tensor_to_host(choir_cast(got, CHOIR_F32), a), CHOIR_OK);
+	assert_int_equal(chi_tensor_to_host(choir_cast(expected, CHOIR_F32), b), CHOIR_OK);
+	for (int64_t i = 0; i < n; i++) {
+		most = fmax(most, fabs((double) a[i] - (double) b[i]));
+		size = fmax(size, fabs((double) b[i]));
+	}
+	free(a);
+	free(b);
+	return most / size;
+}
+
+enum { IMAGES = 4, SOURCES = 8 };
+typedef enum { X, FILTER, SCALE, OFFSET, QKV, BIAS, W, PLACES } source;
+
+typedef struct {
+	choir_tensor *in[SOURCES], *labels;
+	bool recomputed;
+} net;
+
+// Norm, attention, a residual sum that broadcasts, dropout and activations.
+static choir_tensor *middle(choir_tensor *const in[], void *user)
+{
+	const net *m = user;
+	choir_tensor *y = choir_layer_norm(in[0], m->in[SCALE], m->in[OFFSET], 1e-5);
+	choir_tensor *seen = choir_self_attention(chi_dense(y, m->in[QKV], m->in[BIAS], CHOIR_TANH),
+			CHOIR_OPTIONS(choir_attention_options, .heads = 3, .causal = CHOIR_ON));
+	return choir_dropout(choir_add(choir_gelu(y), choir_add(seen, m->in[PLACES])), 0.25, 3);
+}
+
+// Convolution, pool, the layers above, a product and a loss.
+static choir_tensor *run_net(net *m)
+{
+	choir_tensor *y = choir_relu(choir_conv2d(m->in[X], m->in[FILTER], NULL));
+	y = choir_reshape(choir_max_pool2d(y, 2, 2, 0), CHOIR_SHAPE(IMAGES, 9, 12));
+	y = m->recomputed ? choir_recompute(1, &y, middle, m) : middle(&y, m);
+	y = choir_reshape(y, CHOIR_SHAPE(IMAGES, 108));
+	y = choir_matmul(y, m->in[W], CHOIR_TRANSPOSED_NONE);
+	return choir_mean(choir_sparse_softmax_cross_entropy(m->labels, y), CHOIR_ALL_AXES);
+}
+
+static void make_net(given *g, net *m)
+{
+	const choir_shape shapes[SOURCES] = { CHOIR_SHAPE(IMAGES, 8, 8, 3), CHOIR_SHAPE(3, 3, 3, 12),
+		CHOIR_SHAPE(12), CHOIR_SHAPE(12), CHOIR_SHAPE(12, 36), CHOIR_SHAPE(36),
+		CHOIR_SHAPE(108, 10), CHOIR_SHAPE(9, 12) };
+	const double sizes[SOURCES] = { 1, 0.3, 1, 1, 0.3, 0.3, 0.2, 1 };
+	for (int i = 0; i < SOURCES; i++)
+		m->in[i] = choir_scale(normal(g, shapes[i]), sizes[i]);
+	m->labels = given_labels(g, IMAGES, 10);
+}
+
+// The same inputs each time. gradients[SOURCES] is the loss.
+static void gradients_of(given *g, choir_dtype dtype, bool recomputed,
+		choir_tensor *gradients[SOURCES + 1])
+{
+	net m = { .recomputed = recomputed };
+	g->drawn = 0;
+	g->frame->random.place = 0;
+	make_net(g, &m);
+	choir_tape *tape = choir_tape_begin(g->frame);
+	if (dtype != CHOIR_F32)
+		choir_frame_set_precision(g->frame, mixed(dtype));
+	choir_tensor *loss = run_net(&m);
+	gradients[SOURCES] = choir_stop_gradient(loss);
+	assert_int_equal(choir_tape_gradient(tape, loss, SOURCES, m.in, gradients), CHOIR_OK);
+	choir_frame_set_precision(g->frame, CHOIR_PRECISION_F32);
+}
+
+TEST(gradients_are_close_to_those_of_f32)
+{
+	choir_tensor *in_f32[SOURCES + 1], *narrow[SOURCES + 1], *again[SOURCES + 1];
+	given f32, half, segments;
+	given_open(&f32, "cpu:0", 5);
+	gradients_of(&f32, CHOIR_F32, false, in_f32);
+	for (int k = 0; k < 2; k++) {
+		given_open(&half, "cpu:0", 5);
+		given_open(&segments, "cpu:0", 5);
+		gradients_of(&half, halves[k], false, narrow);
+		gradients_of(&segments, halves[k], true, again);
+		for (int i = 0; i <= SOURCES; i++) {
+			assert_int_equal(choir_tensor_dtype(narrow[i]), CHOIR_F32);
+			const double away = distance(narrow[i], in_f32[i]);
+			assert_true(away > 0 && away < (halves[k] == CHOIR_F16 ? 0.01 : 0.06));
+			assert_true(distance(again[i], narrow[i]) == 0);
+		}
+		given_close(&half);
+		given_close(&segments);
+	}
+	given_close(&f32);
+}
+
+TEST(products_round_operands_and_results)
+{
+	given g;
+	given_open(&g, "cpu:0", 7);
+	for (int k = 0; k < 2; k++) {
+		choir_tensor *a = normal(&g, CHOIR_SHAPE(33, 70)), *b = normal(&g, CHOIR_SHAPE(70, 19));
+		choir_tensor *a16 = choir_cast(a, halves[k]), *b16 = choir_cast(b, halves[k]);
+		choir_tensor *exact = choir_matmul(choir_cast(a16, CHOIR_F32), choir_cast(b16, CHOIR_F32),
+				CHOIR_TRANSPOSED_NONE);
+		choir_frame_set_precision(g.frame, mixed(halves[k]));
+		choir_tensor *c = choir_matmul(a, b, CHOIR_TRANSPOSED_NONE);
+		assert_int_equal(choir_tensor_dtype(c), halves[k]);
+		assert_true(distance(c, exact) < (halves[k] == CHOIR_F16 ? 1e-3 : 8e-3));
+		choir_frame_set_precision(g.frame, CHOIR_PRECISION_F32);
+	}
+	given_close(&g);
+}
+
+TEST(what_each_rule_gives)
+{
+	given g;
+	given_open(&g, "cpu:0", 9);
+	choir_tensor *x = normal(&g, CHOIR_SHAPE(4, 6)), *whole = choir_cast(x, CHOIR_I32);
+	choir_tensor *half = choir_cast(x, CHOIR_BF16), *other = choir_cast(x, CHOIR_F16);
+	choir_tensor *double_ = choir_cast(x, CHOIR_F64);
+	choir_frame_set_precision(g.frame, CHOIR_PRECISION_MIXED_BF16);
+	assert_int_equal(choir_tensor_dtype(choir_softmax(half)), CHOIR_F32);
+	assert_int_equal(choir_tensor_dtype(choir_exp(half)), CHOIR_F32);
+	assert_int_equal(choir_tensor_dtype(choir_sum(half, CHOIR_ALL_AXES)), CHOIR_F32);
+	assert_int_equal(choir_tensor_dtype(choir_relu(x)), CHOIR_F32);
+	assert_int_equal(choir_tensor_dtype(choir_relu(half)), CHOIR_BF16);
+	assert_int_equal(choir_tensor_dtype(choir_add(half, x)), CHOIR_F32);
+	assert_int_equal(choir_tensor_dtype(choir_add(half, half)), CHOIR_BF16);
+	assert_int_equal(choir_tensor_dtype(choir_add(half, other)), CHOIR_F32);
+	assert_int_equal(
+			choir_tensor_dtype(choir_add(half, choir_number(g.frame, 0.1))), CHOIR_BF16);
+	assert_int_equal(choir_tensor_dtype(choir_multiply(whole, whole)), CHOIR_I32);
+	assert_int_equal(choir_tensor_dtype(choir_relu(double_)), CHOIR_F64);
+	assert_int_equal(
+			choir_tensor_dtype(choir_matmul(double_, double_, CHOIR_TRANSPOSED_B)), CHOIR_F64);
+	assert_int_equal(choir_tensor_dtype(choir_mean_squared_error(half, x)), CHOIR_F32);
+	choir_frame_set_precision(g.frame, CHOIR_PRECISION_F32);
+	assert_null(choir_add(half, x));
+	given_failure(&g, CHOIR_INVALID, "add:*bf16*f32*cast");
+	given_close(&g);
+}
+
+TEST(the_cost_is_measured)
+{
+	double cost = 0;
+	assert_int_equal(
+			choir_precision_measure(CHOIR_PRECISION_MIXED_BF16, NULL, &cost), CHOIR_OK);
+	assert_true(cost > 0 && cost < 1000);
+	assert_int_equal(
+			choir_precision_measure(CHOIR_PRECISION_AUTO, NULL, &cost), CHOIR_INVALID);
+	assert_text_holds(choir_error(), "precision:*auto*MIXED_BF16");
+	assert_false(choir_precision_is_native(CHOIR_PRECISION_F32));
+}

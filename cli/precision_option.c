@@ -29,23 +29,21 @@ choir_status precision_report(const char *who, const char *name, const choir_str
 	const choir_precision asked = precision_of(name), taken = choir_strategy_precision(s);
 	const choir_precision measured =
 			asked == CHOIR_PRECISION_AUTO ? CHOIR_PRECISION_MIXED_BF16 : taken;
-	char line[200];
+	char line[240];
 	double cost;
 	if (measured == CHOIR_PRECISION_F32 || !choir_strategy_is_chief(s))
 		return CHOIR_OK;
+	const bool native = choir_precision_is_native(measured);
 	CHOIR_TRY(choir_precision_measure(measured, choir_strategy_worker_device(s, 0), &cost));
-	if (asked == CHOIR_PRECISION_AUTO)
-		snprintf(line, sizeof line,
-				"--precision auto: %s; layers in %s take %.2f times as long as in f32",
-				choir_precision_name(taken), choir_precision_name(measured), cost);
-	else if (cost > 1)
-		snprintf(line, sizeof line,
-				"--precision %s: is slower than f32 here; layers take %.2f times as long%s", name,
-				cost,
-				choir_precision_is_native(taken) ? ""
-												 : ", without instructions for these numbers");
-	else
+	if (asked != CHOIR_PRECISION_AUTO && native && cost <= 1)
 		return CHOIR_OK;
+	snprintf(line, sizeof line,
+			"--precision %s: %s%slayers in %s take %.2f times as long as in f32", name,
+			asked == CHOIR_PRECISION_AUTO ? choir_precision_name(taken) : "",
+			native									? asked == CHOIR_PRECISION_AUTO ? "; " : ""
+					: asked == CHOIR_PRECISION_AUTO ? "; no instructions for bf16 are in use, "
+													: "no instructions for it are in use, ",
+			choir_precision_name(measured), cost);
 	print_error(who, line);
 	return CHOIR_OK;
 }

@@ -1,6 +1,8 @@
 // The precision of a strategy. AUTO is measured once, by the chief if there are workers.
 #include "strategy/strategy_precision.h"
 
+#include <string.h>
+
 // Less time than this share of f32's is worth the digits.
 #define WORTH 0.9
 
@@ -13,11 +15,17 @@ choir_status chi_strategy_check_precision(const choir_strategy_options *o)
 			(int) o->precision);
 }
 
+// A CPU without instructions for bf16 cannot be faster than in f32, whatever a measurement says.
 static choir_status measure(choir_strategy *s)
 {
+	const bool cpu = strcmp(s->device[0]->table->kind, "cpu") == 0;
 	double cost;
+	s->precision = CHOIR_PRECISION_F32;
+	if (cpu && !choir_precision_is_native(CHOIR_PRECISION_MIXED_BF16))
+		return CHOIR_OK;
 	CHOIR_TRY(choir_precision_measure(CHOIR_PRECISION_MIXED_BF16, s->device[0], &cost));
-	s->precision = cost < WORTH ? CHOIR_PRECISION_MIXED_BF16 : CHOIR_PRECISION_F32;
+	if (cost < WORTH)
+		s->precision = CHOIR_PRECISION_MIXED_BF16;
 	return CHOIR_OK;
 }
 

@@ -187,8 +187,7 @@ static choir_status register_spec(const chi_kernel_spec *spec, const char *name)
 
 bool chi_kernel_is_narrowed(const chi_kernel_spec *spec)
 {
-	const uint32_t half = 1 << CHOIR_F16 | 1 << CHOIR_BF16;
-	return (spec->dtypes & CHI_F32) != 0 && (spec->dtypes & half) == 0 &&
+	return (spec->dtypes & CHI_F32) != 0 && (spec->dtypes & CHI_HALF) == 0 &&
 			!writes_inputs(spec->operation);
 }
 

@@ -54,6 +54,10 @@ void chi_activate_half(choir_dtype dtype, void *x, int64_t n, choir_activation a
 	enum { BLOCK = 1024 };
 	const chi_half_loops *half = chi_half_loops_best(dtype);
 	float block[BLOCK];
+	if (activation == CHOIR_RELU) {
+		half->relu(x, x, n);
+		return;
+	}
 	for (int64_t i = 0; i < n; i += BLOCK) {
 		uint16_t *at = (uint16_t *) x + i;
 		const int64_t count = n - i < BLOCK ? n - i : BLOCK;

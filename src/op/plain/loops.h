@@ -202,6 +202,8 @@ typedef struct {
 	void (*add)(void *out, const void *a, const void *b, int64_t n); // in f32
 	void (*widen)(void *out, const void *x, int64_t n); // to f32
 	void (*narrow)(void *out, const void *x, int64_t n); // from f32
+	void (*relu)(void *out, const void *x, int64_t n);
+	void (*relu_gradient)(void *out, const void *y, const void *dy, int64_t n);
 } chi_half_loops;
 
 typedef struct {

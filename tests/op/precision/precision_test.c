@@ -91,6 +91,52 @@ TEST(elementwise_results_are_rounded_once)
 	given_close(&g);
 }
 
+TEST(sums_have_the_bits_of_f32)
+{
+	static const choir_axes axes[] = { CHOIR_ALL_AXES, CHOIR_AXIS(0), CHOIR_AXIS(1),
+		CHOIR_AXIS(0) | CHOIR_AXIS(1), CHOIR_AXIS(1) | CHOIR_AXIS(2) };
+	given g;
+	given_open(&g, "cpu:0", 4);
+	for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
+		const choir_shape shape = CHOIR_SHAPE(1 + (int64_t) i * 70, 37, 90);
+		choir_tensor *x = choir_cast(normal(&g, shape), halves[i % 2]);
+		choir_tensor *sum = choir_sum(x, axes[i]);
+		choir_tensor *expected = choir_sum(choir_cast(x, CHOIR_F32), axes[i]);
+		assert_int_equal(choir_tensor_dtype(sum), CHOIR_F32);
+		assert_int_equal(chi_tensor_bytes(sum), chi_tensor_bytes(expected));
+		assert_memory_equal(sum->data, expected->data, chi_tensor_bytes(sum));
+		choir_frame_clear(g.frame);
+	}
+	given_close(&g);
+}
+
+// ReLU is computed by bits; here are all numbers.
+TEST(relu_of_every_number)
+{
+	enum { N = 1 << 16 };
+	static uint16_t all[N];
+	given g;
+	given_open(&g, "cpu:0", 4);
+	for (int i = 0; i < N; i++)
+		all[i] = (uint16_t) i;
+	for (int k = 0; k < 2; k++) {
+		choir_tensor *x = choir_borrow(g.frame, halves[k], CHOIR_SHAPE(N), all);
+		choir_tensor *dy = choir_fill(g.frame, halves[k], CHOIR_SHAPE(N), 3), *dx;
+		choir_tape *tape = choir_tape_begin(g.frame);
+		choir_tensor *y = choir_relu(x), *kept = choir_stop_gradient(y);
+		choir_tensor *loss = choir_sum(choir_multiply(y, dy), CHOIR_ALL_AXES);
+		assert_int_equal(choir_tape_gradient(tape, loss, 1, &x, &dx), CHOIR_OK);
+		for (int i = 0; i < N; i++) {
+			const double from = chi_dtype_load(halves[k], all, i);
+			const double to = chi_dtype_load(halves[k], kept->data, i);
+			assert_true(isnan(from) ? isnan(to) : to == (from > 0 ? from : 0));
+			assert_true(chi_dtype_load(halves[k], dx->data, i) == (from > 0 ? 3 : 0));
+		}
+		choir_frame_clear(g.frame);
+	}
+	given_close(&g);
+}
+
 // The largest difference from expected, relative to the largest element.
 static double distance(choir_tensor *got, choir_tensor *expected)
 {

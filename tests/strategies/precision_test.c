@@ -42,8 +42,8 @@ static choir_status find_loss(choir_replica *r, void *user)
 static choir_status make(training *t)
 {
 	choir_layer *const layers[] = {
-		choir_conv2d_new("conv", 1, 6, 3,
-				CHOIR_OPTIONS(choir_conv_options, .activation = CHOIR_RELU)),
+		choir_conv2d_new(
+				"conv", 1, 6, 3, CHOIR_OPTIONS(choir_conv_options, .activation = CHOIR_RELU)),
 		choir_batch_normalization_new("norm", 6,
 				CHOIR_OPTIONS(choir_batch_normalization_options, .over_replicas = CHOIR_ON)),
 		choir_max_pool2d_new(2, 2),
@@ -70,7 +70,9 @@ static choir_status fill(choir_values *args, double size)
 	int32_t labels[ROWS];
 	for (int i = 0; i < ROWS; i++)
 		labels[i] = i * 7 % 5;
-	CHOIR_TRY(choir_values_split(args, "x", choir_scale(x, size)));
+	if (isnan(size))
+		x = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(ROWS, 8, 8, 1), size);
+	CHOIR_TRY(choir_values_split(args, "x", isnan(size) ? x : choir_scale(x, size)));
 	return choir_values_split(
 			args, "labels", choir_constant(f, CHOIR_I32, CHOIR_SHAPE(ROWS), labels));
 }
@@ -225,4 +227,15 @@ TEST(overflow_in_every_step_fails_at_the_lowest_scale)
 		.scale = { .size = sizeof t.scale, .initial = 2 } };
 	assert_int_equal(train_on(&t, "mirrored", "cpu:0", 1), CHOIR_INVALID);
 	assert_text_holds(choir_error(), "adam:*not finite*update 1*loss scale is 1");
+}
+
+// As in f32: the first gradient that arrives is the last layer's.
+TEST(nan_in_an_activation_is_named)
+{
+	static const choir_precision all[] = { CHOIR_PRECISION_F32, CHOIR_PRECISION_MIXED_BF16 };
+	for (int i = 0; i < 2; i++) {
+		training t = { .precision = all[i], .input = NAN };
+		assert_int_equal(train_on(&t, "mirrored", "cpu:0", 1), CHOIR_INVALID);
+		assert_text_holds(choir_error(), "replica 0:*adam:*\"scores/*nan*update 1*nothing");
+	}
 }

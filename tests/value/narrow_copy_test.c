@@ -52,8 +52,8 @@ TEST(reads_share_the_copy_until_a_write)
 		assert_int_equal(((const uint16_t *) a->data)[i], chi_bf16_of_f32(values[i]));
 	// Not made again: a value that is planted stays.
 	((uint16_t *) a->data)[0] = 0x3f80;
-	assert_int_equal(((const uint16_t *) narrow(chi_variable_alias(v, 0, f), CHOIR_BF16)->data)[0],
-			0x3f80);
+	assert_int_equal(
+			((const uint16_t *) narrow(chi_variable_alias(v, 0, f), CHOIR_BF16)->data)[0], 0x3f80);
 	choir_frame_free(f);
 	choir_frame_free(other);
 	chi_variable_free(v);

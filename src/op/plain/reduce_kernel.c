@@ -88,8 +88,8 @@ static void store(choir_buffer *out, int64_t at, const chi_total *total, int64_t
 // sums have the bits of those of f32.
 enum { HALF_ROWS = 64, HALF_RUN = 1024 };
 
-static void collect_half_rows(const reduction *r, const choir_buffer *x, int64_t at, int64_t count,
-		chi_total *total)
+static void collect_half_rows(
+		const reduction *r, const choir_buffer *x, int64_t at, int64_t count, chi_total *total)
 {
 	const chi_half_loops *half = chi_half_loops_best(x->dtype);
 	float block[HALF_ROWS * CHI_COLUMNS];

@@ -50,12 +50,12 @@ TEST(frames_remember_their_precision)
 {
 	given g;
 	given_open(&g, "cpu:0", 1);
-	assert_int_equal(choir_frame_set_precision(g.frame, CHOIR_PRECISION_MIXED_BF16),
-			CHOIR_PRECISION_F32);
-	assert_int_equal(choir_frame_set_precision(g.frame, CHOIR_PRECISION_AUTO),
-			CHOIR_PRECISION_MIXED_BF16);
-	assert_int_equal(choir_frame_set_precision(g.frame, CHOIR_PRECISION_F32),
-			CHOIR_PRECISION_MIXED_BF16);
+	assert_int_equal(
+			choir_frame_set_precision(g.frame, CHOIR_PRECISION_MIXED_BF16), CHOIR_PRECISION_F32);
+	assert_int_equal(
+			choir_frame_set_precision(g.frame, CHOIR_PRECISION_AUTO), CHOIR_PRECISION_MIXED_BF16);
+	assert_int_equal(
+			choir_frame_set_precision(g.frame, CHOIR_PRECISION_F32), CHOIR_PRECISION_MIXED_BF16);
 	assert_int_equal(choir_frame_precision(g.frame), CHOIR_PRECISION_F32);
 	assert_int_equal(choir_frame_precision(NULL), CHOIR_PRECISION_F32);
 	given_close(&g);
@@ -196,8 +196,8 @@ static void make_net(given *g, net *m)
 }
 
 // The same inputs each time. gradients[SOURCES] is the loss.
-static void gradients_of(given *g, choir_dtype dtype, bool recomputed,
-		choir_tensor *gradients[SOURCES + 1])
+static void gradients_of(
+		given *g, choir_dtype dtype, bool recomputed, choir_tensor *gradients[SOURCES + 1])
 {
 	net m = { .recomputed = recomputed };
 	g->drawn = 0;
@@ -242,8 +242,8 @@ TEST(products_round_operands_and_results)
 	for (int k = 0; k < 2; k++) {
 		choir_tensor *a = normal(&g, CHOIR_SHAPE(33, 70)), *b = normal(&g, CHOIR_SHAPE(70, 19));
 		choir_tensor *a16 = choir_cast(a, halves[k]), *b16 = choir_cast(b, halves[k]);
-		choir_tensor *exact = choir_matmul(choir_cast(a16, CHOIR_F32), choir_cast(b16, CHOIR_F32),
-				CHOIR_TRANSPOSED_NONE);
+		choir_tensor *exact = choir_matmul(
+				choir_cast(a16, CHOIR_F32), choir_cast(b16, CHOIR_F32), CHOIR_TRANSPOSED_NONE);
 		choir_frame_set_precision(g.frame, mixed(halves[k]));
 		choir_tensor *c = choir_matmul(a, b, CHOIR_TRANSPOSED_NONE);
 		assert_int_equal(choir_tensor_dtype(c), halves[k]);
@@ -269,8 +269,7 @@ TEST(what_each_rule_gives)
 	assert_int_equal(choir_tensor_dtype(choir_add(half, x)), CHOIR_F32);
 	assert_int_equal(choir_tensor_dtype(choir_add(half, half)), CHOIR_BF16);
 	assert_int_equal(choir_tensor_dtype(choir_add(half, other)), CHOIR_F32);
-	assert_int_equal(
-			choir_tensor_dtype(choir_add(half, choir_number(g.frame, 0.1))), CHOIR_BF16);
+	assert_int_equal(choir_tensor_dtype(choir_add(half, choir_number(g.frame, 0.1))), CHOIR_BF16);
 	assert_int_equal(choir_tensor_dtype(choir_multiply(whole, whole)), CHOIR_I32);
 	assert_int_equal(choir_tensor_dtype(choir_relu(double_)), CHOIR_F64);
 	assert_int_equal(
@@ -285,11 +284,9 @@ TEST(what_each_rule_gives)
 TEST(the_cost_is_measured)
 {
 	double cost = 0;
-	assert_int_equal(
-			choir_precision_measure(CHOIR_PRECISION_MIXED_BF16, NULL, &cost), CHOIR_OK);
+	assert_int_equal(choir_precision_measure(CHOIR_PRECISION_MIXED_BF16, NULL, &cost), CHOIR_OK);
 	assert_true(cost > 0 && cost < 1000);
-	assert_int_equal(
-			choir_precision_measure(CHOIR_PRECISION_AUTO, NULL, &cost), CHOIR_INVALID);
+	assert_int_equal(choir_precision_measure(CHOIR_PRECISION_AUTO, NULL, &cost), CHOIR_INVALID);
 	assert_text_holds(choir_error(), "precision:*auto*MIXED_BF16");
 	assert_false(choir_precision_is_native(CHOIR_PRECISION_F32));
 }

@@ -44,6 +44,7 @@ struct chi_op {
 	// this holds.
 	bool recordable;
 	choir_tensor *(*formula)(const chi_node *node);
+	bool foreign; // the program's: in mixed precision it keeps f32, whatever its name is
 	// Trailing inputs that die with the call and have no gradient.
 	size_t private_inputs;
 	choir_status (*forward)(const chi_node *node);

@@ -34,9 +34,11 @@ static choir_status agree_on_options(const choir_strategy *s)
 	chi_setting_set(&facts[n++], "its .overlap", "%s", toggles[o->overlap]);
 	chi_setting_set(&facts[n++], "its .compare_steps", "%" PRId64, o->compare_steps);
 	chi_setting_set(&facts[n++], "its .precision", "%s", choir_precision_name(o->precision));
-	// Kernels for bf16 instructions round sums differently.
+	// Sums of products by bf16 instructions have other bits.
 	chi_setting_set(&facts[n++], "its bf16 instructions", "%s",
-			choir_precision_is_native(CHOIR_PRECISION_MIXED_BF16) ? "yes" : "no");
+			o->precision <= CHOIR_PRECISION_F32								? "not used"
+					: choir_precision_is_native(CHOIR_PRECISION_MIXED_BF16) ? "yes"
+																			: "no");
 	return chi_cluster_check_consistency(o->cluster, facts, n);
 }
 

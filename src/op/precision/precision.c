@@ -176,11 +176,10 @@ static choir_dtype promoted(uint32_t operands, size_t n, choir_tensor *const in[
 	return half;
 }
 
-static choir_dtype dtype_for(const chi_op *op, const choir_frame *f,
-		const choir_precision_row *row, size_t n, choir_tensor *const in[])
+static choir_dtype dtype_for(
+		const choir_frame *f, const choir_precision_row *row, size_t n, choir_tensor *const in[])
 {
 	const bool backward = f->tape != NULL && f->tape->used;
-	(void) op;
 	if (backward || (row != NULL && row->rule == PROMOTE))
 		return promoted(row == NULL ? ALL : row->operands, n, in);
 	return row != NULL && row->rule == ALLOW ? f->narrow : CHOIR_F32;
@@ -198,8 +197,9 @@ bool chi_precision_fit(const chi_op *op, choir_frame *f, size_t n, choir_tensor 
 {
 	if (op == &chi_cast_op)
 		return true;
-	const choir_precision_row *row = find(op->name);
-	choir_dtype dtype = dtype_for(op, f, row, n, in);
+	const choir_precision_row *row = op->foreign ? NULL : find(op->name);
+	const bool failed = f->failed;
+	choir_dtype dtype = dtype_for(f, row, n, in);
 	if (dtype == CHOIR_F64)
 		return true;
 	if (dtype != CHOIR_F32 && !has_kernel(op, f, dtype))
@@ -209,7 +209,7 @@ bool chi_precision_fit(const chi_op *op, choir_frame *f, size_t n, choir_tensor 
 		if ((operands >> i & 1) == 0 || !counts(in[i]) || in[i]->dtype == dtype)
 			continue;
 		choir_tensor *same = shared(in[i], dtype);
-		if (f->failed)
+		if (f->failed && !failed)
 			return false;
 		in[i] = same != NULL ? chi_cast_record(in[i], same) : choir_cast(in[i], dtype);
 		if (in[i] == NULL)

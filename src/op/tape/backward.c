@@ -214,12 +214,17 @@ static choir_status hand_over_first(pass *p)
 	return CHOIR_OK;
 }
 
-// In mixed precision a gradient may be wider or narrower than its tensor. An f32 tensor, or its
-// copy in 16 bits, takes f32.
-static choir_tensor *in_dtype_of(const choir_tensor *t, choir_tensor *gradient)
+// In mixed precision a contribution may be wider or narrower than this. A copy in 16 bits of an f32
+// tensor takes f32, unless the program wants its gradient.
+static choir_dtype dtype_of(const account *a)
 {
-	const choir_dtype dtype = chi_precision_gradient(t);
-	const bool mixed = chi_dtype_is_half(gradient->dtype) || chi_dtype_is_half(t->dtype);
+	return a->source ? a->tensor->dtype : chi_precision_gradient(a->tensor);
+}
+
+static choir_tensor *in_dtype_of(const account *a, choir_tensor *gradient)
+{
+	const choir_dtype dtype = dtype_of(a);
+	const bool mixed = chi_dtype_is_half(gradient->dtype) || chi_dtype_is_half(a->tensor->dtype);
 
 	if (!mixed || gradient->dtype == dtype)
 		return gradient;
@@ -235,11 +240,10 @@ static choir_status add(
 
 	const choir_shape shape = chi_dense_shape(gradient);
 
-	gradient = in_dtype_of(a->tensor, gradient);
+	gradient = in_dtype_of(a, gradient);
 	if (!gradient)
 		return chi_frame_status(p->frame);
-	if (gradient->dtype != chi_precision_gradient(a->tensor) ||
-			!chi_shape_equal(&shape, &a->tensor->shape))
+	if (gradient->dtype != dtype_of(a) || !chi_shape_equal(&shape, &a->tensor->shape))
 		return chi_frame_fail(p->frame, CHOIR_INTERNAL,
 				"%s: gradient %zu is %s %s; %s %s is needed", node->op->name, k,
 				choir_dtype_name(gradient->dtype), chi_shape_print(&shape, made),

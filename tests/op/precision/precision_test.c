@@ -290,3 +290,42 @@ TEST(the_cost_is_measured)
 	assert_text_holds(choir_error(), "precision:*auto*MIXED_BF16");
 	assert_false(choir_precision_is_native(CHOIR_PRECISION_F32));
 }
+
+static choir_status copy(size_t n, const choir_buffer in[], choir_buffer *out, void *user)
+{
+	choir_dtype *seen = user;
+	assert_int_equal(n, 1);
+	*seen = in[0].dtype;
+	memcpy(out->data, in[0].data, (size_t) choir_shape_elements(&out->shape) * sizeof(float));
+	return CHOIR_OK;
+}
+
+// Whatever its name is.
+TEST(operations_of_programs_get_f32)
+{
+	const choir_custom_op op = { .size = sizeof op, .name = "relu", .forward = copy };
+	choir_dtype seen = CHOIR_BF16;
+	given g;
+	given_open(&g, "cpu:0", 11);
+	choir_tensor *x = choir_cast(normal(&g, CHOIR_SHAPE(5)), CHOIR_BF16);
+	choir_frame_set_precision(g.frame, CHOIR_PRECISION_MIXED_BF16);
+	assert_int_equal(choir_tensor_dtype(choir_custom_op_apply(&op, &seen, 1, &x)), CHOIR_F32);
+	assert_int_equal(seen, CHOIR_F32);
+	given_close(&g);
+}
+
+TEST(a_source_of_16_bits_has_a_gradient_of_16_bits)
+{
+	given g;
+	given_open(&g, "cpu:0", 12);
+	choir_tape *tape = choir_tape_begin(g.frame);
+	choir_tensor *x = normal(&g, CHOIR_SHAPE(5, 4)), *w = normal(&g, CHOIR_SHAPE(4, 3));
+	choir_frame_set_precision(g.frame, CHOIR_PRECISION_MIXED_BF16);
+	choir_tensor *sources[] = { choir_cast(x, CHOIR_BF16), w }, *gradients[2];
+	choir_tensor *y = choir_matmul(sources[0], w, CHOIR_TRANSPOSED_NONE);
+	choir_tensor *loss = choir_sum(y, CHOIR_ALL_AXES);
+	assert_int_equal(choir_tape_gradient(tape, loss, 2, sources, gradients), CHOIR_OK);
+	assert_int_equal(choir_tensor_dtype(gradients[0]), CHOIR_BF16);
+	assert_int_equal(choir_tensor_dtype(gradients[1]), CHOIR_F32);
+	given_close(&g);
+}

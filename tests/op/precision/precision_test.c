@@ -235,20 +235,89 @@ TEST(gradients_are_close_to_those_of_f32)
 	given_close(&f32);
 }
 
+// Both operands, the result and its gradients by op: rounded operands in f32, and 16 bits.
+typedef choir_tensor *bilinear(choir_tensor *a, choir_tensor *b, const void *how);
+
+static void run_bilinear(given *g, bilinear *op, const void *how, choir_precision p,
+		choir_tensor *const in[2], choir_tensor *out[3])
+{
+	choir_frame_set_precision(g->frame, p);
+	choir_tape *tape = choir_tape_begin(g->frame);
+	choir_tensor *y = op(in[0], in[1], how), *loss = choir_sum(choir_tanh(y), CHOIR_ALL_AXES);
+	out[2] = y == NULL ? NULL : choir_stop_gradient(y);
+	if (choir_tape_gradient(tape, loss, 2, in, out) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	choir_frame_set_precision(g->frame, CHOIR_PRECISION_F32);
+}
+
+static void check_bilinear(bilinear *op, const void *how, choir_shape a, choir_shape b,
+		choir_dtype dtype, uint64_t seed)
+{
+	given wide, half;
+	choir_tensor *in[2], *expected[3], *got[3];
+	const choir_shape *const shapes[] = { &a, &b };
+	given_open(&wide, "cpu:0", seed);
+	given_open(&half, "cpu:0", seed);
+	for (int i = 0; i < 2; i++)
+		in[i] = choir_cast(
+				choir_cast(choir_scale(normal(&wide, *shapes[i]), 0.2), dtype), CHOIR_F32);
+	run_bilinear(&wide, op, how, CHOIR_PRECISION_F32, in, expected);
+	for (int i = 0; i < 2; i++)
+		in[i] = choir_cast(
+				choir_cast(choir_scale(normal(&half, *shapes[i]), 0.2), dtype), CHOIR_F32);
+	run_bilinear(&half, op, how, mixed(dtype), in, got);
+	assert_int_equal(choir_tensor_dtype(got[2]), dtype);
+	for (int i = 0; i < 3; i++)
+		assert_true(distance(got[i], expected[i]) < (dtype == CHOIR_F16 ? 2e-3 : 0.016));
+	given_close(&wide);
+	given_close(&half);
+}
+
+static choir_tensor *product(choir_tensor *a, choir_tensor *b, const void *how)
+{
+	return choir_matmul(a, b, *(const choir_transposed *) how);
+}
+
 TEST(products_round_operands_and_results)
 {
+	uint64_t seed = 1;
 	given g;
 	given_open(&g, "cpu:0", 7);
-	for (int k = 0; k < 2; k++) {
-		choir_tensor *a = normal(&g, CHOIR_SHAPE(33, 70)), *b = normal(&g, CHOIR_SHAPE(70, 19));
-		choir_tensor *a16 = choir_cast(a, halves[k]), *b16 = choir_cast(b, halves[k]);
-		choir_tensor *exact = choir_matmul(
-				choir_cast(a16, CHOIR_F32), choir_cast(b16, CHOIR_F32), CHOIR_TRANSPOSED_NONE);
-		choir_frame_set_precision(g.frame, mixed(halves[k]));
-		choir_tensor *c = choir_matmul(a, b, CHOIR_TRANSPOSED_NONE);
-		assert_int_equal(choir_tensor_dtype(c), halves[k]);
-		assert_true(distance(c, exact) < (halves[k] == CHOIR_F16 ? 1e-3 : 8e-3));
-		choir_frame_set_precision(g.frame, CHOIR_PRECISION_F32);
+	for (int i = 0; i < 24; i++, seed++) {
+		const choir_transposed how = (choir_transposed) (i % 3);
+		const int64_t m = given_size(&g, 1, 80), n = given_size(&g, 1, 300);
+		const int64_t k = given_size(&g, 1, 300), batch = given_size(&g, 1, 3);
+		choir_shape a =
+				how == CHOIR_TRANSPOSED_A ? CHOIR_SHAPE(batch, k, m) : CHOIR_SHAPE(batch, m, k);
+		choir_shape b = how == CHOIR_TRANSPOSED_B ? CHOIR_SHAPE(n, k) : CHOIR_SHAPE(k, n);
+		if (i % 4 == 1)
+			b = (choir_shape){ 3, { batch, b.dim[0], b.dim[1] } };
+		check_bilinear(product, &how, a, b, halves[i % 5 != 0], seed);
+	}
+	const choir_transposed first = CHOIR_TRANSPOSED_A; // in several chunks
+	check_bilinear(product, &first, CHOIR_SHAPE(70, 600), CHOIR_SHAPE(70, 300), CHOIR_BF16, 3);
+	given_close(&g);
+}
+
+static choir_tensor *convolution(choir_tensor *a, choir_tensor *b, const void *how)
+{
+	return choir_conv2d(a, b, how);
+}
+
+TEST(convolutions_round_operands_and_results)
+{
+	given g;
+	given_open(&g, "cpu:0", 8);
+	for (int i = 0; i < 12; i++) {
+		const choir_conv_options how = { .size = sizeof how,
+			.stride = 1 + i % 2,
+			.dilation = 1 + i % 3 / 2,
+			.groups = 1 + i % 4 / 3,
+			.padding = i % 3 };
+		const int64_t c = 2 * given_size(&g, 1, 9), out = 2 * given_size(&g, 1, 9);
+		check_bilinear(convolution, &how, CHOIR_SHAPE(2, 9, given_size(&g, 7, 12), c),
+				CHOIR_SHAPE(3, given_size(&g, 1, 3), c / how.groups, out), halves[i % 5 != 0],
+				(uint64_t) i + 1);
 	}
 	given_close(&g);
 }

@@ -54,7 +54,7 @@ choir_tensor *choir_with_count(choir_tensor *t, int64_t count);
 //
 // Shapes are aligned at the right. A dimension of 1 and a missing dimension on the left are
 // repeated: [16, 784] and [784] give [16, 784]. Dtypes: f32, f64, i32, i64, u8; integers wrap
-// around. choir_add also takes f16 and bf16: it computes in f32 and rounds ties to even.
+// around.
 
 // a + b, a - b and the product of a and b.
 choir_tensor *choir_add(choir_tensor *a, choir_tensor *b);
@@ -135,7 +135,7 @@ choir_tensor *choir_stop_gradient(choir_tensor *x);
 // CHOIR_ALL_AXES a scalar, over CHOIR_NO_AXIS x itself. CHOIR_INVALID: an axis that x does not
 // have.
 
-// The sum, in x's dtype: f32, f64, i32, i64, u8; integers wrap around. Long sums are collected
+// The sum, in x's dtype, f32 for f16 and bf16; integers wrap around. Long sums are collected
 // in f64 and rounded at the end. The sum of no elements is 0.
 choir_tensor *choir_sum(choir_tensor *x, choir_axes axes);
 // The sum divided by the number of summed elements. Means of i32 and i64 are f64, and means of

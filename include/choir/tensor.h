@@ -20,9 +20,10 @@ CHOIR_C_BEGIN
 // The largest number of dimensions.
 enum { CHOIR_MAX_RANK = 8 };
 
-// Arithmetic takes f32 and f64. Most operations also take i32, i64 and u8 (op.h says which).
-// bool, f16 and bf16 can be made, filled, copied, viewed and cast. Casts to f16 and bf16 round
-// to nearest, ties to even. A bool is one byte, 0 or 1.
+// Arithmetic takes f32, f64, f16 and bf16. Most operations also take i32, i64 and u8 (op.h says
+// which). f16 and bf16 are computed in f32, and each result is rounded to nearest, ties to even,
+// as by a cast; sums of them are f32. A bool can be made, filled, copied, viewed and cast. It is
+// one byte, 0 or 1.
 typedef enum {
 	CHOIR_F32 = 0,
 	CHOIR_F64,

@@ -56,9 +56,23 @@ static choir_status run(choir_device *d, const char *name, chi_sample *s)
 	return choir_kernel_run(d, operation, name, &call);
 }
 
-static double epsilon_of(choir_dtype dtype)
+// The allowed error, relative to a result. A kernel of 16 bits computes in f32, and the last
+// rounding may go to a neighbour.
+static double tolerance(const chi_sample *s)
 {
-	return dtype == CHOIR_F32 ? 0x1p-23 : dtype == CHOIR_F64 ? 0x1p-52 : 0;
+	const double ulps = s->row->ulps;
+	switch (s->dtype) {
+	case CHOIR_F32:
+		return ulps * 0x1p-23;
+	case CHOIR_F64:
+		return ulps * 0x1p-52;
+	case CHOIR_F16:
+		return ulps > 0 ? 0x1p-10 + ulps * 0x1p-23 : 0;
+	case CHOIR_BF16:
+		return ulps > 0 ? 0x1p-7 + ulps * 0x1p-23 : 0;
+	default:
+		return 0;
+	}
 }
 
 static double largest(const double *value, int64_t n)
@@ -73,7 +87,7 @@ static double largest(const double *value, int64_t n)
 static choir_status compare_numbers(const chi_sample *s, const char *what, const double *found,
 		const double *expected, int64_t n)
 {
-	const double unit = s->row->ulps * epsilon_of(s->dtype);
+	const double unit = tolerance(s);
 	const double floor = s->row->floor > 0 ? s->row->floor : largest(expected, n);
 	for (int64_t i = 0; i < n; i++) {
 		const bool same = found[i] == expected[i] || (isnan(found[i]) && isnan(expected[i]));

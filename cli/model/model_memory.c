@@ -6,12 +6,13 @@
 memory_plan memory_needed(
 		const model_plan *plan, const choir_strategy *s, int slots, int64_t batch)
 {
+	const bool mixed = choir_strategy_precision(s) != CHOIR_PRECISION_F32;
 	const double weights = sizeof(float) * model_plan_weights(plan);
-	const double activations = sizeof(float) * model_plan_activations(plan);
+	const double activations = (mixed ? 2 : sizeof(float)) * model_plan_activations(plan);
 	const int replicas = choir_strategy_replicas(s), devices = choir_strategy_worker_devices(s);
 	// A device runs one replica at a time and holds one sum of gradients.
 	const double part = (double) ((batch + replicas - 1) / replicas);
-	return (memory_plan){ .weights = weights,
+	return (memory_plan){ .weights = mixed ? 1.5 * weights : weights, // with copies in 16 bits
 		.gradients = devices * weights,
 		.optimizer = slots * weights,
 		.activations = devices * part * activations };

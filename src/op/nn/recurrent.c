@@ -203,10 +203,18 @@ static choir_tensor *gates_of(choir_tensor *x, choir_tensor *kernel, choir_tenso
 	return z ? choir_reshape(z, CHOIR_SHAPE(s->dim[0], s->dim[1], z->shape.dim[1])) : NULL;
 }
 
+// In mixed precision recurrent layers keep f32.
+static choir_tensor *widened(choir_tensor *x)
+{
+	const bool half = x && chi_dtype_is_half(x->dtype) && x->frame->narrow != CHOIR_F32;
+	return half ? choir_cast(x, CHOIR_F32) : x;
+}
+
 // more is c0, or the bias of the product with the state.
 static choir_tensor *run(const recurrence *r, choir_tensor *gates, choir_tensor *w,
 		choir_tensor *state, choir_tensor *more, choir_tensor **last_cell)
 {
+	gates = widened(gates);
 	if (!gates || !state || !more)
 		return NULL;
 	const attributes a = { r };
@@ -246,6 +254,9 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 		*all.last_cell = NULL;
 	if (!x || !kernel || !recurrent || !bias)
 		return chi_frame_null_argument(choir_tensor_frame(x), "lstm");
+	x = widened(x);
+	if (!x)
+		return NULL;
 	if (check(&lstm, x, kernel, recurrent, bias) != CHOIR_OK) {
 		chi_frame_record_error(x->frame);
 		return NULL;
@@ -260,6 +271,9 @@ choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *rec
 {
 	if (!x || !kernel || !recurrent || !bias || !recurrent_bias)
 		return chi_frame_null_argument(choir_tensor_frame(x), "gru");
+	x = widened(x);
+	if (!x)
+		return NULL;
 	if (check(&gru, x, kernel, recurrent, bias) != CHOIR_OK ||
 			check(&gru, x, kernel, recurrent, recurrent_bias) != CHOIR_OK) {
 		chi_frame_record_error(x->frame);

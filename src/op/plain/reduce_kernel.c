@@ -79,6 +79,8 @@ static void store(choir_buffer *out, int64_t at, const chi_total *total, int64_t
 			*(int64_t *) to = (int64_t) total[i].integer;
 		else if (out->dtype == CHOIR_I32)
 			*(int32_t *) to = (int32_t) (uint32_t) total[i].integer;
+		else if (chi_dtype_is_half(out->dtype))
+			chi_dtype_store(out->dtype, to, 0, total[i].real);
 		else
 			*(uint8_t *) to = (uint8_t) total[i].integer;
 	}

@@ -20,7 +20,8 @@ static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 	choir_tensor *beside = r->shortcut != NULL ? choir_layer_apply(r->shortcut, x) : x;
 	if (y == NULL || beside == NULL)
 		return NULL;
-	if (y->dtype != beside->dtype || !chi_shape_equal(&y->shape, &beside->shape))
+	if (chi_dtype_wide(y->dtype) != chi_dtype_wide(beside->dtype) ||
+			!chi_shape_equal(&y->shape, &beside->shape))
 		return chi_layer_fail(l, x,
 				"the layers return %s, but the shortcut %s; both must have one shape",
 				chi_shape_print(&y->shape, text[0]), chi_shape_print(&beside->shape, text[1]));

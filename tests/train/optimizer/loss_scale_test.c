@@ -97,7 +97,9 @@ TEST(the_scale_moves_by_the_rule)
 			assert_all(&j, -3);
 		}
 		assert_true(choir_optimizer_loss_scale(j.optimizer) == 1);
-		go(s, &j, 1); // and not below
+		j.bad_replica = 1; // and not below
+		assert_int_equal(choir_strategy_run(s, step, &j, NULL, NULL), CHOIR_INVALID);
+		assert_text_holds(choir_error(), "sgd:*\"v\" is not finite in update 2*loss scale is 1");
 		assert_true(choir_optimizer_loss_scale(j.optimizer) == 1);
 		assert_int_equal(chi_atomic64_load(&j.optimizer->step), 1);
 		go(s, &j, CHOIR_NONE);

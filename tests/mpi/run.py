@@ -288,6 +288,19 @@ def train():
                 tracks = {e["args"]["name"] for e in json.load(file)["traceEvents"] if e["name"] == "thread_name"}
             need("program" in tracks, f"{name}: no track of its program", str(tracks))
         need(sorted(os.listdir(folder)) == ["t.json", "t.json.1"], "a file each", str(os.listdir(folder)))
+    with tempfile.TemporaryDirectory() as folder:  # one trace of both, in which each waits for the other
+        run, merged = f"{folder}/run", f"{folder}/all.json"
+        said = trained(2, "--data", "digits:600", "--replicas", "2", "--devices", "cpu:0", "--run", run)
+        plain = trained(0, "--data", "digits:600", "--replicas", "2")
+        need(known(said) == known(plain), "--run changes the weights", said)
+        status, said = start(0, CHOIR, "trace", run, "--output", merged)
+        need(status == 0 and re.search(r"(?m)^worker 0, \S.* worker 1 +\d+ times", said) and
+             re.search(r"(?m)^worker 1, \S.* worker 0 +\d+ times", said), "who waited for whom", said)
+        with open(merged, encoding="utf-8") as file:
+            need({e["pid"] for e in json.load(file)["traceEvents"]} == {1, 2}, "spans of both workers", said)
+        status, said = start(0, CHOIR, "report", run)
+        with open(f"{run}/report.html", encoding="utf-8") as file:
+            need(status == 0 and "worker 1, replica 1" in file.read(), "a report of both workers", said)
     drawn = ("--data", "digits:420", "--replicas", "2")
     said = trained(2, *drawn, "--auto-shard", "auto")
     need(known(said) == known(trained(0, *drawn)), "nothing to share out", said)

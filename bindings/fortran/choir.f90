@@ -297,6 +297,15 @@ type, bind(c) :: choir_column
   type(c_ptr) :: data = c_null_ptr
 end type
 
+type, bind(c) :: choir_augment_options
+  integer(c_size_t) :: size = 48
+  integer(c_int64_t) :: padding = 0
+  integer(c_int64_t) :: height = 0
+  integer(c_int64_t) :: width = 0
+  logical(c_bool) :: flip = .false.
+  integer(c_int64_t) :: seed = 0
+end type
+
 type, bind(c) :: choir_component
   type(c_ptr) :: data = c_null_ptr
   type(choir_shape) :: shape = choir_shape()
@@ -419,6 +428,17 @@ type, bind(c) :: choir_fixed_options
   type(c_ptr) :: files = c_null_ptr
   integer(c_int) :: compression = 0
   integer(c_int64_t) :: header = 0
+end type
+
+type, bind(c) :: choir_image_directory_options
+  integer(c_size_t) :: size = 56
+  integer(c_int64_t) :: height = 0
+  integer(c_int64_t) :: width = 0
+  integer(c_int) :: channels = 0
+  integer(c_int) :: bad_record = 0
+  integer(c_size_t) :: classes = 0
+  type(c_ptr) :: class_name = c_null_ptr
+  type(c_ptr) :: schema = c_null_ptr
 end type
 
 type, bind(c) :: choir_queue_options
@@ -678,14 +698,18 @@ type, bind(c) :: choir_trace_span
   real(c_double) :: end = 0
   real(c_double) :: own = 0
   integer(c_int) :: depth = 0
+  integer(c_int) :: worker = 0
+  type(c_ptr) :: last = c_null_ptr
 end type
 
 type, bind(c) :: choir_trace_options
-  integer(c_size_t) :: size = 40
+  integer(c_size_t) :: size = 48
   type(c_ptr) :: log = c_null_ptr
   integer(c_int64_t) :: spans = 0
   type(c_funptr) :: span = c_null_funptr
   type(c_ptr) :: user = c_null_ptr
+  integer(c_int) :: worker = 0
+  integer(c_int) :: workers = 0
 end type
 
 type, bind(c) :: choir_update_options
@@ -1754,6 +1778,13 @@ interface
     character(kind=c_char), intent(in), optional, dimension(*) :: column
     type(c_ptr) :: r_
   end function
+  function choir_dataset_augment_images(d, column, o) bind(c) result(r_)
+    import
+    type(c_ptr), value :: d
+    character(kind=c_char), intent(in), optional, dimension(*) :: column
+    type(choir_augment_options), intent(in), optional :: o
+    type(c_ptr) :: r_
+  end function
   function choir_component_resize(entry, shape) bind(c) result(r_)
     import
     type(choir_component), intent(inout), optional :: entry
@@ -2069,6 +2100,18 @@ interface
     import
     character(kind=c_char), intent(in), optional, dimension(*) :: directory
     logical(c_bool), value :: test
+    type(c_ptr) :: r_
+  end function
+  function choir_image_directory_dataset_new(directory, o) bind(c) result(r_)
+    import
+    character(kind=c_char), intent(in), optional, dimension(*) :: directory
+    type(choir_image_directory_options), intent(in), optional :: o
+    type(c_ptr) :: r_
+  end function
+  function choir_image_directory_dataset_path(d, i) bind(c) result(r_)
+    import
+    type(c_ptr), value :: d
+    integer(c_int64_t), value :: i
     type(c_ptr) :: r_
   end function
   function choir_text_bytes_dataset_new(path, column) bind(c) result(r_)
@@ -3663,6 +3706,20 @@ interface
   function choir_trace_dropped_spans() bind(c) result(r_)
     import
     integer(c_int64_t) :: r_
+  end function
+  function choir_trace_read(path, fn, user) bind(c) result(r_)
+    import
+    character(kind=c_char), intent(in), optional, dimension(*) :: path
+    type(c_funptr), value :: fn
+    type(c_ptr), value :: user
+    integer(c_int) :: r_
+  end function
+  function choir_trace_merge(path, n, paths) bind(c) result(r_)
+    import
+    character(kind=c_char), intent(in), optional, dimension(*) :: path
+    integer(c_size_t), value :: n
+    type(c_ptr), intent(in), dimension(*) :: paths
+    integer(c_int) :: r_
   end function
   subroutine choir_trace_begin(category, name) bind(c)
     import

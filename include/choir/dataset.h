@@ -55,6 +55,7 @@ choir_dataset *choir_dataset_fill_nan(
 // Flattens the examples of a column: [28, 28] becomes [784], and a scalar becomes [1].
 choir_dataset *choir_dataset_flatten(choir_dataset *d, const char *column);
 
+// How images are cropped and mirrored at random.
 typedef struct {
 	size_t size;
 	int64_t padding; // pixels of zeros that are added on each side before the crop

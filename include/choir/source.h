@@ -321,6 +321,7 @@ choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test);
 
 // Images
 
+// How images of a directory are read.
 typedef struct {
 	size_t size;
 	int64_t height, width; // of an example, in pixels; 0: 224

@@ -10,6 +10,7 @@
 #include "choir/library.h"
 #include "cluster/mpi_loader.h"
 #include "cluster/roles.h"
+#include "trace/health.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ double chi_cluster_start_seconds(const choir_cluster_options *o)
 static void close_cluster(choir_cluster *c, double seconds)
 {
 	c->transport_table.close(c->self, seconds);
+	chi_health_close(chi_atomic32_load(&c->failed) != 0 || c->names == NULL);
 	chi_mutex_destroy(&c->lock);
 	chi_free(c->self);
 	chi_free(c->names);
@@ -95,7 +97,9 @@ choir_cluster *chi_cluster_open(const choir_transport_table *transport, const vo
 		return NULL;
 	}
 	chi_mutex_init(&c->lock, CHI_RANK_CLUSTER, "cluster");
+	chi_health_open();
 	if (open_transport(c, argument) != CHOIR_OK || exchange_names(c) != CHOIR_OK) {
+		chi_health_fail(choir_error_status(), choir_error(), false);
 		if (chi_atomic32_load(&c->failed) == 0 && c->workers > 0)
 			chi_cluster_give_up(c);
 		close_cluster(c, 0);
@@ -272,6 +276,7 @@ choir_status chi_cluster_give_up(choir_cluster *c)
 		if (c->cause != NULL)
 			why = *c->cause;
 		c->failure = why;
+		chi_health_fail(why.status, why.text, c->ended_by_other);
 		chi_atomic32_store(&c->failed, 1);
 		if (!c->ended_by_other)
 			c->transport_table.abort(c->self, why.text);

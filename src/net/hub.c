@@ -31,6 +31,11 @@ double chi_hub_now(chi_hub *h)
 	return chi_connections_now(h->connections);
 }
 
+int chi_hub_open_connections(const chi_hub *h)
+{
+	return (int) h->peer_count;
+}
+
 void chi_hub_wake(chi_hub *h)
 {
 	h->connections->table.wake(h->connections->self);

@@ -66,6 +66,7 @@ chi_peer *chi_hub_dial(chi_hub *h, const char *address, void *user);
 choir_status chi_hub_step(chi_hub *h, double until);
 void chi_hub_wake(chi_hub *h); // threads: any
 double chi_hub_now(chi_hub *h);
+int chi_hub_open_connections(const chi_hub *h); // whose connections are open
 
 // The peer's calls: a failure ends the peer in the next step (lost), and need not be handled.
 choir_status chi_peer_send(

@@ -30,6 +30,7 @@ HEADERS = {
     "cluster.h": "cluster",
     "extend/transport_table.h": "cluster",
     "extend/mpi.h": "cluster",
+    "supervisor.h": "supervisor",
     "extend/connection_table.h": "net",
     "extend/net.h": "net",
     "extend/cross_device_ops_table.h": "collective",

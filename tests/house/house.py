@@ -16,6 +16,7 @@ FLOORS = {
     "net": 1,
     "device": 2,
     "cluster": 2,
+    "supervisor": 2,
     "tensor": 3,
     "op": 4,
     "data": 4,

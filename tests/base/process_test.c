@@ -125,22 +125,39 @@ TEST(signals_reach_the_process_or_its_group)
 // Descendants in sessions of their own, whose parents have ended, are adopted.
 TEST(no_descendant_is_left)
 {
-	chi_process p = start("setsid sleep 1000 & setsid sh -c 'sleep 1000 & sleep 1000' & exit 0");
-	chi_process other = start("exec sleep 1000");
+	const char *const words[] = { "sh", "-c",
+		"setsid sh -c 'echo a; exec sleep 1000' &"
+		"setsid sh -c 'sleep 1000 & echo b; exec sleep 1000' & exit 0",
+		NULL };
+	char said[8] = "";
+	size_t at = 0, got = 0;
+	bool ended = false;
+	int out, out_end, killed = 0;
+	chi_process p, other = start("exec sleep 1000");
 	const long except[] = { other.pid };
+	chi_process_options o = standard;
 	chi_process_adopt_orphans();
-	chi_thread_nap(0.05);
+	assert_int_equal(chi_pipe_open(&out, &out_end), CHOIR_OK);
+	o.arguments = words;
+	o.out = out_end;
+	assert_int_equal(chi_process_start(&p, &o), CHOIR_OK);
+	chi_pipe_close(&out_end);
+	while (at < 4) { // until all three are there
+		assert_int_equal(chi_pipe_read(out, said + at, 4 - at, &got, &ended), CHOIR_OK);
+		at += got;
+		chi_thread_nap(0.001);
+	}
 	assert_int_equal(wait_for(&p).number, 0);
-	int killed = 0;
-	for (int i = 0; i < 500; i++) {
-		const int now = chi_process_kill_descendants(except, 1);
+	const double until = chi_clock_deadline(20);
+	for (int now = 1; now > 0; chi_thread_nap(0.002)) {
+		assert_true(chi_clock_now() < until);
+		now = chi_process_kill_descendants(except, 1);
 		chi_process_reap_orphans(except, 1);
 		killed += now;
-		chi_thread_nap(0.002);
-		if (now == 0 && killed > 0)
-			break;
 	}
 	assert_true(killed >= 3);
+	read_all(out, said, sizeof said); // nobody has it any more
+	chi_pipe_close(&out);
 	chi_process_end end;
 	assert_false(chi_process_has_ended(&other, &end));
 	assert_true(chi_process_kill_descendants(NULL, 0) >= 1);

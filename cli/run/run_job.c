@@ -66,7 +66,7 @@ static const option options[] = {
 // clang-format on
 static const command self = {
 	.name = "choir run",
-	.operands = "-- PROGRAM [ARGUMENTS]",
+	.operands = "[options] -- PROGRAM [ARGUMENTS]",
 	.max_operands = MAX_WORDS,
 	.needs_operand = true,
 	.about = "Runs a program as several workers and starts them again after failures.\n\n"

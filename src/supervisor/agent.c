@@ -33,7 +33,7 @@ typedef struct {
 	chi_hub *hub;
 	chi_peer *peer; // NULL: it is lost
 	chi_watch *watch;
-	bool joined, may_start, released;
+	bool joined, may_start, released, signalled;
 	chi_process program;
 	int page_fd, out[PIPES];
 	chi_health *page;
@@ -266,8 +266,10 @@ static choir_status join(agent *a)
 
 static void turn(agent *a)
 {
-	if (a->o.signal != NULL && *a->o.signal != 0)
+	if (a->o.signal != NULL && *a->o.signal != 0 && !a->signalled) {
+		a->signalled = true; // a second signal would end most programs at once
 		chi_process_signal(&a->program, *a->o.signal);
+	}
 	pass_all_on(a);
 	look(a);
 	const bool ended = !a->ended && chi_process_has_ended(&a->program, &a->end);

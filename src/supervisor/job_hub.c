@@ -29,8 +29,8 @@ static choir_status admit(void *user, chi_peer *peer, chi_pack *welcome)
 	const char *role = peer->handshake.peer.role;
 	return strcmp(role, "agent") == 0 || strcmp(role, "status") == 0
 			? CHOIR_OK
-			: choir_fail(
-					  CHOIR_INVALID, "run: a peer of role \"%s\"; agent or status needed", role);
+			: choir_fail(CHOIR_INVALID,
+					  "supervisor: a peer of role \"%s\"; agent or status needed", role);
 }
 
 static void joined(void *user, chi_peer *peer)

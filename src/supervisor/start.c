@@ -61,7 +61,8 @@ choir_status chi_job_choose(choir_supervisor *s)
 			s->mpi = launchers[m].mpi;
 	if (s->mpi == NULL)
 		return choir_fail(CHOIR_NOT_FOUND,
-				"run: %d workers need an MPI, and no mpirun or mpiexec is installed; install Open "
+				"supervisor: %d workers need an MPI, and no mpirun or mpiexec is installed; "
+				"install Open "
 				"MPI or MPICH, or give none as the MPI",
 				s->o.workers);
 	bool known = !is_mpi(s);
@@ -69,13 +70,14 @@ choir_status chi_job_choose(choir_supervisor *s)
 		known = known || strcmp(s->mpi, launchers[m].mpi) == 0;
 	if (!known)
 		return choir_fail(CHOIR_INVALID,
-				"run: the MPI \"%.40s\" is unknown; openmpi, mpich or none needed", s->mpi);
+				"supervisor: the MPI \"%.40s\" is unknown; openmpi, mpich or none needed", s->mpi);
 	if (!is_mpi(s) && s->o.launcher != NULL && s->o.hosts == NULL)
 		return choir_fail(CHOIR_INVALID,
-				"run: a launcher is given, but workers without an MPI on this machine need none");
+				"supervisor: a launcher is given, but workers without an MPI on this machine need "
+				"none");
 	if (is_mpi(s) && s->o.launcher == NULL && !in_slurm() && installed(s->mpi) == NULL)
-		return choir_fail(CHOIR_NOT_FOUND, "run: no launcher of %s is installed (%s, %s)", s->mpi,
-				strcmp(s->mpi, "mpich") == 0 ? "mpiexec.mpich" : "mpirun.openmpi",
+		return choir_fail(CHOIR_NOT_FOUND, "supervisor: no launcher of %s is installed (%s, %s)",
+				s->mpi, strcmp(s->mpi, "mpich") == 0 ? "mpiexec.mpich" : "mpirun.openmpi",
 				strcmp(s->mpi, "mpich") == 0 ? "mpiexec.hydra" : "mpirun");
 	return CHOIR_OK;
 }
@@ -243,7 +245,7 @@ static choir_status launch(
 	const char *const environment[] = { s->remote && !key_to_stdin ? key : NULL, NULL };
 	if (w->failed ||
 			!chi_grow(&s->launched, &s->launch_capacity, s->launches + 1, sizeof *s->launched))
-		return choir_fail(CHOIR_NO_MEMORY, "run: a command line");
+		return choir_fail(CHOIR_NO_MEMORY, "supervisor: a command line");
 	chi_launched *l = &s->launched[s->launches];
 	*l = (chi_launched){ .attempt = attempt, .end_by = HUGE_VAL, .out = -1 };
 	l->is_agent = strcmp(w->word[0], s->agent) == 0;
@@ -373,7 +375,7 @@ void chi_job_look_at_launchers(choir_supervisor *s, double now)
 void chi_job_end_launchers(choir_supervisor *s, int attempt, double by)
 {
 	for (size_t i = 0; i < s->launches; i++)
-		if (s->launched[i].attempt == attempt && by < s->launched[i].end_by)
+		if (s->launched[i].attempt <= attempt && by < s->launched[i].end_by)
 			s->launched[i].end_by = by;
 }
 

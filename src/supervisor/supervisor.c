@@ -58,7 +58,6 @@ static void start(void *user, int attempt, int workers)
 {
 	choir_supervisor *s = user;
 	(void) attempt, (void) workers;
-	s->killed = 0;
 	s->must_start = true;
 }
 
@@ -74,8 +73,11 @@ static void stop(void *user)
 static void kill_attempt(void *user)
 {
 	choir_supervisor *s = user;
+	const int attempt = chi_verdict_attempt(s->verdict);
 	s->killed = chi_hub_now(s->hub);
-	chi_job_tell(s, chi_verdict_attempt(s->verdict), CHI_AGENT_KILL, NULL);
+	chi_job_tell(s, attempt, CHI_AGENT_KILL, NULL);
+	chi_job_end_launchers(
+			s, attempt, s->killed + (chi_verdict_has_succeeded(s->verdict) ? END : AGENTS));
 }
 
 static int capacity(void *user, const char *lost)
@@ -113,19 +115,21 @@ static choir_status check(choir_supervisor *s)
 	o->workers = o->workers == 0 ? 1 : o->workers;
 	o->min_workers = o->min_workers == 0 ? o->workers : o->min_workers;
 	if (o->workers < 1 || o->workers > CHI_MAX_WORKERS)
-		return choir_fail(CHOIR_INVALID, "run: %d workers given; 1 to %d needed", o->workers,
-				CHI_MAX_WORKERS);
+		return choir_fail(CHOIR_INVALID, "supervisor: %d workers given; 1 to %d needed",
+				o->workers, CHI_MAX_WORKERS);
 	if (o->min_workers < 1 || o->min_workers > o->workers)
-		return choir_fail(CHOIR_INVALID, "run: at least %d workers given; 1 to %d needed",
+		return choir_fail(CHOIR_INVALID, "supervisor: at least %d workers given; 1 to %d needed",
 				o->min_workers, o->workers);
 	if (o->restarts < 0)
-		return choir_fail(CHOIR_INVALID, "run: %d restarts given; 0 or more needed", o->restarts);
+		return choir_fail(
+				CHOIR_INVALID, "supervisor: %d restarts given; 0 or more needed", o->restarts);
 	for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++)
 		if (!(seconds[i] >= 0 && seconds[i] < HUGE_VAL))
-			return choir_fail(CHOIR_INVALID, "run: a time of %g seconds given; 0 or more needed",
-					seconds[i]);
+			return choir_fail(CHOIR_INVALID,
+					"supervisor: a time of %g seconds given; 0 or more needed", seconds[i]);
 	if (o->program == NULL || o->program[0] == NULL || o->agent == NULL)
-		return choir_fail(CHOIR_INVALID, "run: no program or no agent given; both are needed");
+		return choir_fail(
+				CHOIR_INVALID, "supervisor: no program or no agent given; both are needed");
 	o->lost_after = or_else(o->lost_after, 5);
 	o->start_timeout = or_else(o->start_timeout, 60);
 	o->stop_timeout = or_else(o->stop_timeout, 30);
@@ -169,7 +173,7 @@ static choir_status copy_texts(choir_supervisor *s)
 
 static choir_status make(choir_supervisor *s, const choir_supervisor_options *o)
 {
-	CHOIR_TRY(chi_options_take("run: the options'", &s->o, sizeof s->o, o));
+	CHOIR_TRY(chi_options_take("supervisor: the options'", &s->o, sizeof s->o, o));
 	CHOIR_TRY(copy_texts(s));
 	CHOIR_TRY(check(s));
 	CHOIR_TRY(copy_program(s));
@@ -254,16 +258,8 @@ static void show_progress(choir_supervisor *s)
 // runs on this machine, is killed here.
 static void end_attempt(choir_supervisor *s, double now)
 {
-	const chi_verdict_phase phase = chi_verdict_now(s->verdict);
-	if (s->killed == 0)
-		return;
-	if (phase == CHI_VERDICT_ENDS && now > s->killed + AGENTS)
+	if (chi_verdict_now(s->verdict) == CHI_VERDICT_ENDS && now > s->killed + AGENTS)
 		chi_job_kill_all(s);
-	else if (phase != CHI_VERDICT_ENDS && phase != CHI_VERDICT_RUNS) {
-		chi_job_end_launchers(s, chi_verdict_attempt(s->verdict),
-				chi_verdict_has_succeeded(s->verdict) ? now + END : now);
-		s->killed = 0;
-	}
 }
 
 static bool goes_on(const choir_supervisor *s)
@@ -300,9 +296,10 @@ choir_status choir_supervisor_run(choir_supervisor *s)
 	int number;
 	const char *text;
 	if (s == NULL)
-		return choir_fail(CHOIR_INVALID, "run: the supervisor is NULL");
+		return choir_fail(CHOIR_INVALID, "supervisor: the supervisor is NULL");
 	if (s->has_run)
-		return choir_fail(CHOIR_STATE, "run: this supervisor has run before; make another one");
+		return choir_fail(
+				CHOIR_STATE, "supervisor: this supervisor has run before; make another one");
 	s->has_run = true;
 	chi_process_adopt_orphans();
 	chi_verdict_begin(s->verdict, chi_hub_now(s->hub));

@@ -48,7 +48,7 @@ struct choir_supervisor {
 	size_t launches, launch_capacity;
 	chi_job_peer **agents;
 	size_t peer_count, peer_capacity;
-	double killed; // when the attempt was to end; 0: it runs
+	double killed; // when the last attempt was to end
 	bool has_run, must_start;
 	chi_atomic32 stops, stop_number; // asked for
 	uint32_t stops_seen;
@@ -65,7 +65,7 @@ void chi_job_lines(const choir_supervisor *s, choir_supervisor_kind kind, int wo
 choir_status chi_job_start(choir_supervisor *s, int attempt, int workers);
 // Reads launchers' output, notes their ends, and ends those that must not go on.
 void chi_job_look_at_launchers(choir_supervisor *s, double now);
-// Lets the launchers of an attempt end by themselves for so long.
+// Lets the launchers of an attempt and of earlier ones end by themselves until then.
 void chi_job_end_launchers(choir_supervisor *s, int attempt, double by);
 bool chi_job_has_launchers(const choir_supervisor *s);
 void chi_job_kill_all(choir_supervisor *s); // every process of the job on this machine

@@ -55,8 +55,9 @@ static choir_status ask_hub(question *q, chi_hub *hub, const char *address)
 		CHOIR_TRY(chi_hub_step(hub, until));
 	if (q->whole)
 		return q->text.failed ? CHOIR_NO_MEMORY : CHOIR_OK;
-	return q->peer == NULL ? q->status
-						   : choir_fail(CHOIR_TIMEOUT, "status: the supervisor does not answer");
+	return q->peer == NULL
+			? q->status
+			: choir_fail(CHOIR_TIMEOUT, "supervisor: the supervisor does not answer");
 }
 
 static choir_status ask(question *q, const char *path)
@@ -120,9 +121,10 @@ static choir_status find_one(const char *directory, char *name, size_t size)
 		chi_text_free(&q.text);
 	}
 	if (status == CHOIR_OK && found == 0)
-		status = choir_fail(CHOIR_NOT_FOUND, "status: no job of this user runs on this machine");
+		status = choir_fail(
+				CHOIR_NOT_FOUND, "supervisor: no job of this user runs on this machine");
 	else if (status == CHOIR_OK && found > 1)
-		status = choir_fail(CHOIR_INVALID, "status: found the jobs %s; one of them needed",
+		status = choir_fail(CHOIR_INVALID, "supervisor: found the jobs %s; one of them needed",
 				several.failed ? "of several supervisors" : several.data);
 	chi_text_free(&several);
 	chi_glob_free(&jobs);
@@ -133,19 +135,20 @@ choir_status choir_supervisor_show(const char *job, bool json, choir_supervisor_
 {
 	char directory[CHI_JOB_PATH], path[2 * CHI_JOB_PATH], name[CHI_JOB_PATH];
 	if (fn == NULL)
-		return choir_fail(CHOIR_INVALID, "status: the function is NULL");
+		return choir_fail(CHOIR_INVALID, "supervisor: the function is NULL");
 	CHOIR_TRY(chi_job_directory(directory, sizeof directory));
 	if (job == NULL)
 		CHOIR_TRY(find_one(directory, name, sizeof name));
 	else
 		snprintf(name, sizeof name, "%.64s", job);
 	if (strchr(name, '/') != NULL)
-		return choir_fail(CHOIR_INVALID, "status: \"%s\" is not the name of a job", name);
+		return choir_fail(CHOIR_INVALID, "supervisor: \"%s\" is not the name of a job", name);
 	question q = { .json = json };
 	snprintf(path, sizeof path, "%s/%s", directory, name);
 	choir_status status = ask(&q, path);
 	if (status == CHOIR_NOT_FOUND)
-		status = choir_fail(CHOIR_NOT_FOUND, "status: no job \"%s\" runs on this machine", name);
+		status = choir_fail(
+				CHOIR_NOT_FOUND, "supervisor: no job \"%s\" runs on this machine", name);
 	if (status == CHOIR_OK)
 		report(&q, name, fn, user);
 	chi_text_free(&q.text);

@@ -265,7 +265,7 @@ bool chi_verdict_joined(
 		chi_verdict *v, double now, int attempt, int worker, const char *host, long pid)
 {
 	chi_worker *w = find(v, attempt, worker);
-	if (w == NULL || w->joined || v->phase != CHI_VERDICT_RUNS)
+	if (w == NULL || w->joined || v->phase != CHI_VERDICT_RUNS || v->stop_number != 0)
 		return false;
 	w->joined = true;
 	w->pid = pid;
@@ -355,7 +355,10 @@ void chi_verdict_launcher_ended(
 
 void chi_verdict_stop(chi_verdict *v, double now, int number)
 {
-	const bool again = v->stop_number != 0;
+	bool again = v->stop_number != 0, joined = false;
+	for (int i = 0; i < v->workers; i++)
+		joined = joined || v->worker[i].joined;
+	again = again || !joined; // nobody has anything to save
 	v->stop_number = number;
 	if (v->phase == CHI_VERDICT_RUNS && again) {
 		v->unsaved = true;

@@ -256,10 +256,11 @@ def hang():
         real = {"none": SHELL, "openmpi": "mpirun.openmpi \"$@\"\n", "mpich": "mpiexec.mpich \"$@\"\n"}[MPI]
         text = real.replace("exec ", "")
         slow = script(folder, "slow", f"trap '' TERM\n{text}while :; do sleep 1; done\n")
-        job = Job("--launcher", slow, *HOSTS, program=training(100000, folder), folder=folder)
-        pids = job.started()
-        os.kill(pids[0], signal.SIGKILL)
-        job.need(1, "killed by SIGKILL", "slow (pid ", "does not end; killed")
+        job = Job("--launcher", slow, "--restarts", "1", *HOSTS, program=training(100000, folder), folder=folder)
+        for attempt in (1, 2):
+            os.kill(job.started(attempt)[0], signal.SIGKILL)
+            job.wait_for("failure", attempt)
+        job.need(1, "killed by SIGKILL", "gives up after 1 restart", "slow (pid ", "does not end; killed")
     with tempfile.TemporaryDirectory() as folder:
         silent = script(folder, "silent", "trap '' TERM\nwhile :; do sleep 1; done\n")
         job = Job("--launcher", silent, *HOSTS, "--start-timeout", "1", program=["true"], folder=folder)

@@ -381,6 +381,15 @@ TEST(a_stop_lets_workers_save)
 	all_gone(1.2);
 	assert_int_equal(result(&number), CHOIR_CANCELLED);
 	assert_int_equal(number, SIGINT);
+	const chi_verdict_options o = options_of(2, 3);
+	begin_with(&o); // nobody is there yet
+	chi_verdict_stop(job.v, 1, SIGTERM);
+	assert_int_equal(job.killed, 1);
+	assert_int_equal(result(&number), CHOIR_CANCELLED);
+	begin_with(&o); // who comes later does not start
+	chi_verdict_joined(job.v, 1, 1, 0, "a", 1);
+	chi_verdict_stop(job.v, 1, SIGTERM);
+	assert_false(chi_verdict_joined(job.v, 2, 1, 1, "a", 2));
 	begin(1, 3); // a failure while it stops is a failure, and nothing starts again
 	chi_verdict_stop(job.v, 1, SIGTERM);
 	end(2, 0, failed(0, CHOIR_IO, "disk full", false), false, 1);

@@ -6,7 +6,7 @@ MISMATCHES ?= 10000
 ROUNDS ?= 3
 KILLS ?= 200
 .DEFAULT_GOAL := build
-.PHONY: build demo test quick fresh arm64 check conformance fuzz fuzz-short schedules mismatches crashes kills bench bench-short wheel fortran install format clean \
+.PHONY: build demo test quick fresh arm64 check conformance fuzz fuzz-short schedules mismatches crashes kills bench bench-short wheel reference fortran install format clean \
 	help
 
 build: ## build the library, the command and the examples in build/release
@@ -95,6 +95,10 @@ bench-short: build ## the same in a minute, without peers
 wheel: ## a wheel of the module for Python in build/wheel (needs Python with cffi)
 	@tools/setup build
 	@tools/wheel
+
+reference: ## web pages of the public headers in build/reference (Doxygen)
+	@tools/setup reference
+	@tools/reference
 
 fortran: ## write the module for Fortran, bindings/fortran/choir.f90 (needs Python with cffi)
 	@/usr/bin/env python3 -B bindings/fortran/generate.py include bindings/fortran/choir.f90

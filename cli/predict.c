@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "model/model.h"
 #include "number.h"
+#include "precision_option.h"
 #include "command_options.h"
 #include "report.h"
 #include "data/image_data.h"
@@ -13,11 +14,11 @@
 #include <string.h>
 
 static struct {
-	const char *data, *devices, *bad_rows;
+	const char *data, *devices, *bad_rows, *precision;
 	int64_t batch, replicas, skip, limit;
 	uint64_t seed;
 	bool scores, probabilities, json;
-} given = { .batch = 256, .seed = 1, .bad_rows = "error" };
+} given = { .batch = 256, .seed = 1, .bad_rows = "error", .precision = "f32" };
 static const char *const bad_rows[] = { "error", "skip", NULL };
 
 // clang-format off
@@ -38,6 +39,8 @@ static const option options[] = {
 		.min = 1, .max = 1 << 16, .help = replicas_help },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
 		.help = devices_help },
+	{ .name = "--precision", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.precision,
+		.choices = precision_names, .help = precision_help },
 	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed,
 		.help = "seed of synthetic data (1)" },
 	{ .name = "--scores", .kind = OPTION_FLAG, .to = &given.scores,
@@ -115,6 +118,7 @@ static choir_status classify(choir_replica *r, void *user)
 {
 	const prediction *p = user;
 	choir_tensor *scores = model_apply(&p->model, choir_replica_arg(r, p->data.input));
+	scores = choir_cast(scores, CHOIR_F32);
 	if (p->data.text) {
 		choir_tensor *labels = choir_replica_arg(r, p->data.label);
 		CHOIR_TRY(choir_metric_update(p->loss, model_losses(&p->model, labels, scores), NULL));
@@ -429,10 +433,12 @@ static choir_status prepare(prediction *p)
 				"data \"%s\": is no table, which a regression needs; needs csv:FILE", given.data);
 	CHOIR_TRY(check_input(&plan, &p->data));
 	p->data.scale = plan.scale;
-	p->strategy = choir_mirrored_strategy_new(CHOIR_OPTIONS(
-			choir_strategy_options, .devices = given.devices, .replicas = (int) given.replicas));
+	p->strategy = choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .devices = given.devices,
+					.replicas = (int) given.replicas, .precision = precision_of(given.precision)));
 	if (p->strategy == NULL)
 		return choir_error_status();
+	CHOIR_TRY(precision_report(self.name, given.precision, p->strategy));
 	CHOIR_TRY(make_input(p));
 	CHOIR_TRY(model_load(&p->model, p->strategy, &plan, p->path));
 	return make_loss(p);

@@ -62,7 +62,7 @@ function(choir_page source folder)
 endfunction()
 
 file(GLOB choir_decisions CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/decisions/*.md)
-foreach(page IN ITEMS tutorial howto tensorflow pytorch cluster rules glossary)
+foreach(page IN ITEMS tutorial howto tensorflow pytorch differences cluster rules glossary)
 	choir_page(${PROJECT_SOURCE_DIR}/docs/${page}.md "")
 endforeach()
 foreach(page IN LISTS choir_decisions)

@@ -36,6 +36,14 @@ integer(c_int), parameter :: CHOIR_U8 = 4
 integer(c_int), parameter :: CHOIR_BOOL = 5
 integer(c_int), parameter :: CHOIR_F16 = 6
 integer(c_int), parameter :: CHOIR_BF16 = 7
+integer(c_int), parameter :: CHOIR_PRECISION_DEFAULT = 0
+integer(c_int), parameter :: CHOIR_PRECISION_F32 = 1
+integer(c_int), parameter :: CHOIR_PRECISION_MIXED_BF16 = 2
+integer(c_int), parameter :: CHOIR_PRECISION_MIXED_F16 = 3
+integer(c_int), parameter :: CHOIR_PRECISION_AUTO = 4
+integer(c_int), parameter :: CHOIR_PRECISION_ALLOW = 0
+integer(c_int), parameter :: CHOIR_PRECISION_KEEP = 1
+integer(c_int), parameter :: CHOIR_PRECISION_PROMOTE = 2
 integer(c_int), parameter :: CHOIR_VALUE_PLAIN = 0
 integer(c_int), parameter :: CHOIR_VALUE_PER_REPLICA = 1
 integer(c_int), parameter :: CHOIR_VALUE_MIRRORED = 2
@@ -199,6 +207,13 @@ type, bind(c) :: choir_shape
   integer(c_int64_t), dimension(8) :: dim = 0
 end type
 
+type, bind(c) :: choir_precision_row
+  type(c_ptr) :: operation = c_null_ptr
+  integer(c_int) :: rule = 0
+  integer(c_int32_t) :: operands = 0
+  logical(c_bool) :: wide_result = .false.
+end type
+
 type, bind(c) :: choir_variable_options
   integer(c_size_t) :: size = 64
   integer(c_int) :: dtype = 0
@@ -238,7 +253,7 @@ type, bind(c) :: choir_communication_options
 end type
 
 type, bind(c) :: choir_strategy_options
-  integer(c_size_t) :: size = 128
+  integer(c_size_t) :: size = 136
   type(c_ptr) :: devices = c_null_ptr
   integer(c_int) :: replicas = 0
   integer(c_int) :: cores_per_device = 0
@@ -256,6 +271,7 @@ type, bind(c) :: choir_strategy_options
   type(c_ptr) :: cluster = c_null_ptr
   integer(c_int) :: overlap = 0
   integer(c_int64_t) :: compare_steps = 0
+  integer(c_int) :: precision = 0
 end type
 
 type, bind(c) :: choir_restore_options
@@ -295,6 +311,15 @@ type, bind(c) :: choir_column
   integer(c_int) :: dtype = 0
   type(choir_shape) :: shape = choir_shape()
   type(c_ptr) :: data = c_null_ptr
+end type
+
+type, bind(c) :: choir_augment_options
+  integer(c_size_t) :: size = 48
+  integer(c_int64_t) :: padding = 0
+  integer(c_int64_t) :: height = 0
+  integer(c_int64_t) :: width = 0
+  logical(c_bool) :: flip = .false.
+  integer(c_int64_t) :: seed = 0
 end type
 
 type, bind(c) :: choir_component
@@ -419,6 +444,17 @@ type, bind(c) :: choir_fixed_options
   type(c_ptr) :: files = c_null_ptr
   integer(c_int) :: compression = 0
   integer(c_int64_t) :: header = 0
+end type
+
+type, bind(c) :: choir_image_directory_options
+  integer(c_size_t) :: size = 56
+  integer(c_int64_t) :: height = 0
+  integer(c_int64_t) :: width = 0
+  integer(c_int) :: channels = 0
+  integer(c_int) :: bad_record = 0
+  integer(c_size_t) :: classes = 0
+  type(c_ptr) :: class_name = c_null_ptr
+  type(c_ptr) :: schema = c_null_ptr
 end type
 
 type, bind(c) :: choir_queue_options
@@ -678,14 +714,18 @@ type, bind(c) :: choir_trace_span
   real(c_double) :: end = 0
   real(c_double) :: own = 0
   integer(c_int) :: depth = 0
+  integer(c_int) :: worker = 0
+  type(c_ptr) :: last = c_null_ptr
 end type
 
 type, bind(c) :: choir_trace_options
-  integer(c_size_t) :: size = 40
+  integer(c_size_t) :: size = 48
   type(c_ptr) :: log = c_null_ptr
   integer(c_int64_t) :: spans = 0
   type(c_funptr) :: span = c_null_funptr
   type(c_ptr) :: user = c_null_ptr
+  integer(c_int) :: worker = 0
+  integer(c_int) :: workers = 0
 end type
 
 type, bind(c) :: choir_update_options
@@ -970,6 +1010,46 @@ interface
     import
     type(c_ptr), value :: t
     type(c_ptr) :: r_
+  end function
+  function choir_precision_name(p) bind(c) result(r_)
+    import
+    integer(c_int), value :: p
+    type(c_ptr) :: r_
+  end function
+  function choir_frame_set_precision(f, p) bind(c) result(r_)
+    import
+    type(c_ptr), value :: f
+    integer(c_int), value :: p
+    integer(c_int) :: r_
+  end function
+  function choir_frame_precision(f) bind(c) result(r_)
+    import
+    type(c_ptr), value :: f
+    integer(c_int) :: r_
+  end function
+  function choir_precision_rules(count) bind(c) result(r_)
+    import
+    integer(c_size_t), intent(inout), optional :: count
+    type(c_ptr) :: r_
+  end function
+  function choir_precision_is_narrow(p, operation, d) bind(c) result(r_)
+    import
+    integer(c_int), value :: p
+    character(kind=c_char), intent(in), optional, dimension(*) :: operation
+    type(c_ptr), value :: d
+    logical(c_bool) :: r_
+  end function
+  function choir_precision_is_native(p) bind(c) result(r_)
+    import
+    integer(c_int), value :: p
+    logical(c_bool) :: r_
+  end function
+  function choir_precision_measure(p, d, cost) bind(c) result(r_)
+    import
+    integer(c_int), value :: p
+    type(c_ptr), value :: d
+    real(c_double), intent(inout), optional :: cost
+    integer(c_int) :: r_
   end function
   function choir_tensor_as_value(t) bind(c) result(r_)
     import
@@ -1490,6 +1570,11 @@ interface
     type(c_ptr), value :: s
     real(c_double) :: r_
   end function
+  function choir_strategy_precision(s) bind(c) result(r_)
+    import
+    type(c_ptr), value :: s
+    integer(c_int) :: r_
+  end function
   function choir_strategy_variable_created_in_scope(s, v) bind(c) result(r_)
     import
     type(c_ptr), value :: s
@@ -1752,6 +1837,13 @@ interface
     import
     type(c_ptr), value :: d
     character(kind=c_char), intent(in), optional, dimension(*) :: column
+    type(c_ptr) :: r_
+  end function
+  function choir_dataset_augment_images(d, column, o) bind(c) result(r_)
+    import
+    type(c_ptr), value :: d
+    character(kind=c_char), intent(in), optional, dimension(*) :: column
+    type(choir_augment_options), intent(in), optional :: o
     type(c_ptr) :: r_
   end function
   function choir_component_resize(entry, shape) bind(c) result(r_)
@@ -2069,6 +2161,18 @@ interface
     import
     character(kind=c_char), intent(in), optional, dimension(*) :: directory
     logical(c_bool), value :: test
+    type(c_ptr) :: r_
+  end function
+  function choir_image_directory_dataset_new(directory, o) bind(c) result(r_)
+    import
+    character(kind=c_char), intent(in), optional, dimension(*) :: directory
+    type(choir_image_directory_options), intent(in), optional :: o
+    type(c_ptr) :: r_
+  end function
+  function choir_image_directory_dataset_path(d, i) bind(c) result(r_)
+    import
+    type(c_ptr), value :: d
+    integer(c_int64_t), value :: i
     type(c_ptr) :: r_
   end function
   function choir_text_bytes_dataset_new(path, column) bind(c) result(r_)
@@ -3185,6 +3289,12 @@ interface
     type(choir_replica), intent(inout), optional :: r
     type(c_ptr) :: r_
   end function
+  function choir_layer_set_precision(l, p) bind(c) result(r_)
+    import
+    type(c_ptr), value :: l
+    integer(c_int), value :: p
+    integer(c_int) :: r_
+  end function
   function choir_layer_variables(l) bind(c) result(r_)
     import
     type(c_ptr), value :: l
@@ -3663,6 +3773,20 @@ interface
   function choir_trace_dropped_spans() bind(c) result(r_)
     import
     integer(c_int64_t) :: r_
+  end function
+  function choir_trace_read(path, fn, user) bind(c) result(r_)
+    import
+    character(kind=c_char), intent(in), optional, dimension(*) :: path
+    type(c_funptr), value :: fn
+    type(c_ptr), value :: user
+    integer(c_int) :: r_
+  end function
+  function choir_trace_merge(path, n, paths) bind(c) result(r_)
+    import
+    character(kind=c_char), intent(in), optional, dimension(*) :: path
+    integer(c_size_t), value :: n
+    type(c_ptr), intent(in), dimension(*) :: paths
+    integer(c_int) :: r_
   end function
   subroutine choir_trace_begin(category, name) bind(c)
     import

@@ -35,22 +35,17 @@ static void pin_caller(void)
 }
 
 choir_strategy *bench_strategy(
-		int64_t replicas, const char *devices, int64_t cores, const char *operations)
+		int64_t replicas, const char *devices, int64_t cores, const choir_strategy_options *more)
 {
-	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
-			.devices = devices, .replicas = (int) replicas, .pin = CHOIR_ON,
-			.cores_per_device = (int) cores, .cross_device_ops = operations));
-	if (s != NULL)
-		pin_caller();
-	return s;
-}
-
-choir_strategy *bench_workers(
-		choir_cluster *c, int64_t replicas, const char *devices, int64_t cores)
-{
-	choir_strategy *s = choir_multi_worker_mirrored_strategy_new(
-			CHOIR_OPTIONS(choir_strategy_options, .devices = devices, .replicas = (int) replicas,
-					.pin = CHOIR_ON, .cores_per_device = (int) cores, .cluster = c));
+	choir_strategy_options o = { .size = sizeof o };
+	if (more != NULL)
+		o = *more;
+	o.devices = devices;
+	o.replicas = (int) replicas;
+	o.pin = CHOIR_ON;
+	o.cores_per_device = (int) cores;
+	choir_strategy *s = o.cluster == NULL ? choir_mirrored_strategy_new(&o)
+										  : choir_multi_worker_mirrored_strategy_new(&o);
 	if (s != NULL)
 		pin_caller();
 	return s;

@@ -311,9 +311,11 @@ static choir_status measure(choir_strategy *s, bench *b)
 static choir_strategy *make_strategy(choir_cluster *c)
 {
 	if (choir_cluster_workers(c) == 1)
-		return bench_strategy(given.replicas, given.devices, 1, given.operations);
+		return bench_strategy(given.replicas, given.devices, 1,
+				CHOIR_OPTIONS(choir_strategy_options, .cross_device_ops = given.operations));
 	if (given.operations == NULL)
-		return bench_workers(c, given.replicas, given.devices, 1);
+		return bench_strategy(given.replicas, given.devices, 1,
+				CHOIR_OPTIONS(choir_strategy_options, .cluster = c));
 	choir_fail(CHOIR_INVALID,
 			"--operations %s: %d processes were started, "
 			"which have one algorithm; needs one process",

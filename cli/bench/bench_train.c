@@ -5,6 +5,7 @@
 #include "bench/bench.h"
 #include "bench/save.h"
 #include "breakdown.h"
+#include "precision_option.h"
 #include "bench/distance.h"
 #include "bench/limit.h"
 #include "model/model.h"
@@ -38,11 +39,11 @@ static const char *const cases[] = { "mlp128", "mlp1024", "cnn", "resnet20", "re
 	"gpt256", NULL };
 
 static struct {
-	const char *which, *devices, *save;
+	const char *which, *devices, *save, *precision;
 	int64_t replicas, cores;
 	double seconds;
 	bool json, breakdown;
-} given = { .which = "mlp128", .replicas = 2, .cores = 1, .seconds = 5 };
+} given = { .which = "mlp128", .precision = "f32", .replicas = 2, .cores = 1, .seconds = 5 };
 
 // clang-format off
 static const option options[] = {
@@ -54,6 +55,8 @@ static const option options[] = {
 		.help = devices_help },
 	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .min = 1,
 		.max = 1 << 10, .own = true, .help = "threads per device (1)" },
+	{ .name = "--precision", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.precision,
+		.choices = precision_names, .help = precision_help },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
 		.help = "seconds to measure (5)" },
 	{ .name = "--save", .value = "DIR", .kind = OPTION_TEXT, .to = &given.save,
@@ -80,7 +83,8 @@ static const command self = {
 			"gpt128, gpt256: 4 blocks of width 128 or 256, 4 heads, context 128; batch 16,\n"
 			"AdamW 3e-4\n\n"
 			"limit_ms is a lower bound of the step time. It assumes that products (step_mflop)\n"
-			"run at the speed of multiply-adds, and that all other operations move their bytes\n"
+			"run at the speed of multiply-adds (of bf16 in mixed_bf16), and that all other "
+			"operations move their bytes\n"
 			"(step_mb_moved) at the speed of a copy. share_of_limit is limit_ms divided by\n"
 			"step_ms_median. It exceeds 1 if convolutions need fewer multiplications than their\n"
 			"definition. reorders is the number of reorders of weights for oneDNN per step.\n\n"
@@ -184,8 +188,9 @@ static choir_status make_model(bench *b, choir_optimizer_kind kind, double rate)
 	choir_scope scope;
 	CHOIR_TRY(choir_scope_enter(&scope, b->strategy));
 	choir_status status = model_build(&b->model, &b->plan);
-	b->optimizer = choir_optimizer_new(
-			kind, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = rate));
+	b->optimizer = choir_optimizer_new(kind,
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = rate,
+					.loss_scale = precision_loss_scale(b->strategy)));
 	if (status == CHOIR_OK && b->optimizer == NULL)
 		status = choir_error_status();
 	const choir_status left = choir_scope_exit(&scope);
@@ -212,9 +217,9 @@ static choir_status prepare(bench *b)
 	if (b->workers > 1 && given.breakdown)
 		return choir_fail(
 				CHOIR_UNSUPPORTED, "--breakdown: %d workers were started; needs one", b->workers);
-	b->strategy = b->workers > 1
-			? bench_workers(b->cluster, given.replicas, given.devices, given.cores)
-			: bench_strategy(given.replicas, given.devices, given.cores, NULL);
+	b->strategy = bench_strategy(given.replicas, given.devices, given.cores,
+			CHOIR_OPTIONS(choir_strategy_options, .cluster = b->workers > 1 ? b->cluster : NULL,
+					.precision = precision_of(given.precision)));
 	if (b->strategy == NULL)
 		return choir_error_status();
 	b->seconds = malloc(MAX_GROUPS * sizeof *b->seconds);
@@ -293,6 +298,7 @@ static void print_result(bench *b)
 	json_text("strategy", b->workers > 1 ? "multi_worker_mirrored" : "mirrored");
 	json_integer("workers", b->workers);
 	json_text("case", given.which);
+	json_text("precision", choir_precision_name(choir_strategy_precision(b->strategy)));
 	json_integer("replicas", given.replicas);
 	json_integer("cores", given.cores);
 	json_integer("devices", choir_strategy_worker_devices(b->strategy));

@@ -12,27 +12,35 @@ static const double COPYING = 0.3; // seconds
 
 typedef struct {
 	size_t bytes;
+	bool bf16;
 	double *flops, *seconds; // per replica
 } measured;
 
 static choir_status measure(choir_replica *r, void *user)
 {
 	const measured *m = user;
-	m->flops[choir_replica_id(r)] = machine_flops();
+	m->flops[choir_replica_id(r)] = m->bf16 ? machine_flops_bf16() : machine_flops();
 	m->seconds[choir_replica_id(r)] = machine_copy(m->bytes, COPYING);
 	return CHOIR_OK;
 }
 
-static void divide(
-		limit *l, const model_work *work, double batch, double weights, int slots, int devices)
+// number: bytes of a number between products
+typedef struct {
+	double batch, weights, number;
+	int slots, devices;
+} step_size;
+
+static void divide(limit *l, const model_work *work, const step_size *s)
 {
+	const double batch = s->batch, weights = s->weights;
+	const int devices = s->devices;
 	const double part[LIMIT_KINDS] = { // operations first, then bytes
 		[LIMIT_PRODUCTS] = batch * work->products,
 		[LIMIT_CONVOLUTIONS] = batch * work->convolutions,
 		[LIMIT_ATTENTION] = batch * work->attention,
-		[LIMIT_OTHERS] = sizeof(float) * batch * work->numbers,
+		[LIMIT_OTHERS] = s->number * batch * work->numbers,
 		[LIMIT_REDUCE] = sizeof(float) * weights * devices,
-		[LIMIT_UPDATE] = sizeof(float) * weights * 2 * (1 + slots)
+		[LIMIT_UPDATE] = sizeof(float) * weights * 2 * (1 + s->slots)
 	};
 	for (int kind = 0; kind < LIMIT_KINDS; kind++) {
 		*(kind < LIMIT_OTHERS ? &l->operations : &l->moved) += part[kind];
@@ -48,7 +56,12 @@ choir_status limit_find(
 	const int replicas = choir_strategy_replicas(s), devices = choir_strategy_worker_devices(s);
 	const model_work work = model_plan_work(plan);
 	double *each = calloc(2 * (size_t) replicas, sizeof *each);
-	measured m = { .bytes = COPIED / (size_t) devices, .flops = each };
+	const choir_precision p = choir_strategy_precision(s);
+	measured m = {
+		.bytes = COPIED / (size_t) devices, .bf16 = choir_precision_is_native(p), .flops = each
+	};
+	const step_size size = { (double) batch, model_plan_weights(plan),
+		p == CHOIR_PRECISION_F32 ? 4 : 2, slots, devices };
 	*out = (limit){ .seconds = 0 };
 	if (each == NULL)
 		return choir_fail(
@@ -59,7 +72,7 @@ choir_status limit_find(
 		out->flops += m.flops[i] / replicas;
 		out->copied += m.seconds[i] > 0 ? (double) m.bytes / m.seconds[i] / replicas : 0;
 	}
-	divide(out, &work, (double) batch, model_plan_weights(plan), slots, devices);
+	divide(out, &work, &size);
 	free(each);
 	return status;
 }

@@ -55,6 +55,35 @@ __attribute__((target("avx2,fma"))) static double turn_256(void)
 	return 2.0 * 8 * SUMS_256 * TURNS / seconds;
 }
 
+// Each instruction adds 32 products of bf16 to sums in f32.
+__attribute__((target("avx512f,avx512bf16"))) static double turn_bf16(void)
+{
+	__m512 sum[SUMS], ones = _mm512_set1_ps(1.0f);
+	const __m512bh a = _mm512_cvtne2ps_pbh(ones, ones);
+	for (int k = 0; k < SUMS; k++)
+		sum[k] = _mm512_set1_ps((float) k);
+	const double start = now();
+	for (int i = 0; i < TURNS; i++)
+#pragma GCC unroll 16
+		for (int k = 0; k < SUMS; k++)
+			sum[k] = _mm512_dpbf16_ps(sum[k], a, a);
+	const double seconds = now() - start;
+	for (int k = 1; k < SUMS; k++)
+		sum[0] = _mm512_add_ps(sum[0], sum[k]);
+	sink = _mm512_cvtss_f32(sum[0]);
+	return 2.0 * 32 * SUMS * TURNS / seconds;
+}
+
+double machine_flops_bf16(void)
+{
+	double best = 0;
+	for (int i = 0; i < ROUNDS && __builtin_cpu_supports("avx512bf16"); i++) {
+		const double found = turn_bf16();
+		best = found > best ? found : best;
+	}
+	return best;
+}
+
 double machine_flops(void)
 {
 	double best = 0;
@@ -69,6 +98,11 @@ double machine_flops(void)
 }
 #else
 double machine_flops(void)
+{
+	return 0;
+}
+
+double machine_flops_bf16(void)
 {
 	return 0;
 }

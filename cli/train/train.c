@@ -2,6 +2,7 @@
 // many replicas run them, and where.
 #include "commands.h"
 #include "command_options.h"
+#include "precision_option.h"
 #include "report.h"
 #include "train/train.h"
 
@@ -125,6 +126,8 @@ static const option options[] = {
 		.choices = nonfinite, .recorded = true,
 		.help = "policy for a gradient that is not finite: error, skip the\n"
 				"step on all replicas, or ignore (error)" },
+	{ .name = "--precision", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.precision,
+		.choices = precision_names, .recorded = true, .help = precision_help },
 	{ .name = "--patience", .value = "N", .kind = OPTION_INTEGER, .to = &given.patience,
 		.max = INT32_MAX,
 		.help = "stop after N epochs without a better test score and\n"
@@ -195,6 +198,8 @@ static const option options[] = {
 				"event files (instead of --trace and --log)" },
 	{ .name = "--show-split", .kind = OPTION_FLAG, .to = &given.show_split,
 		.help = "print which examples each replica trains on" },
+	{ .name = "--verbose", .kind = OPTION_FLAG, .to = &given.verbose,
+		.help = "also print which operations run in 16 bits" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on

@@ -15,6 +15,7 @@ typedef struct {
 	const char *model, *widths, *data, *target, *task, *strategy, *devices, *parameter_devices;
 	const char *optimizer, *schedule, *nonfinite, *bad_rows, *missing, *auto_shard, *save;
 	const char *normalization, *class_weights, *augment;
+	const char *precision; // NULL: f32
 	const char *init, *init_map, *freeze;
 	const char *trace, *log, *run, *checkpoint, *unsaved;
 	model_size size;
@@ -22,7 +23,7 @@ typedef struct {
 	int64_t checkpoint_every, keep, max_categories, image_size;
 	double rate, clip, timeout; // timeout: seconds; 0: no limit
 	uint64_t seed;
-	bool lock_free, lowest_set, show_split, json;
+	bool lock_free, lowest_set, show_split, verbose, json;
 } train_options;
 
 // One worker's share of the examples.

@@ -1,6 +1,6 @@
-// The directory of a training for choir report (--run): run.jsonl with an event per line, trace.json
-// of each worker, and event files for TensorBoard. The events are the objects of --json, and those
-// of the steps, the options, the machine and the confusion matrix.
+// The directory of a training for choir report (--run): run.jsonl with an event per line, the
+// traces of all workers, and event files for TensorBoard. Events are the objects of --json, and
+// those of the steps, the options, the machine and the confusion matrix.
 #include "report.h"
 #include "train/train.h"
 

@@ -1,5 +1,6 @@
 // Creates data, input, model and optimizer. It checks everything before hours of work.
 #include "model/init.h"
+#include "precision_option.h"
 #include "train/train.h"
 
 #include <errno.h>
@@ -134,7 +135,8 @@ static choir_optimizer *make_optimizer(const training *t)
 	return choir_optimizer_new(kind,
 			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = t->given->rate,
 					.schedule = &schedule, .global_clip_norm = t->given->clip, .groups = groups,
-					.n_groups = n, .nonfinite = find_policy(t->given->nonfinite)));
+					.n_groups = n, .nonfinite = find_policy(t->given->nonfinite),
+					.loss_scale = precision_loss_scale(t->strategy)));
 }
 
 // A typing error would train frozen weights.
@@ -341,9 +343,16 @@ choir_status train_make(training *t)
 					.workers = (int) t->given->workers,
 					.cluster = train_is_one_of_many(t) ? t->cluster : NULL,
 					.cores_per_device = (int) t->given->cores,
-					.locked_updates = t->given->lock_free ? CHOIR_OFF : CHOIR_DEFAULT));
+					.locked_updates = t->given->lock_free ? CHOIR_OFF : CHOIR_DEFAULT,
+					.precision = precision_of(t->given->precision)));
 	if (t->strategy == NULL)
 		return choir_error_status();
+	CHOIR_TRY(precision_report("choir train", t->given->precision, t->strategy));
+	if (t->given->verbose && !t->given->json)
+		precision_print_rules(t->strategy);
+	const choir_precision taken = choir_strategy_precision(t->strategy);
+	t->given->precision =
+			taken == CHOIR_PRECISION_F32 ? NULL : choir_precision_name(taken); // of auto
 	CHOIR_TRY(check_memory(t));
 	CHOIR_TRY(train_make_input(t));
 	CHOIR_TRY(write_metadata(t));

@@ -28,6 +28,7 @@
 
 CHOIR_C_BEGIN
 
+// How a manager saves.
 typedef struct choir_checkpoint_options {
 	size_t size;
 	int max_to_keep; // number of last saves that are kept; 0: 5; CHOIR_ALL: all
@@ -102,6 +103,7 @@ CHOIR_MUST_CHECK choir_status choir_strategy_restore_checkpoint(
 // no such directory.
 typedef struct choir_checkpoint_list choir_checkpoint_list;
 
+// A tensor of a step.
 typedef struct {
 	const char *name;
 	bool state; // false: the tensor is a weight
@@ -109,6 +111,7 @@ typedef struct {
 	choir_shape shape;
 } choir_checkpoint_tensor;
 
+// Makes and frees a list of what directory has now.
 choir_checkpoint_list *choir_checkpoint_list_new(const char *directory);
 void choir_checkpoint_list_free(choir_checkpoint_list *l);
 

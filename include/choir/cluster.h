@@ -15,6 +15,7 @@ CHOIR_C_BEGIN
 
 typedef struct choir_cluster choir_cluster;
 
+// How a worker joins its job.
 typedef struct choir_cluster_options {
 	size_t size;
 	// "mpi", "alone" (one worker: this process), or a registered name. NULL: "mpi" if an MPI
@@ -94,6 +95,7 @@ const char *choir_cluster_transport(const choir_cluster *c);
 // Collective calls: all workers make them in the same order. CHOIR_STATE: the workers' calls or
 // sizes differ. Threads: one thread at a time.
 
+// Waits until all workers have made this call.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
 // Copies the bytes at data from worker from to all workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(

@@ -15,11 +15,13 @@
 
 CHOIR_C_BEGIN
 
+// The argument of a merge function and of functions in cross-replica context.
 struct choir_cross {
 	// On the strategy's first device.
 	choir_frame *frame;
 };
 
+// The strategy whose replicas or program made the call.
 choir_strategy *choir_cross_strategy(const choir_cross *x);
 
 // Arguments and results of the merge call
@@ -72,6 +74,7 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 
+// A value and its destination, for choir_cross_batch_reduce_to.
 typedef struct {
 	choir_value *v, *to;
 	choir_value *result; // out

@@ -19,6 +19,7 @@
 CHOIR_C_BEGIN
 
 typedef struct choir_dataset choir_dataset;
+// A named column of examples.
 typedef struct {
 	const char *name;
 	choir_dtype dtype;
@@ -202,6 +203,7 @@ choir_dataset *choir_dataset_prefetch(choir_dataset *d, int batches);
 
 // Getters
 
+// The number of columns of d.
 size_t choir_dataset_columns(const choir_dataset *d);
 // The i-th column. Its shape is that of one example, with CHOIR_UNKNOWN in dimensions that vary.
 // Its data is NULL.

@@ -30,6 +30,7 @@ choir_device *choir_device_find(const char *name);
 // The canonical name, "cpu:0".
 const char *choir_device_name(const choir_device *d);
 
+// What is known about a device.
 typedef struct {
 	size_t size;
 	const char *kind; // "cpu"

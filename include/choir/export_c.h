@@ -5,6 +5,7 @@
 
 CHOIR_C_BEGIN
 
+// Names and numbers of the C file.
 typedef struct {
 	size_t size;
 	const char *name; // prefix of all names in the file, a C identifier; NULL: "model"

@@ -27,6 +27,7 @@ typedef choir_tensor *choir_forward_fn(choir_replica *r, void *user);
 // more axes is averaged over all axes but the first.
 typedef choir_tensor *choir_loss_fn(choir_tensor *labels, choir_tensor *results);
 
+// The parts of a model.
 typedef struct {
 	size_t size;
 	const char *name; // of the loss metric ("NAME/loss") and in checkpoints; NULL: "model"
@@ -133,6 +134,7 @@ typedef struct {
 	choir_toggle restore_best_weights;
 } choir_early_stopping;
 
+// How choir_fit trains.
 typedef struct {
 	size_t size;
 	int64_t epochs; // all of a training, including those before a checkpoint; 0: 1

@@ -35,9 +35,13 @@ typedef enum {
 	CHOIR_AUTO_SHARD_HINT // choir_dataset_shard with CHOIR_SHARD_HINT divides the data
 } choir_auto_shard;
 
+// Where batches go: to the memory of each replica's device, or to that of the host.
 typedef enum { CHOIR_FETCH_TO_DEVICE = 0, CHOIR_FETCH_TO_HOST } choir_fetch;
+// How often the function of choir_strategy_distribute_datasets_from_function is called: once for
+// the local replicas together, or once for each of them.
 typedef enum { CHOIR_REPLICATION_PER_WORKER = 0, CHOIR_REPLICATION_PER_REPLICA } choir_replication;
 
+// How a distributed dataset reads.
 typedef struct choir_input_options {
 	size_t size;
 	// The number of examples in a global batch; the dataset's own batches may have any size. 0:
@@ -102,6 +106,7 @@ CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
 choir_dataset *choir_strategy_make_memory_dataset(
 		choir_strategy *s, int64_t examples, size_t n, const choir_column columns[]);
 
+// What a function that makes a dataset is told.
 typedef struct choir_input_context {
 	size_t size;
 	int input_pipelines; // number of workers; under PER_REPLICA, of replicas
@@ -143,6 +148,7 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 // the program has stay valid.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data);
 
+// The size of .seek_point of a position.
 enum { CHOIR_INPUT_SEEK_POINTS = 16, CHOIR_INPUT_SEEK_POINT_NUMBERS = 8 };
 // The position of a distributed dataset, as plain numbers.
 typedef struct choir_input_position {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "nn.h"
+#include "precision.h"
 #include "replica.h"
 #include "variable.h"
 
@@ -137,6 +138,10 @@ choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
 // has a regularizer, the result is 0. A layer that occurs twice in l counts twice. CHOIR_STATE: r
 // belongs to another strategy.
 choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
+// The precision in which l and the layers inside it are applied. DEFAULT: that of the frame. AUTO:
+// CHOIR_INVALID. Threads: before the layer is applied.
+CHOIR_MUST_CHECK choir_status choir_layer_set_precision(choir_layer *l, choir_precision p);
+
 // The number of variables of the layer, including those of layers in it.
 int choir_layer_variables(const choir_layer *l);
 // The index-th variable, in the order in which the layer's comment names them. Sequential and

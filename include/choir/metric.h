@@ -11,6 +11,7 @@
 CHOIR_C_BEGIN
 
 typedef struct choir_metric choir_metric;
+// The kinds of choir_metric_new.
 typedef enum {
 	CHOIR_METRIC_MEAN, // (sum of values times weights) / (sum of weights)
 	CHOIR_METRIC_ACCURACY, // fraction of examples whose highest score is at their label
@@ -30,6 +31,7 @@ typedef enum {
 // that is not finite; a number of classes outside 1 to 32768; k below 1. CHOIR_STATE: in a
 // replica.
 
+// A metric of one of the kinds above.
 choir_metric *choir_metric_new(const char *name, choir_metric_kind kind);
 // Precision: of the scores above threshold (in Keras 0.5), the fraction whose label is not 0.
 choir_metric *choir_precision_new(const char *name, double threshold);

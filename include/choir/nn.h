@@ -20,6 +20,7 @@ typedef enum {
 	CHOIR_SILU
 } choir_activation;
 
+// Activations of f32 and f64, element by element.
 choir_tensor *choir_relu(choir_tensor *x); // max(x, 0); the gradient at 0 is 0
 choir_tensor *choir_tanh(choir_tensor *x);
 choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))
@@ -46,6 +47,7 @@ choir_tensor *choir_log_softmax(choir_tensor *x);
 
 // Weighted sums of rows
 
+// How rows are combined.
 typedef enum {
 	CHOIR_COMBINER_MEAN = 0, // divides by the sum of the weights
 	CHOIR_COMBINER_SUM,
@@ -126,6 +128,7 @@ choir_tensor *choir_average_pool3d(choir_tensor *x, int size, int stride, int pa
 choir_tensor *choir_global_max_pool(choir_tensor *x);
 choir_tensor *choir_global_average_pool(choir_tensor *x);
 
+// How an image is enlarged.
 typedef enum {
 	CHOIR_NEAREST = 0,
 	// Linear along each axis, between the centres of elements; beyond the outer centres the outer
@@ -146,6 +149,7 @@ choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed);
 
 // Attention
 
+// Heads, masks and dropout of attention.
 typedef struct {
 	size_t size;
 	int64_t heads; // 0: 1
@@ -175,6 +179,7 @@ choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_opti
 // Recurrence over sequences x [n, t, in], from the first time step to the last. The result has
 // the states of all time steps, [n, t, h].
 
+// States at the beginning and at the end.
 typedef struct {
 	size_t size;
 	choir_tensor *state, *cell; // initial values, [n, h]; NULL: zeros. cell: lstm only

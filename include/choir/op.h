@@ -23,6 +23,7 @@
 
 CHOIR_C_BEGIN
 
+// The types of operations of two tensors and of one, for tables of a program.
 typedef choir_tensor *choir_binary_op(choir_tensor *a, choir_tensor *b);
 typedef choir_tensor *choir_unary_op(choir_tensor *x);
 
@@ -53,8 +54,9 @@ choir_tensor *choir_with_count(choir_tensor *t, int64_t count);
 //
 // Shapes are aligned at the right. A dimension of 1 and a missing dimension on the left are
 // repeated: [16, 784] and [784] give [16, 784]. Dtypes: f32, f64, i32, i64, u8; integers wrap
-// around. choir_add also takes f16 and bf16: it computes in f32 and rounds ties to even.
+// around.
 
+// a + b, a - b and the product of a and b.
 choir_tensor *choir_add(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_subtract(choir_tensor *a, choir_tensor *b); // a - b
 choir_tensor *choir_multiply(choir_tensor *a, choir_tensor *b);
@@ -133,7 +135,7 @@ choir_tensor *choir_stop_gradient(choir_tensor *x);
 // CHOIR_ALL_AXES a scalar, over CHOIR_NO_AXIS x itself. CHOIR_INVALID: an axis that x does not
 // have.
 
-// The sum, in x's dtype: f32, f64, i32, i64, u8; integers wrap around. Long sums are collected
+// The sum, in x's dtype, f32 for f16 and bf16; integers wrap around. Long sums are collected
 // in f64 and rounded at the end. The sum of no elements is 0.
 choir_tensor *choir_sum(choir_tensor *x, choir_axes axes);
 // The sum divided by the number of summed elements. Means of i32 and i64 are f64, and means of
@@ -159,6 +161,7 @@ choir_tensor *choir_argmin(choir_tensor *x, int axis);
 CHOIR_MUST_CHECK choir_status choir_top_k(
 		choir_tensor *x, int64_t k, choir_tensor **values, choir_tensor **indices);
 
+// Which elements a cumulative sum has.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
 	choir_toggle exclusive; // on: without the element itself, so the first sum is 0 (off)
@@ -197,11 +200,13 @@ choir_tensor *choir_tile(choir_tensor *x, const int64_t repeats[]);
 // The elements along an axis in reverse order.
 choir_tensor *choir_flip(choir_tensor *x, int axis);
 
+// What is put around a tensor.
 typedef enum {
 	CHOIR_PAD_CONSTANT = 0,
 	CHOIR_PAD_REFLECT // 3 2 [1 2 3] 2 1
 } choir_pad_mode;
 
+// How a tensor is padded.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
 	choir_pad_mode mode;

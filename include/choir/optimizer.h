@@ -72,6 +72,7 @@ typedef enum {
 	CHOIR_SCHEDULE_ONE_CYCLE
 } choir_schedule_kind;
 
+// The learning rate by the number of updates.
 typedef struct {
 	size_t size;
 	choir_schedule_kind kind;
@@ -94,10 +95,12 @@ typedef struct {
 // Loss scaling: the loss is multiplied by the scale, and every gradient is divided by the scale
 // before the update (Micikevicius et al. 2018). DYNAMIC: after period applied updates in a row
 // the scale is multiplied by multiplier, if f32 can hold the product. If a summed gradient is not
-// finite, all replicas skip the update and the scale is divided by multiplier, but not below 1. A
-// checkpoint keeps the state of a dynamic scale.
+// finite, all replicas skip the update and the scale is divided by multiplier, but not below 1. At
+// 1 such an update fails with CHOIR_INVALID, unless .nonfinite is SKIP. A checkpoint keeps the
+// state of a dynamic scale. Mixed precision in f16 needs a dynamic scale (precision.h).
 typedef enum { CHOIR_LOSS_SCALE_DYNAMIC = 0, CHOIR_LOSS_SCALE_FIXED } choir_loss_scale_kind;
 
+// The factor of the loss.
 typedef struct {
 	size_t size;
 	choir_loss_scale_kind kind;
@@ -127,6 +130,7 @@ typedef enum {
 	CHOIR_NONFINITE_IGNORE
 } choir_nonfinite;
 
+// The hyperparameters of an optimizer.
 typedef struct {
 	size_t size;
 	double learning_rate; // 0: 1e-3 (SGD, MOMENTUM: 1e-2)

@@ -59,8 +59,10 @@ choir_replica *choir_frame_replica(const choir_frame *f);
 int choir_replica_id(const choir_replica *r);
 int choir_replica_count(const choir_replica *r);
 
+// The strategy that runs r.
 choir_strategy *choir_replica_strategy(const choir_replica *r);
 
+// The device on which r runs.
 choir_device *choir_replica_device(const choir_replica *r);
 
 // The index of r's device among the strategy's devices that run replicas.

@@ -100,6 +100,7 @@ CHOIR_MUST_CHECK choir_status choir_npy_write(
 
 // CSV
 
+// What the fields of a column are.
 typedef enum {
 	CHOIR_CSV_INFER = 0, // i64 for whole numbers, f64 for other numbers, categories for text
 	CHOIR_CSV_NUMBER,
@@ -110,6 +111,7 @@ typedef enum {
 	// alone or with a time, as 2026-11-24T17:05:30Z. A time without a zone is UTC.
 	CHOIR_CSV_DATE
 } choir_csv_kind;
+// A column of a CSV file.
 typedef struct choir_csv_column {
 	const char *name; // in the header; without a header "0", "1", ...
 	// The name of the dataset's column; NULL: name. Columns of one dtype with the same output
@@ -243,6 +245,7 @@ typedef struct {
 	const void *missing;
 } choir_feature;
 
+// How TFRecord files are read.
 typedef struct {
 	size_t size;
 	const choir_files *files; // instead of path
@@ -286,6 +289,7 @@ void choir_tfrecord_writer_free(choir_tfrecord_writer *w);
 
 // Fixed-length records
 
+// A field of a record.
 typedef struct {
 	const char *name; // of the column; NULL: the bytes are skipped
 	choir_dtype dtype;
@@ -298,6 +302,7 @@ typedef struct {
 	int64_t limit;
 } choir_field;
 
+// How files of records are read.
 typedef struct {
 	size_t size;
 	const choir_files *files; // instead of path

@@ -33,6 +33,7 @@
 
 CHOIR_C_BEGIN
 
+// What became of a call.
 typedef enum {
 	CHOIR_OK = 0,
 	CHOIR_END, // no more data; not a failure, has no text
@@ -84,6 +85,7 @@ choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(
 // prints it only if that failure has this status.
 void choir_check(choir_status status, const char *file, int line);
 
+// For CHOIR_CHECK_NEW: if object is NULL, prints the last failure and calls exit(1).
 void choir_check_new(const void *object, const char *file, int line);
 
 CHOIR_C_END

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "cluster.h"
+#include "precision.h"
 #include "replica.h"
 #include "scope.h"
 
@@ -125,6 +126,9 @@ typedef struct choir_strategy_options {
 	// difference, the run or save fails with CHOIR_STATE, and the text names the first variable or
 	// optimizer and two workers. .compare_steps must be the same on all workers.
 	int64_t compare_steps;
+	// What the replicas' operations run in. DEFAULT: CHOIR_PRECISION_F32. All workers need the
+	// same. choir_strategy_precision says what AUTO took.
+	choir_precision precision;
 } choir_strategy_options;
 
 // The type of the constructors below. Free the result with choir_strategy_free. CHOIR_INVALID: an
@@ -264,6 +268,10 @@ choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 // is no such thread.
 double choir_strategy_overlap_latency(const choir_strategy *s);
 
+// The precision of s's replicas: F32, MIXED_BF16 or MIXED_F16. NULL: F32.
+choir_precision choir_strategy_precision(const choir_strategy *s);
+
+// Whether v was made in a scope of s.
 bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v);
 
 // Runs

@@ -17,11 +17,13 @@
 
 CHOIR_C_BEGIN
 
+// The largest number of dimensions.
 enum { CHOIR_MAX_RANK = 8 };
 
-// Arithmetic takes f32 and f64. Most operations also take i32, i64 and u8 (op.h says which).
-// bool, f16 and bf16 can be made, filled, copied, viewed and cast. Casts to f16 and bf16 round
-// to nearest, ties to even. A bool is one byte, 0 or 1.
+// Arithmetic takes f32, f64, f16 and bf16. Most operations also take i32, i64 and u8 (op.h says
+// which). f16 and bf16 are computed in f32, and each result is rounded to nearest, ties to even,
+// as by a cast; sums of them are f32. A bool can be made, filled, copied, viewed and cast. It is
+// one byte, 0 or 1.
 typedef enum {
 	CHOIR_F32 = 0,
 	CHOIR_F64,
@@ -62,6 +64,7 @@ typedef struct choir_tensor choir_tensor;
 // replicas, merge calls and sets of values. Failures are those of choir_device_find.
 choir_frame *choir_frame_new(choir_device *d);
 
+// Frees a frame that choir_frame_new made, and all its tensors. Waits for its device.
 void choir_frame_free(choir_frame *f);
 
 // Waits for queued work, then frees all tensors of f and its tape. The frame keeps its memory,
@@ -115,6 +118,7 @@ const choir_shape *choir_tensor_shape(const choir_tensor *t);
 // CHOIR_F64 for a plain number, CHOIR_F32 for NULL.
 choir_dtype choir_tensor_dtype(const choir_tensor *t);
 
+// The frame of t.
 choir_frame *choir_tensor_frame(const choir_tensor *t);
 
 // The device whose memory t is in. It may differ from the frame's device: an argument of a merge
@@ -152,6 +156,7 @@ size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 // tensors are of two frames.
 choir_tensor *choir_indexed_slices(choir_tensor *values, choir_tensor *indices, int64_t rows);
 
+// Whether t has been made by choir_indexed_slices.
 bool choir_tensor_is_slices(const choir_tensor *t);
 
 // The number of rows of the dense tensor. 0 if t is not indexed slices.

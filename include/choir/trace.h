@@ -18,6 +18,7 @@
 
 CHOIR_C_BEGIN
 
+// What a span is about.
 typedef enum {
 	CHOIR_TRACE_OTHER = 0,
 	CHOIR_TRACE_COMPUTE, // replicas' functions, and the operations in them
@@ -27,6 +28,7 @@ typedef enum {
 	CHOIR_TRACE_INPUT, // reading batches, waiting for a read-ahead thread, distributing
 	CHOIR_TRACE_CHECKPOINT // writing and reading files of variables
 } choir_trace_category;
+// The number of categories.
 enum { CHOIR_TRACE_CATEGORIES = 7 };
 
 // "other", "compute", ..., or "unknown category".
@@ -55,6 +57,7 @@ typedef struct choir_trace_span {
 // span is valid only during the call.
 typedef void choir_trace_span_fn(const choir_trace_span *span, void *user);
 
+// What a trace records.
 typedef struct choir_trace_options {
 	size_t size;
 	// The folder for scalars. If it does not exist, choir_trace_start makes it. NULL: scalars
@@ -83,6 +86,7 @@ CHOIR_MUST_CHECK choir_status choir_trace_start(const char *path, const choir_tr
 // CHOIR_NO_MEMORY: spans of some thread are missing.
 CHOIR_MUST_CHECK choir_status choir_trace_stop(void);
 
+// Whether spans and scalars are recorded. Threads: any.
 bool choir_trace_is_on(void);
 
 // The number of spans that newer ones replaced in the last trace.
@@ -91,12 +95,12 @@ int64_t choir_trace_dropped_spans(void);
 // Files of traces. Any thread may make these calls.
 //
 // Calls fn for each span in a file of choir_trace_start or choir_trace_merge, in the order of the
-// file. own is not known: it is end - begin, and depth is 0. CHOIR_CORRUPT: the file is damaged, or
-// is no such trace.
+// file. Memory holds the file and its spans. CHOIR_CORRUPT: the file is damaged, or is no such
+// trace.
 CHOIR_MUST_CHECK choir_status choir_trace_read(
 		const char *path, choir_trace_span_fn *fn, void *user);
-// Writes one file with the spans of n files, one of each worker of a job. The file appears whole or
-// not at all. CHOIR_CORRUPT: as for choir_trace_read. CHOIR_INVALID: two files of one worker.
+// Writes one file with the spans of n files, one of each worker of a job. The file appears whole
+// or not at all. CHOIR_CORRUPT: as for choir_trace_read. CHOIR_INVALID: two files of one worker.
 CHOIR_MUST_CHECK choir_status choir_trace_merge(
 		const char *path, size_t n, const char *const paths[]);
 

@@ -16,6 +16,7 @@
 
 CHOIR_C_BEGIN
 
+// How an update function is called.
 typedef struct {
 	size_t size;
 	// On: fn treats each element by itself, so all devices' threads may call it for chunks of a
@@ -58,6 +59,7 @@ CHOIR_MUST_CHECK choir_status choir_cross_update_non_slot(
 CHOIR_MUST_CHECK choir_status choir_replica_update(
 		choir_replica *r, choir_variable *v, choir_update_fn *fn, void *user);
 
+// The argument of an update function.
 struct choir_update {
 	choir_frame *frame; // on the copy's device
 };

@@ -21,6 +21,7 @@ typedef struct choir_variable choir_variable;
 typedef struct choir_value choir_value;
 typedef struct choir_values choir_values;
 
+// The kinds of values.
 typedef enum {
 	CHOIR_VALUE_PLAIN, // one tensor for all replicas
 	CHOIR_VALUE_PER_REPLICA, // a tensor for each replica, in the order of ids
@@ -46,6 +47,7 @@ choir_tensor *choir_value_tensor(choir_value *v);
 // The variable, if v's kind is CHOIR_VALUE_VARIABLE; else NULL without a failure.
 choir_variable *choir_value_variable(choir_value *v);
 
+// The kind of v.
 choir_value_kind choir_value_kind_of(const choir_value *v);
 
 // The number of v's local results. Plain value: 1. Per-replica value: the number of local replicas
@@ -67,6 +69,7 @@ choir_tensor *choir_value_local(choir_value *v, int index);
 // fork. Threads: any thread.
 choir_values *choir_values_new(choir_strategy *s);
 
+// Frees a set and its frame. set may be NULL.
 void choir_values_free(choir_values *set);
 
 // Clears the set: frees its leaves, values and tensors, and forgets its frame's failure. The set

@@ -16,6 +16,7 @@
 
 CHOIR_C_BEGIN
 
+// When the copies of a variable are made equal.
 typedef enum {
 	CHOIR_SYNCHRONIZATION_AUTO = 0, // ON_WRITE
 	CHOIR_SYNCHRONIZATION_ON_WRITE, // mirrored
@@ -62,6 +63,7 @@ typedef enum {
 // the function fails, choir_variable_new fails.
 typedef choir_status choir_initializer_fn(void *out, const choir_shape *shape, void *user);
 
+// How a variable is made.
 typedef struct {
 	size_t size;
 	choir_dtype dtype; // 0: CHOIR_F32
@@ -109,6 +111,7 @@ choir_variable *choir_variable_wrap(
 
 // Getters
 
+// The name and the shape of v. They are valid as long as v.
 const char *choir_variable_name(const choir_variable *v);
 const choir_shape *choir_variable_shape(const choir_variable *v);
 
@@ -133,6 +136,7 @@ CHOIR_MUST_CHECK choir_status choir_variable_describe(
 // The number of v's shards. 0: v is not cut.
 int choir_variable_shards(const choir_variable *v);
 
+// The index-th shard of v, from 0. NULL: index is out of range.
 choir_variable *choir_variable_shard(choir_variable *v, int index);
 
 // The variable that v is a shard of. NULL: v is no shard.
@@ -145,6 +149,7 @@ int choir_variable_copies(const choir_variable *v);
 // The name of a copy: "v" for the first copy of v, "v/replica_1" and so on for the others.
 const char *choir_variable_copy_name(const choir_variable *v, int copy);
 
+// The device of a copy of v.
 choir_device *choir_variable_device(const choir_variable *v, int copy);
 
 // Reads v's present value into f. In a replica's frame, the result is this replica's copy or

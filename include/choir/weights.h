@@ -25,14 +25,17 @@ CHOIR_MUST_CHECK choir_status choir_strategy_save(
 // an allocation for an ON_READ variable, fails during the copy.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
+// What happened to a name.
 typedef enum {
 	CHOIR_RESTORED_VALUE, // the variable has the file's value
 	CHOIR_RESTORED_MISSING, // the variable is unchanged: the file has no tensor for it
 	CHOIR_RESTORED_UNEXPECTED // the file has a tensor without a variable
 } choir_restored;
 
+// Is told what happened to one name of a variable or of a tensor.
 typedef void choir_restored_fn(choir_restored what, const char *name, void *user);
 
+// How a part of a file is restored.
 typedef struct {
 	size_t size;
 	// Renames tensors of the file: lines of "TENSOR VARIABLE", separated by spaces. TENSOR may
@@ -92,6 +95,7 @@ CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 // may use a list.
 typedef struct choir_weights_list choir_weights_list;
 
+// A tensor of a file.
 typedef struct {
 	const char *name;
 	const char *dtype; // the file's name for it: "F32"
@@ -100,6 +104,7 @@ typedef struct {
 	uint64_t first, bytes; // offset and length of the data in the file
 } choir_weights_entry;
 
+// Makes and frees the list of a file's tensors.
 choir_weights_list *choir_weights_list_new(const char *path);
 void choir_weights_list_free(choir_weights_list *l);
 

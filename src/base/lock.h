@@ -14,6 +14,7 @@ typedef enum {
 	CHI_RANK_CROSS = 30,
 	CHI_RANK_INPUT = 35,
 	CHI_RANK_DATA = 40,
+	CHI_RANK_VALUE = 45, // 16-bit copies of variables
 	CHI_RANK_OP = 50, // registry, primitive caches
 	CHI_RANK_POOL = 60, // buffers
 	CHI_RANK_STREAM = 70, // device queues

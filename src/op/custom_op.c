@@ -196,6 +196,7 @@ static choir_tensor *call(choir_frame *f, const choir_custom_op *given, void *us
 				f, CHOIR_INVALID, "%s: the operation has no forward function", name);
 	*op = (chi_op){ .name = name,
 		.attribute_bytes = sizeof(c),
+		.foreign = true,
 		.infer = infer_custom,
 		.backward = c.op.backward ? custom_backward : NULL,
 		.forward = custom_forward };

@@ -2,6 +2,12 @@
 // product's gradients are products, too.
 #include "base/size.h"
 #include "op/nn/nn.h"
+#include "op/precision/precision.h"
+
+typedef struct {
+	choir_matmul_attributes kernel; // first: kernels see this
+	bool wide; // the result of 16 bits is f32
+} matmul;
 
 static bool has_leading(const choir_shape *a, const choir_shape *b)
 {
@@ -16,14 +22,14 @@ static bool has_leading(const choir_shape *a, const choir_shape *b)
 static choir_status infer_matmul(size_t n, choir_tensor *const in[], const void *attributes,
 		choir_dtype *dtype, choir_shape *shape)
 {
-	const choir_matmul_attributes *matmul = attributes;
+	const matmul *mm = attributes;
 	const choir_shape *a = &in[0]->shape, *b = &in[1]->shape;
-	const int swap_a = matmul->transposed == CHOIR_TRANSPOSED_A;
-	const int swap_b = matmul->transposed == CHOIR_TRANSPOSED_B;
+	const int swap_a = mm->kernel.transposed == CHOIR_TRANSPOSED_A;
+	const int swap_b = mm->kernel.transposed == CHOIR_TRANSPOSED_B;
 	char text[2][CHI_SHAPE_TEXT];
 
 	(void) n;
-	*dtype = in[0]->dtype;
+	*dtype = mm->wide ? chi_dtype_wide(in[0]->dtype) : in[0]->dtype;
 	*shape = *a;
 	if (in[0]->dtype != in[1]->dtype)
 		return choir_fail(CHOIR_INVALID, "the dtypes are %s and %s; cast one of them",
@@ -50,21 +56,24 @@ static choir_tensor *rows_of_matrix(choir_tensor *x)
 	return choir_reshape(x, shape);
 }
 
+static choir_tensor *multiply(choir_tensor *a, choir_tensor *b, choir_transposed which, bool wide);
+
 static choir_tensor *left(const chi_node *node, choir_transposed which, choir_tensor *dy)
 {
 	choir_tensor *b = node->in[1];
 	choir_shape shape = node->in[0]->shape;
+	const bool wide = chi_precision_takes_wide(node->in[0]);
 
 	if (which == CHOIR_TRANSPOSED_NONE)
-		return choir_matmul(dy, b, CHOIR_TRANSPOSED_B);
+		return multiply(dy, b, CHOIR_TRANSPOSED_B, wide);
 	if (which == CHOIR_TRANSPOSED_B)
-		return choir_matmul(dy, b, CHOIR_TRANSPOSED_NONE);
+		return multiply(dy, b, CHOIR_TRANSPOSED_NONE, wide);
 	if (b->shape.rank != shape.rank) {
 		shape.dim[shape.rank - 2] = b->shape.dim[0];
 		shape.dim[shape.rank - 1] = b->shape.dim[1];
 		b = chi_broadcast_to(b, &shape);
 	}
-	return choir_matmul(b, dy, CHOIR_TRANSPOSED_B);
+	return multiply(b, dy, CHOIR_TRANSPOSED_B, wide);
 }
 
 // A shared b's gradient sums over the leading axes: one product of all rows, unless a is
@@ -73,54 +82,60 @@ static choir_tensor *right(const chi_node *node, choir_transposed which, choir_t
 {
 	choir_tensor *a = node->in[0];
 	const bool shared = node->in[1]->shape.rank != a->shape.rank;
+	const bool wide = chi_precision_takes_wide(node->in[1]);
 
 	if (which == CHOIR_TRANSPOSED_A)
-		return chi_sum_to(choir_matmul(a, dy, CHOIR_TRANSPOSED_NONE), &node->in[1]->shape);
+		return chi_sum_to(multiply(a, dy, CHOIR_TRANSPOSED_NONE, wide), &node->in[1]->shape);
 	if (shared) {
 		a = rows_of_matrix(a);
 		dy = rows_of_matrix(dy);
 	}
 	if (which == CHOIR_TRANSPOSED_B)
-		return choir_matmul(dy, a, CHOIR_TRANSPOSED_A);
-	return choir_matmul(a, dy, CHOIR_TRANSPOSED_A);
+		return multiply(dy, a, CHOIR_TRANSPOSED_A, wide);
+	return multiply(a, dy, CHOIR_TRANSPOSED_A, wide);
 }
 
 static choir_status matmul_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
-	const choir_matmul_attributes *matmul = node->attributes;
+	const choir_transposed which = ((const matmul *) node->attributes)->kernel.transposed;
 
 	if (want[0])
-		gradient[0] = left(node, matmul->transposed, dy);
+		gradient[0] = left(node, which, dy);
 	if (want[1])
-		gradient[1] = right(node, matmul->transposed, dy);
+		gradient[1] = right(node, which, dy);
 	return CHOIR_OK;
 }
 
 static const chi_op matmul_op = {
 	.name = "matmul",
-	.attribute_bytes = sizeof(choir_matmul_attributes),
+	.attribute_bytes = sizeof(matmul),
 	.infer = infer_matmul,
 	.backward = matmul_backward,
 	.recordable = true,
 };
 
-choir_tensor *choir_matmul(choir_tensor *a, choir_tensor *b, choir_transposed which)
+static choir_tensor *multiply(choir_tensor *a, choir_tensor *b, choir_transposed which, bool wide)
 {
-	const choir_matmul_attributes attributes = { which };
+	const matmul attributes = { { which }, wide };
 	choir_tensor *const in[] = { a, b };
 
+	return chi_op_call(&matmul_op, NULL, 2, in, &attributes);
+}
+
+choir_tensor *choir_matmul(choir_tensor *a, choir_tensor *b, choir_transposed which)
+{
 	if (a && (which < CHOIR_TRANSPOSED_NONE || which > CHOIR_TRANSPOSED_B))
 		return chi_frame_fail_null(
 				a->frame, CHOIR_INVALID, "matmul: transposed %d is unknown", (int) which);
-	return chi_op_call(&matmul_op, NULL, 2, in, &attributes);
+	return multiply(a, b, which, false);
 }
 
 static choir_status check_bias(const choir_tensor *x, int64_t channels, const choir_tensor *bias)
 {
 	char text[CHI_SHAPE_TEXT];
 
-	if (bias->dtype != x->dtype)
+	if (bias->dtype != x->dtype && bias->dtype != chi_dtype_wide(x->dtype))
 		return choir_fail(CHOIR_INVALID, "the bias is %s, the other inputs are %s",
 				choir_dtype_name(bias->dtype), choir_dtype_name(x->dtype));
 	if (bias->shape.rank != 1 || bias->shape.dim[0] != channels)
@@ -194,10 +209,11 @@ static choir_status dense_backward(
 	choir_tensor *dz = chi_activation_gradient(dense->activation, node->out, dy);
 
 	if (want[0])
-		gradient[0] = choir_matmul(dz, node->in[1], CHOIR_TRANSPOSED_B);
+		gradient[0] = multiply(
+				dz, node->in[1], CHOIR_TRANSPOSED_B, chi_precision_takes_wide(node->in[0]));
 	if (want[1])
-		gradient[1] =
-				choir_matmul(rows_of_matrix(node->in[0]), rows_of_matrix(dz), CHOIR_TRANSPOSED_A);
+		gradient[1] = multiply(rows_of_matrix(node->in[0]), rows_of_matrix(dz), CHOIR_TRANSPOSED_A,
+				chi_precision_takes_wide(node->in[1]));
 	if (want[2])
 		gradient[2] = chi_sum_to(dz, &node->in[2]->shape);
 	return CHOIR_OK;

@@ -1,6 +1,7 @@
 // Operations that move elements unchanged. Contiguous results are views.
 #include "base/size.h"
 #include "base/thresholds.h"
+#include "op/precision/precision.h"
 #include "op/tape/tape.h"
 
 #include <inttypes.h>
@@ -388,10 +389,16 @@ static const chi_op gather_op = {
 	.recordable = true,
 };
 
+// In mixed precision only the rows that were gathered from a variable are rounded.
+static choir_tensor *rows_of(choir_tensor *table, choir_tensor *rows)
+{
+	return table && table->source ? chi_precision_narrow(rows) : rows;
+}
+
 choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices)
 {
 	choir_tensor *const in[] = { x, indices };
-	return chi_op_call(&gather_op, NULL, 2, in, NULL);
+	return rows_of(x, chi_op_call(&gather_op, NULL, 2, in, NULL));
 }
 
 typedef struct {
@@ -417,5 +424,5 @@ choir_tensor *chi_gather_by(chi_gather_rows_fn *take, choir_tensor *table, choir
 {
 	const taking t = { take };
 	choir_tensor *const in[] = { table, indices };
-	return chi_op_call(&gather_by_op, NULL, 2, in, &t);
+	return rows_of(table, chi_op_call(&gather_by_op, NULL, 2, in, &t));
 }

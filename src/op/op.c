@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "base/team.h"
 #include "op/kernel/parallel.h"
+#include "op/precision/precision.h"
 #include "op/tape/tape.h"
 #include "trace/trace.h"
 
@@ -154,6 +155,32 @@ static choir_tensor *failed(choir_frame *f, const char *name)
 	return NULL;
 }
 
+// For a device without a kernel of 16 bits: casts to f32 and back.
+static choir_tensor *kernel_in_f32(choir_frame *f, const char *operation, size_t n,
+		choir_tensor *const in[], const void *attributes, choir_dtype dtype,
+		const choir_shape *shape)
+{
+	choir_tensor *wide[CHI_MAX_INPUTS] = { NULL };
+
+	for (size_t i = 0; i < n; i++) {
+		wide[i] = in[i];
+		if (chi_dtype_is_half(in[i]->dtype))
+			wide[i] = chi_op_kernel(f, "cast", 1, &in[i], NULL, CHOIR_F32, &in[i]->shape);
+		if (!wide[i])
+			return NULL;
+	}
+	choir_tensor *out =
+			chi_op_kernel(f, operation, n, wide, attributes, chi_dtype_wide(dtype), shape);
+	for (size_t i = 0; i < n; i++)
+		if (wide[i] != in[i])
+			chi_tensor_drop(wide[i]);
+	if (!out || out->dtype == dtype)
+		return out;
+	choir_tensor *narrow = chi_op_kernel(f, "cast", 1, &out, NULL, dtype, shape);
+	chi_tensor_drop(out);
+	return narrow;
+}
+
 choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
 		choir_tensor *const in[], const void *attributes, choir_dtype dtype,
 		const choir_shape *shape)
@@ -164,6 +191,9 @@ choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
 		if (chi_tensor_check(in[i]) != CHOIR_OK)
 			return NULL;
 	}
+	if (n > 0 && chi_dtype_is_half(in[0]->dtype) && strcmp(operation, "cast") != 0 &&
+			!chi_kernel_exists(frame->device, operation, in[0]->dtype))
+		return kernel_in_f32(frame, operation, n, in, attributes, dtype, shape);
 	choir_tensor *out = chi_tensor_new(frame, dtype, shape);
 	if (!out)
 		return NULL;
@@ -215,18 +245,16 @@ static choir_tensor *convert_number(const char *name, choir_tensor *t, choir_dty
 	return chi_op_kernel(t->frame, "fill", 0, NULL, &fill, dtype, &CHOIR_SCALAR);
 }
 
-static bool convert_numbers(
-		const char *name, size_t n, choir_tensor *const in[], choir_tensor *out[])
+static bool convert_numbers(const char *name, size_t n, choir_tensor *in[])
 {
 	const choir_tensor *model = NULL;
 
 	for (size_t i = n; i-- > 0;)
 		model = in[i]->is_number ? model : in[i];
 	for (size_t i = 0; i < n; i++) {
-		out[i] = in[i];
 		if (model && in[i]->is_number)
-			out[i] = convert_number(name, in[i], model->dtype);
-		if (!out[i])
+			in[i] = convert_number(name, in[i], model->dtype);
+		if (!in[i])
 			return false;
 	}
 	return true;
@@ -259,7 +287,13 @@ choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_
 	if (n > CHI_MAX_INPUTS)
 		return chi_frame_fail_null(f, CHOIR_INVALID, "%s: %zu operands; at most %d are possible",
 				name, n, CHI_MAX_INPUTS);
-	if (!chi_op_operands(name, f, n, in) || !convert_numbers(name, n, in, inputs))
+	if (!chi_op_operands(name, f, n, in))
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		inputs[i] = in[i];
+	if (f->narrow != CHOIR_F32 && !chi_precision_fit(op, f, n, inputs))
+		return NULL;
+	if (!convert_numbers(name, n, inputs))
 		return NULL;
 	choir_dtype dtype = n ? inputs[0]->dtype : CHOIR_F32;
 	choir_shape shape = n ? inputs[0]->shape : CHOIR_SCALAR;

@@ -44,6 +44,7 @@ struct chi_op {
 	// this holds.
 	bool recordable;
 	choir_tensor *(*formula)(const chi_node *node);
+	bool foreign; // the program's: in mixed precision it keeps f32, whatever its name is
 	// Trailing inputs that die with the call and have no gradient.
 	size_t private_inputs;
 	choir_status (*forward)(const chi_node *node);
@@ -85,6 +86,10 @@ choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
 // Runs the kernel of this name on a call that is not empty. CHOIR_UNSUPPORTED: there is none.
 choir_status chi_kernel_run_named(
 		chi_stream *stream, const char *operation, const char *name, choir_kernel_call *call);
+
+// The operation of choir_cast. The second function records out as x's cast.
+extern const chi_op chi_cast_op;
+choir_tensor *chi_cast_record(choir_tensor *x, choir_tensor *out);
 
 // The fused dense layer, x w + bias with an activation, as a public operation.
 choir_tensor *chi_dense(

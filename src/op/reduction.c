@@ -34,6 +34,15 @@ static choir_status infer_sum(size_t n, choir_tensor *const in[], const void *at
 	return CHOIR_OK;
 }
 
+static choir_status infer_total(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	const choir_status status = infer_sum(n, in, attributes, dtype, shape);
+
+	*dtype = chi_dtype_wide(*dtype);
+	return status;
+}
+
 // shape, with reduced axes of one element.
 static choir_shape kept_shape(const choir_shape *shape, uint32_t axes)
 {
@@ -58,7 +67,7 @@ static choir_status sum_backward(
 static const chi_op sum_op = {
 	.name = "sum",
 	.attribute_bytes = sizeof(choir_sum_attributes),
-	.infer = infer_sum,
+	.infer = infer_total,
 	.backward = sum_backward,
 	.recordable = true,
 };

@@ -105,7 +105,7 @@ static choir_status cast_backward(
 	return CHOIR_OK;
 }
 
-static const chi_op cast_op = {
+const chi_op chi_cast_op = {
 	.name = "cast",
 	.attribute_bytes = sizeof(cast_attributes),
 	.infer = infer_cast,
@@ -118,5 +118,11 @@ choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype)
 	const cast_attributes attributes = { dtype };
 	if (x && x->dtype == dtype && !x->is_number)
 		return x;
-	return chi_op_call(&cast_op, NULL, 1, &x, &attributes);
+	return chi_op_call(&chi_cast_op, NULL, 1, &x, &attributes);
+}
+
+choir_tensor *chi_cast_record(choir_tensor *x, choir_tensor *out)
+{
+	const cast_attributes attributes = { out->dtype };
+	return chi_op_record(&chi_cast_op, 1, &x, &attributes, out);
 }

@@ -12,9 +12,9 @@ void chi_vector_add(choir_dtype dtype, void *out, const void *a, const void *b, 
 {
 	const chi_loops *loops = chi_loops_best();
 	if (dtype == CHOIR_F16)
-		loops->add_f16(out, a, b, n);
+		loops->f16->add(out, a, b, n);
 	else if (dtype == CHOIR_BF16)
-		loops->add_bf16(out, a, b, n);
+		loops->bf16->add(out, a, b, n);
 	else if (dtype <= CHOIR_U8)
 		loops->number[dtype]->binary(CHI_ADD, out, a, b, n, false, false);
 }

@@ -10,6 +10,7 @@
 #include "strategy/layout.h"
 #include "strategy/cross/cross.h"
 #include "strategy/strategy_options.h"
+#include "strategy/strategy_precision.h"
 #include "strategy/worker_sync.h"
 
 #include <stdio.h>
@@ -120,6 +121,7 @@ static choir_status open_strategy(choir_strategy *s)
 	CHOIR_TRY(chi_layout_open(s));
 	CHOIR_TRY(check_concurrency(s));
 	CHOIR_TRY(chi_strategy_open_block(s));
+	CHOIR_TRY(chi_strategy_open_precision(s));
 	return chi_strategy_open_workers(s);
 }
 

@@ -47,6 +47,7 @@ struct choir_strategy {
 	choir_strategy_table table; // no empty slots
 	void *self;
 	choir_strategy_options options;
+	choir_precision precision; // resolved: F32 or mixed
 	bool is_default;
 	// Worker 0, which owns the variables and optimizers. Each worker has its own replicas,
 	// devices, threads and loop.

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "strategy/layout.h"
+#include "strategy/strategy_precision.h"
 
 #include <string.h>
 
@@ -102,6 +103,7 @@ static choir_status check_options(const choir_strategy_table *t, const choir_str
 	if ((unsigned) o->overlap > CHOIR_OFF)
 		return choir_fail(CHOIR_INVALID,
 				"strategy: .overlap is %d; CHOIR_ON or CHOIR_OFF is needed", (int) o->overlap);
+	CHOIR_TRY(chi_strategy_check_precision(o));
 	CHOIR_TRY(check_workers(t, o));
 	CHOIR_TRY(check_cluster(t, o));
 	return check_partition(t, o);

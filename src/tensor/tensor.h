@@ -11,6 +11,9 @@
 // with CHOIR_STATE and the name (docs/decisions/0016).
 typedef struct chi_source {
 	const char *name;
+	// Gives t, a read of the whole variable, in 16 bits: memory that all reads share. NULL as the
+	// function, or as the result without a failure: the caller casts t.
+	choir_tensor *(*narrow)(const choir_tensor *t, choir_dtype dtype);
 	chi_atomic64 version;
 	void *owner; // the variable
 	bool copied; // other workers write it, so reads are copies and stay valid
@@ -76,6 +79,7 @@ struct choir_frame {
 	void *context; // of the module that set context_kind
 	int context_kind;
 	chi_random_key random; // place: number of the next draw
+	choir_dtype narrow; // of mixed precision (op/precision.h); CHOIR_F32: none
 	choir_frame *next; // to be reused
 };
 
@@ -110,6 +114,15 @@ choir_tensor *chi_frame_null_argument(choir_frame *f, const char *subject);
 
 size_t chi_dtype_size(choir_dtype dtype); // 0: unknown
 bool chi_dtype_is_float(choir_dtype dtype);
+static inline bool chi_dtype_is_half(choir_dtype dtype)
+{
+	return dtype == CHOIR_F16 || dtype == CHOIR_BF16;
+}
+// f32 for 16 bits: the dtype of their sums, statistics and parameters.
+static inline choir_dtype chi_dtype_wide(choir_dtype dtype)
+{
+	return chi_dtype_is_half(dtype) ? CHOIR_F32 : dtype;
+}
 // Whether the dtype can hold value: integers need a whole number in range.
 bool chi_dtype_holds(choir_dtype dtype, double value);
 // Read and write elements of any dtype in packed host memory as doubles; i64 beyond 2^53 is

@@ -179,7 +179,7 @@ static choir_status add_event(trace_file *f, const fields *e)
 	return CHOIR_OK;
 }
 
-static choir_status read_events(trace_file *f)
+static choir_status read_list(trace_file *f)
 {
 	chi_json_token token = chi_json_next(&f->json);
 	if (token != CHI_JSON_ARRAY)
@@ -194,15 +194,15 @@ static choir_status read_events(trace_file *f)
 
 static choir_status read_top(trace_file *f)
 {
-	bool events = false;
+	bool found = false;
 	chi_json_token token = chi_json_next(&f->json);
 	if (token != CHI_JSON_OBJECT)
 		return wrong_token(f, token);
 	while ((token = chi_json_next(&f->json)) == CHI_JSON_KEY) {
 		fields e = { .started = 0 };
 		if (strcmp(f->json.text, "traceEvents") == 0) {
-			CHOIR_TRY(read_events(f));
-			events = true;
+			CHOIR_TRY(read_list(f));
+			found = true;
 		} else if (strcmp(f->json.text, "otherData") == 0) {
 			if ((token = chi_json_next(&f->json)) != CHI_JSON_OBJECT)
 				return wrong_token(f, token);
@@ -217,7 +217,7 @@ static choir_status read_top(trace_file *f)
 		token = chi_json_next(&f->json);
 	if (token != CHI_JSON_END)
 		return wrong_token(f, token);
-	return events ? CHOIR_OK : damaged(f, "no events");
+	return found ? CHOIR_OK : damaged(f, "no events");
 }
 
 static const char *track_name(const trace_file *f, const choir_trace_span *s)

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "op/op.h"
 #include "value/initializer.h"
+#include "value/narrow_copy.h"
 #include "value/sharded_variable.h"
 
 #include <string.h>
@@ -79,6 +80,7 @@ static choir_status open_copy(choir_variable *v, int index, choir_device *d, voi
 	c->source.owner = v;
 	c->source.copied = v->concurrency != CHI_EXCLUSIVE;
 	c->device = d;
+	chi_narrow_copy_open(c);
 	if (index > 0) {
 		chi_text name = { 0 };
 		chi_text_add(&name, "%s/replica_%d", v->name, index);
@@ -186,6 +188,7 @@ void chi_variable_free(choir_variable *v)
 	if (v == NULL)
 		return;
 	for (int i = 0; v->copy != NULL && i < v->copies; i++) {
+		chi_narrow_copy_close(&v->copy[i]);
 		chi_buffer_release(v->copy[i].buffer);
 		chi_free(v->copy[i].name);
 	}

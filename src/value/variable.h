@@ -3,17 +3,24 @@
 // reads and writes mean in a context.
 #pragma once
 
+#include "base/lock.h"
 #include "base/recursive_lock.h"
 #include "choir/variable.h"
 #include "value/value.h"
 
 typedef struct {
-	chi_source source; // version counts writes
+	chi_source source; // first; version counts writes
 	char *name; // "v/replica_1", except the first's
 	chi_buffer *buffer;
 	choir_device *device;
 	// A write failed halfway: reads fail until the next assignment.
 	chi_atomic32 undefined;
+	chi_mutex narrow_lock;
+	// In 16 bits, made for a version of the copy; NULL: not used.
+	struct {
+		chi_buffer *buffer;
+		uint64_t version;
+	} narrow[2];
 } chi_copy;
 
 // How workers with loops of their own use a variable.

@@ -148,6 +148,53 @@ class Train(Case):
         *_, end = self.events("train", *MLP, "--replicas", "7", "--batch", "5", "--epochs", "1")
         self.assertLess(end["loss"], 3)
 
+    def mixed(self, *arguments, **more):
+        """What a training prints in mixed precision; on standard error it may say that it is slow."""
+        done = self.start("train", *MLP, *arguments, **more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout, done.stderr
+
+    def test_precision(self):
+        f32 = self.events("train", *MLP, "--replicas", "2")[-1]
+        for precision in ("mixed_bf16", "mixed_f16"):
+            options = ("--precision", precision, "--replicas", "2", "--devices")
+            one, said = self.mixed(*options, "cpu:0", "--save", "w.safetensors")
+            two, _ = self.mixed(*options, "cpu:0,cpu:1", "--cores", "2")
+            self.assertEqual(one.splitlines()[-1], two.splitlines()[-1])
+            self.assertNotEqual(one.splitlines()[-1], f"weights {f32['weights']}")
+            loss = float(re.search(r"epoch 2/2  loss (\d+\.\d+)", one).group(1))
+            self.assertAlmostEqual(loss, f32["loss"], delta=0.02)
+            self.assertLess(said.count("\n"), 2)
+            self.assertIn("F32", (self.folder / "w.safetensors").read_bytes()[:2000].decode("latin-1"))
+        done = self.start("predict", "w.safetensors", "--data", "digits:20", "--precision", "mixed_bf16")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(done.stdout.splitlines()), 21)
+        self.fail_with(2, "mixed_bf16", "train", *MLP, "--precision", "bf16")
+
+    def test_precision_without_instructions(self):
+        for env in ({"CHOIR_INSTRUCTION_SET": "avx2"}, {"CHOIR_KERNELS": "plain"}):
+            _, said = self.mixed("--precision", "auto", env=env)
+            self.assertRegex(said, r"^choir train: --precision auto: f32; no instructions .* \d\.\d\d times")
+            _, said = self.mixed("--precision", "mixed_bf16", env=env)
+            self.assertRegex(said, r"^choir train: --precision mixed_bf16: no instructions .*\n$")
+
+    def test_rules_of_precision(self):
+        shown, _ = self.mixed("--precision", "mixed_bf16", "--verbose")
+        narrow, wide = re.search(r"16 bits:(.*)\n  f32:(.*)\n  other", shown, re.DOTALL).groups()
+        self.assertTrue({"dense", "matmul", "gelu"} <= set(narrow.split()))
+        self.assertTrue({"softmax", "exp", "lstm"} <= set(wide.split()))
+        self.assertIn("precision f32\n", self.succeed("train", *MLP, "--verbose"))
+
+    def test_checkpoint_of_another_precision(self):
+        self.succeed("train", *SMALL[:-1], "1", *MLP[len(SMALL):], "--checkpoint", "saved")
+        shown, _ = self.mixed("--precision", "mixed_bf16", "--checkpoint", "saved")
+        self.assertIn("--precision mixed_bf16 (was not given)", shown)
+        self.assertIn("epoch 2/2", shown)
+        whole, _ = self.mixed("--precision", "mixed_bf16", "--replicas", "2")
+        self.mixed("--precision", "mixed_bf16", "--epochs", "1", "--replicas", "2", "--checkpoint", "half")
+        rest, _ = self.mixed("--precision", "mixed_bf16", "--replicas", "2", "--checkpoint", "half")
+        self.assertEqual(rest.splitlines()[-1], whole.splitlines()[-1])
+
     def test_devices_and_kernels_by_the_environment(self):
         start, *_, end = self.events("train", *MLP, env={"CHOIR_DEVICES": "CPU:1,/cpu:0",
                                                          "CHOIR_KERNELS": "plain"})

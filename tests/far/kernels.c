@@ -3,6 +3,7 @@
 // the device. It is divided into the CPU's chunks. So far and cpu give the same bits.
 #include "base/fpenv.h"
 #include "far/far.h"
+#include "op/kernel/narrow_kernel.h"
 #include "op/kernel/parallel.h"
 #include "op/plain/plain.h"
 
@@ -115,7 +116,8 @@ static choir_status register_kernel(const chi_kernel_spec *spec)
 		.run = run };
 	for (int dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
 		table.dtype = (choir_dtype) dtype;
-		if ((spec->dtypes >> dtype & 1) != 0)
+		const bool half = chi_dtype_is_half(table.dtype) && chi_kernel_is_narrowed(spec);
+		if (half || (spec->dtypes >> dtype & 1) != 0)
 			CHOIR_TRY(choir_register_kernel(&table));
 	}
 	return CHOIR_OK;

@@ -49,7 +49,7 @@ def check_links(root, page, text):
 def check(root):
     complaints = []
     known = set(SETTINGS)
-    for header in (root / "include").rglob("*.h"):
+    for header in [*(root / "include").rglob("*.h"), *(root / "bindings").rglob("*.f90")]:
         known.update(NAME.findall(read(header)))
     for page in pages(root):
         text = read(page)

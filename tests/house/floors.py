@@ -20,6 +20,7 @@ HEADERS = {
     "tensor.h": "tensor",
     "op.h": "op",
     "nn.h": "op",
+    "precision.h": "op",
     "tape.h": "op",
     "extend/kernel_table.h": "op",
     "extend/suite.h": "base",

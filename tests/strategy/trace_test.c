@@ -31,6 +31,19 @@ static double waited(int replica)
 	return record_seconds(&r, replica, CHOIR_TRACE_WAIT);
 }
 
+// The replica or worker that ended the longest wait of a replica.
+static const char *came_last(int replica)
+{
+	const kept_span *longest = NULL;
+	for (int i = 0; i < r.n; i++) {
+		const choir_trace_span *s = &r.span[i].shown;
+		if (s->track == replica && s->category == CHOIR_TRACE_WAIT &&
+				(longest == NULL || s->own > longest->shown.own))
+			longest = &r.span[i];
+	}
+	return longest == NULL ? "" : longest->last;
+}
+
 static choir_status small_sums(choir_replica *replica, void *user)
 {
 	(void) user;
@@ -57,6 +70,7 @@ TEST(waits)
 	for (int replica = 0; replica < 2; replica++)
 		assert_int_equal(record_count(&r, replica, "replica"), 1);
 	assert_true(waited(0) > SLOW / 10);
+	assert_string_equal(came_last(0), "replica 1");
 	assert_true(record_find(&r, 0, "all_reduce", 0)->shown.category == CHOIR_TRACE_REDUCE);
 	const int meetings =
 			chi_processor_count() < 2 ? 2 : 1; // small sums want a processor for each device
@@ -108,6 +122,7 @@ TEST(merges)
 	assert_non_null(wait);
 	assert_int_equal(wait->shown.category, CHOIR_TRACE_WAIT);
 	assert_true(waited(2) > SLOW / 10);
+	assert_string_equal(came_last(2), "replica 1"); // which cpu:0 runs after replica 0
 	choir_strategy_free(s);
 }
 

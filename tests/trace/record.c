@@ -16,6 +16,7 @@ static void keep(const choir_trace_span *span, void *user)
 	k->shown = *span;
 	snprintf(k->name, sizeof k->name, "%s", span->name);
 	snprintf(k->track, sizeof k->track, "%s", span->track_name);
+	snprintf(k->last, sizeof k->last, "%s", span->last == NULL ? "" : span->last);
 }
 
 void record_start(record *r, int64_t spans)

@@ -9,7 +9,7 @@ enum { RECORD_SPANS = 8192 };
 
 typedef struct {
 	choir_trace_span shown; // its texts are invalid
-	char name[48], track[48];
+	char name[48], track[48], last[48]; // last "": unknown
 } kept_span;
 
 typedef struct {

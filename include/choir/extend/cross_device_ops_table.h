@@ -11,6 +11,7 @@
 
 CHOIR_C_BEGIN
 
+// What a collective computes.
 typedef enum {
 	CHOIR_ALL_REDUCE = 1, // the sum over all replicas, for members that want a result
 	CHOIR_BROADCAST // root's only partial sum, unchanged, for members that want a result
@@ -23,6 +24,7 @@ typedef struct {
 	void *data; // elements of the collective's dtype, packed, on the member's device
 } choir_partial_sum;
 
+// One member's part in a collective.
 typedef struct {
 	size_t size;
 	// The fields from here to divisor are equal in all members. If sequence, name, kind, dtype,
@@ -93,6 +95,8 @@ typedef struct choir_cross_device_ops_table {
 	void (*reset)(void *self);
 } choir_cross_device_ops_table;
 
+// Registers a table under its name, for .cross_device_ops of strategies. CHOIR_INVALID: another
+// version, no name, a name in use.
 CHOIR_MUST_CHECK choir_status choir_register_cross_device_ops(
 		const choir_cross_device_ops_table *table);
 

@@ -17,6 +17,7 @@
 
 CHOIR_C_BEGIN
 
+// The functions of a kind of devices.
 typedef struct choir_device_table {
 	size_t size;
 	uint32_t version;

@@ -8,6 +8,13 @@
 // Choir takes the kernel with the highest score for the operation, kind and dtype. If scores are
 // equal, it takes the kernel registered first. Built-in kernels are registered last.
 //
+// Mixed precision (precision.h) needs kernels for f16 or bf16. In a call of such a kernel, in[0]
+// has this dtype, and every other floating-point input and out has it or is f32: biases, scales
+// and offsets of norms, their moments, the losses of "softmax_cross_entropy", the result of "sum"
+// and gradients of weights are f32. The kernel computes in f32 and rounds each result once, ties
+// to even; products add in f32. An operation without such a kernel runs in f32. The CPU has
+// kernels of 16 bits for all operations here but updates and scatters.
+//
 // The CPU has a plain kernel for every operation here in f32 and f64. Other kernels should agree
 // with it up to rounding, and exactly where this header defines bits (random numbers). A kernel
 // must give the same bits for the same call, on every thread, stream and device of the kind
@@ -24,8 +31,7 @@ CHOIR_C_BEGIN
 // "add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "atan2" (op.h): two inputs
 // that broadcast to out's shape (aligned at the right); no attributes. out may share an input's
 // memory if their shapes are equal: the first input's in "add", "subtract" and "divide", the
-// second input's in "add". Only "add" takes f16 and bf16: it computes in f32 and rounds ties to
-// even.
+// second input's in "add".
 //
 // "equal", "not_equal", "less", "less_equal" (op.h): as these, and out is bool; they take bool,
 // too. "logical_and", "logical_or": bool. "where": a, b, and a condition of bool, which all
@@ -319,6 +325,19 @@ typedef struct {
 	void *device; // self of the device's table
 } choir_kernel_call;
 
+// What a kernel multiplies in. A kernel with another arithmetic than its dtype's rounds operands
+// before it multiplies. Choir uses such a kernel only in a call that allows it.
+typedef enum {
+	CHOIR_ARITHMETIC_OF_DTYPE = 0,
+	CHOIR_ARITHMETIC_F32,
+	CHOIR_ARITHMETIC_TF32, // f32 with 11 bits of digits
+	CHOIR_ARITHMETIC_BF16,
+	CHOIR_ARITHMETIC_F16,
+	CHOIR_ARITHMETIC_FP8_E4M3,
+	CHOIR_ARITHMETIC_FP8_E5M2
+} choir_arithmetic;
+
+// The functions of a kernel.
 typedef struct choir_kernel_table {
 	size_t size; // of this struct
 	uint32_t version; // CHOIR_TABLE_VERSION
@@ -334,13 +353,16 @@ typedef struct choir_kernel_table {
 	// Does the work, or queues it on the stream of an asynchronous device. If it fails, the
 	// operation fails. A failure without text gets a text, and CHOIR_END becomes CHOIR_INVALID.
 	choir_status (*run)(const choir_kernel_call *call);
+	// No precision allows another arithmetic than that of the dtype today. A kernel with another
+	// one runs only if choir_kernel_run names it. So a library can register all that it has.
+	choir_arithmetic arithmetic;
 } choir_kernel_table;
 
 // Registers a kernel. Choir copies the table, but not its strings and user, which must be valid
 // as long as the program. The functions are called from any thread, several at once, perhaps
 // while Choir holds a lock. They may call no function of Choir but choir_fail. CHOIR_INVALID: an
-// invalid size, version or dtype; no operation, kind or run. CHOIR_STATE: an operation has run
-// already on a device of the kind. Threads: any.
+// invalid size, version, dtype or arithmetic; no operation, kind or run. CHOIR_STATE: an operation
+// has run already on a device of the kind. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);
 
 // Runs a kernel on a device, and waits for it: for tests of kernels (suite.h). name: the name of

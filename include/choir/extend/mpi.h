@@ -8,6 +8,7 @@
 
 CHOIR_C_BEGIN
 
+// The version of this interface.
 #define CHOIR_MPI_PLUGIN_VERSION 3
 
 // The argument of the table's open.

@@ -26,6 +26,7 @@ typedef struct {
 	choir_status (*copy)(choir_device *d, void *to, const void *from, size_t bytes);
 } choir_suite_memory;
 
+// What a suite checks.
 typedef struct {
 	size_t size; // of this struct; CHOIR_OPTIONS sets it
 	// The program sets the field of one table: .device, .kernels, .cross_device_ops, .strategy or

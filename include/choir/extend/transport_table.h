@@ -62,6 +62,8 @@ typedef struct choir_transport_table {
 	size_t eager;
 } choir_transport_table;
 
+// Registers a table under its name, for .transport of clusters. CHOIR_INVALID: an unknown version,
+// a missing function, a name in use.
 CHOIR_MUST_CHECK choir_status choir_register_transport(const choir_transport_table *table);
 
 CHOIR_C_END

@@ -21,10 +21,12 @@ typedef struct {
 enum {
 	CHI_F32 = 1 << CHOIR_F32,
 	CHI_F64 = 1 << CHOIR_F64,
+	CHI_BF16 = 1 << CHOIR_BF16,
+	CHI_HALF = CHI_BF16 | 1 << CHOIR_F16,
 	CHI_REAL = CHI_F32 | CHI_F64,
 	CHI_ARITHMETIC = CHI_REAL | 1 << CHOIR_I32 | 1 << CHOIR_I64 | 1 << CHOIR_U8,
 	CHI_COMPARABLE = CHI_ARITHMETIC | 1 << CHOIR_BOOL,
-	CHI_ALL = CHI_COMPARABLE | 1 << CHOIR_F16 | 1 << CHOIR_BF16
+	CHI_ALL = CHI_COMPARABLE | CHI_HALF
 };
 
 // The index-th kernel list of a library; a list without specs is the end.

@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "base/text.h"
 #include "op/fma/fma.h"
+#include "op/kernel/narrow_kernel.h"
 #include "op/onednn/onednn.h"
 #include "op/plain/plain.h"
 #include "op/winograd/winograd.h"
@@ -162,6 +163,11 @@ choir_status choir_register_kernel(const choir_kernel_table *given)
 	if (!table.operation || !table.kind || !table.run || chi_dtype_size(table.dtype) == 0)
 		return choir_fail(CHOIR_INVALID, "kernel %s: operation, kind, dtype and run are needed",
 				table.name ? table.name : "without a name");
+	if ((unsigned) table.arithmetic > CHOIR_ARITHMETIC_FP8_E5M2)
+		return choir_fail(CHOIR_INVALID,
+				"kernel %s for %s: arithmetic %d is unknown; a choir_arithmetic is needed",
+				table.name ? table.name : "without a name", table.operation,
+				(int) table.arithmetic);
 	chi_mutex_lock(&registry.lock);
 	choir_status status = open_kind(&table, &kind);
 	if (status == CHOIR_OK)
@@ -197,13 +203,15 @@ static choir_status add_built_in(void)
 	if (all)
 		CHOIR_TRY(chi_limit_onednn());
 #endif
-	choir_status status = chi_kernel_register(chi_plain_list, "plain");
-	if (status == CHOIR_OK && all)
-		status = chi_kernel_register(chi_fma_list, "fma");
-	if (status == CHOIR_OK && all)
-		status = chi_kernel_register(chi_winograd_list, "winograd");
-	if (status == CHOIR_OK && all)
-		status = chi_kernel_register(chi_onednn_list, "onednn");
+	chi_kernel_lists *const libraries[] = { chi_plain_list, chi_fma_list, chi_winograd_list,
+		chi_onednn_list };
+	const char *const names[] = { "plain", "fma", "winograd", "onednn" };
+	const size_t n = all ? sizeof names / sizeof names[0] : 1;
+	choir_status status = CHOIR_OK;
+	for (size_t i = 0; i < n && status == CHOIR_OK; i++)
+		status = chi_kernel_register(libraries[i], names[i]);
+	for (size_t i = 0; i < n && status == CHOIR_OK; i++)
+		status = chi_kernel_register_narrow(libraries[i], names[i]);
 	if (status == CHOIR_OK)
 		return CHOIR_OK;
 	k->count = before;
@@ -255,6 +263,22 @@ static void report(
 	chi_text_free(&known);
 }
 
+bool chi_kernel_exists(const choir_device *d, const char *operation, choir_dtype dtype)
+{
+	kernel_kind *k = find_kind(d->table->kind);
+
+	if (!k || (!chi_atomic32_load(&k->closed) && close_kind(k) != CHOIR_OK))
+		return false;
+	return *find_slot(k, operation, dtype, hash_of(operation, dtype)) != NO_ENTRY;
+}
+
+bool chi_kernel_has_native_bf16(void)
+{
+	const char *which = getenv("CHOIR_KERNELS");
+
+	return (which == NULL || !same(which, "plain")) && chi_onednn_has_bf16();
+}
+
 const choir_kernel_table *chi_kernel_find(
 		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype)
 {
@@ -274,6 +298,8 @@ const choir_kernel_table *chi_kernel_find_named(choir_device *d, const choir_ker
 	for (; i != NO_ENTRY; i = k->entries[i].next) {
 		const choir_kernel_table *table = &k->entries[i].table;
 		if (name && (!table->name || !same(table->name, name)))
+			continue;
+		if (!name && table->arithmetic != CHOIR_ARITHMETIC_OF_DTYPE)
 			continue;
 		choir_kernel_call asked = *call;
 		asked.user = table->user;

@@ -54,6 +54,7 @@ static const rule rules[] = {
 	{ "row_norm", ROWS, 1 | 4, 3, NORM_ROWS },
 	{ "row_norm", ROWS, 1 | 8, 4, NORM_ROWS },
 	{ "row_norm_gradient", ROWS, 1 | 4 | 8, 4, NORM_ROWS },
+	{ "cast", FLAT, 0, 0, ELEMENTS },
 	{ "add", FLAT, 0, 0, ELEMENTS },
 	{ "subtract", FLAT, 0, 0, ELEMENTS },
 	{ "multiply", FLAT, 0, 0, ELEMENTS },
@@ -99,6 +100,14 @@ static const rule *find_rule(const char *operation, const choir_kernel_call *cal
 				strcmp(rules[i].operation, operation) == 0)
 			return &rules[i];
 	return NULL;
+}
+
+bool chi_parallel_is_elementwise(const char *operation)
+{
+	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+		if (rules[i].way == FLAT && strcmp(rules[i].operation, operation) == 0)
+			return true;
+	return false;
 }
 
 static bool is_by_rows(const choir_kernel_call *call)

@@ -16,6 +16,10 @@ typedef struct {
 	size_t sums; // of the other chunks
 } chi_parallel_plan;
 
+// Whether each element of an operation's result depends only on the same elements of inputs of the
+// result's shape.
+bool chi_parallel_is_elementwise(const char *operation);
+
 void chi_parallel_plan_make(
 		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out);
 

@@ -133,6 +133,8 @@ static choir_tensor *compose(size_t n, choir_tensor *const given[], const compos
 	choir_tensor *scores = choir_scale(
 			choir_matmul(by_heads(in[0], heads), by_heads(in[1], heads), CHOIR_TRANSPOSED_B),
 			c->kernel.scale);
+	// Masks need f32: f16 has no -1e30.
+	scores = scores ? choir_cast(scores, chi_dtype_wide(scores->dtype)) : NULL;
 	scores = c->kernel.causal ? causal(scores) : scores;
 	scores = c->mask ? masked(scores, c->mask) : scores;
 	choir_tensor *weights = scores ? choir_softmax(scores) : NULL;

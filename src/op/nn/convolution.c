@@ -3,6 +3,7 @@
 #include "base/options.h"
 #include "base/size.h"
 #include "op/nn/nn.h"
+#include "op/precision/precision.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -122,6 +123,7 @@ choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filte
 typedef struct {
 	choir_conv2d_attributes kernel; // first: kernels see this
 	choir_shape out;
+	bool wide; // the result of 16 bits is f32
 } conv2d;
 
 static choir_status infer_conv2d(size_t n, choir_tensor *const in[], const void *attributes,
@@ -130,12 +132,13 @@ static choir_status infer_conv2d(size_t n, choir_tensor *const in[], const void 
 	const conv2d *c = attributes;
 	char text[CHI_SHAPE_TEXT];
 
-	*dtype = in[0]->dtype;
+	const choir_dtype operands = in[0]->dtype, bias = chi_dtype_wide(operands);
+	*dtype = c->wide ? chi_dtype_wide(operands) : operands;
 	*shape = c->out;
 	for (size_t i = 1; i < n; i++)
-		if (in[i]->dtype != *dtype)
+		if (in[i]->dtype != operands && (i < 2 || in[i]->dtype != bias))
 			return choir_fail(CHOIR_INVALID, "the dtypes are %s and %s; cast one of them",
-					choir_dtype_name(*dtype), choir_dtype_name(in[i]->dtype));
+					choir_dtype_name(operands), choir_dtype_name(in[i]->dtype));
 	if (n == 3 && (in[2]->shape.rank != 1 || in[2]->shape.dim[0] != c->out.dim[3]))
 		return choir_fail(CHOIR_INVALID, "the bias is %s; [%lld] is needed",
 				chi_shape_print(&in[2]->shape, text), (long long) c->out.dim[3]);
@@ -145,12 +148,13 @@ static choir_status infer_conv2d(size_t n, choir_tensor *const in[], const void 
 static const chi_op conv2d_op, gradient_input_op, gradient_filter_op;
 
 static choir_tensor *call(const chi_op *op, const conv2d *like, choir_tensor *a, choir_tensor *b,
-		const choir_shape *shape)
+		const choir_tensor *of)
 {
 	conv2d c = *like;
 	choir_tensor *const in[] = { a, b };
 
-	c.out = *shape;
+	c.out = of->shape;
+	c.wide = chi_precision_takes_wide(of);
 	return chi_op_call(op, NULL, 2, in, &c);
 }
 
@@ -169,9 +173,9 @@ static choir_status gradient_input_backward(
 	choir_tensor *filter = node->in[0], *dy = node->in[1];
 
 	if (want[0])
-		gradient[0] = call(&gradient_filter_op, &c, dx, dy, &filter->shape);
+		gradient[0] = call(&gradient_filter_op, &c, dx, dy, filter);
 	if (want[1])
-		gradient[1] = call(&conv2d_op, &c, dx, filter, &dy->shape);
+		gradient[1] = call(&conv2d_op, &c, dx, filter, dy);
 	return CHOIR_OK;
 }
 
@@ -182,9 +186,9 @@ static choir_status gradient_filter_backward(
 	choir_tensor *x = node->in[0], *dy = node->in[1];
 
 	if (want[0])
-		gradient[0] = call(&gradient_input_op, &c, df, dy, &x->shape);
+		gradient[0] = call(&gradient_input_op, &c, df, dy, x);
 	if (want[1])
-		gradient[1] = call(&conv2d_op, &c, x, df, &dy->shape);
+		gradient[1] = call(&conv2d_op, &c, x, df, dy);
 	return CHOIR_OK;
 }
 
@@ -196,9 +200,9 @@ static choir_status conv2d_backward(
 	choir_tensor *dz = chi_activation_gradient(c->kernel.activation, node->out, dy);
 
 	if (want[0])
-		gradient[0] = call(&gradient_input_op, c, filter, dz, &x->shape);
+		gradient[0] = call(&gradient_input_op, c, filter, dz, x);
 	if (want[1])
-		gradient[1] = call(&gradient_filter_op, c, x, dz, &filter->shape);
+		gradient[1] = call(&gradient_filter_op, c, x, dz, filter);
 	if (node->n == 3 && want[2])
 		gradient[2] = chi_sum_to(dz, &node->in[2]->shape);
 	return CHOIR_OK;
@@ -229,8 +233,9 @@ static const chi_op conv2d_op = {
 choir_tensor *chi_conv2d_gradient_input(choir_tensor *filter, choir_tensor *dy,
 		const choir_conv2d_attributes *a, const choir_shape *result)
 {
-	const conv2d c = { .kernel = *a };
-	return call(&gradient_input_op, &c, filter, dy, result);
+	const conv2d c = { .kernel = *a, .out = *result };
+	choir_tensor *const in[] = { filter, dy };
+	return chi_op_call(&gradient_input_op, NULL, 2, in, &c);
 }
 
 static choir_tensor *fail(const char *name, choir_tensor *x)

@@ -20,7 +20,7 @@ static choir_status infer_cross_entropy(size_t n, choir_tensor *const in[], cons
 
 	(void) n;
 	(void) attributes;
-	*dtype = in[0]->dtype;
+	*dtype = chi_dtype_wide(in[0]->dtype);
 	if (label != CHOIR_U8 && label != CHOIR_I32 && label != CHOIR_I64)
 		return choir_fail(CHOIR_INVALID, "the labels are %s; u8, i32 or i64 is needed",
 				choir_dtype_name(label));

@@ -18,7 +18,7 @@ static choir_status check_parameters(const char *name, const choir_tensor *x,
 		const choir_tensor *t = all[i];
 		if (!t)
 			continue;
-		if (t->dtype != x->dtype)
+		if (t->dtype != x->dtype && t->dtype != chi_dtype_wide(x->dtype))
 			return choir_fail(CHOIR_INVALID, "%s: the dtypes are %s and %s; cast one of them",
 					name, choir_dtype_name(x->dtype), choir_dtype_name(t->dtype));
 		if (t->shape.rank != 1 || t->shape.dim[0] != x->shape.dim[x->shape.rank - 1])
@@ -59,12 +59,13 @@ static choir_status row_norm_backward(
 				dy->frame, "row_norm_gradient", 4, for_x, node->attributes, x->dtype, &x->shape);
 	if (!want[1] && !(offset && want[2]))
 		return CHOIR_OK;
+	const choir_dtype dtype = node->in[1]->dtype;
 	choir_tensor *sums = chi_op_kernel(
-			dy->frame, "row_norm_sums", 3, for_rest, NULL, x->dtype, &CHOIR_SHAPE(2 * n));
+			dy->frame, "row_norm_sums", 3, for_rest, NULL, dtype, &CHOIR_SHAPE(2 * n));
 	if (want[1])
-		gradient[1] = part(sums, 0, n, x->dtype);
+		gradient[1] = part(sums, 0, n, dtype);
 	if (offset && want[2])
-		gradient[2] = part(sums, 1, n, x->dtype);
+		gradient[2] = part(sums, 1, n, dtype);
 	return CHOIR_OK;
 }
 
@@ -84,8 +85,8 @@ static choir_tensor *row_norm(const chi_op *op, choir_tensor *x, choir_tensor *s
 	}
 	choir_shape shape = x->shape;
 	shape.dim[shape.rank - 1] = 2;
-	choir_tensor *moments =
-			chi_op_kernel(x->frame, "row_moments", 1, &x, &attributes, x->dtype, &shape);
+	choir_tensor *moments = chi_op_kernel(
+			x->frame, "row_moments", 1, &x, &attributes, chi_dtype_wide(x->dtype), &shape);
 	choir_tensor *in[] = { x, scale, offset, moments };
 	if (!offset)
 		in[2] = moments;
@@ -204,9 +205,9 @@ static choir_status batch_norm_backward(
 			CHOIR_F64, &CHOIR_SHAPE(2 * n));
 
 	if (want[1])
-		gradient[1] = part(sums, 0, n, x->dtype);
+		gradient[1] = part(sums, 0, n, node->in[1]->dtype);
 	if (want[2])
-		gradient[2] = part(sums, 1, n, x->dtype);
+		gradient[2] = part(sums, 1, n, node->in[2]->dtype);
 	if (!want[0])
 		return CHOIR_OK;
 	choir_tensor *const for_x[] = { x, node->in[1], moments, dy, summed(b, sums) };
@@ -313,7 +314,7 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 	const int64_t n = x->shape.dim[x->shape.rank - 1];
 	choir_tensor *moments = moments_of(&b, x);
 	choir_tensor *const in[] = { x, scale, offset, moments };
-	const bool given = give_moments(&all, moments, n, x->dtype);
+	const bool given = give_moments(&all, moments, n, chi_dtype_wide(x->dtype));
 	choir_tensor *y =
 			finish(given ? chi_op_call(&batch_norm_op, x->frame, 4, in, &b) : NULL, moments);
 	if (!y)

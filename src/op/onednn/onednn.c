@@ -1,5 +1,6 @@
-// oneDNN's kernels for f32 on the CPU. A call is described by a problem, the key of a cached
-// primitive. Unsupported problems score 0 and run on plain kernels.
+// oneDNN's kernels on the CPU: for f32, and for bf16 if the processor multiplies it. A call is
+// described by a problem, the key of a cached primitive. Unsupported problems score 0 and run on
+// plain kernels.
 #include "op/onednn/onednn.h"
 
 #ifdef CHI_HAS_ONEDNN
@@ -12,7 +13,15 @@
 #include "op/plain/gemm.h"
 #include "op/plain/recurrent_kernel.h"
 
-enum { SCORE = 10 };
+enum { SCORE = 10, NATIVE_SCORE = 30 };
+
+// The call's dtypes. A foreign mixture is not supported.
+static uint8_t dtypes_of(const choir_kernel_call *call)
+{
+	if (call->in[0].dtype == CHOIR_F32)
+		return CHI_DNN_F32;
+	return call->out->dtype == CHOIR_F32 ? CHI_DNN_BF16_TO_F32 : CHI_DNN_BF16;
+}
 
 static chi_dnn_problem matmul_problem(const choir_kernel_call *call)
 {
@@ -21,7 +30,7 @@ static chi_dnn_problem matmul_problem(const choir_kernel_call *call)
 	const int64_t *ad = a->dim + a->rank - 2, *bd = b->dim + b->rank - 2;
 	const bool at = attributes->transposed == CHOIR_TRANSPOSED_A;
 	const bool bt = attributes->transposed == CHOIR_TRANSPOSED_B;
-	chi_dnn_problem p = { .kind = CHI_DNN_MATMUL };
+	chi_dnn_problem p = { .kind = CHI_DNN_MATMUL, .dtypes = dtypes_of(call) };
 	p.a_transposed = at;
 	p.b_transposed = bt;
 	p.m = at ? ad[1] : ad[0];
@@ -41,7 +50,7 @@ static chi_dnn_problem matmul_problem(const choir_kernel_call *call)
 static chi_dnn_problem dense_problem(const choir_kernel_call *call)
 {
 	const choir_buffer *in = call->in;
-	chi_dnn_problem p = { .kind = CHI_DNN_MATMUL };
+	chi_dnn_problem p = { .kind = CHI_DNN_MATMUL, .dtypes = dtypes_of(call) };
 	p.k = in[1].shape.dim[0];
 	p.m = chi_elements(&in[0]) / p.k;
 	p.n = in[1].shape.dim[1];
@@ -78,20 +87,25 @@ static chi_dnn_problem conv2d_problem(const choir_kernel_call *call)
 	const choir_conv2d_attributes *attributes = call->attributes;
 	chi_dnn_problem p = convolution_problem(CHI_DNN_CONVOLUTION, attributes, &call->in[0].shape,
 			&call->in[1].shape, &call->out->shape);
+	p.dtypes = dtypes_of(call);
 	p.bias = call->n > 2;
 	return p;
 }
 
 static chi_dnn_problem gradient_input_problem(const choir_kernel_call *call)
 {
-	return convolution_problem(CHI_DNN_CONVOLUTION_INPUT, call->attributes, &call->out->shape,
-			&call->in[0].shape, &call->in[1].shape);
+	chi_dnn_problem p = convolution_problem(CHI_DNN_CONVOLUTION_INPUT, call->attributes,
+			&call->out->shape, &call->in[0].shape, &call->in[1].shape);
+	p.dtypes = dtypes_of(call);
+	return p;
 }
 
 static chi_dnn_problem gradient_filter_problem(const choir_kernel_call *call)
 {
-	return convolution_problem(CHI_DNN_CONVOLUTION_FILTER, call->attributes, &call->in[0].shape,
-			&call->out->shape, &call->in[1].shape);
+	chi_dnn_problem p = convolution_problem(CHI_DNN_CONVOLUTION_FILTER, call->attributes,
+			&call->in[0].shape, &call->out->shape, &call->in[1].shape);
+	p.dtypes = dtypes_of(call);
+	return p;
 }
 
 // A spec's user points to this.
@@ -158,12 +172,26 @@ static choir_status run(const choir_kernel_call *call)
 	return run_primitive(&problem, &operands);
 }
 
+// Above all kernels that go through f32.
+static bool is_native(const choir_kernel_call *call)
+{
+	return chi_onednn_has_bf16() && call->in[1].dtype == CHOIR_BF16 &&
+			(call->n < 3 || call->in[2].dtype == CHOIR_F32) &&
+			(call->out->dtype == CHOIR_F32 || call->out->dtype == CHOIR_BF16);
+}
+
+static int score_bf16(const choir_kernel_call *call)
+{
+	return is_native(call) && score(call) > 0 ? NATIVE_SCORE : 0;
+}
+
 // a^T b: sgemm packs a in place, up to a quarter faster than the primitive if a's rows are shorter
 // than a page.
 static bool is_gemm(const chi_dnn_problem *p)
 {
 	enum { PAGE = 4096 };
-	return p->a_transposed && p->batch == 0 && p->m * (int64_t) sizeof(float) < PAGE;
+	return p->dtypes == CHI_DNN_F32 && p->a_transposed && p->batch == 0 &&
+			p->m * (int64_t) sizeof(float) < PAGE;
 }
 
 // Its rows are a's columns, so it is divided here and not in op/kernel/parallel.c.
@@ -174,9 +202,9 @@ enum { CHUNK = 256, TURNED_CHUNK = 512 };
 static bool is_turned(const chi_dnn_problem *p)
 {
 	enum { PAGE = 4096 };
-	return p->a_transposed && p->batch == 0 && p->m * p->n >= CHI_DIVIDED_ELEMENTS &&
-			p->k >= CHI_TURNED_GEMM_TERMS && p->m * (int64_t) sizeof(float) >= PAGE &&
-			p->n * (int64_t) sizeof(float) < PAGE;
+	return p->dtypes == CHI_DNN_F32 && p->a_transposed && p->batch == 0 &&
+			p->m * p->n >= CHI_DIVIDED_ELEMENTS && p->k >= CHI_TURNED_GEMM_TERMS &&
+			p->m * (int64_t) sizeof(float) >= PAGE && p->n * (int64_t) sizeof(float) < PAGE;
 }
 
 static bool is_divided(const chi_dnn_problem *p)
@@ -305,9 +333,9 @@ static choir_status run_one(const subset *c, int member, int64_t chunk)
 	const choir_kernel_call *call = c->call;
 	const int64_t first = chunk * chunk_size(&c->whole);
 	const chi_dnn_operands operands = {
-		.a = (const float *) call->in[0].data + first,
+		.a = chi_element(&call->in[0], first),
 		.b = call->in[1].data,
-		.out = (float *) call->out->data + first * p.n,
+		.out = chi_element(call->out, first * p.n),
 		.scratch = c->bytes == 0 ? NULL : (char *) call->scratch + (size_t) member * c->bytes,
 	};
 	if (is_gemm(&c->whole))
@@ -354,8 +382,11 @@ static choir_status run_matmul(const choir_kernel_call *call)
 static choir_status run_activated(const choir_kernel_call *call, choir_activation activation)
 {
 	CHOIR_TRY(run(call));
-	if (activation != CHOIR_LINEAR)
-		chi_finish(CHOIR_F32, call->out->data, 1, chi_elements(call->out), NULL, activation);
+	if (activation != CHOIR_LINEAR && chi_dtype_is_half(call->out->dtype))
+		chi_activate_half(call->out->dtype, call->out->data, chi_elements(call->out), activation);
+	else if (activation != CHOIR_LINEAR)
+		chi_finish(
+				call->out->dtype, call->out->data, 1, chi_elements(call->out), NULL, activation);
 	return CHOIR_OK;
 }
 
@@ -412,6 +443,15 @@ static const chi_kernel_spec specs[] = {
 			&gradient_input },
 	{ "conv2d_gradient_filter", CHI_F32, sizeof(choir_conv2d_attributes), run, scratch, score,
 			&gradient_filter },
+	{ "matmul", CHI_BF16, sizeof(choir_matmul_attributes), run_matmul, scratch_matmul, score_bf16,
+			&matmul },
+	{ "dense", CHI_BF16, sizeof(choir_dense_attributes), run_dense, scratch, score_bf16, &dense },
+	{ "conv2d", CHI_BF16, sizeof(choir_conv2d_attributes), run_conv2d, scratch, score_bf16,
+			&conv2d },
+	{ "conv2d_gradient_input", CHI_BF16, sizeof(choir_conv2d_attributes), run, scratch, score_bf16,
+			&gradient_input },
+	{ "conv2d_gradient_filter", CHI_BF16, sizeof(choir_conv2d_attributes), run, scratch,
+			score_bf16, &gradient_filter },
 	{ "attention", CHI_F32, sizeof(choir_attention_attributes), chi_attention,
 			chi_attention_scratch, always, &way },
 	{ "attention_gradient", CHI_F32, sizeof(choir_attention_attributes), chi_attention_gradient,
@@ -434,5 +474,10 @@ chi_kernel_list chi_onednn_list(size_t index)
 {
 	(void) index;
 	return (chi_kernel_list){ NULL, 0 };
+}
+
+bool chi_onednn_has_bf16(void)
+{
+	return false;
 }
 #endif

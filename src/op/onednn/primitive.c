@@ -42,8 +42,10 @@ typedef struct {
 	layout a, b, bias, out;
 	layout b_told, out_told;
 	const layout *x, *filter, *y;
+	layout hint_x, hint_filter; // of the forward pass, in the operands' dtype
 	dnnl_dims_t stride, before, after; // zeros around x
 	dnnl_dims_t apart; // dilation - 1
+	dnnl_data_type_t operand, result; // of a and b, and of out
 	dnnl_primitive_attr_t attr;
 	dnnl_primitive_desc_t hint; // forward pass, for gradients
 	dnnl_primitive_desc_t description;
@@ -80,6 +82,16 @@ choir_status chi_limit_onednn(void)
 			"instruction set: \"%s\" is needed, but this process has "
 			"already used oneDNN with all that the processor has",
 			chi_instruction_set_name(set));
+}
+
+bool chi_onednn_has_bf16(void)
+{
+#if defined(__x86_64__)
+	return chi_instruction_set_use() >= CHI_INSTRUCTION_SET_AVX512 &&
+			__builtin_cpu_supports("avx512bf16");
+#else
+	return false;
+#endif
 }
 
 const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY])
@@ -139,14 +151,16 @@ static layout_ref ref(const layout *l)
 	return (layout_ref){ *l };
 }
 
-static dnnl_status_t strided(layout *l, int rank, const dnnl_dims_t dim, const dnnl_dims_t stride)
+static dnnl_status_t strided(layout *l, dnnl_data_type_t type, int rank, const dnnl_dims_t dim,
+		const dnnl_dims_t stride)
 {
-	return dnnl_memory_desc_create_with_strides(l, rank, dim, dnnl_f32, stride);
+	return dnnl_memory_desc_create_with_strides(l, rank, dim, type, stride);
 }
 
-static dnnl_status_t tagged(layout *l, int rank, const dnnl_dims_t dim, dnnl_format_tag_t tag)
+static dnnl_status_t tagged(
+		layout *l, dnnl_data_type_t type, int rank, const dnnl_dims_t dim, dnnl_format_tag_t tag)
 {
-	return dnnl_memory_desc_create_with_tag(l, rank, dim, dnnl_f32, tag);
+	return dnnl_memory_desc_create_with_tag(l, rank, dim, type, tag);
 }
 
 static void destroy(layout *l)
@@ -171,7 +185,7 @@ static dnnl_status_t describe_forward(plan *p, bool bias)
 static dnnl_status_t describe_hint(plan *p)
 {
 	return dnnl_convolution_forward_primitive_desc_create(&p->hint, engine, dnnl_forward_training,
-			dnnl_convolution_direct, *p->x, *p->filter, NULL, *p->y, p->stride, p->apart,
+			dnnl_convolution_direct, p->hint_x, p->hint_filter, NULL, *p->y, p->stride, p->apart,
 			p->before, p->after, NULL);
 }
 
@@ -194,14 +208,16 @@ static layout_ref ref(const layout *l)
 	return (layout_ref){ l };
 }
 
-static dnnl_status_t strided(layout *l, int rank, const dnnl_dims_t dim, const dnnl_dims_t stride)
+static dnnl_status_t strided(layout *l, dnnl_data_type_t type, int rank, const dnnl_dims_t dim,
+		const dnnl_dims_t stride)
 {
-	return dnnl_memory_desc_init_by_strides(l, rank, dim, dnnl_f32, stride);
+	return dnnl_memory_desc_init_by_strides(l, rank, dim, type, stride);
 }
 
-static dnnl_status_t tagged(layout *l, int rank, const dnnl_dims_t dim, dnnl_format_tag_t tag)
+static dnnl_status_t tagged(
+		layout *l, dnnl_data_type_t type, int rank, const dnnl_dims_t dim, dnnl_format_tag_t tag)
 {
-	return dnnl_memory_desc_init_by_tag(l, rank, dim, dnnl_f32, tag);
+	return dnnl_memory_desc_init_by_tag(l, rank, dim, type, tag);
 }
 
 static void destroy(layout *l)
@@ -229,8 +245,8 @@ static dnnl_status_t describe_hint(plan *p)
 {
 	dnnl_convolution_desc_t d;
 	DNN_TRY(dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training,
-			dnnl_convolution_direct, p->x, p->filter, NULL, p->y, p->stride, p->apart, p->before,
-			p->after));
+			dnnl_convolution_direct, &p->hint_x, &p->hint_filter, NULL, p->y, p->stride, p->apart,
+			p->before, p->after));
 	return dnnl_primitive_desc_create(&p->hint, &d, NULL, engine, NULL);
 }
 
@@ -257,33 +273,38 @@ static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr)
 	return dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
 }
 
-// [rows, columns], or the memory of its transpose. batch 0: rank 2.
+// dim is batch, rows and columns, or those of the memory's transpose. batch 0: rank 2.
 static dnnl_status_t matrix(
-		layout *l, int64_t batch, int64_t rows, int64_t columns, bool transposed)
+		layout *l, dnnl_data_type_t type, const int64_t dim[3], bool transposed)
 {
+	const int64_t batch = dim[0], rows = dim[1], columns = dim[2];
 	const int64_t row = transposed ? 1 : columns, column = transposed ? rows : 1;
 	if (batch > 0)
-		return strided(l, 3, (dnnl_dims_t){ batch, rows, columns },
+		return strided(l, type, 3, (dnnl_dims_t){ batch, rows, columns },
 				(dnnl_dims_t){ rows * columns, row, column });
-	return strided(l, 2, (dnnl_dims_t){ rows, columns }, (dnnl_dims_t){ row, column });
+	return strided(l, type, 2, (dnnl_dims_t){ rows, columns }, (dnnl_dims_t){ row, column });
 }
 
 static dnnl_status_t plan_matmul(plan *p, const chi_dnn_problem *q)
 {
+	const int64_t a[] = { q->batch, q->m, q->k }, b[] = { q->b_batch, q->k, q->n };
+	const int64_t out[] = { q->batch, q->m, q->n }, bias[] = { q->batch > 0, 1, q->n };
 	if (q->a_row > 0)
-		DNN_TRY(strided(&p->a, 2, (dnnl_dims_t){ q->m, q->k }, (dnnl_dims_t){ 1, q->a_row }));
+		DNN_TRY(strided(
+				&p->a, p->operand, 2, (dnnl_dims_t){ q->m, q->k }, (dnnl_dims_t){ 1, q->a_row }));
 	else
-		DNN_TRY(matrix(&p->a, q->batch, q->m, q->k, q->a_transposed));
-	DNN_TRY(matrix(&p->b, q->b_batch, q->k, q->n, q->b_transposed));
-	DNN_TRY(matrix(&p->out, q->batch, q->m, q->n, false));
+		DNN_TRY(matrix(&p->a, p->operand, a, q->a_transposed));
+	DNN_TRY(matrix(&p->b, p->operand, b, q->b_transposed));
+	DNN_TRY(matrix(&p->out, p->result, out, false));
 	if (q->bias)
-		DNN_TRY(matrix(&p->bias, q->batch > 0, 1, q->n, false));
-	DNN_TRY(matrix(&p->b_told, q->b_batch, q->k, q->n, q->b_transposed));
+		DNN_TRY(matrix(&p->bias, dnnl_f32, bias, false));
+	DNN_TRY(matrix(&p->b_told, p->operand, b, q->b_transposed));
 	return describe_matmul(p, q->bias);
 }
 
 // [kh, kw, c / groups, out] in memory, and a layout for oneDNN to choose; groups are goihw.
-static dnnl_status_t plan_filter(const chi_dnn_problem *q, layout *given, layout *told)
+static dnnl_status_t plan_filter(
+		const chi_dnn_problem *q, dnnl_data_type_t type, layout *given, layout *told)
 {
 	const int64_t c = q->c / q->groups, out = q->out / q->groups;
 	const dnnl_dims_t plain = { q->out, q->c, q->kh, q->kw };
@@ -291,11 +312,21 @@ static dnnl_status_t plan_filter(const chi_dnn_problem *q, layout *given, layout
 	const dnnl_dims_t stride = { out, 1, q->out, q->kw * c * q->out, c * q->out };
 
 	if (q->groups == 1) {
-		DNN_TRY(tagged(given, 4, plain, dnnl_hwio));
-		return tagged(told, 4, plain, dnnl_format_tag_any);
+		DNN_TRY(tagged(given, type, 4, plain, dnnl_hwio));
+		return tagged(told, type, 4, plain, dnnl_format_tag_any);
 	}
-	DNN_TRY(strided(given, 5, grouped, stride));
-	return tagged(told, 5, grouped, dnnl_format_tag_any);
+	DNN_TRY(strided(given, type, 5, grouped, stride));
+	return tagged(told, type, 5, grouped, dnnl_format_tag_any);
+}
+
+static dnnl_status_t plan_hint(plan *p, const chi_dnn_problem *q)
+{
+	const dnnl_dims_t x = { q->images, q->c, q->h, q->w };
+	layout unused = { 0 };
+	DNN_TRY(tagged(&p->hint_x, p->operand, 4, x, dnnl_nhwc));
+	const dnnl_status_t status = plan_filter(q, p->operand, &unused, &p->hint_filter);
+	destroy(&unused);
+	return status == dnnl_success ? describe_hint(p) : status;
 }
 
 // Memory is nhwc and hwio; oneDNN's dimensions are nchw and oihw. oneDNN chooses the filter's
@@ -316,14 +347,18 @@ static dnnl_status_t plan_convolution(plan *p, const chi_dnn_problem *q)
 	p->x = of_input ? &p->out : &p->a;
 	p->y = of_input ? &p->a : of_filter ? &p->b : &p->out;
 	p->filter = of_filter ? &p->out_told : &p->b_told;
-	DNN_TRY(tagged(of_input ? &p->out : &p->a, 4, x, dnnl_nhwc));
-	DNN_TRY(tagged(of_input ? &p->a : of_filter ? &p->b : &p->out, 4, y, dnnl_nhwc));
-	DNN_TRY(plan_filter(q, of_filter ? &p->out : &p->b, of_filter ? &p->out_told : &p->b_told));
+	const dnnl_data_type_t x_type = of_input ? p->result : p->operand;
+	const dnnl_data_type_t y_type = of_input || of_filter ? p->operand : p->result;
+	const dnnl_data_type_t filter_type = of_filter ? p->result : p->operand;
+	DNN_TRY(tagged(of_input ? &p->out : &p->a, x_type, 4, x, dnnl_nhwc));
+	DNN_TRY(tagged(of_input ? &p->a : of_filter ? &p->b : &p->out, y_type, 4, y, dnnl_nhwc));
+	DNN_TRY(plan_filter(
+			q, filter_type, of_filter ? &p->out : &p->b, of_filter ? &p->out_told : &p->b_told));
 	if (q->bias)
-		DNN_TRY(tagged(&p->bias, 1, bias, dnnl_x));
+		DNN_TRY(tagged(&p->bias, dnnl_f32, 1, bias, dnnl_x));
 	if (q->kind == CHI_DNN_CONVOLUTION)
 		return describe_forward(p, q->bias);
-	DNN_TRY(describe_hint(p));
+	DNN_TRY(plan_hint(p, q));
 	return of_input ? describe_input(p) : describe_filter(p);
 }
 
@@ -335,6 +370,8 @@ static void plan_free(plan *p)
 	destroy(&p->out);
 	destroy(&p->b_told);
 	destroy(&p->out_told);
+	destroy(&p->hint_x);
+	destroy(&p->hint_filter);
 	if (p->attr)
 		dnnl_primitive_attr_destroy(p->attr);
 	if (p->hint)
@@ -414,7 +451,8 @@ static dnnl_status_t fill(
 // oneDNN plans for OpenMP's thread count, which must be one.
 static dnnl_status_t make(chi_dnn *d, const chi_dnn_problem *q)
 {
-	plan p = { 0 };
+	plan p = { .operand = q->dtypes == CHI_DNN_F32 ? dnnl_f32 : dnnl_bf16,
+		.result = q->dtypes == CHI_DNN_BF16 ? dnnl_bf16 : dnnl_f32 };
 	dnnl_primitive_attr_t reorder_attr = NULL;
 	dnnl_status_t status = make_attr(&p.attr);
 	if (status == dnnl_success)

@@ -14,10 +14,14 @@ typedef enum {
 	CHI_DNN_CONVOLUTION_FILTER // gradient of the filter
 } chi_dnn_kind;
 
+// The dtypes of a, b and out; a bias is f32.
+typedef enum { CHI_DNN_F32, CHI_DNN_BF16, CHI_DNN_BF16_TO_F32 } chi_dnn_dtypes;
+
 // The cache's key, without padding bytes; members that do not apply are zero.
 typedef struct {
 	int32_t kind;
-	uint16_t bias;
+	uint8_t bias;
+	uint8_t dtypes; // chi_dnn_dtypes
 	uint8_t a_transposed, b_transposed; // MATMUL
 	int64_t batch, m, n, k; // MATMUL; batch 0: a and b have rank 2
 	int64_t a_row; // MATMUL: row distance of a transposed a; 0: m

@@ -71,6 +71,18 @@ void chi_narrow(choir_dtype dtype, void *out, const double *x, int64_t n)
 	loops[dtype](out, x, n);
 }
 
+// Between f32 and 16 bits, which has the bits of the way through f64. False: other dtypes.
+static bool cast_half(const choir_buffer *x, const choir_buffer *out, int64_t n)
+{
+	if (x->dtype == CHOIR_F32 && chi_dtype_is_half(out->dtype))
+		chi_half_loops_best(out->dtype)->narrow(out->data, x->data, n);
+	else if (chi_dtype_is_half(x->dtype) && out->dtype == CHOIR_F32)
+		chi_half_loops_best(x->dtype)->widen(out->data, x->data, n);
+	else
+		return false;
+	return true;
+}
+
 static choir_status run_cast(const choir_kernel_call *call)
 {
 	enum { BLOCK = 512 };
@@ -81,6 +93,8 @@ static choir_status run_cast(const choir_kernel_call *call)
 			memcpy(call->out->data, x->data, (size_t) n * chi_dtype_size(x->dtype));
 		return CHOIR_OK;
 	}
+	if (cast_half(x, call->out, n))
+		return CHOIR_OK;
 	double block[BLOCK];
 	for (int64_t i = 0; i < n; i += BLOCK) {
 		const int64_t count = n - i < BLOCK ? n - i : BLOCK;

@@ -109,6 +109,22 @@ static choir_status run_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
+// ReLU needs no arithmetic.
+static choir_status run_relu_half(const choir_kernel_call *call)
+{
+	const choir_buffer *x = &call->in[0];
+	chi_half_loops_best(x->dtype)->relu(call->out->data, x->data, chi_elements(x));
+	return CHOIR_OK;
+}
+
+static choir_status run_relu_gradient_half(const choir_kernel_call *call)
+{
+	const choir_buffer *y = &call->in[0];
+	chi_half_loops_best(y->dtype)->relu_gradient(
+			call->out->data, y->data, call->in[1].data, chi_elements(y));
+	return CHOIR_OK;
+}
+
 static choir_status run_scale(const choir_kernel_call *call)
 {
 	const choir_buffer *x = &call->in[0];
@@ -250,7 +266,7 @@ static choir_status run_fill(const choir_kernel_call *call)
 
 static const chi_kernel_spec specs[] = {
 	{ "add", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[0] },
-	{ "add", 1 << CHOIR_F16 | 1 << CHOIR_BF16, 0, run_add_half, NULL, NULL, NULL },
+	{ "add", CHI_HALF, 0, run_add_half, NULL, NULL, NULL },
 	{ "subtract", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[1] },
 	{ "multiply", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[2] },
 	{ "divide", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[3] },
@@ -285,6 +301,7 @@ static const chi_kernel_spec specs[] = {
 	{ "exp", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[2] },
 	{ "log", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[3] },
 	{ "relu", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[4] },
+	{ "relu", CHI_HALF, 0, run_relu_half, NULL, NULL, NULL },
 	{ "tanh", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[5] },
 	{ "sigmoid", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[6] },
 	{ "gelu_tanh", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[7] },
@@ -296,6 +313,7 @@ static const chi_kernel_spec specs[] = {
 	{ "square_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[0] },
 	{ "sqrt_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[1] },
 	{ "relu_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[4] },
+	{ "relu_gradient", CHI_HALF, 0, run_relu_gradient_half, NULL, NULL, NULL },
 	{ "tanh_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[5] },
 	{ "sigmoid_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[6] },
 	{ "gelu_tanh_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[7] },

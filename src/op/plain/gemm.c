@@ -47,10 +47,29 @@ size_t chi_gemm_scratch(choir_dtype dtype)
 	return (size_t) (BLOCK_M + BLOCK_N) * BLOCK_K * chi_dtype_size(dtype);
 }
 
+static const chi_unary unary[] = { CHI_RELU, CHI_RELU, CHI_TANH, CHI_SIGMOID };
+
+void chi_activate_half(choir_dtype dtype, void *x, int64_t n, choir_activation activation)
+{
+	enum { BLOCK = 1024 };
+	const chi_half_loops *half = chi_half_loops_best(dtype);
+	float block[BLOCK];
+	if (activation == CHOIR_RELU) {
+		half->relu(x, x, n);
+		return;
+	}
+	for (int64_t i = 0; i < n; i += BLOCK) {
+		uint16_t *at = (uint16_t *) x + i;
+		const int64_t count = n - i < BLOCK ? n - i : BLOCK;
+		half->widen(block, at, count);
+		chi_loops_best()->real[CHOIR_F32]->unary(unary[activation], block, block, count);
+		half->narrow(at, block, count);
+	}
+}
+
 void chi_finish(choir_dtype dtype, void *out, int64_t rows, int64_t n, const void *bias,
 		choir_activation activation)
 {
-	static const chi_unary unary[] = { CHI_RELU, CHI_RELU, CHI_TANH, CHI_SIGMOID };
 	const chi_loops *loops = chi_loops_best();
 	const size_t row = (size_t) n * chi_dtype_size(dtype);
 	char *to = out;

@@ -197,6 +197,15 @@ typedef struct {
 	void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t c_row, bool first);
 } chi_real_loops;
 
+// f16 or bf16.
+typedef struct {
+	void (*add)(void *out, const void *a, const void *b, int64_t n); // in f32
+	void (*widen)(void *out, const void *x, int64_t n); // to f32
+	void (*narrow)(void *out, const void *x, int64_t n); // from f32
+	void (*relu)(void *out, const void *x, int64_t n);
+	void (*relu_gradient)(void *out, const void *y, const void *dy, int64_t n);
+} chi_half_loops;
+
 typedef struct {
 	const char *name;
 	const chi_number_loops *number[CHI_ARITHMETIC_DTYPES];
@@ -204,8 +213,7 @@ typedef struct {
 	// Blocks of four words, counting up counter[0] and counter[1].
 	void (*philox)(
 			uint32_t *words, const uint32_t counter[4], const uint32_t key[2], int64_t blocks);
-	void (*add_f16)(void *out, const void *a, const void *b, int64_t n);
-	void (*add_bf16)(void *out, const void *a, const void *b, int64_t n);
+	const chi_half_loops *f16, *bf16;
 } chi_loops;
 
 extern const chi_loops chi_loops_baseline;
@@ -216,3 +224,7 @@ extern const chi_loops chi_loops_avx2, chi_loops_avx512;
 // The index-th variant of the plain loops on this machine, widest first; NULL after the last.
 const chi_loops *chi_loops_variant(size_t index);
 const chi_loops *chi_loops_best(void);
+static inline const chi_half_loops *chi_half_loops_best(choir_dtype dtype)
+{
+	return dtype == CHOIR_F16 ? chi_loops_best()->f16 : chi_loops_best()->bf16;
+}

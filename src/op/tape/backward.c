@@ -3,6 +3,7 @@
 // The fourth, from the newest operation on, computes the gradients and recomputes segments. A
 // source's gradient is delivered with its last contribution, so memory is freed early. Only the
 // program decides the order of sums, and so the bits.
+#include "op/precision/precision.h"
 #include "op/tape/tape.h"
 #include "trace/trace.h"
 
@@ -213,6 +214,23 @@ static choir_status hand_over_first(pass *p)
 	return CHOIR_OK;
 }
 
+// In mixed precision a contribution may be wider or narrower than this. A copy in 16 bits of an f32
+// tensor takes f32, unless the program wants its gradient.
+static choir_dtype dtype_of(const account *a)
+{
+	return a->source ? a->tensor->dtype : chi_precision_gradient(a->tensor);
+}
+
+static choir_tensor *in_dtype_of(const account *a, choir_tensor *gradient)
+{
+	const choir_dtype dtype = dtype_of(a);
+	const bool mixed = chi_dtype_is_half(gradient->dtype) || chi_dtype_is_half(a->tensor->dtype);
+
+	if (!mixed || gradient->dtype == dtype)
+		return gradient;
+	return choir_cast(choir_to_dense(gradient), dtype);
+}
+
 // Adds a contribution for node's input k.
 static choir_status add(
 		pass *p, const chi_node *node, size_t k, choir_tensor *gradient, size_t mark)
@@ -222,7 +240,10 @@ static choir_status add(
 
 	const choir_shape shape = chi_dense_shape(gradient);
 
-	if (gradient->dtype != a->tensor->dtype || !chi_shape_equal(&shape, &a->tensor->shape))
+	gradient = in_dtype_of(a, gradient);
+	if (!gradient)
+		return chi_frame_status(p->frame);
+	if (gradient->dtype != dtype_of(a) || !chi_shape_equal(&shape, &a->tensor->shape))
 		return chi_frame_fail(p->frame, CHOIR_INTERNAL,
 				"%s: gradient %zu is %s %s; %s %s is needed", node->op->name, k,
 				choir_dtype_name(gradient->dtype), chi_shape_print(&shape, made),

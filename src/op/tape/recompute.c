@@ -13,6 +13,7 @@ typedef struct {
 	size_t n;
 	choir_tensor *const *inputs; // of fn
 	chi_random_key random; // before fn
+	choir_dtype narrow; // of its precision
 } segment;
 
 static choir_status segment_backward(
@@ -42,6 +43,7 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last)
 	choir_tape *tape = f->tape;
 	chi_node *const kept = tape->last;
 	const chi_random_key random = f->random;
+	const choir_dtype narrow = f->narrow;
 	const bool again = tape->again, recorded = !tape->used;
 	char text[2][CHI_SHAPE_TEXT];
 
@@ -50,10 +52,12 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last)
 	tape->used = false;
 	tape->again = true;
 	f->random = s->random;
+	f->narrow = s->narrow;
 	chi_mutex_check_none_held();
 	choir_tensor *y = s->fn(s->inputs, s->user);
 	*last = tape->last;
 	f->random = random;
+	f->narrow = narrow;
 	tape->again = again;
 	tape->used = !recorded;
 	if (!recorded)
@@ -156,7 +160,7 @@ choir_tensor *choir_recompute(
 		return fn(inputs, user);
 	chi_node *const before = tape->last;
 	const size_t mark = choir_frame_mark(f);
-	const segment s = { fn, user, n, inputs, f->random };
+	const segment s = { fn, user, n, inputs, f->random, f->narrow };
 	tape->segments++;
 	choir_tensor *y = fn(inputs, user);
 	tape->segments--;

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "op/precision/precision.h"
 #include "strategy/cross/cross.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/run/sync_point.h"
@@ -32,6 +33,7 @@ void chi_replica_call(chi_replica *r)
 	choir_frame *f = r->base.frame;
 	f->random.step = run->task.step;
 	f->random.place = 0;
+	f->narrow = chi_precision_dtype(choir_strategy_precision(run->strategy));
 	chi_context inside;
 	chi_fpenv host;
 	chi_trace_begin_replica(run->strategy->first_replica + chi_replica_number(r), r->id,

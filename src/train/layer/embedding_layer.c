@@ -10,6 +10,12 @@ typedef struct {
 	choir_layer *tied; // the table's owner; NULL: itself
 } embedding;
 
+// Or 16 bits in mixed precision.
+static bool is_f32(const choir_tensor *x)
+{
+	return chi_dtype_wide(x->dtype) == CHOIR_F32;
+}
+
 static choir_tensor *apply_embedding(choir_layer *l, choir_tensor *x)
 {
 	if (x->dtype != CHOIR_U8 && x->dtype != CHOIR_I32 && x->dtype != CHOIR_I64)
@@ -23,7 +29,7 @@ static choir_tensor *apply_places(choir_layer *l, choir_tensor *x)
 	const embedding *e = (const embedding *) l;
 	const choir_shape *s = &x->shape;
 	char got[CHI_SHAPE_TEXT];
-	if (s->rank != 3 || s->dim[1] > e->rows || s->dim[2] != e->width || x->dtype != CHOIR_F32)
+	if (s->rank != 3 || s->dim[1] > e->rows || s->dim[2] != e->width || !is_f32(x))
 		return chi_layer_fail(l, x,
 				"position_embedding needs f32 [n, up to %" PRId64 " "
 				"positions, %" PRId64 "]; the input is %s %s",
@@ -37,7 +43,7 @@ static choir_tensor *apply_tied(choir_layer *l, choir_tensor *x)
 	const embedding *e = (const embedding *) l;
 	const int rank = x->shape.rank;
 	char got[CHI_SHAPE_TEXT];
-	if (rank < 2 || x->shape.dim[rank - 1] != e->width || x->dtype != CHOIR_F32)
+	if (rank < 2 || x->shape.dim[rank - 1] != e->width || !is_f32(x))
 		return chi_layer_fail(l, x,
 				"tied_embedding needs f32 [.., %" PRId64 "]; the input is %s %s", e->width,
 				choir_dtype_name(x->dtype), chi_shape_print(&x->shape, got));

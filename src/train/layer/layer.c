@@ -189,21 +189,50 @@ static bool check_input(const choir_layer *l, choir_tensor *x)
 	}
 	if (chi_tensor_check(x) != CHOIR_OK)
 		return false;
-	if (l->variable[0] == NULL || x->dtype == CHOIR_F32 || l->kind->any_dtype)
+	if (l->variable[0] == NULL || x->dtype == CHOIR_F32 || l->kind->any_dtype ||
+			(chi_dtype_is_half(x->dtype) && x->frame->narrow != CHOIR_F32))
 		return true;
 	chi_layer_fail(l, x, "%s needs f32; the input is %s, cast it", l->kind->name,
 			choir_dtype_name(x->dtype));
 	return false;
 }
 
+static choir_tensor *apply_by(
+		choir_layer *l, choir_tensor *x, choir_tensor *(*apply)(choir_layer *l, choir_tensor *x))
+{
+	choir_frame *f = x->frame;
+	if (l->precision == CHOIR_PRECISION_DEFAULT)
+		return apply(l, x);
+	const choir_precision before = choir_frame_set_precision(f, l->precision);
+	if (l->precision == CHOIR_PRECISION_F32 && chi_dtype_is_half(x->dtype))
+		x = choir_cast(x, CHOIR_F32);
+	choir_tensor *y = x == NULL ? NULL : apply(l, x);
+	choir_frame_set_precision(f, before);
+	return y;
+}
+
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x)
 {
-	return x != NULL && check_input(l, x) ? l->kind->apply(l, x) : NULL;
+	return x != NULL && check_input(l, x) ? apply_by(l, x, l->kind->apply) : NULL;
 }
 
 choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x)
 {
-	return x != NULL && check_input(l, x) ? l->kind->apply_linear(l, x) : NULL;
+	return x != NULL && check_input(l, x) ? apply_by(l, x, l->kind->apply_linear) : NULL;
+}
+
+choir_status choir_layer_set_precision(choir_layer *l, choir_precision p)
+{
+	if (l == NULL || (unsigned) p >= CHOIR_PRECISION_AUTO)
+		return choir_fail(CHOIR_INVALID,
+				"layer \"%s\": the precision is %s; DEFAULT, F32, MIXED_BF16 or MIXED_F16 is "
+				"needed",
+				l == NULL				  ? "NULL"
+						: l->name != NULL ? l->name
+										  : l->kind->name,
+				choir_precision_name(p));
+	l->precision = p;
+	return CHOIR_OK;
 }
 
 void chi_layer_follow(choir_layer *l, chi_image *image)

@@ -49,6 +49,7 @@ struct choir_layer {
 	char setting[CHI_LAYER_SETTING]; // options in words; "": none
 	bool rectifies; // ends with ReLU
 	int64_t channels; // of the images that a convolution makes
+	choir_precision precision; // DEFAULT: the frame's
 	int variables; // also of contained layers
 	choir_variable *variable[CHI_LAYER_VARIABLES]; // NULL: unused
 };

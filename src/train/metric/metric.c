@@ -204,6 +204,8 @@ static choir_status update(
 		choir_metric *m, choir_tensor *values, choir_tensor *more, choir_tensor *weights)
 {
 	choir_tensor *total = NULL, *count = NULL;
+	if (chi_dtype_is_half(values->dtype) && (values = choir_cast(values, CHOIR_F32)) == NULL)
+		return choir_error_status();
 	CHOIR_TRY(chi_metric_count(m, values, more, weights, &total, &count));
 	if (total == NULL || (count == NULL && m->count != NULL))
 		return chi_frame_status(values->frame);

@@ -289,14 +289,15 @@ static choir_status gate(
 	*skip = false;
 	const bool finite = bad == NULL && (clip == 0 || isfinite(norm));
 	if (!finite && o->options.nonfinite != CHOIR_NONFINITE_IGNORE) {
-		*skip = o->options.nonfinite == CHOIR_NONFINITE_SKIP ||
-				o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC;
+		const bool dynamic = o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC;
+		*skip = o->options.nonfinite == CHOIR_NONFINITE_SKIP || (dynamic && o->scale > 1);
 		return *skip ? CHOIR_OK
 					 : choir_fail(CHOIR_INVALID,
 							   "%s: the gradient of \"%s\" is not finite "
-							   "in update %" PRIu64 "; nothing was changed",
+							   "in update %" PRIu64 "%s; nothing was changed",
 							   o->kind->name, bad == NULL ? "all variables together" : bad->name,
-							   chi_atomic64_load(&o->step) + 1);
+							   chi_atomic64_load(&o->step) + 1,
+							   dynamic ? ", although the loss scale is 1, its lowest" : "");
 	}
 	if (clip > 0 && norm > clip)
 		*factor *= clip / norm;

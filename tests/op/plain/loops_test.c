@@ -224,9 +224,9 @@ static void halves(const chi_loops *v, choir_dtype dtype, int op, void *out, int
 {
 	(void) op;
 	if (dtype == CHOIR_F16)
-		v->add_f16(out, a, b, n);
+		v->f16->add(out, a, b, n);
 	else
-		v->add_bf16(out, a, b, n);
+		v->bf16->add(out, a, b, n);
 }
 
 static void compare_all(const char *what, run_loop *run, choir_dtype dtype, int ops)

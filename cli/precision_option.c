@@ -1,0 +1,75 @@
+// --precision: its names, and what they mean on this machine.
+#include "precision_option.h"
+
+#include "command_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const precision_names[] = { "f32", "mixed_bf16", "mixed_f16", "auto", NULL };
+const char precision_help[] = "f32, mixed_bf16, mixed_f16, or auto: what is faster here\n"
+							  "(f32)";
+
+choir_precision precision_of(const char *name)
+{
+	for (int p = CHOIR_PRECISION_F32; name != NULL && p <= CHOIR_PRECISION_AUTO; p++)
+		if (strcmp(name, choir_precision_name((choir_precision) p)) == 0)
+			return (choir_precision) p;
+	return CHOIR_PRECISION_DEFAULT;
+}
+
+const choir_loss_scale *precision_loss_scale(const choir_strategy *s)
+{
+	static const choir_loss_scale dynamic = { .size = sizeof dynamic };
+	return choir_strategy_precision(s) == CHOIR_PRECISION_MIXED_F16 ? &dynamic : NULL;
+}
+
+choir_status precision_report(const char *who, const char *name, const choir_strategy *s)
+{
+	const choir_precision asked = precision_of(name), taken = choir_strategy_precision(s);
+	const choir_precision measured =
+			asked == CHOIR_PRECISION_AUTO ? CHOIR_PRECISION_MIXED_BF16 : taken;
+	char line[240];
+	double cost;
+	if (measured == CHOIR_PRECISION_F32 || !choir_strategy_is_chief(s))
+		return CHOIR_OK;
+	const bool native = choir_precision_is_native(measured);
+	CHOIR_TRY(choir_precision_measure(measured, choir_strategy_worker_device(s, 0), &cost));
+	if (asked != CHOIR_PRECISION_AUTO && native && cost <= 1)
+		return CHOIR_OK;
+	snprintf(line, sizeof line,
+			"--precision %s: %s%slayers in %s take %.2f times as long as in f32", name,
+			asked == CHOIR_PRECISION_AUTO ? choir_precision_name(taken) : "",
+			native									? asked == CHOIR_PRECISION_AUTO ? "; " : ""
+					: asked == CHOIR_PRECISION_AUTO ? "; no instructions for bf16 are in use, "
+													: "no instructions for it are in use, ",
+			choir_precision_name(measured), cost);
+	print_error(who, line);
+	return CHOIR_OK;
+}
+
+static void print_list(const char *title, const choir_strategy *s, bool narrow)
+{
+	size_t n, column = 0;
+	const choir_precision_row *rules = choir_precision_rules(&n);
+	printf("  %s:", title);
+	for (size_t i = 0; i < n; i++) {
+		if (choir_precision_is_narrow(choir_strategy_precision(s), rules[i].operation,
+					choir_strategy_worker_device(s, 0)) != narrow)
+			continue;
+		column += strlen(rules[i].operation) + 1;
+		printf("%s%s", column > 76 ? "\n    " : " ", rules[i].operation);
+		column = column > 76 ? strlen(rules[i].operation) : column;
+	}
+	printf("\n");
+}
+
+void precision_print_rules(const choir_strategy *s)
+{
+	printf("precision %s\n", choir_precision_name(choir_strategy_precision(s)));
+	if (choir_strategy_precision(s) == CHOIR_PRECISION_F32)
+		return;
+	print_list("16 bits", s, true);
+	print_list("f32", s, false);
+	printf("  other operations, sums, and the statistics of norms: f32\n");
+}

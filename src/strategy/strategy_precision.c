@@ -1,0 +1,50 @@
+// The precision of a strategy. AUTO is measured once, by the chief if there are workers.
+#include "strategy/strategy_precision.h"
+
+#include <string.h>
+
+// Less time than this share of f32's is worth the digits.
+#define WORTH 0.9
+
+choir_status chi_strategy_check_precision(const choir_strategy_options *o)
+{
+	if ((unsigned) o->precision <= CHOIR_PRECISION_AUTO)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"strategy: .precision is %d; F32, MIXED_BF16, MIXED_F16 or AUTO is needed",
+			(int) o->precision);
+}
+
+// A CPU without instructions for bf16 cannot be faster than in f32, whatever a measurement says.
+static choir_status measure(choir_strategy *s)
+{
+	const bool cpu = strcmp(s->device[0]->table->kind, "cpu") == 0;
+	double cost;
+	s->precision = CHOIR_PRECISION_F32;
+	if (cpu && !choir_precision_is_native(CHOIR_PRECISION_MIXED_BF16))
+		return CHOIR_OK;
+	CHOIR_TRY(choir_precision_measure(CHOIR_PRECISION_MIXED_BF16, s->device[0], &cost));
+	if (cost < WORTH)
+		s->precision = CHOIR_PRECISION_MIXED_BF16;
+	return CHOIR_OK;
+}
+
+choir_status chi_strategy_open_precision(choir_strategy *s)
+{
+	choir_cluster *c = s->options.cluster;
+	s->precision = s->options.precision;
+	if (s->precision == CHOIR_PRECISION_DEFAULT)
+		s->precision = CHOIR_PRECISION_F32;
+	if (s->precision != CHOIR_PRECISION_AUTO)
+		return CHOIR_OK;
+	if (choir_strategy_is_chief(s))
+		CHOIR_TRY(measure(s));
+	return c == NULL || choir_cluster_workers(c) == 1
+			? CHOIR_OK
+			: choir_cluster_broadcast(c, 0, &s->precision, sizeof s->precision);
+}
+
+choir_precision choir_strategy_precision(const choir_strategy *s)
+{
+	return s == NULL ? CHOIR_PRECISION_F32 : s->owner->precision;
+}

@@ -1,0 +1,8 @@
+// The precision of a strategy's replicas.
+#pragma once
+
+#include "strategy/strategy.h"
+
+choir_status chi_strategy_check_precision(const choir_strategy_options *o);
+// Sets s->precision by the options, before the threads start.
+choir_status chi_strategy_open_precision(choir_strategy *s);

@@ -1,0 +1,78 @@
+// The narrow copies of a variable. The lock lets one thread make a copy while others wait for it.
+// An old copy is overwritten: no tensor that reads it is valid after the variable's version has
+// changed.
+#include "value/narrow_copy.h"
+
+#include "op/op.h"
+
+static chi_copy *copy_of(const chi_source *source)
+{
+	return (chi_copy *) (uintptr_t) source;
+}
+
+// Not for parts of the variable, memory that the frame cannot use at once, and variables that
+// other workers write.
+static bool is_all(const choir_tensor *t, const chi_copy *c)
+{
+	const choir_variable *v = c->source.owner;
+	return t->dtype == CHOIR_F32 && v->dtype == CHOIR_F32 && !c->source.copied &&
+			t->data == c->buffer->memory && choir_shape_elements(&t->shape) == v->elements &&
+			v->elements > 0 && !t->frame->queued && chi_device_shares(c->device, t->frame->device);
+}
+
+// Needs the lock.
+static choir_status make(chi_copy *c, const choir_tensor *t, choir_dtype dtype, int which)
+{
+	const choir_variable *v = c->source.owner;
+	const uint64_t made = t->version + 1; // 0: never
+	if (c->narrow[which].version == made)
+		return CHOIR_OK;
+	if (c->narrow[which].buffer == NULL)
+		c->narrow[which].buffer =
+				chi_buffer_new(c->device, (size_t) v->elements * chi_dtype_size(dtype));
+	if (c->narrow[which].buffer == NULL)
+		return choir_error_status();
+	const choir_buffer in = { t->data, CHOIR_F32, t->shape };
+	choir_buffer out = { c->narrow[which].buffer->memory, dtype, t->shape };
+	CHOIR_TRY(chi_kernel_run(t->frame->stream, "cast", 1, &in, &out, NULL));
+	c->narrow[which].version = made;
+	return CHOIR_OK;
+}
+
+static choir_tensor *narrow(const choir_tensor *t, choir_dtype dtype)
+{
+	chi_copy *c = copy_of(t->source);
+	const int which = dtype == CHOIR_BF16;
+	if (!is_all(t, c))
+		return NULL;
+	chi_mutex_lock(&c->narrow_lock);
+	const choir_status status = make(c, t, dtype, which);
+	chi_mutex_unlock(&c->narrow_lock);
+	if (status != CHOIR_OK) {
+		chi_error_prefix("variable \"%s\"", c->source.name);
+		chi_frame_record_error(t->frame);
+		return NULL;
+	}
+	chi_buffer *buffer = c->narrow[which].buffer;
+	choir_tensor *out = chi_tensor_on(t->frame, buffer, buffer->memory, dtype, &t->shape);
+	if (out != NULL) {
+		out->source = t->source;
+		out->version = t->version;
+	}
+	return out;
+}
+
+void chi_narrow_copy_open(chi_copy *c)
+{
+	chi_mutex_init(&c->narrow_lock, CHI_RANK_VALUE, "narrow copy");
+	c->source.narrow = narrow;
+}
+
+void chi_narrow_copy_close(chi_copy *c)
+{
+	if (c->source.narrow == NULL)
+		return;
+	for (int i = 0; i < 2; i++)
+		chi_buffer_release(c->narrow[i].buffer);
+	chi_mutex_destroy(&c->narrow_lock);
+}

@@ -4,8 +4,9 @@ SECONDS ?= 60
 SCHEDULES ?= 1000000
 MISMATCHES ?= 10000
 ROUNDS ?= 3
+KILLS ?= 200
 .DEFAULT_GOAL := build
-.PHONY: build demo test quick fresh arm64 check conformance fuzz fuzz-short schedules mismatches crashes bench bench-short wheel reference fortran install format clean \
+.PHONY: build demo test quick fresh arm64 check conformance fuzz fuzz-short schedules mismatches crashes kills bench bench-short wheel reference fortran install format clean \
 	help
 
 build: ## build the library, the command and the examples in build/release
@@ -68,6 +69,15 @@ crashes: ## 100,000 crashes while saving, as many flipped bits, 60 stops at rand
 	CHOIR_FLIPS=1 build/release/tests/test_data_source_hdf5_hdf5
 	CHOIR_STOPS=60 ctest --test-dir build/release --output-on-failure \
 		-R '^(cli/checkpoint|mpi/.*_checkpoint)$$'
+
+kills: ## choir run: KILLS (200) workers killed at random moments under each MPI and without one, 100,000 schedules
+	@tools/setup test
+	@tools/build ci
+	CHOIR_SUPERVISOR_SCHEDULES=100000 build/release/tests/test_supervisor_schedule
+	for mpi in none openmpi mpich; do \
+		python3 -B tests/mpi/supervised.py $$mpi kills build/release/choir $(CURDIR)/build/release $(KILLS) \
+			|| exit 1; \
+	done
 
 bench: build ## sums beside each MPI, training and input beside peers (PEERS=FOLDER ENVIRONMENTS=FOLDER), ROUNDS (3): half an hour
 	@tools/bench-mpi --rounds $(ROUNDS)

@@ -113,8 +113,9 @@ static void print_option(const char *name, const char *value, const char *text)
 
 static void print_help(const command *c)
 {
-	printf("usage: %s%s%s [options]\n\n%s\n\noptions:\n", c->name, c->operands[0] ? " " : "",
-			c->operands, c->about);
+	const char *last = strstr(c->operands, "[options]") != NULL ? "" : " [options]";
+	printf("usage: %s%s%s%s\n\n%s\n\noptions:\n", c->name, c->operands[0] ? " " : "", c->operands,
+			last, c->about);
 	for (size_t i = 0; i < c->n; i++)
 		print_option(c->options[i].name, c->options[i].value, c->options[i].help);
 	print_option("--help", NULL, "print this text");

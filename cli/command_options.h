@@ -33,7 +33,7 @@ typedef struct {
 
 typedef struct {
 	const char *name; // "choir train"
-	const char *operands; // "FILE"; "": none
+	const char *operands; // "FILE", or "[options] -- PROGRAM"; "": none
 	int max_operands;
 	bool needs_operand;
 	const char *about; // begins with one sentence

@@ -9,6 +9,8 @@ int inspect_main(int argc, char **argv);
 int replay_main(int argc, char **argv);
 int trace_main(int argc, char **argv);
 int report_main(int argc, char **argv);
+int run_main(int argc, char **argv);
+int status_main(int argc, char **argv);
 int devices_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int bench_main(int argc, char **argv);

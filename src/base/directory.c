@@ -183,6 +183,20 @@ choir_status chi_directory_make(const char *path)
 	return make(path, &made);
 }
 
+choir_status chi_directory_make_private(const char *path)
+{
+	struct stat s;
+	char text[128];
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return choir_fail(CHOIR_IO, "%s: make the directory: %s", path,
+				chi_text_errno(errno, text, sizeof text));
+	if (lstat(path, &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != geteuid() ||
+			(s.st_mode & 0077) != 0)
+		return choir_fail(CHOIR_STATE,
+				"%s: is not a directory of this user with mode 0700; remove it", path);
+	return CHOIR_OK;
+}
+
 static choir_status sync_parent(const char *path)
 {
 	chi_text parent = { 0 };

@@ -11,6 +11,9 @@
 
 // Makes directory path if it does not exist; its parents must exist.
 choir_status chi_directory_make(const char *path);
+// Makes directory path for this user alone. CHOIR_STATE: it exists, but is another user's or open
+// to others.
+choir_status chi_directory_make_private(const char *path);
 // Makes directory path, with its name on the disk.
 choir_status chi_directory_make_synced(const char *path);
 

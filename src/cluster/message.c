@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "trace/health.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -360,6 +361,10 @@ choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
 	int last = c->worker;
 	chi_trace_begin(CHOIR_TRACE_WAIT, "other workers");
 	wait_limit p = begin_wait_limit(m[0], deadline);
+	const bool noted = waits_for != NULL && chi_health_on();
+	if (noted)
+		chi_health_write_wait(
+				waits_for->expected.sequence, waits_for->expected.what, waits_for->peer);
 	for (int turn = 0; status == CHOIR_OK && waits_for != NULL; turn++) {
 		last = waits_for->peer;
 		const double now = turn % LOOKS == LOOKS - 1 ? c->transport_table.now(c->self) : -HUGE_VAL;
@@ -372,6 +377,8 @@ choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
 		if (status == CHOIR_OK)
 			status = progress_all(m, n, &waits_for);
 	}
+	if (noted)
+		chi_health_end_wait();
 	for (int i = 0; status != CHOIR_OK && i < n; i++)
 		chi_message_drop(m[i]);
 	chi_atomic32_store(&c->last, (uint32_t) last + 1);

@@ -7,11 +7,11 @@ from house import code, judge, must_find, project, read, sources
 
 # (what it is, names of functions, the files under src that may call them, what to use instead). Two
 # files may print and end: status.c, for programs that ask for it (choir_check), and lock.c, in debug
-# builds, where locks are taken in the wrong order.
+# builds, where locks are taken in the wrong order. process.c starts and ends processes for a supervisor.
 RULES = [
     ("prints", r"v?f?printf|puts|fputs|putchar|putc|fputc|perror|fwrite", r"base/(status|lock)\.c",
      "a status and chi_log"),
-    ("ends the program", r"exit|_exit|_Exit|quick_exit|abort|raise|kill|atexit", r"base/(status|lock)\.c",
+    ("ends the program", r"exit|_exit|_Exit|quick_exit|abort|raise|kill|atexit", r"base/(status|lock|process)\.c",
      "a status"),
     ("allocates", r"malloc|calloc|realloc|reallocarray|free|aligned_alloc|posix_memalign|strdup|strndup|"
      r"asprintf|vasprintf|getline|alloca|open_memstream", r"base/alloc\.c", "base/alloc.h"),
@@ -21,9 +21,10 @@ RULES = [
     ("reads the clock", r"clock_gettime|gettimeofday|time|clock", r"base/\w+\.c", "base/clock.h"),
     ("touches files", r"f?open(?:at)?|fdopen|fread|fclose|fsync|close|p?read|p?write|rename|unlink|"
      r"mkdir|f?stat|opendir", r"base/\w+\.c", "base/file.h"),
-    ("draws numbers of no seed", r"s?rand(?:om)?|[dlmj]rand48|getrandom|getentropy", r"", "base/philox.h"),
+    ("draws numbers of no seed", r"s?rand(?:om)?|[dlmj]rand48|getrandom|getentropy", r"base/entropy\.c",
+     "base/philox.h"),
     ("changes the host", r"signal|sigaction|pthread_sigmask|setlocale|setenv|putenv|chdir|umask|fork",
-     r"base/thread\.c", "nothing: a library is a guest"),
+     r"base/(thread|process)\.c", "nothing: a library is a guest"),
 ]
 
 

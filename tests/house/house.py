@@ -13,8 +13,10 @@ import tempfile
 FLOORS = {
     "base": 0,
     "trace": 1,
+    "net": 1,
     "device": 2,
     "cluster": 2,
+    "supervisor": 2,
     "tensor": 3,
     "op": 4,
     "data": 4,

@@ -16,6 +16,7 @@
 #include "strategy/run/sync_point.h"
 #include "strategy/cross/cross.h"
 #include "strategy/worker_sync.h"
+#include "trace/health.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -329,6 +330,7 @@ choir_status chi_run_go(
 	if (ready != CHOIR_OK) // other workers would wait for this one's replicas
 		return chi_strategy_abort(run->strategy, ready);
 	chi_trace_begin(CHOIR_TRACE_OTHER, "run");
+	chi_health_step(task.step, chi_strategy_id(run->strategy, 0), run->strategy->replicas);
 	chi_fpenv_enter(&run->host);
 	run->going = true;
 	send_devices(run);

@@ -10,6 +10,7 @@
 #include "base/directory.h"
 #include "base/size.h"
 #include "base/sort.h"
+#include "trace/health.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -240,6 +241,8 @@ choir_status chi_checkpoint_write(const chi_checkpoint_plan *plan, char **path)
 		status = prepare_file(&w, i, &c[i]);
 	if (status == CHOIR_OK)
 		status = publish(&w, c);
+	if (status == CHOIR_OK)
+		chi_health_saved(plan->snapshot->step);
 	*path = NULL;
 	if (status == CHOIR_OK)
 		status = give_path(&w, path);

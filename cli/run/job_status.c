@@ -1,0 +1,45 @@
+// choir status: shows a job that choir run runs.
+#include "command_options.h"
+#include "commands.h"
+#include "report.h"
+#include "terminal_text.h"
+
+#include <choir/choir.h>
+#include <choir/supervisor.h>
+
+#include <stdio.h>
+
+static bool json;
+// clang-format off
+static const option options[] = {
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = json_help },
+};
+// clang-format on
+static const command self = {
+	.name = "choir status",
+	.operands = "[JOB]",
+	.max_operands = 1,
+	.about = "Shows a running job: its workers, their steps and what they wait for.\n\n"
+			 "The job is the process number of choir run. Without it, the command shows the only\n"
+			 "job of this user on this machine.",
+	.examples = { "choir status", "choir status 4711 --json" },
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+static void print_status(choir_supervisor_kind kind, int worker, const char *line, void *user)
+{
+	(void) kind, (void) worker, (void) user;
+	clean_print(stdout, line);
+	putchar('\n');
+}
+
+int status_main(int argc, char **argv)
+{
+	const char *job = NULL;
+	const options_result result = options_read(&self, argc, argv, &job);
+	if (result != OPTIONS_GIVEN)
+		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	return choir_supervisor_show(job, json, print_status, NULL) == CHOIR_OK ? EXIT_OK
+																			: failed(&self);
+}

@@ -1,0 +1,248 @@
+// choir run: starts the workers of a job, watches them and starts them again (choir/supervisor.h).
+// With --agent it is the agent of one worker.
+#include "command_options.h"
+#include "commands.h"
+#include "report.h"
+
+#include <choir/choir.h>
+#include <choir/supervisor.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_WORDS = 4096, PATH = 4096, OUTSIDE = 128 };
+
+static struct {
+	int64_t workers, restarts, min_workers, attempt, worker;
+	const char *hosts, *mpi, *launcher, *address, *events, *agent;
+	double lost_after, start_timeout, stall, stop_timeout;
+	bool quiet, json;
+} given = { .workers = 1, .worker = CHOIR_NONE };
+static const char *const mpis[] = { "openmpi", "mpich", "none", NULL };
+
+// clang-format off
+static const option options[] = {
+	{ .name = "-n", .alias = "--workers", .value = "W", .kind = OPTION_INTEGER,
+		.to = &given.workers, .min = 1, .max = 4096, .help = "number of workers (1)" },
+	{ .name = "--hosts", .value = "LIST", .kind = OPTION_TEXT, .to = &given.hosts,
+		.help = "hosts as in a,b:2 or a file of such lines; the number is\n"
+				"how many workers a host may have (this machine)" },
+	{ .name = "--restarts", .value = "K", .kind = OPTION_INTEGER, .to = &given.restarts, .min = 0,
+		.max = 1000000, .help = "start the job again after up to K failures (0)" },
+	{ .name = "--min", .value = "N", .kind = OPTION_INTEGER, .to = &given.min_workers, .min = 1,
+		.max = 4096, .help = "fewest workers of a restart, if hosts are lost (W)" },
+	{ .name = "--mpi", .value = "MPI", .kind = OPTION_CHOICE, .to = &given.mpi, .choices = mpis,
+		.help = "what connects the workers: openmpi, mpich or none (none\n"
+				"for one worker, else the first that is installed)" },
+	{ .name = "--lost-after", .value = "S", .kind = OPTION_NUMBER, .to = &given.lost_after,
+		.help = "seconds without a heartbeat until a worker is lost (5)" },
+	{ .name = "--start-timeout", .value = "S", .kind = OPTION_NUMBER, .to = &given.start_timeout,
+		.help = "seconds until all workers have started (60)" },
+	{ .name = "--stall", .value = "S", .kind = OPTION_NUMBER, .to = &given.stall, .zero = true,
+		.help = "seconds that workers may wait for another one; 0: no\n"
+				"limit but the program's (0)" },
+	{ .name = "--stop-timeout", .value = "S", .kind = OPTION_NUMBER, .to = &given.stop_timeout,
+		.help = "seconds that workers have to save after a signal (30)" },
+	{ .name = "--launcher", .value = "COMMAND", .kind = OPTION_TEXT, .to = &given.launcher,
+		.help = "command in place of mpirun, mpiexec or ssh" },
+	{ .name = "--address", .value = "HOST", .kind = OPTION_TEXT, .to = &given.address,
+		.help = "address of this machine for other hosts (its name)" },
+	{ .name = "--events", .value = "FILE", .kind = OPTION_TEXT, .to = &given.events,
+		.help = "write what happens as JSON, one object per line" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
+		.help = "print events and the workers' lines as JSON, one object\nper line" },
+	{ .name = "--quiet", .kind = OPTION_FLAG, .to = &given.quiet,
+		.help = "print no lines of launchers and no progress" },
+	{ .name = "--agent", .value = "ADDRESS", .kind = OPTION_TEXT, .to = &given.agent,
+		.help = "run as the agent of one worker (choir run starts agents)" },
+	{ .name = "--attempt", .value = "N", .kind = OPTION_INTEGER, .to = &given.attempt, .min = 1,
+		.max = 1000000, .help = "of an agent: the attempt that it belongs to" },
+	{ .name = "--worker", .value = "I", .kind = OPTION_INTEGER, .to = &given.worker, .min = 0,
+		.max = 4095, .help = "of an agent: its worker (the rank from the launcher)" },
+};
+// clang-format on
+static const command self = {
+	.name = "choir run",
+	.operands = "[options] -- PROGRAM [ARGUMENTS]",
+	.max_operands = MAX_WORDS,
+	.needs_operand = true,
+	.about = "Runs a program as several workers and starts them again after failures.\n\n"
+			 "It prints each worker's lines behind its number, and names the worker that failed,\n"
+			 "with its step and its collective. A restarted program continues from its last\n"
+			 "checkpoint, if it saves checkpoints. The job has succeeded when each worker has "
+			 "left\n"
+			 "its cluster in order and exited with status 0. choir status shows a running job.\n"
+			 "SIGTERM and SIGINT ask the workers to save and stop; a second signal kills them.\n\n"
+			 "Exit status: 0 success, 75 stopped by a signal after the workers have saved, 128 + "
+			 "N\n"
+			 "stopped by signal N before, 1 failure, 2 wrong use.",
+	.examples = { "choir run -n 4 --restarts 3 -- choir train --data digits --checkpoint run",
+			"choir run -n 4 --hosts a:2,b:2 --mpi openmpi -- ./program" },
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+// ---- Signals. A handler may only set a word, so each mode has its own.
+
+static choir_supervisor *running;
+static volatile int agent_signal;
+
+static void stop_job(int number)
+{
+	choir_supervisor_stop(running, number);
+}
+
+static void stop_program(int number)
+{
+	agent_signal = number;
+}
+
+static void catch_signals(void (*handler)(int number))
+{
+	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
+	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+		struct sigaction before; // a signal that is ignored at the start stays ignored
+		if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+	}
+	(void) signal(SIGPIPE, SIG_IGN); // a closed output is an error of output_whole
+}
+
+// ---- Output.
+
+static FILE *events;
+
+static void print_json(choir_supervisor_kind kind, int worker, const char *line)
+{
+	static const char *const names[] = { [CHOIR_SUPERVISOR_OUTPUT] = "output",
+		[CHOIR_SUPERVISOR_ERROR] = "error",
+		[CHOIR_SUPERVISOR_LAUNCHER] = "launcher",
+		[CHOIR_SUPERVISOR_NOTE] = "note",
+		[CHOIR_SUPERVISOR_PROGRESS] = "progress" };
+	if (kind == CHOIR_SUPERVISOR_EVENT) {
+		puts(line);
+	} else {
+		json_begin();
+		json_text("event", names[kind]);
+		if (worker >= 0)
+			json_integer("worker", worker);
+		json_text("text", line);
+		json_end();
+	}
+	fflush(stdout);
+}
+
+static void print_line(choir_supervisor_kind kind, int worker, const char *line, void *user)
+{
+	(void) user;
+	if (kind == CHOIR_SUPERVISOR_EVENT && events != NULL)
+		fprintf(events, "%s\n", line);
+	if (given.json)
+		print_json(kind, worker, line);
+	if (given.json || kind == CHOIR_SUPERVISOR_EVENT)
+		return;
+	if (given.quiet && (kind == CHOIR_SUPERVISOR_LAUNCHER || kind == CHOIR_SUPERVISOR_PROGRESS))
+		return;
+	if (kind == CHOIR_SUPERVISOR_PROGRESS) {
+		progress("%s", line);
+		return;
+	}
+	progress_clear();
+	fflush(stdout);
+	FILE *to = kind == CHOIR_SUPERVISOR_OUTPUT ? stdout : stderr;
+	if (kind == CHOIR_SUPERVISOR_NOTE)
+		fprintf(to, "choir run: %s\n", line);
+	else if (kind == CHOIR_SUPERVISOR_LAUNCHER)
+		fprintf(to, "[launcher] %s\n", line);
+	else
+		fprintf(to, "[%d] %s\n", worker, line);
+	fflush(to);
+}
+
+static bool open_events(void)
+{
+	if (given.events == NULL)
+		return true;
+	events = fopen(given.events, "we");
+	if (events == NULL) {
+		choir_fail(CHOIR_IO, "--events %s: %s", given.events, strerror(errno));
+		return false;
+	}
+	setvbuf(events, NULL, _IOLBF, BUFSIZ);
+	return true;
+}
+
+static bool close_events(void)
+{
+	if (events == NULL)
+		return true;
+	const bool whole = !ferror(events) && fclose(events) == 0;
+	if (!whole)
+		choir_fail(CHOIR_IO, "--events %s: write failed; the file is incomplete", given.events);
+	return whole;
+}
+
+// ---- The two modes.
+
+static int run_agent(const char *const *program)
+{
+	catch_signals(stop_program);
+	const choir_status status = choir_agent_run(CHOIR_OPTIONS(choir_agent_options,
+			.address = given.agent, .attempt = (int) given.attempt, .worker = (int) given.worker,
+			.lost_after = given.lost_after, .program = program, .signal = &agent_signal));
+	return status == CHOIR_OK ? EXIT_OK : failed(&self);
+}
+
+static int exit_code(choir_status status)
+{
+	const int number = choir_supervisor_unsaved(running);
+	if (status == CHOIR_OK)
+		return EXIT_OK;
+	if (status == CHOIR_CANCELLED)
+		return number == 0 ? EXIT_STOPPED : OUTSIDE + number;
+	return EXIT_FAILED;
+}
+
+static int run_job(const char *const *program)
+{
+	static char own[PATH];
+	const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+	if (length <= 0) {
+		choir_fail(CHOIR_IO, "/proc/self/exe: %s", strerror(errno));
+		return failed(&self);
+	}
+	running = choir_supervisor_new(CHOIR_OPTIONS(choir_supervisor_options,
+			.workers = (int) given.workers, .min_workers = (int) given.min_workers,
+			.restarts = (int) given.restarts, .hosts = given.hosts, .mpi = given.mpi,
+			.program = program, .agent = own, .launcher = given.launcher, .address = given.address,
+			.lost_after = given.lost_after, .start_timeout = given.start_timeout,
+			.stall = given.stall, .stop_timeout = given.stop_timeout, .report = print_line));
+	if (running == NULL || !open_events())
+		return failed(&self);
+	catch_signals(stop_job);
+	const choir_status status = choir_supervisor_run(running);
+	progress_clear();
+	int code = exit_code(status);
+	if (status == CHOIR_OK && !close_events())
+		code = failed(&self);
+	catch_signals(SIG_IGN);
+	choir_supervisor_free(running);
+	return code;
+}
+
+int run_main(int argc, char **argv)
+{
+	static const char *program[MAX_WORDS + 1];
+	const options_result result = options_read(&self, argc, argv, program);
+	if (result != OPTIONS_GIVEN)
+		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	if (given.min_workers > given.workers)
+		return wrong_use(&self, "--min %lld: wrong value; needs at most -n %lld",
+				(long long) given.min_workers, (long long) given.workers);
+	return given.agent != NULL ? run_agent(program) : run_job(program);
+}

@@ -1,0 +1,10 @@
+// Memory that several processes use.
+#pragma once
+
+#include <stddef.h>
+
+// Memory that processes share by a descriptor, and that ends with the last of them. It begins
+// zeroed. Map it with chi_shared_map.
+int chi_shared_memory(size_t bytes); // -1: CHOIR_IO
+void *chi_shared_map(int fd, size_t bytes); // NULL: not such memory, or of another size
+void chi_shared_unmap(void *memory, size_t bytes);

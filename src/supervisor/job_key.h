@@ -1,0 +1,15 @@
+// The key of a job whose agents connect by TCP. It travels in an environment variable to agents
+// that an MPI launcher starts, and through standard input to those that ssh starts.
+#pragma once
+
+#include "net/key.h"
+
+#define CHI_JOB_KEY "CHOIR_RUN_KEY"
+#define CHI_JOB_PROTOCOL "choir run 1" // of the messages between supervisor and agents
+enum { CHI_JOB_KEY_BYTES = 32, CHI_JOB_KEY_TEXT = 2 * CHI_JOB_KEY_BYTES + 1 };
+
+choir_status chi_job_key_make(chi_key *key);
+// Writes the key as text.
+void chi_job_key_text(const chi_key *key, char out[CHI_JOB_KEY_TEXT]);
+// Takes this process's key from the variable or, without one, from a line of standard input.
+choir_status chi_job_key_take(chi_key *key);

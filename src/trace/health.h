@@ -1,0 +1,91 @@
+// What this process is doing, for its supervisor (choir run). The supervisor's agent shares a page
+// of memory with the process, by a descriptor whose number is in the environment variable
+// CHOIR_RUN. The process writes its step and its collective into the page, so the agent reads them
+// even after the process was killed. A thread counts heartbeats. Without CHOIR_RUN each call tests
+// one word. Threads: any.
+#pragma once
+
+#include "base/atomic.h"
+#include "choir/status.h"
+
+#include <stddef.h>
+
+enum { CHI_HEALTH_WHAT = 96, CHI_HEALTH_TEXT = 512 };
+#define CHI_HEALTH_VARIABLE "CHOIR_RUN"
+#define CHI_HEALTH_MAGIC UINT64_C(0x63686f6972680001) // with the layout's version
+static const double CHI_HEALTH_BEAT = 0.1; // seconds
+
+typedef enum {
+	CHI_HEALTH_NEW, // no cluster was opened yet
+	CHI_HEALTH_OPEN,
+	CHI_HEALTH_FAILED,
+	CHI_HEALTH_FINISHED // all clusters were freed, and none had failed
+} chi_health_state;
+
+// The page. Only the agent writes magic.
+typedef struct {
+	uint64_t magic;
+	chi_atomic32 state; // chi_health_state
+	chi_atomic32 pid; // of the process that writes
+	chi_atomic32 beats;
+	chi_atomic32 waiting; // threads that wait for another worker
+	chi_atomic32 peer; // the worker that the last of them waits for
+	chi_atomic32 first_replica, replicas;
+	chi_atomic32 version; // of sequence and what; odd: being written
+	chi_atomic64 step, steps; // the running step; steps begun by this process
+	chi_atomic64 saved; // 1 + the step of the newest checkpoint; 0: none
+	chi_atomic64 since; // nanoseconds of the monotonic clock, when waiting or step changed
+	chi_atomic64 sequence; // of the last collective
+	chi_atomic64 what[CHI_HEALTH_WHAT / 8];
+	// Written once, before state becomes CHI_HEALTH_FAILED.
+	chi_atomic32 status, by_other; // by_other: another worker has failed first
+	char text[CHI_HEALTH_TEXT];
+} chi_health;
+
+// A copy of the page, for the agent.
+typedef struct {
+	chi_health_state state;
+	long pid;
+	uint32_t beats;
+	bool waiting, by_other;
+	int peer, first_replica, replicas;
+	uint64_t step, steps, saved, sequence;
+	double since;
+	char what[CHI_HEALTH_WHAT];
+	choir_status status;
+	char text[CHI_HEALTH_TEXT];
+} chi_health_note;
+void chi_health_read(const chi_health *page, chi_health_note *note);
+
+// The page of this process; NULL: it has no supervisor. Only health.c writes it.
+extern __attribute__((visibility("hidden"))) chi_health *chi_health_page;
+
+// Begins to report, for a new cluster. Ends with as many calls of chi_health_close. A wrong
+// variable is logged.
+void chi_health_open(void);
+void chi_health_close(bool failed);
+// Records the first failure of a cluster, and whether another worker caused it.
+void chi_health_fail(choir_status status, const char *text, bool by_other);
+
+void chi_health_write_step(uint64_t step, int first_replica, int replicas);
+void chi_health_write_wait(uint64_t sequence, const char *what, int peer);
+void chi_health_end_wait(void);
+
+static inline bool chi_health_on(void)
+{
+	return __builtin_expect(chi_health_page != NULL, 0);
+}
+
+// A step begins.
+static inline void chi_health_step(uint64_t step, int first_replica, int replicas)
+{
+	if (chi_health_on())
+		chi_health_write_step(step, first_replica, replicas);
+}
+
+// A checkpoint of this step can be restored.
+static inline void chi_health_saved(uint64_t step)
+{
+	if (chi_health_on())
+		chi_atomic64_store(&chi_health_page->saved, step + 1);
+}

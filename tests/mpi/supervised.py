@@ -1,0 +1,306 @@
+"""`choir run` with real processes. Arguments: the MPI (or none), the test, the command, the folder of the
+build. `kills N` is the long campaign: N kills at random moments, and the figures."""
+
+import functools
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+MPI, TEST = sys.argv[1:3]
+CHOIR, BUILD = (os.path.abspath(path) for path in sys.argv[3:5])
+MORE = sys.argv[5:]
+SECONDS = 120
+WORKERS = 1 if MPI == "none" else 4
+HOSTS = ["--hosts", "a:4", "--address", "127.0.0.1"] if MPI == "none" else []
+ROLES = ("TF_CONFIG", "RANK", "WORLD_SIZE", "LOCAL_RANK", "CHOIR_MPI", "CHOIR_KERNELS",
+         "CHOIR_INSTRUCTION_SET", "CHOIR_OVERLAP")
+
+
+def environment(**more):
+    """As in run.py: Open MPI asks root for two variables, and all workers are on this machine."""
+    env = {name: value for name, value in os.environ.items()
+           if name not in ROLES and not name.startswith(("OMPI_", "PMI", "SLURM_"))}
+    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl="^tcp,ofi",
+               UCX_LOG_LEVEL="error", UCX_RCACHE_ENABLE="n", LD_LIBRARY_PATH=BUILD)
+    env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+    env.update(more)
+    return env
+
+
+class Job:
+    """A running `choir run`, in a folder of its own."""
+
+    def __init__(self, *options, program, workers=WORKERS, mpi=MPI, folder=None, **more):
+        self.folder = pathlib.Path(folder or tempfile.mkdtemp())
+        self.events_file = self.folder / "events"
+        self.mark = f"supervised-{os.getpid()}-{random.random()}"
+        line = [CHOIR, "run", "-n", str(workers), "--mpi", mpi, "--events", str(self.events_file), *options,
+                "--", *program]
+        self.output = open(self.folder / "output", "w+")
+        self.process = subprocess.Popen(line, cwd=self.folder, stdout=self.output, stderr=subprocess.STDOUT,
+                                        stdin=subprocess.DEVNULL, env=environment(MARK=self.mark, **more))
+
+    def said(self):
+        return (self.folder / "output").read_text(errors="replace")
+
+    def events(self, *kinds, attempt=None):
+        try:
+            lines = self.events_file.read_text().splitlines(True)
+        except FileNotFoundError:
+            return []
+        found = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [e for e in found if (not kinds or e["event"] in kinds) and attempt in (None, e["attempt"])]
+
+    def until(self, what, seconds=SECONDS):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = what()
+            if found:
+                return found
+            time.sleep(0.005)
+        self.process.kill()
+        return sys.exit(f"not within {seconds} s: {self.said()[-3000:]} {self.events()[-3:]}")
+
+    def wait_for(self, kind, attempt=None):
+        return self.until(lambda: self.events(kind, attempt=attempt))[0]
+
+    def started(self, attempt=1):
+        """The workers' processes once the first step of an attempt has begun."""
+        self.wait_for("step", attempt)
+        found = self.until(lambda: [e for e in [self.events("started", attempt=attempt)] if len(e) == WORKERS])
+        return {e["worker"]: e["pid"] for e in found[0]}
+
+    def end(self, seconds=SECONDS):
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return sys.exit(f"not over after {seconds} s: {self.said()[-3000:]}")
+
+    def left(self):
+        """Processes of the job: all have its mark in their environment."""
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if self.mark.encode() in path.read_bytes():
+                    found.append((path.parent / "cmdline").read_bytes())
+            except OSError:
+                continue
+        return found
+
+    def need_none_left(self):
+        end = time.monotonic() + 5
+        while self.left():
+            if time.monotonic() > end:
+                sys.exit(f"left after 5 s: {self.left()}")
+            time.sleep(0.05)
+
+    def need(self, status, *facts):
+        found = self.end()
+        said = self.said()
+        if found != status:
+            sys.exit(f"exit {found}, not {status}: {said[-3000:]}")
+        for fact in facts:
+            if fact not in said:
+                sys.exit(f"no '{fact}' in {said[-3000:]}")
+        self.need_none_left()
+        return said
+
+
+def training(epochs, folder, *options):
+    return [CHOIR, "train", "--model", "mlp", "--data", "digits:500", "--batch", "32", "--replicas", "4",
+            "--epochs", str(epochs), "--checkpoint", f"{folder}/saved", "--checkpoint-every", "5", *options]
+
+
+def weights(said):
+    found = re.findall(r"\[0\] weights ([0-9a-f]{16})", said)
+    return found[-1] if found else sys.exit(f"no weights in {said[-3000:]}")
+
+
+@functools.cache
+def undisturbed(epochs):
+    with tempfile.TemporaryDirectory() as folder:
+        job = Job(program=training(epochs, folder), folder=folder)
+        return weights(job.need(0))
+
+
+def pick_kill(job, attempt, rng):
+    """Kills a random worker within the second after the first step of an attempt. (when, worker)"""
+    pids = job.started(attempt)
+    time.sleep(rng.random())
+    worker = rng.choice(sorted(pids))
+    when = time.monotonic()
+    try:
+        os.kill(pids[worker], signal.SIGKILL)
+    except ProcessLookupError:
+        return None  # the training has ended
+    return when, worker
+
+
+def kills(n, seed, epochs):
+    """Kills n workers, and compares the weights. (ms to the name, ms to the first new step) of each."""
+    rng, named, stepped = random.Random(seed), [], []
+    expected = undisturbed(epochs)
+    with tempfile.TemporaryDirectory() as folder:
+        job = Job("--restarts", str(n + 1), program=training(epochs, folder), folder=folder)
+        for attempt in range(1, n + 1):
+            hit = pick_kill(job, attempt, rng)
+            if hit is None:
+                break
+            when, worker = hit
+            failure = job.until(lambda: job.events("failure", attempt=attempt) or job.process.poll() is not None)
+            if failure is True:
+                break
+            failure = failure[0]
+            if failure["worker"] != worker or "killed by SIGKILL" not in failure["why"]:
+                sys.exit(f"worker {worker} was killed: {failure}")
+            named.append(1e3 * (failure["time"] - when))
+            step = job.wait_for("step", attempt + 1)
+            stepped.append(1e3 * (step["time"] - when))
+        said = job.need(0)
+        if weights(said) != expected:
+            sys.exit(f"weights {weights(said)}, undisturbed {expected}, after {len(named)} kills")
+    if not named:
+        sys.exit("the training ended before a worker was killed")
+    return named, stepped
+
+
+def kill():
+    named, stepped = kills(2, 7, 4)
+    print("named after ms", [round(x, 1) for x in named], "new step after ms", [round(x) for x in stepped])
+
+
+def campaign(n):
+    """A figure for each: at most 25 kills in one training."""
+    named, stepped, round_ = [], [], 0
+    while len(named) < n:
+        more = kills(min(25, n - len(named)), 100 + round_, 60)
+        named += more[0]
+        stepped += more[1]
+        round_ += 1
+        print(f"{MPI}: {len(named)} kills, weights equal", flush=True)
+    for what, values in (("named", named), ("first new step", stepped)):
+        values = sorted(values)
+        print(f"{MPI}: {what} after ms: median {values[len(values) // 2]:.1f}, p99 "
+              f"{values[int(0.99 * (len(values) - 1))]:.1f}, max {values[-1]:.1f}, n = {len(values)}")
+
+
+def stop():
+    """A stopped worker is named within the time-out and half a second."""
+    with tempfile.TemporaryDirectory() as folder:
+        job = Job("--lost-after", "1", program=training(10000, folder), folder=folder)
+        pids = job.started()
+        worker = max(pids)
+        when = time.monotonic()
+        os.kill(pids[worker], signal.SIGSTOP)
+        failure = job.wait_for("failure")
+        late = failure["time"] - when
+        said = job.need(1, f"worker {worker} (", "sent no heartbeat for 1.", "it is stopped")
+        if failure["worker"] != worker or not 0.9 < late < 1.5:
+            sys.exit(f"named after {late} s: {said[-2000:]}")
+    with tempfile.TemporaryDirectory() as folder:  # SIGTERM: all save and stop; then it goes on
+        job = Job(program=training(10000, folder), folder=folder)
+        job.started()
+        state = subprocess.run([CHOIR, "status", str(job.process.pid)], capture_output=True, text=True,
+                               env=environment(), timeout=20, check=False)
+        if state.returncode != 0 or f"worker {WORKERS - 1} (" not in state.stdout:
+            sys.exit(f"choir status: {state}")
+        job.process.send_signal(signal.SIGTERM)
+        job.need(75, "stopped by a signal after step")
+
+
+def ends():
+    """Programs that end wrongly, twice in the same way, or without a record."""
+    cluster = [CHOIR, "train", "--data", "nowhere.csv"]
+    Job("--restarts", "3", program=cluster).need(1, "nowhere.csv", "same way twice", "failed: ")
+    Job(program=["sh", "-c", "exit 0"]).need(1, "exited with status 0", "choir_cluster_new")
+    Job(program=["sh", "-c", "kill -SEGV $$"]).need(1, "killed by SIGSEGV")
+    Job(program=["./no-such-program"]).need(1, "no-such-program", "No such file")
+    # Orphans in sessions of their own end with the job.
+    Job(program=["sh", "-c", "setsid sleep 1000 & exit 3"]).need(1, "exited with status 3")
+    job = Job(program=["sleep", "1000"])
+    job.wait_for("started")
+    job.process.send_signal(signal.SIGTERM)
+    job.need(128 + signal.SIGTERM, "stops")
+    job = Job(program=["sh", "-c", "trap '' TERM; while :; do sleep 1; done"])
+    job.wait_for("started")
+    job.process.send_signal(signal.SIGTERM)
+    job.until(lambda: "to save" in job.said())
+    job.process.send_signal(signal.SIGINT)
+    job.need(128 + signal.SIGINT)
+    job = Job(program=["sh", "-c", "sleep 1000 & setsid sleep 1000"])
+    job.wait_for("started")
+    time.sleep(0.2)
+    job.process.kill()
+    job.process.wait()
+    job.need_none_left()
+
+
+def script(folder, name, text):
+    path = pathlib.Path(folder) / name
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+    return str(path)
+
+
+def hang():
+    """A launcher that does not end, and one that starts nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        real = {"none": SHELL, "openmpi": "mpirun.openmpi \"$@\"\n", "mpich": "mpiexec.mpich \"$@\"\n"}[MPI]
+        text = real.replace("exec ", "")
+        slow = script(folder, "slow", f"trap '' TERM\n{text}while :; do sleep 1; done\n")
+        job = Job("--launcher", slow, "--restarts", "1", *HOSTS, program=training(100000, folder), folder=folder)
+        for attempt in (1, 2):
+            os.kill(job.started(attempt)[0], signal.SIGKILL)
+            job.wait_for("failure", attempt)
+        job.need(1, "killed by SIGKILL", "gives up after 1 restart", "slow (pid ", "does not end; killed")
+    with tempfile.TemporaryDirectory() as folder:
+        silent = script(folder, "silent", "trap '' TERM\nwhile :; do sleep 1; done\n")
+        job = Job("--launcher", silent, *HOSTS, "--start-timeout", "1", program=["true"], folder=folder)
+        job.need(1, f"0 of {WORKERS} workers have joined within 1 s")
+
+
+# What a remote shell does, on this machine: it leaves out its options and the host.
+SHELL = """while [ "${1#-}" != "$1" ]; do shift 2; done
+host=$1; shift
+case $host in
+bad) echo "ssh: Could not resolve hostname bad: Name or service not known" >&2; exit 255 ;;
+closed) echo "me@closed: Permission denied (publickey,password)." >&2; exit 255 ;;
+esac
+exec sh -c "$*"
+"""
+
+
+def ssh():
+    with tempfile.TemporaryDirectory() as folder:
+        shell = script(folder, "shell", SHELL)
+        common = ["--launcher", shell, "--address", "127.0.0.1"]
+        many = training(2, folder)[:-4]
+        job = Job("--hosts", "a,b:2", *common, program=many, workers=3, folder=folder)
+        weights(job.need(0, "[2] weights"))
+        for host, words in (("bad", "Could not resolve hostname"), ("closed", "Permission denied")):
+            job = Job("--hosts", f"a,{host}", *common, program=["sleep", "100"], workers=2, folder=folder)
+            job.need(1, f"to host {host} exited with status 255", words)
+        # Without the lost host the job goes on with fewer workers.
+        job = Job("--hosts", "a,bad", "--restarts", "1", "--min", "1", *common, program=many, workers=2,
+                  folder=folder)
+        job.need(0, "to host bad exited", "restart 1 of 1 with 1 worker")
+        job = Job("--hosts", "a:1", *common, program=many, workers=2, folder=folder)
+        job.need(1, "capacity for 1 workers; at least 2")
+    # The real ssh asks nobody, and names the host.
+    job = Job("--hosts", "no-such-host.invalid", "--address", "127.0.0.1", program=["true"], workers=1)
+    job.need(1, "to host no-such-host.invalid exited with status 255")
+
+
+if __name__ == "__main__":
+    if TEST == "kills":
+        campaign(int(MORE[0]))
+    else:
+        {"kill": kill, "stop": stop, "ends": ends, "hang": hang, "ssh": ssh}[TEST]()

@@ -30,6 +30,8 @@ HEADERS = {
     "cluster.h": "cluster",
     "extend/transport_table.h": "cluster",
     "extend/mpi.h": "cluster",
+    "extend/connection_table.h": "net",
+    "extend/net.h": "net",
     "extend/cross_device_ops_table.h": "collective",
     "replica.h": "strategy",
     "cross.h": "strategy",

@@ -13,6 +13,7 @@ import tempfile
 FLOORS = {
     "base": 0,
     "trace": 1,
+    "net": 1,
     "device": 2,
     "cluster": 2,
     "tensor": 3,

@@ -1,0 +1,31 @@
+// The interface between libchoir and libchoir-net, the library with sockets. libchoir loads it
+// when a program first needs connections. libchoir-net calls only the functions of libchoir that
+// it gets in its argument.
+#pragma once
+
+#include "connection_table.h"
+
+CHOIR_C_BEGIN
+
+#define CHOIR_NET_PLUGIN_VERSION 1
+
+// The argument of the table's open.
+typedef struct {
+	choir_status (*fail)(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
+	double (*now)(void); // seconds on a monotonic clock
+	void *(*allocate)(size_t bytes); // zeroed; NULL: CHOIR_NO_MEMORY is recorded
+	void (*release)(void *memory);
+	const void *key; // of the job; NULL: Unix sockets only
+	size_t key_bytes; // 32 to 512
+	bool plain; // does not encrypt: the network is trusted. Both ends still prove the key.
+} choir_net_argument;
+
+// The library has one symbol, a constant of this type.
+#define CHOIR_NET_PLUGIN_SYMBOL "choir_net_plugin_data"
+typedef struct {
+	uint32_t version; // CHOIR_NET_PLUGIN_VERSION
+	const choir_connection_table *table;
+	const char *tls; // "OpenSSL 3.0.16"; NULL: this build has Unix sockets only
+} choir_net_plugin;
+
+CHOIR_C_END

@@ -1,0 +1,20 @@
+// Opens a table of connections: libchoir-net's sockets, or a table that the caller has.
+#pragma once
+
+#include "choir/extend/connection_table.h"
+#include "net/key.h"
+
+typedef struct {
+	choir_connection_table table;
+	void *self;
+	uint64_t job; // names the key, without telling it
+} chi_connections;
+
+// Opens sockets. key: NULL allows Unix sockets only. plain: see choir_net_argument. Free with
+// chi_connections_free. CHOIR_NOT_FOUND: no libchoir-net.
+chi_connections *chi_connections_open(const chi_key *key, bool plain);
+// Opens a table with its argument.
+chi_connections *chi_connections_open_table(
+		const choir_connection_table *table, const void *argument, const chi_key *key);
+void chi_connections_free(chi_connections *c);
+double chi_connections_now(chi_connections *c);

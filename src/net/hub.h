@@ -1,0 +1,71 @@
+// A hub is all connections of one process: it listens, dials, shakes hands, sends heartbeats,
+// and gives frames to its owner. It has no thread: chi_hub_step waits and calls the owner's
+// functions. One thread uses a hub, except for chi_hub_wake.
+#pragma once
+
+#include "net/handshake.h"
+#include "net/liveness.h"
+
+// Connections of others in the handshake at a time, and seconds that each has.
+enum { CHI_HUB_STRANGERS = 16 };
+#define CHI_HUB_HANDSHAKE_SECONDS 2.0
+
+typedef struct chi_hub chi_hub;
+typedef struct chi_peer chi_peer;
+
+// A peer: the process at the other end of a connection. The hub frees it after lost.
+struct chi_peer {
+	chi_peer *next;
+	chi_hub *hub;
+	chi_link link;
+	chi_handshake handshake;
+	chi_liveness liveness;
+	double handshake_until;
+	bool joined; // the handshake has ended
+	bool ending; // closes after its last bytes
+	bool gone;
+	char name[128]; // of its hello; until then "127.0.0.1:40112"
+	void *user; // the owner's
+};
+
+typedef struct {
+	void *user;
+	// Listening end: whether the peer may join. The function may append what the peer needs to
+	// know to welcome. A failure's text goes to the peer, and lost is not called. NULL: all may.
+	choir_status (*admit)(void *user, chi_peer *peer, chi_pack *welcome);
+	void (*joined)(void *user, chi_peer *peer);
+	// A failure ends the peer.
+	choir_status (*frame)(void *user, chi_peer *peer, const chi_frame *frame, const void *payload);
+	// A peer that has joined, or was dialled, has ended. The reason is this thread's last
+	// failure: CHOIR_END with a text if it said goodbye, CHOIR_PEER_LOST, CHOIR_TIMEOUT (no
+	// heartbeat), CHOIR_CORRUPT, or the status with which it refused.
+	void (*lost)(void *user, chi_peer *peer, choir_status status);
+} chi_hub_owner;
+
+typedef struct {
+	double heartbeat; // seconds; 0: 0.5
+	double lost_after; // seconds; 0: 5
+	uint64_t max; // payload bytes of a received frame; 0: 64 KiB
+} chi_hub_options;
+
+// connections and own must outlive the hub.
+chi_hub *chi_hub_new(chi_connections *connections, const chi_hello *own,
+		const chi_hub_owner *owner, const chi_hub_options *o);
+void chi_hub_free(chi_hub *h); // closes all; calls lost for nobody
+// bound: the address for chi_hub_dial.
+choir_status chi_hub_listen(chi_hub *h, const char *address, char *bound, size_t size);
+// Begins to connect. NULL: the address is invalid or nobody listens. Later failures come by
+// lost.
+chi_peer *chi_hub_dial(chi_hub *h, const char *address, void *user);
+// Waits until something happens, at most until the time, and does it.
+choir_status chi_hub_step(chi_hub *h, double until);
+void chi_hub_wake(chi_hub *h); // threads: any
+double chi_hub_now(chi_hub *h);
+
+// The peer's calls: a failure ends the peer in the next step (lost), and need not be handled.
+choir_status chi_peer_send(
+		chi_peer *p, uint16_t kind, uint32_t stream, const choir_connection_part parts[], int n);
+choir_status chi_peer_send_pack(chi_peer *p, uint16_t kind, uint32_t stream, const chi_pack *pack);
+// Says goodbye with a status and a text, and closes after the last byte has left. lost is not
+// called.
+void chi_peer_end(chi_peer *p, choir_status status, const char *why);

@@ -1,0 +1,24 @@
+// A job's key: random bytes in a file that only its owner can read. A process that has the key
+// belongs to the job.
+#pragma once
+
+#include "choir/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CHI_KEY_MIN = 32, CHI_KEY_MAX = 512 };
+
+typedef struct {
+	unsigned char bytes[CHI_KEY_MAX];
+	size_t size;
+} chi_key;
+
+// Reads a key's file. CHOIR_INVALID: others may read it, or it belongs to another user; it is
+// too short or too long.
+choir_status chi_key_read(const char *path, chi_key *key);
+// Writes a new key's file of 32 random bytes with mode 0600. CHOIR_STATE: the file exists.
+choir_status chi_key_make(const char *path);
+// A number that is equal for equal keys, for messages and comparisons.
+uint64_t chi_key_job(const chi_key *key);
+void chi_key_clear(chi_key *key); // overwrites it

@@ -72,6 +72,22 @@ else()
 	message(STATUS "HDF5: off, or not found (Debian: libhdf5-dev)")
 endif()
 
+# OpenSSL encrypts connections between hosts. Only libchoir-net is linked with it.
+if(NOT CHOIR_OPENSSL STREQUAL "OFF")
+	find_path(CHOIR_OPENSSL_INCLUDE openssl/ssl.h)
+	find_library(CHOIR_OPENSSL_LIBRARY ssl)
+	find_library(CHOIR_OPENSSL_CRYPTO_LIBRARY crypto)
+	mark_as_advanced(CHOIR_OPENSSL_INCLUDE CHOIR_OPENSSL_LIBRARY CHOIR_OPENSSL_CRYPTO_LIBRARY)
+endif()
+if(CHOIR_OPENSSL_INCLUDE AND CHOIR_OPENSSL_LIBRARY AND CHOIR_OPENSSL_CRYPTO_LIBRARY)
+	message(STATUS "OPENSSL: ${CHOIR_OPENSSL_LIBRARY}, for libchoir-net")
+	set(choir_has_OPENSSL ON)
+elseif(CHOIR_OPENSSL STREQUAL "ON")
+	message(FATAL_ERROR "OPENSSL: openssl/ssl.h and libssl were not found (Debian: libssl-dev)")
+else()
+	message(STATUS "OPENSSL: off, or not found (Debian: libssl-dev); no connections by TCP")
+endif()
+
 # oneDNN's threads are OpenMP's (GNU's, in Debian): Choir tells each of its own to use one.
 if(choir_has_ONEDNN)
 	include(CheckCSourceCompiles)

@@ -9,6 +9,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/choir DESTINATION ${CMAKE_INSTAL
 foreach(kind IN LISTS choir_mpis)
 	install(TARGETS choir_mpi_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endforeach()
+install(TARGETS choir_net LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/mpi/mpi.c DESTINATION ${CMAKE_INSTALL_DATADIR}/choir)
 # A module file belongs to one compiler, so the source is installed.
 install(FILES ${PROJECT_SOURCE_DIR}/bindings/fortran/choir.f90

@@ -11,7 +11,7 @@ if(NOT CHOIR_SANITIZE MATCHES "^(address|thread|)$")
 	message(FATAL_ERROR "CHOIR_SANITIZE: found '${CHOIR_SANITIZE}', needed address, thread or nothing")
 endif()
 
-foreach(library IN ITEMS ONEDNN ZLIB PNG JPEG HDF5)
+foreach(library IN ITEMS ONEDNN ZLIB PNG JPEG HDF5 OPENSSL)
 	set(CHOIR_${library} AUTO CACHE STRING "Use ${library}: AUTO (if it is found), ON or OFF")
 	set_property(CACHE CHOIR_${library} PROPERTY STRINGS AUTO ON OFF)
 	if(NOT CHOIR_${library} MATCHES "^(AUTO|ON|OFF)$")

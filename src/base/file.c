@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/alloc.h"
 #include "base/atomic.h"
+#include "base/crc32c.h"
 #include "base/fs.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -176,6 +177,30 @@ choir_status chi_file_read_parts(
 		offset += parts[i].bytes;
 	}
 	return CHOIR_OK;
+}
+
+void chi_file_fingerprint(const char *path, char *out, size_t size)
+{
+	enum { STEP = 1 << 20 };
+	chi_error before;
+	chi_error_save(&before);
+	chi_file *f = chi_file_open(path);
+	unsigned char *block = chi_alloc(STEP);
+	uint32_t crc = 0;
+	uint64_t at = 0;
+	size_t got = f != NULL && block != NULL ? STEP : 0;
+	while (got > 0 && chi_file_read_some(f, at, block, STEP, &got) == CHOIR_OK && got > 0) {
+		crc = chi_crc32c(crc, block, got);
+		at += got;
+	}
+	if (f != NULL && at == chi_file_size(f))
+		snprintf(out, size, "a file of %llu bytes, CRC-32C %08x", (unsigned long long) at,
+				(unsigned) crc);
+	else
+		snprintf(out, size, "unknown");
+	chi_free(block);
+	chi_file_close(f);
+	chi_error_restore(&before);
 }
 
 struct chi_writer {

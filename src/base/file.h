@@ -31,6 +31,10 @@ typedef struct {
 choir_status chi_file_read_parts(
 		chi_file *f, uint64_t offset, const chi_file_part parts[], size_t n);
 
+// Describes a file's content: "a file of 12 bytes, CRC-32C 0011aabb", or "unknown" if it cannot be
+// read. Records no failure.
+void chi_file_fingerprint(const char *path, char *out, size_t size);
+
 typedef struct chi_writer chi_writer;
 chi_writer *chi_writer_new(const char *path);
 // A file writer for logs. The file gets its name at once, and must not exist. Others see data

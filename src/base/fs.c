@@ -61,14 +61,24 @@ int chi_fs_open(int directory, const char *path, int flags)
 	return fd;
 }
 
-int chi_fs_create(int directory, const char *path)
+static int create(int directory, const char *path, mode_t mode)
 {
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-	const int fd = refused() ? -1 : openat(directory, path, flags, 0666);
+	const int fd = refused() ? -1 : openat(directory, path, flags, mode);
 	if (fd >= 0)
 		worked((chi_fs_operation){
 				.kind = CHI_FS_CREATE, .directory = directory, .path = path, .fd = fd });
 	return fd;
+}
+
+int chi_fs_create(int directory, const char *path)
+{
+	return create(directory, path, 0666);
+}
+
+int chi_fs_create_private(int directory, const char *path)
+{
+	return create(directory, path, 0600);
 }
 
 int chi_fs_stat_at(int directory, const char *path, struct stat *out)

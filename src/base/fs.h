@@ -13,6 +13,7 @@
 // without O_NOFOLLOW follows a link as the last component.
 int chi_fs_open(int directory, const char *path, int flags); // close-on-exec
 int chi_fs_create(int directory, const char *path); // must not exist
+int chi_fs_create_private(int directory, const char *path); // the same, with mode 0600
 int chi_fs_stat_at(int directory, const char *path, struct stat *out);
 int chi_fs_stat(int fd, struct stat *out);
 ssize_t chi_fs_read(int fd, const struct iovec to[], int n, off_t offset);

@@ -1,6 +1,7 @@
 // Shared libraries, by the system's loader.
 #include "base/module.h"
 
+#include "base/file.h"
 #include "choir/library.h"
 
 #include <dlfcn.h>
@@ -8,6 +9,12 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
+
+enum { PATH = 4096 };
+
+#ifndef CHI_LIBRARY_DIRECTORY
+#define CHI_LIBRARY_DIRECTORY "../lib" // relative to programs
+#endif
 
 static chi_module *open_module(const char *path, int symbols)
 {
@@ -83,4 +90,27 @@ const char *chi_module_directory(char *out, size_t size)
 bool chi_module_exists(const char *path)
 {
 	return access(path, R_OK) == 0;
+}
+
+void chi_module_fingerprint(char *out, size_t size)
+{
+	char path[PATH];
+	if (chi_module_is_program())
+		snprintf(out, size, "in the program");
+	else
+		chi_file_fingerprint(chi_module_file(path, sizeof path), out, size);
+}
+
+chi_module *chi_module_open_own(const char *name, bool alone)
+{
+	char directory[PATH], path[PATH + 128];
+	chi_module_directory(directory, sizeof directory);
+	static const char *const places[] = { "", "/" CHI_LIBRARY_DIRECTORY };
+	for (int i = 0; i < 2 && directory[0] != '\0'; i++) {
+		snprintf(path, sizeof path, "%s%s/libchoir-%.60s.so", directory, places[i], name);
+		if (chi_module_exists(path))
+			return open_module(path, alone ? RTLD_LOCAL : RTLD_GLOBAL);
+	}
+	snprintf(path, sizeof path, "libchoir-%.60s.so", name);
+	return open_module(path, alone ? RTLD_LOCAL : RTLD_GLOBAL);
 }

@@ -20,3 +20,8 @@ bool chi_module_find(const char *name, void (**function)(void));
 const char *chi_module_file(char *out, size_t size);
 const char *chi_module_directory(char *out, size_t size);
 bool chi_module_is_program(void);
+// Describes Choir's file as chi_file_fingerprint, or "in the program".
+void chi_module_fingerprint(char *out, size_t size);
+// Opens the library libchoir-NAME.so of this build: in Choir's directory, else in the library
+// directory beside it, else in the system's search path. alone: with private symbols.
+chi_module *chi_module_open_own(const char *name, bool alone);

@@ -4,7 +4,6 @@
 
 #include "trace/spans.h"
 #include "base/alloc.h"
-#include "base/crc32c.h"
 #include "base/file.h"
 #include "base/module.h"
 #include "base/options.h"
@@ -126,41 +125,6 @@ static choir_status take_options(const choir_cluster_options *o, choir_cluster_o
 	return CHOIR_OK;
 }
 
-// The value is the file's checksum, or "unknown" if it cannot be read.
-static void file_setting(chi_setting *setting, const char *name, const char *path)
-{
-	enum { STEP = 1 << 20 };
-	chi_error kept;
-	chi_error_save(&kept);
-	chi_file *f = chi_file_open(path);
-	unsigned char *block = chi_alloc(STEP);
-	uint32_t crc = 0;
-	uint64_t at = 0;
-	size_t got = f != NULL && block != NULL ? STEP : 0;
-	while (got > 0 && chi_file_read_some(f, at, block, STEP, &got) == CHOIR_OK && got > 0) {
-		crc = chi_crc32c(crc, block, got);
-		at += got;
-	}
-	if (f != NULL && at == chi_file_size(f))
-		chi_setting_set(setting, name, "a file of %llu bytes, CRC-32C %08x",
-				(unsigned long long) at, (unsigned) crc);
-	else
-		chi_setting_set(setting, name, "unknown");
-	chi_free(block);
-	chi_file_close(f);
-	chi_error_restore(&kept);
-}
-
-// Compares builds, since a version has many. Choir within a program has no file of its own.
-static void library_setting(chi_setting *setting)
-{
-	char path[4096];
-	if (chi_module_is_program())
-		chi_setting_set(setting, "libchoir", "in the program");
-	else
-		file_setting(setting, "libchoir", chi_module_file(path, sizeof path));
-}
-
 static const char *setting(const char *name)
 {
 	const char *value = getenv(name);
@@ -193,11 +157,11 @@ static choir_status check_consistency(choir_cluster *c, const choir_cluster_opti
 	chi_setting_set(
 			&settings[2], ".lowest_instruction_set", "%d", o->lowest_instruction_set == CHOIR_ON);
 	chi_setting_set(&settings[3], "ONEDNN_MAX_CPU_ISA", "%s", setting("ONEDNN_MAX_CPU_ISA"));
-	library_setting(&settings[4]);
-	if (o->program != NULL)
-		chi_setting_set(&settings[5], "program", "%s", o->program);
-	else
-		file_setting(&settings[5], "program", "/proc/self/exe");
+	char file[CHI_SETTING_VALUE];
+	chi_module_fingerprint(file, sizeof file);
+	chi_setting_set(&settings[4], "libchoir", "%s", file);
+	chi_file_fingerprint("/proc/self/exe", file, sizeof file);
+	chi_setting_set(&settings[5], "program", "%s", o->program != NULL ? o->program : file);
 	CHOIR_TRY(chi_cluster_check_consistency(c, settings, 6));
 	return choose_instruction_set(c, o->lowest_instruction_set == CHOIR_ON);
 }

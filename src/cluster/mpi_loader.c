@@ -15,13 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH = 4096 };
 static const char *const known[] = { "openmpi", "mpich" };
 enum { KNOWN = sizeof known / sizeof known[0] };
-
-#ifndef CHI_LIBRARY_DIRECTORY
-#define CHI_LIBRARY_DIRECTORY "../lib" // relative to programs
-#endif
 
 // Finds the MPI in this process, or NULL.
 static const char *loaded(void)
@@ -39,16 +34,9 @@ static const char *loaded(void)
 
 static chi_module *open_library(const char *mpi)
 {
-	char directory[PATH], path[PATH + 128];
-	chi_module_directory(directory, sizeof directory);
-	static const char *const places[] = { "", "/" CHI_LIBRARY_DIRECTORY };
-	for (int i = 0; i < 2 && directory[0] != '\0'; i++) {
-		snprintf(path, sizeof path, "%s%s/libchoir-mpi-%.40s.so", directory, places[i], mpi);
-		if (chi_module_exists(path))
-			return chi_module_open(path);
-	}
-	snprintf(path, sizeof path, "libchoir-mpi-%.40s.so", mpi);
-	return chi_module_open(path);
+	char name[64];
+	snprintf(name, sizeof name, "mpi-%.40s", mpi);
+	return chi_module_open_own(name, false);
 }
 
 static bool is_known(const char *mpi)

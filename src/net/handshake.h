@@ -51,6 +51,7 @@ typedef struct {
 	bool dialled;
 	const chi_hello *own; // must outlive the handshake
 	chi_hello peer;
+	int index; // of the dialling end, which the listening end decides
 	unsigned char welcome[CHI_WELCOME_MAX]; // dialling end: what the owner of the other end sent
 	size_t welcome_bytes;
 } chi_handshake;
@@ -60,8 +61,13 @@ choir_status chi_handshake_begin(
 // Takes the frame that the link has received. A failure's text is the peer's reason if it
 // refused.
 choir_status chi_handshake_take(
-		chi_handshake *h, chi_link *l, const chi_frame *frame, const void *payload);
+		chi_handshake *h, chi_link *l, const chi_net_frame *frame, const void *payload);
 // Listening end: accepts the peer, which gets index and the bytes of welcome.
 choir_status chi_handshake_welcome(chi_handshake *h, chi_link *l, const chi_pack *welcome);
 // Sends the last failure of this thread as the reason.
 void chi_handshake_refuse(chi_handshake *h, chi_link *l);
+
+// A status and a text, as REFUSE and BYE have them. Reading one makes it this thread's last
+// failure and returns its status (CHOIR_END has the text, too). CHOIR_CORRUPT: damaged.
+choir_status chi_reason_send(chi_link *l, uint16_t kind, choir_status status, const char *text);
+choir_status chi_reason_take(const void *payload, uint64_t bytes, const char *what);

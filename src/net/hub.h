@@ -6,6 +6,8 @@
 #include "net/handshake.h"
 #include "net/liveness.h"
 
+#include "base/status.h"
+
 // Connections of others in the handshake at a time, and seconds that each has.
 enum { CHI_HUB_STRANGERS = 16 };
 #define CHI_HUB_HANDSHAKE_SECONDS 2.0
@@ -20,10 +22,12 @@ struct chi_peer {
 	chi_link link;
 	chi_handshake handshake;
 	chi_liveness liveness;
-	double handshake_until;
+	double until; // of the handshake, or of the end
 	bool joined; // the handshake has ended
 	bool ending; // closes after its last bytes
+	bool more; // may have frames that were received already
 	bool gone;
+	chi_error why; // gone
 	char name[128]; // of its hello; until then "127.0.0.1:40112"
 	void *user; // the owner's
 };
@@ -35,7 +39,8 @@ typedef struct {
 	choir_status (*admit)(void *user, chi_peer *peer, chi_pack *welcome);
 	void (*joined)(void *user, chi_peer *peer);
 	// A failure ends the peer.
-	choir_status (*frame)(void *user, chi_peer *peer, const chi_frame *frame, const void *payload);
+	choir_status (*frame)(
+			void *user, chi_peer *peer, const chi_net_frame *frame, const void *payload);
 	// A peer that has joined, or was dialled, has ended. The reason is this thread's last
 	// failure: CHOIR_END with a text if it said goodbye, CHOIR_PEER_LOST, CHOIR_TIMEOUT (no
 	// heartbeat), CHOIR_CORRUPT, or the status with which it refused.

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CHI_KEY_MIN = 32, CHI_KEY_MAX = 512 };
+enum { CHI_KEY_MIN = 32, CHI_KEY_MAX = 256 };
 
 typedef struct {
 	unsigned char bytes[CHI_KEY_MAX];

@@ -3,16 +3,16 @@
 #pragma once
 
 #include "net/connections.h"
-#include "net/frame.h"
+#include "net/net_frame.h"
 
 typedef struct {
 	chi_connections *connections;
 	uint64_t connection; // 0: none
 	uint64_t max; // payload bytes of a received frame; more is CHOIR_CORRUPT
 	// Receiving.
-	unsigned char header[CHI_FRAME_HEADER];
+	unsigned char header[CHI_NET_HEADER];
 	size_t header_bytes;
-	chi_frame frame;
+	chi_net_frame frame;
 	unsigned char *payload; // grows
 	size_t payload_bytes, payload_capacity;
 	bool whole; // frame and payload are the last received frame
@@ -36,6 +36,7 @@ choir_status chi_link_send_pack(chi_link *l, uint16_t kind, uint32_t stream, con
 choir_status chi_link_flush(chi_link *l);
 size_t chi_link_waiting(const chi_link *l); // bytes that wait for room
 // Receives the next frame. *frame: NULL if no whole frame has come. Frame and *payload are valid
-// until the next call. CHOIR_END: the peer has closed between two frames. CHOIR_CORRUPT: not a
-// frame, too large, out of sequence, or cut by the end of the connection.
-choir_status chi_link_receive(chi_link *l, const chi_frame **frame, const void **payload);
+// until the next call. CHOIR_END: the peer has closed between two frames. CHOIR_PEER_LOST: the
+// connection failed or ended within a frame. CHOIR_CORRUPT: not a frame, too large, or out of
+// sequence.
+choir_status chi_link_receive(chi_link *l, const chi_net_frame **frame, const void **payload);

@@ -21,7 +21,8 @@ RULES = [
     ("reads the clock", r"clock_gettime|gettimeofday|time|clock", r"base/\w+\.c", "base/clock.h"),
     ("touches files", r"f?open(?:at)?|fdopen|fread|fclose|fsync|close|p?read|p?write|rename|unlink|"
      r"mkdir|f?stat|opendir", r"base/\w+\.c", "base/file.h"),
-    ("draws numbers of no seed", r"s?rand(?:om)?|[dlmj]rand48|getrandom|getentropy", r"", "base/philox.h"),
+    ("draws numbers of no seed", r"s?rand(?:om)?|[dlmj]rand48|getrandom|getentropy", r"base/entropy\.c",
+     "base/philox.h"),
     ("changes the host", r"signal|sigaction|pthread_sigmask|setlocale|setenv|putenv|chdir|umask|fork",
      r"base/thread\.c", "nothing: a library is a guest"),
 ]

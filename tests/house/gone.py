@@ -7,7 +7,7 @@ import re
 
 from house import FLOORS, code, judge, must_find, project, read, sources
 
-# Folder: words and, after ">", what is said instead. "." is src, include, cli and mpi.
+# Folder: words and, after ">", what is said instead. "." is src, include, cli, mpi and net.
 GONE = {
     ".": "crew>thread_pool meeting>rendezvous,sync_point cargo>chunk station>chunk relay>chunk "
          "peers>process_group ticket>request folder>directory disk>fs room>capacity most>max least>min "
@@ -39,14 +39,14 @@ GONE = {
     "src/train": "pieces>c_functions",
     "cli": "say>print see>inspect agree>check coded>percent_encoding tell>report",
 }
-# Neither the system's own names count (__ATOMIC_RELAXED, CPU_SET) nor x.field and x->field, which use a
+# Neither the system's own names count (__ATOMIC_RELAXED, CPU_SET, SSL_OP_NO_TICKET) nor x.field and x->field, which use a
 # name that a struct has given.
-NAME = re.compile(r"(?<![.\w])(?<!->)(?!__|CPU_|cpu_set_t\b)[A-Za-z_]\w*")
+NAME = re.compile(r"(?<![.\w])(?<!->)(?!__|CPU_|SSL_|cpu_set_t\b)[A-Za-z_]\w*")
 
 
 def names(root, folder):
     """The identifiers and the names of files below a folder, each once."""
-    folders = ("src", "include", "cli", "mpi") if folder == "." else (folder,)
+    folders = ("src", "include", "cli", "mpi", "net") if folder == "." else (folder,)
     found = set()
     for path in sources(root, *folders):
         found.add(path.stem)

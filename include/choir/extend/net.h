@@ -16,7 +16,7 @@ typedef struct {
 	void *(*allocate)(size_t bytes); // zeroed; NULL: CHOIR_NO_MEMORY is recorded
 	void (*release)(void *memory);
 	const void *key; // of the job; NULL: Unix sockets only
-	size_t key_bytes; // 32 to 512
+	size_t key_bytes; // 32 to 256
 	bool plain; // does not encrypt: the network is trusted. Both ends still prove the key.
 } choir_net_argument;
 
@@ -25,7 +25,6 @@ typedef struct {
 typedef struct {
 	uint32_t version; // CHOIR_NET_PLUGIN_VERSION
 	const choir_connection_table *table;
-	const char *tls; // "OpenSSL 3.0.16"; NULL: this build has Unix sockets only
 } choir_net_plugin;
 
 CHOIR_C_END

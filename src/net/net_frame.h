@@ -1,0 +1,40 @@
+// Frames: what a connection carries. A frame is a header of 32 bytes and a payload. Numbers are
+// little-endian. The header is, in bytes: magic 2, protocol version 1, flags 1, kind 2, zero 2,
+// stream 4, sequence 8, payload bytes 8, CRC-32C of the first 28 bytes 4.
+#pragma once
+
+#include "base/fields.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	CHI_NET_HEADER = 32,
+	CHI_NET_VERSION = 1,
+	CHI_NET_HANDSHAKE_MAX = 4096, // payload bytes before the handshake has ended
+	CHI_NET_CONTROL_MAX = 65536
+};
+
+typedef struct {
+	uint16_t kind;
+	uint8_t flags;
+	uint32_t stream;
+	uint64_t sequence; // from 0, one more with each frame of a direction
+	uint64_t bytes; // of the payload
+} chi_net_frame;
+
+// Kinds of all connections. Kinds from CHI_NET_OWN on belong to the rooms above.
+enum {
+	CHI_NET_HELLO = 1,
+	CHI_NET_WELCOME,
+	CHI_NET_REFUSE,
+	CHI_NET_BEAT,
+	CHI_NET_BYE, // the sender ends the connection: a status and a text
+	CHI_NET_OWN = 16
+};
+
+void chi_net_frame_pack(const chi_net_frame *f, unsigned char header[CHI_NET_HEADER]);
+// Reads a header. CHOIR_CORRUPT: not a frame, a damaged one, or a payload of more than max
+// bytes.
+choir_status chi_net_frame_unpack(
+		const unsigned char header[CHI_NET_HEADER], uint64_t max, chi_net_frame *f);

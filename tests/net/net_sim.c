@@ -27,7 +27,7 @@ typedef struct {
 
 typedef struct {
 	bool used, listens, refused;
-	int node;
+	int node, other; // of the peer
 	uint64_t peer; // 0: dropped
 	double from; // a new connection: acceptable from this time on
 	uint64_t listener; // it waits to be accepted there
@@ -176,7 +176,9 @@ static choir_status sim_connect(void *self, const char *address, uint64_t *numbe
 		return choir_error_status();
 	}
 	a->peer = other;
+	a->other = b->node;
 	b->peer = *number;
+	b->other = a->node;
 	b->listener = listener;
 	b->from = s->now + delay(s);
 	snprintf(a->address, sizeof a->address, "%s", address);
@@ -251,7 +253,7 @@ static choir_status sim_send(
 static bool arrives(const net_sim *s, const end *e, double *due)
 {
 	const pipe_in *in = &e->in;
-	if (e->peer != 0 && is_cut(s, e->node, at((net_sim *) (uintptr_t) s, e->peer)->node))
+	if (is_cut(s, e->node, e->other))
 		return false;
 	if (in->count > 0)
 		*due = in->pieces[in->first].due;
@@ -333,9 +335,12 @@ static choir_status sim_wait(void *self, choir_connection_wait waits[], int n, d
 		memcpy(node->waits, waits, (size_t) n * sizeof waits[0]);
 	if (s->moves)
 		s->now = fmax(s->now, next_of(s, own->node));
-	node->woken = false;
-	for (int i = 0; i < n; i++)
+	// A node that had something to do looks again.
+	node->woken = !s->moves && until <= s->now;
+	for (int i = 0; i < n; i++) {
 		waits[i].ready = ready_at(s, &waits[i]) <= s->now;
+		node->woken |= !s->moves && waits[i].ready;
+	}
 	return CHOIR_OK;
 }
 

@@ -155,15 +155,27 @@ void chi_peer_end(chi_peer *p, choir_status status, const char *why)
 	p->until = chi_hub_now(p->hub) + END_SECONDS;
 }
 
+static void join_peer(chi_hub *h, chi_peer *p)
+{
+	h->strangers -= !p->handshake.dialled;
+	p->joined = true;
+	p->link.max = h->o.max;
+	chi_hello_name(&p->handshake.peer, p->name, sizeof p->name);
+	chi_liveness_begin(&p->liveness, h->o.heartbeat, h->o.lost_after, chi_hub_now(h));
+}
+
+// From admit on, the owner is told of the peer's end.
 static choir_status welcome(chi_hub *h, chi_peer *p)
 {
 	chi_pack pack = { 0 };
 	choir_status status =
 			h->owner.admit == NULL ? CHOIR_OK : h->owner.admit(h->owner.user, p, &pack);
-	if (status == CHOIR_OK)
-		status = chi_handshake_welcome(&p->handshake, &p->link, &pack);
-	else
+	if (status != CHOIR_OK) {
 		chi_handshake_refuse(&p->handshake, &p->link);
+	} else {
+		join_peer(h, p);
+		status = chi_handshake_welcome(&p->handshake, &p->link, &pack);
+	}
 	chi_pack_free(&pack);
 	return status;
 }
@@ -174,11 +186,8 @@ static choir_status shake_hands(
 	CHOIR_TRY(chi_handshake_take(&p->handshake, &p->link, frame, payload));
 	if (p->handshake.state == CHI_HANDSHAKE_ASKED)
 		CHOIR_TRY(welcome(h, p));
-	h->strangers -= !p->handshake.dialled;
-	p->joined = true;
-	p->link.max = h->o.max;
-	chi_hello_name(&p->handshake.peer, p->name, sizeof p->name);
-	chi_liveness_begin(&p->liveness, h->o.heartbeat, h->o.lost_after, chi_hub_now(h));
+	else
+		join_peer(h, p);
 	if (h->owner.joined != NULL)
 		h->owner.joined(h->owner.user, p);
 	return CHOIR_OK;

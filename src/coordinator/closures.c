@@ -104,14 +104,15 @@ int chi_closures_join(chi_closures *q)
 {
 	int worker = CHOIR_NONE;
 	for (size_t i = 0; i < q->workers && worker == CHOIR_NONE; i++)
-		if (!q->worker[i].used && !q->worker[i].hungry)
+		if (!q->worker[i].used)
 			worker = (int) i;
 	if (worker == CHOIR_NONE) {
 		if (!chi_grow(&q->worker, &q->capacity, q->workers + 1, sizeof *q->worker))
 			return CHOIR_NONE;
 		worker = (int) q->workers++;
+		q->worker[worker] = (chi_closure_worker){ 0 };
 	}
-	q->worker[worker] = (chi_closure_worker){ .used = true };
+	q->worker[worker].used = true; // one that was lost may still be in the list of hungry ones
 	set_hungry(q, worker);
 	return worker;
 }

@@ -85,7 +85,7 @@ TEST(the_first_failure_is_told_once_and_cancels_what_waits)
 	assert_int_equal(c[4]->status, CHOIR_CANCELLED);
 	assert_true(finish(&q, 1 - first, c[1]->id, CHOIR_IO, "a later failure"));
 	assert_int_equal(chi_closures_take_error(&q), CHOIR_INVALID);
-	assert_text_holds(choir_error(), "no such thing * closure 1 * worker 1");
+	assert_text_holds(choir_error(), "no such thing*closure 1*worker 1");
 	assert_int_equal(chi_closures_take_error(&q), CHOIR_OK); // once
 	static const choir_status status[] = { CHOIR_INVALID, CHOIR_IO, CHOIR_CANCELLED,
 		CHOIR_CANCELLED, CHOIR_CANCELLED };
@@ -114,7 +114,7 @@ TEST(a_closure_that_kills_workers_fails)
 	}
 	assert_int_equal(ended, 1);
 	assert_int_equal(bad->status, CHOIR_PEER_LOST);
-	assert_text_holds(bad->error, "closure 1 * 3 * killed");
+	assert_text_holds(bad->error, "closure 1*3*killed");
 	assert_int_equal(other->status, CHOIR_CANCELLED);
 	assert_int_equal(chi_closures_take_error(&q), CHOIR_PEER_LOST);
 	chi_closure_drop(bad);

@@ -330,7 +330,7 @@ TEST(keys_are_files_of_their_owner)
 	assert_int_equal(chmod(path, 0600), 0);
 	assert_int_equal(truncate(path, 31), 0);
 	assert_int_equal(chi_key_read(path, &again), CHOIR_INVALID);
-	assert_text_holds(choir_error(), "31 * 32");
+	assert_text_holds(choir_error(), "31*32");
 	assert_int_equal(truncate(path, 257), 0);
 	assert_int_equal(chi_key_read(path, &again), CHOIR_INVALID);
 	assert_int_equal(chi_key_read(folder, &again), CHOIR_INVALID);

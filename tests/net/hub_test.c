@@ -148,7 +148,7 @@ TEST(peers_join_and_exchange_frames)
 		assert_int_equal(b->peer->handshake.index, 5);
 		assert_memory_equal(b->peer->handshake.welcome + 8, "lease", 5);
 		assert_string_equal(b->peer->handshake.peer.role, "coordinator");
-		assert_text_holds(a->peer->name, "worker * 5");
+		assert_text_holds(a->peer->name, "worker*5");
 		a->echoes = true;
 		uint64_t bytes = 0;
 		for (uint64_t i = 0; i < 50; i++) {

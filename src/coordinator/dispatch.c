@@ -36,7 +36,7 @@ static bool is_server(const chi_peer *p)
 	return strcmp(p->handshake.peer.role, "ps") == 0;
 }
 
-static choir_status admit_server(chi_dispatch *d, chi_peer *p)
+static choir_status admit_server(chi_dispatch *d, chi_peer *p, chi_pack *welcome)
 {
 	int *index = &p->handshake.peer.index;
 	for (int i = 0; i < d->servers && *index == CHOIR_NONE; i++)
@@ -49,6 +49,7 @@ static choir_status admit_server(chi_dispatch *d, chi_peer *p)
 		return choir_fail(
 				CHOIR_STATE, "ps %d: %s is there already", *index, d->server[*index]->name);
 	d->server[*index] = p;
+	chi_pack_u32(welcome, (uint32_t) d->servers);
 	return CHOIR_OK;
 }
 
@@ -73,12 +74,10 @@ static choir_status admit_worker(chi_dispatch *d, chi_peer *p, chi_pack *welcome
 choir_status chi_dispatch_admit(void *dispatch, chi_peer *peer, chi_pack *welcome)
 {
 	chi_dispatch *d = dispatch;
-	if (d->failed) {
-		chi_error_restore(&d->error);
-		return d->error.status;
-	}
+	if (d->failed)
+		return choir_fail(CHOIR_CANCELLED, "the job has failed: %.300s", d->error.text);
 	if (is_server(peer))
-		return admit_server(d, peer);
+		return admit_server(d, peer, welcome);
 	if (strcmp(peer->handshake.peer.role, "worker") == 0)
 		return admit_worker(d, peer, welcome);
 	return choir_fail(CHOIR_INVALID, "%s: a worker or a ps is needed", peer->handshake.peer.role);

@@ -17,6 +17,7 @@ typedef struct {
 typedef struct {
 	chi_server_model model;
 	chi_marks marks;
+	int index; // of this server, for its model
 	uint64_t version; // counts changes
 	uint64_t changes, repeats; // made, and left out because they had been made
 	chi_pack values; // of version values_version

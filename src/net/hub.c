@@ -329,3 +329,15 @@ choir_status chi_hub_step(chi_hub *h, double until)
 	sweep(h);
 	return CHOIR_OK;
 }
+
+void chi_hub_end(chi_hub *h, choir_status status, const char *why)
+{
+	for (int i = 0; i < h->listeners; i++)
+		h->connections->table.drop(h->connections->self, h->listener[i]);
+	h->listeners = 0;
+	for (chi_peer *p = h->first_peer; p != NULL; p = p->next)
+		chi_peer_end(p, status, why);
+	const double until = chi_hub_now(h) + END_SECONDS;
+	while (h->first_peer != NULL && chi_hub_now(h) < until && chi_hub_step(h, until) == CHOIR_OK)
+		;
+}

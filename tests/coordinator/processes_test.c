@@ -393,6 +393,8 @@ TEST(a_lost_server_ends_the_job_with_its_name)
 		world w = { .p.kind = CHOIR_SGD, .j.lost_after = 0.4 };
 		choir_status status = CHOIR_OK;
 		open_world(&w, 2, 1, true, 0);
+		assert_int_equal(choir_coordinator_schedule(w.c, "nothing", NULL, NULL), CHOIR_OK);
+		assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
 		for (int i = 0; i < 20; i++)
 			assert_int_equal(choir_coordinator_schedule(w.c, "add", NULL, NULL), CHOIR_OK);
 		assert_int_equal(kill(w.j.pid[1], stop ? SIGSTOP : SIGKILL), 0);
@@ -428,8 +430,9 @@ TEST(checkpoints_are_of_one_step_and_restore_into_the_servers)
 		assert_int_equal(schedule(&w, "train", i, NULL), CHOIR_OK);
 	choir_checkpoint_manager *m = choir_checkpoint_manager_new(w.s, path, NULL);
 	assert_non_null(m);
-	assert_int_equal(choir_checkpoint_manager_save(m, NULL), CHOIR_OK);
+	assert_int_equal(choir_checkpoint_manager_save(m, NULL), CHOIR_OK); // between two closures
 	assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
+	assert_int_equal(choir_checkpoint_manager_save(m, NULL), CHOIR_OK);
 	const uint64_t saved = choir_strategy_hash(w.s);
 	assert_true(saved == train_here(&w.strategy_options, CHOIR_ADAM, 3, &loss));
 	for (int i = 3; i < 6; i++)

@@ -10,5 +10,6 @@ int replay_main(int argc, char **argv);
 int trace_main(int argc, char **argv);
 int report_main(int argc, char **argv);
 int devices_main(int argc, char **argv);
+int key_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int bench_main(int argc, char **argv);

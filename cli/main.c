@@ -24,6 +24,7 @@ static const struct {
 	{ "replay", replay_main, "run one replica of one training step again" },
 	{ "report", report_main, "write a page about a training (HTML)" },
 	{ "trace", trace_main, "merge the traces of workers, show who waited for whom" },
+	{ "key", key_main, "make the key of a job of several processes" },
 	{ "devices", devices_main, "list the devices of this machine" },
 	{ "doctor", doctor_main, "check the installation and suggest settings" },
 	{ "bench", bench_main, "measure all-reduce, train, kernels, run or input" },

@@ -3,6 +3,8 @@
 #include "coordinator/coordinator.h"
 
 #include "base/alloc.h"
+#include "coordinator/job_model_state.h"
+#include "coordinator/values_message.h"
 #include "base/clock.h"
 #include "strategy/context.h"
 
@@ -115,20 +117,20 @@ static choir_status ask(choir_coordinator *c, const chi_pack *restores)
 static choir_status give_state(choir_coordinator *c)
 {
 	chi_pack state = { 0 };
-	choir_status status = chi_model_save(&c->model, &state);
+	choir_status status = chi_job_model_save(&c->model, &state);
 	if (status == CHOIR_OK)
 		status = ask(c, &state);
 	chi_pack_free(&state);
 	if (status == CHOIR_OK)
-		c->versions = chi_model_versions(&c->model);
+		c->versions = chi_job_model_versions(&c->model);
 	return status;
 }
 
 static choir_status fetch_state(choir_coordinator *c)
 {
 	CHOIR_TRY(ask(c, NULL));
-	CHOIR_TRY(chi_model_restore(&c->model, c->dispatch.servers, c->dispatch.state));
-	c->versions = chi_model_versions(&c->model);
+	CHOIR_TRY(chi_job_model_restore(&c->model, c->dispatch.servers, c->dispatch.state));
+	c->versions = chi_job_model_versions(&c->model);
 	return CHOIR_OK;
 }
 
@@ -148,7 +150,7 @@ static choir_status refresh(void *user)
 // The program may have changed variables, or restored a checkpoint.
 static choir_status give_changes(choir_coordinator *c)
 {
-	if (chi_model_versions(&c->model) == c->versions)
+	if (chi_job_model_versions(&c->model) == c->versions)
 		return CHOIR_OK;
 	choir_status status = pause_closures(c);
 	if (status == CHOIR_OK)
@@ -178,7 +180,7 @@ static choir_status open_coordinator(choir_coordinator *c)
 	const chi_hub_owner owner = { &c->dispatch, chi_dispatch_admit, NULL, chi_dispatch_frame,
 		chi_dispatch_lost };
 	char bound[128];
-	CHOIR_TRY(chi_task_introduce(t, &c->o, chi_model_hash(&c->model)));
+	CHOIR_TRY(chi_task_introduce(t, &c->o, chi_job_model_hash(&c->model)));
 	const chi_hub_options options = chi_task_hub_options(t, c->model.bytes);
 	CHOIR_TRY(chi_post_open(&c->post, t->connections, &t->hello, &owner, turn, &options));
 	c->post.turn_user = c;
@@ -244,7 +246,7 @@ choir_coordinator *choir_coordinator_new(
 	if (status == CHOIR_OK)
 		status = c->o.build(s, c->o.user);
 	if (status == CHOIR_OK)
-		status = chi_model_collect(&c->model, s, t->o.servers);
+		status = chi_job_model_collect(&c->model, s, t->o.servers);
 	if (status == CHOIR_OK)
 		status = open_coordinator(c);
 	if (status == CHOIR_OK)
@@ -266,9 +268,9 @@ void choir_coordinator_free(choir_coordinator *c)
 	chi_error_save(&before);
 	if (c->strategy->remote == &c->remote)
 		c->strategy->remote = NULL;
-	chi_post_close(&c->post);
+	chi_post_close(&c->post, c->dispatch.failed ? &c->dispatch.error : NULL);
 	chi_dispatch_free(&c->dispatch);
-	chi_model_free(&c->model);
+	chi_job_model_free(&c->model);
 	chi_free(c);
 	chi_error_restore(&before);
 }

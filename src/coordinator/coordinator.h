@@ -2,7 +2,7 @@
 #pragma once
 
 #include "coordinator/dispatch.h"
-#include "coordinator/model.h"
+#include "coordinator/job_model.h"
 #include "coordinator/post.h"
 #include "coordinator/task.h"
 #include "strategy/remote.h"
@@ -11,7 +11,7 @@ struct choir_coordinator {
 	choir_strategy *strategy;
 	choir_task *task;
 	choir_coordinator_options o; // with defaults
-	chi_model model;
+	chi_job_model model;
 	chi_dispatch dispatch;
 	chi_post post;
 	chi_remote remote;

@@ -87,7 +87,7 @@ static void work(void *arg)
 		if (!stops)
 			status = chi_hub_step(p->hub, HUGE_VAL);
 	}
-	chi_hub_end(p->hub, CHOIR_END, "the job has ended");
+	chi_hub_end(p->hub, p->end.status, p->end.text);
 	chi_mutex_lock(&p->lock);
 	p->status = status;
 	chi_error_save(&p->error);
@@ -102,12 +102,13 @@ choir_status chi_post_start(chi_post *p, const char *name)
 	return CHOIR_OK;
 }
 
-void chi_post_close(chi_post *p)
+void chi_post_close(chi_post *p, const chi_error *failed)
 {
 	if (p->last == NULL) // never opened
 		return;
 	if (p->started) {
 		chi_mutex_lock(&p->lock);
+		p->end = failed != NULL ? *failed : (chi_error){ CHOIR_END, "the job has ended" };
 		p->stops = true;
 		chi_mutex_unlock(&p->lock);
 		chi_hub_wake(p->hub);

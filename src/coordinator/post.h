@@ -23,6 +23,7 @@ typedef struct {
 	void *turn_user;
 	chi_thread thread;
 	bool started, stops;
+	chi_error end; // what peers are told
 	choir_status status; // the thread has ended with a failure
 	chi_error error;
 	chi_outgoing *first, **last; // to be sent by the thread
@@ -32,8 +33,8 @@ typedef struct {
 choir_status chi_post_open(chi_post *p, chi_connections *connections, const chi_hello *own,
 		const chi_hub_owner *owner, void (*turn)(void *user), const chi_hub_options *o);
 choir_status chi_post_start(chi_post *p, const char *name);
-// Says goodbye to all peers (CHOIR_END), and ends the thread.
-void chi_post_close(chi_post *p);
+// Says goodbye to all peers, and ends the thread. failed: why the job has failed; NULL: CHOIR_END.
+void chi_post_close(chi_post *p, const chi_error *failed);
 // With the lock: gives a message to the thread. Takes over pack.
 choir_status chi_post_send(chi_post *p, chi_peer **to, uint16_t kind, chi_pack *pack);
 // With the lock: waits for a change. False: the deadline (of chi_clock_deadline) has passed.

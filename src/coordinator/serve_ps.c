@@ -1,6 +1,8 @@
 // A parameter server: one thread, which receives changes and applies them.
+#include "coordinator/serve_ps.h"
+
 #include "coordinator/dial.h"
-#include "coordinator/model.h"
+#include "coordinator/job_model_state.h"
 #include "coordinator/server.h"
 
 #include "base/alloc.h"
@@ -11,7 +13,7 @@
 #include <stdio.h>
 
 typedef struct {
-	chi_model model;
+	chi_job_model model;
 	chi_server server;
 	chi_hub *hub;
 	bool joined;
@@ -20,25 +22,25 @@ typedef struct {
 static choir_status change(void *user, uint16_t kind, chi_unpack *u)
 {
 	ps *p = user;
-	return kind == CHI_MESSAGE_PUSH ? chi_model_push(&p->model, u)
-									: chi_model_assign(&p->model, u);
+	return kind == CHI_MESSAGE_PUSH ? chi_job_model_push(&p->model, u)
+									: chi_job_model_assign(&p->model, u);
 }
 
 static choir_status values(void *user, chi_pack *to)
 {
 	const ps *p = user;
-	return chi_model_pack_values(&p->model, p->server.index, to);
+	return chi_job_model_pack_values(&p->model, p->server.index, to);
 }
 
 static choir_status save(void *user, chi_pack *to)
 {
-	return chi_model_save(&((ps *) user)->model, to);
+	return chi_job_model_save(&((ps *) user)->model, to);
 }
 
 static choir_status restore(void *user, chi_unpack *u)
 {
 	const chi_pack state = { .data = (unsigned char *) (uintptr_t) u->data, .bytes = u->bytes };
-	return chi_model_restore(&((ps *) user)->model, 1, &state);
+	return chi_job_model_restore(&((ps *) user)->model, 1, &state);
 }
 
 static choir_status admit(void *user, chi_peer *peer, chi_pack *welcome)
@@ -115,9 +117,9 @@ choir_status chi_serve_ps(choir_task *t, choir_strategy *s, const choir_coordina
 					.values = values,
 					.save = save,
 					.restore = restore });
-	choir_status status = chi_model_collect(&p->model, s, 1);
+	choir_status status = chi_job_model_collect(&p->model, s, 1);
 	if (status == CHOIR_OK)
-		status = chi_task_introduce(t, o, chi_model_hash(&p->model));
+		status = chi_task_introduce(t, o, chi_job_model_hash(&p->model));
 	const chi_hub_owner owner = { p, admit, joined, frame, lost };
 	const chi_hub_options options = chi_task_hub_options(t, p->model.bytes);
 	if (status == CHOIR_OK) {
@@ -126,7 +128,7 @@ choir_status chi_serve_ps(choir_task *t, choir_strategy *s, const choir_coordina
 	}
 	chi_hub_free(p->hub);
 	chi_server_free(&p->server);
-	chi_model_free(&p->model);
+	chi_job_model_free(&p->model);
 	chi_free(p);
 	return status;
 }

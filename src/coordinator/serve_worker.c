@@ -1,10 +1,13 @@
 // A worker: the main thread runs closures, the thread of the post sends and receives. A run begins
 // with the values of the servers. Changes are sent when they are made, and a closure is done when
 // the servers have answered all of them.
+#include "coordinator/serve_worker.h"
+
 #include "coordinator/dial.h"
-#include "coordinator/model.h"
+#include "coordinator/job_model.h"
 #include "coordinator/post.h"
 #include "coordinator/protocol.h"
+#include "coordinator/values_message.h"
 #include "strategy/context.h"
 #include "strategy/remote.h"
 
@@ -49,7 +52,7 @@ struct worker {
 	choir_task *task;
 	const choir_coordinator_options *o;
 	choir_strategy *strategy;
-	chi_model model;
+	chi_job_model model;
 	chi_post post;
 	chi_remote remote;
 	chi_peer *coordinator;
@@ -222,7 +225,7 @@ static choir_status refresh(void *user)
 		chi_unpack u = { .data = s->values.data, .bytes = s->values.bytes };
 		const uint64_t version = chi_unpack_u64(&u);
 		if (version != s->version)
-			status = chi_model_take_values(&w->model, i, &u);
+			status = chi_job_model_take_values(&w->model, i, &u);
 		s->version = version;
 	}
 	return status;
@@ -255,7 +258,7 @@ static choir_status begin_change(const worker *w, int i, chi_pack *pack)
 
 static choir_status check_known(const worker *w, const choir_variable *v)
 {
-	if (chi_model_find(&w->model, v) < w->model.n)
+	if (chi_job_model_find(&w->model, v) < w->model.n)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_STATE,
 			"variable \"%s\" was not made by .build, so it is on no server; make it there",
@@ -271,7 +274,7 @@ static choir_status push(void *user, void *optimizer, size_t n, choir_variable *
 	for (int i = 0; i < w->servers; i++) {
 		chi_pack pack = { 0 };
 		CHOIR_TRY(begin_change(w, i, &pack));
-		if (chi_model_pack_push(&w->model, i, optimizer, n, v, gradient, &pack) == 0)
+		if (chi_job_model_pack_push(&w->model, i, optimizer, n, v, gradient, &pack) == 0)
 			chi_pack_free(&pack); // nothing for this server
 		else
 			CHOIR_TRY(send_change(w, i, CHI_MESSAGE_PUSH, &pack));
@@ -286,9 +289,9 @@ static choir_status assign(void *user, choir_variable *v, chi_assign_op op, choi
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return CHOIR_OK;
 	CHOIR_TRY(check_known(w, v));
-	const int i = (int) (chi_model_find(&w->model, v) % (size_t) w->servers);
+	const int i = (int) (chi_job_model_find(&w->model, v) % (size_t) w->servers);
 	CHOIR_TRY(begin_change(w, i, &pack));
-	const choir_status status = chi_model_pack_assign(&w->model, v, op, t, &pack);
+	const choir_status status = chi_job_model_pack_assign(&w->model, v, op, t, &pack);
 	if (status == CHOIR_OK)
 		return send_change(w, i, CHI_MESSAGE_ASSIGN, &pack);
 	chi_pack_free(&pack);
@@ -486,7 +489,7 @@ static void close_post(worker *w)
 {
 	chi_error why;
 	chi_error_save(&why);
-	chi_post_close(&w->post);
+	chi_post_close(&w->post, NULL);
 	for (int i = 0; i < CHI_SERVERS_MAX; i++)
 		chi_pack_free(&w->server[i].values);
 	while (w->first != NULL) {
@@ -519,8 +522,8 @@ static choir_status serve(worker *w)
 	w->closure.results = choir_values_new(w->strategy);
 	if (w->closure.args == NULL || w->closure.results == NULL)
 		return choir_error_status();
-	CHOIR_TRY(chi_model_collect(&w->model, w->strategy, 1));
-	CHOIR_TRY(chi_task_introduce(w->task, w->o, chi_model_hash(&w->model)));
+	CHOIR_TRY(chi_job_model_collect(&w->model, w->strategy, 1));
+	CHOIR_TRY(chi_task_introduce(w->task, w->o, chi_job_model_hash(&w->model)));
 	CHOIR_TRY(join(w));
 	w->remote = (chi_remote){ w, refresh, push, assign };
 	w->strategy->remote = &w->remote;
@@ -546,7 +549,7 @@ choir_status chi_serve_worker(choir_task *t, choir_strategy *s, const choir_coor
 	}
 	choir_values_free(w->closure.args);
 	choir_values_free(w->closure.results);
-	chi_model_free(&w->model);
+	chi_job_model_free(&w->model);
 	chi_free(w);
 	return status;
 }

@@ -6,6 +6,8 @@
 #include "base/options.h"
 #include "cluster/roles.h"
 #include "coordinator/protocol.h"
+#include "coordinator/serve_ps.h"
+#include "coordinator/serve_worker.h"
 #include "strategy/context.h"
 
 #include <stdio.h>

@@ -22,7 +22,3 @@ choir_status chi_task_take_options(
 // The number of a function of the table, or CHOIR_NONE.
 int chi_task_find(const choir_coordinator_options *o, const char *name);
 chi_hub_options chi_task_hub_options(const choir_task *t, size_t model_bytes);
-// Serves: the two kinds of tasks.
-choir_status chi_serve_worker(
-		choir_task *t, choir_strategy *s, const choir_coordinator_options *o);
-choir_status chi_serve_ps(choir_task *t, choir_strategy *s, const choir_coordinator_options *o);

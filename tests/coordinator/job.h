@@ -1,7 +1,6 @@
 // A job of real processes: a coordinator, servers and workers, which are forks of the test.
 #pragma once
 
-#include "choir/choir.h"
 #include "choir/coordinator.h"
 
 #include <sys/types.h>

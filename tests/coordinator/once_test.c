@@ -256,15 +256,22 @@ static node *open_node(world *w, const char *role, const chi_hub_owner *owner)
 	n->connections = net_sim_connections(w->s, i);
 	n->own = (chi_hello){ .index = CHOIR_NONE, .incarnation = 100 + w->incarnations++ };
 	snprintf(n->own.role, sizeof n->own.role, "%s", role);
-	n->hub = chi_hub_new(n->connections, &n->own, &own, &(chi_hub_options){ .max = 1 << 16 });
+	if (n->connections != NULL)
+		n->hub = chi_hub_new(n->connections, &n->own, &own, &(chi_hub_options){ .max = 1 << 16 });
 	net_sim_expect(w->s, n->number, 0);
-	return n;
+	if (n->hub != NULL)
+		return n;
+	chi_connections_free(n->connections);
+	n->gone = true;
+	return NULL;
 }
 
 static void open_worker(world *w)
 {
 	static const chi_hub_owner owner = { NULL, NULL, worker_joined, worker_frame, worker_lost };
-	node *n = open_node(w, "worker", &owner);
+	node *n = NULL;
+	while (n == NULL) // an allocation may fail once
+		n = open_node(w, "worker", &owner);
 	if (chi_hub_dial(n->hub, "coordinator", NULL) == NULL)
 		n->worker.ended = true;
 }
@@ -321,7 +328,7 @@ static void harm(world *w)
 		close_node(w, n);
 		if (ghost)
 			return;
-	} else { // suspected wrongly: the coordinator ends the connection, the worker does not know yet
+	} else { // suspected wrongly; the worker does not know it yet
 		const int number = peer->handshake.index;
 		if ((size_t) number < w->dispatch.closures.workers && w->dispatch.worker[number] != NULL) {
 			chi_peer *suspect = w->dispatch.worker[number];
@@ -340,7 +347,8 @@ static void step(world *w, int i)
 {
 	node *n = &w->node[i];
 	const bool computes = i > SERVERS && n->worker.until > net_sim_now(w->s);
-	assert_int_equal(chi_hub_step(n->hub, computes ? n->worker.until : HUGE_VAL), CHOIR_OK);
+	if (chi_hub_step(n->hub, computes ? n->worker.until : HUGE_VAL) != CHOIR_OK)
+		assert_int_equal(choir_error_status(), CHOIR_NO_MEMORY);
 	if (i == 0) {
 		turn(w);
 	} else if (i > SERVERS && n->worker.ended) {
@@ -435,5 +443,38 @@ TEST(planted_faults_are_found)
 			found = run_schedule(seed, (plant) p, &runs) != NULL;
 		if (!found)
 			fail_msg("plant %d was not found", p);
+	}
+}
+
+// Whatever fails, no change is made twice, and nothing leaks or hangs.
+TEST(every_allocation_may_fail)
+{
+	static world w;
+	uint64_t step_size = 1;
+	for (uint64_t n = 1;; n += step_size) {
+		open_world(&w, 3, NOTHING);
+		for (int i; net_sim_now(w.s) < 2 && (i = net_sim_next(w.s, 2)) != CHOIR_NONE;)
+			step(&w, i);
+		for (int i = 0; i < WORKERS; i++)
+			open_worker(&w);
+		chi_alloc_fail(n, false);
+		while (!is_done(&w) && net_sim_now(w.s) < 100) {
+			const int i = net_sim_next(w.s, 100);
+			if (i != CHOIR_NONE)
+				step(&w, i);
+			if (chi_alloc_failed())
+				chi_alloc_fail(0, false);
+		}
+		const bool failed = choir_error_status() == CHOIR_NO_MEMORY;
+		chi_alloc_fail(0, false);
+		chi_error_clear();
+		assert_true(is_done(&w));
+		for (int i = 1; i <= CLOSURES; i++)
+			for (int k = 0; k < CHANGES; k++)
+				assert_true(w.count[i][k] <= 1);
+		close_world(&w);
+		step_size = 1 + n / 20;
+		if (!failed && n > 500)
+			break;
 	}
 }

@@ -1,6 +1,11 @@
 // Coordinators, workers and servers as processes: training to the bits of one process, deaths,
 // stops, failures of closures, other programs.
+#include "choir/checkpoint.h"
 #include "choir/coordinator.h"
+#include "choir/layer.h"
+#include "choir/optimizer.h"
+#include "choir/source.h"
+#include "choir/weights.h"
 
 #include "coordinator/job.h"
 #include "test.h"
@@ -165,6 +170,13 @@ typedef struct {
 	choir_coordinator *c;
 } world;
 
+static void wait_for_workers(const world *w, int workers)
+{
+	for (int i = 0; choir_coordinator_workers(w->c) != workers && i < 5000; i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	assert_int_equal(choir_coordinator_workers(w->c), workers);
+}
+
 // Starts a job with some workers. The coordinator is this process.
 static void open_world(world *w, int servers, int workers, bool tcp, int window)
 {
@@ -189,10 +201,7 @@ static void open_world(world *w, int servers, int workers, bool tcp, int window)
 	w->c = choir_coordinator_new(w->s, w->task, &w->options);
 	if (w->c == NULL)
 		fail_msg("%s", choir_error());
-	const double until = 5e3;
-	for (int i = 0; choir_coordinator_workers(w->c) < workers && i < until; i++)
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-	assert_int_equal(choir_coordinator_workers(w->c), workers);
+	wait_for_workers(w, workers);
 }
 
 // Ends the job. All processes that live must end well.
@@ -336,7 +345,7 @@ TEST(killed_and_stopped_workers_lose_and_repeat_nothing)
 		assert_int_equal(choir_coordinator_schedule(w.c, "add", NULL, NULL), CHOIR_OK);
 		if (i % 60 != 30)
 			continue;
-		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+		wait_for_workers(&w, 3);
 		assert_int_equal(kill(w.j.pid[victim], i == 150 ? SIGSTOP : SIGKILL), 0);
 		if (i != 150) {
 			assert_int_equal(job_wait(&w.j, victim), -1);
@@ -409,6 +418,7 @@ TEST(a_lost_server_ends_the_job_with_its_name)
 		choir_coordinator_free(w.c);
 		w.c = NULL;
 		assert_true(job_wait(&w.j, 2) != CHOIR_OK); // the worker
+		assert_int_equal(job_wait(&w.j, 0), CHOIR_PEER_LOST); // the other server
 		if (stop)
 			kill(w.j.pid[1], SIGKILL);
 		assert_int_equal(job_wait(&w.j, 1), -1);

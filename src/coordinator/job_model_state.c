@@ -1,32 +1,14 @@
 // The state of a model, with optimizers' slots: step, values, then for each optimizer its entries,
 // each with name, dtype, shape and bytes. Each server has all slots, but the rows of a variable
 // are those of the server that it belongs to.
-#include "coordinator/model.h"
+#include "coordinator/job_model_state.h"
 
 #include "base/alloc.h"
+#include "coordinator/values_message.h"
 #include "strategy/state_dict.h"
 #include "value/sharded_variable.h"
 
 #include <string.h>
-
-static void pack_shape(chi_pack *to, choir_dtype dtype, const choir_shape *shape)
-{
-	chi_pack_u32(to, (uint32_t) dtype);
-	chi_pack_u32(to, (uint32_t) shape->rank);
-	for (int i = 0; i < shape->rank; i++)
-		chi_pack_u64(to, (uint64_t) shape->dim[i]);
-}
-
-static void take_shape(chi_unpack *u, choir_dtype *dtype, choir_shape *shape)
-{
-	*dtype = (choir_dtype) chi_unpack_u32(u);
-	*shape = (choir_shape){ .rank = (int) chi_unpack_u32(u) };
-	u->failed |= shape->rank < 0 || shape->rank > CHOIR_MAX_RANK || chi_dtype_size(*dtype) == 0;
-	for (int i = 0; i < shape->rank && !u->failed; i++) {
-		shape->dim[i] = (int64_t) chi_unpack_u64(u);
-		u->failed |= shape->dim[i] < 0;
-	}
-}
 
 static choir_status save_optimizer(choir_optimizer *o, chi_pack *to)
 {
@@ -38,7 +20,7 @@ static choir_status save_optimizer(choir_optimizer *o, chi_pack *to)
 	for (size_t i = 0; status == CHOIR_OK && i < state.n; i++) {
 		const chi_state_dict_entry *e = &state.entry[i];
 		chi_pack_text(to, e->name);
-		pack_shape(to, e->dtype, &e->shape);
+		chi_shape_pack(to, e->dtype, &e->shape);
 		chi_pack_bytes(to, e->data, e->bytes);
 	}
 	chi_state_dict_free(&state);
@@ -46,17 +28,17 @@ static choir_status save_optimizer(choir_optimizer *o, chi_pack *to)
 	return status;
 }
 
-choir_status chi_model_save(const chi_model *m, chi_pack *to)
+choir_status chi_job_model_save(const chi_job_model *m, chi_pack *to)
 {
 	chi_pack_u64(to, m->strategy->step);
 	for (int i = 0; i < m->servers; i++)
-		CHOIR_TRY(chi_model_pack_values(m, i, to));
+		CHOIR_TRY(chi_job_model_pack_values(m, i, to));
 	for (size_t i = 0; i < m->optimizers; i++)
 		CHOIR_TRY(save_optimizer(m->optimizer[i], to));
 	return to->failed ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
 
-static choir_status restore_values(chi_model *m, int states, chi_unpack u[])
+static choir_status restore_values(chi_job_model *m, int states, chi_unpack u[])
 {
 	for (int server = 0; server < m->servers; server++)
 		for (size_t i = (size_t) server; i < m->n; i += (size_t) m->servers)
@@ -72,8 +54,8 @@ static choir_status restore_values(chi_model *m, int states, chi_unpack u[])
 
 // The bytes of an entry that server has: of "o/VARIABLE/SLOT" those of the variable, or of its
 // shards, that belong to the server; of others those of the first server.
-static void merge(
-		const chi_model *m, int server, const char *name, const char *from, char *to, size_t bytes)
+static void merge(const chi_job_model *m, int server, const char *name, const char *from, char *to,
+		size_t bytes)
 {
 	const char *slash = strrchr(name, '/');
 	const size_t length = slash == NULL || slash < name + 2 ? 0 : (size_t) (slash - name - 2);
@@ -93,14 +75,14 @@ static void merge(
 }
 
 static choir_status take_entry(
-		const chi_model *m, int server, int states, chi_unpack *u, chi_state_dict *state)
+		const chi_job_model *m, int server, int states, chi_unpack *u, chi_state_dict *state)
 {
 	char name[1024];
 	choir_dtype dtype;
 	choir_shape shape;
 	size_t bytes;
 	chi_unpack_text(u, name, sizeof name);
-	take_shape(u, &dtype, &shape);
+	chi_shape_unpack(u, &dtype, &shape);
 	const void *data = chi_unpack_bytes(u, &bytes);
 	if (u->failed || strncmp(name, "o/", 2) != 0)
 		return choir_fail(CHOIR_CORRUPT, "message STATE: an entry is damaged");
@@ -124,7 +106,8 @@ static choir_status take_entry(
 	return CHOIR_OK;
 }
 
-static choir_status restore_optimizer(chi_model *m, choir_optimizer *o, int states, chi_unpack u[])
+static choir_status restore_optimizer(
+		chi_job_model *m, choir_optimizer *o, int states, chi_unpack u[])
 {
 	chi_state_dict state = { .object = "o", .path = "STATE" };
 	chi_state_dict_memory memory = { 0 };
@@ -144,7 +127,7 @@ static choir_status restore_optimizer(chi_model *m, choir_optimizer *o, int stat
 	return status;
 }
 
-choir_status chi_model_restore(chi_model *m, int states, const chi_pack state[])
+choir_status chi_job_model_restore(chi_job_model *m, int states, const chi_pack state[])
 {
 	chi_unpack *u = chi_alloc_array((size_t) states, sizeof *u);
 	if (u == NULL)
@@ -164,64 +147,4 @@ choir_status chi_model_restore(chi_model *m, int states, const chi_pack state[])
 		m->strategy->step = step;
 	chi_free(u);
 	return status;
-}
-
-// ---- Sets of tensors
-
-choir_status chi_values_pack(choir_values *set, chi_pack *to)
-{
-	chi_pack_u32(to, set == NULL ? 0 : (uint32_t) set->n);
-	for (size_t i = 0; set != NULL && i < set->n; i++) {
-		choir_value *value = set->leaf[i].value;
-		choir_tensor *t = value->kind == CHOIR_VALUE_PLAIN ? choir_value_tensor(value) : NULL;
-		if (t == NULL)
-			return choir_fail(CHOIR_INVALID,
-					"leaf \"%.100s\": it is not a plain tensor, and only these travel",
-					set->leaf[i].name);
-		const size_t bytes = t->is_number
-				? sizeof t->number
-				: (size_t) choir_shape_elements(&t->shape) * chi_dtype_size(t->dtype);
-		chi_pack_text(to, set->leaf[i].name);
-		pack_shape(to, t->is_number ? CHOIR_F64 : t->dtype, &t->shape);
-		chi_pack_u64(to, bytes);
-		chi_pack host = { 0 };
-		if (t->is_number) {
-			chi_pack_raw(to, &t->number, bytes);
-		} else if (chi_grow(&host.data, &host.capacity, bytes + 1, 1)) {
-			const choir_status status = choir_tensor_to_host(t, host.data, bytes);
-			chi_pack_raw(to, host.data, bytes);
-			chi_pack_free(&host);
-			CHOIR_TRY(status);
-		} else {
-			return CHOIR_NO_MEMORY;
-		}
-	}
-	return to->failed ? CHOIR_NO_MEMORY : CHOIR_OK;
-}
-
-choir_status chi_values_unpack(choir_values *set, chi_unpack *u)
-{
-	const uint32_t n = chi_unpack_u32(u);
-	for (uint32_t i = 0; i < n && !u->failed; i++) {
-		char name[1024];
-		choir_dtype dtype;
-		choir_shape shape;
-		size_t bytes;
-		int64_t elements = 0;
-		chi_unpack_text(u, name, sizeof name);
-		take_shape(u, &dtype, &shape);
-		const void *data = chi_unpack_bytes(u, &bytes);
-		if (u->failed)
-			break;
-		elements = choir_shape_elements(&shape);
-		if (elements < 0 || (uint64_t) elements > bytes ||
-				(size_t) elements * chi_dtype_size(dtype) != bytes)
-			return choir_fail(
-					CHOIR_CORRUPT, "leaf \"%.100s\": %zu bytes do not fit its shape", name, bytes);
-		choir_tensor *t = choir_constant(choir_values_frame(set), dtype, shape, data);
-		if (t == NULL)
-			return choir_error_status();
-		CHOIR_TRY(choir_values_set(set, name, choir_tensor_as_value(t)));
-	}
-	return chi_unpack_end(u, "VALUES");
 }

@@ -1,5 +1,5 @@
 // Variables and optimizers as bytes.
-#include "coordinator/model.h"
+#include "coordinator/job_model.h"
 
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -13,7 +13,7 @@ static bool is_remote(const choir_variable *v)
 	return !v->slot && v->shards == 0 && v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ;
 }
 
-static choir_status check_optimizer(const chi_model *m, const choir_optimizer *o)
+static choir_status check_optimizer(const chi_job_model *m, const choir_optimizer *o)
 {
 	if (o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC)
 		return choir_fail(CHOIR_UNSUPPORTED,
@@ -29,10 +29,10 @@ static choir_status check_optimizer(const chi_model *m, const choir_optimizer *o
 	return CHOIR_OK;
 }
 
-choir_status chi_model_collect(chi_model *m, choir_strategy *s, int servers)
+choir_status chi_job_model_collect(chi_job_model *m, choir_strategy *s, int servers)
 {
 	size_t variables = 0, optimizers = 0;
-	*m = (chi_model){ .strategy = s, .servers = servers };
+	*m = (chi_job_model){ .strategy = s, .servers = servers };
 	for (choir_variable *v = s->variables; v != NULL; v = v->next)
 		variables += is_remote(v);
 	for (chi_stateful *o = s->stateful; o != NULL; o = o->next)
@@ -55,14 +55,14 @@ choir_status chi_model_collect(chi_model *m, choir_strategy *s, int servers)
 	return CHOIR_OK;
 }
 
-void chi_model_free(chi_model *m)
+void chi_job_model_free(chi_job_model *m)
 {
 	chi_free(m->variable);
 	chi_free(m->optimizer);
-	*m = (chi_model){ 0 };
+	*m = (chi_job_model){ 0 };
 }
 
-uint64_t chi_model_hash(const chi_model *m)
+uint64_t chi_job_model_hash(const chi_job_model *m)
 {
 	uint64_t hash = m->optimizers;
 	for (size_t i = 0; i < m->n; i++) {
@@ -77,7 +77,7 @@ uint64_t chi_model_hash(const chi_model *m)
 	return hash;
 }
 
-uint64_t chi_model_versions(const chi_model *m)
+uint64_t chi_job_model_versions(const chi_job_model *m)
 {
 	uint64_t hash = 0;
 	for (size_t i = 0; i < m->n; i++)
@@ -87,7 +87,7 @@ uint64_t chi_model_versions(const chi_model *m)
 	return hash;
 }
 
-size_t chi_model_find(const chi_model *m, const choir_variable *v)
+size_t chi_job_model_find(const chi_job_model *m, const choir_variable *v)
 {
 	size_t i = 0;
 	while (i < m->n && m->variable[i] != v)
@@ -95,7 +95,7 @@ size_t chi_model_find(const chi_model *m, const choir_variable *v)
 	return i;
 }
 
-static int owner(const chi_model *m, size_t i)
+static int owner(const chi_job_model *m, size_t i)
 {
 	return (int) (i % (size_t) m->servers);
 }
@@ -116,7 +116,7 @@ static choir_status packed(const chi_pack *to)
 	return to->failed ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
 
-choir_status chi_model_pack_values(const chi_model *m, int server, chi_pack *to)
+choir_status chi_job_model_pack_values(const chi_job_model *m, int server, chi_pack *to)
 {
 	for (size_t i = 0; i < m->n; i++) {
 		if (owner(m, i) != server)
@@ -128,7 +128,7 @@ choir_status chi_model_pack_values(const chi_model *m, int server, chi_pack *to)
 	return packed(to);
 }
 
-choir_status chi_model_take_values(const chi_model *m, int server, chi_unpack *u)
+choir_status chi_job_model_take_values(const chi_job_model *m, int server, chi_unpack *u)
 {
 	for (size_t i = 0; i < m->n; i++) {
 		if (owner(m, i) != server)
@@ -140,18 +140,18 @@ choir_status chi_model_take_values(const chi_model *m, int server, chi_unpack *u
 	return chi_unpack_end(u, "VALUES");
 }
 
-uint32_t chi_model_pack_push(const chi_model *m, int server, const void *optimizer, size_t n,
-		choir_variable *const v[], const void *const gradient[], chi_pack *to)
+uint32_t chi_job_model_pack_push(const chi_job_model *m, int server, const void *optimizer,
+		size_t n, choir_variable *const v[], const void *const gradient[], chi_pack *to)
 {
 	uint32_t index = 0, count = 0;
 	while (index < m->optimizers && m->optimizer[index] != optimizer)
 		index++;
 	for (size_t i = 0; i < n; i++)
-		count += owner(m, chi_model_find(m, v[i])) == server;
+		count += owner(m, chi_job_model_find(m, v[i])) == server;
 	chi_pack_u32(to, index);
 	chi_pack_u32(to, count);
 	for (size_t i = 0; i < n; i++) {
-		const size_t number = chi_model_find(m, v[i]);
+		const size_t number = chi_job_model_find(m, v[i]);
 		if (owner(m, number) != server)
 			continue;
 		chi_pack_u32(to, (uint32_t) number);
@@ -160,10 +160,10 @@ uint32_t chi_model_pack_push(const chi_model *m, int server, const void *optimiz
 	return count;
 }
 
-choir_status chi_model_pack_assign(const chi_model *m, const choir_variable *v, chi_assign_op op,
-		choir_tensor *t, chi_pack *to)
+choir_status chi_job_model_pack_assign(const chi_job_model *m, const choir_variable *v,
+		chi_assign_op op, choir_tensor *t, chi_pack *to)
 {
-	chi_pack_u32(to, (uint32_t) chi_model_find(m, v));
+	chi_pack_u32(to, (uint32_t) chi_job_model_find(m, v));
 	chi_pack_u32(to, (uint32_t) op);
 	chi_pack_u32(to, t->is_number);
 	if (t->is_number) {
@@ -176,7 +176,7 @@ choir_status chi_model_pack_assign(const chi_model *m, const choir_variable *v, 
 	return memory == NULL ? CHOIR_NO_MEMORY : choir_tensor_to_host(t, memory, bytes);
 }
 
-static choir_status take_variable(const chi_model *m, chi_unpack *u, choir_variable **v)
+static choir_status take_variable(const chi_job_model *m, chi_unpack *u, choir_variable **v)
 {
 	const uint32_t number = chi_unpack_u32(u);
 	if (u->failed || number >= m->n)
@@ -198,7 +198,7 @@ static choir_tensor *take_tensor(choir_frame *f, const choir_variable *v, chi_un
 	return NULL;
 }
 
-static choir_status take_gradients(chi_model *m, choir_frame *f, chi_unpack *u, uint32_t n,
+static choir_status take_gradients(chi_job_model *m, choir_frame *f, chi_unpack *u, uint32_t n,
 		choir_variable **v, choir_value **value)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -210,7 +210,7 @@ static choir_status take_gradients(chi_model *m, choir_frame *f, chi_unpack *u, 
 	return chi_unpack_end(u, "PUSH");
 }
 
-choir_status chi_model_push(chi_model *m, chi_unpack *u)
+choir_status chi_job_model_push(chi_job_model *m, chi_unpack *u)
 {
 	choir_cross *x = choir_strategy_cross(m->strategy);
 	const uint32_t index = chi_unpack_u32(u), n = chi_unpack_u32(u);
@@ -234,7 +234,7 @@ choir_status chi_model_push(chi_model *m, chi_unpack *u)
 	return status;
 }
 
-choir_status chi_model_assign(chi_model *m, chi_unpack *u)
+choir_status chi_job_model_assign(chi_job_model *m, chi_unpack *u)
 {
 	choir_cross *x = choir_strategy_cross(m->strategy);
 	choir_variable *v = NULL;

@@ -12,5 +12,6 @@ int report_main(int argc, char **argv);
 int run_main(int argc, char **argv);
 int status_main(int argc, char **argv);
 int devices_main(int argc, char **argv);
+int key_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int bench_main(int argc, char **argv);

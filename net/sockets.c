@@ -30,6 +30,7 @@ typedef struct {
 
 typedef struct {
 	choir_net_argument with;
+	unsigned char key[256]; // a copy
 	const tls_table *tls; // NULL: not in this build
 	tls_context *context;
 	channel **channels; // a connection is an index + 1
@@ -54,6 +55,11 @@ static choir_status open_sockets(void *self, const void *argument)
 {
 	sockets *s = self;
 	s->with = *(const choir_net_argument *) argument;
+	if (s->with.key == NULL || s->with.key_bytes > sizeof s->key)
+		s->with.key_bytes = 0;
+	if (s->with.key_bytes > 0)
+		memcpy(s->key, s->with.key, s->with.key_bytes);
+	s->with.key = s->key;
 	s->tls = tls_find();
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	s->spare = open_spare();
@@ -131,6 +137,7 @@ static void close_sockets(void *self)
 		close(s->wake);
 	if (s->spare >= 0)
 		close(s->spare);
+	explicit_bzero(s->key, sizeof s->key);
 }
 
 // ---- Addresses

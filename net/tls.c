@@ -17,8 +17,6 @@ struct tls_context {
 	OSSL_LIB_CTX *library;
 	SSL_CTX *ssl;
 	BIO_METHOD *method;
-	unsigned char key[256];
-	size_t key_bytes;
 };
 
 struct tls {
@@ -66,7 +64,8 @@ static SSL_SESSION *make_session(SSL *ssl)
 	static const unsigned char cipher[2] = { 0x13, 0x01 }; // TLS_AES_128_GCM_SHA256
 	const tls *t = SSL_get_app_data(ssl);
 	SSL_SESSION *s = SSL_SESSION_new();
-	if (s != NULL && SSL_SESSION_set1_master_key(s, t->context->key, t->context->key_bytes) &&
+	if (s != NULL &&
+			SSL_SESSION_set1_master_key(s, t->context->with->key, t->context->with->key_bytes) &&
 			SSL_SESSION_set_cipher(s, SSL_CIPHER_find(ssl, cipher)) &&
 			SSL_SESSION_set1_id_context(s, name, sizeof name) &&
 			SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION))
@@ -136,7 +135,6 @@ static void close_context(tls_context *c)
 	SSL_CTX_free(c->ssl);
 	BIO_meth_free(c->method);
 	OSSL_LIB_CTX_free(c->library);
-	OPENSSL_cleanse(c->key, sizeof c->key);
 	c->with->release(c);
 }
 
@@ -146,8 +144,6 @@ static tls_context *open_context(const choir_net_argument *with)
 	if (c == NULL)
 		return NULL;
 	c->with = with;
-	if (with->key_bytes > 0 && with->key_bytes <= sizeof c->key)
-		memcpy(c->key, with->key, c->key_bytes = with->key_bytes);
 	if (set_up(c))
 		return c;
 	with->fail(CHOIR_NO_MEMORY, "TLS: OpenSSL cannot start");
@@ -207,6 +203,9 @@ static choir_status shake(tls *t, bool *done, bool *encrypts)
 	if (result != 1 && (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE))
 		return CHOIR_OK;
 	ERR_clear_error();
+	if (error == SSL_ERROR_ZERO_RETURN || error == SSL_ERROR_SYSCALL)
+		return t->context->with->fail(
+				CHOIR_PEER_LOST, "the connection was closed before the key was proved");
 	return t->context->with->fail(
 			CHOIR_INVALID, "the peer has not proved the key; both ends need the same key");
 }

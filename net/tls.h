@@ -8,7 +8,7 @@ typedef struct tls_context tls_context;
 typedef struct tls tls;
 
 typedef struct {
-	// NULL: no memory. The context copies the key.
+	// NULL: no memory. with must outlive the context.
 	tls_context *(*open)(const choir_net_argument *with);
 	void (*close)(tls_context *c);
 	// Begins a handshake on a socket, which stays the caller's. trusted: this end agrees to go

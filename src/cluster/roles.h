@@ -4,6 +4,8 @@
 
 #include "cluster/cluster.h"
 
+enum { CHI_ADDRESS = 128, CHI_PS_ADDRESSES = 16 };
+
 typedef struct {
 	const char *source; // "TF_CONFIG", or NULL
 	bool task_given;
@@ -11,6 +13,8 @@ typedef struct {
 	int index;
 	int count[CHI_TASKS];
 	int worker, workers; // in the task's job
+	// As written; "" if one is not given, or too long.
+	char chief_address[CHI_ADDRESS], ps_address[CHI_PS_ADDRESSES][CHI_ADDRESS];
 } chi_roles;
 
 choir_status chi_roles_set_task(chi_roles *r, const char *type, int64_t index);

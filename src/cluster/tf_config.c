@@ -1,5 +1,6 @@
 // TF_CONFIG: {"cluster": {"worker": ["host:port", ...], ...}, "task": {"type": "worker", "index":
-// 0}}. The launcher has connected the processes, so only the number of addresses counts. Other
+// 0}}. MPI's launcher has connected the processes, so only the number of addresses counts, but
+// coordinators and parameter servers use theirs. Other
 // keys are ignored.
 #include "cluster/tf_config.h"
 
@@ -40,7 +41,19 @@ static choir_status skip_value(reader *r)
 	return CHOIR_OK;
 }
 
-static choir_status count_addresses(reader *r, int *count)
+// Keeps the addresses that a coordinator's job needs.
+static void keep_address(chi_roles *r, chi_task task, int index, const char *address)
+{
+	char *to = NULL;
+	if (task == CHI_TASK_CHIEF && index == 0)
+		to = r->chief_address;
+	else if (task == CHI_TASK_PS && index < CHI_PS_ADDRESSES)
+		to = r->ps_address[index];
+	if (to != NULL && strlen(address) < CHI_ADDRESS)
+		memcpy(to, address, strlen(address) + 1);
+}
+
+static choir_status read_addresses(reader *r, chi_task task, int *count)
 {
 	CHOIR_TRY(next(r));
 	if (r->token != CHI_JSON_ARRAY && r->token != CHI_JSON_OBJECT)
@@ -55,7 +68,7 @@ static choir_status count_addresses(reader *r, int *count)
 			CHOIR_TRY(next(r));
 		if (r->token != CHI_JSON_STRING)
 			return wrong(r, "an address must be a text");
-		++*count;
+		keep_address(r->roles, task, (*count)++, r->json.text);
 	}
 }
 
@@ -77,7 +90,7 @@ static choir_status read_jobs(reader *r)
 		if (seen[task])
 			return wrong(r, "a job is given twice");
 		seen[task] = true;
-		CHOIR_TRY(count_addresses(r, &r->roles->count[task]));
+		CHOIR_TRY(read_addresses(r, (chi_task) task, &r->roles->count[task]));
 	}
 }
 

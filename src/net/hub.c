@@ -160,15 +160,27 @@ void chi_peer_end(chi_peer *p, choir_status status, const char *why)
 	p->until = chi_hub_now(p->hub) + END_SECONDS;
 }
 
+static void join_peer(chi_hub *h, chi_peer *p)
+{
+	h->strangers -= !p->handshake.dialled;
+	p->joined = true;
+	p->link.max = h->o.max;
+	chi_hello_name(&p->handshake.peer, p->name, sizeof p->name);
+	chi_liveness_begin(&p->liveness, h->o.heartbeat, h->o.lost_after, chi_hub_now(h));
+}
+
+// From admit on, the owner is told of the peer's end.
 static choir_status welcome(chi_hub *h, chi_peer *p)
 {
 	chi_pack pack = { 0 };
 	choir_status status =
 			h->owner.admit == NULL ? CHOIR_OK : h->owner.admit(h->owner.user, p, &pack);
-	if (status == CHOIR_OK)
-		status = chi_handshake_welcome(&p->handshake, &p->link, &pack);
-	else
+	if (status != CHOIR_OK) {
 		chi_handshake_refuse(&p->handshake, &p->link);
+	} else {
+		join_peer(h, p);
+		status = chi_handshake_welcome(&p->handshake, &p->link, &pack);
+	}
 	chi_pack_free(&pack);
 	return status;
 }
@@ -179,11 +191,8 @@ static choir_status shake_hands(
 	CHOIR_TRY(chi_handshake_take(&p->handshake, &p->link, frame, payload));
 	if (p->handshake.state == CHI_HANDSHAKE_ASKED)
 		CHOIR_TRY(welcome(h, p));
-	h->strangers -= !p->handshake.dialled;
-	p->joined = true;
-	p->link.max = h->o.max;
-	chi_hello_name(&p->handshake.peer, p->name, sizeof p->name);
-	chi_liveness_begin(&p->liveness, h->o.heartbeat, h->o.lost_after, chi_hub_now(h));
+	else
+		join_peer(h, p);
 	if (h->owner.joined != NULL)
 		h->owner.joined(h->owner.user, p);
 	return CHOIR_OK;
@@ -324,4 +333,16 @@ choir_status chi_hub_step(chi_hub *h, double until)
 			look_at_clock(p, now);
 	sweep(h);
 	return CHOIR_OK;
+}
+
+void chi_hub_end(chi_hub *h, choir_status status, const char *why)
+{
+	for (int i = 0; i < h->listeners; i++)
+		h->connections->table.drop(h->connections->self, h->listener[i]);
+	h->listeners = 0;
+	for (chi_peer *p = h->first_peer; p != NULL; p = p->next)
+		chi_peer_end(p, status, why);
+	const double until = chi_hub_now(h) + END_SECONDS;
+	while (h->first_peer != NULL && chi_hub_now(h) < until && chi_hub_step(h, until) == CHOIR_OK)
+		;
 }

@@ -65,6 +65,8 @@ chi_peer *chi_hub_dial(chi_hub *h, const char *address, void *user);
 // Waits until something happens, at most until the time, and does it.
 choir_status chi_hub_step(chi_hub *h, double until);
 void chi_hub_wake(chi_hub *h); // threads: any
+// Ends all peers as chi_peer_end, and waits until they have the news, at most 2 seconds.
+void chi_hub_end(chi_hub *h, choir_status status, const char *why);
 double chi_hub_now(chi_hub *h);
 int chi_hub_open_connections(const chi_hub *h); // whose connections are open
 

@@ -100,6 +100,7 @@ struct choir_strategy {
 	chi_text notes; // owner's: to compare between workers
 	choir_gradient_fn *watch; // owner's: gradient hook
 	void *watch_user;
+	const struct chi_remote *remote; // owner's: its variables are on servers; or NULL
 	chi_atomic32 running; // 1: in the program's run
 	unsigned fork_generation;
 	struct chi_run *run;

@@ -8,7 +8,7 @@ import subprocess
 
 from command import SOURCE, Case, main
 
-COMMANDS = ("train", "predict", "sample", "export", "inspect", "replay", "devices", "doctor", "bench train",
+COMMANDS = ("train", "predict", "sample", "export", "inspect", "replay", "key", "devices", "doctor", "bench train",
             "bench kernels", "bench all-reduce", "bench run", "bench input")
 
 
@@ -102,6 +102,17 @@ class Usage(Case):
             self.assertGreaterEqual(device["cores"], 1)
             self.assertGreater(device["memory_total"], 1 << 20)
         self.assertEqual(len(self.succeed("devices").splitlines()), len(lines) + 1)
+
+    def test_key(self):
+        path = pathlib.Path(self.folder) / "job.key"
+        self.assertEqual(self.succeed("key", str(path)), "")
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(path.stat().st_size, 32)
+        key = path.read_bytes()
+        self.fail_with(1, ("job.key", "exists"), "key", str(path))
+        self.assertEqual(path.read_bytes(), key)
+        self.fail_with(1, "No such file", "key", str(path / "below"))
+        self.fail_with(2, "FILE", "key")
 
     def test_manual(self):
         from command import SOURCE

@@ -50,6 +50,7 @@ HEADERS = {
     "checkpoint.h": "train",
     "input.h": "input",
     "fit.h": "fit",
+    "coordinator.h": "coordinator",
     "choir.h": None,
     "extend.h": None,
 }

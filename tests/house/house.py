@@ -26,6 +26,7 @@ FLOORS = {
     "train": 8,
     "input": 8,
     "fit": 9,
+    "coordinator": 9,
 }
 
 

@@ -128,7 +128,9 @@ TEST(tls_passes_the_suite)
 
 static chi_connections *open_listener(const chi_key *key, uint64_t *listener, char bound[64])
 {
-	chi_connections *c = chi_connections_open(key, false);
+	chi_key copy = *key;
+	chi_connections *c = chi_connections_open(&copy, false);
+	chi_key_clear(&copy);
 	assert_non_null(c);
 	assert_int_equal(c->table.listen(c->self, "127.0.0.1:0", listener, bound, 64), CHOIR_OK);
 	return c;
@@ -167,7 +169,9 @@ TEST(another_key_is_refused_on_both_ends)
 	uint64_t listener, b;
 	char bound[64];
 	chi_connections *l = open_listener(&keys[0], &listener, bound);
-	chi_connections *d = chi_connections_open(&keys[1], false);
+	chi_key other = keys[1];
+	chi_connections *d = chi_connections_open(&other, false);
+	chi_key_clear(&other); // the table has a copy
 	assert_int_equal(d->table.connect(d->self, bound, &b), CHOIR_OK);
 	const uint64_t a = accept_one(l, listener);
 	choir_status at_listener = CHOIR_OK, at_dialler = CHOIR_OK;
@@ -218,7 +222,7 @@ TEST(random_bytes_are_refused_without_a_byte_for_the_owner)
 		choir_status status = CHOIR_OK;
 		for (int i = 0; i < 1000 && status == CHOIR_OK; i++)
 			status = refuses(l, a);
-		assert_int_equal(status, CHOIR_INVALID);
+		assert_int_equal(status, kind < 2 ? CHOIR_INVALID : CHOIR_PEER_LOST);
 		l->table.drop(l->self, a);
 		close(fd);
 	}
@@ -330,7 +334,7 @@ TEST(keys_are_files_of_their_owner)
 	assert_int_equal(chmod(path, 0600), 0);
 	assert_int_equal(truncate(path, 31), 0);
 	assert_int_equal(chi_key_read(path, &again), CHOIR_INVALID);
-	assert_text_holds(choir_error(), "31 * 32");
+	assert_text_holds(choir_error(), "31*32");
 	assert_int_equal(truncate(path, 257), 0);
 	assert_int_equal(chi_key_read(path, &again), CHOIR_INVALID);
 	assert_int_equal(chi_key_read(folder, &again), CHOIR_INVALID);

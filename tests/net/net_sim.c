@@ -29,6 +29,7 @@ typedef struct {
 	bool used, listens, refused;
 	int node, other; // of the peer
 	uint64_t peer; // 0: dropped
+	double factor; // of delays
 	double from; // a new connection: acceptable from this time on
 	uint64_t listener; // it waits to be accepted there
 	char address[64];
@@ -67,9 +68,9 @@ uint64_t net_sim_draw(net_sim *s, uint64_t below)
 	return (z ^ (z >> 31)) % below;
 }
 
-static double delay(net_sim *s)
+static double delay(net_sim *s, const end *e)
 {
-	return s->o.slowest * (double) net_sim_draw(s, 1 << 20) / (1 << 20);
+	return s->o.slowest * e->factor * (double) net_sim_draw(s, 1 << 20) / (1 << 20);
 }
 
 static end *at(net_sim *s, uint64_t number)
@@ -104,7 +105,7 @@ static void close_in(net_sim *s, uint64_t to)
 {
 	pipe_in *in = &at(s, to)->in;
 	in->closed = true;
-	in->last = fmax(in->last, s->now + delay(s));
+	in->last = fmax(in->last, s->now + delay(s, at(s, to)));
 }
 
 static void sim_drop(void *self, uint64_t number)
@@ -180,7 +181,9 @@ static choir_status sim_connect(void *self, const char *address, uint64_t *numbe
 	b->peer = *number;
 	b->other = a->node;
 	b->listener = listener;
-	b->from = s->now + delay(s);
+	const bool slow = b->node > 0 && b->node <= s->o.slow_nodes && net_sim_draw(s, 3) == 0;
+	a->factor = b->factor = slow ? 6 : 1;
+	b->from = s->now + delay(s, b);
 	snprintf(a->address, sizeof a->address, "%s", address);
 	snprintf(b->address, sizeof b->address, "node %d", own->node);
 	return CHOIR_OK;
@@ -210,8 +213,9 @@ static size_t window(const net_sim *s)
 	return s->o.window > 0 ? s->o.window : 65536;
 }
 
-static choir_status put(net_sim *s, pipe_in *in, const char *data, size_t bytes)
+static choir_status put(net_sim *s, end *e, const char *data, size_t bytes)
 {
+	pipe_in *in = &e->in;
 	if (in->begin > 0 && in->begin + in->bytes + bytes > in->capacity) {
 		memmove(in->data, in->data + in->begin, in->bytes);
 		in->begin = 0;
@@ -220,7 +224,7 @@ static choir_status put(net_sim *s, pipe_in *in, const char *data, size_t bytes)
 		return CHOIR_NO_MEMORY;
 	memcpy(in->data + in->begin + in->bytes, data, bytes);
 	in->bytes += bytes;
-	in->last = fmax(in->last, s->now + delay(s));
+	in->last = fmax(in->last, s->now + delay(s, e));
 	in->pieces[(in->first + in->count++) % PIECES] = (piece){ in->last, bytes };
 	return CHOIR_OK;
 }
@@ -243,7 +247,7 @@ static choir_status sim_send(
 				bytes = 1 + net_sim_draw(s, bytes < s->o.piece ? bytes : s->o.piece);
 			if (bytes == 0 || in->count == PIECES)
 				return CHOIR_OK;
-			CHOIR_TRY(put(s, in, (const char *) parts[i].data + done, bytes));
+			CHOIR_TRY(put(s, at(s, e->peer), (const char *) parts[i].data + done, bytes));
 			done += bytes;
 			*sent += bytes;
 		}

@@ -15,6 +15,8 @@ typedef struct {
 	double slowest; // seconds of a piece at most
 	size_t piece; // bytes of a piece at most; 0: no limit
 	size_t window; // bytes on their way in one direction; 0: 64 KiB
+	// Every third connection to a node from 1 to this one is six times as slow. 0: none.
+	int slow_nodes;
 } net_sim_options;
 
 net_sim *net_sim_new(const net_sim_options *o);

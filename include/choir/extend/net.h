@@ -15,7 +15,7 @@ typedef struct {
 	double (*now)(void); // seconds on a monotonic clock
 	void *(*allocate)(size_t bytes); // zeroed; NULL: CHOIR_NO_MEMORY is recorded
 	void (*release)(void *memory);
-	const void *key; // of the job; NULL: Unix sockets only
+	const void *key; // of the job, which open copies; NULL: Unix sockets only
 	size_t key_bytes; // 32 to 256
 	bool plain; // does not encrypt: the network is trusted. Both ends still prove the key.
 } choir_net_argument;

@@ -12,6 +12,7 @@
 #include "op/op.h"
 #include "strategy/gradients/bucket.h"
 #include "strategy/gradients/sparse_gradients.h"
+#include "strategy/remote.h"
 #include "trace/trace.h"
 
 #include <math.h>
@@ -110,14 +111,16 @@ static choir_status prepare(chi_pending_update *u, int by)
 	u->sparse = s->process_group != NULL;
 	for (int d = 0; d < s->devices; d++)
 		u->sparse = u->sparse || u->device[d].has_sparse;
-	u->gated = a->table->gated(a->user);
+	const bool pushes = chi_remote_pushes(s);
+	u->gated = !pushes && a->table->gated(a->user);
 	u->allows_sparse = !u->gated && s->all_host && s->all_here;
-	u->two_pass = !u->allows_sparse || s->concurrency != CHI_EXCLUSIVE;
+	u->two_pass = pushes || !u->allows_sparse || s->concurrency != CHI_EXCLUSIVE;
 	u->single_device = !u->two_pass && s->devices == 1 && s->process_group == NULL;
 	u->touches_all_rows = false;
 	u->n = first->n;
 	u->chunks = 0;
-	CHOIR_TRY(a->table->begin(a->user, u->state, first->n, u->variable));
+	if (!pushes)
+		CHOIR_TRY(a->table->begin(a->user, u->state, first->n, u->variable));
 	if (u->sparse)
 		CHOIR_TRY(chi_sparse_gradients_prepare(u, by));
 	if (u->two_pass)
@@ -499,8 +502,27 @@ static choir_status update_summed(chi_pending_update *u, int from, int to, bool 
 	return CHOIR_OK;
 }
 
+// Hands the sums over to the servers, which update the variables.
+static choir_status push(const chi_pending_update *u)
+{
+	const chi_remote *r = u->strategy->owner->remote;
+	const void **gradient = chi_alloc_array(u->n + 1, sizeof *gradient);
+	if (gradient == NULL)
+		return choir_error_status();
+	for (size_t i = 0; i < u->n; i++)
+		gradient[i] = data_of(u, i, 0);
+	const choir_status status = r->push(r->user, u->gradients->user, u->n, u->variable, gradient);
+	chi_free(gradient);
+	return status;
+}
+
 static void finish(chi_pending_update *u, bool applied)
 {
+	if (chi_remote_pushes(u->strategy)) {
+		u->run->applied = true;
+		chi_atomic32_store(&u->done, 1);
+		return;
+	}
 	for (size_t i = 0; applied && i < u->n; i++)
 		for (int k = 0; k < u->pending[i].variable->copies; k++)
 			chi_variable_bump_version(u->pending[i].variable, k);
@@ -555,7 +577,8 @@ choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to,
 		status = reduce(u, from, to);
 	if (status == CHOIR_OK && prepare_it && u->sparse)
 		status = chi_sparse_gradients_update(u, from);
-	if (status == CHOIR_OK)
+	const bool pushes = chi_remote_pushes(s);
+	if (status == CHOIR_OK && !pushes)
 		status = u->two_pass ? update_summed(u, from, to, &applied) : update_chunks(u, from, 1);
 	status = chi_strategy_wait(s, from, to, status);
 	if (from == 0 && !s->all_here) // the first device updates these copies
@@ -563,7 +586,10 @@ choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to,
 	if (status != CHOIR_OK)
 		return status; // chi_pending_update_discard undefines what was written
 	const uint32_t devices = (uint32_t) (to - from);
-	if (chi_atomic32_add(&u->devices_done, devices) + devices == (uint32_t) s->devices)
+	if (chi_atomic32_add(&u->devices_done, devices) + devices == (uint32_t) s->devices) {
+		if (pushes)
+			CHOIR_TRY(push(u));
 		finish(u, applied);
+	}
 	return CHOIR_OK;
 }

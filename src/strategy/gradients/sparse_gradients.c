@@ -5,6 +5,7 @@
 // Workers first exchange whether their gradients are sparse. Gradients stay sparse only if those
 // of all replicas are sparse and the rows are few. Then every worker gets all rows
 // (collective/sparse_gather.h) and adds them itself.
+#include "strategy/remote.h"
 #include "strategy/gradients/sparse_gradients.h"
 
 #include "base/alloc.h"
@@ -36,7 +37,8 @@ bool chi_gradients_take_sparse(chi_gradients *a, const choir_variable *v)
 	const choir_strategy *s = a->strategy;
 	return !needs_tensors(a, v) && chi_strategy_has(s, v) &&
 			(s->process_group == NULL || s->process_group->host) && v->copies == 1 &&
-			s->all_host && s->all_here && v->shape.rank > 0 && !a->table->gated(a->user);
+			s->all_host && s->all_here && v->shape.rank > 0 && !chi_remote_pushes(s) &&
+			!a->table->gated(a->user);
 }
 
 choir_status chi_sparse_gradients_add(

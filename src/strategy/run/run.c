@@ -8,6 +8,7 @@
 #include "strategy/replica/replica.h"
 #include "strategy/worker_consistency.h"
 #include "strategy/kinds/kinds.h"
+#include "strategy/remote.h"
 #include "strategy/layout.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/gradients/overlap_workers.h"
@@ -467,6 +468,7 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 	chi_run *outer = outer_run(s);
 	if (outer != NULL)
 		return run_in(chi_run_nested(outer), fn, user, args, results);
+	CHOIR_TRY(chi_remote_refresh(s));
 	if (!chi_atomic32_change(&s->running, 0, 1))
 		return choir_fail(
 				CHOIR_STATE, "run: another run of this strategy (\"%s\") is in progress", s->kind);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/options.h"
+#include "strategy/remote.h"
 #include "strategy/replica/merge_call.h"
 #include "trace/trace.h"
 #include "value/sharded_variable.h"
@@ -456,6 +457,8 @@ choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
 {
 	CHOIR_TRY(chi_cross_check(cross, "update"));
 	chi_cross *x = chi_cross_of(cross);
+	if (chi_remote_refuse(x->strategy, "update") != CHOIR_OK)
+		return chi_frame_record_error(cross->frame);
 	if (v == NULL || fn == NULL)
 		return chi_frame_fail(cross->frame, CHOIR_INVALID, "update: the %s is NULL",
 				v == NULL ? "variable" : "function");

@@ -2,6 +2,7 @@
 // component is written. In cross-replica context all copies are written, in an update function the
 // current copy.
 #include "choir/op.h"
+#include "strategy/remote.h"
 #include "strategy/replica/merge_call.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/update/update.h"
@@ -65,7 +66,10 @@ static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor 
 		return write_shards(v, op, t);
 	if (chi_variable_enter(v) != CHOIR_OK)
 		return chi_frame_record_error(t->frame);
-	const choir_status status = write_copies(v, op, t);
+	const chi_remote *r = v->strategy->remote;
+	choir_status status = write_copies(v, op, t);
+	if (status == CHOIR_OK && r != NULL && r->assign != NULL)
+		status = r->assign(r->user, v, op, t);
 	chi_variable_leave(v);
 	return status;
 }
@@ -237,6 +241,8 @@ static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tens
 {
 	choir_frame *f = value->frame;
 	CHOIR_TRY(chi_write_check_across(f, v, names[op]));
+	if (chi_remote_refresh(v->strategy) != CHOIR_OK)
+		return chi_frame_record_error(f);
 	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ)
 		return write_all(v, op, value);
 	if (op != CHI_ASSIGN)

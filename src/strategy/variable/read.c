@@ -5,6 +5,7 @@
 #include "op/tape/tape.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/gradients/gradients.h"
+#include "strategy/remote.h"
 #include "strategy/replica/replica.h"
 #include "strategy/update/update.h"
 #include "strategy/variable/read.h"
@@ -59,6 +60,10 @@ static choir_tensor *read_own(choir_variable *v, choir_frame *f)
 	const int copy = copy_for(f, v);
 	if (copy == CHI_NO_COPY)
 		return NULL;
+	if (copy == CHI_ALL_COPIES && chi_remote_refresh(v->strategy) != CHOIR_OK) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
 	if (copy != CHI_ALL_COPIES)
 		t = chi_variable_alias(v, copy, f);
 	else if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)

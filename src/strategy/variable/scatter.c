@@ -3,6 +3,7 @@
 // replicas.
 #include "choir/op.h"
 #include "op/op.h"
+#include "strategy/remote.h"
 #include "strategy/replica/merge_call.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/update/update.h"
@@ -313,6 +314,8 @@ choir_status choir_variable_scatter(
 		chi_frame_null_argument(f, methods[how].name);
 		return chi_frame_status(f);
 	}
+	if (chi_remote_refuse(v->strategy, methods[how].name) != CHOIR_OK)
+		return chi_frame_record_error(f);
 	scatter s = { v, how, indices, values, NULL };
 	const bool in_update = f->context_kind == CHI_IN_UPDATE;
 	const bool in_replica =

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "strategy/context.h"
 #include "strategy/cross/reduce.h"
+#include "strategy/remote.h"
 #include "base/sort.h"
 
 #include <string.h>
@@ -18,6 +19,7 @@ choir_status chi_weights_collect(choir_strategy *s, const char *what, chi_weight
 	*w = (chi_weights){ 0 };
 	CHOIR_TRY(chi_strategy_check(s));
 	CHOIR_TRY(chi_context_need_cross(s, what));
+	CHOIR_TRY(chi_remote_refresh(s));
 	chi_mutex_lock(&s->lock);
 	bool grown = true;
 	for (choir_variable *v = s->variables; v != NULL && grown; v = v->next) {

@@ -1,0 +1,45 @@
+// choir key: makes the key of a job.
+#include "commands.h"
+#include "command_options.h"
+#include "report.h"
+
+#include <choir/coordinator.h>
+
+#include <stdio.h>
+
+static bool json;
+// clang-format off
+static const option options[] = {
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = json_help },
+};
+// clang-format on
+static const command self = {
+	.name = "choir key",
+	.operands = "FILE",
+	.max_operands = 1,
+	.needs_operand = true,
+	.about = "Makes the key of a job: a new file of 32 random bytes that only its owner can "
+			 "read.\n\n"
+			 "Processes that are connected by TCP need the same key (CHOIR_KEY_FILE). Copy the "
+			 "file\n"
+			 "to each host by a safe way, such as scp -p.",
+	.examples = { "choir key ~/job.key", "choir key --json job.key" },
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+int key_main(int argc, char **argv)
+{
+	const char *path = NULL;
+	const options_result given = options_read(&self, argc, argv, &path);
+	if (given != OPTIONS_GIVEN)
+		return given == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	if (choir_task_make_key(path) != CHOIR_OK)
+		return failed(&self);
+	if (!json)
+		return EXIT_OK;
+	json_begin();
+	json_text("key", path);
+	json_end();
+	return EXIT_OK;
+}

@@ -1,0 +1,427 @@
+// The coordinator: the calls of the program on the main thread, and the dispatch of closures on
+// the thread of the post. The strategy's variables are copies of the servers'.
+#include "coordinator/coordinator.h"
+
+#include "base/alloc.h"
+#include "coordinator/job_model_state.h"
+#include "coordinator/values_message.h"
+#include "base/clock.h"
+#include "strategy/context.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct choir_remote_value {
+	choir_coordinator *coordinator;
+	chi_closure *closure;
+	choir_values *set;
+};
+
+// ---- Waiting
+
+// With the lock: waits until the predicate holds. Fails if the job has, or if nobody works.
+static choir_status wait_until(choir_coordinator *c, bool (*holds)(const choir_coordinator *c))
+{
+	double alone = chi_clock_now();
+	for (;;) {
+		if (c->dispatch.failed) {
+			chi_error_restore(&c->dispatch.error);
+			return c->dispatch.error.status;
+		}
+		if (c->post.status != CHOIR_OK) {
+			chi_error_restore(&c->post.error);
+			return c->post.status;
+		}
+		if (holds(c))
+			return CHOIR_OK;
+		if (c->dispatch.workers > 0)
+			alone = chi_clock_now();
+		if (chi_clock_now() > alone + c->task->o.start_timeout)
+			return choir_fail(CHOIR_TIMEOUT,
+					"coordinator: there has been no worker for %g s; %zu closures wait",
+					c->task->o.start_timeout, c->dispatch.closures.waiting.n);
+		(void) chi_post_wait(&c->post, chi_clock_now() + 0.25);
+	}
+}
+
+static bool is_idle(const choir_coordinator *c)
+{
+	return chi_closures_idle(&c->dispatch.closures);
+}
+
+static bool nothing_runs(const choir_coordinator *c)
+{
+	return c->dispatch.closures.running == 0;
+}
+
+static bool has_space(const choir_coordinator *c)
+{
+	return c->dispatch.closures.waiting.n < (size_t) c->o.queue || c->dispatch.closures.failed;
+}
+
+static bool has_answers(const choir_coordinator *c)
+{
+	return c->dispatch.awaited == 0;
+}
+
+static bool is_complete(const choir_coordinator *c)
+{
+	return chi_dispatch_ready(&c->dispatch) && c->dispatch.workers > 0;
+}
+
+// ---- State of the servers
+
+static choir_status check_answer(choir_coordinator *c)
+{
+	if (c->dispatch.answer.status == CHOIR_OK)
+		return CHOIR_OK;
+	chi_error_restore(&c->dispatch.answer);
+	return c->dispatch.answer.status;
+}
+
+// Stops giving closures out, and waits until none runs.
+static choir_status pause_closures(choir_coordinator *c)
+{
+	chi_mutex_lock(&c->post.lock);
+	c->dispatch.paused = true;
+	const choir_status status = wait_until(c, nothing_runs);
+	chi_mutex_unlock(&c->post.lock);
+	return status;
+}
+
+static void continue_closures(choir_coordinator *c, bool fresh)
+{
+	chi_mutex_lock(&c->post.lock);
+	c->stale = !fresh || !is_idle(c);
+	c->dispatch.paused = false;
+	chi_mutex_unlock(&c->post.lock);
+	chi_hub_wake(c->post.hub);
+}
+
+// Asks the servers for their states, or gives them restores.
+static choir_status ask(choir_coordinator *c, const chi_pack *restores)
+{
+	chi_mutex_lock(&c->post.lock);
+	c->restores = restores;
+	c->asks = true;
+	c->dispatch.awaited = c->dispatch.servers;
+	chi_hub_wake(c->post.hub);
+	choir_status status = wait_until(c, has_answers);
+	if (status == CHOIR_OK)
+		status = check_answer(c);
+	c->asks = false;
+	chi_mutex_unlock(&c->post.lock);
+	return status;
+}
+
+static choir_status give_state(choir_coordinator *c)
+{
+	chi_pack state = { 0 };
+	choir_status status = chi_job_model_save(&c->model, &state);
+	if (status == CHOIR_OK)
+		status = ask(c, &state);
+	chi_pack_free(&state);
+	if (status == CHOIR_OK)
+		c->versions = chi_job_model_versions(&c->model);
+	return status;
+}
+
+static choir_status fetch_state(choir_coordinator *c)
+{
+	CHOIR_TRY(ask(c, NULL));
+	CHOIR_TRY(chi_job_model_restore(&c->model, c->dispatch.servers, c->dispatch.state));
+	c->versions = chi_job_model_versions(&c->model);
+	return CHOIR_OK;
+}
+
+// Between closures: no worker has one while the servers are asked, so all answers are of one step.
+static choir_status refresh(void *user)
+{
+	choir_coordinator *c = user;
+	if (!c->stale)
+		return CHOIR_OK;
+	choir_status status = pause_closures(c);
+	if (status == CHOIR_OK)
+		status = fetch_state(c);
+	continue_closures(c, status == CHOIR_OK);
+	return status;
+}
+
+// The program may have changed variables, or restored a checkpoint.
+static choir_status give_changes(choir_coordinator *c)
+{
+	if (chi_job_model_versions(&c->model) == c->versions)
+		return CHOIR_OK;
+	choir_status status = pause_closures(c);
+	if (status == CHOIR_OK)
+		status = give_state(c);
+	continue_closures(c, status == CHOIR_OK);
+	return status;
+}
+
+// ---- The thread
+
+static void turn(void *user)
+{
+	choir_coordinator *c = user;
+	if (c->asks) {
+		c->asks = false;
+		if (c->restores != NULL)
+			chi_dispatch_restore(&c->dispatch, c->restores);
+		else
+			chi_dispatch_snapshot(&c->dispatch);
+	}
+	chi_dispatch_turn(&c->dispatch);
+}
+
+static choir_status open_coordinator(choir_coordinator *c)
+{
+	choir_task *t = c->task;
+	const chi_hub_owner owner = { &c->dispatch, chi_dispatch_admit, NULL, chi_dispatch_frame,
+		chi_dispatch_lost };
+	char bound[128];
+	CHOIR_TRY(chi_task_introduce(t, &c->o, chi_job_model_hash(&c->model)));
+	const chi_hub_options options = chi_task_hub_options(t, c->model.bytes);
+	CHOIR_TRY(chi_post_open(&c->post, t->connections, &t->hello, &owner, turn, &options));
+	c->post.turn_user = c;
+	CHOIR_TRY(chi_hub_listen(c->post.hub, t->address, bound, sizeof bound));
+	return chi_post_start(&c->post, "coordinator");
+}
+
+static choir_status wait_for_all(choir_coordinator *c)
+{
+	chi_mutex_lock(&c->post.lock);
+	c->dispatch.paused = true;
+	choir_status status = wait_until(c, is_complete);
+	if (status == CHOIR_TIMEOUT) {
+		int servers = 0;
+		for (int i = 0; i < c->dispatch.servers; i++)
+			servers += c->dispatch.server[i] != NULL;
+		choir_fail(CHOIR_TIMEOUT,
+				"coordinator: %d of %d ps and %d workers came to %s within %g s; all ps and 1 "
+				"worker "
+				"are needed",
+				servers, c->dispatch.servers, c->dispatch.workers, c->task->address,
+				c->task->o.start_timeout);
+	}
+	chi_mutex_unlock(&c->post.lock);
+	if (status == CHOIR_OK)
+		status = give_state(c);
+	continue_closures(c, true);
+	return status;
+}
+
+static choir_status check_strategy(const choir_strategy *s, const choir_task *t)
+{
+	if (s == NULL || t == NULL)
+		return choir_fail(
+				CHOIR_INVALID, "coordinator: the %s is NULL", s == NULL ? "strategy" : "task");
+	if (strcmp(t->type, "coordinator") != 0)
+		return choir_fail(
+				CHOIR_STATE, "coordinator: this task is a %s (choir_task_serve)", t->type);
+	if (strcmp(s->kind, "parameter_server") != 0 || s->workers != 1)
+		return choir_fail(CHOIR_INVALID,
+				"coordinator: a strategy of kind \"%s\" with %d workers; parameter_server with 1 "
+				"is "
+				"needed",
+				s->kind, s->workers);
+	if (s->remote != NULL || s->variables != NULL)
+		return choir_fail(CHOIR_STATE, "coordinator: the strategy has %s already",
+				s->remote != NULL ? "a coordinator" : "variables");
+	return CHOIR_OK;
+}
+
+choir_coordinator *choir_coordinator_new(
+		choir_strategy *s, choir_task *t, const choir_coordinator_options *o)
+{
+	if (check_strategy(s, t) != CHOIR_OK)
+		return NULL;
+	choir_coordinator *c = chi_alloc(sizeof *c);
+	if (c == NULL)
+		return NULL;
+	c->strategy = s;
+	c->task = t;
+	choir_status status = chi_task_take_options(t, o, &c->o);
+	chi_dispatch_init(&c->dispatch, t->o.servers, 1 + c->o.window, c->o.attempts);
+	if (status == CHOIR_OK)
+		status = c->o.build(s, c->o.user);
+	if (status == CHOIR_OK)
+		status = chi_job_model_collect(&c->model, s, t->o.servers);
+	if (status == CHOIR_OK)
+		status = open_coordinator(c);
+	if (status == CHOIR_OK)
+		status = wait_for_all(c);
+	if (status != CHOIR_OK) {
+		choir_coordinator_free(c);
+		return NULL;
+	}
+	c->remote = (chi_remote){ .user = c, .refresh = refresh };
+	s->remote = &c->remote;
+	return c;
+}
+
+void choir_coordinator_free(choir_coordinator *c)
+{
+	if (c == NULL)
+		return;
+	chi_error before;
+	chi_error_save(&before);
+	if (c->strategy->remote == &c->remote)
+		c->strategy->remote = NULL;
+	chi_post_close(&c->post, c->dispatch.failed ? &c->dispatch.error : NULL);
+	chi_dispatch_free(&c->dispatch);
+	chi_job_model_free(&c->model);
+	chi_free(c);
+	chi_error_restore(&before);
+}
+
+// ---- Calls
+
+static choir_status check_call(const choir_coordinator *c, const char *what)
+{
+	if (c == NULL)
+		return choir_fail(CHOIR_INVALID, "%s: the coordinator is NULL", what);
+	return chi_context_need_cross(c->strategy, what);
+}
+
+static choir_status find_function(const choir_coordinator *c, const char *name, int *function)
+{
+	*function = chi_task_find(&c->o, name);
+	if (*function != CHOIR_NONE && c->o.functions[*function].fn != NULL)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_NOT_FOUND, "schedule: \"%.80s\" is no closure's function in the table",
+			name == NULL ? "NULL" : name);
+}
+
+// With the lock.
+static choir_status add(choir_coordinator *c, chi_closure *closure)
+{
+	CHOIR_TRY(wait_until(c, has_space));
+	chi_closures_add(&c->dispatch.closures, closure);
+	c->stale = true;
+	if (c->dispatch.closures.hungry != CHOIR_NONE)
+		chi_hub_wake(c->post.hub);
+	if (!c->dispatch.closures.failed)
+		return CHOIR_OK;
+	CHOIR_TRY(wait_until(c, nothing_runs));
+	return chi_closures_take_error(&c->dispatch.closures);
+}
+
+choir_status choir_coordinator_schedule(
+		choir_coordinator *c, const char *name, choir_values *args, choir_remote_value **value)
+{
+	int function;
+	chi_pack pack = { 0 };
+	if (value != NULL)
+		*value = NULL;
+	CHOIR_TRY(check_call(c, "schedule"));
+	CHOIR_TRY(find_function(c, name, &function));
+	CHOIR_TRY(give_changes(c));
+	choir_status status = chi_values_pack(args, &pack);
+	if (status != CHOIR_OK) {
+		chi_pack_free(&pack);
+		return status;
+	}
+	choir_remote_value *v = value == NULL ? NULL : chi_alloc(sizeof *v);
+	chi_closure *closure = chi_closure_new(function, &pack);
+	if (closure == NULL || (value != NULL && v == NULL)) {
+		chi_closure_drop(closure);
+		chi_free(v);
+		return CHOIR_NO_MEMORY;
+	}
+	chi_mutex_lock(&c->post.lock);
+	status = add(c, closure);
+	if (v != NULL && closure->id != 0) {
+		*v = (choir_remote_value){ .coordinator = c, .closure = closure };
+		*value = v;
+	} else {
+		chi_closure_drop(closure);
+		chi_free(v);
+	}
+	chi_mutex_unlock(&c->post.lock);
+	return status;
+}
+
+choir_status choir_coordinator_join(choir_coordinator *c)
+{
+	CHOIR_TRY(check_call(c, "join"));
+	chi_mutex_lock(&c->post.lock);
+	choir_status status = wait_until(c, is_idle);
+	if (status == CHOIR_OK)
+		status = chi_closures_take_error(&c->dispatch.closures);
+	chi_mutex_unlock(&c->post.lock);
+	return status;
+}
+
+choir_status choir_coordinator_done(choir_coordinator *c, bool *done)
+{
+	CHOIR_TRY(check_call(c, "done"));
+	chi_mutex_lock(&c->post.lock);
+	choir_status status = CHOIR_OK;
+	if (c->dispatch.failed) {
+		chi_error_restore(&c->dispatch.error);
+		status = c->dispatch.error.status;
+	}
+	*done = is_idle(c);
+	if (status == CHOIR_OK)
+		status = chi_closures_take_error(&c->dispatch.closures);
+	chi_mutex_unlock(&c->post.lock);
+	return status;
+}
+
+static bool is_fetched(const choir_coordinator *c)
+{
+	return c->fetches->state == CHI_CLOSURE_FINISHED;
+}
+
+static choir_status unpack_result(choir_remote_value *v)
+{
+	chi_unpack u = { .data = v->closure->result.data, .bytes = v->closure->result.bytes };
+	v->set = choir_values_new(v->coordinator->strategy);
+	if (v->set == NULL)
+		return choir_error_status();
+	const choir_status status = u.bytes == 0 ? CHOIR_OK : chi_values_unpack(v->set, &u);
+	chi_pack_free(&v->closure->result);
+	return status;
+}
+
+choir_status choir_coordinator_fetch(
+		choir_coordinator *c, choir_remote_value *value, choir_values **result)
+{
+	CHOIR_TRY(check_call(c, "fetch"));
+	if (value == NULL || value->coordinator != c || result == NULL)
+		return choir_fail(CHOIR_INVALID, "fetch: the value is not of this coordinator, or NULL");
+	chi_mutex_lock(&c->post.lock);
+	c->fetches = value->closure;
+	choir_status status = is_fetched(c) ? CHOIR_OK : wait_until(c, is_fetched);
+	if (status == CHOIR_OK && value->closure->status != CHOIR_OK)
+		status = choir_fail(value->closure->status, "%s",
+				value->closure->error != NULL ? value->closure->error : "out of memory");
+	chi_mutex_unlock(&c->post.lock);
+	if (status == CHOIR_OK && value->set == NULL)
+		status = unpack_result(value);
+	*result = status == CHOIR_OK ? value->set : NULL;
+	return status;
+}
+
+void choir_remote_value_free(choir_remote_value *v)
+{
+	if (v == NULL)
+		return;
+	chi_mutex_lock(&v->coordinator->post.lock);
+	chi_closure_drop(v->closure);
+	chi_mutex_unlock(&v->coordinator->post.lock);
+	choir_values_free(v->set);
+	chi_free(v);
+}
+
+int choir_coordinator_workers(const choir_coordinator *c)
+{
+	if (c == NULL)
+		return 0;
+	chi_mutex *lock = (chi_mutex *) (uintptr_t) &c->post.lock;
+	chi_mutex_lock(lock);
+	const int workers = c->dispatch.workers;
+	chi_mutex_unlock(lock);
+	return workers;
+}

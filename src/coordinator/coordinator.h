@@ -1,0 +1,23 @@
+// A coordinator's state. What both threads use is protected by the post's lock.
+#pragma once
+
+#include "coordinator/dispatch.h"
+#include "coordinator/job_model.h"
+#include "coordinator/post.h"
+#include "coordinator/task.h"
+#include "strategy/remote.h"
+
+struct choir_coordinator {
+	choir_strategy *strategy;
+	choir_task *task;
+	choir_coordinator_options o; // with defaults
+	chi_job_model model;
+	chi_dispatch dispatch;
+	chi_post post;
+	chi_remote remote;
+	bool stale; // the servers may have newer values
+	uint64_t versions; // of the model, when the servers had the same
+	bool asks; // the thread asks the servers: for their states, or to take restores
+	const chi_pack *restores;
+	const chi_closure *fetches; // what the program waits for
+};

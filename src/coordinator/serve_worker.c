@@ -1,0 +1,555 @@
+// A worker: the main thread runs closures, the thread of the post sends and receives. A run begins
+// with the values of the servers. Changes are sent when they are made, and a closure is done when
+// the servers have answered all of them.
+#include "coordinator/serve_worker.h"
+
+#include "coordinator/dial.h"
+#include "coordinator/job_model.h"
+#include "coordinator/post.h"
+#include "coordinator/protocol.h"
+#include "coordinator/values_message.h"
+#include "strategy/context.h"
+#include "strategy/remote.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/thread.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+	chi_peer *peer;
+	uint64_t version; // of the values here; 0: none
+	uint64_t ordinal; // of the closure's next change
+	bool pulls; // awaits values
+	chi_pack values;
+} server;
+
+typedef struct named_dataset {
+	struct named_dataset *next;
+	int function;
+	choir_distributed_dataset *data;
+} named_dataset;
+
+typedef struct worker worker;
+
+// The closure that runs.
+struct choir_closure {
+	worker *worker;
+	uint64_t id; // 0: none
+	int attempt;
+	choir_values *args, *results;
+};
+
+typedef struct waiting {
+	struct waiting *next;
+	chi_pack pack;
+} waiting;
+
+struct worker {
+	choir_task *task;
+	const choir_coordinator_options *o;
+	choir_strategy *strategy;
+	chi_job_model model;
+	chi_post post;
+	chi_remote remote;
+	chi_peer *coordinator;
+	int number, servers;
+	server server[CHI_SERVERS_MAX];
+	bool welcome, ended; // ended: a connection is lost: end
+	chi_error end;
+	size_t awaited; // answers to changes
+	chi_error answer; // the first failure
+	waiting *first, **last; // closures
+	named_dataset *datasets;
+	choir_closure closure;
+};
+
+// ---- The thread
+
+static bool all_connected(const worker *w)
+{
+	int n = 0;
+	for (int i = 0; i < w->servers; i++)
+		n += w->server[i].peer != NULL;
+	return w->welcome && n == w->servers;
+}
+
+static void end(worker *w, choir_status status)
+{
+	if (w->ended)
+		return;
+	chi_error_save(&w->end);
+	w->end.status = status;
+	w->ended = true;
+}
+
+static void joined(void *user, chi_peer *peer)
+{
+	worker *w = user;
+	if (strcmp(peer->handshake.peer.role, "ps") == 0) {
+		const int i = (int) (intptr_t) peer->user;
+		w->server[i].peer = peer;
+		return;
+	}
+	char address[128];
+	chi_unpack u = { .data = peer->handshake.welcome, .bytes = peer->handshake.welcome_bytes };
+	w->coordinator = peer;
+	w->number = peer->handshake.index;
+	w->servers = (int) chi_unpack_u32(&u);
+	if (w->servers < 1 || w->servers > CHI_SERVERS_MAX)
+		end(w, choir_fail(CHOIR_CORRUPT, "a welcome with %d servers", w->servers));
+	for (int i = 0; i < w->servers && !w->ended; i++) {
+		chi_unpack_text(&u, address, sizeof address);
+		if (chi_hub_dial(w->post.hub, address, (void *) (intptr_t) i) == NULL)
+			end(w, choir_error_status());
+	}
+	w->model.servers = w->servers;
+	w->welcome = true;
+}
+
+static choir_status take_run(worker *w, const void *payload, size_t bytes)
+{
+	waiting *c = chi_alloc(sizeof *c);
+	if (c == NULL)
+		return CHOIR_NO_MEMORY;
+	chi_pack_raw(&c->pack, payload, bytes);
+	if (c->pack.failed) {
+		chi_free(c);
+		return CHOIR_NO_MEMORY;
+	}
+	*w->last = c;
+	w->last = &c->next;
+	return CHOIR_OK;
+}
+
+static choir_status take_values(server *s, const void *payload, size_t bytes)
+{
+	if (!s->pulls)
+		return choir_fail(CHOIR_CORRUPT, "values that nobody awaits");
+	s->values.bytes = 0;
+	chi_pack_raw(&s->values, payload, bytes);
+	s->pulls = false;
+	return s->values.failed ? CHOIR_NO_MEMORY : CHOIR_OK;
+}
+
+static choir_status take_answer(worker *w, chi_unpack *u)
+{
+	chi_error e = { .status = (choir_status) chi_unpack_u32(u) };
+	chi_unpack_text(u, e.text, sizeof e.text);
+	CHOIR_TRY(chi_unpack_end(u, "ANSWER"));
+	if (w->awaited == 0)
+		return choir_fail(CHOIR_CORRUPT, "an answer that nobody awaits");
+	w->awaited--;
+	if (e.status != CHOIR_OK && w->answer.status == CHOIR_OK)
+		w->answer = e;
+	return CHOIR_OK;
+}
+
+static choir_status frame(void *user, chi_peer *peer, const chi_net_frame *f, const void *payload)
+{
+	worker *w = user;
+	chi_unpack u = { .data = payload, .bytes = (size_t) f->bytes };
+	if (peer == w->coordinator && f->kind == CHI_MESSAGE_RUN)
+		return take_run(w, payload, (size_t) f->bytes);
+	if (peer != w->coordinator && f->kind == CHI_MESSAGE_VALUES)
+		return take_values(&w->server[(intptr_t) peer->user], payload, (size_t) f->bytes);
+	if (peer != w->coordinator && f->kind == CHI_MESSAGE_ANSWER)
+		return take_answer(w, &u);
+	return choir_fail(CHOIR_CORRUPT, "a message of kind %d", f->kind);
+}
+
+static void lost(void *user, chi_peer *peer, choir_status status)
+{
+	worker *w = user;
+	chi_error why;
+	chi_error_save(&why);
+	if (status != CHOIR_END)
+		choir_fail(status, "%s: %.300s", peer->name, why.text);
+	end(w, status);
+	if (peer == w->coordinator)
+		w->coordinator = NULL;
+	for (int i = 0; i < w->servers; i++)
+		if (w->server[i].peer == peer)
+			w->server[i].peer = NULL;
+}
+
+// ---- The main thread
+
+// With the lock: fails if a connection is lost.
+static choir_status check(worker *w)
+{
+	if (w->ended) {
+		chi_error_restore(&w->end);
+		return w->end.status == CHOIR_END ? CHOIR_CANCELLED : w->end.status;
+	}
+	if (w->post.status != CHOIR_OK) {
+		chi_error_restore(&w->post.error);
+		return w->post.status;
+	}
+	return CHOIR_OK;
+}
+
+static choir_status pull_all(worker *w)
+{
+	for (int i = 0; i < w->servers; i++) {
+		chi_pack p = { 0 };
+		chi_pack_u64(&p, w->server[i].version);
+		w->server[i].pulls = true;
+		CHOIR_TRY(chi_post_send(&w->post, &w->server[i].peer, CHI_MESSAGE_PULL, &p));
+	}
+	bool pulls = true;
+	while (pulls) {
+		CHOIR_TRY(check(w));
+		pulls = false;
+		for (int i = 0; i < w->servers; i++)
+			pulls |= w->server[i].pulls;
+		if (pulls)
+			(void) chi_post_wait(&w->post, chi_clock_deadline(1));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status refresh(void *user)
+{
+	worker *w = user;
+	if (w->closure.id == 0)
+		return CHOIR_OK;
+	chi_mutex_lock(&w->post.lock);
+	choir_status status = pull_all(w);
+	chi_mutex_unlock(&w->post.lock);
+	for (int i = 0; i < w->servers && status == CHOIR_OK; i++) {
+		server *s = &w->server[i];
+		chi_unpack u = { .data = s->values.data, .bytes = s->values.bytes };
+		const uint64_t version = chi_unpack_u64(&u);
+		if (version != s->version)
+			status = chi_job_model_take_values(&w->model, i, &u);
+		s->version = version;
+	}
+	return status;
+}
+
+// Sends a change to a server. pack: closure and ordinal, then the change.
+static choir_status send_change(worker *w, int i, uint16_t kind, chi_pack *pack)
+{
+	chi_mutex_lock(&w->post.lock);
+	choir_status status = check(w);
+	if (status == CHOIR_OK)
+		status = chi_post_send(&w->post, &w->server[i].peer, kind, pack);
+	if (status == CHOIR_OK) {
+		w->server[i].ordinal++;
+		w->awaited++;
+	}
+	chi_mutex_unlock(&w->post.lock);
+	chi_pack_free(pack);
+	return status;
+}
+
+static choir_status begin_change(const worker *w, int i, chi_pack *pack)
+{
+	if (w->closure.id == 0)
+		return choir_fail(CHOIR_STATE, "a worker changes variables only in closures");
+	chi_pack_u64(pack, w->closure.id);
+	chi_pack_u64(pack, w->server[i].ordinal);
+	return CHOIR_OK;
+}
+
+static choir_status check_known(const worker *w, const choir_variable *v)
+{
+	if (chi_job_model_find(&w->model, v) < w->model.n)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_STATE,
+			"variable \"%s\" was not made by .build, so it is on no server; make it there",
+			v->name);
+}
+
+static choir_status push(void *user, void *optimizer, size_t n, choir_variable *const v[],
+		const void *const gradient[])
+{
+	worker *w = user;
+	for (size_t i = 0; i < n; i++)
+		CHOIR_TRY(check_known(w, v[i]));
+	for (int i = 0; i < w->servers; i++) {
+		chi_pack pack = { 0 };
+		CHOIR_TRY(begin_change(w, i, &pack));
+		if (chi_job_model_pack_push(&w->model, i, optimizer, n, v, gradient, &pack) == 0)
+			chi_pack_free(&pack); // nothing for this server
+		else
+			CHOIR_TRY(send_change(w, i, CHI_MESSAGE_PUSH, &pack));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status assign(void *user, choir_variable *v, chi_assign_op op, choir_tensor *t)
+{
+	worker *w = user;
+	chi_pack pack = { 0 };
+	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
+		return CHOIR_OK;
+	CHOIR_TRY(check_known(w, v));
+	const int i = (int) (chi_job_model_find(&w->model, v) % (size_t) w->servers);
+	CHOIR_TRY(begin_change(w, i, &pack));
+	const choir_status status = chi_job_model_pack_assign(&w->model, v, op, t, &pack);
+	if (status == CHOIR_OK)
+		return send_change(w, i, CHI_MESSAGE_ASSIGN, &pack);
+	chi_pack_free(&pack);
+	return status;
+}
+
+// Waits for the answers to all changes, and gives the first failure.
+static choir_status await_answers(worker *w)
+{
+	chi_mutex_lock(&w->post.lock);
+	choir_status status = check(w);
+	while (status == CHOIR_OK && w->awaited > 0) {
+		(void) chi_post_wait(&w->post, chi_clock_deadline(1));
+		status = check(w);
+	}
+	if (status == CHOIR_OK && w->answer.status != CHOIR_OK) {
+		chi_error_restore(&w->answer);
+		status = w->answer.status;
+	}
+	w->answer = (chi_error){ .status = CHOIR_OK };
+	chi_mutex_unlock(&w->post.lock);
+	return status;
+}
+
+// ---- Closures
+
+choir_strategy *choir_closure_strategy(choir_closure *c)
+{
+	return c->worker->strategy;
+}
+
+choir_values *choir_closure_args(choir_closure *c)
+{
+	return c->args;
+}
+
+choir_status choir_closure_return(choir_closure *c, const char *name, choir_tensor *value)
+{
+	if (value == NULL)
+		return chi_error_null("return of \"%.80s\"", name == NULL ? "NULL" : name);
+	return choir_values_set(c->results, name, choir_tensor_as_value(value));
+}
+
+choir_distributed_dataset *choir_closure_dataset(choir_closure *c, const char *name)
+{
+	worker *w = c->worker;
+	const int function = chi_task_find(w->o, name);
+	if (function == CHOIR_NONE || w->o->functions[function].dataset == NULL) {
+		choir_fail(CHOIR_NOT_FOUND, "closure: \"%.80s\" is no dataset's function in the table",
+				name == NULL ? "NULL" : name);
+		return NULL;
+	}
+	for (const named_dataset *d = w->datasets; d != NULL; d = d->next)
+		if (d->function == function)
+			return d->data;
+	named_dataset *d = chi_alloc(sizeof *d);
+	if (d == NULL)
+		return NULL;
+	d->function = function;
+	d->data = choir_strategy_distribute_datasets_from_function(
+			w->strategy, w->o->functions[function].dataset, w->o->user, NULL);
+	if (d->data == NULL) {
+		chi_free(d);
+		return NULL;
+	}
+	d->next = w->datasets;
+	w->datasets = d;
+	return d->data;
+}
+
+int choir_closure_worker(const choir_closure *c)
+{
+	return c->worker->number;
+}
+
+int choir_closure_attempt(const choir_closure *c)
+{
+	return c->attempt;
+}
+
+static choir_status call(worker *w, uint32_t function, chi_unpack *args)
+{
+	choir_closure *c = &w->closure;
+	if (function >= (uint32_t) w->task->functions || w->o->functions[function].fn == NULL)
+		return choir_fail(CHOIR_CORRUPT, "message RUN: function %u", (unsigned) function);
+	choir_values_clear(c->args);
+	choir_values_clear(c->results);
+	if (args->bytes > 0)
+		CHOIR_TRY(chi_values_unpack(c->args, args));
+	chi_error_clear();
+	chi_context inside;
+	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, w->strategy, NULL);
+	return chi_context_leave(entry, w->o->functions[function].fn(c, w->o->user), "function \"%s\"",
+			w->o->functions[function].name);
+}
+
+static choir_status send_done(worker *w, choir_status status)
+{
+	chi_pack done = { 0 }, result = { 0 };
+	if (status == CHOIR_OK)
+		status = chi_values_pack(w->closure.results, &result);
+	chi_pack_u64(&done, w->closure.id);
+	chi_pack_u32(&done, (uint32_t) status);
+	chi_pack_text(&done, status == CHOIR_OK ? "" : choir_error());
+	chi_pack_bytes(&done, result.data, status == CHOIR_OK ? result.bytes : 0);
+	chi_pack_free(&result);
+	chi_mutex_lock(&w->post.lock);
+	const choir_status sent = chi_post_send(&w->post, &w->coordinator, CHI_MESSAGE_DONE, &done);
+	chi_mutex_unlock(&w->post.lock);
+	return sent;
+}
+
+static choir_status run_closure(worker *w, const chi_pack *pack)
+{
+	chi_unpack u = { .data = pack->data, .bytes = pack->bytes };
+	w->closure.id = chi_unpack_u64(&u);
+	w->closure.attempt = (int) chi_unpack_u32(&u);
+	const uint32_t function = chi_unpack_u32(&u);
+	chi_unpack args = { 0 };
+	args.data = chi_unpack_bytes(&u, &args.bytes);
+	CHOIR_TRY(chi_unpack_end(&u, "RUN"));
+	for (int i = 0; i < w->servers; i++)
+		w->server[i].ordinal = 0;
+	choir_status status = call(w, function, &args);
+	chi_error why;
+	chi_error_save(&why);
+	const choir_status answers = await_answers(w);
+	if (status != CHOIR_OK)
+		chi_error_restore(&why);
+	if (w->ended)
+		return CHOIR_OK; // the loop says why
+	const choir_status sent = send_done(w, status != CHOIR_OK ? status : answers);
+	w->closure.id = 0;
+	return sent;
+}
+
+static waiting *next_closure(worker *w)
+{
+	chi_mutex_lock(&w->post.lock);
+	while (w->first == NULL && check(w) == CHOIR_OK)
+		(void) chi_post_wait(&w->post, chi_clock_deadline(1));
+	waiting *c = check(w) == CHOIR_OK ? w->first : NULL;
+	if (c != NULL) {
+		w->first = c->next;
+		w->last = w->first == NULL ? &w->first : w->last;
+	}
+	chi_mutex_unlock(&w->post.lock);
+	return c;
+}
+
+static void free_waiting(waiting *c)
+{
+	chi_pack_free(&c->pack);
+	chi_free(c);
+}
+
+static choir_status work(worker *w)
+{
+	choir_status status = CHOIR_OK;
+	for (waiting *c; status == CHOIR_OK && (c = next_closure(w)) != NULL; free_waiting(c))
+		status = run_closure(w, &c->pack);
+	CHOIR_TRY(status);
+	chi_error_restore(w->ended ? &w->end : &w->post.error);
+	if (!w->ended)
+		return w->post.status;
+	return w->end.status == CHOIR_END ? CHOIR_OK : w->end.status;
+}
+
+// One attempt to join. The post is open afterwards, and is closed by the caller.
+static choir_status join_once(worker *w, double until)
+{
+	const chi_hub_options options = chi_task_hub_options(w->task, w->model.bytes);
+	const chi_hub_owner owner = { w, NULL, joined, frame, lost };
+	w->welcome = w->ended = false;
+	w->servers = 0;
+	memset(w->server, 0, sizeof w->server);
+	CHOIR_TRY(chi_post_open(
+			&w->post, w->task->connections, &w->task->hello, &owner, NULL, &options));
+	if (chi_hub_dial(w->post.hub, w->task->address, NULL) == NULL)
+		return choir_error_status();
+	CHOIR_TRY(chi_post_start(&w->post, "worker"));
+	chi_mutex_lock(&w->post.lock);
+	choir_status status = check(w);
+	while (status == CHOIR_OK && !all_connected(w) && chi_clock_now() < until) {
+		(void) chi_post_wait(&w->post, chi_clock_deadline(0.25));
+		status = check(w);
+	}
+	if (status == CHOIR_OK && !all_connected(w))
+		status = choir_fail(CHOIR_TIMEOUT, "not all servers answered");
+	chi_mutex_unlock(&w->post.lock);
+	return status;
+}
+
+static void close_post(worker *w)
+{
+	chi_error why;
+	chi_error_save(&why);
+	chi_post_close(&w->post, NULL);
+	for (int i = 0; i < CHI_SERVERS_MAX; i++)
+		chi_pack_free(&w->server[i].values);
+	while (w->first != NULL) {
+		waiting *c = w->first;
+		w->first = c->next;
+		free_waiting(c);
+	}
+	w->last = &w->first;
+	chi_error_restore(&why);
+}
+
+static choir_status join(worker *w)
+{
+	const double begin = chi_clock_now(), seconds = w->task->o.start_timeout;
+	for (;;) {
+		const choir_status status = join_once(w, begin + seconds);
+		if (status == CHOIR_OK || !chi_dial_again(status))
+			return status;
+		if (chi_clock_now() > begin + seconds)
+			return choir_fail(CHOIR_TIMEOUT, "worker: no coordinator at %s within %g s: %.200s",
+					w->task->address, seconds, choir_error());
+		close_post(w);
+		chi_thread_nap(CHI_DIAL_PAUSE);
+	}
+}
+
+static choir_status serve(worker *w)
+{
+	w->closure.args = choir_values_new(w->strategy);
+	w->closure.results = choir_values_new(w->strategy);
+	if (w->closure.args == NULL || w->closure.results == NULL)
+		return choir_error_status();
+	CHOIR_TRY(chi_job_model_collect(&w->model, w->strategy, 1));
+	CHOIR_TRY(chi_task_introduce(w->task, w->o, chi_job_model_hash(&w->model)));
+	CHOIR_TRY(join(w));
+	w->remote = (chi_remote){ w, refresh, push, assign };
+	w->strategy->remote = &w->remote;
+	return work(w);
+}
+
+choir_status chi_serve_worker(choir_task *t, choir_strategy *s, const choir_coordinator_options *o)
+{
+	worker *w = chi_alloc(sizeof *w);
+	if (w == NULL)
+		return CHOIR_NO_MEMORY;
+	w->task = t;
+	w->o = o;
+	w->strategy = s;
+	w->last = &w->first;
+	w->closure.worker = w;
+	const choir_status status = serve(w);
+	s->remote = NULL;
+	close_post(w);
+	for (named_dataset *d = w->datasets, *next; d != NULL; d = next) {
+		next = d->next;
+		chi_free(d); // the strategy frees the data
+	}
+	choir_values_free(w->closure.args);
+	choir_values_free(w->closure.results);
+	chi_job_model_free(&w->model);
+	chi_free(w);
+	return status;
+}

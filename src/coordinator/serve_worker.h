@@ -1,0 +1,7 @@
+// Serves as a worker, until the job ends.
+#pragma once
+
+#include "coordinator/task.h"
+
+choir_status chi_serve_worker(
+		choir_task *t, choir_strategy *s, const choir_coordinator_options *o);

@@ -1,0 +1,168 @@
+// Changes with marks, fences, values by version.
+#include "coordinator/server.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+#include <string.h>
+
+void chi_server_init(chi_server *s, const chi_server_model *model)
+{
+	*s = (chi_server){ .model = *model, .version = 1 };
+}
+
+void chi_server_free(chi_server *s)
+{
+	chi_marks_free(&s->marks);
+	chi_pack_free(&s->values);
+}
+
+static bool is_coordinator(const chi_peer *p)
+{
+	return strcmp(p->handshake.peer.role, "coordinator") == 0;
+}
+
+choir_status chi_server_admit(void *server, chi_peer *peer, chi_pack *welcome)
+{
+	const chi_server *s = server;
+	(void) welcome;
+	if (strcmp(peer->handshake.peer.role, "worker") != 0)
+		return choir_fail(CHOIR_INVALID, "%s: a worker is needed", peer->handshake.peer.role);
+	if (chi_marks_fenced(&s->marks, peer->handshake.peer.incarnation))
+		return choir_fail(CHOIR_PEER_LOST, "this worker was given up by the coordinator");
+	if (s->n == (int) (sizeof s->workers / sizeof s->workers[0]))
+		return choir_fail(CHOIR_STATE, "%d workers are connected; no more are possible", s->n);
+	return CHOIR_OK;
+}
+
+void chi_server_joined(void *server, chi_peer *peer)
+{
+	chi_server *s = server;
+	if (!is_coordinator(peer))
+		s->workers[s->n++] = peer;
+}
+
+void chi_server_lost(void *server, chi_peer *peer, choir_status status)
+{
+	chi_server *s = server;
+	if (is_coordinator(peer) || !peer->joined) { // this server dials only the coordinator
+		s->ended = true;
+		chi_error_save(&s->end);
+		s->end.status = status;
+		return;
+	}
+	for (int i = 0; i < s->n; i++)
+		if (s->workers[i] == peer)
+			s->workers[i] = s->workers[--s->n];
+}
+
+static choir_status fence(chi_server *s, uint64_t incarnation)
+{
+	CHOIR_TRY(chi_marks_fence(&s->marks, incarnation));
+	for (int i = s->n; i-- > 0;)
+		if (s->workers[i]->handshake.peer.incarnation == incarnation) {
+			chi_peer_end(
+					s->workers[i], CHOIR_PEER_LOST, "this worker was given up by the coordinator");
+			s->workers[i] = s->workers[--s->n];
+		}
+	return CHOIR_OK;
+}
+
+static choir_status answer(chi_peer *p, choir_status status)
+{
+	chi_pack pack = { 0 };
+	chi_pack_u32(&pack, (uint32_t) status);
+	chi_pack_text(&pack, status == CHOIR_OK ? "" : choir_error());
+	const choir_status sent = chi_peer_send_pack(p, CHI_MESSAGE_ANSWER, 0, &pack);
+	chi_pack_free(&pack);
+	return sent;
+}
+
+// A change that fails has changed nothing, so it has no mark, and the closure fails.
+static choir_status change(chi_server *s, chi_peer *p, uint16_t kind, chi_unpack *u)
+{
+	const uint64_t closure = chi_unpack_u64(u), ordinal = chi_unpack_u64(u);
+	if (u->failed || closure == 0)
+		return choir_fail(CHOIR_CORRUPT, "a change without a closure");
+	if (chi_marks_have(&s->marks, closure, ordinal)) {
+		s->repeats++;
+		return answer(p, CHOIR_OK);
+	}
+	CHOIR_TRY(chi_marks_add(&s->marks, closure, ordinal));
+	const choir_status status = s->model.change(s->model.user, kind, u);
+	s->version++;
+	s->changes += status == CHOIR_OK;
+	if (status != CHOIR_OK)
+		chi_marks_remove(&s->marks, closure, ordinal);
+	return answer(p, status);
+}
+
+static choir_status send_values(chi_server *s, chi_peer *p, chi_unpack *u)
+{
+	const uint64_t has = chi_unpack_u64(u);
+	CHOIR_TRY(chi_unpack_end(u, "PULL"));
+	if (s->values_version != s->version && has != s->version) {
+		s->values.bytes = 0;
+		CHOIR_TRY(s->model.values(s->model.user, &s->values));
+		s->values_version = s->version;
+	}
+	chi_pack head = { 0 };
+	chi_pack_u64(&head, s->version);
+	const choir_connection_part parts[] = { { head.data, head.bytes },
+		{ s->values.data, has == s->version ? 0 : s->values.bytes } };
+	const choir_status status = head.failed || s->values.failed
+			? choir_fail(CHOIR_NO_MEMORY, "the values do not fit into memory")
+			: chi_peer_send(p, CHI_MESSAGE_VALUES, 0, parts, 2);
+	chi_pack_free(&head);
+	return status;
+}
+
+static choir_status send_state(chi_server *s, chi_peer *p)
+{
+	chi_pack state = { 0 };
+	const choir_status status = s->model.save(s->model.user, &state);
+	const choir_status sent = status != CHOIR_OK
+			? answer(p, status)
+			: chi_peer_send_pack(p, CHI_MESSAGE_STATE, 0, &state);
+	chi_pack_free(&state);
+	return sent;
+}
+
+static choir_status from_coordinator(chi_server *s, chi_peer *p, uint16_t kind, chi_unpack *u)
+{
+	uint64_t number;
+	switch (kind) {
+	case CHI_MESSAGE_FENCE:
+		number = chi_unpack_u64(u);
+		CHOIR_TRY(chi_unpack_end(u, "FENCE"));
+		return fence(s, number);
+	case CHI_MESSAGE_FORGET:
+		number = chi_unpack_u64(u);
+		CHOIR_TRY(chi_unpack_end(u, "FORGET"));
+		chi_marks_forget(&s->marks, number);
+		return CHOIR_OK;
+	case CHI_MESSAGE_SNAPSHOT:
+		return send_state(s, p);
+	case CHI_MESSAGE_RESTORE:
+		s->version++;
+		return answer(p, s->model.restore(s->model.user, u));
+	default:
+		return choir_fail(CHOIR_CORRUPT, "a message of kind %d", kind);
+	}
+}
+
+choir_status chi_server_frame(
+		void *server, chi_peer *peer, const chi_net_frame *frame, const void *payload)
+{
+	chi_server *s = server;
+	chi_unpack u = { .data = payload, .bytes = (size_t) frame->bytes };
+	if (is_coordinator(peer))
+		return from_coordinator(s, peer, frame->kind, &u);
+	if (chi_marks_fenced(&s->marks, peer->handshake.peer.incarnation))
+		return choir_fail(CHOIR_PEER_LOST, "this worker was given up by the coordinator");
+	if (frame->kind == CHI_MESSAGE_PULL)
+		return send_values(s, peer, &u);
+	if (frame->kind == CHI_MESSAGE_PUSH || frame->kind == CHI_MESSAGE_ASSIGN)
+		return change(s, peer, frame->kind, &u);
+	return choir_fail(CHOIR_CORRUPT, "a message of kind %d", frame->kind);
+}

@@ -1,0 +1,37 @@
+// A parameter server's side of the messages: makes each change once, and refuses workers that were
+// given up. A state machine on a hub; what the values are is the model's business.
+#pragma once
+
+#include "coordinator/marks.h"
+#include "coordinator/protocol.h"
+
+typedef struct {
+	void *user;
+	// Applies the rest of a PUSH or ASSIGN, whole or not at all.
+	choir_status (*change)(void *user, uint16_t kind, chi_unpack *u);
+	choir_status (*values)(void *user, chi_pack *to); // of all variables of this server
+	choir_status (*save)(void *user, chi_pack *to);
+	choir_status (*restore)(void *user, chi_unpack *u);
+} chi_server_model;
+
+typedef struct {
+	chi_server_model model;
+	chi_marks marks;
+	int index; // of this server, for its model
+	uint64_t version; // counts changes
+	uint64_t changes, repeats; // made, and left out because they had been made
+	chi_pack values; // of version values_version
+	uint64_t values_version;
+	chi_peer *workers[1024]; // connected
+	int n;
+	bool ended; // the coordinator has ended: end
+	chi_error end;
+} chi_server;
+
+void chi_server_init(chi_server *s, const chi_server_model *model);
+void chi_server_free(chi_server *s);
+choir_status chi_server_admit(void *server, chi_peer *peer, chi_pack *welcome);
+void chi_server_joined(void *server, chi_peer *peer);
+choir_status chi_server_frame(
+		void *server, chi_peer *peer, const chi_net_frame *frame, const void *payload);
+void chi_server_lost(void *server, chi_peer *peer, choir_status status);

@@ -1,0 +1,208 @@
+// Tasks: options or TF_CONFIG, the key, and what a process says about itself.
+#include "coordinator/task.h"
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/options.h"
+#include "cluster/roles.h"
+#include "coordinator/protocol.h"
+#include "coordinator/serve_ps.h"
+#include "coordinator/serve_worker.h"
+#include "strategy/context.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+choir_status choir_task_make_key(const char *path)
+{
+	return path == NULL ? choir_fail(CHOIR_INVALID, "make_key: the path is NULL")
+						: chi_key_make(path);
+}
+
+// TF_CONFIG's chief is the coordinator.
+static choir_status read_tf_config(choir_task *t)
+{
+	chi_roles r;
+	CHOIR_TRY(
+			chi_roles_find(&r, &(choir_cluster_options){ .size = sizeof(choir_cluster_options) }));
+	if (r.source == NULL || !r.task_given)
+		return choir_fail(
+				CHOIR_INVALID, "task: no .type, and TF_CONFIG does not say what this process is");
+	if (r.task == CHI_TASK_EVALUATOR)
+		return choir_fail(CHOIR_INVALID, "task: an evaluator; chief, worker or ps is needed");
+	if (r.count[CHI_TASK_CHIEF] != 1 || r.count[CHI_TASK_PS] < 1)
+		return choir_fail(CHOIR_INVALID,
+				"task: %s has %d chief and %d ps; 1 and at least 1 needed", r.source,
+				r.count[CHI_TASK_CHIEF], r.count[CHI_TASK_PS]);
+	snprintf(t->type, sizeof t->type, "%s",
+			r.task == CHI_TASK_CHIEF ? "coordinator" : chi_task_name(r.task));
+	snprintf(t->address, sizeof t->address, "%s", r.chief_address);
+	if (r.task == CHI_TASK_PS && r.index < CHI_PS_ADDRESSES)
+		snprintf(t->ps_address, sizeof t->ps_address, "%s", r.ps_address[r.index]);
+	t->o.index = r.index;
+	t->o.servers = r.count[CHI_TASK_PS];
+	return CHOIR_OK;
+}
+
+static bool is(const choir_task *t, const char *type)
+{
+	return strcmp(t->type, type) == 0;
+}
+
+static choir_status check(choir_task *t)
+{
+	choir_task_options *o = &t->o;
+	if (!is(t, "coordinator") && !is(t, "worker") && !is(t, "ps"))
+		return choir_fail(CHOIR_INVALID,
+				"task: type \"%.40s\" is unknown; coordinator, worker or ps is needed", t->type);
+	if (t->address[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "task: .address of the coordinator is missing");
+	if (is(t, "ps") && t->ps_address[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "task: .ps_address of this ps is missing");
+	if (is(t, "coordinator") && (o->servers < 1 || o->servers > CHI_SERVERS_MAX))
+		return choir_fail(CHOIR_INVALID, "task: %d servers; 1 to %d are needed", o->servers,
+				CHI_SERVERS_MAX);
+	if (o->index < 0 || (is(t, "ps") && o->index >= CHI_SERVERS_MAX))
+		return choir_fail(CHOIR_INVALID, "task: %s %d; 0 to %d is needed", t->type, o->index,
+				CHI_SERVERS_MAX - 1);
+	double *const times[] = { &o->start_timeout, &o->heartbeat, &o->lost_after };
+	static const double standard[] = { 60, 0.5, 5 };
+	for (int i = 0; i < 3; i++) {
+		if (!(*times[i] >= 0 && *times[i] <= 1e6))
+			return choir_fail(CHOIR_INVALID, "task: a time of %g s", *times[i]);
+		*times[i] = *times[i] > 0 ? *times[i] : standard[i];
+	}
+	if (o->lost_after < 2 * o->heartbeat)
+		return choir_fail(CHOIR_INVALID,
+				"task: .lost_after is %g s, but .heartbeat %g s; at least twice as much is needed",
+				o->lost_after, o->heartbeat);
+	return CHOIR_OK;
+}
+
+static choir_status copy(char *to, size_t size, const char *from, const char *what)
+{
+	if (from != NULL && strlen(from) >= size)
+		return choir_fail(CHOIR_INVALID, "task: %s of %zu bytes; less than %zu are needed", what,
+				strlen(from), size);
+	snprintf(to, size, "%s", from == NULL ? "" : from);
+	return CHOIR_OK;
+}
+
+static choir_status open_task(choir_task *t, const choir_task_options *given)
+{
+	CHOIR_TRY(chi_options_take("task: the options'", &t->o, sizeof t->o, given));
+	CHOIR_TRY(copy(t->address, sizeof t->address, t->o.address, ".address"));
+	CHOIR_TRY(copy(t->ps_address, sizeof t->ps_address, t->o.ps_address, ".ps_address"));
+	if (t->o.type == NULL)
+		CHOIR_TRY(read_tf_config(t));
+	else
+		CHOIR_TRY(copy(t->type, sizeof t->type, t->o.type, ".type"));
+	CHOIR_TRY(check(t));
+	const char *file = t->o.key_file != NULL ? t->o.key_file : getenv("CHOIR_KEY_FILE");
+	const bool has_key = file != NULL && file[0] != '\0';
+	if (has_key)
+		CHOIR_TRY(chi_key_read(file, &t->key));
+	t->connections = chi_connections_open(has_key ? &t->key : NULL, t->o.plain == CHOIR_ON);
+	chi_key_clear(&t->key); // the connections have a copy
+	return t->connections == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+choir_task *choir_task_new(const choir_task_options *o)
+{
+	choir_task *t = chi_alloc(sizeof *t);
+	if (t != NULL && open_task(t, o) == CHOIR_OK)
+		return t;
+	choir_task_free(t);
+	return NULL;
+}
+
+void choir_task_free(choir_task *t)
+{
+	if (t == NULL)
+		return;
+	chi_connections_free(t->connections);
+	chi_free(t);
+}
+
+const char *choir_task_type(const choir_task *t)
+{
+	return t == NULL ? "" : t->type;
+}
+
+int choir_task_index(const choir_task *t)
+{
+	return t == NULL ? 0 : t->o.index;
+}
+
+choir_status chi_task_take_options(
+		choir_task *t, const choir_coordinator_options *o, choir_coordinator_options *all)
+{
+	CHOIR_TRY(chi_options_take("coordinator: the options'", all, sizeof *all, o));
+	if (all->functions == NULL || all->functions[0].name == NULL || all->build == NULL)
+		return choir_fail(CHOIR_INVALID, "coordinator: .functions and .build are needed");
+	t->functions = 0;
+	for (const choir_function *f = all->functions; f->name != NULL; f++, t->functions++)
+		if ((f->fn == NULL) == (f->dataset == NULL) || chi_task_find(all, f->name) != t->functions)
+			return choir_fail(CHOIR_INVALID,
+					"coordinator: function \"%.80s\" needs one of .fn and .dataset, and a name of "
+					"its own",
+					f->name);
+	if (all->queue < 0 || all->attempts < 0 || (all->window < 0 && all->window != CHOIR_ZERO))
+		return choir_fail(CHOIR_INVALID, "coordinator: .queue, .window or .attempts is negative");
+	all->queue = all->queue > 0 ? all->queue : 262144;
+	all->attempts = all->attempts > 0 ? all->attempts : 8;
+	all->window = all->window == CHOIR_ZERO ? 0 : all->window > 0 ? all->window : 1;
+	return CHOIR_OK;
+}
+
+int chi_task_find(const choir_coordinator_options *o, const char *name)
+{
+	for (int i = 0; name != NULL && o->functions[i].name != NULL; i++)
+		if (strcmp(o->functions[i].name, name) == 0)
+			return i;
+	return CHOIR_NONE;
+}
+
+choir_status chi_task_introduce(
+		choir_task *t, const choir_coordinator_options *o, uint64_t model_hash)
+{
+	uint64_t table = 0;
+	const int index = strcmp(t->type, "ps") == 0 ? t->o.index : CHOIR_NONE;
+	CHOIR_TRY(chi_hello_make(&t->hello, t->type, index, t->connections->job, o->program));
+	for (const choir_function *f = o->functions; f->name != NULL; f++)
+		table = chi_hash_mix(table ^ chi_hash_text(f->name)) + (f->fn != NULL);
+	CHOIR_TRY(chi_hello_add(&t->hello, "function table", "%d functions, hash %016llx",
+			t->functions, (unsigned long long) table));
+	return chi_hello_add(&t->hello, "model", "hash %016llx", (unsigned long long) model_hash);
+}
+
+chi_hub_options chi_task_hub_options(const choir_task *t, size_t model_bytes)
+{
+	// Values with up to two slots, and arguments or results of up to 64 MiB.
+	return (chi_hub_options){ .heartbeat = t->o.heartbeat,
+		.lost_after = t->o.lost_after,
+		.max = 4 * (uint64_t) model_bytes + ((uint64_t) 65 << 20) };
+}
+
+choir_status choir_task_serve(
+		choir_task *t, const choir_strategy_options *options, const choir_coordinator_options *o)
+{
+	choir_coordinator_options all;
+	if (t == NULL)
+		return choir_fail(CHOIR_INVALID, "serve: the task is NULL");
+	if (is(t, "coordinator"))
+		return choir_fail(
+				CHOIR_STATE, "serve: this task is the coordinator (choir_coordinator_new)");
+	CHOIR_TRY(chi_task_take_options(t, o, &all));
+	choir_strategy *s = choir_parameter_server_strategy_new(options);
+	if (s == NULL)
+		return choir_error_status();
+	choir_status status = s->workers == 1
+			? all.build(s, all.user)
+			: choir_fail(CHOIR_INVALID, "serve: .workers is %d; 0 or 1 is needed", s->workers);
+	if (status == CHOIR_OK)
+		status = is(t, "ps") ? chi_serve_ps(t, s, &all) : chi_serve_worker(t, s, &all);
+	choir_strategy_free(s);
+	return status;
+}

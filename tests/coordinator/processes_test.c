@@ -1,0 +1,525 @@
+// Coordinators, workers and servers as processes: training to the bits of one process, deaths,
+// stops, failures of closures, other programs.
+#include "choir/checkpoint.h"
+#include "choir/coordinator.h"
+#include "choir/layer.h"
+#include "choir/optimizer.h"
+#include "choir/source.h"
+#include "choir/weights.h"
+
+#include "coordinator/job.h"
+#include "test.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+// The program: a layer, an optimizer, and a variable that closures change by hand.
+typedef struct {
+	choir_layer *layer;
+	choir_optimizer *optimizer;
+	choir_variable *sum;
+	choir_optimizer_kind kind;
+} program;
+
+static choir_status build(choir_strategy *s, void *user)
+{
+	program *p = user;
+	CHOIR_SCOPE (s) {
+		p->layer = choir_dense_new("layer", 3, 2, CHOIR_LINEAR);
+		p->optimizer = choir_optimizer_new(p->kind, NULL);
+		p->sum = choir_variable_new("sum", CHOIR_SCALAR,
+				CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_F64, .trainable = CHOIR_OFF,
+						.aggregation = CHOIR_AGGREGATION_ONLY_FIRST_REPLICA));
+	}
+	return p->layer == NULL || p->optimizer == NULL || p->sum == NULL ? choir_error_status()
+																	  : CHOIR_OK;
+}
+
+static choir_status step(choir_replica *r, void *user)
+{
+	const program *p = user;
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *y = choir_layer_apply(p->layer, choir_replica_arg(r, "x"));
+	choir_tensor *loss = choir_mean(choir_square(y), CHOIR_ALL_AXES);
+	CHOIR_TRY(choir_replica_return(r, "loss", loss));
+	return choir_optimizer_minimize(p->optimizer, loss, tape);
+}
+
+// A training step on a batch that depends on number.
+static choir_status train_on(choir_strategy *s, program *p, double number, double *loss)
+{
+	choir_values *batch = choir_values_new(s), *results = NULL;
+	float x[4 * 3];
+	for (int i = 0; i < 12; i++)
+		x[i] = (float) sin(i + number);
+	choir_tensor *t = choir_constant(choir_values_frame(batch), CHOIR_F32, CHOIR_SHAPE(4, 3), x);
+	choir_status status = choir_values_split(batch, "x", t);
+	if (status == CHOIR_OK)
+		status = choir_strategy_run(s, step, p, batch, &results);
+	if (status == CHOIR_OK)
+		status = choir_tensor_to_host(
+				choir_cast(choir_value_local(choir_values_find(results, "loss"), 0), CHOIR_F64),
+				loss, sizeof *loss);
+	choir_values_free(batch);
+	choir_values_free(results);
+	return status;
+}
+
+static double number_of(choir_values *set, const char *name)
+{
+	double number = NAN;
+	choir_tensor *t = choir_value_tensor(choir_values_find(set, name));
+	if (t == NULL || choir_tensor_to_host(t, &number, sizeof number) != CHOIR_OK)
+		return NAN;
+	return number;
+}
+
+static choir_status train(choir_closure *c, void *user)
+{
+	double loss = 0;
+	CHOIR_TRY(train_on(
+			choir_closure_strategy(c), user, number_of(choir_closure_args(c), "number"), &loss));
+	choir_frame *f = choir_values_frame(choir_closure_args(c));
+	return choir_closure_return(c, "loss", choir_number(f, loss));
+}
+
+// Adds 1 to the sum, then computes for a while, then adds 1 again.
+static choir_status add(choir_closure *c, void *user)
+{
+	const program *p = user;
+	choir_frame *f = choir_values_frame(choir_closure_args(c));
+	CHOIR_TRY(choir_variable_assign_add(p->sum, choir_number(f, 1)));
+	nanosleep(&(struct timespec){ .tv_nsec = 3000000 }, NULL);
+	CHOIR_TRY(choir_variable_assign_add(p->sum, choir_number(f, 1)));
+	return choir_closure_return(c, "worker", choir_number(f, choir_closure_worker(c)));
+}
+
+static choir_status fails(choir_closure *c, void *user)
+{
+	(void) c, (void) user;
+	return choir_fail(CHOIR_INVALID, "this closure fails");
+}
+
+static choir_status nothing(choir_closure *c, void *user)
+{
+	(void) c, (void) user;
+	return CHOIR_OK;
+}
+
+static choir_status deadly(choir_closure *c, void *user)
+{
+	(void) c, (void) user;
+	_exit(7);
+}
+
+static choir_status scatters(choir_closure *c, void *user)
+{
+	const program *p = user;
+	choir_frame *f = choir_values_frame(choir_closure_args(c));
+	const int32_t row = 0;
+	return choir_variable_scatter(choir_layer_variable(p->layer, 0), CHOIR_SCATTER_ADD,
+			choir_constant(f, CHOIR_I32, CHOIR_SHAPE(1), &row),
+			choir_fill(f, CHOIR_F32, CHOIR_SHAPE(1, 2), 1));
+}
+
+static choir_dataset *numbers(const choir_input_context *context, void *user)
+{
+	static const float column[] = { 1, 2, 3, 4 };
+	(void) context, (void) user;
+	const choir_column columns[] = { { .name = "n", .dtype = CHOIR_F32, .data = column } };
+	return choir_dataset_batch(
+			choir_dataset_repeat(choir_memory_dataset_new(4, 1, columns, true), -1), 2);
+}
+
+static choir_status reads(choir_closure *c, void *user)
+{
+	choir_values *batch = NULL;
+	(void) user;
+	CHOIR_TRY(choir_distributed_dataset_next(choir_closure_dataset(c, "numbers"), &batch));
+	choir_tensor *t =
+			choir_sum(choir_value_local(choir_values_find(batch, "n"), 0), CHOIR_ALL_AXES);
+	const choir_status status = choir_closure_return(c, "sum", choir_cast(t, CHOIR_F64));
+	choir_values_free(batch);
+	return status;
+}
+
+static const choir_function functions[] = {
+	{ "train", train, NULL },
+	{ "add", add, NULL },
+	{ "fails", fails, NULL },
+	{ "nothing", nothing, NULL },
+	{ "deadly", deadly, NULL },
+	{ "scatters", scatters, NULL },
+	{ "reads", reads, NULL },
+	{ "numbers", NULL, numbers },
+	{ NULL, NULL, NULL },
+};
+
+typedef struct {
+	job j;
+	program p;
+	choir_strategy_options strategy_options;
+	choir_coordinator_options options;
+	choir_task *task;
+	choir_strategy *s;
+	choir_coordinator *c;
+} world;
+
+static void wait_for_workers(const world *w, int workers)
+{
+	for (int i = 0; choir_coordinator_workers(w->c) != workers && i < 5000; i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	assert_int_equal(choir_coordinator_workers(w->c), workers);
+}
+
+// Starts a job with some workers. The coordinator is this process.
+static void open_world(world *w, int servers, int workers, bool tcp, int window)
+{
+	w->strategy_options.size = sizeof w->strategy_options;
+	w->strategy_options.seed = 5;
+	w->options = (choir_coordinator_options){ .size = sizeof w->options,
+		.functions = functions,
+		.build = build,
+		.user = &w->p,
+		.window = window,
+		.attempts = 3 };
+	w->j.strategy = &w->strategy_options;
+	w->j.options = &w->options;
+	job_open(&w->j, servers, tcp);
+	for (int i = 0; i < servers; i++)
+		job_start(&w->j, "ps", i, NULL);
+	for (int i = 0; i < workers; i++)
+		job_start(&w->j, "worker", 0, NULL);
+	w->task = job_task(&w->j, "coordinator", 0);
+	assert_non_null(w->task);
+	w->s = choir_parameter_server_strategy_new(&w->strategy_options);
+	w->c = choir_coordinator_new(w->s, w->task, &w->options);
+	if (w->c == NULL)
+		fail_msg("%s", choir_error());
+	wait_for_workers(w, workers);
+}
+
+// Ends the job. All processes that live must end well.
+static void close_world(world *w)
+{
+	choir_coordinator_free(w->c);
+	for (int i = 0; i < w->j.n; i++)
+		if (w->j.pid[i] != 0)
+			assert_int_equal(job_wait(&w->j, i), CHOIR_OK);
+	choir_strategy_free(w->s);
+	choir_task_free(w->task);
+	job_close(&w->j);
+}
+
+static choir_status schedule(world *w, const char *name, double number, choir_remote_value **value)
+{
+	choir_values *args = choir_values_new(w->s);
+	assert_int_equal(
+			choir_values_set(args, "number",
+					choir_tensor_as_value(choir_number(choir_values_frame(args), number))),
+			CHOIR_OK);
+	const choir_status status = choir_coordinator_schedule(w->c, name, args, value);
+	choir_values_free(args);
+	return status;
+}
+
+static double read_sum(world *w)
+{
+	double sum = NAN;
+	choir_frame *f = choir_frame_new(NULL);
+	choir_tensor *t = choir_variable_read(w->p.sum, f);
+	if (t == NULL || choir_tensor_to_host(t, &sum, sizeof sum) != CHOIR_OK)
+		sum = NAN;
+	choir_frame_free(f);
+	return sum;
+}
+
+// The hash after some steps in one process.
+static uint64_t train_here(
+		const choir_strategy_options *o, choir_optimizer_kind kind, int steps, double *loss)
+{
+	program p = { .kind = kind };
+	choir_strategy *s = choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .seed = o->seed, .replicas = o->replicas));
+	assert_int_equal(build(s, &p), CHOIR_OK);
+	for (int i = 0; i < steps; i++)
+		assert_int_equal(train_on(s, &p, i, loss), CHOIR_OK);
+	const uint64_t hash = choir_strategy_hash(s);
+	choir_strategy_free(s);
+	return hash;
+}
+
+// spec: D17, 2.15, 2.16
+TEST(one_worker_without_a_window_trains_to_the_bits_of_one_process)
+{
+	static const choir_optimizer_kind kinds[] = { CHOIR_SGD, CHOIR_ADAM };
+	for (int servers = 1; servers <= 2; servers++)
+		for (int tcp = 0; tcp < 2; tcp++) {
+			world w = { .p.kind = kinds[tcp] };
+			double loss = 0;
+			choir_values *result;
+			choir_remote_value *value = NULL;
+			w.strategy_options.replicas = 2;
+			open_world(&w, servers, 1, tcp, CHOIR_ZERO);
+			const uint64_t expected = train_here(&w.strategy_options, w.p.kind, 6, &loss);
+			for (int i = 0; i < 6; i++) {
+				choir_remote_value_free(value);
+				assert_int_equal(schedule(&w, "train", i, &value), CHOIR_OK);
+			}
+			assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
+			assert_int_equal(choir_coordinator_fetch(w.c, value, &result), CHOIR_OK);
+			assert_true(number_of(result, "loss") == loss);
+			assert_true(choir_strategy_hash(w.s) == expected);
+			choir_remote_value_free(value);
+			close_world(&w);
+		}
+}
+
+// spec: D17, 2.16
+TEST(failures_are_told_once_and_cancel_what_waits)
+{
+	world w = { .p.kind = CHOIR_SGD };
+	choir_remote_value *failed, *later, *fine;
+	choir_values *result;
+	bool done;
+	open_world(&w, 1, 1, false, 0);
+	assert_int_equal(choir_coordinator_schedule(w.c, "numbers", NULL, NULL), CHOIR_NOT_FOUND);
+	assert_int_equal(choir_coordinator_schedule(w.c, "no such", NULL, NULL), CHOIR_NOT_FOUND);
+	assert_int_equal(choir_coordinator_schedule(w.c, "add", NULL, &fine), CHOIR_OK);
+	assert_int_equal(choir_coordinator_fetch(w.c, fine, &result), CHOIR_OK);
+	assert_true(number_of(result, "worker") == 0);
+	assert_int_equal(choir_coordinator_schedule(w.c, "fails", NULL, &failed), CHOIR_OK);
+	choir_status status = CHOIR_OK;
+	for (int i = 0; i < 1000 && status == CHOIR_OK; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		status = choir_coordinator_schedule(w.c, "add", NULL, &later);
+		if (status == CHOIR_OK)
+			choir_remote_value_free(later);
+	}
+	assert_int_equal(status, CHOIR_INVALID);
+	assert_text_holds(choir_error(), "this closure fails*worker 0");
+	assert_int_equal(choir_coordinator_fetch(w.c, later, &result), CHOIR_CANCELLED);
+	assert_int_equal(choir_coordinator_fetch(w.c, failed, &result), CHOIR_INVALID);
+	assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK); // told once
+	assert_int_equal(choir_coordinator_schedule(w.c, "scatters", NULL, NULL), CHOIR_OK);
+	assert_int_equal(choir_coordinator_join(w.c), CHOIR_UNSUPPORTED);
+	assert_int_equal(choir_coordinator_done(w.c, &done), CHOIR_OK);
+	assert_true(done);
+	assert_int_equal(choir_coordinator_fetch(w.c, fine, &result), CHOIR_OK); // it stays
+	choir_remote_value_free(fine);
+	choir_remote_value_free(failed);
+	choir_remote_value_free(later);
+	close_world(&w);
+}
+
+// spec: D17, 2.16
+TEST(workers_have_their_own_datasets)
+{
+	world w = { .p.kind = CHOIR_SGD };
+	open_world(&w, 1, 1, false, 0);
+	static const double sums[] = { 3, 7, 3 };
+	for (int i = 0; i < 3; i++) {
+		choir_remote_value *value;
+		choir_values *result;
+		assert_int_equal(choir_coordinator_schedule(w.c, "reads", NULL, &value), CHOIR_OK);
+		assert_int_equal(choir_coordinator_fetch(w.c, value, &result), CHOIR_OK);
+		assert_true(number_of(result, "sum") == sums[i]);
+		choir_remote_value_free(value);
+	}
+	close_world(&w);
+}
+
+// spec: D18, 2.16
+TEST(killed_and_stopped_workers_lose_and_repeat_nothing)
+{
+	enum { CLOSURES = 300 };
+	world w = { .p.kind = CHOIR_SGD, .j.lost_after = 0.4 };
+	open_world(&w, 2, 3, false, 0);
+	int victim = 2;
+	for (int i = 0; i < CLOSURES; i++) {
+		assert_int_equal(choir_coordinator_schedule(w.c, "add", NULL, NULL), CHOIR_OK);
+		if (i % 60 != 30)
+			continue;
+		wait_for_workers(&w, 3);
+		assert_int_equal(kill(w.j.pid[victim], i == 150 ? SIGSTOP : SIGKILL), 0);
+		if (i != 150) {
+			assert_int_equal(job_wait(&w.j, victim), -1);
+		}
+		victim = job_start(&w.j, "worker", 0, NULL); // another comes
+		if (i == 90)
+			assert_true(read_sum(&w) <= 2 * CLOSURES); // between closures
+	}
+	if (choir_coordinator_join(w.c) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	assert_true(read_sum(&w) == 2 * CLOSURES);
+	// The stopped one wakes up, finds itself given up, and changes nothing.
+	for (int i = 2; i < w.j.n; i++)
+		if (w.j.pid[i] != 0)
+			kill(w.j.pid[i], SIGCONT);
+	nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
+	assert_int_equal(choir_coordinator_schedule(w.c, "nothing", NULL, NULL), CHOIR_OK);
+	assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
+	assert_true(read_sum(&w) == 2 * CLOSURES);
+	int given_up = 0;
+	choir_coordinator_free(w.c);
+	w.c = NULL;
+	for (int i = 0; i < w.j.n; i++)
+		if (w.j.pid[i] != 0)
+			given_up += job_wait(&w.j, i) != CHOIR_OK;
+	assert_int_equal(given_up, 1);
+	close_world(&w);
+}
+
+// spec: D18, 2.16
+TEST(a_closure_that_ends_its_workers_fails)
+{
+	world w = { .p.kind = CHOIR_SGD };
+	open_world(&w, 1, 3, false, CHOIR_ZERO);
+	assert_int_equal(choir_coordinator_schedule(w.c, "deadly", NULL, NULL), CHOIR_OK);
+	job_start(&w.j, "worker", 0, NULL);
+	assert_int_equal(choir_coordinator_join(w.c), CHOIR_PEER_LOST);
+	assert_text_holds(choir_error(), "closure 1*3");
+	assert_int_equal(choir_coordinator_schedule(w.c, "add", NULL, NULL), CHOIR_OK);
+	assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
+	int ended = 0;
+	choir_coordinator_free(w.c);
+	w.c = NULL;
+	for (int i = 1; i < w.j.n; i++)
+		ended += job_wait(&w.j, i) == 7;
+	assert_int_equal(ended, 3); // .attempts
+	close_world(&w);
+}
+
+// spec: D18, 2.16
+TEST(a_lost_server_ends_the_job_with_its_name)
+{
+	for (int stop = 0; stop < 2; stop++) {
+		world w = { .p.kind = CHOIR_SGD, .j.lost_after = 0.4 };
+		choir_status status = CHOIR_OK;
+		open_world(&w, 2, 1, true, 0);
+		assert_int_equal(choir_coordinator_schedule(w.c, "nothing", NULL, NULL), CHOIR_OK);
+		assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
+		for (int i = 0; i < 20; i++)
+			assert_int_equal(choir_coordinator_schedule(w.c, "add", NULL, NULL), CHOIR_OK);
+		assert_int_equal(kill(w.j.pid[1], stop ? SIGSTOP : SIGKILL), 0);
+		for (int i = 0; i < 5000 && status == CHOIR_OK; i++) {
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+			status = choir_coordinator_schedule(w.c, "add", NULL, NULL);
+		}
+		if (status != CHOIR_PEER_LOST)
+			fail_msg("stop %d: %d", stop, (int) status);
+		assert_text_holds(choir_error(), "ps 1");
+		assert_int_equal(choir_coordinator_join(w.c), CHOIR_PEER_LOST);
+		choir_coordinator_free(w.c);
+		w.c = NULL;
+		assert_true(job_wait(&w.j, 2) != CHOIR_OK); // the worker
+		assert_int_equal(job_wait(&w.j, 0), CHOIR_PEER_LOST); // the other server
+		if (stop)
+			kill(w.j.pid[1], SIGKILL);
+		assert_int_equal(job_wait(&w.j, 1), -1);
+		close_world(&w);
+	}
+}
+
+// spec: 2.15, 2.16
+TEST(checkpoints_are_of_one_step_and_restore_into_the_servers)
+{
+	char path[128];
+	world w = { .p.kind = CHOIR_ADAM };
+	double loss;
+	w.strategy_options.partition = CHOIR_PARTITION_FIXED;
+	w.strategy_options.max_shards = 2;
+	open_world(&w, 2, 1, false, CHOIR_ZERO);
+	snprintf(path, sizeof path, "%s/saved", w.j.folder);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(schedule(&w, "train", i, NULL), CHOIR_OK);
+	choir_checkpoint_manager *m = choir_checkpoint_manager_new(w.s, path, NULL);
+	assert_non_null(m);
+	assert_int_equal(choir_checkpoint_manager_save(m, NULL), CHOIR_OK); // between two closures
+	assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
+	assert_int_equal(choir_checkpoint_manager_save(m, NULL), CHOIR_OK);
+	const uint64_t saved = choir_strategy_hash(w.s);
+	assert_true(saved == train_here(&w.strategy_options, CHOIR_ADAM, 3, &loss));
+	for (int i = 3; i < 6; i++)
+		assert_int_equal(schedule(&w, "train", i, NULL), CHOIR_OK);
+	const uint64_t later = choir_strategy_hash(w.s); // waits for what runs only
+	(void) later;
+	assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
+	const uint64_t last = choir_strategy_hash(w.s);
+	assert_true(last != saved);
+	assert_int_equal(choir_checkpoint_manager_restore_latest(m), CHOIR_OK);
+	assert_true(choir_strategy_hash(w.s) == saved);
+	for (int i = 3; i < 6; i++)
+		assert_int_equal(schedule(&w, "train", i, NULL), CHOIR_OK);
+	assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
+	assert_true(choir_strategy_hash(w.s) == last); // slots and counters were restored, too
+	choir_checkpoint_manager_free(m);
+	char command[200];
+	snprintf(command, sizeof command, "rm -r '%s'", path);
+	assert_int_equal(system(command), 0);
+	close_world(&w);
+}
+
+TEST(others_do_not_get_in)
+{
+	world w = { .p.kind = CHOIR_SGD };
+	job stranger;
+	open_world(&w, 1, 1, true, 0);
+	const int other = job_start(&w.j, "worker", 0, "another program");
+	assert_int_equal(job_wait(&w.j, other), CHOIR_STATE);
+	const int late = job_start(&w.j, "ps", 0, NULL); // there is one
+	assert_int_equal(job_wait(&w.j, late), CHOIR_STATE);
+	stranger = w.j;
+	stranger.n = 0;
+	snprintf(stranger.key, sizeof stranger.key, "%s/other", w.j.folder);
+	assert_int_equal(choir_task_make_key(stranger.key), CHOIR_OK);
+	const int wrong = job_start(&stranger, "worker", 0, NULL);
+	assert_int_equal(job_wait(&stranger, wrong), CHOIR_INVALID);
+	unlink(stranger.key);
+	assert_int_equal(choir_coordinator_schedule(w.c, "nothing", NULL, NULL), CHOIR_OK);
+	assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
+	close_world(&w);
+}
+
+TEST(wrong_tasks_are_refused)
+{
+	static const choir_task_options wrong[] = {
+		{ .size = sizeof wrong[0], .type = "boss", .address = "unix:/tmp/x" },
+		{ .size = sizeof wrong[0], .type = "coordinator", .address = "unix:/tmp/x" },
+		{ .size = sizeof wrong[0],
+				.type = "coordinator",
+				.servers = 17,
+				.address = "unix:/tmp/x" },
+		{ .size = sizeof wrong[0], .type = "worker" },
+		{ .size = sizeof wrong[0], .type = "ps", .address = "unix:/tmp/x" },
+		{ .size = sizeof wrong[0], .type = "worker", .address = "unix:/tmp/x", .index = -2 },
+		{ .size = sizeof wrong[0], .type = "worker", .address = "unix:/tmp/x", .heartbeat = 4 },
+		{ .size = sizeof wrong[0],
+				.type = "worker",
+				.address = "unix:/tmp/x",
+				.start_timeout = -1 },
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		assert_null(choir_task_new(&wrong[i]));
+		assert_int_equal(choir_error_status(), CHOIR_INVALID);
+	}
+	unsetenv("TF_CONFIG");
+	assert_null(choir_task_new(NULL));
+	assert_int_equal(choir_error_status(), CHOIR_INVALID);
+	setenv("TF_CONFIG",
+			"{\"cluster\": {\"chief\": [\"unix:/tmp/c\"], \"ps\": [\"unix:/tmp/p\", "
+			"\"unix:/tmp/q\"], "
+			"\"worker\": [\"a:1\"]}, \"task\": {\"type\": \"ps\", \"index\": 1}}",
+			1);
+	choir_task *t = choir_task_new(NULL);
+	assert_non_null(t);
+	assert_string_equal(choir_task_type(t), "ps");
+	assert_int_equal(choir_task_index(t), 1);
+	choir_task_free(t);
+	unsetenv("TF_CONFIG");
+}

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "command_options.h"
 #include "page/page.h"
+#include "report.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,11 +11,13 @@
 
 static struct {
 	const char *output;
+	bool json;
 } given;
 // clang-format off
 static const option options[] = {
 	{ .name = "--output", .value = "FILE", .kind = OPTION_TEXT, .to = &given.output,
 		.help = "file to write (RUN/report.html)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
 static const command self = {
@@ -65,6 +68,13 @@ int report_main(int argc, char **argv)
 	run_events_free(&run);
 	if (status != CHOIR_OK)
 		return failed(&self);
-	printf("wrote %s\n", output);
+	if (given.json) {
+		json_begin();
+		json_text("event", "end");
+		json_text("file", output);
+		json_end();
+	} else {
+		printf("wrote %s\n", output);
+	}
 	return EXIT_OK;
 }

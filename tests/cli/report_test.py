@@ -51,6 +51,7 @@ class Report(Case):
 
     def test_page_of_a_classification(self):
         events = self.events(*RUN)
+        self.assertEqual(self.events("report", "run"), [{"event": "end", "file": "run/report.html"}])
         page = self.page()
         end, words = events[-1], " ".join(page.words)
         for expected in ("mlp on digits:500", "400", "100", "2", "seed", end["weights"],

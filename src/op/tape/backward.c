@@ -214,8 +214,8 @@ static choir_status hand_over_first(pass *p)
 	return CHOIR_OK;
 }
 
-// In mixed precision a contribution may be wider or narrower than this. A copy in 16 bits of an f32
-// tensor takes f32, unless the program wants its gradient.
+// In mixed precision a contribution may be wider or narrower than this. A copy in 16 bits of an
+// f32 tensor takes f32, unless the program wants its gradient.
 static choir_dtype dtype_of(const account *a)
 {
 	return a->source ? a->tensor->dtype : chi_precision_gradient(a->tensor);

@@ -22,7 +22,8 @@ typedef enum {
 	CHOIR_PRECISION_MIXED_BF16, // the range of f32, 8 bits of digits
 	// 11 bits of digits, numbers from 6e-8 to 65504. Gradients need a loss scale (optimizer.h).
 	CHOIR_PRECISION_MIXED_F16,
-	// Measures f32 and mixed bf16 on this machine, and takes the faster. Only of a strategy.
+	// Measures f32 and mixed bf16 on this machine, and takes the faster; f32 on a CPU without
+	// instructions for bf16. Only of a strategy.
 	CHOIR_PRECISION_AUTO
 } choir_precision;
 
@@ -32,6 +33,7 @@ const char *choir_precision_name(choir_precision p);
 // The precision of the operations that follow in f. Returns the one before, to set it again.
 // CHOIR_PRECISION_DEFAULT and AUTO change nothing. NULL: returns CHOIR_PRECISION_F32.
 choir_precision choir_frame_set_precision(choir_frame *f, choir_precision p);
+// F32 for NULL.
 choir_precision choir_frame_precision(const choir_frame *f);
 
 // What an operation does with operands of f32 and of 16 bits in mixed precision.

@@ -15,6 +15,7 @@
 
 CHOIR_C_BEGIN
 
+// The dtypes in which operations compute.
 typedef enum {
 	CHOIR_PRECISION_DEFAULT, // f32 for a strategy; for a layer that of the frame
 	CHOIR_PRECISION_F32,
@@ -33,6 +34,7 @@ const char *choir_precision_name(choir_precision p);
 choir_precision choir_frame_set_precision(choir_frame *f, choir_precision p);
 choir_precision choir_frame_precision(const choir_frame *f);
 
+// What an operation does with operands of f32 and of 16 bits.
 typedef enum {
 	// Runs in 16 bits: f32 operands are rounded. For a variable, this is done once after each of
 	// its updates.
@@ -43,6 +45,7 @@ typedef enum {
 	CHOIR_PRECISION_PROMOTE
 } choir_precision_rule;
 
+// The rule of one operation.
 typedef struct {
 	const char *operation; // as in extend/kernel_table.h
 	choir_precision_rule rule;

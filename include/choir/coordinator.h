@@ -27,6 +27,7 @@ CHOIR_C_BEGIN
 
 typedef struct choir_task choir_task; // TensorFlow's ClusterResolver
 
+// The task of this process in the job.
 typedef struct {
 	size_t size;
 	// "coordinator", "worker" or "ps". NULL: TF_CONFIG decides all fields up to .servers; its
@@ -89,6 +90,7 @@ typedef struct {
 // same order.
 typedef choir_status choir_build_fn(choir_strategy *s, void *user);
 
+// What all processes of a job have in common.
 typedef struct {
 	size_t size;
 	const choir_function *functions; // ends with a NULL name; must be valid as long as the job

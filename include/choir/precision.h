@@ -15,7 +15,7 @@
 
 CHOIR_C_BEGIN
 
-// What operations run in.
+// The dtypes in which operations compute.
 typedef enum {
 	CHOIR_PRECISION_DEFAULT, // f32 for a strategy; for a layer that of the frame
 	CHOIR_PRECISION_F32,
@@ -36,7 +36,7 @@ choir_precision choir_frame_set_precision(choir_frame *f, choir_precision p);
 // F32 for NULL.
 choir_precision choir_frame_precision(const choir_frame *f);
 
-// What an operation does with operands of f32 and of 16 bits in mixed precision.
+// What an operation does with operands of f32 and of 16 bits.
 typedef enum {
 	// Runs in 16 bits: f32 operands are rounded. For a variable, this is done once after each of
 	// its updates.

@@ -13,6 +13,8 @@ from .tensor import packed
 class Batch:
     """The parts of a global batch, one for each replica; valid until the next one."""
 
+    __slots__ = ("pointer",)
+
     def __init__(self, pointer: Any) -> None:
         self.pointer = pointer
 
@@ -43,16 +45,18 @@ class Dataset:
 
     @property
     def pointer(self) -> Any:
-        self._strategy.pointer  # raises if it is closed
+        if self._strategy.closed:
+            self._strategy.pointer  # raises
         return self._pointer
 
     def __iter__(self) -> Iterator[Batch]:
         """The batches of one pass."""
         values = ffi.new("choir_values **")
+        end, following = int(Status.END), lib.choir_distributed_dataset_next
         try:
             while True:
-                status = lib.choir_distributed_dataset_next(self.pointer, values)
-                if status == Status.END:
+                status = following(self.pointer, values)
+                if status == end:
                     break
                 check(status)
                 yield Batch(values[0])

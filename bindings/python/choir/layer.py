@@ -18,7 +18,8 @@ class _Owned:
 
     @property
     def pointer(self) -> Any:
-        self._strategy.pointer  # raises if it is closed
+        if self._strategy.closed:
+            self._strategy.pointer  # raises
         return self._pointer
 
 

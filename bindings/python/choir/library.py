@@ -36,13 +36,13 @@ def failure() -> Error:
 
 def check(status: int) -> None:
     """Raises Error unless an action succeeded."""
-    if status != lib.CHOIR_OK:
+    if status:
         found = failure()
         raise found if found.status == status else Error(status, Status(status).name)
 
 
 def made(pointer: Any) -> Any:
     """What a constructor or an expression gave; raises Error if it failed."""
-    if pointer == ffi.NULL:
+    if not pointer:
         raise failure()
     return pointer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ _TENSOR = ffi.typeof("choir_tensor *")
 
 def axis(*axes: int) -> int:
     """A set of axes for a reduction: CHOIR_AXIS."""
-    return sum({1 << (31 & a) for a in axes})
+    return builtins.sum({1 << (31 & a) for a in axes})
 
 
 def _options(type_: Any, given: Any) -> Any:
@@ -43,8 +44,11 @@ def _argument(frame: Any, type_: Any, value: Any) -> Any:
 def _call(name: str) -> Callable[..., Tensor]:
     fn = getattr(lib, "choir_" + name)
     types = ffi.typeof(fn).args
+    plain = len(types) if all(type_ == _TENSOR for type_ in types) else -1
 
     def operation(*arguments: Any) -> Tensor:
+        if len(arguments) == plain and all(type(a) is Tensor for a in arguments):
+            return Tensor(arguments[0].frame, fn(*[a.pointer for a in arguments]))
         tensors = [a for a in arguments if isinstance(a, Tensor)]
         if not tensors:
             raise TypeError(f"{name}: no tensor; expected one or more")
@@ -63,4 +67,5 @@ def __getattr__(name: str) -> Callable[..., Tensor]:
     fn = getattr(lib, "choir_" + name, None)
     if fn is None or ffi.typeof(fn).kind != "function" or ffi.typeof(fn).result != _TENSOR:
         raise AttributeError(f"choir.op has no {name}; the operations are those of choir/op.h and choir/nn.h")
-    return _call(name)
+    globals()[name] = _call(name)  # the next use does not come here
+    return globals()[name]

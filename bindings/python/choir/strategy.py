@@ -19,9 +19,13 @@ class Calls:
         self._raised: list[BaseException] = []
         self._kept: list[Any] = []
 
-    def _onerror(self, _kind: Any, error: BaseException, _traceback: Any) -> None:
+    def note(self, error: BaseException) -> None:
+        """Keeps an exception that a function has raised."""
         self._raised.append(error)
         lib.choir_fail(lib.CHOIR_CANCELLED, b"%s", ffi.new("char[]", b"a function of Python raised"))
+
+    def _onerror(self, _kind: Any, error: BaseException, _traceback: Any) -> None:
+        self.note(error)
 
     def function(self, type_: str, fn: Callable[..., Any], error: Any = lib.CHOIR_INTERNAL) -> Any:
         """A function pointer for fn; it lives as long as this object."""
@@ -61,12 +65,15 @@ class Variable:
 class Replica:
     """One replica in one call of a step."""
 
+    __slots__ = ("frame", "_pointer")
+
     def __init__(self, pointer: Any) -> None:
         self.frame, self._pointer = Frame(pointer.frame), pointer
 
     @property
     def pointer(self) -> Any:
-        self.frame.pointer  # raises if it is gone
+        if self.frame._pointer is None:
+            self.frame.pointer  # raises
         return self._pointer
 
     @property
@@ -99,6 +106,33 @@ class Replica:
         how = lib.CHOIR_MEAN if mean else lib.CHOIR_SUM
         return Tensor(self.frame, lib.choir_replica_all_reduce(self.pointer, how, tensor.pointer))
 
+
+class _Run(Calls):
+    """One run of a step of Python."""
+
+    def __init__(self, step: Callable[[Replica], Any]) -> None:
+        super().__init__()
+        self.step = step
+        self.results: dict[int, np.ndarray] = {}
+
+    def call(self, pointer: Any) -> int:
+        replica = Replica(pointer)
+        try:
+            found = self.step(replica)
+            if found is not None:
+                self.results[replica.id] = found.numpy()
+            return lib.CHOIR_OK
+        except BaseException as error:  # also KeyboardInterrupt: it comes back as itself
+            self.note(error)
+            return lib.CHOIR_CANCELLED
+        finally:
+            replica.frame.close()
+
+
+# One function pointer for all runs, since making one takes longer than a small step. What is raised
+# outside of the step, as by Ctrl-C, is kept here.
+_late = Calls()
+_call_step = _late.function("choir_replica_fn", lambda pointer, user: ffi.from_handle(user).call(pointer))
 
 _scopes: list[Strategy] = []
 
@@ -144,6 +178,7 @@ class Strategy:
         options.size = ffi.sizeof("choir_strategy_options")
         self._pointer = ffi.gc(made(lib.choir_strategy_new(kind.encode(), options)),
                                lib.choir_strategy_free)
+        self.closed = False
 
     @property
     def pointer(self) -> Any:
@@ -153,7 +188,7 @@ class Strategy:
 
     def close(self) -> None:
         """Frees the strategy; what was made in it raises Error from then on."""
-        pointer, self._pointer = self.pointer, None
+        pointer, self._pointer, self.closed = self.pointer, None, True
         ffi.release(pointer)
 
     @property
@@ -199,19 +234,11 @@ class Strategy:
         """Calls step in every local replica, with the parts of a Dataset's batch as arguments. Returns
         the tensors that the steps returned, in the order of the replicas. The first exception of a
         step ends the run and comes back as itself."""
-        calls = Calls()
-        results: dict[int, np.ndarray] = {}
-
-        def call(pointer: Any, _user: Any) -> int:
-            replica = Replica(pointer)
-            try:
-                found = step(replica)
-                if found is not None:
-                    results[replica.id] = found.numpy()
-                return lib.CHOIR_OK
-            finally:
-                replica.frame.close()
-
-        calls.check(lib.choir_strategy_run(self.pointer, calls.function("choir_replica_fn", call), ffi.NULL,
-                                           ffi.NULL if batch is None else batch.pointer, ffi.NULL))
+        run = _Run(step)
+        handle = ffi.new_handle(run)
+        run.check(lib.choir_strategy_run(self.pointer, _call_step, handle,
+                                         ffi.NULL if batch is None else batch.pointer, ffi.NULL), _late)
+        results = run.results
+        if not results:
+            return []
         return [results[i] for i in sorted(results)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import dlpack
-from .library import Error, Status, check, ffi, lib, made
+from .library import Error, Status, check, failure, ffi, lib, made
 
 DTYPES = {lib.CHOIR_F32: "f4", lib.CHOIR_F64: "f8", lib.CHOIR_I32: "i4", lib.CHOIR_I64: "i8",
           lib.CHOIR_U8: "u1", lib.CHOIR_BOOL: "?"}
@@ -33,6 +33,8 @@ def shape_of(dims: Any) -> Any:
 
 class Frame:
     """The frame of a replica, until the replica has returned."""
+
+    __slots__ = ("_pointer",)
 
     def __init__(self, pointer: Any) -> None:
         self._pointer = pointer
@@ -69,12 +71,15 @@ class Frame:
 class Tape:
     """Records the operations of a frame; see choir/tape.h."""
 
+    __slots__ = ("_frame", "_pointer")
+
     def __init__(self, frame: Frame) -> None:
         self._frame, self._pointer = frame, made(lib.choir_tape_begin(frame.pointer))
 
     @property
     def pointer(self) -> Any:
-        self._frame.pointer  # raises if it is gone
+        if self._frame._pointer is None:
+            self._frame.pointer  # raises
         return self._pointer
 
     def gradient(self, y: Tensor, sources: list[Tensor], recorded: bool = False) -> list[Tensor]:
@@ -90,11 +95,13 @@ class Tensor:
 
     __array_priority__ = 100  # numpy leaves array + tensor to __radd__
 
+    __slots__ = ("_frame", "_pointer")
+
     def __init__(self, frame: Frame, pointer: Any) -> None:
-        self._frame = frame
-        if pointer == ffi.NULL:
+        self._frame, self._pointer = frame, pointer
+        if not pointer:
             check(lib.choir_frame_status(frame.pointer))
-        self._pointer = made(pointer)
+            raise failure()
 
     @property
     def frame(self) -> Frame:
@@ -102,7 +109,8 @@ class Tensor:
 
     @property
     def pointer(self) -> Any:
-        self._frame.pointer  # raises if it is gone
+        if self._frame._pointer is None:
+            self._frame.pointer  # raises
         return self._pointer
 
     @property

@@ -7,6 +7,7 @@
 
 CHOIR_C_BEGIN
 
+// The version of this interface.
 #define CHOIR_NET_PLUGIN_VERSION 1
 
 // The argument of the table's open.

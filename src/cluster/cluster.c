@@ -216,8 +216,8 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *given)
 		return NULL;
 	if (roles.task_given && roles.task == CHI_TASK_PS) {
 		choir_fail(CHOIR_UNSUPPORTED,
-				"%s: this process is a ps; Choir runs none, since the workers' process holds the "
-				"variables of parameter servers",
+				"%s: this process is a ps, which belongs to a coordinator's job "
+				"(choir/coordinator.h); workers in step have none",
 				roles.source);
 		return NULL;
 	}

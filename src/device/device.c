@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "base/processors.h"
 #include "base/text.h"
+#include "device/cuda_loader.h"
 #include "device/device.h"
 
 #include <stddef.h>
@@ -272,6 +273,12 @@ choir_status choir_register_device(const choir_device_table *given)
 	return status;
 }
 
+// libchoir-cuda registers this kind when it is opened.
+static bool is_of_cuda(const char *kind)
+{
+	return strcasecmp(kind, "gpu") == 0 || strcasecmp(kind, "cuda") == 0;
+}
+
 // The number of devices of a program that names none. If the kind gives no count: one CPU per
 // processor, none of other kinds.
 static int default_count(const device_kind *k)
@@ -284,6 +291,8 @@ static int default_count(const device_kind *k)
 int choir_device_count(const char *kind)
 {
 	int count = 0;
+	if (kind == NULL || is_of_cuda(kind))
+		chi_cuda_open();
 	lock_list();
 	for (int i = 0; i < kind_count; i++)
 		if (kind == NULL || is_called(&kinds[i], kind))
@@ -423,13 +432,16 @@ choir_device *choir_device_find(const char *name)
 	char kind[KIND_SIZE];
 	int index = 0;
 	bool good = chi_device_parse(name, kind, &index);
+	char note[SHOWN_SIZE + KNOWN_SIZE] = "";
+	if (good && is_of_cuda(kind) && chi_cuda_open() == NULL)
+		snprintf(note, sizeof note, " (%s)", chi_cuda_missing());
 	lock_list();
 	choir_device *d;
 	device_kind *k = good ? find_kind(kind) : NULL;
 	if (!good)
 		d = fail_unknown(name, " (names are spelled as cpu:0 or /device:CPU:0)");
 	else if (k == NULL || (k->count != CHOIR_NONE && index >= k->count))
-		d = fail_unknown(name, "");
+		d = fail_unknown(name, note);
 	else
 		d = find_or_open(k, index);
 	chi_mutex_unlock(&list_mutex);
@@ -440,6 +452,7 @@ choir_status chi_device_list_accelerators(int capacity, choir_device *devices[],
 {
 	choir_status status = CHOIR_OK;
 	*count = 0;
+	chi_cuda_open();
 	lock_list();
 	for (int i = 0; i < kind_count; i++)
 		for (int d = 0; kinds[i].table.accelerator && d < kinds[i].count && *count < capacity &&

@@ -230,7 +230,7 @@ static choir_device_table make_table()
 	t.record_event = record_event;
 	t.wait_event = wait_event;
 	t.wait = wait;
-	t.aliases = "cuda";
+	t.aliases = CHOIR_CUDA_ALIASES;
 	t.immediate = false;
 	t.accelerator = true;
 	t.host_allocate = allocate_pinned;

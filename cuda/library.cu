@@ -10,20 +10,6 @@
 namespace choir_cuda
 {
 
-static void *open_named(const char *const names[])
-{
-	const char *asked = getenv("CHOIR_CUDA_LIBRARIES");
-	const std::string folders[] = { asked == NULL ? "" : asked, "", "/usr/local/cuda/lib64" };
-	for (int i = asked == NULL ? 1 : 0; i < 3; i++)
-		for (const char *const *name = names; *name != NULL; name++) {
-			const std::string path = folders[i].empty() ? *name : folders[i] + "/" + *name;
-			void *found = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-			if (found != NULL)
-				return found;
-		}
-	return NULL;
-}
-
 // CHOIR_CUDA_WITHOUT names libraries that are not used, for tests: "cublas,nccl".
 static bool is_refused(const char *what)
 {
@@ -38,18 +24,32 @@ template <class F> static bool find(void *library, const char *name, F *function
 	return found != NULL;
 }
 
-static void *open_library(const char *what, const char *const names[])
-{
 #ifdef CHOIR_STANDIN
+static void *open_named(const char *const[])
+{
 	static const int here = 0;
 	Dl_info own;
-	(void) names;
-	if (is_refused(what) || dladdr(&here, &own) == 0)
-		return NULL;
-	return dlopen(own.dli_fname, RTLD_NOW | RTLD_LOCAL);
+	return dladdr(&here, &own) == 0 ? NULL : dlopen(own.dli_fname, RTLD_NOW | RTLD_LOCAL);
+}
 #else
-	return is_refused(what) ? NULL : open_named(names);
+static void *open_named(const char *const names[])
+{
+	const char *asked = getenv("CHOIR_CUDA_LIBRARIES");
+	const std::string folders[] = { asked == NULL ? "" : asked, "", "/usr/local/cuda/lib64" };
+	for (int i = asked == NULL ? 1 : 0; i < 3; i++)
+		for (const char *const *name = names; *name != NULL; name++) {
+			const std::string path = folders[i].empty() ? *name : folders[i] + "/" + *name;
+			void *found = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+			if (found != NULL)
+				return found;
+		}
+	return NULL;
+}
 #endif
+
+static void *open_library(const char *what, const char *const names[])
+{
+	return is_refused(what) ? NULL : open_named(names);
 }
 
 #define CHOIR_FIND(name) good = find(library, #name, &functions.name) && good;

@@ -94,14 +94,15 @@ static bool is_sticky(cudaError_t error)
 }
 
 // The first sticky error is the cause of all later ones.
-choir_status lose(device *d, cudaError_t error, const char *what)
+static choir_status lose(device *d, cudaError_t error, const char *what)
 {
 	std::lock_guard<std::mutex> hold(d->lock);
 	if (d->lost == cudaSuccess) {
 		d->lost = error;
 		d->lost_in = what;
 	}
-	return with.fail(CHOIR_IO, "the GPU is lost for this process: %s (%s), first reported by %s",
+	return with.fail(CHOIR_IO,
+			"gpu:%d: the GPU is lost for this process: %s (%s), first reported by %s", d->index,
 			cudaGetErrorString(d->lost), cudaGetErrorName(d->lost), d->lost_in.c_str());
 }
 
@@ -110,7 +111,11 @@ choir_status check_on(device *d, cudaError_t error, const char *what)
 	if (error == cudaSuccess)
 		return CHOIR_OK;
 	(void) cudaGetLastError();
-	return is_sticky(error) ? lose(d, error, what) : check(error, what);
+	if (is_sticky(error))
+		return lose(d, error, what);
+	return with.fail(error == cudaErrorMemoryAllocation ? CHOIR_NO_MEMORY : CHOIR_IO,
+			"gpu:%d: %s: %s (%s)", d->index, what, cudaGetErrorString(error),
+			cudaGetErrorName(error));
 }
 
 static int count_devices()
@@ -152,15 +157,6 @@ static void describe_device(const void *self, choir_device_info *info)
 	}
 }
 
-static choir_status fail_memory(size_t bytes)
-{
-	size_t left = 0, all = 0;
-	if (cudaMemGetInfo(&left, &all) != cudaSuccess)
-		(void) cudaGetLastError();
-	return with.fail(CHOIR_NO_MEMORY, "no memory for %zu bytes; %zu of %zu bytes are free", bytes,
-			left, all);
-}
-
 static choir_status allocate(void *self, size_t bytes, void **out)
 {
 	CHOIR_TRY(check_process());
@@ -170,7 +166,7 @@ static choir_status allocate(void *self, size_t bytes, void **out)
 	const cudaError_t error = cudaMalloc(out, some);
 	if (error == cudaErrorMemoryAllocation) {
 		(void) cudaGetLastError(); // it does not stick
-		return fail_memory(bytes);
+		return CHOIR_NO_MEMORY;
 	}
 	CHOIR_TRY(check_on(d, error, "cudaMalloc"));
 	device_blocks.add(*out, some);

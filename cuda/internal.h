@@ -111,7 +111,6 @@ extern const choir_device_table device_table;
 bool is_device_memory(const void *p);
 bool is_pinned_memory(const void *p); // of the table's host_allocate
 int count_gpus();
-choir_status lose(device *d, cudaError_t error, const char *what);
 choir_status check_on(device *d, cudaError_t error, const char *what);
 
 // stream.cu. A stream gives a staging buffer that it keeps back after its next mark.

@@ -11,6 +11,7 @@
 #include "device/cuda_loader.h"
 #include "device/device.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -501,6 +502,17 @@ bool chi_device_shares(const choir_device *a, const choir_device *b)
 	return a == b || (a->host_memory && b->host_memory);
 }
 
+static choir_status fail_memory(const choir_device *d, size_t bytes)
+{
+	choir_device_info info = { .size = sizeof info };
+	d->table->describe(d->self, &info);
+	if (info.memory_total == 0)
+		return choir_fail(CHOIR_NO_MEMORY, "%s: no memory for %zu bytes", d->name, bytes);
+	return choir_fail(CHOIR_NO_MEMORY,
+			"%s: no memory for %zu bytes; %" PRIu64 " of %" PRIu64 " bytes are free", d->name,
+			bytes, info.memory_free, info.memory_total);
+}
+
 choir_status chi_device_allocate(choir_device *d, size_t bytes, void **memory)
 {
 	*memory = NULL;
@@ -509,7 +521,7 @@ choir_status chi_device_allocate(choir_device *d, size_t bytes, void **memory)
 		return CHOIR_OK;
 	*memory = NULL;
 	if (status == CHOIR_NO_MEMORY)
-		return choir_fail(CHOIR_NO_MEMORY, "%s: no memory for %zu bytes", d->name, bytes);
+		return fail_memory(d, bytes);
 	return chi_device_failed(d, "allocate", status);
 }
 

@@ -191,3 +191,10 @@ void standin_count(standin_counts *counts)
 	lock_type lock(R().lock);
 	*counts = R().counts;
 }
+
+void standin_pause(int paused)
+{
+	lock_type lock(R().lock);
+	R().paused = paused != 0;
+	R().work.notify_all();
+}

@@ -186,6 +186,8 @@ void serve()
 	pthread_setname_np(pthread_self(), "standin");
 	lock_type lock(r.lock);
 	for (;;) {
+		while (r.paused)
+			r.work.wait(lock);
 		const auto now = clock_type::now();
 		auto soonest = now + std::chrono::hours(1);
 		std::vector<std::shared_ptr<standin_stream>> ready;

@@ -29,6 +29,8 @@ void standin_forget_reports(void);
 void standin_lose(int device);
 // The sticky error of a device goes; a GPU has no such call.
 void standin_revive(int device);
+// While paused, no queued work is done.
+void standin_pause(int paused);
 
 typedef struct {
 	uint64_t kernels, blocks, copies, copied, fills, host_functions, records, stream_waits;

@@ -147,7 +147,7 @@ struct runtime {
 	std::vector<std::shared_ptr<standin_stream>> ever; // clocks name them for ever
 	int next_stream = 1;
 	std::deque<delivery> deliveries;
-	bool started = false;
+	bool started = false, paused = false;
 	unsigned reports = 0;
 	std::string last_report;
 	standin_counts counts = {};

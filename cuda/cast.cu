@@ -116,8 +116,8 @@ __host__ __device__ inline void store_double(int dtype, void *data, int64_t i, d
 
 __global__ void cast_kernel(const void *x, int from, void *out, int to, int64_t n)
 {
-	EACH(i, n)
-	store_double(to, out, i, load_as_double(from, x, i));
+	EACH (i, n)
+		store_double(to, out, i, load_as_double(from, x, i));
 }
 
 static choir_status run_cast(const choir_kernel_call *c)
@@ -131,8 +131,7 @@ static choir_status run_cast(const choir_kernel_call *c)
 __global__ void add_halves_kernel(
 		const uint16_t *a, const uint16_t *b, uint16_t *out, int64_t n, nest shape, int dtype)
 {
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		int64_t at[MAX_OPERANDS];
 		shape.find(i, at);
 		const float sum =
@@ -154,8 +153,8 @@ static choir_status run_add_halves(const choir_kernel_call *c)
 
 template <class U> __global__ void fill_kernel(U *out, U bits, int64_t n)
 {
-	EACH(i, n)
-	out[i] = bits;
+	EACH (i, n)
+		out[i] = bits;
 }
 
 struct fill_with {

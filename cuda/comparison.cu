@@ -22,8 +22,7 @@ PREDICATE(is_either, a != 0 || b != 0);
 template <class T, class F>
 __global__ void compare_kernel(const T *a, const T *b, uint8_t *out, int64_t n, nest shape)
 {
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		int64_t at[MAX_OPERANDS];
 		shape.find(i, at);
 		out[i] = F::template of<T>(a[at[0]], b[at[1]]);
@@ -51,8 +50,7 @@ template <class U>
 __global__ void where_kernel(
 		const U *a, const U *b, const uint8_t *condition, U *out, int64_t n, nest shape)
 {
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		int64_t at[MAX_OPERANDS];
 		shape.find(i, at);
 		out[i] = condition[at[2]] != 0 ? a[at[0]] : b[at[1]];

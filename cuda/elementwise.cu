@@ -113,22 +113,21 @@ GRADIENT(op_atan2, angle(a, dy));
 
 template <class T, class F> __global__ void unary_kernel(const T *x, T *out, int64_t n)
 {
-	EACH(i, n)
-	out[i] = F::template of<T>(x[i]);
+	EACH (i, n)
+		out[i] = F::template of<T>(x[i]);
 }
 
 template <class T, class F>
 __global__ void binary_kernel(const T *a, const T *b, T *out, int64_t n)
 {
-	EACH(i, n)
-	out[i] = F::template of<T>(a[i], b[i]);
+	EACH (i, n)
+		out[i] = F::template of<T>(a[i], b[i]);
 }
 
 template <class T, class F>
 __global__ void broadcast_binary_kernel(const T *a, const T *b, T *out, int64_t n, nest shape)
 {
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		int64_t at[MAX_OPERANDS];
 		shape.find(i, at);
 		out[i] = F::template of<T>(a[at[0]], b[at[1]]);
@@ -163,8 +162,7 @@ template <class T>
 __global__ void maximum_gradient_kernel(
 		const T *a, const T *b, const T *dy, T *out, int64_t n, nest shape, int side)
 {
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		int64_t at[MAX_OPERANDS];
 		shape.find(i, at);
 		const bool less = a[at[0]] < b[at[1]];
@@ -188,8 +186,8 @@ struct maximum_gradient {
 
 template <class T> __global__ void scale_kernel(const T *x, T *out, T by, int64_t n)
 {
-	EACH(i, n)
-	out[i] = x[i] * by;
+	EACH (i, n)
+		out[i] = x[i] * by;
 }
 
 struct scale {
@@ -204,8 +202,7 @@ struct scale {
 
 template <class T> __global__ void huber_kernel(const T *x, T *out, T delta, int64_t n)
 {
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		const T size = absolute(x[i]);
 		out[i] = size <= delta ? x[i] * x[i] / 2 : delta * (size - delta / 2);
 	}
@@ -214,8 +211,8 @@ template <class T> __global__ void huber_kernel(const T *x, T *out, T delta, int
 template <class T>
 __global__ void huber_gradient_kernel(const T *x, const T *dy, T *out, T delta, int64_t n)
 {
-	EACH(i, n)
-	out[i] = dy[i] * (x[i] < -delta ? -delta : x[i] > delta ? delta : x[i]);
+	EACH (i, n)
+		out[i] = dy[i] * (x[i] < -delta ? -delta : x[i] > delta ? delta : x[i]);
 }
 
 struct huber {

@@ -10,8 +10,7 @@ template <class U>
 __global__ void gather_kernel(
 		const U *x, const void *indices, int dtype, U *out, int64_t n, int64_t width, int64_t rows)
 {
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		const int64_t row = index_at(dtype, indices, i / width);
 		out[i] = row < 0 || row >= rows ? (U) 0 : x[row * width + i % width];
 	}
@@ -32,14 +31,14 @@ template <class T, class F>
 __global__ void scatter_kernel(T *target, const void *indices, int dtype, const T *values,
 		int64_t n, int64_t width, int64_t rows)
 {
-	EACH(column, width)
-	for (int64_t k = 0; k < n; k++) {
-		const int64_t row = index_at(dtype, indices, k);
-		if (row >= 0 && row < rows) {
-			T *at = &target[row * width + column];
-			*at = F::template of<T>(*at, values[k * width + column]);
+	EACH (column, width)
+		for (int64_t k = 0; k < n; k++) {
+			const int64_t row = index_at(dtype, indices, k);
+			if (row >= 0 && row < rows) {
+				T *at = &target[row * width + column];
+				*at = F::template of<T>(*at, values[k * width + column]);
+			}
 		}
-	}
 }
 
 template <class F> struct scatter {

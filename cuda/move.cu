@@ -10,8 +10,7 @@ template <class U>
 __global__ void move_kernel(
 		const U *from, U *to, int64_t n, nest shape, int64_t from_first, int64_t to_first)
 {
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		int64_t at[MAX_OPERANDS];
 		shape.find(i, at);
 		to[to_first + at[1]] = from[from_first + at[0]];

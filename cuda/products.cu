@@ -241,8 +241,7 @@ static choir_status run_matmul(const choir_kernel_call *c)
 template <class T>
 __global__ void dense_tail_kernel(T *out, const T *bias, int64_t n, int64_t width, int activation)
 {
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		T x = out[i];
 		if (bias != nullptr)
 			x += bias[i % width];

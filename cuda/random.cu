@@ -55,8 +55,7 @@ template <class T>
 __global__ void dropout_kernel(
 		const T *x, T *out, int64_t n, philox p, uint32_t threshold, T kept_by)
 {
-	EACH(block, (n + 3) / 4)
-	{
+	EACH (block, (n + 3) / 4) {
 		uint32_t word[4];
 		p.block((uint64_t) block, word);
 		for (int64_t i = block * 4; i < n && i < block * 4 + 4; i++)
@@ -82,8 +81,7 @@ __device__ inline double uniform(uint32_t a, uint32_t b)
 
 template <class T> __global__ void normal_kernel(T *out, int64_t n, philox p)
 {
-	EACH(pair, (n + 1) / 2)
-	{
+	EACH (pair, (n + 1) / 2) {
 		uint32_t w[4];
 		p.block((uint64_t) pair, w);
 		const double size = sqrt(-2 * log(1 - uniform(w[0], w[1])));

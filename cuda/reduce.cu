@@ -52,8 +52,7 @@ template <> struct total<uint8_t> {
 template <class T> __global__ void sum_kernel(const T *x, T *out, reduction r)
 {
 	typedef typename total<T>::type sum_type;
-	EACH(i, r.outs)
-	{
+	EACH (i, r.outs) {
 		int64_t first[MAX_OPERANDS], at[MAX_OPERANDS];
 		sum_type sum = 0;
 		r.kept.find(i, first);
@@ -95,8 +94,7 @@ struct sum {
 
 template <class T, class F> __global__ void extreme_kernel(const T *x, T *out, reduction r)
 {
-	EACH(i, r.outs)
-	{
+	EACH (i, r.outs) {
 		int64_t first[MAX_OPERANDS], at[MAX_OPERANDS];
 		r.kept.find(i, first);
 		T best = x[first[0]];
@@ -121,8 +119,7 @@ template <class F> struct extreme {
 template <class T, bool least>
 __global__ void position_kernel(const T *x, int64_t *out, int64_t outs, int64_t n, int64_t inner)
 {
-	EACH(i, outs)
-	{
+	EACH (i, outs) {
 		const T *from = &x[i / inner * n * inner + i % inner];
 		int64_t best = 0;
 		for (int64_t k = 1; k < n; k++) {
@@ -151,8 +148,7 @@ __global__ void cumsum_kernel(
 		const T *x, T *out, int64_t lines, int64_t n, int64_t inner, bool exclusive, bool reverse)
 {
 	typedef typename total<T>::type sum_type;
-	EACH(i, lines)
-	{
+	EACH (i, lines) {
 		const int64_t first = i / inner * n * inner + i % inner;
 		sum_type sum = 0;
 		for (int64_t k = 0; k < n; k++) {

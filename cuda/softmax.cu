@@ -14,12 +14,12 @@ template <class T>
 __device__ inline void row_softmax(const T *x, int64_t classes, double *most, double *sum)
 {
 	double own = -(double) INFINITY;
-	EACH_CLASS(j, classes)
-	own = own >= (double) x[j] || own != own ? own : (double) x[j];
+	EACH_CLASS (j, classes)
+		own = own >= (double) x[j] || own != own ? own : (double) x[j];
 	*most = block_max(own);
 	double part = 0;
-	EACH_CLASS(j, classes)
-	part += (double) exponential((T) (x[j] - (T) *most));
+	EACH_CLASS (j, classes)
+		part += (double) exponential((T) (x[j] - (T) *most));
 	*sum = block_sum(part);
 }
 
@@ -29,8 +29,7 @@ __global__ void softmax_kernel(const T *x, T *out, int64_t classes, bool logarit
 	double most, sum;
 	const int64_t first = (int64_t) blockIdx.x * classes;
 	row_softmax(x + first, classes, &most, &sum);
-	EACH_CLASS(j, classes)
-	{
+	EACH_CLASS (j, classes) {
 		const T below = (T) (x[first + j] - (T) most);
 		out[first + j] = logarithms ? (T) ((double) below - log(sum))
 									: (T) ((double) exponential(below) * (1 / sum));
@@ -43,12 +42,13 @@ __global__ void softmax_gradient_kernel(
 {
 	const int64_t first = (int64_t) blockIdx.x * classes;
 	double part = 0;
-	EACH_CLASS(j, classes)
-	part += logarithms ? (double) dy[first + j] : (double) y[first + j] * (double) dy[first + j];
+	EACH_CLASS (j, classes)
+		part += logarithms ? (double) dy[first + j]
+						   : (double) y[first + j] * (double) dy[first + j];
 	const T sum = (T) block_sum(part);
-	EACH_CLASS(j, classes)
-	out[first + j] = logarithms ? dy[first + j] - exponential(y[first + j]) * sum
-								: y[first + j] * (dy[first + j] - sum);
+	EACH_CLASS (j, classes)
+		out[first + j] = logarithms ? dy[first + j] - exponential(y[first + j]) * sum
+									: y[first + j] * (dy[first + j] - sum);
 }
 
 template <class T>
@@ -59,8 +59,8 @@ __global__ void cross_entropy_kernel(
 	const T *row = x + (int64_t) blockIdx.x * classes;
 	row_softmax(row, classes, &most, &sum);
 	double part = 0;
-	EACH_CLASS(j, classes)
-	part += (double) row[j] - most;
+	EACH_CLASS (j, classes)
+		part += (double) row[j] - most;
 	const double below = smoothing > 0 ? block_sum(part) / (double) classes : 0;
 	const int64_t label = index_at(dtype, labels, (int64_t) blockIdx.x);
 	if (threadIdx.x != 0)
@@ -81,8 +81,7 @@ __global__ void cross_entropy_gradient_kernel(const T *x, const void *labels, in
 	row_softmax(x + first, classes, &most, &sum);
 	const int64_t label = index_at(dtype, labels, (int64_t) blockIdx.x);
 	const double by = (double) dlosses[blockIdx.x], all = smoothing / (double) classes;
-	EACH_CLASS(j, classes)
-	{
+	EACH_CLASS (j, classes) {
 		const double p = (double) exponential((T) (x[first + j] - (T) most)) / sum;
 		const double target = (j == label ? 1 - smoothing : 0) + all;
 		out[first + j] = label < 0 || label >= classes ? (T) NAN : (T) ((p - target) * by);

@@ -10,8 +10,7 @@ enum { MAX_DEPTH = 16 };
 
 template <class T> __global__ void tree_kernel(tree t, span<T> out, double divisor)
 {
-	EACH(i, out.count)
-	{
+	EACH (i, out.count) {
 		T stack[MAX_DEPTH];
 		int top = 0;
 		for (int k = 0; k < t.steps; k++) {

@@ -37,16 +37,15 @@ static update update_of(const choir_kernel_call *c)
 template <class T> __global__ void sgd_kernel(T *w, const T *g, int64_t n, update u)
 {
 	const T rate = (T) u.rate, by = (T) u.gradient_scale, decay = (T) u.decay;
-	EACH(i, n)
-	w[i] = (w[i] - decay * w[i]) - rate * (by * g[i]);
+	EACH (i, n)
+		w[i] = (w[i] - decay * w[i]) - rate * (by * g[i]);
 }
 
 template <class T> __global__ void momentum_kernel(T *w, T *v, const T *g, int64_t n, update u)
 {
 	const T rate = (T) u.rate, by = (T) u.gradient_scale, decay = (T) u.decay;
 	const T keep = (T) u.momentum, ahead = (T) u.ahead, now = (T) u.now;
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		const T gradient = by * g[i];
 		const T next = keep * v[i] - rate * gradient;
 		v[i] = next;
@@ -58,8 +57,7 @@ template <class T> __global__ void adam_kernel(T *w, T *m, T *v, const T *g, int
 {
 	const T by = (T) u.gradient_scale, decay = (T) u.decay, take1 = (T) u.take1;
 	const T take2 = (T) u.take2, rate = (T) u.corrected, epsilon = (T) u.epsilon;
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		const T gradient = by * g[i];
 		const T first = m[i] + (gradient - m[i]) * take1;
 		const T second = v[i] + (gradient * gradient - v[i]) * take2;
@@ -74,8 +72,7 @@ __global__ void rmsprop_kernel(T *w, T *v, T *m, const T *g, int64_t n, update u
 {
 	const T by = (T) u.gradient_scale, decay = (T) u.decay, rate = (T) u.rate, keep = (T) u.keep;
 	const T take = (T) (1 - u.keep), momentum = (T) u.momentum, epsilon = (T) u.epsilon;
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		const T gradient = by * g[i];
 		const T square = keep * v[i] + take * (gradient * gradient);
 		const T moved = momentum * m[i] + rate * gradient / square_root(square + epsilon);
@@ -90,8 +87,7 @@ template <class T> __global__ void nadam_kernel(T *w, T *m, T *v, const T *g, in
 	const T by = (T) u.gradient_scale, decay = (T) u.decay, rate = (T) u.rate;
 	const T take1 = (T) u.take1, take2 = (T) u.take2, epsilon = (T) u.epsilon;
 	const T of_m = (T) u.m_factor, of_g = (T) u.g_factor, of_v = (T) u.v_factor;
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		const T gradient = by * g[i];
 		const T first = m[i] + (gradient - m[i]) * take1;
 		const T second = v[i] + (gradient * gradient - v[i]) * take2;
@@ -106,8 +102,7 @@ template <class T> __global__ void adagrad_kernel(T *w, T *v, const T *g, int64_
 {
 	const T by = (T) u.gradient_scale, decay = (T) u.decay, rate = (T) u.rate;
 	const T more = (T) u.accumulator;
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		const T gradient = by * g[i];
 		const T sum = v[i] + gradient * gradient;
 		v[i] = sum;
@@ -119,8 +114,7 @@ template <class T> __global__ void lion_kernel(T *w, T *m, const T *g, int64_t n
 {
 	const T by = (T) u.gradient_scale, decay = (T) u.decay, rate = (T) u.rate;
 	const T take1 = (T) u.take1, take2 = (T) u.take2;
-	EACH(i, n)
-	{
+	EACH (i, n) {
 		const T gradient = by * g[i];
 		const T to = m[i] + (gradient - m[i]) * take1;
 		m[i] += (gradient - m[i]) * take2;

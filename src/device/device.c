@@ -497,6 +497,18 @@ choir_status choir_device_describe(const choir_device *d, choir_device_info *inf
 	return CHOIR_OK;
 }
 
+bool choir_device_report(const char *kind, int i, char *line, size_t size)
+{
+	if (kind == NULL || !is_of_cuda(kind) || i < 0 || line == NULL || size == 0)
+		return false;
+	const choir_cuda_plugin *cuda = chi_cuda_open();
+	if (cuda != NULL)
+		return cuda->describe(i, line, size);
+	if (i == 0)
+		snprintf(line, size, "%s", chi_cuda_missing());
+	return i == 0;
+}
+
 bool chi_device_shares(const choir_device *a, const choir_device *b)
 {
 	return a == b || (a->host_memory && b->host_memory);

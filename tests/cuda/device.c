@@ -38,3 +38,25 @@ TEST(names)
 	assert_null(choir_device_find("gpu:4"));
 	assert_text_holds(choir_error(), "gpu:4");
 }
+
+// Each copy has a staging buffer of its own until it is done.
+TEST(copies_from_the_host_one_after_another)
+{
+	enum { COPIES = 20, BYTES = 3000 };
+	static unsigned char from[COPIES][BYTES], to[COPIES][BYTES];
+	choir_device *d = choir_device_find("gpu:0");
+	chi_stream *s = chi_stream_new(d);
+	void *memory;
+	assert_non_null(s);
+	assert_int_equal(chi_device_allocate(d, sizeof to, &memory), CHOIR_OK);
+	for (int i = 0; i < COPIES; i++) {
+		memset(from[i], i + 1, BYTES);
+		assert_int_equal(
+				chi_stream_copy(s, (char *) memory + i * BYTES, from[i], BYTES), CHOIR_OK);
+	}
+	assert_int_equal(chi_stream_copy(s, to, memory, sizeof to), CHOIR_OK);
+	assert_int_equal(chi_stream_wait(s), CHOIR_OK);
+	assert_memory_equal(to, from, sizeof to);
+	chi_stream_free(s);
+	chi_device_release(d, memory, sizeof to);
+}

@@ -19,7 +19,7 @@ FAULTS = [
     ("waits end at once", "stream.cu", "\telse if (mark <= s->reached)\n", "\telse if (true)\n",
      ["device"]),
     ("a staging buffer is used again too early", "stream.cu",
-     "\ts->stagings.push_back({ s->marked + 1, g });", "\tgive_staging(s->d, g);", ["random"]),
+     "\ts->stagings.push_back({ s->marked + 1, g });", "\tgive_staging(s->d, g);", ["device"]),
     ("the host reads what has not come yet", "copy.cu",
      "check_on(s->d, cudaLaunchHostFunc(s->s, land, l), \"cudaLaunchHostFunc\");",
      "(land(l), CHOIR_OK);", ["device"]),

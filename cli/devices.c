@@ -16,9 +16,10 @@ static const option options[] = {
 static const command self = {
 	.name = "choir devices",
 	.operands = "",
-	.about = "Lists the GPUs and the CPUs with their cores and memory. Strategies use the GPUs by\n"
-			 "default, or the CPUs if there is no GPU.\n\n"
-			 "Programs may name other devices: cpu:7 is a logical device on any machine.",
+	.about =
+			"Lists the GPUs and the CPUs with their cores and memory. Strategies use the GPUs by\n"
+			"default, or the CPUs if there is no GPU.\n\n"
+			"Programs may name other devices: cpu:7 is a logical device on any machine.",
 	.examples = { "choir devices", "choir devices --json" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,

@@ -1,5 +1,6 @@
-// The conformance suites of libchoir-cuda, for tools/gpu-check: `gpu_suites kernels NAME` for the kernels
-// of gpu:0 with this name, `gpu_suites device` for what a device promises. Public headers only.
+// The conformance suites of libchoir-cuda, for tools/gpu-check: `gpu_suites kernels NAME` for the
+// kernels of gpu:0 with this name, `gpu_suites device` for what a device promises. Public headers
+// only.
 #include <choir/choir.h>
 #include <choir/extend.h>
 #include <choir/extend/cuda.h>

@@ -1,62 +1,91 @@
-// The conformance suite of cross-device operations on GPUs of the stand-in: those of
-// libchoir-cuda, and Choir's, which do not know GPUs.
-#include "collective/members.h"
+// The suite of cross-device operations on GPUs of the stand-in: the tables of libchoir-cuda, and
+// Choir's, which do not know GPUs.
+#include "choir/extend/suite.h"
+#include "collective/cross_device_ops.h"
+#include "device/cuda_loader.h"
+#include "short.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include <string.h>
 
-#include <cmocka.h>
+// One stream for each device that a suite has used.
+static chi_stream *streams[8];
 
-enum { ROUNDS = 10, ELEMENTS = 20000, GPUS = 3 };
-
-static const ops_subject three = { "peer", { "gpu:0", "gpu:1", "gpu:2" } };
-
-// Parts that queued work has yet to make when their member joins.
-static void parts_may_still_be_made(void **state)
+static chi_stream *stream_of(choir_device *d)
 {
-	party p;
-	(void) state;
-	party_open(&p, &three, GPUS, GPUS);
-	for (int round = 0; round < ROUNDS; round++) {
-		party_bring(&p, CHOIR_ALL_REDUCE, CHOIR_F32, ELEMENTS, (uint64_t) round);
-		for (int i = 0; i < GPUS; i++) {
-			const member *m = &p.member[i];
-			const size_t bytes = ELEMENTS * sizeof(float);
-			const char *part = (const char *) p.all + (size_t) i * bytes;
-			assert_int_equal(
-					chi_stream_fill(m->stream, m->part[0].data, 0xff, bytes), CHOIR_OK);
-			assert_int_equal(
-					chi_stream_copy(m->stream, m->part[0].data, part, bytes), CHOIR_OK);
-		}
-		assert_int_equal(party_meet(&p), CHOIR_OK);
-		for (int i = 0; i < GPUS; i++)
-			party_check(&p, i, p.expected);
-		party_drop(&p);
+	for (int i = 0;; i++) {
+		if (streams[i] == NULL)
+			streams[i] = chi_stream_new(d);
+		if (streams[i] == NULL || streams[i]->device == d)
+			return streams[i];
 	}
-	party_close(&p);
 }
 
-static int run(const char *ops, const char *a, const char *b, const char *c)
+static void forget_streams(void)
 {
-	const ops_subject subject = { ops, { a, b, c } };
-	char name[64];
-	snprintf(name, sizeof name, "%s on %s, %s%s%s", ops, a, b, c != NULL ? ", " : "",
-			c != NULL ? c : "");
-	return ops_suite_run(name, &subject);
+	for (int i = 0; streams[i] != NULL; i++)
+		chi_stream_free(streams[i]);
+	memset(streams, 0, sizeof streams);
 }
 
-int main(void)
+static void *state_of(choir_device *d)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(parts_may_still_be_made) };
-	int failed = cmocka_run_group_tests_name("parts on peer", tests, NULL, NULL);
-	failed += run("peer", "gpu:0", "gpu:1", NULL);
-	failed += run("peer", "gpu:0", "gpu:1", "gpu:2");
-	failed += run("nccl", "gpu:0", "gpu:1", "gpu:2");
-	failed += run("ring", "gpu:0", "gpu:1", "gpu:2");
-	failed += run("hierarchical_copy", "cpu:0", "gpu:0", "gpu:1");
-	failed += run("reduce_to_one_device", "gpu:0", "cpu:0", NULL);
-	return failed;
+	const chi_stream *s = stream_of(d);
+	return s == NULL ? NULL : s->state;
+}
+
+static void *allocate(choir_device *d, size_t bytes)
+{
+	void *memory;
+	return chi_device_allocate(d, bytes, &memory) == CHOIR_OK ? memory : NULL;
+}
+
+static choir_status copy(choir_device *d, void *to, const void *from, size_t bytes)
+{
+	CHOIR_TRY(chi_stream_copy(stream_of(d), to, from, bytes));
+	return chi_stream_wait(stream_of(d));
+}
+
+static void report(const char *check, choir_status result, const char *text, void *user)
+{
+	if (result != CHOIR_OK)
+		print_error("%s: %s\n", check, text);
+	++*(int *) user;
+}
+
+static void run(const choir_cross_device_ops_table *table, const char *members)
+{
+	static const choir_suite_memory there = { sizeof there, state_of, allocate, chi_device_release,
+		copy };
+	int checks = 0;
+	if (choir_suite_run(CHOIR_OPTIONS(choir_suite_options, .cross_device_ops = table,
+								.members = members, .memory = &there),
+				report, &checks) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	assert_true(checks > 10);
+	forget_streams();
+}
+
+TEST(over_peer_access)
+{
+	const choir_cross_device_ops_table *peer = chi_cuda_plugin()->cross_device_ops(0);
+	assert_string_equal(peer->name, "peer");
+	run(peer, "gpu:0,gpu:1");
+	if (!SHORT)
+		run(peer, "gpu:0,gpu:1,gpu:2");
+}
+
+TEST(by_nccl)
+{
+	const choir_cross_device_ops_table *nccl = chi_cuda_plugin()->cross_device_ops(1);
+	assert_string_equal(nccl->name, "nccl");
+	run(nccl, "gpu:0,gpu:1,gpu:2");
+}
+
+TEST(through_the_host)
+{
+	run(&chi_ring_table, "gpu:0,gpu:1,gpu:2");
+	if (!SHORT)
+		run(&chi_hierarchical_copy_table, "cpu:0,gpu:0,gpu:1");
+	run(&chi_reduce_to_one_device_table, "gpu:0,cpu:0");
 }

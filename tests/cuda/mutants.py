@@ -12,7 +12,7 @@ import tempfile
 FAULTS = [
     ("nothing", "copy.cu", "", "", ["device", "cross", "training"]),
     ("sums do not wait for the members' streams", "peer.cu",
-     "\tCHOIR_TRY(await_members(x, s, owner));\n", "", ["cross"]),
+     "\tCHOIR_TRY(await_members(x, s, owner));\n", "", ["training"]),
     ("a stream does not wait for another", "stream.cu",
      "\t\t\treturn check_on(s->d, cudaStreamWaitEvent(s->s, p.second, 0), \"cudaStreamWaitEvent\");",
      "\t\t\treturn CHOIR_OK;", ["device", "training"]),

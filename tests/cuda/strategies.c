@@ -1,26 +1,42 @@
-// The programs of the strategies' suite on GPUs of the stand-in. The model runs on one GPU,
-// because a GPU rounds differently from a CPU.
+// The suite of strategies on GPUs of the stand-in. The model runs on one GPU, because a GPU rounds
+// differently from a CPU.
+#include <choir/choir.h>
+#include <choir/extend/suite.h>
+
 #include "short.h"
-#include "strategies/suite.h"
+#include "test.h"
 
-static const char *const devices[] = { "gpu:0", "gpu:0,gpu:1", NULL };
-
-int main(void)
+static void report(const char *check, choir_status result, const char *text, void *user)
 {
-	const choir_strategy_options on_gpu = { .size = sizeof on_gpu, .parameter_devices = "gpu:1" };
-	const choir_strategy_options in_rows = { .size = sizeof in_rows,
-		.parameter_devices = "gpu:0,gpu:1",
-		.partition = CHOIR_PARTITION_MAX_SIZE,
-		.partition_size = 1 };
-	const strategy_subject subjects[] = {
-		{ "mirrored", 0, NULL, false, devices },
-		{ "central_storage", 0, &on_gpu, false, devices },
-		{ "one_device", 1, NULL, false, devices },
-		{ "parameter_server", 0, &in_rows, false, devices },
-	};
-	const size_t n = sizeof subjects / sizeof subjects[0] - (SHORT ? 3 : 0);
-	int failed = 0;
-	for (size_t i = 0; i < n; i++)
-		failed += strategy_suite_run(&subjects[i]);
-	return failed;
+	if (result != CHOIR_OK)
+		print_error("%s: %s\n", check, text);
+	++*(int *) user;
+}
+
+static void run(const char *strategy, const choir_strategy_options *options)
+{
+	static const char *const devices[] = { "gpu:0", "gpu:0,gpu:1", NULL };
+	int checks = 0;
+	if (choir_suite_run(CHOIR_OPTIONS(choir_suite_options, .strategy = strategy,
+								.strategy_options = options, .devices = devices, .model = "gpu:0"),
+				report, &checks) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	assert_true(checks > 10);
+}
+
+TEST(mirrored)
+{
+	run("mirrored", NULL);
+	if (!SHORT)
+		run("mirrored", CHOIR_OPTIONS(choir_strategy_options, .cross_device_ops = "ring"));
+}
+
+TEST(variables_elsewhere)
+{
+	if (SHORT)
+		skip();
+	run("central_storage", CHOIR_OPTIONS(choir_strategy_options, .parameter_devices = "gpu:1"));
+	run("parameter_server",
+			CHOIR_OPTIONS(choir_strategy_options, .parameter_devices = "gpu:0,gpu:1",
+					.partition = CHOIR_PARTITION_MAX_SIZE, .partition_size = 1));
 }

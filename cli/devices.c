@@ -16,8 +16,10 @@ static const option options[] = {
 static const command self = {
 	.name = "choir devices",
 	.operands = "",
-	.about = "Lists the default devices of a strategy with their cores and memory.\n\n"
-			 "Programs may name other devices: cpu:7 is a logical device on any machine.",
+	.about =
+			"Lists the GPUs and the CPUs with their cores and memory. Strategies use the GPUs by\n"
+			"default, or the CPUs if there is no GPU.\n\n"
+			"Programs may name other devices: cpu:7 is a logical device on any machine.",
 	.examples = { "choir devices", "choir devices --json" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
@@ -44,7 +46,7 @@ static void print_device(const choir_device *d, const choir_device_info *info)
 
 int devices_main(int argc, char **argv)
 {
-	static const char *const kinds[] = { "cuda", "cpu" };
+	static const char *const kinds[] = { "gpu", "cpu" };
 	const options_result given = options_read(&self, argc, argv, NULL);
 	if (given != OPTIONS_GIVEN)
 		return given == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;

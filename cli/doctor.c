@@ -30,7 +30,8 @@ static const command self = {
 	.name = "choir doctor",
 	.operands = "",
 	.about = "Checks what Choir finds on this machine and suggests settings.\n\n"
-			 "It lists processors, libraries and MPIs, then settings that are slow or do not fit\n"
+			 "It lists processors, libraries, GPUs and MPIs, then settings that are slow or do "
+			 "not fit\n"
 			 "together. The exit status is 1 if something is wrong. Under mpirun it prints what\n"
 			 "the workers find.",
 	.examples = { "choir doctor", "mpirun -n 2 choir doctor" },
@@ -117,6 +118,24 @@ static void check_libraries(void)
 }
 
 // The error of a setting lists the known values.
+// The report of libchoir-cuda, or why there is none.
+static void check_gpus(void)
+{
+	char line[ANSWER];
+	if (choir_device_count("gpu") == 0) {
+		const bool known = choir_device_report("gpu", 0, line, sizeof line);
+		print_fact("gpus", "GPUs", known ? line : "none");
+		return;
+	}
+	for (int i = 0; choir_device_report("gpu", i, line, sizeof line); i++) {
+		char key[16];
+		snprintf(key, sizeof key, "gpus_%d", i);
+		print_fact(i == 0 ? "gpus" : key, i == 0 ? "GPUs" : "", line);
+		if (strstr(line, "missing") != NULL)
+			note(false, "%s", line);
+	}
+}
+
 static void check_settings(void)
 {
 	choir_strategy *s = choir_mirrored_strategy_new(NULL);
@@ -302,6 +321,7 @@ int doctor_main(int argc, char **argv)
 		json_begin();
 	check_processors();
 	check_libraries();
+	check_gpus();
 	check_settings();
 	bool there[2], built = false;
 	for (int i = 0; i < 2; i++)

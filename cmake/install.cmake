@@ -10,6 +10,9 @@ foreach(kind IN LISTS choir_mpis)
 	install(TARGETS choir_mpi_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endforeach()
 install(TARGETS choir_net LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET choir_cuda)
+	install(PROGRAMS ${choir_cuda_library} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/mpi/mpi.c DESTINATION ${CMAKE_INSTALL_DATADIR}/choir)
 # A module file belongs to one compiler, so the source is installed.
 install(FILES ${PROJECT_SOURCE_DIR}/bindings/fortran/choir.f90

@@ -56,7 +56,9 @@ static choir_status check(
 	const char *const *devices = o->devices == NULL ? cpus : o->devices;
 	const int most = o->max_replicas > 0 ? o->max_replicas : MAX_REPLICAS;
 	for (int replicas = 1; replicas <= most; replicas++) {
-		const place model = { .kind = "mirrored", .devices = "cpu:0", .replicas = replicas };
+		const place model = { .kind = "mirrored",
+			.devices = o->model == NULL ? "cpu:0" : o->model,
+			.replicas = replicas };
 		CHOIR_TRY(carry_out(p, &model, &records[0]));
 		for (int i = 0; devices[i] != NULL; i++) {
 			const place at = { o->strategy, devices[i], o->strategy_options, replicas };

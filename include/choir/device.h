@@ -43,4 +43,9 @@ typedef struct {
 CHOIR_MUST_CHECK choir_status choir_device_describe(
 		const choir_device *d, choir_device_info *info);
 
+// Writes line i, from 0 on, of a report on what is there for a kind of devices: the driver,
+// libraries, each device; or the reason why there is no device. Only "gpu" has a report. False:
+// there is no such line.
+bool choir_device_report(const char *kind, int i, char *line, size_t size);
+
 CHOIR_C_END

@@ -4,6 +4,9 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/registry.h"
+#include "device/cuda_loader.h"
+
+#include <string.h>
 
 static const void *const builtin[] = { &chi_direct_table, &chi_reduce_to_one_device_table,
 	&chi_ring_table, &chi_hierarchical_copy_table, NULL };
@@ -55,6 +58,29 @@ choir_status choir_register_cross_device_ops(const choir_cross_device_ops_table 
 	return chi_registry_add(&registry, &t) != NULL ? CHOIR_OK : choir_error_status();
 }
 
+// The i-th table: those of the registry, then those of libchoir-cuda, which have all slots. NULL
+// after the last.
+static const choir_cross_device_ops_table *table_at(int i)
+{
+	const choir_cuda_plugin *cuda = chi_cuda_plugin();
+	int own = 0;
+	for (; own <= i && chi_registry_at(&registry, own) != NULL; own++)
+		;
+	if (own > i)
+		return chi_registry_at(&registry, i);
+	return cuda == NULL ? NULL : cuda->cross_device_ops((size_t) (i - own));
+}
+
+static const choir_cross_device_ops_table *find_table(const char *name)
+{
+	const choir_cuda_plugin *cuda = chi_cuda_plugin();
+	const choir_cross_device_ops_table *t = NULL;
+	for (size_t i = 0; cuda != NULL && (t = cuda->cross_device_ops(i)) != NULL; i++)
+		if (strcmp(t->name, name) == 0)
+			return t;
+	return chi_registry_find(&registry, name);
+}
+
 int chi_group_memories(const choir_group *group)
 {
 	int own = 0;
@@ -73,7 +99,7 @@ choir_status chi_communicator_open(chi_communicator *g, int members, int replica
 	g->base = (choir_group){ sizeof(choir_group), members, replicas, devices };
 	const choir_cross_device_ops_table *best = NULL, *t;
 	if (name != NULL) {
-		best = chi_registry_find(&registry, name);
+		best = find_table(name);
 		if (best == NULL)
 			return CHOIR_NOT_FOUND;
 		if (best->score(&g->base, CHOIR_ALL_REDUCE, 1 << 20) <= 0)
@@ -81,7 +107,7 @@ choir_status chi_communicator_open(chi_communicator *g, int members, int replica
 					"cross-device operations \"%s\" do not support the strategy's devices", name);
 	} else {
 		int max = 0;
-		for (int i = 0; (t = chi_registry_at(&registry, i)) != NULL; i++) {
+		for (int i = 0; (t = table_at(i)) != NULL; i++) {
 			const int score = t->score(&g->base, CHOIR_ALL_REDUCE, 1 << 20);
 			if (score > max) {
 				max = score;
@@ -101,7 +127,7 @@ choir_status chi_communicator_open(chi_communicator *g, int members, int replica
 
 choir_status chi_communicator_check_name(const char *name)
 {
-	return chi_registry_find(&registry, name) != NULL ? CHOIR_OK : CHOIR_NOT_FOUND;
+	return find_table(name) != NULL ? CHOIR_OK : CHOIR_NOT_FOUND;
 }
 
 void chi_communicator_close(chi_communicator *g)

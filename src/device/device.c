@@ -8,8 +8,10 @@
 #include "base/options.h"
 #include "base/processors.h"
 #include "base/text.h"
+#include "device/cuda_loader.h"
 #include "device/device.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -272,6 +274,12 @@ choir_status choir_register_device(const choir_device_table *given)
 	return status;
 }
 
+// libchoir-cuda registers this kind when it is opened.
+static bool is_of_cuda(const char *kind)
+{
+	return strcasecmp(kind, "gpu") == 0 || strcasecmp(kind, "cuda") == 0;
+}
+
 // The number of devices of a program that names none. If the kind gives no count: one CPU per
 // processor, none of other kinds.
 static int default_count(const device_kind *k)
@@ -284,6 +292,8 @@ static int default_count(const device_kind *k)
 int choir_device_count(const char *kind)
 {
 	int count = 0;
+	if (kind == NULL || is_of_cuda(kind))
+		chi_cuda_open();
 	lock_list();
 	for (int i = 0; i < kind_count; i++)
 		if (kind == NULL || is_called(&kinds[i], kind))
@@ -423,13 +433,16 @@ choir_device *choir_device_find(const char *name)
 	char kind[KIND_SIZE];
 	int index = 0;
 	bool good = chi_device_parse(name, kind, &index);
+	char note[SHOWN_SIZE + KNOWN_SIZE] = "";
+	if (good && is_of_cuda(kind) && chi_cuda_open() == NULL)
+		snprintf(note, sizeof note, " (%s)", chi_cuda_missing());
 	lock_list();
 	choir_device *d;
 	device_kind *k = good ? find_kind(kind) : NULL;
 	if (!good)
 		d = fail_unknown(name, " (names are spelled as cpu:0 or /device:CPU:0)");
 	else if (k == NULL || (k->count != CHOIR_NONE && index >= k->count))
-		d = fail_unknown(name, "");
+		d = fail_unknown(name, note);
 	else
 		d = find_or_open(k, index);
 	chi_mutex_unlock(&list_mutex);
@@ -440,6 +453,7 @@ choir_status chi_device_list_accelerators(int capacity, choir_device *devices[],
 {
 	choir_status status = CHOIR_OK;
 	*count = 0;
+	chi_cuda_open();
 	lock_list();
 	for (int i = 0; i < kind_count; i++)
 		for (int d = 0; kinds[i].table.accelerator && d < kinds[i].count && *count < capacity &&
@@ -483,9 +497,32 @@ choir_status choir_device_describe(const choir_device *d, choir_device_info *inf
 	return CHOIR_OK;
 }
 
+bool choir_device_report(const char *kind, int i, char *line, size_t size)
+{
+	if (kind == NULL || !is_of_cuda(kind) || i < 0 || line == NULL || size == 0)
+		return false;
+	const choir_cuda_plugin *cuda = chi_cuda_open();
+	if (cuda != NULL)
+		return cuda->describe(i, line, size);
+	if (i == 0)
+		snprintf(line, size, "%s", chi_cuda_missing());
+	return i == 0;
+}
+
 bool chi_device_shares(const choir_device *a, const choir_device *b)
 {
 	return a == b || (a->host_memory && b->host_memory);
+}
+
+static choir_status fail_memory(const choir_device *d, size_t bytes)
+{
+	choir_device_info info = { .size = sizeof info };
+	d->table->describe(d->self, &info);
+	if (info.memory_total == 0)
+		return choir_fail(CHOIR_NO_MEMORY, "%s: no memory for %zu bytes", d->name, bytes);
+	return choir_fail(CHOIR_NO_MEMORY,
+			"%s: no memory for %zu bytes; %" PRIu64 " of %" PRIu64 " bytes are free", d->name,
+			bytes, info.memory_free, info.memory_total);
 }
 
 choir_status chi_device_allocate(choir_device *d, size_t bytes, void **memory)
@@ -496,7 +533,7 @@ choir_status chi_device_allocate(choir_device *d, size_t bytes, void **memory)
 		return CHOIR_OK;
 	*memory = NULL;
 	if (status == CHOIR_NO_MEMORY)
-		return choir_fail(CHOIR_NO_MEMORY, "%s: no memory for %zu bytes", d->name, bytes);
+		return fail_memory(d, bytes);
 	return chi_device_failed(d, "allocate", status);
 }
 

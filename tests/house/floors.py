@@ -24,6 +24,7 @@ HEADERS = {
     "tape.h": "op",
     "extend/kernel_table.h": "op",
     "extend/suite.h": "base",
+    "extend/cuda.h": "device",
     "dataset.h": "data",
     "source.h": "data",
     "value.h": "value",

@@ -9,7 +9,7 @@ import sys
 from house import judge, must_find, output, project, skip, sources
 
 VERSION = "14"
-FOLDERS = ("include", "src", "cli", "suites", "mpi", "net", "examples", "tests", "bench", "fuzz")
+FOLDERS = ("include", "src", "cuda", "cli", "suites", "mpi", "net", "examples", "tests", "bench", "fuzz")
 
 
 def find_tool():

@@ -35,7 +35,7 @@ def sources(root, *folders):
     found = []
     for folder in folders:
         for path in sorted((root / folder).rglob("*")):
-            if path.suffix in (".c", ".h", ".inc") and path.is_file():
+            if path.suffix in (".c", ".h", ".inc", ".cu", ".cc") and path.is_file():
                 found.append(path)
     return found
 

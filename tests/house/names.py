@@ -24,6 +24,7 @@ WRITABLE = {
     "fs.c": {"hook": "lets a test refuse a call on files, or write it down"},
     "file.c": {"names": "numbers temporary files"},
     "device.c": {"list_mutex list_changed kinds kind_count": "the device list"},
+    "cuda_loader.c": {"cuda cuda_mutex asked_for missing_why": "libchoir-cuda, once it is open"},
     "kernel_registry.c": {"registry": "the kernel registry"},
     "hdf5_library.c": {"hdf5 hdf5_mutex": "the HDF5 library, once it is loaded, and who is in it",
                        "hdf5_print hdf5_print_data": "what the host has it do with errors"},

@@ -36,7 +36,7 @@ def functions(lines):
 
 def check(root):
     complaints, sizes = [], []
-    for path in sources(root, "include", "src", "cli", "suites", "examples", "bench", "tests"):
+    for path in sources(root, "include", "src", "cuda", "cli", "suites", "examples", "bench", "tests"):
         where = path.relative_to(root)
         lines = read(path).split("\n")
         if len(lines) - 1 > FILE_LINES:

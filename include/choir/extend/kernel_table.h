@@ -313,7 +313,7 @@ typedef struct {
 
 // A call of a kernel. The struct and what it points to are valid until run returns. Only the
 // tensors' data stay valid until Choir has waited for the stream.
-typedef struct {
+typedef struct choir_kernel_call {
 	size_t size; // of this struct
 	void *stream; // of the device's table; may be NULL in score and scratch
 	size_t n; // number of inputs

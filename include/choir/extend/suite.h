@@ -66,8 +66,9 @@ typedef struct {
 
 	// The name of a registered strategy. The suite runs 16 programs (training, reductions,
 	// collectives, merge calls, updates, wrong use) with 1 to 4 replicas. Their results must have
-	// the same bits as with the mirrored strategy on cpu:0, and wrong use the same failures. With
-	// .strategy "mirrored", .strategy_options can name registered cross-device operations.
+	// the same bits as with the mirrored strategy on the device .model, and wrong use the same
+	// failures. With .strategy "mirrored", .strategy_options can name registered cross-device
+	// operations.
 	const char *strategy;
 	// Options of the strategy other than devices, replicas, seed and timeout. NULL: none.
 	const struct choir_strategy_options *strategy_options;
@@ -76,6 +77,8 @@ typedef struct {
 	// Where the programs run: lists of devices for choir_strategy_options, then NULL. NULL: on
 	// "cpu:0" and on "cpu:0,cpu:1".
 	const char *const *devices;
+	// A device of the kind of .devices, because kinds round differently. NULL: "cpu:0".
+	const char *model;
 
 	// A table of transports, which need not be registered. For each check, two workers open the
 	// transport, each on its own thread of this process. The suite checks messages, time limits,

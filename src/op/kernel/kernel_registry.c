@@ -1,7 +1,8 @@
 // Kernels by kind of device; within a kind a hash table of lists by (operation, dtype). The kernel
 // with the highest score wins, the first among equals. The first lookup of a kind closes its
 // table, which is constant from then on and needs no lock. The CPU's first lookup adds the
-// built-in kernels. So a library of kernels for another kind may come at any time.
+// built-in kernels, and that of "gpu" adds those of libchoir-cuda. So a library of kernels for
+// another kind may come at any time.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/instruction_set.h"
@@ -9,6 +10,7 @@
 #include "base/options.h"
 #include "base/text.h"
 #include "op/fma/fma.h"
+#include "op/kernel/cuda_kernels.h"
 #include "op/kernel/narrow_kernel.h"
 #include "op/onednn/onednn.h"
 #include "op/plain/plain.h"
@@ -41,7 +43,9 @@ static struct {
 	chi_atomic32 count; // kinds
 	kernel_kind kind[MAX_KINDS];
 } registry = {
-	.lock = CHI_MUTEX_STATIC(CHI_RANK_OP, "kernels"), .count = { 1 }, .kind = { { .name = "cpu" } }
+	.lock = CHI_MUTEX_STATIC(CHI_RANK_OP, "kernels"),
+	.count = { 2 },
+	.kind = { { .name = "cpu" }, { .name = "gpu" } },
 };
 
 static uint32_t hash_of(const char *operation, choir_dtype dtype)
@@ -128,7 +132,7 @@ static choir_status add(kernel_kind *k, const choir_kernel_table *table, bool bu
 
 choir_status chi_kernel_add_builtin(const choir_kernel_table *table)
 {
-	return add(&registry.kind[0], table, true);
+	return add(find_kind(table->kind), table, true);
 }
 
 // Finds or adds a kind that is still open. Needs the lock.
@@ -230,12 +234,29 @@ const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY])
 	return "none";
 }
 
+// Needs the lock. After a failure the next lookup tries again.
+static choir_status add_cuda(void)
+{
+	kernel_kind *k = &registry.kind[1];
+	const size_t before = k->count;
+	CHOIR_TRY(reserve(k)); // lookups need slots
+	const choir_status status = chi_cuda_kernels_add();
+	if (status == CHOIR_OK)
+		return CHOIR_OK;
+	k->count = before;
+	link_all(k);
+	return status;
+}
+
 static choir_status close_kind(kernel_kind *k)
 {
 	chi_mutex_lock(&registry.lock);
 	choir_status status = CHOIR_OK;
 	if (!chi_atomic32_load(&k->closed)) {
-		status = k == &registry.kind[0] ? add_built_in() : CHOIR_OK;
+		if (k == &registry.kind[0])
+			status = add_built_in();
+		else if (k == &registry.kind[1])
+			status = add_cuda();
 		if (status == CHOIR_OK)
 			chi_atomic32_store(&k->closed, 1);
 	}

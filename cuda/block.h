@@ -1,0 +1,46 @@
+// Sums and maxima of a block's threads, in a fixed order.
+#pragma once
+
+#include "launch.h"
+
+namespace choir_cuda
+{
+
+enum { WARP = 32 };
+static const unsigned ALL_LANES = 0xffffffffu;
+
+// The sum over the block, for all its threads. The block has whole warps.
+__device__ inline double block_sum(double x)
+{
+	__shared__ double part[WARP];
+	for (int by = WARP / 2; by > 0; by /= 2)
+		x += __shfl_xor_sync(ALL_LANES, x, by);
+	__syncthreads(); // all have read part of an earlier call
+	if (threadIdx.x % WARP == 0)
+		part[threadIdx.x / WARP] = x;
+	__syncthreads();
+	double all = 0;
+	for (unsigned i = 0; i < blockDim.x / WARP; i++)
+		all += part[i];
+	return all;
+}
+
+// The maximum over the block; NAN if one of the numbers is.
+__device__ inline double block_max(double x)
+{
+	__shared__ double part[WARP];
+	for (int by = WARP / 2; by > 0; by /= 2) {
+		const double other = __shfl_xor_sync(ALL_LANES, x, by);
+		x = x >= other || x != x ? x : other;
+	}
+	__syncthreads();
+	if (threadIdx.x % WARP == 0)
+		part[threadIdx.x / WARP] = x;
+	__syncthreads();
+	double all = part[0];
+	for (unsigned i = 1; i < blockDim.x / WARP; i++)
+		all = all >= part[i] || all != all ? all : part[i];
+	return all;
+}
+
+} // namespace choir_cuda

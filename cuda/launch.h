@@ -1,0 +1,194 @@
+// Launching kernels, and what kernels share: loops over elements, broadcasting, and dtypes.
+#pragma once
+
+#include "internal.h"
+
+namespace choir_cuda
+{
+
+enum { THREADS = 256, MAX_BLOCKS = 4096 };
+
+template <class... P, class... A>
+choir_status launch(stream *s, unsigned grid, unsigned block, void (*kernel)(P...), A... arguments)
+{
+	on_gpu on(s->d->gpu);
+	cudaLaunchConfig_t c = {};
+	c.gridDim = dim3(grid);
+	c.blockDim = dim3(block);
+	c.stream = s->s;
+	s->dirty = true;
+	return check_on(s->d, cudaLaunchKernelEx(&c, kernel, arguments...), "cudaLaunchKernelEx");
+}
+
+inline unsigned grid_for(int64_t items)
+{
+	const int64_t blocks = (items + THREADS - 1) / THREADS;
+	return (unsigned) (blocks < 1 ? 1 : blocks > MAX_BLOCKS ? (int64_t) MAX_BLOCKS : blocks);
+}
+
+// Launches a kernel whose threads take items 0 to items - 1 by EACH.
+template <class... P, class... A>
+choir_status launch_each(
+		const choir_kernel_call *call, int64_t items, void (*kernel)(P...), A... arguments)
+{
+	return launch(stream_of(call->stream), grid_for(items), THREADS, kernel, arguments...);
+}
+
+// A loop over this thread's items. No sum may be divided among them: the grid is not fixed.
+#define EACH(i, n) \
+	for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x, \
+				 step_ = (int64_t) gridDim.x * blockDim.x; \
+			i < (n); i += step_)
+
+// Memory whose extent is known to the stand-in, which checks what launches reach.
+template <class T> struct span {
+	using is_span = void;
+	T *data;
+	int64_t count;
+};
+
+inline int64_t elements(const choir_buffer &b)
+{
+	int64_t n = 1;
+	for (int i = 0; i < b.shape.rank; i++)
+		n *= b.shape.dim[i];
+	return n;
+}
+
+inline size_t size_of(choir_dtype dtype)
+{
+	static const size_t sizes[] = { 4, 8, 4, 8, 1, 1, 2, 2 };
+	return sizes[dtype];
+}
+
+// The number of elements in one index of an axis.
+inline int64_t inner_of(const choir_shape *shape, int axis)
+{
+	int64_t n = 1;
+	for (int d = axis + 1; d < shape->rank; d++)
+		n *= shape->dim[d];
+	return n;
+}
+
+inline bool same_shape(const choir_buffer &a, const choir_buffer &b)
+{
+	bool same = a.shape.rank == b.shape.rank;
+	for (int i = 0; same && i < a.shape.rank; i++)
+		same = a.shape.dim[i] == b.shape.dim[i];
+	return same;
+}
+
+enum { MAX_OPERANDS = 3 };
+
+// The place of element i of a shape in up to three operands with strides of their own.
+struct nest {
+	int rank;
+	int64_t dim[CHOIR_MAX_RANK], stride[MAX_OPERANDS][CHOIR_MAX_RANK];
+	__host__ __device__ void find(int64_t i, int64_t at[MAX_OPERANDS]) const
+	{
+		at[0] = at[1] = at[2] = 0;
+		for (int d = rank - 1; d >= 0; d--) {
+			const int64_t k = i % dim[d];
+			i /= dim[d];
+			for (int o = 0; o < MAX_OPERANDS; o++)
+				at[o] += k * stride[o][d];
+		}
+	}
+};
+
+inline nest nest_over(const choir_shape *shape)
+{
+	nest n = {};
+	n.rank = shape->rank;
+	for (int d = 0; d < shape->rank; d++)
+		n.dim[d] = shape->dim[d];
+	return n;
+}
+
+// The strides of an operand that repeats to fill the nest, aligned at the right.
+inline void set_broadcast(nest *n, int operand, const choir_shape *shape)
+{
+	int64_t stride = 1;
+	for (int d = n->rank - 1; d >= 0; d--) {
+		const int own = d - (n->rank - shape->rank);
+		const int64_t dim = own >= 0 ? shape->dim[own] : 1;
+		n->stride[operand][d] = dim == 1 ? 0 : stride;
+		stride *= dim;
+	}
+}
+
+// The strides of an operand with packed axes of this shape.
+inline void set_packed(nest *n, int operand, const choir_shape *shape)
+{
+	int64_t stride = 1;
+	for (int d = shape->rank - 1; d >= 0; d--) {
+		n->stride[operand][d] = stride;
+		stride *= shape->dim[d];
+	}
+}
+
+inline choir_status fail_dtype(choir_dtype dtype)
+{
+	return with.fail(CHOIR_INTERNAL, "the kernel has no code for dtype %d", (int) dtype);
+}
+
+// Calls F::run<T>(call) with the type of a dtype.
+template <class F> choir_status for_real(choir_dtype dtype, const choir_kernel_call *call)
+{
+	switch (dtype) {
+	case CHOIR_F32:
+		return F::template run<float>(call);
+	case CHOIR_F64:
+		return F::template run<double>(call);
+	default:
+		return fail_dtype(dtype);
+	}
+}
+
+template <class F> choir_status for_number(choir_dtype dtype, const choir_kernel_call *call)
+{
+	switch (dtype) {
+	case CHOIR_I32:
+		return F::template run<int32_t>(call);
+	case CHOIR_I64:
+		return F::template run<int64_t>(call);
+	case CHOIR_U8:
+	case CHOIR_BOOL:
+		return F::template run<uint8_t>(call);
+	default:
+		return for_real<F>(dtype, call);
+	}
+}
+
+// Calls F::run<U>(call) with an unsigned type of the dtype's size, for kernels that only move.
+template <class F> choir_status for_size(choir_dtype dtype, const choir_kernel_call *call)
+{
+	switch (size_of(dtype)) {
+	case 8:
+		return F::template run<uint64_t>(call);
+	case 4:
+		return F::template run<uint32_t>(call);
+	case 2:
+		return F::template run<uint16_t>(call);
+	default:
+		return F::template run<uint8_t>(call);
+	}
+}
+
+// Kernels of one type of functor, as entries of a list.
+template <class F> choir_status run_real(const choir_kernel_call *call)
+{
+	return for_real<F>(call->n > 0 ? call->in[0].dtype : call->out->dtype, call);
+}
+
+template <class F> choir_status run_number(const choir_kernel_call *call)
+{
+	return for_number<F>(call->in[0].dtype, call);
+}
+
+template <class F> choir_status run_size(const choir_kernel_call *call)
+{
+	return for_size<F>(call->out->dtype, call);
+}
+
+} // namespace choir_cuda

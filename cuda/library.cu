@@ -1,0 +1,87 @@
+// Finds NVIDIA's libraries: in the folder CHOIR_CUDA_LIBRARIES, by the system's loader, and in the
+// toolkit's usual folder. The name of a library has the version whose functions are used here. The
+// stand-in has these functions in the library itself.
+#include "library.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+
+namespace choir_cuda
+{
+
+// CHOIR_CUDA_WITHOUT names libraries that are not used, for tests: "cublas,nccl".
+static bool is_refused(const char *what)
+{
+	const char *without = getenv("CHOIR_CUDA_WITHOUT");
+	return without != NULL && strstr(without, what) != NULL;
+}
+
+template <class F> static bool find(void *library, const char *name, F *function)
+{
+	void *found = library == NULL ? NULL : dlsym(library, name);
+	memcpy(function, &found, sizeof found);
+	return found != NULL;
+}
+
+#ifdef CHOIR_STANDIN
+static void *open_named(const char *const[])
+{
+	static const int here = 0;
+	Dl_info own;
+	return dladdr(&here, &own) == 0 ? NULL : dlopen(own.dli_fname, RTLD_NOW | RTLD_LOCAL);
+}
+#else
+static void *open_named(const char *const names[])
+{
+	const char *asked = getenv("CHOIR_CUDA_LIBRARIES");
+	const std::string folders[] = { asked == NULL ? "" : asked, "", "/usr/local/cuda/lib64" };
+	for (int i = asked == NULL ? 1 : 0; i < 3; i++)
+		for (const char *const *name = names; *name != NULL; name++) {
+			const std::string path = folders[i].empty() ? *name : folders[i] + "/" + *name;
+			void *found = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+			if (found != NULL)
+				return found;
+		}
+	return NULL;
+}
+#endif
+
+static void *open_library(const char *what, const char *const names[])
+{
+	return is_refused(what) ? NULL : open_named(names);
+}
+
+#define CHOIR_FIND(name) good = find(library, #name, &functions.name) && good;
+
+const cublas_functions *cublas()
+{
+	static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so.12", NULL };
+	static cublas_functions functions;
+	static const bool found = [] {
+		void *library = open_library("cublas", names);
+		bool good = true;
+		CHOIR_CUBLAS_FUNCTIONS(CHOIR_FIND)
+		if (!good)
+			with.log(CHOIR_LOG_WARNING,
+					"gpu: cuBLAS is missing (libcublasLt.so.13 or .12); products use slow "
+					"kernels");
+		return good;
+	}();
+	return found ? &functions : NULL;
+}
+
+const nccl_functions *nccl()
+{
+	static const char *const names[] = { "libnccl.so.2", NULL };
+	static nccl_functions functions;
+	static const bool found = [] {
+		void *library = open_library("nccl", names);
+		bool good = true;
+		CHOIR_NCCL_FUNCTIONS(CHOIR_FIND)
+		return good;
+	}();
+	return found ? &functions : NULL;
+}
+
+} // namespace choir_cuda

@@ -1,0 +1,122 @@
+// Finds libchoir-cuda. libchoir links no CUDA. On a machine without NVIDIA's driver nothing is
+// searched for or opened, so programs for CPUs pay a look at two files, once.
+#include "device/cuda_loader.h"
+
+#include "base/atomic.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/module.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "device/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH = 4096, WHY = 400 };
+
+#ifndef CHI_LIBRARY_DIRECTORY
+#define CHI_LIBRARY_DIRECTORY "../lib" // relative to programs
+#endif
+
+// Ranked below the list of devices, to which the library's device is added.
+static chi_mutex cuda_mutex = CHI_MUTEX_STATIC(CHI_RANK_CLUSTER, "libchoir-cuda");
+static chi_atomic32 asked_for; // set after the others, which are then constant
+static const choir_cuda_plugin *cuda;
+static char missing_why[WHY] = "no device of the kind gpu was asked for";
+
+static bool has_driver(void)
+{
+	// The driver's control file; the last one is that of Windows' Linux.
+	static const char *const files[] = { "/dev/nvidiactl", "/proc/driver/nvidia/version",
+		"/dev/dxg" };
+	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+		if (chi_module_exists(files[i]))
+			return true;
+	return false;
+}
+
+static chi_module *open_library(void)
+{
+	static const char *const places[] = { "", "/" CHI_LIBRARY_DIRECTORY };
+	char directory[PATH], path[PATH + 64];
+	chi_module_directory(directory, sizeof directory);
+	for (int i = 0; i < 2 && directory[0] != '\0'; i++) {
+		snprintf(path, sizeof path, "%s%s/libchoir-cuda.so", directory, places[i]);
+		if (chi_module_exists(path))
+			return chi_module_open_alone(path);
+	}
+	return chi_module_open_alone("libchoir-cuda.so");
+}
+
+static void *device_self(const choir_device *d)
+{
+	return strcmp(d->table->kind, "gpu") == 0 ? d->self : NULL;
+}
+
+static choir_status open_plugin(chi_module *m)
+{
+	static const choir_cuda_argument argument = { .size = sizeof argument,
+		.fail = choir_fail,
+		.error = choir_error,
+		.log = chi_log,
+		.device_self = device_self,
+		.fork_generation = chi_fork_generation };
+	const choir_cuda_plugin *plugin = chi_module_symbol(m, CHOIR_CUDA_PLUGIN_SYMBOL);
+	if (plugin == NULL || plugin->version != CHOIR_CUDA_PLUGIN_VERSION)
+		return choir_fail(CHOIR_INVALID, "the library is not a libchoir-cuda of version %d",
+				CHOIR_CUDA_PLUGIN_VERSION);
+	CHOIR_TRY(plugin->open(&argument));
+	CHOIR_TRY(choir_register_device(plugin->device));
+	cuda = plugin;
+	return CHOIR_OK;
+}
+
+// CHOIR_CUDA: "off", or the path of a libchoir-cuda, which is then opened on any machine.
+static choir_status find(void)
+{
+	const char *asked = getenv("CHOIR_CUDA");
+	chi_module *m;
+	if (asked != NULL && strcmp(asked, "off") == 0)
+		return choir_fail(CHOIR_NOT_FOUND, "CHOIR_CUDA is \"off\"");
+	if (asked != NULL && asked[0] != '\0' && strchr(asked, '/') == NULL)
+		return choir_fail(CHOIR_INVALID,
+				"CHOIR_CUDA: \"%.60s\" is unknown; off, or the path of a libchoir-cuda needed",
+				asked);
+	if (asked != NULL && asked[0] != '\0') {
+		m = chi_module_open_alone(asked);
+	} else {
+		if (!has_driver())
+			return choir_fail(CHOIR_NOT_FOUND, "this machine has no NVIDIA driver");
+		m = open_library();
+	}
+	return m == NULL ? choir_error_status() : open_plugin(m);
+}
+
+const choir_cuda_plugin *chi_cuda_open(void)
+{
+	if (chi_atomic32_load(&asked_for))
+		return cuda;
+	chi_mutex_lock(&cuda_mutex);
+	if (!chi_atomic32_load(&asked_for)) {
+		chi_error before;
+		chi_error_save(&before);
+		if (find() != CHOIR_OK)
+			snprintf(missing_why, sizeof missing_why, "%s", choir_error());
+		chi_error_restore(&before);
+		chi_atomic32_store(&asked_for, 1);
+	}
+	chi_mutex_unlock(&cuda_mutex);
+	return cuda;
+}
+
+const choir_cuda_plugin *chi_cuda_plugin(void)
+{
+	return chi_atomic32_load(&asked_for) ? cuda : NULL;
+}
+
+const char *chi_cuda_missing(void)
+{
+	return missing_why;
+}

@@ -1,0 +1,117 @@
+// The kernels of libchoir-cuda's devices. Every operation for which libchoir-cuda has no kernel
+// runs on the host, by the CPU's kernel, with copies of its inputs and of what it writes.
+// libchoir-cuda queues all this on the stream, so the thread that calls the operation does not
+// wait.
+#include "op/kernel/cuda_kernels.h"
+
+#include "base/alloc.h"
+#include "base/fpenv.h"
+#include "device/cuda_loader.h"
+#include "op/kernel/parallel.h"
+#include "op/plain/plain.h"
+
+#include <string.h>
+
+static bool is_update(const char *operation)
+{
+	const size_t length = strlen(operation), end = sizeof "_update" - 1;
+	return length > end && strcmp(operation + length - end, "_update") == 0;
+}
+
+// How many of the call's inputs the operation writes: kernel_table.h, "Updates".
+static size_t written_inputs(const char *operation, size_t n)
+{
+	if (strncmp(operation, "scatter_", 8) == 0)
+		return 1;
+	return is_update(operation) ? n - 1 : 0;
+}
+
+static choir_status run_with_scratch(const choir_kernel_table *kernel, const char *operation,
+		const chi_parallel_plan *plan, choir_kernel_call *call)
+{
+	const choir_kernel_call *first = plan->chunks > 1 ? &plan->first : call;
+	const size_t bytes = kernel->scratch != NULL ? chi_whole_lines(kernel->scratch(first)) : 0;
+	if (plan->sums + bytes > 0) {
+		call->scratch = chi_alloc_aligned(plan->sums + bytes);
+		if (call->scratch == NULL)
+			return CHOIR_NO_MEMORY;
+	}
+	const choir_status status = plan->chunks > 1
+			? chi_parallel_run(plan, operation, kernel->run, call, bytes)
+			: kernel->run(call);
+	chi_free(call->scratch);
+	call->scratch = NULL;
+	return status;
+}
+
+// On a thread of CUDA. The call is divided as on a CPU, so the bits are the CPU's.
+static choir_status run_on_cpu(const choir_kernel_call *given)
+{
+	const char *operation = given->user;
+	choir_kernel_call call = *given;
+	const choir_dtype dtype = call.n > 0 ? call.in[0].dtype : call.out->dtype;
+	choir_device *cpu = choir_device_find("cpu:0");
+	chi_parallel_plan plan;
+	if (cpu == NULL)
+		return choir_error_status();
+	call.stream = NULL;
+	call.scratch = NULL;
+	chi_parallel_plan_make(operation, &call, &plan);
+	const choir_kernel_table *kernel =
+			chi_kernel_find(cpu, plan.chunks > 1 ? &plan.first : &call, operation, dtype);
+	if (kernel != NULL && plan.chunks > 1 && !chi_kernel_is_builtin(kernel)) {
+		plan = (chi_parallel_plan){ .chunks = 1 };
+		kernel = chi_kernel_find(cpu, &call, operation, dtype);
+	}
+	if (kernel == NULL)
+		return choir_error_status();
+	plan.first.user = call.user = kernel->user;
+	chi_fpenv saved;
+	chi_fpenv_enter(&saved);
+	const choir_status status = run_with_scratch(kernel, operation, &plan, &call);
+	chi_fpenv_leave(&saved);
+	return status;
+}
+
+static choir_status queue_on_host(const choir_kernel_call *call)
+{
+	const char *operation = call->user;
+	const choir_cuda_host_kernel k = { .attribute_bytes = choir_kernel_attribute_bytes(operation),
+		.written = written_inputs(operation, call->n),
+		.run = run_on_cpu,
+		.user = operation };
+	return chi_cuda_plugin()->queue_host_kernel(call, &k);
+}
+
+static choir_status add_host_kernel(const chi_kernel_spec *spec)
+{
+	choir_kernel_table table = { .size = sizeof table,
+		.version = CHOIR_TABLE_VERSION,
+		.operation = spec->operation,
+		.kind = "gpu",
+		.name = "host",
+		.user = spec->operation,
+		.run = queue_on_host };
+	for (int dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
+		table.dtype = (choir_dtype) dtype;
+		if ((spec->dtypes >> dtype & 1) != 0)
+			CHOIR_TRY(chi_kernel_add_builtin(&table));
+	}
+	return CHOIR_OK;
+}
+
+// The library's kernels come first, so they win among equal scores.
+choir_status chi_cuda_kernels_add(void)
+{
+	const choir_cuda_plugin *plugin = chi_cuda_plugin();
+	const choir_kernel_table *cuda;
+	chi_kernel_list plain;
+	if (plugin == NULL)
+		return CHOIR_OK;
+	for (size_t i = 0; (cuda = plugin->kernel(i)) != NULL; i++)
+		CHOIR_TRY(chi_kernel_add_builtin(cuda));
+	for (size_t index = 0; (plain = chi_plain_list(index)).count > 0; index++)
+		for (size_t i = 0; i < plain.count; i++)
+			CHOIR_TRY(add_host_kernel(&plain.specs[i]));
+	return CHOIR_OK;
+}

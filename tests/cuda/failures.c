@@ -1,0 +1,154 @@
+// What goes wrong with a GPU, on the stand-in: memory, calls that fail, a lost GPU, work that does
+// not end, forks, and failures of kernels on the host. Each is one named failure, and nothing
+// hangs.
+#include <choir/choir.h>
+
+#include "choir/extend/kernel_table.h"
+#include "device/device.h"
+#include "short.h"
+#include "test.h"
+
+#include "open.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { OUT_OF_MEMORY = 2, UNKNOWN = 999, BATCH = 4, IN = 6, OUT = 3 };
+
+TEST(out_of_memory_says_what_is_free)
+{
+	void *memory;
+	choir_device *d = choir_device_find("gpu:0");
+	assert_int_equal(chi_device_allocate(d, (size_t) 1 << 40, &memory), CHOIR_NO_MEMORY);
+	assert_text_holds(choir_error(), "gpu:0*1099511627776*4294967296*free");
+	// It does not stick.
+	assert_int_equal(chi_device_allocate(d, 1000, &memory), CHOIR_OK);
+	chi_device_release(d, memory, 1000);
+}
+
+typedef struct {
+	choir_layer *layers;
+	choir_optimizer *sgd;
+	int lost; // the GPU that is lost in the second step; CHOIR_NONE: none
+	int step;
+} net;
+
+static choir_status train_step(choir_replica *r, void *user)
+{
+	net *n = user;
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(BATCH, IN), 0.5);
+	choir_tensor *labels = choir_fill(r->frame, CHOIR_I32, CHOIR_SHAPE(BATCH), 1);
+	choir_tensor *losses =
+			choir_sparse_softmax_cross_entropy(labels, choir_layer_apply(n->layers, x));
+	if (n->lost != CHOIR_NONE && n->step == 1)
+		standin_lose(n->lost);
+	return choir_optimizer_minimize(n->sgd, choir_replica_average_loss(r, losses), tape);
+}
+
+static choir_status make_and_train(net *n, choir_strategy **s)
+{
+	*s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+			.devices = "gpu:0,gpu:1", .replicas = 3, .seed = 7, .timeout = 10));
+	if (*s == NULL)
+		return choir_error_status();
+	CHOIR_SCOPE (*s) {
+		n->layers = choir_dense_new("out", IN, OUT, CHOIR_LINEAR);
+		n->sgd = choir_optimizer_new(CHOIR_SGD, NULL);
+	}
+	if (n->layers == NULL || n->sgd == NULL)
+		return choir_error_status();
+	for (n->step = 0; n->step < 2; n->step++)
+		CHOIR_TRY(choir_strategy_run(*s, train_step, n, NULL, NULL));
+	return CHOIR_OK;
+}
+
+TEST(a_lost_gpu_ends_the_run)
+{
+	for (int gpu = 0; gpu < 2; gpu++) {
+		net n = { .lost = gpu };
+		choir_strategy *s;
+		assert_int_not_equal(make_and_train(&n, &s), CHOIR_OK);
+		char name[16];
+		snprintf(name, sizeof name, "gpu:%d", gpu);
+		assert_text_holds(choir_error(), name);
+		assert_text_holds(choir_error(), "lost*cudaErrorIllegalAddress");
+		choir_strategy_free(s);
+		standin_revive(gpu);
+	}
+}
+
+// Each call of CUDA fails in turn.
+TEST(each_call_of_cuda_fails)
+{
+	unsigned n = 1, ended = 0;
+	for (bool failed = true; failed; n += SHORT ? 53 : 11) {
+		net of = { .lost = CHOIR_NONE };
+		choir_strategy *s;
+		standin_fail(NULL, n, n % 2 == 0 ? UNKNOWN : OUT_OF_MEMORY);
+		const choir_status status = make_and_train(&of, &s);
+		failed = standin_failed();
+		standin_fail(NULL, 0, 0);
+		if (!failed && status != CHOIR_OK)
+			fail_msg("call %u: %s", n, choir_error());
+		if (status != CHOIR_OK && choir_error()[0] == '\0')
+			fail_msg("call %u: %s without a text", n, choir_status_name(status));
+		ended += status != CHOIR_OK;
+		choir_strategy_free(s);
+	}
+	assert_true(ended > (SHORT ? 3 : 15));
+}
+
+TEST(work_that_does_not_end_is_named)
+{
+	choir_frame *f = choir_frame_new(choir_device_find("gpu:0"));
+	assert_non_null(f);
+	choir_tensor *a = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3, 3), 1);
+	assert_int_equal(
+			choir_tensor_to_host(choir_sum(a, CHOIR_ALL_AXES), &(float){ 0 }, 4), CHOIR_OK);
+	standin_pause(1);
+	chi_stream_set_timeout(0.2);
+	choir_tensor *product = choir_matmul(a, a, CHOIR_TRANSPOSED_NONE);
+	assert_non_null(product);
+	float out[9];
+	assert_int_equal(choir_tensor_to_host(product, out, sizeof out), CHOIR_TIMEOUT);
+	assert_text_holds(choir_error(), "gpu:0*matmul*0.2");
+	chi_stream_set_timeout(60);
+	standin_pause(0);
+	choir_frame_free(f);
+}
+
+TEST(a_child_of_a_fork_cannot_use_gpus)
+{
+	choir_device *d = choir_device_find("gpu:0");
+	fflush(stdout);
+	const pid_t child = fork();
+	if (child == 0) {
+		void *memory;
+		const bool fails = chi_device_allocate(d, 100, &memory) == CHOIR_STATE &&
+				strstr(choir_error(), "fork") != NULL && chi_stream_new(d) == NULL;
+		_exit(fails ? 0 : 1);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+// The wait that follows returns the failure, and the stream goes on.
+TEST(a_kernel_on_the_host_fails)
+{
+	float rows[] = { 1, 2, 3, 4 }, out[4];
+	int32_t indices[] = { 1, 7 };
+	choir_buffer in[] = { { .data = rows, .dtype = CHOIR_F32, .shape = CHOIR_SHAPE(2, 2) },
+		{ .data = indices, .dtype = CHOIR_I32, .shape = CHOIR_SHAPE(2) } };
+	choir_buffer to = { .data = out, .dtype = CHOIR_F32, .shape = CHOIR_SHAPE(2, 2) };
+	const choir_kernel_call call = { .size = sizeof call, .n = 2, .in = in, .out = &to };
+	choir_device *d = choir_device_find("gpu:0");
+	assert_int_equal(choir_kernel_run(d, "gather", "host", &call), CHOIR_INVALID);
+	assert_text_holds(choir_error(), "7*1");
+	indices[1] = 0;
+	assert_int_equal(choir_kernel_run(d, "gather", "host", &call), CHOIR_OK);
+	assert_true(out[0] == 3 && out[1] == 4 && out[2] == 1 && out[3] == 2);
+}

@@ -1,0 +1,49 @@
+// The libchoir-cuda that nvcc has built, on a machine without a driver or with one: it opens, and
+// a device is found or the reason is named. Also: the variable CHOIR_CUDA with wrong values.
+#include "choir/device.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *library;
+
+// A process looks for the library once, so each value is tried in a child.
+static void look(const char *value, const char *facts)
+{
+	fflush(stdout);
+	const pid_t child = fork();
+	if (child == 0) {
+		setenv("CHOIR_CUDA", value, 1);
+		const bool found = choir_device_find("gpu:0") != NULL;
+		const bool good =
+				found ? facts == NULL : facts != NULL && text_holds(choir_error(), facts);
+		if (!good)
+			printf("%s: %s\n", value, found ? "found" : choir_error());
+		fflush(stdout);
+		_exit(good ? 0 : 1);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(values_of_the_variable)
+{
+	look("off", "gpu:0*CHOIR_CUDA*off");
+	look("on", "gpu:0*\"on\"*off");
+	look("./no/such/library.so", "gpu:0*./no/such/library.so");
+	look("/lib/x86_64-linux-gnu/libm.so.6", "gpu:0");
+}
+
+TEST(the_library_opens)
+{
+	library = getenv("CHOIR_TEST_CUDA");
+	if (library == NULL || library[0] == '\0')
+		skip();
+	const bool driver = access("/dev/nvidiactl", F_OK) == 0;
+	look(library, driver ? NULL : "gpu:0*no NVIDIA driver");
+}

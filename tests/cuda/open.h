@@ -1,0 +1,4 @@
+// What tests of libchoir-cuda share.
+#pragma once
+
+#include "standin.h"

@@ -57,6 +57,11 @@ static chi_round *round_of(chi_rendezvous *m, uint64_t request)
 	return &m->round[request % CHI_RENDEZVOUS_ROUNDS];
 }
 
+const choir_collective *chi_rendezvous_joined(chi_rendezvous *m, int member, uint64_t request)
+{
+	return round_of(m, request)->c[member];
+}
+
 static uint32_t target_of(uint64_t request)
 {
 	return (uint32_t) (request / CHI_RENDEZVOUS_ROUNDS + 1) * STEP;

@@ -23,10 +23,7 @@ static const ops_subject *subject;
 
 static int max_members(void)
 {
-	int n = 0;
-	while (n < MAX_MEMBERS && subject->device[n] != NULL)
-		n++;
-	return n;
+	return ops_subject_members(subject);
 }
 
 static bool on_host(const party *p)
@@ -571,5 +568,5 @@ int ops_suite_run(const char *name, const ops_subject *s)
 		cmocka_unit_test(opening_may_fail),
 	};
 	subject = s;
-	return cmocka_run_group_tests_name(name, tests, NULL, NULL);
+	return cmocka_run_group_tests_name(name, tests, NULL, NULL) + ops_stream_suite_run(name, s);
 }

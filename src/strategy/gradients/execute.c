@@ -54,6 +54,12 @@ static choir_status prepare_sum_buffers(chi_pending_update *u, chi_pending_varia
 	for (int k = 0; u->two_pass && !pv->is_sparse && k < v->copies; k++) {
 		chi_sum_buffer *sb = &pv->sum_buffer[k];
 		sb->device = device_sharing_with(s, v->copy[k].device);
+		if (u->single_device) {
+			const chi_partial_sums *whole = &u->device[0].gradient[pv - u->pending]->partial_sums;
+			chi_buffer_retain(sb->sum = whole->buffer[0]);
+			sb->data = whole->node[0].data;
+			continue;
+		}
 		if (u->bucket_elements > 0) {
 			CHOIR_TRY(chi_bucket_give_memory(u, pv, sb));
 			continue;
@@ -90,6 +96,21 @@ static choir_status prepare_variable(chi_pending_update *u, chi_pending_variable
 	return CHOIR_OK;
 }
 
+static choir_status check_sums(const chi_pending_update *u)
+{
+	for (size_t i = 0; i < u->n; i++) {
+		const chi_device_gradient *g = u->device[0].gradient[i];
+		const chi_partial_sums *f = &g->partial_sums;
+		if (!u->pending[i].is_sparse &&
+				(f->n == 0 ||
+						(g->collective.kind != CHOIR_BROADCAST &&
+								f->node[0].hi - f->node[0].lo != u->strategy->replicas)))
+			return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas",
+					g->variable->name, u->strategy->replicas);
+	}
+	return CHOIR_OK;
+}
+
 static choir_status prepare(chi_pending_update *u, int by)
 {
 	const chi_gradients *a = u->gradients;
@@ -113,14 +134,17 @@ static choir_status prepare(chi_pending_update *u, int by)
 	u->gated = a->table->gated(a->user);
 	u->allows_sparse = !u->gated && s->all_host && s->all_here;
 	u->two_pass = !u->allows_sparse || s->concurrency != CHI_EXCLUSIVE;
-	u->single_device = !u->two_pass && s->devices == 1 && s->process_group == NULL;
+	u->single_device = s->devices == 1 && s->process_group == NULL &&
+			(!u->two_pass || (!s->all_host && s->all_here && !u->sparse));
 	u->touches_all_rows = false;
 	u->n = first->n;
 	u->chunks = 0;
 	CHOIR_TRY(a->table->begin(a->user, u->state, first->n, u->variable));
+	if (u->single_device && u->two_pass)
+		CHOIR_TRY(check_sums(u));
 	if (u->sparse)
 		CHOIR_TRY(chi_sparse_gradients_prepare(u, by));
-	if (u->two_pass)
+	if (u->two_pass && !u->single_device)
 		CHOIR_TRY(chi_bucket_prepare(u));
 	for (size_t i = 0; i < first->n; i++)
 		CHOIR_TRY(prepare_variable(u, &u->pending[i]));
@@ -271,21 +295,6 @@ static choir_status join(chi_pending_update *u, int d, size_t i)
 		.user = g,
 	};
 	return chi_communicator_join(&s->communicator, d, c, &g->request);
-}
-
-static choir_status check_sums(const chi_pending_update *u)
-{
-	for (size_t i = 0; i < u->n; i++) {
-		const chi_device_gradient *g = u->device[0].gradient[i];
-		const chi_partial_sums *f = &g->partial_sums;
-		if (!u->pending[i].is_sparse &&
-				(f->n == 0 ||
-						(g->collective.kind != CHOIR_BROADCAST &&
-								f->node[0].hi - f->node[0].lo != u->strategy->replicas)))
-			return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas",
-					g->variable->name, u->strategy->replicas);
-	}
-	return CHOIR_OK;
 }
 
 // A thread that works for all returns at once.

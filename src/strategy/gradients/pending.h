@@ -109,7 +109,7 @@ typedef struct chi_pending_update {
 	// 0: no bucket
 	int64_t bucket_elements;
 	chi_bucket *bucket;
-	bool single_device; // its partial sums are the sums
+	bool single_device; // no collective: its partial sums are the sums
 	bool touches_all_rows;
 	chi_pending_update_stage stage; // under the run's lock
 	chi_gate prepared;

@@ -83,6 +83,12 @@ choir_status chi_stream_send(chi_stream *s, void *to, const void *from, size_t b
 // may change at once; the stream reports failures.
 choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t bytes);
 
+// Queues a copy of device memory to the host. After the caller has waited for the stream, the
+// second function gives the bytes to `to` and frees the copy. to NULL: the wait failed, and the
+// stream keeps the copy. NULL: a failure.
+chi_staging_buffer *chi_stream_fetch_later(chi_stream *s, const void *from, size_t bytes);
+void chi_stream_take_fetched(chi_stream *s, chi_staging_buffer *fetched, void *to, size_t bytes);
+
 // Copies between two devices, through the host if they share no memory; returns when done. s: a
 // stream of either.
 choir_status chi_device_copy(chi_stream *s, choir_device *to_device, void *to,

@@ -227,6 +227,25 @@ choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t b
 	return marked;
 }
 
+chi_staging_buffer *chi_stream_fetch_later(chi_stream *s, const void *from, size_t bytes)
+{
+	chi_staging_buffer *staging = chi_staging_buffer_new(bytes);
+	if (staging == NULL || chi_stream_copy(s, staging->memory, from, bytes) == CHOIR_OK)
+		return staging;
+	chi_staging_buffer_free(staging);
+	return NULL;
+}
+
+void chi_stream_take_fetched(chi_stream *s, chi_staging_buffer *fetched, void *to, size_t bytes)
+{
+	if (to == NULL) {
+		chi_quarantine_keep(s, fetched, CHI_STREAM_CLOSED);
+		return;
+	}
+	memcpy(to, fetched->memory, bytes);
+	chi_staging_buffer_free(fetched);
+}
+
 static choir_status copy_here(chi_stream *s, choir_device *to_device, void *to,
 		choir_device *from_device, const void *from, size_t bytes)
 {

@@ -12,9 +12,9 @@
 #include "op/op.h"
 #include "strategy/gradients/bucket.h"
 #include "strategy/gradients/sparse_gradients.h"
+#include "strategy/gradients/update_gate.h"
 #include "trace/trace.h"
 
-#include <math.h>
 #include <string.h>
 
 static int device_sharing_with(const choir_strategy *s, const choir_device *device)
@@ -148,11 +148,12 @@ static choir_status prepare(chi_pending_update *u, int by)
 		CHOIR_TRY(chi_bucket_prepare(u));
 	for (size_t i = 0; i < first->n; i++)
 		CHOIR_TRY(prepare_variable(u, &u->pending[i]));
+	chi_update_gate_prepare(u);
 	return chi_overlap_prepare(u);
 }
 
-choir_status chi_device_gradient_write(const chi_device_gradient *g, int copy, int64_t first,
-		int64_t count, const void *data, double factor)
+choir_status chi_device_gradient_write(
+		const chi_device_gradient *g, int copy, const chi_gradient_chunk *chunk)
 {
 	chi_pending_update *u = g->update;
 	const chi_gradients *a = u->gradients;
@@ -160,77 +161,9 @@ choir_status chi_device_gradient_write(const chi_device_gradient *g, int copy, i
 	chi_stream *stream = chi_strategy_stream(u->strategy, g->device, v->copy[copy].device);
 	chi_atomic32_store(&u->written, 1);
 	chi_trace_begin(CHOIR_TRACE_UPDATE, v->name);
-	const choir_status status = a->table->chunk(
-			a->user, u->state, g->index, v, copy, first, count, data, factor, stream);
+	const choir_status status =
+			a->table->chunk(a->user, u->state, g->index, v, copy, chunk, stream);
 	chi_trace_end();
-	return status;
-}
-
-static choir_status run_squares(
-		chi_stream *stream, const choir_variable *v, int64_t count, const void *data, void *to)
-{
-	const int64_t n = (count + CHI_UPDATE_CHUNK - 1) / CHI_UPDATE_CHUNK;
-	const choir_chunk_squares_attributes attributes = { CHI_UPDATE_CHUNK };
-	const choir_buffer x = { (void *) (uintptr_t) data, v->dtype, { 1, { count } } };
-	choir_buffer out = { to, CHOIR_F64, { 1, { n } } };
-	return chi_kernel_run(stream, "chunk_squares", 1, &x, &out, &attributes);
-}
-
-static choir_status square_chunks(
-		const chi_device_gradient *g, int64_t first, int64_t count, const void *data)
-{
-	chi_pending_update *u = g->update;
-	if (count == 0)
-		return CHOIR_OK; // no elements, no memory for squares
-	return run_squares(u->strategy->exchange[g->device], g->variable, count, data,
-			u->pending[g->index].squares + first / CHI_UPDATE_CHUNK);
-}
-
-static bool squares_here(const chi_pending_update *u, size_t i, int d)
-{
-	return u->pending[i].sum_buffer[0].device == d && u->pending[i].variable->elements > 0;
-}
-
-static choir_status queue_squares(const chi_pending_update *u, int d, double *there)
-{
-	choir_status status = CHOIR_OK;
-	for (size_t i = 0; i < u->n && status == CHOIR_OK; i++) {
-		const chi_pending_variable *pv = &u->pending[i];
-		if (!squares_here(u, i, d))
-			continue;
-		status = run_squares(u->strategy->exchange[d], pv->variable, pv->variable->elements,
-				pv->sum_buffer[0].data, there);
-		there += pv->chunks;
-	}
-	return status;
-}
-
-// Squares in device memory are made on the device's stream and copied to the host together.
-static choir_status square_device(chi_pending_update *u, int d)
-{
-	chi_stream *stream = u->strategy->exchange[d];
-	size_t n = 0;
-	for (size_t i = 0; i < u->n; i++)
-		n += squares_here(u, i, d) ? (size_t) u->pending[i].chunks : 0;
-	if (n == 0 || stream->device->host_memory)
-		return CHOIR_OK;
-	const size_t bytes = n * sizeof(double);
-	chi_scratch *host = &u->device[d].squares;
-	if (!chi_scratch_reserve(host, bytes))
-		return choir_error_status();
-	chi_buffer *there = chi_buffer_new(stream->device, bytes);
-	if (there == NULL)
-		return choir_error_status();
-	choir_status status = queue_squares(u, d, there->memory);
-	status = status == CHOIR_OK ? chi_stream_fetch(stream, host->memory, there->memory, bytes)
-								: chi_strategy_wait(u->strategy, d, d + 1, status);
-	chi_buffer_release(there);
-	const double *from = (const double *) (const void *) host->memory;
-	for (size_t i = 0; status == CHOIR_OK && i < u->n; i++)
-		if (squares_here(u, i, d)) {
-			memcpy(u->pending[i].squares, from, (size_t) u->pending[i].chunks * sizeof *from);
-			from += u->pending[i].chunks;
-		}
 	return status;
 }
 
@@ -248,13 +181,13 @@ static choir_status chunk_done(void *user, int64_t first, int64_t count, const v
 	const chi_pending_update *u = g->update;
 	const choir_strategy *s = u->strategy;
 	if (!u->two_pass)
-		return chi_device_gradient_write(
-				g, chi_strategy_copy(s, g->variable, s->first[g->device]), first, count, data, 1);
+		return chi_device_gradient_write(g, chi_strategy_copy(s, g->variable, s->first[g->device]),
+				&(chi_gradient_chunk){ first, count, data, 1, NULL });
 	const choir_device *device = s->device[g->device];
 	// Only one of the devices that share a sum gets this call.
 	return u->gated && device->host_memory &&
 					chi_device_shares(u->pending[g->index].sum_buffer[0].sum->device, device)
-			? square_chunks(g, first, count, data)
+			? chi_update_gate_square(g, first, count, data)
 			: CHOIR_OK;
 }
 
@@ -356,21 +289,6 @@ static choir_status reduce(chi_pending_update *u, int from, int to)
 	return CHOIR_OK;
 }
 
-static choir_status decide(const chi_pending_update *u, double *factor, bool *skip)
-{
-	double all = 0;
-	const choir_variable *bad = NULL;
-	for (size_t i = 0; i < u->n; i++) {
-		double own = 0;
-		for (int64_t k = 0; k < u->pending[i].chunks; k++)
-			own += u->pending[i].squares[k];
-		if (!isfinite(own) && bad == NULL)
-			bad = u->pending[i].variable;
-		all += own;
-	}
-	return u->gradients->table->gate(u->gradients->user, all, bad, factor, skip);
-}
-
 static choir_status take_chunks(chi_pending_update *u, int d, double factor)
 {
 	for (size_t i = 0;;) {
@@ -385,8 +303,8 @@ static choir_status take_chunks(chi_pending_update *u, int d, double factor)
 		const int64_t count = left < CHI_UPDATE_CHUNK ? left : CHI_UPDATE_CHUNK;
 		const void *data = pv->touches_all_rows ? chi_sparse_gradients_chunk(u, d, i, first, count)
 												: data_of(u, i, first);
-		CHOIR_TRY(chi_device_gradient_write(
-				u->device[d].gradient[i], 0, first, count, data, factor));
+		CHOIR_TRY(chi_device_gradient_write(u->device[d].gradient[i], 0,
+				&(chi_gradient_chunk){ first, count, data, factor, NULL }));
 	}
 }
 
@@ -462,7 +380,10 @@ static choir_status update_copy(
 	const void *data = sb->data;
 	if (!chi_device_shares(sb->sum->device, device))
 		CHOIR_TRY(bring_sum(g, sb, stream, &data));
-	CHOIR_TRY(chi_device_gradient_write(g, copy, 0, v->elements, data, factor));
+	const chi_pending_update *u = g->update;
+	const double *gate = u->devices_decide ? u->device[g->device].gate.verdict : NULL;
+	CHOIR_TRY(chi_device_gradient_write(
+			g, copy, &(chi_gradient_chunk){ 0, v->elements, data, factor, gate }));
 	return v->concurrency == CHI_EXCLUSIVE ? CHOIR_OK : chi_stream_wait(stream);
 }
 
@@ -491,13 +412,15 @@ static choir_status update_summed(chi_pending_update *u, int from, int to, bool 
 			!u->gradients->table->whole;
 	double factor = 1;
 	bool skip = false;
+	const bool host_decides = u->gated && !u->devices_decide;
 	for (int d = from; u->gated && d < to; d++)
-		CHOIR_TRY(square_device(u, d));
+		CHOIR_TRY(
+				host_decides ? chi_update_gate_fetch_squares(u, d) : chi_update_gate_queue(u, d));
 	// A device without sums may come before all squares are known.
-	if (u->gated && !by_chunks)
+	if (host_decides && !by_chunks)
 		CHOIR_TRY(wait_for_devices(u, from, to));
-	if (u->gated)
-		CHOIR_TRY(decide(u, &factor, &skip));
+	if (host_decides)
+		CHOIR_TRY(chi_update_gate_decide(u, &factor, &skip));
 	*applied = !skip;
 	if (skip)
 		return CHOIR_OK;
@@ -569,6 +492,8 @@ choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to,
 	status = chi_strategy_wait(s, from, to, status);
 	if (from == 0 && !s->all_here) // the first device updates these copies
 		status = chi_strategy_wait_away(s, status);
+	for (int d = from; d < to; d++)
+		status = chi_update_gate_read(u, d, status, &applied);
 	if (status != CHOIR_OK)
 		return status; // chi_pending_update_discard undefines what was written
 	const uint32_t devices = (uint32_t) (to - from);

@@ -343,8 +343,9 @@ static choir_status write_rows(const chi_pending_variable *pv, const chi_device_
 			next++;
 		for (int64_t i = k; i < next; i++)
 			fetch_row(pv, i + CHI_FETCHED_ROWS, bytes);
-		CHOIR_TRY(chi_device_gradient_write(g, 0, pv->rows.row[k] * width, (next - k) * width,
-				pv->rows.values + (size_t) k * bytes, 1));
+		CHOIR_TRY(chi_device_gradient_write(g, 0,
+				&(chi_gradient_chunk){ pv->rows.row[k] * width, (next - k) * width,
+						pv->rows.values + (size_t) k * bytes, 1, NULL }));
 	}
 	return CHOIR_OK;
 }
@@ -355,8 +356,9 @@ static choir_status write_all_rows(const chi_pending_update *u, const chi_device
 	for (int64_t first = 0; first < elements; first += CHI_UPDATE_CHUNK) {
 		const int64_t left = elements - first;
 		const int64_t count = left < CHI_UPDATE_CHUNK ? left : CHI_UPDATE_CHUNK;
-		CHOIR_TRY(chi_device_gradient_write(g, 0, first, count,
-				chi_sparse_gradients_chunk(u, g->device, g->index, first, count), 1));
+		const void *data = chi_sparse_gradients_chunk(u, g->device, g->index, first, count);
+		CHOIR_TRY(chi_device_gradient_write(
+				g, 0, &(chi_gradient_chunk){ first, count, data, 1, NULL }));
 	}
 	return CHOIR_OK;
 }

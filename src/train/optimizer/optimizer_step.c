@@ -277,7 +277,7 @@ static bool gated(const void *user)
 	return o->kind->whole || o->options.global_clip_norm > 0 ||
 			o->options.nonfinite == CHOIR_NONFINITE_SKIP ||
 			o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC || o->scale != 1 ||
-			!o->strategy->all_host;
+			(!o->strategy->all_host && o->options.nonfinite != CHOIR_NONFINITE_IGNORE);
 }
 
 static choir_status gate(
@@ -301,6 +301,14 @@ static choir_status gate(
 	if (clip > 0 && norm > clip)
 		*factor *= clip / norm;
 	return CHOIR_OK;
+}
+
+static choir_update_gate_attributes gate_attributes(const void *user)
+{
+	const choir_optimizer *o = user;
+	return (choir_update_gate_attributes){ .scale = o->scale,
+		.clip = o->options.global_clip_norm,
+		.any = o->options.nonfinite == CHOIR_NONFINITE_IGNORE };
 }
 
 static choir_status call_kernel(const choir_optimizer *o, const chi_optimized_variable *t,
@@ -361,17 +369,16 @@ static choir_status average(const choir_optimizer *o, const choir_buffer *w,
 }
 
 static choir_status slice(void *user, const void *of_update, size_t index, choir_variable *v,
-		int copy, int64_t first, int64_t count, const void *gradient, double factor,
-		chi_stream *stream)
+		int copy, const chi_gradient_chunk *chunk, chi_stream *stream)
 {
 	const choir_optimizer *o = user;
 	const state *now = of_update;
 	const chi_optimized_variable *t = now->item[index];
-	const size_t offset = (size_t) first * chi_dtype_size(v->dtype);
-	const choir_shape shape = { 1, { count } };
+	const size_t offset = (size_t) chunk->first * chi_dtype_size(v->dtype);
+	const choir_shape shape = { 1, { chunk->count } };
 	choir_buffer in[CHI_SLOTS + 2];
 	size_t n = 0;
-	if (count == 0)
+	if (chunk->count == 0)
 		return CHOIR_OK;
 	in[n++] = (choir_buffer){ (char *) v->copy[copy].buffer->memory + offset, v->dtype, shape };
 	for (int i = 0; i < o->slots; i++)
@@ -380,11 +387,12 @@ static choir_status slice(void *user, const void *of_update, size_t index, choir
 	const bool averages = o->slots > o->kind->slots;
 	const choir_buffer mean = in[n - 1];
 	n -= averages;
-	in[n++] = (choir_buffer){ (void *) (uintptr_t) gradient, v->dtype, shape };
+	in[n++] = (choir_buffer){ (void *) (uintptr_t) chunk->data, v->dtype, shape };
 	choir_update_attributes attributes = now->attributes;
 	attributes.rate *= t->rate;
 	attributes.decay = t->decay;
-	attributes.gradient_scale = factor;
+	attributes.gradient_scale = chunk->factor;
+	attributes.gate = chunk->gate;
 	CHOIR_TRY(v->concurrency == CHI_LOCK_FREE
 					? slice_relaxed(o, t, copy, n, in, &attributes, stream)
 					: call_kernel(o, t, copy, n, in, &attributes, stream));
@@ -420,6 +428,8 @@ void chi_update_table(choir_optimizer *o)
 		.whole = o->kind->whole,
 		.gated = gated,
 		.gate = gate,
+		// The kernel of averages would take the gate's factor for its own.
+		.gate_attributes = o->slots > o->kind->slots ? NULL : gate_attributes,
 		.chunk = slice,
 		.end = end };
 }

@@ -17,8 +17,8 @@ choir_status trace_parts_find(trace_parts *p, const char *path)
 {
 	char first[TRACE_PATH], next[TRACE_PATH + 24];
 	*p = (trace_parts){ .n = 0 };
-	const int length = snprintf(
-			first, sizeof first, is_directory(path) ? "%s/trace.json" : "%s", path);
+	const int length =
+			snprintf(first, sizeof first, is_directory(path) ? "%s/trace.json" : "%s", path);
 	if (length >= TRACE_PATH - 24)
 		return choir_fail(CHOIR_INVALID, "%.100s...: path too long", path);
 	snprintf(next, sizeof next, "%s", first);

@@ -174,7 +174,8 @@ static void draw_axes(FILE *to, const chart *c, const axis *x, const axis *y)
 	}
 	for (double v = x->low; v <= x->high + x->step / 2; v += x->step)
 		fprintf(to, "<text class=\"tick\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>",
-				x_of(x, v), HEIGHT - BOTTOM + 14, html_number(fabs(v) < x->step / 1e6 ? 0 : v, text));
+				x_of(x, v), HEIGHT - BOTTOM + 14,
+				html_number(fabs(v) < x->step / 1e6 ? 0 : v, text));
 	fprintf(to, "<text class=\"axis\" x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>",
 			WIDTH - RIGHT, HEIGHT - 4, c->x_name);
 }
@@ -240,7 +241,8 @@ void html_chart(FILE *to, const chart *c)
 	fprintf(to, "<section class=\"card\"><h2>%s%s%s%s</h2>", c->title,
 			c->unit[0] == '\0' ? "" : " <small>", c->unit, c->unit[0] == '\0' ? "" : "</small>");
 	write_legend(to, c);
-	fprintf(to, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", WIDTH, HEIGHT, c->title);
+	fprintf(to, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", WIDTH, HEIGHT,
+			c->title);
 	draw_axes(to, c, &x, &y);
 	for (size_t k = 0; k < c->n; k++)
 		draw_line(to, &c->line[k], &x, &y);

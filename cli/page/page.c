@@ -50,7 +50,7 @@ static void write_tiles(FILE *to, const run_events *r)
 	const bool ended = r->end.n > 0;
 	fputs("<div class=\"tiles\">", to);
 	percent_tile(to, "Test accuracy",
-			ended			   ? run_pair_number(&r->end, "test_accuracy")
+			ended				   ? run_pair_number(&r->end, "test_accuracy")
 					: last != NULL ? last->test_accuracy
 								   : (double) NAN);
 	number_tile(to, "Test R2", run_pair_number(&r->end, "test_r2"), "");
@@ -76,7 +76,8 @@ static bool is_one(const run_pairs *p, const char *key)
 
 static void write_head(FILE *to, const run_events *r)
 {
-	const char *model = run_pair_find(&r->start, "model"), *data = run_pair_find(&r->start, "data");
+	const char *model = run_pair_find(&r->start, "model"),
+			   *data = run_pair_find(&r->start, "data");
 	fputs(html_head, to);
 	fputs("<title>", to);
 	html_text(to, model);
@@ -114,17 +115,7 @@ static void write_head(FILE *to, const run_events *r)
 
 // ---- Curves.
 
-typedef enum {
-	STEP,
-	LOSS,
-	RATE,
-	SPEED,
-	TEST_LOSS,
-	ACCURACY,
-	TEST_ACCURACY,
-	ERROR,
-	BITS
-} column;
+typedef enum { STEP, LOSS, RATE, SPEED, TEST_LOSS, ACCURACY, TEST_ACCURACY, ERROR, BITS } column;
 
 static double value_of(const run_point *p, column c)
 {

@@ -95,7 +95,8 @@ static void write_waits(FILE *to, const run_events *r)
 		html_text(to, w->last[0] == '\0' ? "–" : w->last);
 		fprintf(to,
 				"</td><td class=\"n\">%lld</td><td class=\"n\">%s</td><td><div "
-				"class=\"bar\"><span class=\"wait\" style=\"width:%.1f%%\"></span></div></td></tr>",
+				"class=\"bar\"><span class=\"wait\" "
+				"style=\"width:%.1f%%\"></span></div></td></tr>",
 				(long long) w->times, html_seconds(w->seconds, time),
 				r->waits.end > 0 ? 100 * w->seconds / r->waits.end : 0);
 	}

@@ -133,8 +133,9 @@ static choir_status read_lines(run_events *r, FILE *file, const char *path)
 		if (line[n - 1] != '\n')
 			break; // still being written
 		const bool good = strlen(line) == (size_t) n && json_line_read(&read, line);
-		status = good ? add_event(r, &read)
-					  : choir_fail(read.no_memory ? CHOIR_NO_MEMORY : CHOIR_CORRUPT, "wrong event");
+		status = good
+				? add_event(r, &read)
+				: choir_fail(read.no_memory ? CHOIR_NO_MEMORY : CHOIR_CORRUPT, "wrong event");
 		if (status != CHOIR_OK) {
 			char why[128];
 			snprintf(why, sizeof why, "%s", choir_error());
@@ -230,8 +231,9 @@ choir_status run_events_read(run_events *r, const char *directory)
 	fclose(file);
 	CHOIR_TRY(status);
 	if (r->start.n == 0)
-		return choir_fail(CHOIR_CORRUPT, "%s: has no event \"start\"; needs a file of choir train "
-										 "--run",
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: has no event \"start\"; needs a file of choir train "
+				"--run",
 				path);
 	return read_traces(r, directory);
 }

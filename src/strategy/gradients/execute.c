@@ -167,6 +167,28 @@ choir_status chi_device_gradient_write(
 	return status;
 }
 
+choir_status chi_device_gradient_write_rows(
+		const chi_device_gradient *g, const chi_gradient_rows *rows)
+{
+	chi_pending_update *u = g->update;
+	const chi_gradients *a = u->gradients;
+	choir_variable *v = g->variable;
+	chi_stream *stream = chi_strategy_stream(u->strategy, g->device, v->copy[0].device);
+	const size_t bytes = (size_t) rows->width * chi_dtype_size(v->dtype);
+	choir_status status = CHOIR_OK;
+	chi_atomic32_store(&u->written, 1);
+	chi_trace_begin(CHOIR_TRACE_UPDATE, v->name);
+	if (a->table->rows != NULL)
+		status = a->table->rows(a->user, u->state, g->index, v, rows, stream);
+	for (int64_t k = 0; a->table->rows == NULL && k < rows->n && status == CHOIR_OK; k++) {
+		const chi_gradient_chunk chunk = { rows->row[k] * rows->width, rows->width,
+			(const char *) rows->values + (size_t) k * bytes, 1, NULL };
+		status = a->table->chunk(a->user, u->state, g->index, v, 0, &chunk, stream);
+	}
+	chi_trace_end();
+	return status;
+}
+
 static const void *data_of(const chi_pending_update *u, size_t i, int64_t first)
 {
 	const chi_pending_variable *pv = &u->pending[i];

@@ -9,3 +9,6 @@ choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to,
 // Calls the optimizer for elements of a variable's copy.
 choir_status chi_device_gradient_write(
 		const chi_device_gradient *g, int copy, const chi_gradient_chunk *chunk);
+// Calls the optimizer for rows of a variable's only copy.
+choir_status chi_device_gradient_write_rows(
+		const chi_device_gradient *g, const chi_gradient_rows *rows);

@@ -16,6 +16,13 @@ typedef struct {
 	const double *gate; // the output of "update_gate" on the device, or NULL
 } chi_gradient_chunk;
 
+// Rows of a variable's summed gradient, in ascending order.
+typedef struct {
+	int64_t n, width; // width: elements of a row
+	const int64_t *row;
+	const void *values; // one row after another
+} chi_gradient_rows;
+
 // An optimizer's functions, called in the order begin, (gate), chunk .., end. Several workers'
 // updates may be pending; each has its own state.
 typedef struct {
@@ -41,6 +48,9 @@ typedef struct {
 	// to element first, on the copy's device.
 	choir_status (*chunk)(void *user, const void *state, size_t index, choir_variable *v, int copy,
 			const chi_gradient_chunk *chunk, chi_stream *stream);
+	// Updates rows of v's only copy, in host memory. May be NULL: chunk does it.
+	choir_status (*rows)(void *user, const void *state, size_t index, choir_variable *v,
+			const chi_gradient_rows *rows, chi_stream *stream);
 	// Called once, after the last write. applied: false if gate skipped the update.
 	void (*end)(void *user, const void *state, bool applied);
 } chi_gradients_table;

@@ -17,6 +17,8 @@ struct choir_device {
 	chi_atomic32 abandoned_waits; // waits given up while the stream may still run
 	chi_atomic32 staging_buffers; // in quarantine
 	chi_staging_buffer *quarantine;
+	chi_staging_buffer *pinned; // unused
+	int pinned_buffers; // there
 };
 
 // A device's queue of operations, always empty on the CPU.

@@ -336,6 +336,28 @@ static void chunk_squares(chi_sample *s)
 	chi_sample_give(s, CHOIR_F64, (choir_shape){ 1, { (n + chunk - 1) / chunk } });
 }
 
+static void update_gate(chi_sample *s)
+{
+	const int64_t variables = chi_sample_size(s);
+	const choir_update_gate_attributes a = { .scale = 4,
+		.clip = (double) chi_sample_integer(s, 0, 2),
+		.any = chi_sample_integer(s, 0, 1) == 1 };
+	const choir_buffer *ends =
+			chi_sample_add_range(s, CHOIR_I64, (choir_shape){ 1, { variables } }, 0, 5);
+	if (s->status != CHOIR_OK || s->dtype != CHOIR_F64)
+		return;
+	int64_t *end = ends->data;
+	for (int64_t i = 1; i < variables; i++)
+		end[i] += end[i - 1];
+	end[variables - 1]++;
+	(void) chi_sample_add(s, CHOIR_F64, (choir_shape){ 1, { end[variables - 1] } });
+	const choir_buffer squares = s->in[1];
+	s->in[1] = s->in[0];
+	s->in[0] = squares;
+	chi_sample_set(s, &a, sizeof a);
+	chi_sample_give(s, CHOIR_F64, (choir_shape){ 1, { 4 } });
+}
+
 // detail: the number of inputs, and 10 times the index of the one that is never negative.
 static void update(chi_sample *s)
 {
@@ -454,6 +476,7 @@ const chi_kernel_row chi_kernel_rows[] = {
 	{ "rmsprop_update", update, -2, 2, 0, NEAR, 14 },
 	{ "nadam_update", update, -2, 2, 0, NEAR, 24 },
 	{ "lamb_update", update, -2, 2, 0, NEAR, 24 },
+	{ "update_gate", update_gate, 0, 4, 0, EXACT, 0 },
 	{ "matmul", chi_sample_matmul, -1, 1, 0, SUM, 0 },
 	{ "dense", chi_sample_dense, -1, 1, 0, SUM, 0 },
 	{ "conv2d", chi_sample_conv2d, -1, 1, 0, SUM, CHI_FORWARD },

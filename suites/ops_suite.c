@@ -69,6 +69,26 @@ static choir_status a_divisor_divides_the_sum(chi_group *g)
 	return divide(g, CHOIR_F64, 10);
 }
 
+// What is queued after the wait sees the result, and writes the partial sums of the next sum.
+static choir_status results_come_in_stream_order(chi_group *g)
+{
+	static const int64_t sizes[] = { 20000, 20000, 3, 20000, 0, 70000, 20000 };
+	CHOIR_TRY(chi_group_open(g, g->most, 6));
+	for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+		const double divisor = k % 3 == 2 ? 3 : 1;
+		CHOIR_TRY(chi_group_bring(g, CHOIR_ALL_REDUCE, CHOIR_F32, sizes[k], k));
+		if (divisor != 1)
+			CHOIR_TRY(chi_group_divide(g, divisor));
+		for (int i = 0; i < g->group.members; i++) {
+			g->member[i].c.in_stream = true;
+			g->member[i].c.divisor = divisor;
+		}
+		CHOIR_TRY(chi_group_meet(g));
+		CHOIR_TRY(chi_group_check_all(g));
+	}
+	return CHOIR_OK;
+}
+
 static choir_status only_members_that_want_it_get_a_result(chi_group *g)
 {
 	CHOIR_TRY(chi_group_open(g, g->most, 7));
@@ -489,6 +509,7 @@ static const struct {
 	{ "sums have the bits of the tree", sums_have_the_bits_of_the_tree },
 	{ "any number of replicas", any_number_of_replicas },
 	{ "a divisor divides the sum", a_divisor_divides_the_sum },
+	{ "results come in stream order", results_come_in_stream_order },
 	{ "only members that want it get a result", only_members_that_want_it_get_a_result },
 	{ "a broadcast gives what the root has", a_broadcast_gives_what_the_root_has },
 	{ "done is called once", done_is_called_once },

@@ -24,7 +24,7 @@ enum {
 	CHI_WORK_RANGES = 8, // most ranges of a collective's chunks: 0070
 	CHI_NONTEMPORAL_SUM_BYTES = 32 << 20, // exceeds most caches with its parts: 0070
 	CHI_OVERLAPPED_ELEMENTS = 16 << 10, // the update sums and applies smaller gradients: 0064
-	CHI_FETCHED_ROWS = 12, // prefetched ahead of a sparse update
+	CHI_FETCHED_ROWS = 12, // prefetched ahead of a gather or a sparse update
 	CHI_FETCHED_ROW_BYTES = 512, // most of each of them
 
 	// Sums among workers.

@@ -1,6 +1,9 @@
 // Chunks and their streams. Only a member's thread may use the member's stream, so chunks have
 // other streams. The host never waits while it holds a lock. A chunk's operations run in order, so
 // a wait for the last one waits for all.
+//
+// In stream order the host does not wait at all: each member's stream waits for all chunk streams.
+// Then the algorithm keeps the memory that its chunks needed, for chunks that wait for its event.
 #include "collective/chunk.h"
 
 #include "base/alloc.h"
@@ -10,17 +13,27 @@
 choir_status chi_chunk_algorithm_open(
 		chi_chunk_algorithm *r, const choir_group *group, chi_chunk_fn *chunk, int chunks)
 {
+	chi_mutex_init(&r->kept_lock, CHI_RANK_CROSS, "kept memory");
 	CHOIR_TRY(chi_algorithm_open(&r->base, group, chunk, chunks));
 	r->chunk_stream = chi_alloc_array((size_t) group->members, sizeof *r->chunk_stream);
 	if (r->chunk_stream == NULL)
 		return choir_error_status();
+	const choir_device_table *kind = group->devices[0]->table;
+	r->all_queued = !kind->immediate && !kind->host_memory;
 	for (int i = 0; i < group->members; i++) {
+		r->all_queued = r->all_queued && group->devices[i]->table == kind;
 		r->chunk_stream[i].stream = chi_stream_new(group->devices[i]);
 		if (r->chunk_stream[i].stream == NULL)
 			return choir_error_status();
 		chi_mutex_init(&r->chunk_stream[i].lock, CHI_RANK_CROSS, "chunk stream");
 	}
 	return CHOIR_OK;
+}
+
+static void release_kept(chi_chunk_algorithm *r)
+{
+	for (; r->n_kept > 0; r->n_kept--)
+		chi_buffer_release(r->kept[r->n_kept - 1].buffer);
 }
 
 void chi_chunk_algorithm_close(void *self)
@@ -32,8 +45,32 @@ void chi_chunk_algorithm_close(void *self)
 		chi_stream_free(r->chunk_stream[i].stream);
 		chi_mutex_destroy(&r->chunk_stream[i].lock);
 	}
+	release_kept(r);
 	chi_free(r->chunk_stream);
+	chi_mutex_destroy(&r->kept_lock);
 	chi_algorithm_close(self);
+}
+
+static choir_status mark_chunk_stream(chi_chunk_algorithm *r, int i, uint64_t *event)
+{
+	chi_mutex_lock(&r->chunk_stream[i].lock);
+	const choir_status status = chi_stream_record_event(r->chunk_stream[i].stream, event);
+	chi_mutex_unlock(&r->chunk_stream[i].lock);
+	return status;
+}
+
+choir_status chi_chunk_algorithm_wait(void *self, int member, uint64_t request, double seconds)
+{
+	chi_chunk_algorithm *r = self;
+	const choir_collective *c = chi_rendezvous_joined(&r->base.rendezvous, member, request);
+	CHOIR_TRY(chi_algorithm_wait(self, member, request, seconds));
+	chi_stream own = { r->base.group->devices[member], c->stream };
+	uint64_t event;
+	for (int i = 0; c->in_stream && r->all_queued && i < r->base.group->members; i++) {
+		CHOIR_TRY(mark_chunk_stream(r, i, &event));
+		CHOIR_TRY(chi_stream_wait_event(&own, r->chunk_stream[i].stream, event));
+	}
+	return CHOIR_OK;
 }
 
 int chi_chunk_algorithm_root(
@@ -97,35 +134,101 @@ choir_status chi_chunk_task_wait(const chi_chunk_task *h)
 
 // Waits for all chunk streams after a failure, and clears theirs. late: a wait timed out, so
 // streams are abandoned and their memory is not reused.
-static void settle(const chi_chunk_task *h, bool late)
+static void settle(chi_chunk_algorithm *r, bool late)
 {
 	chi_error first;
 	chi_error_save(&first);
-	for (int i = 0; i < h->algorithm->base.group->members; i++) {
-		chi_chunk_stream *s = &h->algorithm->chunk_stream[i];
+	for (int i = 0; i < r->base.group->members; i++) {
+		chi_stream *stream = r->chunk_stream[i].stream;
 		uint64_t event;
-		if (s->stream->device->host_memory)
+		if (stream->device->host_memory)
 			continue;
-		chi_mutex_lock(&s->lock);
-		const choir_status marked = chi_stream_record_event(s->stream, &event);
-		chi_mutex_unlock(&s->lock);
+		const choir_status marked = mark_chunk_stream(r, i, &event);
 		if (marked == CHOIR_OK && late)
-			chi_stream_abandon(s->stream, event);
+			chi_stream_abandon(stream, event);
 		else if (marked == CHOIR_OK)
-			(void) chi_stream_wait_up_to(s->stream, event);
+			(void) chi_stream_wait_up_to(stream, event);
 	}
 	chi_error_restore(&first);
+}
+
+void chi_chunk_algorithm_reset(void *self)
+{
+	chi_chunk_algorithm *r = self;
+	if (chi_atomic32_load(&r->base.rendezvous.aborted) != 0 && r->all_queued) {
+		settle(r, false);
+		release_kept(r);
+	}
+	chi_algorithm_reset(self);
+}
+
+static bool is_in_stream(const chi_chunk_task *h)
+{
+	return h->c->in_stream && h->algorithm->all_queued;
+}
+
+// Keeps a task's memory for later tasks. What does not fit stays in h->spent.
+static void keep_memory(chi_chunk_task *h)
+{
+	chi_chunk_algorithm *r = h->algorithm;
+	chi_mutex_lock(&r->kept_lock);
+	while (h->spent != NULL && r->n_kept < (int) (sizeof r->kept / sizeof r->kept[0])) {
+		chi_buffer *b = h->spent;
+		h->spent = b->next;
+		b->next = NULL;
+		r->kept[r->n_kept++] = (chi_kept_memory){ b, h->at, h->event };
+	}
+	chi_mutex_unlock(&r->kept_lock);
+}
+
+// Finds kept memory on a device. False: there is none of this size.
+static bool take_kept(
+		chi_chunk_algorithm *r, const choir_device *d, size_t bytes, chi_kept_memory *found)
+{
+	bool any = false;
+	chi_mutex_lock(&r->kept_lock);
+	for (int i = 0; !any && i < r->n_kept; i++) {
+		*found = r->kept[i];
+		any = found->buffer->device == d && chi_buffer_fits(found->buffer, bytes);
+		if (any)
+			r->kept[i] = r->kept[--r->n_kept];
+	}
+	chi_mutex_unlock(&r->kept_lock);
+	return any;
+}
+
+// Allocates memory for the operations of a task on the device of member at.
+static chi_buffer *new_memory(chi_chunk_task *h, int at, size_t bytes)
+{
+	chi_chunk_algorithm *r = h->algorithm;
+	choir_device *d = r->base.group->devices[at];
+	chi_kept_memory kept;
+	if (!is_in_stream(h) || !take_kept(r, d, bytes, &kept))
+		return chi_buffer_new(d, bytes);
+	chi_mutex_lock(&r->chunk_stream[at].lock);
+	const choir_status status = chi_stream_wait_event(
+			r->chunk_stream[at].stream, r->chunk_stream[kept.at].stream, kept.event);
+	chi_mutex_unlock(&r->chunk_stream[at].lock);
+	if (status == CHOIR_OK)
+		return kept.buffer;
+	chi_buffer_list_add(&h->spent, kept.buffer); // until the failed task has settled
+	return NULL;
 }
 
 choir_status chi_chunk_task_end(chi_chunk_task *h, choir_status status)
 {
 	chi_error first;
 	chi_error_save(&first);
+	if (status == CHOIR_OK && is_in_stream(h)) {
+		keep_memory(h);
+		if (h->spent == NULL)
+			return CHOIR_OK;
+	}
 	const choir_status waited = chi_chunk_task_wait(h);
 	if (status != CHOIR_OK)
 		chi_error_restore(&first);
 	if (status != CHOIR_OK || waited != CHOIR_OK)
-		settle(h, waited == CHOIR_TIMEOUT);
+		settle(h->algorithm, waited == CHOIR_TIMEOUT);
 	chi_buffer_release_all(&h->spent);
 	return status == CHOIR_OK ? waited : status;
 }
@@ -215,7 +318,7 @@ static choir_status add(
 	choir_device *here = device_of(h, g->at);
 	if (chi_device_shares(from->device, here))
 		return add_here(g, node, buffer, from, NULL);
-	chi_buffer *copy = chi_buffer_new(here, bytes_of(h));
+	chi_buffer *copy = new_memory(h, g->at, bytes_of(h));
 	if (copy == NULL)
 		return choir_error_status();
 	const choir_status status = from->device->table == here->table
@@ -277,38 +380,31 @@ choir_status chi_chunk_move(chi_chunk *g, int to)
 	return status;
 }
 
-// Copies the chunk's sum to writable memory, if necessary. The stream's lock is held.
-static choir_status own_sum(chi_chunk *g, chi_stream *stream)
+// Copies the chunk's sum to own, which the chunk takes over. The stream's lock is held.
+static choir_status own_sum(chi_chunk *g, chi_stream *stream, chi_buffer *own)
 {
 	chi_partial_sums *f = &g->partial_sums;
-	if (f->own[0])
-		return CHOIR_OK;
-	chi_buffer *b = chi_buffer_new(stream->device, bytes_of(g->task));
-	if (b == NULL)
-		return choir_error_status();
 	chi_buffer_release(f->buffer[0]);
-	f->buffer[0] = b;
+	f->buffer[0] = own;
 	f->own[0] = true;
-	f->node[0].data = b->memory;
+	f->node[0].data = own->memory;
 	const void *from = g->data;
-	g->data = b->memory;
-	return chi_stream_copy(stream, b->memory, from, bytes_of(g->task));
+	g->data = own->memory;
+	return chi_stream_copy(stream, own->memory, from, bytes_of(g->task));
 }
 
-static choir_status divide(chi_chunk *g, chi_stream *stream)
+// by: memory for the divisor, or NULL in host memory.
+static choir_status divide(chi_chunk *g, chi_stream *stream, chi_buffer *own, chi_buffer *by)
 {
 	chi_chunk_task *h = g->task;
 	const choir_dtype dtype = h->c->dtype;
 	const double divisor = h->c->divisor;
-	CHOIR_TRY(own_sum(g, stream));
+	if (own != NULL)
+		CHOIR_TRY(own_sum(g, stream, own));
 	void *data = g->partial_sums.node[0].data;
-	if (stream->device->host_memory)
+	if (by == NULL)
 		return chi_sum_divide(stream, dtype, data, divisor, h->count);
 	const float single = (float) divisor;
-	chi_buffer *by = chi_buffer_new(stream->device, sizeof divisor);
-	if (by == NULL)
-		return choir_error_status();
-	chi_buffer_list_add(&h->spent, by);
 	CHOIR_TRY(chi_stream_post(stream, by->memory,
 			dtype == CHOIR_F32 ? (const void *) &single : &divisor, chi_dtype_size(dtype)));
 	const choir_buffer in[2] = { { data, dtype, { 1, { h->count } } },
@@ -327,8 +423,19 @@ choir_status chi_chunk_finish(chi_chunk *g)
 	g->data = f->node[0].data;
 	if (h->c->divisor == 1)
 		return CHOIR_OK;
-	CHOIR_TRY(enter(h, g->at, NULL, 0));
-	return leave(h, g->at, divide(g, stream_of(h, g->at)));
+	chi_buffer *own = NULL, *by = NULL;
+	if (!device_of(h, g->at)->host_memory) {
+		if ((by = new_memory(h, g->at, sizeof h->c->divisor)) == NULL)
+			return choir_error_status();
+		chi_buffer_list_add(&h->spent, by);
+	}
+	if (!f->own[0] && (own = new_memory(h, g->at, bytes_of(h))) == NULL)
+		return choir_error_status();
+	const choir_status entered = enter(h, g->at, NULL, 0);
+	if (entered != CHOIR_OK && own != NULL)
+		chi_buffer_list_add(&h->spent, own);
+	CHOIR_TRY(entered);
+	return leave(h, g->at, divide(g, stream_of(h, g->at), own, by));
 }
 
 static choir_status deliver(chi_chunk_task *h, int from, const void *data, int member, void *to)

@@ -13,14 +13,28 @@ typedef struct {
 	chi_stream *stream;
 } chi_chunk_stream;
 
+// Memory of a collective in stream order, which chunks may use again after an event.
+typedef struct {
+	chi_buffer *buffer;
+	int at; // member with the stream
+	uint64_t event;
+} chi_kept_memory;
+
 typedef struct {
 	chi_algorithm base; // first: the table's functions cast to it
 	chi_chunk_stream *chunk_stream;
+	bool all_queued; // the devices are of one kind and have streams and memory of their own
+	chi_mutex kept_lock;
+	int n_kept;
+	chi_kept_memory kept[64];
 } chi_chunk_algorithm;
 
+// The slots of the algorithms' tables, but for score and open.
 choir_status chi_chunk_algorithm_open(
 		chi_chunk_algorithm *r, const choir_group *group, chi_chunk_fn *chunk, int chunks);
 void chi_chunk_algorithm_close(void *self);
+choir_status chi_chunk_algorithm_wait(void *self, int member, uint64_t request, double seconds);
+void chi_chunk_algorithm_reset(void *self);
 // Returns the member that completes a chunk's sum: the root, or for an all-reduce index % members.
 int chi_chunk_algorithm_root(
 		const chi_chunk_algorithm *r, const choir_collective *c, int64_t index);

@@ -103,7 +103,7 @@ const choir_cross_device_ops_table chi_hierarchical_copy_table = {
 	.open = open_hierarchical,
 	.close = chi_chunk_algorithm_close,
 	.join = chi_algorithm_join,
-	.wait = chi_algorithm_wait,
+	.wait = chi_chunk_algorithm_wait,
 	.abort = chi_algorithm_abort,
-	.reset = chi_algorithm_reset,
+	.reset = chi_chunk_algorithm_reset,
 };

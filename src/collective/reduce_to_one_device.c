@@ -46,7 +46,7 @@ const choir_cross_device_ops_table chi_reduce_to_one_device_table = {
 	.open = open_one,
 	.close = chi_chunk_algorithm_close,
 	.join = chi_algorithm_join,
-	.wait = chi_algorithm_wait,
+	.wait = chi_chunk_algorithm_wait,
 	.abort = chi_algorithm_abort,
-	.reset = chi_algorithm_reset,
+	.reset = chi_chunk_algorithm_reset,
 };

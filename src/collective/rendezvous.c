@@ -57,6 +57,11 @@ static chi_round *round_of(chi_rendezvous *m, uint64_t request)
 	return &m->round[request % CHI_RENDEZVOUS_ROUNDS];
 }
 
+const choir_collective *chi_rendezvous_joined(chi_rendezvous *m, int member, uint64_t request)
+{
+	return round_of(m, request)->c[member];
+}
+
 static uint32_t target_of(uint64_t request)
 {
 	return (uint32_t) (request / CHI_RENDEZVOUS_ROUNDS + 1) * STEP;
@@ -165,7 +170,10 @@ static choir_status await(const chi_rendezvous *m, chi_round *s, chi_gate *gate,
 			return choir_fail(CHOIR_CANCELLED, "%s: cancelled", name);
 		chi_trace_begin(CHOIR_TRACE_WAIT, name);
 		const bool in_time = chi_gate_wait(gate, word, m->spin, deadline);
-		chi_trace_end_wait(in_time && gate == &s->joined ? s->last : CHI_LAST_UNKNOWN);
+		// After an abort the last member may be joining now.
+		const bool all =
+				gate == &s->joined && (int32_t) (chi_atomic32_load(&gate->word) - target) >= 0;
+		chi_trace_end_wait(in_time && all ? s->last : CHI_LAST_UNKNOWN);
 		if (!in_time)
 			return choir_fail(CHOIR_TIMEOUT, "%s: the other devices did not join in time", name);
 	}

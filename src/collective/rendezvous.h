@@ -66,6 +66,8 @@ choir_status chi_rendezvous_record_event(
 // rendezvous, because the caller may then free what it joined with.
 choir_status chi_rendezvous_wait(chi_rendezvous *m, int member, uint64_t request, double seconds,
 		chi_chunk_fn *fn, void *self);
+// Returns the collective that a member joined with a request.
+const choir_collective *chi_rendezvous_joined(chi_rendezvous *m, int member, uint64_t request);
 void chi_rendezvous_abort(chi_rendezvous *m);
 // After an abort, waits until no thread reads what was joined with this request. Chunks are short,
 // so there is no timeout.

@@ -75,7 +75,7 @@ const choir_cross_device_ops_table chi_ring_table = {
 	.open = open_ring,
 	.close = chi_chunk_algorithm_close,
 	.join = chi_algorithm_join,
-	.wait = chi_algorithm_wait,
+	.wait = chi_chunk_algorithm_wait,
 	.abort = chi_algorithm_abort,
-	.reset = chi_algorithm_reset,
+	.reset = chi_chunk_algorithm_reset,
 };

@@ -4,17 +4,57 @@
 #include "collective/tree.h"
 #include "op/vector.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-static int compare(const void *a, const void *b)
+enum { DIGIT_BITS = 11, FEW = 48 };
+
+static void sort_few(int64_t n, chi_sparse_entry entry[])
 {
-	const chi_sparse_entry *x = a, *y = b;
-	if (x->row != y->row)
-		return x->row < y->row ? -1 : 1;
-	if (x->part != y->part)
-		return x->part < y->part ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
+	for (int64_t i = 1; i < n; i++) {
+		const chi_sparse_entry e = entry[i];
+		int64_t at = i;
+		for (; at > 0 && entry[at - 1].row > e.row; at--)
+			entry[at] = entry[at - 1];
+		entry[at] = e;
+	}
+}
+
+static size_t digit_of(const chi_sparse_entry *e, unsigned shift)
+{
+	return (size_t) ((uint64_t) e->row >> shift & (((uint64_t) 1 << DIGIT_BITS) - 1));
+}
+
+static void sort_by_digit(
+		int64_t n, const chi_sparse_entry from[], chi_sparse_entry to[], unsigned shift)
+{
+	int64_t begin[1 << DIGIT_BITS] = { 0 }, at = 0;
+	for (int64_t i = 0; i < n; i++)
+		begin[digit_of(&from[i], shift)]++;
+	for (size_t digit = 0; digit < 1 << DIGIT_BITS; digit++) {
+		const int64_t count = begin[digit];
+		begin[digit] = at;
+		at += count;
+	}
+	for (int64_t i = 0; i < n; i++)
+		to[begin[digit_of(&from[i], shift)]++] = from[i];
+}
+
+// A stable radix sort by row. Entries of a row stay in the order of parts and positions. qsort
+// would allocate, and map and unmap memory that all threads of the process must forget.
+static void sort(int64_t n, chi_sparse_entry entry[], chi_sparse_entry spare[])
+{
+	int64_t last = 0;
+	for (int64_t i = 0; i < n; i++)
+		last = entry[i].row > last ? entry[i].row : last;
+	chi_sparse_entry *from = entry, *to = spare;
+	for (unsigned shift = 0; shift < 63 && last >> shift != 0; shift += DIGIT_BITS) {
+		sort_by_digit(n, from, to, shift);
+		chi_sparse_entry *before = from;
+		from = to;
+		to = before;
+	}
+	if (from != entry)
+		memcpy(entry, from, (size_t) n * sizeof *entry);
 }
 
 int64_t chi_sparse_sum_order(int parts, const chi_sparse_part part[], chi_sparse_entry entry[])
@@ -23,8 +63,10 @@ int64_t chi_sparse_sum_order(int parts, const chi_sparse_part part[], chi_sparse
 	for (int p = 0; p < parts; p++)
 		for (int64_t i = 0; i < part[p].n; i++)
 			entry[n++] = (chi_sparse_entry){ part[p].row[i], p, i };
-	if (n > 0)
-		qsort(entry, (size_t) n, sizeof *entry, compare);
+	if (n <= FEW)
+		sort_few(n, entry);
+	else
+		sort(n, entry, entry + n);
 	for (int64_t i = 0; i < n; i++)
 		different += i == 0 || entry[i].row != entry[i - 1].row;
 	return different;

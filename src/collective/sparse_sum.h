@@ -18,8 +18,8 @@ typedef struct {
 	int64_t at;
 } chi_sparse_entry;
 
-// Sorts the rows of sparse gradients by row, part and position. entry has room for all. Returns
-// the number of distinct rows.
+// Sorts the rows of sparse gradients by row, part and position. Rows are not negative. entry has
+// room for twice as many entries as there are rows. Returns the number of distinct rows.
 int64_t chi_sparse_sum_order(int parts, const chi_sparse_part part[], chi_sparse_entry entry[]);
 // Returns the scratch size of a sparse sum, in rows.
 int chi_slices_levels(int parts);

@@ -540,10 +540,11 @@ choir_status chi_device_allocate(choir_device *d, size_t bytes, void **memory)
 void *chi_device_host_allocate(choir_device *d, size_t bytes)
 {
 	void *memory = NULL;
-	const chi_suspended_error before = chi_error_suspend();
+	chi_error before;
+	chi_error_save(&before);
 	if (d->table->host_allocate(d->self, bytes, &memory) != CHOIR_OK)
 		memory = NULL;
-	chi_error_resume(before);
+	chi_error_restore(&before);
 	return memory;
 }
 

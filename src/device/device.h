@@ -17,6 +17,8 @@ struct choir_device {
 	chi_atomic32 abandoned_waits; // waits given up while the stream may still run
 	chi_atomic32 staging_buffers; // in quarantine
 	chi_staging_buffer *quarantine;
+	chi_staging_buffer *pinned; // unused
+	int pinned_buffers; // there
 };
 
 // A device's queue of operations, always empty on the CPU.
@@ -82,6 +84,12 @@ choir_status chi_stream_send(chi_stream *s, void *to, const void *from, size_t b
 // Copies from host to device memory, but only queues up to 1 MiB on the stream. The host memory
 // may change at once; the stream reports failures.
 choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t bytes);
+
+// Queues a copy of device memory to the host. After the caller has waited for the stream, the
+// second function gives the bytes to `to` and frees the copy. to NULL: the wait failed, and the
+// stream keeps the copy. NULL: a failure.
+chi_staging_buffer *chi_stream_fetch_later(chi_stream *s, const void *from, size_t bytes);
+void chi_stream_take_fetched(chi_stream *s, chi_staging_buffer *fetched, void *to, size_t bytes);
 
 // Copies between two devices, through the host if they share no memory; returns when done. s: a
 // stream of either.

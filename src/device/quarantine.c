@@ -8,24 +8,71 @@
 
 #include <stddef.h>
 
+enum { MAX_PINNED = 16 }; // kept buffers of a device
+
 static chi_mutex quarantine_mutex = CHI_MUTEX_STATIC(CHI_RANK_STREAM, "quarantine");
 
-chi_staging_buffer *chi_staging_buffer_new(size_t bytes)
+static chi_staging_buffer *take_pinned(choir_device *d, size_t bytes)
+{
+	chi_mutex_lock(&quarantine_mutex);
+	chi_staging_buffer **at = &d->pinned, *found;
+	while (*at != NULL && (*at)->bytes != bytes)
+		at = &(*at)->next;
+	found = *at;
+	if (found != NULL) {
+		*at = found->next;
+		d->pinned_buffers--;
+	}
+	chi_mutex_unlock(&quarantine_mutex);
+	return found;
+}
+
+// Sizes are powers of two, so that copies of about the same size share buffers.
+static chi_staging_buffer *new_pinned(choir_device *d, size_t bytes)
+{
+	size_t all = 4096;
+	while (all < bytes)
+		all *= 2;
+	all += offsetof(chi_staging_buffer, memory);
+	chi_staging_buffer *staging = take_pinned(d, all);
+	if (staging == NULL)
+		staging = chi_device_host_allocate(d, all);
+	if (staging != NULL)
+		*staging = (chi_staging_buffer){ .pinned = d, .bytes = all };
+	return staging;
+}
+
+chi_staging_buffer *chi_staging_buffer_new(choir_device *d, size_t bytes)
 {
 	size_t all;
 	if (!chi_size_add(offsetof(chi_staging_buffer, memory), bytes, &all)) {
 		choir_fail(CHOIR_NO_MEMORY, "out of memory: a staging buffer of %zu bytes", bytes);
 		return NULL;
 	}
-	chi_staging_buffer *staging = chi_alloc_aligned(all);
-	if (staging != NULL)
-		staging->abandoned = false;
+	chi_staging_buffer *staging =
+			bytes > 0 && bytes <= CHI_STAGING_BYTES ? new_pinned(d, bytes) : NULL;
+	if (staging == NULL && (staging = chi_alloc_aligned(all)) != NULL)
+		*staging = (chi_staging_buffer){ .pinned = NULL };
 	return staging;
 }
 
 void chi_staging_buffer_free(chi_staging_buffer *staging)
 {
-	chi_free(staging);
+	if (staging == NULL || staging->pinned == NULL) {
+		chi_free(staging);
+		return;
+	}
+	choir_device *d = staging->pinned;
+	chi_mutex_lock(&quarantine_mutex);
+	const bool keeps = d->pinned_buffers < MAX_PINNED;
+	if (keeps) {
+		staging->next = d->pinned;
+		d->pinned = staging;
+		d->pinned_buffers++;
+	}
+	chi_mutex_unlock(&quarantine_mutex);
+	if (!keeps)
+		chi_device_host_release(d, staging, staging->bytes);
 }
 
 void chi_quarantine_keep(chi_stream *s, chi_staging_buffer *staging, uint64_t event)

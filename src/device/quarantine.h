@@ -3,15 +3,21 @@
 
 #include "device/device.h"
 
+enum { CHI_STAGING_BYTES = 1 << 20 }; // most that is copied through the host at once
+
 // Host memory of a queued copy.
 struct chi_staging_buffer {
 	struct chi_staging_buffer *next;
 	const void *state; // of the owning stream
 	uint64_t event; // later work does not use it
 	bool abandoned;
+	choir_device *pinned; // whose memory it is and whose copies it serves; NULL: the host's
+	size_t bytes; // if pinned, with this header
 	_Alignas(64) char memory[];
 };
-chi_staging_buffer *chi_staging_buffer_new(size_t bytes);
+// Makes a staging buffer for copies of device d, in pinned memory if the kind has any. Pinned
+// buffers are kept for later copies, because pinning takes long.
+chi_staging_buffer *chi_staging_buffer_new(choir_device *d, size_t bytes);
 void chi_staging_buffer_free(chi_staging_buffer *staging);
 // Gives a staging buffer to stream s until event.
 void chi_quarantine_keep(chi_stream *s, chi_staging_buffer *staging, uint64_t event);

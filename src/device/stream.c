@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { STAGING_BYTES = 1 << 20 };
-
 static chi_atomic64 wait_timeout = { 60000000 }; // microseconds
 
 typedef struct {
@@ -98,7 +96,8 @@ static void leave(chi_stream *s, chi_staging_buffer *staging, uint64_t event)
 {
 	chi_error e;
 	chi_error_save(&e);
-	chi_quarantine_abandon(s, staging != NULL ? staging : chi_staging_buffer_new(0), event);
+	chi_quarantine_abandon(
+			s, staging != NULL ? staging : chi_staging_buffer_new(s->device, 0), event);
 	chi_error_restore(&e);
 }
 
@@ -180,8 +179,9 @@ static choir_status copy_piece(
 
 static choir_status copy_by_host(const way_by_host *w, size_t bytes)
 {
-	const size_t capacity = bytes < STAGING_BYTES ? bytes : STAGING_BYTES;
-	chi_staging_buffer *staging = chi_staging_buffer_new(capacity);
+	const size_t capacity = bytes < CHI_STAGING_BYTES ? bytes : CHI_STAGING_BYTES;
+	choir_device *d = w->reader != NULL ? w->reader->device : w->writer->device;
+	chi_staging_buffer *staging = chi_staging_buffer_new(d, capacity);
 	if (staging == NULL)
 		return choir_error_status();
 	choir_status status = CHOIR_OK;
@@ -211,9 +211,9 @@ choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t b
 {
 	if (s->device->host_memory)
 		return chi_stream_copy(s, to, from, bytes);
-	if (bytes == 0 || bytes > STAGING_BYTES)
+	if (bytes == 0 || bytes > CHI_STAGING_BYTES)
 		return bytes == 0 ? CHOIR_OK : chi_stream_send(s, to, from, bytes);
-	chi_staging_buffer *staging = chi_staging_buffer_new(bytes);
+	chi_staging_buffer *staging = chi_staging_buffer_new(s->device, bytes);
 	if (staging == NULL)
 		return choir_error_status();
 	memcpy(staging->memory, from, bytes);
@@ -225,6 +225,25 @@ choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t b
 	else
 		chi_staging_buffer_free(staging);
 	return marked;
+}
+
+chi_staging_buffer *chi_stream_fetch_later(chi_stream *s, const void *from, size_t bytes)
+{
+	chi_staging_buffer *staging = chi_staging_buffer_new(s->device, bytes);
+	if (staging == NULL || chi_stream_copy(s, staging->memory, from, bytes) == CHOIR_OK)
+		return staging;
+	chi_staging_buffer_free(staging);
+	return NULL;
+}
+
+void chi_stream_take_fetched(chi_stream *s, chi_staging_buffer *fetched, void *to, size_t bytes)
+{
+	if (to == NULL) {
+		chi_quarantine_keep(s, fetched, CHI_STREAM_CLOSED);
+		return;
+	}
+	memcpy(to, fetched->memory, bytes);
+	chi_staging_buffer_free(fetched);
 }
 
 static choir_status copy_here(chi_stream *s, choir_device *to_device, void *to,

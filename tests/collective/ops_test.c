@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { CHECKS = 14 };
+enum { CHECKS = 15 };
 
 // One stream for each device that a suite has used.
 static chi_stream *streams[8];
@@ -129,6 +129,7 @@ typedef struct {
 	chi_communicator communicator;
 	chi_buffer *part[MEMBERS], *result[MEMBERS];
 	choir_device *device[MEMBERS];
+	bool in_stream;
 } group;
 
 static choir_status meet(group *g)
@@ -147,11 +148,16 @@ static choir_status meet(group *g)
 			.n = 1,
 			.partial_sums = &part[i],
 			.stream = state_of(g->device[i]),
-			.result = g->result[i]->memory };
+			.result = g->result[i]->memory,
+			.in_stream = g->in_stream };
 		status = chi_communicator_join(&g->communicator, i, &c[i], &request[i]);
 	}
 	for (int i = 0; i < MEMBERS && status == CHOIR_OK; i++)
 		status = chi_communicator_wait(&g->communicator, i, request[i], 20);
+	for (int i = 0; g->in_stream && i < MEMBERS; i++) {
+		const choir_status waited = chi_stream_wait(stream_of(g->device[i]));
+		status = status == CHOIR_OK ? waited : status;
+	}
 	if (status != CHOIR_OK)
 		chi_communicator_abort(&g->communicator);
 	return status;
@@ -194,12 +200,14 @@ TEST(every_allocation_may_fail)
 			assert_non_null(g.result[i] = chi_buffer_new(g.device[i], ELEMENTS * sizeof(float)));
 			assert_non_null(state_of(g.device[i]));
 		}
-		for (int k = d == 0 ? 0 : 1; k < 4; k++) { // "direct" needs host memory
-			uint64_t n = 1;
-			while (fails(names[k], &g, n))
-				n += n < 10 ? 1 : STRIDE;
-			assert_true(n > 2);
-		}
+		for (int k = d == 0 ? 0 : 1; k < 4; k++) // "direct" needs host memory
+			for (int in_stream = 0; in_stream < (d == 0 ? 1 : 2); in_stream++) {
+				uint64_t n = 1;
+				g.in_stream = in_stream != 0;
+				while (fails(names[k], &g, n))
+					n += n < 10 ? 1 : STRIDE;
+				assert_true(n > 2);
+			}
 		for (int i = 0; i < MEMBERS; i++) {
 			chi_buffer_release(g.part[i]);
 			chi_buffer_release(g.result[i]);

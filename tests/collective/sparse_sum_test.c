@@ -47,7 +47,7 @@ TEST(rows_have_the_bits_of_the_dense_sum)
 {
 	for (int parts = 1; parts <= MAX_PARTS; parts++)
 		for (uint64_t seed = 0; seed < 20; seed++) {
-			chi_sparse_entry entry[MAX_PARTS * MAX_ROWS];
+			chi_sparse_entry entry[2 * MAX_PARTS * MAX_ROWS];
 			int64_t n = 0, row[TABLE];
 			float scratch[8 * WIDTH];
 			float sum[TABLE * WIDTH] = { 0 }, dense[TABLE * WIDTH], whole[TABLE * WIDTH] = { 0 };
@@ -64,6 +64,37 @@ TEST(rows_have_the_bits_of_the_dense_sum)
 			}
 			dense_sum(parts, dense);
 			assert_memory_equal(whole, dense, sizeof whole);
+		}
+}
+
+TEST(rows_are_sorted)
+{
+	enum { N = 3000 };
+	static const int64_t ranges[] = { 1, 2, 2048, 2049, 262144, INT64_MAX };
+	static chi_sparse_entry entry[2 * N];
+	static int64_t row[N];
+	for (size_t k = 0; k < sizeof ranges / sizeof ranges[0]; k++)
+		for (int64_t n = 40; n <= N; n = n < 60 ? n + 1 : 50 * n) {
+			for (int64_t i = 0; i < n; i++)
+				row[i] = (int64_t) ((uint64_t) draw(k, (uint64_t) i) << 31 ^
+								 draw(k, (uint64_t) (i + N))) %
+						ranges[k];
+			const chi_sparse_part two[2] = { { n / 3, row, NULL },
+				{ n - n / 3, row + n / 3, NULL } };
+			int64_t different = 1;
+			const int64_t have = chi_sparse_sum_order(2, two, entry);
+			for (int64_t i = 0; i < n; i++) {
+				const chi_sparse_entry *e = &entry[i], *before = e - 1;
+				assert_int_equal(two[e->part].row[e->at], e->row);
+				if (i == 0)
+					continue;
+				different += e->row != before->row;
+				assert_true(e->row > before->row ||
+						(e->row == before->row &&
+								(e->part > before->part ||
+										(e->part == before->part && e->at > before->at))));
+			}
+			assert_int_equal(have, different);
 		}
 }
 

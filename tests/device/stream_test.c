@@ -160,6 +160,65 @@ static choir_status break_silently(void *arg)
 	return CHOIR_IO;
 }
 
+static int pinned, refused;
+
+static choir_status pin(void *self, size_t bytes, void **memory)
+{
+	(void) self;
+	if (refused > 0 && refused-- > 0)
+		return choir_fail(CHOIR_NO_MEMORY, "no memory to pin");
+	pinned++;
+	*memory = chi_alloc_aligned(bytes);
+	return *memory == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
+}
+
+static int unpinned;
+
+static void unpin(void *self, void *memory, size_t bytes)
+{
+	(void) self;
+	assert_true(bytes > 0);
+	unpinned++;
+	chi_free(memory);
+}
+
+// Copies through the host use pinned memory of the device again, and do without it.
+TEST(pinned_memory_is_kept)
+{
+	choir_device_table table = toy_table("pins", two);
+	table.host_allocate = pin;
+	table.host_release = unpin;
+	assert_int_equal(choir_register_device(&table), CHOIR_OK);
+	choir_device *d = choir_device_find("pins:0");
+	chi_stream *s = chi_stream_new(d);
+	void *memory;
+	unsigned char from[5000], to[5000];
+	assert_non_null(s);
+	assert_int_equal(chi_device_allocate(d, sizeof from, &memory), CHOIR_OK);
+	refused = 1;
+	choir_fail(CHOIR_NOT_FOUND, "older");
+	for (int i = 0; i < 4; i++) {
+		memset(from, i, sizeof from);
+		assert_int_equal(chi_stream_post(s, memory, from, sizeof from - (size_t) i), CHOIR_OK);
+		assert_int_equal(chi_stream_wait(s), CHOIR_OK);
+		chi_staging_buffer *later = chi_stream_fetch_later(s, memory, 100);
+		assert_non_null(later);
+		assert_int_equal(chi_stream_wait(s), CHOIR_OK);
+		chi_stream_take_fetched(s, later, to, 100);
+		assert_memory_equal(to, from, 100);
+		assert_int_equal(pinned, i == 0 ? 1 : 2);
+	}
+	assert_text_holds(choir_error(), "older");
+	chi_staging_buffer *many[20];
+	for (int i = 0; i < 20; i++)
+		many[i] = chi_stream_fetch_later(s, memory, 100);
+	for (int i = 0; i < 20; i++)
+		chi_stream_take_fetched(s, many[i], to, 100);
+	assert_in_range(unpinned, 1, 6); // not all are kept
+	chi_stream_free(s);
+	chi_device_release(d, memory, sizeof from);
+}
+
 TEST(failures_name_the_device)
 {
 	for (int i = 0; i < DEVICES; i++)

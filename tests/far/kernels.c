@@ -48,6 +48,10 @@ static choir_status run_task(void *arg)
 	t->call.out = &t->out;
 	if (t->call.attributes != NULL)
 		t->call.attributes = t->attributes;
+	if (choir_kernel_attribute_bytes(t->operation) == sizeof(choir_update_attributes)) {
+		choir_update_attributes *a = (choir_update_attributes *) (void *) t->attributes;
+		a->gate = far_inside(a->gate);
+	}
 	t->call.scratch = far_inside(t->call.scratch);
 	t->call.user = t->kernel->user;
 	chi_fpenv saved;

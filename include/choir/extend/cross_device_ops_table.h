@@ -52,6 +52,10 @@ typedef struct {
 	choir_status (*done)(void *user, int64_t first, int64_t count, const void *data);
 	void *user;
 	int64_t batch_bytes; // of all results in this collective's batch; 0: it has no batch
+	// Equal in all members, which then have no done. wait may return earlier: work that is queued
+	// on stream after wait runs after the result is final and the partial sums are unused. A
+	// failure of queued work then fails the stream.
+	bool in_stream;
 } choir_collective;
 
 // The devices of one strategy.

@@ -296,7 +296,24 @@ typedef struct {
 	bool nesterov;
 	double rho;
 	double m_factor, g_factor, v_factor, initial_accumulator;
+	// Device memory with the output of "update_gate", written by earlier work of the stream; NULL:
+	// none. If gate[1] is not 0, the kernel writes nothing. Else gate[0] multiplies
+	// gradient_scale, in f64. Only kinds with a kernel for "update_gate" get a gate.
+	const double *gate;
 } choir_update_attributes;
+
+// "update_gate", f64 only: squares [chunks], the outputs of "chunk_squares" of all gradients one
+// after another, and ends [variables] of i64: the squares of variable i end before index ends[i].
+// out [4]: the factor of all gradients, 1 if nothing must be written (else 0), the sum of all
+// squares, and the first variable with a sum that is not finite (-1: none). The sum is the sum
+// over variables of the sum of a variable's squares, both in ascending order. With norm =
+// sqrt(sum) / scale, the factor is 1 / scale, and (1 / scale) (clip / norm) if clip is not 0 and
+// norm > clip. A gradient is not finite if out[3] is not -1, or if clip is not 0 and the norm is
+// not finite. Nothing must be written then, unless any is true. The factor is then 0.
+typedef struct {
+	double scale, clip;
+	bool any;
+} choir_update_gate_attributes;
 
 // "scatter_update", "scatter_add", "scatter_subtract", "scatter_multiply", "scatter_divide",
 // "scatter_minimum", "scatter_maximum", no attributes: a target [rows, ...], indices [n] of i32

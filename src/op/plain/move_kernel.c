@@ -1,6 +1,9 @@
 // Slice, concat, flip, transpose and gather. Where the dtype does not matter, they move bytes.
 #include "op/plain/plain.h"
 
+#include "base/atomic.h"
+#include "base/thresholds.h"
+
 #include <string.h>
 
 // A range of an axis: rows apart in the whole, contiguous in the part.
@@ -137,6 +140,13 @@ static choir_status check_indices(const choir_buffer *indices, int64_t rows)
 	return CHOIR_OK;
 }
 
+// Prefetches a row that is read soon: the next rows of a large table are not in the cache.
+static void fetch_row(const char *row, size_t bytes)
+{
+	for (size_t i = 0; i < bytes && i < CHI_FETCHED_ROW_BYTES; i += CHI_LINE)
+		__builtin_prefetch(row + i);
+}
+
 static choir_status run_gather(const choir_kernel_call *call)
 {
 	const choir_buffer *x = &call->in[0], *indices = &call->in[1];
@@ -144,8 +154,11 @@ static choir_status run_gather(const choir_kernel_call *call)
 	const size_t bytes = (size_t) row * chi_dtype_size(x->dtype);
 	char *to = call->out->data;
 	CHOIR_TRY(check_indices(indices, rows));
-	for (int64_t i = 0; i < n; i++, to += bytes)
+	for (int64_t i = 0; i < n; i++, to += bytes) {
+		if (i + CHI_FETCHED_ROWS < n)
+			fetch_row(chi_element(x, chi_index_at(indices, i + CHI_FETCHED_ROWS) * row), bytes);
 		memcpy(to, chi_element(x, chi_index_at(indices, i) * row), bytes);
+	}
 	return CHOIR_OK;
 }
 

@@ -162,7 +162,7 @@ static choir_tensor *concatenate(const sparse_reduction *j, double divisor)
 static choir_tensor *merge(const sparse_reduction *j, double divisor)
 {
 	choir_tensor *values, *indices;
-	chi_sparse_entry *entry = reserve(j, j->all, sizeof *entry);
+	chi_sparse_entry *entry = reserve(j, 2 * j->all, sizeof *entry);
 	if (entry == NULL)
 		return NULL;
 	const int64_t different = chi_sparse_sum_order(j->n, j->part, entry);

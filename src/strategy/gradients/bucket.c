@@ -1,6 +1,7 @@
-// Buckets. The host waits for each collective of devices with separate memory, so waits would grow
-// with the number of variables. So a device concatenates all its partial sums and joins one
-// collective. Each element is summed in the same tree.
+// Buckets. A collective of devices with separate memory costs events between their streams, and
+// some algorithms wait, so the cost would grow with the number of variables. So a device
+// concatenates all its partial sums and joins one collective, in stream order. Each element is
+// summed in the same tree.
 #include "strategy/gradients/bucket.h"
 
 #include "base/alloc.h"
@@ -127,7 +128,8 @@ choir_status chi_bucket_join(chi_pending_update *u, int d)
 		.n = (size_t) b->parts,
 		.partial_sums = b->part,
 		.stream = s->exchange[d]->state,
-		.result = b->sum == NULL ? NULL : b->sum->memory };
+		.result = b->sum == NULL ? NULL : b->sum->memory,
+		.in_stream = true };
 	return chi_communicator_join(&s->communicator, d, &g->collective, &g->request);
 }
 

@@ -12,10 +12,10 @@
 #include "op/op.h"
 #include "strategy/gradients/bucket.h"
 #include "strategy/gradients/sparse_gradients.h"
+#include "strategy/gradients/update_gate.h"
 #include "strategy/remote.h"
 #include "trace/trace.h"
 
-#include <math.h>
 #include <string.h>
 
 static int device_sharing_with(const choir_strategy *s, const choir_device *device)
@@ -55,6 +55,12 @@ static choir_status prepare_sum_buffers(chi_pending_update *u, chi_pending_varia
 	for (int k = 0; u->two_pass && !pv->is_sparse && k < v->copies; k++) {
 		chi_sum_buffer *sb = &pv->sum_buffer[k];
 		sb->device = device_sharing_with(s, v->copy[k].device);
+		if (u->single_device) {
+			const chi_partial_sums *whole = &u->device[0].gradient[pv - u->pending]->partial_sums;
+			chi_buffer_retain(sb->sum = whole->buffer[0]);
+			sb->data = whole->node[0].data;
+			continue;
+		}
 		if (u->bucket_elements > 0) {
 			CHOIR_TRY(chi_bucket_give_memory(u, pv, sb));
 			continue;
@@ -91,6 +97,21 @@ static choir_status prepare_variable(chi_pending_update *u, chi_pending_variable
 	return CHOIR_OK;
 }
 
+static choir_status check_sums(const chi_pending_update *u)
+{
+	for (size_t i = 0; i < u->n; i++) {
+		const chi_device_gradient *g = u->device[0].gradient[i];
+		const chi_partial_sums *f = &g->partial_sums;
+		if (!u->pending[i].is_sparse &&
+				(f->n == 0 ||
+						(g->collective.kind != CHOIR_BROADCAST &&
+								f->node[0].hi - f->node[0].lo != u->strategy->replicas)))
+			return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas",
+					g->variable->name, u->strategy->replicas);
+	}
+	return CHOIR_OK;
+}
+
 static choir_status prepare(chi_pending_update *u, int by)
 {
 	const chi_gradients *a = u->gradients;
@@ -115,23 +136,27 @@ static choir_status prepare(chi_pending_update *u, int by)
 	u->gated = !pushes && a->table->gated(a->user);
 	u->allows_sparse = !u->gated && s->all_host && s->all_here;
 	u->two_pass = pushes || !u->allows_sparse || s->concurrency != CHI_EXCLUSIVE;
-	u->single_device = !u->two_pass && s->devices == 1 && s->process_group == NULL;
+	u->single_device = s->devices == 1 && s->process_group == NULL &&
+			(!u->two_pass || (!pushes && !s->all_host && s->all_here && !u->sparse));
 	u->touches_all_rows = false;
 	u->n = first->n;
 	u->chunks = 0;
 	if (!pushes)
 		CHOIR_TRY(a->table->begin(a->user, u->state, first->n, u->variable));
+	if (u->single_device && u->two_pass)
+		CHOIR_TRY(check_sums(u));
 	if (u->sparse)
 		CHOIR_TRY(chi_sparse_gradients_prepare(u, by));
-	if (u->two_pass)
+	if (u->two_pass && !u->single_device)
 		CHOIR_TRY(chi_bucket_prepare(u));
 	for (size_t i = 0; i < first->n; i++)
 		CHOIR_TRY(prepare_variable(u, &u->pending[i]));
+	chi_update_gate_prepare(u);
 	return chi_overlap_prepare(u);
 }
 
-choir_status chi_device_gradient_write(const chi_device_gradient *g, int copy, int64_t first,
-		int64_t count, const void *data, double factor)
+choir_status chi_device_gradient_write(
+		const chi_device_gradient *g, int copy, const chi_gradient_chunk *chunk)
 {
 	chi_pending_update *u = g->update;
 	const chi_gradients *a = u->gradients;
@@ -139,77 +164,31 @@ choir_status chi_device_gradient_write(const chi_device_gradient *g, int copy, i
 	chi_stream *stream = chi_strategy_stream(u->strategy, g->device, v->copy[copy].device);
 	chi_atomic32_store(&u->written, 1);
 	chi_trace_begin(CHOIR_TRACE_UPDATE, v->name);
-	const choir_status status = a->table->chunk(
-			a->user, u->state, g->index, v, copy, first, count, data, factor, stream);
+	const choir_status status =
+			a->table->chunk(a->user, u->state, g->index, v, copy, chunk, stream);
 	chi_trace_end();
 	return status;
 }
 
-static choir_status run_squares(
-		chi_stream *stream, const choir_variable *v, int64_t count, const void *data, void *to)
-{
-	const int64_t n = (count + CHI_UPDATE_CHUNK - 1) / CHI_UPDATE_CHUNK;
-	const choir_chunk_squares_attributes attributes = { CHI_UPDATE_CHUNK };
-	const choir_buffer x = { (void *) (uintptr_t) data, v->dtype, { 1, { count } } };
-	choir_buffer out = { to, CHOIR_F64, { 1, { n } } };
-	return chi_kernel_run(stream, "chunk_squares", 1, &x, &out, &attributes);
-}
-
-static choir_status square_chunks(
-		const chi_device_gradient *g, int64_t first, int64_t count, const void *data)
+choir_status chi_device_gradient_write_rows(
+		const chi_device_gradient *g, const chi_gradient_rows *rows)
 {
 	chi_pending_update *u = g->update;
-	if (count == 0)
-		return CHOIR_OK; // no elements, no memory for squares
-	return run_squares(u->strategy->exchange[g->device], g->variable, count, data,
-			u->pending[g->index].squares + first / CHI_UPDATE_CHUNK);
-}
-
-static bool squares_here(const chi_pending_update *u, size_t i, int d)
-{
-	return u->pending[i].sum_buffer[0].device == d && u->pending[i].variable->elements > 0;
-}
-
-static choir_status queue_squares(const chi_pending_update *u, int d, double *there)
-{
+	const chi_gradients *a = u->gradients;
+	choir_variable *v = g->variable;
+	chi_stream *stream = chi_strategy_stream(u->strategy, g->device, v->copy[0].device);
+	const size_t bytes = (size_t) rows->width * chi_dtype_size(v->dtype);
 	choir_status status = CHOIR_OK;
-	for (size_t i = 0; i < u->n && status == CHOIR_OK; i++) {
-		const chi_pending_variable *pv = &u->pending[i];
-		if (!squares_here(u, i, d))
-			continue;
-		status = run_squares(u->strategy->exchange[d], pv->variable, pv->variable->elements,
-				pv->sum_buffer[0].data, there);
-		there += pv->chunks;
+	chi_atomic32_store(&u->written, 1);
+	chi_trace_begin(CHOIR_TRACE_UPDATE, v->name);
+	if (a->table->rows != NULL)
+		status = a->table->rows(a->user, u->state, g->index, v, rows, stream);
+	for (int64_t k = 0; a->table->rows == NULL && k < rows->n && status == CHOIR_OK; k++) {
+		const chi_gradient_chunk chunk = { rows->row[k] * rows->width, rows->width,
+			(const char *) rows->values + (size_t) k * bytes, 1, NULL };
+		status = a->table->chunk(a->user, u->state, g->index, v, 0, &chunk, stream);
 	}
-	return status;
-}
-
-// Squares in device memory are made on the device's stream and copied to the host together.
-static choir_status square_device(chi_pending_update *u, int d)
-{
-	chi_stream *stream = u->strategy->exchange[d];
-	size_t n = 0;
-	for (size_t i = 0; i < u->n; i++)
-		n += squares_here(u, i, d) ? (size_t) u->pending[i].chunks : 0;
-	if (n == 0 || stream->device->host_memory)
-		return CHOIR_OK;
-	const size_t bytes = n * sizeof(double);
-	chi_scratch *host = &u->device[d].squares;
-	if (!chi_scratch_reserve(host, bytes))
-		return choir_error_status();
-	chi_buffer *there = chi_buffer_new(stream->device, bytes);
-	if (there == NULL)
-		return choir_error_status();
-	choir_status status = queue_squares(u, d, there->memory);
-	status = status == CHOIR_OK ? chi_stream_fetch(stream, host->memory, there->memory, bytes)
-								: chi_strategy_wait(u->strategy, d, d + 1, status);
-	chi_buffer_release(there);
-	const double *from = (const double *) (const void *) host->memory;
-	for (size_t i = 0; status == CHOIR_OK && i < u->n; i++)
-		if (squares_here(u, i, d)) {
-			memcpy(u->pending[i].squares, from, (size_t) u->pending[i].chunks * sizeof *from);
-			from += u->pending[i].chunks;
-		}
+	chi_trace_end();
 	return status;
 }
 
@@ -227,13 +206,13 @@ static choir_status chunk_done(void *user, int64_t first, int64_t count, const v
 	const chi_pending_update *u = g->update;
 	const choir_strategy *s = u->strategy;
 	if (!u->two_pass)
-		return chi_device_gradient_write(
-				g, chi_strategy_copy(s, g->variable, s->first[g->device]), first, count, data, 1);
+		return chi_device_gradient_write(g, chi_strategy_copy(s, g->variable, s->first[g->device]),
+				&(chi_gradient_chunk){ first, count, data, 1, NULL });
 	const choir_device *device = s->device[g->device];
 	// Only one of the devices that share a sum gets this call.
 	return u->gated && device->host_memory &&
 					chi_device_shares(u->pending[g->index].sum_buffer[0].sum->device, device)
-			? square_chunks(g, first, count, data)
+			? chi_update_gate_square(g, first, count, data)
 			: CHOIR_OK;
 }
 
@@ -274,21 +253,6 @@ static choir_status join(chi_pending_update *u, int d, size_t i)
 		.user = g,
 	};
 	return chi_communicator_join(&s->communicator, d, c, &g->request);
-}
-
-static choir_status check_sums(const chi_pending_update *u)
-{
-	for (size_t i = 0; i < u->n; i++) {
-		const chi_device_gradient *g = u->device[0].gradient[i];
-		const chi_partial_sums *f = &g->partial_sums;
-		if (!u->pending[i].is_sparse &&
-				(f->n == 0 ||
-						(g->collective.kind != CHOIR_BROADCAST &&
-								f->node[0].hi - f->node[0].lo != u->strategy->replicas)))
-			return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas",
-					g->variable->name, u->strategy->replicas);
-	}
-	return CHOIR_OK;
 }
 
 // A thread that works for all returns at once.
@@ -350,21 +314,6 @@ static choir_status reduce(chi_pending_update *u, int from, int to)
 	return CHOIR_OK;
 }
 
-static choir_status decide(const chi_pending_update *u, double *factor, bool *skip)
-{
-	double all = 0;
-	const choir_variable *bad = NULL;
-	for (size_t i = 0; i < u->n; i++) {
-		double own = 0;
-		for (int64_t k = 0; k < u->pending[i].chunks; k++)
-			own += u->pending[i].squares[k];
-		if (!isfinite(own) && bad == NULL)
-			bad = u->pending[i].variable;
-		all += own;
-	}
-	return u->gradients->table->gate(u->gradients->user, all, bad, factor, skip);
-}
-
 static choir_status take_chunks(chi_pending_update *u, int d, double factor)
 {
 	for (size_t i = 0;;) {
@@ -379,8 +328,8 @@ static choir_status take_chunks(chi_pending_update *u, int d, double factor)
 		const int64_t count = left < CHI_UPDATE_CHUNK ? left : CHI_UPDATE_CHUNK;
 		const void *data = pv->touches_all_rows ? chi_sparse_gradients_chunk(u, d, i, first, count)
 												: data_of(u, i, first);
-		CHOIR_TRY(chi_device_gradient_write(
-				u->device[d].gradient[i], 0, first, count, data, factor));
+		CHOIR_TRY(chi_device_gradient_write(u->device[d].gradient[i], 0,
+				&(chi_gradient_chunk){ first, count, data, factor, NULL }));
 	}
 }
 
@@ -456,7 +405,10 @@ static choir_status update_copy(
 	const void *data = sb->data;
 	if (!chi_device_shares(sb->sum->device, device))
 		CHOIR_TRY(bring_sum(g, sb, stream, &data));
-	CHOIR_TRY(chi_device_gradient_write(g, copy, 0, v->elements, data, factor));
+	const chi_pending_update *u = g->update;
+	const double *gate = u->devices_decide ? u->device[g->device].gate.verdict : NULL;
+	CHOIR_TRY(chi_device_gradient_write(
+			g, copy, &(chi_gradient_chunk){ 0, v->elements, data, factor, gate }));
 	return v->concurrency == CHI_EXCLUSIVE ? CHOIR_OK : chi_stream_wait(stream);
 }
 
@@ -485,13 +437,15 @@ static choir_status update_summed(chi_pending_update *u, int from, int to, bool 
 			!u->gradients->table->whole;
 	double factor = 1;
 	bool skip = false;
+	const bool host_decides = u->gated && !u->devices_decide;
 	for (int d = from; u->gated && d < to; d++)
-		CHOIR_TRY(square_device(u, d));
+		CHOIR_TRY(
+				host_decides ? chi_update_gate_fetch_squares(u, d) : chi_update_gate_queue(u, d));
 	// A device without sums may come before all squares are known.
-	if (u->gated && !by_chunks)
+	if (host_decides && !by_chunks)
 		CHOIR_TRY(wait_for_devices(u, from, to));
-	if (u->gated)
-		CHOIR_TRY(decide(u, &factor, &skip));
+	if (host_decides)
+		CHOIR_TRY(chi_update_gate_decide(u, &factor, &skip));
 	*applied = !skip;
 	if (skip)
 		return CHOIR_OK;
@@ -583,6 +537,8 @@ choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to,
 	status = chi_strategy_wait(s, from, to, status);
 	if (from == 0 && !s->all_here) // the first device updates these copies
 		status = chi_strategy_wait_away(s, status);
+	for (int d = from; d < to; d++)
+		status = chi_update_gate_read(u, d, status, &applied);
 	if (status != CHOIR_OK)
 		return status; // chi_pending_update_discard undefines what was written
 	const uint32_t devices = (uint32_t) (to - from);

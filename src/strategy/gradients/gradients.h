@@ -4,8 +4,24 @@
 // it earlier, on one thread.
 #pragma once
 
+#include "choir/extend/kernel_table.h"
 #include "collective/tree.h"
 #include "strategy/run/run.h"
+
+// Elements of a variable's summed gradient.
+typedef struct {
+	int64_t first, count;
+	const void *data; // element first
+	double factor;
+	const double *gate; // the output of "update_gate" on the device, or NULL
+} chi_gradient_chunk;
+
+// Rows of a variable's summed gradient, in ascending order.
+typedef struct {
+	int64_t n, width; // width: elements of a row
+	const int64_t *row;
+	const void *values; // one row after another
+} chi_gradient_rows;
 
 // An optimizer's functions, called in the order begin, (gate), chunk .., end. Several workers'
 // updates may be pending; each has its own state.
@@ -26,10 +42,15 @@ typedef struct {
 			double *factor, bool *skip);
 	// chunk gets all elements of a copy in one call. Then gated returns true.
 	bool whole;
+	// The attributes of a kernel that decides as gate does. May be NULL: there is none.
+	choir_update_gate_attributes (*gate_attributes)(const void *user);
 	// Updates elements of a copy of v, called concurrently. index: v's in begin. gradient points
 	// to element first, on the copy's device.
 	choir_status (*chunk)(void *user, const void *state, size_t index, choir_variable *v, int copy,
-			int64_t first, int64_t count, const void *gradient, double factor, chi_stream *stream);
+			const chi_gradient_chunk *chunk, chi_stream *stream);
+	// Updates rows of v's only copy, in host memory. May be NULL: chunk does it.
+	choir_status (*rows)(void *user, const void *state, size_t index, choir_variable *v,
+			const chi_gradient_rows *rows, chi_stream *stream);
 	// Called once, after the last write. applied: false if gate skipped the update.
 	void (*end)(void *user, const void *state, bool applied);
 } chi_gradients_table;

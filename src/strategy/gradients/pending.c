@@ -139,6 +139,8 @@ void chi_pending_update_free(chi_pending_update *u)
 		}
 		chi_free(u->device[i].gradient);
 		chi_free(u->device[i].squares.memory);
+		chi_buffer_release(u->device[i].gate.memory);
+		chi_free(u->device[i].gate.ends.memory);
 	}
 	for (size_t i = 0; i < u->pending_capacity; i++) {
 		chi_free(u->pending[i].sum_buffer);

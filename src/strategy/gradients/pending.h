@@ -50,11 +50,21 @@ typedef struct chi_device_gradient {
 	int position; // among that replica's gradients
 } chi_device_gradient;
 
+// A decision on the device (update_gate.h).
+typedef struct {
+	chi_buffer *memory;
+	double *verdict; // in memory
+	size_t n; // variables whose squares end as memory says
+	chi_scratch ends; // the same
+	chi_staging_buffer *fetched; // the verdict, or NULL
+} chi_device_gate;
+
 typedef struct {
 	size_t n, capacity;
 	chi_device_gradient **gradient;
 	size_t cursor; // where the next gradient is expected
 	chi_scratch squares;
+	chi_device_gate gate;
 	bool has_sparse; // some gradients are rows
 	bool done; // the device has claimed its part
 	chi_stream *queued; // the gradients are complete there after event; may be NULL
@@ -106,10 +116,11 @@ typedef struct chi_pending_update {
 	// sums are kept first: gated, copies in other memory, or a shared variable
 	bool two_pass;
 	bool gated;
+	bool devices_decide; // gated, and no squares come to the host
 	// 0: no bucket
 	int64_t bucket_elements;
 	chi_bucket *bucket;
-	bool single_device; // its partial sums are the sums
+	bool single_device; // no collective: its partial sums are the sums
 	bool touches_all_rows;
 	chi_pending_update_stage stage; // under the run's lock
 	chi_gate prepared;

@@ -11,7 +11,6 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/size.h"
-#include "base/thresholds.h"
 #include "collective/sparse_gather.h"
 #include "op/op.h"
 #include "op/vector.h"
@@ -226,7 +225,7 @@ static choir_status lay_out(
 	const size_t levels = (size_t) chi_slices_levels(s->in_sync);
 	size_t end = 0, at[8];
 	if (!place(&end, (size_t) s->in_sync, sizeof *l->part, &at[0]) ||
-			!place(&end, all, sizeof *l->entry, &at[1]) ||
+			!place(&end, 2 * all, sizeof *l->entry, &at[1]) ||
 			!place(&end, all, sizeof(int64_t), &at[2]) ||
 			!place(&end, all, sizeof(int64_t), &at[3]) || !place(&end, all, row, &at[4]) ||
 			!place(&end, dense_scratch, chi_dtype_size(v->dtype), &at[5]) ||
@@ -323,42 +322,15 @@ choir_status chi_sparse_gradients_prepare(chi_pending_update *u, int by)
 	return CHOIR_OK;
 }
 
-// Prefetches a row that is written soon.
-static void fetch_row(const chi_pending_variable *pv, int64_t k, size_t bytes)
-{
-	if (k >= pv->rows.n)
-		return;
-	const char *at =
-			(const char *) pv->variable->copy[0].buffer->memory + (size_t) pv->rows.row[k] * bytes;
-	for (size_t i = 0; i < bytes && i < CHI_FETCHED_ROW_BYTES; i += CHI_LINE)
-		chi_fetch_to_write(at + i);
-}
-
-static choir_status write_rows(const chi_pending_variable *pv, const chi_device_gradient *g)
-{
-	const choir_variable *v = pv->variable;
-	const int64_t width = width_of(v);
-	const size_t bytes = row_bytes(v);
-	for (int64_t k = 0, next; k < pv->rows.n; k = next) {
-		// Adjacent rows are one call.
-		for (next = k + 1; next < pv->rows.n && pv->rows.row[next] == pv->rows.row[next - 1] + 1;)
-			next++;
-		for (int64_t i = k; i < next; i++)
-			fetch_row(pv, i + CHI_FETCHED_ROWS, bytes);
-		CHOIR_TRY(chi_device_gradient_write(g, 0, pv->rows.row[k] * width, (next - k) * width,
-				pv->rows.values + (size_t) k * bytes, 1));
-	}
-	return CHOIR_OK;
-}
-
 static choir_status write_all_rows(const chi_pending_update *u, const chi_device_gradient *g)
 {
 	const int64_t elements = g->variable->elements;
 	for (int64_t first = 0; first < elements; first += CHI_UPDATE_CHUNK) {
 		const int64_t left = elements - first;
 		const int64_t count = left < CHI_UPDATE_CHUNK ? left : CHI_UPDATE_CHUNK;
-		CHOIR_TRY(chi_device_gradient_write(g, 0, first, count,
-				chi_sparse_gradients_chunk(u, g->device, g->index, first, count), 1));
+		const void *data = chi_sparse_gradients_chunk(u, g->device, g->index, first, count);
+		CHOIR_TRY(chi_device_gradient_write(
+				g, 0, &(chi_gradient_chunk){ first, count, data, 1, NULL }));
 	}
 	return CHOIR_OK;
 }
@@ -373,7 +345,10 @@ choir_status chi_sparse_gradients_update(chi_pending_update *u, int by)
 		if (!pv->is_sparse || (pv->touches_all_rows && !shared))
 			continue;
 		CHOIR_TRY(chi_variable_enter(pv->variable));
-		choir_status status = pv->touches_all_rows ? write_all_rows(u, g) : write_rows(pv, g);
+		const chi_gradient_rows rows = { pv->rows.n, width_of(pv->variable), pv->rows.row,
+			pv->rows.values };
+		choir_status status = pv->touches_all_rows ? write_all_rows(u, g)
+												   : chi_device_gradient_write_rows(g, &rows);
 		if (status == CHOIR_OK && shared)
 			status = chi_stream_wait(u->strategy->exchange[by]);
 		chi_variable_leave(pv->variable);

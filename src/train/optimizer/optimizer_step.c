@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/copy.h"
 #include "base/text.h"
+#include "base/thresholds.h"
 #include "strategy/variable/create.h"
 
 #include <inttypes.h>
@@ -277,7 +278,7 @@ static bool gated(const void *user)
 	return o->kind->whole || o->options.global_clip_norm > 0 ||
 			o->options.nonfinite == CHOIR_NONFINITE_SKIP ||
 			o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC || o->scale != 1 ||
-			!o->strategy->all_host;
+			(!o->strategy->all_host && o->options.nonfinite != CHOIR_NONFINITE_IGNORE);
 }
 
 static choir_status gate(
@@ -304,92 +305,166 @@ static choir_status gate(
 	return CHOIR_OK;
 }
 
-static choir_status call_kernel(const choir_optimizer *o, const chi_optimized_variable *t,
-		int copy, size_t n, const choir_buffer in[], const choir_update_attributes *attributes,
-		chi_stream *stream)
+static choir_update_gate_attributes gate_attributes(const void *user)
 {
-	choir_buffer out = in[0];
-	const choir_kernel_table *k = t->kernel[copy];
-	if (k == NULL)
-		return chi_kernel_run(stream, o->kind->kernel, n, in, &out, attributes);
-	const choir_kernel_call call = { .size = sizeof call,
+	const choir_optimizer *o = user;
+	return (choir_update_gate_attributes){ .scale = o->scale,
+		.clip = o->options.global_clip_norm,
+		.any = o->options.nonfinite == CHOIR_NONFINITE_IGNORE };
+}
+
+// Calls of an update's kernel for parts of one copy of a variable.
+typedef struct {
+	const choir_optimizer *optimizer;
+	const chi_optimized_variable *of;
+	chi_stream *stream;
+	bool relaxed; // other threads change the memory
+	size_t n;
+	char *memory[CHI_SLOTS + 1]; // of the variable and its slots
+	char *mean; // of the average, or NULL
+	choir_buffer in[CHI_SLOTS + 2], out;
+	choir_update_attributes attributes;
+	const choir_kernel_table *kernel; // or NULL
+	choir_kernel_call call;
+} update_calls;
+
+static void open_calls(update_calls *c, const choir_optimizer *o, const state *now, size_t index,
+		const choir_variable *v, int copy, chi_stream *stream)
+{
+	const chi_optimized_variable *t = now->item[index];
+	const choir_buffer part = { NULL, v->dtype, { 1, { 0 } } };
+	c->optimizer = o;
+	c->of = t;
+	c->stream = stream;
+	c->relaxed = v->concurrency == CHI_LOCK_FREE;
+	c->n = 0;
+	c->memory[c->n++] = v->copy[copy].buffer->memory;
+	for (int i = 0; i < o->kind->slots; i++)
+		c->memory[c->n++] = t->slot[i]->copy[copy].buffer->memory;
+	c->mean = NULL;
+	if (o->slots > o->kind->slots)
+		c->mean = t->slot[o->slots - 1]->copy[copy].buffer->memory;
+	c->n++; // the gradient
+	for (size_t i = 0; i < c->n; i++)
+		c->in[i] = part;
+	c->attributes = now->attributes;
+	c->attributes.rate *= t->rate;
+	c->attributes.decay = t->decay;
+	c->kernel = t->kernel[copy];
+	if (c->kernel == NULL)
+		return;
+	c->call = (choir_kernel_call){ .size = sizeof c->call,
 		.stream = stream->state,
-		.n = n,
-		.in = in,
-		.out = &out,
-		.attributes = attributes,
-		.user = k->user,
+		.n = c->n,
+		.in = c->in,
+		.out = &c->out,
+		.attributes = &c->attributes,
+		.user = c->kernel->user,
 		.device = stream->device->self };
-	return k->run(&call);
+}
+
+static choir_status call_kernel(update_calls *c)
+{
+	c->out = c->in[0];
+	return c->kernel != NULL ? c->kernel->run(&c->call)
+							 : chi_kernel_run(c->stream, c->optimizer->kind->kernel, c->n, c->in,
+									   &c->out, &c->attributes);
 }
 
 // For memory that other threads change: chunks are copied, updated and stored.
-static choir_status slice_relaxed(const choir_optimizer *o, const chi_optimized_variable *t,
-		int copy, size_t n, const choir_buffer in[], const choir_update_attributes *a,
-		chi_stream *stream)
+static choir_status update_relaxed(update_calls *c, size_t offset, int64_t all, char *gradient)
 {
 	enum { PIECE = 512 };
 	double scratch[CHI_SLOTS + 1][PIECE];
-	const size_t size = chi_dtype_size(in[0].dtype);
-	for (int64_t at = 0, all = in[0].shape.dim[0]; at < all; at += PIECE) {
+	const size_t size = chi_dtype_size(c->in[0].dtype);
+	for (int64_t at = 0; at < all; at += PIECE) {
 		const int64_t count = all - at < PIECE ? all - at : PIECE;
-		choir_buffer piece[CHI_SLOTS + 2];
-		for (size_t i = 0; i < n; i++) {
-			char *data = (char *) in[i].data + (size_t) at * size;
-			piece[i] = (choir_buffer){ data, in[i].dtype, { 1, { count } } };
-			if (i + 1 == n)
-				continue; // this worker's own
-			chi_copy_atomic(scratch[i], data, count, size);
-			piece[i].data = scratch[i];
+		const size_t begin = offset + (size_t) at * size;
+		for (size_t i = 0; i < c->n; i++)
+			c->in[i].shape.dim[0] = count;
+		for (size_t i = 0; i + 1 < c->n; i++) {
+			chi_copy_atomic(scratch[i], c->memory[i] + begin, count, size);
+			c->in[i].data = scratch[i];
 		}
-		CHOIR_TRY(call_kernel(o, t, copy, n, piece, a, stream));
-		for (size_t i = 0; i + 1 < n; i++)
-			chi_copy_atomic((char *) in[i].data + (size_t) at * size, scratch[i], count, size);
+		c->in[c->n - 1].data = gradient + (size_t) at * size; // this worker's own
+		CHOIR_TRY(call_kernel(c));
+		for (size_t i = 0; i + 1 < c->n; i++)
+			chi_copy_atomic(c->memory[i] + begin, scratch[i], count, size);
 	}
 	return CHOIR_OK;
 }
 
+static choir_status update_part(
+		update_calls *c, int64_t first, int64_t count, const void *gradient)
+{
+	const size_t offset = (size_t) first * chi_dtype_size(c->in[0].dtype);
+	void *own = (void *) (uintptr_t) gradient; // nothing writes to it
+	if (c->relaxed)
+		return update_relaxed(c, offset, count, own);
+	for (size_t i = 0; i + 1 < c->n; i++) {
+		c->in[i].data = c->memory[i] + offset;
+		c->in[i].shape.dim[0] = count;
+	}
+	c->in[c->n - 1].data = own;
+	c->in[c->n - 1].shape.dim[0] = count;
+	return call_kernel(c);
+}
+
 // average += (1 - momentum) (w - average) is the update "sgd" with a decay. The first update
 // copies.
-static choir_status average(const choir_optimizer *o, const choir_buffer *w,
-		const choir_buffer *mean, chi_stream *stream)
+static choir_status average(const update_calls *c, int64_t first, int64_t count)
 {
+	const choir_optimizer *o = c->optimizer;
+	const choir_dtype dtype = c->in[0].dtype;
+	const size_t offset = (size_t) first * chi_dtype_size(dtype);
 	const double take = chi_atomic64_load(&o->step) == 0 ? 1 : 1 - o->options.ema_momentum;
 	const choir_update_attributes a = { .rate = -take, .decay = -1, .gradient_scale = 1 };
-	const choir_buffer in[] = { *mean, *w };
-	choir_buffer out = *mean;
-	return chi_kernel_run(stream, "sgd_update", 2, in, &out, &a);
+	const choir_buffer in[] = { { c->mean + offset, dtype, { 1, { count } } },
+		{ c->memory[0] + offset, dtype, { 1, { count } } } };
+	choir_buffer out = in[0];
+	return chi_kernel_run(c->stream, "sgd_update", 2, in, &out, &a);
 }
 
 static choir_status slice(void *user, const void *of_update, size_t index, choir_variable *v,
-		int copy, int64_t first, int64_t count, const void *gradient, double factor,
-		chi_stream *stream)
+		int copy, const chi_gradient_chunk *chunk, chi_stream *stream)
 {
-	const choir_optimizer *o = user;
-	const state *now = of_update;
-	const chi_optimized_variable *t = now->item[index];
-	const size_t offset = (size_t) first * chi_dtype_size(v->dtype);
-	const choir_shape shape = { 1, { count } };
-	choir_buffer in[CHI_SLOTS + 2];
-	size_t n = 0;
-	if (count == 0)
+	update_calls c;
+	if (chunk->count == 0)
 		return CHOIR_OK;
-	in[n++] = (choir_buffer){ (char *) v->copy[copy].buffer->memory + offset, v->dtype, shape };
-	for (int i = 0; i < o->slots; i++)
-		in[n++] = (choir_buffer){ (char *) t->slot[i]->copy[copy].buffer->memory + offset,
-			v->dtype, shape };
-	const bool averages = o->slots > o->kind->slots;
-	const choir_buffer mean = in[n - 1];
-	n -= averages;
-	in[n++] = (choir_buffer){ (void *) (uintptr_t) gradient, v->dtype, shape };
-	choir_update_attributes attributes = now->attributes;
-	attributes.rate *= t->rate;
-	attributes.decay = t->decay;
-	attributes.gradient_scale = factor;
-	CHOIR_TRY(v->concurrency == CHI_LOCK_FREE
-					? slice_relaxed(o, t, copy, n, in, &attributes, stream)
-					: call_kernel(o, t, copy, n, in, &attributes, stream));
-	return averages ? average(o, &in[0], &mean, stream) : CHOIR_OK;
+	open_calls(&c, user, of_update, index, v, copy, stream);
+	c.attributes.gradient_scale = chunk->factor;
+	c.attributes.gate = chunk->gate;
+	CHOIR_TRY(update_part(&c, chunk->first, chunk->count, chunk->data));
+	return c.mean != NULL ? average(&c, chunk->first, chunk->count) : CHOIR_OK;
+}
+
+// Prefetches row k, which is written soon.
+static void fetch_row(
+		const update_calls *c, const chi_gradient_rows *rows, int64_t k, size_t bytes)
+{
+	if (k >= rows->n)
+		return;
+	const char *at = c->memory[0] + (size_t) rows->row[k] * bytes;
+	for (size_t i = 0; i < bytes && i < CHI_FETCHED_ROW_BYTES; i += CHI_LINE)
+		chi_fetch_to_write(at + i);
+}
+
+// Adjacent rows are one call.
+static choir_status slice_rows(void *user, const void *of_update, size_t index, choir_variable *v,
+		const chi_gradient_rows *rows, chi_stream *stream)
+{
+	const size_t bytes = (size_t) rows->width * chi_dtype_size(v->dtype);
+	update_calls c;
+	open_calls(&c, user, of_update, index, v, 0, stream);
+	for (int64_t k = 0, next; k < rows->n && rows->width > 0; k = next) {
+		for (next = k + 1; next < rows->n && rows->row[next] == rows->row[next - 1] + 1;)
+			next++;
+		for (int64_t i = k; i < next; i++)
+			fetch_row(&c, rows, i + CHI_FETCHED_ROWS, bytes);
+		CHOIR_TRY(update_part(&c, rows->row[k] * rows->width, (next - k) * rows->width,
+				(const char *) rows->values + (size_t) k * bytes));
+	}
+	return CHOIR_OK;
 }
 
 static void touch_slots(const choir_optimizer *o, const chi_optimized_variable *t)
@@ -421,7 +496,10 @@ void chi_update_table(choir_optimizer *o)
 		.whole = o->kind->whole,
 		.gated = gated,
 		.gate = gate,
+		// The kernel of averages would take the gate's factor for its own.
+		.gate_attributes = o->slots > o->kind->slots ? NULL : gate_attributes,
 		.chunk = slice,
+		.rows = slice_rows,
 		.end = end };
 }
 

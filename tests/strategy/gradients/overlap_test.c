@@ -56,12 +56,12 @@ static choir_status gate(
 }
 
 static choir_status slice(void *user, const void *state, size_t index, choir_variable *v, int copy,
-		int64_t first, int64_t count, const void *gradient, double factor, chi_stream *stream)
+		const chi_gradient_chunk *c, chi_stream *stream)
 {
-	(void) user, (void) state, (void) index, (void) factor;
-	float *to = (float *) v->copy[copy].buffer->memory + first;
-	const choir_buffer in[2] = { { to, CHOIR_F32, { 1, { count } } },
-		{ (void *) (uintptr_t) gradient, CHOIR_F32, { 1, { count } } } };
+	(void) user, (void) state, (void) index;
+	float *to = (float *) v->copy[copy].buffer->memory + c->first;
+	const choir_buffer in[2] = { { to, CHOIR_F32, { 1, { c->count } } },
+		{ (void *) (uintptr_t) c->data, CHOIR_F32, { 1, { c->count } } } };
 	choir_buffer out = in[0];
 	return chi_kernel_run(stream, "add", 2, in, &out, NULL);
 }

@@ -8,7 +8,7 @@ import subprocess
 
 from command import SOURCE, Case, main
 
-COMMANDS = ("train", "predict", "sample", "export", "inspect", "replay", "devices", "doctor", "bench train",
+COMMANDS = ("train", "predict", "sample", "export", "inspect", "replay", "run", "status", "devices", "doctor", "bench train",
             "bench kernels", "bench all-reduce", "bench run", "bench input")
 
 

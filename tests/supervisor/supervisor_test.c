@@ -74,8 +74,12 @@ TEST(no_job_is_there_to_show)
 
 TEST(each_allocation_may_fail)
 {
-	choir_supervisor *s = NULL;
+	choir_supervisor *s = choir_supervisor_new(JOB(.workers = 1));
 	uint64_t n = 1;
+	if (s == NULL && choir_error_status() == CHOIR_NOT_FOUND)
+		skip(); // the thread sanitizer's loader does not find libchoir-net
+	choir_supervisor_free(s);
+	s = NULL;
 	for (; s == NULL; n++) {
 		assert_true(n < 200);
 		chi_alloc_fail(n, false);

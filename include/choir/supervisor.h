@@ -15,9 +15,9 @@
 
 CHOIR_C_BEGIN
 
-typedef struct choir_supervisor choir_supervisor;
+typedef struct choir_supervisor choir_supervisor; // of one job
 
-// What a line of a job is.
+// What a reported line is.
 typedef enum {
 	CHOIR_SUPERVISOR_OUTPUT = 1, // a line of a worker's standard output
 	CHOIR_SUPERVISOR_ERROR, // a line of a worker's standard error
@@ -33,7 +33,7 @@ typedef enum {
 typedef void choir_supervisor_fn(
 		choir_supervisor_kind kind, int worker, const char *line, void *user);
 
-// What a supervisor starts, and where.
+// The job, and how it is watched. Times are in seconds.
 typedef struct choir_supervisor_options {
 	size_t size;
 	int workers; // 0: 1

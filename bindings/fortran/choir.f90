@@ -858,6 +858,14 @@ interface
     type(choir_device_info), intent(inout), optional :: info
     integer(c_int) :: r_
   end function
+  function choir_device_report(kind, i, line, size) bind(c) result(r_)
+    import
+    character(kind=c_char), intent(in), optional, dimension(*) :: kind
+    integer(c_int), value :: i
+    type(c_ptr), value :: line
+    integer(c_size_t), value :: size
+    logical(c_bool) :: r_
+  end function
   function choir_dtype_name(dtype) bind(c) result(r_)
     import
     integer(c_int), value :: dtype

@@ -7,14 +7,6 @@
 
 enum { JOB_PROCESSES = 16 };
 
-// ThreadSanitizer cannot start threads in a fork of a process that has threads. Tests that start
-// workers later are skipped there.
-#if defined(__SANITIZE_THREAD__)
-enum { JOB_STARTS_LATE = 0 };
-#else
-enum { JOB_STARTS_LATE = 1 };
-#endif
-
 typedef struct {
 	char folder[64], address[128], key[128];
 	int servers;

@@ -339,8 +339,6 @@ TEST(killed_and_stopped_workers_lose_and_repeat_nothing)
 {
 	enum { CLOSURES = 300 };
 	world w = { .p.kind = CHOIR_SGD, .j.lost_after = 0.4 };
-	if (!JOB_STARTS_LATE)
-		skip();
 	open_world(&w, 2, 3, false, 0);
 	int victim = 2;
 	for (int i = 0; i < CLOSURES; i++) {
@@ -381,8 +379,6 @@ TEST(killed_and_stopped_workers_lose_and_repeat_nothing)
 TEST(a_closure_that_ends_its_workers_fails)
 {
 	world w = { .p.kind = CHOIR_SGD };
-	if (!JOB_STARTS_LATE)
-		skip();
 	open_world(&w, 1, 3, false, CHOIR_ZERO);
 	assert_int_equal(choir_coordinator_schedule(w.c, "deadly", NULL, NULL), CHOIR_OK);
 	job_start(&w.j, "worker", 0, NULL);
@@ -473,8 +469,6 @@ TEST(others_do_not_get_in)
 {
 	world w = { .p.kind = CHOIR_SGD };
 	job stranger;
-	if (!JOB_STARTS_LATE)
-		skip();
 	open_world(&w, 1, 1, true, 0);
 	const int other = job_start(&w.j, "worker", 0, "another program");
 	assert_int_equal(job_wait(&w.j, other), CHOIR_STATE);

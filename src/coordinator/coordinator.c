@@ -268,7 +268,13 @@ void choir_coordinator_free(choir_coordinator *c)
 	chi_error_save(&before);
 	if (c->strategy->remote == &c->remote)
 		c->strategy->remote = NULL;
-	chi_post_close(&c->post, c->dispatch.failed ? &c->dispatch.error : NULL);
+	chi_error failure = { .status = CHOIR_OK };
+	if (c->post.opened) {
+		chi_mutex_lock(&c->post.lock);
+		failure = c->dispatch.failed ? c->dispatch.error : failure;
+		chi_mutex_unlock(&c->post.lock);
+	}
+	chi_post_close(&c->post, failure.status == CHOIR_OK ? NULL : &failure);
 	chi_dispatch_free(&c->dispatch);
 	chi_job_model_free(&c->model);
 	chi_free(c);

@@ -47,6 +47,7 @@ choir_status chi_post_open(chi_post *p, chi_connections *connections, const chi_
 	const chi_hub_owner locked = { p, admit, joined, frame, lost };
 	*p = (chi_post){ .connections = connections, .owner = *owner, .turn = turn };
 	p->last = &p->first;
+	p->opened = true;
 	chi_mutex_init(&p->lock, CHI_RANK_CLUSTER, "post");
 	chi_cond_init(&p->changed);
 	p->hub = chi_hub_new(connections, own, &locked, o);
@@ -104,7 +105,7 @@ choir_status chi_post_start(chi_post *p, const char *name)
 
 void chi_post_close(chi_post *p, const chi_error *failed)
 {
-	if (p->last == NULL) // never opened
+	if (!p->opened)
 		return;
 	if (p->started) {
 		chi_mutex_lock(&p->lock);

@@ -22,7 +22,7 @@ typedef struct {
 	void (*turn)(void *user); // before each step, with turn_user; may be NULL
 	void *turn_user;
 	chi_thread thread;
-	bool started, stops;
+	bool opened, started, stops;
 	chi_error end; // what peers are told
 	choir_status status; // the thread has ended with a failure
 	chi_error error;

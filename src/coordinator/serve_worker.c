@@ -421,7 +421,10 @@ static choir_status run_closure(worker *w, const chi_pack *pack)
 	const choir_status answers = await_answers(w);
 	if (status != CHOIR_OK)
 		chi_error_restore(&why);
-	if (w->ended)
+	chi_mutex_lock(&w->post.lock);
+	const bool ended = w->ended;
+	chi_mutex_unlock(&w->post.lock);
+	if (ended)
 		return CHOIR_OK; // the loop says why
 	const choir_status sent = send_done(w, status != CHOIR_OK ? status : answers);
 	w->closure.id = 0;
@@ -454,10 +457,12 @@ static choir_status work(worker *w)
 	for (waiting *c; status == CHOIR_OK && (c = next_closure(w)) != NULL; free_waiting(c))
 		status = run_closure(w, &c->pack);
 	CHOIR_TRY(status);
-	chi_error_restore(w->ended ? &w->end : &w->post.error);
-	if (!w->ended)
-		return w->post.status;
-	return w->end.status == CHOIR_END ? CHOIR_OK : w->end.status;
+	chi_mutex_lock(&w->post.lock);
+	const chi_error why = w->ended ? w->end : w->post.error;
+	status = w->ended ? w->end.status : w->post.status;
+	chi_mutex_unlock(&w->post.lock);
+	chi_error_restore(&why);
+	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
 // One attempt to join. The post is open afterwards, and is closed by the caller.

@@ -111,7 +111,7 @@ class Usage(Case):
         key = path.read_bytes()
         self.fail_with(1, ("job.key", "exists"), "key", str(path))
         self.assertEqual(path.read_bytes(), key)
-        self.fail_with(1, "No such file", "key", str(path / "below"))
+        self.fail_with(1, "Not a directory", "key", str(path / "below"))
         self.fail_with(2, "FILE", "key")
 
     def test_manual(self):

@@ -9,11 +9,12 @@
 
 CHOIR_C_BEGIN
 
+// The version of this interface. libchoir opens only a libchoir-cuda of its own version.
 #define CHOIR_CUDA_PLUGIN_VERSION 1
 
-struct choir_kernel_table;
-struct choir_kernel_call;
-struct choir_cross_device_ops_table;
+struct choir_kernel_table; // kernel_table.h
+struct choir_kernel_call; // kernel_table.h
+struct choir_cross_device_ops_table; // cross_device_ops_table.h
 
 // What libchoir gives to libchoir-cuda.
 typedef struct {

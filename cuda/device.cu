@@ -4,6 +4,10 @@
 #include <cstdlib>
 #include <new>
 
+#ifndef CHOIR_CUDA_ALIASES // tests add names
+#define CHOIR_CUDA_ALIASES "cuda"
+#endif
+
 namespace choir_cuda
 {
 

@@ -98,7 +98,7 @@ wheel: ## a wheel of the module for Python in build/wheel (needs Python with cff
 
 reference: ## web pages of the public headers in build/reference (Doxygen)
 	@tools/setup reference
-	@tools/reference
+	@python3 -B tests/house/commented.py . build/reference
 
 fortran: ## write the module for Fortran, bindings/fortran/choir.f90 (needs Python with cffi)
 	@/usr/bin/env python3 -B bindings/fortran/generate.py include bindings/fortran/choir.f90

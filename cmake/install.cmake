@@ -68,6 +68,8 @@ file(GLOB choir_decisions CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/decisions
 foreach(page IN ITEMS tutorial howto tensorflow pytorch differences cluster rules glossary)
 	choir_page(${PROJECT_SOURCE_DIR}/docs/${page}.md "")
 endforeach()
+file(GLOB choir_pictures CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.png)
+install(FILES ${choir_pictures} DESTINATION ${CMAKE_INSTALL_DOCDIR})
 foreach(page IN LISTS choir_decisions)
 	choir_page(${page} /decisions)
 endforeach()

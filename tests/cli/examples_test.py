@@ -2,12 +2,13 @@
 
 import glob
 import gzip
+import json
 import os
 import pathlib
 import re
 import subprocess
 
-from command import EXAMPLES, SOURCE, Case, main
+from command import COMMAND, EXAMPLES, SOURCE, Case, main
 
 
 class Examples(Case):
@@ -45,6 +46,19 @@ class Examples(Case):
         self.assertEqual(len(named), 20)
         right = sum(int(digit) == label for digit, label in zip(named, self.labels(8000, 20)))
         self.assertGreaterEqual(right, 17)
+
+    def test_coordinator(self):
+        cluster = {"chief": [f"unix:{self.folder}/c"], "ps": [f"unix:{self.folder}/s"], "worker": ["", ""]}
+        tasks = [("ps", 0), ("worker", 0), ("worker", 1), ("chief", 0)]
+        jobs = [subprocess.Popen([f"{EXAMPLES}/coordinator"], cwd=self.folder, text=True, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(COMMAND), "TF_CONFIG": json.dumps(
+                                     {"cluster": cluster, "task": {"type": kind, "index": index}})})
+                for kind, index in tasks]
+        done = [job.communicate(timeout=100) for job in jobs]
+        self.assertEqual([job.returncode for job in jobs], [0] * len(tasks), done)
+        losses = [float(loss) for loss in re.findall(r"epoch \d, 2 workers, loss ([\d.]+)", done[-1][0])]
+        self.assertEqual(len(losses), 3, done)
+        self.assertLess(losses[-1], losses[0] / 2)
 
     def test_fit(self):
         os.symlink(f"{SOURCE}/data", self.folder / "data")

@@ -53,7 +53,7 @@ class Usage(Case):
                        "--optimizer", "adamm")
         self.fail_with(2, "known: mlp128, mlp1024, cnn", "bench", "train", "--case", "gpt")
         self.fail_with(1, ("\"cifar\"", "known: mnist, digits[:N], idx:IMAGES[,LABELS]"), "train", "--data", "cifar")
-        done = self.fail_with(1, 'device "gpu:0": is unknown; known: cpu:0', "train", "--devices", "gpu:0")
+        done = self.fail_with(1, ('device "gpu:0": is unknown', "known: cpu:0"), "train", "--devices", "gpu:0")
         self.assertTrue(done.stderr.endswith("(more by name)\n"), done.stderr) # the CPU alone
         self.fail_with(1, "cpu:0", "train", "--devices", "cpu:0,cpu:0")
         self.fail_with(1, "gpu:3", "train", env={"CHOIR_DEVICES": "gpu:3"})

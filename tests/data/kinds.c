@@ -262,6 +262,49 @@ static choir_dataset *from_cifar10(void)
 	return from_second(choir_cifar10_dataset_new(scratch_path("cifar"), false));
 }
 
+// Appends a chunk of PNG, and returns the size of the file.
+static size_t add_chunk(
+		unsigned char *file, size_t at, const char *type, const unsigned char *data, size_t n)
+{
+	uint32_t crc = 0xffffffff;
+	const unsigned char size[4] = { 0, 0, 0, (unsigned char) n };
+	memcpy(file + at, size, 4);
+	memcpy(file + at + 4, type, 4);
+	memcpy(file + at + 8, data, n);
+	for (size_t i = at + 4; i < at + 8 + n; i++) {
+		crc ^= file[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+	}
+	for (int i = 0; i < 4; i++)
+		file[at + 8 + n + (size_t) i] = (unsigned char) (~crc >> (24 - 8 * i));
+	return at + 12 + n;
+}
+
+// Images of one grey pixel, by deflate without compression.
+static choir_dataset *from_images(void)
+{
+	static const unsigned char head[] = { 0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0 };
+	if (!choir_has_feature("png"))
+		return from_range();
+	mkdir(scratch_path("images"), 0777);
+	for (int i = 0; i < N; i++) {
+		const unsigned char v = (unsigned char) i;
+		// A block of 2 bytes, of which the first is the row's filter, and its Adler-32.
+		const unsigned char pixel[] = { 0x78, 1, 1, 2, 0, 0xfd, 0xff, 0, v, 0,
+			(unsigned char) (v + 2), 0, (unsigned char) (v + 1) };
+		unsigned char file[100] = "\x89PNG\r\n\x1a\n";
+		char name[24];
+		size_t n = add_chunk(file, 8, "IHDR", head, sizeof head);
+		n = add_chunk(file, n, "IDAT", pixel, sizeof pixel);
+		n = add_chunk(file, n, "IEND", pixel, 0);
+		snprintf(name, sizeof name, "images/%02d.png", i);
+		file_of(name, file, n);
+	}
+	return from_first(choir_image_directory_dataset_new(scratch_path("images"),
+			CHOIR_OPTIONS(choir_image_directory_options, .height = 1, .width = 1, .channels = 1)));
+}
+
 static choir_dataset *from_bytes(void)
 {
 	return from_first(
@@ -348,6 +391,7 @@ const source_kind source_kinds[] = {
 	{ .constructor = "choir_tfrecord_dataset_new", .make = from_packed_tfrecord },
 	{ .constructor = "choir_fixed_length_record_dataset_new", .make = from_fixed },
 	{ .constructor = "choir_cifar10_dataset_new", .make = from_cifar10 },
+	{ .constructor = "choir_image_directory_dataset_new", .make = from_images },
 	{ .constructor = "choir_text_bytes_dataset_new", .make = from_bytes },
 	{ .constructor = "choir_text_lines_dataset_new", .make = from_lines },
 	{ .constructor = "choir_text_windows_dataset_new", .make = from_windows },

@@ -159,6 +159,36 @@ static choir_dataset *mapped(choir_dataset *d)
 	return choir_dataset_map(d, CHOIR_OPTIONS(choir_map_options, .threads = 2), negate, NULL);
 }
 
+// An image of four numbers of which each is another one.
+static choir_status to_image(const choir_component in[], choir_component out[], void *user)
+{
+	(void) user;
+	for (int64_t i = 0; i < 4; i++)
+		((int64_t *) out[0].data)[i] = 4 * *(const int64_t *) in[0].data + i;
+	return CHOIR_OK;
+}
+
+static choir_status from_image(const choir_component in[], choir_component out[], void *user)
+{
+	const int64_t *pixel = in[0].data;
+	(void) user;
+	*(int64_t *) out[0].data = pixel[0] + 3 * pixel[1] + 5 * pixel[2] + 7 * pixel[3];
+	return CHOIR_OK;
+}
+
+static choir_dataset *augmented(choir_dataset *d)
+{
+	static const choir_column image = {
+		.name = "image", .dtype = CHOIR_I64, .shape = { 2, { 2, 2 } }
+	};
+	d = choir_dataset_map(
+			d, CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &image), to_image, NULL);
+	d = choir_dataset_augment_images(d, "image",
+			CHOIR_OPTIONS(choir_augment_options, .padding = 1, .flip = true, .seed = 5));
+	return choir_dataset_map(d,
+			CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &number_column), from_image, NULL);
+}
+
 static bool mostly(const choir_component in[], void *user)
 {
 	(void) user;
@@ -217,6 +247,7 @@ const transform_kind transform_kinds[] = {
 	{ .constructor = "choir_dataset_flatten", .make = flattened },
 	{ .constructor = "choir_dataset_standardize", .make = standardized },
 	{ .constructor = "choir_dataset_fill_nan", .make = filled },
+	{ .constructor = "choir_dataset_augment_images", .make = augmented, .single = true },
 	{ .constructor = "choir_dataset_map", .make = mapped },
 	{ .constructor = "choir_dataset_filter", .make = filtered },
 	{ .constructor = "choir_dataset_interleave", .make = interleaved, .single = true },

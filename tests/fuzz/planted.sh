@@ -15,7 +15,7 @@ printf '%s\n' '#include <stddef.h>' '#include <stdint.h>' \
 
 # Other fuzzers' objects serve: only the changed file is newer than its own.
 mkdir "$out/build"
-cp -a "$project/src" "$project/include" "$project/fuzz" "$out"
+cp -a "$project/src" "$project/include" "$project/cli" "$project/fuzz" "$out"
 [ ! -d "$2/objects" ] || flock "$2" cp -a "$2/objects" "$out/build"
 { read -r file && read -r change; } <"$project/fuzz/planted/$name"
 sed -i "$change" "$out/$file"

@@ -122,6 +122,17 @@ choir_status check_on(device *d, cudaError_t error, const char *what)
 			cudaGetErrorName(error));
 }
 
+choir_status check_on(stream *s, cublasStatus_t status, const char *what)
+{
+	if (status == CUBLAS_STATUS_SUCCESS)
+		return CHOIR_OK;
+	const cudaError_t cause = cudaStreamQuery(s->s);
+	if (is_sticky(cause))
+		return lose(s->d, cause, what);
+	(void) cudaGetLastError();
+	return check(status, what);
+}
+
 static int count_devices()
 {
 	return count_gpus() * shares();

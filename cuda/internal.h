@@ -112,6 +112,8 @@ bool is_device_memory(const void *p);
 bool is_pinned_memory(const void *p); // of the table's host_allocate
 int count_gpus();
 choir_status check_on(device *d, cudaError_t error, const char *what);
+// cuBLAS hides that a GPU is lost, but the stream says it.
+choir_status check_on(stream *s, cublasStatus_t status, const char *what);
 
 // stream.cu. A stream gives a staging buffer that it keeps back after its next mark.
 choir_status open_stream(void *self, void *state);

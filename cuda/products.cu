@@ -144,9 +144,10 @@ static choir_status multiply_by_cublas(const choir_kernel_call *c, const product
 	const float one_f32 = 1, zero_f32 = 0;
 	const bool wide = p->dtype == CHOIR_F64;
 	s->dirty = true;
-	return check(d.lt->cublasLtMatmul(s->d->lt, d.product, wide ? (const void *) &one : &one_f32,
-						 p->b, d.b, p->a, d.a, wide ? (const void *) &zero : &zero_f32, p->out,
-						 d.out, p->out, d.out, &chosen.algo, c->scratch, WORKSPACE, s->s),
+	return check_on(s,
+			d.lt->cublasLtMatmul(s->d->lt, d.product, wide ? (const void *) &one : &one_f32, p->b,
+					d.b, p->a, d.a, wide ? (const void *) &zero : &zero_f32, p->out, d.out, p->out,
+					d.out, &chosen.algo, c->scratch, WORKSPACE, s->s),
 			"cublasLtMatmul");
 }
 

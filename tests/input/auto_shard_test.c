@@ -323,7 +323,7 @@ static void count_warnings(choir_log_level level, const char *line, void *user)
 static bool reads_files(const source_kind *kind)
 {
 	static const char *const others[] = { "memory", "generator", "seekable", "queue", "range",
-		"constant", "digits" };
+		"constant", "digits", "image" };
 	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
 		if (strstr(kind->constructor, others[i]))
 			return false;

@@ -28,7 +28,7 @@
 
 CHOIR_C_BEGIN
 
-// How a manager saves.
+// Options of choir_checkpoint_manager_new.
 typedef struct choir_checkpoint_options {
 	size_t size;
 	int max_to_keep; // number of last saves that are kept; 0: 5; CHOIR_ALL: all
@@ -111,7 +111,7 @@ typedef struct {
 	choir_shape shape;
 } choir_checkpoint_tensor;
 
-// Makes and frees a list of what directory has now.
+// Make and free a list of the steps that directory has at the time of the call.
 choir_checkpoint_list *choir_checkpoint_list_new(const char *directory);
 void choir_checkpoint_list_free(choir_checkpoint_list *l);
 

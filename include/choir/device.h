@@ -15,9 +15,9 @@ CHOIR_C_BEGIN
 typedef struct choir_device choir_device;
 
 // The number of devices of a kind. kind is a name like "cpu" or "CPU"; NULL: the sum over all
-// kinds. For "cpu" it is the number of processors that this process
-// may use, by its affinity mask and its cgroup's quota. But names up to cpu:1023 are valid. The
-// result is 0 if the kind is unknown or has no fixed number of devices (extend/device_table.h).
+// kinds. For "cpu", the result is the number of processors that this process may use, by its
+// affinity mask and its cgroup's quota. But names up to cpu:1023 are valid. The result is 0 if the
+// kind is unknown or has no fixed number of devices (extend/device_table.h).
 int choir_device_count(const char *kind);
 
 // Finds a device by its name: "cpu:0", "cpu" for index 0, or a TensorFlow name: "CPU:0",
@@ -43,9 +43,9 @@ typedef struct {
 CHOIR_MUST_CHECK choir_status choir_device_describe(
 		const choir_device *d, choir_device_info *info);
 
-// Writes line i, from 0 on, of a report on what is there for a kind of devices: the driver,
-// libraries, each device; or the reason why there is no device. Only "gpu" has a report. False:
-// there is no such line.
+// Writes line i, from 0 on, of a report on a kind of devices. The report describes the driver, the
+// libraries and each device, or gives the reason why there is no device. Only "gpu" has a report.
+// Returns false if the report has no line i.
 bool choir_device_report(const char *kind, int i, char *line, size_t size);
 
 CHOIR_C_END

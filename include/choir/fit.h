@@ -46,8 +46,8 @@ typedef struct {
 	// A factor of the loss for each class, 0 to n_classes - 1, if labels are classes. Copied.
 	const double *class_weights;
 	size_t n_classes;
-	// Its regularization loss (layer.h) is added to the loss, in training and in evaluation. NULL:
-	// that of .layer.
+	// The layer whose regularization loss (layer.h) is added to the loss, in training and in
+	// evaluation. NULL: .layer.
 	choir_layer *regularized;
 } choir_model_options;
 
@@ -108,9 +108,9 @@ typedef struct {
 typedef enum { CHOIR_MONITOR_AUTO = 0, CHOIR_MONITOR_MIN, CHOIR_MONITOR_MAX } choir_monitor;
 
 // Reduces the learning rate when a log stops improving (Keras' ReduceLROnPlateau). After .patience
-// epochs in a row that do not improve by more than min_delta, choir_fit multiplies the learning
-// rate by .factor (choir_optimizer_set_learning_rate), but not below .min_learning_rate, and
-// counts from 0. A checkpoint keeps these counts.
+// epochs in a row that do not improve by more than .min_delta, choir_fit multiplies the learning
+// rate by .factor (choir_optimizer_set_learning_rate). The rate does not fall below
+// .min_learning_rate. The count of epochs then starts again. A checkpoint keeps the count.
 typedef struct {
 	size_t size;
 	const char *log; // NULL: "val_loss"
@@ -118,8 +118,9 @@ typedef struct {
 	double factor; // below 1; 0: 0.1
 	int64_t patience; // 0: 10
 	double min_delta; // 0: 1e-4; CHOIR_ZERO: 0
-	int64_t cooldown; // epochs after a reduction that do not count
-	double min_learning_rate;
+	// After a reduction, the first cooldown - 1 epochs are not counted, as in Keras.
+	int64_t cooldown;
+	double min_learning_rate; // 0 or more
 } choir_reduce_on_plateau;
 
 // Early stopping (Prechelt 1998; Keras' EarlyStopping). An epoch improves if the monitored log is
@@ -157,10 +158,11 @@ typedef struct {
 	// for TensorBoard, if a trace with .log is on (trace.h). Each epoch's logs are recorded as
 	// "epoch/NAME". 0: 10.
 	int64_t log_every;
-	const choir_reduce_on_plateau *reduce_on_plateau; // NULL: none
-	// On: validations, and the best weights of early stopping, are those of the optimizer's
-	// averages (ema_momentum). At the end the averages are in place of the weights
-	// (choir_optimizer_swap_averages); the next choir_fit swaps them back. Default: off.
+	const choir_reduce_on_plateau *reduce_on_plateau; // NULL: no reductions
+	// On: validations use the optimizer's averages (ema_momentum), and so do the best weights of
+	// early stopping. At the end, choir_fit puts the averages in place of the weights
+	// (choir_optimizer_swap_averages), unless it restores the best weights. The next choir_fit
+	// swaps them back. Default: off.
 	choir_toggle use_averages;
 } choir_fit_options;
 
@@ -169,10 +171,10 @@ typedef struct {
 // training without a stop. Otherwise it begins a new history with epoch 1.
 //
 // CHOIR_INVALID: m lacks a loss or an optimizer, or belongs to another strategy than data; an
-// option out of range; no log of the name that early stopping or reduce_on_plateau has;
-// use_averages without averages; endless data without steps_per_epoch; data
-// without a batch. Failures of data, callbacks, steps and saves are returned with the epoch and
-// the batch. CHOIR_STATE also: a callback called choir_fit with m.
+// option out of range; early stopping or reduce_on_plateau names an unknown log; reduce_on_plateau
+// with a FUNCTION schedule; use_averages without ema_momentum; endless data without
+// steps_per_epoch; data without a batch. Failures of data, callbacks, steps and saves are returned
+// with the epoch and the batch. CHOIR_STATE also: a callback called choir_fit with m.
 CHOIR_MUST_CHECK choir_status choir_fit(
 		choir_model *m, choir_distributed_dataset *data, const choir_fit_options *o);
 

@@ -1,7 +1,8 @@
-// Layers: a layer is a formula with the variables that it uses. It can be applied in a replica,
-// in a merge call or in a frame of the program. The result belongs to the input's frame, and
-// variables are read as in this frame (variable.h). All layers compute in f32. Images are
-// [n, h, w, c], and n may be 0. A layer whose constructor has no name makes no variables.
+// Layers: a layer is a formula with the variables that it uses. It can be applied in a replica, in
+// a merge call or in a frame of the program. The result belongs to the input's frame, and
+// variables are read as in this frame (variable.h). A layer computes in f32 or in a mixed
+// precision (precision.h). Images are [n, h, w, c], and n may be 0. A layer whose constructor has
+// no name makes no variables.
 //
 // Variables: a layer "hidden" has the variables "hidden/kernel" and "hidden/bias", as in Keras. A
 // weights file has the same names. A kernel begins with Glorot uniform values (Glorot and Bengio
@@ -132,14 +133,15 @@ choir_layer *choir_activation_new(choir_activation activation);
 // Applies the layer to x, in x's frame. The text of a failure names the layer. CHOIR_INVALID: the
 // shape or dtype of x does not fit. CHOIR_STATE: x belongs to a replica of another strategy.
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
-// The penalties of l's variables that were made in a scope with a regularizer (scope.h), divided
-// by the number of replicas: a scalar in r's frame. Add it to the loss: choir_add(
-// choir_replica_average_loss(r, losses), choir_layer_regularization_loss(net, r)). If no variable
-// has a regularizer, the result is 0. A layer that occurs twice in l counts twice. CHOIR_STATE: r
-// belongs to another strategy.
+// The sum of the penalties of l's variables, divided by the number of replicas: a scalar in r's
+// frame. Only variables made in a scope with a regularizer (scope.h) have a penalty. Add the
+// result to choir_replica_average_loss(r, losses) by choir_add. If no variable has a regularizer,
+// the result is 0. A layer that occurs twice in l is counted twice. CHOIR_STATE: r belongs to
+// another strategy.
 choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
-// The precision in which l and the layers inside it are applied. DEFAULT: that of the frame. AUTO:
-// CHOIR_INVALID. Threads: before the layer is applied.
+// Sets the precision in which l and the layers inside it are applied. A layer inside l may have
+// its own precision. DEFAULT: the precision of the frame. CHOIR_INVALID: p is AUTO or unknown.
+// Threads: call this before the layer is applied.
 CHOIR_MUST_CHECK choir_status choir_layer_set_precision(choir_layer *l, choir_precision p);
 
 // The number of variables of the layer, including those of layers in it.

@@ -36,11 +36,11 @@ CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 CHOIR_MUST_CHECK choir_status choir_scope_initializer(
 		choir_scope *scope, choir_initializer initializer, double scale);
 
-// Enters a scope in which variables that would begin at random have a regularizer: the kernels and
-// embeddings of layers, but not biases (Keras' kernel_regularizer L1L2). Their penalty is l1
-// sum(|w|) + l2 sum(w^2). choir_layer_regularization_loss (layer.h) gives it, and choir_fit adds
-// it to the loss. CHOIR_STATE as for choir_scope_colocate. CHOIR_INVALID: l1 or l2 is negative or
-// not finite.
+// Enters a scope in which variables with random initial values get a regularizer. These are the
+// kernels and embeddings of layers, but not biases (Keras' kernel_regularizer L1L2). The penalty
+// of a variable w is l1 sum(|w|) + l2 sum(w^2). choir_layer_regularization_loss (layer.h) computes
+// the penalties of a layer, and choir_fit adds them to the loss. CHOIR_STATE as for
+// choir_scope_colocate. CHOIR_INVALID: l1 or l2 is negative or not finite.
 CHOIR_MUST_CHECK choir_status choir_scope_regularizer(choir_scope *scope, double l1, double l2);
 
 // Enters a scope in which a replica's read of an ON_READ variable gives the value of a read

@@ -100,7 +100,7 @@ CHOIR_MUST_CHECK choir_status choir_npy_write(
 
 // CSV
 
-// What the fields of a column are.
+// The kind of the fields of a column.
 typedef enum {
 	CHOIR_CSV_INFER = 0, // i64 for whole numbers, f64 for other numbers, categories for text
 	CHOIR_CSV_NUMBER,
@@ -245,7 +245,7 @@ typedef struct {
 	const void *missing;
 } choir_feature;
 
-// How TFRecord files are read.
+// Options of reading TFRecord files.
 typedef struct {
 	size_t size;
 	const choir_files *files; // instead of path
@@ -302,7 +302,7 @@ typedef struct {
 	int64_t limit;
 } choir_field;
 
-// How files of records are read.
+// Options of reading files of fixed-length records.
 typedef struct {
 	size_t size;
 	const choir_files *files; // instead of path
@@ -321,44 +321,47 @@ choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test);
 
 // Images
 
-// How images of a directory are read.
+// Options of reading a directory of images.
 typedef struct {
 	size_t size;
-	int64_t height, width; // of an example, in pixels; 0: 224
+	int64_t height, width; // of an example, in pixels, at most 16384; 0: 224
 	int channels; // 3: red, green, blue; 1: grey; 0: 3
-	// With SKIP this call decodes all files. It leaves out those that cannot be decoded, and
-	// logs their names (choir_logger_set).
+	// With SKIP, choir_image_directory_dataset_new decodes all files. It leaves out the files that
+	// cannot be decoded, and logs their names (choir_logger_set).
 	choir_bad_record bad_record;
-	// The names of the classes, in the order of their numbers. A directory with another name is
-	// CHOIR_INVALID. If classes is 0, the classes are the directories, sorted by the bytes of
-	// their names.
+	// class_name has the names of the classes, in the order of their numbers. A directory with
+	// another name is CHOIR_INVALID. If classes is 0, each directory is a class, and classes are
+	// sorted by the bytes of their names.
 	size_t classes;
 	const char *const *class_name;
-	// A dataset of the same directory. Its files and classes are used, so nothing is listed or
-	// checked again. The program may free schema after the call.
+	// A dataset of the same directory. The new dataset takes its files and classes, and does not
+	// list or check the files again. The program may free schema after the call.
 	const choir_dataset *schema;
 } choir_image_directory_options;
-// Reads the PNG and JPEG images of a directory with one directory for each class. Columns are
-// "image", u8 [height, width, channels], and "label", i32, whose texts are the names of the
-// classes (choir_dataset_category). A directory with images and without directories gives only
-// "image". Examples are ordered by class, then by the bytes of their names. Files are ignored if
-// their names begin with a point, or do not end in .png, .jpg or .jpeg. Links are followed.
+// Reads the PNG and JPEG images of a directory that has one directory for each class. Columns are
+// "image", u8 [height, width, channels], and "label", i32, the number of the class.
+// choir_dataset_category gives the name of a class. If the directory has images but no
+// directories, the only column is "image". Examples are ordered by class, then by the bytes of
+// their file names. Files are ignored if their names begin with a dot, or do not end in .png, .jpg
+// or .jpeg. Links are followed.
 //
-// An image is scaled until it covers height x width pixels, and its middle is cut out. Scaling is
-// bilinear with antialiasing, with the filter and the arithmetic of Pillow. If height and width
-// are equal, this is torchvision's Resize and CenterCrop. Transparency and the orientation in EXIF
-// data are ignored. Colours in CMYK become RGB.
+// An image is scaled to the smallest size that covers height x width pixels, and the centre is
+// cropped. Scaling is bilinear with antialiasing, with the filter and the arithmetic of Pillow. If
+// height and width are equal, this is torchvision's Resize and CenterCrop. Transparency and the
+// orientation in EXIF data are ignored. CMYK colours are converted to RGB.
 //
 // Cost: this call lists the files. Examples can be read in any order, so a shuffle needs no
-// buffer. Reading an example decodes its file. Memory holds one file and its pixels.
+// buffer. Reading an example decodes its file. The dataset needs memory for one file and its
+// pixels.
 //
 // Errors: CHOIR_INVALID: a class without images; no images. CHOIR_CORRUPT: an image that cannot be
 // decoded, or is truncated; the text names the file. CHOIR_UNSUPPORTED: a build without libpng or
-// libjpeg (choir_has_feature("png"), "jpeg"); more than 134,217,728 pixels or 256 MiB.
+// libjpeg (choir_has_feature("png"), "jpeg"); an image of more than 134,217,728 pixels; a file of
+// more than 256 MiB.
 choir_dataset *choir_image_directory_dataset_new(
 		const char *directory, const choir_image_directory_options *o);
-// The path of the i-th example's file. d owns it. NULL: there is no such example, or d is not a
-// result of choir_image_directory_dataset_new.
+// The path of the i-th example's file. d owns the text. NULL: there is no such example, or d is
+// not a result of choir_image_directory_dataset_new.
 const char *choir_image_directory_dataset_path(const choir_dataset *d, int64_t i);
 
 // Text

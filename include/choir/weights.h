@@ -25,17 +25,17 @@ CHOIR_MUST_CHECK choir_status choir_strategy_save(
 // an allocation for an ON_READ variable, fails during the copy.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
-// What happened to a name.
+// The result of a partial restore for one name.
 typedef enum {
 	CHOIR_RESTORED_VALUE, // the variable has the file's value
 	CHOIR_RESTORED_MISSING, // the variable is unchanged: the file has no tensor for it
 	CHOIR_RESTORED_UNEXPECTED // the file has a tensor without a variable
 } choir_restored;
 
-// Is told what happened to one name of a variable or of a tensor.
+// Called with the result for the name of one variable or tensor.
 typedef void choir_restored_fn(choir_restored what, const char *name, void *user);
 
-// How a part of a file is restored.
+// Options of choir_strategy_restore_partial.
 typedef struct {
 	size_t size;
 	// Renames tensors of the file: lines of "TENSOR VARIABLE", separated by spaces. TENSOR may
@@ -47,36 +47,39 @@ typedef struct {
 	// After the names, "axes AXES", or AXES alone, permutes axes as choir_transpose: "1,0" for
 	// PyTorch's dense kernels, "2,3,1,0" for its convolutions. With "reshape SHAPE" in front of
 	// the axes, the tensor first gets this shape, with the same elements. After the axes are
-	// permuted, it gets the variable's shape (docs/pytorch.md has examples). Parentheses join axes
-	// that are one axis in the file: "reshape 10,(64,7,7)" reads a tensor of [10, 3136].
+	// permuted, it gets the variable's shape (docs/pytorch.md has examples). Parentheses enclose
+	// axes that are one axis in the file: "reshape 10,(64,7,7)" reads a tensor of shape [10,
+	// 3136].
 	//
-	// A line with only the word "torch" says that names and layouts are those of PyTorch:
-	// "a.b.weight" is "a/b/kernel", "gamma" or "embeddings", "running_mean" is "moving_mean" and
-	// so on. Axes of kernels, and the order of a flattened image in front of a dense layer of a
-	// choir_sequential, need no lines. Lines without axes then change names of modules: "0.*
-	// hidden.*". A line "keras" says that names may end in ":0".
+	// A line with only the word "torch" says that the file has the names and layouts of PyTorch.
+	// Names are then translated: "a.b.weight" becomes "a/b/kernel", "a/b/gamma" or
+	// "a/b/embeddings", "running_mean" becomes "moving_mean", and so on. Axes of kernels are
+	// permuted without a line. So is a flattened image in front of a dense layer, in a
+	// choir_sequential. Lines without axes then rename modules: "0.* hidden.*". A line "keras"
+	// says that names may end in ":0".
 	const char *map;
 	choir_restored_fn *report; // called at the end, once for each name
 	void *user;
 } choir_restore_options;
 
-// Restores the variables for which the file has a tensor, for fine-tuning and for weights of
-// other libraries. Values are cast between floating-point dtypes. Missing and unexpected names
-// are only reported (.report). Other failures are those of choir_strategy_restore. CHOIR_INVALID
-// also: a shape that does not fit its variable, two tensors for one variable, an invalid line of
-// the map, no value for any variable, and a map whose shapes fit but whose elements would have
-// another order: "axes 1,0" for a dense kernel behind a flattened image (of a choir_sequential),
-// or no axes for a kernel that has the same shape in both orders, while other lines have axes.
-// CHOIR_UNSUPPORTED: "torch" for a recurrent layer. All workers need the same map.
+// Restores the variables for which the file has a tensor, for fine-tuning and for weights of other
+// libraries. Values are cast between floating-point dtypes. Missing and unexpected names are only
+// reported (.report). Other failures are those of choir_strategy_restore. CHOIR_INVALID also: a
+// shape that does not fit its variable, two tensors for one variable, an invalid line of the map,
+// no value for any variable. A map is CHOIR_INVALID, too, if its shapes fit but the elements would
+// be in the wrong order. There are two such cases: "axes 1,0" for a dense kernel behind a
+// flattened image, in a choir_sequential; and a kernel without axes whose shape is the same in
+// both orders, while other lines have axes. CHOIR_UNSUPPORTED: "torch" for a recurrent layer. All
+// workers need the same map.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
 
-// Saves the weights of s to path with the names and layouts that a map gives to tensors: the
-// inverse of choir_strategy_restore_partial with this map. A line with "reshape" gives the shape
-// with its parentheses joined. A variable without a line keeps its name and shape. Failures are
-// those of choir_strategy_save. CHOIR_INVALID also: an invalid line; a shape that does not fit;
-// two variables for one tensor; a variable that no tensor is mapped to, because another line has
-// its name.
+// Saves the weights of s to path, with the names and layouts of the file that map describes. This
+// is the inverse of choir_strategy_restore_partial with the same map. A line with "reshape" gives
+// the tensor the shape after "reshape", with the axes in parentheses as one axis. A variable
+// without a line keeps its name and shape. Failures are those of choir_strategy_save.
+// CHOIR_INVALID also: an invalid line; a shape that does not fit; two variables for one tensor; a
+// variable to which no tensor is mapped, because another line uses its name.
 CHOIR_MUST_CHECK choir_status choir_strategy_save_mapped(
 		choir_strategy *s, const char *path, const char *map, const char *metadata);
 

@@ -1,7 +1,7 @@
 // The table of cross-device operations: algorithms that sum and copy tensors between the devices
 // of a strategy. Each device is a member of the strategy's group. A member joins a collective with
-// its partial sums, and waits for the result. Each member may have a thread, or one thread may
-// join for several members and wait for them in any order.
+// its partial sums, and waits for the result. Each member may have its own thread. Or one thread
+// may join for several members, and then wait for them in any order.
 //
 // Sums are computed in the canonical tree over replicas (docs/glossary.md).
 #pragma once
@@ -13,8 +13,8 @@ CHOIR_C_BEGIN
 
 // What a collective computes.
 typedef enum {
-	CHOIR_ALL_REDUCE = 1, // the sum over all replicas, for members that want a result
-	CHOIR_BROADCAST // root's only partial sum, unchanged, for members that want a result
+	CHOIR_ALL_REDUCE = 1, // the sum over all replicas, given to members that want a result
+	CHOIR_BROADCAST // root's only partial sum, unchanged, given to members that want it
 } choir_collective_kind;
 
 // The sum over the replicas lo to hi - 1. It is one of the largest nodes of the canonical tree
@@ -31,38 +31,38 @@ typedef struct {
 	// elements or root differ, replicas have diverged. Then all members fail with CHOIR_STATE and
 	// the same text. The text names two devices and the collectives that they joined.
 	uint64_t sequence;
-	const char *name; // in messages
+	const char *name; // for error texts
 	choir_collective_kind kind;
 	choir_dtype dtype;
 	int64_t elements; // in each partial sum and in the result; may be 0
 	int root; // the member that broadcasts
 	double divisor; // divides the sum (1: no division); floating dtypes only
-	size_t n; // partial sums of this member; their memory is not used after wait
+	size_t n; // partial sums of this member; after wait, their memory is not used
 	const choir_partial_sum *partial_sums; // in ascending order
-	void *stream; // the device's stream, which makes partial sums and uses the result
-	// Memory for the result, on the member's device; NULL: this member wants no result. Members
+	void *stream; // the device's stream: its tasks compute the partial sums and use the result
+	// Memory for the result, on the member's device. NULL: this member wants no result. Members
 	// with host memory may pass the same memory, which is written once. The result overlaps no
 	// partial sum.
 	void *result;
-	// Called after elements first to first + count - 1 of the result are final, on any thread that
-	// is inside wait; NULL: not called. If members share a result, only one of their functions is
-	// called for each element. first is a multiple of 8192, and so is count except at the end.
-	// data is this chunk of the result. If result is NULL, data is in scratch memory. If done
-	// fails, the collective fails.
+	// Called after the elements first to first + count - 1 of the result are final. The thread is
+	// any thread that is inside wait. NULL: not called. If members share a result, only one of
+	// their functions is called for each element. first is a multiple of 8192. count is a multiple
+	// of 8192, too, except in the last chunk. data is this chunk of the result. If result is NULL,
+	// data is in scratch memory. If done fails, the collective fails.
 	choir_status (*done)(void *user, int64_t first, int64_t count, const void *data);
 	void *user;
-	int64_t batch_bytes; // of all results in this collective's batch; 0: it has no batch
-	// Equal in all members, which then have no done. wait may return earlier: work that is queued
-	// on stream after wait runs after the result is final and the partial sums are unused. A
-	// failure of queued work then fails the stream.
+	int64_t batch_bytes; // of all results of the batch of this collective; 0: no batch
+	// Equal in all members. If true, no member has done, and wait may return before the result is
+	// final. Work that is queued on stream after wait then runs after the result is final and the
+	// partial sums are unused. If queued work of the collective fails, the stream fails.
 	bool in_stream;
 } choir_collective;
 
 // The devices of one strategy.
 typedef struct {
 	size_t size;
-	int members; // devices; each runs the next block of replicas
-	int replicas; // of all members
+	int members; // number of devices; each runs the next block of replicas
+	int replicas; // number of replicas of all members
 	choir_device *const *devices; // of the members
 } choir_group;
 
@@ -73,18 +73,18 @@ typedef struct choir_cross_device_ops_table {
 	uint32_t version;
 	const char *name; // "ring", for choir_strategy_options.cross_device_ops
 	size_t self_size; // for each group
-	// How well the algorithm suits the group and a collective of this many bytes. 0: not at all,
-	// 100: best. A new strategy chooses a table by name, or by the highest score for an all-reduce
-	// of 1 MiB. The built-in scores: "direct": 100 if all members have host memory, else 0.
-	// "ring": 20 with three or more separate memories and at least 32 KiB for each member, else 1.
-	// "hierarchical_copy": 10 with four or more separate memories, else 1. "reduce_to_one_device":
-	// 1.
+	// How well the algorithm suits the group and a collective of this many bytes. 0: the algorithm
+	// cannot be used; 100: best. A new strategy chooses a table by name, or by the highest score
+	// for an all-reduce of 1 MiB. The built-in scores: "direct": 100 if all members have host
+	// memory, else 0. "ring": 20 with three or more separate memories and at least 32 KiB for each
+	// member, else 1. "hierarchical_copy": 10 with four or more separate memories, else 1.
+	// "reduce_to_one_device": 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self
 	void (*close)(void *self);
-	// (any) Joins the next collective for a member, 0 to members - 1, and gives the request. A
-	// member has at most 64 requests at a time. All members join every collective, in the same
-	// order. *c and its partial sums are valid until wait returns.
+	// (any) Joins the next collective for a member, 0 to members - 1. Sets *request to a number
+	// for wait. A member has at most 64 requests at a time. All members join every collective, in
+	// the same order. *c and its partial sums are valid until wait returns.
 	choir_status (*join)(void *self, int member, const choir_collective *c, uint64_t *request);
 	// (any) Waits until the member's result is final and its partial sums are unused.
 	// CHOIR_TIMEOUT: no other member has joined for this number of seconds (negative: no limit).
@@ -93,7 +93,8 @@ typedef struct choir_cross_device_ops_table {
 	// member's *c, partial sums and result. So a wait that times out ends the collective for all
 	// members. Choir then calls abort and reset.
 	choir_status (*wait)(void *self, int member, uint64_t request, double seconds);
-	// (any) All present and later joins and waits of the group return CHOIR_CANCELLED.
+	// (any) Makes all present and later joins and waits of the group return CHOIR_CANCELLED, until
+	// reset.
 	void (*abort)(void *self);
 	// Called after an abort, when no member is in a call. After reset, members can join again.
 	void (*reset)(void *self);

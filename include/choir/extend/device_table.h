@@ -1,12 +1,12 @@
 // The table of a kind of device: its memory and its streams. Choir uses a device only through
 // these slots. The host may have no access to a device's memory, and work may be queued when a
-// call returns. A stream is a queue: its tasks run in order. Only wait_event and wait order
-// tasks of two streams.
+// call returns. A stream is a queue: its tasks run in order. Tasks of two streams have an order
+// only after wait_event or wait.
 //
-// Rules of all tables: extend.h. A missing slot fails with CHOIR_UNSUPPORTED, or does nothing if
-// it cannot fail. Without count, the kind has no devices. Without allocate, its devices have no
-// memory. Choir allocates self for each device and stream_size bytes, zeroed, for each stream.
-// It adds the device's name to the text of a failed slot.
+// Rules of all tables: extend.h. A missing slot fails with CHOIR_UNSUPPORTED. If it returns no
+// status, it does nothing. Without count, the kind has no devices. Without allocate, its devices
+// have no memory. Choir allocates self for each device and stream_size bytes, zeroed, for each
+// stream. If a slot fails, Choir adds the device's name to the text.
 //
 // Threads: for each device or stream, slots not marked (any) are called from one thread at a
 // time. This thread may change. Choir may hold a lock during a call, so choir_fail is the only
@@ -21,61 +21,64 @@ CHOIR_C_BEGIN
 typedef struct choir_device_table {
 	size_t size;
 	uint32_t version;
-	bool host_memory; // its devices use, and so share, the host's memory
+	bool host_memory; // its devices all use the host's memory
 	const char *kind; // "gpu"; 1 to 15 lower case letters
 	size_t self_size, stream_size;
-	// The number of devices, asked once, when the table is registered. CHOIR_NONE: any index is a
-	// device.
+	// Returns the number of devices. Called once, when the table is registered. CHOIR_NONE: each
+	// index is a device.
 	int (*count)(void);
-	// Opens the device of an index, when the device's name is first looked up. If open fails,
-	// Choir calls close to undo its work, and the next look-up calls open again. An open device
-	// is never closed.
+	// Opens the device with this index. Called when the device's name is first looked up. If open
+	// fails, Choir calls close to undo its work, and the next look-up calls open again. An open
+	// device is never closed.
 	choir_status (*open)(void *self, int index);
 	void (*close)(void *self);
-	// (any) Fills in cores and memory; kind and index are set already; other fields are zero.
+	// (any) Sets the fields for cores and memory of *info. Choir has already set kind and index,
+	// and set the other fields to zero.
 	void (*describe)(const void *self, choir_device_info *info);
-	// (any) Sets *memory to memory aligned to 64 bytes, not initialised. CHOIR_NO_MEMORY needs
-	// no text.
+	// (any) Sets *memory to memory that is aligned to 64 bytes and not initialised.
+	// CHOIR_NO_MEMORY needs no text.
 	choir_status (*allocate)(void *self, size_t bytes, void **memory);
-	// (any) Frees memory that no queued task uses.
+	// (any) Frees memory. No queued task uses it.
 	void (*release)(void *self, void *memory, size_t bytes);
 	// If stream_open fails, stream_close is not called.
 	choir_status (*stream_open)(void *self, void *stream);
 	void (*stream_close)(void *stream); // waits for the queued tasks
 	// Queues a copy to or from the host, within a device, or between devices of the kind. bytes
-	// may be 0. Choir does not change that host memory until it has waited for the stream.
+	// may be 0. Until Choir has waited for the stream, it does not change the host memory of the
+	// copy.
 	choir_status (*copy)(void *stream, void *to, const void *from, size_t bytes);
 	choir_status (*fill)(void *stream, void *to, int byte, size_t bytes); // queues a memset
-	// Records the present end of the queue as an event: sets *mark to a number for wait and
-	// wait_event. The numbers of a stream never decrease.
+	// Records the present end of the queue as an event. Sets *mark to the event's number, for wait
+	// and wait_event. The numbers of a stream never decrease.
 	choir_status (*record_event)(void *stream, uint64_t *mark);
-	// Later tasks of stream start after other_stream, of any device of the kind, has reached the
-	// event mark. Does not block. If other_stream fails, stream fails too.
+	// Makes later tasks of stream start only after other_stream has reached the event mark. Does
+	// not block. other_stream may be of any device of the kind. If other_stream fails, stream
+	// fails too.
 	choir_status (*wait_event)(void *stream, void *other_stream, uint64_t mark);
-	// (any) Blocks until the event is reached. CHOIR_TIMEOUT: the wait takes more than seconds
-	// (negative: no limit). The first failure of a task before the event is returned here once,
-	// with its text; tasks queued after the failed one do not run.
+	// (any) Blocks until the stream has reached the event mark. CHOIR_TIMEOUT: the wait takes more
+	// than seconds (negative: no limit). If a task before the event fails, wait returns the first
+	// such failure once, with its text. Tasks queued after the failed task do not run.
 	choir_status (*wait)(void *stream, uint64_t mark, double seconds);
-	// Other names of the kind, at most 63 characters, with commas: with "cuda", "cuda:0" means
-	// "gpu:0". NULL: none.
+	// Other names of the kind, separated by commas, at most 63 characters in all. Example: if the
+	// kind "gpu" has the alias "cuda", "cuda:0" means "gpu:0". NULL: none.
 	const char *aliases;
-	bool immediate; // all work is done when a call returns: streams are always empty
-	// A strategy that names no devices uses all devices of all kinds with accelerator, and CPUs
-	// only if there is no such device.
+	bool immediate; // all work is done when a call returns, so streams are always empty
+	// If a strategy names no devices, it uses all devices of the kinds with accelerator. It uses
+	// CPUs only if there is no such device.
 	bool accelerator;
-	// (any) Host memory that copies to and from the device are fastest with ("pinned"), aligned
-	// to 64 bytes, not initialised. Choir falls back to other host memory without host_allocate,
-	// and if it fails. Any device of the kind may copy from it.
+	// (any) Sets *memory to host memory with which copies to and from the device are fastest
+	// ("pinned" memory). It is aligned to 64 bytes and not initialised. All devices of the kind
+	// may copy to and from it. If host_allocate is missing or fails, Choir uses other host memory.
 	choir_status (*host_allocate)(void *self, size_t bytes, void **memory);
 	void (*host_release)(void *self, void *memory, size_t bytes); // (any)
 } choir_device_table;
 
-// Registers a kind and calls count. CHOIR_INVALID also: an invalid kind, alias or count.
-// CHOIR_UNSUPPORTED: 16 kinds are registered already. Threads: any.
+// Registers a kind of devices, and calls count. CHOIR_INVALID also: an invalid kind, alias or
+// count. CHOIR_UNSUPPORTED: 16 kinds are registered already. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_device(const choir_device_table *table);
 
-// Returns the table's self of a device, for the kernels and the cross-device operations of the
-// same library. Threads: any.
+// Returns the self with which the slots of d's table are called. The kernels and cross-device
+// operations of the same library use it. Threads: any.
 void *choir_device_self(const choir_device *d);
 
 CHOIR_C_END

@@ -1,6 +1,6 @@
-// The interface between libchoir and libchoir-net, the library with sockets. libchoir loads it
-// when a program first needs connections. libchoir-net calls only the functions of libchoir that
-// it gets in its argument.
+// The interface between libchoir and libchoir-net, the library with sockets. libchoir loads
+// libchoir-net when a program first needs connections. libchoir-net calls only the functions of
+// libchoir that are in its argument.
 #pragma once
 
 #include "connection_table.h"
@@ -16,12 +16,12 @@ typedef struct {
 	double (*now)(void); // seconds on a monotonic clock
 	void *(*allocate)(size_t bytes); // zeroed; NULL: CHOIR_NO_MEMORY is recorded
 	void (*release)(void *memory);
-	const void *key; // of the job, which open copies; NULL: Unix sockets only
+	const void *key; // the job's key, which open copies; NULL: Unix sockets only
 	size_t key_bytes; // 32 to 256
-	bool plain; // does not encrypt: the network is trusted. Both ends still prove the key.
+	bool plain; // true: nothing is encrypted; both ends still prove that they have the key
 } choir_net_argument;
 
-// The library has one symbol, a constant of this type.
+// libchoir-net exports one symbol, a constant of type choir_net_plugin.
 #define CHOIR_NET_PLUGIN_SYMBOL "choir_net_plugin_data"
 typedef struct {
 	uint32_t version; // CHOIR_NET_PLUGIN_VERSION

@@ -95,7 +95,8 @@ AT_ONCE = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}  # else Open MPI gives a f
 def refused(name, words, run):
     """What a run said that failed, with all of these words."""
     # MPICH's launcher at times drops what processes said that end at once, or how they ended.
-    for _ in range(20 if MPI == "mpich" else 4):
+    for attempt in range(20 if MPI == "mpich" else 4):
+        time.sleep(0.1 * attempt) # on a busy machine it drops them more often
         status, said = run()
         if status != 0 and all(word in said for word in words):
             return said

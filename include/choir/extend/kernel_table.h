@@ -370,8 +370,8 @@ typedef struct choir_kernel_table {
 	// Does the work, or queues it on the stream of an asynchronous device. If it fails, the
 	// operation fails. A failure without text gets a text, and CHOIR_END becomes CHOIR_INVALID.
 	choir_status (*run)(const choir_kernel_call *call);
-	// No precision allows another arithmetic than that of the dtype today. A kernel with another
-	// one runs only if choir_kernel_run names it. So a library can register all that it has.
+	// A kernel with another arithmetic than that of the dtype runs only if choir_kernel_run names
+	// it: no precision allows such a kernel. So a library can register all that it has.
 	choir_arithmetic arithmetic;
 } choir_kernel_table;
 

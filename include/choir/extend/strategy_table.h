@@ -59,8 +59,8 @@ typedef struct choir_strategy_table {
 			void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
 } choir_strategy_table;
 
-// Registers a table under its name, for choir_strategy_new. CHOIR_INVALID: another
-// version, no name, a name in use.
+// Registers a table under its name, for choir_strategy_new. CHOIR_INVALID: another version, no
+// name, a name in use.
 CHOIR_MUST_CHECK choir_status choir_register_strategy(const choir_strategy_table *table);
 
 CHOIR_C_END

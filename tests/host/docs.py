@@ -15,7 +15,7 @@ TEST = re.compile(r"`(\w+(?:/\w+)+): (\w+)`")
 NAME = re.compile(r"\b(?:choir|CHOIR)_[A-Za-z0-9_]+\b(?!\*)")
 # Settings of the environment and of the build, which are in no header.
 SETTINGS = {"CHOIR_CUDA", "CHOIR_DEVICES", "CHOIR_KERNELS", "CHOIR_INSTRUCTION_SET", "CHOIR_CMAKE", "CHOIR_ONEDNN",
-            "CHOIR_FLIPS", "CHOIR_RUN_KEY", "CHOIR_WORKER", "CHOIR_TESTS", "CHOIR_WERROR"}
+            "CHOIR_FLIPS", "CHOIR_SCHEDULES", "CHOIR_RUN_KEY", "CHOIR_WORKER", "CHOIR_TESTS", "CHOIR_WERROR"}
 
 
 def pages(root):

@@ -173,7 +173,8 @@ choir_status chi_scheduler_wait(
 	chi_trace_begin(CHOIR_TRACE_WAIT, point == NULL ? "update" : point->name);
 	const choir_status status = r->run->device[r->device].shared ? wait_with_baton(r, flag, &p)
 																 : wait_without_baton(r, flag, &p);
-	chi_trace_end_wait(point == NULL ? CHI_LAST_UNKNOWN : point->last);
+	chi_trace_end_wait(
+			point == NULL ? CHI_LAST_UNKNOWN : (int32_t) chi_atomic32_load(&point->last));
 	if (status != CHOIR_OK)
 		r->cancelled = true;
 	return status;

@@ -203,7 +203,7 @@ static chi_sync_point *arrive(
 		return NULL;
 	}
 	point->arrived++;
-	point->last = chi_trace_track();
+	chi_atomic32_store(&point->last, (uint32_t) chi_trace_track());
 	r->sequence++;
 	chi_atomic32_add(&run->progress, 1);
 	return point;

@@ -23,7 +23,7 @@ typedef struct chi_sync_point {
 	uint32_t number;
 	int first;
 	int arrived; // replicas, under the run's lock
-	int32_t last; // the track of the last of them, for traces
+	chi_atomic32 last; // the track of the last of them so far, for traces
 	chi_atomic32 left; // replicas with their result
 	chi_atomic32 ready;
 	choir_variable *variable;

@@ -4,69 +4,21 @@
 #include "choir/extend/suite.h"
 #include "base/alloc.h"
 #include "collective/cross_device_ops.h"
+#include "collective/suite_memory.h"
 #include "collective/toy.h"
 #include "tensor/buffer.h"
 #include "short.h"
 #include "test.h"
 
-#include <string.h>
-
 enum { CHECKS = 15 };
-
-// One stream for each device that a suite has used.
-static chi_stream *streams[8];
-
-static chi_stream *stream_of(choir_device *d)
-{
-	for (int i = 0;; i++) {
-		if (streams[i] == NULL)
-			streams[i] = chi_stream_new(d);
-		if (streams[i] == NULL || streams[i]->device == d)
-			return streams[i];
-	}
-}
-
-static void forget_streams(void)
-{
-	for (int i = 0; streams[i] != NULL; i++)
-		chi_stream_free(streams[i]);
-	memset(streams, 0, sizeof streams);
-}
-
-static void *state_of(choir_device *d)
-{
-	const chi_stream *s = stream_of(d);
-	return s == NULL ? NULL : s->state;
-}
-
-static void *allocate(choir_device *d, size_t bytes)
-{
-	void *memory;
-	return chi_device_allocate(d, bytes, &memory) == CHOIR_OK ? memory : NULL;
-}
-
-static choir_status copy(choir_device *d, void *to, const void *from, size_t bytes)
-{
-	CHOIR_TRY(chi_stream_copy(stream_of(d), to, from, bytes));
-	return chi_stream_wait(stream_of(d));
-}
-
-static void note(const char *check, choir_status result, const char *text, void *user)
-{
-	if (result != CHOIR_OK)
-		print_error("%s: %s\n", check, text);
-	++*(int *) user;
-}
 
 static void assert_passes(
 		const choir_cross_device_ops_table *table, const char *members, bool on_host)
 {
-	static const choir_suite_memory there = { sizeof there, state_of, allocate, chi_device_release,
-		copy };
 	int checks = 0;
 	if (choir_suite_run(CHOIR_OPTIONS(choir_suite_options, .cross_device_ops = table,
-								.members = members, .memory = on_host ? NULL : &there),
-				note, &checks) != CHOIR_OK)
+								.members = members, .memory = on_host ? NULL : &suite_memory),
+				suite_note, &checks) != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	assert_int_equal(checks, CHECKS);
 }
@@ -90,7 +42,7 @@ TEST(members_with_their_own_memory)
 			assert_passes(ways[i], "far:0,far:1,far:2", false);
 		assert_passes(ways[i], "cpu:0,far:0,cpu:1,far:1", false);
 	}
-	forget_streams();
+	suite_forget_streams();
 }
 
 static choir_status suite_of(const choir_cross_device_ops_table *table, const char *members)
@@ -147,7 +99,7 @@ static choir_status meet(group *g)
 			.divisor = 3,
 			.n = 1,
 			.partial_sums = &part[i],
-			.stream = state_of(g->device[i]),
+			.stream = suite_stream_of(g->device[i])->state,
 			.result = g->result[i]->memory,
 			.in_stream = g->in_stream };
 		status = chi_communicator_join(&g->communicator, i, &c[i], &request[i]);
@@ -155,7 +107,7 @@ static choir_status meet(group *g)
 	for (int i = 0; i < MEMBERS && status == CHOIR_OK; i++)
 		status = chi_communicator_wait(&g->communicator, i, request[i], 20);
 	for (int i = 0; g->in_stream && i < MEMBERS; i++) {
-		const choir_status waited = chi_stream_wait(stream_of(g->device[i]));
+		const choir_status waited = chi_stream_wait(suite_stream_of(g->device[i]));
 		status = status == CHOIR_OK ? waited : status;
 	}
 	if (status != CHOIR_OK)
@@ -198,7 +150,7 @@ TEST(every_allocation_may_fail)
 			g.device[i] = choir_device_find(devices[d][i]);
 			assert_non_null(g.part[i] = chi_buffer_new(g.device[i], ELEMENTS * sizeof(float)));
 			assert_non_null(g.result[i] = chi_buffer_new(g.device[i], ELEMENTS * sizeof(float)));
-			assert_non_null(state_of(g.device[i]));
+			assert_non_null(suite_stream_of(g.device[i]));
 		}
 		for (int k = d == 0 ? 0 : 1; k < 4; k++) // "direct" needs host memory
 			for (int in_stream = 0; in_stream < (d == 0 ? 1 : 2); in_stream++) {
@@ -213,5 +165,5 @@ TEST(every_allocation_may_fail)
 			chi_buffer_release(g.result[i]);
 		}
 	}
-	forget_streams();
+	suite_forget_streams();
 }

@@ -142,14 +142,15 @@ def keep_includes(text):
 def check_calls(objects):
     """Objects are .../src/ROOM/...: no room may use what a room beside or above it defines."""
     home, uses = {}, []
-    for path in objects:
+    for line in output("nm", "-g", "-A", *map(str, objects)).splitlines():
+        path, symbol = line.split(":", 1)
+        path = pathlib.Path(path)
         room = path.parts[max(i for i, part in enumerate(path.parts) if part == "src") + 1]
-        for line in output("nm", "-g", str(path)).splitlines():
-            kind, name = line.split()[-2:]
-            if kind == "U":
-                uses.append((room, path.name, name))
-            else:
-                home[name] = room
+        kind, name = symbol.split()[-2:]
+        if kind == "U":
+            uses.append((room, path.name, name))
+        else:
+            home[name] = room
     complaints = set()
     for room, file, name in uses:
         other = home.get(name, room)

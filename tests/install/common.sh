@@ -26,8 +26,8 @@ compilers() {
 	done
 }
 
-# The same flags as the project's own objects have, so that a compiler cache may serve.
-fast=(-DCMAKE_BUILD_TYPE=Release)
+# With a compiler cache, the flags that the project's own objects have; without one, the least work.
+fast=(-DCMAKE_BUILD_TYPE=Debug)
 if command -v ccache >/dev/null; then
-	fast+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+	fast=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER_LAUNCHER=ccache)
 fi

@@ -1,5 +1,4 @@
-// One replica: its call, arguments, results and properties; the arguments and results of its merge
-// calls.
+// A replica's call, arguments, results and properties.
 #include "strategy/replica/replica.h"
 
 #include "base/alloc.h"
@@ -136,7 +135,7 @@ choir_tensor *chi_replica_view(
 	return t->is_number ? choir_number(f, t->number) : chi_tensor_published(f, t);
 }
 
-// t->mark is its position in the frame: the same in all replicas that do the same.
+// t->mark, its position, is the same in all replicas that do the same.
 void chi_replica_gives(chi_replica *r, const choir_tensor *t)
 {
 	chi_process_group *p = r->run->strategy->process_group;
@@ -219,7 +218,7 @@ choir_tensor *choir_replica_result(choir_replica *replica, const char *name)
 	return chi_replica_view(r, v, "result", name);
 }
 
-// Notes the name of a result that the run does not keep, to compare it with the other replicas'.
+// To compare it with the other replicas'.
 static choir_status note_name(chi_replica *r, const char *name)
 {
 	chi_named_tensors *list = &r->unkept;

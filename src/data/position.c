@@ -1,5 +1,5 @@
-// Positions of iterators. A seek begins the pass anew, and stages that cannot jump read up to the
-// position. Elements that were only read ahead do not count.
+// A seek begins the pass anew, and stages that cannot jump read up to the position. Elements that
+// were only read ahead do not count.
 #include "data/stage.h"
 
 #include "base/hash.h"

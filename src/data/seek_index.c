@@ -1,4 +1,4 @@
-// Seek points, sorted by elements. A full index drops every second point.
+// Points are sorted by elements. A full index drops every second.
 #include "data/seek_index.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static void thin_out(chi_seek_index *m)
 	m->n /= 2;
 	for (size_t i = 0; i < m->n; i++)
 		m->point[i] = m->point[2 * i + 1];
-	if (m->every <= INT64_MAX / 2) // repeat may add one per pass without limit
+	if (m->every <= INT64_MAX / 2)
 		m->every *= 2;
 }
 
@@ -184,7 +184,7 @@ bool chi_places_fit(const chi_glob *paths, const chi_seek_point *point)
 
 // ---- Seek points of a chain.
 
-// Calls fn for each stage of d with seek points, in a fixed order.
+// In a fixed order.
 static void each_source(choir_dataset *d, int64_t *source,
 		void (*fn)(choir_dataset *d, int64_t source, void *user), void *user)
 {

@@ -1,5 +1,5 @@
-// The core of datasets: construction, checks of columns, and the position of stages with random
-// access. After an end or a failure, the core does not read from a stage before the rewind.
+// The core of datasets. After an end or a failure, it does not read from a stage before the
+// rewind.
 #include "data/stage.h"
 
 #include <stdarg.h>
@@ -46,7 +46,7 @@ void chi_no_free(choir_dataset *d)
 	(void) d;
 }
 
-// Describes a fault (NULL: none) and computes bytes.
+// NULL: none. Computes bytes.
 static const char *column_fault(const choir_column *c, bool varies, size_t *bytes)
 {
 	if ((unsigned) c->dtype > CHOIR_BF16)
@@ -335,7 +335,7 @@ choir_status chi_dataset_next(choir_dataset *d, chi_element *e)
 	return chi_dataset_read(d, e->column, unit, &e->examples);
 }
 
-// Counts cancels, so that a stage that ends its own cancel does not end its reader's.
+// A stage that ends its own cancel does not end its reader's.
 static void add_cancels(choir_dataset *d, uint32_t by)
 {
 	if (!d)

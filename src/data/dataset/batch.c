@@ -1,5 +1,5 @@
-// batch and unbatch. The source writes straight into the batch's rows. Examples of varying shape
-// must have equal shapes within a batch; padded_batch makes the shapes equal.
+// The source writes straight into the batch's rows. Examples of varying shape must be equal
+// within a batch.
 #include "data/dataset/batch.h"
 
 #include "base/size.h"

@@ -1,5 +1,5 @@
-// padded_batch pads examples at their ends. A dimension without a given size gets the batch's
-// maximum. A column with a given shape no longer varies.
+// A dimension without a given size gets the batch's maximum. A column with a given shape no
+// longer varies.
 #include "data/dataset/batch.h"
 
 #include <string.h>
@@ -156,7 +156,7 @@ static const chi_stage pad_stage = {
 	.files = CHI_FILES_THROUGH,
 };
 
-// Describes an unsuitable padding value, or gives NULL.
+// NULL: none.
 static const char *value_fault(choir_dtype dtype, double value)
 {
 	switch (dtype) {
@@ -183,7 +183,6 @@ static const char *value_fault(choir_dtype dtype, double value)
 	return value == 0 ? NULL : "not 0, the only padding value of f16 and bf16";
 }
 
-// Only dimensions that vary may change.
 static bool give_shape(pad *p, size_t i, const choir_shape *asked)
 {
 	choir_dataset *d = &p->base;

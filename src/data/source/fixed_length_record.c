@@ -1,7 +1,7 @@
-// Records of one size with fixed fields, as in CIFAR-10. Large fields without conversion are read
-// straight into their columns by scattered reads. Other records are read in blocks that stay in
-// cache, and split there. A block is whole pages, which the system copies faster. An incomplete
-// last record is moved in front of the next block.
+// Records with fixed fields, as in CIFAR-10. Large fields without conversion are read straight
+// into their columns by scattered reads. Others are read in blocks of whole pages, which the
+// system copies faster, and split in the cache. An incomplete last record is moved in front of
+// the next block.
 #include "data/stage.h"
 
 #include <inttypes.h>
@@ -45,9 +45,9 @@ typedef struct {
 	chi_reader *reader;
 	size_t next_path;
 	int64_t number; // of the next record in the file
-	size_t rest; // bytes after the last whole record
+	size_t rest; // after the last whole record
 	unsigned char *block;
-	// Blocks are read to begin, after space for a record. capacity: bytes of a block.
+	// Blocks are read to begin, after space for a record.
 	size_t begin, capacity;
 	size_t first, last; // bytes not yet split
 	uint64_t place;
@@ -72,7 +72,7 @@ static chi_reader *open_path(const fixed *f, size_t i)
 	return chi_reader_open_as(path, compression_of(f, path));
 }
 
-// Compressed files have CHOIR_UNKNOWN_CARDINALITY.
+// CHOIR_UNKNOWN_CARDINALITY if compressed.
 static choir_status count_records(const fixed *f, const chi_reader *r, int64_t *records)
 {
 	const uint64_t size = chi_reader_size(r);
@@ -177,7 +177,6 @@ static choir_status check_values(
 	return CHOIR_OK;
 }
 
-// Reverses bytes in place.
 static choir_status take_apart(
 		const fixed *f, int64_t record, unsigned char *p, void *const column[], int64_t row)
 {
@@ -199,8 +198,8 @@ static choir_status take_apart(
 	return CHOIR_OK;
 }
 
-// Reads whole blocks: fewer calls, and damage of a small compressed file shows before any record
-// is delivered.
+// Whole blocks: fewer calls, and damage of a small compressed file shows before any record is
+// delivered.
 static choir_status fill_block(fixed *f)
 {
 	const size_t left = f->last - f->first;

@@ -1,6 +1,5 @@
-// The CSV source. A number is parsed from the buffer straight into the reader's row. If characters
-// follow the number in its field, a slower function parses the field. The next row overwrites a
-// bad or dropped row.
+// A number is parsed from the buffer straight into the reader's row; if more follows in its
+// field, a slower function parses the field. The next row overwrites a bad or dropped one.
 #include "data/stage.h"
 
 #include <math.h>
@@ -25,7 +24,7 @@ typedef struct {
 	chi_csv_schema schema;
 	chi_row_buffer spare; // one example, for unwanted columns
 	bool looked;
-	bool numbered; // the last column is the row number
+	bool numbered; // in the last column
 	int64_t before;
 	chi_places places;
 } csv;
@@ -70,7 +69,7 @@ static bool store_not_finite(choir_dtype dtype, const chi_csv_text *t, void *to)
 	return true;
 }
 
-// Reports a bad field, unless bad rows are skipped.
+// Unless bad rows are skipped.
 static row_end wrong_field(
 		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, const char *what)
 {
@@ -174,7 +173,7 @@ static bool take_number(
 
 // ---- Rows.
 
-// Handles a wrong number of fields, or an incomplete row.
+// A wrong number of fields, or an incomplete row.
 static row_end not_whole(csv *c, size_t fields, const char *p, chi_csv_end how)
 {
 	chi_csv_text field;
@@ -329,7 +328,7 @@ static bool csv_fits(const choir_dataset *d, const chi_seek_point *mark)
 	return chi_places_fit(&((const csv *) d)->paths, mark);
 }
 
-// Hashes the options that drop rows.
+// Of the options that drop rows.
 static uint64_t csv_signature(const choir_dataset *d)
 {
 	const chi_csv_schema *s = &((const csv *) d)->schema;
@@ -441,7 +440,7 @@ static choir_status prepare(csv *c, const char *path, const choir_csv_options *o
 	return CHOIR_OK;
 }
 
-// Gives 0 for an error.
+// 0: an error.
 static size_t add_number(size_t n, choir_column columns[CHI_MAX_COLUMNS], const char *name)
 {
 	bool taken = n == CHI_MAX_COLUMNS;
@@ -458,7 +457,7 @@ static size_t add_number(size_t n, choir_column columns[CHI_MAX_COLUMNS], const 
 	return n + 1;
 }
 
-// Moves c into a source and leaves it empty.
+// Leaves c empty.
 static csv *make(csv *c, const choir_csv_options *o)
 {
 	choir_column columns[CHI_MAX_COLUMNS];
@@ -479,7 +478,7 @@ static csv *make(csv *c, const choir_csv_options *o)
 	for (size_t i = 0; i < made->schema.n; i++) {
 		chi_csv_field *f = &made->schema.field[i];
 		f->as = NULL; // the caller's
-		// Gathered columns have categories per field.
+		// gathered columns have categories per field
 		if (f->category && columns[f->target].shape.rank == 0)
 			made->base.spec.categories[f->target] = f->categories;
 	}

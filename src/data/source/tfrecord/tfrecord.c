@@ -1,5 +1,5 @@
-// TFRecord files as a dataset. Values go from the file's block straight to the reader's rows.
-// Elements before a damaged record are delivered first.
+// Values go from the file's block straight to the reader's rows. Elements before a damaged record
+// are delivered first.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 typedef struct {
 	choir_dataset base;
 	chi_record_files files;
-	bool raw; // records are the only column's values
+	bool raw;
 	chi_feature feature[CHI_MAX_COLUMNS];
 	char *name[CHI_MAX_COLUMNS]; // if unlike the column's; owned
 	chi_places places;

@@ -1,5 +1,4 @@
-// Frames. A frame is emptied after its stream's work is done, because the memory returns to a
-// pool.
+// A frame is emptied after its stream's work is done, because the memory returns to a pool.
 #include "base/alloc.h"
 #include "tensor/tensor.h"
 
@@ -30,8 +29,8 @@ choir_frame *choir_frame_new(choir_device *d)
 	return d ? chi_frame_new(d, NULL) : NULL;
 }
 
-// Waits until no queued work uses the frame's memory. Failures are ignored: a caller that needs
-// the results has waited for them. The thread's last failure stays.
+// Until no queued work uses the frame's memory. Failures are ignored: a caller that needs the
+// results has waited for them. The thread's last failure stays.
 static void settle(choir_frame *f)
 {
 	if (!f->queued)

@@ -1,6 +1,6 @@
-// One thread's spans: a ring that grows to a limit and then keeps the newest spans. A span gets
-// its entry when it begins, so outer spans come first. Open spans are found by number, so an
-// overwritten one is detected.
+// A ring that grows to a limit and then keeps the newest spans. A span gets its entry when it
+// begins, so outer spans come first. Open spans are found by number, so an overwritten one is
+// detected.
 #include "trace/spans.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ static bool is_kept(const chi_spans *s, uint64_t index)
 	return s->count - index <= s->capacity;
 }
 
-// A full ring overwrites its oldest span. False: there is no ring.
+// A full ring overwrites its oldest span. False: no ring.
 static bool reserve(chi_spans *s)
 {
 	if (s->count < s->capacity || s->capacity == s->max)

@@ -1,5 +1,5 @@
-// Initial values. Random ones are Philox numbers of the seed and the variable's name, so order and
-// place of creation do not matter.
+// Random values are Philox numbers of the seed and the variable's name, so order and place of
+// creation do not matter.
 #include "value/initializer.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-// Fans as in Keras: [in, out] for two axes; for filters [.., in, out] times the receptive field; a
+// As in Keras: [in, out] for two axes; for filters [.., in, out] times the receptive field; a
 // single dimension is both.
 static void fans(const choir_shape *shape, double *in, double *out)
 {

@@ -15,10 +15,8 @@ chi_module *chi_module_open_alone(const char *path);
 void *chi_module_symbol(chi_module *m, const char *name);
 // In any shared library of the process.
 bool chi_module_find(const char *name, void (**function)(void));
-// The file that contains Choir ("": unknown), and its directory without the last slash.
-const char *chi_module_file(char *out, size_t size);
+// Of the file that contains Choir, without the last slash; "": unknown.
 const char *chi_module_directory(char *out, size_t size);
-bool chi_module_is_program(void);
 // As chi_file_fingerprint, or "in the program".
 void chi_module_fingerprint(char *out, size_t size);
 // libchoir-NAME.so of this build: in Choir's directory, else in the library directory beside it,

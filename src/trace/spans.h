@@ -23,8 +23,6 @@ static inline int32_t chi_last_worker(int worker)
 {
 	return CHI_LAST_UNKNOWN + 1 + worker;
 }
-// "replica 3" or "worker 1". NULL: unknown.
-const char *chi_last_name(int32_t last, char name[CHI_TRACK_NAME]);
 
 typedef struct {
 	uint64_t index;
@@ -63,8 +61,6 @@ int32_t chi_spans_track(const chi_spans *s); // of the innermost open span
 void chi_spans_name(chi_spans *s, const char *name);
 bool chi_spans_muted(const chi_spans *s);
 
-// "replica 3".
-const char *chi_spans_replica_name(int replica, char name[CHI_TRACK_NAME]);
 // When closed.
 uint64_t chi_spans_lost(const chi_spans *s);
 // In order of beginning. Open spans end at now, in seconds since the start.

@@ -57,7 +57,8 @@ static bool is_kernel(const choir_variable *v)
 	return v->shape.rank >= 2 && strcmp(last_word(v->name), "kernel") == 0;
 }
 
-size_t chi_weights_find(const chi_weights *w, const char *name)
+// Or w->n.
+static size_t find_weight(const chi_weights *w, const char *name)
 {
 	size_t low = 0, high = w->n;
 	while (low < high) {
@@ -77,7 +78,7 @@ static choir_status find_with(const chi_weights *w, const char *name, const char
 	chi_text_add_bytes(&text, name, (size_t) (last_word(name) - name));
 	chi_text_add(&text, "%s", last);
 	const choir_status status = text.failed ? CHOIR_NO_MEMORY : CHOIR_OK;
-	*i = status == CHOIR_OK ? chi_weights_find(w, text.data) : w->n;
+	*i = status == CHOIR_OK ? find_weight(w, text.data) : w->n;
 	chi_text_free(&text);
 	return status;
 }
@@ -98,11 +99,11 @@ static choir_status check_stored(const choir_variable *v, const chi_weights *w)
 static choir_status find_torch(const chi_weights *w, chi_mapped_name *m, size_t *i)
 {
 	char *name = m->name.data;
-	*i = chi_weights_find(w, name);
+	*i = find_weight(w, name);
 	for (char *p = name; *i == w->n && *p != '\0'; p++)
 		*p = *p == '.' ? '/' : *p;
 	if (*i == w->n)
-		*i = chi_weights_find(w, name);
+		*i = find_weight(w, name);
 	for (int k = 0; *i == w->n && k < WORDS; k++)
 		if (strcmp(last_word(name), words[k].torch) == 0)
 			CHOIR_TRY(find_with(w, name, words[k].choir, i));
@@ -123,12 +124,12 @@ choir_status chi_convention_find(
 		return CHOIR_OK;
 	if (map->convention == CHI_CONVENTION_TORCH && m->how.axes == 0 && !m->how.reshaped)
 		return find_torch(w, m, i);
-	*i = chi_weights_find(w, m->name.data);
+	*i = find_weight(w, m->name.data);
 	const size_t length = m->name.length;
 	if (*i == w->n && map->convention == CHI_CONVENTION_KERAS && length > 2 &&
 			strcmp(m->name.data + length - 2, ":0") == 0) {
 		m->name.data[length - 2] = '\0';
-		*i = chi_weights_find(w, m->name.data);
+		*i = find_weight(w, m->name.data);
 	}
 	return CHOIR_OK;
 }

@@ -4,8 +4,6 @@
 #include "train/weights/name_map.h"
 #include "train/weights/weights.h"
 
-// Or w->n. w is in the order of names.
-size_t chi_weights_find(const chi_weights *w, const char *name);
 // For a tensor whose name the map's lines have changed: *i is the variable's index, or w->n. Sets
 // m->how if a line has not, and m->left_out. CHOIR_UNSUPPORTED: the library stores the variable
 // in several tensors.

@@ -50,6 +50,3 @@ choir_status chi_cross_check_variable(
 		const choir_strategy *s, choir_frame *f, const choir_variable *v, const char *what);
 
 choir_value *chi_cross_destination(choir_cross *x, int count, choir_device *const devices[]);
-// Copies a replica's part into whole at offset along the axis, or back.
-choir_status chi_gather_copy_part(
-		choir_tensor *whole, choir_tensor *part, int axis, int64_t offset, bool back);

@@ -122,7 +122,9 @@ int choir_replica_device_index(const choir_replica *r)
 	return r == NULL ? CHOIR_NONE : chi_replica_of(r)->device;
 }
 
-choir_tensor *chi_replica_view(
+// A leaf as the replica sees it: a variable, a number in r's frame, or its own or the nearest
+// component.
+static choir_tensor *view_of(
 		const chi_replica *r, choir_value *v, const char *what, const char *name)
 {
 	choir_frame *f = r->base.frame;
@@ -170,7 +172,7 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 		chi_frame_record_error(f);
 		return NULL;
 	}
-	return chi_replica_view(r, v, "arg", name);
+	return view_of(r, v, "arg", name);
 }
 
 choir_tensor *chi_replica_take_arg(
@@ -215,7 +217,7 @@ choir_tensor *choir_replica_result(choir_replica *replica, const char *name)
 		chi_frame_record_error(f);
 		return NULL;
 	}
-	return chi_replica_view(r, v, "result", name);
+	return view_of(r, v, "result", name);
 }
 
 // To compare it with the other replicas'.

@@ -16,7 +16,3 @@ choir_status chi_replica_check_variable(const chi_replica *r, const choir_variab
 // it returns. what: the call.
 choir_tensor *chi_replica_take_arg(
 		const chi_replica *r, const char *name, const char *what, choir_tensor *value);
-// A leaf as the replica sees it: a variable, a number in r's frame, or its own or the nearest
-// component.
-choir_tensor *chi_replica_view(
-		const chi_replica *r, choir_value *v, const char *what, const char *name);

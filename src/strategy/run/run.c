@@ -161,7 +161,7 @@ bool chi_run_abort_wait(chi_replica *r, const chi_sync_point *point)
 	return missing != CHOIR_NONE;
 }
 
-chi_run *chi_run_nested(chi_run *run)
+static chi_run *nested_of(chi_run *run)
 {
 	if (run->nested == NULL)
 		run->nested = chi_run_new(run->strategy);
@@ -467,7 +467,7 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 	CHOIR_TRY(chi_strategy_check_not_stopped(s));
 	chi_run *outer = outer_run(s);
 	if (outer != NULL)
-		return run_in(chi_run_nested(outer), fn, user, args, results);
+		return run_in(nested_of(outer), fn, user, args, results);
 	CHOIR_TRY(chi_remote_refresh(s));
 	if (!chi_atomic32_change(&s->running, 0, 1))
 		return choir_fail(

@@ -138,7 +138,6 @@ void chi_run_fail(chi_run *run, int local_replica);
 // A replica has waited for its timeout. True: the run fails, naming the missing replica. False:
 // another thread still uses r's tensors, so r must wait on.
 bool chi_run_abort_wait(chi_replica *r, const struct chi_sync_point *point);
-chi_run *chi_run_nested(chi_run *run);
 // CHOIR_CANCELLED, with the run's first failure.
 choir_status chi_run_cancelled(chi_run *run);
 void chi_run_wake_up(chi_run *run);

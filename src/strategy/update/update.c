@@ -428,7 +428,9 @@ static choir_status update_all(chi_update *u, choir_update_fn *fn, void *user)
 	return status;
 }
 
-choir_status chi_update_run(chi_update *u, choir_update_fn *fn, void *user)
+// For each copy of u's variable, or each device of its destination; clears the arguments. The
+// caller has checked the context.
+static choir_status run_update(chi_update *u, choir_update_fn *fn, void *user)
 {
 	chi_cross *x = u->cross;
 	choir_frame *f = x->base.frame;
@@ -466,7 +468,7 @@ choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
 		return chi_frame_record_error(cross->frame);
 	CHOIR_TRY(chi_cross_check_variable(x->strategy, cross->frame, v, "update"));
 	const bool elementwise = all.elementwise == CHOIR_ON;
-	return chi_update_run(
+	return run_update(
 			&(chi_update){ .cross = x, .variable = v, .elementwise = elementwise }, fn, user);
 }
 
@@ -566,5 +568,5 @@ choir_status choir_cross_update_non_slot(
 				"update_non_slot: it needs the destination of non_slot_devices; this value %s",
 				destination->kind == CHOIR_VALUE_DESTINATION ? "has other devices"
 															 : "is no destination");
-	return chi_update_run(&(chi_update){ .cross = x, .destination = destination }, fn, user);
+	return run_update(&(chi_update){ .cross = x, .destination = destination }, fn, user);
 }

@@ -19,9 +19,6 @@ typedef struct {
 	int64_t first, count;
 } chi_update;
 
-// For each copy of u's variable, or each device of its destination; clears the arguments. The
-// caller has checked the context.
-choir_status chi_update_run(chi_update *u, choir_update_fn *fn, void *user);
 
 choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn, void *user);
 

@@ -297,7 +297,8 @@ choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation
 	return v;
 }
 
-choir_variable *chi_strategy_find_or_make_variable(choir_strategy *s, const chi_creation *c)
+// CHOIR_INVALID: the existing one has another dtype or shape.
+static choir_variable *find_or_make(choir_strategy *s, const chi_creation *c)
 {
 	if (chi_strategy_begin_creation(s, c->name) != CHOIR_OK)
 		return NULL;
@@ -346,7 +347,7 @@ choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what)
 	const choir_variable_options o = {
 		.size = sizeof o, .dtype = v->dtype, .trainable = CHOIR_OFF
 	};
-	choir_variable *slot = chi_strategy_find_or_make_variable(v->strategy,
+	choir_variable *slot = find_or_make(v->strategy,
 			&(chi_creation){ .name = name.data,
 					.shape = &v->shape,
 					.options = &o,
@@ -428,7 +429,7 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 		return NULL;
 	}
 	if (r->id == 0) {
-		choir_variable *v = chi_strategy_find_or_make_variable(r->run->strategy, c);
+		choir_variable *v = find_or_make(r->run->strategy, c);
 		if (v == NULL) { // ends the others' wait
 			chi_frame_record_error(f);
 			chi_run_fail(r->run, 0);

@@ -15,8 +15,6 @@ typedef struct {
 } chi_creation;
 // The caller has checked the context.
 choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c);
-// CHOIR_INVALID: the existing one has another dtype or shape.
-choir_variable *chi_strategy_find_or_make_variable(choir_strategy *s, const chi_creation *c);
 choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name);
 // In between, one worker at a time looks for a name and makes a variable. They may be nested.
 // CHOIR_TIMEOUT: another worker did not finish.

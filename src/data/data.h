@@ -66,7 +66,7 @@ typedef struct {
 	int64_t source; // among the stages with seek points
 	int64_t elements;
 	int64_t file, byte; // of the next record
-	int64_t files; // chi_seek_index_files up to this file
+	int64_t files; // a hash of the names up to this file
 	int64_t record;
 	int64_t dropped, skipped;
 } chi_seek_point;

@@ -14,6 +14,11 @@ choir_status chi_seek_from(choir_dataset *d, int64_t elements)
 	return chi_dataset_pass_over(d->from[0], elements);
 }
 
+const void *chi_peek_from(choir_dataset *d, size_t column, int64_t first, int64_t count)
+{
+	return chi_dataset_peek(d->from[0], column, first, count);
+}
+
 choir_status chi_dataset_begin(choir_dataset *d, int64_t pass)
 {
 	d->ended = d->failed = false;

@@ -70,7 +70,7 @@ void chi_columns_move(const choir_dataset *d, void *const column[], int64_t exam
 		out[i] = column[i] ? (char *) column[i] + (size_t) examples * d->bytes[i] : NULL;
 }
 
-choir_status chi_columns_copy(
+static choir_status copy_columns(
 		const choir_dataset *d, void *const to[], void *const from[], int64_t examples)
 {
 	for (size_t i = 0; i < d->spec.n; i++) {
@@ -149,7 +149,7 @@ choir_status chi_row_buffer_copy(const choir_dataset *d, void *const to[],
 {
 	void *there[CHI_MAX_COLUMNS];
 	chi_columns_move(d, from->column, first, there);
-	return chi_columns_copy(d, to, there, examples);
+	return copy_columns(d, to, there, examples);
 }
 
 int64_t chi_block_examples(const choir_dataset *d)

@@ -3,8 +3,6 @@
 
 #include "data/data.h"
 
-choir_status chi_columns_copy(
-		const choir_dataset *d, void *const to[], void *const from[], int64_t examples);
 // out[i] = column[i] advanced. NULL stays NULL.
 void chi_columns_move(const choir_dataset *d, void *const column[], int64_t examples, void *out[]);
 

@@ -120,7 +120,8 @@ size_t chi_seek_index_choose(
 	return n;
 }
 
-int64_t chi_seek_index_files(const chi_glob *paths, size_t n)
+// Without directories.
+static int64_t hash_names(const chi_glob *paths, size_t n)
 {
 	uint64_t sum = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -154,7 +155,7 @@ choir_status chi_places_add(
 {
 	chi_seek_point point = *place;
 	point.elements = p->delivered;
-	point.files = chi_seek_index_files(paths, (size_t) point.file + 1);
+	point.files = hash_names(paths, (size_t) point.file + 1);
 	point.dropped = (int64_t) chi_atomic64_load(&d->dropped);
 	point.skipped = (int64_t) chi_atomic64_load(&d->skipped);
 	chi_atomic64_store(&d->delivered, (uint64_t) p->delivered);
@@ -179,7 +180,7 @@ bool chi_places_fit(const chi_glob *paths, const chi_seek_point *point)
 {
 	return point->elements > 0 && point->file >= 0 && (uint64_t) point->file < paths->n &&
 			point->byte > 0 && point->record > 0 && point->dropped >= 0 && point->skipped >= 0 &&
-			point->files == chi_seek_index_files(paths, (size_t) point->file + 1);
+			point->files == hash_names(paths, (size_t) point->file + 1);
 }
 
 // ---- Seek points of a chain.

@@ -34,8 +34,6 @@ bool chi_seek_index_find(chi_seek_index *m, int64_t elements, chi_seek_point *fo
 // for a pass that was once read to its end.
 size_t chi_seek_index_choose(
 		chi_seek_index *m, int64_t elements, chi_seek_point chosen[], size_t max);
-// Without directories.
-int64_t chi_seek_index_files(const chi_glob *paths, size_t n);
 
 void chi_places_init(chi_places *p);
 void chi_places_free(chi_places *p);

@@ -187,17 +187,12 @@ static choir_status flatten_read(
 	return chi_dataset_read(d->from[0], column, want, got);
 }
 
-static const void *flatten_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
-{
-	return chi_dataset_peek(d->from[0], column, first, count);
-}
-
 static const chi_stage flatten_stage = {
 	.name = "flatten",
 	.range = flatten_range,
 	.read = flatten_read,
 	.rewind = chi_rewind_from,
-	.peek = flatten_peek,
+	.peek = chi_peek_from,
 	.free = chi_no_free,
 	.reorderable = true,
 	.seek = chi_seek_from,

@@ -95,11 +95,6 @@ static uint64_t subset_signature(const choir_dataset *d)
 	return (uint64_t) ((const subset *) d)->count;
 }
 
-static const void *take_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
-{
-	return chi_dataset_peek(d->from[0], column, first, count);
-}
-
 static const void *skip_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
 {
 	int64_t skipped = examples_of_first(d->from[0], ((subset *) d)->count);
@@ -113,7 +108,7 @@ static const chi_stage take_stage = {
 	.range = take_range,
 	.read = take_read,
 	.rewind = subset_rewind,
-	.peek = take_peek,
+	.peek = chi_peek_from,
 	.free = chi_no_free,
 	.seek = take_seek,
 	.signature = subset_signature,

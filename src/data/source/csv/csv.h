@@ -11,7 +11,6 @@
 typedef struct {
 	const char *text;
 	size_t length;
-	bool quoted;
 } chi_csv_text;
 
 typedef enum {

@@ -231,7 +231,7 @@ static chi_csv_end take_quoted(
 		if (end[1] != r->quote)
 			break;
 	}
-	*field = (chi_csv_text){ start, (size_t) (end - start), true };
+	*field = (chi_csv_text){ start, (size_t) (end - start) };
 	if (memchr(start, '\0', field->length))
 		return bad(r, p, start, "a zero byte; text needed");
 	const char *behind = end + 1;
@@ -267,7 +267,7 @@ chi_csv_end chi_csv_take(chi_csv_rows *r, const char **p, chi_csv_text *field)
 		end--;
 	while (start < end && (*start == ' ' || *start == '\t'))
 		start++;
-	*field = (chi_csv_text){ start, (size_t) (end - start), false };
+	*field = (chi_csv_text){ start, (size_t) (end - start) };
 	return how;
 }
 

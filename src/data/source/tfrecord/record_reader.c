@@ -97,7 +97,7 @@ void chi_records_close(chi_records *r)
 	chi_free(r);
 }
 
-choir_status chi_records_rewind(chi_records *r)
+static choir_status rewind_records(chi_records *r)
 {
 	r->first = r->last = 0;
 	r->offset = r->record_offset = 0;
@@ -183,7 +183,7 @@ void chi_records_where(const chi_records *r, int64_t *byte, int64_t *record)
 choir_status chi_records_jump(chi_records *r, int64_t byte, int64_t record)
 {
 	size_t got;
-	CHOIR_TRY(chi_records_rewind(r));
+	CHOIR_TRY(rewind_records(r));
 	CHOIR_TRY(chi_reader_read(r->reader, NULL, (size_t) byte, &got));
 	r->offset = (uint64_t) byte;
 	r->number = record - 1;

@@ -64,7 +64,7 @@ choir_status chi_record_files_bad(chi_record_files *f)
 	return CHOIR_OK;
 }
 
-void chi_record_files_rewind(chi_record_files *f)
+static void rewind_files(chi_record_files *f)
 {
 	close_file(f);
 	f->next_path = 0;
@@ -116,7 +116,7 @@ static choir_status tfrecord_read(
 static choir_status tfrecord_rewind(choir_dataset *d)
 {
 	tfrecord *t = (tfrecord *) d;
-	chi_record_files_rewind(&t->files);
+	rewind_files(&t->files);
 	t->files.skipped = 0;
 	chi_places_begin(&t->places);
 	return CHOIR_OK;
@@ -250,7 +250,7 @@ static choir_dataset *make(chi_record_files *files, const choir_tfrecord_options
 	chi_text_free(&names);
 	if (!t)
 		return NULL;
-	chi_record_files_rewind(files);
+	rewind_files(files);
 	files->skipped = 0;
 	t->base.files = (int64_t) files->paths.n;
 	t->files = *files;

@@ -63,7 +63,6 @@ struct choir_frame {
 	chi_arena arena; // also of tape nodes and names
 	choir_device *device;
 	chi_stream *stream;
-	bool owns_stream;
 	bool queued; // the device is asynchronous
 	uint64_t published; // event of chi_frame_publish
 	chi_buffer *dropped; // for this frame alone, as queued work may use it
@@ -81,9 +80,6 @@ struct choir_frame {
 	choir_dtype narrow; // of mixed precision (op/precision.h); CHOIR_F32: none
 	choir_frame *next; // to be reused
 };
-
-// stream NULL: its own. The device and a given stream must outlive it.
-choir_frame *chi_frame_new(choir_device *d, chi_stream *stream);
 
 // Its stream has done all that was queued, with success.
 void chi_frame_empty_waited(choir_frame *f);

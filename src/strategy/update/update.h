@@ -19,7 +19,6 @@ typedef struct {
 	int64_t first, count;
 } chi_update;
 
-
 choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn, void *user);
 
 // An elementwise update changes u's copy in chunks (elementwise_update.c).

@@ -17,7 +17,8 @@ typedef struct chi_seek_index {
 	int64_t every;
 } chi_seek_index;
 
-typedef struct {
+// Of one source, in d->places. d->paths are its files.
+typedef struct chi_places {
 	chi_seek_index seek_index;
 	int64_t delivered, next; // so far; when the next place is due
 } chi_places;
@@ -35,7 +36,7 @@ bool chi_seek_index_find(chi_seek_index *m, int64_t elements, chi_seek_point *fo
 size_t chi_seek_index_choose(
 		chi_seek_index *m, int64_t elements, chi_seek_point chosen[], size_t max);
 
-void chi_places_init(chi_places *p);
+void chi_places_init(chi_places *p, choir_dataset *d);
 void chi_places_free(chi_places *p);
 void chi_places_begin(chi_places *p);
 // Counts an element. True: the next place should be added.
@@ -44,8 +45,9 @@ static inline bool chi_places_due(chi_places *p)
 	return ++p->delivered == p->next;
 }
 // The caller sets its file, byte and record.
-choir_status chi_places_add(
-		chi_places *p, choir_dataset *d, const chi_glob *paths, const chi_seek_point *place);
+choir_status chi_places_add(choir_dataset *d, const chi_seek_point *place);
 // The last place at or before elements, to which the source must seek. Sets d's counts.
-bool chi_places_find(chi_places *p, choir_dataset *d, int64_t elements, chi_seek_point *place);
-bool chi_places_fit(const chi_glob *paths, const chi_seek_point *point);
+bool chi_places_find(choir_dataset *d, int64_t elements, chi_seek_point *place);
+// For tables.
+chi_seek_index *chi_places_index(choir_dataset *d);
+bool chi_places_fit(const choir_dataset *d, const chi_seek_point *point);

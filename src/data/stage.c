@@ -46,6 +46,18 @@ void chi_no_free(choir_dataset *d)
 	(void) d;
 }
 
+choir_status chi_paths_shard(choir_dataset *d, int64_t count, int64_t index)
+{
+	chi_glob_shard(d->paths, (size_t) count, (size_t) index);
+	d->files = (int64_t) d->paths->n;
+	return CHOIR_OK;
+}
+
+const char *chi_paths_at(const choir_dataset *d, int64_t i)
+{
+	return d->paths->path[i];
+}
+
 // NULL: none. Computes bytes.
 static const char *column_fault(const choir_column *c, bool varies, size_t *bytes)
 {

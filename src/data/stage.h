@@ -70,6 +70,8 @@ struct choir_dataset {
 	int64_t position; // with random access
 	int64_t pass;
 	int64_t files;
+	chi_glob *paths; // of a source that reads them in turn
+	struct chi_places *places; // of a source with seek points
 	bool shuffles;
 	bool hint; // a distribution sets count and index
 	chi_atomic32 cancelled;
@@ -89,6 +91,9 @@ choir_status chi_no_read(choir_dataset *d, void *const column[], int64_t want, i
 choir_status chi_no_rewind(choir_dataset *d);
 const void *chi_no_peek(choir_dataset *d, size_t column, int64_t first, int64_t count);
 void chi_no_free(choir_dataset *d);
+// With d->paths.
+choir_status chi_paths_shard(choir_dataset *d, int64_t count, int64_t index);
+const char *chi_paths_at(const choir_dataset *d, int64_t i);
 // It repeats until the rewind.
 choir_status chi_dataset_keep_failure(choir_dataset *d, choir_status status);
 // Of a stage that got examples before status: CHOIR_OK if got > 0. Then the next read reports

@@ -316,19 +316,6 @@ static choir_status fixed_seek(choir_dataset *d, int64_t elements)
 	return CHOIR_OK;
 }
 
-static choir_status fixed_shard_files(choir_dataset *d, int64_t count, int64_t index)
-{
-	chi_glob *paths = &((fixed *) d)->paths;
-	chi_glob_shard(paths, (size_t) count, (size_t) index);
-	d->files = (int64_t) paths->n;
-	return CHOIR_OK;
-}
-
-static const char *fixed_path(const choir_dataset *d, int64_t i)
-{
-	return ((const fixed *) d)->paths.path[i];
-}
-
 static void fixed_free(choir_dataset *d)
 {
 	fixed *f = (fixed *) d;
@@ -346,8 +333,8 @@ static const chi_stage fixed_stage = {
 	.free = fixed_free,
 	.seek = fixed_seek,
 	.files = CHI_FILES_HERE,
-	.shard_files = fixed_shard_files,
-	.path = fixed_path,
+	.shard_files = chi_paths_shard,
+	.path = chi_paths_at,
 };
 
 // ---- Construction.
@@ -456,6 +443,7 @@ choir_dataset *choir_fixed_length_record_dataset_new(
 		return NULL;
 	}
 	f->paths = paths;
+	f->base.paths = &f->paths;
 	f->compression = o.compression;
 	f->header = (uint64_t) o.header;
 	if (set_fields(f, n, fields) == CHOIR_OK)

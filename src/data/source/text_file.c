@@ -315,7 +315,7 @@ static choir_status next_text(lines *l, const char **line, size_t *bytes)
 static choir_status add_place(lines *l)
 {
 	const chi_seek_point place = { .byte = (int64_t) (l->offset + l->at), .record = l->row };
-	return chi_places_add(&l->places, &l->base, &l->paths, &place);
+	return chi_places_add(&l->base, &place);
 }
 
 static choir_status lines_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
@@ -373,19 +373,9 @@ static choir_status lines_seek(choir_dataset *d, int64_t elements)
 {
 	lines *l = (lines *) d;
 	chi_seek_point place = { 0 };
-	if (chi_places_find(&l->places, d, elements, &place))
+	if (chi_places_find(d, elements, &place))
 		CHOIR_TRY(go_to(l, &place));
 	return chi_dataset_read_over(d, place.elements, elements);
-}
-
-static chi_seek_index *lines_seek_index(choir_dataset *d)
-{
-	return &((lines *) d)->places.seek_index;
-}
-
-static bool lines_fit(const choir_dataset *d, const chi_seek_point *mark)
-{
-	return chi_places_fit(&((const lines *) d)->paths, mark);
 }
 
 static uint64_t lines_signature(const choir_dataset *d)
@@ -402,11 +392,6 @@ static void lines_free(choir_dataset *d)
 	chi_free(l->buffer);
 }
 
-static const char *lines_path(const choir_dataset *d, int64_t i)
-{
-	return ((const lines *) d)->paths.path[i];
-}
-
 static const chi_stage lines_stage = {
 	.name = "text lines dataset",
 	.range = chi_no_range,
@@ -416,12 +401,12 @@ static const chi_stage lines_stage = {
 	.free = lines_free,
 	.varies = true,
 	.seek = lines_seek,
-	.seek_index = lines_seek_index,
-	.fits = lines_fit,
+	.seek_index = chi_places_index,
+	.fits = chi_places_fit,
 	.signature = lines_signature,
 	.files = CHI_FILES_HERE,
 	.shard_files = one_file,
-	.path = lines_path,
+	.path = chi_paths_at,
 };
 
 choir_dataset *choir_text_lines_dataset_new(
@@ -435,7 +420,8 @@ choir_dataset *choir_text_lines_dataset_new(
 	lines *l = chi_source_new(&lines_stage, sizeof *l, 1, &c, CHOIR_UNKNOWN_CARDINALITY);
 	if (!l)
 		return NULL;
-	chi_places_init(&l->places);
+	chi_places_init(&l->places, &l->base);
+	l->base.paths = &l->paths;
 	l->row = 1;
 	l->skip = wrong == CHOIR_BAD_RECORD_SKIP;
 	l->base.files = 1;

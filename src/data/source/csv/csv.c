@@ -268,7 +268,7 @@ static choir_status add_place(csv *c)
 	const chi_seek_point place = { .file = (int64_t) r->file - 1,
 		.byte = (int64_t) chi_csv_place(r, r->buffer + r->at),
 		.record = r->row };
-	return chi_places_add(&c->places, &c->base, &c->paths, &place);
+	return chi_places_add(&c->base, &place);
 }
 
 static choir_status csv_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
@@ -313,19 +313,9 @@ static choir_status csv_seek(choir_dataset *d, int64_t elements)
 {
 	csv *c = (csv *) d;
 	chi_seek_point mark = { 0 };
-	if (chi_places_find(&c->places, d, elements, &mark))
+	if (chi_places_find(d, elements, &mark))
 		CHOIR_TRY(go_to(c, &mark));
 	return chi_dataset_read_over(d, mark.elements, elements);
-}
-
-static chi_seek_index *csv_seek_index(choir_dataset *d)
-{
-	return &((csv *) d)->places.seek_index;
-}
-
-static bool csv_fits(const choir_dataset *d, const chi_seek_point *mark)
-{
-	return chi_places_fit(&((const csv *) d)->paths, mark);
 }
 
 // Of the options that drop rows.
@@ -353,19 +343,6 @@ static void csv_free(choir_dataset *d)
 	chi_places_free(&c->places);
 }
 
-static choir_status csv_shard_files(choir_dataset *d, int64_t count, int64_t index)
-{
-	csv *c = (csv *) d;
-	chi_glob_shard(&c->paths, (size_t) count, (size_t) index);
-	d->files = (int64_t) c->paths.n;
-	return CHOIR_OK;
-}
-
-static const char *csv_path(const choir_dataset *d, int64_t i)
-{
-	return ((const csv *) d)->paths.path[i];
-}
-
 static const chi_stage csv_stage = {
 	.name = "csv dataset",
 	.range = chi_no_range,
@@ -374,12 +351,12 @@ static const chi_stage csv_stage = {
 	.peek = chi_no_peek,
 	.free = csv_free,
 	.seek = csv_seek,
-	.seek_index = csv_seek_index,
-	.fits = csv_fits,
+	.seek_index = chi_places_index,
+	.fits = chi_places_fit,
 	.signature = csv_signature,
 	.files = CHI_FILES_HERE,
-	.shard_files = csv_shard_files,
-	.path = csv_path,
+	.shard_files = chi_paths_shard,
+	.path = chi_paths_at,
 };
 
 // ---- Construction.
@@ -471,7 +448,8 @@ static csv *make(csv *c, const choir_csv_options *o)
 	c->base = made->base;
 	*made = *c;
 	*c = (csv){ .base.stage = &csv_stage };
-	chi_places_init(&made->places);
+	chi_places_init(&made->places, &made->base);
+	made->base.paths = &made->paths;
 	made->rows.paths = &made->paths;
 	made->numbered = o->row_number != NULL;
 	made->base.files = (int64_t) made->paths.n;

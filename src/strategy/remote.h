@@ -1,18 +1,19 @@
-// Variables on parameter servers in other processes: a strategy has copies, brings them up to
-// date, and hands updates over instead of applying them.
+// Variables on parameter servers in other processes. A strategy then has copies of them, which it
+// brings up to date, and hands its updates over instead of applying them. Owner's field remote.
 #pragma once
 
 #include "strategy/strategy.h"
 
 typedef struct chi_remote {
 	void *user;
-	// Before each run, and before the program reads or writes outside of runs.
+	// Before each run of the program, and before the program reads or writes variables outside of
+	// runs: brings the copies up to date.
 	choir_status (*refresh)(void *user);
-	// In place of an optimizer's update: gradients summed over the replicas, in host memory.
-	// optimizer: the user of chi_gradients_new. NULL: updates are applied here.
+	// In place of an optimizer's update: the gradients of n variables, summed over the replicas,
+	// in host memory. optimizer is the user of chi_gradients_new. NULL: updates are applied here.
 	choir_status (*push)(void *user, void *optimizer, size_t n, choir_variable *const v[],
 			const void *const gradient[]);
-	// After a write of v here. t: host memory, or a plain number. May be NULL.
+	// After a write of v in this process. t: host memory, or a plain number. NULL: nothing to do.
 	choir_status (*assign)(void *user, choir_variable *v, chi_assign_op op, choir_tensor *t);
 } chi_remote;
 
@@ -28,7 +29,7 @@ static inline bool chi_remote_pushes(const choir_strategy *s)
 	return s->owner->remote != NULL && s->owner->remote->push != NULL;
 }
 
-// CHOIR_UNSUPPORTED for what would change only this process's copy.
+// CHOIR_UNSUPPORTED if variables of s are on servers: what would change only this process's copy.
 static inline choir_status chi_remote_refuse(const choir_strategy *s, const char *what)
 {
 	if (!chi_remote_pushes(s))

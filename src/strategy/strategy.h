@@ -127,7 +127,7 @@ static inline int chi_strategy_copy(
 	return v->copy_of_replica[s->first_replica + local_replica];
 }
 
-// A replica's id among all in step.
+// Returns a replica's id among all in step.
 static inline int chi_strategy_id(const choir_strategy *s, int local_replica)
 {
 	return s->replica_offset + local_replica;

@@ -4,5 +4,5 @@
 #include "strategy/strategy.h"
 
 choir_status chi_strategy_check_precision(const choir_strategy_options *o);
-// Before the threads start.
+// Sets s->precision by the options, before the threads start.
 choir_status chi_strategy_open_precision(choir_strategy *s);

@@ -1,8 +1,9 @@
-// Bilinear with antialiasing: each output pixel is a weighted mean under a triangle, two output
-// pixels wide when the image shrinks. Rows first, then columns, with weights of 22 bits after the
-// point and 8 bits of pixels between: the filter and the arithmetic of Pillow, which torchvision
-// has for images of Pillow and, up to one step of 255, for tensors with antialias=True.
-// TensorFlow does not round in between.
+// Bilinear resizing with antialiasing: each output pixel is a weighted mean of the input pixels
+// under a triangle, which is as wide as two output pixels when the image shrinks. Rows are resized
+// first, then columns, with weights of 22 bits after the point and 8 bits of the pixels between.
+// These are the filter and the arithmetic of Pillow, which torchvision has for images of Pillow
+// and, up to one step of 255, for tensors with antialias=True. TensorFlow's resize with
+// antialias=True has the same filter without the rounding in between.
 #include "data/source/image/image.h"
 
 #include <math.h>
@@ -11,10 +12,10 @@
 
 enum { BITS = 22, HALF = 1 << (BITS - 1) };
 
-// Output i is the sum of weight[i * taps + k] * input[first[i] + k].
+// The weights of an axis: output i is the sum of weight[i * taps + k] * input[first[i] + k].
 typedef struct {
 	int64_t outputs, taps;
-	int64_t *first; // and the numbers of weights
+	int64_t *first; // and behind it the number of weights
 	int32_t *weight;
 } axis;
 
@@ -31,7 +32,7 @@ static int64_t clamp(double x, int64_t max)
 	return x < 0 ? 0 : x > (double) max ? max : (int64_t) x;
 }
 
-// The output's middle is at center of the input.
+// Weights of one output, whose middle is at center of the input.
 static int64_t set_weights(
 		double center, double width, int64_t inputs, int64_t *first, int32_t *to)
 {
@@ -51,7 +52,7 @@ static int64_t set_weights(
 	return n;
 }
 
-// Only count of the outputs are wanted, from begin on.
+// inputs become outputs; only count of these are wanted, from begin on.
 static void set_axis(axis *a, int64_t inputs, int64_t outputs, int64_t begin)
 {
 	const double scale = (double) inputs / (double) outputs, width = scale < 1 ? 1 : scale;
@@ -85,7 +86,7 @@ static void resize_row(const axis *a, const uint8_t *from, uint8_t *to, int64_t 
 	}
 }
 
-// From n rows of width values.
+// One output row from n rows of width values.
 static void resize_column(
 		const int32_t *weight, int64_t n, const uint8_t *from, int64_t width, uint8_t *to)
 {
@@ -106,7 +107,8 @@ static void resize_column(
 	}
 }
 
-// One side fits, the other is cut down to a whole number.
+// The size that covers height x width in the shape of from: one side fits, the other is cut down
+// to a whole number.
 static void size_of_cover(
 		const chi_image *from, int64_t height, int64_t width, int64_t *tall, int64_t *wide)
 {
@@ -118,7 +120,7 @@ static void size_of_cover(
 		*tall = from->height * width / from->width;
 }
 
-// A half is rounded to an even number, as in torchvision's CenterCrop.
+// Half of the rest; a half is rounded to an even number, as in torchvision's CenterCrop.
 static int64_t margin(int64_t rest)
 {
 	return rest / 2 + (rest % 4 == 3);

@@ -1,26 +1,26 @@
-// Checkpoints: a strategy's whole state in a directory. If program, data and number of replicas
-// are the same, a restored training gives the same bits as a training that never stopped.
-// Devices, workers and strategy may differ. With another number of replicas, the components of
-// ON_READ variables get shares of the aggregate, as from a weights file (weights.h). Calls that
-// take a strategy are made in cross-replica context.
+// Checkpoints: a strategy's whole state in a directory. With the same program, data and number of
+// replicas, a restored training gives the bits of one that never stopped, on other devices,
+// workers and strategies, too. With another number of replicas, ON_READ components get shares of
+// the aggregate, as from a weights file (weights.h). Calls that take a strategy are made in
+// cross-replica context.
 //
-// A checkpoint directory holds steps. A step is a folder ("step-1500") with three files.
-// weights.safetensors has the weights. state.safetensors has, as named tensors, everything else
-// that the next step depends on: slots, counters and loss scales of optimizers, metrics,
-// positions of distributed datasets, the strategy's step and seed, and each replica's components
-// of ON_READ variables. manifest.json has a CRC-32C of every tensor, the number of the save, and
-// metadata. The folder gets its name after all its files are on the disk.
+// The directory holds steps, folders ("step-1500") of three files. weights.safetensors has the
+// weights. state.safetensors has, as named tensors, all else that the next step depends on:
+// slots, counters and loss scales of optimizers, metrics, positions of distributed datasets, the
+// strategy's step and seed, and each replica's ON_READ components. manifest.json has a CRC-32C of
+// every tensor, the number of the save, and metadata. The folder gets its name after its files
+// are on the disk.
 //
-// Security: if a step's folder or one of its files is a link, the step counts as damaged. Nothing
-// is removed through a link. The directory itself may be a link.
+// Security: a step whose folder or file is a link counts as damaged, and nothing is removed
+// through a link. The directory itself may be a link.
 //
-// Several workers (cluster.h): all make the same calls in the same order, and get the same
+// Several workers (cluster.h) all make the same calls in the same order, and get the same
 // results. Only the chief uses the directory. If a worker fails during a save or a restore, or
 // the chief's disk takes longer than the cluster's timeout, the job ends.
 //
 // If workers read different parts of the data (docs/rules.md, section 9), restoring with another
-// number of workers or another policy is CHOIR_INVALID and changes nothing. Datasets that read a
-// queue, or have .checkpoint = CHOIR_OFF (input.h), continue where they are instead.
+// number of workers or another policy is CHOIR_INVALID and changes nothing. But datasets that
+// read a queue, or have .checkpoint = CHOIR_OFF (input.h), continue where they are.
 // Threads: the program's, while no run is under way.
 #pragma once
 
@@ -28,79 +28,75 @@
 
 CHOIR_C_BEGIN
 
-// Options of choir_checkpoint_manager_new.
+// Options of a manager.
 typedef struct choir_checkpoint_options {
 	size_t size;
-	int max_to_keep; // number of last saves that are kept; 0: 5; CHOIR_ALL: all
-	// A key of the metadata whose value is a number. The steps with the largest values are kept,
-	// too; with best_is_lowest, the steps with the smallest. NULL: no such steps.
+	int max_to_keep; // last saves that are kept; 0: 5; CHOIR_ALL: all
+	// A key of the metadata with a number: the steps with the largest values are kept, too
+	// (best_is_lowest: the smallest). NULL: no such steps.
 	const char *best_metric;
 	int max_best_to_keep; // default: 1
 	bool best_is_lowest;
-	// A save only copies to memory; a thread of the lowest priority then writes the copy. The
-	// next save waits until the copy is written. Until the manager is freed, the copy needs
-	// memory: on the chief the size of the checkpoint, on other workers the size of their ON_READ
-	// components.
+	// A save copies to memory, and a thread of the lowest priority writes the copy; the next save
+	// waits for it. Until the manager is freed, this needs memory of the checkpoint's size on the
+	// chief, of their ON_READ components' on other workers.
 	bool asynchronous;
 } choir_checkpoint_options;
 
-// Saves and restores a strategy in one directory. Free the manager before its strategy.
+// Saves and restores a strategy in one directory. Free it before the strategy.
 typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 
-// Locks the directory until the manager is freed or the process ends. Makes the directory if only
-// its parent exists. NULL s: the current strategy. Removes half-written files of a job that died.
+// Locks the directory until the manager is freed or the process ends. Makes it if its parent
+// exists. s NULL: the current strategy. Removes half-written files of a job that died.
 // CHOIR_STATE: another manager has locked the directory. CHOIR_UNSUPPORTED: a newer version of
-// Choir has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a link, or was not
-// made by Choir. The file stays as it is.
+// Choir has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a link, or not
+// Choir's; it stays as it is.
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 
 // Waits for writes under way. A failure that no call has returned is logged.
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 
-// Saves the strategy, with the number of its updates so far in the step's name. Then removes the
-// steps that need not be kept. metadata is NULL or lines of "key=value". Do not save between
-// receiving a batch and running it: that batch would be skipped after a restore.
+// Saves the strategy, with the number of its updates in the step's name, then removes steps that
+// need not be kept. metadata is NULL or lines of "key=value". Do not save between receiving a
+// batch and running it: a restore would skip it.
 //
 // After a failure the earlier steps are unchanged. CHOIR_INVALID: metadata has no number for
 // .best_metric. CHOIR_STATE also: the directory's ".lock" was removed or replaced, so another job
-// may use the directory. The manager then saves nothing more. Other failures are those of
-// choir_strategy_save. If an asynchronous write fails, the next call of save, check or wait
-// returns the failure, once. A save that returns such a failure still saves.
+// may use it, and the manager saves nothing more. Otherwise it fails as choir_strategy_save. A
+// failed asynchronous write is returned once, by the next save, check or wait; such a save still
+// saves.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
-// Returns, on the chief, a known failure of an asynchronous write. Does not wait. Call this after
-// each step. The call also prepares the memory of the first asynchronous save, so that this save
-// takes no longer than others.
+// Returns, on the chief, a known failure of an asynchronous write, without waiting. Call this
+// after each step: it also prepares the memory of the first asynchronous save, which then takes
+// no longer than others.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 
 // Waits until all saves are on the disk.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m);
 
-// Restores the last complete save. Damaged saves are skipped; the log says what is wrong with
-// each. CHOIR_NOT_FOUND: no save is complete. CHOIR_INVALID: another program made the save;
-// nothing was changed. CHOIR_IO: the system refused to read a save. That save is not skipped.
+// Restores the last complete save. Damaged ones are skipped and logged. CHOIR_NOT_FOUND: no save
+// is complete. CHOIR_INVALID: another program made the save; nothing was changed. CHOIR_IO: the
+// system refused to read a save, which is not skipped.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
 
-// Restores the step of this number. CHOIR_CORRUPT: the step is damaged. Other failures are those
-// of choir_checkpoint_manager_restore_latest.
+// Restores the step of this number. CHOIR_CORRUPT: it is damaged. Otherwise it fails as
+// choir_checkpoint_manager_restore_latest.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 		choir_checkpoint_manager *m, int64_t step);
 
-// The folder of the step that was last written or restored, or NULL. Valid until the next call
-// with m. Call it in any context.
+// The folder last written or restored, or NULL. Valid until the next call with m. Any context.
 const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 
-// Restores the step in the folder path without a manager, also while a job saves to the same
-// directory. The call writes nothing there. Failures are those of
-// choir_checkpoint_manager_restore. CHOIR_NOT_FOUND: the folder has no manifest. CHOIR_INVALID:
-// path does not end in a step's name.
+// Restores the step in the folder path without a manager and without writing there, also while a
+// job saves to the same directory. Fails as choir_checkpoint_manager_restore. CHOIR_NOT_FOUND:
+// the folder has no manifest. CHOIR_INVALID: path does not end in a step's name.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_checkpoint(
 		choir_strategy *s, const char *path);
 
-// The contents of a checkpoint directory. A job may save there at the same time. CHOIR_NOT_FOUND:
-// no such directory.
+// The contents of a checkpoint directory, at the time of the call; a job may save there.
 typedef struct choir_checkpoint_list choir_checkpoint_list;
 
 // A tensor of a step.
@@ -111,15 +107,14 @@ typedef struct {
 	choir_shape shape;
 } choir_checkpoint_tensor;
 
-// Make and free a list of the steps that directory has at the time of the call.
+// CHOIR_NOT_FOUND: no such directory.
 choir_checkpoint_list *choir_checkpoint_list_new(const char *directory);
 void choir_checkpoint_list_free(choir_checkpoint_list *l);
 
-// Steps are in the order of their saves, and include damaged and half-written steps.
+// Steps in the order of their saves, damaged and half-written ones included.
 size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l);
 
-// The i-th step's number, its folder, and the number of replicas of its training (0: damaged). If
-// i is out of range: CHOIR_NONE, NULL and 0.
+// The i-th step's number (or CHOIR_NONE), its folder, and its training's replicas (0: damaged).
 int64_t choir_checkpoint_list_step(const choir_checkpoint_list *l, size_t i);
 const char *choir_checkpoint_list_path(const choir_checkpoint_list *l, size_t i);
 int choir_checkpoint_list_replicas(const choir_checkpoint_list *l, size_t i);
@@ -128,13 +123,11 @@ int choir_checkpoint_list_replicas(const choir_checkpoint_list *l, size_t i);
 const char *choir_checkpoint_list_metadata(
 		const choir_checkpoint_list *l, size_t i, const char *key);
 
-// Reads and checks the i-th step. CHOIR_OK: the step is complete, and its tensors can be listed
-// until the next check. CHOIR_CORRUPT: it is damaged or half-written. CHOIR_NOT_FOUND: a file is
-// missing.
+// Reads and checks the i-th step. CHOIR_OK: it is complete, and its tensors can be listed until
+// the next check. CHOIR_CORRUPT: damaged or half-written. CHOIR_NOT_FOUND: a file is missing.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
 
-// The number of tensors of the last successful check (0: none), and the k-th tensor, valid until
-// the next call.
+// Tensors of the last successful check; the k-th is valid until the next call.
 size_t choir_checkpoint_list_tensors(const choir_checkpoint_list *l);
 const choir_checkpoint_tensor *choir_checkpoint_list_tensor(choir_checkpoint_list *l, size_t k);
 

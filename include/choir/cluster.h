@@ -1,12 +1,11 @@
 // Clusters: the workers of one job. A worker is a process. A launcher (mpirun, srun) starts all
-// workers with the same program, on one machine or several. A transport moves bytes between
-// workers. The transport is MPI or a table that the program registers
-// (choir/extend/transport_table.h). MPI is loaded only when a program asks for it.
+// workers with the same program. A transport moves bytes between them: MPI, which is loaded only
+// when a program asks for it, or a registered table (choir/extend/transport_table.h).
 //
-// Every wait for another worker has a time limit. After a failed wait the cluster is unusable: all
-// calls on all workers fail with the text of the first failure, and the job must be started again.
-// But the cluster stays usable if a call fails on all workers, with the same status and text,
-// before anything is sent (docs/cluster.md).
+// Every wait for another worker has a time limit. After a failed wait all calls on all workers
+// fail with the text of the first failure, and the job must be started again. But the cluster
+// stays usable if a call fails on all workers, with the same status and text, before anything is
+// sent (docs/cluster.md).
 #pragma once
 
 #include "status.h"
@@ -18,94 +17,93 @@ typedef struct choir_cluster choir_cluster;
 // How a worker joins its job.
 typedef struct choir_cluster_options {
 	size_t size;
-	// "mpi", "alone" (one worker: this process), or a registered name. NULL: "mpi" if an MPI
-	// launcher started this process, else "alone".
+	// "mpi", "alone" (only this process), or a registered name. NULL: "mpi" if an MPI launcher
+	// started this process, else "alone".
 	const char *transport;
 	const void *argument; // for a registered transport
-	// "openmpi", "mpich", or the path of another libchoir-mpi. NULL: the value of the environment
-	// variable CHOIR_MPI. Without it, the MPI that this process has loaded, or else the
-	// launcher's, or else the first that is installed.
+	// "openmpi", "mpich", or the path of another libchoir-mpi. NULL: the environment variable
+	// CHOIR_MPI, or else the MPI that this process has loaded, the launcher's, or the first that
+	// is installed.
 	const char *mpi;
-	// The roles of the workers. cluster_spec is JSON like "cluster" in TF_CONFIG: {"worker":
-	// ["a:1", "b:1"]}. NULL: the roles come from the environment. task_type is "chief", "worker",
-	// "evaluator" or "ps".
+	// The workers' roles. cluster_spec is JSON like "cluster" in TF_CONFIG: {"worker": ["a:1",
+	// "b:1"]}. NULL: they come from the environment. task_type is "chief", "worker", "evaluator"
+	// or "ps".
 	const char *cluster_spec, *task_type;
 	int task_index;
 	double start_timeout; // seconds until all workers have joined; 0: 60; CHOIR_FOREVER: no limit
-	// Seconds that a worker waits for another worker, also while the chief writes or reads weights
-	// or a checkpoint. 0: 300; CHOIR_FOREVER: no limit.
+	// Seconds that a worker waits for another, also while the chief writes or reads weights or a
+	// checkpoint. 0: 300; CHOIR_FOREVER: no limit.
 	double timeout;
-	// Text that must be equal on all workers. NULL: the content of the program's file.
+	// Text that is equal on all workers. NULL: the content of the program's file.
 	const char *program;
-	// What happens if the workers' instruction sets differ. Off (default): choir_cluster_new
-	// fails. On: all workers use the kernels of the lowest set until the process ends.
+	// If the workers' instruction sets differ: off (default): choir_cluster_new fails; on: all
+	// use the kernels of the lowest set until the process ends.
 	choir_toggle lowest_instruction_set;
 } choir_cluster_options;
 
-// Joins the workers of this job. Returns after all workers have called it.
+// Joins the workers of this job, and returns after all have called it.
 //
 // The roles come from the first of these that is present: the options; TF_CONFIG; the environment
-// variables of torchrun, of mpirun, of srun. In TF_CONFIG, the chief and the workers are the job's
-// workers, in this order; an evaluator is a cluster by itself. Without any of these, this process
-// is the only worker.
+// variables of torchrun, of mpirun, of srun. In TF_CONFIG, the chief and the workers are the
+// job's workers, in this order; an evaluator is a cluster by itself. Otherwise this process is
+// the only worker.
 //
 // CHOIR_INVALID: options or variables that are invalid or contradict each other; malformed JSON
 // (the text gives the position). CHOIR_NOT_FOUND: no such transport; no MPI. CHOIR_UNSUPPORTED:
-// the task ps; MPI's thread level does not let this thread call MPI; lowest_instruction_set is on,
-// but the workers have no instruction set in common. CHOIR_STATE: MPI has ended; the workers'
-// builds, programs, settings or instruction sets differ; the instruction set must be lowered, but
-// an operation has already run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: a worker did not join.
+// the task ps; MPI's thread level does not let this thread call MPI; lowest_instruction_set is
+// on, but no set is common. CHOIR_STATE: MPI has ended; the workers' builds, programs, settings
+// or instruction sets differ; the instruction set must be lowered, but an operation has already
+// run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: a worker did not join.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
 // Makes a cluster of the processes of a communicator, in a program that initialised MPI itself:
-// MPI_Comm comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All processes of the
-// communicator must make this call. Choir duplicates the communicator, and does not finalize MPI.
-// The number of a Fortran communicator (an MPI_Fint and its size) is also possible: Choir converts
-// it by MPI_Comm_f2c. o must not set transport or roles.
+// MPI_Comm comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All its processes make this
+// call. Choir duplicates the communicator, and does not finalize MPI. The number of a Fortran
+// communicator (an MPI_Fint and its size) is converted by MPI_Comm_f2c. o must not set transport
+// or roles.
 //
-// With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may call
-// MPI. A lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker. Then only
-// the thread that initialised MPI may make calls that need other workers (else CHOIR_UNSUPPORTED),
-// and .overlap (strategy.h) has no effect.
+// With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may do
+// so. A lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker. Then only
+// the thread that initialised MPI may make calls that need other workers (else
+// CHOIR_UNSUPPORTED), and .overlap (strategy.h) has no effect.
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
-// Leaves the cluster and frees it. Before this call, free everything that was made with c. With
-// MPI, the call waits until the other workers leave, at most .timeout. So first finish everything
-// that another worker needs from this worker. If Choir initialised MPI, the call finalizes MPI,
-// which then cannot be initialised again. After a failure the call does not wait.
+// Leaves the cluster and frees it, after everything that was made with c. With MPI, it waits
+// until the other workers leave, at most .timeout, so first finish everything that another worker
+// needs from this one. If Choir initialised MPI, the call finalizes MPI, which then cannot be
+// initialised again. After a failure it does not wait.
 void choir_cluster_free(choir_cluster *c);
 
 // Getters
 
-// This worker's number, counted from 0, and the number of workers.
+// This worker's number, from 0, and the number of workers.
 int choir_cluster_worker(const choir_cluster *c);
 int choir_cluster_workers(const choir_cluster *c);
-// The chief saves checkpoints and writes summaries. It is worker 0, or an evaluator.
+// True for worker 0, or an evaluator, which saves checkpoints and writes summaries.
 bool choir_cluster_is_chief(const choir_cluster *c);
-// The task in TensorFlow's terms: "chief", "worker" (also in a job without roles) or "evaluator",
-// and its index among the tasks of this type.
+// "chief", "worker" (also in a job without roles) or "evaluator", and the index among the tasks
+// of this type.
 const char *choir_cluster_task_type(const choir_cluster *c);
 int choir_cluster_task_index(const choir_cluster *c);
-// Where worker i runs, "node3, pid 4711"; "" if there is no such worker.
+// "node3, pid 4711"; "" if there is no such worker.
 const char *choir_cluster_worker_name(const choir_cluster *c, int i);
-// The transport in words: "mpi: Open MPI v4.1.4, MPI_THREAD_MULTIPLE".
+// "mpi: Open MPI v4.1.4, MPI_THREAD_MULTIPLE".
 const char *choir_cluster_transport(const choir_cluster *c);
 
-// Collective calls: all workers make them in the same order. CHOIR_STATE: the workers' calls or
-// sizes differ. Threads: one thread at a time.
+// Collective calls: all workers make them in the same order. CHOIR_STATE: the calls or sizes
+// differ. Threads: one at a time.
 
 // Waits until all workers have made this call.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
-// Copies the bytes at data from worker from to all workers.
+// Copies bytes at data from worker from to all.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
-// Collects bytes from each worker, in the order of the workers. all has room for the bytes of all
-// workers.
+// Collects bytes from each worker, in order. all has room for those of all.
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 
-// Stops the job: on all workers, all later calls fail with the text why. Threads: any.
+// Stops the job: all later calls fail on all workers, with the text why. Threads: any.
 void choir_cluster_abort(choir_cluster *c, const char *why);
 
 CHOIR_C_END

@@ -1,15 +1,14 @@
-// Common definitions of all headers: C linkage and visibility, results that must be checked, and
-// options. An options struct begins with its size, so a program built with an older header works
-// with a newer library. A field that is 0 takes its default, so new options break no program. All
-// headers compile as C11 and as C++17, with gcc and clang.
+// C linkage and visibility, results that must be checked, and options. An options struct begins
+// with its size, so a program built with an older header works with a newer library; a field that
+// is 0 takes its default. All headers compile as C11 and as C++17, with gcc and clang.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// Enclose the declarations of a header. The declared functions get C linkage. The shared library
-// exports them although it is compiled with hidden visibility.
+// Around a header's declarations: C linkage, exported although the library is compiled with
+// hidden visibility.
 #ifdef __cplusplus
 #define CHOIR_C_BEGIN \
 	_Pragma("GCC visibility push(default)") extern "C" \
@@ -22,17 +21,16 @@
 #define CHOIR_C_END _Pragma("GCC visibility pop")
 #endif
 
-// The compiler warns if a caller ignores the function's result.
+// A caller that ignores the result gets a warning.
 #define CHOIR_MUST_CHECK __attribute__((warn_unused_result))
-// The compiler checks that argument number fmt is a printf format for the arguments from number
-// arg on. If arg is 0, a va_list has these arguments.
+// Argument fmt is a printf format for the arguments from arg on; arg 0: in a va_list.
 #define CHOIR_PRINTF(fmt, arg) __attribute__((format(printf, fmt, arg)))
 
-// The version of all tables of choir/extend.h. A table of another version is CHOIR_INVALID.
+// Of all tables of choir/extend.h. Another version is CHOIR_INVALID.
 #define CHOIR_TABLE_VERSION 1
 
-// Values for options in which 0 means the default. A field accepts only the values that its
-// comment names.
+// For options in which 0 means the default. A field accepts only the values that its comment
+// names.
 enum {
 	CHOIR_ZERO = -1, // the number 0
 	CHOIR_FOREVER = -1, // no time limit; endless repetition
@@ -42,22 +40,21 @@ enum {
 	CHOIR_NONE = -1 // no such index, id or dtype; the result of a function that failed
 };
 
-// A switch in options. The field's comment says what the default is.
+// The field's comment has the default.
 typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 
 // CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .seed = 7) is a pointer to const options
 // with their size set and all other fields 0. The macro takes 1 to 32 fields.
 //
-// Lifetime: in C the options live until the end of the enclosing block, in C++ until the end of
-// the full expression. So in C++ write CHOIR_OPTIONS inside the call that takes it. Do not nest
-// one in another, since the inner options end first. If options must live longer, declare a
-// variable and set its size:
+// Lifetime: in C until the end of the enclosing block, in C++ of the full expression. So in C++
+// write it inside the call that takes it, and do not nest one in another, since the inner ends
+// first. For a longer life, declare a variable and set its size:
 //     choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_SCHEDULE_STEP, .steps = 100 };
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })
 #else
-// C++17 has no designated initializers. So each ".field = value" becomes an assignment to an
-// object that converts to the pointer.
+// C++17 has no designated initializers: ".field = value" becomes an assignment to an object that
+// converts to the pointer.
 template <class T> struct choir_options_of {
 	T value{};
 	template <class F> explicit choir_options_of(F fill)

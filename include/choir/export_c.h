@@ -1,31 +1,31 @@
-// Export to C: writes a trained layer as one C file, for programs and machines without Choir.
+// Writes a trained layer as one C file, for programs and machines without Choir.
 #pragma once
 
 #include "layer.h"
 
 CHOIR_C_BEGIN
 
-// Names and numbers of the C file.
+// Options of the C file.
 typedef struct {
 	size_t size;
 	const char *name; // prefix of all names in the file, a C identifier; NULL: "model"
-	// Text for the file's first comment. Backslashes and bytes that are not printable ASCII
-	// become '?'. NULL: none.
+	// The file's first comment. Backslashes and bytes that are not printable ASCII become '?'.
+	// NULL: none.
 	const char *about;
-	// An f32 input is first multiplied by scale (0: 1). Then it is standardized by mean and
-	// deviation (choir_dataset_standardize), unless both are NULL.
+	// An f32 input is multiplied by scale (0: 1), then standardized by mean and deviation
+	// (choir_dataset_standardize), unless both are NULL.
 	double scale;
 	const float *mean, *deviation;
 } choir_export_options;
-// Writes a layer as one C file: the values of its variables, and its formula for one example in
-// evaluation (no dropout, fixed moving statistics). The file is valid C11 and C++17, allocates no
-// memory, and needs only libm. Its first comment explains the call. If it is compiled with
-// -ffp-contract=off, its results are those of Choir's plain C kernels, bit by bit.
+// Writes the values of a layer's variables, and its formula for one example in evaluation (no
+// dropout, fixed moving statistics). The file is valid C11 and C++17, allocates no memory, and
+// needs only libm. Its first comment explains the call. Compiled with -ffp-contract=off, it gives
+// the bits of Choir's plain C kernels.
 //
-// input is the shape of one example, without the dimension n of layers. dtype is f32. If the
-// first layer is an embedding, input is [positions] and dtype is u8 or i32. A call of the
-// exported function may then have fewer positions; the result is that of the last position given.
-// path gets the complete file or stays as it was. Call this in cross-replica context.
+// input is the shape of one example, without the dimension n. dtype is f32. If the first layer is
+// an embedding, input is [positions] and dtype u8 or i32; a call of the exported function may
+// then have fewer positions, and the result is that of the last one. path gets the complete file
+// or stays as it was. Call this in cross-replica context.
 // Threads: the program's, while no run is under way.
 //
 // CHOIR_UNSUPPORTED: a layer that cannot be exported; a size that does not fit an int.

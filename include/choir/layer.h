@@ -1,14 +1,14 @@
-// Layers: a layer is a formula with the variables that it uses. It can be applied in a replica, in
-// a merge call or in a frame of the program. The result belongs to the input's frame, and
-// variables are read as in this frame (variable.h). A layer computes in f32 or in a mixed
-// precision (precision.h). Images are [n, h, w, c], and n may be 0. A layer whose constructor has
-// no name makes no variables.
+// A layer is a formula with the variables that it uses, applied in a replica, in a merge call or
+// in a frame of the program. The result belongs to the input's frame, and variables are read as
+// in this frame (variable.h). A layer computes in f32 or in a mixed precision (precision.h).
+// Images are [n, h, w, c], and n may be 0. A layer whose constructor has no name makes no
+// variables.
 //
-// Variables: a layer "hidden" has the variables "hidden/kernel" and "hidden/bias", as in Keras. A
-// weights file has the same names. A kernel begins with Glorot uniform values (Glorot and Bengio
-// 2010), drawn from the strategy's seed and the variable's name. A bias begins at zero.
-// Errors: a constructor fails with CHOIR_INVALID if the name is missing or in use, or a size is
-// impossible. The constructor then makes no variable.
+// Variables: a layer "hidden" has "hidden/kernel" and "hidden/bias", as in Keras and in weights
+// files. A kernel begins with Glorot uniform values (Glorot and Bengio 2010) of the strategy's
+// seed and the variable's name, a bias at zero.
+// Errors: a constructor fails with CHOIR_INVALID, and makes no variable, if the name is missing
+// or in use, or a size is impossible.
 // Threads: as in variable.h.
 #pragma once
 
@@ -26,49 +26,48 @@ choir_layer *choir_dense_new(
 		const char *name, int64_t in, int64_t out, choir_activation activation);
 // x kernel: a dense layer without bias and activation.
 choir_layer *choir_dense_no_bias_new(const char *name, int64_t in, int64_t out);
-// activation(choir_conv2d(x, kernel) + bias): [n, h, w, in] gives [n, oh, ow, out]. "name/kernel"
-// is [kernel, kernel, in / groups, out], bias [out]. nn.h explains the options and oh.
+// activation(choir_conv2d(x, kernel) + bias): [n, h, w, in] gives [n, oh, ow, out] (nn.h).
+// "name/kernel" is [kernel, kernel, in / groups, out], bias [out].
 choir_layer *choir_conv2d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// The same with choir_conv1d: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in /
-// groups, out].
+// With choir_conv1d: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in / groups,
+// out].
 choir_layer *choir_conv1d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// The same with choir_conv3d: [n, d, h, w, in], and "name/kernel" is [kernel, kernel, kernel, in /
-// groups, out].
+// With choir_conv3d: [n, d, h, w, in], and "name/kernel" is [kernel, kernel, kernel, in / groups,
+// out].
 choir_layer *choir_conv3d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// Apply choir_conv2d_transpose and choir_conv1d_transpose, add the bias and apply the activation.
-// "name/kernel" is [kernel, kernel, out / groups, in], or [kernel, out / groups, in].
+// With choir_conv2d_transpose and choir_conv1d_transpose. "name/kernel" is [kernel, kernel, out /
+// groups, in], or [kernel, out / groups, in].
 choir_layer *choir_conv2d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 choir_layer *choir_conv1d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// The largest element, or the mean, of each window of size x size pixels. Windows begin stride
-// (0: size) pixels apart. [n, h, w, c] gives [n, (h - size) / stride + 1, (w - size) / stride +
-// 1, c], with quotients rounded down.
+// The largest element, or the mean, of each window of size x size pixels, stride (0: size) pixels
+// apart. [n, h, w, c] gives [n, (h - size) / stride + 1, (w - size) / stride + 1, c], rounded
+// down.
 choir_layer *choir_max_pool2d_new(int size, int stride);
 choir_layer *choir_average_pool2d_new(int size, int stride);
-// The same for sequences [n, w, c] and volumes [n, d, h, w, c].
+// For sequences [n, w, c] and volumes [n, d, h, w, c].
 choir_layer *choir_max_pool1d_new(int size, int stride);
 choir_layer *choir_average_pool1d_new(int size, int stride);
 choir_layer *choir_max_pool3d_new(int size, int stride);
 choir_layer *choir_average_pool3d_new(int size, int stride);
 // The mean of all pixels: [n, h, w, c] gives [n, c].
 choir_layer *choir_global_average_pool2d_new(void);
-// The largest element, or the mean, over all axes but the first and the last: [n, .., c] gives
-// [n, c].
+// Over all axes but the first and the last: [n, .., c] gives [n, c].
 choir_layer *choir_global_max_pool_new(void);
 choir_layer *choir_global_average_pool_new(void);
 // Applies choir_upsample.
 choir_layer *choir_upsample_new(int64_t factor, choir_interpolation interpolation);
 
-// Normalization (nn.h). Variables have Keras' names: "name/gamma" begins at one, "name/beta" at
-// zero. Both are [channels]. An epsilon of 0 means 1e-3; CHOIR_ZERO means 0.
+// Normalization (nn.h). Variables, [channels], have Keras' names: "name/gamma" begins at one,
+// "name/beta" at zero. An epsilon of 0 means 1e-3; CHOIR_ZERO means 0.
 
 // Applies choir_layer_norm to [.., channels].
 choir_layer *choir_layer_normalization_new(const char *name, int64_t channels, double epsilon);
-// Applies choir_rms_norm to [.., channels]. It has no beta.
+// The same with choir_rms_norm, without beta.
 choir_layer *choir_rms_normalization_new(const char *name, int64_t channels, double epsilon);
 // Applies choir_group_norm to [n, .., channels]. CHOIR_INVALID also: groups does not divide
 // channels.
@@ -79,75 +78,71 @@ typedef struct {
 	double momentum, epsilon; // 0 means 0.99 and 1e-3; CHOIR_ZERO means 0
 	choir_toggle over_replicas; // on: global statistics, with two sync points a step; default: off
 } choir_batch_normalization_options;
-// Applies choir_batch_norm to [.., channels]. If a tape records, the layer uses the batch's
-// statistics, and moves the moving statistics towards them by the factor 1 - momentum. If no tape
-// records, the layer uses the moving statistics. These are "name/moving_mean", which begins at 0,
-// and "name/moving_variance", which begins at 1. Both are ON_READ variables with MEAN: each
-// replica has its own component, and a save or a read outside of replicas gives the mean. A
-// replica without examples changes its components only if over_replicas is on.
+// Applies choir_batch_norm to [.., channels]. While a tape records, it uses the batch's
+// statistics, and moves the moving ones towards them by the factor 1 - momentum. Without a tape
+// it uses the moving statistics: "name/moving_mean", which begins at 0, and
+// "name/moving_variance", which begins at 1. Both are ON_READ variables with MEAN: each replica
+// has a component, and a save or a read outside of replicas gives the mean. A replica without
+// examples changes its components only if over_replicas is on.
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o);
 
 // Sequences [n, positions, width]
 
 // Applies choir_gather to "name/embeddings" [rows, width]: indices [..] give [.., width]. The
-// embeddings begin normally distributed, with standard deviation 0.02.
+// embeddings begin normal, with standard deviation 0.02.
 choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
-// Multiplies x [.., width] by the transposed matrix of an embedding layer and gives [.., rows]
-// (weight tying; Press and Wolf 2017, arXiv:1608.05859).
+// Multiplies x [.., width] by an embedding layer's transposed matrix: gives [.., rows] (weight
+// tying; Press and Wolf 2017, arXiv:1608.05859).
 choir_layer *choir_tied_embedding_new(choir_layer *embedding);
-// Adds row i of "name/embeddings" [places, width] to position i of x. The rows begin as in
-// choir_embedding_new. x has at most places positions.
+// Adds row i of "name/embeddings" [places, width], which begins as in choir_embedding_new, to
+// position i of x. x has at most places positions.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
-// Applies first the dense layer "name/qkv", which gives 3 width columns, then
-// choir_self_attention, then the dense layer "name/output", which gives width columns. Both dense
-// layers have a kernel and a bias, but no activation. Default: not causal.
+// The dense layer "name/qkv" with 3 width columns, choir_self_attention, and the dense layer
+// "name/output" with width columns. The dense layers have a bias and no activation. Default: not
+// causal.
 choir_layer *choir_self_attention_new(
 		const char *name, int64_t width, int64_t heads, choir_toggle causal);
-// Apply choir_lstm and choir_gru (nn.h), with zero states at the start: [n, t, in] gives [n, t,
-// units]. "name/kernel" and "name/recurrent_kernel" begin with Glorot uniform values. "name/bias"
-// begins at zero, but at one for the LSTM's forget gate. The GRU also has "name/recurrent_bias".
+// Apply choir_lstm and choir_gru (nn.h) from zero states: [n, t, in] gives [n, t, units].
+// "name/kernel" and "name/recurrent_kernel" begin Glorot uniform, "name/bias" at zero, but at one
+// for the LSTM's forget gate. The GRU also has "name/recurrent_bias".
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
-// Applies forward to x [n, t, ..], and backward to x with its time steps in reverse order, whose
-// results are reversed again. Joins both along the last axis (Schuster and Paliwal 1997). The
-// variables are those of forward, then those of backward.
+// Applies forward to x [n, t, ..], and backward to x in reverse order of time, whose results are
+// reversed again, and joins both along the last axis (Schuster and Paliwal 1997). The variables
+// are those of forward, then of backward.
 choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward);
 // The last time step: [n, t, ..] gives [n, ..].
 choir_layer *choir_last_timestep_new(void);
 
 // Other layers
 
-// Flattens each example: [n, ...] becomes [n, product of the other dimensions], as a view.
+// [n, ...] becomes [n, product of the other dimensions], as a view.
 choir_layer *choir_flatten_new(void);
 // Applies choir_dropout, with a seed made from name.
 choir_layer *choir_dropout_new(const char *name, double rate);
-// Applies n layers of one strategy one after another; n may be 0. The array is copied.
+// Applies n layers of one strategy in order; n may be 0. The array is copied.
 choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[]);
-// activation(inside(x) + shortcut(x)) (He et al. 2015, arXiv:1512.03385). A NULL shortcut means x
-// itself. The variables are those of inside, then those of shortcut.
+// activation(inside(x) + shortcut(x)) (He et al. 2015, arXiv:1512.03385); shortcut NULL: x
+// itself. The variables are those of inside, then of shortcut.
 choir_layer *choir_residual_new(
 		choir_layer *inside, choir_layer *shortcut, choir_activation activation);
 choir_layer *choir_activation_new(choir_activation activation);
 
-// Applies the layer to x, in x's frame. The text of a failure names the layer. CHOIR_INVALID: the
-// shape or dtype of x does not fit. CHOIR_STATE: x belongs to a replica of another strategy.
+// Applies the layer to x, in x's frame. A failure names the layer. CHOIR_INVALID: the shape or
+// dtype of x does not fit. CHOIR_STATE: x belongs to a replica of another strategy.
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
-// The sum of the penalties of l's variables, divided by the number of replicas: a scalar in r's
-// frame. Only variables made in a scope with a regularizer (scope.h) have a penalty. Add the
-// result to choir_replica_average_loss(r, losses) by choir_add. If no variable has a regularizer,
-// the result is 0. A layer that occurs twice in l is counted twice. CHOIR_STATE: r belongs to
-// another strategy.
+// The penalties of l's variables, divided by the number of replicas: a scalar in r's frame, to be
+// added to choir_replica_average_loss(r, losses). Only variables made in a scope with a
+// regularizer (scope.h) have one; without any the result is 0. A layer that occurs twice in l
+// counts twice. CHOIR_STATE: r belongs to another strategy.
 choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
-// Sets the precision in which l and the layers inside it are applied. A layer inside l may have
-// its own precision. DEFAULT: the precision of the frame. CHOIR_INVALID: p is AUTO or unknown.
-// Threads: call this before the layer is applied.
+// Sets the precision of l and the layers inside it that have none of their own. DEFAULT: the
+// frame's. CHOIR_INVALID: p is AUTO or unknown. Threads: call this before the layer is applied.
 CHOIR_MUST_CHECK choir_status choir_layer_set_precision(choir_layer *l, choir_precision p);
 
-// The number of variables of the layer, including those of layers in it.
+// The variables of the layer and those inside it, in the order of the layers' comments.
 int choir_layer_variables(const choir_layer *l);
-// The index-th variable, in the order in which the layer's comment names them. Sequential and
-// residual layers have the variables of the layers in them, in order.
 choir_variable *choir_layer_variable(choir_layer *l, int index);
 
 CHOIR_C_END

@@ -1,6 +1,5 @@
-// The library itself: its version, its optional parts and its instruction set. Choir installs no
-// signal handler. Only choir_check and choir_check_new (status.h) print and exit.
-// Threads: any.
+// The library's version, its optional parts and its instruction set. Choir installs no signal
+// handler. Only choir_check and choir_check_new (status.h) print and exit. Threads: any.
 #pragma once
 
 #include "log.h"
@@ -8,21 +7,21 @@
 
 CHOIR_C_BEGIN
 
-// The version of these headers: major * 10000 + minor * 100 + patch; 100 is 0.1.0. A program works
-// with every later library of the same soname. The soname changes with the major version.
+// Of these headers: major * 10000 + minor * 100 + patch; 100 is 0.1.0. A program works with every
+// later library of the same soname, which changes with the major version.
 #define CHOIR_VERSION 100
 
-// The CHOIR_VERSION of the library that the program runs with.
+// Of the library that the program runs with.
 int choir_version(void);
 
-// Whether this build has an optional part: "onednn" (kernels for the CPU), "zlib" (compressed data
-// files), "hdf5" (HDF5 files), "mpi", "cuda". False for other names.
+// Whether this build has "onednn" (kernels for the CPU), "zlib" (compressed data files), "hdf5",
+// "mpi", "cuda", ...
 bool choir_has_feature(const char *feature);
 
 // The instruction set of the kernels in use: "x86-64 avx512", "x86-64 avx2", "x86-64", "aarch64"
-// or "other". Machines with the same instruction set give the same bits. The default is the
-// processor's set. Before the first operation, the environment variable CHOIR_INSTRUCTION_SET
-// ("avx512", "avx2" or "x86-64") or a cluster's .lowest_instruction_set can lower it.
+// or "other". The same set gives the same bits. It is the processor's, unless the environment
+// variable CHOIR_INSTRUCTION_SET ("avx512", "avx2" or "x86-64") or a cluster's
+// .lowest_instruction_set lowers it before the first operation.
 const char *choir_instruction_set(void);
 
 CHOIR_C_END

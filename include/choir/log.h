@@ -1,4 +1,4 @@
-// The log: messages of the library that are not failures. A function of the program gets them.
+// The log: messages that are not failures go to a function of the program.
 #pragma once
 
 #include "export.h"
@@ -9,13 +9,12 @@ CHOIR_C_BEGIN
 typedef enum { CHOIR_LOG_WARNING = 1, CHOIR_LOG_INFO, CHOIR_LOG_DEBUG } choir_log_level;
 
 // Gets one line without a line end, valid only during the call. Several threads may call the
-// function at the same time, but never while Choir holds a lock. The function may call Choir.
-// Messages that such a call logs on the same thread are dropped.
+// function at the same time, but never while Choir holds a lock. It may call Choir; messages that
+// such a call logs on the same thread are dropped.
 typedef void choir_log_fn(choir_log_level level, const char *line, void *user);
 
-// Sets the function that gets the messages of level max and of more severe levels. If fn is NULL,
-// the default, messages are dropped. Threads: any. When this call returns, other threads may still
-// be running the previous function.
+// Sets the function for messages of level max and of more severe levels. NULL, the default, drops
+// them. Threads: any; others may still be running the previous function when this call returns.
 void choir_logger_set(choir_log_level max, choir_log_fn *fn, void *user);
 
 CHOIR_C_END

@@ -1,6 +1,6 @@
 // Operations of neural networks: activations, convolutions, attention, recurrence, normalization
-// and losses. The rules of op.h hold here, too. Operands are f32 or f64, of one dtype in a call,
-// unless the comment says otherwise. NULL options are all defaults.
+// and losses. The rules of op.h hold. Operands are f32 or f64, of one dtype in a call, unless the
+// comment says otherwise.
 #pragma once
 
 #include "op.h"
@@ -9,7 +9,7 @@ CHOIR_C_BEGIN
 
 // Activations: elementwise operations, and softmax along the last axis
 
-// The activation that a layer or a convolution applies to its result.
+// What a layer or a convolution applies to its result.
 typedef enum {
 	CHOIR_LINEAR = 0, // none
 	CHOIR_RELU,
@@ -25,10 +25,10 @@ choir_tensor *choir_relu(choir_tensor *x); // max(x, 0); the gradient at 0 is 0
 choir_tensor *choir_tanh(choir_tensor *x);
 choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))
 // The Gaussian error linear unit, x (1 + erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016,
-// arXiv:1606.08415), the default of tf.nn.gelu and PyTorch's F.gelu. In f32 the factor of x in
-// this formula has an error of at most 2e-7.
+// arXiv:1606.08415), the default of tf.nn.gelu and PyTorch's F.gelu. In f32 the factor of x has
+// an error of at most 2e-7.
 choir_tensor *choir_gelu(choir_tensor *x);
-// The approximation of choir_gelu by tanh, as in GPT-2:
+// Its approximation by tanh, as in GPT-2:
 //     x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
 choir_tensor *choir_gelu_tanh(choir_tensor *x);
 // x sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017, arXiv:1702.03118).
@@ -54,97 +54,92 @@ typedef enum {
 	CHOIR_COMBINER_SQRTN // divides by the square root of the sum of the squared weights
 } choir_combiner;
 // The weighted sum of each example's n rows: rows [.., n, width] and weights [.., n] give [..,
-// width]. The combiner divides the sum; division by 0 gives 0.
-// With rows from choir_gather or choir_variable_gather this is tf.nn.embedding_lookup_sparse. If
-// an example has fewer than n ids, add any id of the table with weight 0. The row of this id
-// then has a gradient, of value 0.
+// width]. The combiner divides it; division by 0 gives 0. With rows of choir_gather or
+// choir_variable_gather this is tf.nn.embedding_lookup_sparse. Fill up fewer than n ids with any
+// id of weight 0, whose row then has a gradient of 0.
 choir_tensor *choir_combine_rows(
 		choir_tensor *rows, choir_tensor *weights, choir_combiner combiner);
 
 // Convolutions and pools of images
 //
 // x is [n, h, w, c]: images of h rows, w columns and c channels. A window is size pixels long
-// along an axis (h or w). Windows begin stride pixels apart.
-// - padding 0 or more: padding zeros on each side; (h + 2 padding - size) / stride + 1 windows,
-//   rounded down. 0 is TensorFlow's VALID.
-// - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and the zeros that they need.
-//   Half of the zeros are before the image. The other half, and an odd zero, are after it
-//   (tensorflow.org/api_docs/python/tf/nn, "Notes on padding").
+// along h and w. Windows begin stride pixels apart.
+// - padding 0 or more: zeros on each side; (h + 2 padding - size) / stride + 1 windows, rounded
+//   down. 0 is TensorFlow's VALID.
+// - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and the zeros that they need,
+//   half of them before the image, an odd one after it (tensorflow.org/api_docs/python/tf/nn,
+//   "Notes on padding").
 //
-// CHOIR_INVALID: a window larger than the padded image; any window if x has no rows or no
-// columns; in pools: a stride below 1; a padding that is negative but not SAME, or is size or
-// more.
+// CHOIR_INVALID: a window larger than the padded image; x without rows or columns; in pools: a
+// stride below 1; a padding that is negative but not SAME, or is size or more.
 
 // Options of convolutions and of convolution layers.
 typedef struct {
 	size_t size;
 	int stride; // 0: 1
 	int padding; // 0: no zeros
-	int dilation; // distance in x between neighbouring filter elements; 0: 1, no dilation
+	int dilation; // distance in x between neighbouring filter elements; 0: 1
 	int64_t groups; // 0: 1
-	// Additional zeros before and after each axis of x, in order: rows and columns of images; time
-	// steps of sequences; slices, rows and columns of volumes. Not with SAME.
+	// More zeros around x: rows and columns of images; time steps of sequences; slices, rows and
+	// columns of volumes. Not with SAME.
 	int pad_before[3], pad_after[3];
 	choir_activation activation; // of the result, in a layer after the bias; default: linear
-	choir_toggle bias; // layers only: whether the layer has a bias; default: on
+	choir_toggle bias; // of layers only; default: on
 } choir_conv_options;
-// Convolution of images (as a cross-correlation) with filter [kh, kw, c / groups, out]; gives
-// [n, oh, ow, out]:
+// Convolution of images (as a cross-correlation) with filter [kh, kw, c / groups, out]; gives [n,
+// oh, ow, out]:
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
-// with zeros outside of x. groups divides the channels of x and of the result into equal groups.
-// A channel o of group g uses only the channels c of group g.
+// with zeros outside of x. groups divides both channels into equal groups; a channel o of group g
+// uses only the channels c of group g.
 // CHOIR_INVALID: an option out of range; bias is CHOIR_ON.
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// The same for sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. The
-// convolution is causal if pad_before[0] is (k - 1) dilation. CHOIR_INVALID also: pad_before[1]
-// or pad_after[1] is set.
+// For sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. It is causal if
+// pad_before[0] is (k - 1) dilation. CHOIR_INVALID also: pad_before[1] or pad_after[1] is set.
 choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// The same for volumes [n, d, h, w, c] with filter [kd, kh, kw, c / groups, out]; gives [n, od,
-// oh, ow, out]. It adds kd convolutions of images.
+// For volumes [n, d, h, w, c] with filter [kd, kh, kw, c / groups, out]; gives [n, od, oh, ow,
+// out]. It adds kd convolutions of images.
 choir_tensor *choir_conv3d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// The transposed convolution (also called deconvolution): the gradient by its input of a
-// convolution of the same options. x is [n, h, w, c], filter [kh, kw, out / groups, c], as in
-// Keras; gives [n, oh, ow, out]. oh is h stride for CHOIR_PADDING_SAME, and otherwise (h - 1)
-// stride + (kh - 1) dilation + 1, less the padding on both sides, as in PyTorch. CHOIR_INVALID
-// also: oh or ow is below 1.
+// The transposed convolution (deconvolution): the gradient of a convolution of the same options
+// by its input. x is [n, h, w, c], filter [kh, kw, out / groups, c], as in Keras; gives [n, oh,
+// ow, out]. oh is h stride for CHOIR_PADDING_SAME, else (h - 1) stride + (kh - 1) dilation + 1,
+// less the padding, as in PyTorch. CHOIR_INVALID also: oh or ow is below 1.
 choir_tensor *choir_conv2d_transpose(
 		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // The same for sequences [n, w, c] with filter [k, out / groups, c].
 choir_tensor *choir_conv1d_transpose(
 		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// The largest element of each size x size window, for each channel. Padding does not count. Of
-// equal elements, the first (row by row) gets the gradient.
+// For each channel, padding excluded. The first of equal elements (row by row) gets the gradient.
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
-// The mean of the elements of each window that are inside of x.
+// Padding does not count.
 choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
-// The same for sequences [n, w, c] and volumes [n, d, h, w, c].
+// For sequences [n, w, c] and volumes [n, d, h, w, c].
 choir_tensor *choir_max_pool1d(choir_tensor *x, int size, int stride, int padding);
 choir_tensor *choir_average_pool1d(choir_tensor *x, int size, int stride, int padding);
 choir_tensor *choir_max_pool3d(choir_tensor *x, int size, int stride, int padding);
 choir_tensor *choir_average_pool3d(choir_tensor *x, int size, int stride, int padding);
-// The largest element, or the mean, over all axes but the first and the last: [n, .., c] gives
-// [n, c]. CHOIR_INVALID: fewer than three axes.
+// Over all axes but the first and the last: [n, .., c] gives [n, c]. CHOIR_INVALID: fewer than
+// three axes.
 choir_tensor *choir_global_max_pool(choir_tensor *x);
 choir_tensor *choir_global_average_pool(choir_tensor *x);
 
 // How an image is enlarged.
 typedef enum {
 	CHOIR_NEAREST = 0,
-	// Linear along each axis, between the centres of elements; beyond the outer centres the outer
-	// element (align_corners=False in PyTorch, half_pixel_centers in TensorFlow).
+	// Linear between the centres of elements; beyond the outer centres the outer element
+	// (align_corners=False in PyTorch, half_pixel_centers in TensorFlow).
 	CHOIR_BILINEAR
 } choir_interpolation;
-// Enlarges all axes but the first and the last by factor: [n, h, w, c] gives [n, h factor, w
-// factor, c]. Sequences and volumes are enlarged, too. CHOIR_INVALID: fewer than three axes;
-// factor is below 1 or too large.
+// Enlarges all axes but the first and the last: [n, h, w, c] gives [n, h factor, w factor, c];
+// also sequences and volumes. CHOIR_INVALID: fewer than three axes; factor is below 1 or too
+// large.
 choir_tensor *choir_upsample(choir_tensor *x, int64_t factor, choir_interpolation interpolation);
 
 // Dropout
 
 // Sets each element to 0 with probability rate (0 <= rate < 1), and divides the others by 1 -
-// rate (Srivastava et al. 2014). Returns x itself if the frame is not training or rate is 0.
-// Random numbers are drawn as in choir_random_normal.
+// rate (Srivastava et al. 2014). Gives x itself if the frame is not training or rate is 0.
+// Numbers are drawn as in choir_random_normal.
 choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed);
 
 // Attention
@@ -155,36 +150,33 @@ typedef struct {
 	int64_t heads; // 0: 1
 	choir_toggle causal; // on: query i sees only keys 0 to i + s - t; default: off
 	double scale; // 0: 1 / sqrt(width / heads)
-	// NULL: none. It broadcasts to the scores, [n, heads, t, s]. A bool mask lets a query see a
-	// key where it is true; of a query that sees no key, all weights are equal. A mask of the
-	// dtype of q is added to the scores.
+	// Broadcasts to the scores, [n, heads, t, s]; NULL: none. A bool mask shows a query the keys
+	// where it is true; if it sees none, all weights are equal. A mask of q's dtype is added to
+	// the scores.
 	choir_tensor *mask;
 	double dropout; // of the weights, by choir_dropout (0)
 	uint64_t seed; // of dropout
 } choir_attention_options;
-// softmax(scale q k^T) v for each example and each head (Vaswani et al. 2017, arXiv:1706.03762).
-// A head is width / heads columns of q, k, v and the result. q is [n, t, width], k and v are [n,
-// s, width], and the result has q's shape. Memory: scores exist for 64 queries of one head at a
-// time, and the backward pass computes them again. So memory grows with s, not with t s. With a
-// mask or dropout all scores exist at once.
+// softmax(scale q k^T) v for each example and head (Vaswani et al. 2017, arXiv:1706.03762). A
+// head is width / heads columns. q and the result are [n, t, width], k and v [n, s, width].
+// Scores exist for 64 queries of one head at a time, and the backward pass computes them again,
+// so memory grows with s, not with t s; but with a mask or dropout all exist at once.
 // CHOIR_INVALID: heads is negative or does not divide width; scale is not finite; causal is on
-// and t is larger than s; a mask that does not broadcast to the scores, or of another dtype; an
-// invalid rate of dropout.
+// and t is larger than s; a mask that does not broadcast, or of another dtype; an invalid rate of
+// dropout.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
-// The same for qkv [n, t, 3 width]; gives [n, t, width]. Each row of qkv has a row of q, of k
-// and of v, in this order. qkv is not copied.
+// The same for qkv [n, t, 3 width], which is not copied; gives [n, t, width]. A row of qkv has a
+// row of q, of k and of v.
 choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_options *o);
 
-// Recurrence over sequences x [n, t, in], from the first time step to the last. The result has
-// the states of all time steps, [n, t, h].
+// Recurrence over sequences x [n, t, in]. The result has the states of all time steps, [n, t, h].
 
 // States at the beginning and at the end.
 typedef struct {
 	size_t size;
 	choir_tensor *state, *cell; // initial values, [n, h]; NULL: zeros. cell: lstm only
-	// If not NULL: gets the last cell state, [n, h], or NULL after a failure. No gradient flows
-	// through this state.
+	// If not NULL: gets the last cell state, [n, h], without a gradient, or NULL after a failure.
 	choir_tensor **last_cell;
 } choir_recurrent_options;
 // The LSTM of Hochreiter and Schmidhuber 1997 with a forget gate (Gers et al. 2000), with its
@@ -199,81 +191,78 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 //     a = x kernel + bias, q = h_before recurrent + recurrent_bias, in three parts of h columns
 //     z = sigmoid(a0 + q0), r = sigmoid(a1 + q1), m = tanh(a2 + r q2)
 //     h = z h_before + (1 - z) m
-// kernel is [in, 3 h], recurrent [h, 3 h], both biases [3 h]. state, [n, h], is the initial
-// state; NULL: zeros.
+// kernel is [in, 3 h], recurrent [h, 3 h], both biases [3 h]. state is the first one, [n, h];
+// NULL: zeros.
 choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,
 		choir_tensor *bias, choir_tensor *recurrent_bias, choir_tensor *state);
 
-// Normalization along the last axis. x is [.., c]; scale and offset are [c], with c at least 1.
-// The result has x's shape. epsilon is 0 or more.
+// Normalization along the last axis. x and the result are [.., c]; scale and offset are [c], with
+// c at least 1. epsilon is 0 or more.
 
-// (x - mean) / sqrt(variance + epsilon) scale + offset, with the mean and the variance (divided
-// by c) of each row of c elements (Ba, Kiros, Hinton 2016, arXiv:1607.06450).
+// (x - mean) / sqrt(variance + epsilon) scale + offset, with mean and variance (divided by c) of
+// each row of c elements (Ba, Kiros, Hinton 2016, arXiv:1607.06450).
 choir_tensor *choir_layer_norm(
 		choir_tensor *x, choir_tensor *scale, choir_tensor *offset, double epsilon);
 // x / sqrt(mean(x^2) + epsilon) scale (Zhang and Sennrich 2019, arXiv:1910.07467).
 choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilon);
 
-// choir_layer_norm's formula with the mean and the variance of each group of c / groups channels
-// over all axes but the first (Wu and He 2018, arXiv:1803.08494). x is [n, .., c]. CHOIR_INVALID
-// also: groups does not divide c.
+// The same formula for each group of c / groups channels over all axes but the first (Wu and He
+// 2018, arXiv:1803.08494). x is [n, .., c]. CHOIR_INVALID also: groups does not divide c.
 choir_tensor *choir_group_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		int64_t groups, double epsilon);
 
-// Adds to t, in f64, the tensors of the other participants, for example of other replicas.
-// Returns a tensor in t's frame, with t's shape. All participants call it in the same order.
+// Adds to t, in f64, the tensors of the other participants, for example replicas; the result has
+// t's frame and shape. All participants call it in the same order.
 typedef choir_tensor *choir_all_reduce_fn(choir_tensor *t, void *user);
 typedef struct {
 	size_t size;
 	double epsilon; // 0: 1e-3; CHOIR_ZERO: 0
 	// If set, mean, variance and the gradient of x are computed over the rows of all
-	// participants. Gradients of scale and offset are computed over this participant's rows. sum
-	// is called once in the forward pass and, if the gradient of x is wanted, once in the
-	// backward pass. user must live as long as the tape.
+	// participants, but gradients of scale and offset over this participant's. sum is called once
+	// in the forward pass and, if the gradient of x is wanted, once in the backward pass. user
+	// must live as long as the tape.
 	choir_all_reduce_fn *sum;
 	void *user;
-	// If not NULL: get the mean and the variance, [c], or NULL after a failure. No gradient
-	// flows through them.
+	// If not NULL: get the mean and the variance, [c], without a gradient, or NULL after a
+	// failure.
 	choir_tensor **mean, **variance;
 } choir_batch_norm_options;
-// choir_layer_norm's formula with the mean and the variance of each channel over all rows of c
-// elements (Ioffe and Szegedy 2015, arXiv:1502.03167). Mean and variance are computed in f64,
-// and are 0 if there are no rows.
+// choir_layer_norm's formula for each channel over all rows of c elements (Ioffe and Szegedy
+// 2015, arXiv:1502.03167). Mean and variance are computed in f64, and are 0 without rows.
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o);
 
-// A loss is one number for each example, computed from labels or targets and the model's
-// results. Arguments are in Keras' order. choir_replica_average_loss computes the mean loss of a
-// global batch. Gradients flow to logits and predictions, and to targets of the same dtype.
+// A loss is one number for each example. Arguments are in Keras' order.
+// choir_replica_average_loss computes the mean loss of a global batch. Gradients flow to logits
+// and predictions, and to targets of the same dtype.
 
-// -log(softmax(logits)[label]) for labels [n], u8, i32 or i64, and logits [n, classes], f32 or
-// f64: gives [n]. More axes are possible: labels [n, positions] and logits
-// [n, positions, classes] give [n, positions]. The loss is computed as log(sum of exp), without
-// overflow. CHOIR_INVALID: a label is not a class. An asynchronous device reports it later
-// (tensor.h).
+// -log(softmax(logits)[label]), as log(sum of exp) without overflow: labels [n], u8, i32 or i64,
+// and logits [n, classes], f32 or f64, give [n]; labels [n, positions] and logits [n, positions,
+// classes] give [n, positions]. CHOIR_INVALID: a label is not a class; an asynchronous device
+// reports it later (tensor.h).
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
-// The same with smoothed labels: each class has the probability smoothing / classes, and the
-// right class has 1 - smoothing more (Szegedy et al. 2015, arXiv:1512.00567). CHOIR_INVALID:
-// smoothing is below 0 or above 1.
+// With smoothed labels: each class has the probability smoothing / classes, and the right one 1 -
+// smoothing more (Szegedy et al. 2015, arXiv:1512.00567). CHOIR_INVALID: smoothing is below 0 or
+// above 1.
 choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *labels, choir_tensor *logits, double smoothing);
 
-// The other losses are means over all axes but the first: [n, ...] gives [n]. Operands broadcast
-// as in choir_subtract. CHOIR_INVALID: scalars.
+// The other losses are means over all axes but the first: [n, ...] gives [n]. Operands broadcast.
+// CHOIR_INVALID: scalars.
 
 // The mean of (prediction - target)^2.
 choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *predictions);
-// The mean of -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)), computed as
-// softplus(logit) - logit target. Targets are probabilities.
+// -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)), computed as softplus(logit)
+// - logit target. Targets are probabilities.
 choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *targets, choir_tensor *logits);
-// With d = prediction - target, the mean of d^2 / 2 where |d| is at most delta, and of delta
-// (|d| - delta / 2) elsewhere (Huber 1964). CHOIR_INVALID: delta is not above 0.
+// With d = prediction - target: d^2 / 2 where |d| is at most delta, else delta (|d| - delta / 2)
+// (Huber 1964). CHOIR_INVALID: delta is not above 0.
 choir_tensor *choir_huber(choir_tensor *targets, choir_tensor *predictions, double delta);
-// The mean of max(1 - target prediction, 0). Targets are -1 and 1.
+// max(1 - target prediction, 0). Targets are -1 and 1.
 choir_tensor *choir_hinge(choir_tensor *targets, choir_tensor *predictions);
-// The sum of target log(target / prediction) along the last axis, averaged over axes between the
-// first and the last (Kullback and Leibler 1951). Both are probabilities; those below 1e-7 count
-// as 1e-7, as in Keras. CHOIR_INVALID: fewer than two axes.
+// The sum of target log(target / prediction) along the last axis, averaged over the axes between
+// (Kullback and Leibler 1951). Probabilities below 1e-7 count as 1e-7, as in Keras.
+// CHOIR_INVALID: fewer than two axes.
 choir_tensor *choir_kl_divergence(choir_tensor *targets, choir_tensor *predictions);
 
 CHOIR_C_END

@@ -1,21 +1,21 @@
 // Optimizers turn gradients into new values of variables. Each replica adds the gradients of its
-// part of the batch. Choir sums them over replicas in the canonical tree (docs/glossary.md), so
-// divide the loss by the global batch (choir_replica_average_loss). One update changes all copies
-// of a variable. Gradients and variables are f32 or f64.
+// part of the batch, f32 or f64. Choir sums them over replicas in the canonical tree
+// (docs/glossary.md), so divide the loss by the global batch (choir_replica_average_loss). One
+// update changes all copies of a variable.
 //
-// Make an optimizer once, in the strategy's scope. Its slots ("hidden/kernel/m") are variables of
-// the strategy. A slot is colocated with its variable and made at that variable's first update.
+// Make an optimizer once, in the strategy's scope. Its slots ("hidden/kernel/m") are variables
+// colocated with their variable, made at its first update.
 // Time: adding a gradient never waits. The update runs on the threads of all devices after all
-// replicas have asked for it. This is at the end of the run, or when a replica makes a merge call
-// or reads a variable that it has asked to update. In the default replica, outside of runs, the
-// update is done at once.
-// Errors: if an update fails, the run fails. Before it writes anything, Choir checks shapes,
-// dtypes, the learning rate, and that all replicas added the same variables in the same order. It
-// also checks that each replica's gradients are finite. With global_clip_norm, NONFINITE_SKIP, a
-// loss scale, or devices with memory of their own, it checks the sums instead. Otherwise only the
-// next step notices a sum that overflows.
-// Threads: call choir_optimizer_new and choir_optimizer_distributed_apply on the program's thread
-// or in a merge call, the other functions on the replica's thread.
+// replicas have asked for it: at the end of the run, or when a replica makes a merge call or
+// reads a variable that it has asked to update. In the default replica outside of runs it is done
+// at once.
+// Errors: a failed update fails the run. Before it writes, Choir checks shapes, dtypes, the
+// learning rate, that all replicas added the same variables in the same order, and that each
+// replica's gradients are finite. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices
+// with memory of their own, it checks the sums instead. Otherwise only the next step notices a
+// sum that overflows.
+// Threads: choir_optimizer_new and choir_optimizer_distributed_apply are for the program's thread
+// or a merge call, the other functions for the replica's thread.
 #pragma once
 
 #include "cross.h"
@@ -56,19 +56,19 @@ typedef enum {
 	CHOIR_LAMB // not with sharded variables or lock-free workers: CHOIR_UNSUPPORTED
 } choir_optimizer_kind;
 
-// The factor of the learning rate in a step. Steps are applied updates, counted from 0.
+// The factor of the learning rate in a step: the number of applied updates before.
 typedef enum {
 	CHOIR_SCHEDULE_CONSTANT = 0, // the factor is 1
 	CHOIR_SCHEDULE_STEP, // factor ^ ((step - warmup) / steps, rounded down)
 	CHOIR_SCHEDULE_COSINE, // half a cosine from 1 at warmup to factor at steps; then constant
 	CHOIR_SCHEDULE_FUNCTION, // the learning rate is fn's result
 	CHOIR_SCHEDULE_EXPONENTIAL, // factor ^ ((step - warmup) / steps), not rounded
-	// factor + (1 - factor) (1 - done)^power, where done goes from 0 at warmup to 1 at steps; then
+	// factor + (1 - factor) (1 - done)^power; done goes from 0 at warmup to 1 at steps; then
 	// constant
 	CHOIR_SCHEDULE_POLYNOMIAL,
-	// Half a cosine from factor at step 0 to 1 at warmup, and another one to factor / 10^4 at
-	// steps - 1; then constant (Smith and Topin 2018, arXiv:1708.07120; PyTorch's OneCycleLR,
-	// whose max_lr is the learning rate here)
+	// Half a cosine from factor at step 0 to 1 at warmup, another to factor / 10^4 at steps - 1;
+	// then constant (Smith and Topin 2018, arXiv:1708.07120; PyTorch's OneCycleLR, whose max_lr
+	// is the learning rate here)
 	CHOIR_SCHEDULE_ONE_CYCLE
 } choir_schedule_kind;
 
@@ -76,31 +76,31 @@ typedef enum {
 typedef struct {
 	size_t size;
 	choir_schedule_kind kind;
-	// Before this step the factor is step / warmup. ONE_CYCLE: the step of the highest rate (0:
+	// The factor is step / warmup before this step. ONE_CYCLE: the step of the highest rate (0:
 	// 0.3 steps - 1). Not with FUNCTION.
 	int64_t warmup;
-	// STEP: steps between drops; EXPONENTIAL: steps of one factor; COSINE, POLYNOMIAL, ONE_CYCLE:
-	// all steps, warm-up included
+	// STEP: steps between drops; EXPONENTIAL: steps of one factor; others: all steps, warm-up
+	// included
 	int64_t steps;
-	// STEP, EXPONENTIAL: the factor of each drop (0: 0.1). COSINE, POLYNOMIAL: the factor at the
-	// end, from 0 to 1. ONE_CYCLE: the factor at the beginning (0: 0.04).
+	// STEP, EXPONENTIAL: of each drop (0: 0.1). COSINE, POLYNOMIAL: at the end, from 0 to 1.
+	// ONE_CYCLE: at the beginning (0: 0.04).
 	double factor;
-	// FUNCTION: fn is called once for each update, in order, on a thread of the run. fn must not
-	// call Choir. A result that is negative or not finite fails the update.
+	// FUNCTION: called once for each update, in order, on a thread of the run. It must not call
+	// Choir. A result that is negative or not finite fails the update.
 	double (*fn)(int64_t step, void *user);
 	void *user;
 	double power; // POLYNOMIAL: more than 0 (0: 1)
 } choir_schedule;
 
-// Loss scaling: the loss is multiplied by the scale, and every gradient is divided by the scale
-// before the update (Micikevicius et al. 2018). DYNAMIC: after period applied updates in a row
-// the scale is multiplied by multiplier, if f32 can hold the product. If a summed gradient is not
-// finite, all replicas skip the update and the scale is divided by multiplier, but not below 1. At
-// 1 such an update fails with CHOIR_INVALID, unless .nonfinite is SKIP. A checkpoint keeps the
-// state of a dynamic scale. Mixed precision in f16 needs a dynamic scale (precision.h).
+// The loss is multiplied by the scale, and every gradient divided by it before the update
+// (Micikevicius et al. 2018). DYNAMIC: after period applied updates in a row the scale is
+// multiplied by multiplier, if f32 can hold the product. If a summed gradient is not finite, all
+// replicas skip the update and the scale is divided by multiplier, but not below 1. At 1 this is
+// CHOIR_INVALID, unless .nonfinite is SKIP. A checkpoint keeps a dynamic scale. Mixed precision
+// in f16 needs one (precision.h).
 typedef enum { CHOIR_LOSS_SCALE_DYNAMIC = 0, CHOIR_LOSS_SCALE_FIXED } choir_loss_scale_kind;
 
-// The factor of the loss.
+// The scale of the loss.
 typedef struct {
 	size_t size;
 	choir_loss_scale_kind kind;
@@ -109,9 +109,8 @@ typedef struct {
 	double multiplier; // DYNAMIC: more than 1; 0: 2
 } choir_loss_scale;
 
-// A learning rate and a weight decay for the variables whose names match one of the patterns in
-// names ("*/bias,*/beta"). The patterns are those of fnmatch (POSIX) without flags: "*" matches
-// any text, slashes included.
+// A learning rate and a weight decay for variables whose names match a pattern in names
+// ("*/bias,*/beta"): fnmatch (POSIX) without flags, so "*" also matches slashes.
 typedef struct {
 	size_t size;
 	const char *names;
@@ -120,17 +119,17 @@ typedef struct {
 	double weight_decay; // ADAMW, LION, LAMB; 0 means the optimizer's decay, CHOIR_ZERO 0
 } choir_parameter_group;
 
-// What happens to an update with a gradient that is not finite. The failure, or a warning in the
-// log, names the step, the variable, the element and the replica, as far as the host can read the
-// replicas' gradients.
+// What becomes of an update with a gradient that is not finite. The failure, or a warning in the
+// log, names the step, the variable, the element and the replica, as far as the host can read
+// them.
 typedef enum {
 	CHOIR_NONFINITE_ERROR = 0, // CHOIR_INVALID, and nothing is changed
 	CHOIR_NONFINITE_SKIP, // all replicas skip the update, and it is not counted
-	// The update is done. Only the first such update is logged. Not with a DYNAMIC loss scale.
+	// The update is done, and only the first is logged. Not with a DYNAMIC loss scale.
 	CHOIR_NONFINITE_IGNORE
 } choir_nonfinite;
 
-// The hyperparameters of an optimizer.
+// Options of an optimizer.
 typedef struct {
 	size_t size;
 	double learning_rate; // 0: 1e-3 (SGD, MOMENTUM: 1e-2)
@@ -141,97 +140,92 @@ typedef struct {
 	double beta1, beta2;
 	double epsilon; // not SGD, MOMENTUM, LION: 0 means 1e-7, CHOIR_ZERO 0
 	double weight_decay; // ADAMW: 0 means 1e-2, CHOIR_ZERO 0; LION, LAMB: default 0
-	// All gradients are multiplied by global_clip_norm / max(norm, global_clip_norm); norm is the
-	// norm of all summed gradients of the update together. 0: no clipping. Clipping costs a
-	// second pass over the sums.
+	// All gradients are multiplied by global_clip_norm / max(norm, global_clip_norm), with the
+	// norm of all summed gradients together. 0: no clipping. It costs a second pass over the
+	// sums.
 	double global_clip_norm;
 	choir_nonfinite nonfinite;
-	// NULL: no loss scaling. With loss scaling, all gradients must be those of the scaled loss.
-	// choir_optimizer_minimize scales the loss; elsewhere use choir_optimizer_scale_loss.
+	// NULL: none. All gradients must be those of the scaled loss: choir_optimizer_minimize scales
+	// it; elsewhere use choir_optimizer_scale_loss.
 	const choir_loss_scale *loss_scale;
 	double rho; // RMSPROP: 0 means 0.9, CHOIR_ZERO 0
-	// A variable belongs to the first group that matches its name.
+	// The first group that matches a variable's name counts.
 	const choir_parameter_group *groups;
 	size_t n_groups;
 	double initial_accumulator; // ADAGRAD: 0 means 0.1, CHOIR_ZERO 0
-	// If above 0: each variable has an average "NAME/average", an exponential moving average of
-	// its values (Polyak and Juditsky 1992; Keras' use_ema and ema_momentum). After the first
-	// update the average is the variable's value; after each later update average = ema_momentum
-	// average + (1 - ema_momentum) w. choir_optimizer_swap_averages uses the averages. Below 1;
-	// not with lock-free workers (CHOIR_UNSUPPORTED). 0: no averages.
+	// Above 0: each variable has an exponential moving average "NAME/average" (Polyak and
+	// Juditsky 1992; Keras' use_ema and ema_momentum): the value after the first update, then
+	// ema_momentum average + (1 - ema_momentum) w (choir_optimizer_swap_averages). Below 1; not
+	// with lock-free workers (CHOIR_UNSUPPORTED).
 	double ema_momentum;
 } choir_optimizer_options;
 
 // CHOIR_INVALID: an unknown kind; a learning rate that is not positive and finite; a beta or
-// momentum outside [0, 1); an option that the kind does not have. CHOIR_STATE: the call is in a
-// replica.
+// momentum outside [0, 1); an option that the kind does not have. CHOIR_STATE: in a replica.
 choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_optimizer_options *o);
 
 // Called in all replicas. Runs the backward pass of tape from loss, a scalar of the replica's
-// frame. Adds the gradients of all trainable variables that were read since the tape began, each
-// as soon as it is final. Then asks for the update. Do not use earlier reads of these variables
-// afterwards. CHOIR_INVALID: no trainable variable was read.
+// frame, adds the gradients of all trainable variables read since the tape began, each as soon as
+// it is final, and asks for the update. Earlier reads of these variables are then invalid.
+// CHOIR_INVALID: no trainable variable was read.
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 		choir_optimizer *o, choir_tensor *loss, choir_tape *tape);
 
 // Called in all replicas, with the same variables in the same order. Adds the final gradient of v
 // in this replica: a tensor of the replica's frame, with v's dtype and shape, or indexed slices
-// of such a tensor (tensor.h). Borrowed memory is copied. CHOIR_INVALID: a second gradient of v
-// in one update.
+// of one (tensor.h). Borrowed memory is copied. CHOIR_INVALID: a second gradient of v in one
+// update.
 //
-// Indexed slices give the same bits as dense gradients. As in Keras, momentum, moments and weight
+// Indexed slices give the bits of dense gradients. As in Keras, momentum, moments and weight
 // decay act on all rows. Choir makes no dense gradient, and SGD changes only the rows of the
-// slices, if all of these hold: all replicas add slices; all devices use host memory; a parameter
-// server has one worker; there is no global_clip_norm, loss scale or NONFINITE_SKIP; with several
-// workers, the slices are smaller than the dense gradient.
+// slices, if: all replicas add slices; all devices use host memory; a parameter server has one
+// worker; there is no global_clip_norm, loss scale or NONFINITE_SKIP; with several workers, the
+// slices are smaller than the dense gradient.
 choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 
-// Like choir_optimizer_add_gradient, for a backward pass written by hand: gradient is packed host
-// memory of the program, with v's dtype and shape. The memory must not change until
-// choir_strategy_run returns (outside of runs, until choir_optimizer_apply_gradients returns), so
-// it cannot be on the stack of the replica's function. From the second step on, gradients are
-// summed while backward passes go on, so call this as soon as a gradient is final. CHOIR_INVALID
-// also: bytes is not v's size.
+// For a backward pass written by hand: gradient is packed host memory of the program, with v's
+// dtype and shape. It must not change until choir_strategy_run (outside of runs:
+// choir_optimizer_apply_gradients) returns, so it cannot be on the stack of the replica's
+// function. Call this as soon as a gradient is final: from the second step on, gradients are
+// summed while backward passes go on. CHOIR_INVALID also: bytes is not v's size.
 CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o,
 		choir_replica *r, choir_variable *v, const void *gradient, size_t bytes);
 
-// Called in all replicas, after the last gradient. Asks for the update. A replica that adds
-// gradients and returns without this call fails (CHOIR_STATE).
+// Called in all replicas, after the last gradient. Asks for the update. Without this call, a
+// replica that has added gradients fails (CHOIR_STATE).
 CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 		choir_optimizer *o, choir_replica *r);
 
-// Gives loss times the scale. Called in all replicas. Waits for updates that this replica has
-// asked for.
+// Gives loss times the scale, in all replicas. Waits for updates that this replica has asked for.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
-// The scale of the next update. It is 1 without loss scaling, and for a NULL o. Call this outside
-// of runs, or in a replica after choir_optimizer_scale_loss.
+// The scale of the next update; 1 without loss scaling. Call this outside of runs, or in a
+// replica after choir_optimizer_scale_loss.
 double choir_optimizer_loss_scale(const choir_optimizer *o);
 
-// The learning rate of the next update, with its schedule. It is NAN if o is NULL, or if the
-// schedule's function gives an invalid rate. Threads: any. If the schedule has a function, do not
-// call this during an update of o.
+// The learning rate of the next update, with its schedule. NAN: o is NULL, or the schedule's
+// function gives an invalid rate. Threads: any, but not during an update of o if the schedule has
+// a function.
 double choir_optimizer_learning_rate(const choir_optimizer *o);
 
-// Sets the learning rate that the schedule multiplies, from the next update on. A checkpoint keeps
-// it. Called in cross-replica context, outside of runs; with several workers all make the same
-// call. CHOIR_INVALID: a rate that is not positive and finite; a schedule of kind FUNCTION.
+// Sets the rate that the schedule multiplies, from the next update on; a checkpoint keeps it. In
+// cross-replica context, outside of runs, on all workers. CHOIR_INVALID: a rate that is not
+// positive and finite; a schedule of kind FUNCTION.
 CHOIR_MUST_CHECK choir_status choir_optimizer_set_learning_rate(choir_optimizer *o, double rate);
 
-// Exchanges the values of all variables that o has updated with their averages (ema_momentum). An
-// evaluation, or a weights file, then has the averages; the next call exchanges them back. While
-// the averages are in place, an update by o and a save of a checkpoint fail with CHOIR_STATE.
-// Statistics of batch normalization are not averaged. Called in cross-replica context, outside of
-// runs, by all workers. CHOIR_INVALID: o has no averages. After a failure of a device the
-// variables are undefined.
+// Exchanges the values of all variables that o has updated with their averages (ema_momentum),
+// for an evaluation or a weights file; the next call exchanges them back. Until then, updates by
+// o and saves of checkpoints are CHOIR_STATE. Statistics of batch normalization are not averaged.
+// In cross-replica context, outside of runs, on all workers. CHOIR_INVALID: o has no averages.
+// After a failure of a device the variables are undefined.
 CHOIR_MUST_CHECK choir_status choir_optimizer_swap_averages(choir_optimizer *o);
 
-// Whether the averages are in place of the variables' values.
+// Whether the averages are in place.
 bool choir_optimizer_has_swapped(const choir_optimizer *o);
 
-// Updates n different variables at once with n gradients, in cross-replica context. Per-replica
-// gradients are summed; plain and mirrored gradients are used as they are.
+// Updates n different variables at once, in cross-replica context. Per-replica gradients are
+// summed; plain and mirrored ones are used as they are.
 CHOIR_MUST_CHECK choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *x,
 		size_t n, choir_variable *const variables[], choir_value *const gradients[]);
 

@@ -1,9 +1,9 @@
 // Debugging a step. A hook sees the gradients that replicas add to optimizers. One replica of a
-// step can run alone, for example in a debugger. A replica's result depends on the program, the
-// seed, the number of the step, the replica's id, the weights and its part of the batch. It does
-// not depend on other replicas, unless it synchronizes with them. So one machine that has a
-// checkpoint and the same batch can replay a step of a job of any size. It gets the same bits.
-// Threads: the program's thread makes these calls while no run is under way.
+// step can run alone, for example in a debugger. Its result depends on the program, the seed, the
+// step, its id, the weights and its part of the batch, but not on other replicas, unless it
+// synchronizes with them. So one machine with a checkpoint and the batch can replay a step of a
+// job of any size, with the same bits.
+// Threads: the program's, while no run is under way.
 #pragma once
 
 #include "strategy.h"
@@ -11,31 +11,27 @@
 CHOIR_C_BEGIN
 
 // Calls fn for one replica of s, on the calling thread, as choir_strategy_run would in its next
-// run: with the replica's part of args (NULL: none), device and random numbers. Gradients go to
-// the hook of choir_strategy_set_gradient_hook. Then they are dropped, also if they are not
-// finite. Results are dropped, too. No variable is updated and no step is counted, so the next run
-// or replica starts from the same state. But writes to the replica's components of ON_READ
-// variables, for example of a metric, remain.
-//
-// Other workers do not notice the call.
+// run: with its part of args (NULL: none), device and random numbers. Gradients go to the hook of
+// choir_strategy_set_gradient_hook, and are then dropped, also if they are not finite, and so are
+// results. No variable is updated and no step is counted, so the next run or replica starts from
+// the same state. But writes to the replica's ON_READ components, for example of a metric,
+// remain. Other workers do not notice the call.
 //
 // Fails as a run does. CHOIR_UNSUPPORTED: the replica made a call that needs other replicas (a
-// merge call, an all_reduce, an assignment to a mirrored variable, making a variable). The error
-// names the call. CHOIR_STATE: the thread is not in the program's own cross-replica context; a run
+// merge call, an all_reduce, an assignment to a mirrored variable, making a variable), which the
+// error names. CHOIR_STATE: the thread is not in the program's own cross-replica context; a run
 // is under way.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(choir_strategy *s, int local_replica,
 		choir_replica_fn *fn, void *user, choir_values *args);
 
-// A gradient hook. gradient is the gradient of v for the replica's own part of the batch, in the
-// replica's frame. If the optimizer has a loss scale, it is the gradient of the scaled loss. It
-// may be indexed slices (choir_to_dense). For a sharded variable, the hook may get the gradient of
-// each shard instead.
+// gradient is v's for the replica's own part of the batch, in the replica's frame; with a loss
+// scale, that of the scaled loss. It may be indexed slices (choir_to_dense). For a sharded
+// variable, the hook may get each shard's.
 typedef void choir_gradient_fn(
 		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);
 
-// Sets the gradient hook of s. fn is called with every gradient that a replica adds to an
-// optimizer, before the optimizer uses it. Several replicas may call it at the same time, on their
-// threads. NULL removes the hook.
+// fn is called with every gradient that a replica adds to an optimizer, before its use, on the
+// replicas' threads at the same time. NULL removes the hook.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_gradient_hook(
 		choir_strategy *s, choir_gradient_fn *fn, void *user);
 

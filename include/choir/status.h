@@ -1,30 +1,28 @@
-// How calls fail. There are four kinds of functions. An action returns a choir_status. A
-// constructor returns the object or NULL. An expression returns a tensor (or another object that
-// its frame owns) or NULL. If an operand is NULL, the expression gives NULL. The frame keeps the
-// first failure, so a formula of twenty operations needs one check, at its end. Getters and
-// destructors cannot fail; destructors accept NULL.
+// How calls fail. An action returns a choir_status. A constructor returns the object or NULL. An
+// expression returns a tensor (or another object of its frame) or NULL, also for a NULL operand.
+// The frame keeps the first failure, so a formula of twenty operations needs one check, at its
+// end. Getters and destructors cannot fail; destructors accept NULL.
 //
-// Each failure is also one line of text on its thread. The text names the object, what was found
+// Each thread keeps its last failure, with one line of text that names the object, what was found
 // and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Choir prints no failure,
 // and only choir_check and choir_check_new end the program.
-// Threads: any. Each thread has its own last failure.
+// Threads: any.
 //
-// A program's function that Choir calls must return. In C++ it must catch exceptions and return
-// choir_fail(..., e.what()). If it is noexcept, an uncaught exception ends in std::terminate. If a
-// replica, merge or update function does not return:
-// - A C++ exception or longjmp to code outside of Choir, on the thread that called Choir: later
-//   calls on that thread that need cross-replica context fail with CHOIR_STATE, until the thread
-//   calls choir_strategy_free. Freeing is the only valid call on the strategy. Replicas on other
-//   threads continue until choir_strategy_free returns, so the objects that they use must live
-//   until then.
+// A program's function that Choir calls must return. In C++ it catches exceptions and returns
+// choir_fail(..., e.what()); an exception that leaves a noexcept function ends in std::terminate.
+// If a replica, merge or update function does not return:
+// - A C++ exception or longjmp to code outside of Choir, on the thread that called Choir: the
+//   strategy can only be freed. Until this thread does so, its calls that need cross-replica
+//   context fail with CHOIR_STATE. Replicas on other threads continue until choir_strategy_free
+//   returns, so their objects must live until then.
 // - pthread_exit on the thread that called Choir: the strategy can only be freed, by any thread.
 // - pthread_exit on one of Choir's threads: the run fails with CHOIR_STATE, the text names the
 //   replica, and the strategy can run again.
 // - A C++ exception on one of Choir's threads ends the program (std::terminate).
 // - pthread_cancel of one of Choir's threads has no effect.
 //
-// All other functions must return, else the behavior is undefined: an elementwise update, a
-// function of a dataset, an initializer, a kernel, or a worker function on the thread of
+// All other functions must return, else the behavior is undefined: elementwise updates, functions
+// of datasets, initializers, kernels, and worker functions on the thread of
 // choir_strategy_run_workers. C++ libraries that Choir uses (oneDNN, HDF5) may end the process if
 // memory is exhausted.
 #pragma once
@@ -53,18 +51,17 @@ typedef enum {
 // "CHOIR_IO", or "unknown status".
 const char *choir_status_name(choir_status status);
 
-// The text of the last failure on this thread: one line of at most 511 bytes; "" before any
-// failure. Successful calls do not change it. It is valid until the thread's next failure.
+// The text of this thread's last failure: one line of at most 511 bytes, "" before any failure.
+// It is valid until the next failure.
 const char *choir_error(void);
 
-// The status of the thread's last failure. CHOIR_OK before the first failure.
+// The status of this thread's last failure, or CHOIR_OK.
 CHOIR_MUST_CHECK choir_status choir_error_status(void);
 
-// Records a failure of a program's function, and returns status. fmt and its arguments are those
-// of printf, with a decimal point in every locale. choir_error() may be an argument. Line ends
-// become spaces. A text that is too long is cut and ends in "...". An empty text becomes the
-// status's name. CHOIR_OK and CHOIR_END record nothing. choir_fail allocates nothing and does not
-// change errno.
+// Records a failure of a program's function, and returns status. The arguments are those of
+// printf, with a decimal point in every locale; choir_error() may be one of them. Line ends
+// become spaces. A long text is cut and ends in "...", and an empty text becomes the status's
+// name. CHOIR_OK and CHOIR_END record nothing. The call allocates nothing and keeps errno.
 choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 
 // Returns the status of expr from the enclosing function, unless it is CHOIR_OK.
@@ -75,17 +72,17 @@ choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(
 			return try_status_; \
 	} while (0)
 
-// For programs, not for libraries. If an action (CHOIR_CHECK) or a constructor (CHOIR_CHECK_NEW)
-// has failed, prints "FILE:LINE: STATUS: TEXT" to stderr and calls exit(1). CHOIR_END counts as a
-// failure.
+// For programs, not for libraries: if an action (CHOIR_CHECK; also for CHOIR_END) or a
+// constructor (CHOIR_CHECK_NEW) fails, prints "FILE:LINE: STATUS: TEXT" to stderr and calls
+// exit(1).
 #define CHOIR_CHECK(expr) choir_check((expr), __FILE__, __LINE__)
 #define CHOIR_CHECK_NEW(object) choir_check_new((object), __FILE__, __LINE__)
 
-// The macros call these functions. TEXT is the text of the thread's last failure. choir_check
-// prints it only if that failure has this status.
+// The functions behind the macros. choir_check prints the last failure's text only if that
+// failure has this status.
 void choir_check(choir_status status, const char *file, int line);
 
-// For CHOIR_CHECK_NEW: if object is NULL, prints the last failure and calls exit(1).
+// Fails if object is NULL.
 void choir_check_new(const void *object, const char *file, int line);
 
 CHOIR_C_END

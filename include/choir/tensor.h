@@ -1,15 +1,15 @@
 // Tensors and the frames that own them. A frame is the memory of one context on one device, for
-// example of one call of a replica. All tensors of a frame live until it is cleared. A tensor is
-// a value: packed, row-major elements of one dtype, with rank 0 to 8. Its elements never change.
-// Operands of two frames are CHOIR_INVALID, so a program cannot mix tensors of two replicas by
-// mistake. choir_copy copies a tensor to another frame. A frame also keeps its first failure.
+// example of one call of a replica. A tensor is a value: packed, row-major elements of one dtype,
+// rank 0 to 8, which never change. It lives until its frame is cleared. Operands of two frames
+// are CHOIR_INVALID, so a program cannot mix tensors of two replicas by mistake; choir_copy
+// copies a tensor to another frame.
 //
-// Work may still be queued on the frame's device when a call returns. A call that "waits"
-// returns when the tensor is final, and reports the failure of queued work.
+// Work may still be queued on the frame's device when a call returns. A call that "waits" returns
+// when the tensor is final, and reports the failure of queued work.
 //
-// Using a tensor fails with CHOIR_STATE after the backward pass of a tape (tape.h) has freed it.
-// Using a read of a variable does so after the variable has changed. A call with a NULL tensor
-// returns NULL. If nothing has failed before, it fails with CHOIR_INVALID.
+// CHOIR_STATE: a tensor that a tape's backward pass (tape.h) has freed; a read of a variable that
+// has changed since. A call with a NULL tensor returns NULL, and is CHOIR_INVALID if nothing has
+// failed before.
 // Threads: only the thread that runs the context may use its frame and tensors.
 #pragma once
 
@@ -20,10 +20,9 @@ CHOIR_C_BEGIN
 // The largest number of dimensions.
 enum { CHOIR_MAX_RANK = 8 };
 
-// Arithmetic takes f32, f64, f16 and bf16. Most operations also take i32, i64 and u8 (op.h says
-// which). f16 and bf16 are computed in f32, and each result is rounded to nearest, ties to even,
-// as by a cast; sums of them are f32. A bool can be made, filled, copied, viewed and cast. It is
-// one byte, 0 or 1.
+// Arithmetic takes f32, f64, f16 and bf16, and most operations also i32, i64 and u8 (op.h). f16
+// and bf16 are computed in f32, and each result is rounded to nearest, ties to even; their sums
+// are f32. A bool is one byte, 0 or 1. It can be made, filled, copied, viewed and cast.
 typedef enum {
 	CHOIR_F32 = 0,
 	CHOIR_F64,
@@ -38,17 +37,17 @@ typedef enum {
 // "f32", "bf16", or "unknown".
 const char *choir_dtype_name(choir_dtype dtype);
 
-// Dimensions beyond rank are ignored. A dimension of 0 is legal: the tensor is empty.
+// A dimension of 0 is legal: the tensor is empty.
 typedef struct {
 	int rank; // 0: a scalar
 	int64_t dim[CHOIR_MAX_RANK];
 } choir_shape;
 
-// The number of elements, 1 for a scalar. CHOIR_NONE for an invalid shape: a rank outside 0 to
-// CHOIR_MAX_RANK, a negative dimension, or a number of elements beyond 63 bits.
+// The number of elements, or CHOIR_NONE for an invalid shape: a rank outside 0 to CHOIR_MAX_RANK,
+// a negative dimension, or more than 63 bits of elements.
 int64_t choir_shape_elements(const choir_shape *shape);
 
-// A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1). A negative axis is counted from the last.
+// A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1). A negative axis counts from the last.
 typedef uint32_t choir_axes;
 #define CHOIR_AXIS(i) ((choir_axes) 1 << (31u & (unsigned) (i)))
 #define CHOIR_NO_AXIS ((choir_axes) 0)
@@ -59,110 +58,103 @@ typedef struct choir_tensor choir_tensor;
 
 // Frames
 
-// Makes a frame for the program on device d (NULL: cpu:0). Random numbers in it are those of
-// step 0, replica 0 and the operation's seed. Choir makes, clears and frees the frames of
-// replicas, merge calls and sets of values. Failures are those of choir_device_find.
+// Makes a frame for the program on device d (NULL: cpu:0). Its random numbers are those of step
+// 0, replica 0 and the operation's seed. Choir makes and frees the frames of replicas, merge
+// calls and sets of values. Fails as choir_device_find.
 choir_frame *choir_frame_new(choir_device *d);
 
-// Frees a frame that choir_frame_new made, and all its tensors. Waits for its device.
+// Frees a frame of choir_frame_new and its tensors. Waits for its device.
 void choir_frame_free(choir_frame *f);
 
-// Waits for queued work, then frees all tensors of f and its tape. The frame keeps its memory,
-// so a repeated step allocates nothing. It forgets its failure, and a new tape may begin. The
-// count of random draws continues.
+// Waits for queued work, then frees all tensors of f and its tape, and forgets its failure. The
+// memory stays, so a repeated step allocates nothing. The count of random draws continues.
 void choir_frame_clear(choir_frame *f);
 
 // The present point of f, for choir_frame_rewind.
 size_t choir_frame_mark(choir_frame *f);
 
 // Waits for queued work, then frees all that was made since mark: tensors, their records on the
-// tape, and a tape that began after mark. The frame keeps its failure. If mark is not before the
-// present point, nothing happens.
+// tape, and a tape that began later. The frame keeps its failure. Ignores a mark that is not
+// before the present point.
 void choir_frame_rewind(choir_frame *f, size_t mark);
 
-// The status of the first failure since f was cleared, or CHOIR_OK.
+// The first failure since f was cleared, or CHOIR_OK.
 CHOIR_MUST_CHECK choir_status choir_frame_status(const choir_frame *f);
 
-// Whether f has a tape (tape.h), even after the tape's backward pass. If so, dropout is on.
+// Whether f has a tape (tape.h), even after its backward pass. If so, dropout is on.
 bool choir_frame_is_training(const choir_frame *f);
 
 // Making tensors
 
-// Makes a tensor from a copy of data: packed, row-major elements. data may be NULL for an empty
-// shape. CHOIR_INVALID: an unknown dtype, an invalid shape.
+// Copies data: packed, row-major elements; NULL only for an empty shape. CHOIR_INVALID: an
+// unknown dtype, an invalid shape.
 choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
-// Like choir_constant, but without the copy if the device can use the host's memory. The caller
-// still owns data, which must not change until f is cleared. Choir copies borrowed data that
-// must live longer: returned results, and arguments of merge calls.
+// Like choir_constant, but without the copy if the device can use host memory. data stays the
+// caller's and must not change until f is cleared. Choir copies it where it must live longer: in
+// results, and in arguments of merge calls.
 choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
-// Makes a plain number: a scalar without a dtype of its own. In an operation it takes the dtype
-// of the first operand that is not a plain number. CHOIR_INVALID: the value does not fit this
-// dtype, as 0.5 or 300 in u8. If all operands are plain numbers, they are f64. A source of
-// gradients (tape.h) cannot be a plain number: use choir_fill. If all replicas reduce the same
-// plain number, its MEAN is the number, and its SUM is CHOIR_INVALID (exceptions: docs/rules.md,
-// section 8).
+// Makes a plain number: a scalar that takes the dtype of the first operand that is none, or f64.
+// CHOIR_INVALID: that dtype cannot hold the value, as 0.5 or 300 in u8. A source of gradients
+// (tape.h) cannot be a plain number: use choir_fill. If all replicas reduce the same plain
+// number, MEAN is the number, and SUM is CHOIR_INVALID (exceptions: docs/rules.md, section 8).
 choir_tensor *choir_number(choir_frame *f, double value);
 
-// Copies t, with its count (choir_with_count), into the frame to, on the device of to. Waits for
-// t. No gradient flows.
+// Waits, then copies t and its count (choir_with_count) into the frame to. No gradient flows.
 choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
 // Looking at tensors. Getters do not wait.
 
-// The shape of t. For NULL: the shape of a scalar.
+// NULL: the shape of a scalar.
 const choir_shape *choir_tensor_shape(const choir_tensor *t);
 
 // CHOIR_F64 for a plain number, CHOIR_F32 for NULL.
 choir_dtype choir_tensor_dtype(const choir_tensor *t);
 
-// The frame of t.
+// The frame that owns t.
 choir_frame *choir_tensor_frame(const choir_tensor *t);
 
-// The device whose memory t is in. It may differ from the frame's device: an argument of a merge
-// call stays in the memory of the replica's device.
+// The device of t's memory, which may differ from the frame's: an argument of a merge call stays
+// on the replica's device.
 choir_device *choir_tensor_device(const choir_tensor *t);
 
-// Waits, then returns a pointer to the elements: row-major, packed, read-only. It is valid until
-// t is freed, by choir_frame_clear, choir_frame_rewind or the backward pass of a tape.
-// CHOIR_UNSUPPORTED: the host cannot reach the memory of t's device (use choir_tensor_to_host).
+// Waits, then gives the elements, read-only, until t is freed. CHOIR_UNSUPPORTED: the host cannot
+// reach the memory (use choir_tensor_to_host).
 const void *choir_tensor_data(const choir_tensor *t);
 
-// Waits, then returns the only element of t as a double. t may have any rank; an i64 beyond 2^53
-// is rounded. NAN: t is NULL, or a failure. CHOIR_INVALID: t does not have one element.
+// Waits, then gives the only element, of any rank; an i64 beyond 2^53 is rounded. NAN: t is NULL,
+// or a failure. CHOIR_INVALID: t does not have one element.
 double choir_tensor_number(const choir_tensor *t);
 
-// Waits, then copies all elements, row-major and packed, to host memory, from any device.
-// CHOIR_INVALID: bytes is not the tensor's size. For a NULL t, returns the thread's last
-// failure, or CHOIR_INVALID if nothing has failed.
+// Waits, then copies all elements to host memory, from any device. CHOIR_INVALID: bytes is not
+// the tensor's size. NULL: the thread's last failure, or CHOIR_INVALID.
 CHOIR_MUST_CHECK choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes);
 
-// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]". Works as snprintf, but
-// ignores the locale. If t has more than 64 elements, only both ends of long axes are shown.
-// After a failure the text is empty and the result is 0. NULL gives "(null)".
+// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]", as snprintf does but in
+// no locale. Above 64 elements, only both ends of long axes are shown. After a failure the text
+// is empty and the result 0. NULL gives "(null)".
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
 // Indexed slices: some rows of a larger dense tensor (TensorFlow's IndexedSlices), for example
-// the gradient of an embedding table. They can be reduced over replicas (cross.h), passed to
-// merge calls and optimizers, and returned. All other calls refuse them with CHOIR_UNSUPPORTED;
-// choir_to_dense (op.h) makes the dense tensor.
+// the gradient of an embedding table. Reductions (cross.h), merge calls, optimizers and results
+// take them. All other calls refuse them with CHOIR_UNSUPPORTED; choir_to_dense (op.h) makes the
+// dense tensor.
 
-// Makes indexed slices of a dense tensor with this number of rows. Row i of values is added to
-// row indices[i] of the dense tensor, which is 0 elsewhere. The result is a view of values.
-// indices is a vector of i32 or i64. Borrowed indices are copied. CHOIR_INVALID: values is a
-// scalar, values and indices have different numbers of rows, an index is out of range, the
-// tensors are of two frames.
+// Makes slices of a dense tensor of rows rows: row i of values is added to row indices[i]; all
+// else is 0. The result is a view of values. indices is a vector of i32 or i64; borrowed ones are
+// copied. CHOIR_INVALID: values is a scalar or has another number of rows than indices; an index
+// is out of range; the tensors are of two frames.
 choir_tensor *choir_indexed_slices(choir_tensor *values, choir_tensor *indices, int64_t rows);
 
-// Whether t has been made by choir_indexed_slices.
+// Whether t is indexed slices.
 bool choir_tensor_is_slices(const choir_tensor *t);
 
-// The number of rows of the dense tensor. 0 if t is not indexed slices.
+// The number of rows of the dense tensor, or 0.
 int64_t choir_slices_rows(const choir_tensor *t);
 
-// Views of the values and of the indices. CHOIR_INVALID: t is not indexed slices.
+// Views. CHOIR_INVALID: t is not indexed slices.
 choir_tensor *choir_slices_values(choir_tensor *t);
 choir_tensor *choir_slices_indices(choir_tensor *t);
 
@@ -171,28 +163,26 @@ choir_tensor *choir_slices_indices(choir_tensor *t);
 // DLPack's managed tensor of version 1.x (https://dmlc.github.io/dlpack/latest/c_api.html).
 struct DLManagedTensorVersioned;
 
-// Makes a tensor in f that shares the memory of managed. Takes ownership of managed, also after
-// a failure. The elements are copied if the device has its own memory, strides are not packed,
-// or the memory is not aligned for the dtype. Choir calls the deleter of managed once: after the
-// copy, or after the last tensor on the memory is freed. If another thread or a replica function
-// frees this tensor, the call comes later: when a choir_strategy_run ends or a thread imports
-// again. Do not write shared elements before the deleter is called.
+// Makes a tensor in f that shares the memory of managed, and takes ownership, also after a
+// failure. The elements are copied if the device has its own memory, strides are not packed, or
+// the alignment is not the dtype's. Choir calls the deleter once: after the copy, or after the
+// last tensor on the memory is freed. If another thread or a replica function frees it, the call
+// comes when a choir_strategy_run ends or a thread imports again. Do not write shared elements
+// before the deleter is called.
 //
 // CHOIR_UNSUPPORTED: another major version, memory that is not the host's, a type without a
 // choir_dtype. CHOIR_INVALID: an invalid shape, data is NULL.
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
-// Exports t to another library. Waits, then shares t's memory until the consumer calls the
-// deleter. The consumer may do so on any thread, even after the frame is freed. The export is
-// marked read-only, since other tensors may use the memory. Memory that may change (borrowed, or
-// a variable's) is copied instead, and the export is marked as a copy. CHOIR_UNSUPPORTED: the
-// host cannot reach the memory.
+// Waits, then exports t's memory, read-only since other tensors may use it, until the consumer
+// calls the deleter: on any thread, even after the frame is freed. Memory that may change
+// (borrowed, or a variable's) is copied, and the export is marked as a copy. CHOIR_UNSUPPORTED:
+// the host cannot reach the memory.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 
 CHOIR_C_END
 
-// CHOIR_SHAPE(784, 10) is a shape with these dimensions, at least one. Each is an expression,
-// evaluated once. CHOIR_SCALAR has no dimensions.
+// CHOIR_SHAPE(784, 10) has these dimensions, at least one, each evaluated once.
 #ifndef __cplusplus
 #define CHOIR_SHAPE(...) \
 	((choir_shape){ \

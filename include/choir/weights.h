@@ -1,9 +1,9 @@
-// Weights: the values of all variables of a strategy, by name, in one safetensors file. Python's
-// safetensors and numpy can read the file. The slots of optimizers and the state of metrics are
-// not in the file, only in a checkpoint (checkpoint.h). For an ON_READ variable the file has the
-// aggregate, so a file fits any strategy and any number of replicas. Calls that take a strategy
-// are made in cross-replica context. All workers make these calls and get the same results. Only
-// the chief reads and writes files.
+// Weights: the values of all variables of a strategy, by name, in one safetensors file, which
+// Python's safetensors and numpy can read. Slots of optimizers and metrics are only in
+// checkpoints (checkpoint.h). An ON_READ variable's aggregate is saved, so a file fits any
+// strategy and any number of replicas. Calls that take a strategy are made in cross-replica
+// context. All workers make these calls and get the same results; only the chief reads and writes
+// files.
 // Threads: the program's, while no run is under way.
 #pragma once
 
@@ -11,91 +11,86 @@
 
 CHOIR_C_BEGIN
 
-// Saves the weights of s to path. path always holds the complete old file or the complete new
-// one. metadata: lines of "key=value", or NULL. CHOIR_INVALID: a line without "=", a key that
-// occurs twice, text that is not UTF-8, an ON_READ variable without aggregation. CHOIR_STATE: a
-// variable is undefined.
+// Saves the weights of s; path always holds the complete old file or the complete new one.
+// metadata: lines of "key=value", or NULL. CHOIR_INVALID: a line without "=", a key that occurs
+// twice, text that is not UTF-8, an ON_READ variable without aggregation. CHOIR_STATE: a variable
+// is undefined.
 CHOIR_MUST_CHECK choir_status choir_strategy_save(
 		choir_strategy *s, const char *path, const char *metadata);
 
-// Restores every variable of s from the tensor with the same name. The components of an ON_READ
-// variable with SUM get equal shares. CHOIR_INVALID: the file lacks a variable, has an unknown
-// variable, or a variable has another dtype or shape. The text names the variables, and nothing
-// changes. CHOIR_CORRUPT: the file is damaged. Variables become undefined only if a device, or
-// an allocation for an ON_READ variable, fails during the copy.
+// Restores every variable of s from the tensor with its name. ON_READ components with SUM get
+// equal shares. CHOIR_INVALID: the file lacks a variable, has an unknown one, or one of another
+// dtype or shape; the text names them, and nothing changes. CHOIR_CORRUPT: the file is damaged.
+// Variables become undefined only if a device, or an allocation for an ON_READ variable, fails
+// during the copy.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
-// The result of a partial restore for one name.
+// The result for one name.
 typedef enum {
 	CHOIR_RESTORED_VALUE, // the variable has the file's value
 	CHOIR_RESTORED_MISSING, // the variable is unchanged: the file has no tensor for it
 	CHOIR_RESTORED_UNEXPECTED // the file has a tensor without a variable
 } choir_restored;
 
-// Called with the result for the name of one variable or tensor.
+// Called with the result for one variable or tensor.
 typedef void choir_restored_fn(choir_restored what, const char *name, void *user);
 
-// Options of choir_strategy_restore_partial.
+// Options of a partial restore.
 typedef struct {
 	size_t size;
-	// Renames tensors of the file: lines of "TENSOR VARIABLE", separated by spaces. TENSOR may
-	// have one star, which matches any text; a star in VARIABLE stands for that text. The first
-	// matching line counts. A tensor without a matching line keeps its name. If VARIABLE is "-",
-	// the tensor is skipped. "#" begins a comment. At most 1000 lines may have a star. NULL: no
-	// lines.
+	// Renames tensors of the file: lines of "TENSOR VARIABLE". TENSOR may have one star, which
+	// matches any text; a star in VARIABLE stands for that text. The first matching line counts;
+	// without one a tensor keeps its name. VARIABLE "-" skips the tensor. "#" begins a comment.
+	// At most 1000 lines may have a star.
 	//
 	// After the names, "axes AXES", or AXES alone, permutes axes as choir_transpose: "1,0" for
-	// PyTorch's dense kernels, "2,3,1,0" for its convolutions. With "reshape SHAPE" in front of
-	// the axes, the tensor first gets this shape, with the same elements. After the axes are
-	// permuted, it gets the variable's shape (docs/pytorch.md has examples). Parentheses enclose
-	// axes that are one axis in the file: "reshape 10,(64,7,7)" reads a tensor of shape [10,
-	// 3136].
+	// PyTorch's dense kernels, "2,3,1,0" for its convolutions. "reshape SHAPE" in front gives the
+	// tensor this shape first; afterwards it gets the variable's shape (docs/pytorch.md has
+	// examples). Parentheses enclose axes that are one axis in the file: "reshape 10,(64,7,7)"
+	// reads a tensor of shape [10, 3136].
 	//
-	// A line with only the word "torch" says that the file has the names and layouts of PyTorch.
-	// Names are then translated: "a.b.weight" becomes "a/b/kernel", "a/b/gamma" or
-	// "a/b/embeddings", "running_mean" becomes "moving_mean", and so on. Axes of kernels are
-	// permuted without a line. So is a flattened image in front of a dense layer, in a
-	// choir_sequential. Lines without axes then rename modules: "0.* hidden.*". A line "keras"
-	// says that names may end in ":0".
+	// A line "torch" says that the file has the names and layouts of PyTorch. Names are
+	// translated: "a.b.weight" becomes "a/b/kernel", "a/b/gamma" or "a/b/embeddings",
+	// "running_mean" becomes "moving_mean", and so on. Axes of kernels are permuted without a
+	// line, and so is a flattened image in front of a dense layer, in a choir_sequential. Lines
+	// without axes then rename modules: "0.* hidden.*". A line "keras" says that names may end in
+	// ":0".
 	const char *map;
 	choir_restored_fn *report; // called at the end, once for each name
 	void *user;
 } choir_restore_options;
 
-// Restores the variables for which the file has a tensor, for fine-tuning and for weights of other
-// libraries. Values are cast between floating-point dtypes. Missing and unexpected names are only
-// reported (.report). Other failures are those of choir_strategy_restore. CHOIR_INVALID also: a
-// shape that does not fit its variable, two tensors for one variable, an invalid line of the map,
-// no value for any variable. A map is CHOIR_INVALID, too, if its shapes fit but the elements would
-// be in the wrong order. There are two such cases: "axes 1,0" for a dense kernel behind a
-// flattened image, in a choir_sequential; and a kernel without axes whose shape is the same in
-// both orders, while other lines have axes. CHOIR_UNSUPPORTED: "torch" for a recurrent layer. All
-// workers need the same map.
+// Restores the variables for which the file has a tensor, for fine-tuning and for weights of
+// other libraries. Values are cast between floating-point dtypes. Missing and unexpected names
+// are only reported. Fails as choir_strategy_restore. CHOIR_INVALID also: a shape that does not
+// fit, two tensors for one variable, an invalid line of the map, no value for any variable; and
+// shapes that fit although the elements would be in the wrong order: "axes 1,0" for a dense
+// kernel behind a flattened image, in a choir_sequential; a kernel without axes whose shape is
+// the same in both orders, while other lines have axes. CHOIR_UNSUPPORTED: "torch" for a
+// recurrent layer. All workers need the same map.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
 
-// Saves the weights of s to path, with the names and layouts of the file that map describes. This
-// is the inverse of choir_strategy_restore_partial with the same map. A line with "reshape" gives
-// the tensor the shape after "reshape", with the axes in parentheses as one axis. A variable
-// without a line keeps its name and shape. Failures are those of choir_strategy_save.
-// CHOIR_INVALID also: an invalid line; a shape that does not fit; two variables for one tensor; a
-// variable to which no tensor is mapped, because another line uses its name.
+// Saves the weights of s with the names and layouts of the file that map describes: the inverse
+// of choir_strategy_restore_partial. A line with "reshape" gives the tensor that shape, with the
+// axes in parentheses as one. A variable without a line keeps its name and shape. Fails as
+// choir_strategy_save. CHOIR_INVALID also: an invalid line; a shape that does not fit; two
+// variables for one tensor; a variable without a tensor, because another line uses its name.
 CHOIR_MUST_CHECK choir_status choir_strategy_save_mapped(
 		choir_strategy *s, const char *path, const char *map, const char *metadata);
 
-// A hash of what choir_strategy_save would save: names, dtypes, shapes and bytes. The order in
-// which variables were made has no effect. 0 after a failure.
+// A hash of what choir_strategy_save would save: names, dtypes, shapes and bytes, in any order of
+// variables. 0 after a failure.
 uint64_t choir_strategy_hash(choir_strategy *s);
 
-// Reads the value of key in a weights file's metadata, as a string. CHOIR_NOT_FOUND: no such
-// file or key. CHOIR_INVALID: size is too small (the text has the size needed). CHOIR_CORRUPT:
-// path is not a safetensors file. Threads: any.
+// Reads the value of key in a file's metadata. CHOIR_NOT_FOUND: no such file or key.
+// CHOIR_INVALID: size is too small (the text has the size needed). CHOIR_CORRUPT: path is not a
+// safetensors file. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 		const char *path, const char *key, char *value, size_t size);
 
-// The tensors of any program's safetensors file, read from its header. CHOIR_UNSUPPORTED: an
-// unknown dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, but only one at a time
-// may use a list.
+// The tensors of any safetensors file, from its header, in the order of names. CHOIR_UNSUPPORTED:
+// an unknown dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, one at a time.
 typedef struct choir_weights_list choir_weights_list;
 
 // A tensor of a file.
@@ -111,11 +106,11 @@ typedef struct {
 choir_weights_list *choir_weights_list_new(const char *path);
 void choir_weights_list_free(choir_weights_list *l);
 
-// Tensors are in the order of names.
+// The tensors, by name.
 size_t choir_weights_list_entries(const choir_weights_list *l);
 const choir_weights_entry *choir_weights_list_entry(const choir_weights_list *l, size_t i);
 
-// The i-th key of the metadata, in order, and its value.
+// The i-th key of the metadata and its value.
 const char *choir_weights_list_key(const choir_weights_list *l, size_t i);
 const char *choir_weights_list_value(const choir_weights_list *l, size_t i);
 

@@ -1,4 +1,4 @@
-// The heap. Allocations are numbered, so that a test can make the n-th one fail.
+// Allocations are numbered, so that a test can make the n-th one fail.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/size.h"
@@ -25,8 +25,8 @@ static void *out_of_memory(size_t bytes)
 	return NULL;
 }
 
-// False: a test wants this allocation to fail, or bytes exceeds PTRDIFF_MAX, where sanitizers
-// would stop the program.
+// False: a test wants a failure, or bytes exceeds PTRDIFF_MAX, where sanitizers would stop the
+// program.
 static bool admit(size_t bytes)
 {
 	uint64_t number = chi_atomic64_add(&heap.count, 1) + 1;

@@ -1,20 +1,20 @@
-// The heap. All memory comes from here, so that tests can count allocations and make them fail. A
-// failure records CHOIR_NO_MEMORY and returns NULL or false. Threads: any.
+// All memory comes from here, so that tests can count allocations and make them fail. A failure
+// records CHOIR_NO_MEMORY and returns NULL or false. Threads: any.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// Allocates zeroed memory for any type; 0 bytes count as 1.
+// Zeroed, for any type; 0 bytes count as 1.
 void *chi_alloc(size_t bytes);
-// Allocates zeroed memory for an array; the product is checked.
+// Zeroed; the product is checked.
 void *chi_alloc_array(size_t count, size_t size);
-// Allocates memory aligned to 64 bytes, not zeroed, for chi_free.
+// Aligned to 64 bytes, not zeroed.
 void *chi_alloc_aligned(size_t bytes);
-// Allocates a zeroed array, aligned to cache lines.
+// Zeroed, aligned to cache lines.
 void *chi_alloc_lines(size_t count, size_t size);
-// Scratch memory that only grows, aligned to 64 bytes. It begins zeroed and ends with
+// Scratch memory only grows. It is aligned to 64 bytes, begins zeroed and ends with
 // chi_free(memory). Growing discards the contents; a call that need not grow writes nothing, so
 // other threads may use the memory. False: out of memory, and the scratch is empty.
 typedef struct {
@@ -22,18 +22,18 @@ typedef struct {
 	size_t capacity;
 } chi_scratch;
 bool chi_scratch_reserve(chi_scratch *scratch, size_t bytes);
-// Resizes an allocation as realloc: added memory is not zeroed.
+// Added memory is not zeroed.
 void *chi_realloc(void *p, size_t bytes);
-// Grows an array on the heap to at least need elements, doubling *capacity. pointer is the address
-// of the array's pointer. False: out of memory, nothing changed.
+// To at least need elements, doubling *capacity. pointer: the address of the array's pointer.
+// False: nothing changed.
 bool chi_grow(void *pointer, size_t *capacity, size_t need, size_t size);
 char *chi_strdup(const char *text);
 void chi_free(void *p);
 
-// For tests: the allocations of all threads, and their bytes.
+// For tests: of all threads.
 uint64_t chi_alloc_count(void);
 uint64_t chi_alloc_bytes(void);
-// For tests: makes the n-th allocation from here on fail (1: the next; 0: none) and, if
-// persistent, all later ones. n is approximate while other threads allocate.
+// For tests: the n-th allocation from here on fails (1: the next; 0: none) and, if persistent,
+// all later ones. n is approximate while other threads allocate.
 void chi_alloc_fail(uint64_t n, bool persistent);
 bool chi_alloc_failed(void);

@@ -1,5 +1,5 @@
-// An arena: a list of blocks, filled in order. A block too small for a request is skipped. Under
-// AddressSanitizer, unused memory is poisoned.
+// Blocks are filled in order; one too small for a request is skipped. Under AddressSanitizer,
+// unused memory is poisoned.
 #include "base/arena.h"
 #include "base/alloc.h"
 #include "base/size.h"
@@ -65,7 +65,7 @@ void chi_arena_free(chi_arena *arena)
 	chi_arena_init(arena);
 }
 
-// Appends a block after the current, last one. Sizes double up to a bound.
+// Sizes double up to a bound.
 static struct chi_arena_block *append(chi_arena *arena, size_t bytes)
 {
 	struct chi_arena_block *last = arena->current;

@@ -1,5 +1,5 @@
-// An arena: memory that is freed all at once. An emptied arena keeps its blocks, so repeated steps
-// allocate nothing. Threads: one at a time.
+// Memory that is freed all at once. An emptied arena keeps its blocks, so repeated steps allocate
+// nothing. Threads: one at a time.
 #pragma once
 
 #include <stddef.h>
@@ -13,11 +13,10 @@ typedef struct {
 
 void chi_arena_init(chi_arena *arena);
 void chi_arena_free(chi_arena *arena);
-// Allocates zeroed memory from the arena, aligned to 16 bytes, until it is emptied or rewound to
-// an earlier mark. NULL: out of memory.
+// Zeroed, aligned to 16 bytes, until the arena is emptied or rewound to an earlier mark.
 void *chi_arena_alloc(chi_arena *arena, size_t bytes);
 char *chi_arena_strdup(chi_arena *arena, const char *text);
 void chi_arena_empty(chi_arena *arena);
-// An arena's mark is the number of bytes handed out; rewinding gives back later memory.
+// The number of bytes handed out; a rewind gives back later memory.
 size_t chi_arena_mark(const chi_arena *arena);
 void chi_arena_rewind(chi_arena *arena, size_t mark);

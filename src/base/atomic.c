@@ -1,9 +1,9 @@
-// Futexes and gates. A waiter spins for about as long as a sleep and wake-up take, then sleeps. A
-// waker makes a system call only if a thread sleeps.
+// A waiter spins for about as long as a sleep and wake-up take, then sleeps. A waker makes a
+// system call only if a thread sleeps.
 //
 // No wake-up is lost, because each side writes a word and then reads the other side's, in
-// sequential consistency. A waiter increments the number of sleepers before the kernel reads the
-// gate's word. A waker stores the gate's word before it reads the number of sleepers.
+// sequential consistency: a waiter increments the number of sleepers before the kernel reads the
+// gate's word, a waker stores the word before it reads the number.
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/thresholds.h"

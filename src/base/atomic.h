@@ -1,5 +1,4 @@
-// Atomics, futexes and gates. All synchronization uses them, so tests can run it under a scheduler
-// (tests/schedule).
+// All synchronization uses these, so tests can run it under a scheduler (tests/schedule).
 #pragma once
 
 #include <stdatomic.h>
@@ -29,7 +28,7 @@ static inline uint32_t chi_atomic32_load(const chi_atomic32 *a)
 	return atomic_load_explicit(&a->value, memory_order_acquire);
 }
 
-// Loads in sequential consistency: a thread that changes a word and then loads sees all earlier
+// In sequential consistency: a thread that changes a word and then loads sees all earlier
 // changes.
 static inline uint32_t chi_atomic32_load_seq_cst(const chi_atomic32 *a)
 {
@@ -41,8 +40,8 @@ static inline void chi_atomic32_store(chi_atomic32 *a, uint32_t value)
 	atomic_store_explicit(&a->value, value, memory_order_release);
 }
 
-// Stores in sequential consistency, for the single writer of *a. While others poll *a, it takes a
-// fifth less time than an exchange. ThreadSanitizer does not know fences.
+// In sequential consistency, by the single writer of *a. While others poll *a, it takes a fifth
+// less time than an exchange. ThreadSanitizer does not know fences.
 static inline void chi_atomic32_store_seq_cst(chi_atomic32 *a, uint32_t value)
 {
 #ifdef CHI_NO_FENCES
@@ -53,7 +52,7 @@ static inline void chi_atomic32_store_seq_cst(chi_atomic32 *a, uint32_t value)
 #endif
 }
 
-// Atomic changes are sequentially consistent and return the previous value.
+// Changes are sequentially consistent and return the previous value.
 static inline uint32_t chi_atomic32_add(chi_atomic32 *a, uint32_t by)
 {
 	return atomic_fetch_add_explicit(&a->value, by, memory_order_seq_cst);
@@ -94,7 +93,6 @@ static inline void chi_spin_pause(void)
 #endif
 }
 
-// Prefetches p's cache line for a write.
 static inline void chi_fetch_to_write(const void *p)
 {
 #if defined(__x86_64__)
@@ -104,23 +102,23 @@ static inline void chi_fetch_to_write(const void *p)
 #endif
 }
 
-// Futex wait: sleeps while *a is expected, until woken or the deadline (of chi_clock_deadline).
-// May return early. False: the deadline has passed.
+// Sleeps while *a is expected, until woken or the deadline (chi_clock_deadline). May return
+// early. False: the deadline has passed.
 bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline);
 void chi_futex_wake(chi_atomic32 *a, uint32_t max);
 
-// A gate: a word to wait on, with its number of sleepers. chi_gate_wait returns when word is not
-// old; it can spin first. False: the deadline has passed. A thread changes word by
-// chi_atomic32_add, _exchange, _change or _store_seq_cst (a plain store is not enough) and then
-// calls chi_gate_wake.
+// A word to wait on, with its number of sleepers. chi_gate_wait returns when word is not old; it
+// can spin first. False: the deadline has passed. A thread changes word by chi_atomic32_add,
+// _exchange, _change or _store_seq_cst (a plain store is not enough) and then calls
+// chi_gate_wake.
 typedef struct {
 	chi_atomic32 word, sleepers;
 } chi_gate;
 bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline);
-// Spins at the gate without sleeping. False: word is still old.
+// False: word is still old.
 bool chi_gate_spin(const chi_gate *g, uint32_t old);
 void chi_gate_wake(chi_gate *g);
-// Wakes a gate's only waiter, at less cost where there are thousands of gates.
+// For the only waiter: cheaper where there are thousands of gates.
 void chi_gate_wake_one(chi_gate *g);
-// Stores value in a gate's word and wakes. The word has one writer, or all store the same value.
+// Stores value and wakes. The word has one writer, or all store the same value.
 void chi_gate_open(chi_gate *g, uint32_t value);

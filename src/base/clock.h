@@ -5,8 +5,8 @@
 #include <time.h>
 
 double chi_clock_now(void);
-// The clock's time of day in seconds since 1970: it may jump.
+// In seconds since 1970: it may jump.
 double chi_clock_wall(void);
-// The deadline after this time, in seconds. Negative: never (HUGE_VAL).
+// After seconds. Negative: never (HUGE_VAL).
 double chi_clock_deadline(double seconds);
 bool chi_clock_timespec(double deadline, struct timespec *out);

@@ -1,13 +1,13 @@
-// CRC-32C. With tables, eight bytes are processed at once: a checksum is linear, so it is the sum
-// of the contributions of sixteen nibbles. SSE 4.2's instruction has a latency of three cycles,
-// but one can start in each cycle. So three parts of a block are processed at the same time, and
-// carry-less products combine their checksums.
+// With tables, eight bytes are processed at once: a checksum is linear, so it is the sum of
+// sixteen nibbles' contributions. SSE 4.2's instruction has a latency of three cycles, but one
+// can start in each. So three parts of a block are processed at the same time, and carry-less
+// products combine them.
 #include "base/crc32c.h"
 
 #include <endian.h>
 #include <string.h>
 
-// contribution[k][n]: the checksum of eight zero bytes with nibble k set to n.
+// The checksum of eight zero bytes with nibble k set to n.
 static const uint32_t contribution[16][16] = {
 	{ 0x00000000, 0x493c7d27, 0x9278fa4e, 0xdb448769, 0x211d826d, 0x6821ff4a, 0xb3657823,
 			0xfa590504, 0x423b04da, 0x0b0779fd, 0xd043fe94, 0x997f83b3, 0x632686b7, 0x2a1afb90,
@@ -89,8 +89,8 @@ uint32_t chi_crc32c_table(uint32_t crc, const void *data, size_t bytes)
 
 enum { STRETCH = 256 };
 
-// Advances a checksum over n zero bytes by a product with x to the 8 n. power is x to the 8 n -
-// 33; the instruction contributes the rest.
+// Over n zero bytes, by a product with x to the 8 n. power is x to the 8 n - 33; the instruction
+// contributes the rest.
 __attribute__((target("sse4.2,pclmul"))) static uint32_t move_on(uint32_t crc, uint32_t power)
 {
 	const __m128i a = _mm_cvtsi32_si128((int) crc), b = _mm_cvtsi32_si128((int) power);

@@ -1,15 +1,14 @@
-// CRC-32C (Castagnoli), the checksum of records in files: RFC 3720 appendix B.4, polynomial
-// 0x1edc6f41, bits reflected. Threads: any.
+// Castagnoli: RFC 3720 appendix B.4, polynomial 0x1edc6f41, bits reflected. Threads: any.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-// Continues the CRC-32C checksum crc (0: of nothing) over data.
+// Continues crc (0: of nothing).
 uint32_t chi_crc32c(uint32_t crc, const void *data, size_t bytes);
-// The CRC-32C checksum by tables, for tests.
+// By tables, for tests.
 uint32_t chi_crc32c_table(uint32_t crc, const void *data, size_t bytes);
 
-// The CRC-32C checksum as TFRecord and event files store it: rotated by 15 bits, plus a constant,
-// so that data may contain checksums.
+// As TFRecord and event files store it: rotated by 15 bits, plus a constant, so that data may
+// contain checksums.
 uint32_t chi_crc32c_masked(const void *data, size_t bytes);

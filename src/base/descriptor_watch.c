@@ -54,7 +54,7 @@ choir_status chi_pipe_read(int fd, void *to, size_t bytes, size_t *got, bool *en
 	return CHOIR_OK;
 }
 
-// The thread polls only while armed. A byte in the pipe ends its poll, so that it sees a change.
+// The thread polls only while armed. A byte in the pipe ends its poll.
 struct chi_watch {
 	chi_thread thread;
 	void (*wake)(void *user);
@@ -116,7 +116,7 @@ chi_watch *chi_watch_new(void (*wake)(void *user), void *user)
 	return w;
 }
 
-// Afterwards the thread does not look at the descriptors.
+// Afterwards the thread does not look at them.
 static void disarm(chi_watch *w)
 {
 	const uint32_t turn = chi_atomic32_load(&w->armed.word);

@@ -6,20 +6,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Pipes, close-on-exec. Reads of this end never block.
+// Close-on-exec. Reads of this end never block.
 choir_status chi_pipe_open(int *read_end, int *write_end);
-void chi_pipe_close(int *fd); // -1: nothing; becomes -1
-// Reads what has come. *got is 0 and *ended false if there is nothing.
+void chi_pipe_close(int *fd); // becomes -1, which does nothing
+// *got is 0 and *ended false if there is nothing.
 choir_status chi_pipe_read(int fd, void *to, size_t bytes, size_t *got, bool *ended);
 
-// Writes a few bytes, which must have room in the pipe.
+// A few bytes, which must have room in the pipe.
 choir_status chi_pipe_write(int fd, const void *from, size_t bytes);
 
-// A thread that waits for descriptors and wakes the caller's loop.
+// It wakes the caller's loop.
 typedef struct chi_watch chi_watch;
 enum { CHI_WATCHED = 1024 };
 chi_watch *chi_watch_new(void (*wake)(void *user), void *user);
 void chi_watch_free(chi_watch *w);
-// Replaces the watched descriptors; negative ones are skipped. The thread calls wake once when one
-// of them is readable or has ended, and then nothing until the next call of this function.
+// Negative ones are skipped. The thread calls wake once when one is readable or has ended, and
+// then nothing until the next call.
 void chi_watch_set(chi_watch *w, const int fds[], int n);

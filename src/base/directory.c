@@ -1,5 +1,4 @@
-// Directories. flock's lock belongs to the open file, so two users in one process exclude each
-// other, too.
+// flock's lock belongs to the open file, so two users in one process exclude each other, too.
 #include "base/directory.h"
 #include "base/alloc.h"
 #include "base/fs.h"
@@ -59,7 +58,7 @@ static chi_directory *new_directory(const chi_directory *in, const char *name)
 	return f;
 }
 
-// Reports why an open that follows no links has failed.
+// Of an open that follows no links.
 static choir_status explain(const chi_directory *in, const char *name, const char *path)
 {
 	const int number = errno;
@@ -291,8 +290,7 @@ static choir_status in_use(const chi_directory *f, const char *who)
 			who[0] != '\0' ? chi_text_clean(who, clean, sizeof clean) : "another job");
 }
 
-// The directory may come from a stranger. So a lock writes only to an empty file or an earlier
-// lock's.
+// The directory may come from a stranger: only an empty file or an earlier lock's is written.
 static choir_status check_own(const chi_directory *f, int fd, char who[WHO])
 {
 	struct stat s;

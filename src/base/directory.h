@@ -1,4 +1,4 @@
-// Directories: contents, changes, and a lock against a second user. A change is on the disk after
+// Contents, changes, and a lock against a second user. A change is on the disk after
 // chi_directory_sync. Directories can come from untrusted sources, so links in them are not
 // followed. Threads: any.
 #pragma once
@@ -9,43 +9,42 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Makes directory path if it does not exist; its parents must exist.
+// If it does not exist; its parents must.
 choir_status chi_directory_make(const char *path);
-// Makes directory path for this user alone. CHOIR_STATE: it exists, but is another user's or open
-// to others.
+// For this user alone. CHOIR_STATE: it exists, but is another user's or open to others.
 choir_status chi_directory_make_private(const char *path);
-// Makes directory path, with its name on the disk.
+// With its name on the disk.
 choir_status chi_directory_make_synced(const char *path);
 
 typedef struct chi_directory chi_directory;
-// Opens a directory, following links. NULL: CHOIR_NOT_FOUND or CHOIR_IO.
+// Follows links. NULL: CHOIR_NOT_FOUND or CHOIR_IO.
 chi_directory *chi_directory_open(const char *path);
-// Opens a directory in another one. If in is NULL, name is a path whose last component must not be
-// a link. NULL: CHOIR_CORRUPT for a link or a file, CHOIR_NOT_FOUND or CHOIR_IO.
+// in NULL: name is a path whose last component must not be a link. NULL: CHOIR_CORRUPT for a link
+// or a file, CHOIR_NOT_FOUND or CHOIR_IO.
 chi_directory *chi_directory_open_in(const chi_directory *in, const char *name);
 void chi_directory_close(chi_directory *f);
 const char *chi_directory_path(const chi_directory *f);
 int chi_directory_descriptor(const chi_directory *f);
 
-// Adds the directory's names, in byte order.
+// In byte order.
 choir_status chi_directory_list(const chi_directory *f, chi_glob *names);
-// Whether the directory has the name, even of a link to nothing.
+// Even of a link to nothing.
 choir_status chi_directory_has(const chi_directory *f, const char *name, bool *has);
 choir_status chi_directory_make_in(const chi_directory *f, const char *name); // must not exist
 choir_status chi_directory_sync(const chi_directory *f);
 choir_status chi_directory_rename(
 		const chi_directory *f, const char *from, const char *to); // does not sync
-// Removes a directory with its files and links, if it exists. It fails if there is a directory in
-// it. CHOIR_CORRUPT: name is a link or a file.
+// With its files and links, if it exists, but not with directories. CHOIR_CORRUPT: name is a link
+// or a file.
 choir_status chi_directory_remove(const chi_directory *f, const char *name);
-// Bytes free on the directory's disk; UINT64_MAX: unknown.
+// Free on its disk; UINT64_MAX: unknown.
 uint64_t chi_directory_free_bytes(const chi_directory *f);
 
-// A lock on a directory, by flock on its file ".lock". It ends with the process; the file stays.
+// By flock on its file ".lock". It ends with the process; the file stays.
 typedef struct chi_directory_lock chi_directory_lock;
-// Locks a directory. CHOIR_STATE: a process, which is named, holds the lock. CHOIR_CORRUPT:
-// ".lock" is not a file, or no lock wrote it; it stays unchanged.
+// CHOIR_STATE: a process, which is named, holds the lock. CHOIR_CORRUPT: ".lock" is not a file,
+// or no lock wrote it; it stays unchanged.
 chi_directory_lock *chi_directory_lock_new(const chi_directory *f);
 void chi_directory_lock_free(chi_directory_lock *l);
-// CHOIR_STATE if the directory's lock file was removed or replaced, so others can lock f.
+// CHOIR_STATE: the lock file was removed or replaced, so others can lock f.
 choir_status chi_directory_lock_check(const chi_directory_lock *l, const chi_directory *f);

@@ -1,5 +1,5 @@
-// Fields as bytes, little-endian, as messages between processes have them. A reader trusts no
-// size that it reads: it never reads beyond its bytes, and gives zeros after its first failure.
+// Little-endian fields of messages between processes. A reader trusts no size that it reads: it
+// never reads beyond its bytes, and gives zeros after its first failure.
 #pragma once
 
 #include "choir/status.h"
@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Write and read the low bytes (at most 8) of a number.
+// The low bytes, at most 8.
 void chi_put_number(unsigned char *to, uint64_t value, int bytes);
 uint64_t chi_get_number(const unsigned char *from, int bytes);
 
-// Bytes being written; they grow. failed: out of memory.
+// They grow. failed: out of memory.
 typedef struct {
 	unsigned char *data;
 	size_t bytes, capacity;
@@ -25,7 +25,7 @@ void chi_pack_text(chi_pack *p, const char *text); // NULL counts as ""
 void chi_pack_bytes(chi_pack *p, const void *data, size_t bytes); // with their number
 void chi_pack_raw(chi_pack *p, const void *data, size_t bytes); // without
 
-// Bytes being read. failed: they ended too early, or a text contains a zero byte.
+// failed: they ended too early, or a text contains a zero byte.
 typedef struct {
 	const unsigned char *data;
 	size_t bytes, at;
@@ -34,10 +34,10 @@ typedef struct {
 uint32_t chi_unpack_u32(chi_unpack *u);
 uint64_t chi_unpack_u64(chi_unpack *u);
 double chi_unpack_f64(chi_unpack *u);
-// Copies a text of less than size bytes; longer ones fail.
+// Of less than size bytes; longer ones fail.
 void chi_unpack_text(chi_unpack *u, char *out, size_t size);
-// Returns a pointer into the bytes, and their number; NULL after a failure.
+// A pointer into the bytes; NULL after a failure.
 const void *chi_unpack_bytes(chi_unpack *u, size_t *bytes);
 const void *chi_unpack_raw(chi_unpack *u, size_t bytes);
-// CHOIR_CORRUPT, with the name of the message: it failed, or bytes are left.
+// CHOIR_CORRUPT, with the message's name: it failed, or bytes are left.
 choir_status chi_unpack_end(const chi_unpack *u, const char *what);

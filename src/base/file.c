@@ -1,5 +1,5 @@
-// Files. Threads can share a reader, because it reads at offsets. A writer renames a complete
-// temporary file.
+// Threads can share a reader, because it reads at offsets. A writer renames a complete temporary
+// file.
 #include "base/file.h"
 #include "base/alloc.h"
 #include "base/atomic.h"
@@ -243,7 +243,7 @@ static size_t directory_length(const char *path)
 	return slash ? (size_t) (slash - path) + 1 : 0;
 }
 
-// Opened first, so that after the rename only its fsync can fail.
+// Opened first: after the rename only its fsync can fail.
 static choir_status open_directory(chi_writer *w)
 {
 	size_t length = directory_length(w->target);
@@ -255,7 +255,7 @@ static choir_status open_directory(chi_writer *w)
 	return w->directory < 0 ? fail_writer(w, "open its directory") : CHOIR_OK;
 }
 
-// Creates ".NAME.tmp-PROCESS-NUMBER", with the next number if a dead process left this name.
+// ".NAME.tmp-PROCESS-NUMBER", with the next number if a dead process left this name.
 static choir_status create_temporary(chi_writer *w, size_t capacity)
 {
 	static chi_atomic32 names;

@@ -1,6 +1,6 @@
-// Files. Readers use pread: access to a mapped file raises SIGBUS if the file was truncated.
-// Writers write a temporary file, fsync and rename it, and fsync the directory, so the old file
-// survives any failure. A failed fsync is not retried.
+// Readers use pread: access to a mapped file raises SIGBUS if the file was truncated. Writers
+// write a temporary file, fsync and rename it, and fsync the directory, so the old file survives
+// any failure. A failed fsync is not retried.
 #pragma once
 
 #include "base/directory.h"
@@ -10,19 +10,19 @@
 
 typedef struct chi_file chi_file;
 chi_file *chi_file_open(const char *path); // NULL: CHOIR_NOT_FOUND, CHOIR_IO
-// Opens a file in a directory for reading. CHOIR_CORRUPT: it is a link.
+// CHOIR_CORRUPT: it is a link.
 chi_file *chi_file_open_in(const chi_directory *directory, const char *name);
 void chi_file_close(chi_file *f);
 const char *chi_file_path(const chi_file *f);
 uint64_t chi_file_size(const chi_file *f);
-// CHOIR_CORRUPT if the open file's size or change time has changed. A new file under its name does
+// CHOIR_CORRUPT: the open file's size or change time has changed. A new file under its name does
 // not count.
 choir_status chi_file_check(chi_file *f);
-// Reads exactly bytes of a file. CHOIR_CORRUPT: it ends before; the message has both numbers.
+// CHOIR_CORRUPT: it ends before bytes; the message has both numbers.
 choir_status chi_file_read(chi_file *f, uint64_t offset, void *to, size_t bytes);
-// Reads up to bytes of a file; *got is their number (0: end of file).
+// *got 0: end of file.
 choir_status chi_file_read_some(chi_file *f, uint64_t offset, void *to, size_t bytes, size_t *got);
-// Reads consecutive bytes of a file, at most SSIZE_MAX, into up to CHI_MAX_PARTS places.
+// Consecutive bytes, at most SSIZE_MAX, into several places.
 enum { CHI_MAX_PARTS = 256 };
 typedef struct {
 	void *to;
@@ -31,19 +31,18 @@ typedef struct {
 choir_status chi_file_read_parts(
 		chi_file *f, uint64_t offset, const chi_file_part parts[], size_t n);
 
-// Describes a file's content: "a file of 12 bytes, CRC-32C 0011aabb", or "unknown" if it cannot be
-// read. Records no failure.
+// "a file of 12 bytes, CRC-32C 0011aabb", or "unknown". Records no failure.
 void chi_file_fingerprint(const char *path, char *out, size_t size);
 
 typedef struct chi_writer chi_writer;
 chi_writer *chi_writer_new(const char *path);
-// A file writer for logs. The file gets its name at once, and must not exist. Others see data
-// after a flush. commit flushes, syncs and closes; abort keeps the file.
+// For logs. The file gets its name at once, and must not exist. Others see data after a flush.
+// commit flushes, syncs and closes; abort keeps the file.
 chi_writer *chi_writer_new_growing(const char *path);
 chi_writer *chi_writer_new_growing_in(const chi_directory *directory, const char *name);
 choir_status chi_writer_flush(chi_writer *w);
 choir_status chi_writer_write(chi_writer *w, const void *data, size_t bytes);
-// Publishes the writer's file and always frees the writer. If only the directory's fsync fails,
-// the new file is complete but may be lost in a power cut.
+// Always frees the writer. If only the directory's fsync fails, the new file is complete but may
+// be lost in a power cut.
 choir_status chi_writer_commit(chi_writer *w);
 void chi_writer_abort(chi_writer *w);

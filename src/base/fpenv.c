@@ -1,5 +1,4 @@
-// The floating-point environment. Only registers that change are written, so an empty replica call
-// stays cheap.
+// Only registers that change are written, so an empty replica call stays cheap.
 #include "base/fpenv.h"
 
 #if defined(__x86_64__)

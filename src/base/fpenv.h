@@ -1,11 +1,11 @@
-// The floating-point environment. A host linked with -ffast-math sets flush-to-zero, which new
-// threads inherit. So each replica call sets and restores it.
+// A host linked with -ffast-math sets flush-to-zero, which new threads inherit. So each replica
+// call sets and restores the environment.
 #pragma once
 
 #include <fenv.h>
 
-// x86-64 has SSE's environment, in which Choir computes, and x87's for long doubles. Reading their
-// control words takes a few cycles; fegetenv takes hundreds.
+// SSE's environment, in which Choir computes, and x87's for long doubles. Reading their control
+// words takes a few cycles; fegetenv takes hundreds.
 typedef struct {
 #if defined(__x86_64__)
 	unsigned control; // with the flags

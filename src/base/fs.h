@@ -1,5 +1,5 @@
-// All system calls on files and directories; they set errno. Tests replace them, to make them fail
-// or to compute what a disk holds after a power cut (tests/train/checkpoint/crash_test.c).
+// All system calls on files and directories; they set errno. Tests make them fail, or compute
+// what a disk holds after a power cut (tests/train/checkpoint/crash_test.c).
 #pragma once
 
 #include <stdbool.h>
@@ -9,8 +9,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-// Paths are relative to directory, or to the working directory with AT_FDCWD. Only chi_fs_open
-// without O_NOFOLLOW follows a link as the last component.
+// Relative to directory, or with AT_FDCWD to the working directory. Only chi_fs_open without
+// O_NOFOLLOW follows a link as the last component.
 int chi_fs_open(int directory, const char *path, int flags); // close-on-exec
 int chi_fs_create(int directory, const char *path); // must not exist
 int chi_fs_create_private(int directory, const char *path); // the same, with mode 0600
@@ -27,11 +27,11 @@ int chi_fs_remove(int directory, const char *path);
 int chi_fs_remove_directory(int directory, const char *path);
 int chi_fs_free_bytes(int directory, uint64_t *bytes); // free for this user
 
-// For tests: makes the n-th file call from here on fail with error_number; 0: none.
+// For tests: the n-th file call from here on fails with error_number; 0: none.
 void chi_fs_fail(int n, int error_number);
 bool chi_fs_failed(void);
 
-// Successful changes of files and directories:
+// Successful changes:
 typedef enum {
 	CHI_FS_OPEN, // path as fd, for syncing
 	CHI_FS_CREATE, // path as fd
@@ -50,6 +50,5 @@ typedef struct {
 	const void *data;
 	size_t bytes;
 } chi_fs_operation;
-// For tests: calls fn for each change of a file or directory; NULL: stops. Nothing else may be
-// written meanwhile.
+// For tests: calls fn for each change; NULL: stops. Nothing else may be written meanwhile.
 void chi_fs_record(void (*fn)(const chi_fs_operation *o, void *user), void *user);

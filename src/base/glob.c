@@ -1,4 +1,4 @@
-// Glob patterns. glob() would sort by locale, so Choir sorts by bytes itself.
+// glob() would sort by locale, so Choir sorts by bytes itself.
 #include "base/glob.h"
 #include "base/alloc.h"
 

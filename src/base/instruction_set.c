@@ -1,4 +1,4 @@
-// Detects, chooses and names instruction sets.
+// Instruction sets.
 #include "base/instruction_set.h"
 
 #include "base/atomic.h"

@@ -1,5 +1,5 @@
-// A JSON tokenizer: a stack of one bit per level, and a state for what may come next. A decoded
-// string overwrites its source, which is never shorter.
+// A stack of one bit per level, and a state for what may come next. A decoded string overwrites
+// its source, which is never shorter.
 #include "base/json.h"
 
 #include "base/text.h"
@@ -65,7 +65,7 @@ static size_t encode(uint32_t code, char *out)
 	return length;
 }
 
-// Reads a \u escape with its second surrogate. 0: invalid.
+// With its second surrogate. 0: invalid.
 static uint32_t read_code(chi_json *j)
 {
 	uint32_t code, second;

@@ -1,6 +1,6 @@
-// A strict JSON reader (RFC 8259), token by token, without recursion or allocation. It decodes
-// strings in place. It also refuses invalid UTF-8, zero characters, and nesting beyond
-// CHI_JSON_DEPTH. It accepts duplicate keys.
+// A strict reader (RFC 8259), token by token, without recursion or allocation. It decodes strings
+// in place. It also refuses invalid UTF-8, zero characters, and nesting beyond CHI_JSON_DEPTH. It
+// accepts duplicate keys.
 #pragma once
 
 #include <stdbool.h>
@@ -37,5 +37,5 @@ typedef struct {
 
 void chi_json_open(chi_json *j, char *data, size_t size);
 chi_json_token chi_json_next(chi_json *j);
-// Reads the last JSON number. False: it has a sign, point or exponent, or does not fit.
+// False: a sign, point or exponent, or it does not fit.
 bool chi_json_uint64(const chi_json *j, uint64_t *out);

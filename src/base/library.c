@@ -1,4 +1,4 @@
-// What this build contains. The build system defines CHI_HAS_... for each optional part.
+// The build system defines CHI_HAS_... for each optional part.
 #include "choir/library.h"
 
 #include <string.h>

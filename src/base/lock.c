@@ -1,5 +1,5 @@
-// Mutexes and conditions. Ascending ranks prevent deadlocks. Debug builds check ranks with a stack
-// of the mutexes that a thread holds.
+// Ascending ranks prevent deadlocks. Debug builds check them with a stack of the mutexes that a
+// thread holds.
 #include "base/lock.h"
 #include "base/clock.h"
 

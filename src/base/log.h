@@ -1,4 +1,4 @@
-// Sends a log event to the host's log function, which is called without a lock.
+// The host's log function is called without a lock.
 #pragma once
 
 #include "choir/log.h"

@@ -56,7 +56,7 @@ static bool find_own(Dl_info *info)
 }
 
 // The program's ELF headers lie at its load address.
-bool chi_module_is_program(void)
+static bool is_program(void)
 {
 	Dl_info own, program;
 	const unsigned long headers = getauxval(AT_PHDR);
@@ -65,12 +65,13 @@ bool chi_module_is_program(void)
 	return !find_own(&own) || dladdr(address, &program) == 0 || own.dli_fbase == program.dli_fbase;
 }
 
-const char *chi_module_file(char *out, size_t size)
+// "": unknown.
+static const char *own_file(char *out, size_t size)
 {
 	Dl_info info;
 	out[0] = '\0';
 	// dladdr gives only the name that the program was started with.
-	if (chi_module_is_program()) {
+	if (is_program()) {
 		const ssize_t length = readlink("/proc/self/exe", out, size - 1);
 		out[length > 0 ? length : 0] = '\0';
 	} else if (find_own(&info) && info.dli_fname != NULL) {
@@ -81,7 +82,7 @@ const char *chi_module_file(char *out, size_t size)
 
 const char *chi_module_directory(char *out, size_t size)
 {
-	chi_module_file(out, size);
+	own_file(out, size);
 	char *slash = strrchr(out, '/');
 	*(slash != NULL ? slash : out) = '\0';
 	return out;
@@ -95,10 +96,10 @@ bool chi_module_exists(const char *path)
 void chi_module_fingerprint(char *out, size_t size)
 {
 	char path[PATH];
-	if (chi_module_is_program())
+	if (is_program())
 		snprintf(out, size, "in the program");
 	else
-		chi_file_fingerprint(chi_module_file(path, sizeof path), out, size);
+		chi_file_fingerprint(own_file(path, sizeof path), out, size);
 }
 
 chi_module *chi_module_open_own(const char *name, bool alone)

@@ -7,21 +7,18 @@
 
 typedef struct chi_module chi_module;
 bool chi_module_exists(const char *path);
-// Opens a shared library by path or, without a slash, in the system's search path. It stays open.
-// NULL: CHOIR_NOT_FOUND with the system's message.
+// By path or, without a slash, in the system's search path. It stays open. NULL: CHOIR_NOT_FOUND
+// with the system's message.
 chi_module *chi_module_open(const char *path);
-// Opens a shared library with private symbols: the program may use another version.
+// With private symbols: the program may use another version.
 chi_module *chi_module_open_alone(const char *path);
 void *chi_module_symbol(chi_module *m, const char *name);
-// Finds a function in any shared library of the process.
+// In any shared library of the process.
 bool chi_module_find(const char *name, void (**function)(void));
-// The file that contains Choir, a shared library or the program ("": unknown), and its directory
-// without the last slash.
-const char *chi_module_file(char *out, size_t size);
+// Of the file that contains Choir, without the last slash; "": unknown.
 const char *chi_module_directory(char *out, size_t size);
-bool chi_module_is_program(void);
-// Describes Choir's file as chi_file_fingerprint, or "in the program".
+// As chi_file_fingerprint, or "in the program".
 void chi_module_fingerprint(char *out, size_t size);
-// Opens the library libchoir-NAME.so of this build: in Choir's directory, else in the library
-// directory beside it, else in the system's search path. alone: with private symbols.
+// libchoir-NAME.so of this build: in Choir's directory, else in the library directory beside it,
+// else in the system's search path. alone: with private symbols.
 chi_module *chi_module_open_own(const char *name, bool alone);

@@ -1,6 +1,5 @@
-// Philox4x32-10 and distributions. A block is a function of counter and key. Each of ten rounds
-// computes two 32-bit products, swaps their halves, and mixes them with the key, which advances by
-// a Weyl sequence.
+// A block is a function of counter and key. Each of ten rounds computes two 32-bit products,
+// swaps their halves, and mixes them with the key, which advances by a Weyl sequence.
 #include "base/philox.h"
 #include "base/hash.h"
 

@@ -1,5 +1,5 @@
-// Philox4x32-10, a counter-based generator, whose results do not depend on threads or order.
-// Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3, SC 2011.
+// Philox4x32-10, whose results do not depend on threads or order. Salmon, Moraes, Dror, Shaw:
+// Parallel random numbers: as easy as 1, 2, 3, SC 2011.
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,7 @@ typedef struct {
 
 chi_philox_block chi_philox(const uint32_t counter[4], const uint32_t key[2]);
 
-// The key of a draw (docs/decisions/0013); place is its number in the program.
+// docs/decisions/0013; place is the draw's number in the program.
 typedef struct {
 	uint64_t seed;
 	uint64_t step;
@@ -18,13 +18,11 @@ typedef struct {
 	uint32_t place;
 } chi_random_key;
 
-// Philox counter and key words of the index-th block. The next block has the next 64-bit number in
-// counter[0] and counter[1].
+// Of the index-th block. The next block has the next 64-bit number in counter[0] and counter[1].
 void chi_random_counter(
 		const chi_random_key *key, uint64_t index, uint32_t counter[4], uint32_t words[2]);
-// The index-th block of a key's random words.
 chi_philox_block chi_random_block(const chi_random_key *key, uint64_t index);
 float chi_uniform_float(uint32_t word);
 double chi_uniform_double(uint32_t high, uint32_t low);
-// Two standard normal numbers (Box and Muller 1958).
+// Standard normal (Box and Muller 1958).
 void chi_normal_pair(const chi_philox_block *block, double out[2]);

@@ -1,6 +1,5 @@
-// Processes. The child of fork makes only system calls until it executes the program, because
-// other threads of this process may hold any lock. It reports a failure through a pipe that
-// closes when the program begins.
+// The child of fork makes only system calls until it executes the program, because other threads
+// may hold any lock. It reports a failure through a pipe that closes when the program begins.
 #include "base/process.h"
 
 #include "base/alloc.h"
@@ -52,7 +51,7 @@ static bool move_descriptor(int from, int to)
 	return fd >= 0 && (fd == to ? fcntl(fd, F_SETFD, 0) == 0 : dup2(fd, to) == to);
 }
 
-// In the child. All signals act as in a new program, whatever this process ignores or blocks.
+// In the child: all signals act as in a new program, whatever this process ignores or blocks.
 static void become(const chi_process_options *o, char **environment, long parent)
 {
 	struct sigaction standard = { .sa_handler = SIG_DFL };
@@ -75,7 +74,7 @@ static void become(const chi_process_options *o, char **environment, long parent
 	execvpe(o->arguments[0], (char *const *) (uintptr_t) o->arguments, environment);
 }
 
-// The caller's variables, and those of the options in place of equal ones.
+// The options' variables replace the caller's.
 static char **join_environment(const char *const *more)
 {
 	size_t n = 0, added = 0;

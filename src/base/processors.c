@@ -1,6 +1,6 @@
-// Processors by affinity mask and cgroup quotas. A process's groups are lines "0::/path" (version
-// 2) or "4:cpu,cpuacct:/path" (version 1). The result is the smallest quota of a group and its
-// parents. In a container, a path may be missing under the mount.
+// A process's groups are lines "0::/path" (version 2) or "4:cpu,cpuacct:/path" (version 1). The
+// result is the smallest quota of a group and its parents. In a container, a path may be missing
+// under the mount.
 #include "base/processors.h"
 
 #include <errno.h>

@@ -1,16 +1,14 @@
-// The processors available to this process, determined at the first call.
+// Determined at the first call.
 #pragma once
 
 #include <stdbool.h>
 
-// Processors in the affinity mask, limited by the cgroup quota.
+// In the affinity mask, limited by the cgroup quota.
 int chi_processor_count(void);
-// Whether the affinity mask excludes online processors.
+// The affinity mask excludes online processors.
 bool chi_processor_mask_is_narrowed(void);
-// Pins the calling thread to count processors of the mask, from first on, modulo their number.
-// False: refused.
+// To count processors of the mask, from first on, modulo their number. False: refused.
 bool chi_thread_pin(int first, int count);
 
-// The cgroup quota in processors, rounded up; 0: none. groups_path is a file like
-// /proc/self/cgroup; mount is the cgroup tree.
+// Rounded up; 0: none. groups_path is a file like /proc/self/cgroup; mount is the cgroup tree.
 int chi_processor_quota(const char *groups_path, const char *mount);

@@ -1,5 +1,5 @@
-// Writes fields of Protocol Buffers (https://protobuf.dev/programming-guides/encoding). The caller
-// orders and nests the fields, and must know a message's size before it writes the message.
+// Protocol Buffers (https://protobuf.dev/programming-guides/encoding). The caller orders and
+// nests the fields, and must know a message's size first.
 #pragma once
 
 #include "base/text.h"
@@ -12,12 +12,11 @@ typedef enum {
 	CHI_WIRE_32 = 5
 } chi_wire_type;
 
-// Writes a protobuf varint: 7 bits per byte, the lowest first.
+// 7 bits per byte, the lowest first.
 void chi_protobuf_varint(chi_text *to, uint64_t value);
 size_t chi_protobuf_varint_bytes(uint64_t value);
-// Writes a protobuf field's number and wire type.
 void chi_protobuf_tag(chi_text *to, uint32_t number, chi_wire_type type);
-// Writes tag and size of a protobuf field of bytes.
+// Tag and size of a field of bytes.
 void chi_protobuf_head(chi_text *to, uint32_t number, size_t bytes);
 void chi_protobuf_bytes(chi_text *to, uint32_t number, const char *data, size_t bytes);
 void chi_protobuf_float(chi_text *to, uint32_t number, float value);

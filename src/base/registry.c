@@ -1,4 +1,4 @@
-// Tables by name. Tables differ in type, but all begin with a chi_table_head.
+// Tables differ in type, but all begin with a chi_table_head.
 #include "base/registry.h"
 
 #include "base/options.h"

@@ -1,5 +1,5 @@
-// A registry: named tables of functions, first the built-in ones, then the program's. It has no
-// lock: one thread at a time adds a table, and other threads may look up those added before.
+// Named tables of functions, first the built-in ones. There is no lock: one thread at a time adds
+// a table, and others may look up those added before.
 #pragma once
 
 #include "base/atomic.h"
@@ -21,10 +21,10 @@ typedef struct {
 	chi_atomic32 count;
 } chi_registry;
 
-// The registry's i-th table; NULL after the last.
+// NULL after the last.
 const void *chi_registry_at(const chi_registry *r, int i);
-// Finds a table in the registry. NULL: CHOIR_NOT_FOUND, with the known names.
+// NULL: CHOIR_NOT_FOUND, with the known names.
 const void *chi_registry_find(const chi_registry *r, const char *name);
-// Copies a table and adds it to the registry. NULL: CHOIR_INVALID for a failed copy
-// (chi_table_take), a missing or known name, or a full registry.
+// NULL: CHOIR_INVALID for a failed copy (chi_table_take), a missing or known name, or a full
+// registry.
 void *chi_registry_add(chi_registry *r, const void *given);

@@ -3,8 +3,7 @@
 
 #include <stddef.h>
 
-// Memory that processes share by a descriptor, and that ends with the last of them. It begins
-// zeroed. Map it with chi_shared_map.
+// Shared by a descriptor; it ends with the last process and begins zeroed.
 int chi_shared_memory(size_t bytes); // -1: CHOIR_IO
 void *chi_shared_map(int fd, size_t bytes); // NULL: not such memory, or of another size
 void chi_shared_unmap(void *memory, size_t bytes);

@@ -1,5 +1,5 @@
-// Checked arithmetic for sizes from files and callers. At an overflow a function returns false and
-// leaves *out unchanged.
+// For sizes from files and callers. At an overflow a function returns false and leaves *out
+// unchanged.
 #pragma once
 
 #include <stdbool.h>
@@ -42,7 +42,7 @@ static inline bool chi_int64_multiply(int64_t a, int64_t b, int64_t *out)
 	return true;
 }
 
-// Rounds size up to a multiple of to, a power of two.
+// to is a power of two.
 static inline bool chi_size_round_up(size_t size, size_t to, size_t *out)
 {
 	size_t sum;

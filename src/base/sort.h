@@ -1,8 +1,8 @@
-// Sorting without allocation, unlike qsort in some C libraries.
+// Without allocation, unlike qsort in some C libraries.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-// Sorts n pointers of any type in ascending order; equal ones in any order.
+// Pointers of any type in ascending order; equal ones in any order.
 void chi_heap_sort(void *items, size_t n, bool (*before)(const void *a, const void *b));

@@ -1,5 +1,5 @@
-// The last failure, in a fixed buffer of the thread, so that recording cannot fail. A text is
-// first formatted in another buffer, because an argument may be the old text.
+// The thread's fixed buffer, so that recording cannot fail. A text is first formatted in another
+// buffer, because an argument may be the old text.
 #include "base/status.h"
 #include "base/text.h"
 
@@ -50,7 +50,7 @@ static void mark_cut(char text[CHI_ERROR_SIZE])
 	memcpy(text + end, "...", sizeof("..."));
 }
 
-// Formats one line without terminal controls. False: it was truncated.
+// Without terminal controls. False: it was truncated.
 CHOIR_PRINTF(2, 0)
 static bool format_line(char text[CHI_ERROR_SIZE], const char *fmt, va_list args)
 {

@@ -1,5 +1,4 @@
-// A team of threads. The gate `inside` counts the members in a job; its highest bit closes the job
-// to more members.
+// The gate `inside` counts the members in a job; its highest bit closes the job to more.
 #include "base/team.h"
 
 #include "base/alloc.h"

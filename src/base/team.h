@@ -1,5 +1,5 @@
-// A team: threads that share a job with the caller. They spin briefly at a gate before they sleep.
-// An atomic counter assigns the job's pieces, so no thread waits for one that wakes late. Threads:
+// Threads that share a job with the caller. They spin briefly at a gate before they sleep. An
+// atomic counter assigns the job's pieces, so no thread waits for one that wakes late. Threads:
 // one caller at a time.
 #pragma once
 
@@ -18,17 +18,16 @@ typedef struct {
 	int first;
 } chi_team_options;
 
-// Makes a team, whose threads start with the first job.
+// Threads start with the first job.
 chi_team *chi_team_new(const chi_team_options *o);
 void chi_team_free(chi_team *t);
 int chi_team_members(const chi_team *t);
-// The team calls fn once for each piece, in any order, and returns when all are done. member is 0
-// to members-1. CHOIR_STATE: in a child after a fork.
+// Once for each piece, in any order; returns when all are done. member is 0 to members-1.
+// CHOIR_STATE: in a child after a fork.
 choir_status chi_team_run(chi_team *t, int64_t pieces, chi_team_fn *fn, void *arg);
 
-// Sets this thread's team (NULL: none) and returns the previous one.
+// NULL: none. Returns the previous one.
 chi_team *chi_team_use(chi_team *t);
-// Members of this thread's team; 1 without a team, and within a piece.
+// 1 without a team, and within a piece.
 int chi_team_own_members(void);
-// Runs a job on this thread's team, if it has one.
 choir_status chi_team_share(int64_t pieces, chi_team_fn *fn, void *arg);

@@ -1,5 +1,4 @@
-// Growing text, and numbers. Conversions switch the thread to the C locale, since the host's
-// locale may have a decimal comma.
+// Conversions switch the thread to the C locale, since the host's may have a decimal comma.
 #include "base/text.h"
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -185,7 +184,7 @@ void chi_text_add_json(chi_text *t, const char *text)
 	chi_text_add_bytes(t, "\"", 1);
 }
 
-// Terminal controls (also C1: U+009B begins a command on some terminals) and direction marks.
+// Terminal controls (C1, too: U+009B begins a command on some terminals) and direction marks.
 static bool is_unsafe(uint32_t code)
 {
 	static const uint32_t unsafe[][2] = { { 0, 0x1f }, { 0x7f, 0x9f }, { 0x61c, 0x61c },

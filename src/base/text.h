@@ -17,28 +17,28 @@ typedef struct {
 void chi_text_free(chi_text *t);
 void chi_text_add(chi_text *t, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 void chi_text_add_bytes(chi_text *t, const char *bytes, size_t count);
-// Adds a JSON string with quotes to a text; invalid UTF-8 becomes U+FFFD.
+// With quotes; invalid UTF-8 becomes U+FFFD.
 void chi_text_add_json(chi_text *t, const char *text);
-// Escapes a text's control characters, direction marks and invalid UTF-8 as \x1b and the like.
-// Writes up to size bytes with the zero.
+// Escapes control characters, direction marks and invalid UTF-8 as \x1b and the like. Writes up
+// to size bytes with the zero.
 const char *chi_text_clean(const char *text, char *out, size_t size);
 
-// Shortens a text beyond size (at least 16) to its beginning and a hash, so that different texts
-// stay different.
+// A text beyond size (at least 16) becomes its beginning and a hash, so that different texts stay
+// different.
 const char *chi_text_fit(const char *text, char *out, size_t size);
 
-// Appends what fits to a text of length at; returns the new length.
+// What fits, to a text of length at; returns the new length.
 size_t chi_text_append(char *text, size_t size, size_t at, const char *more);
 
-// Formats text as vsnprintf, with a decimal point in every locale.
+// With a decimal point in every locale.
 int chi_text_format(char *out, size_t size, const char *fmt, va_list args) CHOIR_PRINTF(3, 0);
 const char *chi_text_errno(int error_number, char *out, size_t size);
 
-// Read a number from text. False: text is not just a number, or it is out of range.
+// False: text is not just a number, or out of range.
 bool chi_parse_int64(const char *text, int64_t *out);
 bool chi_parse_double(const char *text, double *out);
 bool chi_parse_float(const char *text, float *out);
 
-// The length of the UTF-8 character at s, with left bytes readable; 0: invalid.
+// With left bytes readable; 0: invalid.
 size_t chi_utf8_length(const char *s, size_t left);
 bool chi_text_is_utf8(const char *text, size_t bytes);

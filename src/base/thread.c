@@ -1,4 +1,4 @@
-// Threads that block signals, so that the host's own threads receive them.
+// Choir's threads block signals, so that the host's own receive them.
 #include "base/thread.h"
 #include "base/atomic.h"
 #include "base/clock.h"

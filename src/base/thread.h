@@ -1,4 +1,4 @@
-// Threads with the floating-point environment of fpenv.h. They block all signals except their own
+// Threads have the floating-point environment of fpenv.h, and block all signals except their own
 // faults, such as SIGSEGV, which the host's crash handler gets.
 #pragma once
 
@@ -17,23 +17,22 @@ typedef struct {
 	void *arg;
 } chi_thread;
 
-// Starts a thread; *t must outlive it. Debuggers show name, of up to 15 bytes.
+// *t must outlive it. Debuggers show name, of up to 15 bytes.
 choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *arg), void *arg);
 void chi_thread_own_name(char out[CHI_THREAD_NAME]);
-// Calls fn on a thread that cannot be cancelled, and then left if fn ended it by pthread_exit.
+// On a thread that cannot be cancelled. left is called if fn ended it by pthread_exit.
 void chi_thread_call(void (*fn)(void *arg), void (*left)(void *arg), void *arg);
 void chi_thread_join(chi_thread *t); // also if never started
 
-// A thread's yield or sleep, to poll what cannot wake it.
+// To poll what cannot wake the thread.
 void chi_thread_yield(void);
 void chi_thread_nap(double seconds);
 
-// Prevents the calling thread from preempting others when it wakes, if possible.
+// The calling thread does not preempt others when it wakes, if possible.
 void chi_thread_stand_back(void);
 
-// Gives the calling thread the lowest priority for ever, if possible: about a sixtieth of a busy
-// processor.
+// The lowest priority for ever, if possible: about a sixtieth of a busy processor.
 void chi_thread_take_leftovers(void);
 
-// Counts this process's forks, from the first call on: it changes in a child.
+// From the first call on: it changes in a child.
 unsigned chi_fork_generation(void);

@@ -1,5 +1,5 @@
-// Thread-local values for caches without a lock. A value is freed when its thread ends; the main
-// thread's values are not freed at exit.
+// For caches without a lock. A value is freed when its thread ends, but the main thread's not at
+// exit.
 #pragma once
 
 #include "base/atomic.h"
@@ -18,6 +18,5 @@ typedef struct {
 	}
 
 void *chi_thread_local_get(chi_thread_local *s);
-// Sets this thread's value; the previous one is not freed. False: out of memory, and value is not
-// kept.
+// The previous value is not freed. False: out of memory, and value is not kept.
 bool chi_thread_local_set(chi_thread_local *s, void *value);

@@ -1,5 +1,5 @@
-// Thresholds chosen by measurement. A comment ends with the page of docs/decisions that has the
-// figures, if there is one. Sizes that change results are defined with their algorithm.
+// Chosen by measurement. A comment ends with the page of docs/decisions that has the figures, if
+// there is one. Sizes that change results are defined with their algorithm.
 #pragma once
 
 enum {

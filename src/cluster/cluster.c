@@ -1,5 +1,5 @@
-// The cluster. Its first failure is final: the state of other workers is then unknown, and a late
-// message could be mistaken for the expected one.
+// The first failure is final: the state of other workers is then unknown, and a late message
+// could be mistaken for the expected one.
 #include "cluster/cluster.h"
 
 #include "trace/spans.h"

@@ -21,47 +21,46 @@ struct choir_cluster {
 	double start_timeout, timeout; // negative: no limit
 	char (*names)[CHI_WORKER_NAME];
 	char transport[CHI_TRANSPORT_TEXT];
-	chi_mutex lock; // for calls of the table
+	chi_mutex lock; // of the table's calls
 	bool one_thread; // only the creating thread may call it
 	bool ended_by_other; // the transport reported an abort; under lock
-	chi_atomic32 failed; // not 0: ended; failure is final
+	chi_atomic32 failed; // not 0: ended
 	chi_error failure;
 	// The failure being sent to others; under lock.
 	const chi_error *cause;
 	chi_atomic64 sequence;
-	chi_atomic32 last; // the worker for which the latest wait was longest, plus 1; for traces
+	chi_atomic32 last; // the worker of the latest wait's longest part, plus 1; for traces
 };
 
-// That worker, as the spans of waits name it.
+// As the spans of waits name it.
 int32_t chi_cluster_last(choir_cluster *c);
 
 const choir_transport_table *chi_transport_find(const char *name); // NULL: CHOIR_NOT_FOUND
-// Fills missing slots with stubs.
+// With stubs in missing slots.
 choir_transport_table chi_transport_filled(const choir_transport_table *transport);
 extern const choir_transport_table chi_single_worker_transport;
 
 choir_cluster *chi_cluster_open(const choir_transport_table *transport, const void *argument,
 		const choir_cluster_options *o);
-// Gives the seconds to wait for all workers at the start; negative: no limit.
+// Negative: no limit.
 double chi_cluster_start_seconds(const choir_cluster_options *o);
-// Writes "worker 2 (node3, pid 4711)" into text.
+// "worker 2 (node3, pid 4711)".
 const char *chi_cluster_name(const choir_cluster *c, int worker, char text[CHI_WORKER_NAME + 32]);
-// Gives the deadline of a wait that begins now, by the transport's clock.
+// By the transport's clock.
 double chi_cluster_deadline(const choir_cluster *c, double seconds);
-// Ends the cluster with this thread's last failure, tells the others, and returns its status. Only
-// the first failure counts.
+// With this thread's last failure, which the others are told. Returns its status. Only the first
+// failure counts.
 choir_status chi_cluster_give_up(choir_cluster *c);
-// Sets (NULL: clears) the failure that this worker is sending to the others, which is the
-// cluster's cause meanwhile. Returns the deadline for sending.
+// why, being sent to the others, is the cluster's cause meanwhile (NULL: ends this). Returns the
+// deadline for sending.
 double chi_cluster_failing(choir_cluster *c, const chi_error *why);
-// The number of this worker's next collective. Collectives share one tag, in order. Each begins
-// with a message to the next worker and one from the previous worker, so different ones cannot
-// deadlock.
+// Collectives share one tag, in order. Each begins with a message to the next worker and one from
+// the previous, so different ones cannot deadlock.
 uint64_t chi_cluster_next(choir_cluster *c);
-// Fails with CHOIR_CANCELLED, and the first cause, if the cluster has ended.
+// CHOIR_CANCELLED, and the first cause: the cluster has ended.
 choir_status chi_cluster_check(choir_cluster *c);
 
-// A setting must be equal on all workers.
+// Equal on all workers.
 enum { CHI_SETTINGS = 16, CHI_SETTING_NAME = 24, CHI_SETTING_VALUE = 72 };
 typedef struct {
 	char name[CHI_SETTING_NAME], value[CHI_SETTING_VALUE];
@@ -71,8 +70,8 @@ void chi_setting_set(chi_setting *setting, const char *name, const char *fmt, ..
 		CHOIR_PRINTF(3, 4);
 // CHOIR_STATE names the first worker that differs, the setting and both values.
 choir_status chi_cluster_check_consistency(choir_cluster *c, const chi_setting settings[], int n);
-// Agrees on the instruction set that all workers have or, if lowest, on the lowest. own: this
-// worker's. CHOIR_STATE: they differ. CHOIR_UNSUPPORTED: none is common. The message names the
-// first worker that differs, and both sets.
+// The set that all workers have or, if lowest, the lowest. own: this worker's. CHOIR_STATE: they
+// differ. CHOIR_UNSUPPORTED: none is common. The message names the first worker that differs, and
+// both sets.
 choir_status chi_cluster_common_instruction_set(
 		choir_cluster *c, const char *own, bool lowest, chi_instruction_set *set);

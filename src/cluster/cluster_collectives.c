@@ -1,7 +1,6 @@
-// Collectives of bytes for small data: a dissemination barrier, a binomial broadcast, and an
-// all-gather through worker 0. First, each worker sends its fingerprint to the next in a ring. If
-// workers run different collectives, some worker receives a different fingerprint, so the call
-// fails instead of deadlocking.
+// A dissemination barrier, a binomial broadcast, and an all-gather through worker 0. First, each
+// worker sends its fingerprint to the next in a ring: of different collectives, some worker
+// receives a different fingerprint, so the call fails instead of deadlocking.
 #include "base/alloc.h"
 #include "base/size.h"
 #include "cluster/message.h"
@@ -77,8 +76,8 @@ choir_status choir_cluster_barrier(choir_cluster *c)
 	return end(&t, status);
 }
 
-// A binomial tree: places count from the root, and a parent is its child without the lowest set
-// bit. The child with the largest subtree comes first.
+// Places count from the root, and a parent is its child without the lowest set bit. The child
+// with the largest subtree comes first.
 static choir_status spread(together *t, int root, void *data, size_t bytes)
 {
 	choir_cluster *c = t->c;

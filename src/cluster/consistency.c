@@ -1,6 +1,5 @@
-// Equal settings and instruction sets. Every worker gets all settings and finds the same first
-// difference, so all fail with the same message. Kernels of different instruction sets add in
-// different orders, so all workers use one set.
+// Every worker gets all settings and finds the same first difference, so all fail with the same
+// message. Kernels of different instruction sets add in different orders, so all use one.
 #include "base/alloc.h"
 #include "base/text.h"
 #include "cluster/cluster.h"

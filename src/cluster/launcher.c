@@ -1,6 +1,5 @@
-// Detects launchers by their environment variables. mpirun and mpiexec are looked for before
-// Slurm: in a Slurm job they start the workers, and Slurm's variables describe the launcher's
-// processes.
+// mpirun and mpiexec are looked for before Slurm: in a Slurm job they start the workers, and
+// Slurm's variables describe the launcher's processes.
 #include "cluster/launcher.h"
 
 #include "base/text.h"

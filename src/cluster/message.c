@@ -1,6 +1,5 @@
-// Messages: a frame with the fingerprint, then the remaining bytes. A receive first compares the
-// fingerprint. In a collective, a tag tells the number of remaining bytes if they are few, so both
-// receives begin together.
+// A receive first compares the fingerprint. In a collective, a tag tells the number of remaining
+// bytes if they are few, so both receives begin together.
 #include "cluster/message.h"
 
 #include "trace/trace.h"
@@ -83,9 +82,9 @@ static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes
 	return status;
 }
 
-// Whether the rest's receive begins with the frame's. The rest's tag tells its length, because MPI
-// fails fatally if a message is longer than its receive. Only one kind of collective does this,
-// since tags are few.
+// The rest's receive begins with the frame's: its tag tells its length, because MPI fails fatally
+// if a message is longer than its receive. Only one kind of collective does this, since tags are
+// few.
 static bool is_early(const chi_message *m, size_t rest)
 {
 	return m->tag == CHI_TAG_COLLECTIVES && rest > 0 &&
@@ -97,14 +96,14 @@ static int tag_of_rest(size_t rest)
 	return CHI_TAGS + (int) (rest / STEP);
 }
 
-// Whether the rest goes in parts that need no answer from the receiver.
+// In parts that need no answer from the receiver.
 static bool is_cut(const chi_message *m, size_t rest)
 {
 	const size_t eager = m->cluster->transport_table.eager;
 	return is_early(m, rest) && eager > 0 && (rest - 1) / eager < CHI_REST_PARTS;
 }
 
-// The bytes in the frame are copied twice, so there are few before a rest in one part.
+// They are copied twice, so there are few before a rest in one part.
 static size_t in_frame(const chi_message *m, size_t bytes)
 {
 	const size_t max = CHI_FRAME_DATA - (STEP - bytes % STEP) % STEP;
@@ -152,7 +151,7 @@ static bool name_cause(const choir_cluster *c)
 	return true;
 }
 
-// Names the peer and ends the cluster. After another worker's abort all know already.
+// Names the peer. After another worker's abort all know already.
 static choir_status fail(chi_message *m, choir_status status)
 {
 	choir_cluster *c = m->cluster;
@@ -262,7 +261,7 @@ static choir_status take_frame(chi_message *m, size_t came)
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
-// Tests parts in order up to end, until one is not done. *came: bytes of the last.
+// In order up to end, until one is not done. *came: bytes of the last.
 static choir_status test_parts(chi_message *m, int end, size_t *came)
 {
 	choir_cluster *c = m->cluster;
@@ -294,7 +293,7 @@ static choir_status progress(chi_message *m)
 	return CHOIR_OK;
 }
 
-// Receives come last and are waited for most, so this begins at the end.
+// Receives come last and are waited for most.
 static choir_status progress_all(chi_message *const m[], int n, const chi_message **waits_for)
 {
 	*waits_for = NULL;

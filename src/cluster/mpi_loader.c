@@ -1,6 +1,6 @@
-// Finds MPI. libchoir links no MPI: each has a libchoir-mpi-NAME.so in libchoir's directory. With
-// another MPI than the launcher's, each process would be a job of one worker. Two MPIs in one
-// process would call each other's functions.
+// libchoir links no MPI: each has a libchoir-mpi-NAME.so in its directory. With another MPI than
+// the launcher's, each process would be a job of one worker; two MPIs in one process would call
+// each other's functions.
 #include "cluster/mpi_loader.h"
 
 #include "base/clock.h"
@@ -18,7 +18,7 @@
 static const char *const known[] = { "openmpi", "mpich" };
 enum { KNOWN = sizeof known / sizeof known[0] };
 
-// Finds the MPI in this process, or NULL.
+// In this process, or NULL.
 static const char *loaded(void)
 {
 	void (*found)(void);
@@ -47,7 +47,7 @@ static bool is_known(const char *mpi)
 	return false;
 }
 
-// Gives the MPI that the options or the environment ask for, or NULL.
+// By the options or the environment, or NULL.
 static const char *asked_for(const choir_cluster_options *o)
 {
 	const char *mpi = o->mpi != NULL ? o->mpi : getenv("CHOIR_MPI");

@@ -4,6 +4,6 @@
 #include "cluster/cluster.h"
 #include "cluster/launcher.h"
 
-// Opens the library of an MPI. communicator NULL: MPI_COMM_WORLD of launcher l.
+// communicator NULL: MPI_COMM_WORLD of launcher l.
 choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *l,
 		const void *communicator, size_t size);

@@ -1,5 +1,5 @@
-// The rules of roles. The chief and then the workers are numbered; they form the job. An evaluator
-// is the chief of a job of one process. Parameter servers are in no job.
+// The chief and then the workers are numbered; they form the job. An evaluator is the chief of a
+// job of one process. Parameter servers are in no job.
 #include "cluster/roles.h"
 
 #include "base/alloc.h"

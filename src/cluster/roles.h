@@ -1,5 +1,4 @@
-// Roles in a job: TensorFlow's tasks (spec 2.17). choir_cluster_new compares them with the
-// transport.
+// TensorFlow's tasks (spec 2.17). choir_cluster_new compares them with the transport.
 #pragma once
 
 #include "cluster/cluster.h"
@@ -18,8 +17,8 @@ typedef struct {
 } chi_roles;
 
 choir_status chi_roles_set_task(chi_roles *r, const char *type, int64_t index);
-// Checks the roles and computes worker and workers.
+// Computes worker and workers.
 choir_status chi_roles_settle(chi_roles *r);
-// Finds the roles in the options or the environment, and settles them.
+// In the options or the environment; settles them.
 choir_status chi_roles_find(chi_roles *r, const choir_cluster_options *o);
 const char *chi_task_name(chi_task task);

@@ -1,5 +1,4 @@
-// Finds transports by name, fills missing functions with stubs, and defines a single worker's
-// transport.
+// Transports by name, and a single worker's.
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/registry.h"

@@ -8,15 +8,14 @@ typedef struct {
 	const choir_column *column;
 } chi_component_capacity;
 
-// Fills component with the element at example at of column. examples: of a batch.
+// The element at example at of column. examples: of a batch.
 void chi_components_of(const choir_dataset *d, void *const column[], int64_t at, int64_t examples,
 		choir_component component[]);
-// The same for writing. Components that vary begin empty and can be resized.
+// For writing. Components that vary begin empty and can be resized.
 choir_status chi_components_for(const choir_dataset *d, void *const column[], int64_t at,
 		int64_t examples, choir_component component[], chi_component_capacity capacity[]);
-// Refuses columns that vary after batch: their values are not contiguous. False: d is freed.
+// Values of columns that vary are not contiguous after batch. False: d is freed.
 bool chi_components_possible(choir_dataset *d, const char *what);
-// Names the element whose function failed.
 choir_status chi_function_failed(choir_status status, const char *what, int64_t element);
-// Names the first difference, or gives NULL.
+// NULL: they are equal.
 const char *chi_columns_differ(const chi_spec *a, const chi_spec *b);

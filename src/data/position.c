@@ -1,5 +1,5 @@
-// Positions of iterators. A seek begins the pass anew, and stages that cannot jump read up to the
-// position. Elements that were only read ahead do not count.
+// A seek begins the pass anew, and stages that cannot jump read up to the position. Elements that
+// were only read ahead do not count.
 #include "data/stage.h"
 
 #include "base/hash.h"
@@ -12,6 +12,11 @@ choir_status chi_rewind_from(choir_dataset *d)
 choir_status chi_seek_from(choir_dataset *d, int64_t elements)
 {
 	return chi_dataset_pass_over(d->from[0], elements);
+}
+
+const void *chi_peek_from(choir_dataset *d, size_t column, int64_t first, int64_t count)
+{
+	return chi_dataset_peek(d->from[0], column, first, count);
 }
 
 choir_status chi_dataset_begin(choir_dataset *d, int64_t pass)

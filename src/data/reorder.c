@@ -1,6 +1,6 @@
-// Reordering of stages, as in query planners. A stage that converts single examples commutes with
-// a stage that only selects or moves examples. So to_float moves behind a shuffle, whose buffer
-// then holds bytes instead of floats and fills in a quarter of the time.
+// A stage that converts single examples commutes with one that selects or moves them, as in query
+// planners. So to_float moves behind a shuffle, whose buffer then holds bytes instead of floats
+// and fills in a quarter of the time.
 #include "data/reorder.h"
 
 #include "data/stage.h"

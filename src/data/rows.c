@@ -1,4 +1,4 @@
-// Memory for examples: packed rows, and one ragged value per example in columns of varying shape.
+// Packed rows, and a ragged value per example in columns of varying shape.
 #include "data/stage.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ choir_status chi_ragged_value_shape(
 	if (!chi_shape_bytes(shape, dtype, &bytes))
 		return choir_fail(CHOIR_INVALID, "dataset: an example has too many bytes");
 	if (bytes > value->bytes) {
-		// Sizes alternate between examples; spare capacity avoids most reallocations.
+		// Sizes alternate; spare capacity avoids most reallocations.
 		size_t capacity = bytes > PTRDIFF_MAX / 2 ? bytes : bytes + bytes / 2;
 		void *data = chi_alloc_aligned(capacity);
 		if (!data)
@@ -70,7 +70,7 @@ void chi_columns_move(const choir_dataset *d, void *const column[], int64_t exam
 		out[i] = column[i] ? (char *) column[i] + (size_t) examples * d->bytes[i] : NULL;
 }
 
-choir_status chi_columns_copy(
+static choir_status copy_columns(
 		const choir_dataset *d, void *const to[], void *const from[], int64_t examples)
 {
 	for (size_t i = 0; i < d->spec.n; i++) {
@@ -149,7 +149,7 @@ choir_status chi_row_buffer_copy(const choir_dataset *d, void *const to[],
 {
 	void *there[CHI_MAX_COLUMNS];
 	chi_columns_move(d, from->column, first, there);
-	return chi_columns_copy(d, to, there, examples);
+	return copy_columns(d, to, there, examples);
 }
 
 int64_t chi_block_examples(const choir_dataset *d)

@@ -3,12 +3,10 @@
 
 #include "data/data.h"
 
-choir_status chi_columns_copy(
-		const choir_dataset *d, void *const to[], void *const from[], int64_t examples);
-// out[i] = column[i] advanced by examples. NULL stays NULL.
+// out[i] = column[i] advanced. NULL stays NULL.
 void chi_columns_move(const choir_dataset *d, void *const column[], int64_t examples, void *out[]);
 
-// Each column begins on a cache line of its own.
+// Each column begins on its own cache line.
 typedef struct {
 	void *memory;
 	void *column[CHI_MAX_COLUMNS];
@@ -16,11 +14,11 @@ typedef struct {
 	uint32_t ragged_columns;
 } chi_row_buffer;
 bool chi_row_buffer_new(const choir_dataset *d, int64_t examples, chi_row_buffer *rows);
-// Makes space for examples and keeps the first kept. rows may be zero. A failure changes nothing.
+// Keeps the first kept examples. rows may be zero. A failure changes nothing.
 bool chi_row_buffer_grow(
 		const choir_dataset *d, chi_row_buffer *rows, int64_t kept, int64_t examples);
 void chi_row_buffer_free(chi_row_buffer *rows);
 choir_status chi_row_buffer_copy(const choir_dataset *d, void *const to[],
 		const chi_row_buffer *from, int64_t first, int64_t examples);
-// Gives the number of examples that fit in a core's inner caches.
+// As many as fit in a core's inner caches.
 int64_t chi_block_examples(const choir_dataset *d);

@@ -1,4 +1,4 @@
-// Seek points, sorted by elements. A full index drops every second point.
+// Points are sorted by elements. A full index drops every second.
 #include "data/seek_index.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static void thin_out(chi_seek_index *m)
 	m->n /= 2;
 	for (size_t i = 0; i < m->n; i++)
 		m->point[i] = m->point[2 * i + 1];
-	if (m->every <= INT64_MAX / 2) // repeat may add one per pass without limit
+	if (m->every <= INT64_MAX / 2)
 		m->every *= 2;
 }
 
@@ -120,7 +120,8 @@ size_t chi_seek_index_choose(
 	return n;
 }
 
-int64_t chi_seek_index_files(const chi_glob *paths, size_t n)
+// Without directories.
+static int64_t hash_names(const chi_glob *paths, size_t n)
 {
 	uint64_t sum = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -132,8 +133,9 @@ int64_t chi_seek_index_files(const chi_glob *paths, size_t n)
 
 // ---- Seek points of one source.
 
-void chi_places_init(chi_places *p)
+void chi_places_init(chi_places *p, choir_dataset *d)
 {
+	d->places = p;
 	chi_seek_index_init(&p->seek_index);
 	chi_places_begin(p);
 }
@@ -149,12 +151,12 @@ void chi_places_begin(chi_places *p)
 	p->next = chi_seek_index_next(&p->seek_index, 0);
 }
 
-choir_status chi_places_add(
-		chi_places *p, choir_dataset *d, const chi_glob *paths, const chi_seek_point *place)
+choir_status chi_places_add(choir_dataset *d, const chi_seek_point *place)
 {
+	chi_places *p = d->places;
 	chi_seek_point point = *place;
 	point.elements = p->delivered;
-	point.files = chi_seek_index_files(paths, (size_t) point.file + 1);
+	point.files = hash_names(d->paths, (size_t) point.file + 1);
 	point.dropped = (int64_t) chi_atomic64_load(&d->dropped);
 	point.skipped = (int64_t) chi_atomic64_load(&d->skipped);
 	chi_atomic64_store(&d->delivered, (uint64_t) p->delivered);
@@ -163,8 +165,9 @@ choir_status chi_places_add(
 	return CHOIR_OK;
 }
 
-bool chi_places_find(chi_places *p, choir_dataset *d, int64_t elements, chi_seek_point *place)
+bool chi_places_find(choir_dataset *d, int64_t elements, chi_seek_point *place)
 {
+	chi_places *p = d->places;
 	if (!chi_seek_index_find(&p->seek_index, elements, place))
 		return false;
 	chi_atomic64_store(&d->dropped, (uint64_t) place->dropped);
@@ -175,16 +178,21 @@ bool chi_places_find(chi_places *p, choir_dataset *d, int64_t elements, chi_seek
 	return true;
 }
 
-bool chi_places_fit(const chi_glob *paths, const chi_seek_point *point)
+chi_seek_index *chi_places_index(choir_dataset *d)
 {
-	return point->elements > 0 && point->file >= 0 && (uint64_t) point->file < paths->n &&
+	return &d->places->seek_index;
+}
+
+bool chi_places_fit(const choir_dataset *d, const chi_seek_point *point)
+{
+	return point->elements > 0 && point->file >= 0 && (uint64_t) point->file < d->paths->n &&
 			point->byte > 0 && point->record > 0 && point->dropped >= 0 && point->skipped >= 0 &&
-			point->files == chi_seek_index_files(paths, (size_t) point->file + 1);
+			point->files == hash_names(d->paths, (size_t) point->file + 1);
 }
 
 // ---- Seek points of a chain.
 
-// Calls fn for each stage of d with seek points, in a fixed order.
+// In a fixed order.
 static void each_source(choir_dataset *d, int64_t *source,
 		void (*fn)(choir_dataset *d, int64_t source, void *user), void *user)
 {

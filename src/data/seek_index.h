@@ -1,14 +1,13 @@
-// Seek points: places in files at which the number of the next element is known. Sources that must
-// read records to count them store such places. A seek then reads only from the last point before
-// its element. A checkpoint saves some points before its position; they are valid only for the
-// same files. Threads: any.
+// Seek points: places in files at which the number of the next element is known. Sources that
+// must read records to count them store such places. A checkpoint saves some before its position;
+// they are valid only for the same files. Threads: any.
 #pragma once
 
 #include "base/lock.h"
 #include "base/glob.h"
 #include "data/data.h"
 
-// Elements between points, before the index is thinned out.
+// Before the index is thinned out.
 enum { CHI_SEEK_POINT_EVERY = 1024 };
 
 typedef struct chi_seek_index {
@@ -18,28 +17,26 @@ typedef struct chi_seek_index {
 	int64_t every;
 } chi_seek_index;
 
-typedef struct {
+// Of one source, in d->places. d->paths are its files.
+typedef struct chi_places {
 	chi_seek_index seek_index;
-	int64_t delivered, next; // elements so far; when the next place is due
+	int64_t delivered, next; // so far; when the next place is due
 } chi_places;
 
 void chi_seek_index_init(chi_seek_index *m);
 void chi_seek_index_free(chi_seek_index *m);
-// Gives the number of elements at which the next point is due.
+// In elements.
 int64_t chi_seek_index_next(chi_seek_index *m, int64_t elements);
 choir_status chi_seek_index_add(chi_seek_index *m, const chi_seek_point *point);
-// Drops the points of other files.
 void chi_seek_index_keep(chi_seek_index *m, int64_t file);
-// Finds the last point at or before elements.
+// At or before elements.
 bool chi_seek_index_find(chi_seek_index *m, int64_t elements, chi_seek_point *found);
-// Chooses up to max points, ascending: at doubling distances before elements, and the last two of
-// the index, for a pass that was once read to its end.
+// Up to max points, ascending: at doubling distances before elements, and the index's last two,
+// for a pass that was once read to its end.
 size_t chi_seek_index_choose(
 		chi_seek_index *m, int64_t elements, chi_seek_point chosen[], size_t max);
-// Hashes the names of the first n files, without directories.
-int64_t chi_seek_index_files(const chi_glob *paths, size_t n);
 
-void chi_places_init(chi_places *p);
+void chi_places_init(chi_places *p, choir_dataset *d);
 void chi_places_free(chi_places *p);
 void chi_places_begin(chi_places *p);
 // Counts an element. True: the next place should be added.
@@ -47,9 +44,10 @@ static inline bool chi_places_due(chi_places *p)
 {
 	return ++p->delivered == p->next;
 }
-// Remembers a place. The caller sets its file, byte and record.
-choir_status chi_places_add(
-		chi_places *p, choir_dataset *d, const chi_glob *paths, const chi_seek_point *place);
-// Finds the last place at or before elements, to which the source must seek, and sets d's counts.
-bool chi_places_find(chi_places *p, choir_dataset *d, int64_t elements, chi_seek_point *place);
-bool chi_places_fit(const chi_glob *paths, const chi_seek_point *point);
+// The caller sets its file, byte and record.
+choir_status chi_places_add(choir_dataset *d, const chi_seek_point *place);
+// The last place at or before elements, to which the source must seek. Sets d's counts.
+bool chi_places_find(choir_dataset *d, int64_t elements, chi_seek_point *place);
+// For tables.
+chi_seek_index *chi_places_index(choir_dataset *d);
+bool chi_places_fit(const choir_dataset *d, const chi_seek_point *point);

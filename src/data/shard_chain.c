@@ -1,5 +1,4 @@
-// Sharding of a chain by files. The chain is first only checked, from its end, so that a failure
-// changes nothing. Sharding by hints sets the shard stages that have a hint.
+// The chain is first only checked, from its end, so that a failure changes nothing.
 #include "data/dataset/subset.h"
 
 static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count)
@@ -9,7 +8,7 @@ static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count
 			d->stage->name, (long long) files, (long long) count);
 }
 
-// count 0: checks only whether there are files.
+// count 0: only whether there are files.
 static choir_status check(const choir_dataset *d, int64_t count)
 {
 	switch (d->stage->files) {
@@ -32,7 +31,7 @@ static choir_status check(const choir_dataset *d, int64_t count)
 			d->stage->name);
 }
 
-// Shards before the shuffles, so that each worker shuffles its own files.
+// Before the shuffles, so that each worker shuffles its own files.
 static choir_status shard_list(choir_dataset *reader, int64_t count, int64_t index)
 {
 	choir_dataset **at = &reader->from[0];
@@ -66,7 +65,7 @@ static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
 
 choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t index)
 {
-	CHOIR_TRY(check(d, 0)); // first: a source without files
+	CHOIR_TRY(check(d, 0)); // a source without files
 	CHOIR_TRY(check(d, count));
 	CHOIR_TRY(tell(d, count, index));
 	return apply(d, count, index);

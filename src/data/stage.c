@@ -1,5 +1,5 @@
-// The core of datasets: construction, checks of columns, and the position of stages with random
-// access. After an end or a failure, the core does not read from a stage before the rewind.
+// The core of datasets. After an end or a failure, it does not read from a stage before the
+// rewind.
 #include "data/stage.h"
 
 #include <stdarg.h>
@@ -46,7 +46,19 @@ void chi_no_free(choir_dataset *d)
 	(void) d;
 }
 
-// Describes a fault (NULL: none) and computes bytes.
+choir_status chi_paths_shard(choir_dataset *d, int64_t count, int64_t index)
+{
+	chi_glob_shard(d->paths, (size_t) count, (size_t) index);
+	d->files = (int64_t) d->paths->n;
+	return CHOIR_OK;
+}
+
+const char *chi_paths_at(const choir_dataset *d, int64_t i)
+{
+	return d->paths->path[i];
+}
+
+// NULL: none. Computes bytes.
 static const char *column_fault(const choir_column *c, bool varies, size_t *bytes)
 {
 	if ((unsigned) c->dtype > CHOIR_BF16)
@@ -335,7 +347,7 @@ choir_status chi_dataset_next(choir_dataset *d, chi_element *e)
 	return chi_dataset_read(d, e->column, unit, &e->examples);
 }
 
-// Counts cancels, so that a stage that ends its own cancel does not end its reader's.
+// A stage that ends its own cancel does not end its reader's.
 static void add_cancels(choir_dataset *d, uint32_t by)
 {
 	if (!d)

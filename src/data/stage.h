@@ -1,6 +1,6 @@
-// One stage of a chain: a source or a transform. It writes blocks of examples straight into the
-// final reader's memory. A stage with random access reads examples by number: the core keeps its
-// position, and a shuffle needs no buffer. All other stages are streams and keep a position.
+// A stage writes blocks of examples straight into the final reader's memory. One with random
+// access reads examples by number: the core keeps its position, and a shuffle needs no buffer.
+// All others are streams and keep a position.
 #pragma once
 
 #include "base/atomic.h"
@@ -9,48 +9,47 @@
 #include "data/position.h"
 #include "data/rows.h"
 
-// How sharding by files treats a stage.
+// How sharding by files treats it.
 typedef enum {
-	CHI_FILES_NONE = 0, // no files, or its elements depend on more
-	CHI_FILES_THROUGH, // shards its sources
-	CHI_FILES_HERE, // a source that reads d->files files in turn
+	CHI_FILES_NONE = 0, // or its elements depend on more
+	CHI_FILES_THROUGH,
+	CHI_FILES_HERE, // reads d->files files in turn
 	CHI_FILES_BEFORE // each element of its source names a file
 } chi_files;
 
-// The operations of a stage, called by the core only. The first six are never NULL; chi_no_
-// functions stand for what it cannot do. column[i] is memory for examples, or NULL if they are not
-// wanted. Reading with only NULL skips.
+// Called by the core only. The first six are never NULL; chi_no_ functions stand for what a stage
+// cannot do. column[i] is memory for examples, or NULL if they are not wanted; only NULL skips.
 typedef struct {
 	const char *name;
-	// With d->random: reads examples first .. first+count-1, which exist.
+	// With d->random: examples first .. first+count-1, which exist.
 	choir_status (*range)(choir_dataset *d, void *const column[], int64_t first, int64_t count);
-	// For streams: reads 1 to want examples, or one batch (want is at least spec.batch).
+	// Streams: 1 to want examples, or one batch (want is at least spec.batch).
 	choir_status (*read)(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
-	// Moves to the start of pass d->pass, which alone decides the elements. Moves sources with
+	// To the start of pass d->pass, which alone decides the elements. Moves sources with
 	// chi_dataset_begin.
 	choir_status (*rewind)(choir_dataset *d);
 	const void *(*peek)(choir_dataset *d, size_t column, int64_t first, int64_t count);
 	void (*free)(choir_dataset *d); // before its sources
-	// The rest is optional.
-	bool calls; // functions of the program, which can observe the thread
+	// Optional.
+	bool calls; // a function of the program, which can observe the thread
 	bool varies; // a source with ragged columns
 	bool reorderable; // makes each example from one, and cannot fail
-	// For streams, right after rewind: skips elements, which exist. Moves sources with
+	// Streams, right after rewind: skips elements, which exist. Moves sources with
 	// chi_dataset_pass_over. NULL: the core reads them.
 	choir_status (*seek)(choir_dataset *d, int64_t elements);
 	bool blind; // seek misses the end of a pass, or lost data
 	bool gone; // data cannot be read twice
-	// Hashes the arguments that decide the order of elements.
+	// Of arguments that decide the order.
 	uint64_t (*signature)(const choir_dataset *d);
 	chi_files files;
 	// CHI_FILES_HERE: keeps every count-th file from index on.
 	choir_status (*shard_files)(choir_dataset *d, int64_t count, int64_t index);
 	// NULL: there is a single file.
 	const char *(*path)(const choir_dataset *d, int64_t i);
-	// Tells a stage that stores elements whose share they are. CHOIR_INVALID: the store holds
-	// another.
+	// For a stage that stores elements: whose they are. CHOIR_INVALID: the store holds another
+	// share.
 	choir_status (*share)(choir_dataset *d, int64_t count, int64_t index);
-	// Repeat and sources with seek points have these.
+	// Repeat, and sources with seek points.
 	struct chi_seek_index *(*seek_index)(choir_dataset *d);
 	bool (*fits)(const choir_dataset *d, const chi_seek_point *point);
 } chi_stage;
@@ -61,28 +60,30 @@ struct choir_dataset {
 	choir_dataset *from[2]; // owned
 	int depth;
 	chi_spec spec;
-	size_t bytes[CHI_MAX_COLUMNS]; // of one example, or of its chi_ragged_value
+	size_t bytes[CHI_MAX_COLUMNS]; // of an example, or of its chi_ragged_value
 	int64_t elements;
 	bool ragged; // a short batch may come before others
 	bool random;
-	bool ended; // this pass; may be set with its last examples
+	bool ended; // in this pass; may be set with its last examples
 	bool failed;
 	chi_error failure;
 	int64_t position; // with random access
 	int64_t pass;
 	int64_t files;
+	chi_glob *paths; // of a source that reads them in turn
+	struct chi_places *places; // of a source with seek points
 	bool shuffles;
-	bool hint; // count and index are to be set by a distribution
+	bool hint; // a distribution sets count and index
 	chi_atomic32 cancelled;
 	choir_dataset *outer; // reads this chain without owning it
-	chi_atomic64 dropped, skipped; // of a source, this pass: rows without a value; bad rows
+	chi_atomic64 dropped, skipped; // of a source, this pass
 	chi_atomic64 delivered; // of a source with seek points
 	char *names;
 };
 
 // Limits the recursion of reads, and so the stack.
 enum { CHI_MAX_STAGES = 2000 };
-// Sets the second source. NULL: too deep, and both were freed.
+// NULL: too deep, and both were freed.
 choir_dataset *chi_dataset_add_source(choir_dataset *d, choir_dataset *from);
 
 choir_status chi_no_range(choir_dataset *d, void *const column[], int64_t first, int64_t count);
@@ -90,39 +91,41 @@ choir_status chi_no_read(choir_dataset *d, void *const column[], int64_t want, i
 choir_status chi_no_rewind(choir_dataset *d);
 const void *chi_no_peek(choir_dataset *d, size_t column, int64_t first, int64_t count);
 void chi_no_free(choir_dataset *d);
-// The failure repeats until the rewind.
+// With d->paths.
+choir_status chi_paths_shard(choir_dataset *d, int64_t count, int64_t index);
+const char *chi_paths_at(const choir_dataset *d, int64_t i);
+// It repeats until the rewind.
 choir_status chi_dataset_keep_failure(choir_dataset *d, choir_status status);
-// Gives the result of a stage that got examples before status: CHOIR_OK if got > 0. Then the next
-// read reports status.
+// Of a stage that got examples before status: CHOIR_OK if got > 0. Then the next read reports
+// status.
 choir_status chi_dataset_got(choir_dataset *d, choir_status status, int64_t got);
-// Checks columns and computes bytes per example. varies: allows unknown dimensions.
+// Computes bytes per example. varies: allows unknown dimensions.
 choir_status chi_columns_check(
 		const char *what, bool varies, size_t n, const choir_column columns[], size_t bytes[]);
-// Makes a source and copies columns. size: of its struct, which begins with a choir_dataset.
+// Copies columns. size: of its struct, which begins with a choir_dataset.
 void *chi_source_new(const chi_stage *stage, size_t size, size_t n, const choir_column columns[],
 		int64_t examples);
-// Makes a transform like from, for the constructor to change. Owns from, also on failure.
+// Like from, for the constructor to change. Owns from, also on failure.
 void *chi_transform_new(const chi_stage *stage, size_t size, choir_dataset *from);
-// Replaces the columns of a transform; new ones may vary.
+// Of a transform; new ones may vary.
 bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column columns[]);
-// Returns whether d is not NULL. Otherwise records it, unless another failure is recorded.
+// d is not NULL. Otherwise records it, unless another failure is recorded.
 bool chi_dataset_given(const choir_dataset *d, const char *what);
 choir_dataset *chi_refuse(choir_dataset *d, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// chi_column_find gives an index, or spec.n. The others report a missing column and list the known
-// ones.
+// An index, or spec.n. The others report a missing column and list the known ones.
 size_t chi_column_find(const choir_dataset *d, const char *name);
 choir_status chi_no_column(const choir_dataset *d, const char *what, const char *name);
 choir_dataset *chi_refuse_column(choir_dataset *d, const char *what, const char *name);
 
-// Reads from a stage; handles random access, cancelling, and persistent ends and failures.
+// Handles random access, cancelling, and persistent ends and failures.
 choir_status chi_dataset_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
-// Reads want single examples, fewer only at the end. CHOIR_END: none.
+// Single examples, fewer only at the end. CHOIR_END: none.
 choir_status chi_dataset_fill(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
-// Skips up to elements and gives their number.
+// *got: their number.
 choir_status chi_dataset_drop(choir_dataset *d, int64_t elements, int64_t *got);
 bool chi_dataset_is_cancelled(const choir_dataset *d);
-// Makes a cancel of outer, which lives as long as d, cancel d too.
+// A cancel of outer, which lives as long as d, cancels d too.
 void chi_dataset_set_outer(choir_dataset *d, choir_dataset *outer);
 static inline int64_t chi_dataset_unit(const choir_dataset *d)
 {

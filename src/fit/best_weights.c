@@ -1,4 +1,4 @@
-// The weights after the best epoch: host copies of what a weights file would hold.
+// Host copies of what a weights file would hold.
 #include "fit/best_weights.h"
 
 #include "base/alloc.h"

@@ -3,13 +3,13 @@
 
 #include "train/weights/weights.h"
 
-// Copies of all weights after the best epoch, in host memory.
+// In host memory.
 typedef struct {
 	chi_weights weights;
-	void **data; // of each; NULL: no copies
+	void **data; // NULL: no copies
 } chi_best_weights;
 
-// Makes room for copies of all weights of the strategy; copies them; sets them to the copies.
+// Room for all weights of the strategy; copies; sets the weights.
 choir_status chi_best_weights_reserve(chi_best_weights *b, choir_strategy *s);
 choir_status chi_best_weights_keep(chi_best_weights *b, choir_strategy *s);
 choir_status chi_best_weights_restore(const chi_best_weights *b);

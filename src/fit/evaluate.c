@@ -1,4 +1,4 @@
-// One pass over data without training: choir_evaluate and choir_predict.
+// One pass over data without training.
 #include "base/alloc.h"
 #include "fit/fit_model.h"
 #include "input/input.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-// Calls each with every batch of one pass, then rewinds the data, also after a failure.
+// Rewinds the data, also after a failure.
 typedef choir_status each_fn(choir_model *m, choir_values *batch, void *user);
 static choir_status pass(
 		choir_model *m, choir_distributed_dataset *data, each_fn *each, void *user)
@@ -91,7 +91,7 @@ choir_status choir_predict_batches(
 	return status == CHOIR_OK ? status : chi_error_prefix("predict");
 }
 
-// All results so far, packed.
+// Packed.
 typedef struct {
 	char *data;
 	size_t used, capacity;

@@ -1,6 +1,5 @@
-// The training loop. An epoch is a pass over the data, or a number of batches. Everything that the
-// next batch depends on is in the strategy and the model, so a checkpoint can be taken after any
-// batch, and a restored training goes on from there.
+// Everything that the next batch depends on is in the strategy and the model, so a checkpoint can
+// be taken after any batch, and a restored training goes on from there.
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/text.h"
@@ -138,7 +137,7 @@ static choir_status call(const fit *f, moment when)
 	return CHOIR_OK;
 }
 
-// Whether to stop; with several workers, whether any of them wants to.
+// With several workers, any of them may want to stop.
 static choir_status agree(const fit *f, bool *stop)
 {
 	chi_process_group *p = f->m->strategy->process_group;
@@ -189,7 +188,7 @@ static choir_status resume(const fit *f)
 
 // ---- An epoch.
 
-// The loss of the step that follows is the growth of the metric's total over that of its count.
+// The loss of a step is the growth of the metric's total over that of its count.
 typedef struct {
 	double total, count;
 } loss_so_far;
@@ -279,7 +278,7 @@ static choir_status validate(const fit *f)
 			: choir_evaluate(m, f->o.validation);
 }
 
-// Measures the epoch's end, with the averages of the weights if they are wanted.
+// With the averages of the weights if they are wanted.
 static choir_status measure(fit *f)
 {
 	choir_model *m = f->m;

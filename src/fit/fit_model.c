@@ -1,5 +1,5 @@
-// A model and its logs. The names of all logs are fixed when the model is made, so an epoch's logs
-// are a row of numbers.
+// The names of all logs are fixed when the model is made, so an epoch's logs are a row of
+// numbers.
 #include "fit/fit_model.h"
 
 #include "base/alloc.h"
@@ -208,7 +208,7 @@ static choir_tensor *weigh_classes(
 			: choir_multiply(losses, choir_cast(weights, losses->dtype));
 }
 
-// What a metric counts: the loss with the whole penalty. penalty NULL: none.
+// With the whole penalty. penalty NULL: none.
 static choir_tensor *shown(choir_tensor *losses, choir_tensor *penalty, choir_replica *r)
 {
 	return penalty == NULL
@@ -221,7 +221,7 @@ static choir_tensor *penalty_of(const choir_model *m, choir_replica *r)
 	return m->regularized == NULL ? NULL : choir_layer_regularization_loss(m->regularized, r);
 }
 
-// The loss of each example, [n].
+// [n].
 static choir_tensor *losses_of(
 		const choir_model *m, choir_replica *r, choir_tensor *labels, choir_tensor *results)
 {

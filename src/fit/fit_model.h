@@ -1,4 +1,4 @@
-// A model: what a step is, how far a training has come, and the logs.
+// What a step is, how far a training has come, and the logs.
 #pragma once
 
 #include "base/atomic.h"
@@ -11,7 +11,7 @@ struct choir_model {
 	choir_metric *loss;
 	choir_metric **metric; // the loss, then those of the options
 	size_t metrics;
-	// Logs: the metrics, the learning rate, the metrics of a validation.
+	// The metrics, the learning rate, the metrics of a validation.
 	size_t logs;
 	char **log_name;
 	double *log;
@@ -39,28 +39,27 @@ static inline size_t chi_model_rate_log(const choir_model *m)
 {
 	return m->metrics;
 }
-// The i-th metric's log, of a training or of a validation.
+// Of a training or of a validation.
 static inline size_t chi_model_metric_log(const choir_model *m, size_t i, bool validation)
 {
 	return validation ? m->metrics + 1 + i : i;
 }
-// The index of a log, or CHOIR_NONE.
+// Its index, or CHOIR_NONE.
 int64_t chi_model_find_log(const choir_model *m, const char *name);
-// Appends the logs to the history as those of the next epoch.
+// As those of the next epoch.
 choir_status chi_model_add_history(choir_model *m);
 void chi_model_forget(choir_model *m);
 
-// Sets the logs of all metrics and resets these.
+// Resets the metrics.
 choir_status chi_model_take_metrics(choir_model *m, bool validation);
 
-// A step of one replica; user is the model. An evaluation has no tape.
+// user is the model. An evaluation has no tape.
 choir_status chi_model_train_step(choir_replica *r, void *user);
 choir_status chi_model_test_step(choir_replica *r, void *user);
 choir_status chi_model_predict_step(choir_replica *r, void *user); // returns "results"
 
-// Fails unless m can run on data. Sets the columns that the options left open.
+// m can run on data. Sets the columns that the options left open.
 choir_status chi_model_check(choir_model *m, choir_distributed_dataset *data, const char *call);
 
-// A model in checkpoints.
 extern const chi_stateful_table chi_model_state;
 void chi_model_free(void *self);

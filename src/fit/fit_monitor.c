@@ -1,5 +1,4 @@
-// Early stopping and reductions of the learning rate. Both watch a log, and count the epochs in
-// which it does not improve.
+// Both watch a log, and count the epochs in which it does not improve.
 #include "fit/fit_monitor.h"
 
 #include "base/options.h"
@@ -107,7 +106,7 @@ choir_status chi_fit_monitors_open(
 	return o->reduce_on_plateau == NULL ? CHOIR_OK : open_plateau(w, m, o);
 }
 
-// Whether the log was measured after this epoch.
+// Measured after this epoch.
 static bool is_new(const chi_fit_monitors *w, const chi_fit_monitor *f, const choir_model *m)
 {
 	return f->log != CHOIR_NONE &&
@@ -115,7 +114,7 @@ static bool is_new(const chi_fit_monitors *w, const chi_fit_monitor *f, const ch
 					m->epochs % w->validation_every != 0);
 }
 
-// best NAN: there is none yet.
+// best NAN: none yet.
 static bool improves(const chi_fit_monitor *f, double value, double best)
 {
 	const double gain = f->larger_is_better ? value - best : best - value;

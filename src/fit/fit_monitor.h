@@ -1,5 +1,4 @@
-// Logs that choir_fit watches after each epoch: early stopping, and reductions of the learning
-// rate.
+// Early stopping, and reductions of the learning rate.
 #pragma once
 
 #include "fit/fit_model.h"
@@ -17,10 +16,9 @@ typedef struct {
 	int64_t validation_every;
 } chi_fit_monitors;
 
-// Checks the options and finds the logs.
 choir_status chi_fit_monitors_open(
 		chi_fit_monitors *w, const choir_model *m, const choir_fit_options *o);
-// See the logs of the epoch that has ended.
+// Of the epoch that has ended.
 choir_status chi_fit_stopping_see(const chi_fit_monitors *w, choir_model *m);
 choir_status chi_fit_plateau_see(const chi_fit_monitors *w, choir_model *m);
 bool chi_fit_has_patience(const chi_fit_monitors *w, const choir_model *m);

@@ -1,4 +1,4 @@
-// A model in checkpoints: how far choir_fit has come, the history, and the best weights.
+// A model in checkpoints.
 #include "base/alloc.h"
 #include "base/text.h"
 #include "fit/fit_model.h"
@@ -10,7 +10,6 @@ static const char *name(const void *self)
 	return ((const choir_model *) self)->o.name;
 }
 
-// "epoch" and so on, and where the numbers are.
 typedef struct {
 	const char *name;
 	int64_t *value;

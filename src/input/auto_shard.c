@@ -1,6 +1,6 @@
-// Auto-sharding. FILE: a worker reads its own files. DATA: it reads all examples and keeps those
-// of its replicas. HINT: it reads the examples that the program's shard stage selects. OFF, or a
-// single worker: it reads and keeps all examples.
+// FILE: a worker reads its own files. DATA: it reads all examples and keeps those of its
+// replicas. HINT: it reads what the program's shard stage selects. OFF, or a single worker: it
+// keeps all.
 #include "input/input.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@ static choir_status by_hint(const choir_distributed_dataset *data, choir_dataset
 	return chi_error_prefix("distribute_dataset");
 }
 
-// Lists each worker's files, before they are sharded.
+// Before they are sharded.
 static choir_status list_files(choir_distributed_dataset *data, const choir_dataset *d)
 {
 	const int workers = data->o.workers;

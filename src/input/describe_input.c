@@ -1,4 +1,4 @@
-// Descriptions of a distributed dataset: columns, steps, and the examples that each replica reads.
+// Columns, steps, and the examples that each replica reads.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -46,7 +46,7 @@ int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *d
 	return data->o.workers > 1 ? CHOIR_UNKNOWN_CARDINALITY : d->elements;
 }
 
-// Files whose names the chain reads are not known yet.
+// Names that the chain reads are not known yet.
 static void add_what_is_read(chi_text *t, const choir_distributed_dataset *data, int worker)
 {
 	enum { MAX_NAMES = 4 };
@@ -68,7 +68,7 @@ static void add_what_is_read(chi_text *t, const choir_distributed_dataset *data,
 		chi_text_add(t, " and %zu more", n - MAX_NAMES);
 }
 
-// Lists first, first + apart, ... below end.
+// first, first + apart, ... below end.
 static void add_numbers(chi_text *t, int64_t first, int64_t apart, int64_t end)
 {
 	enum { MAX = 8 };
@@ -89,8 +89,8 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
 	return a;
 }
 
-// Describes a replica's share of its worker's own stream. Its place in the cyclic list of sizes
-// moves by shift in each step, and returns after some turns.
+// A replica's share of its worker's own stream: its place in the cyclic list of sizes moves by
+// shift in each step, and returns after some turns.
 static void add_turns(chi_text *t, const choir_distributed_dataset *data, int64_t id)
 {
 	enum { MAX = 8 };
@@ -113,7 +113,7 @@ static void add_turns(chi_text *t, const choir_distributed_dataset *data, int64_
 	chi_text_add(t, " examples of its worker's, by turns\n");
 }
 
-// Each step takes the next pieces of an element.
+// Of an element, in turn.
 static void add_pieces(
 		chi_text *t, const choir_distributed_dataset *data, int64_t index, int64_t replicas)
 {

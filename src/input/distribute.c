@@ -1,5 +1,4 @@
-// Construction of distributed datasets: options, sharding, rebatching. The strategy owns the
-// datasets.
+// Options, sharding, rebatching. The strategy owns the datasets.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -142,7 +141,7 @@ static chi_rebatch find_rebatch(const choir_distributed_dataset *data)
 	return shared ? CHI_REBATCH_SHARED : CHI_REBATCH_STREAM;
 }
 
-// The maximum number of examples in a step here. False: overflow.
+// In a step here. False: overflow.
 static bool find_capacity(choir_distributed_dataset *data, int64_t element)
 {
 	const int64_t n = chi_input_replicas(data), r = data->strategy->replicas;
@@ -226,8 +225,8 @@ static choir_distributed_dataset *new_data(
 	return NULL;
 }
 
-// Whether another thread may read d: functions of the program may need theirs, and a rewind loses
-// what a queue gave. *files: d reads files.
+// Functions of the program may need their own thread, and a rewind loses what a queue gave.
+// *files: d reads files.
 static bool reads_by_itself(const choir_dataset *d, bool *files)
 {
 	if (d == NULL)
@@ -239,7 +238,7 @@ static bool reads_by_itself(const choir_dataset *d, bool *files)
 	return reads_by_itself(d->from[0], files) && reads_by_itself(d->from[1], files);
 }
 
-// By default as many steps are read ahead as fit in a core's inner caches.
+// As many as fit in a core's inner caches.
 static int fitting_steps(const choir_distributed_dataset *data)
 {
 	enum { BYTES = 1 << 20, MAX_STEPS = 8 };
@@ -276,8 +275,8 @@ static void sign_part(choir_distributed_dataset *data)
 		data->signature = chi_hash_mix(data->signature ^ part[i]);
 }
 
-// By default only datasets of files are read ahead. Datasets with functions of the program are not
-// read beyond the pass.
+// By default only datasets of files. Datasets with functions of the program are not read beyond
+// the pass.
 static bool read_ahead(choir_distributed_dataset *data)
 {
 	const choir_dataset *d = data->stream[0].data;
@@ -348,7 +347,7 @@ static choir_distributed_dataset *make(
 	}
 	if ((d = in_batches(d, o.global_batch)) == NULL)
 		return NULL;
-	// Taken before sharding, when it is equal on all workers.
+	// Before sharding it is equal on all workers.
 	const uint64_t signature = chi_dataset_signature(d);
 	choir_distributed_dataset *data = new_data(s, &o, 1);
 	if (data == NULL || chi_input_shard(data, d) != CHOIR_OK) {

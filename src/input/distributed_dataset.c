@@ -1,5 +1,5 @@
-// Delivers batches of a distributed dataset: one tensor per column in the set's frame. Replicas
-// get views of their rows, or copies on their devices. Also rewinds, saves and restores.
+// A batch is one tensor per column in the set's frame. Replicas get views of their rows, or
+// copies on their devices.
 #include "input/input.h"
 
 #include <stddef.h>
@@ -35,7 +35,7 @@ static choir_status ready_batch(choir_distributed_dataset *data, choir_values **
 static choir_tensor *new_column(choir_frame *f, const choir_column *c, int64_t rows)
 {
 	choir_shape shape = { .rank = c->shape.rank + 1, .dim = { rows } };
-	for (int i = 0; i < c->shape.rank; i++) // no replica has examples of a ragged column
+	for (int i = 0; i < c->shape.rank; i++) // no replica has examples
 		shape.dim[i + 1] = c->shape.dim[i] == CHOIR_UNKNOWN ? 0 : c->shape.dim[i];
 	return chi_tensor_new(f, c->dtype, &shape);
 }
@@ -57,7 +57,7 @@ choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_b
 	return CHOIR_OK;
 }
 
-// Copies rows to devices with memory of their own.
+// To devices with memory of their own.
 static choir_status fetch(choir_distributed_dataset *data, choir_values *set, const char *name)
 {
 	choir_value *v = choir_values_find(set, name);
@@ -119,8 +119,8 @@ static void where(const choir_distributed_dataset *data, choir_input_position *p
 	p->steps = data->steps;
 }
 
-// Reads the next step in which some worker has examples. A worker takes part after its data have
-// ended, and after a failure before reading, which it reports.
+// The next step in which some worker has examples. A worker takes part after its data have ended,
+// and after a failure before reading, which it reports.
 static choir_status read_step(
 		choir_distributed_dataset *data, chi_batch_buffer *to, choir_status own)
 {
@@ -150,8 +150,8 @@ static choir_status fill(choir_distributed_dataset *data, choir_values *set, cho
 	return status == CHOIR_OK ? chi_strategy_abort(data->strategy, deal(data, set, &to)) : status;
 }
 
-// Keeps a failure until the rewind, on all workers, since a step may be lost. The next step
-// reports it to workers that do not know of it.
+// Until the rewind, on all workers, since a step may be lost. The next step tells workers that do
+// not know.
 static choir_status keep(choir_distributed_dataset *data, choir_status status, bool told)
 {
 	data->failure.status = CHOIR_OK;
@@ -240,7 +240,7 @@ choir_status choir_distributed_dataset_save(
 	return CHOIR_OK;
 }
 
-// Restores one dataset per replica; ended ones end again.
+// One dataset per replica; ended ones end again.
 static choir_status go_each(choir_distributed_dataset *data, const choir_input_position *p)
 {
 	for (int i = 0; i < data->streams; i++) {

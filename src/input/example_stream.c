@@ -1,5 +1,5 @@
-// A dataset as a stream of examples. An element goes straight to its destination if it fits and
-// all columns are packed. Otherwise the element is read into `leftover`, which keeps the rest.
+// An element goes straight to its destination if it fits and all columns are packed. Otherwise it
+// is read into `leftover`, which keeps the rest.
 #include "input/input.h"
 
 #include <string.h>
@@ -73,8 +73,7 @@ static bool has_space(const choir_tensor *t, int64_t used, const chi_ragged_valu
 					(size_t) c->shape.rank * sizeof c->shape.dim[0]) == 0;
 }
 
-// Finds tensor and row for example at: the previous example's tensor, or a new one with space for
-// rest examples.
+// The previous example's tensor and row, or a new tensor with space for rest examples.
 static choir_status varying_tensor(const chi_example_stream *f, chi_batch_buffer *to, size_t i,
 		const chi_ragged_value *c, int64_t at, int64_t rest, choir_tensor **tensor, int64_t *row)
 {
@@ -100,7 +99,7 @@ static choir_status varying_tensor(const chi_example_stream *f, chi_batch_buffer
 	return CHOIR_OK;
 }
 
-// capacity: examples for which a new tensor has space.
+// capacity: of a new tensor.
 static choir_status copy_ragged_values(const chi_example_stream *f, chi_batch_buffer *to, size_t i,
 		const chi_ragged_value *cell, int64_t n, int64_t capacity)
 {

@@ -1,6 +1,6 @@
-// Checks that workers have the same files. First they compare one hash of all files. If it
-// differs, they compare file by file. A hash covers each file's size and a checksum of the first,
-// the last and some other blocks. If there are very many files, only some are read.
+// Workers first compare one hash of all files, and if it differs, file by file. A hash covers
+// each file's size and a checksum of the first, the last and some other blocks; of very many
+// files, only some are read.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -80,7 +80,7 @@ static choir_status refuse(choir_cluster *c, int w, const digest all[])
 			describe(&all[w], text[0]), chi_cluster_name(c, 0, first), describe(&all[0], text[1]));
 }
 
-// All workers call it, with equally many files.
+// On all workers, with equally many files.
 static choir_status find_difference(
 		choir_cluster *c, const chi_glob *paths, digest *all, char block[BLOCK])
 {

@@ -1,5 +1,4 @@
-// Distributed datasets: a dataset as a stream of examples, rebatched for the replicas of each
-// step.
+// A dataset as a stream of examples, rebatched for the replicas of each step.
 #pragma once
 
 #include "choir/input.h"
@@ -9,7 +8,7 @@
 #include "data/stage.h"
 #include "strategy/context.h"
 
-// A stream of examples, whatever the sizes of the dataset's elements.
+// Whatever the sizes of the dataset's elements.
 typedef struct {
 	choir_dataset *data;
 	const chi_spec *spec;
@@ -18,15 +17,15 @@ typedef struct {
 	int64_t elements;
 } chi_example_stream;
 
-// Consecutive examples that share another shape.
+// Consecutive examples of another shape.
 typedef struct chi_shape_run {
 	choir_tensor *tensor;
 	int64_t first;
 	struct chi_shape_run *older;
 } chi_shape_run;
 
-// The buffer of a step. In a column that varies, the first example decides the shape, and each
-// change of shape begins a run, newest first.
+// Of a step. In a column that varies, the first example decides the shape, and each change begins
+// a run, newest first.
 typedef struct {
 	choir_frame *frame;
 	choir_tensor *column[CHI_MAX_COLUMNS];
@@ -42,17 +41,17 @@ typedef struct {
 choir_status chi_example_stream_init(chi_example_stream *f, choir_dataset *d);
 void chi_example_stream_free(chi_example_stream *f);
 choir_status chi_example_stream_begin(chi_example_stream *f, int64_t pass);
-// Reads up to want examples, from the leftover or one element. to NULL: skips. whole: one complete
-// element, for which to has capacity. CHOIR_END: no examples.
+// Up to want examples, from the leftover or one element. to NULL: skips. whole: one complete
+// element, for which to has capacity. CHOIR_END: none.
 choir_status chi_example_stream_read(
 		chi_example_stream *f, chi_batch_buffer *to, int64_t want, bool whole, int64_t *got);
-// The same until want are read; fewer at the end, without an error.
+// Until want are read; fewer at the end, without an error.
 choir_status chi_example_stream_fill(
 		chi_example_stream *f, chi_batch_buffer *to, int64_t want, int64_t *got);
-// Finds the tensor of column i that holds example first, at row *offset, and *there of the next n.
+// The tensor of column i with example first, at row *offset, and *there of the next n.
 choir_tensor *chi_batch_buffer_find(const chi_batch_buffer *to, size_t i, int64_t first, int64_t n,
 		int64_t *offset, int64_t *there);
-// Reads an element into the empty leftover, unless the pass has ended (CHOIR_END).
+// An element into the empty leftover. CHOIR_END: the pass has ended.
 choir_status chi_example_stream_hold(chi_example_stream *f);
 void chi_example_stream_position(const chi_example_stream *f, choir_input_position *p);
 choir_status chi_example_stream_seek(chi_example_stream *f, const choir_input_position *p);
@@ -60,11 +59,11 @@ choir_status chi_example_stream_seek(chi_example_stream *f, const choir_input_po
 typedef enum {
 	CHI_REBATCH_AS_THEY_COME, // one replica in all gets an element
 	CHI_REBATCH_ELEMENTS,
-	CHI_REBATCH_ELEMENTS_SHARED, // all workers read all; element i is replica i's
-	CHI_REBATCH_STREAM, // the worker's own stream, by a cyclic list of sizes
-	CHI_REBATCH_SHARED, // all workers read all and keep their part
-	CHI_REBATCH_UNKNOWN, // global batch unknown: n pieces of each element
-	CHI_REBATCH_UNKNOWN_SHARED // all workers read all; piece j is replica j's
+	CHI_REBATCH_ELEMENTS_SHARED, // all read all; element i is replica i's
+	CHI_REBATCH_STREAM, // the worker's own, by a cyclic list of sizes
+	CHI_REBATCH_SHARED, // all read all and keep their part
+	CHI_REBATCH_UNKNOWN, // n pieces of each element
+	CHI_REBATCH_UNKNOWN_SHARED // all read all; piece j is replica j's
 } chi_rebatch;
 
 typedef struct chi_input_message chi_input_message; // in step_sync.c
@@ -81,13 +80,13 @@ struct choir_distributed_dataset {
 	int streams; // 1, or one per replica
 	chi_example_stream *stream;
 	int64_t batch; // global batch, or CHOIR_UNKNOWN_CARDINALITY
-	int64_t capacity; // maximum examples of a step here
+	int64_t capacity; // of a step here
 	int64_t steps;
-	int64_t pass; // the program's; the thread may be ahead
-	int64_t all; // examples of this step on all workers
+	int64_t pass; // the thread may be ahead
+	int64_t all; // of this step, on all workers
 	chi_error failure; // until the rewind
-	bool unreported; // other workers do not know the failure
-	choir_input_position before; // where the current or failed step began
+	bool unreported; // by other workers
+	choir_input_position before; // the current or failed step
 	chi_read_ahead *read_ahead;
 	uint64_t signature; // of the dataset, and of the share read here
 	chi_input_message *messages; // one per worker; NULL: no others
@@ -95,49 +94,47 @@ struct choir_distributed_dataset {
 	choir_column *column;
 };
 
-// Whether all workers read all examples.
+// All workers read all examples.
 bool chi_input_is_shared(const choir_distributed_dataset *data);
-// Give the replicas of the job, and of the workers before worker.
+// Of the job, and of the workers before worker.
 int64_t chi_input_replicas(const choir_distributed_dataset *data);
 int64_t chi_input_first(const choir_distributed_dataset *data, int worker);
 choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_batch_buffer *to);
 // Reads step to->step and sets replicas' rows. CHOIR_END: all are 0.
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_batch_buffer *to);
-// Makes a thread that reads steps ahead, from the first begin or take on. together: a reader waits
-// for half of them at a time. goes_on: the thread continues with the next pass.
+// From the first begin or take on. together: a reader waits for half of the steps at a time.
+// goes_on: the thread continues with the next pass.
 chi_read_ahead *chi_read_ahead_new(
 		choir_distributed_dataset *data, int steps, bool together, bool goes_on);
 void chi_read_ahead_free(chi_read_ahead *a);
-// Begins to read before the first take.
+// Before the first take.
 choir_status chi_read_ahead_begin(chi_read_ahead *a);
-// Gives the next step in to->frame. Errors: as chi_input_read_step.
+// In to->frame. Errors: as chi_input_read_step.
 choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to);
-// Stops reading and drops steps. NULL is allowed.
+// Drops steps. a may be NULL.
 void chi_read_ahead_halt(chi_read_ahead *a);
-// Moves to *pass, the next one, if the thread has begun it. False: the thread is halted, and the
-// caller begins *pass.
+// To *pass, the next one, if the thread has begun it. False: the thread is halted, and the caller
+// begins *pass.
 bool chi_read_ahead_rewind(chi_read_ahead *a, int64_t *pass);
-// Gives the position after the last taken step. False: ask the stream.
+// After the last taken step. False: ask the stream.
 bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p);
-// Lets all workers agree whether a construction succeeded. own: the status here. signature: must
-// be equal on all. differs: the message for a worker whose signature is not worker 0's.
+// Workers agree whether a construction succeeded. own: the status here. signature is equal on
+// all. differs: the message for a worker whose signature is not worker 0's.
 choir_status chi_input_check_creation(
 		choir_strategy *s, choir_status own, uint64_t signature, const char *differs);
-// Compares the files of all workers of c, which all call it. CHOIR_STATE: they differ; names the
-// first one and its worker.
+// On all workers of c. CHOIR_STATE: they differ; names the first file and its worker.
 choir_status chi_input_compare_files(choir_cluster *c, const chi_glob *paths);
-// The same for a dataset. data NULL: it could not be made here, and own says why.
+// data NULL: it could not be made here, and own says why.
 choir_status chi_input_check_data(
 		choir_strategy *s, choir_status own, const choir_distributed_dataset *data);
-// E.g. "image" u8 [28, 28].
+// "image" u8 [28, 28].
 enum { CHI_COLUMN_TEXT = CHI_SHAPE_TEXT + 80 };
 const char *chi_input_print_column(const choir_column *c, char text[CHI_COLUMN_TEXT]);
 chi_input_message *chi_input_new_messages(const choir_strategy *s);
 choir_status chi_input_sync_step(
 		choir_distributed_dataset *data, const chi_batch_buffer *to, choir_status own);
-// Applies the sharding policy, before the first read.
+// Before the first read.
 choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d);
 
-// See input_state.c.
 void chi_input_free(void *self);
 extern const chi_stateful_table chi_input_state;

@@ -1,5 +1,4 @@
-// The state of a distributed dataset in checkpoints: its position. If workers read different
-// shares, each worker has a position, and the chief gathers and writes all positions.
+// If workers read different shares, each has a position, and the chief writes all.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -16,7 +15,6 @@ static const char *name(const void *self)
 	return "dataset";
 }
 
-// Whether each worker has its own position.
 static bool in_parts(const choir_distributed_dataset *data)
 {
 	return data->strategy->process_group != NULL && data->o.workers > 1 &&
@@ -107,7 +105,7 @@ static bool reads_a_queue(const choir_dataset *d)
 	return d != NULL && (d->stage->gone || reads_a_queue(d->from[0]) || reads_a_queue(d->from[1]));
 }
 
-// Whether the dataset ignores the checkpoint: by its option, or as a queue whose shares differ.
+// By its option, or as a queue whose shares differ.
 static choir_status stays(const choir_distributed_dataset *data, chi_state_dict *from, bool *does)
 {
 	parts p;

@@ -1,10 +1,10 @@
-// Reading ahead: a thread reads the next steps while the program works. It reads straight into the
-// tensors of the future batch, so the delivery of a step copies nothing. Each step stores the
-// position after it, so a save ignores steps that were only read ahead.
+// A thread reads the next steps straight into the tensors of the future batch, so a delivery
+// copies nothing. Each step stores the position after it, so a save ignores steps that were only
+// read ahead.
 //
-// An end or a failure is reported after the steps before it. After an end the thread begins the
-// next pass, so that the program need not wait for a shuffle's buffer to fill. No lock is held
-// while data are read.
+// An end or a failure comes after the steps before it. After an end the thread begins the next
+// pass, so that the program need not wait for a shuffle's buffer. No lock is held while data are
+// read.
 #include "input/input.h"
 
 #include <math.h>
@@ -83,8 +83,8 @@ static void read_next(chi_read_ahead *a)
 		chi_cond_broadcast(&a->changed);
 }
 
-// Releases the caller's mutex. Does not begin the pass if sources have left out rows: the program
-// may ask for their counts until it rewinds. A failure is reported by the rewind.
+// Releases the caller's mutex. It does not begin the pass if sources have left out rows: the
+// program may ask for their counts until it rewinds, which reports a failure.
 static void begin_next(chi_read_ahead *a)
 {
 	chi_example_stream *f = &a->data->stream[0];
@@ -178,7 +178,7 @@ chi_read_ahead *chi_read_ahead_new(
 	return NULL;
 }
 
-// Called with mutex held. True: the next pass had begun.
+// With mutex held. True: the next pass had begun.
 static bool halt(chi_read_ahead *a)
 {
 	a->running = a->ended = false;
@@ -206,7 +206,7 @@ void chi_read_ahead_halt(chi_read_ahead *a)
 	chi_mutex_unlock(&a->mutex);
 }
 
-// Drops the rest of the ended pass. Called with mutex held.
+// The rest of the ended pass. With mutex held.
 static void drop_pass(chi_read_ahead *a)
 {
 	bool end;
@@ -245,7 +245,7 @@ bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p)
 	return true;
 }
 
-// Begins a pass unless it was read to its end. Called with mutex held.
+// Unless it was read to its end. With mutex held.
 static void begin(chi_read_ahead *a)
 {
 	if (a->running || a->filled > 0)
@@ -309,8 +309,8 @@ static choir_status hand_over(const chi_read_ahead *a, const slot *s, chi_batch_
 	return CHOIR_OK;
 }
 
-// Called with mutex held. Small steps change threads in groups, since a thread switch costs more
-// than reading one.
+// With mutex held. Small steps change threads in groups, since a switch costs more than reading
+// one.
 static void await(chi_read_ahead *a)
 {
 	if (a->filled > 0)

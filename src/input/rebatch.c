@@ -1,5 +1,5 @@
-// Rebatching: how many examples of a step each replica gets (docs/rules.md, section 9). Workers
-// compute it without communication from numbers that all of them know.
+// How many examples of a step each replica gets (docs/rules.md, section 9). Workers compute it
+// without communication from numbers that all know.
 #include "input/input.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ static int64_t share(const choir_distributed_dataset *data, int64_t id)
 	return data->batch / n + (id < data->batch % n);
 }
 
-// The first replicas are served first.
+// The first replicas come first.
 static void cut_rows(
 		const choir_distributed_dataset *data, const chi_batch_buffer *to, int64_t examples)
 {
@@ -53,7 +53,7 @@ static choir_status read_element(choir_distributed_dataset *data, chi_batch_buff
 	return chi_example_stream_read(&data->stream[0], to, 0, true, &to->rows[0]);
 }
 
-// Reads an element per replica. If all are read, skips other workers' elements.
+// An element per replica. If all are read, skips other workers' elements.
 static choir_status read_elements(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	const bool shared = data->rebatch == CHI_REBATCH_ELEMENTS_SHARED;
@@ -76,9 +76,8 @@ static choir_status read_elements(choir_distributed_dataset *data, chi_batch_buf
 	return all > 0 ? CHOIR_OK : CHOIR_END;
 }
 
-// Reads by the cyclic list of sizes. Worker w begins at its first replica's size and takes the
-// next sizes in each step. All workers advance by the replicas of one worker, even if their
-// numbers differ, so each step is a global batch.
+// By the cyclic list of sizes: worker w begins at its first replica's size. All workers advance
+// by the replicas of one, even if their numbers differ, so each step is a global batch.
 static choir_status read_stream(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	const int64_t n = chi_input_replicas(data), first = first_here(data);
@@ -96,7 +95,7 @@ static choir_status read_stream(choir_distributed_dataset *data, chi_batch_buffe
 	return got > 0 ? CHOIR_OK : CHOIR_END;
 }
 
-// Skips the examples of workers before and after.
+// Skips the examples of other workers.
 static choir_status read_shared(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	const int64_t first = first_here(data);
@@ -116,7 +115,7 @@ static choir_status read_shared(choir_distributed_dataset *data, chi_batch_buffe
 	return to->whole > 0 ? CHOIR_OK : CHOIR_END;
 }
 
-// An element has one piece per replica of the job, of ceil(examples / n).
+// One piece per replica of the job, of ceil(examples / n).
 static choir_status read_pieces(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	chi_example_stream *f = &data->stream[0];
@@ -149,7 +148,7 @@ static const char *print_example(const choir_tensor *t, char text[CHI_SHAPE_TEXT
 	return chi_shape_print(&shape, text);
 }
 
-// Each replica's rows must have one shape.
+// Each replica's rows have one shape.
 static choir_status check_pieces(const choir_distributed_dataset *data, const chi_batch_buffer *to)
 {
 	char text[2][CHI_SHAPE_TEXT];

@@ -1,4 +1,4 @@
-// Sends the first worker's arrays once to all workers, as a dataset on each.
+// The first worker's arrays are sent once, as a dataset on each worker.
 #include "input/input.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static uint64_t hash_columns(size_t n, const choir_column columns[])
 	return sum;
 }
 
-// Sets *examples to the first worker's number.
+// *examples becomes the first worker's.
 static choir_status check_columns(choir_strategy *s, size_t n, const choir_column columns[],
 		size_t bytes[], int64_t *examples)
 {

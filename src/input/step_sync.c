@@ -1,6 +1,6 @@
-// Synchronization of workers, so that all stop at the same step. At construction and in each step
-// they exchange status, number of examples and the text of a failure. A step runs if any worker
-// has examples. A failure of one worker fails the step on all.
+// All workers stop at the same step. At construction and in each step they exchange status,
+// number of examples and the text of a failure. A step runs if any worker has examples, and fails
+// on all if it fails on one.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -89,7 +89,7 @@ const char *chi_input_print_column(const choir_column *c, char text[CHI_COLUMN_T
 	return text;
 }
 
-// Lists stages from the source on: "memory, shuffle, batch".
+// From the source on: "memory, shuffle, batch".
 static void print_steps(const choir_dataset *d, char text[MAX_STEPS])
 {
 	if (d->from[0] != NULL)

@@ -67,7 +67,7 @@ static const chi_op top_k_op = {
 	.infer = infer_top_k,
 };
 
-// The elements at indices of each row, gathered from all rows as one.
+// Gathered from all rows as one.
 static choir_tensor *elements_at(choir_tensor *x, choir_tensor *indices)
 {
 	const int64_t n = x->shape.dim[x->shape.rank - 1];

@@ -1,5 +1,4 @@
-// Operations that arrange elements: flip, pad, tile, stack and one-hot. All but flip are made of
-// other operations, and so are their gradients.
+// Flip, pad, tile, stack and one-hot. All but flip are made of other operations.
 #include "base/options.h"
 #include "base/size.h"
 #include "op/op.h"
@@ -38,7 +37,7 @@ static choir_tensor *constant(const choir_tensor *x, int axis, int64_t count, do
 	return count > 0 ? choir_fill(x->frame, x->dtype, shape, value) : NULL;
 }
 
-// The count elements after first in reverse order.
+// In reverse order.
 static choir_tensor *mirrored(choir_tensor *x, int axis, int64_t first, int64_t count)
 {
 	return count > 0 ? choir_flip(choir_slice(x, axis, first, count), axis) : NULL;

@@ -1,5 +1,5 @@
-// A program's own operations, on packed host memory. They are foreign code: a failure without a
-// message gets a message, and a message left by a successful call is cleared.
+// A program's own operations are foreign code: a failure without a message gets one, and a
+// message left by a successful call is cleared.
 #include "op/op.h"
 
 #include "base/lock.h"
@@ -36,7 +36,7 @@ static choir_status open_staged(staged *s, const choir_tensor *t)
 	return CHOIR_OK;
 }
 
-// On the backward pass a variable may have changed since it was read.
+// On the backward pass a variable may have changed.
 static choir_status stage_input(staged *s, const choir_tensor *t)
 {
 	CHOIR_TRY(chi_tensor_check(t));
@@ -122,7 +122,7 @@ static choir_status custom_forward(const chi_node *node)
 
 enum { OUT = CHI_MAX_INPUTS, OUT_GRADIENT, GRADIENT, STAGED = GRADIENT + CHI_MAX_INPUTS };
 
-// A custom op's backward function may add to its gradients, so they start as zeros.
+// The backward function may add to its gradients.
 static choir_status open_gradients(
 		const chi_node *node, const bool want[], choir_tensor *gradient[], staged s[])
 {

@@ -1,12 +1,11 @@
-// Einstein summation of two operands, as one matrix product. Each operand becomes [batch, rows,
-// columns] by a transpose: batch axes are in both operands and the result, the axes of the
-// product's sum in both operands only.
+// One matrix product of operands transposed to [batch, rows, columns]: batch axes are in both and
+// the result, the axes of the sum in both operands only.
 #include "base/size.h"
 #include "op/op.h"
 
 #include <string.h>
 
-// The labels of an operand or result, one for each axis.
+// One for each axis.
 typedef struct {
 	int n;
 	char label[CHOIR_MAX_RANK];
@@ -14,7 +13,7 @@ typedef struct {
 
 typedef struct {
 	labels in[2], out;
-	bool arrow; // an explicit result
+	bool arrow;
 } equation;
 
 static bool has(const labels *l, char c)
@@ -56,7 +55,7 @@ static bool parse(const char *text, equation *e)
 	return part != &e->in[0];
 }
 
-// Without an arrow the result has the labels that occur once, in alphabetical order.
+// The labels that occur once, in alphabetical order.
 static bool complete(equation *e)
 {
 	for (int c = 'A'; c <= 'z' && !e->arrow; c++) {
@@ -107,7 +106,7 @@ static choir_tensor *diagonal(choir_tensor *x, int i, int j)
 	return choir_sum(choir_where(same, x, choir_number(x->frame, 0)), CHOIR_AXIS(j));
 }
 
-// Takes diagonals of labels that occur twice, and sums axes that only this operand has.
+// Takes diagonals of labels that occur twice, and sums axes of this operand alone.
 static choir_tensor *simplify(
 		choir_tensor *x, labels *of_x, const labels *other, const labels *out)
 {
@@ -125,7 +124,7 @@ static choir_tensor *simplify(
 	return x;
 }
 
-// Appends those labels of from that `in` has and `out` has, or has not, to the order.
+// Appends those labels of from that `in` has and `out` has, or has not.
 static int64_t collect(const labels *from, const choir_shape *shape, const labels *in, bool is_in,
 		const labels *out, bool is_out, labels *order)
 {

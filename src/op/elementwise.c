@@ -1,5 +1,5 @@
-// Elementwise operations of numbers. Operands broadcast; their gradients are summed over the
-// repeated axes. An operation is a row: its kernel's name and its gradient.
+// An operation is a row: its kernel's name and its gradient. Gradients are summed over repeated
+// axes.
 #include "op/tape/tape.h"
 
 choir_status chi_broadcast_shapes(const choir_shape *a, const choir_shape *b, choir_shape *shape)

@@ -1,5 +1,4 @@
-// Matrix products, bias and the fused dense layer. A transpose is a flag of the product, so a
-// product's gradients are products, too.
+// A transpose is a flag of the product, so its gradients are products, too.
 #include "base/size.h"
 #include "op/nn/nn.h"
 #include "op/precision/precision.h"

@@ -1,4 +1,4 @@
-// Operations that move elements unchanged. Contiguous results are views.
+// Elements move unchanged. Contiguous results are views.
 #include "base/size.h"
 #include "base/thresholds.h"
 #include "op/precision/precision.h"
@@ -251,7 +251,7 @@ static const chi_op transpose_op = {
 	.recordable = true,
 };
 
-// The transpose is a view if the axes longer than 1 keep their order.
+// Axes longer than 1 keep their order: a view.
 static bool keeps_order(const choir_shape *shape, const int axes[])
 {
 	int before = -1;
@@ -330,8 +330,7 @@ static choir_tensor *slices_of(const chi_node *node, choir_tensor *dy)
 	return values && flat ? chi_slices_new(values, flat, rows) : NULL;
 }
 
-// A large table that is a variable gets its gradient as slices, which no other operation sees.
-// Only x decides, so all replicas agree.
+// Its gradient is slices, which no other operation sees. Only x decides, so all replicas agree.
 static bool is_large_table(const choir_tensor *x)
 {
 	return !x->node && x->source && x->shape.dim[0] >= CHI_LARGE_TABLE_ROWS;
@@ -389,7 +388,7 @@ static const chi_op gather_op = {
 	.recordable = true,
 };
 
-// In mixed precision only the rows that were gathered from a variable are rounded.
+// In mixed precision only the gathered rows of a variable are rounded.
 static choir_tensor *rows_of(choir_tensor *table, choir_tensor *rows)
 {
 	return table && table->source ? chi_precision_narrow(rows) : rows;

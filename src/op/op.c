@@ -1,5 +1,5 @@
-// Runs an operation: checks inputs, converts plain numbers, infers the shape, runs a kernel on the
-// frame's stream and records a node on the tape.
+// Checks inputs, converts plain numbers, infers the shape, runs a kernel on the frame's stream
+// and records a node on the tape.
 #include "base/size.h"
 #include "base/team.h"
 #include "op/kernel/parallel.h"
@@ -33,8 +33,7 @@ static bool is_trivial(chi_stream *stream, size_t n, const choir_buffer in[], ch
 	return true;
 }
 
-// A foreign kernel that fails without a message gets one, so that an older message is not taken
-// for it.
+// A foreign failure without a message gets one, so that an older message is not taken for it.
 static choir_status run_judged(const choir_kernel_table *kernel, const char *operation,
 		const choir_kernel_call *call, const chi_parallel_plan *plan, size_t bytes)
 {
@@ -155,7 +154,7 @@ static choir_tensor *failed(choir_frame *f, const char *name)
 	return NULL;
 }
 
-// For a device without a kernel of 16 bits: casts to f32 and back.
+// For a device without a kernel of 16 bits.
 static choir_tensor *kernel_in_f32(choir_frame *f, const char *operation, size_t n,
 		choir_tensor *const in[], const void *attributes, choir_dtype dtype,
 		const choir_shape *shape)

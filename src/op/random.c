@@ -1,5 +1,4 @@
-// Tensors filled with a constant or random numbers. The position of the call in the program is
-// part of the random key.
+// The position of the call in the program is part of the random key.
 #include "base/hash.h"
 #include "op/op.h"
 

@@ -1,7 +1,7 @@
-// Reductions and broadcasts. Kernels get axes without negative numbers.
+// Kernels get axes without negative numbers.
 #include "op/op.h"
 
-// Resolves a set of axes, in which negative ones count from the last. False: *axis does not exist.
+// False: *axis does not exist.
 static bool resolve(choir_axes axes, int rank, uint32_t *out, int *axis)
 {
 	*out = 0;
@@ -43,7 +43,7 @@ static choir_status infer_total(size_t n, choir_tensor *const in[], const void *
 	return status;
 }
 
-// shape, with reduced axes of one element.
+// Reduced axes have one element.
 static choir_shape kept_shape(const choir_shape *shape, uint32_t axes)
 {
 	choir_shape kept = *shape;
@@ -78,7 +78,7 @@ static choir_tensor *sum_axes(choir_tensor *x, uint32_t axes)
 	return axes ? chi_op_call(&sum_op, NULL, 1, &x, &attributes) : x;
 }
 
-// False: x is NULL, or has not all of the axes; recorded in its frame.
+// False: x is NULL, or lacks an axis; recorded in its frame.
 static bool axes_of(const char *name, choir_tensor *x, choir_axes axes, uint32_t *resolved)
 {
 	int axis = 0;
@@ -177,7 +177,7 @@ choir_tensor *choir_min(choir_tensor *x, choir_axes axes)
 	return extreme(&extreme_ops[1], x, axes);
 }
 
-// x with the reduced axes as its first one: [reduced, kept].
+// [reduced, kept].
 static choir_tensor *reduced_first(choir_tensor *x, uint32_t axes, choir_shape *kept)
 {
 	int order[CHOIR_MAX_RANK], n = 0;

@@ -17,7 +17,7 @@ static const chi_op reshape_op = {
 	.recordable = true,
 };
 
-// Resolves a dimension of CHOIR_NONE. False: two of them, or no value fits.
+// A dimension of CHOIR_NONE. False: two of them, or no value fits.
 static bool complete(choir_shape *shape, const choir_shape *of)
 {
 	int open = -1;

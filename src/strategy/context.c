@@ -1,5 +1,5 @@
-// Each thread's stack of contexts. It tells to which strategy, replica, merge call or update a
-// call belongs.
+// Each thread's stack of contexts: to which strategy, replica, merge call or update a call
+// belongs.
 #include "strategy/context.h"
 
 #include "base/alloc.h"
@@ -12,7 +12,7 @@
 static _Thread_local chi_context *top;
 static _Thread_local choir_strategy *set_strategy;
 
-// Entries of called functions are off the stack: a non-local exit leaves them readable.
+// a non-local exit leaves the entries of called functions readable
 enum { DEPTH = 16 };
 static _Thread_local chi_context called[DEPTH];
 static _Thread_local int calls;
@@ -47,7 +47,7 @@ void chi_context_pop(chi_context *c)
 		calls = (int) (c - called);
 }
 
-// Closes contexts above c and returns the number of scopes. *left: a function's was closed.
+// *left: a function's context was closed.
 static int close_above(const chi_context *c, bool *left)
 {
 	int open = 0;
@@ -58,15 +58,14 @@ static int close_above(const chi_context *c, bool *left)
 			*left = true;
 			choir_frame_free(above->frame);
 		} else {
-			chi_free(above); // a scope's
+			chi_free(above);
 			open++;
 		}
 	}
 	return open;
 }
 
-// Returns whether the innermost function was left by a non-local exit. Stacks grow down, so a call
-// from a higher address proves it.
+// Stacks grow down, so a call from a higher address proves that the innermost function was left.
 static bool was_left(void)
 {
 	const chi_context *c = top;

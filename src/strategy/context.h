@@ -1,6 +1,5 @@
-// A thread's context: a stack of entries. An empty stack means the default replica, 0 of 1.
-// Functions without a context argument use the newest entry; others check that their argument is
-// the newest entry.
+// A thread's stack of contexts. An empty stack means the default replica. Functions without a
+// context argument use the newest entry; others check that their argument is it.
 #pragma once
 
 #include "strategy/strategy.h"
@@ -15,15 +14,15 @@ typedef struct chi_context {
 	chi_context_kind kind;
 	choir_strategy *strategy;
 	void *what;
-	choir_variable *colocate; // of new variables; or NULL
+	choir_variable *colocate; // of new variables
 	bool non_slot;
-	bool replica_local; // new variables are ON_READ, with this aggregation
+	bool replica_local; // for new variables, with this aggregation
 	choir_aggregation aggregation;
-	bool initializes; // random variables begin by this initializer
+	bool initializes; // of random variables
 	choir_initializer initializer;
 	double scale;
 	double l1, l2; // regularizer of random variables
-	bool sync_on_read; // replicas read ON_READ variables aggregated
+	bool sync_on_read;
 	choir_frame *frame; // an update's, freed if its function is left
 	struct chi_context *outer;
 	const void *stack; // address of the call; NULL: a scope
@@ -34,26 +33,24 @@ typedef struct chi_context {
 
 chi_context *chi_context_current(void); // NULL: the default replica
 void chi_context_push(chi_context *c);
-// Enters a context to call a function of the program. Returns the entry to pop or leave
-// afterwards. With too many entries it is c, which must live until then.
+// Returns the entry to pop or leave after a function of the program: with too many entries it is
+// c, which must live until then.
 chi_context *chi_context_enter(
 		chi_context *c, chi_context_kind kind, choir_strategy *s, void *what);
 void chi_context_pop(chi_context *c);
 // Leaves a context after the program's function returned status, and closes its scopes. Returns
 // status, or CHOIR_STATE: a function inside was left by a non-local exit; scopes were open after
-// CHOIR_OK; or status is CHOIR_END, which callers would not treat as a failure. A failure without
-// a text gets one that names the function by fmt.
+// CHOIR_OK; or status is CHOIR_END. A failure without a text gets one that names the function by
+// fmt.
 choir_status chi_context_leave(chi_context *c, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// Undoes this thread's choir_strategy_set_current and closes contexts of functions that were left,
-// before a strategy is freed. Returns whether there were any.
+// Before a strategy is freed: undoes choir_strategy_set_current and closes contexts of functions
+// that were left. Returns whether there were any.
 bool chi_context_forget(const choir_strategy *s);
 
-// Returns the strategy of this thread's scope or context, or the one that was set, or NULL.
+// The strategy of this thread's scope or context, or the set one, or NULL.
 choir_strategy *chi_context_strategy(void);
-// Checks that the thread is in cross-replica context of s or its update function; else
-// CHOIR_STATE.
+// Else CHOIR_STATE: the thread is in cross-replica context of s or its update function.
 choir_status chi_context_sees_all(const choir_strategy *s, const char *what);
-// Checks that the thread is in cross-replica context of s, outside update functions; else
-// CHOIR_STATE.
+// Likewise, outside update functions.
 choir_status chi_context_need_cross(const choir_strategy *s, const char *what);

@@ -1,4 +1,4 @@
-// Assigns replicas to devices, and chooses devices for variables.
+// Devices for replicas and variables.
 #include "strategy/layout.h"
 
 #include "base/alloc.h"
@@ -97,7 +97,7 @@ static choir_status open_table(choir_strategy *s, choir_device **scratch)
 	n = ask_devices(s, s->table.non_slot_devices, scratch, &s->non_slot);
 	if (n == CHOIR_NONE)
 		return choir_error_status();
-	for (int i = 0; i < n; i++) { // one per separate memory
+	for (int i = 0; i < n; i++) {
 		int k = 0;
 		while (k < s->non_slots && !chi_device_shares(s->non_slot[k], s->non_slot[i]))
 			k++;

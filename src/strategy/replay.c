@@ -1,4 +1,4 @@
-// Runs a single replica. Calls that need other replicas fail, and gradients are dropped
+// Runs a single replica. Calls that need others fail, and gradients are dropped
 // (gradients/collect.c).
 #include "strategy/kinds/kinds.h"
 #include "strategy/run/run.h"

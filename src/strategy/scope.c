@@ -1,11 +1,9 @@
-// Scopes: contexts that a program opens and closes, for the strategy, colocation and kind of new
-// variables.
+// Scopes: contexts that a program opens and closes.
 #include "base/alloc.h"
 #include "strategy/update/update.h"
 
 #include <math.h>
 
-// An entry, whether choir_scope_enter_once_ was called, and whether entering had no effect.
 enum { ENTRY, CALLED, NO_CHANGE };
 
 static void begin(choir_scope *scope)

@@ -1,5 +1,4 @@
-// Entries of a state_dict. If name, dtype and shape match, an entry reuses the memory of the last
-// save's entry at the same position.
+// An entry that matches the last save's at the same position reuses its memory.
 #include "strategy/state_dict.h"
 
 #include "base/alloc.h"
@@ -58,7 +57,6 @@ static bool matches(const chi_state_dict_entry *e, const char *name, choir_dtype
 	return e->dtype == dtype && chi_shape_equal(&e->shape, shape) && strcmp(e->name, name) == 0;
 }
 
-// An entry owns its memory only if it is on the heap.
 static bool give_memory(const chi_state_dict *s, chi_state_dict_entry *e)
 {
 	chi_state_dict_memory *m = s->memory;
@@ -154,7 +152,7 @@ choir_status chi_state_dict_lend(chi_state_dict *s, const char *name, choir_dtyp
 	return CHOIR_OK;
 }
 
-// Compares OBJECT/NAME with an entry's name, as strcmp.
+// As strcmp.
 static int compare_name(const chi_state_dict *s, const char *name, const char *have)
 {
 	if (s->object == NULL)
@@ -185,7 +183,6 @@ chi_state_dict_entry *chi_state_dict_find(const chi_state_dict *s, const char *n
 	return NULL;
 }
 
-// Names the objects that do have a state.
 static choir_status no_entry(const chi_state_dict *s, const char *name)
 {
 	enum { SHOWN = 60 };

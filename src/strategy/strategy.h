@@ -1,6 +1,5 @@
-// A strategy: its replicas, the devices that run them, threads, streams and variables. In
-// src/strategy, a function that makes a tensor or value records its errors in the frame and
-// returns NULL.
+// A strategy: its replicas, devices, threads, streams and variables. In src/strategy, a function
+// that makes a tensor or value records errors in the frame and returns NULL.
 #pragma once
 
 #include "base/lock.h"
@@ -16,16 +15,16 @@
 struct chi_run;
 struct chi_thread_pool;
 
-// An object that a strategy owns, such as an optimizer, and how its state is saved.
+// How an owned object, such as an optimizer, is freed and saved.
 typedef struct {
 	void (*free)(void *self); // newest object first
-	const char *(*name)(const void *self); // of its state; a second one gets "_2"
+	const char *(*name)(const void *self); // a second one gets "_2"
 	choir_status (*save)(void *self, chi_state_dict *to);
 	// Takes entries and allocates what restore needs. A failure leaves self unchanged.
 	choir_status (*check)(void *self, chi_state_dict *from);
-	// Called after all checks.
+	// After all checks.
 	choir_status (*restore)(void *self, chi_state_dict *from);
-	// A hash that must always be equal on all workers; may be NULL.
+	// Equal on all workers; may be NULL.
 	uint64_t (*alike)(const void *self);
 } chi_stateful_table;
 typedef struct chi_stateful {
@@ -35,7 +34,7 @@ typedef struct chi_stateful {
 	struct chi_stateful *next;
 } chi_stateful;
 
-// Cross-device operations that a call selected by name.
+// Selected by name in a call.
 typedef struct chi_more_communicators {
 	chi_communicator communicator;
 	struct chi_more_communicators *next;
@@ -43,32 +42,31 @@ typedef struct chi_more_communicators {
 
 struct choir_strategy {
 	const char *kind;
-	char label[40]; // "mirrored" #2, numbered in the process
+	char label[40]; // "mirrored" #2
 	choir_strategy_table table; // no empty slots
 	void *self;
 	choir_strategy_options options;
-	choir_precision precision; // resolved: F32 or mixed
+	choir_precision precision; // F32 or mixed
 	bool is_default;
-	// Worker 0, which owns the variables and optimizers. Each worker has its own replicas,
-	// devices, threads and loop.
+	// Worker 0, which owns the variables and optimizers.
 	struct choir_strategy *owner;
 	int workers, worker;
 	struct choir_strategy **by_worker;
-	int first_replica; // among all replicas of owner
-	chi_layout all_replicas; // owner's: of all workers
-	choir_device **devices_in_use; // owner's: those that carry replicas
-	chi_concurrency concurrency; // of workers that use one variable
+	int first_replica; // of all of owner's
+	chi_layout all_replicas; // of all workers
+	choir_device **devices_in_use; // those with replicas
+	chi_concurrency concurrency; // of workers on one variable
 	chi_recursive_lock non_slot_lock;
-	chi_atomic32 working; // owner's: 1 in worker functions
-	chi_atomic32 stopped; // owner's: a worker function has failed
+	chi_atomic32 working; // 1: in worker functions
+	chi_atomic32 stopped; // a worker function has failed
 	// The processes in step; NULL: one.
 	chi_process_group *process_group;
-	int in_sync; // replicas in step, of all processes
-	int replica_offset; // replicas in step of earlier processes
+	int in_sync; // of all processes
+	int replica_offset; // of earlier processes
 	int replicas; // of this worker
-	int devices; // that carry them
+	int devices; // with replicas
 	choir_device **device;
-	int *first; // device i carries replicas first[i] .. first[i + 1] - 1
+	int *first; // device i carries first[i] .. first[i + 1] - 1
 	choir_device *const *replica_device;
 	chi_layout layout;
 	double timeout; // seconds; negative: none
@@ -76,20 +74,20 @@ struct choir_strategy {
 	chi_communicator communicator;
 	chi_more_communicators *more_communicators;
 	choir_communication_options communication;
-	// The exchange thread; may be NULL.
+	// may be NULL
 	struct chi_overlap_workers *overlap_workers;
 	// One per device, for sums and updates, while no replica uses its stream.
 	chi_stream **exchange;
 	int parameters;
 	choir_device **parameter;
-	// Only for parameter devices with memory of their own.
+	// Of parameter devices with memory of their own.
 	chi_stream **parameter_stream;
 	int non_slots;
 	choir_device **non_slot;
 	bool all_host; // all workers' replicas use host memory
 	bool all_here; // parameters share memory with devices
 	chi_mutex lock; // for variables and stateful objects
-	// Owner's: held from the search for a name until the variable is listed.
+	// Held from the search for a name until the variable is listed.
 	chi_recursive_lock creation_lock;
 	choir_variable *variables, **variables_end;
 	// 1: runs update memory of the program.
@@ -97,10 +95,10 @@ struct choir_strategy {
 	chi_stateful *stateful;
 	uint64_t step; // runs with applied gradients
 	uint64_t compared; // the same, ignoring restores
-	chi_text notes; // owner's: to compare between workers
-	choir_gradient_fn *watch; // owner's: gradient hook
+	chi_text notes; // to compare between workers
+	choir_gradient_fn *watch; // gradient hook
 	void *watch_user;
-	const struct chi_remote *remote; // owner's: its variables are on servers; or NULL
+	const struct chi_remote *remote; // its variables are on servers; or NULL
 	chi_atomic32 running; // 1: in the program's run
 	unsigned fork_generation;
 	struct chi_run *run;
@@ -108,21 +106,20 @@ struct choir_strategy {
 	struct choir_cross *cross;
 };
 
-// Makes a worker's devices, streams, threads and run. owner, worker and first_replica are set.
+// A worker's devices, streams, threads and run. owner, worker and first_replica are set.
 choir_status chi_strategy_open_block(choir_strategy *s);
 void chi_strategy_close_block(choir_strategy *s);
 
 choir_strategy *chi_strategy_new(
 		const choir_strategy_table *table, const choir_strategy_options *o);
 
-// Returns the strategy's stream that writes device's memory: its parameter stream, else the
-// exchange stream of d.
+// The stream that writes device's memory: its parameter stream, else d's exchange stream.
 chi_stream *chi_strategy_stream(const choir_strategy *s, int d, const choir_device *device);
 static inline bool chi_strategy_has(const choir_strategy *s, const choir_variable *v)
 {
 	return v->strategy == s->owner;
 }
-// In place of a copy's index. CHI_NO_COPY: a failure, recorded in the context's frame.
+// In place of a copy's index.
 enum { CHI_ALL_COPIES = -1, CHI_NO_COPY = -2 };
 static inline int chi_strategy_copy(
 		const choir_strategy *s, const choir_variable *v, int local_replica)
@@ -135,20 +132,19 @@ static inline int chi_strategy_id(const choir_strategy *s, int local_replica)
 {
 	return s->replica_offset + local_replica;
 }
-// Fails with CHOIR_STATE if the strategy is used in a child of a fork.
+// CHOIR_STATE in a child of a fork.
 choir_status chi_strategy_check(const choir_strategy *s);
 
-// Waits for a strategy's sums and updates on devices from .. to - 1, even after a failure, as
-// their memory is reused. Returns status or the first failure of a wait.
+// For sums and updates on devices from .. to - 1, even after a failure, as their memory is
+// reused. Returns status or a wait's first failure.
 choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status);
-// Waits likewise on parameter devices with memory of their own; the first device's thread calls
-// it.
+// On parameter devices with memory of their own; by the first device's thread.
 choir_status chi_strategy_wait_away(choir_strategy *s, choir_status status);
-// Resets a strategy's communicators after a failed collective, while no other thread communicates.
+// After a failed collective, while no other thread communicates.
 void chi_strategy_reset_collectives(choir_strategy *s);
 
-// Makes a strategy own self. fn is called before variables are freed, or at once after a failure.
+// fn is called before variables are freed, or at once after a failure.
 choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self);
-// Makes a strategy own an object with state, which table->free frees.
+// table->free frees it.
 choir_status chi_strategy_own_stateful(
 		choir_strategy *s, const chi_stateful_table *table, void *self);

@@ -1,4 +1,4 @@
-// Options of strategies and of communication, which a call's options override.
+// Options of strategies, and of communication, which a call's override.
 #include "strategy/strategy_options.h"
 
 #include "base/alloc.h"
@@ -133,7 +133,7 @@ static choir_status check_communication(
 	return CHOIR_OK;
 }
 
-// .cross_device_ops and the communication's .implementation have the same meaning.
+// .cross_device_ops and .implementation mean the same.
 static choir_status copy_communication(choir_strategy *s, choir_strategy_options *o)
 {
 	CHOIR_TRY(check_communication(o->communication, &s->communication));

@@ -3,10 +3,10 @@
 
 #include "strategy/strategy.h"
 
-// Checks strategy options against s's table and copies them to s.
+// Against s's table.
 choir_status chi_strategy_options_copy(choir_strategy *s, const choir_strategy_options *o);
 
-// A call's options, with the strategy's defaults.
+// A call's, with the strategy's defaults.
 typedef struct {
 	chi_communicator *communicator;
 	double timeout;
@@ -14,7 +14,6 @@ typedef struct {
 	choir_slices_result slices;
 } chi_communication;
 
-// Checks a call's communication options (NULL: the strategy's) and finds or opens the communicator
-// they name.
+// NULL: the strategy's. Finds or opens the communicator they name.
 choir_status chi_communication_resolve(
 		choir_strategy *s, const choir_communication_options *o, chi_communication *communication);

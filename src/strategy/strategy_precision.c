@@ -1,9 +1,9 @@
-// The precision of a strategy. AUTO is measured once, by the chief if there are workers.
+// AUTO is measured once, by the chief if there are workers.
 #include "strategy/strategy_precision.h"
 
 #include <string.h>
 
-// Less time than this share of f32's is worth the digits.
+// A larger share of f32's time is not worth the lost digits.
 #define WORTH 0.9
 
 choir_status chi_strategy_check_precision(const choir_strategy_options *o)
@@ -15,7 +15,7 @@ choir_status chi_strategy_check_precision(const choir_strategy_options *o)
 			(int) o->precision);
 }
 
-// A CPU without instructions for bf16 cannot be faster than in f32, whatever a measurement says.
+// A CPU without instructions for bf16 cannot be faster than f32, whatever a measurement says.
 static choir_status measure(choir_strategy *s)
 {
 	const bool cpu = strcmp(s->device[0]->table->kind, "cpu") == 0;

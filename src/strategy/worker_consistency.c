@@ -1,5 +1,5 @@
-// Compares the workers' values by checksums, at some steps and before each save. Different values
-// would otherwise cause no error.
+// Compares checksums at some steps and before each save. Different values would otherwise cause
+// no error.
 #include "strategy/worker_consistency.h"
 
 #include "base/alloc.h"
@@ -50,8 +50,7 @@ static bool has_sum(const chi_stateful *o)
 	return o->table != NULL && o->table->alike != NULL;
 }
 
-// Optimizers come before variables: they can be the cause of different ones. sum NULL: only
-// counts.
+// Optimizers first: they can be the cause of different variables. sum NULL: only counts.
 static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
 {
 	chi_scratch scratch = { 0 };

@@ -3,8 +3,8 @@
 
 #include "strategy/strategy.h"
 
-// Returns whether, after an update, a comparison of workers is due.
+// After an update.
 bool chi_compare_is_due(const choir_strategy *s);
-// Compares workers, outside of runs or at their end. CHOIR_STATE: a value differs; the text names
-// it and two workers. Does nothing without a process group or if comparisons are off.
+// Outside of runs or at their end. CHOIR_STATE: a value differs; the text names it and two
+// workers. Does nothing without a process group or if comparisons are off.
 choir_status chi_compare_workers(choir_strategy *s);

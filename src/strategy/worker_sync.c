@@ -1,5 +1,5 @@
-// Exchanges between workers other than sums. A tensor is sent as bytes from host memory, after a
-// record with its dtype and shape.
+// Exchanges between workers other than sums. A tensor is sent from host memory, after a record
+// with its dtype and shape.
 #include "strategy/worker_sync.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Compares options that influence results or the order of exchanges.
+// Options that influence results or the order of exchanges.
 static choir_status agree_on_options(const choir_strategy *s)
 {
 	const choir_strategy_options *o = &s->options;
@@ -132,7 +132,7 @@ static uint64_t hash_values(const char *data, size_t bytes)
 	return chi_hash_mix(hash ^ word);
 }
 
-// Values are sent only if they differ from the chief's; random ones are equal.
+// Values are sent only if they differ from the chief's.
 choir_status chi_strategy_agree_on_variable(
 		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes)
 {

@@ -1,5 +1,5 @@
-// Memory pools, one per device, never freed. Sizes are rounded up to classes, eight per power of
-// two. Freed buffers stay in the list of their class, so repeated steps allocate nothing.
+// One pool per device, never freed. Sizes are rounded up to classes, eight per power of two.
+// Freed buffers stay in the list of their class, so repeated steps allocate nothing.
 #include "tensor/buffer.h"
 
 #include "base/alloc.h"
@@ -64,7 +64,7 @@ static pool *find_or_make(choir_device *d)
 	return p;
 }
 
-// The class for bytes (at most SIZE_MAX / 4), and its size.
+// bytes: at most SIZE_MAX / 4.
 static size_t class_of(size_t bytes, size_t *size)
 {
 	if (bytes <= SMALL) {
@@ -96,7 +96,7 @@ static void count(pool *p, size_t bytes)
 		p->peak = p->in_use;
 }
 
-// Frees quarantined buffers when the quarantine is over. Needs the pool's lock.
+// When the quarantine is over. Needs the pool's lock.
 static void take_quarantined(pool *p)
 {
 	if (!p->quarantined || chi_device_is_quarantined(p->device))

@@ -1,6 +1,6 @@
-// DLPack import and export, without a copy where possible. An imported tensor's buffer keeps the
-// managed object; an exported object keeps the buffer. Deleters may take foreign locks, so replica
-// threads leave the calls of deleters to the thread that called run (docs/decisions/0021).
+// An imported tensor's buffer keeps the managed object; an exported object keeps the buffer.
+// Deleters may take foreign locks, so replica threads leave them to the thread that called run
+// (docs/decisions/0021).
 #include "tensor/dlpack.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,5 @@
-// The used part of DLPack 1.0's binary interface
-// (https://dmlc.github.io/dlpack/latest/c_api.html). It is written from the specification, so no
-// foreign header is needed.
+// The used part of DLPack 1.0's binary interface, written from the specification
+// (https://dmlc.github.io/dlpack/latest/c_api.html), so no foreign header is needed.
 #pragma once
 
 #include <stdint.h>

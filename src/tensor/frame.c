@@ -1,21 +1,21 @@
-// Frames. A frame is emptied after its stream's work is done, because the memory returns to a
-// pool.
+// A frame is emptied after its stream's work is done, because the memory returns to a pool.
 #include "base/alloc.h"
 #include "tensor/tensor.h"
 
 #include <stdio.h>
 #include <string.h>
 
-choir_frame *chi_frame_new(choir_device *d, chi_stream *stream)
+choir_frame *choir_frame_new(choir_device *d)
 {
-	choir_frame *f = chi_alloc(sizeof(*f));
+	if (!d)
+		d = choir_device_find("cpu:0");
+	choir_frame *f = d ? chi_alloc(sizeof(*f)) : NULL;
 	if (!f)
 		return NULL;
 	chi_arena_init(&f->arena);
 	f->device = d;
-	f->owns_stream = !stream;
 	f->queued = !d->table->immediate;
-	f->stream = stream ? stream : chi_stream_new(d);
+	f->stream = chi_stream_new(d);
 	if (!f->stream) {
 		chi_free(f);
 		return NULL;
@@ -23,15 +23,8 @@ choir_frame *chi_frame_new(choir_device *d, chi_stream *stream)
 	return f;
 }
 
-choir_frame *choir_frame_new(choir_device *d)
-{
-	if (!d)
-		d = choir_device_find("cpu:0");
-	return d ? chi_frame_new(d, NULL) : NULL;
-}
-
-// Waits until no queued work uses the frame's memory. Failures are ignored: a caller that needs
-// the results has waited for them. The thread's last failure stays.
+// Until no queued work uses the frame's memory. Failures are ignored: a caller that needs the
+// results has waited for them. The thread's last failure stays.
 static void settle(choir_frame *f)
 {
 	if (!f->queued)
@@ -84,8 +77,7 @@ void choir_frame_free(choir_frame *f)
 	if (!f)
 		return;
 	choir_frame_clear(f);
-	if (f->owns_stream)
-		chi_stream_free(f->stream);
+	chi_stream_free(f->stream);
 	chi_arena_free(&f->arena);
 	chi_free(f);
 }

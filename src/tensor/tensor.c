@@ -1,7 +1,6 @@
-// Tensors. Every handle has a reference to its buffer, so views and their origin may be freed in
-// any order. A view of another frame's tensor first waits for work queued there; where memory is
-// not shared, it is a copy. Functions that return data to the host wait. This file calls no
-// kernels (see op/).
+// Every handle has a reference to its buffer, so views and their origin may be freed in any
+// order. A view of another frame's tensor first waits for work queued there; where memory is not
+// shared, it is a copy. This file calls no kernels (see op/).
 #include "tensor/tensor.h"
 
 #include "base/size.h"
@@ -9,7 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-// Makes a handle on b. Takes over b's reference, also on failure.
+// Takes over b's reference, also on failure.
 static choir_tensor *handle(
 		choir_frame *f, chi_buffer *b, void *data, choir_dtype dtype, const choir_shape *shape)
 {
@@ -188,8 +187,8 @@ choir_status chi_tensor_check_any(const choir_tensor *t)
 			t->source->name);
 }
 
-// Orders f's stream after t's. Only the thread of t's frame may record an event there; others
-// (published) use that of chi_frame_publish.
+// Only the thread of t's frame may record an event there; others (published) use that of
+// chi_frame_publish.
 static choir_status follow(choir_frame *f, const choir_tensor *t, bool published)
 {
 	chi_stream *from = t->frame->stream;
@@ -411,8 +410,8 @@ choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes)
 	return chi_tensor_to_host(t, to);
 }
 
-// Other holders would release the memory, though work queued here uses it. So this reference stays
-// until the frame has waited.
+// Other holders would release the memory, though work queued here uses it. So this reference
+// stays until the frame has waited.
 void chi_tensor_drop(choir_tensor *t)
 {
 	if (!t || !t->buffer)

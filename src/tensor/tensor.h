@@ -1,4 +1,4 @@
-// Tensors and frames. A tensor is a handle in its frame's arena on a counted buffer.
+// A tensor is a handle in its frame's arena on a counted buffer.
 #pragma once
 
 #include "base/arena.h"
@@ -7,11 +7,11 @@
 #include "choir/tensor.h"
 #include "tensor/buffer.h"
 
-// The memory of a variable that a tensor reads. Using the tensor after version has changed fails
-// with CHOIR_STATE and the name (docs/decisions/0016).
+// The variable that a tensor reads. After version has changed, using the tensor is CHOIR_STATE
+// with the name (docs/decisions/0016).
 typedef struct chi_source {
 	const char *name;
-	// Gives t, a read of the whole variable, in 16 bits: memory that all reads share. NULL as the
+	// t, a read of the whole variable, in 16 bits: memory that all reads share. NULL as the
 	// function, or as the result without a failure: the caller casts t.
 	choir_tensor *(*narrow)(const choir_tensor *t, choir_dtype dtype);
 	chi_atomic64 version;
@@ -20,7 +20,6 @@ typedef struct chi_source {
 } chi_source;
 // A read that its own reader has made stale.
 #define CHI_RETIRED UINT64_MAX
-// Whether a tensor that read this version of a variable is still valid.
 static inline bool chi_source_current(const chi_source *s, uint64_t version)
 {
 	return s->copied ? version != CHI_RETIRED : version == chi_atomic64_load(&s->version);
@@ -40,41 +39,40 @@ struct choir_tensor {
 	void *data; // row-major, packed
 	choir_shape shape;
 	choir_dtype dtype;
-	bool is_number; // choir_number: has the other operand's dtype
+	bool is_number; // has the other operand's dtype
 	double number;
-	int64_t count; // examples that it is the sum of (choir_with_count), or CHOIR_NONE
+	int64_t count; // of choir_with_count, or CHOIR_NONE
 	const chi_source *source; // of a read
 	uint64_t version; // when read
-	bool borrowed; // the caller's memory, which must be copied to outlive the call
+	bool borrowed; // the caller's, to be copied to outlive the call
 	bool component; // stands for source's variable in arguments and results
 	bool listed; // for op/tape/recompute.c
 	chi_slices slices; // shape and data are of the values
 	struct chi_node *node; // that made it, or NULL
 	void *gradient; // the tape's, in the backward pass
 	size_t mark; // of the frame's arena, before the handle
-	// Dropped memory that others held and queued work used.
+	// That others held and queued work used, when it was dropped.
 	chi_buffer *held;
 	choir_tensor *next; // older
 };
 
-// As random.place: drawing fails.
+// As random.place.
 #define CHI_NO_DRAWS UINT32_MAX
 
 struct choir_frame {
 	chi_arena arena; // also of tape nodes and names
 	choir_device *device;
 	chi_stream *stream;
-	bool owns_stream;
 	bool queued; // the device is asynchronous
 	uint64_t published; // event of chi_frame_publish
-	chi_buffer *dropped; // queued work may use it, so only this frame may reuse it
+	chi_buffer *dropped; // for this frame alone, as queued work may use it
 	choir_tensor *tensors; // newest first
 	chi_error failure; // the first
 	bool failed;
 	unsigned emptied;
 	char prefix[32]; // "replica 1: " for messages, or ""
 	struct choir_tape *tape; // recording, or NULL
-	// Makes the tape forget what it recorded after mark, before a rewind.
+	// Forgets what was recorded after mark, before a rewind.
 	void (*tape_rewind)(struct choir_tape *tape, size_t mark);
 	void *context; // of the module that set context_kind
 	int context_kind;
@@ -83,33 +81,28 @@ struct choir_frame {
 	choir_frame *next; // to be reused
 };
 
-// Opens a frame, with its own stream if stream is NULL. The device and a given stream must outlive
-// it.
-choir_frame *chi_frame_new(choir_device *d, chi_stream *stream);
-
-// Empties a frame whose stream has done all that was queued, with success.
+// Its stream has done all that was queued, with success.
 void chi_frame_empty_waited(choir_frame *f);
 
-// Record a failure in the thread, with the frame's prefix, and in the frame if it is the first
-// there. They return status, or NULL for expressions.
+// In the thread, with the frame's prefix, and in the frame if it is the first there. Return
+// status, or NULL for expressions.
 choir_status chi_frame_fail(choir_frame *f, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// Records the thread's last failure in the frame if it is the first there, CHOIR_INTERNAL if there
-// is none. Returns its status, never CHOIR_OK.
+// The thread's last failure, or CHOIR_INTERNAL if there is none. Returns its status, never
+// CHOIR_OK.
 choir_status chi_frame_record_error(choir_frame *f);
 
-// The status of an action on a frame that got NULL: the frame's failure, else the thread's, else
+// Of an action on a frame that got NULL: the frame's failure, else the thread's, else
 // CHOIR_INVALID. Recorded in both; f may be NULL.
 choir_status chi_frame_status(choir_frame *f);
 
-// Allocate a frame's memory for a tensor or scratch, with one reference, and give it back while
-// queued work may still use it.
+// With one reference; given back while queued work may still use it.
 chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes);
 void chi_frame_give_back(choir_frame *f, chi_buffer *b);
-// Records the failure of a call that got NULL and returns a tensor, unless its frame has one: the
-// thread's or, without one, "subject: NULL where ...". f may be NULL. Returns NULL.
+// Of a call that got NULL and returns a tensor: unless its frame has a failure, the thread's or
+// "subject: NULL where ...". f may be NULL. Returns NULL.
 choir_tensor *chi_frame_null_argument(choir_frame *f, const char *subject);
 
 size_t chi_dtype_size(choir_dtype dtype); // 0: unknown
@@ -123,43 +116,39 @@ static inline choir_dtype chi_dtype_wide(choir_dtype dtype)
 {
 	return chi_dtype_is_half(dtype) ? CHOIR_F32 : dtype;
 }
-// Whether the dtype can hold value: integers need a whole number in range.
+// Integers need a whole number in range.
 bool chi_dtype_holds(choir_dtype dtype, double value);
-// Read and write elements of any dtype in packed host memory as doubles; i64 beyond 2^53 is
-// rounded.
+// In packed host memory, as doubles; i64 beyond 2^53 is rounded.
 double chi_dtype_load(choir_dtype dtype, const void *data, int64_t index);
 void chi_dtype_store(choir_dtype dtype, void *data, int64_t index, double value);
-// Computes the bytes of a shape. False: a negative dimension, a rank beyond CHOIR_MAX_RANK, or too
-// many bytes.
+// False: a negative dimension, a rank beyond CHOIR_MAX_RANK, or too many bytes.
 bool chi_shape_bytes(const choir_shape *shape, choir_dtype dtype, size_t *bytes);
 bool chi_shape_equal(const choir_shape *a, const choir_shape *b);
-// Prints a shape as "[16, 784]".
+// "[16, 784]".
 enum { CHI_SHAPE_TEXT = 160 };
 const char *chi_shape_print(const choir_shape *shape, char text[CHI_SHAPE_TEXT]);
 
-// Makes a tensor, not initialised, in the pool of the frame's device.
+// Not initialised, in the pool of the frame's device.
 choir_tensor *chi_tensor_new(choir_frame *f, choir_dtype dtype, const choir_shape *shape);
-// Make a tensor of f on t's memory, or on rows of it. f's device must share the memory. Only the
-// whole keeps t's count.
+// On t's memory, or on rows of it. f's device must share the memory. Only the whole keeps t's
+// count.
 choir_tensor *chi_tensor_alias(choir_frame *f, const choir_tensor *t);
 choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t first, int64_t rows);
-// Other threads may read a frame's tensors that its thread has published: they get t itself, an
-// alias, or a copy in their own frame.
+// Other threads may then read the frame's tensors: t itself, an alias, or a copy in their own
+// frame.
 choir_status chi_frame_publish(choir_frame *f);
 choir_tensor *chi_tensor_published(choir_frame *f, choir_tensor *t);
-// Makes a tensor with another shape of as many elements on the same memory.
+// With as many elements, on the same memory.
 choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape);
-// Makes a tensor on a buffer, with its own reference; data lies in it. Work queued elsewhere on it
-// must be done.
+// With its own reference; data lies in buffer. Work queued elsewhere on it must be done.
 choir_tensor *chi_tensor_on(choir_frame *f, chi_buffer *buffer, void *data, choir_dtype dtype,
 		const choir_shape *shape);
-// Makes a tensor in f that keeps t's value: an alias of memory that is shared and cannot change,
-// else a copy (of borrowed memory, a variable, or another device's memory).
+// Keeps t's value in f: an alias of memory that is shared and cannot change, else a copy (of
+// borrowed memory, a variable, or another device's memory).
 choir_tensor *chi_tensor_retain(choir_frame *f, const choir_tensor *t);
-// Gives a tensor's memory back before the frame is emptied; the handle becomes unusable.
+// Before the frame is emptied; the handle becomes unusable.
 void chi_tensor_drop(choir_tensor *t);
-// Checks that a tensor can be used. Otherwise it records in the frame that t is dropped, stale, or
-// slices; the second function allows slices.
+// Records in the frame that t is dropped, stale, or slices; the second function allows slices.
 choir_status chi_tensor_check(const choir_tensor *t);
 choir_status chi_tensor_check_any(const choir_tensor *t);
 
@@ -167,28 +156,27 @@ static inline bool chi_is_slices(const choir_tensor *t)
 {
 	return t->slices.buffer != NULL;
 }
-// The shape of the larger tensor of slices, or else t's.
+// Of the larger tensor of slices, or else t's.
 choir_shape chi_dense_shape(const choir_tensor *t);
-// Makes indexed slices without checking the indices: for gradients, which were checked before.
+// For gradients, whose indices were checked before.
 choir_tensor *chi_slices_new(choir_tensor *values, choir_tensor *indices, int64_t rows);
-// If t is indexed slices, makes out slices with the same indices, shared or copied. out has t's
-// values. NULL: recorded, and out is dropped.
+// If t is indexed slices, out (with t's values) becomes slices with the same indices, shared or
+// copied. NULL: recorded, and out is dropped.
 choir_tensor *chi_slices_follow(choir_tensor *out, const choir_tensor *t, bool copy);
-// Waits for indexed slices and checks their indices. CHOIR_INVALID, with what in front: one is no
-// row of the larger tensor.
+// Waits. CHOIR_INVALID, with what in front: an index is no row of the larger tensor.
 choir_status chi_slices_check_indices(const choir_tensor *t, const char *what);
-// Copies the indices of indexed slices as i64.
+// As i64.
 choir_status chi_slices_indices_to_host(const choir_tensor *t, int64_t *to);
-// The device of a tensor's memory, which may differ from the frame's in a merge call.
+// It may differ from the frame's in a merge call.
 static inline choir_device *chi_tensor_memory_device(const choir_tensor *t)
 {
 	return t->buffer ? t->buffer->device : t->frame->device;
 }
 size_t chi_tensor_bytes(const choir_tensor *t);
-// Wait, and copy a whole tensor to or from host memory.
+// Waits.
 choir_status chi_tensor_to_host(const choir_tensor *t, void *to);
 choir_status chi_tensor_from_host(choir_tensor *t, const void *from);
-// DLPack deleters are deferred while hold is on for the thread, and on threads other than the
-// importing one. The caller of run then calls them (docs/decisions/0021).
+// Deleters are deferred while hold is on for the thread, and on threads other than the importing
+// one. The caller of run then calls them (docs/decisions/0021).
 void chi_dlpack_hold(bool on);
 void chi_dlpack_run_deleters(void);

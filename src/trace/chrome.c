@@ -1,6 +1,5 @@
-// Chrome's trace event format: JSON with a list of events. "X" is a span with begin and duration
-// in microseconds. "M" names a track and its position. Chrome shows a worker as a process, a track
-// as a thread.
+// JSON with a list of events. "X" is a span with begin and duration in microseconds. "M" names a
+// track and its position. Chrome shows a worker as a process, a track as a thread.
 #include "trace/chrome.h"
 
 #include "base/alloc.h"

@@ -20,13 +20,13 @@ typedef struct {
 } chi_chrome;
 choir_status chi_chrome_open(chi_chrome *c, const char *path);
 void chi_chrome_abort(chi_chrome *c); // leaves no file
-// Writes the head of a file; then come spans. wall: time of day at the start.
+// Spans follow. wall: time of day at the start.
 void chi_chrome_begin(chi_chrome *c, double wall, uint64_t lost);
 void chi_chrome_span(const choir_trace_span *span, void *chrome); // a choir_trace_span_fn
-// Names a track although it may have no spans.
+// It may have no spans.
 void chi_chrome_name(chi_chrome *c, int worker, int track, const char *name);
-// Writes the names of tracks, publishes the file and frees what c has. workers: of the job.
+// Publishes the file and frees what c has. workers: of the job.
 choir_status chi_chrome_end(chi_chrome *c, int workers);
-// The category of a name, and the track of a thread's number; CHOIR_NONE: there is none.
+// And the track of a thread's number; CHOIR_NONE: none.
 int chi_chrome_category(const char *name);
 bool chi_chrome_track_of(int64_t tid, int *track);

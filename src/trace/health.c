@@ -1,6 +1,5 @@
-// The page of shared memory in which a supervised process describes itself. Words are atomic. The
-// text of a collective has a version that is odd while a thread writes it. A thread that finds it
-// odd leaves the text to the other one.
+// Words are atomic. The text of a collective has a version that is odd while a thread writes it;
+// a thread that finds it odd leaves the text to the other one.
 #include "trace/health.h"
 
 #include "base/clock.h"
@@ -66,7 +65,7 @@ static chi_health *map_page(const char *number)
 	return NULL;
 }
 
-// The page stays mapped, since other threads may write it. False: the number is wrong.
+// It stays mapped, since other threads may write it. False: the number is wrong.
 static bool open_page(const char *number)
 {
 	chi_health *h = chi_health_page != NULL ? chi_health_page : map_page(number);

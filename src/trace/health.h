@@ -1,8 +1,7 @@
-// What this process is doing, for its supervisor (choir run). The supervisor's agent shares a page
-// of memory with the process, by a descriptor whose number is in the environment variable
-// CHOIR_RUN. The process writes its step and its collective into the page, so the agent reads them
-// even after the process was killed. A thread counts heartbeats. Without CHOIR_RUN each call tests
-// one word. Threads: any.
+// What this process is doing, for its supervisor (choir run), whose agent shares a page of memory
+// with it, by a descriptor whose number is in CHOIR_RUN. So the agent knows step and collective
+// even after the process was killed. A thread counts heartbeats. Without CHOIR_RUN each call
+// tests one word. Threads: any.
 #pragma once
 
 #include "base/atomic.h"
@@ -22,7 +21,7 @@ typedef enum {
 	CHI_HEALTH_FINISHED // all clusters were freed, and none had failed
 } chi_health_state;
 
-// The page. Only the agent writes magic.
+// Only the agent writes magic.
 typedef struct {
 	uint64_t magic;
 	chi_atomic32 state; // chi_health_state
@@ -42,7 +41,7 @@ typedef struct {
 	char text[CHI_HEALTH_TEXT];
 } chi_health;
 
-// A copy of the page, for the agent.
+// For the agent.
 typedef struct {
 	chi_health_state state;
 	long pid;
@@ -57,14 +56,13 @@ typedef struct {
 } chi_health_note;
 void chi_health_read(const chi_health *page, chi_health_note *note);
 
-// The page of this process; NULL: it has no supervisor. Only health.c writes it.
+// NULL: no supervisor. Only health.c writes it.
 extern __attribute__((visibility("hidden"))) chi_health *chi_health_page;
 
-// Begins to report, for a new cluster. Ends with as many calls of chi_health_close. A wrong
-// variable is logged.
+// For a new cluster; as many calls of chi_health_close follow. A wrong variable is logged.
 void chi_health_open(void);
 void chi_health_close(bool failed);
-// Records the first failure of a cluster, and whether another worker caused it.
+// The first failure of a cluster, and whether another worker caused it.
 void chi_health_fail(choir_status status, const char *text, bool by_other);
 
 void chi_health_write_step(uint64_t step, int first_replica, int replicas);
@@ -76,7 +74,6 @@ static inline bool chi_health_on(void)
 	return __builtin_expect(chi_health_page != NULL, 0);
 }
 
-// A step begins.
 static inline void chi_health_step(uint64_t step, int first_replica, int replicas)
 {
 	if (chi_health_on())

@@ -1,6 +1,6 @@
-// One thread's spans: a ring that grows to a limit and then keeps the newest spans. A span gets
-// its entry when it begins, so outer spans come first. Open spans are found by number, so an
-// overwritten one is detected.
+// A ring that grows to a limit and then keeps the newest spans. A span gets its entry when it
+// begins, so outer spans come first. Open spans are found by number, so an overwritten one is
+// detected.
 #include "trace/spans.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ static bool is_kept(const chi_spans *s, uint64_t index)
 	return s->count - index <= s->capacity;
 }
 
-// A full ring overwrites its oldest span. False: there is no ring.
+// A full ring overwrites its oldest span. False: no ring.
 static bool reserve(chi_spans *s)
 {
 	if (s->count < s->capacity || s->capacity == s->max)
@@ -120,10 +120,17 @@ int32_t chi_spans_track(const chi_spans *s)
 	return depth > 0 ? s->open[depth - 1].track : s->own;
 }
 
-const char *chi_last_name(int32_t last, char name[CHI_TRACK_NAME])
+static const char *replica_name(int replica, char name[CHI_TRACK_NAME])
+{
+	snprintf(name, CHI_TRACK_NAME, "replica %d", replica);
+	return name;
+}
+
+// "replica 3" or "worker 1". NULL: unknown.
+static const char *last_name(int32_t last, char name[CHI_TRACK_NAME])
 {
 	if (last >= 0)
-		return chi_spans_replica_name(last, name);
+		return replica_name(last, name);
 	if (last == CHI_LAST_UNKNOWN || last >= CHI_LAST_UNKNOWN / 2) // a thread that is no replica
 		return NULL;
 	snprintf(name, CHI_TRACK_NAME, "worker %d", (int) (last - CHI_LAST_UNKNOWN - 1));
@@ -141,17 +148,11 @@ uint64_t chi_spans_lost(const chi_spans *s)
 	return s->count > s->capacity ? s->count - s->capacity : 0;
 }
 
-const char *chi_spans_replica_name(int replica, char name[CHI_TRACK_NAME])
-{
-	snprintf(name, CHI_TRACK_NAME, "replica %d", replica);
-	return name;
-}
-
 static const char *track_name(const chi_spans *s, int track, char name[CHI_TRACK_NAME])
 {
 	if (track == CHOIR_TRACE_COMMUNICATION)
 		return "communication";
-	return track < 0 ? s->name : chi_spans_replica_name(track, name);
+	return track < 0 ? s->name : replica_name(track, name);
 }
 
 void chi_spans_each(
@@ -171,7 +172,7 @@ void chi_spans_each(
 			.own = end - span->begin - span->inside,
 			.depth = span->depth,
 			.worker = worker,
-			.last = chi_last_name(span->last, last),
+			.last = last_name(span->last, last),
 		};
 		fn(&shown, user);
 	}

@@ -1,6 +1,6 @@
-// A thread's recorded spans. The thread writes spans only while its state is busy. Stopping the
-// trace waits until the state is idle and sets it to closed; then the spans belong to the stopping
-// thread. So recording takes no lock.
+// A thread writes its spans only while its state is busy. Stopping the trace waits until the
+// state is idle and sets it to closed; then the spans belong to the stopping thread. So recording
+// takes no lock.
 #pragma once
 
 #include "base/atomic.h"
@@ -23,8 +23,6 @@ static inline int32_t chi_last_worker(int worker)
 {
 	return CHI_LAST_UNKNOWN + 1 + worker;
 }
-// Makes "replica 3" or "worker 1". NULL: unknown.
-const char *chi_last_name(int32_t last, char name[CHI_TRACK_NAME]);
 
 typedef struct {
 	uint64_t index;
@@ -50,7 +48,7 @@ typedef struct chi_spans {
 	struct chi_spans *next;
 } chi_spans;
 
-// Calls of the thread itself, while busy. inherit_*: taken from the enclosing span.
+// Of the thread itself, while busy. inherit_*: from the enclosing span.
 typedef struct {
 	bool inherit_track, inherit_mute;
 	int32_t track;
@@ -63,10 +61,8 @@ int32_t chi_spans_track(const chi_spans *s); // of the innermost open span
 void chi_spans_name(chi_spans *s, const char *name);
 bool chi_spans_muted(const chi_spans *s);
 
-// Makes the name "replica 3".
-const char *chi_spans_replica_name(int replica, char name[CHI_TRACK_NAME]);
-// Gives the number of overwritten spans, when closed.
+// When closed.
 uint64_t chi_spans_lost(const chi_spans *s);
-// Calls fn in order of beginning. Open spans end at now, in seconds since the start.
+// In order of beginning. Open spans end at now, in seconds since the start.
 void chi_spans_each(
 		const chi_spans *s, double now, int worker, choir_trace_span_fn *fn, void *user);

@@ -1,7 +1,7 @@
-// TensorBoard's event files. Their records are those of TFRecord files. Each is a message Event:
-// time of day (field 1, double), step (2) and a summary (5) of values with tag (1) and number (2,
-// float), by TensorFlow's event.proto and summary.proto. The first event is the format's version.
-// TensorBoard reads files with "tfevents" in their name while they grow.
+// Records as in TFRecord files. Each is a message Event: time of day (field 1, double), step (2)
+// and a summary (5) of values with tag (1) and number (2, float), by TensorFlow's event.proto and
+// summary.proto. The first event is the format's version. TensorBoard reads files with "tfevents"
+// in their name while they grow.
 #include "trace/tensorboard.h"
 
 #include "base/directory.h"
@@ -46,7 +46,7 @@ static choir_status flush(chi_tensorboard *e)
 	return e->status = chi_writer_flush(e->file);
 }
 
-// The name is events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER: readers sort by name.
+// events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER: readers sort by name.
 static choir_status create(chi_tensorboard *e, const char *directory, double wall, unsigned number)
 {
 	char host[65] = "", path[PATH_CAPACITY];

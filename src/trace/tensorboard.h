@@ -1,4 +1,4 @@
-// TensorBoard's growing event file. The first failure ends it; later calls return this failure.
+// A growing event file. The first failure ends it and is returned from then on.
 #pragma once
 
 #include "base/file.h"

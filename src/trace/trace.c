@@ -1,4 +1,4 @@
-// The process's one trace. A thread joins with its first span. Its spans stay until the trace
+// A thread joins the process's one trace with its first span. Its spans stay until the trace
 // stops, even if the thread ends.
 #include "trace/trace.h"
 
@@ -53,7 +53,7 @@ const char *choir_trace_category_name(choir_trace_category category)
 
 // ---- Threads join and leave.
 
-// Called with the lock held.
+// With the lock held.
 static void take_off(const chi_spans *s)
 {
 	chi_spans **at = &sink.first, *before = NULL;
@@ -66,7 +66,7 @@ static void take_off(const chi_spans *s)
 		sink.last = before;
 }
 
-// Called with the lock held.
+// With the lock held.
 static void forget(chi_spans *s)
 {
 	if (s->listed)
@@ -85,7 +85,7 @@ static void thread_ends(void *spans)
 	chi_mutex_unlock(&sink.lock);
 }
 
-// If too many threads have ended, the oldest's spans are lost. Called with the lock held.
+// If too many threads have ended, the oldest's spans are lost. With the lock held.
 static void bound_gone(void)
 {
 	int gone = 0;
@@ -112,8 +112,8 @@ static void append(chi_spans *s)
 	s->listed = true;
 }
 
-// s records, busy. Called with the lock held and the trace on. The list of a trace changes only
-// here, since the stopping thread reads it without the lock.
+// s records, busy. With the lock held and the trace on. The list of a trace changes only here,
+// since the stopping thread reads it without the lock.
 static void enlist(chi_spans *s)
 {
 	if (!s->listed)
@@ -165,7 +165,7 @@ static chi_spans *join(chi_spans *s)
 	return joined ? s : NULL;
 }
 
-// Makes the spans busy. NULL: this thread does not record.
+// NULL: this thread does not record.
 static chi_spans *enter(bool may_join)
 {
 	chi_spans *s = chi_thread_local_get(&own_spans);
@@ -333,7 +333,7 @@ static choir_status start(const char *path, const choir_trace_options *o)
 	return begin(path, &all);
 }
 
-// Called with the lock held. s joins first, because the first track is the program's.
+// With the lock held. s joins first, because the first track is the program's.
 static void lead(chi_spans *s)
 {
 	if (s == NULL) {
@@ -359,7 +359,7 @@ choir_status choir_trace_start(const char *path, const choir_trace_options *o)
 	return status;
 }
 
-// In a forked child the parent's threads and files are left alone.
+// A forked child leaves the parent's threads and files alone.
 static choir_status abandon(void)
 {
 	for (chi_spans *s = sink.first; s != NULL; s = s->next) {
@@ -373,7 +373,7 @@ static choir_status abandon(void)
 			CHOIR_STATE, "trace: stop: the trace was started in the parent, before the fork");
 }
 
-// Called with the lock held. Afterwards nothing is recorded.
+// With the lock held. Afterwards nothing is recorded.
 static choir_status close_all(void)
 {
 	if (sink.state != ON)
@@ -406,7 +406,7 @@ static choir_status write_chrome(double now)
 	return chi_chrome_end(c, sink.workers);
 }
 
-// Called without the lock: all are closed, and none can join.
+// Without the lock: all are closed, and none can join.
 static void write_all(double now)
 {
 	if (sink.has_chrome && write_chrome(now) != CHOIR_OK)

@@ -1,5 +1,5 @@
-// Spans. A function that begins a span also ends it. Without a trace, each call costs one test of
-// a word.
+// A function that begins a span also ends it. Without a trace, each call costs one test of a
+// word.
 #pragma once
 
 #include "choir/trace.h"
@@ -21,15 +21,15 @@ static inline bool chi_trace_on(void)
 	return __builtin_expect(chi_atomic32_load(&chi_trace_wanted) != 0, 0);
 }
 
-// Begins a span on the enclosing span's track.
+// On the enclosing span's track.
 static inline void chi_trace_begin(choir_trace_category category, const char *name)
 {
 	if (chi_trace_on())
 		chi_trace_push(category, name);
 }
 
-// Begins a span on a replica's track, which inner spans inherit. track: the replica's number among
-// all workers'. Scalars inside count for id 0 only.
+// On a replica's track, which inner spans inherit. track: the replica's number among all
+// workers'. Scalars inside count for id 0 only.
 static inline void chi_trace_begin_replica(
 		int track, int id, choir_trace_category category, const char *name)
 {
@@ -37,7 +37,7 @@ static inline void chi_trace_begin_replica(
 		chi_trace_push_replica(track, id, category, name);
 }
 
-// Begins a span on the enclosing span's track for all replicas: scalars inside count.
+// On the enclosing span's track, for all replicas: scalars inside count.
 static inline void chi_trace_begin_cross(choir_trace_category category, const char *name)
 {
 	if (chi_trace_on())
@@ -50,20 +50,20 @@ static inline void chi_trace_end(void)
 		chi_trace_pop(false, CHI_LAST_UNKNOWN);
 }
 
-// The calling thread, for those that wait for it: its track.
+// For threads that wait for this one: its track.
 static inline int32_t chi_trace_track(void)
 {
 	return chi_trace_on() ? chi_trace_current() : CHI_LAST_UNKNOWN;
 }
 
-// Ends the span of a wait, which last (spans.h) has ended.
+// last (spans.h) has ended the wait.
 static inline void chi_trace_end_wait(int32_t last)
 {
 	if (chi_trace_on())
 		chi_trace_pop(false, last);
 }
 
-// Ends a span, and shows it on the communication track, too.
+// Shown on the communication track, too.
 static inline void chi_trace_end_communication(void)
 {
 	if (chi_trace_on())

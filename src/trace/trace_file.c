@@ -1,6 +1,5 @@
-// Reading and merging of Chrome's trace files that Choir has written. Names stay in the bytes of
-// the file, where the JSON reader decodes them. Names of tracks come after the spans, so spans are
-// kept until the file has been read.
+// Names stay in the bytes of the file, where the JSON reader decodes them. Names of tracks come
+// after the spans, so spans are kept until the file has been read.
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -32,7 +31,7 @@ typedef struct {
 	uint64_t lost;
 } trace_file;
 
-// The fields of an event, or of the file's other data.
+// Or of the file's other data.
 typedef struct {
 	const char *ph, *cat, *name, *given_name, *last;
 	double pid, tid, ts, dur, own, depth, started, lost;
@@ -71,7 +70,7 @@ static choir_status skip(trace_file *f, chi_json_token token)
 	}
 }
 
-// The places of a field's value; both NULL: it is skipped.
+// Of a field's value; both NULL: it is skipped.
 static void find_field(
 		fields *e, const char *key, bool inside, const char ***text, double **number)
 {
@@ -112,7 +111,7 @@ static choir_status read_value(trace_file *f, const char **text, double *number)
 	return text != NULL || number != NULL ? wrong_token(f, token) : skip(f, token);
 }
 
-// An object, whose beginning has been read. inside: these are the arguments of an event.
+// Its beginning has been read. inside: these are the arguments of an event.
 static choir_status read_fields(trace_file *f, fields *e, bool inside)
 {
 	const char **text;

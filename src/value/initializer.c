@@ -1,5 +1,5 @@
-// Initial values. Random ones are Philox numbers of the seed and the variable's name, so order and
-// place of creation do not matter.
+// Random values are Philox numbers of the seed and the variable's name, so order and place of
+// creation do not matter.
 #include "value/initializer.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-// Fans as in Keras: [in, out] for two axes; for filters [.., in, out] times the receptive field; a
+// As in Keras: [in, out] for two axes; for filters [.., in, out] times the receptive field; a
 // single dimension is both.
 static void fans(const choir_shape *shape, double *in, double *out)
 {
@@ -117,37 +117,7 @@ static choir_status orthogonal(const chi_variable_plan *plan, void *out, int64_t
 static void fill(choir_dtype dtype, void *out, int64_t n, double value)
 {
 	for (int64_t i = 0; i < n; i++)
-		store(out, dtype, i, value);
-}
-
-static void ones(choir_dtype dtype, void *out, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++) {
-		switch (dtype) {
-		case CHOIR_F32:
-			((float *) out)[i] = 1;
-			break;
-		case CHOIR_F64:
-			((double *) out)[i] = 1;
-			break;
-		case CHOIR_I32:
-			((int32_t *) out)[i] = 1;
-			break;
-		case CHOIR_I64:
-			((int64_t *) out)[i] = 1;
-			break;
-		case CHOIR_U8:
-		case CHOIR_BOOL:
-			((uint8_t *) out)[i] = 1;
-			break;
-		case CHOIR_F16:
-			((uint16_t *) out)[i] = 0x3c00;
-			break;
-		case CHOIR_BF16:
-			((uint16_t *) out)[i] = 0x3f80;
-			break;
-		}
-	}
+		chi_dtype_store(dtype, out, i, value);
 }
 
 bool chi_initializer_is_random(const choir_variable_options *o)
@@ -229,7 +199,7 @@ choir_status chi_initialize(const chi_variable_plan *plan, void *out)
 	if (o->initializer == CHOIR_INITIALIZER_ZEROS)
 		memset(out, 0, bytes);
 	else if (o->initializer == CHOIR_INITIALIZER_ONES)
-		ones(o->dtype, out, n);
+		fill(o->dtype, out, n, 1);
 	else
 		return initialize_real(plan, out, n);
 	return CHOIR_OK;

@@ -1,6 +1,5 @@
-// The narrow copies of a variable. The lock lets one thread make a copy while others wait for it.
-// An old copy is overwritten: no tensor that reads it is valid after the variable's version has
-// changed.
+// The lock lets one thread make a copy while others wait for it. An old copy is overwritten: no
+// tensor that reads it is valid after the variable's version has changed.
 #include "value/narrow_copy.h"
 
 #include "op/op.h"

@@ -1,5 +1,5 @@
-// The copies of a variable in f16 and bf16, for mixed precision. A copy is made by the first read
-// in 16 bits after a write, and all devices that share memory use it.
+// A variable in f16 and bf16. The first read in 16 bits after a write makes a copy, which all
+// devices that share memory use.
 #pragma once
 
 #include "value/variable.h"

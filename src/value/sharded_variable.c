@@ -1,4 +1,4 @@
-// Sharded variables. Reads, writes and checks of the parent go to each shard.
+// Reads, writes and checks of the parent go to each shard.
 #include "value/sharded_variable.h"
 
 #include "base/alloc.h"
@@ -24,7 +24,7 @@ choir_tensor *chi_shard_rows(const choir_variable *shard, choir_tensor *t)
 	return t->is_number ? t : chi_tensor_rows(t->frame, t, shard->first_row, shard->shape.dim[0]);
 }
 
-// Each round joins as many as one operation takes, so that rows are copied few times.
+// Each round joins as many as one operation takes, so rows are copied few times.
 choir_tensor *chi_shards_join_rows(int64_t n, choir_tensor *rows[])
 {
 	while (n > 1) {

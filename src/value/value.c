@@ -1,4 +1,4 @@
-// Values. Components are not copied; views of components are made in the value's frame.
+// Components are not copied; views of them are made in the value's frame.
 #include "value/value.h"
 
 #include "value/variable.h"

@@ -1,5 +1,4 @@
-// Sets of named leaves. Clearing keeps the frames' memory, so filling a set for each step
-// allocates nothing.
+// Clearing keeps the frames' memory, so filling a set for each step allocates nothing.
 #include "value/value.h"
 
 #include "base/alloc.h"
@@ -153,8 +152,8 @@ static choir_status check_arguments(const choir_values *set, const char *name, c
 	return what == NULL ? chi_error_null("values: \"%s\" is set to NULL", name) : CHOIR_OK;
 }
 
-// Uses tensors of the set's own frame directly, even borrowed ones, and copies reads of variables,
-// because replicas use them later.
+// Tensors of the set's own frame are used directly, even borrowed ones; reads of variables are
+// copied, because replicas use them later.
 static choir_tensor *keep(const choir_values *set, choir_frame *f, choir_tensor *t)
 {
 	if (chi_tensor_check_any(t) != CHOIR_OK)

@@ -1,5 +1,5 @@
-// The copies of variables. Devices that share memory share a mirrored variable's copy, so all CPU
-// replicas read the same copy.
+// Devices that share memory share a mirrored variable's copy, so all CPU replicas read the same
+// one.
 #include "value/variable.h"
 
 #include "base/alloc.h"
@@ -44,7 +44,7 @@ choir_status chi_variable_check_plan(const chi_variable_plan *p)
 	return CHOIR_OK;
 }
 
-// The copy that shares memory with d; v->copies: none does.
+// It shares memory with d; v->copies: none does.
 static int copy_colocated(
 		const choir_variable *v, choir_device *const of_copy[], const choir_device *d)
 {
@@ -54,8 +54,8 @@ static int copy_colocated(
 	return c;
 }
 
-// Determines the copies, and the one that each replica reads: its component, the one in memory it
-// shares, else the first.
+// And the one that each replica reads: its component, the one in memory it shares, else the
+// first.
 static void deal_copies(choir_variable *v, const chi_variable_plan *p, choir_device *of_copy[])
 {
 	const chi_layout *layout = p->layout;

@@ -1,6 +1,6 @@
-// The copies of variables. A mirrored (ON_WRITE) variable has one copy per separate memory of the
-// strategy's devices, an ON_READ variable one component per replica. The strategy decides what
-// reads and writes mean in a context.
+// A mirrored (ON_WRITE) variable has one copy per separate memory of the strategy's devices, an
+// ON_READ variable one component per replica. The strategy decides what reads and writes mean in
+// a context.
 #pragma once
 
 #include "base/lock.h"
@@ -72,8 +72,8 @@ typedef struct {
 	choir_shape shape;
 	choir_variable_options options; // synchronization resolved
 	const chi_layout *layout;
-	// Devices for the copies of an ON_WRITE variable, one per separate memory; 0: the replicas'
-	// devices. A replica that shares memory with none of them reads the first copy.
+	// Of an ON_WRITE variable's copies, one per separate memory; 0: the replicas' devices. A
+	// replica that shares memory with none of them reads the first copy.
 	int copy_devices;
 	choir_device *const *copy_device;
 	chi_concurrency concurrency;
@@ -88,37 +88,37 @@ choir_status chi_variable_check_plan(const chi_variable_plan *plan);
 choir_variable *chi_variable_new(const chi_variable_plan *plan);
 void chi_variable_free(choir_variable *v);
 
-// Reads a variable's copy in frame f, with its version: an alias if f's device shares the memory,
-// else a copied tensor. A sharded variable is copied whole. NULL: recorded in f.
+// In frame f, with its version: an alias if f's device shares the memory, else a copied tensor. A
+// sharded variable is copied whole. NULL: recorded in f.
 choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f);
-// Reads a variable's copy, but a copied tensor is not tied to the version.
+// A copied tensor is not tied to the version.
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
 
-// Call these around reads and writes of a variable, to exclude other workers if v is LOCKED. They
-// nest for v and colocated variables. CHOIR_TIMEOUT names v.
+// Around reads and writes, to exclude other workers if v is LOCKED. They nest for v and colocated
+// variables. CHOIR_TIMEOUT names v.
 choir_status chi_variable_enter(choir_variable *v);
 void chi_variable_leave(choir_variable *v);
 
-// Whether a write to variable v changes t or makes it stale: t reads v, its shards or its parent,
-// or shares its memory.
+// A write to v changes t or makes it stale: t reads v, its shards or its parent, or shares its
+// memory.
 bool chi_variable_concerns(const choir_variable *v, const choir_tensor *t);
-// Returns t or, if variable v concerns it, a copy in t's frame. NULL: recorded.
+// t or, if v concerns it, a copy in t's frame. NULL: recorded.
 choir_tensor *chi_variable_apart(const choir_variable *v, choir_tensor *t);
 typedef enum { CHI_ASSIGN, CHI_ASSIGN_ADD, CHI_ASSIGN_SUB } chi_assign_op;
-// Writes a variable's copy on the stream of t's frame and bumps its version. t is a plain number,
-// or has the dtype and shape (checked).
+// On the stream of t's frame; bumps the version. t is a plain number, or has the dtype and shape
+// (checked).
 choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, choir_tensor *t);
 choir_status chi_variable_check_written(const choir_variable *v, const choir_tensor *t);
-// Write all copies of a variable, or one, from packed host memory; read one.
+// All copies, or one; packed host memory.
 choir_status chi_variable_from_host(choir_variable *v, const void *from);
 choir_status chi_variable_copy_from_host(choir_variable *v, int copy, const void *from);
 choir_status chi_variable_to_host(choir_variable *v, int copy, void *to);
-// Reads a variable's copy 0 with chi_copy_nontemporal where possible.
+// Copy 0, by chi_copy_nontemporal where possible.
 choir_status chi_variable_copy_out(choir_variable *v, void *to);
-// Writes a variable's copy 0 to wrapped memory, if it has changed.
+// Copy 0, if it has changed.
 choir_status chi_variable_unwrap(choir_variable *v);
 void chi_variable_undefine(choir_variable *v); // a write failed halfway
-// CHOIR_STATE, recorded in f, if the variable's copy or a shard is undefined.
+// CHOIR_STATE, recorded in f: the copy or a shard is undefined.
 choir_status chi_variable_check_defined(choir_variable *v, int copy, choir_frame *f);
 void chi_variable_bump_version(choir_variable *v, int copy); // written by other means
 size_t chi_variable_bytes(const choir_variable *v); // of one copy

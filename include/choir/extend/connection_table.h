@@ -1,16 +1,13 @@
 // The connection table: streams of bytes between processes that may join and leave a job at any
-// time, such as coordinators, workers, parameter servers and supervisors. In contrast, a cluster
-// (transport_table.h) has a fixed set of workers. libchoir-net has a table for Unix and TCP
-// sockets.
+// time, such as coordinators, workers, parameter servers and supervisors, unlike a cluster's
+// fixed workers (transport_table.h). libchoir-net has a table for Unix and TCP sockets.
 //
-// A connection is a stream of bytes in both directions. The bytes of a connection arrive in order.
-// If a byte is lost, the connection ends, and later calls report this. A table never sends bytes
-// again over another connection. Both ends of a connection prove that they have the job's key
-// before the first byte arrives. A peer without this proof gets no byte.
+// A connection is a stream in both directions, in order. If a byte is lost, the connection ends,
+// and later calls report this; bytes are never sent again over another one. Both ends prove that
+// they have the job's key before the first byte arrives. A peer without this proof gets no byte.
 //
 // Only the slot wait may block. A slot that cannot continue at the moment succeeds with 0 bytes,
-// or with connection 0. A connection that fails once fails in all later calls, until the caller
-// drops it.
+// or with connection 0. A failed connection fails in all later calls, until the caller drops it.
 //
 // Threads: Choir makes one call at a time on each self, except slots marked (any). choir_fail is
 // the only function of Choir that a slot may call.
@@ -20,22 +17,20 @@
 
 CHOIR_C_BEGIN
 
-// One part of the bytes to send. Parts are sent one after another.
+// Parts are sent one after another.
 typedef struct {
 	const void *data;
 	size_t bytes;
 } choir_connection_part;
 
-// A connection or listener for which a caller waits. A listener is ready to receive if accept has
-// a new connection.
+// A listener is ready to receive if accept has a new connection.
 typedef struct {
 	uint64_t connection; // or a listener
 	bool receive, send; // in: wait until the connection can receive, can send
 	bool ready; // out: a call can continue, or fails
 } choir_connection_wait;
 
-// A table needs all slots: Choir refuses a table with a missing slot (CHOIR_INVALID). Other rules
-// of all tables: extend.h.
+// A missing slot is CHOIR_INVALID. Other rules of all tables: extend.h.
 typedef struct choir_connection_table {
 	size_t size;
 	uint32_t version;
@@ -43,30 +38,29 @@ typedef struct choir_connection_table {
 	size_t self_size;
 	choir_status (*open)(void *self, const void *argument);
 	void (*close)(void *self); // drops all connections and listeners
-	// Listens at an address. Writes the address for connect to bound. If address has port 0, bound
-	// has the port that the system chose. CHOIR_STATE: the address is in use. CHOIR_INVALID: the
-	// form of the address is invalid, or the address is not safe without a key.
+	// Writes the address for connect to bound, with the port that the system chose for port 0.
+	// CHOIR_STATE: the address is in use. CHOIR_INVALID: its form is invalid, or it is not safe
+	// without a key.
 	choir_status (*listen)(
 			void *self, const char *address, uint64_t *listener, char *bound, size_t bound_size);
-	// Takes the next new connection. *connection is 0 if there is none.
+	// *connection is 0 if there is none.
 	choir_status (*accept)(void *self, uint64_t listener, uint64_t *connection);
-	// Begins a connection. The connection may fail later: CHOIR_PEER_LOST in send and receive.
-	// CHOIR_NOT_FOUND: no process listens there, or the host is unknown.
+	// The connection may fail later: CHOIR_PEER_LOST in send and receive. CHOIR_NOT_FOUND: no
+	// process listens there, or the host is unknown.
 	choir_status (*connect)(void *self, const char *address, uint64_t *connection);
-	// Sends as many bytes of up to 64 parts as fit. Sets *sent to their number.
+	// As many bytes of up to 64 parts as fit; *sent: their number.
 	choir_status (*send)(void *self, uint64_t connection, const choir_connection_part parts[],
 			int n, size_t *sent);
-	// Receives up to capacity bytes. CHOIR_END: the peer has closed the connection, and all its
-	// bytes have been received. CHOIR_PEER_LOST: the connection has failed. CHOIR_INVALID: the
-	// peer has not proved the key.
+	// CHOIR_END: the peer has closed the connection, and all its bytes have been received.
+	// CHOIR_PEER_LOST: the connection has failed. CHOIR_INVALID: the peer has not proved the key.
 	choir_status (*receive)(
 			void *self, uint64_t connection, void *data, size_t capacity, size_t *received);
-	// Writes one line about the connection's peer, such as "127.0.0.1:40112, TLS 1.3".
+	// "127.0.0.1:40112, TLS 1.3".
 	void (*describe)(const void *self, uint64_t connection, char *text, size_t size);
-	// Closes a connection or a listener. Bytes sent before still arrive if the peer is alive.
+	// A connection or a listener. Bytes sent before still arrive if the peer is alive.
 	void (*drop)(void *self, uint64_t connection);
-	// Waits until at least one of the n waits is ready, until wake is called, or until now reaches
-	// the time until. If wake was called before, the next wait returns at once.
+	// Until a wait is ready, until wake is called, or until now reaches until. If wake was called
+	// before, the next wait returns at once.
 	choir_status (*wait)(void *self, choir_connection_wait waits[], int n, double until);
 	void (*wake)(void *self); // (any) ends the present or the next wait
 	double (*now)(void *self); // (any) seconds on the monotonic clock that time limits use

@@ -1,9 +1,9 @@
-// The table of cross-device operations: algorithms that sum and copy tensors between the devices
-// of a strategy. Each device is a member of the strategy's group. A member joins a collective with
-// its partial sums, and waits for the result. Each member may have its own thread. Or one thread
-// may join for several members, and then wait for them in any order.
+// The table of cross-device operations, which sum and copy tensors between the devices of a
+// strategy. Each device is a member of the strategy's group. It joins a collective with its
+// partial sums, and waits for the result, on its own thread or on one that joins for several
+// members and then waits for them in any order.
 //
-// Sums are computed in the canonical tree over replicas (docs/glossary.md).
+// Sums follow the canonical tree over replicas (docs/glossary.md).
 #pragma once
 
 #include "../tensor.h"
@@ -17,8 +17,8 @@ typedef enum {
 	CHOIR_BROADCAST // root's only partial sum, unchanged, given to members that want it
 } choir_collective_kind;
 
-// The sum over the replicas lo to hi - 1. It is one of the largest nodes of the canonical tree
-// that contain only replicas of one member.
+// The sum over the replicas lo to hi - 1: one of the largest nodes of the canonical tree with
+// replicas of one member only.
 typedef struct {
 	int lo, hi;
 	void *data; // elements of the collective's dtype, packed, on the member's device
@@ -28,8 +28,8 @@ typedef struct {
 typedef struct {
 	size_t size;
 	// The fields from here to divisor are equal in all members. If sequence, name, kind, dtype,
-	// elements or root differ, replicas have diverged. Then all members fail with CHOIR_STATE and
-	// the same text. The text names two devices and the collectives that they joined.
+	// elements or root differ, replicas have diverged: all members fail with CHOIR_STATE and the
+	// same text, which names two devices and their collectives.
 	uint64_t sequence;
 	const char *name; // for error texts
 	choir_collective_kind kind;
@@ -40,21 +40,20 @@ typedef struct {
 	size_t n; // partial sums of this member; after wait, their memory is not used
 	const choir_partial_sum *partial_sums; // in ascending order
 	void *stream; // the device's stream: its tasks compute the partial sums and use the result
-	// Memory for the result, on the member's device. NULL: this member wants no result. Members
-	// with host memory may pass the same memory, which is written once. The result overlaps no
-	// partial sum.
+	// On the member's device. NULL: this member wants no result. Members with host memory may
+	// pass the same memory, which is written once. It overlaps no partial sum.
 	void *result;
-	// Called after the elements first to first + count - 1 of the result are final. The thread is
-	// any thread that is inside wait. NULL: not called. If members share a result, only one of
-	// their functions is called for each element. first is a multiple of 8192. count is a multiple
-	// of 8192, too, except in the last chunk. data is this chunk of the result. If result is NULL,
-	// data is in scratch memory. If done fails, the collective fails.
+	// Called after elements first to first + count - 1 of the result are final, on any thread
+	// that is inside wait; may be NULL. If members share a result, only one of their functions is
+	// called for each element. first is a multiple of 8192, and so is count except in the last
+	// chunk. data is this chunk of the result, in scratch memory if result is NULL. If done
+	// fails, the collective fails.
 	choir_status (*done)(void *user, int64_t first, int64_t count, const void *data);
 	void *user;
 	int64_t batch_bytes; // of all results of the batch of this collective; 0: no batch
 	// Equal in all members. If true, no member has done, and wait may return before the result is
-	// final. Work that is queued on stream after wait then runs after the result is final and the
-	// partial sums are unused. If queued work of the collective fails, the stream fails.
+	// final. Work queued on stream after wait then runs after the result is final and the partial
+	// sums are unused. If queued work of the collective fails, the stream fails.
 	bool in_stream;
 } choir_collective;
 
@@ -66,42 +65,40 @@ typedef struct {
 	choir_device *const *devices; // of the members
 } choir_group;
 
-// Missing slots: score is 0, join and wait fail with CHOIR_UNSUPPORTED, and the others do nothing.
-// Rules of all tables: extend.h.
+// Missing slots: score is 0, join and wait fail with CHOIR_UNSUPPORTED, and the others do
+// nothing. Rules of all tables: extend.h.
 typedef struct choir_cross_device_ops_table {
 	size_t size;
 	uint32_t version;
 	const char *name; // "ring", for choir_strategy_options.cross_device_ops
 	size_t self_size; // for each group
-	// How well the algorithm suits the group and a collective of this many bytes. 0: the algorithm
-	// cannot be used; 100: best. A new strategy chooses a table by name, or by the highest score
-	// for an all-reduce of 1 MiB. The built-in scores: "direct": 100 if all members have host
-	// memory, else 0. "ring": 20 with three or more separate memories and at least 32 KiB for each
-	// member, else 1. "hierarchical_copy": 10 with four or more separate memories, else 1.
+	// How well the algorithm suits the group and a collective of this many bytes. 0: not at all;
+	// 100: best. A new strategy takes the table of a name, or of the highest score for an
+	// all-reduce of 1 MiB. Built-in: "direct": 100 if all members have host memory, else 0.
+	// "ring": 20 with three or more separate memories and at least 32 KiB for each member, else
+	// 1. "hierarchical_copy": 10 with four or more separate memories, else 1.
 	// "reduce_to_one_device": 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self
 	void (*close)(void *self);
-	// (any) Joins the next collective for a member, 0 to members - 1. Sets *request to a number
-	// for wait. A member has at most 64 requests at a time. All members join every collective, in
-	// the same order. *c and its partial sums are valid until wait returns.
+	// (any) Joins the next collective for a member. Sets *request to a number for wait. A member
+	// has at most 64 requests at a time. All members join every collective, in the same order. *c
+	// and its partial sums are valid until wait returns.
 	choir_status (*join)(void *self, int member, const choir_collective *c, uint64_t *request);
 	// (any) Waits until the member's result is final and its partial sums are unused.
 	// CHOIR_TIMEOUT: no other member has joined for this number of seconds (negative: no limit).
 	// wait may do the work of other members. Choir calls it at most once for a request, and not
-	// after a failure. After wait returns, even with a failure, the collective does not use this
+	// after a failure. When it returns, even with a failure, the collective no longer uses this
 	// member's *c, partial sums and result. So a wait that times out ends the collective for all
-	// members. Choir then calls abort and reset.
+	// members; Choir then calls abort and reset.
 	choir_status (*wait)(void *self, int member, uint64_t request, double seconds);
-	// (any) Makes all present and later joins and waits of the group return CHOIR_CANCELLED, until
-	// reset.
+	// (any) Present and later joins and waits of the group return CHOIR_CANCELLED, until reset.
 	void (*abort)(void *self);
-	// Called after an abort, when no member is in a call. After reset, members can join again.
+	// After an abort, when no member is in a call. Members can then join again.
 	void (*reset)(void *self);
 } choir_cross_device_ops_table;
 
-// Registers a table under its name, for .cross_device_ops of strategies. CHOIR_INVALID: another
-// version, no name, a name in use.
+// For .cross_device_ops of strategies. CHOIR_INVALID: another version, no name, a name in use.
 CHOIR_MUST_CHECK choir_status choir_register_cross_device_ops(
 		const choir_cross_device_ops_table *table);
 

@@ -1,23 +1,22 @@
 // The kernel table. A kernel computes one operation, for one kind of device and one dtype. This
 // header lists all operations for which Choir needs kernels, with inputs, attributes and
 // formulas. Choir has checked shapes and dtypes, and has set the shape of out. Inputs and out
-// have the kernel's dtype unless the operation's comment says otherwise. Tensors are packed and
-// row-major, on a device of the kind. They are never empty: Choir fills the results of empty
-// inputs with zeros.
+// have the kernel's dtype unless the comment says otherwise. Tensors are packed and row-major, on
+// a device of the kind, and never empty: Choir fills the results of empty inputs with zeros.
 //
-// Choir takes the kernel with the highest score for the operation, kind and dtype. If scores are
-// equal, it takes the kernel registered first. Built-in kernels are registered last.
+// Choir takes the kernel with the highest score for the operation, kind and dtype; of equal ones
+// the first registered. Built-in kernels are registered last.
 //
-// Mixed precision (precision.h) needs kernels for f16 or bf16. In a call of such a kernel, in[0]
-// has this dtype, and every other floating-point input and out has it or is f32: biases, scales
-// and offsets of norms, their moments, the losses of "softmax_cross_entropy", the result of "sum"
-// and gradients of weights are f32. The kernel computes in f32 and rounds each result once, ties
-// to even; products add in f32. An operation without such a kernel runs in f32. The CPU has
-// kernels of 16 bits for all operations here but updates and scatters.
+// Mixed precision (precision.h) needs kernels for f16 or bf16. There in[0] has this dtype, and
+// every other floating-point input and out has it or is f32: biases, scales and offsets of norms,
+// their moments, the losses of "softmax_cross_entropy", the result of "sum" and gradients of
+// weights are f32. The kernel computes in f32 and rounds each result once, ties to even; products
+// add in f32. An operation without such a kernel runs in f32. The CPU has kernels of 16 bits for
+// all operations here but updates and scatters.
 //
-// The CPU has a plain kernel for every operation here in f32 and f64. Other kernels should agree
-// with it up to rounding, and exactly where this header defines bits (random numbers). A kernel
-// must give the same bits for the same call, on every thread, stream and device of the kind
+// The CPU has a plain kernel for every operation here in f32 and f64. Others should agree with it
+// up to rounding, and exactly where this header defines bits (random numbers). A kernel gives the
+// same bits for the same call, on every thread, stream and device of the kind
 // (docs/decisions/0004).
 #pragma once
 
@@ -28,86 +27,81 @@ CHOIR_C_BEGIN
 
 // Elementwise operations
 
-// "add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "atan2" (op.h): two inputs
-// that broadcast to out's shape (aligned at the right); no attributes. out may share an input's
-// memory if their shapes are equal: the first input's in "add", "subtract" and "divide", the
-// second input's in "add".
+// "add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "atan2" (op.h): two
+// inputs that broadcast to out's shape (aligned at the right). out may share an input's memory if
+// their shapes are equal: the first input's in "add", "subtract" and "divide", the second's in
+// "add".
 //
 // "equal", "not_equal", "less", "less_equal" (op.h): as these, and out is bool; they take bool,
 // too. "logical_and", "logical_or": bool. "where": a, b, and a condition of bool, which all
 // broadcast; out is a where the condition is true, else b; any dtype.
 //
-// "maximum_gradient": a, b, and dy of out's shape; a and b broadcast to this shape.
+// "maximum_gradient": a, b, and dy of out's shape, to which a and b broadcast.
 typedef struct {
 	int side; // 0: dy where not a < b, else 0; 1: dy where a < b, else 0
 } choir_maximum_gradient_attributes;
 
 // "square", "abs", "negate", "sign", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "floor",
 // "ceil", "round", "sin", "cos", "tan", "erf" (op.h), "relu", "tanh", "sigmoid", "gelu",
-// "gelu_tanh", "silu", "softplus" (nn.h): one input of out's shape; no attributes.
+// "gelu_tanh", "silu", "softplus" (nn.h): one input of out's shape.
 //
-// Those of nn.h, "square" and "sqrt" have gradient kernels, of two inputs of out's shape, without
-// attributes.
+// Those of nn.h, "square" and "sqrt" have gradient kernels, of two inputs of out's shape.
 // - "square_gradient": x, dy: 2 x dy. "sqrt_gradient": y, dy: dy / 2y.
 // - "relu_gradient": y, dy: dy where y > 0, else 0. "tanh_gradient": y, dy: dy (1 - y^2).
 //   "sigmoid_gradient": y, dy: dy y (1 - y).
 // - "gelu_gradient", "gelu_tanh_gradient", "silu_gradient", "softplus_gradient": x, dy.
 //
-// "huber": x^2 / 2 where |x| is at most delta, else delta (|x| - delta / 2). "huber_gradient":
-// x, dy: dy times x, clipped to -delta and delta.
+// "huber": x^2 / 2 where |x| is at most delta, else delta (|x| - delta / 2). "huber_gradient": x,
+// dy: dy times x, clipped to -delta and delta.
 typedef struct {
 	double delta;
 } choir_huber_attributes;
 
-// "scale": x times by; by is first rounded to the dtype.
+// "scale": x times by, rounded to the dtype before.
 typedef struct {
 	double by;
 } choir_scale_attributes;
 
-// "fill", no input: every element is value, converted as in "cast". The kernel's dtype is that
-// of out; any dtype.
+// "fill", no input, any dtype (out's): every element is value, converted as in "cast".
 typedef struct {
 	double value;
 } choir_fill_attributes;
 
 // Reductions, shapes and dtypes
 
-// "sum": sums over the axes whose bits are set (bit i: axis i of the input). out lacks these
-// axes.
+// "sum": over the axes whose bits are set (bit i: axis i of the input), which out lacks.
 typedef struct {
 	uint32_t axes;
 } choir_sum_attributes;
 
-// "max", "min": the largest and the smallest element over the axes of choir_sum_attributes; NAN if
-// an element is NAN.
+// "max", "min": over the axes of choir_sum_attributes; NAN if an element is NAN.
 //
-// "argmax", "argmin": the i64 index of the largest or smallest element along axis; of equal
-// elements, the lowest index. out lacks this axis.
+// "argmax", "argmin": the i64 index of the largest or smallest element along axis, which out
+// lacks; the lowest index of equal ones.
 typedef struct {
 	int axis;
 } choir_argmax_attributes;
 
 // "cumsum" (op.h): sums along axis from its first element on or, with reverse, from the last.
-// exclusive: the element itself is not in its sum.
+// exclusive: without the element itself.
 typedef struct {
 	int axis;
 	bool exclusive, reverse;
 } choir_cumsum_attributes;
 
-// "top_k": the i64 indices of the k largest elements along the last axis, largest first; of equal
-// elements, the lowest index first. A NAN is the smallest.
+// "top_k": the i64 indices of the k largest elements along the last axis, largest first; the
+// lowest index first of equal ones. A NAN is the smallest.
 typedef struct {
 	int64_t k;
 } choir_top_k_attributes;
 
-// "broadcast", no attributes, any dtype: repeats the input's elements, aligned at the right, to
-// fill out's shape. "cast", no attributes: converts to out's dtype by the rules of choir_cast;
-// the kernel's dtype is the input's.
+// "broadcast", any dtype: repeats the input's elements, aligned at the right, to fill out's
+// shape. "cast": converts to out's dtype by the rules of choir_cast; the kernel's dtype is the
+// input's.
 
-// "slice" and "concat" take any dtype, "slice_gradient" f32 and f64. "slice": elements of the
-// input along axis, beginning at first; out's shape gives their number. "slice_gradient": out
-// has dy at these elements, and zeros elsewhere. "concat": the inputs one after another along
-// axis.
+// "slice" and "concat" take any dtype, "slice_gradient" f32 and f64. "slice": the input's
+// elements along axis from first on; out's shape gives their number. "slice_gradient": out has dy
+// at these elements, else zeros. "concat": the inputs one after another along axis.
 typedef struct {
 	int axis;
 	int64_t first; // of "slice"
@@ -123,10 +117,10 @@ typedef struct {
 	int axes[CHOIR_MAX_RANK];
 } choir_transpose_attributes;
 
-// "gather", no attributes: x [rows, ..], indices of u8, i32 or i64; out [indices, ..]. An index
-// outside of the rows is CHOIR_INVALID, with the index in the text. A kernel that cannot report
-// this writes a row of zeros. "gather_gradient", no attributes: dy, indices; out has the shape
-// of x. Row i of dy is added to row indices[i] of out, for i = 0, 1, ...
+// "gather": x [rows, ..], indices of u8, i32 or i64; out [indices, ..]. An index outside of the
+// rows is CHOIR_INVALID, with the index in the text, or a row of zeros if a kernel cannot report
+// it. "gather_gradient": dy, indices; out has the shape of x. Row i of dy is added to row
+// indices[i] of out, for i = 0, 1, ...
 
 // Products, convolutions and pools
 
@@ -137,18 +131,17 @@ typedef struct {
 } choir_matmul_attributes;
 
 // The activation of "dense" and "conv2d" is CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH or
-// CHOIR_SIGMOID; other activations are separate kernels.
+// CHOIR_SIGMOID; others are separate kernels.
 
 // "dense": x [.., k], w [k, n], bias [n]; out [.., n] = activation(x w + bias).
 typedef struct {
 	choir_activation activation;
 } choir_dense_attributes;
 
-// "conv2d": x [n, h, w, c], filter [kh, kw, c / groups, out] and, if there is a third input,
-// bias [out]; out [n, oh, ow, out] = activation(x * filter + bias), where * is that of
-// choir_conv2d. "conv2d_gradient_input": filter, dy; out is dx. "conv2d_gradient_filter":
-// x, dy; out is the filter's gradient. In both, dy is the gradient of the value before the
-// activation.
+// "conv2d": x [n, h, w, c], filter [kh, kw, c / groups, out] and perhaps bias [out]; out [n, oh,
+// ow, out] = activation(x * filter + bias), where * is that of choir_conv2d.
+// "conv2d_gradient_input": filter, dy; out is dx. "conv2d_gradient_filter": x, dy; out is the
+// filter's gradient. In both, dy is the gradient of the value before the activation.
 typedef struct {
 	int stride;
 	int top, left, bottom, right; // zeros around x
@@ -158,10 +151,10 @@ typedef struct {
 } choir_conv2d_attributes;
 
 // "max_pool2d", "average_pool2d": x [n, h, w, c]; windows of window x window elements. Elements
-// outside of x do not count. "max_pool2d_gradient": x, y, dy; out is dx. The dy of a window goes
-// to the window's first element (by row, then column) that equals y. "average_pool2d_gradient":
-// dy; out is dx. Windows may overlap; dx is the sum over the windows. "max_pool2d_take": x, y, and
-// u of x's shape; out, of y's shape, has the u of the element of x that would get the window's dy.
+// outside of x do not count. "max_pool2d_gradient": x, y, dy; out is dx. A window's dy goes to
+// its first element (by row, then column) that equals y. "average_pool2d_gradient": dy; out is
+// dx. Windows may overlap; dx is the sum over them. "max_pool2d_take": x, y, and u of x's shape;
+// out, of y's shape, has the u of the element of x that would get the window's dy.
 typedef struct {
 	int window, stride;
 	int top, left, bottom, right; // how far the grid of windows extends beyond x
@@ -169,14 +162,14 @@ typedef struct {
 
 // Softmax, attention and recurrence
 
-// These work along the last axis and have no attributes. "softmax"; "softmax_gradient": y, dy: y
-// (dy - sum(y dy)). "log_softmax"; "log_softmax_gradient": y, dy: dy - exp(y) sum(dy).
+// Along the last axis, without attributes: "softmax"; "softmax_gradient": y, dy: y (dy - sum(y
+// dy)). "log_softmax"; "log_softmax_gradient": y, dy: dy - exp(y) sum(dy).
 //
-// "softmax_cross_entropy": logits [.., classes], labels [..] of u8, i32 or i64; out [..]. A
-// label outside of the classes is CHOIR_INVALID, with the label in the text. A kernel that
-// cannot report this writes NAN. "softmax_cross_entropy_gradient": logits, labels, dlosses [..];
-// out, shaped like logits: (softmax(logits) - weight) dloss. The weight of each class is
-// smoothing / classes; the right class has 1 - smoothing more.
+// "softmax_cross_entropy": logits [.., classes], labels [..] of u8, i32 or i64; out [..]. A label
+// outside of the classes is CHOIR_INVALID, with the label in the text, or NAN if a kernel cannot
+// report it. "softmax_cross_entropy_gradient": logits, labels, dlosses [..]; out, shaped like
+// logits: (softmax(logits) - weight) dloss. The weight of each class is smoothing / classes; the
+// right class has 1 - smoothing more.
 typedef struct {
 	double smoothing;
 } choir_cross_entropy_attributes;
@@ -184,8 +177,8 @@ typedef struct {
 // "attention": q [n, t, width], k and v [n, s, width], or one tensor [n, t, 3 width] whose rows
 // are q, k and v one after another. out [n, t, width]: for each head, of width / heads columns,
 // softmax(scale q k^T) v, by rows. If causal, query i sees keys 0 to i + s - t.
-// "attention_gradient": the same inputs and dy. For one tensor, out has its shape. For three
-// tensors, out is flat: their gradients one after another.
+// "attention_gradient": the same inputs and dy; out has the one tensor's shape, or is flat with
+// three gradients one after another.
 typedef struct {
 	int64_t heads;
 	bool causal;
@@ -199,15 +192,15 @@ typedef struct {
 //     z = gates + h_before w, in four parts
 //     i = sigmoid(z0), f = sigmoid(z1), g = tanh(z2), o = sigmoid(z3)
 //     c = f c_before + i g, h = o tanh(c)
-// out [n, t, 6 h]: i, f, g, o, c, h one after another. "lstm_gradient": the out of "lstm", w,
-// c0, dh [n, t, h]; out is flat: the gradients of gates [n, t, 4 h], h0 and c0.
+// out [n, t, 6 h]: i, f, g, o, c, h. "lstm_gradient": the out of "lstm", w, c0, dh [n, t, h]; out
+// is flat: the gradients of gates [n, t, 4 h], h0 and c0.
 //
 // "gru": gates [n, t, 3 h], w [h, 3 h], bias [3 h], h0.
 //     q = h_before w + bias, in three parts
 //     z = sigmoid(gates0 + q0), r = sigmoid(gates1 + q1), m = tanh(gates2 + r q2)
 //     h = z h_before + (1 - z) m
-// out [n, t, 5 h]: z, r, m, q2, h one after another. "gru_gradient": the out of "gru", w, h0,
-// dh; out is flat: the gradients of gates, q [n, t, 3 h] and h0.
+// out [n, t, 5 h]: z, r, m, q2, h. "gru_gradient": the out of "gru", w, h0, dh; out is flat: the
+// gradients of gates, q [n, t, 3 h] and h0.
 //
 // "recurrent_gradient": states [n, t, ..], h0, dz [n, t, k]; out [h, k]: the sum over examples
 // and time steps of h_before^T dz. In each row of states, h begins at offset.
@@ -243,9 +236,9 @@ typedef struct {
 
 // Random numbers
 
-// "dropout": x times 1 / (1 - rate), or 0. The gradient is the same operation with dy in place
-// of x. "random_normal", no input. Every element has a fixed position in a Philox4x32-10
-// sequence, so its bits depend only on the attributes. Block j of the sequence is made from
+// "dropout": x times 1 / (1 - rate), or 0. The gradient is the same operation with dy in place of
+// x. "random_normal", no input. Every element has a fixed position in a Philox4x32-10 sequence,
+// so its bits depend only on the attributes. Block j is made from
 //     counter  { low word of j, high word of j, place, replica_id }
 //     key      { low word, high word } of mix(mix(seed) + step)
 //     mix(x)   x ^= x >> 30; x *= 0xBF58476D1CE4E5B9;
@@ -296,7 +289,7 @@ typedef struct {
 	bool nesterov;
 	double rho;
 	double m_factor, g_factor, v_factor, initial_accumulator;
-	// Device memory with the output of "update_gate", written by earlier work of the stream; NULL:
+	// Device memory with the output of "update_gate", from earlier work of the stream; NULL:
 	// none. If gate[1] is not 0, the kernel writes nothing. Else gate[0] multiplies
 	// gradient_scale, in f64. Only kinds with a kernel for "update_gate" get a gate.
 	const double *gate;
@@ -316,20 +309,19 @@ typedef struct {
 } choir_update_gate_attributes;
 
 // "scatter_update", "scatter_add", "scatter_subtract", "scatter_multiply", "scatter_divide",
-// "scatter_minimum", "scatter_maximum", no attributes: a target [rows, ...], indices [n] of i32
-// or i64, all in range, and values [n, ...]. For i = 0, 1, ..., row indices[i] of the target
-// becomes values[i] (update), or the result of the operation with values[i]. An index that
-// occurs twice is applied twice. The kernel writes the target; out is in[0]. A minimum or
-// maximum with a NAN is NAN.
+// "scatter_minimum", "scatter_maximum": a target [rows, ...], which is written (out is in[0]),
+// indices [n] of i32 or i64, all in range, and values [n, ...]. For i = 0, 1, ..., row indices[i]
+// becomes values[i] (update), or the result of the operation with values[i]; an index that occurs
+// twice is applied twice. A minimum or maximum with a NAN is NAN.
 //
-// "chunk_squares": the sum of the squares of each chunk of the input; out is f64 [ceil(elements
-// / chunk)].
+// "chunk_squares": the sum of the squares of each chunk of the input; out is f64 [ceil(elements /
+// chunk)].
 typedef struct {
 	int64_t chunk; // elements; the last chunk may have fewer
 } choir_chunk_squares_attributes;
 
-// A call of a kernel. The struct and what it points to are valid until run returns. Only the
-// tensors' data stay valid until Choir has waited for the stream.
+// The struct and what it points to are valid until run returns. Only the tensors' data stay valid
+// until Choir has waited for the stream.
 typedef struct choir_kernel_call {
 	size_t size; // of this struct
 	void *stream; // of the device's table; may be NULL in score and scratch
@@ -342,8 +334,8 @@ typedef struct choir_kernel_call {
 	void *device; // self of the device's table
 } choir_kernel_call;
 
-// What a kernel multiplies in. A kernel with another arithmetic than its dtype's rounds operands
-// before it multiplies. Choir uses such a kernel only in a call that allows it.
+// What a kernel multiplies in. With another arithmetic than its dtype's it rounds operands
+// before, and Choir uses it only in a call that allows it.
 typedef enum {
 	CHOIR_ARITHMETIC_OF_DTYPE = 0,
 	CHOIR_ARITHMETIC_F32,
@@ -354,7 +346,7 @@ typedef enum {
 	CHOIR_ARITHMETIC_FP8_E5M2
 } choir_arithmetic;
 
-// The functions of a kernel.
+// A kernel.
 typedef struct choir_kernel_table {
 	size_t size; // of this struct
 	uint32_t version; // CHOIR_TABLE_VERSION
@@ -363,39 +355,38 @@ typedef struct choir_kernel_table {
 	const char *name; // in messages: "cublas"
 	choir_dtype dtype; // of in[0]; without inputs, of out
 	const void *user; // passed to the functions in the call
-	// How well the kernel suits the call's shapes and attributes. 0: the kernel cannot run the
-	// call. A NULL score means 1. Plain kernels have 1, oneDNN's have 10.
+	// How well the kernel suits the call's shapes and attributes. 0: it cannot run the call. A
+	// NULL score means 1. Plain kernels have 1, oneDNN's 10.
 	int (*score)(const choir_kernel_call *call);
 	size_t (*scratch)(const choir_kernel_call *call); // bytes of scratch memory. NULL: none
-	// Does the work, or queues it on the stream of an asynchronous device. If it fails, the
-	// operation fails. A failure without text gets a text, and CHOIR_END becomes CHOIR_INVALID.
+	// Does the work, or queues it on the stream. If it fails, the operation fails. A failure
+	// without text gets one, and CHOIR_END becomes CHOIR_INVALID.
 	choir_status (*run)(const choir_kernel_call *call);
-	// A kernel with another arithmetic than that of the dtype runs only if choir_kernel_run names
-	// it: no precision allows such a kernel. So a library can register all that it has.
+	// No precision allows another arithmetic than the dtype's, so such a kernel runs only if
+	// choir_kernel_run names it. So a library can register all that it has.
 	choir_arithmetic arithmetic;
 } choir_kernel_table;
 
-// Registers a kernel. Choir copies the table, but not its strings and user, which must be valid
-// as long as the program. The functions are called from any thread, several at once, perhaps
-// while Choir holds a lock. They may call no function of Choir but choir_fail. CHOIR_INVALID: an
-// invalid size, version, dtype or arithmetic; no operation, kind or run. CHOIR_STATE: an operation
-// has run already on a device of the kind. Threads: any.
+// Copies the table, but not its strings and user, which must be valid as long as the program. The
+// functions are called from any thread, several at once, perhaps while Choir holds a lock. They
+// may call no function of Choir but choir_fail. CHOIR_INVALID: an invalid size, version, dtype or
+// arithmetic; no operation, kind or run. CHOIR_STATE: an operation has run already on a device of
+// the kind. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);
 
-// Runs a kernel on a device, and waits for it: for tests of kernels (suite.h). name: the name of
-// the kernel's table; NULL: Choir chooses the kernel, as for an operation. The caller sets n, in,
-// out and attributes of the call. The data of all tensors are in host memory. out may be an input:
-// then their data are equal. If the device does not have host memory, Choir copies the tensors to
-// the device, and copies out and the inputs back: some kernels write inputs. Choir does not check
-// whether shapes and attributes fit the operation. CHOIR_UNSUPPORTED: no kernel of this operation,
-// name and dtype takes the call. CHOIR_INVALID: no device or operation; no data; more than 8
-// inputs; an invalid dtype or shape, or a tensor without elements. Other failures are those of
-// the kernel and the device. Threads: any.
+// Runs a kernel on a device, and waits: for tests (suite.h). name: of the kernel's table; NULL:
+// as Choir chooses for an operation. The caller sets n, in, out and attributes. The data of all
+// tensors are in host memory. out may be an input: then their data are equal. Choir copies to a
+// device without host memory, and copies out and the inputs back: some kernels write inputs. It
+// does not check whether shapes and attributes fit. CHOIR_UNSUPPORTED: no kernel of this
+// operation, name and dtype takes the call. CHOIR_INVALID: no device or operation; no data; more
+// than 8 inputs; an invalid dtype or shape, or a tensor without elements. Other failures are
+// those of the kernel and the device. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_kernel_run(
 		choir_device *d, const char *operation, const char *name, const choir_kernel_call *call);
 
-// The number of bytes of an operation's attributes. A kernel that queues its work must copy the
-// attributes. 0: the operation has none, or Choir does not know it. Threads: any.
+// Bytes of an operation's attributes, which a kernel that queues its work must copy. 0: it has
+// none, or Choir does not know it. Threads: any.
 size_t choir_kernel_attribute_bytes(const char *operation);
 
 CHOIR_C_END

@@ -1,7 +1,7 @@
-// The interface between libchoir and libchoir-mpi. A site can build libchoir-mpi against its own
-// MPI: mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c, with the mpi.c that comes with Choir.
-// libchoir-mpi calls only the functions of libchoir that it gets in its argument. So it works with
-// the static and with the shared libchoir.
+// The interface between libchoir and libchoir-mpi, which a site can build against its own MPI:
+// mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c, with Choir's mpi.c. It calls only the
+// functions of libchoir that it gets in its argument, so it works with the static and with the
+// shared libchoir.
 #pragma once
 
 #include "transport_table.h"
@@ -11,7 +11,7 @@ CHOIR_C_BEGIN
 // The version of this interface.
 #define CHOIR_MPI_PLUGIN_VERSION 3
 
-// The argument of the table's open.
+// Of the table's open.
 typedef struct {
 	const void *communicator; // NULL: MPI_COMM_WORLD; open initialises MPI if necessary
 	size_t size; // of the communicator's handle
@@ -21,14 +21,14 @@ typedef struct {
 	double seconds; // until all processes have joined; negative: no limit
 } choir_mpi_argument;
 
-// The library has one symbol, a constant of this type.
+// The library's one symbol is a constant of this type.
 #define CHOIR_MPI_PLUGIN_SYMBOL "choir_mpi_plugin_data"
 typedef struct {
 	uint32_t version; // CHOIR_MPI_PLUGIN_VERSION
 	const char *mpi; // "openmpi", "mpich": as in choir_cluster_options
 	const choir_transport_table *table;
-	// Whether only the thread that initialised MPI may use the open transport (a thread level
-	// below MPI_THREAD_SERIALIZED). On other threads the slots fail with CHOIR_UNSUPPORTED.
+	// Only the thread that initialised MPI may use the open transport (a thread level below
+	// MPI_THREAD_SERIALIZED). On others the slots fail with CHOIR_UNSUPPORTED.
 	bool (*one_thread)(const void *self);
 } choir_mpi_plugin;
 

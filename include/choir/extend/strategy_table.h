@@ -1,10 +1,9 @@
 // The strategy table says on which devices variables are. Kinds of strategies, also the built-in
-// kinds, differ only in these devices and in the options that they take.
+// ones, differ only in these devices and in the options that they take.
 //
-// All other behavior follows from the devices of the copies. If a device shares the memory of a
-// copy, it reads this copy directly. Other devices read a duplicate of the first copy in their
-// memory. Sums of gradients are sent to the copies, and each copy is updated on its device.
-// Several parameter server workers share a variable by the rules of .locked_updates (strategy.h).
+// A device that shares a copy's memory reads it directly; others read a duplicate of the first
+// copy. Sums of gradients are sent to the copies, each of which is updated on its device. Several
+// parameter server workers share a variable by the rules of .locked_updates (strategy.h).
 #pragma once
 
 #include "../strategy.h"
@@ -12,8 +11,7 @@
 
 CHOIR_C_BEGIN
 
-// Fields of choir_strategy_options that only some strategies have. If the table lacks a feature, a
-// nonzero field of that feature is CHOIR_INVALID.
+// Fields of choir_strategy_options that are CHOIR_INVALID, if not 0, without the feature.
 enum {
 	CHOIR_FEATURE_PARAMETER_DEVICES = 1, // .parameter_devices
 	CHOIR_FEATURE_WORKERS = 2, // .workers, .locked_updates
@@ -21,9 +19,8 @@ enum {
 	CHOIR_FEATURE_CLUSTER = 8 // .cluster
 };
 
-// A new mirrored variable or a new shard. The table does not place other variables: slots and
-// colocated variables are on the devices of their variable, and components of ON_READ variables on
-// the devices of their replicas.
+// A new mirrored variable or a new shard. Others are not placed by the table: slots and colocated
+// variables are on their variable's devices, components of ON_READ variables on their replicas'.
 typedef struct {
 	size_t size;
 	const char *name;
@@ -31,8 +28,8 @@ typedef struct {
 	choir_dtype dtype;
 } choir_new_variable;
 
-// Missing slots: place_variable and parameter_devices fail with CHOIR_UNSUPPORTED.
-// non_slot_devices gives the parameter devices. The others do nothing. Rules of all tables:
+// Missing slots: place_variable and parameter_devices fail with CHOIR_UNSUPPORTED;
+// non_slot_devices gives the parameter devices; the others do nothing. Rules of all tables:
 // extend.h.
 typedef struct choir_strategy_table {
 	size_t size;
@@ -41,26 +38,24 @@ typedef struct choir_strategy_table {
 	size_t self_size; // for each strategy
 	int max_replicas; // 0: any number. 1 also means one device
 	unsigned features; // CHOIR_FEATURE_...
-	// Called once, when the strategy is made. devices are the n devices that run replicas. options
-	// are checked. options and devices outlive self.
+	// When the strategy is made. devices are the n that run replicas. options are checked. Both
+	// outlive self.
 	choir_status (*open)(void *self, const choir_strategy_options *options, int n,
 			choir_device *const devices[]);
 	void (*close)(void *self);
 	// Writes the devices that hold variables, each once, at most capacity. Called once, after
-	// open. Returns the number of devices; CHOIR_NONE after a failure.
+	// open. Returns their number; CHOIR_NONE: a failure.
 	int (*parameter_devices)(void *self, int capacity, choir_device *devices[]);
-	// Does the same for the devices of variables that belong to an optimizer as a whole
-	// (choir_cross_non_slot_devices). These are some of the parameter devices.
+	// Likewise for variables that belong to an optimizer as a whole
+	// (choir_cross_non_slot_devices): some of the parameter devices.
 	int (*non_slot_devices)(void *self, int capacity, choir_device *devices[]);
-	// (any) Writes the devices for v's copies: some of the parameter devices, at most capacity. If
-	// several of them share memory, only the first gets a copy. Returns the number of devices, at
-	// least 1; CHOIR_NONE after a failure.
+	// (any) Likewise for v's copies: some of the parameter devices, at least 1. Of several that
+	// share memory, only the first gets a copy.
 	int (*place_variable)(
 			void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
 } choir_strategy_table;
 
-// Registers a table under its name, for choir_strategy_new. CHOIR_INVALID: another version, no
-// name, a name in use.
+// For choir_strategy_new. CHOIR_INVALID: another version, no name, a name in use.
 CHOIR_MUST_CHECK choir_status choir_register_strategy(const choir_strategy_table *table);
 
 CHOIR_C_END

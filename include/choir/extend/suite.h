@@ -1,68 +1,63 @@
-// The suites check an implementation of a table (extend.h) against the table's header. They are in
-// a separate library, libchoir-suites.a, which calls only public functions. Link with `pkg-config
-// --libs choir-suites`, or with CMake's choir::suites and choir::choir.
+// The suites check an implementation of a table (extend.h) against its header. They are in
+// libchoir-suites.a, which calls only public functions. Link with `pkg-config --libs
+// choir-suites`, or with CMake's choir::suites and choir::choir.
 #pragma once
 
 #include "../status.h"
 
 CHOIR_C_BEGIN
 
-// Called after each check. check names the rule that was checked, such as "a fill sets only its
-// bytes". result is CHOIR_OK with the text "", or a failure with its text. check and text are
-// valid only during the call.
+// Called after each check, which is named by its rule: "a fill sets only its bytes". result is
+// CHOIR_OK with the text "", or a failure with its text. The texts are valid only during the
+// call.
 typedef void choir_suite_fn(const char *check, choir_status result, const char *text, void *user);
 
 typedef struct choir_device choir_device; // device.h
 
-// Functions with which the suite of cross-device operations uses devices that have their own
-// memory.
+// How the suite of cross-device operations uses devices with their own memory.
 typedef struct {
 	size_t size; // of this struct; CHOIR_OPTIONS sets it
-	// Returns the device's stream, the same one in each call. NULL: it cannot be opened.
+	// The same stream in each call. NULL: it cannot be opened.
 	void *(*stream)(choir_device *d);
-	// Returns memory aligned to 64 bytes. NULL: there is not enough memory.
+	// Aligned to 64 bytes. NULL: there is not enough memory.
 	void *(*allocate)(choir_device *d, size_t bytes);
 	void (*release)(choir_device *d, void *memory, size_t bytes);
-	// Copies between the host and the device, and waits until the copy is done.
+	// Between host and device, done at the return.
 	choir_status (*copy)(choir_device *d, void *to, const void *from, size_t bytes);
 } choir_suite_memory;
 
 // The options of choir_suite_run.
 typedef struct {
 	size_t size; // of this struct; CHOIR_OPTIONS sets it
-	// The program sets the field of one table: .device, .kernels, .cross_device_ops, .strategy or
-	// .transport. The fields after it, up to an empty line, are for the same suite.
+	// The program sets one of .device, .kernels, .cross_device_ops, .strategy and .transport. The
+	// fields after it, up to an empty line, are for the same suite.
 
-	// A table of devices, which need not be registered. The suite opens device 0 and, if there
-	// are two, device 1. Both stay open.
+	// A table of devices, registered or not. The suite opens device 0 and, if there are two,
+	// device 1. Both stay open.
 	const struct choir_device_table *device;
 	// Queues a call of fn on a stream of the device. arg points to bytes bytes, which are copied.
-	// The first failure of fn becomes a failure of the stream. With submit, the suite checks time
-	// limits and failures of queued work. submit should be NULL for a device that finishes work
-	// before a call returns.
+	// The first failure of fn becomes the stream's. With submit, the suite checks time limits and
+	// failures of queued work. NULL for a device that finishes work before a call returns.
 	choir_status (*submit)(
 			void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes);
 
-	// The name of a device, such as "cuda:0". The suite checks the registered kernels of the
-	// device's kind. For each operation of kernel_table.h and each dtype, it makes random inputs.
-	// It compares the results with those of the CPU's plain kernel, exactly or up to rounding. The
-	// reference for f32 is the plain kernel for f64. Two equal calls must give the same bits. The
-	// suite skips operations without a kernel.
+	// A device such as "cuda:0", whose kind's registered kernels are checked. For each operation
+	// of kernel_table.h and each dtype, random inputs give results that are compared with those
+	// of the CPU's plain kernel, exactly or up to rounding (f32 with the plain kernel for f64).
+	// Two equal calls must give the same bits. Operations without a kernel are skipped.
 	const char *kernels;
-	// Checks only kernels whose table has this name. NULL: checks the kernel that Choir chooses
-	// for each call.
+	// Only kernels of a table of this name. NULL: those that Choir chooses for each call.
 	const char *kernel_name;
-	// Checks only kernels of this operation. NULL: checks all operations.
+	// Only kernels of this operation. NULL: all.
 	const char *operation;
 
-	// A table of cross-device operations, which need not be registered. The suite compares sums
-	// with those of the canonical tree, bit by bit. It also checks calls from one thread and from
-	// several threads, the function done, members that differ, time limits and aborts.
+	// A table of cross-device operations, registered or not. The suite compares sums with those
+	// of the canonical tree, bit by bit. It also checks calls from one and from several threads,
+	// the function done, members that differ, time limits and aborts.
 	const struct choir_cross_device_ops_table *cross_device_ops;
 	// The devices of the group, at most 4. NULL: "cpu:0,cpu:1,cpu:2".
 	const char *members;
-	// Memory and streams of the members. NULL: the members use host memory, and their streams are
-	// NULL.
+	// NULL: the members use host memory, and their streams are NULL.
 	const choir_suite_memory *memory;
 
 	// The name of a registered strategy. The suite runs 16 programs (training, reductions,
@@ -71,34 +66,32 @@ typedef struct {
 	// same failures. To check registered cross-device operations in programs, set .strategy to
 	// "mirrored" and name the operations in .strategy_options.
 	const char *strategy;
-	// Options of the strategy. The suite itself sets devices, replicas, seed and timeout. NULL:
-	// defaults.
+	// The suite sets devices, replicas, seed and timeout. NULL: defaults.
 	const struct choir_strategy_options *strategy_options;
-	// The largest number of replicas. 0: 4.
+	// 0: 4.
 	int max_replicas;
-	// Lists of devices for choir_strategy_options, which end with NULL. The programs run on each
-	// list. NULL: "cpu:0" and "cpu:0,cpu:1".
+	// Lists of devices, which end with NULL; the programs run on each. NULL: "cpu:0" and
+	// "cpu:0,cpu:1".
 	const char *const *devices;
-	// The device of the mirrored strategy. It must have the kind of .devices, because kinds round
-	// differently. NULL: "cpu:0".
+	// The mirrored strategy's device, of the kind of .devices, because kinds round differently.
+	// NULL: "cpu:0".
 	const char *model;
 
-	// A table of transports, which need not be registered. For each check, two workers open the
-	// transport, each on its own thread of this process. The suite checks messages, time limits,
-	// an abort, and a worker that leaves. If the workers do not end within 60 s, the suite stops.
-	// Their threads and memory are then not freed.
+	// A table of transports, registered or not. For each check, two workers open the transport,
+	// each on its own thread. The suite checks messages, time limits, an abort, and a worker that
+	// leaves. If they do not end within 60 s, it stops, and their threads and memory are not
+	// freed.
 	const struct choir_transport_table *transport;
-	// Returns the argument of open for worker 0 or 1. Each check is a round, numbered from 0. The
-	// workers of a round must be able to connect. user is that of choir_suite_run. NULL: the
-	// argument is NULL.
+	// The argument of open for worker 0 or 1. Each check is a round, numbered from 0, whose
+	// workers must be able to connect. user is that of choir_suite_run. NULL: the argument is
+	// NULL.
 	const void *(*argument)(int round, int worker, void *user);
 } choir_suite_options;
 
-// Runs all checks of a suite, even after a failed check. report may be NULL. CHOIR_INTERNAL: a
-// check failed; the text has the first failed check and the number of failed checks.
-// CHOIR_INVALID: no table, several tables, or a table without the slots that all checks need.
-// CHOIR_NOT_FOUND: the table's count is 0, or the device has no kernel. Threads: one call at a
-// time.
+// Runs all checks of a suite, even after a failed one. report may be NULL. CHOIR_INTERNAL: a
+// check failed; the text has the first one and their number. CHOIR_INVALID: no table, several, or
+// one without the slots that all checks need. CHOIR_NOT_FOUND: the table's count is 0, or the
+// device has no kernel. Threads: one call at a time.
 CHOIR_MUST_CHECK choir_status choir_suite_run(
 		const choir_suite_options *options, choir_suite_fn *report, void *user);
 

@@ -1,18 +1,17 @@
 // The transport table says who the workers are, and moves bytes between them.
 //
-// A message goes from one worker to another and has a tag. Messages with the same sender, receiver
-// and tag arrive in the order in which they were sent. Other messages arrive in any order. A
-// receive takes the next message of its sender and tag. The message may be shorter than the
-// receive's capacity, but never longer. send and receive begin a request. test makes progress and
-// tells whether the request is done. Until then Choir does not write to memory that is sent, and
-// does not access memory that is received.
+// Messages with the same sender, receiver and tag arrive in the order in which they were sent,
+// others in any order. A receive takes the next message of its sender and tag, which may be
+// shorter than its capacity, but never longer. send and receive begin a request; test makes
+// progress and tells whether it is done. Until then Choir does not write to memory that is sent,
+// and does not access memory that is received.
 //
-// If a worker is lost, the other workers' calls fail with CHOIR_PEER_LOST. If a worker stops by
-// abort, they fail with CHOIR_CANCELLED. The text names the worker. If the transport cannot detect
-// a lost worker, Choir's time limits end the wait.
+// If a worker is lost, the others' calls fail with CHOIR_PEER_LOST, and after an abort with
+// CHOIR_CANCELLED; the text names the worker. If the transport cannot detect a lost worker,
+// Choir's time limits end the wait.
 //
-// Threads: Choir makes one call at a time, from any of its threads, with a lock held. It calls
-// slots marked (any) without a lock. A slot must call no function of Choir but choir_fail.
+// Threads: Choir makes one call at a time, from any of its threads, with a lock held, but slots
+// marked (any) without. A slot must call no function of Choir but choir_fail.
 #pragma once
 
 #include "../cluster.h"
@@ -30,10 +29,10 @@ typedef struct choir_transport_table {
 	uint32_t version;
 	const char *name; // for choir_cluster_options.transport
 	size_t self_size;
-	// argument is .argument of choir_cluster_options.
+	// .argument of choir_cluster_options.
 	choir_status (*open)(void *self, const void *argument);
-	// Tells the other workers that this worker leaves. Waits at most seconds (negative: no limit)
-	// for what the transport must do together with the other workers.
+	// Tells the others that this worker leaves. Waits at most seconds (negative: no limit) for
+	// what the transport must do together with them.
 	void (*close)(void *self, double seconds);
 	int (*worker)(const void *self); // (any) 0 to workers - 1
 	int (*workers)(const void *self); // (any) at least 1
@@ -44,26 +43,26 @@ typedef struct choir_transport_table {
 			void *self, int to, int tag, const void *data, size_t bytes, uint64_t *request);
 	choir_status (*receive)(
 			void *self, int from, int tag, void *data, size_t capacity, uint64_t *request);
-	// Tests a request; never blocks. If *done is true, the request is no longer valid and *bytes
-	// is the size of the message. A failure does not change the request.
+	// Never blocks. If *done is true, the request is no longer valid and *bytes is the size of
+	// the message. A failure does not change the request.
 	choir_status (*test)(void *self, uint64_t request, bool *done, size_t *bytes);
-	// Gives up a request whose message will not come. The transport then no longer uses the
-	// request's memory, unless a receiver is reading it at the moment.
+	// For a request whose message will not come. Its memory is no longer used, unless a receiver
+	// is reading it at the moment.
 	void (*drop)(void *self, uint64_t request);
-	// Tells all workers that this worker stops, and why, as far as possible without waiting. After
-	// that, the other workers' tests fail.
+	// Tells all workers that this worker stops, and why, as far as possible without waiting. Then
+	// the others' tests fail.
 	void (*abort)(void *self, const char *why);
 	double (*now)(void *self); // (any) seconds on the clock of time limits
-	// (any) Called by a waiting thread that has already tested turn times. Returns when a request
-	// may have changed, at the latest at the time until.
+	// (any) For a waiting thread that has already tested turn times. Returns when a request may
+	// have changed, at the latest at until.
 	void (*pause)(void *self, int turn, double until);
-	// Messages of up to this many bytes are sent without the receiver's help. Choir may send
-	// several of them in place of a larger message. 0: unknown.
+	// Messages of up to this many bytes are sent without the receiver's help, and several of them
+	// perhaps in place of a larger one. 0: unknown.
 	size_t eager;
 } choir_transport_table;
 
-// Registers a table under its name, for .transport of clusters. CHOIR_INVALID: an unknown version,
-// a missing function, a name in use.
+// For .transport of clusters. CHOIR_INVALID: an unknown version, a missing function, a name in
+// use.
 CHOIR_MUST_CHECK choir_status choir_register_transport(const choir_transport_table *table);
 
 CHOIR_C_END

@@ -1,5 +1,5 @@
-// Random crops and flips of images. Each example has its own Philox block, whose counter is the
-// example's position in the pass: nothing depends on threads, workers or the order of reads.
+// Each example has its own Philox block, whose counter is its position in the pass: nothing
+// depends on threads, workers or the order of reads.
 #include "data/stage.h"
 
 #include <string.h>
@@ -15,13 +15,13 @@ enum { PLACE = 0x6175676d }; // unlike other draws of one seed
 typedef struct {
 	choir_dataset base;
 	size_t column;
-	int64_t height, width, padding; // of the source's images
+	int64_t height, width, padding; // of the source
 	int64_t rows, columns; // of the crop
 	size_t pixel; // bytes
 	bool flip;
 	uint64_t seed;
 	int64_t done; // examples of this pass
-	void *scratch; // images of the source
+	void *scratch; // of the source's images
 	int64_t capacity;
 } augment;
 
@@ -42,7 +42,6 @@ static void copy_row(const augment *a, char *to, const char *from, bool flip)
 		memcpy(to + (size_t) x * a->pixel, from, a->pixel);
 }
 
-// Columns first to end-1 of the crop lie in the image.
 static void crop_row(const augment *a, char *to, const char *row, int64_t left, bool flip)
 {
 	for (int64_t x = 0; x < a->columns; x++) {

@@ -1,5 +1,5 @@
-// batch and unbatch. The source writes straight into the batch's rows. Examples of varying shape
-// must have equal shapes within a batch; padded_batch makes the shapes equal.
+// The source writes straight into the batch's rows. Examples of varying shape must be equal
+// within a batch.
 #include "data/dataset/batch.h"
 
 #include "base/size.h"
@@ -60,17 +60,12 @@ static choir_status batch_seek(choir_dataset *d, int64_t elements)
 	return CHOIR_OK;
 }
 
-static const void *batch_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
-{
-	return chi_dataset_peek(d->from[0], column, first, count);
-}
-
 static const chi_stage batch_stage = {
 	.name = "batch",
 	.range = chi_no_range,
 	.read = batch_read,
 	.rewind = batch_rewind,
-	.peek = batch_peek,
+	.peek = chi_peek_from,
 	.free = chi_no_free,
 	.seek = batch_seek,
 	.files = CHI_FILES_THROUGH,

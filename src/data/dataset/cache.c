@@ -1,6 +1,5 @@
-// cache keeps the elements of the first complete pass, in memory or in a file. The source is
-// always read as in its first pass, so the content does not depend on the pass that fills the
-// cache.
+// The source is always read as in its first pass, so the content does not depend on the pass that
+// fills the cache.
 #include "data/dataset/cache_file.h"
 
 #include <string.h>

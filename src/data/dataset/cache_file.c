@@ -1,6 +1,6 @@
-// A cache file has a magic number, the chain's signature and the number of the worker's share.
-// Each element has a head (examples, bytes, checksum) and its columns: packed, or dimensions and
-// values per example. A head with 0 examples is the end. Byte order is the writer's.
+// A magic number, the chain's signature, the number of the worker's share, then elements: a head
+// (examples, bytes, checksum) and columns, packed, or dimensions and values per example. A head
+// with 0 examples is the end. Byte order is the writer's.
 #include "data/dataset/cache_file.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "tensor/tensor.h"
 
-static const uint64_t magic = UINT64_C(0x32656863612d6368); // "hc-ache2" read as a number
+static const uint64_t magic = UINT64_C(0x32656863612d6368); // "hc-ache2"
 
 typedef struct {
 	int64_t count, index;
@@ -80,7 +80,7 @@ static choir_status check_start(chi_cache_file *f)
 	return CHOIR_OK;
 }
 
-// Separate from check_start, since sharding comes after construction.
+// Sharding comes after construction.
 static choir_status check_part(const chi_cache_file *f)
 {
 	char name[256];
@@ -212,7 +212,7 @@ choir_status chi_cache_file_write(
 	return chi_writer_write(f->writer, f->bytes, f->length);
 }
 
-// Checks a file that may have appeared meanwhile.
+// A file may have appeared meanwhile.
 static choir_status check_name(chi_cache_file *f)
 {
 	choir_status status = find(f);
@@ -238,7 +238,6 @@ choir_status chi_cache_file_finish(chi_cache_file *f)
 	return find(f);
 }
 
-// Loads and verifies the next element's bytes.
 static choir_status load(chi_cache_file *f, head *h)
 {
 	const uint64_t size = chi_file_size(f->file);

@@ -1,5 +1,5 @@
-// to_float and flatten. flatten changes only the declared shape. to_float converts from the
-// source's memory, or from a scratch block that stays in cache.
+// flatten changes only the declared shape. to_float converts from the source's memory, or from a
+// scratch block in the cache.
 #include "data/stage.h"
 
 #include <float.h>
@@ -12,7 +12,7 @@
 
 typedef void convert_fn(float *restrict to, const void *restrict from, size_t n, double scale);
 
-// Multiplies in f32 where that is exact, else in f64 with one rounding.
+// In f32 where that is exact, else in f64 with one rounding.
 #define NAME convert_u8
 #define FROM uint8_t
 #define WIDE float
@@ -60,7 +60,6 @@ static void convert(const to_float *f, void *to, const void *from, int64_t examp
 	f->convert(to, from, (size_t) examples * f->values, f->scale);
 }
 
-// Lets the source fill mine instead of this stage's column.
 static void exchange(const to_float *f, void *const column[], void *mine, void *out[])
 {
 	chi_columns_move(&f->base, column, 0, out);
@@ -188,17 +187,12 @@ static choir_status flatten_read(
 	return chi_dataset_read(d->from[0], column, want, got);
 }
 
-static const void *flatten_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
-{
-	return chi_dataset_peek(d->from[0], column, first, count);
-}
-
 static const chi_stage flatten_stage = {
 	.name = "flatten",
 	.range = flatten_range,
 	.read = flatten_read,
 	.rewind = chi_rewind_from,
-	.peek = flatten_peek,
+	.peek = chi_peek_from,
 	.free = chi_no_free,
 	.reorderable = true,
 	.seek = chi_seek_from,

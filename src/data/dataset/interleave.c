@@ -1,6 +1,5 @@
-// interleave and flat_map: a function makes a dataset from each element. Up to cycle datasets are
-// open and are read in turn, block by block. An ended dataset is replaced at its next turn. The
-// order depends only on the datasets, so they may read ahead on threads.
+// Up to cycle datasets are open and are read in turn, block by block. An ended one is replaced at
+// its next turn. The order depends only on the datasets, so they may read ahead on threads.
 #include "data/component.h"
 
 #include "base/alloc.h"
@@ -10,7 +9,7 @@
 
 typedef struct {
 	choir_dataset *dataset;
-	int64_t dropped, skipped; // counted by interleave
+	int64_t dropped, skipped;
 } opened;
 
 typedef struct {
@@ -21,8 +20,8 @@ typedef struct {
 	bool ahead;
 	chi_row_buffer element;
 	opened *open;
-	int64_t made; // datasets in this pass, for messages
-	int64_t place; // index of the current dataset in open
+	int64_t made; // for messages
+	int64_t place; // the current dataset
 	int64_t taken;
 	bool dry;
 } interleave;
@@ -95,7 +94,7 @@ static void next_place(interleave *v)
 	v->taken = 0;
 }
 
-// Adds rows that a dataset has omitted since the last call.
+// Since the last call.
 static void count(interleave *v, opened *o)
 {
 	const int64_t dropped = choir_dataset_dropped(o->dataset);
@@ -106,7 +105,7 @@ static void count(interleave *v, opened *o)
 	o->skipped = skipped;
 }
 
-// Reads from the current dataset, at most to the end of its block.
+// At most to the end of the block.
 static choir_status take(interleave *v, void *const column[], int64_t want, int64_t *got)
 {
 	opened *open = &v->open[v->place];
@@ -184,13 +183,13 @@ static void interleave_free(choir_dataset *d)
 		.signature = interleave_signature, .files = sharded, .calls = true, \
 	}
 
-// The second of each serves a source of file names.
+// the second of each serves a source of file names
 static const chi_stage interleave_stages[] = { INTERLEAVE_STAGE("interleave", CHI_FILES_THROUGH),
 	INTERLEAVE_STAGE("interleave", CHI_FILES_BEFORE) };
 static const chi_stage flat_map_stages[] = { INTERLEAVE_STAGE("flat_map", CHI_FILES_THROUGH),
 	INTERLEAVE_STAGE("flat_map", CHI_FILES_BEFORE) };
 
-// Completes the options. False: from is freed.
+// False: from is freed.
 static bool check(choir_dataset *from, const char *what, choir_interleave_options *o,
 		const choir_interleave_options *given, choir_interleave_fn *fn)
 {

@@ -1,5 +1,5 @@
-// map and filter. map reads a block of elements. A team's threads claim the elements one by one,
-// and the results are delivered in order. So the number of threads changes nothing.
+// map reads a block of elements, which a team's threads claim one by one; results are delivered
+// in order. So the number of threads changes nothing.
 #include "data/component.h"
 
 #include "base/alloc.h"
@@ -8,7 +8,7 @@
 #include "base/size.h"
 #include "base/team.h"
 
-enum { BLOCK_ELEMENTS = 64 }; // enough to keep map's threads busy
+enum { BLOCK_ELEMENTS = 64 }; // keeps map's threads busy
 
 typedef struct {
 	choir_status status;
@@ -23,12 +23,12 @@ typedef struct {
 	chi_row_buffer stage;
 	int64_t capacity;
 	int64_t *examples;
-	chi_row_buffer *spare; // per thread, for unwanted columns
+	chi_row_buffer *spare; // per thread
 	outcome *outcome;
 	int64_t done;
 	chi_error failure;
 	bool has_failure;
-	// The current block:
+	// Of the current block.
 	void *const *column;
 	int64_t first;
 } map;
@@ -70,7 +70,7 @@ static void map_chunk(void *arg, int member, int64_t i)
 	chi_error_restore(&before);
 }
 
-// Counts elements before the first failure, and keeps that.
+// Keeps the first failure.
 static int64_t good_ones(map *m, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
@@ -92,7 +92,7 @@ static bool nothing_wanted(const choir_dataset *d, void *const column[])
 
 static choir_status map_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
-	static void *const nothing[CHI_MAX_COLUMNS]; // the source may have more columns than d
+	static void *const nothing[CHI_MAX_COLUMNS]; // from may have more columns
 	map *m = (map *) d;
 	choir_dataset *from = d->from[0];
 	int64_t n, elements = 1;
@@ -213,11 +213,11 @@ choir_dataset *choir_dataset_map(
 	m->user = user;
 	if (o.columns && !chi_dataset_set_columns(&m->base, o.n, o.columns))
 		return (choir_dataset_free(&m->base), NULL);
-	if (!chi_components_possible(&m->base, "map")) // the new columns too
+	if (!chi_components_possible(&m->base, "map"))
 		return NULL;
 	if (!map_capacity(m, o.threads ? o.threads : 1))
 		return (choir_dataset_free(&m->base), NULL);
-	if (from->spec.batch && !from->spec.full) // as in TensorFlow: fn might change the batch
+	if (from->spec.batch && !from->spec.full) // as in TensorFlow
 		m->base.spec.global = CHOIR_UNKNOWN_CARDINALITY;
 	return &m->base;
 }

@@ -1,5 +1,5 @@
-// padded_batch pads examples at their ends. A dimension without a given size gets the batch's
-// maximum. A column with a given shape no longer varies.
+// A dimension without a given size gets the batch's maximum. A column with a given shape no
+// longer varies.
 #include "data/dataset/batch.h"
 
 #include <string.h>
@@ -16,31 +16,16 @@ typedef struct {
 	int64_t done;
 } pad;
 
-static void fill(void *to, choir_dtype dtype, double value, size_t count)
+static void fill(char *to, choir_dtype dtype, double value, size_t count)
 {
+	union {
+		double aligned;
+		unsigned char bytes[sizeof(double)];
+	} one;
+	const size_t size = chi_dtype_size(dtype);
+	chi_dtype_store(dtype, one.bytes, 0, value);
 	for (size_t i = 0; i < count; i++)
-		switch (dtype) {
-		case CHOIR_F32:
-			((float *) to)[i] = (float) value;
-			break;
-		case CHOIR_F64:
-			((double *) to)[i] = value;
-			break;
-		case CHOIR_I32:
-			((int32_t *) to)[i] = (int32_t) value;
-			break;
-		case CHOIR_I64:
-			((int64_t *) to)[i] = (int64_t) value;
-			break;
-		case CHOIR_U8:
-		case CHOIR_BOOL:
-			((uint8_t *) to)[i] = (uint8_t) value;
-			break;
-		case CHOIR_F16:
-		case CHOIR_BF16:
-			((uint16_t *) to)[i] = 0;
-			break;
-		}
+		memcpy(to + i * size, one.bytes, size);
 }
 
 static void copy_in(char *to, const choir_shape *large, const char *from, const choir_shape *small,
@@ -156,7 +141,7 @@ static const chi_stage pad_stage = {
 	.files = CHI_FILES_THROUGH,
 };
 
-// Describes an unsuitable padding value, or gives NULL.
+// NULL: none.
 static const char *value_fault(choir_dtype dtype, double value)
 {
 	switch (dtype) {
@@ -183,7 +168,6 @@ static const char *value_fault(choir_dtype dtype, double value)
 	return value == 0 ? NULL : "not 0, the only padding value of f16 and bf16";
 }
 
-// Only dimensions that vary may change.
 static bool give_shape(pad *p, size_t i, const choir_shape *asked)
 {
 	choir_dataset *d = &p->base;

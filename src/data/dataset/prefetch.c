@@ -1,10 +1,10 @@
-// prefetch: a thread fills a ring buffer while the program works. An end or a failure is reported
-// after the elements before it. The thread can stop after each block, so only a function of the
-// program that does not return can delay it. No lock is held while the source is read.
+// A thread fills a ring buffer. An end or a failure comes after the elements before it. The
+// thread can stop after each block, so only a function of the program can delay it. No lock is
+// held while the source is read.
 //
-// Single examples change threads in portions, since a switch costs more than reading an example. A
-// reader that has waited for PORTION_SECONDS takes less than a portion: the program may put the
-// next example into a queue only after it has used this one.
+// Single examples change threads in portions, since a switch costs more than reading one. A
+// reader that has waited for PORTION_SECONDS takes less: the program may put the next example
+// into a queue only after it has used this one.
 #include "data/stage.h"
 
 #include <math.h>
@@ -22,22 +22,22 @@ typedef struct {
 	choir_dataset base;
 	chi_row_buffer ring;
 	int64_t *examples; // of each batch; NULL: single examples
-	int64_t slots, unit; // examples per slot
+	int64_t slots, unit; // per slot
 	int64_t portion;
 	chi_thread thread;
 	bool started;
 	unsigned generation;
-	int64_t mine, used; // the reader's slots from oldest on; delivered ones
+	int64_t mine, used; // the reader's slots from oldest on; delivered
 	chi_mutex mutex;
 	chi_cond changed;
 	// Protected by mutex:
 	int64_t oldest, filled;
 	bool refills;
-	bool hungry; // the reader takes less than a portion
+	bool hungry;
 	bool running;
 	bool busy;
 	bool stop;
-	choir_status status; // CHOIR_OK: the pass has not ended
+	choir_status status; // CHOIR_OK: the pass goes on
 	chi_error failure;
 } prefetch;
 
@@ -46,7 +46,7 @@ static bool may_read(const prefetch *p)
 	return p->running && p->refills && p->status == CHOIR_OK && p->filled < p->slots;
 }
 
-// Fills adjacent free slots. Releases the caller's mutex while it reads.
+// Releases the caller's mutex while it reads.
 static int64_t read_some(prefetch *p)
 {
 	choir_dataset *from = p->base.from[0];
@@ -116,7 +116,7 @@ static choir_status start_thread(prefetch *p)
 	return CHOIR_OK;
 }
 
-// Waits with mutex held: for a portion, after PORTION_SECONDS for any slot, or for the end.
+// With mutex held: for a portion, after PORTION_SECONDS for any slot, or for the end.
 static void await(prefetch *p)
 {
 	const double deadline = chi_clock_deadline(PORTION_SECONDS);
@@ -186,7 +186,7 @@ static choir_status prefetch_read(
 	return CHOIR_OK;
 }
 
-// Ends the pass: the thread stops reading, and the ring is empty.
+// The thread stops reading, and the ring is empty.
 static void halt(prefetch *p, bool stop)
 {
 	chi_mutex_lock(&p->mutex);

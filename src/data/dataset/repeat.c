@@ -1,6 +1,5 @@
-// repeat delivers several or infinitely many passes of the source as one. Each pass is shuffled
-// anew. If a pass has unknown length, repeat stores seek points where passes begin. In these
-// points, `record` is the source's pass and `file` is repeat's pass.
+// Each pass is shuffled anew. If a pass has unknown length, repeat stores seek points where
+// passes begin: `record` is the source's pass and `file` is repeat's.
 #include "data/seek_index.h"
 #include "data/stage.h"
 
@@ -15,7 +14,7 @@ typedef struct {
 	chi_seek_index seek_index;
 } repeat;
 
-// Derives the source's pass from both counters, so that a seek finds the same order.
+// From both counters, so that a seek finds the same order.
 static choir_status begin_inner(repeat *r)
 {
 	uint64_t many = r->times == CHOIR_FOREVER ? UINT64_C(1) << 32 : (uint64_t) r->times;
@@ -23,7 +22,7 @@ static choir_status begin_inner(repeat *r)
 	return chi_dataset_begin(r->base.from[0], (int64_t) pass);
 }
 
-// The source's counts of omitted rows restart; repeat keeps the sums.
+// The source's counts restart; repeat keeps the sums.
 static choir_status go_on(repeat *r)
 {
 	choir_dataset *d = &r->base;
@@ -83,13 +82,13 @@ static choir_status repeat_rewind(choir_dataset *d)
 	return begin_at((repeat *) d, &start);
 }
 
-// Whether a seek may miss the end of a pass.
+// A seek may miss the end of a pass.
 static bool is_blind(const choir_dataset *d)
 {
 	return d && (d->stage->blind || is_blind(d->from[0]) || is_blind(d->from[1]));
 }
 
-// Seeks from the start of a pass of unknown length, and on into later ones.
+// From the start of a pass of unknown length, and on into later ones.
 static choir_status seek_from(repeat *r, const chi_seek_point *start, int64_t elements)
 {
 	choir_dataset *d = &r->base;
@@ -115,11 +114,10 @@ static choir_status repeat_seek(choir_dataset *d, int64_t elements)
 	int64_t whole = d->from[0]->elements;
 	chi_seek_point start = { 0 };
 	if (whole == CHOIR_UNKNOWN_CARDINALITY || whole == 0) {
-		// If none is found, start is the beginning of this pass.
 		chi_seek_index_find(&r->seek_index, elements, &start);
 		return seek_from(r, &start, elements);
 	}
-	start.record = (elements - 1) / whole; // the end of a pass, not the start of the next
+	start.record = (elements - 1) / whole; // not the start of the next pass
 	CHOIR_TRY(begin_at(r, &start));
 	r->some = true;
 	r->delivered = elements;
@@ -185,7 +183,7 @@ choir_dataset *choir_dataset_repeat(choir_dataset *from, int64_t times)
 	chi_seek_index_init(&r->seek_index);
 	r->times = times;
 	if (times == CHOIR_FOREVER) {
-		d->spec.endless = from->elements != 0; // an empty dataset stays empty
+		d->spec.endless = from->elements != 0;
 		d->spec.examples = d->elements = d->spec.endless ? CHOIR_UNKNOWN_CARDINALITY : 0;
 	} else {
 		d->spec.examples = times_as_many(from->spec.examples, times);

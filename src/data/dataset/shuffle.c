@@ -1,6 +1,5 @@
-// shuffle draws each element at random from a full buffer. The draws are Philox numbers that
-// depend only on seed, pass and index. If the source has random access, the buffer holds only
-// numbers of examples.
+// The draws are Philox numbers that depend only on seed, pass and index. If the source has random
+// access, the buffer holds only numbers of examples.
 #include "data/reorder.h"
 #include "data/stage.h"
 
@@ -10,16 +9,16 @@
 #include "base/size.h"
 
 enum { PLACE = 0x73687566 }; // unlike other draws of one seed
-enum { FIRST_CAPACITY = 64 }; // for a source of unknown length
+enum { FIRST_CAPACITY = 64 };
 
 __extension__ typedef unsigned __int128 wide;
 
 typedef struct {
 	choir_dataset base;
-	int64_t asked; // buffer size, or CHOIR_ALL
+	int64_t asked; // or CHOIR_ALL
 	int64_t buffer;
 	bool grows;
-	bool once; // each pass has the order of the first
+	bool once;
 	chi_random_key key;
 	chi_philox_block block;
 	uint64_t drawn;
@@ -30,8 +29,8 @@ typedef struct {
 	bool dry;
 	int64_t next;
 	chi_row_buffer store;
-	int64_t *sizes; // examples per row, in a stream of batches
-	// Single examples of a stream are read ahead in blocks, since rows are scattered.
+	int64_t *sizes; // per row, in a stream of batches
+	// Single examples are read ahead in blocks, since rows are scattered.
 	chi_row_buffer stage;
 	int64_t staged, taken, stage_capacity;
 } shuffle;
@@ -80,7 +79,7 @@ static choir_status add_example(shuffle *s)
 	return chi_row_buffer_copy(from, to, &s->stage, s->taken++, 1);
 }
 
-// At first all rows are free and in order, so one read fills them.
+// All rows are free and in order, so one read fills them.
 static choir_status add_first(shuffle *s)
 {
 	choir_status status =

@@ -1,6 +1,5 @@
-// Standardization to mean 0 and standard deviation 1, and values in place of NaN. The moments of
-// one dataset can standardize another. There is one for each number of an example, or for each
-// number of its last axis.
+// Standardization, and values in place of NaN. There is one moment for each number of an example,
+// or of its last axis.
 #include "data/stage.h"
 
 #include <math.h>
@@ -13,7 +12,7 @@
 
 typedef struct {
 	choir_dataset base;
-	size_t column, values, times; // times: repetitions of the values in an example
+	size_t column, values, times; // times: repetitions in an example
 	float *mean, *factor; // factor NULL: mean replaces NaN
 } standardize;
 
@@ -56,7 +55,6 @@ static const void *standardize_peek(choir_dataset *d, size_t column, int64_t fir
 static uint64_t standardize_signature(const choir_dataset *d)
 {
 	const standardize *s = (const standardize *) d;
-	// factor follows mean in memory
 	const size_t numbers = (s->factor ? 2 : 1) * s->values;
 	return chi_hash_bytes(s->mean, numbers * sizeof *s->mean) + s->column;
 }
@@ -83,7 +81,6 @@ static void standardize_free(choir_dataset *d)
 static const chi_stage standardize_stage = STAGE("standardize");
 static const chi_stage fill_nan_stage = STAGE("fill_nan");
 
-// Checks that the column is f32 with n numbers per example or in the last axis.
 static choir_status check_column(const choir_dataset *d, const char *what, const char *column,
 		size_t n, size_t *at, size_t *times)
 {
@@ -107,7 +104,7 @@ static choir_status check_column(const choir_dataset *d, const char *what, const
 	return CHOIR_OK;
 }
 
-// Takes over from. Has space for n factors after the n copies of mean.
+// Takes over from. Has space for n factors after the n means.
 static standardize *make(const chi_stage *stage, choir_dataset *from, const char *column, size_t n,
 		const float mean[])
 {

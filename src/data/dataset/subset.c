@@ -1,5 +1,4 @@
-// take, skip and shard select elements by their number. A stream also reads the other elements;
-// random access does not.
+// Elements are selected by number. A stream also reads the others.
 #include "data/dataset/subset.h"
 #include "data/reorder.h"
 
@@ -15,10 +14,9 @@ typedef struct {
 typedef struct {
 	choir_dataset base;
 	int64_t count, index;
-	int64_t seen; // elements of the source, in this pass
+	int64_t seen; // of the source, in this pass
 } shard;
 
-// Counts the examples of the first elements, which exist.
 static int64_t examples_of_first(const choir_dataset *from, int64_t elements)
 {
 	if (elements == 0)
@@ -97,11 +95,6 @@ static uint64_t subset_signature(const choir_dataset *d)
 	return (uint64_t) ((const subset *) d)->count;
 }
 
-static const void *take_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
-{
-	return chi_dataset_peek(d->from[0], column, first, count);
-}
-
 static const void *skip_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
 {
 	int64_t skipped = examples_of_first(d->from[0], ((subset *) d)->count);
@@ -115,7 +108,7 @@ static const chi_stage take_stage = {
 	.range = take_range,
 	.read = take_read,
 	.rewind = subset_rewind,
-	.peek = take_peek,
+	.peek = chi_peek_from,
 	.free = chi_no_free,
 	.seek = take_seek,
 	.signature = subset_signature,
@@ -204,8 +197,7 @@ static choir_status shard_range(
 	return CHOIR_OK;
 }
 
-// Skips elements of other shards. CHOIR_INVALID: the source has fewer elements than shards; every
-// shard notices.
+// CHOIR_INVALID: the source has fewer elements than shards; every shard notices.
 static choir_status pass_over(shard *s, int64_t elements)
 {
 	int64_t n;
@@ -251,7 +243,7 @@ static choir_status shard_seek(choir_dataset *d, int64_t elements)
 	return chi_dataset_pass_over(d->from[0], there);
 }
 
-// A hint is left out, so that any number of workers reads the same data.
+// Without a hint, so that any number of workers reads the same data.
 static uint64_t shard_signature(const choir_dataset *d)
 {
 	const shard *s = (const shard *) d;
@@ -278,7 +270,7 @@ static void shard_count(shard *s, const choir_dataset *from)
 		return;
 	int64_t n = from->elements, unit = chi_dataset_unit(from), whole;
 	d->elements = n / s->count + (n % s->count > s->index);
-	bool last = n > 0 && (n - 1) % s->count == s->index; // has the source's last element
+	bool last = n > 0 && (n - 1) % s->count == s->index;
 	if (d->elements == 0)
 		d->spec.examples = 0;
 	else if (!from->ragged && from->spec.examples != CHOIR_UNKNOWN_CARDINALITY &&

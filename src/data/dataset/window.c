@@ -1,4 +1,4 @@
-// window joins several neighbouring examples to one, with a new first axis.
+// Several neighbouring examples become one, with a new first axis.
 #include "data/stage.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@ typedef struct {
 	choir_dataset base;
 	int64_t length, shift, stride;
 	bool drop; // windows that reach beyond the end
-	int64_t span; // examples from a window's first to its last
-	chi_row_buffer buffer; // begins with the next window's first example
+	int64_t span; // from first to last
+	chi_row_buffer buffer; // from the next window's first on
 	int64_t filled;
 	int64_t skip;
 } window;
@@ -96,7 +96,7 @@ static choir_status window_rewind(choir_dataset *d)
 	return chi_rewind_from(d);
 }
 
-// Reads the last window, which may have fewer examples.
+// The last window may have fewer examples.
 static choir_status window_seek(choir_dataset *d, int64_t elements)
 {
 	window *w = (window *) d;
@@ -170,7 +170,7 @@ static bool add_axis(window *w)
 	return true;
 }
 
-// Completes the options. False: from is freed.
+// False: from is freed.
 static bool check_options(
 		choir_dataset *from, choir_window_options *o, const choir_window_options *given)
 {

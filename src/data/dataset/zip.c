@@ -1,5 +1,4 @@
-// zip: joins the elements of two datasets of equal length. An unknown length is checked at the
-// end.
+// Joins two datasets of equal length; an unknown length is checked at the end.
 #include "data/stage.h"
 
 #include "base/size.h"
@@ -16,7 +15,7 @@ static choir_status zip_range(choir_dataset *d, void *const column[], int64_t fi
 	return b->stage->range(b, column + a->spec.n, first, count);
 }
 
-// Names a side by its first column.
+// By its first column.
 static const char *side(const choir_dataset *d, int i)
 {
 	return d->from[i]->spec.column[0].name;
@@ -69,7 +68,7 @@ static choir_status zip_seek(choir_dataset *d, int64_t elements)
 {
 	CHOIR_TRY(chi_dataset_pass_over(d->from[0], elements));
 	CHOIR_TRY(chi_dataset_pass_over(d->from[1], elements));
-	// Only messages use it: batches may be short.
+	// only messages use it: batches may be short
 	if (!chi_int64_multiply(elements, chi_dataset_unit(d), &((zip *) d)->examples))
 		((zip *) d)->examples = elements;
 	return CHOIR_OK;

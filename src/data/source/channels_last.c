@@ -1,5 +1,5 @@
-// Conversion to channels last. With AVX2, images with three channels of bytes are converted 32
-// pixels at a time. All others are converted value by value.
+// With AVX2, images with three channels of bytes are converted 32 pixels at a time, all others
+// value by value.
 #include "data/source/channels_last.h"
 
 #include <stdint.h>
@@ -61,7 +61,7 @@ WITH_AVX2 void put(uint8_t *to, __m256i bytes)
 	_mm256_storeu_si256((__m256i *) (void *) to, bytes);
 }
 
-// Gives the number of converted pixels. Upper halves of vectors hold the next 16.
+// Returns the number of converted pixels. Upper halves of vectors hold the next 16.
 __attribute__((target("avx2"))) static size_t three_planes(
 		uint8_t *restrict to, const uint8_t *restrict from, size_t pixels)
 {

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-// Transposes [channels, pixels] to [pixels, channels]. width: bytes of a value. No overlap.
+// [channels, pixels] to [pixels, channels]. width: bytes of a value.
 void chi_channels_last(void *restrict to, const void *restrict from, size_t channels,
 		size_t pixels, size_t width);
 // The reference for tests.

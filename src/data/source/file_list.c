@@ -1,4 +1,4 @@
-// A source that reads files one after another. Only one file is open at a time.
+// Files one after another; one is open at a time.
 #include "data/source/file_list.h"
 #include "base/lock.h"
 #include "data/stage.h"
@@ -67,10 +67,10 @@ typedef struct {
 	choir_files *files;
 	choir_file_fn *fn;
 	void *user;
-	size_t at, start, stride; // current file, first file, distance
+	size_t at, start, stride; // current, first, distance
 	bool open;
-	choir_dataset *later; // source of file at, unless that is the first
-	int64_t dropped, skipped; // of later sources that are closed
+	choir_dataset *later; // of file at, unless that is the first
+	int64_t dropped, skipped; // of closed later sources
 } files_source;
 
 static choir_dataset *open_file(const choir_files *files, size_t i, choir_file_fn *fn, void *user)
@@ -135,7 +135,7 @@ static choir_status open_file_at(files_source *s)
 	return CHOIR_OK;
 }
 
-// Counts for later files; the first file's source counts for itself.
+// The first file's source counts for itself.
 static void count(files_source *s)
 {
 	const int64_t dropped = s->dropped + choir_dataset_dropped(s->later);
@@ -168,7 +168,7 @@ static choir_status files_rewind(choir_dataset *d)
 	return CHOIR_OK;
 }
 
-// Skips files of known length and reads the others.
+// Only files of unknown length are read.
 static choir_status files_seek(choir_dataset *d, int64_t elements)
 {
 	files_source *s = (files_source *) d;

@@ -1,10 +1,9 @@
-// Lists the files of a source.
+// The files of a source.
 #pragma once
 
 #include "base/glob.h"
 #include "choir/source.h"
 
-// Finds files from a path or pattern, or from a list; exactly one must be given. On failure paths
-// is empty.
+// From a path or pattern, or a list; exactly one is given. On failure paths is empty.
 choir_status chi_files_paths(
 		chi_glob *paths, const char *what, const char *path, const choir_files *files);

@@ -1,7 +1,7 @@
-// Records of one size with fixed fields, as in CIFAR-10. Large fields without conversion are read
-// straight into their columns by scattered reads. Other records are read in blocks that stay in
-// cache, and split there. A block is whole pages, which the system copies faster. An incomplete
-// last record is moved in front of the next block.
+// Records with fixed fields, as in CIFAR-10. Large fields without conversion are read straight
+// into their columns by scattered reads. Others are read in blocks of whole pages, which the
+// system copies faster, and split in the cache. An incomplete last record is moved in front of
+// the next block.
 #include "data/stage.h"
 
 #include <inttypes.h>
@@ -45,9 +45,9 @@ typedef struct {
 	chi_reader *reader;
 	size_t next_path;
 	int64_t number; // of the next record in the file
-	size_t rest; // bytes after the last whole record
+	size_t rest; // after the last whole record
 	unsigned char *block;
-	// Blocks are read to begin, after space for a record. capacity: bytes of a block.
+	// Blocks are read to begin, after space for a record.
 	size_t begin, capacity;
 	size_t first, last; // bytes not yet split
 	uint64_t place;
@@ -72,7 +72,7 @@ static chi_reader *open_path(const fixed *f, size_t i)
 	return chi_reader_open_as(path, compression_of(f, path));
 }
 
-// Compressed files have CHOIR_UNKNOWN_CARDINALITY.
+// CHOIR_UNKNOWN_CARDINALITY if compressed.
 static choir_status count_records(const fixed *f, const chi_reader *r, int64_t *records)
 {
 	const uint64_t size = chi_reader_size(r);
@@ -177,7 +177,6 @@ static choir_status check_values(
 	return CHOIR_OK;
 }
 
-// Reverses bytes in place.
 static choir_status take_apart(
 		const fixed *f, int64_t record, unsigned char *p, void *const column[], int64_t row)
 {
@@ -199,8 +198,8 @@ static choir_status take_apart(
 	return CHOIR_OK;
 }
 
-// Reads whole blocks: fewer calls, and damage of a small compressed file shows before any record
-// is delivered.
+// Whole blocks: fewer calls, and damage of a small compressed file shows before any record is
+// delivered.
 static choir_status fill_block(fixed *f)
 {
 	const size_t left = f->last - f->first;
@@ -317,19 +316,6 @@ static choir_status fixed_seek(choir_dataset *d, int64_t elements)
 	return CHOIR_OK;
 }
 
-static choir_status fixed_shard_files(choir_dataset *d, int64_t count, int64_t index)
-{
-	chi_glob *paths = &((fixed *) d)->paths;
-	chi_glob_shard(paths, (size_t) count, (size_t) index);
-	d->files = (int64_t) paths->n;
-	return CHOIR_OK;
-}
-
-static const char *fixed_path(const choir_dataset *d, int64_t i)
-{
-	return ((const fixed *) d)->paths.path[i];
-}
-
 static void fixed_free(choir_dataset *d)
 {
 	fixed *f = (fixed *) d;
@@ -347,8 +333,8 @@ static const chi_stage fixed_stage = {
 	.free = fixed_free,
 	.seek = fixed_seek,
 	.files = CHI_FILES_HERE,
-	.shard_files = fixed_shard_files,
-	.path = fixed_path,
+	.shard_files = chi_paths_shard,
+	.path = chi_paths_at,
 };
 
 // ---- Construction.
@@ -457,6 +443,7 @@ choir_dataset *choir_fixed_length_record_dataset_new(
 		return NULL;
 	}
 	f->paths = paths;
+	f->base.paths = &f->paths;
 	f->compression = o.compression;
 	f->header = (uint64_t) o.header;
 	if (set_fields(f, n, fields) == CHOIR_OK)

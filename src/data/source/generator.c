@@ -1,6 +1,5 @@
-// Examples from a function of the program, one per call. A failure names the example, even if the
-// function gave no message. A seek calls the program's seek function or, without one, generates
-// the earlier examples again.
+// One example per call. A seek calls the program's seek function or, without one, generates the
+// earlier examples again.
 #include "data/stage.h"
 
 #include "base/alloc.h"
@@ -49,7 +48,7 @@ static choir_status function_read(
 	}
 	if (status != CHOIR_OK && status != CHOIR_END)
 		report(status, f->next);
-	status = chi_dataset_got(d, status, *got); // fn is not called after its end
+	status = chi_dataset_got(d, status, *got);
 	if (status == CHOIR_OK || status == CHOIR_END)
 		chi_error_restore(&before);
 	return status;

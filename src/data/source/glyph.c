@@ -1,6 +1,6 @@
-// Synthetic digits: one or two strokes through given points, straight or curved. Points are
-// jittered. The glyph is slanted, rotated, scaled and shifted, and drawn with a pen of random
-// width. Only + - * / and square roots are used, so images are equal on all machines.
+// A digit is one or two strokes through jittered points, straight or curved; slanted, rotated,
+// scaled and shifted, and drawn with a pen of random width. Only + - * / and square roots are
+// used, so images are equal on all machines.
 #include "data/source/glyph.h"
 
 #include <math.h>
@@ -94,7 +94,7 @@ static float between(dice *d, float low, float high)
 	return low + (high - low) * chi_uniform_float(word(d));
 }
 
-// The pen, and the map from the glyph's box to pixels.
+// From the glyph's box to pixels.
 typedef struct {
 	float xx, xy, yx, yy, x, y;
 	float wobble;

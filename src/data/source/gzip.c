@@ -1,5 +1,4 @@
-// Decompression by zlib with Choir's allocator. zlib verifies each member. This file verifies that
-// the last member is complete and that no other bytes follow a member.
+// zlib verifies each member; this file, that the last one is complete and only members follow.
 #include "data/source/gzip.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,4 @@
-// Examples in the program's memory, one packed array per column. Borrowed arrays are read in
-// place; copies belong to the dataset.
+// Examples in the program's memory, one packed array per column.
 #include "data/stage.h"
 
 #include <string.h>

@@ -1,6 +1,5 @@
-// Examples that the program puts in while another thread reads: a bounded ring of rows. The
-// program and the dataset share ownership. A cancellation cannot wake a waiting reader, so the
-// reader checks for it regularly.
+// A bounded ring of rows, owned by program and dataset. A cancellation cannot wake a waiting
+// reader, so the reader checks for it.
 #include "data/stage.h"
 
 #include <string.h>
@@ -14,7 +13,7 @@ enum { USUAL_CAPACITY = 1024, USUAL_TIMEOUT = 600 };
 static const double CHECK_SECONDS = 0.02; // latency of a cancel
 
 struct choir_queue {
-	size_t n, bytes[CHI_MAX_COLUMNS]; // columns, and bytes of one example of each
+	size_t n, bytes[CHI_MAX_COLUMNS]; // bytes: of an example
 	chi_row_buffer rows;
 	int64_t capacity;
 	double timeout;
@@ -162,7 +161,7 @@ void choir_queue_free(choir_queue *q)
 
 // ---- The dataset's side.
 
-// Waits with mutex held, unless there can be no example.
+// With mutex held, unless there can be no example.
 static choir_status wait_for_example(queue_source *s)
 {
 	choir_queue *q = s->queue;

@@ -1,4 +1,4 @@
-// range and constant: counting numbers, and the same tensors again and again.
+// Counting numbers, and the same tensors again and again.
 #include "data/stage.h"
 
 #include <string.h>
@@ -38,7 +38,6 @@ static const chi_stage range_stage = {
 	.signature = range_signature,
 };
 
-// stop is excluded.
 static bool count_numbers(int64_t start, int64_t stop, int64_t stride, int64_t *n)
 {
 	int64_t way;

@@ -1,5 +1,4 @@
-// Sequential reading. A plain file is read with pread, so skipping costs nothing; a compressed
-// file is read through gzip.
+// A plain file is read with pread, so skipping costs nothing; a compressed one through gzip.
 #include "data/source/reader.h"
 
 #include <stdio.h>
@@ -13,7 +12,7 @@
 // after CHECK_BYTES. A read counts at least MIN_READ.
 enum { CHECK_BYTES = 1 << 20, MIN_READ = CHECK_BYTES / 64 };
 
-// Data held of a compressed file are limited to the larger of MIN_HELD and MAX_TIMES its size.
+// The limit of what is held of a compressed file: the larger of MIN_HELD and MAX_TIMES its size.
 enum { MIN_HELD = 16 << 20, MAX_TIMES = 4 };
 
 struct chi_reader {
@@ -133,7 +132,7 @@ choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what
 			r->name, what, (unsigned long long) max, (unsigned long long) chi_file_size(r->file));
 }
 
-// Checks from time to time, and before the last bytes are used.
+// And before the last bytes are used.
 static choir_status check_plain(chi_reader *r, size_t bytes)
 {
 	r->unchecked += bytes > MIN_READ ? bytes : MIN_READ;
@@ -208,7 +207,6 @@ choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got)
 	return r->member ? read_member(r, to, bytes, got) : read_file(r, to, bytes, got);
 }
 
-// Whether a plain file has all bytes.
 static bool whole_parts(const chi_reader *r, const chi_file_part parts[], size_t n, size_t *bytes)
 {
 	const uint64_t size = chi_file_size(r->file), left = r->offset < size ? size - r->offset : 0;

@@ -1,5 +1,5 @@
-// Sequential reading of a plain or gzip file. The first bytes, not the name, decide which format
-// it is. Threads: one at a time.
+// Sequential reading of a plain or gzip file: the first bytes decide which. Threads: one at a
+// time.
 #pragma once
 
 #include "base/file.h"
@@ -7,27 +7,27 @@
 #include "data/source/array/zip_archive.h"
 
 typedef struct chi_reader chi_reader;
-// NULL: the file cannot be opened, or is compressed and there is no zlib.
+// NULL: it cannot be opened, or is compressed without zlib.
 chi_reader *chi_reader_open(const char *path);
 // AUTO: the first bytes decide.
 chi_reader *chi_reader_open_as(const char *path, choir_compression compression);
-// Opens a member of a zip archive. Its size and checksum are verified at its end.
+// Size and checksum are verified at the member's end.
 chi_reader *chi_reader_open_member(const char *path, const chi_zip_member *m);
 void chi_reader_close(chi_reader *r);
 const char *chi_reader_path(const chi_reader *r);
-const char *chi_reader_name(const chi_reader *r); // the path, fit for a message
+const char *chi_reader_name(const chi_reader *r); // fit for a message
 bool chi_reader_compressed(const chi_reader *r);
-// Gives the size; for a compressed file an upper bound.
+// An upper bound for a compressed file.
 uint64_t chi_reader_size(const chi_reader *r);
-// Limits what a caller holds of a compressed file for one item (a line, a row, a record). The
-// limit is the larger of 16 MiB and four times the file's size, since a small file can unpack to a
-// thousand times its size. what: names the item in the message (CHOIR_UNSUPPORTED).
+// Limits what a caller holds of a compressed file for one item (a line, a row, a record), since a
+// small file can unpack to a thousand times its size. what: names the item in the message
+// (CHOIR_UNSUPPORTED).
 choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what);
-// *got is less than bytes only at the end, where a compressed file's checksum and length are
-// verified. to NULL: skips. After a failure the first *got bytes are good.
+// *got is less than bytes only at the end, where checksum and length are verified. to NULL:
+// skips. After a failure the first *got bytes are good.
 choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got);
 choir_status chi_reader_read_parts(
 		chi_reader *r, const chi_file_part parts[], size_t n, size_t *got);
-// Checks the end. CHOIR_CORRUPT: bytes are left.
+// CHOIR_CORRUPT: bytes are left.
 choir_status chi_reader_end(chi_reader *r);
 choir_status chi_reader_rewind(chi_reader *r);

@@ -1,5 +1,5 @@
-// Synthetic digits: training data without files. Example i depends only on the seed and i.
-// Examples 10 k to 10 k + 9 contain each digit once.
+// Training data without files. Example i depends only on the seed and i. Examples 10 k to 10 k +
+// 9 contain each digit once.
 #include "data/stage.h"
 
 #include "data/source/glyph.h"

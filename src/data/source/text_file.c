@@ -1,6 +1,5 @@
 // Text as bytes, as windows for next-byte prediction, or as lines. Bytes and windows have random
-// access. A compressed file is unpacked to memory at its first use. Lines are a stream with seek
-// points.
+// access; a compressed file is unpacked at its first use. Lines are a stream with seek points.
 #include "data/stage.h"
 
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "data/source/gzip.h"
 #include "data/source/reader.h"
 
-// A file unpacks to at most MAX_TIMES its size, but at least LITTLE and at most MAX_UNPACKED.
+// At most MAX_TIMES its size, within LITTLE and MAX_UNPACKED.
 enum { MAX_UNPACKED = 1 << 30, MAX_TIMES = 32, LITTLE = 64 << 20, FIRST_CAPACITY = 64 << 10 };
 
 typedef struct {
@@ -77,7 +76,6 @@ static choir_status windows_range(
 {
 	text *t = (text *) d;
 	const size_t context = (size_t) t->context;
-	// The number of windows that fit, by their first bytes.
 	const size_t max = t->capacity / (size_t) t->stride;
 	unsigned char *input = column[0], *target = column[1];
 	for (int64_t done = 0; done < count;) {
@@ -111,7 +109,7 @@ static void text_free(choir_dataset *d)
 	chi_free(t->scratch);
 }
 
-// Does nothing: the core refuses to shard one file.
+// The core refuses to shard one file.
 static choir_status one_file(choir_dataset *d, int64_t count, int64_t index)
 {
 	(void) d;
@@ -175,7 +173,7 @@ static choir_status open_text(const char *path, text *t, int64_t *size)
 	return CHOIR_OK;
 }
 
-// Moves t into a source. A failure closes t.
+// A failure closes t.
 static text *take_over(
 		text *t, const chi_stage *stage, size_t n, const choir_column columns[], int64_t examples)
 {
@@ -272,7 +270,7 @@ static choir_status refill(lines *l)
 	return CHOIR_OK;
 }
 
-// Leaves out the line end.
+// Without the line end.
 static choir_status next_line(lines *l, const char **line, size_t *bytes)
 {
 	size_t seen = 0;
@@ -317,7 +315,7 @@ static choir_status next_text(lines *l, const char **line, size_t *bytes)
 static choir_status add_place(lines *l)
 {
 	const chi_seek_point place = { .byte = (int64_t) (l->offset + l->at), .record = l->row };
-	return chi_places_add(&l->places, &l->base, &l->paths, &place);
+	return chi_places_add(&l->base, &place);
 }
 
 static choir_status lines_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
@@ -353,7 +351,7 @@ static choir_status lines_rewind(choir_dataset *d)
 	return chi_reader_rewind(l->reader);
 }
 
-// The byte must follow a line end, or be the end of the file.
+// The byte follows a line end, or ends the file.
 static choir_status go_to(lines *l, const chi_seek_point *place)
 {
 	size_t got;
@@ -375,19 +373,9 @@ static choir_status lines_seek(choir_dataset *d, int64_t elements)
 {
 	lines *l = (lines *) d;
 	chi_seek_point place = { 0 };
-	if (chi_places_find(&l->places, d, elements, &place))
+	if (chi_places_find(d, elements, &place))
 		CHOIR_TRY(go_to(l, &place));
 	return chi_dataset_read_over(d, place.elements, elements);
-}
-
-static chi_seek_index *lines_seek_index(choir_dataset *d)
-{
-	return &((lines *) d)->places.seek_index;
-}
-
-static bool lines_fit(const choir_dataset *d, const chi_seek_point *mark)
-{
-	return chi_places_fit(&((const lines *) d)->paths, mark);
 }
 
 static uint64_t lines_signature(const choir_dataset *d)
@@ -404,11 +392,6 @@ static void lines_free(choir_dataset *d)
 	chi_free(l->buffer);
 }
 
-static const char *lines_path(const choir_dataset *d, int64_t i)
-{
-	return ((const lines *) d)->paths.path[i];
-}
-
 static const chi_stage lines_stage = {
 	.name = "text lines dataset",
 	.range = chi_no_range,
@@ -418,12 +401,12 @@ static const chi_stage lines_stage = {
 	.free = lines_free,
 	.varies = true,
 	.seek = lines_seek,
-	.seek_index = lines_seek_index,
-	.fits = lines_fit,
+	.seek_index = chi_places_index,
+	.fits = chi_places_fit,
 	.signature = lines_signature,
 	.files = CHI_FILES_HERE,
 	.shard_files = one_file,
-	.path = lines_path,
+	.path = chi_paths_at,
 };
 
 choir_dataset *choir_text_lines_dataset_new(
@@ -437,7 +420,8 @@ choir_dataset *choir_text_lines_dataset_new(
 	lines *l = chi_source_new(&lines_stage, sizeof *l, 1, &c, CHOIR_UNKNOWN_CARDINALITY);
 	if (!l)
 		return NULL;
-	chi_places_init(&l->places);
+	chi_places_init(&l->places, &l->base);
+	l->base.paths = &l->paths;
 	l->row = 1;
 	l->skip = wrong == CHOIR_BAD_RECORD_SKIP;
 	l->base.files = 1;

@@ -1,4 +1,4 @@
-// Built-in kernels as constant lists, for the registry and for tests.
+// Constant lists, for the registry and for tests.
 #pragma once
 
 #include "choir/extend/kernel_table.h"
@@ -29,8 +29,7 @@ enum {
 	CHI_ALL = CHI_COMPARABLE | CHI_HALF
 };
 
-// The index-th kernel list of a library; a list without specs is the end.
+// A list without specs is the end.
 typedef chi_kernel_list chi_kernel_lists(size_t index);
-// Registers a library's kernel lists for the CPU, each spec for each of its dtypes. The caller
-// holds the registry's lock. CHOIR_NO_MEMORY.
+// For the CPU, each spec for each of its dtypes. The caller holds the registry's lock.
 choir_status chi_kernel_register(chi_kernel_lists *lists, const char *name);

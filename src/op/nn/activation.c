@@ -1,6 +1,5 @@
-// Activations. Kernels of products fuse relu, tanh and sigmoid, whose gradients need only the
-// result. Gradients of other activations need the input, so these activations are separate
-// operations.
+// Kernels of products fuse relu, tanh and sigmoid, whose gradients need only the result. Others
+// need the input, so they are separate operations.
 #include "op/nn/nn.h"
 #include "op/tape/tape.h"
 

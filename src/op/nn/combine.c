@@ -1,5 +1,4 @@
-// Combines embedding rows: sums an example's rows, multiplied by its weights, and divides as the
-// combiner requires.
+// An example's rows, multiplied by its weights, summed, and divided as the combiner requires.
 #include "op/nn/nn.h"
 
 static choir_tensor *checked(choir_tensor *rows, choir_tensor *weights)

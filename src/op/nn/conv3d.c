@@ -1,7 +1,7 @@
-// Convolution of volumes: the sum over the filter's slices of convolutions of images.
+// The sum over the filter's slices of convolutions of images.
 #include "op/nn/nn.h"
 
-// The slices of x [n, d, ..] at first, first + stride, ..: count of them, as images.
+// Slices first, first + stride, .. of x [n, d, ..] as images.
 static choir_tensor *slices_at(choir_tensor *x, int64_t first, int64_t count, int stride)
 {
 	const int64_t *dim = x->shape.dim;
@@ -13,7 +13,7 @@ static choir_tensor *slices_at(choir_tensor *x, int64_t first, int64_t count, in
 	return part ? choir_reshape(part, CHOIR_SHAPE(dim[0] * count, dim[2], dim[3], dim[4])) : NULL;
 }
 
-// The options of a slice's convolution: axes 1 and 2 become 0 and 1.
+// Axes 1 and 2 become 0 and 1.
 static choir_conv_options of_images(const choir_conv_options *o)
 {
 	choir_conv_options images = *o;
@@ -26,7 +26,7 @@ static choir_conv_options of_images(const choir_conv_options *o)
 	return images;
 }
 
-// x is padded along its slices, and by stride - 1 slices more, so that every part is whole.
+// x is padded by stride - 1 slices more, so that every part is whole.
 static choir_tensor *convolve(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o,
 		const int pad[2], int64_t count)
 {

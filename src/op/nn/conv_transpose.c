@@ -1,8 +1,8 @@
-// Transposed convolutions. The result is the input of a convolution whose gradient is computed:
-// its filter, stride and zeros are those of the transposed convolution.
+// The result is the input of a convolution whose gradient is computed, with the same filter,
+// stride and zeros.
 #include "op/nn/nn.h"
 
-// The length of an axis of the result, and the zeros around it. False: none fits.
+// Of the result. False: no length fits.
 static bool plan_axis(const choir_conv_options *o, int axis, int64_t in, int64_t filter,
 		int pad[2], int64_t *result)
 {
@@ -19,7 +19,7 @@ static bool plan_axis(const choir_conv_options *o, int axis, int64_t in, int64_t
 			windows == in;
 }
 
-// Of images; first is the axis of x to which the options' first axis belongs.
+// first: the axis of x to which the options' first axis belongs.
 static choir_tensor *transpose(const char *name, choir_tensor *x, choir_tensor *filter,
 		const choir_conv_options *o, int first)
 {

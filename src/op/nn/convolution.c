@@ -1,5 +1,5 @@
-// Convolution of images [n, h, w, c] with a filter [kh, kw, c / groups, out], plain or with a
-// fused bias and activation. A sequence [n, w, c] is an image of one row.
+// Images [n, h, w, c] with a filter [kh, kw, c / groups, out], plain or with a fused bias and
+// activation. A sequence [n, w, c] is an image of one row.
 #include "base/options.h"
 #include "base/size.h"
 #include "op/nn/nn.h"
@@ -165,7 +165,7 @@ static conv2d linear(const chi_node *node)
 	return c;
 }
 
-// The convolution is bilinear, so each of the three operations has the two others as gradients.
+// The convolution is bilinear: each of the three operations has the two others as gradients.
 static choir_status gradient_input_backward(
 		const chi_node *node, choir_tensor *dx, const bool want[], choir_tensor *gradient[])
 {

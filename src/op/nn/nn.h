@@ -1,47 +1,45 @@
-// Activations, convolutions and windows, for choir/nn.h and layers.
+// For choir/nn.h and layers.
 #pragma once
 
 #include "choir/nn.h"
 #include "op/op.h"
 
-// The part of an activation that kernels of products apply: all of it, or CHOIR_LINEAR.
+// What kernels of products apply: all of it, or CHOIR_LINEAR.
 choir_activation chi_activation_fused(choir_activation activation);
-// CHOIR_INVALID: no member of the enum.
 choir_status chi_activation_check(choir_activation activation);
 choir_tensor *chi_activation_apply(choir_activation activation, choir_tensor *x);
-// The gradient of z from y = activation(z) and dy, of a fused activation; dy itself if linear.
+// Of z, from y = activation(z) and dy, of a fused activation.
 choir_tensor *chi_activation_gradient(
 		choir_activation activation, choir_tensor *y, choir_tensor *dy);
 
-// The sums of rows, with a last axis of one element.
+// With a last axis of one element.
 choir_tensor *chi_sum_rows(choir_tensor *x);
 
-// Takes a caller's options of a convolution along axes axes: checks them and sets defaults.
-// CHOIR_INVALID, without the caller's name in the text.
+// Checks options along axes axes and sets defaults. CHOIR_INVALID, without the caller's name.
 choir_status chi_convolution_options(
 		const choir_conv_options *o, int axes, choir_conv_options *all);
-// activation(x * filter + bias) with complete options; bias may be NULL. conv1d needs rank 3.
+// With complete options; bias may be NULL. conv1d needs rank 3.
 choir_tensor *chi_conv2d(
 		choir_tensor *x, choir_tensor *filter, choir_tensor *bias, const choir_conv_options *o);
 choir_tensor *chi_conv1d(
 		choir_tensor *x, choir_tensor *filter, choir_tensor *bias, const choir_conv_options *o);
-// Converts a sequence's options to an image's. False: too much padding.
+// A sequence's as an image's. False: too much padding.
 bool chi_convolution_columns(const choir_conv_options *o, choir_conv_options *columns);
-// Plans one axis of x, with the options' padding and their pads of the axis: the zeros before and
-// after, and the number of windows. False: the filter does not fit.
+// The zeros before and after one axis of x, and the number of windows. False: the filter does not
+// fit.
 bool chi_convolution_axis(const choir_conv_options *o, int axis, int64_t in, int64_t filter,
 		int pad[2], int64_t *out);
-// The gradient of a convolution by its input [result], for a filter and the gradient dy.
+// By its input [result].
 choir_tensor *chi_conv2d_gradient_input(choir_tensor *filter, choir_tensor *dy,
 		const choir_conv2d_attributes *a, const choir_shape *result);
-// Completes a caller's options. False: recorded in the frame of its operands.
+// False: recorded in the operands' frame.
 bool chi_convolution_begin(const char *name, int axes, choir_tensor *x, choir_tensor *filter,
 		const choir_conv_options *o, choir_conv_options *all);
-// Plans the position of the filter and the result's shape. CHOIR_INVALID: they do not fit; the
-// text lacks the caller's name.
+// Where the filter lies, and the result's shape. CHOIR_INVALID: they do not fit; the text lacks
+// the caller's name.
 choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,
 		const choir_conv_options *o, choir_conv2d_attributes *attributes, choir_shape *out);
 
-// The zeros before and after an axis of a convolution or pooling, and the number of windows.
-// padding is -1 for TensorFlow's SAME, else elements on each side. False: invalid arguments.
+// As chi_convolution_axis, also for pooling. padding is -1 for TensorFlow's SAME, else elements
+// on each side. False: invalid arguments.
 bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2], int64_t *out);

@@ -1,5 +1,4 @@
-// Pooling over windows of images [n, h, w, c], sequences and volumes. Padding is ignored, and
-// every window contains at least one element of x.
+// Padding is ignored, and every window contains at least one element of x.
 #include "op/nn/nn.h"
 
 typedef struct {
@@ -142,7 +141,7 @@ static choir_tensor *pool_images(
 	return chi_op_call(op, NULL, 1, &x, &p);
 }
 
-// Pools the second axis of x [n, w, c]: images of one row, and windows that reach below it.
+// [n, w, c] as images of one row, with windows that reach below it.
 static choir_tensor *pool_sequences(
 		const chi_op *op, const char *name, choir_tensor *x, int size, int stride, int padding)
 {
@@ -163,8 +162,8 @@ static choir_tensor *pool_sequences(
 	return y ? choir_reshape(y, CHOIR_SHAPE(s[0], y->shape.dim[2], s[2])) : NULL;
 }
 
-// First all slices as images, then the slices, whose pixels are channels. A window of a border has
-// as many elements in each of its slices, so means of means are right.
+// First all slices as images, then the slices, whose pixels are channels. A window at a border
+// has as many elements in each of its slices, so means of means are right.
 static choir_tensor *pool_volumes(
 		const chi_op *op, const char *name, choir_tensor *x, int size, int stride, int padding)
 {

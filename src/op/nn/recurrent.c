@@ -1,6 +1,5 @@
-// Recurrent layers. One product computes the input's part of all gates. The kernel stores a row of
-// values for each time step, which the operation keeps for the backward pass. The states are a
-// slice of these rows.
+// One product computes the input's part of all gates. The kernel stores a row of values for each
+// time step, kept for the backward pass; the states are a slice of these.
 #include "base/options.h"
 #include "op/nn/nn.h"
 
@@ -85,7 +84,7 @@ static choir_status recurrence_backward(
 	return CHOIR_OK;
 }
 
-// Step t of gates [n, t, columns].
+// Of gates [n, t, columns].
 static choir_tensor *at_step(choir_tensor *gates, int64_t t)
 {
 	choir_tensor *step = choir_slice(gates, 1, t, 1);
@@ -210,7 +209,7 @@ static choir_tensor *widened(choir_tensor *x)
 	return half ? choir_cast(x, CHOIR_F32) : x;
 }
 
-// more is c0, or the bias of the product with the state.
+// more: c0, or the bias of the product with the state.
 static choir_tensor *run(const recurrence *r, choir_tensor *gates, choir_tensor *w,
 		choir_tensor *state, choir_tensor *more, choir_tensor **last_cell)
 {
@@ -245,7 +244,7 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 {
 	choir_recurrent_options all;
 
-	// Taken first, because every return must set their output.
+	// every return must set their output
 	if (chi_options_take("lstm: the options'", &all, sizeof all, o) != CHOIR_OK) {
 		chi_frame_record_error(choir_tensor_frame(x));
 		return NULL;

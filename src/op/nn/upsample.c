@@ -1,10 +1,10 @@
-// Enlarging images, sequences and volumes by a whole factor, one axis after the other.
+// Enlarging by a whole factor, one axis after the other.
 #include "base/size.h"
 #include "op/nn/nn.h"
 
 #include <inttypes.h>
 
-// x as [outer, n, rest] around an axis, where n may become another length.
+// As [outer, n, rest]; n may become another length.
 static choir_shape around(const choir_tensor *x, int axis)
 {
 	choir_shape s = CHOIR_SHAPE(1, x->shape.dim[axis], 1);
@@ -21,7 +21,7 @@ static choir_tensor *repeat(choir_tensor *x, int64_t factor)
 	return y ? choir_broadcast_to(y, CHOIR_SHAPE(s[0], s[1], factor, s[2])) : NULL;
 }
 
-// The weights [n factor, n] of the elements that a place lies between.
+// [n factor, n], of the elements that a place lies between.
 static choir_tensor *weights(choir_tensor *x, int64_t n, int64_t factor)
 {
 	choir_frame *f = x->frame;

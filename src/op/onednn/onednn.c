@@ -1,6 +1,5 @@
-// oneDNN's kernels on the CPU: for f32, and for bf16 if the processor multiplies it. A call is
-// described by a problem, the key of a cached primitive. Unsupported problems score 0 and run on
-// plain kernels.
+// oneDNN's kernels for f32, and for bf16 if the processor multiplies it. A call is described by a
+// problem, the key of a cached primitive. Unsupported problems score 0.
 #include "op/onednn/onednn.h"
 
 #ifdef CHI_HAS_ONEDNN
@@ -15,7 +14,7 @@
 
 enum { SCORE = 10, NATIVE_SCORE = 30 };
 
-// The call's dtypes. A foreign mixture is not supported.
+// A foreign mixture is not supported.
 static uint8_t dtypes_of(const choir_kernel_call *call)
 {
 	if (call->in[0].dtype == CHOIR_F32)
@@ -108,7 +107,7 @@ static chi_dnn_problem gradient_filter_problem(const choir_kernel_call *call)
 	return p;
 }
 
-// A spec's user points to this.
+// What a spec's user points to.
 typedef struct {
 	chi_dnn_problem (*problem)(const choir_kernel_call *call);
 	int a, b; // indices of inputs
@@ -185,8 +184,8 @@ static int score_bf16(const choir_kernel_call *call)
 	return is_native(call) && score(call) > 0 ? NATIVE_SCORE : 0;
 }
 
-// a^T b: sgemm packs a in place, up to a quarter faster than the primitive if a's rows are shorter
-// than a page.
+// a^T b: sgemm packs a in place, up to a quarter faster than the primitive if a's rows are
+// shorter than a page.
 static bool is_gemm(const chi_dnn_problem *p)
 {
 	enum { PAGE = 4096 };
@@ -197,8 +196,7 @@ static bool is_gemm(const chi_dnn_problem *p)
 // Its rows are a's columns, so it is divided here and not in op/kernel/parallel.c.
 enum { CHUNK = 256, TURNED_CHUNK = 512 };
 
-// If only a's rows are longer than a page, b^T a is computed and transposed. It costs too much for
-// short sums.
+// If only a's rows are longer than a page, b^T a is transposed. It costs too much for short sums.
 static bool is_turned(const chi_dnn_problem *p)
 {
 	enum { PAGE = 4096 };
@@ -377,8 +375,8 @@ static choir_status run_matmul(const choir_kernel_call *call)
 	return is_gemm(&p) ? run_gemm(&p, &operands) : run(call);
 }
 
-// oneDNN's fused ReLU turns a NAN into 0, so activations use the plain kernels' function, in 0.02
-// ms of a dense layer's 3.3 ms.
+// oneDNN's fused ReLU turns a NAN into 0, so the plain kernels' function runs, in 0.02 ms of a
+// dense layer's 3.3 ms.
 static choir_status run_activated(const choir_kernel_call *call, choir_activation activation)
 {
 	CHOIR_TRY(run(call));

@@ -5,8 +5,8 @@
 #include "op/op.h"
 
 chi_kernel_list chi_onednn_list(size_t index);
-// Limits oneDNN to the instruction set in use. CHOIR_STATE: the process has used oneDNN already.
+// To the instruction set in use. CHOIR_STATE: the process has used oneDNN already.
 choir_status chi_limit_onednn(void);
-// Whether oneDNN multiplies bf16 by instructions for it.
+// By instructions for it.
 bool chi_onednn_has_bf16(void);
 const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY]);

@@ -1,5 +1,5 @@
 // The only file that includes oneDNN's headers, version 2 or 3. Primitives use the caller's
-// scratchpad, since threads would share the library's. They run on the calling thread: OpenMP's
+// scratchpad, since threads would share the library's, and run on the calling thread: OpenMP's
 // thread count is one during the call.
 #include "op/onednn/primitive.h"
 
@@ -29,7 +29,7 @@ typedef struct {
 struct chi_dnn {
 	dnnl_stream_t stream;
 	dnnl_primitive_t primitive;
-	dnnl_primitive_t before, after; // reorders of the weights; NULL: none
+	dnnl_primitive_t before, after; // of the weights; NULL: none
 	dnnl_memory_t a, b, bias, out;
 	dnnl_memory_t weights; // in oneDNN's layout, in scratch; NULL: use b or out
 	dnnl_memory_t pad, reorder_pad;
@@ -37,7 +37,7 @@ struct chi_dnn {
 	int a_role, b_role, out_role;
 };
 
-// A primitive's inputs; "told" is the layout given to oneDNN.
+// "told" is the layout given to oneDNN.
 typedef struct {
 	layout a, b, bias, out;
 	layout b_told, out_told;
@@ -70,7 +70,7 @@ static dnnl_status_t make_engine(void)
 	return status;
 }
 
-// Process-wide, so it is set only if needed.
+// Process-wide, so only if needed.
 choir_status chi_limit_onednn(void)
 {
 	static const dnnl_cpu_isa_t limits[CHI_INSTRUCTION_SETS] = { dnnl_cpu_isa_sse41,
@@ -302,7 +302,7 @@ static dnnl_status_t plan_matmul(plan *p, const chi_dnn_problem *q)
 	return describe_matmul(p, q->bias);
 }
 
-// [kh, kw, c / groups, out] in memory, and a layout for oneDNN to choose; groups are goihw.
+// [kh, kw, c / groups, out] in memory; oneDNN chooses a layout; groups are goihw.
 static dnnl_status_t plan_filter(
 		const chi_dnn_problem *q, dnnl_data_type_t type, layout *given, layout *told)
 {
@@ -477,7 +477,7 @@ choir_status chi_dnn_new(const chi_dnn_problem *problem, chi_dnn **out)
 	if (!d)
 		return CHOIR_NO_MEMORY;
 	const int threads = enter_one_thread();
-	// One at a time, because threads share oneDNN's code cache.
+	// threads share oneDNN's code cache
 	chi_mutex_lock(&engine_lock);
 	status = make(d, problem);
 	chi_mutex_unlock(&engine_lock);
@@ -508,7 +508,7 @@ void chi_dnn_free(chi_dnn *d)
 	chi_free(d);
 }
 
-// Scratch memory is the reordered weights, then the scratchpad.
+// The reordered weights, then the scratchpad.
 static size_t weights_scratch(const chi_dnn *d)
 {
 	return (d->weights_bytes + 63) & ~(size_t) 63;
@@ -528,7 +528,7 @@ static dnnl_status_t point(dnnl_memory_t memory, const void *at)
 	return memory ? dnnl_memory_set_data_handle(memory, pointer.handle) : dnnl_success;
 }
 
-// In a span of its own, for traces.
+// In a span of its own.
 static dnnl_status_t run_reorder(
 		chi_dnn *d, dnnl_primitive_t primitive, dnnl_memory_t from, dnnl_memory_t to)
 {

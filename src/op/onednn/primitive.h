@@ -1,5 +1,4 @@
-// oneDNN's products and convolutions as primitives: made once, run many times, on row-major
-// memory.
+// oneDNN's products and convolutions: made once, run many times, on row-major memory.
 #pragma once
 
 #include "choir/status.h"
@@ -14,10 +13,10 @@ typedef enum {
 	CHI_DNN_CONVOLUTION_FILTER // gradient of the filter
 } chi_dnn_kind;
 
-// The dtypes of a, b and out; a bias is f32.
+// Of a, b and out; a bias is f32.
 typedef enum { CHI_DNN_F32, CHI_DNN_BF16, CHI_DNN_BF16_TO_F32 } chi_dnn_dtypes;
 
-// The cache's key, without padding bytes; members that do not apply are zero.
+// Without padding bytes; members that do not apply are zero.
 typedef struct {
 	int32_t kind;
 	uint8_t bias;
@@ -39,10 +38,10 @@ typedef struct {
 	void *scratch;
 } chi_dnn_operands;
 
-typedef struct chi_dnn chi_dnn; // used by one thread at a time
+typedef struct chi_dnn chi_dnn; // for one thread at a time
 
-// oneDNN's product c [m, n] = a b, or c + a b, without a primitive: for many small ones of
-// different sizes. Rows of a are a_row apart, and so on.
+// c [m, n] = a b, or c + a b, without a primitive: for many small ones of different sizes. Rows
+// of a are a_row apart, and so on.
 typedef struct {
 	bool a_transposed, b_transposed, accumulate;
 	int64_t m, n, k, a_row, b_row, c_row;
@@ -51,7 +50,7 @@ typedef struct {
 } chi_dnn_gemm;
 choir_status chi_dnn_multiply(const chi_dnn_gemm *p);
 
-// Makes a oneDNN primitive. CHOIR_UNSUPPORTED: *out is NULL, and no message is recorded.
+// CHOIR_UNSUPPORTED: *out is NULL, and no message is recorded.
 choir_status chi_dnn_new(const chi_dnn_problem *problem, chi_dnn **out);
 void chi_dnn_free(chi_dnn *d);
 size_t chi_dnn_scratch(const chi_dnn *d); // bytes

@@ -1,4 +1,4 @@
-// A thread's cache of oneDNN primitives: a hash table that drops the least recently used one.
+// A hash table that drops the least recently used primitive.
 #include "op/onednn/primitive_cache.h"
 
 #include "base/alloc.h"

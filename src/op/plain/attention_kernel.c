@@ -1,7 +1,7 @@
-// Attention, one block of queries at a time. Only the block's scores are stored, so memory grows
-// linearly with the length; the backward pass recomputes the scores. A call's `user` is the matrix
-// product. Score rows are padded to a multiple of CHI_ROUND, since a remainder loop would double
-// the time of short rows.
+// One block of queries at a time. Only the block's scores are stored, so memory grows linearly
+// with the length; the backward pass recomputes them. A call's `user` is the matrix product.
+// Score rows are padded to a multiple of CHI_ROUND, since a remainder loop would double the time
+// of short rows.
 #include "op/plain/attention_kernel.h"
 
 #include <string.h>

@@ -1,6 +1,5 @@
-// Iteration over operands that broadcast to one shape. Neighbouring dimensions are merged if every
-// operand is contiguous or repeated over them. So equal shapes are one run, a bias one run per
-// row.
+// Neighbouring dimensions are merged if every operand is contiguous or repeated over them: equal
+// shapes are one run, a bias one run per row.
 #include "op/plain/broadcast_iterator.h"
 
 // 0: the operand repeats.

@@ -1,4 +1,4 @@
-// Iteration over operands that broadcast to one shape, as NumPy's nditer.
+// Operands that broadcast to one shape, as NumPy's nditer.
 #pragma once
 
 #include "choir/extend/kernel_table.h"
@@ -16,13 +16,13 @@ typedef struct {
 
 void chi_broadcast_iterator_init(chi_broadcast_iterator *it, const choir_shape *shape, size_t n,
 		const choir_buffer operands[]);
-// Advances a broadcast iterator by a run; sets done after the last.
+// By a run; sets done after the last.
 void chi_broadcast_iterator_next(chi_broadcast_iterator *it);
 static inline int64_t chi_broadcast_iterator_run(const chi_broadcast_iterator *it)
 {
 	return it->dim[it->rank - 1];
 }
-// Whether a broadcast operand has one element for the whole run.
+// One element for the whole run.
 static inline bool chi_broadcast_iterator_repeats(const chi_broadcast_iterator *it, size_t operand)
 {
 	return it->stride[operand][it->rank - 1] == 0;

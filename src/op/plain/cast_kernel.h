@@ -3,8 +3,7 @@
 
 #include "op/plain/plain.h"
 
-// Casts n numbers from f64. Floats are rounded to even, integers truncated and saturated (a NAN is
-// 0); bool is x != 0.
+// Floats are rounded to even, integers truncated and saturated (a NAN is 0); bool is x != 0.
 void chi_narrow(choir_dtype dtype, void *out, const double *x, int64_t n);
-// Casts n numbers to f64, exactly except for large i64.
+// Exactly except for large i64.
 void chi_widen(choir_dtype dtype, double *out, const void *x, int64_t n);

@@ -1,5 +1,5 @@
-// Convolution as a matrix product (im2col): patches of a block of output pixels are the rows of a
-// matrix [pixels, kh kw c], multiplied with the filter [kh kw c, out], group by group.
+// A matrix product (im2col): patches of a block of output pixels are the rows of [pixels, kh kw
+// c], multiplied with the filter [kh kw c, out], group by group.
 #include "op/plain/gemm.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static size_t scratch_of(choir_dtype dtype, const choir_shape *filter)
 	return chi_gemm_scratch(dtype) + (size_t) (BLOCK_PIXELS * patch) * chi_dtype_size(dtype);
 }
 
-// The row of x under filter row i at a pixel: kw pixels from *column on. CHOIR_NONE: outside.
+// The row of x under filter row i: kw pixels from *column on. CHOIR_NONE: outside.
 static int64_t patch_row(const convolution *v, int64_t pixel, int64_t i, int64_t *column)
 {
 	const int64_t image = pixel / (v->oh * v->ow), in_image = pixel % (v->oh * v->ow);
@@ -65,7 +65,7 @@ static int64_t patch_row(const convolution *v, int64_t pixel, int64_t i, int64_t
 	return row < 0 || row >= v->h ? CHOIR_NONE : (image * v->h + row) * v->w * v->c;
 }
 
-// The pixels [*first, *last) inside x, without dilation.
+// [*first, *last) are inside x, without dilation.
 static void clip(const convolution *v, int64_t column, int64_t *first, int64_t *last)
 {
 	*first = column < 0 ? -column : 0;
@@ -79,7 +79,7 @@ static bool in_one_chunk(const convolution *v)
 	return v->dilation == 1 && v->groups == 1;
 }
 
-// Copies a row of a patch, with zeros outside x.
+// With zeros outside x.
 static void take_chunk(const convolution *v, char *to, const char *x, int64_t row, int64_t column)
 {
 	const size_t channels = (size_t) v->c * v->size;
@@ -94,7 +94,7 @@ static void take_chunk(const convolution *v, char *to, const char *x, int64_t ro
 	memset(to + (size_t) last * channels, 0, (size_t) (v->kw - last) * channels);
 }
 
-// The same by pixels, for one group or with dilation.
+// By pixels, for one group or with dilation.
 static void take_pixels(
 		const convolution *v, char *to, const char *x, int64_t row, int64_t column, int64_t group)
 {

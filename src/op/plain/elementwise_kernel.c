@@ -1,4 +1,4 @@
-// Elementwise kernels, their gradients, and fill: a loop for each run of a shape.
+// A loop for each run of a shape.
 #include "op/plain/broadcast_iterator.h"
 #include "op/plain/cast_kernel.h"
 #include "op/vector.h"
@@ -23,7 +23,7 @@ static const chi_number_loops *number_loops(choir_dtype dtype)
 	return chi_loops_best()->number[dtype == CHOIR_BOOL ? CHOIR_U8 : dtype];
 }
 
-// Two broadcast operands, run by run.
+// Run by run.
 typedef void run_fn(const choir_kernel_call *call, void *out, const void *a, const void *b,
 		int64_t n, bool a_repeats, bool b_repeats);
 
@@ -169,7 +169,7 @@ static choir_status run_maximum_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Inlined for each size of an element.
+// Inlined for each size.
 static inline __attribute__((always_inline)) void choose_sized(const chi_broadcast_iterator *it,
 		const choir_kernel_call *call, void *out, int64_t n, size_t size)
 {

@@ -1,5 +1,5 @@
-// The matrix product. Packed blocks of a and b are read in order and stay in cache. Each element
-// is one sum over k, in ascending order.
+// Packed blocks of a and b are read in order and stay in cache. Each element is one sum over k,
+// in ascending order.
 #include "op/plain/gemm.h"
 
 #include <string.h>

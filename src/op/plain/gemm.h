@@ -18,15 +18,14 @@ typedef struct {
 void chi_gemm_run(const chi_gemm *p);
 size_t chi_gemm_scratch(choir_dtype dtype);
 
-// A library's GEMM, for kernels made of many: their spec's user.
+// The user of kernels made of many products.
 typedef struct {
 	choir_status (*gemm)(const chi_gemm *p);
 } chi_gemm_kernel;
 extern const chi_gemm_kernel chi_plain_gemm;
 
-// Finishes a product with bias and activation: out [rows, n] = activation(out + bias) in f32 or
-// f64; bias may be NULL.
+// out [rows, n] = activation(out + bias) in f32 or f64; bias may be NULL.
 void chi_finish(choir_dtype dtype, void *out, int64_t rows, int64_t n, const void *bias,
 		choir_activation activation);
-// x = activation(x) of n elements of f16 or bf16.
+// Of f16 or bf16.
 void chi_activate_half(choir_dtype dtype, void *x, int64_t n, choir_activation activation);

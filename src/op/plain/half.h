@@ -1,5 +1,5 @@
-// f16 and bf16 to f32 and back, without branches, so that loops vectorise. Rounds to nearest even.
-// Denormals and infinities are kept; every NaN becomes quiet.
+// Conversions without branches, so that loops vectorise. They round to nearest even. Denormals
+// and infinities are kept; every NaN becomes quiet.
 #pragma once
 
 #include <math.h>

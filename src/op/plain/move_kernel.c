@@ -1,4 +1,4 @@
-// Slice, concat, flip, transpose and gather. Where the dtype does not matter, they move bytes.
+// Where the dtype does not matter, bytes are moved.
 #include "op/plain/plain.h"
 
 #include "base/atomic.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-// A range of an axis: rows apart in the whole, contiguous in the part.
+// Rows are apart in the whole, contiguous in the part.
 typedef struct {
 	size_t rows;
 	size_t whole, part; // of a row
@@ -140,7 +140,7 @@ static choir_status check_indices(const choir_buffer *indices, int64_t rows)
 	return CHOIR_OK;
 }
 
-// Prefetches a row that is read soon: the next rows of a large table are not in the cache.
+// The next rows of a large table are not in the cache.
 static void fetch_row(const char *row, size_t bytes)
 {
 	for (size_t i = 0; i < bytes && i < CHI_FETCHED_ROW_BYTES; i += CHI_LINE)

@@ -1,5 +1,5 @@
-// Norms of rows (layer norm, RMS norm), and of channels over a batch. The sums over a batch are a
-// separate kernel, because they may be added over replicas.
+// Norms of rows, and of channels over a batch, whose sums are a separate kernel, because they may
+// be added over replicas.
 #include "op/plain/cast_kernel.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// The lists of the plain kernels, and what they share.
+// What the plain kernels share.
 #pragma once
 
 #include "op/kernel/kernel_list.h"

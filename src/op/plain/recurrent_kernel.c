@@ -1,5 +1,5 @@
-// LSTM and GRU. Each time step is one product over all examples, then the loops. A row per time
-// step stores the values that the gradient needs (extend/kernel_table.h).
+// Each time step is one product over all examples, then the loops. A row per time step stores
+// what the gradient needs (extend/kernel_table.h).
 #include "op/plain/recurrent_kernel.h"
 
 #include <string.h>
@@ -47,13 +47,13 @@ size_t chi_recurrent_scratch(const choir_kernel_call *call)
 			2 * (size_t) (x->dim[0] * x->dim[x->rank - 1]) * size;
 }
 
-// Element j of time step k of example i, in [n, t, row].
+// In [n, t, row].
 static void *at(const layer *l, const void *rows, int64_t row, int64_t i, int64_t k, int64_t j)
 {
 	return (char *) (uintptr_t) rows + (size_t) ((i * l->t + k) * row + j) * l->size;
 }
 
-// The part at offset of the time step before; before the first, from first [n, h].
+// Of the time step before; before the first, from first [n, h].
 static const void *before(
 		const layer *l, const void *rows, int64_t offset, const void *first, int64_t i, int64_t k)
 {

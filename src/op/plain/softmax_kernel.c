@@ -1,5 +1,4 @@
-// Softmax, its logarithm, and cross entropy with integer labels, row by row. Sums in f64 keep the
-// digits of a loss over many classes.
+// Row by row. Sums in f64 keep the digits of a loss over many classes.
 #include "op/plain/cast_kernel.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@ static const chi_update1 updates1[] = { CHI_UPDATE_MOMENTUM, CHI_UPDATE_ADAGRAD,
 static const chi_update2 updates2[] = { CHI_UPDATE_ADAM, CHI_UPDATE_RMSPROP, CHI_UPDATE_NADAM,
 	CHI_UPDATE_LAMB };
 
-// The attributes of a call. Without a gate they are the caller's. False: nothing is written.
+// Without a gate they are the caller's. False: nothing is written.
 static bool take_attributes(const choir_kernel_call *call, choir_update_attributes *gated,
 		const choir_update_attributes **attributes)
 {

@@ -1,13 +1,13 @@
-// The backward pass. The first three traversals of the tape find the operations from which y was
-// computed, the operations that depend on a source, and each gradient's number of contributions.
-// The fourth, from the newest operation on, computes the gradients and recomputes segments. A
-// source's gradient is delivered with its last contribution, so memory is freed early. Only the
-// program decides the order of sums, and so the bits.
+// Three traversals of the tape find the operations from which y was computed, those that depend
+// on a source, and each gradient's number of contributions. The fourth, from the newest operation
+// on, computes gradients and recomputes segments. A source's gradient is delivered with its last
+// contribution, so memory is freed early. Only the program decides the order of sums, and so the
+// bits.
 #include "op/precision/precision.h"
 #include "op/tape/tape.h"
 #include "trace/trace.h"
 
-// A tensor's gradient, in the frame's arena; t->gradient points to it.
+// In the frame's arena; t->gradient points to it.
 typedef struct account {
 	choir_tensor *tensor;
 	choir_tensor *sum;
@@ -123,7 +123,7 @@ static choir_status check(
 	return check_sources(tape, n, sources);
 }
 
-// The nodes after `before`, up to last; an earlier recorded pass may have marked them.
+// After `before`, up to last; an earlier recorded pass may have marked them.
 static bool list_nodes(const pass *p, const chi_node *before, chi_node *last, nodes *list)
 {
 	list->count = 0;
@@ -153,7 +153,6 @@ static bool open_sources(pass *p)
 	return true;
 }
 
-// Marks the operations from which y was computed.
 static void reach(const nodes *list, const choir_tensor *y)
 {
 	if (y->node)
@@ -166,7 +165,7 @@ static void reach(const nodes *list, const choir_tensor *y)
 	}
 }
 
-// Marks those that depend on a source, and counts contributions.
+// And counts contributions.
 static bool want(pass *p, const nodes *list)
 {
 	for (size_t i = 0; i < list->count; i++) {
@@ -203,7 +202,7 @@ static choir_status hand_over(pass *p, account *a)
 	return status;
 }
 
-// Delivers gradients of sources without contributions; y may be one.
+// y may be such a source.
 static choir_status hand_over_first(pass *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
@@ -231,7 +230,7 @@ static choir_tensor *in_dtype_of(const account *a, choir_tensor *gradient)
 	return choir_cast(choir_to_dense(gradient), dtype);
 }
 
-// Adds a contribution for node's input k.
+// For node's input k.
 static choir_status add(
 		pass *p, const chi_node *node, size_t k, choir_tensor *gradient, size_t mark)
 {
@@ -312,7 +311,7 @@ static choir_status contribute(pass *p, const chi_node *node)
 	return CHOIR_OK;
 }
 
-// Drops its result and gradient afterwards: only newer operations used them.
+// Drops its result and gradient: only newer operations used them.
 static choir_status step(pass *p, const chi_node *node)
 {
 	account *a = account_of(node->out);
@@ -342,14 +341,14 @@ static choir_status go_through(pass *p, const nodes *list)
 }
 
 // Lets step() drop results that y does not depend on, but no earlier: a nested segment's function
-// is called again and may use them.
+// may use them again.
 static void let_all_die(const nodes *list)
 {
 	for (size_t i = 0; i < list->count; i++)
 		list->node[i]->reached = true;
 }
 
-// Makes the result of a segment or of a fused operation again, by operations after `before`.
+// Of a segment or of a fused operation, by operations after `before`.
 static choir_tensor *make_again(const chi_node *node, const chi_node **before, chi_node **last)
 {
 	choir_tape *tape = node->out->frame->tape;
@@ -362,8 +361,7 @@ static choir_tensor *make_again(const chi_node *node, const chi_node **before, c
 	return y;
 }
 
-// Adds gradients of outside tensors to their accounts. The node's own step is one of their
-// contributions, so they are final after it.
+// The node's own step is one contribution to outside tensors, so they are final after it.
 static choir_status go_through_segment(pass *p, const chi_node *node)
 {
 	choir_frame *f = p->frame;

@@ -1,6 +1,5 @@
-// Compares gradients with central differences. A sum with random weights makes the formula one
-// number, so errors of elements cannot cancel (the plain sum of a softmax is constant). All
-// evaluations draw the same random numbers, so dropout is checked, too.
+// A sum with random weights makes the formula one number, so errors of elements cannot cancel
+// (the plain sum of a softmax is constant). All evaluations draw the same random numbers.
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "op/op.h"
@@ -60,7 +59,7 @@ static choir_status go_back(check *c, double *value)
 	return CHOIR_OK;
 }
 
-// Evaluates with one element set to x, on a tape, so that dropout is on.
+// On a tape, so that dropout is on.
 static choir_status value_at(check *c, size_t input, int64_t element, double x, double *value)
 {
 	choir_frame *f = c->frame;

@@ -1,6 +1,5 @@
-// Segments that keep no intermediate results (gradient checkpointing). A segment becomes one node,
-// whose inputs are all tensors that it uses from outside. The backward pass recomputes it with the
-// same random numbers.
+// A segment becomes one node, whose inputs are all tensors that it uses from outside. The
+// backward pass recomputes it with the same random numbers.
 #include "op/tape/tape.h"
 
 #include "base/lock.h"
@@ -72,14 +71,14 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last)
 	return y;
 }
 
-// Whether t is older than the segment, or a variable's read, which stays.
+// Older than the segment, or a variable's read, which stays.
 static bool is_outside(const choir_tensor *t, size_t mark)
 {
 	return t->mark < mark || (t->source && !t->node);
 }
 
-// Lists the outside tensors, each once, in out unless NULL. A flag of their own marks them, since
-// in a nested segment some have a gradient account.
+// Each once, in out unless NULL. A flag of their own marks them, since in a nested segment some
+// have a gradient account.
 static size_t list_outside(
 		const choir_tape *tape, const chi_node *before, size_t mark, choir_tensor *out[])
 {

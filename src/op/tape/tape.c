@@ -1,5 +1,5 @@
-// The tape: a node for each operation with a gradient, newest first, and reads of variables. A
-// rewind of the frame's arena removes the nodes and reads after the mark.
+// A node for each operation with a gradient, newest first, and reads of variables. A rewind of
+// the frame's arena removes those after the mark.
 #include "op/tape/tape.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-// Winograd convolutions as kernels. A block of tiles goes through transform, products and inverse
-// transform while it is in cache. Four of the sixteen points are processed at a time.
+// A block of tiles goes through transform, products and inverse transform in the cache, four of
+// the sixteen points at a time.
 #include "op/winograd/winograd.h"
 
 #include "base/instruction_set.h"
@@ -23,7 +23,7 @@ static const chi_winograd_loops *best(void)
 																	: NULL;
 }
 
-// x [n, h, w, c]; y [n, oh, ow, out] in tiles of 2 x 2 pixels.
+// y in tiles of 2 x 2 pixels.
 typedef struct {
 	int64_t n, h, w, c, oh, ow, out;
 	int64_t top, left; // zeros before x
@@ -54,7 +54,7 @@ static geometry geometry_of(const choir_shape *x, const choir_shape *y, int top,
 	return g;
 }
 
-// A convolution of dy with the rotated filter; dy is its x.
+// With the rotated filter; dy is its x.
 static geometry geometry_of_input(const choir_kernel_call *call)
 {
 	const choir_conv2d_attributes *a = call->attributes;
@@ -212,7 +212,7 @@ static choir_status run_conv2d(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Rotates [3, 3, c, out] by 180 degrees and exchanges channels: [3, 3, out, c].
+// By 180 degrees, [3, 3, c, out] to [3, 3, out, c].
 static void turn(float *to, const float *filter, int64_t c, int64_t out)
 {
 	for (int64_t place = 0; place < 9; place++, filter += c * out)

@@ -1,6 +1,5 @@
-// Batches of reductions, packed into few collectives if the options ask for it. Values with the
-// same dtype, divisor and destination are concatenated. The packs are summed, and the results
-// copied back.
+// Batches of reductions. Values with the same dtype, divisor and destination are concatenated to
+// packs, which are summed.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/hash.h"
@@ -17,7 +16,7 @@ typedef struct {
 	choir_dtype dtype;
 	int64_t elements;
 	chi_sum_device *device;
-	chi_buffer **buffer; // partial sums and results
+	chi_buffer **buffer;
 	size_t buffers;
 } reduction_pack;
 
@@ -145,7 +144,7 @@ static int64_t *cut(const reduction_pack *t, const chi_communication *communicat
 	return ends;
 }
 
-// A hash of the shapes distinguishes workers with different values.
+// A hash of the shapes tells workers with different values.
 static void name_pack(const reduction_pack *t, char name[64])
 {
 	uint64_t hash = t->n;

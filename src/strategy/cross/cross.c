@@ -216,8 +216,7 @@ choir_value *choir_cross_result(choir_cross *x, const char *name)
 	return x == NULL ? NULL : found(x, chi_cross_of(x)->call_results, name, "result");
 }
 
-// Returns whether v, the same for all replicas, was read from an ON_READ variable, whose replica
-// may write before others read v.
+// A replica may write its ON_READ variable before others read v.
 static bool is_part(const choir_value *v)
 {
 	bool part = false;
@@ -248,7 +247,7 @@ static choir_value *keep(choir_cross *cross, const choir_value *v)
 	return kept;
 }
 
-// A result must outlive call_results, which end with the next call. NULL: a failure.
+// A result must outlive call_results, which end with the next call.
 static choir_value *keep_result(choir_cross *cross, choir_value *v)
 {
 	if (chi_value_materialize(v) != CHOIR_OK)
@@ -298,7 +297,7 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 		if (is_part(*v) && (*v = keep(cross, *v)) == NULL)
 			return chi_frame_status(cross->frame);
 	}
-	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // its queue may still make arguments
+	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // the queue may still make arguments
 	CHOIR_TRY(chi_cross_publish(x));
 	const choir_status status =
 			choir_strategy_run(x->strategy, fn, user, x->call_args, &x->next_results);

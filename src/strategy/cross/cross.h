@@ -3,7 +3,7 @@
 
 #include "strategy/run/run.h"
 
-// For values on a device that the context's own frame cannot hold.
+// Values on a device that the context's own frame cannot hold.
 typedef struct {
 	choir_device *device;
 	choir_frame *frame;
@@ -12,10 +12,10 @@ typedef struct {
 typedef struct chi_cross {
 	choir_cross base;
 	choir_strategy *strategy;
-	chi_run *run; // the merge call's; NULL: the program's context
+	chi_run *run; // NULL: the program's context
 	choir_values *args, *returned; // of the function that runs in it
-	choir_values *call_args, *call_results; // of calls that it makes (run, update)
-	// During a call, while call_results may be arguments.
+	choir_values *call_args, *call_results; // of its runs and updates
+	// During a call, whose arguments may be in call_results.
 	choir_values *next_results;
 	chi_cross_frame *device_frame;
 	size_t device_frames, device_frames_capacity;
@@ -33,25 +33,20 @@ choir_cross *chi_cross_new(choir_strategy *s, chi_run *run);
 void chi_cross_free(choir_cross *x);
 void chi_cross_clear(choir_cross *x);
 choir_status chi_cross_publish(chi_cross *x);
-// Ends a run or update called from cross-replica context: replaces the results and clears the
-// arguments.
+// After a run or update: replaces the results and clears the arguments.
 void chi_cross_end_call(chi_cross *x);
-// Returns the cross-replica context's frame for d, which is cleared with its own. NULL: an error,
-// recorded there.
+// The context's frame for d, which is cleared with its own.
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
-// Gives an empty frame on d for one call of a function, on any thread; or NULL. The caller
-// releases it with the call's status, which is returned. After success, x keeps the frame; its
-// stream must have been waited for.
+// Gives an empty frame on d for one call of a function, on any thread. The caller releases it
+// with the call's status, which is returned. After success, x keeps the frame, whose stream must
+// have been waited for.
 choir_frame *chi_cross_acquire_frame(chi_cross *x, choir_device *d);
 choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status status);
 
-// Fails unless x is the thread's cross-replica context or the program's own.
+// x is the thread's cross-replica context or the program's own.
 choir_status chi_cross_check(const choir_cross *x, const char *what);
-// Fails with CHOIR_STATE, recorded in f, if v (may be NULL) belongs to another strategy.
+// v may be NULL.
 choir_status chi_cross_check_variable(
 		const choir_strategy *s, choir_frame *f, const choir_variable *v, const char *what);
 
 choir_value *chi_cross_destination(choir_cross *x, int count, choir_device *const devices[]);
-// Copies a replica's part into the gathered tensor whole at offset along the axis, or back.
-choir_status chi_gather_copy_part(
-		choir_tensor *whole, choir_tensor *part, int axis, int64_t offset, bool back);

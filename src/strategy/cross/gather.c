@@ -17,16 +17,14 @@ static rows rows_of(const choir_tensor *t, int axis)
 	return r;
 }
 
-choir_status chi_gather_copy_part(
-		choir_tensor *whole, choir_tensor *part, int axis, int64_t offset, bool back)
+static choir_status copy_part(
+		choir_tensor *whole, const choir_tensor *part, int axis, int64_t offset)
 {
 	const rows w = rows_of(whole, axis), p = rows_of(part, axis);
-	for (size_t i = 0; i < w.outer; i++) {
-		char *in_whole = (char *) whole->data + (i * w.axis + (size_t) offset) * w.inner;
-		char *in_part = (char *) part->data + i * p.axis * p.inner;
-		CHOIR_TRY(chi_stream_copy(whole->frame->stream, back ? in_part : in_whole,
-				back ? in_whole : in_part, p.axis * p.inner));
-	}
+	for (size_t i = 0; i < w.outer; i++)
+		CHOIR_TRY(chi_stream_copy(whole->frame->stream,
+				(char *) whole->data + (i * w.axis + (size_t) offset) * w.inner,
+				(const char *) part->data + i * p.axis * p.inner, p.axis * p.inner));
 	return CHOIR_OK;
 }
 
@@ -78,7 +76,7 @@ static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
 	int64_t offset = 0;
 	for (int i = 0; out != NULL && i < n; i++) {
 		choir_tensor *part = chi_value_view(f, v->component[i]);
-		if (part == NULL || chi_gather_copy_part(out, part, at, offset, false) != CHOIR_OK) {
+		if (part == NULL || copy_part(out, part, at, offset) != CHOIR_OK) {
 			chi_frame_record_error(f);
 			return NULL;
 		}

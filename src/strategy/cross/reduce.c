@@ -1,5 +1,4 @@
-// Reductions whose result one thread needs: strategy_reduce, cross_reduce, reads of ON_READ
-// variables. Operations add the values in the canonical tree.
+// Reductions whose result one thread needs. Operations add the values in the canonical tree.
 #include "strategy/cross/reduce.h"
 
 #include "base/text.h"
@@ -95,7 +94,7 @@ choir_tensor *chi_checked_sum_to_u8(choir_tensor *sum, const char *what)
 			what, over);
 }
 
-// Sums with other workers: tree nodes are exchanged through host memory.
+// Tree nodes are exchanged through host memory.
 static choir_tensor *sum_of_all(
 		choir_strategy *s, choir_frame *f, const char *name, choir_tensor *const tensors[])
 {
@@ -153,7 +152,7 @@ choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_redu
 			return chi_frame_record_error(f);
 		if (!t->is_number)
 			CHOIR_TRY(chi_check_sum(f, "reduce", op, t->dtype));
-		if (chi_is_slices(first)) // rows are checked when they are summed
+		if (chi_is_slices(first)) // rows are checked when summed
 			continue;
 		if (chi_is_slices(t))
 			return chi_frame_fail(f, CHOIR_INVALID,
@@ -274,8 +273,7 @@ static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 	return choir_with_count(sum, count);
 }
 
-// Views v in f: a tensor per replica, or one if it is the same for all. 0: an error, recorded in
-// f.
+// A tensor per replica, or one if it is the same for all. 0: an error.
 static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_tensor ***tensors)
 {
 	choir_variable *variable = v->variable;

@@ -1,7 +1,6 @@
-// Reductions in cross-replica context with results on devices. Replicas' values are added to their
-// devices' partial sums, and all devices join a collective. One thread joins and waits on behalf
-// of every device, a window of packs at a time. For large sums all devices' threads wait, because
-// waiting threads do the work.
+// Reductions in cross-replica context with results on devices. One thread joins and waits on
+// behalf of every device, a window of packs at a time. For large sums all devices' threads wait,
+// because waiting threads do the work.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/atomic.h"
@@ -43,7 +42,7 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices)
 static choir_value *at(choir_cross *x, const choir_value *to)
 {
 	const choir_variable *v = to->variable;
-	if (v != NULL && v->shards > 0) // an update takes each shard's rows there
+	if (v != NULL && v->shards > 0) // an update takes each shard's rows
 		v = v->shard[0];
 	const int count = v != NULL ? v->copies : to->count;
 	choir_value *result = chi_value_new(x->frame, CHOIR_VALUE_MIRRORED, count);
@@ -153,7 +152,6 @@ static choir_status join(choir_strategy *s, chi_communicator *communicator, cons
 	return chi_communicator_join(communicator, d, c, request);
 }
 
-// Threads claim one device at a time.
 typedef struct {
 	const choir_strategy *strategy;
 	const chi_communication *communication;
@@ -180,7 +178,7 @@ static void wait_for_devices(void *arg)
 	waits *w = arg;
 	const uint32_t devices = (uint32_t) w->strategy->devices;
 	for (uint32_t k; (k = chi_atomic32_add(&w->next, 1)) < devices;) {
-		const uint32_t d = devices - 1 - k; // the last to join does a small sum at once
+		const uint32_t d = devices - 1 - k; // the last to join does a small sum
 		choir_status status = CHOIR_OK;
 		for (size_t i = 0; status == CHOIR_OK && i < w->packs; i++)
 			status = chi_communicator_wait(w->communication->communicator, (int) d,
@@ -296,7 +294,7 @@ choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j)
 	return CHOIR_OK;
 }
 
-// Destinations must be in devices' memories, and the sum must have the values' dtype.
+// Destinations are in devices' memories, and the sum has the values' dtype.
 static bool by_communicator(const choir_strategy *s, choir_reduce_op op, const choir_value *v,
 		const choir_value *result)
 {

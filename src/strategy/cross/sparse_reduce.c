@@ -1,5 +1,5 @@
-// Reduction of IndexedSlices on the host. The result has all slices in the order of replicas, or
-// one slice per row with the row's sum, in the order of the dense sum (collective/sparse_sum.h).
+// Reduction of IndexedSlices on the host: to all slices in the order of replicas, or to one per
+// row, in the order of the dense sum (collective/sparse_sum.h).
 #include "strategy/cross/sparse_reduce.h"
 
 #include "base/size.h"
@@ -18,7 +18,7 @@ typedef struct {
 	choir_frame *host;
 	choir_reduce_op op;
 	int n;
-	choir_tensor **values; // replicas here; for a mean in a floating dtype
+	choir_tensor **values; // for a mean in a floating dtype
 	chi_sparse_part *part;
 	int64_t all, rows; // of slices; of the dense tensor
 } sparse_reduction;

@@ -1,7 +1,6 @@
-// Buckets. A collective of devices with separate memory costs events between their streams, and
-// some algorithms wait, so the cost would grow with the number of variables. So a device
-// concatenates all its partial sums and joins one collective, in stream order. Each element is
-// summed in the same tree.
+// A collective of devices with separate memory costs events between their streams, and some
+// algorithms wait. So a device concatenates all its partial sums and joins one collective. Each
+// element is summed in the same tree.
 #include "strategy/gradients/bucket.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-// Adding and applying gradients. Neither call waits: the update is a sync point that the replica
-// leaves at once. In cross-replica context one call adds and applies.
+// Adding and applying gradients. The update is a sync point that a replica leaves at once. In
+// cross-replica context one call adds and applies.
 #include "strategy/gradients/gradients.h"
 
 #include "base/alloc.h"
@@ -111,7 +111,7 @@ choir_status chi_gradients_add(
 	return status;
 }
 
-// Prints r's gradients in its order: "adam of hidden/kernel, hidden/bias".
+// "adam of hidden/kernel, hidden/bias", in r's order.
 static void describe(char text[64], const chi_gradients *a, const chi_replica *r,
 		const chi_device_gradients *list)
 {
@@ -138,7 +138,7 @@ choir_status chi_gradients_check_applied(chi_replica *r)
 {
 	const chi_pending_update *found = NULL;
 	if (!r->trains)
-		return CHOIR_OK; // without the lock: an empty run takes half a microsecond
+		return CHOIR_OK; // an empty run takes half a microsecond
 	chi_mutex_lock(&r->run->lock);
 	for (const chi_pending_update *u = r->run->open; u != NULL && found == NULL; u = u->next_open)
 		if (!has_requested(r, u))
@@ -180,8 +180,7 @@ static void invalidate_reads(chi_replica *r, const chi_pending_update *u)
 }
 
 // Makes the update follow r's queued kernels. If each replica has its own device, the update's
-// stream will wait; otherwise the host waits here. That stream may be in use for the previous
-// update.
+// stream will wait (it may be in use for the previous update); otherwise the host waits here.
 static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
 {
 	const choir_strategy *s = r->run->strategy;
@@ -244,7 +243,7 @@ choir_status chi_gradients_apply(chi_gradients *a, choir_replica *replica)
 	return status;
 }
 
-// Copies a variable's memory, which earlier updates may change.
+// Earlier updates may change a variable's memory.
 static choir_tensor *steady(choir_cross *x, choir_tensor *t)
 {
 	if (t == NULL || t->source == NULL || t->source->copied)

@@ -1,8 +1,7 @@
-// Execution of an update. Each device joins one collective per variable. Fused: a chunk is updated
-// as soon as it is summed, in the cache. Two-pass: all sums are kept first. Then any device takes
-// the next chunk of a copy in host memory; elsewhere the device with the sum updates the copy. A
-// gate (a limit of the norm, a check for NaN) gets sums of squares of fixed chunks. Nothing is
-// written before every device has joined.
+// Each device joins one collective per variable. Fused: a chunk is updated as soon as it is
+// summed, in the cache. Two-pass: all sums are kept first; then any device takes the next chunk
+// of a copy in host memory, and elsewhere the device with the sum. Nothing is written before
+// every device has joined.
 #include "strategy/gradients/execute.h"
 
 #include "base/alloc.h"
@@ -287,7 +286,7 @@ static choir_status reduce_bucket(chi_pending_update *u, int from, int to)
 	return CHOIR_OK;
 }
 
-// Reduces gradients in windows of variables, so that devices may run ahead of each other a little.
+// In windows of variables, so that devices may run ahead of each other a little.
 static choir_status reduce(chi_pending_update *u, int from, int to)
 {
 	choir_strategy *s = u->strategy;
@@ -304,7 +303,7 @@ static choir_status reduce(chi_pending_update *u, int from, int to)
 			for (int d = from; d < to; d++)
 				if (!u->pending[i].is_sparse)
 					CHOIR_TRY(join(u, d, i));
-		// The last to join does a small sum at once, so it is waited for first.
+		// The last to join does a small sum at once.
 		for (size_t i = first; i < last; i++)
 			for (int d = to; d-- > from;)
 				if (!u->pending[i].is_sparse)
@@ -350,7 +349,7 @@ static void take_chunks_as_member(void *arg, int member, int64_t chunk)
 		chi_error_save(&s->error);
 }
 
-// With rows one thread works, as it uses the device's scratch memory.
+// With rows one thread works, with the device's scratch memory.
 static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 {
 	const int threads = u->touches_all_rows ? 1 : chi_team_own_members();
@@ -364,7 +363,7 @@ static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 	return choir_error_status();
 }
 
-// Queues a copy of a sum to another device, after source's work and before stream's.
+// After source's work and before stream's.
 static choir_status send(
 		chi_stream *source, chi_stream *stream, void *to, const void *sum, size_t bytes)
 {
@@ -382,7 +381,7 @@ static choir_status send(
 	return chi_stream_copy(stream, to, sum, bytes);
 }
 
-// The host waits only if the bytes pass through it. The memory is kept until the update is done.
+// The host waits only if the bytes pass through it.
 static choir_status bring_sum(
 		const chi_device_gradient *g, chi_sum_buffer *sb, chi_stream *stream, const void **data)
 {
@@ -429,7 +428,7 @@ static choir_status update_copies(chi_pending_update *u, int d, double factor)
 	return CHOIR_OK;
 }
 
-// Updates after all sums are there. *applied: false if the gate skips the update.
+// *applied: false if the gate skips the update.
 static choir_status update_summed(chi_pending_update *u, int from, int to, bool *applied)
 {
 	const choir_strategy *s = u->strategy;
@@ -456,7 +455,7 @@ static choir_status update_summed(chi_pending_update *u, int from, int to, bool 
 	return CHOIR_OK;
 }
 
-// Hands the sums over to the servers, which update the variables.
+// The servers update the variables.
 static choir_status push(const chi_pending_update *u)
 {
 	const chi_remote *r = u->strategy->owner->remote;
@@ -494,8 +493,8 @@ static choir_status prepared(chi_pending_update *u, bool mine, int by)
 			chi_error_save(&u->error);
 		chi_gate_open(&u->prepared, 1);
 	}
-	// No deadline with workers: their cluster's timeout limits the preparation, which always opens
-	// the gate.
+	// No deadline with workers: their cluster's timeout limits the preparation, which always
+	// opens the gate.
 	const choir_strategy *s = u->strategy;
 	const double deadline = chi_clock_deadline(s->process_group == NULL ? s->timeout : -1);
 	while (chi_atomic32_load(&u->prepared.word) == 0)

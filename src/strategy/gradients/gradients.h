@@ -1,7 +1,6 @@
 // Gradients that optimizers apply inside replicas. A replica adds them to its device's partial
-// sums and never waits (docs/decisions/0008). The update runs after all replicas have applied, at
-// the end of the run, on all devices' threads. A read of an updated variable or a merge call runs
-// it earlier, on one thread.
+// sums and never waits (docs/decisions/0008). The update runs on all devices' threads at the end
+// of the run. A read of an updated variable or a merge call runs it earlier, on one thread.
 #pragma once
 
 #include "choir/extend/kernel_table.h"
@@ -11,47 +10,47 @@
 // Elements of a variable's summed gradient.
 typedef struct {
 	int64_t first, count;
-	const void *data; // element first
+	const void *data; // of element first
 	double factor;
-	const double *gate; // the output of "update_gate" on the device, or NULL
+	const double *gate; // of "update_gate" on the device, or NULL
 } chi_gradient_chunk;
 
-// Rows of a variable's summed gradient, in ascending order.
+// Ascending rows of a variable's summed gradient.
 typedef struct {
 	int64_t n, width; // width: elements of a row
 	const int64_t *row;
 	const void *values; // one row after another
 } chi_gradient_rows;
 
-// An optimizer's functions, called in the order begin, (gate), chunk .., end. Several workers'
-// updates may be pending; each has its own state.
+// Called in the order begin, (gate), chunk .., end. Several workers' updates may be pending; each
+// has its own state.
 typedef struct {
 	const char *name;
-	size_t state_size; // bytes of an update's state; zeroed once, then kept
+	size_t state_size; // zeroed once, then kept
 	void (*close)(void *state); // may be NULL
 	// Makes slots and fixes the learning rate, before the first write.
 	choir_status (*begin)(void *user, void *state, size_t n, choir_variable *const v[]);
-	// Returns whether elements of v with a zero gradient never change. May be NULL: they may.
+	// Elements of v with a zero gradient never change. May be NULL: they may.
 	bool (*skips_zeros)(const void *user, const choir_variable *v);
-	// Returns whether gate must see all sums before the first write.
+	// gate must see all sums before the first write.
 	bool (*gated)(const void *user);
-	// A pure function that every device calls. squares: the sum of squares of all summed
-	// gradients, not finite if a gradient is not. bad: the first variable with such a gradient.
-	// Sets a factor for all gradients, or *skip.
+	// A pure function that every device calls. squares: of all summed gradients, not finite if a
+	// gradient is not. bad: the first variable with such a gradient. Sets a factor for all
+	// gradients, or *skip.
 	choir_status (*gate)(const void *user, double squares, const choir_variable *bad,
 			double *factor, bool *skip);
-	// chunk gets all elements of a copy in one call. Then gated returns true.
+	// chunk gets a whole copy in one call; gated then returns true.
 	bool whole;
-	// The attributes of a kernel that decides as gate does. May be NULL: there is none.
+	// For a kernel that decides as gate does; may be NULL.
 	choir_update_gate_attributes (*gate_attributes)(const void *user);
-	// Updates elements of a copy of v, called concurrently. index: v's in begin. gradient points
-	// to element first, on the copy's device.
+	// Updates elements of a copy of v, called concurrently. index: v's in begin. gradient is on
+	// the copy's device.
 	choir_status (*chunk)(void *user, const void *state, size_t index, choir_variable *v, int copy,
 			const chi_gradient_chunk *chunk, chi_stream *stream);
-	// Updates rows of v's only copy, in host memory. May be NULL: chunk does it.
+	// Updates rows of v's only copy, in host memory. May be NULL.
 	choir_status (*rows)(void *user, const void *state, size_t index, choir_variable *v,
 			const chi_gradient_rows *rows, chi_stream *stream);
-	// Called once, after the last write. applied: false if gate skipped the update.
+	// After the last write. applied: false if gate skipped the update.
 	void (*end)(void *user, const void *state, bool applied);
 } chi_gradients_table;
 
@@ -60,25 +59,23 @@ chi_gradients *chi_gradients_new(choir_strategy *s, const chi_gradients_table *t
 void chi_gradients_free(chi_gradients *a);
 
 bool chi_gradients_take_sparse(chi_gradients *a, const choir_variable *v);
-// Adds one final gradient of v in replica r, sparse only if chi_gradients_take_sparse(v). apply
-// says that r has added all gradients of this update.
+// Adds a final gradient of v, sparse only if chi_gradients_take_sparse(v). apply: r has added all
+// of this update.
 choir_status chi_gradients_add(
 		chi_gradients *a, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 choir_status chi_gradients_apply(chi_gradients *a, choir_replica *r);
-// Applies gradients at once, on this thread, in cross-replica context. Per-replica values are
-// summed; others are used as they are.
+// At once, on this thread, in cross-replica context. Per-replica values are summed.
 choir_status chi_gradients_apply_now(chi_gradients *a, choir_cross *x, size_t n,
 		choir_variable *const v[], choir_value *const values[]);
 
-// Finishes r's gradient updates of v before r reads it. This function and those below are for
-// src/strategy.
+// Before r reads v. This function and those below are for src/strategy.
 choir_status chi_gradients_finish_updates_of(chi_replica *r, const choir_variable *v);
-// Fails, naming the variables, if r has returned with gradients that it did not apply.
+// Fails if r has returned with gradients that it did not apply.
 choir_status chi_gradients_check_applied(chi_replica *r);
-// Finishes all updates on this thread, while all replicas wait in a merge call.
+// On this thread, while all replicas wait in a merge call.
 choir_status chi_gradients_finish_updates(chi_run *run);
-// Does device d's part of the requested updates after its replicas have returned.
+// Device d's part, after its replicas have returned.
 void chi_gradients_run_updates(chi_run *run, int d);
-// Waits at the run's gate until *flag of update u is not zero. False: the run has failed.
+// At the run's gate, until *flag of u is not zero. False: the run has failed.
 bool chi_gradients_wait(struct chi_pending_update *u, const chi_atomic32 *flag);
 void chi_gradients_discard_updates(chi_run *run);

@@ -1,5 +1,5 @@
-// Assigns chunks to devices, and memory to the overlapped sums. A sum overwrites the first partial
-// sum if nothing else refers to it, so repeated steps allocate nothing.
+// Assigns chunks to devices, and memory to sums: a sum overwrites a partial sum to which nothing
+// else refers, so repeated steps allocate nothing.
 #include "strategy/gradients/pending.h"
 
 #include "base/alloc.h"
@@ -23,7 +23,7 @@ static bool is_ours(const chi_partial_sums *sums, int i)
 	return b != NULL && !b->foreign && chi_atomic32_load(&b->references) == 1;
 }
 
-// A sum may overwrite the first partial sum, or the second of two.
+// The first partial sum, or the second of two.
 static choir_status find_memory(const chi_pending_update *u, chi_overlap_sum *s)
 {
 	const chi_partial_sums *left = &s->gradient[0]->partial_sums;
@@ -61,7 +61,7 @@ static choir_status sum_chunk(chi_pending_update *u, chi_overlap_sum *s, int d, 
 	return chi_chunk_sum_make(&one, all->exchange[d < all->devices ? d : 0], &sum);
 }
 
-// Foreign memory stays until the end of the run, when the caller's thread releases it.
+// The caller's thread releases foreign memory at the end of the run.
 void chi_overlap_release_parts(const chi_pending_update *u, const chi_overlap_sum *s)
 {
 	for (int d = 0; d < u->strategy->devices; d++) {
@@ -156,7 +156,6 @@ choir_status chi_overlap_added(chi_device_gradient *g)
 	return u->overlap.with_workers ? CHOIR_OK : go_on(u, g->device, false);
 }
 
-// A thread that cannot sum a chunk makes the run fail.
 static choir_status wait_for_sum(const chi_pending_update *u, chi_overlap_sum *s)
 {
 	const double deadline = chi_clock_deadline(u->strategy->timeout);
@@ -172,7 +171,7 @@ choir_status chi_overlap_finish(chi_pending_update *u, int from, int to)
 {
 	if (u->strategy->overlap_workers != NULL)
 		return u->overlap.with_workers ? chi_overlap_workers_finish(u) : CHOIR_OK;
-	// A thread for all devices has its own scratch, as a device may still be helping.
+	// a device may still be helping
 	const int by = to - from == u->strategy->devices ? u->strategy->devices : from;
 	for (size_t i = 0; i < u->overlap.n; i++) {
 		chi_overlap_sum *s = &u->overlap.sum[i];
@@ -248,8 +247,8 @@ static bool is_known(const chi_pending_update *u)
 	return same;
 }
 
-// With workers, a variable with sparse gradients is not dense, even if this update made them dense
-// because of many rows.
+// With workers, a sparse variable is not dense even if this update made it so because of many
+// rows.
 static bool is_dense(const chi_pending_update *u, size_t i)
 {
 	const chi_pending_variable *pv = &u->pending[i];

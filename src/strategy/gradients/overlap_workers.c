@@ -1,5 +1,4 @@
-// The exchange thread and its synchronization with the replicas' threads. The thread costs a
-// wake-up for each large gradient, and a core while it waits for messages.
+// The thread costs a wake-up for each large gradient, and a core while it waits for messages.
 #include "strategy/gradients/overlap_workers.h"
 
 #include "base/alloc.h"
@@ -26,7 +25,7 @@ struct chi_overlap_workers {
 	chi_gate wakeup; // changes whenever the thread must check again
 	chi_atomic32 leave, end; // leave the update; end the thread
 	chi_atomic32 exchanging;
-	bool failed; // an exchange of this update failed
+	bool failed; // of this update
 	chi_error error;
 	chi_tree_nodes nodes; // if this worker has several devices
 	char *scratch;
@@ -35,7 +34,7 @@ struct chi_overlap_workers {
 
 // ---- The thread.
 
-// A single device has this worker's nodes; several devices' parts are summed to them.
+// Several devices' parts are summed to this worker's nodes.
 static choir_status find_nodes(
 		chi_overlap_workers *o, const chi_overlap_sum *s, const choir_partial_sum **nodes)
 {
@@ -83,8 +82,7 @@ static choir_status exchange(chi_overlap_workers *o, chi_pending_update *u, size
 	return CHOIR_OK;
 }
 
-// Waits until all replicas have added to s. False: its gradient will not come. If replicas never
-// return, their run ends this wait.
+// False: the gradient will not come. If replicas never return, their run ends this wait.
 static bool wait_for_replicas(
 		chi_overlap_workers *o, const chi_pending_update *u, const chi_overlap_sum *s)
 {
@@ -99,8 +97,8 @@ static bool wait_for_replicas(
 	}
 }
 
-// Aborts all workers' exchanges and marks the missing sums as failed. The run fails later;
-// otherwise replicas could leave a merge call whose function still uses their tensors.
+// Aborts all workers' exchanges. The run fails later; otherwise replicas could leave a merge call
+// whose function still uses their tensors.
 static void fail(chi_overlap_workers *o, const chi_pending_update *u, size_t from)
 {
 	chi_process_group_abort(&o->process_group);
@@ -194,7 +192,7 @@ choir_status chi_overlap_workers_finish(chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// Ends an exchange after this run has failed: the other workers may never come to it.
+// After this run has failed, the other workers may never come to it.
 static void end_exchange(chi_overlap_workers *o, const chi_run *run)
 {
 	if (chi_atomic32_load(&run->failed) == 0 || chi_atomic32_load(&o->exchanging) == 0)
@@ -238,7 +236,7 @@ typedef struct {
 	int possible, threads, processors;
 } offer;
 
-// Returns whether processors suffice for one more thread per worker on a host.
+// For one more thread per worker on a host.
 static bool has_a_core(const choir_cluster *c, const offer all[], int worker)
 {
 	const char *name = choir_cluster_worker_name(c, worker);
@@ -276,7 +274,6 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-// Measures the median time to wake the exchange thread and get its answer.
 static void measure(chi_overlap_workers *o)
 {
 	double seconds[HANDOVERS];

@@ -1,4 +1,4 @@
-// The memory of updates. An optimizer keeps it, so repeated steps allocate nothing.
+// An optimizer keeps the memory of its updates, so repeated steps allocate nothing.
 #include "strategy/gradients/pending.h"
 
 #include "base/alloc.h"
@@ -83,7 +83,7 @@ chi_pending_update *chi_pending_update_get(chi_gradients *a, chi_run *run, int o
 	return u;
 }
 
-// Drops errors of an unfinished update, which the next update would report.
+// The next update would report these errors.
 static void wait_for_devices(const chi_pending_update *u)
 {
 	choir_strategy *s = u->strategy;

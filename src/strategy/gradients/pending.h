@@ -5,7 +5,7 @@
 #include "strategy/gradients/gradients.h"
 #include "strategy/gradients/overlap.h"
 
-// Elements; fixed, so that norms have the same bits everywhere.
+// Fixed, so that norms have the same bits everywhere.
 enum { CHI_UPDATE_CHUNK = CHI_CHUNK };
 
 // Retains both buffers.
@@ -24,15 +24,14 @@ typedef struct {
 	chi_sparse_gradient *gradient;
 } chi_sparse_gradients;
 
-// The merged rows of all replicas. dense_scratch: if every row changes, a chunk per device, for
-// rows among zeros.
+// The merged rows of all replicas. dense_scratch, if every row changes: a chunk per device.
 typedef struct {
 	int64_t n;
 	int64_t *row; // ascending, without duplicates
 	char *values;
 	char *dense_scratch;
 	chi_scratch scratch;
-	int64_t *each; // rows per replica, all workers
+	int64_t *each; // per replica, all workers
 } chi_merged_rows;
 
 enum { CHI_GRADIENT_SPARSE = 1, CHI_GRADIENT_DENSE = 2 };
@@ -62,26 +61,26 @@ typedef struct {
 typedef struct {
 	size_t n, capacity;
 	chi_device_gradient **gradient;
-	size_t cursor; // where the next gradient is expected
+	size_t cursor; // of the next gradient
 	chi_scratch squares;
 	chi_device_gate gate;
-	bool has_sparse; // some gradients are rows
-	bool done; // the device has claimed its part
-	chi_stream *queued; // the gradients are complete there after event; may be NULL
+	bool has_sparse;
+	bool done; // claimed by the device
+	chi_stream *queued; // gradients are complete there after event; may be NULL
 	uint64_t event;
 } chi_device_gradients;
 
-// Where a copy's sum is kept: on the first device that shares its memory, or else on device 0.
+// On the first device that shares the copy's memory, or else on device 0.
 typedef struct {
 	chi_buffer *sum;
 	void *data;
-	chi_buffer *away; // the sum on a device without replicas, or NULL
+	chi_buffer *away; // on a device without replicas, or NULL
 	int device;
 } chi_sum_buffer;
 
 typedef struct chi_bucket chi_bucket;
 
-// A variable's gradient, shared by all devices.
+// Shared by all devices.
 typedef struct {
 	choir_variable *variable;
 	chi_sum_buffer *sum_buffer;
@@ -90,7 +89,7 @@ typedef struct {
 	int64_t chunks, chunks_capacity;
 	int64_t offset; // in the bucket, in elements
 	uint32_t first_chunk;
-	unsigned char kinds; // CHI_GRADIENT_* flags
+	unsigned char kinds; // CHI_GRADIENT_*
 	bool is_sparse;
 	bool touches_all_rows; // sparse, but elements without a gradient change too
 	chi_merged_rows rows;
@@ -103,7 +102,7 @@ typedef struct chi_pending_update {
 	choir_strategy *strategy;
 	void *state;
 	chi_run *run; // NULL: unused
-	int ordinal; // among its optimizer's updates in this run
+	int ordinal; // of its optimizer's in this run
 	chi_device_gradients *device;
 	size_t n, pending_capacity;
 	chi_pending_variable *pending;
@@ -111,23 +110,23 @@ typedef struct chi_pending_update {
 	size_t variable_capacity;
 	unsigned char *kinds;
 	size_t kinds_capacity;
-	bool sparse; // gradients may be sparse, here or on other workers
+	bool sparse; // perhaps on other workers only
 	bool allows_sparse; // not gated, and all memory is the host's
-	// sums are kept first: gated, copies in other memory, or a shared variable
+	// Sums are kept first: gated, copies in other memory, or a shared variable.
 	bool two_pass;
 	bool gated;
-	bool devices_decide; // gated, and no squares come to the host
+	bool devices_decide; // no squares come to the host
 	// 0: no bucket
 	int64_t bucket_elements;
 	chi_bucket *bucket;
-	bool single_device; // no collective: its partial sums are the sums
+	bool single_device; // its partial sums are the sums
 	bool touches_all_rows;
 	chi_pending_update_stage stage; // under the run's lock
 	chi_gate prepared;
 	choir_status status;
 	chi_error error;
 	chi_atomic32 all_applied;
-	int32_t last; // the track of the replica that came last, once all have applied; for traces
+	int32_t last; // the track of the last replica, once all have applied; for traces
 	chi_atomic32 done;
 	chi_atomic32 written;
 	chi_atomic32 next_chunk, devices_done, devices_arrived;
@@ -141,13 +140,13 @@ typedef struct chi_pending_update {
 
 struct chi_gradients {
 	choir_strategy *strategy;
-	chi_mutex lock; // protects the list of updates and their run
+	chi_mutex lock; // of the list of updates and their run
 	const chi_gradients_table *table;
 	void *user;
 	chi_pending_update *updates;
 };
 
-// Returns whether waits for the update spin first: only in runs, with at most one device per core.
+// Only in runs, with at most one device per core.
 static inline bool chi_pending_update_spins(const chi_pending_update *u)
 {
 	return u->run != NULL && u->run->spin;

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "strategy/gradients/execute.h"
 
-// Claims an update for device d, or for all devices (CHOIR_NONE).
+// What device d, or a thread for all (CHOIR_NONE), does of an update.
 typedef enum { NOTHING_TO_DO, AS_FIRST, AS_OTHER } part;
 static part claim(chi_run *run, chi_pending_update *u, int d)
 {
@@ -22,7 +22,7 @@ static part claim(chi_run *run, chi_pending_update *u, int d)
 	return mine;
 }
 
-// Returns the replica that keeps the lowest one from returning; CHOIR_NONE: all have returned.
+// The replica that keeps the lowest one from returning, or CHOIR_NONE.
 static int still_running(chi_run *run)
 {
 	int found = CHOIR_NONE;
@@ -34,7 +34,6 @@ static int still_running(chi_run *run)
 	return found;
 }
 
-// Names the replica that the update waited for. False: there is none.
 static bool blame(chi_run *run)
 {
 	const int missing = still_running(run);
@@ -60,7 +59,7 @@ static choir_status execute(chi_run *run, chi_pending_update *u, int d, part min
 	return status;
 }
 
-// One thread for all devices needs no deadline: exchanges with workers have their own.
+// One thread for all needs no deadline: exchanges with workers have their own.
 static bool is_by_one(chi_run *run, const chi_pending_update *u)
 {
 	chi_mutex_lock(&run->lock);
@@ -112,7 +111,7 @@ static bool wait_for_all(chi_pending_update *u, int d)
 	return all;
 }
 
-// The list may move.
+// the list may move
 static chi_pending_update *pending(chi_run *run, int i)
 {
 	chi_mutex_lock(&run->lock);
@@ -158,8 +157,7 @@ static bool concerns(const chi_pending_update *u, int d, const choir_variable *v
 static choir_status finish_update(chi_replica *r, chi_pending_update *u)
 {
 	CHOIR_TRY(chi_scheduler_wait(r, &u->all_applied, NULL));
-	// One thread does it all, unless the other devices have begun: then this device must take
-	// part.
+	// The other devices may have begun: then this device must take part.
 	part mine = claim(r->run, u, CHOIR_NONE);
 	int d = CHOIR_NONE;
 	if (mine == NOTHING_TO_DO)
@@ -169,7 +167,7 @@ static choir_status finish_update(chi_replica *r, chi_pending_update *u)
 	return chi_scheduler_wait(r, &u->done, NULL);
 }
 
-// Finishes updates up to the last one of v, in order: an earlier one may be the same optimizer's.
+// In order up to v's last: an earlier one may be the same optimizer's.
 choir_status chi_gradients_finish_updates_of(chi_replica *r, const choir_variable *v)
 {
 	int n = r->updates;

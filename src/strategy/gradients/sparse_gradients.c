@@ -1,10 +1,9 @@
-// Sparse gradients. If an optimizer skips elements with a zero gradient, it is called only for the
-// merged rows. Any other optimizer is called for all chunks, and a chunk has zeros outside of the
-// rows. So no gradient becomes as large as the variable.
+// An optimizer that skips elements with a zero gradient is called only for the merged rows, any
+// other for all chunks, with zeros outside of the rows. So no gradient becomes as large as the
+// variable.
 //
-// Workers first exchange whether their gradients are sparse. Gradients stay sparse only if those
-// of all replicas are sparse and the rows are few. Then every worker gets all rows
-// (collective/sparse_gather.h) and adds them itself.
+// Gradients stay sparse only if those of all replicas are and the rows are few. Then every worker
+// gets all rows (collective/sparse_gather.h) and adds them itself.
 #include "strategy/remote.h"
 #include "strategy/gradients/sparse_gradients.h"
 
@@ -200,7 +199,7 @@ typedef struct {
 	chi_sparse_entry *entry;
 	int64_t *index;
 	char *come;
-	int64_t *row; // without duplicates
+	int64_t *row;
 	char *values;
 	char *dense_scratch;
 	char *scratch;
@@ -246,7 +245,7 @@ static void widen(const chi_sparse_gradient *sparse, int64_t *to)
 												 : ((const int32_t *) sparse->index)[k];
 }
 
-// Collects sparse gradients of all replicas, with those of other workers.
+// With those of other workers.
 static choir_status bring(chi_pending_update *u, size_t i, const layout *l)
 {
 	const choir_strategy *s = u->strategy;
@@ -290,7 +289,7 @@ static choir_status merge(chi_pending_update *u, size_t i, size_t all)
 	return CHOIR_OK;
 }
 
-// Returns whether other workers would get at least as many bytes as the dense gradient has.
+// Other workers would get at least as many bytes as the dense gradient has.
 static bool are_many(const chi_pending_update *u, size_t i, size_t all)
 {
 	const choir_variable *v = u->pending[i].variable;
@@ -335,7 +334,7 @@ static choir_status write_all_rows(const chi_pending_update *u, const chi_device
 	return CHOIR_OK;
 }
 
-// A shared variable is written at once, under its lock.
+// A shared variable is written under its lock.
 choir_status chi_sparse_gradients_update(chi_pending_update *u, int by)
 {
 	for (size_t i = 0; i < u->n; i++) {

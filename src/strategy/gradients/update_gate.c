@@ -1,5 +1,5 @@
-// The host and a device decide from the same squares of the same chunks, added in the same order,
-// so both come to the same factor.
+// The host and a device add the same squares of the same chunks in the same order, so both come
+// to the same factor.
 #include "strategy/gradients/update_gate.h"
 
 #include "base/status.h"
@@ -52,7 +52,7 @@ static choir_status queue_squares(const chi_pending_update *u, int d, double *th
 	return status;
 }
 
-// Squares in device memory are made on the device's stream and copied to the host together.
+// Made on the device's stream, and copied to the host together.
 choir_status chi_update_gate_fetch_squares(chi_pending_update *u, int d)
 {
 	chi_stream *stream = u->strategy->exchange[d];
@@ -138,7 +138,6 @@ void chi_update_gate_prepare(chi_pending_update *u)
 	}
 }
 
-// Memory of a device: the verdict, the ends of the variables' squares, the squares.
 static choir_status prepare_memory(chi_pending_update *u, int d)
 {
 	chi_device_gate *gate = &u->device[d].gate;
@@ -213,6 +212,6 @@ choir_status chi_update_gate_read(chi_pending_update *u, int d, choir_status sta
 	status = u->gradients->table->gate(u->gradients->user, verdict[2], bad, &factor, &skip);
 	*applied = !skip;
 	if (status != CHOIR_OK)
-		chi_atomic32_store(&u->written, 0); // the update's kernels wrote nothing
+		chi_atomic32_store(&u->written, 0); // the kernels wrote nothing
 	return status;
 }

@@ -1,5 +1,4 @@
-// Strategies by name: the registry, defaults for empty slots, and the default strategy, which is
-// current outside of scopes.
+// Strategies by name: the registry, and the default strategy.
 #include "strategy/kinds/kinds.h"
 
 #include "base/registry.h"

@@ -6,11 +6,10 @@
 extern const choir_strategy_table chi_default_table, chi_one_device_table, chi_mirrored_table,
 		chi_central_storage_table, chi_parameter_server_table, chi_multi_worker_mirrored_table;
 
-// Returns the strategy table with defaults in its empty slots.
 choir_strategy_table chi_strategy_table_filled(const choir_strategy_table *table);
 
-// Make and free the workers of owner, except the first, which is owner.
+// All but the first, which is owner.
 choir_status chi_strategy_open_workers(choir_strategy *owner);
 void chi_strategy_close_workers(choir_strategy *owner);
-// Fails with CHOIR_CANCELLED if another worker of a parameter server has failed.
+// CHOIR_CANCELLED: another worker has failed.
 choir_status chi_strategy_check_not_stopped(const choir_strategy *s);

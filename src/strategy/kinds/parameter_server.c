@@ -1,7 +1,6 @@
-// Parameter server: variables are placed on the parameter devices in turn. Workers read copies of
-// them and update them in place. A worker is a strategy with separate replicas, devices, threads
-// and runs. The variables belong to the first worker, the strategy that the program made. Its
-// worker function runs on the caller's thread, each other worker's function on a new thread.
+// Variables are placed on the parameter devices in turn, and belong to the first worker, the
+// program's strategy. Each other worker is a strategy with its own replicas, devices, threads and
+// runs, on a new thread.
 #include "strategy/kinds/kinds.h"
 
 #include "base/alloc.h"
@@ -182,7 +181,7 @@ static void work(void *arg)
 	chi_thread_call(call_worker, leave, arg);
 }
 
-// Returns the lowest worker failure that is not a consequence of another.
+// The lowest worker's failure that is not a consequence.
 static const call *first_cause(const call *calls, int n)
 {
 	const call *found = NULL;

@@ -1,6 +1,5 @@
-// All-reduce inside replicas. If every device runs one replica, each replica joins the
-// cross-device operation. Otherwise, or if counts must be summed first, the last replica to come
-// reduces for all.
+// If every device runs one replica, each joins the cross-device operation. Otherwise, or if
+// counts must be summed first, the last replica to come reduces for all.
 //
 // A batch packs small tensors of one dtype, since a sync point costs more than their bytes.
 // Packing consists of recorded operations, so its gradient is one all-reduce.
@@ -91,8 +90,7 @@ static choir_status reduce_own(
 		status = chi_stream_wait(s->exchange[r->device]);
 	if (status == CHOIR_OK)
 		return status;
-	// This failure is the cause, unless another one ended the wait or a missing replica can be
-	// named.
+	// This failure is the cause, unless another ended the wait or a missing replica can be named.
 	r->cancelled = true;
 	if (status == CHOIR_CANCELLED ? s->process_group != NULL
 								  : status != CHOIR_TIMEOUT || !chi_run_abort_wait(r, point))
@@ -100,8 +98,8 @@ static choir_status reduce_own(
 	return chi_run_cancelled(run);
 }
 
-// Sums all contributions for all devices, with scratch memory in f. Waking other threads for large
-// sums would cost more than they help, as one thread adds up the contributions.
+// With scratch memory in f. Waking other threads costs more than they help, as one thread adds up
+// the contributions.
 static choir_status sum_contributions(
 		chi_run *run, choir_frame *f, chi_sync_point *point, choir_reduce_op op)
 {
@@ -126,8 +124,8 @@ static choir_status sum_contributions(
 	return chi_sum_replicas(s, f, &communication, &sum, all);
 }
 
-// Called by the last replica, r, whose frame's memory is in this core's cache. Positions in frames
-// tell tensors from others (chi_replica_gives), so the frame is left as it was.
+// By the last replica, r, whose frame is in this core's cache. Positions in frames tell tensors
+// from others (chi_replica_gives), so the frame is left as it was.
 static choir_status reduce_for_all(chi_replica *r, chi_sync_point *point, choir_reduce_op op)
 {
 	choir_frame *f = r->base.frame;
@@ -146,7 +144,7 @@ static choir_status come_together(
 	uint64_t hash = (uint64_t) op * 64 + (uint64_t) r->summed * 2 + (t->count != CHOIR_NONE);
 	for (int i = 0; i < t->shape.rank; i++)
 		hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[i]);
-	// Sums of r's updates use the same communicator and come first.
+	// Sums of r's updates use the same communicator.
 	CHOIR_TRY(chi_gradients_finish_updates_of(r, NULL));
 	bool last;
 	char call[64], name[CHI_SUM_NAME];
@@ -179,7 +177,7 @@ static choir_status come_together(
 	return status;
 }
 
-// Returns t in the result's dtype, complete in memory.
+// In the result's dtype, complete in memory.
 static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tensor *t)
 {
 	if (chi_check_reduce_op(f, "all_reduce", op) != CHOIR_OK)
@@ -313,7 +311,7 @@ static bool may_pack(const batch *b, size_t i)
 			(b->op == CHOIR_SUM || (b->op == CHOIR_MEAN && chi_dtype_is_float(t->dtype)));
 }
 
-// The label says the tensors' shapes, which must be equal in all replicas. 0: a failure.
+// The label says the tensors' shapes, equal in all replicas. 0: a failure.
 static size_t lay_out(batch *b, size_t first, chi_label *label)
 {
 	size_t n = 0, length = 0;

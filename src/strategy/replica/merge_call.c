@@ -1,5 +1,4 @@
-// Merge calls. The last replica to come to the sync point runs the merge function on its thread.
-// Then each replica continues with its part of the results.
+// The last replica to come runs the merge function on its thread.
 #include "strategy/replica/merge_call.h"
 
 #include "base/alloc.h"

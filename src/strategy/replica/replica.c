@@ -1,5 +1,4 @@
-// One replica: its call, arguments, results and properties; the arguments and results of its merge
-// calls.
+// A replica's call, arguments, results and properties.
 #include "strategy/replica/replica.h"
 
 #include "base/alloc.h"
@@ -123,7 +122,9 @@ int choir_replica_device_index(const choir_replica *r)
 	return r == NULL ? CHOIR_NONE : chi_replica_of(r)->device;
 }
 
-choir_tensor *chi_replica_view(
+// A leaf as the replica sees it: a variable, a number in r's frame, or its own or the nearest
+// component.
+static choir_tensor *view_of(
 		const chi_replica *r, choir_value *v, const char *what, const char *name)
 {
 	choir_frame *f = r->base.frame;
@@ -136,7 +137,7 @@ choir_tensor *chi_replica_view(
 	return t->is_number ? choir_number(f, t->number) : chi_tensor_published(f, t);
 }
 
-// t->mark is its position in the frame: the same in all replicas that do the same.
+// t->mark, its position, is the same in all replicas that do the same.
 void chi_replica_gives(chi_replica *r, const choir_tensor *t)
 {
 	chi_process_group *p = r->run->strategy->process_group;
@@ -171,7 +172,7 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 		chi_frame_record_error(f);
 		return NULL;
 	}
-	return chi_replica_view(r, v, "arg", name);
+	return view_of(r, v, "arg", name);
 }
 
 choir_tensor *chi_replica_take_arg(
@@ -216,10 +217,10 @@ choir_tensor *choir_replica_result(choir_replica *replica, const char *name)
 		chi_frame_record_error(f);
 		return NULL;
 	}
-	return chi_replica_view(r, v, "result", name);
+	return view_of(r, v, "result", name);
 }
 
-// Notes the name of a result that the run does not keep, to compare it with the other replicas'.
+// To compare it with the other replicas'.
 static choir_status note_name(chi_replica *r, const char *name)
 {
 	chi_named_tensors *list = &r->unkept;

@@ -4,21 +4,15 @@
 #include "strategy/run/run.h"
 
 void chi_replica_call(chi_replica *r);
-// Notes that a replica passes t to a collective: all replicas must pass their tensors in one
-// order.
+// r passes t to a collective: all replicas must pass their tensors in one order.
 void chi_replica_gives(chi_replica *r, const choir_tensor *t);
-// Prints the name of a replica's collective: call, or "call of LABEL".
+// call, or "call of LABEL".
 void chi_replica_name_collective(const chi_replica *r, const char *call, char name[64]);
-// Returns whether r is the default replica outside any run.
 bool chi_replica_is_default(const chi_replica *r);
 choir_status chi_replica_check(const choir_replica *r, const char *what);
-// Fails with CHOIR_STATE, recorded in the replica's frame, if v belongs to another strategy.
+// Else CHOIR_STATE: v belongs to r's strategy.
 choir_status chi_replica_check_variable(const chi_replica *r, const choir_variable *v);
-// Checks value, the argument name of replica r's merge call, and copies the caller's own memory,
-// which others may read after the caller returns. what: the call.
+// Checks a merge call's argument, and copies the caller's own memory, which others may read after
+// it returns. what: the call.
 choir_tensor *chi_replica_take_arg(
 		const chi_replica *r, const char *name, const char *what, choir_tensor *value);
-// Returns a leaf as the replica sees it: a variable, a number in r's frame, or its own or the
-// nearest component. what: the call.
-choir_tensor *chi_replica_view(
-		const chi_replica *r, choir_value *v, const char *what, const char *name);

@@ -1,4 +1,4 @@
-// Executes a run. An empty run of two replicas costs two transfers between cores.
+// An empty run of two replicas costs two transfers between cores.
 #include "strategy/run/run.h"
 
 #include "base/alloc.h"
@@ -95,8 +95,8 @@ void chi_run_wake_up(chi_run *run)
 	chi_gate_wake(&run->wakeup);
 }
 
-// Records a run's failure; returns whether it is the first. If two devices wait for a third, one
-// times out and cancels the other; the timeout is the cause. The lock is held.
+// Returns whether this is the first failure. If two devices wait for a third, one times out and
+// cancels the other; the timeout is the cause. The lock is held.
 static bool record(chi_run *run, int local_replica)
 {
 	const bool first = chi_atomic32_load(&run->failed) == 0;
@@ -161,7 +161,7 @@ bool chi_run_abort_wait(chi_replica *r, const chi_sync_point *point)
 	return missing != CHOIR_NONE;
 }
 
-chi_run *chi_run_nested(chi_run *run)
+static chi_run *nested_of(chi_run *run)
 {
 	if (run->nested == NULL)
 		run->nested = chi_run_new(run->strategy);
@@ -243,7 +243,7 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool isolate
 	return CHOIR_OK;
 }
 
-// A device that cannot be sent fails the run; this thread then marks its replicas as returned.
+// If a device cannot be sent, this thread marks its replicas as returned.
 static void send_devices(chi_run *run)
 {
 	for (int i = 1; i < run->strategy->devices; i++)
@@ -297,7 +297,7 @@ static choir_status finish(chi_run *run)
 	choir_strategy *s = run->strategy;
 	choir_status status = CHOIR_OK;
 	if (run == s->run && s->overlap_workers != NULL)
-		// First, because the exchange thread may have failed.
+		// the exchange thread may have failed
 		chi_overlap_workers_rest(s);
 	if (chi_atomic32_load(&run->failed) != 0) {
 		status = run->error.status;
@@ -317,7 +317,7 @@ static choir_status finish(chi_run *run)
 		if (run->task.results != NULL)
 			choir_values_clear(run->task.results);
 		chi_error_restore(&run->error);
-		if (!run->isolated) // other workers do not know it
+		if (!run->isolated) // others do not know it
 			chi_strategy_abort(s, status);
 	}
 	return status;
@@ -328,7 +328,7 @@ choir_status chi_run_go(
 {
 	const chi_run_task task = { fn, user, args, results, run->strategy->step };
 	const choir_status ready = prepare(run, &task, run->nested_in_isolated);
-	if (ready != CHOIR_OK) // other workers would wait for this one's replicas
+	if (ready != CHOIR_OK) // others would wait for this worker's replicas
 		return chi_strategy_abort(run->strategy, ready);
 	chi_trace_begin(CHOIR_TRACE_OTHER, "run");
 	chi_health_step(task.step, chi_strategy_id(run->strategy, 0), run->strategy->replicas);
@@ -467,7 +467,7 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 	CHOIR_TRY(chi_strategy_check_not_stopped(s));
 	chi_run *outer = outer_run(s);
 	if (outer != NULL)
-		return run_in(chi_run_nested(outer), fn, user, args, results);
+		return run_in(nested_of(outer), fn, user, args, results);
 	CHOIR_TRY(chi_remote_refresh(s));
 	if (!chi_atomic32_change(&s->running, 0, 1))
 		return choir_fail(

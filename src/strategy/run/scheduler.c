@@ -1,14 +1,12 @@
-// Scheduling of replicas on devices. A replica that must wait parks on its thread, and the next
-// replica runs. A replica that has not started runs on the same thread; a parked replica continues
-// on its own. A device with one replica needs no baton.
+// A replica that must wait parks on its thread, and the next one runs: on the same thread if it
+// has not started, else on its own. A device with one replica needs no baton.
 #include "base/clock.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/replica/replica.h"
 #include "strategy/run/sync_point.h"
 #include "strategy/run/thread_pool.h"
 
-// Starts at dev->may, so releasing all replicas of one wait passes over them once. The lock is
-// held.
+// From dev->may, so releasing all replicas of one wait passes over them once. The lock is held.
 static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 {
 	for (; dev->may < dev->last; dev->may++)
@@ -17,8 +15,8 @@ static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 	return NULL;
 }
 
-// Skips replicas that have not started, after a failure. Those below the failed one still run, so
-// the lowest failure is reported whatever the timing. The lock is held.
+// After a failure. Those below the failed replica still run, so the lowest failure is reported
+// whatever the timing. The lock is held.
 static void skip_unstarted(chi_run *run, chi_run_device *dev)
 {
 	const bool all = run->failed_replica == run->strategy->replicas;
@@ -31,8 +29,8 @@ static void skip_unstarted(chi_run *run, chi_run_device *dev)
 	}
 }
 
-// Chooses the replica that gets the free baton. A parked one gets it here, and NULL is returned.
-// One that has not started is returned, and this thread must run it. The lock is held.
+// Passes the free baton: to a parked replica (NULL), or to one that has not started, which this
+// thread must run. The lock is held.
 static chi_replica *pass(chi_run *run, int d)
 {
 	chi_run_device *dev = &run->device[d];
@@ -85,7 +83,7 @@ int chi_scheduler_holder(const chi_run *run, int local_replica)
 	return local_replica;
 }
 
-// A wait ends after run->progress has been unchanged for the timeout.
+// A wait ends when run->progress has been unchanged for the timeout.
 typedef struct {
 	const chi_sync_point *point;
 	uint32_t progress;
@@ -120,7 +118,7 @@ static choir_status wait_without_baton(chi_replica *r, const chi_atomic32 *flag,
 	}
 }
 
-// Parks a replica, with the lock held; returns without it when the baton is back.
+// With the lock held; returns without it when the baton is back.
 static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 {
 	chi_run *run = r->run;
@@ -180,8 +178,8 @@ choir_status chi_scheduler_wait(
 	return status;
 }
 
-// Puts a thread without further work on the idle list before it passes the baton, whose next owner
-// may end the run. The next run must find this thread idle. The lock is held.
+// A thread without further work goes on the idle list before it passes the baton, whose next
+// owner may end the run: the next run must find it idle. The lock is held.
 static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 {
 	chi_run_device *dev = &run->device[d];
@@ -195,8 +193,7 @@ static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 	*thread = NULL;
 }
 
-// Takes the next replica for this thread, or NULL. *close: all have returned, and this thread does
-// the rest.
+// *close: all have returned, and this thread does the rest.
 static chi_replica *take(chi_run *run, int d, chi_pool_thread **thread, bool *close)
 {
 	chi_run_device *dev = &run->device[d];
@@ -224,7 +221,7 @@ void chi_run_trace_device(
 			last, category, name);
 }
 
-// Prefetches lines that the caller wrote and this thread will write.
+// Lines that the caller wrote and this thread will write.
 static void fetch(const chi_run *run, int d)
 {
 	const char *first = (const char *) &run->replica[run->strategy->first[d]];

@@ -1,6 +1,5 @@
-// Small all-reduces. A waiting replica polls the other replica's word. A higher count of small
-// all-reduces means that the other has come. A higher count of sync points, or the returned flag,
-// means that the replicas have diverged.
+// A waiting replica polls the other's word. More small all-reduces mean that it has come; more
+// sync points, or the returned flag, that they have diverged.
 #include "strategy/run/small_all_reduce.h"
 
 #include "base/alloc.h"
@@ -15,7 +14,7 @@
 
 enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, SYNC_POINTS = 17 };
 
-// Elements summed at a time: few, so the levels of the tree stay in the cache.
+// Few elements at a time, so the levels of the tree stay in the cache.
 enum { CHUNK = 512, LEVELS = 4 };
 
 static chi_small_all_reduce *shown(const chi_replica *r, int k)
@@ -125,7 +124,7 @@ static choir_status fail(chi_replica *r)
 	return choir_error_status();
 }
 
-// Prints "all_reduce of f32 [2]", with the label if there is one.
+// "all_reduce of f32 [2]", with the label.
 static void print_part(const chi_replica *r, int k, char text[2 * CHI_SYNC_POINT_NAME])
 {
 	char shape[CHI_SHAPE_TEXT];
@@ -156,7 +155,7 @@ static void diverged(const chi_replica *r, int k)
 	chi_sync_point_diverged(r->id, own_call, k, other, CHOIR_NONE);
 }
 
-// Reports why replica k will never come to r's small all-reduce.
+// Why replica k will never come.
 static choir_status never(chi_replica *r, int k, uint32_t word)
 {
 	if ((word & STOPPED) != 0) {
@@ -207,7 +206,7 @@ static choir_status await(chi_replica *r, int k)
 					"replica %d waited %g s in all_reduce; replica %d has not come", r->id,
 					run->strategy->timeout, k);
 			(void) fail(r);
-			return chi_run_cancelled(run); // the run knows the first cause
+			return chi_run_cancelled(run); // the run knows the cause
 		}
 	}
 }
@@ -229,8 +228,8 @@ static choir_status check_equal(chi_replica *r, int k)
 	return fail(r);
 }
 
-// A chunk of the sum. It begins with this replica's contribution, which is copied to own before
-// the sum overwrites it.
+// The sum of a chunk begins with this replica's contribution, copied to own before it is
+// overwritten.
 typedef struct {
 	const chi_replica *r;
 	choir_dtype dtype;
@@ -276,7 +275,6 @@ static void sum_chunks(const chi_replica *r, choir_tensor *sum)
 	}
 }
 
-// Two contributions are added in the order of replicas.
 static void sum_all(const chi_replica *r, choir_tensor *sum)
 {
 	if (r->run->strategy->replicas > 2) {
@@ -297,8 +295,8 @@ static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 	return hash;
 }
 
-// Memory that the program or an update may change is copied, as no replica waits for readers. The
-// polled line is written once, so it moves between cores once.
+// What the program or an update may change is copied, as no replica waits for readers. The polled
+// line is written once, so it moves between cores once.
 static choir_status show(chi_replica *r, const choir_tensor *t)
 {
 	chi_small_all_reduce *l = own(r);
@@ -338,9 +336,9 @@ static choir_status await_all(chi_replica *r)
 }
 
 // The sum begins with a copy of r's contribution, so r need not read its published part while
-// another core does. Its tensor holds the previous part's memory, which a frame releases last and
-// pools reuse first. So parts reuse memory that other cores have read, and sums memory that only
-// this core has touched.
+// another core does. Its memory is the previous part's, which a frame releases last and pools
+// reuse first: parts reuse memory that other cores have read, sums what only this core has
+// touched.
 static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 {
 	chi_buffer *before = own(r)->held[1 - turn_of(r)];

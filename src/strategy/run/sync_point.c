@@ -1,5 +1,4 @@
-// The ring of pointers to a run's sync points. It grows if replicas drift apart at updates, where
-// no replica waits.
+// The ring of a run's sync points. It grows if replicas drift apart at updates, where none waits.
 #include "strategy/run/sync_point.h"
 
 #include "base/alloc.h"
@@ -60,7 +59,7 @@ static void forget(chi_run *run, chi_sync_point *point)
 	run->spare_sync_points = point;
 }
 
-// Prints a call, for a collective with its tensor: "NAME of f32 [2, 3]".
+// With a collective's tensor: "NAME of f32 [2, 3]".
 static void print_call(const char *name, const chi_replica *r, chi_sync_point_kind kind,
 		char text[2 * CHI_SYNC_POINT_NAME])
 {
@@ -99,7 +98,7 @@ void chi_sync_point_print(chi_run *run, uint32_t number, char text[2 * CHI_SYNC_
 	chi_mutex_unlock(&run->lock);
 }
 
-// The first replica still waits in a collective, so its tensor is valid.
+// The first replica still waits, so its tensor is valid.
 static choir_status diverged(
 		const chi_replica *r, const chi_sync_point *like, const chi_sync_point *point)
 {
@@ -134,15 +133,15 @@ static choir_status returned_before(
 			chi_replica_number(waits), name);
 }
 
-// A cancelled replica returns too, possibly before the error is recorded. The lock is held.
+// A cancelled replica returns too, perhaps before the error is recorded. The lock is held.
 static bool left_for_good(const chi_replica *r)
 {
 	return chi_atomic32_load_seq_cst(&r->has_returned) != 0 && !r->cancelled &&
 			chi_atomic32_load(&r->run->failed) == 0;
 }
 
-// Only the first checks for returned replicas. A later return sees the arrival and finds the error
-// itself. The lock is held.
+// Only the first checks for returned replicas; a later return sees the arrival and finds the
+// error. The lock is held.
 static bool is_first(chi_run *run, uint32_t number)
 {
 	if (number != chi_atomic32_load(&run->arrivals))
@@ -245,8 +244,8 @@ void chi_sync_point_leave(chi_replica *r, chi_sync_point *point)
 }
 
 // Others may be at sync points that r never reached. An arriving replica counts its arrival and
-// then checks for returned ones; a returning one does the opposite. Both use sequential
-// consistency, so at least one sees the other.
+// then checks for returned ones; a returning one does the opposite, so with sequential
+// consistency at least one sees the other.
 void chi_sync_point_returned(chi_replica *r)
 {
 	chi_run *run = r->run;
@@ -278,7 +277,7 @@ void chi_sync_point_returned(chi_replica *r)
 int chi_sync_point_missing(const chi_replica *r, const chi_sync_point *point)
 {
 	const chi_run *run = r->run;
-	// Replica 0 makes variables: a wait for a creation depends on no other replica.
+	// Replica 0 makes variables: that wait depends on no other.
 	const int n =
 			point != NULL && point->kind == CHI_SYNC_POINT_CREATE ? 1 : run->strategy->replicas;
 	for (int i = 0; i < n; i++)

@@ -1,6 +1,6 @@
-// Sync points: calls that all replicas must make (merge calls, collectives, creations, updates).
-// The first replica at the n-th sync point records its call, and all others must make the same
-// call. So an error names replicas that diverge, and no replica waits for ever.
+// Sync points: calls that all replicas must make. The first replica at the n-th records its call,
+// and the others must make the same one. So an error names replicas that diverge, and none waits
+// for ever.
 #pragma once
 
 #include "strategy/run/run.h"
@@ -17,42 +17,41 @@ enum { CHI_SYNC_POINT_NAME = 128 };
 typedef struct chi_sync_point {
 	chi_sync_point_kind kind;
 	const void *what; // function, variable or optimizer
-	uint64_t hash; // of names, dtypes and shapes
+	uint64_t hash; // names, dtypes and shapes
 	chi_call_order order;
 	char name[CHI_SYNC_POINT_NAME]; // "merge call with gradient, loss"
 	uint32_t number;
 	int first;
-	int arrived; // replicas, under the run's lock
-	chi_atomic32 last; // the track of the last of them so far, for traces
-	chi_atomic32 left; // replicas with their result
+	int arrived; // under the run's lock
+	chi_atomic32 last; // the track of the last to come, for traces
+	chi_atomic32 left; // with their result
 	chi_atomic32 ready;
 	choir_variable *variable;
-	chi_buffer **buffer; // COLLECTIVE's, one per device
-	int64_t count; // COLLECTIVE's
+	chi_buffer **buffer; // of a COLLECTIVE, one per device
+	int64_t count; // of a COLLECTIVE
 	struct chi_pending_update *pending_update;
 	struct chi_sync_point *next;
 } chi_sync_point;
 
-// Enters r's next sync point. *last: r is the last replica to come. prepare (may be NULL) is
-// called for the first replica under the run's lock; if it fails, there is no sync point. NULL:
-// the replicas differ, one has returned, or the run has failed; the run records the error.
+// *last: r is the last to come. prepare (may be NULL) is called for the first, under the run's
+// lock; if it fails, there is no sync point. NULL: the replicas differ, one has returned, or the
+// run has failed; the run records the error.
 typedef choir_status chi_prepare_fn(chi_sync_point *point, chi_replica *r, void *user);
 chi_sync_point *chi_sync_point_arrive(chi_replica *r, chi_sync_point_kind kind, const void *what,
 		uint64_t hash, const char *name, chi_prepare_fn *prepare, void *user, bool *last);
-// Fails with CHOIR_STATE, naming two diverged replicas and their calls, the lower replica first.
-// number: of the sync point, or CHOIR_NONE.
+// Names two replicas and their calls, the lower first. number: of the sync point, or CHOIR_NONE.
 choir_status chi_sync_point_diverged(
 		int a, const char *in_a, int b, const char *in_b, int64_t number);
 void chi_sync_point_print(chi_run *run, uint32_t number, char text[2 * CHI_SYNC_POINT_NAME]);
 void chi_sync_point_ready(chi_run *run, chi_sync_point *point);
-// Leaves a sync point, which is reused after all replicas have left.
+// It is reused after all replicas have left.
 void chi_sync_point_leave(chi_replica *r, chi_sync_point *point);
-// Fails because r passed replica other's tensors to collectives in another order.
+// r passed other's tensors to collectives in another order.
 choir_status chi_sync_point_other_order(const chi_replica *r, int other, const char *name);
-// Marks r as returned; the run fails if others have come to sync points that r did not reach.
+// The run fails if others have come to sync points that r did not reach.
 void chi_sync_point_returned(chi_replica *r);
-// Returns the lowest replica that has made fewer calls than r, which waits at a sync point (NULL:
-// an update); or CHOIR_NONE. The run's lock is held.
+// The lowest replica that has made fewer calls than r, which waits at point (NULL: an update); or
+// CHOIR_NONE. The run's lock is held.
 int chi_sync_point_missing(const chi_replica *r, const chi_sync_point *point);
 void chi_sync_point_clear(chi_run *run);
 void chi_sync_point_free(chi_run *run);

@@ -1,6 +1,5 @@
-// The threads of devices. The sender of a task returns the thread to the idle list, so the pool's
-// lock stays in the sender's cache. On shared devices a thread returns itself to the list
-// (scheduler.c).
+// The sender of a task returns the thread to the idle list, so the pool's lock stays in its
+// cache. On shared devices a thread returns itself (scheduler.c).
 #include "strategy/run/thread_pool.h"
 
 #include "base/alloc.h"
@@ -51,7 +50,7 @@ static void serve_tasks(void *arg)
 	}
 }
 
-// Ends the task of a thread that a function of the program has ended.
+// The program's function has ended its thread.
 static void leave(void *arg)
 {
 	chi_pool_thread *t = arg;
@@ -70,7 +69,7 @@ static void work(void *arg)
 	chi_thread_call(serve_tasks, leave, arg);
 }
 
-// Only if the program asks for it: a host with a strategy per thread would get too many threads.
+// Only if the program asks: a host with a strategy per thread would get too many threads.
 static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 {
 	if (s->options.cores_per_device < 2)
@@ -172,8 +171,8 @@ void chi_thread_pool_rest(chi_pool_thread *t)
 	chi_mutex_unlock(&pool->lock);
 }
 
-// Takes the thread that became idle last, whose data may be in the cache. longest: the first; with
-// thousands of parked replicas, the system searches its wait queues from there. The lock is held.
+// The last to become idle, whose data may be in the cache. longest: the first; with thousands of
+// parked replicas, the system searches its wait queues from there. The lock is held.
 static chi_pool_thread *take_idle(struct chi_thread_pool *pool, bool longest)
 {
 	chi_pool_thread *t = longest ? pool->longest_idle : pool->idle;
@@ -193,7 +192,7 @@ void chi_thread_pool_rest_all(chi_pool_thread *busy)
 	}
 }
 
-// Sends a task to a pool thread, which is added to *busy (may be NULL).
+// busy may be NULL.
 static choir_status send(choir_strategy *s, int d, const pool_task *j, chi_pool_thread **busy)
 {
 	struct chi_thread_pool *pool = &s->thread_pool[d];

@@ -1,5 +1,5 @@
-// The threads of a device, kept as long as the strategy. An idle thread spins briefly and then
-// sleeps at its gate.
+// A device's threads, kept as long as the strategy. An idle thread spins briefly, then sleeps at
+// its gate.
 #pragma once
 
 #include "base/team.h"
@@ -9,14 +9,14 @@
 typedef struct chi_pool_thread {
 	chi_thread thread;
 	struct chi_thread_pool *pool;
-	// The thread idle for longer than this one; in a run's list, the next thread.
+	// idle for longer; in a run's list, the next
 	struct chi_pool_thread *next_idle;
 	struct chi_pool_thread *later_idle;
 	struct chi_pool_thread *next;
 	bool ended; // by a non-local exit
 	_Alignas(CHI_LINE) chi_gate gate;
-	chi_run *run; // the task; NULL: call, or end the thread
-	struct chi_pool_call *call; // the task, if not a device of a run
+	chi_run *run; // NULL: call, or end the thread
+	struct chi_pool_call *call; // if not a device of a run
 	int device;
 } chi_pool_thread;
 
@@ -25,15 +25,14 @@ struct chi_thread_pool {
 	bool spin;
 	bool pin;
 	int cores, device;
-	chi_team *team; // the device's cores; NULL: one core
+	chi_team *team; // NULL: one core
 	_Alignas(CHI_LINE) chi_mutex lock;
 	chi_pool_thread *idle, *longest_idle; // last and first to become idle
 	chi_pool_thread *all;
-	// First device's pool: threads that have completed a task of chi_thread_pool_call_all, in
-	// total.
+	// First device's pool: threads that have completed a task of chi_thread_pool_call_all.
 	chi_gate returned;
 };
 
-// Puts a pool thread on the idle list when its task is nearly done.
+// When its task is nearly done.
 void chi_thread_pool_rest(chi_pool_thread *t);
 void chi_thread_pool_rest_all(chi_pool_thread *busy); // by next_idle

@@ -1,6 +1,6 @@
-// Elementwise updates. The threads of all devices claim chunks of a copy in host memory. Each
-// thread has a frame and an update context. In this context, variables and arguments of the copy's
-// size are vectors of the chunk's elements.
+// The threads of all devices claim chunks of a copy in host memory. Each has a frame and an
+// update context, in which variables and arguments of the copy's size are vectors of the chunk's
+// elements.
 #include "strategy/update/update.h"
 
 #include "choir/op.h"
@@ -14,11 +14,11 @@
 enum { CHUNK = CHI_CHUNK };
 
 struct chi_chunk_context {
-	chi_mutex lock; // protects written variables and the failure
+	chi_mutex lock; // of written and the failure
 	chi_update *whole;
 	chi_update each;
 	choir_tensor **arg;
-	const choir_value **lazy; // arguments computed by chunks
+	const choir_value **lazy; // computed by chunks
 	choir_update_fn *fn;
 	void *user;
 	int64_t chunks;
@@ -94,8 +94,8 @@ static choir_status copy_elements(
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
-// Reads a copy, so that writes of the chunk do not change it. If v is as large as all shards, it
-// is this shard's range.
+// A copy, so that writes of the chunk do not change it. If v is as large as all shards, it is
+// this shard's range.
 choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v)
 {
 	choir_frame *f = u->base.frame;
@@ -206,7 +206,7 @@ static void take_chunks(void *arg)
 	(void) chi_cross_release_frame(own.cross, f, status);
 }
 
-// For several copies the argument is computed once, before.
+// For several copies the argument is computed before.
 static choir_status set_lazy(struct chi_chunk_context *s, size_t leaf, choir_value *v)
 {
 	const chi_update *u = s->whole;
@@ -219,7 +219,7 @@ static choir_status set_lazy(struct chi_chunk_context *s, size_t leaf, choir_val
 	return CHOIR_OK;
 }
 
-// Checks before the first write that arguments are scalars or have the variable's shape.
+// Before the first write: scalars, or the variable's shape.
 static choir_status set_args(struct chi_chunk_context *s, choir_frame *f)
 {
 	const chi_update *u = s->whole;

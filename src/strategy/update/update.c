@@ -1,6 +1,5 @@
-// Updates in cross-replica context. The function is called for each copy on the copy's device, and
-// its results are mirrored. Non-slot variables belong to an optimizer but to no trained variable,
-// such as the powers of Adam's betas. They are updated together, once per device.
+// Updates in cross-replica context, for each copy on its device; results are mirrored. Non-slot
+// variables are updated together, once per device.
 #include "strategy/update/update.h"
 
 #include "base/clock.h"
@@ -360,7 +359,7 @@ static bool may_change(const chi_update *u, const choir_tensor *t)
 	return u->variable != NULL && chi_variable_concerns(u->variable, t);
 }
 
-// Copies v if the update may change it, so that all copies and chunks see the same arguments.
+// All copies and chunks must see the same arguments.
 static choir_value *steady(const chi_update *u, choir_value *v)
 {
 	choir_frame *f = u->cross->base.frame;
@@ -412,7 +411,7 @@ static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user
 	return status;
 }
 
-// If a shard fails after the first, the whole variable is undefined.
+// If a later shard fails, the whole variable is undefined.
 static choir_status update_all(chi_update *u, choir_update_fn *fn, void *user)
 {
 	choir_variable *v = u->variable;
@@ -429,7 +428,9 @@ static choir_status update_all(chi_update *u, choir_update_fn *fn, void *user)
 	return status;
 }
 
-choir_status chi_update_run(chi_update *u, choir_update_fn *fn, void *user)
+// For each copy of u's variable, or each device of its destination; clears the arguments. The
+// caller has checked the context.
+static choir_status run_update(chi_update *u, choir_update_fn *fn, void *user)
 {
 	chi_cross *x = u->cross;
 	choir_frame *f = x->base.frame;
@@ -467,7 +468,7 @@ choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
 		return chi_frame_record_error(cross->frame);
 	CHOIR_TRY(chi_cross_check_variable(x->strategy, cross->frame, v, "update"));
 	const bool elementwise = all.elementwise == CHOIR_ON;
-	return chi_update_run(
+	return run_update(
 			&(chi_update){ .cross = x, .variable = v, .elementwise = elementwise }, fn, user);
 }
 
@@ -477,8 +478,7 @@ typedef struct {
 	void *user;
 } wanted;
 
-// An ON_READ variable has results for the replicas of all workers of a parameter server; each gets
-// its own.
+// An ON_READ variable has results for all workers of a parameter server; each gets its own.
 static choir_status return_results(choir_cross *cross, const choir_variable *v)
 {
 	const chi_cross *x = chi_cross_of(cross);
@@ -518,7 +518,7 @@ choir_status choir_replica_update(
 					"update", give_and_update, &w, v, (uint64_t) (uintptr_t) fn, v->name });
 }
 
-// The devices do not depend on the variables, which are only checked.
+// The variables are only checked.
 choir_value *choir_cross_non_slot_devices(
 		choir_cross *cross, size_t n, choir_variable *const variables[])
 {
@@ -568,5 +568,5 @@ choir_status choir_cross_update_non_slot(
 				"update_non_slot: it needs the destination of non_slot_devices; this value %s",
 				destination->kind == CHOIR_VALUE_DESTINATION ? "has other devices"
 															 : "is no destination");
-	return chi_update_run(&(chi_update){ .cross = x, .destination = destination }, fn, user);
+	return run_update(&(chi_update){ .cross = x, .destination = destination }, fn, user);
 }

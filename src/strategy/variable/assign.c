@@ -1,6 +1,5 @@
-// Writes of variables. In a replica, a merge call aggregates the values, or an ON_READ variable's
-// component is written. In cross-replica context all copies are written, in an update function the
-// current copy.
+// Writes of variables. In a replica, a merge call aggregates the values, or a component is
+// written; in cross-replica context all copies, in an update function the current one.
 #include "choir/op.h"
 #include "strategy/remote.h"
 #include "strategy/replica/merge_call.h"
@@ -162,7 +161,7 @@ static choir_status assign_in_replica(
 	CHOIR_TRY(chi_write_check_aggregation(replica, v));
 	if (v->aggregation != CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		CHOIR_TRY(chi_variable_check_written(v, value));
-	// Uses the replica's component, unless it is the same for all replicas and so its own mean.
+	// Unless it is the same for all replicas, and so its own mean.
 	if (value->component && !is_its_own_mean(v, choir_tensor_variable(value)) &&
 			(value = chi_tensor_alias(replica->frame, value)) == NULL)
 		return chi_frame_status(replica->frame);
@@ -171,7 +170,7 @@ static choir_status assign_in_replica(
 	return chi_merge_own(r, &c, 1, &(chi_named){ "value", value });
 }
 
-// Shares of integer x differ by at most one, the first are larger, and their sum is x.
+// Shares differ by at most one, the first are larger, and their sum is x.
 static int64_t share_of(int64_t x, int parts, int i)
 {
 	const int64_t below = x / parts - (x % parts < 0); // rounded down
@@ -195,7 +194,7 @@ static int parts_of(const choir_variable *v)
 	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
 }
 
-// Shares are made on the host because they must add up to the value.
+// On the host, because they must add up to the value.
 static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
@@ -218,7 +217,7 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 	return CHOIR_OK;
 }
 
-// Assigns an ON_READ SUM variable's shares, one per component.
+// Of an ON_READ SUM variable.
 static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;

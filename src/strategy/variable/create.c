@@ -1,5 +1,5 @@
-// Creation of variables. If all replicas create a variable, replica 0 makes it. Shards are
-// variables, and the sharded variable itself has no copies.
+// If all replicas create a variable, replica 0 makes it. Shards are variables; the sharded one
+// itself has no copies.
 #include "strategy/variable/create.h"
 
 #include "base/alloc.h"
@@ -54,7 +54,7 @@ static choir_status find_places(
 		choir_strategy *s, chi_variable_plan *plan, const chi_creation *c, choir_device **places)
 {
 	if (plan->options.synchronization == CHOIR_SYNCHRONIZATION_ON_READ || plan->shards > 0)
-		return CHOIR_OK; // components lie with replicas; each shard is placed by itself
+		return CHOIR_OK; // components lie with replicas; shards are placed one by one
 	if (c->colocated_with == NULL && !c->non_slot)
 		return ask_table(s, plan, places);
 	plan->copy_device = c->non_slot ? s->non_slot : places;
@@ -158,7 +158,7 @@ static choir_variable *make_shard(choir_strategy *s, const chi_variable_plan *pl
 	return v;
 }
 
-// Shards have the rows that the whole variable would have, random ones too.
+// The rows of the whole variable, random ones too.
 static choir_status fill_shards(choir_strategy *s, const chi_variable_plan *plan,
 		const chi_creation *c, choir_variable *parent)
 {
@@ -297,7 +297,8 @@ choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation
 	return v;
 }
 
-choir_variable *chi_strategy_find_or_make_variable(choir_strategy *s, const chi_creation *c)
+// CHOIR_INVALID: the existing one has another dtype or shape.
+static choir_variable *find_or_make(choir_strategy *s, const chi_creation *c)
 {
 	if (chi_strategy_begin_creation(s, c->name) != CHOIR_OK)
 		return NULL;
@@ -346,7 +347,7 @@ choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what)
 	const choir_variable_options o = {
 		.size = sizeof o, .dtype = v->dtype, .trainable = CHOIR_OFF
 	};
-	choir_variable *slot = chi_strategy_find_or_make_variable(v->strategy,
+	choir_variable *slot = find_or_make(v->strategy,
 			&(chi_creation){ .name = name.data,
 					.shape = &v->shape,
 					.options = &o,
@@ -378,8 +379,8 @@ static void use_initializer(const chi_context *c, choir_variable_options *all)
 	}
 }
 
-// Returns a variable's name without the numbers that make names unique ("_12" at the end or before
-// "/"), in which replicas may differ.
+// Without the numbers that make names unique ("_12" at the end or before "/"), in which replicas
+// may differ.
 static char *canonical_name(chi_arena *arena, const char *name)
 {
 	char *out = chi_arena_alloc(arena, strlen(name) + 1);
@@ -410,8 +411,8 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	chi_text_fit(c->name, fit, sizeof fit);
 	snprintf(text, sizeof text, "the creation of variable \"%s\", %s %.40s", fit,
 			choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, shape));
-	// Other replicas' gradients need complete memory before r parks. All workers make the variable
-	// at the same place in their exchanges, so r's updates come first.
+	// Other replicas' gradients need complete memory before r parks. All workers make the
+	// variable at the same place in their exchanges, so r's updates come first.
 	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK ||
 			(r->run->strategy->process_group != NULL &&
 					chi_gradients_finish_updates_of(r, NULL) != CHOIR_OK)) {
@@ -428,7 +429,7 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 		return NULL;
 	}
 	if (r->id == 0) {
-		choir_variable *v = chi_strategy_find_or_make_variable(r->run->strategy, c);
+		choir_variable *v = find_or_make(r->run->strategy, c);
 		if (v == NULL) { // ends the others' wait
 			chi_frame_record_error(f);
 			chi_run_fail(r->run, 0);

@@ -1,5 +1,5 @@
-// Reads of variables. The context decides which copy is read and when components are aggregated. A
-// tape records the read.
+// The context decides which copy is read and when components are aggregated. A tape records the
+// read.
 #include "base/hash.h"
 #include "base/text.h"
 #include "op/tape/tape.h"
@@ -75,8 +75,8 @@ static choir_tensor *read_own(choir_variable *v, choir_frame *f)
 	return t;
 }
 
-// Returns the tape's read of v, or one without values. A recomputed segment must find the same
-// values, so there they are read.
+// The tape's read of v, or one without values. A recomputed segment must find the same values, so
+// there they are read.
 static choir_tensor *read_for_rows(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);

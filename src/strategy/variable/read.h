@@ -3,5 +3,5 @@
 
 #include "value/variable.h"
 
-// Gathers rows of v, which has no shards. If other workers change v, only these rows are copied.
+// v has no shards. If other workers change v, only these rows are copied.
 choir_tensor *chi_read_rows(choir_variable *v, choir_tensor *indices);

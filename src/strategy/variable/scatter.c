@@ -1,6 +1,5 @@
-// Writes of rows of a mirrored variable. All checks come before the first write. In a replica they
-// come before the merge call, so an error names the replica. Rows are written in the order of
-// replicas.
+// All checks come before the first write, in a replica before the merge call, so an error names
+// the replica. Rows are written in the order of replicas.
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/remote.h"
@@ -168,7 +167,7 @@ static choir_status write_all(const scatter *given)
 	return status;
 }
 
-// Returns the argument of all replicas of all workers in the order of ids, or the first replica's.
+// Of all replicas of all workers in the order of ids, or the first replica's.
 static choir_tensor *brought(choir_cross *x, const choir_variable *v, const char *name)
 {
 	choir_value *given = choir_cross_arg(x, name);

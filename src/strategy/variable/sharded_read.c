@@ -1,5 +1,5 @@
-// Reads of sharded variables consist of reads of shards and recorded operations. So gradients flow
-// to the shards, and optimizers see only shards.
+// Reads of shards and recorded operations. So gradients flow to the shards, and optimizers see
+// only these.
 #include "strategy/variable/read.h"
 #include "strategy/variable/sharded_read.h"
 
@@ -52,7 +52,7 @@ choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f)
 	return t;
 }
 
-// The first (rows mod shards) shards have one more row.
+// The first (rows mod shards) have one more.
 static int shard_of(const choir_variable *parent, int64_t row)
 {
 	const int64_t min = parent->shape.dim[0] / parent->shards;
@@ -232,7 +232,7 @@ choir_tensor *choir_variable_slice(
 		count = (stop - start - 1) / step + 1;
 	else if (step < 0 && start > stop)
 		count = (start - stop - 1) / -step + 1;
-	// A slice of a read, unless only its rows should be read.
+	// Of a read, unless only its rows should be read.
 	if ((step == 1 && (v->shards > 0 || !chi_variable_allows_sparse_read(v, f))) || count == 0)
 		return take_range(v, f, count == 0 ? 0 : start, count);
 	int64_t *rows = chi_arena_alloc(&f->arena, (size_t) count * sizeof *rows);

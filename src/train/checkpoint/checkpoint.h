@@ -1,7 +1,7 @@
-// A directory of checkpoints. Each is a directory "step-1500" ("step-1500.2" if that exists) with
+// A checkpoint is a directory "step-1500" ("step-1500.2" if that exists) with
 // weights.safetensors, state.safetensors and manifest.json. It is written as ".step-1500.tmp" and
-// renamed when it is on the disk; before its deletion it is renamed to ".step-1500.old". So
-// "step-..." is always complete, unless it is damaged later.
+// renamed when it is on the disk; before its deletion it becomes ".step-1500.old". So "step-..."
+// is always complete, unless it is damaged later.
 #pragma once
 
 #include "train/checkpoint/manifest.h"
@@ -10,8 +10,8 @@
 typedef struct {
 	char *name; // "step-1500"
 	char *path;
-	bool half; // ".tmp" or ".old": left by a killed process
-	bool readable; // it has a readable manifest
+	bool half; // ".tmp" or ".old" of a killed process
+	bool readable;
 	uint64_t step;
 	chi_manifest manifest;
 } chi_checkpoint;
@@ -21,36 +21,33 @@ typedef struct {
 	chi_checkpoint *step; // in the order of saving; without a manifest first
 } chi_checkpoints;
 
-// Lists a directory's checkpoints, also those with an unreadable manifest.
+// Also those with an unreadable manifest.
 choir_status chi_checkpoints_find(const char *directory, chi_checkpoints *steps);
 void chi_checkpoints_free(chi_checkpoints *steps);
-// Opens the checkpoint at path. CHOIR_INVALID: not a checkpoint's name; else fails as
-// chi_manifest_read. Always free *step.
+// CHOIR_INVALID: not a checkpoint's name; else fails as chi_manifest_read. Always free *step.
 choir_status chi_checkpoint_open(const char *path, chi_checkpoint *step);
 void chi_checkpoint_free(chi_checkpoint *step);
 
-// A checkpoint's two files, verified by their checksums.
+// Two files, verified by their checksums.
 typedef struct {
 	unsigned char *data[CHI_CHECKPOINT_FILES];
 	size_t bytes[CHI_CHECKPOINT_FILES];
 	chi_safetensors header[CHI_CHECKPOINT_FILES];
 	char *path;
 } chi_checkpoint_content;
-// Reads and verifies a checkpoint's files. CHOIR_CORRUPT names the tensor or file;
-// CHOIR_NOT_FOUND: a file is missing. Always free *c.
+// CHOIR_CORRUPT names the tensor or file; CHOIR_NOT_FOUND: a file is missing. Always free *c.
 choir_status chi_checkpoint_content_read(const chi_checkpoint *step, chi_checkpoint_content *c);
 void chi_checkpoint_content_free(chi_checkpoint_content *c);
-// Restores s from the checkpoint that the chief has read with status, after sending it to the
-// other workers. Failures are the same on all.
+// From what the chief has read with status, after sending it to the others. Failures are the same
+// on all.
 choir_status chi_checkpoint_content_apply(
 		choir_strategy *s, choir_status status, chi_checkpoint_content *c);
 
-// Whether status means a checkpoint's damaged files, and not a failing system.
+// Damaged files, and not a failing system.
 bool chi_checkpoint_is_damage(choir_status status);
 
-// Writes a checkpoint. The caller frees *path. After a failure *path is NULL and the files are
-// removed if possible. If only the directory's last sync fails, the checkpoint stays, but may not
-// survive a crash.
+// The caller frees *path. After a failure it is NULL and the files are removed if possible. If
+// only the directory's last sync fails, the checkpoint stays, but may not survive a crash.
 typedef struct {
 	const char *directory;
 	const chi_directory_lock *lock;
@@ -60,6 +57,6 @@ typedef struct {
 	const chi_st_pair *pair;
 } chi_checkpoint_plan;
 choir_status chi_checkpoint_write(const chi_checkpoint_plan *plan, char **path);
-// Removes checkpoints: renames all, syncs once, deletes.
+// Renames all, syncs once, deletes.
 choir_status chi_checkpoints_remove(
 		const char *directory, size_t n, chi_checkpoint *const steps[]);

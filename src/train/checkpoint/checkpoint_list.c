@@ -1,4 +1,4 @@
-// A directory's checkpoints, for programs that inspect them.
+// For programs that inspect checkpoints.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"

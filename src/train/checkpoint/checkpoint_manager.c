@@ -1,7 +1,6 @@
-// Managers decide which checkpoints are written and kept. A save copies the strategy's state to
-// the manager's memory. The caller's thread or the manager's writes this copy; the next save first
-// waits for the manager's thread. With several workers all make the same calls. Only the chief
-// uses the directory, and all workers get its status.
+// A save copies the strategy's state to the manager's memory. The caller's thread or the
+// manager's writes this copy; the next save waits for the manager's thread. All workers make the
+// same calls and get the status of the chief, which alone uses the directory.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"
@@ -55,7 +54,7 @@ static choir_status complete(const choir_checkpoint_options *given, choir_checkp
 	return CHOIR_OK;
 }
 
-// Removes half-written checkpoints of killed processes.
+// Of killed processes.
 static choir_status clean(const char *directory, chi_checkpoints *steps)
 {
 	for (size_t i = 0; i < steps->n; i++) {
@@ -156,13 +155,13 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m)
 
 // ---- Which checkpoints are kept.
 
-// False: the checkpoint has no number for the best metric.
+// False: no number for the best metric.
 static bool best_number(const char *value, double *number)
 {
 	return value != NULL && chi_parse_double(value, number) && !isnan(*number);
 }
 
-// Counts the readable checkpoints better than steps->step[i]; of equal ones the newer is better.
+// Of equal ones the newer is better.
 static int better(
 		const choir_checkpoint_manager *m, const chi_checkpoints *steps, size_t i, double mine)
 {
@@ -257,7 +256,7 @@ static choir_status start(choir_checkpoint_manager *m, void (*fn)(void *arg))
 	return CHOIR_OK;
 }
 
-// Prepares memory for the next save. Only that save reports a failure.
+// For the next save, which alone reports a failure.
 static void make_ready(choir_checkpoint_manager *m)
 {
 	chi_error before;
@@ -271,7 +270,7 @@ static void make_ready(choir_checkpoint_manager *m)
 	chi_error_restore(&before);
 }
 
-// Returns the thread's failure once.
+// Once.
 static choir_status report(choir_checkpoint_manager *m)
 {
 	const choir_status status = m->failure.status;
@@ -377,7 +376,7 @@ static choir_status read_newest(
 		const choir_checkpoint_manager *m, const chi_checkpoints *steps, chi_checkpoint_content *c)
 {
 	size_t damaged = 0;
-	// Its age is unknown without a manifest, so it is only reported.
+	// A checkpoint without a manifest has no known age, so it is only reported.
 	for (size_t i = 0; i < steps->n; i++) {
 		if (steps->step[i].half || steps->step[i].readable)
 			continue;

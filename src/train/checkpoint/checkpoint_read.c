@@ -1,4 +1,4 @@
-// Finds a directory's checkpoints, and reads and verifies one.
+// Finding, reading and verifying checkpoints.
 #include "train/checkpoint/checkpoint.h"
 
 #include "base/alloc.h"
@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// False: not a number in range.
 static bool read_number(const char *text, const char **end, uint64_t *number)
 {
 	*number = 0;
@@ -183,7 +182,7 @@ static choir_status check_tensors(const char *path, const chi_manifest_file *m,
 	return CHOIR_OK;
 }
 
-// The header's size in the file, or the whole file's if that is impossible.
+// In the file, or the whole file's size if that is impossible.
 static size_t header_bytes(const unsigned char *all, size_t bytes)
 {
 	uint64_t length = 0;
@@ -209,7 +208,7 @@ static choir_status read_file(
 	c->data[file] = all;
 	c->bytes[file] = (size_t) bytes;
 	CHOIR_TRY(chi_file_read(f, 0, all, (size_t) bytes));
-	// The checksum is compared before the header is parsed.
+	// before the header is parsed
 	const uint32_t header = chi_crc32c(0, all, header_bytes(all, (size_t) bytes));
 	if (header != m->header)
 		return damaged(path, NULL, header, m->header);

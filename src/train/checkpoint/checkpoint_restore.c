@@ -1,5 +1,5 @@
-// Restores a strategy from a checkpoint's files. The chief reads the files and sends their bytes,
-// so all workers continue from the same checkpoint.
+// The chief reads the files and sends their bytes, so all workers continue from the same
+// checkpoint.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"

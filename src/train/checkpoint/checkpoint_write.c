@@ -1,6 +1,6 @@
-// Writes and removes checkpoints. A checkpoint survives a power failure, because files and
-// directory are synced before the rename. Older checkpoints are removed after the rename.
-// tests/train/checkpoint/crash_test.c checks the states in between.
+// Files and directory are synced before the rename, so a checkpoint survives a power failure.
+// Older ones are removed after it. tests/train/checkpoint/crash_test.c checks the states in
+// between.
 #include "train/checkpoint/checkpoint.h"
 
 #include "base/alloc.h"
@@ -20,7 +20,7 @@ typedef struct {
 	const chi_checkpoint_plan *plan;
 	chi_directory *directory;
 	chi_directory *step; // NULL: none
-	chi_text final, temporary; // the name when complete, and until then
+	chi_text final, temporary; // when complete, and until then
 	chi_manifest manifest;
 	uint64_t bytes; // as far as known
 } writing;
@@ -33,7 +33,7 @@ static bool by_size_and_name(const void *a, const void *b)
 	return s != t ? s > t : strcmp(e->name, f->name) < 0;
 }
 
-// One file's entries, in file order, and its header.
+// In file order, and its header.
 typedef struct {
 	size_t n;
 	chi_state_dict_entry **entry;
@@ -137,7 +137,7 @@ static choir_status write_manifest(const writing *w)
 	return status;
 }
 
-// Finds a free name, and its temporary form.
+// A free name, and its temporary form.
 static choir_status find_names(writing *w)
 {
 	bool taken = true;
@@ -168,7 +168,7 @@ static choir_status write_directory(writing *w, const content c[])
 	return chi_directory_sync(w->step);
 }
 
-// Reports the bytes needed and free, since disks fill.
+// Disks fill: names the bytes needed and free.
 static choir_status give_up(const writing *w)
 {
 	chi_error first;

@@ -1,4 +1,4 @@
-// Prints and parses manifests. The checksum at the end is verified before anything is parsed.
+// The checksum at the end is verified before anything is parsed.
 #include "train/checkpoint/manifest.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,4 @@
-// A checkpoint's manifest: its step and all checksums, as JSON on one line. The line ends in its
-// own checksum.
+// A checkpoint's step and all checksums, as JSON on one line, which ends in its own checksum.
 #pragma once
 
 #include "base/directory.h"
@@ -8,7 +7,6 @@
 
 enum { CHI_MANIFEST_FORMAT = 1 };
 
-// Weights, and all other state.
 typedef enum {
 	CHI_CHECKPOINT_WEIGHTS,
 	CHI_CHECKPOINT_STATE,
@@ -23,13 +21,13 @@ typedef struct {
 
 typedef struct {
 	uint64_t bytes;
-	uint32_t header; // checksum of all before the tensors
+	uint32_t header; // of all before the tensors
 	size_t n, capacity;
-	chi_manifest_tensor *tensor; // when read: in the order of names
+	chi_manifest_tensor *tensor; // when read: by name
 } chi_manifest_file;
 
 typedef struct {
-	uint64_t save; // larger in a later save
+	uint64_t save; // grows with each save
 	uint64_t step, replicas;
 	chi_manifest_file file[CHI_CHECKPOINT_FILES];
 	size_t pairs, pairs_capacity;
@@ -38,9 +36,8 @@ typedef struct {
 } chi_manifest;
 
 void chi_manifest_print(chi_text *text, const chi_manifest *m);
-// Reads a manifest. CHOIR_CORRUPT: damaged; CHOIR_UNSUPPORTED: a newer format; CHOIR_NOT_FOUND.
-// Always free *m.
+// CHOIR_CORRUPT: damaged; CHOIR_UNSUPPORTED: a newer format; CHOIR_NOT_FOUND. Always free *m.
 choir_status chi_manifest_read(const chi_directory *step, chi_manifest *m);
 void chi_manifest_free(chi_manifest *m);
-// Finds a key in the manifest's metadata.
+// In the metadata.
 const char *chi_manifest_find(const chi_manifest *m, const char *key);

@@ -1,7 +1,6 @@
-// Takes and applies snapshots. Stateful objects are numbered in the order of creation: the second
-// Adam optimizer is "adam_2". The next step's bits depend on more than weights: on the strategy's
-// step, seed and components of ON_READ variables, and on objects' slots, counters and positions in
-// data.
+// Stateful objects are numbered in the order of creation: the second Adam optimizer is "adam_2".
+// The next step's bits depend on weights, on the strategy's step, seed and ON_READ components,
+// and on objects' slots, counters and positions in data.
 #include "train/checkpoint/snapshot.h"
 
 #include "base/alloc.h"
@@ -76,7 +75,7 @@ static choir_status find_objects(choir_strategy *s, objects *o)
 
 // ---- Memory.
 
-// The heap serves only what is small or of unknown size.
+// The heap serves what is small or of unknown size.
 static bool add_need(const choir_variable *v, size_t *need)
 {
 	const bool parts = v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ;
@@ -134,7 +133,7 @@ static choir_status take_weights(chi_state_dict *to, const chi_weights *w)
 	return status;
 }
 
-// [replicas, elements], of all workers.
+// Of all workers.
 static choir_shape parts_shape(const choir_variable *v)
 {
 	return CHOIR_SHAPE(chi_strategy_parts(v), v->elements);
@@ -196,7 +195,7 @@ choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s)
 	}
 	free_objects(&o);
 	chi_weights_free(&w);
-	// Detects a worker that fails alone.
+	// a worker may fail alone
 	return chi_strategy_agree(s, status, "copying the state to save");
 }
 
@@ -222,7 +221,7 @@ static choir_status check_strategy(chi_state_dict *from)
 	return chi_state_dict_take_count(from, "seed", &seed);
 }
 
-// Accepts any number of replicas: the weights were compared.
+// Any number of replicas: the weights were compared.
 static void check_parts(chi_state_dict *from, const chi_weights *w)
 {
 	from->object = "parts";
@@ -323,7 +322,7 @@ choir_status chi_snapshot_apply(choir_strategy *s, const char *path, const chi_s
 	if (status == CHOIR_OK) {
 		status = apply_all(s, &w, &o, st, data, state);
 		status = chi_strategy_agree(s, status, "restoring a checkpoint");
-		// Undefined variables are better than a mix of two trainings.
+		// undefined is better than a mix of two trainings
 		for (size_t i = 0; status != CHOIR_OK && i < w.n; i++)
 			chi_variable_undefine(w.variable[i]);
 	}

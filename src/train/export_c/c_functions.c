@@ -1,4 +1,4 @@
-// The table of C functions. cmake/text.cmake turns their text into arrays of lines.
+// cmake/text.cmake turns the functions' text into arrays of lines.
 #include "train/export_c/c_functions.h"
 
 #include "exported_text.h"

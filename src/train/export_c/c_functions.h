@@ -1,5 +1,4 @@
-// The C functions of exported files: the text of c/*.inc and parts of op/plain, with the plain
-// kernels' arithmetic.
+// The text of c/*.inc and parts of op/plain, with the plain kernels' arithmetic.
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +14,7 @@ typedef enum {
 	CHI_C_SIGMOID_VALUE,
 	CHI_C_SUM,
 	CHI_C_ADD_PRODUCT,
-	CHI_C_PREPARE, // from here on, instructions
+	CHI_C_PREPARE, // instructions follow
 	CHI_C_EMBEDDING,
 	CHI_C_ADD,
 	CHI_C_DENSE,
@@ -39,7 +38,7 @@ typedef enum {
 	CHI_C_FUNCTIONS
 } chi_c_function;
 
-// The argument after the tensors.
+// After the tensors.
 typedef enum { CHI_COUNT_NONE, CHI_COUNT_ROWS, CHI_COUNT_ELEMENTS } chi_count;
 
 typedef struct {
@@ -47,12 +46,12 @@ typedef struct {
 	const char *const *lines; // ends with NULL
 	uint32_t needs; // directly
 	chi_count count;
-	bool by_rows; // a row of the result depends on that row of x alone
-	bool in_place; // the result may overwrite x
+	bool by_rows; // a row of the result depends on that of x alone
+	bool in_place; // over x
 } chi_c_function_facts;
 
 extern const chi_c_function_facts chi_c_functions[CHI_C_FUNCTIONS];
 // main() for numbers, and for text.
 extern const char *const *const chi_main_numbers, *const *const chi_main_text;
-// Adds to these C functions of an exported file all that they need.
+// With all that these need.
 uint32_t chi_c_functions_needed(uint32_t used);

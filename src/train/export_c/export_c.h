@@ -1,6 +1,6 @@
 // A forward pass as instructions, printed as C. Each layer (chi_layer_kind's describe) adds
-// instructions for one example, with c_functions.h. Values between instructions are numbered.
-// After all are known, each gets an offset in scratch memory.
+// instructions for one example. Values between them are numbered; in the end each gets an offset
+// in scratch memory.
 #pragma once
 
 #include "base/file.h"
@@ -13,8 +13,7 @@ typedef struct {
 	int memory;
 } chi_export_value;
 
-// Memory of one value, of its views, or of several values in turn. Input and output are the
-// caller's.
+// One value, its views, or several values in turn. Input and output are the caller's.
 typedef struct {
 	size_t floats;
 	size_t first, last;
@@ -25,7 +24,7 @@ typedef struct {
 typedef struct {
 	chi_c_function function;
 	int x, beside, out; // values
-	const char *table; // constants instead of beside, a row for each of x
+	const char *table; // instead of beside, a row for each of x
 	int work; // in scratch; CHOIR_NONE: none
 	bool last_row;
 	char *how; // initializer of a struct convolution
@@ -60,37 +59,35 @@ void chi_export_free(chi_export *e);
 
 int chi_layer_describe(choir_layer *l, chi_export *e, int x);
 const choir_shape *chi_export_shape(const chi_export *e, int x);
-// The number of rows of an exported value x, or its maximum; 0: too many.
+// Or its maximum; 0: too many.
 int64_t chi_export_rows(const chi_export *e, int x);
-// Refuses to export a layer: CHOIR_INVALID with 'layer "hidden": ', the message, and the shape of
-// x.
+// CHOIR_INVALID with 'layer "hidden": ', the message, and the shape of x.
 int chi_export_refuse(const choir_layer *l, const chi_export *e, int x, const char *fmt, ...)
 		CHOIR_PRINTF(4, 5);
 int chi_export_view(chi_export *e, int x, choir_shape shape);
-// Exports a variable as a constant: a C expression, owned by e. NULL: no memory.
+// A C expression, owned by e.
 const char *chi_export_variable(chi_export *e, choir_variable *v);
-// Exports a copy of n numbers as a constant named layer_what.
+// A copy of n numbers, named layer_what.
 const char *chi_export_constants(
 		chi_export *e, const char *layer, const char *what, size_t n, const float data[]);
-// Adds an instruction on x to the program. fmt gives the arguments after x and its count, each
-// after a comma.
+// fmt gives the arguments after x and its count, each after a comma.
 int chi_export_call(chi_export *e, chi_c_function function, int x, choir_shape shape,
 		const char *fmt, ...) CHOIR_PRINTF(5, 6);
 int chi_export_add(chi_export *e, int x, int beside);
 int chi_export_add_table(chi_export *e, int x, const char *table);
-// Set the scratch floats, or the struct, of the instruction that made out; return out.
+// The scratch floats, or the struct, of the instruction that made out. Return out.
 int chi_export_work(chi_export *e, int out, int64_t floats);
 int chi_export_how(chi_export *e, int out, const char *fmt, ...) CHOIR_PRINTF(3, 4);
 int chi_export_activate(chi_export *e, choir_activation activation, int x);
-// Exports activation(x kernel + bias); bias may be NULL.
+// bias may be NULL.
 int chi_export_dense(chi_export *e, choir_activation activation, int x, choir_variable *kernel,
 		choir_variable *bias);
 
 // ---- For the rest of the exporter.
 
-// Adds a value to the program; input: its memory is the caller's.
+// input: its memory is the caller's.
 int chi_export_new_value(chi_export *e, choir_shape shape, bool varies, bool input);
-// Completes the program: only a sequence's last time step is kept, and all memory gets its offset.
+// Only a sequence's last time step is kept, and all memory gets its offset.
 choir_status chi_export_finish(chi_export *e, int out);
-// Prints the program as a C file; o is resolved.
+// o is resolved.
 choir_status chi_export_print(const chi_export *e, const choir_export_options *o, chi_writer *to);

@@ -1,5 +1,5 @@
-// Prints an exported file: a comment, the functions it needs, constants as bit patterns, and one
-// function that runs the instructions.
+// A comment, the functions that are needed, constants as bit patterns, and one function that runs
+// the instructions.
 #include "train/export_c/export_c.h"
 
 #include "base/alloc.h"
@@ -60,7 +60,7 @@ static void print_call(printer *p)
 			p->o->name, input_type(p));
 }
 
-// Replaces characters that could end or continue the comment.
+// No characters that could end or continue the comment.
 static void print_about(chi_text *t, const char *about)
 {
 	for (const char *line = about; *line != '\0';) {

@@ -1,12 +1,11 @@
-// The layout of scratch memory: a value's memory is reused after its last reader.
+// A value's memory is reused after its last reader.
 #include "train/export_c/export_c.h"
 
 #include "base/size.h"
 
 #include <limits.h>
 
-// A sequence needs only its last time step. Row-wise instructions at the end compute one row;
-// without any, the last row is copied.
+// Row-wise instructions at the end compute one row; without any, the last row is copied.
 static int keep_last_place(chi_export *e, int out)
 {
 	choir_shape one = e->value[out].shape;
@@ -79,7 +78,7 @@ static bool overlap(const chi_export_memory *a, const chi_export_memory *b)
 			b->at < a->at + a->floats;
 }
 
-// Finds the lowest offset that is free during the whole lifetime.
+// The lowest offset that is free during the whole lifetime.
 static choir_status place(chi_export *e, size_t which)
 {
 	chi_export_memory *m = &e->memory[which];

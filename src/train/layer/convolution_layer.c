@@ -1,4 +1,4 @@
-// The convolution layers for images, sequences and volumes.
+// Layers for images, sequences and volumes.
 #include "op/nn/nn.h"
 #include "train/layer/layer.h"
 

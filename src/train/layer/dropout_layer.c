@@ -1,4 +1,4 @@
-// Dropout. The layer's name is part of the random key, so two layers drop different elements.
+// The layer's name is part of the random key, so two layers drop different elements.
 #include "train/layer/layer.h"
 
 #include "base/hash.h"

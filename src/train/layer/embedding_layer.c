@@ -1,5 +1,5 @@
-// Embeddings: rows of a table by index, positions added to a sequence, and the transposed table as
-// a model's last layer.
+// Rows of a table by index, positions added to a sequence, and the transposed table as a model's
+// last layer.
 #include "train/layer/layer.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
-// What layers share: a name, variables by Keras' conventions, and the strategy that owns them. A
-// failed constructor leaves no variables, so that its name is free again.
+// What layers share. A failed constructor leaves no variables, so that its name is free again.
 #include "train/layer/layer.h"
 
 #include "base/alloc.h"
@@ -69,7 +68,7 @@ static choir_status note(const choir_layer *l)
 			l->setting[0] == '\0' ? "" : " with ", l->setting);
 }
 
-// All workers make layers with variables. One worker alone may make others, so they are noted only
+// All workers make layers with variables. One alone may make others, so these are noted only
 // inside such a layer, before the first update.
 static choir_status note_made(const choir_layer *l, size_t n, choir_layer *const inside[])
 {

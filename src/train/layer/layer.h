@@ -1,5 +1,4 @@
-// The internal interface of layers: a kind is a struct that begins with a choir_layer, and a table
-// of functions.
+// A kind of layer is a struct that begins with a choir_layer, and a table of functions.
 #pragma once
 
 #include "choir/layer.h"
@@ -7,7 +6,7 @@
 #include "strategy/strategy.h"
 #include "train/export_c/export_c.h"
 
-// What a layer does to images, for imports of weights whose images have another order of axes.
+// For imports of weights whose images have another order of axes.
 typedef enum {
 	CHI_IMAGE_KEPT = 0,
 	CHI_IMAGE_MADE, // by a convolution
@@ -16,7 +15,6 @@ typedef enum {
 	CHI_IMAGE_ENDED // what follows has no order of pixels
 } chi_image_role;
 
-// What a sequence of layers has done so far.
 typedef struct {
 	int64_t channels; // 0: no image, or unknown
 	bool flat;
@@ -25,18 +23,17 @@ typedef struct {
 typedef struct {
 	const char *name;
 	chi_image_role image;
-	// For layers that contain others: follows an image through them.
+	// Through contained layers.
 	void (*follow)(choir_layer *l, chi_image *image);
-	// Applies the layer. x is usable, and f32 if the layer has its own variables. NULL: recorded
-	// in x's frame.
+	// x is usable, and f32 if the layer has its own variables. NULL: recorded in x's frame.
 	choir_tensor *(*apply)(choir_layer *l, choir_tensor *x);
-	// As apply, without the final ReLU; for layers that rectify.
+	// Without the final ReLU; for layers that rectify.
 	choir_tensor *(*apply_linear)(choir_layer *l, choir_tensor *x);
 	bool maximum; // results are maxima of elements of x
-	// For layers that contain others; NULL: its own variables. index is in range.
+	// For layers that contain others; NULL: its own. index is in range.
 	choir_variable *(*variable)(choir_layer *l, int index);
 	bool any_dtype; // x need not be f32, even with variables
-	// Describes the formula for C export; NULL: not possible.
+	// For C export; NULL: not possible.
 	int (*describe)(choir_layer *l, chi_export *e, int x);
 } chi_layer_kind;
 
@@ -54,38 +51,36 @@ struct choir_layer {
 	choir_variable *variable[CHI_LAYER_VARIABLES]; // NULL: unused
 };
 
-// Makes the checks that all layers' constructors share.
+// What all constructors check.
 choir_status chi_layer_check(
 		const char *kind, const char *name, bool needs_name, choir_activation activation);
-// Makes a zeroed layer without an owner; name is copied, and may be NULL. NULL: failed.
+// Zeroed, without an owner; name is copied, and may be NULL.
 choir_layer *chi_layer_new(size_t bytes, const chi_layer_kind *kind, const char *name);
-// Makes a layer's variable "name/what"; o NULL: zeros.
+// "name/what"; o NULL: zeros.
 choir_status chi_layer_make_variable(
 		choir_layer *l, const char *what, choir_shape shape, const choir_variable_options *o);
-// Makes a layer's variables "name/kernel" and, with bias, "name/bias" of the kernel's last
-// dimension.
+// "name/kernel" and, with bias, "name/bias" of the kernel's last dimension.
 choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, bool bias);
-// Notes a layer's options that variables do not show, before it is finished. A containing layer
-// adds chi_layer_hash of the others.
+// Options that variables do not show, before the layer is finished. A containing layer adds
+// chi_layer_hash of the others.
 void chi_layer_set(choir_layer *l, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 uint64_t chi_layer_hash(const choir_layer *l); // 0 for NULL
-// Gives layer l to the strategy and returns it. If l has variables and no replica makes it,
-// workers compare its options after the first update (strategy/worker_consistency.h). After a
-// failure here or in status, l and its variables are deleted, and NULL is returned. l may be NULL.
+// Gives l (NULL is allowed) to the strategy. If l has variables and no replica makes it, workers
+// compare its options after the first update (strategy/worker_consistency.h). After a failure
+// here or in status, l and its variables are deleted: NULL.
 choir_layer *chi_layer_finish(choir_layer *l, choir_status status);
-// Finishes a layer that contains n layers, some of them NULL.
+// Of n layers, some of them NULL.
 choir_layer *chi_layer_finish_around(
 		choir_layer *l, size_t n, choir_layer *const inside[], choir_status status);
 const char *chi_layer_activation(choir_activation activation);
 
-// Whether a variable of the layer has a regularizer.
 bool chi_layer_is_regularized(choir_layer *l);
-// Follows an image through a layer. Kernels whose inputs are a flattened image get its number of
-// channels (flattened_channels of value/variable.h).
+// Kernels whose inputs are a flattened image get its number of channels (flattened_channels of
+// value/variable.h).
 void chi_layer_follow(choir_layer *l, chi_image *image);
 choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x);
-// Records 'layer "hidden": ' and the message as CHOIR_INVALID in x's frame, and returns NULL.
+// Records 'layer "hidden": ' and the message as CHOIR_INVALID in x's frame. Returns NULL.
 choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// Checks that the layers contained in one exist and belong to the current strategy.
+// The contained layers exist and belong to the current strategy.
 choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *const layers[]);

@@ -1,5 +1,5 @@
-// Normalization layers. In training, a batch norm uses the statistics of the batch, of one replica
-// or of all, and updates its moving statistics. Evaluation uses the moving statistics.
+// In training, a batch norm uses the statistics of the batch, of one replica or of all, and
+// updates its moving statistics, which evaluation uses.
 #include "base/alloc.h"
 #include "base/options.h"
 #include "train/layer/layer.h"

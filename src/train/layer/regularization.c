@@ -1,8 +1,8 @@
-// The penalties of a layer's variables: L1 and L2 (Tikhonov 1943; Tibshirani 1996; Keras' L1L2).
+// L1 and L2 (Tikhonov 1943; Tibshirani 1996; Keras' L1L2).
 #include "strategy/replica/replica.h"
 #include "train/layer/layer.h"
 
-// sum adds up; NULL: nothing yet.
+// sum NULL: nothing yet.
 static choir_tensor *add_term(choir_tensor *sum, double factor, choir_tensor *term)
 {
 	term = choir_scale(choir_sum(term, CHOIR_ALL_AXES), factor);

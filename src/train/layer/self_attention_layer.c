@@ -1,4 +1,4 @@
-// Self-attention: one product makes queries, keys and values, another combines the heads.
+// One product makes queries, keys and values, another combines the heads.
 #include "train/layer/layer.h"
 
 #include "choir/nn.h"
@@ -15,7 +15,7 @@ typedef struct {
 
 enum { IN, IN_BIAS, OUT, OUT_BIAS };
 
-// x kernel + bias, by variables first and first + 1.
+// By variables first and first + 1.
 static choir_tensor *project(choir_layer *l, int first, choir_tensor *x)
 {
 	choir_tensor *kernel = choir_variable_read(l->variable[first], x->frame);

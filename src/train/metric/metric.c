@@ -1,5 +1,5 @@
-// Metrics: a total and a count in f64. Each replica has a component, so updates need no
-// synchronization. Checkpoints contain metrics, weights files do not.
+// A total and a count in f64. Each replica has a component, so updates need no synchronization.
+// Checkpoints contain metrics, weights files do not.
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"
@@ -183,7 +183,7 @@ choir_metric *choir_auc_new(const char *name, int64_t thresholds)
 	return NULL;
 }
 
-// Adds to the replica's own component; in cross-replica context to the first.
+// To the replica's own component; in cross-replica context to the first.
 static choir_status add(choir_metric *m, choir_variable *v, choir_tensor *sum)
 {
 	choir_frame *f = sum->frame;

@@ -1,5 +1,5 @@
-// Computes what a batch adds to a metric: sums in f64, made on the batch's device. Whole numbers
-// are exact up to 2^53, so counts do not depend on which replica gets an example.
+// Sums in f64, made on the batch's device. Whole numbers are exact up to 2^53, so counts do not
+// depend on which replica gets an example.
 #include "train/metric/metric.h"
 
 #include "choir/nn.h"
@@ -135,7 +135,7 @@ choir_status chi_metric_compare(const choir_metric *m, choir_tensor *scores, cho
 	return CHOIR_OK;
 }
 
-// Counts true positives, and predicted (PRECISION) or actual positives (RECALL).
+// True positives, and predicted (PRECISION) or actual positives (RECALL).
 static choir_status count_found(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 		choir_tensor *weights, choir_tensor **total, choir_tensor **count)
 {
@@ -150,7 +150,7 @@ static choir_status count_found(const choir_metric *m, choir_tensor *scores, cho
 	return CHOIR_OK;
 }
 
-// One tensor of all sums.
+// One tensor of all.
 static choir_status count_sums(const choir_metric *m, const chi_metric_sums *kind,
 		choir_tensor *scores, choir_tensor *labels, choir_tensor *weights, choir_tensor **total)
 {

@@ -1,4 +1,4 @@
-// Saves and restores metrics, as components [replicas, elements].
+// Metrics are saved as components [replicas, elements].
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"
@@ -24,7 +24,7 @@ static choir_status save(void *self, chi_state_dict *to)
 	return m->count == NULL ? CHOIR_OK : save_parts(m->count, "count", to);
 }
 
-// Accepts any number of components.
+// Any number of components.
 static choir_status take_parts(const choir_variable *v, const char *what, chi_state_dict *from,
 		const double **part, int64_t *parts)
 {

@@ -1,6 +1,5 @@
-// Metrics whose state is sums: errors, R2, F1, positives and negatives, top-k accuracy, accuracy
-// per class, AUC, perplexity. A kind is a row: the numbers of sums, what a batch adds to each, and
-// the result.
+// Metrics whose state is sums. A kind is a row: the numbers of sums, what a batch adds to each,
+// and the result.
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"

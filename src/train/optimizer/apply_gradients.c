@@ -1,6 +1,5 @@
-// How an optimizer gets gradients: from a tape, from the program, or in a merge call. Each
-// gradient is checked on arrival, so a failure names the replica and nothing is written. A block
-// with a finite sum has no NaN or infinity; other blocks are searched, since finite numbers can
+// Each gradient is checked on arrival, so a failure names the replica and nothing is written. A
+// block with a finite sum has no NaN or infinity; others are searched, since finite numbers can
 // overflow.
 #include "train/optimizer/optimizer.h"
 
@@ -44,8 +43,7 @@ static const char *print_place(const choir_variable *v, int64_t element, char te
 	return chi_shape_print(&at, text);
 }
 
-// Whether to report: the first of each skipped update or, if updates are applied anyway, the first
-// of all.
+// The first of each skipped update or, if updates are applied anyway, the first of all.
 static bool is_news(choir_optimizer *o)
 {
 	const bool skip = o->options.nonfinite == CHOIR_NONFINITE_SKIP;
@@ -74,8 +72,7 @@ static choir_status find_nonfinite(
 	return CHOIR_OK;
 }
 
-// Gradients are not examined if a dynamic scale may make them infinite, nor after everything was
-// reported.
+// Not if a dynamic scale may make gradients infinite, nor after everything was reported.
 static bool looks_at(const choir_optimizer *o)
 {
 	return o->loss_scale.kind != CHOIR_LOSS_SCALE_DYNAMIC &&
@@ -90,8 +87,7 @@ static choir_status check_dtype(const choir_optimizer *o, const choir_variable *
 			o->kind->name, v->name, choir_dtype_name(v->dtype));
 }
 
-// Checks the dtype and, in host memory, that all elements are finite. On devices that is found
-// later.
+// In host memory, all elements must be finite. On devices that is found later.
 static choir_status check_gradient(
 		choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient)
 {

@@ -1,5 +1,5 @@
-// Learning rates by the number of applied updates. A skipped update does not advance a schedule.
-// The rates do not depend on the devices.
+// Rates depend on the number of applied updates, not on devices. A skipped update does not
+// advance a schedule.
 #include "train/optimizer/optimizer.h"
 
 #include "base/lock.h"
@@ -13,7 +13,7 @@ static double half_wave(double done)
 	return 0.5 * (1 + cos(3.14159265358979323846 * done));
 }
 
-// How much of the steps after the warm-up is done.
+// Of the steps after the warm-up.
 static double done_of(const choir_schedule *s, double past)
 {
 	const double whole = (double) (s->steps - s->warmup);

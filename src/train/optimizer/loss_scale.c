@@ -1,7 +1,6 @@
-// Loss scaling. The scale keeps small gradients of narrow dtypes from becoming zero, and updates
-// divide by it. A dynamic scale grows after a number of finite updates and shrinks after each
-// update that is not finite. The gate decides this from the sums over all replicas, so all
-// replicas use one scale and skip the same updates.
+// The scale keeps small gradients of narrow dtypes from becoming zero. A dynamic scale grows
+// after a number of finite updates and shrinks after each that is not. The gate decides this from
+// the sums over all replicas, so all use one scale and skip the same updates.
 #include "base/options.h"
 #include "strategy/replica/replica.h"
 #include "train/optimizer/optimizer.h"

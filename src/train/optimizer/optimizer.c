@@ -1,4 +1,4 @@
-// Kinds of optimizers, their constructor, and their comparison between workers.
+// Kinds, their constructor, and their comparison between workers.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"

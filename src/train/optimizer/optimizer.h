@@ -1,5 +1,5 @@
-// The internal interface of optimizers. Kinds differ in kernel, slots and defaults.
-// apply_gradients.c gets gradients, and optimizer_step.c applies their sums.
+// Kinds differ in kernel, slots and defaults. apply_gradients.c gets gradients, and
+// optimizer_step.c applies their sums.
 #pragma once
 
 #include "choir/optimizer.h"
@@ -12,22 +12,22 @@ typedef struct {
 	const char *name;
 	const char *kernel; // "adam_update"
 	int slots;
-	const char *slot[CHI_SLOTS]; // suffixes after the variable's name
+	const char *slot[CHI_SLOTS]; // suffixes of the variable's name
 	double rate, standard_momentum, standard_beta2, standard_decay; // defaults
-	// The options that it has.
+	// Its options.
 	bool momentum, nesterov, betas, epsilon, decay, rho, accumulator;
 	bool skips_zeros; // without decay, zero gradients change nothing
-	bool whole; // the kernel needs a variable's elements at once
+	bool whole; // the kernel needs all elements at once
 } chi_optimizer_kind;
 
-// A parameter group, with 0 and CHOIR_ZERO resolved.
+// 0 and CHOIR_ZERO are resolved.
 typedef struct {
 	char *names; // patterns, each ended by a 0
 	size_t patterns;
 	double rate, decay;
 } chi_parameter_group;
 
-// A variable with its slots, and a kernel for each copy.
+// With its slots, and a kernel for each copy.
 typedef struct {
 	choir_variable *variable;
 	choir_variable *slot[CHI_SLOTS];
@@ -54,45 +54,40 @@ struct choir_optimizer {
 	chi_atomic64 step; // applied updates
 	chi_atomic64 rate_bits; // the last update's rate, an f64
 	chi_atomic32 warned; // last report of a non-finite gradient: 1 + step; 0: none
-	// Protects the list of targets briefly, since workers update concurrently. A thread that makes
-	// a target holds the strategy's creation lock instead.
+	// Of the list of targets, briefly, since workers update concurrently. A thread that makes a
+	// target holds the strategy's creation lock instead.
 	chi_mutex lock;
 	chi_optimized_variable **target;
 	size_t targets, target_capacity;
 };
 
-// Resolves an optimizer's options; o NULL: defaults. CHOIR_INVALID names the option.
+// o NULL: defaults. CHOIR_INVALID names the option.
 choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 		const choir_optimizer_options *o, choir_optimizer_options *out, choir_schedule *schedule);
-// Resolves a loss scale; NULL: a fixed scale of 1.
+// NULL: a fixed scale of 1.
 choir_status chi_loss_scale_resolve(const choir_loss_scale *given, choir_loss_scale *s);
-// Whether x is a loss scale: 1 or more, within f32.
+// 1 or more, within f32.
 bool chi_is_loss_scale(double x);
-// Changes a dynamic scale after an update; finite: it was applied.
+// finite: the update was applied.
 void chi_loss_scale_move(choir_optimizer *o, bool finite);
-// Copies an optimizer's parameter groups, after its other options are resolved. o owns them, even
-// after a failure. chi_groups_find returns the group of a variable's name, or NULL.
+// After the other options are resolved. o owns the groups, even after a failure. chi_groups_find
+// gives the group of a variable's name, or NULL.
 choir_status chi_groups_make(choir_optimizer *o, const choir_optimizer_options *given);
 const chi_parameter_group *chi_groups_find(const choir_optimizer *o, const char *name);
 void chi_groups_free(choir_optimizer *o);
-// Checks that optimizer and replica exist and belong to one strategy.
+// Both exist and belong to one strategy.
 choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_replica *r);
-// The learning rate of update `step`, from 0, by its schedule. CHOIR_INVALID: the program's
-// function returned an invalid one.
+// Of update `step`, from 0. CHOIR_INVALID: the program's function returned an invalid rate.
 choir_status chi_schedule_rate(
 		const choir_schedule *schedule, double base, uint64_t step, double *rate);
-// Saves and restores an optimizer (optimizer_state.c), and frees it (optimizer.c).
 extern const chi_stateful_table chi_optimizer_state;
 void chi_optimizer_free(void *self);
-// Finds or makes an optimizer's target of variable v, with its slots. NULL: failed. It may wait
-// for another worker, so no mutex may be held.
+// With its slots. It may wait for another worker, so no mutex may be held.
 chi_optimized_variable *chi_optimized_variable_get(choir_optimizer *o, choir_variable *v);
-// The suffix of the i-th slot's name.
 const char *chi_optimizer_slot(const choir_optimizer *o, int i);
-// The learning rate before the schedule.
 double chi_optimizer_base_rate(const choir_optimizer *o);
 void chi_update_table(choir_optimizer *o);
 void chi_optimized_variables_free(choir_optimizer *o);
 
-// The index of the first NaN or infinity of f32 or f64 in host memory, or CHOIR_NONE.
+// f32 or f64 in host memory. CHOIR_NONE: all are finite.
 int64_t chi_first_nonfinite(choir_dtype dtype, const void *data, int64_t n);

@@ -1,5 +1,5 @@
-// Resolves optimizers' options. Options that a kind lacks are refused, because an ignored weight
-// decay would show only in the results.
+// Options that a kind lacks are refused, because an ignored weight decay would show only in the
+// results.
 #include "base/options.h"
 #include "train/optimizer/optimizer.h"
 

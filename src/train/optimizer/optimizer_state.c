@@ -1,5 +1,5 @@
-// Saves and restores optimizers: number of updates, loss scale, slots as VARIABLE/SLOT. A new
-// optimizer has no slots, so a restore makes those of the checkpoint.
+// Number of updates, loss scale, slots as VARIABLE/SLOT. A new optimizer has no slots, so a
+// restore makes those of the checkpoint.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
@@ -48,7 +48,7 @@ static choir_status save_slots(
 	return CHOIR_OK;
 }
 
-// Whether its parent is saved with an earlier target.
+// With an earlier target of its parent.
 static bool is_saved(const choir_optimizer *o, size_t i)
 {
 	const choir_variable *whole = o->target[i]->variable->parent;

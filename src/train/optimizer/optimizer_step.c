@@ -1,5 +1,5 @@
-// Applies summed gradients. Slots, kernels and rate are found before the first write. Then each
-// chunk is one kernel call, on any thread.
+// Slots, kernels and rate are found before the first write. Then each chunk is one kernel call,
+// on any thread.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
@@ -63,7 +63,7 @@ static void close_state(void *self)
 	chi_free(((state *) self)->item);
 }
 
-// Finds a copy's kernel. Those with scratch memory are looked up at each call instead.
+// Kernels with scratch memory are looked up at each call instead.
 static choir_status find_kernel(const choir_optimizer *o, chi_optimized_variable *t, int copy)
 {
 	const choir_variable *v = t->variable;
@@ -135,7 +135,7 @@ static chi_optimized_variable *find_target(
 	return found;
 }
 
-// Called by one worker at a time. After a failure the next call continues.
+// One worker at a time. After a failure the next call continues.
 static chi_optimized_variable *complete_target(choir_optimizer *o, choir_variable *v)
 {
 	bool ready;
@@ -261,7 +261,7 @@ static choir_status begin(void *user, void *of_update, size_t n, choir_variable 
 	return set_attributes(o, &now->attributes);
 }
 
-// True for SGD without decay: zero gradients change nothing.
+// SGD without decay: zero gradients change nothing.
 static bool skips_zeros(const void *user, const choir_variable *v)
 {
 	const choir_optimizer *o = user;
@@ -271,7 +271,7 @@ static bool skips_zeros(const void *user, const choir_variable *v)
 			(g == NULL ? o->options.weight_decay : g->decay) == 0;
 }
 
-// Whether sums are examined before the first write, and not gradients on arrival.
+// Sums are examined before the first write, and not gradients on arrival.
 static bool gated(const void *user)
 {
 	const choir_optimizer *o = user;
@@ -313,7 +313,7 @@ static choir_update_gate_attributes gate_attributes(const void *user)
 		.any = o->options.nonfinite == CHOIR_NONFINITE_IGNORE };
 }
 
-// Calls of an update's kernel for parts of one copy of a variable.
+// Of an update's kernel, for parts of one copy.
 typedef struct {
 	const choir_optimizer *optimizer;
 	const chi_optimized_variable *of;
@@ -371,7 +371,7 @@ static choir_status call_kernel(update_calls *c)
 									   &c->out, &c->attributes);
 }
 
-// For memory that other threads change: chunks are copied, updated and stored.
+// Other threads change the memory: chunks are copied, updated and stored.
 static choir_status update_relaxed(update_calls *c, size_t offset, int64_t all, char *gradient)
 {
 	enum { PIECE = 512 };
@@ -438,7 +438,6 @@ static choir_status slice(void *user, const void *of_update, size_t index, choir
 	return c.mean != NULL ? average(&c, chunk->first, chunk->count) : CHOIR_OK;
 }
 
-// Prefetches row k, which is written soon.
 static void fetch_row(
 		const update_calls *c, const chi_gradient_rows *rows, int64_t k, size_t bytes)
 {

@@ -1,4 +1,4 @@
-// Parameter groups: name patterns and options.
+// Name patterns and options.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"

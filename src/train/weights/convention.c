@@ -1,7 +1,6 @@
 // PyTorch's names are Choir's with dots and other last words: "conv1/kernel" is "conv1.weight".
 // Its kernels have their output first, and it flattens images in the order c, h, w. Keras' names
-// and layouts are Choir's. The shape of a variable and what its layer's inputs are decide its
-// layout.
+// and layouts are Choir's. A variable's shape and its layer's inputs decide its layout.
 #include "train/weights/convention.h"
 
 #include "base/status.h"
@@ -12,7 +11,7 @@
 
 enum { NAME_SHOWN = 60 };
 
-// Last words of names: several of Choir's may be one of PyTorch's.
+// Several of Choir's may be one of PyTorch's.
 static const struct {
 	const char *choir, *torch;
 } words[] = { { "kernel", "weight" }, { "gamma", "weight" }, { "embeddings", "weight" },
@@ -25,7 +24,7 @@ static const char *last_word(const char *name)
 	return slash == NULL ? name : slash + 1;
 }
 
-// The pixels of a flattened image with several channels, if v is a dense kernel behind it; else 0.
+// Of a flattened image with several channels, if v is a dense kernel behind it; else 0.
 static int64_t pixels_of(const choir_variable *v)
 {
 	const int64_t channels = v->flattened_channels;
@@ -35,7 +34,7 @@ static int64_t pixels_of(const choir_variable *v)
 			: 0;
 }
 
-// PyTorch's layout of a kernel: the output's axis first, then the input's, then places.
+// The output's axis first, then the input's, then places.
 static void arrange_kernel(const choir_variable *v, chi_rearrangement *how)
 {
 	const int rank = v->shape.rank;
@@ -58,7 +57,8 @@ static bool is_kernel(const choir_variable *v)
 	return v->shape.rank >= 2 && strcmp(last_word(v->name), "kernel") == 0;
 }
 
-size_t chi_weights_find(const chi_weights *w, const char *name)
+// Or w->n.
+static size_t find_weight(const chi_weights *w, const char *name)
 {
 	size_t low = 0, high = w->n;
 	while (low < high) {
@@ -71,14 +71,14 @@ size_t chi_weights_find(const chi_weights *w, const char *name)
 	return low < w->n && strcmp(w->variable[low]->name, name) == 0 ? low : w->n;
 }
 
-// Replaces the last word of a name with slashes.
+// last: in place of the last word of a name with slashes.
 static choir_status find_with(const chi_weights *w, const char *name, const char *last, size_t *i)
 {
 	chi_text text = { 0 };
 	chi_text_add_bytes(&text, name, (size_t) (last_word(name) - name));
 	chi_text_add(&text, "%s", last);
 	const choir_status status = text.failed ? CHOIR_NO_MEMORY : CHOIR_OK;
-	*i = status == CHOIR_OK ? chi_weights_find(w, text.data) : w->n;
+	*i = status == CHOIR_OK ? find_weight(w, text.data) : w->n;
 	chi_text_free(&text);
 	return status;
 }
@@ -99,11 +99,11 @@ static choir_status check_stored(const choir_variable *v, const chi_weights *w)
 static choir_status find_torch(const chi_weights *w, chi_mapped_name *m, size_t *i)
 {
 	char *name = m->name.data;
-	*i = chi_weights_find(w, name);
+	*i = find_weight(w, name);
 	for (char *p = name; *i == w->n && *p != '\0'; p++)
 		*p = *p == '.' ? '/' : *p;
 	if (*i == w->n)
-		*i = chi_weights_find(w, name);
+		*i = find_weight(w, name);
 	for (int k = 0; *i == w->n && k < WORDS; k++)
 		if (strcmp(last_word(name), words[k].torch) == 0)
 			CHOIR_TRY(find_with(w, name, words[k].choir, i));
@@ -124,17 +124,17 @@ choir_status chi_convention_find(
 		return CHOIR_OK;
 	if (map->convention == CHI_CONVENTION_TORCH && m->how.axes == 0 && !m->how.reshaped)
 		return find_torch(w, m, i);
-	*i = chi_weights_find(w, m->name.data);
+	*i = find_weight(w, m->name.data);
 	const size_t length = m->name.length;
 	if (*i == w->n && map->convention == CHI_CONVENTION_KERAS && length > 2 &&
 			strcmp(m->name.data + length - 2, ":0") == 0) {
 		m->name.data[length - 2] = '\0';
-		*i = chi_weights_find(w, m->name.data);
+		*i = find_weight(w, m->name.data);
 	}
 	return CHOIR_OK;
 }
 
-// The name in PyTorch, before the map's lines.
+// Before the map's lines.
 static choir_status torch_name(const choir_variable *v, chi_text *to)
 {
 	const char *last = last_word(v->name), *other = last;
@@ -180,7 +180,7 @@ choir_status chi_convention_find_tensor(
 	return find_torch_tensor(map, v, m);
 }
 
-// Whether PyTorch's layout of a kernel has the kernel's own shape.
+// PyTorch's layout has the kernel's own shape.
 static bool is_ambiguous(const choir_variable *v)
 {
 	chi_rearrangement how;

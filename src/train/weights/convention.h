@@ -1,20 +1,18 @@
-// Names and layouts of the tensors of PyTorch and Keras, and maps that would silently be wrong.
+// Names and layouts of PyTorch and Keras, and maps that would silently be wrong.
 #pragma once
 
 #include "train/weights/name_map.h"
 #include "train/weights/weights.h"
 
-// Returns the index of the variable of this name, or w->n. w is in the order of names.
-size_t chi_weights_find(const chi_weights *w, const char *name);
-// Finds the variable for a tensor whose name the map's lines have changed: *i is its index, or
-// w->n. Sets m->how if a line has not, and m->left_out. CHOIR_UNSUPPORTED: the library stores the
-// variable in several tensors.
+// For a tensor whose name the map's lines have changed: *i is the variable's index, or w->n. Sets
+// m->how if a line has not, and m->left_out. CHOIR_UNSUPPORTED: the library stores the variable
+// in several tensors.
 choir_status chi_convention_find(
 		const chi_name_map *map, const chi_weights *w, chi_mapped_name *m, size_t *i);
-// Finds the tensor for a variable, by the convention and then by the lines.
+// By the convention and then by the lines.
 choir_status chi_convention_find_tensor(
 		const chi_name_map *map, const choir_variable *v, chi_mapped_name *m);
-// Fails with CHOIR_INVALID if the shapes fit but the elements would have another order. path names
-// the file, tensor the tensor.
+// CHOIR_INVALID: shapes fit but the elements would have another order. path names the file,
+// tensor the tensor.
 choir_status chi_convention_check(const chi_name_map *map, const choir_variable *v,
 		const chi_mapped_name *m, const char *path, const char *tensor);

@@ -1,5 +1,5 @@
-// Name maps. Lines without a star are found by bisection; the few lines with a star are tried in
-// turn. N tensors and L lines take N log L comparisons.
+// Lines without a star are found by bisection; the few with a star are tried in turn. N tensors
+// and L lines take N log L comparisons.
 #include "train/weights/name_map.h"
 
 #include "base/alloc.h"
@@ -22,8 +22,7 @@ struct chi_name_map_line {
 	chi_rearrangement how;
 };
 
-// Splits a line, up to a newline, a comment or the end of the map, into one word more than fits.
-// Moves *map after the line.
+// Up to a newline, a comment or the end, into one word more than fits. Moves *map after the line.
 static int read_line(const char **map, word words[WORDS])
 {
 	static const char blank[] = " \t\r";
@@ -70,7 +69,7 @@ static bool read_axes(const word *w, chi_rearrangement *how)
 	return w->length % 2 == 1 && seen == (1u << n) - 1;
 }
 
-// Reads digits from *i on; 0: there is no number of 1 or more, or it is too large.
+// From *i on; 0: no number of 1 or more, or too large.
 static int64_t read_dim(const word *w, size_t *i)
 {
 	size_t dim = 0;
@@ -117,7 +116,7 @@ static bool read_shape(const word *w, chi_rearrangement *how)
 	return !open;
 }
 
-// Returns what is needed instead, or NULL.
+// What is needed instead, or NULL.
 static const char *read_rearrangement(int n, const word words[], chi_rearrangement *how)
 {
 	static const char axes[] = "axes such as 1,0 are needed, each of them once";
@@ -296,7 +295,7 @@ choir_status chi_name_map_find(const chi_name_map *m, const char *tensor, chi_ma
 	return CHOIR_NO_MEMORY;
 }
 
-// The line in its place among all lines, which are sorted by name.
+// All lines are sorted by name.
 static const chi_name_map_line *line_after(const chi_name_map *m, int number)
 {
 	const chi_name_map_line *next = NULL;
@@ -306,7 +305,7 @@ static const chi_name_map_line *line_after(const chi_name_map *m, int number)
 	return next;
 }
 
-// Whether the line gives the variable; star: what a star stands for.
+// star: what a star stands for.
 static bool gives(const chi_name_map_line *l, const word *variable, word *star)
 {
 	if (stars(&l->variable) == 1)
@@ -314,7 +313,7 @@ static bool gives(const chi_name_map_line *l, const word *variable, word *star)
 	return stars(&l->tensor) == 0 && compare_words(&l->variable, variable) == 0;
 }
 
-// Whether the tensor's name is read back as the variable's.
+// The tensor's name is read back as the variable's.
 static choir_status is_inverse(
 		const chi_name_map *m, const char *tensor, const char *variable, bool *inverse)
 {

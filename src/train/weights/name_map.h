@@ -1,4 +1,4 @@
-// Name maps: the variable for each tensor of a file, and the tensor's rearrangement.
+// The variable for each tensor of a file, and the tensor's rearrangement.
 #pragma once
 
 #include "base/text.h"
@@ -10,12 +10,12 @@ enum { CHI_NAME_MAP_AXES = CHOIR_MAX_RANK };
 typedef struct {
 	bool reshaped; // then only the number of elements must match
 	choir_shape shape;
-	choir_shape file; // shape in the file, by parentheses in the map; rank 0: not said
+	choir_shape file; // by parentheses in the map; rank 0: not said
 	int axes; // 0: no transpose
 	int axis[CHI_NAME_MAP_AXES];
 } chi_rearrangement;
 
-// Names and layouts of a library's tensors, from a line of one word.
+// From a line of one word.
 typedef enum {
 	CHI_CONVENTION_NONE = 0,
 	CHI_CONVENTION_TORCH,
@@ -25,26 +25,25 @@ typedef enum {
 typedef struct chi_name_map_line chi_name_map_line;
 typedef struct {
 	size_t n, capacity;
-	chi_name_map_line *line; // those without a star by tensor, then the others in order
+	chi_name_map_line *line; // without a star by tensor, then the others in order
 	size_t plain; // without a star
 	chi_convention convention;
 	bool permutes; // a line has axes
 } chi_name_map;
 
 typedef struct {
-	chi_text name; // of the variable, or of the tensor; freed by the caller
+	chi_text name; // the variable's or the tensor's; freed by the caller
 	bool left_out;
 	bool by_line; // a line of the map has the name
 	chi_rearrangement how;
 } chi_mapped_name;
 
-// Parses a name map, which may be NULL and must outlive *m. CHOIR_INVALID names the line. Always
-// free *m.
+// map may be NULL and must outlive *m. CHOIR_INVALID names the line. Always free *m.
 choir_status chi_name_map_read(const char *map, chi_name_map *m);
 void chi_name_map_free(chi_name_map *m);
-// Finds a tensor's name in the name map. Fails with CHOIR_NO_MEMORY.
+// CHOIR_NO_MEMORY.
 choir_status chi_name_map_find(const chi_name_map *m, const char *tensor, chi_mapped_name *found);
-// Finds the tensor's name for a variable's name, with the rearrangement of an import: the first
-// line that gives the variable. CHOIR_INVALID: no tensor's name gives it.
+// For a variable, with the rearrangement of an import: the first line that gives the variable.
+// CHOIR_INVALID: no tensor's name gives it.
 choir_status chi_name_map_find_tensor(
 		const chi_name_map *m, const char *variable, chi_mapped_name *found);

@@ -1,6 +1,6 @@
-// The safetensors format: a little-endian length of eight bytes, a JSON header, and the data, to
-// which the header's offsets refer. Files may be untrusted: tensors must tile the data, nothing
-// may occur twice, and sizes are compared with the file's before use.
+// A little-endian length of eight bytes, a JSON header, and the data, to which the header's
+// offsets refer. Files may be untrusted: tensors must tile the data, nothing may occur twice, and
+// sizes are compared with the file's before use.
 #pragma once
 
 #include "base/file.h"
@@ -21,7 +21,7 @@ typedef struct {
 	const char *key, *value;
 } chi_st_pair;
 
-// A file's header, with its text.
+// With its text.
 typedef struct {
 	char *text;
 	uint64_t data; // offset in the file
@@ -31,18 +31,18 @@ typedef struct {
 	chi_st_pair **pair; // in the order of keys
 } chi_safetensors;
 
-// Reads and checks the safetensors header of f. CHOIR_CORRUPT says where; CHOIR_UNSUPPORTED:
-// unknown dtype, or too many dimensions. *st may be closed after a failure, or if it is zeroed.
+// CHOIR_CORRUPT says where; CHOIR_UNSUPPORTED: unknown dtype, or too many dimensions. *st may be
+// closed after a failure, or if it is zeroed.
 choir_status chi_safetensors_open(chi_safetensors *st, chi_file *f);
-// Checks a whole safetensors file in memory; path is for messages.
+// In memory; path is for messages.
 choir_status chi_safetensors_view(
 		chi_safetensors *st, const char *path, const void *file, size_t bytes);
 void chi_safetensors_close(chi_safetensors *st);
-// Finds a key in the safetensors metadata.
+// In the metadata.
 const chi_st_pair *chi_safetensors_pair(const chi_safetensors *st, const char *key);
 
 const char *chi_safetensors_dtype(choir_dtype dtype);
-// Prints everything before the data of a safetensors file, for n tensors with offsets and pairs of
-// metadata. text->failed: out of memory.
+// All before the data, for n tensors with offsets and pairs of metadata. text->failed: out of
+// memory.
 void chi_safetensors_print(chi_text *text, size_t n, const chi_st_tensor tensors[], size_t pairs,
 		const chi_st_pair metadata[]);

@@ -1,4 +1,4 @@
-// Collects weights, and fetches values from any device.
+// Values are fetched from any device.
 #include "train/weights/weights.h"
 
 #include "base/alloc.h"

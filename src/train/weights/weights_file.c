@@ -1,5 +1,5 @@
-// A weights file in memory. The chief reads it and sends its bytes to other workers, so all
-// continue from the same weights.
+// The chief reads the file and sends its bytes to the others, so all continue from the same
+// weights.
 #include "base/alloc.h"
 #include "base/status.h"
 #include "train/weights/weights.h"

@@ -1,4 +1,4 @@
-// Restores weights. The file is read and compared as a whole before the first variable is written.
+// The file is read and compared as a whole before the first variable is written.
 #include "choir/weights.h"
 
 #include "base/alloc.h"
@@ -83,7 +83,7 @@ choir_status chi_weights_set(const chi_weights *w, const chi_safetensors *st, co
 	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
 		status = chi_weight_set(w->variable[i], f, data + st->tensor[i]->begin);
-		// Undefined variables are better than a mix of two models.
+		// undefined is better than a mix of two models
 		for (size_t k = 0; status != CHOIR_OK && k <= i; k++)
 			chi_variable_undefine(w->variable[k]);
 	}

@@ -1,5 +1,4 @@
-// Restores the tensors that a file and a strategy both have, after all tensors are read and
-// compared.
+// Restores what a file and a strategy both have, after all tensors are read and compared.
 #include "choir/weights.h"
 
 #include "base/alloc.h"
@@ -41,7 +40,7 @@ static bool can_cast(const chi_st_tensor *t, const choir_variable *v)
 					(chi_dtype_is_float(t->dtype) && chi_dtype_is_float(v->dtype)));
 }
 
-// Returns NULL, or the reason why it is impossible.
+// NULL, or the reason why it is impossible.
 static const char *rearrange(
 		const choir_shape *shape, const chi_rearrangement *how, choir_shape *to)
 {

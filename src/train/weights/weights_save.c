@@ -1,5 +1,4 @@
-// Saves and hashes weights. The header with all offsets comes first, so values are then fetched
-// and written one by one.
+// The header with all offsets comes first, so values are fetched and written one by one.
 #include "choir/weights.h"
 
 #include "base/alloc.h"
@@ -26,7 +25,7 @@ static bool by_size_and_name(const void *a, const void *b)
 	return s != t ? s > t : strcmp(v->name, w->name) < 0;
 }
 
-// What a variable becomes in the file. A file without a map has no list of these.
+// A file without a map has no list of these.
 typedef struct {
 	chi_mapped_name as;
 	choir_shape file, before; // before: of v's elements, before the axes are put back
@@ -34,7 +33,7 @@ typedef struct {
 	int axis[CHI_NAME_MAP_AXES]; // of the transpose
 } target;
 
-// The inverse of an import's rearrangement.
+// Of an import's rearrangement.
 static choir_status invert(const choir_variable *v, target *t)
 {
 	const chi_rearrangement *how = &t->as.how;
@@ -114,8 +113,8 @@ static choir_status print_header(
 	return status;
 }
 
-// A file being written; to is NULL on the other workers. After a failure the rest is still
-// fetched, since some weights need all workers.
+// to is NULL on other workers. After a failure the rest is still fetched, since some weights need
+// all workers.
 typedef struct {
 	chi_writer *to;
 	const target *target; // of the next weight; NULL: no map
@@ -153,7 +152,7 @@ static choir_status write_weight(
 	return CHOIR_OK;
 }
 
-// writes: this worker writes the file.
+// writes: this worker does.
 static choir_status write_file(const char *path, const chi_weights *weights, const target *to,
 		const chi_text *header, bool writes)
 {
@@ -174,7 +173,7 @@ static choir_status write_file(const char *path, const chi_weights *weights, con
 	return w.status;
 }
 
-// A file to save: what is known before the first fetch.
+// What is known before the first fetch.
 typedef struct {
 	const char *path;
 	chi_name_map map;

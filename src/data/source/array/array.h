@@ -1,40 +1,38 @@
-// Array files: packed values, with examples along axis 0. IDX, npy and npz read their own headers;
-// array_file.c does the rest.
+// Array files: packed values, with examples along axis 0.
 #pragma once
 
 #include "data/source/reader.h"
 #include "data/stage.h"
 
-// Includes the axis of examples, which batches have too.
+// With the axis of examples, which batches have too.
 enum { CHI_ARRAY_FILE_RANK = CHOIR_MAX_RANK };
 
 typedef struct {
 	chi_reader *reader; // after the header
 	choir_dtype dtype;
-	size_t stored; // bytes of a value in the file, if dtype is wider; else 0
+	size_t stored; // bytes of a value, if dtype is wider; else 0
 	bool is_signed; // for values of 1 or 2 bytes
 	int rank;
 	int64_t dim[CHI_ARRAY_FILE_RANK];
 	size_t header_bytes;
 	bool big_endian;
 	bool fortran; // column-major
-	int64_t promised; // bytes of values, set by chi_array_file_check
+	int64_t promised; // bytes, set by chi_array_file_check
 } chi_array_file;
 
-// Checks the file's size by its header.
+// Against its header.
 choir_status chi_array_file_check(chi_array_file *p);
-// Makes a source with one column per part. Owns the readers, except on failure.
+// One column per part. Owns the readers, except on failure.
 typedef enum { CHI_ARRAY_FILE_IDX, CHI_ARRAY_FILE_NPY, CHI_ARRAY_FILE_NPZ } chi_array_format;
 choir_dataset *chi_array_file_new(
 		chi_array_format format, size_t n, chi_array_file parts[], const char *const names[]);
 
-// Reads the header at p->reader and checks it.
 choir_status chi_npy_read_header(chi_array_file *p);
 // Accepts any type: gives its name, and whether Choir has it. Does not check the file's size.
 enum { CHI_NPY_TYPE = 64 };
 choir_status chi_npy_infer(chi_array_file *p, char type[CHI_NPY_TYPE], bool *known);
 
-// Copies the texts. rank: 0 to CHOIR_MAX_RANK.
+// rank: 0 to CHOIR_MAX_RANK.
 choir_status chi_array_list_add(choir_array_list *l, const char *name, const char *type, int known,
 		int rank, const int64_t dim[], int64_t held);
 choir_status chi_array_list_add_npy(choir_array_list *l, const char *name, chi_reader *r);

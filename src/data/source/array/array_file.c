@@ -1,7 +1,6 @@
-// Array files after their header. The header is checked against the file's size before memory is
-// allocated. A plain file is read straight into the reader's rows. A small compressed file is
-// unpacked to memory at its first use; a large one is a stream. Column-major values are reordered
-// in memory.
+// The header is checked against the file's size before memory is allocated. A plain file is read
+// straight into the reader's rows; a small compressed one is unpacked at its first use, a large
+// one is a stream. Column-major values are reordered in memory.
 #include "data/source/array/array.h"
 
 #include <stdio.h>
@@ -13,8 +12,7 @@
 #include "data/source/byte_order.h"
 #include "tensor/tensor.h"
 
-// A compressed file may unpack to LARGER_IN_MEMORY times its size, but at least LITTLE_IN_MEMORY
-// and at most MAX_IN_MEMORY.
+// Unpacked: at most LARGER_IN_MEMORY times its size, within LITTLE_ and MAX_IN_MEMORY.
 enum { LITTLE_IN_MEMORY = 24 << 20, MAX_IN_MEMORY = 64 << 20, LARGER_IN_MEMORY = 8 };
 enum { CHUNK_BYTES = 64 << 10 };
 
@@ -36,7 +34,7 @@ static int64_t stored_bytes(const chi_array_file *p, int64_t bytes)
 	return bytes / (int64_t) chi_dtype_size(p->dtype) * (int64_t) stored_size(p);
 }
 
-// Prints the shape as a product, with a value's bytes unless 1.
+// As a product, with a value's bytes unless 1.
 static const char *describe(const chi_array_file *p, char text[], size_t size)
 {
 	size_t at = 0;
@@ -90,7 +88,7 @@ choir_status chi_array_file_check(chi_array_file *p)
 
 // ---- Values.
 
-// Widens in place. Values lie at the end of the memory, so none is overwritten before it is read.
+// Values lie at the end of the memory, so none is overwritten before it is read.
 static void widen(const chi_array_file *p, char *values, size_t count)
 {
 	const size_t size = chi_dtype_size(p->dtype), stored = p->stored;
@@ -115,7 +113,7 @@ static void widen(const chi_array_file *p, char *values, size_t count)
 	}
 }
 
-// before: bytes of earlier values in the file.
+// before: bytes of earlier values.
 static choir_status take_values(
 		const chi_array_file *p, void *values, size_t bytes, int64_t before)
 {
@@ -160,7 +158,7 @@ static choir_status to_first_value(const chi_array_file *p)
 
 // ---- Memory.
 
-// A walk in column-major order. place is the row-major position.
+// In column-major order. place: the row-major position.
 typedef struct {
 	int rank;
 	int64_t dim[CHI_ARRAY_FILE_RANK], stride[CHI_ARRAY_FILE_RANK], at[CHI_ARRAY_FILE_RANK];
@@ -227,7 +225,6 @@ static choir_status read_all(const chi_array_file *p, char *memory)
 	return status;
 }
 
-// Loads all values and closes the files.
 static choir_status load(arrays *s)
 {
 	for (size_t i = 0; i < s->base.spec.n && !s->loaded; i++) {

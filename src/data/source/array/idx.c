@@ -1,5 +1,5 @@
-// IDX files, the format of MNIST: two zero bytes, a value type, a rank, the dimensions as
-// big-endian 32-bit numbers, then packed big-endian values.
+// The format of MNIST: two zero bytes, a value type, a rank, the dimensions as big-endian 32-bit
+// numbers, then packed big-endian values.
 #include "data/source/array/array.h"
 
 #include <endian.h>

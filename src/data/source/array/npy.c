@@ -14,7 +14,7 @@ enum { MAGIC_BYTES = 8, MAX_TEXT = 64 << 10, MAX_WORD = CHI_NPY_TYPE, ALIGNMENT 
 
 static const char magic[] = "\x93NUMPY";
 
-// Types narrower than their dtype can only be read.
+// Narrower types can only be read.
 static const struct {
 	const char *code;
 	choir_dtype dtype;
@@ -43,7 +43,7 @@ typedef struct {
 	size_t length, at;
 	size_t before; // bytes before the text
 	bool has_descr, has_order, has_shape;
-	char *type; // out: the type's name; NULL: accepts only types of datasets
+	char *type; // out: the name; NULL: only types of datasets
 	bool *known;
 } parser;
 
@@ -78,7 +78,6 @@ static bool take(parser *p, const char *word)
 	return true;
 }
 
-// Reads a quoted string without escapes.
 static choir_status take_word(parser *p, char word[MAX_WORD], const char *needed)
 {
 	skip_space(p);
@@ -313,7 +312,7 @@ choir_dataset *choir_npy_dataset_new(const char *path, const char *column)
 
 // ---- Writing.
 
-// Gives the length, padded to a multiple of 64 as in numpy.
+// Padded to a multiple of 64 as in numpy.
 static size_t make_header(char *text, size_t capacity, const char *code, const choir_shape *shape)
 {
 	const bool big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;

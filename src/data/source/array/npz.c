@@ -1,4 +1,4 @@
-// npz files: zip archives of npy files of equal length, one per column.
+// Zip archives of npy files of equal length, one per column.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -72,7 +72,7 @@ static choir_status open_parts(const char *path, const chi_zip_members *members,
 	return *n ? CHOIR_OK : choir_fail(CHOIR_CORRUPT, "%s: the archive has no arrays", path);
 }
 
-// Columns have their members' names, without the endings.
+// Members' names, without the endings.
 static void name_parts(const chi_zip_members *members, size_t wanted, const char *const names[],
 		const char *columns[])
 {

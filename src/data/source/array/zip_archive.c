@@ -1,6 +1,5 @@
-// The directory of a zip archive (PKWARE APPNOTE 6.3). A record at the end of the file points to
-// it, and its entries point to the members. Numbers are little-endian. Each is checked against the
-// file's size.
+// A zip archive's directory (PKWARE APPNOTE 6.3). A record at the file's end points to it, and
+// its entries to the members. Numbers are little-endian; each is checked against the file's size.
 #include "data/source/array/zip_archive.h"
 
 #include <stdlib.h>
@@ -118,7 +117,7 @@ static choir_status read_end(archive *a)
 
 // ---- Entries.
 
-// Reads numbers that do not fit in the entry from its extra fields.
+// Numbers that do not fit in the entry.
 static bool widen(const unsigned char *extra, size_t left, uint64_t *wide[], int n)
 {
 	while (left >= 4) {
@@ -141,7 +140,7 @@ static bool widen(const unsigned char *extra, size_t left, uint64_t *wide[], int
 	return n == 0;
 }
 
-// A member's own header can have other lengths than the directory.
+// A member's own header can have other lengths.
 static choir_status find_data(const archive *a, chi_zip_member *m, uint64_t local)
 {
 	unsigned char h[LOCAL_BYTES];

@@ -1,6 +1,6 @@
-// A hash table from texts to numbers, with open addressing, at most half full. Texts are stored
-// consecutively, so a million short texts take little more memory than their file. A secret seed
-// of the hash prevents files in which all texts collide.
+// A hash table with open addressing, at most half full. Texts are consecutive, so a million short
+// ones take little more memory than their file. A secret seed prevents files in which all texts
+// collide.
 #include "data/source/csv/categories.h"
 
 #include <stdlib.h>
@@ -48,7 +48,7 @@ void chi_categories_free(chi_categories *c)
 
 __extension__ typedef unsigned __int128 wide;
 
-// A 128-bit product depends on all bits of both factors.
+// It depends on all bits of both factors.
 static uint64_t fold(uint64_t a, uint64_t b)
 {
 	const wide product = (wide) a * b;
@@ -94,7 +94,7 @@ static choir_status make_slots(chi_categories *c)
 	if (c->slots / 2 > c->n)
 		return CHOIR_OK;
 	size_t slots = c->slots ? 2 * c->slots : FIRST_SLOTS;
-	chi_free(c->slot); // first: the larger table is filled anew
+	chi_free(c->slot); // the larger table is filled anew
 	c->slots = 0;
 	c->slot = chi_alloc_array(slots, sizeof *c->slot);
 	if (!c->slot)

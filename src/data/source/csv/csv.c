@@ -1,6 +1,5 @@
-// The CSV source. A number is parsed from the buffer straight into the reader's row. If characters
-// follow the number in its field, a slower function parses the field. The next row overwrites a
-// bad or dropped row.
+// A number is parsed from the buffer straight into the reader's row; if more follows in its
+// field, a slower function parses the field. The next row overwrites a bad or dropped one.
 #include "data/stage.h"
 
 #include <math.h>
@@ -25,7 +24,7 @@ typedef struct {
 	chi_csv_schema schema;
 	chi_row_buffer spare; // one example, for unwanted columns
 	bool looked;
-	bool numbered; // the last column is the row number
+	bool numbered; // in the last column
 	int64_t before;
 	chi_places places;
 } csv;
@@ -70,7 +69,7 @@ static bool store_not_finite(choir_dtype dtype, const chi_csv_text *t, void *to)
 	return true;
 }
 
-// Reports a bad field, unless bad rows are skipped.
+// Unless bad rows are skipped.
 static row_end wrong_field(
 		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, const char *what)
 {
@@ -174,7 +173,7 @@ static bool take_number(
 
 // ---- Rows.
 
-// Handles a wrong number of fields, or an incomplete row.
+// A wrong number of fields, or an incomplete row.
 static row_end not_whole(csv *c, size_t fields, const char *p, chi_csv_end how)
 {
 	chi_csv_text field;
@@ -269,7 +268,7 @@ static choir_status add_place(csv *c)
 	const chi_seek_point place = { .file = (int64_t) r->file - 1,
 		.byte = (int64_t) chi_csv_place(r, r->buffer + r->at),
 		.record = r->row };
-	return chi_places_add(&c->places, &c->base, &c->paths, &place);
+	return chi_places_add(&c->base, &place);
 }
 
 static choir_status csv_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
@@ -314,22 +313,12 @@ static choir_status csv_seek(choir_dataset *d, int64_t elements)
 {
 	csv *c = (csv *) d;
 	chi_seek_point mark = { 0 };
-	if (chi_places_find(&c->places, d, elements, &mark))
+	if (chi_places_find(d, elements, &mark))
 		CHOIR_TRY(go_to(c, &mark));
 	return chi_dataset_read_over(d, mark.elements, elements);
 }
 
-static chi_seek_index *csv_seek_index(choir_dataset *d)
-{
-	return &((csv *) d)->places.seek_index;
-}
-
-static bool csv_fits(const choir_dataset *d, const chi_seek_point *mark)
-{
-	return chi_places_fit(&((const csv *) d)->paths, mark);
-}
-
-// Hashes the options that drop rows.
+// Of the options that drop rows.
 static uint64_t csv_signature(const choir_dataset *d)
 {
 	const chi_csv_schema *s = &((const csv *) d)->schema;
@@ -354,19 +343,6 @@ static void csv_free(choir_dataset *d)
 	chi_places_free(&c->places);
 }
 
-static choir_status csv_shard_files(choir_dataset *d, int64_t count, int64_t index)
-{
-	csv *c = (csv *) d;
-	chi_glob_shard(&c->paths, (size_t) count, (size_t) index);
-	d->files = (int64_t) c->paths.n;
-	return CHOIR_OK;
-}
-
-static const char *csv_path(const choir_dataset *d, int64_t i)
-{
-	return ((const csv *) d)->paths.path[i];
-}
-
 static const chi_stage csv_stage = {
 	.name = "csv dataset",
 	.range = chi_no_range,
@@ -375,12 +351,12 @@ static const chi_stage csv_stage = {
 	.peek = chi_no_peek,
 	.free = csv_free,
 	.seek = csv_seek,
-	.seek_index = csv_seek_index,
-	.fits = csv_fits,
+	.seek_index = chi_places_index,
+	.fits = chi_places_fit,
 	.signature = csv_signature,
 	.files = CHI_FILES_HERE,
-	.shard_files = csv_shard_files,
-	.path = csv_path,
+	.shard_files = chi_paths_shard,
+	.path = chi_paths_at,
 };
 
 // ---- Construction.
@@ -441,7 +417,7 @@ static choir_status prepare(csv *c, const char *path, const choir_csv_options *o
 	return CHOIR_OK;
 }
 
-// Gives 0 for an error.
+// 0: an error.
 static size_t add_number(size_t n, choir_column columns[CHI_MAX_COLUMNS], const char *name)
 {
 	bool taken = n == CHI_MAX_COLUMNS;
@@ -458,7 +434,7 @@ static size_t add_number(size_t n, choir_column columns[CHI_MAX_COLUMNS], const 
 	return n + 1;
 }
 
-// Moves c into a source and leaves it empty.
+// Leaves c empty.
 static csv *make(csv *c, const choir_csv_options *o)
 {
 	choir_column columns[CHI_MAX_COLUMNS];
@@ -472,14 +448,15 @@ static csv *make(csv *c, const choir_csv_options *o)
 	c->base = made->base;
 	*made = *c;
 	*c = (csv){ .base.stage = &csv_stage };
-	chi_places_init(&made->places);
+	chi_places_init(&made->places, &made->base);
+	made->base.paths = &made->paths;
 	made->rows.paths = &made->paths;
 	made->numbered = o->row_number != NULL;
 	made->base.files = (int64_t) made->paths.n;
 	for (size_t i = 0; i < made->schema.n; i++) {
 		chi_csv_field *f = &made->schema.field[i];
 		f->as = NULL; // the caller's
-		// Gathered columns have categories per field.
+		// gathered columns have categories per field
 		if (f->category && columns[f->target].shape.rank == 0)
 			made->base.spec.categories[f->target] = f->categories;
 	}

@@ -1,4 +1,4 @@
-// The choice of columns of CSV files, and where their fields go.
+// The choice of columns, and where their fields go.
 #include "data/source/csv/csv.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 static const char *const usual_missing[] = { "NA", "N/A", "NaN", "nan", "null", "NULL" };
 enum { USUAL_MISSING = sizeof usual_missing / sizeof usual_missing[0] };
-enum { MAX_KNOWN = 2048 }; // more than a message has
+enum { MAX_KNOWN = 2048 };
 
 choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
 {
@@ -102,7 +102,7 @@ static choir_status check_column(const choir_csv_column *c)
 	return CHOIR_OK;
 }
 
-// Numbers texts in the order of the list.
+// In the order of the list.
 static choir_status give_categories(chi_csv_field *f)
 {
 	f->categories = chi_categories_new();
@@ -228,7 +228,7 @@ static void decide(chi_csv_field *f, bool gathered)
 	f->dtype = (uint8_t) dtype;
 }
 
-// Adds f to the column as, which may be new.
+// as may be new.
 static choir_status place(
 		chi_csv_field *f, const char *as, bool gathered, size_t *n, choir_column columns[])
 {

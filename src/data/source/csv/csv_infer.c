@@ -1,6 +1,6 @@
-// Schema inference: one read of the files before the first example. A column has whole numbers if
-// all its fields are whole numbers, else numbers if all are numbers, dates if all are dates, else
-// text. The distinct texts are its categories. Only rows with as many fields as the header count.
+// One read of the files before the first example. A column has whole numbers if all its fields
+// are, else numbers, dates or text. The distinct texts are its categories. Only rows with as many
+// fields as the header count.
 #include "data/source/csv/csv.h"
 
 #include <math.h>
@@ -53,8 +53,7 @@ size_t chi_csv_find_field(const chi_csv_schema *s, const char *name)
 	return found < 0 ? s->n : (size_t) found;
 }
 
-// Whether an empty field of the header is no column. Rows then begin with a name, or end with a
-// separator.
+// An empty field of the header is no column: rows begin with a name, or end with a separator.
 static bool is_nameless(chi_csv_schema *s, const chi_csv_text *t, chi_csv_end how)
 {
 	if (!s->header || t->length > 0)
@@ -125,7 +124,7 @@ static choir_status read_header(chi_csv_rows *r, chi_csv_schema *s)
 
 enum { PEEKED = 2 }; // one row might be damaged
 
-// *open: counts rows whose last field is empty.
+// *open: rows whose last field is empty.
 static chi_csv_end count_fields(chi_csv_rows *r, size_t fields[PEEKED], size_t *open)
 {
 	const char *p = r->buffer + r->at;
@@ -282,7 +281,7 @@ static chi_csv_found combine(chi_csv_found a, chi_csv_found b)
 	return a == CHI_CSV_DATE || b == CHI_CSV_DATE ? CHI_CSV_TEXT : a > b ? a : b;
 }
 
-// Whether the first pass collects texts of the column.
+// In the first pass.
 static bool collects(const chi_csv_field *f)
 {
 	return chi_csv_needs_texts(f, (chi_csv_found) f->found);
@@ -296,7 +295,7 @@ static void leave_out(chi_csv_field *f)
 	f->again = false;
 }
 
-// Whether a text of the column occurs twice on average.
+// Twice on average.
 static bool has_repeated_texts(const chi_csv_schema *s, const chi_csv_field *f)
 {
 	const size_t texts = f->categories ? chi_categories_count(f->categories) : 0;
@@ -346,7 +345,7 @@ static choir_status infer_field(chi_csv_rows *r, const chi_csv_schema *s, chi_cs
 	return collects(f) && !f->again ? collect(r, s, f, t) : CHOIR_OK;
 }
 
-// Finds the row's end. *good: as many fields as in the header.
+// *good: as many fields as in the header.
 static choir_status measure(chi_csv_rows *r, const chi_csv_schema *s, const char **end, bool *good)
 {
 	for (;;) {
@@ -375,7 +374,7 @@ static choir_status measure(chi_csv_rows *r, const chi_csv_schema *s, const char
 	}
 }
 
-// Skips a field. False: it may change its column.
+// False: the field may change its column.
 static bool take_known(chi_csv_rows *r, const chi_csv_schema *s, const chi_csv_field *f,
 		const char **p, chi_csv_end *how)
 {
@@ -402,7 +401,7 @@ static bool take_known(chi_csv_rows *r, const chi_csv_schema *s, const chi_csv_f
 			(f->categories && chi_categories_find(f->categories, t.text, t.length) >= 0);
 }
 
-// Fast path for rows that change nothing. False: the row may, or is incomplete.
+// Rows that change nothing. False: the row may, or is incomplete.
 static bool pass_known(chi_csv_rows *r, const chi_csv_schema *s)
 {
 	const char *p = r->buffer + r->at;

@@ -1,6 +1,6 @@
-// Rows of fields by RFC 4180. When the buffer ends within a row, the row's beginning moves to the
-// buffer's start, more is read, and the row is parsed again. So no parser state is kept, and the
-// buffer must hold the longest row.
+// Fields by RFC 4180. When the buffer ends within a row, the row moves to the buffer's start,
+// more is read, and it is parsed again. So there is no parser state, and the buffer holds the
+// longest row.
 #include "data/source/csv/csv.h"
 
 #include <stdarg.h>
@@ -120,7 +120,7 @@ choir_status chi_csv_open(chi_csv_rows *r)
 	return CHOIR_OK;
 }
 
-// byte must follow a line end, or end the file.
+// byte follows a line end, or ends the file.
 choir_status chi_csv_jump(chi_csv_rows *r, int64_t byte, int64_t row)
 {
 	char before = '\0';
@@ -231,7 +231,7 @@ static chi_csv_end take_quoted(
 		if (end[1] != r->quote)
 			break;
 	}
-	*field = (chi_csv_text){ start, (size_t) (end - start), true };
+	*field = (chi_csv_text){ start, (size_t) (end - start) };
 	if (memchr(start, '\0', field->length))
 		return bad(r, p, start, "a zero byte; text needed");
 	const char *behind = end + 1;
@@ -267,7 +267,7 @@ chi_csv_end chi_csv_take(chi_csv_rows *r, const char **p, chi_csv_text *field)
 		end--;
 	while (start < end && (*start == ' ' || *start == '\t'))
 		start++;
-	*field = (chi_csv_text){ start, (size_t) (end - start), false };
+	*field = (chi_csv_text){ start, (size_t) (end - start) };
 	return how;
 }
 
@@ -290,7 +290,7 @@ chi_csv_end chi_csv_close(
 			: how;
 }
 
-// Skips a line, ignoring quotes. False: the buffer has no line end.
+// Ignores quotes. False: the buffer has no line end.
 static bool pass_line(chi_csv_rows *r, const char *p)
 {
 	const char *last = r->buffer + r->length, *end = memchr(p, '\n', (size_t) (last - p));

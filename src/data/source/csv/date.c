@@ -7,7 +7,7 @@ typedef struct {
 	const char *at, *end;
 } reading;
 
-// Reads a number of exactly n digits.
+// Exactly n digits.
 static bool decimal(reading *r, int n, int *value)
 {
 	*value = 0;

@@ -1,7 +1,6 @@
-// Decimal to binary conversion. Nearly all numbers have at most 19 digits and a power of ten of at
-// most 27. Since ten is two times five, the result is a product or quotient of two 64-bit
-// integers, computed to at least 64 bits. A remainder decides the rounding. The C library converts
-// all other numbers.
+// Nearly all numbers have at most 19 digits and a power of ten of at most 27. Since ten is two
+// times five, the result is a product or quotient of two 64-bit integers, computed to at least 64
+// bits; a remainder decides the rounding. The C library converts all others.
 #include "data/source/csv/decimal.h"
 
 #include <math.h>
@@ -50,7 +49,7 @@ static bool is_numeral(char c)
 	return c >= '0' && c <= '9';
 }
 
-// Adds the number of digits to *count. Leading zeros do not count.
+// *count: without leading zeros.
 static const char *read_digits(const char *p, chi_decimal *d, int *count)
 {
 	for (; is_numeral(*p); p++) {
@@ -93,7 +92,7 @@ bool chi_decimal_read(const char *text, chi_decimal *d)
 		p = read_digits(point, d, &count);
 		some = some || p > point;
 		d->whole = false;
-		// After omitted digits the text will be parsed again.
+		// after omitted digits the text is parsed again
 		d->exponent = p - point <= MAX_TEXT ? -(int) (p - point) : 0;
 		d->inexact = d->inexact || p - point > MAX_TEXT;
 	}
@@ -133,7 +132,7 @@ static uint64_t leading_bits(const chi_decimal *d, int *exponent, bool *more)
 	return q << last; // the unknown bit is far below
 }
 
-// Rounds ties to even. The result is exact as an f64.
+// Ties to even. The result is exact as an f64.
 static double round_to(uint64_t q, int exponent, bool more, int bits)
 {
 	const int dropped = 64 - bits;
@@ -197,7 +196,7 @@ bool chi_decimal_f32(const chi_decimal *d, float *out)
 	int exponent = 0;
 	bool more = false;
 	const uint64_t q = is_simple(d) ? leading_bits(d, &exponent, &more) : 0;
-	// Numbers near the largest f32 go to the C library, too.
+	// numbers near the largest f32
 	if (q == 0 || exponent + 63 >= F32_LAST) {
 		if (!copy_text(d, copy))
 			return false;
@@ -214,7 +213,7 @@ bool chi_decimal_i64(const chi_decimal *d, int64_t *out)
 {
 	if (!d->whole || d->inexact || d->digits > (uint64_t) INT64_MAX + d->negative)
 		return false;
-	const bool min = d->digits > INT64_MAX; // without a positive counterpart
+	const bool min = d->digits > INT64_MAX;
 	const int64_t value = min ? INT64_MAX : (int64_t) d->digits;
 	*out = d->negative ? -value - min : value;
 	return true;

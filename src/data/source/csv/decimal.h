@@ -1,5 +1,5 @@
-// Exactly rounded conversion of decimal numbers to binary ones. In any locale and floating-point
-// environment, the bits are those of strtod and strtof in the C locale.
+// Exactly rounded: in any locale and floating-point environment, the bits are those of strtod and
+// strtof in the C locale.
 #pragma once
 
 #include <stdbool.h>
@@ -11,14 +11,14 @@ typedef struct {
 	int exponent; // power of ten
 	bool negative;
 	bool whole; // no point, no exponent
-	bool inexact; // more than 19 digits; digits has the first
+	bool inexact; // more than 19; digits has the first
 	const char *text, *end;
 } chi_decimal;
 
-// Reads the longest number at text. The byte after it, e.g. zero, must not continue it.
+// The longest number at text. The byte after it, e.g. zero, must not continue it.
 bool chi_decimal_read(const char *text, chi_decimal *d);
-// Give the nearest value, infinite if out of range. False: the text has more than 1000 bytes.
+// Infinite if out of range. False: the text has more than 1000 bytes.
 bool chi_decimal_f64(const chi_decimal *d, double *out);
 bool chi_decimal_f32(const chi_decimal *d, float *out);
-// False: the number is not whole, or out of range.
+// False: not whole, or out of range.
 bool chi_decimal_i64(const chi_decimal *d, int64_t *out);

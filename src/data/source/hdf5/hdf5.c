@@ -1,6 +1,5 @@
-// HDF5 datasets of equal length as columns. They are read side by side, as a stream, straight into
-// the reader's memory. A chunked dataset gets a cache for a row of chunks, so each chunk is
-// unpacked once.
+// Datasets of equal length are read side by side, as a stream. A chunked one gets a cache for a
+// row of chunks, so each chunk is unpacked once.
 #include "data/stage.h"
 
 #include <stdio.h>
@@ -45,7 +44,7 @@ static choir_status library_failed(
 
 // ---- Names.
 
-// Gives the name's length; negative: a failure.
+// Its length; negative: a failure.
 static ssize_t member_name(const chi_hdf5 *h, hid_t root, hsize_t i, char name[MAX_NAME])
 {
 	return h->H5Lget_name_by_idx(
@@ -73,7 +72,7 @@ static H5I_type_t member_type(const chi_hdf5 *h, hid_t root, const char *name)
 typedef struct {
 	size_t n;
 	char name[CHI_MAX_COLUMNS][MAX_NAME];
-	chi_text all; // of existing members: "x", "train/"
+	chi_text all; // "x", "train/"
 } members;
 
 static choir_status see_member(
@@ -211,7 +210,7 @@ static choir_status take_shape(
 	return CHOIR_OK;
 }
 
-// Gives 0 if the dataset is not chunked, or needs more than MAX_CACHE.
+// 0: not chunked, or more than MAX_CACHE.
 static size_t chunk_row_bytes(const part *p)
 {
 	const chi_hdf5_stored *s = &p->stored;

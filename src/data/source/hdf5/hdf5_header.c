@@ -1,8 +1,7 @@
-// Checks an object's header before the HDF5 library decodes it. Version 1 headers have no
-// checksum, and HDF5 1.10 trusts damaged headers. It divides by chunk sizes. It copies as many
-// values as an enumeration declares, and as many bytes of a fill value as the type has. It follows
-// shared messages in files that cannot have any. The library handles structures unknown here.
-// Format: "HDF5 File Format Specification Version 3.0", II.A and IV.A.
+// Headers of version 1 have no checksum, and HDF5 1.10 trusts damaged ones: it divides by chunk
+// sizes, copies as many values as an enumeration declares and as many bytes of a fill value as
+// the type has, and follows shared messages in files that cannot have any. Format: "HDF5 File
+// Format Specification Version 3.0", II.A and IV.A.
 #include "data/source/hdf5/hdf5.h"
 
 #ifndef H5_NO_DEPRECATED_SYMBOLS
@@ -17,7 +16,7 @@ enum {
 	MAX_SIZE = 8, // of an offset or a length
 	HEADER = 16,
 	MESSAGE = 8,
-	BODY = 2 * MAX_SIZE + 4 * (H5S_MAX_RANK + 1), // inspected bytes of a message
+	BODY = 2 * MAX_SIZE + 4 * (H5S_MAX_RANK + 1), // inspected
 	MAX_MESSAGES = 1 << 16
 };
 enum { DATATYPE = 3, FILL_VALUE = 5, LAYOUT = 8, CONTINUATION = 16 };
@@ -32,14 +31,14 @@ typedef struct {
 
 typedef struct {
 	uint64_t at, end;
-	uint64_t next, next_end; // continuation; 0: none
+	uint64_t next, next_end; // 0: none
 } piece;
 
 typedef struct {
-	uint32_t value; // last dimension of chunks; 0: none
+	uint32_t value; // of chunks; 0: none
 	uint64_t type;
 	uint64_t fill; // 0: default
-	bool truncated; // the fill value is too long
+	bool truncated; // by a too long fill value
 } sizes;
 
 static uint64_t number(const unsigned char *p, size_t bytes)
@@ -49,7 +48,7 @@ static uint64_t number(const unsigned char *p, size_t bytes)
 	return le64toh(n);
 }
 
-// The superblock is at byte 0, 512, 1024 and so on. False: unknown structure.
+// At byte 0, 512, 1024 and so on. False: unknown structure.
 static bool find_first_block(layout *l)
 {
 	static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
@@ -141,7 +140,7 @@ static choir_status check_message(const layout *l, uint64_t at, const unsigned c
 							   : CHOIR_OK;
 }
 
-// Checks the message at p->at, which moves on. The library finds truncated ones.
+// At p->at, which moves on. The library finds truncated ones.
 static choir_status inspect_message(const layout *l, piece *p, sizes *found)
 {
 	unsigned char head[MESSAGE], body[BODY] = { 0 };

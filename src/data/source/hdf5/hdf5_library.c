@@ -1,6 +1,6 @@
-// Loads HDF5. Most builds are not thread-safe, so a lock is held while the library is used. The
-// library's version check ends the program if header and library differ. Choir avoids this check:
-// it calls functions that are unchanged since 1.8 by their exported names.
+// Most builds are not thread-safe, so a lock is held. The library's version check would end the
+// program if header and library differ; Choir avoids it by calling functions unchanged since 1.8
+// by their exported names.
 #include "data/source/hdf5/hdf5_library.h"
 
 #include <stdio.h>

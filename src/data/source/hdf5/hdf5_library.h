@@ -1,5 +1,5 @@
-// The HDF5 library as a table of functions. It is loaded with the first file, because its three
-// dozen dependencies would delay every program (decision 0049).
+// HDF5 as a table of functions, loaded with the first file, because its three dozen dependencies
+// would delay every program (decision 0049).
 #pragma once
 
 #ifdef CHI_HAS_HDF5
@@ -21,14 +21,13 @@
 											H5Tclose) use(H5Tcopy) use(H5Tget_class) \
 											use(H5Tget_size) use(H5Tget_sign) use(H5Tget_ebias) \
 													use(H5Tget_nmembers) use(H5Tset_order)
-// These are variables of the library.
 #define CHI_HDF5_TYPES(use) \
 	use(H5T_NATIVE_FLOAT_g) use(H5T_NATIVE_DOUBLE_g) use(H5T_NATIVE_INT32_g) \
 			use(H5T_NATIVE_INT64_g) use(H5T_NATIVE_UINT8_g) use(H5P_CLS_DATASET_ACCESS_ID_g)
 
-// Older releases lack these, which are then NULL.
+// NULL in older releases.
 #define CHI_HDF5_LATER(use) use(H5Dget_chunk_storage_size) use(H5Dget_num_chunks)
-// A build of the library may lack this one.
+// A build may lack this one.
 #ifndef H5_NO_DEPRECATED_SYMBOLS
 #define CHI_HDF5_DEPRECATED(use) use(H5Gget_objinfo)
 #else
@@ -45,10 +44,10 @@ typedef struct {
 } chi_hdf5;
 
 // begin locks out Choir's other threads and turns the library's error output off; end restores
-// both. NULL: there is no library.
+// both. NULL: no library.
 const chi_hdf5 *chi_hdf5_begin(void);
 void chi_hdf5_end(void);
-// Gives the library's last failure in one line, or "".
+// In one line, or "".
 const char *chi_hdf5_error(const chi_hdf5 *h, char text[256]);
 
 #endif

@@ -1,4 +1,4 @@
-// Lists the root group of an HDF5 file, and maps HDF5 types to dtypes.
+// The root group of a file, and HDF5 types as dtypes.
 #include "base/text.h"
 #include "data/source/array/array.h"
 #include "data/source/hdf5/hdf5.h"
@@ -53,7 +53,7 @@ static const char *type_name(const chi_hdf5 *h, hid_t type, char text[32])
 	return text;
 }
 
-// Leaves out a shape with more axes than a tensor has.
+// Without a shape of more axes than a tensor has.
 static choir_status add_dataset(const chi_hdf5 *h, choir_array_list *l, hid_t id, const char *name)
 {
 	char text[32];

@@ -1,14 +1,14 @@
-// Compares a dataset's shape with its stored bytes and chunks, which the library does not do. A
-// contiguous dataset must be complete. Chunks that were never written read as the fill value. Such
-// chunks are accepted only if no axis can grow and each stored chunk has the header's size.
-// Otherwise they are refused, because only the number of missing chunks shows damage.
+// The library does not compare a shape with the stored bytes and chunks. A contiguous dataset
+// must be complete. Chunks that were never written read as the fill value: accepted only if no
+// axis can grow and each stored chunk has the header's size, because otherwise only their number
+// would show damage.
 #include "data/source/hdf5/hdf5.h"
 
 #include "base/size.h"
 
-enum { CHECKSUM = 4 }; // added by a checksum filter
+enum { CHECKSUM = 4 }; // by a checksum filter
 
-// Call it first, since each call resets the library's last failure.
+// Each call resets the library's last failure.
 static choir_status library_failed(const chi_hdf5 *h)
 {
 	char text[256];
@@ -32,7 +32,7 @@ static choir_status take_layout(
 	return status;
 }
 
-// The library writes no chunks larger than an axis that cannot grow.
+// No chunk is larger than an axis that cannot grow.
 static choir_status check_axes(const chi_hdf5 *h, hid_t id, chi_hdf5_stored *s)
 {
 	hsize_t dim[H5S_MAX_RANK], max[H5S_MAX_RANK];
@@ -61,7 +61,7 @@ static hsize_t chunks_along(const chi_hdf5_stored *s, int axis)
 	return n / chunk + (n % chunk != 0);
 }
 
-// Older libraries cannot count; then all are assumed.
+// Older libraries cannot: all are assumed.
 static choir_status count_chunks(
 		const chi_hdf5 *h, hid_t id, size_t needed, bool fits, hsize_t *found, chi_hdf5_stored *s)
 {
@@ -131,7 +131,7 @@ choir_status chi_hdf5_inspect(const chi_hdf5 *h, hid_t id, size_t value, chi_hdf
 															 : CHOIR_OK;
 }
 
-// Moves to the next chunk beyond axis 0. False: that was the last.
+// Beyond axis 0. False: that was the last.
 static bool next_chunk(const chi_hdf5_stored *s, hsize_t offset[])
 {
 	for (int i = s->rank - 1; i > 0; i--) {

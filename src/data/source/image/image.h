@@ -1,5 +1,5 @@
-// PNG and JPEG images in memory as packed pixels, and their resizing. Files are untrusted: a size
-// in them is checked before memory is reserved. Threads: any, each with scratch memory of its own.
+// PNG and JPEG images in memory, and their resizing. A size in an untrusted file is checked
+// before memory is reserved. Threads: any, each with its own scratch memory.
 #pragma once
 
 #include "base/alloc.h"
@@ -7,7 +7,7 @@
 
 enum { CHI_IMAGE_CHANNELS = 3, CHI_IMAGE_MAX_PIXELS = 1 << 27 };
 
-// Pixels of 8 bits, row by row, without padding. The memory is kept between images.
+// 8 bits, row by row, without padding. The memory is kept between images.
 typedef struct {
 	int64_t height, width, channels;
 	uint8_t *pixels; // in scratch
@@ -22,24 +22,23 @@ typedef struct {
 	uint64_t max_pixels; // 0: CHI_IMAGE_MAX_PIXELS
 } chi_image_file;
 
-// Decodes an image to RGB: grey becomes three equal channels, transparency is dropped, 16 bits are
-// reduced to their high 8. The first bytes decide the format. CHOIR_CORRUPT: not a PNG or JPEG
-// image, damaged or truncated, or larger than the file can hold. CHOIR_UNSUPPORTED: more than
-// max_pixels, or the library is not built in.
+// To RGB: grey becomes three equal channels, transparency is dropped, 16 bits become their high
+// 8. The first bytes decide the format. CHOIR_CORRUPT: not a PNG or JPEG image, damaged or
+// truncated, or larger than the file can hold. CHOIR_UNSUPPORTED: more than max_pixels, or the
+// library is not built in.
 choir_status chi_image_decode(const chi_image_file *file, chi_image *to);
-// The decoders of the formats.
 choir_status chi_png_decode(const chi_image_file *file, chi_image *to);
 choir_status chi_jpeg_decode(const chi_image_file *file, chi_image *to);
-// Sets the size and reserves the memory of an RGB image, after checking its size.
+// Of an RGB image, after checking its size.
 choir_status chi_image_reserve(
 		chi_image *image, const chi_image_file *file, uint64_t height, uint64_t width);
-// RGB to one channel, in place: ITU-R BT.601 luma, rounded as in Pillow.
+// In place: ITU-R BT.601 luma, rounded as in Pillow.
 void chi_image_to_grey(chi_image *image);
 
 typedef struct {
 	chi_scratch first, weight, rows;
 } chi_resize_scratch;
 void chi_resize_scratch_free(chi_resize_scratch *s);
-// Scales an image so that it covers height x width pixels, and writes the middle of the result.
+// Scales to cover height x width, and writes the middle.
 choir_status chi_image_cover(const chi_image *from, int64_t height, int64_t width,
 		chi_resize_scratch *scratch, uint8_t *to);

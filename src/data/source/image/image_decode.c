@@ -1,4 +1,4 @@
-// What PNG and JPEG images have in common: limits of their sizes, and conversion to grey.
+// Limits of sizes, and conversion to grey.
 #include "data/source/image/image.h"
 
 #include <inttypes.h>
@@ -7,8 +7,8 @@
 #include "base/size.h"
 #include "data/source/gzip.h"
 
-// Deflate packs at most CHI_GZIP_RATIO bytes into one, and a byte holds at most 8 pixels. A JPEG
-// image needs at least one bit for each block of 64 pixels. Small images are not worth a check.
+// Deflate packs at most CHI_GZIP_RATIO bytes into one, and a byte holds at most 8 pixels; JPEG
+// needs a bit for each block of 64 pixels. Small images are not worth a check.
 enum { PIXELS_PER_BYTE = 8 * CHI_GZIP_RATIO, SMALL_PIXELS = 1 << 22 };
 
 void chi_image_free(chi_image *image)

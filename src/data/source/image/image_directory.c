@@ -1,6 +1,6 @@
-// The images of a directory with one directory a class. The files are listed when the dataset is
-// made, so the examples have random access: a shuffle needs no buffer, and a worker decodes only
-// the images of its replicas. To keep their number fixed, bad files are looked for at the start.
+// Files are listed when the dataset is made, so examples have random access: a shuffle needs no
+// buffer, and a worker decodes only its replicas' images. To keep their number fixed, bad files
+// are looked for at the start.
 #include "data/source/image/image.h"
 #include "data/stage.h"
 
@@ -22,11 +22,11 @@ enum { MAX_FILE = 256 << 20, MAX_SIDE = 1 << 14, USUAL_SIDE = 224, NAME_SIZE = 2
 typedef struct {
 	choir_dataset base;
 	chi_glob files;
-	int32_t *label; // of each file; NULL: there are no classes
+	int32_t *label; // NULL: no classes
 	size_t labels; // capacity
 	size_t left_out;
 	chi_categories *classes;
-	bool given; // classes are the caller's
+	bool given; // the caller's
 	int64_t height, width;
 	int channels;
 	chi_image image;
@@ -122,7 +122,7 @@ static choir_status join(chi_text *path, const char *directory, const char *name
 	return path->failed ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
 
-// Adds the images of an open directory; label CHOIR_NONE: without one.
+// CHOIR_NONE: without a label.
 static choir_status add_images(image_directory *f, const chi_directory *open, int32_t label)
 {
 	chi_glob names = { 0 };
@@ -172,7 +172,7 @@ static choir_status add_class(image_directory *f, const chi_directory *open, con
 	return label < 0 ? no_class(f, chi_directory_path(open)) : add_images(f, open, label);
 }
 
-// A file or directory of the root. Only directories are classes.
+// Only directories are classes.
 static choir_status add_entry(image_directory *f, const char *root, const char *name)
 {
 	chi_text path = { 0 };
@@ -213,7 +213,6 @@ static choir_status list(image_directory *f, const char *path)
 	return status;
 }
 
-// Leaves out the files that cannot be decoded.
 static choir_status leave_out_bad(image_directory *f)
 {
 	size_t kept = 0;
@@ -304,7 +303,7 @@ static choir_status prepare(
 	return o->bad_record == CHOIR_BAD_RECORD_SKIP ? leave_out_bad(f) : CHOIR_OK;
 }
 
-// Moves f into a source. A failure frees what f has.
+// A failure frees what f has.
 static choir_dataset *take_over(image_directory *f)
 {
 	const choir_column columns[] = {

@@ -1,6 +1,6 @@
-// JPEG by libjpeg: accurate integer DCT and smooth upsampling of colours, as in Pillow. libjpeg
-// reports failures by a function that must not return, so a frame between its calls owns nothing.
-// Damage that libjpeg only warns of is a failure here: a model must not learn from grey areas.
+// Accurate integer DCT and smooth upsampling of colours, as in Pillow. libjpeg reports failures
+// by a function that must not return, so a frame between its calls owns nothing. Its warnings are
+// failures here: a model must not learn from grey areas.
 #include "data/source/image/image.h"
 
 #ifdef CHI_HAS_JPEG

@@ -1,4 +1,4 @@
-// PNG by libpng. libpng reports failures by longjmp, so a frame between its calls owns nothing.
+// libpng reports failures by longjmp, so a frame between its calls owns nothing.
 #include "data/source/image/image.h"
 
 #ifdef CHI_HAS_PNG
@@ -14,7 +14,7 @@ typedef struct {
 	const chi_image_file *file;
 	chi_image *to;
 	size_t at; // bytes read
-	choir_status status; // a failure with its text; CHOIR_OK: reason has it
+	choir_status status; // of a failure with its text; CHOIR_OK: reason has it
 	char reason[REASON];
 	png_structp png;
 	png_infop info;

@@ -1,5 +1,5 @@
-// Fields of Protocol Buffers. Every length is checked against the remaining bytes. Groups are
-// deprecated; they are skipped, up to a fixed depth.
+// Every length is checked against the remaining bytes. Deprecated groups are skipped, up to a
+// fixed depth.
 #include "data/source/tfrecord/protobuf_reader.h"
 
 enum { END_GROUP = 4, MAX_DEPTH = 32, VARINT_BYTES = 10 };

@@ -1,6 +1,5 @@
-// Protocol Buffers' wire format (https://protobuf.dev/programming-guides/encoding), read in place.
-// A message is a sequence of numbered fields of six types. Unknown fields are skipped, as
-// required.
+// Protocol Buffers' wire format (https://protobuf.dev/programming-guides/encoding), read in
+// place. Unknown fields are skipped, as required.
 #pragma once
 
 #include "base/protobuf_writer.h"
@@ -15,12 +14,12 @@ typedef struct {
 	uint32_t number;
 	chi_wire_type type;
 	uint64_t value; // of a VARINT
-	chi_protobuf_reader bytes; // of the others; empty for a GROUP
+	chi_protobuf_reader bytes; // empty for a GROUP
 } chi_field;
 
-// CHOIR_END: no more fields. CHOIR_CORRUPT names the byte.
+// CHOIR_CORRUPT names the byte.
 choir_status chi_protobuf_reader_next(chi_protobuf_reader *w, chi_field *f);
-// Reads a bare varint, as in a packed list. False: invalid, or more than ten bytes.
+// As in a packed list. False: invalid, or more than ten bytes.
 bool chi_protobuf_reader_varint(chi_protobuf_reader *w, uint64_t *value);
 choir_status chi_protobuf_reader_fault(
 		const chi_protobuf_reader *w, const unsigned char *at, const char *what);

@@ -1,6 +1,6 @@
-// Records in blocks of 256 KiB, which stay in the second-level cache and are verified in place.
-// For a larger record the block grows at most twofold per read. So a wrong length allocates at
-// most twice the file's size.
+// Blocks of 256 KiB stay in the second-level cache and are verified in place. For a larger record
+// the block grows at most twofold per read, so a wrong length allocates at most twice the file's
+// size.
 #include "data/source/tfrecord/record_reader.h"
 
 #include <endian.h>
@@ -16,7 +16,7 @@ enum { BLOCK = 256 * 1024, LENGTH = CHI_RECORD_LENGTH };
 struct chi_records {
 	chi_reader *reader;
 	unsigned char *block;
-	// The block's size, and its unread bytes.
+	// Its unread bytes are first .. last.
 	size_t capacity, first, last;
 	uint64_t offset;
 	uint64_t record_offset;
@@ -97,7 +97,7 @@ void chi_records_close(chi_records *r)
 	chi_free(r);
 }
 
-choir_status chi_records_rewind(chi_records *r)
+static choir_status rewind_records(chi_records *r)
 {
 	r->first = r->last = 0;
 	r->offset = r->record_offset = 0;
@@ -183,7 +183,7 @@ void chi_records_where(const chi_records *r, int64_t *byte, int64_t *record)
 choir_status chi_records_jump(chi_records *r, int64_t byte, int64_t record)
 {
 	size_t got;
-	CHOIR_TRY(chi_records_rewind(r));
+	CHOIR_TRY(rewind_records(r));
 	CHOIR_TRY(chi_reader_read(r->reader, NULL, (size_t) byte, &got));
 	r->offset = (uint64_t) byte;
 	r->number = record - 1;
@@ -220,7 +220,7 @@ static choir_status read_length(chi_records *r, uint64_t *length)
 	return CHOIR_OK;
 }
 
-// Checks a length before memory is allocated for it.
+// Before memory is allocated.
 static choir_status check_length(const chi_records *r, uint64_t length)
 {
 	const uint64_t size = chi_reader_size(r->reader), used = r->offset + CHI_RECORD_HEADER;

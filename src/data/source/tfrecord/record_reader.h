@@ -1,6 +1,5 @@
-// The framing of TFRecord files: length (64 bits, little-endian), a masked CRC-32C of these eight
-// bytes, data, and a masked CRC-32C of the data. Both checksums are verified. Threads: one at a
-// time.
+// TFRecord files: length (64 bits, little-endian), a masked CRC-32C of it, data, and a masked
+// CRC-32C of the data. Both are verified. Threads: one at a time.
 #pragma once
 
 #include "base/record.h"
@@ -11,15 +10,14 @@ typedef struct chi_records chi_records;
 // chi_reader_open.
 chi_records *chi_records_open(const char *path, choir_compression compression);
 void chi_records_close(chi_records *r);
-// Reads a record's data, valid until the next call. CHOIR_END: no more. CHOIR_CORRUPT: a wrong
-// checksum or a truncated record; names file, record and byte.
+// data is valid until the next call. CHOIR_CORRUPT: a wrong checksum or a truncated record; names
+// file, record and byte.
 choir_status chi_records_next(chi_records *r, const unsigned char **data, size_t *bytes);
-// Whether next can continue after CHOIR_CORRUPT.
+// After CHOIR_CORRUPT.
 bool chi_records_known_next(const chi_records *r);
-// Prefixes a failure with "FILE: record N at byte B" of the last record. N counts from 0. B is the
-// offset of its length, in unpacked data.
+// Prefixes a failure with "FILE: record N at byte B" of the last record. N counts from 0. B is
+// the offset of its length, in unpacked data.
 choir_status chi_records_blame(const chi_records *r);
-choir_status chi_records_rewind(chi_records *r);
-// Gives the next record's number and its byte, counted as above.
+// Of the next record, counted as above.
 void chi_records_where(const chi_records *r, int64_t *byte, int64_t *record);
 choir_status chi_records_jump(chi_records *r, int64_t byte, int64_t record);

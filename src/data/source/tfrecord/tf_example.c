@@ -1,6 +1,5 @@
-// Reads tf.train.Example in two passes: the first finds the columns' entries, the second copies
-// their values. Examples of a file usually have the same order of features, so a search begins
-// after the feature found last.
+// The first pass finds the columns' entries, the second copies their values. Examples usually
+// have the same order of features, so a search begins after the last found.
 #include "data/source/tfrecord/tf_example.h"
 
 #include <inttypes.h>
@@ -159,7 +158,6 @@ static choir_status read_feature(sink *s, chi_protobuf_reader w)
 	while ((status = chi_protobuf_reader_next(&w, &f)) == CHOIR_OK) {
 		if (f.type != CHI_WIRE_BYTES || f.number > CHI_FEATURE_INT64)
 			continue;
-		// Field numbers are kinds.
 		CHOIR_TRY(begin_list(s, (chi_feature_kind) f.number));
 		CHOIR_TRY(read_list(s, f.bytes));
 	}

@@ -21,12 +21,12 @@ typedef struct {
 	size_t elements, bytes;
 	bool pad; // short values with zeros
 	bool shared; // by another column
-	const void *missing; // replaces a missing feature; NULL: an error
+	const void *missing; // NULL: an error
 } chi_feature;
 
-// Reads an Example into out[i], one row per feature; NULL: checks only. CHOIR_CORRUPT: no Example;
-// a feature of another kind, with a wrong number of values, or with values out of range.
-// CHOIR_NOT_FOUND: a feature is missing; the text lists the known ones.
+// Into out[i], one row per feature; NULL: checks only. CHOIR_CORRUPT: no Example; a feature of
+// another kind, with a wrong number of values, or with values out of range. CHOIR_NOT_FOUND: a
+// feature is missing; the text lists the known ones.
 choir_status chi_example_read(const unsigned char *data, size_t bytes, size_t n,
 		const chi_feature features[], void *const out[]);
 // The record is one bytes value.
@@ -43,7 +43,7 @@ typedef struct {
 	bool even; // BYTES: all have one length
 } chi_found_feature;
 
-// Gives features sorted by name, at most max. *n: how many exist.
+// Sorted by name, at most max. *n: how many exist.
 choir_status chi_tf_example_infer(
 		const unsigned char *data, size_t bytes, size_t max, chi_found_feature found[], size_t *n);
 const char *chi_feature_kind_name(chi_feature_kind kind);

@@ -1,5 +1,4 @@
-// Writes tf.train.Example, with packed numbers. A message's length precedes its content, so sizes
-// are computed first.
+// Numbers are packed. A message's length precedes its content, so sizes are computed first.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>
@@ -50,7 +49,7 @@ static uint64_t number_at(const choir_column *c, size_t i)
 	return p[i];
 }
 
-// Sizes of a column's messages, from the innermost out.
+// From the innermost out.
 typedef struct {
 	size_t elements, content, list, feature, entry;
 } sizes;

@@ -1,5 +1,5 @@
-// TFRecord files as a dataset. Values go from the file's block straight to the reader's rows.
-// Elements before a damaged record are delivered first.
+// Values go from the file's block straight to the reader's rows. Elements before a damaged record
+// are delivered first.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 typedef struct {
 	choir_dataset base;
 	chi_record_files files;
-	bool raw; // records are the only column's values
+	bool raw;
 	chi_feature feature[CHI_MAX_COLUMNS];
 	char *name[CHI_MAX_COLUMNS]; // if unlike the column's; owned
 	chi_places places;
@@ -64,7 +64,7 @@ choir_status chi_record_files_bad(chi_record_files *f)
 	return CHOIR_OK;
 }
 
-void chi_record_files_rewind(chi_record_files *f)
+static void rewind_files(chi_record_files *f)
 {
 	close_file(f);
 	f->next_path = 0;
@@ -93,7 +93,7 @@ static choir_status add_place(tfrecord *t)
 	chi_seek_point place = { .file = (int64_t) f->next_path - 1 };
 	chi_records_where(f->open, &place.byte, &place.record);
 	chi_atomic64_store(&t->base.skipped, (uint64_t) f->skipped);
-	return chi_places_add(&t->places, &t->base, &f->paths, &place);
+	return chi_places_add(&t->base, &place);
 }
 
 static choir_status tfrecord_read(
@@ -116,7 +116,7 @@ static choir_status tfrecord_read(
 static choir_status tfrecord_rewind(choir_dataset *d)
 {
 	tfrecord *t = (tfrecord *) d;
-	chi_record_files_rewind(&t->files);
+	rewind_files(&t->files);
 	t->files.skipped = 0;
 	chi_places_begin(&t->places);
 	return CHOIR_OK;
@@ -134,19 +134,9 @@ static choir_status tfrecord_seek(choir_dataset *d, int64_t elements)
 {
 	tfrecord *t = (tfrecord *) d;
 	chi_seek_point place = { 0 };
-	if (chi_places_find(&t->places, d, elements, &place))
+	if (chi_places_find(d, elements, &place))
 		CHOIR_TRY(go_to(&t->files, &place));
 	return chi_dataset_read_over(d, place.elements, elements);
-}
-
-static chi_seek_index *tfrecord_seek_index(choir_dataset *d)
-{
-	return &((tfrecord *) d)->places.seek_index;
-}
-
-static bool tfrecord_fits(const choir_dataset *d, const chi_seek_point *mark)
-{
-	return chi_places_fit(&((const tfrecord *) d)->files.paths, mark);
 }
 
 static uint64_t tfrecord_signature(const choir_dataset *d)
@@ -175,19 +165,6 @@ static void tfrecord_free(choir_dataset *d)
 	}
 }
 
-static choir_status tfrecord_shard_files(choir_dataset *d, int64_t count, int64_t index)
-{
-	chi_glob *paths = &((tfrecord *) d)->files.paths;
-	chi_glob_shard(paths, (size_t) count, (size_t) index);
-	d->files = (int64_t) paths->n;
-	return CHOIR_OK;
-}
-
-static const char *tfrecord_path(const choir_dataset *d, int64_t i)
-{
-	return ((const tfrecord *) d)->files.paths.path[i];
-}
-
 static const chi_stage tfrecord_stage = {
 	.name = "tfrecord dataset",
 	.range = chi_no_range,
@@ -196,12 +173,12 @@ static const chi_stage tfrecord_stage = {
 	.peek = chi_no_peek,
 	.free = tfrecord_free,
 	.seek = tfrecord_seek,
-	.seek_index = tfrecord_seek_index,
-	.fits = tfrecord_fits,
+	.seek_index = chi_places_index,
+	.fits = chi_places_fit,
 	.signature = tfrecord_signature,
 	.files = CHI_FILES_HERE,
-	.shard_files = tfrecord_shard_files,
-	.path = tfrecord_path,
+	.shard_files = chi_paths_shard,
+	.path = chi_paths_at,
 };
 
 // ---- Construction.
@@ -250,11 +227,12 @@ static choir_dataset *make(chi_record_files *files, const choir_tfrecord_options
 	chi_text_free(&names);
 	if (!t)
 		return NULL;
-	chi_record_files_rewind(files);
+	rewind_files(files);
 	files->skipped = 0;
 	t->base.files = (int64_t) files->paths.n;
 	t->files = *files;
-	chi_places_init(&t->places);
+	chi_places_init(&t->places, &t->base);
+	t->base.paths = &t->files.paths;
 	t->raw = o->raw;
 	for (size_t i = 0; i < n; i++)
 		if (!set_feature(t, i, o->n ? &o->features[i] : NULL)) {

@@ -1,4 +1,4 @@
-// Records of several files in sequence. Threads: one at a time.
+// Records of several files. Threads: one at a time.
 #pragma once
 
 #include "data/source/file_list.h"
@@ -14,17 +14,14 @@ typedef struct {
 	int64_t skipped;
 } chi_record_files;
 
-// CHOIR_END: no more records.
 choir_status chi_record_files_next(chi_record_files *f, const unsigned char **data, size_t *bytes);
-// Handles a failure of a record's content. CHOIR_OK: it is skipped. Otherwise adds its place.
+// A bad content. CHOIR_OK: it is skipped. Otherwise adds its place.
 choir_status chi_record_files_bad(chi_record_files *f);
-void chi_record_files_rewind(chi_record_files *f);
 
-// Finds columns from the options and, where these are open, the first record. The caller frees
-// names.
+// From the options and, where these are open, the first record. The caller frees names.
 choir_status chi_record_columns(chi_record_files *f, const choir_tfrecord_options *o, size_t *n,
 		choir_column columns[CHI_MAX_COLUMNS], chi_text *names);
 
-// Appends an Example with one feature per column. f32 becomes floats; i32, i64, bool and scalar u8
-// become int64; other u8 becomes bytes. CHOIR_UNSUPPORTED: another dtype.
+// One feature per column: f32 becomes floats; i32, i64, bool and scalar u8 become int64; other u8
+// becomes bytes. CHOIR_UNSUPPORTED: another dtype.
 choir_status chi_example_write(chi_text *to, size_t n, const choir_column columns[]);

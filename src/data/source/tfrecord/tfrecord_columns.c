@@ -1,5 +1,5 @@
-// The columns of a TFRecord dataset. The first record completes the options' columns. Without
-// options, the columns are all features of the first record, by name.
+// The first record completes the options' columns. Without options they are all its features, by
+// name.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-// Writes TFRecord files. A file gets its name when it is complete and on disk.
+// A file gets its name when it is complete and on disk.
 #include <string.h>
 
 #include "base/alloc.h"

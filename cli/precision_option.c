@@ -1,4 +1,4 @@
-// --precision: its names, and what they mean on this machine.
+// --precision and --wire: their names, and what they mean on this machine.
 #include "precision_option.h"
 
 #include "command_options.h"
@@ -18,10 +18,24 @@ choir_precision precision_of(const char *name)
 	return CHOIR_PRECISION_DEFAULT;
 }
 
-const choir_loss_scale *precision_loss_scale(const choir_strategy *s)
+const char *const wire_names[] = { "f32", "f16", "bf16", NULL };
+const char wire_help[] = "dtype in which gradients are summed and sent to other\n"
+						 "workers: f32, f16 or bf16 (f32)";
+
+choir_dtype wire_of(const char *name)
+{
+	const choir_dtype known[] = { CHOIR_F16, CHOIR_BF16 };
+	for (size_t i = 0; name != NULL && i < sizeof known / sizeof known[0]; i++)
+		if (strcmp(name, choir_dtype_name(known[i])) == 0)
+			return known[i];
+	return CHOIR_F32;
+}
+
+const choir_loss_scale *precision_loss_scale(const choir_strategy *s, choir_dtype wire)
 {
 	static const choir_loss_scale dynamic = { .size = sizeof dynamic };
-	return choir_strategy_precision(s) == CHOIR_PRECISION_MIXED_F16 ? &dynamic : NULL;
+	return choir_strategy_precision(s) == CHOIR_PRECISION_MIXED_F16 || wire == CHOIR_F16 ? &dynamic
+																						 : NULL;
 }
 
 choir_status precision_report(const char *who, const char *name, const choir_strategy *s)

@@ -1,4 +1,4 @@
-// The option --precision of commands that train, measure and predict.
+// The options --precision and --wire of commands that train, measure and predict.
 #pragma once
 
 #include <choir/choir.h>
@@ -9,8 +9,13 @@ extern const char precision_help[];
 // The precision of a name of precision_names; NULL: DEFAULT.
 choir_precision precision_of(const char *name);
 
-// A dynamic loss scale for f16, else NULL: none.
-const choir_loss_scale *precision_loss_scale(const choir_strategy *s);
+extern const char *const wire_names[]; // ends in NULL
+extern const char wire_help[];
+// The dtype of a name of wire_names; NULL: f32.
+choir_dtype wire_of(const char *name);
+
+// A dynamic loss scale if replicas compute or sum in f16 (wire: that of s), else NULL: none.
+const choir_loss_scale *precision_loss_scale(const choir_strategy *s, choir_dtype wire);
 
 // Prints on standard error what AUTO took, or that a mixed precision is slower than f32 or has no
 // instructions here, with the measured factor. Nothing for f32.

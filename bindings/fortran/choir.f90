@@ -272,6 +272,7 @@ type, bind(c) :: choir_strategy_options
   integer(c_int) :: overlap = 0
   integer(c_int64_t) :: compare_steps = 0
   integer(c_int) :: precision = 0
+  integer(c_int) :: wire = 0
 end type
 
 type, bind(c) :: choir_restore_options

@@ -39,11 +39,13 @@ static const char *const cases[] = { "mlp128", "mlp1024", "cnn", "resnet20", "re
 	"gpt256", NULL };
 
 static struct {
-	const char *which, *devices, *save, *precision;
+	const char *which, *devices, *save, *precision, *wire;
 	int64_t replicas, cores;
 	double seconds;
 	bool json, breakdown;
-} given = { .which = "mlp128", .precision = "f32", .replicas = 2, .cores = 1, .seconds = 5 };
+} given = {
+	.which = "mlp128", .precision = "f32", .wire = "f32", .replicas = 2, .cores = 1, .seconds = 5
+};
 
 // clang-format off
 static const option options[] = {
@@ -57,6 +59,8 @@ static const option options[] = {
 		.max = 1 << 10, .own = true, .help = "threads per device (1)" },
 	{ .name = "--precision", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.precision,
 		.choices = precision_names, .help = precision_help },
+	{ .name = "--wire", .value = "DTYPE", .kind = OPTION_CHOICE, .to = &given.wire,
+		.choices = wire_names, .help = wire_help },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
 		.help = "seconds to measure (5)" },
 	{ .name = "--save", .value = "DIR", .kind = OPTION_TEXT, .to = &given.save,
@@ -190,7 +194,7 @@ static choir_status make_model(bench *b, choir_optimizer_kind kind, double rate)
 	choir_status status = model_build(&b->model, &b->plan);
 	b->optimizer = choir_optimizer_new(kind,
 			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = rate,
-					.loss_scale = precision_loss_scale(b->strategy)));
+					.loss_scale = precision_loss_scale(b->strategy, wire_of(given.wire))));
 	if (status == CHOIR_OK && b->optimizer == NULL)
 		status = choir_error_status();
 	const choir_status left = choir_scope_exit(&scope);
@@ -219,7 +223,7 @@ static choir_status prepare(bench *b)
 				CHOIR_UNSUPPORTED, "--breakdown: %d workers were started; needs one", b->workers);
 	b->strategy = bench_strategy(given.replicas, given.devices, given.cores,
 			CHOIR_OPTIONS(choir_strategy_options, .cluster = b->workers > 1 ? b->cluster : NULL,
-					.precision = precision_of(given.precision)));
+					.precision = precision_of(given.precision), .wire = wire_of(given.wire)));
 	if (b->strategy == NULL)
 		return choir_error_status();
 	b->seconds = malloc(MAX_GROUPS * sizeof *b->seconds);
@@ -299,6 +303,7 @@ static void print_result(bench *b)
 	json_integer("workers", b->workers);
 	json_text("case", given.which);
 	json_text("precision", choir_precision_name(choir_strategy_precision(b->strategy)));
+	json_text("wire", given.wire);
 	json_integer("replicas", given.replicas);
 	json_integer("cores", given.cores);
 	json_integer("devices", choir_strategy_worker_devices(b->strategy));

@@ -128,6 +128,8 @@ static const option options[] = {
 				"step on all replicas, or ignore (error)" },
 	{ .name = "--precision", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.precision,
 		.choices = precision_names, .recorded = true, .help = precision_help },
+	{ .name = "--wire", .value = "DTYPE", .kind = OPTION_CHOICE, .to = &given.wire,
+		.choices = wire_names, .recorded = true, .help = wire_help },
 	{ .name = "--patience", .value = "N", .kind = OPTION_INTEGER, .to = &given.patience,
 		.max = INT32_MAX,
 		.help = "stop after N epochs without a better test score and\n"

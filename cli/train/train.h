@@ -15,7 +15,7 @@ typedef struct {
 	const char *model, *widths, *data, *target, *task, *strategy, *devices, *parameter_devices;
 	const char *optimizer, *schedule, *nonfinite, *bad_rows, *missing, *auto_shard, *save;
 	const char *normalization, *class_weights, *augment;
-	const char *precision; // NULL: f32
+	const char *precision, *wire; // NULL: f32
 	const char *init, *init_map, *freeze;
 	const char *trace, *log, *run, *checkpoint, *unsaved;
 	model_size size;

@@ -136,7 +136,7 @@ static choir_optimizer *make_optimizer(const training *t)
 			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = t->given->rate,
 					.schedule = &schedule, .global_clip_norm = t->given->clip, .groups = groups,
 					.n_groups = n, .nonfinite = find_policy(t->given->nonfinite),
-					.loss_scale = precision_loss_scale(t->strategy)));
+					.loss_scale = precision_loss_scale(t->strategy, wire_of(t->given->wire))));
 }
 
 // A typing error would train frozen weights.
@@ -344,7 +344,8 @@ choir_status train_make(training *t)
 					.cluster = train_is_one_of_many(t) ? t->cluster : NULL,
 					.cores_per_device = (int) t->given->cores,
 					.locked_updates = t->given->lock_free ? CHOIR_OFF : CHOIR_DEFAULT,
-					.precision = precision_of(t->given->precision)));
+					.precision = precision_of(t->given->precision),
+					.wire = wire_of(t->given->wire)));
 	if (t->strategy == NULL)
 		return choir_error_status();
 	CHOIR_TRY(precision_report("choir train", t->given->precision, t->strategy));

@@ -120,6 +120,13 @@ typedef struct choir_strategy_options {
 	int64_t compare_steps;
 	// The precision of the replicas' operations, the same on all workers. Default: F32.
 	choir_precision precision;
+	// The dtype in which f32 gradients are summed and sent to other workers: CHOIR_BF16 or
+	// CHOIR_F16 need half the bytes. CHOIR_F32 (default): as they are. Each replica's gradient and
+	// each node of the canonical tree is rounded to .wire, so that the bits depend on the number of
+	// replicas only (docs/rules.md, section 8). Indexed slices are rounded likewise, but travel in
+	// f32. With one replica nothing is rounded. CHOIR_F16 needs a loss scale (optimizer.h). All
+	// workers need the same.
+	choir_dtype wire;
 } choir_strategy_options;
 
 // The type of the constructors below. CHOIR_INVALID: an invalid option. CHOIR_NOT_FOUND: an

@@ -75,8 +75,7 @@ int64_t chi_sparse_sum_order(int parts, const chi_sparse_part part[], chi_sparse
 typedef struct {
 	const chi_sparse_part *part;
 	const chi_sparse_entry *entry, *end;
-	choir_dtype dtype;
-	int64_t width;
+	chi_sparse_sum_as as;
 	size_t bytes;
 	char *scratch;
 } row_sum;
@@ -86,12 +85,28 @@ static const void *values_of(const row_sum *w, const chi_sparse_entry *e)
 	return (const char *) w->part[e->part].values + (size_t) e->at * w->bytes;
 }
 
+static void *row_at(const row_sum *w, int level)
+{
+	return w->scratch + (size_t) level * w->bytes;
+}
+
+static const void *add_exactly(const row_sum *w, const void *left, const void *right, int level)
+{
+	chi_vector_add(w->as.dtype, row_at(w, level), left, right, w->as.width);
+	return row_at(w, level);
+}
+
+static const void *rounded(const row_sum *w, const void *row, int level)
+{
+	if (row == NULL || w->as.rounded == w->as.dtype)
+		return row;
+	chi_vector_round(w->as.rounded, row_at(w, level), row, w->as.width);
+	return row_at(w, level);
+}
+
 static const void *add_rows(void *self, const void *left, const void *right, int level)
 {
-	const row_sum *w = self;
-	char *to = w->scratch + (size_t) level * w->bytes;
-	chi_vector_add(w->dtype, to, left, right, w->width);
-	return to;
+	return rounded(self, add_exactly(self, left, right, level), level);
 }
 
 static bool find_rows(void *self, int lo, int hi, int level, const void **sum)
@@ -103,7 +118,8 @@ static bool find_rows(void *self, int lo, int hi, int level, const void **sum)
 		return false;
 	for (; !none && w->entry < w->end && w->entry->part == lo; w->entry++)
 		*sum = *sum == NULL ? values_of(w, w->entry)
-							: add_rows(w, *sum, values_of(w, w->entry), level);
+							: add_exactly(w, *sum, values_of(w, w->entry), level);
+	*sum = rounded(w, *sum, level);
 	return true;
 }
 
@@ -113,16 +129,16 @@ int chi_slices_levels(int parts)
 }
 
 void chi_sparse_sum(int parts, const chi_sparse_part part[], int64_t n,
-		const chi_sparse_entry entry[], choir_dtype dtype, int64_t width, int64_t rows[],
-		void *values, char *scratch)
+		const chi_sparse_entry entry[], const chi_sparse_sum_as *as, int64_t rows[], void *values,
+		char *scratch)
 {
 	static const chi_tree_adder adder = { find_rows, add_rows };
-	const size_t bytes = (size_t) width * chi_dtype_size(dtype);
+	const size_t bytes = (size_t) as->width * chi_dtype_size(as->dtype);
 	char *to = values;
 	for (int64_t i = 0, next; i < n; i = next) {
 		for (next = i + 1; next < n && entry[next].row == entry[i].row;)
 			next++;
-		row_sum w = { part, entry + i, entry + next, dtype, width, bytes, scratch };
+		row_sum w = { part, entry + i, entry + next, *as, bytes, scratch };
 		const void *sum = chi_tree_sum(&adder, &w, 0, parts, 0);
 		if (bytes > 0)
 			memcpy(to, sum, bytes);

@@ -23,8 +23,13 @@ typedef struct {
 int64_t chi_sparse_sum_order(int parts, const chi_sparse_part part[], chi_sparse_entry entry[]);
 // Returns the scratch size of a sparse sum, in rows.
 int chi_slices_levels(int parts);
+typedef struct {
+	choir_dtype dtype;
+	choir_dtype rounded; // f32 only: each replica's rows and each sum of two are rounded to this
+	int64_t width; // elements of a row
+} chi_sparse_sum_as;
 // Sums n sorted entries of sparse gradients. Each distinct row gets its index in rows and width
 // elements in values.
 void chi_sparse_sum(int parts, const chi_sparse_part part[], int64_t n,
-		const chi_sparse_entry entry[], choir_dtype dtype, int64_t width, int64_t rows[],
-		void *values, char *scratch);
+		const chi_sparse_entry entry[], const chi_sparse_sum_as *as, int64_t rows[], void *values,
+		char *scratch);

@@ -167,6 +167,27 @@ choir_status chi_partial_sums_add(
 	return chi_partial_sums_add_node(sums, leaf, buffer, false, stream);
 }
 
+choir_status chi_partial_sums_add_rounded(
+		chi_partial_sums *sums, int replica, choir_dtype from, void *data, chi_stream *stream)
+{
+	size_t bytes;
+	chi_buffer *buffer = chi_shape_bytes(&sums->shape, sums->dtype, &bytes)
+			? chi_buffer_new(stream->device, bytes)
+			: NULL;
+	if (buffer == NULL)
+		return choir_error_status();
+	const choir_buffer in = { data, from, sums->shape };
+	choir_buffer out = shown(sums, buffer->memory);
+	choir_status status = chi_kernel_run(stream, "cast", 1, &in, &out, NULL);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(stream);
+	const choir_partial_sum leaf = { replica, replica + 1, buffer->memory };
+	if (status == CHOIR_OK)
+		status = chi_partial_sums_add_node(sums, leaf, buffer, true, stream);
+	chi_buffer_release(buffer);
+	return status;
+}
+
 choir_status chi_partial_sums_add_node(chi_partial_sums *sums, choir_partial_sum node,
 		chi_buffer *buffer, bool own, chi_stream *stream)
 {

@@ -63,6 +63,10 @@ void chi_partial_sums_begin(
 // does not change any more.
 choir_status chi_partial_sums_add(
 		chi_partial_sums *sums, int replica, chi_buffer *buffer, void *data, chi_stream *stream);
+// Adds a replica's contribution of dtype from, rounded to the dtype of the sums, and waits until
+// data is not read any more.
+choir_status chi_partial_sums_add_rounded(
+		chi_partial_sums *sums, int replica, choir_dtype from, void *data, chi_stream *stream);
 // Adds a tree node to partial sums; buffer may be NULL. own: the memory may be overwritten.
 choir_status chi_partial_sums_add_node(chi_partial_sums *sums, choir_partial_sum node,
 		chi_buffer *buffer, bool own, chi_stream *stream);

@@ -63,6 +63,17 @@ void chi_vector_add_past(choir_dtype dtype, void *out, const void *a, const void
 				dtype, (char *) out + at, (const char *) a + at, (const char *) b + at, n - done);
 }
 
+void chi_vector_round(choir_dtype dtype, float *out, const float *x, int64_t n)
+{
+	const chi_half_loops *loops = chi_half_loops_best(dtype);
+	uint16_t block[512];
+	for (int64_t i = 0; i < n; i += 512) {
+		const int64_t count = n - i < 512 ? n - i : 512;
+		loops->narrow(block, x + i, count);
+		loops->widen(out + i, block, count);
+	}
+}
+
 double chi_vector_sum(choir_dtype dtype, const void *x, int64_t n)
 {
 	chi_total total = { 0 };

@@ -127,6 +127,12 @@ static inline int chi_strategy_copy(
 	return v->copy_of_replica[s->first_replica + local_replica];
 }
 
+// Returns the dtype in which gradients of a dtype are summed over replicas (.wire). Its rules are
+// those of docs/decisions/0095.
+static inline choir_dtype chi_strategy_wire(const choir_strategy *s, choir_dtype dtype)
+{
+	return dtype == CHOIR_F32 && s->in_sync > 1 ? s->owner->options.wire : dtype;
+}
 // Returns a replica's id among all in step.
 static inline int chi_strategy_id(const choir_strategy *s, int local_replica)
 {

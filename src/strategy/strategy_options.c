@@ -103,6 +103,10 @@ static choir_status check_options(const choir_strategy_table *t, const choir_str
 	if ((unsigned) o->overlap > CHOIR_OFF)
 		return choir_fail(CHOIR_INVALID,
 				"strategy: .overlap is %d; CHOIR_ON or CHOIR_OFF is needed", (int) o->overlap);
+	if (o->wire != CHOIR_F32 && o->wire != CHOIR_F16 && o->wire != CHOIR_BF16)
+		return choir_fail(CHOIR_INVALID,
+				"strategy: .wire is %s; CHOIR_F32, CHOIR_F16 or CHOIR_BF16 is needed",
+				choir_dtype_name(o->wire));
 	CHOIR_TRY(chi_strategy_check_precision(o));
 	CHOIR_TRY(check_workers(t, o));
 	CHOIR_TRY(check_cluster(t, o));

@@ -22,7 +22,7 @@ static choir_status agree_on_options(const choir_strategy *s)
 	const choir_communication_options *by = &s->communication;
 	static const char *const toggles[] = { "default", "on", "off" };
 	char library[CHI_KERNEL_LIBRARY];
-	chi_setting facts[11];
+	chi_setting facts[12];
 	int n = 0;
 	chi_setting_set(&facts[n++], "its kernels' library", "%s", chi_kernel_library(library));
 	chi_setting_set(&facts[n++], "the strategy", "%s", s->kind);
@@ -34,6 +34,7 @@ static choir_status agree_on_options(const choir_strategy *s)
 	chi_setting_set(&facts[n++], "its .overlap", "%s", toggles[o->overlap]);
 	chi_setting_set(&facts[n++], "its .compare_steps", "%" PRId64, o->compare_steps);
 	chi_setting_set(&facts[n++], "its .precision", "%s", choir_precision_name(o->precision));
+	chi_setting_set(&facts[n++], "its .wire", "%s", choir_dtype_name(o->wire));
 	// Sums of products by bf16 instructions have other bits.
 	chi_setting_set(&facts[n++], "its bf16 instructions", "%s",
 			o->precision <= CHOIR_PRECISION_F32								? "not used"

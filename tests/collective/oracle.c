@@ -1,6 +1,8 @@
 // Sums by plain recursion.
 #include "collective/oracle.h"
 
+#include "op/plain/half.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +61,28 @@ void oracle_sum(choir_dtype dtype, const void *all, int lo, int hi, int64_t n, v
 	oracle_sum(dtype, all, lo, split(lo, hi), n, out);
 	oracle_sum(dtype, all, split(lo, hi), hi, n, right);
 	oracle_add(dtype, out, out, right, n);
+	free(right);
+}
+
+static float rounded_to(choir_dtype dtype, float x)
+{
+	return dtype == CHOIR_F16	 ? chi_f32_of_f16(chi_f16_of_f32(x))
+			: dtype == CHOIR_F32 ? x
+								 : chi_f32_of_bf16(chi_bf16_of_f32(x));
+}
+
+void oracle_sum_rounded(
+		choir_dtype rounded, const float *all, int lo, int hi, int64_t n, float *out)
+{
+	if (hi - lo == 1)
+		memcpy(out, all + lo * n, (size_t) n * sizeof *out);
+	float *right = calloc((size_t) n + 1, sizeof *right);
+	if (hi - lo > 1) {
+		oracle_sum_rounded(rounded, all, lo, split(lo, hi), n, out);
+		oracle_sum_rounded(rounded, all, split(lo, hi), hi, n, right);
+	}
+	for (int64_t i = 0; i < n; i++)
+		out[i] = rounded_to(rounded, out[i] + right[i]);
 	free(right);
 }
 

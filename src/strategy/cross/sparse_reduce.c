@@ -174,8 +174,8 @@ static choir_tensor *merge(const sparse_reduction *j, double divisor)
 	char *scratch = reserve(j, chi_slices_levels(j->n), row_bytes(j));
 	if (scratch == NULL)
 		return NULL;
-	chi_sparse_sum(j->n, j->part, j->all, entry, values->dtype, width, indices->data, values->data,
-			scratch);
+	const chi_sparse_sum_as as = { values->dtype, values->dtype, width };
+	chi_sparse_sum(j->n, j->part, j->all, entry, &as, indices->data, values->data, scratch);
 	return finish(j, values, indices, divisor);
 }
 

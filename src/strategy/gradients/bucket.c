@@ -4,11 +4,13 @@
 #include "strategy/gradients/bucket.h"
 
 #include "base/alloc.h"
+#include "strategy/gradients/wire.h"
 
 enum { ALIGNED = 16 }; // elements
 
 struct chi_bucket {
 	chi_buffer *sum; // NULL: no copy is updated here
+	chi_buffer *wire; // the rounded sum, or NULL
 	chi_buffer *host; // sum in host memory, for copies there
 	chi_buffer *pack[CHI_MAX_PARTIAL_SUMS];
 	choir_partial_sum part[CHI_MAX_PARTIAL_SUMS];
@@ -64,6 +66,16 @@ static size_t bytes_of(const chi_pending_update *u, int64_t elements)
 	return (size_t) elements * chi_dtype_size(u->pending[0].variable->dtype);
 }
 
+static choir_dtype summed_as(const chi_pending_update *u)
+{
+	return u->device[0].gradient[0]->partial_sums.dtype;
+}
+
+static size_t summed_bytes(const chi_pending_update *u, int64_t elements)
+{
+	return (size_t) elements * chi_dtype_size(summed_as(u));
+}
+
 choir_status chi_bucket_give_memory(
 		chi_pending_update *u, const chi_pending_variable *pv, chi_sum_buffer *sb)
 {
@@ -99,15 +111,16 @@ static choir_status pack(chi_pending_update *u, int d)
 	const chi_partial_sums *first = &u->device[d].gradient[0]->partial_sums;
 	for (b->parts = 0; b->parts < first->n; b->parts++) {
 		const int k = b->parts;
-		if ((b->pack[k] = chi_buffer_new(stream->device, bytes_of(u, u->bucket_elements))) == NULL)
+		b->pack[k] = chi_buffer_new(stream->device, summed_bytes(u, u->bucket_elements));
+		if (b->pack[k] == NULL)
 			return choir_error_status();
 		b->part[k] =
 				(choir_partial_sum){ first->node[k].lo, first->node[k].hi, b->pack[k]->memory };
 		for (size_t i = 0; i < u->n; i++)
 			CHOIR_TRY(chi_stream_copy(stream,
-					(char *) b->pack[k]->memory + bytes_of(u, u->pending[i].offset),
+					(char *) b->pack[k]->memory + summed_bytes(u, u->pending[i].offset),
 					u->device[d].gradient[i]->partial_sums.node[k].data,
-					bytes_of(u, u->pending[i].variable->elements)));
+					summed_bytes(u, u->pending[i].variable->elements)));
 	}
 	return CHOIR_OK;
 }
@@ -118,18 +131,32 @@ choir_status chi_bucket_join(chi_pending_update *u, int d)
 	chi_bucket *b = &u->bucket[d];
 	chi_device_gradient *g = u->device[d].gradient[0];
 	CHOIR_TRY(pack(u, d));
+	const size_t bytes = summed_bytes(u, u->bucket_elements);
+	const chi_stream *stream = s->exchange[d];
+	if (b->sum != NULL && chi_wire_rounds(g) &&
+			(b->wire = chi_buffer_new(stream->device, bytes)) == NULL)
+		return choir_error_status();
+	const chi_buffer *result = b->wire != NULL ? b->wire : b->sum;
 	g->collective = (choir_collective){ .size = sizeof g->collective,
 		.name = "gradients",
 		.kind = CHOIR_ALL_REDUCE,
-		.dtype = g->variable->dtype,
+		.dtype = summed_as(u),
 		.elements = u->bucket_elements,
 		.divisor = 1,
 		.n = (size_t) b->parts,
 		.partial_sums = b->part,
-		.stream = s->exchange[d]->state,
-		.result = b->sum == NULL ? NULL : b->sum->memory,
+		.stream = stream->state,
+		.result = result == NULL ? NULL : result->memory,
 		.in_stream = true };
 	return chi_communicator_join(&s->communicator, d, &g->collective, &g->request);
+}
+
+choir_status chi_bucket_widen(chi_pending_update *u, int d)
+{
+	const chi_bucket *b = &u->bucket[d];
+	return b->wire == NULL ? CHOIR_OK
+						   : chi_wire_widen(u->device[d].gradient[0], u->strategy->exchange[d],
+									 u->bucket_elements, b->wire->memory, b->sum->memory);
 }
 
 void chi_bucket_release(chi_pending_update *u)
@@ -137,12 +164,13 @@ void chi_bucket_release(chi_pending_update *u)
 	for (int d = 0; u->bucket != NULL && d < u->strategy->devices; d++) {
 		chi_bucket *b = &u->bucket[d];
 		chi_buffer_release(b->sum);
+		chi_buffer_release(b->wire);
 		chi_buffer_release(b->host);
 		for (int k = 0; k < CHI_MAX_PARTIAL_SUMS; k++) {
 			chi_buffer_release(b->pack[k]);
 			b->pack[k] = NULL;
 		}
-		b->sum = b->host = NULL;
+		b->sum = b->wire = b->host = NULL;
 		b->parts = 0;
 	}
 	u->bucket_elements = 0;

@@ -10,6 +10,7 @@
 #include "strategy/gradients/execute.h"
 #include "strategy/gradients/overlap_workers.h"
 #include "strategy/gradients/sparse_gradients.h"
+#include "strategy/gradients/wire.h"
 #include "strategy/replica/replica.h"
 #include "strategy/run/sync_point.h"
 
@@ -89,9 +90,9 @@ static choir_status add(
 	const bool rows = chi_is_slices(kept);
 	if (rows)
 		u->device[r->device].has_sparse = true;
-	choir_status status = rows ? chi_sparse_gradients_add(&g->sparse, r->id, kept)
-							   : chi_partial_sums_add(&g->partial_sums, chi_replica_number(r),
-										 kept->buffer, kept->data, f->stream);
+	choir_status status = rows
+			? chi_sparse_gradients_add(&g->sparse, r->id, kept)
+			: chi_wire_add(g, chi_replica_number(r), kept->buffer, kept->data, f->stream);
 	if (kept != gradient)
 		chi_tensor_drop(kept);
 	if (status == CHOIR_OK && !rows)
@@ -268,6 +269,7 @@ static choir_status add_value(chi_gradients *a, chi_pending_update *u, choir_cro
 			return choir_error_status();
 		if (value->kind != CHOIR_VALUE_PER_REPLICA) {
 			g->collective.kind = CHOIR_BROADCAST;
+			g->partial_sums.dtype = v->dtype; // not summed
 			choir_tensor *t = choir_value_tensor(value);
 			t = t == NULL ? NULL : steady(x, chi_value_view(x->frame, t));
 			if (t == NULL)
@@ -283,8 +285,7 @@ static choir_status add_value(chi_gradients *a, chi_pending_update *u, choir_cro
 			CHOIR_TRY(check_gradient(a, &(choir_replica){ t->frame }, v, t));
 			if ((t = steady(x, t)) == NULL)
 				return choir_error_status();
-			CHOIR_TRY(chi_partial_sums_add(
-					&g->partial_sums, chi_strategy_id(s, r), t->buffer, t->data, s->exchange[d]));
+			CHOIR_TRY(chi_wire_add(g, chi_strategy_id(s, r), t->buffer, t->data, s->exchange[d]));
 		}
 	}
 	return CHOIR_OK;

@@ -12,6 +12,7 @@
 #include "strategy/gradients/bucket.h"
 #include "strategy/gradients/sparse_gradients.h"
 #include "strategy/gradients/update_gate.h"
+#include "strategy/gradients/wire.h"
 #include "strategy/remote.h"
 #include "trace/trace.h"
 
@@ -72,6 +73,7 @@ static choir_status prepare_sum_buffers(chi_pending_update *u, chi_pending_varia
 		if (sb->sum == NULL)
 			return choir_error_status();
 		sb->data = sb->sum->memory;
+		CHOIR_TRY(chi_wire_prepare(u, pv, k));
 	}
 	return CHOIR_OK;
 }
@@ -136,6 +138,7 @@ static choir_status prepare(chi_pending_update *u, int by)
 	u->allows_sparse = !u->gated && s->all_host && s->all_here;
 	u->two_pass = pushes || !u->allows_sparse || s->concurrency != CHI_EXCLUSIVE;
 	u->single_device = s->devices == 1 && s->process_group == NULL &&
+			chi_strategy_wire(s, CHOIR_F32) == CHOIR_F32 &&
 			(!u->two_pass || (!pushes && !s->all_host && s->all_here && !u->sparse));
 	u->touches_all_rows = false;
 	u->n = first->n;
@@ -215,13 +218,35 @@ static choir_status chunk_done(void *user, int64_t first, int64_t count, const v
 			: CHOIR_OK;
 }
 
+// Widens the chunk into the sum, or into the cache.
+static choir_status rounded_chunk_done(void *user, int64_t first, int64_t count, const void *data)
+{
+	const chi_device_gradient *g = user;
+	const chi_pending_update *u = g->update;
+	const chi_pending_variable *pv = &u->pending[g->index];
+	choir_device *device = u->strategy->device[g->device];
+	float chunk[CHI_UPDATE_CHUNK], *sum = NULL;
+	for (int k = 0; u->two_pass && k < pv->variable->copies; k++)
+		if (chi_device_shares(pv->sum_buffer[k].sum->device, device))
+			sum = pv->sum_buffer[k].data;
+	for (int64_t at = 0; at < count; at += CHI_UPDATE_CHUNK) {
+		const int64_t n = count - at < CHI_UPDATE_CHUNK ? count - at : CHI_UPDATE_CHUNK;
+		float *to = sum == NULL ? chunk : sum + first + at;
+		const void *from = (const uint16_t *) data + at;
+		CHOIR_TRY(chi_wire_widen(g, u->strategy->exchange[g->device], n, from, to));
+		CHOIR_TRY(chunk_done(user, first + at, n, to));
+	}
+	return CHOIR_OK;
+}
+
 static void *wanted_by(const chi_pending_update *u, int d, size_t i)
 {
 	const choir_device *device = u->strategy->device[d];
 	const chi_pending_variable *pv = &u->pending[i];
 	for (int k = 0; u->two_pass && k < pv->variable->copies; k++)
 		if (chi_device_shares(pv->sum_buffer[k].sum->device, device))
-			return pv->sum_buffer[k].data;
+			return pv->sum_buffer[k].wire != NULL ? pv->sum_buffer[k].wire->memory
+												  : pv->sum_buffer[k].data;
 	return NULL;
 }
 
@@ -241,14 +266,16 @@ static choir_status join(chi_pending_update *u, int d, size_t i)
 		.sequence = i,
 		.name = v->name,
 		.kind = whole ? CHOIR_BROADCAST : kind,
-		.dtype = v->dtype,
+		.dtype = g->partial_sums.dtype,
 		.elements = v->elements,
 		.divisor = 1,
 		.n = n,
 		.partial_sums = parts,
 		.stream = s->exchange[d]->state,
 		.result = result,
-		.done = !u->two_pass || (result != NULL && s->device[d]->host_memory) ? chunk_done : NULL,
+		.done = u->two_pass && (result == NULL || !s->device[d]->host_memory) ? NULL
+				: chi_wire_rounds(g)										  ? rounded_chunk_done
+																			  : chunk_done,
 		.user = g,
 	};
 	return chi_communicator_join(&s->communicator, d, c, &g->request);
@@ -283,6 +310,8 @@ static choir_status reduce_bucket(chi_pending_update *u, int from, int to)
 	for (int d = from; d < to; d++)
 		CHOIR_TRY(chi_communicator_wait(
 				&s->communicator, d, u->device[d].gradient[0]->request, s->timeout));
+	for (int d = from; d < to; d++)
+		CHOIR_TRY(chi_bucket_widen(u, d));
 	return CHOIR_OK;
 }
 
@@ -310,7 +339,7 @@ static choir_status reduce(chi_pending_update *u, int from, int to)
 					CHOIR_TRY(chi_communicator_wait(
 							&s->communicator, d, u->device[d].gradient[i]->request, s->timeout));
 	}
-	return CHOIR_OK;
+	return chi_wire_widen_sums(u, from, to);
 }
 
 static choir_status take_chunks(chi_pending_update *u, int d, double factor)

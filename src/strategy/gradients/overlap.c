@@ -7,6 +7,7 @@
 #include "base/thresholds.h"
 #include "collective/tree.h"
 #include "strategy/gradients/overlap_workers.h"
+#include "strategy/gradients/wire.h"
 #include "trace/trace.h"
 
 bool chi_overlap_possible(const choir_strategy *s)
@@ -35,7 +36,7 @@ static choir_status find_memory(const chi_pending_update *u, chi_overlap_sum *s)
 		chi_buffer_retain(s->buffer = ours->buffer[0]);
 		s->whole.data = ours->node[0].data;
 	} else {
-		s->buffer = chi_buffer_new(u->strategy->device[0], chi_variable_bytes(s->variable));
+		s->buffer = chi_buffer_new(u->strategy->device[0], chi_wire_bytes(s->gradient[0]));
 		if (s->buffer == NULL)
 			return choir_error_status();
 		s->whole.data = s->buffer->memory;
@@ -55,7 +56,7 @@ static choir_status sum_chunk(chi_pending_update *u, chi_overlap_sum *s, int d, 
 		.replicas = all->replicas,
 		.first = first,
 		.count = left < CHI_CHUNK ? left : CHI_CHUNK,
-		.to = chi_element(s->whole.data, v->dtype, first),
+		.to = chi_element(s->whole.data, s->c[0]->dtype, first),
 		.scratch = u->overlap.device[d].scratch };
 	const void *sum;
 	return chi_chunk_sum_make(&one, all->exchange[d < all->devices ? d : 0], &sum);
@@ -143,7 +144,7 @@ choir_status chi_overlap_added(chi_device_gradient *g)
 	chi_overlap_sum *s = &u->overlap.sum[g->index];
 	if (s->variable == v && s->eligible) {
 		g->collective.name = v->name;
-		g->collective.dtype = v->dtype;
+		g->collective.dtype = g->partial_sums.dtype;
 		g->collective.elements = v->elements;
 		g->collective.divisor = 1;
 		g->collective.n = (size_t) g->partial_sums.n;

@@ -7,7 +7,7 @@
 #include "base/thread.h"
 #include "collective/tree.h"
 #include "strategy/run/run.h"
-#include "strategy/gradients/pending.h"
+#include "strategy/gradients/wire.h"
 #include "trace/trace.h"
 
 #include <stdlib.h>
@@ -70,7 +70,8 @@ static choir_status exchange(chi_overlap_workers *o, chi_pending_update *u, size
 	chi_trace_begin(CHOIR_TRACE_REDUCE, v->name);
 	choir_status status = find_nodes(o, s, &nodes);
 	if (status == CHOIR_OK &&
-			(s->buffer = chi_buffer_new(u->strategy->device[0], chi_variable_bytes(v))) == NULL)
+			(s->buffer = chi_buffer_new(u->strategy->device[0], chi_wire_bytes(s->gradient[0]))) ==
+					NULL)
 		status = choir_error_status();
 	if (status == CHOIR_OK)
 		status = sum(o, s->c[0], nodes, s->buffer->memory);

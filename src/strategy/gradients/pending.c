@@ -116,8 +116,9 @@ void chi_pending_update_discard(chi_pending_update *u)
 			chi_variable_undefine(u->pending[i].variable);
 		for (int k = 0; k < u->pending[i].sum_buffers; k++) {
 			chi_buffer_release(u->pending[i].sum_buffer[k].sum);
+			chi_buffer_release(u->pending[i].sum_buffer[k].wire);
 			chi_buffer_release(u->pending[i].sum_buffer[k].away);
-			u->pending[i].sum_buffer[k].sum = u->pending[i].sum_buffer[k].away = NULL;
+			u->pending[i].sum_buffer[k] = (chi_sum_buffer){ 0 };
 		}
 	}
 	if (u->bucket_elements > 0)
@@ -182,7 +183,8 @@ static chi_device_gradient *add_gradient(chi_pending_update *u, int d, choir_var
 	g->last_replica = CHOIR_NONE;
 	g->variable = v;
 	g->collective = (choir_collective){ .kind = CHOIR_ALL_REDUCE };
-	chi_partial_sums_begin(&g->partial_sums, u->strategy->in_sync, v->dtype, &v->shape);
+	chi_partial_sums_begin(&g->partial_sums, u->strategy->in_sync,
+			chi_strategy_wire(u->strategy, v->dtype), &v->shape);
 	return g;
 }
 

@@ -73,6 +73,7 @@ typedef struct {
 // On the first device that shares the copy's memory, or else on device 0.
 typedef struct {
 	chi_buffer *sum;
+	chi_buffer *wire; // the sum in the dtype of the wire, or NULL
 	void *data;
 	chi_buffer *away; // on a device without replicas, or NULL
 	int device;

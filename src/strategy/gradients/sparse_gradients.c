@@ -14,6 +14,7 @@
 #include "op/op.h"
 #include "op/vector.h"
 #include "strategy/gradients/execute.h"
+#include "strategy/gradients/wire.h"
 #include "strategy/layout.h"
 
 #include <string.h>
@@ -164,9 +165,8 @@ static choir_status add_dense(
 	if (status == CHOIR_OK && choir_shape_elements(&shape) > 0)
 		status = chi_kernel_run(stream, "scatter_add", 3, in, &out, NULL);
 	if (status == CHOIR_OK)
-		status = chi_partial_sums_add(&g->partial_sums,
-				chi_strategy_id(g->update->strategy, sparse->replica), whole, whole->memory,
-				stream);
+		status = chi_wire_add(g, chi_strategy_id(g->update->strategy, sparse->replica), whole,
+				whole->memory, stream);
 	if (status == CHOIR_OK)
 		status = chi_stream_wait(stream);
 	chi_buffer_release(whole);
@@ -284,8 +284,8 @@ static choir_status merge(chi_pending_update *u, size_t i, size_t all)
 	m->values = l.values;
 	m->dense_scratch = l.dense_scratch;
 	const int64_t width = width_of(v);
-	chi_sparse_sum(s->in_sync, l.part, (int64_t) all, l.entry, v->dtype, width, m->row, m->values,
-			l.scratch);
+	const chi_sparse_sum_as as = { v->dtype, chi_strategy_wire(s, v->dtype), width };
+	chi_sparse_sum(s->in_sync, l.part, (int64_t) all, l.entry, &as, m->row, m->values, l.scratch);
 	return CHOIR_OK;
 }
 

@@ -1,5 +1,5 @@
 // The checks of strategies. Each program runs on a strategy and on the mirrored strategy with as
-// many replicas on one CPU. What both record must have the same bits.
+// many replicas on one CPU, in the same precision. What both record must have the same bits.
 #include "strategy_program.h"
 #include "suite.h"
 
@@ -55,9 +55,15 @@ static choir_status check(
 	static const char *const cpus[] = { "cpu:0", "cpu:0,cpu:1", NULL };
 	const char *const *devices = o->devices == NULL ? cpus : o->devices;
 	const int most = o->max_replicas > 0 ? o->max_replicas : MAX_REPLICAS;
+	choir_strategy_options arithmetic = { .size = sizeof arithmetic };
+	if (o->strategy_options != NULL) {
+		arithmetic.precision = o->strategy_options->precision;
+		arithmetic.wire = o->strategy_options->wire;
+	}
 	for (int replicas = 1; replicas <= most; replicas++) {
 		const place model = { .kind = "mirrored",
 			.devices = o->model == NULL ? "cpu:0" : o->model,
+			.options = &arithmetic,
 			.replicas = replicas };
 		CHOIR_TRY(carry_out(p, &model, &records[0]));
 		for (int i = 0; devices[i] != NULL; i++) {

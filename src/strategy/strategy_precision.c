@@ -1,6 +1,8 @@
 // AUTO is measured once, by the chief if there are workers.
 #include "strategy/strategy_precision.h"
 
+#include "op/kernel/kernel.h"
+
 #include <string.h>
 
 // A larger share of f32's time is not worth the lost digits.
@@ -29,9 +31,29 @@ static choir_status measure(choir_strategy *s)
 	return CHOIR_OK;
 }
 
+// Gradients are summed as .wire says by the devices' kernels.
+static choir_status check_wire(const choir_strategy *s)
+{
+	const choir_dtype wire = s->options.wire;
+	const choir_buffer in[2] = { { NULL, wire, { 0, { 0 } } }, { NULL, wire, { 0, { 0 } } } };
+	choir_buffer out = in[0];
+	for (int i = 0; wire != CHOIR_F32 && i < s->devices; i++) {
+		const choir_kernel_call call = {
+			.size = sizeof call, .n = 2, .in = in, .out = &out, .device = s->device[i]->self
+		};
+		if (chi_kernel_find(s->device[i], &call, "add", wire) == NULL)
+			return choir_fail(CHOIR_UNSUPPORTED,
+					"strategy: .wire is %s, but %s cannot add %s; CHOIR_F32 is needed",
+					choir_dtype_name(wire), choir_device_name(s->device[i]),
+					choir_dtype_name(wire));
+	}
+	return CHOIR_OK;
+}
+
 choir_status chi_strategy_open_precision(choir_strategy *s)
 {
 	choir_cluster *c = s->options.cluster;
+	CHOIR_TRY(check_wire(s));
 	s->precision = s->options.precision;
 	if (s->precision == CHOIR_PRECISION_DEFAULT)
 		s->precision = CHOIR_PRECISION_F32;

@@ -9,7 +9,8 @@
 
 size_t oracle_size(choir_dtype dtype)
 {
-	return dtype == CHOIR_U8 ? 1 : dtype == CHOIR_F32 || dtype == CHOIR_I32 ? 4 : 8;
+	static const size_t sizes[] = { 4, 8, 4, 8, 1, 1, 2, 2 };
+	return sizes[dtype];
 }
 
 void oracle_add(choir_dtype dtype, void *out, const void *a, const void *b, int64_t n)
@@ -27,6 +28,14 @@ void oracle_add(choir_dtype dtype, void *out, const void *a, const void *b, int6
 			break;
 		case CHOIR_I64:
 			((int64_t *) out)[i] = ((const int64_t *) a)[i] + ((const int64_t *) b)[i];
+			break;
+		case CHOIR_F16:
+			((uint16_t *) out)[i] = chi_f16_of_f32(chi_f32_of_f16(((const uint16_t *) a)[i]) +
+					chi_f32_of_f16(((const uint16_t *) b)[i]));
+			break;
+		case CHOIR_BF16:
+			((uint16_t *) out)[i] = chi_bf16_of_f32(chi_f32_of_bf16(((const uint16_t *) a)[i]) +
+					chi_f32_of_bf16(((const uint16_t *) b)[i]));
 			break;
 		default:
 			((uint8_t *) out)[i] = (uint8_t) (((const uint8_t *) a)[i] + ((const uint8_t *) b)[i]);
@@ -64,26 +73,17 @@ void oracle_sum(choir_dtype dtype, const void *all, int lo, int hi, int64_t n, v
 	free(right);
 }
 
-static float rounded_to(choir_dtype dtype, float x)
+void oracle_sum_rounded(choir_dtype rounded, const float *all, int replicas, int64_t n, float *out)
 {
-	return dtype == CHOIR_F16	 ? chi_f32_of_f16(chi_f16_of_f32(x))
-			: dtype == CHOIR_F32 ? x
-								 : chi_f32_of_bf16(chi_bf16_of_f32(x));
-}
-
-void oracle_sum_rounded(
-		choir_dtype rounded, const float *all, int lo, int hi, int64_t n, float *out)
-{
-	if (hi - lo == 1)
-		memcpy(out, all + lo * n, (size_t) n * sizeof *out);
-	float *right = calloc((size_t) n + 1, sizeof *right);
-	if (hi - lo > 1) {
-		oracle_sum_rounded(rounded, all, lo, split(lo, hi), n, out);
-		oracle_sum_rounded(rounded, all, split(lo, hi), hi, n, right);
-	}
+	const bool half = rounded == CHOIR_F16;
+	uint16_t *narrow = malloc((size_t) (replicas + 1) * (size_t) n * sizeof *narrow + 1);
+	uint16_t *sum = narrow + replicas * n;
+	for (int64_t i = 0; i < replicas * n; i++)
+		narrow[i] = half ? chi_f16_of_f32(all[i]) : chi_bf16_of_f32(all[i]);
+	oracle_sum(rounded, narrow, 0, replicas, n, sum);
 	for (int64_t i = 0; i < n; i++)
-		out[i] = rounded_to(rounded, out[i] + right[i]);
-	free(right);
+		out[i] = half ? chi_f32_of_f16(sum[i]) : chi_f32_of_bf16(sum[i]);
+	free(narrow);
 }
 
 // Vigna's splitmix64.

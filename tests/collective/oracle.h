@@ -10,10 +10,9 @@ void oracle_add(choir_dtype dtype, void *out, const void *a, const void *b, int6
 void oracle_divide(choir_dtype dtype, void *x, double by, int64_t n);
 // Sums replicas lo .. hi-1; all has their elements, concatenated.
 void oracle_sum(choir_dtype dtype, const void *all, int lo, int hi, int64_t n, void *out);
-// Sums f32 likewise: each replica's elements and each sum of two are rounded to f16 or bf16. f32:
-// nothing is rounded.
+// Sums f32 whose elements and sums of two are rounded to f16 or bf16.
 void oracle_sum_rounded(
-		choir_dtype rounded, const float *all, int lo, int hi, int64_t n, float *out);
+		choir_dtype rounded, const float *all, int replicas, int64_t n, float *out);
 // Fills all with values whose sum depends on the order of adding.
 void oracle_fill(choir_dtype dtype, void *all, int replicas, int64_t n, uint64_t seed);
 // Writes the maximal nodes within [lo, hi) of the tree over replicas; returns their number.

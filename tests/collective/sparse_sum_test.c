@@ -39,7 +39,10 @@ static void dense_sum(int parts, choir_dtype rounded, float sum[TABLE * WIDTH])
 		for (int64_t i = 0; i < part[p].n; i++)
 			for (int64_t k = 0; k < WIDTH; k++)
 				all[p][rows[p][i] * WIDTH + k] += values[p][i * WIDTH + k];
-	oracle_sum_rounded(rounded, all[0], 0, parts, TABLE * WIDTH, sum);
+	if (rounded == CHOIR_F32)
+		oracle_sum(rounded, all, 0, parts, TABLE * WIDTH, sum);
+	else
+		oracle_sum_rounded(rounded, all[0], parts, TABLE * WIDTH, sum);
 }
 
 static void check_bits(choir_dtype rounded)

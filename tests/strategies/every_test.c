@@ -94,6 +94,13 @@ int main(void)
 	const choir_strategy_options in_two = {
 		.size = sizeof in_two, .partition = CHOIR_PARTITION_FIXED, .max_shards = 2
 	};
+	const choir_strategy_options in_bf16 = {
+		.size = sizeof in_bf16, .precision = CHOIR_PRECISION_MIXED_BF16, .wire = CHOIR_BF16
+	};
+	const choir_strategy_options in_f16 = { .size = sizeof in_f16,
+		.precision = CHOIR_PRECISION_MIXED_F16,
+		.wire = CHOIR_F16,
+		.parameter_devices = "far:1" };
 	subject subjects[] = {
 		{ "default", 1, NULL },
 		{ "one_device", 1, NULL },
@@ -103,13 +110,15 @@ int main(void)
 		{ "parameter_server", 0, &on_two },
 		{ "parameter_server", 0, &in_rows },
 		{ "last", 0, NULL },
+		{ "mirrored", 0, &in_bf16 },
 		// These only if tests are not short.
 		{ "parameter_server", 0, NULL },
 		{ "parameter_server", 0, &on_far },
 		{ "parameter_server", 0, &in_two },
 		{ "central_storage", 0, &on_cpu },
+		{ "central_storage", 0, &in_f16 },
 	};
-	const size_t n = sizeof subjects / sizeof subjects[0] - (SHORT ? 4 : 0);
+	const size_t n = sizeof subjects / sizeof subjects[0] - (SHORT ? 5 : 0);
 	int failed = choir_register_strategy(&last) != CHOIR_OK || !lies_where_it_is_placed();
 	for (size_t i = 0; i < n; i++)
 		failed += !passes(&subjects[i]);

@@ -62,9 +62,10 @@ typedef struct {
 
 	// The name of a registered strategy. The suite runs 16 programs (training, reductions,
 	// collectives, merge calls, updates, wrong use) with 1 to 4 replicas. Their results must have
-	// the same bits as with the mirrored strategy on the device .model. Wrong use must give the
-	// same failures. To check registered cross-device operations in programs, set .strategy to
-	// "mirrored" and name the operations in .strategy_options.
+	// the same bits as with the mirrored strategy on the device .model, which has the same
+	// .precision and .wire. Wrong use must give the same failures. To check registered
+	// cross-device operations in programs, set .strategy to "mirrored" and name the operations in
+	// .strategy_options.
 	const char *strategy;
 	// The suite sets devices, replicas, seed and timeout. NULL: defaults.
 	const struct choir_strategy_options *strategy_options;

@@ -122,7 +122,7 @@ typedef struct choir_strategy_options {
 	choir_precision precision;
 	// The dtype in which f32 gradients are summed and sent to other workers: CHOIR_BF16 or
 	// CHOIR_F16 need half the bytes. CHOIR_F32 (default): as they are. Each replica's gradient and
-	// each node of the canonical tree is rounded to .wire, so that the bits depend on the number of
+	// each node of the canonical tree is rounded to .wire, so the bits depend on the number of
 	// replicas only (docs/rules.md, section 8). Indexed slices are rounded likewise, but travel in
 	// f32. With one replica nothing is rounded. CHOIR_F16 needs a loss scale (optimizer.h).
 	// CHOIR_UNSUPPORTED: a device cannot add numbers of 16 bits. All workers need the same.

@@ -270,7 +270,11 @@ def train():
         need(known(said) == alone, f"{workers} workers: not {alone}", said)
         need(f"{workers} workers (" in said and "in total 4 replicas" in said, "the workers", said)
         need(said.count("epoch 1/2  loss ") == 1, "not one that speaks", said)
-    large = ("--devices", "cpu:0", "--widths", "256")  # enough to be exchanged beside the backward pass
+    for workers, options in ((2, ("--precision", "mixed_bf16", "--wire", "bf16")), (4, ("--precision", "mixed_f16")),
+                             (3, ("--wire", "f16", "--devices", "cpu:0"))):
+        alone = known(trained(0, *options, "--devices", "cpu:0"))
+        need(known(trained(workers, *options)) == alone, f"{workers} workers, {options}: not {alone}", "")
+    large = ("--devices", "cpu:0", "--widths", "256", "--wire", "bf16")  # enough to be exchanged beside the backward pass
     said = trained(2, *large, CHOIR_OVERLAP="on")
     need(known(said) == known(trained(0, *large)), "beside the backward pass", said)
     need("exchanged during the backward pass; " in said, "what it costs", said)
@@ -346,6 +350,7 @@ def refused_options():
              [*train, "--devices", "cpu:0", "--cores", "2"], [*train, "--epochs", "3", "--dropout", "0.5"]),
             ('worker 1 (|) differs: --checkpoint is not given, but "a b" at worker 0 (',
              [*train, "--checkpoint", "a b"], train),
+            ('worker 1 (|) differs: --wire is "bf16", but "f32" at worker 0 (', steps, [*steps, "--wire", "bf16"]),
             ('worker 1 (|) differs: --json is "on", but not given at worker 0 (', steps, [*steps, "--json"]),
             ('worker 1 (|) differs: --most is "8192", but "67108864" at worker 0 (', sums, [*sums, "--most", "8192"])):
         said = must_fail(words, 0, words.split("|"), *each(*lines))

@@ -299,6 +299,8 @@ TEST(accelerators_are_the_default_devices)
 	s = MIRRORED(.replicas = 1);
 	assert_int_equal(choir_strategy_worker_devices(s), 1);
 	choir_strategy_free(s);
+	assert_null(MIRRORED(.wire = CHOIR_BF16)); // the kind has no kernels
+	assert_text_holds(choir_error(), "strategy: .wire is bf16*swift:0 cannot add bf16");
 	s = MIRRORED(.devices = "cpu:0");
 	assert_string_equal(choir_device_name(choir_strategy_worker_device(s, 0)), "cpu:0");
 	choir_strategy_free(s);

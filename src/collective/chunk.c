@@ -1,9 +1,9 @@
-// Chunks and their streams. Only a member's thread may use the member's stream, so chunks have
-// other streams. The host never waits while it holds a lock. A chunk's operations run in order, so
-// a wait for the last one waits for all.
+// Only a member's thread may use the member's stream, so chunks have other streams. The host
+// never waits while it holds a lock. A chunk's operations run in order, so a wait for the last
+// one waits for all.
 //
-// In stream order the host does not wait at all: each member's stream waits for all chunk streams.
-// Then the algorithm keeps the memory that its chunks needed, for chunks that wait for its event.
+// In stream order the host does not wait at all: each member's stream waits for all chunk
+// streams. Then the algorithm keeps the chunks' memory for chunks that wait for its event.
 #include "collective/chunk.h"
 
 #include "base/alloc.h"
@@ -92,8 +92,8 @@ static chi_stream *stream_of(const chi_chunk_task *h, int chunk_stream)
 	return h->algorithm->chunk_stream[chunk_stream].stream;
 }
 
-// Begins a chunk's operation at member at, after its previous one and after other's event (other
-// may be NULL). Locks the stream. Before that, the host waits for streams of other kinds.
+// At member at, after the chunk's previous operation and other's event (other may be NULL). Locks
+// the stream. Before that, the host waits for streams of other kinds.
 static choir_status enter(chi_chunk_task *h, int at, chi_stream *other, uint64_t event)
 {
 	chi_stream *own = stream_of(h, at);
@@ -132,8 +132,8 @@ choir_status chi_chunk_task_wait(const chi_chunk_task *h)
 	return h->at == CHOIR_NONE ? CHOIR_OK : chi_stream_wait_up_to(stream_of(h, h->at), h->event);
 }
 
-// Waits for all chunk streams after a failure, and clears theirs. late: a wait timed out, so
-// streams are abandoned and their memory is not reused.
+// After a failure; clears the chunk streams' failures. late: a wait timed out, so streams are
+// abandoned and their memory is not reused.
 static void settle(chi_chunk_algorithm *r, bool late)
 {
 	chi_error first;
@@ -167,7 +167,7 @@ static bool is_in_stream(const chi_chunk_task *h)
 	return h->c->in_stream && h->algorithm->all_queued;
 }
 
-// Keeps a task's memory for later tasks. What does not fit stays in h->spent.
+// For later tasks. What does not fit stays in h->spent.
 static void keep_memory(chi_chunk_task *h)
 {
 	chi_chunk_algorithm *r = h->algorithm;
@@ -181,7 +181,7 @@ static void keep_memory(chi_chunk_task *h)
 	chi_mutex_unlock(&r->kept_lock);
 }
 
-// Finds kept memory on a device. False: there is none of this size.
+// False: there is none of this size.
 static bool take_kept(
 		chi_chunk_algorithm *r, const choir_device *d, size_t bytes, chi_kept_memory *found)
 {
@@ -197,7 +197,7 @@ static bool take_kept(
 	return any;
 }
 
-// Allocates memory for the operations of a task on the device of member at.
+// On the device of member at.
 static chi_buffer *new_memory(chi_chunk_task *h, int at, size_t bytes)
 {
 	chi_chunk_algorithm *r = h->algorithm;
@@ -299,7 +299,7 @@ static choir_status add_here(chi_chunk *g, choir_partial_sum node, chi_buffer *b
 	return leave(h, g->at, status);
 }
 
-// Adds a node after a copy through the host, for which the host waits.
+// The host waits for the copy.
 static choir_status add_by_host(
 		chi_chunk *g, choir_partial_sum node, const origin *from, chi_buffer *copy)
 {
@@ -380,7 +380,7 @@ choir_status chi_chunk_move(chi_chunk *g, int to)
 	return status;
 }
 
-// Copies the chunk's sum to own, which the chunk takes over. The stream's lock is held.
+// The chunk takes own over. The stream's lock is held.
 static choir_status own_sum(chi_chunk *g, chi_stream *stream, chi_buffer *own)
 {
 	chi_partial_sums *f = &g->partial_sums;

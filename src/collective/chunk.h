@@ -1,19 +1,19 @@
-// Chunks for all-reduce algorithms of devices with separate memory. A chunk moves from device to
-// device and takes each member's partial sums. Only the two halves of a node of the canonical tree
-// are added, so bits do not depend on the order of members.
+// For devices with separate memory. A chunk moves from device to device and takes each member's
+// partial sums. Only the two halves of a node of the canonical tree are added, so bits do not
+// depend on the order of members.
 #pragma once
 
 #include "base/lock.h"
 #include "collective/rendezvous.h"
 #include "collective/tree.h"
 
-// The stream for chunks at one member's device. The lock is held while something is queued.
+// At one member's device. The lock is held while something is queued.
 typedef struct {
 	chi_mutex lock;
 	chi_stream *stream;
 } chi_chunk_stream;
 
-// Memory of a collective in stream order, which chunks may use again after an event.
+// Of a collective in stream order; chunks may use it again after an event.
 typedef struct {
 	chi_buffer *buffer;
 	int at; // member with the stream
@@ -29,17 +29,17 @@ typedef struct {
 	chi_kept_memory kept[64];
 } chi_chunk_algorithm;
 
-// The slots of the algorithms' tables, but for score and open.
+// The slots of the tables, but for score and open.
 choir_status chi_chunk_algorithm_open(
 		chi_chunk_algorithm *r, const choir_group *group, chi_chunk_fn *chunk, int chunks);
 void chi_chunk_algorithm_close(void *self);
 choir_status chi_chunk_algorithm_wait(void *self, int member, uint64_t request, double seconds);
 void chi_chunk_algorithm_reset(void *self);
-// Returns the member that completes a chunk's sum: the root, or for an all-reduce index % members.
+// Who completes a chunk's sum: the root, or for an all-reduce index % members.
 int chi_chunk_algorithm_root(
 		const chi_chunk_algorithm *r, const choir_collective *c, int64_t index);
 
-// The operations queued for one chunk on all devices.
+// What is queued for one chunk on all devices.
 typedef struct {
 	chi_chunk_algorithm *algorithm;
 	const chi_round *round;
@@ -50,12 +50,11 @@ typedef struct {
 	chi_buffer *spent; // may still be used by operations
 } chi_chunk_task;
 
-// Begins a chunk's task. any: index of any member; all have equal collectives.
+// any: index of any member; all have equal collectives.
 void chi_chunk_task_begin(
 		chi_chunk_task *h, chi_chunk_algorithm *r, const chi_round *round, int64_t index, int any);
 choir_status chi_chunk_task_wait(const chi_chunk_task *h);
-// Waits for a chunk's task and releases its memory, also after a failure. Returns status, or the
-// wait's if it is CHOIR_OK.
+// Also after a failure; releases the memory. Returns status, or the wait's if it is CHOIR_OK.
 choir_status chi_chunk_task_end(chi_chunk_task *h, choir_status status);
 
 typedef struct {
@@ -65,23 +64,19 @@ typedef struct {
 	const void *data; // the complete sum, or the broadcast data
 } chi_chunk;
 
-// Begins a chunk at member at, without partial sums.
+// At member at, without partial sums.
 void chi_chunk_begin(chi_chunk *g, chi_chunk_task *h, int at);
-// Adds a member's parts to the chunk.
 choir_status chi_chunk_take(chi_chunk *g, int member);
-// Adds another chunk's partial sums to the chunk.
 choir_status chi_chunk_join(chi_chunk *g, const chi_chunk *other);
-// Takes the root's data, for a broadcast chunk.
+// For a broadcast.
 choir_status chi_chunk_take_whole(chi_chunk *g);
-// Moves the chunk to another member's device.
 choir_status chi_chunk_move(chi_chunk *g, int to);
-// Completes and divides the chunk's sum. CHOIR_INTERNAL: parts are missing.
+// CHOIR_INTERNAL: parts are missing.
 choir_status chi_chunk_finish(chi_chunk *g);
-// Copies a chunk's data from member from's device to a member's result and calls its done
-// function. Members that share a result get it with the first. *shown (may be NULL) becomes the
-// result, if there is one.
+// From member from's device to a member's result; calls done. Members that share a result get it
+// with the first. *shown (may be NULL) becomes the result, if there is one.
 choir_status chi_chunk_deliver(
 		const chi_chunk *g, int from, const void *data, int member, const void **shown);
-// Delivers the chunk to members first to last - 1.
+// To members first to last - 1.
 choir_status chi_chunk_deliver_all(const chi_chunk *g, int first, int last);
 void chi_chunk_end(chi_chunk *g);

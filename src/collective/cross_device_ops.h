@@ -1,5 +1,5 @@
-// A communicator: the devices of one strategy and the algorithm of their collectives. No two
-// strategies share a communicator, so their collectives never interfere.
+// A communicator: a strategy's devices and the algorithm of their collectives. No two strategies
+// share one, so their collectives never interfere.
 #pragma once
 
 #include "choir/extend/cross_device_ops_table.h"
@@ -11,11 +11,11 @@ typedef struct {
 	void *self;
 } chi_communicator;
 
-// Opens a communicator. devices, one per member, outlives it. name NULL: the best score for an
-// all-reduce of 1 MiB. CHOIR_NOT_FOUND: unknown name; the message lists the known ones.
+// devices, one per member, outlives it. name NULL: the best score for an all-reduce of 1 MiB.
+// CHOIR_NOT_FOUND: unknown name; the message lists the known ones.
 choir_status chi_communicator_open(chi_communicator *g, int members, int replicas,
 		choir_device *const *devices, const char *name);
-// Checks the name of cross-device operations. CHOIR_NOT_FOUND: the message lists the known ones.
+// CHOIR_NOT_FOUND: the message lists the known ones.
 choir_status chi_communicator_check_name(const char *name);
 void chi_communicator_close(chi_communicator *g); // g may be zeroed
 static inline choir_status chi_communicator_join(
@@ -36,7 +36,7 @@ static inline void chi_communicator_reset(chi_communicator *g)
 {
 	g->table->reset(g->self);
 }
-// Returns the number of separate memories of a communicator's devices.
+// Separate memories.
 int chi_group_memories(const choir_group *group);
 
 // A member's maximum of open requests.

@@ -1,6 +1,6 @@
-// All-reduce and broadcast among devices that share memory. Each waiting thread claims a chunk,
-// sums its parts in the canonical tree, writes all results and calls the done functions. A chunk
-// fits into the cache, so an update in a done function reads it from there.
+// For devices that share memory. Each waiting thread claims a chunk, sums its parts in the
+// canonical tree, writes all results and calls the done functions. A chunk fits into the cache,
+// so an update in a done function reads it from there.
 #include "base/alloc.h"
 #include "base/thresholds.h"
 #include "collective/rendezvous.h"

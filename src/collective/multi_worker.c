@@ -1,11 +1,11 @@
-// A hierarchical all-reduce for one of several workers, in three rendezvous. First the devices
-// reduce chunks to this worker's nodes of the canonical tree. Then one thread exchanges the nodes
-// with the other workers. Last, the devices broadcast the sum. A single device in host memory
-// needs only the exchange. Memory that the host cannot access is copied to the host and back.
+// Three rendezvous: the devices reduce chunks to this worker's nodes of the canonical tree, one
+// thread exchanges the nodes with the other workers, the devices broadcast the sum. A single
+// device in host memory needs only the exchange. Memory that the host cannot access is copied to
+// the host and back.
 //
-// Small sums are exchanged in buckets. When a thread waits for a small sum, all small sums joined
-// so far become one bucket. Buckets need a single device on each worker: one thread then joins and
-// waits in the same order on all workers, so all fill the same buckets.
+// Small sums are exchanged in buckets: when a thread waits for one, all joined so far become one
+// bucket. Buckets need a single device on each worker: one thread then joins and waits in the
+// same order on all workers, so all fill the same buckets.
 //
 // The exchange is a chunk of its rendezvous, so a failed wait returns only after nothing is sent
 // from its memory.
@@ -92,7 +92,7 @@ static choir_status compare_devices(multi_worker *w)
 	return status;
 }
 
-// Begins with the last one, so a thread that leaves one finds the next one aborted.
+// From the last one, so a thread that leaves one finds the next one aborted.
 static void abort_rendezvous(multi_worker *w)
 {
 	for (int i = last_of(w); i >= first_of(w); i--)
@@ -114,8 +114,8 @@ static void abort_wait(void *self)
 	abort_rendezvous(self);
 }
 
-// Tells the other workers as soon as no thread here is in a collective. A thread that exchanges
-// with them would wait for them, so it is ended first.
+// As soon as no thread here is in a collective. A thread that exchanges would wait for the
+// others, so it is ended first.
 static void abort_workers(void *self)
 {
 	multi_worker *w = self;
@@ -248,7 +248,7 @@ static choir_status local_reduce(void *self, const chi_round *round, int member,
 
 // ---- Exchange among workers.
 
-// Finds memory for the whole sum: the first result in host memory, else scratch.
+// The first result in host memory, else scratch.
 static choir_status find_total(multi_worker *w, const chi_round *round, char **to)
 {
 	for (int i = 0; i < w->group->members; i++)
@@ -294,8 +294,7 @@ static bool is_small(const choir_collective *c, const choir_collective *like)
 			bytes_of(c) <= CHI_BUCKET_SUM_BYTES;
 }
 
-// Returns the number of collectives in the next bucket, from the awaited one on; *all becomes
-// their elements.
+// From the awaited collective on; *all becomes their elements.
 static uint64_t find_bucket(const multi_worker *w, int64_t *all)
 {
 	const choir_collective *first = waiting(w, w->request);
@@ -326,7 +325,7 @@ static void name_bucket(const multi_worker *w, uint64_t n, char name[64])
 			(unsigned long long) hash);
 }
 
-// Concatenates the parts of a bucket's sums, for each node.
+// For each node.
 static void pack(const multi_worker *w, uint64_t n)
 {
 	for (int k = 0; k < w->nodes.n; k++) {
@@ -413,7 +412,7 @@ static choir_status exchange_with_workers(
 
 // ---- Local broadcast.
 
-// Delivers the sum to a device whose memory the host cannot write.
+// For memory that the host cannot write.
 static choir_status deliver(multi_worker *w, const chi_round *round, int member)
 {
 	const choir_collective *c = round->c[member];

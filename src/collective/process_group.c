@@ -1,7 +1,7 @@
-// Exchanges between workers. An all-reduce is a reduce-scatter and an all-gather: each worker
-// receives its share of the elements from all others, sums it in the canonical tree, and sends the
-// sum to all. This transfers the fewest bytes. In a small all-reduce, every worker receives all
-// parts in one round and sums them itself.
+// An all-reduce is a reduce-scatter and an all-gather: each worker receives its share of the
+// elements from all others, sums it in the canonical tree, and sends the sum to all. This
+// transfers the fewest bytes. In a small all-reduce, every worker receives all parts in one round
+// and sums them itself.
 #include "collective/process_group.h"
 
 #include "base/alloc.h"
@@ -105,8 +105,8 @@ static exchange begin(chi_process_group *p)
 	return e;
 }
 
-// Begins a round's messages; *n becomes their number, also after a failure. Sends come first,
-// because others wait for them.
+// *n becomes the number of messages, also after a failure. Sends come first, because others wait
+// for them.
 static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const void *of, int *n)
 {
 	chi_process_group *p = e->group;
@@ -153,7 +153,7 @@ typedef struct {
 	char *sum;
 } all_reducing;
 
-// Returns the first element that worker w sums; for w = workers, the number of elements.
+// The first element that worker w sums; for w = workers, all elements.
 static int64_t cut(const all_reducing *s, int w)
 {
 	enum { STEP = 64 };
@@ -173,7 +173,7 @@ static size_t bytes_of(const all_reducing *s, int w)
 	return (size_t) (s->once ? s->c->elements : cut(s, w + 1) - cut(s, w)) * s->size;
 }
 
-// This worker's nodes, at the elements that worker w sums.
+// At the elements that worker w sums.
 static block parts_for(const void *of, int w)
 {
 	const all_reducing *s = of;

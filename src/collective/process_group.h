@@ -1,17 +1,16 @@
-// The process group: workers with their replicas, and the exchanges of host memory between
-// workers, of which collectives consist. An exchange begins with a message from every worker to
-// every other. Its number and fingerprint show whether all workers make the same exchange
-// (docs/decisions/0028, 0060).
+// Workers with their replicas, and exchanges of host memory between them, of which collectives
+// consist. An exchange begins with a message from every worker to every other, whose number and
+// fingerprint show whether all make the same exchange (docs/decisions/0028, 0060).
 //
-// Only one thread at a time uses a process group, in the same order on all workers. A second
-// process group, with another tag and other numbers, can exchange data at the same time.
+// One thread at a time uses a process group, in the same order on all workers. A second group,
+// with another tag and other numbers, can exchange data at the same time.
 #pragma once
 
 #include "base/alloc.h"
 #include "choir/extend/cross_device_ops_table.h"
 #include "cluster/message.h"
 
-// A sum's fingerprint without its number. Formatting takes longer than a small sum.
+// Without its number. Formatting takes longer than a small sum.
 typedef struct {
 	uint64_t key; // hash of what must be equal; 0: empty
 	chi_fingerprint fingerprint;
@@ -36,8 +35,7 @@ typedef struct chi_process_group {
 	chi_cached_fingerprint fingerprint_cache[CHI_CACHED_FINGERPRINTS];
 } chi_process_group;
 
-// Opens a process group; all workers call it. own: number of this worker's replicas. A zeroed
-// group may be closed.
+// All workers call it. own: this worker's replicas. A zeroed group may be closed.
 choir_status chi_process_group_open(chi_process_group *p, choir_cluster *c, int tag, int own);
 void chi_process_group_close(chi_process_group *p);
 static inline int chi_process_group_first_replica(const chi_process_group *p)
@@ -48,32 +46,29 @@ static inline int chi_process_group_node_count(const chi_process_group *p, int w
 {
 	return p->first_node[worker + 1] - p->first_node[worker];
 }
-// Ends the process group's cluster; the other workers get the thread's last error. Returns its
-// status.
+// The other workers get the thread's last error. Returns its status.
 choir_status chi_process_group_abort(chi_process_group *p);
-// Reports the thread's last error to the other workers in place of the next exchange. If all
-// workers fail there in the same way, the cluster goes on, else it ends. Returns the error's
-// status.
+// The other workers get the thread's last error in place of the next exchange. If all fail there
+// in the same way, the cluster goes on, else it ends. Returns the error's status.
 choir_status chi_process_group_fail(chi_process_group *p);
 
-// Sums over the replicas of all workers, in the canonical tree. own: this worker's maximal nodes,
-// in order. sum: c->elements of c->dtype. Uses only dtype, elements and name of c. key: 0, or a
-// hash of what must be equal; if its fingerprint is cached, c->name is not used.
+// Over the replicas of all workers, in the canonical tree. own: this worker's maximal nodes, in
+// order. sum: c->elements of c->dtype. Uses only dtype, elements and name of c. key: 0, or a hash
+// of what must be equal; if its fingerprint is cached, c->name is not used.
 choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
 		const choir_collective *c, const choir_partial_sum own[], void *sum);
 static inline bool chi_process_group_knows(const chi_process_group *p, uint64_t key)
 {
 	return p->fingerprint_cache[key % CHI_CACHED_FINGERPRINTS].key == key;
 }
-// Gathers the same number of bytes from each worker, in order. fmt says what is gathered, in a
-// text that is equal on all workers.
+// The same number of bytes from each worker, in order. fmt says what is gathered, in a text that
+// is equal on all workers.
 choir_status chi_process_group_all_gather(chi_process_group *p, const void *own, size_t bytes,
 		void *all, const char *fmt, ...) CHOIR_PRINTF(5, 6);
-// Gathers bytes[w] from each worker w, concatenated; all workers know bytes. own may point to its
-// position in all.
+// bytes[w] from each worker w, concatenated; all know bytes. own may point to its position in
+// all.
 choir_status chi_process_group_all_gather_v(chi_process_group *p, const void *own,
 		const size_t bytes[], void *all, const char *fmt, ...) CHOIR_PRINTF(5, 6);
-// Sends worker from's bytes to all others, in an exchange that began with
-// chi_process_group_all_gather.
+// In an exchange that began with chi_process_group_all_gather.
 choir_status chi_process_group_broadcast(chi_process_group *p, int from, void *data, size_t bytes,
 		const char *fmt, ...) CHOIR_PRINTF(5, 6);

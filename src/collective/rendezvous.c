@@ -1,7 +1,7 @@
-// The ring of rounds. A gate's count only grows, so a slow member cannot mistake the round's next
-// collective for its own. A member has at most W = CHI_COMMUNICATOR_WINDOW open requests, and the
-// ring has 2 W rounds. A member that reuses the round of collective n has finished n + W. All
-// members joined n + W after they finished n, so the round is free.
+// A gate's count only grows, so a slow member cannot mistake the round's next collective for its
+// own. A member has at most W = CHI_COMMUNICATOR_WINDOW open requests, and the ring has 2 W
+// rounds: a member that reuses the round of collective n has finished n + W, which all joined
+// after they finished n, so the round is free.
 #include "collective/rendezvous.h"
 
 #include "base/alloc.h"
@@ -73,7 +73,7 @@ static void advance(chi_gate *gate)
 	chi_gate_wake(gate);
 }
 
-// If true, collectives stay valid until leave_chunks. An abort changes the same word: either this
+// True: collectives stay valid until leave_chunks. An abort changes the same word: either this
 // thread or the aborting one sees the other.
 static bool enter_chunks(chi_round *s)
 {
@@ -193,7 +193,7 @@ static choir_status await_others(
 }
 
 // The last member to join usually does a single chunk alone. The others poll first: touching its
-// memory would take it from that thread's cache. Returns whether it is done.
+// memory would take it from that thread's cache.
 static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uint32_t target)
 {
 	if (s->chunks != 1 || m->member[member].last || !m->spin)
@@ -234,8 +234,7 @@ static uint32_t do_work_range(const worker *w, int range)
 	return done;
 }
 
-// Each member begins with its own range. So threads read memory in order and seldom share a
-// counter.
+// Each member begins with its own range: threads read memory in order and seldom share a counter.
 static void do_chunks(const worker *w)
 {
 	chi_round *s = w->s;
@@ -254,7 +253,7 @@ static void reset_claims(const chi_rendezvous *m, chi_round *s)
 		chi_atomic32_store(&s->range[i].claimed, 0);
 }
 
-// The last member to leave resets the round for its next collective.
+// The last member to leave resets the round.
 static choir_status leave(chi_rendezvous *m, chi_round *s)
 {
 	choir_status status = (choir_status) chi_atomic32_load(&s->status);

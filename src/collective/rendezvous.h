@@ -1,9 +1,9 @@
-// The rendezvous of one process's devices: a ring of rounds, one per collective in progress. The
-// first gate opens after all members have joined. Then waiting threads claim chunks and complete
-// them, and the second gate opens after the last chunk. Chunks never wait for each other.
+// A ring of rounds, one per collective in progress. The first gate opens after all members have
+// joined. Then waiting threads claim chunks and complete them, and the second gate opens after
+// the last. Chunks never wait for each other.
 //
-// Any thread may join and wait for any member, and one thread may serve all. A wait, even a failed
-// one, returns after the last thread has stopped reading the member's data.
+// Any thread may join and wait for any member, and one may serve all. A wait, even a failed one,
+// returns after the last thread has stopped reading the member's data.
 #pragma once
 
 #include "base/atomic.h"
@@ -11,7 +11,7 @@
 
 enum { CHI_RENDEZVOUS_ROUNDS = 2 * CHI_COMMUNICATOR_WINDOW, CHI_RENDEZVOUS_TEXT = 400 };
 
-// Consecutive chunks; fills a cache line.
+// Fills a cache line.
 typedef struct {
 	chi_atomic32 claimed;
 	char rest_of_line[64 - sizeof(chi_atomic32)];
@@ -33,7 +33,7 @@ typedef struct {
 	char failure[CHI_RENDEZVOUS_TEXT];
 } chi_round;
 
-// One member's data; fills a cache line.
+// Fills a cache line.
 typedef struct {
 	uint64_t joined; // collectives so far
 	bool last; // it was the last to join
@@ -47,7 +47,7 @@ typedef struct chi_rendezvous {
 	chi_round round[CHI_RENDEZVOUS_ROUNDS];
 	chi_rendezvous_member *member;
 	chi_atomic32 aborted;
-	// Called with self after a failed wait, before other threads can see the failure. Aborts what
+	// With self after a failed wait, before other threads can see the failure. Aborts what
 	// depends on this rendezvous; the reason is the last error. May be NULL.
 	void (*end)(void *self);
 } chi_rendezvous;
@@ -56,32 +56,30 @@ typedef choir_status chi_chunk_fn(void *self, const chi_round *round, int member
 
 choir_status chi_rendezvous_open(chi_rendezvous *m, int members);
 void chi_rendezvous_close(chi_rendezvous *m);
-// Joins a member to the next collective. chunks: at least 1, and the same for equal collectives.
+// chunks: at least 1, and the same for equal collectives.
 choir_status chi_rendezvous_join(chi_rendezvous *m, int member, const choir_collective *c,
 		int64_t chunks, uint64_t *request);
-// Before a join, records the event of the member's stream for which chunks wait.
+// Before a join: chunks wait for the event of the member's stream.
 choir_status chi_rendezvous_record_event(
 		chi_rendezvous *m, int member, choir_device *d, const choir_collective *c);
-// Waits for a collective and helps with its chunks. A cancelled wait or timeout aborts the
-// rendezvous, because the caller may then free what it joined with.
+// Helps with the chunks. A cancelled wait or timeout aborts the rendezvous, because the caller
+// may then free what it joined with.
 choir_status chi_rendezvous_wait(chi_rendezvous *m, int member, uint64_t request, double seconds,
 		chi_chunk_fn *fn, void *self);
-// Returns the collective that a member joined with a request.
 const choir_collective *chi_rendezvous_joined(chi_rendezvous *m, int member, uint64_t request);
 void chi_rendezvous_abort(chi_rendezvous *m);
-// After an abort, waits until no thread reads what was joined with this request. Chunks are short,
-// so there is no timeout.
+// After an abort, until no thread reads what was joined with this request. Chunks are short, so
+// there is no timeout.
 void chi_rendezvous_drain(chi_rendezvous *m, uint64_t request);
 void chi_rendezvous_reset(chi_rendezvous *m);
 
-// Returns the lowest member of the round that shares member's result.
+// The lowest member that shares member's result.
 int chi_round_first_with(const chi_round *round, int member);
-// Copies a finished chunk to the round's results in host memory and calls the done functions.
+// To the results in host memory; calls the done functions.
 choir_status chi_round_deliver(const chi_round *round, int members, const void *data,
 		int64_t first, int64_t count, size_t size);
 
-// An algorithm with one rendezvous: the first field of its table's self. The functions below are
-// the table's.
+// With one rendezvous: the first field of its table's self. The functions below are the table's.
 typedef struct {
 	chi_rendezvous rendezvous;
 	const choir_group *group;

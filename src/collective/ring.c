@@ -1,6 +1,5 @@
-// The ring all-reduce, with one chunk per member. Each chunk goes around the ring to its owner
-// while it is summed, and around again to be delivered. So all links are used equally and at the
-// same time.
+// One chunk per member goes around the ring to its owner while it is summed, and around again to
+// be delivered. So all links are used equally and at the same time.
 //
 // The usual ring adds each chunk's replicas in a different order, which changes bits. Here a
 // device adds only the two halves of a node of the canonical tree (docs/decisions/0042).
@@ -26,7 +25,7 @@ static choir_status gather(chi_chunk *g)
 	return chi_chunk_finish(g);
 }
 
-// Each member that wants the chunk passes it on to the next one in the ring.
+// To the next member that wants the chunk.
 static choir_status pass_on(const chi_chunk *g)
 {
 	const int members = g->task->algorithm->base.group->members;

@@ -1,5 +1,5 @@
-// All-gather of sparse gradients: workers exchange the number of rows of each replica, then row
-// indices and values, in the order of replicas. Each worker then sums them itself (sparse_sum.h).
+// Workers exchange the number of rows of each replica, then row indices and values, in the order
+// of replicas. Each then sums them itself (sparse_sum.h).
 #pragma once
 
 #include "collective/process_group.h"
@@ -15,9 +15,7 @@ typedef struct {
 	chi_sparse_part *part; // one per replica of all workers
 } chi_sparse_gather;
 
-// Exchanges each replica's number of rows. each: this worker's before, all after. Uses no field
-// below it.
+// each: this worker's before, all after. Uses no field below it.
 choir_status chi_sparse_gather_counts(const chi_sparse_gather *g);
-// Exchanges the rows of sparse gradients, after their counts. part: this worker's before, all
-// after. The own rows may already be in place.
+// After the counts. part: this worker's before, all after. The own rows may already be in place.
 choir_status chi_sparse_gather_rows(const chi_sparse_gather *g);

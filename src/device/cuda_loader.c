@@ -1,5 +1,5 @@
-// Finds libchoir-cuda. libchoir links no CUDA. On a machine without NVIDIA's driver nothing is
-// searched for or opened, so programs for CPUs pay a look at two files, once.
+// libchoir links no CUDA. Without NVIDIA's driver nothing is searched for or opened, so programs
+// for CPUs pay a look at two files, once.
 #include "device/cuda_loader.h"
 
 #include "base/atomic.h"

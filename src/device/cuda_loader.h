@@ -3,11 +3,11 @@
 
 #include "choir/extend/cuda.h"
 
-// Opens libchoir-cuda at the first call and registers its device. NULL: there is no GPU, or no
-// such library; chi_cuda_missing says why. Threads: any; a caller holds no mutex.
+// At the first call; registers its device. NULL: there is no GPU, or no such library
+// (chi_cuda_missing). Threads: any; a caller holds no mutex.
 const choir_cuda_plugin *chi_cuda_open(void);
 
-// libchoir-cuda if it is open; NULL: chi_cuda_open has not been called, or has returned NULL.
+// NULL: chi_cuda_open has not been called, or has returned NULL.
 const choir_cuda_plugin *chi_cuda_plugin(void);
 
 // Why chi_cuda_open has returned NULL.

@@ -1,5 +1,5 @@
-// Device names. All of TensorFlow's spellings are read; "cpu:0" is printed. Job, replica and task
-// are ignored, because a name means a device of this worker.
+// All of TensorFlow's spellings are read; "cpu:0" is printed. Job, replica and task are ignored,
+// because a name means a device of this worker.
 #include "base/text.h"
 #include "device/device.h"
 

@@ -1,6 +1,5 @@
-// Memory that a stream may still use after its caller stopped waiting. The stream owns the staging
-// buffer of a queued copy, and the device's pool reuses no memory. A wait frees only the buffers
-// up to its event, since threads wait for different events.
+// The stream owns the staging buffer of a queued copy, and the device's pool reuses no memory. A
+// wait frees only the buffers up to its event, since threads wait for different events.
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/size.h"

@@ -5,7 +5,7 @@
 
 enum { CHI_STAGING_BYTES = 1 << 20 }; // most that is copied through the host at once
 
-// Host memory of a queued copy.
+// Of a queued copy.
 struct chi_staging_buffer {
 	struct chi_staging_buffer *next;
 	const void *state; // of the owning stream
@@ -15,16 +15,16 @@ struct chi_staging_buffer {
 	size_t bytes; // if pinned, with this header
 	_Alignas(64) char memory[];
 };
-// Makes a staging buffer for copies of device d, in pinned memory if the kind has any. Pinned
-// buffers are kept for later copies, because pinning takes long.
+// For copies of device d, pinned if the kind has any. Pinned buffers are kept, because pinning
+// takes long.
 chi_staging_buffer *chi_staging_buffer_new(choir_device *d, size_t bytes);
 void chi_staging_buffer_free(chi_staging_buffer *staging);
-// Gives a staging buffer to stream s until event.
+// Until event.
 void chi_quarantine_keep(chi_stream *s, chi_staging_buffer *staging, uint64_t event);
-// Quarantines the device of stream s, after the caller stopped waiting, until event or, without a
-// staging buffer (NULL: out of memory), for ever.
+// After the caller stopped waiting, until event or, without a staging buffer (NULL: out of
+// memory), for ever.
 void chi_quarantine_abandon(chi_stream *s, chi_staging_buffer *staging, uint64_t event);
-// Frees the staging buffers of stream s up to event, which it has reached.
+// Up to event, which the stream has reached.
 void chi_quarantine_release(chi_stream *s, uint64_t event);
 // A value after all events: the stream is closed.
 #define CHI_STREAM_CLOSED UINT64_MAX

@@ -10,10 +10,9 @@ typedef struct {
 	uint64_t job; // names the key, without telling it
 } chi_connections;
 
-// Opens sockets. key: NULL allows Unix sockets only. plain: see choir_net_argument. Free with
+// key: NULL allows Unix sockets only. plain: see choir_net_argument. Free with
 // chi_connections_free. CHOIR_NOT_FOUND: no libchoir-net.
 chi_connections *chi_connections_open(const chi_key *key, bool plain);
-// Opens a table with its argument.
 chi_connections *chi_connections_open_table(
 		const choir_connection_table *table, const void *argument, const chi_key *key);
 void chi_connections_free(chi_connections *c);

@@ -1,6 +1,5 @@
-// The loop over all connections of a process. A step waits once, then serves each connection
-// that is ready, then looks at the clock. Peers leave the list only at the end of a step, so the
-// owner's functions may end and dial peers.
+// A step waits once, then serves each connection that is ready, then looks at the clock. Peers
+// leave the list only at the end of a step, so the owner's functions may end and dial peers.
 #include "net/hub.h"
 
 #include "base/alloc.h"
@@ -265,8 +264,7 @@ static void accept_all(chi_hub *h, uint64_t listener)
 	}
 }
 
-// Makes the list of what to wait for. *until becomes the earliest time at which the clock
-// matters.
+// *until becomes the earliest time at which the clock matters.
 static choir_status prepare(chi_hub *h, int *n, double *until)
 {
 	const size_t all = h->peer_count + LISTENERS;

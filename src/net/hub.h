@@ -1,6 +1,6 @@
-// A hub is all connections of one process: it listens, dials, shakes hands, sends heartbeats,
-// and gives frames to its owner. It has no thread: chi_hub_step waits and calls the owner's
-// functions. One thread uses a hub, except for chi_hub_wake.
+// All connections of one process: a hub listens, dials, shakes hands, sends heartbeats, and gives
+// frames to its owner, in chi_hub_step. It has no thread. One thread uses it, except for
+// chi_hub_wake.
 #pragma once
 
 #include "net/handshake.h"
@@ -8,14 +8,14 @@
 
 #include "base/status.h"
 
-// Connections of others in the handshake at a time, and seconds that each has.
+// In the handshake at a time, and seconds that each has.
 enum { CHI_HUB_STRANGERS = 16 };
 #define CHI_HUB_HANDSHAKE_SECONDS 2.0
 
 typedef struct chi_hub chi_hub;
 typedef struct chi_peer chi_peer;
 
-// A peer: the process at the other end of a connection. The hub frees it after lost.
+// The process at the other end of a connection. The hub frees it after lost.
 struct chi_peer {
 	chi_peer *next;
 	chi_hub *hub;
@@ -34,8 +34,8 @@ struct chi_peer {
 
 typedef struct {
 	void *user;
-	// Listening end: whether the peer may join. The function may append what the peer needs to
-	// know to welcome. A failure's text goes to the peer, and lost is not called. NULL: all may.
+	// Listening end: the peer may join. The function may append what the peer needs to know to
+	// welcome. A failure's text goes to the peer, and lost is not called. NULL: all may.
 	choir_status (*admit)(void *user, chi_peer *peer, chi_pack *welcome);
 	void (*joined)(void *user, chi_peer *peer);
 	// A failure ends the peer.
@@ -59,21 +59,19 @@ chi_hub *chi_hub_new(chi_connections *connections, const chi_hello *own,
 void chi_hub_free(chi_hub *h); // closes all; calls lost for nobody
 // bound: the address for chi_hub_dial.
 choir_status chi_hub_listen(chi_hub *h, const char *address, char *bound, size_t size);
-// Begins to connect. NULL: the address is invalid or nobody listens. Later failures come by
-// lost.
+// NULL: the address is invalid or nobody listens. Later failures come by lost.
 chi_peer *chi_hub_dial(chi_hub *h, const char *address, void *user);
-// Waits until something happens, at most until the time, and does it.
+// Until something happens, at most until the time.
 choir_status chi_hub_step(chi_hub *h, double until);
 void chi_hub_wake(chi_hub *h); // threads: any
-// Ends all peers as chi_peer_end, and waits until they have the news, at most 2 seconds.
+// As chi_peer_end; waits until all have the news, at most 2 seconds.
 void chi_hub_end(chi_hub *h, choir_status status, const char *why);
 double chi_hub_now(chi_hub *h);
 int chi_hub_open_connections(const chi_hub *h); // whose connections are open
 
-// The peer's calls: a failure ends the peer in the next step (lost), and need not be handled.
+// A failure ends the peer in the next step (lost), and need not be handled.
 choir_status chi_peer_send(
 		chi_peer *p, uint16_t kind, uint32_t stream, const choir_connection_part parts[], int n);
 choir_status chi_peer_send_pack(chi_peer *p, uint16_t kind, uint32_t stream, const chi_pack *pack);
-// Says goodbye with a status and a text, and closes after the last byte has left. lost is not
-// called.
+// Closes after the last byte has left. lost is not called.
 void chi_peer_end(chi_peer *p, choir_status status, const char *why);

@@ -1,5 +1,5 @@
-// A job's key: random bytes in a file that only its owner can read. A process that has the key
-// belongs to the job.
+// Random bytes in a file that only its owner can read. A process that has the key belongs to the
+// job.
 #pragma once
 
 #include "choir/status.h"
@@ -14,11 +14,11 @@ typedef struct {
 	size_t size;
 } chi_key;
 
-// Reads a key's file. CHOIR_INVALID: others may read it, or it belongs to another user; it is
-// too short or too long.
+// CHOIR_INVALID: others may read the file, or it belongs to another user; it is too short or too
+// long.
 choir_status chi_key_read(const char *path, chi_key *key);
-// Writes a new key's file of 32 random bytes with mode 0600. CHOIR_STATE: the file exists.
+// 32 random bytes with mode 0600. CHOIR_STATE: the file exists.
 choir_status chi_key_make(const char *path);
-// A number that is equal for equal keys, for messages and comparisons.
+// Equal for equal keys, for messages and comparisons.
 uint64_t chi_key_job(const chi_key *key);
 void chi_key_clear(chi_key *key); // overwrites it

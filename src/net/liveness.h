@@ -1,6 +1,5 @@
-// Liveness: both ends of a connection send a heartbeat when they have sent nothing for a while,
-// and give the other end up when they have received nothing for longer. A state machine without
-// a clock.
+// Both ends of a connection send a heartbeat when they have sent nothing for a while, and give
+// the other end up when they have received nothing for longer. There is no clock here.
 #pragma once
 
 #include <stdbool.h>
@@ -14,10 +13,9 @@ typedef struct {
 void chi_liveness_begin(chi_liveness *l, double every, double lost_after, double now);
 void chi_liveness_sent(chi_liveness *l, double now);
 void chi_liveness_heard(chi_liveness *l, double now);
-// Whether a heartbeat is due.
 bool chi_liveness_due(const chi_liveness *l, double now);
-// Whether the peer is lost. Call it after everything that has arrived was received. If this
-// process itself was stopped since the last call, the peer gets its time again.
+// After everything that has arrived was received. If this process itself was stopped since the
+// last call, the peer gets its time again.
 bool chi_liveness_lost(chi_liveness *l, double now);
-// The next time at which one of the two can change.
+// When one of the two can change.
 double chi_liveness_next(const chi_liveness *l);

@@ -1,6 +1,6 @@
-// Frames: what a connection carries. A frame is a header of 32 bytes and a payload. Numbers are
-// little-endian. The header is, in bytes: magic 2, protocol version 1, flags 1, kind 2, zero 2,
-// stream 4, sequence 8, payload bytes 8, CRC-32C of the first 28 bytes 4.
+// A header of 32 bytes and a payload. Numbers are little-endian. In bytes: magic 2, protocol
+// version 1, flags 1, kind 2, zero 2, stream 4, sequence 8, payload bytes 8, CRC-32C of the first
+// 28 bytes 4.
 #pragma once
 
 #include "base/fields.h"
@@ -23,7 +23,7 @@ typedef struct {
 	uint64_t bytes; // of the payload
 } chi_net_frame;
 
-// Kinds of all connections. Kinds from CHI_NET_OWN on belong to the rooms above.
+// Kinds from CHI_NET_OWN on belong to the rooms above.
 enum {
 	CHI_NET_HELLO = 1,
 	CHI_NET_WELCOME,
@@ -34,7 +34,6 @@ enum {
 };
 
 void chi_net_frame_pack(const chi_net_frame *f, unsigned char header[CHI_NET_HEADER]);
-// Reads a header. CHOIR_CORRUPT: not a frame, a damaged one, or a payload of more than max
-// bytes.
+// CHOIR_CORRUPT: not a frame, a damaged one, or a payload of more than max bytes.
 choir_status chi_net_frame_unpack(
 		const unsigned char header[CHI_NET_HEADER], uint64_t max, chi_net_frame *f);

@@ -24,8 +24,8 @@ typedef struct {
 bool chi_scratch_reserve(chi_scratch *scratch, size_t bytes);
 // Added memory is not zeroed.
 void *chi_realloc(void *p, size_t bytes);
-// To at least need elements, doubling *capacity. pointer: the address of the array's pointer.
-// False: nothing changed.
+// Grows to at least need elements, doubling *capacity. pointer: the address of the array's
+// pointer. False: nothing changed.
 bool chi_grow(void *pointer, size_t *capacity, size_t need, size_t size);
 char *chi_strdup(const char *text);
 void chi_free(void *p);

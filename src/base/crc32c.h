@@ -6,9 +6,9 @@
 
 // Continues crc (0: of nothing).
 uint32_t chi_crc32c(uint32_t crc, const void *data, size_t bytes);
-// By tables, for tests.
+// Uses tables, for tests.
 uint32_t chi_crc32c_table(uint32_t crc, const void *data, size_t bytes);
 
-// As TFRecord and event files store it: rotated by 15 bits, plus a constant, so that data may
-// contain checksums.
+// Gives it as TFRecord and event files store it: rotated by 15 bits, plus a constant, so that
+// data may contain checksums.
 uint32_t chi_crc32c_masked(const void *data, size_t bytes);

@@ -13,7 +13,7 @@
 choir_status chi_directory_make(const char *path);
 // For this user alone. CHOIR_STATE: it exists, but is another user's or open to others.
 choir_status chi_directory_make_private(const char *path);
-// With its name on the disk.
+// Its name is on the disk, too.
 choir_status chi_directory_make_synced(const char *path);
 
 typedef struct chi_directory chi_directory;
@@ -34,13 +34,13 @@ choir_status chi_directory_make_in(const chi_directory *f, const char *name); //
 choir_status chi_directory_sync(const chi_directory *f);
 choir_status chi_directory_rename(
 		const chi_directory *f, const char *from, const char *to); // does not sync
-// With its files and links, if it exists, but not with directories. CHOIR_CORRUPT: name is a link
-// or a file.
+// Removes its files and links, too, if it exists, but no directories. CHOIR_CORRUPT: name is a
+// link or a file.
 choir_status chi_directory_remove(const chi_directory *f, const char *name);
 // Free on its disk; UINT64_MAX: unknown.
 uint64_t chi_directory_free_bytes(const chi_directory *f);
 
-// By flock on its file ".lock". It ends with the process; the file stays.
+// flock locks the file ".lock". It ends with the process; the file stays.
 typedef struct chi_directory_lock chi_directory_lock;
 // CHOIR_STATE: a process, which is named, holds the lock. CHOIR_CORRUPT: ".lock" is not a file,
 // or no lock wrote it; it stays unchanged.

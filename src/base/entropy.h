@@ -5,5 +5,5 @@
 
 #include <stddef.h>
 
-// Up to 256 bytes.
+// Fills up to 256 bytes.
 choir_status chi_entropy(void *to, size_t bytes);

@@ -34,7 +34,7 @@ typedef struct {
 uint32_t chi_unpack_u32(chi_unpack *u);
 uint64_t chi_unpack_u64(chi_unpack *u);
 double chi_unpack_f64(chi_unpack *u);
-// Of less than size bytes; longer ones fail.
+// Takes less than size bytes; longer texts fail.
 void chi_unpack_text(chi_unpack *u, char *out, size_t size);
 // A pointer into the bytes; NULL after a failure.
 const void *chi_unpack_bytes(chi_unpack *u, size_t *bytes);

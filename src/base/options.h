@@ -8,7 +8,7 @@
 // options'". CHOIR_INVALID: an impossible size.
 choir_status chi_options_take(const char *what, void *all, size_t size, const void *given);
 
-// Of at least min bytes. Unknown fields are dropped. CHOIR_INVALID: NULL, an impossible size, or
-// another version.
+// Takes at least min bytes. Unknown fields are dropped. CHOIR_INVALID: NULL, an impossible size,
+// or another version.
 choir_status chi_table_take(
 		const char *what, void *own, size_t size, size_t min, const void *given);

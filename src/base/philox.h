@@ -18,7 +18,8 @@ typedef struct {
 	uint32_t place;
 } chi_random_key;
 
-// Of the index-th block. The next block has the next 64-bit number in counter[0] and counter[1].
+// Gives those of the index-th block. The next block has the next 64-bit number in counter[0] and
+// counter[1].
 void chi_random_counter(
 		const chi_random_key *key, uint64_t index, uint32_t counter[4], uint32_t words[2]);
 chi_philox_block chi_random_block(const chi_random_key *key, uint64_t index);

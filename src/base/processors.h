@@ -7,7 +7,7 @@
 int chi_processor_count(void);
 // The affinity mask excludes online processors.
 bool chi_processor_mask_is_narrowed(void);
-// To count processors of the mask, from first on, modulo their number. False: refused.
+// Pins to count processors of the mask, from first on, modulo their number. False: refused.
 bool chi_thread_pin(int first, int count);
 
 // Rounded up; 0: none. groups_path is a file like /proc/self/cgroup; mount is the cgroup tree.

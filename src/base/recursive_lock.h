@@ -1,4 +1,4 @@
-// With a deadline. It may be held for long, and while the program's code runs.
+// A lock with a deadline. It may be held for long, and while the program's code runs.
 #pragma once
 
 #include "base/atomic.h"

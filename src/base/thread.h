@@ -24,7 +24,7 @@ void chi_thread_own_name(char out[CHI_THREAD_NAME]);
 void chi_thread_call(void (*fn)(void *arg), void (*left)(void *arg), void *arg);
 void chi_thread_join(chi_thread *t); // also if never started
 
-// To poll what cannot wake the thread.
+// They poll what cannot wake the thread.
 void chi_thread_yield(void);
 void chi_thread_nap(double seconds);
 
@@ -34,5 +34,5 @@ void chi_thread_stand_back(void);
 // The lowest priority for ever, if possible: about a sixtieth of a busy processor.
 void chi_thread_take_leftovers(void);
 
-// From the first call on: it changes in a child.
+// Counts forks from the first call on: it changes in a child.
 unsigned chi_fork_generation(void);

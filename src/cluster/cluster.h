@@ -32,11 +32,11 @@ struct choir_cluster {
 	chi_atomic32 last; // the worker of the latest wait's longest part, plus 1; for traces
 };
 
-// As the spans of waits name it.
+// Gives it as the spans of waits name it.
 int32_t chi_cluster_last(choir_cluster *c);
 
 const choir_transport_table *chi_transport_find(const char *name); // NULL: CHOIR_NOT_FOUND
-// With stubs in missing slots.
+// Puts stubs in missing slots.
 choir_transport_table chi_transport_filled(const choir_transport_table *transport);
 extern const choir_transport_table chi_single_worker_transport;
 
@@ -46,10 +46,10 @@ choir_cluster *chi_cluster_open(const choir_transport_table *transport, const vo
 double chi_cluster_start_seconds(const choir_cluster_options *o);
 // "worker 2 (node3, pid 4711)".
 const char *chi_cluster_name(const choir_cluster *c, int worker, char text[CHI_WORKER_NAME + 32]);
-// By the transport's clock.
+// Uses the transport's clock.
 double chi_cluster_deadline(const choir_cluster *c, double seconds);
-// With this thread's last failure, which the others are told. Returns its status. Only the first
-// failure counts.
+// Records this thread's last failure, which the others are told. Returns its status. Only the
+// first failure counts.
 choir_status chi_cluster_give_up(choir_cluster *c);
 // why, being sent to the others, is the cluster's cause meanwhile (NULL: ends this). Returns the
 // deadline for sending.

@@ -15,8 +15,8 @@ enum { CHI_MESSAGE_CAPACITY = 4096 };
 // are numbered by their callers.
 enum { CHI_TAG_COLLECTIVES, CHI_TAG_OVERLAP, CHI_TAGS };
 
-// Of the tensors given to collectives so far: the upper 48 bits tell which, the lower 16 also in
-// which order. Two orders cross if only the upper bits agree.
+// A hash of the tensors given to collectives so far: the upper 48 bits tell which, the lower 16
+// also in which order. Two orders cross if only the upper bits agree.
 typedef uint64_t chi_call_order;
 static inline chi_call_order chi_call_order_add(chi_call_order order, uint64_t hash)
 {
@@ -39,7 +39,7 @@ typedef struct {
 	char what[CHI_FINGERPRINT_TEXT]; // the beginning of "all_reduce sum f32 [10, 3] a/w:grad"
 } chi_fingerprint;
 
-// With order 0. fmt gives kind, operation, dtype, shape and name, all of them hashed.
+// Sets order 0. fmt gives kind, operation, dtype, shape and name, all of them hashed.
 void chi_fingerprint_set(chi_fingerprint *f, uint64_t sequence, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 

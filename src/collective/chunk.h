@@ -13,7 +13,7 @@ typedef struct {
 	chi_stream *stream;
 } chi_chunk_stream;
 
-// Of a collective in stream order; chunks may use it again after an event.
+// Chunks of a collective in stream order may use it again after an event.
 typedef struct {
 	chi_buffer *buffer;
 	int at; // member with the stream
@@ -73,10 +73,10 @@ choir_status chi_chunk_take_whole(chi_chunk *g);
 choir_status chi_chunk_move(chi_chunk *g, int to);
 // CHOIR_INTERNAL: parts are missing.
 choir_status chi_chunk_finish(chi_chunk *g);
-// From member from's device to a member's result; calls done. Members that share a result get it
-// with the first. *shown (may be NULL) becomes the result, if there is one.
+// Copies from member from's device to a member's result and calls done. Members that share a
+// result get it with the first. *shown (may be NULL) becomes the result, if there is one.
 choir_status chi_chunk_deliver(
 		const chi_chunk *g, int from, const void *data, int member, const void **shown);
-// To members first to last - 1.
+// Delivers to members first to last - 1.
 choir_status chi_chunk_deliver_all(const chi_chunk *g, int first, int last);
 void chi_chunk_end(chi_chunk *g);

@@ -47,7 +47,7 @@ typedef struct chi_rendezvous {
 	chi_round round[CHI_RENDEZVOUS_ROUNDS];
 	chi_rendezvous_member *member;
 	chi_atomic32 aborted;
-	// With self after a failed wait, before other threads can see the failure. Aborts what
+	// Called with self after a failed wait, before other threads can see the failure. Aborts what
 	// depends on this rendezvous; the reason is the last error. May be NULL.
 	void (*end)(void *self);
 } chi_rendezvous;
@@ -75,11 +75,12 @@ void chi_rendezvous_reset(chi_rendezvous *m);
 
 // The lowest member that shares member's result.
 int chi_round_first_with(const chi_round *round, int member);
-// To the results in host memory; calls the done functions.
+// Copies to the results in host memory and calls the done functions.
 choir_status chi_round_deliver(const chi_round *round, int members, const void *data,
 		int64_t first, int64_t count, size_t size);
 
-// With one rendezvous: the first field of its table's self. The functions below are the table's.
+// It has one rendezvous, and is the first field of its table's self. The functions below are the
+// table's.
 typedef struct {
 	chi_rendezvous rendezvous;
 	const choir_group *group;

@@ -43,7 +43,7 @@ typedef struct {
 	const struct chi_categories *categories[CHI_MAX_COLUMNS];
 } chi_spec;
 
-// Of the caller. NULL: the column is not wanted.
+// It is the caller's. NULL: the column is not wanted.
 typedef struct {
 	void *column[CHI_MAX_COLUMNS];
 	int64_t capacity; // at least spec.batch
@@ -73,7 +73,8 @@ typedef struct {
 enum { CHI_MAX_SEEK_POINTS = 16 };
 // Shortly before the sources' positions. Threads: any.
 size_t chi_dataset_seek_index(choir_dataset *d, chi_seek_point point[CHI_MAX_SEEK_POINTS]);
-// From another iterator of this chain, before a seek. Points of other files are ignored.
+// Adds points of another iterator of this chain, before a seek. Points of other files are
+// ignored.
 choir_status chi_dataset_take_seek_index(choir_dataset *d, size_t n, const chi_seek_point point[]);
 // cancel makes reads of d and all its sources fail with CHOIR_CANCELLED, also after a rewind.
 // Threads: any. uncancel reverts one cancel while no thread reads; failed stages need a rewind.

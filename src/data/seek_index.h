@@ -17,7 +17,7 @@ typedef struct chi_seek_index {
 	int64_t every;
 } chi_seek_index;
 
-// Of one source, in d->places. d->paths are its files.
+// Places of one source, in d->places. d->paths are its files.
 typedef struct chi_places {
 	chi_seek_index seek_index;
 	int64_t delivered, next; // so far; when the next place is due
@@ -31,8 +31,8 @@ choir_status chi_seek_index_add(chi_seek_index *m, const chi_seek_point *point);
 void chi_seek_index_keep(chi_seek_index *m, int64_t file);
 // At or before elements.
 bool chi_seek_index_find(chi_seek_index *m, int64_t elements, chi_seek_point *found);
-// Up to max points, ascending: at doubling distances before elements, and the index's last two,
-// for a pass that was once read to its end.
+// Chooses up to max points, ascending: at doubling distances before elements, and the index's
+// last two, for a pass that was once read to its end.
 size_t chi_seek_index_choose(
 		chi_seek_index *m, int64_t elements, chi_seek_point chosen[], size_t max);
 

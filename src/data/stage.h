@@ -21,11 +21,11 @@ typedef enum {
 // cannot do. column[i] is memory for examples, or NULL if they are not wanted; only NULL skips.
 typedef struct {
 	const char *name;
-	// With d->random: examples first .. first+count-1, which exist.
+	// With d->random: reads examples first .. first+count-1, which exist.
 	choir_status (*range)(choir_dataset *d, void *const column[], int64_t first, int64_t count);
 	// Streams: 1 to want examples, or one batch (want is at least spec.batch).
 	choir_status (*read)(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
-	// To the start of pass d->pass, which alone decides the elements. Moves sources with
+	// Moves to the start of pass d->pass, which alone decides the elements. Moves sources with
 	// chi_dataset_begin.
 	choir_status (*rewind)(choir_dataset *d);
 	const void *(*peek)(choir_dataset *d, size_t column, int64_t first, int64_t count);
@@ -39,7 +39,7 @@ typedef struct {
 	choir_status (*seek)(choir_dataset *d, int64_t elements);
 	bool blind; // seek misses the end of a pass, or lost data
 	bool gone; // data cannot be read twice
-	// Of arguments that decide the order.
+	// Hashes the arguments that decide the order.
 	uint64_t (*signature)(const choir_dataset *d);
 	chi_files files;
 	// CHI_FILES_HERE: keeps every count-th file from index on.
@@ -91,12 +91,12 @@ choir_status chi_no_read(choir_dataset *d, void *const column[], int64_t want, i
 choir_status chi_no_rewind(choir_dataset *d);
 const void *chi_no_peek(choir_dataset *d, size_t column, int64_t first, int64_t count);
 void chi_no_free(choir_dataset *d);
-// With d->paths.
+// For tables of sources with d->paths.
 choir_status chi_paths_shard(choir_dataset *d, int64_t count, int64_t index);
 const char *chi_paths_at(const choir_dataset *d, int64_t i);
 // It repeats until the rewind.
 choir_status chi_dataset_keep_failure(choir_dataset *d, choir_status status);
-// Of a stage that got examples before status: CHOIR_OK if got > 0. Then the next read reports
+// A stage got examples before status: gives CHOIR_OK if got > 0. Then the next read reports
 // status.
 choir_status chi_dataset_got(choir_dataset *d, choir_status status, int64_t got);
 // Computes bytes per example. varies: allows unknown dimensions.
@@ -107,7 +107,7 @@ void *chi_source_new(const chi_stage *stage, size_t size, size_t n, const choir_
 		int64_t examples);
 // Like from, for the constructor to change. Owns from, also on failure.
 void *chi_transform_new(const chi_stage *stage, size_t size, choir_dataset *from);
-// Of a transform; new ones may vary.
+// Replaces those of a transform; new ones may vary.
 bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column columns[]);
 // d is not NULL. Otherwise records it, unless another failure is recorded.
 bool chi_dataset_given(const choir_dataset *d, const char *what);

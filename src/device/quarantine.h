@@ -5,7 +5,7 @@
 
 enum { CHI_STAGING_BYTES = 1 << 20 }; // most that is copied through the host at once
 
-// Of a queued copy.
+// It belongs to a queued copy.
 struct chi_staging_buffer {
 	struct chi_staging_buffer *next;
 	const void *state; // of the owning stream
@@ -19,12 +19,12 @@ struct chi_staging_buffer {
 // takes long.
 chi_staging_buffer *chi_staging_buffer_new(choir_device *d, size_t bytes);
 void chi_staging_buffer_free(chi_staging_buffer *staging);
-// Until event.
+// Keeps it until event.
 void chi_quarantine_keep(chi_stream *s, chi_staging_buffer *staging, uint64_t event);
 // After the caller stopped waiting, until event or, without a staging buffer (NULL: out of
 // memory), for ever.
 void chi_quarantine_abandon(chi_stream *s, chi_staging_buffer *staging, uint64_t event);
-// Up to event, which the stream has reached.
+// Frees them up to event, which the stream has reached.
 void chi_quarantine_release(chi_stream *s, uint64_t event);
 // A value after all events: the stream is closed.
 #define CHI_STREAM_CLOSED UINT64_MAX

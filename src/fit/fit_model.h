@@ -39,14 +39,14 @@ static inline size_t chi_model_rate_log(const choir_model *m)
 {
 	return m->metrics;
 }
-// Of a training or of a validation.
+// Returns the log of a training or of a validation.
 static inline size_t chi_model_metric_log(const choir_model *m, size_t i, bool validation)
 {
 	return validation ? m->metrics + 1 + i : i;
 }
 // Its index, or CHOIR_NONE.
 int64_t chi_model_find_log(const choir_model *m, const char *name);
-// As those of the next epoch.
+// Adds the logs as those of the next epoch.
 choir_status chi_model_add_history(choir_model *m);
 void chi_model_forget(choir_model *m);
 

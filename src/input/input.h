@@ -24,8 +24,8 @@ typedef struct chi_shape_run {
 	struct chi_shape_run *older;
 } chi_shape_run;
 
-// Of a step. In a column that varies, the first example decides the shape, and each change begins
-// a run, newest first.
+// A step's buffer. In a column that varies, the first example decides the shape, and each change
+// begins a run, newest first.
 typedef struct {
 	choir_frame *frame;
 	choir_tensor *column[CHI_MAX_COLUMNS];
@@ -41,11 +41,11 @@ typedef struct {
 choir_status chi_example_stream_init(chi_example_stream *f, choir_dataset *d);
 void chi_example_stream_free(chi_example_stream *f);
 choir_status chi_example_stream_begin(chi_example_stream *f, int64_t pass);
-// Up to want examples, from the leftover or one element. to NULL: skips. whole: one complete
-// element, for which to has capacity. CHOIR_END: none.
+// Reads up to want examples, from the leftover or one element. to NULL: skips. whole: one
+// complete element, for which to has capacity. CHOIR_END: none.
 choir_status chi_example_stream_read(
 		chi_example_stream *f, chi_batch_buffer *to, int64_t want, bool whole, int64_t *got);
-// Until want are read; fewer at the end, without an error.
+// Reads until there are want; fewer at the end, without an error.
 choir_status chi_example_stream_fill(
 		chi_example_stream *f, chi_batch_buffer *to, int64_t want, int64_t *got);
 // The tensor of column i with example first, at row *offset, and *there of the next n.
@@ -96,14 +96,14 @@ struct choir_distributed_dataset {
 
 // All workers read all examples.
 bool chi_input_is_shared(const choir_distributed_dataset *data);
-// Of the job, and of the workers before worker.
+// They count those of the job, and of the workers before worker.
 int64_t chi_input_replicas(const choir_distributed_dataset *data);
 int64_t chi_input_first(const choir_distributed_dataset *data, int worker);
 choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_batch_buffer *to);
 // Reads step to->step and sets replicas' rows. CHOIR_END: all are 0.
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_batch_buffer *to);
-// From the first begin or take on. together: a reader waits for half of the steps at a time.
-// goes_on: the thread continues with the next pass.
+// It reads from the first begin or take on. together: a reader waits for half of the steps at a
+// time. goes_on: the thread continues with the next pass.
 chi_read_ahead *chi_read_ahead_new(
 		choir_distributed_dataset *data, int steps, bool together, bool goes_on);
 void chi_read_ahead_free(chi_read_ahead *a);
@@ -113,8 +113,8 @@ choir_status chi_read_ahead_begin(chi_read_ahead *a);
 choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to);
 // Drops steps. a may be NULL.
 void chi_read_ahead_halt(chi_read_ahead *a);
-// To *pass, the next one, if the thread has begun it. False: the thread is halted, and the caller
-// begins *pass.
+// Moves to *pass, the next one, if the thread has begun it. False: the thread is halted, and the
+// caller begins *pass.
 bool chi_read_ahead_rewind(chi_read_ahead *a, int64_t *pass);
 // After the last taken step. False: ask the stream.
 bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p);

@@ -61,10 +61,10 @@ void chi_hub_free(chi_hub *h); // closes all; calls lost for nobody
 choir_status chi_hub_listen(chi_hub *h, const char *address, char *bound, size_t size);
 // NULL: the address is invalid or nobody listens. Later failures come by lost.
 chi_peer *chi_hub_dial(chi_hub *h, const char *address, void *user);
-// Until something happens, at most until the time.
+// Waits until something happens, at most until the time, and does it.
 choir_status chi_hub_step(chi_hub *h, double until);
 void chi_hub_wake(chi_hub *h); // threads: any
-// As chi_peer_end; waits until all have the news, at most 2 seconds.
+// Ends as chi_peer_end, and waits until all have the news, at most 2 seconds.
 void chi_hub_end(chi_hub *h, choir_status status, const char *why);
 double chi_hub_now(chi_hub *h);
 int chi_hub_open_connections(const chi_hub *h); // whose connections are open

@@ -49,10 +49,10 @@ struct chi_op {
 	choir_status (*forward)(const chi_node *node);
 };
 
-// Of y = f(x), by recorded operations.
+// Computes the gradient of y = f(x) by recorded operations.
 typedef choir_tensor *chi_slope_fn(choir_tensor *x, choir_tensor *y, choir_tensor *dy);
 
-// Of one operand. One of gradient and slope is needed; both for recorded passes.
+// It has one operand. One of gradient and slope is needed; both for recorded passes.
 typedef struct {
 	chi_op op;
 	const char *gradient; // a kernel of the operand or result, and dy
@@ -67,7 +67,7 @@ choir_status chi_unary_backward(
 choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_tensor *const in[],
 		const void *attributes);
 
-// As chi_op_call, before the operation's own kernels. False: recorded in f.
+// Checks as chi_op_call, before the operation's own kernels. False: recorded in f.
 bool chi_op_operands(const char *name, choir_frame *f, size_t n, choir_tensor *const in[]);
 
 // On tensors that fit, without recording, for gradients.
@@ -75,7 +75,7 @@ choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
 		choir_tensor *const in[], const void *attributes, choir_dtype dtype,
 		const choir_shape *shape);
 
-// Of the frame's next random numbers. False: the frame cannot draw; recorded in f.
+// Sets the key of the frame's next random numbers. False: the frame cannot draw; recorded in f.
 bool chi_op_draw(choir_frame *f, const char *what, uint64_t seed, choir_random_attributes *next);
 
 // On buffers, for optimizers and reductions.
@@ -85,7 +85,7 @@ choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
 choir_status chi_kernel_run_named(
 		chi_stream *stream, const char *operation, const char *name, choir_kernel_call *call);
 
-// Of choir_cast. The second function records out as x's cast.
+// choir_cast's operation. The second function records out as x's cast.
 extern const chi_op chi_cast_op;
 choir_tensor *chi_cast_record(choir_tensor *x, choir_tensor *out);
 
@@ -93,7 +93,7 @@ choir_tensor *chi_cast_record(choir_tensor *x, choir_tensor *out);
 choir_tensor *chi_dense(
 		choir_tensor *x, choir_tensor *w, choir_tensor *bias, choir_activation activation);
 
-// From a table without values of its own: take copies rows to out.
+// The table has no values of its own: take copies rows to out.
 typedef choir_status chi_gather_rows_fn(
 		const choir_tensor *table, const choir_tensor *indices, choir_tensor *out);
 choir_tensor *chi_gather_by(chi_gather_rows_fn *take, choir_tensor *table, choir_tensor *indices);
@@ -104,7 +104,7 @@ choir_tensor *chi_slices_add(choir_tensor *a, choir_tensor *b);
 // A view on flat from element *first on, which advances. NULL gives NULL.
 choir_tensor *chi_part(choir_tensor *flat, int64_t *first, choir_shape shape);
 
-// Of one dtype, which broadcast.
+// Infers for operands of one dtype, which broadcast.
 choir_status chi_infer_binary(size_t n, choir_tensor *const in[], const void *attributes,
 		choir_dtype *dtype, choir_shape *shape);
 // CHOIR_INVALID: none; the text has no name.

@@ -22,7 +22,7 @@ void chi_strategy_forget_notes(choir_strategy *s, size_t length);
 choir_status chi_strategy_add_counts(choir_strategy *s, double *sum);
 // args know only this worker's.
 choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args);
-// From all replicas in step, in the order of ids: in_sync times chi_variable_bytes.
+// Copies from all replicas in step, in the order of ids: in_sync times chi_variable_bytes.
 choir_status chi_strategy_all_parts(choir_variable *v, void *out);
 static inline int chi_strategy_parts(const choir_variable *v)
 {

@@ -26,7 +26,7 @@ chi_buffer *chi_buffer_wrap(
 		choir_device *d, void *memory, size_t bytes, void (*release)(void *user), void *user);
 void chi_buffer_retain(chi_buffer *b);
 void chi_buffer_release(chi_buffer *b);
-// To be released together. The caller has the only reference to each.
+// They are released together. The caller has the only reference to each.
 void chi_buffer_list_add(chi_buffer **list, chi_buffer *b);
 void chi_buffer_release_all(chi_buffer **list);
 // The size class for bytes.

@@ -94,14 +94,14 @@ choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const cha
 // CHOIR_OK.
 choir_status chi_frame_record_error(choir_frame *f);
 
-// Of an action on a frame that got NULL: the frame's failure, else the thread's, else
+// An action on a frame got NULL: gives the frame's failure, else the thread's, else
 // CHOIR_INVALID. Recorded in both; f may be NULL.
 choir_status chi_frame_status(choir_frame *f);
 
-// With one reference; given back while queued work may still use it.
+// It has one reference, and is given back while queued work may still use it.
 chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes);
 void chi_frame_give_back(choir_frame *f, chi_buffer *b);
-// Of a call that got NULL and returns a tensor: unless its frame has a failure, the thread's or
+// A call that returns a tensor got NULL: unless its frame has a failure, records the thread's or
 // "subject: NULL where ...". f may be NULL. Returns NULL.
 choir_tensor *chi_frame_null_argument(choir_frame *f, const char *subject);
 
@@ -138,9 +138,9 @@ choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t fir
 // frame.
 choir_status chi_frame_publish(choir_frame *f);
 choir_tensor *chi_tensor_published(choir_frame *f, choir_tensor *t);
-// With as many elements, on the same memory.
+// Has as many elements, on the same memory.
 choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape);
-// With its own reference; data lies in buffer. Work queued elsewhere on it must be done.
+// Takes its own reference; data lies in buffer. Work queued elsewhere on it must be done.
 choir_tensor *chi_tensor_on(choir_frame *f, chi_buffer *buffer, void *data, choir_dtype dtype,
 		const choir_shape *shape);
 // Keeps t's value in f: an alias of memory that is shared and cannot change, else a copy (of
@@ -156,7 +156,7 @@ static inline bool chi_is_slices(const choir_tensor *t)
 {
 	return t->slices.buffer != NULL;
 }
-// Of the larger tensor of slices, or else t's.
+// Gives that of the larger tensor of slices, or else t's.
 choir_shape chi_dense_shape(const choir_tensor *t);
 // For gradients, whose indices were checked before.
 choir_tensor *chi_slices_new(choir_tensor *values, choir_tensor *indices, int64_t rows);
@@ -165,7 +165,7 @@ choir_tensor *chi_slices_new(choir_tensor *values, choir_tensor *indices, int64_
 choir_tensor *chi_slices_follow(choir_tensor *out, const choir_tensor *t, bool copy);
 // Waits. CHOIR_INVALID, with what in front: an index is no row of the larger tensor.
 choir_status chi_slices_check_indices(const choir_tensor *t, const char *what);
-// As i64.
+// Copies them as i64.
 choir_status chi_slices_indices_to_host(const choir_tensor *t, int64_t *to);
 // It may differ from the frame's in a merge call.
 static inline choir_device *chi_tensor_memory_device(const choir_tensor *t)

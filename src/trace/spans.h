@@ -48,7 +48,7 @@ typedef struct chi_spans {
 	struct chi_spans *next;
 } chi_spans;
 
-// Of the thread itself, while busy. inherit_*: from the enclosing span.
+// The thread itself calls these, while busy. inherit_*: from the enclosing span.
 typedef struct {
 	bool inherit_track, inherit_mute;
 	int32_t track;

@@ -69,7 +69,7 @@ choir_frame *chi_values_replica_frame(choir_values *set, int local_replica);
 // Replica i gets the next rows[i] rows of the host tensor t, which may have more in total.
 choir_status chi_values_split_rows(
 		choir_values *set, const char *name, choir_tensor *t, const int64_t rows[]);
-// Of one tensor of set->frame per replica, with its number of rows.
+// Makes a leaf of one tensor of set->frame per replica, with its number of rows.
 choir_status chi_values_take_rows(
 		choir_values *set, const char *name, choir_tensor *const part[], const int64_t rows[]);
 // Or CHOIR_UNKNOWN.

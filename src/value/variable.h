@@ -94,8 +94,8 @@ choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f);
 // A copied tensor is not tied to the version.
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
 
-// Around reads and writes, to exclude other workers if v is LOCKED. They nest for v and colocated
-// variables. CHOIR_TIMEOUT names v.
+// Reads and writes are between these, which exclude other workers if v is LOCKED. They nest for v
+// and colocated variables. CHOIR_TIMEOUT names v.
 choir_status chi_variable_enter(choir_variable *v);
 void chi_variable_leave(choir_variable *v);
 

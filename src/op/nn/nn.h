@@ -8,17 +8,17 @@
 choir_activation chi_activation_fused(choir_activation activation);
 choir_status chi_activation_check(choir_activation activation);
 choir_tensor *chi_activation_apply(choir_activation activation, choir_tensor *x);
-// Of z, from y = activation(z) and dy, of a fused activation.
+// Gives that of z, from y = activation(z) and dy, of a fused activation.
 choir_tensor *chi_activation_gradient(
 		choir_activation activation, choir_tensor *y, choir_tensor *dy);
 
-// With a last axis of one element.
+// They have a last axis of one element.
 choir_tensor *chi_sum_rows(choir_tensor *x);
 
 // Checks options along axes axes and sets defaults. CHOIR_INVALID, without the caller's name.
 choir_status chi_convolution_options(
 		const choir_conv_options *o, int axes, choir_conv_options *all);
-// With complete options; bias may be NULL. conv1d needs rank 3.
+// o is complete; bias may be NULL. conv1d needs rank 3.
 choir_tensor *chi_conv2d(
 		choir_tensor *x, choir_tensor *filter, choir_tensor *bias, const choir_conv_options *o);
 choir_tensor *chi_conv1d(
@@ -29,7 +29,7 @@ bool chi_convolution_columns(const choir_conv_options *o, choir_conv_options *co
 // fit.
 bool chi_convolution_axis(const choir_conv_options *o, int axis, int64_t in, int64_t filter,
 		int pad[2], int64_t *out);
-// By its input [result].
+// Gives the gradient by the input [result].
 choir_tensor *chi_conv2d_gradient_input(choir_tensor *filter, choir_tensor *dy,
 		const choir_conv2d_attributes *a, const choir_shape *result);
 // False: recorded in the operands' frame.
@@ -40,6 +40,6 @@ bool chi_convolution_begin(const char *name, int axes, choir_tensor *x, choir_te
 choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,
 		const choir_conv_options *o, choir_conv2d_attributes *attributes, choir_shape *out);
 
-// As chi_convolution_axis, also for pooling. padding is -1 for TensorFlow's SAME, else elements
-// on each side. False: invalid arguments.
+// Works as chi_convolution_axis, also for pooling. padding is -1 for TensorFlow's SAME, else
+// elements on each side. False: invalid arguments.
 bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2], int64_t *out);

@@ -5,8 +5,8 @@
 #include "op/op.h"
 
 chi_kernel_list chi_onednn_list(size_t index);
-// To the instruction set in use. CHOIR_STATE: the process has used oneDNN already.
+// Limits it to the instruction set in use. CHOIR_STATE: the process has used oneDNN already.
 choir_status chi_limit_onednn(void);
-// By instructions for it.
+// It has instructions for bf16.
 bool chi_onednn_has_bf16(void);
 const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY]);

@@ -16,7 +16,7 @@ typedef struct {
 
 void chi_broadcast_iterator_init(chi_broadcast_iterator *it, const choir_shape *shape, size_t n,
 		const choir_buffer operands[]);
-// By a run; sets done after the last.
+// Moves by a run; sets done after the last.
 void chi_broadcast_iterator_next(chi_broadcast_iterator *it);
 static inline int64_t chi_broadcast_iterator_run(const chi_broadcast_iterator *it)
 {

@@ -25,11 +25,11 @@ typedef struct {
 	void (*output)(float *const pixel[4], const float *m, int64_t apart, const float *bias,
 			bool relu, int64_t n);
 
-	// Of 2 x 2 pixels: four points, each to a row of w.
+	// Transforms that of 2 x 2 pixels: four points, each to a row of w.
 	void (*gradient)(float *w, int64_t apart, const float *const pixel[4], int row, int64_t n);
 	// u [k, n] += v^T w, with `rows` rows.
 	void (*add_gemm)(float *u, const float *v, const float *w, int64_t rows, int64_t k, int64_t n);
-	// From that of the transformed filter.
+	// Computes it from that of the transformed filter.
 	void (*filter_gradient)(float *out, const float *u, int64_t apart, int64_t n);
 } chi_winograd_loops;
 

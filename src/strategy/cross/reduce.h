@@ -20,7 +20,7 @@ choir_tensor *chi_for_mean(choir_tensor *t);
 // chi_checked_sum_to_u8.
 bool chi_needs_checked_sum(choir_reduce_op op, const choir_tensor *t);
 choir_tensor *chi_checked_sum_to_u8(choir_tensor *sum, const char *what);
-// To all workers, in x's frame.
+// Sends to all workers, in x's frame.
 choir_tensor *chi_broadcast(choir_cross *x, choir_value *v, int from);
 choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f);
 // Over all workers: the sum of counts or the number of tensors. CHOIR_INVALID: only some have a

@@ -25,7 +25,7 @@ typedef struct {
 // After a failure, s's communicators are reset. f: for scratch memory.
 choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
 		const chi_communication *communication, const chi_sum *sum);
-// Of one pack: a tensor of each replica. Sets the devices' parts.
+// Sums one pack: a tensor of each replica. Sets the devices' parts.
 choir_status chi_sum_replicas(choir_strategy *s, choir_frame *f,
 		const chi_communication *communication, const chi_sum *sum, choir_tensor *const tensors[]);
 // Adds the replicas' tensors to partial sums, all devices concurrently. *sums is in f;

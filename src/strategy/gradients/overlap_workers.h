@@ -14,20 +14,20 @@
 struct chi_pending_update;
 typedef struct chi_overlap_workers chi_overlap_workers;
 
-// Into s->options.overlap. CHOIR_INVALID: CHOIR_OVERLAP is neither on nor off.
+// Sets s->options.overlap. CHOIR_INVALID: CHOIR_OVERLAP is neither on nor off.
 choir_status chi_overlap_workers_choose(choir_strategy *s);
-// On all workers or on none; all must call it. It needs host memory and, unless the option is on,
-// a free core on every worker.
+// Opens it on all workers or on none; all must call it. It needs host memory and, unless the
+// option is on, a free core on every worker.
 choir_status chi_overlap_workers_open(choir_strategy *s);
 void chi_overlap_workers_close(choir_strategy *s);
 
-// At the run's first gradient, if the order is known. The run's lock is held.
+// Called at the run's first gradient, if the order is known. The run's lock is held.
 void chi_overlap_workers_begin(struct chi_pending_update *u);
-// After all replicas have added a gradient or applied the update.
+// Called after all replicas have added a gradient or applied the update.
 void chi_overlap_workers_wake(const choir_strategy *s);
-// After all replicas have applied. Fails with the thread's first failure. The deadline is the
-// exchanges'.
+// Called after all replicas have applied. Fails with the thread's first failure. The deadline is
+// the exchanges'.
 choir_status chi_overlap_workers_finish(struct chi_pending_update *u);
-// At the end of a run, until the thread uses nothing of it. If the run has failed, exchanges are
-// aborted; if the thread has failed, the run fails.
+// Waits at the end of a run until the thread uses nothing of it. If the run has failed, exchanges
+// are aborted; if the thread has failed, the run fails.
 void chi_overlap_workers_rest(const choir_strategy *s);

@@ -14,9 +14,9 @@ typedef struct {
 
 choir_status chi_merge(chi_replica *r, const chi_merge_call *c);
 
-// Of the library, with these leaves. The program's arguments stay for its next call.
+// Makes a call of the library with these leaves. The program's arguments stay for its next call.
 choir_status chi_merge_own(
 		chi_replica *r, const chi_merge_call *c, size_t n, const chi_named leaves[]);
-// With one leaf, "value".
+// Makes one with one leaf, "value".
 choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value,
 		choir_merge_fn *fn, void *user, const void *what, uint64_t more);

@@ -119,21 +119,21 @@ void chi_run_free(chi_run *run);
 // The caller carries device 0. results may be NULL.
 choir_status chi_run_go(
 		chi_run *run, choir_replica_fn *fn, void *user, choir_values *args, choir_values *results);
-// In one replica, on this thread; drops its gradients.
+// Runs one replica, on this thread, and drops its gradients.
 choir_status chi_run_isolated(
 		chi_run *run, int local_replica, choir_replica_fn *fn, void *user, choir_values *args);
 
 // After a non-local exit from the program's function: the run fails, and this thread finishes the
 // device's work.
 void chi_run_left(chi_run *run, int d);
-// An active run that its caller left. back: on the caller's thread.
+// Ends an active run that its caller left. back: this is the caller's thread.
 void chi_run_abandon(chi_run *run, bool back);
 
 // Resets the default replica's run, which never ends.
 void chi_run_renew(chi_run *run);
 
-// With the thread's last error; wakes all waiting threads. local_replica: the number of replicas
-// for a merge or update.
+// Records the thread's last error and wakes all waiting threads. local_replica: the number of
+// replicas for a merge or update.
 void chi_run_fail(chi_run *run, int local_replica);
 // A replica has waited for its timeout. True: the run fails, naming the missing replica. False:
 // another thread still uses r's tensors, so r must wait on.
@@ -146,12 +146,12 @@ void chi_run_wake_up(chi_run *run);
 // first, possibly as r itself timed out. point: where r waits (NULL: an update).
 choir_status chi_scheduler_wait(
 		chi_replica *r, const chi_atomic32 *flag, const struct chi_sync_point *point);
-// To replicas that may go on. The run's lock is held.
+// Gives free batons to replicas that may go on. The run's lock is held.
 void chi_scheduler_wake(chi_run *run);
 // The replica with the baton of its device, or else local_replica. The run's lock is held.
 int chi_scheduler_holder(const chi_run *run, int local_replica);
-// Until none is left or another thread goes on. thread: NULL, or this pool thread if it returns
-// itself to the idle list.
+// Runs replicas until none is left or another thread goes on. thread: NULL, or this pool thread
+// if it returns itself to the idle list.
 void chi_scheduler_run(chi_run *run, int d, struct chi_pool_thread *thread);
 
 void chi_run_trace_device(

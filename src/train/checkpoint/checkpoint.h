@@ -38,8 +38,8 @@ typedef struct {
 // CHOIR_CORRUPT names the tensor or file; CHOIR_NOT_FOUND: a file is missing. Always free *c.
 choir_status chi_checkpoint_content_read(const chi_checkpoint *step, chi_checkpoint_content *c);
 void chi_checkpoint_content_free(chi_checkpoint_content *c);
-// From what the chief has read with status, after sending it to the others. Failures are the same
-// on all.
+// Restores what the chief has read with status, after sending it to the others. Failures are the
+// same on all.
 choir_status chi_checkpoint_content_apply(
 		choir_strategy *s, choir_status status, chi_checkpoint_content *c);
 

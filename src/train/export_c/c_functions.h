@@ -53,5 +53,5 @@ typedef struct {
 extern const chi_c_function_facts chi_c_functions[CHI_C_FUNCTIONS];
 // main() for numbers, and for text.
 extern const char *const *const chi_main_numbers, *const *const chi_main_text;
-// With all that these need.
+// Adds all that these need.
 uint32_t chi_c_functions_needed(uint32_t used);

@@ -69,7 +69,7 @@ uint64_t chi_layer_hash(const choir_layer *l); // 0 for NULL
 // compare its options after the first update (strategy/worker_consistency.h). After a failure
 // here or in status, l and its variables are deleted: NULL.
 choir_layer *chi_layer_finish(choir_layer *l, choir_status status);
-// Of n layers, some of them NULL.
+// It contains n layers, some of them NULL.
 choir_layer *chi_layer_finish_around(
 		choir_layer *l, size_t n, choir_layer *const inside[], choir_status status);
 const char *chi_layer_activation(choir_activation activation);

@@ -27,7 +27,7 @@ typedef struct {
 	double rate, decay;
 } chi_parameter_group;
 
-// With its slots, and a kernel for each copy.
+// A variable with its slots, and a kernel for each copy.
 typedef struct {
 	choir_variable *variable;
 	choir_variable *slot[CHI_SLOTS];
@@ -54,8 +54,8 @@ struct choir_optimizer {
 	chi_atomic64 step; // applied updates
 	chi_atomic64 rate_bits; // the last update's rate, an f64
 	chi_atomic32 warned; // last report of a non-finite gradient: 1 + step; 0: none
-	// Of the list of targets, briefly, since workers update concurrently. A thread that makes a
-	// target holds the strategy's creation lock instead.
+	// Guards the list of targets, briefly, since workers update concurrently. A thread that makes
+	// a target holds the strategy's creation lock instead.
 	chi_mutex lock;
 	chi_optimized_variable **target;
 	size_t targets, target_capacity;
@@ -77,12 +77,13 @@ const chi_parameter_group *chi_groups_find(const choir_optimizer *o, const char 
 void chi_groups_free(choir_optimizer *o);
 // Both exist and belong to one strategy.
 choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_replica *r);
-// Of update `step`, from 0. CHOIR_INVALID: the program's function returned an invalid rate.
+// Gives the rate of update `step`, from 0. CHOIR_INVALID: the program's function returned an
+// invalid rate.
 choir_status chi_schedule_rate(
 		const choir_schedule *schedule, double base, uint64_t step, double *rate);
 extern const chi_stateful_table chi_optimizer_state;
 void chi_optimizer_free(void *self);
-// With its slots. It may wait for another worker, so no mutex may be held.
+// Finds or makes v with its slots. It may wait for another worker, so no mutex may be held.
 chi_optimized_variable *chi_optimized_variable_get(choir_optimizer *o, choir_variable *v);
 const char *chi_optimizer_slot(const choir_optimizer *o, int i);
 double chi_optimizer_base_rate(const choir_optimizer *o);

@@ -9,7 +9,7 @@
 // in several tensors.
 choir_status chi_convention_find(
 		const chi_name_map *map, const chi_weights *w, chi_mapped_name *m, size_t *i);
-// By the convention and then by the lines.
+// Applies the convention and then the lines.
 choir_status chi_convention_find_tensor(
 		const chi_name_map *map, const choir_variable *v, chi_mapped_name *m);
 // CHOIR_INVALID: shapes fit but the elements would have another order. path names the file,

@@ -15,7 +15,7 @@ typedef struct {
 	int axis[CHI_NAME_MAP_AXES];
 } chi_rearrangement;
 
-// From a line of one word.
+// A line of one word says it.
 typedef enum {
 	CHI_CONVENTION_NONE = 0,
 	CHI_CONVENTION_TORCH,

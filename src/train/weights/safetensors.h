@@ -21,7 +21,7 @@ typedef struct {
 	const char *key, *value;
 } chi_st_pair;
 
-// With its text.
+// It owns its text.
 typedef struct {
 	char *text;
 	uint64_t data; // offset in the file

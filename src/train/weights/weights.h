@@ -18,7 +18,7 @@ void chi_weights_free(chi_weights *w);
 typedef choir_status chi_weight_fn(
 		const choir_variable *v, const void *data, size_t bytes, void *user);
 choir_status chi_weights_each(const chi_weights *w, chi_weight_fn *fn, void *user);
-// As it is saved.
+// Copies v as it is saved.
 choir_status chi_weights_fetch(choir_variable *v, choir_frame *f, void *to);
 
 // Zeroed by the caller; data follows the header (weights_file.c).
@@ -34,7 +34,8 @@ choir_status chi_weights_read(
 		choir_strategy *s, choir_status status, const char *path, chi_weights_file *w);
 void chi_weights_file_free(chi_weights_file *w);
 
-// By name (weights_restore.c). CHOIR_INVALID names those that are missing, too many or different.
+// Compares by name (weights_restore.c). CHOIR_INVALID names those that are missing, too many or
+// different.
 choir_status chi_weights_compare(
 		const char *path, const chi_weights *w, const chi_safetensors *st);
 // CHOIR_CORRUPT: a BOOL is neither 0 nor 1.

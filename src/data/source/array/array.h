@@ -4,7 +4,7 @@
 #include "data/source/reader.h"
 #include "data/stage.h"
 
-// With the axis of examples, which batches have too.
+// It includes the axis of examples, which batches have too.
 enum { CHI_ARRAY_FILE_RANK = CHOIR_MAX_RANK };
 
 typedef struct {

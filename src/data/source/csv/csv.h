@@ -118,7 +118,7 @@ static inline size_t chi_csv_listed(const chi_csv_field *f)
 const char *chi_csv_holds(chi_csv_found found);
 // If the column holds found.
 bool chi_csv_needs_texts(const chi_csv_field *f, chi_csv_found found);
-// From the first row of the open file.
+// Takes the first row of the open file.
 choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s);
 // Against a later file's header.
 choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s);
@@ -133,7 +133,7 @@ bool chi_csv_is_missing(const chi_csv_schema *s, const chi_csv_text *field);
 bool chi_csv_not_finite(const chi_csv_text *field, double *value);
 enum { CHI_CSV_SHOWN = 40, CHI_CSV_SHOWN_SIZE = 4 * CHI_CSV_SHOWN };
 const char *chi_csv_show(const chi_csv_text *field, char out[CHI_CSV_SHOWN_SIZE]);
-// Of the row at r->at. p: its place, or NULL.
+// Records a fault of the row at r->at. p: its place, or NULL.
 choir_status chi_csv_wrong(const chi_csv_rows *r, const char *p, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 

@@ -22,14 +22,14 @@ typedef struct {
 	uint64_t max_pixels; // 0: CHI_IMAGE_MAX_PIXELS
 } chi_image_file;
 
-// To RGB: grey becomes three equal channels, transparency is dropped, 16 bits become their high
-// 8. The first bytes decide the format. CHOIR_CORRUPT: not a PNG or JPEG image, damaged or
-// truncated, or larger than the file can hold. CHOIR_UNSUPPORTED: more than max_pixels, or the
-// library is not built in.
+// Decodes to RGB: grey becomes three equal channels, transparency is dropped, 16 bits become
+// their high 8. The first bytes decide the format. CHOIR_CORRUPT: not a PNG or JPEG image,
+// damaged or truncated, or larger than the file can hold. CHOIR_UNSUPPORTED: more than
+// max_pixels, or the library is not built in.
 choir_status chi_image_decode(const chi_image_file *file, chi_image *to);
 choir_status chi_png_decode(const chi_image_file *file, chi_image *to);
 choir_status chi_jpeg_decode(const chi_image_file *file, chi_image *to);
-// Of an RGB image, after checking its size.
+// Reserves an RGB image, after checking its size.
 choir_status chi_image_reserve(
 		chi_image *image, const chi_image_file *file, uint64_t height, uint64_t width);
 // In place: ITU-R BT.601 luma, rounded as in Pillow.

@@ -19,7 +19,7 @@ typedef struct {
 
 // CHOIR_CORRUPT names the byte.
 choir_status chi_protobuf_reader_next(chi_protobuf_reader *w, chi_field *f);
-// As in a packed list. False: invalid, or more than ten bytes.
+// Reads one as in a packed list. False: invalid, or more than ten bytes.
 bool chi_protobuf_reader_varint(chi_protobuf_reader *w, uint64_t *value);
 choir_status chi_protobuf_reader_fault(
 		const chi_protobuf_reader *w, const unsigned char *at, const char *what);

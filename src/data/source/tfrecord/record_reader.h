@@ -18,6 +18,6 @@ bool chi_records_known_next(const chi_records *r);
 // Prefixes a failure with "FILE: record N at byte B" of the last record. N counts from 0. B is
 // the offset of its length, in unpacked data.
 choir_status chi_records_blame(const chi_records *r);
-// Of the next record, counted as above.
+// Gives those of the next record, counted as above.
 void chi_records_where(const chi_records *r, int64_t *byte, int64_t *record);
 choir_status chi_records_jump(chi_records *r, int64_t byte, int64_t record);

@@ -24,8 +24,8 @@ typedef struct {
 	const void *missing; // NULL: an error
 } chi_feature;
 
-// Into out[i], one row per feature; NULL: checks only. CHOIR_CORRUPT: no Example; a feature of
-// another kind, with a wrong number of values, or with values out of range. CHOIR_NOT_FOUND: a
+// Reads into out[i], one row per feature; NULL: checks only. CHOIR_CORRUPT: no Example; a feature
+// of another kind, with a wrong number of values, or with values out of range. CHOIR_NOT_FOUND: a
 // feature is missing; the text lists the known ones.
 choir_status chi_example_read(const unsigned char *data, size_t bytes, size_t n,
 		const chi_feature features[], void *const out[]);

@@ -18,7 +18,7 @@ choir_status chi_record_files_next(chi_record_files *f, const unsigned char **da
 // A bad content. CHOIR_OK: it is skipped. Otherwise adds its place.
 choir_status chi_record_files_bad(chi_record_files *f);
 
-// From the options and, where these are open, the first record. The caller frees names.
+// Takes the options and, where these are open, the first record. The caller frees names.
 choir_status chi_record_columns(chi_record_files *f, const choir_tfrecord_options *o, size_t *n,
 		choir_column columns[CHI_MAX_COLUMNS], chi_text *names);
 

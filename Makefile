@@ -78,6 +78,7 @@ kills: ## choir run: KILLS (200) workers killed at random moments under each MPI
 		python3 -B tests/mpi/supervised.py $$mpi kills build/release/choir $(CURDIR)/build/release $(KILLS) \
 			|| exit 1; \
 	done
+	python3 -B tests/mpi/supervised.py none worker-kills build/release/choir $(CURDIR)/build/release $(KILLS)
 
 bench: build ## sums beside each MPI, training and input beside peers (PEERS=FOLDER ENVIRONMENTS=FOLDER), ROUNDS (3): half an hour
 	@tools/bench-mpi --rounds $(ROUNDS)

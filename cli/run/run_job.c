@@ -16,7 +16,7 @@
 enum { MAX_WORDS = 4096, PATH = 4096, OUTSIDE = 128 };
 
 static struct {
-	int64_t workers, restarts, min_workers, attempt, worker;
+	int64_t workers, restarts, min_workers, attempt, worker, servers;
 	const char *hosts, *mpi, *launcher, *address, *events, *agent;
 	double lost_after, start_timeout, stall, stop_timeout;
 	bool quiet, json;
@@ -27,6 +27,9 @@ static const char *const mpis[] = { "openmpi", "mpich", "none", NULL };
 static const option options[] = {
 	{ .name = "-n", .alias = "--workers", .value = "W", .kind = OPTION_INTEGER,
 		.to = &given.workers, .min = 1, .max = 4096, .help = "number of workers (1)" },
+	{ .name = "--servers", .value = "P", .kind = OPTION_INTEGER, .to = &given.servers, .min = 1,
+		.max = 16, .help = "parameter servers: of the W processes the first is the\n"
+				"coordinator, the next P are servers (0: no coordinator)" },
 	{ .name = "--hosts", .value = "LIST", .kind = OPTION_TEXT, .to = &given.hosts,
 		.help = "hosts as in a,b:2 or a file of such lines; the number is\n"
 				"how many workers a host may have (this machine)" },
@@ -221,7 +224,8 @@ static int run_job(const char *const *program)
 			.restarts = (int) given.restarts, .hosts = given.hosts, .mpi = given.mpi,
 			.program = program, .agent = own, .launcher = given.launcher, .address = given.address,
 			.lost_after = given.lost_after, .start_timeout = given.start_timeout,
-			.stall = given.stall, .stop_timeout = given.stop_timeout, .report = print_line));
+			.stall = given.stall, .stop_timeout = given.stop_timeout, .report = print_line,
+			.servers = (int) given.servers));
 	if (running == NULL || !open_events())
 		return failed(&self);
 	catch_signals(stop_job);

@@ -315,11 +315,14 @@ static choir_status train_epoch(training *t)
 	const int64_t done = t->resumed ? t->share[0].done : 0; // the last batch may be smaller
 	t->earlier = done < t->train_examples ? done : t->train_examples;
 	t->since = now();
-	CHOIR_TRY(choir_strategy_run_workers(t->strategy, work, t));
+	CHOIR_TRY(t->job != NULL ? train_job_epoch(t)
+							 : choir_strategy_run_workers(t->strategy, work, t));
 	t->resumed = false; // the workers only read it
 	t->trained += t->train_examples - t->earlier;
 	t->epoch_seconds = now() - t->since;
 	t->seconds += t->epoch_seconds;
+	if (t->job != NULL)
+		return CHOIR_OK;
 	t->last_loss = choir_metric_result(t->loss);
 	t->last_accuracy = choir_metric_result(t->train_accuracy);
 	CHOIR_TRY(choir_metric_reset(t->train_accuracy));
@@ -407,6 +410,8 @@ static choir_status train_and_save(training *t)
 static choir_status train(training *t)
 {
 	choir_logger_set(CHOIR_LOG_WARNING, train_report_warning, NULL);
+	if (train_serves(t))
+		return train_serve(t);
 	CHOIR_TRY(train_make(t));
 	train_report_start(t);
 	if (t->share[0].examples != NULL)
@@ -424,12 +429,15 @@ static choir_status train(training *t)
 
 int train_main(int argc, char **argv)
 {
+	train_note_defaults();
 	const options_result result = options_read(&train_command, argc, argv, NULL);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	training t = { .given = &given };
 	choir_status status = train_run_prepare(&t);
 	if (status == CHOIR_OK)
+		status = train_open_job(&t);
+	if (status == CHOIR_OK && t.task == NULL)
 		status = train_open_cluster(&t);
 	if (status == CHOIR_OK)
 		status = train(&t);

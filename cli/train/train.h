@@ -7,6 +7,8 @@
 #include "command_options.h"
 #include "data/source.h"
 
+#include <choir/coordinator.h>
+
 #include <stdio.h>
 
 extern const char *const train_optimizers[]; // ending in NULL
@@ -35,6 +37,8 @@ typedef struct {
 	double loss; // of the last logged step
 } share;
 
+typedef struct job job; // of train_job.c
+
 // The last change of options at a resume.
 enum { CHANGES_SIZE = 1000 };
 typedef struct {
@@ -47,7 +51,9 @@ typedef struct {
 	source data;
 	table_plan *table; // NULL: the inputs are not standardized
 	int64_t train_examples, test_examples;
-	choir_cluster *cluster; // NULL: one process
+	choir_cluster *cluster; // NULL: one process, or a coordinator's job
+	choir_task *task; // of a coordinator's job; NULL: none
+	job *job;
 	choir_strategy *strategy;
 	share *share; // of each worker
 	choir_distributed_dataset *test;
@@ -100,7 +106,21 @@ bool train_is_one_of_many(const training *t);
 bool train_is_regression(const training *t);
 const char *train_strategy(const training *t);
 
+// With --strategy parameter_server, joins the job of a coordinator, if the environment names one.
+// train_note_defaults: before the options are read.
+void train_note_defaults(void);
+choir_status train_open_job(training *t);
+void train_close_job(training *t);
+bool train_serves(const training *t); // as a worker or server, until the job ends (train_serve)
+choir_status train_serve(training *t);
+choir_status train_coordinate(training *t); // makes the parts, and waits for workers and servers
+choir_status train_job_epoch(training *t);
+
 choir_status train_make(training *t);
+// The parts of train_make: the data, and what needs the strategy.
+choir_status train_open_data(training *t);
+choir_strategy_options train_strategy_options(const training *t);
+choir_status train_make_parts(training *t);
 void train_free(training *t);
 // A step of one replica; user is the training.
 choir_status train_step(choir_replica *r, void *user);
@@ -148,6 +168,7 @@ void train_print_start(const training *t);
 // step and after an epoch: CHOIR_CANCELLED if a signal asked to stop. Closing waits for a save.
 choir_status train_open_checkpoints(training *t);
 choir_status train_checkpoint_step(training *t);
+bool train_must_stop(void); // a signal has asked
 choir_status train_checkpoint_epoch(training *t);
 choir_status train_close_checkpoints(training *t);
 // Options as metadata of checkpoints. train_find_changes compares them with the newest checkpoint,

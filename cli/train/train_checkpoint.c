@@ -23,6 +23,11 @@ static void stop(int number)
 	asked_to_stop = 1;
 }
 
+bool train_must_stop(void)
+{
+	return asked_to_stop != 0;
+}
+
 static void catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = stop, .sa_flags = (int) SA_RESETHAND };

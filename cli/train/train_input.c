@@ -202,7 +202,7 @@ static choir_status open_test(training *t)
 	return t->test == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// Several workers open their shares themselves.
+// Several workers, and those of a job, open their shares themselves.
 choir_status train_make_input(training *t)
 {
 	if (t->data.standardized)
@@ -214,6 +214,6 @@ choir_status train_make_input(training *t)
 		return choir_fail(CHOIR_NO_MEMORY, "--workers: no memory for the shares of %d workers",
 				choir_strategy_workers(t->strategy));
 	CHOIR_TRY(open_test(t));
-	return choir_strategy_workers(t->strategy) > 1 ? CHOIR_OK
-												   : train_open_share(t, t->strategy, 0);
+	const bool later = choir_strategy_workers(t->strategy) > 1 || t->task != NULL;
+	return later ? CHOIR_OK : train_open_share(t, t->strategy, 0);
 }

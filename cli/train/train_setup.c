@@ -246,7 +246,7 @@ static choir_status plan_model(training *t)
 	return CHOIR_OK;
 }
 
-static choir_status open_data(training *t)
+choir_status train_open_data(training *t)
 {
 	model_plan *plan = &t->model.plan;
 	if (t->given->target != NULL)
@@ -335,19 +335,31 @@ choir_status train_make(training *t)
 				"--auto-shard data or off",
 				t->given->auto_shard);
 	CHOIR_TRY(check_save(t));
-	CHOIR_TRY(open_data(t));
-	t->strategy = choir_strategy_new(train_strategy(t),
-			CHOIR_OPTIONS(choir_strategy_options, .devices = t->given->devices,
-					.replicas = (int) t->given->replicas, .seed = t->given->seed,
-					.parameter_devices = t->given->parameter_devices,
-					.workers = (int) t->given->workers,
-					.cluster = train_is_one_of_many(t) ? t->cluster : NULL,
-					.cores_per_device = (int) t->given->cores,
-					.locked_updates = t->given->lock_free ? CHOIR_OFF : CHOIR_DEFAULT,
-					.precision = precision_of(t->given->precision),
-					.wire = wire_of(t->given->wire)));
+	CHOIR_TRY(train_open_data(t));
+	const choir_strategy_options o = train_strategy_options(t);
+	t->strategy = choir_strategy_new(train_strategy(t), &o);
 	if (t->strategy == NULL)
 		return choir_error_status();
+	return t->task == NULL ? train_make_parts(t) : train_coordinate(t);
+}
+
+choir_strategy_options train_strategy_options(const training *t)
+{
+	return (choir_strategy_options){ .size = sizeof(choir_strategy_options),
+		.devices = t->given->devices,
+		.replicas = (int) t->given->replicas,
+		.seed = t->given->seed,
+		.parameter_devices = t->given->parameter_devices,
+		.workers = (int) t->given->workers,
+		.cluster = train_is_one_of_many(t) ? t->cluster : NULL,
+		.cores_per_device = (int) t->given->cores,
+		.locked_updates = t->given->lock_free ? CHOIR_OFF : CHOIR_DEFAULT,
+		.precision = precision_of(t->given->precision),
+		.wire = wire_of(t->given->wire) };
+}
+
+choir_status train_make_parts(training *t)
+{
 	CHOIR_TRY(precision_report("choir train", t->given->precision, t->strategy));
 	if (t->given->verbose && !t->given->json)
 		precision_print_rules(t->strategy);
@@ -375,7 +387,9 @@ void train_free(training *t)
 	free(t->share);
 	choir_values_free(t->batch);
 	choir_checkpoint_manager_free(t->checkpoints);
+	train_close_job(t);
 	choir_strategy_free(t->strategy);
+	choir_task_free(t->task);
 	source_close(&t->data);
 	free(t->table);
 	free(t->class_weights);

@@ -32,8 +32,10 @@ typedef struct choir_task choir_task; // TensorFlow's ClusterResolver
 // The task of this process in the job.
 typedef struct {
 	size_t size;
-	// "coordinator", "worker" or "ps". NULL: TF_CONFIG sets this field and the fields up to
-	// .servers. The chief in TF_CONFIG is the coordinator.
+	// "coordinator", "worker" or "ps". NULL: the environment sets this field and the fields up to
+	// .servers. TF_CONFIG, if it has ps tasks; its chief is the coordinator. Or CHOIR_TASK:
+	// SERVERS@ADDRESS. Process 0 is then the coordinator, the next ones are the servers. The
+	// process's number is in CHOIR_WORKER, or comes from the launcher.
 	const char *type;
 	int index; // of this ps, from 0
 	// The address at which the coordinator listens: "unix:/run/job/socket", "127.0.0.1:7000" or
@@ -52,9 +54,9 @@ typedef struct {
 	double lost_after; // seconds without a heartbeat after which a process is lost; 0: 5
 } choir_task_options;
 
-// Makes a task. CHOIR_INVALID: no type in o or TF_CONFIG; a missing address; an index or a time
-// out of range; a key file that other users can read. CHOIR_NOT_FOUND: no key file; no
-// libchoir-net. CHOIR_UNSUPPORTED: TCP in a build without OpenSSL.
+// Makes a task. CHOIR_NOT_FOUND: no type in o or the environment; no key file; no libchoir-net.
+// CHOIR_INVALID: a missing address; an index or a time out of range; a key file that other users
+// can read; a malformed environment. CHOIR_UNSUPPORTED: TCP in a build without OpenSSL.
 choir_task *choir_task_new(const choir_task_options *o);
 void choir_task_free(choir_task *t); // free its coordinator first
 const char *choir_task_type(const choir_task *t); // "coordinator", "worker", "ps"

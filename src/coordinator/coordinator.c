@@ -7,6 +7,7 @@
 #include "coordinator/values_message.h"
 #include "base/clock.h"
 #include "strategy/context.h"
+#include "trace/health.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -241,6 +242,7 @@ choir_coordinator *choir_coordinator_new(
 		return NULL;
 	c->strategy = s;
 	c->task = t;
+	chi_health_open();
 	choir_status status = chi_task_take_options(t, o, &c->o);
 	chi_dispatch_init(&c->dispatch, t->o.servers, 1 + c->o.window, c->o.attempts);
 	if (status == CHOIR_OK)
@@ -252,9 +254,11 @@ choir_coordinator *choir_coordinator_new(
 	if (status == CHOIR_OK)
 		status = wait_for_all(c);
 	if (status != CHOIR_OK) {
+		chi_health_fail(status, choir_error(), status == CHOIR_PEER_LOST);
 		choir_coordinator_free(c);
 		return NULL;
 	}
+	c->made = true;
 	c->remote = (chi_remote){ .user = c, .refresh = refresh };
 	s->remote = &c->remote;
 	return c;
@@ -275,6 +279,9 @@ void choir_coordinator_free(choir_coordinator *c)
 		chi_mutex_unlock(&c->post.lock);
 	}
 	chi_post_close(&c->post, failure.status == CHOIR_OK ? NULL : &failure);
+	if (failure.status != CHOIR_OK)
+		chi_health_fail(failure.status, failure.text, true);
+	chi_health_close(!c->made || failure.status != CHOIR_OK);
 	chi_dispatch_free(&c->dispatch);
 	chi_job_model_free(&c->model);
 	chi_free(c);

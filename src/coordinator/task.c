@@ -9,10 +9,15 @@
 #include "coordinator/serve_ps.h"
 #include "coordinator/serve_worker.h"
 #include "strategy/context.h"
+#include "supervisor/agent_message.h"
+#include "supervisor/job_key.h"
+#include "trace/health.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 choir_status choir_task_make_key(const char *path)
 {
@@ -21,20 +26,14 @@ choir_status choir_task_make_key(const char *path)
 }
 
 // TF_CONFIG's chief is the coordinator.
-static choir_status read_tf_config(choir_task *t)
+static choir_status take_roles(choir_task *t, const chi_roles *roles)
 {
-	chi_roles r;
-	CHOIR_TRY(
-			chi_roles_find(&r, &(choir_cluster_options){ .size = sizeof(choir_cluster_options) }));
-	if (r.source == NULL || !r.task_given)
-		return choir_fail(
-				CHOIR_INVALID, "task: no .type, and TF_CONFIG does not say what this process is");
+	const chi_roles r = *roles;
 	if (r.task == CHI_TASK_EVALUATOR)
 		return choir_fail(CHOIR_INVALID, "task: an evaluator; chief, worker or ps is needed");
-	if (r.count[CHI_TASK_CHIEF] != 1 || r.count[CHI_TASK_PS] < 1)
-		return choir_fail(CHOIR_INVALID,
-				"task: %s has %d chief and %d ps; 1 and at least 1 needed", r.source,
-				r.count[CHI_TASK_CHIEF], r.count[CHI_TASK_PS]);
+	if (r.count[CHI_TASK_CHIEF] != 1)
+		return choir_fail(CHOIR_INVALID, "task: %s has %d chief; 1 is needed", r.source,
+				r.count[CHI_TASK_CHIEF]);
 	snprintf(t->type, sizeof t->type, "%s",
 			r.task == CHI_TASK_CHIEF ? "coordinator" : chi_task_name(r.task));
 	snprintf(t->address, sizeof t->address, "%s", r.chief_address);
@@ -48,6 +47,77 @@ static choir_status read_tf_config(choir_task *t)
 static bool is(const choir_task *t, const char *type)
 {
 	return strcmp(t->type, type) == 0;
+}
+
+// The process's number in its job: choir run's, else the launcher's.
+static int find_number(void)
+{
+	int64_t number;
+	const char *own = getenv("CHOIR_WORKER");
+	return own != NULL && chi_parse_int64(own, &number) && number >= 0 && number <= INT_MAX
+			? (int) number
+			: chi_launcher_rank();
+}
+
+static choir_status take_number(choir_task *t, int number)
+{
+	char host[64] = "127.0.0.1";
+	const int servers = t->o.servers;
+	snprintf(t->type, sizeof t->type, "%s",
+			number == 0					? "coordinator"
+					: number <= servers ? "ps"
+										: "worker");
+	t->o.index = number == 0 ? 0 : number <= servers ? number - 1 : number - 1 - servers;
+	if (!is(t, "ps"))
+		return CHOIR_OK;
+	const bool local = strncmp(t->address, "127.", 4) == 0;
+	if (!local && gethostname(host, sizeof host - 1) != 0)
+		return choir_fail(CHOIR_IO, "task: this host has no name");
+	const int n = strncmp(t->address, "unix:", 5) == 0
+			? snprintf(t->ps_address, sizeof t->ps_address, "%s.ps%d", t->address, t->o.index)
+			: snprintf(t->ps_address, sizeof t->ps_address, "%s:0", host);
+	return n < (int) sizeof t->ps_address
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID, CHI_TASK_VARIABLE ": the address is too long");
+}
+
+// SERVERS@ADDRESS
+static choir_status take_variable(choir_task *t, const char *text)
+{
+	int64_t servers;
+	char count[8];
+	const char *at = strchr(text, '@');
+	const size_t n = at == NULL ? sizeof count : (size_t) (at - text);
+	snprintf(count, sizeof count, "%.*s", (int) (n < sizeof count ? n : 0), text);
+	if (!chi_parse_int64(count, &servers) || servers < 1 || servers > CHI_SERVERS_MAX ||
+			strlen(at + 1) >= sizeof t->address)
+		return choir_fail(CHOIR_INVALID,
+				CHI_TASK_VARIABLE
+				": found \"%.60s\"; SERVERS@ADDRESS needed, with 1 to %d servers",
+				text, CHI_SERVERS_MAX);
+	const int number = find_number();
+	if (number < 0)
+		return choir_fail(CHOIR_INVALID,
+				CHI_TASK_VARIABLE ": neither CHOIR_WORKER nor a launcher gives this process a "
+								  "number; one of them needed");
+	t->o.servers = (int) servers;
+	snprintf(t->address, sizeof t->address, "%s", at + 1);
+	return take_number(t, number);
+}
+
+static choir_status read_environment(choir_task *t)
+{
+	chi_roles r;
+	const char *text = getenv(CHI_TASK_VARIABLE);
+	CHOIR_TRY(
+			chi_roles_find(&r, &(choir_cluster_options){ .size = sizeof(choir_cluster_options) }));
+	if (r.source != NULL && r.task_given && r.count[CHI_TASK_PS] > 0)
+		return take_roles(t, &r);
+	if (text != NULL && text[0] != '\0')
+		return take_variable(t, text);
+	return choir_fail(CHOIR_NOT_FOUND,
+			"task: no .type, no TF_CONFIG with a ps, and no " CHI_TASK_VARIABLE
+			"; one of them needed");
 }
 
 static choir_status check(choir_task *t)
@@ -95,7 +165,7 @@ static choir_status open_task(choir_task *t, const choir_task_options *given)
 	CHOIR_TRY(copy(t->address, sizeof t->address, t->o.address, ".address"));
 	CHOIR_TRY(copy(t->ps_address, sizeof t->ps_address, t->o.ps_address, ".ps_address"));
 	if (t->o.type == NULL)
-		CHOIR_TRY(read_tf_config(t));
+		CHOIR_TRY(read_environment(t));
 	else
 		CHOIR_TRY(copy(t->type, sizeof t->type, t->o.type, ".type"));
 	CHOIR_TRY(check(t));
@@ -185,6 +255,21 @@ chi_hub_options chi_task_hub_options(const choir_task *t, size_t model_bytes)
 		.max = 4 * (uint64_t) model_bytes + ((uint64_t) 65 << 20) };
 }
 
+static choir_status serve(
+		choir_task *t, const choir_strategy_options *options, const choir_coordinator_options *all)
+{
+	choir_strategy *s = choir_parameter_server_strategy_new(options);
+	if (s == NULL)
+		return choir_error_status();
+	choir_status status = s->workers == 1
+			? all->build(s, all->user)
+			: choir_fail(CHOIR_INVALID, "serve: .workers is %d; 0 or 1 is needed", s->workers);
+	if (status == CHOIR_OK)
+		status = is(t, "ps") ? chi_serve_ps(t, s, all) : chi_serve_worker(t, s, all);
+	choir_strategy_free(s);
+	return status;
+}
+
 choir_status choir_task_serve(
 		choir_task *t, const choir_strategy_options *options, const choir_coordinator_options *o)
 {
@@ -195,14 +280,10 @@ choir_status choir_task_serve(
 		return choir_fail(
 				CHOIR_STATE, "serve: this task is the coordinator (choir_coordinator_new)");
 	CHOIR_TRY(chi_task_take_options(t, o, &all));
-	choir_strategy *s = choir_parameter_server_strategy_new(options);
-	if (s == NULL)
-		return choir_error_status();
-	choir_status status = s->workers == 1
-			? all.build(s, all.user)
-			: choir_fail(CHOIR_INVALID, "serve: .workers is %d; 0 or 1 is needed", s->workers);
-	if (status == CHOIR_OK)
-		status = is(t, "ps") ? chi_serve_ps(t, s, &all) : chi_serve_worker(t, s, &all);
-	choir_strategy_free(s);
+	chi_health_open();
+	const choir_status status = serve(t, options, &all);
+	if (status != CHOIR_OK)
+		chi_health_fail(status, choir_error(), status == CHOIR_PEER_LOST);
+	chi_health_close(status != CHOIR_OK);
 	return status;
 }

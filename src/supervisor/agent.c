@@ -309,25 +309,13 @@ static void say_goodbye(agent *a)
 			return;
 }
 
-static int launcher_rank(void)
-{
-	static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID" };
-	int64_t rank;
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		const char *value = getenv(names[i]);
-		if (value != NULL && chi_parse_int64(value, &rank) && rank >= 0 && rank < CHI_MAX_WORKERS)
-			return (int) rank;
-	}
-	return CHOIR_NONE;
-}
-
 static choir_status open_agent(agent *a, const choir_agent_options *o)
 {
 	CHOIR_TRY(chi_options_take("agent: the options'", &a->o, sizeof a->o, o));
 	if (a->o.address == NULL || a->o.program == NULL || a->o.program[0] == NULL)
 		return choir_fail(CHOIR_INVALID, "agent: no address or no program given; both are needed");
 	if (a->o.worker < 0)
-		a->o.worker = launcher_rank();
+		a->o.worker = chi_launcher_rank();
 	if (a->o.worker < 0)
 		return choir_fail(CHOIR_INVALID,
 				"agent: no worker is given, and the environment has no rank of a launcher");

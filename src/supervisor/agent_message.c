@@ -1,6 +1,10 @@
 // Agents' messages. Sizes and texts come from another process, so each is checked.
 #include "supervisor/agent_message.h"
 
+#include "base/text.h"
+
+#include <stdlib.h>
+
 void chi_agent_join_pack(const chi_agent_join *j, chi_pack *p)
 {
 	chi_pack_u32(p, (uint32_t) j->attempt);
@@ -74,4 +78,16 @@ void chi_end_unpack(chi_unpack *u, chi_process_end *end)
 {
 	*end = (chi_process_end){ .by_signal = chi_unpack_u32(u) != 0 };
 	end->number = (int) chi_unpack_u32(u);
+}
+
+int chi_launcher_rank(void)
+{
+	static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID" };
+	int64_t rank;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		const char *value = getenv(names[i]);
+		if (value != NULL && chi_parse_int64(value, &rank) && rank >= 0 && rank < CHI_MAX_WORKERS)
+			return (int) rank;
+	}
+	return CHOIR_NONE;
 }

@@ -28,3 +28,5 @@ void chi_report_pack(const chi_worker_report *r, chi_pack *p);
 void chi_report_unpack(chi_unpack *u, chi_worker_report *r);
 void chi_end_pack(const chi_process_end *end, chi_pack *p);
 void chi_end_unpack(chi_unpack *u, chi_process_end *end);
+// This process's rank by its launcher's environment; CHOIR_NONE: none.
+int chi_launcher_rank(void);

@@ -13,10 +13,39 @@
 static const double CONSEQUENCES = 1, ABORTS = 0.25;
 static const double LONG_WAIT = 10; // seconds, then a wait is reported
 
+// The others go on. If the job fails or ends within the pause, this was a consequence.
+static void lose_spare(chi_verdict *v, double now, int worker, const char *way)
+{
+	char name[160];
+	chi_worker *w = &v->worker[worker];
+	if (w->lost)
+		return;
+	w->lost = w->ended = true;
+	w->losses++;
+	w->idle = w->report.health.steps > 0 ? 0 : w->idle + 1;
+	w->due = now + CONSEQUENCES;
+	chi_verdict_event(v, now, "lost", worker, way);
+	w->way[0] = '\0';
+	if (!w->end.by_signal)
+		chi_text_fit(way, w->way, sizeof w->way);
+	if (w->end.by_signal && v->stop_number == 0)
+		chi_verdict_say(v, "%s %s; the other workers go on",
+				chi_worker_name(w, worker, name, sizeof name), way);
+}
+
 chi_failure *chi_blame(
 		chi_verdict *v, double now, chi_grade grade, int worker, const char *fmt, ...)
 {
 	chi_failure *f = &v->suspect;
+	if (chi_verdict_is_spare(v, worker)) {
+		char way[CHI_VERDICT_TEXT];
+		va_list of_spare;
+		va_start(of_spare, fmt);
+		(void) chi_text_format(way, sizeof way, fmt, of_spare);
+		va_end(of_spare);
+		lose_spare(v, now, worker, way);
+		return &v->ignored;
+	}
 	if (grade >= f->grade)
 		return &v->ignored;
 	const double wait = grade == CHI_CAUSE ? 0 : grade == CHI_ABORT ? ABORTS : CONSEQUENCES;
@@ -45,8 +74,9 @@ static chi_grade grade_of(const chi_health_note *h)
 
 void chi_blame_report(chi_verdict *v, double now, int worker)
 {
-	const chi_health_note *h = &v->worker[worker].report.health;
-	if (h->state == CHI_HEALTH_FAILED)
+	const chi_worker *w = &v->worker[worker];
+	const chi_health_note *h = &w->report.health;
+	if (h->state == CHI_HEALTH_FAILED && (w->ended || !chi_verdict_is_spare(v, worker)))
 		chi_blame(v, now, grade_of(h), worker, "failed: %s", h->text);
 }
 
@@ -62,7 +92,7 @@ void chi_blame_end(chi_verdict *v, double now, int worker)
 	w->stopped = in_order && end->number == CHI_EXIT_STOPPED;
 	if (w->finished || w->stopped)
 		return;
-	v->unsaved = true;
+	v->unsaved = v->unsaved || !chi_verdict_is_spare(v, worker);
 	if (v->stop_number != 0 && end->by_signal && end->number == SIGTERM)
 		return;
 	const bool alone = v->workers == 1;

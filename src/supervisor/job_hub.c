@@ -177,6 +177,18 @@ void chi_job_tell(choir_supervisor *s, int attempt, uint16_t kind, const chi_pac
 	}
 }
 
+void chi_job_release(choir_supervisor *s, int attempt, int worker)
+{
+	for (size_t i = 0; i < s->peer_count; i++) {
+		chi_job_peer *p = s->agents[i];
+		if (!p->has_joined || p->attempt != attempt || p->worker != worker)
+			continue;
+		flush_lines(s, p);
+		p->has_joined = false;
+		(void) chi_peer_send(p->peer, CHI_AGENT_KILL, 0, NULL, 0);
+	}
+}
+
 // Agents on other hosts connect by TCP, and prove the key. `choir status` uses the Unix socket.
 static choir_status listen_at(choir_supervisor *s)
 {

@@ -54,7 +54,11 @@ choir_status chi_job_choose(choir_supervisor *s)
 {
 	const char *asked = s->o.mpi;
 	s->mpi = asked;
-	if (asked == NULL && (s->o.workers == 1 || s->o.launcher != NULL))
+	if (s->o.servers > 0 && asked != NULL && strcmp(asked, "none") != 0)
+		return choir_fail(CHOIR_INVALID,
+				"supervisor: servers and the MPI \"%.40s\" given; a job with servers needs none",
+				asked);
+	if (asked == NULL && (s->o.workers == 1 || s->o.launcher != NULL || s->o.servers > 0))
 		s->mpi = "none";
 	for (int m = 0; m < MPIS && s->mpi == NULL; m++)
 		if (in_slurm() || installed(launchers[m].mpi) != NULL)
@@ -158,6 +162,12 @@ static void add_agent(words *w, const choir_supervisor *s, int attempt, int work
 	if (worker >= 0)
 		add_number(w, "--worker", worker);
 	add(w, "--");
+	if (s->o.servers > 0) { // what the workers are (choir/coordinator.h)
+		char task[sizeof CHI_TASK_VARIABLE + CHI_JOB_PATH + 32];
+		snprintf(task, sizeof task, CHI_TASK_VARIABLE "=%d@unix:%s.job", s->o.servers, s->path);
+		add(w, "env");
+		add_made(w, chi_strdup(task));
+	}
 	for (int i = 0; s->program[i] != NULL; i++)
 		add(w, s->program[i]);
 }
@@ -239,15 +249,17 @@ static choir_status send_key(const choir_supervisor *s, int *in, int *in_end)
 }
 
 static choir_status launch(
-		choir_supervisor *s, const words *w, int attempt, const char *host, bool key_to_stdin)
+		choir_supervisor *s, const words *w, int attempt, int worker, const char *host)
 {
 	char key[sizeof CHI_JOB_KEY + CHI_JOB_KEY_TEXT + 1];
+	const bool key_to_stdin = s->remote && !is_mpi(s);
 	const char *const environment[] = { s->remote && !key_to_stdin ? key : NULL, NULL };
 	if (w->failed ||
 			!chi_grow(&s->launched, &s->launch_capacity, s->launches + 1, sizeof *s->launched))
 		return choir_fail(CHOIR_NO_MEMORY, "supervisor: a command line");
 	chi_launched *l = &s->launched[s->launches];
 	*l = (chi_launched){ .attempt = attempt, .end_by = HUGE_VAL, .out = -1 };
+	l->worker = worker;
 	l->is_agent = strcmp(w->word[0], s->agent) == 0;
 	const char *slash = strrchr(w->word[0], '/');
 	snprintf(l->name, sizeof l->name, "%s", slash == NULL ? w->word[0] : slash + 1);
@@ -280,25 +292,37 @@ static choir_status launch(
 	return status;
 }
 
+static choir_status start_all(choir_supervisor *s, int attempt, int workers)
+{
+	words w = { 0 };
+	add_mpi(&w, s, workers);
+	add_agent(&w, s, attempt, CHOIR_NONE);
+	const choir_status status = launch(s, &w, attempt, CHOIR_NONE, "");
+	free_words(&w);
+	return status;
+}
+
+choir_status chi_job_start_worker(choir_supervisor *s, int attempt, int worker)
+{
+	words w = { 0 };
+	const char *host = s->hosts.n == 0 ? NULL : chi_hosts_of(&s->hosts, worker);
+	const bool here = host == NULL || host[0] == '\0';
+	if (here)
+		add_agent(&w, s, attempt, worker);
+	else
+		add_ssh(&w, s, host, attempt, worker);
+	const choir_status status = launch(s, &w, attempt, worker, here ? "" : host);
+	free_words(&w);
+	return status;
+}
+
 choir_status chi_job_start(choir_supervisor *s, int attempt, int workers)
 {
+	if (is_mpi(s))
+		return start_all(s, attempt, workers);
 	choir_status status = CHOIR_OK;
-	const int commands = is_mpi(s) ? 1 : workers;
-	for (int i = 0; status == CHOIR_OK && i < commands; i++) {
-		words w = { 0 };
-		const char *host = s->hosts.n == 0 || is_mpi(s) ? "" : chi_hosts_of(&s->hosts, i);
-		if (is_mpi(s)) {
-			add_mpi(&w, s, workers);
-			add_agent(&w, s, attempt, CHOIR_NONE);
-		} else if (host == NULL || host[0] == '\0') {
-			host = "";
-			add_agent(&w, s, attempt, i);
-		} else {
-			add_ssh(&w, s, host, attempt, i);
-		}
-		status = launch(s, &w, attempt, host, s->remote && !is_mpi(s));
-		free_words(&w);
-	}
+	for (int i = 0; status == CHOIR_OK && i < workers; i++)
+		status = chi_job_start_worker(s, attempt, i);
 	return status;
 }
 
@@ -342,6 +366,8 @@ static void note_end(choir_supervisor *s, chi_launched *l, const chi_process_end
 {
 	char how[64], text[CHI_VERDICT_TEXT];
 	read_output(s, l);
+	if (chi_verdict_is_spare(s->verdict, l->worker))
+		return;
 	chi_process_end_text(end, how, sizeof how);
 	snprintf(text, sizeof text, "%s%s%s %s%s%.400s%s", l->is_agent ? "an agent" : l->name,
 			l->host[0] != '\0' ? " to host " : "", l->host, how, l->last[0] != '\0' ? " (\"" : "",

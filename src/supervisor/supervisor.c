@@ -101,6 +101,14 @@ static void event(void *user, const char *json)
 	chi_job_report(user, CHOIR_SUPERVISOR_EVENT, CHOIR_NONE, json);
 }
 
+static void replace(void *user, int attempt, int worker, bool again)
+{
+	choir_supervisor *s = user;
+	chi_job_release(s, attempt, worker);
+	if (again && chi_job_start_worker(s, attempt, worker) != CHOIR_OK)
+		say(s, choir_error());
+}
+
 // ---- Making one.
 
 static double or_else(double given, double otherwise)
@@ -127,6 +135,15 @@ static choir_status check(choir_supervisor *s)
 		if (!(seconds[i] >= 0 && seconds[i] < HUGE_VAL))
 			return choir_fail(CHOIR_INVALID,
 					"supervisor: a time of %g seconds given; 0 or more needed", seconds[i]);
+	if (o->servers < 0 || (o->servers > 0 && o->workers < o->servers + 2))
+		return choir_fail(CHOIR_INVALID,
+				"supervisor: %d workers with %d servers given; a coordinator, the servers and at "
+				"least 1 worker needed",
+				o->workers, o->servers);
+	if (o->servers > 0 && o->hosts != NULL)
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"supervisor: servers and hosts given; on several hosts start the processes with "
+				"TF_CONFIG or CHOIR_TASK (docs/cluster.md)");
 	if (o->program == NULL || o->program[0] == NULL || o->agent == NULL)
 		return choir_fail(
 				CHOIR_INVALID, "supervisor: no program or no agent given; both are needed");
@@ -180,7 +197,8 @@ static choir_status make(choir_supervisor *s, const choir_supervisor_options *o)
 	CHOIR_TRY(chi_job_choose(s));
 	CHOIR_TRY(chi_hosts_read(&s->hosts, s->o.hosts));
 	s->remote = s->hosts.n > 0;
-	const chi_verdict_owner owner = { s, start, stop, kill_attempt, capacity, say, event };
+	const chi_verdict_owner owner = { s, start, stop, kill_attempt, capacity, say, event,
+		replace };
 	const chi_verdict_options v = { .workers = s->o.workers,
 		.min_workers = s->o.min_workers,
 		.restarts = s->o.restarts,
@@ -188,7 +206,8 @@ static choir_status make(choir_supervisor *s, const choir_supervisor_options *o)
 		.start_timeout = s->o.start_timeout,
 		.stall = s->o.stall,
 		.stop_timeout = s->o.stop_timeout,
-		.end_timeout = END };
+		.end_timeout = END,
+		.spare_from = s->o.servers > 0 ? s->o.servers + 1 : 0 };
 	s->verdict = chi_verdict_new(&v, &owner);
 	return s->verdict == NULL ? CHOIR_NO_MEMORY : chi_job_open_hub(s);
 }

@@ -13,6 +13,7 @@ enum { CHI_JOB_PATH = 96, CHI_JOB_ADDRESS = 160, CHI_LAUNCHER_NAME = 128 };
 typedef struct {
 	chi_process process; // pid 0: it has ended
 	int attempt, out; // out: read end of its output, -1 at its end
+	int worker; // whose agent it is; CHOIR_NONE: it starts all
 	bool is_agent; // its output is that of an agent, which has none of its own
 	char name[CHI_LAUNCHER_NAME], host[CHI_HOST_NAME];
 	char last[CHI_VERDICT_TEXT]; // its last line
@@ -63,6 +64,7 @@ void chi_job_lines(const choir_supervisor *s, choir_supervisor_kind kind, int wo
 
 // Starts the processes of an attempt. A failure ends the attempt by chi_job_start_failed.
 choir_status chi_job_start(choir_supervisor *s, int attempt, int workers);
+choir_status chi_job_start_worker(choir_supervisor *s, int attempt, int worker);
 // Reads launchers' output, notes their ends, and ends those that must not go on.
 void chi_job_look_at_launchers(choir_supervisor *s, double now);
 // Lets the launchers of an attempt and of earlier ones end by themselves until then.
@@ -79,5 +81,7 @@ choir_status chi_job_open_hub(choir_supervisor *s);
 void chi_job_close_hub(choir_supervisor *s);
 // Sends a message to each agent of the attempt.
 void chi_job_tell(choir_supervisor *s, int attempt, uint16_t kind, const chi_pack *p);
+// Ends the agent of a worker, and hears no more from it.
+void chi_job_release(choir_supervisor *s, int attempt, int worker);
 // Writes the directory of this user's jobs.
 choir_status chi_job_directory(char *out, size_t size);

@@ -193,7 +193,8 @@ static void settle_end(chi_verdict *v, double now)
 	bool stopped = v->unsaved;
 	for (int i = 0; i < v->workers; i++) {
 		const chi_worker *w = &v->worker[i];
-		if (!w->ended && w->report.health.state != CHI_HEALTH_FINISHED)
+		if (!w->ended && w->report.health.state != CHI_HEALTH_FINISHED &&
+				!chi_verdict_is_spare(v, i))
 			return;
 		stopped = stopped || w->stopped;
 	}
@@ -202,7 +203,7 @@ static void settle_end(chi_verdict *v, double now)
 	for (int i = 0; i < v->workers; i++) {
 		char name[160];
 		const chi_worker *w = &v->worker[i];
-		if (w->ended)
+		if (w->ended || (w->losses > 0 && !w->joined))
 			continue;
 		if (now < v->leaving + v->o.end_timeout)
 			return;
@@ -223,6 +224,28 @@ static bool is_due(const chi_verdict *v, double now)
 	for (int i = 0; i < v->workers; i++)
 		left = left || !v->worker[i].ended;
 	return v->suspect.grade != CHI_NO_FAILURE && (now >= v->suspect.due || !left);
+}
+
+// A spare worker that has twice failed before its first step would do so again.
+static void replace_spares(chi_verdict *v, double now)
+{
+	enum { IDLE = 2 };
+	for (int i = v->o.spare_from; chi_verdict_is_spare(v, i); i++) {
+		char name[160];
+		chi_worker *w = &v->worker[i];
+		if (!w->lost || w->due > now || v->stop_number != 0)
+			continue;
+		const chi_worker old = *w;
+		const bool again = w->idle < IDLE;
+		w->due = HUGE_VAL;
+		if (old.way[0] != '\0' || !again)
+			chi_verdict_say(v, "%s %s; %s", chi_worker_name(w, i, name, sizeof name),
+					old.way[0] != '\0' ? old.way : "has failed again before its first step",
+					again ? "it starts again" : "it does not start again");
+		if (again)
+			*w = (chi_worker){ .losses = old.losses, .idle = old.idle, .heard = now };
+		v->owner.replace(v->owner.user, v->attempt, i, again);
+	}
 }
 
 static void settle(chi_verdict *v, double now)
@@ -389,7 +412,7 @@ static void check_times(chi_verdict *v, double now)
 	chi_blame_silence(v, now);
 	chi_blame_stall(v, now);
 	for (int i = 0; i < v->workers; i++)
-		joined += v->worker[i].joined;
+		joined += v->worker[i].joined || v->worker[i].losses > 0;
 	if (joined < v->workers && now >= v->begun + v->o.start_timeout)
 		chi_blame(v, now, CHI_CAUSE, CHOIR_NONE, "%d of %d workers have joined within %.0f s",
 				joined, v->workers, v->o.start_timeout)
@@ -410,6 +433,9 @@ void chi_verdict_tick(chi_verdict *v, double now)
 	if (v->phase == CHI_VERDICT_RUNS)
 		check_times(v, now);
 	settle(v, now);
+	if (v->phase == CHI_VERDICT_RUNS && v->leaving == HUGE_VAL &&
+			v->suspect.grade == CHI_NO_FAILURE)
+		replace_spares(v, now);
 }
 
 // ---- What others ask.
@@ -422,6 +448,11 @@ chi_verdict_phase chi_verdict_now(const chi_verdict *v)
 int chi_verdict_attempt(const chi_verdict *v)
 {
 	return v->attempt;
+}
+
+bool chi_verdict_is_spare(const chi_verdict *v, int worker)
+{
+	return v->o.spare_from > 0 && worker >= v->o.spare_from && worker < v->workers;
 }
 
 int chi_verdict_workers(const chi_verdict *v)

@@ -21,6 +21,8 @@ typedef struct {
 	double stall; // seconds of waiting in a collective, then the job fails; 0: no limit
 	double stop_timeout; // seconds that workers have to stop after the owner was asked to
 	double end_timeout; // seconds that workers have to exit after they have finished
+	// Workers from this number on are spare: if one fails, the others go on, and it starts again.
+	int spare_from; // 0: none
 } chi_verdict_options;
 
 // What an agent reports about its worker.
@@ -43,6 +45,8 @@ typedef struct {
 	void (*say)(void *user, const char *line);
 	// A worker's failure, as one JSON object, and other events.
 	void (*event)(void *user, const char *json);
+	// Ends what is left of a spare worker. again: and starts it again.
+	void (*replace)(void *user, int attempt, int worker, bool again);
 } chi_verdict_owner;
 
 typedef enum {
@@ -80,6 +84,7 @@ void chi_verdict_tick(chi_verdict *v, double now); // time passes; at least ever
 chi_verdict_phase chi_verdict_now(const chi_verdict *v);
 int chi_verdict_attempt(const chi_verdict *v);
 int chi_verdict_workers(const chi_verdict *v); // of this attempt
+bool chi_verdict_is_spare(const chi_verdict *v, int worker);
 // After the end: CHOIR_OK: every worker has finished. CHOIR_CANCELLED: it was stopped; *number is
 // then 0 if the workers have saved, else the signal. Else the failure. *text is its sentence.
 choir_status chi_verdict_result(const chi_verdict *v, int *number, const char **text);

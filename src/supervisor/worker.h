@@ -12,6 +12,11 @@ typedef struct {
 	double heard; // when its agent last reported
 	chi_worker_report report;
 	chi_process_end end;
+	// Of a spare worker that has failed.
+	bool lost;
+	int losses, idle; // idle: of those, the last ones before a step
+	double due; // when it is started again
+	char way[CHI_HEALTH_TEXT]; // "died: killed by SIGKILL"; "" if it was said
 } chi_worker;
 
 // Writes "worker 2 (node3, pid 4711, replicas 4 to 5)".

@@ -1,6 +1,7 @@
 """`choir run` with real processes. Arguments: the MPI (or none), the test, the command, the folder of the
 build. `kills N` is the long campaign: N kills at random moments, and the figures."""
 
+import contextlib
 import functools
 import json
 import os
@@ -243,6 +244,78 @@ def ends():
     job.need_none_left()
 
 
+def asynchronous(epochs, folder, *options):
+    return [CHOIR, "train", "--strategy", "parameter_server", "--model", "mlp", "--widths", "32", "--data",
+            "digits:500", "--batch", "32", "--epochs", str(epochs), "--checkpoint", f"{folder}/saved",
+            "--checkpoint-every", "40", *options]
+
+
+def updates(folder):
+    """The step of the newest checkpoint, and how many updates the servers' optimizer has made."""
+    newest = max(pathlib.Path(folder).glob("saved/step-*"), key=lambda path: path.stat().st_mtime_ns)
+    data = (newest / "state.safetensors").read_bytes()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    first, end = json.loads(data[8:begin])["adam/step"]["data_offsets"]
+    return int(newest.name[5:].split(".")[0]), int.from_bytes(data[begin + first:begin + end], "little")
+
+
+def is_there(job, worker):
+    """The worker's process, or None after it was lost."""
+    found = [e for e in job.events("started", "lost") if e["worker"] == worker]
+    return found[-1]["pid"] if found and found[-1]["event"] == "started" else None
+
+
+def lose_workers(n, seed, epochs):
+    """Kills n workers of a coordinator's job at random moments. Each step must be made once."""
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        job = Job("--servers", "1", program=asynchronous(epochs, folder), workers=5, folder=folder)
+        for i in range(n):
+            job.wait_for("step")
+            time.sleep(rng.random() / 4)
+            worker = rng.randrange(2, 5)
+            if job.process.poll() is not None:
+                sys.exit(f"over after {i} kills: {job.said()[-3000:]}")
+            job.until(lambda w=worker: is_there(job, w))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(is_there(job, worker), signal.SIGKILL)
+        job.process.send_signal(signal.SIGTERM)
+        said = job.need(75, "stopped by a signal after step")
+        lost = len(job.events("lost"))
+        newest, made = updates(folder)
+        if newest != made or f"after step {newest};" not in said or lost < n / 2:
+            sys.exit(f"{lost} kills, step {newest}, {made} updates: {said[-3000:]}")
+        return lost
+
+
+def servers():
+    """A coordinator's job: a worker's end is survived, a server's is not, and a restart goes on."""
+    lose_workers(3, 5, 100000)
+    with tempfile.TemporaryDirectory() as folder:
+        job = Job("--servers", "2", "--restarts", "1", program=asynchronous(100000, folder), workers=5,
+                  folder=folder)
+        job.wait_for("step")
+        job.until(lambda: any(pathlib.Path(folder).glob("saved/step-*")))
+        pid = {e["worker"]: e["pid"] for e in job.events("started")}[2]
+        os.kill(pid, signal.SIGKILL)
+        failure = job.wait_for("failure")
+        if failure["worker"] != 2:
+            sys.exit(f"server 1 is worker 2: {failure}")
+        job.wait_for("step", 2)
+        job.until(lambda: "resuming from" in job.said())
+        job.process.send_signal(signal.SIGTERM)
+        job.need(75, "worker 2 (", "killed by SIGKILL", "restart 1 of 1 with 5 workers",
+                 "stopped by a signal after step")
+    with tempfile.TemporaryDirectory() as folder:  # without choir run; a worker has another option
+        more = {"CHOIR_TASK": f"1@unix:{folder}/job"}
+        started = [subprocess.Popen(asynchronous(2, folder, *(["--batch", "16"] if i == 3 else [])),
+                                    env=environment(SLURM_PROCID=str(i), **more), stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, text=True) for i in range(4)]
+        said = [p.communicate(timeout=SECONDS)[0] for p in started]
+        if [p.returncode for p in started] != [0, 0, 0, 1] or "--batch 16" not in said[3] or "weights" not in said[0]:
+            sys.exit(f"{[p.returncode for p in started]}: {said}")
+
+
 def script(folder, name, text):
     path = pathlib.Path(folder) / name
     path.write_text("#!/bin/sh\n" + text)
@@ -302,5 +375,8 @@ def ssh():
 if __name__ == "__main__":
     if TEST == "kills":
         campaign(int(MORE[0]))
+    elif TEST == "worker-kills":  # of coordinators' jobs, 50 in each
+        print(sum(lose_workers(50, i, 10000000) for i in range(int(MORE[0]) // 50)),
+              "workers lost; each step was made once")
     else:
-        {"kill": kill, "stop": stop, "ends": ends, "hang": hang, "ssh": ssh}[TEST]()
+        {"kill": kill, "stop": stop, "ends": ends, "hang": hang, "ssh": ssh, "servers": servers}[TEST]()

@@ -442,7 +442,7 @@ static const char *try(world *s, uint64_t seed, planted plant)
 		.start_timeout = 3,
 		.stop_timeout = 2,
 		.end_timeout = 2 };
-	const chi_verdict_owner owner = { s, start, stop, kill_all, capacity, nothing, nothing };
+	const chi_verdict_owner owner = { s, start, stop, kill_all, capacity, nothing, nothing, NULL };
 	s->v = chi_verdict_new(&o, &owner);
 	after(s, 0, TICK, 0, 0);
 	if (draw(s, 8) == 0)

@@ -10,7 +10,7 @@
 
 static struct {
 	chi_verdict *v;
-	int started, workers, stopped, killed, capacity;
+	int started, workers, stopped, killed, capacity, replaced, released;
 	char said[8192], events[16384], lost[CHI_HOST_NAME];
 } job;
 
@@ -58,6 +58,14 @@ static void event(void *user, const char *json)
 	add(job.events, sizeof job.events, json);
 }
 
+static void replace(void *user, int attempt, int worker, bool again)
+{
+	(void) user;
+	assert_int_equal(attempt, job.started);
+	job.replaced += again ? worker : 0;
+	job.released++;
+}
+
 static chi_verdict_options options_of(int workers, int restarts)
 {
 	return (chi_verdict_options){ .workers = workers,
@@ -71,7 +79,7 @@ static chi_verdict_options options_of(int workers, int restarts)
 
 static void begin_with(const chi_verdict_options *o)
 {
-	const chi_verdict_owner owner = { NULL, start, stop, kill_all, capacity, say, event };
+	const chi_verdict_owner owner = { NULL, start, stop, kill_all, capacity, say, event, replace };
 	chi_verdict_free(job.v);
 	memset(&job, 0, sizeof job);
 	job.capacity = 100;
@@ -495,10 +503,76 @@ TEST(the_state_is_shown)
 	assert_string_equal(chi_verdict_progress(job.v, line, sizeof line), "2 of 2 workers, step 12");
 }
 
+static void begin_spare(int workers)
+{
+	chi_verdict_options o = options_of(workers, 0);
+	o.spare_from = 2;
+	begin_with(&o);
+	join_all(0.1);
+}
+
+TEST(a_spare_worker_starts_again)
+{
+	begin_spare(4);
+	hear(1, 3, at_step(3, 7));
+	end(2, 3, at_step(3, 7), true, SIGKILL);
+	assert_text_holds(job.said, "worker 3*died: killed by SIGKILL; the other workers go on");
+	assert_int_equal(job.killed, 0);
+	tick_until(2, 2.75);
+	assert_int_equal(job.released, 0);
+	chi_verdict_tick(job.v, 3);
+	assert_int_equal(job.replaced, 3);
+	assert_true(chi_verdict_joined(job.v, 3.5, 1, 3, "b", 200));
+	for (double now = 3.5; now < 30; now++) { // the others are heard, and it is silent
+		for (int i = 0; i < 3; i++)
+			hear(now, i, at_step(i, 9));
+		chi_verdict_tick(job.v, now);
+	}
+	assert_text_holds(job.said, "worker 3*sent no heartbeat*it starts again");
+	assert_int_equal(job.replaced, 6);
+	for (int i = 0; i < 3; i++)
+		end(31, i, finished(i), false, 0); // while it starts
+	assert_int_equal(chi_verdict_now(job.v), CHI_VERDICT_ENDS);
+	all_gone(31);
+	need(CHOIR_OK);
+}
+
+TEST(a_spare_worker_that_never_steps_does_not_start_again)
+{
+	begin_spare(3);
+	for (int i = 0; i < 2; i++) {
+		end(1 + 3 * i, 2, (chi_worker_report){ 0 }, false, 1);
+		assert_int_equal(job.released, i);
+		hear(3 + 3 * i, 0, at_step(0, 1));
+		hear(3 + 3 * i, 1, at_step(0, 1));
+		chi_verdict_tick(job.v, 3 + 3 * i);
+		assert_int_equal(job.released, i + 1);
+		assert_int_equal(chi_verdict_joined(job.v, 3 + 3 * i, 1, 2, "a", 300), i == 0);
+	}
+	assert_text_holds(
+			job.said, "worker 2*status 1*it starts again*worker 2*it does not start again");
+	assert_int_equal(job.replaced, 2);
+	// A server is no spare worker, and what follows from its end is no failure of a worker.
+	begin_spare(4);
+	end(2, 1, at_step(1, 3), true, SIGKILL);
+	end(2.1, 3, failed(3, CHOIR_PEER_LOST, "ps 0 is lost", true), false, 1);
+	all_gone(3);
+	need(CHOIR_PEER_LOST);
+	assert_text_holds(job.said, "worker 1*killed by SIGKILL");
+	assert_int_equal(job.released, 0);
+	begin_spare(3); // a stop
+	chi_verdict_stop(job.v, 1, SIGTERM);
+	end(2, 0, finished(0), false, CHI_EXIT_STOPPED);
+	end(2, 2, at_step(2, 3), true, SIGKILL);
+	end(2, 1, finished(1), false, 0);
+	all_gone(3);
+	need(CHOIR_CANCELLED);
+}
+
 TEST(memory_may_run_out)
 {
 	const chi_verdict_options o = options_of(2, 0);
-	const chi_verdict_owner owner = { NULL, start, stop, kill_all, capacity, say, event };
+	const chi_verdict_owner owner = { NULL, start, stop, kill_all, capacity, say, event, replace };
 	for (uint64_t n = 1; n <= 2; n++) {
 		chi_alloc_fail(n, false);
 		assert_null(chi_verdict_new(&o, &owner));

@@ -240,7 +240,8 @@ static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tens
 {
 	choir_frame *f = value->frame;
 	CHOIR_TRY(chi_write_check_across(f, v, names[op]));
-	if (chi_remote_refresh(v->strategy) != CHOIR_OK)
+	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ &&
+			chi_remote_refresh(v->strategy) != CHOIR_OK)
 		return chi_frame_record_error(f);
 	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ)
 		return write_all(v, op, value);

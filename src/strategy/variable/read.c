@@ -60,7 +60,9 @@ static choir_tensor *read_own(choir_variable *v, choir_frame *f)
 	const int copy = copy_for(f, v);
 	if (copy == CHI_NO_COPY)
 		return NULL;
-	if (copy == CHI_ALL_COPIES && chi_remote_refresh(v->strategy) != CHOIR_OK) {
+	// ON_READ variables are on no server.
+	if (copy == CHI_ALL_COPIES && v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ &&
+			chi_remote_refresh(v->strategy) != CHOIR_OK) {
 		chi_frame_record_error(f);
 		return NULL;
 	}

@@ -7,7 +7,9 @@
 // In each process, the function .build of the program makes the same variables and optimizers. The
 // servers then have the values. Variables and shards are numbered together from 0, without ON_READ
 // variables. Number i is on server i modulo the number of servers. Each run of a worker begins
-// with the servers' values. A worker sends its gradients to the servers, and their optimizers
+// with the servers' values of the variables that it has read before. Of a variable that is read
+// only by rows, as in an embedding, only those rows and the rows of its gradient are sent, each row
+// when the run first reads it. A worker sends its gradients to the servers, and their optimizers
 // apply them. The assign, assign_add and assign_sub calls of a closure are sent, too. The servers
 // apply all of these changes exactly once for each closure, even if the closure runs again because
 // a worker was lost. Everything else that a closure does may happen several times. ON_READ
@@ -157,6 +159,9 @@ CHOIR_MUST_CHECK choir_status choir_coordinator_done(choir_coordinator *c, bool 
 CHOIR_MUST_CHECK choir_status choir_coordinator_fetch(
 		choir_coordinator *c, choir_remote_value *value, choir_values **result);
 void choir_remote_value_free(choir_remote_value *v); // free it before its coordinator
+// The staleness of the gradients of all finished closures: how many changes a server has made
+// between the worker's last pull from it and the push. *mean, *max: 0 before the first push.
+void choir_coordinator_staleness(const choir_coordinator *c, double *mean, int64_t *max);
 int choir_coordinator_workers(const choir_coordinator *c); // the number of workers at present
 
 CHOIR_C_END

@@ -428,6 +428,19 @@ void choir_remote_value_free(choir_remote_value *v)
 	chi_free(v);
 }
 
+void choir_coordinator_staleness(const choir_coordinator *c, double *mean, int64_t *max)
+{
+	chi_staleness all = { 0 };
+	if (c != NULL) {
+		chi_mutex *lock = (chi_mutex *) (uintptr_t) &c->post.lock;
+		chi_mutex_lock(lock);
+		all = c->dispatch.staleness;
+		chi_mutex_unlock(lock);
+	}
+	*mean = all.pushes == 0 ? 0 : (double) all.sum / (double) all.pushes;
+	*max = (int64_t) all.max;
+}
+
 int choir_coordinator_workers(const choir_coordinator *c)
 {
 	if (c == NULL)

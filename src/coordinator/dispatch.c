@@ -102,6 +102,9 @@ static choir_status take_done(chi_dispatch *d, chi_peer *p, chi_unpack *u)
 	const uint32_t status = chi_unpack_u32(u);
 	chi_unpack_text(u, text, sizeof text);
 	const void *data = chi_unpack_bytes(u, &bytes);
+	chi_staleness stale = { .pushes = chi_unpack_u64(u) };
+	stale.sum = chi_unpack_u64(u);
+	stale.max = chi_unpack_u64(u);
 	CHOIR_TRY(chi_unpack_end(u, "DONE"));
 	if (status > CHOIR_INTERNAL)
 		return choir_fail(CHOIR_CORRUPT, "message DONE: status %u", (unsigned) status);
@@ -114,6 +117,9 @@ static choir_status take_done(chi_dispatch *d, chi_peer *p, chi_unpack *u)
 	if (!found)
 		return choir_fail(CHOIR_CORRUPT, "message DONE: closure %llu is not this worker's",
 				(unsigned long long) id);
+	d->staleness.pushes += stale.pushes;
+	d->staleness.sum += stale.sum;
+	d->staleness.max = stale.max > d->staleness.max ? stale.max : d->staleness.max;
 	tell_servers(d, CHI_MESSAGE_FORGET, id);
 	return CHOIR_OK;
 }
@@ -133,6 +139,7 @@ static choir_status take_answer(
 	chi_unpack u = { .data = payload, .bytes = (size_t) frame->bytes };
 	chi_error e = { .status = (choir_status) chi_unpack_u32(&u) };
 	chi_unpack_text(&u, e.text, sizeof e.text);
+	(void) chi_unpack_u64(&u); // a server's answer to a worker has staleness here
 	CHOIR_TRY(chi_unpack_end(&u, "ANSWER"));
 	if (e.status != CHOIR_OK && d->answer.status == CHOIR_OK)
 		d->answer = e;

@@ -13,6 +13,7 @@ typedef struct chi_dispatch {
 	chi_peer **worker; // by number; NULL: lost
 	size_t worker_capacity;
 	int workers; // there now
+	chi_staleness staleness; // of all finished closures
 	bool paused; // gives no closures
 	bool failed; // a server is lost: error
 	chi_error error;

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "coordinator/protocol.h"
 #include "strategy/cross/cross.h"
 #include "value/sharded_variable.h"
 
@@ -116,32 +117,107 @@ static choir_status packed(const chi_pack *to)
 	return to->failed ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
 
+static choir_status pack_variable(choir_variable *v, chi_pack *to)
+{
+	void *memory = reserve(to, chi_variable_bytes(v));
+	return memory == NULL ? CHOIR_NO_MEMORY : chi_variable_copy_out(v, memory);
+}
+
 choir_status chi_job_model_pack_values(const chi_job_model *m, int server, chi_pack *to)
 {
 	for (size_t i = 0; i < m->n; i++) {
 		if (owner(m, i) != server)
 			continue;
-		void *memory = reserve(to, chi_variable_bytes(m->variable[i]));
-		if (memory != NULL)
-			CHOIR_TRY(chi_variable_copy_out(m->variable[i], memory));
+		CHOIR_TRY(pack_variable(m->variable[i], to));
 	}
 	return packed(to);
 }
 
-choir_status chi_job_model_take_values(const chi_job_model *m, int server, chi_unpack *u)
+static choir_status take_variable(const chi_job_model *m, chi_unpack *u, choir_variable **v)
 {
-	for (size_t i = 0; i < m->n; i++) {
-		if (owner(m, i) != server)
-			continue;
-		const void *from = chi_unpack_raw(u, chi_variable_bytes(m->variable[i]));
-		if (from != NULL)
-			CHOIR_TRY(chi_variable_from_host(m->variable[i], from));
+	const uint32_t number = chi_unpack_u32(u);
+	if (u->failed || number >= m->n)
+		return choir_fail(
+				CHOIR_CORRUPT, "a message about variable %u of %zu", (unsigned) number, m->n);
+	*v = m->variable[number];
+	return CHOIR_OK;
+}
+
+choir_status chi_job_model_pack_asked(const chi_job_model *m, chi_unpack *u, chi_pack *to)
+{
+	choir_variable *v = NULL;
+	const uint32_t n = chi_unpack_u32(u);
+	if (u->failed || n > m->n)
+		return choir_fail(CHOIR_CORRUPT, "message PULL: %u of %zu variables", (unsigned) n, m->n);
+	for (uint32_t i = 0; i < n; i++) {
+		CHOIR_TRY(take_variable(m, u, &v));
+		CHOIR_TRY(pack_variable(v, to));
 	}
-	return chi_unpack_end(u, "VALUES");
+	return chi_unpack_end(u, "PULL");
+}
+
+static int64_t rows_of(const choir_variable *v)
+{
+	return v->shape.rank > 0 ? v->shape.dim[0] : 0;
+}
+
+static size_t row_bytes(const choir_variable *v)
+{
+	return rows_of(v) > 0 ? chi_variable_bytes(v) / (size_t) rows_of(v) : 0;
+}
+
+static choir_status check_rows(const choir_variable *v, uint64_t n, const void *rows)
+{
+	for (uint64_t i = 0; i < n && rows != NULL; i++) {
+		int64_t row;
+		memcpy(&row, (const char *) rows + i * sizeof row, sizeof row);
+		if (row < 0 || row >= rows_of(v))
+			return choir_fail(CHOIR_CORRUPT, "row %lld of variable \"%s\"; it has %lld",
+					(long long) row, v->name, (long long) rows_of(v));
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_job_model_pack_rows(const chi_job_model *m, chi_unpack *u, chi_pack *to)
+{
+	choir_variable *v = NULL;
+	CHOIR_TRY(take_variable(m, u, &v));
+	const uint64_t n = chi_unpack_u64(u);
+	if (n == CHI_ALL_ROWS) {
+		CHOIR_TRY(chi_unpack_end(u, "ROWS"));
+		return pack_variable(v, to);
+	}
+	if (u->failed || n > (uint64_t) rows_of(v))
+		return choir_fail(CHOIR_CORRUPT, "message ROWS: %llu rows of variable \"%s\"; it has %lld",
+				(unsigned long long) n, v->name, (long long) rows_of(v));
+	const char *rows = chi_unpack_raw(u, (size_t) n * sizeof(int64_t));
+	CHOIR_TRY(chi_unpack_end(u, "ROWS"));
+	CHOIR_TRY(check_rows(v, n, rows));
+	if (!v->copy[0].device->host_memory)
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"variable \"%s\" is on a device whose memory is not the host's", v->name);
+	const size_t bytes = row_bytes(v);
+	char *memory = reserve(to, (size_t) n * bytes);
+	for (uint64_t i = 0; i < n && memory != NULL; i++) {
+		int64_t row;
+		memcpy(&row, rows + i * sizeof row, sizeof row);
+		memcpy(memory + i * bytes, (const char *) v->copy[0].buffer->memory + (size_t) row * bytes,
+				bytes);
+	}
+	return packed(to);
+}
+
+static void pack_gradient(const choir_variable *v, const chi_remote_gradient *g, chi_pack *to)
+{
+	chi_pack_u64(to, g->dense != NULL ? CHI_ALL_ROWS : (uint64_t) g->n);
+	if (g->dense == NULL)
+		chi_pack_raw(to, g->row, (size_t) g->n * sizeof *g->row);
+	chi_pack_bytes(to, g->dense != NULL ? g->dense : g->values,
+			g->dense != NULL ? chi_variable_bytes(v) : (size_t) g->n * row_bytes(v));
 }
 
 uint32_t chi_job_model_pack_push(const chi_job_model *m, int server, const void *optimizer,
-		size_t n, choir_variable *const v[], const void *const gradient[], chi_pack *to)
+		size_t n, choir_variable *const v[], const chi_remote_gradient gradient[], chi_pack *to)
 {
 	uint32_t index = 0, count = 0;
 	while (index < m->optimizers && m->optimizer[index] != optimizer)
@@ -155,7 +231,7 @@ uint32_t chi_job_model_pack_push(const chi_job_model *m, int server, const void 
 		if (owner(m, number) != server)
 			continue;
 		chi_pack_u32(to, (uint32_t) number);
-		chi_pack_bytes(to, gradient[i], chi_variable_bytes(v[i]));
+		pack_gradient(v[i], &gradient[i], to);
 	}
 	return count;
 }
@@ -176,16 +252,6 @@ choir_status chi_job_model_pack_assign(const chi_job_model *m, const choir_varia
 	return memory == NULL ? CHOIR_NO_MEMORY : choir_tensor_to_host(t, memory, bytes);
 }
 
-static choir_status take_variable(const chi_job_model *m, chi_unpack *u, choir_variable **v)
-{
-	const uint32_t number = chi_unpack_u32(u);
-	if (u->failed || number >= m->n)
-		return choir_fail(
-				CHOIR_CORRUPT, "a change of variable %u of %zu", (unsigned) number, m->n);
-	*v = m->variable[number];
-	return CHOIR_OK;
-}
-
 // The bytes of a tensor of v's dtype and shape, as a tensor of f. The message need not be aligned.
 static choir_tensor *take_tensor(choir_frame *f, const choir_variable *v, chi_unpack *u)
 {
@@ -198,12 +264,35 @@ static choir_tensor *take_tensor(choir_frame *f, const choir_variable *v, chi_un
 	return NULL;
 }
 
+static choir_tensor *take_gradient(choir_frame *f, const choir_variable *v, chi_unpack *u)
+{
+	const uint64_t n = chi_unpack_u64(u);
+	size_t bytes;
+	if (n == CHI_ALL_ROWS || u->failed)
+		return take_tensor(f, v, u);
+	choir_shape shape = v->shape;
+	const bool fits = n <= (uint64_t) rows_of(v);
+	const void *rows = fits ? chi_unpack_raw(u, (size_t) n * sizeof(int64_t)) : NULL;
+	const void *values = fits ? chi_unpack_bytes(u, &bytes) : NULL;
+	if (!fits || u->failed || bytes != (size_t) n * row_bytes(v)) {
+		choir_fail(CHOIR_CORRUPT, "a change of %llu rows of variable \"%s\", which has %lld",
+				(unsigned long long) n, v->name, (long long) rows_of(v));
+		return NULL;
+	}
+	if (check_rows(v, n, rows) != CHOIR_OK)
+		return NULL;
+	shape.dim[0] = (int64_t) n;
+	return choir_indexed_slices(choir_constant(f, v->dtype, shape, values != NULL ? values : ""),
+			choir_constant(f, CHOIR_I64, CHOIR_SHAPE((int64_t) n), rows != NULL ? rows : ""),
+			rows_of(v));
+}
+
 static choir_status take_gradients(chi_job_model *m, choir_frame *f, chi_unpack *u, uint32_t n,
 		choir_variable **v, choir_value **value)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		CHOIR_TRY(take_variable(m, u, &v[i]));
-		choir_tensor *t = take_tensor(f, v[i], u);
+		choir_tensor *t = take_gradient(f, v[i], u);
 		if (t == NULL || (value[i] = choir_tensor_as_value(t)) == NULL)
 			return choir_error_status();
 	}

@@ -26,10 +26,11 @@ static choir_status change(void *user, uint16_t kind, chi_unpack *u)
 									: chi_job_model_assign(&p->model, u);
 }
 
-static choir_status values(void *user, chi_pack *to)
+static choir_status values(void *user, uint16_t kind, chi_unpack *u, chi_pack *to)
 {
 	const ps *p = user;
-	return chi_job_model_pack_values(&p->model, p->server.index, to);
+	return kind == CHI_MESSAGE_PULL ? chi_job_model_pack_asked(&p->model, u, to)
+									: chi_job_model_pack_rows(&p->model, u, to);
 }
 
 static choir_status save(void *user, chi_pack *to)

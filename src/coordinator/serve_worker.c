@@ -4,10 +4,8 @@
 #include "coordinator/serve_worker.h"
 
 #include "coordinator/dial.h"
-#include "coordinator/job_model.h"
-#include "coordinator/post.h"
-#include "coordinator/protocol.h"
 #include "coordinator/values_message.h"
+#include "coordinator/worker_values.h"
 #include "strategy/context.h"
 #include "strategy/remote.h"
 
@@ -19,57 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct {
-	chi_peer *peer;
-	uint64_t version; // of the values here; 0: none
-	uint64_t ordinal; // of the closure's next change
-	bool pulls; // awaits values
-	chi_pack values;
-} server;
-
-typedef struct named_dataset {
-	struct named_dataset *next;
-	int function;
-	choir_distributed_dataset *data;
-} named_dataset;
-
-typedef struct worker worker;
-
-// The closure that runs.
-struct choir_closure {
-	worker *worker;
-	uint64_t id; // 0: none
-	int attempt;
-	choir_values *args, *results;
-};
-
-typedef struct waiting {
-	struct waiting *next;
-	chi_pack pack;
-} waiting;
-
-struct worker {
-	choir_task *task;
-	const choir_coordinator_options *o;
-	choir_strategy *strategy;
-	chi_job_model model;
-	chi_post post;
-	chi_remote remote;
-	chi_peer *coordinator;
-	int number, servers;
-	server server[CHI_SERVERS_MAX];
-	bool welcome, ended; // ended: a connection is lost: end
-	chi_error end;
-	size_t awaited; // answers to changes
-	chi_error answer; // the first failure
-	waiting *first, **last; // closures
-	named_dataset *datasets;
-	choir_closure closure;
-};
-
 // ---- The thread
 
-static bool all_connected(const worker *w)
+static bool all_connected(const chi_remote_worker *w)
 {
 	int n = 0;
 	for (int i = 0; i < w->servers; i++)
@@ -77,7 +27,7 @@ static bool all_connected(const worker *w)
 	return w->welcome && n == w->servers;
 }
 
-static void end(worker *w, choir_status status)
+static void end(chi_remote_worker *w, choir_status status)
 {
 	if (w->ended)
 		return;
@@ -88,7 +38,7 @@ static void end(worker *w, choir_status status)
 
 static void joined(void *user, chi_peer *peer)
 {
-	worker *w = user;
+	chi_remote_worker *w = user;
 	if (strcmp(peer->handshake.peer.role, "ps") == 0) {
 		const int i = (int) (intptr_t) peer->user;
 		w->server[i].peer = peer;
@@ -110,9 +60,9 @@ static void joined(void *user, chi_peer *peer)
 	w->welcome = true;
 }
 
-static choir_status take_run(worker *w, const void *payload, size_t bytes)
+static choir_status take_run(chi_remote_worker *w, const void *payload, size_t bytes)
 {
-	waiting *c = chi_alloc(sizeof *c);
+	chi_waiting_closure *c = chi_alloc(sizeof *c);
 	if (c == NULL)
 		return CHOIR_NO_MEMORY;
 	chi_pack_raw(&c->pack, payload, bytes);
@@ -125,7 +75,7 @@ static choir_status take_run(worker *w, const void *payload, size_t bytes)
 	return CHOIR_OK;
 }
 
-static choir_status take_values(server *s, const void *payload, size_t bytes)
+static choir_status take_values(chi_remote_server *s, const void *payload, size_t bytes)
 {
 	if (!s->pulls)
 		return choir_fail(CHOIR_CORRUPT, "values that nobody awaits");
@@ -135,14 +85,20 @@ static choir_status take_values(server *s, const void *payload, size_t bytes)
 	return s->values.failed ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
 
-static choir_status take_answer(worker *w, chi_unpack *u)
+static choir_status take_answer(chi_remote_worker *w, chi_unpack *u)
 {
 	chi_error e = { .status = (choir_status) chi_unpack_u32(u) };
 	chi_unpack_text(u, e.text, sizeof e.text);
+	const uint64_t stale = chi_unpack_u64(u);
 	CHOIR_TRY(chi_unpack_end(u, "ANSWER"));
 	if (w->awaited == 0)
 		return choir_fail(CHOIR_CORRUPT, "an answer that nobody awaits");
 	w->awaited--;
+	if (stale != CHI_NO_STALENESS) {
+		w->staleness.pushes++;
+		w->staleness.sum += stale;
+		w->staleness.max = stale > w->staleness.max ? stale : w->staleness.max;
+	}
 	if (e.status != CHOIR_OK && w->answer.status == CHOIR_OK)
 		w->answer = e;
 	return CHOIR_OK;
@@ -150,7 +106,7 @@ static choir_status take_answer(worker *w, chi_unpack *u)
 
 static choir_status frame(void *user, chi_peer *peer, const chi_net_frame *f, const void *payload)
 {
-	worker *w = user;
+	chi_remote_worker *w = user;
 	chi_unpack u = { .data = payload, .bytes = (size_t) f->bytes };
 	if (peer == w->coordinator && f->kind == CHI_MESSAGE_RUN)
 		return take_run(w, payload, (size_t) f->bytes);
@@ -163,7 +119,7 @@ static choir_status frame(void *user, chi_peer *peer, const chi_net_frame *f, co
 
 static void lost(void *user, chi_peer *peer, choir_status status)
 {
-	worker *w = user;
+	chi_remote_worker *w = user;
 	chi_error why;
 	chi_error_save(&why);
 	if (status != CHOIR_END)
@@ -178,64 +134,11 @@ static void lost(void *user, chi_peer *peer, choir_status status)
 
 // ---- The main thread
 
-// With the lock: fails if a connection is lost.
-static choir_status check(worker *w)
-{
-	if (w->ended) {
-		chi_error_restore(&w->end);
-		return w->end.status == CHOIR_END ? CHOIR_CANCELLED : w->end.status;
-	}
-	if (w->post.status != CHOIR_OK) {
-		chi_error_restore(&w->post.error);
-		return w->post.status;
-	}
-	return CHOIR_OK;
-}
-
-static choir_status pull_all(worker *w)
-{
-	for (int i = 0; i < w->servers; i++) {
-		chi_pack p = { 0 };
-		chi_pack_u64(&p, w->server[i].version);
-		w->server[i].pulls = true;
-		CHOIR_TRY(chi_post_send(&w->post, &w->server[i].peer, CHI_MESSAGE_PULL, &p));
-	}
-	bool pulls = true;
-	while (pulls) {
-		CHOIR_TRY(check(w));
-		pulls = false;
-		for (int i = 0; i < w->servers; i++)
-			pulls |= w->server[i].pulls;
-		if (pulls)
-			(void) chi_post_wait(&w->post, chi_clock_deadline(1));
-	}
-	return CHOIR_OK;
-}
-
-static choir_status refresh(void *user)
-{
-	worker *w = user;
-	if (w->closure.id == 0)
-		return CHOIR_OK;
-	chi_mutex_lock(&w->post.lock);
-	choir_status status = pull_all(w);
-	chi_mutex_unlock(&w->post.lock);
-	for (int i = 0; i < w->servers && status == CHOIR_OK; i++) {
-		server *s = &w->server[i];
-		chi_unpack u = { .data = s->values.data, .bytes = s->values.bytes };
-		const uint64_t version = chi_unpack_u64(&u);
-		if (version != s->version)
-			status = chi_job_model_take_values(&w->model, i, &u);
-		s->version = version;
-	}
-	return status;
-}
-
 // Sends a change to a server. pack: closure and ordinal, then the change.
-static choir_status send_change(worker *w, int i, uint16_t kind, chi_pack *pack)
+static choir_status send_change(chi_remote_worker *w, int i, uint16_t kind, chi_pack *pack)
 {
 	chi_mutex_lock(&w->post.lock);
-	choir_status status = check(w);
+	choir_status status = chi_worker_check(w);
 	if (status == CHOIR_OK)
 		status = chi_post_send(&w->post, &w->server[i].peer, kind, pack);
 	if (status == CHOIR_OK) {
@@ -247,7 +150,7 @@ static choir_status send_change(worker *w, int i, uint16_t kind, chi_pack *pack)
 	return status;
 }
 
-static choir_status begin_change(const worker *w, int i, chi_pack *pack)
+static choir_status begin_change(const chi_remote_worker *w, int i, chi_pack *pack)
 {
 	if (w->closure.id == 0)
 		return choir_fail(CHOIR_STATE, "a worker changes variables only in closures");
@@ -256,7 +159,7 @@ static choir_status begin_change(const worker *w, int i, chi_pack *pack)
 	return CHOIR_OK;
 }
 
-static choir_status check_known(const worker *w, const choir_variable *v)
+static choir_status check_known(const chi_remote_worker *w, const choir_variable *v)
 {
 	if (chi_job_model_find(&w->model, v) < w->model.n)
 		return CHOIR_OK;
@@ -266,9 +169,9 @@ static choir_status check_known(const worker *w, const choir_variable *v)
 }
 
 static choir_status push(void *user, void *optimizer, size_t n, choir_variable *const v[],
-		const void *const gradient[])
+		const chi_remote_gradient gradient[])
 {
-	worker *w = user;
+	chi_remote_worker *w = user;
 	for (size_t i = 0; i < n; i++)
 		CHOIR_TRY(check_known(w, v[i]));
 	for (int i = 0; i < w->servers; i++) {
@@ -284,7 +187,7 @@ static choir_status push(void *user, void *optimizer, size_t n, choir_variable *
 
 static choir_status assign(void *user, choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
-	worker *w = user;
+	chi_remote_worker *w = user;
 	chi_pack pack = { 0 };
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return CHOIR_OK;
@@ -299,13 +202,13 @@ static choir_status assign(void *user, choir_variable *v, chi_assign_op op, choi
 }
 
 // Waits for the answers to all changes, and gives the first failure.
-static choir_status await_answers(worker *w)
+static choir_status await_answers(chi_remote_worker *w)
 {
 	chi_mutex_lock(&w->post.lock);
-	choir_status status = check(w);
+	choir_status status = chi_worker_check(w);
 	while (status == CHOIR_OK && w->awaited > 0) {
 		(void) chi_post_wait(&w->post, chi_clock_deadline(1));
-		status = check(w);
+		status = chi_worker_check(w);
 	}
 	if (status == CHOIR_OK && w->answer.status != CHOIR_OK) {
 		chi_error_restore(&w->answer);
@@ -337,17 +240,17 @@ choir_status choir_closure_return(choir_closure *c, const char *name, choir_tens
 
 choir_distributed_dataset *choir_closure_dataset(choir_closure *c, const char *name)
 {
-	worker *w = c->worker;
+	chi_remote_worker *w = c->worker;
 	const int function = chi_task_find(w->o, name);
 	if (function == CHOIR_NONE || w->o->functions[function].dataset == NULL) {
 		choir_fail(CHOIR_NOT_FOUND, "closure: \"%.80s\" is no dataset's function in the table",
 				name == NULL ? "NULL" : name);
 		return NULL;
 	}
-	for (const named_dataset *d = w->datasets; d != NULL; d = d->next)
+	for (const chi_named_dataset *d = w->datasets; d != NULL; d = d->next)
 		if (d->function == function)
 			return d->data;
-	named_dataset *d = chi_alloc(sizeof *d);
+	chi_named_dataset *d = chi_alloc(sizeof *d);
 	if (d == NULL)
 		return NULL;
 	d->function = function;
@@ -372,7 +275,7 @@ int choir_closure_attempt(const choir_closure *c)
 	return c->attempt;
 }
 
-static choir_status call(worker *w, uint32_t function, chi_unpack *args)
+static choir_status call(chi_remote_worker *w, uint32_t function, chi_unpack *args)
 {
 	choir_closure *c = &w->closure;
 	if (function >= (uint32_t) w->task->functions || w->o->functions[function].fn == NULL)
@@ -388,7 +291,7 @@ static choir_status call(worker *w, uint32_t function, chi_unpack *args)
 			w->o->functions[function].name);
 }
 
-static choir_status send_done(worker *w, choir_status status)
+static choir_status send_done(chi_remote_worker *w, choir_status status)
 {
 	chi_pack done = { 0 }, result = { 0 };
 	if (status == CHOIR_OK)
@@ -397,6 +300,10 @@ static choir_status send_done(worker *w, choir_status status)
 	chi_pack_u32(&done, (uint32_t) status);
 	chi_pack_text(&done, status == CHOIR_OK ? "" : choir_error());
 	chi_pack_bytes(&done, result.data, status == CHOIR_OK ? result.bytes : 0);
+	chi_pack_u64(&done, w->staleness.pushes);
+	chi_pack_u64(&done, w->staleness.sum);
+	chi_pack_u64(&done, w->staleness.max);
+	w->staleness = (chi_staleness){ 0 };
 	chi_pack_free(&result);
 	chi_mutex_lock(&w->post.lock);
 	const choir_status sent = chi_post_send(&w->post, &w->coordinator, CHI_MESSAGE_DONE, &done);
@@ -404,7 +311,7 @@ static choir_status send_done(worker *w, choir_status status)
 	return sent;
 }
 
-static choir_status run_closure(worker *w, const chi_pack *pack)
+static choir_status run_closure(chi_remote_worker *w, const chi_pack *pack)
 {
 	chi_unpack u = { .data = pack->data, .bytes = pack->bytes };
 	w->closure.id = chi_unpack_u64(&u);
@@ -431,12 +338,12 @@ static choir_status run_closure(worker *w, const chi_pack *pack)
 	return sent;
 }
 
-static waiting *next_closure(worker *w)
+static chi_waiting_closure *next_closure(chi_remote_worker *w)
 {
 	chi_mutex_lock(&w->post.lock);
-	while (w->first == NULL && check(w) == CHOIR_OK)
+	while (w->first == NULL && chi_worker_check(w) == CHOIR_OK)
 		(void) chi_post_wait(&w->post, chi_clock_deadline(1));
-	waiting *c = check(w) == CHOIR_OK ? w->first : NULL;
+	chi_waiting_closure *c = chi_worker_check(w) == CHOIR_OK ? w->first : NULL;
 	if (c != NULL) {
 		w->first = c->next;
 		w->last = w->first == NULL ? &w->first : w->last;
@@ -445,16 +352,17 @@ static waiting *next_closure(worker *w)
 	return c;
 }
 
-static void free_waiting(waiting *c)
+static void free_waiting(chi_waiting_closure *c)
 {
 	chi_pack_free(&c->pack);
 	chi_free(c);
 }
 
-static choir_status work(worker *w)
+static choir_status work(chi_remote_worker *w)
 {
 	choir_status status = CHOIR_OK;
-	for (waiting *c; status == CHOIR_OK && (c = next_closure(w)) != NULL; free_waiting(c))
+	for (chi_waiting_closure *c; status == CHOIR_OK && (c = next_closure(w)) != NULL;
+			free_waiting(c))
 		status = run_closure(w, &c->pack);
 	CHOIR_TRY(status);
 	chi_mutex_lock(&w->post.lock);
@@ -466,7 +374,7 @@ static choir_status work(worker *w)
 }
 
 // One attempt to join. The post is open afterwards, and is closed by the caller.
-static choir_status join_once(worker *w, double until)
+static choir_status join_once(chi_remote_worker *w, double until)
 {
 	const chi_hub_options options = chi_task_hub_options(w->task, w->model.bytes);
 	const chi_hub_owner owner = { w, NULL, joined, frame, lost };
@@ -479,10 +387,10 @@ static choir_status join_once(worker *w, double until)
 		return choir_error_status();
 	CHOIR_TRY(chi_post_start(&w->post, "worker"));
 	chi_mutex_lock(&w->post.lock);
-	choir_status status = check(w);
+	choir_status status = chi_worker_check(w);
 	while (status == CHOIR_OK && !all_connected(w) && chi_clock_now() < until) {
 		(void) chi_post_wait(&w->post, chi_clock_deadline(0.25));
-		status = check(w);
+		status = chi_worker_check(w);
 	}
 	if (status == CHOIR_OK && !all_connected(w))
 		status = choir_fail(CHOIR_TIMEOUT, "not all servers answered");
@@ -490,7 +398,7 @@ static choir_status join_once(worker *w, double until)
 	return status;
 }
 
-static void close_post(worker *w)
+static void close_post(chi_remote_worker *w)
 {
 	chi_error why;
 	chi_error_save(&why);
@@ -498,7 +406,7 @@ static void close_post(worker *w)
 	for (int i = 0; i < CHI_SERVERS_MAX; i++)
 		chi_pack_free(&w->server[i].values);
 	while (w->first != NULL) {
-		waiting *c = w->first;
+		chi_waiting_closure *c = w->first;
 		w->first = c->next;
 		free_waiting(c);
 	}
@@ -506,7 +414,7 @@ static void close_post(worker *w)
 	chi_error_restore(&why);
 }
 
-static choir_status join(worker *w)
+static choir_status join(chi_remote_worker *w)
 {
 	const double begin = chi_clock_now(), seconds = w->task->o.start_timeout;
 	for (;;) {
@@ -521,23 +429,26 @@ static choir_status join(worker *w)
 	}
 }
 
-static choir_status serve(worker *w)
+static choir_status serve(chi_remote_worker *w)
 {
 	w->closure.args = choir_values_new(w->strategy);
 	w->closure.results = choir_values_new(w->strategy);
 	if (w->closure.args == NULL || w->closure.results == NULL)
 		return choir_error_status();
 	CHOIR_TRY(chi_job_model_collect(&w->model, w->strategy, 1));
+	w->part = chi_alloc_array(w->model.n + 1, sizeof *w->part);
+	if (w->part == NULL)
+		return CHOIR_NO_MEMORY;
 	CHOIR_TRY(chi_task_introduce(w->task, w->o, chi_job_model_hash(&w->model)));
 	CHOIR_TRY(join(w));
-	w->remote = (chi_remote){ w, refresh, push, assign };
+	w->remote = (chi_remote){ w, chi_worker_refresh, chi_worker_fetch, push, assign };
 	w->strategy->remote = &w->remote;
 	return work(w);
 }
 
 choir_status chi_serve_worker(choir_task *t, choir_strategy *s, const choir_coordinator_options *o)
 {
-	worker *w = chi_alloc(sizeof *w);
+	chi_remote_worker *w = chi_alloc(sizeof *w);
 	if (w == NULL)
 		return CHOIR_NO_MEMORY;
 	w->task = t;
@@ -548,12 +459,15 @@ choir_status chi_serve_worker(choir_task *t, choir_strategy *s, const choir_coor
 	const choir_status status = serve(w);
 	s->remote = NULL;
 	close_post(w);
-	for (named_dataset *d = w->datasets, *next; d != NULL; d = next) {
+	for (chi_named_dataset *d = w->datasets, *next; d != NULL; d = next) {
 		next = d->next;
 		chi_free(d); // the strategy frees the data
 	}
 	choir_values_free(w->closure.args);
 	choir_values_free(w->closure.results);
+	for (size_t i = 0; w->part != NULL && i < w->model.n; i++)
+		chi_free(w->part[i].row);
+	chi_free(w->part);
 	chi_job_model_free(&w->model);
 	chi_free(w);
 	return status;

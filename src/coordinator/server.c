@@ -15,6 +15,7 @@ void chi_server_free(chi_server *s)
 {
 	chi_marks_free(&s->marks);
 	chi_pack_free(&s->values);
+	chi_pack_free(&s->asked);
 }
 
 static bool is_coordinator(const chi_peer *p)
@@ -68,11 +69,12 @@ static choir_status fence(chi_server *s, uint64_t incarnation)
 	return CHOIR_OK;
 }
 
-static choir_status answer(chi_peer *p, choir_status status)
+static choir_status answer(chi_peer *p, choir_status status, uint64_t staleness)
 {
 	chi_pack pack = { 0 };
 	chi_pack_u32(&pack, (uint32_t) status);
 	chi_pack_text(&pack, status == CHOIR_OK ? "" : choir_error());
+	chi_pack_u64(&pack, staleness);
 	const choir_status sent = chi_peer_send_pack(p, CHI_MESSAGE_ANSWER, 0, &pack);
 	chi_pack_free(&pack);
 	return sent;
@@ -86,34 +88,56 @@ static choir_status change(chi_server *s, chi_peer *p, uint16_t kind, chi_unpack
 		return choir_fail(CHOIR_CORRUPT, "a change without a closure");
 	if (chi_marks_have(&s->marks, closure, ordinal)) {
 		s->repeats++;
-		return answer(p, CHOIR_OK);
+		return answer(p, CHOIR_OK, CHI_NO_STALENESS);
 	}
 	CHOIR_TRY(chi_marks_add(&s->marks, closure, ordinal));
+	const uint64_t pulled = (uint64_t) (uintptr_t) p->user;
+	const uint64_t staleness =
+			kind == CHI_MESSAGE_PUSH && pulled != 0 ? s->version - pulled : CHI_NO_STALENESS;
 	const choir_status status = s->model.change(s->model.user, kind, u);
 	s->version++;
 	s->changes += status == CHOIR_OK;
 	if (status != CHOIR_OK)
 		chi_marks_remove(&s->marks, closure, ordinal);
-	return answer(p, status);
+	return answer(p, status, staleness);
 }
 
-static choir_status send_values(chi_server *s, chi_peer *p, chi_unpack *u)
+// Workers mostly ask for the same variables, so the values of the last PULL are kept.
+static choir_status collect_values(chi_server *s, chi_unpack *u)
 {
-	const uint64_t has = chi_unpack_u64(u);
-	CHOIR_TRY(chi_unpack_end(u, "PULL"));
-	if (s->values_version != s->version && has != s->version) {
-		s->values.bytes = 0;
-		CHOIR_TRY(s->model.values(s->model.user, &s->values));
-		s->values_version = s->version;
-	}
-	chi_pack head = { 0 };
+	const size_t bytes = u->bytes - u->at;
+	const unsigned char *asked = (const unsigned char *) u->data + u->at;
+	if (s->values_version == s->version && bytes == s->asked.bytes &&
+			memcmp(asked, s->asked.data, bytes) == 0)
+		return CHOIR_OK;
+	s->values_version = 0;
+	s->values.bytes = s->asked.bytes = 0;
+	chi_pack_raw(&s->asked, asked, bytes);
+	CHOIR_TRY(s->model.values(s->model.user, CHI_MESSAGE_PULL, u, &s->values));
+	s->values_version = s->asked.failed ? 0 : s->version;
+	return CHOIR_OK;
+}
+
+static choir_status send_values(chi_server *s, chi_peer *p, uint16_t kind, chi_unpack *u)
+{
+	chi_pack head = { 0 }, rows = { 0 };
+	const uint64_t has = kind == CHI_MESSAGE_PULL ? chi_unpack_u64(u) : 0;
+	choir_status status = CHOIR_OK;
+	if (kind == CHI_MESSAGE_ROWS)
+		status = s->model.values(s->model.user, kind, u, &rows);
+	else if (has != s->version)
+		status = collect_values(s, u);
+	p->user = (void *) (uintptr_t) s->version; // that the worker has
+	const chi_pack *values = kind == CHI_MESSAGE_ROWS ? &rows : &s->values;
 	chi_pack_u64(&head, s->version);
 	const choir_connection_part parts[] = { { head.data, head.bytes },
-		{ s->values.data, has == s->version ? 0 : s->values.bytes } };
-	const choir_status status = head.failed || s->values.failed
-			? choir_fail(CHOIR_NO_MEMORY, "the values do not fit into memory")
-			: chi_peer_send(p, CHI_MESSAGE_VALUES, 0, parts, 2);
+		{ values->data, has == s->version ? 0 : values->bytes } };
+	if (status == CHOIR_OK)
+		status = head.failed || values->failed
+				? choir_fail(CHOIR_NO_MEMORY, "the values do not fit into memory")
+				: chi_peer_send(p, CHI_MESSAGE_VALUES, 0, parts, 2);
 	chi_pack_free(&head);
+	chi_pack_free(&rows);
 	return status;
 }
 
@@ -122,7 +146,7 @@ static choir_status send_state(chi_server *s, chi_peer *p)
 	chi_pack state = { 0 };
 	const choir_status status = s->model.save(s->model.user, &state);
 	const choir_status sent = status != CHOIR_OK
-			? answer(p, status)
+			? answer(p, status, CHI_NO_STALENESS)
 			: chi_peer_send_pack(p, CHI_MESSAGE_STATE, 0, &state);
 	chi_pack_free(&state);
 	return sent;
@@ -145,7 +169,7 @@ static choir_status from_coordinator(chi_server *s, chi_peer *p, uint16_t kind, 
 		return send_state(s, p);
 	case CHI_MESSAGE_RESTORE:
 		s->version++;
-		return answer(p, s->model.restore(s->model.user, u));
+		return answer(p, s->model.restore(s->model.user, u), CHI_NO_STALENESS);
 	default:
 		return choir_fail(CHOIR_CORRUPT, "a message of kind %d", kind);
 	}
@@ -160,8 +184,8 @@ choir_status chi_server_frame(
 		return from_coordinator(s, peer, frame->kind, &u);
 	if (chi_marks_fenced(&s->marks, peer->handshake.peer.incarnation))
 		return choir_fail(CHOIR_PEER_LOST, "this worker was given up by the coordinator");
-	if (frame->kind == CHI_MESSAGE_PULL)
-		return send_values(s, peer, &u);
+	if (frame->kind == CHI_MESSAGE_PULL || frame->kind == CHI_MESSAGE_ROWS)
+		return send_values(s, peer, frame->kind, &u);
 	if (frame->kind == CHI_MESSAGE_PUSH || frame->kind == CHI_MESSAGE_ASSIGN)
 		return change(s, peer, frame->kind, &u);
 	return choir_fail(CHOIR_CORRUPT, "a message of kind %d", frame->kind);

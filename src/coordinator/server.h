@@ -9,7 +9,8 @@ typedef struct {
 	void *user;
 	// Applies the rest of a PUSH or ASSIGN, whole or not at all.
 	choir_status (*change)(void *user, uint16_t kind, chi_unpack *u);
-	choir_status (*values)(void *user, chi_pack *to); // of all variables of this server
+	// What a PULL or ROWS asks for.
+	choir_status (*values)(void *user, uint16_t kind, chi_unpack *u, chi_pack *to);
 	choir_status (*save)(void *user, chi_pack *to);
 	choir_status (*restore)(void *user, chi_unpack *u);
 } chi_server_model;
@@ -20,7 +21,7 @@ typedef struct {
 	int index; // of this server, for its model
 	uint64_t version; // counts changes
 	uint64_t changes, repeats; // made, and left out because they had been made
-	chi_pack values; // of version values_version
+	chi_pack values, asked; // values: of version values_version, for this PULL
 	uint64_t values_version;
 	chi_peer *workers[1024]; // connected
 	int n;

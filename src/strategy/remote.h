@@ -4,15 +4,26 @@
 
 #include "strategy/strategy.h"
 
+// A summed gradient in host memory: that of all elements, or that of n rows, in ascending order.
+typedef struct {
+	const void *dense; // NULL: rows
+	int64_t n;
+	const int64_t *row;
+	const void *values;
+} chi_remote_gradient;
+
 typedef struct chi_remote {
 	void *user;
 	// Before each run of the program, and before the program reads or writes variables outside of
 	// runs: brings the copies up to date.
 	choir_status (*refresh)(void *user);
-	// In place of an optimizer's update: the gradients of n variables, summed over the replicas,
-	// in host memory. optimizer is the user of chi_gradients_new. NULL: updates are applied here.
+	// Before a read of v, after refresh: brings n rows of it, or all if row is NULL. Rows that do
+	// not exist are ignored. NULL: refresh has brought all. Threads: any.
+	choir_status (*fetch)(void *user, choir_variable *v, int64_t n, const int64_t row[]);
+	// In place of an optimizer's update: the gradients of n variables, summed over the replicas.
+	// optimizer is the user of chi_gradients_new. NULL: updates are applied here.
 	choir_status (*push)(void *user, void *optimizer, size_t n, choir_variable *const v[],
-			const void *const gradient[]);
+			const chi_remote_gradient gradient[]);
 	// After a write of v in this process. t: host memory, or a plain number. NULL: nothing to do.
 	choir_status (*assign)(void *user, choir_variable *v, chi_assign_op op, choir_tensor *t);
 } chi_remote;
@@ -22,6 +33,17 @@ static inline choir_status chi_remote_refresh(const choir_strategy *s)
 	const chi_remote *r = s->owner->remote;
 	// Within a run all reads are of the same moment.
 	return r == NULL || chi_atomic32_load(&s->running) != 0 ? CHOIR_OK : r->refresh(r->user);
+}
+
+static inline bool chi_remote_fetches(const choir_variable *v)
+{
+	return v->strategy->remote != NULL && v->strategy->remote->fetch != NULL;
+}
+
+static inline choir_status chi_remote_fetch(choir_variable *v, int64_t n, const int64_t row[])
+{
+	const chi_remote *r = v->strategy->remote;
+	return chi_remote_fetches(v) ? r->fetch(r->user, v, n, row) : CHOIR_OK;
 }
 
 static inline bool chi_remote_pushes(const choir_strategy *s)

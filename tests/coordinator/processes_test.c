@@ -8,6 +8,7 @@
 #include "choir/weights.h"
 
 #include "coordinator/job.h"
+#include "value/variable.h"
 #include "test.h"
 
 #include <math.h>
@@ -20,7 +21,8 @@
 
 // The program: a layer, an optimizer, and a variable that closures change by hand.
 typedef struct {
-	choir_layer *layer;
+	choir_layer *layer, *table;
+	int64_t rows; // of the table; 0: no table
 	choir_optimizer *optimizer;
 	choir_variable *sum;
 	choir_optimizer_kind kind;
@@ -30,6 +32,8 @@ static choir_status build(choir_strategy *s, void *user)
 {
 	program *p = user;
 	CHOIR_SCOPE (s) {
+		if (p->rows > 0)
+			p->table = choir_embedding_new("table", p->rows, 3);
 		p->layer = choir_dense_new("layer", 3, 2, CHOIR_LINEAR);
 		p->optimizer = choir_optimizer_new(p->kind, NULL);
 		p->sum = choir_variable_new("sum", CHOIR_SCALAR,
@@ -86,6 +90,45 @@ static choir_status train(choir_closure *c, void *user)
 			choir_closure_strategy(c), user, number_of(choir_closure_args(c), "number"), &loss));
 	choir_frame *f = choir_values_frame(choir_closure_args(c));
 	return choir_closure_return(c, "loss", choir_number(f, loss));
+}
+
+// As train, but the layer's inputs are rows of the table.
+static choir_status row_step(choir_replica *r, void *user)
+{
+	const program *p = user;
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *rows = choir_layer_apply(p->table, choir_replica_arg(r, "id"));
+	choir_tensor *loss =
+			choir_mean(choir_square(choir_layer_apply(p->layer, rows)), CHOIR_ALL_AXES);
+	return choir_optimizer_minimize(p->optimizer, loss, tape);
+}
+
+static choir_status train_rows_on(choir_strategy *s, program *p, double number)
+{
+	choir_values *batch = choir_values_new(s);
+	int32_t id[6];
+	for (int i = 0; i < 6; i++)
+		id[i] = (int32_t) ((i * i + (int) number * 2) % 7);
+	choir_status status = choir_values_split(
+			batch, "id", choir_constant(choir_values_frame(batch), CHOIR_I32, CHOIR_SHAPE(6), id));
+	if (status == CHOIR_OK)
+		status = choir_strategy_run(s, row_step, p, batch, NULL);
+	choir_values_free(batch);
+	return status;
+}
+
+// Returns an element of a row that no closure looks up, from this worker's memory.
+static choir_status train_rows(choir_closure *c, void *user)
+{
+	program *p = user;
+	CHOIR_TRY(train_rows_on(
+			choir_closure_strategy(c), p, number_of(choir_closure_args(c), "number")));
+	const choir_variable *v = choir_layer_variable(p->table, 0);
+	v = v->shards > 0 ? v->shard[v->shards - 1] : v;
+	const float *memory = v->copy[0].buffer->memory;
+	choir_frame *f = choir_values_frame(choir_closure_args(c));
+	return choir_closure_return(
+			c, "unread", choir_number(f, (double) memory[v->shape.dim[0] * 3 - 1]));
 }
 
 // Adds 1 to the sum, then computes for a while, then adds 1 again.
@@ -150,6 +193,7 @@ static choir_status reads(choir_closure *c, void *user)
 
 static const choir_function functions[] = {
 	{ "train", train, NULL },
+	{ "train_rows", train_rows, NULL },
 	{ "add", add, NULL },
 	{ "fails", fails, NULL },
 	{ "nothing", nothing, NULL },
@@ -278,6 +322,46 @@ TEST(one_worker_without_a_window_trains_to_the_bits_of_one_process)
 			choir_remote_value_free(value);
 			close_world(&w);
 		}
+}
+
+// spec: D16, 2.15
+TEST(of_a_table_only_rows_travel)
+{
+	for (int i = 0; i < 6; i++) {
+		world w = { .p = { .kind = i % 2 == 0 ? CHOIR_SGD : CHOIR_ADAM, .rows = 40 } };
+		program here = w.p;
+		w.strategy_options.replicas = 1 + i % 3;
+		w.strategy_options.partition = i < 3 ? CHOIR_PARTITION_NONE : CHOIR_PARTITION_FIXED;
+		w.strategy_options.max_shards = i < 3 ? 0 : 2;
+		open_world(&w, 2, 1, false, CHOIR_ZERO);
+		choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+				.seed = w.strategy_options.seed, .replicas = w.strategy_options.replicas));
+		assert_int_equal(build(s, &here), CHOIR_OK);
+		choir_frame *f = choir_frame_new(NULL);
+		choir_tensor *sevens = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(40, 3), 7);
+		assert_int_equal(
+				choir_variable_assign(choir_layer_variable(w.p.table, 0), sevens), CHOIR_OK);
+		assert_int_equal(
+				choir_variable_assign(choir_layer_variable(here.table, 0), sevens), CHOIR_OK);
+		choir_frame_free(f);
+		for (int k = 0; k < 4; k++) {
+			choir_remote_value *value;
+			choir_values *result;
+			assert_int_equal(schedule(&w, "train_rows", k, &value), CHOIR_OK);
+			if (choir_coordinator_fetch(w.c, value, &result) != CHOIR_OK)
+				fail_msg("%s", choir_error());
+			assert_true(fabs(number_of(result, "unread")) < 1); // not 7
+			choir_remote_value_free(value);
+			assert_int_equal(train_rows_on(s, &here, k), CHOIR_OK);
+		}
+		double mean;
+		int64_t max;
+		choir_coordinator_staleness(w.c, &mean, &max);
+		assert_true(mean == 0 && max == 0); // one worker
+		assert_true(choir_strategy_hash(w.s) == choir_strategy_hash(s));
+		choir_strategy_free(s);
+		close_world(&w);
+	}
 }
 
 // spec: D17, 2.16

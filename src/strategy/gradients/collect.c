@@ -257,10 +257,25 @@ static choir_tensor *steady(choir_cross *x, choir_tensor *t)
 	return NULL;
 }
 
+// Rows are used as they are, so they count as those of the first replica.
+static choir_status add_slices(chi_gradients *a, chi_pending_update *u, choir_cross *x,
+		choir_variable *v, choir_tensor *t)
+{
+	CHOIR_TRY(check_gradient(a, &(choir_replica){ x->frame }, v, t));
+	for (int d = 0; d < u->strategy->devices; d++)
+		if (chi_pending_update_gradient(u, d, v) == NULL)
+			return choir_error_status();
+	u->device[0].has_sparse = true;
+	return chi_sparse_gradients_add(&chi_pending_update_gradient(u, 0, v)->sparse, 0, t);
+}
+
 static choir_status add_value(chi_gradients *a, chi_pending_update *u, choir_cross *x,
 		choir_variable *v, choir_value *value)
 {
 	choir_strategy *s = u->strategy;
+	if (v != NULL && value != NULL && value->kind == CHOIR_VALUE_PLAIN &&
+			chi_is_slices(value->component[0]) && chi_gradients_take_sparse(a, v))
+		return add_slices(a, u, x, v, value->component[0]);
 	if (v == NULL || value == NULL || (value = chi_dense_value(x, value)) == NULL)
 		return chi_frame_status(x->frame);
 	for (int d = 0; d < s->devices; d++) {

@@ -488,11 +488,15 @@ static choir_status update_summed(chi_pending_update *u, int from, int to, bool 
 static choir_status push(const chi_pending_update *u)
 {
 	const chi_remote *r = u->strategy->owner->remote;
-	const void **gradient = chi_alloc_array(u->n + 1, sizeof *gradient);
+	chi_remote_gradient *gradient = chi_alloc_array(u->n + 1, sizeof *gradient);
 	if (gradient == NULL)
 		return choir_error_status();
-	for (size_t i = 0; i < u->n; i++)
-		gradient[i] = data_of(u, i, 0);
+	for (size_t i = 0; i < u->n; i++) {
+		const chi_merged_rows *m = &u->pending[i].rows;
+		gradient[i] = u->pending[i].is_sparse
+				? (chi_remote_gradient){ .n = m->n, .row = m->row, .values = m->values }
+				: (chi_remote_gradient){ .dense = data_of(u, i, 0) };
+	}
 	const choir_status status = r->push(r->user, u->gradients->user, u->n, u->variable, gradient);
 	chi_free(gradient);
 	return status;
@@ -557,9 +561,9 @@ choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to,
 		status = chi_overlap_finish(u, from, to);
 	if (status == CHOIR_OK)
 		status = reduce(u, from, to);
-	if (status == CHOIR_OK && prepare_it && u->sparse)
-		status = chi_sparse_gradients_update(u, from);
 	const bool pushes = chi_remote_pushes(s);
+	if (status == CHOIR_OK && prepare_it && u->sparse && !pushes)
+		status = chi_sparse_gradients_update(u, from);
 	if (status == CHOIR_OK && !pushes)
 		status = u->two_pass ? update_summed(u, from, to, &applied) : update_chunks(u, from, 1);
 	status = chi_strategy_wait(s, from, to, status);

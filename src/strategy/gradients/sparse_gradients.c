@@ -36,8 +36,7 @@ bool chi_gradients_take_sparse(chi_gradients *a, const choir_variable *v)
 	const choir_strategy *s = a->strategy;
 	return !needs_tensors(a, v) && chi_strategy_has(s, v) &&
 			(s->process_group == NULL || s->process_group->host) && v->copies == 1 &&
-			s->all_host && s->all_here && v->shape.rank > 0 && !chi_remote_pushes(s) &&
-			!a->table->gated(a->user);
+			s->all_host && s->all_here && v->shape.rank > 0 && !a->table->gated(a->user);
 }
 
 choir_status chi_sparse_gradients_add(
@@ -308,7 +307,7 @@ static choir_status prepare(chi_pending_update *u, size_t i, int by)
 	if (pv->is_sparse)
 		CHOIR_TRY(count_rows(u, i, &all));
 	pv->is_sparse = pv->is_sparse && !are_many(u, i, all);
-	pv->touches_all_rows = pv->is_sparse &&
+	pv->touches_all_rows = pv->is_sparse && !chi_remote_pushes(u->strategy) &&
 			(table->skips_zeros == NULL || !table->skips_zeros(u->gradients->user, pv->variable));
 	return pv->is_sparse ? merge(u, i, all) : make_dense(u, i, u->strategy->exchange[by]);
 }

@@ -52,8 +52,13 @@ static choir_tensor *read_before(const choir_variable *v, choir_frame *f)
 	return NULL;
 }
 
-static choir_tensor *read_own(choir_variable *v, choir_frame *f)
+// rows: the rows that matter were fetched.
+static choir_tensor *read_own(choir_variable *v, choir_frame *f, bool rows)
 {
+	if (!rows && chi_remote_fetch(v, 0, NULL) != CHOIR_OK) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
 	choir_tensor *t = read_before(v, f);
 	if (t != NULL)
 		return chi_variable_is_sparse_read(t) ? chi_variable_fill_sparse_read(t) : t;
@@ -94,8 +99,30 @@ static choir_tensor *read_for_rows(choir_variable *v, choir_frame *f)
 	return t == NULL || f->tape == NULL || chi_tape_add_read(f->tape, t) == CHOIR_OK ? t : NULL;
 }
 
+// Of a variable on servers only the rows travel.
+static choir_tensor *read_fetched_rows(choir_variable *v, choir_tensor *indices)
+{
+	choir_frame *f = indices->frame;
+	const int64_t n = choir_shape_elements(&indices->shape);
+	if (f->failed || f->context_kind != CHI_IN_REPLICA ||
+			!chi_tensor_memory_device(indices)->host_memory)
+		return choir_gather(choir_variable_read(v, f), indices);
+	int64_t *row = chi_arena_alloc(&f->arena, (size_t) (n + 1) * sizeof *row);
+	choir_status status = row == NULL ? choir_error_status() : chi_stream_wait(f->stream);
+	for (int64_t i = 0; status == CHOIR_OK && i < n; i++)
+		row[i] = (int64_t) chi_dtype_load(indices->dtype, indices->data, i);
+	if (status == CHOIR_OK)
+		status = chi_remote_fetch(v, n, row);
+	if (status == CHOIR_OK)
+		return choir_gather(read_own(v, f, true), indices);
+	chi_frame_record_error(f);
+	return NULL;
+}
+
 choir_tensor *chi_read_rows(choir_variable *v, choir_tensor *indices)
 {
+	if (chi_remote_fetches(v))
+		return read_fetched_rows(v, indices);
 	choir_tensor *t = read_for_rows(v, indices->frame);
 	return t != NULL && chi_variable_is_sparse_read(t)
 			? chi_gather_by(chi_variable_gather_rows, t, indices)
@@ -155,7 +182,7 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
 	if (v->shards > 0)
 		return read_whole(v, f);
 	const chi_context *c = chi_context_current();
-	choir_tensor *own = read_own(v, f);
+	choir_tensor *own = read_own(v, f, false);
 	if (own != NULL && v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ && c != NULL &&
 			c->sync_on_read && f->context_kind == CHI_IN_REPLICA && f->context == c->what)
 		return read_together(f->context, v, own);
@@ -187,6 +214,10 @@ choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
 		v = chi_update_shard(f->context, v);
 	if (v->shards > 0)
 		return shards_component(v, f);
+	if (chi_remote_fetch(v, 0, NULL) != CHOIR_OK) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
 	if (f->context_kind == CHI_IN_UPDATE && ((chi_update *) f->context)->chunk != NULL)
 		return chi_update_chunk_read(f->context, v);
 	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;

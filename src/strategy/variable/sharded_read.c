@@ -5,6 +5,7 @@
 
 #include "choir/op.h"
 #include "op/op.h"
+#include "strategy/remote.h"
 #include "strategy/update/update.h"
 #include "value/sharded_variable.h"
 #include "value/sparse_read.h"
@@ -42,6 +43,11 @@ static choir_tensor **read_shards(choir_variable *parent, choir_frame *f)
 
 choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f)
 {
+	for (int i = 0; i < parent->shards; i++) // what it brings is a write
+		if (chi_remote_fetch(parent->shard[i], 0, NULL) != CHOIR_OK) {
+			chi_frame_record_error(f);
+			return NULL;
+		}
 	const uint64_t version = chi_atomic64_load(&parent->source.version);
 	choir_tensor **rows = read_shards(parent, f);
 	choir_tensor *t = rows == NULL ? NULL : chi_shards_join_rows(parent->shards, rows);

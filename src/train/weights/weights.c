@@ -20,6 +20,8 @@ choir_status chi_weights_collect(choir_strategy *s, const char *what, chi_weight
 	CHOIR_TRY(chi_strategy_check(s));
 	CHOIR_TRY(chi_context_need_cross(s, what));
 	CHOIR_TRY(chi_remote_refresh(s));
+	for (choir_variable *v = s->variables; v != NULL; v = v->next)
+		CHOIR_TRY(chi_remote_fetch(v, 0, NULL));
 	chi_mutex_lock(&s->lock);
 	bool grown = true;
 	for (choir_variable *v = s->variables; v != NULL && grown; v = v->next) {

@@ -17,6 +17,7 @@ static const struct {
 	{ "kernels", bench_kernels_main, "operations, compared with the machine's limits" },
 	{ "run", bench_run_main, "an empty run and an empty merge call" },
 	{ "input", bench_input_main, "reading examples from a file" },
+	{ "closures", bench_closures_main, "steps of a coordinator's job" },
 };
 enum { BENCHMARKS = sizeof benchmarks / sizeof benchmarks[0] };
 

@@ -10,6 +10,7 @@ int bench_kernels_main(int argc, char **argv);
 int bench_all_reduce_main(int argc, char **argv);
 int bench_run_main(int argc, char **argv);
 int bench_input_main(int argc, char **argv);
+int bench_closures_main(int argc, char **argv);
 
 // A mirrored strategy whose devices are pinned, each to cores processors; with .cluster that of
 // its workers. devices and more may be NULL.

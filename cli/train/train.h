@@ -115,6 +115,7 @@ bool train_serves(const training *t); // as a worker or server, until the job en
 choir_status train_serve(training *t);
 choir_status train_coordinate(training *t); // makes the parts, and waits for workers and servers
 choir_status train_job_epoch(training *t);
+void train_report_staleness(const training *t);
 
 choir_status train_make(training *t);
 // The parts of train_make: the data, and what needs the strategy.

@@ -333,3 +333,18 @@ choir_status train_job_epoch(training *t)
 	t->last_accuracy = j->accuracy / examples;
 	return CHOIR_OK;
 }
+
+void train_report_staleness(const training *t)
+{
+	double mean;
+	int64_t max;
+	if (t->job == NULL)
+		return;
+	choir_coordinator_staleness(t->job->coordinator, &mean, &max);
+	if (!t->given->json) {
+		printf("staleness: %.2f updates on average, at most %lld\n", mean, (long long) max);
+		return;
+	}
+	json_number("staleness", mean);
+	json_integer("staleness_max", max);
+}

@@ -152,6 +152,7 @@ void train_print_end(const training *t)
 	print_score_object(t);
 	json_number("examples_per_s", rate_of(t));
 	json_text("weights", hash_of(t, hash));
+	train_report_staleness(t);
 	json_end();
 }
 
@@ -176,6 +177,7 @@ void train_report_end(const training *t)
 	else
 		printf("test accuracy %.2f %%, loss %.4f on %lld examples\n", 100 * t->last_score,
 				t->last_test_loss, (long long) t->test_examples);
+	train_report_staleness(t);
 	printf("weights %s\n", hash);
 }
 

@@ -7,13 +7,13 @@
 // In each process, the function .build of the program makes the same variables and optimizers. The
 // servers then have the values. Variables and shards are numbered together from 0, without ON_READ
 // variables. Number i is on server i modulo the number of servers. Each run of a worker begins
-// with the servers' values of the variables that it has read before. Of a variable that is read
-// only by rows, as in an embedding, only those rows and the rows of its gradient are sent, each row
-// when the run first reads it. A worker sends its gradients to the servers, and their optimizers
-// apply them. The assign, assign_add and assign_sub calls of a closure are sent, too. The servers
-// apply all of these changes exactly once for each closure, even if the closure runs again because
-// a worker was lost. Everything else that a closure does may happen several times. ON_READ
-// variables stay in each worker. Each process has memory for all variables.
+// with the servers' values of the variables that it has read before. If a variable is only read by
+// rows, as in an embedding, only these rows and the rows of its gradient are sent. A row is
+// fetched when a run first reads it. A worker sends its gradients to the servers, and their
+// optimizers apply them. The assign, assign_add and assign_sub calls of a closure are sent, too.
+// The servers apply all of these changes exactly once for each closure, even if the closure runs
+// again because a worker was lost. Everything else that a closure does may happen several times.
+// ON_READ variables stay in each worker. Each process has memory for all variables.
 //
 // Errors: a process with another key, program or table cannot join the job. It fails, and the text
 // says what differs. If a server is lost, the job ends: all calls fail with CHOIR_PEER_LOST, and
@@ -109,7 +109,9 @@ typedef struct {
 	// Text that must be equal in all processes. NULL: the content of the program's file.
 	const char *program;
 	int queue; // waiting closures at most: schedule blocks while the queue is full; 0: 262144
-	int window; // closures that a worker holds besides the running one; 0: 1; CHOIR_ZERO: none
+	// Closures that a worker holds besides the running one. 0: 1, and more while closures take
+	// less than half a millisecond. CHOIR_ZERO: none.
+	int window;
 	int attempts; // a closure fails after it has lost this number of workers; 0: 8
 } choir_coordinator_options;
 

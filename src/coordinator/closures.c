@@ -90,10 +90,10 @@ void chi_closures_add(chi_closures *q, chi_closure *c)
 		cancel_waiting(q);
 }
 
-static void set_hungry(chi_closures *q, int worker)
+void chi_closures_wants(chi_closures *q, int worker)
 {
 	chi_closure_worker *w = &q->worker[worker];
-	if (!w->used || w->hungry || w->has.n >= (size_t) q->window)
+	if (!w->used || w->hungry || w->has.n >= (size_t) (q->window + w->more))
 		return;
 	w->hungry = true;
 	w->next_hungry = q->hungry;
@@ -112,8 +112,10 @@ int chi_closures_join(chi_closures *q)
 		worker = (int) q->workers++;
 		q->worker[worker] = (chi_closure_worker){ 0 };
 	}
+	q->worker[worker].more = 0;
+	q->worker[worker].pace = 1;
 	q->worker[worker].used = true; // one that was lost may still be in the list of hungry ones
-	set_hungry(q, worker);
+	chi_closures_wants(q, worker);
 	return worker;
 }
 
@@ -133,7 +135,7 @@ chi_closure *chi_closures_give(chi_closures *q)
 		c->state = CHI_CLOSURE_RUNS;
 		c->worker = worker;
 		c->attempt++;
-		set_hungry(q, worker);
+		chi_closures_wants(q, worker);
 		return c;
 	}
 	return NULL;
@@ -149,22 +151,30 @@ static void note_failure(chi_closures *q, choir_status status, const char *text)
 	cancel_waiting(q);
 }
 
+chi_closure *chi_closures_find(const chi_closures *q, int worker, uint64_t id)
+{
+	chi_closure *c = q->worker[worker].has.first;
+	while (c != NULL && c->id != id)
+		c = c->next;
+	return c;
+}
+
 bool chi_closures_finish(chi_closures *q, int worker, uint64_t id, choir_status status,
 		const char *text, const char *name, chi_pack *result)
 {
 	chi_closure_worker *w = &q->worker[worker];
-	chi_closure *c = w->has.first;
+	chi_closure *c = chi_closures_find(q, worker, id);
 	char line[CHI_ERROR_SIZE];
-	while (c != NULL && c->id != id)
-		c = c->next;
 	if (c == NULL)
 		return false;
 	unlink_closure(&w->has, c);
 	q->running--;
-	set_hungry(q, worker);
+	chi_closures_wants(q, worker);
 	c->result = *result;
 	*result = (chi_pack){ 0 };
-	snprintf(line, sizeof line, "closure %llu on %s: %.350s", (unsigned long long) id, name, text);
+	if (status != CHOIR_OK)
+		snprintf(line, sizeof line, "closure %llu on %s: %.350s", (unsigned long long) id, name,
+				text);
 	finish(c, status, line);
 	if (status != CHOIR_OK)
 		note_failure(q, status, line);

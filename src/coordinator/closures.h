@@ -28,6 +28,8 @@ typedef struct {
 typedef struct {
 	bool used, hungry; // hungry: in the list of workers that can take more
 	chi_closure_list has; // in the order in which it got them
+	int more; // that it may have beside the window
+	double finished, pace; // the owner's: when it finished one, and seconds for each
 	int next_hungry;
 } chi_closure_worker;
 
@@ -55,6 +57,10 @@ void chi_closures_add(chi_closures *q, chi_closure *c);
 int chi_closures_join(chi_closures *q);
 // Takes the next closure for a worker that can take more. NULL: no closure or no such worker.
 chi_closure *chi_closures_give(chi_closures *q);
+// Call it after more has changed.
+void chi_closures_wants(chi_closures *q, int worker);
+// The worker's closure with this id, or NULL.
+chi_closure *chi_closures_find(const chi_closures *q, int worker, uint64_t id);
 // The closure id of a worker has returned; result is taken over. False: the worker does not have
 // it. name: of the worker, for the text of a failure. The first failure cancels what waits.
 bool chi_closures_finish(chi_closures *q, int worker, uint64_t id, choir_status status,

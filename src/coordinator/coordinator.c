@@ -21,7 +21,7 @@ struct choir_remote_value {
 // ---- Waiting
 
 // With the lock: waits until the predicate holds. Fails if the job has, or if nobody works.
-static choir_status wait_until(choir_coordinator *c, bool (*holds)(const choir_coordinator *c))
+static choir_status wait_for(choir_coordinator *c, bool (*holds)(const choir_coordinator *c))
 {
 	double alone = chi_clock_now();
 	for (;;) {
@@ -45,6 +45,21 @@ static choir_status wait_until(choir_coordinator *c, bool (*holds)(const choir_c
 	}
 }
 
+static choir_status wait_until(choir_coordinator *c, bool (*holds)(const choir_coordinator *c))
+{
+	c->awaited = holds;
+	const choir_status status = wait_for(c, holds);
+	c->awaited = NULL;
+	return status;
+}
+
+// On the thread.
+static bool wakes(void *user)
+{
+	const choir_coordinator *c = user;
+	return c->awaited != NULL && (c->dispatch.failed || c->awaited(c));
+}
+
 static bool is_idle(const choir_coordinator *c)
 {
 	return chi_closures_idle(&c->dispatch.closures);
@@ -55,9 +70,16 @@ static bool nothing_runs(const choir_coordinator *c)
 	return c->dispatch.closures.running == 0;
 }
 
+static bool is_full(const choir_coordinator *c)
+{
+	return c->dispatch.closures.waiting.n >= (size_t) c->o.queue && !c->dispatch.closures.failed;
+}
+
+// Whoever has waited goes on with space for several.
 static bool has_space(const choir_coordinator *c)
 {
-	return c->dispatch.closures.waiting.n < (size_t) c->o.queue || c->dispatch.closures.failed;
+	return c->dispatch.closures.waiting.n < (size_t) (c->o.queue - c->o.queue / 4) ||
+			c->dispatch.closures.failed;
 }
 
 static bool has_answers(const choir_coordinator *c)
@@ -185,6 +207,7 @@ static choir_status open_coordinator(choir_coordinator *c)
 	const chi_hub_options options = chi_task_hub_options(t, c->model.bytes);
 	CHOIR_TRY(chi_post_open(&c->post, t->connections, &t->hello, &owner, turn, &options));
 	c->post.turn_user = c;
+	c->post.wakes = wakes;
 	CHOIR_TRY(chi_hub_listen(c->post.hub, t->address, bound, sizeof bound));
 	return chi_post_start(&c->post, "coordinator");
 }
@@ -245,6 +268,7 @@ choir_coordinator *choir_coordinator_new(
 	chi_health_open();
 	choir_status status = chi_task_take_options(t, o, &c->o);
 	chi_dispatch_init(&c->dispatch, t->o.servers, 1 + c->o.window, c->o.attempts);
+	c->dispatch.adapts = o != NULL && o->window == 0;
 	if (status == CHOIR_OK)
 		status = c->o.build(s, c->o.user);
 	if (status == CHOIR_OK)
@@ -309,7 +333,8 @@ static choir_status find_function(const choir_coordinator *c, const char *name, 
 // With the lock.
 static choir_status add(choir_coordinator *c, chi_closure *closure)
 {
-	CHOIR_TRY(wait_until(c, has_space));
+	if (is_full(c) || c->dispatch.failed || c->post.status != CHOIR_OK)
+		CHOIR_TRY(wait_until(c, has_space));
 	chi_closures_add(&c->dispatch.closures, closure);
 	c->stale = true;
 	if (c->dispatch.closures.hungry != CHOIR_NONE)

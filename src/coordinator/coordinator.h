@@ -16,6 +16,7 @@ struct choir_coordinator {
 	chi_post post;
 	chi_remote remote;
 	bool made;
+	bool (*awaited)(const struct choir_coordinator *c); // by the main thread; NULL: nothing
 	bool stale; // the servers may have newer values
 	uint64_t versions; // of the model, when the servers had the same
 	bool asks; // the thread asks the servers: for their states, or to take restores

@@ -15,6 +15,7 @@ typedef struct chi_dispatch {
 	int workers; // there now
 	chi_staleness staleness; // of all finished closures
 	bool paused; // gives no closures
+	bool adapts; // gives a worker more closures at a time while they are short
 	bool failed; // a server is lost: error
 	chi_error error;
 	// Answers of servers that are awaited, and their states.

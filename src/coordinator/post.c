@@ -83,7 +83,8 @@ static void work(void *arg)
 		if (p->turn != NULL)
 			p->turn(p->turn_user);
 		stops = p->stops;
-		chi_cond_broadcast(&p->changed);
+		if (p->wakes == NULL || p->wakes(p->turn_user))
+			chi_cond_broadcast(&p->changed);
 		chi_mutex_unlock(&p->lock);
 		if (!stops)
 			status = chi_hub_step(p->hub, HUGE_VAL);
@@ -134,9 +135,11 @@ choir_status chi_post_send(chi_post *p, chi_peer **to, uint16_t kind, chi_pack *
 	}
 	*m = (chi_outgoing){ .to = to, .kind = kind, .pack = *pack };
 	*pack = (chi_pack){ 0 };
+	const bool first = p->first == NULL; // else the thread was woken already
 	*p->last = m;
 	p->last = &m->next;
-	chi_hub_wake(p->hub);
+	if (first)
+		chi_hub_wake(p->hub);
 	return CHOIR_OK;
 }
 

@@ -19,6 +19,8 @@ typedef struct {
 	chi_connections *connections;
 	chi_hub *hub; // the thread's, after start
 	chi_hub_owner owner;
+	// Whether what the main thread waits for may have come; NULL: wake it after each step.
+	bool (*wakes)(void *user); // with turn_user
 	void (*turn)(void *user); // before each step, with turn_user; may be NULL
 	void *turn_user;
 	chi_thread thread;

@@ -7,7 +7,7 @@ enum {
 	// Coordinator to worker: closure u64, attempt u32, function u32, arguments bytes.
 	CHI_MESSAGE_RUN = CHI_NET_OWN,
 	// Worker to coordinator: closure u64, status u32, text, result bytes, then
-	// of its pushes: count u64, sum u64 and maximum u64 of their staleness.
+	// of its pushes: count u64, sum u64 and maximum u64 of their staleness; changes u64.
 	CHI_MESSAGE_DONE,
 	// Coordinator to server: incarnation u64 of a worker that was given up.
 	CHI_MESSAGE_FENCE,

@@ -303,6 +303,10 @@ static choir_status send_done(chi_remote_worker *w, choir_status status)
 	chi_pack_u64(&done, w->staleness.pushes);
 	chi_pack_u64(&done, w->staleness.sum);
 	chi_pack_u64(&done, w->staleness.max);
+	uint64_t changes = 0;
+	for (int i = 0; i < w->servers; i++)
+		changes += w->server[i].ordinal;
+	chi_pack_u64(&done, changes);
 	w->staleness = (chi_staleness){ 0 };
 	chi_pack_free(&result);
 	chi_mutex_lock(&w->post.lock);

@@ -22,7 +22,9 @@ static void lose_spare(chi_verdict *v, double now, int worker, const char *way)
 		return;
 	w->lost = w->ended = true;
 	w->losses++;
-	w->idle = w->report.health.steps > 0 ? 0 : w->idle + 1;
+	const bool outside = w->end.by_signal && !w->report.out_of_memory &&
+			(w->end.number == SIGKILL || w->end.number == SIGTERM);
+	w->idle = w->report.health.steps > 0 || outside ? 0 : w->idle + 1;
 	w->due = now + CONSEQUENCES;
 	chi_verdict_event(v, now, "lost", worker, way);
 	w->way[0] = '\0';

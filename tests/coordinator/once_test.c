@@ -117,8 +117,8 @@ static void push(node *n)
 		chi_pack_u32(&p, CHOIR_OK);
 		chi_pack_text(&p, "");
 		chi_pack_bytes(&p, "", 0);
-		for (int i = 0; i < 3; i++) // no pushes
-			chi_pack_u64(&p, 0);
+		for (int i = 0; i < 4; i++) // no pushes, but changes
+			chi_pack_u64(&p, i < 3 ? 0 : CHANGES);
 		(void) chi_peer_send_pack(w->coordinator, CHI_MESSAGE_DONE, 0, &p);
 		chi_pack_free(&p);
 		w->change = 0;

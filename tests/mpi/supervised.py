@@ -276,9 +276,9 @@ def lose_workers(n, seed, epochs):
             worker = rng.randrange(2, 5)
             if job.process.poll() is not None:
                 sys.exit(f"over after {i} kills: {job.said()[-3000:]}")
-            job.until(lambda w=worker: is_there(job, w))
+            pid = job.until(lambda w=worker: is_there(job, w))
             with contextlib.suppress(ProcessLookupError):
-                os.kill(is_there(job, worker), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
         job.process.send_signal(signal.SIGTERM)
         said = job.need(75, "stopped by a signal after step")
         lost = len(job.events("lost"))

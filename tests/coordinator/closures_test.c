@@ -66,6 +66,34 @@ TEST(closures_are_given_in_order_and_retried_first)
 	chi_closures_free(&q);
 }
 
+TEST(a_quick_worker_has_more)
+{
+	chi_closures q;
+	chi_closure *c[5];
+	int ended = 0;
+	chi_closures_init(&q, 1, 3);
+	assert_int_equal(chi_closures_join(&q), 0);
+	for (int i = 0; i < 5; i++)
+		c[i] = add(&q);
+	assert_ptr_equal(chi_closures_give(&q), c[0]);
+	assert_null(chi_closures_give(&q));
+	q.worker[0].more = 2;
+	chi_closures_wants(&q, 0);
+	assert_ptr_equal(chi_closures_give(&q), c[1]);
+	assert_ptr_equal(chi_closures_give(&q), c[2]);
+	assert_null(chi_closures_give(&q));
+	assert_ptr_equal(chi_closures_find(&q, 0, c[1]->id), c[1]);
+	assert_null(chi_closures_find(&q, 0, c[3]->id));
+	chi_closures_lost(&q, 0, "killed", count, &ended);
+	assert_int_equal(chi_closures_join(&q), 0); // its successor begins with one, in the same order
+	assert_ptr_equal(chi_closures_give(&q), c[0]);
+	assert_null(chi_closures_give(&q));
+	assert_int_equal(ended, 0);
+	for (int i = 0; i < 5; i++)
+		chi_closure_drop(c[i]);
+	chi_closures_free(&q);
+}
+
 // spec: D17, 2.16
 TEST(the_first_failure_is_told_once_and_cancels_what_waits)
 {

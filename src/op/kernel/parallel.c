@@ -102,14 +102,6 @@ static const rule *find_rule(const char *operation, const choir_kernel_call *cal
 	return NULL;
 }
 
-bool chi_parallel_is_elementwise(const char *operation)
-{
-	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-		if (rules[i].way == FLAT && strcmp(rules[i].operation, operation) == 0)
-			return true;
-	return false;
-}
-
 static bool is_by_rows(const choir_kernel_call *call)
 {
 	const choir_matmul_attributes *a = call->attributes;
@@ -268,4 +260,47 @@ choir_status chi_parallel_run(const chi_parallel_plan *whole, const char *operat
 	}
 	chi_error_restore(&c.error);
 	return choir_error_status();
+}
+
+// False: the call is one block. Blocks of channels are larger, since each computes the channels'
+// factors.
+static bool plan_blocks(subset *c, const char *operation)
+{
+	enum { BLOCK = 2048, ROW_BLOCK = 16 << 10 }; // elements
+	const rule *r = c->call->n == 0 ? NULL : find_rule(operation, c->call);
+	const bool light = r != NULL &&
+			(r->way == FLAT || (r->way == ROWS && r->chunk == NORM_ROWS) ||
+					(r->way == FIRST && r->chunk == 0));
+	if (!light || !plan(c, r))
+		return false;
+	const int64_t width = choir_shape_elements(&c->call->in[0].shape) / c->rows;
+	const int64_t max = r->way == FIRST ? ROW_BLOCK : BLOCK;
+	c->chunk = r->way == FLAT ? BLOCK : width < max ? max / width : 1;
+	return c->rows > c->chunk;
+}
+
+void chi_parallel_blocks_make(
+		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out)
+{
+	subset c = { .call = call };
+	*out = (chi_parallel_plan){ .chunks = 1, .first = *call };
+	if (!plan_blocks(&c, operation))
+		return;
+	out->chunks = (c.rows + c.chunk - 1) / c.chunk;
+	take_chunk(&c, 0, &out->first, out->in, &out->out);
+}
+
+choir_status chi_parallel_run_blocks(
+		const char *operation, chi_kernel_fn *run, const choir_kernel_call *call)
+{
+	subset c = { .call = call };
+	choir_kernel_call block;
+	choir_buffer in[CHI_MAX_INPUTS], out;
+	if (!plan_blocks(&c, operation))
+		return run(call);
+	for (int64_t i = 0; i * c.chunk < c.rows; i++) {
+		take_chunk(&c, i, &block, in, &out);
+		CHOIR_TRY(run(&block));
+	}
+	return CHOIR_OK;
 }

@@ -80,11 +80,12 @@ kills: ## choir run: KILLS (200) workers killed at random moments under each MPI
 	done
 	python3 -B tests/mpi/supervised.py none worker-kills build/release/choir $(CURDIR)/build/release $(KILLS)
 
-bench: build ## sums beside each MPI, training and input beside peers (PEERS=FOLDER ENVIRONMENTS=FOLDER), ROUNDS (3): half an hour
+bench: build ## sums beside each MPI, training and input beside peers (PEERS=FOLDER ENVIRONMENTS=FOLDER), ROUNDS (3): an hour
 	@tools/bench-mpi --rounds $(ROUNDS)
 	@tools/bench-mpi --rounds $(ROUNDS) --shapes resnet50
 	@tools/bench-mpi --rounds $(ROUNDS) --shapes gpt2
 	@PEERS='$(PEERS)' ENVIRONMENTS='$(ENVIRONMENTS)' tools/bench-peers --rounds $(ROUNDS)
+	@PEERS='$(PEERS)' ENVIRONMENTS='$(ENVIRONMENTS)' tools/bench-peers --rounds $(ROUNDS) --precision mixed_bf16
 	@ENVIRONMENTS='$(ENVIRONMENTS)' tools/bench-input --rounds $(ROUNDS)
 
 bench-short: build ## the same in a minute, without peers

@@ -1,14 +1,17 @@
-// f32 kernels with fused multiply-adds: GELU, and attention with products that are too small for a
-// library. Their bits differ from the plain kernels' bits.
+// Kernels with fused multiply-adds: GELU, and attention with products that are too small for a
+// library. Their bits differ from the plain kernels' bits. Attention of bf16 also has kernels for
+// processors that multiply bf16.
 #include "op/fma/fma.h"
 
 #include "op/kernel/kernel_list.h"
+#include "op/onednn/onednn.h"
 #include "op/op.h"
 
 #ifdef CHI_HAS_FMA_KERNELS
 #include "base/instruction_set.h"
 
-enum { SCORE = 20 }; // above oneDNN's
+// Above oneDNN's, and above all kernels that go through f32.
+enum { SCORE = 20, NARROW_SCORE = 30 };
 
 const chi_fma_loops *chi_fma_best(void)
 {
@@ -27,43 +30,54 @@ static int score(const choir_kernel_call *call)
 	return chi_fma_best() != NULL ? SCORE : 0;
 }
 
-static choir_status run_gelu_tanh(const choir_kernel_call *call)
+static bool is_bf16(const choir_kernel_call *call)
 {
-	chi_fma_best()->gelu_tanh(
-			call->out->data, call->in[0].data, choir_shape_elements(&call->out->shape));
-	return CHOIR_OK;
+	bool all = call->out->dtype == CHOIR_BF16;
+	for (size_t i = 0; i < call->n; i++)
+		all = all && call->in[i].dtype == CHOIR_BF16;
+	return all;
 }
 
-static choir_status run_gelu_tanh_gradient(const choir_kernel_call *call)
+static int score_bf16(const choir_kernel_call *call)
 {
-	chi_fma_best()->gelu_tanh_gradient(call->out->data, call->in[0].data, call->in[1].data,
-			choir_shape_elements(&call->out->shape));
-	return CHOIR_OK;
+	return chi_fma_best() != NULL && is_bf16(call) ? NARROW_SCORE : 0;
+}
+
+// Only beside oneDNN's kernels for bf16: workers compare whether they have those.
+static int score_native(const choir_kernel_call *call)
+{
+	return chi_onednn_has_bf16() && chi_fma_best()->bf16_attention != NULL ? score_bf16(call) : 0;
 }
 
 static choir_status run_gelu(const choir_kernel_call *call)
 {
-	chi_fma_best()->gelu(
-			call->out->data, call->in[0].data, choir_shape_elements(&call->out->shape));
+	const bool *exact = call->user;
+	chi_fma_best()->gelu(call->out->data, call->in[0].data, call->n > 1 ? call->in[1].data : NULL,
+			choir_shape_elements(&call->out->shape), *exact, call->out->dtype == CHOIR_BF16);
 	return CHOIR_OK;
 }
 
-static choir_status run_gelu_gradient(const choir_kernel_call *call)
-{
-	chi_fma_best()->gelu_gradient(call->out->data, call->in[0].data, call->in[1].data,
-			choir_shape_elements(&call->out->shape));
-	return CHOIR_OK;
-}
+static const bool is_exact = true, by_tanh = false;
+
+enum { ATTRIBUTES = sizeof(choir_attention_attributes) };
 
 static const chi_kernel_spec specs[] = {
-	{ "attention", CHI_F32, sizeof(choir_attention_attributes), chi_fma_attention,
-			chi_fma_attention_scratch, score, NULL },
-	{ "attention_gradient", CHI_F32, sizeof(choir_attention_attributes),
-			chi_fma_attention_gradient, chi_fma_attention_gradient_scratch, score, NULL },
-	{ "gelu_tanh", CHI_F32, 0, run_gelu_tanh, NULL, score, NULL },
-	{ "gelu_tanh_gradient", CHI_F32, 0, run_gelu_tanh_gradient, NULL, score, NULL },
-	{ "gelu", CHI_F32, 0, run_gelu, NULL, score, NULL },
-	{ "gelu_gradient", CHI_F32, 0, run_gelu_gradient, NULL, score, NULL },
+	{ "attention", CHI_F32, ATTRIBUTES, chi_fma_attention, chi_fma_attention_scratch, score,
+			NULL },
+	{ "attention_gradient", CHI_F32, ATTRIBUTES, chi_fma_attention_gradient,
+			chi_fma_attention_gradient_scratch, score, NULL },
+	{ "gelu_tanh", CHI_F32, 0, run_gelu, NULL, score, &by_tanh },
+	{ "gelu_tanh_gradient", CHI_F32, 0, run_gelu, NULL, score, &by_tanh },
+	{ "gelu", CHI_F32, 0, run_gelu, NULL, score, &is_exact },
+	{ "gelu_gradient", CHI_F32, 0, run_gelu, NULL, score, &is_exact },
+	{ "attention", CHI_BF16, ATTRIBUTES, chi_fma_attention, chi_fma_attention_scratch,
+			score_native, NULL },
+	{ "attention_gradient", CHI_BF16, ATTRIBUTES, chi_fma_attention_gradient,
+			chi_fma_attention_gradient_scratch, score_native, NULL },
+	{ "gelu_tanh", CHI_BF16, 0, run_gelu, NULL, score_bf16, &by_tanh },
+	{ "gelu_tanh_gradient", CHI_BF16, 0, run_gelu, NULL, score_bf16, &by_tanh },
+	{ "gelu", CHI_BF16, 0, run_gelu, NULL, score_bf16, &is_exact },
+	{ "gelu_gradient", CHI_BF16, 0, run_gelu, NULL, score_bf16, &is_exact },
 };
 
 chi_kernel_list chi_fma_list(size_t index)

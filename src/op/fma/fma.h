@@ -13,21 +13,24 @@ typedef struct chi_fma_head {
 	int64_t q_row, kv_row, y_row; // in elements, from row to row
 	bool causal;
 	float scale;
-	const float *q, *k, *v;
-	float *y;
-	const float *dy;
-	float *dq, *dk, *dv;
-	float *scratch;
+	size_t size; // of an element of the tensors: f32, or bf16
+	const void *q, *k, *v;
+	void *y;
+	const void *dy;
+	void *dq, *dk, *dv;
+	void *scratch;
 	const struct chi_fma_head *next; // to prefetch; NULL: none
 } chi_fma_head;
 
 typedef struct {
 	void (*attention)(const chi_fma_head *h);
 	void (*attention_gradient)(const chi_fma_head *h);
-	void (*gelu)(float *out, const float *x, int64_t n);
-	void (*gelu_gradient)(float *out, const float *x, const float *dy, int64_t n);
-	void (*gelu_tanh)(float *out, const float *x, int64_t n);
-	void (*gelu_tanh_gradient)(float *out, const float *x, const float *dy, int64_t n);
+	// On bf16, for processors that multiply it; NULL: none.
+	void (*bf16_attention)(const chi_fma_head *h);
+	void (*bf16_attention_gradient)(const chi_fma_head *h);
+	// GELU, or with dy its gradient. exact: not by tanh. narrow: bf16, which is computed in f32
+	// and rounded once.
+	void (*gelu)(void *out, const void *x, const void *dy, int64_t n, bool exact, bool narrow);
 } chi_fma_loops;
 
 #ifdef CHI_HAS_X86_KERNELS

@@ -19,6 +19,7 @@ static chi_fma_head head_of(const choir_kernel_call *call, size_t n)
 		.y_row = width,
 		.causal = a->causal,
 		.scale = (float) a->scale,
+		.size = chi_dtype_size(call->in[0].dtype),
 		.scratch = call->scratch,
 	};
 }
@@ -28,7 +29,9 @@ static size_t scratch_of(const choir_kernel_call *call, size_t n)
 	const chi_fma_head h = head_of(call, n);
 	const int64_t keys = chi_fma_round(h.keys, CHI_FMA_TALL);
 	const int64_t wide = chi_fma_round(h.width, CHI_FMA_GROUP);
-	const int64_t elements = 4 * keys * wide + 5 * CHI_FMA_GROUP * wide + 2 * keys * CHI_FMA_GROUP;
+	const int64_t scores = h.size == sizeof(float) ? 2 : 4; // bf16: rounded, too
+	const int64_t elements =
+			4 * keys * wide + 5 * CHI_FMA_GROUP * wide + scores * keys * CHI_FMA_GROUP;
 	return (size_t) elements * sizeof(float);
 }
 
@@ -42,9 +45,9 @@ size_t chi_fma_attention_gradient_scratch(const choir_kernel_call *call)
 	return scratch_of(call, call->n - 1);
 }
 
-static const float *input(const choir_kernel_call *call, size_t i)
+static void *after(const chi_fma_head *h, const void *x, int64_t elements)
 {
-	return call->in[i].data;
+	return (char *) (uintptr_t) x + (size_t) elements * h->size;
 }
 
 // Head `number` of all examples, from the first one; NULL pointers stay NULL.
@@ -55,17 +58,17 @@ static chi_fma_head head_at(const chi_fma_head *all, int64_t heads, int64_t numb
 	const int64_t kv = example * all->keys * all->kv_row + column;
 	const int64_t y = example * all->queries * all->y_row + column;
 	chi_fma_head h = *all;
-	h.q += q;
-	h.k += kv;
-	h.v += kv;
+	h.q = after(all, h.q, q);
+	h.k = after(all, h.k, kv);
+	h.v = after(all, h.v, kv);
 	if (h.dy == NULL) {
-		h.y += y;
+		h.y = after(all, h.y, y);
 		return h;
 	}
-	h.dy += y;
-	h.dq += q;
-	h.dk += kv;
-	h.dv += kv;
+	h.dy = after(all, h.dy, y);
+	h.dq = after(all, h.dq, q);
+	h.dk = after(all, h.dk, kv);
+	h.dv = after(all, h.dv, kv);
 	return h;
 }
 
@@ -84,32 +87,38 @@ static void work_on_all(const choir_kernel_call *call, const chi_fma_head *all,
 	work(&h);
 }
 
+static void set_inputs(const choir_kernel_call *call, size_t n, chi_fma_head *all)
+{
+	all->q = call->in[0].data;
+	all->k = n == 1 ? after(all, all->q, all->y_row) : call->in[1].data;
+	all->v = n == 1 ? after(all, all->k, all->y_row) : call->in[2].data;
+}
+
 choir_status chi_fma_attention(const choir_kernel_call *call)
 {
-	const size_t n = call->n;
-	chi_fma_head all = head_of(call, n);
-	all.q = input(call, 0);
-	all.k = n == 1 ? all.q + all.y_row : input(call, 1);
-	all.v = n == 1 ? all.k + all.y_row : input(call, 2);
+	const chi_fma_loops *loops = chi_fma_best();
+	chi_fma_head all = head_of(call, call->n);
+	set_inputs(call, call->n, &all);
 	all.y = call->out->data;
-	work_on_all(call, &all, chi_fma_best()->attention);
+	work_on_all(call, &all, all.size == sizeof(float) ? loops->attention : loops->bf16_attention);
 	return CHOIR_OK;
 }
 
 // out is packed as the input, or holds the gradients of q, k and v in turn.
 choir_status chi_fma_attention_gradient(const choir_kernel_call *call)
 {
+	const chi_fma_loops *loops = chi_fma_best();
 	const size_t n = call->n - 1;
 	chi_fma_head all = head_of(call, n);
 	const int64_t examples = call->in[0].shape.dim[0];
-	all.q = input(call, 0);
-	all.k = n == 1 ? all.q + all.y_row : input(call, 1);
-	all.v = n == 1 ? all.k + all.y_row : input(call, 2);
-	all.dy = input(call, n);
+	set_inputs(call, n, &all);
+	all.dy = call->in[n].data;
 	all.dq = call->out->data;
-	all.dk = all.dq + (n == 1 ? all.y_row : examples * all.queries * all.q_row);
-	all.dv = all.dk + (n == 1 ? all.y_row : examples * all.keys * all.kv_row);
-	work_on_all(call, &all, chi_fma_best()->attention_gradient);
+	all.dk = after(&all, all.dq, n == 1 ? all.y_row : examples * all.queries * all.q_row);
+	all.dv = after(&all, all.dk, n == 1 ? all.y_row : examples * all.keys * all.kv_row);
+	work_on_all(call, &all,
+			all.size == sizeof(float) ? loops->attention_gradient
+									  : loops->bf16_attention_gradient);
 	return CHOIR_OK;
 }
 

@@ -1,7 +1,7 @@
 // A kernel for f16 or bf16 around a kernel for f32. The call's tensors of 16 bits are widened in
 // scratch memory, where the f32 kernel runs; the result is rounded once, as IEEE 754 does. So the
-// result is that of f32 arithmetic on the same operands. Elementwise operations run in blocks that
-// stay in the first cache.
+// result is that of f32 arithmetic on the same operands. Elementwise operations, and operations on
+// rows such as norms, run in blocks that stay in the first caches.
 #include "op/kernel/narrow_kernel.h"
 
 #include "op/kernel/kernel.h"
@@ -10,8 +10,6 @@
 #include "op/plain/plain.h"
 
 #include <string.h>
-
-enum { BLOCK = 2048 }; // elements
 
 // A call in f32, without memory.
 typedef struct {
@@ -42,25 +40,10 @@ static void widen_call(wide_call *w, const choir_kernel_call *call)
 	w->call.user = spec_of(call)->user;
 }
 
-static bool is_block_operand(const choir_kernel_call *call, size_t i)
+static size_t bytes_for(const choir_buffer *b)
 {
-	return chi_shape_equal(&call->in[i].shape, &call->out->shape);
-}
-
-// Whether every element of out depends on the same elements of the inputs.
-static bool is_elementwise(const choir_kernel_call *call)
-{
-	if (chi_elements(call->out) <= BLOCK || call->n == 0)
-		return false;
-	for (size_t i = 0; i < call->n; i++)
-		if (!is_block_operand(call, i) && chi_elements(&call->in[i]) != 1)
-			return false;
-	return chi_parallel_is_elementwise(spec_of(call)->operation);
-}
-
-static size_t bytes_for(const choir_buffer *b, int64_t elements)
-{
-	return chi_dtype_is_half(b->dtype) ? chi_whole_lines((size_t) elements * sizeof(float)) : 0;
+	return chi_dtype_is_half(b->dtype) ? chi_whole_lines((size_t) chi_elements(b) * sizeof(float))
+									   : 0;
 }
 
 static size_t inner_scratch(const choir_kernel_call *call)
@@ -85,12 +68,13 @@ static int score(const choir_kernel_call *call)
 
 static size_t scratch(const choir_kernel_call *call)
 {
-	const bool blocks = is_elementwise(call);
-	size_t bytes = inner_scratch(call);
-	for (size_t i = 0; i < call->n; i++)
-		bytes += bytes_for(&call->in[i],
-				blocks && is_block_operand(call, i) ? BLOCK : chi_elements(&call->in[i]));
-	return bytes + bytes_for(call->out, blocks ? BLOCK : chi_elements(call->out));
+	chi_parallel_plan plan;
+	chi_parallel_blocks_make(spec_of(call)->operation, call, &plan);
+	const choir_kernel_call *block = &plan.first;
+	size_t bytes = inner_scratch(block) + bytes_for(block->out);
+	for (size_t i = 0; i < block->n; i++)
+		bytes += bytes_for(&block->in[i]);
+	return bytes;
 }
 
 static char *take(char **at, size_t bytes)
@@ -101,60 +85,35 @@ static char *take(char **at, size_t bytes)
 }
 
 // Widens an operand to memory at *at, or uses its own.
-static void *operand(const choir_buffer *b, int64_t first, int64_t n, char **at)
+static void *operand(const choir_buffer *b, char **at)
 {
 	if (!chi_dtype_is_half(b->dtype))
-		return chi_element(b, first);
-	void *to = take(at, bytes_for(b, n));
-	chi_half_loops_best(b->dtype)->widen(to, chi_element(b, first), n);
+		return b->data;
+	void *to = take(at, bytes_for(b));
+	chi_half_loops_best(b->dtype)->widen(to, b->data, chi_elements(b));
 	return to;
 }
 
-static choir_status run_whole(const choir_kernel_call *call, wide_call *w, char *at)
+static choir_status run_block(const choir_kernel_call *call)
 {
 	const choir_buffer *out = call->out;
-	const int64_t n = chi_elements(out);
+	char *at = call->scratch;
+	wide_call w;
+	widen_call(&w, call);
+	w.call.scratch = take(&at, inner_scratch(call));
 	for (size_t i = 0; i < call->n; i++)
-		w->in[i].data = operand(&call->in[i], 0, chi_elements(&call->in[i]), &at);
+		w.in[i].data = operand(&call->in[i], &at);
 	if (!chi_dtype_is_half(out->dtype))
-		return spec_of(call)->run(&w->call);
-	w->out.data = at;
-	CHOIR_TRY(spec_of(call)->run(&w->call));
-	chi_half_loops_best(out->dtype)->narrow(out->data, at, n);
-	return CHOIR_OK;
-}
-
-static choir_status run_block(
-		const choir_kernel_call *call, wide_call *w, int64_t first, int64_t n, char *at)
-{
-	const choir_buffer *out = call->out;
-	const choir_shape shape = { 1, { n } };
-	for (size_t i = 0; i < call->n; i++) {
-		const bool part = is_block_operand(call, i);
-		w->in[i].data = operand(&call->in[i], part ? first : 0, part ? n : 1, &at);
-		if (part)
-			w->in[i].shape = shape;
-	}
-	w->out.shape = shape;
-	w->out.data = chi_dtype_is_half(out->dtype) ? at : chi_element(out, first);
-	CHOIR_TRY(spec_of(call)->run(&w->call));
-	if (chi_dtype_is_half(out->dtype))
-		chi_half_loops_best(out->dtype)->narrow(chi_element(out, first), at, n);
+		return spec_of(call)->run(&w.call);
+	w.out.data = at;
+	CHOIR_TRY(spec_of(call)->run(&w.call));
+	chi_half_loops_best(out->dtype)->narrow(out->data, at, chi_elements(out));
 	return CHOIR_OK;
 }
 
 static choir_status run(const choir_kernel_call *call)
 {
-	const int64_t n = chi_elements(call->out);
-	char *at = call->scratch;
-	wide_call w;
-	widen_call(&w, call);
-	w.call.scratch = take(&at, inner_scratch(call));
-	if (!is_elementwise(call))
-		return run_whole(call, &w, at);
-	for (int64_t first = 0; first < n; first += BLOCK)
-		CHOIR_TRY(run_block(call, &w, first, n - first < BLOCK ? n - first : BLOCK, at));
-	return CHOIR_OK;
+	return chi_parallel_run_blocks(spec_of(call)->operation, run_block, call);
 }
 
 // Updates of optimizers and scatters write their inputs.

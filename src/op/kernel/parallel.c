@@ -24,59 +24,60 @@ typedef struct {
 	unsigned mask; // inputs that are divided
 	size_t n; // inputs; 0: any number
 	int64_t chunk; // rows, examples or elements; 0: examples with ELEMENTS elements
+	bool has_blocks; // has little work per element
 } rule;
 
 enum { GEMM_ROWS = 256, NORM_ROWS = 512, IMAGES = 16, ELEMENTS = 64 << 10 };
 
 static const rule rules[] = {
-	{ "dense", ROWS, 1, 0, GEMM_ROWS },
-	{ "matmul", ROWS, 1, 2, GEMM_ROWS },
-	{ "attention", FIRST, 1, 1, 1 },
-	{ "attention", FIRST, 7, 3, 1 },
-	{ "attention_gradient", FIRST, 3, 2, 1 }, // three are not laid out by examples
-	{ "conv2d", FIRST, 1, 0, IMAGES },
-	{ "conv2d_gradient_input", FIRST, 2, 2, IMAGES },
-	{ "conv2d_gradient_filter", SUMS, 3, 2, IMAGES },
-	{ "max_pool2d", FIRST, 1, 1, IMAGES },
-	{ "max_pool2d_gradient", FIRST, 7, 3, IMAGES },
-	{ "average_pool2d", FIRST, 1, 1, IMAGES },
-	{ "average_pool2d_gradient", FIRST, 1, 1, IMAGES },
-	{ "softmax", FIRST, 1, 1, 0 },
-	{ "softmax_gradient", FIRST, 3, 2, 0 },
-	{ "log_softmax", FIRST, 1, 1, 0 },
-	{ "log_softmax_gradient", FIRST, 3, 2, 0 },
-	{ "softmax_cross_entropy_gradient", FIRST, 7, 3, 0 }, // labels are checked before
-	{ "channel_sums", SUMS, 1, 1, 0 },
-	{ "channel_norm", FIRST, 1, 4, 0 },
-	{ "channel_norm_sums", SUMS, 1 | 4, 3, 0 },
-	{ "channel_norm_gradient", FIRST, 1 | 8, 5, 0 },
-	{ "row_moments", ROWS, 1, 1, NORM_ROWS },
-	{ "row_norm", ROWS, 1 | 4, 3, NORM_ROWS },
-	{ "row_norm", ROWS, 1 | 8, 4, NORM_ROWS },
-	{ "row_norm_gradient", ROWS, 1 | 4 | 8, 4, NORM_ROWS },
-	{ "cast", FLAT, 0, 0, ELEMENTS },
-	{ "add", FLAT, 0, 0, ELEMENTS },
-	{ "subtract", FLAT, 0, 0, ELEMENTS },
-	{ "multiply", FLAT, 0, 0, ELEMENTS },
-	{ "divide", FLAT, 0, 0, ELEMENTS },
-	{ "maximum", FLAT, 0, 0, ELEMENTS },
-	{ "scale", FLAT, 0, 0, ELEMENTS },
-	{ "square", FLAT, 0, 0, ELEMENTS },
-	{ "sqrt", FLAT, 0, 0, ELEMENTS },
-	{ "exp", FLAT, 0, 0, ELEMENTS },
-	{ "log", FLAT, 0, 0, ELEMENTS },
-	{ "relu", FLAT, 0, 0, ELEMENTS },
-	{ "tanh", FLAT, 0, 0, ELEMENTS },
-	{ "sigmoid", FLAT, 0, 0, ELEMENTS },
-	{ "gelu_tanh", FLAT, 0, 0, ELEMENTS },
-	{ "gelu", FLAT, 0, 0, ELEMENTS },
-	{ "silu", FLAT, 0, 0, ELEMENTS },
-	{ "relu_gradient", FLAT, 0, 0, ELEMENTS },
-	{ "tanh_gradient", FLAT, 0, 0, ELEMENTS },
-	{ "sigmoid_gradient", FLAT, 0, 0, ELEMENTS },
-	{ "gelu_tanh_gradient", FLAT, 0, 0, ELEMENTS },
-	{ "gelu_gradient", FLAT, 0, 0, ELEMENTS },
-	{ "silu_gradient", FLAT, 0, 0, ELEMENTS },
+	{ "dense", ROWS, 1, 0, GEMM_ROWS, false },
+	{ "matmul", ROWS, 1, 2, GEMM_ROWS, false },
+	{ "attention", FIRST, 1, 1, 1, false },
+	{ "attention", FIRST, 7, 3, 1, false },
+	{ "attention_gradient", FIRST, 3, 2, 1, false }, // three are not laid out by examples
+	{ "conv2d", FIRST, 1, 0, IMAGES, false },
+	{ "conv2d_gradient_input", FIRST, 2, 2, IMAGES, false },
+	{ "conv2d_gradient_filter", SUMS, 3, 2, IMAGES, false },
+	{ "max_pool2d", FIRST, 1, 1, IMAGES, true },
+	{ "max_pool2d_gradient", FIRST, 7, 3, IMAGES, true },
+	{ "average_pool2d", FIRST, 1, 1, IMAGES, true },
+	{ "average_pool2d_gradient", FIRST, 1, 1, IMAGES, true },
+	{ "softmax", FIRST, 1, 1, 0, true },
+	{ "softmax_gradient", FIRST, 3, 2, 0, true },
+	{ "log_softmax", FIRST, 1, 1, 0, true },
+	{ "log_softmax_gradient", FIRST, 3, 2, 0, true },
+	{ "softmax_cross_entropy_gradient", FIRST, 7, 3, 0, true }, // labels are checked before
+	{ "channel_sums", SUMS, 1, 1, 0, false },
+	{ "channel_norm", FIRST, 1, 4, 0, true },
+	{ "channel_norm_sums", SUMS, 1 | 4, 3, 0, false },
+	{ "channel_norm_gradient", FIRST, 1 | 8, 5, 0, true },
+	{ "row_moments", ROWS, 1, 1, NORM_ROWS, true },
+	{ "row_norm", ROWS, 1 | 4, 3, NORM_ROWS, true },
+	{ "row_norm", ROWS, 1 | 8, 4, NORM_ROWS, true },
+	{ "row_norm_gradient", ROWS, 1 | 4 | 8, 4, NORM_ROWS, true },
+	{ "cast", FLAT, 0, 0, ELEMENTS, true },
+	{ "add", FLAT, 0, 0, ELEMENTS, true },
+	{ "subtract", FLAT, 0, 0, ELEMENTS, true },
+	{ "multiply", FLAT, 0, 0, ELEMENTS, true },
+	{ "divide", FLAT, 0, 0, ELEMENTS, true },
+	{ "maximum", FLAT, 0, 0, ELEMENTS, true },
+	{ "scale", FLAT, 0, 0, ELEMENTS, true },
+	{ "square", FLAT, 0, 0, ELEMENTS, true },
+	{ "sqrt", FLAT, 0, 0, ELEMENTS, true },
+	{ "exp", FLAT, 0, 0, ELEMENTS, true },
+	{ "log", FLAT, 0, 0, ELEMENTS, true },
+	{ "relu", FLAT, 0, 0, ELEMENTS, true },
+	{ "tanh", FLAT, 0, 0, ELEMENTS, true },
+	{ "sigmoid", FLAT, 0, 0, ELEMENTS, true },
+	{ "gelu_tanh", FLAT, 0, 0, ELEMENTS, true },
+	{ "gelu", FLAT, 0, 0, ELEMENTS, true },
+	{ "silu", FLAT, 0, 0, ELEMENTS, true },
+	{ "relu_gradient", FLAT, 0, 0, ELEMENTS, true },
+	{ "tanh_gradient", FLAT, 0, 0, ELEMENTS, true },
+	{ "sigmoid_gradient", FLAT, 0, 0, ELEMENTS, true },
+	{ "gelu_tanh_gradient", FLAT, 0, 0, ELEMENTS, true },
+	{ "gelu_gradient", FLAT, 0, 0, ELEMENTS, true },
+	{ "silu_gradient", FLAT, 0, 0, ELEMENTS, true },
 };
 
 typedef struct {
@@ -100,14 +101,6 @@ static const rule *find_rule(const char *operation, const choir_kernel_call *cal
 				strcmp(rules[i].operation, operation) == 0)
 			return &rules[i];
 	return NULL;
-}
-
-bool chi_parallel_is_elementwise(const char *operation)
-{
-	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-		if (rules[i].way == FLAT && strcmp(rules[i].operation, operation) == 0)
-			return true;
-	return false;
 }
 
 static bool is_by_rows(const choir_kernel_call *call)
@@ -268,4 +261,44 @@ choir_status chi_parallel_run(const chi_parallel_plan *whole, const char *operat
 	}
 	chi_error_restore(&c.error);
 	return choir_error_status();
+}
+
+// False: the call is one block. Blocks of examples are larger, since norms compute the factors of
+// channels in each.
+static bool plan_blocks(subset *c, const char *operation)
+{
+	enum { BLOCK = 2048, ROW_BLOCK = 16 << 10 }; // elements
+	const rule *r = c->call->n == 0 ? NULL : find_rule(operation, c->call);
+	if (r == NULL || !r->has_blocks || !plan(c, r))
+		return false;
+	const int64_t width = choir_shape_elements(&c->call->in[0].shape) / c->rows;
+	const int64_t max = r->way == FIRST ? ROW_BLOCK : BLOCK;
+	c->chunk = r->way == FLAT ? BLOCK : width < max ? max / width : 1;
+	return c->rows > c->chunk;
+}
+
+void chi_parallel_blocks_make(
+		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out)
+{
+	subset c = { .call = call };
+	*out = (chi_parallel_plan){ .chunks = 1, .first = *call };
+	if (!plan_blocks(&c, operation))
+		return;
+	out->chunks = (c.rows + c.chunk - 1) / c.chunk;
+	take_chunk(&c, 0, &out->first, out->in, &out->out);
+}
+
+choir_status chi_parallel_run_blocks(
+		const char *operation, chi_kernel_fn *run, const choir_kernel_call *call)
+{
+	subset c = { .call = call };
+	choir_kernel_call block;
+	choir_buffer in[CHI_MAX_INPUTS], out;
+	if (!plan_blocks(&c, operation))
+		return run(call);
+	for (int64_t i = 0; i * c.chunk < c.rows; i++) {
+		take_chunk(&c, i, &block, in, &out);
+		CHOIR_TRY(run(&block));
+	}
+	return CHOIR_OK;
 }

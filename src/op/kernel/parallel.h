@@ -16,10 +16,6 @@ typedef struct {
 	size_t sums; // of the other chunks
 } chi_parallel_plan;
 
-// Whether each element of an operation's result depends only on the same elements of inputs of the
-// result's shape.
-bool chi_parallel_is_elementwise(const char *operation);
-
 void chi_parallel_plan_make(
 		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out);
 
@@ -28,3 +24,11 @@ void chi_parallel_plan_make(
 typedef choir_status chi_kernel_fn(const choir_kernel_call *call);
 choir_status chi_parallel_run(const chi_parallel_plan *plan, const char *operation,
 		chi_kernel_fn *run, const choir_kernel_call *call, size_t bytes);
+
+// The blocks of a call: chunks that stay in the first caches. Only operations that do little work
+// per element have several. chunks and first are set.
+void chi_parallel_blocks_make(
+		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out);
+// Runs a kernel on one block after the other, with the bits of the whole call.
+choir_status chi_parallel_run_blocks(
+		const char *operation, chi_kernel_fn *run, const choir_kernel_call *call);

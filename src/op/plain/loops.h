@@ -204,6 +204,8 @@ typedef struct {
 	void (*narrow)(void *out, const void *x, int64_t n); // from f32
 	void (*relu)(void *out, const void *x, int64_t n);
 	void (*relu_gradient)(void *out, const void *y, const void *dy, int64_t n);
+	// As chi_number_loops' sum_rows, with the bits of f32.
+	void (*sum_rows)(chi_total *total, const void *x, int64_t rows, int64_t stride, int64_t n);
 } chi_half_loops;
 
 typedef struct {

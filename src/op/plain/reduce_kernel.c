@@ -88,27 +88,13 @@ static void store(choir_buffer *out, int64_t at, const chi_total *total, int64_t
 
 // f16 and bf16 are widened a block at a time, as long as the chunks of f32 in number.inc, so that
 // sums have the bits of those of f32.
-enum { HALF_ROWS = 64, HALF_RUN = 1024 };
-
-static void collect_half_rows(
-		const reduction *r, const choir_buffer *x, int64_t at, int64_t count, chi_total *total)
-{
-	const chi_half_loops *half = chi_half_loops_best(x->dtype);
-	float block[HALF_ROWS * CHI_COLUMNS];
-	for (int64_t first = 0; first < r->rows; first += HALF_ROWS) {
-		const int64_t rows = r->rows - first < HALF_ROWS ? r->rows - first : HALF_ROWS;
-		for (int64_t i = 0; i < rows; i++)
-			half->widen(block + i * count, chi_element(x, at + (first + i) * r->row), count);
-		chi_loops_best()->number[CHOIR_F32]->sum_rows(total, block, rows, count, count);
-	}
-}
-
 static void collect_half_run(
 		const reduction *r, const choir_buffer *x, int64_t at, chi_total *total)
 {
-	float block[HALF_RUN];
-	for (int64_t first = 0; first < r->run; first += HALF_RUN) {
-		const int64_t n = r->run - first < HALF_RUN ? r->run - first : HALF_RUN;
+	enum { RUN = 1024 };
+	float block[RUN];
+	for (int64_t first = 0; first < r->run; first += RUN) {
+		const int64_t n = r->run - first < RUN ? r->run - first : RUN;
 		chi_half_loops_best(x->dtype)->widen(block, chi_element(x, at + first), n);
 		chi_loops_best()->number[CHOIR_F32]->sum(total, block, n);
 	}
@@ -122,7 +108,8 @@ static void collect_half(
 		if (r->run_is_summed)
 			collect_half_run(r, x, at + it.at[0], total);
 		else
-			collect_half_rows(r, x, at + it.at[0], count, total);
+			chi_half_loops_best(x->dtype)->sum_rows(
+					total, chi_element(x, at + it.at[0]), r->rows, r->row, count);
 }
 
 // Collects count <= CHI_COLUMNS sums of a kept run, or one of a summed run.

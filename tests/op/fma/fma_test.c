@@ -4,6 +4,8 @@
 #include "base/instruction_set.h"
 #include "op/fma/fma.h"
 #include "op/kernel_calls.h"
+#include "op/onednn/onednn.h"
+#include "op/plain/half.h"
 #include "tensor/tensor.h"
 #include "test.h"
 
@@ -118,10 +120,10 @@ static void run_head(
 	};
 	loops->attention(&h);
 	loops->attention_gradient(&h);
-	loops->gelu_tanh(out + MADE, qkv, ALL);
-	loops->gelu_tanh_gradient(out + MADE + ALL, qkv, qkv, ALL);
-	loops->gelu(out + MADE + 2 * ALL, qkv, ALL);
-	loops->gelu_gradient(out + MADE + 3 * ALL, qkv, qkv, ALL);
+	for (int exact = 0; exact < 2; exact++, out += 2 * ALL) {
+		loops->gelu(out + MADE, qkv, NULL, ALL, exact, false);
+		loops->gelu(out + MADE + ALL, qkv, qkv, ALL, exact, false);
+	}
 }
 
 TEST(instruction_sets_give_the_same_bits)
@@ -183,6 +185,131 @@ TEST(what_is_not_seen_does_not_matter)
 	kernels_free(1, &expected);
 	problem_free(&p);
 }
+
+// ---- bf16.
+
+// The largest difference, relative to the largest number.
+static double distance(const choir_buffer *got, const choir_buffer *expected)
+{
+	double most = 0, size = 0;
+	for (int64_t i = 0; i < choir_shape_elements(&got->shape); i++) {
+		const double away = fabs(kernels_get(got, i) - kernels_get(expected, i));
+		most = away <= most ? most : away; // a NAN is far
+		size = fmax(size, fabs(kernels_get(expected, i)));
+	}
+	return most / size;
+}
+
+// The problem's rounded inputs in bf16, and its results by kernels for bf16 and in f32.
+static void compare_bf16(problem *p)
+{
+	problem narrow = *p;
+	for (size_t i = 0; i <= p->n; i++) {
+		narrow.in[i] = kernels_buffer(CHOIR_BF16, p->in[i].shape);
+		for (int64_t k = 0; k < choir_shape_elements(&p->in[i].shape); k++) {
+			kernels_set(&narrow.in[i], k, kernels_get(&p->in[i], k));
+			kernels_set(&p->in[i], k, kernels_get(&narrow.in[i], k));
+		}
+	}
+	narrow.out = kernels_buffer(CHOIR_BF16, p->out.shape);
+	narrow.back = kernels_buffer(CHOIR_BF16, p->back.shape);
+	memset(narrow.out.data, 0xff, (size_t) choir_shape_elements(&p->out.shape) * 2);
+	memset(narrow.back.data, 0xff, (size_t) choir_shape_elements(&p->back.shape) * 2);
+	problem_run(&narrow);
+	kernels_plain("attention", p->n, p->in, &p->out, &p->attributes);
+	kernels_plain("attention_gradient", p->n + 1, p->in, &p->back, &p->attributes);
+	assert_true(distance(&narrow.out, &p->out) < 0.006);
+	assert_true(distance(&narrow.back, &p->back) < 0.012);
+	problem_free(&narrow);
+}
+
+static bool multiplies_bf16(void)
+{
+	return fits() && chi_onednn_has_bf16() && chi_fma_best()->bf16_attention != NULL;
+}
+
+TEST(attention_of_bf16_is_near_that_of_f32)
+{
+	static const int64_t packs[][4] = { { 1, 1, 1, 1 }, { 2, 7, 2, 3 }, { 1, 40, 1, 33 },
+		{ 2, 77, 3, 37 }, { 1, 96, 2, 32 }, { 1, 65, 1, 64 } };
+	static const int64_t parts[][3] = { { 1, 9, 5 }, { 33, 41, 8 }, { 64, 130, 40 } };
+	uint64_t seed = 77;
+
+	if (!multiplies_bf16())
+		skip();
+	for (size_t i = 0; i < 2 * sizeof packs / sizeof *packs; i++) {
+		const int64_t *k = packs[i / 2];
+		problem p = packed(k[0], k[1], k[2], k[3], &seed);
+		p.attributes.causal = i % 2;
+		compare_bf16(&p);
+		problem_free(&p);
+	}
+	for (size_t i = 0; i < 2 * sizeof parts / sizeof *parts; i++) {
+		const int64_t *k = parts[i / 2];
+		problem p = apart(2, k[0], k[1], k[2], &seed);
+		p.attributes.causal = i % 2;
+		compare_bf16(&p);
+		problem_free(&p);
+	}
+}
+
+TEST(attention_of_bf16_does_not_see_later_keys)
+{
+	enum { PLACE = 45, WIDTH = 8, COUNT = 64 };
+	uint16_t before[COUNT * WIDTH];
+	uint64_t seed = 78;
+
+	if (!multiplies_bf16())
+		skip();
+	choir_attention_attributes how = { 1, true, 0.3 };
+	choir_buffer in = kernels_buffer(CHOIR_BF16, CHOIR_SHAPE(1, COUNT, 3 * WIDTH));
+	choir_buffer out = kernels_buffer(CHOIR_BF16, CHOIR_SHAPE(1, COUNT, WIDTH));
+	kernels_fill(&in, &seed, -1, 1);
+	for (int spoilt = 0; spoilt < 2; spoilt++) {
+		assert_int_equal(kernels_run(chi_fma_list, "attention", 1, &in, &out, &how), CHOIR_OK);
+		if (spoilt)
+			assert_memory_equal(out.data, before, PLACE * WIDTH * sizeof *before);
+		memcpy(before, out.data, sizeof before);
+		kernels_set(&in, PLACE * 3 * WIDTH + WIDTH, (double) NAN);
+	}
+	for (int64_t i = PLACE * WIDTH; i < COUNT * WIDTH; i++)
+		assert_true(isnan(kernels_get(&out, i)));
+	kernels_free(1, &in);
+	kernels_free(1, &out);
+}
+
+// Every number, with the bits of f32 arithmetic that is rounded once.
+static void check_gelu_of_bf16(const chi_fma_loops *loops, bool exact, bool back)
+{
+	enum { N = (1 << 16) - 3 }; // the last vector is not full
+	static uint16_t x[N], dy[N], got[N];
+	static float x_wide[N], dy_wide[N], expected[N];
+	for (int i = 0; i < N; i++) {
+		x[i] = (uint16_t) i;
+		dy[i] = (uint16_t) (40503 * i);
+		x_wide[i] = chi_f32_of_bf16(x[i]);
+		dy_wide[i] = chi_f32_of_bf16(dy[i]);
+	}
+	loops->gelu(got, x, back ? dy : NULL, N, exact, true);
+	loops->gelu(expected, x_wide, back ? dy_wide : NULL, N, exact, false);
+	for (int i = 0; i < N; i++)
+		assert_true(isnan(expected[i]) ? isnan(chi_f32_of_bf16(got[i]))
+									   : got[i] == chi_bf16_of_f32(expected[i]));
+}
+
+TEST(gelu_of_bf16_is_rounded_once)
+{
+	if (!fits())
+		skip();
+	for (int i = 0; i < 4; i++) {
+#ifdef CHI_HAS_X86_KERNELS
+		check_gelu_of_bf16(&chi_fma_avx2, i % 2, i / 2);
+#endif
+		check_gelu_of_bf16(chi_fma_best(), i % 2, i / 2);
+	}
+}
+
+// ---- GELU of f32.
 
 // The exact form is more exact than the plain one, which is 1 + erf: it is compared with erfc in
 // f64.

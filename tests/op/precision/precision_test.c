@@ -110,6 +110,37 @@ TEST(sums_have_the_bits_of_f32)
 	given_close(&g);
 }
 
+// Rows are computed in blocks: one, several, and several in each of several chunks.
+TEST(norms_are_rounded_once)
+{
+	static const int64_t sizes[] = { 3, 170, 2100 };
+	enum { WIDTH = 45 };
+	given g;
+	given_open(&g, "cpu:0", 3);
+	for (int i = 0; i < 6; i++) {
+		const choir_dtype dtype = halves[i / 3];
+		choir_tensor *x = choir_cast(normal(&g, CHOIR_SHAPE(sizes[i % 3], WIDTH)), dtype);
+		choir_tensor *scale = normal(&g, CHOIR_SHAPE(WIDTH)),
+					 *offset = normal(&g, CHOIR_SHAPE(WIDTH));
+		choir_tensor *by = choir_cast(choir_flip(x, 0), CHOIR_F32);
+		choir_tensor *wide = choir_cast(x, CHOIR_F32), *dx[2], *y[2], *const in[2] = { x, wide };
+		choir_tensor *loss[2];
+		choir_tape *tape = choir_tape_begin(g.frame);
+		for (int k = 0; k < 2; k++) {
+			choir_tensor *made = choir_layer_norm(in[k], scale, offset, 1e-5);
+			y[k] = choir_stop_gradient(made);
+			loss[k] = choir_sum(choir_multiply(choir_cast(made, CHOIR_F32), by), CHOIR_ALL_AXES);
+		}
+		if (choir_tape_gradient(tape, choir_add(loss[0], loss[1]), 2, in, dx) != CHOIR_OK)
+			fail_msg("%s", choir_error());
+		choir_tensor *const rounded[] = { choir_cast(y[1], dtype), choir_cast(dx[1], dtype) };
+		assert_memory_equal(y[0]->data, rounded[0]->data, chi_tensor_bytes(y[0]));
+		assert_memory_equal(dx[0]->data, rounded[1]->data, chi_tensor_bytes(dx[0]));
+		choir_frame_clear(g.frame);
+	}
+	given_close(&g);
+}
+
 // ReLU is computed by bits; here are all numbers.
 TEST(relu_of_every_number)
 {

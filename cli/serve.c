@@ -73,9 +73,9 @@ int serve_main(int argc, char **argv)
 	if (given != OPTIONS_GIVEN)
 		return given == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	choir_logger_set(CHOIR_LOG_INFO, print_log, NULL);
-	server = choir_server_new(CHOIR_OPTIONS(choir_server_options, .address = address,
-			.devices = devices, .key_file = key, .cores = (int) cores,
-			.memory = (uint64_t) memory << 20));
+	server = choir_server_new(
+			CHOIR_OPTIONS(choir_server_options, .address = address, .devices = devices,
+					.key_file = key, .cores = (int) cores, .memory = (uint64_t) memory << 20));
 	if (server == NULL)
 		return failed(&self);
 	struct sigaction action;

@@ -107,14 +107,19 @@ static void lost(void *user, chi_peer *peer, choir_status status)
 }
 
 // The program is told why its session ends.
+static void send_away(choir_server *s, choir_status status)
+{
+	chi_peer *program = s->session->program;
+	chi_log(CHOIR_LOG_WARNING, "serve: %s is sent away: %s", program->name, choir_error());
+	chi_peer_end(program, status, choir_error());
+	end_session(s);
+}
+
 static choir_status take_commands(choir_server *s, chi_peer *peer, size_t bytes)
 {
 	const choir_status status = chi_session_take(s->session, chi_link_take(&peer->link), bytes);
-	if (status == CHOIR_OK)
-		return CHOIR_OK;
-	chi_log(CHOIR_LOG_WARNING, "serve: %s is sent away: %s", peer->name, choir_error());
-	chi_peer_end(peer, status, choir_error());
-	end_session(s);
+	if (status != CHOIR_OK)
+		send_away(s, status);
 	return CHOIR_OK;
 }
 
@@ -198,9 +203,13 @@ choir_status choir_server_run(choir_server *s)
 		return choir_fail(CHOIR_INVALID, "serve: the server is NULL");
 	choir_status status = CHOIR_OK;
 	while (status == CHOIR_OK && chi_atomic32_load(&s->stops) == 0) {
-		if (s->session != NULL)
-			chi_session_send(s->session);
+		if (s->session != NULL && chi_session_send(s->session) != CHOIR_OK)
+			send_away(s, CHOIR_NO_MEMORY);
 		status = chi_hub_step(s->hub, HUGE_VAL);
+		if (status == CHOIR_NO_MEMORY) { // there may be more soon
+			chi_thread_nap(0.01);
+			status = CHOIR_OK;
+		}
 	}
 	chi_error failure;
 	chi_error_save(&failure);

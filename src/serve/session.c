@@ -96,8 +96,10 @@ static void tell_reached(chi_session *s, const chi_served_stream *stream)
 	chi_pack_u64(&p, stream->failed);
 	chi_pack_u32(&p, (uint32_t) (stream->failed != 0 ? stream->failure.status : CHOIR_OK));
 	chi_pack_text(&p, stream->failed != 0 ? stream->failure.text : "");
-	// Without memory the program's wait ends by its deadline.
-	(void) chi_session_post(s, s->program, 0, CHI_REMOTE_REACHED, &p);
+	if (chi_session_post(s, s->program, 0, CHI_REMOTE_REACHED, &p) == CHOIR_OK)
+		return;
+	s->broken = true;
+	chi_hub_wake(s->hub);
 }
 
 static void leave_frame(chi_session *s, chi_served_frame *f)
@@ -115,9 +117,10 @@ static void leave_frame(chi_session *s, chi_served_frame *f)
 		s->credit = 0;
 }
 
-void chi_session_send(chi_session *s)
+choir_status chi_session_send(chi_session *s)
 {
 	chi_mutex_lock(&s->lock);
+	const bool broken = s->broken;
 	chi_served_message *m = s->first;
 	s->first = NULL;
 	s->last = &s->first;
@@ -133,6 +136,7 @@ void chi_session_send(chi_session *s)
 		chi_pack_free(&m->pack);
 		chi_free(m);
 	}
+	return broken ? choir_fail(CHOIR_NO_MEMORY, "out of memory: a message") : CHOIR_OK;
 }
 
 // ---- Streams
@@ -441,7 +445,7 @@ void chi_session_free(chi_session *s)
 	}
 	while (s->memory_count > 0)
 		free_memory(s, s->memory[s->memory_count - 1].address);
-	chi_session_send(s);
+	(void) chi_session_send(s);
 	chi_session_free_peers(s);
 	chi_free(s->memory);
 	chi_cond_destroy(&s->progress);

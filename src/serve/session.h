@@ -104,7 +104,7 @@ struct chi_session {
 	choir_device *const *device;
 	chi_mutex lock;
 	chi_cond progress; // a stream has finished a command, or a request is done
-	bool ending;
+	bool ending, broken; // broken: a message that the program waits for is missing
 	chi_served_stream *streams, *closed;
 	chi_served_memory *memory;
 	size_t memory_count, memory_capacity;
@@ -125,8 +125,8 @@ void *chi_session_find(chi_session *s, uint64_t address, size_t bytes, choir_dev
 // Adds a message, and takes the pack. The lock is held.
 choir_status chi_session_post(
 		chi_session *s, chi_peer *peer, uint32_t server, uint16_t kind, chi_pack *pack);
-// Sends the messages, on the thread of the network.
-void chi_session_send(chi_session *s);
+// Sends the messages, on the thread of the network. CHOIR_NO_MEMORY: one could not be made.
+choir_status chi_session_send(chi_session *s);
 
 // served_command.c: runs a command of a stream, on its thread.
 choir_status chi_served_run(chi_served_stream *s, const chi_served_task *t);

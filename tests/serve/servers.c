@@ -1,5 +1,6 @@
 #include "serve/servers.h"
 
+#include "base/alloc.h"
 #include "base/thread.h"
 #include "test.h"
 
@@ -39,12 +40,11 @@ void servers_start(void)
 	for (int i = 0; i < SERVERS && all.server[i] == NULL; i++) {
 		char address[NAME];
 		snprintf(address, sizeof address, "unix:%s/%d", all.folder, i);
-		all.server[i] = choir_server_new(CHOIR_OPTIONS(
-				choir_server_options, .address = address, .devices = "cpu:0,cpu:1"));
+		all.server[i] = choir_server_new(
+				CHOIR_OPTIONS(choir_server_options, .address = address, .devices = "cpu:0,cpu:1"));
 		if (all.server[i] == NULL)
 			fail_msg("%s", choir_error());
-		assert_int_equal(
-				chi_thread_start(&all.thread[i], "server", run, all.server[i]), CHOIR_OK);
+		assert_int_equal(chi_thread_start(&all.thread[i], "server", run, all.server[i]), CHOIR_OK);
 	}
 }
 
@@ -55,6 +55,11 @@ void servers_stop(void)
 		chi_thread_join(&all.thread[i]);
 		choir_server_free(all.server[i]);
 		all.server[i] = NULL;
+	}
+	for (int i = 0; i < all.forked; i++) { // killed processes leave their sockets
+		char path[NAME];
+		snprintf(path, sizeof path, "%s/forked%d", all.folder, i);
+		unlink(path);
 	}
 	if (all.folder[0] != '\0')
 		rmdir(all.folder);
@@ -77,9 +82,9 @@ const char *servers_pair(int server, int device, int other_server, int other_dev
 	return strcpy(all.kept[all.next++ % KEPT], pair);
 }
 
-pid_t servers_fork(const char **address, uint64_t memory)
+static pid_t start(const char **address, uint64_t memory, uint64_t failing)
 {
-	static char kept[NAME];
+	static char kept[100];
 	char ready = 0;
 	int ends[2];
 	make_folder();
@@ -88,14 +93,27 @@ pid_t servers_fork(const char **address, uint64_t memory)
 	assert_int_equal(pipe(ends), 0);
 	const pid_t pid = fork();
 	if (pid == 0) {
+		alarm(60); // also where the test has failed
 		choir_server *s = choir_server_new(CHOIR_OPTIONS(choir_server_options, .address = kept,
 				.devices = "cpu:0,cpu:1", .memory = memory));
 		if (s == NULL || write(ends[1], "r", 1) != 1)
 			_exit(1);
+		if (failing > 0)
+			chi_alloc_fail(failing, false);
 		_exit(choir_server_run(s) == CHOIR_OK ? 0 : 1);
 	}
 	close(ends[1]);
 	assert_int_equal(read(ends[0], &ready, 1), 1);
 	close(ends[0]);
 	return pid;
+}
+
+pid_t servers_fork(const char **address, uint64_t memory)
+{
+	return start(address, memory, 0);
+}
+
+pid_t servers_fork_failing(const char **address, uint64_t n)
+{
+	return start(address, 0, n);
 }

@@ -17,3 +17,5 @@ void servers_stop(void);
 
 // A server as a process, to be killed. address: valid until the next call.
 pid_t servers_fork(const char **address, uint64_t memory);
+// The n-th allocation after it listens fails.
+pid_t servers_fork_failing(const char **address, uint64_t n);

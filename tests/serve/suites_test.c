@@ -58,9 +58,8 @@ TEST(the_table_passes)
 TEST(kernels_pass)
 {
 	int checks = 0;
-	if (choir_suite_run(
-				CHOIR_OPTIONS(choir_suite_options, .kernels = servers_device(0, 0),
-						.operation = SHORT ? "matmul" : NULL),
+	if (choir_suite_run(CHOIR_OPTIONS(choir_suite_options, .kernels = servers_device(0, 0),
+								.operation = SHORT ? "matmul" : NULL),
 				note, &checks) != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	assert_true(checks > (SHORT ? 3 : 300));

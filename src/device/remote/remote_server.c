@@ -353,6 +353,7 @@ static choir_status ask(chi_remote_stream *s, uint64_t number)
 	chi_pack_u64(&r->outbox, number);
 	CHOIR_TRY(complete(r));
 	s->asked = number;
+	chi_atomic64_add(&waits, 1);
 	wake(r, true);
 	return CHOIR_OK;
 }
@@ -393,7 +394,6 @@ static choir_status wait_locked(chi_remote_stream *s, uint64_t number, double se
 choir_status chi_remote_wait(chi_remote_stream *s, uint64_t number, double seconds)
 {
 	CHOIR_TRY(check_process(s->server));
-	chi_atomic64_add(&waits, 1);
 	chi_mutex_lock(&s->server->lock);
 	const choir_status status = wait_locked(s, number, seconds);
 	chi_mutex_unlock(&s->server->lock);

@@ -81,5 +81,5 @@ void chi_remote_cancel(chi_remote_server *r);
 void chi_remote_flush(chi_remote_server *r);
 // Waits until a stream has reached a command.
 choir_status chi_remote_wait(chi_remote_stream *s, uint64_t number, double seconds);
-// How often programs of this process have waited for servers.
+// How often this process has asked a server and waited for the answer.
 uint64_t chi_remote_waits(void);

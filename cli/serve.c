@@ -16,7 +16,8 @@ static bool json;
 // clang-format off
 static const option options[] = {
 	{ .name = "--address", .value = "ADDRESS", .kind = OPTION_TEXT, .to = &address,
-		.help = "where to listen: HOST:PORT or unix:PATH; port 0\nlets the system choose (127.0.0.1:0)" },
+		.help = "where to listen: HOST:PORT or unix:PATH; for port 0\n"
+				"the system chooses one (127.0.0.1:0)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &devices,
 		.help = "devices to offer, for example cpu:0,cpu:1 (all)" },
 	{ .name = "--key", .value = "FILE", .kind = OPTION_TEXT, .to = &key,

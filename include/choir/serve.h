@@ -39,7 +39,7 @@ choir_server *choir_server_new(const choir_server_options *o);
 const char *choir_server_address(const choir_server *s);
 // Serves programs until choir_server_stop. Then it tells the present program, and frees what the
 // program had.
-choir_status choir_server_run(choir_server *s);
+CHOIR_MUST_CHECK choir_status choir_server_run(choir_server *s);
 // Makes choir_server_run return. Threads: any; a signal handler may call it.
 void choir_server_stop(choir_server *s);
 void choir_server_free(choir_server *s); // after choir_server_run has returned

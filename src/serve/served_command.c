@@ -1,10 +1,11 @@
 // The commands of a stream. Nothing in a command is trusted: each address and size is compared
 // with the memory of the program, and each kernel's tensors with their sizes.
-#include "serve/session.h"
+#include "serve/served_command.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "op/kernel/remote_kernels.h"
+#include "serve/served_peers.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // Other servers of a program. A stream's thread sends a request and waits for the answer; the
 // thread of the network answers those of others at once, except waits for streams. So data go from
 // server to server.
-#include "serve/session.h"
+#include "serve/served_peers.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -3,6 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "serve/served_command.h"
+#include "serve/served_peers.h"
 
 #include <inttypes.h>
 #include <stdio.h>

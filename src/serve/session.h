@@ -127,23 +127,3 @@ choir_status chi_session_post(
 		chi_session *s, chi_peer *peer, uint32_t server, uint16_t kind, chi_pack *pack);
 // Sends the messages, on the thread of the network. CHOIR_NO_MEMORY: one could not be made.
 choir_status chi_session_send(chi_session *s);
-
-// served_command.c: runs a command of a stream, on its thread.
-choir_status chi_served_run(chi_served_stream *s, const chi_served_task *t);
-
-// served_peers.c
-choir_status chi_session_add_peer(chi_session *s, chi_unpack *u);
-// Copies between memory here and memory of another server.
-choir_status chi_session_push(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes);
-choir_status chi_session_pull(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes);
-// Waits for a stream of another server.
-choir_status chi_session_await(
-		chi_served_stream *s, uint32_t server, uint32_t stream, uint64_t number);
-// The events of connections to other servers. s: NULL means that there is no program.
-void chi_session_peer_joined(chi_session *s, chi_peer *peer);
-void chi_session_peer_lost(chi_session *s, chi_peer *peer);
-choir_status chi_session_peer_frame(
-		chi_session *s, chi_peer *peer, const chi_net_frame *f, const void *payload);
-void chi_session_answer_waiters(chi_session *s, chi_served_stream *stream, bool all);
-void chi_session_send_to(chi_session *s, chi_served_message *m); // takes m
-void chi_session_free_peers(chi_session *s);

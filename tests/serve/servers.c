@@ -1,3 +1,4 @@
+// Servers as threads and as processes. They have a Unix socket each, so they need no key.
 #include "serve/servers.h"
 
 #include "base/alloc.h"

@@ -1,10 +1,10 @@
 // The messages between a program and a server of devices (src/serve), and between two servers.
 //
-// The program sends commands, many in one frame. A command is four fields of 32 bits (kind, stream,
-// bytes of the body, zero) and a body. Commands of a stream are numbered from 1 and run in order;
-// the others take effect when they arrive. The program chooses the addresses of memory: bit 63 is
-// set, bits 48 to 62 are the number of the server, and the rest counts up. So no call waits for an
-// answer, and no processor accepts such an address.
+// The program sends commands, many in one frame. A command is four fields of 32 bits (kind,
+// stream, bytes of the body, zero) and a body. Commands of a stream are numbered from 1 and run in
+// order; the others take effect when they arrive. The program chooses the addresses of memory: bit
+// 63 is set, bits 48 to 62 are the number of the server, and the rest counts up. So no call waits
+// for an answer, and no processor accepts such an address.
 #pragma once
 
 #include "net/hub.h"

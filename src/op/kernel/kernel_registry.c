@@ -1,9 +1,8 @@
 // Kernels by kind of device; within a kind a hash table of lists by (operation, dtype). The kernel
 // with the highest score wins, the first among equals. The first lookup of a kind closes its
 // table, which is constant from then on and needs no lock. The CPU's first lookup adds the
-// built-in kernels, that of "gpu" adds those of libchoir-cuda, and that of "remote" those of remote
-// devices. So a library of kernels for
-// another kind may come at any time.
+// built-in kernels, that of "gpu" those of libchoir-cuda, and that of "remote" those of remote
+// devices. So a library of kernels for another kind may come at any time.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/instruction_set.h"

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "op/kernel/kernel.h"
-#include "serve/served_peers.h"
+#include "serve/served_others.h"
 
 #include <math.h>
 #include <stdio.h>

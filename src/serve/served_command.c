@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "op/kernel/remote_kernels.h"
-#include "serve/served_peers.h"
+#include "serve/served_others.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "serve/served_command.h"
-#include "serve/served_peers.h"
+#include "serve/served_others.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -448,7 +448,7 @@ void chi_session_free(chi_session *s)
 	while (s->memory_count > 0)
 		free_memory(s, s->memory[s->memory_count - 1].address);
 	(void) chi_session_send(s);
-	chi_session_free_peers(s);
+	chi_session_free_others(s);
 	chi_free(s->memory);
 	chi_cond_destroy(&s->progress);
 	chi_mutex_destroy(&s->lock);

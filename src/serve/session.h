@@ -112,7 +112,7 @@ struct chi_session {
 	chi_served_message *first, **last;
 	chi_served_request *requests;
 	uint64_t tokens;
-	chi_served_peer *peers; // of the thread of the network
+	chi_served_peer *others; // of the thread of the network
 };
 
 chi_session *chi_session_new(

@@ -149,8 +149,8 @@ static choir_status allocate(void *self, size_t bytes, void **memory)
 	if (!chi_size_round_up(bytes > 0 ? bytes : 1, LINE, &rounded))
 		return CHOIR_NO_MEMORY;
 	CHOIR_TRY(chi_remote_begin(r, NULL, CHI_COMMAND_ALLOCATE, 20));
-	const uint64_t left = ((uint64_t) 1 << 48) - LINE - (r->next_address & 0xffffffffffff);
-	if (rounded > device->memory - device->used || rounded > left) {
+	const uint64_t rest = ((uint64_t) 1 << 48) - LINE - (r->next_address & 0xffffffffffff);
+	if (rounded > device->memory - device->used || rounded > rest) {
 		chi_remote_cancel(r);
 		return CHOIR_NO_MEMORY;
 	}

@@ -251,7 +251,7 @@ static choir_status check_end(const chi_remote_server *r)
 	return r->end.status;
 }
 
-static choir_status wait_for_room(chi_remote_server *r, size_t bytes)
+static choir_status wait_for_capacity(chi_remote_server *r, size_t bytes)
 {
 	double deadline = 0;
 	while (r->end.status == CHOIR_OK &&
@@ -293,7 +293,7 @@ choir_status chi_remote_begin(
 {
 	CHOIR_TRY(check_process(r));
 	chi_mutex_lock(&r->lock);
-	const choir_status status = wait_for_room(r, bytes);
+	const choir_status status = wait_for_capacity(r, bytes);
 	if (status == CHOIR_OK)
 		add_header(r, s, command, 0);
 	else

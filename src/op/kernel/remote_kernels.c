@@ -36,14 +36,14 @@ choir_status chi_remote_unpack_buffer(chi_unpack *u, uint64_t *address, choir_bu
 // Once for each server.
 static choir_status check_library(chi_remote_server *r)
 {
-	char own[CHI_KERNEL_LIBRARY];
+	char here[CHI_KERNEL_LIBRARY];
 	if (r->library_checked)
 		return CHOIR_OK;
-	if (strcmp(chi_kernel_library(own), r->library) != 0)
+	if (strcmp(chi_kernel_library(here), r->library) != 0)
 		return choir_fail(CHOIR_STATE,
 				"server %s differs: its kernel library is \"%s\", but that of this program is "
 				"\"%s\"; results would have other bits",
-				r->address, r->library, own);
+				r->address, r->library, here);
 	r->library_checked = true;
 	return CHOIR_OK;
 }

@@ -1,7 +1,7 @@
 // Other servers of a program. A stream's thread sends a request and waits for the answer; the
 // thread of the network answers those of others at once, except waits for streams. So data go from
 // server to server.
-#include "serve/served_peers.h"
+#include "serve/served_others.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -122,8 +122,8 @@ choir_status chi_session_add_peer(chi_session *s, chi_unpack *u)
 	p->incarnation = chi_unpack_u64(u);
 	chi_unpack_text(u, p->address, sizeof p->address);
 	p->last = &p->first;
-	p->next = s->peers;
-	s->peers = p;
+	p->next = s->others;
+	s->others = p;
 	return chi_unpack_end(u, "PEER");
 }
 
@@ -163,7 +163,7 @@ static void deliver(chi_served_peer *p, chi_served_message *m)
 
 void chi_session_send_to(chi_session *s, chi_served_message *m)
 {
-	chi_served_peer *p = s->peers;
+	chi_served_peer *p = s->others;
 	while (p != NULL && p->number != m->server)
 		p = p->next;
 	if (p != NULL && p->peer == NULL)
@@ -185,7 +185,7 @@ void chi_session_send_to(chi_session *s, chi_served_message *m)
 
 static chi_served_peer *find_peer(chi_session *s, const chi_peer *peer)
 {
-	chi_served_peer *p = s == NULL ? NULL : s->peers;
+	chi_served_peer *p = s == NULL ? NULL : s->others;
 	while (p != NULL && p->peer != peer)
 		p = p->next;
 	return p;
@@ -259,16 +259,16 @@ void chi_session_peer_lost(chi_session *s, chi_peer *peer)
 	chi_mutex_unlock(&s->lock);
 }
 
-void chi_session_free_peers(chi_session *s)
+void chi_session_free_others(chi_session *s)
 {
-	for (chi_served_peer *p = s->peers, *next; p != NULL; p = next) {
+	for (chi_served_peer *p = s->others, *next; p != NULL; p = next) {
 		next = p->next;
 		if (p->peer != NULL)
 			chi_peer_end(p->peer, CHOIR_END, "the program has ended");
 		drop_messages(p);
 		chi_free(p);
 	}
-	s->peers = NULL;
+	s->others = NULL;
 }
 
 // ---- Requests of others, and answers

@@ -206,7 +206,9 @@ static choir_status connect_to(chi_remote_server *r)
 	if (r->hub == NULL)
 		return CHOIR_NO_MEMORY;
 	CHOIR_TRY(join(r));
-	return chi_thread_start(&r->thread, "choir-remote", work, r);
+	CHOIR_TRY(chi_thread_start(&r->thread, "choir-remote", work, r));
+	chi_thread_detach(&r->thread);
+	return CHOIR_OK;
 }
 
 chi_remote_server *chi_remote_server_new(const char *address, uint32_t number)

@@ -37,7 +37,7 @@ static const command self = {
 			 "A server works for one program at a time, and then for the next. SIGTERM or SIGINT\n"
 			 "ends it.",
 	.examples = { "choir serve --address 127.0.0.1:7000 --key job.key --devices cpu:0,cpu:1",
-			"choir train --data digits --devices remote:127.0.0.1:7000/cpu:0" },
+			"choir serve --address unix:/run/user/1000/devices" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };

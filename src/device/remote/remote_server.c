@@ -76,7 +76,8 @@ static void take_data(chi_remote_server *r, chi_unpack *u)
 		u->failed = true;
 		return;
 	}
-	memcpy(f->to, data, bytes);
+	if (f->to != NULL)
+		memcpy(f->to, data, bytes);
 	s->first_fetch++;
 	s->fetch_count--;
 }
@@ -398,6 +399,10 @@ choir_status chi_remote_wait(chi_remote_stream *s, uint64_t number, double secon
 	CHOIR_TRY(check_process(s->server));
 	chi_mutex_lock(&s->server->lock);
 	const choir_status status = wait_locked(s, number, seconds);
+	// After a failure the host's memory may be freed; only a wait that is late leaves it in use.
+	for (size_t i = 0; status != CHOIR_OK && status != CHOIR_TIMEOUT && i < s->fetch_count; i++)
+		if (s->fetches[s->first_fetch + i].number <= number)
+			s->fetches[s->first_fetch + i].to = NULL;
 	chi_mutex_unlock(&s->server->lock);
 	return status;
 }

@@ -13,7 +13,7 @@
 // A fetch whose bytes have not come.
 typedef struct {
 	uint64_t number;
-	void *to;
+	void *to; // NULL: no longer there
 	size_t bytes;
 } chi_remote_fetch;
 

@@ -12,6 +12,7 @@ int report_main(int argc, char **argv);
 int run_main(int argc, char **argv);
 int status_main(int argc, char **argv);
 int devices_main(int argc, char **argv);
+int serve_main(int argc, char **argv);
 int key_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int bench_main(int argc, char **argv);

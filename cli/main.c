@@ -26,6 +26,7 @@ static const struct {
 	{ "trace", trace_main, "merge the traces of workers, show who waited for whom" },
 	{ "run", run_main, "run a job of several workers, with restarts" },
 	{ "status", status_main, "show a running job" },
+	{ "serve", serve_main, "offer the devices of this machine to programs elsewhere" },
 	{ "key", key_main, "make the key of a job of several processes" },
 	{ "devices", devices_main, "list the devices of this machine" },
 	{ "doctor", doctor_main, "check the installation and suggest settings" },

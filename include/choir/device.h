@@ -22,9 +22,11 @@ int choir_device_count(const char *kind);
 
 // Finds a device by its name: "cpu:0", "cpu" for index 0, or a TensorFlow name: "CPU:0",
 // "/cpu:0", "/device:CPU:0" or "/job:worker/replica:0/task:1/device:CPU:0". Job, replica and task
-// are ignored. A kind may have aliases (extend/device_table.h). CHOIR_NOT_FOUND: the spelling,
-// kind or index is unknown. CHOIR_TIMEOUT: another thread has been opening the device for 60 s.
-// The call also fails if the device cannot be opened.
+// are ignored. A kind may have aliases (extend/device_table.h). "remote:HOST:PORT/cpu:0" and
+// "remote:unix:PATH/cpu:0" are devices of a server (serve.h). CHOIR_NOT_FOUND: the spelling, kind
+// or index is unknown; nobody listens at the address. CHOIR_TIMEOUT: another thread has been
+// opening the device for 60 s. CHOIR_STATE: the server refuses this program, and the text says
+// why. The call also fails if the device cannot be opened.
 choir_device *choir_device_find(const char *name);
 
 // The canonical name, "cpu:0".

@@ -83,6 +83,12 @@ void chi_thread_call(void (*fn)(void *arg), void (*left)(void *arg), void *arg)
 	pthread_cleanup_pop(0);
 }
 
+void chi_thread_detach(chi_thread *t)
+{
+	pthread_detach(t->id);
+	t->started = false;
+}
+
 void chi_thread_join(chi_thread *t)
 {
 	if (!t->started)

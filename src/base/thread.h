@@ -23,6 +23,7 @@ void chi_thread_own_name(char out[CHI_THREAD_NAME]);
 // On a thread that cannot be cancelled. left is called if fn ended it by pthread_exit.
 void chi_thread_call(void (*fn)(void *arg), void (*left)(void *arg), void *arg);
 void chi_thread_join(chi_thread *t); // also if never started
+void chi_thread_detach(chi_thread *t); // a started thread, which nobody joins
 
 // They poll what cannot wake the thread.
 void chi_thread_yield(void);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "device/cuda_loader.h"
 #include "device/device.h"
+#include "device/remote/remote_device.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -359,7 +360,8 @@ static void free_entry(entry *e)
 	chi_free(e);
 }
 
-static entry *new_entry(device_kind *k, int index)
+// name: NULL means the kind's name and the index.
+static entry *new_entry(device_kind *k, int index, const char *name)
 {
 	entry *e = chi_alloc(sizeof *e);
 	void *self = e == NULL ? NULL : chi_alloc(k->table.self_size);
@@ -367,7 +369,10 @@ static entry *new_entry(device_kind *k, int index)
 		chi_free(e);
 		return NULL;
 	}
-	snprintf(e->device.name, sizeof e->device.name, "%s:%d", k->name, index);
+	if (name == NULL)
+		snprintf(e->device.name, sizeof e->device.name, "%s:%d", k->name, index);
+	else
+		snprintf(e->device.name, sizeof e->device.name, "%s", name);
 	e->device.index = index;
 	e->device.host_memory = k->table.host_memory;
 	e->device.table = &k->table;
@@ -387,9 +392,9 @@ static void remove_entry(device_kind *k, entry *e)
 }
 
 // Needs the mutex, and releases it around the table's functions.
-static choir_device *open_entry(device_kind *k, int index)
+static choir_device *open_entry(device_kind *k, int index, const char *name)
 {
-	entry *e = new_entry(k, index);
+	entry *e = new_entry(k, index, name);
 	if (e == NULL)
 		return NULL;
 	chi_mutex_unlock(&list_mutex);
@@ -411,13 +416,13 @@ static choir_device *open_entry(device_kind *k, int index)
 }
 
 // Needs the mutex.
-static choir_device *find_or_open(device_kind *k, int index)
+static choir_device *find_or_open(device_kind *k, int index, const char *name)
 {
 	double deadline = chi_clock_deadline(OPEN_SECONDS);
 	for (;;) {
 		entry *e = find_entry(k, index);
 		if (e == NULL)
-			return open_entry(k, index);
+			return open_entry(k, index, name);
 		if (e->ready)
 			return &e->device;
 		if (!chi_cond_wait(&list_changed, &list_mutex, deadline)) {
@@ -428,8 +433,31 @@ static choir_device *find_or_open(device_kind *k, int index)
 	}
 }
 
+static choir_device *find_remote(const char *name)
+{
+	char canonical[CHI_REMOTE_NAME];
+	int index;
+	if (chi_remote_find(name, canonical, &index) != CHOIR_OK)
+		return NULL;
+	lock_list();
+	device_kind *k = find_kind("remote");
+	choir_device *d = NULL;
+	if (k == NULL && kind_count < MAX_KINDS) {
+		add_kind(&chi_remote_table, 0);
+		k = find_kind("remote");
+	}
+	if (k == NULL || k->table.open != chi_remote_table.open)
+		fail_unknown(name, " (another kind is registered as remote, or too many kinds are)");
+	else
+		d = find_or_open(k, index, canonical);
+	chi_mutex_unlock(&list_mutex);
+	return d;
+}
+
 choir_device *choir_device_find(const char *name)
 {
+	if (chi_remote_is_name(name))
+		return find_remote(name);
 	char kind[KIND_SIZE];
 	int index = 0;
 	bool good = chi_device_parse(name, kind, &index);
@@ -444,7 +472,7 @@ choir_device *choir_device_find(const char *name)
 	else if (k == NULL || (k->count != CHOIR_NONE && index >= k->count))
 		d = fail_unknown(name, note);
 	else
-		d = find_or_open(k, index);
+		d = find_or_open(k, index, NULL);
 	chi_mutex_unlock(&list_mutex);
 	return d;
 }
@@ -459,7 +487,7 @@ choir_status chi_device_list_accelerators(int capacity, choir_device *devices[],
 		for (int d = 0; kinds[i].table.accelerator && d < kinds[i].count && *count < capacity &&
 				status == CHOIR_OK;
 				d++) {
-			devices[*count] = find_or_open(&kinds[i], d);
+			devices[*count] = find_or_open(&kinds[i], d, NULL);
 			if (devices[*count] == NULL)
 				status = choir_error_status();
 			else

@@ -9,7 +9,7 @@
 typedef struct chi_staging_buffer chi_staging_buffer;
 
 struct choir_device {
-	char name[32]; // "cpu:0"
+	char name[160]; // "cpu:0", "remote:node1:7000/cpu:0"
 	int index;
 	bool host_memory;
 	const choir_device_table *table; // all slots set

@@ -204,13 +204,15 @@ choir_status chi_stream_send(chi_stream *s, void *to, const void *from, size_t b
 	const way_by_host w = { .writer = s, .to = to, .from = from };
 	if (bytes == 0)
 		return chi_stream_wait(s);
-	return s->device->host_memory ? copy_and_wait(s, to, from, bytes) : copy_by_host(&w, bytes);
+	return s->device->host_memory || s->device->table->copies_at_once
+			? copy_and_wait(s, to, from, bytes)
+			: copy_by_host(&w, bytes);
 }
 
 choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t bytes)
 {
-	if (s->device->host_memory)
-		return chi_stream_copy(s, to, from, bytes);
+	if (s->device->host_memory || s->device->table->copies_at_once)
+		return bytes == 0 ? CHOIR_OK : chi_stream_copy(s, to, from, bytes);
 	if (bytes == 0 || bytes > CHI_STAGING_BYTES)
 		return bytes == 0 ? CHOIR_OK : chi_stream_send(s, to, from, bytes);
 	chi_staging_buffer *staging = chi_staging_buffer_new(s->device, bytes);

@@ -151,6 +151,14 @@ static choir_status begin_payload(chi_link *l)
 	return grown ? CHOIR_OK : CHOIR_NO_MEMORY;
 }
 
+void *chi_link_take(chi_link *l)
+{
+	void *payload = l->payload;
+	l->payload = NULL;
+	l->payload_capacity = 0;
+	return payload;
+}
+
 choir_status chi_link_receive(chi_link *l, const chi_net_frame **frame, const void **payload)
 {
 	*frame = NULL;

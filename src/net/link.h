@@ -40,3 +40,5 @@ size_t chi_link_waiting(const chi_link *l); // bytes that wait for room
 // connection failed or ended within a frame. CHOIR_CORRUPT: not a frame, too large, or out of
 // sequence.
 choir_status chi_link_receive(chi_link *l, const chi_net_frame **frame, const void **payload);
+// Gives the payload of the last frame to the caller, who frees it by chi_free.
+void *chi_link_take(chi_link *l);

@@ -350,8 +350,8 @@ choir_status chi_tensor_from_host(choir_tensor *t, const void *from)
 	const size_t bytes = chi_tensor_bytes(t);
 	if (bytes == 0)
 		return CHOIR_OK;
-	// Waits, because the caller may change this memory afterwards.
-	const choir_status status = chi_stream_send(t->frame->stream, t->data, from, bytes);
+	// The caller may change this memory afterwards.
+	const choir_status status = chi_stream_post(t->frame->stream, t->data, from, bytes);
 	return status == CHOIR_OK ? CHOIR_OK : chi_frame_record_error(t->frame);
 }
 

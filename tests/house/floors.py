@@ -52,6 +52,7 @@ HEADERS = {
     "input.h": "input",
     "fit.h": "fit",
     "coordinator.h": "coordinator",
+    "serve.h": "serve",
     "choir.h": None,
     "extend.h": None,
 }

@@ -21,6 +21,7 @@ FLOORS = {
     "op": 4,
     "data": 4,
     "value": 5,
+    "serve": 5,
     "collective": 6,
     "strategy": 7,
     "train": 8,

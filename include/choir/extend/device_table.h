@@ -71,6 +71,8 @@ typedef struct choir_device_table {
 	// may copy to and from it. If host_allocate is missing or fails, Choir uses other host memory.
 	choir_status (*host_allocate)(void *self, size_t bytes, void **memory);
 	void (*host_release)(void *self, void *memory, size_t bytes); // (any)
+	// copy has read the host's memory when it returns. Then Choir may change this memory at once.
+	bool copies_at_once;
 } choir_device_table;
 
 // Registers a kind of devices, and calls count. CHOIR_INVALID also: an invalid kind, alias or

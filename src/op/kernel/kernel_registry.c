@@ -1,8 +1,8 @@
 // Kernels by kind of device; within a kind a hash table of lists by (operation, dtype). The kernel
 // with the highest score wins, the first among equals. The first lookup of a kind closes its
 // table, which is constant from then on and needs no lock. The CPU's first lookup adds the
-// built-in kernels, and that of "gpu" adds those of libchoir-cuda. So a library of kernels for
-// another kind may come at any time.
+// built-in kernels, that of "gpu" those of libchoir-cuda, and that of "remote" those of remote
+// devices. So a library of kernels for another kind may come at any time.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/instruction_set.h"
@@ -12,6 +12,7 @@
 #include "op/fma/fma.h"
 #include "op/kernel/cuda_kernels.h"
 #include "op/kernel/narrow_kernel.h"
+#include "op/kernel/remote_kernels.h"
 #include "op/onednn/onednn.h"
 #include "op/plain/plain.h"
 #include "op/winograd/winograd.h"
@@ -44,8 +45,8 @@ static struct {
 	kernel_kind kind[MAX_KINDS];
 } registry = {
 	.lock = CHI_MUTEX_STATIC(CHI_RANK_OP, "kernels"),
-	.count = { 2 },
-	.kind = { { .name = "cpu" }, { .name = "gpu" } },
+	.count = { 3 },
+	.kind = { { .name = "cpu" }, { .name = "gpu" }, { .name = "remote" } },
 };
 
 static uint32_t hash_of(const char *operation, choir_dtype dtype)
@@ -235,12 +236,11 @@ const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY])
 }
 
 // Needs the lock. After a failure the next lookup tries again.
-static choir_status add_cuda(void)
+static choir_status add_to(kernel_kind *k, choir_status (*add_kernels)(void))
 {
-	kernel_kind *k = &registry.kind[1];
 	const size_t before = k->count;
 	CHOIR_TRY(reserve(k)); // lookups need slots
-	const choir_status status = chi_cuda_kernels_add();
+	const choir_status status = add_kernels();
 	if (status == CHOIR_OK)
 		return CHOIR_OK;
 	k->count = before;
@@ -256,7 +256,9 @@ static choir_status close_kind(kernel_kind *k)
 		if (k == &registry.kind[0])
 			status = add_built_in();
 		else if (k == &registry.kind[1])
-			status = add_cuda();
+			status = add_to(k, chi_cuda_kernels_add);
+		else if (k == &registry.kind[2])
+			status = add_to(k, chi_remote_kernels_add);
 		if (status == CHOIR_OK)
 			chi_atomic32_store(&k->closed, 1);
 	}

@@ -1,0 +1,93 @@
+// choir serve: offers the devices of this machine to programs.
+#include "commands.h"
+#include "command_options.h"
+#include "report.h"
+
+#include <choir/log.h>
+#include <choir/serve.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *address = "127.0.0.1:0", *devices, *key;
+static int64_t cores = 1, memory;
+static bool json;
+// clang-format off
+static const option options[] = {
+	{ .name = "--address", .value = "ADDRESS", .kind = OPTION_TEXT, .to = &address,
+		.help = "where to listen: HOST:PORT or unix:PATH; for port 0\n"
+				"the system chooses one (127.0.0.1:0)" },
+	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &devices,
+		.help = "devices to offer, for example cpu:0,cpu:1 (all)" },
+	{ .name = "--key", .value = "FILE", .kind = OPTION_TEXT, .to = &key,
+		.help = "the job's key, see choir key (CHOIR_KEY_FILE)" },
+	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &cores, .min = 1, .max = 1024,
+		.help = "threads for each stream of a device (1)" },
+	{ .name = "--memory", .value = "MIB", .kind = OPTION_INTEGER, .to = &memory, .min = 1,
+		.max = INT64_MAX >> 20, .help = "memory of each device (its share of the machine)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = json_help },
+};
+// clang-format on
+static const command self = {
+	.name = "choir serve",
+	.operands = "",
+	.about = "Offers devices of this machine to a program in another process or on another\n"
+			 "machine. The program names them as remote:HOST:PORT/cpu:0.\n\n"
+			 "A server works for one program at a time, and then for the next. SIGTERM or SIGINT\n"
+			 "ends it.",
+	.examples = { "choir serve --address 127.0.0.1:7000 --key job.key --devices cpu:0,cpu:1",
+			"choir serve --address unix:/run/user/1000/devices" },
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+static choir_server *server;
+
+static void stop(int signal)
+{
+	(void) signal;
+	choir_server_stop(server);
+}
+
+static void print_log(choir_log_level level, const char *text, void *user)
+{
+	(void) level, (void) user;
+	fprintf(stderr, "choir serve: %s\n", text);
+}
+
+static void print_address(void)
+{
+	if (json) {
+		json_begin();
+		json_text("address", choir_server_address(server));
+		json_end();
+	} else {
+		printf("choir serve: listens at %s\n", choir_server_address(server));
+	}
+	fflush(stdout);
+}
+
+int serve_main(int argc, char **argv)
+{
+	const options_result given = options_read(&self, argc, argv, NULL);
+	if (given != OPTIONS_GIVEN)
+		return given == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	choir_logger_set(CHOIR_LOG_INFO, print_log, NULL);
+	server = choir_server_new(
+			CHOIR_OPTIONS(choir_server_options, .address = address, .devices = devices,
+					.key_file = key, .cores = (int) cores, .memory = (uint64_t) memory << 20));
+	if (server == NULL)
+		return failed(&self);
+	struct sigaction action;
+	memset(&action, 0, sizeof action);
+	action.sa_handler = stop;
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	print_address();
+	const choir_status status = choir_server_run(server);
+	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
+	choir_server_free(server);
+	return code;
+}

@@ -1,0 +1,129 @@
+// A session: what a server of devices has of one program. The thread of the network takes commands
+// from frames; each stream of the program is a thread that runs its commands in order. The lock
+// guards all fields that threads share.
+#pragma once
+
+#include "base/lock.h"
+#include "base/status.h"
+#include "base/team.h"
+#include "base/thread.h"
+#include "device/device.h"
+#include "device/remote/remote_protocol.h"
+
+typedef struct chi_session chi_session;
+
+// A frame of commands. It is freed when the last of them is done.
+typedef struct {
+	unsigned char *data;
+	size_t bytes, users;
+} chi_served_frame;
+
+// Memory to be freed when all streams have passed this task.
+typedef struct {
+	uint64_t address;
+	size_t users;
+} chi_served_release;
+
+typedef struct chi_served_task {
+	struct chi_served_task *next;
+	chi_served_frame *frame; // NULL: a release
+	chi_served_release *release;
+	uint32_t command;
+	const unsigned char *body;
+	size_t bytes;
+} chi_served_task;
+
+// Another server waits until a stream has reached a command.
+typedef struct chi_served_waiter {
+	struct chi_served_waiter *next;
+	chi_peer *peer;
+	uint64_t token, number;
+} chi_served_waiter;
+
+typedef struct chi_served_stream {
+	struct chi_served_stream *next;
+	chi_session *session;
+	uint32_t number;
+	chi_stream *local;
+	chi_team *team;
+	chi_thread thread;
+	chi_cond work;
+	chi_served_task *first, **last;
+	uint64_t queued, finished, asked;
+	uint64_t failed; // the first command that failed since the last CLEAR; 0: none
+	chi_error failure;
+	chi_served_waiter *waiters;
+	bool closing, done;
+} chi_served_stream;
+
+// Memory of the program on a device; in ascending order of addresses.
+typedef struct {
+	uint64_t address;
+	size_t bytes;
+	void *memory;
+	choir_device *device;
+} chi_served_memory;
+
+// A message that a stream's thread has for the thread of the network.
+typedef struct chi_served_message {
+	struct chi_served_message *next;
+	chi_peer *peer; // NULL: to server
+	uint32_t server;
+	uint16_t kind;
+	chi_pack pack;
+} chi_served_message;
+
+// A request to another server, which a stream's thread waits for.
+typedef struct chi_served_request {
+	struct chi_served_request *next;
+	uint64_t token;
+	uint32_t server;
+	bool done;
+	chi_error error;
+	void *to; // of bytes that are read; NULL: none
+	size_t bytes;
+} chi_served_request;
+
+// Another server of the program.
+typedef struct chi_served_peer {
+	struct chi_served_peer *next;
+	uint32_t number;
+	uint64_t incarnation; // of the program's connection there
+	char address[128];
+	chi_peer *peer; // NULL: not dialled, or lost
+	bool joined;
+	chi_served_message *first, **last; // until it has joined
+} chi_served_peer;
+
+struct chi_session {
+	chi_hub *hub;
+	chi_peer *program;
+	uint64_t incarnation;
+	uint32_t number; // of this server in the program's addresses
+	int devices, cores;
+	choir_device *const *device;
+	chi_mutex lock;
+	chi_cond progress; // a stream has finished a command, or a request is done
+	bool ending, broken; // broken: a message that the program waits for is missing
+	chi_served_stream *streams, *closed;
+	chi_served_memory *memory;
+	size_t memory_count, memory_capacity;
+	uint64_t credit; // bytes of frames that are done and not yet told
+	chi_served_message *first, **last;
+	chi_served_request *requests;
+	uint64_t tokens;
+	chi_served_peer *others; // of the thread of the network
+};
+
+chi_session *chi_session_new(
+		chi_hub *hub, chi_peer *program, int devices, choir_device *const device[], int cores);
+void chi_session_free(chi_session *s); // waits for commands that run
+// Takes the commands of a frame, and data. A failure ends the session.
+choir_status chi_session_take(chi_session *s, unsigned char *data, size_t bytes);
+// Finds memory of the program. The lock is held. NULL: with a failure.
+void *chi_session_find(chi_session *s, uint64_t address, size_t bytes, choir_device **device);
+// Adds a message, and takes the pack. The lock is held.
+choir_status chi_session_post(
+		chi_session *s, chi_peer *peer, uint32_t server, uint16_t kind, chi_pack *pack);
+// Sends the messages, on the thread of the network. CHOIR_NO_MEMORY: one could not be made.
+choir_status chi_session_send(chi_session *s);

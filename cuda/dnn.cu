@@ -173,7 +173,7 @@ size_t dnn_scratch(device *dev, const convolution *v)
 	std::lock_guard<std::mutex> hold(dev->dnn_lock);
 	dnn_call d;
 	if (describe(v, &d) != CHOIR_OK || choose(dev, v, &d, &chosen) != CHOIR_OK)
-		return 0; // the call itself fails again, and says why
+		return 0; // the call then fails, too
 	return chosen.found ? filter_bytes(v) + frame_bytes(v) + chosen.workspace : 0;
 }
 
@@ -288,6 +288,8 @@ choir_status convolve_by_dnn(const choir_kernel_call *c, const convolution *v, b
 	CHOIR_TRY(describe(v, &d));
 	CHOIR_TRY(choose(dev, v, &d, &chosen));
 	*done = chosen.found;
+	if (chosen.found && c->scratch == NULL)
+		return with.fail(CHOIR_IO, "cuDNN failed when it was asked for its workspace");
 	return chosen.found ? for_float<convolving>(v->dtype, c, v, (const dnn_call *) &d,
 								  (const dnn_choice *) &chosen)
 						: CHOIR_OK;

@@ -33,7 +33,7 @@ typedef struct {
 	choir_layer *layers;
 	choir_optimizer *sgd;
 	int lost; // the GPU that is lost in the second step; CHOIR_NONE: none
-	long long taken; // bytes that another process takes in the second step
+	long long taken; // bytes of gpu:0 that another process takes in the second step
 	int step;
 } net;
 
@@ -47,7 +47,7 @@ static choir_status train_step(choir_replica *r, void *user)
 			choir_sparse_softmax_cross_entropy(labels, choir_layer_apply(n->layers, x));
 	if (n->lost != CHOIR_NONE && n->step == 1)
 		standin_lose(n->lost);
-	if (n->taken > 0 && n->step == 1) {
+	if (n->taken > 0 && n->step == 1 && choir_replica_id(r) == 0) {
 		standin_take_memory(0, n->taken);
 		choir_tensor *large = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), 1);
 		const choir_status status = large == NULL ? choir_error_status() : CHOIR_OK;

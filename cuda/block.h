@@ -25,6 +25,25 @@ __device__ inline double block_sum(double x)
 	return all;
 }
 
+// A loop over this thread's elements of a row that belongs to its block.
+#define EACH_IN_ROW(j, n) \
+	for (int64_t j = (int64_t) threadIdx.x; j < (n); j += (int64_t) blockDim.x)
+
+// Threads of a block for a row of n elements. The shape decides about the order of sums.
+inline unsigned threads_for(int64_t n)
+{
+	return n >= THREADS ? (unsigned) THREADS : (unsigned) ((n + WARP - 1) / WARP * WARP);
+}
+
+// Launches a block for each row of in[0].
+template <class... P, class... A>
+choir_status launch_rows(const choir_kernel_call *c, void (*kernel)(P...), A... arguments)
+{
+	const int64_t n = c->in[0].shape.dim[c->in[0].shape.rank - 1];
+	return launch(stream_of(c->stream), (unsigned) (elements(c->in[0]) / n), threads_for(n),
+			kernel, arguments...);
+}
+
 // The maximum over the block; NAN if one of the numbers is.
 __device__ inline double block_max(double x)
 {

@@ -25,7 +25,7 @@ __global__ void compare_kernel(const T *a, const T *b, uint8_t *out, int64_t n, 
 	EACH (i, n) {
 		int64_t at[MAX_OPERANDS];
 		shape.find(i, at);
-		out[i] = F::template of<T>(a[at[0]], b[at[1]]);
+		out[i] = F::template of<real<T>>((real<T>) a[at[0]], (real<T>) b[at[1]]);
 	}
 }
 
@@ -68,10 +68,10 @@ struct where {
 };
 
 static const kernel kernels[] = {
-	{ "equal", ARITHMETIC | BOOL, run_number<comparison<is_equal>>, NULL, NULL },
-	{ "not_equal", ARITHMETIC | BOOL, run_number<comparison<is_not_equal>>, NULL, NULL },
-	{ "less", ARITHMETIC | BOOL, run_number<comparison<is_less>>, NULL, NULL },
-	{ "less_equal", ARITHMETIC | BOOL, run_number<comparison<is_less_equal>>, NULL, NULL },
+	{ "equal", ARITHMETIC | BOOL, run_any<comparison<is_equal>>, NULL, NULL },
+	{ "not_equal", ARITHMETIC | BOOL, run_any<comparison<is_not_equal>>, NULL, NULL },
+	{ "less", ARITHMETIC | BOOL, run_any<comparison<is_less>>, NULL, NULL },
+	{ "less_equal", ARITHMETIC | BOOL, run_any<comparison<is_less_equal>>, NULL, NULL },
 	{ "logical_and", BOOL, run_number<comparison<is_both>>, NULL, NULL },
 	{ "logical_or", BOOL, run_number<comparison<is_either>>, NULL, NULL },
 	{ "where", ALL, run_size<where>, NULL, NULL },

@@ -122,14 +122,19 @@ choir_status check_on(device *d, cudaError_t error, const char *what)
 			cudaGetErrorName(error));
 }
 
-choir_status check_on(stream *s, cublasStatus_t status, const char *what)
+choir_status check_lost(stream *s, const char *what)
 {
-	if (status == CUBLAS_STATUS_SUCCESS)
-		return CHOIR_OK;
 	const cudaError_t cause = cudaStreamQuery(s->s);
 	if (is_sticky(cause))
 		return lose(s->d, cause, what);
 	(void) cudaGetLastError();
+	return CHOIR_OK;
+}
+
+choir_status check_on(stream *s, cublasStatus_t status, const char *what)
+{
+	if (status != CUBLAS_STATUS_SUCCESS)
+		CHOIR_TRY(check_lost(s, what));
 	return check(status, what);
 }
 

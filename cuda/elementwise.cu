@@ -114,14 +114,14 @@ GRADIENT(op_atan2, angle(a, dy));
 template <class T, class F> __global__ void unary_kernel(const T *x, T *out, int64_t n)
 {
 	EACH (i, n)
-		out[i] = F::template of<T>(x[i]);
+		out[i] = (T) F::template of<real<T>>((real<T>) x[i]);
 }
 
 template <class T, class F>
 __global__ void binary_kernel(const T *a, const T *b, T *out, int64_t n)
 {
 	EACH (i, n)
-		out[i] = F::template of<T>(a[i], b[i]);
+		out[i] = (T) F::template of<real<T>>((real<T>) a[i], (real<T>) b[i]);
 }
 
 template <class T, class F>
@@ -130,7 +130,7 @@ __global__ void broadcast_binary_kernel(const T *a, const T *b, T *out, int64_t 
 	EACH (i, n) {
 		int64_t at[MAX_OPERANDS];
 		shape.find(i, at);
-		out[i] = F::template of<T>(a[at[0]], b[at[1]]);
+		out[i] = (T) F::template of<real<T>>((real<T>) a[at[0]], (real<T>) b[at[1]]);
 	}
 }
 
@@ -184,42 +184,44 @@ struct maximum_gradient {
 	}
 };
 
-template <class T> __global__ void scale_kernel(const T *x, T *out, T by, int64_t n)
+template <class T> __global__ void scale_kernel(const T *x, T *out, real<T> by, int64_t n)
 {
 	EACH (i, n)
-		out[i] = x[i] * by;
+		out[i] = (T) ((real<T>) x[i] * by);
 }
 
 struct scale {
 	template <class T> static choir_status run(const choir_kernel_call *c)
 	{
 		const int64_t n = elements(*c->out);
-		const T by = (T) ((const choir_scale_attributes *) c->attributes)->by;
+		const real<T> by = (real<T>) (T) ((const choir_scale_attributes *) c->attributes)->by;
 		return launch_each(
 				c, n, scale_kernel<T>, (const T *) c->in[0].data, (T *) c->out->data, by, n);
 	}
 };
 
-template <class T> __global__ void huber_kernel(const T *x, T *out, T delta, int64_t n)
+template <class T> __global__ void huber_kernel(const T *x, T *out, real<T> delta, int64_t n)
 {
 	EACH (i, n) {
-		const T size = absolute(x[i]);
-		out[i] = size <= delta ? x[i] * x[i] / 2 : delta * (size - delta / 2);
+		const real<T> size = absolute((real<T>) x[i]);
+		out[i] = (T) (size <= delta ? size * size / 2 : delta * (size - delta / 2));
 	}
 }
 
 template <class T>
-__global__ void huber_gradient_kernel(const T *x, const T *dy, T *out, T delta, int64_t n)
+__global__ void huber_gradient_kernel(const T *x, const T *dy, T *out, real<T> delta, int64_t n)
 {
-	EACH (i, n)
-		out[i] = dy[i] * (x[i] < -delta ? -delta : x[i] > delta ? delta : x[i]);
+	EACH (i, n) {
+		const real<T> a = (real<T>) x[i];
+		out[i] = (T) ((real<T>) dy[i] * (a < -delta ? -delta : a > delta ? delta : a));
+	}
 }
 
 struct huber {
 	template <class T> static choir_status run(const choir_kernel_call *c)
 	{
 		const int64_t n = elements(*c->out);
-		const T delta = (T) ((const choir_huber_attributes *) c->attributes)->delta;
+		const real<T> delta = (real<T>) ((const choir_huber_attributes *) c->attributes)->delta;
 		return launch_each(
 				c, n, huber_kernel<T>, (const T *) c->in[0].data, (T *) c->out->data, delta, n);
 	}
@@ -229,7 +231,7 @@ struct huber_gradient {
 	template <class T> static choir_status run(const choir_kernel_call *c)
 	{
 		const int64_t n = elements(*c->out);
-		const T delta = (T) ((const choir_huber_attributes *) c->attributes)->delta;
+		const real<T> delta = (real<T>) ((const choir_huber_attributes *) c->attributes)->delta;
 		return launch_each(c, n, huber_gradient_kernel<T>, (const T *) c->in[0].data,
 				(const T *) c->in[1].data, (T *) c->out->data, delta, n);
 	}
@@ -237,51 +239,51 @@ struct huber_gradient {
 
 // clang-format off
 static const kernel kernels[] = {
-	{ "add", ARITHMETIC, run_number<binary<op_add>>, NULL, NULL },
-	{ "subtract", ARITHMETIC, run_number<binary<op_subtract>>, NULL, NULL },
-	{ "multiply", ARITHMETIC, run_number<binary<op_multiply>>, NULL, NULL },
-	{ "divide", ARITHMETIC, run_number<binary<op_divide>>, NULL, NULL },
-	{ "maximum", ARITHMETIC, run_number<binary<op_maximum>>, NULL, NULL },
-	{ "minimum", ARITHMETIC, run_number<binary<op_minimum>>, NULL, NULL },
-	{ "pow", REAL, run_real<binary<op_pow>>, NULL, NULL },
-	{ "atan2", REAL, run_real<binary<op_atan2>>, NULL, NULL },
-	{ "maximum_gradient", REAL, run_real<maximum_gradient>, NULL, NULL },
-	{ "square", ARITHMETIC, run_number<unary<op_square>>, NULL, NULL },
-	{ "abs", ARITHMETIC, run_number<unary<op_abs>>, NULL, NULL },
-	{ "negate", ARITHMETIC, run_number<unary<op_negate>>, NULL, NULL },
-	{ "sign", ARITHMETIC, run_number<unary<op_sign>>, NULL, NULL },
-	{ "sqrt", REAL, run_real<unary<op_sqrt>>, NULL, NULL },
-	{ "rsqrt", REAL, run_real<unary<op_rsqrt>>, NULL, NULL },
-	{ "exp", REAL, run_real<unary<op_exp>>, NULL, NULL },
-	{ "expm1", REAL, run_real<unary<op_expm1>>, NULL, NULL },
-	{ "log", REAL, run_real<unary<op_log>>, NULL, NULL },
-	{ "log1p", REAL, run_real<unary<op_log1p>>, NULL, NULL },
-	{ "floor", REAL, run_real<unary<op_floor>>, NULL, NULL },
-	{ "ceil", REAL, run_real<unary<op_ceil>>, NULL, NULL },
-	{ "round", REAL, run_real<unary<op_round>>, NULL, NULL },
-	{ "sin", REAL, run_real<unary<op_sin>>, NULL, NULL },
-	{ "cos", REAL, run_real<unary<op_cos>>, NULL, NULL },
-	{ "tan", REAL, run_real<unary<op_tan>>, NULL, NULL },
-	{ "erf", REAL, run_real<unary<op_erf>>, NULL, NULL },
-	{ "relu", REAL, run_real<unary<op_relu>>, NULL, NULL },
-	{ "tanh", REAL, run_real<unary<op_tanh>>, NULL, NULL },
-	{ "sigmoid", REAL, run_real<unary<op_sigmoid>>, NULL, NULL },
-	{ "gelu", REAL, run_real<unary<op_gelu>>, NULL, NULL },
-	{ "gelu_tanh", REAL, run_real<unary<op_gelu_tanh>>, NULL, NULL },
-	{ "silu", REAL, run_real<unary<op_silu>>, NULL, NULL },
-	{ "softplus", REAL, run_real<unary<op_softplus>>, NULL, NULL },
-	{ "square_gradient", REAL, run_real<binary<op_square_gradient>>, NULL, NULL },
-	{ "sqrt_gradient", REAL, run_real<binary<op_sqrt_gradient>>, NULL, NULL },
-	{ "relu_gradient", REAL, run_real<binary<op_relu_gradient>>, NULL, NULL },
-	{ "tanh_gradient", REAL, run_real<binary<op_tanh_gradient>>, NULL, NULL },
-	{ "sigmoid_gradient", REAL, run_real<binary<op_sigmoid_gradient>>, NULL, NULL },
-	{ "gelu_gradient", REAL, run_real<binary<op_gelu_gradient>>, NULL, NULL },
-	{ "gelu_tanh_gradient", REAL, run_real<binary<op_gelu_tanh_gradient>>, NULL, NULL },
-	{ "silu_gradient", REAL, run_real<binary<op_silu_gradient>>, NULL, NULL },
-	{ "softplus_gradient", REAL, run_real<binary<op_softplus_gradient>>, NULL, NULL },
-	{ "huber", REAL, run_real<huber>, NULL, NULL },
-	{ "huber_gradient", REAL, run_real<huber_gradient>, NULL, NULL },
-	{ "scale", REAL, run_real<scale>, NULL, NULL },
+	{ "add", ARITHMETIC, run_any<binary<op_add>>, NULL, NULL },
+	{ "subtract", ARITHMETIC, run_any<binary<op_subtract>>, NULL, NULL },
+	{ "multiply", ARITHMETIC, run_any<binary<op_multiply>>, NULL, NULL },
+	{ "divide", ARITHMETIC, run_any<binary<op_divide>>, NULL, NULL },
+	{ "maximum", ARITHMETIC, run_any<binary<op_maximum>>, NULL, NULL },
+	{ "minimum", ARITHMETIC, run_any<binary<op_minimum>>, NULL, NULL },
+	{ "pow", FLOATS, run_float<binary<op_pow>>, NULL, NULL },
+	{ "atan2", FLOATS, run_float<binary<op_atan2>>, NULL, NULL },
+	{ "maximum_gradient", FLOATS, run_float<maximum_gradient>, NULL, NULL },
+	{ "square", ARITHMETIC, run_any<unary<op_square>>, NULL, NULL },
+	{ "abs", ARITHMETIC, run_any<unary<op_abs>>, NULL, NULL },
+	{ "negate", ARITHMETIC, run_any<unary<op_negate>>, NULL, NULL },
+	{ "sign", ARITHMETIC, run_any<unary<op_sign>>, NULL, NULL },
+	{ "sqrt", FLOATS, run_float<unary<op_sqrt>>, NULL, NULL },
+	{ "rsqrt", FLOATS, run_float<unary<op_rsqrt>>, NULL, NULL },
+	{ "exp", FLOATS, run_float<unary<op_exp>>, NULL, NULL },
+	{ "expm1", FLOATS, run_float<unary<op_expm1>>, NULL, NULL },
+	{ "log", FLOATS, run_float<unary<op_log>>, NULL, NULL },
+	{ "log1p", FLOATS, run_float<unary<op_log1p>>, NULL, NULL },
+	{ "floor", FLOATS, run_float<unary<op_floor>>, NULL, NULL },
+	{ "ceil", FLOATS, run_float<unary<op_ceil>>, NULL, NULL },
+	{ "round", FLOATS, run_float<unary<op_round>>, NULL, NULL },
+	{ "sin", FLOATS, run_float<unary<op_sin>>, NULL, NULL },
+	{ "cos", FLOATS, run_float<unary<op_cos>>, NULL, NULL },
+	{ "tan", FLOATS, run_float<unary<op_tan>>, NULL, NULL },
+	{ "erf", FLOATS, run_float<unary<op_erf>>, NULL, NULL },
+	{ "relu", FLOATS, run_float<unary<op_relu>>, NULL, NULL },
+	{ "tanh", FLOATS, run_float<unary<op_tanh>>, NULL, NULL },
+	{ "sigmoid", FLOATS, run_float<unary<op_sigmoid>>, NULL, NULL },
+	{ "gelu", FLOATS, run_float<unary<op_gelu>>, NULL, NULL },
+	{ "gelu_tanh", FLOATS, run_float<unary<op_gelu_tanh>>, NULL, NULL },
+	{ "silu", FLOATS, run_float<unary<op_silu>>, NULL, NULL },
+	{ "softplus", FLOATS, run_float<unary<op_softplus>>, NULL, NULL },
+	{ "square_gradient", FLOATS, run_float<binary<op_square_gradient>>, NULL, NULL },
+	{ "sqrt_gradient", FLOATS, run_float<binary<op_sqrt_gradient>>, NULL, NULL },
+	{ "relu_gradient", FLOATS, run_float<binary<op_relu_gradient>>, NULL, NULL },
+	{ "tanh_gradient", FLOATS, run_float<binary<op_tanh_gradient>>, NULL, NULL },
+	{ "sigmoid_gradient", FLOATS, run_float<binary<op_sigmoid_gradient>>, NULL, NULL },
+	{ "gelu_gradient", FLOATS, run_float<binary<op_gelu_gradient>>, NULL, NULL },
+	{ "gelu_tanh_gradient", FLOATS, run_float<binary<op_gelu_tanh_gradient>>, NULL, NULL },
+	{ "silu_gradient", FLOATS, run_float<binary<op_silu_gradient>>, NULL, NULL },
+	{ "softplus_gradient", FLOATS, run_float<binary<op_softplus_gradient>>, NULL, NULL },
+	{ "huber", FLOATS, run_float<huber>, NULL, NULL },
+	{ "huber_gradient", FLOATS, run_float<huber_gradient>, NULL, NULL },
+	{ "scale", FLOATS, run_float<scale>, NULL, NULL },
 };
 // clang-format on
 const kernel_list elementwise_kernels = list_of(kernels);

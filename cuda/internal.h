@@ -9,13 +9,13 @@
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -51,17 +51,28 @@ struct staging {
 	size_t bytes;
 };
 
-// A product's dtype, m, n, k, number of matrices, distance of the second ones, and form.
-typedef std::tuple<int, int64_t, int64_t, int64_t, int64_t, int64_t, int> product_key;
+// Whatever the choice of an algorithm depends on.
+typedef std::array<int64_t, 13> product_key;
+typedef std::array<int64_t, 13> dnn_key;
+
+// An algorithm of cuDNN, and the bytes of its workspace.
+struct dnn_choice {
+	bool found;
+	int algorithm;
+	size_t workspace;
+};
 
 struct device {
 	int gpu; // CUDA's index
 	int index; // of gpu:INDEX
 	int processors;
-	std::mutex lock; // of the rest
+	std::mutex lock; // of the rest, but for cuDNN's part
 	std::vector<staging> idle;
 	cublasLtHandle_t lt = NULL; // made by the first product
 	std::map<product_key, cublasLtMatmulHeuristicResult_t> algorithms;
+	std::mutex dnn_lock; // of the next two
+	void *dnn = NULL; // cuDNN's handle, made by the first convolution
+	std::map<dnn_key, dnn_choice> convolutions;
 	cudaError_t lost = cudaSuccess; // an error after which the GPU does nothing more
 	std::string lost_in; // the call that returned it
 };
@@ -112,7 +123,8 @@ bool is_device_memory(const void *p);
 bool is_pinned_memory(const void *p); // of the table's host_allocate
 int count_gpus();
 choir_status check_on(device *d, cudaError_t error, const char *what);
-// cuBLAS hides that a GPU is lost, but the stream says it.
+// A library hides that a GPU is lost, but the stream says it.
+choir_status check_lost(stream *s, const char *what);
 choir_status check_on(stream *s, cublasStatus_t status, const char *what);
 
 // stream.cu. A stream gives a staging buffer that it keeps back after its next mark.
@@ -161,15 +173,16 @@ enum {
 	F32 = 1 << CHOIR_F32,
 	F64 = 1 << CHOIR_F64,
 	REAL = F32 | F64,
-	ARITHMETIC = REAL | 1 << CHOIR_I32 | 1 << CHOIR_I64 | 1 << CHOIR_U8,
+	FLOATS = REAL | 1 << CHOIR_F16 | 1 << CHOIR_BF16,
+	NUMBERS = REAL | 1 << CHOIR_I32 | 1 << CHOIR_I64 | 1 << CHOIR_U8,
+	ARITHMETIC = FLOATS | NUMBERS,
 	BOOL = 1 << CHOIR_BOOL,
-	HALVES = 1 << CHOIR_F16 | 1 << CHOIR_BF16,
-	ALL = ARITHMETIC | BOOL | HALVES
+	ALL = ARITHMETIC | BOOL
 };
 
 // The lists of the files with kernels. plugin.cu registers them.
 extern const kernel_list elementwise_kernels, comparison_kernels, cast_kernels, move_kernels,
 		index_kernels, reduce_kernels, softmax_kernels, update_kernels, random_kernels,
-		product_kernels;
+		product_kernels, norm_kernels, pool_kernels, convolution_kernels, attention_kernels;
 
 } // namespace choir_cuda

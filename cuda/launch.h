@@ -1,6 +1,7 @@
 // Launching kernels, and what kernels share: loops over elements, broadcasting, and dtypes.
 #pragma once
 
+#include "half.h"
 #include "internal.h"
 
 namespace choir_cuda
@@ -9,11 +10,11 @@ namespace choir_cuda
 enum { THREADS = 256, MAX_BLOCKS = 4096 };
 
 template <class... P, class... A>
-choir_status launch(stream *s, unsigned grid, unsigned block, void (*kernel)(P...), A... arguments)
+choir_status launch(stream *s, dim3 grid, unsigned block, void (*kernel)(P...), A... arguments)
 {
 	on_gpu on(s->d->gpu);
 	cudaLaunchConfig_t c = {};
-	c.gridDim = dim3(grid);
+	c.gridDim = grid;
 	c.blockDim = dim3(block);
 	c.stream = s->s;
 	s->dirty = true;
@@ -132,46 +133,76 @@ inline choir_status fail_dtype(choir_dtype dtype)
 	return with.fail(CHOIR_INTERNAL, "the kernel has no code for dtype %d", (int) dtype);
 }
 
-// Calls F::run<T>(call) with the type of a dtype.
-template <class F> choir_status for_real(choir_dtype dtype, const choir_kernel_call *call)
+// Whether the operand of a kernel for T is f32 although T has 16 bits.
+template <class T> bool is_wide(const choir_buffer &b)
+{
+	return sizeof(T) == 2 && b.dtype == CHOIR_F32;
+}
+
+template <class T> input<T> input_of(const choir_buffer &b)
+{
+	return is_wide<T>(b) ? input<T>{ NULL, (const float *) b.data }
+						 : input<T>{ (const T *) b.data, NULL };
+}
+
+template <class T> output<T> output_of(const choir_buffer &b)
+{
+	return is_wide<T>(b) ? output<T>{ NULL, (float *) b.data } : output<T>{ (T *) b.data, NULL };
+}
+
+// Calls F::run<T>(arguments) with the type of a dtype.
+template <class F, class... A> choir_status for_real(choir_dtype dtype, A... arguments)
 {
 	switch (dtype) {
 	case CHOIR_F32:
-		return F::template run<float>(call);
+		return F::template run<float>(arguments...);
 	case CHOIR_F64:
-		return F::template run<double>(call);
+		return F::template run<double>(arguments...);
 	default:
 		return fail_dtype(dtype);
 	}
 }
 
-template <class F> choir_status for_number(choir_dtype dtype, const choir_kernel_call *call)
+// Of a dtype of 16 bits, too.
+template <class F, class... A> choir_status for_float(choir_dtype dtype, A... arguments)
 {
 	switch (dtype) {
-	case CHOIR_I32:
-		return F::template run<int32_t>(call);
-	case CHOIR_I64:
-		return F::template run<int64_t>(call);
-	case CHOIR_U8:
-	case CHOIR_BOOL:
-		return F::template run<uint8_t>(call);
+	case CHOIR_F16:
+		return F::template run<f16>(arguments...);
+	case CHOIR_BF16:
+		return F::template run<bf16>(arguments...);
 	default:
-		return for_real<F>(dtype, call);
+		return for_real<F>(dtype, arguments...);
 	}
 }
 
-// Calls F::run<U>(call) with an unsigned type of the dtype's size, for kernels that only move.
-template <class F> choir_status for_size(choir_dtype dtype, const choir_kernel_call *call)
+template <class F, class... A> choir_status for_number(choir_dtype dtype, A... arguments)
+{
+	switch (dtype) {
+	case CHOIR_I32:
+		return F::template run<int32_t>(arguments...);
+	case CHOIR_I64:
+		return F::template run<int64_t>(arguments...);
+	case CHOIR_U8:
+	case CHOIR_BOOL:
+		return F::template run<uint8_t>(arguments...);
+	default:
+		return for_real<F>(dtype, arguments...);
+	}
+}
+
+// With an unsigned type of the dtype's size, for kernels that only move.
+template <class F, class... A> choir_status for_size(choir_dtype dtype, A... arguments)
 {
 	switch (size_of(dtype)) {
 	case 8:
-		return F::template run<uint64_t>(call);
+		return F::template run<uint64_t>(arguments...);
 	case 4:
-		return F::template run<uint32_t>(call);
+		return F::template run<uint32_t>(arguments...);
 	case 2:
-		return F::template run<uint16_t>(call);
+		return F::template run<uint16_t>(arguments...);
 	default:
-		return F::template run<uint8_t>(call);
+		return F::template run<uint8_t>(arguments...);
 	}
 }
 
@@ -181,9 +212,20 @@ template <class F> choir_status run_real(const choir_kernel_call *call)
 	return for_real<F>(call->n > 0 ? call->in[0].dtype : call->out->dtype, call);
 }
 
+template <class F> choir_status run_float(const choir_kernel_call *call)
+{
+	return for_float<F>(call->n > 0 ? call->in[0].dtype : call->out->dtype, call);
+}
+
 template <class F> choir_status run_number(const choir_kernel_call *call)
 {
 	return for_number<F>(call->in[0].dtype, call);
+}
+
+template <class F> choir_status run_any(const choir_kernel_call *call)
+{
+	const choir_dtype dtype = call->in[0].dtype;
+	return size_of(dtype) == 2 ? for_float<F>(dtype, call) : for_number<F>(dtype, call);
 }
 
 template <class F> choir_status run_size(const choir_kernel_call *call)

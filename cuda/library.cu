@@ -71,6 +71,36 @@ const cublas_functions *cublas()
 	return found ? &functions : NULL;
 }
 
+#ifdef CHOIR_HAS_CUDNN
+// Its headers declare the functions as deprecated.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+const cudnn_functions *cudnn()
+{
+	static const char *const names[] = { "libcudnn.so.9", NULL };
+	static cudnn_functions functions;
+	static const bool found = [] {
+		void *library = open_library("cudnn", names);
+		bool good = true;
+		CHOIR_CUDNN_FUNCTIONS(CHOIR_FIND)
+		if (!good)
+			with.log(CHOIR_LOG_WARNING,
+					"gpu: cuDNN is missing (libcudnn.so.9); convolutions use slow kernels");
+		return good;
+	}();
+	return found ? &functions : NULL;
+}
+
+size_t cudnn_version()
+{
+	return cudnn() == NULL ? 0 : cudnn()->cudnnGetVersion();
+}
+#else
+size_t cudnn_version()
+{
+	return 0;
+}
+#endif
+
 const nccl_functions *nccl()
 {
 	static const char *const names[] = { "libnccl.so.2", NULL };

@@ -24,6 +24,11 @@ const char *ncclGetErrorString(ncclResult_t result);
 }
 #endif
 
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#define CHOIR_HAS_CUDNN 1
+#endif
+
 namespace choir_cuda
 {
 
@@ -52,6 +57,28 @@ namespace choir_cuda
 	F(ncclGetVersion) \
 	F(ncclGetErrorString)
 
+#define CHOIR_CUDNN_FUNCTIONS(F) \
+	F(cudnnCreate) \
+	F(cudnnGetVersion) \
+	F(cudnnSetStream) \
+	F(cudnnCreateTensorDescriptor) \
+	F(cudnnSetTensor4dDescriptor) \
+	F(cudnnDestroyTensorDescriptor) \
+	F(cudnnCreateFilterDescriptor) \
+	F(cudnnSetFilter4dDescriptor) \
+	F(cudnnDestroyFilterDescriptor) \
+	F(cudnnCreateConvolutionDescriptor) \
+	F(cudnnSetConvolution2dDescriptor) \
+	F(cudnnSetConvolutionGroupCount) \
+	F(cudnnSetConvolutionMathType) \
+	F(cudnnDestroyConvolutionDescriptor) \
+	F(cudnnGetConvolutionForwardAlgorithm_v7) \
+	F(cudnnGetConvolutionBackwardDataAlgorithm_v7) \
+	F(cudnnGetConvolutionBackwardFilterAlgorithm_v7) \
+	F(cudnnConvolutionForward) \
+	F(cudnnConvolutionBackwardData) \
+	F(cudnnConvolutionBackwardFilter)
+
 #define CHOIR_FIELD(name) decltype(&::name) name;
 struct cublas_functions {
 	CHOIR_CUBLAS_FUNCTIONS(CHOIR_FIELD)
@@ -59,10 +86,19 @@ struct cublas_functions {
 struct nccl_functions {
 	CHOIR_NCCL_FUNCTIONS(CHOIR_FIELD)
 };
+#ifdef CHOIR_HAS_CUDNN
+struct cudnn_functions {
+	CHOIR_CUDNN_FUNCTIONS(CHOIR_FIELD)
+};
+#endif
 #undef CHOIR_FIELD
 
 // Open a library at the first call. NULL: it is missing, or lacks a function; logged once.
 const cublas_functions *cublas();
 const nccl_functions *nccl();
+#ifdef CHOIR_HAS_CUDNN
+const cudnn_functions *cudnn();
+#endif
+size_t cudnn_version(); // 0: cuDNN is missing
 
 } // namespace choir_cuda

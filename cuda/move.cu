@@ -23,29 +23,22 @@ struct movement {
 	int64_t from_first, to_first;
 };
 
-template <class U> static choir_status move_as(const choir_kernel_call *c, const movement *m)
-{
-	int64_t n = 1;
-	for (int d = 0; d < m->shape.rank; d++)
-		n *= m->shape.dim[d];
-	if (n == 0)
-		return CHOIR_OK;
-	return launch_each(c, n, move_kernel<U>, (const U *) m->from->data, (U *) m->to->data, n,
-			m->shape, m->from_first, m->to_first);
-}
+struct move_as {
+	template <class U> static choir_status run(const choir_kernel_call *c, const movement *m)
+	{
+		int64_t n = 1;
+		for (int d = 0; d < m->shape.rank; d++)
+			n *= m->shape.dim[d];
+		if (n == 0)
+			return CHOIR_OK;
+		return launch_each(c, n, move_kernel<U>, (const U *) m->from->data, (U *) m->to->data, n,
+				m->shape, m->from_first, m->to_first);
+	}
+};
 
 static choir_status move(const choir_kernel_call *c, const movement *m)
 {
-	switch (size_of(m->from->dtype)) {
-	case 8:
-		return move_as<uint64_t>(c, m);
-	case 4:
-		return move_as<uint32_t>(c, m);
-	case 2:
-		return move_as<uint16_t>(c, m);
-	default:
-		return move_as<uint8_t>(c, m);
-	}
+	return for_size<move_as>(m->from->dtype, c, m);
 }
 
 static choir_status run_broadcast(const choir_kernel_call *c)
@@ -120,7 +113,7 @@ static choir_status run_transpose(const choir_kernel_call *c)
 static const kernel kernels[] = {
 	{ "broadcast", ALL, run_broadcast, NULL, NULL },
 	{ "slice", ALL, run_slice, NULL, NULL },
-	{ "slice_gradient", REAL, run_slice_gradient, NULL, NULL },
+	{ "slice_gradient", FLOATS, run_slice_gradient, NULL, NULL },
 	{ "concat", ALL, run_concat, NULL, NULL },
 	{ "flip", ALL, run_flip, NULL, NULL },
 	{ "transpose", ALL, run_transpose, NULL, NULL },

@@ -8,7 +8,8 @@ namespace choir_cuda
 
 static const kernel_list *const lists[] = { &elementwise_kernels, &comparison_kernels,
 	&cast_kernels, &move_kernels, &index_kernels, &reduce_kernels, &softmax_kernels,
-	&update_kernels, &random_kernels, &product_kernels };
+	&update_kernels, &random_kernels, &product_kernels, &norm_kernels, &pool_kernels,
+	&convolution_kernels, &attention_kernels };
 
 // The user of a table is its kernel.
 static choir_status run_kernel(const choir_kernel_call *call)
@@ -93,33 +94,52 @@ static void describe_gpu(int gpu, char *line, size_t size)
 			gpu, major, minor, processors, all >> 20, left >> 20);
 }
 
+static void describe_driver(char *line, size_t size)
+{
+	int driver = 0;
+	(void) cudaDriverGetVersion(&driver);
+	snprintf(line, size, "driver for CUDA %d.%d, libchoir-cuda of CUDA %d.%d", driver / 1000,
+			driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+}
+
+static void describe_cublas(char *line, size_t size)
+{
+	if (cublas() == NULL)
+		snprintf(line, size, "cuBLAS is missing; products use slow kernels");
+	else
+		snprintf(line, size, "cuBLAS %zu", cublas()->cublasLtGetVersion());
+}
+
+static void describe_cudnn(char *line, size_t size)
+{
+	const size_t version = cudnn_version();
+	if (version == 0)
+		snprintf(line, size, "cuDNN is missing; convolutions use slow kernels");
+	else
+		snprintf(line, size, "cuDNN %zu", version);
+}
+
+static void describe_nccl(char *line, size_t size)
+{
+	int version = 0;
+	if (nccl() == NULL || nccl()->ncclGetVersion(&version) != ncclSuccess)
+		snprintf(line, size, "NCCL is missing; sums need peer access or go through the host");
+	else
+		snprintf(line, size, "NCCL %d", version);
+}
+
 static bool describe(int i, char *line, size_t size)
 {
-	int driver = 0, version = 0;
-	switch (i) {
-	case 0:
-		(void) cudaDriverGetVersion(&driver);
-		snprintf(line, size, "driver for CUDA %d.%d, libchoir-cuda of CUDA %d.%d", driver / 1000,
-				driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-		return true;
-	case 1:
-		if (cublas() == NULL)
-			snprintf(line, size, "cuBLAS is missing; products use slow kernels");
-		else
-			snprintf(line, size, "cuBLAS %zu", cublas()->cublasLtGetVersion());
-		return true;
-	case 2:
-		if (nccl() == NULL || nccl()->ncclGetVersion(&version) != ncclSuccess)
-			snprintf(line, size, "NCCL is missing; sums need peer access or go through the host");
-		else
-			snprintf(line, size, "NCCL %d", version);
-		return true;
-	default:
-		if (i - 3 >= count_gpus())
-			return false;
-		describe_gpu(i - 3, line, size);
-		return true;
-	}
+	static void (*const parts[])(
+			char *, size_t) = { describe_driver, describe_cublas, describe_cudnn, describe_nccl };
+	const int n = sizeof parts / sizeof parts[0];
+	if (i < n)
+		parts[i](line, size);
+	else if (i - n < count_gpus())
+		describe_gpu(i - n, line, size);
+	else
+		return false;
+	return true;
 }
 
 } // namespace choir_cuda

@@ -2,22 +2,24 @@
 // cuBLASLt sees a row-major matrix as its transpose, so it gets the operands exchanged.
 #include "library.h"
 #include "numbers.h"
+#include "product.h"
 
 namespace choir_cuda
 {
 
-enum { WORKSPACE = 4 << 20, TILE = 16, MAX_GRID = 65535 };
+enum { WORKSPACE = 4 << 20, ALIGNED = 256 };
 
-// out [m, n] = a [m, k] times b [k, n], for each matrix of a batch.
-struct product {
-	choir_dtype dtype;
-	int64_t m, n, k, batch;
-	int64_t a_apart, b_apart; // elements from one matrix to the next
-	bool a_transposed, b_transposed;
-	const void *a, *b, *bias;
-	void *out;
-	cublasLtEpilogue_t epilogue;
-};
+product packed_product(choir_dtype dtype, int64_t m, int64_t n, int64_t k)
+{
+	product p = {};
+	p.dtype = p.out_dtype = dtype;
+	p.m = m;
+	p.n = p.b_row = p.out_row = n;
+	p.k = p.a_row = k;
+	p.batch = 1;
+	p.alpha = 1;
+	return p;
+}
 
 // Descriptors of a product, which free themselves.
 struct descriptors {
@@ -62,47 +64,67 @@ static choir_status set(
 			"cublasLtMatmulPreferenceSetAttribute");
 }
 
-static choir_status lay_out(descriptors *d, cublasLtMatrixLayout_t *layout, const product *p,
-		int64_t rows, int64_t columns, int64_t apart)
+static cudaDataType_t type_of(choir_dtype dtype)
 {
-	const cudaDataType_t type = p->dtype == CHOIR_F64 ? CUDA_R_64F : CUDA_R_32F;
+	return dtype == CHOIR_F64	  ? CUDA_R_64F
+			: dtype == CHOIR_F16  ? CUDA_R_16F
+			: dtype == CHOIR_BF16 ? CUDA_R_16BF
+								  : CUDA_R_32F;
+}
+
+static choir_status lay_out(descriptors *d, cublasLtMatrixLayout_t *layout, choir_dtype dtype,
+		int64_t rows, int64_t columns, int64_t row, int64_t batch, int64_t apart)
+{
 	CHOIR_TRY(check(d->lt->cublasLtMatrixLayoutCreate(
-							layout, type, (uint64_t) columns, (uint64_t) rows, columns),
+							layout, type_of(dtype), (uint64_t) columns, (uint64_t) rows, row),
 			"cublasLtMatrixLayoutCreate"));
-	if (p->batch == 1)
+	if (batch == 1)
 		return CHOIR_OK;
-	CHOIR_TRY(set(d, *layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, (int32_t) p->batch));
+	CHOIR_TRY(set(d, *layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, (int32_t) batch));
 	return set(d, *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, apart);
 }
 
-// f32 is computed in f32: TF32 is never allowed here.
+// Sums are in f32 or f64. f32 is multiplied in f32: TF32 is never allowed here.
 static choir_status describe(const product *p, descriptors *d)
 {
-	const bool wide = p->dtype == CHOIR_F64;
-	const int32_t a = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-	const int32_t b = p->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+	const bool wide = p->dtype == CHOIR_F64, at = p->a_transposed, bt = p->b_transposed;
+	const int32_t a = at ? CUBLAS_OP_T : CUBLAS_OP_N, b = bt ? CUBLAS_OP_T : CUBLAS_OP_N;
+	const cublasLtEpilogue_t epilogue =
+			p->bias != NULL ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 	CHOIR_TRY(check(d->lt->cublasLtMatmulDescCreate(&d->product,
 							wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
 							wide ? CUDA_R_64F : CUDA_R_32F),
 			"cublasLtMatmulDescCreate"));
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_DESC_TRANSA, b));
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_DESC_TRANSB, a));
-	CHOIR_TRY(set(d, CUBLASLT_MATMUL_DESC_EPILOGUE, p->epilogue));
+	CHOIR_TRY(set(d, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
 	if (p->bias != NULL)
 		CHOIR_TRY(set(d, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p->bias));
-	CHOIR_TRY(lay_out(d, &d->a, p, p->a_transposed ? p->k : p->m, p->a_transposed ? p->m : p->k,
+	CHOIR_TRY(lay_out(d, &d->a, p->dtype, at ? p->k : p->m, at ? p->m : p->k, p->a_row, p->batch,
 			p->a_apart));
-	CHOIR_TRY(lay_out(d, &d->b, p, p->b_transposed ? p->n : p->k, p->b_transposed ? p->k : p->n,
+	CHOIR_TRY(lay_out(d, &d->b, p->dtype, bt ? p->n : p->k, bt ? p->k : p->n, p->b_row, p->batch,
 			p->b_apart));
-	return lay_out(d, &d->out, p, p->m, p->n, p->m * p->n);
+	return lay_out(d, &d->out, p->out_dtype, p->m, p->n, p->out_row, p->batch, p->out_apart);
 }
 
-static choir_status ask(device *dev, descriptors *d, cublasLtMatmulHeuristicResult_t *chosen)
+// The largest power of two that divides an address, up to ALIGNED. An algorithm may need it.
+static uint32_t alignment_of(const void *memory)
+{
+	const uintptr_t address = (uintptr_t) memory | ALIGNED;
+	return (uint32_t) (address & (~address + 1));
+}
+
+static choir_status ask(
+		device *dev, const product *p, descriptors *d, cublasLtMatmulHeuristicResult_t *chosen)
 {
 	int found = 0;
 	CHOIR_TRY(check(d->lt->cublasLtMatmulPreferenceCreate(&d->preference),
 			"cublasLtMatmulPreferenceCreate"));
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, (uint64_t) WORKSPACE));
+	CHOIR_TRY(set(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p->b)));
+	CHOIR_TRY(set(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p->a)));
+	CHOIR_TRY(set(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p->out)));
+	CHOIR_TRY(set(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p->out)));
 	// A sum that is cut into parts goes by way of the workspace: in place its order would vary.
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
 			(uint32_t) (CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
@@ -113,12 +135,16 @@ static choir_status ask(device *dev, descriptors *d, cublasLtMatmulHeuristicResu
 					 : with.fail(CHOIR_UNSUPPORTED, "cuBLAS has no algorithm for this product");
 }
 
-// The shape alone chooses the algorithm, never a timing, so equal calls give equal bits.
+// The shape and the alignment alone choose the algorithm, never a timing, so equal calls give
+// equal bits.
 static choir_status choose(
 		device *dev, const product *p, descriptors *d, cublasLtMatmulHeuristicResult_t *chosen)
 {
-	const product_key key((int) p->dtype, p->m, p->n, p->k, p->batch, p->b_apart,
-			(int) p->epilogue * 4 + p->a_transposed * 2 + p->b_transposed);
+	const product_key key = { { p->dtype * 8 + p->out_dtype, p->m, p->n, p->k, p->batch, p->a_row,
+			p->b_row, p->out_row, p->a_apart, p->b_apart, p->out_apart,
+			(p->bias != NULL) * 4 + p->a_transposed * 2 + p->b_transposed,
+			(int64_t) alignment_of(p->a) << 32 | alignment_of(p->b) << 16 |
+					alignment_of(p->out) } };
 	std::lock_guard<std::mutex> hold(dev->lock);
 	auto known = dev->algorithms.find(key);
 	if (known != dev->algorithms.end()) {
@@ -127,142 +153,121 @@ static choir_status choose(
 	}
 	if (dev->lt == NULL)
 		CHOIR_TRY(check(d->lt->cublasLtCreate(&dev->lt), "cublasLtCreate"));
-	CHOIR_TRY(ask(dev, d, chosen));
+	CHOIR_TRY(ask(dev, p, d, chosen));
 	dev->algorithms[key] = *chosen;
 	return CHOIR_OK;
 }
 
-static choir_status multiply_by_cublas(const choir_kernel_call *c, const product *p)
+static choir_status multiply_by_cublas(stream *s, const product *p, void *workspace)
 {
-	stream *s = stream_of(c->stream);
 	on_gpu on(s->d->gpu);
 	descriptors d;
 	cublasLtMatmulHeuristicResult_t chosen;
 	CHOIR_TRY(describe(p, &d));
 	CHOIR_TRY(choose(s->d, p, &d, &chosen));
-	const double one = 1, zero = 0;
-	const float one_f32 = 1, zero_f32 = 0;
+	const double alpha = p->alpha, zero = 0;
+	const float alpha_f32 = (float) alpha, zero_f32 = 0;
 	const bool wide = p->dtype == CHOIR_F64;
 	s->dirty = true;
 	return check_on(s,
-			d.lt->cublasLtMatmul(s->d->lt, d.product, wide ? (const void *) &one : &one_f32, p->b,
-					d.b, p->a, d.a, wide ? (const void *) &zero : &zero_f32, p->out, d.out, p->out,
-					d.out, &chosen.algo, c->scratch, WORKSPACE, s->s),
+			d.lt->cublasLtMatmul(s->d->lt, d.product, wide ? (const void *) &alpha : &alpha_f32,
+					p->b, d.b, p->a, d.a, wide ? (const void *) &zero : &zero_f32, p->out, d.out,
+					p->out, d.out, &chosen.algo, workspace, WORKSPACE, s->s),
 			"cublasLtMatmul");
 }
 
-// A block makes a tile of out from tiles of a and b, in the order of k.
-template <class T>
-__global__ void product_kernel(const T *a, const T *b, T *out, int64_t m, int64_t n, int64_t k,
-		int64_t a_apart, int64_t b_apart, bool a_transposed, bool b_transposed)
-{
-	__shared__ T of_a[TILE][TILE], of_b[TILE][TILE];
-	const int x = (int) threadIdx.x % TILE, y = (int) threadIdx.x / TILE;
-	const int64_t row = (int64_t) blockIdx.y * TILE + y, column = (int64_t) blockIdx.x * TILE + x;
-	const int64_t batch = (int64_t) blockIdx.z;
-	a += batch * a_apart;
-	b += batch * b_apart;
-	T sum = 0;
-	for (int64_t first = 0; first < k; first += TILE) {
-		const int64_t ka = first + x, kb = first + y;
-		of_a[y][x] = row >= m || ka >= k ? (T) 0
-				: a_transposed			 ? a[ka * m + row]
-										 : a[row * k + ka];
-		of_b[y][x] = column >= n || kb >= k ? (T) 0
-				: b_transposed				? b[column * k + kb]
-											: b[kb * n + column];
-		__syncthreads();
-		for (int i = 0; i < TILE; i++)
-			sum += of_a[y][i] * of_b[i][x];
-		__syncthreads();
+struct slow_product {
+	template <class T> static choir_status run(const choir_kernel_call *c, const product *p)
+	{
+		const bool wide = p->out_dtype != p->dtype, at = p->a_transposed, bt = p->b_transposed;
+		const matrix<T> a = { (const T *) p->a, at ? 1 : p->a_row, at ? p->a_row : 1, p->a_apart };
+		const matrix<T> b = { (const T *) p->b, bt ? 1 : p->b_row, bt ? p->b_row : 1, p->b_apart };
+		const result<T> out = { { wide ? NULL : (T *) p->out, wide ? (float *) p->out : NULL },
+			p->out_row, p->out_apart, p->alpha };
+		return launch_tiles<real<T>>(c, a, b, out, p->m, p->n, p->k, p->batch);
 	}
-	if (row < m && column < n)
-		out[(batch * m + row) * n + column] = sum;
+};
+
+choir_status multiply(const choir_kernel_call *c, const product *p, void *workspace)
+{
+	return cublas() != NULL ? multiply_by_cublas(stream_of(c->stream), p, workspace)
+							: for_float<slow_product>(p->dtype, c, p);
 }
 
-template <class T> static choir_status multiply_slowly(stream *s, const product *p)
+size_t product_workspace()
 {
-	on_gpu on(s->d->gpu);
-	const int64_t rows = (p->m + TILE - 1) / TILE, columns = (p->n + TILE - 1) / TILE;
-	if (rows > MAX_GRID || p->batch > MAX_GRID)
-		return with.fail(CHOIR_UNSUPPORTED,
-				"%lld rows and %lld matrices are too many for a product without cuBLAS",
-				(long long) p->m, (long long) p->batch);
-	cudaLaunchConfig_t c = {};
-	c.gridDim = dim3((unsigned) columns, (unsigned) rows, (unsigned) p->batch);
-	c.blockDim = dim3(TILE * TILE);
-	c.stream = s->s;
-	s->dirty = true;
-	return check_on(s->d,
-			cudaLaunchKernelEx(&c, product_kernel<T>, (const T *) p->a, (const T *) p->b,
-					(T *) p->out, p->m, p->n, p->k, p->a_apart, p->b_apart, p->a_transposed,
-					p->b_transposed),
-			"cudaLaunchKernelEx");
-}
-
-static choir_status multiply(const choir_kernel_call *c, const product *p)
-{
-	if (cublas() != NULL)
-		return multiply_by_cublas(c, p);
-	return p->dtype == CHOIR_F64 ? multiply_slowly<double>(stream_of(c->stream), p)
-								 : multiply_slowly<float>(stream_of(c->stream), p);
+	return cublas() != NULL ? (size_t) WORKSPACE : 0;
 }
 
 static size_t product_scratch(const choir_kernel_call *)
 {
-	return cublas() != NULL ? (size_t) WORKSPACE : 0;
+	return product_workspace();
 }
 
 static choir_status run_matmul(const choir_kernel_call *c)
 {
 	const choir_transposed which = ((const choir_matmul_attributes *) c->attributes)->transposed;
 	const choir_shape *a = &c->in[0].shape, *out = &c->out->shape, *b = &c->in[1].shape;
-	product p = {};
-	p.dtype = c->in[0].dtype;
-	p.a_transposed = which == CHOIR_TRANSPOSED_A;
-	p.b_transposed = which == CHOIR_TRANSPOSED_B;
-	p.m = out->dim[out->rank - 2];
-	p.n = out->dim[out->rank - 1];
-	p.k = p.a_transposed ? a->dim[a->rank - 2] : a->dim[a->rank - 1];
-	p.batch = elements(*c->out) / (p.m * p.n);
-	if (b->rank == 2 && !p.a_transposed) { // one second matrix: one product of all rows
+	const bool at = which == CHOIR_TRANSPOSED_A, bt = which == CHOIR_TRANSPOSED_B;
+	const int64_t m = out->dim[out->rank - 2], n = out->dim[out->rank - 1];
+	const int64_t k = at ? a->dim[a->rank - 2] : a->dim[a->rank - 1];
+	product p = packed_product(c->in[0].dtype, m, n, k);
+	p.out_dtype = c->out->dtype;
+	p.a_transposed = at;
+	p.b_transposed = bt;
+	p.a_row = at ? m : k;
+	p.b_row = bt ? k : n;
+	p.batch = elements(*c->out) / (m * n);
+	if (b->rank == 2 && !at) { // one second matrix: one product of all rows
 		p.m *= p.batch;
 		p.batch = 1;
 	}
-	p.a_apart = p.m * p.k;
-	p.b_apart = b->rank == 2 ? 0 : p.k * p.n;
+	p.a_apart = p.m * k;
+	p.b_apart = b->rank == 2 ? 0 : k * n;
+	p.out_apart = p.m * n;
 	p.a = c->in[0].data;
 	p.b = c->in[1].data;
 	p.out = c->out->data;
-	p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-	return multiply(c, &p);
+	return multiply(c, &p, c->scratch);
 }
 
 // Adds the bias and applies the activation, where cuBLAS does not.
 template <class T>
-__global__ void dense_tail_kernel(T *out, const T *bias, int64_t n, int64_t width, int activation)
+__global__ void finish_kernel(
+		T *out, input<T> bias, bool biased, int64_t n, int64_t width, int activation)
 {
 	EACH (i, n) {
-		T x = out[i];
-		if (bias != nullptr)
+		real<T> x = (real<T>) out[i];
+		if (biased)
 			x += bias[i % width];
 		if (activation == CHOIR_RELU)
-			x = x > 0 ? x : x != x ? x : (T) 0;
+			x = x > 0 ? x : x != x ? x : (real<T>) 0;
 		else if (activation == CHOIR_TANH)
 			x = hyperbolic_tangent(x);
 		else if (activation == CHOIR_SIGMOID)
 			x = sigmoid(x);
-		out[i] = x;
+		out[i] = (T) x;
 	}
 }
 
-template <class T>
-static choir_status finish_dense(
-		const choir_kernel_call *c, const product *p, const void *bias, choir_activation a)
+struct finishing {
+	template <class T>
+	static choir_status run(
+			const choir_kernel_call *c, const choir_buffer *bias, int64_t width, int activation)
+	{
+		const int64_t n = elements(*c->out);
+		const input<T> none = { NULL, NULL };
+		return launch_each(c, n, finish_kernel<T>, (T *) c->out->data,
+				bias != NULL ? input_of<T>(*bias) : none, bias != NULL, n, width, activation);
+	}
+};
+
+choir_status finish(const choir_kernel_call *c, const choir_buffer *bias, int64_t width,
+		choir_activation activation)
 {
-	const int64_t n = elements(*c->out);
-	return launch_each(
-			c, n, dense_tail_kernel<T>, (T *) p->out, (const T *) bias, n, p->n, (int) a);
+	if (bias == NULL && activation == CHOIR_LINEAR)
+		return CHOIR_OK;
+	return for_float<finishing>(c->out->dtype, c, bias, width, (int) activation);
 }
 
 static choir_status run_dense(const choir_kernel_call *c)
@@ -270,31 +275,30 @@ static choir_status run_dense(const choir_kernel_call *c)
 	const choir_activation activation =
 			((const choir_dense_attributes *) c->attributes)->activation;
 	const choir_shape *x = &c->in[0].shape;
-	const void *bias = c->n > 2 ? c->in[2].data : NULL;
-	product p = {};
-	p.dtype = c->in[0].dtype;
-	p.n = c->in[1].shape.dim[1];
-	p.k = x->dim[x->rank - 1];
-	p.m = elements(*c->out) / p.n;
-	p.batch = 1;
+	const choir_buffer *bias = c->n > 2 ? &c->in[2] : NULL;
+	const int64_t n = c->in[1].shape.dim[1];
+	product p = packed_product(c->in[0].dtype, elements(*c->out) / n, n, x->dim[x->rank - 1]);
+	p.out_dtype = c->out->dtype;
 	p.a = c->in[0].data;
 	p.b = c->in[1].data;
 	p.out = c->out->data;
-	// cuBLAS adds the bias in f32. Its ReLU gives 0 for a NAN, so the activation is ours.
-	const bool fused = cublas() != NULL && p.dtype == CHOIR_F32 && bias != NULL;
-	p.bias = fused ? bias : NULL;
-	p.epilogue = fused ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-	CHOIR_TRY(multiply(c, &p));
-	const void *rest = fused ? NULL : bias;
-	if (rest == NULL && activation == CHOIR_LINEAR)
-		return CHOIR_OK;
-	return p.dtype == CHOIR_F32 ? finish_dense<float>(c, &p, rest, activation)
-								: finish_dense<double>(c, &p, rest, activation);
+	// cuBLAS adds a bias of out's dtype. Its ReLU gives 0 for a NAN, so the activation is ours.
+	if (cublas() != NULL && bias != NULL && bias->dtype == p.out_dtype && p.dtype != CHOIR_F64) {
+		p.bias = bias->data;
+		bias = NULL;
+	}
+	CHOIR_TRY(multiply(c, &p, c->scratch));
+	return finish(c, bias, n, activation);
+}
+
+int score_product(const choir_kernel_call *c)
+{
+	return c->in[1].dtype == c->in[0].dtype ? 1 : 0;
 }
 
 static const kernel kernels[] = {
-	{ "matmul", REAL, run_matmul, product_scratch, NULL },
-	{ "dense", REAL, run_dense, product_scratch, NULL },
+	{ "matmul", FLOATS, run_matmul, product_scratch, score_product },
+	{ "dense", FLOATS, run_dense, product_scratch, score_product },
 };
 const kernel_list product_kernels = list_of(kernels);
 

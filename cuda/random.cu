@@ -53,13 +53,13 @@ static philox philox_of(const choir_kernel_call *c)
 // A thread takes a block of four words.
 template <class T>
 __global__ void dropout_kernel(
-		const T *x, T *out, int64_t n, philox p, uint32_t threshold, T kept_by)
+		const T *x, T *out, int64_t n, philox p, uint32_t threshold, real<T> kept_by)
 {
 	EACH (block, (n + 3) / 4) {
 		uint32_t word[4];
 		p.block((uint64_t) block, word);
 		for (int64_t i = block * 4; i < n && i < block * 4 + 4; i++)
-			out[i] = word[i % 4] >> 8 >= threshold ? x[i] * kept_by : (T) 0;
+			out[i] = word[i % 4] >> 8 >= threshold ? (T) ((real<T>) x[i] * kept_by) : (T) 0;
 	}
 }
 
@@ -70,7 +70,7 @@ struct dropout {
 		const int64_t n = elements(*c->out);
 		const uint32_t threshold = (uint32_t) ceil(rate * 16777216.0);
 		return launch_each(c, (n + 3) / 4, dropout_kernel<T>, (const T *) c->in[0].data,
-				(T *) c->out->data, n, philox_of(c), threshold, (T) (1 / (1 - rate)));
+				(T *) c->out->data, n, philox_of(c), threshold, (real<T>) (1 / (1 - rate)));
 	}
 };
 
@@ -101,8 +101,8 @@ struct random_normal {
 };
 
 static const kernel kernels[] = {
-	{ "dropout", REAL, run_real<dropout>, NULL, NULL },
-	{ "random_normal", REAL, run_real<random_normal>, NULL, NULL },
+	{ "dropout", FLOATS, run_float<dropout>, NULL, NULL },
+	{ "random_normal", FLOATS, run_float<random_normal>, NULL, NULL },
 };
 const kernel_list random_kernels = list_of(kernels);
 

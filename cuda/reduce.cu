@@ -49,7 +49,7 @@ template <> struct total<uint8_t> {
 };
 
 // A thread for each sum.
-template <class T> __global__ void sum_kernel(const T *x, T *out, reduction r)
+template <class T> __global__ void sum_kernel(const T *x, output<T> out, reduction r)
 {
 	typedef typename total<T>::type sum_type;
 	EACH (i, r.outs) {
@@ -60,12 +60,12 @@ template <class T> __global__ void sum_kernel(const T *x, T *out, reduction r)
 			r.reduced.find(k, at);
 			sum += (sum_type) x[first[0] + at[0]];
 		}
-		out[i] = (T) sum;
+		out.set(i, sum);
 	}
 }
 
 // A block for each sum.
-template <class T> __global__ void long_sum_kernel(const T *x, T *out, reduction r)
+template <class T> __global__ void long_sum_kernel(const T *x, output<T> out, reduction r)
 {
 	int64_t first[MAX_OPERANDS], at[MAX_OPERANDS];
 	r.kept.find((int64_t) blockIdx.x, first);
@@ -76,7 +76,7 @@ template <class T> __global__ void long_sum_kernel(const T *x, T *out, reduction
 	}
 	sum = block_sum(sum);
 	if (threadIdx.x == 0)
-		out[blockIdx.x] = (T) sum;
+		out.set(blockIdx.x, sum);
 }
 
 struct sum {
@@ -84,8 +84,8 @@ struct sum {
 	{
 		const reduction r = reduction_of(c);
 		const T *x = (const T *) c->in[0].data;
-		T *out = (T *) c->out->data;
-		if (std::is_floating_point<T>::value && r.terms >= LONG_SUM && r.outs < MANY_SUMS)
+		const output<T> out = output_of<T>(*c->out);
+		if (std::is_floating_point<real<T>>::value && r.terms >= LONG_SUM && r.outs < MANY_SUMS)
 			return launch(stream_of(c->stream), (unsigned) r.outs, THREADS, long_sum_kernel<T>, x,
 					out, r);
 		return launch_each(c, r.outs, sum_kernel<T>, x, out, r);
@@ -195,12 +195,12 @@ struct chunk_squares {
 };
 
 static const kernel kernels[] = {
-	{ "sum", ARITHMETIC, run_number<sum>, NULL, NULL },
-	{ "max", ARITHMETIC, run_number<extreme<op_maximum>>, NULL, NULL },
-	{ "min", ARITHMETIC, run_number<extreme<op_minimum>>, NULL, NULL },
-	{ "argmax", ARITHMETIC, run_number<position<false>>, NULL, NULL },
-	{ "argmin", ARITHMETIC, run_number<position<true>>, NULL, NULL },
-	{ "cumsum", ARITHMETIC, run_number<cumsum>, NULL, NULL },
+	{ "sum", ARITHMETIC, run_any<sum>, NULL, NULL },
+	{ "max", ARITHMETIC, run_any<extreme<op_maximum>>, NULL, NULL },
+	{ "min", ARITHMETIC, run_any<extreme<op_minimum>>, NULL, NULL },
+	{ "argmax", ARITHMETIC, run_any<position<false>>, NULL, NULL },
+	{ "argmin", ARITHMETIC, run_any<position<true>>, NULL, NULL },
+	{ "cumsum", ARITHMETIC, run_any<cumsum>, NULL, NULL },
 	{ "chunk_squares", REAL, run_real<chunk_squares>, NULL, NULL },
 };
 const kernel_list reduce_kernels = list_of(kernels);

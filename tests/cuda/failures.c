@@ -11,11 +11,12 @@
 #include "open.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OUT_OF_MEMORY = 2, UNKNOWN = 999, BATCH = 4, IN = 6, OUT = 3 };
+enum { OUT_OF_MEMORY = 2, UNKNOWN = 999, BATCH = 4, SIDE = 3, OUT = 3, LARGE = 100 << 20 };
 
 TEST(out_of_memory_says_what_is_free)
 {
@@ -32,6 +33,7 @@ typedef struct {
 	choir_layer *layers;
 	choir_optimizer *sgd;
 	int lost; // the GPU that is lost in the second step; CHOIR_NONE: none
+	long long taken; // bytes of gpu:0 that another process takes in the second step
 	int step;
 } net;
 
@@ -39,12 +41,19 @@ static choir_status train_step(choir_replica *r, void *user)
 {
 	net *n = user;
 	choir_tape *tape = choir_tape_begin(r->frame);
-	choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(BATCH, IN), 0.5);
+	choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(BATCH, SIDE, SIDE, 1), 0.5);
 	choir_tensor *labels = choir_fill(r->frame, CHOIR_I32, CHOIR_SHAPE(BATCH), 1);
 	choir_tensor *losses =
 			choir_sparse_softmax_cross_entropy(labels, choir_layer_apply(n->layers, x));
 	if (n->lost != CHOIR_NONE && n->step == 1)
 		standin_lose(n->lost);
+	if (n->taken > 0 && n->step == 1 && choir_replica_id(r) == 0) {
+		standin_take_memory(0, n->taken);
+		choir_tensor *large = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), 1);
+		const choir_status status = large == NULL ? choir_error_status() : CHOIR_OK;
+		standin_take_memory(0, -n->taken);
+		CHOIR_TRY(status);
+	}
 	return choir_optimizer_minimize(n->sgd, choir_replica_average_loss(r, losses), tape);
 }
 
@@ -55,7 +64,9 @@ static choir_status make_and_train(net *n, choir_strategy **s)
 	if (*s == NULL)
 		return choir_error_status();
 	CHOIR_SCOPE (*s) {
-		n->layers = choir_dense_new("out", IN, OUT, CHOIR_LINEAR);
+		choir_layer *layers[] = { choir_conv2d_new("conv", 1, 2, 2, NULL), choir_flatten_new(),
+			choir_dense_new("out", (SIDE - 1) * (SIDE - 1) * 2, OUT, CHOIR_LINEAR) };
+		n->layers = choir_sequential_new(3, layers);
 		n->sgd = choir_optimizer_new(CHOIR_SGD, NULL);
 	}
 	if (n->layers == NULL || n->sgd == NULL)
@@ -80,11 +91,27 @@ TEST(a_lost_gpu_ends_the_run)
 	}
 }
 
-// Each call of CUDA fails in turn.
+// Another process fills the GPU in the middle of a step: the run fails, and the next one works.
+TEST(out_of_memory_in_a_step)
+{
+	net n = { .lost = CHOIR_NONE, .taken = (long long) 4000 << 20 };
+	choir_strategy *s;
+	assert_int_equal(make_and_train(&n, &s), CHOIR_NO_MEMORY);
+	assert_text_holds(choir_error(), "gpu:0*no memory*bytes*free");
+	n.taken = 0;
+	if (choir_strategy_run(s, train_step, &n, NULL, NULL) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	choir_strategy_free(s);
+}
+
+// Each call of CUDA fails in turn: every 11th one, or those that CHOIR_CUDA_STRIDE chooses.
 TEST(each_call_of_cuda_fails)
 {
+	const char *asked = getenv("CHOIR_CUDA_STRIDE");
+	const unsigned stride = asked != NULL ? (unsigned) atoi(asked) : SHORT ? 53 : 11;
 	unsigned n = 1, ended = 0;
-	for (bool failed = true; failed; n += SHORT ? 53 : 11) {
+	assert_true(stride > 0);
+	for (bool failed = true; failed; n += stride) {
 		net of = { .lost = CHOIR_NONE };
 		choir_strategy *s;
 		standin_fail(NULL, n, n % 2 == 0 ? UNKNOWN : OUT_OF_MEMORY);

@@ -39,6 +39,24 @@ TEST(values_of_the_variable)
 	look("/lib/x86_64-linux-gnu/libm.so.6", "gpu:0");
 }
 
+// A process looks for drivers and GPUs once, too.
+static void look_with(const char *variable, const char *value, const char *facts)
+{
+	const char *standin = getenv("CHOIR_TEST_STANDIN");
+	assert_non_null(standin);
+	setenv(variable, value, 1);
+	look(standin, facts);
+	unsetenv(variable);
+}
+
+TEST(drivers_and_gpus)
+{
+	look_with("STANDIN_DRIVER", "0", "gpu:0*no NVIDIA driver");
+	look_with("STANDIN_DRIVER", "11080", "gpu:0*CUDA 11.8*CUDA 13.0");
+	look_with("STANDIN_DEVICES", "0", "gpu:0*no GPU*no CUDA-capable device");
+	look_with("STANDIN_DEVICES", "1", NULL);
+}
+
 TEST(the_library_opens)
 {
 	library = getenv("CHOIR_TEST_CUDA");

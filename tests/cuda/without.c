@@ -1,5 +1,5 @@
-// libchoir-cuda without cuBLAS and NCCL (CHOIR_CUDA_WITHOUT): products use a kernel of its own,
-// which is said once, and "nccl" serves no group.
+// libchoir-cuda without cuBLAS, cuDNN and NCCL (CHOIR_CUDA_WITHOUT): products and convolutions use
+// kernels of its own, which is said once, and "nccl" serves no group.
 #include "choir/choir.h"
 #include "choir/extend/suite.h"
 #include "test.h"
@@ -9,12 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static int warnings;
+static int warnings[2];
 
 static void count_warnings(choir_log_level level, const char *line, void *user)
 {
 	(void) user;
-	warnings += level == CHOIR_LOG_WARNING && strstr(line, "cuBLAS") != NULL;
+	warnings[0] += level == CHOIR_LOG_WARNING && strstr(line, "cuBLAS") != NULL;
+	warnings[1] += level == CHOIR_LOG_WARNING && strstr(line, "cuDNN") != NULL;
 }
 
 static void report(const char *check, choir_status result, const char *text, void *user)
@@ -32,12 +33,17 @@ static void run(const char *operation)
 		fail_msg("%s", choir_error());
 }
 
-TEST(products)
+TEST(products_and_convolutions)
 {
 	choir_logger_set(CHOIR_LOG_WARNING, count_warnings, NULL);
 	run("matmul");
 	run("dense");
-	assert_int_equal(warnings, 1);
+	run("attention");
+	run("conv2d");
+	run("conv2d_gradient_input");
+	run("conv2d_gradient_filter");
+	assert_int_equal(warnings[0], 1);
+	assert_int_equal(warnings[1], 1);
 	choir_logger_set(CHOIR_LOG_WARNING, NULL, NULL);
 }
 

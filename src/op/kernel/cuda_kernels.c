@@ -92,8 +92,8 @@ static choir_status add_host_kernel(const chi_kernel_spec *spec)
 		.name = "host",
 		.user = spec->operation,
 		.run = queue_on_host };
-	// No update of libchoir-cuda takes a gate, so the host decides about updates.
-	if (strcmp(spec->operation, "update_gate") == 0)
+	// Updates read the gate in device memory, so they and the gate do not run on the host.
+	if (is_update(spec->operation) || strcmp(spec->operation, "update_gate") == 0)
 		return CHOIR_OK;
 	for (int dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
 		table.dtype = (choir_dtype) dtype;

@@ -37,7 +37,9 @@ bool standin_is_to_fail(const char *call)
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
-	*version = CUDART_VERSION;
+	lock_type lock(R().lock);
+	start_locked();
+	*version = R().driver;
 	return cudaSuccess;
 }
 
@@ -46,6 +48,8 @@ cudaError_t cudaGetDeviceCount(int *count)
 	lock_type lock(R().lock);
 	start_locked();
 	*count = R().devices;
+	if (R().driver < CUDART_VERSION / 1000 * 1000)
+		return leave(R().driver == 0 ? cudaErrorNoDevice : cudaErrorInsufficientDriver);
 	return leave(R().devices > 0 ? cudaSuccess : cudaErrorNoDevice);
 }
 
@@ -190,6 +194,12 @@ void standin_count(standin_counts *counts)
 {
 	lock_type lock(R().lock);
 	*counts = R().counts;
+}
+
+void standin_take_memory(int device, long long bytes)
+{
+	lock_type lock(R().lock);
+	R().device[device].used += (size_t) bytes;
 }
 
 void standin_pause(int paused)

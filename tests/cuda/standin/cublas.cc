@@ -3,6 +3,8 @@
 // beyond, and an algorithm of another problem.
 #include "standin.h"
 
+#include "../../../cuda/half.h"
+
 #include <cublasLt.h>
 
 #include <cstring>
@@ -26,7 +28,7 @@ struct standin_layout {
 };
 struct standin_preference {
 	uint64_t workspace;
-	uint32_t schemes;
+	uint32_t schemes, aligned[4]; // of a, b, c and the result
 };
 
 template <class T> static cublasStatus_t make(T **out, const char *call, const T &value)
@@ -114,7 +116,7 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l,
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p)
 {
-	return make(p, "cublasLtMatmulPreferenceCreate", { 0, 7 });
+	return make(p, "cublasLtMatmulPreferenceCreate", { 0, 7, { 256, 256, 256, 256 } });
 }
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p)
@@ -126,9 +128,15 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p)
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
 		cublasLtMatmulPreferenceAttributes_t attribute, const void *value, size_t bytes)
 {
-	return attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
-			? take(&p->workspace, value, bytes)
-			: take(&p->schemes, value, bytes);
+	switch (attribute) {
+	case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+		return take(&p->workspace, value, bytes);
+	case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+		return take(&p->schemes, value, bytes);
+	default:
+		return take(
+				&p->aligned[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, bytes);
+	}
 }
 
 // What an algorithm was chosen for.
@@ -138,7 +146,9 @@ static uint64_t problem_of(const standin_product *d, const standin_layout *a,
 	uint64_t hash = 1469598103934665603u;
 	const uint64_t all[] = { (uint64_t) d->compute, (uint64_t) d->transpose_a,
 		(uint64_t) d->transpose_b, (uint64_t) d->epilogue, a->rows, a->cols, b->rows, b->cols,
-		to->rows, to->cols, (uint64_t) to->batch, (uint64_t) to->type };
+		to->rows, to->cols, (uint64_t) to->batch, (uint64_t) to->type, (uint64_t) a->type,
+		(uint64_t) a->ld, (uint64_t) b->ld, (uint64_t) to->ld, (uint64_t) a->offset,
+		(uint64_t) b->offset };
 	for (uint64_t x : all)
 		hash = (hash ^ x) * 1099511628211u;
 	return hash;
@@ -163,45 +173,100 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
 	const uint64_t wanted = 2 * to->rows * to->cols * 8;
 	results[0].workspaceSize = wanted <= p->workspace ? wanted : 0;
 	results[0].algo.data[1] = results[0].workspaceSize;
+	for (int i = 0; i < 4; i++)
+		results[0].algo.data[2 + i] = p->aligned[i];
 	*found = 1;
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-template <class T>
-static std::string multiply(const standin_product &d, T alpha, const T *a,
-		const standin_layout &la, const T *b, const standin_layout &lb, T beta, const T *c, T *to,
-		const standin_layout &lt)
+static double load(cudaDataType_t type, const void *p, int64_t i)
+{
+	switch (type) {
+	case CUDA_R_64F:
+		return ((const double *) p)[i];
+	case CUDA_R_16F:
+		return (double) ((const choir_cuda::f16 *) p)[i];
+	case CUDA_R_16BF:
+		return (double) ((const choir_cuda::bf16 *) p)[i];
+	default:
+		return (double) ((const float *) p)[i];
+	}
+}
+
+static void store(cudaDataType_t type, void *p, int64_t i, double x)
+{
+	switch (type) {
+	case CUDA_R_64F:
+		((double *) p)[i] = x;
+		break;
+	case CUDA_R_16F:
+		((choir_cuda::f16 *) p)[i] = (choir_cuda::f16) x;
+		break;
+	case CUDA_R_16BF:
+		((choir_cuda::bf16 *) p)[i] = (choir_cuda::bf16) x;
+		break;
+	default:
+		((float *) p)[i] = (float) x;
+	}
+}
+
+// S: the type of sums.
+template <class S>
+static std::string multiply(const standin_product &d, S alpha, const void *a,
+		const standin_layout &la, const void *b, const standin_layout &lb, S beta, const void *c,
+		void *to, const standin_layout &lt)
 {
 	const int64_t k = (int64_t) (d.transpose_a == CUBLAS_OP_N ? la.cols : la.rows);
 	const int64_t pa = d.transpose_a == CUBLAS_OP_N ? la.ld : 1;
 	const int64_t ia = d.transpose_a == CUBLAS_OP_N ? 1 : la.ld;
 	const int64_t pb = d.transpose_b == CUBLAS_OP_N ? 1 : lb.ld;
 	const int64_t jb = d.transpose_b == CUBLAS_OP_N ? lb.ld : 1;
-	const T *bias = (d.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 ? (const T *) d.bias : NULL;
+	const void *bias = (d.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 ? d.bias : NULL;
 	for (int32_t batch = 0; batch < lt.batch; batch++)
 		for (int64_t j = 0; j < (int64_t) lt.cols; j++)
 			for (int64_t i = 0; i < (int64_t) lt.rows; i++) {
-				const T *x = a + batch * la.offset + i * ia, *y = b + batch * lb.offset + j * jb;
-				T sum = 0;
+				const int64_t x = batch * la.offset + i * ia, y = batch * lb.offset + j * jb;
+				const int64_t put = batch * lt.offset + j * lt.ld + i;
+				S sum = 0;
 				for (int64_t p = 0; p < k; p++)
-					sum += x[p * pa] * y[p * pb];
-				T *put = to + batch * lt.offset + j * lt.ld + i;
-				T value = alpha * sum;
+					sum += (S) load(la.type, a, x + p * pa) * (S) load(lb.type, b, y + p * pb);
+				S value = alpha * sum;
 				if (beta != 0)
-					value += beta * c[batch * lt.offset + j * lt.ld + i];
+					value += beta * (S) load(lt.type, c, put);
 				if (bias != NULL)
-					value += bias[i];
-				*put = (d.epilogue & CUBLASLT_EPILOGUE_RELU) != 0 && !(value > 0) ? 0 : value;
+					value += (S) load(lt.type, bias, i);
+				const bool cut = (d.epilogue & CUBLASLT_EPILOGUE_RELU) != 0 && !(value > 0);
+				store(lt.type, to, put, cut ? 0 : (double) value);
 			}
 	return std::string();
 }
 
+static size_t size_of(cudaDataType_t type)
+{
+	return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
+}
+
 static size_t bytes_of(const standin_layout *l)
 {
-	const size_t size = l->type == CUDA_R_64F ? 8 : 4;
 	return ((size_t) (l->batch - 1) * (size_t) l->offset + (l->cols - 1) * (size_t) l->ld +
 				   l->rows) *
-			size;
+			size_of(l->type);
+}
+
+// An operand of 16 bits may give a result of 32.
+static bool types_fit(const standin_layout *a, const standin_layout *b, const standin_layout *to)
+{
+	return a->type == b->type &&
+			(to->type == a->type || (to->type == CUDA_R_32F && size_of(a->type) == 2));
+}
+
+static void check_alignment(const cublasLtMatmulAlgo_t *algo, const void *const operands[4])
+{
+	for (int i = 0; i < 4; i++)
+		if ((uintptr_t) operands[i] % algo->data[2 + i] != 0)
+			standin_report("cublasLtMatmul: operand %d is not aligned to %d bytes, for which the "
+						   "algorithm was chosen",
+					i, (int) algo->data[2 + i]);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t d, const void *alpha,
@@ -222,7 +287,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t d, const 
 	const uint64_t kb = d->transpose_b == CUBLAS_OP_N ? lb->rows : lb->cols;
 	const uint64_t m = d->transpose_a == CUBLAS_OP_N ? la->rows : la->cols;
 	const uint64_t n = d->transpose_b == CUBLAS_OP_N ? lb->cols : lb->rows;
-	if (ka != kb || m != lt->rows || n != lt->cols || la->type != lt->type || lb->type != lt->type)
+	if (ka != kb || m != lt->rows || n != lt->cols || !types_fit(la, lb, lt))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	if (algo == NULL || algo->data[0] != problem_of(d, la, lb, lt)) {
 		standin_report("cublasLtMatmul: the algorithm was chosen for another problem");
@@ -233,13 +298,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t d, const 
 				workspace_bytes, (size_t) algo->data[1]);
 		return CUBLAS_STATUS_INVALID_VALUE;
 	}
+	const void *const operands[] = { a, b, c, to };
+	check_alignment(algo, operands);
 	std::vector<standin_reach> reach = { { a, false, true, bytes_of(la) },
 		{ b, false, true, bytes_of(lb) }, { to, true, true, bytes_of(lt) } };
 	if (algo->data[1] > 0)
 		reach.push_back({ workspace, true, true, (size_t) algo->data[1] });
 	const bool wide = lt->type == CUDA_R_64F;
 	if ((d->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0)
-		reach.push_back({ d->bias, false, true, lt->rows * (wide ? 8u : 4u) });
+		reach.push_back({ d->bias, false, true, lt->rows * size_of(lt->type) });
 	const standin_product product = *d;
 	const standin_layout x = *la, y = *lb, z = *lt;
 	double wa, wb;
@@ -250,10 +317,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t d, const 
 	const cudaError_t error = standin_queue(stream, "cublasLtMatmul", reach, [=] {
 		if (spoiled > 0)
 			memset(workspace, 0xff, spoiled);
-		return wide ? multiply<double>(product, wa, (const double *) a, x, (const double *) b, y,
-							  wb, (const double *) c, (double *) to, z)
-					: multiply<float>(product, sa, (const float *) a, x, (const float *) b, y, sb,
-							  (const float *) c, (float *) to, z);
+		return wide ? multiply<double>(product, wa, a, x, b, y, wb, c, to, z)
+					: multiply<float>(product, sa, a, x, b, y, sb, c, to, z);
 	});
 	return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

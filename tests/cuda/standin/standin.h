@@ -1,6 +1,8 @@
 // Steering and asking the stand-in: how late queued work is done, which call fails, what was
 // found. From the environment, when the first call of CUDA is made:
 //   STANDIN_DEVICES=4     how many devices there are (4)
+//   STANDIN_DRIVER=13000  version of the driver; 0: none
+//   STANDIN_MEMORY=4096   of a device, MiB
 //   STANDIN_SEED=1        of all choices
 //   STANDIN_DELAY=20      the longest wait before a task, microseconds
 //   STANDIN_LAZY=1        work is done only when somebody waits for it, or after 5 ms
@@ -29,6 +31,8 @@ void standin_forget_reports(void);
 void standin_lose(int device);
 // The sticky error of a device goes; a GPU has no such call.
 void standin_revive(int device);
+// Another process takes or, if negative, gives back bytes of a device's memory.
+void standin_take_memory(int device, long long bytes);
 // While paused, no queued work is done.
 void standin_pause(int paused);
 

@@ -76,6 +76,8 @@ void start_locked()
 		return;
 	r.started = true;
 	r.devices = (int) std::min(from_environment("STANDIN_DEVICES", 4), (unsigned) MOST_DEVICES);
+	r.driver = (int) from_environment("STANDIN_DRIVER", CUDART_VERSION);
+	r.memory = (size_t) from_environment("STANDIN_MEMORY", 4096) << 20;
 	r.random = r.seed = from_environment("STANDIN_SEED", 1);
 	r.delay = from_environment("STANDIN_DELAY", 20);
 	r.lazy = from_environment("STANDIN_LAZY", 0) != 0;

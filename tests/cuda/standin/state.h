@@ -134,7 +134,7 @@ struct device_state {
 struct runtime {
 	std::mutex lock;
 	std::condition_variable work, progress;
-	int devices = 4;
+	int devices = 4, driver = CUDART_VERSION;
 	uint64_t seed = 1, random = 1;
 	unsigned delay = 20;
 	bool lazy = false, peers = true, abort_on_report = false, quiet = false;

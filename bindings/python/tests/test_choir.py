@@ -106,6 +106,16 @@ def test_a_training_has_the_same_bits_on_any_devices():
     assert trained(4, "cpu:0,cpu:1")[0] == trained(4, "cpu:0")[0]
 
 
+def test_a_pass_that_was_left_begins_again():
+    s, x = choir.Strategy(replicas=1), np.arange(4, dtype=np.float32)
+    data = choir.Dataset(s, {"x": x}, batch=2)
+    for _ in range(2):
+        for batch in data:
+            assert s.run(lambda r: r.argument("x"), batch)[0].tolist() == [0, 1]
+            break
+    assert len(list(data)) == len(list(data)) == 2
+
+
 def test_operations_by_name():
     def step(r):
         x = r.constant(np.float64([[1, -2, 3], [4, 5, -6]]))

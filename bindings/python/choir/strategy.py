@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .library import Error, Status, check, ffi, lib, made
+from .library import Error, Status, check, ffi, lib, made, pointer_of
 from .tensor import Frame, Tape, Tensor, packed
 
 
@@ -121,6 +121,8 @@ class _Run(Calls):
         try:
             found = self.step(replica) # type: ignore[misc]
             if found is not None:
+                if not isinstance(found, Tensor):
+                    raise TypeError(f"step: returned {type(found).__name__}; expected a Tensor or nothing")
                 self.results[replica.id] = found.numpy()
             return 0
         except BaseException as error:  # also KeyboardInterrupt: it comes back as itself
@@ -230,7 +232,7 @@ class Strategy:
     def run_symbol(self, step: Any, user: Any = ffi.NULL, batch: Any = None) -> None:
         """Calls a C function, as lib.NAME of another cffi library, in every local replica."""
         check(lib.choir_strategy_run(self.pointer, ffi.cast("choir_replica_fn *", step), user,
-                                     ffi.NULL if batch is None else batch.pointer, ffi.NULL))
+                                     ffi.NULL if batch is None else pointer_of("run", batch, "a batch of a Dataset"), ffi.NULL))
 
     def run(self, step: Callable[[Replica], Any], batch: Any = None) -> list[np.ndarray]:
         """Calls step in every local replica, with the parts of a Dataset's batch as arguments. Returns
@@ -240,7 +242,7 @@ class Strategy:
         run.step = step
         try:
             status = lib.choir_strategy_run(self.pointer, _call_step, run.handle,
-                                            ffi.NULL if batch is None else batch.pointer, ffi.NULL)
+                                            ffi.NULL if batch is None else pointer_of("run", batch, "a batch of a Dataset"), ffi.NULL)
             if status or run._raised or _late._raised:
                 run.check(status, _late)
             results = run.results

@@ -58,6 +58,19 @@ def test_wrong_arrays_and_shapes_are_refused():
     assert e.value.status == choir.Status.INVALID
 
 
+def test_wrong_results_and_batches_are_refused():
+    s = choir.Strategy(replicas=2)
+    with pytest.raises(TypeError, match="step: returned ndarray; expected a Tensor"):
+        s.run(lambda r: np.zeros(2))
+    with pytest.raises(TypeError, match="run: ndarray; expected a batch"):
+        s.run(lambda r: None, np.zeros(2))
+    with s.scope():
+        model = choir.Model(choir.layer("dense", "a", 1, 1, "linear"), "mean_squared_error")
+    with pytest.raises(TypeError, match="data: list; expected a Dataset"):
+        model.evaluate([1.0])
+    assert len(s.run(lambda r: r.constant(np.float32([1])))) == 2
+
+
 def test_runs_leak_no_reference():
     s, x = choir.Strategy(replicas=2), np.float32([1])
     def step(r):

@@ -5,6 +5,7 @@ int train_main(int argc, char **argv);
 int predict_main(int argc, char **argv);
 int sample_main(int argc, char **argv);
 int export_main(int argc, char **argv);
+int import_main(int argc, char **argv);
 int inspect_main(int argc, char **argv);
 int replay_main(int argc, char **argv);
 int trace_main(int argc, char **argv);

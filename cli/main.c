@@ -20,6 +20,7 @@ static const struct {
 	{ "predict", predict_main, "classify data with saved weights" },
 	{ "sample", sample_main, "continue a text with a saved model" },
 	{ "export", export_main, "write a trained model as one C file" },
+	{ "import", import_main, "make a model from weights of PyTorch or Keras" },
 	{ "inspect", inspect_main, "show what a file holds and where it is damaged" },
 	{ "replay", replay_main, "run one replica of one training step again" },
 	{ "report", report_main, "write a page about a training (HTML)" },

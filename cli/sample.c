@@ -39,7 +39,7 @@ static const command self = {
 	.operands = "FILE",
 	.max_operands = 1,
 	.needs_operand = true,
-	.about = "Continues a text with a model that choir train --model gpt --save wrote.\n\n"
+	.about = "Continues a text with a gpt or an lstm that choir train --save wrote.\n\n"
 			 "The model predicts each byte from the bytes "
 			 "before it, up to the length of its context.",
 	.examples = { "choir sample plays.safetensors --prompt ROMEO: --temperature 0.8",
@@ -123,8 +123,8 @@ static choir_status prepare(sampling *s, const char *path)
 	CHOIR_TRY(model_find_weights(&path, found));
 	CHOIR_TRY(model_plan_read(&plan, path));
 	if (!model_plan_text(&plan))
-		return choir_fail(
-				CHOIR_INVALID, "%s: the model is a %s; needs weights of a gpt", path, plan.kind);
+		return choir_fail(CHOIR_INVALID,
+				"%s: the model is a %s; needs weights of a gpt or an lstm", path, plan.kind);
 	s->strategy = choir_one_device_strategy_new(NULL);
 	if (s->strategy == NULL)
 		return choir_error_status();

@@ -32,11 +32,13 @@ static const struct {
 	{ "cnn", "cnn", 128, { 2, { 28, 28 } }, { 0 }, CHOIR_ADAM, 1e-3 },
 	{ "resnet20", "resnet20", 128, { 3, { 32, 32, 3 } }, { 0 }, CHOIR_MOMENTUM, 0.1 },
 	{ "resnet18", "resnet18", 128, { 3, { 32, 32, 3 } }, { 0 }, CHOIR_MOMENTUM, 0.1 },
+	{ "mobilenet", "mobilenet", 128, { 3, { 32, 32, 3 } }, { 0 }, CHOIR_MOMENTUM, 0.1 },
+	{ "lstm", "lstm", 64, { 1, { 64 } }, { 0 }, CHOIR_ADAM, 1e-3 },
 	{ "gpt128", "gpt", 16, { 1, { 128 } }, { .width = 128 }, CHOIR_ADAMW, 3e-4 },
 	{ "gpt256", "gpt", 16, { 1, { 128 } }, { .width = 256 }, CHOIR_ADAMW, 3e-4 },
 };
-static const char *const cases[] = { "mlp128", "mlp1024", "cnn", "resnet20", "resnet18", "gpt128",
-	"gpt256", NULL };
+static const char *const cases[] = { "mlp128", "mlp1024", "cnn", "resnet20", "resnet18",
+	"mobilenet", "lstm", "gpt128", "gpt256", NULL };
 
 static struct {
 	const char *which, *devices, *save, *precision, *wire;
@@ -82,8 +84,9 @@ static const command self = {
 			"Measures training steps of fixed models and prints one JSON object.\n\n"
 			"mlp128, mlp1024: 784-512-512-10; batch 128 or 1024, SGD 0.01 with momentum 0.9\n"
 			"cnn: two 3x3 convolutions (32, 64), max pool 2, dense 128, 10; batch 128, Adam 1e-3\n"
-			"resnet20, resnet18: images of 32x32x3, 10 classes; batch 128, SGD 0.1 with momentum\n"
-			"0.9\n"
+			"resnet20, resnet18, mobilenet: images of 32x32x3, 10 classes; batch 128, SGD 0.1\n"
+			"with momentum 0.9\n"
+			"lstm: an LSTM of width 256 on bytes, context 64; batch 64, Adam 1e-3\n"
 			"gpt128, gpt256: 4 blocks of width 128 or 256, 4 heads, context 128; batch 16,\n"
 			"AdamW 3e-4\n\n"
 			"limit_ms is a lower bound of the step time. It assumes that products (step_mflop)\n"

@@ -6,6 +6,16 @@
 
 static const double EPSILON = 1e-5;
 
+choir_status text_check(const model_plan *plan)
+{
+	const int64_t context = plan->size.context;
+	if (plan->image.rank != 1 || plan->image.dim[0] != context)
+		return choir_fail(CHOIR_INVALID,
+				"%s: the data are not windows of %lld bytes of text; needs --data text:FILE",
+				plan->kind, (long long) context);
+	return dropout_check(plan);
+}
+
 choir_status gpt_check(const model_plan *plan)
 {
 	const model_size *size = &plan->size;
@@ -13,12 +23,7 @@ choir_status gpt_check(const model_plan *plan)
 		return choir_fail(CHOIR_INVALID,
 				"gpt: --heads %lld, --width %lld; the number of heads must divide the width",
 				(long long) size->heads, (long long) size->width);
-	if (plan->image.rank != 1 || plan->image.dim[0] != size->context)
-		return choir_fail(CHOIR_INVALID,
-				"gpt: the data are not windows of %lld bytes of text; needs --data text:FILE",
-				(long long) size->context);
-	CHOIR_TRY(dropout_check(plan));
-	return CHOIR_OK;
+	return text_check(plan);
 }
 
 // The layers inside a residual connection.

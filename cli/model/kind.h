@@ -23,11 +23,26 @@ double resnet_weights(const model_plan *plan);
 double resnet_activations(const model_plan *plan);
 model_work resnet_work(const model_plan *plan);
 
+choir_status mobilenet_check(const model_plan *plan);
+choir_status mobilenet_build(model *m);
+double mobilenet_weights(const model_plan *plan);
+double mobilenet_activations(const model_plan *plan);
+model_work mobilenet_work(const model_plan *plan);
+
 choir_status gpt_check(const model_plan *plan);
 choir_status gpt_build(model *m);
 double gpt_weights(const model_plan *plan);
 double gpt_activations(const model_plan *plan);
 model_work gpt_work(const model_plan *plan);
+
+choir_status lstm_check(const model_plan *plan);
+choir_status lstm_build(model *m);
+double lstm_weights(const model_plan *plan);
+double lstm_activations(const model_plan *plan);
+model_work lstm_work(const model_plan *plan);
+
+// CHOIR_INVALID: the examples are not windows of text.
+choir_status text_check(const model_plan *plan);
 
 // Needs images of at least min rows and columns; min 0: any numbers.
 choir_status image_check(const model_plan *plan, int64_t min);

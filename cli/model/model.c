@@ -9,7 +9,8 @@
 
 enum { CNN_WIDTHS = 3 };
 
-const char *const model_kinds[] = { "mlp", "cnn", "resnet20", "resnet18", "gpt", NULL };
+const char *const model_kinds[] = { "mlp", "cnn", "resnet20", "resnet18", "mobilenet", "gpt",
+	"lstm", NULL };
 
 // In the order of model_kinds.
 static const struct {
@@ -26,10 +27,14 @@ static const struct {
 			resnet_activations, resnet_work },
 	{ NULL, { .width = 64 }, resnet_check, resnet_build, resnet_weights, resnet_activations,
 			resnet_work },
+	{ NULL, { .width = 32 }, mobilenet_check, mobilenet_build, mobilenet_weights,
+			mobilenet_activations, mobilenet_work },
 	{ NULL, { .width = 128, .layers = 4, .heads = 4, .context = 128 }, gpt_check, gpt_build,
 			gpt_weights, gpt_activations, gpt_work },
+	{ NULL, { .width = 256, .layers = 1, .context = 64 }, lstm_check, lstm_build, lstm_weights,
+			lstm_activations, lstm_work },
 };
-enum { MLP, CNN, GPT = 4 };
+enum { MLP, CNN, GPT = 5, LSTM };
 
 static int kind_index(const char *name)
 {
@@ -44,7 +49,9 @@ choir_status model_plan_set(model_plan *plan, const char *kind, const char *widt
 	const int k = kind_index(kind);
 	if (model_kinds[k] == NULL)
 		return choir_fail(CHOIR_NOT_FOUND,
-				"model \"%s\": unknown model; known: mlp, cnn, resnet20, resnet18, gpt", kind);
+				"model \"%s\": unknown model; known: mlp, cnn, resnet20, resnet18, mobilenet, "
+				"gpt, lstm",
+				kind);
 	plan->kind = model_kinds[k];
 	plan->size = kinds[k].usual;
 	plan->widths = 0;
@@ -87,10 +94,10 @@ choir_status model_plan_resize(model_plan *plan, const model_size *size)
 	CHOIR_TRY(set_number(plan->kind, "--layers", usual->layers, size->layers, &to->layers));
 	CHOIR_TRY(set_number(plan->kind, "--heads", usual->heads, size->heads, &to->heads));
 	CHOIR_TRY(set_number(plan->kind, "--context", usual->context, size->context, &to->context));
-	if (size->dropout != 0 && k != GPT && k != MLP)
+	if (size->dropout != 0 && k < GPT && k != MLP)
 		return choir_fail(CHOIR_INVALID,
-				"--dropout %g: model %s has no dropout; needs a gpt or an mlp", size->dropout,
-				plan->kind);
+				"--dropout %g: model %s has no dropout; needs a gpt, an lstm or an mlp",
+				size->dropout, plan->kind);
 	if (size->batch_norm && k != MLP)
 		return choir_fail(CHOIR_INVALID, "--normalization batch: model %s has none; needs an mlp",
 				plan->kind);
@@ -101,7 +108,7 @@ choir_status model_plan_resize(model_plan *plan, const model_size *size)
 
 bool model_plan_text(const model_plan *plan)
 {
-	return kind_index(plan->kind) == GPT;
+	return kind_index(plan->kind) >= GPT;
 }
 
 double model_plan_weights(const model_plan *plan)
@@ -138,7 +145,7 @@ choir_shape model_input(const model_plan *plan)
 	const int kind = kind_index(plan->kind);
 	if (kind == MLP)
 		return CHOIR_SHAPE(choir_shape_elements(one));
-	if (kind == GPT)
+	if (kind >= GPT)
 		return *one;
 	return CHOIR_SHAPE(one->dim[0], one->dim[1], one->rank == 3 ? one->dim[2] : 1);
 }

@@ -35,10 +35,10 @@ typedef struct {
 } table_plan;
 
 typedef struct {
-	int64_t width; // gpt: embedding size; resnets: channels of the first stage
-	int64_t layers; // gpt: blocks; resnet20: 6 n + 2
-	int64_t heads, context; // gpt
-	double dropout; // gpt, mlp
+	int64_t width; // gpt, lstm: embedding size; resnets, mobilenet: channels of the first stage
+	int64_t layers; // gpt, lstm: blocks; resnet20: 6 n + 2
+	int64_t heads, context; // gpt; lstm: context
+	double dropout; // gpt, lstm, mlp
 	bool batch_norm; // mlp
 } model_size;
 
@@ -61,12 +61,12 @@ size_t table_number_names(
 
 // A model without its weights.
 typedef struct {
-	const char *kind; // "mlp", "cnn", "resnet20", "resnet18", "gpt"
+	const char *kind; // "mlp", "cnn", one of model_kinds
 	int64_t width[MAX_WIDTHS]; // mlp: hidden layers; cnn: two convolutions, one dense
 	int widths; // 0: it has a size instead
 	model_size size;
 	bool gelu_tanh; // gpt
-	choir_shape image; // an example: [h, w], [h, w, channels]; gpt: [context]
+	choir_shape image; // an example: [h, w], [h, w, channels]; text: [context]
 	int64_t classes; // or numbers to predict
 	double scale; // factor of the images
 	table_plan *table; // NULL: not trained on a table

@@ -58,7 +58,7 @@ bool model_plan_write(const model_plan *plan, char text[METADATA_SIZE])
 	size_t at = (size_t) snprintf(text, METADATA_SIZE,
 			"choir.model=%s\nchoir.classes=%lld\nchoir.scale=%.17g\n", plan->kind,
 			(long long) plan->classes, plan->scale);
-	if (model_plan_text(plan))
+	if (strcmp(plan->kind, "gpt") == 0)
 		at += (size_t) snprintf(text + at, METADATA_SIZE - at, "choir.activation=%s\n",
 				activations[plan->gelu_tanh]);
 	if (plan->widths != 0)
@@ -115,7 +115,8 @@ static choir_status read_activation(model_plan *plan, const char *path)
 	char value[VALUE_SIZE];
 	bool there;
 	CHOIR_TRY(find(path, "activation", value, &there));
-	plan->gelu_tanh = model_plan_text(plan) && (!there || strcmp(value, activations[1]) == 0);
+	plan->gelu_tanh =
+			strcmp(plan->kind, "gpt") == 0 && (!there || strcmp(value, activations[1]) == 0);
 	if (there && strcmp(value, activations[plan->gelu_tanh]) != 0)
 		return wrong_value(path, "activation", value);
 	return CHOIR_OK;

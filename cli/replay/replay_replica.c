@@ -16,11 +16,11 @@
 #include <string.h>
 
 // What a checkpoint may ask for without an option.
-enum { MAX_DRAWN = 1000000, MAX_REPLICAS = 4096 };
+enum { MAX_DRAWN = 1000000, MAX_REPLICAS = 4096, MAX_SIDE = 1024 };
 
 static struct {
 	const char *checkpoint, *data, *init, *init_map, *devices;
-	int64_t step, replica, replicas;
+	int64_t step, replica, replicas, image_size;
 	bool check, json;
 } given = { .step = CHOIR_NONE, .replica = CHOIR_NONE };
 
@@ -46,6 +46,9 @@ static const option options[] = {
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.min = 1, .max = 1 << 16,
 		.help = "replicas of the training (required above 4096)" },
+	{ .name = "--image-size", .value = "N", .kind = OPTION_INTEGER, .to = &given.image_size,
+		.min = 1, .max = 1 << 14,
+		.help = "height and width of images in the training (required\nabove 1024)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
 		.help = devices_help },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
@@ -139,6 +142,11 @@ static choir_status take_sizes(replay *r, size_t i)
 		return choir_fail(CHOIR_INVALID,
 				"%s: records %" PRId64 " replicas; needs the same --replicas (required above %d)",
 				path, replicas, MAX_REPLICAS);
+	const int64_t side = train_given->image_size;
+	if (given.image_size != side && (given.image_size != 0 || side > MAX_SIDE))
+		return choir_fail(CHOIR_INVALID,
+				"%s: records --image-size %" PRId64 "; needs the same one (required above %d)",
+				path, side, MAX_SIDE);
 	return CHOIR_OK;
 }
 

@@ -177,6 +177,42 @@ class Export(Case):
             self.assertEqual((failed.returncode, failed.stdout), (1, ""))
             self.assertIn(words, failed.stderr)
 
+    def test_weights_of_another_library_become_a_model(self):
+        data, _ = self.images((9, 8, 3))
+        self.succeed("train", "--data", data, "--model", "cnn", "--widths", "3,4,8", *IMAGES)
+        self.succeed("export", "w", "--weights", "t.st", "--map", "torch")
+        scores = ("--data", data, "--scores")
+        *said, last = self.events("predict", "w", *scores)
+        classes = str(len(said[0]["scores"]))
+        cnn = ("import", "t.st", "--save", "i.st", "--model", "cnn", "--widths", "3,4,8", "--image", "9,8,3")
+        self.assertEqual(self.events(*cnn, "--classes", classes),
+                         [{"event": "end", "file": "i.st", "restored": 8}])
+        self.assertEqual(self.events("predict", "i.st", *scores), [*said, last])
+        self.succeed(*cnn, "--classes", classes, "--scale", "1", "--mean", "0,0,0", "--deviation", "255,255,255")
+        self.assertAlmostEqual(self.events("predict", "i.st", *scores)[0]["scores"][0], said[0]["scores"][0], places=3)
+        os.remove(self.folder / "i.st")
+        # A weight that the file lacks, and a layer that the model lacks.
+        (self.folder / "less.map").write_text("torch\nconv1.bias -\n")
+        self.succeed("train", "--data", data, "--model", "mlp", "--widths", "5,5", *IMAGES)
+        self.succeed("export", "w", "--weights", "m.st", "--map", "torch")
+        other = ("import", "m.st", "--save", "i.st", "--classes", classes, "--image", "9,8,3", "--model")
+        for code, words, arguments in (
+                (1, "\"classes/bias\" needs F32 [17]", (*cnn, "--classes", "17")),
+                (1, "\"conv2/bias\" needs F32 [5]", (*cnn, "--classes", classes, "--widths", "3,5,8")),
+                (1, "--image 9,8,x: wrong shape", (*cnn, "--classes", classes, "--image", "9,8,x")),
+                (1, "--mean 1,2: wrong list", (*cnn, "--classes", classes, "--mean", "1,2")),
+                (1, "--deviation 1,0,1: wrong list", (*cnn, "--classes", classes, "--deviation", "1,0,1")),
+                (1, ("no tensor for 1 of 8 weights", "conv1/bias"), (*cnn, "--classes", classes, "--map", "less.map")),
+                (1, ("2 tensors without a weight in the mlp, first hidden2.", "leaves a tensor out"),
+                 (*other, "mlp", "--widths", "5")),
+                (1, "epsilon 1e-5", (*other, "mobilenet", "--map", "keras")),
+                (1, "--model gpt: needs neither --image", (*other, "gpt")),
+                (1, "--model cnn: needs --image and --classes", cnn),
+                (2, "--save FILE", ("import", "t.st", "--model", "cnn")),
+                (2, "--model NAME", ("import", "t.st", "--save", "i.st"))):
+            self.fail_with(code, words, *arguments)
+        self.assertFalse((self.folder / "i.st").exists())
+
     def test_wrong_use(self):
         self.fail_with(2, "FILE", "export")
         self.fail_with(2, "--c FILE", "export", "w")

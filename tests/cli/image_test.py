@@ -6,7 +6,7 @@ import io
 import struct
 import zlib
 
-from command import Case, main, not_in_every_suite
+from command import Case, forge, main, not_in_every_suite
 
 SIDE = 8
 TRAIN = ("train", "--data", "images:set", "--image-size", SIDE, "--model", "cnn", "--widths", "4,4,8",
@@ -43,6 +43,16 @@ class Images(Case):
         run = self.start("predict", "m.safetensors", *arguments)
         self.assertEqual(run.returncode, 0, run.stderr)
         return list(csv.reader(io.StringIO(run.stdout))), run.stderr
+
+    def test_a_checkpoint_may_not_ask_for_huge_images(self):
+        self.succeed("train", "--data", "images:set", "--image-size", "8", "--model", "resnet20", "--layers", "8",
+                     "--width", "2", "--epochs", "1", "--batch", "16", "--checkpoint", "c")
+        for path in (self.folder / "c").glob("step-*"):
+            forge(path, **{"train__options__image-size": "3000"})
+        replay = ("replay", "--checkpoint", "c", "--step", "2", "--replica", "0", "--data", "images:set")
+        facts = ("c/step-2: records --image-size 3000", "1024")
+        self.fail_with(1, facts, *replay)
+        self.fail_with(1, facts, *replay, "--image-size", "8")
 
     def test_learned_and_predicted_by_file(self):
         run = self.succeed(*TRAIN, "--epochs", "12", "--save", "m.safetensors")

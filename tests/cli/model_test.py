@@ -15,6 +15,8 @@ GPT = ("--model", "gpt", "--data", "text:t.txt", "--width", "16", "--layers", "2
        "--context", "16", "--epochs", "2")
 RESNET = ("--model", "resnet20", "--data", "digits:100", "--width", "4", "--layers", "8", "--epochs", "2",
           "--batch", "16")
+LSTM = ("--model", "lstm", "--data", "text:t.txt", "--width", "16", "--context", "16", "--epochs", "2")
+MOBILENET = ("--model", "mobilenet", "--data", "digits:50", "--width", "2", "--epochs", "1")
 
 
 def write_safetensors(path, tensors):
@@ -67,6 +69,17 @@ class Model(Case):
         self.assertEqual(last["examples"], windows)
         for line in each[:10]:
             self.assertEqual(line["label"], TEXT[16 * line["example"] + 16])
+
+    @not_in_every_suite
+    def test_an_lstm_learns_text(self):
+        end = self.events("train", *LSTM, "--width", "32", "--epochs", "12", "--batch", "4", "--rate", "0.01",
+                          "--save", "l.st")[-1]
+        self.assertLess(end["bits_per_byte"], 1)
+        text = self.succeed("sample", "l.st", "--prompt", "the cat sat", "--bytes", "12", "--greedy")
+        self.assertTrue(text.startswith("the cat sat on the"), text)
+        self.assertEqual(self.events("predict", "l.st", "--data", "text:t.txt")[-1]["examples"], (len(TEXT) - 1) // 16)
+        self.fail_with(1, "--heads 2: model lstm has no such size", "train", *LSTM, "--heads", "2")
+        self.fail_with(1, ("lstm: ", "--data text:FILE"), "train", "--model", "lstm", "--data", "digits:20")
 
     @not_in_every_suite
     def test_text_of_several_files(self):
@@ -125,7 +138,7 @@ class Model(Case):
         self.assertEqual(draw("--greedy", "--prompt", "x" * 100), draw("--greedy", "--prompt", "x" * 16))
 
     def test_the_same_weights_whatever_carries_the_replicas(self):
-        for model in ((*GPT, "--dropout", "0.1", "--epochs", "1"), RESNET):
+        for model in ((*GPT, "--dropout", "0.1", "--epochs", "1"), RESNET, LSTM, MOBILENET):
             one = self.weights(*model, "--replicas", "4", "--devices", "cpu:0")
             for devices in ("cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3", "far:0,far:1"):
                 self.assertEqual(self.weights(*model, "--replicas", "4", "--devices", devices), one,
@@ -150,7 +163,7 @@ class Model(Case):
 
     @not_in_every_suite
     def test_the_bytes_said_before_are_those_of_the_variables(self):
-        for model in (GPT, RESNET, ("--data", "digits:50", "--epochs", "1"),
+        for model in (GPT, RESNET, LSTM, MOBILENET, ("--data", "digits:50", "--epochs", "1"),
                       ("--data", "digits:50", "--epochs", "1", "--model", "mlp")):
             start = self.events("train", *model)[0]
             self.assertEqual(start["memory"]["weights"], sum(v["bytes"] for v in start["variables"]), model)

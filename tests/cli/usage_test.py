@@ -8,7 +8,7 @@ import subprocess
 
 from command import SOURCE, Case, main
 
-COMMANDS = ("train", "predict", "sample", "export", "inspect", "replay", "report", "trace", "run", "status", "serve", "key", "devices", "doctor",
+COMMANDS = ("train", "predict", "sample", "export", "import", "inspect", "replay", "report", "trace", "run", "status", "serve", "key", "devices", "doctor",
             "bench train", "bench kernels", "bench all-reduce", "bench run", "bench input")
 
 
@@ -41,7 +41,7 @@ class Usage(Case):
             self.assertIn(f".SH {name.upper()}\n", manual)
 
     def test_unknown_names(self):
-        self.fail_with(2, ("trian: unknown", "did you mean train?", "known: train, predict, sample, export, inspect, "
+        self.fail_with(2, ("trian: unknown", "did you mean train?", "known: train, predict, sample, export, import, inspect, "
                            "replay, report, trace, run, status, serve, key, devices, doctor, bench"), "trian")
         self.fail_with(2, ("al-reduce: unknown", "did you mean all-reduce?", "known: all-reduce, train, kernels, run, input"), "bench", "al-reduce")
         self.fail_with(2, ("--modle: ", "did you mean --model?"), "train", "--modle", "cnn")

@@ -39,7 +39,7 @@ class Dataset:
         data = made(lib.choir_memory_dataset_new(lengths.pop()[0], len(arrays), given, True))
         if shuffle:
             data = lib.choir_dataset_shuffle(data, shuffle, seed)
-        self._strategy = strategy
+        self._strategy, self._begun = strategy, False
         self._pointer = made(lib.choir_strategy_distribute_dataset(
             strategy.pointer, lib.choir_dataset_batch(data, batch), ffi.NULL))
 
@@ -50,9 +50,12 @@ class Dataset:
         return self._pointer
 
     def __iter__(self) -> Iterator[Batch]:
-        """The batches of one pass."""
+        """The batches of one pass. A pass that was left before its end is given up."""
         values = ffi.new("choir_values **")
         end, following = int(Status.END), lib.choir_distributed_dataset_next
+        if self._begun:
+            check(lib.choir_distributed_dataset_rewind(self.pointer))
+        self._begun = True
         try:
             while True:
                 status = following(self.pointer, values)
@@ -62,4 +65,5 @@ class Dataset:
                 yield Batch(values[0])
         finally:
             lib.choir_values_free(values[0])
+        self._begun = False
         check(lib.choir_distributed_dataset_rewind(self._pointer))

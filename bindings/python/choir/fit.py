@@ -11,7 +11,7 @@ import numpy as np
 
 from .dataset import Dataset
 from .layer import Layer, Metric, Optimizer
-from .library import ffi, lib, made
+from .library import ffi, lib, made, pointer_of
 from .op import _options
 from .strategy import Calls, Replica, current
 from .tensor import Frame, Tensor
@@ -121,7 +121,7 @@ class Model:
         given = ffi.new("choir_callback[]", [self._callback(calls, c) for c in [None, *callbacks]])
         options |= {"epochs": epochs, "callbacks": given, "n_callbacks": len(given)}
         if validation is not None:
-            options["validation"] = validation.pointer
+            options["validation"] = pointer_of("validation", validation, "a Dataset")
         kept = [ffi.NULL if part is None else _options(ffi.typeof(f"choir_{name} *"), part | {"log": text})
                 for name, part, text in zip(("early_stopping", "reduce_on_plateau"),
                                             (early_stopping, reduce_on_plateau), texts)]
@@ -131,7 +131,7 @@ class Model:
             manager = made(lib.choir_checkpoint_manager_new(self._strategy.pointer, checkpoints.encode(), ffi.NULL))
         options["checkpoints"] = manager
         try:
-            self._check(calls, lib.choir_fit(self.pointer, data.pointer,
+            self._check(calls, lib.choir_fit(self.pointer, pointer_of("data", data, "a Dataset"),
                                              _options(ffi.typeof("choir_fit_options *"), options)))
         finally:
             lib.choir_checkpoint_manager_free(manager)
@@ -143,14 +143,14 @@ class Model:
 
     def evaluate(self, data: Dataset) -> dict[str, float]:
         """The loss and the metrics of one pass over data, without training."""
-        self._check(Calls(), lib.choir_evaluate(self.pointer, data.pointer))
+        self._check(Calls(), lib.choir_evaluate(self.pointer, pointer_of("data", data, "a Dataset")))
         return {name.removeprefix("val_"): self.log(name) for name in self.logs() if name.startswith("val_")}
 
     def predict(self, data: Dataset) -> np.ndarray:
         """The results of all examples of one pass over data."""
         frame = Frame(made(lib.choir_frame_new(ffi.NULL)))
         try:
-            found = lib.choir_predict(self.pointer, data.pointer, frame.pointer)
+            found = lib.choir_predict(self.pointer, pointer_of("data", data, "a Dataset"), frame.pointer)
             self._check(Calls(), lib.choir_frame_status(frame.pointer))
             return Tensor(frame, found).numpy()
         finally:

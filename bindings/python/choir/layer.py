@@ -27,7 +27,7 @@ class Layer(_Owned):
     """A layer: layer("dense", "hidden", 784, 128, "relu")."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        return Tensor(x.frame, lib.choir_layer_apply(self.pointer, x.pointer))
+        return Tensor(x._frame, lib.choir_layer_apply(self.pointer, x.pointer))
 
 
 def _constant(type_: Any, value: Any) -> Any:
@@ -75,7 +75,9 @@ class Optimizer(_Owned):
 
     def minimize(self, loss: Tensor, tape: Tape) -> None:
         """The backward pass and the update: called in all replicas."""
-        check(lib.choir_optimizer_minimize(self.pointer, loss.pointer, tape.pointer))
+        status = lib.choir_optimizer_minimize(self.pointer, loss.pointer, tape.pointer)
+        if status:
+            check(status)
 
 
 class Metric(_Owned):

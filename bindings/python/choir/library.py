@@ -46,3 +46,11 @@ def made(pointer: Any) -> Any:
     if not pointer:
         raise failure()
     return pointer
+
+
+def pointer_of(where: str, value: Any, expected: str) -> Any:
+    """value.pointer; TypeError if value is something else, as an array."""
+    try:
+        return value.pointer
+    except AttributeError:
+        raise TypeError(f"{where}: {type(value).__name__}; expected {expected}") from None

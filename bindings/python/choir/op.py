@@ -47,8 +47,10 @@ def _call(name: str) -> Callable[..., Tensor]:
     plain = len(types) if all(type_ == _TENSOR for type_ in types) else -1
 
     def operation(*arguments: Any) -> Tensor:
-        if len(arguments) == plain and all(type(a) is Tensor for a in arguments):
-            return Tensor(arguments[0].frame, fn(*[a.pointer for a in arguments]))
+        if len(arguments) == plain: # most calls: without conversions
+            pointers = [a._pointer for a in arguments if type(a) is Tensor and a._frame._pointer is not None]
+            if len(pointers) == plain:
+                return Tensor(arguments[0]._frame, fn(*pointers))
         tensors = [a for a in arguments if isinstance(a, Tensor)]
         if not tensors:
             raise TypeError(f"{name}: no tensor; expected one or more")

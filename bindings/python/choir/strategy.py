@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .library import Error, Status, check, ffi, lib, made
+from .library import Error, Status, check, ffi, lib, made, pointer_of
 from .tensor import Frame, Tape, Tensor, packed
 
 
@@ -108,25 +108,28 @@ class Replica:
 
 
 class _Run(Calls):
-    """One run of a step of Python."""
+    """One run of a step of Python. A strategy uses it again, since making one takes as long as a call of C."""
 
-    def __init__(self, step: Callable[[Replica], Any]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.step = step
+        self.step: Callable[[Replica], Any] | None = None
         self.results: dict[int, np.ndarray] = {}
+        self.handle = ffi.new_handle(self)
 
     def call(self, pointer: Any) -> int:
         replica = Replica(pointer)
         try:
-            found = self.step(replica)
+            found = self.step(replica) # type: ignore[misc]
             if found is not None:
+                if not isinstance(found, Tensor):
+                    raise TypeError(f"step: returned {type(found).__name__}; expected a Tensor or nothing")
                 self.results[replica.id] = found.numpy()
-            return lib.CHOIR_OK
+            return 0
         except BaseException as error:  # also KeyboardInterrupt: it comes back as itself
             self.note(error)
             return lib.CHOIR_CANCELLED
         finally:
-            replica.frame.close()
+            replica.frame._pointer = None
 
 
 # One function pointer for all runs, since making one takes longer than a small step. What is raised
@@ -179,6 +182,7 @@ class Strategy:
         self._pointer = ffi.gc(made(lib.choir_strategy_new(kind.encode(), options)),
                                lib.choir_strategy_free)
         self.closed = False
+        self._runs: list[_Run] = []  # that nobody uses
 
     @property
     def pointer(self) -> Any:
@@ -228,17 +232,25 @@ class Strategy:
     def run_symbol(self, step: Any, user: Any = ffi.NULL, batch: Any = None) -> None:
         """Calls a C function, as lib.NAME of another cffi library, in every local replica."""
         check(lib.choir_strategy_run(self.pointer, ffi.cast("choir_replica_fn *", step), user,
-                                     ffi.NULL if batch is None else batch.pointer, ffi.NULL))
+                                     ffi.NULL if batch is None else pointer_of("run", batch, "a batch of a Dataset"), ffi.NULL))
 
     def run(self, step: Callable[[Replica], Any], batch: Any = None) -> list[np.ndarray]:
         """Calls step in every local replica, with the parts of a Dataset's batch as arguments. Returns
         the tensors that the steps returned, in the order of the replicas. The first exception of a
         step ends the run and comes back as itself."""
-        run = _Run(step)
-        handle = ffi.new_handle(run)
-        run.check(lib.choir_strategy_run(self.pointer, _call_step, handle,
-                                         ffi.NULL if batch is None else batch.pointer, ffi.NULL), _late)
-        results = run.results
-        if not results:
-            return []
-        return [results[i] for i in sorted(results)]
+        run = self._runs.pop() if self._runs else _Run()
+        run.step = step
+        try:
+            status = lib.choir_strategy_run(self.pointer, _call_step, run.handle,
+                                            ffi.NULL if batch is None else pointer_of("run", batch, "a batch of a Dataset"), ffi.NULL)
+            if status or run._raised or _late._raised:
+                run.check(status, _late)
+            results = run.results
+            if not results:
+                return []
+            run.results = {}
+            return [results[i] for i in sorted(results)]
+        finally:
+            run.step = None
+            run.results.clear()
+            self._runs.append(run)

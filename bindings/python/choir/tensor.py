@@ -74,7 +74,9 @@ class Tape:
     __slots__ = ("_frame", "_pointer")
 
     def __init__(self, frame: Frame) -> None:
-        self._frame, self._pointer = frame, made(lib.choir_tape_begin(frame.pointer))
+        self._frame, self._pointer = frame, lib.choir_tape_begin(frame.pointer)
+        if not self._pointer:
+            raise failure()
 
     @property
     def pointer(self) -> Any:

@@ -58,6 +58,19 @@ def test_wrong_arrays_and_shapes_are_refused():
     assert e.value.status == choir.Status.INVALID
 
 
+def test_wrong_results_and_batches_are_refused():
+    s = choir.Strategy(replicas=2)
+    with pytest.raises(TypeError, match="step: returned ndarray; expected a Tensor"):
+        s.run(lambda r: np.zeros(2))
+    with pytest.raises(TypeError, match="run: ndarray; expected a batch"):
+        s.run(lambda r: None, np.zeros(2))
+    with s.scope():
+        model = choir.Model(choir.layer("dense", "a", 1, 1, "linear"), "mean_squared_error")
+    with pytest.raises(TypeError, match="data: list; expected a Dataset"):
+        model.evaluate([1.0])
+    assert len(s.run(lambda r: r.constant(np.float32([1])))) == 2
+
+
 def test_runs_leak_no_reference():
     s, x = choir.Strategy(replicas=2), np.float32([1])
     def step(r):
@@ -104,6 +117,16 @@ def test_a_training_has_the_same_bits_on_any_devices():
     assert losses[-1] < losses[0] / 20
     assert trained(2, "cpu:0")[0] == hash_
     assert trained(4, "cpu:0,cpu:1")[0] == trained(4, "cpu:0")[0]
+
+
+def test_a_pass_that_was_left_begins_again():
+    s, x = choir.Strategy(replicas=1), np.arange(4, dtype=np.float32)
+    data = choir.Dataset(s, {"x": x}, batch=2)
+    for _ in range(2):
+        for batch in data:
+            assert s.run(lambda r: r.argument("x"), batch)[0].tolist() == [0, 1]
+            break
+    assert len(list(data)) == len(list(data)) == 2
 
 
 def test_operations_by_name():

@@ -4,20 +4,23 @@
 // These are the filter and the arithmetic of Pillow, which torchvision has for images of Pillow
 // and, up to one step of 255, for tensors with antialias=True. TensorFlow's resize with
 // antialias=True has the same filter without the rounding in between.
-#include "data/source/image/image.h"
+#include "data/source/image/resize_loops.h"
 
 #include <math.h>
 
+#include "base/instruction_set.h"
 #include "base/size.h"
 
-enum { BITS = 22, HALF = 1 << (BITS - 1) };
+typedef chi_resize_axis axis;
 
-// The weights of an axis: output i is the sum of weight[i * taps + k] * input[first[i] + k].
-typedef struct {
-	int64_t outputs, taps;
-	int64_t *first; // and behind it the number of weights
-	int32_t *weight;
-} axis;
+static const chi_resize_loops *loops(void)
+{
+#ifdef CHI_HAS_X86_KERNELS
+	if (chi_instruction_set_of_processor() >= CHI_INSTRUCTION_SET_AVX2)
+		return &chi_resize_avx2;
+#endif
+	return &chi_resize_baseline;
+}
 
 void chi_resize_scratch_free(chi_resize_scratch *s)
 {
@@ -46,7 +49,7 @@ static int64_t set_weights(
 			if (pass == 0)
 				sum += w;
 			else
-				to[k] = (int32_t) (0.5 + w / sum * (1 << BITS));
+				to[k] = (int32_t) (0.5 + w / sum * (1 << CHI_RESIZE_BITS));
 		}
 	*first = begin;
 	return n;
@@ -66,45 +69,18 @@ static int64_t taps_of(int64_t inputs, int64_t outputs)
 	return inputs <= outputs ? 3 : 2 * ((inputs + outputs - 1) / outputs) + 1;
 }
 
+// The last row of RGB pixels, behind which nothing may be read, and all rows of grey ones.
 static void resize_row(const axis *a, const uint8_t *from, uint8_t *to, int64_t channels)
 {
-	for (int64_t i = 0; i < a->outputs; i++, to += channels) {
-		const uint8_t *p = from + a->first[2 * i] * channels;
-		const int32_t *w = a->weight + i * a->taps;
-		int32_t sum[CHI_IMAGE_CHANNELS] = { HALF, HALF, HALF };
-		if (channels == CHI_IMAGE_CHANNELS)
-			for (int64_t k = 0; k < a->first[2 * i + 1]; k++, p += CHI_IMAGE_CHANNELS) {
-				sum[0] += w[k] * p[0];
-				sum[1] += w[k] * p[1];
-				sum[2] += w[k] * p[2];
-			}
-		else
+	for (int64_t i = 0; i < a->outputs; i++)
+		for (int64_t c = 0; c < channels; c++) {
+			const uint8_t *p = from + a->first[2 * i] * channels + c;
+			int64_t sum = 1 << (CHI_RESIZE_BITS - 1);
 			for (int64_t k = 0; k < a->first[2 * i + 1]; k++)
-				sum[0] += w[k] * p[k];
-		for (int64_t c = 0; c < channels; c++)
-			to[c] = (uint8_t) (sum[c] >> BITS > 255 ? 255 : sum[c] >> BITS);
-	}
-}
-
-// One output row from n rows of width values.
-static void resize_column(
-		const int32_t *weight, int64_t n, const uint8_t *from, int64_t width, uint8_t *to)
-{
-	enum { BLOCK = 64 };
-	for (int64_t at = 0; at < width; at += BLOCK) {
-		const int64_t block = width - at < BLOCK ? width - at : BLOCK;
-		int32_t sum[BLOCK];
-		for (int64_t j = 0; j < block; j++)
-			sum[j] = HALF;
-		for (int64_t k = 0; k < n; k++) {
-			const uint8_t *row = from + k * width + at;
-			const int32_t w = weight[k];
-			for (int64_t j = 0; j < block; j++)
-				sum[j] += w * row[j];
+				sum += (int64_t) a->weight[i * a->taps + k] * p[k * channels];
+			const int64_t value = sum >> CHI_RESIZE_BITS;
+			*to++ = (uint8_t) (value > 255 ? 255 : value);
 		}
-		for (int64_t j = 0; j < block; j++)
-			to[at + j] = (uint8_t) (sum[j] >> BITS > 255 ? 255 : sum[j] >> BITS);
-	}
 }
 
 // The size that covers height x width in the shape of from: one side fits, the other is cut down
@@ -166,9 +142,12 @@ choir_status chi_image_cover(const chi_image *from, int64_t height, int64_t widt
 				(long long) (end - begin), (long long) row);
 	uint8_t *rows = (uint8_t *) scratch->rows.memory;
 	for (int64_t y = begin; y < end; y++)
-		resize_row(&across, from->pixels + y * line, rows + (y - begin) * row, from->channels);
+		if (from->channels == CHI_IMAGE_CHANNELS && y + 1 < from->height)
+			loops()->rgb(&across, from->pixels + y * line, rows + (y - begin) * row);
+		else
+			resize_row(&across, from->pixels + y * line, rows + (y - begin) * row, from->channels);
 	for (int64_t y = 0; y < height; y++)
-		resize_column(down.weight + y * down.taps, down.first[2 * y + 1],
+		loops()->column(down.weight + y * down.taps, down.first[2 * y + 1],
 				rows + (down.first[2 * y] - begin) * row, row, to + y * row);
 	return CHOIR_OK;
 }

@@ -1,7 +1,8 @@
 // Directories of images: pixels as in Pillow, classes, bad files, and wrong use.
+#include "base/instruction_set.h"
 #include "choir/library.h"
 #include "data/elements.h"
-#include "data/source/image/image.h"
+#include "data/source/image/resize_loops.h"
 #include "data/source/image/samples.h"
 #include "data/source/scratch.h"
 #include "test.h"
@@ -298,6 +299,44 @@ TEST(a_colour_stays)
 			free(image.pixels);
 		}
 	chi_resize_scratch_free(&scratch);
+}
+
+// The loops of all instruction sets give the pixels that grey images of one colour have.
+TEST(colours_are_scaled_as_grey_images)
+{
+	enum { TALL = 37, WIDE = 53, SIZE = 16, PIXELS = TALL * WIDE };
+	chi_resize_scratch scratch = { .first = { NULL, 0 } };
+	uint8_t to[SIZE * SIZE * 3], grey[SIZE * SIZE], *rgb = malloc(PIXELS * 3);
+	uint8_t *plane = malloc(PIXELS), base[WIDE * 3], other[WIDE * 3];
+	for (uint32_t i = 0, x = 1; i < PIXELS * 3; i++)
+		rgb[i] = (uint8_t) ((x = x * 1664525u + 1013904223u) >> 24);
+	const chi_image image = { .height = TALL, .width = WIDE, .channels = 3, .pixels = rgb };
+	assert_int_equal(chi_image_cover(&image, SIZE, SIZE, &scratch, to), CHOIR_OK);
+	for (int c = 0; c < 3; c++) {
+		for (int i = 0; i < PIXELS; i++)
+			plane[i] = rgb[3 * i + c];
+		const chi_image one = { .height = TALL, .width = WIDE, .channels = 1, .pixels = plane };
+		assert_int_equal(chi_image_cover(&one, SIZE, SIZE, &scratch, grey), CHOIR_OK);
+		for (int i = 0; i < SIZE * SIZE; i++)
+			assert_int_equal(to[3 * i + c], grey[i]);
+	}
+	int64_t first[] = { 0, 5, 7, 2, 48, 5 };
+	int32_t weight[] = { 1 << 20, 9, 1 << 21, 77, 1 << 19, 1 << 22, 3, 0, 0, 0, 1, 2, 3, 4,
+		1 << 22 };
+	const chi_resize_axis axis = { .outputs = 3, .taps = 5, .first = first, .weight = weight };
+	chi_resize_baseline.rgb(&axis, rgb, base);
+#ifdef CHI_HAS_X86_KERNELS
+	if (chi_instruction_set_of_processor() >= CHI_INSTRUCTION_SET_AVX2) {
+		chi_resize_avx2.rgb(&axis, rgb, other);
+		assert_memory_equal(base, other, 9);
+		chi_resize_avx2.column(weight, 5, rgb, WIDE * 3, other);
+		chi_resize_baseline.column(weight, 5, rgb, WIDE * 3, base);
+		assert_memory_equal(base, other, WIDE * 3);
+	}
+#endif
+	chi_resize_scratch_free(&scratch);
+	free(plane);
+	free(rgb);
 }
 
 static void decode_damaged(const char *path, const char *how)

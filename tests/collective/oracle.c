@@ -1,8 +1,6 @@
 // Sums by plain recursion.
 #include "collective/oracle.h"
 
-#include "op/plain/half.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,36 @@ size_t oracle_size(choir_dtype dtype)
 {
 	static const size_t sizes[] = { 4, 8, 4, 8, 1, 1, 2, 2 };
 	return sizes[dtype];
+}
+
+// The value of 16 bits, by the definitions of binary16 and bfloat16.
+static float widened(choir_dtype dtype, uint16_t bits)
+{
+	const int fraction = dtype == CHOIR_F16 ? 10 : 7, bias = dtype == CHOIR_F16 ? 15 : 127;
+	const int exponent = (bits & 0x7fff) >> fraction, last = 2 * bias + 1;
+	const int significand = bits & ((1 << fraction) - 1);
+	float value = (float) ldexp(significand, 1 - bias - fraction);
+	if (exponent == last)
+		value = significand == 0 ? INFINITY : NAN;
+	else if (exponent > 0)
+		value = (float) ldexp(significand + (1 << fraction), exponent - bias - fraction);
+	return bits & 0x8000 ? -value : value;
+}
+
+// The nearest value of 16 bits, the even one of two.
+static uint16_t narrowed(choir_dtype dtype, float value)
+{
+	const int fraction = dtype == CHOIR_F16 ? 10 : 7, bias = dtype == CHOIR_F16 ? 15 : 127;
+	const int infinity = (2 * bias + 1) << fraction, sign = signbit(value) ? 0x8000 : 0;
+	if (isnan(value) || isinf(value))
+		return (uint16_t) (sign | infinity | (isnan(value) ? 1 << (fraction - 1) : 0));
+	int exponent = -bias;
+	if (value != 0)
+		frexp(value, &exponent); // the value is below 2^exponent
+	const int above = exponent > 2 - bias ? exponent - (2 - bias) : 0; // the smallest normal one
+	const double units = nearbyint(ldexp(fabs((double) value), bias - 1 + fraction - above));
+	const int bits = (above << fraction) + (int) units;
+	return (uint16_t) (sign | (bits < infinity ? bits : infinity));
 }
 
 void oracle_add(choir_dtype dtype, void *out, const void *a, const void *b, int64_t n)
@@ -30,12 +58,10 @@ void oracle_add(choir_dtype dtype, void *out, const void *a, const void *b, int6
 			((int64_t *) out)[i] = ((const int64_t *) a)[i] + ((const int64_t *) b)[i];
 			break;
 		case CHOIR_F16:
-			((uint16_t *) out)[i] = chi_f16_of_f32(chi_f32_of_f16(((const uint16_t *) a)[i]) +
-					chi_f32_of_f16(((const uint16_t *) b)[i]));
-			break;
 		case CHOIR_BF16:
-			((uint16_t *) out)[i] = chi_bf16_of_f32(chi_f32_of_bf16(((const uint16_t *) a)[i]) +
-					chi_f32_of_bf16(((const uint16_t *) b)[i]));
+			((uint16_t *) out)[i] = narrowed(dtype,
+					widened(dtype, ((const uint16_t *) a)[i]) +
+							widened(dtype, ((const uint16_t *) b)[i]));
 			break;
 		default:
 			((uint8_t *) out)[i] = (uint8_t) (((const uint8_t *) a)[i] + ((const uint8_t *) b)[i]);
@@ -75,14 +101,13 @@ void oracle_sum(choir_dtype dtype, const void *all, int lo, int hi, int64_t n, v
 
 void oracle_sum_rounded(choir_dtype rounded, const float *all, int replicas, int64_t n, float *out)
 {
-	const bool half = rounded == CHOIR_F16;
 	uint16_t *narrow = malloc((size_t) (replicas + 1) * (size_t) n * sizeof *narrow + 1);
 	uint16_t *sum = narrow + replicas * n;
 	for (int64_t i = 0; i < replicas * n; i++)
-		narrow[i] = half ? chi_f16_of_f32(all[i]) : chi_bf16_of_f32(all[i]);
+		narrow[i] = narrowed(rounded, all[i]);
 	oracle_sum(rounded, narrow, 0, replicas, n, sum);
 	for (int64_t i = 0; i < n; i++)
-		out[i] = half ? chi_f32_of_f16(sum[i]) : chi_f32_of_bf16(sum[i]);
+		out[i] = widened(rounded, sum[i]);
 	free(narrow);
 }
 

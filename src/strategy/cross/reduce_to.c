@@ -393,6 +393,8 @@ choir_status chi_reduction_do(
 choir_status chi_reduction_begin(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j)
 {
+	if (j->by_communicator) // its streams do not wait for the queue, which may still make values
+		CHOIR_TRY(chi_stream_wait(x->frame->stream));
 	return j->by_communicator && chi_lazy_reduce_possible(x, j)
 			? chi_lazy_reduce_begin(x, communication, j)
 			: chi_reduction_do(x, communication, j);

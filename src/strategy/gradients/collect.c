@@ -323,6 +323,8 @@ choir_status chi_gradients_apply_now(chi_gradients *a, choir_cross *x, size_t n,
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < n; i++)
 		status = add_value(a, u, x, v[i], values[i]);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(x->frame->stream); // the queue may still make values
 	status = chi_strategy_wait(s, 0, s->devices, status);
 	if (status == CHOIR_OK)
 		status = chi_pending_update_execute(u, 0, s->devices, true);

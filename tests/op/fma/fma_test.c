@@ -286,7 +286,7 @@ static void check_gelu_of_bf16(const chi_fma_loops *loops, bool exact, bool back
 	static float x_wide[N], dy_wide[N], expected[N];
 	for (int i = 0; i < N; i++) {
 		x[i] = (uint16_t) i;
-		dy[i] = (uint16_t) (40503 * i);
+		dy[i] = (uint16_t) (40503u * (unsigned) i);
 		x_wide[i] = chi_f32_of_bf16(x[i]);
 		dy_wide[i] = chi_f32_of_bf16(dy[i]);
 	}

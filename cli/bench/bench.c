@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static const struct {
 	const char *name;
@@ -50,6 +51,13 @@ choir_strategy *bench_strategy(
 	if (s != NULL)
 		pin_caller();
 	return s;
+}
+
+double bench_peak_mb(void)
+{
+	struct rusage usage;
+	getrusage(RUSAGE_SELF, &usage);
+	return (double) usage.ru_maxrss / 1024;
 }
 
 const char *bench_version(char text[32])

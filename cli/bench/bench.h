@@ -19,5 +19,6 @@ choir_strategy *bench_strategy(
 // The gradients of "resnet50" or "gpt2". Writes their sizes unless elements is NULL.
 size_t bench_shapes(const char *name, int64_t *elements);
 const char *bench_version(char text[32]);
+double bench_peak_mb(void); // the most memory that this process had
 // Sorts values.
 double median(size_t n, double values[]);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum {
 	ROWS = 1 << 18,
@@ -201,18 +200,11 @@ static choir_status train(choir_closure *c, void *user)
 	return status;
 }
 
-static double memory(void)
-{
-	struct rusage usage;
-	getrusage(RUSAGE_SELF, &usage);
-	return (double) usage.ru_maxrss / 1024;
-}
-
 static choir_status report_memory(choir_closure *c, void *user)
 {
 	(void) user;
 	choir_frame *f = choir_values_frame(choir_closure_args(c));
-	return choir_closure_return(c, "rss", choir_number(f, memory()));
+	return choir_closure_return(c, "rss", choir_number(f, bench_peak_mb()));
 }
 
 static const choir_function functions[] = { { "train", train, NULL },
@@ -274,7 +266,7 @@ static choir_status coordinate(bench *b)
 	json_number("loss_last", loss[1]);
 	json_number("staleness", stale);
 	json_integer("staleness_max", stalest);
-	json_number("rss_mb", memory());
+	json_number("rss_mb", bench_peak_mb());
 	json_number("worker_rss_mb", rss);
 	json_end();
 	return CHOIR_OK;

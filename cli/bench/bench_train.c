@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum { WARM_UP = 5, GROUP = 3, MAX_GROUPS = 1 << 20, TRACED = 200, CLASSES = 10 };
 
@@ -284,9 +283,7 @@ static choir_status measure(bench *b)
 	b->loss = choir_tensor_number(loss);
 	if (loss == NULL)
 		return choir_error_status();
-	struct rusage usage;
-	getrusage(RUSAGE_SELF, &usage);
-	b->rss_mb = (double) usage.ru_maxrss / 1024;
+	b->rss_mb = bench_peak_mb();
 	CHOIR_TRY(count_reorders(b));
 	if (given.save != NULL) {
 		b->save.bytes = model_plan_weights(&b->plan) * (1 + b->slots) * (double) sizeof(float);

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "op/kernel/kernel.h"
 #include "op/kernel/remote_kernels.h"
 #include "serve/served_others.h"
 
@@ -128,7 +129,7 @@ static choir_status run_kernel(chi_served_stream *s, chi_unpack *u)
 				bytes, needed);
 	if (bytes > 0)
 		memcpy(attributes.bytes, given, bytes);
-	if (bytes == sizeof attributes.update)
+	if (bytes > 0 && chi_kernel_is_update(operation))
 		CHOIR_TRY(take_gate(s, &attributes.update));
 	for (uint32_t i = 0; i < n; i++)
 		CHOIR_TRY(take_buffer(s, u, &in[i]));

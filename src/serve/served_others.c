@@ -358,9 +358,10 @@ static choir_status take_read(chi_session *s, chi_peer *peer, uint64_t token, ch
 {
 	choir_device *device;
 	const uint64_t address = chi_unpack_u64(u), bytes = chi_unpack_u64(u);
-	const void *memory = bytes > CHI_REMOTE_PIECE
-			? NULL
-			: chi_session_find(s, address, (size_t) bytes, &device);
+	if (bytes > CHI_REMOTE_PIECE)
+		return answer(
+				peer, token, choir_fail(CHOIR_CORRUPT, "a read of %" PRIu64 " bytes", bytes));
+	const void *memory = chi_session_find(s, address, (size_t) bytes, &device);
 	if (memory == NULL)
 		return answer(peer, token, CHOIR_CORRUPT);
 	chi_pack p;

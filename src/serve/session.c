@@ -319,11 +319,10 @@ static choir_status release(chi_session *s, chi_unpack *u)
 	return status;
 }
 
-static choir_status queue(chi_session *s, chi_served_stream *stream, uint32_t command,
-		chi_served_frame *frame, const chi_unpack *u)
+static choir_status queue(
+		chi_served_stream *stream, uint32_t command, chi_served_frame *frame, const chi_unpack *u)
 {
 	chi_served_task *t = chi_alloc(sizeof *t);
-	(void) s;
 	if (t == NULL)
 		return CHOIR_NO_MEMORY;
 	*t = (chi_served_task){
@@ -375,7 +374,7 @@ static choir_status take(
 	if (command == CHI_COMMAND_SYNC)
 		return sync(s, *at, u);
 	if (command != CHI_COMMAND_CLOSE)
-		return queue(s, *at, command, frame, u);
+		return queue(*at, command, frame, u);
 	close_stream(s, at);
 	return CHOIR_OK;
 }

@@ -12,18 +12,12 @@
 
 #include <string.h>
 
-static bool is_update(const char *operation)
-{
-	const size_t length = strlen(operation), end = sizeof "_update" - 1;
-	return length > end && strcmp(operation + length - end, "_update") == 0;
-}
-
 // How many of the call's inputs the operation writes: kernel_table.h, "Updates".
 static size_t written_inputs(const char *operation, size_t n)
 {
 	if (strncmp(operation, "scatter_", 8) == 0)
 		return 1;
-	return is_update(operation) ? n - 1 : 0;
+	return chi_kernel_is_update(operation) ? n - 1 : 0;
 }
 
 static choir_status run_with_scratch(const choir_kernel_table *kernel, const char *operation,
@@ -93,7 +87,7 @@ static choir_status add_host_kernel(const chi_kernel_spec *spec)
 		.user = spec->operation,
 		.run = queue_on_host };
 	// Updates read the gate in device memory, so they and the gate do not run on the host.
-	if (is_update(spec->operation) || strcmp(spec->operation, "update_gate") == 0)
+	if (chi_kernel_is_update(spec->operation) || strcmp(spec->operation, "update_gate") == 0)
 		return CHOIR_OK;
 	for (int dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
 		table.dtype = (choir_dtype) dtype;

@@ -22,6 +22,9 @@ bool chi_kernel_has_native_bf16(void);
 
 bool chi_kernel_is_builtin(const choir_kernel_table *kernel);
 
+// Its attributes are choir_update_attributes (kernel_table.h, "Updates").
+bool chi_kernel_is_update(const char *operation);
+
 // "oneDNN 2.7.2 (1a9f2b)" or "none". Bits change with the version.
 enum { CHI_KERNEL_LIBRARY = 64 };
 const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY]);

@@ -266,6 +266,12 @@ static choir_status close_kind(kernel_kind *k)
 	return status;
 }
 
+bool chi_kernel_is_update(const char *operation)
+{
+	const size_t length = strlen(operation), end = sizeof "_update" - 1;
+	return length > end && strcmp(operation + length - end, "_update") == 0;
+}
+
 bool chi_kernel_is_builtin(const choir_kernel_table *kernel)
 {
 	return ((const entry *) (const void *) kernel)->builtin;

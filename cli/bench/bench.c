@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static const struct {
 	const char *name;
@@ -22,12 +23,18 @@ static const struct {
 };
 enum { BENCHMARKS = sizeof benchmarks / sizeof benchmarks[0] };
 
+// The processors that this process may use, or 0.
+static int allowed_processors(cpu_set_t *allowed)
+{
+	return sched_getaffinity(0, sizeof *allowed, allowed) == 0 ? CPU_COUNT(allowed) : 0;
+}
+
 // Choir pins its own threads. The caller's, which runs the first device, goes to its first
 // processor.
 static void pin_caller(void)
 {
 	cpu_set_t allowed, first;
-	if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+	if (allowed_processors(&allowed) == 0)
 		return;
 	CPU_ZERO(&first);
 	for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&first) == 0; i++)
@@ -44,11 +51,15 @@ choir_strategy *bench_strategy(
 		o = *more;
 	o.devices = devices;
 	o.replicas = (int) replicas;
-	o.pin = CHOIR_ON;
+	// Workers whose launcher does not bind them may all use the same processors.
+	cpu_set_t allowed;
+	const bool pin =
+			o.cluster == NULL || allowed_processors(&allowed) < sysconf(_SC_NPROCESSORS_ONLN);
+	o.pin = pin ? CHOIR_ON : CHOIR_OFF;
 	o.cores_per_device = (int) cores;
 	choir_strategy *s = o.cluster == NULL ? choir_mirrored_strategy_new(&o)
 										  : choir_multi_worker_mirrored_strategy_new(&o);
-	if (s != NULL)
+	if (s != NULL && pin)
 		pin_caller();
 	return s;
 }

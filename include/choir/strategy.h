@@ -74,7 +74,8 @@ typedef struct choir_strategy_options {
 	// thread; if it is pinned, it may use an equal share of the processors.
 	int cores_per_device;
 	// Whether the strategy pins its threads, but never the caller's. Default: on if the process
-	// started with a narrowed affinity mask and has a processor for each device.
+	// started with a narrowed affinity mask, has a processor for each device, and shares none with
+	// another worker.
 	choir_toggle pin;
 	uint64_t seed; // of random numbers and initial values
 	// Seconds that a replica waits for another before the run fails with CHOIR_TIMEOUT. 0: 60;

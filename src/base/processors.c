@@ -3,6 +3,7 @@
 // under the mount.
 #include "base/processors.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -171,6 +172,21 @@ bool chi_processor_mask_is_narrowed(void)
 {
 	pthread_once(&processors_once, find_processors);
 	return processors.narrowed;
+}
+
+void chi_processor_set_read(chi_processor_set *out)
+{
+	pthread_once(&processors_once, find_processors);
+	static_assert(sizeof *out <= sizeof processors.mask, "a part of the mask");
+	memcpy(out, &processors.mask, sizeof *out);
+}
+
+bool chi_processor_sets_overlap(const chi_processor_set *a, const chi_processor_set *b)
+{
+	uint64_t common = 0;
+	for (int i = 0; i < CHI_PROCESSOR_WORDS; i++)
+		common |= a->word[i] & b->word[i];
+	return common != 0;
 }
 
 static bool in_range(int place, int first, int count, int total)

@@ -2,11 +2,21 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 // In the affinity mask, limited by the cgroup quota.
 int chi_processor_count(void);
 // The affinity mask excludes online processors.
 bool chi_processor_mask_is_narrowed(void);
+
+enum { CHI_PROCESSOR_WORDS = 16 };
+typedef struct {
+	uint64_t word[CHI_PROCESSOR_WORDS]; // the affinity mask, a bit for each processor
+} chi_processor_set;
+
+void chi_processor_set_read(chi_processor_set *out);
+bool chi_processor_sets_overlap(const chi_processor_set *a, const chi_processor_set *b);
+
 // Pins to count processors of the mask, from first on, modulo their number. False: refused.
 bool chi_thread_pin(int first, int count);
 

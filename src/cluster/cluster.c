@@ -7,11 +7,13 @@
 #include "base/file.h"
 #include "base/module.h"
 #include "base/options.h"
+#include "base/processors.h"
 #include "choir/library.h"
 #include "cluster/mpi_loader.h"
 #include "cluster/roles.h"
 #include "trace/health.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,24 +63,45 @@ static choir_status open_transport(choir_cluster *c, const void *argument)
 	return CHOIR_OK;
 }
 
-// Also proves that all workers are there.
-static choir_status exchange_names(choir_cluster *c)
+typedef struct {
+	char host[64];
+	chi_processor_set processors;
+	int64_t pid;
+} worker_identity;
+
+static bool share_processors(const worker_identity *a, const worker_identity *b)
 {
-	char own[CHI_WORKER_NAME] = "", host[64] = "?";
-	gethostname(host, sizeof host - 1);
-	snprintf(own, sizeof own, "%s, pid %ld", host, (long) getpid());
-	char(*names)[CHI_WORKER_NAME] = chi_alloc_array((size_t) c->workers, sizeof *names);
-	if (names == NULL)
+	return strcmp(a->host, b->host) == 0 &&
+			chi_processor_sets_overlap(&a->processors, &b->processors);
+}
+
+static choir_status take_identities(choir_cluster *c, worker_identity *all)
+{
+	c->names = chi_alloc_array((size_t) c->workers, sizeof *c->names);
+	if (c->names == NULL)
 		return CHOIR_NO_MEMORY;
-	const choir_status status = choir_cluster_all_gather(c, own, sizeof own, names);
-	if (status != CHOIR_OK) {
-		chi_free(names);
-		return status;
+	for (int i = 0; i < c->workers; i++) {
+		all[i].host[sizeof all[i].host - 1] = '\0';
+		snprintf(c->names[i], CHI_WORKER_NAME, "%s, pid %" PRId64, all[i].host, all[i].pid);
+		c->shares_processors |= i != c->worker && share_processors(&all[i], &all[c->worker]);
 	}
-	for (int i = 0; i < c->workers; i++)
-		names[i][CHI_WORKER_NAME - 1] = '\0';
-	c->names = names;
 	return CHOIR_OK;
+}
+
+// Also proves that all workers are there.
+static choir_status exchange_identities(choir_cluster *c)
+{
+	worker_identity own = { .host = "?", .pid = getpid() };
+	gethostname(own.host, sizeof own.host - 1);
+	chi_processor_set_read(&own.processors);
+	worker_identity *all = chi_alloc_array((size_t) c->workers, sizeof *all);
+	if (all == NULL)
+		return CHOIR_NO_MEMORY;
+	choir_status status = choir_cluster_all_gather(c, &own, sizeof own, all);
+	if (status == CHOIR_OK)
+		status = take_identities(c, all);
+	chi_free(all);
+	return status;
 }
 
 choir_cluster *chi_cluster_open(const choir_transport_table *transport, const void *argument,
@@ -98,7 +121,7 @@ choir_cluster *chi_cluster_open(const choir_transport_table *transport, const vo
 	}
 	chi_mutex_init(&c->lock, CHI_RANK_CLUSTER, "cluster");
 	chi_health_open();
-	if (open_transport(c, argument) != CHOIR_OK || exchange_names(c) != CHOIR_OK) {
+	if (open_transport(c, argument) != CHOIR_OK || exchange_identities(c) != CHOIR_OK) {
 		chi_health_fail(choir_error_status(), choir_error(), false);
 		if (chi_atomic32_load(&c->failed) == 0 && c->workers > 0)
 			chi_cluster_give_up(c);

@@ -20,6 +20,7 @@ struct choir_cluster {
 	int task_index;
 	double start_timeout, timeout; // negative: no limit
 	char (*names)[CHI_WORKER_NAME];
+	bool shares_processors; // with another worker of this host
 	char transport[CHI_TRANSPORT_TEXT];
 	chi_mutex lock; // of the table's calls
 	bool one_thread; // only the creating thread may call it

@@ -160,3 +160,14 @@ TEST(test_pin)
 	assert_true(chi_thread_pin(0, all)); // as it was
 	assert_int_equal(allowed(), all);
 }
+
+TEST(test_sets)
+{
+	chi_processor_set own, other = { 0 };
+	chi_processor_set_read(&own);
+	assert_true(chi_processor_sets_overlap(&own, &own));
+	assert_false(chi_processor_sets_overlap(&own, &other));
+	for (int i = 0; i < CHI_PROCESSOR_WORDS; i++)
+		other.word[i] = ~own.word[i];
+	assert_false(chi_processor_sets_overlap(&own, &other));
+}

@@ -45,6 +45,24 @@ TEST(the_suite_passes)
 			}
 }
 
+// Workers of one process have the same affinity mask.
+static const char *shares(choir_cluster *c, int worker, void *user)
+{
+	(void) worker;
+	const bool alone = *(const int *) user == 1;
+	return c == NULL ? choir_error() : c->shares_processors != alone ? NULL : "wrong";
+}
+
+TEST(workers_know_who_shares_their_processors)
+{
+	for (int workers = 1; workers < 3; workers++) {
+		sim *s = sim_new(&(sim_options){ .workers = workers });
+		assert_non_null(s);
+		worker_threads_run(s, workers, &timeouts, shares, &workers);
+		sim_free(s);
+	}
+}
+
 // The public suite of the table (choir/extend/suite.h).
 
 enum { ROUNDS = 20 };

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/processors.h"
+#include "cluster/cluster.h"
 
 #include <stdio.h>
 
@@ -93,9 +94,10 @@ choir_status chi_thread_pool_open(choir_strategy *s)
 	const int each = s->options.cores_per_device > 0 ? s->options.cores_per_device
 			: cores / s->devices > 0				 ? cores / s->devices
 													 : 1;
+	const bool own_processors = chi_processor_mask_is_narrowed() &&
+			(s->options.cluster == NULL || !s->options.cluster->shares_processors);
 	const bool pin = s->options.pin == CHOIR_ON ||
-			(s->options.pin == CHOIR_DEFAULT && chi_processor_mask_is_narrowed() &&
-					s->devices <= cores);
+			(s->options.pin == CHOIR_DEFAULT && own_processors && s->devices <= cores);
 	for (int i = 0; i < s->devices; i++) {
 		s->thread_pool[i] = (struct chi_thread_pool){
 			.strategy = s, .spin = s->devices <= cores, .pin = pin, .cores = each, .device = i

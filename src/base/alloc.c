@@ -1,4 +1,4 @@
-// Allocations are numbered, so that a test can make the n-th one fail.
+// Counted allocations; a test can make one fail.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/size.h"
@@ -25,8 +25,7 @@ static void *out_of_memory(size_t bytes)
 	return NULL;
 }
 
-// False: a test wants a failure, or bytes exceeds PTRDIFF_MAX, where sanitizers would stop the
-// program.
+// False: a test's failure, or more than PTRDIFF_MAX bytes, where sanitizers end the program.
 static bool admit(size_t bytes)
 {
 	uint64_t number = chi_atomic64_add(&heap.count, 1) + 1;
@@ -55,8 +54,7 @@ void *chi_alloc_array(size_t count, size_t size)
 	return NULL;
 }
 
-// Huge pages cut the time of sums over tens of megabytes by a third (decision 0070). The system
-// may refuse them.
+// Huge pages speed up sums over large memory (decision 0070). The system may refuse them.
 static void *alloc_huge(size_t rounded)
 {
 	void *p;
@@ -79,7 +77,7 @@ bool chi_scratch_reserve(chi_scratch *scratch, size_t bytes)
 {
 	if (scratch->memory != NULL && bytes <= scratch->capacity)
 		return true;
-	chi_free(scratch->memory); // before the new one, to limit the peak
+	chi_free(scratch->memory);
 	scratch->memory = chi_alloc_aligned(bytes);
 	scratch->capacity = scratch->memory == NULL ? 0 : bytes;
 	return scratch->memory != NULL;

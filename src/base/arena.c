@@ -23,7 +23,6 @@ enum { ALIGNMENT = 16, FIRST_CAPACITY = 16 << 10, MAX_CAPACITY = 1 << 20 };
 struct chi_arena_block {
 	struct chi_arena_block *next;
 	size_t capacity;
-	// when full
 	size_t used;
 	alignas(ALIGNMENT) unsigned char data[];
 };
@@ -65,7 +64,6 @@ void chi_arena_free(chi_arena *arena)
 	chi_arena_init(arena);
 }
 
-// Sizes double up to a bound.
 static struct chi_arena_block *append(chi_arena *arena, size_t bytes)
 {
 	struct chi_arena_block *last = arena->current;

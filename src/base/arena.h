@@ -7,8 +7,8 @@
 struct chi_arena_block;
 typedef struct {
 	struct chi_arena_block *first, *current;
-	size_t used; // bytes of the current block
-	size_t total; // bytes of the blocks before it
+	size_t used;
+	size_t total;
 } chi_arena;
 
 void chi_arena_init(chi_arena *arena);
@@ -17,6 +17,6 @@ void chi_arena_free(chi_arena *arena);
 void *chi_arena_alloc(chi_arena *arena, size_t bytes);
 char *chi_arena_strdup(chi_arena *arena, const char *text);
 void chi_arena_empty(chi_arena *arena);
-// The number of bytes handed out; a rewind gives back later memory.
+// For a rewind, which gives back later memory.
 size_t chi_arena_mark(const chi_arena *arena);
 void chi_arena_rewind(chi_arena *arena, size_t mark);

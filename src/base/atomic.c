@@ -1,9 +1,6 @@
-// A waiter spins for about as long as a sleep and wake-up take, then sleeps. A waker makes a
-// system call only if a thread sleeps.
-//
-// No wake-up is lost, because each side writes a word and then reads the other side's, in
-// sequential consistency: a waiter increments the number of sleepers before the kernel reads the
-// gate's word, a waker stores the word before it reads the number.
+// A waiter spins for about as long as a sleep and wake-up take, then sleeps. No wake-up is lost:
+// in sequential consistency, a waiter increments the number of sleepers before the kernel reads
+// the word, and a waker stores the word before it reads that number.
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/thresholds.h"
@@ -22,7 +19,7 @@ bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline)
 {
 	struct timespec until;
 	bool bounded = chi_clock_timespec(deadline, &until);
-	// Unlike FUTEX_WAIT, FUTEX_WAIT_BITSET takes an absolute monotonic time.
+	// FUTEX_WAIT_BITSET takes an absolute time.
 	long result = syscall(SYS_futex, &a->value, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
 			bounded ? &until : NULL, NULL, FUTEX_BITSET_MATCH_ANY);
 	return !(result < 0 && errno == ETIMEDOUT);
@@ -64,8 +61,7 @@ bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline)
 
 static void wake(chi_gate *g, uint32_t max)
 {
-	// The caller has changed the word in sequential consistency. Others poll its line, so this
-	// only loads.
+	// Only loads, because others poll this line.
 	if (chi_atomic32_load_seq_cst(&g->sleepers) != 0)
 		chi_futex_wake(&g->word, max);
 }

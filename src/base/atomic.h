@@ -1,4 +1,4 @@
-// All synchronization uses these, so tests can run it under a scheduler (tests/schedule).
+// All synchronization uses these, so that tests can schedule it (tests/schedule).
 #pragma once
 
 #include <stdatomic.h>
@@ -28,8 +28,7 @@ static inline uint32_t chi_atomic32_load(const chi_atomic32 *a)
 	return atomic_load_explicit(&a->value, memory_order_acquire);
 }
 
-// In sequential consistency: a thread that changes a word and then loads sees all earlier
-// changes.
+// In sequential consistency: a thread that changes a word and then loads sees all earlier changes.
 static inline uint32_t chi_atomic32_load_seq_cst(const chi_atomic32 *a)
 {
 	return atomic_load_explicit(&a->value, memory_order_seq_cst);
@@ -40,8 +39,8 @@ static inline void chi_atomic32_store(chi_atomic32 *a, uint32_t value)
 	atomic_store_explicit(&a->value, value, memory_order_release);
 }
 
-// In sequential consistency, by the single writer of *a. While others poll *a, it takes a fifth
-// less time than an exchange. ThreadSanitizer does not know fences.
+// In sequential consistency, by the only writer of *a: faster than an exchange. ThreadSanitizer
+// does not know fences.
 static inline void chi_atomic32_store_seq_cst(chi_atomic32 *a, uint32_t value)
 {
 #ifdef CHI_NO_FENCES
@@ -102,20 +101,17 @@ static inline void chi_fetch_to_write(const void *p)
 #endif
 }
 
-// Sleeps while *a is expected, until woken or the deadline (chi_clock_deadline). May return
-// early. False: the deadline has passed.
+// Sleeps while *a is expected; may return early. False: the deadline has passed.
 bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline);
 void chi_futex_wake(chi_atomic32 *a, uint32_t max);
 
-// A word to wait on, with its number of sleepers. chi_gate_wait returns when word is not old; it
-// can spin first. False: the deadline has passed. A thread changes word by chi_atomic32_add,
-// _exchange, _change or _store_seq_cst (a plain store is not enough) and then calls
-// chi_gate_wake.
+// A word to wait on. chi_gate_wait returns when word is not old, or false after the deadline. A
+// thread changes word by chi_atomic32_add, _exchange, _change or _store_seq_cst (a plain store is
+// not enough) and then calls chi_gate_wake.
 typedef struct {
 	chi_atomic32 word, sleepers;
 } chi_gate;
 bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline);
-// False: word is still old.
 bool chi_gate_spin(const chi_gate *g, uint32_t old);
 void chi_gate_wake(chi_gate *g);
 // For the only waiter: cheaper where there are thousands of gates.

@@ -24,7 +24,7 @@ double chi_clock_deadline(double seconds)
 
 bool chi_clock_timespec(double deadline, struct timespec *out)
 {
-	if (!(deadline < 1e15)) // about thirty million years
+	if (!(deadline < 1e15))
 		return false;
 	double whole = deadline > 0 ? floor(deadline) : 0;
 	double rest = deadline > 0 ? deadline - whole : 0;

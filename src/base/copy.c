@@ -1,5 +1,5 @@
-// Nontemporal stores, which every x86-64 has, do not fill the caches, and do not read a line
-// before they overwrite it. Shared memory is copied by relaxed atomics.
+// Nontemporal stores do not read a line before they overwrite it. Shared memory is copied by
+// relaxed atomics.
 #include "base/copy.h"
 #include "base/atomic.h"
 #include "base/thresholds.h"
@@ -55,7 +55,6 @@ void chi_copy_nontemporal(void *to, const void *from, size_t bytes)
 	__atomic_store_n((type *) to + i, __atomic_load_n((const type *) from + i, __ATOMIC_RELAXED), \
 			__ATOMIC_RELAXED)
 
-// In whole words if both sides are aligned.
 static int64_t copy_words(void *to, const void *from, int64_t n, size_t size)
 {
 	if (((uintptr_t) to | (uintptr_t) from) % sizeof(uint64_t) != 0)

@@ -1,7 +1,6 @@
-// With tables, eight bytes are processed at once: a checksum is linear, so it is the sum of
-// sixteen nibbles' contributions. SSE 4.2's instruction has a latency of three cycles, but one
-// can start in each. So three parts of a block are processed at the same time, and carry-less
-// products combine them.
+// Tables give eight bytes at once: a checksum is linear, so it is the sum of sixteen nibbles'
+// contributions. SSE 4.2's instruction has a latency of three cycles, so three parts of a block
+// are processed together, and carry-less products combine them.
 #include "base/crc32c.h"
 
 #include <endian.h>
@@ -89,8 +88,8 @@ uint32_t chi_crc32c_table(uint32_t crc, const void *data, size_t bytes)
 
 enum { STRETCH = 256 };
 
-// Over n zero bytes, by a product with x to the 8 n. power is x to the 8 n - 33; the instruction
-// contributes the rest.
+// Over n zero bytes: a product with x^(8 n). power is x^(8 n - 33); the instruction contributes
+// the rest.
 __attribute__((target("sse4.2,pclmul"))) static uint32_t move_on(uint32_t crc, uint32_t power)
 {
 	const __m128i a = _mm_cvtsi32_si128((int) crc), b = _mm_cvtsi32_si128((int) power);

@@ -6,9 +6,8 @@
 
 // Continues crc (0: of nothing).
 uint32_t chi_crc32c(uint32_t crc, const void *data, size_t bytes);
-// Uses tables, for tests.
+// For tests.
 uint32_t chi_crc32c_table(uint32_t crc, const void *data, size_t bytes);
 
-// Gives it as TFRecord and event files store it: rotated by 15 bits, plus a constant, so that
-// data may contain checksums.
+// As TFRecord and event files store it: rotated by 15 bits, plus a constant.
 uint32_t chi_crc32c_masked(const void *data, size_t bytes);

@@ -1,4 +1,4 @@
-// Pipes, and a thread that waits for descriptors.
+// A byte in a pipe ends the thread's poll.
 #include "base/descriptor_watch.h"
 
 #include "base/alloc.h"
@@ -54,13 +54,13 @@ choir_status chi_pipe_read(int fd, void *to, size_t bytes, size_t *got, bool *en
 	return CHOIR_OK;
 }
 
-// The thread polls only while armed. A byte in the pipe ends its poll.
+// The thread polls only while armed.
 struct chi_watch {
 	chi_thread thread;
 	void (*wake)(void *user);
 	void *user;
-	int interrupt[2]; // read end, write end
-	chi_gate armed; // odd: the thread polls; changed by both
+	int interrupt[2];
+	chi_gate armed; // odd: the thread polls
 	chi_gate idle; // 1: the thread does not look at fds
 	chi_atomic32 ends;
 	int n;
@@ -145,7 +145,7 @@ void chi_watch_free(chi_watch *w)
 		return;
 	disarm(w);
 	chi_atomic32_store(&w->ends, 1);
-	chi_atomic32_add(&w->armed.word, 2); // even stays even
+	chi_atomic32_add(&w->armed.word, 2);
 	chi_gate_wake(&w->armed);
 	chi_thread_join(&w->thread);
 	chi_pipe_close(&w->interrupt[0]);

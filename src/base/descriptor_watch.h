@@ -12,14 +12,13 @@ void chi_pipe_close(int *fd); // becomes -1, which does nothing
 // *got is 0 and *ended false if there is nothing.
 choir_status chi_pipe_read(int fd, void *to, size_t bytes, size_t *got, bool *ended);
 
-// A few bytes, which must have room in the pipe.
+// The pipe must have room.
 choir_status chi_pipe_write(int fd, const void *from, size_t bytes);
 
-// It wakes the caller's loop.
 typedef struct chi_watch chi_watch;
 enum { CHI_WATCHED = 1024 };
 chi_watch *chi_watch_new(void (*wake)(void *user), void *user);
 void chi_watch_free(chi_watch *w);
-// Negative ones are skipped. The thread calls wake once when one is readable or has ended, and
-// then nothing until the next call.
+// Skips negative ones. The thread calls wake once when one is readable or has ended, then nothing
+// until the next call.
 void chi_watch_set(chi_watch *w, const int fds[], int n);

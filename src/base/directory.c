@@ -37,8 +37,6 @@ static choir_status fail_in(const chi_directory *f, const char *name, const char
 	return status;
 }
 
-// ---- Opening.
-
 static int descriptor(const chi_directory *f)
 {
 	return f == NULL ? AT_FDCWD : f->fd;
@@ -58,7 +56,6 @@ static chi_directory *new_directory(const chi_directory *in, const char *name)
 	return f;
 }
 
-// Of an open that follows no links.
 static choir_status explain(const chi_directory *in, const char *name, const char *path)
 {
 	const int number = errno;
@@ -115,8 +112,6 @@ int chi_directory_descriptor(const chi_directory *f)
 	return f->fd;
 }
 
-// ---- Listing.
-
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(*(char *const *) a, *(char *const *) b);
@@ -138,7 +133,7 @@ static choir_status read_names(const char *path, DIR *d, chi_glob *names)
 
 choir_status chi_directory_list(const chi_directory *f, chi_glob *names)
 {
-	// A descriptor of its own has its own read position.
+	// With a read position of its own.
 	const int fd = chi_fs_open(f->fd, ".", O_RDONLY | O_DIRECTORY);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d) {
@@ -160,8 +155,6 @@ choir_status chi_directory_has(const chi_directory *f, const char *name, bool *h
 	*has = chi_fs_stat_at(f->fd, name, &s) == 0;
 	return *has || errno == ENOENT ? CHOIR_OK : fail_in(f, name, "stat");
 }
-
-// ---- Changing.
 
 static choir_status make(const char *path, bool *made)
 {
@@ -271,15 +264,12 @@ uint64_t chi_directory_free_bytes(const chi_directory *f)
 	return chi_fs_free_bytes(f->fd, &bytes) == 0 ? bytes : UINT64_MAX;
 }
 
-// ---- The lock.
-
 static const char lock_name[] = ".lock";
 
 struct chi_directory_lock {
 	int fd;
 };
 
-// The owner's name in the lock's file is only for people.
 enum { WHO = 128 };
 static const char who_begins[] = "process ";
 
@@ -290,7 +280,7 @@ static choir_status in_use(const chi_directory *f, const char *who)
 			who[0] != '\0' ? chi_text_clean(who, clean, sizeof clean) : "another job");
 }
 
-// The directory may come from a stranger: only an empty file or an earlier lock's is written.
+// In a stranger's directory, only an empty file or an earlier lock's is written.
 static choir_status check_own(const chi_directory *f, int fd, char who[WHO])
 {
 	struct stat s;
@@ -335,7 +325,7 @@ static choir_status take(const chi_directory *f, int *fd)
 		return in_use(f, who);
 	gethostname(host, sizeof host - 1);
 	const int n = snprintf(who, sizeof who, "%s%ld on %s\n", who_begins, (long) getpid(), host);
-	// If the disk is full, the name is missing but the lock holds.
+	// On a full disk the name is missing, but the lock holds.
 	const bool said = ftruncate(*fd, 0) == 0 && pwrite(*fd, who, (size_t) n, 0) == n;
 	(void) said;
 	return CHOIR_OK;

@@ -1,6 +1,5 @@
-// Contents, changes, and a lock against a second user. A change is on the disk after
-// chi_directory_sync. Directories can come from untrusted sources, so links in them are not
-// followed. Threads: any.
+// Directories, with a lock against a second user. chi_directory_sync brings changes to the disk.
+// Links in untrusted directories are not followed. Threads: any.
 #pragma once
 
 #include "base/glob.h"
@@ -11,7 +10,7 @@
 
 // If it does not exist; its parents must.
 choir_status chi_directory_make(const char *path);
-// For this user alone. CHOIR_STATE: it exists, but is another user's or open to others.
+// For this user alone. CHOIR_STATE: it exists and is open to others.
 choir_status chi_directory_make_private(const char *path);
 // Its name is on the disk, too.
 choir_status chi_directory_make_synced(const char *path);
@@ -19,8 +18,8 @@ choir_status chi_directory_make_synced(const char *path);
 typedef struct chi_directory chi_directory;
 // Follows links. NULL: CHOIR_NOT_FOUND or CHOIR_IO.
 chi_directory *chi_directory_open(const char *path);
-// in NULL: name is a path whose last component must not be a link. NULL: CHOIR_CORRUPT for a link
-// or a file, CHOIR_NOT_FOUND or CHOIR_IO.
+// Without following a link as the last component. in NULL: name is a path. NULL: CHOIR_CORRUPT for
+// a link or a file, CHOIR_NOT_FOUND or CHOIR_IO.
 chi_directory *chi_directory_open_in(const chi_directory *in, const char *name);
 void chi_directory_close(chi_directory *f);
 const char *chi_directory_path(const chi_directory *f);
@@ -28,22 +27,18 @@ int chi_directory_descriptor(const chi_directory *f);
 
 // In byte order.
 choir_status chi_directory_list(const chi_directory *f, chi_glob *names);
-// Even of a link to nothing.
 choir_status chi_directory_has(const chi_directory *f, const char *name, bool *has);
 choir_status chi_directory_make_in(const chi_directory *f, const char *name); // must not exist
 choir_status chi_directory_sync(const chi_directory *f);
 choir_status chi_directory_rename(
 		const chi_directory *f, const char *from, const char *to); // does not sync
-// Removes its files and links, too, if it exists, but no directories. CHOIR_CORRUPT: name is a
-// link or a file.
+// With its files and links, but no directories; it may be missing. CHOIR_CORRUPT: no directory.
 choir_status chi_directory_remove(const chi_directory *f, const char *name);
-// Free on its disk; UINT64_MAX: unknown.
 uint64_t chi_directory_free_bytes(const chi_directory *f);
 
-// flock locks the file ".lock". It ends with the process; the file stays.
 typedef struct chi_directory_lock chi_directory_lock;
-// CHOIR_STATE: a process, which is named, holds the lock. CHOIR_CORRUPT: ".lock" is not a file,
-// or no lock wrote it; it stays unchanged.
+// CHOIR_STATE: the named process holds the lock. CHOIR_CORRUPT: ".lock" is not a lock's file; it
+// stays unchanged.
 chi_directory_lock *chi_directory_lock_new(const chi_directory *f);
 void chi_directory_lock_free(chi_directory_lock *l);
 // CHOIR_STATE: the lock file was removed or replaced, so others can lock f.

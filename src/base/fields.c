@@ -111,7 +111,7 @@ const void *chi_unpack_bytes(chi_unpack *u, size_t *bytes)
 {
 	const uint64_t count = chi_unpack_u64(u);
 	const void *from = NULL;
-	if (count > u->bytes) // also where a size_t is shorter
+	if (count > u->bytes)
 		u->failed = true;
 	else
 		from = chi_unpack_raw(u, (size_t) count);

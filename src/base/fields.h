@@ -1,5 +1,5 @@
-// Little-endian fields of messages between processes. A reader trusts no size that it reads: it
-// never reads beyond its bytes, and gives zeros after its first failure.
+// Little-endian fields of messages. A reader trusts no size that it reads, and gives zeros after
+// its first failure.
 #pragma once
 
 #include "choir/status.h"
@@ -11,7 +11,6 @@
 void chi_put_number(unsigned char *to, uint64_t value, int bytes);
 uint64_t chi_get_number(const unsigned char *from, int bytes);
 
-// They grow. failed: out of memory.
 typedef struct {
 	unsigned char *data;
 	size_t bytes, capacity;
@@ -36,7 +35,7 @@ uint64_t chi_unpack_u64(chi_unpack *u);
 double chi_unpack_f64(chi_unpack *u);
 // Takes less than size bytes; longer texts fail.
 void chi_unpack_text(chi_unpack *u, char *out, size_t size);
-// A pointer into the bytes; NULL after a failure.
+// Points into the bytes; NULL after a failure.
 const void *chi_unpack_bytes(chi_unpack *u, size_t *bytes);
 const void *chi_unpack_raw(chi_unpack *u, size_t bytes);
 // CHOIR_CORRUPT, with the message's name: it failed, or bytes are left.

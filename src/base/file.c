@@ -1,5 +1,4 @@
-// Threads can share a reader, because it reads at offsets. A writer renames a complete temporary
-// file.
+// Reads at offsets, so threads can share a reader.
 #include "base/file.h"
 #include "base/alloc.h"
 #include "base/atomic.h"
@@ -28,8 +27,8 @@ static choir_status fail_errno(choir_status status, const char *path, const char
 
 struct chi_file {
 	int fd;
-	uint64_t size; // when opened
-	struct timespec changed; // before opening
+	uint64_t size;
+	struct timespec changed;
 	char path[];
 };
 
@@ -59,7 +58,7 @@ static void fail_open(const char *path, bool may_be_link)
 
 static chi_file *open_file(int directory, const char *name, const char *path, int flags)
 {
-	// Without O_NONBLOCK, opening a pipe would wait for its other end.
+	// Without O_NONBLOCK, opening a pipe would wait.
 	int fd = chi_fs_open(directory, name, O_RDONLY | O_NONBLOCK | flags);
 	if (fd < 0) {
 		fail_open(path, flags == O_NOFOLLOW);
@@ -205,12 +204,12 @@ void chi_file_fingerprint(const char *path, char *out, size_t size)
 
 struct chi_writer {
 	int fd, directory;
-	bool there; // the temporary file exists
+	bool there;
 	size_t used;
-	chi_error failure; // the first one
-	char *target; // with links resolved
-	char *temporary; // NULL: a growing file
-	char *path; // for messages
+	chi_error failure;
+	char *target;
+	char *temporary;
+	char *path;
 	char buffer[BUFFER_SIZE];
 };
 
@@ -255,7 +254,7 @@ static choir_status open_directory(chi_writer *w)
 	return w->directory < 0 ? fail_writer(w, "open its directory") : CHOIR_OK;
 }
 
-// ".NAME.tmp-PROCESS-NUMBER", with the next number if a dead process left this name.
+// ".NAME.tmp-PROCESS-NUMBER"; a dead process may have left that name.
 static choir_status create_temporary(chi_writer *w, size_t capacity)
 {
 	static chi_atomic32 names;
@@ -274,7 +273,7 @@ static choir_status create_temporary(chi_writer *w, size_t capacity)
 	return fail_writer(w, "create");
 }
 
-// Only a regular file may be replaced, not /dev/null. The new file gets its mode.
+// Replaces only a regular file, not /dev/null, and keeps its mode.
 static choir_status look_at_target(chi_writer *w, mode_t *mode)
 {
 	struct stat s;

@@ -1,6 +1,6 @@
-// Readers use pread: access to a mapped file raises SIGBUS if the file was truncated. Writers
-// write a temporary file, fsync and rename it, and fsync the directory, so the old file survives
-// any failure. A failed fsync is not retried.
+// Readers use pread, since a mapped file that is truncated raises SIGBUS. Writers fsync a
+// temporary file, rename it and fsync the directory, so the old file survives any failure. A
+// failed fsync is not retried.
 #pragma once
 
 #include "base/directory.h"
@@ -15,10 +15,9 @@ chi_file *chi_file_open_in(const chi_directory *directory, const char *name);
 void chi_file_close(chi_file *f);
 const char *chi_file_path(const chi_file *f);
 uint64_t chi_file_size(const chi_file *f);
-// CHOIR_CORRUPT: the open file's size or change time has changed. A new file under its name does
-// not count.
+// CHOIR_CORRUPT: the open file's size or change time has changed.
 choir_status chi_file_check(chi_file *f);
-// CHOIR_CORRUPT: it ends before bytes; the message has both numbers.
+// CHOIR_CORRUPT: it ends before bytes.
 choir_status chi_file_read(chi_file *f, uint64_t offset, void *to, size_t bytes);
 // *got 0: end of file.
 choir_status chi_file_read_some(chi_file *f, uint64_t offset, void *to, size_t bytes, size_t *got);
@@ -36,13 +35,13 @@ void chi_file_fingerprint(const char *path, char *out, size_t size);
 
 typedef struct chi_writer chi_writer;
 chi_writer *chi_writer_new(const char *path);
-// For logs. The file gets its name at once, and must not exist. Others see data after a flush.
-// commit flushes, syncs and closes; abort keeps the file.
+// For logs. The file must not exist, and gets its name at once. Others see data after a flush.
+// abort keeps the file.
 chi_writer *chi_writer_new_growing(const char *path);
 chi_writer *chi_writer_new_growing_in(const chi_directory *directory, const char *name);
 choir_status chi_writer_flush(chi_writer *w);
 choir_status chi_writer_write(chi_writer *w, const void *data, size_t bytes);
-// Always frees the writer. If only the directory's fsync fails, the new file is complete but may
-// be lost in a power cut.
+// Frees the writer. If only the directory's fsync fails, the new file is complete but may be lost
+// in a power cut.
 choir_status chi_writer_commit(chi_writer *w);
 void chi_writer_abort(chi_writer *w);

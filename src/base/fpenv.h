@@ -1,14 +1,13 @@
-// A host linked with -ffast-math sets flush-to-zero, which new threads inherit. So each replica
+// A host linked with -ffast-math sets flush-to-zero, which new threads inherit, so each replica
 // call sets and restores the environment.
 #pragma once
 
 #include <fenv.h>
 
-// SSE's environment, in which Choir computes, and x87's for long doubles. Reading their control
-// words takes a few cycles; fegetenv takes hundreds.
+// SSE's environment, and x87's for long doubles. fegetenv takes hundreds of cycles.
 typedef struct {
 #if defined(__x86_64__)
-	unsigned control; // with the flags
+	unsigned control;
 	unsigned short old_control, old_status;
 #else
 	fenv_t host;

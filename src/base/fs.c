@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static struct {
-	chi_atomic32 left; // calls until one fails; 0: none fails
+	chi_atomic32 left;
 	chi_atomic32 error_number, failed;
 	void (*record)(const chi_fs_operation *o, void *user);
 	void *user;

@@ -1,4 +1,4 @@
-// glob() would sort by locale, so Choir sorts by bytes itself.
+// glob() would sort by locale, so Choir sorts by bytes.
 #include "base/glob.h"
 #include "base/alloc.h"
 
@@ -40,7 +40,7 @@ static choir_status add_matches(chi_glob *p, const glob_t *found)
 choir_status chi_glob_add(chi_glob *p, const char *pattern)
 {
 	if (access(pattern, F_OK) == 0 || !strpbrk(pattern, "*?["))
-		return chi_glob_add_path(p, pattern); // opening the file will report errors
+		return chi_glob_add_path(p, pattern);
 	glob_t found;
 	const size_t before = p->n;
 	const int result = glob(pattern, GLOB_MARK | GLOB_NOSORT, NULL, &found);

@@ -8,10 +8,10 @@ typedef struct {
 	char **path;
 } chi_glob;
 
-// Adds a file or, if it does not exist, the files that match the shell pattern (*, ?, [abc]) in
-// byte order, without directories. CHOIR_NOT_FOUND: there are none.
+// Adds a file or, if it does not exist, the files that match the shell pattern, in byte order.
+// CHOIR_NOT_FOUND: there are none.
 choir_status chi_glob_add(chi_glob *p, const char *pattern);
-choir_status chi_glob_add_path(chi_glob *p, const char *path); // no pattern
+choir_status chi_glob_add_path(chi_glob *p, const char *path);
 // index, index + count, and so on.
 void chi_glob_shard(chi_glob *p, size_t count, size_t index);
 void chi_glob_free(chi_glob *p);

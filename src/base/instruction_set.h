@@ -1,13 +1,12 @@
-// Instruction sets for which there are kernels. CHOIR_INSTRUCTION_SET or an agreement among
-// workers can lower the detected set before the first kernel is chosen.
+// CHOIR_INSTRUCTION_SET or an agreement among workers can lower the detected set before the first
+// kernel is chosen.
 #pragma once
 
 #include "choir/status.h"
 
 #include <stdbool.h>
 
-// Each includes those before it. AVX2 includes FMA; AVX512 is F, BW, DQ and VL. Other processors
-// have only the base.
+// Each includes those before it. AVX2 includes FMA; AVX512 is F, BW, DQ and VL.
 typedef enum {
 	CHI_INSTRUCTION_SET_BASE,
 	CHI_INSTRUCTION_SET_AVX2,
@@ -15,16 +14,15 @@ typedef enum {
 } chi_instruction_set;
 enum { CHI_INSTRUCTION_SETS = CHI_INSTRUCTION_SET_AVX512 + 1 };
 
-// And the set of a name on this kind of processor.
 const char *chi_instruction_set_name(chi_instruction_set set);
 bool chi_instruction_set_find(const char *name, chi_instruction_set *set);
 
 // Whatever the environment says.
 chi_instruction_set chi_instruction_set_of_processor(void);
-// The processor has instructions beyond set, such as AVX without AVX2. A foreign library may use
-// them, so equal sets do not prove equal bits.
+// The processor has more, such as AVX without AVX2. Foreign libraries may use it, so equal sets do
+// not prove equal bits.
 bool chi_instruction_set_has_more(chi_instruction_set set);
-// CHOIR_INVALID: CHOIR_INSTRUCTION_SET has an unknown name, which is ignored.
+// CHOIR_INVALID: CHOIR_INSTRUCTION_SET has an unknown name.
 choir_status chi_instruction_set_check(void);
 // CHOIR_STATE: kernels of a larger set are in use.
 choir_status chi_instruction_set_lower(chi_instruction_set max);

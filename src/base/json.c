@@ -1,5 +1,5 @@
-// A stack of one bit per level, and a state for what may come next. A decoded string overwrites
-// its source, which is never shorter.
+// One bit per level, and a state for what may come next. A decoded string overwrites its source,
+// which is never shorter.
 #include "base/json.h"
 
 #include "base/text.h"
@@ -8,9 +8,9 @@
 
 enum {
 	WANT_VALUE,
-	WANT_VALUE_OR_END, // after [
+	WANT_VALUE_OR_END,
 	WANT_KEY,
-	WANT_KEY_OR_END, // after {
+	WANT_KEY_OR_END,
 	WANT_COMMA_OR_END,
 	WANT_NOTHING,
 	IS_WRONG
@@ -126,7 +126,7 @@ static bool read_string(chi_json *j)
 	}
 	j->at++;
 	j->length = (size_t) (out - j->text);
-	*out = '\0'; // at the closing quote or earlier
+	*out = '\0';
 	return true;
 }
 

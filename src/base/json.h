@@ -1,5 +1,5 @@
-// A strict reader (RFC 8259), token by token, without recursion or allocation. It decodes strings
-// in place. It also refuses invalid UTF-8, zero characters, and nesting beyond CHI_JSON_DEPTH. It
+// A strict reader (RFC 8259), token by token, without recursion or allocation; strings are decoded
+// in place. It refuses invalid UTF-8, zero characters and nesting beyond CHI_JSON_DEPTH, and
 // accepts duplicate keys.
 #pragma once
 
@@ -17,25 +17,25 @@ typedef enum {
 	CHI_JSON_ARRAY_END,
 	CHI_JSON_KEY,
 	CHI_JSON_STRING,
-	CHI_JSON_NUMBER, // as written
+	CHI_JSON_NUMBER,
 	CHI_JSON_TRUE,
 	CHI_JSON_FALSE,
 	CHI_JSON_NULL,
-	CHI_JSON_WRONG // why, at the byte at; also at all later calls
+	CHI_JSON_WRONG // why, at byte `at`; then always
 } chi_json_token;
 
 typedef struct {
 	char *data;
 	size_t size, at;
 	int depth;
-	uint32_t objects; // bit i: level i is an object
+	uint32_t objects;
 	int state;
-	char *text; // of a KEY, STRING or NUMBER; strings end in a zero byte
+	char *text; // strings end in a zero byte
 	size_t length;
 	const char *error;
 } chi_json;
 
 void chi_json_open(chi_json *j, char *data, size_t size);
 chi_json_token chi_json_next(chi_json *j);
-// False: a sign, point or exponent, or it does not fit.
+// False: not whole and positive, or out of range.
 bool chi_json_uint64(const chi_json *j, uint64_t *out);

@@ -1,4 +1,4 @@
-// The build system defines CHI_HAS_... for each optional part.
+// CHI_HAS_... marks optional parts.
 #include "choir/library.h"
 
 #include <string.h>

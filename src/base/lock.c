@@ -1,5 +1,4 @@
-// Ascending ranks prevent deadlocks. Debug builds check them with a stack of the mutexes that a
-// thread holds.
+// Debug builds keep a stack of the mutexes that a thread holds.
 #include "base/lock.h"
 #include "base/clock.h"
 
@@ -50,7 +49,7 @@ static void note_unlocked(const chi_mutex *m)
 	memmove(held + i, held + i + 1, (size_t) (held_count - i) * sizeof(held[0]));
 }
 
-// The wait takes m again, so no higher rank may be held.
+// The wait takes m again.
 static void check_before_wait(const chi_mutex *m)
 {
 	const chi_mutex *top = held_count ? held[held_count - 1] : NULL;

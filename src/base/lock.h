@@ -1,5 +1,5 @@
-// A thread takes mutexes in ascending rank, and holds none while the program's code runs. Debug
-// builds abort at a violation and print the mutexes' names.
+// A thread takes mutexes in ascending rank, which prevents deadlocks, and holds none while the
+// program's code runs. Debug builds abort at a violation.
 #pragma once
 
 #include <pthread.h>
@@ -42,7 +42,6 @@ void chi_mutex_init(chi_mutex *m, chi_rank rank, const char *name);
 void chi_mutex_destroy(chi_mutex *m);
 void chi_mutex_lock(chi_mutex *m);
 void chi_mutex_unlock(chi_mutex *m);
-// For debug builds, before the program's code runs.
 #ifdef NDEBUG
 static inline void chi_mutex_check_none_held(void) {}
 #else
@@ -51,7 +50,7 @@ void chi_mutex_check_none_held(void);
 
 void chi_cond_init(chi_cond *c);
 void chi_cond_destroy(chi_cond *c);
-// Perhaps with spurious wake-ups. False: the deadline has passed.
+// May wake spuriously. False: the deadline has passed.
 bool chi_cond_wait(chi_cond *c, chi_mutex *m, double deadline);
 void chi_cond_signal(chi_cond *c);
 void chi_cond_broadcast(chi_cond *c);

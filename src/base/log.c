@@ -15,9 +15,9 @@ static struct {
 	void *user;
 } sink = { CHI_MUTEX_STATIC(CHI_RANK_LOG, "log"), NULL, NULL };
 
-static chi_atomic32 max_level; // a choir_log_level; 0: silent
+static chi_atomic32 max_level;
 
-// Events logged inside the log function are dropped, to end the recursion.
+// Drops events logged inside the log function.
 static _Thread_local bool inside;
 
 void choir_logger_set(choir_log_level max, choir_log_fn *fn, void *user)

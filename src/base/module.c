@@ -13,7 +13,7 @@
 enum { PATH = 4096 };
 
 #ifndef CHI_LIBRARY_DIRECTORY
-#define CHI_LIBRARY_DIRECTORY "../lib" // relative to programs
+#define CHI_LIBRARY_DIRECTORY "../lib"
 #endif
 
 static chi_module *open_module(const char *path, int symbols)
@@ -43,7 +43,7 @@ void *chi_module_symbol(chi_module *m, const char *name)
 bool chi_module_find(const char *name, void (**function)(void))
 {
 	void *found = dlsym(RTLD_DEFAULT, name);
-	memcpy(function, &found, sizeof found); // C has no such conversion
+	memcpy(function, &found, sizeof found);
 	return found != NULL;
 }
 
@@ -55,7 +55,7 @@ static bool find_own(Dl_info *info)
 	return dladdr(address, info) != 0;
 }
 
-// The program's ELF headers lie at its load address.
+// Its ELF headers lie at its load address.
 static bool is_program(void)
 {
 	Dl_info own, program;
@@ -70,7 +70,7 @@ static const char *own_file(char *out, size_t size)
 {
 	Dl_info info;
 	out[0] = '\0';
-	// dladdr gives only the name that the program was started with.
+	// dladdr gives the name that the program was started with.
 	if (is_program()) {
 		const ssize_t length = readlink("/proc/self/exe", out, size - 1);
 		out[length > 0 ? length : 0] = '\0';

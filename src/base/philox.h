@@ -1,5 +1,4 @@
-// Philox4x32-10, whose results do not depend on threads or order. Salmon, Moraes, Dror, Shaw:
-// Parallel random numbers: as easy as 1, 2, 3, SC 2011.
+// Philox4x32-10. Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3, SC 2011.
 #pragma once
 
 #include <stdint.h>
@@ -18,8 +17,7 @@ typedef struct {
 	uint32_t place;
 } chi_random_key;
 
-// Gives those of the index-th block. The next block has the next 64-bit number in counter[0] and
-// counter[1].
+// Of the index-th block. The next one has the next 64-bit number in counter[0] and counter[1].
 void chi_random_counter(
 		const chi_random_key *key, uint64_t index, uint32_t counter[4], uint32_t words[2]);
 chi_philox_block chi_random_block(const chi_random_key *key, uint64_t index);

@@ -1,5 +1,5 @@
-// The child of fork makes only system calls until it executes the program, because other threads
-// may hold any lock. It reports a failure through a pipe that closes when the program begins.
+// The child of a fork only makes system calls, since other threads may hold any lock. It reports a
+// failure by a pipe that closes when its program begins.
 #include "base/process.h"
 
 #include "base/alloc.h"
@@ -51,7 +51,7 @@ static bool move_descriptor(int from, int to)
 	return fd >= 0 && (fd == to ? fcntl(fd, F_SETFD, 0) == 0 : dup2(fd, to) == to);
 }
 
-// In the child: all signals act as in a new program, whatever this process ignores or blocks.
+// In the child: signals act as in a new program.
 static void become(const chi_process_options *o, char **environment, long parent)
 {
 	struct sigaction standard = { .sa_handler = SIG_DFL };
@@ -74,7 +74,6 @@ static void become(const chi_process_options *o, char **environment, long parent
 	execvpe(o->arguments[0], (char *const *) (uintptr_t) o->arguments, environment);
 }
 
-// The options' variables replace the caller's.
 static char **join_environment(const char *const *more)
 {
 	size_t n = 0, added = 0;
@@ -96,7 +95,7 @@ static char **join_environment(const char *const *more)
 	return all;
 }
 
-// The descriptors that the child puts in place of 0 to 2 must not be among those.
+// The child replaces 0 to 2, so these must not be among its other descriptors.
 static choir_status start(chi_process *p, const chi_process_options *o, char **environment)
 {
 	char text[96];
@@ -127,7 +126,7 @@ static choir_status start(chi_process *p, const chi_process_options *o, char **e
 	}
 	(void) setpgid(pid, pid); // or the child has
 	p->pid = (long) pid;
-	p->watch = (int) syscall(SYS_pidfd_open, pid, 0); // close-on-exec
+	p->watch = (int) syscall(SYS_pidfd_open, pid, 0);
 	return CHOIR_OK;
 }
 
@@ -225,7 +224,7 @@ static bool is_descendant(long pid, const long except[], int n)
 	return false;
 }
 
-// A process that begins while the list is read may be missed, so the caller repeats it.
+// May miss a process that begins meanwhile, so the caller repeats it.
 int chi_process_kill_descendants(const long except[], int n)
 {
 	DIR *all = opendir("/proc");
@@ -246,7 +245,7 @@ int chi_process_kill_descendants(const long except[], int n)
 void chi_process_reap_orphans(const long except[], int n)
 {
 	siginfo_t info = { 0 };
-	// An excepted one that comes first hides others until its owner has taken its end.
+	// An excepted one that comes first hides others.
 	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0) {
 		if (is_among((long) info.si_pid, except, n))
 			return;

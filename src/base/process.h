@@ -1,5 +1,4 @@
-// Processes that this one starts, each in its own process group. Threads: one at a time for each
-// object, unless a function says otherwise.
+// Child processes, each in its own process group. Threads: one at a time for each object.
 #pragma once
 
 #include "choir/status.h"
@@ -10,36 +9,35 @@
 typedef struct {
 	bool by_signal;
 	int number; // exit status, or signal
-	bool core; // the signal wrote a core file
+	bool core;
 } chi_process_end;
 // "killed by SIGKILL" or "exited with status 3".
 const char *chi_process_end_text(const chi_process_end *end, char *out, size_t size);
 
 typedef struct {
-	long pid; // 0: none
+	long pid;
 	int watch; // readable once the process has ended; -1: none
 } chi_process;
 
 typedef struct {
-	const char *const *arguments; // ends in NULL; the first is searched for in PATH
-	const char *const *environment; // besides the caller's, ends in NULL; or NULL
-	int in, out, err; // descriptors for 0, 1 and 2; -1: /dev/null
-	int keep; // a descriptor that the process inherits; -1: none
+	const char *const *arguments; // ends in NULL; the first is looked for in PATH
+	const char *const *environment; // added to the caller's; ends in NULL
+	int in, out, err; // -1: /dev/null
+	int keep; // inherited; -1: none
 	bool dies_with_parent; // killed if the thread that starts it ends
 } chi_process_options;
 
-// In PATH.
 bool chi_process_find(const char *name, char *path, size_t size);
-// CHOIR_NOT_FOUND: no such program. CHOIR_IO: the system has no process left.
+// CHOIR_NOT_FOUND: no such program. CHOIR_IO: the system refuses.
 choir_status chi_process_start(chi_process *p, const chi_process_options *o);
-// True: it then is no longer a process, and *end tells how it ended.
+// True: the process no longer exists, and *end tells how it ended.
 bool chi_process_has_ended(chi_process *p, chi_process_end *end);
-void chi_process_signal(const chi_process *p, int number); // to the process alone
+void chi_process_signal(const chi_process *p, int number);
 void chi_process_signal_group(const chi_process *p, int number);
 
-// This process becomes the parent of descendants whose own parent ends.
+// This process becomes the parent of orphaned descendants.
 void chi_process_adopt_orphans(void);
 // Except those in except. Returns their number.
 int chi_process_kill_descendants(const long except[], int n);
-// That have ended, except the started ones in except.
+// Except the started ones in except.
 void chi_process_reap_orphans(const long except[], int n);

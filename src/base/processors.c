@@ -1,6 +1,5 @@
-// A process's groups are lines "0::/path" (version 2) or "4:cpu,cpuacct:/path" (version 1). The
-// result is the smallest quota of a group and its parents. In a container, a path may be missing
-// under the mount.
+// Groups are lines "0::/path" (version 2) or "4:cpu,cpuacct:/path" (version 1). The smallest quota
+// of a group and its parents counts. In a container, a path may be missing.
 #include "base/processors.h"
 
 #include <assert.h>
@@ -55,7 +54,7 @@ static int directory_quota(const char *directory)
 	char text[128], period[128];
 	if (read_in(directory, "cpu.max", text, sizeof(text))) {
 		char *end;
-		long long quota = strtoll(text, &end, 10); // "max" gives 0
+		long long quota = strtoll(text, &end, 10);
 		return whole_processors(quota, strtoll(end, NULL, 10));
 	}
 	if (read_in(directory, "cpu.cfs_quota_us", text, sizeof(text)) &&
@@ -106,7 +105,6 @@ static bool lists_processors(const char *controllers)
 	return false;
 }
 
-// Line: "number:controllers:path".
 static int line_quota(char *line, const char *mount)
 {
 	char *controllers = strchr(line, ':');
@@ -138,7 +136,7 @@ int chi_processor_quota(const char *groups_path, const char *mount)
 
 static struct {
 	cpu_set_t mask;
-	int count; // of mask
+	int count;
 	int quota;
 	bool narrowed;
 } processors;

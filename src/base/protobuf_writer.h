@@ -1,5 +1,5 @@
-// Protocol Buffers (https://protobuf.dev/programming-guides/encoding). The caller orders and
-// nests the fields, and must know a message's size first.
+// Protocol Buffers (https://protobuf.dev/programming-guides/encoding). The caller orders and nests
+// the fields, and knows sizes first.
 #pragma once
 
 #include "base/text.h"
@@ -12,7 +12,6 @@ typedef enum {
 	CHI_WIRE_32 = 5
 } chi_wire_type;
 
-// 7 bits per byte, the lowest first.
 void chi_protobuf_varint(chi_text *to, uint64_t value);
 size_t chi_protobuf_varint_bytes(uint64_t value);
 void chi_protobuf_tag(chi_text *to, uint32_t number, chi_wire_type type);

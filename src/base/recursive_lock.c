@@ -6,7 +6,7 @@ static _Thread_local char self;
 bool chi_recursive_lock_enter(chi_recursive_lock *g, double deadline)
 {
 	const uint64_t me = (uint64_t) (uintptr_t) &self;
-	if (chi_atomic64_load(&g->owner) == me) { // only this thread stores it
+	if (chi_atomic64_load(&g->owner) == me) {
 		g->depth++;
 		return true;
 	}

@@ -1,4 +1,4 @@
-// A lock with a deadline. It may be held for long, and while the program's code runs.
+// A lock that may be held for long, and while the program's code runs.
 #pragma once
 
 #include "base/atomic.h"
@@ -9,6 +9,6 @@ typedef struct {
 	int depth;
 } chi_recursive_lock;
 
-// False: the deadline (chi_clock_deadline) has passed.
+// False: the deadline has passed.
 bool chi_recursive_lock_enter(chi_recursive_lock *g, double deadline);
 void chi_recursive_lock_leave(chi_recursive_lock *g);

@@ -1,4 +1,4 @@
-// Tables differ in type, but all begin with a chi_table_head.
+// All tables begin with a chi_table_head.
 #include "base/registry.h"
 
 #include "base/options.h"

@@ -1,5 +1,4 @@
-// For sizes from files and callers. At an overflow a function returns false and leaves *out
-// unchanged.
+// For sizes from files and callers. False: an overflow; *out is unchanged.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-// The thread's fixed buffer, so that recording cannot fail. A text is first formatted in another
-// buffer, because an argument may be the old text.
+// A fixed buffer, so that recording cannot fail. An argument may be the old text, so the new one
+// is formatted elsewhere.
 #include "base/status.h"
 #include "base/text.h"
 
@@ -119,7 +119,7 @@ choir_status chi_error_null(const char *fmt, ...)
 	va_end(args);
 	if (last.status == CHOIR_OK)
 		return choir_fail(CHOIR_INVALID, "%s", what);
-	const char *cause = strstr(last.text, behind); // if NULL is passed on, the first cause
+	const char *cause = strstr(last.text, behind);
 	cause = cause == NULL ? last.text : cause + sizeof behind - 1;
 	return choir_fail(last.status, "%s%s%s", what, behind, cause);
 }

@@ -16,20 +16,20 @@ void chi_error_save(chi_error *e);
 void chi_error_restore(const chi_error *e);
 void chi_error_clear(void);
 choir_status chi_fail_v(choir_status status, const char *fmt, va_list args) CHOIR_PRINTF(2, 0);
-// Puts "prefix: " before the text, once; returns the status.
+// Puts "prefix: " before the text, once.
 choir_status chi_error_prefix(const char *fmt, ...) CHOIR_PRINTF(1, 2);
-// A NULL argument, named by fmt. If the thread's last failure caused it, its status stays and its
-// text follows the name; else the status is CHOIR_INVALID.
+// A NULL argument, named by fmt. The thread's last failure, if it is the cause, follows; else
+// CHOIR_INVALID.
 choir_status chi_error_null(const char *fmt, ...) CHOIR_PRINTF(1, 2);
 
-// Whether foreign code between suspend and resume recorded a failure. resume restores the earlier
-// one unless there is a new one. Neither copies text.
+// Tells whether foreign code between suspend and resume recorded a failure; resume restores the
+// earlier one if not.
 typedef struct {
 	choir_status status;
-	char first; // of the text
+	char first;
 } chi_suspended_error;
 chi_suspended_error chi_error_suspend(void);
 void chi_error_resume(chi_suspended_error suspended);
-// Completes a failure of foreign code between suspend and resume. Without a text it records "FMT
-// failed with STATUS and no reason"; CHOIR_END becomes CHOIR_INVALID.
+// Completes a failure of foreign code. Without a text it records "FMT failed with STATUS and no
+// reason"; CHOIR_END becomes CHOIR_INVALID.
 choir_status chi_error_reason(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);

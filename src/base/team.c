@@ -22,11 +22,10 @@ struct chi_team {
 	char name[CHI_THREAD_NAME];
 	member *member;
 	bool started;
-	unsigned generation; // of forks, at the start
+	unsigned generation;
 	chi_gate jobs; // word: jobs announced
 	chi_gate inside; // word: members, and CLOSED
 	chi_atomic32 stop;
-	// The job, while it is open:
 	chi_team_fn *fn;
 	void *arg;
 	int64_t pieces;
@@ -136,12 +135,12 @@ choir_status chi_team_run(chi_team *t, int64_t pieces, chi_team_fn *fn, void *ar
 	t->arg = arg;
 	t->pieces = pieces;
 	chi_atomic64_store(&t->next, 0);
-	chi_atomic32_add(&t->inside.word, CLOSED); // clears the bit
+	chi_atomic32_add(&t->inside.word, CLOSED);
 	chi_atomic32_add(&t->jobs.word, 1);
 	chi_gate_wake(&t->jobs);
 	work(t, 0);
 	uint32_t inside = chi_atomic32_add(&t->inside.word, CLOSED) + CLOSED;
-	while (inside != CLOSED) { // short, as pieces are
+	while (inside != CLOSED) {
 		(void) chi_gate_wait(&t->inside, inside, t->options.spin, chi_clock_deadline(-1));
 		inside = chi_atomic32_load(&t->inside.word);
 	}

@@ -1,6 +1,5 @@
-// Threads that share a job with the caller. They spin briefly at a gate before they sleep. An
-// atomic counter assigns the job's pieces, so no thread waits for one that wakes late. Threads:
-// one caller at a time.
+// Threads that share a job with the caller. An atomic counter assigns the pieces, so no thread
+// waits for one that wakes late. Threads: one caller at a time.
 #pragma once
 
 #include "choir/status.h"
@@ -11,22 +10,21 @@ typedef struct chi_team chi_team;
 typedef void chi_team_fn(void *arg, int member, int64_t piece);
 
 typedef struct {
-	const char *name; // of the threads, also in messages
+	const char *name;
 	int threads; // including the caller
 	bool spin; // each has its own processor
 	bool pin; // member i to processor first + i
 	int first;
 } chi_team_options;
 
-// Threads start with the first job.
 chi_team *chi_team_new(const chi_team_options *o);
 void chi_team_free(chi_team *t);
 int chi_team_members(const chi_team *t);
-// Once for each piece, in any order; returns when all are done. member is 0 to members-1.
-// CHOIR_STATE: in a child after a fork.
+// Once for each piece, in any order; returns when all are done. CHOIR_STATE: in a child after a
+// fork.
 choir_status chi_team_run(chi_team *t, int64_t pieces, chi_team_fn *fn, void *arg);
 
-// NULL: none. Returns the previous one.
+// Returns the previous one.
 chi_team *chi_team_use(chi_team *t);
 // 1 without a team, and within a piece.
 int chi_team_own_members(void);

@@ -1,4 +1,4 @@
-// Conversions switch the thread to the C locale, since the host's may have a decimal comma.
+// Uses the C locale, since the host's may have a decimal comma.
 #include "base/text.h"
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static locale_t c_locale; // 0: unavailable, so the host's is used
+static locale_t c_locale; // 0: unavailable
 static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
 
 static void make_c_locale(void)
@@ -55,7 +55,7 @@ int chi_text_format(char *out, size_t size, const char *fmt, va_list args)
 
 const char *chi_text_errno(int error_number, char *out, size_t size)
 {
-	return strerror_r(error_number, out, size); // GNU's, which cannot fail
+	return strerror_r(error_number, out, size);
 }
 
 void chi_text_free(chi_text *t)
@@ -66,7 +66,7 @@ void chi_text_free(chi_text *t)
 
 static bool reserve(chi_text *t, size_t count)
 {
-	size_t need = SIZE_MAX; // after an overflow
+	size_t need = SIZE_MAX;
 	if (chi_size_add(t->length, count, &need) && !chi_size_add(need, 1, &need))
 		need = SIZE_MAX;
 	void *data = t->data;
@@ -107,7 +107,7 @@ void chi_text_add(chi_text *t, const char *fmt, ...)
 	va_end(args);
 }
 
-enum { ANY_LENGTH = 4 }; // for text with a final zero
+enum { ANY_LENGTH = 4 };
 
 static size_t decode_utf8(const char *s, size_t left, uint32_t *code)
 {
@@ -120,7 +120,7 @@ static size_t decode_utf8(const char *s, size_t left, uint32_t *code)
 	for (size_t i = 1; i < length; i++) {
 		unsigned char next = (unsigned char) s[i];
 		if ((next & 0xc0) != 0x80)
-			return 0; // also for the final zero
+			return 0;
 		value = value << 6 | (next & 0x3f);
 	}
 	if (value < min[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
@@ -171,7 +171,7 @@ void chi_text_add_json(chi_text *t, const char *text)
 		uint32_t code = 0;
 		size_t length = decode_utf8(text, ANY_LENGTH, &code);
 		if (length == 0)
-			chi_text_add_bytes(t, "\xef\xbf\xbd", 3); // U+FFFD
+			chi_text_add_bytes(t, "\xef\xbf\xbd", 3);
 		else if (code < 0x20)
 			add_json_control(t, code);
 		else {
@@ -184,7 +184,7 @@ void chi_text_add_json(chi_text *t, const char *text)
 	chi_text_add_bytes(t, "\"", 1);
 }
 
-// Terminal controls (C1, too: U+009B begins a command on some terminals) and direction marks.
+// Terminal controls (also C1) and direction marks.
 static bool is_unsafe(uint32_t code)
 {
 	static const uint32_t unsafe[][2] = { { 0, 0x1f }, { 0x7f, 0x9f }, { 0x61c, 0x61c },
@@ -244,14 +244,14 @@ bool chi_parse_int64(const char *text, int64_t *out)
 	return true;
 }
 
-bool chi_parse_double(const char *text, double *out)
+static bool parse_real(const char *text, bool narrow, double *out)
 {
 	if (!starts_number(text))
 		return false;
 	char *end;
 	locale_t host = enter_c_locale();
 	errno = 0;
-	double value = strtod(text, &end);
+	double value = narrow ? (double) strtof(text, &end) : strtod(text, &end);
 	bool too_large = errno == ERANGE && isinf(value);
 	uselocale(host);
 	if (too_large || *end || end == text)
@@ -260,18 +260,16 @@ bool chi_parse_double(const char *text, double *out)
 	return true;
 }
 
+bool chi_parse_double(const char *text, double *out)
+{
+	return parse_real(text, false, out);
+}
+
 bool chi_parse_float(const char *text, float *out)
 {
-	if (!starts_number(text))
+	double value;
+	if (!parse_real(text, true, &value))
 		return false;
-	char *end;
-	locale_t host = enter_c_locale();
-	errno = 0;
-	float value = strtof(text, &end);
-	bool too_large = errno == ERANGE && isinf(value);
-	uselocale(host);
-	if (too_large || *end || end == text)
-		return false;
-	*out = value;
+	*out = (float) value;
 	return true;
 }

@@ -11,7 +11,7 @@
 typedef struct {
 	char *data; // NULL, or ends in a zero byte
 	size_t length, capacity;
-	bool failed; // out of memory: incomplete
+	bool failed; // out of memory
 } chi_text;
 
 void chi_text_free(chi_text *t);
@@ -19,15 +19,14 @@ void chi_text_add(chi_text *t, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 void chi_text_add_bytes(chi_text *t, const char *bytes, size_t count);
 // Adds quotes, too; invalid UTF-8 becomes U+FFFD.
 void chi_text_add_json(chi_text *t, const char *text);
-// Escapes control characters, direction marks and invalid UTF-8 as \x1b and the like. Writes up
-// to size bytes with the zero.
+// Escapes control characters, direction marks and invalid UTF-8 as \x1b. Writes up to size bytes
+// with the zero.
 const char *chi_text_clean(const char *text, char *out, size_t size);
 
-// A text beyond size (at least 16) becomes its beginning and a hash, so that different texts stay
-// different.
+// A text beyond size (at least 16) becomes its beginning and a hash.
 const char *chi_text_fit(const char *text, char *out, size_t size);
 
-// What fits, to a text of length at; returns the new length.
+// Truncates; returns the new length.
 size_t chi_text_append(char *text, size_t size, size_t at, const char *more);
 
 // Has a decimal point in every locale.

@@ -1,4 +1,4 @@
-// Choir's threads block signals, so that the host's own receive them.
+// Signals are for the host's threads; those of faults reach its crash handler.
 #include "base/thread.h"
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -14,7 +14,7 @@
 static void *run_thread(void *arg)
 {
 	const chi_thread *t = arg;
-	chi_fpenv inherited; // discarded: the host's environment is not for Choir's threads
+	chi_fpenv inherited;
 	chi_fpenv_enter(&inherited);
 	(void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	pthread_setname_np(pthread_self(), t->name);
@@ -22,7 +22,6 @@ static void *run_thread(void *arg)
 	return NULL;
 }
 
-// Signals of faults stay unblocked, for the host's crash handler.
 static void block_signals(sigset_t *before)
 {
 	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
@@ -65,8 +64,8 @@ void chi_thread_stand_back(void)
 void chi_thread_take_leftovers(void)
 {
 	chi_thread_stand_back();
-#ifdef __linux__ // where threads have their own niceness
-	(void) setpriority(PRIO_PROCESS, 0, 19); // 0: this thread
+#ifdef __linux__
+	(void) setpriority(PRIO_PROCESS, 0, 19);
 #endif
 }
 

@@ -1,5 +1,5 @@
-// Threads have the floating-point environment of fpenv.h, and block all signals except their own
-// faults, such as SIGSEGV, which the host's crash handler gets.
+// Threads have the floating-point environment of fpenv.h, and block all signals but their own
+// faults.
 #pragma once
 
 #include "choir/status.h"
@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-enum { CHI_THREAD_NAME = 16 }; // the system's limit
+enum { CHI_THREAD_NAME = 16 };
 
 typedef struct {
 	pthread_t id;
@@ -17,23 +17,22 @@ typedef struct {
 	void *arg;
 } chi_thread;
 
-// *t must outlive it. Debuggers show name, of up to 15 bytes.
+// *t must outlive it.
 choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *arg), void *arg);
 void chi_thread_own_name(char out[CHI_THREAD_NAME]);
 // On a thread that cannot be cancelled. left is called if fn ended it by pthread_exit.
 void chi_thread_call(void (*fn)(void *arg), void (*left)(void *arg), void *arg);
 void chi_thread_join(chi_thread *t); // also if never started
-void chi_thread_detach(chi_thread *t); // a started thread, which nobody joins
+void chi_thread_detach(chi_thread *t);
 
-// They poll what cannot wake the thread.
 void chi_thread_yield(void);
 void chi_thread_nap(double seconds);
 
-// The calling thread does not preempt others when it wakes, if possible.
+// The thread does not preempt others when it wakes, if possible.
 void chi_thread_stand_back(void);
 
-// The lowest priority for ever, if possible: about a sixtieth of a busy processor.
+// The lowest priority, if possible.
 void chi_thread_take_leftovers(void);
 
-// Counts forks from the first call on: it changes in a child.
+// It changes in a child.
 unsigned chi_fork_generation(void);

@@ -1,5 +1,4 @@
-// For caches without a lock. A value is freed when its thread ends, but the main thread's not at
-// exit.
+// Values are freed when their thread ends, but the main thread's not at exit.
 #pragma once
 
 #include "base/atomic.h"
@@ -7,7 +6,7 @@
 
 typedef struct {
 	chi_mutex lock;
-	chi_atomic32 made; // key exists
+	chi_atomic32 made;
 	pthread_key_t key;
 	void (*free)(void *value); // on the ending thread, never NULL
 } chi_thread_local;
@@ -18,5 +17,5 @@ typedef struct {
 	}
 
 void *chi_thread_local_get(chi_thread_local *s);
-// The previous value is not freed. False: out of memory, and value is not kept.
+// Does not free the previous value. False: out of memory.
 bool chi_thread_local_set(chi_thread_local *s, void *value);

@@ -1,5 +1,4 @@
-// The first failure is final: the state of other workers is then unknown, and a late message
-// could be mistaken for the expected one.
+// The first failure is final: a late message could be mistaken for the expected one.
 #include "cluster/cluster.h"
 
 #include "trace/spans.h"
@@ -164,7 +163,6 @@ static const char *kernels(void)
 	return asked[0] == '\0' ? "all" : asked;
 }
 
-// Plain kernels give the same bits on every instruction set.
 static choir_status choose_instruction_set(choir_cluster *c, bool lowest)
 {
 	chi_instruction_set set;
@@ -311,7 +309,7 @@ choir_status chi_cluster_give_up(choir_cluster *c)
 
 double chi_cluster_failing(choir_cluster *c, const chi_error *why)
 {
-	static const double SECONDS = 10; // all workers fail within this time if they share the cause
+	static const double SECONDS = 10;
 	chi_mutex_lock(&c->lock);
 	c->cause = why;
 	chi_mutex_unlock(&c->lock);

@@ -1,4 +1,4 @@
-// The cluster: workers, messages with fingerprints, and collectives of bytes.
+// Workers, messages with fingerprints, and collectives of bytes.
 #pragma once
 
 #include "base/atomic.h"
@@ -22,22 +22,21 @@ struct choir_cluster {
 	char (*names)[CHI_WORKER_NAME];
 	bool shares_processors; // with another worker of this host
 	char transport[CHI_TRANSPORT_TEXT];
-	chi_mutex lock; // of the table's calls
-	bool one_thread; // only the creating thread may call it
-	bool ended_by_other; // the transport reported an abort; under lock
+	chi_mutex lock;
+	bool one_thread; // only the creating thread may call
+	bool ended_by_other;
 	chi_atomic32 failed; // not 0: ended
 	chi_error failure;
 	// The failure being sent to others; under lock.
 	const chi_error *cause;
 	chi_atomic64 sequence;
-	chi_atomic32 last; // the worker of the latest wait's longest part, plus 1; for traces
+	chi_atomic32 last; // 1 + the worker most waited for, for traces
 };
 
-// Gives it as the spans of waits name it.
 int32_t chi_cluster_last(choir_cluster *c);
 
-const choir_transport_table *chi_transport_find(const char *name); // NULL: CHOIR_NOT_FOUND
-// Puts stubs in missing slots.
+const choir_transport_table *chi_transport_find(const char *name);
+// With stubs in missing slots.
 choir_transport_table chi_transport_filled(const choir_transport_table *transport);
 extern const choir_transport_table chi_single_worker_transport;
 
@@ -47,18 +46,15 @@ choir_cluster *chi_cluster_open(const choir_transport_table *transport, const vo
 double chi_cluster_start_seconds(const choir_cluster_options *o);
 // "worker 2 (node3, pid 4711)".
 const char *chi_cluster_name(const choir_cluster *c, int worker, char text[CHI_WORKER_NAME + 32]);
-// Uses the transport's clock.
 double chi_cluster_deadline(const choir_cluster *c, double seconds);
-// Records this thread's last failure, which the others are told. Returns its status. Only the
-// first failure counts.
+// Records this thread's last failure, which the others are told; only the first counts.
 choir_status chi_cluster_give_up(choir_cluster *c);
-// why, being sent to the others, is the cluster's cause meanwhile (NULL: ends this). Returns the
-// deadline for sending.
+// why, being sent to the others, is the cause meanwhile (NULL: ends this). Returns the deadline.
 double chi_cluster_failing(choir_cluster *c, const chi_error *why);
 // Collectives share one tag, in order. Each begins with a message to the next worker and one from
 // the previous, so different ones cannot deadlock.
 uint64_t chi_cluster_next(choir_cluster *c);
-// CHOIR_CANCELLED, and the first cause: the cluster has ended.
+// CHOIR_CANCELLED, with the first cause.
 choir_status chi_cluster_check(choir_cluster *c);
 
 // Equal on all workers.
@@ -66,13 +62,12 @@ enum { CHI_SETTINGS = 16, CHI_SETTING_NAME = 24, CHI_SETTING_VALUE = 72 };
 typedef struct {
 	char name[CHI_SETTING_NAME], value[CHI_SETTING_VALUE];
 } chi_setting;
-// A long value becomes its beginning and a hash. The check reports if memory ran out.
+// A long value becomes its beginning and a hash.
 void chi_setting_set(chi_setting *setting, const char *name, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 // CHOIR_STATE names the first worker that differs, the setting and both values.
 choir_status chi_cluster_check_consistency(choir_cluster *c, const chi_setting settings[], int n);
-// The set that all workers have or, if lowest, the lowest. own: this worker's. CHOIR_STATE: they
-// differ. CHOIR_UNSUPPORTED: none is common. The message names the first worker that differs, and
-// both sets.
+// The set that all workers have or, if lowest, the lowest. CHOIR_STATE: they differ.
+// CHOIR_UNSUPPORTED: none is common.
 choir_status chi_cluster_common_instruction_set(
 		choir_cluster *c, const char *own, bool lowest, chi_instruction_set *set);

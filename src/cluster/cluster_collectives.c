@@ -1,6 +1,6 @@
 // A dissemination barrier, a binomial broadcast, and an all-gather through worker 0. First, each
-// worker sends its fingerprint to the next in a ring: of different collectives, some worker
-// receives a different fingerprint, so the call fails instead of deadlocking.
+// worker sends its fingerprint around a ring, so different collectives fail instead of
+// deadlocking.
 #include "base/alloc.h"
 #include "base/size.h"
 #include "cluster/message.h"
@@ -76,8 +76,8 @@ choir_status choir_cluster_barrier(choir_cluster *c)
 	return end(&t, status);
 }
 
-// Places count from the root, and a parent is its child without the lowest set bit. The child
-// with the largest subtree comes first.
+// Places count from the root; a parent is its child without the lowest set bit. The largest
+// subtree comes first.
 static choir_status spread(together *t, int root, void *data, size_t bytes)
 {
 	choir_cluster *c = t->c;
@@ -116,7 +116,6 @@ choir_status choir_cluster_broadcast(choir_cluster *c, int from, void *data, siz
 	return end(&t, status == CHOIR_OK ? spread(&t, from, data, bytes) : status);
 }
 
-// Worker 0 collects all records and broadcasts them.
 static choir_status collect(together *t, const void *own, size_t bytes, char *all, size_t total)
 {
 	choir_cluster *c = t->c;

@@ -1,5 +1,5 @@
-// Every worker gets all settings and finds the same first difference, so all fail with the same
-// message. Kernels of different instruction sets add in different orders, so all use one.
+// Every worker gets all settings, so all fail with the same message. Kernels of different
+// instruction sets add in different orders.
 #include "base/alloc.h"
 #include "base/text.h"
 #include "cluster/cluster.h"
@@ -17,7 +17,6 @@ void chi_setting_set(chi_setting *setting, const char *name, const char *fmt, ..
 	va_end(args);
 	if (length < CHI_SETTING_VALUE)
 		return;
-	// A hash stands for the rest.
 	char *text = chi_alloc((size_t) length + 1);
 	if (text == NULL) {
 		memset(setting, 0, sizeof *setting);

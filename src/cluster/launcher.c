@@ -1,5 +1,4 @@
-// mpirun and mpiexec are looked for before Slurm: in a Slurm job they start the workers, and
-// Slurm's variables describe the launcher's processes.
+// mpirun and mpiexec come before Slurm: in a Slurm job they start the workers.
 #include "cluster/launcher.h"
 
 #include "base/text.h"

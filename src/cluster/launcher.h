@@ -6,13 +6,12 @@
 #include <stdbool.h>
 
 typedef struct {
-	const char *name; // "mpirun of Open MPI"; NULL: none
+	const char *name;
 	const char *mpi;
 	int worker, workers;
 } chi_launcher;
 
-// CHOIR_INVALID: malformed variables or worker number.
+// CHOIR_INVALID: malformed variables.
 choir_status chi_launcher_find(chi_launcher *l);
-// *there: both variables are set.
 choir_status chi_launcher_pair(
 		const char *worker, const char *workers, bool *there, int *index, int *count);

@@ -1,5 +1,4 @@
-// A receive first compares the fingerprint. In a collective, a tag tells the number of remaining
-// bytes if they are few, so both receives begin together.
+// A receive first compares the fingerprint.
 #include "cluster/message.h"
 
 #include "trace/trace.h"
@@ -15,13 +14,12 @@
 #include <string.h>
 
 enum { HEAD = offsetof(chi_frame, data) };
-// "choir" and the layout's version; other byte orders read another number.
+// "choir" and the layout's version
 static const uint64_t MAGIC = 0x63686f6972000002;
 
 // Open MPI 4.1 sends 4096 bytes, with its header, without asking the receiver.
 enum { MAX = HEAD + CHI_FRAME_DATA };
 _Static_assert(MAX <= 4000, "a frame is sent at once");
-// Tags tell the length of a rest in units of STEP bytes.
 enum { STEP = 256 };
 _Static_assert(CHI_FRAME_DATA % STEP == 0, "a rest can be whole steps");
 
@@ -83,8 +81,7 @@ static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes
 }
 
 // The rest's receive begins with the frame's: its tag tells its length, because MPI fails fatally
-// if a message is longer than its receive. Only one kind of collective does this, since tags are
-// few.
+// if a message is longer than its receive. Tags are few, so only one kind of collective does this.
 static bool is_early(const chi_message *m, size_t rest)
 {
 	return m->tag == CHI_TAG_COLLECTIVES && rest > 0 &&
@@ -96,14 +93,13 @@ static int tag_of_rest(size_t rest)
 	return CHI_TAGS + (int) (rest / STEP);
 }
 
-// In parts that need no answer from the receiver.
+// In parts that need no answer.
 static bool is_cut(const chi_message *m, size_t rest)
 {
 	const size_t eager = m->cluster->transport_table.eager;
 	return is_early(m, rest) && eager > 0 && (rest - 1) / eager < CHI_REST_PARTS;
 }
 
-// They are copied twice, so there are few before a rest in one part.
 static size_t in_frame(const chi_message *m, size_t bytes)
 {
 	const size_t max = CHI_FRAME_DATA - (STEP - bytes % STEP) % STEP;
@@ -120,7 +116,7 @@ static choir_status begin_rest(chi_message *m, char *rest, size_t bytes)
 	return status;
 }
 
-// A rest that needs the receiver's answer precedes its frame: the answer comes meanwhile.
+// A rest that needs an answer precedes its frame.
 static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t bytes)
 {
 	choir_cluster *c = m->cluster;
@@ -135,8 +131,7 @@ static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t
 	return status;
 }
 
-// Adds the host to "worker 2 stopped: WHY". If worker 2 heard WHY from another worker, it is
-// there.
+// Adds the host to "worker 2 stopped: WHY", unless worker 2 heard WHY from another.
 static bool name_cause(const choir_cluster *c)
 {
 	char name[CHI_WORKER_NAME + 32];
@@ -151,7 +146,7 @@ static bool name_cause(const choir_cluster *c)
 	return true;
 }
 
-// Names the peer. After another worker's abort all know already.
+// After another worker's abort all know already.
 static choir_status fail(chi_message *m, choir_status status)
 {
 	choir_cluster *c = m->cluster;
@@ -261,14 +256,14 @@ static choir_status take_frame(chi_message *m, size_t came)
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
-// In order up to end, until one is not done. *came: bytes of the last.
+// In order, until one is not done. *came: bytes of the last.
 static choir_status test_parts(chi_message *m, int end, size_t *came)
 {
 	choir_cluster *c = m->cluster;
 	choir_status status = CHOIR_OK;
 	bool done = true;
 	chi_mutex_lock(&c->lock);
-	// Under the lock: after another thread's failure, the transport reports what followed from it.
+	// Under the lock: after another thread's failure, the transport reports its consequence.
 	const choir_status before = chi_cluster_check(c);
 	while (before == CHOIR_OK && done && m->ended < end) {
 		status = c->transport_table.test(c->self, m->request[m->ended], &done, came);
@@ -293,7 +288,6 @@ static choir_status progress(chi_message *m)
 	return CHOIR_OK;
 }
 
-// Receives come last and are waited for most.
 static choir_status progress_all(chi_message *const m[], int n, const chi_message **waits_for)
 {
 	*waits_for = NULL;
@@ -315,15 +309,15 @@ static choir_status give_up_waiting(const chi_message *m, double seconds)
 }
 
 typedef struct {
-	double begun, due; // HUGE_VAL: unknown, never
+	double begun, due; // HUGE_VAL: never
 } wait_limit;
 
-// The deadline tells when the wait began, without reading the clock.
+// Avoids reading the clock.
 static wait_limit begin_wait_limit(const chi_message *m, double deadline)
 {
-	static const double MIN = 2; // seconds
+	static const double MIN = 2;
 	const choir_cluster *c = m->cluster;
-	if (m->expected.order == CHI_ORDER_FAILED) // has its own deadline
+	if (m->expected.order == CHI_ORDER_FAILED)
 		return (wait_limit){ deadline, HUGE_VAL };
 	if (c->timeout < 0 || deadline == HUGE_VAL)
 		return (wait_limit){ HUGE_VAL, HUGE_VAL };
@@ -333,7 +327,7 @@ static wait_limit begin_wait_limit(const chi_message *m, double deadline)
 
 static void end_wait_limit(wait_limit *p, const chi_message *m, double now)
 {
-	static const double UNLIMITED = 60; // seconds without a timeout
+	static const double UNLIMITED = 60;
 	const choir_cluster *c = m->cluster;
 	char name[CHI_WORKER_NAME + 32], end[48] = "";
 	if (p->begun == HUGE_VAL)
@@ -349,7 +343,7 @@ static void end_wait_limit(wait_limit *p, const chi_message *m, double now)
 
 choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
 {
-	enum { LOOKS = 16 }; // tests per reading of the clock, which takes as long
+	enum { LOOKS = 16 };
 	if (n == 0)
 		return CHOIR_OK;
 	choir_cluster *c = m[0]->cluster;

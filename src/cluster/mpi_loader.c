@@ -1,6 +1,5 @@
-// libchoir links no MPI: each has a libchoir-mpi-NAME.so in its directory. With another MPI than
-// the launcher's, each process would be a job of one worker; two MPIs in one process would call
-// each other's functions.
+// libchoir links no MPI: each has a libchoir-mpi-NAME.so. With another MPI than the launcher's,
+// each process would be a job of one worker; two in one process would call each other's functions.
 #include "cluster/mpi_loader.h"
 
 #include "base/clock.h"
@@ -18,7 +17,6 @@
 static const char *const known[] = { "openmpi", "mpich" };
 enum { KNOWN = sizeof known / sizeof known[0] };
 
-// In this process, or NULL.
 static const char *loaded(void)
 {
 	void (*found)(void);
@@ -29,7 +27,7 @@ static const char *loaded(void)
 	int (*version)(char *, int *);
 	memcpy(&version, &found, sizeof version);
 	version(text, &length);
-	return strstr(text, "Open MPI") != NULL ? "openmpi" : "mpich"; // or derived from it
+	return strstr(text, "Open MPI") != NULL ? "openmpi" : "mpich";
 }
 
 static chi_module *open_library(const char *mpi)

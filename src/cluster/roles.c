@@ -1,5 +1,5 @@
-// The chief and then the workers are numbered; they form the job. An evaluator is the chief of a
-// job of one process. Parameter servers are in no job.
+// The chief and then the workers form the job. An evaluator is the chief of a job of one process.
+// Parameter servers are in no job.
 #include "cluster/roles.h"
 
 #include "base/alloc.h"
@@ -109,7 +109,7 @@ static choir_status by_hand(chi_roles *r, const choir_cluster_options *o)
 	return chi_roles_settle(r);
 }
 
-// torchrun's variables only number the workers. MPI launchers need no roles.
+// torchrun's variables only number the workers.
 static choir_status from_numbers(chi_roles *r)
 {
 	bool there;

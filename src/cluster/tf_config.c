@@ -1,6 +1,5 @@
-// {"cluster": {"worker": ["host:port", ...], ...}, "task": {"type": "worker", "index": 0}}. MPI's
-// launcher has connected the processes, so only the number of addresses counts, but coordinators
-// and parameter servers use theirs. Other keys are ignored.
+// {"cluster": {"worker": ["host:port", ...], ...}, "task": {"type": "worker", "index": 0}}. Only
+// coordinators and parameter servers use addresses. Other keys are ignored.
 #include "cluster/tf_config.h"
 
 #include "base/json.h"
@@ -40,7 +39,6 @@ static choir_status skip_value(reader *r)
 	return CHOIR_OK;
 }
 
-// For a coordinator's job.
 static void keep_address(chi_roles *r, chi_task task, int index, const char *address)
 {
 	char *to = NULL;

@@ -1,4 +1,4 @@
-// Transports by name, and a single worker's.
+// Transports by name.
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/registry.h"
@@ -77,7 +77,7 @@ static double system_now(void *self)
 	return chi_clock_now();
 }
 
-// Spins for fast answers, then yields, then sleeps longer and longer.
+// Spins, then yields, then sleeps longer and longer.
 static void system_pause(void *self, int turn, double until)
 {
 	enum { SPINS = 200, YIELDS = 2000 };
@@ -123,7 +123,7 @@ choir_transport_table chi_transport_filled(const choir_transport_table *transpor
 	return t;
 }
 
-static const choir_transport_table mpi = { .name = "mpi" }; // see mpi_loader.c
+static const choir_transport_table mpi = { .name = "mpi" };
 static const void *const builtin[] = { &mpi, &chi_single_worker_transport, NULL };
 static choir_transport_table registered[CHI_REGISTRY_MAX];
 static chi_registry registry = { "transport", sizeof registered[0], builtin, registered, { 0 } };

@@ -1,4 +1,4 @@
-// Host copies of what a weights file would hold.
+// Host copies of weights.
 #include "fit/best_weights.h"
 
 #include "base/alloc.h"

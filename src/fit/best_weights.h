@@ -3,13 +3,13 @@
 
 #include "train/weights/weights.h"
 
-// In host memory.
+// Host memory.
 typedef struct {
 	chi_weights weights;
-	void **data; // NULL: no copies
+	void **data;
 } chi_best_weights;
 
-// Room for all weights of the strategy; copies; sets the weights.
+// Room for all weights of the strategy.
 choir_status chi_best_weights_reserve(chi_best_weights *b, choir_strategy *s);
 choir_status chi_best_weights_keep(chi_best_weights *b, choir_strategy *s);
 choir_status chi_best_weights_restore(const chi_best_weights *b);

@@ -42,8 +42,6 @@ choir_status choir_evaluate(choir_model *m, choir_distributed_dataset *data)
 	return status == CHOIR_OK ? chi_model_take_metrics(m, true) : chi_error_prefix("evaluate");
 }
 
-// ---- Prediction.
-
 typedef struct {
 	choir_results_fn *fn;
 	void *user;
@@ -91,7 +89,6 @@ choir_status choir_predict_batches(
 	return status == CHOIR_OK ? status : chi_error_prefix("predict");
 }
 
-// Packed.
 typedef struct {
 	char *data;
 	size_t used, capacity;

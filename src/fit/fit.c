@@ -1,5 +1,5 @@
-// Everything that the next batch depends on is in the strategy and the model, so a checkpoint can
-// be taken after any batch, and a restored training goes on from there.
+// All that the next batch depends on is in the strategy and the model, so a checkpoint can follow
+// any batch.
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/text.h"
@@ -19,14 +19,12 @@ enum { LOG_EVERY = 10 };
 typedef struct {
 	choir_model *m;
 	choir_distributed_dataset *data;
-	choir_fit_options o; // defaults filled in
+	choir_fit_options o;
 	chi_fit_monitors monitors;
 	bool stops_in_epochs;
-	int64_t batches; // in an epoch, or CHOIR_UNKNOWN_CARDINALITY
+	int64_t batches; // of an epoch, or CHOIR_UNKNOWN_CARDINALITY
 	choir_values *batch;
 } fit;
-
-// ---- Options.
 
 static choir_status check_numbers(const choir_fit_options *o)
 {
@@ -45,7 +43,7 @@ static choir_status check_numbers(const choir_fit_options *o)
 	return CHOIR_OK;
 }
 
-// Callbacks may be those of another version of Choir: their size is the distance between them.
+// Another version's callbacks have another size: the distance between them.
 static choir_status callback(const fit *f, size_t i, choir_callback *out)
 {
 	const char *all = (const char *) f->o.callbacks;
@@ -96,8 +94,6 @@ static choir_status begin(fit *f, const choir_fit_options *o)
 	return check(f);
 }
 
-// ---- Callbacks.
-
 typedef enum { TRAIN_BEGIN, TRAIN_END, EPOCH_BEGIN, EPOCH_END, BATCH_BEGIN, BATCH_END } moment;
 
 static choir_callback_fn *function_of(const choir_callback *c, moment when)
@@ -137,7 +133,7 @@ static choir_status call(const fit *f, moment when)
 	return CHOIR_OK;
 }
 
-// With several workers, any of them may want to stop.
+// Any worker may want to stop.
 static choir_status agree(const fit *f, bool *stop)
 {
 	chi_process_group *p = f->m->strategy->process_group;
@@ -155,8 +151,6 @@ static choir_status agree(const fit *f, bool *stop)
 	chi_free(all);
 	return status;
 }
-
-// ---- Checkpoints.
 
 static choir_status save(const fit *f)
 {
@@ -186,8 +180,6 @@ static choir_status resume(const fit *f)
 	return status == CHOIR_NOT_FOUND ? CHOIR_OK : status;
 }
 
-// ---- An epoch.
-
 // The loss of a step is the growth of the metric's total over that of its count.
 typedef struct {
 	double total, count;
@@ -216,7 +208,7 @@ static choir_status log_step(const fit *f, bool logged, const loss_so_far *befor
 	return CHOIR_OK;
 }
 
-// CHOIR_END: the epoch has ended. After the last of steps_per_epoch the data stay where they are.
+// CHOIR_END: the epoch has ended. steps_per_epoch leaves the data where they are.
 static choir_status next_batch(fit *f)
 {
 	const bool counted = f->o.steps_per_epoch > 0;
@@ -278,7 +270,6 @@ static choir_status validate(const fit *f)
 			: choir_evaluate(m, f->o.validation);
 }
 
-// With the averages of the weights if they are wanted.
 static choir_status measure(fit *f)
 {
 	choir_model *m = f->m;

@@ -1,5 +1,4 @@
-// The names of all logs are fixed when the model is made, so an epoch's logs are a row of
-// numbers.
+// The names of logs are fixed, so an epoch's logs are a row of numbers.
 #include "fit/fit_model.h"
 
 #include "base/alloc.h"
@@ -156,8 +155,6 @@ void chi_model_free(void *self)
 	chi_free(m);
 }
 
-// ---- Before a pass.
-
 static choir_status take_column(
 		const char **name, const choir_distributed_dataset *data, size_t i, const char *call)
 {
@@ -189,8 +186,6 @@ choir_status chi_model_check(choir_model *m, choir_distributed_dataset *data, co
 	return m->o.loss == NULL ? CHOIR_OK : take_column(&m->o.labels, data, 1, call);
 }
 
-// ---- Steps of one replica.
-
 static choir_tensor *results_of(const choir_model *m, choir_replica *r)
 {
 	return m->o.layer != NULL ? choir_layer_apply(m->o.layer, choir_replica_arg(r, m->o.input))
@@ -208,7 +203,7 @@ static choir_tensor *weigh_classes(
 			: choir_multiply(losses, choir_cast(weights, losses->dtype));
 }
 
-// With the whole penalty. penalty NULL: none.
+// With the whole penalty, or without one.
 static choir_tensor *shown(choir_tensor *losses, choir_tensor *penalty, choir_replica *r)
 {
 	return penalty == NULL
@@ -221,7 +216,6 @@ static choir_tensor *penalty_of(const choir_model *m, choir_replica *r)
 	return m->regularized == NULL ? NULL : choir_layer_regularization_loss(m->regularized, r);
 }
 
-// [n].
 static choir_tensor *losses_of(
 		const choir_model *m, choir_replica *r, choir_tensor *labels, choir_tensor *results)
 {
@@ -277,8 +271,6 @@ choir_status chi_model_predict_step(choir_replica *r, void *user)
 {
 	return choir_replica_return(r, "results", results_of(user, r));
 }
-
-// ---- Logs.
 
 int64_t chi_model_find_log(const choir_model *m, const char *name)
 {

@@ -1,4 +1,4 @@
-// What a step is, how far a training has come, and the logs.
+// Steps, the progress of a training, and the logs.
 #pragma once
 
 #include "base/atomic.h"
@@ -7,58 +7,55 @@
 
 struct choir_model {
 	choir_strategy *strategy;
-	choir_model_options o; // texts and arrays copied
+	choir_model_options o;
 	choir_metric *loss;
 	choir_metric **metric; // the loss, then those of the options
 	size_t metrics;
-	// The metrics, the learning rate, the metrics of a validation.
+	// The metrics, the learning rate, a validation's metrics.
 	size_t logs;
 	char **log_name;
 	double *log;
 	double *history; // [epochs][logs]
-	size_t capacity; // numbers of the history
+	size_t capacity;
 	bool fitting, counting; // the metrics count the running epoch
 	chi_atomic32 stop;
 
 	// What a checkpoint keeps.
-	int64_t epochs; // completed
+	int64_t epochs;
 	int64_t batch; // of the epoch that runs
 	int64_t step;
 	int64_t best_epoch, waited;
 	double best;
 	chi_best_weights best_weights;
-	int64_t plateau_waited, plateau_cooldown; // epochs
-	double plateau_best; // NAN: none
-	bool restored; // and not continued yet
+	int64_t plateau_waited, plateau_cooldown;
+	double plateau_best;
+	bool restored;
 
-	float *class_weights; // f32
-	choir_layer *regularized; // NULL: there is no penalty
+	float *class_weights;
+	choir_layer *regularized;
 };
 
 static inline size_t chi_model_rate_log(const choir_model *m)
 {
 	return m->metrics;
 }
-// Returns the log of a training or of a validation.
+// Of a training, or of a validation.
 static inline size_t chi_model_metric_log(const choir_model *m, size_t i, bool validation)
 {
 	return validation ? m->metrics + 1 + i : i;
 }
-// Its index, or CHOIR_NONE.
 int64_t chi_model_find_log(const choir_model *m, const char *name);
-// Adds the logs as those of the next epoch.
 choir_status chi_model_add_history(choir_model *m);
 void chi_model_forget(choir_model *m);
 
-// Resets the metrics.
 choir_status chi_model_take_metrics(choir_model *m, bool validation);
 
-// user is the model. An evaluation has no tape.
+// user is the model.
 choir_status chi_model_train_step(choir_replica *r, void *user);
 choir_status chi_model_test_step(choir_replica *r, void *user);
 choir_status chi_model_predict_step(choir_replica *r, void *user); // returns "results"
 
-// m can run on data. Sets the columns that the options left open.
+// Sets the columns that the options left open.
 choir_status chi_model_check(choir_model *m, choir_distributed_dataset *data, const char *call);
 
 extern const chi_stateful_table chi_model_state;

@@ -1,4 +1,4 @@
-// Both watch a log, and count the epochs in which it does not improve.
+// Both count the epochs in which a log does not improve.
 #include "fit/fit_monitor.h"
 
 #include "base/options.h"
@@ -114,7 +114,7 @@ static bool is_new(const chi_fit_monitors *w, const chi_fit_monitor *f, const ch
 					m->epochs % w->validation_every != 0);
 }
 
-// best NAN: none yet.
+// best NAN: none.
 static bool improves(const chi_fit_monitor *f, double value, double best)
 {
 	const double gain = f->larger_is_better ? value - best : best - value;

@@ -4,7 +4,7 @@
 #include "fit/fit_model.h"
 
 typedef struct {
-	int64_t log; // index, or CHOIR_NONE
+	int64_t log;
 	bool larger_is_better;
 	double min_delta;
 } chi_fit_monitor;
@@ -18,7 +18,7 @@ typedef struct {
 
 choir_status chi_fit_monitors_open(
 		chi_fit_monitors *w, const choir_model *m, const choir_fit_options *o);
-// They see the logs of the epoch that has ended.
+// Of the epoch that has ended.
 choir_status chi_fit_stopping_see(const chi_fit_monitors *w, choir_model *m);
 choir_status chi_fit_plateau_see(const chi_fit_monitors *w, choir_model *m);
 bool chi_fit_has_patience(const chi_fit_monitors *w, const choir_model *m);

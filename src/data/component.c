@@ -1,4 +1,4 @@
-// Converts elements to components for the program's functions.
+// Elements as components for the program's functions.
 #include "data/component.h"
 #include "data/source/csv/categories.h"
 
@@ -7,7 +7,6 @@
 #include "base/status.h"
 #include "tensor/tensor.h"
 
-// After batch a component begins with the batch axis.
 static choir_shape whole_shape(const choir_dataset *d, size_t i, int64_t examples)
 {
 	const choir_shape *one = &d->spec.column[i].shape;

@@ -1,4 +1,4 @@
-// Elements as components with a shape and contiguous values, for the program's functions.
+// Components have a shape and contiguous values.
 #pragma once
 
 #include "data/stage.h"
@@ -11,10 +11,10 @@ typedef struct {
 // The element at example at of column. examples: of a batch.
 void chi_components_of(const choir_dataset *d, void *const column[], int64_t at, int64_t examples,
 		choir_component component[]);
-// For writing. Components that vary begin empty and can be resized.
+// To write. Components that vary begin empty and can be resized.
 choir_status chi_components_for(const choir_dataset *d, void *const column[], int64_t at,
 		int64_t examples, choir_component component[], chi_component_capacity capacity[]);
-// Values of columns that vary are not contiguous after batch. False: d is freed.
+// Not contiguous: columns that vary, after batch. False: d is freed.
 bool chi_components_possible(choir_dataset *d, const char *what);
 choir_status chi_function_failed(choir_status status, const char *what, int64_t element);
 // NULL: they are equal.

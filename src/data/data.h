@@ -1,13 +1,10 @@
 // Datasets as src/input reads them. An element is one example or, after a batch stage, a batch:
-// named columns in the caller's host memory.
-//
-// Columns of a known shape hold packed examples. If a dimension differs between examples
-// (CHOIR_UNKNOWN), the column holds a chi_ragged_value per example, which the caller owns and a
-// write enlarges. After batch all values of an element have one shape.
-//
-// A position is the pass and the number of elements delivered; these two decide everything else.
-// In src/data, a function records its failure before it returns false or NULL.
-// Threads: one at a time.
+// named columns in the caller's host memory. Columns of a known shape hold packed examples. If a
+// dimension differs between examples (CHOIR_UNKNOWN), the column holds a chi_ragged_value per
+// example, which the caller owns and a write enlarges. After batch all values have one shape.
+// A position is the pass and the number of elements delivered, which decide everything else. In
+// src/data, a function records its failure before it returns false or NULL. Threads: one at a
+// time.
 #pragma once
 
 #include "base/glob.h"
@@ -21,7 +18,6 @@ typedef struct {
 	size_t bytes;
 	choir_shape shape;
 } chi_ragged_value;
-// Drops the old content.
 choir_status chi_ragged_value_shape(
 		chi_ragged_value *value, choir_dtype dtype, const choir_shape *shape);
 choir_status chi_ragged_value_copy(
@@ -34,63 +30,61 @@ bool chi_shape_fits(const choir_shape *column, const choir_shape *shape);
 typedef struct {
 	size_t n;
 	choir_column column[CHI_MAX_COLUMNS]; // names live as long as the dataset
-	int64_t batch; // the largest; 0: single examples
+	int64_t batch; // largest; 0: single examples
 	int64_t global;
 	bool full; // no short batches
 	int64_t examples; // of a pass; CHOIR_UNKNOWN_CARDINALITY: also infinite
 	bool endless;
-	// The texts of a column's numbers, owned by the dataset, or NULL.
+	// The texts of a column's numbers, or NULL.
 	const struct chi_categories *categories[CHI_MAX_COLUMNS];
 } chi_spec;
 
-// It is the caller's. NULL: the column is not wanted.
+// The caller's; NULL: not wanted.
 typedef struct {
 	void *column[CHI_MAX_COLUMNS];
-	int64_t capacity; // at least spec.batch
-	int64_t examples; // output
+	int64_t capacity;
+	int64_t examples;
 } chi_element;
 
 const chi_spec *chi_dataset_spec(choir_dataset *d);
 // An end or an error repeats until the rewind.
 choir_status chi_dataset_next(choir_dataset *d, chi_element *e);
-// The first pass is 0. Each pass shuffles in another order.
+// Each pass shuffles in another order.
 choir_status chi_dataset_rewind(choir_dataset *d);
 int64_t chi_dataset_pass(const choir_dataset *d);
-// Begins a pass and skips elements. Stages that cannot jump read them. CHOIR_INVALID: the pass
-// has fewer.
+// Begins a pass and skips elements. CHOIR_INVALID: the pass has fewer.
 choir_status chi_dataset_seek(choir_dataset *d, int64_t pass, int64_t elements);
-// Hashes what decides the order. A position fits only chains of equal signature.
+// Hashes what decides the order: a position fits only chains of equal signature.
 uint64_t chi_dataset_signature(const choir_dataset *d);
 // A place in a source's files (seek_index.h).
 typedef struct {
-	int64_t source; // among the stages with seek points
+	int64_t source;
 	int64_t elements;
-	int64_t file, byte; // of the next record
-	int64_t files; // a hash of the names up to this file
+	int64_t file, byte;
+	int64_t files; // hash of the names up to this file
 	int64_t record;
 	int64_t dropped, skipped;
 } chi_seek_point;
 enum { CHI_MAX_SEEK_POINTS = 16 };
 // Shortly before the sources' positions. Threads: any.
 size_t chi_dataset_seek_index(choir_dataset *d, chi_seek_point point[CHI_MAX_SEEK_POINTS]);
-// Adds points of another iterator of this chain, before a seek. Points of other files are
-// ignored.
+// Adds another iterator's points before a seek; ignores those of other files.
 choir_status chi_dataset_take_seek_index(choir_dataset *d, size_t n, const chi_seek_point point[]);
-// cancel makes reads of d and all its sources fail with CHOIR_CANCELLED, also after a rewind.
-// Threads: any. uncancel reverts one cancel while no thread reads; failed stages need a rewind.
+// cancel makes reads of d and its sources fail with CHOIR_CANCELLED, also after a rewind. Threads:
+// any. uncancel reverts one cancel while no thread reads; failed stages need a rewind.
 void chi_dataset_cancel(choir_dataset *d);
 void chi_dataset_uncancel(choir_dataset *d);
 // Before the first read. CHOIR_INVALID: a cache's file holds another worker's share.
 bool chi_dataset_has_hint(const choir_dataset *d);
 choir_status chi_dataset_shard_hints(choir_dataset *d, int64_t count, int64_t index);
 // Keeps every count-th file from index on, before the first read. A failure changes nothing.
-// CHOIR_NOT_FOUND: the chain reads no files, or a stage hides them. CHOIR_INVALID: fewer files
-// than count, or a cache's file holds another worker's share.
+// CHOIR_NOT_FOUND: the chain reads no files, or hides them. CHOIR_INVALID: fewer files than count,
+// or a cache's file holds another worker's share.
 choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t index);
 // Except those that the chain itself reads.
 choir_status chi_dataset_list_files(
 		const choir_dataset *d, int64_t count, int64_t index, chi_glob *to);
 choir_status chi_dataset_all_files(const choir_dataset *d, chi_glob *to);
 
-// Gives examples first .. first+count-1 in place, until d is freed. NULL: not packed in memory.
+// Examples first .. first+count-1 in place, until d is freed. NULL: not packed in memory.
 const void *chi_dataset_peek(choir_dataset *d, size_t column, int64_t first, int64_t count);

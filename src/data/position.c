@@ -1,5 +1,4 @@
-// A seek begins the pass anew, and stages that cannot jump read up to the position. Elements that
-// were only read ahead do not count.
+// A seek begins the pass anew; stages that cannot jump read up to the position.
 #include "data/stage.h"
 
 #include "base/hash.h"
@@ -27,7 +26,7 @@ choir_status chi_dataset_begin(choir_dataset *d, int64_t pass)
 	chi_atomic64_store(&d->dropped, 0);
 	chi_atomic64_store(&d->skipped, 0);
 	chi_atomic64_store(&d->delivered, 0);
-	choir_status status = d->random ? CHOIR_OK : d->stage->rewind(d);
+	choir_status status = d->random || !d->stage->rewind ? CHOIR_OK : d->stage->rewind(d);
 	return status == CHOIR_OK ? CHOIR_OK : chi_dataset_keep_failure(d, status);
 }
 

@@ -1,6 +1,5 @@
-// A stage that converts single examples commutes with one that selects or moves them, as in query
-// planners. So to_float moves behind a shuffle, whose buffer then holds bytes instead of floats
-// and fills in a quarter of the time.
+// A stage that converts examples commutes with one that selects or moves them. So to_float moves
+// behind a shuffle, whose buffer then holds bytes instead of floats.
 #include "data/reorder.h"
 
 #include "data/stage.h"

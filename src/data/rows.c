@@ -1,4 +1,4 @@
-// Packed rows, and a ragged value per example in columns of varying shape.
+// Packed rows, and ragged values.
 #include "data/stage.h"
 
 #include <string.h>
@@ -35,7 +35,6 @@ choir_status chi_ragged_value_shape(
 	if (!chi_shape_bytes(shape, dtype, &bytes))
 		return choir_fail(CHOIR_INVALID, "dataset: an example has too many bytes");
 	if (bytes > value->bytes) {
-		// Sizes alternate; spare capacity avoids most reallocations.
 		size_t capacity = bytes > PTRDIFF_MAX / 2 ? bytes : bytes + bytes / 2;
 		void *data = chi_alloc_aligned(capacity);
 		if (!data)

@@ -1,4 +1,4 @@
-// Memory for examples, and copies between columns.
+// Memory for examples.
 #pragma once
 
 #include "data/data.h"
@@ -14,11 +14,11 @@ typedef struct {
 	uint32_t ragged_columns;
 } chi_row_buffer;
 bool chi_row_buffer_new(const choir_dataset *d, int64_t examples, chi_row_buffer *rows);
-// Keeps the first kept examples. rows may be zero. A failure changes nothing.
+// Keeps the first kept examples. A failure changes nothing.
 bool chi_row_buffer_grow(
 		const choir_dataset *d, chi_row_buffer *rows, int64_t kept, int64_t examples);
 void chi_row_buffer_free(chi_row_buffer *rows);
 choir_status chi_row_buffer_copy(const choir_dataset *d, void *const to[],
 		const chi_row_buffer *from, int64_t first, int64_t examples);
-// Gives as many as fit in a core's inner caches.
+// As many as fit in a core's caches.
 int64_t chi_block_examples(const choir_dataset *d);

@@ -1,4 +1,4 @@
-// Points are sorted by elements. A full index drops every second.
+// Sorted by elements. A full index drops every second point.
 #include "data/seek_index.h"
 
 #include <string.h>
@@ -120,7 +120,6 @@ size_t chi_seek_index_choose(
 	return n;
 }
 
-// Without directories.
 static int64_t hash_names(const chi_glob *paths, size_t n)
 {
 	uint64_t sum = 0;
@@ -130,8 +129,6 @@ static int64_t hash_names(const chi_glob *paths, size_t n)
 	}
 	return (int64_t) sum;
 }
-
-// ---- Seek points of one source.
 
 void chi_places_init(chi_places *p, choir_dataset *d)
 {
@@ -190,9 +187,6 @@ bool chi_places_fit(const choir_dataset *d, const chi_seek_point *point)
 			point->files == hash_names(d->paths, (size_t) point->file + 1);
 }
 
-// ---- Seek points of a chain.
-
-// In a fixed order.
 static void each_source(choir_dataset *d, int64_t *source,
 		void (*fn)(choir_dataset *d, int64_t source, void *user), void *user)
 {

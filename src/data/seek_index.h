@@ -1,6 +1,5 @@
-// Seek points: places in files at which the number of the next element is known. Sources that
-// must read records to count them store such places. A checkpoint saves some before its position;
-// they are valid only for the same files. Threads: any.
+// Places in files at which the number of the next element is known, for sources that count records
+// by reading them. A checkpoint saves some before its position. Threads: any.
 #pragma once
 
 #include "base/lock.h"
@@ -17,37 +16,34 @@ typedef struct chi_seek_index {
 	int64_t every;
 } chi_seek_index;
 
-// Places of one source, in d->places. d->paths are its files.
 typedef struct chi_places {
 	chi_seek_index seek_index;
-	int64_t delivered, next; // so far; when the next place is due
+	int64_t delivered, next;
 } chi_places;
 
 void chi_seek_index_init(chi_seek_index *m);
 void chi_seek_index_free(chi_seek_index *m);
-// In elements.
 int64_t chi_seek_index_next(chi_seek_index *m, int64_t elements);
 choir_status chi_seek_index_add(chi_seek_index *m, const chi_seek_point *point);
 void chi_seek_index_keep(chi_seek_index *m, int64_t file);
 // At or before elements.
 bool chi_seek_index_find(chi_seek_index *m, int64_t elements, chi_seek_point *found);
-// Chooses up to max points, ascending: at doubling distances before elements, and the index's
-// last two, for a pass that was once read to its end.
+// Up to max points, ascending: at doubling distances before elements, and the last two of a whole
+// pass.
 size_t chi_seek_index_choose(
 		chi_seek_index *m, int64_t elements, chi_seek_point chosen[], size_t max);
 
 void chi_places_init(chi_places *p, choir_dataset *d);
 void chi_places_free(chi_places *p);
 void chi_places_begin(chi_places *p);
-// Counts an element. True: the next place should be added.
+// Counts an element. True: add the next place.
 static inline bool chi_places_due(chi_places *p)
 {
 	return ++p->delivered == p->next;
 }
 // The caller sets its file, byte and record.
 choir_status chi_places_add(choir_dataset *d, const chi_seek_point *place);
-// The last place at or before elements, to which the source must seek. Sets d's counts.
+// The source must seek to it. Sets d's counts.
 bool chi_places_find(choir_dataset *d, int64_t elements, chi_seek_point *place);
-// For tables.
 chi_seek_index *chi_places_index(choir_dataset *d);
 bool chi_places_fit(const choir_dataset *d, const chi_seek_point *point);

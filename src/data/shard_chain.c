@@ -1,4 +1,4 @@
-// The chain is first only checked, from its end, so that a failure changes nothing.
+// First only checks, so that a failure changes nothing.
 #include "data/dataset/subset.h"
 
 static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count)
@@ -8,7 +8,7 @@ static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count
 			d->stage->name, (long long) files, (long long) count);
 }
 
-// count 0: only whether there are files.
+// count 0: are there files?
 static choir_status check(const choir_dataset *d, int64_t count)
 {
 	switch (d->stage->files) {
@@ -31,7 +31,6 @@ static choir_status check(const choir_dataset *d, int64_t count)
 			d->stage->name);
 }
 
-// Before the shuffles, so that each worker shuffles its own files.
 static choir_status shard_list(choir_dataset *reader, int64_t count, int64_t index)
 {
 	choir_dataset **at = &reader->from[0];
@@ -52,7 +51,6 @@ static choir_status tell(choir_dataset *d, int64_t count, int64_t index)
 
 static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
 {
-	// The counts were those of all shares.
 	d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 	if (d->stage->files == CHI_FILES_HERE)
 		return d->stage->shard_files(d, count, index);
@@ -65,7 +63,7 @@ static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
 
 choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t index)
 {
-	CHOIR_TRY(check(d, 0)); // a source without files
+	CHOIR_TRY(check(d, 0));
 	CHOIR_TRY(check(d, count));
 	CHOIR_TRY(tell(d, count, index));
 	return apply(d, count, index);

@@ -1,5 +1,4 @@
-// The core of datasets. After an end or a failure, it does not read from a stage before the
-// rewind.
+// After an end or a failure, a stage is not read before the rewind.
 #include "data/stage.h"
 
 #include <stdarg.h>
@@ -9,42 +8,6 @@
 #include "base/size.h"
 #include "base/text.h"
 #include "tensor/tensor.h"
-
-choir_status chi_no_range(choir_dataset *d, void *const column[], int64_t first, int64_t count)
-{
-	(void) column;
-	return choir_fail(CHOIR_INTERNAL,
-			"%s: asked for examples %lld to %lld by number, but is a stream", d->stage->name,
-			(long long) first, (long long) (first + count));
-}
-
-choir_status chi_no_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
-{
-	(void) column;
-	(void) got;
-	return choir_fail(CHOIR_INTERNAL, "%s: asked for the next %lld examples, but is not a stream",
-			d->stage->name, (long long) want);
-}
-
-choir_status chi_no_rewind(choir_dataset *d)
-{
-	(void) d;
-	return CHOIR_OK;
-}
-
-const void *chi_no_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
-{
-	(void) d;
-	(void) column;
-	(void) first;
-	(void) count;
-	return NULL;
-}
-
-void chi_no_free(choir_dataset *d)
-{
-	(void) d;
-}
 
 choir_status chi_paths_shard(choir_dataset *d, int64_t count, int64_t index)
 {
@@ -58,7 +21,7 @@ const char *chi_paths_at(const choir_dataset *d, int64_t i)
 	return d->paths->path[i];
 }
 
-// NULL: none. Computes bytes.
+// Computes bytes. NULL: none.
 static const char *column_fault(const choir_column *c, bool varies, size_t *bytes)
 {
 	if ((unsigned) c->dtype > CHOIR_BF16)
@@ -119,7 +82,7 @@ bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column colu
 	if (chi_columns_check(d->stage->name, true, n, columns, bytes) != CHOIR_OK)
 		return false;
 	d->spec.n = n;
-	memset(d->spec.categories, 0, sizeof d->spec.categories); // the function's values have none
+	memset(d->spec.categories, 0, sizeof d->spec.categories);
 	for (size_t i = 0; i < n; i++) {
 		d->spec.column[i] = columns[i];
 		d->spec.column[i].data = NULL;
@@ -195,7 +158,8 @@ void choir_dataset_free(choir_dataset *d)
 {
 	if (!d)
 		return;
-	d->stage->free(d);
+	if (d->stage->free)
+		d->stage->free(d);
 	choir_dataset_free(d->from[0]);
 	choir_dataset_free(d->from[1]);
 	chi_free(d->names);
@@ -279,7 +243,7 @@ choir_status chi_dataset_got(choir_dataset *d, choir_status status, int64_t got)
 	if (got == 0 || status == CHOIR_OK || status == CHOIR_END)
 		return got > 0 ? CHOIR_OK : status;
 	chi_dataset_keep_failure(d, status);
-	chi_error_clear(); // the next read reports it
+	chi_error_clear();
 	return CHOIR_OK;
 }
 
@@ -387,7 +351,7 @@ const void *chi_dataset_peek(choir_dataset *d, size_t column, int64_t first, int
 {
 	int64_t end;
 	if (!d || column >= d->spec.n || first < 0 || count < 0 ||
-			!chi_int64_add(first, count, &end) || end > d->spec.examples)
+			!chi_int64_add(first, count, &end) || end > d->spec.examples || !d->stage->peek)
 		return NULL;
 	return d->stage->peek(d, column, first, count);
 }

@@ -42,11 +42,8 @@ static choir_status words_seek(choir_dataset *d, int64_t elements)
 
 static const chi_stage words_step = {
 	.name = "words",
-	.range = chi_no_range,
 	.read = words_read,
 	.rewind = words_rewind,
-	.peek = chi_no_peek,
-	.free = chi_no_free,
 	.varies = true,
 	.seek = words_seek,
 };

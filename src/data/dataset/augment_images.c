@@ -1,5 +1,4 @@
-// Each example has its own Philox block, whose counter is its position in the pass: nothing
-// depends on threads, workers or the order of reads.
+// Each example has its own Philox block, whose counter is its position in the pass.
 #include "data/stage.h"
 
 #include <string.h>
@@ -10,18 +9,18 @@
 #include "base/size.h"
 #include "tensor/tensor.h"
 
-enum { PLACE = 0x6175676d }; // unlike other draws of one seed
+enum { PLACE = 0x6175676d };
 
 typedef struct {
 	choir_dataset base;
 	size_t column;
-	int64_t height, width, padding; // of the source
-	int64_t rows, columns; // of the crop
-	size_t pixel; // bytes
+	int64_t height, width, padding;
+	int64_t rows, columns;
+	size_t pixel;
 	bool flip;
 	uint64_t seed;
-	int64_t done; // examples of this pass
-	void *scratch; // of the source's images
+	int64_t done;
+	void *scratch;
 	int64_t capacity;
 } augment;
 
@@ -122,10 +121,8 @@ static uint64_t augment_signature(const choir_dataset *d)
 
 static const chi_stage augment_stage = {
 	.name = what,
-	.range = chi_no_range,
 	.read = augment_read,
 	.rewind = augment_rewind,
-	.peek = chi_no_peek,
 	.free = augment_free,
 	.seek = augment_seek,
 	.signature = augment_signature,

@@ -1,5 +1,4 @@
-// The source writes straight into the batch's rows. Examples of varying shape must be equal
-// within a batch.
+// The source writes straight into the batch's rows.
 #include "data/dataset/batch.h"
 
 #include "base/size.h"
@@ -62,11 +61,9 @@ static choir_status batch_seek(choir_dataset *d, int64_t elements)
 
 static const chi_stage batch_stage = {
 	.name = "batch",
-	.range = chi_no_range,
 	.read = batch_read,
 	.rewind = batch_rewind,
 	.peek = chi_peek_from,
-	.free = chi_no_free,
 	.seek = batch_seek,
 	.files = CHI_FILES_THROUGH,
 };
@@ -181,10 +178,8 @@ static void unbatch_free(choir_dataset *d)
 
 static const chi_stage unbatch_stage = {
 	.name = "unbatch",
-	.range = chi_no_range,
 	.read = unbatch_read,
 	.rewind = unbatch_rewind,
-	.peek = chi_no_peek,
 	.free = unbatch_free,
 	.seek = unbatch_seek,
 	.files = CHI_FILES_THROUGH,

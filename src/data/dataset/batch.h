@@ -1,4 +1,4 @@
-// Batches, also for padded_batch.
+// Batches, also padded.
 #pragma once
 
 #include "data/stage.h"
@@ -6,5 +6,5 @@
 // False: from is freed.
 bool chi_batch_possible(choir_dataset *from, const char *what, int64_t size);
 void chi_batch_count(choir_dataset *d, int64_t size, bool drop_remainder);
-// Reads the last batch, which may be short.
+// The last batch may be short.
 choir_status chi_batch_seek(choir_dataset *d, int64_t elements);

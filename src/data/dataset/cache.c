@@ -1,5 +1,4 @@
-// The source is always read as in its first pass, so the content does not depend on the pass that
-// fills the cache.
+// The source is always read as in its first pass, whichever pass fills the cache.
 #include "data/dataset/cache_file.h"
 
 #include <string.h>
@@ -75,7 +74,6 @@ static choir_status file_read(cache *c, void *const column[], int64_t want, int6
 		CHOIR_TRY(chi_cache_file_read(c->file, d, column, got));
 		return CHOIR_OK;
 	}
-	// A file needs unwanted columns, too.
 	c->kept = 0;
 	choir_status status = keep_more(c, d->spec.batch ? want : 1, got);
 	if (status == CHOIR_END)
@@ -99,7 +97,7 @@ static choir_status cache_rewind(choir_dataset *d)
 		CHOIR_TRY(chi_cache_file_rewind(c->file));
 	if (c->whole || (c->file && chi_cache_file_whole(c->file)))
 		return CHOIR_OK;
-	c->kept = 0; // only a complete pass counts
+	c->kept = 0;
 	return chi_dataset_begin(d->from[0], 0);
 }
 
@@ -128,10 +126,8 @@ static void cache_free(choir_dataset *d)
 
 static const chi_stage cache_stage = {
 	.name = "cache",
-	.range = chi_no_range,
 	.read = cache_read,
 	.rewind = cache_rewind,
-	.peek = chi_no_peek,
 	.free = cache_free,
 	.seek = cache_seek,
 	.share = cache_share,

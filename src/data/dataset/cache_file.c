@@ -1,6 +1,6 @@
-// A magic number, the chain's signature, the number of the worker's share, then elements: a head
-// (examples, bytes, checksum) and columns, packed, or dimensions and values per example. A head
-// with 0 examples is the end. Byte order is the writer's.
+// A magic number, the chain's signature, the worker's share, then elements: a head (examples,
+// bytes, checksum) and columns, packed, or dimensions and values per example. A head with 0
+// examples is the end. Byte order is the writer's.
 #include "data/dataset/cache_file.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "tensor/tensor.h"
 
-static const uint64_t magic = UINT64_C(0x32656863612d6368); // "hc-ache2"
+static const uint64_t magic = UINT64_C(0x32656863612d6368);
 
 typedef struct {
 	int64_t count, index;
@@ -48,7 +48,7 @@ static uint64_t checksum(const unsigned char *bytes, size_t length)
 		sum = chi_hash_mix(sum ^ word);
 	}
 	word = 0;
-	if (length > 0) // bytes may be NULL
+	if (length > 0)
 		memcpy(&word, bytes, length);
 	return chi_hash_mix(sum ^ word);
 }
@@ -80,7 +80,6 @@ static choir_status check_start(chi_cache_file *f)
 	return CHOIR_OK;
 }
 
-// Sharding comes after construction.
 static choir_status check_part(const chi_cache_file *f)
 {
 	char name[256];
@@ -212,7 +211,7 @@ choir_status chi_cache_file_write(
 	return chi_writer_write(f->writer, f->bytes, f->length);
 }
 
-// A file may have appeared meanwhile.
+// One may have appeared meanwhile.
 static choir_status check_name(chi_cache_file *f)
 {
 	choir_status status = find(f);
@@ -261,7 +260,6 @@ static choir_status load(chi_cache_file *f, head *h)
 	return CHOIR_OK;
 }
 
-// NULL: the element has fewer bytes.
 static const unsigned char *take(chi_cache_file *f, size_t *at, size_t length)
 {
 	if (length > f->length - *at)

@@ -62,8 +62,6 @@ static const chi_stage concatenate_stage = {
 	.range = concatenate_range,
 	.read = concatenate_read,
 	.rewind = concatenate_rewind,
-	.peek = chi_no_peek,
-	.free = chi_no_free,
 	.seek = concatenate_seek,
 	.files = CHI_FILES_THROUGH,
 };

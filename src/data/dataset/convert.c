@@ -1,5 +1,5 @@
-// flatten changes only the declared shape. to_float converts from the source's memory, or from a
-// scratch block in the cache.
+// flatten changes only the shape. to_float converts from the source's memory, or a block in the
+// cache.
 #include "data/stage.h"
 
 #include <float.h>
@@ -12,7 +12,7 @@
 
 typedef void convert_fn(float *restrict to, const void *restrict from, size_t n, double scale);
 
-// In f32 where that is exact, else in f64 with one rounding.
+// In f32 where that is exact, else in f64.
 #define NAME convert_u8
 #define FROM uint8_t
 #define WIDE float
@@ -193,7 +193,6 @@ static const chi_stage flatten_stage = {
 	.read = flatten_read,
 	.rewind = chi_rewind_from,
 	.peek = chi_peek_from,
-	.free = chi_no_free,
 	.reorderable = true,
 	.seek = chi_seek_from,
 	.files = CHI_FILES_THROUGH,

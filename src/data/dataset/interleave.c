@@ -1,5 +1,5 @@
-// Up to cycle datasets are open and are read in turn, block by block. An ended one is replaced at
-// its next turn. The order depends only on the datasets, so they may read ahead on threads.
+// Up to cycle datasets are read in turn, block by block. An ended one is replaced at its next
+// turn. The order depends only on the datasets, so they may read ahead.
 #include "data/component.h"
 
 #include "base/alloc.h"
@@ -20,8 +20,8 @@ typedef struct {
 	bool ahead;
 	chi_row_buffer element;
 	opened *open;
-	int64_t made; // for messages
-	int64_t place; // the current dataset
+	int64_t made;
+	int64_t place;
 	int64_t taken;
 	bool dry;
 } interleave;
@@ -36,7 +36,7 @@ static const char *inner_fault(const choir_dataset *d, const choir_dataset *inne
 static choir_status call(interleave *v, choir_dataset **made)
 {
 	choir_component in[CHI_MAX_COLUMNS];
-	chi_error before; // fn neither sees nor loses it
+	chi_error before; // hidden from fn
 	chi_error_save(&before);
 	chi_error_clear();
 	chi_components_of(v->base.from[0], v->element.column, 0, 1, in);
@@ -94,7 +94,6 @@ static void next_place(interleave *v)
 	v->taken = 0;
 }
 
-// Since the last call.
 static void count(interleave *v, opened *o)
 {
 	const int64_t dropped = choir_dataset_dropped(o->dataset);
@@ -105,7 +104,6 @@ static void count(interleave *v, opened *o)
 	o->skipped = skipped;
 }
 
-// At most to the end of the block.
 static choir_status take(interleave *v, void *const column[], int64_t want, int64_t *got)
 {
 	opened *open = &v->open[v->place];
@@ -178,9 +176,9 @@ static void interleave_free(choir_dataset *d)
 
 #define INTERLEAVE_STAGE(subject, sharded) \
 	{ \
-		.name = subject, .range = chi_no_range, .read = interleave_read, \
-		.rewind = interleave_rewind, .peek = chi_no_peek, .free = interleave_free, \
-		.signature = interleave_signature, .files = sharded, .calls = true, \
+		.name = subject, .read = interleave_read, .rewind = interleave_rewind, \
+		.free = interleave_free, .signature = interleave_signature, .files = sharded, \
+		.calls = true, \
 	}
 
 // the second of each serves a source of file names

@@ -1,5 +1,4 @@
-// map reads a block of elements, which a team's threads claim one by one; results are delivered
-// in order. So the number of threads changes nothing.
+// A team's threads claim the elements of a block; results are delivered in order.
 #include "data/component.h"
 
 #include "base/alloc.h"
@@ -8,7 +7,7 @@
 #include "base/size.h"
 #include "base/team.h"
 
-enum { BLOCK_ELEMENTS = 64 }; // keeps map's threads busy
+enum { BLOCK_ELEMENTS = 64 };
 
 typedef struct {
 	choir_status status;
@@ -23,12 +22,11 @@ typedef struct {
 	chi_row_buffer stage;
 	int64_t capacity;
 	int64_t *examples;
-	chi_row_buffer *spare; // per thread
+	chi_row_buffer *spare;
 	outcome *outcome;
 	int64_t done;
 	chi_error failure;
 	bool has_failure;
-	// Of the current block.
 	void *const *column;
 	int64_t first;
 } map;
@@ -52,7 +50,7 @@ static choir_status call(map *m, int member, int64_t i)
 	CHOIR_TRY(chi_components_for(d, to, 0, m->examples[i], out, capacity));
 	chi_mutex_check_none_held();
 	choir_status status = m->fn(in, out, m->user);
-	if (status == CHOIR_END) // would end the pass silently
+	if (status == CHOIR_END)
 		status = choir_fail(CHOIR_INVALID,
 				"the function returned CHOIR_END; use filter to leave out elements");
 	return status == CHOIR_OK ? CHOIR_OK : chi_function_failed(status, "map", m->first + i);
@@ -61,7 +59,7 @@ static choir_status call(map *m, int member, int64_t i)
 static void map_chunk(void *arg, int member, int64_t i)
 {
 	map *m = arg;
-	chi_error before; // fn neither sees nor loses it
+	chi_error before; // hidden from fn
 	chi_error_save(&before);
 	chi_error_clear();
 	m->outcome[i].status = call(m, member, i);
@@ -70,7 +68,7 @@ static void map_chunk(void *arg, int member, int64_t i)
 	chi_error_restore(&before);
 }
 
-// Keeps the first failure.
+// Up to the first failure.
 static int64_t good_ones(map *m, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
@@ -153,10 +151,8 @@ static void map_free(choir_dataset *d)
 static const chi_stage map_stage = {
 	.name = "map",
 	.calls = true,
-	.range = chi_no_range,
 	.read = map_read,
 	.rewind = map_rewind,
-	.peek = chi_no_peek,
 	.free = map_free,
 	.seek = map_seek,
 	.files = CHI_FILES_THROUGH,
@@ -217,7 +213,7 @@ choir_dataset *choir_dataset_map(
 		return NULL;
 	if (!map_capacity(m, o.threads ? o.threads : 1))
 		return (choir_dataset_free(&m->base), NULL);
-	if (from->spec.batch && !from->spec.full) // as in TensorFlow
+	if (from->spec.batch && !from->spec.full)
 		m->base.spec.global = CHOIR_UNKNOWN_CARDINALITY;
 	return &m->base;
 }
@@ -271,10 +267,8 @@ static void filter_free(choir_dataset *d)
 static const chi_stage filter_stage = {
 	.name = "filter",
 	.calls = true,
-	.range = chi_no_range,
 	.read = filter_read,
 	.rewind = chi_rewind_from,
-	.peek = chi_no_peek,
 	.free = filter_free,
 	.files = CHI_FILES_THROUGH,
 };

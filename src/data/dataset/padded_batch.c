@@ -1,5 +1,4 @@
-// A dimension without a given size gets the batch's maximum. A column with a given shape no
-// longer varies.
+// A dimension without a given size gets the batch's maximum.
 #include "data/dataset/batch.h"
 
 #include <string.h>
@@ -131,17 +130,14 @@ static void pad_free(choir_dataset *d)
 
 static const chi_stage pad_stage = {
 	.name = "padded_batch",
-	.range = chi_no_range,
 	.read = pad_read,
 	.rewind = pad_rewind,
-	.peek = chi_no_peek,
 	.free = pad_free,
 	.seek = pad_seek,
 	.signature = pad_signature,
 	.files = CHI_FILES_THROUGH,
 };
 
-// NULL: none.
 static const char *value_fault(choir_dtype dtype, double value)
 {
 	switch (dtype) {

@@ -1,10 +1,8 @@
-// A thread fills a ring buffer. An end or a failure comes after the elements before it. The
-// thread can stop after each block, so only a function of the program can delay it. No lock is
-// held while the source is read.
-//
-// Single examples change threads in portions, since a switch costs more than reading one. A
-// reader that has waited for PORTION_SECONDS takes less: the program may put the next example
-// into a queue only after it has used this one.
+// A thread fills a ring buffer; an end or a failure comes after the elements before it. It can
+// stop after each block, so only a function of the program can delay it. No lock is held while the
+// source is read. Single examples change threads in portions, since a switch costs more than
+// reading one. A reader that has waited for PORTION_SECONDS takes less: the program may put the
+// next example into a queue only after it has used this one.
 #include "data/stage.h"
 
 #include <math.h>
@@ -21,8 +19,8 @@ static const double PORTION_SECONDS = 0.001;
 typedef struct {
 	choir_dataset base;
 	chi_row_buffer ring;
-	int64_t *examples; // of each batch; NULL: single examples
-	int64_t slots, unit; // per slot
+	int64_t *examples;
+	int64_t slots, unit;
 	int64_t portion;
 	chi_thread thread;
 	bool started;
@@ -37,7 +35,7 @@ typedef struct {
 	bool running;
 	bool busy;
 	bool stop;
-	choir_status status; // CHOIR_OK: the pass goes on
+	choir_status status;
 	chi_error failure;
 } prefetch;
 
@@ -46,7 +44,7 @@ static bool may_read(const prefetch *p)
 	return p->running && p->refills && p->status == CHOIR_OK && p->filled < p->slots;
 }
 
-// Releases the caller's mutex while it reads.
+// Releases the mutex while it reads.
 static int64_t read_some(prefetch *p)
 {
 	choir_dataset *from = p->base.from[0];
@@ -116,7 +114,7 @@ static choir_status start_thread(prefetch *p)
 	return CHOIR_OK;
 }
 
-// With mutex held: for a portion, after PORTION_SECONDS for any slot, or for the end.
+// With the mutex: for a portion, after PORTION_SECONDS any slot, or the end.
 static void await(prefetch *p)
 {
 	const double deadline = chi_clock_deadline(PORTION_SECONDS);
@@ -186,7 +184,7 @@ static choir_status prefetch_read(
 	return CHOIR_OK;
 }
 
-// The thread stops reading, and the ring is empty.
+// Stops reading and empties the ring.
 static void halt(prefetch *p, bool stop)
 {
 	chi_mutex_lock(&p->mutex);
@@ -234,7 +232,6 @@ static void prefetch_free(choir_dataset *d)
 
 static const chi_stage prefetch_stage = {
 	.name = "prefetch",
-	.range = chi_no_range,
 	.read = prefetch_read,
 	.rewind = prefetch_rewind,
 	.peek = prefetch_peek,

@@ -1,5 +1,5 @@
-// Each pass is shuffled anew. If a pass has unknown length, repeat stores seek points where
-// passes begin: `record` is the source's pass and `file` is repeat's.
+// Each pass is shuffled anew. If its length is unknown, seek points mark where passes begin:
+// `record` is the source's pass, `file` repeat's.
 #include "data/seek_index.h"
 #include "data/stage.h"
 
@@ -22,7 +22,7 @@ static choir_status begin_inner(repeat *r)
 	return chi_dataset_begin(r->base.from[0], (int64_t) pass);
 }
 
-// The source's counts restart; repeat keeps the sums.
+// The source's counts restart.
 static choir_status go_on(repeat *r)
 {
 	choir_dataset *d = &r->base;
@@ -56,7 +56,7 @@ static choir_status repeat_read(choir_dataset *d, void *const column[], int64_t 
 		}
 		if (status != CHOIR_END)
 			return status;
-		// An empty source would be repeated forever.
+		// An empty source would repeat forever.
 		if (!r->some || r->pass + 1 == r->times)
 			return CHOIR_END;
 		CHOIR_TRY(go_on(r));
@@ -82,13 +82,12 @@ static choir_status repeat_rewind(choir_dataset *d)
 	return begin_at((repeat *) d, &start);
 }
 
-// A seek may miss the end of a pass.
 static bool is_blind(const choir_dataset *d)
 {
 	return d && (d->stage->blind || is_blind(d->from[0]) || is_blind(d->from[1]));
 }
 
-// From the start of a pass of unknown length, and on into later ones.
+// start: of a pass of unknown length.
 static choir_status seek_from(repeat *r, const chi_seek_point *start, int64_t elements)
 {
 	choir_dataset *d = &r->base;
@@ -117,7 +116,7 @@ static choir_status repeat_seek(choir_dataset *d, int64_t elements)
 		chi_seek_index_find(&r->seek_index, elements, &start);
 		return seek_from(r, &start, elements);
 	}
-	start.record = (elements - 1) / whole; // not the start of the next pass
+	start.record = (elements - 1) / whole;
 	CHOIR_TRY(begin_at(r, &start));
 	r->some = true;
 	r->delivered = elements;
@@ -149,10 +148,8 @@ static uint64_t repeat_signature(const choir_dataset *d)
 
 static const chi_stage repeat_stage = {
 	.name = "repeat",
-	.range = chi_no_range,
 	.read = repeat_read,
 	.rewind = repeat_rewind,
-	.peek = chi_no_peek,
 	.free = repeat_free,
 	.seek = repeat_seek,
 	.seek_index = repeat_seek_index,

@@ -1,5 +1,5 @@
-// The draws are Philox numbers that depend only on seed, pass and index. If the source has random
-// access, the buffer holds only numbers of examples.
+// Draws are Philox numbers of seed, pass and index. With random access, the buffer holds only
+// numbers of examples.
 #include "data/reorder.h"
 #include "data/stage.h"
 
@@ -8,29 +8,29 @@
 #include "base/philox.h"
 #include "base/size.h"
 
-enum { PLACE = 0x73687566 }; // unlike other draws of one seed
+enum { PLACE = 0x73687566 };
 enum { FIRST_CAPACITY = 64 };
 
 __extension__ typedef unsigned __int128 wide;
 
 typedef struct {
 	choir_dataset base;
-	int64_t asked; // or CHOIR_ALL
+	int64_t asked;
 	int64_t buffer;
 	bool grows;
 	bool once;
 	chi_random_key key;
 	chi_philox_block block;
 	uint64_t drawn;
-	// slot[0 .. filled-1] is the buffer: numbers of examples, or rows of store. A stream's other
-	// slots are free rows.
+	// slot[0 .. filled-1]: numbers of examples, or rows of store. A stream's other slots are free
+	// rows.
 	int64_t *slot;
 	int64_t filled;
 	bool dry;
 	int64_t next;
 	chi_row_buffer store;
-	int64_t *sizes; // per row, in a stream of batches
-	// Single examples are read ahead in blocks, since rows are scattered.
+	int64_t *sizes;
+	// Blocks of single examples, whose rows are scattered.
 	chi_row_buffer stage;
 	int64_t staged, taken, stage_capacity;
 } shuffle;
@@ -79,7 +79,6 @@ static choir_status add_example(shuffle *s)
 	return chi_row_buffer_copy(from, to, &s->stage, s->taken++, 1);
 }
 
-// All rows are free and in order, so one read fills them.
 static choir_status add_first(shuffle *s)
 {
 	choir_status status =
@@ -197,10 +196,8 @@ static void shuffle_free(choir_dataset *d)
 
 static const chi_stage shuffle_stage = {
 	.name = "shuffle",
-	.range = chi_no_range,
 	.read = shuffle_read,
 	.rewind = shuffle_rewind,
-	.peek = chi_no_peek,
 	.free = shuffle_free,
 	.signature = shuffle_signature,
 	.files = CHI_FILES_THROUGH,

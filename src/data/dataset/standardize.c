@@ -1,5 +1,5 @@
-// Standardization, and values in place of NaN. There is one moment for each number of an example,
-// or of its last axis.
+// Standardization, and values for NaN. There is one moment for each number of an example, or of
+// its last axis.
 #include "data/stage.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@
 
 typedef struct {
 	choir_dataset base;
-	size_t column, values, times; // times: repetitions in an example
-	float *mean, *factor; // factor NULL: mean replaces NaN
+	size_t column, values, times;
+	float *mean, *factor; // NULL: mean replaces NaN
 } standardize;
 
 static void apply(const standardize *s, float *x, int64_t examples)
@@ -104,7 +104,7 @@ static choir_status check_column(const choir_dataset *d, const char *what, const
 	return CHOIR_OK;
 }
 
-// Takes over from. Has space for n factors after the n means.
+// Owns from. n factors follow n means.
 static standardize *make(const chi_stage *stage, choir_dataset *from, const char *column, size_t n,
 		const float mean[])
 {
@@ -156,13 +156,12 @@ choir_dataset *choir_dataset_fill_nan(
 	return s ? &s->base : NULL;
 }
 
-// Welford's algorithm, accurate for large means.
+// Welford's algorithm.
 typedef struct {
 	double mean, squares;
 	int64_t count;
 } sums;
 
-// *examples: those with NaN too, times the repetitions.
 static choir_status add_pass(
 		choir_dataset *d, size_t column, size_t n, size_t times, sums sum[], int64_t *examples)
 {

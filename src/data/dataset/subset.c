@@ -1,4 +1,4 @@
-// Elements are selected by number. A stream also reads the others.
+// Elements by number. A stream reads the others, too.
 #include "data/dataset/subset.h"
 #include "data/reorder.h"
 
@@ -14,7 +14,7 @@ typedef struct {
 typedef struct {
 	choir_dataset base;
 	int64_t count, index;
-	int64_t seen; // of the source, in this pass
+	int64_t seen;
 } shard;
 
 static int64_t examples_of_first(const choir_dataset *from, int64_t elements)
@@ -109,7 +109,6 @@ static const chi_stage take_stage = {
 	.read = take_read,
 	.rewind = subset_rewind,
 	.peek = chi_peek_from,
-	.free = chi_no_free,
 	.seek = take_seek,
 	.signature = subset_signature,
 	.files = CHI_FILES_THROUGH,
@@ -120,7 +119,6 @@ static const chi_stage skip_stage = {
 	.read = skip_read,
 	.rewind = subset_rewind,
 	.peek = skip_peek,
-	.free = chi_no_free,
 	.seek = skip_seek,
 	.signature = subset_signature,
 	.files = CHI_FILES_THROUGH,
@@ -197,7 +195,7 @@ static choir_status shard_range(
 	return CHOIR_OK;
 }
 
-// CHOIR_INVALID: the source has fewer elements than shards; every shard notices.
+// CHOIR_INVALID: fewer elements than shards; every shard notices.
 static choir_status pass_over(shard *s, int64_t elements)
 {
 	int64_t n;
@@ -212,7 +210,7 @@ static choir_status pass_over(shard *s, int64_t elements)
 	return CHOIR_END;
 }
 
-// A shard delivers nothing before all shards have an element.
+// A shard waits until all shards have an element.
 static choir_status shard_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
 	shard *s = (shard *) d;
@@ -243,7 +241,7 @@ static choir_status shard_seek(choir_dataset *d, int64_t elements)
 	return chi_dataset_pass_over(d->from[0], there);
 }
 
-// Without a hint, so that any number of workers reads the same data.
+// Without a hint: any number of workers reads the same data.
 static uint64_t shard_signature(const choir_dataset *d)
 {
 	const shard *s = (const shard *) d;
@@ -255,8 +253,6 @@ static const chi_stage shard_stage = {
 	.range = shard_range,
 	.read = shard_read,
 	.rewind = shard_rewind,
-	.peek = chi_no_peek,
-	.free = chi_no_free,
 	.seek = shard_seek,
 	.signature = shard_signature,
 	.files = CHI_FILES_THROUGH,
@@ -306,7 +302,7 @@ choir_dataset *choir_dataset_shard(choir_dataset *from, int64_t count, int64_t i
 	s->count = count;
 	s->index = index;
 	s->base.hint = hint;
-	s->base.random = from->random && !hint; // a hint changes the number of elements
+	s->base.random = from->random && !hint; // a hint changes the cardinality
 	shard_count(s, from);
 	return &s->base;
 }

@@ -3,5 +3,5 @@
 
 #include "data/stage.h"
 
-// Sets those of a shard with a hint.
+// For a shard with a hint.
 void chi_dataset_take_hint(choir_dataset *d, int64_t count, int64_t index);

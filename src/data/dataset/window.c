@@ -1,4 +1,4 @@
-// Several neighbouring examples become one, with a new first axis.
+// Neighbouring examples become one, with a new first axis.
 #include "data/stage.h"
 
 #include <string.h>
@@ -11,9 +11,9 @@
 typedef struct {
 	choir_dataset base;
 	int64_t length, shift, stride;
-	bool drop; // windows that reach beyond the end
-	int64_t span; // from first to last
-	chi_row_buffer buffer; // from the next window's first on
+	bool drop;
+	int64_t span;
+	chi_row_buffer buffer; // from the next window on
 	int64_t filled;
 	int64_t skip;
 } window;
@@ -96,7 +96,7 @@ static choir_status window_rewind(choir_dataset *d)
 	return chi_rewind_from(d);
 }
 
-// The last window may have fewer examples.
+// The last window may be short.
 static choir_status window_seek(choir_dataset *d, int64_t elements)
 {
 	window *w = (window *) d;
@@ -121,10 +121,8 @@ static void window_free(choir_dataset *d)
 
 static const chi_stage window_stage = {
 	.name = "window",
-	.range = chi_no_range,
 	.read = window_read,
 	.rewind = window_rewind,
-	.peek = chi_no_peek,
 	.free = window_free,
 	.seek = window_seek,
 	.signature = window_signature,

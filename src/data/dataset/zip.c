@@ -1,4 +1,4 @@
-// Joins two datasets of equal length; an unknown length is checked at the end.
+// Two datasets of equal length; an unknown length is checked at the end.
 #include "data/stage.h"
 
 #include "base/size.h"
@@ -15,7 +15,6 @@ static choir_status zip_range(choir_dataset *d, void *const column[], int64_t fi
 	return b->stage->range(b, column + a->spec.n, first, count);
 }
 
-// By its first column.
 static const char *side(const choir_dataset *d, int i)
 {
 	return d->from[i]->spec.column[0].name;
@@ -68,7 +67,6 @@ static choir_status zip_seek(choir_dataset *d, int64_t elements)
 {
 	CHOIR_TRY(chi_dataset_pass_over(d->from[0], elements));
 	CHOIR_TRY(chi_dataset_pass_over(d->from[1], elements));
-	// only messages use it: batches may be short
 	if (!chi_int64_multiply(elements, chi_dataset_unit(d), &((zip *) d)->examples))
 		((zip *) d)->examples = elements;
 	return CHOIR_OK;
@@ -87,7 +85,6 @@ static const chi_stage zip_stage = {
 	.read = zip_read,
 	.rewind = zip_rewind,
 	.peek = zip_peek,
-	.free = chi_no_free,
 	.seek = zip_seek,
 	.files = CHI_FILES_THROUGH,
 };

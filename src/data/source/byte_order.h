@@ -11,7 +11,7 @@ static inline bool chi_order_differs(bool big_endian)
 	return big_endian != (__BYTE_ORDER == __BIG_ENDIAN);
 }
 
-// Reverses each value. width: 1, 2, 4 or 8.
+// width: 1, 2, 4 or 8.
 static inline void chi_reverse_bytes(void *values, size_t bytes, size_t width)
 {
 	unsigned char *p = values;

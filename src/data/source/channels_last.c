@@ -1,5 +1,4 @@
-// With AVX2, images with three channels of bytes are converted 32 pixels at a time, all others
-// value by value.
+// AVX2 converts images with three channels of bytes, 32 pixels at a time.
 #include "data/source/channels_last.h"
 
 #include <stdint.h>
@@ -26,15 +25,14 @@ void chi_channels_last_plainly(
 
 enum { BLOCK = 32 };
 
-// 16 pixels give three vectors of 16 bytes. Byte b of vector k belongs to channel (k + b) % 3. A
-// channel has another position in each vector, so one shuffle of its pixels serves all three.
-// order[c][b] is the pixel of channel c at byte b.
+// 16 pixels give three vectors. Byte b of vector k belongs to channel (k + b) % 3, so one shuffle
+// of a channel's pixels serves all three. order[c][b] is the pixel of channel c at byte b.
 static const uint8_t order[3][16] = {
 	{ 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5 },
 	{ 5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10 },
 	{ 10, 5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15 },
 };
-// 255 where b % 3 is 1, and where it is 2
+// 255 where b % 3 is 1; where it is 2
 static const uint8_t second[16] = { 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0 };
 static const uint8_t third[16] = { 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0 };
 
@@ -61,7 +59,7 @@ WITH_AVX2 void put(uint8_t *to, __m256i bytes)
 	_mm256_storeu_si256((__m256i *) (void *) to, bytes);
 }
 
-// Returns the number of converted pixels. Upper halves of vectors hold the next 16.
+// Returns the number of pixels. Upper halves hold the next 16.
 __attribute__((target("avx2"))) static size_t three_planes(
 		uint8_t *restrict to, const uint8_t *restrict from, size_t pixels)
 {

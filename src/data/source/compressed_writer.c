@@ -1,10 +1,11 @@
-// Compressed writing by zlib, with Choir's allocator.
+// Compressed writing by zlib.
 #include "data/source/compressed_writer.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "data/source/gzip.h"
 
 #ifdef CHI_HAS_ZLIB
 #include <limits.h>
@@ -17,25 +18,13 @@ typedef struct {
 	unsigned char out[OUT_BYTES];
 } packer;
 
-static void *take(void *user, unsigned count, unsigned size)
-{
-	(void) user;
-	return chi_alloc_array(count, size);
-}
-
-static void give(void *user, void *memory)
-{
-	(void) user;
-	chi_free(memory);
-}
-
 static packer *packer_new(const char *path, bool gzip)
 {
 	packer *p = chi_alloc(sizeof *p);
 	if (!p)
 		return NULL;
-	p->stream.zalloc = take;
-	p->stream.zfree = give;
+	p->stream.zalloc = chi_gzip_take;
+	p->stream.zfree = chi_gzip_give;
 	const int result = deflateInit2(&p->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
 			gzip ? WINDOW_BITS + GZIP_HEADER : WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY);
 	if (result == Z_OK)
@@ -62,7 +51,7 @@ static choir_status pack_some(
 	do {
 		p->stream.next_out = p->out;
 		p->stream.avail_out = OUT_BYTES;
-		deflate(&p->stream, flush); // cannot fail
+		deflate(&p->stream, flush);
 		CHOIR_TRY(chi_writer_write(to, p->out, OUT_BYTES - p->stream.avail_out));
 	} while (p->stream.avail_out == 0);
 	return CHOIR_OK;
@@ -70,7 +59,7 @@ static choir_status pack_some(
 
 static choir_status pack(packer *p, chi_writer *to, const void *data, size_t bytes)
 {
-	// zlib only reads its input, although it is not const.
+	// zlib's input is not const.
 	union {
 		const void *borrowed;
 		unsigned char *bytes;

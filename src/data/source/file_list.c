@@ -1,4 +1,4 @@
-// Files one after another; one is open at a time.
+// One file is open at a time.
 #include "data/source/file_list.h"
 #include "base/lock.h"
 #include "data/stage.h"
@@ -61,22 +61,22 @@ choir_status chi_files_paths(
 	return status;
 }
 
-// The first file's source lives as long as the dataset, which borrows its names and categories.
+// The first file's source lives on: the dataset borrows its names and categories.
 typedef struct {
 	choir_dataset base;
 	choir_files *files;
 	choir_file_fn *fn;
 	void *user;
-	size_t at, start, stride; // current, first, distance
+	size_t at, start, stride;
 	bool open;
-	choir_dataset *later; // of file at, unless that is the first
-	int64_t dropped, skipped; // of closed later sources
+	choir_dataset *later;
+	int64_t dropped, skipped;
 } files_source;
 
 static choir_dataset *open_file(const choir_files *files, size_t i, choir_file_fn *fn, void *user)
 {
 	const char *path = choir_files_path(files, i);
-	chi_error before; // fn neither sees nor loses it
+	chi_error before; // hidden from fn
 	chi_error_save(&before);
 	chi_error_clear();
 	chi_mutex_check_none_held();
@@ -135,7 +135,6 @@ static choir_status open_file_at(files_source *s)
 	return CHOIR_OK;
 }
 
-// The first file's source counts for itself.
 static void count(files_source *s)
 {
 	const int64_t dropped = s->dropped + choir_dataset_dropped(s->later);
@@ -168,7 +167,7 @@ static choir_status files_rewind(choir_dataset *d)
 	return CHOIR_OK;
 }
 
-// Only files of unknown length are read.
+// Reads only files of unknown length.
 static choir_status files_seek(choir_dataset *d, int64_t elements)
 {
 	files_source *s = (files_source *) d;
@@ -221,10 +220,8 @@ static void files_free(choir_dataset *d)
 static const chi_stage files_stage = {
 	.name = "files dataset",
 	.calls = true,
-	.range = chi_no_range,
 	.read = files_read,
 	.rewind = files_rewind,
-	.peek = chi_no_peek,
 	.free = files_free,
 	.seek = files_seek,
 	.files = CHI_FILES_HERE,

@@ -4,6 +4,6 @@
 #include "base/glob.h"
 #include "choir/source.h"
 
-// Takes a path or pattern, or a list; exactly one is given. On failure paths is empty.
+// Exactly one is given. On failure paths is empty.
 choir_status chi_files_paths(
 		chi_glob *paths, const char *what, const char *path, const choir_files *files);

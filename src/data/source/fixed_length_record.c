@@ -1,7 +1,6 @@
 // Records with fixed fields, as in CIFAR-10. Large fields without conversion are read straight
-// into their columns by scattered reads. Others are read in blocks of whole pages, which the
-// system copies faster, and split in the cache. An incomplete last record is moved in front of
-// the next block.
+// into their columns by scattered reads, others in blocks of whole pages, split in the cache. An
+// incomplete last record moves in front of the next block.
 #include "data/stage.h"
 
 #include <inttypes.h>
@@ -27,10 +26,10 @@ enum {
 
 typedef struct {
 	size_t column;
-	size_t bytes, width; // of the field, of a value
+	size_t bytes, width;
 	choir_dtype dtype;
 	bool reversed;
-	int64_t channels, pixels; // with channels first; 0: in column order
+	int64_t channels, pixels; // 0: in column order
 	int64_t limit;
 } field;
 
@@ -39,23 +38,21 @@ typedef struct {
 	chi_glob paths;
 	choir_compression compression;
 	uint64_t header;
-	size_t n, record; // fields; bytes
+	size_t n, record;
 	field field[CHI_MAX_COLUMNS];
 	bool scatter; // no field needs inspection
 	chi_reader *reader;
 	size_t next_path;
-	int64_t number; // of the next record in the file
-	size_t rest; // after the last whole record
+	int64_t number;
+	size_t rest;
 	unsigned char *block;
-	// Blocks are read to begin, after space for a record.
+	// Blocks go to begin; a record fits before it.
 	size_t begin, capacity;
-	size_t first, last; // bytes not yet split
+	size_t first, last;
 	uint64_t place;
 } fixed;
 
 static const char what[] = "fixed dataset";
-
-// ---- Files.
 
 static choir_compression compression_of(const fixed *f, const char *path)
 {
@@ -134,11 +131,9 @@ static choir_status open_next(fixed *f)
 	f->rest = 0;
 	f->first = f->last = f->begin;
 	f->place = f->header;
-	CHOIR_TRY(count_records(f, f->reader, &records)); // may have changed
+	CHOIR_TRY(count_records(f, f->reader, &records));
 	return pass_header(f);
 }
-
-// ---- Records.
 
 static choir_status bad_value(const fixed *f, int64_t record, const field *a, const char *found)
 {
@@ -198,8 +193,7 @@ static choir_status take_apart(
 	return CHOIR_OK;
 }
 
-// Whole blocks: fewer calls, and damage of a small compressed file shows before any record is
-// delivered.
+// In whole blocks, damage of a small compressed file shows before any record is delivered.
 static choir_status fill_block(fixed *f)
 {
 	const size_t left = f->last - f->first;
@@ -326,18 +320,14 @@ static void fixed_free(choir_dataset *d)
 
 static const chi_stage fixed_stage = {
 	.name = what,
-	.range = chi_no_range,
 	.read = fixed_read,
 	.rewind = fixed_rewind,
-	.peek = chi_no_peek,
 	.free = fixed_free,
 	.seek = fixed_seek,
 	.files = CHI_FILES_HERE,
 	.shard_files = chi_paths_shard,
 	.path = chi_paths_at,
 };
-
-// ---- Construction.
 
 static choir_status check_field(const choir_field *a, size_t i)
 {

@@ -1,5 +1,4 @@
-// One example per call. A seek calls the program's seek function or, without one, generates the
-// earlier examples again.
+// A seek calls the program's seek function or generates the earlier examples again.
 #include "data/stage.h"
 
 #include "base/alloc.h"
@@ -12,7 +11,7 @@ typedef struct {
 	choir_seek_fn *seek;
 	void *user;
 	int64_t next;
-	chi_row_buffer spare; // one example, for unwanted columns
+	chi_row_buffer spare;
 } function;
 
 static choir_status report(choir_status status, int64_t position)
@@ -39,7 +38,7 @@ static choir_status function_read(
 {
 	function *f = (function *) d;
 	choir_status status = CHOIR_OK;
-	chi_error before; // fn neither sees nor loses it
+	chi_error before; // hidden from fn
 	chi_error_save(&before);
 	chi_error_clear();
 	while (*got < want && (status = call(f, column, *got)) == CHOIR_OK) {
@@ -87,8 +86,8 @@ static void function_free(choir_dataset *d)
 }
 
 #define GENERATOR_STAGE \
-	.name = "function dataset", .range = chi_no_range, .read = function_read, \
-	.rewind = function_rewind, .peek = chi_no_peek, .free = function_free, .calls = true
+	.name = "function dataset", .read = function_read, .rewind = function_rewind, \
+	.free = function_free, .calls = true
 
 static const chi_stage function_stage = { GENERATOR_STAGE };
 static const chi_stage seekable_stage = { GENERATOR_STAGE, .seek = function_seek, .blind = true };

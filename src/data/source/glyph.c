@@ -1,6 +1,6 @@
-// A digit is one or two strokes through jittered points, straight or curved; slanted, rotated,
-// scaled and shifted, and drawn with a pen of random width. Only + - * / and square roots are
-// used, so images are equal on all machines.
+// A digit is one or two strokes through jittered points, slanted, rotated, scaled and shifted,
+// drawn with a random pen. Only + - * / and square roots are used, so images are equal on all
+// machines.
 #include "data/source/glyph.h"
 
 #include <math.h>
@@ -9,13 +9,13 @@
 enum { SIDE = CHI_GLYPH_SIDE, MAX_POINTS = 13, MAX_STROKES = 2, PIECES = 3 };
 
 typedef struct {
-	float x, y; // pixels; y goes down
+	float x, y; // y goes down
 } point;
 
 typedef struct {
-	bool bent; // a curve; else straight lines
+	bool bent;
 	int n;
-	int8_t at[MAX_POINTS][2]; // x and y in hundredths of the box
+	int8_t at[MAX_POINTS][2]; // hundredths of the box
 } stroke;
 
 typedef struct {
@@ -77,7 +77,7 @@ typedef struct {
 	const chi_random_key *key;
 	uint64_t next;
 	chi_philox_block block;
-	int used; // words of the block
+	int used;
 } dice;
 
 static uint32_t word(dice *d)
@@ -94,19 +94,18 @@ static float between(dice *d, float low, float high)
 	return low + (high - low) * chi_uniform_float(word(d));
 }
 
-// From the glyph's box to pixels.
 typedef struct {
 	float xx, xy, yx, yy, x, y;
 	float wobble;
-	float pen; // radius in pixels
-	float nearest[CHI_GLYPH_PIXELS]; // squared distance to the nearest segment
+	float pen;
+	float nearest[CHI_GLYPH_PIXELS];
 } canvas;
 
 static void choose(canvas *c, dice *d)
 {
 	float height = between(d, 16.0f, 21.0f), width = height * between(d, 0.7f, 1.05f);
 	float slant = between(d, -0.3f, 0.3f);
-	// A rotation from the tangent of half its angle, without a sine.
+	// A rotation without a sine: from the tangent of half its angle.
 	float t = between(d, -0.1f, 0.1f);
 	float cosine = (1.0f - t * t) / (1.0f + t * t), sine = 2.0f * t / (1.0f + t * t);
 	c->xx = width * cosine;
@@ -152,7 +151,7 @@ static void segment(canvas *c, point a, point b)
 	}
 }
 
-// Catmull-Rom spline between b and c (Catmull and Rom, 1974).
+// Catmull and Rom, 1974.
 static float bend(float a, float b, float c, float d, float t)
 {
 	float cubic = 3.0f * (b - c) + d - a, quadratic = 2.0f * a - 5.0f * b + 4.0f * c - d;
@@ -181,7 +180,7 @@ static void follow(canvas *c, const stroke *s, dice *d)
 	}
 }
 
-// One random word gives noise for four pixels.
+// A word gives noise for four pixels.
 static void develop(const canvas *c, dice *d, uint8_t pixels[])
 {
 	float ink = between(d, 170.0f, 255.0f), noise = between(d, 0.0f, 40.0f) / 255.0f;

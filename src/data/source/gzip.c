@@ -1,4 +1,4 @@
-// zlib verifies each member; this file, that the last one is complete and only members follow.
+// zlib verifies members; this file, that the last is complete and only members follow.
 #include "data/source/gzip.h"
 
 #include "base/alloc.h"
@@ -16,21 +16,21 @@ struct chi_gzip {
 	const char *framing;
 	uint64_t begin, end;
 	z_stream stream;
-	uint64_t offset; // of the next bytes to read
-	bool between; // after a member
-	bool holds; // zlib may have output left
+	uint64_t offset;
+	bool between;
+	bool holds; // zlib may have more output
 	bool ended;
 	unsigned char in[IN_BYTES];
-	unsigned char out[OUT_BYTES]; // for skipped bytes
+	unsigned char out[OUT_BYTES];
 };
 
-static void *take(void *user, unsigned count, unsigned size)
+void *chi_gzip_take(void *user, unsigned count, unsigned size)
 {
 	(void) user;
 	return chi_alloc_array(count, size);
 }
 
-static void give(void *user, void *memory)
+void chi_gzip_give(void *user, void *memory)
 {
 	(void) user;
 	chi_free(memory);
@@ -56,8 +56,8 @@ chi_gzip *chi_gzip_new(
 	z->framing = framings[framing].name;
 	z->begin = z->offset = begin;
 	z->end = end;
-	z->stream.zalloc = take;
-	z->stream.zfree = give;
+	z->stream.zalloc = chi_gzip_take;
+	z->stream.zfree = chi_gzip_give;
 	int result = inflateInit2(&z->stream, framings[framing].window_bits);
 	if (result == Z_OK)
 		return z;
@@ -107,7 +107,7 @@ static choir_status refill(chi_gzip *z)
 	return CHOIR_OK;
 }
 
-// Raw deflate has no trailer, so zlib may hold output after it has consumed all input.
+// Raw deflate has no trailer, so output may follow all input.
 static choir_status inflate_some(chi_gzip *z, unsigned char *to, size_t capacity, size_t *got)
 {
 	z->stream.next_out = to;

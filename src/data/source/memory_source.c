@@ -1,4 +1,4 @@
-// Examples in the program's memory, one packed array per column.
+// Examples in the program's memory.
 #include "data/stage.h"
 
 #include <string.h>
@@ -38,8 +38,6 @@ static void memory_free(choir_dataset *d)
 static const chi_stage memory_stage = {
 	.name = "memory dataset",
 	.range = memory_range,
-	.read = chi_no_read,
-	.rewind = chi_no_rewind,
 	.peek = memory_peek,
 	.free = memory_free,
 };

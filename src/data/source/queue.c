@@ -1,5 +1,5 @@
-// A bounded ring of rows, owned by program and dataset. A cancellation cannot wake a waiting
-// reader, so the reader checks for it.
+// A ring of rows, owned by program and dataset. A cancel cannot wake a waiting reader, so the
+// reader polls.
 #include "data/stage.h"
 
 #include <string.h>
@@ -10,10 +10,10 @@
 #include "base/options.h"
 
 enum { USUAL_CAPACITY = 1024, USUAL_TIMEOUT = 600 };
-static const double CHECK_SECONDS = 0.02; // latency of a cancel
+static const double CHECK_SECONDS = 0.02; // a cancel's latency
 
 struct choir_queue {
-	size_t n, bytes[CHI_MAX_COLUMNS]; // bytes: of an example
+	size_t n, bytes[CHI_MAX_COLUMNS];
 	chi_row_buffer rows;
 	int64_t capacity;
 	double timeout;
@@ -22,17 +22,17 @@ struct choir_queue {
 	// Protected by mutex:
 	int64_t first, count;
 	bool closed;
-	bool given_up, dropped; // by the program; by the dataset
+	bool given_up, dropped;
 	chi_error failure;
 };
 
 typedef struct {
 	choir_dataset base;
 	choir_queue *queue;
-	bool begun; // an example or the end was delivered
+	bool begun;
 } queue_source;
 
-// Releases the caller's mutex. The last owner frees q.
+// Releases the mutex. The last owner frees q.
 static void leave(choir_queue *q)
 {
 	const bool last = q->given_up && q->dropped;
@@ -45,8 +45,6 @@ static void leave(choir_queue *q)
 	chi_mutex_destroy(&q->mutex);
 	chi_free(q);
 }
-
-// ---- The program's side.
 
 static choir_status check_put(const choir_queue *q, int64_t examples, const void *const data[])
 {
@@ -78,7 +76,7 @@ static void copy_in(choir_queue *q, const void *const data[], int64_t examples)
 	}
 }
 
-// Waits with mutex held.
+// With the mutex.
 static choir_status wait_for_space(choir_queue *q, int64_t examples, double seconds)
 {
 	const double deadline = chi_clock_deadline(seconds);
@@ -159,9 +157,7 @@ void choir_queue_free(choir_queue *q)
 	leave(q);
 }
 
-// ---- The dataset's side.
-
-// With mutex held, unless there can be no example.
+// With the mutex, unless there can be no example.
 static choir_status wait_for_example(queue_source *s)
 {
 	choir_queue *q = s->queue;
@@ -236,12 +232,10 @@ static void queue_free(choir_dataset *d)
 
 static const chi_stage queue_stage = {
 	.name = "queue dataset",
-	.range = chi_no_range,
 	.read = queue_read,
 	.rewind = queue_rewind,
 	.blind = true,
 	.gone = true,
-	.peek = chi_no_peek,
 	.free = queue_free,
 };
 

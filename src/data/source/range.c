@@ -1,4 +1,4 @@
-// Counting numbers, and the same tensors again and again.
+// Numbers, and repeated tensors.
 #include "data/stage.h"
 
 #include <string.h>
@@ -31,10 +31,6 @@ static uint64_t range_signature(const choir_dataset *d)
 static const chi_stage range_stage = {
 	.name = "range dataset",
 	.range = range_range,
-	.read = chi_no_read,
-	.rewind = chi_no_rewind,
-	.peek = chi_no_peek,
-	.free = chi_no_free,
 	.signature = range_signature,
 };
 
@@ -116,8 +112,6 @@ static const chi_stage constant_stage = {
 	.name = "constant dataset",
 	.range = constant_range,
 	.read = constant_read,
-	.rewind = chi_no_rewind,
-	.peek = chi_no_peek,
 	.free = constant_free,
 	.seek = constant_seek,
 };

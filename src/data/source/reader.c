@@ -1,4 +1,4 @@
-// A plain file is read with pread, so skipping costs nothing; a compressed one through gzip.
+// A plain file is read with pread, a compressed one through gzip.
 #include "data/source/reader.h"
 
 #include <stdio.h>
@@ -8,21 +8,21 @@
 #include "base/text.h"
 #include "data/source/gzip.h"
 
-// A check for changes of the file costs as much as reading a few thousand bytes, so it comes only
-// after CHECK_BYTES. A read counts at least MIN_READ.
+// A check for changes costs as much as reading a few thousand bytes. A read counts at least
+// MIN_READ.
 enum { CHECK_BYTES = 1 << 20, MIN_READ = CHECK_BYTES / 64 };
 
-// The limit of what is held of a compressed file: the larger of MIN_HELD and MAX_TIMES its size.
+// What is held of a compressed file: the larger of MIN_HELD and MAX_TIMES its size.
 enum { MIN_HELD = 16 << 20, MAX_TIMES = 4 };
 
 struct chi_reader {
 	chi_file *file;
 	chi_gzip *gzip;
-	uint64_t begin, end, offset; // plain: range and position
+	uint64_t begin, end, offset;
 	uint64_t unchecked; // plain: since the last check
 	bool member;
-	uint64_t at, bytes; // member: position and size
-	uint32_t sum, crc; // member: CRC-32 so far, expected
+	uint64_t at, bytes;
+	uint32_t sum, crc;
 	char name[256];
 };
 
@@ -132,7 +132,7 @@ choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what
 			r->name, what, (unsigned long long) max, (unsigned long long) chi_file_size(r->file));
 }
 
-// And before the last bytes are used.
+// Also before the last bytes are used.
 static choir_status check_plain(chi_reader *r, size_t bytes)
 {
 	r->unchecked += bytes > MIN_READ ? bytes : MIN_READ;
@@ -177,7 +177,6 @@ static choir_status check_member(chi_reader *r)
 				: CHOIR_OK;
 }
 
-// Skipped bytes count in the checksum.
 static choir_status read_member(chi_reader *r, void *to, size_t bytes, size_t *got)
 {
 	unsigned char scratch[4096];

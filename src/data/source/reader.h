@@ -1,5 +1,4 @@
-// Sequential reading of a plain or gzip file: the first bytes decide which. Threads: one at a
-// time.
+// Sequential reading of plain and gzip files. Threads: one at a time.
 #pragma once
 
 #include "base/file.h"
@@ -7,24 +6,23 @@
 #include "data/source/array/zip_archive.h"
 
 typedef struct chi_reader chi_reader;
-// NULL: it cannot be opened, or is compressed without zlib.
+// The first bytes decide. NULL: it cannot be opened, or needs zlib.
 chi_reader *chi_reader_open(const char *path);
-// AUTO: the first bytes decide.
 chi_reader *chi_reader_open_as(const char *path, choir_compression compression);
-// Size and checksum are verified at the member's end.
+// Verifies size and checksum at the end.
 chi_reader *chi_reader_open_member(const char *path, const chi_zip_member *m);
 void chi_reader_close(chi_reader *r);
 const char *chi_reader_path(const chi_reader *r);
-const char *chi_reader_name(const chi_reader *r); // fit for a message
+const char *chi_reader_name(const chi_reader *r);
 bool chi_reader_compressed(const chi_reader *r);
-// An upper bound for a compressed file.
+// Compressed: an upper bound.
 uint64_t chi_reader_size(const chi_reader *r);
-// Limits what a caller holds of a compressed file for one item (a line, a row, a record), since a
-// small file can unpack to a thousand times its size. what: names the item in the message
+// Limits what is held of a compressed file for an item (a line, a row, a record), since a small
+// file can unpack to a thousand times its size. what: the item, in the message
 // (CHOIR_UNSUPPORTED).
 choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what);
-// *got is less than bytes only at the end, where checksum and length are verified. to NULL:
-// skips. After a failure the first *got bytes are good.
+// *got is less than bytes only at the end, where checksum and length are verified. to NULL: skips.
+// After a failure the first *got bytes are good.
 choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got);
 choir_status chi_reader_read_parts(
 		chi_reader *r, const chi_file_part parts[], size_t n, size_t *got);

@@ -1,4 +1,4 @@
-// Counts of dropped and skipped rows in all sources of a dataset.
+// Sums of dropped and skipped rows.
 #include "choir/source.h"
 
 #include <string.h>

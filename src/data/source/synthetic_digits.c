@@ -1,5 +1,4 @@
-// Training data without files. Example i depends only on the seed and i. Examples 10 k to 10 k +
-// 9 contain each digit once.
+// Example i depends only on the seed and i. Each ten from 10 k on have each digit once.
 #include "data/stage.h"
 
 #include "data/source/glyph.h"
@@ -11,7 +10,6 @@ typedef struct {
 	uint64_t seed;
 } digits;
 
-// Example n has the digit at position n % 10 of a shuffle.
 static int label_of(uint64_t seed, int64_t number)
 {
 	chi_random_key key = {
@@ -55,10 +53,6 @@ static uint64_t digits_signature(const choir_dataset *d)
 static const chi_stage digits_stage = {
 	.name = "digits dataset",
 	.range = digits_range,
-	.read = chi_no_read,
-	.rewind = chi_no_rewind,
-	.peek = chi_no_peek,
-	.free = chi_no_free,
 	.signature = digits_signature,
 };
 

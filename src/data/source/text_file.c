@@ -1,5 +1,5 @@
-// Text as bytes, as windows for next-byte prediction, or as lines. Bytes and windows have random
-// access; a compressed file is unpacked at its first use. Lines are a stream with seek points.
+// Bytes, windows for next-byte prediction, or lines. Bytes and windows have random access; a
+// compressed file is unpacked at its first use. Lines are a stream with seek points.
 #include "data/stage.h"
 
 #include <string.h>
@@ -11,22 +11,19 @@
 #include "data/source/gzip.h"
 #include "data/source/reader.h"
 
-// At most MAX_TIMES its size, within LITTLE and MAX_UNPACKED.
+// Unpacked: up to MAX_TIMES the size, within LITTLE and MAX_UNPACKED.
 enum { MAX_UNPACKED = 1 << 30, MAX_TIMES = 32, LITTLE = 64 << 20, FIRST_CAPACITY = 64 << 10 };
 
 typedef struct {
 	choir_dataset base;
 	chi_reader *reader;
-	int64_t context; // windows; 0: bytes
+	int64_t context; // 0: bytes
 	int64_t stride;
 	char *memory;
 	char *scratch;
 	size_t capacity;
 } text;
 
-// ---- Bytes and windows.
-
-// The size is known only at the end.
 static choir_status unpack(chi_reader *r, char **memory, size_t *bytes)
 {
 	const uint64_t file = chi_reader_size(r) / CHI_GZIP_RATIO;
@@ -132,9 +129,6 @@ static const char *text_path(const choir_dataset *d, int64_t i)
 static const chi_stage bytes_stage = {
 	.name = "text bytes dataset",
 	.range = bytes_range,
-	.read = chi_no_read,
-	.rewind = chi_no_rewind,
-	.peek = chi_no_peek,
 	.free = text_free,
 	.files = CHI_FILES_HERE,
 	.shard_files = one_file,
@@ -144,9 +138,6 @@ static const chi_stage bytes_stage = {
 static const chi_stage windows_stage = {
 	.name = "text windows dataset",
 	.range = windows_range,
-	.read = chi_no_read,
-	.rewind = chi_no_rewind,
-	.peek = chi_no_peek,
 	.free = text_free,
 	.signature = windows_signature,
 	.files = CHI_FILES_HERE,
@@ -236,8 +227,6 @@ choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context,
 	return made ? &made->base : NULL;
 }
 
-// ---- Lines.
-
 typedef struct {
 	choir_dataset base;
 	chi_glob paths;
@@ -246,7 +235,7 @@ typedef struct {
 	char *buffer;
 	size_t capacity, length, at;
 	uint64_t offset;
-	int64_t row; // of the next line, from 1
+	int64_t row; // next, from 1
 	bool ended, skip;
 } lines;
 
@@ -270,7 +259,6 @@ static choir_status refill(lines *l)
 	return CHOIR_OK;
 }
 
-// Without the line end.
 static choir_status next_line(lines *l, const char **line, size_t *bytes)
 {
 	size_t seen = 0;
@@ -294,7 +282,7 @@ static choir_status next_line(lines *l, const char **line, size_t *bytes)
 	return CHOIR_OK;
 }
 
-// Skips or refuses lines that are not UTF-8.
+// Skips or refuses invalid UTF-8.
 static choir_status next_text(lines *l, const char **line, size_t *bytes)
 {
 	for (;;) {
@@ -351,7 +339,7 @@ static choir_status lines_rewind(choir_dataset *d)
 	return chi_reader_rewind(l->reader);
 }
 
-// The byte follows a line end, or ends the file.
+// Behind a line end, or at the file's end.
 static choir_status go_to(lines *l, const chi_seek_point *place)
 {
 	size_t got;
@@ -394,10 +382,8 @@ static void lines_free(choir_dataset *d)
 
 static const chi_stage lines_stage = {
 	.name = "text lines dataset",
-	.range = chi_no_range,
 	.read = lines_read,
 	.rewind = lines_rewind,
-	.peek = chi_no_peek,
 	.free = lines_free,
 	.varies = true,
 	.seek = lines_seek,

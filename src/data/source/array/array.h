@@ -4,31 +4,30 @@
 #include "data/source/reader.h"
 #include "data/stage.h"
 
-// It includes the axis of examples, which batches have too.
+// With the axis of examples.
 enum { CHI_ARRAY_FILE_RANK = CHOIR_MAX_RANK };
 
 typedef struct {
-	chi_reader *reader; // after the header
+	chi_reader *reader;
 	choir_dtype dtype;
-	size_t stored; // bytes of a value, if dtype is wider; else 0
-	bool is_signed; // for values of 1 or 2 bytes
+	size_t stored; // bytes in the file, if dtype is wider
+	bool is_signed;
 	int rank;
 	int64_t dim[CHI_ARRAY_FILE_RANK];
 	size_t header_bytes;
 	bool big_endian;
-	bool fortran; // column-major
-	int64_t promised; // bytes, set by chi_array_file_check
+	bool fortran;
+	int64_t promised; // bytes, by chi_array_file_check
 } chi_array_file;
 
-// Against its header.
 choir_status chi_array_file_check(chi_array_file *p);
-// One column per part. Owns the readers, except on failure.
+// One column per part. Owns the readers on success.
 typedef enum { CHI_ARRAY_FILE_IDX, CHI_ARRAY_FILE_NPY, CHI_ARRAY_FILE_NPZ } chi_array_format;
 choir_dataset *chi_array_file_new(
 		chi_array_format format, size_t n, chi_array_file parts[], const char *const names[]);
 
 choir_status chi_npy_read_header(chi_array_file *p);
-// Accepts any type: gives its name, and whether Choir has it. Does not check the file's size.
+// Accepts any type, and gives its name. Does not check the file's size.
 enum { CHI_NPY_TYPE = 64 };
 choir_status chi_npy_infer(chi_array_file *p, char type[CHI_NPY_TYPE], bool *known);
 

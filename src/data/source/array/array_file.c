@@ -1,6 +1,6 @@
-// The header is checked against the file's size before memory is allocated. A plain file is read
-// straight into the reader's rows; a small compressed one is unpacked at its first use, a large
-// one is a stream. Column-major values are reordered in memory.
+// The file's size is checked before memory is allocated. A plain file is read straight into the
+// reader's rows; a small compressed one is unpacked at its first use, a large one is a stream.
+// Column-major values are reordered in memory.
 #include "data/source/array/array.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "data/source/byte_order.h"
 #include "tensor/tensor.h"
 
-// Unpacked: at most LARGER_IN_MEMORY times its size, within LITTLE_ and MAX_IN_MEMORY.
+// Unpacked: up to LARGER_IN_MEMORY times the size, within LITTLE_ and MAX_IN_MEMORY.
 enum { LITTLE_IN_MEMORY = 24 << 20, MAX_IN_MEMORY = 64 << 20, LARGER_IN_MEMORY = 8 };
 enum { CHUNK_BYTES = 64 << 10 };
 
@@ -34,7 +34,7 @@ static int64_t stored_bytes(const chi_array_file *p, int64_t bytes)
 	return bytes / (int64_t) chi_dtype_size(p->dtype) * (int64_t) stored_size(p);
 }
 
-// As a product, with a value's bytes unless 1.
+// A product, with a value's bytes unless 1.
 static const char *describe(const chi_array_file *p, char text[], size_t size)
 {
 	size_t at = 0;
@@ -86,9 +86,7 @@ choir_status chi_array_file_check(chi_array_file *p)
 			compressed ? "at most " : "", (unsigned long long) left);
 }
 
-// ---- Values.
-
-// Values lie at the end of the memory, so none is overwritten before it is read.
+// Values lie at the end of the memory, so none is overwritten unread.
 static void widen(const chi_array_file *p, char *values, size_t count)
 {
 	const size_t size = chi_dtype_size(p->dtype), stored = p->stored;
@@ -113,7 +111,6 @@ static void widen(const chi_array_file *p, char *values, size_t count)
 	}
 }
 
-// before: bytes of earlier values.
 static choir_status take_values(
 		const chi_array_file *p, void *values, size_t bytes, int64_t before)
 {
@@ -131,8 +128,7 @@ static choir_status take_values(
 	return CHOIR_OK;
 }
 
-// bytes: in memory. before: bytes already read. A truncated compressed file shows only here. to
-// NULL: skips.
+// before: bytes already read. to NULL: skips. Only here a truncated compressed file shows.
 static choir_status read_values(const chi_array_file *p, void *to, size_t bytes, int64_t before)
 {
 	size_t got;
@@ -156,9 +152,7 @@ static choir_status to_first_value(const chi_array_file *p)
 	return chi_reader_read(p->reader, NULL, p->header_bytes, &got);
 }
 
-// ---- Memory.
-
-// In column-major order. place: the row-major position.
+// Column-major. place: the row-major position.
 typedef struct {
 	int rank;
 	int64_t dim[CHI_ARRAY_FILE_RANK], stride[CHI_ARRAY_FILE_RANK], at[CHI_ARRAY_FILE_RANK];
@@ -204,7 +198,6 @@ static choir_status load_scattered(const chi_array_file *p, char *memory, char *
 	return CHOIR_OK;
 }
 
-// False: overflow.
 static bool memory_bytes(const chi_array_file *p, int64_t *bytes)
 {
 	return chi_int64_multiply(
@@ -268,8 +261,6 @@ static const void *arrays_peek(choir_dataset *d, size_t column, int64_t first, i
 		return NULL;
 	return s->memory[column] + (size_t) first * d->bytes[column];
 }
-
-// ---- Streams.
 
 static choir_status arrays_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {

@@ -1,4 +1,4 @@
-// The file's first bytes show the format.
+// The first bytes show the format.
 #include "data/source/array/array.h"
 #include "data/source/hdf5/hdf5.h"
 
@@ -30,7 +30,6 @@ choir_status chi_array_list_add(choir_array_list *l, const char *name, const cha
 	return e->name && e->type ? CHOIR_OK : CHOIR_NO_MEMORY;
 }
 
-// To reorder the array, or 0.
 static int64_t held_bytes(const chi_array_file *p)
 {
 	int64_t bytes = (int64_t) chi_dtype_size(p->dtype);

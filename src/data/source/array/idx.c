@@ -1,5 +1,5 @@
-// The format of MNIST: two zero bytes, a value type, a rank, the dimensions as big-endian 32-bit
-// numbers, then packed big-endian values.
+// As MNIST: two zero bytes, a value type, a rank, big-endian 32-bit dimensions, packed big-endian
+// values.
 #include "data/source/array/array.h"
 
 #include <endian.h>
@@ -7,7 +7,6 @@
 
 enum { MAGIC_BYTES = 4, DIM_BYTES = 4 };
 
-// Some have no dtype here.
 static const struct {
 	unsigned char code;
 	const char *name;

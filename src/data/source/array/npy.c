@@ -1,5 +1,5 @@
-// npy files of numpy: "\x93NUMPY", a version, a text with its length, and packed values. The text
-// is a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
+// numpy's: "\x93NUMPY", a version, a text with its length, packed values. The text is a Python
+// dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
 #include "data/source/array/array.h"
 
 #include <stdio.h>
@@ -35,15 +35,13 @@ static const struct {
 };
 enum { TYPES = sizeof types / sizeof types[0] };
 
-// ---- The text.
-
 typedef struct {
 	const char *name;
 	const char *text;
 	size_t length, at;
-	size_t before; // bytes before the text
+	size_t before;
 	bool has_descr, has_order, has_shape;
-	char *type; // out: the name; NULL: only types of datasets
+	char *type; // NULL: only types of datasets
 	bool *known;
 } parser;
 
@@ -227,8 +225,6 @@ static choir_status parse(parser *p, chi_array_file *h)
 	return CHOIR_OK;
 }
 
-// ---- Before the text.
-
 static choir_status read_bytes(chi_array_file *h, void *to, size_t bytes, const char *what)
 {
 	size_t got;
@@ -310,9 +306,7 @@ choir_dataset *choir_npy_dataset_new(const char *path, const char *column)
 	return d;
 }
 
-// ---- Writing.
-
-// Padded to a multiple of 64 as in numpy.
+// Padded as in numpy.
 static size_t make_header(char *text, size_t capacity, const char *code, const choir_shape *shape)
 {
 	const bool big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;

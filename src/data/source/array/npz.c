@@ -1,4 +1,4 @@
-// Zip archives of npy files of equal length, one per column.
+// Zip archives of npy files, one per column.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -44,7 +44,7 @@ static choir_status add_part(
 	*p = (chi_array_file){ .reader = chi_reader_open_member(path, m) };
 	if (!p->reader)
 		return choir_error_status();
-	++*n; // the caller closes it
+	++*n;
 	CHOIR_TRY(chi_npy_read_header(p));
 	if (p->dim[0] != parts[0].dim[0])
 		return choir_fail(CHOIR_INVALID,
@@ -72,7 +72,6 @@ static choir_status open_parts(const char *path, const chi_zip_members *members,
 	return *n ? CHOIR_OK : choir_fail(CHOIR_CORRUPT, "%s: the archive has no arrays", path);
 }
 
-// Members' names, without the endings.
 static void name_parts(const chi_zip_members *members, size_t wanted, const char *const names[],
 		const char *columns[])
 {

@@ -1,5 +1,5 @@
-// A zip archive's directory (PKWARE APPNOTE 6.3). A record at the file's end points to it, and
-// its entries to the members. Numbers are little-endian; each is checked against the file's size.
+// PKWARE APPNOTE 6.3. A record at the file's end points to the directory, and its entries to the
+// members. Little-endian numbers are checked against the file's size.
 #include "data/source/array/zip_archive.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ enum {
 	ENCRYPTED = 1,
 	WIDE = 1 // extra field with 64-bit sizes
 };
-static const uint32_t NARROW = 0xffffffff; // the number is in the extra field
+static const uint32_t NARROW = 0xffffffff;
 
 typedef struct {
 	chi_file *file;
@@ -48,8 +48,6 @@ static bool within(const archive *a, uint64_t at, uint64_t bytes)
 {
 	return at <= a->size && bytes <= a->size - at;
 }
-
-// ---- The end.
 
 static choir_status read_wide_end(archive *a, uint64_t end)
 {
@@ -114,8 +112,6 @@ static choir_status read_end(archive *a)
 	chi_free(tail);
 	return status;
 }
-
-// ---- Entries.
 
 // Numbers that do not fit in the entry.
 static bool widen(const unsigned char *extra, size_t left, uint64_t *wide[], int n)

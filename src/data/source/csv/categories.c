@@ -1,6 +1,5 @@
-// A hash table with open addressing, at most half full. Texts are consecutive, so a million short
-// ones take little more memory than their file. A secret seed prevents files in which all texts
-// collide.
+// A hash table, at most half full; texts are consecutive. A secret seed prevents files in which
+// all texts collide.
 #include "data/source/csv/categories.h"
 
 #include <stdlib.h>
@@ -31,7 +30,7 @@ struct chi_categories {
 chi_categories *chi_categories_new(void)
 {
 	chi_categories *c = chi_alloc(sizeof *c);
-	if (c) // heap and stack addresses
+	if (c)
 		c->seed = (uint64_t) (uintptr_t) c << 20 ^ (uint64_t) (uintptr_t) &c;
 	return c;
 }
@@ -48,7 +47,6 @@ void chi_categories_free(chi_categories *c)
 
 __extension__ typedef unsigned __int128 wide;
 
-// It depends on all bits of both factors.
 static uint64_t fold(uint64_t a, uint64_t b)
 {
 	const wide product = (wide) a * b;
@@ -94,7 +92,7 @@ static choir_status make_slots(chi_categories *c)
 	if (c->slots / 2 > c->n)
 		return CHOIR_OK;
 	size_t slots = c->slots ? 2 * c->slots : FIRST_SLOTS;
-	chi_free(c->slot); // the larger table is filled anew
+	chi_free(c->slot);
 	c->slots = 0;
 	c->slot = chi_alloc_array(slots, sizeof *c->slot);
 	if (!c->slot)
@@ -198,8 +196,6 @@ bool chi_categories_equal(const chi_categories *a, const chi_categories *b)
 			return false;
 	return true;
 }
-
-// ---- The categories of a dataset's column.
 
 static const chi_categories *categories_of(const choir_dataset *d, const char *column)
 {

@@ -1,5 +1,5 @@
-// The distinct texts of a column, numbered in byte order, whatever the order of rows and files.
-// Threads: one at a time while the set changes, then any.
+// A column's distinct texts, numbered in byte order. Threads: one at a time while the set changes,
+// then any.
 #pragma once
 
 #include "choir/status.h"

@@ -1,5 +1,5 @@
-// A number is parsed from the buffer straight into the reader's row; if more follows in its
-// field, a slower function parses the field. The next row overwrites a bad or dropped one.
+// A number is parsed from the buffer straight into the reader's row; if more follows in its field,
+// a slower function parses the field. The next row overwrites a bad or dropped one.
 #include "data/stage.h"
 
 #include <math.h>
@@ -24,14 +24,12 @@ typedef struct {
 	chi_csv_schema schema;
 	chi_row_buffer spare; // one example, for unwanted columns
 	bool looked;
-	bool numbered; // in the last column
+	bool numbered;
 	int64_t before;
 	chi_places places;
 } csv;
 
 typedef enum { ROW_GOOD, ROW_DROPPED, ROW_WRONG, ROW_MORE } row_end;
-
-// ---- Fields.
 
 static bool store(choir_dtype dtype, const chi_decimal *d, void *to)
 {
@@ -69,7 +67,6 @@ static bool store_not_finite(choir_dtype dtype, const chi_csv_text *t, void *to)
 	return true;
 }
 
-// Unless bad rows are skipped.
 static row_end wrong_field(
 		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, const char *what)
 {
@@ -151,7 +148,6 @@ static row_end take_value(
 	return wrong_field(c, f, t, at, what);
 }
 
-// Fast path: the field is one number.
 static bool take_number(
 		const csv *c, const chi_csv_field *f, const char **p, void *to, chi_csv_end *how)
 {
@@ -171,9 +167,6 @@ static bool take_number(
 	return true;
 }
 
-// ---- Rows.
-
-// A wrong number of fields, or an incomplete row.
 static row_end not_whole(csv *c, size_t fields, const char *p, chi_csv_end how)
 {
 	chi_csv_text field;
@@ -281,8 +274,7 @@ static choir_status csv_read(choir_dataset *d, void *const column[], int64_t wan
 	while (*got < want && (status = next_row(c, to)) == CHOIR_OK) {
 		++*got;
 		if (c->numbered)
-			*(int64_t *) to[d->spec.n - 1] =
-					c->before + c->rows.row - 2; // rows.row is the next one
+			*(int64_t *) to[d->spec.n - 1] = c->before + c->rows.row - 2;
 		for (size_t i = 0; i < d->spec.n; i++)
 			to[i] += column[i] ? d->bytes[i] : 0;
 		if (chi_places_due(&c->places) && (status = add_place(c)) != CHOIR_OK)
@@ -318,7 +310,7 @@ static choir_status csv_seek(choir_dataset *d, int64_t elements)
 	return chi_dataset_read_over(d, mark.elements, elements);
 }
 
-// Of the options that drop rows.
+// Options that drop rows.
 static uint64_t csv_signature(const choir_dataset *d)
 {
 	const chi_csv_schema *s = &((const csv *) d)->schema;
@@ -345,10 +337,8 @@ static void csv_free(choir_dataset *d)
 
 static const chi_stage csv_stage = {
 	.name = "csv dataset",
-	.range = chi_no_range,
 	.read = csv_read,
 	.rewind = csv_rewind,
-	.peek = chi_no_peek,
 	.free = csv_free,
 	.seek = csv_seek,
 	.seek_index = chi_places_index,
@@ -358,8 +348,6 @@ static const chi_stage csv_stage = {
 	.shard_files = chi_paths_shard,
 	.path = chi_paths_at,
 };
-
-// ---- Construction.
 
 static bool needs_infer(const chi_csv_schema *s, const choir_csv_options *o)
 {
@@ -417,7 +405,6 @@ static choir_status prepare(csv *c, const char *path, const choir_csv_options *o
 	return CHOIR_OK;
 }
 
-// 0: an error.
 static size_t add_number(size_t n, choir_column columns[CHI_MAX_COLUMNS], const char *name)
 {
 	bool taken = n == CHI_MAX_COLUMNS;
@@ -434,7 +421,7 @@ static size_t add_number(size_t n, choir_column columns[CHI_MAX_COLUMNS], const 
 	return n + 1;
 }
 
-// Leaves c empty.
+// Empties c.
 static csv *make(csv *c, const choir_csv_options *o)
 {
 	choir_column columns[CHI_MAX_COLUMNS];
@@ -455,7 +442,7 @@ static csv *make(csv *c, const choir_csv_options *o)
 	made->base.files = (int64_t) made->paths.n;
 	for (size_t i = 0; i < made->schema.n; i++) {
 		chi_csv_field *f = &made->schema.field[i];
-		f->as = NULL; // the caller's
+		f->as = NULL;
 		// gathered columns have categories per field
 		if (f->category && columns[f->target].shape.rank == 0)
 			made->base.spec.categories[f->target] = f->categories;

@@ -1,4 +1,4 @@
-// The CSV source: rows, type inference, choice of columns.
+// The CSV source.
 #pragma once
 
 #include "base/glob.h"
@@ -6,18 +6,18 @@
 #include "data/source/reader.h"
 #include "data/stage.h"
 
-// Without quotes, in the buffer; in scratch if it has doubled quotes. The byte after it belongs
-// to no number.
+// Without quotes, in the buffer or, with doubled quotes, in scratch. The byte after it belongs to
+// no number.
 typedef struct {
 	const char *text;
 	size_t length;
 } chi_csv_text;
 
 typedef enum {
-	CHI_CSV_NEXT, // a separator followed
-	CHI_CSV_LAST, // the row ended
+	CHI_CSV_NEXT,
+	CHI_CSV_LAST,
 	CHI_CSV_MORE, // the buffer ended: read the row again
-	CHI_CSV_BAD // see rows->fault
+	CHI_CSV_BAD
 } chi_csv_end;
 
 typedef struct {
@@ -25,13 +25,13 @@ typedef struct {
 	size_t file;
 	chi_reader *reader;
 	char separator, quote;
-	unsigned char stops[256]; // that end an unquoted field, or are wrong
-	char *buffer; // capacity + 1
-	size_t capacity, length; // a zero byte follows
-	size_t at; // of the next row
+	unsigned char stops[256]; // end an unquoted field, or are wrong
+	char *buffer;
+	size_t capacity, length;
+	size_t at;
 	bool ended;
 	uint64_t offset;
-	int64_t row; // the next one, from 1; 0: header
+	int64_t row; // next, from 1; 0: header
 	char *scratch;
 	size_t scratch_capacity;
 	const char *fault;
@@ -40,13 +40,12 @@ typedef struct {
 choir_status chi_csv_rows_init(chi_csv_rows *r, const chi_glob *paths, char separator, char quote);
 void chi_csv_rows_free(chi_csv_rows *r);
 void chi_csv_rows_rewind(chi_csv_rows *r);
-// At its first row or header. CHOIR_END: no more files.
+// At the first row or header. CHOIR_END: no more files.
 choir_status chi_csv_open(chi_csv_rows *r);
 // CHOIR_INVALID: no row begins at byte.
 choir_status chi_csv_jump(chi_csv_rows *r, int64_t byte, int64_t row);
-// Skips empty lines.
 choir_status chi_csv_begin(chi_csv_rows *r);
-// Moves *p past the separator or line end.
+// Moves *p past the separator.
 chi_csv_end chi_csv_take(chi_csv_rows *r, const char **p, chi_csv_text *field);
 choir_status chi_csv_refill(chi_csv_rows *r);
 bool chi_csv_full(const chi_csv_rows *r);
@@ -63,20 +62,19 @@ typedef enum {
 	CHI_CSV_TEXT
 } chi_csv_found;
 
-// There may be a million.
 typedef struct {
 	const char *name;
-	const choir_csv_column *as; // during construction; or NULL
+	const choir_csv_column *as;
 	chi_categories *categories;
 	int64_t missing;
 	uint32_t offset;
-	uint32_t width; // values in the row, without the indicator
+	uint32_t width; // without the indicator
 	uint8_t target;
-	uint8_t found; // chi_csv_found
+	uint8_t found;
 	uint8_t dtype;
 	bool wanted : 1, category : 1, one_hot : 1, date : 1, indicator : 1, drop : 1;
-	bool again : 1; // texts came after numbers: categories are incomplete
-	bool other : 1; // not listed; gathered if possible
+	bool again : 1; // texts came after numbers: incomplete
+	bool other : 1; // unlisted; gathered if possible
 	bool many : 1; // other: too many texts
 } chi_csv_field;
 
@@ -85,28 +83,27 @@ typedef struct {
 	const char *file;
 	size_t n;
 	chi_csv_field *field;
-	chi_categories *names; // of the fields; owned
+	chi_categories *names;
 	size_t capacity;
-	bool header, skip; // of bad rows
-	bool row_names; // at the start of rows, no column
-	bool open_end; // rows may end with a separator
+	bool header, skip; // skip: bad rows
+	bool row_names;
+	bool open_end;
 	choir_missing missing;
 	size_t missing_texts;
 	char **missing_text;
-	bool may_be_missing[256]; // their first bytes
-	bool numbers_missing; // one is a number
+	bool may_be_missing[256];
+	bool numbers_missing;
 	int64_t infer_rows;
-	int64_t rows; // that inference has read
+	int64_t rows;
 	size_t other_categories;
 	bool other_dates;
 } chi_csv_schema;
 
-// At the start of a row, if any.
 chi_csv_end chi_csv_lead(chi_csv_rows *r, const chi_csv_schema *s, const char **p);
-// A row may end with a separator. how: the end of the last field.
+// how: the end of the last field.
 chi_csv_end chi_csv_close(
 		chi_csv_rows *r, const chi_csv_schema *s, const char **p, chi_csv_end how);
-// In the options, and the number of texts there.
+// In the options, and their number of texts.
 static inline choir_csv_kind chi_csv_kind(const chi_csv_field *f)
 {
 	return f->as ? f->as->kind : CHOIR_CSV_INFER;
@@ -116,31 +113,27 @@ static inline size_t chi_csv_listed(const chi_csv_field *f)
 	return f->as ? f->as->categories : 0;
 }
 const char *chi_csv_holds(chi_csv_found found);
-// If the column holds found.
 bool chi_csv_needs_texts(const chi_csv_field *f, chi_csv_found found);
-// Takes the first row of the open file.
 choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s);
-// Against a later file's header.
 choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s);
-// What the options leave open, from all files. Rewinds r.
+// What the options leave open. Rewinds r.
 choir_status chi_csv_infer(chi_csv_rows *r, chi_csv_schema *s);
-// *taken false: wanted categories are missing. CHOIR_INVALID: other names.
+// *taken false: categories are missing. CHOIR_INVALID: other names.
 choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken);
 // s->n: none.
 size_t chi_csv_find_field(const chi_csv_schema *s, const char *name);
 bool chi_csv_is_missing(const chi_csv_schema *s, const chi_csv_text *field);
-// In any case of letters.
 bool chi_csv_not_finite(const chi_csv_text *field, double *value);
 enum { CHI_CSV_SHOWN = 40, CHI_CSV_SHOWN_SIZE = 4 * CHI_CSV_SHOWN };
 const char *chi_csv_show(const chi_csv_text *field, char out[CHI_CSV_SHOWN_SIZE]);
-// Records a fault of the row at r->at. p: its place, or NULL.
+// A fault of the row at r->at. p: its place, or NULL.
 choir_status chi_csv_wrong(const chi_csv_rows *r, const char *p, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 
 void chi_csv_schema_free(chi_csv_schema *s);
-// set before the inference, choose after it
+// before and after the inference
 choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o);
 choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o);
-// Returns their number; 0: an error.
+// 0: an error.
 size_t chi_csv_place_columns(
 		chi_csv_schema *s, const choir_csv_options *o, choir_column columns[CHI_MAX_COLUMNS]);

@@ -1,4 +1,4 @@
-// The choice of columns, and where their fields go.
+// Which columns there are, and where fields go.
 #include "data/source/csv/csv.h"
 
 #include <string.h>
@@ -102,7 +102,6 @@ static choir_status check_column(const choir_csv_column *c)
 	return CHOIR_OK;
 }
 
-// In the order of the list.
 static choir_status give_categories(chi_csv_field *f)
 {
 	f->categories = chi_categories_new();
@@ -143,8 +142,6 @@ choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o)
 		s->field[i].many = true;
 	return CHOIR_OK;
 }
-
-// ---- The schema of another dataset.
 
 static choir_status check_same_names(const chi_csv_schema *s, const chi_csv_schema *from)
 {
@@ -193,8 +190,6 @@ choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *
 	return CHOIR_OK;
 }
 
-// ---- Places.
-
 static size_t find(size_t n, const choir_column columns[], const char *name)
 {
 	size_t i = 0;
@@ -228,7 +223,6 @@ static void decide(chi_csv_field *f, bool gathered)
 	f->dtype = (uint8_t) dtype;
 }
 
-// as may be new.
 static choir_status place(
 		chi_csv_field *f, const char *as, bool gathered, size_t *n, choir_column columns[])
 {

@@ -1,6 +1,5 @@
-// One read of the files before the first example. A column has whole numbers if all its fields
-// are, else numbers, dates or text. The distinct texts are its categories. Only rows with as many
-// fields as the header count.
+// One read of all files. A column has whole numbers if all its fields are, else numbers, dates or
+// text. The distinct texts are its categories. Only rows with the header's number of fields count.
 #include "data/source/csv/csv.h"
 
 #include <math.h>
@@ -20,8 +19,6 @@ const char *chi_csv_show(const chi_csv_text *field, char out[CHI_CSV_SHOWN_SIZE]
 			(int) (field->length < sizeof text ? field->length : sizeof text - 1), field->text);
 	return chi_text_clean(text, out, CHI_CSV_SHOWN_SIZE);
 }
-
-// ---- The header.
 
 static choir_status add_name(chi_csv_rows *r, chi_csv_schema *s, const chi_csv_text *t)
 {
@@ -65,7 +62,7 @@ static bool is_nameless(chi_csv_schema *s, const chi_csv_text *t, chi_csv_end ho
 	return first || last;
 }
 
-// *more: the row is incomplete.
+// *more: incomplete.
 static choir_status try_names(chi_csv_rows *r, chi_csv_schema *s, bool *more)
 {
 	const char *p = r->buffer + r->at;
@@ -124,7 +121,6 @@ static choir_status read_header(chi_csv_rows *r, chi_csv_schema *s)
 
 enum { PEEKED = 2 }; // one row might be damaged
 
-// *open: rows whose last field is empty.
 static chi_csv_end count_fields(chi_csv_rows *r, size_t fields[PEEKED], size_t *open)
 {
 	const char *p = r->buffer + r->at;
@@ -144,7 +140,7 @@ static chi_csv_end count_fields(chi_csv_rows *r, size_t fields[PEEKED], size_t *
 	return how;
 }
 
-// Rows with one field more than the header begin with a name, as R writes them, or end with a
+// Rows with a field more than the header begin with a name, as R writes them, or end with a
 // separator.
 static choir_status find_row_names(chi_csv_rows *r, chi_csv_schema *s)
 {
@@ -162,7 +158,7 @@ static choir_status find_row_names(chi_csv_rows *r, chi_csv_schema *s)
 			CHOIR_TRY(chi_csv_refill(r));
 	} while (how == CHI_CSV_MORE);
 	if (how == CHI_CSV_BAD)
-		return r->fault ? CHOIR_OK : CHOIR_NO_MEMORY; // reported when the row is read
+		return r->fault ? CHOIR_OK : CHOIR_NO_MEMORY;
 	for (size_t i = 0; i < PEEKED; i++)
 		if (fields[i] != s->n + 1)
 			return CHOIR_OK;
@@ -231,8 +227,6 @@ choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s)
 	return CHOIR_OK;
 }
 
-// ---- The rows.
-
 bool chi_csv_is_missing(const chi_csv_schema *s, const chi_csv_text *field)
 {
 	if (field->length == 0)
@@ -281,7 +275,6 @@ static chi_csv_found combine(chi_csv_found a, chi_csv_found b)
 	return a == CHI_CSV_DATE || b == CHI_CSV_DATE ? CHI_CSV_TEXT : a > b ? a : b;
 }
 
-// In the first pass.
 static bool collects(const chi_csv_field *f)
 {
 	return chi_csv_needs_texts(f, (chi_csv_found) f->found);
@@ -295,7 +288,7 @@ static void leave_out(chi_csv_field *f)
 	f->again = false;
 }
 
-// Twice on average.
+// On average, twice.
 static bool has_repeated_texts(const chi_csv_schema *s, const chi_csv_field *f)
 {
 	const size_t texts = f->categories ? chi_categories_count(f->categories) : 0;
@@ -319,7 +312,7 @@ static choir_status collect(
 	}
 	if (!is_utf8) {
 		if (s->skip)
-			return CHOIR_OK; // the row will be skipped
+			return CHOIR_OK;
 		return chi_csv_wrong(
 				r, NULL, "column \"%s\": \"%s\" is not UTF-8", f->name, chi_csv_show(t, shown));
 	}
@@ -345,7 +338,7 @@ static choir_status infer_field(chi_csv_rows *r, const chi_csv_schema *s, chi_cs
 	return collects(f) && !f->again ? collect(r, s, f, t) : CHOIR_OK;
 }
 
-// *good: as many fields as in the header.
+// *good: the header's number of fields.
 static choir_status measure(chi_csv_rows *r, const chi_csv_schema *s, const char **end, bool *good)
 {
 	for (;;) {
@@ -374,7 +367,7 @@ static choir_status measure(chi_csv_rows *r, const chi_csv_schema *s, const char
 	}
 }
 
-// False: the field may change its column.
+// False: it may change its column.
 static bool take_known(chi_csv_rows *r, const chi_csv_schema *s, const chi_csv_field *f,
 		const char **p, chi_csv_end *how)
 {
@@ -401,7 +394,7 @@ static bool take_known(chi_csv_rows *r, const chi_csv_schema *s, const chi_csv_f
 			(f->categories && chi_categories_find(f->categories, t.text, t.length) >= 0);
 }
 
-// Rows that change nothing. False: the row may, or is incomplete.
+// Rows that change nothing. False: this one may, or is incomplete.
 static bool pass_known(chi_csv_rows *r, const chi_csv_schema *s)
 {
 	const char *p = r->buffer + r->at;
@@ -431,7 +424,7 @@ static choir_status infer_row(chi_csv_rows *r, chi_csv_schema *s, bool again)
 	for (size_t i = 0; i < s->n; i++) {
 		chi_csv_text field;
 		if (chi_csv_take(r, &p, &field) == CHI_CSV_BAD)
-			return CHOIR_NO_MEMORY; // measure found all other faults
+			return CHOIR_NO_MEMORY;
 		CHOIR_TRY(infer_field(r, s, &s->field[i], &field, again));
 	}
 	r->at = (size_t) (end - r->buffer);

@@ -1,6 +1,5 @@
-// Fields by RFC 4180. When the buffer ends within a row, the row moves to the buffer's start,
-// more is read, and it is parsed again. So there is no parser state, and the buffer holds the
-// longest row.
+// RFC 4180. A row at the buffer's end moves to its start, more is read, and the row is parsed
+// again. So there is no parser state, and the buffer holds the longest row.
 #include "data/source/csv/csv.h"
 
 #include <stdarg.h>
@@ -102,7 +101,7 @@ choir_status chi_csv_refill(chi_csv_rows *r)
 
 choir_status chi_csv_open(chi_csv_rows *r)
 {
-	static const char mark[] = "\xef\xbb\xbf"; // UTF-8's byte order mark
+	static const char mark[] = "\xef\xbb\xbf";
 	chi_reader_close(r->reader);
 	r->reader = NULL;
 	if (r->file == r->paths->n)
@@ -158,8 +157,6 @@ choir_status chi_csv_begin(chi_csv_rows *r)
 			return CHOIR_OK;
 	}
 }
-
-// ---- Fields.
 
 static chi_csv_end bad(chi_csv_rows *r, const char **p, const char *at, const char *fault)
 {
@@ -241,7 +238,7 @@ static chi_csv_end take_quoted(
 		return bad(r, p, behind, "text after the closing quote of a field");
 	const chi_csv_end how = finish(r, p, behind);
 	if (doubled && (how == CHI_CSV_NEXT || how == CHI_CSV_LAST) && !undouble(r, field))
-		return bad(r, p, start, NULL); // recorded: no memory
+		return bad(r, p, start, NULL);
 	return how;
 }
 
@@ -290,7 +287,7 @@ chi_csv_end chi_csv_close(
 			: how;
 }
 
-// Ignores quotes. False: the buffer has no line end.
+// Ignores quotes. False: no line end.
 static bool pass_line(chi_csv_rows *r, const char *p)
 {
 	const char *last = r->buffer + r->length, *end = memchr(p, '\n', (size_t) (last - p));
@@ -316,7 +313,7 @@ choir_status chi_csv_pass_row(chi_csv_rows *r)
 		if (how == CHI_CSV_LAST || (how == CHI_CSV_BAD && pass_line(r, p)))
 			break;
 		if (how == CHI_CSV_MORE && chi_csv_full(r) && pass_line(r, r->buffer))
-			break; // an unclosed quote
+			break;
 		CHOIR_TRY(chi_csv_refill(r));
 	}
 	r->row++;

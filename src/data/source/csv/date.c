@@ -1,4 +1,4 @@
-// Dates and times in text, by ISO 8601.
+// ISO 8601.
 #include "data/source/csv/date.h"
 
 #include <stdint.h>
@@ -7,7 +7,6 @@ typedef struct {
 	const char *at, *end;
 } reading;
 
-// Exactly n digits.
 static bool decimal(reading *r, int n, int *value)
 {
 	*value = 0;

@@ -1,6 +1,6 @@
-// Nearly all numbers have at most 19 digits and a power of ten of at most 27. Since ten is two
-// times five, the result is a product or quotient of two 64-bit integers, computed to at least 64
-// bits; a remainder decides the rounding. The C library converts all others.
+// Nearly all numbers have at most 19 digits and a power of ten of at most 27. As ten is two times
+// five, the result is a product or quotient of two 64-bit integers, computed to at least 64 bits.
+// A remainder decides the rounding. The C library converts all others.
 #include "data/source/csv/decimal.h"
 
 #include <math.h>
@@ -92,7 +92,6 @@ bool chi_decimal_read(const char *text, chi_decimal *d)
 		p = read_digits(point, d, &count);
 		some = some || p > point;
 		d->whole = false;
-		// after omitted digits the text is parsed again
 		d->exponent = p - point <= MAX_TEXT ? -(int) (p - point) : 0;
 		d->inexact = d->inexact || p - point > MAX_TEXT;
 	}
@@ -104,8 +103,7 @@ bool chi_decimal_read(const char *text, chi_decimal *d)
 	return true;
 }
 
-// The value is the result q, with its highest bit set, times 2 to the power of *exponent. *more:
-// there is a remainder. digits is not 0.
+// q 2^*exponent, with q's highest bit set. *more: a remainder. digits is not 0.
 static uint64_t leading_bits(const chi_decimal *d, int *exponent, bool *more)
 {
 	const int shift = __builtin_clzll(d->digits);
@@ -120,7 +118,7 @@ static uint64_t leading_bits(const chi_decimal *d, int *exponent, bool *more)
 		*more = (product & (((wide) 1 << (bits - 64)) - 1)) != 0;
 		return (uint64_t) (product >> (bits - 64));
 	}
-	// With highest bits set, the quotient has 63 or 64 bits.
+	// Highest bits are set, so the quotient has 63 or 64 bits.
 	const uint64_t five = powers_of_five[-d->exponent];
 	const int five_shift = __builtin_clzll(five);
 	const uint64_t divisor = five << five_shift;
@@ -132,7 +130,7 @@ static uint64_t leading_bits(const chi_decimal *d, int *exponent, bool *more)
 	return q << last; // the unknown bit is far below
 }
 
-// Ties to even. The result is exact as an f64.
+// Ties to even; exact as an f64.
 static double round_to(uint64_t q, int exponent, bool more, int bits)
 {
 	const int dropped = 64 - bits;
@@ -196,7 +194,6 @@ bool chi_decimal_f32(const chi_decimal *d, float *out)
 	int exponent = 0;
 	bool more = false;
 	const uint64_t q = is_simple(d) ? leading_bits(d, &exponent, &more) : 0;
-	// numbers near the largest f32
 	if (q == 0 || exponent + 63 >= F32_LAST) {
 		if (!copy_text(d, copy))
 			return false;

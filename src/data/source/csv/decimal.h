@@ -1,5 +1,5 @@
-// Exactly rounded: in any locale and floating-point environment, the bits are those of strtod and
-// strtof in the C locale.
+// Exactly rounded: the bits are those of strtod and strtof in the C locale, in any locale and
+// floating-point environment.
 #pragma once
 
 #include <stdbool.h>
@@ -7,17 +7,17 @@
 #include <stdint.h>
 
 typedef struct {
-	uint64_t digits; // without the point
-	int exponent; // power of ten
+	uint64_t digits;
+	int exponent;
 	bool negative;
-	bool whole; // no point, no exponent
-	bool inexact; // more than 19; digits has the first
+	bool whole;
+	bool inexact;
 	const char *text, *end;
 } chi_decimal;
 
-// The longest number at text. The byte after it, e.g. zero, must not continue it.
+// The longest number. The byte after it must not continue it.
 bool chi_decimal_read(const char *text, chi_decimal *d);
-// Infinite if out of range. False: the text has more than 1000 bytes.
+// Infinite if out of range. False: more than 1000 bytes.
 bool chi_decimal_f64(const chi_decimal *d, double *out);
 bool chi_decimal_f32(const chi_decimal *d, float *out);
 // False: not whole, or out of range.

@@ -1,5 +1,5 @@
-// Datasets of equal length are read side by side, as a stream. A chunked one gets a cache for a
-// row of chunks, so each chunk is unpacked once.
+// Datasets of equal length, read side by side. A chunked one has a cache for a row of chunks, so
+// each is unpacked once.
 #include "data/stage.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static const char what[] = "hdf5 dataset";
 enum { MAX_NAME = 256, MAX_CACHE = 256 << 20, USUAL_CACHE = 1 << 20, CACHE_SLOTS = 10007 };
 
 typedef struct {
-	hid_t id, type; // dataset, type in memory; negative: none
+	hid_t id, type; // negative: none
 	choir_dtype dtype;
 	chi_hdf5_stored stored;
 } part;
@@ -42,9 +42,7 @@ static choir_status library_failed(
 			name ? ": " : "", text[0] ? text : "the HDF5 library gives no reason");
 }
 
-// ---- Names.
-
-// Its length; negative: a failure.
+// Negative: a failure.
 static ssize_t member_name(const chi_hdf5 *h, hid_t root, hsize_t i, char name[MAX_NAME])
 {
 	return h->H5Lget_name_by_idx(
@@ -72,7 +70,7 @@ static H5I_type_t member_type(const chi_hdf5 *h, hid_t root, const char *name)
 typedef struct {
 	size_t n;
 	char name[CHI_MAX_COLUMNS][MAX_NAME];
-	chi_text all; // "x", "train/"
+	chi_text all;
 } members;
 
 static choir_status see_member(
@@ -130,9 +128,7 @@ static choir_status no_such(const chi_hdf5 *h, const hdf5_source *s, const char 
 	return status;
 }
 
-// ---- Types.
-
-// The caller closes the result.
+// The caller closes it.
 static hid_t memory_type(const chi_hdf5 *h, hid_t in_file, choir_dtype dtype)
 {
 	switch (dtype) {
@@ -156,7 +152,6 @@ static hid_t memory_type(const chi_hdf5 *h, hid_t in_file, choir_dtype dtype)
 	return type;
 }
 
-// value: bytes in the file.
 static choir_status take_type(
 		const chi_hdf5 *h, const char *path, const char *name, part *p, size_t *value)
 {
@@ -178,8 +173,6 @@ static choir_status take_type(
 	h->H5Tclose(type);
 	return status;
 }
-
-// ---- Opening.
 
 static choir_status take_shape(
 		const chi_hdf5 *h, const char *path, const char *name, part *p, choir_column *c)
@@ -210,7 +203,7 @@ static choir_status take_shape(
 	return CHOIR_OK;
 }
 
-// 0: not chunked, or more than MAX_CACHE.
+// 0: not chunked, or too large.
 static size_t chunk_row_bytes(const part *p)
 {
 	const chi_hdf5_stored *s = &p->stored;
@@ -235,7 +228,7 @@ static void widen_cache(const chi_hdf5 *h, hid_t file, const char *name, part *p
 	if (list < 0)
 		return;
 	h->H5Pset_chunk_cache(list, CACHE_SLOTS, bytes, 1);
-	h->H5Dclose(p->id); // an open dataset keeps its cache
+	h->H5Dclose(p->id); // open, it keeps its cache
 	p->id = h->H5Dopen2(file, name, list);
 	h->H5Pclose(list);
 }
@@ -263,8 +256,6 @@ static choir_status open_part(
 	return CHOIR_OK;
 }
 
-// ---- Reading.
-
 static choir_status check_bools(const hdf5_source *s, size_t i, const uint8_t *values, size_t n)
 {
 	for (size_t k = 0; k < n; k++)
@@ -288,7 +279,7 @@ static choir_status read_part(
 	hsize_t start[CHOIR_MAX_RANK] = { (hsize_t) s->next }, size[CHOIR_MAX_RANK];
 	if (chi_hdf5_check_rows(h, p->id, start[0], (hsize_t) count, &p->stored) != CHOIR_OK)
 		return blame(s, i);
-	if (p->stored.sparse) // the library does not write missing values
+	if (p->stored.sparse) // the library skips missing values
 		memset(to, 0, (size_t) count * s->base.bytes[i]);
 	memcpy(size, p->stored.dim, sizeof size);
 	size[0] = (hsize_t) count;
@@ -384,18 +375,14 @@ static const char *hdf5_path(const choir_dataset *d, int64_t i)
 
 static const chi_stage hdf5_stage = {
 	.name = what,
-	.range = chi_no_range,
 	.read = hdf5_read,
 	.rewind = hdf5_rewind,
-	.peek = chi_no_peek,
 	.free = hdf5_free,
 	.seek = hdf5_seek,
 	.files = CHI_FILES_HERE,
 	.shard_files = hdf5_shard,
 	.path = hdf5_path,
 };
-
-// ---- Construction.
 
 static choir_status same_lengths(
 		const hdf5_source *s, size_t n, const char *const names[], const part parts[])
@@ -410,7 +397,7 @@ static choir_status same_lengths(
 	return CHOIR_OK;
 }
 
-// Takes over from's members.
+// Owns from's members.
 static choir_dataset *make_source(const hdf5_source *from, size_t n, const choir_column columns[])
 {
 	const int64_t examples = (int64_t) from->part[0].stored.dim[0];
@@ -464,7 +451,6 @@ static choir_dataset *open_all(const chi_hdf5 *h, const hdf5_source *from)
 	return d;
 }
 
-// Owns seen on success.
 static choir_dataset *open_file(
 		const chi_hdf5 *h, const char *path, chi_file *seen, size_t n, const char *const names[])
 {
@@ -495,7 +481,7 @@ choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *co
 										  : "names are more than 32");
 		return NULL;
 	}
-	chi_file *file = chi_file_open(path); // a missing file is reported as elsewhere
+	chi_file *file = chi_file_open(path);
 	if (!file)
 		return NULL;
 	const chi_hdf5 *h = chi_hdf5_begin();

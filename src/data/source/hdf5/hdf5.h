@@ -1,5 +1,4 @@
-// Some releases of HDF5 crash on inconsistent sizes, so sizes are verified before the library
-// uses them.
+// Some releases crash on inconsistent sizes, so these are verified first.
 #pragma once
 
 #include "data/source/hdf5/hdf5_library.h"
@@ -13,24 +12,21 @@ choir_status chi_array_list_hdf5(choir_array_list *l, const char *path);
 typedef struct {
 	int rank;
 	hsize_t dim[CHOIR_MAX_RANK];
-	hsize_t chunk[CHOIR_MAX_RANK]; // 0: contiguous
-	bool filtered; // chunks' sizes vary
-	bool fixed; // no axis can grow
-	bool sparse; // some values were never written
-	uint32_t value; // bytes, by the chunks' header; 0: unknown
-	hsize_t seen; // last checked chunk along axis 0, from 1
+	hsize_t chunk[CHOIR_MAX_RANK];
+	bool filtered;
+	bool fixed;
+	bool sparse; // some values are unwritten
+	uint32_t value; // bytes; 0: unknown
+	hsize_t seen; // last checked along axis 0, from 1
 } chi_hdf5_stored;
 
 // False: Choir has no such dtype.
 bool chi_hdf5_dtype(const chi_hdf5 *h, hid_t type, choir_dtype *dtype);
-// Gives the bytes of a value. CHOIR_CORRUPT names the file's byte: the library must not open the
-// object.
+// Gives the bytes of a value. CHOIR_CORRUPT names the byte: the library must not open the object.
 choir_status chi_hdf5_check_header(
 		const chi_hdf5 *h, hid_t file, const char *path, const char *name, uint32_t *value);
-// s has rank and dimensions. value: bytes in the file. CHOIR_CORRUPT: values are missing, or
-// sizes contradict each other.
+// s has rank and dimensions. CHOIR_CORRUPT: values are missing, or sizes contradict each other.
 choir_status chi_hdf5_inspect(const chi_hdf5 *h, hid_t id, size_t value, chi_hdf5_stored *s);
-// count is at least 1.
 choir_status chi_hdf5_check_rows(
 		const chi_hdf5 *h, hid_t id, hsize_t first, hsize_t count, chi_hdf5_stored *s);
 

@@ -1,7 +1,6 @@
-// Headers of version 1 have no checksum, and HDF5 1.10 trusts damaged ones: it divides by chunk
-// sizes, copies as many values as an enumeration declares and as many bytes of a fill value as
-// the type has, and follows shared messages in files that cannot have any. Format: "HDF5 File
-// Format Specification Version 3.0", II.A and IV.A.
+// HDF5 1.10 trusts damaged headers of version 1: it divides by chunk sizes, copies as many values
+// as an enumeration declares and as many bytes of a fill value as the type has, and follows shared
+// messages. Format: "HDF5 File Format Specification Version 3.0", II.A and IV.A.
 #include "data/source/hdf5/hdf5.h"
 
 #ifndef H5_NO_DEPRECATED_SYMBOLS
@@ -13,32 +12,32 @@
 
 enum {
 	OLD_FILES = 1, // superblocks without shared messages
-	MAX_SIZE = 8, // of an offset or a length
+	MAX_SIZE = 8,
 	HEADER = 16,
 	MESSAGE = 8,
-	BODY = 2 * MAX_SIZE + 4 * (H5S_MAX_RANK + 1), // inspected
+	BODY = 2 * MAX_SIZE + 4 * (H5S_MAX_RANK + 1),
 	MAX_MESSAGES = 1 << 16
 };
 enum { DATATYPE = 3, FILL_VALUE = 5, LAYOUT = 8, CONTINUATION = 16 };
-enum { SHARED = 2, IN_HEAP = 1 }; // message flag; way of sharing
+enum { SHARED = 2, IN_HEAP = 1 }; // flag; way of sharing
 
 typedef struct {
 	chi_file *file;
-	uint64_t base; // origin of addresses
+	uint64_t base;
 	int version;
 	size_t offset, length;
 } layout;
 
 typedef struct {
 	uint64_t at, end;
-	uint64_t next, next_end; // 0: none
+	uint64_t next, next_end;
 } piece;
 
 typedef struct {
 	uint32_t value; // of chunks; 0: none
 	uint64_t type;
-	uint64_t fill; // 0: default
-	bool truncated; // by a too long fill value
+	uint64_t fill;
+	bool truncated; // by the fill value
 } sizes;
 
 static uint64_t number(const unsigned char *p, size_t bytes)
@@ -48,7 +47,7 @@ static uint64_t number(const unsigned char *p, size_t bytes)
 	return le64toh(n);
 }
 
-// At byte 0, 512, 1024 and so on. False: unknown structure.
+// At byte 0, 512, 1024 ... False: unknown structure.
 static bool find_first_block(layout *l)
 {
 	static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
@@ -74,7 +73,7 @@ static choir_status damaged(uint64_t at, const char *what)
 	return choir_fail(CHOIR_CORRUPT, "byte %llu: %s", (unsigned long long) at, what);
 }
 
-// The last dimension of chunks is the bytes of a value.
+// Chunks' last dimension is the bytes of a value.
 static choir_status check_layout(
 		const layout *l, uint64_t at, const unsigned char *body, uint64_t bytes, uint32_t *value)
 {
@@ -94,7 +93,7 @@ static choir_status check_layout(
 	return CHOIR_OK;
 }
 
-// An enumeration's names and values follow its base type.
+// Names and values follow an enumeration's base type.
 static choir_status check_type(uint64_t at, const unsigned char *body, uint64_t bytes)
 {
 	enum { ENUMERATION = 8, TYPE = 8 };
@@ -107,7 +106,7 @@ static choir_status check_type(uint64_t at, const unsigned char *body, uint64_t 
 	return CHOIR_OK;
 }
 
-// Version 3 has flags before the size, older ones a byte.
+// Version 3 has flags first.
 static void take_fill(const unsigned char *body, uint64_t bytes, sizes *found)
 {
 	enum { WITH_FLAGS = 3, DEFINED = 1 << 5 };
@@ -120,7 +119,7 @@ static void take_fill(const unsigned char *body, uint64_t bytes, sizes *found)
 	found->truncated = found->fill + at + 4 > bytes;
 }
 
-// body is padded with zeros.
+// body: padded with zeros.
 static choir_status check_message(const layout *l, uint64_t at, const unsigned char head[MESSAGE],
 		const unsigned char *body, sizes *found)
 {
@@ -140,7 +139,7 @@ static choir_status check_message(const layout *l, uint64_t at, const unsigned c
 							   : CHOIR_OK;
 }
 
-// At p->at, which moves on. The library finds truncated ones.
+// Advances. The library finds truncated ones.
 static choir_status inspect_message(const layout *l, piece *p, sizes *found)
 {
 	unsigned char head[MESSAGE], body[BODY] = { 0 };

@@ -1,6 +1,5 @@
-// Most builds are not thread-safe, so a lock is held. The library's version check would end the
-// program if header and library differ; Choir avoids it by calling functions unchanged since 1.8
-// by their exported names.
+// Most builds are not thread-safe, so a lock is held. The library's version check could end the
+// program, so functions are called by their exported names, unchanged since 1.8.
 #include "data/source/hdf5/hdf5_library.h"
 
 #include <stdio.h>
@@ -31,7 +30,7 @@ static bool find(chi_module *library, const char *name, void *to)
 	return false;
 }
 
-// It cannot be unloaded safely.
+// Never unloaded.
 static bool load(void)
 {
 	chi_module *library = chi_module_open_alone(CHI_HDF5_LIBRARY);
@@ -78,7 +77,7 @@ void chi_hdf5_end(void)
 	chi_mutex_unlock(&hdf5_mutex);
 }
 
-// The walk reaches the cause last.
+// The cause comes last.
 static herr_t take_text(unsigned n, const H5E_error2_t *e, void *to)
 {
 	(void) n;

@@ -1,5 +1,5 @@
-// HDF5 as a table of functions, loaded with the first file, because its three dozen dependencies
-// would delay every program (decision 0049).
+// HDF5's functions, loaded with the first file, because its dependencies would delay every program
+// (decision 0049).
 #pragma once
 
 #ifdef CHI_HAS_HDF5
@@ -27,7 +27,6 @@
 
 // NULL in older releases.
 #define CHI_HDF5_LATER(use) use(H5Dget_chunk_storage_size) use(H5Dget_num_chunks)
-// A build may lack this one.
 #ifndef H5_NO_DEPRECATED_SYMBOLS
 #define CHI_HDF5_DEPRECATED(use) use(H5Gget_objinfo)
 #else
@@ -43,8 +42,7 @@ typedef struct {
 #undef CHI_HDF5_MEMBER
 } chi_hdf5;
 
-// begin locks out Choir's other threads and turns the library's error output off; end restores
-// both. NULL: no library.
+// begin locks out Choir's other threads and silences the library. NULL: no library.
 const chi_hdf5 *chi_hdf5_begin(void);
 void chi_hdf5_end(void);
 // In one line, or "".

@@ -1,4 +1,4 @@
-// The root group of a file, and HDF5 types as dtypes.
+// The datasets of a file.
 #include "base/text.h"
 #include "data/source/array/array.h"
 #include "data/source/hdf5/hdf5.h"
@@ -53,7 +53,7 @@ static const char *type_name(const chi_hdf5 *h, hid_t type, char text[32])
 	return text;
 }
 
-// Without a shape of more axes than a tensor has.
+// With more axes than a tensor, without a shape.
 static choir_status add_dataset(const chi_hdf5 *h, choir_array_list *l, hid_t id, const char *name)
 {
 	char text[32];
@@ -89,7 +89,7 @@ static choir_status add_member(
 	if (length < 0)
 		return choir_fail(CHOIR_CORRUPT, "%s: its root group cannot be read", path);
 	if (length >= MAX_NAME)
-		return CHOIR_OK; // no program can name it
+		return CHOIR_OK;
 	if (chi_hdf5_check_header(h, root, path, name, &value) != CHOIR_OK)
 		return chi_error_prefix("%s: %s", path, chi_text_clean(name, clean, sizeof clean));
 	const hid_t object = h->H5Oopen(root, name, H5P_DEFAULT);

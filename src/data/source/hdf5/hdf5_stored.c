@@ -1,14 +1,13 @@
-// The library does not compare a shape with the stored bytes and chunks. A contiguous dataset
-// must be complete. Chunks that were never written read as the fill value: accepted only if no
-// axis can grow and each stored chunk has the header's size, because otherwise only their number
-// would show damage.
+// The library does not compare a shape with the stored bytes. A contiguous dataset must be
+// complete. Unwritten chunks read as the fill value: accepted only if no axis can grow and each
+// stored chunk has the header's size, because otherwise only their number would show damage.
 #include "data/source/hdf5/hdf5.h"
 
 #include "base/size.h"
 
-enum { CHECKSUM = 4 }; // by a checksum filter
+enum { CHECKSUM = 4 };
 
-// Each call resets the library's last failure.
+// Calls reset the last failure.
 static choir_status library_failed(const chi_hdf5 *h)
 {
 	char text[256];
@@ -131,7 +130,7 @@ choir_status chi_hdf5_inspect(const chi_hdf5 *h, hid_t id, size_t value, chi_hdf
 															 : CHOIR_OK;
 }
 
-// Beyond axis 0. False: that was the last.
+// Beyond axis 0. False: the last.
 static bool next_chunk(const chi_hdf5_stored *s, hsize_t offset[])
 {
 	for (int i = s->rank - 1; i > 0; i--) {

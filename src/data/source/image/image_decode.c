@@ -1,4 +1,4 @@
-// Limits of sizes, and conversion to grey.
+// Limits, and grey.
 #include "data/source/image/image.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "data/source/gzip.h"
 
 // Deflate packs at most CHI_GZIP_RATIO bytes into one, and a byte holds at most 8 pixels; JPEG
-// needs a bit for each block of 64 pixels. Small images are not worth a check.
+// needs a bit for each 64 pixels. Small images are not checked.
 enum { PIXELS_PER_BYTE = 8 * CHI_GZIP_RATIO, SMALL_PIXELS = 1 << 22 };
 
 void chi_image_free(chi_image *image)

@@ -1,6 +1,5 @@
-// Files are listed when the dataset is made, so examples have random access: a shuffle needs no
-// buffer, and a worker decodes only its replicas' images. To keep their number fixed, bad files
-// are looked for at the start.
+// Files are listed first, so examples have random access, and a worker decodes only its replicas'
+// images. To keep their number fixed, bad files are looked for at the start.
 #include "data/source/image/image.h"
 #include "data/stage.h"
 
@@ -22,11 +21,11 @@ enum { MAX_FILE = 256 << 20, MAX_SIDE = 1 << 14, USUAL_SIDE = 224, NAME_SIZE = 2
 typedef struct {
 	choir_dataset base;
 	chi_glob files;
-	int32_t *label; // NULL: no classes
-	size_t labels; // capacity
+	int32_t *label;
+	size_t labels;
 	size_t left_out;
 	chi_categories *classes;
-	bool given; // the caller's
+	bool given;
 	int64_t height, width;
 	int channels;
 	chi_image image;
@@ -35,8 +34,6 @@ typedef struct {
 } image_directory;
 
 static const char what[] = "image directory dataset";
-
-// ---- Examples.
 
 static choir_status read_file(image_directory *f, const char *path, chi_image_file *file)
 {
@@ -73,7 +70,7 @@ static choir_status directory_range(
 {
 	image_directory *f = (image_directory *) d;
 	uint8_t *to = column[0];
-	chi_atomic64_store(&d->skipped, (uint64_t) f->left_out); // a rewind sets it to 0
+	chi_atomic64_store(&d->skipped, (uint64_t) f->left_out);
 	for (int64_t i = 0; to && i < count; i++, to += d->bytes[0]) {
 		CHOIR_TRY(read_image(f, f->files.path[first + i]));
 		CHOIR_TRY(chi_image_cover(&f->image, f->height, f->width, &f->resize, to));
@@ -97,13 +94,8 @@ static void directory_free(choir_dataset *d)
 static const chi_stage directory_stage = {
 	.name = what,
 	.range = directory_range,
-	.read = chi_no_read,
-	.rewind = chi_no_rewind,
-	.peek = chi_no_peek,
 	.free = directory_free,
 };
-
-// ---- Listing.
 
 static bool is_image(const char *name)
 {
@@ -122,7 +114,7 @@ static choir_status join(chi_text *path, const char *directory, const char *name
 	return path->failed ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
 
-// CHOIR_NONE: without a label.
+// CHOIR_NONE: unlabelled.
 static choir_status add_images(image_directory *f, const chi_directory *open, int32_t label)
 {
 	chi_glob names = { 0 };
@@ -172,7 +164,6 @@ static choir_status add_class(image_directory *f, const chi_directory *open, con
 	return label < 0 ? no_class(f, chi_directory_path(open)) : add_images(f, open, label);
 }
 
-// Only directories are classes.
 static choir_status add_entry(image_directory *f, const char *root, const char *name)
 {
 	chi_text path = { 0 };
@@ -239,8 +230,6 @@ static choir_status leave_out_bad(image_directory *f)
 	return CHOIR_OK;
 }
 
-// ---- Construction.
-
 static choir_status check_options(choir_image_directory_options *o, const char *directory,
 		const choir_image_directory_options *given)
 {
@@ -303,7 +292,7 @@ static choir_status prepare(
 	return o->bad_record == CHOIR_BAD_RECORD_SKIP ? leave_out_bad(f) : CHOIR_OK;
 }
 
-// A failure frees what f has.
+// Owns f's members.
 static choir_dataset *take_over(image_directory *f)
 {
 	const choir_column columns[] = {

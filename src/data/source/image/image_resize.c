@@ -1,9 +1,8 @@
-// Bilinear resizing with antialiasing: each output pixel is a weighted mean of the input pixels
-// under a triangle, which is as wide as two output pixels when the image shrinks. Rows are resized
-// first, then columns, with weights of 22 bits after the point and 8 bits of the pixels between.
-// These are the filter and the arithmetic of Pillow, which torchvision has for images of Pillow
-// and, up to one step of 255, for tensors with antialias=True. TensorFlow's resize with
-// antialias=True has the same filter without the rounding in between.
+// Bilinear resizing with antialiasing: each output pixel is a weighted mean under a triangle,
+// which is as wide as two output pixels when the image shrinks. Rows come first, then columns,
+// with weights of 22 bits and 8 bits of the pixels between, as in Pillow; torchvision's tensors
+// with antialias=True differ by up to one step of 255. TensorFlow's antialias=True does not round
+// in between.
 #include "data/source/image/resize_loops.h"
 
 #include <math.h>
@@ -35,7 +34,7 @@ static int64_t clamp(double x, int64_t max)
 	return x < 0 ? 0 : x > (double) max ? max : (int64_t) x;
 }
 
-// Weights of one output, whose middle is at center of the input.
+// Of one output, whose middle is at center of the input.
 static int64_t set_weights(
 		double center, double width, int64_t inputs, int64_t *first, int32_t *to)
 {
@@ -55,7 +54,7 @@ static int64_t set_weights(
 	return n;
 }
 
-// inputs become outputs; only count of these are wanted, from begin on.
+// count outputs from begin on are wanted.
 static void set_axis(axis *a, int64_t inputs, int64_t outputs, int64_t begin)
 {
 	const double scale = (double) inputs / (double) outputs, width = scale < 1 ? 1 : scale;
@@ -69,7 +68,7 @@ static int64_t taps_of(int64_t inputs, int64_t outputs)
 	return inputs <= outputs ? 3 : 2 * ((inputs + outputs - 1) / outputs) + 1;
 }
 
-// The last row of RGB pixels, behind which nothing may be read, and all rows of grey ones.
+// Grey rows, and the last RGB row, behind which nothing may be read.
 static void resize_row(const axis *a, const uint8_t *from, uint8_t *to, int64_t channels)
 {
 	for (int64_t i = 0; i < a->outputs; i++)
@@ -83,8 +82,7 @@ static void resize_row(const axis *a, const uint8_t *from, uint8_t *to, int64_t 
 		}
 }
 
-// The size that covers height x width in the shape of from: one side fits, the other is cut down
-// to a whole number.
+// One side fits, the other is cut down to a whole number.
 static void size_of_cover(
 		const chi_image *from, int64_t height, int64_t width, int64_t *tall, int64_t *wide)
 {
@@ -96,7 +94,7 @@ static void size_of_cover(
 		*tall = from->height * width / from->width;
 }
 
-// Half of the rest; a half is rounded to an even number, as in torchvision's CenterCrop.
+// A half is rounded to even, as in torchvision's CenterCrop.
 static int64_t margin(int64_t rest)
 {
 	return rest / 2 + (rest % 4 == 3);

@@ -1,6 +1,6 @@
-// Accurate integer DCT and smooth upsampling of colours, as in Pillow. libjpeg reports failures
-// by a function that must not return, so a frame between its calls owns nothing. Its warnings are
-// failures here: a model must not learn from grey areas.
+// Accurate DCT and smooth upsampling, as in Pillow. libjpeg's failures must not return, so a frame
+// between its calls owns nothing. Its warnings are failures: a model must not learn from grey
+// areas.
 #include "data/source/image/image.h"
 
 #ifdef CHI_HAS_JPEG
@@ -29,7 +29,7 @@ _Noreturn static void fail(j_common_ptr info)
 	longjmp(d->failed, 1);
 }
 
-// Level -1 is a warning; others are traces.
+// Level -1; others are traces.
 static void warn(j_common_ptr info, int level)
 {
 	const int code = info->err->msg_code;

@@ -1,4 +1,4 @@
-// libpng reports failures by longjmp, so a frame between its calls owns nothing.
+// libpng's failures longjmp, so a frame between its calls owns nothing.
 #include "data/source/image/image.h"
 
 #ifdef CHI_HAS_PNG
@@ -13,8 +13,8 @@ enum { MAX_CHUNK = 8 << 20, REASON = 120 };
 typedef struct {
 	const chi_image_file *file;
 	chi_image *to;
-	size_t at; // bytes read
-	choir_status status; // of a failure with its text; CHOIR_OK: reason has it
+	size_t at;
+	choir_status status; // CHOIR_OK: reason has it
 	char reason[REASON];
 	png_structp png;
 	png_infop info;
@@ -61,7 +61,7 @@ static void decode(decoder *d)
 {
 	png_structp png = d->png;
 	png_set_read_fn(png, d, read_bytes);
-	png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); // chi_image_reserve has limits
+	png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); // chi_image_reserve limits
 	png_set_chunk_malloc_max(png, MAX_CHUNK);
 	png_read_info(png, d->info);
 	png_set_palette_to_rgb(png);

@@ -1,5 +1,4 @@
-// The loops of resizing for AVX2. The compiler takes vectors of four bytes apart, so these are
-// intrinsics.
+// For AVX2, by intrinsics: the compiler takes vectors of four bytes apart.
 #include "data/source/image/resize_loops.h"
 
 #include <immintrin.h>

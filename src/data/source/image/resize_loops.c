@@ -1,4 +1,4 @@
-// The loops of resizing for any processor.
+// For any processor.
 #include "data/source/image/resize_loops.h"
 
 static inline chi_resize_sums widen(const uint8_t *p)

@@ -1,12 +1,12 @@
-// The loops of image_resize.c, which are compiled for several instruction sets.
+// image_resize.c's loops.
 #pragma once
 
 #include "data/source/image/image.h"
 
-enum { CHI_RESIZE_BITS = 22 }; // of weights, after the point
+enum { CHI_RESIZE_BITS = 22 };
 
-// The weights of an axis: output i is the sum of weight[i * taps + k] * input[first[2 * i] + k],
-// for first[2 * i + 1] numbers k.
+// Output i is the sum of weight[i * taps + k] * input[first[2 * i] + k], for first[2 * i + 1]
+// numbers k.
 typedef struct {
 	int64_t outputs, taps;
 	int64_t *first;
@@ -14,14 +14,14 @@ typedef struct {
 } chi_resize_axis;
 
 typedef struct {
-	// A row of RGB pixels. It may read one byte behind the row.
+	// May read one byte behind the row.
 	void (*rgb)(const chi_resize_axis *a, const uint8_t *from, uint8_t *to);
-	// One output row from n rows of width values.
+	// From n rows of width values.
 	void (*column)(
 			const int32_t *weight, int64_t n, const uint8_t *from, int64_t width, uint8_t *to);
 } chi_resize_loops;
 
-typedef int32_t chi_resize_sums __attribute__((vector_size(16))); // of a pixel
+typedef int32_t chi_resize_sums __attribute__((vector_size(16)));
 
 extern const chi_resize_loops chi_resize_baseline;
 #ifdef CHI_HAS_X86_KERNELS

@@ -1,5 +1,4 @@
-// Every length is checked against the remaining bytes. Deprecated groups are skipped, up to a
-// fixed depth.
+// Lengths are checked. Deprecated groups are skipped, to a fixed depth.
 #include "data/source/tfrecord/protobuf_reader.h"
 
 enum { END_GROUP = 4, MAX_DEPTH = 32, VARINT_BYTES = 10 };

@@ -1,5 +1,4 @@
-// Protocol Buffers' wire format (https://protobuf.dev/programming-guides/encoding), read in
-// place. Unknown fields are skipped, as required.
+// Protocol Buffers (https://protobuf.dev/programming-guides/encoding), read in place.
 #pragma once
 
 #include "base/protobuf_writer.h"
@@ -7,19 +6,19 @@
 
 typedef struct {
 	const unsigned char *at, *end;
-	const unsigned char *begin; // for "byte N" in messages
+	const unsigned char *begin;
 } chi_protobuf_reader;
 
 typedef struct {
 	uint32_t number;
 	chi_wire_type type;
-	uint64_t value; // of a VARINT
+	uint64_t value;
 	chi_protobuf_reader bytes; // empty for a GROUP
 } chi_field;
 
 // CHOIR_CORRUPT names the byte.
 choir_status chi_protobuf_reader_next(chi_protobuf_reader *w, chi_field *f);
-// Reads one as in a packed list. False: invalid, or more than ten bytes.
+// As in a packed list. False: invalid, or too long.
 bool chi_protobuf_reader_varint(chi_protobuf_reader *w, uint64_t *value);
 choir_status chi_protobuf_reader_fault(
 		const chi_protobuf_reader *w, const unsigned char *at, const char *what);

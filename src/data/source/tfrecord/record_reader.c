@@ -1,6 +1,5 @@
-// Blocks of 256 KiB stay in the second-level cache and are verified in place. For a larger record
-// the block grows at most twofold per read, so a wrong length allocates at most twice the file's
-// size.
+// Blocks of 256 KiB stay in the second-level cache. For a larger record the block at most doubles
+// per read, so a wrong length allocates at most twice the file's size.
 #include "data/source/tfrecord/record_reader.h"
 
 #include <endian.h>
@@ -16,14 +15,14 @@ enum { BLOCK = 256 * 1024, LENGTH = CHI_RECORD_LENGTH };
 struct chi_records {
 	chi_reader *reader;
 	unsigned char *block;
-	// Its unread bytes are first .. last.
+	// Unread: first .. last.
 	size_t capacity, first, last;
 	uint64_t offset;
 	uint64_t record_offset;
-	int64_t number; // of the last record, or -1
+	int64_t number;
 	bool known_next;
-	bool ended; // because of failure
-	chi_error failure; // CHOIR_OK: end of the file
+	bool ended;
+	chi_error failure;
 };
 
 static uint64_t load64(const unsigned char *p)
@@ -40,7 +39,7 @@ static uint32_t load32(const unsigned char *p)
 	return le32toh(v);
 }
 
-// A plain file's first length may look like a compressed header, but its checksum matches.
+// A plain file's first length may look compressed, but its checksum matches.
 static choir_compression framing(const unsigned char *p, size_t bytes)
 {
 	if (bytes >= CHI_RECORD_HEADER && load32(p + LENGTH) == chi_crc32c_masked(p, LENGTH))
@@ -220,7 +219,6 @@ static choir_status read_length(chi_records *r, uint64_t *length)
 	return CHOIR_OK;
 }
 
-// Before memory is allocated.
 static choir_status check_length(const chi_records *r, uint64_t length)
 {
 	const uint64_t size = chi_reader_size(r->reader), used = r->offset + CHI_RECORD_HEADER;

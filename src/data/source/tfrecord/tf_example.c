@@ -1,5 +1,5 @@
-// The first pass finds the columns' entries, the second copies their values. Examples usually
-// have the same order of features, so a search begins after the last found.
+// The first pass finds the columns' entries, the second copies values. Examples usually have one
+// order of features, so a search begins after the last found.
 #include "data/source/tfrecord/tf_example.h"
 
 #include <inttypes.h>
@@ -9,15 +9,13 @@
 #include "data/source/tfrecord/protobuf_reader.h"
 #include "tensor/tensor.h"
 
-enum { FEATURES = 1, ENTRY = 1, KEY = 1, VALUE = 2, VALUES = 1 }; // field numbers
+enum { FEATURES = 1, ENTRY = 1, KEY = 1, VALUE = 2, VALUES = 1 };
 
 const char *chi_feature_kind_name(chi_feature_kind kind)
 {
 	static const char *const names[] = { "nothing", "bytes", "float", "int64" };
 	return names[kind];
 }
-
-// ---- The values of one feature.
 
 typedef struct {
 	const chi_feature *feature;
@@ -45,7 +43,7 @@ static bool kind_fits(chi_feature_kind kind, choir_dtype dtype)
 
 static choir_status begin_list(sink *s, chi_feature_kind kind)
 {
-	if (s->kind != kind) { // the last kind counts
+	if (s->kind != kind) { // the last counts
 		s->kind = kind;
 		s->count = s->bytes = 0;
 	}
@@ -164,8 +162,6 @@ static choir_status read_feature(sink *s, chi_protobuf_reader w)
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
-// ---- Completing a row.
-
 static void fill_up(sink *s, size_t used)
 {
 	if (s->out && used < s->feature->bytes)
@@ -210,9 +206,7 @@ choir_status chi_raw_read(const unsigned char *data, size_t bytes, const chi_fea
 	return end_bytes(&s);
 }
 
-// ---- The map.
-
-// A missing name is empty.
+// Empty if missing.
 static choir_status read_key(chi_protobuf_reader entry, chi_protobuf_reader *key)
 {
 	chi_field f;
@@ -248,7 +242,7 @@ static choir_status each_entry(const unsigned char *data, size_t bytes, entry_fn
 }
 
 typedef struct {
-	size_t n, next; // where the search begins
+	size_t n, next;
 	const chi_feature *features;
 	chi_protobuf_reader entry[CHI_MAX_COLUMNS];
 } search;
@@ -325,13 +319,11 @@ choir_status chi_example_read(const unsigned char *data, size_t bytes, size_t n,
 	return CHOIR_OK;
 }
 
-// ---- Inference.
-
 static size_t count_numbers(chi_protobuf_reader list)
 {
 	size_t n = 0;
 	for (const unsigned char *p = list.at; p < list.end; p++)
-		n += *p < 128; // the last byte of a varint
+		n += *p < 128; // a varint's last byte
 	return n;
 }
 

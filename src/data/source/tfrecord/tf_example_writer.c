@@ -1,4 +1,4 @@
-// Numbers are packed. A message's length precedes its content, so sizes are computed first.
+// A message's length precedes its content, so sizes come first.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>
@@ -12,10 +12,8 @@ enum { ONE = 1, TWO = 2 };
 
 static size_t with_head(size_t bytes)
 {
-	return 1 + chi_protobuf_varint_bytes(bytes) + bytes; // tags below 16 have one byte
+	return 1 + chi_protobuf_varint_bytes(bytes) + bytes;
 }
-
-// ---- One column.
 
 static chi_feature_kind kind_of(const choir_column *c)
 {
@@ -49,7 +47,7 @@ static uint64_t number_at(const choir_column *c, size_t i)
 	return p[i];
 }
 
-// From the innermost out.
+// Innermost first.
 typedef struct {
 	size_t elements, content, list, feature, entry;
 } sizes;

@@ -1,5 +1,4 @@
-// Values go from the file's block straight to the reader's rows. Elements before a damaged record
-// are delivered first.
+// Values go from the file's block straight to the reader's rows.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>
@@ -15,11 +14,9 @@ typedef struct {
 	chi_record_files files;
 	bool raw;
 	chi_feature feature[CHI_MAX_COLUMNS];
-	char *name[CHI_MAX_COLUMNS]; // if unlike the column's; owned
+	char *name[CHI_MAX_COLUMNS]; // owned; NULL: the column's
 	chi_places places;
 } tfrecord;
-
-// ---- Files.
 
 static choir_status open_next(chi_record_files *f)
 {
@@ -69,8 +66,6 @@ static void rewind_files(chi_record_files *f)
 	close_file(f);
 	f->next_path = 0;
 }
-
-// ---- The stage.
 
 static choir_status read_one(tfrecord *t, void *const out[])
 {
@@ -167,10 +162,8 @@ static void tfrecord_free(choir_dataset *d)
 
 static const chi_stage tfrecord_stage = {
 	.name = "tfrecord dataset",
-	.range = chi_no_range,
 	.read = tfrecord_read,
 	.rewind = tfrecord_rewind,
-	.peek = chi_no_peek,
 	.free = tfrecord_free,
 	.seek = tfrecord_seek,
 	.seek_index = chi_places_index,
@@ -180,8 +173,6 @@ static const chi_stage tfrecord_stage = {
 	.shard_files = chi_paths_shard,
 	.path = chi_paths_at,
 };
-
-// ---- Construction.
 
 static bool set_feature(tfrecord *t, size_t i, const choir_feature *asked)
 {

@@ -1,4 +1,4 @@
-// Records of several files. Threads: one at a time.
+// TFRecord files.
 #pragma once
 
 #include "data/source/file_list.h"
@@ -15,13 +15,13 @@ typedef struct {
 } chi_record_files;
 
 choir_status chi_record_files_next(chi_record_files *f, const unsigned char **data, size_t *bytes);
-// A bad content. CHOIR_OK: it is skipped. Otherwise adds its place.
+// CHOIR_OK: a bad record is skipped. Else adds its place.
 choir_status chi_record_files_bad(chi_record_files *f);
 
-// Takes the options and, where these are open, the first record. The caller frees names.
+// By the options and the first record. The caller frees names.
 choir_status chi_record_columns(chi_record_files *f, const choir_tfrecord_options *o, size_t *n,
 		choir_column columns[CHI_MAX_COLUMNS], chi_text *names);
 
-// One feature per column: f32 becomes floats; i32, i64, bool and scalar u8 become int64; other u8
-// becomes bytes. CHOIR_UNSUPPORTED: another dtype.
+// One feature per column: f32 gives floats; i32, i64, bool and scalar u8 int64; other u8 bytes.
+// CHOIR_UNSUPPORTED: another dtype.
 choir_status chi_example_write(chi_text *to, size_t n, const choir_column columns[]);

@@ -1,5 +1,4 @@
-// The first record completes the options' columns. Without options they are all its features, by
-// name.
+// The first record completes the options' columns.
 #include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>

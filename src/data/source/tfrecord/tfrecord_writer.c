@@ -1,4 +1,4 @@
-// A file gets its name when it is complete and on disk.
+// A file gets its name when it is complete.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include "data/stage.h"
 
 struct choir_tfrecord_writer {
-	chi_output *output; // NULL: finished
+	chi_output *output;
 	chi_error failure;
 	chi_text example;
 	int64_t records;
@@ -34,7 +34,7 @@ choir_tfrecord_writer *choir_tfrecord_writer_new(const char *path, choir_compres
 	return NULL;
 }
 
-// After a failure the file is incomplete.
+// A failure leaves it incomplete.
 static choir_status keep(choir_tfrecord_writer *w, choir_status status)
 {
 	if (status != CHOIR_OK)

@@ -1,4 +1,4 @@
-// Positions of extremes, and the largest elements of rows.
+// Positions of extremes, and the largest elements.
 #include "op/op.h"
 
 static choir_status infer_position(size_t n, choir_tensor *const in[], const void *attributes,
@@ -67,7 +67,6 @@ static const chi_op top_k_op = {
 	.infer = infer_top_k,
 };
 
-// Gathered from all rows as one.
 static choir_tensor *elements_at(choir_tensor *x, choir_tensor *indices)
 {
 	const int64_t n = x->shape.dim[x->shape.rank - 1];

@@ -1,4 +1,4 @@
-// Flip, pad, tile, stack and one-hot. All but flip are made of other operations.
+// Flip, pad, tile, stack and one-hot, mostly made of other operations.
 #include "base/options.h"
 #include "base/size.h"
 #include "op/op.h"
@@ -37,7 +37,6 @@ static choir_tensor *constant(const choir_tensor *x, int axis, int64_t count, do
 	return count > 0 ? choir_fill(x->frame, x->dtype, shape, value) : NULL;
 }
 
-// In reverse order.
 static choir_tensor *mirrored(choir_tensor *x, int axis, int64_t first, int64_t count)
 {
 	return count > 0 ? choir_flip(choir_slice(x, axis, first, count), axis) : NULL;

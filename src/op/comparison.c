@@ -1,4 +1,4 @@
-// Comparisons, logic, and the choice between two tensors.
+// Comparisons, logic, and where.
 #include "op/op.h"
 
 #include <math.h>
@@ -11,74 +11,30 @@ static choir_status infer_comparison(size_t n, choir_tensor *const in[], const v
 	return CHOIR_OK;
 }
 
-typedef enum { EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, AND, OR } comparison;
-static const chi_op ops[] = {
-	[EQUAL] = { .name = "equal", .infer = infer_comparison },
-	[NOT_EQUAL] = { .name = "not_equal", .infer = infer_comparison },
-	[LESS] = { .name = "less", .infer = infer_comparison },
-	[LESS_EQUAL] = { .name = "less_equal", .infer = infer_comparison },
-	[GREATER] = { .name = "less", .label = "greater", .infer = infer_comparison },
-	[GREATER_EQUAL] = { .name = "less_equal",
-			.label = "greater_equal",
-			.infer = infer_comparison },
-	[AND] = { .name = "logical_and", .infer = infer_comparison },
-	[OR] = { .name = "logical_or", .infer = infer_comparison },
-};
-
-static choir_tensor *compare(comparison op, choir_tensor *a, choir_tensor *b)
-{
-	choir_tensor *const in[] = { a, b };
-	return chi_op_call(&ops[op], NULL, 2, in, NULL);
-}
-
-choir_tensor *choir_equal(choir_tensor *a, choir_tensor *b)
-{
-	return compare(EQUAL, a, b);
-}
-
-choir_tensor *choir_not_equal(choir_tensor *a, choir_tensor *b)
-{
-	return compare(NOT_EQUAL, a, b);
-}
-
-choir_tensor *choir_less(choir_tensor *a, choir_tensor *b)
-{
-	return compare(LESS, a, b);
-}
-
-choir_tensor *choir_less_equal(choir_tensor *a, choir_tensor *b)
-{
-	return compare(LESS_EQUAL, a, b);
-}
-
-choir_tensor *choir_greater(choir_tensor *a, choir_tensor *b)
-{
-	return compare(GREATER, b, a);
-}
-
-choir_tensor *choir_greater_equal(choir_tensor *a, choir_tensor *b)
-{
-	return compare(GREATER_EQUAL, b, a);
-}
-
 static choir_tensor *truth(choir_tensor *x)
 {
 	return x ? choir_cast(x, CHOIR_BOOL) : NULL;
 }
 
-choir_tensor *choir_logical_and(choir_tensor *a, choir_tensor *b)
-{
-	return compare(AND, truth(a), truth(b));
-}
-
-choir_tensor *choir_logical_or(choir_tensor *a, choir_tensor *b)
-{
-	return compare(OR, truth(a), truth(b));
-}
+#define COMPARISON(function, kernel, first, second) \
+	choir_tensor *choir_##function(choir_tensor *a, choir_tensor *b) \
+	{ \
+		static const chi_op op = { #kernel, .label = #function, .infer = infer_comparison }; \
+		choir_tensor *const in[] = { first, second }; \
+		return chi_op_call(&op, NULL, 2, in, NULL); \
+	}
+COMPARISON(equal, equal, a, b)
+COMPARISON(not_equal, not_equal, a, b)
+COMPARISON(less, less, a, b)
+COMPARISON(less_equal, less_equal, a, b)
+COMPARISON(greater, less, b, a)
+COMPARISON(greater_equal, less_equal, b, a)
+COMPARISON(logical_and, logical_and, truth(a), truth(b))
+COMPARISON(logical_or, logical_or, truth(a), truth(b))
 
 choir_tensor *choir_logical_not(choir_tensor *x)
 {
-	return compare(EQUAL, truth(x), x ? choir_number(x->frame, 0) : NULL);
+	return choir_equal(truth(x), x ? choir_number(x->frame, 0) : NULL);
 }
 
 choir_tensor *choir_is_finite(choir_tensor *x)
@@ -92,7 +48,7 @@ choir_tensor *choir_is_finite(choir_tensor *x)
 	return x ? choir_less(choir_abs(x), choir_number(x->frame, INFINITY)) : NULL;
 }
 
-// ---- where: kernels take the condition last, because the first input has the kernel's dtype.
+// Kernels take the condition last: the first input has the kernel's dtype.
 
 static choir_status infer_where(size_t n, choir_tensor *const in[], const void *attributes,
 		choir_dtype *dtype, choir_shape *shape)

@@ -1,5 +1,5 @@
-// A program's own operations are foreign code: a failure without a message gets one, and a
-// message left by a successful call is cleared.
+// A program's operations are foreign code: a failure without a message gets one, and a message
+// left by a success is cleared.
 #include "op/op.h"
 
 #include "base/lock.h"
@@ -13,7 +13,7 @@ typedef struct {
 
 typedef struct {
 	choir_buffer view;
-	chi_buffer *copy; // NULL: the tensor's own memory
+	chi_buffer *copy; // NULL: t's memory
 } staged;
 
 static choir_buffer describe(const choir_tensor *t)
@@ -36,7 +36,7 @@ static choir_status open_staged(staged *s, const choir_tensor *t)
 	return CHOIR_OK;
 }
 
-// On the backward pass a variable may have changed.
+// A variable may have changed since.
 static choir_status stage_input(staged *s, const choir_tensor *t)
 {
 	CHOIR_TRY(chi_tensor_check(t));
@@ -122,7 +122,7 @@ static choir_status custom_forward(const chi_node *node)
 
 enum { OUT = CHI_MAX_INPUTS, OUT_GRADIENT, GRADIENT, STAGED = GRADIENT + CHI_MAX_INPUTS };
 
-// The backward function may add to its gradients.
+// The backward function may add.
 static choir_status open_gradients(
 		const chi_node *node, const bool want[], choir_tensor *gradient[], staged s[])
 {

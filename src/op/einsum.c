@@ -1,11 +1,10 @@
-// One matrix product of operands transposed to [batch, rows, columns]: batch axes are in both and
-// the result, the axes of the sum in both operands only.
+// One product of operands transposed to [batch, rows, columns]: batch axes are in both and the
+// result, axes of the sum in both operands only.
 #include "base/size.h"
 #include "op/op.h"
 
 #include <string.h>
 
-// One for each axis.
 typedef struct {
 	int n;
 	char label[CHOIR_MAX_RANK];
@@ -55,7 +54,7 @@ static bool parse(const char *text, equation *e)
 	return part != &e->in[0];
 }
 
-// The labels that occur once, in alphabetical order.
+// Labels that occur once, by alphabet.
 static bool complete(equation *e)
 {
 	for (int c = 'A'; c <= 'z' && !e->arrow; c++) {
@@ -95,7 +94,7 @@ static void remove_axis(labels *l, int axis)
 	l->n--;
 }
 
-// Zeros where the positions along axes i and j differ, then the sum along j.
+// Zeros off the diagonal, then the sum along j.
 static choir_tensor *diagonal(choir_tensor *x, int i, int j)
 {
 	choir_shape row = { x->shape.rank, { 1, 1, 1, 1, 1, 1, 1, 1 } }, column = row;
@@ -106,7 +105,7 @@ static choir_tensor *diagonal(choir_tensor *x, int i, int j)
 	return choir_sum(choir_where(same, x, choir_number(x->frame, 0)), CHOIR_AXIS(j));
 }
 
-// Takes diagonals of labels that occur twice, and sums axes of this operand alone.
+// Takes diagonals, and sums axes of this operand alone.
 static choir_tensor *simplify(
 		choir_tensor *x, labels *of_x, const labels *other, const labels *out)
 {
@@ -124,7 +123,7 @@ static choir_tensor *simplify(
 	return x;
 }
 
-// Appends those labels of from that `in` has and `out` has, or has not.
+// Appends labels of from that `in` has and `out` has, or has not.
 static int64_t collect(const labels *from, const choir_shape *shape, const labels *in, bool is_in,
 		const labels *out, bool is_out, labels *order)
 {

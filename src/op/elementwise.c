@@ -1,6 +1,7 @@
-// An operation is a row: its kernel's name and its gradient. Gradients are summed over repeated
-// axes.
+// An operation is a row: its kernel and its gradient.
 #include "op/tape/tape.h"
+
+#define TWO_BY_ROOT_PI 1.1283791670955126
 
 choir_status chi_broadcast_shapes(const choir_shape *a, const choir_shape *b, choir_shape *shape)
 {
@@ -29,18 +30,10 @@ choir_status chi_infer_binary(size_t n, choir_tensor *const in[], const void *at
 	return chi_broadcast_shapes(&in[0]->shape, &in[1]->shape, shape);
 }
 
-static choir_tensor *call_binary(const chi_op *op, choir_tensor *a, choir_tensor *b)
-{
-	choir_tensor *const in[] = { a, b };
-	return chi_op_call(op, NULL, 2, in, NULL);
-}
-
 static choir_tensor *number(const choir_tensor *like, double value)
 {
 	return like ? choir_number(like->frame, value) : NULL;
 }
-
-// ---- Gradients of two operands
 
 static choir_status add_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
@@ -97,7 +90,7 @@ static choir_status infer_maximum_gradient(size_t n, choir_tensor *const in[],
 static choir_tensor *maximum_gradient(
 		choir_tensor *a, choir_tensor *b, choir_tensor *dy, const void *attributes);
 
-// Linear in dy, and constant where a and b differ.
+// Linear in dy; constant where a and b differ.
 static choir_status maximum_gradient_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
@@ -121,31 +114,29 @@ static choir_tensor *maximum_gradient(
 	return chi_op_call(&maximum_gradient_op, dy->frame, 3, in, attributes);
 }
 
-static choir_status maximum_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status extreme_gradients(const chi_node *node, size_t larger, choir_tensor *dy,
+		const bool want[], choir_tensor *gradient[])
 {
+	choir_tensor *a = node->in[larger], *b = node->in[1 - larger];
 	for (int side = 0; side < 2; side++) {
 		const choir_maximum_gradient_attributes attributes = { side };
 		if (want[side])
 			gradient[side] =
-					chi_sum_to(maximum_gradient(node->in[0], node->in[1], dy, &attributes),
-							&node->in[side]->shape);
+					chi_sum_to(maximum_gradient(a, b, dy, &attributes), &node->in[side]->shape);
 	}
 	return CHOIR_OK;
 }
 
-// As the maximum of the operands in the other order.
+static choir_status maximum_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	return extreme_gradients(node, 0, dy, want, gradient);
+}
+
 static choir_status minimum_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
-	for (int side = 0; side < 2; side++) {
-		const choir_maximum_gradient_attributes attributes = { side };
-		if (want[side])
-			gradient[side] =
-					chi_sum_to(maximum_gradient(node->in[1], node->in[0], dy, &attributes),
-							&node->in[side]->shape);
-	}
-	return CHOIR_OK;
+	return extreme_gradients(node, 1, dy, want, gradient);
 }
 
 // d(a^b) = b a^(b - 1) da + log(a) a^b db; the first is 0 for b = 0, the second where not a > 0.
@@ -181,8 +172,6 @@ static choir_status atan2_backward(
 	return CHOIR_OK;
 }
 
-// ---- Gradients of one operand
-
 choir_status chi_unary_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
@@ -196,93 +185,6 @@ choir_status chi_unary_backward(
 	return CHOIR_OK;
 }
 
-static choir_tensor *square_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) y;
-	return choir_multiply(choir_scale(x, 2), dy);
-}
-
-static choir_tensor *sqrt_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) x;
-	return choir_divide(dy, choir_scale(y, 2));
-}
-
-static choir_tensor *rsqrt_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	return choir_scale(choir_multiply(dy, choir_divide(y, x)), -0.5);
-}
-
-static choir_tensor *exp_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) x;
-	return choir_multiply(dy, y);
-}
-
-static choir_tensor *expm1_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) y;
-	return choir_multiply(dy, choir_exp(x));
-}
-
-static choir_tensor *log_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) y;
-	return choir_divide(dy, x);
-}
-
-static choir_tensor *log1p_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) y;
-	return choir_divide(dy, choir_add(x, number(x, 1)));
-}
-
-static choir_tensor *abs_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) y;
-	return choir_multiply(dy, choir_sign(x));
-}
-
-static choir_tensor *negate_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) x;
-	(void) y;
-	return choir_negate(dy);
-}
-
-// Of steps: sign, floor, ceil, round.
-static choir_tensor *zero_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) x;
-	(void) y;
-	return choir_scale(dy, 0);
-}
-
-static choir_tensor *sin_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) y;
-	return choir_multiply(dy, choir_cos(x));
-}
-
-static choir_tensor *cos_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) y;
-	return choir_negate(choir_multiply(dy, choir_sin(x)));
-}
-
-static choir_tensor *tan_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) x;
-	return choir_multiply(dy, choir_add(choir_square(y), number(y, 1)));
-}
-
-static choir_tensor *erf_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) y;
-	const double at_0 = 1.1283791670955126; // 2 / sqrt(pi)
-	return choir_scale(choir_multiply(dy, choir_exp(choir_negate(choir_square(x)))), at_0);
-}
-
 static choir_status scale_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
@@ -292,61 +194,6 @@ static choir_status scale_backward(
 	return CHOIR_OK;
 }
 
-// ---- The operations
-
-#define BINARY(kernel) \
-	{ \
-		.name = #kernel, .infer = chi_infer_binary, .backward = kernel##_backward, \
-		.recordable = true \
-	}
-typedef enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, POW, ATAN2 } binary;
-static const chi_op binary_ops[] = { BINARY(add), BINARY(subtract), BINARY(multiply),
-	BINARY(divide), BINARY(maximum), BINARY(minimum), BINARY(pow), BINARY(atan2) };
-
-#define UNARY(kernel, gradient_kernel, by_result, slope_fn) \
-	{ \
-		{ .name = kernel, .backward = chi_unary_backward, .recordable = true }, gradient_kernel, \
-				by_result, slope_fn \
-	}
-typedef enum {
-	SQUARE,
-	SQRT,
-	RSQRT,
-	EXP,
-	EXPM1,
-	LOG,
-	LOG1P,
-	ABS,
-	NEGATE,
-	SIGN,
-	FLOOR,
-	CEIL,
-	ROUND,
-	SIN,
-	COS,
-	TAN,
-	ERF
-} unary;
-static const chi_unary_op unary_ops[] = {
-	[SQUARE] = UNARY("square", "square_gradient", false, square_slope),
-	[SQRT] = UNARY("sqrt", "sqrt_gradient", true, sqrt_slope),
-	[RSQRT] = UNARY("rsqrt", NULL, false, rsqrt_slope),
-	[EXP] = UNARY("exp", NULL, false, exp_slope),
-	[EXPM1] = UNARY("expm1", NULL, false, expm1_slope),
-	[LOG] = UNARY("log", NULL, false, log_slope),
-	[LOG1P] = UNARY("log1p", NULL, false, log1p_slope),
-	[ABS] = UNARY("abs", NULL, false, abs_slope),
-	[NEGATE] = UNARY("negate", NULL, false, negate_slope),
-	[SIGN] = UNARY("sign", NULL, false, zero_slope),
-	[FLOOR] = UNARY("floor", NULL, false, zero_slope),
-	[CEIL] = UNARY("ceil", NULL, false, zero_slope),
-	[ROUND] = UNARY("round", NULL, false, zero_slope),
-	[SIN] = UNARY("sin", NULL, false, sin_slope),
-	[COS] = UNARY("cos", NULL, false, cos_slope),
-	[TAN] = UNARY("tan", NULL, false, tan_slope),
-	[ERF] = UNARY("erf", NULL, false, erf_slope),
-};
-
 static const chi_op scale_op = {
 	.name = "scale",
 	.attribute_bytes = sizeof(choir_scale_attributes),
@@ -354,135 +201,45 @@ static const chi_op scale_op = {
 	.recordable = true,
 };
 
-static choir_tensor *call_unary(unary op, choir_tensor *x)
-{
-	return chi_op_call(&unary_ops[op].op, NULL, 1, &x, NULL);
-}
+#define BINARY(kernel) \
+	choir_tensor *choir_##kernel(choir_tensor *a, choir_tensor *b) \
+	{ \
+		static const chi_op op = { .name = #kernel, \
+			.infer = chi_infer_binary, \
+			.backward = kernel##_backward, \
+			.recordable = true }; \
+		choir_tensor *const in[] = { a, b }; \
+		return chi_op_call(&op, NULL, 2, in, NULL); \
+	}
+BINARY(add)
+BINARY(subtract)
+BINARY(multiply)
+BINARY(divide)
+BINARY(maximum)
+BINARY(minimum)
+BINARY(pow)
+BINARY(atan2)
 
-choir_tensor *choir_add(choir_tensor *a, choir_tensor *b)
-{
-	return call_binary(&binary_ops[ADD], a, b);
-}
-
-choir_tensor *choir_subtract(choir_tensor *a, choir_tensor *b)
-{
-	return call_binary(&binary_ops[SUBTRACT], a, b);
-}
-
-choir_tensor *choir_multiply(choir_tensor *a, choir_tensor *b)
-{
-	return call_binary(&binary_ops[MULTIPLY], a, b);
-}
-
-choir_tensor *choir_divide(choir_tensor *a, choir_tensor *b)
-{
-	return call_binary(&binary_ops[DIVIDE], a, b);
-}
-
-choir_tensor *choir_maximum(choir_tensor *a, choir_tensor *b)
-{
-	return call_binary(&binary_ops[MAXIMUM], a, b);
-}
-
-choir_tensor *choir_minimum(choir_tensor *a, choir_tensor *b)
-{
-	return call_binary(&binary_ops[MINIMUM], a, b);
-}
-
-choir_tensor *choir_pow(choir_tensor *a, choir_tensor *b)
-{
-	return call_binary(&binary_ops[POW], a, b);
-}
-
-choir_tensor *choir_atan2(choir_tensor *a, choir_tensor *b)
-{
-	return call_binary(&binary_ops[ATAN2], a, b);
-}
-
-choir_tensor *choir_square(choir_tensor *x)
-{
-	return call_unary(SQUARE, x);
-}
-
-choir_tensor *choir_sqrt(choir_tensor *x)
-{
-	return call_unary(SQRT, x);
-}
-
-choir_tensor *choir_rsqrt(choir_tensor *x)
-{
-	return call_unary(RSQRT, x);
-}
-
-choir_tensor *choir_exp(choir_tensor *x)
-{
-	return call_unary(EXP, x);
-}
-
-choir_tensor *choir_expm1(choir_tensor *x)
-{
-	return call_unary(EXPM1, x);
-}
-
-choir_tensor *choir_log(choir_tensor *x)
-{
-	return call_unary(LOG, x);
-}
-
-choir_tensor *choir_log1p(choir_tensor *x)
-{
-	return call_unary(LOG1P, x);
-}
-
-choir_tensor *choir_abs(choir_tensor *x)
-{
-	return call_unary(ABS, x);
-}
-
-choir_tensor *choir_negate(choir_tensor *x)
-{
-	return call_unary(NEGATE, x);
-}
-
-choir_tensor *choir_sign(choir_tensor *x)
-{
-	return call_unary(SIGN, x);
-}
-
-choir_tensor *choir_floor(choir_tensor *x)
-{
-	return call_unary(FLOOR, x);
-}
-
-choir_tensor *choir_ceil(choir_tensor *x)
-{
-	return call_unary(CEIL, x);
-}
-
-choir_tensor *choir_round(choir_tensor *x)
-{
-	return call_unary(ROUND, x);
-}
-
-choir_tensor *choir_sin(choir_tensor *x)
-{
-	return call_unary(SIN, x);
-}
-
-choir_tensor *choir_cos(choir_tensor *x)
-{
-	return call_unary(COS, x);
-}
-
-choir_tensor *choir_tan(choir_tensor *x)
-{
-	return call_unary(TAN, x);
-}
-
-choir_tensor *choir_erf(choir_tensor *x)
-{
-	return call_unary(ERF, x);
-}
+#define UNARY(kernel, slope) CHI_UNARY_OP(kernel, NULL, NULL, false, slope)
+#define STEP(kernel) UNARY(kernel, choir_scale(dy, 0))
+CHI_UNARY_OP(square, NULL, "square_gradient", false, choir_multiply(choir_scale(x, 2), dy))
+CHI_UNARY_OP(sqrt, NULL, "sqrt_gradient", true, choir_divide(dy, choir_scale(y, 2)))
+UNARY(rsqrt, choir_scale(choir_multiply(dy, choir_divide(y, x)), -0.5))
+UNARY(exp, choir_multiply(dy, y))
+UNARY(expm1, choir_multiply(dy, choir_exp(x)))
+UNARY(log, choir_divide(dy, x))
+UNARY(log1p, choir_divide(dy, choir_add(x, number(x, 1))))
+UNARY(abs, choir_multiply(dy, choir_sign(x)))
+UNARY(negate, choir_negate(dy))
+STEP(sign)
+STEP(floor)
+STEP(ceil)
+STEP(round)
+UNARY(sin, choir_multiply(dy, choir_cos(x)))
+UNARY(cos, choir_negate(choir_multiply(dy, choir_sin(x))))
+UNARY(tan, choir_multiply(dy, choir_add(choir_square(y), number(y, 1))))
+UNARY(erf,
+		choir_scale(choir_multiply(dy, choir_exp(choir_negate(choir_square(x)))), TWO_BY_ROOT_PI))
 
 choir_tensor *choir_scale(choir_tensor *x, double by)
 {

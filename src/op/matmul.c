@@ -1,11 +1,11 @@
-// A transpose is a flag of the product, so its gradients are products, too.
+// A transpose is a flag, so gradients are products, too.
 #include "base/size.h"
 #include "op/nn/nn.h"
 #include "op/precision/precision.h"
 
 typedef struct {
 	choir_matmul_attributes kernel; // first: kernels see this
-	bool wide; // the result of 16 bits is f32
+	bool wide;
 } matmul;
 
 static bool has_leading(const choir_shape *a, const choir_shape *b)
@@ -75,8 +75,7 @@ static choir_tensor *left(const chi_node *node, choir_transposed which, choir_te
 	return multiply(b, dy, CHOIR_TRANSPOSED_B, wide);
 }
 
-// A shared b's gradient sums over the leading axes: one product of all rows, unless a is
-// transposed.
+// A shared b's gradient is one product of all rows, unless a is transposed.
 static choir_tensor *right(const chi_node *node, choir_transposed which, choir_tensor *dy)
 {
 	choir_tensor *a = node->in[0];

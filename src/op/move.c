@@ -1,4 +1,4 @@
-// Elements move unchanged. Contiguous results are views.
+// Contiguous results are views.
 #include "base/size.h"
 #include "base/thresholds.h"
 #include "op/precision/precision.h"
@@ -251,7 +251,7 @@ static const chi_op transpose_op = {
 	.recordable = true,
 };
 
-// Axes longer than 1 keep their order: a view.
+// Axes longer than 1 keep their order.
 static bool keeps_order(const choir_shape *shape, const int axes[])
 {
 	int before = -1;
@@ -330,7 +330,7 @@ static choir_tensor *slices_of(const chi_node *node, choir_tensor *dy)
 	return values && flat ? chi_slices_new(values, flat, rows) : NULL;
 }
 
-// Its gradient is slices, which no other operation sees. Only x decides, so all replicas agree.
+// Its gradient is slices. Only x decides, so all replicas agree.
 static bool is_large_table(const choir_tensor *x)
 {
 	return !x->node && x->source && x->shape.dim[0] >= CHI_LARGE_TABLE_ROWS;
@@ -388,7 +388,7 @@ static const chi_op gather_op = {
 	.recordable = true,
 };
 
-// In mixed precision only the gathered rows of a variable are rounded.
+// Only the gathered rows are rounded.
 static choir_tensor *rows_of(choir_tensor *table, choir_tensor *rows)
 {
 	return table && table->source ? chi_precision_narrow(rows) : rows;

@@ -1,5 +1,5 @@
-// Checks inputs, converts plain numbers, infers the shape, runs a kernel on the frame's stream
-// and records a node on the tape.
+// Checks inputs, converts plain numbers, infers the shape, runs a kernel on the stream and records
+// a node on the tape.
 #include "base/size.h"
 #include "base/team.h"
 #include "op/kernel/parallel.h"
@@ -14,7 +14,7 @@ static choir_buffer buffer_of(const choir_tensor *t)
 	return (choir_buffer){ .data = t->data, .dtype = t->dtype, .shape = t->shape };
 }
 
-// A sum of nothing is zero, and an empty result needs no kernel. True: done, with *status.
+// A sum of nothing is zero. True: done, with *status.
 static bool is_trivial(chi_stream *stream, size_t n, const choir_buffer in[], choir_buffer *out,
 		choir_status *status)
 {
@@ -33,7 +33,7 @@ static bool is_trivial(chi_stream *stream, size_t n, const choir_buffer in[], ch
 	return true;
 }
 
-// A foreign failure without a message gets one, so that an older message is not taken for it.
+// A foreign failure without a message gets one.
 static choir_status run_judged(const choir_kernel_table *kernel, const char *operation,
 		const choir_kernel_call *call, const chi_parallel_plan *plan, size_t bytes)
 {
@@ -74,7 +74,6 @@ static choir_status run_found(choir_frame *frame, chi_stream *stream, const char
 	return status == CHOIR_OK ? waited : status;
 }
 
-// A kernel that is called by its name runs as a whole.
 choir_status chi_kernel_run_named(
 		chi_stream *stream, const char *operation, const char *name, choir_kernel_call *call)
 {
@@ -154,7 +153,7 @@ static choir_tensor *failed(choir_frame *f, const char *name)
 	return NULL;
 }
 
-// For a device without a kernel of 16 bits.
+// For a device without kernels of 16 bits.
 static choir_tensor *kernel_in_f32(choir_frame *f, const char *operation, size_t n,
 		choir_tensor *const in[], const void *attributes, choir_dtype dtype,
 		const choir_shape *shape)

@@ -1,4 +1,4 @@
-// The position of the call in the program is part of the random key.
+// The call's position in the program is part of the key.
 #include "base/hash.h"
 #include "op/op.h"
 

@@ -1,7 +1,7 @@
 // Kernels get axes without negative numbers.
 #include "op/op.h"
 
-// False: *axis does not exist.
+// False: no such axis.
 static bool resolve(choir_axes axes, int rank, uint32_t *out, int *axis)
 {
 	*out = 0;
@@ -78,7 +78,7 @@ static choir_tensor *sum_axes(choir_tensor *x, uint32_t axes)
 	return axes ? chi_op_call(&sum_op, NULL, 1, &x, &attributes) : x;
 }
 
-// False: x is NULL, or lacks an axis; recorded in its frame.
+// False: recorded in x's frame, if any.
 static bool axes_of(const char *name, choir_tensor *x, choir_axes axes, uint32_t *resolved)
 {
 	int axis = 0;
@@ -118,7 +118,7 @@ choir_tensor *choir_mean(choir_tensor *x, choir_axes axes)
 	return choir_divide(x, choir_number(x->frame, count));
 }
 
-// The gradient is divided among equal elements, as TensorFlow does.
+// Divided among equal elements, as TensorFlow does.
 static choir_status extreme_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
@@ -177,7 +177,6 @@ choir_tensor *choir_min(choir_tensor *x, choir_axes axes)
 	return extreme(&extreme_ops[1], x, axes);
 }
 
-// [reduced, kept].
 static choir_tensor *reduced_first(choir_tensor *x, uint32_t axes, choir_shape *kept)
 {
 	int order[CHOIR_MAX_RANK], n = 0;
@@ -198,7 +197,7 @@ static choir_tensor *reduced_first(choir_tensor *x, uint32_t axes, choir_shape *
 	return moved ? choir_reshape(moved, CHOIR_SHAPE(reduced, choir_shape_elements(kept))) : NULL;
 }
 
-// Pairs of halves are multiplied, so the gradient is right where elements are 0.
+// Halves are multiplied, so the gradient is right where elements are 0.
 choir_tensor *choir_prod(choir_tensor *x, choir_axes axes)
 {
 	uint32_t resolved;

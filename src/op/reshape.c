@@ -1,4 +1,4 @@
-// Views, casts and counts: operations that keep the values.
+// Views, casts and counts.
 #include "op/tape/tape.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@ static const chi_op reshape_op = {
 	.recordable = true,
 };
 
-// A dimension of CHOIR_NONE. False: two of them, or no value fits.
+// A dimension of CHOIR_NONE. False: two, or none fits.
 static bool complete(choir_shape *shape, const choir_shape *of)
 {
 	int open = -1;

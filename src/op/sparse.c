@@ -1,4 +1,4 @@
-// Gradients that are IndexedSlices: conversion to dense tensors, and sums.
+// IndexedSlices as dense tensors, and their sums.
 #include "base/size.h"
 #include "op/op.h"
 

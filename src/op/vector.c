@@ -1,4 +1,4 @@
-// Runs the vector loops of the plain kernels.
+// Plain kernels' loops on vectors.
 #include "op/vector.h"
 
 #include "op/plain/loops.h"
@@ -33,7 +33,6 @@ static void add_past_f64(double *out, const double *a, const double *b, int64_t 
 		_mm_stream_pd(out + i, _mm_add_pd(_mm_loadu_pd(a + i), _mm_loadu_pd(b + i)));
 }
 
-// Returns how many leading elements it added.
 static int64_t add_past(choir_dtype dtype, void *out, const void *a, const void *b, int64_t n)
 {
 	if ((uintptr_t) out % 16 != 0 || (dtype != CHOIR_F32 && dtype != CHOIR_F64))

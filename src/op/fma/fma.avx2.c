@@ -1,4 +1,4 @@
-// The FMA loops for AVX2.
+// For AVX2.
 #include <immintrin.h>
 
 #define VECTOR_BYTES 32

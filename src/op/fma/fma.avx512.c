@@ -1,4 +1,4 @@
-// The FMA loops for AVX-512.
+// For AVX-512.
 #include <immintrin.h>
 
 #define VECTOR_BYTES 64

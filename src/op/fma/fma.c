@@ -1,6 +1,5 @@
-// Kernels with fused multiply-adds: GELU, and attention with products that are too small for a
-// library. Their bits differ from the plain kernels' bits. Attention of bf16 also has kernels for
-// processors that multiply bf16.
+// Kernels with fused multiply-adds, whose bits differ from the plain kernels': GELU, and attention
+// with products too small for a library.
 #include "op/fma/fma.h"
 
 #include "op/kernel/kernel_list.h"
@@ -10,13 +9,13 @@
 #ifdef CHI_HAS_FMA_KERNELS
 #include "base/instruction_set.h"
 
-// Above oneDNN's, and above all kernels that go through f32.
+// Above oneDNN's, and above kernels through f32.
 enum { SCORE = 20, NARROW_SCORE = 30 };
 
 const chi_fma_loops *chi_fma_best(void)
 {
 #ifdef CHI_HAS_NEON_KERNELS
-	return &chi_fma_neon; // part of every 64-bit Arm
+	return &chi_fma_neon;
 #else
 	if (chi_instruction_set_use() >= CHI_INSTRUCTION_SET_AVX512)
 		return &chi_fma_avx512;
@@ -43,7 +42,7 @@ static int score_bf16(const choir_kernel_call *call)
 	return chi_fma_best() != NULL && is_bf16(call) ? NARROW_SCORE : 0;
 }
 
-// Only beside oneDNN's kernels for bf16: workers compare whether they have those.
+// Only with oneDNN's bf16 kernels: workers compare whether they have those.
 static int score_native(const choir_kernel_call *call)
 {
 	return chi_onednn_has_bf16() && chi_fma_best()->bf16_attention != NULL ? score_bf16(call) : 0;

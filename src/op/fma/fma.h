@@ -1,5 +1,4 @@
-// Loops with fused multiply-adds (FMA), for each instruction set that has FMA. All these sets give
-// the same bits.
+// Loops with fused multiply-adds, for each instruction set that has them; all give the same bits.
 #pragma once
 
 #include "op/kernel/kernel_list.h"
@@ -9,27 +8,26 @@
 #include <stdint.h>
 
 typedef struct chi_fma_head {
-	int64_t queries, keys, width; // width: of one head
-	int64_t q_row, kv_row, y_row; // in elements, from row to row
+	int64_t queries, keys, width;
+	int64_t q_row, kv_row, y_row; // elements from row to row
 	bool causal;
 	float scale;
-	size_t size; // of an element of the tensors: f32, or bf16
+	size_t size;
 	const void *q, *k, *v;
 	void *y;
 	const void *dy;
 	void *dq, *dk, *dv;
 	void *scratch;
-	const struct chi_fma_head *next; // to prefetch; NULL: none
+	const struct chi_fma_head *next; // to prefetch, or NULL
 } chi_fma_head;
 
 typedef struct {
 	void (*attention)(const chi_fma_head *h);
 	void (*attention_gradient)(const chi_fma_head *h);
-	// On bf16, for processors that multiply it; NULL: none.
+	// NULL: the processor does not multiply bf16.
 	void (*bf16_attention)(const chi_fma_head *h);
 	void (*bf16_attention_gradient)(const chi_fma_head *h);
-	// GELU, or with dy its gradient. exact: not by tanh. narrow: bf16, which is computed in f32
-	// and rounded once.
+	// GELU, or with dy its gradient. exact: not by tanh. narrow: bf16, rounded once.
 	void (*gelu)(void *out, const void *x, const void *dy, int64_t n, bool exact, bool narrow);
 } chi_fma_loops;
 
@@ -41,12 +39,12 @@ extern const chi_fma_loops chi_fma_avx2, chi_fma_avx512;
 extern const chi_fma_loops chi_fma_neon;
 #endif
 
-// The widest FMA loops for this processor, or NULL.
+// The widest, or NULL.
 const chi_fma_loops *chi_fma_best(void);
 
 enum {
-	CHI_FMA_GROUP = 32, // queries computed together
-	CHI_FMA_TALL = 8 // key counts are rounded up to this, widths to a group
+	CHI_FMA_GROUP = 32, // queries at a time
+	CHI_FMA_TALL = 8 // keys are rounded up to this, widths to a group
 };
 
 static inline int64_t chi_fma_round(int64_t n, int64_t to)

@@ -1,4 +1,4 @@
-// The FMA loops for 64-bit Arm.
+// For 64-bit Arm.
 #include <arm_neon.h>
 
 #define VECTOR_BYTES 16

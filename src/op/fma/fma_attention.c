@@ -1,10 +1,10 @@
-// Attention kernels: each head of each example is computed by fma_attention.inc.
+// Each head of each example is computed by fma_attention.inc.
 #include "op/fma/fma.h"
 
 #ifdef CHI_HAS_FMA_KERNELS
 #include "op/op.h"
 
-// n inputs hold queries, keys and values; 1: packed in one tensor.
+// n inputs: queries, keys and values; 1: packed.
 static chi_fma_head head_of(const choir_kernel_call *call, size_t n)
 {
 	const choir_attention_attributes *a = call->attributes;
@@ -50,7 +50,7 @@ static void *after(const chi_fma_head *h, const void *x, int64_t elements)
 	return (char *) (uintptr_t) x + (size_t) elements * h->size;
 }
 
-// Head `number` of all examples, from the first one; NULL pointers stay NULL.
+// Head `number` of all examples; NULL pointers stay NULL.
 static chi_fma_head head_at(const chi_fma_head *all, int64_t heads, int64_t number)
 {
 	const int64_t example = number / heads, column = number % heads * all->width;
@@ -104,7 +104,7 @@ choir_status chi_fma_attention(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// out is packed as the input, or holds the gradients of q, k and v in turn.
+// out is packed as the input, or dq, dk and dv in turn.
 choir_status chi_fma_attention_gradient(const choir_kernel_call *call)
 {
 	const chi_fma_loops *loops = chi_fma_best();
@@ -123,5 +123,5 @@ choir_status chi_fma_attention_gradient(const choir_kernel_call *call)
 }
 
 #else
-typedef int chi_no_fma_attention; // ISO C forbids an empty file
+typedef int chi_no_fma_attention;
 #endif

@@ -1,7 +1,5 @@
-// The kernels of libchoir-cuda's devices. Every operation for which libchoir-cuda has no kernel
-// runs on the host, by the CPU's kernel, with copies of its inputs and of what it writes.
-// libchoir-cuda queues all this on the stream, so the thread that calls the operation does not
-// wait.
+// Operations for which libchoir-cuda has no kernel run on the host by the CPU's kernel, with
+// copies of inputs and results. All this is queued on the stream, so the caller does not wait.
 #include "op/kernel/cuda_kernels.h"
 
 #include "base/alloc.h"
@@ -12,7 +10,7 @@
 
 #include <string.h>
 
-// How many of the call's inputs the operation writes: kernel_table.h, "Updates".
+// Inputs that the operation writes: kernel_table.h, "Updates".
 static size_t written_inputs(const char *operation, size_t n)
 {
 	if (strncmp(operation, "scatter_", 8) == 0)
@@ -79,25 +77,18 @@ static choir_status queue_on_host(const choir_kernel_call *call)
 
 static choir_status add_host_kernel(const chi_kernel_spec *spec)
 {
-	choir_kernel_table table = { .size = sizeof table,
-		.version = CHOIR_TABLE_VERSION,
-		.operation = spec->operation,
+	const choir_kernel_table table = { .operation = spec->operation,
 		.kind = "gpu",
 		.name = "host",
 		.user = spec->operation,
 		.run = queue_on_host };
-	// Updates read the gate in device memory, so they and the gate do not run on the host.
+	// Updates read the gate in device memory.
 	if (chi_kernel_is_update(spec->operation) || strcmp(spec->operation, "update_gate") == 0)
 		return CHOIR_OK;
-	for (int dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
-		table.dtype = (choir_dtype) dtype;
-		if ((spec->dtypes >> dtype & 1) != 0)
-			CHOIR_TRY(chi_kernel_add_builtin(&table));
-	}
-	return CHOIR_OK;
+	return chi_kernel_add_dtypes(table, spec->dtypes);
 }
 
-// The library's kernels come first, so they win among equal scores.
+// The library's kernels come first and win ties.
 choir_status chi_cuda_kernels_add(void)
 {
 	const choir_cuda_plugin *plugin = chi_cuda_plugin();

@@ -1,4 +1,4 @@
-// Kernels that a program calls without an operation, for tests.
+// choir_kernel_run, for tests.
 #include "op/op.h"
 #include "tensor/buffer.h"
 
@@ -40,7 +40,7 @@ static choir_status check(choir_device *d, const char *operation, const choir_ke
 	return check_tensor(operation, "out", call->out);
 }
 
-// The last one is out, unless it is an input.
+// The last is out, unless it is an input.
 typedef struct {
 	size_t n;
 	const choir_buffer *host[CHI_MAX_INPUTS + 1];

@@ -1,4 +1,4 @@
-// Constant lists, for the registry and for tests.
+// Lists of kernels, for the registry and tests.
 #pragma once
 
 #include "choir/extend/kernel_table.h"
@@ -29,7 +29,7 @@ enum {
 	CHI_ALL = CHI_COMPARABLE | CHI_HALF
 };
 
-// A list without specs is the end.
 typedef chi_kernel_list chi_kernel_lists(size_t index);
-// For the CPU, each spec for each of its dtypes. The caller holds the registry's lock.
+// Adds a table for each of dtypes (bits 1 << CHOIR_F32 ..). Needs the registry's lock, as below.
+choir_status chi_kernel_add_dtypes(choir_kernel_table table, uint32_t dtypes);
 choir_status chi_kernel_register(chi_kernel_lists *lists, const char *name);

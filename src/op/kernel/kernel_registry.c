@@ -1,8 +1,7 @@
-// Kernels by kind of device; within a kind a hash table of lists by (operation, dtype). The kernel
-// with the highest score wins, the first among equals. The first lookup of a kind closes its
-// table, which is constant from then on and needs no lock. The CPU's first lookup adds the
-// built-in kernels, that of "gpu" those of libchoir-cuda, and that of "remote" those of remote
-// devices. So a library of kernels for another kind may come at any time.
+// By kind of device, a hash table of lists by (operation, dtype). The highest score wins, the
+// first among equals. A kind's first lookup adds the kernels that Choir has for it and closes its
+// table, which is constant from then on and needs no lock. So a library of kernels for another
+// kind may come at any time.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/instruction_set.h"
@@ -26,22 +25,22 @@ enum { NO_ENTRY = -1, MAX_KINDS = 32 };
 typedef struct {
 	choir_kernel_table table;
 	uint32_t hash;
-	int32_t next; // for the same key
+	int32_t next;
 	bool builtin;
 } entry;
 
 typedef struct {
 	const char *name;
-	chi_atomic32 closed; // by the first lookup
+	chi_atomic32 closed;
 	entry *entries;
 	size_t count, capacity;
-	int32_t *slots; // first entries; power of two, at most half full
+	int32_t *slots; // power of two, at most half full
 	size_t slot_count;
 } kernel_kind;
 
 static struct {
 	chi_mutex lock;
-	chi_atomic32 count; // kinds
+	chi_atomic32 count;
 	kernel_kind kind[MAX_KINDS];
 } registry = {
 	.lock = CHI_MUTEX_STATIC(CHI_RANK_OP, "kernels"),
@@ -62,7 +61,6 @@ static bool same(const char *a, const char *b)
 	return a == b || strcmp(a, b) == 0;
 }
 
-// NULL: no kernel is registered for the kind.
 static kernel_kind *find_kind(const char *name)
 {
 	const uint32_t count = chi_atomic32_load(&registry.count);
@@ -136,7 +134,7 @@ choir_status chi_kernel_add_builtin(const choir_kernel_table *table)
 	return add(find_kind(table->kind), table, true);
 }
 
-// Finds or adds a kind that is still open. Needs the lock.
+// With the lock.
 static choir_status open_kind(const choir_kernel_table *table, kernel_kind **kind)
 {
 	const char *name = table->name ? table->name : "without a name";
@@ -154,7 +152,7 @@ static choir_status open_kind(const choir_kernel_table *table, kernel_kind **kin
 				name, table->operation, MAX_KINDS);
 	*kind = &registry.kind[count];
 	(*kind)->name = table->kind;
-	CHOIR_TRY(reserve(*kind)); // lookups need slots
+	CHOIR_TRY(reserve(*kind));
 	chi_atomic32_store(&registry.count, count + 1);
 	return CHOIR_OK;
 }
@@ -192,7 +190,7 @@ size_t choir_kernel_attribute_bytes(const char *operation)
 	return 0;
 }
 
-// Needs the lock. After a failure the next lookup tries again.
+// Both with the lock. The next lookup retries after a failure.
 static choir_status add_built_in(void)
 {
 	const char *which = getenv("CHOIR_KERNELS");
@@ -235,11 +233,10 @@ const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY])
 	return "none";
 }
 
-// Needs the lock. After a failure the next lookup tries again.
 static choir_status add_to(kernel_kind *k, choir_status (*add_kernels)(void))
 {
 	const size_t before = k->count;
-	CHOIR_TRY(reserve(k)); // lookups need slots
+	CHOIR_TRY(reserve(k));
 	const choir_status status = add_kernels();
 	if (status == CHOIR_OK)
 		return CHOIR_OK;
@@ -277,7 +274,7 @@ bool chi_kernel_is_builtin(const choir_kernel_table *kernel)
 	return ((const entry *) (const void *) kernel)->builtin;
 }
 
-// Fails with the list of dtypes that have a kernel.
+// Lists dtypes that have a kernel.
 static void report(
 		const kernel_kind *k, const choir_device *d, const char *operation, choir_dtype dtype)
 {

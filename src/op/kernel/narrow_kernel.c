@@ -1,7 +1,6 @@
-// A kernel for f16 or bf16 around a kernel for f32. The call's tensors of 16 bits are widened in
-// scratch memory, where the f32 kernel runs; the result is rounded once, as IEEE 754 does. So the
-// result is that of f32 arithmetic on the same operands. Elementwise operations, and operations on
-// rows such as norms, run in blocks that stay in the first caches.
+// Tensors of 16 bits are widened in scratch memory, where the f32 kernel runs; the result is
+// rounded once, as IEEE 754 does. Elementwise operations and operations on rows run in blocks that
+// stay in the first caches.
 #include "op/kernel/narrow_kernel.h"
 
 #include "op/kernel/kernel.h"
@@ -11,7 +10,6 @@
 
 #include <string.h>
 
-// A call in f32, without memory.
 typedef struct {
 	choir_kernel_call call;
 	choir_buffer in[CHI_MAX_INPUTS], out;
@@ -84,7 +82,7 @@ static char *take(char **at, size_t bytes)
 	return taken;
 }
 
-// Widens an operand to memory at *at, or uses its own.
+// Widens to *at, unless it is f32.
 static void *operand(const choir_buffer *b, char **at)
 {
 	if (!chi_dtype_is_half(b->dtype))
@@ -116,7 +114,6 @@ static choir_status run(const choir_kernel_call *call)
 	return chi_parallel_run_blocks(spec_of(call)->operation, run_block, call);
 }
 
-// Updates of optimizers and scatters write their inputs.
 static bool writes_inputs(const char *operation)
 {
 	const size_t length = strlen(operation);
@@ -126,22 +123,14 @@ static bool writes_inputs(const char *operation)
 
 static choir_status register_spec(const chi_kernel_spec *spec, const char *name)
 {
-	for (int dtype = CHOIR_F16; dtype <= CHOIR_BF16; dtype++) {
-		const choir_kernel_table table = {
-			.size = sizeof table,
-			.version = CHOIR_TABLE_VERSION,
-			.operation = spec->operation,
-			.kind = "cpu",
-			.name = name,
-			.dtype = (choir_dtype) dtype,
-			.user = spec,
-			.score = score,
-			.scratch = scratch,
-			.run = run,
-		};
-		CHOIR_TRY(chi_kernel_add_builtin(&table));
-	}
-	return CHOIR_OK;
+	const choir_kernel_table table = { .operation = spec->operation,
+		.kind = "cpu",
+		.name = name,
+		.user = spec,
+		.score = score,
+		.scratch = scratch,
+		.run = run };
+	return chi_kernel_add_dtypes(table, CHI_HALF);
 }
 
 bool chi_kernel_is_narrowed(const chi_kernel_spec *spec)

@@ -1,6 +1,5 @@
-// The rules for running operations in chunks: which operations, along which axis, and chunk sizes.
-// A single thread loses nothing (measured: products in chunks of 256 rows are as fast as whole
-// products; in chunks of 64 rows, a tenth slower).
+// Which operations run in chunks, along which axis. A single thread loses nothing (measured:
+// products in chunks of 256 rows are as fast as whole ones; of 64 rows, a tenth slower).
 #include "op/kernel/parallel.h"
 
 #include "base/atomic.h"
@@ -12,19 +11,19 @@
 #include <string.h>
 
 typedef enum {
-	ROWS, // rows of masked inputs and out, along the last axis of in[0]
-	FIRST, // the first axis of masked inputs and out
+	ROWS,
+	FIRST,
 	SUMS, // as FIRST; out is a sum, added in the order of chunks
-	FLAT // elements of inputs of out's shape
+	FLAT
 } way;
 
 typedef struct {
 	const char *operation;
 	way way;
-	unsigned mask; // inputs that are divided
-	size_t n; // inputs; 0: any number
+	unsigned mask;
+	size_t n; // 0: any number
 	int64_t chunk; // rows, examples or elements; 0: examples with ELEMENTS elements
-	bool has_blocks; // has little work per element
+	bool has_blocks;
 } rule;
 
 enum { GEMM_ROWS = 256, NORM_ROWS = 512, IMAGES = 16, ELEMENTS = 64 << 10 };
@@ -34,7 +33,7 @@ static const rule rules[] = {
 	{ "matmul", ROWS, 1, 2, GEMM_ROWS, false },
 	{ "attention", FIRST, 1, 1, 1, false },
 	{ "attention", FIRST, 7, 3, 1, false },
-	{ "attention_gradient", FIRST, 3, 2, 1, false }, // three are not laid out by examples
+	{ "attention_gradient", FIRST, 3, 2, 1, false }, // three are not by examples
 	{ "conv2d", FIRST, 1, 0, IMAGES, false },
 	{ "conv2d_gradient_input", FIRST, 2, 2, IMAGES, false },
 	{ "conv2d_gradient_filter", SUMS, 3, 2, IMAGES, false },
@@ -86,12 +85,12 @@ typedef struct {
 	int64_t rows, chunk;
 	unsigned mask;
 	way way;
-	char *scratch; // `bytes` per thread
+	char *scratch;
 	size_t bytes;
-	char *sums; // sum_bytes per chunk but the first
+	char *sums;
 	size_t sum_bytes;
 	chi_atomic32 failed;
-	chi_error error; // the first failure
+	chi_error error;
 } subset;
 
 static const rule *find_rule(const char *operation, const choir_kernel_call *call)
@@ -122,7 +121,6 @@ static bool plan_flat(subset *c)
 	return true;
 }
 
-// The number of rows with about ELEMENTS elements.
 static int64_t examples_of(int64_t elements, int64_t rows)
 {
 	const int64_t width = rows > 0 ? elements / rows : 0;
@@ -146,7 +144,7 @@ static bool plan(subset *c, const rule *r)
 		for (size_t i = call->n; i-- > 0;)
 			if ((r->mask >> i & 1) != 0)
 				first = &call->in[i].shape;
-		if (first->rank < 2) // its one axis is classes or channels
+		if (first->rank < 2) // its axis is classes or channels
 			return false;
 		c->rows = first->dim[0];
 		if (r->chunk == 0)
@@ -263,11 +261,10 @@ choir_status chi_parallel_run(const chi_parallel_plan *whole, const char *operat
 	return choir_error_status();
 }
 
-// False: the call is one block. Blocks of examples are larger, since norms compute the factors of
-// channels in each.
+// False: one block. Blocks of examples are larger: norms compute the factors of channels in each.
 static bool plan_blocks(subset *c, const char *operation)
 {
-	enum { BLOCK = 2048, ROW_BLOCK = 16 << 10 }; // elements
+	enum { BLOCK = 2048, ROW_BLOCK = 16 << 10 };
 	const rule *r = c->call->n == 0 ? NULL : find_rule(operation, c->call);
 	if (r == NULL || !r->has_blocks || !plan(c, r))
 		return false;

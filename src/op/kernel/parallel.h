@@ -1,5 +1,5 @@
-// Kernel calls in chunks that the thread's team (base/team.h) shares. The shapes alone decide the
-// chunks, and sums of chunks are added in order. So bits do not depend on the number of threads.
+// Calls in chunks that the thread's team (base/team.h) shares. The shapes alone decide the chunks,
+// and their sums are added in order, so bits do not depend on the threads.
 #pragma once
 
 #include "op/op.h"
@@ -10,25 +10,24 @@ static inline size_t chi_whole_lines(size_t bytes)
 }
 
 typedef struct {
-	int64_t chunks; // 1: not divided
-	choir_kernel_call first; // the first chunk; uses the buffers below
+	int64_t chunks;
+	choir_kernel_call first;
 	choir_buffer in[CHI_MAX_INPUTS], out;
-	size_t sums; // of the other chunks
+	size_t sums;
 } chi_parallel_plan;
 
 void chi_parallel_plan_make(
 		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out);
 
-// Runs a kernel on all chunks in parallel. The call's scratch memory holds the sums, then `bytes`
-// bytes per thread.
+// The scratch memory holds the sums, then `bytes` bytes per thread.
 typedef choir_status chi_kernel_fn(const choir_kernel_call *call);
 choir_status chi_parallel_run(const chi_parallel_plan *plan, const char *operation,
 		chi_kernel_fn *run, const choir_kernel_call *call, size_t bytes);
 
-// The blocks of a call: chunks that stay in the first caches. Only operations that do little work
-// per element have several. chunks and first are set.
+// Blocks: chunks that stay in the first caches, of operations with little work per element. chunks
+// and first are set.
 void chi_parallel_blocks_make(
 		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out);
-// Runs a kernel on one block after the other, with the bits of the whole call.
+// With the bits of the whole call.
 choir_status chi_parallel_run_blocks(
 		const char *operation, chi_kernel_fn *run, const choir_kernel_call *call);

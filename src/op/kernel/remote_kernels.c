@@ -1,5 +1,5 @@
-// Kernels of remote devices, as commands for their server. A server with the same build,
-// instruction set and kernel library gives the same bits.
+// Kernels of remote devices: commands. The same build, instruction set and kernel library give the
+// same bits.
 #include "op/kernel/remote_kernels.h"
 
 #include "device/remote/remote_device.h"
@@ -33,7 +33,6 @@ choir_status chi_remote_unpack_buffer(chi_unpack *u, uint64_t *address, choir_bu
 	return choir_fail(CHOIR_CORRUPT, "a tensor of dtype %d and rank %u", (int) b->dtype, rank);
 }
 
-// Once for each server.
 static choir_status check_library(chi_remote_server *r)
 {
 	char here[CHI_KERNEL_LIBRARY];
@@ -69,23 +68,16 @@ static choir_status queue(const choir_kernel_call *call)
 
 static choir_status add(const chi_kernel_spec *spec)
 {
-	choir_kernel_table table = { .size = sizeof table,
-		.version = CHOIR_TABLE_VERSION,
-		.operation = spec->operation,
+	const choir_kernel_table table = { .operation = spec->operation,
 		.kind = "remote",
 		.name = "remote",
 		.user = spec,
 		.run = queue };
-	for (int dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
-		table.dtype = (choir_dtype) dtype;
-		const bool half = chi_dtype_is_half(table.dtype) && chi_kernel_is_narrowed(spec);
-		if (half || (spec->dtypes >> dtype & 1) != 0)
-			CHOIR_TRY(chi_kernel_add_builtin(&table));
-	}
-	return CHOIR_OK;
+	const uint32_t half = chi_kernel_is_narrowed(spec) ? CHI_HALF : 0;
+	return chi_kernel_add_dtypes(table, spec->dtypes | half);
 }
 
-// There is a plain kernel for every operation.
+// Every operation has a plain kernel.
 choir_status chi_remote_kernels_add(void)
 {
 	chi_kernel_list list;

@@ -1,5 +1,4 @@
-// Kernels of products fuse relu, tanh and sigmoid, whose gradients need only the result. Others
-// need the input, so they are separate operations.
+// Kernels of products fuse relu, tanh and sigmoid, whose gradients need only the result.
 #include "op/nn/nn.h"
 #include "op/tape/tape.h"
 
@@ -8,25 +7,7 @@ static choir_tensor *number(const choir_tensor *like, double value)
 	return like ? choir_number(like->frame, value) : NULL;
 }
 
-static choir_tensor *relu_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) x;
-	return choir_where(choir_greater(y, number(y, 0)), dy, number(y, 0));
-}
-
-static choir_tensor *tanh_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) x;
-	return choir_multiply(dy, choir_subtract(number(y, 1), choir_square(y)));
-}
-
-static choir_tensor *sigmoid_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) x;
-	return choir_multiply(dy, choir_multiply(y, choir_subtract(number(y, 1), y)));
-}
-
-// dy (s + x s (1 - s) slope), the gradient of x s for a sigmoid s of x; slope may be NULL for 1.
+// dy (s + x s (1 - s) slope), the gradient of x s for a sigmoid s of x; slope NULL: 1.
 static choir_tensor *gated_slope(
 		choir_tensor *x, choir_tensor *s, choir_tensor *slope, choir_tensor *dy)
 {
@@ -36,69 +17,37 @@ static choir_tensor *gated_slope(
 	return choir_multiply(dy, choir_add(s, choir_multiply(x, bend)));
 }
 
-static choir_tensor *silu_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) y;
-	return gated_slope(x, choir_sigmoid(x), NULL, dy);
-}
-
-// The constants of real.inc: x sigmoid(scale (x + cubic x^3)).
-static choir_tensor *gelu_tanh_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+// Constants of real.inc: x sigmoid(scale (x + cubic x^3)).
+static choir_tensor *gelu_tanh_gradient(choir_tensor *x, choir_tensor *dy)
 {
 	const double scale = 1.5957691216057308, cubic = 0.044715;
 	choir_tensor *square = choir_square(x);
 	choir_tensor *inner = choir_multiply(x, choir_add(choir_scale(square, cubic), number(x, 1)));
 	choir_tensor *slope =
 			choir_scale(choir_add(choir_scale(square, 3 * cubic), number(x, 1)), scale);
-	(void) y;
 	return gated_slope(x, choir_sigmoid(choir_scale(inner, scale)), slope, dy);
 }
 
-// dy (P(x) + x p(x)) with the normal distribution P and its density p
-static choir_tensor *gelu_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
+// dy (P(x) + x p(x)), P the normal distribution, p its density.
+static choir_tensor *gelu_gradient(choir_tensor *x, choir_tensor *dy)
 {
 	const double root = 0.70710678118654752, density = 0.39894228040143268;
 	choir_tensor *below =
 			choir_scale(choir_add(choir_erf(choir_scale(x, root)), number(x, 1)), 0.5);
 	choir_tensor *bell = choir_scale(choir_exp(choir_scale(choir_square(x), -0.5)), density);
-	(void) y;
 	return choir_multiply(dy, choir_add(below, choir_multiply(x, bell)));
 }
 
-static choir_tensor *softplus_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) y;
-	return choir_multiply(dy, choir_sigmoid(x));
-}
-
-static const chi_unary_op relu_op = {
-	{ .name = "relu", .backward = chi_unary_backward, .recordable = true }, "relu_gradient", true,
-	relu_slope
-};
-static const chi_unary_op tanh_op = {
-	{ .name = "tanh", .backward = chi_unary_backward, .recordable = true }, "tanh_gradient", true,
-	tanh_slope
-};
-static const chi_unary_op sigmoid_op = {
-	{ .name = "sigmoid", .backward = chi_unary_backward, .recordable = true }, "sigmoid_gradient",
-	true, sigmoid_slope
-};
-static const chi_unary_op gelu_tanh_op = {
-	{ .name = "gelu_tanh", .backward = chi_unary_backward, .recordable = true },
-	"gelu_tanh_gradient", false, gelu_tanh_slope
-};
-static const chi_unary_op gelu_op = {
-	{ .name = "gelu", .backward = chi_unary_backward, .recordable = true }, "gelu_gradient", false,
-	gelu_slope
-};
-static const chi_unary_op silu_op = {
-	{ .name = "silu", .backward = chi_unary_backward, .recordable = true }, "silu_gradient", false,
-	silu_slope
-};
-static const chi_unary_op softplus_op = {
-	{ .name = "softplus", .backward = chi_unary_backward, .recordable = true },
-	"softplus_gradient", false, softplus_slope
-};
+CHI_UNARY_OP(relu, NULL, "relu_gradient", true,
+		choir_where(choir_greater(y, number(y, 0)), dy, number(y, 0)))
+CHI_UNARY_OP(tanh, NULL, "tanh_gradient", true,
+		choir_multiply(dy, choir_subtract(number(y, 1), choir_square(y))))
+CHI_UNARY_OP(sigmoid, NULL, "sigmoid_gradient", true,
+		choir_multiply(dy, choir_multiply(y, choir_subtract(number(y, 1), y))))
+CHI_UNARY_OP(gelu_tanh, NULL, "gelu_tanh_gradient", false, gelu_tanh_gradient(x, dy))
+CHI_UNARY_OP(gelu, NULL, "gelu_gradient", false, gelu_gradient(x, dy))
+CHI_UNARY_OP(silu, NULL, "silu_gradient", false, gated_slope(x, choir_sigmoid(x), NULL, dy))
+CHI_UNARY_OP(softplus, NULL, "softplus_gradient", false, choir_multiply(dy, choir_sigmoid(x)))
 
 choir_status chi_activation_check(choir_activation activation)
 {
@@ -145,43 +94,6 @@ choir_tensor *chi_activation_gradient(
 	return chi_op_kernel(dy->frame, u->gradient, 2, in, NULL, dy->dtype, &dy->shape);
 }
 
-choir_tensor *choir_relu(choir_tensor *x)
-{
-	return chi_op_call(&relu_op.op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_tanh(choir_tensor *x)
-{
-	return chi_op_call(&tanh_op.op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_sigmoid(choir_tensor *x)
-{
-	return chi_op_call(&sigmoid_op.op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_gelu_tanh(choir_tensor *x)
-{
-	return chi_op_call(&gelu_tanh_op.op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_gelu(choir_tensor *x)
-{
-	return chi_op_call(&gelu_op.op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_silu(choir_tensor *x)
-{
-	return chi_op_call(&silu_op.op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_softplus(choir_tensor *x)
-{
-	return chi_op_call(&softplus_op.op, NULL, 1, &x, NULL);
-}
-
-// ---- Softmax along the last axis.
-
 static choir_status infer_softmax(size_t n, choir_tensor *const in[], const void *attributes,
 		choir_dtype *dtype, choir_shape *shape)
 {
@@ -204,48 +116,17 @@ choir_tensor *chi_sum_rows(choir_tensor *x)
 	return sum ? choir_reshape(sum, column) : NULL;
 }
 
-static choir_tensor *softmax_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) x;
-	return choir_multiply(y, choir_subtract(dy, chi_sum_rows(choir_multiply(y, dy))));
-}
-
-static const chi_unary_op softmax_op = { { .name = "softmax",
-												 .infer = infer_softmax,
-												 .backward = chi_unary_backward,
-												 .recordable = true },
-	"softmax_gradient", true, softmax_slope };
-
-choir_tensor *choir_softmax(choir_tensor *x)
-{
-	return chi_op_call(&softmax_op.op, NULL, 1, &x, NULL);
-}
-
-static choir_tensor *log_softmax_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy)
-{
-	(void) x;
-	return choir_subtract(dy, choir_multiply(choir_exp(y), chi_sum_rows(dy)));
-}
-
-static const chi_unary_op log_softmax_op = { { .name = "log_softmax",
-													 .infer = infer_softmax,
-													 .backward = chi_unary_backward,
-													 .recordable = true },
-	"log_softmax_gradient", true, log_softmax_slope };
-
-choir_tensor *choir_log_softmax(choir_tensor *x)
-{
-	return chi_op_call(&log_softmax_op.op, NULL, 1, &x, NULL);
-}
-
-// ---- Activations made of other operations
+CHI_UNARY_OP(softmax, infer_softmax, "softmax_gradient", true,
+		choir_multiply(y, choir_subtract(dy, chi_sum_rows(choir_multiply(y, dy)))))
+CHI_UNARY_OP(log_softmax, infer_softmax, "log_softmax_gradient", true,
+		choir_subtract(dy, choir_multiply(choir_exp(y), chi_sum_rows(dy))))
 
 choir_tensor *choir_leaky_relu(choir_tensor *x, double slope)
 {
 	return choir_where(choir_greater(x, number(x, 0)), x, choir_scale(x, slope));
 }
 
-// Where x is positive, expm1 is not used, and its argument is bounded so that it stays finite.
+// expm1's argument is bounded, so that it stays finite.
 choir_tensor *choir_elu(choir_tensor *x, double alpha)
 {
 	choir_tensor *below = choir_scale(choir_expm1(choir_minimum(x, number(x, 0))), alpha);

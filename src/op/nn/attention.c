@@ -1,4 +1,4 @@
-// Attention as one operation, of three tensors or of one that packs queries, keys and values.
+// Of three tensors, or of one that packs queries, keys and values.
 #include "base/options.h"
 #include "op/nn/nn.h"
 
@@ -63,7 +63,7 @@ static choir_status attention_backward(
 	return CHOIR_OK;
 }
 
-// [n, positions, width] as [n, heads, positions, width / heads].
+// [n, heads, positions, width / heads].
 static choir_tensor *by_heads(choir_tensor *x, int64_t heads)
 {
 	static const int swap[] = { 0, 2, 1, 3 };
@@ -74,7 +74,7 @@ static choir_tensor *by_heads(choir_tensor *x, int64_t heads)
 	return split ? choir_transpose(split, swap) : NULL;
 }
 
-// Scores of later keys become -infinity.
+// Later keys score -infinity.
 static choir_tensor *causal(choir_tensor *scores)
 {
 	if (!scores)
@@ -88,7 +88,7 @@ static choir_tensor *causal(choir_tensor *scores)
 	return choir_where(choir_less_equal(key, query), scores, choir_number(f, -INFINITY));
 }
 
-// Attention by operations, with a mask and dropout of the weights.
+// By operations, with a mask and dropout.
 typedef struct {
 	choir_attention_attributes kernel;
 	choir_tensor *mask;
@@ -96,7 +96,7 @@ typedef struct {
 	uint64_t seed;
 } composed;
 
-// Keys that the mask hides get a score so low that their weight is 0 beside any other.
+// Hidden keys score so low that they weigh 0 beside any other.
 static choir_tensor *masked(choir_tensor *scores, choir_tensor *mask)
 {
 	const double hidden = -1e30;
@@ -133,7 +133,7 @@ static choir_tensor *compose(size_t n, choir_tensor *const given[], const compos
 	choir_tensor *scores = choir_scale(
 			choir_matmul(by_heads(in[0], heads), by_heads(in[1], heads), CHOIR_TRANSPOSED_B),
 			c->kernel.scale);
-	// Masks need f32: f16 has no -1e30.
+	// f16 has no -1e30
 	scores = scores ? choir_cast(scores, chi_dtype_wide(scores->dtype)) : NULL;
 	scores = c->kernel.causal ? causal(scores) : scores;
 	scores = c->mask ? masked(scores, c->mask) : scores;

@@ -1,4 +1,4 @@
-// An example's rows, multiplied by its weights, summed, and divided as the combiner requires.
+// Rows times weights, summed and divided.
 #include "op/nn/nn.h"
 
 static choir_tensor *checked(choir_tensor *rows, choir_tensor *weights)
@@ -15,7 +15,7 @@ static choir_tensor *checked(choir_tensor *rows, choir_tensor *weights)
 						  chi_shape_print(r, text[0]), chi_shape_print(w, text[1]));
 }
 
-// A zero becomes 1 before the root, whose gradient at 0 is infinite.
+// A zero becomes 1: the root's gradient at 0 is infinite.
 static choir_tensor *divisor(choir_tensor *weights, choir_combiner combiner)
 {
 	const bool root = combiner == CHOIR_COMBINER_SQRTN;
@@ -47,7 +47,7 @@ choir_tensor *choir_combine_rows(
 	line.dim[last] = weights->shape.dim[last - 1];
 	one.rank = last;
 	one.dim[last - 1] = 1;
-	choir_shape combined = one; // [.., width]
+	choir_shape combined = one;
 	combined.dim[last - 1] = rows->shape.dim[last];
 	choir_tensor *sum = choir_reshape(
 			choir_matmul(choir_reshape(weights, line), rows, CHOIR_TRANSPOSED_NONE), combined);

@@ -1,4 +1,4 @@
-// The sum over the filter's slices of convolutions of images.
+// Sums of two-dimensional convolutions over the filter's slices.
 #include "op/nn/nn.h"
 
 // Slices first, first + stride, .. of x [n, d, ..] as images.
@@ -26,7 +26,7 @@ static choir_conv_options of_images(const choir_conv_options *o)
 	return images;
 }
 
-// x is padded by stride - 1 slices more, so that every part is whole.
+// Whole parts need padding by stride - 1 slices more.
 static choir_tensor *convolve(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o,
 		const int pad[2], int64_t count)
 {

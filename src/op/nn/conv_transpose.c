@@ -1,8 +1,7 @@
-// The result is the input of a convolution whose gradient is computed, with the same filter,
-// stride and zeros.
+// The gradient of a convolution's input.
 #include "op/nn/nn.h"
 
-// Of the result. False: no length fits.
+// False: no length fits.
 static bool plan_axis(const choir_conv_options *o, int axis, int64_t in, int64_t filter,
 		int pad[2], int64_t *result)
 {

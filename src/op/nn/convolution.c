@@ -1,5 +1,5 @@
-// Images [n, h, w, c] with a filter [kh, kw, c / groups, out], plain or with a fused bias and
-// activation. A sequence [n, w, c] is an image of one row.
+// Images [n, h, w, c] with a filter [kh, kw, c / groups, out]. A sequence [n, w, c] is an image of
+// one row.
 #include "base/options.h"
 #include "base/size.h"
 #include "op/nn/nn.h"
@@ -55,7 +55,7 @@ bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2]
 
 	if (window < 1 || window > INT_MAX / 2 || stride < 1 || padding < -1)
 		return false;
-	if (padding == -1) { // SAME: an odd zero goes after the image
+	if (padding == -1) { // SAME: an odd zero goes last
 		*out = in / stride + (in % stride != 0);
 		const int64_t covered = in == 0 ? 0 : (*out - 1) * stride + window;
 		const int64_t zeros = covered > in ? covered - in : 0;
@@ -86,7 +86,7 @@ bool chi_convolution_axis(const choir_conv_options *o, int axis, int64_t in, int
 		return false;
 	pad[0] += (int) before;
 	pad[1] += (int) after;
-	return in > 0 || *out == 0; // padding alone is no image
+	return in > 0 || *out == 0;
 }
 
 choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,
@@ -123,7 +123,7 @@ choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filte
 typedef struct {
 	choir_conv2d_attributes kernel; // first: kernels see this
 	choir_shape out;
-	bool wide; // the result of 16 bits is f32
+	bool wide;
 } conv2d;
 
 static choir_status infer_conv2d(size_t n, choir_tensor *const in[], const void *attributes,
@@ -165,7 +165,7 @@ static conv2d linear(const chi_node *node)
 	return c;
 }
 
-// The convolution is bilinear: each of the three operations has the two others as gradients.
+// The convolution is bilinear: each of three operations has the others as gradients.
 static choir_status gradient_input_backward(
 		const chi_node *node, choir_tensor *dx, const bool want[], choir_tensor *gradient[])
 {
@@ -208,27 +208,16 @@ static choir_status conv2d_backward(
 	return CHOIR_OK;
 }
 
-static const chi_op gradient_input_op = {
-	.name = "conv2d_gradient_input",
-	.attribute_bytes = sizeof(conv2d),
-	.infer = infer_conv2d,
-	.backward = gradient_input_backward,
-	.recordable = true,
-};
-static const chi_op gradient_filter_op = {
-	.name = "conv2d_gradient_filter",
-	.attribute_bytes = sizeof(conv2d),
-	.infer = infer_conv2d,
-	.backward = gradient_filter_backward,
-	.recordable = true,
-};
-static const chi_op conv2d_op = {
-	.name = "conv2d",
-	.attribute_bytes = sizeof(conv2d),
-	.infer = infer_conv2d,
-	.backward = conv2d_backward,
-	.recordable = true,
-};
+#define CONVOLUTION_OP(kernel, gradient) \
+	{ \
+		.name = kernel, .attribute_bytes = sizeof(conv2d), .infer = infer_conv2d, \
+		.backward = gradient, .recordable = true \
+	}
+static const chi_op gradient_input_op =
+		CONVOLUTION_OP("conv2d_gradient_input", gradient_input_backward);
+static const chi_op gradient_filter_op =
+		CONVOLUTION_OP("conv2d_gradient_filter", gradient_filter_backward);
+static const chi_op conv2d_op = CONVOLUTION_OP("conv2d", conv2d_backward);
 
 choir_tensor *chi_conv2d_gradient_input(choir_tensor *filter, choir_tensor *dy,
 		const choir_conv2d_attributes *a, const choir_shape *result)

@@ -1,4 +1,4 @@
-// The gradient draws the same numbers again, so no mask is stored.
+// The gradient draws again, so no mask is stored.
 #include "choir/nn.h"
 #include "op/op.h"
 

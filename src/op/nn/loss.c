@@ -43,7 +43,7 @@ static choir_status cross_entropy_backward(
 	return CHOIR_OK;
 }
 
-// -sum(target log_softmax(logits)), where target is a one-hot row, smoothed.
+// -sum(target log_softmax(logits)), target one-hot, smoothed.
 static choir_tensor *cross_entropy_formula(const chi_node *node)
 {
 	const choir_cross_entropy_attributes *a = node->attributes;

@@ -4,18 +4,18 @@
 #include "choir/nn.h"
 #include "op/op.h"
 
-// What kernels of products apply: all of it, or CHOIR_LINEAR.
+// What kernels of products fuse, or CHOIR_LINEAR.
 choir_activation chi_activation_fused(choir_activation activation);
 choir_status chi_activation_check(choir_activation activation);
 choir_tensor *chi_activation_apply(choir_activation activation, choir_tensor *x);
-// Gives that of z, from y = activation(z) and dy, of a fused activation.
+// The gradient by z, from y = activation(z) and dy.
 choir_tensor *chi_activation_gradient(
 		choir_activation activation, choir_tensor *y, choir_tensor *dy);
 
-// They have a last axis of one element.
+// The last axis keeps one element.
 choir_tensor *chi_sum_rows(choir_tensor *x);
 
-// Checks options along axes axes and sets defaults. CHOIR_INVALID, without the caller's name.
+// Also sets defaults. CHOIR_INVALID, without the caller's name.
 choir_status chi_convolution_options(
 		const choir_conv_options *o, int axes, choir_conv_options *all);
 // o is complete; bias may be NULL. conv1d needs rank 3.
@@ -25,8 +25,7 @@ choir_tensor *chi_conv1d(
 		choir_tensor *x, choir_tensor *filter, choir_tensor *bias, const choir_conv_options *o);
 // A sequence's as an image's. False: too much padding.
 bool chi_convolution_columns(const choir_conv_options *o, choir_conv_options *columns);
-// The zeros before and after one axis of x, and the number of windows. False: the filter does not
-// fit.
+// Of one axis: the zeros at both ends, and the number of windows. False: the filter does not fit.
 bool chi_convolution_axis(const choir_conv_options *o, int axis, int64_t in, int64_t filter,
 		int pad[2], int64_t *out);
 // Gives the gradient by the input [result].
@@ -35,11 +34,9 @@ choir_tensor *chi_conv2d_gradient_input(choir_tensor *filter, choir_tensor *dy,
 // False: recorded in the operands' frame.
 bool chi_convolution_begin(const char *name, int axes, choir_tensor *x, choir_tensor *filter,
 		const choir_conv_options *o, choir_conv_options *all);
-// Where the filter lies, and the result's shape. CHOIR_INVALID: they do not fit; the text lacks
-// the caller's name.
+// The result's shape. CHOIR_INVALID, without the caller's name.
 choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,
 		const choir_conv_options *o, choir_conv2d_attributes *attributes, choir_shape *out);
 
-// Works as chi_convolution_axis, also for pooling. padding is -1 for TensorFlow's SAME, else
-// elements on each side. False: invalid arguments.
+// As chi_convolution_axis. padding: -1 for TensorFlow's SAME, else on each side.
 bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2], int64_t *out);

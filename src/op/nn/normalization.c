@@ -1,5 +1,5 @@
-// The operation keeps means and deviations for the backward pass. In a batch norm, a function of
-// the caller may add the sums of other replicas, in both passes.
+// Means and deviations are kept for the backward pass. A function of the caller may add a batch
+// norm's sums of other replicas.
 #include "base/lock.h"
 #include "base/options.h"
 #include "op/nn/nn.h"
@@ -139,7 +139,7 @@ choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilo
 	return row_norm(&rms_norm_op, x, scale, NULL, epsilon);
 }
 
-// [n, places, groups, c / groups] with the groups first: a row is a group.
+// [n, groups, places, c / groups].
 static choir_tensor *swap_groups(choir_tensor *x, choir_shape shape)
 {
 	static const int order[] = { 0, 2, 1, 3 };
@@ -253,7 +253,7 @@ static const chi_op batch_norm_op = {
 	.private_inputs = 1,
 };
 
-// Over all replicas, in f64: means, variances, row count.
+// In f64, of all replicas: means, variances, rows.
 static choir_tensor *moments_of(const batch_norm *b, choir_tensor *x)
 {
 	const int64_t n = x->shape.dim[x->shape.rank - 1];
@@ -264,7 +264,7 @@ static choir_tensor *moments_of(const batch_norm *b, choir_tensor *x)
 			x->frame, "channel_moments", 1, &sums, NULL, CHOIR_F64, &CHOIR_SHAPE(2 * n + 1));
 }
 
-// Both or, after a failure, neither.
+// Both or neither.
 static bool give_moments(
 		const choir_batch_norm_options *o, choir_tensor *moments, int64_t n, choir_dtype dtype)
 {
@@ -293,7 +293,7 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 {
 	choir_batch_norm_options all;
 
-	// every return must set their outputs
+	// every return sets the outputs
 	if (chi_options_take("batch_norm: the options'", &all, sizeof all, o) != CHOIR_OK) {
 		chi_frame_record_error(choir_tensor_frame(x));
 		return NULL;

@@ -1,4 +1,4 @@
-// Padding is ignored, and every window contains at least one element of x.
+// Every window contains an element of x.
 #include "op/nn/nn.h"
 
 typedef struct {
@@ -47,7 +47,7 @@ static choir_status average_backward(
 	return CHOIR_OK;
 }
 
-// The gradient and the take are linear in their last input, and each is the other's gradient.
+// Both are linear in their last input, and each other's gradient.
 static choir_status max_linear_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
@@ -70,41 +70,17 @@ static choir_status average_gradient_backward(
 	return CHOIR_OK;
 }
 
-static const chi_op max_gradient_op = {
-	.name = "max_pool2d_gradient",
-	.attribute_bytes = sizeof(pool2d),
-	.infer = infer_pool,
-	.backward = max_linear_backward,
-	.recordable = true,
-};
-static const chi_op max_take_op = {
-	.name = "max_pool2d_take",
-	.attribute_bytes = sizeof(pool2d),
-	.infer = infer_pool,
-	.backward = max_linear_backward,
-	.recordable = true,
-};
-static const chi_op average_gradient_op = {
-	.name = "average_pool2d_gradient",
-	.attribute_bytes = sizeof(pool2d),
-	.infer = infer_pool,
-	.backward = average_gradient_backward,
-	.recordable = true,
-};
-static const chi_op max_op = {
-	.name = "max_pool2d",
-	.attribute_bytes = sizeof(pool2d),
-	.infer = infer_pool,
-	.backward = max_backward,
-	.recordable = true,
-};
-static const chi_op average_op = {
-	.name = "average_pool2d",
-	.attribute_bytes = sizeof(pool2d),
-	.infer = infer_pool,
-	.backward = average_backward,
-	.recordable = true,
-};
+#define POOL_OP(kernel, gradient) \
+	{ \
+		.name = kernel, .attribute_bytes = sizeof(pool2d), .infer = infer_pool, \
+		.backward = gradient, .recordable = true \
+	}
+static const chi_op max_gradient_op = POOL_OP("max_pool2d_gradient", max_linear_backward);
+static const chi_op max_take_op = POOL_OP("max_pool2d_take", max_linear_backward);
+static const chi_op average_gradient_op =
+		POOL_OP("average_pool2d_gradient", average_gradient_backward);
+static const chi_op max_op = POOL_OP("max_pool2d", max_backward);
+static const chi_op average_op = POOL_OP("average_pool2d", average_backward);
 
 static bool windows_of(int64_t in, int size, int stride, int padding, int pad[2], int64_t *out)
 {
@@ -121,19 +97,19 @@ static choir_tensor *fail(
 }
 
 static choir_tensor *pool_images(
-		const chi_op *op, choir_tensor *x, int size, int stride, int padding)
+		const chi_op *op, const char *name, choir_tensor *x, int size, int stride, int padding)
 {
 	pool2d p = { .kernel = { .window = size, .stride = stride } };
 	int rows[2], columns[2];
 
 	if (!x)
-		return chi_frame_null_argument(NULL, op->name);
+		return chi_frame_null_argument(NULL, name);
 	const choir_shape *s = &x->shape;
 	p.out = *s;
 	if (s->rank != 4 || padding >= size ||
 			!windows_of(s->dim[1], size, stride, padding, rows, &p.out.dim[1]) ||
 			!windows_of(s->dim[2], size, stride, padding, columns, &p.out.dim[2]))
-		return fail(op->name, x, "images [n, h, w, c]", size, stride, padding);
+		return fail(name, x, "images [n, h, w, c]", size, stride, padding);
 	p.kernel.top = rows[0];
 	p.kernel.bottom = rows[1];
 	p.kernel.left = columns[0];
@@ -141,7 +117,7 @@ static choir_tensor *pool_images(
 	return chi_op_call(op, NULL, 1, &x, &p);
 }
 
-// [n, w, c] as images of one row, with windows that reach below it.
+// [n, w, c] as images of one row, below which windows reach.
 static choir_tensor *pool_sequences(
 		const chi_op *op, const char *name, choir_tensor *x, int size, int stride, int padding)
 {
@@ -162,8 +138,8 @@ static choir_tensor *pool_sequences(
 	return y ? choir_reshape(y, CHOIR_SHAPE(s[0], y->shape.dim[2], s[2])) : NULL;
 }
 
-// First all slices as images, then the slices, whose pixels are channels. A window at a border
-// has as many elements in each of its slices, so means of means are right.
+// First slices as images, then slices, whose pixels are channels. A border window has equally many
+// elements in each slice, so means of means are right.
 static choir_tensor *pool_volumes(
 		const chi_op *op, const char *name, choir_tensor *x, int size, int stride, int padding)
 {
@@ -177,7 +153,7 @@ static choir_tensor *pool_volumes(
 			!windows_of(s[1], size, stride, padding, pad, &windows))
 		return fail(name, x, "volumes [n, d, h, w, c]", size, stride, padding);
 	choir_tensor *images = choir_reshape(x, CHOIR_SHAPE(s[0] * s[1], s[2], s[3], s[4]));
-	choir_tensor *y = images ? pool_images(op, images, size, stride, padding) : NULL;
+	choir_tensor *y = images ? pool_images(op, op->name, images, size, stride, padding) : NULL;
 	if (!y)
 		return NULL;
 	const int64_t *out = y->shape.dim;
@@ -186,35 +162,17 @@ static choir_tensor *pool_volumes(
 	return y ? choir_reshape(y, CHOIR_SHAPE(s[0], windows, out[1], out[2], out[3])) : NULL;
 }
 
-choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding)
-{
-	return pool_images(&max_op, x, size, stride, padding);
-}
-
-choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding)
-{
-	return pool_images(&average_op, x, size, stride, padding);
-}
-
-choir_tensor *choir_max_pool1d(choir_tensor *x, int size, int stride, int padding)
-{
-	return pool_sequences(&max_op, "max_pool1d", x, size, stride, padding);
-}
-
-choir_tensor *choir_average_pool1d(choir_tensor *x, int size, int stride, int padding)
-{
-	return pool_sequences(&average_op, "average_pool1d", x, size, stride, padding);
-}
-
-choir_tensor *choir_max_pool3d(choir_tensor *x, int size, int stride, int padding)
-{
-	return pool_volumes(&max_op, "max_pool3d", x, size, stride, padding);
-}
-
-choir_tensor *choir_average_pool3d(choir_tensor *x, int size, int stride, int padding)
-{
-	return pool_volumes(&average_op, "average_pool3d", x, size, stride, padding);
-}
+#define POOL(function, op, pool) \
+	choir_tensor *choir_##function(choir_tensor *x, int size, int stride, int padding) \
+	{ \
+		return pool(&op, #function, x, size, stride, padding); \
+	}
+POOL(max_pool1d, max_op, pool_sequences)
+POOL(max_pool2d, max_op, pool_images)
+POOL(max_pool3d, max_op, pool_volumes)
+POOL(average_pool1d, average_op, pool_sequences)
+POOL(average_pool2d, average_op, pool_images)
+POOL(average_pool3d, average_op, pool_volumes)
 
 static bool has_inner_axes(const char *name, choir_tensor *x)
 {

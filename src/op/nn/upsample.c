@@ -1,10 +1,10 @@
-// Enlarging by a whole factor, one axis after the other.
+// By a whole factor, axis by axis.
 #include "base/size.h"
 #include "op/nn/nn.h"
 
 #include <inttypes.h>
 
-// As [outer, n, rest]; n may become another length.
+// [outer, n, rest].
 static choir_shape around(const choir_tensor *x, int axis)
 {
 	choir_shape s = CHOIR_SHAPE(1, x->shape.dim[axis], 1);
@@ -21,7 +21,7 @@ static choir_tensor *repeat(choir_tensor *x, int64_t factor)
 	return y ? choir_broadcast_to(y, CHOIR_SHAPE(s[0], s[1], factor, s[2])) : NULL;
 }
 
-// [n factor, n], of the elements that a place lies between.
+// [n factor, n], of the elements around a place.
 static choir_tensor *weights(choir_tensor *x, int64_t n, int64_t factor)
 {
 	choir_frame *f = x->frame;
@@ -32,7 +32,7 @@ static choir_tensor *weights(choir_tensor *x, int64_t n, int64_t factor)
 		return NULL;
 	}
 	for (int64_t i = 0; i < n * factor; i++) {
-		// of the centre of element i, in elements of x
+		// the centre of element i, in x
 		const double at = ((double) i + 0.5) / (double) factor - 0.5;
 		const int64_t below = at < 0 ? 0 : (int64_t) at;
 		const int64_t above = below + 1 < n ? below + 1 : below;

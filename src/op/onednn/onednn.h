@@ -1,12 +1,12 @@
-// oneDNN's kernels and version.
+// oneDNN.
 #pragma once
 
 #include "op/kernel/kernel_list.h"
 #include "op/op.h"
 
 chi_kernel_list chi_onednn_list(size_t index);
-// Limits it to the instruction set in use. CHOIR_STATE: the process has used oneDNN already.
+// Limits it to the instruction set in use. CHOIR_STATE: the process has used oneDNN.
 choir_status chi_limit_onednn(void);
-// It has instructions for bf16.
+// The processor has instructions for bf16.
 bool chi_onednn_has_bf16(void);
 const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY]);

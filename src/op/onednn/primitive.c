@@ -1,6 +1,5 @@
 // The only file that includes oneDNN's headers, version 2 or 3. Primitives use the caller's
-// scratchpad, since threads would share the library's, and run on the calling thread: OpenMP's
-// thread count is one during the call.
+// scratchpad, since threads would share the library's, and one thread.
 #include "op/onednn/primitive.h"
 
 #include "base/alloc.h"
@@ -20,6 +19,8 @@ typedef struct {
 	const_dnnl_memory_desc_t desc;
 } layout_ref; // borrowed
 #else
+#define dnnl_memory_desc_create_with_strides dnnl_memory_desc_init_by_strides
+#define dnnl_memory_desc_create_with_tag dnnl_memory_desc_init_by_tag
 typedef dnnl_memory_desc_t layout;
 typedef struct {
 	const dnnl_memory_desc_t *desc;
@@ -70,7 +71,6 @@ static dnnl_status_t make_engine(void)
 	return status;
 }
 
-// Process-wide, so only if needed.
 choir_status chi_limit_onednn(void)
 {
 	static const dnnl_cpu_isa_t limits[CHI_INSTRUCTION_SETS] = { dnnl_cpu_isa_sse41,
@@ -148,19 +148,7 @@ static choir_status status_of(dnnl_status_t status)
 #if DNNL_VERSION_MAJOR >= 3
 static layout_ref ref(const layout *l)
 {
-	return (layout_ref){ *l };
-}
-
-static dnnl_status_t strided(layout *l, dnnl_data_type_t type, int rank, const dnnl_dims_t dim,
-		const dnnl_dims_t stride)
-{
-	return dnnl_memory_desc_create_with_strides(l, rank, dim, type, stride);
-}
-
-static dnnl_status_t tagged(
-		layout *l, dnnl_data_type_t type, int rank, const dnnl_dims_t dim, dnnl_format_tag_t tag)
-{
-	return dnnl_memory_desc_create_with_tag(l, rank, dim, type, tag);
+	return (layout_ref){ l ? *l : NULL };
 }
 
 static void destroy(layout *l)
@@ -175,18 +163,12 @@ static dnnl_status_t describe_matmul(plan *p, bool bias)
 			&p->description, engine, p->a, p->b_told, bias ? p->bias : NULL, p->out, p->attr);
 }
 
-static dnnl_status_t describe_forward(plan *p, bool bias)
+static dnnl_status_t describe_forward(plan *p, dnnl_primitive_desc_t *out, const layout *x,
+		const layout *filter, const layout *bias, dnnl_primitive_attr_t attr)
 {
-	return dnnl_convolution_forward_primitive_desc_create(&p->description, engine,
-			dnnl_forward_training, dnnl_convolution_direct, *p->x, *p->filter,
-			bias ? p->bias : NULL, *p->y, p->stride, p->apart, p->before, p->after, p->attr);
-}
-
-static dnnl_status_t describe_hint(plan *p)
-{
-	return dnnl_convolution_forward_primitive_desc_create(&p->hint, engine, dnnl_forward_training,
-			dnnl_convolution_direct, p->hint_x, p->hint_filter, NULL, *p->y, p->stride, p->apart,
-			p->before, p->after, NULL);
+	return dnnl_convolution_forward_primitive_desc_create(out, engine, dnnl_forward_training,
+			dnnl_convolution_direct, *x, *filter, ref(bias).desc, *p->y, p->stride, p->apart,
+			p->before, p->after, attr);
 }
 
 static dnnl_status_t describe_input(plan *p)
@@ -208,18 +190,6 @@ static layout_ref ref(const layout *l)
 	return (layout_ref){ l };
 }
 
-static dnnl_status_t strided(layout *l, dnnl_data_type_t type, int rank, const dnnl_dims_t dim,
-		const dnnl_dims_t stride)
-{
-	return dnnl_memory_desc_init_by_strides(l, rank, dim, type, stride);
-}
-
-static dnnl_status_t tagged(
-		layout *l, dnnl_data_type_t type, int rank, const dnnl_dims_t dim, dnnl_format_tag_t tag)
-{
-	return dnnl_memory_desc_init_by_tag(l, rank, dim, type, tag);
-}
-
 static void destroy(layout *l)
 {
 	(void) l;
@@ -232,22 +202,14 @@ static dnnl_status_t describe_matmul(plan *p, bool bias)
 	return dnnl_primitive_desc_create(&p->description, &d, p->attr, engine, NULL);
 }
 
-static dnnl_status_t describe_forward(plan *p, bool bias)
+static dnnl_status_t describe_forward(plan *p, dnnl_primitive_desc_t *out, const layout *x,
+		const layout *filter, const layout *bias, dnnl_primitive_attr_t attr)
 {
 	dnnl_convolution_desc_t d;
 	DNN_TRY(dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training,
-			dnnl_convolution_direct, p->x, p->filter, bias ? &p->bias : NULL, p->y, p->stride,
-			p->apart, p->before, p->after));
-	return dnnl_primitive_desc_create(&p->description, &d, p->attr, engine, NULL);
-}
-
-static dnnl_status_t describe_hint(plan *p)
-{
-	dnnl_convolution_desc_t d;
-	DNN_TRY(dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training,
-			dnnl_convolution_direct, &p->hint_x, &p->hint_filter, NULL, p->y, p->stride, p->apart,
-			p->before, p->after));
-	return dnnl_primitive_desc_create(&p->hint, &d, NULL, engine, NULL);
+			dnnl_convolution_direct, x, filter, bias, p->y, p->stride, p->apart, p->before,
+			p->after));
+	return dnnl_primitive_desc_create(out, &d, attr, engine, NULL);
 }
 
 static dnnl_status_t describe_input(plan *p)
@@ -267,13 +229,25 @@ static dnnl_status_t describe_filter(plan *p)
 }
 #endif
 
+static dnnl_status_t strided(layout *l, dnnl_data_type_t type, int rank, const dnnl_dims_t dim,
+		const dnnl_dims_t stride)
+{
+	return dnnl_memory_desc_create_with_strides(l, rank, dim, type, stride);
+}
+
+static dnnl_status_t tagged(
+		layout *l, dnnl_data_type_t type, int rank, const dnnl_dims_t dim, dnnl_format_tag_t tag)
+{
+	return dnnl_memory_desc_create_with_tag(l, rank, dim, type, tag);
+}
+
 static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr)
 {
 	DNN_TRY(dnnl_primitive_attr_create(attr));
 	return dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
 }
 
-// dim is batch, rows and columns, or those of the memory's transpose. batch 0: rank 2.
+// dim: batch, rows and columns, or those of the memory's transpose. batch 0: rank 2.
 static dnnl_status_t matrix(
 		layout *l, dnnl_data_type_t type, const int64_t dim[3], bool transposed)
 {
@@ -302,7 +276,7 @@ static dnnl_status_t plan_matmul(plan *p, const chi_dnn_problem *q)
 	return describe_matmul(p, q->bias);
 }
 
-// [kh, kw, c / groups, out] in memory; oneDNN chooses a layout; groups are goihw.
+// [kh, kw, c / groups, out] in memory; groups are goihw.
 static dnnl_status_t plan_filter(
 		const chi_dnn_problem *q, dnnl_data_type_t type, layout *given, layout *told)
 {
@@ -326,12 +300,13 @@ static dnnl_status_t plan_hint(plan *p, const chi_dnn_problem *q)
 	DNN_TRY(tagged(&p->hint_x, p->operand, 4, x, dnnl_nhwc));
 	const dnnl_status_t status = plan_filter(q, p->operand, &unused, &p->hint_filter);
 	destroy(&unused);
-	return status == dnnl_success ? describe_hint(p) : status;
+	return status == dnnl_success
+			? describe_forward(p, &p->hint, &p->hint_x, &p->hint_filter, NULL, NULL)
+			: status;
 }
 
-// Memory is nhwc and hwio; oneDNN's dimensions are nchw and oihw. oneDNN chooses the filter's
-// layout, which doubles the speed despite a reorder per call, but not those of matrix products
-// (measured).
+// Memory is nhwc and hwio; oneDNN's dimensions are nchw and oihw. A filter in oneDNN's layout
+// doubles the speed despite a reorder per call; a matrix does not (measured).
 static dnnl_status_t plan_convolution(plan *p, const chi_dnn_problem *q)
 {
 	const dnnl_dims_t x = { q->images, q->c, q->h, q->w }, y = { q->images, q->out, q->oh, q->ow };
@@ -357,7 +332,8 @@ static dnnl_status_t plan_convolution(plan *p, const chi_dnn_problem *q)
 	if (q->bias)
 		DNN_TRY(tagged(&p->bias, dnnl_f32, 1, bias, dnnl_x));
 	if (q->kind == CHI_DNN_CONVOLUTION)
-		return describe_forward(p, q->bias);
+		return describe_forward(
+				p, &p->description, p->x, p->filter, q->bias ? &p->bias : NULL, p->attr);
 	DNN_TRY(plan_hint(p, q));
 	return of_input ? describe_input(p) : describe_filter(p);
 }
@@ -508,7 +484,7 @@ void chi_dnn_free(chi_dnn *d)
 	chi_free(d);
 }
 
-// The reordered weights, then the scratchpad.
+// Before the scratchpad.
 static size_t weights_scratch(const chi_dnn *d)
 {
 	return (d->weights_bytes + 63) & ~(size_t) 63;
@@ -528,7 +504,6 @@ static dnnl_status_t point(dnnl_memory_t memory, const void *at)
 	return memory ? dnnl_memory_set_data_handle(memory, pointer.handle) : dnnl_success;
 }
 
-// In a span of its own.
 static dnnl_status_t run_reorder(
 		chi_dnn *d, dnnl_primitive_t primitive, dnnl_memory_t from, dnnl_memory_t to)
 {

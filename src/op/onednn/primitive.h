@@ -16,7 +16,7 @@ typedef enum {
 // Of a, b and out; a bias is f32.
 typedef enum { CHI_DNN_F32, CHI_DNN_BF16, CHI_DNN_BF16_TO_F32 } chi_dnn_dtypes;
 
-// Without padding bytes; members that do not apply are zero.
+// A key, without padding; members that do not apply are 0.
 typedef struct {
 	int32_t kind;
 	uint8_t bias;
@@ -30,8 +30,7 @@ typedef struct {
 	int64_t dilation, groups;
 } chi_dnn_problem;
 
-// a: left matrix, x, or dy for x's gradient. b: right matrix, filter, or dy for the filter's
-// gradient.
+// a: left matrix, x, or dy for x's gradient. b: right matrix, filter, or dy for the filter's.
 typedef struct {
 	const void *a, *b, *bias;
 	void *out;
@@ -40,8 +39,7 @@ typedef struct {
 
 typedef struct chi_dnn chi_dnn; // for one thread at a time
 
-// c [m, n] = a b, or c + a b, without a primitive: for many small ones of different sizes. Rows
-// of a are a_row apart, and so on.
+// c [m, n] = a b, or c + a b, without a primitive: for many small ones. Rows are a_row, .. apart.
 typedef struct {
 	bool a_transposed, b_transposed, accumulate;
 	int64_t m, n, k, a_row, b_row, c_row;

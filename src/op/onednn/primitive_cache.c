@@ -1,4 +1,4 @@
-// A hash table that drops the least recently used primitive.
+// The least recently used primitive is dropped.
 #include "op/onednn/primitive_cache.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@ enum { BUCKETS = 64 };
 
 typedef struct entry {
 	chi_dnn_problem problem;
-	chi_dnn *dnn; // NULL: unsupported by oneDNN
+	chi_dnn *dnn; // NULL: unsupported
 	uint64_t used; // in lookups
 	struct entry *next;
 } entry;

@@ -1,10 +1,9 @@
-// Each thread has a cache, which needs no lock.
+// One per thread.
 #pragma once
 
 #include "op/onednn/primitive.h"
 
-// Valid until this thread's next call. Fails with CHOIR_UNSUPPORTED (cached, no message),
-// CHOIR_NO_MEMORY or CHOIR_INTERNAL.
+// Valid until this thread's next call. CHOIR_UNSUPPORTED: without a message.
 choir_status chi_dnn_find(const chi_dnn_problem *problem, chi_dnn **out);
 
 enum { CHI_DNN_CACHE = 256 };

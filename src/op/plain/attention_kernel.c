@@ -1,12 +1,11 @@
-// One block of queries at a time. Only the block's scores are stored, so memory grows linearly
-// with the length; the backward pass recomputes them. A call's `user` is the matrix product.
-// Score rows are padded to a multiple of CHI_ROUND, since a remainder loop would double the time
-// of short rows.
+// Only a block's scores are stored, so memory grows linearly with the length; the backward pass
+// recomputes them. Score rows are padded to a multiple of CHI_ROUND, since a remainder loop would
+// double the time of short rows.
 #include "op/plain/attention_kernel.h"
 
 #include <string.h>
 
-enum { BLOCK = 64 }; // queries
+enum { BLOCK = 64 };
 
 typedef struct {
 	const chi_gemm_kernel *kernel;
@@ -14,7 +13,7 @@ typedef struct {
 	const chi_number_loops *number;
 	choir_dtype dtype;
 	size_t size;
-	int64_t queries, keys, width; // width: of one head
+	int64_t queries, keys, width;
 	int64_t q_row, kv_row, y_row;
 	bool causal;
 	double scale;
@@ -81,7 +80,7 @@ static void point(head *h, const choir_buffer in[], size_t n, int64_t i, int64_t
 	}
 }
 
-// With fewer queries than keys, the queries are the last positions.
+// Fewer queries than keys are the last positions.
 static int64_t seen(const head *h, int64_t i)
 {
 	return h->causal ? i + 1 + h->keys - h->queries : h->keys;
@@ -207,7 +206,7 @@ static choir_status score_back(const head *h, const gradients *g, int64_t first,
 	return CHOIR_OK;
 }
 
-// From the last block, which sees all keys and so initialises their gradients, to the first.
+// From the last block, which sees all keys and so initialises their gradients.
 static choir_status backward(const head *h, const gradients *g)
 {
 	const int64_t last = (h->queries - 1) / BLOCK * BLOCK;
@@ -265,7 +264,7 @@ static choir_status backward(const head *h, const gradients *g)
 	return CHOIR_OK;
 }
 
-// out is packed as the input, or holds the gradients of q, k and v in turn.
+// out is packed as the input, or dq, dk and dv in turn.
 choir_status chi_attention_gradient(const choir_kernel_call *call)
 {
 	const choir_attention_attributes *a = call->attributes;

@@ -1,5 +1,4 @@
-// Attention kernels that call any library's matrix product. A spec's `user` is its
-// chi_gemm_kernel.
+// Attention by any matrix product: a spec's `user` is its chi_gemm_kernel.
 #pragma once
 
 #include "op/plain/gemm.h"

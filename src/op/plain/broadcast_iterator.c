@@ -1,8 +1,6 @@
-// Neighbouring dimensions are merged if every operand is contiguous or repeated over them: equal
-// shapes are one run, a bias one run per row.
+// Neighbouring dimensions over which every operand is contiguous or repeated are merged.
 #include "op/plain/broadcast_iterator.h"
 
-// 0: the operand repeats.
 static int64_t stride_of(const choir_buffer *operand, int rank, int i)
 {
 	const int axis = i - (rank - operand->shape.rank);

@@ -1,22 +1,21 @@
-// Operands that broadcast to one shape, as NumPy's nditer.
+// Broadcasting, as NumPy's nditer.
 #pragma once
 
 #include "choir/extend/kernel_table.h"
 
-// Strides are in elements. Kernels loop over the last dimension, a run.
+// Strides are in elements. The last dimension is a run.
 enum { CHI_BROADCAST_OPERANDS = 3 };
 typedef struct {
 	int rank;
 	int64_t dim[CHOIR_MAX_RANK];
 	int64_t stride[CHI_BROADCAST_OPERANDS][CHOIR_MAX_RANK];
-	int64_t index[CHOIR_MAX_RANK]; // in the dimensions before the last
+	int64_t index[CHOIR_MAX_RANK];
 	int64_t at[CHI_BROADCAST_OPERANDS];
 	bool done;
 } chi_broadcast_iterator;
 
 void chi_broadcast_iterator_init(chi_broadcast_iterator *it, const choir_shape *shape, size_t n,
 		const choir_buffer operands[]);
-// Moves by a run; sets done after the last.
 void chi_broadcast_iterator_next(chi_broadcast_iterator *it);
 static inline int64_t chi_broadcast_iterator_run(const chi_broadcast_iterator *it)
 {

@@ -1,5 +1,5 @@
-// Casts go through f64 in blocks: sixteen loops instead of sixty-four. f64 holds all dtypes but
-// i64 exactly. A cast to f16 or bf16 rounds once (half.h).
+// Through f64 in blocks: sixteen loops instead of sixty-four. f64 holds all dtypes but i64
+// exactly.
 #include "op/plain/half.h"
 #include "op/plain/cast_kernel.h"
 
@@ -71,7 +71,7 @@ void chi_narrow(choir_dtype dtype, void *out, const double *x, int64_t n)
 	loops[dtype](out, x, n);
 }
 
-// With the bits of the way through f64. False: other dtypes.
+// With the bits of the way through f64.
 static bool cast_half(const choir_buffer *x, const choir_buffer *out, int64_t n)
 {
 	if (x->dtype == CHOIR_F32 && chi_dtype_is_half(out->dtype))

@@ -1,5 +1,5 @@
-// A matrix product (im2col): patches of a block of output pixels are the rows of [pixels, kh kw
-// c], multiplied with the filter [kh kw c, out], group by group.
+// im2col: patches of a block of output pixels are rows of [pixels, kh kw c], multiplied with the
+// filter [kh kw c, out], group by group.
 #include "op/plain/gemm.h"
 
 #include <string.h>
@@ -79,7 +79,6 @@ static bool in_one_chunk(const convolution *v)
 	return v->dilation == 1 && v->groups == 1;
 }
 
-// With zeros outside x.
 static void take_chunk(const convolution *v, char *to, const char *x, int64_t row, int64_t column)
 {
 	const size_t channels = (size_t) v->c * v->size;
@@ -94,7 +93,7 @@ static void take_chunk(const convolution *v, char *to, const char *x, int64_t ro
 	memset(to + (size_t) last * channels, 0, (size_t) (v->kw - last) * channels);
 }
 
-// By pixels, for one group or with dilation.
+// For one group, or with dilation.
 static void take_pixels(
 		const convolution *v, char *to, const char *x, int64_t row, int64_t column, int64_t group)
 {

@@ -1,11 +1,10 @@
-// A loop for each run of a shape.
+// A loop per run.
 #include "op/plain/broadcast_iterator.h"
 #include "op/plain/cast_kernel.h"
 #include "op/vector.h"
 
 #include <string.h>
 
-// A spec's user points to one of these.
 static const chi_binary binary_ops[] = { CHI_ADD, CHI_SUBTRACT, CHI_MULTIPLY, CHI_DIVIDE,
 	CHI_MAXIMUM, CHI_MINIMUM };
 static const chi_number_unary number_unary_ops[] = { CHI_NUMBER_SQUARE, CHI_ABS, CHI_NEGATE,
@@ -23,7 +22,6 @@ static const chi_number_loops *number_loops(choir_dtype dtype)
 	return chi_loops_best()->number[dtype == CHOIR_BOOL ? CHOIR_U8 : dtype];
 }
 
-// Run by run.
 typedef void run_fn(const choir_kernel_call *call, void *out, const void *a, const void *b,
 		int64_t n, bool a_repeats, bool b_repeats);
 
@@ -109,7 +107,6 @@ static choir_status run_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// ReLU needs no arithmetic.
 static choir_status run_relu_half(const choir_kernel_call *call)
 {
 	const choir_buffer *x = &call->in[0];
@@ -169,7 +166,6 @@ static choir_status run_maximum_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Inlined for each size.
 static inline __attribute__((always_inline)) void choose_sized(const chi_broadcast_iterator *it,
 		const choir_kernel_call *call, void *out, int64_t n, size_t size)
 {
@@ -231,7 +227,7 @@ static choir_status run_broadcast(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// f16 and bf16 are added only to sum gradients. A repeating operand is expanded in chunks.
+// Only for sums of gradients. A repeating operand is expanded in chunks.
 static choir_status run_add_half(const choir_kernel_call *call)
 {
 	enum { CHUNK = 256 };

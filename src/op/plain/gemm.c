@@ -1,15 +1,14 @@
-// Packed blocks of a and b are read in order and stay in cache. Each element is one sum over k,
-// in ascending order.
+// Blocks are packed in the order of reading. Each element is a sum over k in ascending order.
 #include "op/plain/gemm.h"
 
 #include <string.h>
 
 enum {
-	BLOCK_M = 144, // of every tile_rows
-	BLOCK_N = 512, // of every tile_columns
+	BLOCK_M = 144, // multiple of all tile_rows
+	BLOCK_N = 512, // of all tile_columns
 	BLOCK_K = 256,
 	MAX_GEMM_TILE_ROWS = 12,
-	MAX_GEMM_TILE_BYTES = 128 // of a row of a tile
+	MAX_GEMM_TILE_BYTES = 128
 };
 
 #define T float

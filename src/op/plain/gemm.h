@@ -1,10 +1,10 @@
-// The matrix product (GEMM) of matmul, dense, convolution, attention and recurrent kernels.
+// Matrix products.
 #pragma once
 
 #include "op/plain/plain.h"
 
-// c [m, n] = (accumulate ? c : 0) + a b in f32 or f64, summed in the order of k. a(i, p) is at i
-// a_row + p a_column, b(p, j) at p b_row + j b_column. Rows of c are c_row apart.
+// c [m, n] = (accumulate ? c : 0) + a b in f32 or f64, in the order of k. a(i, p) is at i a_row +
+// p a_column, b(p, j) at p b_row + j b_column. Rows of c are c_row apart.
 typedef struct {
 	choir_dtype dtype;
 	int64_t m, n, k;
@@ -27,5 +27,4 @@ extern const chi_gemm_kernel chi_plain_gemm;
 // out [rows, n] = activation(out + bias) in f32 or f64; bias may be NULL.
 void chi_finish(choir_dtype dtype, void *out, int64_t rows, int64_t n, const void *bias,
 		choir_activation activation);
-// Of f16 or bf16.
 void chi_activate_half(choir_dtype dtype, void *x, int64_t n, choir_activation activation);

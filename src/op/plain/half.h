@@ -1,5 +1,4 @@
-// Conversions without branches, so that loops vectorise. They round to nearest even. Denormals
-// and infinities are kept; every NaN becomes quiet.
+// Without branches, so that loops vectorise. To nearest even; every NaN becomes quiet.
 #pragma once
 
 #include <math.h>
@@ -12,7 +11,7 @@ static inline float chi_f32_of_f16(uint16_t h)
 {
 	const uint32_t magnitude = (uint32_t) (h & 0x7fff) << 13;
 	const uint32_t sign = (uint32_t) (h & 0x8000) << 16;
-	// With f32's bias the number is 2^112 too small, denormals included.
+	// With f32's bias the number is 2^112 too small.
 	const uint32_t finite = chi_bits_of_float(chi_float_of_bits(magnitude) * 0x1p112f);
 	const uint32_t special = magnitude | 0x7f800000;
 	return chi_float_of_bits(sign | (magnitude >= 0x0f800000 ? special : finite));
@@ -45,7 +44,7 @@ static inline uint16_t chi_bf16_of_f32(float f)
 	return (uint16_t) ((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
-// Rounds to odd, so that rounding again, to f16 or bf16, is as rounding once.
+// Rounds to odd, so that rounding again is as rounding once.
 static inline float chi_f32_odd_of_f64(double d)
 {
 	const float f = (float) d;

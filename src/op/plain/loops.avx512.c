@@ -1,5 +1,5 @@
-// The plain loops for AVX-512.
+// For AVX-512.
 #define VARIANT avx512
-#define VECTOR_BYTES 64 // of tiles and sums
+#define VECTOR_BYTES 64
 #define TILE_ROWS 12
 #include "op/plain/loops.inc"

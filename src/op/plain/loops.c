@@ -1,8 +1,8 @@
-// The plain loops for every processor of the architecture, and the choice of a variant.
+// For every processor, and the choice of a variant.
 #include "base/instruction_set.h"
 
 #define VARIANT baseline
-#define VECTOR_BYTES 16 // of tiles and sums
+#define VECTOR_BYTES 16
 #define TILE_ROWS 6
 #include "op/plain/loops.inc"
 

@@ -1,6 +1,6 @@
-// The inner loops of the plain kernels, on packed memory. loops.inc is compiled for each
-// instruction set, and the widest is chosen at run time. All sets give the same bits: contraction
-// to fused multiply-adds is off, and each sum has a fixed number and order of partial sums.
+// Inner loops on packed memory, compiled for each instruction set. All give the same bits:
+// contraction to fused multiply-adds is off, and each sum has a fixed number and order of partial
+// sums.
 #pragma once
 
 #include "choir/extend/kernel_table.h"
@@ -26,10 +26,9 @@ typedef enum {
 	CHI_SILU,
 	CHI_SOFTPLUS
 } chi_unary;
-// On integers, too.
 typedef enum { CHI_NUMBER_SQUARE, CHI_ABS, CHI_NEGATE, CHI_SIGN } chi_number_unary;
 typedef enum { CHI_EQUAL, CHI_NOT_EQUAL, CHI_LESS, CHI_LESS_EQUAL } chi_comparison;
-// Functions of the C library; the order is that of tables in real.inc.
+// In the order of real.inc's tables.
 typedef enum {
 	CHI_FLOOR,
 	CHI_CEIL,
@@ -45,20 +44,19 @@ typedef enum {
 typedef enum { CHI_POW, CHI_ATAN2 } chi_library2;
 
 enum {
-	CHI_COLUMNS = 64, // of sum_rows
-	CHI_ROUND = 16, // elements per iteration
+	CHI_COLUMNS = 64,
+	CHI_ROUND = 16,
 	CHI_ARITHMETIC_DTYPES = CHOIR_U8 + 1,
 	CHI_REAL_DTYPES = CHOIR_F64 + 1
 };
 
-// An accumulator. Integers wrap, and are narrowed at the end.
+// Integers wrap, and are narrowed at the end.
 typedef union {
 	double real;
 	uint64_t integer;
 } chi_total;
 
-// out may be an input, but must not overlap one otherwise.
-// Updates of optimizers with one slot and with two.
+// Updates with one slot, and with two.
 typedef enum {
 	CHI_UPDATE_MOMENTUM,
 	CHI_UPDATE_ADAGRAD,
@@ -73,6 +71,7 @@ typedef enum {
 	CHI_UPDATES2
 } chi_update2;
 
+// out may be an input, but must not overlap one otherwise.
 typedef struct {
 	// A repeating operand has one element. Integers wrap; x / 0 is 0.
 	void (*binary)(chi_binary op, void *out, const void *a, const void *b, int64_t n,
@@ -80,65 +79,57 @@ typedef struct {
 	void (*unary)(chi_number_unary op, void *out, const void *x, int64_t n);
 	void (*compare)(chi_comparison op, uint8_t *out, const void *a, const void *b, int64_t n,
 			bool a_repeats, bool b_repeats);
-	// *total becomes the largest (CHI_MAXIMUM) or smallest of itself and n elements.
+	// *total too: the largest (CHI_MAXIMUM) or smallest.
 	void (*extreme)(chi_binary op, void *total, const void *x, int64_t n);
-	// The sums of the first elements of n, which are step apart; exclusive: without the last.
 	void (*cumsum)(void *out, const void *x, int64_t n, int64_t step, bool exclusive);
-	// The indices of the k largest of n elements, which are packed, largest first.
+	// Indices, largest first.
 	void (*top_k)(int64_t *out, const void *x, int64_t n, int64_t k);
-	// Adds to *total.
 	void (*sum)(chi_total *total, const void *x, int64_t n);
-	// Adds `rows` elements, stride apart, to total[j] for each of n <= CHI_COLUMNS columns.
+	// Adds `rows` elements, stride apart, to total[j] of n <= CHI_COLUMNS columns.
 	void (*sum_rows)(chi_total *total, const void *x, int64_t rows, int64_t stride, int64_t n);
 } chi_number_loops;
 
 typedef struct {
-	int64_t n, h, w, c; // of x
+	int64_t n, h, w, c;
 	int64_t out_h, out_w;
 	const choir_pool2d_attributes *attributes;
 } chi_pool;
 
-// Norms, with a mean and a factor for each row or each column. Sums are in f64.
+// Norms with a mean and a factor per row or column. Sums are in f64.
 typedef struct {
-	// The mean (0 unless centered) and 1 / sqrt(variance + epsilon).
+	// The mean (0 unless centered), 1 / sqrt(variance + epsilon).
 	void (*moments)(void *moments, const void *x, int64_t n, bool centered, double epsilon);
-	// out = (x - mean) factor scale + offset; offset may be NULL.
+	// (x - mean) factor scale + offset; offset may be NULL.
 	void (*row)(void *out, const void *x, const void *moments, const void *scale,
 			const void *offset, int64_t n);
 	void (*row_gradient)(void *dx, const void *x, const void *moments, const void *scale,
 			const void *dy, int64_t n, bool centered);
-	// For n <= CHI_COLUMNS columns adds dy times the normalised x to normal[j], dy to plain[j];
-	// each row has moments.
+	// For n <= CHI_COLUMNS columns adds dy times the normalised x to normal[j], dy to plain[j].
 	void (*row_sums)(double *normal, double *plain, const void *x, const void *moments,
 			const void *dy, int64_t rows, int64_t stride, int64_t n);
 
-	// Adds to sum[j] and square[j], in f64.
 	void (*column_moments)(
 			double *sum, double *square, const void *x, int64_t rows, int64_t stride, int64_t n);
-	// out = (x - mean) factor + offset
+	// (x - mean) factor + offset
 	void (*column)(void *out, const void *x, const void *mean, const void *factor,
 			const void *offset, int64_t n);
-	// As row_sums, with moments of columns.
 	void (*column_sums)(double *normal, double *plain, const void *x, const void *mean,
 			const void *factor, const void *dy, int64_t rows, int64_t stride, int64_t n);
-	// dx = by (dy - plain - (x - mean) normal)
+	// by (dy - plain - (x - mean) normal)
 	void (*column_gradient)(void *dx, const void *x, const void *dy, const void *mean,
 			const void *by, const void *normal, const void *plain, int64_t n);
 } chi_norm_loops;
 
-// One time step of a sequence. extend/kernel_table.h lists the parts of row; "_before" is the
-// previous step.
+// A time step. extend/kernel_table.h lists the parts of row; "_before": the previous step's.
 typedef struct {
-	// Completes row from the gates' sums.
+	// From the gates' sums.
 	void (*lstm)(void *row, const void *cell_before, int64_t h);
-	// dz [4 h] from dh, the gradients of the output and of the next time step. dc becomes the
-	// previous step's.
+	// dz [4 h] from dh, of the output and the next time step. dc becomes the previous step's.
 	void (*lstm_gradient)(void *dz, void *dc, const void *dh, const void *row,
 			const void *cell_before, int64_t h);
-	// row holds q in its first three parts.
+	// row begins with q's three parts.
 	void (*gru)(void *row, const void *gates, const void *state_before, int64_t h);
-	// dgates and dq [3 h]. dh becomes the part of the previous state's gradient that passes no
-	// product.
+	// dgates and dq [3 h]. dh becomes the previous state's part that passes no product.
 	void (*gru_gradient)(void *dgates, void *dq, void *dh, const void *row,
 			const void *state_before, int64_t h);
 } chi_recurrent_loops;
@@ -146,7 +137,6 @@ typedef struct {
 typedef struct {
 	void (*unary)(chi_unary op, void *out, const void *x, int64_t n);
 	void (*library)(chi_library function, void *out, const void *x, int64_t n);
-	// A repeating operand has one element.
 	void (*library2)(chi_library2 function, void *out, const void *a, const void *b, int64_t n,
 			bool a_repeats, bool b_repeats);
 	// by: the input of square, gelu, silu and softplus, the result of the others.
@@ -155,25 +145,24 @@ typedef struct {
 	void (*maximum_gradient)(void *out, const void *a, const void *b, const void *dy, int64_t n,
 			bool a_repeats, bool b_repeats, bool less);
 	void (*scale)(void *out, const void *x, double by, int64_t n);
-	// x^2 / 2 up to the bound, a line beyond; the gradient is dy times the clamped x.
+	// x^2 / 2 up to the bound, then a line; dy times the clamped x.
 	void (*huber)(void *out, const void *x, double bound, int64_t n);
 	void (*huber_gradient)(void *out, const void *x, const void *dy, double bound, int64_t n);
-	// x times by, or 0 where the word's upper 24 bits are below threshold.
+	// x by, or 0 where the word's upper 24 bits are below threshold.
 	void (*dropout)(void *out, const void *x, const uint32_t *words, uint32_t threshold, double by,
 			int64_t n);
 	void (*exp_minus)(void *out, const void *x, double by, int64_t n); // exp(x - by)
 	// dy - by exp(y)
 	void (*minus_exp)(void *out, const void *dy, const void *y, double by, int64_t n);
-	double (*max)(const void *x, int64_t n); // n > 0
-	double (*dot)(const void *a, const void *b, int64_t n); // accumulated in f64
-	// exp(row - maximum) of n > 0 elements in place, then zeros up to capacity, a multiple of
-	// CHI_ROUND. Returns the sum.
+	double (*max)(const void *x, int64_t n);
+	double (*dot)(const void *a, const void *b, int64_t n); // in f64
+	// exp(row - maximum), then zeros up to capacity, a multiple of CHI_ROUND. Returns the sum.
 	double (*exp_row)(void *row, int64_t n, int64_t capacity);
 	// dx = y (dy - sum(y dy))
 	void (*softmax_gradient)(void *dx, const void *y, const void *dy, int64_t n);
 
 	void (*sgd)(void *w, const void *g, const choir_update_attributes *a, int64_t n);
-	// With one slot, and with two; in the order of chi_update1 and chi_update2.
+	// As chi_update1 and chi_update2.
 	void (*update1[CHI_UPDATES1])(
 			void *w, void *slot, const void *g, const choir_update_attributes *a, int64_t n);
 	void (*update2[CHI_UPDATES2])(void *w, void *slot, void *second, const void *g,
@@ -185,7 +174,7 @@ typedef struct {
 	void (*max_pool)(const chi_pool *p, void *out, const void *x);
 	void (*max_pool_gradient)(
 			const chi_pool *p, void *dx, const void *x, const void *y, const void *dy);
-	// out [of y]: u, shaped like x, where x equals the window's y first.
+	// out [of y]: u, shaped like x, where x first equals the window's y.
 	void (*max_pool_take)(
 			const chi_pool *p, void *out, const void *x, const void *y, const void *u);
 	void (*average_pool)(const chi_pool *p, void *out, const void *x);
@@ -197,14 +186,13 @@ typedef struct {
 	void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t c_row, bool first);
 } chi_real_loops;
 
-// f16 or bf16.
 typedef struct {
-	void (*add)(void *out, const void *a, const void *b, int64_t n); // in f32
-	void (*widen)(void *out, const void *x, int64_t n); // to f32
-	void (*narrow)(void *out, const void *x, int64_t n); // from f32
+	void (*add)(void *out, const void *a, const void *b, int64_t n);
+	void (*widen)(void *out, const void *x, int64_t n);
+	void (*narrow)(void *out, const void *x, int64_t n);
 	void (*relu)(void *out, const void *x, int64_t n);
 	void (*relu_gradient)(void *out, const void *y, const void *dy, int64_t n);
-	// As chi_number_loops' sum_rows, with the bits of f32.
+	// With the bits of f32's.
 	void (*sum_rows)(chi_total *total, const void *x, int64_t rows, int64_t stride, int64_t n);
 } chi_half_loops;
 
@@ -223,7 +211,7 @@ extern const chi_loops chi_loops_baseline;
 extern const chi_loops chi_loops_avx2, chi_loops_avx512;
 #endif
 
-// The index-th variant of the plain loops on this machine, widest first; NULL after the last.
+// Widest first; NULL after the last.
 const chi_loops *chi_loops_variant(size_t index);
 const chi_loops *chi_loops_best(void);
 static inline const chi_half_loops *chi_half_loops_best(choir_dtype dtype)

@@ -1,4 +1,4 @@
-// The kernels of matmul, and of dense with bias and activation.
+// matmul, and dense.
 #include "op/plain/gemm.h"
 
 typedef struct {
@@ -25,7 +25,7 @@ static gemm_shape shape_of(const choir_buffer *a, const choir_buffer *b, choir_t
 		s.batch *= a->shape.dim[i];
 	s.a_step = s.m * s.k;
 	s.b_step = b->shape.rank > 2 ? s.k * s.n : 0;
-	if (s.b_step == 0 && !at) { // one product of all rows
+	if (s.b_step == 0 && !at) {
 		s.m *= s.batch;
 		s.batch = 1;
 	}

@@ -1,4 +1,4 @@
-// Where the dtype does not matter, bytes are moved.
+// Bytes, where the dtype does not matter.
 #include "op/plain/plain.h"
 
 #include "base/atomic.h"
@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-// Rows are apart in the whole, contiguous in the part.
+// Rows are contiguous in the part only.
 typedef struct {
 	size_t rows;
-	size_t whole, part; // of a row
-	size_t first; // in the whole's row
+	size_t whole, part;
+	size_t first;
 } subset;
 
 static subset subset_of(
@@ -140,7 +140,7 @@ static choir_status check_indices(const choir_buffer *indices, int64_t rows)
 	return CHOIR_OK;
 }
 
-// The next rows of a large table are not in the cache.
+// A large table's next rows are not cached.
 static void fetch_row(const char *row, size_t bytes)
 {
 	for (size_t i = 0; i < bytes && i < CHI_FETCHED_ROW_BYTES; i += CHI_LINE)

@@ -1,5 +1,5 @@
-// Norms of rows, and of channels over a batch, whose sums are a separate kernel, because they may
-// be added over replicas.
+// Norms of rows, and of channels, whose sums are a separate kernel, since they may be added over
+// replicas.
 #include "op/plain/cast_kernel.h"
 
 #include <math.h>
@@ -72,7 +72,7 @@ static choir_status run_row_norm_sums(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// out: sums, sums of squares, number of rows.
+// out: sums, sums of squares, rows.
 static choir_status run_channel_sums(const choir_kernel_call *call)
 {
 	const table t = table_of(&call->in[0]);
@@ -102,7 +102,7 @@ static choir_status run_channel_moments(const choir_kernel_call *call)
 }
 
 typedef struct {
-	double mean[CHI_COLUMNS], factor[CHI_COLUMNS]; // floats for f32
+	double mean[CHI_COLUMNS], factor[CHI_COLUMNS]; // floats for f32, as below
 	double factor_f64[CHI_COLUMNS];
 } normal;
 
@@ -136,7 +136,7 @@ static choir_status run_channel_norm(const choir_kernel_call *call)
 	for (int64_t j = 0; j < t.n; j += CHI_COLUMNS) {
 		const int64_t count = columns_from(&t, j);
 		const normal v = normal_of(in[0].dtype, &in[3], t.n, j, count, a->epsilon);
-		double by[CHI_COLUMNS]; // floats for f32
+		double by[CHI_COLUMNS];
 		weigh(in[0].dtype, by, &in[1], j, v.factor_f64, count);
 		for (int64_t i = j; i < t.rows * t.n; i += t.n)
 			t.loops->column(chi_element(call->out, i), chi_element(&in[0], i), v.mean, by,
@@ -173,7 +173,7 @@ static choir_status run_channel_norm_gradient(const choir_kernel_call *call)
 	for (int64_t j = 0; j < t.n; j += CHI_COLUMNS) {
 		const int64_t count = columns_from(&t, j);
 		const normal v = normal_of(dtype, &in[2], t.n, j, count, a->epsilon);
-		double by[CHI_COLUMNS], tilt[CHI_COLUMNS], level[CHI_COLUMNS]; // floats for f32
+		double by[CHI_COLUMNS], tilt[CHI_COLUMNS], level[CHI_COLUMNS];
 		double tilt_f64[CHI_COLUMNS], level_f64[CHI_COLUMNS];
 		for (int64_t k = 0; k < count; k++) {
 			tilt_f64[k] = total[j + k] / rows * v.factor_f64[k];

@@ -1,4 +1,4 @@
-// The lists of the plain kernels.
+// The lists of plain kernels.
 #include "op/plain/plain.h"
 
 chi_kernel_list chi_plain_list(size_t index)

@@ -1,4 +1,4 @@
-// What the plain kernels share.
+// Plain kernels.
 #pragma once
 
 #include "op/kernel/kernel_list.h"
@@ -22,7 +22,6 @@ static inline void *chi_element(const choir_buffer *b, int64_t i)
 	return (char *) b->data + (size_t) i * chi_dtype_size(b->dtype);
 }
 
-// An element of labels or indices.
 static inline int64_t chi_index_at(const choir_buffer *b, int64_t i)
 {
 	if (b->dtype == CHOIR_U8)

@@ -1,5 +1,5 @@
-// Each element has a fixed position in the key's Philox sequence, so results do not depend on
-// threads. Dropout's gradient is dropout with the same key.
+// Each element has a position in the key's Philox sequence. Dropout's gradient is dropout with the
+// same key.
 #include "base/philox.h"
 #include "op/plain/cast_kernel.h"
 

@@ -1,6 +1,5 @@
-// Sums and extremes over any axes, positions of extremes, cumulative sums, and squares of chunks.
-// Neighbouring axes are merged to a group if all of them are summed or none. The last group is the
-// innermost loop.
+// Sums and extremes over any axes, their positions, and cumulative sums. Neighbouring axes that
+// are all summed or all kept are one group; the last is the innermost loop.
 #include "base/team.h"
 #include "base/thresholds.h"
 #include "op/plain/broadcast_iterator.h"
@@ -11,7 +10,7 @@
 
 typedef struct {
 	chi_broadcast_iterator kept, summed; // operand 0 is x; the last run is 1 long
-	int64_t run; // elements of the last group
+	int64_t run;
 	int64_t rows, row; // if kept: size and stride of the last summed group
 	bool run_is_summed;
 } reduction;
@@ -86,8 +85,7 @@ static void store(choir_buffer *out, int64_t at, const chi_total *total, int64_t
 	}
 }
 
-// f16 and bf16 are widened a block at a time, as long as the chunks of f32 in number.inc, so that
-// sums have the bits of those of f32.
+// f16 and bf16 are widened in blocks as long as f32's chunks in number.inc: the same bits.
 static void collect_half_run(
 		const reduction *r, const choir_buffer *x, int64_t at, chi_total *total)
 {
@@ -112,7 +110,7 @@ static void collect_half(
 					total, chi_element(x, at + it.at[0]), r->rows, r->row, count);
 }
 
-// Collects count <= CHI_COLUMNS sums of a kept run, or one of a summed run.
+// count <= CHI_COLUMNS sums of a kept run, or one of a summed run.
 static void collect(
 		const reduction *r, const choir_buffer *x, int64_t at, int64_t count, chi_total *total)
 {
@@ -131,7 +129,6 @@ static void collect(
 	}
 }
 
-// A kept run's columns, which threads share.
 typedef struct {
 	const choir_kernel_call *call;
 	const reduction *r;
@@ -171,7 +168,7 @@ static choir_status run_sum(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Extremes of a kept run's columns start from the first summed row, which is used twice.
+// From the first summed row, which is used twice.
 static void extreme_of(const reduction *r, chi_binary op, const choir_buffer *x, int64_t at,
 		choir_buffer *out, int64_t to)
 {
@@ -283,7 +280,7 @@ static choir_status run_chunk_squares(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-static const bool smallest = true; // the user of what finds the smallest, not the largest
+static const bool smallest = true;
 
 static const chi_kernel_spec specs[] = {
 	{ "sum", CHI_ARITHMETIC | CHI_HALF, sizeof(choir_sum_attributes), run_sum, NULL, NULL, NULL },

@@ -1,9 +1,8 @@
-// Updates rows of a tensor in place; an index that occurs twice is applied twice.
+// In place; an index that occurs twice is applied twice.
 #include "op/plain/plain.h"
 
 #include <string.h>
 
-// A spec's user points to one of these.
 static const chi_binary binary_ops[] = { CHI_ADD, CHI_SUBTRACT, CHI_MULTIPLY, CHI_DIVIDE,
 	CHI_MINIMUM, CHI_MAXIMUM };
 

@@ -1,4 +1,4 @@
-// Row by row. Sums in f64 keep the digits of a loss over many classes.
+// By rows. Sums in f64 keep the digits of many classes.
 #include "op/plain/cast_kernel.h"
 
 #include <math.h>
@@ -88,8 +88,8 @@ static void subtract(const rows_of *r, void *out, const void *x, double by)
 	r->number->binary(CHI_SUBTRACT, out, x, &in_dtype, r->classes, false, true);
 }
 
-// Returns log(sum(exp(x - max))) without max, which could absorb it, as it could *below, the mean
-// of x - max. below may be NULL.
+// log(sum(exp(x - max))) without max, which could absorb it, as it could *below, the mean of x -
+// max.
 static double log_sum(const rows_of *r, const void *x, size_t size, double max, double *below)
 {
 	enum { BLOCK = 256 };
@@ -127,7 +127,7 @@ static choir_status run_log_softmax(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Smoothed targets: 1 - smoothing for the right class, plus smoothing / classes for each.
+// Smoothed: 1 - smoothing for the right class, plus smoothing / classes for each.
 static choir_status run_cross_entropy(const choir_kernel_call *call)
 {
 	const choir_cross_entropy_attributes *a = call->attributes;

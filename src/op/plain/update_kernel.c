@@ -1,14 +1,13 @@
-// Optimizer updates, in place.
+// Optimizers, in place.
 #include "op/plain/plain.h"
 
 #include <math.h>
 
-// A spec's user points to one of these.
 static const chi_update1 updates1[] = { CHI_UPDATE_MOMENTUM, CHI_UPDATE_ADAGRAD, CHI_UPDATE_LION };
 static const chi_update2 updates2[] = { CHI_UPDATE_ADAM, CHI_UPDATE_RMSPROP, CHI_UPDATE_NADAM,
 	CHI_UPDATE_LAMB };
 
-// Without a gate they are the caller's. False: nothing is written.
+// By the gate, if any. False: write nothing.
 static bool take_attributes(const choir_kernel_call *call, choir_update_attributes *gated,
 		const choir_update_attributes **attributes)
 {

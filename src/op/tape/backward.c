@@ -1,19 +1,18 @@
-// Three traversals of the tape find the operations from which y was computed, those that depend
-// on a source, and each gradient's number of contributions. The fourth, from the newest operation
-// on, computes gradients and recomputes segments. A source's gradient is delivered with its last
-// contribution, so memory is freed early. Only the program decides the order of sums, and so the
-// bits.
+// Three traversals find the operations from which y was computed, those that depend on a source,
+// and each gradient's number of contributions. The fourth, from the newest operation on, computes
+// gradients and recomputes segments. A source's gradient is delivered with its last contribution.
+// Only the program decides the order of sums.
 #include "op/precision/precision.h"
 #include "op/tape/tape.h"
 #include "trace/trace.h"
 
-// In the frame's arena; t->gradient points to it.
+// In the frame's arena.
 typedef struct account {
 	choir_tensor *tensor;
 	choir_tensor *sum;
-	size_t pending; // to come
-	size_t source; // 1 + index of the source; 0: not a source
-	struct account *next; // of all accounts
+	size_t pending;
+	size_t source; // 1 + index; 0: not a source
+	struct account *next;
 } account;
 
 typedef struct {
@@ -21,11 +20,11 @@ typedef struct {
 	choir_tensor *y;
 	size_t n;
 	choir_tensor *const *sources;
-	size_t *same; // 1 + next index of the same source; 0: last
+	size_t *same; // 1 + next of the same source; 0: last
 	chi_ready_fn *ready;
 	void *user;
 	account *accounts;
-	bool recorded; // nothing is dropped
+	bool recorded;
 } pass;
 
 typedef struct {
@@ -65,7 +64,7 @@ static void set_sum(const pass *p, account *a, choir_tensor *sum)
 {
 	a->sum = sum;
 	if (sum && !p->recorded)
-		sum->gradient = a; // for drop_temporaries
+		sum->gradient = a;
 }
 
 static void drop_sum(const pass *p, account *a)
@@ -123,7 +122,7 @@ static choir_status check(
 	return check_sources(tape, n, sources);
 }
 
-// After `before`, up to last; an earlier recorded pass may have marked them.
+// After `before`, up to last; an earlier pass may have marked them.
 static bool list_nodes(const pass *p, const chi_node *before, chi_node *last, nodes *list)
 {
 	list->count = 0;
@@ -165,7 +164,6 @@ static void reach(const nodes *list, const choir_tensor *y)
 	}
 }
 
-// And counts contributions.
 static bool want(pass *p, const nodes *list)
 {
 	for (size_t i = 0; i < list->count; i++) {
@@ -196,13 +194,13 @@ static choir_status hand_over(pass *p, account *a)
 		status = p->ready(p->user, next - 1, zeros ? zeros : a->sum);
 	if (zeros)
 		drop(p, zeros);
-	// An operation that made the source still needs it.
+	// The operation that made the source still needs it.
 	if (!a->tensor->node || !a->tensor->node->wanted)
 		drop_sum(p, a);
 	return status;
 }
 
-// y may be such a source.
+// y may be one.
 static choir_status hand_over_first(pass *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
@@ -213,8 +211,8 @@ static choir_status hand_over_first(pass *p)
 	return CHOIR_OK;
 }
 
-// In mixed precision a contribution may be wider or narrower than this. A copy in 16 bits of an
-// f32 tensor takes f32, unless the program wants its gradient.
+// Contributions may be wider or narrower. A copy in 16 bits of an f32 tensor takes f32, unless the
+// program wants its gradient.
 static choir_dtype dtype_of(const account *a)
 {
 	return a->source ? a->tensor->dtype : chi_precision_gradient(a->tensor);
@@ -230,7 +228,7 @@ static choir_tensor *in_dtype_of(const account *a, choir_tensor *gradient)
 	return choir_cast(choir_to_dense(gradient), dtype);
 }
 
-// For node's input k.
+// For input k.
 static choir_status add(
 		pass *p, const chi_node *node, size_t k, choir_tensor *gradient, size_t mark)
 {
@@ -247,7 +245,7 @@ static choir_status add(
 				"%s: gradient %zu is %s %s; %s %s is needed", node->op->name, k,
 				choir_dtype_name(gradient->dtype), chi_shape_print(&shape, made),
 				choir_dtype_name(a->tensor->dtype), chi_shape_print(&a->tensor->shape, needed));
-	// An older handle, or one of another input, must not be dropped.
+	// An older handle, or another input's, must stay.
 	if (!p->recorded && (gradient->mark < mark || gradient->gradient))
 		gradient = chi_tensor_alias(p->frame, gradient);
 	if (gradient && a->sum) {
@@ -311,7 +309,6 @@ static choir_status contribute(pass *p, const chi_node *node)
 	return CHOIR_OK;
 }
 
-// Drops its result and gradient: only newer operations used them.
 static choir_status step(pass *p, const chi_node *node)
 {
 	account *a = account_of(node->out);
@@ -340,15 +337,15 @@ static choir_status go_through(pass *p, const nodes *list)
 	return CHOIR_OK;
 }
 
-// Lets step() drop results that y does not depend on, but no earlier: a nested segment's function
-// may use them again.
+// Lets step() drop results that y does not depend on, but no earlier: a nested segment may use
+// them again.
 static void let_all_die(const nodes *list)
 {
 	for (size_t i = 0; i < list->count; i++)
 		list->node[i]->reached = true;
 }
 
-// Of a segment or of a fused operation, by operations after `before`.
+// A segment, or a fused operation.
 static choir_tensor *make_again(const chi_node *node, const chi_node **before, chi_node **last)
 {
 	choir_tape *tape = node->out->frame->tape;
@@ -361,7 +358,7 @@ static choir_tensor *make_again(const chi_node *node, const chi_node **before, c
 	return y;
 }
 
-// The node's own step is one contribution to outside tensors, so they are final after it.
+// The node's step is one contribution to outside tensors, which are final after it.
 static choir_status go_through_segment(pass *p, const chi_node *node)
 {
 	choir_frame *f = p->frame;

@@ -1,5 +1,5 @@
-// A sum with random weights makes the formula one number, so errors of elements cannot cancel
-// (the plain sum of a softmax is constant). All evaluations draw the same random numbers.
+// Random weights make the result one number, in which errors cannot cancel. All evaluations draw
+// the same random numbers.
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "op/op.h"
@@ -16,8 +16,8 @@ typedef struct {
 	choir_frame *frame;
 	size_t n;
 	choir_tensor **inputs;
-	double **value, **gradient; // in f64 on the host; NULL: not f64
-	choir_tensor **sources, **made; // f64 inputs and their gradients
+	double **value, **gradient; // f64 on the host, or NULL
+	choir_tensor **sources, **made;
 	chi_random_key random;
 	choir_formula_fn *fn;
 	void *user;
@@ -59,7 +59,7 @@ static choir_status go_back(check *c, double *value)
 	return CHOIR_OK;
 }
 
-// On a tape, so that dropout is on.
+// A tape turns dropout on.
 static choir_status value_at(check *c, size_t input, int64_t element, double x, double *value)
 {
 	choir_frame *f = c->frame;
@@ -84,7 +84,7 @@ typedef struct {
 	double made, measured, difference;
 } worst;
 
-// Smaller values are compared relative to min.
+// Smaller values count as min.
 static choir_status compare(check *c, size_t input, double min, worst *w)
 {
 	const int64_t elements = choir_shape_elements(&c->inputs[input]->shape);

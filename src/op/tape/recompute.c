@@ -1,5 +1,5 @@
-// A segment becomes one node, whose inputs are all tensors that it uses from outside. The
-// backward pass recomputes it with the same random numbers.
+// A segment becomes one node, whose inputs are all outside tensors that it uses. The backward pass
+// recomputes it with the same random numbers.
 #include "op/tape/tape.h"
 
 #include "base/lock.h"
@@ -10,9 +10,9 @@ typedef struct {
 	choir_formula_fn *fn;
 	void *user;
 	size_t n;
-	choir_tensor *const *inputs; // of fn
-	chi_random_key random; // before fn
-	choir_dtype narrow; // of its precision
+	choir_tensor *const *inputs;
+	chi_random_key random;
+	choir_dtype narrow;
 } segment;
 
 static choir_status segment_backward(
@@ -71,14 +71,13 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last)
 	return y;
 }
 
-// Older than the segment, or a variable's read, which stays.
+// Older, or a variable's read, which stays.
 static bool is_outside(const choir_tensor *t, size_t mark)
 {
 	return t->mark < mark || (t->source && !t->node);
 }
 
-// Each once, in out unless NULL. A flag of their own marks them, since in a nested segment some
-// have a gradient account.
+// Each once. A flag marks them: in a nested segment some have a gradient account.
 static size_t list_outside(
 		const choir_tape *tape, const chi_node *before, size_t mark, choir_tensor *out[])
 {
@@ -167,6 +166,6 @@ choir_tensor *choir_recompute(
 		return y ? chi_frame_fail_null(f, CHOIR_INVALID,
 						   "recompute: the function returned a tensor of another frame")
 				 : chi_frame_null_argument(f, "recompute: the function");
-	// If nothing inside made y, nothing is recomputed.
+	// Else nothing inside made y.
 	return y->node && y->mark >= mark ? replace(tape, before, &s, mark, y) : y;
 }

@@ -1,4 +1,4 @@
-// Gradients that have gradients: recorded backward passes, Jacobians and products with Hessians.
+// Recorded backward passes, Jacobians, products with Hessians.
 #include "choir/op.h"
 #include "op/tape/tape.h"
 

@@ -1,12 +1,11 @@
-// A node for each operation with a gradient, newest first, and reads of variables. A rewind of
-// the frame's arena removes those after the mark.
+// Nodes of operations with a gradient, newest first, and reads of variables. A rewind of the arena
+// removes later ones.
 #include "op/tape/tape.h"
 
 #include <string.h>
 
 enum { FIRST_READS = 16 };
 
-// Before the arena's rewind.
 static void rewind_tape(choir_tape *tape, size_t mark)
 {
 	for (; tape->last && tape->last->mark >= mark; tape->last = tape->last->previous)
@@ -74,7 +73,7 @@ bool chi_backward_is_recorded(const choir_frame *f)
 	return f->tape && !f->tape->used;
 }
 
-// Only through floating-point tensors.
+// Only through floats.
 static bool can_flow(const chi_op *op, size_t n, choir_tensor *const in[], const choir_tensor *out)
 {
 	bool flows = false;

@@ -1,4 +1,4 @@
-// The Winograd loops for AVX2, with 16 vector registers.
+// For AVX2, with 16 vector registers.
 #include <immintrin.h>
 
 #define LOOPS chi_winograd_avx2

@@ -1,4 +1,4 @@
-// The Winograd loops for AVX-512.
+// For AVX-512.
 #include <immintrin.h>
 
 #define LOOPS chi_winograd_avx512

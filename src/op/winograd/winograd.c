@@ -1,5 +1,5 @@
-// A block of tiles goes through transform, products and inverse transform in the cache, four of
-// the sixteen points at a time.
+// A block of tiles is transformed, multiplied and transformed back in the cache, four of sixteen
+// points at a time.
 #include "op/winograd/winograd.h"
 
 #include "base/instruction_set.h"
@@ -10,7 +10,7 @@
 
 #ifdef CHI_HAS_X86_KERNELS
 enum {
-	SCORE = 20, // oneDNN's kernels have 10
+	SCORE = 20, // above oneDNN's
 	BLOCK = 8 << 10, // floats of x in L1, for four points
 	MAX_TILES = 128,
 	LINE = 16 // floats: points use different cache sets
@@ -23,12 +23,11 @@ static const chi_winograd_loops *best(void)
 																	: NULL;
 }
 
-// y in tiles of 2 x 2 pixels.
 typedef struct {
 	int64_t n, h, w, c, oh, ow, out;
 	int64_t top, left; // zeros before x
-	int64_t rows, columns, tiles; // tiles in an image, and in all
-	int64_t block; // in tiles
+	int64_t rows, columns, tiles;
+	int64_t block;
 } geometry;
 
 static geometry geometry_of(const choir_shape *x, const choir_shape *y, int top, int left)
@@ -103,7 +102,7 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-// The 4 x 4 pixels of a tile; outside x: zeros.
+// 4 x 4 pixels; outside x: zeros.
 static void find_input(const geometry *g, const float *x, int64_t tile, const float *zeros,
 		const float *pixel[16])
 {
@@ -120,7 +119,7 @@ static void find_input(const geometry *g, const float *x, int64_t tile, const fl
 		}
 }
 
-// The 2 x 2 pixels of a tile; CHOIR_NONE: outside y.
+// 2 x 2 pixels; CHOIR_NONE: outside y.
 static void find_output(const geometry *g, int64_t tile, int64_t at[4])
 {
 	const int64_t image = tile / (g->rows * g->columns), in_image = tile % (g->rows * g->columns);
@@ -131,17 +130,15 @@ static void find_output(const geometry *g, int64_t tile, int64_t at[4])
 	}
 }
 
-// ---- The convolution, and the gradient of its input.
-
 typedef struct {
 	geometry g;
 	const chi_winograd_loops *loops;
 	const float *x, *bias;
 	float *y;
 	bool relu;
-	float *u; // transformed filter
-	float *turned; // rotated filter
-	float *v, *m; // blocks of x and y
+	float *u;
+	float *turned;
+	float *v, *m;
 	float *zeros, *outside; // pixels of x and y
 } job;
 
@@ -171,7 +168,7 @@ static void run_block(const job *j, int64_t first, int64_t count)
 	const float *x[MAX_TILES][16];
 	for (int64_t t = 0; t < count; t++)
 		find_input(g, j->x, first + t, j->zeros, x[t]);
-	// Rows after the last tile are uninitialised, but their results are never read.
+	// Rows after the last tile are uninitialised; their results are unused.
 	const int64_t rows = (count + CHI_WINOGRAD_ROWS - 1) / CHI_WINOGRAD_ROWS * CHI_WINOGRAD_ROWS;
 	for (int row = 0; row < 4; row++) {
 		for (int64_t t = 0; t < count; t++)
@@ -232,14 +229,12 @@ static choir_status run_gradient_input(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// ---- The gradient of the filter.
-
 typedef struct {
 	geometry g;
 	const chi_winograd_loops *loops;
 	const float *x, *dy;
-	float *u; // gradient of the transformed filter
-	float *v, *w; // blocks of x and dy
+	float *u;
+	float *v, *w;
 	float *zeros;
 } gradient;
 
@@ -285,8 +280,6 @@ static choir_status run_gradient_filter(const choir_kernel_call *call)
 	d.loops->filter_gradient(call->out->data, d.u, apart(n), n);
 	return CHOIR_OK;
 }
-
-// ---- For the registry.
 
 static int score_conv2d(const choir_kernel_call *call)
 {

@@ -1,5 +1,4 @@
-// Assigns chunks to devices, and memory to sums: a sum overwrites a partial sum to which nothing
-// else refers, so repeated steps allocate nothing.
+// A sum overwrites a partial sum to which nothing else refers, so repeated steps allocate nothing.
 #include "strategy/gradients/pending.h"
 
 #include "base/alloc.h"
@@ -24,7 +23,6 @@ static bool is_ours(const chi_partial_sums *sums, int i)
 	return b != NULL && !b->foreign && chi_atomic32_load(&b->references) == 1;
 }
 
-// The first partial sum, or the second of two.
 static choir_status find_memory(const chi_pending_update *u, chi_overlap_sum *s)
 {
 	const chi_partial_sums *left = &s->gradient[0]->partial_sums;

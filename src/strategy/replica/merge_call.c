@@ -16,7 +16,7 @@
 static uint64_t hash_names(const chi_named_tensors *names, uint64_t hash)
 {
 	for (size_t i = 0; i < names->n; i++)
-		hash ^= chi_hash_mix(chi_hash_text(names->named[i].name)); // in any order
+		hash ^= chi_hash_mix(chi_hash_text(names->named[i].name));
 	return chi_hash_mix(hash + names->n);
 }
 

@@ -273,13 +273,12 @@ static choir_status check_process(const chi_remote_server *r)
 			"process");
 }
 
-static void add_header(
-		chi_remote_server *r, const chi_remote_stream *s, uint32_t command, uint32_t bytes)
+static void add_header(chi_remote_server *r, const chi_remote_stream *s, uint32_t command)
 {
 	r->start = r->outbox.bytes;
 	chi_pack_u32(&r->outbox, command);
 	chi_pack_u32(&r->outbox, s == NULL ? 0 : s->number);
-	chi_pack_u32(&r->outbox, bytes);
+	chi_pack_u32(&r->outbox, 0);
 	chi_pack_u32(&r->outbox, 0);
 }
 
@@ -290,7 +289,7 @@ choir_status chi_remote_begin(
 	chi_mutex_lock(&r->lock);
 	const choir_status status = wait_for_capacity(r, bytes);
 	if (status == CHOIR_OK)
-		add_header(r, s, command, 0);
+		add_header(r, s, command);
 	else
 		chi_mutex_unlock(&r->lock);
 	return status;
@@ -343,7 +342,7 @@ static choir_status ask(chi_remote_stream *s, uint64_t number)
 	chi_remote_server *r = s->server;
 	if (s->asked != 0 && s->asked <= number)
 		return CHOIR_OK;
-	add_header(r, s, CHI_COMMAND_SYNC, 0);
+	add_header(r, s, CHI_COMMAND_SYNC);
 	chi_pack_u64(&r->outbox, number);
 	CHOIR_TRY(complete(r));
 	s->asked = number;
@@ -355,7 +354,7 @@ static choir_status ask(chi_remote_stream *s, uint64_t number)
 // Tells a failure once. Commands up to here do not run, later ones do.
 static choir_status tell(chi_remote_stream *s)
 {
-	add_header(s->server, s, CHI_COMMAND_CLEAR, 0);
+	add_header(s->server, s, CHI_COMMAND_CLEAR);
 	CHOIR_TRY(complete(s->server));
 	s->queued++;
 	s->told = s->failed;

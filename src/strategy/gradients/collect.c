@@ -157,6 +157,7 @@ choir_status chi_gradients_check_applied(chi_replica *r)
 
 static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 {
+	(void) point;
 	chi_run *run = r->run;
 	void *array = run->pending;
 	const bool grown = chi_grow(
@@ -164,7 +165,6 @@ static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 	run->pending = array;
 	if (!grown)
 		return choir_error_status();
-	point->pending_update = user;
 	run->pending[run->n_pending++] = user;
 	return CHOIR_OK;
 }
@@ -220,7 +220,7 @@ static choir_status apply_gradients(chi_gradients *a, chi_replica *r)
 	r->updates++;
 	r->adds_to = NULL;
 	invalidate_reads(r, u);
-	chi_sync_point_leave(r, point);
+	chi_sync_point_leave(point);
 	if (last) {
 		u->last = chi_trace_track();
 		chi_atomic32_store(&u->all_applied, 1);

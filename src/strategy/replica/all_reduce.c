@@ -250,7 +250,7 @@ static choir_tensor *all_reduce_rendezvous(
 		return NULL;
 	chi_buffer *b = point->buffer[r->device];
 	choir_tensor *out = chi_tensor_on(r->base.frame, b, b->memory, t->dtype, &t->shape);
-	chi_sync_point_leave(r, point);
+	chi_sync_point_leave(point);
 	return out;
 }
 

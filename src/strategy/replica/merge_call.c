@@ -117,7 +117,7 @@ choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
 	}
 	r->call_args.n = 0;
 	if (status == CHOIR_OK)
-		chi_sync_point_leave(r, point);
+		chi_sync_point_leave(point);
 	chi_run_renew(run);
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }

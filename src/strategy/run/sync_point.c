@@ -237,9 +237,8 @@ void chi_sync_point_ready(chi_run *run, chi_sync_point *point)
 	chi_run_wake_up(run);
 }
 
-void chi_sync_point_leave(chi_replica *r, chi_sync_point *point)
+void chi_sync_point_leave(chi_sync_point *point)
 {
-	(void) r;
 	chi_atomic32_add(&point->left, 1);
 }
 

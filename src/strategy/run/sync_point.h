@@ -28,7 +28,6 @@ typedef struct chi_sync_point {
 	choir_variable *variable;
 	chi_buffer **buffer;
 	int64_t count;
-	struct chi_pending_update *pending_update;
 	struct chi_sync_point *next;
 } chi_sync_point;
 
@@ -43,7 +42,7 @@ choir_status chi_sync_point_diverged(
 		int a, const char *in_a, int b, const char *in_b, int64_t number);
 void chi_sync_point_print(chi_run *run, uint32_t number, char text[2 * CHI_SYNC_POINT_NAME]);
 void chi_sync_point_ready(chi_run *run, chi_sync_point *point);
-void chi_sync_point_leave(chi_replica *r, chi_sync_point *point);
+void chi_sync_point_leave(chi_sync_point *point);
 // r passed other's tensors to collectives in another order.
 choir_status chi_sync_point_other_order(const chi_replica *r, int other, const char *name);
 // The run fails if others have come to sync points that r did not reach.

@@ -441,7 +441,7 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 		return NULL;
 	}
 	choir_variable *made = point->variable;
-	chi_sync_point_leave(r, point);
+	chi_sync_point_leave(point);
 	return made;
 }
 

@@ -312,8 +312,6 @@ options_result options_read(const command *c, int argc, char **argv, const char 
 	return OPTIONS_GIVEN;
 }
 
-// ---- Options in metadata.
-
 // Writes the fewest digits, at least 15, that are read back as this number.
 static size_t write_number(double value, char *to, size_t size)
 {

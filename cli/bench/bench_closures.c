@@ -107,8 +107,6 @@ static choir_status build(choir_strategy *s, void *user)
 	return status == CHOIR_OK ? left : status;
 }
 
-// ---- A worker's batch.
-
 static double draw(void) // from [0, 1)
 {
 	static uint64_t x = 88172645463325252u; // xorshift64 (Marsaglia 2003)
@@ -209,8 +207,6 @@ static choir_status report_memory(choir_closure *c, void *user)
 
 static const choir_function functions[] = { { "train", train, NULL },
 	{ "report_memory", report_memory, NULL }, { NULL, NULL, NULL } };
-
-// ---- The coordinator.
 
 static choir_status call(bench *b, const char *function, const char *name, double *result)
 {

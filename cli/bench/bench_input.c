@@ -145,8 +145,6 @@ static void print_measurement(measurement *m)
 	json_end();
 }
 
-// ---- The stages of --pipeline.
-
 static bool asked(const char *name)
 {
 	return strcmp(given.pipeline, name) == 0;

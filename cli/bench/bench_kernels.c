@@ -88,8 +88,6 @@ static void print_measured(const char *name, const char *shape, const char *pass
 	json_end();
 }
 
-// ---- Operations.
-
 typedef struct {
 	choir_frame *frame;
 	const operation *o;
@@ -176,8 +174,6 @@ static choir_status measure_operations(choir_replica *r, void *user)
 			CHOIR_TRY(measure_operation(r->frame, &operations[i], m));
 	return CHOIR_OK;
 }
-
-// ---- Updates of a variable with a given gradient.
 
 static const struct {
 	const char *name;

@@ -24,8 +24,6 @@ static choir_status not_all_arrays(const source *s)
 			status, "%s (select arrays with %s:%s#NAME,NAME)", choir_error(), d->word, d->path);
 }
 
-// ---- Inputs and target.
-
 static choir_status take_inputs(source *s, const choir_dataset *d)
 {
 	column_plan *p = s->columns;
@@ -92,8 +90,6 @@ static choir_status take_target(source *s, const choir_dataset *d)
 				s->name, s->target, choir_dtype_name(found->dtype), found->shape.rank);
 	return CHOIR_OK;
 }
-
-// ---- Examples.
 
 static choir_status gather(const choir_component in[], choir_component out[], void *user)
 {

@@ -14,8 +14,6 @@
 
 enum { MAX_CLASSES = 1 << 20, INSPECTED_AT_ONCE = 1024 };
 
-// ---- The files of mnist.
-
 static const char mnist_images[] = "mnist-10k-images-idx3-ubyte.gz";
 static const char mnist_labels[] = "mnist-10k-labels-idx1-ubyte.gz";
 
@@ -87,8 +85,6 @@ choir_status source_set_regression(source *s)
 
 // The columns' names, which must live as long as the datasets.
 static char image_column[] = "image", label_column[] = "label";
-
-// ---- Inspecting the data.
 
 choir_tensor *source_column(choir_values *batch, const char *name)
 {

@@ -176,8 +176,6 @@ static choir_status inspect_columns(source *s)
 	return CHOIR_OK;
 }
 
-// ---- Rows in memory.
-
 static choir_status reserve(table_rows *rows, int64_t n, size_t inputs, size_t label_bytes)
 {
 	const int64_t capacity = rows->capacity > n / 2 ? 2 * rows->capacity : n;

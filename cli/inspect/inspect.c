@@ -247,8 +247,6 @@ static choir_status open_source(inspection *i)
 	return i->data == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// ---- Arrays that are not columns of one dataset.
-
 static bool is_column(const choir_array_entry *e)
 {
 	bool may = e->known != CHOIR_NONE && e->shape.rank > 0;

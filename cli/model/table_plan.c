@@ -110,8 +110,6 @@ static size_t cut_names(char *list, const char *name[], size_t max)
 	return n;
 }
 
-// ---- Columns as inputs.
-
 int64_t table_column_width(const choir_csv_column *c)
 {
 	return (c->kind == CHOIR_CSV_ONE_HOT ? (int64_t) c->categories : 1) + c->indicator;

@@ -60,8 +60,6 @@ const char *html_seconds(double s, char text[32])
 	return text;
 }
 
-// ---- Charts.
-
 enum { WIDTH = 420, HEIGHT = 230, LEFT = 46, RIGHT = 8, TOP = 10, BOTTOM = 34, DRAWN = 300 };
 
 typedef struct {

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- The head.
-
 static void tile(FILE *to, const char *name, const char *value)
 {
 	fprintf(to, "<div class=\"tile\"><span>%s</span><b>", name);
@@ -113,8 +111,6 @@ static void write_head(FILE *to, const run_events *r)
 	fputs("</p></header>\n", to);
 }
 
-// ---- Curves.
-
 typedef enum { STEP, LOSS, RATE, SPEED, TEST_LOSS, ACCURACY, TEST_ACCURACY, ERROR, BITS } column;
 
 static double value_of(const run_point *p, column c)
@@ -182,8 +178,6 @@ static void write_charts(FILE *to, const run_events *r)
 			&(chart){ .title = "Throughput", .unit = "examples per second", .from_zero = 1 }, 2,
 			speed);
 }
-
-// ---- Options and machine.
 
 static void write_pairs(FILE *to, const char *title, const run_pairs *p, const char *dashes)
 {

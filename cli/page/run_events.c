@@ -25,8 +25,6 @@ double run_pair_number(const run_pairs *p, const char *key)
 	return end == text || *end != '\0' ? (double) NAN : number;
 }
 
-// ---- Events.
-
 static void keep_pairs(run_pairs *p, const json_line *line)
 {
 	p->n = 0;
@@ -147,8 +145,6 @@ static choir_status read_lines(run_events *r, FILE *file, const char *path)
 	json_line_free(&read);
 	return status;
 }
-
-// ---- Traces.
 
 static run_track *find_track(run_events *r, const choir_trace_span *s)
 {

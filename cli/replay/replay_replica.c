@@ -81,8 +81,6 @@ static share *own(replay *r)
 	return &r->t.share[0];
 }
 
-// ---- Running forward to the step.
-
 static choir_status no_such_step(const replay *r, int64_t last)
 {
 	char text[200] = "";
@@ -234,8 +232,6 @@ static choir_status go_to(replay *r, int64_t steps)
 	return CHOIR_OK;
 }
 
-// ---- Recording the replica.
-
 static choir_status watch(replay *r, replay_record *record)
 {
 	record->replica = (int) given.replica;
@@ -286,8 +282,6 @@ static choir_status check(replay *r)
 					  ", but %s has %016" PRIx64 "; other data or another build?",
 					  own(r)->steps, r->weights, path, needed);
 }
-
-// ---- Printing.
 
 static const char *print_hash(uint64_t hash, char text[17])
 {

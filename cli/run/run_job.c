@@ -88,8 +88,7 @@ static const command self = {
 	.options = options,
 };
 
-// ---- Signals. A handler may only set a word, so each mode has its own.
-
+// A handler may only set a word, so each mode has its own.
 static choir_supervisor *running;
 static volatile int agent_signal;
 
@@ -115,8 +114,6 @@ static void catch_signals(void (*handler)(int number))
 	}
 	(void) signal(SIGPIPE, SIG_IGN); // a closed output is an error of output_whole
 }
-
-// ---- Output.
 
 static FILE *events;
 
@@ -189,8 +186,6 @@ static bool close_events(void)
 		choir_fail(CHOIR_IO, "--events %s: write failed; the file is incomplete", given.events);
 	return whole;
 }
-
-// ---- The two modes.
 
 static int run_agent(const char *const *program)
 {

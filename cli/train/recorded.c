@@ -99,8 +99,6 @@ choir_status train_find_changes(
 	return CHOIR_OK;
 }
 
-// ---- Reading it back.
-
 bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *steps)
 {
 	const char *text = choir_checkpoint_list_metadata(l, i, "train/steps");

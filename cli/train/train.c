@@ -223,8 +223,6 @@ const command train_command = {
 	.options = options,
 };
 
-// ---- Steps of one replica.
-
 static choir_tensor *weigh(const training *t, choir_tensor *labels, choir_tensor *losses)
 {
 	if (t->class_weights == NULL || losses == NULL)
@@ -278,8 +276,6 @@ static choir_status test_step(choir_replica *r, void *user) // without a tape
 		CHOIR_TRY(choir_metric_update(t->confusion, labels, scores));
 	return choir_metric_update(t->score, labels, scores);
 }
-
-// ---- Passes over the data.
 
 static choir_status work(choir_strategy *group, int worker, void *user)
 {
@@ -375,8 +371,6 @@ static bool has_patience(const training *t)
 {
 	return given.patience == 0 || t->worse < given.patience;
 }
-
-// ---- The whole training.
 
 static choir_status train_epochs(training *t)
 {

@@ -74,8 +74,6 @@ static void write_options(char *text, size_t size)
 	memcpy(text + strlen("choir train "), hash, 16);
 }
 
-// ---- A worker.
-
 static choir_status open_examples(training *t)
 {
 	share *own = &t->share[0];
@@ -187,8 +185,6 @@ choir_status train_serve(training *t)
 	t->share = NULL;
 	return status;
 }
-
-// ---- The coordinator.
 
 bool train_serves(const training *t)
 {

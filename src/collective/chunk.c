@@ -1,9 +1,6 @@
-// Only a member's thread may use the member's stream, so chunks have other streams. The host
-// never waits while it holds a lock. A chunk's operations run in order, so a wait for the last
-// one waits for all.
-//
-// In stream order the host does not wait at all: each member's stream waits for all chunk
-// streams. Then the algorithm keeps the chunks' memory for chunks that wait for its event.
+// The host never waits while it holds a lock. Chunks have streams of their own, because only a
+// member's thread may use the member's. In stream order each member's stream waits for all chunk
+// streams.
 #include "collective/chunk.h"
 
 #include "base/alloc.h"
@@ -92,8 +89,8 @@ static chi_stream *stream_of(const chi_chunk_task *h, int chunk_stream)
 	return h->algorithm->chunk_stream[chunk_stream].stream;
 }
 
-// At member at, after the chunk's previous operation and other's event (other may be NULL). Locks
-// the stream. Before that, the host waits for streams of other kinds.
+// After the chunk's previous operation and other's event (other may be NULL). Locks the stream of
+// member at. For streams of other kinds the host waits first.
 static choir_status enter(chi_chunk_task *h, int at, chi_stream *other, uint64_t event)
 {
 	chi_stream *own = stream_of(h, at);
@@ -127,13 +124,13 @@ static choir_status leave(chi_chunk_task *h, int at, choir_status status)
 	return status == CHOIR_OK ? marked : status;
 }
 
-choir_status chi_chunk_task_wait(const chi_chunk_task *h)
+static choir_status wait_for_task(const chi_chunk_task *h)
 {
 	return h->at == CHOIR_NONE ? CHOIR_OK : chi_stream_wait_up_to(stream_of(h, h->at), h->event);
 }
 
-// After a failure; clears the chunk streams' failures. late: a wait timed out, so streams are
-// abandoned and their memory is not reused.
+// Clears the chunk streams' failures. late: a wait timed out, so streams are abandoned and their
+// memory is not reused.
 static void settle(chi_chunk_algorithm *r, bool late)
 {
 	chi_error first;
@@ -167,7 +164,6 @@ static bool is_in_stream(const chi_chunk_task *h)
 	return h->c->in_stream && h->algorithm->all_queued;
 }
 
-// For later tasks. What does not fit stays in h->spent.
 static void keep_memory(chi_chunk_task *h)
 {
 	chi_chunk_algorithm *r = h->algorithm;
@@ -181,7 +177,6 @@ static void keep_memory(chi_chunk_task *h)
 	chi_mutex_unlock(&r->kept_lock);
 }
 
-// False: there is none of this size.
 static bool take_kept(
 		chi_chunk_algorithm *r, const choir_device *d, size_t bytes, chi_kept_memory *found)
 {
@@ -197,7 +192,6 @@ static bool take_kept(
 	return any;
 }
 
-// On the device of member at.
 static chi_buffer *new_memory(chi_chunk_task *h, int at, size_t bytes)
 {
 	chi_chunk_algorithm *r = h->algorithm;
@@ -211,7 +205,7 @@ static chi_buffer *new_memory(chi_chunk_task *h, int at, size_t bytes)
 	chi_mutex_unlock(&r->chunk_stream[at].lock);
 	if (status == CHOIR_OK)
 		return kept.buffer;
-	chi_buffer_list_add(&h->spent, kept.buffer); // until the failed task has settled
+	chi_buffer_list_add(&h->spent, kept.buffer);
 	return NULL;
 }
 
@@ -224,7 +218,7 @@ choir_status chi_chunk_task_end(chi_chunk_task *h, choir_status status)
 		if (h->spent == NULL)
 			return CHOIR_OK;
 	}
-	const choir_status waited = chi_chunk_task_wait(h);
+	const choir_status waited = wait_for_task(h);
 	if (status != CHOIR_OK)
 		chi_error_restore(&first);
 	if (status != CHOIR_OK || waited != CHOIR_OK)
@@ -275,10 +269,9 @@ static choir_status copy_to_other_kind(const chi_chunk_task *h, choir_device *to
 	return status;
 }
 
-// A node's device, and the event after which its data are ready.
 typedef struct {
 	choir_device *device;
-	chi_stream *stream; // NULL: ready, or queued by this chunk
+	chi_stream *stream;
 	uint64_t event;
 } origin;
 
@@ -299,13 +292,12 @@ static choir_status add_here(chi_chunk *g, choir_partial_sum node, chi_buffer *b
 	return leave(h, g->at, status);
 }
 
-// The host waits for the copy.
 static choir_status add_by_host(
 		chi_chunk *g, choir_partial_sum node, const origin *from, chi_buffer *copy)
 {
 	chi_chunk_task *h = g->task;
 	CHOIR_TRY(from->stream != NULL ? chi_stream_wait_up_to(from->stream, from->event)
-								   : chi_chunk_task_wait(h));
+								   : wait_for_task(h));
 	CHOIR_TRY(copy_to_other_kind(h, copy->device, copy->memory, from->device, node.data));
 	node.data = copy->memory;
 	return add_here(g, node, NULL, &(origin){ copy->device, NULL, 0 }, copy);
@@ -380,7 +372,7 @@ choir_status chi_chunk_move(chi_chunk *g, int to)
 	return status;
 }
 
-// The chunk takes own over. The stream's lock is held.
+// Takes over own. The stream's lock is held.
 static choir_status own_sum(chi_chunk *g, chi_stream *stream, chi_buffer *own)
 {
 	chi_partial_sums *f = &g->partial_sums;
@@ -442,7 +434,7 @@ static choir_status deliver(chi_chunk_task *h, int from, const void *data, int m
 {
 	choir_device *there = device_of(h, from), *here = device_of(h, member);
 	if (!chi_device_shares(there, here) && there->table != here->table) {
-		CHOIR_TRY(chi_chunk_task_wait(h));
+		CHOIR_TRY(wait_for_task(h));
 		return copy_to_other_kind(h, here, to, there, data);
 	}
 	CHOIR_TRY(enter(h, member, NULL, 0));
@@ -465,7 +457,7 @@ choir_status chi_chunk_deliver(
 	}
 	if (c->done == NULL)
 		return CHOIR_OK;
-	CHOIR_TRY(chi_chunk_task_wait(h));
+	CHOIR_TRY(wait_for_task(h));
 	return c->done(c->user, h->first, h->count, data);
 }
 

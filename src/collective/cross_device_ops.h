@@ -1,4 +1,4 @@
-// A communicator: a strategy's devices and the algorithm of their collectives. No two strategies
+// A communicator: a strategy's devices and the algorithm of their collectives. Strategies do not
 // share one, so their collectives never interfere.
 #pragma once
 
@@ -7,17 +7,16 @@
 
 typedef struct {
 	choir_group base;
-	const choir_cross_device_ops_table *table; // without NULL
+	const choir_cross_device_ops_table *table;
 	void *self;
 } chi_communicator;
 
 // devices, one per member, outlives it. name NULL: the best score for an all-reduce of 1 MiB.
-// CHOIR_NOT_FOUND: unknown name; the message lists the known ones.
+// CHOIR_NOT_FOUND: unknown name; lists the known ones.
 choir_status chi_communicator_open(chi_communicator *g, int members, int replicas,
 		choir_device *const *devices, const char *name);
-// CHOIR_NOT_FOUND: the message lists the known ones.
 choir_status chi_communicator_check_name(const char *name);
-void chi_communicator_close(chi_communicator *g); // g may be zeroed
+void chi_communicator_close(chi_communicator *g);
 static inline choir_status chi_communicator_join(
 		chi_communicator *g, int member, const choir_collective *c, uint64_t *request)
 {
@@ -36,7 +35,6 @@ static inline void chi_communicator_reset(chi_communicator *g)
 {
 	g->table->reset(g->self);
 }
-// Separate memories.
 int chi_group_memories(const choir_group *group);
 
 // A member's maximum of open requests.

@@ -1,13 +1,12 @@
-// For devices that share memory. Each waiting thread claims a chunk, sums its parts in the
-// canonical tree, writes all results and calls the done functions. A chunk fits into the cache,
-// so an update in a done function reads it from there.
+// For devices that share memory. Each waiting thread claims a chunk, sums it, writes all results
+// and calls the done functions, while the chunk is in its cache.
 #include "base/alloc.h"
 #include "base/thresholds.h"
 #include "collective/rendezvous.h"
 #include "collective/tree.h"
 
 typedef struct {
-	chi_algorithm base; // first: the table's functions cast to it
+	chi_algorithm base;
 	size_t scratch_bytes; // per member: one chunk and the levels of the tree
 	char *scratch;
 } direct;

@@ -1,6 +1,6 @@
-// For devices with slow links between two halves of the group. In each half, a root gathers the
-// partial sums. One root adds those of the other, and both deliver the sum in their halves, so a
-// chunk crosses the slow link twice. Different chunks have different roots (docs/decisions/0042).
+// For devices with slow links between two halves of the group. In each half a root gathers the
+// partial sums; one root adds the other's, so a chunk crosses the slow link twice
+// (docs/decisions/0042).
 #include "collective/chunk.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)
@@ -10,10 +10,9 @@ static int score(const choir_group *group, choir_collective_kind kind, int64_t b
 }
 
 typedef struct {
-	int root, first, last; // members first .. last - 1
+	int root, first, last;
 } half;
 
-// Into root's half and the other, which may be empty.
 static void split(int members, int root, half *own, half *other)
 {
 	const int middle = (members + 1) / 2;

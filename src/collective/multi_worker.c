@@ -1,14 +1,10 @@
 // Three rendezvous: the devices reduce chunks to this worker's nodes of the canonical tree, one
-// thread exchanges the nodes with the other workers, the devices broadcast the sum. A single
-// device in host memory needs only the exchange. Memory that the host cannot access is copied to
-// the host and back.
+// thread exchanges the nodes with the other workers, the devices broadcast the sum. The exchange
+// is a chunk of its rendezvous, so a failed wait returns only after nothing is sent from its
+// memory.
 //
-// Small sums are exchanged in buckets: when a thread waits for one, all joined so far become one
-// bucket. Buckets need a single device on each worker: one thread then joins and waits in the
-// same order on all workers, so all fill the same buckets.
-//
-// The exchange is a chunk of its rendezvous, so a failed wait returns only after nothing is sent
-// from its memory.
+// Small sums are exchanged in buckets: all that a thread has joined when it waits. Buckets need a
+// single device on each worker, whose one thread joins and waits in the same order everywhere.
 #include "collective/multi_worker.h"
 
 #include "base/alloc.h"
@@ -27,19 +23,20 @@ enum { LOCAL_REDUCE, EXCHANGE, LOCAL_BROADCAST, RENDEZVOUS_COUNT };
 typedef struct {
 	const choir_group *group;
 	chi_process_group *process_group;
-	bool single_device, staged; // one device, in host memory; any device in other memory
-	bool uses_buckets; // all workers have a single device
+	// A single device in host memory needs only the exchange; other memory is copied to the host.
+	bool single_device, staged;
+	bool uses_buckets;
 	chi_tree_nodes nodes;
-	chi_rendezvous rendezvous[RENDEZVOUS_COUNT]; // single_device: only EXCHANGE
-	chi_stream **stream; // staged: one per member
-	choir_collective *shown; // staged: members' collectives, with parts in host memory
+	chi_rendezvous rendezvous[RENDEZVOUS_COUNT];
+	chi_stream **stream;
+	choir_collective *shown;
 	const choir_collective **here;
 	char *scratch;
 	chi_mutex lock; // held while memory grows
 	chi_scratch parts, total;
-	const char *sum; // of the collective in progress
+	const char *sum;
 	chi_atomic32 exchanging; // 1 during an exchange with other workers
-	// single_device: collectives joined, sums received, request waited for.
+	// single_device: joined, received, awaited
 	const choir_collective *waits[CHI_RENDEZVOUS_ROUNDS];
 	const char *sums[CHI_RENDEZVOUS_ROUNDS];
 	uint64_t joined, exchanged, request;
@@ -114,8 +111,8 @@ static void abort_wait(void *self)
 	abort_rendezvous(self);
 }
 
-// As soon as no thread here is in a collective. A thread that exchanges would wait for the
-// others, so it is ended first.
+// As soon as no thread here is in a collective. An exchanging thread would wait for the others, so
+// it is ended first.
 static void abort_workers(void *self)
 {
 	multi_worker *w = self;
@@ -179,8 +176,6 @@ static choir_status reserve(
 	chi_mutex_unlock(&w->lock);
 	return there ? CHOIR_OK : choir_error_status();
 }
-
-// ---- Local reduce: the nodes of this worker.
 
 static int64_t chunks_of(const choir_collective *c)
 {
@@ -246,9 +241,6 @@ static choir_status local_reduce(void *self, const chi_round *round, int member,
 	return status;
 }
 
-// ---- Exchange among workers.
-
-// The first result in host memory, else scratch.
 static choir_status find_total(multi_worker *w, const chi_round *round, char **to)
 {
 	for (int i = 0; i < w->group->members; i++)
@@ -261,7 +253,6 @@ static choir_status find_total(multi_worker *w, const chi_round *round, char **t
 	return CHOIR_OK;
 }
 
-// Broadcast data are already equal on all workers.
 static choir_status exchange(multi_worker *w, const chi_round *round)
 {
 	const choir_collective *c = round->c[0];
@@ -275,8 +266,6 @@ static choir_status exchange(multi_worker *w, const chi_round *round)
 	return chi_process_group_all_reduce(
 			w->process_group, 0, c, w->single_device ? c->partial_sums : w->nodes.node, total);
 }
-
-// ---- Buckets.
 
 static const choir_collective *waiting(const multi_worker *w, uint64_t request)
 {
@@ -294,7 +283,6 @@ static bool is_small(const choir_collective *c, const choir_collective *like)
 			bytes_of(c) <= CHI_BUCKET_SUM_BYTES;
 }
 
-// From the awaited collective on; *all becomes their elements.
 static uint64_t find_bucket(const multi_worker *w, int64_t *all)
 {
 	const choir_collective *first = waiting(w, w->request);
@@ -313,7 +301,6 @@ static uint64_t find_bucket(const multi_worker *w, int64_t *all)
 	return n;
 }
 
-// Buckets of equal names contain the same sums.
 static void name_bucket(const multi_worker *w, uint64_t n, char name[64])
 {
 	uint64_t hash = n;
@@ -325,7 +312,6 @@ static void name_bucket(const multi_worker *w, uint64_t n, char name[64])
 			(unsigned long long) hash);
 }
 
-// For each node.
 static void pack(const multi_worker *w, uint64_t n)
 {
 	for (int k = 0; k < w->nodes.n; k++) {
@@ -363,7 +349,6 @@ static choir_status exchange_bucket(multi_worker *w, uint64_t n, int64_t element
 	return CHOIR_OK;
 }
 
-// The awaited sum may have come in an earlier bucket.
 static choir_status exchange_single_device(multi_worker *w, const chi_round *round)
 {
 	int64_t elements;
@@ -410,9 +395,6 @@ static choir_status exchange_with_workers(
 	return status;
 }
 
-// ---- Local broadcast.
-
-// For memory that the host cannot write.
 static choir_status deliver(multi_worker *w, const chi_round *round, int member)
 {
 	const choir_collective *c = round->c[member];
@@ -456,8 +438,6 @@ static choir_status local_broadcast(void *self, const chi_round *round, int memb
 	return CHOIR_OK;
 }
 
-// ---- The table.
-
 static choir_status join(void *self, int member, const choir_collective *c, uint64_t *request)
 {
 	multi_worker *w = self;
@@ -478,8 +458,8 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 }
 
 // seconds limits the wait for this worker's devices; the exchange has the cluster's timeout. A
-// member that fails in one rendezvous waits for the later ones, because others may read its
-// collective there.
+// member that fails in one rendezvous waits for the later ones, where others may read its
+// collective.
 static choir_status wait(void *self, int member, uint64_t request, double seconds)
 {
 	static chi_chunk_fn *const chunk[RENDEZVOUS_COUNT] = { local_reduce, exchange_with_workers,

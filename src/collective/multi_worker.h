@@ -4,7 +4,6 @@
 #include "collective/cross_device_ops.h"
 #include "collective/process_group.h"
 
-// For the replicas that p knows. name is only checked: all workers use one algorithm, which is
-// not in the registry and exchanges data in host memory.
+// name is only checked: all workers use one algorithm, which exchanges data in host memory.
 choir_status chi_communicator_open_among_workers(chi_communicator *g, int members,
 		choir_device *const *devices, chi_process_group *p, const char *name);

@@ -4,10 +4,9 @@
 
 #include "base/size.h"
 
-// n packs of total / n elements; the last also gets the rest (10 in 3: 3, 3, 4). If n > total,
-// there is one. ends has room for n. Returns the number of packs.
+// n packs of total / n elements; the last also gets the rest. If n > total, there is one pack.
+// Returns the number of packs.
 size_t chi_packs_by_number(int64_t total, int64_t n, int64_t ends[]);
-// A pack takes whole values until it exceeds bytes_per_pack. ends has room for n. Returns the
-// number of packs.
+// A pack takes whole values until it exceeds bytes_per_pack. Returns the number of packs.
 size_t chi_packs_by_bytes(size_t n, const int64_t elements[], size_t element_bytes,
 		int64_t bytes_per_pack, int64_t ends[]);

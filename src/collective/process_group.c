@@ -1,7 +1,6 @@
-// An all-reduce is a reduce-scatter and an all-gather: each worker receives its share of the
-// elements from all others, sums it in the canonical tree, and sends the sum to all. This
-// transfers the fewest bytes. In a small all-reduce, every worker receives all parts in one round
-// and sums them itself.
+// An all-reduce is a reduce-scatter and an all-gather, which transfers the fewest bytes: each
+// worker sums its share of the elements. In a small one, every worker receives all parts in one
+// round and sums them itself.
 #include "collective/process_group.h"
 
 #include "base/alloc.h"
@@ -13,8 +12,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-// ---- Replicas and nodes of each worker.
 
 static choir_status find_all_nodes(chi_process_group *p)
 {
@@ -77,14 +74,11 @@ choir_status chi_process_group_abort(chi_process_group *p)
 	return chi_cluster_give_up(p->cluster);
 }
 
-// ---- A round: one message to every other worker, and one from each.
-
 typedef struct {
 	char *data;
 	size_t bytes;
 } block;
 
-// The data for a worker, or the memory for what it sends.
 typedef block block_fn(const void *of, int worker);
 
 typedef struct {
@@ -134,26 +128,24 @@ static choir_status go_round(exchange *e, block_fn *out, block_fn *in, const voi
 	const choir_status status = begin_round(e, out, in, of, &n);
 	if (status == CHOIR_OK)
 		return chi_message_wait(e->group->wait, n, e->deadline);
-	while (n > 0) // the cluster has failed
+	while (n > 0)
 		chi_message_drop(e->group->wait[--n]);
 	return status;
 }
-
-// ---- All-reduce.
 
 typedef struct {
 	chi_process_group *group;
 	const choir_collective *c;
 	const choir_partial_sum *own;
 	size_t size;
-	bool once; // every worker sums all elements
-	char *packed; // own nodes, concatenated per worker; NULL: one node
+	bool once;
+	char *packed;
 	char *come;
 	char *spare, *apart;
 	char *sum;
 } all_reducing;
 
-// The first element that worker w sums; for w = workers, all elements.
+// The first element that worker w sums.
 static int64_t cut(const all_reducing *s, int w)
 {
 	enum { STEP = 64 };
@@ -173,7 +165,6 @@ static size_t bytes_of(const all_reducing *s, int w)
 	return (size_t) (s->once ? s->c->elements : cut(s, w + 1) - cut(s, w)) * s->size;
 }
 
-// At the elements that worker w sums.
 static block parts_for(const void *of, int w)
 {
 	const all_reducing *s = of;
@@ -184,7 +175,7 @@ static block parts_for(const void *of, int w)
 	return (block){ s->packed + (size_t) nodes * before, (size_t) nodes * bytes };
 }
 
-// Memory for what worker w sends; NULL: it is small and stays in the message.
+// NULL: it is small and stays in the message.
 static block parts_from(const void *of, int w)
 {
 	const all_reducing *s = of;
@@ -264,8 +255,8 @@ static choir_status add_up(const all_reducing *s)
 		.n = (size_t) p->first_node[p->workers],
 		.partial_sums = p->partial_sum };
 	const choir_collective *const one[] = { &all };
-	// With two rounds, sums are made apart and then copied. The destination is in other workers'
-	// caches, so overwriting whole lines, as memcpy does, is much faster than single stores.
+	// With two rounds, sums are made apart and then copied: the destination is in other workers'
+	// caches, where memcpy's stores of whole lines are much faster.
 	const int64_t max = CHI_SEPARATE_SUM_BYTES / (int64_t) s->size;
 	const int64_t step = s->once || max > CHI_CHUNK ? CHI_CHUNK : max;
 	for (int64_t first = 0; first < count; first += step) {
@@ -338,8 +329,6 @@ choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
 	const choir_status status = all_reduce(&e, &s);
 	return status == CHOIR_OK ? status : chi_process_group_abort(p);
 }
-
-// ---- All-gather and broadcast.
 
 typedef struct {
 	chi_process_group *group;
@@ -448,16 +437,12 @@ choir_status chi_process_group_broadcast(
 	return status == CHOIR_OK ? status : chi_process_group_abort(p);
 }
 
-// ---- Failures.
-
-// Failures of the cluster are no reason to compare.
 static bool is_own(const chi_process_group *p, const chi_error *why)
 {
 	return chi_atomic32_load(&p->cluster->failed) == 0 && why->status != CHOIR_CANCELLED &&
 			why->status != CHOIR_TIMEOUT && why->status != CHOIR_PEER_LOST;
 }
 
-// Skips a prefix "replica 2: ", which differs between workers.
 static const char *without_replica(const char *text)
 {
 	int end = 0;

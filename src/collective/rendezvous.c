@@ -1,7 +1,7 @@
 // A gate's count only grows, so a slow member cannot mistake the round's next collective for its
 // own. A member has at most W = CHI_COMMUNICATOR_WINDOW open requests, and the ring has 2 W
 // rounds: a member that reuses the round of collective n has finished n + W, which all joined
-// after they finished n, so the round is free.
+// after they finished n.
 #include "collective/rendezvous.h"
 
 #include "base/alloc.h"
@@ -158,13 +158,12 @@ choir_status chi_rendezvous_join(chi_rendezvous *m, int member, const choir_coll
 	return CHOIR_OK;
 }
 
-// The gate is one of s.
 static choir_status await(const chi_rendezvous *m, chi_round *s, chi_gate *gate, uint32_t target,
 		double deadline, const char *name)
 {
 	for (;;) {
 		const uint32_t word = chi_atomic32_load(&gate->word);
-		if ((int32_t) (word - target) >= 0) // also if aborted afterwards
+		if ((int32_t) (word - target) >= 0) // even if aborted afterwards
 			return CHOIR_OK;
 		if ((word & ABORTED) != 0)
 			return choir_fail(CHOIR_CANCELLED, "%s: cancelled", name);
@@ -179,7 +178,6 @@ static choir_status await(const chi_rendezvous *m, chi_round *s, chi_gate *gate,
 	}
 }
 
-// The timeout restarts whenever a member joins.
 static choir_status await_others(
 		const chi_rendezvous *m, chi_round *s, uint32_t target, double seconds, const char *name)
 {
@@ -192,8 +190,8 @@ static choir_status await_others(
 	}
 }
 
-// The last member to join usually does a single chunk alone. The others poll first: touching its
-// memory would take it from that thread's cache.
+// The last member to join usually does a single chunk alone. The others poll first: touching the
+// chunk's memory would take it from that thread's cache.
 static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uint32_t target)
 {
 	if (s->chunks != 1 || m->member[member].last || !m->spin)
@@ -253,7 +251,6 @@ static void reset_claims(const chi_rendezvous *m, chi_round *s)
 		chi_atomic32_store(&s->range[i].claimed, 0);
 }
 
-// The last member to leave resets the round.
 static choir_status leave(chi_rendezvous *m, chi_round *s)
 {
 	choir_status status = (choir_status) chi_atomic32_load(&s->status);
@@ -370,8 +367,6 @@ choir_status chi_round_deliver(const chi_round *round, int members, const void *
 	}
 	return CHOIR_OK;
 }
-
-// ---- Algorithms with one rendezvous.
 
 choir_status chi_algorithm_open(
 		chi_algorithm *a, const choir_group *group, chi_chunk_fn *chunk, int max_chunks)

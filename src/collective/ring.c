@@ -1,8 +1,6 @@
 // One chunk per member goes around the ring to its owner while it is summed, and around again to
-// be delivered. So all links are used equally and at the same time.
-//
-// The usual ring adds each chunk's replicas in a different order, which changes bits. Here a
-// device adds only the two halves of a node of the canonical tree (docs/decisions/0042).
+// be delivered, so all links are used at the same time. A device adds only the two halves of a
+// tree node, unlike in the usual ring (docs/decisions/0042).
 #include "collective/chunk.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)
@@ -25,7 +23,6 @@ static choir_status gather(chi_chunk *g)
 	return chi_chunk_finish(g);
 }
 
-// To the next member that wants the chunk.
 static choir_status pass_on(const chi_chunk *g)
 {
 	const int members = g->task->algorithm->base.group->members;

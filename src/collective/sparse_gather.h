@@ -1,5 +1,5 @@
-// Workers exchange the number of rows of each replica, then row indices and values, in the order
-// of replicas. Each then sums them itself (sparse_sum.h).
+// Workers exchange the number of rows of each replica, then indices and values, in the order of
+// replicas. Each sums them itself (sparse_sum.h).
 #pragma once
 
 #include "collective/process_group.h"
@@ -7,15 +7,15 @@
 
 typedef struct {
 	chi_process_group *group;
-	const char *what, *name; // such as "sum of slices of", "f32 [3, 2]"; equal on all workers
-	int64_t *each; // rows of each replica of all workers
+	const char *what, *name; // "sum of slices of", "f32 [3, 2]"; equal on all workers
+	int64_t *each;
 	size_t row_bytes;
-	int64_t *row; // memory for indices and values of all rows
+	int64_t *row;
 	char *values;
-	chi_sparse_part *part; // one per replica of all workers
+	chi_sparse_part *part;
 } chi_sparse_gather;
 
 // each: this worker's before, all after. Uses no field below it.
 choir_status chi_sparse_gather_counts(const chi_sparse_gather *g);
-// After the counts. part: this worker's before, all after. The own rows may already be in place.
+// part: this worker's before, all after. The own rows may already be in place.
 choir_status chi_sparse_gather_rows(const chi_sparse_gather *g);

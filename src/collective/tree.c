@@ -1,6 +1,6 @@
-// Sums over the canonical tree. Partial sums work like a binary counter: two halves are added as
-// soon as both exist. But a device's replicas may begin in the middle of the tree, and the number
-// of replicas need not be a power of two.
+// Partial sums work like a binary counter: two halves are added as soon as both exist. But a
+// device's replicas may begin in the middle of the tree, and their number need not be a power of
+// two.
 #include "collective/tree.h"
 
 #include "base/size.h"
@@ -8,8 +8,6 @@
 #include "op/vector.h"
 
 #include <string.h>
-
-// ---- The tree.
 
 bool chi_tree_is_node(int replicas, int lo, int hi)
 {
@@ -60,8 +58,6 @@ const void *chi_tree_sum(const chi_tree_adder *adder, void *self, int lo, int hi
 		return left == NULL ? right : left;
 	return adder->add(self, left, right, level);
 }
-
-// ---- Partial sums, of contributions in any order.
 
 void chi_partial_sums_begin(
 		chi_partial_sums *sums, int replicas, choir_dtype dtype, const choir_shape *shape)
@@ -209,16 +205,13 @@ choir_status chi_partial_sums_add_node(chi_partial_sums *sums, choir_partial_sum
 	return CHOIR_OK;
 }
 
-// ---- Chunks in host memory.
-
-// Reads all members' parts of one chunk, in ascending order.
 typedef struct {
 	const chi_chunk_sum *chunk;
 	size_t size;
 	int member;
-	size_t index; // of member's next part
-	char *to; // level 0
-	bool nontemporal; // a sum of two parts bypasses the caches
+	size_t index;
+	char *to;
+	bool nontemporal;
 	bool broken; // the parts are not nodes of the tree
 } part_reader;
 
@@ -297,8 +290,6 @@ choir_status chi_sum_divide(
 	choir_buffer out = in[0];
 	return chi_kernel_run(stream, "divide", 2, in, &out, NULL);
 }
-
-// ---- The nodes of a worker.
 
 choir_status chi_tree_nodes_open(chi_tree_nodes *nodes, int n, const choir_partial_sum node[])
 {

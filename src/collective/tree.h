@@ -1,7 +1,6 @@
 // The canonical tree, which fixes the order of every sum over replicas: a node over [lo, hi)
-// splits at lo plus the largest power of two below its length. So a sum depends only on the number
-// of replicas. A device sums its replicas to the maximal nodes that they complete, at most 2
-// log2(length) nodes.
+// splits at lo plus the largest power of two below its length. A device sums its replicas to the
+// maximal nodes that they complete, at most 2 log2(length).
 #pragma once
 
 #include "base/alloc.h"
@@ -9,7 +8,7 @@
 #include "tensor/tensor.h"
 
 enum { CHI_CHUNK = 8192 }; // elements; chunks begin at its multiples
-enum { CHI_TREE_LEVEL = CHI_CHUNK * 8 }; // bytes of a chunk of the largest dtype
+enum { CHI_TREE_LEVEL = CHI_CHUNK * 8 };
 
 static inline int chi_tree_split(int lo, int hi)
 {
@@ -19,30 +18,25 @@ static inline int chi_tree_split(int lo, int hi)
 	return lo + half;
 }
 
-// Returns whether [lo, hi) is a node of the canonical tree over [0, replicas).
+// Whether [lo, hi) is a node over [0, replicas).
 bool chi_tree_is_node(int replicas, int lo, int hi);
-// Returns the number of levels of the canonical tree; 1 for one replica.
 int chi_tree_depth(int replicas);
-// Finds the maximal nodes of the canonical tree within [lo, hi), in ascending order, and returns
-// their number. node may be NULL.
+// The maximal nodes within [lo, hi), in ascending order. Returns their number. node may be NULL.
 int chi_tree_find_nodes(int replicas, int lo, int hi, choir_partial_sum node[]);
 
-// The operations of a tree sum. The left half is made at the node's level, the right half at the
-// next.
+// The left half is made at the node's level, the right half at the next.
 typedef struct {
-	// Returns true if [lo, hi) needs no halves; *sum becomes its sum. NULL: no replica has one.
+	// True: [lo, hi) needs no halves. *sum NULL: no replica has one.
 	bool (*find)(void *self, int lo, int hi, int level, const void **sum);
 	const void *(*add)(void *self, const void *left, const void *right, int level);
 } chi_tree_adder;
-// Returns the tree sum of node [lo, hi). NULL: no replica has one. The caller passes level 0.
+// NULL: no replica has one. The caller passes level 0.
 const void *chi_tree_sum(const chi_tree_adder *adder, void *self, int lo, int hi, int level);
-
-// ---- Partial sums, of contributions in any order.
 
 enum { CHI_MAX_PARTIAL_SUMS = 64 };
 
-// One device's partial sums: nodes of the tree, in ascending order. Contributions come in any
-// order; ascending order needs the fewest nodes.
+// One device's partial sums: nodes of the tree, in ascending order. Ascending contributions need
+// the fewest nodes.
 typedef struct {
 	int replicas;
 	choir_dtype dtype;
@@ -51,29 +45,26 @@ typedef struct {
 	choir_partial_sum node[CHI_MAX_PARTIAL_SUMS];
 	// Retained. NULL: the caller owns the data.
 	chi_buffer *buffer[CHI_MAX_PARTIAL_SUMS];
-	bool own[CHI_MAX_PARTIAL_SUMS]; // allocated here, so writable
-	// Receives memory of nodes that have been added; the caller releases it after waiting for the
-	// stream. NULL: each addition waits.
+	bool own[CHI_MAX_PARTIAL_SUMS];
+	// Receives memory of added nodes; the caller releases it after waiting for the stream. NULL:
+	// each addition waits.
 	chi_buffer **spent;
 } chi_partial_sums;
 
 void chi_partial_sums_begin(
 		chi_partial_sums *sums, int replicas, choir_dtype dtype, const choir_shape *shape);
-// Adds a replica's contribution to partial sums, on stream. Retains buffer, which holds data. data
-// does not change any more.
+// Adds a replica's contribution, on stream. Retains buffer, which holds data. data does not change
+// any more.
 choir_status chi_partial_sums_add(
 		chi_partial_sums *sums, int replica, chi_buffer *buffer, void *data, chi_stream *stream);
-// Adds a replica's contribution of dtype from, rounded to the dtype of the sums, and waits until
-// data is not read any more.
+// Rounds to the dtype of the sums, and waits until data is not read any more.
 choir_status chi_partial_sums_add_rounded(
 		chi_partial_sums *sums, int replica, choir_dtype from, void *data, chi_stream *stream);
-// Adds a tree node to partial sums; buffer may be NULL. own: the memory may be overwritten.
+// buffer may be NULL. own: the memory may be overwritten.
 choir_status chi_partial_sums_add_node(chi_partial_sums *sums, choir_partial_sum node,
 		chi_buffer *buffer, bool own, chi_stream *stream);
 bool chi_partial_sums_have(const chi_partial_sums *sums, int replica);
 void chi_partial_sums_clear(chi_partial_sums *sums);
-
-// ---- Sums in host memory, by chunks that fit into the cache.
 
 static inline char *chi_element(const void *data, choir_dtype dtype, int64_t first)
 {
@@ -85,17 +76,17 @@ static inline size_t chi_tree_scratch(int replicas)
 }
 
 typedef struct {
-	const choir_collective *const *c; // one per member; c[0] has dtype, divisor and name of all
+	const choir_collective *const *c; // per member; c[0] has dtype, divisor and name of all
 	int members, replicas;
-	int64_t first, count; // at most CHI_CHUNK
+	int64_t first, count;
 	char *to;
 	bool nontemporal; // larger than the caches and not read soon
 	char *scratch; // of chi_tree_scratch(replicas) bytes
 } chi_chunk_sum;
-// Sums one chunk over the tree and divides it. *sum becomes s->to, or the only part if that is the
-// sum. CHOIR_INTERNAL: parts are missing.
+// Sums one chunk and divides it. *sum becomes s->to, or the only part if that is the sum.
+// CHOIR_INTERNAL: parts are missing.
 choir_status chi_chunk_sum_make(const chi_chunk_sum *s, chi_stream *stream, const void **sum);
-// Divides a sum of n elements (f32 or f64) in host memory.
+// f32 or f64 in host memory.
 choir_status chi_sum_divide(
 		chi_stream *stream, choir_dtype dtype, void *data, double divisor, int64_t n);
 
@@ -106,11 +97,10 @@ typedef struct {
 } chi_tree_nodes;
 
 choir_status chi_tree_nodes_open(chi_tree_nodes *nodes, int n, const choir_partial_sum node[]);
-void chi_tree_nodes_close(chi_tree_nodes *nodes); // may be zeroed
-// Reserves memory for tree nodes like c. While others sum with the same c, threads may call it one
-// at a time.
+void chi_tree_nodes_close(chi_tree_nodes *nodes);
+// While others sum with the same c, threads may call it one at a time.
 choir_status chi_tree_nodes_reserve(chi_tree_nodes *nodes, const choir_collective *c);
-// Sums one chunk of every tree node of this worker, from element first on. scratch: as in
-// chi_chunk_sum. CHOIR_INTERNAL: the parts do not cover the nodes.
+// Sums one chunk of every node of this worker. scratch: as in chi_chunk_sum. CHOIR_INTERNAL: the
+// parts do not cover the nodes.
 choir_status chi_tree_nodes_sum(const chi_tree_nodes *nodes, const choir_collective *const c[],
 		int members, int64_t first, char *scratch);

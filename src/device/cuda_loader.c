@@ -1,5 +1,5 @@
-// libchoir links no CUDA. Without NVIDIA's driver nothing is searched for or opened, so programs
-// for CPUs pay a look at two files, once.
+// libchoir links no CUDA. Without NVIDIA's driver nothing is searched for or opened: programs for
+// CPUs look at two files, once.
 #include "device/cuda_loader.h"
 
 #include "base/atomic.h"
@@ -73,7 +73,7 @@ static choir_status open_plugin(chi_module *m)
 	return CHOIR_OK;
 }
 
-// CHOIR_CUDA: "off", or the path of a libchoir-cuda, which is then opened on any machine.
+// CHOIR_CUDA is "off", or the path of a library, which is then opened on any machine.
 static choir_status find(void)
 {
 	const char *asked = getenv("CHOIR_CUDA");

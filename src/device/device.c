@@ -1,6 +1,5 @@
-// Kinds of devices, and devices. A device is never freed, so references are not counted. One mutex
-// guards the list of devices. It is released while a device opens; other threads then wait until
-// the device is ready.
+// Devices are never freed. One mutex guards their list. It is released while a device opens; other
+// threads then wait until the device is ready.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/status.h"
@@ -30,14 +29,14 @@ typedef struct entry {
 
 typedef struct {
 	choir_device_table table;
-	char name[KIND_SIZE]; // table.kind points here
-	char aliases[ALIASES_SIZE]; // as table.aliases
-	int count; // from the table
+	char name[KIND_SIZE];
+	char aliases[ALIASES_SIZE];
+	int count;
 	entry *entries;
 } device_kind;
 
 static chi_mutex list_mutex = CHI_MUTEX_STATIC(CHI_RANK_DEVICE, "devices");
-static chi_cond list_changed; // an open has ended
+static chi_cond list_changed;
 static device_kind kinds[MAX_KINDS];
 static int kind_count;
 
@@ -185,7 +184,7 @@ static void lock_list(void)
 	add_kind(&chi_cpu_table, CHOIR_NONE);
 }
 
-// Takes the next name of a list with commas. *length 0: there is none.
+// *length 0: there is none.
 static const char *next_name(const char **list, size_t *length)
 {
 	const char *name = *list;
@@ -221,7 +220,7 @@ static bool good_kind(const char *kind)
 	return length > 0 && length < KIND_SIZE && kind[length] == '\0';
 }
 
-// Checks the aliases of a new kind. Needs the mutex.
+// Needs the mutex.
 static choir_status check_aliases(const choir_device_table *table)
 {
 	char shown[SHOWN_SIZE], alias[KIND_SIZE];
@@ -281,8 +280,7 @@ static bool is_of_cuda(const char *kind)
 	return strcasecmp(kind, "gpu") == 0 || strcasecmp(kind, "cuda") == 0;
 }
 
-// The number of devices of a program that names none. If the kind gives no count: one CPU per
-// processor, none of other kinds.
+// If the kind gives no count: one CPU per processor, none of other kinds.
 static int default_count(const device_kind *k)
 {
 	if (k->count != CHOIR_NONE)
@@ -303,7 +301,7 @@ int choir_device_count(const char *kind)
 	return count;
 }
 
-// Lists "cpu:0 to cpu:1 (more by name), cuda:0" for messages, truncated to fit.
+// "cpu:0 to cpu:1 (more by name), cuda:0", truncated to fit.
 static void list_known(char out[KNOWN_SIZE])
 {
 	size_t used = 0;
@@ -322,7 +320,7 @@ static void list_known(char out[KNOWN_SIZE])
 	}
 }
 
-// Needs the mutex. note adds to the message, or is "".
+// Needs the mutex. note adds to the message.
 static choir_device *fail_unknown(const char *name, const char *note)
 {
 	char shown[SHOWN_SIZE], known[KNOWN_SIZE];
@@ -360,7 +358,6 @@ static void free_entry(entry *e)
 	chi_free(e);
 }
 
-// name: NULL means the kind's name and the index.
 static entry *new_entry(device_kind *k, int index, const char *name)
 {
 	entry *e = chi_alloc(sizeof *e);

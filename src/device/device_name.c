@@ -1,5 +1,5 @@
-// All of TensorFlow's spellings are read; "cpu:0" is printed. Job, replica and task are ignored,
-// because a name means a device of this worker.
+// All of TensorFlow's spellings are read; "cpu:0" is printed. Job, replica and task are ignored: a
+// name means a device of this worker.
 #include "base/text.h"
 #include "device/device.h"
 
@@ -51,7 +51,7 @@ static bool take_job_name(const char **at)
 	return true;
 }
 
-// Moves *at over "/job:NAME", "/replica:N" and "/task:N", in any order and each at most once.
+// Over "/job:NAME", "/replica:N" and "/task:N", in any order, each at most once.
 static bool take_place(const char **at)
 {
 	bool job = false, replica = false, task = false;

@@ -1,5 +1,5 @@
-// The stream owns the staging buffer of a queued copy, and the device's pool reuses no memory. A
-// wait frees only the buffers up to its event, since threads wait for different events.
+// The stream owns the staging buffer of a queued copy. A wait frees only the buffers up to its
+// event, since threads wait for different events.
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/size.h"
@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-enum { MAX_PINNED = 16 }; // kept buffers of a device
+enum { MAX_PINNED = 16 };
 
 static chi_mutex quarantine_mutex = CHI_MUTEX_STATIC(CHI_RANK_STREAM, "quarantine");
 

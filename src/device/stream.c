@@ -1,5 +1,5 @@
-// Streams. They add the device's name to messages, keep the order between streams of different
-// kinds, and copy between unrelated memories.
+// Streams add the device's name to messages, keep the order between streams of different kinds,
+// and copy between unrelated memories.
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/size.h"
@@ -114,8 +114,7 @@ choir_status chi_stream_wait_up_to(chi_stream *s, uint64_t event)
 	return status;
 }
 
-// Waits for work that uses *staging. After a timeout the stream owns it, and *staging becomes
-// NULL.
+// After a timeout the stream owns *staging, which becomes NULL.
 static choir_status wait_with(chi_stream *s, chi_staging_buffer **staging)
 {
 	uint64_t event;
@@ -154,7 +153,7 @@ static choir_status copy_with(
 	return wait_with(s, staging);
 }
 
-// The ends of a copy; a NULL stream is the host's.
+// A NULL stream is the host's.
 typedef struct {
 	chi_stream *writer, *reader;
 	char *to;

@@ -1,6 +1,4 @@
-// FILE: a worker reads its own files. DATA: it reads all examples and keeps those of its
-// replicas. HINT: it reads what the program's shard stage selects. OFF, or a single worker: it
-// keeps all.
+// The files or examples that a worker reads, by its policy (choir/input.h).
 #include "input/input.h"
 
 #include "base/alloc.h"
@@ -14,7 +12,6 @@ static choir_status by_hint(const choir_distributed_dataset *data, choir_dataset
 	return chi_error_prefix("distribute_dataset");
 }
 
-// Before they are sharded.
 static choir_status list_files(choir_distributed_dataset *data, const choir_dataset *d)
 {
 	const int workers = data->o.workers;

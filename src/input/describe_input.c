@@ -113,7 +113,6 @@ static void add_turns(chi_text *t, const choir_distributed_dataset *data, int64_
 	chi_text_add(t, " examples of its worker's, by turns\n");
 }
 
-// Of an element, in turn.
 static void add_pieces(
 		chi_text *t, const choir_distributed_dataset *data, int64_t index, int64_t replicas)
 {

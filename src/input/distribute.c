@@ -30,8 +30,6 @@ void chi_input_free(void *self)
 	chi_free(data);
 }
 
-// ---- Options.
-
 static choir_status check_workers(const choir_strategy *s, choir_input_options *o)
 {
 	const int workers = s->process_group != NULL ? s->process_group->workers : 1;
@@ -115,9 +113,6 @@ static choir_status complete(const choir_strategy *s, const choir_input_options 
 	return check_places(s, o, from_function);
 }
 
-// ---- The dataset and its division.
-
-// NULL: d is freed.
 static choir_dataset *in_batches(choir_dataset *d, int64_t global)
 {
 	if (chi_dataset_spec(d)->batch != 0)
@@ -141,7 +136,6 @@ static chi_rebatch find_rebatch(const choir_distributed_dataset *data)
 	return shared ? CHI_REBATCH_SHARED : CHI_REBATCH_STREAM;
 }
 
-// In a step here. False: overflow.
 static bool find_capacity(choir_distributed_dataset *data, int64_t element)
 {
 	const int64_t n = chi_input_replicas(data), r = data->strategy->replicas;
@@ -183,7 +177,7 @@ static choir_status check_space(const choir_distributed_dataset *data)
 	return CHOIR_OK;
 }
 
-// The number of rows is known only if all steps have the same.
+// Only if all steps have as many.
 static void find_columns(choir_distributed_dataset *data)
 {
 	const chi_spec *spec = data->stream[0].spec;
@@ -238,7 +232,7 @@ static bool reads_by_itself(const choir_dataset *d, bool *files)
 	return reads_by_itself(d->from[0], files) && reads_by_itself(d->from[1], files);
 }
 
-// As many as fit in a core's inner caches.
+// In a core's inner caches.
 static int fitting_steps(const choir_distributed_dataset *data)
 {
 	enum { BYTES = 1 << 20, MAX_STEPS = 8 };
@@ -318,7 +312,6 @@ static choir_status compare_files(const choir_strategy *s, const choir_distribut
 	return status == CHOIR_OK ? status : chi_error_prefix("distribute_dataset");
 }
 
-// data NULL: it could not be made here.
 static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_dataset *data)
 {
 	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
@@ -380,8 +373,6 @@ choir_distributed_dataset *choir_strategy_distribute_dataset(
 	choir_dataset_free(d);
 	return NULL;
 }
-
-// ---- Datasets from a function.
 
 choir_status choir_input_context_per_replica_batch(
 		const choir_input_context *context, int64_t global, int64_t *batch)

@@ -1,5 +1,5 @@
-// A batch is one tensor per column in the set's frame. Replicas get views of their rows, or
-// copies on their devices.
+// A batch is one tensor per column in the set's frame. Replicas get views of their rows, or copies
+// on their devices.
 #include "input/input.h"
 
 #include <stddef.h>
@@ -35,7 +35,7 @@ static choir_status ready_batch(choir_distributed_dataset *data, choir_values **
 static choir_tensor *new_column(choir_frame *f, const choir_column *c, int64_t rows)
 {
 	choir_shape shape = { .rank = c->shape.rank + 1, .dim = { rows } };
-	for (int i = 0; i < c->shape.rank; i++) // no replica has examples
+	for (int i = 0; i < c->shape.rank; i++)
 		shape.dim[i + 1] = c->shape.dim[i] == CHOIR_UNKNOWN ? 0 : c->shape.dim[i];
 	return chi_tensor_new(f, c->dtype, &shape);
 }
@@ -138,7 +138,6 @@ static choir_status read_step(
 	return status;
 }
 
-// set: NULL after a failure.
 static choir_status fill(choir_distributed_dataset *data, choir_values *set, choir_status status)
 {
 	chi_batch_buffer to = { .rows = data->rows, .capacity = data->capacity };
@@ -197,7 +196,7 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 	choir_status status = CHOIR_OK;
 	int64_t pass = 0;
 	chi_fpenv host;
-	chi_fpenv_enter(&host); // functions of the program may run
+	chi_fpenv_enter(&host);
 	chi_trace_begin(CHOIR_TRACE_INPUT, "rewind");
 	const bool begun = data->read_ahead != NULL && chi_read_ahead_rewind(data->read_ahead, &pass);
 	if (data->read_ahead == NULL)
@@ -211,7 +210,7 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 	return keep(data, status, false);
 }
 
-// Positions of programs built before seek points are shorter.
+// Programs built before seek points have shorter positions.
 static choir_status check_size(const char *what, const choir_input_position *p)
 {
 	const size_t size = p == NULL ? 0 : p->size, min = offsetof(choir_input_position, seek_points);
@@ -240,7 +239,6 @@ choir_status choir_distributed_dataset_save(
 	return CHOIR_OK;
 }
 
-// One dataset per replica; ended ones end again.
 static choir_status go_each(choir_distributed_dataset *data, const choir_input_position *p)
 {
 	for (int i = 0; i < data->streams; i++) {

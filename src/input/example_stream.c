@@ -58,7 +58,7 @@ choir_tensor *chi_batch_buffer_find(const chi_batch_buffer *to, size_t i, int64_
 		int64_t *offset, int64_t *there)
 {
 	const chi_shape_run *p = to->piece[i];
-	int64_t end = to->at; // of p's examples
+	int64_t end = to->at;
 	for (; p != NULL && p->first > first; p = p->older)
 		end = p->first;
 	*offset = first - (p == NULL ? 0 : p->first);
@@ -99,7 +99,6 @@ static choir_status varying_tensor(const chi_example_stream *f, chi_batch_buffer
 	return CHOIR_OK;
 }
 
-// capacity: of a new tensor.
 static choir_status copy_ragged_values(const chi_example_stream *f, chi_batch_buffer *to, size_t i,
 		const chi_ragged_value *cell, int64_t n, int64_t capacity)
 {

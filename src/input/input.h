@@ -13,42 +13,40 @@ typedef struct {
 	choir_dataset *data;
 	const chi_spec *spec;
 	chi_row_buffer leftover;
-	int64_t leftover_examples, used; // of the last element; delivered ones
+	int64_t leftover_examples, used;
 	int64_t elements;
 } chi_example_stream;
 
-// Consecutive examples of another shape.
 typedef struct chi_shape_run {
 	choir_tensor *tensor;
 	int64_t first;
 	struct chi_shape_run *older;
 } chi_shape_run;
 
-// A step's buffer. In a column that varies, the first example decides the shape, and each change
-// begins a run, newest first.
+// In a column that varies, each change of shape begins a run, newest first.
 typedef struct {
 	choir_frame *frame;
 	choir_tensor *column[CHI_MAX_COLUMNS];
-	chi_shape_run *piece[CHI_MAX_COLUMNS]; // in frame's arena, or NULL
+	chi_shape_run *piece[CHI_MAX_COLUMNS];
 	int64_t capacity;
-	int64_t at; // examples written
+	int64_t at;
 	int64_t step;
 	int64_t *rows;
-	int64_t whole; // examples of all workers, if each reads all; else 0
+	int64_t whole; // of all workers, if each reads all; else 0
 } chi_batch_buffer;
 
 // Takes ownership of d, also on failure.
 choir_status chi_example_stream_init(chi_example_stream *f, choir_dataset *d);
 void chi_example_stream_free(chi_example_stream *f);
 choir_status chi_example_stream_begin(chi_example_stream *f, int64_t pass);
-// Reads up to want examples, from the leftover or one element. to NULL: skips. whole: one
-// complete element, for which to has capacity. CHOIR_END: none.
+// Up to want examples, from the leftover or one element. to NULL: skips. whole: one complete
+// element, for which to has capacity. CHOIR_END: none.
 choir_status chi_example_stream_read(
 		chi_example_stream *f, chi_batch_buffer *to, int64_t want, bool whole, int64_t *got);
-// Reads until there are want; fewer at the end, without an error.
+// Until there are want; fewer at the end, without an error.
 choir_status chi_example_stream_fill(
 		chi_example_stream *f, chi_batch_buffer *to, int64_t want, int64_t *got);
-// The tensor of column i with example first, at row *offset, and *there of the next n.
+// With example first, at row *offset, and *there of the next n.
 choir_tensor *chi_batch_buffer_find(const chi_batch_buffer *to, size_t i, int64_t first, int64_t n,
 		int64_t *offset, int64_t *there);
 // An element into the empty leftover. CHOIR_END: the pass has ended.
@@ -57,17 +55,17 @@ void chi_example_stream_position(const chi_example_stream *f, choir_input_positi
 choir_status chi_example_stream_seek(chi_example_stream *f, const choir_input_position *p);
 
 typedef enum {
-	CHI_REBATCH_AS_THEY_COME, // one replica in all gets an element
+	CHI_REBATCH_AS_THEY_COME,
 	CHI_REBATCH_ELEMENTS,
-	CHI_REBATCH_ELEMENTS_SHARED, // all read all; element i is replica i's
+	CHI_REBATCH_ELEMENTS_SHARED, // element i is replica i's
 	CHI_REBATCH_STREAM, // the worker's own, by a cyclic list of sizes
 	CHI_REBATCH_SHARED, // all read all and keep their part
-	CHI_REBATCH_UNKNOWN, // n pieces of each element
-	CHI_REBATCH_UNKNOWN_SHARED // all read all; piece j is replica j's
+	CHI_REBATCH_UNKNOWN,
+	CHI_REBATCH_UNKNOWN_SHARED // piece j is replica j's
 } chi_rebatch;
 
-typedef struct chi_input_message chi_input_message; // in step_sync.c
-typedef struct chi_read_ahead chi_read_ahead; // in read_ahead.c
+typedef struct chi_input_message chi_input_message;
+typedef struct chi_read_ahead chi_read_ahead;
 
 struct choir_distributed_dataset {
 	choir_strategy *strategy;
@@ -75,28 +73,27 @@ struct choir_distributed_dataset {
 	chi_rebatch rebatch;
 	bool from_function; // a function of the program makes the datasets
 	chi_glob files; // of all workers, if sharded by file
-	size_t *files_of; // worker w's: files_of[w] to files_of[w + 1] - 1
+	size_t *files_of; // worker w has files_of[w] to files_of[w + 1] - 1
 	bool fell_back; // from FILE to DATA
-	int streams; // 1, or one per replica
+	int streams;
 	chi_example_stream *stream;
-	int64_t batch; // global batch, or CHOIR_UNKNOWN_CARDINALITY
-	int64_t capacity; // of a step here
+	int64_t batch; // or CHOIR_UNKNOWN_CARDINALITY
+	int64_t capacity;
 	int64_t steps;
 	int64_t pass; // the thread may be ahead
-	int64_t all; // of this step, on all workers
-	chi_error failure; // until the rewind
-	bool unreported; // by other workers
-	choir_input_position before; // the current or failed step
+	int64_t all;
+	chi_error failure;
+	bool unreported;
+	choir_input_position before;
 	chi_read_ahead *read_ahead;
 	uint64_t signature; // of the dataset, and of the share read here
-	chi_input_message *messages; // one per worker; NULL: no others
+	chi_input_message *messages; // NULL: no other workers
 	int64_t *rows;
 	choir_column *column;
 };
 
-// All workers read all examples.
 bool chi_input_is_shared(const choir_distributed_dataset *data);
-// They count those of the job, and of the workers before worker.
+// Of the job, and of the workers before worker.
 int64_t chi_input_replicas(const choir_distributed_dataset *data);
 int64_t chi_input_first(const choir_distributed_dataset *data, int worker);
 choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_batch_buffer *to);
@@ -107,22 +104,21 @@ choir_status chi_input_read_step(choir_distributed_dataset *data, chi_batch_buff
 chi_read_ahead *chi_read_ahead_new(
 		choir_distributed_dataset *data, int steps, bool together, bool goes_on);
 void chi_read_ahead_free(chi_read_ahead *a);
-// Before the first take.
 choir_status chi_read_ahead_begin(chi_read_ahead *a);
 // In to->frame. Errors: as chi_input_read_step.
 choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to);
 // Drops steps. a may be NULL.
 void chi_read_ahead_halt(chi_read_ahead *a);
-// Moves to *pass, the next one, if the thread has begun it. False: the thread is halted, and the
-// caller begins *pass.
+// To *pass, the next one, if the thread has begun it. False: the thread is halted, and the caller
+// begins *pass.
 bool chi_read_ahead_rewind(chi_read_ahead *a, int64_t *pass);
 // After the last taken step. False: ask the stream.
 bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p);
-// Workers agree whether a construction succeeded. own: the status here. signature is equal on
-// all. differs: the message for a worker whose signature is not worker 0's.
+// own: the status here. signature is equal on all. differs: the message for a worker whose
+// signature is not worker 0's.
 choir_status chi_input_check_creation(
 		choir_strategy *s, choir_status own, uint64_t signature, const char *differs);
-// On all workers of c. CHOIR_STATE: they differ; names the first file and its worker.
+// CHOIR_STATE: they differ; names the first file and its worker.
 choir_status chi_input_compare_files(choir_cluster *c, const chi_glob *paths);
 // data NULL: it could not be made here, and own says why.
 choir_status chi_input_check_data(
@@ -133,7 +129,6 @@ const char *chi_input_print_column(const choir_column *c, char text[CHI_COLUMN_T
 chi_input_message *chi_input_new_messages(const choir_strategy *s);
 choir_status chi_input_sync_step(
 		choir_distributed_dataset *data, const chi_batch_buffer *to, choir_status own);
-// Before the first read.
 choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d);
 
 void chi_input_free(void *self);

@@ -21,7 +21,7 @@ static bool in_parts(const choir_distributed_dataset *data)
 			!chi_input_is_shared(data);
 }
 
-// ---- Positions of all workers: a row of numbers each, without the size.
+// Positions are a row of numbers for each worker, without the size.
 
 enum {
 	BEGIN = offsetof(choir_input_position, pass),
@@ -30,7 +30,7 @@ enum {
 };
 _Static_assert(ROW_BYTES == ROW * sizeof(int64_t), "a position is numbers alone");
 
-// Shares come from a policy, or a function of the program.
+// A function of the program is a policy of its own.
 enum { OF_A_FUNCTION = CHOIR_AUTO_SHARD_HINT + 1, POLICIES };
 
 static uint64_t way_of(const choir_distributed_dataset *data)
@@ -88,7 +88,7 @@ static choir_status check_parts(const choir_distributed_dataset *data, chi_state
 	parts p;
 	CHOIR_TRY(find_parts(data, from, &p));
 	if (p.saved == 0 && chi_state_dict_find(from, "position") == NULL)
-		return CHOIR_OK; // a missing position is another failure
+		return CHOIR_OK; // another failure than a missing position
 	if (are_the_same(data, &p))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
@@ -97,8 +97,6 @@ static choir_status check_parts(const choir_distributed_dataset *data, chi_state
 			from->path, from->object, whose(there, p.saved, p.way),
 			whose(here, p.own, way_of(data)));
 }
-
-// ---- Datasets without a position.
 
 static bool reads_a_queue(const choir_dataset *d)
 {
@@ -137,8 +135,6 @@ static choir_status take_part(
 	memcpy((char *) p + BEGIN, (const int64_t *) rows + data->o.worker * ROW, ROW_BYTES);
 	return CHOIR_OK;
 }
-
-// ---- One position for all.
 
 static choir_status save(void *self, chi_state_dict *to)
 {

@@ -1,10 +1,8 @@
-// A thread reads the next steps straight into the tensors of the future batch, so a delivery
-// copies nothing. Each step stores the position after it, so a save ignores steps that were only
-// read ahead.
+// Steps are read straight into the tensors of the future batch. Each stores the position after it,
+// so a save ignores steps that were only read ahead.
 //
-// An end or a failure comes after the steps before it. After an end the thread begins the next
-// pass, so that the program need not wait for a shuffle's buffer. No lock is held while data are
-// read.
+// After an end the thread begins the next pass, so that the program need not wait for a shuffle's
+// buffer. No lock is held while data are read.
 #include "input/input.h"
 
 #include <math.h>
@@ -18,7 +16,7 @@
 #include "value/value.h"
 
 typedef struct {
-	choir_frame *frame; // owns tensors until they are handed over
+	choir_frame *frame;
 	chi_batch_buffer to;
 	choir_status status;
 	chi_error failure;
@@ -28,7 +26,7 @@ typedef struct {
 struct chi_read_ahead {
 	choir_distributed_dataset *data;
 	int steps;
-	int min; // steps to wait for
+	int min;
 	int64_t slots; // one more, for an end
 	slot *ring;
 	bool goes_on;
@@ -42,8 +40,8 @@ struct chi_read_ahead {
 	int64_t oldest, filled;
 	int64_t step;
 	bool running;
-	bool ended; // the next pass should begin
-	bool next; // begun, but the program is still in this pass
+	bool ended;
+	bool next; // the program is still in the pass before
 	choir_input_position start;
 	bool busy;
 	bool stop;
@@ -83,8 +81,8 @@ static void read_next(chi_read_ahead *a)
 		chi_cond_broadcast(&a->changed);
 }
 
-// Releases the caller's mutex. It does not begin the pass if sources have left out rows: the
-// program may ask for their counts until it rewinds, which reports a failure.
+// Releases the caller's mutex. Does nothing if sources have left out rows: the program may ask for
+// their counts until it rewinds.
 static void begin_next(chi_read_ahead *a)
 {
 	chi_example_stream *f = &a->data->stream[0];
@@ -113,7 +111,7 @@ static int64_t steps_there(const chi_read_ahead *a)
 static void read_ahead(void *arg)
 {
 	chi_read_ahead *a = arg;
-	chi_thread_stand_back(); // lower priority than the program
+	chi_thread_stand_back();
 	chi_mutex_lock(&a->mutex);
 	while (!a->stop) {
 		if (a->running && a->ended)
@@ -206,7 +204,7 @@ void chi_read_ahead_halt(chi_read_ahead *a)
 	chi_mutex_unlock(&a->mutex);
 }
 
-// The rest of the ended pass. With mutex held.
+// With mutex held.
 static void drop_pass(chi_read_ahead *a)
 {
 	bool end;

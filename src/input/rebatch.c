@@ -1,5 +1,5 @@
 // How many examples of a step each replica gets (docs/rules.md, section 9). Workers compute it
-// without communication from numbers that all know.
+// from numbers that all know.
 #include "input/input.h"
 
 #include <string.h>
@@ -37,7 +37,6 @@ static int64_t share(const choir_distributed_dataset *data, int64_t id)
 	return data->batch / n + (id < data->batch % n);
 }
 
-// The first replicas come first.
 static void cut_rows(
 		const choir_distributed_dataset *data, const chi_batch_buffer *to, int64_t examples)
 {
@@ -76,8 +75,8 @@ static choir_status read_elements(choir_distributed_dataset *data, chi_batch_buf
 	return all > 0 ? CHOIR_OK : CHOIR_END;
 }
 
-// By the cyclic list of sizes: worker w begins at its first replica's size. All workers advance
-// by the replicas of one, even if their numbers differ, so each step is a global batch.
+// By the cyclic list of sizes: worker w begins at its first replica's size. All workers advance by
+// the replicas of one, even if their numbers differ, so each step is a global batch.
 static choir_status read_stream(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	const int64_t n = chi_input_replicas(data), first = first_here(data);
@@ -95,7 +94,6 @@ static choir_status read_stream(choir_distributed_dataset *data, chi_batch_buffe
 	return got > 0 ? CHOIR_OK : CHOIR_END;
 }
 
-// Skips the examples of other workers.
 static choir_status read_shared(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	const int64_t first = first_here(data);
@@ -148,7 +146,6 @@ static const char *print_example(const choir_tensor *t, char text[CHI_SHAPE_TEXT
 	return chi_shape_print(&shape, text);
 }
 
-// Each replica's rows have one shape.
 static choir_status check_pieces(const choir_distributed_dataset *data, const chi_batch_buffer *to)
 {
 	char text[2][CHI_SHAPE_TEXT];

@@ -21,7 +21,6 @@ static uint64_t hash_columns(size_t n, const choir_column columns[])
 	return sum;
 }
 
-// *examples becomes the first worker's.
 static choir_status check_columns(choir_strategy *s, size_t n, const choir_column columns[],
 		size_t bytes[], int64_t *examples)
 {
@@ -65,7 +64,6 @@ static choir_status reserve(
 	return chi_input_check_creation(s, status, total, "arrays have another size than worker 0's");
 }
 
-// Sets the addresses in copy.
 static choir_status spread(choir_strategy *s, size_t n, choir_column copy[], const size_t bytes[],
 		int64_t examples, char *memory)
 {

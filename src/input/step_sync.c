@@ -1,6 +1,6 @@
-// All workers stop at the same step. At construction and in each step they exchange status,
-// number of examples and the text of a failure. A step runs if any worker has examples, and fails
-// on all if it fails on one.
+// All workers stop at the same step. At construction and in each step they exchange status, number
+// of examples and the text of a failure. A step runs if any worker has examples, and fails on all
+// if it fails on one.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -70,8 +70,6 @@ choir_status chi_input_check_creation(
 	chi_free(all);
 	return status;
 }
-
-// ---- Construction: what must be equal on all workers.
 
 enum { MAX_STEPS = 160 };
 typedef struct {

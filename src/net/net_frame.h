@@ -11,8 +11,7 @@
 enum {
 	CHI_NET_HEADER = 32,
 	CHI_NET_VERSION = 1,
-	CHI_NET_HANDSHAKE_MAX = 4096, // payload bytes before the handshake has ended
-	CHI_NET_CONTROL_MAX = 65536
+	CHI_NET_HANDSHAKE_MAX = 4096 // payload bytes before the handshake has ended
 };
 
 typedef struct {

@@ -1,5 +1,4 @@
-// Each thread's stack of contexts: to which strategy, replica, merge call or update a call
-// belongs.
+// A thread's contexts: to which strategy, replica, merge call or update a call belongs.
 #include "strategy/context.h"
 
 #include "base/alloc.h"
@@ -47,7 +46,6 @@ void chi_context_pop(chi_context *c)
 		calls = (int) (c - called);
 }
 
-// *left: a function's context was closed.
 static int close_above(const chi_context *c, bool *left)
 {
 	int open = 0;

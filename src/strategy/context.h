@@ -1,29 +1,25 @@
 // A thread's stack of contexts. An empty stack means the default replica. Functions without a
-// context argument use the newest entry; others check that their argument is it.
+// context argument use the newest entry.
 #pragma once
 
 #include "strategy/strategy.h"
 
-typedef enum {
-	CHI_IN_REPLICA = 1,
-	CHI_IN_CROSS, // choir_cross; NULL in a scope
-	CHI_IN_UPDATE
-} chi_context_kind;
+typedef enum { CHI_IN_REPLICA = 1, CHI_IN_CROSS, CHI_IN_UPDATE } chi_context_kind;
 
 typedef struct chi_context {
 	chi_context_kind kind;
 	choir_strategy *strategy;
 	void *what;
-	choir_variable *colocate; // of new variables
+	choir_variable *colocate;
 	bool non_slot;
-	bool replica_local; // for new variables, with this aggregation
+	bool replica_local; // for new variables with this aggregation
 	choir_aggregation aggregation;
-	bool initializes; // of random variables
+	bool initializes;
 	choir_initializer initializer;
 	double scale;
-	double l1, l2; // regularizer of random variables
+	double l1, l2;
 	bool sync_on_read;
-	choir_frame *frame; // an update's, freed if its function is left
+	choir_frame *frame;
 	struct chi_context *outer;
 	const void *stack; // address of the call; NULL: a scope
 } chi_context;
@@ -33,24 +29,22 @@ typedef struct chi_context {
 
 chi_context *chi_context_current(void); // NULL: the default replica
 void chi_context_push(chi_context *c);
-// Returns the entry to pop or leave after a function of the program: with too many entries it is
-// c, which must live until then.
+// Before a function of the program. Returns the entry to pop or leave: c, if the stack is full. c
+// must live until then.
 chi_context *chi_context_enter(
 		chi_context *c, chi_context_kind kind, choir_strategy *s, void *what);
 void chi_context_pop(chi_context *c);
-// Leaves a context after the program's function returned status, and closes its scopes. Returns
-// status, or CHOIR_STATE: a function inside was left by a non-local exit; scopes were open after
-// CHOIR_OK; or status is CHOIR_END. A failure without a text gets one that names the function by
-// fmt.
+// Closes the function's scopes. Returns status, or CHOIR_STATE: a function inside was left by a
+// non-local exit; scopes were open after CHOIR_OK; or status is CHOIR_END. fmt names the function
+// for a failure without a text.
 choir_status chi_context_leave(chi_context *c, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 // Before a strategy is freed: undoes choir_strategy_set_current and closes contexts of functions
 // that were left. Returns whether there were any.
 bool chi_context_forget(const choir_strategy *s);
 
-// The strategy of this thread's scope or context, or the set one, or NULL.
 choir_strategy *chi_context_strategy(void);
-// Else CHOIR_STATE: the thread is in cross-replica context of s or its update function.
+// CHOIR_STATE: the thread is not in cross-replica context of s or its update function. The second
+// function excludes update functions.
 choir_status chi_context_sees_all(const choir_strategy *s, const char *what);
-// Likewise, outside update functions.
 choir_status chi_context_need_cross(const choir_strategy *s, const char *what);

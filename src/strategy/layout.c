@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Named devices may be more than needed.
 static choir_status find_devices(choir_strategy *s, choir_device **devices, int *count)
 {
 	const char *names = s->options.devices;
@@ -59,7 +58,6 @@ static choir_status share_out_replicas(choir_strategy *s, choir_device *const *d
 	return CHOIR_OK;
 }
 
-// CHOIR_NONE: a failure.
 static int ask_devices(choir_strategy *s, int (*slot)(void *, int, choir_device **),
 		choir_device **scratch, choir_device ***devices)
 {

@@ -5,7 +5,6 @@
 
 enum { CHI_MAX_DEVICES = 1024 };
 
-// All workers' replicas to devices; the strategy's table says where variables lie.
 choir_status chi_layout_open(choir_strategy *owner);
 choir_status chi_layout_open_block(choir_strategy *s);
 int chi_strategy_device_index(const choir_strategy *s, int local_replica);

@@ -1,12 +1,12 @@
-// Variables on parameter servers in other processes. A strategy then has copies of them, which it
-// brings up to date, and hands its updates over instead of applying them. Owner's field remote.
+// Variables on parameter servers in other processes: a strategy has copies and hands its updates
+// over.
 #pragma once
 
 #include "strategy/strategy.h"
 
-// A summed gradient in host memory: that of all elements, or that of n rows, in ascending order.
+// In host memory: of all elements, or of n rows, in ascending order.
 typedef struct {
-	const void *dense; // NULL: rows
+	const void *dense;
 	int64_t n;
 	const int64_t *row;
 	const void *values;
@@ -14,14 +14,14 @@ typedef struct {
 
 typedef struct chi_remote {
 	void *user;
-	// Before each run of the program, and before the program reads or writes variables outside of
-	// runs: brings the copies up to date.
+	// Brings the copies up to date, before each run, and before the program reads or writes
+	// variables outside of runs.
 	choir_status (*refresh)(void *user);
-	// Before a read of v, after refresh: brings n rows of it, or all if row is NULL. Rows that do
-	// not exist are ignored. NULL: refresh has brought all. Threads: any.
+	// Before a read of v, after refresh: brings n rows, or all if row is NULL. Rows that do not
+	// exist are ignored. NULL: refresh has brought all. Threads: any.
 	choir_status (*fetch)(void *user, choir_variable *v, int64_t n, const int64_t row[]);
-	// In place of an optimizer's update: the gradients of n variables, summed over the replicas.
-	// optimizer is the user of chi_gradients_new. NULL: updates are applied here.
+	// In place of an optimizer's update. The gradients are summed over the replicas. optimizer is
+	// the user of chi_gradients_new. NULL: updates are applied here.
 	choir_status (*push)(void *user, void *optimizer, size_t n, choir_variable *const v[],
 			const chi_remote_gradient gradient[]);
 	// After a write of v in this process. t: host memory, or a plain number. NULL: nothing to do.
@@ -51,7 +51,7 @@ static inline bool chi_remote_pushes(const choir_strategy *s)
 	return s->owner->remote != NULL && s->owner->remote->push != NULL;
 }
 
-// CHOIR_UNSUPPORTED if variables of s are on servers: what would change only this process's copy.
+// CHOIR_UNSUPPORTED for what would change only this process's copy of variables on servers.
 static inline choir_status chi_remote_refuse(const choir_strategy *s, const char *what)
 {
 	if (!chi_remote_pushes(s))

@@ -34,7 +34,6 @@ choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s)
 				"entered inside a scope of %s; enter it outside",
 				c->strategy->label);
 	CHOIR_TRY(chi_context_need_cross(s, "entering a scope"));
-	// A scope in a merge function keeps its context.
 	return push(scope,
 			(chi_context){ .kind = CHI_IN_CROSS,
 					.strategy = s,
@@ -70,7 +69,6 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 	if (!chi_strategy_has(from.strategy, v))
 		return choir_fail(CHOIR_INVALID, "scope: variable \"%s\" belongs to another strategy (%s)",
 				v->name, v->strategy->label);
-	// Colocation with a slot means with its variable.
 	from.colocate = v->colocated_with != NULL ? v->colocated_with : v;
 	return push(scope, from);
 }

@@ -69,7 +69,6 @@ static bool give_memory(const chi_state_dict *s, chi_state_dict_entry *e)
 	return e->data != NULL;
 }
 
-// Takes ownership of name.
 static chi_state_dict_entry *next_entry(
 		chi_state_dict *s, char *name, choir_dtype dtype, const choir_shape *shape, bool own)
 {

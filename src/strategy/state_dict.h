@@ -1,5 +1,5 @@
-// Named tensors in host memory, saved or restored. A counter is an i64 scalar. Memory is kept
-// between saves, which avoids page faults.
+// Named tensors in host memory, saved or restored. Memory is kept between saves, which avoids page
+// faults.
 #pragma once
 
 #include "base/alloc.h"
@@ -19,9 +19,9 @@ typedef struct {
 	choir_dtype dtype;
 	choir_shape shape;
 	size_t bytes;
-	void *data; // packed
+	void *data;
 	bool borrowed;
-	bool consumed; // taken by an object
+	bool consumed;
 } chi_state_dict_entry;
 
 typedef struct {
@@ -35,9 +35,7 @@ typedef struct {
 	const char *path;
 } chi_state_dict;
 
-// Keeps the entries' memory.
 void chi_state_dict_clear(chi_state_dict *s);
-// The caller fills its memory.
 void *chi_state_dict_add(
 		chi_state_dict *s, const char *name, choir_dtype dtype, const choir_shape *shape);
 // The same in all copies and workers. CHOIR_STATE: it is undefined.

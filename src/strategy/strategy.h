@@ -15,26 +15,23 @@
 struct chi_run;
 struct chi_thread_pool;
 
-// How an owned object, such as an optimizer, is freed and saved.
 typedef struct {
 	void (*free)(void *self); // newest object first
 	const char *(*name)(const void *self); // a second one gets "_2"
 	choir_status (*save)(void *self, chi_state_dict *to);
-	// Takes entries and allocates what restore needs. A failure leaves self unchanged.
+	// A failure leaves self unchanged.
 	choir_status (*check)(void *self, chi_state_dict *from);
-	// After all checks.
 	choir_status (*restore)(void *self, chi_state_dict *from);
 	// Equal on all workers; may be NULL.
 	uint64_t (*alike)(const void *self);
 } chi_stateful_table;
 typedef struct chi_stateful {
-	const chi_stateful_table *table; // NULL: no state
+	const chi_stateful_table *table;
 	void (*free)(void *self);
 	void *self;
 	struct chi_stateful *next;
 } chi_stateful;
 
-// Selected by name in a call.
 typedef struct chi_more_communicators {
 	chi_communicator communicator;
 	struct chi_more_communicators *next;
@@ -43,30 +40,30 @@ typedef struct chi_more_communicators {
 struct choir_strategy {
 	const char *kind;
 	char label[40]; // "mirrored" #2
-	choir_strategy_table table; // no empty slots
+	choir_strategy_table table;
 	void *self;
 	choir_strategy_options options;
-	choir_precision precision; // F32 or mixed
+	choir_precision precision;
 	bool is_default;
 	// Worker 0, which owns the variables and optimizers.
 	struct choir_strategy *owner;
 	int workers, worker;
 	struct choir_strategy **by_worker;
 	int first_replica; // of all of owner's
-	chi_layout all_replicas; // of all workers
-	choir_device **devices_in_use; // those with replicas
+	chi_layout all_replicas;
+	choir_device **devices_in_use;
 	chi_concurrency concurrency; // of workers on one variable
 	chi_recursive_lock non_slot_lock;
 	chi_atomic32 working; // 1: in worker functions
-	chi_atomic32 stopped; // a worker function has failed
+	chi_atomic32 stopped;
 	// The processes in step; NULL: one.
 	chi_process_group *process_group;
-	int in_sync; // of all processes
-	int replica_offset; // of earlier processes
-	int replicas; // of this worker
-	int devices; // with replicas
+	int in_sync; // replicas of all processes
+	int replica_offset; // replicas of earlier processes
+	int replicas;
+	int devices;
 	choir_device **device;
-	int *first; // device i carries first[i] .. first[i + 1] - 1
+	int *first; // device i has first[i] .. first[i + 1] - 1
 	choir_device *const *replica_device;
 	chi_layout layout;
 	double timeout; // seconds; negative: none
@@ -74,7 +71,6 @@ struct choir_strategy {
 	chi_communicator communicator;
 	chi_more_communicators *more_communicators;
 	choir_communication_options communication;
-	// may be NULL
 	struct chi_overlap_workers *overlap_workers;
 	// One per device, for sums and updates, while no replica uses its stream.
 	chi_stream **exchange;
@@ -84,21 +80,20 @@ struct choir_strategy {
 	chi_stream **parameter_stream;
 	int non_slots;
 	choir_device **non_slot;
-	bool all_host; // all workers' replicas use host memory
+	bool all_host;
 	bool all_here; // parameters share memory with devices
-	chi_mutex lock; // for variables and stateful objects
+	chi_mutex lock;
 	// Held from the search for a name until the variable is listed.
 	chi_recursive_lock creation_lock;
 	choir_variable *variables, **variables_end;
-	// 1: runs update memory of the program.
 	chi_atomic32 has_wrapped_memory;
 	chi_stateful *stateful;
 	uint64_t step; // runs with applied gradients
 	uint64_t compared; // the same, ignoring restores
-	chi_text notes; // to compare between workers
-	choir_gradient_fn *watch; // gradient hook
+	chi_text notes;
+	choir_gradient_fn *watch;
 	void *watch_user;
-	const struct chi_remote *remote; // its variables are on servers; or NULL
+	const struct chi_remote *remote; // the variables are on servers; or NULL
 	chi_atomic32 running; // 1: in the program's run
 	unsigned fork_generation;
 	struct chi_run *run;
@@ -106,14 +101,13 @@ struct choir_strategy {
 	struct choir_cross *cross;
 };
 
-// A worker's devices, streams, threads and run. owner, worker and first_replica are set.
 choir_status chi_strategy_open_block(choir_strategy *s);
 void chi_strategy_close_block(choir_strategy *s);
 
 choir_strategy *chi_strategy_new(
 		const choir_strategy_table *table, const choir_strategy_options *o);
 
-// The stream that writes device's memory: its parameter stream, else d's exchange stream.
+// device's parameter stream, else d's exchange stream.
 chi_stream *chi_strategy_stream(const choir_strategy *s, int d, const choir_device *device);
 static inline bool chi_strategy_has(const choir_strategy *s, const choir_variable *v)
 {
@@ -127,13 +121,11 @@ static inline int chi_strategy_copy(
 	return v->copy_of_replica[s->first_replica + local_replica];
 }
 
-// Returns the dtype in which gradients of a dtype are summed over replicas (.wire). Its rules are
-// those of docs/decisions/0095.
+// The dtype in which gradients are summed over replicas (docs/decisions/0095).
 static inline choir_dtype chi_strategy_wire(const choir_strategy *s, choir_dtype dtype)
 {
 	return dtype == CHOIR_F32 && s->in_sync > 1 ? s->owner->options.wire : dtype;
 }
-// Returns a replica's id among all in step.
 static inline int chi_strategy_id(const choir_strategy *s, int local_replica)
 {
 	return s->replica_offset + local_replica;
@@ -141,16 +133,13 @@ static inline int chi_strategy_id(const choir_strategy *s, int local_replica)
 // CHOIR_STATE in a child of a fork.
 choir_status chi_strategy_check(const choir_strategy *s);
 
-// For sums and updates on devices from .. to - 1, even after a failure, as their memory is
-// reused. Returns status or a wait's first failure.
+// For sums and updates, even after a failure, as their memory is reused. Returns status or a
+// wait's first failure.
 choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status);
-// On parameter devices with memory of their own; by the first device's thread.
 choir_status chi_strategy_wait_away(choir_strategy *s, choir_status status);
-// After a failed collective, while no other thread communicates.
 void chi_strategy_reset_collectives(choir_strategy *s);
 
 // fn is called before variables are freed, or at once after a failure.
 choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self);
-// table->free frees it.
 choir_status chi_strategy_own_stateful(
 		choir_strategy *s, const chi_stateful_table *table, void *self);

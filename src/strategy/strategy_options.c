@@ -177,7 +177,7 @@ choir_status chi_strategy_options_copy(choir_strategy *s, const choir_strategy_o
 		if (*texts[i] == NULL)
 			continue;
 		else if (status != CHOIR_OK || (status = copy_text(texts[i])) != CHOIR_OK)
-			*texts[i] = NULL; // the caller owns the string
+			*texts[i] = NULL;
 	return status;
 }
 

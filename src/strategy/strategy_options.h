@@ -3,17 +3,16 @@
 
 #include "strategy/strategy.h"
 
-// Against s's table.
 choir_status chi_strategy_options_copy(choir_strategy *s, const choir_strategy_options *o);
 
 // A call's, with the strategy's defaults.
 typedef struct {
 	chi_communicator *communicator;
 	double timeout;
-	int64_t bytes_per_pack, num_packs; // 0: unused
+	int64_t bytes_per_pack, num_packs;
 	choir_slices_result slices;
 } chi_communication;
 
-// NULL: the strategy's. Finds or opens the communicator they name.
+// Finds or opens the communicator they name. NULL: the strategy's.
 choir_status chi_communication_resolve(
 		choir_strategy *s, const choir_communication_options *o, chi_communication *communication);

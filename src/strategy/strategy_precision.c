@@ -17,7 +17,7 @@ choir_status chi_strategy_check_precision(const choir_strategy_options *o)
 			(int) o->precision);
 }
 
-// A CPU without instructions for bf16 cannot be faster than f32, whatever a measurement says.
+// A CPU without instructions for bf16 cannot be faster than f32.
 static choir_status measure(choir_strategy *s)
 {
 	const bool cpu = strcmp(s->device[0]->table->kind, "cpu") == 0;
@@ -31,7 +31,6 @@ static choir_status measure(choir_strategy *s)
 	return CHOIR_OK;
 }
 
-// Gradients are summed as .wire says by the devices' kernels.
 static choir_status check_wire(const choir_strategy *s)
 {
 	const choir_dtype wire = s->options.wire;

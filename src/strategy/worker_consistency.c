@@ -1,5 +1,5 @@
-// Compares checksums at some steps and before each save. Different values would otherwise cause
-// no error.
+// Compares checksums at some steps and before each save. Different values would otherwise cause no
+// error.
 #include "strategy/worker_consistency.h"
 
 #include "base/alloc.h"

@@ -3,7 +3,6 @@
 
 #include "strategy/strategy.h"
 
-// After an update.
 bool chi_compare_is_due(const choir_strategy *s);
 // Outside of runs or at their end. CHOIR_STATE: a value differs; the text names it and two
 // workers. Does nothing without a process group or if comparisons are off.

@@ -1,5 +1,4 @@
-// Exchanges between workers other than sums. A tensor is sent from host memory, after a record
-// with its dtype and shape.
+// A tensor is sent from host memory, after a record with its dtype and shape.
 #include "strategy/worker_sync.h"
 
 #include "base/alloc.h"
@@ -109,7 +108,7 @@ choir_status chi_strategy_note(choir_strategy *s, const char *fmt, ...)
 	chi_text_add(&s->notes, "%s\n", text);
 	if (!s->notes.failed)
 		return CHOIR_OK;
-	s->notes.failed = false; // the previous text is intact
+	s->notes.failed = false;
 	return CHOIR_NO_MEMORY;
 }
 
@@ -296,7 +295,7 @@ void chi_worker_sum_name(const char *call, choir_reduce_op op, choir_dtype dtype
 }
 
 typedef struct {
-	int plain; // 0 or 1
+	int plain;
 	double number;
 } plain_number;
 
@@ -361,7 +360,7 @@ choir_status chi_worker_agree_on_numbers(choir_strategy *s, choir_frame *f, cons
 	plain_number *own = all + n * (size_t) p->workers;
 	sort(names, order);
 	describe(text, what, names, order);
-	memset(own, 0, n * sizeof *own); // padding is sent too
+	memset(own, 0, n * sizeof *own);
 	for (size_t i = 0; i < n; i++) {
 		const choir_value *v = values[order[i]];
 		own[i].plain = v->kind == CHOIR_VALUE_PLAIN && v->component[0]->is_number;

@@ -1,38 +1,33 @@
-// Exchanges between workers other than sums, in the same order on all. chi_worker functions need
-// a process group.
+// Exchanges between workers other than sums, in the same order on all. chi_worker functions need a
+// process group.
 #pragma once
 
 #include "strategy/run/results.h"
 
-// Assigns replicas to workers and compares options. *local: this worker's default number of
-// replicas; becomes the actual one.
+// *local: this worker's default number of replicas; becomes the actual one.
 choir_status chi_strategy_open_process_group(choir_strategy *s, int *local);
 void chi_strategy_close_process_group(choir_strategy *s);
 
 // initial (host memory) becomes the chief's values.
 choir_status chi_strategy_agree_on_variable(
 		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes);
-// The text is the same on all workers.
 choir_status chi_strategy_same(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
-// For a later comparison (worker_consistency.h).
 choir_status chi_strategy_note(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 // keeps length bytes
 void chi_strategy_forget_notes(choir_strategy *s, size_t length);
-// Over all workers.
 choir_status chi_strategy_add_counts(choir_strategy *s, double *sum);
 // args know only this worker's.
 choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args);
-// Copies from all replicas in step, in the order of ids: in_sync times chi_variable_bytes.
+// From all replicas in step, in the order of ids: in_sync times chi_variable_bytes.
 choir_status chi_strategy_all_parts(choir_variable *v, void *out);
 static inline int chi_strategy_parts(const choir_variable *v)
 {
 	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
 }
-// Compares how an operation ended: here with status and choir_error(). All return CHOIR_OK, or
-// the failure of the lowest worker that has one, and can continue.
+// How an operation ended: here with status and choir_error(). All return CHOIR_OK, or the failure
+// of the lowest worker that has one, and can continue.
 choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const char *what);
-// The chief's *data of *bytes. The others get their own memory (chi_free), or none after a
-// failure.
+// The chief's. The others get their own memory (chi_free), or none after a failure.
 choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, const char *what);
 // Makes a failure fail the cluster, unless all workers come here with the same one. No other
 // thread of this worker may communicate. Returns status.
@@ -40,12 +35,11 @@ choir_status chi_strategy_abort(choir_strategy *s, choir_status status);
 choir_tensor *chi_strategy_abort_if_null(choir_strategy *s, choir_frame *f, choir_tensor *t);
 
 enum { CHI_SUM_NAME = 64 };
-// Has all that must be equal, as workers compare only the name. dtype: as passed, before casts;
-// plain numbers count as f64.
+// All that must be equal, as workers compare only the name. dtype: before casts; plain numbers
+// count as f64.
 void chi_worker_sum_name(const char *call, choir_reduce_op op, choir_dtype dtype,
 		const choir_tensor *t, char name[CHI_SUM_NAME]);
-// Values merged from this worker's replicas. A plain number that differs becomes a per-replica
-// value.
+// A plain number that differs between workers becomes a per-replica value.
 choir_status chi_worker_agree_on_numbers(choir_strategy *s, choir_frame *f, const char *what,
 		const chi_named_tensors *names, choir_value *values[]);
 // Worker from's t, in f; other t are ignored.

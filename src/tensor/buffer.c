@@ -1,27 +1,23 @@
-// One pool per device, never freed. Sizes are rounded up to classes, eight per power of two.
-// Freed buffers stay in the list of their class, so repeated steps allocate nothing.
+// One pool per device, never freed. Sizes are rounded up to classes, eight per power of two. Freed
+// buffers stay in the list of their class.
 #include "tensor/buffer.h"
 
 #include "base/alloc.h"
 #include "base/lock.h"
 
-enum {
-	SMALL = 512, // up to here multiples of 64 bytes
-	CLASSES = 8 + 55 * 8,
-	HEADS = 64
-};
+enum { SMALL = 512, CLASSES = 8 + 55 * 8, HEADS = 64 };
 
 typedef struct chi_pool {
 	choir_device *device;
-	struct chi_pool *next; // with the same hash
+	struct chi_pool *next;
 	chi_mutex mutex;
 	size_t in_use, peak;
 	chi_buffer *free[CLASSES];
 	chi_buffer *quarantined;
-	chi_buffer *headers; // headers of foreign memory
+	chi_buffer *headers;
 } pool;
 
-// Hash lists by the device's address. They only grow, so reading needs no lock.
+// By the hash of the device's address. They only grow, so reading needs no lock.
 static struct {
 	chi_mutex lock;
 	chi_atomic64 heads[HEADS];
@@ -255,26 +251,25 @@ void chi_buffer_trim(void)
 	}
 }
 
-size_t chi_buffer_in_use(const choir_device *d)
+static size_t read_count(const choir_device *d, bool peak)
 {
 	pool *p = look_up(d);
 	if (!p)
 		return 0;
 	chi_mutex_lock(&p->mutex);
-	const size_t bytes = p->in_use;
+	const size_t bytes = peak ? p->peak : p->in_use;
 	chi_mutex_unlock(&p->mutex);
 	return bytes;
 }
 
+size_t chi_buffer_in_use(const choir_device *d)
+{
+	return read_count(d, false);
+}
+
 size_t chi_buffer_peak(const choir_device *d)
 {
-	pool *p = look_up(d);
-	if (!p)
-		return 0;
-	chi_mutex_lock(&p->mutex);
-	const size_t bytes = p->peak;
-	chi_mutex_unlock(&p->mutex);
-	return bytes;
+	return read_count(d, true);
 }
 
 void chi_buffer_reset_peak(const choir_device *d)

@@ -146,7 +146,7 @@ static choir_tensor *import_copy(
 {
 	const int64_t elements = choir_shape_elements(shape);
 	if (elements == 0)
-		return chi_tensor_new(f, dtype, shape); // data may be NULL
+		return chi_tensor_new(f, dtype, shape);
 	const char *data = (const char *) in->data + in->byte_offset;
 	if (is_packed(in) &&
 			((uintptr_t) data % chi_dtype_size(dtype) == 0 || !f->device->host_memory))
@@ -184,7 +184,6 @@ static choir_tensor *import_shared(
 		return NULL;
 	}
 	choir_tensor *t = chi_tensor_on(f, b, data, dtype, shape);
-	// The handle, if there is one, has its own reference.
 	chi_buffer_release(b);
 	return t;
 }
@@ -285,7 +284,7 @@ struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t)
 {
 	void *data;
 
-	if (!t || !choir_tensor_data(t)) // waits
+	if (!t || !choir_tensor_data(t))
 		return NULL;
 	exported *e = chi_alloc(sizeof(*e));
 	if (!e) {

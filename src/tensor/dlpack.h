@@ -7,7 +7,7 @@
 enum { DL_MAJOR = 1, DL_MINOR = 0 };
 enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3 };
 enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_BOOL = 6 };
-enum { DL_READ_ONLY = 1, DL_IS_COPIED = 2 }; // flags
+enum { DL_READ_ONLY = 1, DL_IS_COPIED = 2 };
 
 struct dl_version {
 	uint32_t major, minor;

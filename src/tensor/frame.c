@@ -1,4 +1,4 @@
-// A frame is emptied after its stream's work is done, because the memory returns to a pool.
+// A frame is emptied after its stream's work is done: its memory returns to a pool.
 #include "base/alloc.h"
 #include "tensor/tensor.h"
 
@@ -23,8 +23,8 @@ choir_frame *choir_frame_new(choir_device *d)
 	return f;
 }
 
-// Until no queued work uses the frame's memory. Failures are ignored: a caller that needs the
-// results has waited for them. The thread's last failure stays.
+// Until no queued work uses the frame's memory. Failures are ignored, and the thread's last
+// failure stays.
 static void settle(choir_frame *f)
 {
 	if (!f->queued)
@@ -32,7 +32,7 @@ static void settle(choir_frame *f)
 	chi_error before;
 	chi_error_save(&before);
 	if (chi_stream_wait(f->stream) == CHOIR_TIMEOUT)
-		chi_stream_wait(f->stream); // again: the memory is returned next
+		chi_stream_wait(f->stream);
 	chi_error_restore(&before);
 }
 
@@ -48,7 +48,7 @@ static void drop_since(choir_frame *f, size_t mark)
 		chi_buffer_release_all(&f->dropped);
 }
 
-static void empty(choir_frame *f)
+void chi_frame_empty_waited(choir_frame *f)
 {
 	f->tape = NULL;
 	f->tape_rewind = NULL;
@@ -64,12 +64,7 @@ void choir_frame_clear(choir_frame *f)
 	if (!f)
 		return;
 	settle(f);
-	empty(f);
-}
-
-void chi_frame_empty_waited(choir_frame *f)
-{
-	empty(f);
+	chi_frame_empty_waited(f);
 }
 
 void choir_frame_free(choir_frame *f)

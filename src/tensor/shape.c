@@ -1,4 +1,4 @@
-// Shapes. Dimensions come from callers and files, so all products are checked.
+// Dimensions come from callers and files, so all products are checked.
 #include "base/size.h"
 #include "tensor/tensor.h"
 
@@ -59,7 +59,6 @@ const char *chi_shape_print(const choir_shape *shape, char text[CHI_SHAPE_TEXT])
 		snprintf(text, CHI_SHAPE_TEXT, "[rank %d]", shape->rank);
 		return text;
 	}
-	// The text of very long dimensions is truncated.
 	size_t used = (size_t) snprintf(text, CHI_SHAPE_TEXT, "[");
 	for (int i = 0; i < shape->rank && used < CHI_SHAPE_TEXT - 2; i++)
 		used += (size_t) snprintf(text + used, CHI_SHAPE_TEXT - 1 - used, "%s%" PRId64,

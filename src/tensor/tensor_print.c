@@ -10,9 +10,9 @@ enum { WHOLE = 64, EDGE = 3 }; // elements shown in full, and at each end of a l
 
 typedef struct {
 	const choir_tensor *t;
-	const void *data; // on the host
+	const void *data;
 	char *text;
-	size_t size, length; // length may exceed size
+	size_t size, length; // may exceed size
 	bool whole;
 } writer;
 

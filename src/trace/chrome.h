@@ -15,14 +15,14 @@ typedef struct {
 	choir_status status;
 	chi_text line;
 	bool first;
-	chi_chrome_track *track; // of the spans so far
+	chi_chrome_track *track;
 	size_t tracks, capacity;
 } chi_chrome;
 choir_status chi_chrome_open(chi_chrome *c, const char *path);
-void chi_chrome_abort(chi_chrome *c); // leaves no file
+void chi_chrome_abort(chi_chrome *c);
 // Spans follow. wall: time of day at the start.
 void chi_chrome_begin(chi_chrome *c, double wall, uint64_t lost);
-void chi_chrome_span(const choir_trace_span *span, void *chrome); // a choir_trace_span_fn
+void chi_chrome_span(const choir_trace_span *span, void *chrome);
 // It may have no spans.
 void chi_chrome_name(chi_chrome *c, int worker, int track, const char *name);
 // Publishes the file and frees what c has. workers: of the job.

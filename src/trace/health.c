@@ -1,5 +1,5 @@
-// Words are atomic. The text of a collective has a version that is odd while a thread writes it;
-// a thread that finds it odd leaves the text to the other one.
+// The text of a collective has a version that is odd while a thread writes it; a thread that finds
+// it odd leaves the text to the other one.
 #include "trace/health.h"
 
 #include "base/clock.h"
@@ -20,7 +20,7 @@ chi_health *chi_health_page;
 static struct {
 	chi_mutex lock;
 	int open; // clusters
-	bool failed; // one of them
+	bool failed;
 	chi_thread heart;
 	chi_gate stop;
 } own = { .lock = CHI_MUTEX_STATIC(CHI_RANK_TRACE, "health") };
@@ -39,8 +39,8 @@ static void beat(void *page)
 	}
 }
 
-// Another program of this job may have had the page before, for example the command in front of
-// this one in a shell script. Two at a time would overwrite each other.
+// Another program of this job may have had the page before, for example a shell script's previous
+// command. Two at a time would overwrite each other.
 static bool take(chi_health *h)
 {
 	const uint32_t before = chi_atomic32_load(&h->state);

@@ -1,7 +1,7 @@
-// What this process is doing, for its supervisor (choir run), whose agent shares a page of memory
-// with it, by a descriptor whose number is in CHOIR_RUN. So the agent knows step and collective
-// even after the process was killed. A thread counts heartbeats. Without CHOIR_RUN each call
-// tests one word. Threads: any.
+// What this process is doing, for its supervisor (choir run): a page of memory that it shares with
+// its agent, by a descriptor whose number is in CHOIR_RUN. So the agent knows step and collective
+// even after the process was killed. A thread counts heartbeats. Without CHOIR_RUN each call tests
+// one word. Threads: any.
 #pragma once
 
 #include "base/atomic.h"
@@ -15,7 +15,7 @@ enum { CHI_HEALTH_WHAT = 96, CHI_HEALTH_TEXT = 512 };
 static const double CHI_HEALTH_BEAT = 0.1; // seconds
 
 typedef enum {
-	CHI_HEALTH_NEW, // no cluster was opened yet
+	CHI_HEALTH_NEW,
 	CHI_HEALTH_OPEN,
 	CHI_HEALTH_FAILED,
 	CHI_HEALTH_FINISHED // all clusters were freed, and none had failed
@@ -24,24 +24,23 @@ typedef enum {
 // Only the agent writes magic.
 typedef struct {
 	uint64_t magic;
-	chi_atomic32 state; // chi_health_state
-	chi_atomic32 pid; // of the process that writes
+	chi_atomic32 state;
+	chi_atomic32 pid;
 	chi_atomic32 beats;
 	chi_atomic32 waiting; // threads that wait for another worker
-	chi_atomic32 peer; // the worker that the last of them waits for
+	chi_atomic32 peer; // that the last of them waits for
 	chi_atomic32 first_replica, replicas;
 	chi_atomic32 version; // of sequence and what; odd: being written
-	chi_atomic64 step, steps; // the running step; steps begun by this process
-	chi_atomic64 saved; // 1 + the step of the newest checkpoint; 0: none
-	chi_atomic64 since; // nanoseconds of the monotonic clock, when waiting or step changed
-	chi_atomic64 sequence; // of the last collective
+	chi_atomic64 step, steps; // running; begun by this process
+	chi_atomic64 saved; // 1 + the newest checkpoint's; 0: none
+	chi_atomic64 since; // monotonic nanoseconds when waiting or step changed
+	chi_atomic64 sequence;
 	chi_atomic64 what[CHI_HEALTH_WHAT / 8];
-	// Written once, before state becomes CHI_HEALTH_FAILED.
-	chi_atomic32 status, by_other; // by_other: another worker has failed first
+	// Written once, before state becomes FAILED. by_other: another worker has failed first.
+	chi_atomic32 status, by_other;
 	char text[CHI_HEALTH_TEXT];
 } chi_health;
 
-// For the agent.
 typedef struct {
 	chi_health_state state;
 	long pid;
@@ -62,7 +61,6 @@ extern __attribute__((visibility("hidden"))) chi_health *chi_health_page;
 // For a new cluster; as many calls of chi_health_close follow. A wrong variable is logged.
 void chi_health_open(void);
 void chi_health_close(bool failed);
-// The first failure of a cluster, and whether another worker caused it.
 void chi_health_fail(choir_status status, const char *text, bool by_other);
 
 void chi_health_write_step(uint64_t step, int first_replica, int replicas);

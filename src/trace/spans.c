@@ -17,7 +17,6 @@ static bool is_kept(const chi_spans *s, uint64_t index)
 	return s->count - index <= s->capacity;
 }
 
-// A full ring overwrites its oldest span. False: no ring.
 static bool reserve(chi_spans *s)
 {
 	if (s->count < s->capacity || s->capacity == s->max)
@@ -131,7 +130,7 @@ static const char *last_name(int32_t last, char name[CHI_TRACK_NAME])
 {
 	if (last >= 0)
 		return replica_name(last, name);
-	if (last == CHI_LAST_UNKNOWN || last >= CHI_LAST_UNKNOWN / 2) // a thread that is no replica
+	if (last == CHI_LAST_UNKNOWN || last >= CHI_LAST_UNKNOWN / 2)
 		return NULL;
 	snprintf(name, CHI_TRACK_NAME, "worker %d", (int) (last - CHI_LAST_UNKNOWN - 1));
 	return name;

@@ -1,6 +1,6 @@
-// A thread writes its spans only while its state is busy. Stopping the trace waits until the
-// state is idle and sets it to closed; then the spans belong to the stopping thread. So recording
-// takes no lock.
+// A thread writes its spans only while its state is busy. Stopping the trace waits until the state
+// is idle and sets it to closed; then the spans belong to the stopping thread. So recording takes
+// no lock.
 #pragma once
 
 #include "base/atomic.h"
@@ -10,14 +10,14 @@ enum { CHI_SPAN_NAME = 34, CHI_TRACK_NAME = 32, CHI_SPAN_DEPTH = 64 };
 
 typedef struct {
 	double begin, end; // seconds since the start; end < begin: open
-	double inside; // seconds of inner spans
+	double inside; // of inner spans
 	int32_t track;
 	uint8_t category, depth;
 	char name[CHI_SPAN_NAME];
 	int32_t last; // of a wait: who came last
 } chi_span;
 
-// Who ended a wait: a track, a worker, or nobody that is known.
+// A track, a worker, or nobody that is known.
 enum { CHI_LAST_UNKNOWN = INT32_MIN };
 static inline int32_t chi_last_worker(int worker)
 {
@@ -27,7 +27,7 @@ static inline int32_t chi_last_worker(int worker)
 typedef struct {
 	uint64_t index;
 	int32_t track;
-	bool mute; // drops scalars inside
+	bool mute;
 } chi_open_span;
 
 typedef enum { CHI_SPANS_CLOSED, CHI_SPANS_IDLE, CHI_SPANS_BUSY } chi_spans_state;
@@ -39,16 +39,16 @@ typedef struct chi_spans {
 	uint64_t count;
 	int depth;
 	chi_open_span open[CHI_SPAN_DEPTH];
-	int32_t own; // outside replicas
-	double start; // of the trace, as chi_clock_now
+	int32_t own;
+	double start;
 	char name[CHI_TRACK_NAME];
 	bool refused; // out of memory: no ring
-	bool listed; // it has recorded; else only its thread knows it
+	bool listed; // else only its thread knows it
 	bool gone;
 	struct chi_spans *next;
 } chi_spans;
 
-// The thread itself calls these, while busy. inherit_*: from the enclosing span.
+// For the thread itself, while busy. inherit_*: from the enclosing span.
 typedef struct {
 	bool inherit_track, inherit_mute;
 	int32_t track;
@@ -57,7 +57,7 @@ typedef struct {
 void chi_spans_push(
 		chi_spans *s, chi_span_place place, choir_trace_category category, const char *name);
 void chi_spans_pop(chi_spans *s, bool communication, int32_t last);
-int32_t chi_spans_track(const chi_spans *s); // of the innermost open span
+int32_t chi_spans_track(const chi_spans *s);
 void chi_spans_name(chi_spans *s, const char *name);
 bool chi_spans_muted(const chi_spans *s);
 

@@ -1,7 +1,5 @@
-// Records as in TFRecord files. Each is a message Event: time of day (field 1, double), step (2)
-// and a summary (5) of values with tag (1) and number (2, float), by TensorFlow's event.proto and
-// summary.proto. The first event is the format's version. TensorBoard reads files with "tfevents"
-// in their name while they grow.
+// Records as in TFRecord files: messages of TensorFlow's event.proto and summary.proto. The first
+// is the format's version. TensorBoard reads files with "tfevents" in their name.
 #include "trace/tensorboard.h"
 
 #include "base/directory.h"

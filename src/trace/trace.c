@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum { SPANS = 1 << 16, MAX_SPANS = 1 << 24, MAX_GONE = 64 };
-static const double LOOK_AGAIN = 1e-4; // seconds
+static const double LOOK_AGAIN = 1e-4;
 static const char missing_spans[] = "trace: out of memory: the spans of a thread are missing";
 
 chi_atomic32 chi_trace_wanted;
@@ -51,8 +51,6 @@ const char *choir_trace_category_name(choir_trace_category category)
 	return i < CHOIR_TRACE_CATEGORIES ? names[i] : "unknown category";
 }
 
-// ---- Threads join and leave.
-
 // With the lock held.
 static void take_off(const chi_spans *s)
 {
@@ -85,7 +83,7 @@ static void thread_ends(void *spans)
 	chi_mutex_unlock(&sink.lock);
 }
 
-// If too many threads have ended, the oldest's spans are lost. With the lock held.
+// The oldest's spans are lost. With the lock held.
 static void bound_gone(void)
 {
 	int gone = 0;
@@ -112,8 +110,8 @@ static void append(chi_spans *s)
 	s->listed = true;
 }
 
-// s records, busy. With the lock held and the trace on. The list of a trace changes only here,
-// since the stopping thread reads it without the lock.
+// s is busy. With the lock held and the trace on. A trace's list changes only here, since the
+// stopping thread reads it without the lock.
 static void enlist(chi_spans *s)
 {
 	if (!s->listed)
@@ -178,8 +176,6 @@ static void leave(chi_spans *s)
 {
 	chi_atomic32_store(&s->state, CHI_SPANS_IDLE);
 }
-
-// ---- Spans.
 
 static void push(chi_span_place place, choir_trace_category category, const char *name)
 {
@@ -250,8 +246,6 @@ void choir_trace_name_track(const char *name)
 	leave(s);
 }
 
-// ---- Scalars.
-
 static bool is_muted(void)
 {
 	chi_spans *s = enter(false);
@@ -278,8 +272,6 @@ void choir_trace_scalar(const char *tag, int64_t step, double value)
 	chi_mutex_unlock(&sink.lock);
 	chi_error_restore(&before);
 }
-
-// ---- Start and stop.
 
 static choir_status open_writers(const char *path, const char *log)
 {
@@ -333,7 +325,7 @@ static choir_status start(const char *path, const choir_trace_options *o)
 	return begin(path, &all);
 }
 
-// With the lock held. s joins first, because the first track is the program's.
+// The first track is the program's. With the lock held.
 static void lead(chi_spans *s)
 {
 	if (s == NULL) {

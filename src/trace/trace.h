@@ -1,5 +1,4 @@
-// A function that begins a span also ends it. Without a trace, each call costs one test of a
-// word.
+// A function that begins a span also ends it. Without a trace, each call tests one word.
 #pragma once
 
 #include "choir/trace.h"
@@ -21,15 +20,14 @@ static inline bool chi_trace_on(void)
 	return __builtin_expect(chi_atomic32_load(&chi_trace_wanted) != 0, 0);
 }
 
-// On the enclosing span's track.
 static inline void chi_trace_begin(choir_trace_category category, const char *name)
 {
 	if (chi_trace_on())
 		chi_trace_push(category, name);
 }
 
-// On a replica's track, which inner spans inherit. track: the replica's number among all
-// workers'. Scalars inside count for id 0 only.
+// Inner spans inherit the replica's track. track: its number among all workers'. Scalars inside
+// count for id 0 only.
 static inline void chi_trace_begin_replica(
 		int track, int id, choir_trace_category category, const char *name)
 {
@@ -50,7 +48,7 @@ static inline void chi_trace_end(void)
 		chi_trace_pop(false, CHI_LAST_UNKNOWN);
 }
 
-// For threads that wait for this one: its track.
+// For threads that wait for this one.
 static inline int32_t chi_trace_track(void)
 {
 	return chi_trace_on() ? chi_trace_current() : CHI_LAST_UNKNOWN;

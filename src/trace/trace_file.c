@@ -1,5 +1,5 @@
-// Names stay in the bytes of the file, where the JSON reader decodes them. Names of tracks come
-// after the spans, so spans are kept until the file has been read.
+// Names stay in the bytes of the file, where the JSON reader decodes them. Spans are kept until
+// the file has been read, because names of tracks come last.
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -31,7 +31,6 @@ typedef struct {
 	uint64_t lost;
 } trace_file;
 
-// Or of the file's other data.
 typedef struct {
 	const char *ph, *cat, *name, *given_name, *last;
 	double pid, tid, ts, dur, own, depth, started, lost;
@@ -70,7 +69,7 @@ static choir_status skip(trace_file *f, chi_json_token token)
 	}
 }
 
-// Of a field's value; both NULL: it is skipped.
+// Both NULL: the value is skipped.
 static void find_field(
 		fields *e, const char *key, bool inside, const char ***text, double **number)
 {
@@ -111,7 +110,7 @@ static choir_status read_value(trace_file *f, const char **text, double *number)
 	return text != NULL || number != NULL ? wrong_token(f, token) : skip(f, token);
 }
 
-// Its beginning has been read. inside: these are the arguments of an event.
+// Its beginning has been read. inside: an event's arguments.
 static choir_status read_fields(trace_file *f, fields *e, bool inside)
 {
 	const char **text;
@@ -278,11 +277,9 @@ choir_status choir_trace_read(const char *path, choir_trace_span_fn *fn, void *u
 	return CHOIR_OK;
 }
 
-// ---- Merging.
-
 typedef struct {
 	chi_chrome chrome;
-	const char **of; // the file of each worker
+	const char **of;
 	int workers;
 } merge;
 

@@ -1,4 +1,4 @@
-// Random values are Philox numbers of the seed and the variable's name, so order and place of
+// Random values are Philox numbers of the seed and the variable's name: order and place of
 // creation do not matter.
 #include "value/initializer.h"
 
@@ -126,7 +126,6 @@ bool chi_initializer_is_random(const choir_variable_options *o)
 			o->initializer > CHOIR_INITIALIZER_ONES && o->initializer < CHOIR_INITIALIZER_CONSTANT;
 }
 
-// Zeros and ones are for every dtype, the others for f32 and f64.
 static choir_status initialize_real(const chi_variable_plan *plan, void *out, int64_t n)
 {
 	const choir_variable_options *o = &plan->options;

@@ -1,5 +1,5 @@
-// The lock lets one thread make a copy while others wait for it. An old copy is overwritten: no
-// tensor that reads it is valid after the variable's version has changed.
+// One thread makes a copy while others wait for it. It overwrites the old copy: tensors that read
+// that are stale.
 #include "value/narrow_copy.h"
 
 #include "op/op.h"
@@ -23,7 +23,7 @@ static bool is_all(const choir_tensor *t, const chi_copy *c)
 static choir_status make(chi_copy *c, const choir_tensor *t, choir_dtype dtype, int which)
 {
 	const choir_variable *v = c->source.owner;
-	const uint64_t made = t->version + 1; // 0: never
+	const uint64_t made = t->version + 1;
 	if (c->narrow[which].version == made)
 		return CHOIR_OK;
 	if (c->narrow[which].buffer == NULL)

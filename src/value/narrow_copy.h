@@ -1,5 +1,5 @@
-// A variable in f16 and bf16. The first read in 16 bits after a write makes a copy, which all
-// devices that share memory use.
+// A variable in f16 and bf16. The first 16-bit read after a write makes a copy, which all devices
+// that share memory use.
 #pragma once
 
 #include "value/variable.h"

@@ -1,5 +1,5 @@
-// A read of some rows of a variable in host memory that other workers change: a tensor without
-// values, which only chi_variable_gather_rows uses.
+// A read of some rows of a variable that other workers change: a tensor without values, which only
+// chi_variable_gather_rows uses.
 #pragma once
 
 #include "value/variable.h"
@@ -10,7 +10,6 @@ static inline bool chi_variable_is_sparse_read(const choir_tensor *t)
 {
 	return t->data == NULL && choir_shape_elements(&t->shape) > 0;
 }
-// A chi_gather_rows_fn, under the variable's lock or, without one, element by element.
 choir_status chi_variable_gather_rows(
 		const choir_tensor *table, const choir_tensor *indices, choir_tensor *out);
 // All values, as chi_variable_alias. NULL: recorded in its frame.

@@ -7,39 +7,37 @@
 
 struct choir_value {
 	choir_value_kind kind;
-	choir_frame *frame; // also of views
+	choir_frame *frame;
 	int count; // 1, the replicas, or a destination's devices
 	choir_tensor **component; // NULL for VARIABLE and DESTINATION
-	choir_device **device; // of each component, if MIRRORED or DESTINATION
+	choir_device **device;
 	choir_variable *variable;
 	// Fills a lazy value's components; NULL: they are filled.
 	choir_status (*materialize)(choir_value *v);
 	void *lazy;
 };
 
-// This process's replicas.
 typedef struct {
 	int replicas;
-	choir_device *const *device; // of each replica
+	choir_device *const *device;
 } chi_layout;
 
-// In frame f, with components of NULL.
+// Its components are NULL.
 choir_value *chi_value_new(choir_frame *f, choir_value_kind kind, int count);
 choir_value *chi_value_of_variable(choir_frame *f, choir_variable *v);
-// docs/rules.md, section 6: equal numbers become one, a variable's components become the
-// variable, all else is per-replica.
+// docs/rules.md, section 6: equal numbers become one, a variable's components become the variable,
+// all else is per-replica.
 choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tensors[]);
-// Before a lazy value is read. A failure is recorded in v's frame, and the next call tries again.
-// v may be NULL.
+// A failure is recorded in v's frame, and the next call tries again. v may be NULL.
 choir_status chi_value_materialize(choir_value *v);
-// On device d. If v is not per-replica, it is one in memory that d shares, else the first.
+// On device d. If v is not per-replica, the component in memory that d shares, else the first.
 choir_tensor *chi_value_for_replica(
 		const choir_value *v, int local_replica, const choir_device *d);
 
 typedef struct {
-	const char *name; // in the set's arena
+	const char *name;
 	choir_value *value;
-	bool split; // rows of a global batch
+	bool split;
 } chi_leaf;
 
 struct choir_values {
@@ -47,14 +45,14 @@ struct choir_values {
 	chi_layout layout;
 	// In earlier processes, and in all of the job.
 	int before, in_sync;
-	choir_frame *frame; // the host's
+	choir_frame *frame;
 	choir_frame **replica_frame; // on its device; made on first use
 	size_t n, capacity;
 	chi_leaf *leaf;
-	int64_t *examples; // or CHOIR_UNKNOWN
+	int64_t *examples;
 	// In all processes, if the set cannot tell; CHOIR_UNKNOWN: not asked yet.
 	int64_t all_examples;
-	// Its rows are the examples: a split leaf, else the first.
+	// A split leaf, else the first.
 	const char *counted_by;
 };
 
@@ -62,24 +60,21 @@ choir_values *chi_values_new(choir_strategy *s, const chi_layout *layout);
 // NULL without a failure: not found.
 chi_leaf *chi_values_leaf(choir_values *set, const char *name);
 choir_status chi_values_put(choir_values *set, const char *name, choir_value *v);
-// For the replicas' threads (chi_frame_publish).
+// For the replicas' threads.
 choir_status chi_values_publish(choir_values *set);
 // NULL: recorded.
 choir_frame *chi_values_replica_frame(choir_values *set, int local_replica);
-// Replica i gets the next rows[i] rows of the host tensor t, which may have more in total.
+// Replica i gets the next rows[i] rows of the host tensor t, which may have more.
 choir_status chi_values_split_rows(
 		choir_values *set, const char *name, choir_tensor *t, const int64_t rows[]);
-// Makes a leaf of one tensor of set->frame per replica, with its number of rows.
 choir_status chi_values_take_rows(
 		choir_values *set, const char *name, choir_tensor *const part[], const int64_t rows[]);
-// Or CHOIR_UNKNOWN.
 int64_t chi_values_global_examples(const choir_values *set);
 // CHOIR_INVALID names the first leaf that a replica lacks.
 choir_status chi_values_check(const choir_values *set);
-// For use in f: t itself, an alias if memory is shared, else a copy.
+// t itself, an alias if memory is shared, else a copy.
 choir_tensor *chi_value_view(choir_frame *f, choir_tensor *t);
-// The rows of replica i of n. Sizes differ by at most one, and the first are larger
-// (docs/rules.md, section 9).
+// The rows of replica i of n. The first replicas get one more (docs/rules.md, section 9).
 static inline int64_t chi_share_of(int64_t total, int n, int i)
 {
 	return total / n + (i < total % n);

@@ -44,7 +44,7 @@ choir_status chi_variable_check_plan(const chi_variable_plan *p)
 	return CHOIR_OK;
 }
 
-// It shares memory with d; v->copies: none does.
+// v->copies: none shares memory with d.
 static int copy_colocated(
 		const choir_variable *v, choir_device *const of_copy[], const choir_device *d)
 {
@@ -54,8 +54,7 @@ static int copy_colocated(
 	return c;
 }
 
-// And the one that each replica reads: its component, the one in memory it shares, else the
-// first.
+// A replica reads its component, the one in memory it shares, else the first.
 static void deal_copies(choir_variable *v, const chi_variable_plan *p, choir_device *of_copy[])
 {
 	const chi_layout *layout = p->layout;
@@ -436,7 +435,7 @@ static choir_status write_value(choir_variable *v, int copy, chi_assign_op op, c
 	choir_status status =
 			v->concurrency == CHI_LOCK_FREE ? put_relaxed(v, c, op, value) : put(v, c, op, value);
 	if (status == CHOIR_OK && v->concurrency == CHI_LOCKED)
-		status = chi_stream_wait(f->stream); // other workers read it next
+		status = chi_stream_wait(f->stream);
 	if (status != CHOIR_OK)
 		return chi_frame_record_error(f);
 	if (op == CHI_ASSIGN)
@@ -490,7 +489,7 @@ static choir_status set_copies(choir_variable *v, int first, int end, const void
 		chi_copy *c = &v->copy[i];
 		const choir_status status = exchange(v, c->buffer->memory, from, c->device);
 		if (status != CHOIR_OK) {
-			chi_variable_undefine(v); // the copies may differ
+			chi_variable_undefine(v);
 			return status;
 		}
 		chi_atomic32_store(&c->undefined, 0);

@@ -1,5 +1,4 @@
-// The table of remote devices. Each call queues commands for the server. Copies read the host's
-// memory before they return.
+// Each call queues commands for the server. Copies read the host's memory before they return.
 #include "device/remote/remote_device.h"
 
 #include "base/alloc.h"
@@ -20,13 +19,13 @@ typedef struct {
 	char address[128], device[24];
 } place;
 
-// The names and servers of this process. They only grow. Ranked below the lock of a server.
+// They only grow. Ranked below the lock of a server.
 static struct {
 	chi_mutex lock;
 	int count;
 	place place[NAMES];
 	chi_atomic32 servers;
-	chi_atomic64 server[CHI_REMOTE_SERVERS]; // pointers, which are constant once they are counted
+	chi_atomic64 server[CHI_REMOTE_SERVERS]; // pointers, constant once they are counted
 } all = { .lock = CHI_MUTEX_STATIC(CHI_RANK_POOL, "remote devices") };
 
 bool chi_remote_is_name(const char *name)
@@ -75,7 +74,6 @@ choir_status chi_remote_find(const char *name, char canonical[CHI_REMOTE_NAME], 
 	return status;
 }
 
-// NULL: no server has this number.
 static chi_remote_server *server_at(uint32_t number)
 {
 	return number >= chi_atomic32_load(&all.servers)
@@ -167,7 +165,6 @@ static choir_status allocate(void *self, size_t bytes, void **memory)
 	return CHOIR_OK;
 }
 
-// After the connection has ended there is nothing to release.
 static void release(void *self, void *memory, size_t bytes)
 {
 	const chi_remote_self *d = self;
@@ -225,9 +222,6 @@ static void close_stream(void *stream)
 	chi_error_restore(&before);
 }
 
-// ---- Commands of a stream
-
-// Tells server r where another server is.
 static choir_status introduce(chi_remote_server *r, const chi_remote_server *other)
 {
 	if (other == r)
@@ -365,7 +359,7 @@ static choir_status wait_stream(void *stream, uint64_t event, double seconds)
 	return chi_remote_wait(stream, event, seconds);
 }
 
-// The name has the number of a place, so no index has a device of its own.
+// The index is that of a name, so no index has a device of its own.
 static int count_devices(void)
 {
 	return 0;

@@ -5,16 +5,14 @@
 
 enum { CHI_REMOTE_NAME = 160 };
 
-// A device's self.
 typedef struct {
 	chi_remote_server *server;
-	int device; // of the server
+	int device;
 } chi_remote_self;
 
-extern const choir_device_table chi_remote_table; // its stream state is a chi_remote_stream
+extern const choir_device_table chi_remote_table;
 
-// Whether name begins with "remote:".
 bool chi_remote_is_name(const char *name);
-// Splits "remote:HOST:PORT/cpu:0" or "remote:unix:PATH/cpu:0". Gives the canonical name, and the
-// device's index among all that the process has named. CHOIR_NOT_FOUND: another spelling.
+// Splits "remote:HOST:PORT/cpu:0" or "remote:unix:PATH/cpu:0". index: among all that the process
+// has named. CHOIR_NOT_FOUND: another spelling.
 choir_status chi_remote_find(const char *name, char canonical[CHI_REMOTE_NAME], int *index);

@@ -1,10 +1,9 @@
 // The messages between a program and a server of devices (src/serve), and between two servers.
 //
-// The program sends commands, many in one frame. A command is four fields of 32 bits (kind,
-// stream, bytes of the body, zero) and a body. Commands of a stream are numbered from 1 and run in
-// order; the others take effect when they arrive. The program chooses the addresses of memory: bit
-// 63 is set, bits 48 to 62 are the number of the server, and the rest counts up. So no call waits
-// for an answer, and no processor accepts such an address.
+// A frame has many commands: four fields of 32 bits (kind, stream, bytes of the body, zero) and a
+// body. Commands of a stream are numbered from 1 and run in order; the others take effect when
+// they arrive. The program chooses the addresses of memory: bit 63, the server's number in bits 48
+// to 62, and a count. So no call waits for an answer, and no processor accepts such an address.
 #pragma once
 
 #include "net/hub.h"
@@ -14,14 +13,13 @@
 #define CHI_REMOTE_PROTOCOL 1
 
 enum {
-	// Program to server: commands.
 	CHI_REMOTE_COMMANDS = CHI_NET_OWN,
 	// Server to program: stream u32, number u64 of commands that are done, number u64 of the
 	// first that failed (0: none), status u32, text.
 	CHI_REMOTE_REACHED,
 	// Server to program: stream u32, number u64 of the fetch, then the bytes.
 	CHI_REMOTE_DATA,
-	// Server to program: bytes u64 of commands that are done, beyond those told before.
+	// Server to program: bytes u64 of commands that are done since the last one.
 	CHI_REMOTE_CREDIT,
 	// Server to server: token u64, incarnation u64 of the program, and a request.
 	CHI_REMOTE_WRITE, // address u64, then the bytes
@@ -37,7 +35,7 @@ enum {
 	CHI_COMMAND_CLOSE, // nothing; the stream is empty
 	CHI_COMMAND_ALLOCATE, // device u32, address u64, bytes u64
 	CHI_COMMAND_RELEASE, // address u64; after all commands that came before
-	CHI_COMMAND_SYNC, // number u64 of the command of which REACHED should tell
+	CHI_COMMAND_SYNC, // number u64 of the command that REACHED should tell
 	CHI_COMMAND_PEER, // server u32, incarnation u64, address text
 	// These are queued on their stream.
 	CHI_COMMAND_SEND, // address u64, then the bytes
@@ -46,18 +44,18 @@ enum {
 	CHI_COMMAND_FILL, // address u64, bytes u64, byte u32
 	CHI_COMMAND_KERNEL, // operation text, attributes bytes, inputs u32, inputs and out as buffers
 	CHI_COMMAND_FOLLOW, // server u32, stream u32, number u64
-	CHI_COMMAND_CLEAR, // the program knows of the failure: later commands run again
+	CHI_COMMAND_CLEAR, // later commands run again
 	CHI_COMMANDS
 };
 
 enum {
-	CHI_COMMAND_HEADER = 16, // bytes
+	CHI_COMMAND_HEADER = 16,
 	CHI_REMOTE_PIECE = 1 << 20, // bytes of a SEND, FETCH, WRITE or READ
 	CHI_REMOTE_FRAME = 4 << 20, // bytes of commands that the program joins
 	CHI_REMOTE_MAX = 16 << 20, // bytes of a frame
 	CHI_REMOTE_WINDOW = 64 << 20, // bytes of commands that are not done
 	CHI_REMOTE_CREDIT_STEP = 4 << 20,
-	CHI_REMOTE_DEVICES = 16, // of a server
+	CHI_REMOTE_DEVICES = 16,
 	CHI_REMOTE_SERVERS = 256
 };
 
@@ -71,7 +69,6 @@ static inline uint32_t chi_remote_server_of(uint64_t address)
 	return (uint32_t) (address >> 48 & 0x7fff);
 }
 
-// Adds what both ends must have in common, so that the bits of results are the same: the version,
-// the compiler, the instruction set and the kernels.
-// index: of the server among those of the program; CHOIR_NONE: said by a server.
+// Adds what both ends must have in common for equal bits: version, compiler, instruction set,
+// kernels. index: of the server in the program; CHOIR_NONE: said by a server.
 choir_status chi_remote_hello(chi_hello *h, const char *role, int index, uint64_t job);

@@ -1,6 +1,5 @@
-// The connection to a server of devices. Its thread sleeps while nothing happens. While commands
-// come it looks twice in a millisecond, so that a call wakes it only where somebody waits: a frame
-// carries many commands.
+// The thread sleeps while nothing happens. While commands come it looks every 0.5 ms, so that a
+// call wakes it only where somebody waits, and a frame carries many commands.
 #include "device/remote/remote_server.h"
 
 #include "base/alloc.h"
@@ -23,8 +22,6 @@ uint64_t chi_remote_waits(void)
 {
 	return chi_atomic64_load(&waits);
 }
-
-// ---- Messages of the server, on the thread
 
 static chi_remote_stream *find_stream(const chi_remote_server *r, uint32_t number)
 {
@@ -136,7 +133,6 @@ static void take_end(void *user, chi_peer *peer, choir_status status)
 	chi_mutex_unlock(&r->lock);
 }
 
-// Takes the commands. Sets *until to the time at which the thread looks again.
 static bool take_commands(chi_remote_server *r, chi_pack *commands, double *active, double *until)
 {
 	const double now = chi_clock_now();
@@ -173,8 +169,6 @@ static void work(void *arg)
 		take_end(r, NULL, status);
 	chi_pack_free(&commands);
 }
-
-// ---- Connecting
 
 static choir_status join(chi_remote_server *r)
 {
@@ -236,8 +230,6 @@ chi_remote_server *chi_remote_server_new(const char *address, uint32_t number)
 	return NULL;
 }
 
-// ---- Commands
-
 // The lock is held, here and below.
 static void wake(chi_remote_server *r, bool urgent)
 {
@@ -271,7 +263,7 @@ static choir_status wait_for_capacity(chi_remote_server *r, size_t bytes)
 	return check_end(r);
 }
 
-// Threads do not come along into the child of a fork.
+// A child of fork lacks the thread.
 static choir_status check_process(const chi_remote_server *r)
 {
 	if (chi_fork_generation() == r->generation)
@@ -281,13 +273,12 @@ static choir_status check_process(const chi_remote_server *r)
 			"process");
 }
 
-static void add_header(
-		chi_remote_server *r, const chi_remote_stream *s, uint32_t command, uint32_t bytes)
+static void add_header(chi_remote_server *r, const chi_remote_stream *s, uint32_t command)
 {
 	r->start = r->outbox.bytes;
 	chi_pack_u32(&r->outbox, command);
 	chi_pack_u32(&r->outbox, s == NULL ? 0 : s->number);
-	chi_pack_u32(&r->outbox, bytes);
+	chi_pack_u32(&r->outbox, 0);
 	chi_pack_u32(&r->outbox, 0);
 }
 
@@ -298,13 +289,12 @@ choir_status chi_remote_begin(
 	chi_mutex_lock(&r->lock);
 	const choir_status status = wait_for_capacity(r, bytes);
 	if (status == CHOIR_OK)
-		add_header(r, s, command, 0);
+		add_header(r, s, command);
 	else
 		chi_mutex_unlock(&r->lock);
 	return status;
 }
 
-// Completes the command at r->start.
 static choir_status complete(chi_remote_server *r)
 {
 	const size_t bytes = r->outbox.bytes - r->start;
@@ -352,7 +342,7 @@ static choir_status ask(chi_remote_stream *s, uint64_t number)
 	chi_remote_server *r = s->server;
 	if (s->asked != 0 && s->asked <= number)
 		return CHOIR_OK;
-	add_header(r, s, CHI_COMMAND_SYNC, 0);
+	add_header(r, s, CHI_COMMAND_SYNC);
 	chi_pack_u64(&r->outbox, number);
 	CHOIR_TRY(complete(r));
 	s->asked = number;
@@ -364,7 +354,7 @@ static choir_status ask(chi_remote_stream *s, uint64_t number)
 // Tells a failure once. Commands up to here do not run, later ones do.
 static choir_status tell(chi_remote_stream *s)
 {
-	add_header(s->server, s, CHI_COMMAND_CLEAR, 0);
+	add_header(s->server, s, CHI_COMMAND_CLEAR);
 	CHOIR_TRY(complete(s->server));
 	s->queued++;
 	s->told = s->failed;

@@ -1,6 +1,5 @@
-// A server of devices as the program sees it: one connection, and one thread that sends the queued
-// commands and takes the answers. A call queues commands and returns; only chi_remote_wait waits
-// for the server. Threads: any; the lock guards all fields.
+// A server of devices as the program sees it. A call queues commands for a thread; only
+// chi_remote_wait waits for the server. Threads: any; the lock guards all fields.
 #pragma once
 
 #include "base/fields.h"
@@ -10,10 +9,9 @@
 #include "choir/extend/device_table.h"
 #include "device/remote/remote_protocol.h"
 
-// A fetch whose bytes have not come.
 typedef struct {
 	uint64_t number;
-	void *to; // NULL: no longer there
+	void *to;
 	size_t bytes;
 } chi_remote_fetch;
 
@@ -23,7 +21,7 @@ typedef struct chi_remote_stream {
 	struct chi_remote_stream *next;
 	chi_remote_server *server;
 	uint32_t number;
-	uint64_t queued, reached, asked; // commands; asked: the one that the server was asked about
+	uint64_t queued, reached, asked; // asked: that the server was asked about
 	uint64_t failed, told; // the first that failed (0: none), and the last that a wait has told of
 	chi_error failure;
 	chi_remote_fetch *fetches;
@@ -31,9 +29,9 @@ typedef struct chi_remote_stream {
 } chi_remote_stream;
 
 typedef struct {
-	char name[16]; // "cpu:0"
+	char name[16];
 	int cores;
-	uint64_t memory, used; // bytes
+	uint64_t memory, used;
 } chi_remote_device;
 
 struct chi_remote_server {
@@ -47,39 +45,37 @@ struct chi_remote_server {
 	chi_peer *peer;
 	chi_thread thread;
 	chi_mutex lock;
-	chi_cond changed; // joined, reached, sent or lost
-	chi_pack outbox; // commands that wait for the thread
-	size_t start; // of the command that is being added
-	bool asleep; // the thread sleeps until it is woken
+	chi_cond changed;
+	chi_pack outbox;
+	size_t start;
+	bool asleep;
 	bool joined, stops;
-	chi_error end; // status is not CHOIR_OK: the connection has ended
-	uint64_t in_flight; // bytes of commands that are not done
+	chi_error end;
+	uint64_t in_flight; // bytes
 	uint64_t next_address;
 	uint32_t next_stream;
 	chi_remote_stream *streams;
 	int devices;
 	chi_remote_device device[CHI_REMOTE_DEVICES];
-	char library[64]; // its kernels'
+	char library[64];
 	bool library_checked;
-	bool knows[CHI_REMOTE_SERVERS]; // servers whose address it has
+	bool knows[CHI_REMOTE_SERVERS];
 };
 
-// Connects to a server and waits until it has joined. The server is never freed after this. NULL:
-// CHOIR_NOT_FOUND: nobody listens; the reason of the server if it refused.
+// Waits until the server has joined. It is never freed after this. NULL: CHOIR_NOT_FOUND: nobody
+// listens; the server's reason if it refused.
 chi_remote_server *chi_remote_server_new(const char *address, uint32_t number);
 
-// Locks the server and begins a command, whose body the caller adds to r->outbox. s: its stream;
-// NULL: none. bytes: of the body, about. After a failure the server is not locked. Waits while the
-// server has too much to do.
+// Locks the server and begins a command, whose body the caller adds to r->outbox. s may be NULL.
+// bytes: of the body, about. Waits while the server has too much to do. After a failure the server
+// is not locked.
 choir_status chi_remote_begin(
 		chi_remote_server *r, chi_remote_stream *s, uint32_t command, size_t bytes);
-// Ends the command and unlocks the server. CHOIR_NO_MEMORY: the command is not sent.
+// Unlocks the server. CHOIR_NO_MEMORY: the command is not sent.
 choir_status chi_remote_end(chi_remote_server *r, chi_remote_stream *s);
 // Takes the command back and unlocks the server.
 void chi_remote_cancel(chi_remote_server *r);
-// Sends soon what is queued.
 void chi_remote_flush(chi_remote_server *r);
-// Waits until a stream has reached a command.
 choir_status chi_remote_wait(chi_remote_stream *s, uint64_t number, double seconds);
-// How often this process has asked a server and waited for the answer.
+// How often this process has waited for an answer of a server.
 uint64_t chi_remote_waits(void);

@@ -1,5 +1,4 @@
-// Batches of reductions. Values with the same dtype, divisor and destination are concatenated to
-// packs, which are summed.
+// Values with the same dtype, divisor and destination are concatenated to packs, which are summed.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/hash.h"
@@ -144,7 +143,7 @@ static int64_t *cut(const reduction_pack *t, const chi_communication *communicat
 	return ends;
 }
 
-// A hash of the shapes tells workers with different values.
+// The hash of shapes tells workers with different values.
 static void name_pack(const reduction_pack *t, char name[64])
 {
 	uint64_t hash = t->n;

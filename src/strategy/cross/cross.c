@@ -247,7 +247,7 @@ static choir_value *keep(choir_cross *cross, const choir_value *v)
 	return kept;
 }
 
-// A result must outlive call_results, which end with the next call.
+// call_results end with the next call.
 static choir_value *keep_result(choir_cross *cross, choir_value *v)
 {
 	if (chi_value_materialize(v) != CHOIR_OK)

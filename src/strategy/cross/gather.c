@@ -4,7 +4,7 @@
 #include "strategy/worker_sync.h"
 
 typedef struct {
-	size_t outer, axis, inner; // inner in bytes
+	size_t outer, axis, inner;
 } rows;
 
 static rows rows_of(const choir_tensor *t, int axis)

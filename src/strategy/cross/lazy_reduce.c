@@ -1,4 +1,4 @@
-// Lazy reductions. Handles in the context's frame keep the inputs alive.
+// Handles in the context's frame keep the inputs alive.
 #include "strategy/cross/lazy_reduce.h"
 
 #include "collective/tree.h"

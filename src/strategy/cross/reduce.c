@@ -1,4 +1,4 @@
-// Reductions whose result one thread needs. Operations add the values in the canonical tree.
+// Reductions whose result one thread needs.
 #include "strategy/cross/reduce.h"
 
 #include "base/text.h"
@@ -94,7 +94,6 @@ choir_tensor *chi_checked_sum_to_u8(choir_tensor *sum, const char *what)
 			what, over);
 }
 
-// Tree nodes are exchanged through host memory.
 static choir_tensor *sum_of_all(
 		choir_strategy *s, choir_frame *f, const char *name, choir_tensor *const tensors[])
 {
@@ -152,7 +151,7 @@ choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_redu
 			return chi_frame_record_error(f);
 		if (!t->is_number)
 			CHOIR_TRY(chi_check_sum(f, "reduce", op, t->dtype));
-		if (chi_is_slices(first)) // rows are checked when summed
+		if (chi_is_slices(first))
 			continue;
 		if (chi_is_slices(t))
 			return chi_frame_fail(f, CHOIR_INVALID,
@@ -273,7 +272,7 @@ static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 	return choir_with_count(sum, count);
 }
 
-// A tensor per replica, or one if it is the same for all. 0: an error.
+// 0: an error. One tensor if all are the same.
 static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_tensor ***tensors)
 {
 	choir_variable *variable = v->variable;

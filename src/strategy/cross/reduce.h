@@ -4,26 +4,22 @@
 #include "strategy/cross/cross.h"
 
 choir_status chi_check_reduce_op(choir_frame *f, const char *what, choir_reduce_op op);
-// On any device.
 choir_status chi_check_sum(
 		choir_frame *f, const char *what, choir_reduce_op op, choir_dtype dtype);
 // The error names the first bad tensor. numbers: plain numbers fit any dtype.
 choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[], bool numbers);
-// The n tensors are of this process, on any devices; the process group has the others. MEAN
-// divides by the sum of counts, or the number of tensors if none has one.
+// The n tensors are of this process; the process group has the others. MEAN divides by the sum of
+// counts, or the number of tensors if none has one.
 choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
 		choir_reduce_op op, int n, choir_tensor *const tensors[]);
 choir_tensor *chi_for_mean(choir_tensor *t);
 
-// u8 in debug builds is summed in i32: the caller casts, and passes the sum to
-// chi_checked_sum_to_u8.
+// u8 in debug builds: the caller casts to i32, and passes the sum to chi_checked_sum_to_u8.
 bool chi_needs_checked_sum(choir_reduce_op op, const choir_tensor *t);
 choir_tensor *chi_checked_sum_to_u8(choir_tensor *sum, const char *what);
-// Sends to all workers, in x's frame.
 choir_tensor *chi_broadcast(choir_cross *x, choir_value *v, int from);
 choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f);
-// Over all workers: the sum of counts or the number of tensors. CHOIR_INVALID: only some have a
-// count.
+// CHOIR_INVALID: only some have a count.
 choir_status chi_mean_divisor(
 		choir_strategy *s, choir_frame *f, int n, choir_tensor *const tensors[], double *divisor);

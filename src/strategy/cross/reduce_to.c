@@ -1,6 +1,5 @@
-// Reductions in cross-replica context with results on devices. One thread joins and waits on
-// behalf of every device, a window of packs at a time. For large sums all devices' threads wait,
-// because waiting threads do the work.
+// One thread joins and waits on behalf of every device, a window of packs at a time. For large
+// sums all devices' threads wait, because waiting threads do the work.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/atomic.h"
@@ -99,7 +98,7 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 }
 
 typedef struct {
-	choir_collective *collective; // for each pack and device
+	choir_collective *collective;
 	uint64_t *request;
 	choir_partial_sum *part;
 } window;
@@ -178,7 +177,7 @@ static void wait_for_devices(void *arg)
 	waits *w = arg;
 	const uint32_t devices = (uint32_t) w->strategy->devices;
 	for (uint32_t k; (k = chi_atomic32_add(&w->next, 1)) < devices;) {
-		const uint32_t d = devices - 1 - k; // the last to join does a small sum
+		const uint32_t d = devices - 1 - k;
 		choir_status status = CHOIR_OK;
 		for (size_t i = 0; status == CHOIR_OK && i < w->packs; i++)
 			status = chi_communicator_wait(w->communication->communicator, (int) d,
@@ -198,7 +197,6 @@ static choir_status wait_for_all(choir_strategy *s, const chi_communication *com
 	if (by_one)
 		wait_for_devices(&w);
 	else
-		// calls no function of the program
 		(void) chi_thread_pool_call_all(s, wait_for_devices, &w);
 	chi_mutex_destroy(&w.lock);
 	if (w.failure.status != CHOIR_OK)

@@ -1,4 +1,4 @@
-// Reductions to a destination, and their sums over all devices, by one thread for all.
+// Reductions to a destination.
 #pragma once
 
 #include "collective/tree.h"
@@ -7,7 +7,7 @@
 
 typedef struct {
 	size_t n;
-	const choir_partial_sum *part; // ascending
+	const choir_partial_sum *part;
 	void *result;
 } chi_sum_device;
 
@@ -19,40 +19,34 @@ typedef struct {
 	size_t packs;
 	const int64_t *ends;
 	int64_t batch_bytes;
-	bool by_one; // no other thread helps
+	bool by_one;
 } chi_sum;
 
 // After a failure, s's communicators are reset. f: for scratch memory.
 choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
 		const chi_communication *communication, const chi_sum *sum);
-// Sums one pack: a tensor of each replica. Sets the devices' parts.
 choir_status chi_sum_replicas(choir_strategy *s, choir_frame *f,
 		const chi_communication *communication, const chi_sum *sum, choir_tensor *const tensors[]);
-// Adds the replicas' tensors to partial sums, all devices concurrently. *sums is in f;
-// chi_sum_clear releases what they hold, even after a failure.
+// *sums is in f; chi_sum_clear releases what they hold, even after a failure.
 choir_status chi_sum_add_up(
 		choir_strategy *s, choir_frame *f, choir_tensor *const tensors[], chi_partial_sums **sums);
-void chi_sum_clear(const choir_strategy *s, chi_partial_sums *sums); // sums may be NULL
+void chi_sum_clear(const choir_strategy *s, chi_partial_sums *sums);
 
 typedef struct {
 	choir_reduce_op op;
 	choir_value *value, *to;
-	// NULL if value is the same in all replicas
 	choir_value *result;
 	bool by_communicator;
 	double divisor;
-	chi_partial_sums *partial_sums; // in a pack
+	chi_partial_sums *partial_sums;
 } chi_reduction;
 
 choir_status chi_reduction_check_call(choir_cross *x, choir_reduce_op op, const char *what);
-// All other checks; fills in j.
 choir_status chi_reduction_check(
 		choir_cross *x, choir_reduce_op op, const choir_reduction *given, chi_reduction *j);
 choir_status chi_reduction_do(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j);
-// Lazily if possible (lazy_reduce.h).
 choir_status chi_reduction_begin(
 		choir_cross *x, const chi_communication *communication, chi_reduction *j);
 choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j);
-// The destination on device d, or NULL.
 void *chi_reduction_wanted(const choir_strategy *s, const chi_reduction *j, int d);

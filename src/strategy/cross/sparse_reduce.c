@@ -1,5 +1,5 @@
-// Reduction of IndexedSlices on the host: to all slices in the order of replicas, or to one per
-// row, in the order of the dense sum (collective/sparse_sum.h).
+// On the host: to all slices in the order of replicas, or to one per row, in the order of the
+// dense sum (collective/sparse_sum.h).
 #include "strategy/cross/sparse_reduce.h"
 
 #include "base/size.h"
@@ -20,7 +20,7 @@ typedef struct {
 	int n;
 	choir_tensor **values; // for a mean in a floating dtype
 	chi_sparse_part *part;
-	int64_t all, rows; // of slices; of the dense tensor
+	int64_t all, rows;
 } sparse_reduction;
 
 static choir_status check_alike(

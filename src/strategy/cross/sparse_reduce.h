@@ -3,11 +3,10 @@
 
 #include "strategy/cross/cross.h"
 
-// Reduces those of n replicas here, in f: to slices, or to a dense tensor if how allows it and it
-// is smaller. divisor: for a mean, else 1.
+// To slices, or to a dense tensor if how allows it and it is smaller. n: replicas here. divisor:
+// for a mean, else 1.
 choir_tensor *chi_reduce_slices(choir_strategy *s, choir_frame *f, choir_reduce_op op,
 		choir_slices_result how, int n, choir_tensor *const tensors[], double divisor);
-// In frames of x.
 choir_value *chi_dense_value(choir_cross *x, choir_value *v);
-// Makes a merge call, without a gradient.
+// A merge call, without a gradient.
 choir_tensor *chi_all_reduce_slices(choir_replica *r, choir_reduce_op op, choir_tensor *t);

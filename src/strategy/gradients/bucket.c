@@ -1,17 +1,16 @@
 // A collective of devices with separate memory costs events between their streams, and some
-// algorithms wait. So a device concatenates all its partial sums and joins one collective. Each
-// element is summed in the same tree.
+// algorithms wait. So a device concatenates all its partial sums for one collective.
 #include "strategy/gradients/bucket.h"
 
 #include "base/alloc.h"
 #include "strategy/gradients/wire.h"
 
-enum { ALIGNED = 16 }; // elements
+enum { ALIGNED = 16 };
 
 struct chi_bucket {
 	chi_buffer *sum; // NULL: no copy is updated here
-	chi_buffer *wire; // the rounded sum, or NULL
-	chi_buffer *host; // sum in host memory, for copies there
+	chi_buffer *wire;
+	chi_buffer *host;
 	chi_buffer *pack[CHI_MAX_PARTIAL_SUMS];
 	choir_partial_sum part[CHI_MAX_PARTIAL_SUMS];
 	int parts;

@@ -1,5 +1,5 @@
-// Adding and applying gradients. The update is a sync point that a replica leaves at once. In
-// cross-replica context one call adds and applies.
+// The update is a sync point that a replica leaves at once. In cross-replica context one call adds
+// and applies.
 #include "strategy/gradients/gradients.h"
 
 #include "base/alloc.h"
@@ -47,7 +47,7 @@ static chi_pending_update *current(chi_gradients *a, chi_replica *r)
 {
 	chi_run *run = r->run;
 	if (r->adds_to != NULL && r->adds_to->gradients == a)
-		return r->adds_to; // without the locks
+		return r->adds_to;
 	chi_mutex_lock(&run->lock);
 	int ordinal = 0;
 	for (int i = 0; i < r->updates; i++)
@@ -112,7 +112,6 @@ choir_status chi_gradients_add(
 	return status;
 }
 
-// "adam of hidden/kernel, hidden/bias", in r's order.
 static void describe(char text[64], const chi_gradients *a, const chi_replica *r,
 		const chi_device_gradients *list)
 {
@@ -139,7 +138,7 @@ choir_status chi_gradients_check_applied(chi_replica *r)
 {
 	const chi_pending_update *found = NULL;
 	if (!r->trains)
-		return CHOIR_OK; // an empty run takes half a microsecond
+		return CHOIR_OK;
 	chi_mutex_lock(&r->run->lock);
 	for (const chi_pending_update *u = r->run->open; u != NULL && found == NULL; u = u->next_open)
 		if (!has_requested(r, u))
@@ -158,6 +157,7 @@ choir_status chi_gradients_check_applied(chi_replica *r)
 
 static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 {
+	(void) point;
 	chi_run *run = r->run;
 	void *array = run->pending;
 	const bool grown = chi_grow(
@@ -165,7 +165,6 @@ static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 	run->pending = array;
 	if (!grown)
 		return choir_error_status();
-	point->pending_update = user;
 	run->pending[run->n_pending++] = user;
 	return CHOIR_OK;
 }
@@ -180,8 +179,8 @@ static void invalidate_reads(chi_replica *r, const chi_pending_update *u)
 				t->version = CHI_RETIRED;
 }
 
-// Makes the update follow r's queued kernels. If each replica has its own device, the update's
-// stream will wait (it may be in use for the previous update); otherwise the host waits here.
+// The update follows r's queued kernels. If each replica has its own device, the update's stream
+// will wait (it may be in use for the previous update); otherwise the host waits.
 static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
 {
 	const choir_strategy *s = r->run->strategy;
@@ -221,7 +220,7 @@ static choir_status apply_gradients(chi_gradients *a, chi_replica *r)
 	r->updates++;
 	r->adds_to = NULL;
 	invalidate_reads(r, u);
-	chi_sync_point_leave(r, point);
+	chi_sync_point_leave(point);
 	if (last) {
 		u->last = chi_trace_track();
 		chi_atomic32_store(&u->all_applied, 1);
@@ -284,7 +283,7 @@ static choir_status add_value(chi_gradients *a, chi_pending_update *u, choir_cro
 			return choir_error_status();
 		if (value->kind != CHOIR_VALUE_PER_REPLICA) {
 			g->collective.kind = CHOIR_BROADCAST;
-			g->partial_sums.dtype = v->dtype; // not summed
+			g->partial_sums.dtype = v->dtype;
 			choir_tensor *t = choir_value_tensor(value);
 			t = t == NULL ? NULL : steady(x, chi_value_view(x->frame, t));
 			if (t == NULL)

@@ -1,7 +1,6 @@
-// Each device joins one collective per variable. Fused: a chunk is updated as soon as it is
-// summed, in the cache. Two-pass: all sums are kept first; then any device takes the next chunk
-// of a copy in host memory, and elsewhere the device with the sum. Nothing is written before
-// every device has joined.
+// Fused: a chunk is updated as soon as it is summed. Two-pass: all sums are kept first; then any
+// device takes the next chunk of a copy in host memory, and elsewhere the device with the sum.
+// Nothing is written before every device has joined.
 #include "strategy/gradients/execute.h"
 
 #include "base/alloc.h"
@@ -211,14 +210,12 @@ static choir_status chunk_done(void *user, int64_t first, int64_t count, const v
 		return chi_device_gradient_write(g, chi_strategy_copy(s, g->variable, s->first[g->device]),
 				&(chi_gradient_chunk){ first, count, data, 1, NULL });
 	const choir_device *device = s->device[g->device];
-	// Only one of the devices that share a sum gets this call.
 	return u->gated && device->host_memory &&
 					chi_device_shares(u->pending[g->index].sum_buffer[0].sum->device, device)
 			? chi_update_gate_square(g, first, count, data)
 			: CHOIR_OK;
 }
 
-// Widens the chunk into the sum, or into the cache.
 static choir_status rounded_chunk_done(void *user, int64_t first, int64_t count, const void *data)
 {
 	const chi_device_gradient *g = user;
@@ -281,7 +278,6 @@ static choir_status join(chi_pending_update *u, int d, size_t i)
 	return chi_communicator_join(&s->communicator, d, c, &g->request);
 }
 
-// A thread that works for all returns at once.
 static choir_status wait_for_devices(chi_pending_update *u, int from, int to)
 {
 	const uint32_t devices = (uint32_t) (to - from), all = (uint32_t) u->strategy->devices;
@@ -378,7 +374,6 @@ static void take_chunks_as_member(void *arg, int member, int64_t chunk)
 		chi_error_save(&s->error);
 }
 
-// With rows one thread works, with the device's scratch memory.
 static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 {
 	const int threads = u->touches_all_rows ? 1 : chi_team_own_members();
@@ -392,7 +387,6 @@ static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 	return choir_error_status();
 }
 
-// After source's work and before stream's.
 static choir_status send(
 		chi_stream *source, chi_stream *stream, void *to, const void *sum, size_t bytes)
 {
@@ -484,7 +478,6 @@ static choir_status update_summed(chi_pending_update *u, int from, int to, bool 
 	return CHOIR_OK;
 }
 
-// The servers update the variables.
 static choir_status push(const chi_pending_update *u)
 {
 	const chi_remote *r = u->strategy->owner->remote;
@@ -526,8 +519,8 @@ static choir_status prepared(chi_pending_update *u, bool mine, int by)
 			chi_error_save(&u->error);
 		chi_gate_open(&u->prepared, 1);
 	}
-	// No deadline with workers: their cluster's timeout limits the preparation, which always
-	// opens the gate.
+	// No deadline with workers: their cluster's timeout limits the preparation, which always opens
+	// the gate.
 	const choir_strategy *s = u->strategy;
 	const double deadline = chi_clock_deadline(s->process_group == NULL ? s->timeout : -1);
 	while (chi_atomic32_load(&u->prepared.word) == 0)
@@ -567,7 +560,7 @@ choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to,
 	if (status == CHOIR_OK && !pushes)
 		status = u->two_pass ? update_summed(u, from, to, &applied) : update_chunks(u, from, 1);
 	status = chi_strategy_wait(s, from, to, status);
-	if (from == 0 && !s->all_here) // the first device updates these copies
+	if (from == 0 && !s->all_here)
 		status = chi_strategy_wait_away(s, status);
 	for (int d = from; d < to; d++)
 		status = chi_update_gate_read(u, d, status, &applied);

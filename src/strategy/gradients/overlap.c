@@ -1,5 +1,4 @@
-// Assigns chunks to devices, and memory to sums: a sum overwrites a partial sum to which nothing
-// else refers, so repeated steps allocate nothing.
+// A sum overwrites a partial sum to which nothing else refers, so repeated steps allocate nothing.
 #include "strategy/gradients/pending.h"
 
 #include "base/alloc.h"
@@ -18,21 +17,20 @@ bool chi_overlap_possible(const choir_strategy *s)
 			s->communicator.table == &chi_direct_table;
 }
 
-static bool is_ours(const chi_partial_sums *sums, int i)
+static bool is_ours(const chi_partial_sums *sums)
 {
-	const chi_buffer *b = sums->buffer[i];
+	const chi_buffer *b = sums->buffer[0];
 	return b != NULL && !b->foreign && chi_atomic32_load(&b->references) == 1;
 }
 
-// The first partial sum, or the second of two.
 static choir_status find_memory(const chi_pending_update *u, chi_overlap_sum *s)
 {
 	const chi_partial_sums *left = &s->gradient[0]->partial_sums;
 	const chi_partial_sums *right = &s->gradient[u->strategy->devices - 1]->partial_sums;
 	const chi_partial_sums *ours = left;
-	if (!is_ours(left, 0) && u->strategy->devices == 2 && left->n == 1 && right->n == 1)
+	if (!is_ours(left) && u->strategy->devices == 2 && left->n == 1 && right->n == 1)
 		ours = right;
-	if (is_ours(ours, 0)) {
+	if (is_ours(ours)) {
 		chi_buffer_retain(s->buffer = ours->buffer[0]);
 		s->whole.data = ours->node[0].data;
 	} else {

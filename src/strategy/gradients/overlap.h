@@ -1,9 +1,8 @@
-// Overlap of summation and backward pass. After all replicas have added a gradient, each device
-// sums its share of the chunks, in the caches, when it adds its next gradient; idle devices sum
-// more, and the update the rest.
+// When all replicas have added a gradient, each device sums its share of the chunks, in the
+// caches, at its next gradient; idle devices sum more, and the update the rest.
 //
-// From an optimizer's second update on, variables are expected in the previous order. With
-// several workers an exchange thread makes the sums (overlap_workers.h).
+// From an optimizer's second update on, variables are expected in the previous order. With several
+// workers an exchange thread makes the sums (overlap_workers.h).
 #pragma once
 
 #include "collective/tree.h"
@@ -12,14 +11,13 @@
 struct chi_pending_update;
 struct chi_device_gradient;
 
-enum { CHI_OVERLAP_SUMMED = 1, CHI_OVERLAP_FAILED }; // of done
+enum { CHI_OVERLAP_SUMMED = 1, CHI_OVERLAP_FAILED };
 
 // After open is set, only the counts change.
 typedef struct {
 	choir_variable *variable;
 	bool eligible;
-	// Of each device whose replicas have all added: only its owner may read the device's own
-	// list, which may grow.
+	// The owner's list may grow.
 	struct chi_device_gradient **gradient;
 	const choir_collective **c;
 	chi_atomic32 added;
@@ -27,13 +25,13 @@ typedef struct {
 	chi_buffer *buffer; // may be a partial sum's
 	choir_partial_sum whole;
 	uint32_t chunks;
-	chi_atomic32 next, finished; // chunks: claimed; done
+	chi_atomic32 next, finished;
 	chi_atomic32 failed;
 	chi_gate done;
 } chi_overlap_sum;
 
 typedef struct {
-	size_t cursor; // next sum to check
+	size_t cursor;
 	char *scratch;
 } chi_overlap_device;
 
@@ -43,25 +41,22 @@ typedef struct {
 	size_t n_next;
 	chi_overlap_sum *next;
 	chi_overlap_device *device; // and one for a thread that works for all
-	chi_atomic32 waiting; // devices to wake when a sum opens
-	bool with_workers; // the exchange thread makes all sums
+	chi_atomic32 waiting;
+	bool with_workers;
 } chi_overlap;
 
 bool chi_overlap_possible(const choir_strategy *s);
-// After a replica has added to g: sums this device's share.
 choir_status chi_overlap_added(struct chi_device_gradient *g);
 choir_status chi_overlap_help(struct chi_pending_update *u, int d);
-// Before the update of devices from .. to - 1; waits for other threads.
+// Waits for other threads.
 choir_status chi_overlap_finish(struct chi_pending_update *u, int from, int to);
 // If g is summed, device 0 has the sum and the others have none. *whole: of all workers.
 const choir_partial_sum *chi_overlap_parts(
 		const struct chi_device_gradient *g, size_t *n, bool *whole);
-// After all replicas have applied.
 int chi_overlap_with_workers(const struct chi_pending_update *u);
-// The exchange thread needs v's gradients dense.
 bool chi_overlap_needs_dense(const struct chi_pending_update *u, const choir_variable *v);
 void chi_overlap_release_parts(const struct chi_pending_update *u, const chi_overlap_sum *s);
 // Keeps the order for the next update, on one thread before the first write.
 choir_status chi_overlap_prepare(struct chi_pending_update *u);
-void chi_overlap_discard(struct chi_pending_update *u); // after an update, successful or not
+void chi_overlap_discard(struct chi_pending_update *u);
 void chi_overlap_free(struct chi_pending_update *u);

@@ -21,20 +21,17 @@ struct chi_overlap_workers {
 	chi_process_group process_group;
 	chi_thread thread;
 	chi_pending_update *update; // NULL: only an answer is needed
-	chi_gate requested, completed; // requests; completed requests
+	chi_gate requested, completed;
 	chi_gate wakeup; // changes whenever the thread must check again
-	chi_atomic32 leave, end; // leave the update; end the thread
+	chi_atomic32 leave, end;
 	chi_atomic32 exchanging;
-	bool failed; // of this update
+	bool failed;
 	chi_error error;
 	chi_tree_nodes nodes; // if this worker has several devices
 	char *scratch;
 	double handover;
 };
 
-// ---- The thread.
-
-// Several devices' parts are summed to this worker's nodes.
 static choir_status find_nodes(
 		chi_overlap_workers *o, const chi_overlap_sum *s, const choir_partial_sum **nodes)
 {
@@ -98,8 +95,8 @@ static bool wait_for_replicas(
 	}
 }
 
-// Aborts all workers' exchanges. The run fails later; otherwise replicas could leave a merge call
-// whose function still uses their tensors.
+// Aborts all workers' exchanges. The run fails later: replicas must not leave a merge call whose
+// function still uses their tensors.
 static void fail(chi_overlap_workers *o, const chi_pending_update *u, size_t from)
 {
 	chi_process_group_abort(&o->process_group);
@@ -140,8 +137,6 @@ static void work(void *arg)
 		chi_gate_open(&o->completed, seen);
 	}
 }
-
-// ---- For the replicas' threads.
 
 static void request(chi_overlap_workers *o, chi_pending_update *u)
 {
@@ -193,7 +188,7 @@ choir_status chi_overlap_workers_finish(chi_pending_update *u)
 	return CHOIR_OK;
 }
 
-// After this run has failed, the other workers may never come to it.
+// The other workers may never come to a run that failed here.
 static void end_exchange(chi_overlap_workers *o, const chi_run *run)
 {
 	if (chi_atomic32_load(&run->failed) == 0 || chi_atomic32_load(&o->exchanging) == 0)
@@ -219,8 +214,6 @@ void chi_overlap_workers_rest(const choir_strategy *s)
 	chi_run_fail(s->run, s->replicas);
 }
 
-// ---- Whether there is one.
-
 choir_status chi_overlap_workers_choose(choir_strategy *s)
 {
 	const char *name = getenv("CHOIR_OVERLAP");
@@ -237,11 +230,10 @@ typedef struct {
 	int possible, threads, processors;
 } offer;
 
-// For one more thread per worker on a host.
 static bool has_a_core(const choir_cluster *c, const offer all[], int worker)
 {
 	const char *name = choir_cluster_worker_name(c, worker);
-	const size_t host = strcspn(name, ",") + 1; // "node3, pid 4711"
+	const size_t host = strcspn(name, ",") + 1;
 	int needed = 0;
 	for (int w = 0; w < choir_cluster_workers(c); w++)
 		if (strncmp(name, choir_cluster_worker_name(c, w), host) == 0)

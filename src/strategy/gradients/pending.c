@@ -18,19 +18,6 @@ chi_gradients *chi_gradients_new(choir_strategy *s, const chi_gradients_table *t
 	return a;
 }
 
-void chi_gradients_free(chi_gradients *a)
-{
-	if (a == NULL)
-		return;
-	while (a->updates != NULL) {
-		chi_pending_update *next = a->updates->next;
-		chi_pending_update_free(a->updates);
-		a->updates = next;
-	}
-	chi_mutex_destroy(&a->lock);
-	chi_free(a);
-}
-
 static chi_pending_update *new_update(chi_gradients *a, choir_strategy *s)
 {
 	chi_pending_update *u = chi_alloc(sizeof *u);
@@ -130,7 +117,7 @@ void chi_pending_update_discard(chi_pending_update *u)
 	chi_mutex_unlock(&u->gradients->lock);
 }
 
-void chi_pending_update_free(chi_pending_update *u)
+static void free_update(chi_pending_update *u)
 {
 	chi_pending_update_discard(u);
 	for (int i = 0; i < u->strategy->devices; i++) {
@@ -159,6 +146,19 @@ void chi_pending_update_free(chi_pending_update *u)
 	chi_free(u->bucket);
 	chi_free(u->device);
 	chi_free(u);
+}
+
+void chi_gradients_free(chi_gradients *a)
+{
+	if (a == NULL)
+		return;
+	while (a->updates != NULL) {
+		chi_pending_update *next = a->updates->next;
+		free_update(a->updates);
+		a->updates = next;
+	}
+	chi_mutex_destroy(&a->lock);
+	chi_free(a);
 }
 
 static chi_device_gradient *add_gradient(chi_pending_update *u, int d, choir_variable *v)

@@ -8,7 +8,6 @@
 // Fixed, so that norms have the same bits everywhere.
 enum { CHI_UPDATE_CHUNK = CHI_CHUNK };
 
-// Retains both buffers.
 typedef struct {
 	int replica;
 	int64_t n;
@@ -24,10 +23,10 @@ typedef struct {
 	chi_sparse_gradient *gradient;
 } chi_sparse_gradients;
 
-// The merged rows of all replicas. dense_scratch, if every row changes: a chunk per device.
+// dense_scratch, if every row changes: a chunk per device.
 typedef struct {
 	int64_t n;
-	int64_t *row; // ascending, without duplicates
+	int64_t *row;
 	char *values;
 	char *dense_scratch;
 	chi_scratch scratch;
@@ -49,23 +48,22 @@ typedef struct chi_device_gradient {
 	int position; // among that replica's gradients
 } chi_device_gradient;
 
-// A decision on the device (update_gate.h).
 typedef struct {
 	chi_buffer *memory;
-	double *verdict; // in memory
-	size_t n; // variables whose squares end as memory says
-	chi_scratch ends; // the same
-	chi_staging_buffer *fetched; // the verdict, or NULL
+	double *verdict;
+	size_t n;
+	chi_scratch ends;
+	chi_staging_buffer *fetched;
 } chi_device_gate;
 
 typedef struct {
 	size_t n, capacity;
 	chi_device_gradient **gradient;
-	size_t cursor; // of the next gradient
+	size_t cursor;
 	chi_scratch squares;
 	chi_device_gate gate;
 	bool has_sparse;
-	bool done; // claimed by the device
+	bool done;
 	chi_stream *queued; // gradients are complete there after event; may be NULL
 	uint64_t event;
 } chi_device_gradients;
@@ -81,14 +79,13 @@ typedef struct {
 
 typedef struct chi_bucket chi_bucket;
 
-// Shared by all devices.
 typedef struct {
 	choir_variable *variable;
 	chi_sum_buffer *sum_buffer;
 	int sum_buffers;
 	double *squares;
 	int64_t chunks, chunks_capacity;
-	int64_t offset; // in the bucket, in elements
+	int64_t offset;
 	uint32_t first_chunk;
 	unsigned char kinds; // CHI_GRADIENT_*
 	bool is_sparse;
@@ -112,13 +109,12 @@ typedef struct chi_pending_update {
 	unsigned char *kinds;
 	size_t kinds_capacity;
 	bool sparse; // perhaps on other workers only
-	bool allows_sparse; // not gated, and all memory is the host's
+	bool allows_sparse;
 	// Sums are kept first: gated, copies in other memory, or a shared variable.
 	bool two_pass;
 	bool gated;
 	bool devices_decide; // no squares come to the host
-	// 0: no bucket
-	int64_t bucket_elements;
+	int64_t bucket_elements; // 0: no bucket
 	chi_bucket *bucket;
 	bool single_device; // its partial sums are the sums
 	bool touches_all_rows;
@@ -141,7 +137,7 @@ typedef struct chi_pending_update {
 
 struct chi_gradients {
 	choir_strategy *strategy;
-	chi_mutex lock; // of the list of updates and their run
+	chi_mutex lock; // of the updates and their runs
 	const chi_gradients_table *table;
 	void *user;
 	chi_pending_update *updates;
@@ -155,5 +151,4 @@ static inline bool chi_pending_update_spins(const chi_pending_update *u)
 
 chi_pending_update *chi_pending_update_get(chi_gradients *a, chi_run *run, int ordinal);
 void chi_pending_update_discard(chi_pending_update *u);
-void chi_pending_update_free(chi_pending_update *u);
 chi_device_gradient *chi_pending_update_gradient(chi_pending_update *u, int d, choir_variable *v);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "strategy/gradients/execute.h"
 
-// What device d, or a thread for all (CHOIR_NONE), does of an update.
+// CHOIR_NONE: a thread for all.
 typedef enum { NOTHING_TO_DO, AS_FIRST, AS_OTHER } part;
 static part claim(chi_run *run, chi_pending_update *u, int d)
 {
@@ -68,7 +68,6 @@ static bool is_by_one(chi_run *run, const chi_pending_update *u)
 	return by_one;
 }
 
-// Meanwhile device d sums gradients, unless d is CHOIR_NONE.
 static bool await(chi_pending_update *u, const chi_atomic32 *flag, int d)
 {
 	chi_run *run = u->run;
@@ -111,7 +110,6 @@ static bool wait_for_all(chi_pending_update *u, int d)
 	return all;
 }
 
-// the list may move
 static chi_pending_update *pending(chi_run *run, int i)
 {
 	chi_mutex_lock(&run->lock);

@@ -1,9 +1,8 @@
 // An optimizer that skips elements with a zero gradient is called only for the merged rows, any
-// other for all chunks, with zeros outside of the rows. So no gradient becomes as large as the
-// variable.
+// other for all chunks, with zeros outside of the rows.
 //
-// Gradients stay sparse only if those of all replicas are and the rows are few. Then every worker
-// gets all rows (collective/sparse_gather.h) and adds them itself.
+// Gradients stay sparse only if those of all replicas are and the rows are few. Every worker gets
+// all rows and adds them itself.
 #include "strategy/remote.h"
 #include "strategy/gradients/sparse_gradients.h"
 
@@ -244,7 +243,6 @@ static void widen(const chi_sparse_gradient *sparse, int64_t *to)
 												 : ((const int32_t *) sparse->index)[k];
 }
 
-// With those of other workers.
 static choir_status bring(chi_pending_update *u, size_t i, const layout *l)
 {
 	const choir_strategy *s = u->strategy;

@@ -1,5 +1,5 @@
-// The host and a device add the same squares of the same chunks in the same order, so both come
-// to the same factor.
+// The host and a device add the same squares of the same chunks in the same order, so both come to
+// the same factor.
 #include "strategy/gradients/update_gate.h"
 
 #include "base/status.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { VERDICT = 4 }; // elements of the output of "update_gate"
+enum { VERDICT = 4 };
 
 static choir_status run_squares(
 		chi_stream *stream, const choir_variable *v, int64_t count, const void *data, void *to)
@@ -26,12 +26,10 @@ choir_status chi_update_gate_square(
 {
 	chi_pending_update *u = g->update;
 	if (count == 0)
-		return CHOIR_OK; // no elements, no memory for squares
+		return CHOIR_OK;
 	return run_squares(u->strategy->exchange[g->device], g->variable, count, data,
 			u->pending[g->index].squares + first / CHI_UPDATE_CHUNK);
 }
-
-// ---- The host decides.
 
 static bool squares_here(const chi_pending_update *u, size_t i, int d)
 {
@@ -52,7 +50,6 @@ static choir_status queue_squares(const chi_pending_update *u, int d, double *th
 	return status;
 }
 
-// Made on the device's stream, and copied to the host together.
 choir_status chi_update_gate_fetch_squares(chi_pending_update *u, int d)
 {
 	chi_stream *stream = u->strategy->exchange[d];
@@ -95,8 +92,6 @@ choir_status chi_update_gate_decide(const chi_pending_update *u, double *factor,
 	}
 	return u->gradients->table->gate(u->gradients->user, all, bad, factor, skip);
 }
-
-// ---- Devices decide.
 
 static const void *sum_on(const chi_pending_variable *pv, int d)
 {

@@ -8,7 +8,6 @@ extern const choir_strategy_table chi_default_table, chi_one_device_table, chi_m
 
 choir_strategy_table chi_strategy_table_filled(const choir_strategy_table *table);
 
-// All but the first, which is owner.
 choir_status chi_strategy_open_workers(choir_strategy *owner);
 void chi_strategy_close_workers(choir_strategy *owner);
 // CHOIR_CANCELLED: another worker has failed.

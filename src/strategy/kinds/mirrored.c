@@ -1,5 +1,5 @@
-// Strategies with a copy of each variable on every device with replicas: mirrored, multi-worker
-// mirrored, one-device and the default.
+// A copy of each variable on every device with replicas: mirrored, multi-worker mirrored,
+// one-device and the default.
 #include "strategy/kinds/kinds.h"
 
 typedef struct {

@@ -1,6 +1,5 @@
-// Variables are placed on the parameter devices in turn, and belong to the first worker, the
-// program's strategy. Each other worker is a strategy with its own replicas, devices, threads and
-// runs, on a new thread.
+// Variables belong to the first worker, the program's strategy. Each other worker is a strategy
+// with its own replicas, devices and runs, on a new thread.
 #include "strategy/kinds/kinds.h"
 
 #include "base/alloc.h"
@@ -199,7 +198,7 @@ static choir_status run_all(choir_strategy *s, call *calls)
 		char name[24];
 		snprintf(name, sizeof name, "worker %d", w);
 		const choir_status started = chi_thread_start(&calls[w].thread, name, work, &calls[w]);
-		if (started != CHOIR_OK) { // else its thread writes its status
+		if (started != CHOIR_OK) {
 			calls[w].status = started;
 			note_failure(&calls[w]);
 		}

@@ -1,8 +1,7 @@
-// If every device runs one replica, each joins the cross-device operation. Otherwise, or if
-// counts must be summed first, the last replica to come reduces for all.
+// If every device runs one replica, each joins the cross-device operation. Otherwise, or if counts
+// must be summed first, the last replica to come reduces for all.
 //
 // A batch packs small tensors of one dtype, since a sync point costs more than their bytes.
-// Packing consists of recorded operations, so its gradient is one all-reduce.
 #include "base/hash.h"
 #include "base/thresholds.h"
 #include "choir/op.h"
@@ -98,8 +97,7 @@ static choir_status reduce_own(
 	return chi_run_cancelled(run);
 }
 
-// With scratch memory in f. Waking other threads costs more than they help, as one thread adds up
-// the contributions.
+// One thread adds up the contributions: waking others costs more than they help.
 static choir_status sum_contributions(
 		chi_run *run, choir_frame *f, chi_sync_point *point, choir_reduce_op op)
 {
@@ -124,8 +122,8 @@ static choir_status sum_contributions(
 	return chi_sum_replicas(s, f, &communication, &sum, all);
 }
 
-// By the last replica, r, whose frame is in this core's cache. Positions in frames tell tensors
-// from others (chi_replica_gives), so the frame is left as it was.
+// By the last replica, whose frame is in this core's cache. Positions in frames tell tensors from
+// others (chi_replica_gives), so the frame is left as it was.
 static choir_status reduce_for_all(chi_replica *r, chi_sync_point *point, choir_reduce_op op)
 {
 	choir_frame *f = r->base.frame;
@@ -177,7 +175,6 @@ static choir_status come_together(
 	return status;
 }
 
-// In the result's dtype, complete in memory.
 static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tensor *t)
 {
 	if (chi_check_reduce_op(f, "all_reduce", op) != CHOIR_OK)
@@ -253,7 +250,7 @@ static choir_tensor *all_reduce_rendezvous(
 		return NULL;
 	chi_buffer *b = point->buffer[r->device];
 	choir_tensor *out = chi_tensor_on(r->base.frame, b, b->memory, t->dtype, &t->shape);
-	chi_sync_point_leave(r, point);
+	chi_sync_point_leave(point);
 	return out;
 }
 
@@ -298,7 +295,7 @@ typedef struct {
 	size_t n;
 	choir_tensor *const *in;
 	choir_tensor **out;
-	choir_tensor **flat; // of the current pack
+	choir_tensor **flat;
 	bool *done;
 } batch;
 
@@ -332,7 +329,6 @@ static size_t lay_out(batch *b, size_t first, chi_label *label)
 					n == 1 ? "" : ", ", chi_shape_print(&t->shape, shape));
 	}
 	label->hash = hash | 1;
-	// workers compare only the name
 	if (length >= sizeof label->name)
 		snprintf(label->name + sizeof label->name - 10, 10, "~%08x",
 				(unsigned) (hash & 0xffffffffu));
@@ -415,6 +411,6 @@ choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op
 	own->batch_bytes = 0;
 	if (status != CHOIR_OK)
 		return status;
-	memcpy(out, b.out, n * sizeof(choir_tensor *)); // out may be in
+	memcpy(out, b.out, n * sizeof(choir_tensor *));
 	return CHOIR_OK;
 }

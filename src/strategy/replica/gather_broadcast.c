@@ -93,7 +93,7 @@ choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, 
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
 				"all_gather: axis %d does not exist; the value has rank %d", axis, t->shape.rank);
 	if (t->component && (t = chi_tensor_alias(replica->frame, t)) == NULL)
-		return NULL; // its value, not the variable
+		return NULL;
 	int shown = at;
 	char name[40];
 	snprintf(name, sizeof name, "all_gather along axis %d", at);

@@ -16,7 +16,7 @@
 static uint64_t hash_names(const chi_named_tensors *names, uint64_t hash)
 {
 	for (size_t i = 0; i < names->n; i++)
-		hash ^= chi_hash_mix(chi_hash_text(names->named[i].name)); // in any order
+		hash ^= chi_hash_mix(chi_hash_text(names->named[i].name));
 	return chi_hash_mix(hash + names->n);
 }
 
@@ -117,7 +117,7 @@ choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
 	}
 	r->call_args.n = 0;
 	if (status == CHOIR_OK)
-		chi_sync_point_leave(r, point);
+		chi_sync_point_leave(point);
 	chi_run_renew(run);
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }

@@ -7,16 +7,15 @@ typedef struct {
 	const char *name;
 	choir_merge_fn *fn;
 	void *user; // the last replica's is passed
-	const void *what; // equal in all replicas, as more
+	const void *what;
 	uint64_t more;
-	const char *label; // a variable's name, or NULL
+	const char *label;
 } chi_merge_call;
 
 choir_status chi_merge(chi_replica *r, const chi_merge_call *c);
 
-// Makes a call of the library with these leaves. The program's arguments stay for its next call.
+// A call of the library with these leaves. The program's arguments stay for its next call.
 choir_status chi_merge_own(
 		chi_replica *r, const chi_merge_call *c, size_t n, const chi_named leaves[]);
-// Makes one with one leaf, "value".
 choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value,
 		choir_merge_fn *fn, void *user, const void *what, uint64_t more);

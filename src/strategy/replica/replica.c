@@ -46,7 +46,7 @@ void chi_replica_call(chi_replica *r)
 	if (status != CHOIR_OK && !r->cancelled)
 		chi_run_fail(run, r->id);
 	if (status == CHOIR_OK)
-		chi_frame_empty_waited(f); // conclude has waited
+		chi_frame_empty_waited(f);
 	else
 		choir_frame_clear(f);
 	chi_dlpack_hold(false);
@@ -122,8 +122,6 @@ int choir_replica_device_index(const choir_replica *r)
 	return r == NULL ? CHOIR_NONE : chi_replica_of(r)->device;
 }
 
-// A leaf as the replica sees it: a variable, a number in r's frame, or its own or the nearest
-// component.
 static choir_tensor *view_of(
 		const chi_replica *r, choir_value *v, const char *what, const char *name)
 {
@@ -220,12 +218,10 @@ choir_tensor *choir_replica_result(choir_replica *replica, const char *name)
 	return view_of(r, v, "result", name);
 }
 
-// To compare it with the other replicas'.
 static choir_status note_name(chi_replica *r, const char *name)
 {
 	chi_named_tensors *list = &r->unkept;
 	if (chi_replica_is_default(r))
-		// the only replica
 		return CHOIR_OK;
 	for (size_t i = 0; i < list->n; i++)
 		if (strcmp(list->named[i].name, name) == 0)

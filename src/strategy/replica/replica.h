@@ -10,9 +10,7 @@ void chi_replica_gives(chi_replica *r, const choir_tensor *t);
 void chi_replica_name_collective(const chi_replica *r, const char *call, char name[64]);
 bool chi_replica_is_default(const chi_replica *r);
 choir_status chi_replica_check(const choir_replica *r, const char *what);
-// Else CHOIR_STATE: v belongs to r's strategy.
 choir_status chi_replica_check_variable(const chi_replica *r, const choir_variable *v);
-// Checks a merge call's argument, and copies the caller's own memory, which others may read after
-// it returns. what: the call.
+// Copies the caller's own memory, which others may read after it returns. what: the call.
 choir_tensor *chi_replica_take_arg(
 		const chi_replica *r, const char *name, const char *what, choir_tensor *value);

@@ -15,14 +15,12 @@ typedef struct {
 	chi_named *named;
 } chi_named_tensors;
 
-// Adds or replaces. The name is copied to f, which records errors.
+// The name is copied to f, which records errors.
 choir_status chi_named_tensors_put(
 		chi_named_tensors *list, choir_frame *f, const char *name, choir_tensor *t);
 choir_tensor *chi_named_tensors_find(const chi_named_tensors *list, const char *name);
-// Its names are on the heap.
 void chi_named_tensors_free(chi_named_tensors *unkept);
 
 // CHOIR_STATE: the replicas' names differ, also if no results are kept.
 choir_status chi_results_merge(struct chi_run *run);
-// A name, and a valid tensor of f.
 choir_status chi_results_check(choir_frame *f, const char *name, const choir_tensor *value);

@@ -317,7 +317,7 @@ static choir_status finish(chi_run *run)
 		if (run->task.results != NULL)
 			choir_values_clear(run->task.results);
 		chi_error_restore(&run->error);
-		if (!run->isolated) // others do not know it
+		if (!run->isolated)
 			chi_strategy_abort(s, status);
 	}
 	return status;
@@ -372,7 +372,7 @@ void chi_run_abandon(chi_run *run, bool back)
 {
 	if (!run->going)
 		return;
-	run->task.results = NULL; // the program may have freed them
+	run->task.results = NULL;
 	chi_run_left(run, 0);
 	wait_for_devices(run);
 	rest(run);

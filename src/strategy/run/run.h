@@ -1,6 +1,6 @@
-// A run: the replicas, the devices that run them, and their shared state. A device's replicas
-// take turns in the order of ids: the one with the baton runs. One that must wait parks on its
-// thread and passes the baton on. Memory is kept for the next run.
+// A run: the replicas, their devices, and their shared state. A device's replicas take turns in
+// the order of ids: the one with the baton runs. One that must wait parks on its thread and passes
+// the baton on.
 #pragma once
 
 #include "base/fpenv.h"
@@ -20,53 +20,52 @@ typedef enum {
 	CHI_RETURNED
 } chi_replica_state;
 
-// What a collective is about, if its tensor does not say it. Replicas with different labels have
-// diverged.
+// What its tensor does not say. Replicas with different labels have diverged.
 typedef struct {
 	uint64_t hash;
-	const char *call; // the program's, if not the collective itself
+	const char *call;
 	char name[48];
 } chi_label;
 
-// A run resets the first two cache lines, which move between cores twice.
+// A run resets the first two cache lines.
 typedef struct chi_replica {
 	_Alignas(CHI_LINE) choir_replica base;
 	struct chi_run *run;
 	int id, device; // id: in this worker
-	// under the run's lock; only on shared devices
+	// Under the run's lock; only on shared devices.
 	chi_replica_state state;
 	chi_atomic32 has_returned;
 	const chi_atomic32 *parked_for;
-	chi_gate baton; // changes when this replica gets it
+	chi_gate baton;
 	uint32_t sequence; // sync points so far
 	uint32_t small_all_reduces;
-	int side; // half of run->small_all_reduce
+	int side;
 	int updates;
-	uint64_t gradient_hash; // its gradients' variables since its last update
-	chi_call_order order; // of its tensors in collectives
-	struct chi_pending_update *adds_to; // latest gradient's, until it applies; or NULL
+	uint64_t gradient_hash;
+	chi_call_order order;
+	struct chi_pending_update *adds_to; // until r applies it; or NULL
 	int gradients;
 	bool trains;
 	bool cancelled; // what it returns is not the cause
 	bool uses_own_args;
 	chi_named_tensors call_args, returned;
-	chi_named_tensors unkept; // names, if results are not kept; on the heap
-	chi_named_tensors own_args; // of the library's merge calls
+	chi_named_tensors unkept; // on the heap, if results are not kept
+	chi_named_tensors own_args;
 	chi_label label;
-	int64_t batch_bytes; // 0: none
+	int64_t batch_bytes;
 	choir_tensor *contribution; // if one replica reduces for all
 	choir_reduce_op reduces;
 	choir_dtype summed; // before casts
-	int64_t offset; // of its part in the last gathered tensor
+	int64_t offset;
 } chi_replica;
 
 // Different cores write different devices, and waiting threads poll done.
 typedef struct {
 	_Alignas(CHI_LINE) int next, last; // replica to start; one after the last
-	int left; // replicas
+	int left;
 	bool shared;
 	bool held; // the baton is taken or about to be
-	bool closed; // one thread does the rest
+	bool closed;
 	int may; // no parked replica below it may go on
 	uint32_t number;
 	_Alignas(CHI_LINE) chi_gate done; // number of the last run
@@ -86,29 +85,28 @@ typedef struct chi_run {
 	chi_replica *replica;
 	// Two per replica; or NULL.
 	struct chi_small_all_reduce *small_all_reduce;
-	bool spin; // no more devices than cores
+	bool spin;
 	bool isolated;
 	bool nested_in_isolated;
 	chi_atomic32 failed;
 	_Alignas(CHI_LINE) chi_mutex lock;
-	// Counts arrivals, and returns on shared devices. While it grows, no wait times out.
+	// Arrivals, and returns on shared devices. While it grows, no wait times out.
 	chi_atomic32 progress;
 	chi_atomic32 arrivals; // sync points that some replica has tried to reach
-	chi_gate wakeup; // changes when waiting replicas must check again
-	struct chi_pool_thread *busy; // on devices with one replica; the caller's
-	uint32_t number; // the caller's
+	chi_gate wakeup;
+	struct chi_pool_thread *busy;
+	uint32_t number;
 	int failed_replica; // the lowest; replicas: a merge or update failed
 	chi_error error;
-	// A ring: first_sync_point .. next_sync_point - 1.
-	struct chi_sync_point **sync_point;
+	struct chi_sync_point **sync_point; // a ring
 	uint32_t sync_point_capacity, first_sync_point, next_sync_point;
 	struct chi_sync_point *spare_sync_points;
 	struct chi_pending_update **pending; // requested, in order
 	size_t n_pending, pending_capacity;
 	struct chi_pending_update *open; // with gradients, requested or not
 	bool applied;
-	chi_atomic32 named; // a name was returned although results are not kept
-	bool going; // the caller's
+	chi_atomic32 named; // set if a name was returned although results are not kept
+	bool going;
 	choir_cross *cross;
 	struct chi_run *nested;
 	chi_fpenv host;
@@ -116,47 +114,42 @@ typedef struct chi_run {
 
 chi_run *chi_run_new(choir_strategy *s);
 void chi_run_free(chi_run *run);
-// The caller carries device 0. results may be NULL.
 choir_status chi_run_go(
 		chi_run *run, choir_replica_fn *fn, void *user, choir_values *args, choir_values *results);
-// Runs one replica, on this thread, and drops its gradients.
 choir_status chi_run_isolated(
 		chi_run *run, int local_replica, choir_replica_fn *fn, void *user, choir_values *args);
 
 // After a non-local exit from the program's function: the run fails, and this thread finishes the
 // device's work.
 void chi_run_left(chi_run *run, int d);
-// Ends an active run that its caller left. back: this is the caller's thread.
 void chi_run_abandon(chi_run *run, bool back);
 
-// Resets the default replica's run, which never ends.
+// For the default replica's run, which never ends.
 void chi_run_renew(chi_run *run);
 
 // Records the thread's last error and wakes all waiting threads. local_replica: the number of
 // replicas for a merge or update.
 void chi_run_fail(chi_run *run, int local_replica);
-// A replica has waited for its timeout. True: the run fails, naming the missing replica. False:
-// another thread still uses r's tensors, so r must wait on.
+// r has waited for its timeout. True: the run fails, naming the missing replica. False: another
+// thread still uses r's tensors, so r must wait on.
 bool chi_run_abort_wait(chi_replica *r, const struct chi_sync_point *point);
-// CHOIR_CANCELLED, with the run's first failure.
 choir_status chi_run_cancelled(chi_run *run);
 void chi_run_wake_up(chi_run *run);
 
-// Schedules the device's other replicas until *flag is set. CHOIR_CANCELLED: the run failed
-// first, possibly as r itself timed out. point: where r waits (NULL: an update).
+// Schedules the device's other replicas until *flag is set. CHOIR_CANCELLED: the run failed first,
+// possibly as r itself timed out. point NULL: an update.
 choir_status chi_scheduler_wait(
 		chi_replica *r, const chi_atomic32 *flag, const struct chi_sync_point *point);
 // Gives free batons to replicas that may go on. The run's lock is held.
 void chi_scheduler_wake(chi_run *run);
 // The replica with the baton of its device, or else local_replica. The run's lock is held.
 int chi_scheduler_holder(const chi_run *run, int local_replica);
-// Runs replicas until none is left or another thread goes on. thread: NULL, or this pool thread
-// if it returns itself to the idle list.
+// Until no replica is left or another thread goes on. thread: NULL, or this pool thread if it
+// returns itself to the idle list.
 void chi_scheduler_run(chi_run *run, int d, struct chi_pool_thread *thread);
 
 void chi_run_trace_device(
 		const chi_run *run, int d, choir_trace_category category, const char *name);
-// Its id in messages: among the replicas in step.
 static inline int chi_replica_number(const chi_replica *r)
 {
 	return chi_strategy_id(r->run->strategy, r->id);
@@ -166,12 +159,12 @@ static inline chi_replica *chi_replica_of(const choir_replica *r)
 	return (chi_replica *) (uintptr_t) r;
 }
 
-// send runs device d of run on a thread of its pool, join a device with parked replicas.
+// join: device d has parked replicas.
 choir_status chi_thread_pool_open(choir_strategy *s);
 void chi_thread_pool_close(choir_strategy *s);
 choir_status chi_thread_pool_send(choir_strategy *s, int d, chi_run *run);
 choir_status chi_thread_pool_join(choir_strategy *s, int d, chi_run *run);
-// On this thread and one of every other device (on fewer, if a thread cannot be made); waits for
-// all. CHOIR_STATE: a function of the program ended a thread.
+// On this thread and one of every other device (on fewer, if a thread cannot be made).
+// CHOIR_STATE: a function of the program ended a thread.
 typedef void chi_thread_pool_fn(void *arg);
 choir_status chi_thread_pool_call_all(choir_strategy *s, chi_thread_pool_fn *fn, void *arg);

@@ -1,5 +1,5 @@
-// A replica that must wait parks on its thread, and the next one runs: on the same thread if it
-// has not started, else on its own. A device with one replica needs no baton.
+// A replica that must wait parks, and the next one runs: on the same thread if it has not started,
+// else on its own. A device with one replica needs no baton.
 #include "base/clock.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/replica/replica.h"
@@ -29,8 +29,8 @@ static void skip_unstarted(chi_run *run, chi_run_device *dev)
 	}
 }
 
-// Passes the free baton: to a parked replica (NULL), or to one that has not started, which this
-// thread must run. The lock is held.
+// To a parked replica (NULL), or to one that has not started, which this thread must run. The lock
+// is held.
 static chi_replica *pass(chi_run *run, int d)
 {
 	chi_run_device *dev = &run->device[d];
@@ -126,7 +126,7 @@ static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 	r->parked_for = flag;
 	const uint32_t word = chi_atomic32_load(&r->baton.word);
 	chi_replica *next = pass(run, r->device);
-	if (next != NULL) { // another pool thread runs it
+	if (next != NULL) {
 		next->state = CHI_WAITS_TO_START;
 		run->device[r->device].next--;
 	}
@@ -178,8 +178,8 @@ choir_status chi_scheduler_wait(
 	return status;
 }
 
-// A thread without further work goes on the idle list before it passes the baton, whose next
-// owner may end the run: the next run must find it idle. The lock is held.
+// A thread without further work goes on the idle list before it passes the baton, whose next owner
+// may end the run: the next run must find it idle. The lock is held.
 static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 {
 	chi_run_device *dev = &run->device[d];
@@ -193,7 +193,6 @@ static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 	*thread = NULL;
 }
 
-// *close: all have returned, and this thread does the rest.
 static chi_replica *take(chi_run *run, int d, chi_pool_thread **thread, bool *close)
 {
 	chi_run_device *dev = &run->device[d];

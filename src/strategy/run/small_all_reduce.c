@@ -124,7 +124,6 @@ static choir_status fail(chi_replica *r)
 	return choir_error_status();
 }
 
-// "all_reduce of f32 [2]", with the label.
 static void print_part(const chi_replica *r, int k, char text[2 * CHI_SYNC_POINT_NAME])
 {
 	char shape[CHI_SHAPE_TEXT];
@@ -155,7 +154,6 @@ static void diverged(const chi_replica *r, int k)
 	chi_sync_point_diverged(r->id, own_call, k, other, CHOIR_NONE);
 }
 
-// Why replica k will never come.
 static choir_status never(chi_replica *r, int k, uint32_t word)
 {
 	if ((word & STOPPED) != 0) {
@@ -206,7 +204,7 @@ static choir_status await(chi_replica *r, int k)
 					"replica %d waited %g s in all_reduce; replica %d has not come", r->id,
 					run->strategy->timeout, k);
 			(void) fail(r);
-			return chi_run_cancelled(run); // the run knows the cause
+			return chi_run_cancelled(run);
 		}
 	}
 }
@@ -228,8 +226,7 @@ static choir_status check_equal(chi_replica *r, int k)
 	return fail(r);
 }
 
-// The sum of a chunk begins with this replica's contribution, copied to own before it is
-// overwritten.
+// A chunk's sum begins with this replica's contribution, copied to own before it is overwritten.
 typedef struct {
 	const chi_replica *r;
 	choir_dtype dtype;
@@ -296,7 +293,7 @@ static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 }
 
 // What the program or an update may change is copied, as no replica waits for readers. The polled
-// line is written once, so it moves between cores once.
+// line is written once.
 static choir_status show(chi_replica *r, const choir_tensor *t)
 {
 	chi_small_all_reduce *l = own(r);
@@ -335,10 +332,9 @@ static choir_status await_all(chi_replica *r)
 	return CHOIR_OK;
 }
 
-// The sum begins with a copy of r's contribution, so r need not read its published part while
-// another core does. Its memory is the previous part's, which a frame releases last and pools
-// reuse first: parts reuse memory that other cores have read, sums what only this core has
-// touched.
+// Begins with a copy of r's contribution, so r need not read its published part while another core
+// does. Its memory is the previous part's, which a frame releases last and pools reuse first:
+// parts reuse memory that other cores have read, sums what only this core has touched.
 static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 {
 	chi_buffer *before = own(r)->held[1 - turn_of(r)];

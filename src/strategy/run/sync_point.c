@@ -1,4 +1,4 @@
-// The ring of a run's sync points. It grows if replicas drift apart at updates, where none waits.
+// The ring grows if replicas drift apart at updates, where none waits.
 #include "strategy/run/sync_point.h"
 
 #include "base/alloc.h"
@@ -59,7 +59,7 @@ static void forget(chi_run *run, chi_sync_point *point)
 	run->spare_sync_points = point;
 }
 
-// With a collective's tensor: "NAME of f32 [2, 3]".
+// "NAME of f32 [2, 3]".
 static void print_call(const char *name, const chi_replica *r, chi_sync_point_kind kind,
 		char text[2 * CHI_SYNC_POINT_NAME])
 {
@@ -237,15 +237,13 @@ void chi_sync_point_ready(chi_run *run, chi_sync_point *point)
 	chi_run_wake_up(run);
 }
 
-void chi_sync_point_leave(chi_replica *r, chi_sync_point *point)
+void chi_sync_point_leave(chi_sync_point *point)
 {
-	(void) r;
 	chi_atomic32_add(&point->left, 1);
 }
 
-// Others may be at sync points that r never reached. An arriving replica counts its arrival and
-// then checks for returned ones; a returning one does the opposite, so with sequential
-// consistency at least one sees the other.
+// An arriving replica counts its arrival and then checks for returned ones; a returning one does
+// the opposite, so with sequential consistency at least one sees the other.
 void chi_sync_point_returned(chi_replica *r)
 {
 	chi_run *run = r->run;

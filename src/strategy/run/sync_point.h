@@ -1,6 +1,5 @@
-// Sync points: calls that all replicas must make. The first replica at the n-th records its call,
-// and the others must make the same one. So an error names replicas that diverge, and none waits
-// for ever.
+// Calls that all replicas must make. The first replica at the n-th records its call, and the
+// others must make the same one.
 #pragma once
 
 #include "strategy/run/run.h"
@@ -23,13 +22,12 @@ typedef struct chi_sync_point {
 	uint32_t number;
 	int first;
 	int arrived; // under the run's lock
-	chi_atomic32 last; // the track of the last to come, for traces
-	chi_atomic32 left; // with their result
+	chi_atomic32 last; // for traces
+	chi_atomic32 left;
 	chi_atomic32 ready;
 	choir_variable *variable;
-	chi_buffer **buffer; // of a COLLECTIVE, one per device
-	int64_t count; // of a COLLECTIVE
-	struct chi_pending_update *pending_update;
+	chi_buffer **buffer;
+	int64_t count;
 	struct chi_sync_point *next;
 } chi_sync_point;
 
@@ -44,8 +42,7 @@ choir_status chi_sync_point_diverged(
 		int a, const char *in_a, int b, const char *in_b, int64_t number);
 void chi_sync_point_print(chi_run *run, uint32_t number, char text[2 * CHI_SYNC_POINT_NAME]);
 void chi_sync_point_ready(chi_run *run, chi_sync_point *point);
-// It is reused after all replicas have left.
-void chi_sync_point_leave(chi_replica *r, chi_sync_point *point);
+void chi_sync_point_leave(chi_sync_point *point);
 // r passed other's tensors to collectives in another order.
 choir_status chi_sync_point_other_order(const chi_replica *r, int other, const char *name);
 // The run fails if others have come to sync points that r did not reach.

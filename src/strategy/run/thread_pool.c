@@ -1,5 +1,5 @@
-// The sender of a task returns the thread to the idle list, so the pool's lock stays in its
-// cache. On shared devices a thread returns itself (scheduler.c).
+// The sender of a task returns the thread to the idle list, so the pool's lock stays in its cache.
+// On shared devices a thread returns itself (scheduler.c).
 #include "strategy/run/thread_pool.h"
 
 #include "base/alloc.h"
@@ -12,7 +12,7 @@
 struct chi_pool_call {
 	chi_thread_pool_fn *fn;
 	void *arg;
-	chi_atomic32 left; // a function of the program ended a thread
+	chi_atomic32 left;
 };
 
 typedef struct {
@@ -51,7 +51,6 @@ static void serve_tasks(void *arg)
 	}
 }
 
-// The program's function has ended its thread.
 static void leave(void *arg)
 {
 	chi_pool_thread *t = arg;
@@ -194,7 +193,6 @@ void chi_thread_pool_rest_all(chi_pool_thread *busy)
 	}
 }
 
-// busy may be NULL.
 static choir_status send(choir_strategy *s, int d, const pool_task *j, chi_pool_thread **busy)
 {
 	struct chi_thread_pool *pool = &s->thread_pool[d];

@@ -9,14 +9,13 @@
 typedef struct chi_pool_thread {
 	chi_thread thread;
 	struct chi_thread_pool *pool;
-	// idle for longer; in a run's list, the next
-	struct chi_pool_thread *next_idle;
+	struct chi_pool_thread *next_idle; // idle for longer; in a run's list, the next
 	struct chi_pool_thread *later_idle;
 	struct chi_pool_thread *next;
 	bool ended; // by a non-local exit
 	_Alignas(CHI_LINE) chi_gate gate;
 	chi_run *run; // NULL: call, or end the thread
-	struct chi_pool_call *call; // if not a device of a run
+	struct chi_pool_call *call;
 	int device;
 } chi_pool_thread;
 
@@ -25,14 +24,13 @@ struct chi_thread_pool {
 	bool spin;
 	bool pin;
 	int cores, device;
-	chi_team *team; // NULL: one core
+	chi_team *team;
 	_Alignas(CHI_LINE) chi_mutex lock;
-	chi_pool_thread *idle, *longest_idle; // last and first to become idle
+	chi_pool_thread *idle, *longest_idle;
 	chi_pool_thread *all;
-	// First device's pool: threads that have completed a task of chi_thread_pool_call_all.
+	// Threads that have completed a task of chi_thread_pool_call_all.
 	chi_gate returned;
 };
 
-// When its task is nearly done.
 void chi_thread_pool_rest(chi_pool_thread *t);
-void chi_thread_pool_rest_all(chi_pool_thread *busy); // by next_idle
+void chi_thread_pool_rest_all(chi_pool_thread *busy);

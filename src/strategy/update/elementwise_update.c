@@ -1,5 +1,5 @@
-// The threads of all devices claim chunks of a copy in host memory. Each has a frame and an
-// update context, in which variables and arguments of the copy's size are vectors of the chunk's
+// The threads of all devices claim chunks of a copy in host memory. Each has a frame and an update
+// context, in which variables and arguments of the copy's size are vectors of the chunk's
 // elements.
 #include "strategy/update/update.h"
 
@@ -14,11 +14,11 @@
 enum { CHUNK = CHI_CHUNK };
 
 struct chi_chunk_context {
-	chi_mutex lock; // of written and the failure
+	chi_mutex lock;
 	chi_update *whole;
 	chi_update each;
 	choir_tensor **arg;
-	const choir_value **lazy; // computed by chunks
+	const choir_value **lazy;
 	choir_update_fn *fn;
 	void *user;
 	int64_t chunks;
@@ -94,8 +94,8 @@ static choir_status copy_elements(
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
-// A copy, so that writes of the chunk do not change it. If v is as large as all shards, it is
-// this shard's range.
+// A copy, which writes of the chunk do not change. If v is as large as all shards, it is this
+// shard's range.
 choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v)
 {
 	choir_frame *f = u->base.frame;
@@ -219,7 +219,6 @@ static choir_status set_lazy(struct chi_chunk_context *s, size_t leaf, choir_val
 	return CHOIR_OK;
 }
 
-// Before the first write: scalars, or the variable's shape.
 static choir_status set_args(struct chi_chunk_context *s, choir_frame *f)
 {
 	const chi_update *u = s->whole;

@@ -1,5 +1,5 @@
-// Updates in cross-replica context, for each copy on its device; results are mirrored. Non-slot
-// variables are updated together, once per device.
+// Updates in cross-replica context, for each copy on its device. Non-slot variables are updated
+// together, once per device.
 #include "strategy/update/update.h"
 
 #include "base/clock.h"
@@ -109,7 +109,7 @@ static void note_written(chi_update *u, choir_variable *v)
 
 choir_status chi_update_wrote(chi_update *u, choir_variable *v, choir_status status)
 {
-	if (status != CHOIR_UNSUPPORTED) // no kernel: nothing was written
+	if (status != CHOIR_UNSUPPORTED)
 		note_written(u, v);
 	return status;
 }
@@ -297,7 +297,7 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 	f->context_kind = CHI_IN_UPDATE;
 	chi_context inside;
 	chi_fpenv host;
-	chi_fpenv_enter(&host); // the context may be the program's
+	chi_fpenv_enter(&host);
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_UPDATE, u->cross->strategy, u);
 	entry->frame = f;
 	chi_error_clear();
@@ -428,8 +428,6 @@ static choir_status update_all(chi_update *u, choir_update_fn *fn, void *user)
 	return status;
 }
 
-// For each copy of u's variable, or each device of its destination; clears the arguments. The
-// caller has checked the context.
 static choir_status run_update(chi_update *u, choir_update_fn *fn, void *user)
 {
 	chi_cross *x = u->cross;
@@ -478,7 +476,6 @@ typedef struct {
 	void *user;
 } wanted;
 
-// An ON_READ variable has results for all workers of a parameter server; each gets its own.
 static choir_status return_results(choir_cross *cross, const choir_variable *v)
 {
 	const chi_cross *x = chi_cross_of(cross);

@@ -6,14 +6,14 @@
 
 typedef struct {
 	choir_update base;
-	chi_cross *cross; // with the arguments
+	chi_cross *cross;
 	choir_variable *variable; // NULL: non-slot
-	const choir_value *destination; // if variable is NULL
+	const choir_value *destination;
 	// variable is its shard; or NULL
 	const choir_variable *parent;
 	int copy;
 	int replica; // first reader of this copy
-	choir_variable *written; // of the list of variables
+	choir_variable *written;
 	bool elementwise;
 	struct chi_chunk_context *chunk; // NULL: the whole copy
 	int64_t first, count;
@@ -21,10 +21,9 @@ typedef struct {
 
 choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn, void *user);
 
-// An elementwise update changes u's copy in chunks (elementwise_update.c).
 bool chi_update_is_chunked(const chi_update *u);
 choir_status chi_update_chunks(chi_update *u, choir_update_fn *fn, void *user);
-// v is colocated with the target; NULL: it has another size. note_written: on any thread.
+// NULL: v has another size. note_written: on any thread.
 void *chi_update_chunk_of(const chi_update *u, const choir_variable *v);
 choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v);
 choir_status chi_update_chunk_write(
@@ -32,17 +31,16 @@ choir_status chi_update_chunk_write(
 choir_tensor *chi_update_chunk_arg(const chi_update *u, size_t leaf);
 void chi_update_chunk_note_written(chi_update *u, choir_variable *v);
 
-// The copy on the update's device. CHI_NO_COPY, recorded in the frame: v belongs to another
-// strategy, or has another lock that this update must not wait for.
+// CHI_NO_COPY, recorded in the frame: v belongs to another strategy, or has another lock, for
+// which this update must not wait.
 int chi_update_copy_of(const chi_update *u, const choir_variable *v);
-// In an update of shards: v's shard that is colocated with the current one, and its rows of t if
-// t has the whole shape. Otherwise v and t.
+// In an update of shards: v's shard that is colocated with the current one, and its rows of t if t
+// has the whole shape. Otherwise v and t.
 choir_variable *chi_update_shard(const chi_update *u, choir_variable *v);
 choir_tensor *chi_update_rows(const chi_update *u, choir_tensor *t);
 // The update's copy or a colocated variable.
 choir_status chi_update_write(
 		choir_update *u, choir_variable *v, chi_assign_op op, choir_tensor *t);
-// Errors are recorded in u's frame.
 choir_status chi_update_may_scatter(choir_update *u, const choir_variable *v);
 // Returns status. v becomes undefined if the update fails.
 choir_status chi_update_wrote(chi_update *u, choir_variable *v, choir_status status);

@@ -1,5 +1,5 @@
-// Writes of variables. In a replica, a merge call aggregates the values, or a component is
-// written; in cross-replica context all copies, in an update function the current one.
+// In a replica, a merge call aggregates the values, or a component is written; in cross-replica
+// context all copies, in an update function the current one.
 #include "choir/op.h"
 #include "strategy/remote.h"
 #include "strategy/replica/merge_call.h"
@@ -31,7 +31,7 @@ static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tens
 		const choir_status status = chi_variable_write(v, i, op, t);
 		if (status != CHOIR_OK) {
 			if (i > 0)
-				chi_variable_undefine(v); // copies differ
+				chi_variable_undefine(v);
 			return status;
 		}
 	}
@@ -173,7 +173,7 @@ static choir_status assign_in_replica(
 // Shares differ by at most one, the first are larger, and their sum is x.
 static int64_t share_of(int64_t x, int parts, int i)
 {
-	const int64_t below = x / parts - (x % parts < 0); // rounded down
+	const int64_t below = x / parts - (x % parts < 0);
 	return below + (i < x - below * parts);
 }
 
@@ -217,7 +217,6 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 	return CHOIR_OK;
 }
 
-// Of an ON_READ SUM variable.
 static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
@@ -232,7 +231,7 @@ static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 	if (value == NULL)
 		return chi_frame_status(f);
 	if (value->dtype != v->dtype || !chi_shape_equal(&value->shape, &v->shape))
-		return chi_variable_write(v, 0, CHI_ASSIGN, value); // reports the difference
+		return chi_variable_write(v, 0, CHI_ASSIGN, value);
 	return assign_integer_shares(v, value);
 }
 

@@ -11,5 +11,5 @@ choir_status chi_write_check_aggregation(choir_replica *replica, const choir_var
 // CHOIR_INVALID: all replicas assigned the same plain number to a SUM variable.
 choir_status chi_write_check_number(
 		choir_cross *x, const choir_variable *v, const choir_value *given);
-// A write here sees v as a whole. Errors are recorded in f.
+// v is seen as a whole. Errors are recorded in f.
 choir_status chi_write_check_across(choir_frame *f, const choir_variable *v, const char *what);

@@ -49,7 +49,6 @@ static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_
 						   plan->name, s->kind, s->parameters);
 }
 
-// places is large enough for all.
 static choir_status find_places(
 		choir_strategy *s, chi_variable_plan *plan, const chi_creation *c, choir_device **places)
 {
@@ -411,8 +410,8 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	chi_text_fit(c->name, fit, sizeof fit);
 	snprintf(text, sizeof text, "the creation of variable \"%s\", %s %.40s", fit,
 			choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, shape));
-	// Other replicas' gradients need complete memory before r parks. All workers make the
-	// variable at the same place in their exchanges, so r's updates come first.
+	// Other replicas' gradients need complete memory before r parks. All workers make the variable
+	// at the same place in their exchanges, so r's updates come first.
 	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK ||
 			(r->run->strategy->process_group != NULL &&
 					chi_gradients_finish_updates_of(r, NULL) != CHOIR_OK)) {
@@ -430,7 +429,7 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	}
 	if (r->id == 0) {
 		choir_variable *v = find_or_make(r->run->strategy, c);
-		if (v == NULL) { // ends the others' wait
+		if (v == NULL) {
 			chi_frame_record_error(f);
 			chi_run_fail(r->run, 0);
 			return NULL;
@@ -442,7 +441,7 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 		return NULL;
 	}
 	choir_variable *made = point->variable;
-	chi_sync_point_leave(r, point);
+	chi_sync_point_leave(point);
 	return made;
 }
 

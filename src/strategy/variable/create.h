@@ -9,18 +9,17 @@ typedef struct {
 	const choir_variable_options *options; // of full size; or NULL
 	choir_variable *colocated_with;
 	bool non_slot;
-	void *wrap; // the caller's memory
-	double l1, l2; // of its regularizer
+	void *wrap;
+	double l1, l2;
 	bool slot; // an optimizer's zeros, which workers need not compare
 } chi_creation;
 // The caller has checked the context.
 choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c);
 choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name);
-// In between, one worker at a time looks for a name and makes a variable. They may be nested.
-// CHOIR_TIMEOUT: another worker did not finish.
+// One worker at a time looks for a name and makes a variable. They may be nested. CHOIR_TIMEOUT:
+// another worker did not finish.
 choir_status chi_strategy_begin_creation(choir_strategy *s, const char *name);
 void chi_strategy_end_creation(choir_strategy *s);
-// Colocated with v: zeros, not trainable, not saved with weights.
+// Zeros, not trainable, not saved with weights.
 choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what);
-// A new variable, to which nothing else refers.
 void chi_strategy_delete_variable(choir_variable *v);

@@ -1,5 +1,4 @@
-// The context decides which copy is read and when components are aggregated. A tape records the
-// read.
+// The context decides which copy is read and when components are aggregated.
 #include "base/hash.h"
 #include "base/text.h"
 #include "op/tape/tape.h"
@@ -52,7 +51,6 @@ static choir_tensor *read_before(const choir_variable *v, choir_frame *f)
 	return NULL;
 }
 
-// rows: the rows that matter were fetched.
 static choir_tensor *read_own(choir_variable *v, choir_frame *f, bool rows)
 {
 	if (!rows && chi_remote_fetch(v, 0, NULL) != CHOIR_OK) {
@@ -160,7 +158,6 @@ static choir_tensor *read_together(choir_replica *r, const choir_variable *v, ch
 	return t;
 }
 
-// Optimizers see the shards.
 static choir_tensor *read_whole(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);

@@ -16,12 +16,12 @@ typedef struct {
 	choir_variable *variable;
 	choir_scatter how;
 	choir_tensor *indices, *values;
-	choir_tensor *number; // passed as values; NAN: none
+	choir_tensor *number;
 } scatter;
 
 static const struct {
 	const char *kernel, *name;
-	bool aggregates; // over replicas
+	bool aggregates;
 } methods[] = {
 	[CHOIR_SCATTER_ADD] = { "scatter_add", "scatter_add", true },
 	[CHOIR_SCATTER_SUB] = { "scatter_subtract", "scatter_sub", true },
@@ -88,7 +88,7 @@ static choir_status write_copies(const scatter *s)
 				: write_far_copy(s, i);
 		if (status != CHOIR_OK) {
 			if (i > 0)
-				chi_variable_undefine(v); // copies differ
+				chi_variable_undefine(v);
 			return chi_frame_record_error(f);
 		}
 	}
@@ -198,7 +198,6 @@ static choir_status write_in_replica(choir_replica *replica, scatter *s)
 {
 	const chi_merge_call c = { methods[s->how].name, aggregate_and_write, s, s->variable,
 		(uint64_t) s->how + 100, s->variable->name };
-	// Concatenation needs one dtype.
 	const chi_named given[] = { { "indices", choir_cast(s->indices, CHOIR_I64) },
 		{ "values", s->values }, { "number", s->number } };
 	return chi_merge_own(chi_replica_of(replica), &c, 3, given);

@@ -1,5 +1,4 @@
-// Reads of shards and recorded operations. So gradients flow to the shards, and optimizers see
-// only these.
+// Reads of shards and recorded operations, so gradients flow to the shards.
 #include "strategy/variable/read.h"
 #include "strategy/variable/sharded_read.h"
 
@@ -43,7 +42,7 @@ static choir_tensor **read_shards(choir_variable *parent, choir_frame *f)
 
 choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f)
 {
-	for (int i = 0; i < parent->shards; i++) // what it brings is a write
+	for (int i = 0; i < parent->shards; i++)
 		if (chi_remote_fetch(parent->shard[i], 0, NULL) != CHOIR_OK) {
 			chi_frame_record_error(f);
 			return NULL;
@@ -181,7 +180,7 @@ choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices)
 	if ((indices->dtype != CHOIR_U8 && indices->dtype != CHOIR_I32 &&
 				indices->dtype != CHOIR_I64) ||
 			shape.rank + v->shape.rank - 1 > CHOIR_MAX_RANK)
-		return choir_gather(choir_variable_read(v->shard[0], f), indices); // fails with the reason
+		return choir_gather(choir_variable_read(v->shard[0], f), indices);
 	const int64_t *rows = rows_of(v, indices);
 	choir_tensor *t = rows == NULL ? NULL : take_rows(v, f, choir_shape_elements(&shape), rows);
 	for (int i = 1; i < v->shape.rank; i++)
@@ -232,7 +231,7 @@ choir_tensor *choir_variable_slice(
 	const int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? n : n - 1;
 	start = clamped(start, n, lowest, highest);
 	stop = clamped(stop, n, lowest, highest);
-	step = step > n ? n + 1 : step < -n ? -n - 1 : step; // past the other end
+	step = step > n ? n + 1 : step < -n ? -n - 1 : step;
 	int64_t count = 0;
 	if (step > 0 && stop > start)
 		count = (stop - start - 1) / step + 1;

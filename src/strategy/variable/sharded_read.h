@@ -5,13 +5,12 @@
 
 choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f);
 
-// Row numbers by shard: shard i has first[i] .. first[i + 1] - 1, in their original order.
+// Shard i has first[i] .. first[i + 1] - 1, in their original order.
 typedef struct {
 	int64_t n;
 	int64_t *first;
 	int64_t *place; // among the given row numbers
-	int64_t *row; // within the shard
+	int64_t *row;
 } chi_dealt_rows;
-// In f's arena.
 choir_status chi_shards_deal(choir_frame *f, const choir_variable *parent, int64_t n,
 		const int64_t rows[], chi_dealt_rows *d);

@@ -1,14 +1,13 @@
-// A checkpoint is a directory "step-1500" ("step-1500.2" if that exists) with
-// weights.safetensors, state.safetensors and manifest.json. It is written as ".step-1500.tmp" and
-// renamed when it is on the disk; before its deletion it becomes ".step-1500.old". So "step-..."
-// is always complete, unless it is damaged later.
+// A checkpoint is a directory "step-1500" ("step-1500.2" if that exists). It is renamed from
+// ".step-1500.tmp" when it is on the disk, and to ".step-1500.old" before its deletion. So
+// "step-..." is complete, unless it is damaged later.
 #pragma once
 
 #include "train/checkpoint/manifest.h"
 #include "train/checkpoint/snapshot.h"
 
 typedef struct {
-	char *name; // "step-1500"
+	char *name;
 	char *path;
 	bool half; // ".tmp" or ".old" of a killed process
 	bool readable;
@@ -18,17 +17,16 @@ typedef struct {
 
 typedef struct {
 	size_t n, capacity;
-	chi_checkpoint *step; // in the order of saving; without a manifest first
+	chi_checkpoint *step;
 } chi_checkpoints;
 
 // Also those with an unreadable manifest.
 choir_status chi_checkpoints_find(const char *directory, chi_checkpoints *steps);
 void chi_checkpoints_free(chi_checkpoints *steps);
-// CHOIR_INVALID: not a checkpoint's name; else fails as chi_manifest_read. Always free *step.
+// CHOIR_INVALID: not a checkpoint's name; else as chi_manifest_read. Always free *step.
 choir_status chi_checkpoint_open(const char *path, chi_checkpoint *step);
 void chi_checkpoint_free(chi_checkpoint *step);
 
-// Two files, verified by their checksums.
 typedef struct {
 	unsigned char *data[CHI_CHECKPOINT_FILES];
 	size_t bytes[CHI_CHECKPOINT_FILES];
@@ -38,12 +36,10 @@ typedef struct {
 // CHOIR_CORRUPT names the tensor or file; CHOIR_NOT_FOUND: a file is missing. Always free *c.
 choir_status chi_checkpoint_content_read(const chi_checkpoint *step, chi_checkpoint_content *c);
 void chi_checkpoint_content_free(chi_checkpoint_content *c);
-// Restores what the chief has read with status, after sending it to the others. Failures are the
-// same on all.
+// What the chief has read with status is sent to the others. Failures are the same on all.
 choir_status chi_checkpoint_content_apply(
 		choir_strategy *s, choir_status status, chi_checkpoint_content *c);
 
-// Damaged files, and not a failing system.
 bool chi_checkpoint_is_damage(choir_status status);
 
 // The caller frees *path. After a failure it is NULL and the files are removed if possible. If
@@ -57,6 +53,5 @@ typedef struct {
 	const chi_st_pair *pair;
 } chi_checkpoint_plan;
 choir_status chi_checkpoint_write(const chi_checkpoint_plan *plan, char **path);
-// Renames all, syncs once, deletes.
 choir_status chi_checkpoints_remove(
 		const char *directory, size_t n, chi_checkpoint *const steps[]);

@@ -6,7 +6,7 @@
 
 struct choir_checkpoint_list {
 	chi_checkpoints steps;
-	chi_checkpoint_content content; // of the last check
+	chi_checkpoint_content content;
 	choir_checkpoint_tensor shown;
 };
 

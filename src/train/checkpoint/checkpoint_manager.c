@@ -1,6 +1,6 @@
-// A save copies the strategy's state to the manager's memory. The caller's thread or the
-// manager's writes this copy; the next save waits for the manager's thread. All workers make the
-// same calls and get the status of the chief, which alone uses the directory.
+// The caller's thread or the manager's writes a copy of the strategy's state; the next save waits
+// for the manager's thread. All workers make the same calls and get the status of the chief, which
+// alone uses the directory.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"
@@ -28,15 +28,13 @@ struct choir_checkpoint_manager {
 	chi_snapshot snapshot;
 	chi_metadata metadata;
 	uint64_t saves;
-	char *path; // saved or restored last
+	char *path;
 	chi_thread thread;
 	bool writing;
-	bool touching; // writes nothing yet
+	bool touching;
 	chi_atomic32 written;
 	chi_error failure;
 };
-
-// ---- Creating and freeing.
 
 static choir_status complete(const choir_checkpoint_options *given, choir_checkpoint_options *o)
 {
@@ -54,7 +52,6 @@ static choir_status complete(const choir_checkpoint_options *given, choir_checkp
 	return CHOIR_OK;
 }
 
-// Of killed processes.
 static choir_status clean(const char *directory, chi_checkpoints *steps)
 {
 	for (size_t i = 0; i < steps->n; i++) {
@@ -142,7 +139,7 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m)
 	if (m == NULL)
 		return;
 	join(m);
-	if (m->failure.status != CHOIR_OK) // not reported yet
+	if (m->failure.status != CHOIR_OK)
 		chi_log(CHOIR_LOG_WARNING, "%s: a save failed: %s", m->directory, m->failure.text);
 	chi_snapshot_free(&m->snapshot);
 	chi_metadata_free(&m->metadata);
@@ -153,15 +150,11 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m)
 	chi_free(m);
 }
 
-// ---- Which checkpoints are kept.
-
-// False: no number for the best metric.
 static bool best_number(const char *value, double *number)
 {
 	return value != NULL && chi_parse_double(value, number) && !isnan(*number);
 }
 
-// Of equal ones the newer is better.
 static int better(
 		const choir_checkpoint_manager *m, const chi_checkpoints *steps, size_t i, double mine)
 {
@@ -211,8 +204,6 @@ static choir_status remove_old(const choir_checkpoint_manager *m)
 	return status;
 }
 
-// ---- Saving.
-
 static choir_status write_step(choir_checkpoint_manager *m)
 {
 	const chi_checkpoint_plan plan = { .directory = m->directory,
@@ -243,7 +234,7 @@ static void write_behind(void *arg)
 static void touch_behind(void *arg)
 {
 	choir_checkpoint_manager *m = arg;
-	chi_thread_stand_back(); // to be done before the first save
+	chi_thread_stand_back(); // done before the first save
 	chi_snapshot_touch(&m->snapshot);
 	chi_atomic32_store(&m->written, 1);
 }
@@ -270,7 +261,6 @@ static void make_ready(choir_checkpoint_manager *m)
 	chi_error_restore(&before);
 }
 
-// Once.
 static choir_status report(choir_checkpoint_manager *m)
 {
 	const choir_status status = m->failure.status;
@@ -360,8 +350,6 @@ choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m)
 	return report(m);
 }
 
-// ---- Restoring.
-
 static choir_status none_whole(const choir_checkpoint_manager *m, size_t damaged)
 {
 	if (damaged == 0)
@@ -423,13 +411,12 @@ static choir_status read_one(const choir_checkpoint_manager *m, const chi_checkp
 	return no_such_step(m, steps, step);
 }
 
-// step CHOIR_NONE: the newest.
 static choir_status read_here(choir_checkpoint_manager *m, int64_t step, chi_checkpoint_content *c)
 {
 	chi_checkpoints steps = { 0 };
 	if (!writes(m))
 		return CHOIR_OK;
-	join(m); // the requested one may be incomplete
+	join(m);
 	choir_status status = chi_checkpoints_find(m->directory, &steps);
 	if (status == CHOIR_OK)
 		status = step == CHOIR_NONE ? read_newest(m, &steps, c) : read_one(m, &steps, step, c);

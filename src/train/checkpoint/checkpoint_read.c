@@ -144,8 +144,6 @@ choir_status chi_checkpoints_find(const char *directory, chi_checkpoints *steps)
 	return status;
 }
 
-// ---- Reading one.
-
 static choir_status damaged(const char *path, const char *tensor, uint32_t is, uint32_t needed)
 {
 	char clean[120];
@@ -160,7 +158,6 @@ static choir_status damaged(const char *path, const char *tensor, uint32_t is, u
 			path, chi_text_clean(tensor, clean, sizeof clean), is, needed);
 }
 
-// Both are in the order of names.
 static choir_status check_tensors(const char *path, const chi_manifest_file *m,
 		const chi_safetensors *st, const unsigned char *data)
 {
@@ -182,7 +179,6 @@ static choir_status check_tensors(const char *path, const chi_manifest_file *m,
 	return CHOIR_OK;
 }
 
-// In the file, or the whole file's size if that is impossible.
 static size_t header_bytes(const unsigned char *all, size_t bytes)
 {
 	uint64_t length = 0;

@@ -1,5 +1,4 @@
-// The chief reads the files and sends their bytes, so all workers continue from the same
-// checkpoint.
+// The chief reads the files and sends their bytes to all workers.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,5 @@
 // Files and directory are synced before the rename, so a checkpoint survives a power failure.
-// Older ones are removed after it. tests/train/checkpoint/crash_test.c checks the states in
-// between.
+// tests/train/checkpoint/crash_test.c checks the states in between.
 #include "train/checkpoint/checkpoint.h"
 
 #include "base/alloc.h"
@@ -19,10 +18,10 @@
 typedef struct {
 	const chi_checkpoint_plan *plan;
 	chi_directory *directory;
-	chi_directory *step; // NULL: none
-	chi_text final, temporary; // when complete, and until then
+	chi_directory *step;
+	chi_text final, temporary;
 	chi_manifest manifest;
-	uint64_t bytes; // as far as known
+	uint64_t bytes;
 } writing;
 
 // Larger elements first, so that data is aligned; then by name.
@@ -33,7 +32,6 @@ static bool by_size_and_name(const void *a, const void *b)
 	return s != t ? s > t : strcmp(e->name, f->name) < 0;
 }
 
-// In file order, and its header.
 typedef struct {
 	size_t n;
 	chi_state_dict_entry **entry;
@@ -137,7 +135,6 @@ static choir_status write_manifest(const writing *w)
 	return status;
 }
 
-// A free name, and its temporary form.
 static choir_status find_names(writing *w)
 {
 	bool taken = true;
@@ -168,7 +165,6 @@ static choir_status write_directory(writing *w, const content c[])
 	return chi_directory_sync(w->step);
 }
 
-// Disks fill: names the bytes needed and free.
 static choir_status give_up(const writing *w)
 {
 	chi_error first;
@@ -256,9 +252,6 @@ choir_status chi_checkpoint_write(const chi_checkpoint_plan *plan, char **path)
 	return status;
 }
 
-// ---- Removing.
-
-// .NAME.old, or NAME if it begins with a dot.
 static chi_text hidden_name(const chi_checkpoint *step)
 {
 	chi_text name = { 0 };

@@ -51,8 +51,6 @@ void chi_manifest_print(chi_text *text, const chi_manifest *m)
 		chi_text_add(text, tail_format, chi_crc32c(0, text->data, text->length));
 }
 
-// ---- Parsing.
-
 typedef struct {
 	chi_json json;
 	const char *path;
@@ -153,11 +151,11 @@ static choir_status read_known(reader *r, chi_manifest *m)
 	if (strcmp(r->json.text, "metadata") == 0)
 		return read_object(r, read_pair, m);
 	if (strcmp(r->json.text, "crc32c") == 0 && chi_json_next(&r->json) == CHI_JSON_STRING)
-		return CHOIR_OK; // already compared
+		return CHOIR_OK;
 	return corrupt(r);
 }
 
-// The format comes first, so that nothing else of a newer one is parsed.
+// First, so that nothing else of a newer format is parsed.
 static choir_status read_member(reader *r, void *of)
 {
 	CHOIR_TRY(read_known(r, of));

@@ -1,4 +1,4 @@
-// A checkpoint's step and all checksums, as JSON on one line, which ends in its own checksum.
+// A checkpoint's step and all checksums, as one line of JSON, which ends in its own checksum.
 #pragma once
 
 #include "base/directory.h"
@@ -27,17 +27,16 @@ typedef struct {
 } chi_manifest_file;
 
 typedef struct {
-	uint64_t save; // grows with each save
+	uint64_t save;
 	uint64_t step, replicas;
 	chi_manifest_file file[CHI_CHECKPOINT_FILES];
 	size_t pairs, pairs_capacity;
-	chi_st_pair *pair; // metadata
-	char *text; // all names, when read
+	chi_st_pair *pair;
+	char *text;
 } chi_manifest;
 
 void chi_manifest_print(chi_text *text, const chi_manifest *m);
 // CHOIR_CORRUPT: damaged; CHOIR_UNSUPPORTED: a newer format; CHOIR_NOT_FOUND. Always free *m.
 choir_status chi_manifest_read(const chi_directory *step, chi_manifest *m);
 void chi_manifest_free(chi_manifest *m);
-// In the metadata.
 const char *chi_manifest_find(const chi_manifest *m, const char *key);

@@ -1,6 +1,6 @@
-// Stateful objects are numbered in the order of creation: the second Adam optimizer is "adam_2".
-// The next step's bits depend on weights, on the strategy's step, seed and ON_READ components,
-// and on objects' slots, counters and positions in data.
+// The second Adam optimizer is "adam_2", in the order of creation. The next step's bits depend on
+// weights, on the strategy's step, seed and ON_READ components, and on objects' slots, counters
+// and positions in data.
 #include "train/checkpoint/snapshot.h"
 
 #include "base/alloc.h"
@@ -73,8 +73,6 @@ static choir_status find_objects(choir_strategy *s, objects *o)
 	return CHOIR_OK;
 }
 
-// ---- Memory.
-
 // The heap serves what is small or of unknown size.
 static bool add_need(const choir_variable *v, size_t *need)
 {
@@ -110,8 +108,6 @@ void chi_snapshot_touch(chi_snapshot *snapshot)
 		memset(kept->memory, 0, kept->capacity);
 }
 
-// ---- Taking.
-
 static choir_status take_aggregate(chi_state_dict *to, choir_variable *v, choir_frame *f)
 {
 	void *data = chi_state_dict_add(to, v->name, v->dtype, &v->shape);
@@ -133,7 +129,6 @@ static choir_status take_weights(chi_state_dict *to, const chi_weights *w)
 	return status;
 }
 
-// Of all workers.
 static choir_shape parts_shape(const choir_variable *v)
 {
 	return CHOIR_SHAPE(chi_strategy_parts(v), v->elements);
@@ -206,8 +201,6 @@ void chi_snapshot_free(chi_snapshot *snapshot)
 	chi_free(snapshot->memory.scratch.memory);
 	snapshot->memory = (chi_state_dict_memory){ 0 };
 }
-
-// ---- Applying.
 
 static choir_status check_strategy(chi_state_dict *from)
 {

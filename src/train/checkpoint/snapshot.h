@@ -1,4 +1,4 @@
-// The weights and state, on the host, from which a strategy continues with the same bits.
+// From the weights and state a strategy continues with the same bits.
 #pragma once
 
 #include "strategy/state_dict.h"
@@ -10,15 +10,15 @@ typedef struct {
 	uint64_t step, replicas;
 } chi_snapshot;
 
-// In one block, without other workers. The snapshot must not be in use.
+// The snapshot must not be in use.
 choir_status chi_snapshot_reserve(chi_snapshot *snapshot, choir_strategy *s);
-// The system provides the memory now, so that a copy need not wait.
+// The system provides the memory now.
 void chi_snapshot_touch(chi_snapshot *snapshot);
-// In cross-replica context; reuses the memory. After a failure the snapshot must not be written.
+// In cross-replica context. After a failure the snapshot must not be written.
 choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s);
 void chi_snapshot_free(chi_snapshot *snapshot);
 
-// Restores from checked files: st and data are weights, state is the rest. All is compared before
-// anything changes.
+// st and data are weights, state is the rest, all checked. All is compared before anything
+// changes.
 choir_status chi_snapshot_apply(choir_strategy *s, const char *path, const chi_safetensors *st,
 		const char *data, chi_state_dict *state);

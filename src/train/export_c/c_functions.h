@@ -1,4 +1,4 @@
-// The text of c/*.inc and parts of op/plain, with the plain kernels' arithmetic.
+// The text of c/*.inc and parts of op/plain.
 #pragma once
 
 #include <stdbool.h>
@@ -38,20 +38,18 @@ typedef enum {
 	CHI_C_FUNCTIONS
 } chi_c_function;
 
-// After the tensors.
 typedef enum { CHI_COUNT_NONE, CHI_COUNT_ROWS, CHI_COUNT_ELEMENTS } chi_count;
 
 typedef struct {
 	const char *function;
-	const char *const *lines; // ends with NULL
+	const char *const *lines;
 	uint32_t needs; // directly
 	chi_count count;
 	bool by_rows; // a row of the result depends on that of x alone
-	bool in_place; // over x
+	bool in_place;
 } chi_c_function_facts;
 
 extern const chi_c_function_facts chi_c_functions[CHI_C_FUNCTIONS];
-// main() for numbers, and for text.
 extern const char *const *const chi_main_numbers, *const *const chi_main_text;
-// Adds all that these need.
+// With all that these need.
 uint32_t chi_c_functions_needed(uint32_t used);

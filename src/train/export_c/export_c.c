@@ -81,7 +81,7 @@ static choir_status describe(chi_export *e, choir_layer *l, const choir_export_o
 	int x;
 	if (e->dtype == CHOIR_F32)
 		x = prepare(e, o, chi_export_new_value(e, e->input, false, true));
-	else // a row per time step
+	else
 		x = chi_export_new_value(e, CHOIR_SHAPE(e->input.dim[0], 1), true, true);
 	return chi_export_finish(e, chi_layer_describe(l, e, x));
 }

@@ -1,6 +1,5 @@
-// A forward pass as instructions, printed as C. Each layer (chi_layer_kind's describe) adds
-// instructions for one example. Values between them are numbered; in the end each gets an offset
-// in scratch memory.
+// A forward pass as instructions, printed as C. Each layer adds instructions for one example. In
+// the end each value between them gets an offset in scratch memory.
 #pragma once
 
 #include "base/file.h"
@@ -8,24 +7,24 @@
 #include "train/export_c/c_functions.h"
 
 typedef struct {
-	choir_shape shape; // of one example
+	choir_shape shape;
 	bool varies; // a sequence: its first dimension is a maximum
 	int memory;
 } chi_export_value;
 
-// One value, its views, or several values in turn. Input and output are the caller's.
+// One value, its views, or several values in turn.
 typedef struct {
 	size_t floats;
 	size_t first, last;
-	size_t at; // in scratch memory
+	size_t at;
 	bool given;
 } chi_export_memory;
 
 typedef struct {
 	chi_c_function function;
-	int x, beside, out; // values
+	int x, beside, out;
 	const char *table; // instead of beside, a row for each of x
-	int work; // in scratch; CHOIR_NONE: none
+	int work; // in scratch, or CHOIR_NONE
 	bool last_row;
 	char *how; // initializer of a struct convolution
 	char *rest;
@@ -33,7 +32,7 @@ typedef struct {
 
 typedef struct {
 	char *name;
-	choir_variable *variable; // NULL: data
+	choir_variable *variable;
 	float *data;
 	size_t n;
 } chi_export_weight;
@@ -48,13 +47,13 @@ typedef struct {
 	choir_dtype dtype;
 	choir_shape input;
 	int64_t numbers; // of the input: must be less
-	size_t scratch; // in floats
+	size_t scratch;
 	int output;
 } chi_export;
 
 void chi_export_free(chi_export *e);
 
-// ---- For layers. A value is an index. A failure is recorded on the thread, and the result is
+// For layers. A value is an index. A failure is recorded on the thread, and the result is
 // CHOIR_NONE, which later calls accept as x and return.
 
 int chi_layer_describe(choir_layer *l, chi_export *e, int x);
@@ -65,9 +64,7 @@ int64_t chi_export_rows(const chi_export *e, int x);
 int chi_export_refuse(const choir_layer *l, const chi_export *e, int x, const char *fmt, ...)
 		CHOIR_PRINTF(4, 5);
 int chi_export_view(chi_export *e, int x, choir_shape shape);
-// A C expression, owned by e.
 const char *chi_export_variable(chi_export *e, choir_variable *v);
-// A copy of n numbers, named layer_what.
 const char *chi_export_constants(
 		chi_export *e, const char *layer, const char *what, size_t n, const float data[]);
 // fmt gives the arguments after x and its count, each after a comma.
@@ -79,15 +76,10 @@ int chi_export_add_table(chi_export *e, int x, const char *table);
 int chi_export_work(chi_export *e, int out, int64_t floats);
 int chi_export_how(chi_export *e, int out, const char *fmt, ...) CHOIR_PRINTF(3, 4);
 int chi_export_activate(chi_export *e, choir_activation activation, int x);
-// bias may be NULL.
 int chi_export_dense(chi_export *e, choir_activation activation, int x, choir_variable *kernel,
 		choir_variable *bias);
 
-// ---- For the rest of the exporter.
-
-// input: its memory is the caller's.
 int chi_export_new_value(chi_export *e, choir_shape shape, bool varies, bool input);
 // Only a sequence's last time step is kept, and all memory gets its offset.
 choir_status chi_export_finish(chi_export *e, int out);
-// o is resolved.
 choir_status chi_export_print(const chi_export *e, const choir_export_options *o, chi_writer *to);

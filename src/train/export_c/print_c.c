@@ -212,7 +212,6 @@ static void print_memory(printer *p, int memory)
 		chi_text_add(&p->text, "scratch + %zu", m->at);
 }
 
-// ", 128", or the sequence's length.
 static void print_count(printer *p, const chi_instruction *s)
 {
 	const chi_export_value *x = &p->e->value[s->x];

@@ -131,7 +131,6 @@ static bool is_taken(const chi_export *e, const char *name)
 	return false;
 }
 
-// "block0/up" and "kernel" give block0_up_kernel.
 static char *name_weight(const chi_export *e, const char *layer, const char *what)
 {
 	chi_text text = { 0 };
@@ -211,7 +210,6 @@ CHOIR_PRINTF(1, 0) static char *format(const char *fmt, va_list args)
 	return line;
 }
 
-// Only an embedding accepts a sequence of numbers.
 static bool are_numbers(const chi_export *e, int x)
 {
 	if (e->dtype == CHOIR_F32 || !e->memory[e->value[x].memory].given)

@@ -65,7 +65,7 @@ static void join(chi_export *e)
 				to == e->value[e->output].memory || x->floats < y->floats)
 			continue;
 		x->last = y->last;
-		y->first = SIZE_MAX; // unused
+		y->first = SIZE_MAX;
 		for (size_t k = 0; k < e->values; k++)
 			if (e->value[k].memory == to)
 				e->value[k].memory = from;

@@ -6,10 +6,10 @@
 #include <limits.h>
 
 typedef struct {
-	choir_layer layer; // first
+	choir_layer layer;
 	int64_t in, out;
 	int kernel;
-	choir_conv_options how; // complete
+	choir_conv_options how;
 } convolution;
 
 static choir_tensor *convolve(
@@ -134,10 +134,8 @@ static const chi_layer_kind kind_1d = {
 	.name = "conv1d", .image = CHI_IMAGE_MADE, .apply = apply_1d, .describe = describe_1d
 };
 
-// ---- Convolutions without a fused bias and activation
-
 typedef struct {
-	chi_layer_kind kind; // first
+	chi_layer_kind kind;
 	int axes;
 	bool transposed;
 	choir_tensor *(*op)(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);

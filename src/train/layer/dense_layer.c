@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 typedef struct {
-	choir_layer layer; // first
+	choir_layer layer;
 	int64_t in;
 	choir_activation activation;
 } dense;

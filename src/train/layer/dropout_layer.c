@@ -1,10 +1,10 @@
-// The layer's name is part of the random key, so two layers drop different elements.
+// The random key contains the layer's name, so two layers drop different elements.
 #include "train/layer/layer.h"
 
 #include "base/hash.h"
 
 typedef struct {
-	choir_layer layer; // first
+	choir_layer layer;
 	double rate;
 	uint64_t seed;
 } dropout;
@@ -18,7 +18,6 @@ static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 	return choir_dropout(x, d->rate, d->seed);
 }
 
-// Evaluation drops nothing.
 static int describe(choir_layer *l, chi_export *e, int x)
 {
 	(void) l;

@@ -1,16 +1,14 @@
-// Rows of a table by index, positions added to a sequence, and the transposed table as a model's
-// last layer.
+// Rows of a table by index, positions, and the transposed table as a model's last layer.
 #include "train/layer/layer.h"
 
 #include <inttypes.h>
 
 typedef struct {
-	choir_layer layer; // first
+	choir_layer layer;
 	int64_t rows, width;
 	choir_layer *tied; // the table's owner; NULL: itself
 } embedding;
 
-// Or 16 bits in mixed precision.
 static bool is_f32(const choir_tensor *x)
 {
 	return chi_dtype_wide(x->dtype) == CHOIR_F32;
@@ -51,7 +49,6 @@ static choir_tensor *apply_tied(choir_layer *l, choir_tensor *x)
 			x, choir_variable_read(e->tied->variable[0], x->frame), CHOIR_TRANSPOSED_B);
 }
 
-// An exported function's input is [positions, 1].
 static int describe_embedding(choir_layer *l, chi_export *e, int x)
 {
 	const embedding *b = (const embedding *) l;

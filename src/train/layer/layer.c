@@ -1,4 +1,4 @@
-// What layers share. A failed constructor leaves no variables, so that its name is free again.
+// A failed constructor leaves no variables, so that its name is free again.
 #include "train/layer/layer.h"
 
 #include "base/alloc.h"
@@ -68,8 +68,8 @@ static choir_status note(const choir_layer *l)
 			l->setting[0] == '\0' ? "" : " with ", l->setting);
 }
 
-// All workers make layers with variables. One alone may make others, so these are noted only
-// inside such a layer, before the first update.
+// One worker alone may make layers without variables, so these are noted only inside a layer with
+// variables, before the first update.
 static choir_status note_made(const choir_layer *l, size_t n, choir_layer *const inside[])
 {
 	const chi_context *c = chi_context_current();
@@ -164,7 +164,7 @@ const char *chi_layer_activation(choir_activation activation)
 	return names[activation];
 }
 
-// Its constructor left an error.
+// NULL: its constructor left an error.
 choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *const layers[])
 {
 	const choir_strategy *current = choir_strategy_current();

@@ -6,12 +6,12 @@
 #include "strategy/strategy.h"
 #include "train/export_c/export_c.h"
 
-// For imports of weights whose images have another order of axes.
+// For imports whose images have another order of axes.
 typedef enum {
 	CHI_IMAGE_KEPT = 0,
-	CHI_IMAGE_MADE, // by a convolution
+	CHI_IMAGE_MADE,
 	CHI_IMAGE_FLATTENED,
-	CHI_IMAGE_USED, // by a dense layer
+	CHI_IMAGE_USED,
 	CHI_IMAGE_ENDED // what follows has no order of pixels
 } chi_image_role;
 
@@ -23,17 +23,15 @@ typedef struct {
 typedef struct {
 	const char *name;
 	chi_image_role image;
-	// Through contained layers.
 	void (*follow)(choir_layer *l, chi_image *image);
-	// x is usable, and f32 if the layer has its own variables. NULL: recorded in x's frame.
+	// x is usable, and f32 if the layer has its own variables.
 	choir_tensor *(*apply)(choir_layer *l, choir_tensor *x);
-	// Without the final ReLU; for layers that rectify.
 	choir_tensor *(*apply_linear)(choir_layer *l, choir_tensor *x);
 	bool maximum; // results are maxima of elements of x
-	// For layers that contain others; NULL: its own. index is in range.
+	// NULL: the layer's own.
 	choir_variable *(*variable)(choir_layer *l, int index);
 	bool any_dtype; // x need not be f32, even with variables
-	// For C export; NULL: not possible.
+	// NULL: no export to C.
 	int (*describe)(choir_layer *l, chi_export *e, int x);
 } chi_layer_kind;
 
@@ -43,44 +41,38 @@ struct choir_layer {
 	const chi_layer_kind *kind;
 	choir_strategy *strategy;
 	char *name;
-	char setting[CHI_LAYER_SETTING]; // options in words; "": none
-	bool rectifies; // ends with ReLU
-	int64_t channels; // of the images that a convolution makes
-	choir_precision precision; // DEFAULT: the frame's
-	int variables; // also of contained layers
-	choir_variable *variable[CHI_LAYER_VARIABLES]; // NULL: unused
+	char setting[CHI_LAYER_SETTING];
+	bool rectifies;
+	int64_t channels;
+	choir_precision precision;
+	int variables;
+	choir_variable *variable[CHI_LAYER_VARIABLES];
 };
 
-// What all constructors check.
 choir_status chi_layer_check(
 		const char *kind, const char *name, bool needs_name, choir_activation activation);
-// Zeroed, without an owner; name is copied, and may be NULL.
+// Without an owner. name is copied, and may be NULL.
 choir_layer *chi_layer_new(size_t bytes, const chi_layer_kind *kind, const char *name);
-// "name/what"; o NULL: zeros.
 choir_status chi_layer_make_variable(
 		choir_layer *l, const char *what, choir_shape shape, const choir_variable_options *o);
-// "name/kernel" and, with bias, "name/bias" of the kernel's last dimension.
+// "name/kernel" and, with bias, "name/bias".
 choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, bool bias);
-// Options that variables do not show, before the layer is finished. A containing layer adds
-// chi_layer_hash of the others.
+// Options that variables do not show. A containing layer adds chi_layer_hash of the others.
 void chi_layer_set(choir_layer *l, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 uint64_t chi_layer_hash(const choir_layer *l); // 0 for NULL
-// Gives l (NULL is allowed) to the strategy. If l has variables and no replica makes it, workers
-// compare its options after the first update (strategy/worker_consistency.h). After a failure
-// here or in status, l and its variables are deleted: NULL.
+// Gives l (may be NULL) to the strategy. If l has variables and no replica makes it, workers
+// compare its options after the first update. After a failure here or in status, l and its
+// variables are deleted: NULL.
 choir_layer *chi_layer_finish(choir_layer *l, choir_status status);
-// It contains n layers, some of them NULL.
 choir_layer *chi_layer_finish_around(
 		choir_layer *l, size_t n, choir_layer *const inside[], choir_status status);
 const char *chi_layer_activation(choir_activation activation);
 
 bool chi_layer_is_regularized(choir_layer *l);
-// Kernels whose inputs are a flattened image get its number of channels (flattened_channels of
-// value/variable.h).
+// Sets flattened_channels (value/variable.h).
 void chi_layer_follow(choir_layer *l, chi_image *image);
 choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x);
 // Records 'layer "hidden": ' and the message as CHOIR_INVALID in x's frame. Returns NULL.
 choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// The contained layers exist and belong to the current strategy.
 choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *const layers[]);

@@ -1,5 +1,5 @@
-// In training, a batch norm uses the statistics of the batch, of one replica or of all, and
-// updates its moving statistics, which evaluation uses.
+// In training, a batch norm uses the batch's statistics, of one replica or of all, and updates its
+// moving statistics, which evaluation uses.
 #include "base/alloc.h"
 #include "base/options.h"
 #include "train/layer/layer.h"
@@ -13,11 +13,11 @@
 #include <math.h>
 
 typedef struct {
-	choir_layer layer; // first
+	choir_layer layer;
 	int64_t channels;
 	double epsilon, momentum;
 	bool over_replicas;
-	int64_t groups; // of a group norm
+	int64_t groups;
 } norm;
 
 enum { GAMMA, BETA, MEAN, VARIANCE };
@@ -30,7 +30,6 @@ static bool read_all(const choir_layer *l, const choir_tensor *x, choir_tensor *
 	return true;
 }
 
-// x must be [.., channels].
 static bool fits(choir_layer *l, choir_tensor *x)
 {
 	const norm *n = (const norm *) l;
@@ -145,7 +144,6 @@ static int describe_row_norm(choir_layer *l, chi_export *e, int x)
 			centered ? beta : "NULL", centered ? ".at" : "");
 }
 
-// As apply_batch_norm, in f32.
 static void fold(const norm *n, const float *value, float *factor, float *offset)
 {
 	const int64_t c = n->channels;

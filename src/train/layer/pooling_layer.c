@@ -7,14 +7,14 @@
 typedef choir_tensor *pool_fn(choir_tensor *x, int size, int stride, int padding);
 
 typedef struct {
-	chi_layer_kind kind; // first
+	chi_layer_kind kind;
 	int axes;
 	pool_fn *pool;
 	const char *needs;
 } pool_kind;
 
 typedef struct {
-	choir_layer layer; // first
+	choir_layer layer;
 	int size, stride;
 } pool;
 
@@ -171,7 +171,7 @@ choir_layer *choir_global_average_pool_new(void)
 }
 
 typedef struct {
-	choir_layer layer; // first
+	choir_layer layer;
 	int64_t factor;
 	choir_interpolation interpolation;
 } upsampling;
@@ -206,7 +206,7 @@ static choir_tensor *apply_flatten(choir_layer *l, choir_tensor *x)
 {
 	if (x->shape.rank < 1)
 		return chi_layer_fail(l, x, "needs [n, ...]; the input is a scalar");
-	choir_shape flat = { 2, { x->shape.dim[0], 1 } }; // as n may be 0
+	choir_shape flat = { 2, { x->shape.dim[0], 1 } };
 	for (int i = 1; i < x->shape.rank; i++)
 		if (!chi_int64_multiply(flat.dim[1], x->shape.dim[i], &flat.dim[1]))
 			return chi_layer_fail(l, x, "an example has too many elements");

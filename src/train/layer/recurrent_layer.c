@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 typedef struct {
-	choir_layer layer; // first
+	choir_layer layer;
 	int64_t in;
 } recurrent;
 
@@ -44,7 +44,6 @@ static choir_tensor *apply_gru(choir_layer *l, choir_tensor *x)
 								 own(l, RECURRENT_BIAS, x), NULL);
 }
 
-// One product for all time steps, then the recurrence with work floats per unit.
 static int describe_recurrence(
 		choir_layer *l, chi_export *e, int x, chi_c_function piece, int64_t work, const char *more)
 {
@@ -81,7 +80,7 @@ static const chi_layer_kind gru_kind = {
 	.name = "gru", .image = CHI_IMAGE_ENDED, .apply = apply_gru, .describe = describe_gru
 };
 
-// The forget gate starts open (Jozefowicz, Zaremba, Sutskever 2015), as in Keras.
+// As in Keras (Jozefowicz, Zaremba, Sutskever 2015).
 static choir_status open_forget_gate(void *out, const choir_shape *shape, void *user)
 {
 	float *bias = out;
@@ -136,7 +135,7 @@ choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units)
 }
 
 typedef struct {
-	choir_layer layer; // first
+	choir_layer layer;
 	choir_layer *forward, *backward;
 } bidirectional;
 

@@ -2,7 +2,6 @@
 #include "strategy/replica/replica.h"
 #include "train/layer/layer.h"
 
-// sum NULL: nothing yet.
 static choir_tensor *add_term(choir_tensor *sum, double factor, choir_tensor *term)
 {
 	term = choir_scale(choir_sum(term, CHOIR_ALL_AXES), factor);

@@ -7,7 +7,7 @@
 #include <limits.h>
 
 typedef struct {
-	choir_layer layer; // first
+	choir_layer layer;
 	choir_layer *inside, *shortcut; // shortcut NULL: x itself
 	choir_activation activation;
 } residual;
@@ -92,7 +92,7 @@ choir_layer *choir_residual_new(
 }
 
 typedef struct {
-	choir_layer layer; // first
+	choir_layer layer;
 	choir_activation activation;
 } activation_layer;
 

@@ -8,14 +8,13 @@
 #include <string.h>
 
 typedef struct {
-	choir_layer layer; // first
+	choir_layer layer;
 	int64_t width;
 	choir_attention_options how;
 } attention;
 
 enum { IN, IN_BIAS, OUT, OUT_BIAS };
 
-// By variables first and first + 1.
 static choir_tensor *project(choir_layer *l, int first, choir_tensor *x)
 {
 	choir_tensor *kernel = choir_variable_read(l->variable[first], x->frame);

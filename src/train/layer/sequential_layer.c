@@ -9,13 +9,12 @@
 #include <string.h>
 
 typedef struct {
-	choir_layer layer; // first
+	choir_layer layer;
 	size_t n;
 	choir_layer *inside[];
 } sequential;
 
-// ReLU and maximum commute, with the same bits in both passes, and ReLU is cheaper after the
-// maximum.
+// ReLU and maximum commute, with the same bits in both passes, and ReLU is cheaper afterwards.
 static bool changes_places(const sequential *s, size_t i)
 {
 	return s->inside[i]->rectifies && i + 1 < s->n && s->inside[i + 1]->kind->maximum;

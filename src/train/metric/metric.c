@@ -1,5 +1,5 @@
-// A total and a count in f64. Each replica has a component, so updates need no synchronization.
-// Checkpoints contain metrics, weights files do not.
+// Each replica has a component, so updates need no synchronization. Checkpoints contain metrics,
+// weights files do not.
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"
@@ -243,7 +243,7 @@ choir_status choir_metric_update(
 choir_status choir_metric_update_weighted(
 		choir_metric *m, choir_tensor *labels, choir_tensor *scores, choir_tensor *weights)
 {
-	if (weights == NULL) // an earlier operation failed
+	if (weights == NULL)
 		return chi_frame_status(choir_tensor_frame(scores != NULL ? scores : labels));
 	return update_untaped(m, scores, labels, weights);
 }

@@ -25,17 +25,17 @@ typedef enum {
 	CHI_METRIC_AUC
 } chi_metric_kind;
 
-// Sums in f64: some single ones, then some of k elements each. Kinds without them have a total
-// and a count.
+// In f64: some single ones, then some of k elements each. Kinds without them have a total and a
+// count.
 enum { CHI_METRIC_SUMS = 4 };
 typedef struct {
-	size_t sums, of_k; // both 0: a total and a count, or a matrix
-	// What a batch adds to each sum. weights is NULL or broadcasts.
+	size_t sums, of_k;
+	// weights is NULL or broadcasts.
 	choir_status (*add)(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 			choir_tensor *weights, choir_tensor *sum[]);
 	double (*result)(const choir_metric *m, const double sum[]);
 } chi_metric_sums;
-const chi_metric_sums *chi_metric_sums_of(chi_metric_kind kind); // NULL: none
+const chi_metric_sums *chi_metric_sums_of(chi_metric_kind kind);
 int64_t chi_metric_elements(const choir_metric *m, const chi_metric_sums *kind);
 
 struct choir_metric {
@@ -46,14 +46,13 @@ struct choir_metric {
 	// Kinds with sums: total is [sums], count NULL.
 	choir_variable *total, *count;
 	double threshold;
-	int64_t classes, k; // k of top-k; or classes or thresholds with sums of their own
+	int64_t classes, k; // k of top-k; or classes or thresholds
 };
 
-// What a batch adds; *count is NULL for CONFUSION. Failures are the frame's.
+// *count is NULL for CONFUSION. Failures are the frame's.
 choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
 		choir_tensor *weights, choir_tensor **total, choir_tensor **count);
 
-// Over components; the count exists.
 choir_status chi_metric_totals(choir_metric *m, double *total, double *count);
 
 void chi_metric_free(void *self);
@@ -65,8 +64,6 @@ choir_tensor *chi_metric_weigh(const choir_metric *m, choir_tensor *x, choir_ten
 // scores' dtype, as in Keras. CHOIR_INVALID: unequal shapes.
 choir_status chi_metric_compare(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 		choir_tensor **said, choir_tensor **are);
-// Labels are i64 [n].
 choir_status chi_metric_check_labels(const choir_metric *m, choir_tensor *labels, int64_t classes);
-// Scores are [n, classes] and labels [n] of an integer dtype.
 choir_status chi_metric_check_classes(
 		const choir_metric *m, const choir_tensor *scores, const choir_tensor *labels);

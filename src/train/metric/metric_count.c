@@ -1,5 +1,5 @@
-// Sums in f64, made on the batch's device. Whole numbers are exact up to 2^53, so counts do not
-// depend on which replica gets an example.
+// In f64, whole numbers are exact up to 2^53, so counts do not depend on which replica gets an
+// example.
 #include "train/metric/metric.h"
 
 #include "choir/nn.h"
@@ -110,7 +110,6 @@ static choir_status count_confusion(const choir_metric *m, choir_tensor *scores,
 	return CHOIR_OK;
 }
 
-// Compared in the scores' dtype, as in Keras.
 static choir_tensor *said_yes(const choir_metric *m, choir_tensor *scores)
 {
 	if (!chi_dtype_is_float(scores->dtype))
@@ -135,7 +134,6 @@ choir_status chi_metric_compare(const choir_metric *m, choir_tensor *scores, cho
 	return CHOIR_OK;
 }
 
-// True positives, and predicted (PRECISION) or actual positives (RECALL).
 static choir_status count_found(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 		choir_tensor *weights, choir_tensor **total, choir_tensor **count)
 {
@@ -150,7 +148,6 @@ static choir_status count_found(const choir_metric *m, choir_tensor *scores, cho
 	return CHOIR_OK;
 }
 
-// One tensor of all.
 static choir_status count_sums(const choir_metric *m, const chi_metric_sums *kind,
 		choir_tensor *scores, choir_tensor *labels, choir_tensor *weights, choir_tensor **total)
 {

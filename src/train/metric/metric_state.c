@@ -24,7 +24,6 @@ static choir_status save(void *self, chi_state_dict *to)
 	return m->count == NULL ? CHOIR_OK : save_parts(m->count, "count", to);
 }
 
-// Any number of components.
 static choir_status take_parts(const choir_variable *v, const char *what, chi_state_dict *from,
 		const double **part, int64_t *parts)
 {

@@ -1,5 +1,4 @@
-// Metrics whose state is sums. A kind is a row: the numbers of sums, what a batch adds to each,
-// and the result.
+// A kind is a row: the numbers of sums, what a batch adds to each, and the result.
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"
@@ -35,10 +34,8 @@ static double first(const choir_metric *m, const double sum[])
 	return sum[0];
 }
 
-// ---- Errors. predictions and targets have one shape.
-
-static choir_status errors(const choir_metric *m, choir_tensor *predictions, choir_tensor *targets,
-		choir_tensor **error)
+static choir_status add_errors(const choir_metric *m, choir_tensor *predictions,
+		choir_tensor *targets, choir_tensor *weights, choir_tensor *sum[])
 {
 	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT];
 	if (!chi_shape_equal(&predictions->shape, &targets->shape))
@@ -46,26 +43,12 @@ static choir_status errors(const choir_metric *m, choir_tensor *predictions, cho
 				"metric \"%s\": predictions are %s and targets %s; equal shapes are needed",
 				m->name, chi_shape_print(&predictions->shape, have),
 				chi_shape_print(&targets->shape, also));
-	*error = choir_subtract(choir_cast(predictions, CHOIR_F64), choir_cast(targets, CHOIR_F64));
-	return CHOIR_OK;
-}
-
-static choir_status add_squares(const choir_metric *m, choir_tensor *predictions,
-		choir_tensor *targets, choir_tensor *weights, choir_tensor *sum[])
-{
-	choir_tensor *error;
-	CHOIR_TRY(errors(m, predictions, targets, &error));
-	sum[0] = sum_all(m, choir_square(error), weights);
-	sum[1] = sum_all(m, ones_like(error), weights);
-	return CHOIR_OK;
-}
-
-static choir_status add_absolutes(const choir_metric *m, choir_tensor *predictions,
-		choir_tensor *targets, choir_tensor *weights, choir_tensor *sum[])
-{
-	choir_tensor *error;
-	CHOIR_TRY(errors(m, predictions, targets, &error));
-	sum[0] = sum_all(m, choir_maximum(error, choir_scale(error, -1)), weights);
+	choir_tensor *error =
+			choir_subtract(choir_cast(predictions, CHOIR_F64), choir_cast(targets, CHOIR_F64));
+	sum[0] = sum_all(m,
+			m->kind == CHI_METRIC_MAE ? choir_maximum(error, choir_scale(error, -1))
+									  : choir_square(error),
+			weights);
 	sum[1] = sum_all(m, ones_like(error), weights);
 	return CHOIR_OK;
 }
@@ -78,7 +61,7 @@ static double root(const choir_metric *m, const double sum[])
 static choir_status add_variance(const choir_metric *m, choir_tensor *predictions,
 		choir_tensor *targets, choir_tensor *weights, choir_tensor *sum[])
 {
-	CHOIR_TRY(add_squares(m, predictions, targets, weights, sum));
+	CHOIR_TRY(add_errors(m, predictions, targets, weights, sum));
 	choir_tensor *target = choir_cast(targets, CHOIR_F64);
 	sum[2] = sum_all(m, target, weights);
 	sum[3] = sum_all(m, choir_square(target), weights);
@@ -91,8 +74,6 @@ static double determination(const choir_metric *m, const double sum[])
 	const double spread = sum[3] - sum[2] * sum[2] / sum[1];
 	return spread > 0 ? 1 - sum[0] / spread : (double) NAN;
 }
-
-// ---- Scores above a threshold.
 
 static choir_status add_f1(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 		choir_tensor *weights, choir_tensor *sum[])
@@ -125,8 +106,6 @@ static choir_status add_found(const choir_metric *m, choir_tensor *scores, choir
 	return CHOIR_OK;
 }
 
-// ---- Top k.
-
 static choir_status add_top_k(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 		choir_tensor *weights, choir_tensor *sum[])
 {
@@ -148,8 +127,6 @@ static choir_status add_top_k(const choir_metric *m, choir_tensor *scores, choir
 	return CHOIR_OK;
 }
 
-// ---- Classes.
-
 static choir_status add_per_class(const choir_metric *m, choir_tensor *scores,
 		choir_tensor *labels, choir_tensor *weights, choir_tensor *sum[])
 {
@@ -157,7 +134,7 @@ static choir_status add_per_class(const choir_metric *m, choir_tensor *scores,
 	choir_tensor *label = choir_cast(labels, CHOIR_I64);
 	CHOIR_TRY(chi_metric_check_labels(m, label, m->k));
 	choir_tensor *hit = choir_cast(choir_equal(choir_argmax(scores, 1), label), CHOIR_F64);
-	choir_tensor *is = choir_one_hot(label, m->k, CHOIR_F64); // [n, classes]
+	choir_tensor *is = choir_one_hot(label, m->k, CHOIR_F64);
 	const choir_shape column = CHOIR_SHAPE(labels->shape.dim[0], 1);
 	choir_tensor *const counted[] = { chi_metric_weigh(m, hit, weights),
 		chi_metric_weigh(m, ones_like(hit), weights) };
@@ -197,12 +174,11 @@ static choir_tensor *thresholds(const choir_metric *m, choir_frame *f)
 	return t;
 }
 
-// The weights of positive and of negative labels, and of those above each threshold.
 static choir_status add_auc(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 		choir_tensor *weights, choir_tensor *sum[])
 {
 	choir_tensor *said, *are;
-	CHOIR_TRY(chi_metric_compare(m, scores, labels, &said, &are)); // checks the shapes
+	CHOIR_TRY(chi_metric_compare(m, scores, labels, &said, &are));
 	choir_tensor *score = choir_cast(scores, CHOIR_F64);
 	const choir_shape column = CHOIR_SHAPE(choir_shape_elements(&scores->shape), 1);
 	choir_tensor *above = score == NULL
@@ -229,8 +205,6 @@ static double area(const choir_metric *m, const double sum[])
 	return sum[0] > 0 && sum[1] > 0 ? twice_area / (2 * sum[0] * sum[1]) : (double) NAN;
 }
 
-// ---- Perplexity.
-
 static choir_status add_losses(const choir_metric *m, choir_tensor *logits, choir_tensor *labels,
 		choir_tensor *weights, choir_tensor *sum[])
 {
@@ -247,9 +221,9 @@ static double exponential(const choir_metric *m, const double sum[])
 }
 
 static const chi_metric_sums kinds[] = {
-	[CHI_METRIC_MSE] = { 2, 0, add_squares, ratio },
-	[CHI_METRIC_RMSE] = { 2, 0, add_squares, root },
-	[CHI_METRIC_MAE] = { 2, 0, add_absolutes, ratio },
+	[CHI_METRIC_MSE] = { 2, 0, add_errors, ratio },
+	[CHI_METRIC_RMSE] = { 2, 0, add_errors, root },
+	[CHI_METRIC_MAE] = { 2, 0, add_errors, ratio },
 	[CHI_METRIC_R2] = { 4, 0, add_variance, determination },
 	[CHI_METRIC_F1] = { 2, 0, add_f1, twice },
 	[CHI_METRIC_TRUE_POSITIVES] = { 1, 0, add_found, first },

@@ -32,7 +32,6 @@ int64_t chi_first_nonfinite(choir_dtype dtype, const void *data, int64_t n)
 	return CHOIR_NONE;
 }
 
-// "[4, 17]"
 static const char *print_place(const choir_variable *v, int64_t element, char text[CHI_SHAPE_TEXT])
 {
 	choir_shape at = v->shape;
@@ -87,7 +86,7 @@ static choir_status check_dtype(const choir_optimizer *o, const choir_variable *
 			o->kind->name, v->name, choir_dtype_name(v->dtype));
 }
 
-// In host memory, all elements must be finite. On devices that is found later.
+// In host memory. On devices a non-finite element is found later.
 static choir_status check_gradient(
 		choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient)
 {
@@ -158,7 +157,7 @@ choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o, choir_repli
 	choir_tensor *t = choir_borrow(r->frame, v->dtype, v->shape, gradient);
 	if (t == NULL)
 		return chi_frame_status(r->frame);
-	t->borrowed = false; // the memory stays valid
+	t->borrowed = false;
 	const choir_status status = choir_optimizer_add_gradient(o, r, v, t);
 	chi_tensor_drop(t);
 	return status;
@@ -183,7 +182,6 @@ static choir_status give_ready(void *user, size_t index, choir_tensor *gradient)
 			g->optimizer, g->replica, choir_tensor_variable(g->source[index]), gradient);
 }
 
-// Sharded variables are read through shards.
 static choir_status find_sources(
 		const choir_optimizer *o, const choir_tape *tape, choir_tensor ***sources, size_t *n)
 {
@@ -230,7 +228,6 @@ choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tensor *loss, ch
 	return chi_gradients_apply(o->apply, g.replica);
 }
 
-// Pairs must fit, each variable once.
 static choir_status check_pair(choir_optimizer *o, choir_cross *x, size_t i,
 		choir_variable *const variables[], choir_value *const gradients[])
 {
@@ -282,7 +279,6 @@ static choir_value *rows_of(choir_frame *f, const choir_variable *shard, const c
 	return rows;
 }
 
-// Sharded variables become their shards.
 static choir_status split_pairs(choir_frame *f, pairs *p)
 {
 	size_t n = p->n;

@@ -1,5 +1,5 @@
-// Averages are exchanged with the values through the host, one variable at a time. Memory for the
-// largest variable is found before anything changes.
+// Averages are exchanged with the values through the host. Memory for the largest variable is
+// found first.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-// Copies have equal bytes.
 static choir_status exchange(choir_variable *v, choir_variable *average, void *values, void *means)
 {
 	CHOIR_TRY(chi_variable_to_host(v, 0, values));
@@ -26,7 +25,6 @@ static choir_status exchange_all(choir_optimizer *o, char *values, size_t bytes)
 		if (average != NULL)
 			status = exchange(t->variable, average, values, values + bytes);
 	}
-	// some would have values, and others averages
 	for (size_t i = 0; i < o->targets && status != CHOIR_OK; i++) {
 		chi_variable_undefine(o->target[i]->variable);
 		if (o->target[i]->slot[o->slots - 1] != NULL)

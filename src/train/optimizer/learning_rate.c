@@ -1,5 +1,5 @@
-// Rates depend on the number of applied updates, not on devices. A skipped update does not
-// advance a schedule.
+// Rates depend on the number of applied updates, not on devices. A skipped update does not advance
+// a schedule.
 #include "train/optimizer/optimizer.h"
 
 #include "base/lock.h"
@@ -13,7 +13,6 @@ static double half_wave(double done)
 	return 0.5 * (1 + cos(3.14159265358979323846 * done));
 }
 
-// Of the steps after the warm-up.
 static double done_of(const choir_schedule *s, double past)
 {
 	const double whole = (double) (s->steps - s->warmup);
@@ -42,7 +41,7 @@ static double one_cycle(const choir_schedule *s, double step)
 
 choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t step, double *rate)
 {
-	const double past = (double) step - (double) s->warmup; // updates since the warm-up
+	const double past = (double) step - (double) s->warmup;
 	*rate = base;
 	if (s->kind == CHOIR_SCHEDULE_FUNCTION) {
 		chi_mutex_check_none_held();
@@ -92,7 +91,7 @@ choir_status choir_optimizer_set_learning_rate(choir_optimizer *o, double rate)
 double choir_optimizer_learning_rate(const choir_optimizer *o)
 {
 	double rate;
-	chi_error before; // getters keep the error
+	chi_error before;
 	chi_error_save(&before);
 	const bool known = o != NULL &&
 			chi_schedule_rate(&o->schedule, chi_optimizer_base_rate(o),

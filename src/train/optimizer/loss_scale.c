@@ -1,6 +1,6 @@
-// The scale keeps small gradients of narrow dtypes from becoming zero. A dynamic scale grows
-// after a number of finite updates and shrinks after each that is not. The gate decides this from
-// the sums over all replicas, so all use one scale and skip the same updates.
+// A scale keeps small gradients of narrow dtypes from becoming zero. A dynamic scale grows after a
+// number of finite updates and shrinks after others. The gate decides by the sums over all
+// replicas.
 #include "base/options.h"
 #include "strategy/replica/replica.h"
 #include "train/optimizer/optimizer.h"

@@ -10,52 +10,49 @@ enum { CHI_SLOTS = 3 }; // with the average
 
 typedef struct {
 	const char *name;
-	const char *kernel; // "adam_update"
+	const char *kernel;
 	int slots;
-	const char *slot[CHI_SLOTS]; // suffixes of the variable's name
-	double rate, standard_momentum, standard_beta2, standard_decay; // defaults
-	// Its options.
+	const char *slot[CHI_SLOTS];
+	double rate, standard_momentum, standard_beta2, standard_decay;
 	bool momentum, nesterov, betas, epsilon, decay, rho, accumulator;
-	bool skips_zeros; // without decay, zero gradients change nothing
-	bool whole; // the kernel needs all elements at once
+	bool skips_zeros; // zero gradients change nothing, without decay
+	bool whole;
 } chi_optimizer_kind;
 
-// 0 and CHOIR_ZERO are resolved.
 typedef struct {
-	char *names; // patterns, each ended by a 0
+	char *names; // each ended by a 0
 	size_t patterns;
 	double rate, decay;
 } chi_parameter_group;
 
-// A variable with its slots, and a kernel for each copy.
 typedef struct {
 	choir_variable *variable;
 	choir_variable *slot[CHI_SLOTS];
 	const choir_kernel_table **kernel; // NULL: looked up at each call
 	double rate, decay; // of its group; rate is a factor
-	bool ready; // under the optimizer's lock
+	bool ready;
 } chi_optimized_variable;
 
 struct choir_optimizer {
 	choir_strategy *strategy;
 	const chi_optimizer_kind *kind;
-	choir_optimizer_options options; // defaults and CHOIR_ZERO resolved
+	choir_optimizer_options options;
 	int slots; // of the kind, then the average
 	double set_rate; // in place of options.learning_rate; 0: none was set
-	bool swapped; // the averages are in place of the values
+	bool swapped; // averages are in place of values
 	choir_schedule schedule;
 	choir_loss_scale loss_scale;
 	chi_parameter_group *group;
 	size_t groups;
-	double scale; // of the next loss; 1: no scaling
-	int64_t finite_updates; // since the scale changed
+	double scale;
+	int64_t finite_updates;
 	chi_gradients *apply;
 	chi_gradients_table table;
-	chi_atomic64 step; // applied updates
-	chi_atomic64 rate_bits; // the last update's rate, an f64
-	chi_atomic32 warned; // last report of a non-finite gradient: 1 + step; 0: none
-	// Guards the list of targets, briefly, since workers update concurrently. A thread that makes
-	// a target holds the strategy's creation lock instead.
+	chi_atomic64 step;
+	chi_atomic64 rate_bits;
+	chi_atomic32 warned; // 1 + step of the last report; 0: none
+	// Guards the list of targets, since workers update concurrently. A thread that makes a target
+	// holds the strategy's creation lock instead.
 	chi_mutex lock;
 	chi_optimized_variable **target;
 	size_t targets, target_capacity;
@@ -64,31 +61,25 @@ struct choir_optimizer {
 // o NULL: defaults. CHOIR_INVALID names the option.
 choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 		const choir_optimizer_options *o, choir_optimizer_options *out, choir_schedule *schedule);
-// NULL: a fixed scale of 1.
 choir_status chi_loss_scale_resolve(const choir_loss_scale *given, choir_loss_scale *s);
-// 1 or more, within f32.
 bool chi_is_loss_scale(double x);
-// finite: the update was applied.
 void chi_loss_scale_move(choir_optimizer *o, bool finite);
-// After the other options are resolved. o owns the groups, even after a failure. chi_groups_find
-// gives the group of a variable's name, or NULL.
+// After the other options are resolved. o owns the groups, even after a failure.
 choir_status chi_groups_make(choir_optimizer *o, const choir_optimizer_options *given);
 const chi_parameter_group *chi_groups_find(const choir_optimizer *o, const char *name);
 void chi_groups_free(choir_optimizer *o);
-// Both exist and belong to one strategy.
 choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_replica *r);
-// Gives the rate of update `step`, from 0. CHOIR_INVALID: the program's function returned an
-// invalid rate.
+// Of update `step`, from 0. CHOIR_INVALID: the program's function returned an invalid rate.
 choir_status chi_schedule_rate(
 		const choir_schedule *schedule, double base, uint64_t step, double *rate);
 extern const chi_stateful_table chi_optimizer_state;
 void chi_optimizer_free(void *self);
-// Finds or makes v with its slots. It may wait for another worker, so no mutex may be held.
+// It may wait for another worker, so no mutex may be held.
 chi_optimized_variable *chi_optimized_variable_get(choir_optimizer *o, choir_variable *v);
 const char *chi_optimizer_slot(const choir_optimizer *o, int i);
 double chi_optimizer_base_rate(const choir_optimizer *o);
 void chi_update_table(choir_optimizer *o);
 void chi_optimized_variables_free(choir_optimizer *o);
 
-// f32 or f64 in host memory. CHOIR_NONE: all are finite.
+// In host memory. CHOIR_NONE: all are finite.
 int64_t chi_first_nonfinite(choir_dtype dtype, const void *data, int64_t n);

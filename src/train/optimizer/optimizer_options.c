@@ -1,5 +1,4 @@
-// Options that a kind lacks are refused, because an ignored weight decay would show only in the
-// results.
+// Options that a kind lacks are refused: an ignored weight decay would show only in the results.
 #include "base/options.h"
 #include "train/optimizer/optimizer.h"
 
@@ -45,7 +44,7 @@ static choir_status resolve_toggle(
 	return CHOIR_OK;
 }
 
-// A schedule that ends: COSINE, POLYNOMIAL, ONE_CYCLE.
+// COSINE, POLYNOMIAL, ONE_CYCLE.
 static choir_status check_end(const char *kind, const choir_schedule *s)
 {
 	if (s->steps <= s->warmup)

@@ -1,5 +1,4 @@
-// Number of updates, loss scale, slots as VARIABLE/SLOT. A new optimizer has no slots, so a
-// restore makes those of the checkpoint.
+// A new optimizer has no slots, so a restore makes those of the checkpoint.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
@@ -21,7 +20,6 @@ static choir_variable *named(choir_variable *v)
 	return v->parent != NULL ? v->parent : v;
 }
 
-// VARIABLE/SLOT; data is NULL if memory ran out.
 static chi_text slot_name(const choir_optimizer *o, const choir_variable *v, int slot)
 {
 	chi_text text = { 0 };
@@ -35,7 +33,7 @@ static choir_status save_slots(
 		const choir_optimizer *o, const chi_optimized_variable *t, chi_state_dict *to)
 {
 	for (int i = 0; i < o->slots; i++) {
-		if (t->slot[i] == NULL) // failed
+		if (t->slot[i] == NULL)
 			continue;
 		choir_variable *slot = named(t->slot[i]);
 		chi_text text = slot_name(o, named(t->variable), i);
@@ -48,7 +46,6 @@ static choir_status save_slots(
 	return CHOIR_OK;
 }
 
-// With an earlier target of its parent.
 static bool is_saved(const choir_optimizer *o, size_t i)
 {
 	const choir_variable *whole = o->target[i]->variable->parent;
@@ -121,7 +118,6 @@ static choir_status check_variable(choir_optimizer *o, choir_variable *v, chi_st
 																	 : choir_error_status();
 }
 
-// A rate of 0: the program set none.
 static choir_status take_rate(chi_state_dict *from, double *rate)
 {
 	const void *data;
@@ -207,7 +203,7 @@ static choir_status restore(void *self, chi_state_dict *from)
 	CHOIR_TRY(take_rate(from, &o->set_rate));
 	o->swapped = false;
 	chi_atomic64_store(&o->step, step);
-	if (o->loss_scale.kind == CHOIR_LOSS_SCALE_FIXED) // the program's
+	if (o->loss_scale.kind == CHOIR_LOSS_SCALE_FIXED)
 		return CHOIR_OK;
 	memcpy(&o->scale, scale, sizeof o->scale);
 	o->finite_updates = (int64_t) finite;

@@ -1,5 +1,5 @@
-// Slots, kernels and rate are found before the first write. Then each chunk is one kernel call,
-// on any thread.
+// Slots, kernels and rate are found before the first write. Then each chunk is one kernel call, on
+// any thread.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
@@ -261,7 +261,6 @@ static choir_status begin(void *user, void *of_update, size_t n, choir_variable 
 	return set_attributes(o, &now->attributes);
 }
 
-// SGD without decay: zero gradients change nothing.
 static bool skips_zeros(const void *user, const choir_variable *v)
 {
 	const choir_optimizer *o = user;
@@ -313,7 +312,6 @@ static choir_update_gate_attributes gate_attributes(const void *user)
 		.any = o->options.nonfinite == CHOIR_NONFINITE_IGNORE };
 }
 
-// Of an update's kernel, for parts of one copy.
 typedef struct {
 	const choir_optimizer *optimizer;
 	const chi_optimized_variable *of;
@@ -321,10 +319,10 @@ typedef struct {
 	bool relaxed; // other threads change the memory
 	size_t n;
 	char *memory[CHI_SLOTS + 1]; // of the variable and its slots
-	char *mean; // of the average, or NULL
+	char *mean;
 	choir_buffer in[CHI_SLOTS + 2], out;
 	choir_update_attributes attributes;
-	const choir_kernel_table *kernel; // or NULL
+	const choir_kernel_table *kernel;
 	choir_kernel_call call;
 } update_calls;
 
@@ -344,7 +342,7 @@ static void open_calls(update_calls *c, const choir_optimizer *o, const state *n
 	c->mean = NULL;
 	if (o->slots > o->kind->slots)
 		c->mean = t->slot[o->slots - 1]->copy[copy].buffer->memory;
-	c->n++; // the gradient
+	c->n++;
 	for (size_t i = 0; i < c->n; i++)
 		c->in[i] = part;
 	c->attributes = now->attributes;
@@ -371,7 +369,6 @@ static choir_status call_kernel(update_calls *c)
 									   &c->out, &c->attributes);
 }
 
-// Other threads change the memory: chunks are copied, updated and stored.
 static choir_status update_relaxed(update_calls *c, size_t offset, int64_t all, char *gradient)
 {
 	enum { PIECE = 512 };
@@ -386,7 +383,7 @@ static choir_status update_relaxed(update_calls *c, size_t offset, int64_t all, 
 			chi_copy_atomic(scratch[i], c->memory[i] + begin, count, size);
 			c->in[i].data = scratch[i];
 		}
-		c->in[c->n - 1].data = gradient + (size_t) at * size; // this worker's own
+		c->in[c->n - 1].data = gradient + (size_t) at * size;
 		CHOIR_TRY(call_kernel(c));
 		for (size_t i = 0; i + 1 < c->n; i++)
 			chi_copy_atomic(c->memory[i] + begin, scratch[i], count, size);

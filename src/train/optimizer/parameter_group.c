@@ -67,7 +67,7 @@ choir_status chi_groups_make(choir_optimizer *o, const choir_optimizer_options *
 	if (o->group == NULL)
 		return CHOIR_NO_MEMORY;
 	o->groups = n;
-	const size_t size = given->groups->size; // the caller's version
+	const size_t size = given->groups->size;
 	if (size < sizeof(size_t) + sizeof(char *) || size > sizeof(choir_parameter_group))
 		return choir_fail(CHOIR_INVALID, "optimizer %s: group 0: its size is %zu, not %zu",
 				o->kind->name, size, sizeof(choir_parameter_group));

@@ -1,6 +1,6 @@
 // PyTorch's names are Choir's with dots and other last words: "conv1/kernel" is "conv1.weight".
 // Its kernels have their output first, and it flattens images in the order c, h, w. Keras' names
-// and layouts are Choir's. A variable's shape and its layer's inputs decide its layout.
+// and layouts are Choir's.
 #include "train/weights/convention.h"
 
 #include "base/status.h"
@@ -57,7 +57,6 @@ static bool is_kernel(const choir_variable *v)
 	return v->shape.rank >= 2 && strcmp(last_word(v->name), "kernel") == 0;
 }
 
-// Or w->n.
 static size_t find_weight(const chi_weights *w, const char *name)
 {
 	size_t low = 0, high = w->n;
@@ -134,7 +133,6 @@ choir_status chi_convention_find(
 	return CHOIR_OK;
 }
 
-// Before the map's lines.
 static choir_status torch_name(const choir_variable *v, chi_text *to)
 {
 	const char *last = last_word(v->name), *other = last;
@@ -148,7 +146,7 @@ static choir_status torch_name(const choir_variable *v, chi_text *to)
 	return to->failed ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
 
-// Lines with axes or a shape have Choir's names; the others change names of PyTorch only.
+// Lines with axes or a shape have Choir's names; the others change names of PyTorch.
 static choir_status find_torch_tensor(
 		const chi_name_map *map, const choir_variable *v, chi_mapped_name *m)
 {

@@ -4,15 +4,13 @@
 #include "train/weights/name_map.h"
 #include "train/weights/weights.h"
 
-// For a tensor whose name the map's lines have changed: *i is the variable's index, or w->n. Sets
-// m->how if a line has not, and m->left_out. CHOIR_UNSUPPORTED: the library stores the variable
-// in several tensors.
+// The map's lines have changed the tensor's name. *i: the variable's index, or w->n. Sets m->how
+// if a line has not, and m->left_out. CHOIR_UNSUPPORTED: the library stores the variable in
+// several tensors.
 choir_status chi_convention_find(
 		const chi_name_map *map, const chi_weights *w, chi_mapped_name *m, size_t *i);
-// Applies the convention and then the lines.
 choir_status chi_convention_find_tensor(
 		const chi_name_map *map, const choir_variable *v, chi_mapped_name *m);
-// CHOIR_INVALID: shapes fit but the elements would have another order. path names the file,
-// tensor the tensor.
+// CHOIR_INVALID: shapes fit but the elements would have another order.
 choir_status chi_convention_check(const chi_name_map *map, const choir_variable *v,
 		const chi_mapped_name *m, const char *path, const char *tensor);

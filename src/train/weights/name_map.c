@@ -1,5 +1,4 @@
-// Lines without a star are found by bisection; the few with a star are tried in turn. N tensors
-// and L lines take N log L comparisons.
+// Lines without a star are found by bisection; the few with a star are tried in turn.
 #include "train/weights/name_map.h"
 
 #include "base/alloc.h"
@@ -22,7 +21,7 @@ struct chi_name_map_line {
 	chi_rearrangement how;
 };
 
-// Up to a newline, a comment or the end, into one word more than fits. Moves *map after the line.
+// Moves *map after the line.
 static int read_line(const char **map, word words[WORDS])
 {
 	static const char blank[] = " \t\r";
@@ -69,7 +68,7 @@ static bool read_axes(const word *w, chi_rearrangement *how)
 	return w->length % 2 == 1 && seen == (1u << n) - 1;
 }
 
-// From *i on; 0: no number of 1 or more, or too large.
+// 0: no number of 1 or more, or too large.
 static int64_t read_dim(const word *w, size_t *i)
 {
 	size_t dim = 0;
@@ -116,7 +115,6 @@ static bool read_shape(const word *w, chi_rearrangement *how)
 	return !open;
 }
 
-// What is needed instead, or NULL.
 static const char *read_rearrangement(int n, const word words[], chi_rearrangement *how)
 {
 	static const char axes[] = "axes such as 1,0 are needed, each of them once";
@@ -229,7 +227,6 @@ void chi_name_map_free(chi_name_map *m)
 	*m = (chi_name_map){ 0 };
 }
 
-// *star: what the star matches.
 static bool is_like(const word *name, const word *pattern, word *star)
 {
 	const char *at = memchr(pattern->text, '*', pattern->length);
@@ -287,7 +284,7 @@ choir_status chi_name_map_find(const chi_name_map *m, const char *tensor, chi_ma
 	if (l != NULL) {
 		found->how = l->how;
 		add_name(&found->name, &l->variable, &star);
-	} else // the tensor's own name, in which a star is a letter
+	} else // a star in it is a letter
 		chi_text_add_bytes(&found->name, tensor, name.length);
 	if (!found->name.failed)
 		return CHOIR_OK;
@@ -295,7 +292,6 @@ choir_status chi_name_map_find(const chi_name_map *m, const char *tensor, chi_ma
 	return CHOIR_NO_MEMORY;
 }
 
-// All lines are sorted by name.
 static const chi_name_map_line *line_after(const chi_name_map *m, int number)
 {
 	const chi_name_map_line *next = NULL;
@@ -305,7 +301,6 @@ static const chi_name_map_line *line_after(const chi_name_map *m, int number)
 	return next;
 }
 
-// star: what a star stands for.
 static bool gives(const chi_name_map_line *l, const word *variable, word *star)
 {
 	if (stars(&l->variable) == 1)
@@ -313,7 +308,6 @@ static bool gives(const chi_name_map_line *l, const word *variable, word *star)
 	return stars(&l->tensor) == 0 && compare_words(&l->variable, variable) == 0;
 }
 
-// The tensor's name is read back as the variable's.
 static choir_status is_inverse(
 		const chi_name_map *m, const char *tensor, const char *variable, bool *inverse)
 {

@@ -15,7 +15,6 @@ typedef struct {
 	int axis[CHI_NAME_MAP_AXES];
 } chi_rearrangement;
 
-// A line of one word says it.
 typedef enum {
 	CHI_CONVENTION_NONE = 0,
 	CHI_CONVENTION_TORCH,
@@ -26,24 +25,22 @@ typedef struct chi_name_map_line chi_name_map_line;
 typedef struct {
 	size_t n, capacity;
 	chi_name_map_line *line; // without a star by tensor, then the others in order
-	size_t plain; // without a star
+	size_t plain;
 	chi_convention convention;
-	bool permutes; // a line has axes
+	bool permutes;
 } chi_name_map;
 
 typedef struct {
 	chi_text name; // the variable's or the tensor's; freed by the caller
 	bool left_out;
-	bool by_line; // a line of the map has the name
+	bool by_line;
 	chi_rearrangement how;
 } chi_mapped_name;
 
 // map may be NULL and must outlive *m. CHOIR_INVALID names the line. Always free *m.
 choir_status chi_name_map_read(const char *map, chi_name_map *m);
 void chi_name_map_free(chi_name_map *m);
-// CHOIR_NO_MEMORY.
 choir_status chi_name_map_find(const chi_name_map *m, const char *tensor, chi_mapped_name *found);
-// For a variable, with the rearrangement of an import: the first line that gives the variable.
-// CHOIR_INVALID: no tensor's name gives it.
+// The first line that gives the variable. CHOIR_INVALID: no tensor's name gives it.
 choir_status chi_name_map_find_tensor(
 		const chi_name_map *m, const char *variable, chi_mapped_name *found);

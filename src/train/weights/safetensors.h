@@ -1,6 +1,6 @@
 // A little-endian length of eight bytes, a JSON header, and the data, to which the header's
-// offsets refer. Files may be untrusted: tensors must tile the data, nothing may occur twice, and
-// sizes are compared with the file's before use.
+// offsets refer. Files may be untrusted: tensors must tile the data, and sizes are compared with
+// the file's before use.
 #pragma once
 
 #include "base/file.h"
@@ -9,40 +9,36 @@
 
 typedef struct {
 	const char *name;
-	const char *dtype_name; // "F32"
+	const char *dtype_name;
 	size_t element_bytes;
-	bool supported; // dtype is set
+	bool supported;
 	choir_dtype dtype;
 	choir_shape shape;
-	uint64_t begin, end; // in the data
+	uint64_t begin, end;
 } chi_st_tensor;
 
 typedef struct {
 	const char *key, *value;
 } chi_st_pair;
 
-// It owns its text.
 typedef struct {
 	char *text;
-	uint64_t data; // offset in the file
+	uint64_t data;
 	size_t n, capacity;
-	chi_st_tensor **tensor; // in the order of names
+	chi_st_tensor **tensor;
 	size_t pairs, pairs_capacity;
-	chi_st_pair **pair; // in the order of keys
+	chi_st_pair **pair;
 } chi_safetensors;
 
 // CHOIR_CORRUPT says where; CHOIR_UNSUPPORTED: unknown dtype, or too many dimensions. *st may be
-// closed after a failure, or if it is zeroed.
+// closed after a failure.
 choir_status chi_safetensors_open(chi_safetensors *st, chi_file *f);
-// In memory; path is for messages.
 choir_status chi_safetensors_view(
 		chi_safetensors *st, const char *path, const void *file, size_t bytes);
 void chi_safetensors_close(chi_safetensors *st);
-// In the metadata.
 const chi_st_pair *chi_safetensors_pair(const chi_safetensors *st, const char *key);
 
 const char *chi_safetensors_dtype(choir_dtype dtype);
-// All before the data, for n tensors with offsets and pairs of metadata. text->failed: out of
-// memory.
+// All before the data. text->failed: out of memory.
 void chi_safetensors_print(chi_text *text, size_t n, const chi_st_tensor tensors[], size_t pairs,
 		const chi_st_pair metadata[]);

@@ -1,5 +1,4 @@
-// The chief reads the file and sends its bytes to the others, so all continue from the same
-// weights.
+// The chief reads the file and sends its bytes to all workers.
 #include "base/alloc.h"
 #include "base/status.h"
 #include "train/weights/weights.h"

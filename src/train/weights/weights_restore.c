@@ -27,7 +27,6 @@ static bool fits(const choir_variable *v, const chi_st_tensor *t)
 	return t->supported && t->dtype == v->dtype && chi_shape_equal(&t->shape, &v->shape);
 }
 
-// Both lists are in the order of names.
 choir_status chi_weights_compare(const char *path, const chi_weights *w, const chi_safetensors *st)
 {
 	chi_name_list list[] = { { .what = "missing" }, { .what = "too many" },

@@ -1,4 +1,4 @@
-// Restores what a file and a strategy both have, after all tensors are read and compared.
+// Restores what a file and a strategy both have, after all tensors are compared.
 #include "choir/weights.h"
 
 #include "base/alloc.h"
@@ -29,7 +29,7 @@ typedef struct {
 	chi_name_map map;
 	chi_weights weights;
 	chi_weights_file file;
-	source *from; // for each variable
+	source *from;
 	bool *used; // taken, or left out by the map
 } part;
 
@@ -40,7 +40,6 @@ static bool can_cast(const chi_st_tensor *t, const choir_variable *v)
 					(chi_dtype_is_float(t->dtype) && chi_dtype_is_float(v->dtype)));
 }
 
-// NULL, or the reason why it is impossible.
 static const char *rearrange(
 		const choir_shape *shape, const chi_rearrangement *how, choir_shape *to)
 {

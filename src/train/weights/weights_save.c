@@ -25,15 +25,13 @@ static bool by_size_and_name(const void *a, const void *b)
 	return s != t ? s > t : strcmp(v->name, w->name) < 0;
 }
 
-// A file without a map has no list of these.
 typedef struct {
 	chi_mapped_name as;
 	choir_shape file, before; // before: of v's elements, before the axes are put back
 	int axes;
-	int axis[CHI_NAME_MAP_AXES]; // of the transpose
+	int axis[CHI_NAME_MAP_AXES];
 } target;
 
-// Of an import's rearrangement.
 static choir_status invert(const choir_variable *v, target *t)
 {
 	const chi_rearrangement *how = &t->as.how;
@@ -118,7 +116,7 @@ static choir_status print_header(
 typedef struct {
 	chi_writer *to;
 	const target *target; // of the next weight; NULL: no map
-	choir_frame *frame; // if there is a map
+	choir_frame *frame;
 	choir_status status;
 	chi_error failure;
 } writing;
@@ -152,7 +150,6 @@ static choir_status write_weight(
 	return CHOIR_OK;
 }
 
-// writes: this worker does.
 static choir_status write_file(const char *path, const chi_weights *weights, const target *to,
 		const chi_text *header, bool writes)
 {
@@ -173,12 +170,11 @@ static choir_status write_file(const char *path, const chi_weights *weights, con
 	return w.status;
 }
 
-// What is known before the first fetch.
 typedef struct {
 	const char *path;
 	chi_name_map map;
 	chi_weights weights;
-	target *to; // NULL: no map
+	target *to;
 	chi_text header;
 } saving;
 
@@ -281,5 +277,5 @@ uint64_t choir_strategy_hash(choir_strategy *s)
 	chi_weights_free(&w);
 	if (chi_strategy_abort(s, status) != CHOIR_OK)
 		return 0;
-	return hash == 0 ? 1 : hash; // 0 means failure
+	return hash == 0 ? 1 : hash;
 }

@@ -12,6 +12,7 @@ typedef struct chi_closure {
 	uint64_t id; // from 1, in the order of scheduling
 	int function, attempt; // attempt: from 1, at the first worker
 	int worker; // that has it
+	bool pinned; // to this worker: it is not retried, and its failure cancels nothing
 	chi_closure_state state;
 	chi_pack args, result;
 	choir_status status; // of a finished closure
@@ -57,6 +58,8 @@ void chi_closures_add(chi_closures *q, chi_closure *c);
 int chi_closures_join(chi_closures *q);
 // Takes the next closure for a worker that can take more. NULL: no closure or no such worker.
 chi_closure *chi_closures_give(chi_closures *q);
+// Gives a closure to a worker beyond its window, and pins it to the worker.
+void chi_closures_pin(chi_closures *q, chi_closure *c, int worker);
 // Call it after more has changed.
 void chi_closures_wants(chi_closures *q, int worker);
 // The worker's closure with this id, or NULL.

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "strategy/context.h"
 
 #include <string.h>
@@ -25,6 +26,106 @@ static bool is_wanted(const chi_remote_worker *w, int number, size_t i)
 {
 	return w->part[i].whole && i % (size_t) w->servers == (size_t) number;
 }
+
+// ---- Values in the memory of a server on this host
+
+// A worker's copy that other threads do not lock and that lies in host memory.
+static bool is_plain(const choir_variable *v)
+{
+	return v->shards == 0 && v->copies == 1 && v->concurrency == CHI_EXCLUSIVE &&
+			v->copy[0].device->host_memory;
+}
+
+static bool read_head(
+		const chi_remote_worker *w, const chi_remote_server *s, chi_open_values *head)
+{
+	const chi_process_memory_part part = { head, s->open, sizeof *head };
+	return chi_process_memory_read(s->pid, &part, 1) && head->incarnation == s->incarnation &&
+			head->n == w->model.n;
+}
+
+static bool add_part(chi_remote_worker *w, size_t *n, void *to, uint64_t from, size_t bytes)
+{
+	if (!chi_grow(&w->memory, &w->memory_capacity, *n + 1, sizeof *w->memory))
+		return false;
+	w->memory[(*n)++] = (chi_process_memory_part){ to, from, bytes };
+	return true;
+}
+
+static bool read_addresses(
+		chi_remote_worker *w, const chi_remote_server *s, const chi_open_values *head)
+{
+	const size_t n = w->model.n;
+	const chi_process_memory_part part = { w->address, (uintptr_t) head->address,
+		n * sizeof *w->address };
+	return chi_process_memory_read(s->pid, &part, 1);
+}
+
+// Rows of variable i, each at its place; number: the server. rows NULL: all variables that are
+// read whole.
+static bool read_open(chi_remote_worker *w, int number, size_t i, const chi_pack *rows)
+{
+	size_t n = 0;
+	bool done = true;
+	for (size_t k = 0; rows == NULL && k < w->model.n && done; k++) {
+		choir_variable *v = w->model.variable[k];
+		if (is_wanted(w, number, k))
+			done = is_plain(v) &&
+					add_part(w, &n, v->copy[0].buffer->memory, w->address[k],
+							chi_variable_bytes(v));
+	}
+	for (size_t at = 0; rows != NULL && at < rows->bytes && done; at += sizeof(int64_t)) {
+		const choir_variable *v = w->model.variable[i];
+		const size_t bytes = chi_variable_bytes(v) / (size_t) v->shape.dim[0];
+		int64_t row;
+		memcpy(&row, rows->data + at, sizeof row);
+		done = add_part(w, &n, (char *) v->copy[0].buffer->memory + (size_t) row * bytes,
+				w->address[i] + (uint64_t) row * bytes, bytes);
+	}
+	return done && chi_process_memory_read(w->server[number].pid, w->memory, n);
+}
+
+// Without the lock. False: ask by a message. Values that change while they are read are read
+// again.
+static bool pull_open(chi_remote_worker *w, int number, size_t i, const chi_pack *rows)
+{
+	enum { TRIES = 24 };
+	static const double PAUSE = 0.0001; // seconds
+	chi_remote_server *s = &w->server[number];
+	chi_open_values before, after;
+	for (int tries = 0; s->open != 0 && tries < TRIES; tries++) {
+		bool read = read_head(w, s, &before);
+		const uint64_t changes = chi_atomic64_load(&before.changes);
+		if (read && changes % 2 != 0) {
+			chi_thread_nap(PAUSE);
+			continue;
+		}
+		if (read && rows == NULL && before.version == s->version)
+			return true;
+		s->version = rows == NULL ? 0 : s->version;
+		read = read && read_addresses(w, s, &before) && read_open(w, number, i, rows) &&
+				read_head(w, s, &after);
+		if (!read)
+			s->open = 0;
+		else if (chi_atomic64_load(&after.changes) == changes) {
+			s->version = rows == NULL ? before.version : s->version;
+			s->pulled = before.version;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void note_written(chi_remote_worker *w, int number)
+{
+	for (size_t i = 0; i < w->model.n; i++)
+		if (is_wanted(w, number, i)) {
+			chi_atomic32_store(&w->model.variable[i]->copy[0].undefined, 0);
+			chi_variable_bump_version(w->model.variable[i], 0);
+		}
+}
+
+// ---- Values by messages
 
 static choir_status ask_for_values(chi_remote_worker *w, int number)
 {
@@ -56,10 +157,11 @@ static choir_status await_values(chi_remote_worker *w)
 	return CHOIR_OK;
 }
 
-static choir_status pull_all(chi_remote_worker *w)
+static choir_status pull_all(chi_remote_worker *w, const bool read[])
 {
 	for (int i = 0; i < w->servers; i++)
-		CHOIR_TRY(ask_for_values(w, i));
+		if (!read[i])
+			CHOIR_TRY(ask_for_values(w, i));
 	return await_values(w);
 }
 
@@ -69,7 +171,7 @@ static choir_status take_pulled(chi_remote_worker *w, int number)
 		.bytes = w->server[number].values.bytes };
 	const uint64_t version = chi_unpack_u64(&u);
 	const bool same = version == w->server[number].version;
-	w->server[number].version = version;
+	w->server[number].version = w->server[number].pulled = version;
 	for (size_t i = 0; i < w->model.n && !same; i++) {
 		if (!is_wanted(w, number, i))
 			continue;
@@ -88,8 +190,15 @@ choir_status chi_worker_refresh(void *user)
 	for (int i = 0; i < w->servers; i++)
 		w->server[i].values.bytes = 0;
 	w->run++;
+	bool read[CHI_SERVERS_MAX];
+	for (int i = 0; i < w->servers; i++) {
+		const uint64_t version = w->server[i].version;
+		read[i] = pull_open(w, i, 0, NULL);
+		if (w->server[i].version != version)
+			note_written(w, i);
+	}
 	chi_mutex_lock(&w->post.lock);
-	choir_status status = pull_all(w);
+	choir_status status = pull_all(w, read);
 	chi_mutex_unlock(&w->post.lock);
 	for (int i = 0; i < w->servers && status == CHOIR_OK; i++)
 		if (w->server[i].values.bytes > 0)
@@ -126,11 +235,12 @@ static choir_status list_missing(chi_remote_worker *w, size_t i, int64_t n, cons
 	return rows->failed ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
 
-static choir_status take_rows(const chi_remote_worker *w, size_t i, const chi_pack *values,
+static choir_status take_rows(chi_remote_worker *w, size_t i, const chi_pack *values,
 		const chi_pack *rows, uint64_t count)
 {
 	choir_variable *v = w->model.variable[i];
 	const bool all = count == CHI_ALL_ROWS;
+	w->server[i % (size_t) w->servers].pulled = chi_get_number(values->data, 8);
 	const size_t row_bytes = all ? 0 : chi_variable_bytes(v) / (size_t) v->shape.dim[0];
 	const size_t bytes = all ? chi_variable_bytes(v) : (size_t) count * row_bytes;
 	chi_unpack u = { .data = values->data, .bytes = values->bytes };
@@ -148,6 +258,17 @@ static choir_status take_rows(const chi_remote_worker *w, size_t i, const chi_pa
 	return CHOIR_OK;
 }
 
+// With the lock.
+static bool read_open_rows(chi_remote_worker *w, size_t i, const chi_pack *rows, uint64_t count)
+{
+	if (count == CHI_ALL_ROWS)
+		return false;
+	chi_mutex_unlock(&w->post.lock);
+	const bool read = pull_open(w, (int) (i % (size_t) w->servers), i, rows);
+	chi_mutex_lock(&w->post.lock);
+	return read;
+}
+
 // With the lock, and as the only replica that fetches.
 static choir_status fetch_rows(chi_remote_worker *w, size_t i, int64_t n, const int64_t row[])
 {
@@ -155,7 +276,7 @@ static choir_status fetch_rows(chi_remote_worker *w, size_t i, int64_t n, const 
 	uint64_t count;
 	chi_remote_server *s = &w->server[i % (size_t) w->servers];
 	choir_status status = list_missing(w, i, n, row, &rows, &count);
-	if (status == CHOIR_OK && count > 0) {
+	if (status == CHOIR_OK && count > 0 && !read_open_rows(w, i, &rows, count)) {
 		chi_pack_u32(&ask, (uint32_t) i);
 		chi_pack_u64(&ask, count);
 		chi_pack_raw(&ask, rows.data, rows.bytes);

@@ -49,7 +49,10 @@ static void pack(const world *w, const int64_t row[N], chi_pack *to)
 	static const float values[N * WIDTH] = { 1, 2, 3, 4 };
 	const chi_remote_gradient g = { .n = N, .row = row, .values = values };
 	choir_variable *const v[] = { w->table };
-	assert_int_equal(chi_job_model_pack_push(&w->model, 0, w->optimizer, 1, v, &g, to), 1);
+	chi_large_message m = { 0 };
+	assert_int_equal(chi_job_model_pack_push(&w->model, 0, w->optimizer, 1, v, &g, &m), 1);
+	chi_large_message_join(&m, to);
+	chi_large_message_free(&m);
 }
 
 static choir_status push(world *w, const chi_pack *p, size_t bytes)

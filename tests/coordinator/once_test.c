@@ -129,6 +129,7 @@ static void push(node *n)
 	}
 	const uint64_t number = (uint64_t) w->change;
 	chi_pack_u64(&p, number);
+	chi_pack_u64(&p, 0); // it has read no values
 	chi_pack_u64(&p, closure);
 	chi_pack_u64(&p, number);
 	w->waits = true;

@@ -2,6 +2,7 @@
 // because a name means a device of this worker.
 #include "base/text.h"
 #include "device/device.h"
+#include "device/remote/remote_device.h"
 
 #include <limits.h>
 #include <string.h>
@@ -134,6 +135,26 @@ static choir_device *find_element(
 	return d;
 }
 
+// One device, or all of a server.
+static choir_status add_element(
+		const char *names, const char *element, int capacity, choir_device *devices[], int *count)
+{
+	char shown[SHOWN_SIZE];
+	chi_remote_names all;
+	int n;
+	CHOIR_TRY(chi_remote_expand(element, all, &n));
+	for (int i = 0; i < (n > 0 ? n : 1); i++) {
+		if (*count == capacity)
+			return choir_fail(CHOIR_INVALID, "devices \"%s\": more than %d names",
+					chi_text_clean(names, shown, sizeof shown), capacity);
+		devices[*count] = find_element(names, n > 0 ? all[i] : element, *count, devices);
+		if (devices[*count] == NULL)
+			return choir_error_status();
+		++*count;
+	}
+	return CHOIR_OK;
+}
+
 choir_status chi_device_list(const char *names, int capacity, choir_device *devices[], int *count)
 {
 	*count = 0;
@@ -141,22 +162,14 @@ choir_status chi_device_list(const char *names, int capacity, choir_device *devi
 		return choir_fail(
 				CHOIR_INVALID, "devices: the list is empty; names such as cpu:0,cpu:1 are needed");
 	char shown[SHOWN_SIZE], element[NAME_SIZE];
-	const char *at = names;
-	for (int n = 0;; n++) {
+	for (const char *at = names;;) {
 		const char *end = at + strcspn(at, ",");
-		if (n == capacity)
-			return choir_fail(CHOIR_INVALID, "devices \"%s\": more than %d names",
-					chi_text_clean(names, shown, sizeof shown), capacity);
 		if (!copy_element(at, end, element))
 			return choir_fail(CHOIR_NOT_FOUND, "devices \"%s\": name %d is too long",
-					chi_text_clean(names, shown, sizeof shown), n + 1);
-		devices[n] = find_element(names, element, n, devices);
-		if (devices[n] == NULL)
-			return choir_error_status();
-		if (*end == '\0') {
-			*count = n + 1;
+					chi_text_clean(names, shown, sizeof shown), *count + 1);
+		CHOIR_TRY(add_element(names, element, capacity, devices, count));
+		if (*end == '\0')
 			return CHOIR_OK;
-		}
 		at = end + 1;
 	}
 }

@@ -92,6 +92,7 @@ typedef struct chi_served_peer {
 	char address[128];
 	chi_peer *peer; // NULL: not dialled, or lost
 	bool joined;
+	int64_t pid; // with the lock; of a server whose memory may be read, or 0
 	chi_served_message *first, **last; // until it has joined
 } chi_served_peer;
 

@@ -26,6 +26,9 @@ enum {
 	// The answer is VALUES, too.
 	CHI_MESSAGE_ROWS,
 	CHI_MESSAGE_VALUES,
+	// The same question. The answer is VALUES, too: version u64, and the address u64 at which the
+	// server keeps the rows until the worker asks again.
+	CHI_MESSAGE_ROWS_THERE,
 	// Worker to server: closure u64, ordinal u64, version u64 of the last values that it has read,
 	// then what changes. The answer is ANSWER.
 	CHI_MESSAGE_PUSH,

@@ -162,8 +162,8 @@ choir_status chi_serve_ps(choir_task *t, choir_strategy *s, const choir_coordina
 		p->hub = chi_hub_new(t->connections, &t->hello, &owner, &options);
 		status = p->hub == NULL ? CHOIR_NO_MEMORY : serve(p, t);
 	}
-	chi_hub_free(p->hub);
 	chi_server_free(&p->server);
+	chi_hub_free(p->hub);
 	chi_free(p->address);
 	chi_job_model_free(&p->model);
 	chi_free(p);

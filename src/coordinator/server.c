@@ -14,6 +14,8 @@ void chi_server_init(chi_server *s, const chi_server_model *model)
 
 void chi_server_free(chi_server *s)
 {
+	for (int i = 0; i < s->n; i++)
+		chi_pack_free(&s->workers[i].rows);
 	chi_marks_free(&s->marks);
 	chi_pack_free(&s->values);
 	chi_pack_free(&s->asked);
@@ -42,7 +44,13 @@ void chi_server_joined(void *server, chi_peer *peer)
 {
 	chi_server *s = server;
 	if (!is_coordinator(peer))
-		s->workers[s->n++] = peer;
+		s->workers[s->n++] = (chi_server_worker){ .peer = peer };
+}
+
+static void leave(chi_server *s, int i)
+{
+	chi_pack_free(&s->workers[i].rows);
+	s->workers[i] = s->workers[--s->n];
 }
 
 void chi_server_lost(void *server, chi_peer *peer, choir_status status)
@@ -54,19 +62,19 @@ void chi_server_lost(void *server, chi_peer *peer, choir_status status)
 		s->end.status = status;
 		return;
 	}
-	for (int i = 0; i < s->n; i++)
-		if (s->workers[i] == peer)
-			s->workers[i] = s->workers[--s->n];
+	for (int i = s->n; i-- > 0;)
+		if (s->workers[i].peer == peer)
+			leave(s, i);
 }
 
 static choir_status fence(chi_server *s, uint64_t incarnation)
 {
 	CHOIR_TRY(chi_marks_fence(&s->marks, incarnation));
 	for (int i = s->n; i-- > 0;)
-		if (s->workers[i]->handshake.peer.incarnation == incarnation) {
-			chi_peer_end(
-					s->workers[i], CHOIR_PEER_LOST, "this worker was given up by the coordinator");
-			s->workers[i] = s->workers[--s->n];
+		if (s->workers[i].peer->handshake.peer.incarnation == incarnation) {
+			chi_peer_end(s->workers[i].peer, CHOIR_PEER_LOST,
+					"this worker was given up by the coordinator");
+			leave(s, i);
 		}
 	return CHOIR_OK;
 }
@@ -155,6 +163,25 @@ static choir_status collect_values(chi_server *s, chi_unpack *u)
 	return CHOIR_OK;
 }
 
+// The rows stay where they are until the worker asks again. They are many, so their memory is
+// kept.
+static choir_status send_address(chi_server *s, chi_peer *p, chi_unpack *u)
+{
+	chi_pack head = { 0 }, *rows = NULL;
+	for (int i = 0; i < s->n; i++)
+		if (s->workers[i].peer == p)
+			rows = &s->workers[i].rows;
+	if (rows == NULL)
+		return choir_fail(CHOIR_INTERNAL, "%s has not joined", p->name);
+	rows->bytes = 0;
+	CHOIR_TRY(s->model.values(s->model.user, CHI_MESSAGE_ROWS, u, rows));
+	chi_pack_u64(&head, s->version);
+	chi_pack_u64(&head, (uintptr_t) rows->data);
+	const choir_status status = chi_peer_send_pack(p, CHI_MESSAGE_VALUES, 0, &head);
+	chi_pack_free(&head);
+	return status;
+}
+
 static choir_status send_values(chi_server *s, chi_peer *p, uint16_t kind, chi_unpack *u)
 {
 	chi_pack head = { 0 }, rows = { 0 };
@@ -231,6 +258,8 @@ choir_status chi_server_frame(
 		return send_values(s, peer, frame->kind, &u);
 	if (frame->kind == CHI_MESSAGE_PUSH || frame->kind == CHI_MESSAGE_ASSIGN)
 		return change(s, peer, frame->kind, &u);
+	if (frame->kind == CHI_MESSAGE_ROWS_THERE)
+		return send_address(s, peer, &u);
 	if (frame->kind == CHI_MESSAGE_OFFER)
 		return take_offer(s, peer, &u);
 	return choir_fail(CHOIR_CORRUPT, "a message of kind %d", frame->kind);

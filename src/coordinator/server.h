@@ -19,6 +19,11 @@ typedef struct {
 } chi_server_model;
 
 typedef struct {
+	chi_peer *peer;
+	chi_pack rows; // that it reads from here
+} chi_server_worker;
+
+typedef struct {
 	chi_server_model model;
 	chi_marks marks;
 	int index; // of this server, for its model
@@ -29,7 +34,7 @@ typedef struct {
 	uint64_t changes, repeats; // made, and left out because they had been made
 	chi_pack values, asked; // values: of version values_version, for this PULL
 	uint64_t values_version;
-	chi_peer *workers[1024]; // connected
+	chi_server_worker workers[1024]; // connected
 	int n;
 	bool ended; // the coordinator has ended: end
 	chi_error end;

@@ -61,33 +61,24 @@ static bool read_addresses(
 	return chi_process_memory_read(s->pid, &part, 1);
 }
 
-// Rows of variable i, each at its place; number: the server. rows NULL: all variables that are
-// read whole.
-static bool read_open(chi_remote_worker *w, int number, size_t i, const chi_pack *rows)
+// All variables of a server that are read whole, each at its place.
+static bool read_open(chi_remote_worker *w, int number)
 {
 	size_t n = 0;
 	bool done = true;
-	for (size_t k = 0; rows == NULL && k < w->model.n && done; k++) {
+	for (size_t k = 0; k < w->model.n && done; k++) {
 		choir_variable *v = w->model.variable[k];
 		if (is_wanted(w, number, k))
 			done = is_plain(v) &&
 					add_part(w, &n, v->copy[0].buffer->memory, w->address[k],
 							chi_variable_bytes(v));
 	}
-	for (size_t at = 0; rows != NULL && at < rows->bytes && done; at += sizeof(int64_t)) {
-		const choir_variable *v = w->model.variable[i];
-		const size_t bytes = chi_variable_bytes(v) / (size_t) v->shape.dim[0];
-		int64_t row;
-		memcpy(&row, rows->data + at, sizeof row);
-		done = add_part(w, &n, (char *) v->copy[0].buffer->memory + (size_t) row * bytes,
-				w->address[i] + (uint64_t) row * bytes, bytes);
-	}
 	return done && chi_process_memory_read(w->server[number].pid, w->memory, n);
 }
 
 // Without the lock. False: ask by a message. Values that change while they are read are read
 // again.
-static bool pull_open(chi_remote_worker *w, int number, size_t i, const chi_pack *rows)
+static bool pull_open(chi_remote_worker *w, int number)
 {
 	enum { TRIES = 24 };
 	static const double PAUSE = 0.0001; // seconds
@@ -100,16 +91,15 @@ static bool pull_open(chi_remote_worker *w, int number, size_t i, const chi_pack
 			chi_thread_nap(PAUSE);
 			continue;
 		}
-		if (read && rows == NULL && before.version == s->version)
+		if (read && before.version == s->version)
 			return true;
-		s->version = rows == NULL ? 0 : s->version;
-		read = read && read_addresses(w, s, &before) && read_open(w, number, i, rows) &&
+		s->version = 0;
+		read = read && read_addresses(w, s, &before) && read_open(w, number) &&
 				read_head(w, s, &after);
 		if (!read)
 			s->open = 0;
 		else if (chi_atomic64_load(&after.changes) == changes) {
-			s->version = rows == NULL ? before.version : s->version;
-			s->pulled = before.version;
+			s->version = s->pulled = before.version;
 			return true;
 		}
 	}
@@ -193,7 +183,7 @@ choir_status chi_worker_refresh(void *user)
 	bool read[CHI_SERVERS_MAX];
 	for (int i = 0; i < w->servers; i++) {
 		const uint64_t version = w->server[i].version;
-		read[i] = pull_open(w, i, 0, NULL);
+		read[i] = pull_open(w, i);
 		if (w->server[i].version != version)
 			note_written(w, i);
 	}
@@ -235,57 +225,90 @@ static choir_status list_missing(chi_remote_worker *w, size_t i, int64_t n, cons
 	return rows->failed ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
 
-static choir_status take_rows(chi_remote_worker *w, size_t i, const chi_pack *values,
-		const chi_pack *rows, uint64_t count)
+static size_t row_bytes_of(const choir_variable *v)
+{
+	return chi_variable_bytes(v) / (size_t) v->shape.dim[0];
+}
+
+static char *place_of_row(const choir_variable *v, const chi_pack *rows, size_t k)
+{
+	int64_t row;
+	memcpy(&row, rows->data + k * sizeof row, sizeof row);
+	return (char *) v->copy[0].buffer->memory + (size_t) row * row_bytes_of(v);
+}
+
+static choir_status take_rows(chi_remote_worker *w, size_t i, const chi_pack *rows, uint64_t count)
 {
 	choir_variable *v = w->model.variable[i];
+	chi_remote_server *s = &w->server[i % (size_t) w->servers];
 	const bool all = count == CHI_ALL_ROWS;
-	w->server[i % (size_t) w->servers].pulled = chi_get_number(values->data, 8);
-	const size_t row_bytes = all ? 0 : chi_variable_bytes(v) / (size_t) v->shape.dim[0];
-	const size_t bytes = all ? chi_variable_bytes(v) : (size_t) count * row_bytes;
-	chi_unpack u = { .data = values->data, .bytes = values->bytes };
-	(void) chi_unpack_u64(&u);
-	const char *from = chi_unpack_raw(&u, bytes);
+	const size_t row_bytes = all ? 0 : row_bytes_of(v);
+	chi_unpack u = { .data = s->values.data, .bytes = s->values.bytes };
+	s->pulled = chi_unpack_u64(&u);
+	const char *from =
+			chi_unpack_raw(&u, all ? chi_variable_bytes(v) : (size_t) count * row_bytes);
 	CHOIR_TRY(chi_unpack_end(&u, "VALUES"));
 	if (all)
 		return chi_variable_from_host(v, from);
-	for (uint64_t k = 0; k < count; k++) {
-		int64_t r;
-		memcpy(&r, rows->data + k * sizeof r, sizeof r);
-		memcpy((char *) v->copy[0].buffer->memory + (size_t) r * row_bytes,
-				from + (size_t) k * row_bytes, row_bytes);
-	}
+	for (size_t k = 0; k < count; k++)
+		memcpy(place_of_row(v, rows, k), from + k * row_bytes, row_bytes);
 	return CHOIR_OK;
 }
 
-// With the lock.
-static bool read_open_rows(chi_remote_worker *w, size_t i, const chi_pack *rows, uint64_t count)
+// Reads the rows in the server's memory. *done is false if the system does not allow it.
+static choir_status read_rows_there(
+		chi_remote_worker *w, size_t i, const chi_pack *rows, uint64_t count, bool *done)
 {
-	if (count == CHI_ALL_ROWS)
-		return false;
+	const choir_variable *v = w->model.variable[i];
+	chi_remote_server *s = &w->server[i % (size_t) w->servers];
+	const size_t row_bytes = row_bytes_of(v);
+	size_t n = 0;
+	chi_unpack u = { .data = s->values.data, .bytes = s->values.bytes };
+	const uint64_t version = chi_unpack_u64(&u), address = chi_unpack_u64(&u);
+	CHOIR_TRY(chi_unpack_end(&u, "VALUES"));
+	*done = true;
+	for (size_t k = 0; k < count && *done; k++)
+		*done = add_part(w, &n, place_of_row(v, rows, k), address + k * row_bytes, row_bytes);
 	chi_mutex_unlock(&w->post.lock);
-	const bool read = pull_open(w, (int) (i % (size_t) w->servers), i, rows);
+	*done = *done && chi_process_memory_read(s->pid, w->memory, n);
 	chi_mutex_lock(&w->post.lock);
-	return read;
+	s->pulled = *done ? version : s->pulled;
+	s->open = *done ? s->open : 0;
+	return CHOIR_OK;
+}
+
+// With the lock: the answer is in the server's values.
+static choir_status ask_for_rows(
+		chi_remote_worker *w, size_t i, uint16_t kind, const chi_pack *rows, uint64_t count)
+{
+	chi_remote_server *s = &w->server[i % (size_t) w->servers];
+	chi_pack ask = { 0 };
+	chi_pack_u32(&ask, (uint32_t) i);
+	chi_pack_u64(&ask, count);
+	chi_pack_raw(&ask, rows->data, rows->bytes);
+	s->pulls = true;
+	CHOIR_TRY(chi_post_send(&w->post, &s->peer, kind, &ask));
+	return await_values(w);
 }
 
 // With the lock, and as the only replica that fetches.
 static choir_status fetch_rows(chi_remote_worker *w, size_t i, int64_t n, const int64_t row[])
 {
-	chi_pack rows = { 0 }, ask = { 0 };
+	enum { FEW = 2 };
+	chi_pack rows = { 0 };
 	uint64_t count;
-	chi_remote_server *s = &w->server[i % (size_t) w->servers];
+	bool done = false;
 	choir_status status = list_missing(w, i, n, row, &rows, &count);
-	if (status == CHOIR_OK && count > 0 && !read_open_rows(w, i, &rows, count)) {
-		chi_pack_u32(&ask, (uint32_t) i);
-		chi_pack_u64(&ask, count);
-		chi_pack_raw(&ask, rows.data, rows.bytes);
-		s->pulls = true;
-		status = chi_post_send(&w->post, &s->peer, CHI_MESSAGE_ROWS, &ask);
+	const bool there =
+			w->server[i % (size_t) w->servers].open != 0 && count > FEW && count != CHI_ALL_ROWS;
+	if (status == CHOIR_OK && there)
+		status = ask_for_rows(w, i, CHI_MESSAGE_ROWS_THERE, &rows, count);
+	if (status == CHOIR_OK && there)
+		status = read_rows_there(w, i, &rows, count, &done);
+	if (status == CHOIR_OK && !done && count > 0) {
+		status = ask_for_rows(w, i, CHI_MESSAGE_ROWS, &rows, count);
 		if (status == CHOIR_OK)
-			status = await_values(w);
-		if (status == CHOIR_OK)
-			status = take_rows(w, i, &s->values, &rows, count);
+			status = take_rows(w, i, &rows, count);
 	}
 	chi_pack_free(&rows);
 	w->part[i].fetched = w->run;

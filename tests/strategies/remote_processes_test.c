@@ -89,7 +89,7 @@ static void end(pid_t server)
 // Copies some pieces from one server to another.
 static void copy_between(const char *from, const char *to)
 {
-	enum { BYTES = (11 << 20) + 5 };
+	enum { BYTES = (9 << 20) + 5 };
 	char name[200];
 	choir_device *device[2];
 	chi_buffer *buffer[2];

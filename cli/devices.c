@@ -28,6 +28,12 @@ static const command self = {
 	.options = options,
 };
 
+static void print_titles(void)
+{
+	if (!json)
+		printf("%-10s %-6s %5s  %-9s %s\n", "name", "kind", "cores", "memory", "free");
+}
+
 static void print_device(const choir_device *d, const choir_device_info *info)
 {
 	char total[32], left[32];
@@ -61,6 +67,8 @@ static int show_named(const char *names)
 	choir_strategy *s =
 			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .devices = names));
 	bool done = s != NULL;
+	if (done)
+		print_titles();
 	for (int i = 0; done && i < choir_strategy_worker_devices(s); i++)
 		done = show(choir_strategy_worker_device(s, i));
 	const int code = done ? EXIT_OK : failed(&self);
@@ -75,10 +83,9 @@ int devices_main(int argc, char **argv)
 	const options_result given = options_read(&self, argc, argv, &names);
 	if (given != OPTIONS_GIVEN)
 		return given == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
-	if (!json)
-		printf("%-10s %-6s %5s  %-9s %s\n", "name", "kind", "cores", "memory", "free");
 	if (names != NULL)
 		return show_named(names);
+	print_titles();
 	for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
 		for (int i = 0; i < choir_device_count(kinds[k]); i++) {
 			char name[32];

@@ -32,6 +32,7 @@ static choir_status read_jobs(chi_json *j, chi_text *to)
 choir_status chi_cluster_spec_devices(const char *cluster_spec, char **devices)
 {
 	char *copy = chi_strdup(cluster_spec);
+	*devices = NULL;
 	if (copy == NULL)
 		return CHOIR_NO_MEMORY;
 	chi_json j;

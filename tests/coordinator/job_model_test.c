@@ -205,6 +205,26 @@ TEST(an_offered_message_is_joined_as_sent)
 	chi_put_number(offer.data + 12 + 8, 1u << 30, 8); // the size of the first part
 	all = (chi_unpack){ .data = offer.data, .bytes = offer.bytes };
 	assert_int_equal(chi_large_message_fetch(&all, getpid(), 1000, &found, &bytes), CHOIR_CORRUPT);
+	choir_status status = CHOIR_NO_MEMORY;
+	for (uint64_t n = 1; status != CHOIR_OK; n++) {
+		chi_large_message again = { 0 };
+		chi_pack other = { 0 }, copy = { 0 };
+		chi_scratch to = { 0 };
+		chi_alloc_fail(n, false);
+		chi_large_message_add(&again, data, sizeof data);
+		chi_large_message_offer(&again, &other);
+		chi_large_message_join(&again, &copy);
+		chi_unpack parts = { .data = other.data, .bytes = other.bytes };
+		status = other.failed || copy.failed
+				? CHOIR_NO_MEMORY
+				: chi_large_message_fetch(&parts, getpid(), 1000, &to, &bytes);
+		chi_alloc_fail(0, false);
+		assert_true(status == CHOIR_OK || status == CHOIR_NO_MEMORY);
+		chi_large_message_free(&again);
+		chi_pack_free(&other);
+		chi_pack_free(&copy);
+		chi_free(to.memory);
+	}
 	chi_free(found.memory);
 	chi_pack_free(&offer);
 	chi_pack_free(&joined);

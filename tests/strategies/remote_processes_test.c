@@ -11,6 +11,7 @@
 #include "device/device.h"
 #include "device/remote/remote_device.h"
 #include "serve/servers.h"
+#include "strategy/cluster_spec.h"
 #include "tensor/buffer.h"
 #include "test.h"
 
@@ -177,6 +178,18 @@ TEST(a_server_or_a_cluster_spec_names_all_its_devices)
 	assert_null(choir_mirrored_strategy_new(CHOIR_OPTIONS(
 			choir_strategy_options, .devices = "cpu:0", .cluster_spec = wrong[0].spec)));
 	assert_text_holds(choir_error(), ".devices*cpu:0*.cluster_spec");
+	choir_status status = CHOIR_NO_MEMORY;
+	for (uint64_t n = 1; status != CHOIR_OK; n++) {
+		char *devices;
+		chi_alloc_fail(n, false);
+		status = chi_cluster_spec_devices("{\"worker\": [\"a:1\", \"b:2\"]}", &devices);
+		chi_alloc_fail(0, false);
+		if (status == CHOIR_OK)
+			assert_string_equal(devices, "remote:a:1,remote:b:2");
+		else
+			assert_null(devices);
+		chi_free(devices);
+	}
 	const char *address;
 	char name[200];
 	const pid_t server = servers_fork(&address, 0);

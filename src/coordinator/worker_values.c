@@ -83,7 +83,7 @@ static bool pull_open(chi_remote_worker *w, int number)
 	enum { TRIES = 24 };
 	static const double PAUSE = 0.0001; // seconds
 	chi_remote_server *s = &w->server[number];
-	chi_open_values before, after;
+	chi_open_values before = { 0 }, after = { 0 };
 	for (int tries = 0; s->open != 0 && tries < TRIES; tries++) {
 		bool read = read_head(w, s, &before);
 		const uint64_t changes = chi_atomic64_load(&before.changes);

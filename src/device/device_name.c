@@ -135,6 +135,13 @@ static choir_device *find_element(
 	return d;
 }
 
+static choir_status refuse_length(const char *names, int position)
+{
+	char shown[SHOWN_SIZE];
+	return choir_fail(CHOIR_NOT_FOUND, "devices \"%s\": name %d is too long",
+			chi_text_clean(names, shown, sizeof shown), position);
+}
+
 // One device, or all of a server.
 static choir_status add_element(
 		const char *names, const char *element, int capacity, choir_device *devices[], int *count)
@@ -161,15 +168,17 @@ choir_status chi_device_list(const char *names, int capacity, choir_device *devi
 	if (names == NULL || names[0] == '\0')
 		return choir_fail(
 				CHOIR_INVALID, "devices: the list is empty; names such as cpu:0,cpu:1 are needed");
-	char shown[SHOWN_SIZE], element[NAME_SIZE];
-	for (const char *at = names;;) {
+	char element[NAME_SIZE];
+	choir_status status = CHOIR_OK;
+	for (const char *at = names; status == CHOIR_OK;) {
 		const char *end = at + strcspn(at, ",");
-		if (!copy_element(at, end, element))
-			return choir_fail(CHOIR_NOT_FOUND, "devices \"%s\": name %d is too long",
-					chi_text_clean(names, shown, sizeof shown), *count + 1);
-		CHOIR_TRY(add_element(names, element, capacity, devices, count));
+		status = copy_element(at, end, element)
+				? add_element(names, element, capacity, devices, count)
+				: refuse_length(names, *count + 1);
 		if (*end == '\0')
-			return CHOIR_OK;
+			break;
 		at = end + 1;
 	}
+	*count = status == CHOIR_OK ? *count : 0;
+	return status;
 }

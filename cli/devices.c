@@ -1,4 +1,4 @@
-// choir devices: lists the default devices.
+// choir devices: lists the default devices, or those of a server.
 #include "commands.h"
 #include "command_options.h"
 #include "report.h"
@@ -15,15 +15,24 @@ static const option options[] = {
 // clang-format on
 static const command self = {
 	.name = "choir devices",
-	.operands = "",
+	.operands = "[DEVICES]",
+	.max_operands = 1,
 	.about =
 			"Lists the GPUs and the CPUs with their cores and memory. Strategies use the GPUs by\n"
 			"default, or the CPUs if there is no GPU.\n\n"
-			"Programs may name other devices: cpu:7 is a logical device on any machine.",
-	.examples = { "choir devices", "choir devices --json" },
+			"Programs may name other devices: cpu:7 is a logical device on any machine.\n\n"
+			"DEVICES is a list of names. remote:HOST:PORT means all devices that choir serve\n"
+			"offers there.",
+	.examples = { "choir devices --json", "choir devices remote:127.0.0.1:7000" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
+
+static void print_titles(void)
+{
+	if (!json)
+		printf("%-10s %-6s %5s  %-9s %s\n", "name", "kind", "cores", "memory", "free");
+}
 
 static void print_device(const choir_device *d, const choir_device_info *info)
 {
@@ -44,23 +53,45 @@ static void print_device(const choir_device *d, const choir_device_info *info)
 			info->memory_total ? total : "?", info->memory_free ? left : "?");
 }
 
+static bool show(choir_device *d)
+{
+	choir_device_info info = { .size = sizeof info };
+	if (d == NULL || choir_device_describe(d, &info) != CHOIR_OK)
+		return false;
+	print_device(d, &info);
+	return true;
+}
+
+static int show_named(const char *names)
+{
+	choir_strategy *s =
+			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .devices = names));
+	bool done = s != NULL;
+	if (done)
+		print_titles();
+	for (int i = 0; done && i < choir_strategy_worker_devices(s); i++)
+		done = show(choir_strategy_worker_device(s, i));
+	const int code = done ? EXIT_OK : failed(&self);
+	choir_strategy_free(s);
+	return code;
+}
+
 int devices_main(int argc, char **argv)
 {
 	static const char *const kinds[] = { "gpu", "cpu" };
-	const options_result given = options_read(&self, argc, argv, NULL);
+	const char *names = NULL;
+	const options_result given = options_read(&self, argc, argv, &names);
 	if (given != OPTIONS_GIVEN)
 		return given == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
-	if (!json)
-		printf("%-10s %-6s %5s  %-9s %s\n", "name", "kind", "cores", "memory", "free");
+	if (names != NULL)
+		return show_named(names);
+	print_titles();
 	for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
 		for (int i = 0; i < choir_device_count(kinds[k]); i++) {
 			char name[32];
 			snprintf(name, sizeof name, "%s:%d", kinds[k], i);
-			choir_device *d = choir_device_find(name);
-			choir_device_info info = { .size = sizeof info };
-			if (d == NULL || choir_device_describe(d, &info) != CHOIR_OK)
+			if (!show(choir_device_find(name)))
 				return failed(&self);
-			print_device(d, &info);
 		}
 	return EXIT_OK;
 }

@@ -253,7 +253,7 @@ type, bind(c) :: choir_communication_options
 end type
 
 type, bind(c) :: choir_strategy_options
-  integer(c_size_t) :: size = 136
+  integer(c_size_t) :: size = 144
   type(c_ptr) :: devices = c_null_ptr
   integer(c_int) :: replicas = 0
   integer(c_int) :: cores_per_device = 0
@@ -273,6 +273,7 @@ type, bind(c) :: choir_strategy_options
   integer(c_int64_t) :: compare_steps = 0
   integer(c_int) :: precision = 0
   integer(c_int) :: wire = 0
+  type(c_ptr) :: cluster_spec = c_null_ptr
 end type
 
 type, bind(c) :: choir_restore_options

@@ -65,7 +65,7 @@ typedef struct choir_strategy_options {
 	// Up to 1024 different device names: "cpu:0,cpu:1". NULL or "": the environment variable
 	// CHOIR_DEVICES; without it all accelerators (devices of kinds registered as such); without
 	// those one CPU device per replica, at most one per available processor. Devices without a
-	// replica stay idle.
+	// replica stay idle. "remote:HOST:PORT" names all devices of a server (serve.h).
 	const char *devices;
 	// Replicas of the job, at most 2^20. 0: one for each named device or accelerator (1 on
 	// unnamed CPUs), at least one for each of .workers.
@@ -128,6 +128,9 @@ typedef struct choir_strategy_options {
 	// f32. With one replica nothing is rounded. CHOIR_F16 needs a loss scale (optimizer.h).
 	// CHOIR_UNSUPPORTED: a device cannot add numbers of 16 bits. All workers need the same.
 	choir_dtype wire;
+	// In place of .devices: JSON like "cluster" of TF_CONFIG, {"worker": ["node1:7000",
+	// "node2:7000"]}. The strategy uses all devices of these servers (serve.h), in their order.
+	const char *cluster_spec;
 } choir_strategy_options;
 
 // The type of the constructors below. CHOIR_INVALID: an invalid option. CHOIR_NOT_FOUND: an

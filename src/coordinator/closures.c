@@ -119,6 +119,23 @@ int chi_closures_join(chi_closures *q)
 	return worker;
 }
 
+static void give_to(chi_closures *q, chi_closure *c, int worker)
+{
+	link_at_end(&q->worker[worker].has, c);
+	q->running++;
+	c->state = CHI_CLOSURE_RUNS;
+	c->worker = worker;
+	c->attempt++;
+}
+
+void chi_closures_pin(chi_closures *q, chi_closure *c, int worker)
+{
+	c->id = ++q->last_id;
+	c->references++;
+	c->pinned = true;
+	give_to(q, c, worker);
+}
+
 chi_closure *chi_closures_give(chi_closures *q)
 {
 	while (q->hungry != CHOIR_NONE && q->waiting.first != NULL) {
@@ -130,11 +147,7 @@ chi_closure *chi_closures_give(chi_closures *q)
 			continue;
 		chi_closure *c = q->waiting.first;
 		unlink_closure(&q->waiting, c);
-		link_at_end(&w->has, c);
-		q->running++;
-		c->state = CHI_CLOSURE_RUNS;
-		c->worker = worker;
-		c->attempt++;
+		give_to(q, c, worker);
 		chi_closures_wants(q, worker);
 		return c;
 	}
@@ -175,8 +188,9 @@ bool chi_closures_finish(chi_closures *q, int worker, uint64_t id, choir_status 
 	if (status != CHOIR_OK)
 		snprintf(line, sizeof line, "closure %llu on %s: %.350s", (unsigned long long) id, name,
 				text);
+	const bool fails = status != CHOIR_OK && !c->pinned;
 	finish(c, status, line);
-	if (status != CHOIR_OK)
+	if (fails)
 		note_failure(q, status, line);
 	return true;
 }
@@ -192,15 +206,17 @@ void chi_closures_lost(chi_closures *q, int worker, const char *why,
 		unlink_closure(&w->has, c);
 		q->running--;
 		c->state = CHI_CLOSURE_WAITS;
-		if (c->attempt < q->attempts) {
+		if (c->attempt < q->attempts && !c->pinned) {
 			link_at_front(&q->waiting, c);
 			continue;
 		}
 		ended(user, c);
 		snprintf(line, sizeof line, "closure %llu: its worker was lost %d times: %.350s",
 				(unsigned long long) c->id, c->attempt, why);
+		const bool fails = !c->pinned;
 		finish(c, CHOIR_PEER_LOST, line);
-		note_failure(q, CHOIR_PEER_LOST, line);
+		if (fails)
+			note_failure(q, CHOIR_PEER_LOST, line);
 	}
 	if (q->failed)
 		cancel_waiting(q);

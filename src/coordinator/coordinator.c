@@ -194,6 +194,13 @@ static void turn(void *user)
 		else
 			chi_dispatch_snapshot(&c->dispatch);
 	}
+	if (c->call != NULL) {
+		chi_call *call = c->call;
+		c->call = NULL;
+		if (chi_dispatch_call_all(&c->dispatch, call->function, call->capacity, call->closure,
+					&call->n) != CHOIR_OK)
+			chi_error_save(&call->error);
+	}
 	chi_dispatch_turn(&c->dispatch);
 }
 
@@ -439,6 +446,64 @@ choir_status choir_coordinator_fetch(
 	if (status == CHOIR_OK && value->set == NULL)
 		status = unpack_result(value);
 	*result = status == CHOIR_OK ? value->set : NULL;
+	return status;
+}
+
+static bool is_called(const choir_coordinator *c)
+{
+	return c->call == NULL;
+}
+
+// Has the thread call a function on each worker.
+static choir_status call_all(choir_coordinator *c, chi_call *call)
+{
+	chi_mutex_lock(&c->post.lock);
+	c->call = call;
+	c->stale = true;
+	chi_hub_wake(c->post.hub);
+	choir_status status = wait_until(c, is_called);
+	c->call = NULL;
+	if (status == CHOIR_OK && call->error.status != CHOIR_OK) {
+		chi_error_restore(&call->error);
+		status = call->error.status;
+	}
+	chi_mutex_unlock(&c->post.lock);
+	return status;
+}
+
+choir_status choir_coordinator_read_all(
+		choir_coordinator *c, const char *name, int capacity, choir_values *sets[], int *n)
+{
+	int function;
+	if (n != NULL)
+		*n = 0;
+	CHOIR_TRY(check_call(c, "read_all"));
+	CHOIR_TRY(find_function(c, name, &function));
+	if (sets == NULL || n == NULL || capacity < 1)
+		return choir_fail(CHOIR_INVALID, "read_all: capacity %d, or NULL", capacity);
+	CHOIR_TRY(give_changes(c));
+	chi_call call = { .function = function, .capacity = capacity };
+	call.closure = chi_alloc_array((size_t) capacity, sizeof(chi_closure *));
+	if (call.closure == NULL)
+		return CHOIR_NO_MEMORY;
+	choir_status status = call_all(c, &call);
+	for (int i = 0; i < call.n; i++) {
+		choir_remote_value v = { .coordinator = c, .closure = call.closure[i] };
+		choir_values *set;
+		const choir_status fetched = choir_coordinator_fetch(c, &v, &set);
+		chi_mutex_lock(&c->post.lock);
+		if (fetched == CHOIR_OK)
+			sets[(*n)++] = set;
+		else if (status == CHOIR_OK && (fetched != CHOIR_PEER_LOST || c->dispatch.failed))
+			status = fetched;
+		chi_closure_drop(v.closure);
+		chi_mutex_unlock(&c->post.lock);
+		if (fetched != CHOIR_OK)
+			choir_values_free(v.set);
+	}
+	chi_free(call.closure);
+	while (status != CHOIR_OK && *n > 0)
+		choir_values_free(sets[--*n]);
 	return status;
 }
 

@@ -7,6 +7,13 @@
 #include "coordinator/task.h"
 #include "strategy/remote.h"
 
+// A call of a function on each worker, which the thread makes.
+typedef struct {
+	int function, capacity, n;
+	chi_closure **closure;
+	chi_error error;
+} chi_call;
+
 struct choir_coordinator {
 	choir_strategy *strategy;
 	choir_task *task;
@@ -21,5 +28,6 @@ struct choir_coordinator {
 	uint64_t versions; // of the model, when the servers had the same
 	bool asks; // the thread asks the servers: for their states, or to take restores
 	const chi_pack *restores;
+	chi_call *call; // NULL: none is asked for
 	const chi_closure *fetches; // what the program waits for
 };

@@ -243,6 +243,25 @@ void chi_dispatch_turn(chi_dispatch *d)
 		send_run(d, c);
 }
 
+choir_status chi_dispatch_call_all(
+		chi_dispatch *d, int function, int capacity, chi_closure *closure[], int *n)
+{
+	*n = 0;
+	if (d->workers > capacity)
+		return choir_fail(CHOIR_INVALID, "read_all: a capacity of %d; there are %d workers",
+				capacity, d->workers);
+	for (size_t i = 0; i < d->closures.workers; i++) {
+		if (d->worker[i] == NULL)
+			continue;
+		closure[*n] = chi_closure_new(function, &(chi_pack){ 0 });
+		if (closure[*n] == NULL)
+			return CHOIR_NO_MEMORY;
+		chi_closures_pin(&d->closures, closure[*n], (int) i);
+		send_run(d, closure[(*n)++]);
+	}
+	return CHOIR_OK;
+}
+
 static void ask(chi_dispatch *d, uint16_t kind, const chi_pack *pack)
 {
 	d->answer = (chi_error){ .status = CHOIR_OK };

@@ -1,6 +1,5 @@
-// The coordinator's side of the messages: admits servers and workers, gives closures to workers,
-// fences lost workers at the servers. A state machine on a hub, without threads: the functions
-// admit, joined, frame and lost are the hub's owner's.
+// The coordinator's side of the messages. A state machine on a hub, without threads: admit, frame
+// and lost are the hub's owner's.
 #pragma once
 
 #include "coordinator/closures.h"
@@ -31,7 +30,10 @@ choir_status chi_dispatch_frame(
 		void *dispatch, chi_peer *peer, const chi_net_frame *frame, const void *payload);
 void chi_dispatch_lost(void *dispatch, chi_peer *peer, choir_status status);
 bool chi_dispatch_ready(const chi_dispatch *d); // all servers have joined
-// Sends closures to workers that can take more. Call it after each step of the hub.
+// Calls a function on each worker. The caller has a reference to each closure.
+choir_status chi_dispatch_call_all(
+		chi_dispatch *d, int function, int capacity, chi_closure *closure[], int *n);
+// Sends closures. Call it after each step of the hub.
 void chi_dispatch_turn(chi_dispatch *d);
 // Asks all servers for their states, or gives all the same one. Then awaited counts down to 0.
 void chi_dispatch_snapshot(chi_dispatch *d);

@@ -207,30 +207,32 @@ choir_status chi_job_model_pack_rows(const chi_job_model *m, chi_unpack *u, chi_
 	return packed(to);
 }
 
-static void pack_gradient(const choir_variable *v, const chi_remote_gradient *g, chi_pack *to)
+static void pack_gradient(
+		const choir_variable *v, const chi_remote_gradient *g, chi_large_message *to)
 {
-	chi_pack_u64(to, g->dense != NULL ? CHI_ALL_ROWS : (uint64_t) g->n);
+	chi_pack_u64(&to->pack, g->dense != NULL ? CHI_ALL_ROWS : (uint64_t) g->n);
 	if (g->dense == NULL)
-		chi_pack_raw(to, g->row, (size_t) g->n * sizeof *g->row);
-	chi_pack_bytes(to, g->dense != NULL ? g->dense : g->values,
+		chi_large_message_add(to, g->row, (size_t) g->n * sizeof *g->row);
+	chi_large_message_add(to, g->dense != NULL ? g->dense : g->values,
 			g->dense != NULL ? chi_variable_bytes(v) : (size_t) g->n * row_bytes(v));
 }
 
 uint32_t chi_job_model_pack_push(const chi_job_model *m, int server, const void *optimizer,
-		size_t n, choir_variable *const v[], const chi_remote_gradient gradient[], chi_pack *to)
+		size_t n, choir_variable *const v[], const chi_remote_gradient gradient[],
+		chi_large_message *to)
 {
 	uint32_t index = 0, count = 0;
 	while (index < m->optimizers && m->optimizer[index] != optimizer)
 		index++;
 	for (size_t i = 0; i < n; i++)
 		count += owner(m, chi_job_model_find(m, v[i])) == server;
-	chi_pack_u32(to, index);
-	chi_pack_u32(to, count);
+	chi_pack_u32(&to->pack, index);
+	chi_pack_u32(&to->pack, count);
 	for (size_t i = 0; i < n; i++) {
 		const size_t number = chi_job_model_find(m, v[i]);
 		if (owner(m, number) != server)
 			continue;
-		chi_pack_u32(to, (uint32_t) number);
+		chi_pack_u32(&to->pack, (uint32_t) number);
 		pack_gradient(v[i], &gradient[i], to);
 	}
 	return count;
@@ -264,27 +266,29 @@ static choir_tensor *take_tensor(choir_frame *f, const choir_variable *v, chi_un
 	return NULL;
 }
 
+// The tensors refer to the message.
 static choir_tensor *take_gradient(choir_frame *f, const choir_variable *v, chi_unpack *u)
 {
 	const uint64_t n = chi_unpack_u64(u);
-	size_t bytes;
-	if (n == CHI_ALL_ROWS || u->failed)
-		return take_tensor(f, v, u);
+	const bool all = n == CHI_ALL_ROWS;
 	choir_shape shape = v->shape;
-	const bool fits = n <= (uint64_t) rows_of(v);
-	const void *rows = fits ? chi_unpack_raw(u, (size_t) n * sizeof(int64_t)) : NULL;
-	const void *values = fits ? chi_unpack_bytes(u, &bytes) : NULL;
-	if (!fits || u->failed || bytes != (size_t) n * row_bytes(v)) {
+	u->failed |= !all && n > (uint64_t) rows_of(v);
+	const void *rows = all || u->failed ? NULL : chi_unpack_large(u, (size_t) n * sizeof(int64_t));
+	const void *values = u->failed
+			? NULL
+			: chi_unpack_large(u, all ? chi_variable_bytes(v) : (size_t) n * row_bytes(v));
+	if (u->failed) {
 		choir_fail(CHOIR_CORRUPT, "a change of %llu rows of variable \"%s\", which has %lld",
 				(unsigned long long) n, v->name, (long long) rows_of(v));
 		return NULL;
 	}
+	if (all)
+		return choir_borrow(f, v->dtype, shape, values);
 	if (check_rows(v, n, rows) != CHOIR_OK)
 		return NULL;
 	shape.dim[0] = (int64_t) n;
-	return choir_indexed_slices(choir_constant(f, v->dtype, shape, values != NULL ? values : ""),
-			choir_constant(f, CHOIR_I64, CHOIR_SHAPE((int64_t) n), rows != NULL ? rows : ""),
-			rows_of(v));
+	return choir_indexed_slices(choir_borrow(f, v->dtype, shape, values),
+			choir_borrow(f, CHOIR_I64, CHOIR_SHAPE((int64_t) n), rows), rows_of(v));
 }
 
 static choir_status take_gradients(chi_job_model *m, choir_frame *f, chi_unpack *u, uint32_t n,

@@ -3,7 +3,7 @@
 // counts as a variable.
 #pragma once
 
-#include "base/fields.h"
+#include "coordinator/large_message.h"
 #include "strategy/remote.h"
 #include "train/optimizer/optimizer.h"
 
@@ -32,10 +32,11 @@ choir_status chi_job_model_pack_values(const chi_job_model *m, int server, chi_p
 // The values that a PULL or ROWS asks for, behind its version.
 choir_status chi_job_model_pack_asked(const chi_job_model *m, chi_unpack *u, chi_pack *to);
 choir_status chi_job_model_pack_rows(const chi_job_model *m, chi_unpack *u, chi_pack *to);
-// A PUSH or ASSIGN, without its closure and ordinal, and what it does.
-// Returns the number of gradients for this server.
+// A PUSH or ASSIGN, without its first fields, and what it does.
+// Returns the number of gradients for this server. The message refers to the gradients.
 uint32_t chi_job_model_pack_push(const chi_job_model *m, int server, const void *optimizer,
-		size_t n, choir_variable *const v[], const chi_remote_gradient gradient[], chi_pack *to);
+		size_t n, choir_variable *const v[], const chi_remote_gradient gradient[],
+		chi_large_message *to);
 choir_status chi_job_model_pack_assign(const chi_job_model *m, const choir_variable *v,
 		chi_assign_op op, choir_tensor *t, chi_pack *to);
 choir_status chi_job_model_push(chi_job_model *m, chi_unpack *u);

@@ -35,9 +35,9 @@ typedef struct {
 choir_status chi_post_open(chi_post *p, chi_connections *connections, const chi_hello *own,
 		const chi_hub_owner *owner, void (*turn)(void *user), const chi_hub_options *o);
 choir_status chi_post_start(chi_post *p, const char *name);
-// Says goodbye to all peers, and ends the thread. failed: why the job has failed; NULL: CHOIR_END.
+// Says goodbye to all peers. failed: why the job has failed; NULL: CHOIR_END.
 void chi_post_close(chi_post *p, const chi_error *failed);
-// With the lock: gives a message to the thread. Takes over pack.
+// With the lock. Takes pack.
 choir_status chi_post_send(chi_post *p, chi_peer **to, uint16_t kind, chi_pack *pack);
-// With the lock: waits for a change. False: the deadline (of chi_clock_deadline) has passed.
+// With the lock. False: the deadline (of chi_clock_deadline) has passed.
 bool chi_post_wait(chi_post *p, double deadline);

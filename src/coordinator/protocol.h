@@ -1,6 +1,7 @@
 // The messages of a coordinator's job, and their fields.
 #pragma once
 
+#include "base/atomic.h"
 #include "net/hub.h"
 
 enum {
@@ -25,14 +26,32 @@ enum {
 	// The answer is VALUES, too.
 	CHI_MESSAGE_ROWS,
 	CHI_MESSAGE_VALUES,
-	// Worker to server: closure u64, ordinal u64, then what changes. The answer is ANSWER.
+	// The same question. The answer is VALUES, too: version u64, and the address u64 at which the
+	// server keeps the rows until the worker asks again.
+	CHI_MESSAGE_ROWS_THERE,
+	// Worker to server: closure u64, ordinal u64, version u64 of the last values that it has read,
+	// then what changes. The answer is ANSWER.
 	CHI_MESSAGE_PUSH,
 	CHI_MESSAGE_ASSIGN,
+	// Worker to server: a PUSH that lies in the worker's memory (large_message.h): token u64,
+	// address u64 of the token, which lies there as long as the message, and the message. The
+	// answer is ANSWER, or DECLINED: it could not be read.
+	CHI_MESSAGE_OFFER,
+	CHI_MESSAGE_DECLINED,
 	// Status u32, text; to a worker also staleness u64: the changes between its pull and its push.
 	CHI_MESSAGE_ANSWER
 };
 #define CHI_ALL_ROWS UINT64_MAX
 #define CHI_NO_STALENESS UINT64_MAX
+
+// Where a server's values lie. Workers on its host read them without a message. Its address is in
+// the server's welcome.
+typedef struct {
+	uint64_t incarnation; // tells a reader whether this is the right process
+	chi_atomic64 changes; // odd while values change
+	uint64_t version, n;
+	const uint64_t *address; // of n variables' values
+} chi_open_values;
 
 // Of pushes: how many changes were made between their pulls and them.
 typedef struct {

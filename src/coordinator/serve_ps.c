@@ -16,6 +16,7 @@ typedef struct {
 	chi_job_model model;
 	chi_server server;
 	chi_hub *hub;
+	uint64_t *address; // of the variables' values
 	bool joined;
 } ps;
 
@@ -42,6 +43,37 @@ static choir_status restore(void *user, chi_unpack *u)
 {
 	const chi_pack state = { .data = (unsigned char *) (uintptr_t) u->data, .bytes = u->bytes };
 	return chi_job_model_restore(&((ps *) user)->model, 1, &state);
+}
+
+static void locate(void *user)
+{
+	ps *p = user;
+	for (size_t i = 0; i < p->model.n; i++)
+		p->address[i] = (uintptr_t) p->model.variable[i]->copy[0].buffer->memory;
+}
+
+static bool are_in_host_memory(const chi_job_model *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (!m->variable[i]->copy[0].device->host_memory)
+			return false;
+	return true;
+}
+
+static choir_status open_values(ps *p, const choir_task *t)
+{
+	p->address = chi_alloc_array(p->model.n + 1, sizeof *p->address);
+	if (p->address == NULL)
+		return CHOIR_NO_MEMORY;
+	p->server.open = (chi_open_values){ .incarnation = t->hello.incarnation,
+		.version = p->server.version,
+		.n = p->model.n,
+		.address = p->address };
+	if (!are_in_host_memory(&p->model))
+		return CHOIR_OK;
+	p->server.model.locate = locate;
+	locate(p);
+	return CHOIR_OK;
 }
 
 static choir_status admit(void *user, chi_peer *peer, chi_pack *welcome)
@@ -123,12 +155,16 @@ choir_status chi_serve_ps(choir_task *t, choir_strategy *s, const choir_coordina
 		status = chi_task_introduce(t, o, chi_job_model_hash(&p->model));
 	const chi_hub_owner owner = { p, admit, joined, frame, lost };
 	const chi_hub_options options = chi_task_hub_options(t, p->model.bytes);
+	p->server.max = (size_t) options.max;
+	if (status == CHOIR_OK)
+		status = open_values(p, t);
 	if (status == CHOIR_OK) {
 		p->hub = chi_hub_new(t->connections, &t->hello, &owner, &options);
 		status = p->hub == NULL ? CHOIR_NO_MEMORY : serve(p, t);
 	}
-	chi_hub_free(p->hub);
 	chi_server_free(&p->server);
+	chi_hub_free(p->hub);
+	chi_free(p->address);
 	chi_job_model_free(&p->model);
 	chi_free(p);
 	return status;

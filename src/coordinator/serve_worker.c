@@ -5,6 +5,7 @@
 
 #include "coordinator/dial.h"
 #include "coordinator/values_message.h"
+#include "coordinator/worker_changes.h"
 #include "coordinator/worker_values.h"
 #include "strategy/context.h"
 #include "strategy/remote.h"
@@ -36,12 +37,23 @@ static void end(chi_remote_worker *w, choir_status status)
 	w->ended = true;
 }
 
+static void take_server(const chi_remote_worker *w, chi_remote_server *s, chi_peer *peer)
+{
+	const chi_hello *hello = &peer->handshake.peer;
+	chi_unpack u = { .data = peer->handshake.welcome, .bytes = peer->handshake.welcome_bytes };
+	s->peer = peer;
+	s->pid = hello->pid;
+	s->incarnation = hello->incarnation;
+	if (strcmp(hello->host, w->task->hello.host) == 0)
+		s->open = chi_unpack_u64(&u);
+	s->reads = s->open != 0;
+}
+
 static void joined(void *user, chi_peer *peer)
 {
 	chi_remote_worker *w = user;
 	if (strcmp(peer->handshake.peer.role, "ps") == 0) {
-		const int i = (int) (intptr_t) peer->user;
-		w->server[i].peer = peer;
+		take_server(w, &w->server[(intptr_t) peer->user], peer);
 		return;
 	}
 	char address[128];
@@ -85,15 +97,15 @@ static choir_status take_values(chi_remote_server *s, const void *payload, size_
 	return s->values.failed ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
 
-static choir_status take_answer(chi_remote_worker *w, chi_unpack *u)
+static choir_status take_answer(chi_remote_worker *w, chi_remote_server *s, chi_unpack *u)
 {
 	chi_error e = { .status = (choir_status) chi_unpack_u32(u) };
 	chi_unpack_text(u, e.text, sizeof e.text);
 	const uint64_t stale = chi_unpack_u64(u);
 	CHOIR_TRY(chi_unpack_end(u, "ANSWER"));
-	if (w->awaited == 0)
+	if (s->awaited == 0)
 		return choir_fail(CHOIR_CORRUPT, "an answer that nobody awaits");
-	w->awaited--;
+	s->awaited--;
 	if (stale != CHI_NO_STALENESS) {
 		w->staleness.pushes++;
 		w->staleness.sum += stale;
@@ -110,10 +122,16 @@ static choir_status frame(void *user, chi_peer *peer, const chi_net_frame *f, co
 	chi_unpack u = { .data = payload, .bytes = (size_t) f->bytes };
 	if (peer == w->coordinator && f->kind == CHI_MESSAGE_RUN)
 		return take_run(w, payload, (size_t) f->bytes);
-	if (peer != w->coordinator && f->kind == CHI_MESSAGE_VALUES)
-		return take_values(&w->server[(intptr_t) peer->user], payload, (size_t) f->bytes);
-	if (peer != w->coordinator && f->kind == CHI_MESSAGE_ANSWER)
-		return take_answer(w, &u);
+	chi_remote_server *s = peer == w->coordinator ? NULL : &w->server[(intptr_t) peer->user];
+	if (s != NULL && f->kind == CHI_MESSAGE_VALUES)
+		return take_values(s, payload, (size_t) f->bytes);
+	if (s != NULL && f->kind == CHI_MESSAGE_ANSWER)
+		return take_answer(w, s, &u);
+	if (s != NULL && f->kind == CHI_MESSAGE_DECLINED && s->awaited > 0) {
+		s->awaited--;
+		s->reads = false;
+		return CHOIR_OK;
+	}
 	return choir_fail(CHOIR_CORRUPT, "a message of kind %d", f->kind);
 }
 
@@ -130,93 +148,6 @@ static void lost(void *user, chi_peer *peer, choir_status status)
 	for (int i = 0; i < w->servers; i++)
 		if (w->server[i].peer == peer)
 			w->server[i].peer = NULL;
-}
-
-// ---- The main thread
-
-// Sends a change to a server. pack: closure and ordinal, then the change.
-static choir_status send_change(chi_remote_worker *w, int i, uint16_t kind, chi_pack *pack)
-{
-	chi_mutex_lock(&w->post.lock);
-	choir_status status = chi_worker_check(w);
-	if (status == CHOIR_OK)
-		status = chi_post_send(&w->post, &w->server[i].peer, kind, pack);
-	if (status == CHOIR_OK) {
-		w->server[i].ordinal++;
-		w->awaited++;
-	}
-	chi_mutex_unlock(&w->post.lock);
-	chi_pack_free(pack);
-	return status;
-}
-
-static choir_status begin_change(const chi_remote_worker *w, int i, chi_pack *pack)
-{
-	if (w->closure.id == 0)
-		return choir_fail(CHOIR_STATE, "a worker changes variables only in closures");
-	chi_pack_u64(pack, w->closure.id);
-	chi_pack_u64(pack, w->server[i].ordinal);
-	return CHOIR_OK;
-}
-
-static choir_status check_known(const chi_remote_worker *w, const choir_variable *v)
-{
-	if (chi_job_model_find(&w->model, v) < w->model.n)
-		return CHOIR_OK;
-	return choir_fail(CHOIR_STATE,
-			"variable \"%s\" was not made by .build, so it is on no server; make it there",
-			v->name);
-}
-
-static choir_status push(void *user, void *optimizer, size_t n, choir_variable *const v[],
-		const chi_remote_gradient gradient[])
-{
-	chi_remote_worker *w = user;
-	for (size_t i = 0; i < n; i++)
-		CHOIR_TRY(check_known(w, v[i]));
-	for (int i = 0; i < w->servers; i++) {
-		chi_pack pack = { 0 };
-		CHOIR_TRY(begin_change(w, i, &pack));
-		if (chi_job_model_pack_push(&w->model, i, optimizer, n, v, gradient, &pack) == 0)
-			chi_pack_free(&pack); // nothing for this server
-		else
-			CHOIR_TRY(send_change(w, i, CHI_MESSAGE_PUSH, &pack));
-	}
-	return CHOIR_OK;
-}
-
-static choir_status assign(void *user, choir_variable *v, chi_assign_op op, choir_tensor *t)
-{
-	chi_remote_worker *w = user;
-	chi_pack pack = { 0 };
-	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
-		return CHOIR_OK;
-	CHOIR_TRY(check_known(w, v));
-	const int i = (int) (chi_job_model_find(&w->model, v) % (size_t) w->servers);
-	CHOIR_TRY(begin_change(w, i, &pack));
-	const choir_status status = chi_job_model_pack_assign(&w->model, v, op, t, &pack);
-	if (status == CHOIR_OK)
-		return send_change(w, i, CHI_MESSAGE_ASSIGN, &pack);
-	chi_pack_free(&pack);
-	return status;
-}
-
-// Waits for the answers to all changes, and gives the first failure.
-static choir_status await_answers(chi_remote_worker *w)
-{
-	chi_mutex_lock(&w->post.lock);
-	choir_status status = chi_worker_check(w);
-	while (status == CHOIR_OK && w->awaited > 0) {
-		(void) chi_post_wait(&w->post, chi_clock_deadline(1));
-		status = chi_worker_check(w);
-	}
-	if (status == CHOIR_OK && w->answer.status != CHOIR_OK) {
-		chi_error_restore(&w->answer);
-		status = w->answer.status;
-	}
-	w->answer = (chi_error){ .status = CHOIR_OK };
-	chi_mutex_unlock(&w->post.lock);
-	return status;
 }
 
 // ---- Closures
@@ -263,6 +194,45 @@ choir_distributed_dataset *choir_closure_dataset(choir_closure *c, const char *n
 	d->next = w->datasets;
 	w->datasets = d;
 	return d->data;
+}
+
+// The function's results become the worker's values.
+static choir_status make_values(choir_closure *c, chi_named_values *v)
+{
+	chi_remote_worker *w = c->worker;
+	choir_closure maker = { w, c->id, c->attempt, choir_values_new(w->strategy), NULL };
+	v->set = maker.results = choir_values_new(w->strategy);
+	choir_status status = maker.args == NULL || v->set == NULL
+			? choir_error_status()
+			: w->o->functions[v->function].fn(&maker, w->o->user);
+	choir_values_free(maker.args);
+	return status;
+}
+
+choir_values *choir_closure_values(choir_closure *c, const char *name)
+{
+	chi_remote_worker *w = c->worker;
+	const int function = chi_task_find(w->o, name);
+	if (function == CHOIR_NONE || w->o->functions[function].fn == NULL) {
+		choir_fail(CHOIR_NOT_FOUND, "closure: \"%.80s\" is no closure's function in the table",
+				name == NULL ? "NULL" : name);
+		return NULL;
+	}
+	for (const chi_named_values *v = w->values; v != NULL; v = v->next)
+		if (v->function == function)
+			return v->set;
+	chi_named_values *v = chi_alloc(sizeof *v);
+	if (v == NULL)
+		return NULL;
+	v->function = function;
+	if (make_values(c, v) != CHOIR_OK) {
+		choir_values_free(v->set);
+		chi_free(v);
+		return NULL;
+	}
+	v->next = w->values;
+	w->values = v;
+	return v->set;
 }
 
 int choir_closure_worker(const choir_closure *c)
@@ -329,7 +299,7 @@ static choir_status run_closure(chi_remote_worker *w, const chi_pack *pack)
 	choir_status status = call(w, function, &args);
 	chi_error why;
 	chi_error_save(&why);
-	const choir_status answers = await_answers(w);
+	const choir_status answers = chi_worker_await_answers(w);
 	if (status != CHOIR_OK)
 		chi_error_restore(&why);
 	chi_mutex_lock(&w->post.lock);
@@ -441,11 +411,13 @@ static choir_status serve(chi_remote_worker *w)
 		return choir_error_status();
 	CHOIR_TRY(chi_job_model_collect(&w->model, w->strategy, 1));
 	w->part = chi_alloc_array(w->model.n + 1, sizeof *w->part);
-	if (w->part == NULL)
+	w->address = chi_alloc_array(w->model.n + 1, sizeof *w->address);
+	if (w->part == NULL || w->address == NULL)
 		return CHOIR_NO_MEMORY;
 	CHOIR_TRY(chi_task_introduce(w->task, w->o, chi_job_model_hash(&w->model)));
 	CHOIR_TRY(join(w));
-	w->remote = (chi_remote){ w, chi_worker_refresh, chi_worker_fetch, push, assign };
+	w->remote = (chi_remote){ w, chi_worker_refresh, chi_worker_fetch, chi_worker_push,
+		chi_worker_assign };
 	w->strategy->remote = &w->remote;
 	return work(w);
 }
@@ -467,11 +439,18 @@ choir_status chi_serve_worker(choir_task *t, choir_strategy *s, const choir_coor
 		next = d->next;
 		chi_free(d); // the strategy frees the data
 	}
+	for (chi_named_values *v = w->values, *next; v != NULL; v = next) {
+		next = v->next;
+		choir_values_free(v->set);
+		chi_free(v);
+	}
 	choir_values_free(w->closure.args);
 	choir_values_free(w->closure.results);
 	for (size_t i = 0; w->part != NULL && i < w->model.n; i++)
 		chi_free(w->part[i].row);
 	chi_free(w->part);
+	chi_free(w->address);
+	chi_free(w->memory);
 	chi_job_model_free(&w->model);
 	chi_free(w);
 	return status;

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "strategy/context.h"
 
 #include <string.h>
@@ -25,6 +26,96 @@ static bool is_wanted(const chi_remote_worker *w, int number, size_t i)
 {
 	return w->part[i].whole && i % (size_t) w->servers == (size_t) number;
 }
+
+// ---- Values in the memory of a server on this host
+
+// A worker's copy that other threads do not lock and that lies in host memory.
+static bool is_plain(const choir_variable *v)
+{
+	return v->shards == 0 && v->copies == 1 && v->concurrency == CHI_EXCLUSIVE &&
+			v->copy[0].device->host_memory;
+}
+
+static bool read_head(
+		const chi_remote_worker *w, const chi_remote_server *s, chi_open_values *head)
+{
+	const chi_process_memory_part part = { head, s->open, sizeof *head };
+	return chi_process_memory_read(s->pid, &part, 1) && head->incarnation == s->incarnation &&
+			head->n == w->model.n;
+}
+
+static bool add_part(chi_remote_worker *w, size_t *n, void *to, uint64_t from, size_t bytes)
+{
+	if (!chi_grow(&w->memory, &w->memory_capacity, *n + 1, sizeof *w->memory))
+		return false;
+	w->memory[(*n)++] = (chi_process_memory_part){ to, from, bytes };
+	return true;
+}
+
+static bool read_addresses(
+		chi_remote_worker *w, const chi_remote_server *s, const chi_open_values *head)
+{
+	const size_t n = w->model.n;
+	const chi_process_memory_part part = { w->address, (uintptr_t) head->address,
+		n * sizeof *w->address };
+	return chi_process_memory_read(s->pid, &part, 1);
+}
+
+// All variables of a server that are read whole, each at its place.
+static bool read_open(chi_remote_worker *w, int number)
+{
+	size_t n = 0;
+	bool done = true;
+	for (size_t k = 0; k < w->model.n && done; k++) {
+		choir_variable *v = w->model.variable[k];
+		if (is_wanted(w, number, k))
+			done = is_plain(v) &&
+					add_part(w, &n, v->copy[0].buffer->memory, w->address[k],
+							chi_variable_bytes(v));
+	}
+	return done && chi_process_memory_read(w->server[number].pid, w->memory, n);
+}
+
+// Without the lock. False: ask by a message. Values that change while they are read are read
+// again.
+static bool pull_open(chi_remote_worker *w, int number)
+{
+	enum { TRIES = 24 };
+	static const double PAUSE = 0.0001; // seconds
+	chi_remote_server *s = &w->server[number];
+	chi_open_values before = { 0 }, after = { 0 };
+	for (int tries = 0; s->open != 0 && tries < TRIES; tries++) {
+		bool read = read_head(w, s, &before);
+		const uint64_t changes = chi_atomic64_load(&before.changes);
+		if (read && changes % 2 != 0) {
+			chi_thread_nap(PAUSE);
+			continue;
+		}
+		if (read && before.version == s->version)
+			return true;
+		s->version = 0;
+		read = read && read_addresses(w, s, &before) && read_open(w, number) &&
+				read_head(w, s, &after);
+		if (!read)
+			s->open = 0;
+		else if (chi_atomic64_load(&after.changes) == changes) {
+			s->version = s->pulled = before.version;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void note_written(chi_remote_worker *w, int number)
+{
+	for (size_t i = 0; i < w->model.n; i++)
+		if (is_wanted(w, number, i)) {
+			chi_atomic32_store(&w->model.variable[i]->copy[0].undefined, 0);
+			chi_variable_bump_version(w->model.variable[i], 0);
+		}
+}
+
+// ---- Values by messages
 
 static choir_status ask_for_values(chi_remote_worker *w, int number)
 {
@@ -56,10 +147,11 @@ static choir_status await_values(chi_remote_worker *w)
 	return CHOIR_OK;
 }
 
-static choir_status pull_all(chi_remote_worker *w)
+static choir_status pull_all(chi_remote_worker *w, const bool read[])
 {
 	for (int i = 0; i < w->servers; i++)
-		CHOIR_TRY(ask_for_values(w, i));
+		if (!read[i])
+			CHOIR_TRY(ask_for_values(w, i));
 	return await_values(w);
 }
 
@@ -69,7 +161,7 @@ static choir_status take_pulled(chi_remote_worker *w, int number)
 		.bytes = w->server[number].values.bytes };
 	const uint64_t version = chi_unpack_u64(&u);
 	const bool same = version == w->server[number].version;
-	w->server[number].version = version;
+	w->server[number].version = w->server[number].pulled = version;
 	for (size_t i = 0; i < w->model.n && !same; i++) {
 		if (!is_wanted(w, number, i))
 			continue;
@@ -88,8 +180,15 @@ choir_status chi_worker_refresh(void *user)
 	for (int i = 0; i < w->servers; i++)
 		w->server[i].values.bytes = 0;
 	w->run++;
+	bool read[CHI_SERVERS_MAX];
+	for (int i = 0; i < w->servers; i++) {
+		const uint64_t version = w->server[i].version;
+		read[i] = pull_open(w, i);
+		if (w->server[i].version != version)
+			note_written(w, i);
+	}
 	chi_mutex_lock(&w->post.lock);
-	choir_status status = pull_all(w);
+	choir_status status = pull_all(w, read);
 	chi_mutex_unlock(&w->post.lock);
 	for (int i = 0; i < w->servers && status == CHOIR_OK; i++)
 		if (w->server[i].values.bytes > 0)
@@ -126,45 +225,90 @@ static choir_status list_missing(chi_remote_worker *w, size_t i, int64_t n, cons
 	return rows->failed ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
 
-static choir_status take_rows(const chi_remote_worker *w, size_t i, const chi_pack *values,
-		const chi_pack *rows, uint64_t count)
+static size_t row_bytes_of(const choir_variable *v)
+{
+	return chi_variable_bytes(v) / (size_t) v->shape.dim[0];
+}
+
+static char *place_of_row(const choir_variable *v, const chi_pack *rows, size_t k)
+{
+	int64_t row;
+	memcpy(&row, rows->data + k * sizeof row, sizeof row);
+	return (char *) v->copy[0].buffer->memory + (size_t) row * row_bytes_of(v);
+}
+
+static choir_status take_rows(chi_remote_worker *w, size_t i, const chi_pack *rows, uint64_t count)
 {
 	choir_variable *v = w->model.variable[i];
+	chi_remote_server *s = &w->server[i % (size_t) w->servers];
 	const bool all = count == CHI_ALL_ROWS;
-	const size_t row_bytes = all ? 0 : chi_variable_bytes(v) / (size_t) v->shape.dim[0];
-	const size_t bytes = all ? chi_variable_bytes(v) : (size_t) count * row_bytes;
-	chi_unpack u = { .data = values->data, .bytes = values->bytes };
-	(void) chi_unpack_u64(&u);
-	const char *from = chi_unpack_raw(&u, bytes);
+	const size_t row_bytes = all ? 0 : row_bytes_of(v);
+	chi_unpack u = { .data = s->values.data, .bytes = s->values.bytes };
+	s->pulled = chi_unpack_u64(&u);
+	const char *from =
+			chi_unpack_raw(&u, all ? chi_variable_bytes(v) : (size_t) count * row_bytes);
 	CHOIR_TRY(chi_unpack_end(&u, "VALUES"));
 	if (all)
 		return chi_variable_from_host(v, from);
-	for (uint64_t k = 0; k < count; k++) {
-		int64_t r;
-		memcpy(&r, rows->data + k * sizeof r, sizeof r);
-		memcpy((char *) v->copy[0].buffer->memory + (size_t) r * row_bytes,
-				from + (size_t) k * row_bytes, row_bytes);
-	}
+	for (size_t k = 0; k < count; k++)
+		memcpy(place_of_row(v, rows, k), from + k * row_bytes, row_bytes);
 	return CHOIR_OK;
+}
+
+// Reads the rows in the server's memory. *done is false if the system does not allow it.
+static choir_status read_rows_there(
+		chi_remote_worker *w, size_t i, const chi_pack *rows, uint64_t count, bool *done)
+{
+	const choir_variable *v = w->model.variable[i];
+	chi_remote_server *s = &w->server[i % (size_t) w->servers];
+	const size_t row_bytes = row_bytes_of(v);
+	size_t n = 0;
+	chi_unpack u = { .data = s->values.data, .bytes = s->values.bytes };
+	const uint64_t version = chi_unpack_u64(&u), address = chi_unpack_u64(&u);
+	CHOIR_TRY(chi_unpack_end(&u, "VALUES"));
+	*done = true;
+	for (size_t k = 0; k < count && *done; k++)
+		*done = add_part(w, &n, place_of_row(v, rows, k), address + k * row_bytes, row_bytes);
+	chi_mutex_unlock(&w->post.lock);
+	*done = *done && chi_process_memory_read(s->pid, w->memory, n);
+	chi_mutex_lock(&w->post.lock);
+	s->pulled = *done ? version : s->pulled;
+	s->open = *done ? s->open : 0;
+	return CHOIR_OK;
+}
+
+// With the lock: the answer is in the server's values.
+static choir_status ask_for_rows(
+		chi_remote_worker *w, size_t i, uint16_t kind, const chi_pack *rows, uint64_t count)
+{
+	chi_remote_server *s = &w->server[i % (size_t) w->servers];
+	chi_pack ask = { 0 };
+	chi_pack_u32(&ask, (uint32_t) i);
+	chi_pack_u64(&ask, count);
+	chi_pack_raw(&ask, rows->data, rows->bytes);
+	s->pulls = true;
+	CHOIR_TRY(chi_post_send(&w->post, &s->peer, kind, &ask));
+	return await_values(w);
 }
 
 // With the lock, and as the only replica that fetches.
 static choir_status fetch_rows(chi_remote_worker *w, size_t i, int64_t n, const int64_t row[])
 {
-	chi_pack rows = { 0 }, ask = { 0 };
+	enum { FEW = 2 };
+	chi_pack rows = { 0 };
 	uint64_t count;
-	chi_remote_server *s = &w->server[i % (size_t) w->servers];
+	bool done = false;
 	choir_status status = list_missing(w, i, n, row, &rows, &count);
-	if (status == CHOIR_OK && count > 0) {
-		chi_pack_u32(&ask, (uint32_t) i);
-		chi_pack_u64(&ask, count);
-		chi_pack_raw(&ask, rows.data, rows.bytes);
-		s->pulls = true;
-		status = chi_post_send(&w->post, &s->peer, CHI_MESSAGE_ROWS, &ask);
+	const bool there =
+			w->server[i % (size_t) w->servers].open != 0 && count > FEW && count != CHI_ALL_ROWS;
+	if (status == CHOIR_OK && there)
+		status = ask_for_rows(w, i, CHI_MESSAGE_ROWS_THERE, &rows, count);
+	if (status == CHOIR_OK && there)
+		status = read_rows_there(w, i, &rows, count, &done);
+	if (status == CHOIR_OK && !done && count > 0) {
+		status = ask_for_rows(w, i, CHI_MESSAGE_ROWS, &rows, count);
 		if (status == CHOIR_OK)
-			status = await_values(w);
-		if (status == CHOIR_OK)
-			status = take_rows(w, i, &s->values, &rows, count);
+			status = take_rows(w, i, &rows, count);
 	}
 	chi_pack_free(&rows);
 	w->part[i].fetched = w->run;

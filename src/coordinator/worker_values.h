@@ -7,6 +7,8 @@
 #include "coordinator/protocol.h"
 #include "coordinator/task.h"
 
+#include "base/process_memory.h"
+
 // A variable of the job.
 typedef struct {
 	bool whole; // was read whole, so each run begins with it
@@ -16,9 +18,15 @@ typedef struct {
 
 typedef struct {
 	chi_peer *peer;
+	int64_t pid;
+	uint64_t incarnation;
+	uint64_t open; // address of its chi_open_values; 0: its values come by messages
 	uint64_t version; // of the values here; 0: none
+	uint64_t pulled; // version of the last values that were read, also of rows
 	uint64_t ordinal; // of the closure's next change
 	bool pulls; // awaits values
+	size_t awaited; // answers to changes
+	bool reads; // it may read this process's memory
 	chi_pack values;
 } chi_remote_server;
 
@@ -27,6 +35,12 @@ typedef struct chi_named_dataset {
 	int function;
 	choir_distributed_dataset *data;
 } chi_named_dataset;
+
+typedef struct chi_named_values {
+	struct chi_named_values *next;
+	int function;
+	choir_values *set;
+} chi_named_values;
 
 typedef struct chi_remote_worker chi_remote_worker;
 
@@ -59,10 +73,15 @@ struct chi_remote_worker {
 	chi_staleness staleness; // of this closure's pushes
 	bool welcome, ended; // ended: a connection is lost: end
 	chi_error end;
-	size_t awaited; // answers to changes
 	chi_error answer; // the first failure
+	chi_atomic64 token; // of the message that is offered; 0: none
+	uint64_t tokens;
+	uint64_t *address; // of a server's values
+	chi_process_memory_part *memory;
+	size_t addresses, memory_capacity;
 	chi_waiting_closure *first, **last; // closures
 	chi_named_dataset *datasets;
+	chi_named_values *values;
 	choir_closure closure;
 };
 

@@ -2,6 +2,7 @@
 // name means a device of this worker.
 #include "base/text.h"
 #include "device/device.h"
+#include "device/remote/remote_device.h"
 
 #include <limits.h>
 #include <string.h>
@@ -134,29 +135,50 @@ static choir_device *find_element(
 	return d;
 }
 
+static choir_status refuse_length(const char *names, int position)
+{
+	char shown[SHOWN_SIZE];
+	return choir_fail(CHOIR_NOT_FOUND, "devices \"%s\": name %d is too long",
+			chi_text_clean(names, shown, sizeof shown), position);
+}
+
+// One device, or all of a server.
+static choir_status add_element(
+		const char *names, const char *element, int capacity, choir_device *devices[], int *count)
+{
+	char shown[SHOWN_SIZE];
+	chi_remote_names all;
+	int n;
+	CHOIR_TRY(chi_remote_expand(element, all, &n));
+	for (int i = 0; i < (n > 0 ? n : 1); i++) {
+		if (*count == capacity)
+			return choir_fail(CHOIR_INVALID, "devices \"%s\": more than %d names",
+					chi_text_clean(names, shown, sizeof shown), capacity);
+		devices[*count] = find_element(names, n > 0 ? all[i] : element, *count, devices);
+		if (devices[*count] == NULL)
+			return choir_error_status();
+		++*count;
+	}
+	return CHOIR_OK;
+}
+
 choir_status chi_device_list(const char *names, int capacity, choir_device *devices[], int *count)
 {
 	*count = 0;
 	if (names == NULL || names[0] == '\0')
 		return choir_fail(
 				CHOIR_INVALID, "devices: the list is empty; names such as cpu:0,cpu:1 are needed");
-	char shown[SHOWN_SIZE], element[NAME_SIZE];
-	const char *at = names;
-	for (int n = 0;; n++) {
+	char element[NAME_SIZE];
+	choir_status status = CHOIR_OK;
+	for (const char *at = names; status == CHOIR_OK;) {
 		const char *end = at + strcspn(at, ",");
-		if (n == capacity)
-			return choir_fail(CHOIR_INVALID, "devices \"%s\": more than %d names",
-					chi_text_clean(names, shown, sizeof shown), capacity);
-		if (!copy_element(at, end, element))
-			return choir_fail(CHOIR_NOT_FOUND, "devices \"%s\": name %d is too long",
-					chi_text_clean(names, shown, sizeof shown), n + 1);
-		devices[n] = find_element(names, element, n, devices);
-		if (devices[n] == NULL)
-			return choir_error_status();
-		if (*end == '\0') {
-			*count = n + 1;
-			return CHOIR_OK;
-		}
+		status = copy_element(at, end, element)
+				? add_element(names, element, capacity, devices, count)
+				: refuse_length(names, *count + 1);
+		if (*end == '\0')
+			break;
 		at = end + 1;
 	}
+	*count = status == CHOIR_OK ? *count : 0;
+	return status;
 }

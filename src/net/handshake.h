@@ -58,16 +58,15 @@ typedef struct {
 
 choir_status chi_handshake_begin(
 		chi_handshake *h, chi_link *l, const chi_hello *own, bool dialled);
-// Takes the frame that the link has received. A failure's text is the peer's reason if it
-// refused.
+// Takes a received frame. A failure's text is the peer's reason if it refused.
 choir_status chi_handshake_take(
 		chi_handshake *h, chi_link *l, const chi_net_frame *frame, const void *payload);
-// Listening end: accepts the peer, which gets index and the bytes of welcome.
+// Listening end: accepts the peer.
 choir_status chi_handshake_welcome(chi_handshake *h, chi_link *l, const chi_pack *welcome);
 // Sends the last failure of this thread as the reason.
 void chi_handshake_refuse(chi_handshake *h, chi_link *l);
 
-// A status and a text, as REFUSE and BYE have them. Reading one makes it this thread's last
-// failure and returns its status (CHOIR_END has the text, too). CHOIR_CORRUPT: damaged.
+// The status and text of REFUSE and BYE. Reading makes them this thread's last failure.
+// CHOIR_CORRUPT: damaged.
 choir_status chi_reason_send(chi_link *l, uint16_t kind, choir_status status, const char *text);
 choir_status chi_reason_take(const void *payload, uint64_t bytes, const char *what);

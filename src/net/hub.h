@@ -15,7 +15,7 @@ enum { CHI_HUB_STRANGERS = 16 };
 typedef struct chi_hub chi_hub;
 typedef struct chi_peer chi_peer;
 
-// The process at the other end of a connection. The hub frees it after lost.
+// The other end of a connection. The hub frees it after lost.
 struct chi_peer {
 	chi_peer *next;
 	chi_hub *hub;
@@ -34,8 +34,8 @@ struct chi_peer {
 
 typedef struct {
 	void *user;
-	// Listening end: the peer may join. The function may append what the peer needs to know to
-	// welcome. A failure's text goes to the peer, and lost is not called. NULL: all may.
+	// Listening end: whether the peer may join; may append to its welcome. A failure's text goes
+	// to the peer, and lost is not called. NULL: all may.
 	choir_status (*admit)(void *user, chi_peer *peer, chi_pack *welcome);
 	void (*joined)(void *user, chi_peer *peer);
 	// A failure ends the peer.
@@ -59,15 +59,15 @@ chi_hub *chi_hub_new(chi_connections *connections, const chi_hello *own,
 void chi_hub_free(chi_hub *h); // closes all; calls lost for nobody
 // bound: the address for chi_hub_dial.
 choir_status chi_hub_listen(chi_hub *h, const char *address, char *bound, size_t size);
-// NULL: the address is invalid or nobody listens. Later failures come by lost.
+// NULL: an invalid address, or nobody listens. Later failures come by lost.
 chi_peer *chi_hub_dial(chi_hub *h, const char *address, void *user);
-// Waits until something happens, at most until the time, and does it.
+// Waits until something happens, or the time, and does it.
 choir_status chi_hub_step(chi_hub *h, double until);
 void chi_hub_wake(chi_hub *h); // threads: any
 // Ends as chi_peer_end, and waits until all have the news, at most 2 seconds.
 void chi_hub_end(chi_hub *h, choir_status status, const char *why);
 double chi_hub_now(chi_hub *h);
-int chi_hub_open_connections(const chi_hub *h); // whose connections are open
+int chi_hub_open_connections(const chi_hub *h);
 
 // A failure ends the peer in the next step (lost), and need not be handled.
 choir_status chi_peer_send(

@@ -13,7 +13,7 @@ typedef struct {
 	unsigned char header[CHI_NET_HEADER];
 	size_t header_bytes;
 	chi_net_frame frame;
-	unsigned char *payload; // grows
+	unsigned char *payload;
 	size_t payload_bytes, payload_capacity;
 	bool whole; // frame and payload are the last received frame
 	uint64_t received; // frames
@@ -28,17 +28,15 @@ typedef struct {
 // connection belongs to the link from here on, also after a failure.
 choir_status chi_link_open(chi_link *l, chi_connections *connections, uint64_t connection);
 void chi_link_close(chi_link *l);
-// Sends a frame of up to 8 parts: as much as fits at once, and the rest with chi_link_flush. The
-// link copies the rest.
+// Sends a frame of up to 8 parts. What does not fit at once is copied, for chi_link_flush.
 choir_status chi_link_send(
 		chi_link *l, uint16_t kind, uint32_t stream, const choir_connection_part parts[], int n);
 choir_status chi_link_send_pack(chi_link *l, uint16_t kind, uint32_t stream, const chi_pack *p);
 choir_status chi_link_flush(chi_link *l);
 size_t chi_link_waiting(const chi_link *l); // bytes that wait for room
-// Receives the next frame. *frame: NULL if no whole frame has come. Frame and *payload are valid
-// until the next call. CHOIR_END: the peer has closed between two frames. CHOIR_PEER_LOST: the
-// connection failed or ended within a frame. CHOIR_CORRUPT: not a frame, too large, or out of
-// sequence.
+// *frame: NULL if no whole frame has come; valid until the next call, as *payload. CHOIR_END: the
+// peer has closed between two frames. CHOIR_PEER_LOST: the connection failed, or ended within a
+// frame. CHOIR_CORRUPT: not a frame, too large, or out of sequence.
 choir_status chi_link_receive(chi_link *l, const chi_net_frame **frame, const void **payload);
-// Gives the payload of the last frame to the caller, who frees it by chi_free.
+// Gives the payload of the last frame away, to be freed by chi_free.
 void *chi_link_take(chi_link *l);

@@ -14,8 +14,8 @@ void chi_liveness_begin(chi_liveness *l, double every, double lost_after, double
 void chi_liveness_sent(chi_liveness *l, double now);
 void chi_liveness_heard(chi_liveness *l, double now);
 bool chi_liveness_due(const chi_liveness *l, double now);
-// After everything that has arrived was received. If this process itself was stopped since the
-// last call, the peer gets its time again.
+// Call it after all that has arrived was received. If this process was stopped since the last
+// call, the peer gets its time again.
 bool chi_liveness_lost(chi_liveness *l, double now);
 // When one of the two can change.
 double chi_liveness_next(const chi_liveness *l);

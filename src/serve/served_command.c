@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "op/kernel/kernel.h"
 #include "op/kernel/remote_kernels.h"
-#include "serve/served_others.h"
+#include "serve/served_transfer.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,115 +1,14 @@
-// Other servers of a program. A stream's thread sends a request and waits for the answer; the
-// thread of the network answers those of others at once, except waits for streams. So data go from
-// server to server.
+// Other servers of a program: their connections, and their requests, which the thread of the
+// network answers at once, except waits for streams.
 #include "serve/served_others.h"
 
+#include "serve/served_transfer.h"
+
 #include "base/alloc.h"
-#include "base/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static const double LONGEST = 60; // seconds that a request takes at most
-
-// ---- Requests, on the thread of a stream
-
-// Begins the request's message.
-static void open_request(chi_session *s, chi_served_request *r, uint32_t server, chi_pack *p)
-{
-	chi_mutex_lock(&s->lock);
-	*r = (chi_served_request){ .next = s->requests, .token = ++s->tokens, .server = server };
-	s->requests = r;
-	chi_mutex_unlock(&s->lock);
-	*p = (chi_pack){ 0 };
-	chi_pack_u64(p, r->token);
-}
-
-// Sends the message and waits for the answer.
-static choir_status close_request(
-		chi_session *s, chi_served_request *r, uint16_t kind, chi_pack *p)
-{
-	const double deadline = chi_clock_deadline(LONGEST);
-	chi_mutex_lock(&s->lock);
-	choir_status status = chi_session_post(s, NULL, r->server, kind, p);
-	while (status == CHOIR_OK && !r->done && !s->ending)
-		if (!chi_cond_wait(&s->progress, &s->lock, deadline))
-			status = choir_fail(CHOIR_TIMEOUT, "another server has not answered in %g s", LONGEST);
-	if (status == CHOIR_OK && s->ending)
-		status = choir_fail(CHOIR_PEER_LOST, "the program has ended");
-	else if (status == CHOIR_OK && r->error.status != CHOIR_OK) {
-		chi_error_restore(&r->error);
-		status = r->error.status;
-	}
-	chi_served_request **at = &s->requests;
-	while (*at != r)
-		at = &(*at)->next;
-	*at = r->next;
-	chi_mutex_unlock(&s->lock);
-	return status;
-}
-
-// One piece at a time: each is written before the next leaves.
-static choir_status transfer(
-		chi_served_stream *s, uint64_t here, uint64_t there, size_t bytes, bool push)
-{
-	chi_session *session = s->session;
-	const bool host = s->local->device->host_memory;
-	const size_t capacity = bytes < CHI_REMOTE_PIECE ? bytes : CHI_REMOTE_PIECE;
-	unsigned char *staging = host ? NULL : chi_alloc_aligned(capacity);
-	choir_status status = !host && staging == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
-	for (size_t at = 0, piece; at < bytes && status == CHOIR_OK; at += piece) {
-		choir_device *device;
-		chi_served_request r;
-		chi_pack p;
-		piece = bytes - at < capacity ? bytes - at : capacity;
-		chi_mutex_lock(&session->lock);
-		void *memory = chi_session_find(session, here + at, piece, &device);
-		chi_mutex_unlock(&session->lock);
-		if (memory == NULL) {
-			status = CHOIR_CORRUPT;
-			break;
-		}
-		if (!host && push)
-			status = chi_stream_fetch(s->local, staging, memory, piece);
-		if (status != CHOIR_OK)
-			break;
-		open_request(session, &r, chi_remote_server_of(there), &p);
-		chi_pack_u64(&p, there + at);
-		if (push)
-			chi_pack_raw(&p, host ? memory : staging, piece);
-		else
-			chi_pack_u64(&p, piece);
-		r.to = push ? NULL : host ? memory : staging;
-		r.bytes = push ? 0 : piece;
-		status = close_request(session, &r, push ? CHI_REMOTE_WRITE : CHI_REMOTE_READ, &p);
-		if (status == CHOIR_OK && !host && !push)
-			status = chi_stream_send(s->local, memory, staging, piece);
-	}
-	chi_free(staging);
-	return status;
-}
-
-choir_status chi_session_push(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes)
-{
-	return transfer(s, from, to, bytes, true);
-}
-
-choir_status chi_session_pull(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes)
-{
-	return transfer(s, to, from, bytes, false);
-}
-
-choir_status chi_session_await(
-		chi_served_stream *s, uint32_t server, uint32_t stream, uint64_t number)
-{
-	chi_served_request r;
-	chi_pack p;
-	open_request(s->session, &r, server, &p);
-	chi_pack_u32(&p, stream);
-	chi_pack_u64(&p, number);
-	return close_request(s->session, &r, CHI_REMOTE_AWAIT, &p);
-}
 
 // ---- Connections, on the thread of the network
 
@@ -197,6 +96,10 @@ void chi_session_peer_joined(chi_session *s, chi_peer *peer)
 	if (p == NULL)
 		return;
 	p->joined = true;
+	const chi_handshake *h = &peer->handshake;
+	chi_mutex_lock(&s->lock);
+	p->pid = strcmp(h->own->host, h->peer.host) == 0 ? h->peer.pid : 0;
+	chi_mutex_unlock(&s->lock);
 	for (chi_served_message *m = p->first, *next; m != NULL; m = next) {
 		next = m->next;
 		deliver(p, m);
@@ -387,6 +290,34 @@ static choir_status take_read(chi_session *s, chi_peer *peer, uint64_t token, ch
 	return status;
 }
 
+static choir_status take_locate(chi_session *s, chi_peer *peer, uint64_t token, chi_unpack *u)
+{
+	choir_device *device;
+	chi_pack p;
+	const uint64_t address = chi_unpack_u64(u), bytes = chi_unpack_u64(u);
+	void *memory = chi_session_find(s, address, (size_t) bytes, &device);
+	if (memory == NULL || !device->host_memory)
+		return answer(peer, token, CHOIR_UNSUPPORTED);
+	begin_answer(&p, token, CHOIR_OK);
+	chi_pack_u64(&p, (uintptr_t) memory);
+	chi_pack_u64(&p, (uintptr_t) &s->incarnation);
+	const choir_status status = chi_peer_send_pack(peer, CHI_REMOTE_ANSWER, 0, &p);
+	chi_pack_free(&p);
+	return status;
+}
+
+static choir_status take_bytes(chi_session *s, chi_peer *peer, uint64_t token, chi_unpack *u)
+{
+	choir_device *device;
+	const uint64_t address = chi_unpack_u64(u), bytes = chi_unpack_u64(u);
+	const uint64_t from = chi_unpack_u64(u), sender = chi_unpack_u64(u);
+	void *memory = chi_session_find(s, address, (size_t) bytes, &device);
+	const bool done = memory != NULL && device->host_memory && !u->failed &&
+			chi_session_read_memory(
+					s, peer->handshake.peer.pid, memory, from, (size_t) bytes, sender);
+	return answer(peer, token, done ? CHOIR_OK : CHOIR_UNSUPPORTED);
+}
+
 static choir_status take_answer(chi_session *s, uint64_t token, chi_unpack *u)
 {
 	chi_error e;
@@ -418,6 +349,10 @@ static choir_status take_request(
 		return take_write(s, peer, token, u);
 	if (kind == CHI_REMOTE_READ)
 		return take_read(s, peer, token, u);
+	if (kind == CHI_REMOTE_LOCATE)
+		return take_locate(s, peer, token, u);
+	if (kind == CHI_REMOTE_TAKE)
+		return take_bytes(s, peer, token, u);
 	return choir_fail(CHOIR_CORRUPT, "a message of kind %d from a server", kind);
 }
 

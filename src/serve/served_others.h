@@ -4,12 +4,6 @@
 #include "serve/session.h"
 
 choir_status chi_session_add_peer(chi_session *s, chi_unpack *u);
-// Copies between memory here and memory of another server.
-choir_status chi_session_push(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes);
-choir_status chi_session_pull(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes);
-// Waits for a stream of another server.
-choir_status chi_session_await(
-		chi_served_stream *s, uint32_t server, uint32_t stream, uint64_t number);
 // The events of connections to other servers. s: NULL means that there is no program.
 void chi_session_peer_joined(chi_session *s, chi_peer *peer);
 void chi_session_peer_lost(chi_session *s, chi_peer *peer);

@@ -1,6 +1,5 @@
-// A session: what a server of devices has of one program. The thread of the network takes commands
-// from frames; each stream of the program is a thread that runs its commands in order. The lock
-// guards all fields that threads share.
+// What a server of devices has of one program. The thread of the network takes commands from
+// frames. Each stream is a thread that runs its commands in order. The lock guards what is shared.
 #pragma once
 
 #include "base/lock.h"
@@ -64,7 +63,7 @@ typedef struct {
 	choir_device *device;
 } chi_served_memory;
 
-// A message that a stream's thread has for the thread of the network.
+// From a stream's thread to the thread of the network.
 typedef struct chi_served_message {
 	struct chi_served_message *next;
 	chi_peer *peer; // NULL: to server
@@ -73,7 +72,7 @@ typedef struct chi_served_message {
 	chi_pack pack;
 } chi_served_message;
 
-// A request to another server, which a stream's thread waits for.
+// To another server; a stream's thread waits for it.
 typedef struct chi_served_request {
 	struct chi_served_request *next;
 	uint64_t token;
@@ -92,6 +91,7 @@ typedef struct chi_served_peer {
 	char address[128];
 	chi_peer *peer; // NULL: not dialled, or lost
 	bool joined;
+	int64_t pid; // with the lock; of a server whose memory may be read, or 0
 	chi_served_message *first, **last; // until it has joined
 } chi_served_peer;
 
@@ -118,9 +118,9 @@ struct chi_session {
 chi_session *chi_session_new(
 		chi_hub *hub, chi_peer *program, int devices, choir_device *const device[], int cores);
 void chi_session_free(chi_session *s); // waits for commands that run
-// Takes the commands of a frame, and data. A failure ends the session.
+// Takes a frame of commands, and data. A failure ends the session.
 choir_status chi_session_take(chi_session *s, unsigned char *data, size_t bytes);
-// Finds memory of the program. The lock is held. NULL: with a failure.
+// Memory of the program. The lock is held. NULL: with a failure.
 void *chi_session_find(chi_session *s, uint64_t address, size_t bytes, choir_device **device);
 // Adds a message, and takes the pack. The lock is held.
 choir_status chi_session_post(

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "strategy/cluster_spec.h"
 #include "strategy/layout.h"
 #include "strategy/strategy_precision.h"
 
@@ -161,6 +162,18 @@ static choir_status copy_text(const char **text)
 	return *text == NULL ? choir_error_status() : CHOIR_OK;
 }
 
+static choir_status use_cluster_spec(choir_strategy *s, const choir_strategy_options *o)
+{
+	char *devices;
+	if (o->devices != NULL)
+		return choir_fail(CHOIR_INVALID,
+				"strategy: .devices is \"%.80s\", and .cluster_spec is given; one of them needed",
+				o->devices);
+	CHOIR_TRY(chi_cluster_spec_devices(o->cluster_spec, &devices));
+	s->options.devices = devices;
+	return CHOIR_OK;
+}
+
 choir_status chi_strategy_options_copy(choir_strategy *s, const choir_strategy_options *o)
 {
 	choir_strategy_options all = *o;
@@ -177,7 +190,10 @@ choir_status chi_strategy_options_copy(choir_strategy *s, const choir_strategy_o
 		if (*texts[i] == NULL)
 			continue;
 		else if (status != CHOIR_OK || (status = copy_text(texts[i])) != CHOIR_OK)
-			*texts[i] = NULL;
+			*texts[i] = NULL; // the caller owns the string
+	s->options.cluster_spec = NULL;
+	if (status == CHOIR_OK && o->cluster_spec != NULL)
+		status = use_cluster_spec(s, o);
 	return status;
 }
 

@@ -3,11 +3,10 @@
 
 #include "supervisor/verdict_state.h"
 
-// Notes a failure of a worker (CHOIR_NONE: of none), to be judged now or, if something worse may
-// still come, in a second. fmt is what happened to it.
+// Notes a failure of a worker (CHOIR_NONE: of none), to be judged now or, if its cause may still
+// come, in a second. fmt: what happened.
 chi_failure *chi_blame(chi_verdict *v, double now, chi_grade grade, int worker, const char *fmt,
 		...) CHOIR_PRINTF(5, 6);
-// Notes the failure that a worker's end or report means, if it means one.
 void chi_blame_end(chi_verdict *v, double now, int worker);
 void chi_blame_report(chi_verdict *v, double now, int worker);
 void chi_blame_silence(chi_verdict *v, double now);
@@ -15,7 +14,7 @@ void chi_blame_silence(chi_verdict *v, double now);
 void chi_blame_stall(chi_verdict *v, double now);
 // Whether the same step has failed in the same way twice.
 bool chi_blame_is_same(const chi_failure *a, const chi_failure *b);
-// Writes the sentence about the suspect.
+// The sentence about the suspect.
 void chi_blame_say(const chi_verdict *v, char *out, size_t size);
 // Lists the workers that wait for another one: "0 1 3"; "": none.
 const char *chi_blame_waiting(const chi_verdict *v, int except, char *out, size_t size);

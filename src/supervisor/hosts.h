@@ -22,7 +22,7 @@ typedef struct {
 // not. NULL: no hosts. CHOIR_INVALID names the line or the item.
 choir_status chi_hosts_read(chi_hosts *h, const char *list);
 int chi_hosts_capacity(const chi_hosts *h);
-// Marks a host as lost, by its name in the list or by the name that it gives itself.
+// By its name in the list or the name that it gives itself.
 void chi_hosts_lose(chi_hosts *h, const char *name);
 // Gives the host of worker i: hosts are filled in their order. NULL: there is no room.
 const char *chi_hosts_of(const chi_hosts *h, int worker);

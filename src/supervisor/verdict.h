@@ -1,9 +1,6 @@
-// The judge of a job: a state machine without processes, connections or a clock. Its owner tells
-// it what has happened and when, and it tells the owner what to do. It alone decides which worker
-// has failed, when the job starts again, and how it ends.
-//
-// Workers blame each other when one fails. So a failure that may follow from another one waits for
-// a second, in which the cause can still arrive.
+// The judge of a job (0091): a state machine without processes, connections or a clock. Its owner
+// tells it what has happened and when, and it tells the owner what to do. A failure that may
+// follow from another one waits a second for its cause.
 #pragma once
 
 #include "base/process.h"
@@ -60,10 +57,10 @@ typedef struct chi_verdict chi_verdict;
 chi_verdict *chi_verdict_new(const chi_verdict_options *o, const chi_verdict_owner *owner);
 void chi_verdict_free(chi_verdict *v);
 
-// What has happened. Reports about an earlier attempt, or about a worker that cannot exist, are
-// ignored. now never decreases.
+// What has happened. Reports about an earlier attempt or an unknown worker are ignored. now never
+// decreases.
 void chi_verdict_begin(chi_verdict *v, double now); // begins the first attempt
-// An agent is there, and asks whether to start the worker. True: it is to start the worker now.
+// An agent asks whether to start its worker now.
 bool chi_verdict_joined(
 		chi_verdict *v, double now, int attempt, int worker, const char *host, long pid);
 void chi_verdict_heard(

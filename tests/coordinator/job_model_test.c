@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { ROWS = 5, WIDTH = 2, N = 2 };
 
@@ -49,7 +50,10 @@ static void pack(const world *w, const int64_t row[N], chi_pack *to)
 	static const float values[N * WIDTH] = { 1, 2, 3, 4 };
 	const chi_remote_gradient g = { .n = N, .row = row, .values = values };
 	choir_variable *const v[] = { w->table };
-	assert_int_equal(chi_job_model_pack_push(&w->model, 0, w->optimizer, 1, v, &g, to), 1);
+	chi_large_message m = { 0 };
+	assert_int_equal(chi_job_model_pack_push(&w->model, 0, w->optimizer, 1, v, &g, &m), 1);
+	chi_large_message_join(&m, to);
+	chi_large_message_free(&m);
 }
 
 static choir_status push(world *w, const chi_pack *p, size_t bytes)
@@ -169,4 +173,60 @@ TEST(each_allocation_of_a_push_may_fail)
 	}
 	chi_pack_free(&p);
 	close_world(&w);
+}
+
+TEST(an_offered_message_is_joined_as_sent)
+{
+	static const char data[100] = "one", more[7] = "two";
+	chi_large_message m = { 0 };
+	chi_pack offer = { 0 }, joined = { 0 };
+	chi_scratch found = { 0 };
+	size_t bytes;
+	chi_pack_u32(&m.pack, 5);
+	chi_large_message_add(&m, data, sizeof data);
+	chi_pack_text(&m.pack, "between");
+	chi_large_message_add(&m, more, sizeof more);
+	chi_large_message_join(&m, &joined);
+	chi_large_message_offer(&m, &offer);
+	assert_int_equal(joined.bytes, chi_large_message_bytes(&m));
+	for (size_t cut = 0; cut <= offer.bytes; cut++) {
+		chi_unpack u = { .data = offer.data, .bytes = cut };
+		const choir_status status = chi_large_message_fetch(&u, getpid(), 1000, &found, &bytes);
+		assert_int_equal(status, cut == offer.bytes ? CHOIR_OK : CHOIR_CORRUPT);
+	}
+	assert_int_equal(bytes, joined.bytes);
+	assert_memory_equal(found.memory, joined.data, bytes);
+	chi_unpack u = { .data = joined.data, .bytes = joined.bytes };
+	assert_int_equal(chi_unpack_u32(&u), 5);
+	assert_memory_equal(chi_unpack_large(&u, sizeof data), data, sizeof data);
+	chi_unpack all = { .data = offer.data, .bytes = offer.bytes };
+	assert_int_equal(
+			chi_large_message_fetch(&all, getpid(), bytes - 1, &found, &bytes), CHOIR_CORRUPT);
+	chi_put_number(offer.data + 12 + 8, 1u << 30, 8); // the size of the first part
+	all = (chi_unpack){ .data = offer.data, .bytes = offer.bytes };
+	assert_int_equal(chi_large_message_fetch(&all, getpid(), 1000, &found, &bytes), CHOIR_CORRUPT);
+	choir_status status = CHOIR_NO_MEMORY;
+	for (uint64_t n = 1; status != CHOIR_OK; n++) {
+		chi_large_message again = { 0 };
+		chi_pack other = { 0 }, copy = { 0 };
+		chi_scratch to = { 0 };
+		chi_alloc_fail(n, false);
+		chi_large_message_add(&again, data, sizeof data);
+		chi_large_message_offer(&again, &other);
+		chi_large_message_join(&again, &copy);
+		chi_unpack parts = { .data = other.data, .bytes = other.bytes };
+		status = other.failed || copy.failed
+				? CHOIR_NO_MEMORY
+				: chi_large_message_fetch(&parts, getpid(), 1000, &to, &bytes);
+		chi_alloc_fail(0, false);
+		assert_true(status == CHOIR_OK || status == CHOIR_NO_MEMORY);
+		chi_large_message_free(&again);
+		chi_pack_free(&other);
+		chi_pack_free(&copy);
+		chi_free(to.memory);
+	}
+	chi_free(found.memory);
+	chi_pack_free(&offer);
+	chi_pack_free(&joined);
+	chi_large_message_free(&m);
 }

@@ -129,6 +129,7 @@ static void push(node *n)
 	}
 	const uint64_t number = (uint64_t) w->change;
 	chi_pack_u64(&p, number);
+	chi_pack_u64(&p, 0); // it has read no values
 	chi_pack_u64(&p, closure);
 	chi_pack_u64(&p, number);
 	w->waits = true;
@@ -259,7 +260,8 @@ static node *open_node(world *w, const char *role, const chi_hub_owner *owner)
 	n->own = (chi_hello){ .index = CHOIR_NONE, .incarnation = 100 + w->incarnations++ };
 	snprintf(n->own.role, sizeof n->own.role, "%s", role);
 	if (n->connections != NULL)
-		n->hub = chi_hub_new(n->connections, &n->own, &own, &(chi_hub_options){ .max = 1 << 16 });
+		n->hub = chi_hub_new(n->connections, &n->own, &own,
+				&(chi_hub_options){ .heartbeat = 2, .lost_after = 20, .max = 1 << 16 });
 	net_sim_expect(w->s, n->number, 0);
 	if (n->hub != NULL)
 		return n;

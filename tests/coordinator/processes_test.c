@@ -7,6 +7,7 @@
 #include "choir/source.h"
 #include "choir/weights.h"
 
+#include "base/process_memory.h"
 #include "coordinator/job.h"
 #include "value/variable.h"
 #include "test.h"
@@ -23,6 +24,7 @@
 typedef struct {
 	choir_layer *layer, *table;
 	int64_t rows; // of the table; 0: no table
+	int64_t units; // of the layer; 0: 2
 	choir_optimizer *optimizer;
 	choir_variable *sum;
 	choir_optimizer_kind kind;
@@ -34,7 +36,7 @@ static choir_status build(choir_strategy *s, void *user)
 	CHOIR_SCOPE (s) {
 		if (p->rows > 0)
 			p->table = choir_embedding_new("table", p->rows, 3);
-		p->layer = choir_dense_new("layer", 3, 2, CHOIR_LINEAR);
+		p->layer = choir_dense_new("layer", 3, p->units > 0 ? p->units : 2, CHOIR_LINEAR);
 		p->optimizer = choir_optimizer_new(p->kind, NULL);
 		p->sum = choir_variable_new("sum", CHOIR_SCALAR,
 				CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_F64, .trainable = CHOIR_OFF,
@@ -212,6 +214,7 @@ typedef struct {
 	choir_task *task;
 	choir_strategy *s;
 	choir_coordinator *c;
+	bool servers_refuse, workers_refuse; // they cannot read others' memory
 } world;
 
 static void wait_for_workers(const world *w, int workers)
@@ -235,10 +238,13 @@ static void open_world(world *w, int servers, int workers, bool tcp, int window)
 	w->j.strategy = &w->strategy_options;
 	w->j.options = &w->options;
 	job_open(&w->j, servers, tcp);
+	chi_process_memory_refuse(w->servers_refuse);
 	for (int i = 0; i < servers; i++)
 		job_start(&w->j, "ps", i, NULL);
+	chi_process_memory_refuse(w->workers_refuse);
 	for (int i = 0; i < workers; i++)
 		job_start(&w->j, "worker", 0, NULL);
+	chi_process_memory_refuse(false);
 	w->task = job_task(&w->j, "coordinator", 0);
 	assert_non_null(w->task);
 	w->s = choir_parameter_server_strategy_new(&w->strategy_options);
@@ -285,9 +291,9 @@ static double read_sum(world *w)
 
 // The hash after some steps in one process.
 static uint64_t train_here(
-		const choir_strategy_options *o, choir_optimizer_kind kind, int steps, double *loss)
+		const choir_strategy_options *o, const program *like, int steps, double *loss)
 {
-	program p = { .kind = kind };
+	program p = { .kind = like->kind, .units = like->units };
 	choir_strategy *s = choir_mirrored_strategy_new(
 			CHOIR_OPTIONS(choir_strategy_options, .seed = o->seed, .replicas = o->replicas));
 	assert_int_equal(build(s, &p), CHOIR_OK);
@@ -304,13 +310,15 @@ TEST(one_worker_without_a_window_trains_to_the_bits_of_one_process)
 	static const choir_optimizer_kind kinds[] = { CHOIR_SGD, CHOIR_ADAM };
 	for (int servers = 1; servers <= 2; servers++)
 		for (int tcp = 0; tcp < 2; tcp++) {
-			world w = { .p.kind = kinds[tcp] };
+			world w = { .p = { .kind = kinds[tcp], .units = 2000 },
+				.servers_refuse = (servers == 2) != tcp,
+				.workers_refuse = servers == 1 && tcp };
 			double loss = 0;
 			choir_values *result;
 			choir_remote_value *value = NULL;
 			w.strategy_options.replicas = 2;
 			open_world(&w, servers, 1, tcp, CHOIR_ZERO);
-			const uint64_t expected = train_here(&w.strategy_options, w.p.kind, 6, &loss);
+			const uint64_t expected = train_here(&w.strategy_options, &w.p, 6, &loss);
 			for (int i = 0; i < 6; i++) {
 				choir_remote_value_free(value);
 				assert_int_equal(schedule(&w, "train", i, &value), CHOIR_OK);
@@ -328,7 +336,8 @@ TEST(one_worker_without_a_window_trains_to_the_bits_of_one_process)
 TEST(of_a_table_only_rows_travel)
 {
 	for (int i = 0; i < 6; i++) {
-		world w = { .p = { .kind = i % 2 == 0 ? CHOIR_SGD : CHOIR_ADAM, .rows = 40 } };
+		world w = { .p = { .kind = i % 2 == 0 ? CHOIR_SGD : CHOIR_ADAM, .rows = 40 },
+			.workers_refuse = i % 3 == 0 };
 		program here = w.p;
 		w.strategy_options.replicas = 1 + i % 3;
 		w.strategy_options.partition = i < 3 ? CHOIR_PARTITION_NONE : CHOIR_PARTITION_FIXED;
@@ -528,7 +537,7 @@ TEST(checkpoints_are_of_one_step_and_restore_into_the_servers)
 	assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
 	assert_int_equal(choir_checkpoint_manager_save(m, NULL), CHOIR_OK);
 	const uint64_t saved = choir_strategy_hash(w.s);
-	assert_true(saved == train_here(&w.strategy_options, CHOIR_ADAM, 3, &loss));
+	assert_true(saved == train_here(&w.strategy_options, &w.p, 3, &loss));
 	for (int i = 3; i < 6; i++)
 		assert_int_equal(schedule(&w, "train", i, NULL), CHOIR_OK);
 	const uint64_t later = choir_strategy_hash(w.s); // waits for what runs only

@@ -42,6 +42,7 @@ WRITABLE = {
     "kinds.c": {"registry registered": "the registered strategies",
                 "the_default default_lock": "the default strategy, made at its first use"},
     "transport.c": {"registry registered": "the registered transports"},
+    "process_memory.c": {"refuses": "whether other processes' memory cannot be read, for tests"},
     "health.c": {"chi_health_page own writing": "what this process tells its supervisor"},
     "trace.c": {"sink chi_trace_wanted": "the trace sink", "own_spans": "what each thread records"},
     "context.c": {"top set_strategy called calls": "the context this thread is in"},

@@ -41,6 +41,8 @@ typedef struct {
 	choir_connection_wait waits[WAITS];
 	int n;
 	bool stopped, dead, woken;
+	double next; // when it has something to do
+	bool stale; // next is unknown
 } node_state;
 
 struct net_sim {
@@ -101,8 +103,14 @@ static end *add(net_sim *s, int node, uint64_t *number)
 	return e;
 }
 
+static void note(net_sim *s, int node)
+{
+	s->node[node].stale = true;
+}
+
 static void close_in(net_sim *s, uint64_t to)
 {
+	note(s, at(s, to)->node);
 	pipe_in *in = &at(s, to)->in;
 	in->closed = true;
 	in->last = fmax(in->last, s->now + delay(s, at(s, to)));
@@ -181,6 +189,7 @@ static choir_status sim_connect(void *self, const char *address, uint64_t *numbe
 	b->peer = *number;
 	b->other = a->node;
 	b->listener = listener;
+	note(s, b->node);
 	const bool slow = b->node > 0 && b->node <= s->o.slow_nodes && net_sim_draw(s, 3) == 0;
 	a->factor = b->factor = slow ? 6 : 1;
 	b->from = s->now + delay(s, b);
@@ -224,6 +233,7 @@ static choir_status put(net_sim *s, end *e, const char *data, size_t bytes)
 		return CHOIR_NO_MEMORY;
 	memcpy(in->data + in->begin + in->bytes, data, bytes);
 	in->bytes += bytes;
+	note(s, e->node);
 	in->last = fmax(in->last, s->now + delay(s, e));
 	in->pieces[(in->first + in->count++) % PIECES] = (piece){ in->last, bytes };
 	return CHOIR_OK;
@@ -280,6 +290,7 @@ static choir_status sim_receive(
 			return *received > 0 ? CHOIR_OK : CHOIR_END;
 		piece *p = &in->pieces[in->first];
 		const size_t bytes = p->bytes < capacity ? p->bytes : capacity;
+		note(s, at(s, number)->other); // it may wait to send
 		memcpy((char *) data + *received, in->data + in->begin, bytes);
 		in->begin += bytes;
 		in->bytes -= bytes;
@@ -335,6 +346,7 @@ static choir_status sim_wait(void *self, choir_connection_wait waits[], int n, d
 		return choir_fail(CHOIR_INTERNAL, "sim: %d waits", n);
 	node->until = until;
 	node->n = n;
+	node->stale = true;
 	if (n > 0)
 		memcpy(node->waits, waits, (size_t) n * sizeof waits[0]);
 	if (s->moves)
@@ -352,6 +364,7 @@ static void sim_wake(void *self)
 {
 	const self_of *own = self;
 	own->s->node[own->node].woken = true;
+	note(own->s, own->node);
 }
 
 static double sim_now(void *self)
@@ -386,7 +399,7 @@ net_sim *net_sim_new(const net_sim_options *o)
 	s->o = *o;
 	s->random = o->seed;
 	for (int i = 0; i < NET_SIM_NODES; i++)
-		s->node[i].until = HUGE_VAL;
+		s->node[i] = (node_state){ .until = HUGE_VAL, .next = HUGE_VAL };
 	return s;
 }
 
@@ -402,7 +415,7 @@ void net_sim_free(net_sim *s)
 chi_connections *net_sim_connections(net_sim *s, int node)
 {
 	const self_of self = { s, node };
-	s->node[node] = (node_state){ .until = HUGE_VAL };
+	s->node[node] = (node_state){ .until = HUGE_VAL, .stale = true };
 	return chi_connections_open_table(&table, &self, NULL);
 }
 
@@ -426,6 +439,8 @@ void net_sim_stop(net_sim *s, int node, bool stopped)
 void net_sim_cut(net_sim *s, uint32_t mask)
 {
 	s->cut = mask;
+	for (int i = 0; i < NET_SIM_NODES; i++)
+		note(s, i);
 }
 
 void net_sim_wait_moves_time(net_sim *s)
@@ -436,6 +451,7 @@ void net_sim_wait_moves_time(net_sim *s)
 void net_sim_expect(net_sim *s, int node, double until)
 {
 	s->node[node].until = until;
+	note(s, node);
 }
 
 int net_sim_next(net_sim *s, double until)
@@ -445,9 +461,12 @@ int net_sim_next(net_sim *s, double until)
 	for (int i = 0; i < NET_SIM_NODES; i++) {
 		if (s->node[i].dead || s->node[i].stopped)
 			continue;
-		const double next = next_of(s, i);
-		if (next < first) {
-			first = next;
+		node_state *n = &s->node[i];
+		if (n->stale)
+			n->next = next_of(s, i);
+		n->stale = false;
+		if (n->next < first) {
+			first = n->next;
 			found = i;
 		}
 	}

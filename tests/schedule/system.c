@@ -167,6 +167,17 @@ bool chi_processor_mask_is_narrowed(void)
 	return false;
 }
 
+void chi_processor_set_read(chi_processor_set *out)
+{
+	*out = (chi_processor_set){ 0 };
+}
+
+bool chi_processor_sets_overlap(const chi_processor_set *a, const chi_processor_set *b)
+{
+	(void) a, (void) b;
+	return false;
+}
+
 bool chi_thread_pin(int first, int count)
 {
 	(void) first, (void) count;

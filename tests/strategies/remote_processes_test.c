@@ -6,10 +6,13 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/process_memory.h"
 #include "choir/extend/kernel_table.h"
 #include "device/device.h"
 #include "device/remote/remote_device.h"
 #include "serve/servers.h"
+#include "strategy/cluster_spec.h"
+#include "tensor/buffer.h"
 #include "test.h"
 
 #include <math.h>
@@ -49,8 +52,10 @@ static choir_status step(choir_replica *r, void *user)
 static choir_status train(const char *devices, pid_t victim, uint64_t *hash, uint64_t *waits)
 {
 	net n = { .victim = victim };
-	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(
-			choir_strategy_options, .devices = devices, .replicas = 2, .timeout = 20));
+	const bool spec = devices[0] == '{';
+	choir_strategy *s = choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .devices = spec ? NULL : devices,
+					.cluster_spec = spec ? devices : NULL, .replicas = 2, .timeout = 20));
 	if (s == NULL)
 		return choir_error_status();
 	CHOIR_SCOPE (s) {
@@ -82,30 +87,121 @@ static void end(pid_t server)
 	assert_int_equal(waitpid(server, NULL, 0), server);
 }
 
+// Copies some pieces from one server to another.
+static void copy_between(const char *from, const char *to)
+{
+	enum { BYTES = (9 << 20) + 5 };
+	char name[200];
+	choir_device *device[2];
+	chi_buffer *buffer[2];
+	unsigned char *sent = chi_alloc(BYTES), *found = chi_alloc(BYTES);
+	for (int i = 0; i < BYTES; i++)
+		sent[i] = (unsigned char) (i * 7 + i / 1000);
+	for (int i = 0; i < 2; i++) {
+		snprintf(name, sizeof name, "remote:%s/cpu:0", i == 0 ? from : to);
+		device[i] = choir_device_find(name);
+		buffer[i] = chi_buffer_new(device[i], BYTES);
+		assert_non_null(buffer[i]);
+	}
+	for (int by = 0; by < 2; by++) { // the copy is made by either
+		chi_stream *s = chi_stream_new(device[by]), *first = chi_stream_new(device[0]);
+		assert_int_equal(chi_stream_copy(first, buffer[0]->memory, sent, BYTES), CHOIR_OK);
+		assert_int_equal(chi_stream_wait(first), CHOIR_OK);
+		memset(found, 0, BYTES);
+		if (chi_stream_copy(s, buffer[1]->memory, buffer[0]->memory, BYTES) != CHOIR_OK ||
+				chi_stream_wait(s) != CHOIR_OK)
+			fail_msg("%s", choir_error());
+		chi_stream *last = chi_stream_new(device[1]);
+		assert_int_equal(chi_stream_copy(last, found, buffer[1]->memory, BYTES), CHOIR_OK);
+		assert_int_equal(chi_stream_wait(last), CHOIR_OK);
+		assert_memory_equal(sent, found, BYTES);
+		sent[by] ^= 1;
+		chi_stream_free(last);
+		chi_stream_free(first);
+		chi_stream_free(s);
+	}
+	chi_buffer_release(buffer[0]);
+	chi_buffer_release(buffer[1]);
+	chi_free(sent);
+	chi_free(found);
+}
+
 // spec: B2
 TEST(training_has_the_bits_of_one_process)
 {
 	const char *address;
-	char a[128], b[128], devices[4][300];
+	char a[128], b[128], c[128], devices[6][300];
 	uint64_t local = 0, hash = 1, waits = 0;
 	const pid_t one = servers_fork(&address, 0);
 	snprintf(a, sizeof a, "%s", address);
 	const pid_t other = servers_fork(&address, 0);
 	snprintf(b, sizeof b, "%s", address);
+	chi_process_memory_refuse(true);
+	const pid_t closed = servers_fork(&address, 0); // it cannot read others' memory
+	chi_process_memory_refuse(false);
+	snprintf(c, sizeof c, "%s", address);
 	snprintf(devices[0], sizeof devices[0], "remote:%s/cpu:0", a);
 	snprintf(devices[1], sizeof devices[1], "remote:%s/cpu:0,remote:%s/cpu:1", a, a);
 	snprintf(devices[2], sizeof devices[2], "remote:%s/cpu:0,remote:%s/cpu:1", a, b);
-	snprintf(devices[3], sizeof devices[3], "remote:%s/cpu:0,cpu:1", b);
+	snprintf(devices[3], sizeof devices[3], "{\"worker\": [\"%s\"], \"chief\": [\"%s\"]}", b, a);
+	snprintf(devices[4], sizeof devices[4], "remote:%s/cpu:0,remote:%s/cpu:1", c, a);
+	snprintf(devices[5], sizeof devices[5], "remote:%s/cpu:0,cpu:1", b);
 	assert_int_equal(train("cpu:0", 0, &local, &waits), CHOIR_OK);
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 6; i++) {
 		if (train(devices[i], 0, &hash, &waits) != CHOIR_OK)
 			fail_msg("%s: %s", devices[i], choir_error());
 		assert_int_equal(hash, local);
-		if (i < 3) // with the host's memory, sums go by pieces
+		if (i < 5) // with the host's memory, sums go by pieces
 			assert_in_range(waits, 1, 4);
 	}
+	copy_between(a, b);
+	copy_between(a, c);
+	copy_between(c, a);
 	end(one);
 	end(other);
+	end(closed);
+}
+
+TEST(a_server_or_a_cluster_spec_names_all_its_devices)
+{
+	static const struct {
+		const char *spec, *facts;
+	} wrong[] = { { "", "byte 0*needed" }, { "{\"worker\": 7}", "byte 12" },
+		{ "{\"worker\": [\"a:1\", 7]}", "byte" }, { "{}", "no address" },
+		{ "{\"worker\": []}", "no address" }, { "{\"worker\": [\"a:1\"]} x", "byte" },
+		{ "{\"worker\": [\"unix:/nowhere/s\"]}", "nowhere/s*nobody listens" } };
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		assert_null(choir_mirrored_strategy_new(
+				CHOIR_OPTIONS(choir_strategy_options, .cluster_spec = wrong[i].spec)));
+		assert_text_holds(choir_error(), wrong[i].facts);
+	}
+	assert_null(choir_mirrored_strategy_new(CHOIR_OPTIONS(
+			choir_strategy_options, .devices = "cpu:0", .cluster_spec = wrong[0].spec)));
+	assert_text_holds(choir_error(), ".devices*cpu:0*.cluster_spec");
+	choir_status status = CHOIR_NO_MEMORY;
+	for (uint64_t n = 1; status != CHOIR_OK; n++) {
+		char *devices;
+		chi_alloc_fail(n, false);
+		status = chi_cluster_spec_devices("{\"worker\": [\"a:1\", \"b:2\"]}", &devices);
+		chi_alloc_fail(0, false);
+		if (status == CHOIR_OK)
+			assert_string_equal(devices, "remote:a:1,remote:b:2");
+		else
+			assert_null(devices);
+		chi_free(devices);
+	}
+	const char *address;
+	char name[200];
+	const pid_t server = servers_fork(&address, 0);
+	snprintf(name, sizeof name, "cpu:0,remote:%s", address);
+	choir_strategy *s =
+			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .devices = name));
+	if (s == NULL)
+		fail_msg("%s", choir_error());
+	assert_int_equal(choir_strategy_worker_devices(s), 3);
+	assert_text_holds(choir_device_name(choir_strategy_worker_device(s, 2)), "cpu:1");
+	choir_strategy_free(s);
+	end(server);
 }
 
 TEST(a_server_is_killed_in_a_step)

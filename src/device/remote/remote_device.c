@@ -103,6 +103,24 @@ static chi_remote_server *find_server(const char *address)
 	return r;
 }
 
+choir_status chi_remote_expand(const char *name, chi_remote_names names, int *n)
+{
+	place p;
+	*n = 0;
+	if (!chi_remote_is_name(name) || split(name, &p) || strlen(name) >= sizeof p.address ||
+			strchr(name + sizeof prefix - 1, ':') == NULL)
+		return CHOIR_OK;
+	const char *address = name + sizeof prefix - 1;
+	chi_mutex_lock(&all.lock);
+	const chi_remote_server *r = find_server(address);
+	chi_mutex_unlock(&all.lock);
+	if (r == NULL)
+		return choir_error_status();
+	for (; *n < r->devices; ++*n)
+		snprintf(names[*n], sizeof names[*n], "%s%s/%s", prefix, address, r->device[*n].name);
+	return CHOIR_OK;
+}
+
 static choir_status find_device(const chi_remote_server *r, const char *name, int *device)
 {
 	chi_text known = { 0 };

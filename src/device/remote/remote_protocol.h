@@ -25,6 +25,11 @@ enum {
 	CHI_REMOTE_WRITE, // address u64, then the bytes
 	CHI_REMOTE_READ, // address u64, bytes u64
 	CHI_REMOTE_AWAIT, // stream u32, number u64
+	// Between servers of one host, which read each other's memory: which memory holds these bytes,
+	// and a request to read them. Here sender u64 is the address of the sender's copy of the
+	// program's incarnation, which proves that a reader reads the right process.
+	CHI_REMOTE_LOCATE, // address u64, bytes u64; ANSWER: memory u64, sender u64
+	CHI_REMOTE_TAKE, // address u64, bytes u64, memory u64, sender u64
 	// Server to server: token u64, status u32, text, then the bytes that were read.
 	CHI_REMOTE_ANSWER
 };

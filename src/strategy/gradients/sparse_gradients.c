@@ -268,12 +268,36 @@ static choir_status bring(chi_pending_update *u, size_t i, const layout *l)
 	return s->process_group == NULL ? CHOIR_OK : chi_sparse_gather_rows(&g);
 }
 
+// Whether the rows of one gradient are merged already: they ascend. Then they are used where they
+// lie.
+static bool use_in_place(chi_pending_update *u, size_t i)
+{
+	const choir_strategy *s = u->strategy;
+	const choir_variable *v = u->pending[i].variable;
+	const chi_sparse_gradients *rows = &u->device[0].gradient[i]->sparse;
+	if (s->in_sync != 1 || s->process_group != NULL || u->pending[i].touches_all_rows ||
+			chi_strategy_wire(s, v->dtype) != v->dtype || rows->n != 1 ||
+			rows->gradient[0].index_dtype != CHOIR_I64)
+		return false;
+	const chi_sparse_gradient *g = &rows->gradient[0];
+	int64_t *row = g->index;
+	for (int64_t k = 1; k < g->n; k++)
+		if (row[k] <= row[k - 1])
+			return false;
+	u->pending[i].rows.n = g->n;
+	u->pending[i].rows.row = row;
+	u->pending[i].rows.values = g->values;
+	return true;
+}
+
 static choir_status merge(chi_pending_update *u, size_t i, size_t all)
 {
 	const choir_strategy *s = u->strategy;
 	const choir_variable *v = u->pending[i].variable;
 	chi_merged_rows *m = &u->pending[i].rows;
 	layout l = { 0 };
+	if (use_in_place(u, i))
+		return CHOIR_OK;
 	CHOIR_TRY(lay_out(&u->pending[i], s, all, &l));
 	CHOIR_TRY(bring(u, i, &l));
 	m->n = chi_sparse_sum_order(s->in_sync, l.part, l.entry);

@@ -1,15 +1,13 @@
-// Tables that a program can implement for its own hardware and interconnects: devices, kernels,
-// cross-device operations, transports, and strategies.
+// Tables for a program's own hardware and interconnects. extend/suite.h checks them.
 //
 // Rules of all tables, if a header does not say otherwise: the field size is that of the struct,
 // and version is CHOIR_TABLE_VERSION. Registering copies the table, but not its name, which must
 // be valid until the program ends. CHOIR_INVALID: an invalid size or version; a name that is
 // missing or already registered; more than 16 tables of a type (devices: CHOIR_UNSUPPORTED).
 // Threads: one thread at a time registers tables, each before its first use. Choir allocates self
-// (self_size bytes, zeroed). A slot is a function of the table. Each header says what a NULL slot
+// (self_size bytes, zeroed). A slot is a function of the table; each header says what a NULL slot
 // means. A slot that fails records a text by choir_fail. Choir calls slots marked (any) from any
-// thread, several at once, and close once, also after a failed open. extend/suite.h checks
-// tables.
+// thread, several at once, and close once, also after a failed open.
 #pragma once
 
 #include "extend/cross_device_ops_table.h"

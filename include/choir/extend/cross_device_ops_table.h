@@ -1,9 +1,9 @@
 // The table of cross-device operations, which sum and copy tensors between the devices of a
 // strategy. Each device is a member of the strategy's group. It joins a collective with its
-// partial sums, and waits for the result, on its own thread or on one that joins for several
-// members and then waits for them in any order.
+// partial sums, and waits for the result. One thread may join for several members and then wait
+// for them in any order.
 //
-// Sums follow the canonical tree over replicas (docs/glossary.md).
+// Sums follow the canonical tree over replicas (docs/glossary.md). Rules of all tables: extend.h.
 #pragma once
 
 #include "../tensor.h"
@@ -13,44 +13,44 @@ CHOIR_C_BEGIN
 
 // What a collective computes.
 typedef enum {
-	CHOIR_ALL_REDUCE = 1, // the sum over all replicas, given to members that want a result
-	CHOIR_BROADCAST // root's only partial sum, unchanged, given to members that want it
+	CHOIR_ALL_REDUCE = 1, // over all replicas, for members that want a result
+	CHOIR_BROADCAST // root's only partial sum, unchanged, for members that want it
 } choir_collective_kind;
 
 // The sum over the replicas lo to hi - 1: one of the largest nodes of the canonical tree with
 // replicas of one member only.
 typedef struct {
 	int lo, hi;
-	void *data; // elements of the collective's dtype, packed, on the member's device
+	void *data; // of the collective's dtype, packed, on the member's device
 } choir_partial_sum;
 
 // One member's part in a collective.
 typedef struct {
 	size_t size;
-	// The fields from here to divisor are equal in all members. If sequence, name, kind, dtype,
-	// elements or root differ, replicas have diverged: all members fail with CHOIR_STATE and the
-	// same text, which names two devices and their collectives.
+	// Equal in all members up to divisor. If sequence, name, kind, dtype, elements or root differ,
+	// all members fail with CHOIR_STATE and one text, which names two devices and their
+	// collectives.
 	uint64_t sequence;
 	const char *name; // for error texts
 	choir_collective_kind kind;
 	choir_dtype dtype;
-	int64_t elements; // in each partial sum and in the result; may be 0
+	int64_t elements; // of each partial sum and of the result; may be 0
 	int root; // the member that broadcasts
-	double divisor; // divides the sum (1: no division); floating dtypes only
-	size_t n; // partial sums of this member; after wait, their memory is not used
+	double divisor; // of the sum (1: none); floating dtypes only
+	size_t n; // partial sums of this member; unused after wait
 	const choir_partial_sum *partial_sums; // in ascending order
-	void *stream; // the device's stream: its tasks compute the partial sums and use the result
-	// On the member's device. NULL: this member wants no result. Members with host memory may
-	// pass the same memory, which is written once. It overlaps no partial sum.
+	void *stream; // the device's, whose tasks compute the partial sums and use the result
+	// On the member's device. NULL: this member wants no result. Members with host memory may pass
+	// the same memory, which is written once. It overlaps no partial sum.
 	void *result;
-	// Called after elements first to first + count - 1 of the result are final, on any thread
-	// that is inside wait; may be NULL. If members share a result, only one of their functions is
+	// Called after elements first to first + count - 1 of the result are final, on any thread that
+	// is inside wait; may be NULL. If members share a result, only one of their functions is
 	// called for each element. first is a multiple of 8192, and so is count except in the last
-	// chunk. data is this chunk of the result, in scratch memory if result is NULL. If done
-	// fails, the collective fails.
+	// chunk. data is this chunk, in scratch memory if result is NULL. If done fails, the
+	// collective fails.
 	choir_status (*done)(void *user, int64_t first, int64_t count, const void *data);
 	void *user;
-	int64_t batch_bytes; // of all results of the batch of this collective; 0: no batch
+	int64_t batch_bytes; // of all results of this collective's batch; 0: no batch
 	// Equal in all members. If true, no member has done, and wait may return before the result is
 	// final. Work queued on stream after wait then runs after the result is final and the partial
 	// sums are unused. If queued work of the collective fails, the stream fails.
@@ -60,24 +60,22 @@ typedef struct {
 // The devices of one strategy.
 typedef struct {
 	size_t size;
-	int members; // number of devices; each runs the next block of replicas
-	int replicas; // number of replicas of all members
-	choir_device *const *devices; // of the members
+	int members; // devices; each runs the next block of replicas
+	int replicas; // of all members
+	choir_device *const *devices;
 } choir_group;
 
-// Missing slots: score is 0, join and wait fail with CHOIR_UNSUPPORTED, and the others do
-// nothing. Rules of all tables: extend.h.
+// Missing slots: score is 0, join and wait fail with CHOIR_UNSUPPORTED, and the others do nothing.
 typedef struct choir_cross_device_ops_table {
 	size_t size;
 	uint32_t version;
 	const char *name; // "ring", for choir_strategy_options.cross_device_ops
 	size_t self_size; // for each group
-	// How well the algorithm suits the group and a collective of this many bytes. 0: not at all;
-	// 100: best. A new strategy takes the table of a name, or of the highest score for an
-	// all-reduce of 1 MiB. Built-in: "direct": 100 if all members have host memory, else 0.
-	// "ring": 20 with three or more separate memories and at least 32 KiB for each member, else
-	// 1. "hierarchical_copy": 10 with four or more separate memories, else 1.
-	// "reduce_to_one_device": 1.
+	// How well the algorithm suits the group and a collective of this many bytes, from 0 (not at
+	// all) to 100. A new strategy takes the table of a name, or of the highest score for an
+	// all-reduce of 1 MiB. "direct" has 100 if all members have host memory, else 0; "ring" 20
+	// with three or more separate memories and 32 KiB for each member, else 1; "hierarchical_copy"
+	// 10 with four or more, else 1; "reduce_to_one_device" 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self
 	void (*close)(void *self);
@@ -89,8 +87,7 @@ typedef struct choir_cross_device_ops_table {
 	// CHOIR_TIMEOUT: no other member has joined for this number of seconds (negative: no limit).
 	// wait may do the work of other members. Choir calls it at most once for a request, and not
 	// after a failure. When it returns, even with a failure, the collective no longer uses this
-	// member's *c, partial sums and result. So a wait that times out ends the collective for all
-	// members; Choir then calls abort and reset.
+	// member's *c, partial sums and result. After a time-out Choir calls abort and reset.
 	choir_status (*wait)(void *self, int member, uint64_t request, double seconds);
 	// (any) Present and later joins and waits of the group return CHOIR_CANCELLED, until reset.
 	void (*abort)(void *self);
@@ -98,7 +95,7 @@ typedef struct choir_cross_device_ops_table {
 	void (*reset)(void *self);
 } choir_cross_device_ops_table;
 
-// For .cross_device_ops of strategies. CHOIR_INVALID: another version, no name, a name in use.
+// For .cross_device_ops of strategies.
 CHOIR_MUST_CHECK choir_status choir_register_cross_device_ops(
 		const choir_cross_device_ops_table *table);
 

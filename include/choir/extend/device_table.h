@@ -1,39 +1,38 @@
-// The table of a kind of device: its memory and its streams. Choir uses a device only through
-// these slots. The host may have no access to a device's memory, and work may be queued when a
-// call returns. A stream is a queue: its tasks run in order. Tasks of two streams have an order
-// only after wait_event or wait.
+// The table of a kind of device: its memory and its streams. The host may have no access to the
+// memory, and work may be queued when a call returns. A stream is a queue: its tasks run in order.
+// Tasks of two streams have an order only after wait_event or wait.
 //
-// Rules of all tables: extend.h. A missing slot fails with CHOIR_UNSUPPORTED. If it returns no
-// status, it does nothing. Without count, the kind has no devices. Without allocate, its devices
-// have no memory. Choir allocates self for each device and stream_size bytes, zeroed, for each
-// stream. If a slot fails, Choir adds the device's name to the text.
+// Rules of all tables: extend.h. A missing slot fails with CHOIR_UNSUPPORTED; without a status, it
+// does nothing. Without count, the kind has no devices. Without allocate, its devices have no
+// memory. Choir allocates self for each device and stream_size bytes, zeroed, for each stream. If
+// a slot fails, Choir adds the device's name to the text.
 //
-// Threads: for each device or stream, slots not marked (any) are called from one thread at a
-// time. This thread may change. Choir may hold a lock during a call, so choir_fail is the only
-// function of Choir that a slot may call.
+// Threads: for each device or stream, slots not marked (any) are called from one thread at a time,
+// not always the same. Choir may hold a lock during a call, so choir_fail is the only function of
+// Choir that a slot may call.
 #pragma once
 
 #include "../device.h"
 
 CHOIR_C_BEGIN
 
-// The functions of a kind of devices.
+// A kind of devices.
 typedef struct choir_device_table {
 	size_t size;
 	uint32_t version;
 	bool host_memory; // its devices all use the host's memory
 	const char *kind; // "gpu"; 1 to 15 lower case letters
 	size_t self_size, stream_size;
-	// Returns the number of devices. Called once, when the table is registered. CHOIR_NONE: each
-	// index is a device.
+	// The number of devices, called once by choir_register_device. CHOIR_NONE: each index is a
+	// device.
 	int (*count)(void);
-	// Opens the device with this index. Called when the device's name is first looked up. If open
-	// fails, Choir calls close to undo its work, and the next look-up calls open again. An open
-	// device is never closed.
+	// Opens the device with this index, when its name is first looked up. If open fails, Choir
+	// calls close to undo its work, and the next look-up calls open again. An open device is never
+	// closed.
 	choir_status (*open)(void *self, int index);
 	void (*close)(void *self);
-	// (any) Sets the fields for cores and memory of *info. Choir has already set kind and index,
-	// and set the other fields to zero.
+	// (any) Sets the fields for cores and memory of *info. Choir has set kind and index, and the
+	// others to zero.
 	void (*describe)(const void *self, choir_device_info *info);
 	// (any) Sets *memory to memory that is aligned to 64 bytes and not initialised.
 	// CHOIR_NO_MEMORY needs no text.
@@ -48,39 +47,36 @@ typedef struct choir_device_table {
 	// copy.
 	choir_status (*copy)(void *stream, void *to, const void *from, size_t bytes);
 	choir_status (*fill)(void *stream, void *to, int byte, size_t bytes); // queues a memset
-	// Records the present end of the queue as an event. Sets *mark to the event's number, for wait
-	// and wait_event. The numbers of a stream never decrease.
+	// Records the present end of the queue as an event, whose number is *mark. The numbers of a
+	// stream never decrease.
 	choir_status (*record_event)(void *stream, uint64_t *mark);
-	// Makes later tasks of stream start only after other_stream has reached the event mark. Does
-	// not block. other_stream may be of any device of the kind. If other_stream fails, stream
-	// fails too.
+	// Makes later tasks of stream start only after other_stream, of any device of the kind, has
+	// reached the event mark. Does not block. If other_stream fails, stream fails too.
 	choir_status (*wait_event)(void *stream, void *other_stream, uint64_t mark);
-	// (any) Blocks until the stream has reached the event mark. CHOIR_TIMEOUT: the wait takes more
-	// than seconds (negative: no limit). If a task before the event fails, wait returns the first
-	// such failure once, with its text. Tasks queued after the failed task do not run.
+	// (any) Blocks until the stream has reached the event mark. CHOIR_TIMEOUT: after seconds
+	// (negative: no limit). If a task before the event fails, wait returns the first such failure
+	// once, with its text. Tasks queued after the failed task do not run.
 	choir_status (*wait)(void *stream, uint64_t mark, double seconds);
-	// Other names of the kind, separated by commas, at most 63 characters in all. Example: if the
-	// kind "gpu" has the alias "cuda", "cuda:0" means "gpu:0". NULL: none.
+	// Other names of the kind, separated by commas, at most 63 characters in all: with the alias
+	// "cuda" of "gpu", "cuda:0" means "gpu:0". NULL: none.
 	const char *aliases;
 	bool immediate; // all work is done when a call returns, so streams are always empty
-	// If a strategy names no devices, it uses all devices of the kinds with accelerator. It uses
-	// CPUs only if there is no such device.
+	// If a strategy names no devices, it uses all devices of such kinds, or CPUs if there is none.
 	bool accelerator;
-	// (any) Sets *memory to host memory with which copies to and from the device are fastest
-	// ("pinned" memory). It is aligned to 64 bytes and not initialised. All devices of the kind
-	// may copy to and from it. If host_allocate is missing or fails, Choir uses other host memory.
+	// (any) Sets *memory to host memory with which copies to and from all devices of the kind are
+	// fastest ("pinned" memory), aligned to 64 bytes and not initialised.
 	choir_status (*host_allocate)(void *self, size_t bytes, void **memory);
 	void (*host_release)(void *self, void *memory, size_t bytes); // (any)
-	// copy has read the host's memory when it returns. Then Choir may change this memory at once.
+	// copy has read the host's memory when it returns.
 	bool copies_at_once;
 } choir_device_table;
 
 // Registers a kind of devices, and calls count. CHOIR_INVALID also: an invalid kind, alias or
-// count. CHOIR_UNSUPPORTED: 16 kinds are registered already. Threads: any.
+// count. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_device(const choir_device_table *table);
 
-// Returns the self with which the slots of d's table are called. The kernels and cross-device
-// operations of the same library use it. Threads: any.
+// The self of d's table, for kernels and cross-device operations of the same library. Threads:
+// any.
 void *choir_device_self(const choir_device *d);
 
 CHOIR_C_END

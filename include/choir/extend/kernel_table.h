@@ -1,23 +1,19 @@
-// The kernel table. A kernel computes one operation, for one kind of device and one dtype. This
-// header lists all operations for which Choir needs kernels, with inputs, attributes and
-// formulas. Choir has checked shapes and dtypes, and has set the shape of out. Inputs and out
-// have the kernel's dtype unless the comment says otherwise. Tensors are packed and row-major, on
-// a device of the kind, and never empty: Choir fills the results of empty inputs with zeros.
+// The kernel table. A kernel computes one operation, for one kind of device and one dtype. Choir
+// has checked shapes and dtypes, and has set out's shape. Inputs and out have the kernel's dtype
+// unless the comment says otherwise. Tensors are packed and row-major, on a device of the kind,
+// and not empty.
 //
-// Choir takes the kernel with the highest score for the operation, kind and dtype; of equal ones
-// the first registered. Built-in kernels are registered last.
+// Choir takes the kernel with the highest score; of equal ones the first registered. Built-in
+// kernels are registered last.
 //
-// Mixed precision (precision.h) needs kernels for f16 or bf16. There in[0] has this dtype, and
-// every other floating-point input and out has it or is f32: biases, scales and offsets of norms,
-// their moments, the losses of "softmax_cross_entropy", the result of "sum" and gradients of
-// weights are f32. The kernel computes in f32 and rounds each result once, ties to even; products
-// add in f32. An operation without such a kernel runs in f32. The CPU has kernels of 16 bits for
-// all operations here but updates and scatters.
+// A kernel gives the same bits for the same call, on every thread, stream and device of the kind.
+// It agrees with the CPU's plain kernel (f32 and f64) up to rounding; random numbers exactly.
 //
-// The CPU has a plain kernel for every operation here in f32 and f64. Others should agree with it
-// up to rounding, and exactly where this header defines bits (random numbers). A kernel gives the
-// same bits for the same call, on every thread, stream and device of the kind
-// (docs/decisions/0004).
+// Mixed precision (precision.h) needs kernels for f16 or bf16, without which an operation runs in
+// f32. in[0] has this dtype; other floating-point inputs and out have it or are f32. Biases,
+// scales, offsets and moments of norms, the losses of "softmax_cross_entropy", the result of
+// "sum", and gradients of weights are f32. The kernel computes in f32 and rounds each result once,
+// ties to even. The CPU has them for all operations but updates and scatters.
 #pragma once
 
 #include "../nn.h"
@@ -27,14 +23,12 @@ CHOIR_C_BEGIN
 
 // Elementwise operations
 
-// "add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "atan2" (op.h): two
-// inputs that broadcast to out's shape (aligned at the right). out may share an input's memory if
-// their shapes are equal: the first input's in "add", "subtract" and "divide", the second's in
-// "add".
+// "add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "atan2" (op.h): two inputs
+// that broadcast to out's shape (aligned at the right). out may share an input's memory if their
+// shapes are equal: the first input's in "add", "subtract" and "divide", the second's in "add".
 //
-// "equal", "not_equal", "less", "less_equal" (op.h): as these, and out is bool; they take bool,
-// too. "logical_and", "logical_or": bool. "where": a, b, and a condition of bool, which all
-// broadcast; out is a where the condition is true, else b; any dtype.
+// "equal", "not_equal", "less", "less_equal": the same, also of bool; out is bool. "logical_and",
+// "logical_or": bool. "where": a, b and a bool condition, which broadcast; any dtype of a and b.
 //
 // "maximum_gradient": a, b, and dy of out's shape, to which a and b broadcast.
 typedef struct {
@@ -45,93 +39,88 @@ typedef struct {
 // "ceil", "round", "sin", "cos", "tan", "erf" (op.h), "relu", "tanh", "sigmoid", "gelu",
 // "gelu_tanh", "silu", "softplus" (nn.h): one input of out's shape.
 //
-// Those of nn.h, "square" and "sqrt" have gradient kernels, of two inputs of out's shape.
+// Gradients: two inputs of out's shape.
 // - "square_gradient": x, dy: 2 x dy. "sqrt_gradient": y, dy: dy / 2y.
 // - "relu_gradient": y, dy: dy where y > 0, else 0. "tanh_gradient": y, dy: dy (1 - y^2).
 //   "sigmoid_gradient": y, dy: dy y (1 - y).
 // - "gelu_gradient", "gelu_tanh_gradient", "silu_gradient", "softplus_gradient": x, dy.
 //
-// "huber": x^2 / 2 where |x| is at most delta, else delta (|x| - delta / 2). "huber_gradient": x,
-// dy: dy times x, clipped to -delta and delta.
+// "huber": of x = prediction - target (choir_huber). "huber_gradient": x, dy: dy times x, clipped
+// to -delta and delta.
 typedef struct {
 	double delta;
 } choir_huber_attributes;
 
-// "scale": x times by, rounded to the dtype before.
+// "scale": x times by, which is first rounded to the dtype.
 typedef struct {
 	double by;
 } choir_scale_attributes;
 
-// "fill", no input, any dtype (out's): every element is value, converted as in "cast".
+// "fill": no input, any dtype of out; every element is value, converted as in "cast".
 typedef struct {
 	double value;
 } choir_fill_attributes;
 
 // Reductions, shapes and dtypes
 
-// "sum": over the axes whose bits are set (bit i: axis i of the input), which out lacks.
+// "sum": over the axes whose bits are set (bit i: axis i), which out lacks.
 typedef struct {
 	uint32_t axes;
 } choir_sum_attributes;
 
 // "max", "min": over the axes of choir_sum_attributes; NAN if an element is NAN.
 //
-// "argmax", "argmin": the i64 index of the largest or smallest element along axis, which out
-// lacks; the lowest index of equal ones.
+// "argmax", "argmin": the i64 index of the extreme along axis, which out lacks; the lowest of
+// equal ones.
 typedef struct {
 	int axis;
 } choir_argmax_attributes;
 
-// "cumsum" (op.h): sums along axis from its first element on or, with reverse, from the last.
-// exclusive: without the element itself.
+// "cumsum" (choir_cumsum): sums along axis.
 typedef struct {
 	int axis;
 	bool exclusive, reverse;
 } choir_cumsum_attributes;
 
-// "top_k": the i64 indices of the k largest elements along the last axis, largest first; the
-// lowest index first of equal ones. A NAN is the smallest.
+// "top_k": i64 indices of the k largest elements along the last axis, as in choir_top_k.
 typedef struct {
 	int64_t k;
 } choir_top_k_attributes;
 
-// "broadcast", any dtype: repeats the input's elements, aligned at the right, to fill out's
-// shape. "cast": converts to out's dtype by the rules of choir_cast; the kernel's dtype is the
-// input's.
+// "broadcast", any dtype: repeats the input, aligned at the right, to fill out. "cast": converts
+// to out's dtype as choir_cast does; the kernel's dtype is the input's.
 
-// "slice" and "concat" take any dtype, "slice_gradient" f32 and f64. "slice": the input's
-// elements along axis from first on; out's shape gives their number. "slice_gradient": out has dy
-// at these elements, else zeros. "concat": the inputs one after another along axis.
+// "slice" and "concat" take any dtype, "slice_gradient" f32 and f64. "slice": elements along axis
+// from first on. "slice_gradient": out has dy at these elements, else zeros. "concat": the inputs
+// one after another along axis.
 typedef struct {
 	int axis;
 	int64_t first; // of "slice"
 } choir_slice_attributes;
 
-// "flip": the elements along axis in reverse order. Any dtype.
+// "flip", any dtype: the elements along axis in reverse order.
 typedef struct {
 	int axis;
 } choir_flip_attributes;
 
-// "transpose": axis i of out is axis axes[i] of the input. Any dtype.
+// "transpose", any dtype: axis i of out is axis axes[i] of the input.
 typedef struct {
 	int axes[CHOIR_MAX_RANK];
 } choir_transpose_attributes;
 
-// "gather": x [rows, ..], indices of u8, i32 or i64; out [indices, ..]. An index outside of the
-// rows is CHOIR_INVALID, with the index in the text, or a row of zeros if a kernel cannot report
-// it. "gather_gradient": dy, indices; out has the shape of x. Row i of dy is added to row
-// indices[i] of out, for i = 0, 1, ...
+// "gather": x [rows, ..], indices of u8, i32 or i64; out [indices, ..]. An index that is not a row
+// is CHOIR_INVALID, or gives zeros if a kernel cannot report it. "gather_gradient": dy, indices;
+// out has the shape of x. Row i of dy is added to row indices[i] of out, for i = 0, 1, ...
 
 // Products, convolutions and pools
 
-// "matmul": a [.., m, k] (transposed: [.., k, m]) times b [.., k, n] (transposed: [.., n, k]).
-// The leading axes are equal, or b has rank 2 and is used for all of them.
+// "matmul": a [.., m, k] (transposed: [.., k, m]) times b [.., k, n] (transposed: [.., n, k]), as
+// in choir_matmul.
 typedef struct {
 	choir_transposed transposed;
 } choir_matmul_attributes;
 
-// The activation of "dense" and "conv2d" is CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH or
-// CHOIR_SIGMOID; others are separate kernels.
+// The activation of "dense" and "conv2d" is CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH or CHOIR_SIGMOID.
 
 // "dense": x [.., k], w [k, n], bias [n]; out [.., n] = activation(x w + bias).
 typedef struct {
@@ -139,9 +128,9 @@ typedef struct {
 } choir_dense_attributes;
 
 // "conv2d": x [n, h, w, c], filter [kh, kw, c / groups, out] and perhaps bias [out]; out [n, oh,
-// ow, out] = activation(x * filter + bias), where * is that of choir_conv2d.
-// "conv2d_gradient_input": filter, dy; out is dx. "conv2d_gradient_filter": x, dy; out is the
-// filter's gradient. In both, dy is the gradient of the value before the activation.
+// ow, out] = activation(x * filter + bias), where * is choir_conv2d's. "conv2d_gradient_input":
+// filter, dy; out is dx. "conv2d_gradient_filter": x, dy; out is the filter's gradient. In both,
+// dy is the gradient before the activation.
 typedef struct {
 	int stride;
 	int top, left, bottom, right; // zeros around x
@@ -151,10 +140,10 @@ typedef struct {
 } choir_conv2d_attributes;
 
 // "max_pool2d", "average_pool2d": x [n, h, w, c]; windows of window x window elements. Elements
-// outside of x do not count. "max_pool2d_gradient": x, y, dy; out is dx. A window's dy goes to
-// its first element (by row, then column) that equals y. "average_pool2d_gradient": dy; out is
-// dx. Windows may overlap; dx is the sum over them. "max_pool2d_take": x, y, and u of x's shape;
-// out, of y's shape, has the u of the element of x that would get the window's dy.
+// outside of x do not count. "max_pool2d_gradient": x, y, dy; out is dx. A window's dy goes to its
+// first element (by row, then column) that equals y. "average_pool2d_gradient": dy; out is dx. dx
+// is the sum over windows. "max_pool2d_take": x, y, and u of x's shape; out, of y's, has the u of
+// the element that gets dy.
 typedef struct {
 	int window, stride;
 	int top, left, bottom, right; // how far the grid of windows extends beyond x
@@ -166,17 +155,16 @@ typedef struct {
 // dy)). "log_softmax"; "log_softmax_gradient": y, dy: dy - exp(y) sum(dy).
 //
 // "softmax_cross_entropy": logits [.., classes], labels [..] of u8, i32 or i64; out [..]. A label
-// outside of the classes is CHOIR_INVALID, with the label in the text, or NAN if a kernel cannot
-// report it. "softmax_cross_entropy_gradient": logits, labels, dlosses [..]; out, shaped like
-// logits: (softmax(logits) - weight) dloss. The weight of each class is smoothing / classes; the
-// right class has 1 - smoothing more.
+// that is not a class is CHOIR_INVALID, or gives NAN if a kernel cannot report it.
+// "softmax_cross_entropy_gradient": logits, labels, dlosses [..]; out, shaped like logits:
+// (softmax(logits) - weight) dloss. A class's weight is smoothing / classes; the right class has
+// 1 - smoothing more.
 typedef struct {
 	double smoothing;
 } choir_cross_entropy_attributes;
 
 // "attention": q [n, t, width], k and v [n, s, width], or one tensor [n, t, 3 width] whose rows
-// are q, k and v one after another. out [n, t, width]: for each head, of width / heads columns,
-// softmax(scale q k^T) v, by rows. If causal, query i sees keys 0 to i + s - t.
+// are q, k and v one after another. out [n, t, width] is that of choir_attention.
 // "attention_gradient": the same inputs and dy; out has the one tensor's shape, or is flat with
 // three gradients one after another.
 typedef struct {
@@ -185,25 +173,18 @@ typedef struct {
 	double scale;
 } choir_attention_attributes;
 
-// Recurrent layers over t time steps, with a state of h elements. Only "recurrent_gradient" has
-// attributes.
+// Recurrence over t time steps with h elements of state. Only "recurrent_gradient" has attributes.
 //
-// "lstm": gates [n, t, 4 h], w [h, 4 h], h0 and c0 [n, h].
-//     z = gates + h_before w, in four parts
-//     i = sigmoid(z0), f = sigmoid(z1), g = tanh(z2), o = sigmoid(z3)
-//     c = f c_before + i g, h = o tanh(c)
-// out [n, t, 6 h]: i, f, g, o, c, h. "lstm_gradient": the out of "lstm", w, c0, dh [n, t, h]; out
-// is flat: the gradients of gates [n, t, 4 h], h0 and c0.
+// "lstm": gates [n, t, 4 h], w [h, 4 h], h0 and c0 [n, h]. With z = gates + h_before w and g =
+// tanh(z2), as in choir_lstm, out [n, t, 6 h] is i, f, g, o, c, h. "lstm_gradient": the out of
+// "lstm", w, c0, dh [n, t, h]; out is flat: the gradients of gates, h0 and c0.
 //
-// "gru": gates [n, t, 3 h], w [h, 3 h], bias [3 h], h0.
-//     q = h_before w + bias, in three parts
-//     z = sigmoid(gates0 + q0), r = sigmoid(gates1 + q1), m = tanh(gates2 + r q2)
-//     h = z h_before + (1 - z) m
-// out [n, t, 5 h]: z, r, m, q2, h. "gru_gradient": the out of "gru", w, h0, dh; out is flat: the
-// gradients of gates, q [n, t, 3 h] and h0.
+// "gru": gates [n, t, 3 h] (a in choir_gru), w [h, 3 h], bias [3 h], h0. With q = h_before w +
+// bias, out [n, t, 5 h] is z, r, m, q2, h. "gru_gradient": the out of "gru", w, h0, dh; out is
+// flat: the gradients of gates, q [n, t, 3 h] and h0.
 //
-// "recurrent_gradient": states [n, t, ..], h0, dz [n, t, k]; out [h, k]: the sum over examples
-// and time steps of h_before^T dz. In each row of states, h begins at offset.
+// "recurrent_gradient": states [n, t, ..], whose h begins at offset, h0, dz [n, t, k]; out [h, k]:
+// the sum over examples and time steps of h_before^T dz.
 typedef struct {
 	int64_t offset;
 } choir_recurrent_attributes;
@@ -212,13 +193,13 @@ typedef struct {
 //
 // By rows:
 // - "row_moments": x; out [.., 2]: the mean (0 if not centered), and factor = 1 / sqrt(variance
-//   around this mean + epsilon).
-// - "row_norm": x, scale [c], offset [c] (or three inputs, without offset), moments; out is z
-//   scale + offset, where z = (x - mean) factor.
-// - "row_norm_gradient": x, scale, moments, dy. With g = dy scale, out is factor (g - mean(g) -
-//   z mean(g z)); if not centered, without mean(g).
-// - "row_norm_sums", no attributes: x, moments, dy; out [2 c]: the sums over all rows of dy z
-//   and of dy.
+//   around it + epsilon).
+// - "row_norm": x, scale [c], perhaps offset [c], moments; out is z scale + offset, where z = (x -
+//   mean) factor.
+// - "row_norm_gradient": x, scale, moments, dy. With g = dy scale, out is factor (g - mean(g) - z
+//   mean(g z)); if not centered, without mean(g).
+// - "row_norm_sums", no attributes: x, moments, dy; out [2 c]: the sums over rows of dy z and of
+//   dy.
 //
 // By channels, with sums and moments in f64:
 // - "channel_sums", no attributes: x; out [2 c + 1]: the sums over rows of x and of x^2, and the
@@ -236,15 +217,13 @@ typedef struct {
 
 // Random numbers
 
-// "dropout": x times 1 / (1 - rate), or 0. The gradient is the same operation with dy in place of
-// x. "random_normal", no input. Every element has a fixed position in a Philox4x32-10 sequence,
-// so its bits depend only on the attributes. Block j is made from
+// "dropout": x times 1 / (1 - rate), or 0; of dy, it is the gradient. "random_normal": no input.
+// Every element has a fixed position in a Philox4x32-10 sequence. Block j is made from
 //     counter  { low word of j, high word of j, place, replica_id }
 //     key      { low word, high word } of mix(mix(seed) + step)
 //     mix(x)   x ^= x >> 30; x *= 0xBF58476D1CE4E5B9;
 //              x ^= x >> 27; x *= 0x94D049BB133111EB; x ^= x >> 31
-// where mix is the finisher of SplitMix64 (Steele, Lea, Flood 2014: Fast splittable pseudorandom
-// number generators, OOPSLA).
+// where mix is the finisher of SplitMix64 (Steele, Lea, Flood 2014).
 //
 // "dropout": element i takes word i % 4 of block i / 4, and is kept if the word's upper 24 bits,
 // divided by 2^24, are at least rate. "random_normal": elements 2j and 2j + 1 are made from the
@@ -259,21 +238,14 @@ typedef struct {
 
 // Updates
 
-// The updates of optimizers. The last input is the gradient g. The kernel writes all other
-// inputs; out is in[0]. All inputs have one shape: a chunk of a variable, in the order of its
-// elements. G = gradient_scale g and w' = w - rate decay w. decay is that of AdamW (Loshchilov
-// and Hutter 2019, arXiv:1711.05101); the rest is as in Keras 2.15.
-// - "sgd_update" (w, g): w = w' - rate G.
-// - "momentum_update" (w, v, g): v = momentum v - rate G; w = w' + v, or with nesterov w' +
-//   momentum v - rate G.
-// - "adam_update" (w, m, v, g): m = m + (1 - beta1) (G - m); v = v + (1 - beta2) (G^2 - v); w =
-//   w' - rate correction m / (sqrt(v) + epsilon).
-// - "rmsprop_update" (w, v, m, g): v = rho v + (1 - rho) G^2; m = momentum m + rate G / sqrt(v +
-//   epsilon); w = w' - m.
+// The formulas of optimizer.h for a chunk of a variable. The last input is the gradient g. The
+// kernel writes the others; out is in[0]. G = gradient_scale g, and w' = w - rate decay w.
+// - "sgd_update" (w, g), "momentum_update" (w, v, g), "rmsprop_update" (w, v, m, g) and
+//   "adagrad_update" (w, v, g): as there, with rate for a, G for g, and w' for the old w.
+// - "adam_update" (w, m, v, g): m and v as there, with G; w = w' - rate correction m / (sqrt(v) +
+//   epsilon).
 // - "nadam_update" (w, m, v, g): m and v as in "adam_update"; w = w' - rate (m_factor m + g_factor
 //   G) / (sqrt(v_factor v) + epsilon).
-// - "adagrad_update" (w, v, g): v = v + G^2; w = w' - rate G / sqrt(v + initial_accumulator +
-//   epsilon).
 // - "lion_update" (w, m, g): w = w' - rate sign(m + (1 - beta1) (G - m)); then m = m + (1 - beta2)
 //   (G - m).
 // - "lamb_update" (w, m, v, g), of a whole variable: m and v as in "adam_update"; u = m_factor m /
@@ -289,20 +261,23 @@ typedef struct {
 	bool nesterov;
 	double rho;
 	double m_factor, g_factor, v_factor, initial_accumulator;
-	// Device memory with the output of "update_gate", from earlier work of the stream; NULL:
-	// none. If gate[1] is not 0, the kernel writes nothing. Else gate[0] multiplies
-	// gradient_scale, in f64. Only kinds with a kernel for "update_gate" get a gate.
+	// Device memory with the output of "update_gate", from earlier work of the stream, or NULL. If
+	// gate[1] is not 0, the kernel writes nothing. Else gate[0] multiplies gradient_scale, in f64.
+	// Only kinds with a kernel for "update_gate" get a gate.
 	const double *gate;
 } choir_update_attributes;
 
 // "update_gate", f64 only: squares [chunks], the outputs of "chunk_squares" of all gradients one
 // after another, and ends [variables] of i64: the squares of variable i end before index ends[i].
-// out [4]: the factor of all gradients, 1 if nothing must be written (else 0), the sum of all
-// squares, and the first variable with a sum that is not finite (-1: none). The sum is the sum
-// over variables of the sum of a variable's squares, both in ascending order. With norm =
-// sqrt(sum) / scale, the factor is 1 / scale, and (1 / scale) (clip / norm) if clip is not 0 and
-// norm > clip. A gradient is not finite if out[3] is not -1, or if clip is not 0 and the norm is
-// not finite. Nothing must be written then, unless any is true. The factor is then 0.
+// out is [4]:
+// - The factor of all gradients: 1 / scale. It is (1 / scale) (clip / norm) if clip is not 0 and
+//   norm > clip, where norm = sqrt(sum of all squares) / scale.
+// - 1 if nothing must be written, else 0.
+// - The sum of all squares, in ascending order: first for each variable, then over variables.
+// - The first variable with a sum that is not finite (-1: none).
+//
+// Gradients are not finite if there is such a variable, or if clip is not 0 and norm is not
+// finite. Then, unless any is true, nothing must be written and the factor is 0.
 typedef struct {
 	double scale, clip;
 	bool any;
@@ -311,31 +286,28 @@ typedef struct {
 // "scatter_update", "scatter_add", "scatter_subtract", "scatter_multiply", "scatter_divide",
 // "scatter_minimum", "scatter_maximum": a target [rows, ...], which is written (out is in[0]),
 // indices [n] of i32 or i64, all in range, and values [n, ...]. For i = 0, 1, ..., row indices[i]
-// becomes values[i] (update), or the result of the operation with values[i]; an index that occurs
-// twice is applied twice. A minimum or maximum with a NAN is NAN.
+// becomes values[i] (update), or the result of the operation with values[i]. A minimum or maximum
+// with a NAN is NAN.
 //
-// "chunk_squares": the sum of the squares of each chunk of the input; out is f64 [ceil(elements /
-// chunk)].
+// "chunk_squares": the sum of the squares of each chunk; out is f64 [ceil(elements / chunk)].
 typedef struct {
 	int64_t chunk; // elements; the last chunk may have fewer
 } choir_chunk_squares_attributes;
 
-// The struct and what it points to are valid until run returns. Only the tensors' data stay valid
-// until Choir has waited for the stream.
+// All is valid until run returns; the tensors' data until Choir has waited for the stream.
 typedef struct choir_kernel_call {
-	size_t size; // of this struct
+	size_t size;
 	void *stream; // of the device's table; may be NULL in score and scratch
 	size_t n; // number of inputs
 	const choir_buffer *in;
 	choir_buffer *out;
-	const void *attributes; // the operation's struct; must not be used if it has none
-	void *scratch; // device memory of the size that scratch gave; 64-byte aligned, not initialised
+	const void *attributes; // the operation's struct; undefined if it has none
+	void *scratch; // device memory, 64-byte aligned, not initialised
 	const void *user; // the table's user
 	void *device; // self of the device's table
 } choir_kernel_call;
 
-// What a kernel multiplies in. With another arithmetic than its dtype's it rounds operands
-// before, and Choir uses it only in a call that allows it.
+// What a kernel multiplies in, after rounding operands to it.
 typedef enum {
 	CHOIR_ARITHMETIC_OF_DTYPE = 0,
 	CHOIR_ARITHMETIC_F32,
@@ -348,45 +320,41 @@ typedef enum {
 
 // A kernel.
 typedef struct choir_kernel_table {
-	size_t size; // of this struct
+	size_t size;
 	uint32_t version; // CHOIR_TABLE_VERSION
 	const char *operation; // "matmul"
 	const char *kind; // of device: "gpu"
 	const char *name; // in messages: "cublas"
 	choir_dtype dtype; // of in[0]; without inputs, of out
 	const void *user; // passed to the functions in the call
-	// How well the kernel suits the call's shapes and attributes. 0: it cannot run the call. A
-	// NULL score means 1. Plain kernels have 1, oneDNN's 10.
+	// How well the kernel suits the call; 0: not at all. A NULL score means 1. Plain kernels have
+	// 1, oneDNN's 10.
 	int (*score)(const choir_kernel_call *call);
-	size_t (*scratch)(const choir_kernel_call *call); // bytes of scratch memory. NULL: none
-	// Does the work, or queues it on the stream. If it fails, the operation fails. A failure
-	// without text gets one, and CHOIR_END becomes CHOIR_INVALID.
+	size_t (*scratch)(const choir_kernel_call *call); // bytes of scratch memory; NULL: none
+	// Does the work, or queues it on the stream. If it fails, the operation fails; CHOIR_END
+	// becomes CHOIR_INVALID.
 	choir_status (*run)(const choir_kernel_call *call);
-	// No precision allows another arithmetic than the dtype's, so such a kernel runs only if
-	// choir_kernel_run names it. So a library can register all that it has.
+	// Other than the dtype's: runs only if choir_kernel_run names it.
 	choir_arithmetic arithmetic;
 } choir_kernel_table;
 
-// Copies the table, but not its strings and user, which must be valid as long as the program. The
+// Copies the table, but not its strings and user, which must be valid until the program ends. Its
 // functions are called from any thread, several at once, perhaps while Choir holds a lock. They
-// may call no function of Choir but choir_fail. CHOIR_INVALID: an invalid size, version, dtype or
-// arithmetic; no operation, kind or run. CHOIR_STATE: an operation has run already on a device of
-// the kind. Threads: any.
+// may call no function of Choir but choir_fail. operation, kind and run are required. CHOIR_STATE:
+// an operation has run already on a device of the kind. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);
 
 // Runs a kernel on a device, and waits: for tests (suite.h). name: of the kernel's table; NULL:
-// as Choir chooses for an operation. The caller sets n, in, out and attributes. The data of all
-// tensors are in host memory. out may be an input: then their data are equal. Choir copies to a
-// device without host memory, and copies out and the inputs back: some kernels write inputs. It
-// does not check whether shapes and attributes fit. CHOIR_UNSUPPORTED: no kernel of this
-// operation, name and dtype takes the call. CHOIR_INVALID: no device or operation; no data; more
-// than 8 inputs; an invalid dtype or shape, or a tensor without elements. Other failures are
-// those of the kernel and the device. Threads: any.
+// Choir chooses. The caller sets n, in, out and attributes, which are not checked. The data of all
+// tensors are in host memory; out may be an input. A device without host memory gets copies; out
+// and the inputs are copied back, because some kernels write inputs. There are at most 8 inputs,
+// and no empty tensors. CHOIR_UNSUPPORTED: no kernel of this operation, name and dtype takes the
+// call. Other failures are those of the kernel and the device. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_kernel_run(
 		choir_device *d, const char *operation, const char *name, const choir_kernel_call *call);
 
-// Bytes of an operation's attributes, which a kernel that queues its work must copy. 0: it has
-// none, or Choir does not know it. Threads: any.
+// Bytes of an operation's attributes, which a kernel that queues its work copies; 0: none.
+// Threads: any.
 size_t choir_kernel_attribute_bytes(const char *operation);
 
 CHOIR_C_END

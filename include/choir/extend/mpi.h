@@ -1,7 +1,6 @@
 // The interface between libchoir and libchoir-mpi, which a site can build against its own MPI:
 // mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c, with Choir's mpi.c. It calls only the
-// functions of libchoir that it gets in its argument, so it works with the static and with the
-// shared libchoir.
+// functions in its argument, so it works with the static and the shared libchoir.
 #pragma once
 
 #include "transport_table.h"

@@ -1,5 +1,5 @@
-// The strategy table says on which devices variables are. Kinds of strategies, also the built-in
-// ones, differ only in these devices and in the options that they take.
+// The strategy table says on which devices variables are. Kinds of strategies differ only in these
+// devices and in their options. Rules of all tables: extend.h.
 //
 // A device that shares a copy's memory reads it directly; others read a duplicate of the first
 // copy. Sums of gradients are sent to the copies, each of which is updated on its device. Several
@@ -19,8 +19,8 @@ enum {
 	CHOIR_FEATURE_CLUSTER = 8 // .cluster
 };
 
-// A new mirrored variable or a new shard. Others are not placed by the table: slots and colocated
-// variables are on their variable's devices, components of ON_READ variables on their replicas'.
+// A new mirrored variable or shard. Slots and colocated variables are on their variable's devices,
+// components of ON_READ variables on their replicas'.
 typedef struct {
 	size_t size;
 	const char *name;
@@ -29,8 +29,7 @@ typedef struct {
 } choir_new_variable;
 
 // Missing slots: place_variable and parameter_devices fail with CHOIR_UNSUPPORTED;
-// non_slot_devices gives the parameter devices; the others do nothing. Rules of all tables:
-// extend.h.
+// non_slot_devices gives the parameter devices; the others do nothing.
 typedef struct choir_strategy_table {
 	size_t size;
 	uint32_t version;
@@ -43,8 +42,8 @@ typedef struct choir_strategy_table {
 	choir_status (*open)(void *self, const choir_strategy_options *options, int n,
 			choir_device *const devices[]);
 	void (*close)(void *self);
-	// Writes the devices that hold variables, each once, at most capacity. Called once, after
-	// open. Returns their number; CHOIR_NONE: a failure.
+	// Writes the devices that hold variables, each once, at most capacity, and returns their
+	// number, or CHOIR_NONE for a failure. Called once, after open.
 	int (*parameter_devices)(void *self, int capacity, choir_device *devices[]);
 	// Likewise for variables that belong to an optimizer as a whole
 	// (choir_cross_non_slot_devices): some of the parameter devices.
@@ -55,7 +54,7 @@ typedef struct choir_strategy_table {
 			void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
 } choir_strategy_table;
 
-// For choir_strategy_new. CHOIR_INVALID: another version, no name, a name in use.
+// For choir_strategy_new.
 CHOIR_MUST_CHECK choir_status choir_register_strategy(const choir_strategy_table *table);
 
 CHOIR_C_END

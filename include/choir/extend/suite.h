@@ -1,6 +1,6 @@
 // The suites check an implementation of a table (extend.h) against its header. They are in
-// libchoir-suites.a, which calls only public functions. Link with `pkg-config --libs
-// choir-suites`, or with CMake's choir::suites and choir::choir.
+// libchoir-suites.a. Link with `pkg-config --libs choir-suites`, or with CMake's choir::suites and
+// choir::choir.
 #pragma once
 
 #include "../status.h"
@@ -8,15 +8,14 @@
 CHOIR_C_BEGIN
 
 // Called after each check, which is named by its rule: "a fill sets only its bytes". result is
-// CHOIR_OK with the text "", or a failure with its text. The texts are valid only during the
-// call.
+// CHOIR_OK with the text "", or a failure with its text. The texts are valid during the call.
 typedef void choir_suite_fn(const char *check, choir_status result, const char *text, void *user);
 
 typedef struct choir_device choir_device; // device.h
 
 // How the suite of cross-device operations uses devices with their own memory.
 typedef struct {
-	size_t size; // of this struct; CHOIR_OPTIONS sets it
+	size_t size;
 	// The same stream in each call. NULL: it cannot be opened.
 	void *(*stream)(choir_device *d);
 	// Aligned to 64 bytes. NULL: there is not enough memory.
@@ -26,11 +25,11 @@ typedef struct {
 	choir_status (*copy)(choir_device *d, void *to, const void *from, size_t bytes);
 } choir_suite_memory;
 
-// The options of choir_suite_run.
+// What choir_suite_run checks.
 typedef struct {
-	size_t size; // of this struct; CHOIR_OPTIONS sets it
-	// The program sets one of .device, .kernels, .cross_device_ops, .strategy and .transport. The
-	// fields after it, up to an empty line, are for the same suite.
+	size_t size;
+	// Set one of .device, .kernels, .cross_device_ops, .strategy and .transport. The fields after
+	// it, up to an empty line, are for the same suite.
 
 	// A table of devices, registered or not. The suite opens device 0 and, if there are two,
 	// device 1. Both stay open.
@@ -41,19 +40,19 @@ typedef struct {
 	choir_status (*submit)(
 			void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes);
 
-	// A device such as "cuda:0", whose kind's registered kernels are checked. For each operation
-	// of kernel_table.h and each dtype, random inputs give results that are compared with those
-	// of the CPU's plain kernel, exactly or up to rounding (f32 with the plain kernel for f64).
-	// Two equal calls must give the same bits. Operations without a kernel are skipped.
+	// A device such as "cuda:0", whose kind's kernels are checked. For each operation of
+	// kernel_table.h and each dtype, results on random inputs are compared with those of the CPU's
+	// plain kernel, exactly or up to rounding (f32 with the plain kernel for f64). Two equal calls
+	// give the same bits.
 	const char *kernels;
 	// Only kernels of a table of this name. NULL: those that Choir chooses for each call.
 	const char *kernel_name;
 	// Only kernels of this operation. NULL: all.
 	const char *operation;
 
-	// A table of cross-device operations, registered or not. The suite compares sums with those
-	// of the canonical tree, bit by bit. It also checks calls from one and from several threads,
-	// the function done, members that differ, time limits and aborts.
+	// A table of cross-device operations, registered or not. The suite compares sums with those of
+	// the canonical tree, bit by bit. It also checks calls from several threads, done, members
+	// that differ, time limits and aborts.
 	const struct choir_cross_device_ops_table *cross_device_ops;
 	// The devices of the group, at most 4. NULL: "cpu:0,cpu:1,cpu:2".
 	const char *members;
@@ -61,11 +60,9 @@ typedef struct {
 	const choir_suite_memory *memory;
 
 	// The name of a registered strategy. The suite runs 16 programs (training, reductions,
-	// collectives, merge calls, updates, wrong use) with 1 to 4 replicas. Their results must have
-	// the same bits as with the mirrored strategy on the device .model, which has the same
-	// .precision and .wire. Wrong use must give the same failures. To check registered
-	// cross-device operations in programs, set .strategy to "mirrored" and name the operations in
-	// .strategy_options.
+	// collectives, merge calls, updates, wrong use) with 1 to 4 replicas. Their bits and failures
+	// must be those of the mirrored strategy on the device .model, with the same .precision and
+	// .wire. "mirrored" with .cross_device_ops in .strategy_options checks these.
 	const char *strategy;
 	// The suite sets devices, replicas, seed and timeout. NULL: defaults.
 	const struct choir_strategy_options *strategy_options;
@@ -80,19 +77,17 @@ typedef struct {
 
 	// A table of transports, registered or not. For each check, two workers open the transport,
 	// each on its own thread. The suite checks messages, time limits, an abort, and a worker that
-	// leaves. If they do not end within 60 s, it stops, and their threads and memory are not
-	// freed.
+	// leaves. After 60 s it stops, without freeing their threads and memory.
 	const struct choir_transport_table *transport;
-	// The argument of open for worker 0 or 1. Each check is a round, numbered from 0, whose
-	// workers must be able to connect. user is that of choir_suite_run. NULL: the argument is
-	// NULL.
+	// The argument of open for worker 0 or 1 (NULL: NULL). Each check is a round, numbered from 0,
+	// whose workers must be able to connect. user is that of choir_suite_run.
 	const void *(*argument)(int round, int worker, void *user);
 } choir_suite_options;
 
-// Runs all checks of a suite, even after a failed one. report may be NULL. CHOIR_INTERNAL: a
-// check failed; the text has the first one and their number. CHOIR_INVALID: no table, several, or
-// one without the slots that all checks need. CHOIR_NOT_FOUND: the table's count is 0, or the
-// device has no kernel. Threads: one call at a time.
+// Runs all checks of a suite, even after a failed one. report may be NULL. CHOIR_INTERNAL: a check
+// failed; the text has the first one and their number. CHOIR_INVALID: not one table, or one
+// without needed slots. CHOIR_NOT_FOUND: the table's count is 0, or the device has no kernel.
+// Threads: one call at a time.
 CHOIR_MUST_CHECK choir_status choir_suite_run(
 		const choir_suite_options *options, choir_suite_fn *report, void *user);
 

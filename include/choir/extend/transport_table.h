@@ -1,4 +1,5 @@
-// The transport table says who the workers are, and moves bytes between them.
+// The transport table says who the workers are, and moves bytes between them. Rules of all tables:
+// extend.h.
 //
 // Messages with the same sender, receiver and tag arrive in the order in which they were sent,
 // others in any order. A receive takes the next message of its sender and tag, which may be
@@ -7,8 +8,7 @@
 // and does not access memory that is received.
 //
 // If a worker is lost, the others' calls fail with CHOIR_PEER_LOST, and after an abort with
-// CHOIR_CANCELLED; the text names the worker. If the transport cannot detect a lost worker,
-// Choir's time limits end the wait.
+// CHOIR_CANCELLED; the text names the worker.
 //
 // Threads: Choir makes one call at a time, from any of its threads, with a lock held, but slots
 // marked (any) without. A slot must call no function of Choir but choir_fail.
@@ -23,7 +23,7 @@ CHOIR_C_BEGIN
 
 // Missing slots: send, receive and test fail with CHOIR_UNSUPPORTED. workers is 1, and worker is
 // 0. now is the system's monotonic clock. pause spins at first, then yields, then sleeps. The
-// others do nothing. Rules of all tables: extend.h.
+// others do nothing.
 typedef struct choir_transport_table {
 	size_t size;
 	uint32_t version;
@@ -38,13 +38,13 @@ typedef struct choir_transport_table {
 	int (*workers)(const void *self); // (any) at least 1
 	// (any) Writes one line: "Open MPI 4.1.4, MPI_THREAD_MULTIPLE".
 	void (*describe)(const void *self, char *text, size_t size);
-	// Begin a request. bytes may be 0.
+	// bytes may be 0.
 	choir_status (*send)(
 			void *self, int to, int tag, const void *data, size_t bytes, uint64_t *request);
 	choir_status (*receive)(
 			void *self, int from, int tag, void *data, size_t capacity, uint64_t *request);
-	// Never blocks. If *done is true, the request is no longer valid and *bytes is the size of
-	// the message. A failure does not change the request.
+	// Never blocks. If *done is true, the request is no longer valid and *bytes is the size of the
+	// message. A failure does not change the request.
 	choir_status (*test)(void *self, uint64_t request, bool *done, size_t *bytes);
 	// For a request whose message will not come. Its memory is no longer used, unless a receiver
 	// is reading it at the moment.
@@ -56,13 +56,12 @@ typedef struct choir_transport_table {
 	// (any) For a waiting thread that has already tested turn times. Returns when a request may
 	// have changed, at the latest at until.
 	void (*pause)(void *self, int turn, double until);
-	// Messages of up to this many bytes are sent without the receiver's help, and several of them
-	// perhaps in place of a larger one. 0: unknown.
+	// Messages of up to this many bytes need no help of the receiver; Choir may send several in
+	// place of a larger one. 0: unknown.
 	size_t eager;
 } choir_transport_table;
 
-// For .transport of clusters. CHOIR_INVALID: an unknown version, a missing function, a name in
-// use.
+// For .transport of clusters.
 CHOIR_MUST_CHECK choir_status choir_register_transport(const choir_transport_table *table);
 
 CHOIR_C_END

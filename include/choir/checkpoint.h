@@ -1,26 +1,24 @@
 // Checkpoints: a strategy's whole state in a directory. With the same program, data and number of
-// replicas, a restored training gives the bits of one that never stopped, on other devices,
-// workers and strategies, too. With another number of replicas, ON_READ components get shares of
-// the aggregate, as from a weights file (weights.h). Calls that take a strategy are made in
-// cross-replica context.
+// replicas, a restored training gives the bits of one that never stopped, also on other devices,
+// workers and strategies. Otherwise ON_READ components get shares of the aggregate (weights.h).
+// Calls that take a strategy are made in cross-replica context.
 //
 // The directory holds steps, folders ("step-1500") of three files. weights.safetensors has the
-// weights. state.safetensors has, as named tensors, all else that the next step depends on:
-// slots, counters and loss scales of optimizers, metrics, positions of distributed datasets, the
-// strategy's step and seed, and each replica's ON_READ components. manifest.json has a CRC-32C of
-// every tensor, the number of the save, and metadata. The folder gets its name after its files
-// are on the disk.
+// weights. state.safetensors has all else that the next step depends on: slots, counters and loss
+// scales of optimizers, metrics, positions of distributed datasets, the strategy's step and seed,
+// and each replica's ON_READ components. manifest.json has a CRC-32C of every tensor, the number
+// of the save, and metadata.
 //
-// Security: a step whose folder or file is a link counts as damaged, and nothing is removed
-// through a link. The directory itself may be a link.
+// Security: a step whose folder or file is a link counts as damaged. The directory itself may be a
+// link.
 //
-// Several workers (cluster.h) all make the same calls in the same order, and get the same
-// results. Only the chief uses the directory. If a worker fails during a save or a restore, or
-// the chief's disk takes longer than the cluster's timeout, the job ends.
+// Several workers (cluster.h) all make the same calls in the same order, and get the same results.
+// Only the chief uses the directory. If a worker fails in a save or a restore, or the chief's disk
+// exceeds the cluster's timeout, the job ends.
 //
 // If workers read different parts of the data (docs/rules.md, section 9), restoring with another
-// number of workers or another policy is CHOIR_INVALID and changes nothing. But datasets that
-// read a queue, or have .checkpoint = CHOIR_OFF (input.h), continue where they are.
+// number of workers or another policy is CHOIR_INVALID. But datasets that read a queue, or have
+// .checkpoint = CHOIR_OFF (input.h), continue where they are.
 // Threads: the program's, while no run is under way.
 #pragma once
 
@@ -28,18 +26,17 @@
 
 CHOIR_C_BEGIN
 
-// Options of a manager.
+// What a manager keeps.
 typedef struct choir_checkpoint_options {
 	size_t size;
 	int max_to_keep; // last saves that are kept; 0: 5; CHOIR_ALL: all
-	// A key of the metadata with a number: the steps with the largest values are kept, too
-	// (best_is_lowest: the smallest). NULL: no such steps.
+	// A key of the metadata with a number: the steps with the largest (best_is_lowest: smallest)
+	// values are kept, too. NULL: none.
 	const char *best_metric;
 	int max_best_to_keep; // default: 1
 	bool best_is_lowest;
-	// A save copies to memory, and a thread of the lowest priority writes the copy; the next save
-	// waits for it. Until the manager is freed, this needs memory of the checkpoint's size on the
-	// chief, of their ON_READ components' on other workers.
+	// A save copies to memory, which a thread of the lowest priority writes; the next save waits
+	// for it. The memory stays until the manager is freed.
 	bool asynchronous;
 } choir_checkpoint_options;
 
@@ -50,7 +47,7 @@ typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 // exists. s NULL: the current strategy. Removes half-written files of a job that died.
 // CHOIR_STATE: another manager has locked the directory. CHOIR_UNSUPPORTED: a newer version of
 // Choir has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a link, or not
-// Choir's; it stays as it is.
+// Choir's.
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 
@@ -58,20 +55,18 @@ choir_checkpoint_manager *choir_checkpoint_manager_new(
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 
 // Saves the strategy, with the number of its updates in the step's name, then removes steps that
-// need not be kept. metadata is NULL or lines of "key=value". Do not save between receiving a
-// batch and running it: a restore would skip it.
+// need not be kept. metadata is NULL or lines of "key=value". A restore skips a batch that was
+// received, but not run.
 //
 // After a failure the earlier steps are unchanged. CHOIR_INVALID: metadata has no number for
-// .best_metric. CHOIR_STATE also: the directory's ".lock" was removed or replaced, so another job
-// may use it, and the manager saves nothing more. Otherwise it fails as choir_strategy_save. A
-// failed asynchronous write is returned once, by the next save, check or wait; such a save still
-// saves.
+// .best_metric. CHOIR_STATE also: the directory's ".lock" was removed or replaced, and the manager
+// saves nothing more. Otherwise it fails as choir_strategy_save. A failed asynchronous write is
+// returned once, by the next save (which still saves), check or wait.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
-// Returns, on the chief, a known failure of an asynchronous write, without waiting. Call this
-// after each step: it also prepares the memory of the first asynchronous save, which then takes
-// no longer than others.
+// Returns, on the chief, a known failure of an asynchronous write, without waiting. Call it after
+// each step: it also prepares the memory of the first asynchronous save.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 
 // Waits until all saves are on the disk.
@@ -90,15 +85,14 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 // The folder last written or restored, or NULL. Valid until the next call with m. Any context.
 const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 
-// Restores the step in the folder path without a manager and without writing there, also while a
-// job saves to the same directory. Fails as choir_checkpoint_manager_restore. CHOIR_NOT_FOUND:
-// the folder has no manifest. CHOIR_INVALID: path does not end in a step's name.
+// Restores the step in the folder path without a manager, also while a job saves to the same
+// directory. Fails as choir_checkpoint_manager_restore. CHOIR_NOT_FOUND: the folder has no
+// manifest.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_checkpoint(
 		choir_strategy *s, const char *path);
 
-// The contents of a checkpoint directory, at the time of the call; a job may save there.
+// A checkpoint directory's contents at the time of the call; a job may save there.
 typedef struct choir_checkpoint_list choir_checkpoint_list;
-
 // A tensor of a step.
 typedef struct {
 	const char *name;
@@ -111,7 +105,7 @@ typedef struct {
 choir_checkpoint_list *choir_checkpoint_list_new(const char *directory);
 void choir_checkpoint_list_free(choir_checkpoint_list *l);
 
-// Steps in the order of their saves, damaged and half-written ones included.
+// In the order of their saves, damaged and half-written ones included.
 size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l);
 
 // The i-th step's number (or CHOIR_NONE), its folder, and its training's replicas (0: damaged).
@@ -127,7 +121,7 @@ const char *choir_checkpoint_list_metadata(
 // the next check. CHOIR_CORRUPT: damaged or half-written. CHOIR_NOT_FOUND: a file is missing.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
 
-// Tensors of the last successful check; the k-th is valid until the next call.
+// Of the last successful check; the k-th is valid until the next call.
 size_t choir_checkpoint_list_tensors(const choir_checkpoint_list *l);
 const choir_checkpoint_tensor *choir_checkpoint_list_tensor(choir_checkpoint_list *l, size_t k);
 

@@ -1,15 +1,12 @@
 // Datasets: streams of elements on the host, and their transforms (source.h has the sources). An
-// element has one component for each named column. Elements are single examples, or batches after
-// the transform batch. Making a chain reads only headers of files, unless a source's comment says
-// otherwise.
+// element has one component for each named column. It is an example, or a batch after the
+// transform batch. Making a chain reads only headers of files, unless a comment says otherwise.
 //
 // Ownership: a transform takes ownership of its source, also after a failure, so freeing the last
 // dataset frees the chain. A transform of NULL returns NULL and keeps the first failure, so one
-// check of the chain is enough. A chain has at most 2000 stages in a row (else CHOIR_INVALID).
-// Errors: the call that asks for an element returns failures of reading (a damaged file, a
-// function that fails, sources of different lengths). The pass stays failed until the dataset is
-// rewound. CHOIR_NOT_FOUND: a column that does not exist. CHOIR_INVALID: impossible counts and
-// sizes.
+// check is enough. A chain has at most 2000 stages.
+// Errors: the call that asks for an element returns failures of reading. The pass stays failed
+// until the dataset is rewound. CHOIR_NOT_FOUND: a column that does not exist.
 // Threads: one thread at a time may use a chain.
 #pragma once
 
@@ -26,33 +23,32 @@ typedef struct {
 	const void *data; // all examples of a memory dataset, row-major, packed
 } choir_column;
 
-// Joins the columns of a and b, whose names must differ. Both have single examples, or batches of
-// one size. Unequal lengths are CHOIR_INVALID: at once if known, else when the shorter one ends.
+// Joins the columns of a and b, which have other names, single examples or batches of one size,
+// and one length: otherwise the call or the shorter one's end is CHOIR_INVALID.
 choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b);
-// The elements of a, then those of b, of the same columns. Both have single examples, or both
-// batches.
+// The elements of a, then those of b, of the same columns: single examples, or batches.
 choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
-// Converts a column to f32, multiplied by scale: computed in f32 from u8, bool and f32, and in
-// f64 from i32, i64 and f64. CHOIR_UNSUPPORTED: another dtype.
+// Converts a column to f32, multiplied by scale: computed in f32 from u8, bool and f32, and in f64
+// from i32, i64 and f64. CHOIR_UNSUPPORTED: another dtype.
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
 // Computes the mean and the population standard deviation of each of the n numbers of an f32
 // column's examples. NaN is left out; without anything else both are 0. If only the last axis has
-// n numbers, as the channels of images, number i is that of the axis in all places. Reads d once
-// and rewinds it. CHOIR_INVALID: neither has n numbers; d has no examples, or no end.
+// n numbers, as the channels of images, number i is that of the axis in all places. Reads d, which
+// has examples and an end, and rewinds it.
 CHOIR_MUST_CHECK choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[]);
 // Number i of an f32 column becomes (number - mean[i]) / deviation[i], as choir_dataset_moments
 // counts. A deviation of 0 counts as 1.
 choir_dataset *choir_dataset_standardize(choir_dataset *d, const char *column, size_t n,
 		const float mean[], const float deviation[]);
-// Replaces NaN in an f32 column: number i becomes value[i]. With the means of
-// choir_dataset_moments, this imputes missing values (CHOIR_MISSING_NAN).
+// Replaces NaN in an f32 column: number i becomes value[i], for example choir_dataset_moments'
+// mean.
 choir_dataset *choir_dataset_fill_nan(
 		choir_dataset *d, const char *column, size_t n, const float value[]);
 // [28, 28] becomes [784], and a scalar [1].
 choir_dataset *choir_dataset_flatten(choir_dataset *d, const char *column);
 
-// How images are cropped and mirrored at random.
+// Random crops and mirroring.
 typedef struct {
 	size_t size;
 	int64_t padding; // pixels of zeros that are added on each side before the crop
@@ -60,33 +56,32 @@ typedef struct {
 	bool flip; // half of the examples are mirrored, left to right
 	uint64_t seed;
 } choir_augment_options;
-// Augments images, [height, width] or [height, width, channels] of any dtype: cuts out a
-// rectangle at a random place, and mirrors it or not. The numbers depend only on the seed, the
-// pass and the example's position in d, so any number of workers gets the same bits. Place it
-// before batch and after a shuffle, which then needs no buffer if d has random access.
-// CHOIR_INVALID: a crop larger than the padded image; d has batches.
+// Augments images, [height, width] or [height, width, channels] of any dtype: cuts out a rectangle
+// at a random place, and mirrors it or not. The numbers depend only on the seed, the pass and the
+// example's position in d. Place it before batch and after a shuffle, which then perhaps needs no
+// buffer. The crop fits into the padded image.
 choir_dataset *choir_dataset_augment_images(
 		choir_dataset *d, const char *column, const choir_augment_options *o);
 
 // Functions of the program
 //
-// They get whole elements: in and out have one component for each column, in order. If the shape
-// of elements varies, the transform must come before batch (else CHOIR_UNSUPPORTED). A function
-// keeps no state: it gives the same result for the same element, at any time and on any thread.
+// in and out have one component for each column, in order. If the shape of elements varies, the
+// transform must come before batch (else CHOIR_UNSUPPORTED). A function gives the same result for
+// the same element, at any time and on any thread.
 
 // One column of an element.
 typedef struct {
-	void *data; // row-major, packed; NULL if there are no values
+	void *data; // row-major, packed; NULL if empty
 	choir_shape shape; // of this element; after batch it includes the batch axis
 	choir_dtype dtype;
-	void *internal; // used by Choir only
+	void *internal; // Choir's
 } choir_component;
 // Sets the shape of a component of out in dimensions that vary (0 before the first call), and
-// gives data enough memory. The old values are lost. CHOIR_INVALID: another dimension changes.
+// gives data the memory. The old values are lost.
 CHOIR_MUST_CHECK choir_status choir_component_resize(
 		choir_component *entry, const choir_shape *shape);
 
-// Computes out from in. A failure fails the element; the text has its number in the pass.
+// Computes out from in. A failure fails the element.
 typedef choir_status choir_map_fn(const choir_component in[], choir_component out[], void *user);
 typedef struct {
 	size_t size;
@@ -97,80 +92,74 @@ typedef struct {
 	int threads; // threads that call fn, including the reading thread; 0: 1
 } choir_map_options;
 // Applies fn to each element, in the same order for any number of threads. fn may be called for
-// elements that are never read, but not for those that a later stage skips. It cannot change the
-// size of a batch.
+// elements that are never read. It cannot change the size of a batch.
 choir_dataset *choir_dataset_map(
 		choir_dataset *d, const choir_map_options *o, choir_map_fn *fn, void *user);
 // Keeps the elements for which fn returns true.
 typedef bool choir_filter_fn(const choir_component in[], void *user);
 choir_dataset *choir_dataset_filter(choir_dataset *d, choir_filter_fn *fn, void *user);
 
-// Makes a dataset of single examples from an element; the interleave stage owns it and frees it
-// after its last example. NULL is a failure, with the text of choir_fail or of a constructor.
+// Makes a dataset of single examples from an element; interleave frees it after its last example.
 typedef choir_dataset *choir_interleave_fn(const choir_component in[], void *user);
 typedef struct {
 	size_t size;
-	// The n columns of the datasets that fn makes, as in choir_map_options.
+	// As in choir_map_options, for the datasets that fn makes.
 	size_t n;
 	const choir_column *columns;
-	int64_t cycle_length; // datasets that are read in turn; 0: 1
-	int64_t block_length; // examples read from one dataset before the next dataset's turn; 0: 1
+	int64_t cycle_length; // datasets read in turn; 0: 1
+	int64_t block_length; // examples of a turn; 0: 1
 	bool read_ahead; // each open dataset reads ahead on its own thread
 	bool files; // elements are file names that fn opens; sharding by file shards the names
 } choir_interleave_options;
-// Interleaves the examples of the datasets that fn makes from d's. When a dataset ends, a new one
-// replaces it at its next turn. Shuffles in them use the number of d's pass, so each pass has
-// another order.
+// Interleaves the examples of the datasets that fn makes from d's. When one ends, a new one
+// replaces it at its next turn. Shuffles in them use the number of d's pass.
 choir_dataset *choir_dataset_interleave(
 		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
-// Reads one dataset after another. CHOIR_INVALID: o sets cycle_length or block_length.
+// Reads one dataset after another, without cycle_length and block_length.
 choir_dataset *choir_dataset_flat_map(
 		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
 
-// Keeps the elements of the first complete pass, in order, for every later pass: in memory, or in
-// the file path, which appears at the end of that pass. If the file exists, d's source is not
-// read, so remove it after a change of the data: Choir does not detect that. CHOIR_INVALID: d
-// repeats for ever; the file was made after other stages, or by a worker with another part of the
-// data (use another path). CHOIR_CORRUPT: the file is damaged.
+// Keeps the elements of the first complete pass for later ones: in memory, or in the file path,
+// which appears at its end. If the file exists, d's source is not read: remove the file after a
+// change of the data. CHOIR_INVALID: the file was made after other stages, or from another part of
+// the data.
 choir_dataset *choir_dataset_cache(choir_dataset *d, const char *path);
 
 // Order and batches
 //
 // Counts and indices are in elements.
 
-// Keeps the first elements (0 or more) of d.
+// The first elements (0 or more) of d.
 choir_dataset *choir_dataset_take(choir_dataset *d, int64_t elements);
-// Leaves out the first elements of d.
+// d without its first elements.
 choir_dataset *choir_dataset_skip(choir_dataset *d, int64_t elements);
-// Keeps elements index, index + count, index + 2 count, ... CHOIR_INVALID: d has some elements,
-// but fewer than count; if only reading shows it, every shard fails at its first read. If count
-// and index are both CHOIR_SHARD_HINT, a distribution with the policy HINT (input.h) sets them to
-// the number of workers and this worker's index; without it all elements are kept.
+// Keeps elements index, index + count, index + 2 count, ... CHOIR_INVALID: d has elements, but
+// fewer than count; perhaps at the first read. If both are CHOIR_SHARD_HINT, a distribution with
+// the policy HINT (input.h) sets them to the number of workers and this worker's index; else all
+// elements are kept.
 enum { CHOIR_SHARD_HINT = -3 };
 choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t index);
 // Shuffles d, in another order in each pass: each element is drawn from a buffer, which is then
-// filled again. With a buffer as large as the dataset, or CHOIR_ALL, all orders are equally
-// likely. The order depends only on seed, pass and buffer. Data in memory, synthetic digits and
-// small gzip files need no buffer's memory, also after zip, concatenate, to_float, flatten, take,
-// skip and shard.
+// filled again; with CHOIR_ALL all orders are equally likely. The order depends only on seed, pass
+// and buffer. Data in memory, synthetic digits and small gzip files need no memory for it, also
+// after zip, concatenate, to_float, flatten, take, skip and shard.
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
 // The same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);
 // Reads d for times passes (CHOIR_FOREVER: without end).
 choir_dataset *choir_dataset_repeat(choir_dataset *d, int64_t times);
-// Makes batches of size examples; drop_remainder drops a smaller one at the end. CHOIR_INVALID: d
-// has batches already; examples of a batch have different shapes (found while reading).
+// Makes batches of size examples of one shape, the last one perhaps smaller or dropped.
 choir_dataset *choir_dataset_batch(choir_dataset *d, int64_t size);
 choir_dataset *choir_dataset_batch_drop_remainder(choir_dataset *d, int64_t size);
 typedef struct {
 	size_t size;
 	// For each column, the shape to which examples are padded at their ends; CHOIR_UNKNOWN: the
-	// largest in the batch. A larger example is CHOIR_INVALID. NULL: all are CHOIR_UNKNOWN.
+	// largest in the batch. NULL: all are CHOIR_UNKNOWN.
 	const choir_shape *padded_shapes;
 	const double *padding_values; // for each column; NULL: zeros
 	bool drop_remainder;
 } choir_padded_batch_options;
-// Pads examples whose shapes vary to one shape.
+// Pads examples to one shape.
 choir_dataset *choir_dataset_padded_batch(
 		choir_dataset *d, int64_t size, const choir_padded_batch_options *o);
 choir_dataset *choir_dataset_unbatch(choir_dataset *d);
@@ -181,23 +170,22 @@ typedef struct {
 	int64_t stride; // from one example of a window to the next; 0: 1
 	bool drop_remainder; // drops windows that reach beyond the end
 } choir_window_options;
-// Makes windows of single examples; each is one example of shape [length, ...], or
-// [CHOIR_UNKNOWN, ...] if shorter windows at the end are kept.
+// Makes windows of single examples; each is one example of shape [length, ...], or [CHOIR_UNKNOWN,
+// ...] if shorter windows at the end are kept.
 choir_dataset *choir_dataset_window(choir_dataset *d, const choir_window_options *o);
-// Reads up to batches elements ahead, on a thread from the first read to the free. CHOIR_STATE: a
-// child process reads a d that was read before the fork.
+// Reads up to batches elements ahead, on a thread from the first read to the free. CHOIR_STATE: it
+// was read before a fork.
 choir_dataset *choir_dataset_prefetch(choir_dataset *d, int batches);
 
 // Getters
 
-// The columns of d.
+// The number of columns.
 size_t choir_dataset_columns(const choir_dataset *d);
-// The shape of the i-th column is that of one example, with CHOIR_UNKNOWN in dimensions that
-// vary; data is NULL.
+// Its shape is that of one example, with CHOIR_UNKNOWN in dimensions that vary; data is NULL.
 const choir_column *choir_dataset_column(const choir_dataset *d, size_t i);
 // The largest batch. 0: single examples.
 int64_t choir_dataset_batch_size(const choir_dataset *d);
-// The number of elements in a pass. UNKNOWN: only reading can find it.
+// Elements in a pass. UNKNOWN: only reading can find it.
 enum { CHOIR_UNKNOWN_CARDINALITY = -1, CHOIR_INFINITE_CARDINALITY = -2 };
 int64_t choir_dataset_cardinality(const choir_dataset *d);
 

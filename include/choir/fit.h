@@ -1,14 +1,12 @@
-// The training loop: choir_fit trains a model on a distributed dataset for several passes,
-// choir_evaluate measures it, and choir_predict computes its results. They loop over
-// choir_strategy_run, with the bits of a loop by hand (docs/howto.md has both). They print
-// nothing: a callback shows progress.
+// The training loop: choir_fit trains a model on a distributed dataset, choir_evaluate measures
+// it, and choir_predict computes its results. They loop over choir_strategy_run, with the bits of
+// a loop by hand (docs/howto.md), and print nothing.
 //
-// A model is what Keras' compile takes: the layer or function that makes results from a batch,
-// the loss, the optimizer and the metrics. Several workers (cluster.h) all make the same calls
-// with the same options and callbacks.
+// A model is what Keras' compile takes: the layer or function that makes results from a batch, the
+// loss, the optimizer and the metrics. Several workers (cluster.h) all make the same calls with
+// the same options and callbacks.
 //
-// Threads: the program's, in cross-replica context, while no run is under way. A replica's part
-// of a step runs on its strategy's threads.
+// Threads: the program's, in cross-replica context, while no run is under way.
 #pragma once
 
 #include "checkpoint.h"
@@ -23,7 +21,7 @@ typedef struct choir_model choir_model;
 
 // Makes the results of a replica's examples (choir_replica_arg), in r's frame.
 typedef choir_tensor *choir_forward_fn(choir_replica *r, void *user);
-// A loss of nn.h: one number per example. More axes are averaged over all but the first.
+// A loss of nn.h: one number per example, or more axes, which are averaged.
 typedef choir_tensor *choir_loss_fn(choir_tensor *labels, choir_tensor *results);
 
 // The parts of a model.
@@ -33,13 +31,12 @@ typedef struct {
 	choir_layer *layer; // is applied to the column .input
 	choir_forward_fn *forward; // in place of .layer
 	void *user; // of forward
-	// Columns of the dataset. NULL: input is the first, labels the second, and there are no
-	// weights.
+	// Columns of the dataset. NULL: the first, the second, no weights.
 	const char *input, *labels, *sample_weights;
 	choir_loss_fn *loss; // NULL: only choir_predict works
 	choir_optimizer *optimizer; // NULL: choir_fit does not work
-	// Metrics of labels and results, all kinds but MEAN, which choir_fit also counts while it
-	// trains. Each belongs to one model.
+	// Metrics of labels and results, all kinds but MEAN, which choir_fit also counts. Each belongs
+	// to one model.
 	choir_metric *const *metrics;
 	size_t n_metrics;
 	// A factor of the loss for each class, if labels are classes. Copied.
@@ -49,31 +46,30 @@ typedef struct {
 	choir_layer *regularized;
 } choir_model_options;
 
-// Makes a model in the current strategy, which owns it. The loss of a step is, as in Keras, the
-// sum of each example's loss times its sample weight and its class weight, divided by the global
-// batch. A checkpoint of the strategy (checkpoint.h) keeps how far choir_fit has come.
-// CHOIR_INVALID: neither or both of layer and forward; a metric of kind MEAN; a name in use; a
-// class weight that is negative or not finite. CHOIR_STATE: in a replica.
+// Makes a model in the current strategy. The loss of a step is, as in Keras, the sum of each
+// example's loss times its sample weight and its class weight, divided by the global batch. A
+// checkpoint of the strategy (checkpoint.h) keeps how far choir_fit has come. CHOIR_INVALID: not
+// one of layer and forward; a name in use. CHOIR_STATE: in a replica.
 choir_model *choir_model_new(const choir_model_options *o);
 
 // Logs: named numbers. choir_fit sets "loss", "learning_rate", and a log with each metric's name.
 // A validation sets "val_loss", and each metric's log after "val_".
 
-// The newest value of a log, or NAN. In a callback of a batch, "loss" and metrics are those of
-// the epoch so far; reading one waits for its devices, and all workers must read it.
+// The newest value of a log, or NAN. In a callback of a batch, "loss" and metrics are the epoch's
+// so far; reading one waits for its devices, and all workers read it.
 double choir_model_log(choir_model *m, const char *name);
 size_t choir_model_logs(const choir_model *m);
 const char *choir_model_log_name(const choir_model *m, size_t i);
 // The epochs that choir_fit has completed since it began, and a log after an epoch (from 1): NAN
-// if there is no such epoch or log, or no validation followed it.
+// without such an epoch or log, or without a validation after it.
 int64_t choir_model_epochs(const choir_model *m);
 double choir_model_history(const choir_model *m, const char *name, int64_t epoch);
 // The best epoch of early stopping so far; 0: none.
 int64_t choir_model_best_epoch(const choir_model *m);
 
-// Stops choir_fit after the current step; the incomplete epoch adds nothing to the history. In a
-// callback of an epoch's end it stops after that epoch. One worker that asks stops all; outside
-// of callbacks of batches this takes effect at the epoch's end. Threads: any.
+// Stops choir_fit after the current step, in a callback of an epoch's end after that epoch. An
+// incomplete epoch adds nothing to the history. One worker stops all, outside of callbacks of
+// batches at the epoch's end. Threads: any.
 void choir_model_stop(choir_model *m);
 
 // Where a training is.
@@ -88,7 +84,7 @@ typedef struct {
 // A failure ends choir_fit with its status; with several workers it ends the job.
 typedef choir_status choir_callback_fn(const choir_fit_event *e, void *user);
 
-// Functions of the program, called on its thread in the order of the array; each may be NULL.
+// Called on the program's thread in the order of the array; each may be NULL.
 typedef struct {
 	size_t size;
 	choir_callback_fn *train_begin, *train_end;
@@ -97,14 +93,13 @@ typedef struct {
 	void *user;
 } choir_callback;
 
-// AUTO: MAX for names with "accuracy", "precision", "recall", "auc", "f1" or "r2", MIN for
-// others.
+// AUTO: MAX for names with "accuracy", "precision", "recall", "auc", "f1" or "r2", else MIN.
 typedef enum { CHOIR_MONITOR_AUTO = 0, CHOIR_MONITOR_MIN, CHOIR_MONITOR_MAX } choir_monitor;
 
-// Keras' ReduceLROnPlateau: after .patience epochs in a row that do not improve a log by more
-// than .min_delta, choir_fit multiplies the learning rate by .factor
-// (choir_optimizer_set_learning_rate), not below .min_learning_rate, and counts anew. A
-// checkpoint keeps the count.
+// Keras' ReduceLROnPlateau: after .patience epochs in a row that do not improve a log by more than
+// .min_delta, choir_fit multiplies the learning rate by .factor
+// (choir_optimizer_set_learning_rate), not below .min_learning_rate, and counts anew. A checkpoint
+// keeps the count.
 typedef struct {
 	size_t size;
 	const char *log; // NULL: "val_loss"
@@ -117,15 +112,15 @@ typedef struct {
 	double min_learning_rate; // 0 or more
 } choir_reduce_on_plateau;
 
-// Early stopping (Prechelt 1998; Keras' EarlyStopping). An epoch improves if the log is better
-// than the best so far by more than min_delta. NAN never improves.
+// Keras' EarlyStopping (Prechelt 1998). An epoch improves if the log is better than the best so
+// far by more than min_delta. NAN never improves.
 typedef struct {
 	size_t size;
 	const char *log; // NULL: "val_loss"
 	choir_monitor monitor;
 	double min_delta; // 0 or more
 	int64_t patience; // epochs in a row without improvement after which it stops; 0: 1
-	// On: choir_fit ends with the weights after the best epoch. Default: off.
+	// On: choir_fit ends with the best epoch's weights. Default: off.
 	choir_toggle restore_best_weights;
 } choir_early_stopping;
 
@@ -133,23 +128,23 @@ typedef struct {
 typedef struct {
 	size_t size;
 	int64_t epochs; // all of a training, including those before a checkpoint; 0: 1
-	// Batches in an epoch; the next one goes on in the data, and at their end from the start. 0:
-	// a pass over the data.
+	// Batches in an epoch; the next goes on in the data, and at their end from the start. 0: a
+	// pass.
 	int64_t steps_per_epoch;
-	choir_distributed_dataset *validation; // is evaluated after an epoch; NULL: none
+	choir_distributed_dataset *validation; // evaluated after an epoch; NULL: none
 	int64_t validation_every; // epochs; 0: 1
 	const choir_callback *callbacks;
 	size_t n_callbacks;
 	const choir_early_stopping *early_stopping; // NULL: none
-	// Gets a save after each epoch, with "epoch=", "step=" and every log as "NAME=VALUE" in its
-	// metadata, for .best_metric of the manager. Before the first epoch, the last save is
-	// restored if there is one (.resume). NULL: nothing is saved.
+	// Saves after each epoch, with "epoch=", "step=" and every log as "NAME=VALUE" in the
+	// metadata, for the manager's .best_metric. Before the first epoch, the last save is restored
+	// if there is one (.resume). NULL: nothing is saved.
 	choir_checkpoint_manager *checkpoints;
 	int64_t checkpoint_every; // also after this number of steps; 0: only after epochs
 	choir_toggle resume; // default: on
 	const char *metadata; // more lines "key=value" for saves, or NULL
-	// Steps between two records of "train/loss" (of that step) and "train/learning_rate" for
-	// TensorBoard, if a trace with .log is on (trace.h); an epoch's logs are "epoch/NAME". 0: 10.
+	// Steps between records of "train/loss" and "train/learning_rate" for TensorBoard, if a trace
+	// with .log is on (trace.h); an epoch's logs are "epoch/NAME". 0: 10.
 	int64_t log_every;
 	const choir_reduce_on_plateau *reduce_on_plateau; // NULL: no reductions
 	// On: validations and the best weights of early stopping use the optimizer's averages
@@ -159,29 +154,27 @@ typedef struct {
 } choir_fit_options;
 
 // Trains m on data. After choir_checkpoint_manager_restore_latest, or with .checkpoints, it
-// continues the restored training, also in the middle of an epoch, and ends with the bits of a
-// training without a stop. Otherwise it begins a new history with epoch 1.
+// continues the restored training, also in the middle of an epoch, with the bits of a training
+// without a stop. Otherwise it begins a new history with epoch 1.
 //
-// CHOIR_INVALID: m lacks a loss or an optimizer, or belongs to another strategy than data; an
-// option out of range; early stopping or reduce_on_plateau names an unknown log;
-// reduce_on_plateau with a FUNCTION schedule; use_averages without ema_momentum; endless data
-// without steps_per_epoch; data without a batch. Failures of data, callbacks, steps and saves
-// name the epoch and the batch. CHOIR_STATE also: a callback called choir_fit with m.
+// CHOIR_INVALID: m lacks a loss or an optimizer; an unknown log; reduce_on_plateau with a FUNCTION
+// schedule; use_averages without ema_momentum; endless data without steps_per_epoch; data without
+// a batch. Failures name the epoch and the batch. CHOIR_STATE also: a callback called choir_fit
+// with m.
 CHOIR_MUST_CHECK choir_status choir_fit(
 		choir_model *m, choir_distributed_dataset *data, const choir_fit_options *o);
 
-// Computes the loss and the metrics of m on one pass over data, as the logs "val_loss" and so on.
-// Then rewinds data.
+// Computes the logs "val_loss" and so on, on one pass over data. Then rewinds data.
 CHOIR_MUST_CHECK choir_status choir_evaluate(choir_model *m, choir_distributed_dataset *data);
 
 // Gets the results of the examples first to first + rows - 1, [rows, ..], in the order of the
-// data: a tensor of a frame on the strategy's first device, freed when fn returns.
+// data. They are in a frame on the strategy's first device, freed when fn returns.
 typedef choir_status choir_results_fn(choir_tensor *results, int64_t first, void *user);
-// Calls fn for the results of each batch of one pass. All workers get the results of all. Then
-// rewinds data.
+// Calls fn for the results of each batch of one pass, then rewinds data. All workers get the
+// results of all.
 CHOIR_MUST_CHECK choir_status choir_predict_batches(
 		choir_model *m, choir_distributed_dataset *data, choir_results_fn *fn, void *user);
-// The results of one pass over data, in f: [examples, ..]. NULL: a failure, which f keeps.
+// The results of one pass over data, in f: [examples, ..]. f keeps a failure.
 choir_tensor *choir_predict(choir_model *m, choir_distributed_dataset *data, choir_frame *f);
 
 CHOIR_C_END

@@ -1,13 +1,12 @@
 // A distributed dataset cuts a dataset into global batches and gives each replica its rows.
 //
-// If R replicas share a batch of G examples, the first G mod R have one row more. A short batch
-// at the end fills the first replicas first (docs/rules.md, section 9). A replica without
-// examples gets tensors of 0 rows. Every batch has at least one example.
+// If R replicas share a batch of G examples, the first G mod R have one row more. A short batch at
+// the end fills the first replicas first (docs/rules.md, section 9). A replica without examples
+// gets tensors of 0 rows. A batch has at least one example.
 //
-// Workers that train in step (choir_multi_worker_mirrored_strategy_new) all make the same calls
-// of this header. Each gets the rows of its own replicas, and takes part without examples after
-// its data have ended, until those of all have. If one fails, the others fail with
-// CHOIR_CANCELLED, and the text names the worker and the reason.
+// Workers that train in step (choir_multi_worker_mirrored_strategy_new) all make the same calls of
+// this header. Each gets the rows of its own replicas, and takes part without examples after its
+// data have ended, until those of all have. If one fails, the others fail with CHOIR_CANCELLED.
 //
 // Threads: one thread of the program at a time.
 #pragma once
@@ -23,33 +22,30 @@ typedef struct choir_distributed_dataset choir_distributed_dataset;
 typedef enum {
 	// All workers read all data, and keep their replicas' rows.
 	CHOIR_AUTO_SHARD_DATA = 0,
-	// All workers use all data: with two workers a pass has twice the steps, and uses every
-	// example twice.
+	// All workers use all data: two workers use every example twice in a pass of twice the steps.
 	CHOIR_AUTO_SHARD_OFF,
 	CHOIR_AUTO_SHARD_AUTO, // FILE if files are read, else DATA with a warning in the log
 	// Each worker reads its own files. CHOIR_NOT_FOUND: a source does not read files.
-	// CHOIR_INVALID: fewer files than workers.
 	CHOIR_AUTO_SHARD_FILE,
 	CHOIR_AUTO_SHARD_HINT // choir_dataset_shard with CHOIR_SHARD_HINT divides the data
 } choir_auto_shard;
 
 // Where batches go: to each replica's device, or to the host's memory.
 typedef enum { CHOIR_FETCH_TO_DEVICE = 0, CHOIR_FETCH_TO_HOST } choir_fetch;
-// How often the function of choir_strategy_distribute_datasets_from_function is called: once for
-// all local replicas, or once for each.
+// How often choir_strategy_distribute_datasets_from_function calls the function: once for all
+// local replicas, or once for each.
 typedef enum { CHOIR_REPLICATION_PER_WORKER = 0, CHOIR_REPLICATION_PER_REPLICA } choir_replication;
 
 // How a distributed dataset reads.
 typedef struct choir_input_options {
 	size_t size;
-	// Examples in a global batch; the dataset's own batches may have any size. 0: the dataset's
-	// batches, each of n examples cut into parts of ceil(n / replicas). Their size is unknown
-	// after a map that may change it (docs/rules.md, section 9).
+	// Examples in a global batch, of any batches of the dataset. 0: the dataset's batches
+	// (docs/rules.md, section 9).
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
-	// For programs that connect workers themselves: the number of workers, and this worker's
-	// index. Each has as many replicas as the strategy, and its data end independently. Both 0:
-	// the strategy's workers.
+	// For programs that connect workers themselves: their number, and this worker's index. Each
+	// has as many replicas as the strategy, and its data end independently. Both 0: the
+	// strategy's.
 	int workers, worker;
 	// Each replica takes a whole batch of the dataset. Under DATA, batch i of a step goes to
 	// replica i of the job, else a worker's batches to its replicas, in order.
@@ -57,80 +53,71 @@ typedef struct choir_input_options {
 	// TO_HOST: tensors stay on the host until a run needs them.
 	choir_fetch fetch;
 	choir_replication replication; // for distribute_datasets_from_function
-	bool place_on_device; // puts the dataset on a device (always CHOIR_UNSUPPORTED)
-	// Whether a thread of Choir reads steps ahead, from the first batch on; prefetch stages also
-	// do. Default: on if .read_ahead_steps is set, or if the dataset reads files, does not end
-	// with a prefetch, and calls no function of the program. Without such functions it also reads
-	// into the next pass, if no rows were left out.
+	bool place_on_device; // always CHOIR_UNSUPPORTED
+	// Whether a thread of Choir reads steps ahead, from the first batch on. Default: on if
+	// .read_ahead_steps is set, or if the dataset reads files, does not end with a prefetch, and
+	// calls no function of the program.
 	choir_toggle read_ahead;
-	int read_ahead_steps; // 0: as many as fit in 1 MiB, from one to eight
-	// Reading ahead starts at once, unless the dataset calls a function of the program. A
-	// shuffle's buffer then fills while the program makes its variables.
+	int read_ahead_steps; // 0: what fits in 1 MiB, from one to eight
+	// Reading ahead starts at once, unless the dataset calls a function of the program.
 	bool start_reading_now;
 	// Whether checkpoints keep the dataset's position, on all workers alike. Default: on. OFF: a
-	// restore does not move the dataset, and accepts any number of workers and any policy.
+	// restore does not move the dataset.
 	choir_toggle checkpoint;
 } choir_input_options;
 
 // Distributes d over the replicas of s. Takes ownership of d, also after a failure. With one
 // replica and no global_batch, batches stay as they are.
 //
-// - CHOIR_INVALID: d has no batch stage and o has no global_batch; a negative global_batch; a
-//   worker index that is out of range, or differs from the strategy's; fewer files than workers;
+// - CHOIR_INVALID: d has no batch stage and o has no global_batch; fewer files than workers;
 //   workers with different options; under DATA, workers with different datasets (different files:
-//   CHOIR_STATE); place_on_device without PER_REPLICA, or with TO_DEVICE.
+//   CHOIR_STATE).
 // - CHOIR_UNSUPPORTED: replication is PER_REPLICA.
-// - CHOIR_NOT_FOUND: see CHOIR_AUTO_SHARD_FILE.
 // - CHOIR_STATE: d has CHOIR_SHARD_HINT, but several workers use another policy; in a replica, in
 //   the scope of another strategy, or after a fork.
 choir_distributed_dataset *choir_strategy_distribute_dataset(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *o);
 
-// Compares the files that all workers of c will read: their number, sizes, and checksums of some
-// blocks. choir_strategy_distribute_dataset does so under DATA; only programs that read files
-// themselves need this call. All workers make it, with files in the same order. CHOIR_STATE, on
-// all workers: the files differ.
+// Compares the files of all workers of c: their number, sizes, and checksums of some blocks. For
+// programs that read files themselves. All workers call it, with files in the same order.
+// CHOIR_STATE, on all workers: they differ.
 CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
 		choir_cluster *c, const choir_files *files);
 
-// Makes a memory dataset of the first worker's data on all workers of s, which all make this
-// call, outside of replicas. The others' columns[i].data and examples are ignored. CHOIR_INVALID,
-// on all workers: columns differ in more than data.
+// Makes a memory dataset of the first worker's data on all workers of s, which all make this call,
+// outside of replicas. The others' columns[i].data and examples are ignored.
 choir_dataset *choir_strategy_make_memory_dataset(
 		choir_strategy *s, int64_t examples, size_t n, const choir_column columns[]);
 
-// What a choir_dataset_fn is told.
+// For a choir_dataset_fn.
 typedef struct choir_input_context {
 	size_t size;
-	int input_pipelines; // number of workers; under PER_REPLICA, of replicas
-	int input_pipeline; // index of this pipeline, from 0
+	int input_pipelines; // workers; under PER_REPLICA, replicas
+	int input_pipeline; // from 0
 	int replicas_in_sync; // of the job
 } choir_input_context;
-// Sets *batch to global / replicas_in_sync. CHOIR_INVALID: the quotient is not whole.
+// Sets *batch to global / replicas_in_sync, which is whole.
 CHOIR_MUST_CHECK choir_status choir_input_context_per_replica_batch(
 		const choir_input_context *context, int64_t global, int64_t *batch);
 
 // Makes the dataset of an input pipeline, with batches of one replica. The distributed dataset
-// owns it. NULL: a failure.
+// owns it.
 typedef choir_dataset *choir_dataset_fn(const choir_input_context *context, void *user);
-// Distributes the datasets that fn makes, without cutting or sharding. This call calls fn once;
-// in each step each replica takes the next whole batch, in order. Under PER_REPLICA it calls fn
-// for each replica, which reads its own dataset (mirrored strategies only, else
-// CHOIR_UNSUPPORTED). Fails as choir_strategy_distribute_dataset. global_batch is CHOIR_INVALID,
-// and auto_shard has no effect.
+// Distributes the datasets that fn makes, as they are. fn is called once; in each step each
+// replica takes the next whole batch, in order. Under PER_REPLICA fn is called for each replica,
+// which reads its own dataset (mirrored strategies only, else CHOIR_UNSUPPORTED). Fails as
+// choir_strategy_distribute_dataset. global_batch is CHOIR_INVALID, and auto_shard has no effect.
 choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 		choir_strategy *s, choir_dataset_fn *fn, void *user, const choir_input_options *o);
 
-// Fills *batch with the next global batch. Each column becomes a per-replica leaf of its name:
-// one tensor [rows, ...] for each replica, in the order of the data. If *batch is NULL, this call
+// Fills *batch with the next global batch. Each column becomes a per-replica leaf of its name: one
+// tensor [rows, ...] for each replica, in the order of the data. If *batch is NULL, this call
 // makes it (choir_values_free); otherwise it reuses the memory of the earlier batch's tensors.
 //
 // CHOIR_END after the last batch, until the dataset is rewound. After a failure to read or to
 // allocate, data stays failed until it is rewound. If a rewind or restore failed on one worker,
 // this call fails on all. *batch is empty unless the status is CHOIR_OK. CHOIR_STATE: in a
-// replica. CHOIR_INVALID: *batch belongs to another strategy; one replica's examples have
-// different shapes. Replicas' shapes may differ in dimensions that are CHOIR_UNKNOWN in the
-// column.
+// replica. Only replicas' shapes may differ, in dimensions that are CHOIR_UNKNOWN in the column.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 		choir_distributed_dataset *data, choir_values **batch);
 
@@ -147,9 +134,8 @@ typedef struct choir_input_position {
 	int64_t examples; // examples of the next element that are used
 	int64_t steps; // in this pass
 	int64_t signature; // hash of the dataset's stages, seeds, columns and shard
-	// The valid rows of seek_point: places in files a little before the position, where a CSV,
-	// TFRecord or lines source begins to read. Without them it reads all before the position; the
-	// restored position is the same.
+	// The valid rows of seek_point: places in files before the position, where a CSV, TFRecord or
+	// lines source begins to read, not at the start.
 	int64_t seek_points;
 	int64_t seek_point[CHOIR_INPUT_SEEK_POINTS][CHOIR_INPUT_SEEK_POINT_NUMBERS];
 } choir_input_position;
@@ -159,16 +145,13 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 		const choir_distributed_dataset *data, choir_input_position *position);
 // Restores a position: the next batch has the bits of the batch after the save. Under DATA, or
 // with one worker, the number of replicas or workers may have changed, if the global batch is the
-// same.
+// same. Otherwise, and for datasets from a function, only the same worker of the same number of
+// workers can restore a position.
 //
-// Under other policies with several workers, and for datasets from a function, only the same
-// worker of the same number of workers can restore a position.
-//
-// Cost: generators (unless seekable), filters and shuffles of streams read the examples before
-// the position again. CHOIR_INVALID, and nothing is changed: the position is from a dataset with
-// other stages, seeds or columns, or from another worker; its numbers are invalid. CHOIR_INVALID
-// also: the data have fewer elements or examples than the position. After this or another failure
-// to read, the dataset stays failed until it is rewound or restored.
+// Cost: generators (unless seekable), filters and shuffles of streams read the examples before the
+// position again. CHOIR_INVALID, and nothing is changed: the position is from a dataset with other
+// stages, seeds or columns, or from another worker. After another failure, also of data that end
+// before the position, the dataset stays failed until it is rewound or restored.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 		choir_distributed_dataset *data, const choir_input_position *position);
 
@@ -184,8 +167,8 @@ int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *d
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);
 // Whether the policy is DATA because AUTO found no files.
 bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data);
-// Writes lines that say what each worker and replica reads, with up to four files of each worker
-// if files are sharded. Works as snprintf.
+// Writes lines that say what each worker and replica reads, as snprintf does. If files are
+// sharded, with up to four files of each worker.
 size_t choir_distributed_dataset_describe(
 		const choir_distributed_dataset *data, char *out, size_t size);
 

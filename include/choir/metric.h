@@ -1,6 +1,5 @@
-// Metrics: totals over many batches, collected in f64. Each replica has its own component, so an
-// update waits for no other replica; the result adds them in the order of replicas. Names and
-// definitions are those of Keras.
+// Metrics: totals over many batches, in f64, defined as in Keras. Each replica has its own
+// component, so an update waits for no other; the result adds them in the order of replicas.
 //
 // A metric's variables are "name/total" and "name/count", "name/sums", or a confusion matrix's
 // "name/matrix". They are not saved with the weights.
@@ -11,7 +10,7 @@
 CHOIR_C_BEGIN
 
 typedef struct choir_metric choir_metric;
-// The kinds of choir_metric_new.
+// For choir_metric_new.
 typedef enum {
 	CHOIR_METRIC_MEAN, // (sum of values times weights) / (sum of weights)
 	CHOIR_METRIC_ACCURACY, // fraction of examples whose highest score is at their label
@@ -19,18 +18,16 @@ typedef enum {
 	CHOIR_METRIC_MEAN_SQUARED_ERROR, // mean of e^2
 	CHOIR_METRIC_ROOT_MEAN_SQUARED_ERROR, // the square root of that mean
 	CHOIR_METRIC_MEAN_ABSOLUTE_ERROR, // mean of |e|
-	// 1 - (sum of e^2) / (sum of (target - mean of all targets)^2): the coefficient of
-	// determination. NAN if all targets are equal.
+	// 1 - (sum of e^2) / (sum of (target - mean of all targets)^2); NAN if all targets are equal.
 	CHOIR_METRIC_R2,
-	// exp of the mean of choir_sparse_softmax_cross_entropy: of labels [n, ..] and logits [n, ..,
+	// exp of the mean of choir_sparse_softmax_cross_entropy, of labels [n, ..] and logits [n, ..,
 	// classes]
 	CHOIR_METRIC_PERPLEXITY
 } choir_metric_kind;
 
-// CHOIR_INVALID: an unknown kind; a name that is missing or in use; a threshold that is not
-// finite; a number of classes outside 1 to 32768; k below 1. CHOIR_STATE: in a replica.
+// Classes are 1 to 32768, k at least 1. CHOIR_INVALID: a name in use. CHOIR_STATE: in a replica.
 
-// A kind above.
+// One of the kinds above.
 choir_metric *choir_metric_new(const char *name, choir_metric_kind kind);
 // Of the scores above threshold (in Keras 0.5), the fraction whose label is not 0.
 choir_metric *choir_precision_new(const char *name, double threshold);
@@ -38,8 +35,8 @@ choir_metric *choir_precision_new(const char *name, double threshold);
 choir_metric *choir_recall_new(const char *name, double threshold);
 // The harmonic mean of precision and recall; 0 without a positive score or label.
 choir_metric *choir_f1_new(const char *name, double threshold);
-// Numbers of labels: not 0 and a score above threshold (true positives), 0 (false positives), and
-// the same for scores not above it (negatives).
+// Counts: positives have a score above threshold, negatives another; they are true if the label is
+// not 0, or 0.
 choir_metric *choir_true_positives_new(const char *name, double threshold);
 choir_metric *choir_false_positives_new(const char *name, double threshold);
 choir_metric *choir_true_negatives_new(const char *name, double threshold);
@@ -49,38 +46,38 @@ choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k);
 // The mean over classes of the fraction of their examples whose highest score is at the label
 // (balanced accuracy). Classes without examples do not count.
 choir_metric *choir_mean_per_class_accuracy_new(const char *name, int64_t classes);
-// The area under the curve of true over false positive rates, by trapezoids between thresholds
-// (0: 200) equally spaced from 0 to 1, as in Keras. Scores are probabilities. NAN without a
-// positive or a negative label. CHOIR_INVALID also: thresholds below 2.
+// The area under the curve of true over false positive rates, by trapezoids between thresholds (0:
+// 200) equally spaced from 0 to 1, as in Keras. Scores are probabilities. NAN without a positive
+// or a negative label.
 choir_metric *choir_auc_new(const char *name, int64_t thresholds);
 // Row i, column j counts the examples of class i whose highest score is at j.
 choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 
 // Adds a batch, or a replica's part, which may have no examples.
 // - MEAN takes values of any shape, and weights that broadcast to them; NULL weights are all 1.
-// - ACCURACY takes integer labels [n] and scores [n, classes]. Of several highest scores, the
-//   lowest class counts.
-// - A confusion matrix, top-k accuracy and the accuracy per class take the same. A label that is
-//   not a class is CHOIR_INVALID.
+// - ACCURACY takes integer labels [n] and scores [n, classes]. Of equal scores, the lowest class
+//   counts.
+// - A confusion matrix, top-k accuracy and the accuracy per class take the same; each label is a
+//   class.
 // - Errors and R2 take targets and predictions of one shape.
-// - Precision, recall, F1, AUC, and positives or negatives take scores of any shape, and labels
-//   of the same shape. Scores are compared with threshold in their dtype; a NAN counts as above.
+// - Precision, recall, F1, AUC, and positives or negatives take scores of any shape, and labels of
+//   the same shape. Scores are compared with threshold in their dtype; a NAN counts as above.
 //
 // All but integer labels may have any dtype that can be cast. In a replica of the metric's
 // strategy, the tensors belong to the replica's frame, and the tape does not record this call.
-// Outside of replicas, call this on the program's thread, with tensors of any frame. A NULL
-// tensor gives the failure of the other tensor's frame.
+// Outside of replicas, call this on the program's thread, with tensors of any frame. A NULL tensor
+// gives the failure of the other tensor's frame.
 CHOIR_MUST_CHECK choir_status choir_metric_update(
 		choir_metric *m, choir_tensor *labels_or_values, choir_tensor *scores_or_weights);
-// With a weight for each label of an accuracy, precision or recall, of any dtype that can be
-// cast. CHOIR_INVALID: weights do not broadcast to labels; m is a MEAN or a confusion matrix.
+// With weights that broadcast to the labels, of any dtype that can be cast. m is no MEAN and no
+// confusion matrix.
 CHOIR_MUST_CHECK choir_status choir_metric_update_weighted(
 		choir_metric *m, choir_tensor *labels, choir_tensor *scores, choir_tensor *weights);
-// The result over all replicas and updates since the last reset, in cross-replica context. NAN: a
-// failure, or nothing was counted. But precision is 0 without a score above the threshold, and
-// recall 0 if all labels were 0.
+// Over all replicas and updates since the last reset, in cross-replica context. NAN: a failure, or
+// nothing was counted. But precision is 0 without a score above the threshold, and recall 0 if all
+// labels were 0.
 double choir_metric_result(choir_metric *m);
-// A confusion matrix: i64 [classes, classes] in f. CHOIR_INVALID: m is another metric.
+// i64 [classes, classes] in f.
 choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f);
 // In cross-replica context.
 CHOIR_MUST_CHECK choir_status choir_metric_reset(choir_metric *m);

@@ -1,16 +1,15 @@
-// Tracing shows what each thread of a training spends its time on. While a trace is on, Choir
-// records spans: intervals of time, and what a thread did in them. A program may add spans, and
-// scalars (a loss, a learning rate) for TensorBoard. choir_trace_stop writes the spans as a file
-// for chrome://tracing and https://ui.perfetto.dev, with a track for each replica, for
-// communication between devices, and for each other thread. A process has one trace at a time.
+// While a trace is on, Choir records spans: intervals of time, and what a thread did in them. A
+// program may add spans, and scalars (a loss, a learning rate) for TensorBoard. choir_trace_stop
+// writes the spans as a file for chrome://tracing and https://ui.perfetto.dev, with a track for
+// each replica, for communication between devices, and for each other thread. A process has one
+// trace at a time.
 //
-// Cost: without a trace, a possible span tests one word of memory. With one, it costs two
-// readings of the clock and 72 bytes; each thread keeps its newest. Only recording a scalar takes
-// a lock. Scalars are written about once a second. If a file cannot be written, only
+// Cost: without a trace, a span tests one word of memory; with one, it costs two readings of the
+// clock and 72 bytes. Scalars are written about once a second. If a file cannot be written, only
 // choir_trace_stop fails.
 //
-// Threads: one at a time starts or stops a trace, while no run is under way. Any thread may make
-// the other calls.
+// Threads: one at a time starts or stops a trace, while no run is under way; any for the other
+// calls.
 #pragma once
 
 #include "status.h"
@@ -24,7 +23,7 @@ typedef enum {
 	CHOIR_TRACE_WAIT, // waiting for other replicas
 	CHOIR_TRACE_REDUCE, // sums over replicas
 	CHOIR_TRACE_UPDATE, // updates of variables
-	CHOIR_TRACE_INPUT, // reading batches, waiting for a read-ahead thread, distributing
+	CHOIR_TRACE_INPUT, // reading and distributing batches
 	CHOIR_TRACE_CHECKPOINT // writing and reading files of variables
 } choir_trace_category;
 enum { CHOIR_TRACE_CATEGORIES = 7 };
@@ -35,9 +34,9 @@ const char *choir_trace_category_name(choir_trace_category category);
 // Tracks that belong to no replica. A replica's is its id; other threads have -3, -4, ...
 enum { CHOIR_TRACE_COMMUNICATION = -1, CHOIR_TRACE_PROGRAM = -2 };
 
-// Two spans of a thread are nested or disjoint. Sums and updates after the replicas have returned
-// are on the track of the device's last replica. The communication track shows sums between
-// devices again, from the first device's start to the last one's end.
+// Two spans of a thread are nested or disjoint. Later sums and updates are on the track of the
+// device's last replica. The communication track has the sums between devices again, from the
+// first start to the last end.
 typedef struct choir_trace_span {
 	const char *name; // at most 33 bytes are kept
 	choir_trace_category category;
@@ -45,63 +44,60 @@ typedef struct choir_trace_span {
 	const char *track_name; // "replica 3", "program", or the thread's name
 	double begin, end; // seconds since the start of the trace
 	double own; // seconds outside of nested spans
-	int depth; // number of the thread's spans around this span
+	int depth; // the thread's spans around this span
 	int worker; // whose trace it is
 	// Of a wait: "replica 3" or "worker 1", which came last. NULL: unknown.
 	const char *last;
 } choir_trace_span;
 
-// span ends with the call.
+// span is valid during the call.
 typedef void choir_trace_span_fn(const choir_trace_span *span, void *user);
 
 // What a trace records.
 typedef struct choir_trace_options {
 	size_t size;
-	// The folder for scalars, which choir_trace_start makes. NULL: they are dropped. Each trace
-	// adds a TensorBoard event file.
+	// The folder for scalars (TensorBoard event files), which choir_trace_start makes. NULL: they
+	// are dropped.
 	const char *log;
-	int64_t spans; // number of spans that each thread keeps; 0: 65536
-	// choir_trace_stop calls this for each kept span, thread by thread, ordered by their start.
-	// It must not start or stop a trace.
+	int64_t spans; // that each thread keeps, the newest; 0: 65536; at most 2^24
+	// choir_trace_stop calls this for each kept span, by thread and start. It must not start or
+	// stop a trace.
 	choir_trace_span_fn *span;
 	void *user;
-	// This process among a job's workers, for choir_trace_merge; workers 0: 1. All start their
-	// traces right after choir_cluster_barrier, because merged traces begin at the same time.
+	// For choir_trace_merge; workers 0: 1. All workers start their traces right after
+	// choir_cluster_barrier.
 	int worker, workers;
 } choir_trace_options;
 
 // Starts recording, on the track "program". choir_trace_stop will write the file path (JSON in
-// Chrome's trace event format; NULL: none). CHOIR_STATE: a trace is on already. CHOIR_IO: the
-// file or the folder cannot be written. CHOIR_INVALID: spans is negative or more than 2^24;
-// worker is not 0 to workers - 1.
+// Chrome's trace event format; NULL: none). CHOIR_STATE: a trace is on already. CHOIR_IO: the file
+// or the folder cannot be written.
 CHOIR_MUST_CHECK choir_status choir_trace_start(const char *path, const choir_trace_options *o);
 
 // Ends the trace and open spans, also after a failure, and returns the first failure since the
-// start. The file appears whole or not at all. CHOIR_STATE: no trace is on, or the parent started
-// it before a fork. CHOIR_NO_MEMORY: spans of some thread are missing.
+// start. CHOIR_STATE: no trace is on, or the parent started it before a fork. CHOIR_NO_MEMORY:
+// spans of some thread are missing.
 CHOIR_MUST_CHECK choir_status choir_trace_stop(void);
-
-// Threads: any.
 bool choir_trace_is_on(void);
 
 // Spans that newer ones replaced in the last trace.
 int64_t choir_trace_dropped_spans(void);
 
-// Files of traces. Threads: any.
+// Files of traces.
 //
 // Calls fn for each span in a file of choir_trace_start or choir_trace_merge, in its order.
-// Memory holds the file and its spans. CHOIR_CORRUPT: the file is damaged, or is no such trace.
+// CHOIR_CORRUPT: the file is damaged, or is no such trace.
 CHOIR_MUST_CHECK choir_status choir_trace_read(
 		const char *path, choir_trace_span_fn *fn, void *user);
 // Writes the spans of n files, one of each worker of a job, to a file, whole or not at all.
-// CHOIR_CORRUPT: as for choir_trace_read. CHOIR_INVALID: two files of one worker.
+// CHOIR_CORRUPT: as for choir_trace_read.
 CHOIR_MUST_CHECK choir_status choir_trace_merge(
 		const char *path, size_t n, const char *const paths[]);
 
 // Recording. Without a trace these calls do nothing.
 //
-// Begin and end a span on the track of the replica that the thread runs, or else on its own. A
-// span must end in the function call, and in the replica, in which it began.
+// Begin and end a span on the track of the thread's replica, or else its own. A span ends in the
+// function call and in the replica in which it began.
 void choir_trace_begin(choir_trace_category category, const char *name);
 void choir_trace_end(void);
 

@@ -1,9 +1,8 @@
-// Weights: the values of all variables of a strategy, by name, in one safetensors file, which
-// Python's safetensors and numpy can read. Slots of optimizers and metrics are only in
-// checkpoints (checkpoint.h). An ON_READ variable's aggregate is saved, so a file fits any
-// strategy and any number of replicas. Calls that take a strategy are made in cross-replica
-// context. All workers make these calls and get the same results; only the chief reads and writes
-// files.
+// Weights: the values of a strategy's variables, without slots of optimizers and metrics, by name
+// in one safetensors file, which Python's safetensors and numpy can read. An ON_READ variable's
+// aggregate is saved, so a file fits any strategy and any number of replicas. Calls that take a
+// strategy are made in cross-replica context, by all workers, which get the same results; only the
+// chief uses files.
 // Threads: the program's, while no run is under way.
 #pragma once
 
@@ -12,68 +11,62 @@
 CHOIR_C_BEGIN
 
 // Saves the weights of s; path always holds the complete old file or the complete new one.
-// metadata: lines of "key=value", or NULL. CHOIR_INVALID: a line without "=", a key that occurs
-// twice, text that is not UTF-8, an ON_READ variable without aggregation. CHOIR_STATE: a variable
-// is undefined.
+// metadata: lines of "key=value", or NULL. Keys differ; text is UTF-8. CHOIR_INVALID: an ON_READ
+// variable without aggregation. CHOIR_STATE: a variable is undefined.
 CHOIR_MUST_CHECK choir_status choir_strategy_save(
 		choir_strategy *s, const char *path, const char *metadata);
 
 // Restores every variable of s from the tensor with its name. ON_READ components with SUM get
-// equal shares. CHOIR_INVALID: the file lacks a variable, has an unknown one, or one of another
-// dtype or shape; the text names them, and nothing changes. CHOIR_CORRUPT: the file is damaged.
-// Variables become undefined only if a device, or an allocation for an ON_READ variable, fails
-// during the copy.
+// equal shares. CHOIR_INVALID: the file lacks a variable, has an unknown one, or another dtype or
+// shape; nothing changes. CHOIR_CORRUPT: the file is damaged. Variables become undefined only if
+// the copy fails.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
 // The result for one name.
 typedef enum {
-	CHOIR_RESTORED_VALUE, // the variable has the file's value
-	CHOIR_RESTORED_MISSING, // the variable is unchanged: the file has no tensor for it
+	CHOIR_RESTORED_VALUE,
+	CHOIR_RESTORED_MISSING, // unchanged: the file has no tensor for it
 	CHOIR_RESTORED_UNEXPECTED // the file has a tensor without a variable
 } choir_restored;
 
-// Called with the result for one variable or tensor.
+// Gets the result for one variable or tensor.
 typedef void choir_restored_fn(choir_restored what, const char *name, void *user);
 
-// Options of a partial restore.
+// How the names of a file fit.
 typedef struct {
 	size_t size;
 	// Renames tensors of the file: lines of "TENSOR VARIABLE". TENSOR may have one star, which
 	// matches any text; a star in VARIABLE stands for that text. The first matching line counts;
-	// without one a tensor keeps its name. VARIABLE "-" skips the tensor. "#" begins a comment.
-	// At most 1000 lines may have a star.
+	// without one a tensor keeps its name. VARIABLE "-" skips the tensor. "#" begins a comment. At
+	// most 1000 lines may have a star.
 	//
 	// After the names, "axes AXES", or AXES alone, permutes axes as choir_transpose: "1,0" for
 	// PyTorch's dense kernels, "2,3,1,0" for its convolutions. "reshape SHAPE" in front gives the
-	// tensor this shape first; afterwards it gets the variable's shape (docs/pytorch.md has
-	// examples). Parentheses enclose axes that are one axis in the file: "reshape 10,(64,7,7)"
-	// reads a tensor of shape [10, 3136].
+	// tensor this shape first, at the end it gets the variable's (docs/pytorch.md has examples).
+	// Parentheses enclose what is one axis in the file: "reshape 10,(64,7,7)" reads [10, 3136].
 	//
-	// A line "torch" says that the file has the names and layouts of PyTorch. Names are
-	// translated: "a.b.weight" becomes "a/b/kernel", "a/b/gamma" or "a/b/embeddings",
-	// "running_mean" becomes "moving_mean", and so on. Axes of kernels are permuted without a
-	// line, and so is a flattened image in front of a dense layer, in a choir_sequential. Lines
-	// without axes then rename modules: "0.* hidden.*". A line "keras" says that names may end in
-	// ":0".
+	// A line "torch" says that the file has the names and layouts of PyTorch: "a.b.weight" becomes
+	// "a/b/kernel", "a/b/gamma" or "a/b/embeddings", and so on. Axes of kernels are permuted
+	// without a line, and so is a flattened image in front of a dense layer, in a
+	// choir_sequential. Lines without axes then rename modules: "0.* hidden.*". A line "keras":
+	// names may end in ":0".
 	const char *map;
 	choir_restored_fn *report; // called at the end, once for each name
 	void *user;
 } choir_restore_options;
 
-// Restores the variables for which the file has a tensor, for fine-tuning and for weights of
-// other libraries. Values are cast between floating-point dtypes. Missing and unexpected names
-// are only reported. Fails as choir_strategy_restore. CHOIR_INVALID also: a shape that does not
-// fit, two tensors for one variable, an invalid line of the map, no value for any variable; and
-// shapes that fit although the elements would be in the wrong order: "axes 1,0" for a dense
-// kernel behind a flattened image, in a choir_sequential; a kernel without axes whose shape is
-// the same in both orders, while other lines have axes. CHOIR_UNSUPPORTED: "torch" for a
-// recurrent layer. All workers need the same map.
+// Restores the variables for which the file has a tensor. Values are cast between floating-point
+// dtypes. Missing and unexpected names are only reported. Fails as choir_strategy_restore.
+// CHOIR_INVALID also: a shape that does not fit, two tensors for one variable, an invalid line of
+// the map, no value for any variable; and shapes that fit although the elements would be in the
+// wrong order: "axes 1,0" for a dense kernel behind a flattened image, in a choir_sequential; a
+// kernel without axes whose shape is the same in both orders, while other lines have axes.
+// CHOIR_UNSUPPORTED: "torch" for a recurrent layer. All workers need the same map.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
 
-// Saves the weights of s with the names and layouts of the file that map describes: the inverse
-// of choir_strategy_restore_partial. A line with "reshape" gives the tensor that shape, with the
-// axes in parentheses as one. A variable without a line keeps its name and shape. Fails as
+// Saves the weights of s with the names and layouts of the file that map describes: the inverse of
+// choir_strategy_restore_partial. A variable without a line keeps its name and shape. Fails as
 // choir_strategy_save. CHOIR_INVALID also: an invalid line; a shape that does not fit; two
 // variables for one tensor; a variable without a tensor, because another line uses its name.
 CHOIR_MUST_CHECK choir_status choir_strategy_save_mapped(
@@ -84,7 +77,7 @@ CHOIR_MUST_CHECK choir_status choir_strategy_save_mapped(
 uint64_t choir_strategy_hash(choir_strategy *s);
 
 // Reads the value of key in a file's metadata. CHOIR_NOT_FOUND: no such file or key.
-// CHOIR_INVALID: size is too small (the text has the size needed). CHOIR_CORRUPT: path is not a
+// CHOIR_INVALID: size is too small (the text has the size needed). CHOIR_CORRUPT: not a
 // safetensors file. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 		const char *path, const char *key, char *value, size_t size);
@@ -92,8 +85,6 @@ CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 // The tensors of any safetensors file, from its header, in the order of names. CHOIR_UNSUPPORTED:
 // an unknown dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, one at a time.
 typedef struct choir_weights_list choir_weights_list;
-
-// A tensor of a file.
 typedef struct {
 	const char *name;
 	const char *dtype; // the file's name for it: "F32"
@@ -101,12 +92,8 @@ typedef struct {
 	choir_shape shape;
 	uint64_t first, bytes; // offset and length of the data in the file
 } choir_weights_entry;
-
-// Makes and frees the list of a file's tensors.
 choir_weights_list *choir_weights_list_new(const char *path);
 void choir_weights_list_free(choir_weights_list *l);
-
-// The tensors, by name.
 size_t choir_weights_list_entries(const choir_weights_list *l);
 const choir_weights_entry *choir_weights_list_entry(const choir_weights_list *l, size_t i);
 

@@ -1,14 +1,12 @@
-// A layer is a formula with the variables that it uses, applied in a replica, in a merge call or
-// in a frame of the program. The result belongs to the input's frame, and variables are read as
-// in this frame (variable.h). A layer computes in f32 or in a mixed precision (precision.h).
-// Images are [n, h, w, c], and n may be 0. A layer whose constructor has no name makes no
-// variables.
+// A layer is a formula and its variables, applied in a replica, in a merge call or in a frame of
+// the program. The result belongs to the input's frame, and variables are read as in this frame
+// (variable.h). A layer computes in f32 or in a mixed precision (precision.h). Images are [n, h,
+// w, c], and n may be 0.
 //
 // Variables: a layer "hidden" has "hidden/kernel" and "hidden/bias", as in Keras and in weights
-// files. A kernel begins with Glorot uniform values (Glorot and Bengio 2010) of the strategy's
-// seed and the variable's name, a bias at zero.
-// Errors: a constructor fails with CHOIR_INVALID, and makes no variable, if the name is missing
-// or in use, or a size is impossible.
+// files. A kernel begins Glorot uniform (variable.h), a bias at zero. Layers without a name have
+// none.
+// Errors: a constructor that fails makes no variable. CHOIR_INVALID: a name in use.
 // Threads: as in variable.h.
 #pragma once
 
@@ -44,9 +42,7 @@ choir_layer *choir_conv2d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 choir_layer *choir_conv1d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// The largest element, or the mean, of each window of size x size pixels, stride (0: size) pixels
-// apart. [n, h, w, c] gives [n, (h - size) / stride + 1, (w - size) / stride + 1, c], rounded
-// down.
+// With choir_max_pool2d and choir_average_pool2d, without padding; stride 0: size.
 choir_layer *choir_max_pool2d_new(int size, int stride);
 choir_layer *choir_average_pool2d_new(int size, int stride);
 // For sequences [n, w, c] and volumes [n, d, h, w, c].
@@ -54,7 +50,7 @@ choir_layer *choir_max_pool1d_new(int size, int stride);
 choir_layer *choir_average_pool1d_new(int size, int stride);
 choir_layer *choir_max_pool3d_new(int size, int stride);
 choir_layer *choir_average_pool3d_new(int size, int stride);
-// The mean of all pixels: [n, h, w, c] gives [n, c].
+// Over all pixels: [n, h, w, c] gives [n, c].
 choir_layer *choir_global_average_pool2d_new(void);
 // Over all axes but the first and the last: [n, .., c] gives [n, c].
 choir_layer *choir_global_max_pool_new(void);
@@ -69,8 +65,7 @@ choir_layer *choir_upsample_new(int64_t factor, choir_interpolation interpolatio
 choir_layer *choir_layer_normalization_new(const char *name, int64_t channels, double epsilon);
 // The same with choir_rms_norm, without beta.
 choir_layer *choir_rms_normalization_new(const char *name, int64_t channels, double epsilon);
-// Applies choir_group_norm to [n, .., channels]. CHOIR_INVALID also: groups does not divide
-// channels.
+// Applies choir_group_norm to [n, .., channels]. groups divides channels.
 choir_layer *choir_group_normalization_new(
 		const char *name, int64_t channels, int64_t groups, double epsilon);
 typedef struct {
@@ -79,11 +74,9 @@ typedef struct {
 	choir_toggle over_replicas; // on: global statistics, with two sync points a step; default: off
 } choir_batch_normalization_options;
 // Applies choir_batch_norm to [.., channels]. While a tape records, it uses the batch's
-// statistics, and moves the moving ones towards them by the factor 1 - momentum. Without a tape
-// it uses the moving statistics: "name/moving_mean", which begins at 0, and
-// "name/moving_variance", which begins at 1. Both are ON_READ variables with MEAN: each replica
-// has a component, and a save or a read outside of replicas gives the mean. A replica without
-// examples changes its components only if over_replicas is on.
+// statistics, and moves the moving ones towards them by the factor 1 - momentum; otherwise it uses
+// these: "name/moving_mean", from 0, and "name/moving_variance", from 1, both ON_READ with MEAN. A
+// replica without examples changes its components only if over_replicas is on.
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o);
 
@@ -92,25 +85,23 @@ choir_layer *choir_batch_normalization_new(
 // Applies choir_gather to "name/embeddings" [rows, width]: indices [..] give [.., width]. The
 // embeddings begin normal, with standard deviation 0.02.
 choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
-// Multiplies x [.., width] by an embedding layer's transposed matrix: gives [.., rows] (weight
-// tying; Press and Wolf 2017, arXiv:1608.05859).
+// x [.., width] times an embedding layer's transposed matrix: [.., rows] (weight tying:
+// arXiv:1608.05859).
 choir_layer *choir_tied_embedding_new(choir_layer *embedding);
 // Adds row i of "name/embeddings" [places, width], which begins as in choir_embedding_new, to
 // position i of x. x has at most places positions.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
 // The dense layer "name/qkv" with 3 width columns, choir_self_attention, and the dense layer
-// "name/output" with width columns. The dense layers have a bias and no activation. Default: not
-// causal.
+// "name/output" with width columns, both with a bias and no activation. Default: not causal.
 choir_layer *choir_self_attention_new(
 		const char *name, int64_t width, int64_t heads, choir_toggle causal);
 // Apply choir_lstm and choir_gru (nn.h) from zero states: [n, t, in] gives [n, t, units].
-// "name/kernel" and "name/recurrent_kernel" begin Glorot uniform, "name/bias" at zero, but at one
-// for the LSTM's forget gate. The GRU also has "name/recurrent_bias".
+// "name/recurrent_kernel" begins Glorot uniform, "name/bias" at one for the LSTM's forget gate.
+// The GRU also has "name/recurrent_bias".
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
 // Applies forward to x [n, t, ..], and backward to x in reverse order of time, whose results are
-// reversed again, and joins both along the last axis (Schuster and Paliwal 1997). The variables
-// are those of forward, then of backward.
+// reversed again, and joins both along the last axis (Schuster, Paliwal 1997).
 choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward);
 // The last time step: [n, t, ..] gives [n, ..].
 choir_layer *choir_last_timestep_new(void);
@@ -121,27 +112,25 @@ choir_layer *choir_last_timestep_new(void);
 choir_layer *choir_flatten_new(void);
 // Applies choir_dropout, with a seed made from name.
 choir_layer *choir_dropout_new(const char *name, double rate);
-// Applies n layers of one strategy in order; n may be 0. The array is copied.
+// Applies n layers of one strategy in order. The array is copied.
 choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[]);
-// activation(inside(x) + shortcut(x)) (He et al. 2015, arXiv:1512.03385); shortcut NULL: x
-// itself. The variables are those of inside, then of shortcut.
+// activation(inside(x) + shortcut(x)) (arXiv:1512.03385); shortcut NULL: x itself.
 choir_layer *choir_residual_new(
 		choir_layer *inside, choir_layer *shortcut, choir_activation activation);
 choir_layer *choir_activation_new(choir_activation activation);
 
-// Applies the layer to x, in x's frame. A failure names the layer. CHOIR_INVALID: the shape or
-// dtype of x does not fit. CHOIR_STATE: x belongs to a replica of another strategy.
+// Applies the layer to x, in x's frame. A failure names the layer. CHOIR_STATE: x belongs to a
+// replica of another strategy.
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
-// The penalties of l's variables, divided by the number of replicas: a scalar in r's frame, to be
-// added to choir_replica_average_loss(r, losses). Only variables made in a scope with a
-// regularizer (scope.h) have one; without any the result is 0. A layer that occurs twice in l
-// counts twice. CHOIR_STATE: r belongs to another strategy.
+// The penalties of l's variables made in a scope with a regularizer (scope.h), divided by the
+// number of replicas: a scalar in r's frame, to be added to choir_replica_average_loss(r, losses).
+// A layer that occurs twice in l counts twice. CHOIR_STATE: r belongs to another strategy.
 choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
 // Sets the precision of l and the layers inside it that have none of their own. DEFAULT: the
-// frame's. CHOIR_INVALID: p is AUTO or unknown. Threads: call this before the layer is applied.
+// frame's; not AUTO. Threads: call this before the layer is applied.
 CHOIR_MUST_CHECK choir_status choir_layer_set_precision(choir_layer *l, choir_precision p);
 
-// The variables of the layer and those inside it, in the order of the layers' comments.
+// Of the layer, and of those inside it in the order of arguments.
 int choir_layer_variables(const choir_layer *l);
 choir_variable *choir_layer_variable(choir_layer *l, int index);
 

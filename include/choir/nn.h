@@ -1,13 +1,12 @@
-// Operations of neural networks: activations, convolutions, attention, recurrence, normalization
-// and losses. The rules of op.h hold. Operands are f32 or f64, of one dtype in a call, unless the
-// comment says otherwise.
+// Operations of neural networks. The rules of op.h hold. Operands are f32 or f64, of one dtype in
+// a call.
 #pragma once
 
 #include "op.h"
 
 CHOIR_C_BEGIN
 
-// Activations: elementwise operations, and softmax along the last axis
+// Activations
 
 // What a layer or a convolution applies to its result.
 typedef enum {
@@ -20,29 +19,28 @@ typedef enum {
 	CHOIR_SILU
 } choir_activation;
 
-// Activations of f32 and f64, element by element.
+// Elementwise.
 choir_tensor *choir_relu(choir_tensor *x); // max(x, 0); the gradient at 0 is 0
 choir_tensor *choir_tanh(choir_tensor *x);
 choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))
-// The Gaussian error linear unit, x (1 + erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016,
-// arXiv:1606.08415), the default of tf.nn.gelu and PyTorch's F.gelu. In f32 the factor of x has
-// an error of at most 2e-7.
+// x (1 + erf(x / sqrt(2))) / 2 (arXiv:1606.08415). In f32 the factor of x has an error of at most
+// 2e-7. In f32 the factor of x has an error of at most 2e-7.
 choir_tensor *choir_gelu(choir_tensor *x);
-// Its approximation by tanh, as in GPT-2:
+// Its approximation, as in GPT-2:
 //     x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
 choir_tensor *choir_gelu_tanh(choir_tensor *x);
-// x sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017, arXiv:1702.03118).
+// x sigmoid(x), or swish (arXiv:1702.03118).
 choir_tensor *choir_silu(choir_tensor *x);
 choir_tensor *choir_softplus(choir_tensor *x); // log(1 + exp(x)), without overflow
 // x where it is positive, else slope x (Maas, Hannun, Ng 2013). PyTorch's slope is 0.01, Keras'
-// 0.2. CHOIR_INVALID: slope is not a value of the dtype.
+// 0.2.
 choir_tensor *choir_leaky_relu(choir_tensor *x, double slope);
-// x where it is positive, else alpha (exp(x) - 1) (Clevert, Unterthiner, Hochreiter 2015,
-// arXiv:1511.07289). The default of Keras and PyTorch is an alpha of 1.
+// x where it is positive, else alpha (exp(x) - 1) (arXiv:1511.07289). Keras' and PyTorch's alpha
+// is 1.
 choir_tensor *choir_elu(choir_tensor *x, double alpha);
-// exp(x) divided by its sum along the last axis, without overflow. CHOIR_INVALID: a scalar.
+// exp(x) divided by its sum along the last axis, without overflow. x is no scalar.
 choir_tensor *choir_softmax(choir_tensor *x);
-// x - log(sum(exp(x))) along the last axis, without overflow. CHOIR_INVALID: a scalar.
+// x - log(sum(exp(x))) along the last axis, without overflow. x is no scalar.
 choir_tensor *choir_log_softmax(choir_tensor *x);
 
 // Weighted sums of rows
@@ -53,10 +51,9 @@ typedef enum {
 	CHOIR_COMBINER_SUM,
 	CHOIR_COMBINER_SQRTN // divides by the square root of the sum of the squared weights
 } choir_combiner;
-// The weighted sum of each example's n rows: rows [.., n, width] and weights [.., n] give [..,
-// width]. The combiner divides it; division by 0 gives 0. With rows of choir_gather or
-// choir_variable_gather this is tf.nn.embedding_lookup_sparse. Fill up fewer than n ids with any
-// id of weight 0, whose row then has a gradient of 0.
+// The sum of an example's n rows, times its weights, divided as the combiner says; division by 0
+// gives 0. rows [.., n, width] and weights [.., n] give [.., width]. With rows of choir_gather
+// this is tf.nn.embedding_lookup_sparse; an id of weight 0 fills up fewer than n.
 choir_tensor *choir_combine_rows(
 		choir_tensor *rows, choir_tensor *weights, choir_combiner combiner);
 
@@ -65,15 +62,13 @@ choir_tensor *choir_combine_rows(
 // x is [n, h, w, c]: images of h rows, w columns and c channels. A window is size pixels long
 // along h and w. Windows begin stride pixels apart.
 // - padding 0 or more: zeros on each side; (h + 2 padding - size) / stride + 1 windows, rounded
-//   down. 0 is TensorFlow's VALID.
-// - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and the zeros that they need,
-//   half of them before the image, an odd one after it (tensorflow.org/api_docs/python/tf/nn,
-//   "Notes on padding").
+//   down.
+// - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and the zeros that they need, half
+//   of them before the image, an odd one after it, as in TensorFlow.
 //
-// CHOIR_INVALID: a window larger than the padded image; x without rows or columns; in pools: a
-// stride below 1; a padding that is negative but not SAME, or is size or more.
+// Windows fit into the padded image. In pools, stride is at least 1 and padding below size.
 
-// Options of convolutions and of convolution layers.
+// Of convolutions and of convolution layers.
 typedef struct {
 	size_t size;
 	int stride; // 0: 1
@@ -83,7 +78,7 @@ typedef struct {
 	// More zeros around x: rows and columns of images; time steps of sequences; slices, rows and
 	// columns of volumes. Not with SAME.
 	int pad_before[3], pad_after[3];
-	choir_activation activation; // of the result, in a layer after the bias; default: linear
+	choir_activation activation; // after a layer's bias; default: linear
 	choir_toggle bias; // of layers only; default: on
 } choir_conv_options;
 // Convolution of images (as a cross-correlation) with filter [kh, kw, c / groups, out]; gives [n,
@@ -91,55 +86,51 @@ typedef struct {
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
 // with zeros outside of x. groups divides both channels into equal groups; a channel o of group g
-// uses only the channels c of group g.
-// CHOIR_INVALID: an option out of range; bias is CHOIR_ON.
+// uses only the channels c of group g. bias is not CHOIR_ON.
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. It is causal if
-// pad_before[0] is (k - 1) dilation. CHOIR_INVALID also: pad_before[1] or pad_after[1] is set.
+// pad_before[0] is (k - 1) dilation.
 choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For volumes [n, d, h, w, c] with filter [kd, kh, kw, c / groups, out]; gives [n, od, oh, ow,
 // out]. It adds kd convolutions of images.
 choir_tensor *choir_conv3d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// The transposed convolution (deconvolution): the gradient of a convolution of the same options
-// by its input. x is [n, h, w, c], filter [kh, kw, out / groups, c], as in Keras; gives [n, oh,
-// ow, out]. oh is h stride for CHOIR_PADDING_SAME, else (h - 1) stride + (kh - 1) dilation + 1,
-// less the padding, as in PyTorch. CHOIR_INVALID also: oh or ow is below 1.
+// The transposed convolution (deconvolution): the gradient of choir_conv2d by its input. x is [n,
+// h, w, c], filter [kh, kw, out / groups, c]; gives [n, oh, ow, out]. oh is h stride for
+// CHOIR_PADDING_SAME, else (h - 1) stride + (kh - 1) dilation + 1, less the padding, as in
+// PyTorch.
 choir_tensor *choir_conv2d_transpose(
 		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// The same for sequences [n, w, c] with filter [k, out / groups, c].
+// For sequences [n, w, c] with filter [k, out / groups, c].
 choir_tensor *choir_conv1d_transpose(
 		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// For each channel, padding excluded. The first of equal elements (row by row) gets the gradient.
+// Padding does not count. The first of equal elements (row by row) gets the gradient.
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
-// Padding does not count.
+// Without padding.
 choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
 // For sequences [n, w, c] and volumes [n, d, h, w, c].
 choir_tensor *choir_max_pool1d(choir_tensor *x, int size, int stride, int padding);
 choir_tensor *choir_average_pool1d(choir_tensor *x, int size, int stride, int padding);
 choir_tensor *choir_max_pool3d(choir_tensor *x, int size, int stride, int padding);
 choir_tensor *choir_average_pool3d(choir_tensor *x, int size, int stride, int padding);
-// Over all axes but the first and the last: [n, .., c] gives [n, c]. CHOIR_INVALID: fewer than
-// three axes.
+// Over all axes but the first and the last: [n, .., c] gives [n, c].
 choir_tensor *choir_global_max_pool(choir_tensor *x);
 choir_tensor *choir_global_average_pool(choir_tensor *x);
 
 // How an image is enlarged.
 typedef enum {
 	CHOIR_NEAREST = 0,
-	// Linear between the centres of elements; beyond the outer centres the outer element
-	// (align_corners=False in PyTorch, half_pixel_centers in TensorFlow).
+	// Linear between the centres of elements; beyond them the outer element (PyTorch's
+	// align_corners=False).
 	CHOIR_BILINEAR
 } choir_interpolation;
-// Enlarges all axes but the first and the last: [n, h, w, c] gives [n, h factor, w factor, c];
-// also sequences and volumes. CHOIR_INVALID: fewer than three axes; factor is below 1 or too
-// large.
+// Enlarges all axes but the first and the last: [n, h, w, c] gives [n, h factor, w factor, c].
 choir_tensor *choir_upsample(choir_tensor *x, int64_t factor, choir_interpolation interpolation);
 
 // Dropout
 
-// Sets each element to 0 with probability rate (0 <= rate < 1), and divides the others by 1 -
-// rate (Srivastava et al. 2014). Gives x itself if the frame is not training or rate is 0.
-// Numbers are drawn as in choir_random_normal.
+// Sets each element to 0 with probability rate (0 <= rate < 1), and divides the others by 1 - rate
+// (Srivastava et al. 2014). Gives x itself if the frame is not training or rate is 0. Draws
+// numbers as choir_random_normal does.
 choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed);
 
 // Attention
@@ -151,23 +142,20 @@ typedef struct {
 	choir_toggle causal; // on: query i sees only keys 0 to i + s - t; default: off
 	double scale; // 0: 1 / sqrt(width / heads)
 	// Broadcasts to the scores, [n, heads, t, s]; NULL: none. A bool mask shows a query the keys
-	// where it is true; if it sees none, all weights are equal. A mask of q's dtype is added to
-	// the scores.
+	// where it is true; without any, all weights are equal. A mask of q's dtype is added to the
+	// scores.
 	choir_tensor *mask;
 	double dropout; // of the weights, by choir_dropout (0)
 	uint64_t seed; // of dropout
 } choir_attention_options;
-// softmax(scale q k^T) v for each example and head (Vaswani et al. 2017, arXiv:1706.03762). A
-// head is width / heads columns. q and the result are [n, t, width], k and v [n, s, width].
-// Scores exist for 64 queries of one head at a time, and the backward pass computes them again,
-// so memory grows with s, not with t s; but with a mask or dropout all exist at once.
-// CHOIR_INVALID: heads is negative or does not divide width; scale is not finite; causal is on
-// and t is larger than s; a mask that does not broadcast, or of another dtype; an invalid rate of
-// dropout.
+// softmax(scale q k^T) v for each example and head (arXiv:1706.03762). A head is width / heads
+// columns. q and the result are [n, t, width], k and v [n, s, width]. Memory grows with s, or with
+// a mask or dropout with t s: scores exist for 64 queries at a time, and the backward pass
+// computes them again. heads divides width. If causal, t is at most s.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
-// The same for qkv [n, t, 3 width], which is not copied; gives [n, t, width]. A row of qkv has a
-// row of q, of k and of v.
+// The same for qkv [n, t, 3 width]; gives [n, t, width]. A row of qkv has a row of q, of k and of
+// v.
 choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_options *o);
 
 // Recurrence over sequences x [n, t, in]. The result has the states of all time steps, [n, t, h].
@@ -176,18 +164,18 @@ choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_opti
 typedef struct {
 	size_t size;
 	choir_tensor *state, *cell; // initial values, [n, h]; NULL: zeros. cell: lstm only
-	// If not NULL: gets the last cell state, [n, h], without a gradient, or NULL after a failure.
+	// If not NULL: gets the last cell state, [n, h], without a gradient; NULL after a failure.
 	choir_tensor **last_cell;
 } choir_recurrent_options;
-// The LSTM of Hochreiter and Schmidhuber 1997 with a forget gate (Gers et al. 2000), with its
-// gates in Keras' order:
+// The LSTM (Hochreiter, Schmidhuber 1997) with a forget gate (Gers et al. 2000), gates in Keras'
+// order:
 //     z = x kernel + h_before recurrent + bias, in four parts of h columns
 //     i = sigmoid(z0), f = sigmoid(z1), o = sigmoid(z3)
 //     c = f c_before + i tanh(z2), h = o tanh(c)
 // kernel is [in, 4 h], recurrent [h, 4 h], bias [4 h].
 choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,
 		choir_tensor *bias, const choir_recurrent_options *o);
-// The GRU of Cho et al. 2014 in the form of Keras' reset_after and of cuDNN:
+// The GRU (Cho et al. 2014) with Keras' reset_after, as in cuDNN:
 //     a = x kernel + bias, q = h_before recurrent + recurrent_bias, in three parts of h columns
 //     z = sigmoid(a0 + q0), r = sigmoid(a1 + q1), m = tanh(a2 + r q2)
 //     h = z h_before + (1 - z) m
@@ -197,72 +185,67 @@ choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *rec
 		choir_tensor *bias, choir_tensor *recurrent_bias, choir_tensor *state);
 
 // Normalization along the last axis. x and the result are [.., c]; scale and offset are [c], with
-// c at least 1. epsilon is 0 or more.
+// c at least 1.
 
 // (x - mean) / sqrt(variance + epsilon) scale + offset, with mean and variance (divided by c) of
-// each row of c elements (Ba, Kiros, Hinton 2016, arXiv:1607.06450).
+// each row (arXiv:1607.06450).
 choir_tensor *choir_layer_norm(
 		choir_tensor *x, choir_tensor *scale, choir_tensor *offset, double epsilon);
-// x / sqrt(mean(x^2) + epsilon) scale (Zhang and Sennrich 2019, arXiv:1910.07467).
+// x / sqrt(mean(x^2) + epsilon) scale (arXiv:1910.07467).
 choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilon);
 
-// The same formula for each group of c / groups channels over all axes but the first (Wu and He
-// 2018, arXiv:1803.08494). x is [n, .., c]. CHOIR_INVALID also: groups does not divide c.
+// The same for each group of c / groups channels over all axes but the first (arXiv:1803.08494). x
+// is [n, .., c]; groups divides c.
 choir_tensor *choir_group_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		int64_t groups, double epsilon);
 
-// Adds to t, in f64, the tensors of the other participants, for example replicas; the result has
-// t's frame and shape. All participants call it in the same order.
+// Adds to t, in f64, the tensors of other participants (replicas), in t's frame. All call it in
+// the same order.
 typedef choir_tensor *choir_all_reduce_fn(choir_tensor *t, void *user);
 typedef struct {
 	size_t size;
 	double epsilon; // 0: 1e-3; CHOIR_ZERO: 0
-	// If set, mean, variance and the gradient of x are computed over the rows of all
-	// participants, but gradients of scale and offset over this participant's. sum is called once
-	// in the forward pass and, if the gradient of x is wanted, once in the backward pass. user
-	// must live as long as the tape.
+	// If set, mean, variance and the gradient of x are over the rows of all participants,
+	// gradients of scale and offset over this one's. It is called once in the forward pass and, if
+	// the gradient of x is wanted, once in the backward pass. user must live as long as the tape.
 	choir_all_reduce_fn *sum;
 	void *user;
-	// If not NULL: get the mean and the variance, [c], without a gradient, or NULL after a
-	// failure.
+	// If not NULL: get the mean and the variance, [c], without a gradient; NULL after a failure.
 	choir_tensor **mean, **variance;
 } choir_batch_norm_options;
-// choir_layer_norm's formula for each channel over all rows of c elements (Ioffe and Szegedy
-// 2015, arXiv:1502.03167). Mean and variance are computed in f64, and are 0 without rows.
+// choir_layer_norm's formula for each channel over all rows (arXiv:1502.03167). Mean and variance
+// are computed in f64, and are 0 without rows.
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o);
 
-// A loss is one number for each example. Arguments are in Keras' order.
-// choir_replica_average_loss computes the mean loss of a global batch. Gradients flow to logits
-// and predictions, and to targets of the same dtype.
+// A loss is one number for each example. Arguments are in Keras' order. Gradients flow to logits
+// and predictions, and to targets of the same dtype. choir_replica_average_loss averages over a
+// global batch.
 
-// -log(softmax(logits)[label]), as log(sum of exp) without overflow: labels [n], u8, i32 or i64,
-// and logits [n, classes], f32 or f64, give [n]; labels [n, positions] and logits [n, positions,
-// classes] give [n, positions]. CHOIR_INVALID: a label is not a class; an asynchronous device
-// reports it later (tensor.h).
+// -log(softmax(logits)[label]), without overflow: labels [n], u8, i32 or i64, and logits [n,
+// classes] give [n]; labels [n, positions] and logits [n, positions, classes] give [n, positions].
+// CHOIR_INVALID: a label is not a class, reported by some devices later.
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
-// With smoothed labels: each class has the probability smoothing / classes, and the right one 1 -
-// smoothing more (Szegedy et al. 2015, arXiv:1512.00567). CHOIR_INVALID: smoothing is below 0 or
-// above 1.
+// With smoothed labels: each class has the probability smoothing / classes, the right one 1 -
+// smoothing more (arXiv:1512.00567). smoothing is 0 to 1.
 choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *labels, choir_tensor *logits, double smoothing);
 
-// The other losses are means over all axes but the first: [n, ...] gives [n]. Operands broadcast.
-// CHOIR_INVALID: scalars.
+// Other losses are means over all axes but the first: [n, ...] gives [n]. Operands broadcast.
 
-// The mean of (prediction - target)^2.
+// (prediction - target)^2.
 choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *predictions);
-// -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)), computed as softplus(logit)
-// - logit target. Targets are probabilities.
+// -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)), without overflow. Targets
+// are probabilities.
 choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *targets, choir_tensor *logits);
 // With d = prediction - target: d^2 / 2 where |d| is at most delta, else delta (|d| - delta / 2)
-// (Huber 1964). CHOIR_INVALID: delta is not above 0.
+// (Huber 1964). delta is above 0.
 choir_tensor *choir_huber(choir_tensor *targets, choir_tensor *predictions, double delta);
 // max(1 - target prediction, 0). Targets are -1 and 1.
 choir_tensor *choir_hinge(choir_tensor *targets, choir_tensor *predictions);
 // The sum of target log(target / prediction) along the last axis, averaged over the axes between
-// (Kullback and Leibler 1951). Probabilities below 1e-7 count as 1e-7, as in Keras.
-// CHOIR_INVALID: fewer than two axes.
+// (Kullback, Leibler 1951). Probabilities below 1e-7 count as 1e-7, as in Keras. At least two
+// axes.
 choir_tensor *choir_kl_divergence(choir_tensor *targets, choir_tensor *predictions);
 
 CHOIR_C_END

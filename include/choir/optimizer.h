@@ -1,21 +1,18 @@
-// Optimizers turn gradients into new values of variables. Each replica adds the gradients of its
-// part of the batch, f32 or f64. Choir sums them over replicas in the canonical tree
-// (docs/glossary.md), so divide the loss by the global batch (choir_replica_average_loss). One
-// update changes all copies of a variable.
+// Optimizers update variables. Each replica adds the gradients of its part of the batch, f32 or
+// f64. Choir sums them over replicas in the canonical tree (docs/glossary.md), so divide the loss
+// by the global batch (choir_replica_average_loss).
 //
 // Make an optimizer once, in the strategy's scope. Its slots ("hidden/kernel/m") are variables
 // colocated with their variable, made at its first update.
 // Time: adding a gradient never waits. The update runs on the threads of all devices after all
-// replicas have asked for it: at the end of the run, or when a replica makes a merge call or
-// reads a variable that it has asked to update. In the default replica outside of runs it is done
-// at once.
+// replicas have asked for it: at the end of the run, or when a replica makes a merge call or reads
+// the variable. In the default replica outside of runs it is done at once.
 // Errors: a failed update fails the run. Before it writes, Choir checks shapes, dtypes, the
-// learning rate, that all replicas added the same variables in the same order, and that each
-// replica's gradients are finite. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices
-// with memory of their own, it checks the sums instead. Otherwise only the next step notices a
-// sum that overflows.
-// Threads: choir_optimizer_new and choir_optimizer_distributed_apply are for the program's thread
-// or a merge call, the other functions for the replica's thread.
+// learning rate, the variables and their order in all replicas, and that each replica's gradients
+// are finite. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices with memory of their
+// own, it checks the sums instead. Otherwise only the next step notices a sum that overflows.
+// Threads: the program's or a merge call's for choir_optimizer_new and
+// choir_optimizer_distributed_apply, the replica's for others.
 #pragma once
 
 #include "cross.h"
@@ -56,37 +53,32 @@ typedef enum {
 	CHOIR_LAMB // not with sharded variables or lock-free workers: CHOIR_UNSUPPORTED
 } choir_optimizer_kind;
 
-// The factor of the learning rate in a step: the number of applied updates before.
+// The factor of the learning rate by the step: the number of applied updates.
 typedef enum {
 	CHOIR_SCHEDULE_CONSTANT = 0, // the factor is 1
 	CHOIR_SCHEDULE_STEP, // factor ^ ((step - warmup) / steps, rounded down)
 	CHOIR_SCHEDULE_COSINE, // half a cosine from 1 at warmup to factor at steps; then constant
 	CHOIR_SCHEDULE_FUNCTION, // the learning rate is fn's result
 	CHOIR_SCHEDULE_EXPONENTIAL, // factor ^ ((step - warmup) / steps), not rounded
-	// factor + (1 - factor) (1 - done)^power; done goes from 0 at warmup to 1 at steps; then
-	// constant
+	// factor + (1 - factor) (1 - done)^power, where done goes from 0 at warmup to 1 at steps
 	CHOIR_SCHEDULE_POLYNOMIAL,
 	// Half a cosine from factor at step 0 to 1 at warmup, another to factor / 10^4 at steps - 1;
-	// then constant (Smith and Topin 2018, arXiv:1708.07120; PyTorch's OneCycleLR, whose max_lr
-	// is the learning rate here)
+	// then constant (arXiv:1708.07120; PyTorch's OneCycleLR with max_lr)
 	CHOIR_SCHEDULE_ONE_CYCLE
 } choir_schedule_kind;
-
-// The learning rate by the number of updates.
 typedef struct {
 	size_t size;
 	choir_schedule_kind kind;
 	// The factor is step / warmup before this step. ONE_CYCLE: the step of the highest rate (0:
 	// 0.3 steps - 1). Not with FUNCTION.
 	int64_t warmup;
-	// STEP: steps between drops; EXPONENTIAL: steps of one factor; others: all steps, warm-up
-	// included
+	// STEP: steps between drops; EXPONENTIAL: of one factor; others: all steps, warm-up included
 	int64_t steps;
 	// STEP, EXPONENTIAL: of each drop (0: 0.1). COSINE, POLYNOMIAL: at the end, from 0 to 1.
 	// ONE_CYCLE: at the beginning (0: 0.04).
 	double factor;
-	// FUNCTION: called once for each update, in order, on a thread of the run. It must not call
-	// Choir. A result that is negative or not finite fails the update.
+	// FUNCTION: called once for each update, in order, on a thread of the run. It does not call
+	// Choir. Its result is finite, 0 or more.
 	double (*fn)(int64_t step, void *user);
 	void *user;
 	double power; // POLYNOMIAL: more than 0 (0: 1)
@@ -95,12 +87,11 @@ typedef struct {
 // The loss is multiplied by the scale, and every gradient divided by it before the update
 // (Micikevicius et al. 2018). DYNAMIC: after period applied updates in a row the scale is
 // multiplied by multiplier, if f32 can hold the product. If a summed gradient is not finite, all
-// replicas skip the update and the scale is divided by multiplier, but not below 1. At 1 this is
-// CHOIR_INVALID, unless .nonfinite is SKIP. A checkpoint keeps a dynamic scale. Mixed precision
-// in f16 needs one (precision.h).
+// replicas skip the update and the scale is divided by multiplier, down to 1; at 1 this is
+// CHOIR_INVALID, unless .nonfinite is SKIP. A checkpoint keeps a dynamic scale.
 typedef enum { CHOIR_LOSS_SCALE_DYNAMIC = 0, CHOIR_LOSS_SCALE_FIXED } choir_loss_scale_kind;
 
-// The scale of the loss.
+// How the loss is scaled.
 typedef struct {
 	size_t size;
 	choir_loss_scale_kind kind;
@@ -109,8 +100,8 @@ typedef struct {
 	double multiplier; // DYNAMIC: more than 1; 0: 2
 } choir_loss_scale;
 
-// A learning rate and a weight decay for variables whose names match a pattern in names
-// ("*/bias,*/beta"): fnmatch (POSIX) without flags, so "*" also matches slashes.
+// For variables whose names match a pattern in names ("*/bias,*/beta"): POSIX fnmatch without
+// flags.
 typedef struct {
 	size_t size;
 	const char *names;
@@ -119,9 +110,8 @@ typedef struct {
 	double weight_decay; // ADAMW, LION, LAMB; 0 means the optimizer's decay, CHOIR_ZERO 0
 } choir_parameter_group;
 
-// What becomes of an update with a gradient that is not finite. The failure, or a warning in the
-// log, names the step, the variable, the element and the replica, as far as the host can read
-// them.
+// What becomes of an update with a gradient that is not finite. The failure or the log's warning
+// names it.
 typedef enum {
 	CHOIR_NONFINITE_ERROR = 0, // CHOIR_INVALID, and nothing is changed
 	CHOIR_NONFINITE_SKIP, // all replicas skip the update, and it is not counted
@@ -129,7 +119,7 @@ typedef enum {
 	CHOIR_NONFINITE_IGNORE
 } choir_nonfinite;
 
-// Options of an optimizer.
+// How an optimizer works.
 typedef struct {
 	size_t size;
 	double learning_rate; // 0: 1e-3 (SGD, MOMENTUM: 1e-2)
@@ -141,87 +131,80 @@ typedef struct {
 	double epsilon; // not SGD, MOMENTUM, LION: 0 means 1e-7, CHOIR_ZERO 0
 	double weight_decay; // ADAMW: 0 means 1e-2, CHOIR_ZERO 0; LION, LAMB: default 0
 	// All gradients are multiplied by global_clip_norm / max(norm, global_clip_norm), with the
-	// norm of all summed gradients together. 0: no clipping. It costs a second pass over the
-	// sums.
+	// norm of all summed gradients together. 0: no clipping. Costs a second pass over the sums.
 	double global_clip_norm;
 	choir_nonfinite nonfinite;
-	// NULL: none. All gradients must be those of the scaled loss: choir_optimizer_minimize scales
-	// it; elsewhere use choir_optimizer_scale_loss.
+	// Gradients are those of the scaled loss: choir_optimizer_minimize scales it, else use
+	// choir_optimizer_scale_loss. NULL: none.
 	const choir_loss_scale *loss_scale;
 	double rho; // RMSPROP: 0 means 0.9, CHOIR_ZERO 0
 	// The first group that matches a variable's name counts.
 	const choir_parameter_group *groups;
 	size_t n_groups;
 	double initial_accumulator; // ADAGRAD: 0 means 0.1, CHOIR_ZERO 0
-	// Above 0: each variable has an exponential moving average "NAME/average" (Polyak and
-	// Juditsky 1992; Keras' use_ema and ema_momentum): the value after the first update, then
-	// ema_momentum average + (1 - ema_momentum) w (choir_optimizer_swap_averages). Below 1; not
-	// with lock-free workers (CHOIR_UNSUPPORTED).
+	// Above 0: each variable has an exponential moving average "NAME/average" (Keras' use_ema):
+	// the value after the first update, then ema_momentum average + (1 - ema_momentum) w
+	// (choir_optimizer_swap_averages). Below 1; not with lock-free workers (CHOIR_UNSUPPORTED).
 	double ema_momentum;
 } choir_optimizer_options;
 
-// CHOIR_INVALID: an unknown kind; a learning rate that is not positive and finite; a beta or
-// momentum outside [0, 1); an option that the kind does not have. CHOIR_STATE: in a replica.
+// The learning rate is above 0, betas and momentum in [0, 1); options of other kinds are
+// CHOIR_INVALID. CHOIR_STATE: in a replica.
 choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_optimizer_options *o);
 
 // Called in all replicas. Runs the backward pass of tape from loss, a scalar of the replica's
 // frame, adds the gradients of all trainable variables read since the tape began, each as soon as
-// it is final, and asks for the update. Earlier reads of these variables are then invalid.
-// CHOIR_INVALID: no trainable variable was read.
+// it is final, and asks for the update. Earlier reads of these variables are then invalid. At
+// least one was read.
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 		choir_optimizer *o, choir_tensor *loss, choir_tape *tape);
 
 // Called in all replicas, with the same variables in the same order. Adds the final gradient of v
-// in this replica: a tensor of the replica's frame, with v's dtype and shape, or indexed slices
-// of one (tensor.h). Borrowed memory is copied. CHOIR_INVALID: a second gradient of v in one
-// update.
+// in this replica: a tensor of the replica's frame, with v's dtype and shape, or indexed slices of
+// one (tensor.h). Borrowed memory is copied. v has one gradient in an update.
 //
-// Indexed slices give the bits of dense gradients. As in Keras, momentum, moments and weight
-// decay act on all rows. Choir makes no dense gradient, and SGD changes only the rows of the
-// slices, if: all replicas add slices; all devices use host memory; a parameter server has one
-// worker; there is no global_clip_norm, loss scale or NONFINITE_SKIP; with several workers, the
-// slices are smaller than the dense gradient.
+// Indexed slices give the bits of dense gradients. As in Keras, momentum, moments and weight decay
+// act on all rows. Choir makes no dense gradient, and SGD changes only the rows of the slices, if:
+// all replicas add slices; all devices use host memory; a parameter server has one worker; there
+// is no global_clip_norm, loss scale or NONFINITE_SKIP; with several workers, the slices are
+// smaller than the dense gradient.
 choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 
-// For a backward pass written by hand: gradient is packed host memory of the program, with v's
-// dtype and shape. It must not change until choir_strategy_run (outside of runs:
-// choir_optimizer_apply_gradients) returns, so it cannot be on the stack of the replica's
-// function. Call this as soon as a gradient is final: from the second step on, gradients are
-// summed while backward passes go on. CHOIR_INVALID also: bytes is not v's size.
+// For a backward pass by hand: gradient is packed host memory of the program, with v's dtype and
+// shape. It must not change until choir_strategy_run (outside of runs:
+// choir_optimizer_apply_gradients) returns. Call this as soon as a gradient is final: from the
+// second step on, gradients are summed during backward passes.
 CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o,
 		choir_replica *r, choir_variable *v, const void *gradient, size_t bytes);
 
-// Called in all replicas, after the last gradient. Asks for the update. Without this call, a
-// replica that has added gradients fails (CHOIR_STATE).
+// Called in all replicas, after the last gradient. Asks for the update. A replica that has added
+// gradients fails without it (CHOIR_STATE).
 CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 		choir_optimizer *o, choir_replica *r);
 
-// Gives loss times the scale, in all replicas. Waits for updates that this replica has asked for.
+// Loss times the scale, in all replicas. Waits for updates that this replica has asked for.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
-// The scale of the next update; 1 without loss scaling. Call this outside of runs, or in a
-// replica after choir_optimizer_scale_loss.
+// That of the next update; 1 without loss scaling. Outside of runs, or in a replica after
+// choir_optimizer_scale_loss.
 double choir_optimizer_loss_scale(const choir_optimizer *o);
 
-// The learning rate of the next update, with its schedule. NAN: o is NULL, or the schedule's
-// function gives an invalid rate. Threads: any, but not during an update of o if the schedule has
-// a function.
+// That of the next update, with its schedule. NAN: o is NULL, or the schedule's function gives an
+// invalid rate. Threads: any; with a function, not during an update of o.
 double choir_optimizer_learning_rate(const choir_optimizer *o);
 
 // Sets the rate that the schedule multiplies, from the next update on; a checkpoint keeps it. In
-// cross-replica context, outside of runs, on all workers. CHOIR_INVALID: a rate that is not
-// positive and finite; a schedule of kind FUNCTION.
+// cross-replica context, outside of runs, on all workers. The schedule's kind is not FUNCTION.
 CHOIR_MUST_CHECK choir_status choir_optimizer_set_learning_rate(choir_optimizer *o, double rate);
 
-// Exchanges the values of all variables that o has updated with their averages (ema_momentum),
-// for an evaluation or a weights file; the next call exchanges them back. Until then, updates by
-// o and saves of checkpoints are CHOIR_STATE. Statistics of batch normalization are not averaged.
-// In cross-replica context, outside of runs, on all workers. CHOIR_INVALID: o has no averages.
-// After a failure of a device the variables are undefined.
+// Exchanges variables that o has updated with their averages (ema_momentum), for an evaluation or
+// a weights file; the next call exchanges them back. Until then, updates by o and saves of
+// checkpoints are CHOIR_STATE. Statistics of batch normalization are not averaged. Called as
+// choir_optimizer_set_learning_rate. After a failure of a device the variables are undefined.
 CHOIR_MUST_CHECK choir_status choir_optimizer_swap_averages(choir_optimizer *o);
 
-// Whether the averages are in place.
+// Whether averages are in place.
 bool choir_optimizer_has_swapped(const choir_optimizer *o);
 
 // Updates n different variables at once, in cross-replica context. Per-replica gradients are

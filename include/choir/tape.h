@@ -1,14 +1,12 @@
 // Gradients: reverse-mode differentiation. A tape records the operations of its frame from
-// choir_tape_begin on. A backward pass applies each operation's gradient rule once, from the
-// newest to the oldest. A replica call without a tape is evaluation: dropout is off. A frame has
-// at most one tape, until it is cleared, or rewound to a point before the tape.
+// choir_tape_begin on. Without a tape, dropout is off. A frame has at most one tape, until it is
+// cleared, or rewound to a point before the tape.
 //
-// A backward pass from y, for example a loss, frees recorded results that y was made from as soon
-// as no older operation needs them; using one is CHOIR_STATE. So use logits, or the losses whose
-// mean is y, before choir_tape_gradient or choir_optimizer_minimize (optimizer.h). It does not
-// free: y and the sources; results that were returned, passed to a merge call or exported; views
-// (choir_reshape, choir_stop_gradient, choir_with_count) that y was not made from; constants;
-// arguments; reads of variables that have not changed.
+// A backward pass from y, for example a loss, frees recorded results that y was made from: using
+// one, such as logits, is CHOIR_STATE. It does not free: y and the sources; results that were
+// returned, passed to a merge call or exported; views (choir_reshape, choir_stop_gradient,
+// choir_with_count) that y was not made from; constants; arguments; reads of variables that have
+// not changed.
 // Threads: the thread of its frame.
 #pragma once
 
@@ -22,43 +20,37 @@ typedef struct choir_tape choir_tape;
 choir_tape *choir_tape_begin(choir_frame *f);
 
 // Runs the backward pass. gradients[i] becomes the gradient of the sum of y's elements with
-// respect to sources[i], in its dtype and shape: zeros if y does not depend on it, perhaps
-// indexed slices (tensor.h). y and the sources are floating-point tensors of the tape's frame. A
-// source may be y or any tensor that y was made from, also twice; for a variable it is its read,
-// the same tensor in one call of a replica. A tape has one such pass, and then records nothing
-// more.
+// respect to sources[i], in its dtype and shape: zeros if y does not depend on it, perhaps indexed
+// slices (tensor.h). y and the sources are floating-point tensors of the tape's frame. A source
+// may be y or any tensor that y was made from, also twice; for a variable it is its read, the same
+// tensor in one call of a replica. A tape has one such pass, and then records nothing more.
 //
 // After a failure all gradients[] are NULL; an earlier failure of the frame is returned.
 // CHOIR_STATE: the backward pass has run already, or a variable changed since it was read.
-// CHOIR_INVALID: y or a source is of another frame, or of an integer dtype. Operations of the
-// pass may fail, too.
 CHOIR_MUST_CHECK choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], choir_tensor *gradients[]);
 
 // Gradients of gradients
 
 // The tape goes on: it records the backward pass and frees nothing. So y of a later pass may be
-// made from the gradients, for example for second derivatives in a loss. Recorded passes may be
-// repeated, and one choir_tape_gradient or choir_optimizer_minimize may follow. All that they
-// compute stays until the frame is cleared. Gradients are dense. This is a nested
-// tf.GradientTape, and create_graph=True in PyTorch.
+// made from the gradients. Recorded passes may be repeated, and one choir_tape_gradient or
+// choir_optimizer_minimize may follow. All that they compute stays until the frame is cleared.
+// Gradients are dense. This is a nested tf.GradientTape, and create_graph=True in PyTorch.
 //
 // Fused operations are computed by simpler ones, whose gradients may differ by rounding.
-// CHOIR_UNSUPPORTED: y depends on a source through a custom operation, whose gradient has no
-// gradient. Otherwise it fails as choir_tape_gradient.
+// CHOIR_UNSUPPORTED: y depends on a source through a custom operation. Otherwise it fails as
+// choir_tape_gradient.
 CHOIR_MUST_CHECK choir_status choir_tape_gradient_recorded(choir_tape *tape, choir_tensor *y,
 		size_t n, choir_tensor *const sources[], choir_tensor *gradients[]);
 
 // The derivatives of each element of y with respect to each of x: [y's shape, x's shape], by one
-// recorded pass for each element of y. CHOIR_INVALID: more than CHOIR_MAX_RANK axes. Otherwise it
-// fails as choir_tape_gradient_recorded.
+// recorded pass for each element of y. Fails as choir_tape_gradient_recorded.
 choir_tensor *choir_jacobian(choir_tape *tape, choir_tensor *y, choir_tensor *x);
 
 // Multiplies the Hessian of the sum of y's elements by vectors: products[i] is the sum over k of
-// the second derivatives by sources[i] and sources[k], times vectors[k], of sources[k]'s shape.
-// It costs two recorded passes, and never makes the Hessian (Pearlmutter 1994, Fast exact
-// multiplication by the Hessian). Fails as choir_tape_gradient_recorded; CHOIR_INVALID also: a
-// vector that does not fit. After a failure all products[] are NULL.
+// the second derivatives by sources[i] and sources[k], times vectors[k], of sources[k]'s shape. It
+// costs two recorded passes (Pearlmutter 1994). Fails as choir_tape_gradient_recorded; all
+// products[] are then NULL.
 CHOIR_MUST_CHECK choir_status choir_hessian_vector_product(choir_tape *tape, choir_tensor *y,
 		size_t n, choir_tensor *const sources[], choir_tensor *const vectors[],
 		choir_tensor *products[]);
@@ -67,30 +59,27 @@ CHOIR_MUST_CHECK choir_status choir_hessian_vector_product(choir_tape *tape, cho
 typedef choir_tensor *choir_formula_fn(choir_tensor *const inputs[], void *user);
 
 // Computes fn(inputs) and keeps only the inputs and the result on the tape (gradient
-// checkpointing: Chen et al. 2016, arXiv:1604.06174). Other tensors of fn are freed when this
-// call returns; the backward pass calls fn again, with the same random numbers. Gradients flow to
-// the inputs, to variables that fn reads, and to other tensors that it uses. fn may apply layers
-// and call choir_recompute. Side effects, for example of a metric, happen twice. user must live
-// as long as the tape.
+// checkpointing: arXiv:1604.06174). Other tensors of fn are freed when this call returns; the
+// backward pass calls fn again, with the same random numbers. Gradients flow to the inputs, to
+// variables that fn reads, and to other tensors that it uses. fn may apply layers and call
+// choir_recompute. Side effects, for example of a metric, happen twice. user must live as long as
+// the tape.
 //
-// NULL: fn's failure. CHOIR_INVALID: no input; a result of another frame; in the backward pass, a
-// result whose dtype or shape differs from the first.
+// The result is in the inputs' frame, and has the same dtype and shape in the backward pass.
 choir_tensor *choir_recompute(
 		size_t n, choir_tensor *const inputs[], choir_formula_fn *fn, void *user);
 
 // Checks the tape's gradients of fn, whose result must be f64, against finite differences, as a
-// test of operations and layers. Fixed random weights make a sum of the result, so errors cannot
-// cancel. Its gradient with respect to each element x of each f64 input is compared with the
-// central difference (fn(x + h) - fn(x - h)) / 2h, where h is 6e-6 max(1, |x|), about the cube
-// root of f64's precision. All evaluations have a tape and draw the same random numbers, so
-// dropout can be checked. Integer inputs stay unchanged.
+// test of operations and layers. The gradient of a sum of the result with fixed random weights is
+// compared, for each element x of each f64 input, with the central difference (fn(x + h) - fn(x -
+// h)) / 2h, where h is 6e-6 max(1, |x|). All evaluations have a tape and draw the same random
+// numbers.
 //
 // CHOIR_INVALID, which the frame does not keep: the largest relative difference exceeds tolerance
 // (0: 1e-6). It is the difference divided by the largest of the two derivatives, a hundredth of
 // the input's largest derivative, and a hundredth of the sum. Other failures are those of fn;
-// CHOIR_STATE: the frame has a tape; CHOIR_INVALID: a result that is not f64, inputs of several
-// frames, floating-point inputs that are not f64, no f64 input. The call frees all that it made
-// in the frame.
+// CHOIR_STATE: the frame has a tape. Floating-point inputs, at least one, are f64. The call frees
+// all that it made in the frame.
 CHOIR_MUST_CHECK choir_status choir_check_gradient(size_t n, choir_tensor *const inputs[],
 		double tolerance, choir_formula_fn *fn, void *user);
 

@@ -1,8 +1,7 @@
 // Tensors and the frames that own them. A frame is the memory of one context on one device, for
-// example of one call of a replica. A tensor is a value: packed, row-major elements of one dtype,
-// rank 0 to 8, which never change. It lives until its frame is cleared. Operands of two frames
-// are CHOIR_INVALID, so a program cannot mix tensors of two replicas by mistake; choir_copy
-// copies a tensor to another frame.
+// example of one call of a replica. A tensor's elements are packed, row-major, of one dtype, rank
+// 0 to 8, and never change. It lives until its frame is cleared. Operands have one frame;
+// choir_copy copies a tensor to another.
 //
 // Work may still be queued on the frame's device when a call returns. A call that "waits" returns
 // when the tensor is final, and reports the failure of queued work.
@@ -20,9 +19,9 @@ CHOIR_C_BEGIN
 // The largest number of dimensions.
 enum { CHOIR_MAX_RANK = 8 };
 
-// Arithmetic takes f32, f64, f16 and bf16, and most operations also i32, i64 and u8 (op.h). f16
-// and bf16 are computed in f32, and each result is rounded to nearest, ties to even; their sums
-// are f32. A bool is one byte, 0 or 1. It can be made, filled, copied, viewed and cast.
+// Arithmetic takes f32, f64, f16 and bf16, and mostly also i32, i64 and u8 (op.h). f16 and bf16
+// are computed in f32, and each result is rounded to nearest, ties to even; their sums are f32. A
+// bool is one byte, 0 or 1.
 typedef enum {
 	CHOIR_F32 = 0,
 	CHOIR_F64,
@@ -37,14 +36,14 @@ typedef enum {
 // "f32", "bf16", or "unknown".
 const char *choir_dtype_name(choir_dtype dtype);
 
-// A dimension of 0 is legal: the tensor is empty.
+// A dimension of 0 makes the tensor empty.
 typedef struct {
 	int rank; // 0: a scalar
 	int64_t dim[CHOIR_MAX_RANK];
 } choir_shape;
 
-// The number of elements, or CHOIR_NONE for an invalid shape: a rank outside 0 to CHOIR_MAX_RANK,
-// a negative dimension, or more than 63 bits of elements.
+// The number of elements. CHOIR_NONE: an invalid rank or dimension, or more than 63 bits of
+// elements.
 int64_t choir_shape_elements(const choir_shape *shape);
 
 // A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1). A negative axis counts from the last.
@@ -58,24 +57,23 @@ typedef struct choir_tensor choir_tensor;
 
 // Frames
 
-// Makes a frame for the program on device d (NULL: cpu:0). Its random numbers are those of step
-// 0, replica 0 and the operation's seed. Choir makes and frees the frames of replicas, merge
-// calls and sets of values. Fails as choir_device_find.
+// Makes a frame for the program on device d (NULL: cpu:0). Random numbers are those of step 0,
+// replica 0. Fails as choir_device_find.
 choir_frame *choir_frame_new(choir_device *d);
 
 // Frees a frame of choir_frame_new and its tensors. Waits for its device.
 void choir_frame_free(choir_frame *f);
 
 // Waits for queued work, then frees all tensors of f and its tape, and forgets its failure. The
-// memory stays, so a repeated step allocates nothing. The count of random draws continues.
+// memory and the count of random draws stay.
 void choir_frame_clear(choir_frame *f);
 
-// The present point of f, for choir_frame_rewind.
+// The present point of f.
 size_t choir_frame_mark(choir_frame *f);
 
-// Waits for queued work, then frees all that was made since mark: tensors, their records on the
-// tape, and a tape that began later. The frame keeps its failure. Ignores a mark that is not
-// before the present point.
+// Waits for queued work, then frees all that was made since choir_frame_mark: tensors, their
+// records on the tape, and a tape that began later. The frame keeps its failure. Ignores a later
+// mark.
 void choir_frame_rewind(choir_frame *f, size_t mark);
 
 // The first failure since f was cleared, or CHOIR_OK.
@@ -86,20 +84,18 @@ bool choir_frame_is_training(const choir_frame *f);
 
 // Making tensors
 
-// Copies data: packed, row-major elements; NULL only for an empty shape. CHOIR_INVALID: an
-// unknown dtype, an invalid shape.
+// Copies data: packed, row-major elements; NULL only for an empty shape.
 choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Like choir_constant, but without the copy if the device can use host memory. data stays the
-// caller's and must not change until f is cleared. Choir copies it where it must live longer: in
-// results, and in arguments of merge calls.
+// caller's and must not change until f is cleared. Results and arguments of merge calls are
+// copies.
 choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Makes a plain number: a scalar that takes the dtype of the first operand that is none, or f64.
-// CHOIR_INVALID: that dtype cannot hold the value, as 0.5 or 300 in u8. A source of gradients
-// (tape.h) cannot be a plain number: use choir_fill. If all replicas reduce the same plain
-// number, MEAN is the number, and SUM is CHOIR_INVALID (exceptions: docs/rules.md, section 8).
+// CHOIR_INVALID: 0.5 or 300 in u8. It cannot be a source of gradients (tape.h): use choir_fill.
+// Reductions treat it apart (docs/rules.md, section 8).
 choir_tensor *choir_number(choir_frame *f, double value);
 
 // Waits, then copies t and its count (choir_with_count) into the frame to. No gradient flows.
@@ -109,15 +105,10 @@ choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
 // NULL: the shape of a scalar.
 const choir_shape *choir_tensor_shape(const choir_tensor *t);
-
 // CHOIR_F64 for a plain number, CHOIR_F32 for NULL.
 choir_dtype choir_tensor_dtype(const choir_tensor *t);
-
-// The frame that owns t.
 choir_frame *choir_tensor_frame(const choir_tensor *t);
-
-// The device of t's memory, which may differ from the frame's: an argument of a merge call stays
-// on the replica's device.
+// The device of t's memory. An argument of a merge call stays on the replica's device.
 choir_device *choir_tensor_device(const choir_tensor *t);
 
 // Waits, then gives the elements, read-only, until t is freed. CHOIR_UNSUPPORTED: the host cannot
@@ -125,36 +116,31 @@ choir_device *choir_tensor_device(const choir_tensor *t);
 const void *choir_tensor_data(const choir_tensor *t);
 
 // Waits, then gives the only element, of any rank; an i64 beyond 2^53 is rounded. NAN: t is NULL,
-// or a failure. CHOIR_INVALID: t does not have one element.
+// or a failure.
 double choir_tensor_number(const choir_tensor *t);
 
-// Waits, then copies all elements to host memory, from any device. CHOIR_INVALID: bytes is not
-// the tensor's size. NULL: the thread's last failure, or CHOIR_INVALID.
+// Waits, then copies all elements, of bytes, to host memory. NULL: the thread's last failure, or
+// CHOIR_INVALID.
 CHOIR_MUST_CHECK choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes);
 
 // Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]", as snprintf does but in
-// no locale. Above 64 elements, only both ends of long axes are shown. After a failure the text
-// is empty and the result 0. NULL gives "(null)".
+// no locale; of more than 64 elements only the ends of long axes. After a failure the text is
+// empty and the result 0. NULL gives "(null)".
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
-// Indexed slices: some rows of a larger dense tensor (TensorFlow's IndexedSlices), for example
-// the gradient of an embedding table. Reductions (cross.h), merge calls, optimizers and results
-// take them. All other calls refuse them with CHOIR_UNSUPPORTED; choir_to_dense (op.h) makes the
-// dense tensor.
+// Indexed slices: some rows of a larger dense tensor (TensorFlow's IndexedSlices), for example an
+// embedding's gradient. Reductions (cross.h), merge calls, optimizers and results take them; other
+// calls are CHOIR_UNSUPPORTED (choir_to_dense, op.h).
 
 // Makes slices of a dense tensor of rows rows: row i of values is added to row indices[i]; all
-// else is 0. The result is a view of values. indices is a vector of i32 or i64; borrowed ones are
-// copied. CHOIR_INVALID: values is a scalar or has another number of rows than indices; an index
-// is out of range; the tensors are of two frames.
+// else is 0. The result is a view of values. indices is a vector of i32 or i64, one for each row
+// of values; borrowed ones are copied.
 choir_tensor *choir_indexed_slices(choir_tensor *values, choir_tensor *indices, int64_t rows);
-
-// Whether t is indexed slices.
 bool choir_tensor_is_slices(const choir_tensor *t);
-
-// The number of rows of the dense tensor, or 0.
+// Of the dense tensor, or 0.
 int64_t choir_slices_rows(const choir_tensor *t);
 
-// Views. CHOIR_INVALID: t is not indexed slices.
+// Views of indexed slices.
 choir_tensor *choir_slices_values(choir_tensor *t);
 choir_tensor *choir_slices_indices(choir_tensor *t);
 
@@ -164,20 +150,18 @@ choir_tensor *choir_slices_indices(choir_tensor *t);
 struct DLManagedTensorVersioned;
 
 // Makes a tensor in f that shares the memory of managed, and takes ownership, also after a
-// failure. The elements are copied if the device has its own memory, strides are not packed, or
-// the alignment is not the dtype's. Choir calls the deleter once: after the copy, or after the
-// last tensor on the memory is freed. If another thread or a replica function frees it, the call
-// comes when a choir_strategy_run ends or a thread imports again. Do not write shared elements
-// before the deleter is called.
+// failure. They are copied if the device has its own memory, strides are not packed, or the
+// alignment is not the dtype's. Choir calls the deleter once: after the copy, or after the last
+// tensor on the memory is freed. If another thread or a replica function frees it, the call comes
+// when a choir_strategy_run ends or a thread imports again. Until then, do not write the elements.
 //
 // CHOIR_UNSUPPORTED: another major version, memory that is not the host's, a type without a
-// choir_dtype. CHOIR_INVALID: an invalid shape, data is NULL.
+// choir_dtype.
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
-// Waits, then exports t's memory, read-only since other tensors may use it, until the consumer
-// calls the deleter: on any thread, even after the frame is freed. Memory that may change
-// (borrowed, or a variable's) is copied, and the export is marked as a copy. CHOIR_UNSUPPORTED:
-// the host cannot reach the memory.
+// Waits, then exports t's memory, read-only, until the consumer calls the deleter: on any thread,
+// even after the frame is freed. Memory that may change (borrowed, or a variable's) is copied, and
+// the export is marked as a copy. CHOIR_UNSUPPORTED: the host cannot reach the memory.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 
 CHOIR_C_END

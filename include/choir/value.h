@@ -1,9 +1,6 @@
 // Values of replicas, and sets of values by name: the arguments and results of runs, merge calls
-// and updates. A choir_values is a flat set of leaves with names like "encoder/w". A leaf, a
-// choir_value, is one tensor for all replicas, a tensor for each replica, equal tensors on
-// several devices, a variable, or only a list of devices (a destination). A value is not a
-// tensor, so a formula with a per-replica value does not compile. Reduce it, or take one
-// replica's tensor.
+// and updates. A choir_values is a flat set of leaves with names like "encoder/w". A leaf is a
+// choir_value. A value is not a tensor: a formula needs it reduced, or one replica's tensor.
 //
 // Ownership: a value lives as long as the tensors of its frame; in a set, until the set is
 // cleared, filled again or freed; in a merge call, until the call ends.
@@ -21,7 +18,7 @@ typedef struct choir_variable choir_variable;
 typedef struct choir_value choir_value;
 typedef struct choir_values choir_values;
 
-// The kinds of values.
+// What a value is.
 typedef enum {
 	CHOIR_VALUE_PLAIN, // one tensor for all replicas
 	CHOIR_VALUE_PER_REPLICA, // a tensor for each replica, in the order of ids
@@ -33,31 +30,27 @@ typedef enum {
 // Leaves
 
 // Makes a plain value in t's frame, or the variable of a component (choir_variable_component).
-// choir_values_set_local makes per-replica values.
 choir_value *choir_tensor_as_value(choir_tensor *t);
 
 // The same object each time, without a frame.
 choir_value *choir_variable_as_value(choir_variable *v);
 
-// The tensor of a plain value, or the first of a mirrored value, in the value's frame.
-// CHOIR_INVALID: v is a per-replica value (use choir_value_local), a variable or a destination.
+// The tensor of a plain value, or the first of a mirrored value, in the value's frame. For
+// per-replica values there is choir_value_local.
 choir_tensor *choir_value_tensor(choir_value *v);
 
 // The variable. NULL without a failure: v is of another kind.
 choir_variable *choir_value_variable(choir_value *v);
-
-// One of the kinds above.
 choir_value_kind choir_value_kind_of(const choir_value *v);
 
 // The number of local results. Plain: 1. Per-replica: local replicas (strategy.h). Mirrored or
 // destination: devices. Variable: copies, or 1 if it is in shards.
 int choir_value_local_count(const choir_value *v);
 
-// Gives a local result in the value's frame: a view, or a copy if memory is not shared. index is
-// a local_replica, or the index of a device or copy. NULL without a failure: nothing was set for
-// this replica. CHOIR_INVALID: index is out of range; v is a destination, or a result of
-// choir_variable_as_value (use choir_variable_read). CHOIR_STATE: an update left the variable
-// undefined.
+// Gives a local result in the value's frame: a view, or a copy if memory is not shared. index is a
+// local_replica, or the index of a device or copy. NULL without a failure: nothing was set for
+// this replica. v is no destination, and not from choir_variable_as_value (use
+// choir_variable_read). CHOIR_STATE: an update left the variable undefined.
 choir_tensor *choir_value_local(choir_value *v, int index);
 
 // Sets of leaves
@@ -65,30 +58,26 @@ choir_tensor *choir_value_local(choir_value *v, int index);
 // Makes an empty set for runs of s (NULL: the default strategy). After s is freed, the set can
 // only be freed. CHOIR_STATE: s was made before a fork. Threads: any.
 choir_values *choir_values_new(choir_strategy *s);
-
-// Frees a set, also NULL.
 void choir_values_free(choir_values *set);
 
-// Frees the set's leaves, values and tensors, and forgets its frame's failure. The memory stays,
-// so filling the set again allocates nothing.
+// Frees the set's leaves, values and tensors, and forgets its frame's failure. The memory stays
+// for the next filling.
 void choir_values_clear(choir_values *set);
 
-// The set's frame, on cpu:0, for tensors that become leaves. choir_values_clear clears it.
+// On cpu:0, for tensors that become leaves. choir_values_clear clears it.
 choir_frame *choir_values_frame(choir_values *set);
 
 // CHOIR_NOT_FOUND: there is no such leaf. NULL without a failure: set or name is NULL.
 choir_value *choir_values_find(choir_values *set, const char *name);
 
 // Setting a leaf again replaces it. A tensor of the set's frame is used directly; memory that it
-// borrows must stay valid until the set is cleared. The set keeps a view of any other tensor, or
-// a copy if it is borrowed, a read of a variable, or on another device. So a leaf does not
-// change.
+// borrows must stay valid until the set is cleared. Of any other tensor the set keeps a view, or a
+// copy if it is borrowed, a read of a variable, or on another device.
 //
-// CHOIR_INVALID: an empty name. CHOIR_STATE: a tensor that is dead or a stale read. A NULL value
-// or tensor gives the thread's last failure, or CHOIR_INVALID.
+// CHOIR_STATE: a tensor that is dead or a stale read. A NULL value or tensor gives the thread's
+// last failure, or CHOIR_INVALID.
 
-// Sets a leaf to any value, also one of another set or a reduction. CHOIR_INVALID: v has another
-// number of replicas.
+// Sets a leaf to any value of as many replicas, also one of another set or a reduction.
 CHOIR_MUST_CHECK choir_status choir_values_set(
 		choir_values *set, const char *name, choir_value *v);
 
@@ -99,18 +88,16 @@ CHOIR_MUST_CHECK choir_status choir_values_set_local(
 
 // Splits a global batch [rows, ...] into a per-replica leaf of views. With R replicas, the first
 // rows mod R get rows / R + 1 rows each, the others rows / R. Each of several workers passes the
-// whole batch and keeps its replicas' rows (docs/rules.md, section 9). CHOIR_INVALID: t is a
-// scalar, or another leaf was split into other numbers of rows.
+// whole batch and keeps its replicas' rows. All split leaves have as many rows.
 CHOIR_MUST_CHECK choir_status choir_values_split(
 		choir_values *set, const char *name, choir_tensor *t);
 
-// Makes one replica's tensor in f, the set's frame on the replica's device. count is the number
-// of replicas of all workers. NULL is a failure, which f keeps or choir_fail has recorded.
+// Makes one replica's tensor in f, the set's frame on the replica's device. count is the number of
+// replicas of all workers. NULL is a failure, which f keeps or choir_fail has recorded.
 typedef choir_tensor *choir_value_fn(choir_frame *f, int replica_id, int count, void *user);
 
 // Sets a per-replica leaf to fn's results. fn is called for each local replica, in order, on this
-// thread. Returns fn's first failure, with the leaf and the replica in its text; earlier
-// replicas' tensors stay set. CHOIR_INVALID: fn returned NULL without a failure.
+// thread. Returns fn's first failure; earlier replicas' tensors stay set.
 CHOIR_MUST_CHECK choir_status choir_values_set_from_function(
 		choir_values *set, const char *name, choir_value_fn *fn, void *user);
 

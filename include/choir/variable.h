@@ -1,21 +1,19 @@
-// Variables: named memory that outlives a step, which Choir keeps consistent between replicas. A
-// mirrored (ON_WRITE) variable has one value for all replicas, and one copy for each separate
-// memory of its strategy's devices: a single copy on CPUs. An ON_READ variable has a component
-// for each replica, which writes it without a sync point; a read outside of replicas combines
-// them by the aggregation. The context of the frame decides what a read means, and the context of
-// the written tensor's frame what a write means. So the same code is right in every context
-// (docs/rules.md, sections 3 to 5).
+// Variables: named memory that outlives a step, consistent between replicas. A mirrored (ON_WRITE)
+// variable has one value for all replicas, and one copy for each separate memory of its strategy's
+// devices. An ON_READ variable has a component for each replica, which writes it without a sync
+// point; a read outside of replicas combines them by the aggregation. A frame's context decides
+// what reads into it and writes of its tensors mean (docs/rules.md, sections 3 to 5).
 //
-// A failed update or write may leave a variable undefined: reads fail with CHOIR_STATE until it
-// is assigned or restored.
-// Threads: any thread may call a getter. The thread of a context makes the context's other calls.
+// A failed update or write may leave a variable undefined: reads are CHOIR_STATE until it is
+// assigned or restored.
+// Threads: any for getters; other calls come from the thread of the context.
 #pragma once
 
 #include "value.h"
 
 CHOIR_C_BEGIN
 
-// When the copies of a variable are made equal.
+// When copies are made equal.
 typedef enum {
 	CHOIR_SYNCHRONIZATION_AUTO = 0, // ON_WRITE
 	CHOIR_SYNCHRONIZATION_ON_WRITE, // mirrored
@@ -32,32 +30,32 @@ typedef enum {
 	CHOIR_AGGREGATION_ONLY_FIRST_REPLICA // replica 0's value
 } choir_aggregation;
 
-// Random initializers are for f32 and f64. The numbers depend on the strategy's seed and the
-// variable's name (Philox), not on the order of variables.
+// Random initializers are for f32 and f64. The numbers depend only on the strategy's seed and the
+// variable's name (Philox).
 typedef enum {
 	CHOIR_INITIALIZER_ZEROS = 0,
 	CHOIR_INITIALIZER_ONES,
-	// Uniform in +-sqrt(6 / (in + out)): Glorot and Bengio 2010. in and out are the last two
-	// dimensions, each times the product of those before. As in Keras, both are the length of a
-	// vector, and 1 for a scalar.
+	// Uniform in +-sqrt(6 / (in + out)): Glorot, Bengio 2010. in and out are the last two
+	// dimensions, each times the product of those before; for a vector both are its length, for a
+	// scalar 1.
 	CHOIR_INITIALIZER_GLOROT_UNIFORM,
 	// Normal, mean 0, deviation sqrt(2 / in), not truncated: He et al. 2015.
 	CHOIR_INITIALIZER_HE_NORMAL,
 	CHOIR_INITIALIZER_NORMAL, // normal, mean 0, deviation scale
 	CHOIR_INITIALIZER_UNIFORM, // uniform in +-scale
-	CHOIR_INITIALIZER_TRUNCATED_NORMAL, // NORMAL, but numbers beyond 2 deviations are drawn again
+	CHOIR_INITIALIZER_TRUNCATED_NORMAL, // NORMAL, within 2 deviations
 	CHOIR_INITIALIZER_GLOROT_NORMAL, // normal, deviation sqrt(2 / (in + out)), not truncated
 	CHOIR_INITIALIZER_HE_UNIFORM, // uniform in +-sqrt(6 / in)
 	CHOIR_INITIALIZER_LECUN_NORMAL, // normal, deviation sqrt(1 / in), not truncated
 	CHOIR_INITIALIZER_LECUN_UNIFORM, // uniform in +-sqrt(3 / in): LeCun et al. 1998
 	// Orthonormal rows or columns, whichever are fewer, of the matrix [other dimensions, last
-	// dimension], times scale: Saxe, McClelland, Ganguli 2014, arXiv:1312.6120.
+	// dimension], times scale: arXiv:1312.6120.
 	CHOIR_INITIALIZER_ORTHOGONAL,
 	CHOIR_INITIALIZER_CONSTANT // scale
 } choir_initializer;
 
-// Writes a variable's initial elements to out: packed, in its dtype, uninitialized before. Choir
-// calls it once, on the thread of choir_variable_new, which fails if it fails.
+// Writes a variable's initial elements to out: packed, in its dtype. Choir calls it once, on the
+// thread of choir_variable_new, which returns its failure.
 typedef choir_status choir_initializer_fn(void *out, const choir_shape *shape, void *user);
 
 // How a variable is made.
@@ -66,7 +64,7 @@ typedef struct {
 	choir_dtype dtype; // 0: CHOIR_F32
 	choir_synchronization synchronization;
 	choir_aggregation aggregation;
-	choir_toggle trainable; // whether optimizers update it; default: on, but off for ON_READ
+	choir_toggle trainable; // default: on, but off for ON_READ
 	choir_initializer initializer;
 	// Also of CONSTANT. 0: 1 for ORTHOGONAL, 0.05 for NORMAL, UNIFORM and TRUNCATED_NORMAL.
 	double scale;
@@ -75,42 +73,35 @@ typedef struct {
 	void *user; // for initializer_fn
 } choir_variable_options;
 
-// Makes a variable of the current strategy. Its initial value is made once, on the host. The
-// thread's scopes (scope.h) override o.
+// Makes a variable of the current strategy. Its initial value is made once, on the host. Scopes
+// (scope.h) override o.
 //
-// In scopes, in merge calls and outside of all contexts, the variable is new. CHOIR_INVALID: the
-// strategy has a variable of that name.
+// In scopes, in merge calls and outside of all contexts, the name must be new.
 //
 // In a replica this is a sync point: replica 0 makes the variable, and the others get it.
 // CHOIR_STATE: name, dtype or shape differ between replicas, except for numbers that make a name
-// unique: _12 at the end of the name or before a "/". An existing variable of that name is
-// returned, so a step may make its variables in every run. Only dtype and shape must then agree
-// (CHOIR_INVALID). Workers of a parameter server make variables one at a time, and get the first
-// one of a name. CHOIR_TIMEOUT: a worker waited too long for its turn.
+// unique: _12 at its end or before a "/". If the name exists, its variable of this dtype and shape
+// is returned, so a step may make its variables in every run. Workers of a parameter server make
+// variables one at a time, and get the first one of a name. CHOIR_TIMEOUT: a worker waited too
+// long for its turn.
 //
-// In a replica the frame keeps a failure. CHOIR_INVALID also: no name; an unknown dtype; an
-// invalid shape; MEAN or the initializer does not support the dtype; the variable is colocated
-// with a sharded variable of another number of rows. CHOIR_STATE also: in an update function; the
-// strategy was made before a fork.
+// In a replica the frame keeps a failure. Colocated with a sharded variable, it has as many rows.
+// CHOIR_STATE also: in an update function; the strategy was made before a fork.
 choir_variable *choir_variable_new(
 		const char *name, choir_shape shape, const choir_variable_options *o);
 
 // Makes a mirrored, trainable variable without aggregation from packed elements. memory stays the
-// program's and must outlive the strategy. Devices that use host memory read and update it in
-// place, so the program may write it between runs. Other devices have copies, which every
-// successful run outside of merge calls copies back. CHOIR_STATE: in a replica. Otherwise it
-// fails as choir_variable_new.
+// program's and must outlive the strategy. Devices that use host memory use it in place, so the
+// program may write it between runs. Others have copies, which every successful run outside of
+// merge calls copies back. CHOIR_STATE also: in a replica.
 choir_variable *choir_variable_wrap(
 		const char *name, choir_dtype dtype, choir_shape shape, void *memory);
 
 // Getters
-
-// Valid as long as v.
 const char *choir_variable_name(const choir_variable *v);
 const choir_shape *choir_variable_shape(const choir_variable *v);
 
-// Fills in dtype, synchronization (never AUTO), aggregation and trainable (on or off), and zeroes
-// the rest. CHOIR_INVALID: options->size, which the caller sets, does not hold these fields.
+// Sets dtype, synchronization (never AUTO), aggregation and trainable (on or off); the rest is 0.
 CHOIR_MUST_CHECK choir_status choir_variable_describe(
 		const choir_variable *v, choir_variable_options *options);
 
@@ -122,20 +113,16 @@ CHOIR_MUST_CHECK choir_status choir_variable_describe(
 // - v has no copies. It is saved and restored like an uncut variable.
 // - An update of v updates one shard after another. In its function, v means the current shard, a
 //   variable colocated with v its shard of the same index, and an argument of v's shape has only
-//   the shard's rows. A result needs as many rows as the shard; the results are joined to one
-//   tensor.
+//   the shard's rows. Results of as many rows are joined.
 
 // 0: v is not cut.
 int choir_variable_shards(const choir_variable *v);
-
-// Shards count from 0.
 choir_variable *choir_variable_shard(choir_variable *v, int index);
 
 // The variable that v is a shard of, or NULL.
 choir_variable *choir_variable_shard_parent(choir_variable *v);
 
-// Copies in this process: one component for each local_replica if v is ON_READ, 0 if v is in
-// shards.
+// Copies in this process, of an ON_READ v components; 0 if v is cut.
 int choir_variable_copies(const choir_variable *v);
 
 // "v" for the first copy of v, "v/replica_1" and so on for the others.
@@ -145,73 +132,68 @@ const char *choir_variable_copy_name(const choir_variable *v, int copy);
 choir_device *choir_variable_device(const choir_variable *v, int copy);
 
 // Reads v's present value into f: in a replica's frame the replica's copy or component, in an
-// update's frame the copy in the memory of the updated copy, elsewhere the value, for which
-// ON_READ components are aggregated. If f's replica has requested an optimizer's update of v, the
-// read waits for it, and so for all replicas. While a tape records in f, all reads of v give the
-// same tensor until v changes: the source (tape.h) for gradients with respect to v.
+// update's frame the copy in the memory of the updated copy, elsewhere the value, aggregated if
+// ON_READ. The read waits for an optimizer's update of v that f's replica has requested, and so
+// for all replicas. While a tape records in f, all reads of v give the same tensor until v
+// changes: the source (tape.h) for gradients with respect to v.
 //
-// If f's device shares the copy's memory, the tensor is this memory, and stale after v has
-// changed: using it is CHOIR_STATE. To keep the value, copy it (choir_copy) or return it as a
-// result first.
+// If f's device shares the copy's memory, the tensor is this memory: using it after v has changed
+// is CHOIR_STATE. choir_copy keeps the value.
 //
-// CHOIR_STATE: v is undefined; f is of another strategy's replica or update; f is of neither, and
-// the thread is in a replica or in another strategy's context. CHOIR_INVALID: v is ON_READ
-// without aggregation, and f is of neither a replica nor an update. NULL without a new failure: v
-// or f is NULL, or f has failed before.
+// CHOIR_STATE: v is undefined; f is of another strategy's replica or update, or of neither while
+// the thread is in a replica or in another strategy's context. CHOIR_INVALID: v is ON_READ without
+// aggregation, and f is of neither a replica nor an update. NULL without a new failure: v or f is
+// NULL, or f has failed before.
 choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
 
 // Reads rows of v into the frame of indices, as choir_gather of a read does, and fails like both.
 // Rows of a variable in shards come from their shards after a wait for indices. With several
-// parameter server workers and host memory only, a call in a replica copies only these rows;
-// another worker's update may then come between two calls. But inside choir_recompute, and after
-// a choir_variable_read of v on the same tape, all calls take their rows from one copy of v.
+// parameter server workers and host memory only, a call in a replica copies only these rows, so
+// updates may come between two calls, but not inside choir_recompute, and not after a
+// choir_variable_read of v on the same tape.
 choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices);
 
 // Reads rows as Python's v[start:stop:step] does: negative numbers count from the end, and
-// numbers beyond an end mean that end, so INT64_MIN and INT64_MAX replace what Python leaves out.
-// Gradients flow to v. CHOIR_INVALID: step is 0, or v is a scalar. Otherwise it fails as
-// choir_variable_read.
+// INT64_MIN and INT64_MAX replace what Python leaves out. Gradients flow to v. CHOIR_INVALID: step
+// is 0, or v is a scalar. Otherwise it fails as choir_variable_read.
 choir_tensor *choir_variable_slice(
 		choir_variable *v, choir_frame *f, int64_t start, int64_t stop, int64_t step);
 
-// Makes a tensor in f that stands for v: as an argument, as a result and in choir_tensor_as_value
-// it means the variable itself. In an operation it has the elements of v's copy or component in
-// f, or of copy 0 if f is of neither a replica nor an update. For a copy by its number, use
-// choir_tensor_as_value and choir_value_local. Tapes and optimizers do not see it, so models need
-// choir_variable_read. Fails as choir_variable_read.
+// Makes a tensor in f that stands for v: as an argument, as a result and in choir_tensor_as_value.
+// In an operation it has the elements of v's copy or component in f, or of copy 0 if f is of
+// neither a replica nor an update. Tapes and optimizers do not see it. Fails as
+// choir_variable_read.
 choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
 
 // The variable of which t is a component, a read or a view, or NULL.
 choir_variable *choir_tensor_variable(const choir_tensor *t);
 
 // Writing. value has v's dtype and shape, or is a plain number. If it is a read or a component of
-// v itself, its elements from before the write count. The context of value's frame decides what
-// is written (docs/rules.md, section 5):
+// v itself, its elements from before the write count. The context of value's frame decides what is
+// written (docs/rules.md, section 5):
 //
-// - In a replica in a run, a mirrored v is written in a merge call (replica.h), by its
-//   aggregation (none: CHOIR_INVALID). An ON_READ v's component is written immediately.
+// - In a replica in a run, a mirrored v is written in a merge call (replica.h), by its aggregation
+//   (none: CHOIR_INVALID), an ON_READ v's component at once.
 // - In an update, the copy of v that the update reads is written. CHOIR_INVALID: v is neither the
 //   updated variable nor colocated with it.
 // - Elsewhere, also in the default replica outside of runs, all copies or components are written
 //   before the call returns. If v is ON_READ with SUM, each component gets an equal share.
 //   CHOIR_INVALID: v is ON_READ, and has no aggregation or the call adds or subtracts.
 //
-// CHOIR_INVALID also: another dtype or shape; the aggregation is SUM, and several replicas pass
-// the same plain number other than 0. CHOIR_STATE: v belongs to another strategy; the thread is
-// not in the context of value's frame. A NULL value gives the thread's last failure, or
-// CHOIR_INVALID.
+// CHOIR_INVALID also: the aggregation is SUM, and several replicas pass the same plain number
+// other than 0. CHOIR_STATE: v belongs to another strategy; the thread is not in the context of
+// value's frame. A NULL value gives the thread's last failure, or CHOIR_INVALID.
 
-// v = value. An undefined variable is defined again.
+// An undefined variable is defined again.
 CHOIR_MUST_CHECK choir_status choir_variable_assign(choir_variable *v, choir_tensor *value);
 
-// v = v + value. Integers wrap around. CHOIR_UNSUPPORTED: a dtype other than f32, f64, i32, i64
-// and u8.
+// v = v + value. Integers wrap around. CHOIR_UNSUPPORTED: not f32, f64, i32, i64 or u8.
 CHOIR_MUST_CHECK choir_status choir_variable_assign_add(choir_variable *v, choir_tensor *value);
 
 // v = v - value, likewise.
 CHOIR_MUST_CHECK choir_status choir_variable_assign_sub(choir_variable *v, choir_tensor *value);
 
-// How the old row and the row of values make the new row.
+// What happens to a row.
 typedef enum {
 	CHOIR_SCATTER_ADD,
 	CHOIR_SCATTER_SUB,
@@ -222,16 +204,16 @@ typedef enum {
 	CHOIR_SCATTER_UPDATE // the row of values
 } choir_scatter;
 
-// Changes rows, along axis 0, of a mirrored variable of rank 1 or more: row i of values is
-// applied to row indices[i] of v, in the order of i, also twice. indices is a vector of i32 or
-// i64. values has v's dtype and a row for each index, or is a plain number. The context of their
-// frame decides what is written, as for choir_variable_assign. A merge call writes replica 0's
-// rows, then replica 1's and so on; their numbers may differ.
+// How a row of v changes. Row i of values is applied to row indices[i] of a mirrored v, in the
+// order of i, also twice. indices is a vector of i32 or i64. values has v's dtype and a row for
+// each index, or is a plain number. The context of their frame decides what is written, as for
+// choir_variable_assign. A merge call writes replica 0's rows, then replica 1's and so on; their
+// numbers may differ.
 //
-// The call waits for indices, and finds all errors before it writes. CHOIR_INVALID: an index is
-// not a row of v. CHOIR_UNSUPPORTED: v is ON_READ; v's aggregation is SUM or MEAN and how is MIN,
-// MAX or UPDATE (except in an update); several workers share v and .locked_updates is off; how is
-// not UPDATE and choir_variable_assign_add does not support the dtype. Otherwise it fails as
+// The call waits for indices, and finds all errors before it writes. CHOIR_UNSUPPORTED: v is
+// ON_READ; v's aggregation is SUM or MEAN and how is MIN, MAX or UPDATE (except in an update);
+// several workers share v and .locked_updates is off; how is not UPDATE and
+// choir_variable_assign_add does not support the dtype. Otherwise it fails as
 // choir_variable_assign.
 CHOIR_MUST_CHECK choir_status choir_variable_scatter(
 		choir_variable *v, choir_scatter how, choir_tensor *indices, choir_tensor *values);

@@ -1,11 +1,9 @@
-// Clusters: the workers of one job. A worker is a process. A launcher (mpirun, srun) starts all
-// workers with the same program. A transport moves bytes between them: MPI, which is loaded only
-// when a program asks for it, or a registered table (choir/extend/transport_table.h).
+// Clusters: the workers of one job, processes of the same program that a launcher (mpirun, srun)
+// starts. A transport moves bytes between them: MPI, which is loaded when a program asks for it,
+// or a registered table (extend/transport_table.h).
 //
 // Every wait for another worker has a time limit. After a failed wait all calls on all workers
-// fail with the text of the first failure, and the job must be started again. But the cluster
-// stays usable if a call fails on all workers, with the same status and text, before anything is
-// sent (docs/cluster.md).
+// fail with the text of the first failure, and the job must be started again (docs/cluster.md).
 #pragma once
 
 #include "status.h"
@@ -22,8 +20,7 @@ typedef struct choir_cluster_options {
 	const char *transport;
 	const void *argument; // for a registered transport
 	// "openmpi", "mpich", or the path of another libchoir-mpi. NULL: the environment variable
-	// CHOIR_MPI, or else the MPI that this process has loaded, the launcher's, or the first that
-	// is installed.
+	// CHOIR_MPI, else the loaded MPI, the launcher's, or the first installed.
 	const char *mpi;
 	// The workers' roles. cluster_spec is JSON like "cluster" in TF_CONFIG: {"worker": ["a:1",
 	// "b:1"]}. NULL: they come from the environment. task_type is "chief", "worker", "evaluator"
@@ -31,59 +28,57 @@ typedef struct choir_cluster_options {
 	const char *cluster_spec, *task_type;
 	int task_index;
 	double start_timeout; // seconds until all workers have joined; 0: 60; CHOIR_FOREVER: no limit
-	// Seconds that a worker waits for another, also while the chief writes or reads weights or a
-	// checkpoint. 0: 300; CHOIR_FOREVER: no limit.
+	// Seconds that a worker waits for another, also for the chief's files. 0: 300; CHOIR_FOREVER:
+	// no limit.
 	double timeout;
 	// Text that is equal on all workers. NULL: the content of the program's file.
 	const char *program;
-	// If the workers' instruction sets differ: off (default): choir_cluster_new fails; on: all
-	// use the kernels of the lowest set until the process ends.
+	// If the workers' instruction sets differ, all use the lowest until the process ends. Off
+	// (default): choir_cluster_new fails.
 	choir_toggle lowest_instruction_set;
 } choir_cluster_options;
 
 // Joins the workers of this job, and returns after all have called it.
 //
 // The roles come from the first of these that is present: the options; TF_CONFIG; the environment
-// variables of torchrun, of mpirun, of srun. In TF_CONFIG, the chief and the workers are the
-// job's workers, in this order; an evaluator is a cluster by itself. Otherwise this process is
-// the only worker.
+// variables of torchrun, of mpirun, of srun. In TF_CONFIG, the chief and the workers are the job's
+// workers, in this order; an evaluator is a cluster by itself. Otherwise this process is the only
+// worker.
 //
-// CHOIR_INVALID: options or variables that are invalid or contradict each other; malformed JSON
-// (the text gives the position). CHOIR_NOT_FOUND: no such transport; no MPI. CHOIR_UNSUPPORTED:
-// the task ps; MPI's thread level does not let this thread call MPI; lowest_instruction_set is
-// on, but no set is common. CHOIR_STATE: MPI has ended; the workers' builds, programs, settings
-// or instruction sets differ; the instruction set must be lowered, but an operation has already
-// run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: a worker did not join.
+// CHOIR_INVALID: options or variables that contradict each other; malformed JSON. CHOIR_NOT_FOUND:
+// no such transport; no MPI. CHOIR_UNSUPPORTED: the task ps; MPI's thread level does not let this
+// thread call MPI; lowest_instruction_set is on, but no set is common. CHOIR_STATE: MPI has ended;
+// the workers' builds, programs, settings or instruction sets differ; the instruction set must be
+// lowered, but an operation has already run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: a worker did not
+// join.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
 // Makes a cluster of the processes of a communicator, in a program that initialised MPI itself:
 // MPI_Comm comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All its processes make this
-// call. Choir duplicates the communicator, and does not finalize MPI. The number of a Fortran
-// communicator (an MPI_Fint and its size) is converted by MPI_Comm_f2c. o must not set transport
-// or roles.
+// call. Choir duplicates the communicator, and does not finalize MPI. A Fortran communicator is an
+// MPI_Fint. o sets no transport and no roles.
 //
-// With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may do
-// so. A lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker. Then only
-// the thread that initialised MPI may make calls that need other workers (else
-// CHOIR_UNSUPPORTED), and .overlap (strategy.h) has no effect.
+// With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may do so.
+// A lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker. Then only the
+// thread that initialised MPI may make calls that need other workers (else CHOIR_UNSUPPORTED), and
+// .overlap (strategy.h) has no effect.
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
-// Leaves the cluster and frees it, after everything that was made with c. With MPI, it waits
-// until the other workers leave, at most .timeout, so first finish everything that another worker
-// needs from this one. If Choir initialised MPI, the call finalizes MPI, which then cannot be
-// initialised again. After a failure it does not wait.
+// Leaves the cluster and frees it, after everything that was made with c. With MPI, it waits until
+// the other workers leave, at most .timeout, but not after a failure. So first finish everything
+// that another worker needs from this one. If Choir initialised MPI, the call finalizes MPI, which
+// then cannot be initialised again.
 void choir_cluster_free(choir_cluster *c);
 
 // Getters
 
-// This worker's number, from 0, and the number of workers.
+// From 0, and their number.
 int choir_cluster_worker(const choir_cluster *c);
 int choir_cluster_workers(const choir_cluster *c);
 // True for worker 0, or an evaluator, which saves checkpoints and writes summaries.
 bool choir_cluster_is_chief(const choir_cluster *c);
-// "chief", "worker" (also in a job without roles) or "evaluator", and the index among the tasks
-// of this type.
+// "chief", "worker" (also without roles) or "evaluator", and the index among these.
 const char *choir_cluster_task_type(const choir_cluster *c);
 int choir_cluster_task_index(const choir_cluster *c);
 // "node3, pid 4711"; "" if there is no such worker.
@@ -99,7 +94,7 @@ CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
 // Copies bytes at data from worker from to all.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
-// Collects bytes from each worker, in order. all has room for those of all.
+// Collects bytes from each worker in all, in order.
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 

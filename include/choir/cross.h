@@ -1,14 +1,11 @@
-// Cross-replica context: code in it sees the tensors of all replicas as values (value.h). A merge
-// function runs in such a context while its replicas wait. Code outside of runs uses the
-// program's context, choir_strategy_cross.
+// Cross-replica context, where the tensors of all replicas are values (value.h): of a merge
+// function, or outside of runs the program's (choir_strategy_cross).
 //
 // Ownership: results and views belong to the context's frame, and live until the merge call ends,
 // or until the program clears its frame.
-// Errors: the frame keeps the first failure, which the merge call returns. CHOIR_STATE: a
-// variable of another strategy; the thread is not in the context, because x is from an earlier
-// merge call or another strategy (no frame keeps this failure).
-// Threads: only the thread of a merge function may use its context, and one thread at a time the
-// program's.
+// Errors: the frame keeps the first failure, which the merge call returns. CHOIR_STATE: a variable
+// of another strategy; the thread is not in the context (no frame keeps this failure).
+// Threads: the thread of a merge function for its context, one thread at a time for the program's.
 #pragma once
 
 #include "strategy.h"
@@ -17,35 +14,30 @@ CHOIR_C_BEGIN
 
 // A cross-replica context.
 struct choir_cross {
-	// on the strategy's first device
-	choir_frame *frame;
+	choir_frame *frame; // on the strategy's first device
 };
-
-// The strategy of x.
 choir_strategy *choir_cross_strategy(const choir_cross *x);
 
 // Arguments and results of the merge call
 
-// Gives the replicas' arguments of this name, merged (docs/rules.md, section 6): the same plain
-// number from all becomes a plain value, components of one variable this variable, all else a
-// per-replica value, of any shapes. CHOIR_NOT_FOUND: there is no such name.
+// Gives the replicas' arguments of this name, merged (docs/rules.md, section 6). CHOIR_NOT_FOUND:
+// there is no such name.
 choir_value *choir_cross_arg(choir_cross *x, const char *name);
 
-// Sets the merge call's result of this name, in place of an earlier one, for
-// choir_replica_result. CHOIR_INVALID: no name. A NULL v fails with the frame's failure, or the
-// thread's last failure.
+// Sets the merge call's result of this name, in place of an earlier one, for choir_replica_result.
+// A NULL v fails with the frame's failure, or the thread's last failure.
 choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v);
 
 // Arguments and results of this context's runs and updates
 
-// Sets an argument of the next choir_cross_run or update, in place of an earlier one of this
-// name. Fails as choir_cross_return.
+// Sets an argument of the next choir_cross_run or update, in place of an earlier one of this name.
+// Fails as choir_cross_return.
 choir_status choir_cross_set_arg(choir_cross *x, const char *name, choir_value *v);
 
-// Gives the results of this name of the last run or update, merged, until the next one ends, so
-// it may be an argument of that call. The value is in another frame, on cpu:0.
-// choir_cross_set_arg, choir_cross_return and reductions accept it; a formula needs a copy of its
-// tensors in x's frame (choir_copy). Fails as choir_cross_arg.
+// Gets the results of this name of the last run or update, merged, until the next one ends. The
+// value is in another frame, on cpu:0. choir_cross_set_arg, choir_cross_return and reductions
+// accept it; a formula needs a copy of its tensors in x's frame (choir_copy). Fails as
+// choir_cross_arg.
 choir_value *choir_cross_result(choir_cross *x, const char *name);
 
 // Runs fn as choir_strategy_run does, with the arguments of choir_cross_set_arg and results for
@@ -53,21 +45,19 @@ choir_value *choir_cross_result(choir_cross *x, const char *name);
 CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
 
 // Reductions and copies. The destination is the devices of the value to: of a variable's copies
-// (it is not written), or of its tensors. So reducing a value to itself all-reduces it. The rules
-// of choir_strategy_reduce for op, counts, dtypes, and values that are the same for all replicas
-// hold.
+// (it is not written), or of its tensors. So reducing a value to itself all-reduces it. op,
+// counts, dtypes, and values that are the same for all replicas follow choir_strategy_reduce.
 
 // Makes a destination of up to 64 different devices, "cpu:0,cpu:1", of the strategy or not. NULL:
-// all that run replicas. CHOIR_NOT_FOUND, CHOIR_INVALID: devices is not a list of known devices.
+// all that run replicas. CHOIR_NOT_FOUND: an unknown device.
 choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
 // Gives the sum or mean of v over replicas, mirrored on the devices of to. All tensors need one
 // shape and dtype. A plain number stays plain. Sums follow the canonical tree, by the strategy's
-// cross-device operations if it has these devices. All arguments are checked before the call
-// returns. A large reduction in host memory to a variable with one copy is lazy: it is computed
-// at its first use, or chunk by chunk in an elementwise update, and only then can be
-// CHOIR_NO_MEMORY or CHOIR_TIMEOUT. CHOIR_INVALID: an unknown op, different shapes or dtypes, a
-// replica without a value, a destination as v.
+// cross-device operations if it has these devices. A large reduction in host memory to a variable
+// with one copy is lazy: it is computed at its first use, or chunk by chunk in an elementwise
+// update, and only then can be CHOIR_NO_MEMORY or CHOIR_TIMEOUT. CHOIR_INVALID: a replica without
+// a value.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 
@@ -78,18 +68,16 @@ typedef struct {
 } choir_reduction;
 
 // Makes n reductions with the results of choir_cross_reduce_to, for any mixture of dtypes, shapes
-// and destinations. o says how values travel (strategy.h); NULL: the strategy's options. Invalid
-// options fail as in a strategy's constructor. All items are checked first; those in packs are
-// not lazy. After a failure all results are NULL.
+// and destinations. o says how values travel (strategy.h); NULL: the strategy's options. All items
+// are checked first; those in packs are not lazy. After a failure all results are NULL.
 CHOIR_MUST_CHECK choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op,
 		size_t n, choir_reduction items[], const choir_communication_options *o);
 
 // Copies v, plain, mirrored or a variable, to the devices of to. The result is mirrored; a plain
-// number stays plain. CHOIR_INVALID: v is of another kind.
+// number stays plain.
 choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_value *to);
 
-// Computes a tensor from t, the value of a variable, in t's frame, on the device of the copy that
-// was read.
+// Computes a tensor from t, a variable's value, in t's frame.
 typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 
 // Gets v's value on d, which need not be a device of the strategy, from the copy on d, or else
@@ -97,22 +85,20 @@ typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 // d. An ON_READ variable's value is aggregated in x's frame.
 //
 // The result is in a frame on d (x's frame if d shares its memory) and lives as long as the
-// contents of x's frame. If fn is NULL and d shares the memory of a copy, it is a read of v,
-// stale when v changes.
+// contents of x's frame. It may be a read of v, stale when v changes.
 //
-// Fails as fn does. CHOIR_INVALID: an ON_READ variable without aggregation; fn returned NULL, or
-// a tensor of another frame. CHOIR_STATE: v is undefined.
+// Fails as fn does, which returns a tensor of its frame. CHOIR_INVALID: an ON_READ variable
+// without aggregation. CHOIR_STATE: v is undefined.
 choir_tensor *choir_cross_fetch(
 		choir_cross *x, choir_variable *v, choir_device *d, choir_fetch_fn *fn, void *user);
 
-// As choir_strategy_reduce, in x's frame.
+// choir_strategy_reduce in x's frame.
 choir_tensor *choir_cross_reduce(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_axes axes);
 
-// Concatenates the replicas' tensors along axis (negative: from the back), in the order of ids,
-// in x's frame. A plain or mirrored value gives its tensor once. Sizes along axis may differ or
-// be 0. CHOIR_INVALID: a plain number, a variable or a destination; no such axis; different
-// dtypes or other dimensions.
+// Concatenates the replicas' tensors along axis (negative: from the back), in the order of ids, in
+// x's frame. A plain or mirrored value gives its tensor once. Sizes along axis may differ or be 0.
+// Plain numbers and variables are CHOIR_INVALID.
 choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis);
 
 CHOIR_C_END

@@ -7,8 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Around a header's declarations: C linkage, exported although the library is compiled with
-// hidden visibility.
+// Around a header's declarations: C linkage, exported from the library.
 #ifdef __cplusplus
 #define CHOIR_C_BEGIN \
 	_Pragma("GCC visibility push(default)") extern "C" \
@@ -29,8 +28,7 @@
 // Of all tables of choir/extend.h. Another version is CHOIR_INVALID.
 #define CHOIR_TABLE_VERSION 1
 
-// For options in which 0 means the default. A field accepts only the values that its comment
-// names.
+// For options in which 0 means the default. A field accepts only those that its comment names.
 enum {
 	CHOIR_ZERO = -1, // the number 0
 	CHOIR_FOREVER = -1, // no time limit; endless repetition

@@ -5,12 +5,12 @@
 
 CHOIR_C_BEGIN
 
-// Options of the C file.
+// What the C file has.
 typedef struct {
 	size_t size;
 	const char *name; // prefix of all names in the file, a C identifier; NULL: "model"
-	// The file's first comment. Backslashes and bytes that are not printable ASCII become '?'.
-	// NULL: none.
+	// The file's first comment; NULL: none. Bytes that are not printable ASCII, and backslashes,
+	// become '?'.
 	const char *about;
 	// An f32 input is multiplied by scale (0: 1), then standardized by mean and deviation
 	// (choir_dataset_standardize), unless both are NULL.
@@ -23,14 +23,13 @@ typedef struct {
 // the bits of Choir's plain C kernels.
 //
 // input is the shape of one example, without the dimension n. dtype is f32. If the first layer is
-// an embedding, input is [positions] and dtype u8 or i32; a call of the exported function may
-// then have fewer positions, and the result is that of the last one. path gets the complete file
-// or stays as it was. Call this in cross-replica context.
-// Threads: the program's, while no run is under way.
+// an embedding, input is [positions] and dtype u8 or i32; a call of the exported function may then
+// have fewer positions, and the result is that of the last one. path gets the complete file or
+// stays as it was. Call this in cross-replica context. Threads: the program's, while no run is
+// under way.
 //
 // CHOIR_UNSUPPORTED: a layer that cannot be exported; a size that does not fit an int.
-// CHOIR_INVALID: an input that does not fit the layer; a name that is no identifier. CHOIR_STATE:
-// a variable is undefined.
+// CHOIR_STATE: a variable is undefined.
 CHOIR_MUST_CHECK choir_status choir_layer_export_c(choir_layer *l, choir_dtype dtype,
 		choir_shape input, const choir_export_options *o, const char *path);
 

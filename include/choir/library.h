@@ -1,5 +1,6 @@
 // The library's version, its optional parts and its instruction set. Choir installs no signal
-// handler. Only choir_check and choir_check_new (status.h) print and exit. Threads: any.
+// handler. Only choir_check and choir_check_new (status.h) print and exit.
+// Threads: any.
 #pragma once
 
 #include "log.h"

@@ -1,8 +1,7 @@
-// Debugging a step. A hook sees the gradients that replicas add to optimizers. One replica of a
-// step can run alone, for example in a debugger. Its result depends on the program, the seed, the
-// step, its id, the weights and its part of the batch, but not on other replicas, unless it
-// synchronizes with them. So one machine with a checkpoint and the batch can replay a step of a
-// job of any size, with the same bits.
+// Debugging a step. A hook sees the gradients that replicas add to optimizers. One replica can run
+// alone. Its result depends on the program, the seed, the step, its id, the weights and its part
+// of the batch. So one machine with a checkpoint and the batch can replay a step of a job of any
+// size, with the same bits.
 // Threads: the program's, while no run is under way.
 #pragma once
 
@@ -12,15 +11,13 @@ CHOIR_C_BEGIN
 
 // Calls fn for one replica of s, on the calling thread, as choir_strategy_run would in its next
 // run: with its part of args (NULL: none), device and random numbers. Gradients go to the hook of
-// choir_strategy_set_gradient_hook, and are then dropped, also if they are not finite, and so are
-// results. No variable is updated and no step is counted, so the next run or replica starts from
-// the same state. But writes to the replica's ON_READ components, for example of a metric,
-// remain. Other workers do not notice the call.
+// choir_strategy_set_gradient_hook, and are then dropped, and so are results. No variable is
+// updated and no step is counted, so the next run or replica starts from the same state. But
+// writes to the replica's ON_READ components, for example of a metric, remain.
 //
 // Fails as a run does. CHOIR_UNSUPPORTED: the replica made a call that needs other replicas (a
-// merge call, an all_reduce, an assignment to a mirrored variable, making a variable), which the
-// error names. CHOIR_STATE: the thread is not in the program's own cross-replica context; a run
-// is under way.
+// sync point: docs/rules.md, section 1). CHOIR_STATE: the thread is not in the program's own
+// cross-replica context; a run is under way.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(choir_strategy *s, int local_replica,
 		choir_replica_fn *fn, void *user, choir_values *args);
 
@@ -30,7 +27,7 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(choir_strategy *s, int 
 typedef void choir_gradient_fn(
 		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);
 
-// fn is called with every gradient that a replica adds to an optimizer, before its use, on the
+// Calls fn with every gradient that a replica adds to an optimizer, before its use, on the
 // replicas' threads at the same time. NULL removes the hook.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_gradient_hook(
 		choir_strategy *s, choir_gradient_fn *fn, void *user);

@@ -1,20 +1,19 @@
-// Replica context: the calls of a replica inside a run. A replica sees its own arguments, frame
-// and id. In a merge call, one function runs for all replicas in cross-replica context; then each
-// replica continues with its part of the results. Outside of all strategies, the program itself
-// is the default replica (0 of 1), in which a sync point returns at once.
+// Replica context: the calls of a replica inside a run. In a merge call, one function runs for all
+// replicas in cross-replica context; then each replica continues with its part of the results.
+// Outside of all strategies, the program itself is the default replica (0 of 1), in which a sync
+// point returns at once.
 //
-// "In all replicas" marks a sync point (docs/rules.md, section 1): every replica of the run must
-// make these calls in the same order, with the same function, names, dtypes, shapes and options.
-// The call waits for the others. CHOIR_STATE: a replica makes a different call or has returned.
-// CHOIR_CANCELLED: another replica failed. CHOIR_TIMEOUT: no replica arrives or returns within
-// the strategy's .timeout. If r's frame has failed before, the call returns that failure without
+// "In all replicas" marks a sync point (docs/rules.md, section 1): all replicas of the run make
+// these calls in the same order, with the same function, names, dtypes, shapes and options. The
+// call waits for the others. CHOIR_STATE: a replica makes another call or has returned.
+// CHOIR_CANCELLED: another replica failed. CHOIR_TIMEOUT: no replica arrives or returns within the
+// strategy's .timeout. If r's frame has failed before, the call returns that failure without
 // waiting.
 //
-// A program may ignore the status of choir_replica_return and choir_replica_set_arg: the frame
-// keeps the first failure, and the run returns it. All calls: CHOIR_STATE if the thread is not in
-// the context of r; CHOIR_INVALID if r is NULL (a NULL tensor: tensor.h).
-// Threads: while a replica's function runs, its thread may make all calls, any thread may call
-// getters. One thread at a time may use the default replica.
+// CHOIR_STATE in all calls: the thread is not in the context of r. The run returns ignored
+// failures of choir_replica_return and choir_replica_set_arg.
+// Threads: any for getters while the replica's function runs, its thread for the other calls. One
+// thread at a time may use the default replica.
 #pragma once
 
 #include "variable.h"
@@ -26,13 +25,12 @@ typedef struct choir_update choir_update;
 
 // One replica in one call of a run's function, valid until that returns.
 typedef struct {
-	// The frame on the replica's device, which owns its tensors. It is cleared when the function
-	// returns; the program must clear the default replica's (choir_frame_clear).
+	// On the replica's device; owns its tensors. It is cleared when the function returns; the
+	// program must clear the default replica's (choir_frame_clear).
 	choir_frame *frame;
 } choir_replica;
 
-// The function of a run. A result other than CHOIR_OK is the replica's failure, with the text of
-// choir_fail.
+// The function of a run.
 typedef choir_status choir_replica_fn(choir_replica *r, void *user);
 
 // The function of a merge call, called once for all replicas.
@@ -46,9 +44,8 @@ typedef enum { CHOIR_SUM = 1, CHOIR_MEAN } choir_reduce_op;
 
 // Getters. For a NULL replica, an id or index is CHOIR_NONE.
 
-// The replica that this thread runs; outside of all contexts the default replica. NULL: the
-// thread is in a scope, merge call or update, or has called choir_strategy_set_current; or no
-// memory is left for the default replica.
+// The replica that this thread runs; outside of all contexts the default replica. NULL: the thread
+// is in a scope, merge call or update, or has called choir_strategy_set_current.
 choir_replica *choir_replica_current(void);
 
 // The replica whose frame f is, or NULL.
@@ -57,11 +54,8 @@ choir_replica *choir_frame_replica(const choir_frame *f);
 // The replica_id of r (strategy.h), and the number of replicas of the job.
 int choir_replica_id(const choir_replica *r);
 int choir_replica_count(const choir_replica *r);
-
-// Where r runs: the strategy and the device.
 choir_strategy *choir_replica_strategy(const choir_replica *r);
 choir_device *choir_replica_device(const choir_replica *r);
-
 // Among the strategy's devices that run replicas.
 int choir_replica_device_index(const choir_replica *r);
 
@@ -70,13 +64,12 @@ int choir_replica_device_index(const choir_replica *r);
 // Gets the run's argument of this name in r's frame: the replica's own tensor of a per-replica
 // leaf, equal tensors of a plain or mirrored leaf, or a tensor that stands for a variable
 // (choir_variable_component). It is a view, or a copy if the argument is on another device.
-// CHOIR_NOT_FOUND: no such name. CHOIR_INVALID: the argument is a destination.
+// CHOIR_NOT_FOUND: no such name.
 choir_tensor *choir_replica_arg(choir_replica *r, const char *name);
 
 // Sets this replica's result to value, a tensor of r's frame, in place of an earlier one of this
-// name. The result outlives the frame's contents; only borrowed memory and reads of variables are
-// copied. All replicas must return the same names, else the run fails with CHOIR_STATE.
-// CHOIR_INVALID: no name, a tensor of another frame.
+// name. The result outlives the frame's contents; borrowed memory and reads of variables are
+// copied. All replicas return the same names.
 choir_status choir_replica_return(choir_replica *r, const char *name, choir_tensor *value);
 
 // Merge calls
@@ -85,27 +78,26 @@ choir_status choir_replica_return(choir_replica *r, const char *name, choir_tens
 // Borrowed memory is copied. Fails as choir_replica_return.
 choir_status choir_replica_set_arg(choir_replica *r, const char *name, choir_tensor *value);
 
-// In all replicas. After the last has arrived and all requested updates are done, fn runs once,
-// in cross-replica context, on the last replica's thread and with its user. Arguments are merged
-// by name (choir_cross_arg). If fn fails, so does the run; the call returns fn's failure in the
-// last replica and CHOIR_CANCELLED in the others.
+// In all replicas. After the last has arrived and all requested updates are done, fn runs once, on
+// the last replica's thread and with its user. Arguments are merged by name (choir_cross_arg). If
+// fn fails, so does the run; the call returns fn's failure in the last replica and CHOIR_CANCELLED
+// in the others.
 CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 		choir_replica *r, choir_merge_fn *fn, void *user);
 
-// Gets the merge function's result of this name, as choir_replica_arg gets an argument. It is
-// valid until r's next merge call, update, gather, broadcast or write of a mirrored variable.
+// Gets the merge function's result of this name, as choir_replica_arg gets an argument, valid
+// until r's next merge call, update, gather, broadcast or write of a mirrored variable.
 // CHOIR_STATE also: there was no merge call; the frame has failed.
 choir_tensor *choir_replica_result(choir_replica *r, const char *name);
 
 // Collectives: sync points that combine the tensors at the same position in the replicas' frames,
-// and give results in r's frame. CHOIR_STATE: replicas make or pass these tensors in different
-// orders.
+// and give results in r's frame. CHOIR_STATE: replicas make these tensors in different orders.
 
 // In all replicas, with equal op, shape and dtype (those of choir_strategy_reduce). Gives the sum
 // or mean of all replicas' t. A plain number is an f64 scalar that counts once for each replica.
 // The gradient is the all-reduce of the results' gradients, so all replicas must also run the
-// backward pass. Indexed slices (tensor.h) give indexed slices without a gradient. CHOIR_INVALID:
-// an unknown op, a tensor of another frame. CHOIR_STATE also: only some tensors have a count.
+// backward pass. Indexed slices (tensor.h) give indexed slices without a gradient. CHOIR_STATE
+// also: only some tensors have a count.
 choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, choir_tensor *t);
 
 // In all replicas. Gives the bits of n calls of choir_replica_all_reduce, for any mixture of
@@ -115,16 +107,16 @@ CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, c
 		size_t n, choir_tensor *const in[], choir_tensor *out[]);
 
 // In all replicas, with the same axis (negative: from the back). Concatenates all replicas' t in
-// the order of ids. Sizes along axis may differ or be 0; all else must be equal. The gradient of
-// t is this replica's part of the sum of the results' gradients over replicas. CHOIR_INVALID: no
-// such axis; different dtypes, ranks or other dimensions. CHOIR_UNSUPPORTED: indexed slices.
+// the order of ids. Sizes along axis may differ or be 0; all else must be equal (CHOIR_INVALID).
+// The gradient of t is this replica's part of the sum of the results' gradients over replicas.
+// CHOIR_UNSUPPORTED: indexed slices.
 choir_tensor *choir_replica_all_gather(choir_replica *r, choir_tensor *t, int axis);
 
-// In all replicas, with the same replica_id, whose t all get; the others may pass any tensor.
-// There is no gradient. CHOIR_INVALID: no such replica.
+// In all replicas, with the same replica_id, whose t all get; the others may pass any tensor. No
+// gradient.
 choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int replica_id);
 
-// Means over the global batch, which may be divided unequally among replicas
+// Means over the global batch
 
 // This replica's examples: the rows from choir_values_split or a distributed dataset, else those
 // of the first choir_values_set_local leaf that has rows. 0 also if unknown.
@@ -133,22 +125,21 @@ int64_t choir_replica_examples(const choir_replica *r);
 // The examples of all replicas together. 0 if any replica's number is unknown.
 int64_t choir_replica_global_examples(const choir_replica *r);
 
-// Averages losses, [n, ...] of f32 or f64, over the global batch: the sum of this replica's
-// losses divided by the examples of the global batch, a scalar. The SUM of the results over
-// replicas is the mean over the batch, also if replicas have different numbers of examples, and
-// the sum of their gradients is this mean's gradient (TensorFlow's compute_average_loss).
+// Averages losses, [n, ...] of f32 or f64, over the global batch: a scalar, the sum of this
+// replica's losses divided by the examples of the global batch. The SUM over replicas, also of
+// gradients, is the batch's mean (TensorFlow's compute_average_loss).
 //
 // If the number of examples is unknown, every replica counts as having n. An empty global batch
-// gives 0. CHOIR_INVALID: losses is a scalar.
+// gives 0.
 choir_tensor *choir_replica_average_loss(choir_replica *r, choir_tensor *losses);
 
-// Gives the sum of losses divided by global_batch, or 0 if that is 0, for replicas that make
-// their own data. CHOIR_INVALID: losses is a scalar, global_batch is negative.
+// Gives the sum of losses divided by global_batch, or 0 if that is 0, for replicas that make their
+// own data.
 choir_tensor *choir_replica_average_loss_over(
 		choir_replica *r, choir_tensor *losses, int64_t global_batch);
 
 // Gives the sum of loss, f32 or f64, divided by the number of replicas: for a term that is equal
-// in all replicas and must count once (TensorFlow's scale_regularization_loss).
+// in all (TensorFlow's scale_regularization_loss).
 choir_tensor *choir_replica_scale_regularization(choir_replica *r, choir_tensor *loss);
 
 CHOIR_C_END

@@ -1,6 +1,7 @@
 // Scopes. From enter to exit, a scope decides in which strategy, and how, this thread makes
 // variables and objects that have them (layers, optimizers, metrics). Scopes nest. A failed enter
-// leaves the thread outside.
+// leaves the thread outside. CHOIR_STATE: the thread is in no scope, replica, merge call or update
+// (choir_scope_enter starts one; choir_scope_sync_on_read then changes nothing).
 // Threads: the thread that entered a scope exits it.
 #pragma once
 
@@ -19,27 +20,23 @@ CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strate
 
 // New variables are colocated with a variable v of the current strategy
 // (choir_variable_as_value(v)), and an update function of v may also write them. For non-slot
-// variables (update.h), pass the destination of choir_cross_non_slot_devices. CHOIR_STATE: the
-// thread is in no scope and no replica. CHOIR_INVALID: with is another value, or belongs to
-// another strategy.
+// variables (update.h), pass the destination of choir_cross_non_slot_devices. CHOIR_INVALID: with
+// is another value, or belongs to another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 
 // New variables are ON_READ, have this aggregation and are not trainable, whatever their options
-// say. CHOIR_STATE as for choir_scope_colocate.
+// say.
 CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 		choir_scope *scope, choir_aggregation aggregation);
 
 // Variables that would begin at random, the kernels and embeddings of layers, begin by this
-// initializer. scale is that of choir_variable_options. CHOIR_STATE as for choir_scope_colocate.
-// CHOIR_INVALID: an unknown initializer.
+// initializer. scale is that of choir_variable_options.
 CHOIR_MUST_CHECK choir_status choir_scope_initializer(
 		choir_scope *scope, choir_initializer initializer, double scale);
 
-// Variables that begin at random, the kernels and embeddings of layers, but not biases, get a
-// regularizer (Keras' kernel_regularizer L1L2): the penalty l1 sum(|w|) + l2 sum(w^2).
-// choir_layer_regularization_loss (layer.h) computes a layer's penalties, and choir_fit adds them
-// to the loss. CHOIR_STATE as for choir_scope_colocate. CHOIR_INVALID: l1 or l2 is negative or
-// not finite.
+// Variables that begin at random get a regularizer (Keras' kernel_regularizer L1L2): the penalty
+// l1 sum(|w|) + l2 sum(w^2), with l1 and l2 of at least 0. choir_layer_regularization_loss
+// (layer.h) computes a layer's penalties, and choir_fit adds them to the loss.
 CHOIR_MUST_CHECK choir_status choir_scope_regularizer(choir_scope *scope, double l1, double l2);
 
 // A replica's read of an ON_READ variable gives what a read outside of replicas does, and is a
@@ -48,13 +45,13 @@ CHOIR_MUST_CHECK choir_status choir_scope_regularizer(choir_scope *scope, double
 CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
 // If a replica, merge or update function returns with open scopes, they are closed, and the
-// function fails with CHOIR_STATE. CHOIR_STATE here: entering scope failed; scope was left
-// already; a scope that was entered later is still open (then scope stays entered).
+// function fails with CHOIR_STATE. CHOIR_STATE here: scope is not entered, or a later one is still
+// open (then scope stays entered).
 choir_status choir_scope_exit(choir_scope *scope);
 
-// CHOIR_SCOPE (s) { ... } runs the block in s's scope. The end of the block, return, goto, break
-// and continue leave the scope; break and continue leave only the block, not a loop around it. If
-// the scope cannot be entered, the block is skipped, and choir_error gives the reason.
+// CHOIR_SCOPE (s) { ... } runs the block in s's scope. Its end, return, goto, break and continue
+// leave the scope; break and continue leave the block, not a loop around it. If the scope cannot
+// be entered, the block is skipped (choir_error).
 #define CHOIR_SCOPE(strategy) CHOIR_SCOPE_(strategy, __LINE__)
 #define CHOIR_SCOPE_(strategy, line) CHOIR_SCOPE_AT_(strategy, line)
 #define CHOIR_SCOPE_AT_(strategy, line) \
@@ -62,7 +59,7 @@ choir_status choir_scope_exit(choir_scope *scope);
 			__attribute__((cleanup(choir_scope_cleanup_))) = { { NULL } }; \
 			choir_scope_enter_once_(&scope_##line##_, strategy);)
 
-// For CHOIR_SCOPE: enters a zeroed scope at the first call. Returns whether it did.
+// For CHOIR_SCOPE: enters a zeroed scope at the first call, and tells whether it did.
 bool choir_scope_enter_once_(choir_scope *scope, choir_strategy *s);
 
 // For CHOIR_SCOPE.

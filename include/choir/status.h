@@ -1,7 +1,7 @@
-// How calls fail. An action returns a choir_status. A constructor returns the object or NULL. An
-// expression returns a tensor (or another object of its frame) or NULL, also for a NULL operand.
-// The frame keeps the first failure, so a formula of twenty operations needs one check, at its
-// end. Getters and destructors cannot fail; destructors accept NULL.
+// How calls fail. An action returns a choir_status, a constructor the object or NULL, an
+// expression a tensor (or another object of its frame) or NULL, also for a NULL operand. The frame
+// keeps the first failure, so a formula needs one check, at its end. Getters and destructors
+// cannot fail; destructors accept NULL.
 //
 // Each thread keeps its last failure, with one line of text that names the object, what was found
 // and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Choir prints no failure,
@@ -12,9 +12,9 @@
 // choir_fail(..., e.what()); an exception that leaves a noexcept function ends in std::terminate.
 // If a replica, merge or update function does not return:
 // - A C++ exception or longjmp to code outside of Choir, on the thread that called Choir: the
-//   strategy can only be freed. Until this thread does so, its calls that need cross-replica
-//   context fail with CHOIR_STATE. Replicas on other threads continue until choir_strategy_free
-//   returns, so their objects must live until then.
+//   strategy can only be freed, by this thread, whose other calls in cross-replica context are
+//   CHOIR_STATE. Replicas on other threads continue until choir_strategy_free returns, so their
+//   objects must live until then.
 // - pthread_exit on the thread that called Choir: the strategy can only be freed, by any thread.
 // - pthread_exit on one of Choir's threads: the run fails with CHOIR_STATE, the text names the
 //   replica, and the strategy can run again.
@@ -23,8 +23,7 @@
 //
 // All other functions must return, else the behavior is undefined: elementwise updates, functions
 // of datasets, initializers, kernels, and worker functions on the thread of
-// choir_strategy_run_workers. C++ libraries that Choir uses (oneDNN, HDF5) may end the process if
-// memory is exhausted.
+// choir_strategy_run_workers. oneDNN and HDF5 may end the process if memory is exhausted.
 #pragma once
 
 #include "export.h"
@@ -36,13 +35,13 @@ typedef enum {
 	CHOIR_OK = 0,
 	CHOIR_END, // no more data; not a failure, has no text
 	CHOIR_INVALID, // an argument or a use that is always wrong
-	CHOIR_STATE, // wrong at this moment: context, scope, stale read, diverged replicas
+	CHOIR_STATE, // wrong now: context, scope, stale read, diverged replicas
 	CHOIR_NOT_FOUND, // no such file, device or name; the text lists those that exist
 	CHOIR_NO_MEMORY, // no memory on the host or on a device
-	CHOIR_IO, // the operating system refused an operation
+	CHOIR_IO, // the operating system refused
 	CHOIR_CORRUPT, // a file or message is damaged, or of another format
 	CHOIR_UNSUPPORTED, // a dtype, device or option that this build does not support
-	CHOIR_CANCELLED, // stopped because another replica or worker failed first
+	CHOIR_CANCELLED, // another replica or worker failed first
 	CHOIR_PEER_LOST, // another worker is lost
 	CHOIR_TIMEOUT, // an operation took longer than its time limit
 	CHOIR_INTERNAL // a bug in Choir
@@ -51,17 +50,17 @@ typedef enum {
 // "CHOIR_IO", or "unknown status".
 const char *choir_status_name(choir_status status);
 
-// The text of this thread's last failure: one line of at most 511 bytes, "" before any failure.
-// It is valid until the next failure.
+// This thread's last failure: one line of at most 511 bytes, "" before any. Valid until the next
+// failure.
 const char *choir_error(void);
 
 // The status of this thread's last failure, or CHOIR_OK.
 CHOIR_MUST_CHECK choir_status choir_error_status(void);
 
 // Records a failure of a program's function, and returns status. The arguments are those of
-// printf, with a decimal point in every locale; choir_error() may be one of them. Line ends
-// become spaces. A long text is cut and ends in "...", and an empty text becomes the status's
-// name. CHOIR_OK and CHOIR_END record nothing. The call allocates nothing and keeps errno.
+// printf, with a decimal point in every locale; choir_error() may be one of them. Line ends become
+// spaces. A long text is cut and ends in "...", and an empty text becomes the status's name.
+// CHOIR_OK and CHOIR_END record nothing. Allocates nothing and keeps errno.
 choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 
 // Returns the status of expr from the enclosing function, unless it is CHOIR_OK.
@@ -72,14 +71,13 @@ choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(
 			return try_status_; \
 	} while (0)
 
-// For programs, not for libraries: if an action (CHOIR_CHECK; also for CHOIR_END) or a
-// constructor (CHOIR_CHECK_NEW) fails, prints "FILE:LINE: STATUS: TEXT" to stderr and calls
-// exit(1).
+// For programs, not for libraries: if an action (CHOIR_CHECK; also for CHOIR_END) or a constructor
+// (CHOIR_CHECK_NEW) fails, prints "FILE:LINE: STATUS: TEXT" to stderr and calls exit(1).
 #define CHOIR_CHECK(expr) choir_check((expr), __FILE__, __LINE__)
 #define CHOIR_CHECK_NEW(object) choir_check_new((object), __FILE__, __LINE__)
 
-// The functions behind the macros. choir_check prints the last failure's text only if that
-// failure has this status.
+// Behind the macros. choir_check prints the last failure's text only if that failure has this
+// status.
 void choir_check(choir_status status, const char *file, int line);
 
 // Fails if object is NULL.

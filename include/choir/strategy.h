@@ -1,14 +1,13 @@
 // A strategy places replicas on devices and synchronizes them. replica.h, cross.h and update.h
 // have the calls inside a run.
 //
-// Each device runs a block of consecutive replicas, one after another. With R replicas on P
-// devices, the first R mod P devices run one replica more. A run's result depends on the program,
-// the seed, R and the global batch, not on P.
+// Each device runs a block of consecutive replicas, one after another; with R replicas on P
+// devices, the first R mod P devices run one more. A run's result depends on the program, the
+// seed, R and the global batch, not on P.
 //
-// Errors: after a fork, the child can only free the parent's strategies. Their runs, scopes and
-// new variables fail with CHOIR_STATE.
-// Threads: any thread may call constructors and getters. Other calls on a strategy come from one
-// thread at a time.
+// Errors: runs, reductions and choir_strategy_cross are CHOIR_STATE in a replica or in another
+// strategy's context. After a fork, the child can only free the parent's strategies.
+// Threads: any for constructors and getters; other calls on a strategy one thread at a time.
 #pragma once
 
 #include "cluster.h"
@@ -22,23 +21,22 @@ CHOIR_C_BEGIN
 
 // The result of a reduction of indexed slices (tensor.h).
 typedef enum {
-	// The rows of all replicas, in the replicas' order.
+	// Rows of all replicas, in order.
 	CHOIR_SLICES_CONCATENATED = 0,
 	// Each row once, in ascending order, with the bits of the dense sum.
 	CHOIR_SLICES_MERGED,
-	// The dense tensor or the merged rows, whichever has fewer bytes.
+	// The dense tensor or the merged rows: the smaller.
 	CHOIR_SLICES_SMALLEST
 } choir_slices_result;
 
-// How values travel between devices. Only .slices changes results. A field that is 0 has its
-// value from the strategy's .communication, or else Choir's default.
+// How values travel between devices. Only .slices changes results. A field of 0 means the
+// strategy's .communication, or else Choir's default.
 typedef struct {
 	size_t size;
-	// A batch (choir_cross_batch_reduce_to) concatenates values with the same dtype, divisor and
-	// destination to packs. At most one of these two fields may be set; if neither is, each value
-	// is a separate collective. bytes_per_pack: a pack takes whole values until it has more bytes
-	// than this. num_packs: the number of packs, all but the last of the same length. There is
-	// one pack if there are fewer elements than packs.
+	// choir_cross_batch_reduce_to concatenates values with the same dtype, divisor and destination
+	// to packs. bytes_per_pack: a pack takes values until it has more bytes. num_packs: packs of
+	// one length, but the last; one if there are fewer elements. Set at most one; 0: each value is
+	// a collective.
 	int64_t bytes_per_pack, num_packs;
 	// Seconds that a collective waits for the next device; CHOIR_FOREVER: no limit.
 	double timeout;
@@ -46,8 +44,7 @@ typedef struct {
 	choir_slices_result slices;
 } choir_communication_options;
 
-// The number of shards into which a variable is cut along axis 0 (variable.h), at most one for
-// each row. A single shard means that the variable is not cut.
+// How many shards a variable is cut into along axis 0 (variable.h): at most one for each row.
 typedef enum {
 	CHOIR_PARTITION_NONE = 0,
 	CHOIR_PARTITION_FIXED, // .max_shards, which must be set
@@ -58,168 +55,157 @@ typedef enum {
 	CHOIR_PARTITION_MAX_SIZE
 } choir_partition;
 
-// An option of another kind of strategy is CHOIR_INVALID, but .overlap and .compare_steps are
-// ignored.
+// Options of another kind of strategy are CHOIR_INVALID, except .overlap and .compare_steps.
 typedef struct choir_strategy_options {
 	size_t size;
 	// Up to 1024 different device names: "cpu:0,cpu:1". NULL or "": the environment variable
-	// CHOIR_DEVICES; without it all accelerators (devices of kinds registered as such); without
-	// those one CPU device per replica, at most one per available processor. Devices without a
-	// replica stay idle. "remote:HOST:PORT" names all devices of a server (serve.h).
+	// CHOIR_DEVICES; else all accelerators; else one CPU device per replica, at most one per
+	// available processor. "remote:HOST:PORT" names all devices of a server (serve.h).
 	const char *devices;
-	// Replicas of the job, at most 2^20. 0: one for each named device or accelerator (1 on
-	// unnamed CPUs), at least one for each of .workers.
+	// Of the job, at most 2^20. 0: one for each named device or accelerator (1 on unnamed CPUs)
+	// and at least one for each of .workers.
 	int replicas;
-	// Threads that share a device's large operations. The bits do not depend on it. 0: one
-	// thread; if it is pinned, it may use an equal share of the processors.
+	// Threads that share a device's large operations, with the same bits. 0: one; if it is pinned,
+	// an equal share of the processors.
 	int cores_per_device;
-	// Whether the strategy pins its threads, but never the caller's. Default: on if the process
-	// started with a narrowed affinity mask, has a processor for each device, and shares none with
-	// another worker.
+	// Whether the strategy's own threads are pinned. Default: on if the process started with a
+	// narrowed affinity mask, has a processor for each device, and shares none with another
+	// worker.
 	choir_toggle pin;
 	uint64_t seed; // of random numbers and initial values
-	// Seconds that a replica waits for another before the run fails with CHOIR_TIMEOUT. 0: 60;
-	// CHOIR_FOREVER: no limit.
+	// Seconds that a replica waits for another before CHOIR_TIMEOUT. 0: 60; CHOIR_FOREVER: no
+	// limit.
 	double timeout;
-	// How devices sum: "direct" (host memory only), "ring", "hierarchical_copy",
-	// "reduce_to_one_device", or a registered name (extend/cross_device_ops_table.h). All give
-	// the same bits. NULL: the one with the highest score. With several workers in .cluster it is
+	// How devices sum, with the same bits: "direct" (host memory only), "ring",
+	// "hierarchical_copy", "reduce_to_one_device", or a registered name
+	// (extend/cross_device_ops_table.h). NULL: the highest score. With several workers in .cluster
 	// always "workers".
 	const char *cross_device_ops;
-	// Central storage, parameter server: the devices that hold variables. NULL: the only device
-	// that runs replicas, else cpu:0.
+	// Central storage, parameter server: where variables are. NULL: the only device that runs
+	// replicas, else cpu:0.
 	const char *parameter_devices;
-	// Set .implementation or .cross_device_ops, not both.
+	// Not both its .implementation and .cross_device_ops.
 	const choir_communication_options *communication;
-	// Parameter server: the number of workers, at most 1024; 0: 1. Each has a block of replicas,
-	// at least one.
+	// Parameter server: workers, each with at least one replica; at most 1024; 0: 1.
 	int workers;
 	// Parameter server with several workers. On (default): a variable's lock guards each read,
-	// write and update. Off: workers use relaxed atomics on host memory. A read may then mix
-	// updates, and one of two simultaneous writes of an element may be lost. ON_READ variables
-	// and update functions always use locks.
+	// write and update. Off: relaxed atomics on host memory; a read may mix updates, and a
+	// simultaneous write of an element may be lost. ON_READ variables and update functions use
+	// locks.
 	choir_toggle locked_updates;
-	// Parameter server: how mirrored variables are cut. The shards, at most 4096 of a variable
-	// (else CHOIR_INVALID), are placed round-robin. Scalars, wrapped memory, and variables
-	// colocated with an uncut or a non-slot variable stay whole.
+	// Parameter server: how mirrored variables are cut. The shards, at most 4096 of a variable,
+	// are placed round-robin. Scalars, wrapped memory, and variables colocated with an uncut or a
+	// non-slot variable stay whole.
 	choir_partition partition;
 	int64_t partition_size; // bytes
 	int max_shards;
-	// Multi-worker mirrored: the workers; it must outlive the strategy. .devices then names this
-	// worker's devices. NULL: this process is the only worker.
+	// Multi-worker mirrored: the workers; must outlive the strategy. .devices are this worker's.
+	// NULL: one worker.
 	choir_cluster *cluster;
 	// Multi-worker mirrored. On: another thread exchanges large gradients during the backward
-	// pass, with the same bits. Default: the environment variable CHOIR_OVERLAP ("on", "off");
-	// without it, on if every worker has an idle processor. All workers need the same value.
-	// Devices with separate memory ignore it.
+	// pass, with the same bits. Default: the environment variable CHOIR_OVERLAP ("on", "off"),
+	// else on if every worker has an idle processor. Devices with separate memory ignore it. All
+	// workers need one value.
 	choir_toggle overlap;
 	// Multi-worker mirrored: the workers compare checksums of mirrored variables, learning rates,
-	// and options of new layers. They do so after the 1st, 10th, 100th and every
-	// .compare_steps-th update (0: 1000), and before each save. CHOIR_NONE: never. A difference
-	// fails the run or save with CHOIR_STATE; the text names the first variable or optimizer and
-	// two workers. All workers need the same value.
+	// and options of new layers, after the 1st, 10th, 100th and every .compare_steps-th update (0:
+	// 1000), and before saves. CHOIR_NONE: never. A difference is CHOIR_STATE. All workers need
+	// one value.
 	int64_t compare_steps;
-	// The precision of the replicas' operations, the same on all workers. Default: F32.
+	// Of the replicas' operations, the same on all workers. Default: F32.
 	choir_precision precision;
-	// The dtype in which f32 gradients are summed and sent to other workers: CHOIR_BF16 or
-	// CHOIR_F16 need half the bytes. CHOIR_F32 (default): as they are. Each replica's gradient and
-	// each node of the canonical tree is rounded to .wire, so the bits depend on the number of
-	// replicas only (docs/rules.md, section 8). Indexed slices are rounded likewise, but travel in
-	// f32. With one replica nothing is rounded. CHOIR_F16 needs a loss scale (optimizer.h).
-	// CHOIR_UNSUPPORTED: a device cannot add numbers of 16 bits. All workers need the same.
+	// The dtype in which f32 gradients are summed and sent, the same on all workers: CHOIR_F32
+	// (default), CHOIR_BF16 or CHOIR_F16, which needs a loss scale (optimizer.h). Each replica's
+	// gradient and each node of the canonical tree is rounded to it (docs/rules.md, section 8).
+	// Indexed slices are rounded, but travel in f32. With one replica nothing is rounded.
+	// CHOIR_UNSUPPORTED: a device cannot add numbers of 16 bits.
 	choir_dtype wire;
 	// In place of .devices: JSON like "cluster" of TF_CONFIG, {"worker": ["node1:7000",
 	// "node2:7000"]}. The strategy uses all devices of these servers (serve.h), in their order.
 	const char *cluster_spec;
 } choir_strategy_options;
 
-// The type of the constructors below. CHOIR_INVALID: an invalid option. CHOIR_NOT_FOUND: an
-// unknown device or cross-device operation. CHOIR_UNSUPPORTED: cross-device operations that do
-// not support these devices. A device that cannot be opened fails, too.
+// The constructors below. CHOIR_NOT_FOUND: an unknown device or cross-device operation.
+// CHOIR_UNSUPPORTED: cross-device operations that do not support the devices. Other failures are
+// those of opening a device.
 typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options *o);
 
-// Mirrored: any number of replicas and devices. A variable has the same value on all devices.
+// A variable has the same value on all devices.
 choir_strategy *choir_mirrored_strategy_new(const choir_strategy_options *o);
 
-// One replica on one device, the first of CHOIR_DEVICES. CHOIR_INVALID: .replicas is above 1, or
-// .devices names several.
+// One replica on one device, the first of CHOIR_DEVICES.
 choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
 
-// Central storage: a mirrored variable has one copy, on the parameter device, which need not run
-// replicas. Devices with other memory copy it for each read. Writes are aggregated and applied
-// there. Results have the bits of a mirrored strategy. CHOIR_INVALID: several parameter devices.
+// Central storage: a mirrored variable has one copy, on the one parameter device, which need not
+// run replicas. Devices with other memory copy it for each read. Results have a mirrored
+// strategy's bits.
 choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options *o);
 
 // Parameter server, on one machine. Each worker has its own replicas and its own loop
-// (choir_strategy_run_workers), and does not wait for other workers. Each mirrored variable or
-// shard has one copy, placed round-robin on the parameter devices. With several workers a read is
-// a copy that later updates do not change. The sum over a worker's replicas is applied on the
-// variable's device, in the order of arrival. An ON_READ variable has a component for each
+// (choir_strategy_run_workers), and does not wait for others. Mirrored variables and shards have
+// one copy, placed round-robin on the parameter devices. With several workers a read is a copy.
+// Workers' sums are applied in the order of arrival. An ON_READ variable has a component for each
 // replica of every worker.
 //
-// A call on the strategy itself acts for the first worker. With one worker, results have the bits
-// of a mirrored strategy.
+// A call on the strategy itself acts for the first worker. With one worker, results have a
+// mirrored strategy's bits.
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o);
 
-// Mirrored over several workers: processes of the same program (cluster.h). A variable has the
-// same value on all devices of all workers, and all replicas run synchronously. Each worker runs
-// a block of consecutive replicas. By default there is one replica for each device. Results have
-// the bits of a mirrored strategy with as many replicas.
+// Mirrored over several workers: processes of the same program (cluster.h). Each runs a block of
+// consecutive replicas, by default one for each device, synchronously with the others. Results
+// have the bits of a mirrored strategy with as many replicas.
 //
-// All workers must make these calls in the same order, else CHOIR_STATE: calls in replicas, calls
-// that make variables, and reductions and metric results outside of replicas. If a worker fails,
-// the others fail with CHOIR_CANCELLED and the text of the failure, and the cluster cannot be
-// used again. CHOIR_INVALID: fewer replicas than workers. CHOIR_STATE: the workers' options
-// differ.
+// All workers make these calls in the same order, else CHOIR_STATE: calls in replicas, calls that
+// make variables, and reductions and metric results outside of replicas. If a worker fails, the
+// others fail with CHOIR_CANCELLED and its text, and the cluster cannot be used again. There is at
+// least one replica for each worker. CHOIR_STATE: their options differ.
 choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o);
 
 // Makes a strategy of a kind: "default" (a new one, like one_device), "one_device", "mirrored",
 // "central_storage", "parameter_server", "multi_worker_mirrored", or a registered kind
-// (extend/strategy_table.h). CHOIR_NOT_FOUND: the kind is unknown.
+// (extend/strategy_table.h); others are CHOIR_NOT_FOUND.
 choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);
 
-// Makes a strategy of s's kind and options. CHOIR_DEVICES is read again if the options name no
-// devices. CHOIR_STATE: s is the default strategy.
+// Makes a strategy of s's kind and options. Without named devices CHOIR_DEVICES is read again.
+// CHOIR_STATE: s is the default strategy.
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 
 // Frees s, its threads and all objects made in s, but never the default strategy. Scopes and runs
-// of s must have ended; a run that a function left by an exception or longjmp (status.h) is ended
-// first. If s is set on the calling thread, the thread then has no set strategy.
+// of s must have ended; a run that an exception or longjmp left (status.h) is ended first. s is no
+// longer set on the calling thread.
 void choir_strategy_free(choir_strategy *s);
 
-// The strategy of a program that makes none, created by the first call. It has one replica, on
-// the first device of CHOIR_DEVICES, on the first accelerator or on cpu:0. Its scope cannot be
-// inside another strategy's.
+// The strategy of a program that makes none: one replica, on the first device of CHOIR_DEVICES,
+// else on the first accelerator or on cpu:0. Its scope cannot be inside another's.
 choir_strategy *choir_default_strategy(void);
 
 // The calling thread's strategy and context
 
-// The strategy of this thread's innermost scope, replica, merge call or update; outside of these
-// the set strategy, or else the default one. NULL: the default strategy cannot be made.
+// That of this thread's innermost scope, replica, merge call or update; else the set one, else the
+// default one. NULL: it cannot be made.
 choir_strategy *choir_strategy_current(void);
 
-// Whether the current strategy is not the default one.
+// Whether it is not the default one.
 bool choir_has_strategy(void);
 
-// Whether this thread is in a scope, a merge call or an update; outside of all contexts, whether
-// it has a set strategy. False in every replica, also in the default one.
+// Whether this thread is in a scope, a merge call or an update, or outside of all contexts has a
+// set strategy.
 bool choir_in_cross_replica_context(void);
 
 // Makes s this thread's current strategy outside of scopes and runs, until the thread sets
-// another; s must live until then. NULL: the default replica again. CHOIR_STATE: the thread is
-// inside a scope, replica, merge call or update.
+// another; s must live until then. NULL: the default one. CHOIR_STATE: inside a scope, replica,
+// merge call or update.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_current(choir_strategy *s);
 
 // Getters of strategies
 
-// Replicas have two numbers in all headers, both from 0: replica_id among all replicas of the
-// job, and local_replica among those of this process, which is replica_id minus
-// choir_strategy_first_replica_id.
+// A replica has a replica_id in the job, from 0, and a local_replica in this process: replica_id
+// minus choir_strategy_first_replica_id.
 
-// The number of replicas of the job.
+// Of the job.
 int choir_strategy_replicas(const choir_strategy *s);
 
-// Replicas in this process. Sets (value.h) have values of these only.
+// In this process. Sets (value.h) have values of these only.
 int choir_strategy_local_replicas(const choir_strategy *s);
 
 // The lowest replica_id in this process.
@@ -229,37 +215,35 @@ int choir_strategy_first_replica_id(const choir_strategy *s);
 int choir_strategy_worker_devices(const choir_strategy *s);
 choir_device *choir_strategy_worker_device(const choir_strategy *s, int index);
 
-// The index of d among the devices that run replicas, or CHOIR_NONE.
+// The index of d among these, or CHOIR_NONE.
 int choir_strategy_worker_device_index(const choir_strategy *s, const choir_device *d);
 
-// The kind, for example "mirrored".
+// "mirrored" and so on.
 const char *choir_strategy_name(const choir_strategy *s);
 
-// The algorithm that sums if a call names none, for example "direct" or "workers".
+// The algorithm that sums if a call names none.
 const char *choir_strategy_cross_device_ops(const choir_strategy *s);
 
-// The number of workers that choir_strategy_run_workers calls.
+// Workers that choir_strategy_run_workers calls.
 int choir_strategy_workers(const choir_strategy *s);
 
-// Devices that hold variables. In mirrored and one-device strategies they are those that run
-// replicas.
+// Where variables are.
 int choir_strategy_parameter_devices(const choir_strategy *s);
 choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index);
 
-// Always false: shapes may differ between steps, and between replicas unless a call forbids it.
+// Always false: shapes may differ between steps and replicas.
 bool choir_strategy_require_static_shapes(const choir_strategy *s);
 
-// Whether this process writes checkpoints and summaries: it is the first worker, or the only one.
+// Whether this is the first or only worker, which writes checkpoints and summaries.
 bool choir_strategy_is_chief(const choir_strategy *s);
 
-// The .cluster of s, or NULL.
+// .cluster, or NULL.
 choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 
-// The median latency of waking the .overlap thread, in seconds, measured when s was made. 0: no
-// such thread.
+// The median latency of waking the .overlap thread, in seconds. 0: none.
 double choir_strategy_overlap_latency(const choir_strategy *s);
 
-// The precision that AUTO became, too: F32, MIXED_BF16 or MIXED_F16. NULL: F32.
+// After AUTO is resolved: F32, MIXED_BF16 or MIXED_F16. NULL: F32.
 choir_precision choir_strategy_precision(const choir_strategy *s);
 
 // Whether v was made in a scope of s.
@@ -268,70 +252,63 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 // Runs
 
 // Calls fn once for each local replica. Devices run at the same time, the first on the calling
-// thread. So fn may read all that user points to, but write only its replica's part. Returns
-// after all replicas have returned and all requested updates are done. A merge function may make
-// this call, too (choir_cross_run).
+// thread, so fn writes only its replica's part of what user points to. Returns after all replicas
+// have returned and all requested updates are done. A merge function may call it, too.
 //
 // args: a set of s for choir_replica_arg, or NULL. results: NULL drops the replicas' results; if
-// *results is NULL, the call makes a set (choir_values_free). Another set is cleared first, and
-// must not be args. Results of one name become one leaf (docs/rules.md, section 6). After a
-// failure the set is empty.
+// *results is NULL, the call makes a set (choir_values_free). Another set, not args, is cleared
+// first. Results of one name become one leaf (docs/rules.md, section 6). After a failure the set
+// is empty.
 //
-// Returns the failure of the failed replica with the lowest replica_id that was not just
-// cancelled. A failure in a replica's frame fails the replica even if fn ignores it. After a
-// failure, variables that an update was changing are undefined (variable.h), and s can run again.
-// The run's own failures:
+// Returns the failure of the lowest replica_id that was not just cancelled. A failure in a
+// replica's frame fails the replica even if fn ignores it. After a failure, variables that an
+// update was changing are undefined (variable.h), and s can run again. The run's own failures:
 // - CHOIR_INVALID: a set belongs to another strategy; a leaf has no value for a replica.
-// - CHOIR_STATE: the thread is in a replica, in an update, or in another strategy's context;
-//   another run of s is under way; replicas made different calls, or returned different names; an
-//   exception or longjmp left a function (status.h).
-// - CHOIR_TIMEOUT: a replica waited too long for another (.timeout). A function that never
-//   returns cannot be stopped.
+// - CHOIR_STATE also: the thread is in an update; another run of s is under way; replicas made
+//   different calls, or returned different names; an exception or longjmp left a function
+//   (status.h).
+// - CHOIR_TIMEOUT: a replica waited too long for another. A function that never returns cannot be
+//   stopped.
 CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn,
 		void *user, choir_values *args, choir_values **results);
 
-// One worker's loop. It runs group, the thread's current strategy, which has this worker's
-// replicas and must not be freed. Variables made in group belong to the parameter server
-// strategy.
+// One worker's loop. It runs group, the thread's current strategy with this worker's replicas,
+// which must not be freed. Variables made in group belong to the parameter server strategy.
 typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *user);
 
-// Calls fn for all workers at the same time, the first on the calling thread, the others on
-// threads of their own, and returns after all. Any other kind of strategy has one worker, whose
-// group is s.
+// Calls fn for all workers at the same time, the first on the calling thread, and returns after
+// all. Other strategies have one worker, whose group is s.
 //
 // If fn fails, the next run of every other worker fails with CHOIR_CANCELLED. Returns the failure
 // of the lowest worker that was not cancelled. A worker that never returns cannot be stopped.
-// CHOIR_STATE: in a replica, or in another strategy's context; workers of s are running already.
+// CHOIR_STATE also: workers of s are running already.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 		choir_strategy *s, choir_worker_fn *fn, void *user);
 
-// Reduces v over replicas to one tensor in v's frame, or in the frame of choir_strategy_cross if
-// v has none (choir_variable_as_value). Sums follow the canonical tree (docs/rules.md, section
-// 8).
+// Reduces v over replicas to one tensor in v's frame, or, without one (choir_variable_as_value),
+// in that of choir_strategy_cross. Sums follow the canonical tree (docs/rules.md, section 8).
 //
 // With CHOIR_NO_AXIS, the tensors of v (an ON_READ variable's components) need one shape. MEAN
 // divides by the number of replicas, or by the sum of the counts if all have one
-// (choir_with_count). A plain value, mirrored value or mirrored variable is its own mean. Its SUM
-// is CHOIR_INVALID, unless it is the number 0 or there is one replica.
+// (choir_with_count). A plain or mirrored value or variable is its own mean; its SUM is
+// CHOIR_INVALID, unless it is the number 0 or there is one replica.
 //
-// With axes, each replica first sums its tensor along the axes, which removes them. MEAN then
-// divides by the number of summed elements. So sizes along the axes may differ or be 0. A value
-// that is the same for all replicas counts once for each.
+// With axes, each replica first sums its tensor along the axes, which removes them; their sizes
+// may differ or be 0. MEAN then divides by the number of summed elements. A value that is the same
+// for all replicas counts once for each.
 //
 // SUM keeps the dtype: f32, f64, i32, i64 or u8. Integers wrap around, but a sum of u8 above 255
-// is CHOIR_INVALID in a debug build of Choir. MEAN keeps f32 and f64, gives f64 for i32 and i64,
-// and f32 for u8 and bool. Other dtypes: CHOIR_UNSUPPORTED.
+// is CHOIR_INVALID in a debug build of Choir. MEAN gives f64 for i32 and i64, and f32 for u8 and
+// bool. Other dtypes: CHOIR_UNSUPPORTED.
 //
-// v's frame keeps a failure. CHOIR_INVALID also: op is unknown; v is a destination, or of another
-// number of replicas; shapes or dtypes differ; only some tensors have a count. CHOIR_STATE: in a
-// replica, or in another strategy's context.
+// v's frame keeps a failure. CHOIR_INVALID also: v is a destination, or of another number of
+// replicas; shapes or dtypes differ; only some tensors have a count.
 choir_tensor *choir_strategy_reduce(
 		choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes);
 
 // The program's cross-replica context outside of runs, for cross.h: the same object each time. In
-// a merge function it is the merge call's. The program must clear its frame (choir_frame_clear),
-// but not between choir_cross_set_arg and the run or update that uses the argument. CHOIR_STATE:
-// in a replica, or in another strategy's context.
+// a merge function it is the merge call's. The program clears its frame (choir_frame_clear), but
+// not between choir_cross_set_arg and the run or update.
 choir_cross *choir_strategy_cross(choir_strategy *s);
 
 CHOIR_C_END

@@ -1,12 +1,11 @@
 // Update context: an update function changes one copy of a variable, on the copy's device. It is
-// called for each copy, with equal arguments, so all copies are equal afterwards. In its frame
-// the calls of variable.h mean this copy. It may also write variables colocated with the variable
-// (choir_scope_colocate), such as slots, but only read others. Calls for all replicas or copies
-// (on a strategy or choir_cross) fail with CHOIR_STATE.
+// called for each copy, with equal arguments, so all copies are equal afterwards. In its frame the
+// calls of variable.h mean this copy. It may also write colocated variables
+// (choir_scope_colocate), such as slots, but only read others. Calls on a strategy or choir_cross
+// are CHOIR_STATE.
 //
 // Ownership: the context and its frame end when the function returns.
-// Errors: the frame keeps the first failure, which fails the update even if the function ignores
-// it.
+// Errors: the frame's first failure fails the update even if the function ignores it.
 // Threads: the thread that makes the update calls the function, for one copy after another.
 #pragma once
 
@@ -14,45 +13,41 @@
 
 CHOIR_C_BEGIN
 
-// Options of an update.
+// How fn is called.
 typedef struct {
 	size_t size;
-	// On: fn treats each element by itself, so all devices' threads may call it for chunks
-	// (elementwise updates, below). Default: off.
+	// On: fn treats each element by itself, and may be called for chunks (elementwise updates,
+	// below). Default: off.
 	choir_toggle elementwise;
 } choir_update_options;
 
 // Calls fn for each local copy of v (ON_READ: component), in order, with the arguments of
 // choir_cross_set_arg. choir_cross_result then gives what fn returned, mirrored on the copies'
-// devices. Arguments are plain, mirrored or variables; a per-replica value is CHOIR_INVALID
-// before anything changes.
+// devices. Arguments are plain, mirrored or variables; a per-replica value is CHOIR_INVALID before
+// anything changes.
 //
 // Returns fn's first failure (elementwise: of the lowest failed chunk). fn is then not called
-// again, and all variables that it wrote are undefined until they are assigned or restored.
-// CHOIR_INVALID: fn returned different names for different copies.
+// again, and all variables that it wrote are undefined. All results have the same names.
 CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable *v,
 		const choir_update_options *o, choir_update_fn *fn, void *user);
 
-// A non-slot variable belongs to an optimizer as a whole: a counter of steps, the powers of
-// Adam's betas.
+// A non-slot variable belongs to an optimizer as a whole, such as a counter of steps.
 
 // Gives the destination for choir_scope_colocate of non-slot variables: the devices of a mirrored
-// variable's copies, or a parameter server's first parameter device, whatever the variables (n
-// may be 0). CHOIR_INVALID: a variable of another strategy.
+// variable's copies, or a parameter server's first parameter device, whatever the variables (n may
+// be 0).
 choir_value *choir_cross_non_slot_devices(
 		choir_cross *x, size_t n, choir_variable *const variables[]);
 
-// Calls fn for each device of place, by the rules of choir_cross_update. fn may write all
-// variables made at that destination. CHOIR_INVALID: place is not from
-// choir_cross_non_slot_devices.
+// Calls fn for each device of place (choir_cross_non_slot_devices), by the rules of
+// choir_cross_update. fn may write all variables made at that destination.
 CHOIR_MUST_CHECK choir_status choir_cross_update_non_slot(
 		choir_cross *x, choir_value *place, choir_update_fn *fn, void *user);
 
 // In all replicas (replica.h), with the same variable: choir_cross_update in a merge call, with
-// the arguments of choir_replica_set_arg. choir_replica_result gives what fn returned for the
-// copy that this replica reads. An argument is a variable, or the same plain number from all.
-// Other tensors may differ between replicas, so they are CHOIR_INVALID before anything changes:
-// reduce them in a merge call before.
+// the arguments of choir_replica_set_arg. choir_replica_result gives what fn returned for the copy
+// that this replica reads. An argument is a variable, or the same plain number from all. Other
+// tensors are CHOIR_INVALID before anything changes: reduce them in a merge call before.
 CHOIR_MUST_CHECK choir_status choir_replica_update(
 		choir_replica *r, choir_variable *v, choir_update_fn *fn, void *user);
 
@@ -67,38 +62,33 @@ choir_variable *choir_update_variable(const choir_update *u);
 // The index of the copy, or of the device of non-slot variables.
 int choir_update_copy(const choir_update *u);
 
-// Gives the update's argument of this name, in u's frame: the tensor of a plain or mirrored
-// value, or the component of a variable. It is a view, but a copy of an argument on another
-// device, or of a read of a variable that the update may write. CHOIR_NOT_FOUND: no such name.
-// CHOIR_INVALID: a destination.
+// Gives the update's argument of this name, in u's frame: the tensor of a plain or mirrored value,
+// or the component of a variable. It is a view, but a copy of an argument on another device, or of
+// a read of a variable that the update may write. CHOIR_NOT_FOUND: no such name.
 choir_tensor *choir_update_arg(choir_update *u, const char *name);
 
-// Sets this copy's result, a tensor of u's frame, in place of an earlier one of this name. All
-// copies must return the same names; each becomes one mirrored value (choir_cross_result).
-// CHOIR_INVALID: no name, a tensor of another frame.
+// Sets this copy's result, a tensor of u's frame, in place of an earlier one of this name. Each
+// name becomes one mirrored value (choir_cross_result).
 choir_status choir_update_return(choir_update *u, const char *name, choir_tensor *value);
 
 // Elementwise updates. A copy of more than 8192 elements in host memory is updated in chunks. The
 // threads of all devices call the function at the same time, so it may only read what user points
-// to. The bits do not depend on chunks or threads. If a failure left the variable undefined, an
-// update in chunks does not define it again: assign the whole variable.
+// to. The bits do not depend on chunks or threads. They do not define an undefined variable.
 //
-// In a chunk, reads of variables, arguments of the variable's shape and choir_update_data are
-// vectors of choir_update_elements elements; scalars are unchanged. A read is a copy, and does
-// not become stale during the call. The function assigns such vectors, or plain numbers, and
-// returns no results.
+// In a chunk, reads of variables (copies), arguments of the variable's shape and choir_update_data
+// are vectors of choir_update_elements elements; scalars are unchanged. The function assigns such
+// vectors, or plain numbers, and returns no results.
 //
-// CHOIR_INVALID before anything is written: an argument that is neither a scalar nor of the
-// variable's shape. CHOIR_INVALID in the function: a colocated variable of another size.
+// Arguments are scalars or of the variable's shape; colocated variables are of its size.
 // CHOIR_UNSUPPORTED: a scatter; in chunks also random numbers (pass them as an argument).
 
 // Elements of the copy, or of the chunk. 0 for non-slot variables.
 int64_t choir_update_elements(const choir_update *u);
 
-// The packed memory of v's copy on this device, or of its chunk, for reading and writing. v is
-// the updated variable or colocated with it (else CHOIR_INVALID). The call counts as a write:
-// earlier reads of v become stale. NULL without a failure: the host cannot reach the memory, or
-// several workers update v without locks (.locked_updates).
+// The packed memory of v's copy on this device, or of its chunk, for reading and writing. v is the
+// updated variable or colocated with it (else CHOIR_INVALID). The call counts as a write: earlier
+// reads of v become stale. NULL without a failure: the host cannot reach the memory, or several
+// workers update v without locks (.locked_updates).
 void *choir_update_data(choir_update *u, choir_variable *v);
 
 CHOIR_C_END

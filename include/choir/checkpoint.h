@@ -44,10 +44,9 @@ typedef struct choir_checkpoint_options {
 typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 
 // Locks the directory until the manager is freed or the process ends. Makes it if its parent
-// exists. s NULL: the current strategy. Removes half-written files of a job that died.
-// CHOIR_STATE: another manager has locked the directory. CHOIR_UNSUPPORTED: a newer version of
-// Choir has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a link, or not
-// Choir's.
+// exists. s NULL: the current strategy. Removes half-written files. CHOIR_STATE: another manager
+// has locked the directory. CHOIR_UNSUPPORTED: a newer version of Choir has written there.
+// CHOIR_CORRUPT: ".lock" or a half-written file is a link, or not Choir's.
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 
@@ -82,7 +81,7 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_chec
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 		choir_checkpoint_manager *m, int64_t step);
 
-// The folder last written or restored, or NULL. Valid until the next call with m. Any context.
+// The folder last written or restored, or NULL, until the next call with m. Any context.
 const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 
 // Restores the step in the folder path without a manager, also while a job saves to the same

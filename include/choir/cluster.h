@@ -65,10 +65,10 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
-// Leaves the cluster and frees it, after everything that was made with c. With MPI, it waits until
-// the other workers leave, at most .timeout, but not after a failure. So first finish everything
-// that another worker needs from this one. If Choir initialised MPI, the call finalizes MPI, which
-// then cannot be initialised again.
+// Leaves the cluster and frees it, after everything that was made with c. First finish what others
+// need from this worker. With MPI, it waits until the others leave, at most .timeout, but not
+// after a failure. If Choir initialised MPI, it finalizes MPI, which then cannot be initialised
+// again.
 void choir_cluster_free(choir_cluster *c);
 
 // Getters

@@ -56,10 +56,9 @@ typedef struct {
 	bool flip; // half of the examples are mirrored, left to right
 	uint64_t seed;
 } choir_augment_options;
-// Augments images, [height, width] or [height, width, channels] of any dtype: cuts out a rectangle
-// at a random place, and mirrors it or not. The numbers depend only on the seed, the pass and the
-// example's position in d. Place it before batch and after a shuffle, which then perhaps needs no
-// buffer. The crop fits into the padded image.
+// Crops and mirrors images, [height, width] or [height, width, channels] of any dtype. The numbers
+// depend only on the seed, the pass and the example's position in d. Place it before batch and
+// after a shuffle, which then perhaps needs no buffer. The crop fits into the padded image.
 choir_dataset *choir_dataset_augment_images(
 		choir_dataset *d, const char *column, const choir_augment_options *o);
 
@@ -76,8 +75,8 @@ typedef struct {
 	choir_dtype dtype;
 	void *internal; // Choir's
 } choir_component;
-// Sets the shape of a component of out in dimensions that vary (0 before the first call), and
-// gives data the memory. The old values are lost.
+// Sets the shape of a component of out in dimensions that vary (0 before), and gives data the
+// memory. Old values are lost.
 CHOIR_MUST_CHECK choir_status choir_component_resize(
 		choir_component *entry, const choir_shape *shape);
 
@@ -141,8 +140,8 @@ enum { CHOIR_SHARD_HINT = -3 };
 choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t index);
 // Shuffles d, in another order in each pass: each element is drawn from a buffer, which is then
 // filled again; with CHOIR_ALL all orders are equally likely. The order depends only on seed, pass
-// and buffer. Data in memory, synthetic digits and small gzip files need no memory for it, also
-// after zip, concatenate, to_float, flatten, take, skip and shard.
+// and buffer. Sources with random access need no memory for it, also after zip, concatenate,
+// to_float, flatten, take, skip and shard.
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
 // The same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);

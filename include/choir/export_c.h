@@ -9,8 +9,7 @@ CHOIR_C_BEGIN
 typedef struct {
 	size_t size;
 	const char *name; // prefix of all names in the file, a C identifier; NULL: "model"
-	// The file's first comment; NULL: none. Bytes that are not printable ASCII, and backslashes,
-	// become '?'.
+	// The file's first comment; NULL: none. Backslashes and all but printable ASCII become '?'.
 	const char *about;
 	// An f32 input is multiplied by scale (0: 1), then standardized by mean and deviation
 	// (choir_dataset_standardize), unless both are NULL.

@@ -84,7 +84,7 @@ typedef struct {
 // A failure ends choir_fit with its status; with several workers it ends the job.
 typedef choir_status choir_callback_fn(const choir_fit_event *e, void *user);
 
-// Called on the program's thread in the order of the array; each may be NULL.
+// Called in the order of the array; each may be NULL.
 typedef struct {
 	size_t size;
 	choir_callback_fn *train_begin, *train_end;
@@ -97,9 +97,8 @@ typedef struct {
 typedef enum { CHOIR_MONITOR_AUTO = 0, CHOIR_MONITOR_MIN, CHOIR_MONITOR_MAX } choir_monitor;
 
 // Keras' ReduceLROnPlateau: after .patience epochs in a row that do not improve a log by more than
-// .min_delta, choir_fit multiplies the learning rate by .factor
-// (choir_optimizer_set_learning_rate), not below .min_learning_rate, and counts anew. A checkpoint
-// keeps the count.
+// .min_delta, choir_fit multiplies the learning rate by .factor, down to .min_learning_rate, and
+// counts anew. A checkpoint keeps the count.
 typedef struct {
 	size_t size;
 	const char *log; // NULL: "val_loss"
@@ -119,7 +118,7 @@ typedef struct {
 	const char *log; // NULL: "val_loss"
 	choir_monitor monitor;
 	double min_delta; // 0 or more
-	int64_t patience; // epochs in a row without improvement after which it stops; 0: 1
+	int64_t patience; // epochs without improvement; 0: 1
 	// On: choir_fit ends with the best epoch's weights. Default: off.
 	choir_toggle restore_best_weights;
 } choir_early_stopping;

@@ -150,8 +150,8 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 //
 // Cost: generators (unless seekable), filters and shuffles of streams read the examples before the
 // position again. CHOIR_INVALID, and nothing is changed: the position is from a dataset with other
-// stages, seeds or columns, or from another worker. After another failure, also of data that end
-// before the position, the dataset stays failed until it is rewound or restored.
+// stages, seeds or columns, or from another worker. After another failure, also of too few data,
+// the dataset stays failed until it is rewound or restored.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 		choir_distributed_dataset *data, const choir_input_position *position);
 
@@ -167,8 +167,7 @@ int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *d
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);
 // Whether the policy is DATA because AUTO found no files.
 bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data);
-// Writes lines that say what each worker and replica reads, as snprintf does. If files are
-// sharded, with up to four files of each worker.
+// Writes lines that say what each worker and replica reads, as snprintf does.
 size_t choir_distributed_dataset_describe(
 		const choir_distributed_dataset *data, char *out, size_t size);
 

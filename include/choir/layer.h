@@ -124,7 +124,7 @@ choir_layer *choir_activation_new(choir_activation activation);
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
 // The penalties of l's variables made in a scope with a regularizer (scope.h), divided by the
 // number of replicas: a scalar in r's frame, to be added to choir_replica_average_loss(r, losses).
-// A layer that occurs twice in l counts twice. CHOIR_STATE: r belongs to another strategy.
+// Layers that occur twice count twice. CHOIR_STATE: r belongs to another strategy.
 choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
 // Sets the precision of l and the layers inside it that have none of their own. DEFAULT: the
 // frame's; not AUTO. Threads: call this before the layer is applied.

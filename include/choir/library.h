@@ -9,7 +9,7 @@
 CHOIR_C_BEGIN
 
 // Of these headers: major * 10000 + minor * 100 + patch; 100 is 0.1.0. A program works with every
-// later library of the same soname, which changes with the major version.
+// later library of the same major version.
 #define CHOIR_VERSION 100
 
 // Of the library that the program runs with.

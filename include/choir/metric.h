@@ -74,8 +74,8 @@ CHOIR_MUST_CHECK choir_status choir_metric_update(
 CHOIR_MUST_CHECK choir_status choir_metric_update_weighted(
 		choir_metric *m, choir_tensor *labels, choir_tensor *scores, choir_tensor *weights);
 // Over all replicas and updates since the last reset, in cross-replica context. NAN: a failure, or
-// nothing was counted. But precision is 0 without a score above the threshold, and recall 0 if all
-// labels were 0.
+// nothing was counted. Precision is 0 without a score above the threshold, recall 0 if all labels
+// were 0.
 double choir_metric_result(choir_metric *m);
 // i64 [classes, classes] in f.
 choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f);

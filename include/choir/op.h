@@ -236,8 +236,8 @@ typedef struct {
 typedef struct {
 	size_t size;
 	const char *name; // in messages; copied; NULL: "custom"
-	// Sets out->dtype and out->shape, which begin as those of in[0] and stay so if shape is NULL.
-	// Data pointers are NULL.
+	// Sets out->dtype and out->shape, which begin as those of in[0]. May be NULL. Data pointers
+	// are NULL.
 	choir_status (*shape)(size_t n, const choir_buffer in[], choir_buffer *out, void *user);
 	// Fills all of out->data, which is uninitialised. Required.
 	choir_status (*forward)(size_t n, const choir_buffer in[], choir_buffer *out, void *user);

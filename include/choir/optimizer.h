@@ -154,8 +154,7 @@ choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_opti
 
 // Called in all replicas. Runs the backward pass of tape from loss, a scalar of the replica's
 // frame, adds the gradients of all trainable variables read since the tape began, each as soon as
-// it is final, and asks for the update. Earlier reads of these variables are then invalid. At
-// least one was read.
+// it is final, and asks for the update. Earlier reads of these variables are then invalid.
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 		choir_optimizer *o, choir_tensor *loss, choir_tape *tape);
 
@@ -163,11 +162,11 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 // in this replica: a tensor of the replica's frame, with v's dtype and shape, or indexed slices of
 // one (tensor.h). Borrowed memory is copied. v has one gradient in an update.
 //
-// Indexed slices give the bits of dense gradients. As in Keras, momentum, moments and weight decay
-// act on all rows. Choir makes no dense gradient, and SGD changes only the rows of the slices, if:
-// all replicas add slices; all devices use host memory; a parameter server has one worker; there
-// is no global_clip_norm, loss scale or NONFINITE_SKIP; with several workers, the slices are
-// smaller than the dense gradient.
+// Indexed slices give the bits of dense gradients: momentum, moments and weight decay act on all
+// rows. Choir makes no dense gradient, and SGD changes only the rows of the slices, if: all
+// replicas add slices; all devices use host memory; a parameter server has one worker; there is no
+// global_clip_norm, loss scale or NONFINITE_SKIP; with several workers, the slices are smaller
+// than the dense gradient.
 choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 

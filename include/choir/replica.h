@@ -1,7 +1,6 @@
 // Replica context: the calls of a replica inside a run. In a merge call, one function runs for all
-// replicas in cross-replica context; then each replica continues with its part of the results.
-// Outside of all strategies, the program itself is the default replica (0 of 1), in which a sync
-// point returns at once.
+// replicas in cross-replica context. Outside of all strategies, the program itself is the default
+// replica (0 of 1), in which a sync point returns at once.
 //
 // "In all replicas" marks a sync point (docs/rules.md, section 1): all replicas of the run make
 // these calls in the same order, with the same function, names, dtypes, shapes and options. The
@@ -61,9 +60,8 @@ int choir_replica_device_index(const choir_replica *r);
 
 // Arguments and results
 
-// Gets the run's argument of this name in r's frame: the replica's own tensor of a per-replica
-// leaf, equal tensors of a plain or mirrored leaf, or a tensor that stands for a variable
-// (choir_variable_component). It is a view, or a copy if the argument is on another device.
+// Gets the run's argument of this name in r's frame (docs/rules.md, section 6); a variable is its
+// choir_variable_component. It is a view, or a copy if the argument is on another device.
 // CHOIR_NOT_FOUND: no such name.
 choir_tensor *choir_replica_arg(choir_replica *r, const char *name);
 
@@ -87,7 +85,7 @@ CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 
 // Gets the merge function's result of this name, as choir_replica_arg gets an argument, valid
 // until r's next merge call, update, gather, broadcast or write of a mirrored variable.
-// CHOIR_STATE also: there was no merge call; the frame has failed.
+// CHOIR_STATE also: there was no merge call.
 choir_tensor *choir_replica_result(choir_replica *r, const char *name);
 
 // Collectives: sync points that combine the tensors at the same position in the replicas' frames,
@@ -108,7 +106,7 @@ CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, c
 
 // In all replicas, with the same axis (negative: from the back). Concatenates all replicas' t in
 // the order of ids. Sizes along axis may differ or be 0; all else must be equal (CHOIR_INVALID).
-// The gradient of t is this replica's part of the sum of the results' gradients over replicas.
+// The gradient of t is its part of the sum of the results' gradients over replicas.
 // CHOIR_UNSUPPORTED: indexed slices.
 choir_tensor *choir_replica_all_gather(choir_replica *r, choir_tensor *t, int axis);
 

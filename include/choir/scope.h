@@ -29,8 +29,8 @@ CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_val
 CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 		choir_scope *scope, choir_aggregation aggregation);
 
-// Variables that would begin at random, the kernels and embeddings of layers, begin by this
-// initializer. scale is that of choir_variable_options.
+// Variables that would begin at random (kernels, embeddings) begin by this initializer. scale is
+// that of choir_variable_options.
 CHOIR_MUST_CHECK choir_status choir_scope_initializer(
 		choir_scope *scope, choir_initializer initializer, double scale);
 

@@ -10,8 +10,7 @@
 
 CHOIR_C_BEGIN
 
-// GZIP and ZLIB need a build with zlib (else CHOIR_UNSUPPORTED). Damage may show only at the final
-// checksum, after earlier examples.
+// GZIP and ZLIB need a build with zlib (else CHOIR_UNSUPPORTED). Damage may show only at the end.
 typedef enum {
 	CHOIR_COMPRESSION_AUTO = 0,
 	CHOIR_COMPRESSION_NONE,
@@ -95,7 +94,7 @@ typedef enum {
 } choir_csv_kind;
 // A column of a CSV file.
 typedef struct choir_csv_column {
-	const char *name; // in the header; without a header "0", "1", ...
+	const char *name; // in the header, or "0", "1", ...
 	// The dataset's column; NULL: name. Columns of one dtype and output are gathered to one of
 	// shape [their number], in the list's order. Inferred numbers then become f32, and categories
 	// have no texts.
@@ -125,7 +124,7 @@ typedef enum {
 } choir_bad_record;
 typedef struct choir_csv_options {
 	size_t size;
-	const choir_files *files; // instead of path
+	const choir_files *files;
 	char separator; // 0: a comma
 	char quote; // 0: a double quote
 	choir_toggle header; // default: on. Off: the first row is data
@@ -155,17 +154,16 @@ typedef struct choir_csv_options {
 } choir_csv_options;
 // Reads the rows of CSV files (RFC 4180) with the same columns, plain or compressed by gzip.
 //
-// Lines end with LF or CR LF. These are ignored: empty lines, a byte order mark, spaces around a
-// field or its quotes, R's names of rows, and a separator at the end of the header or of all rows.
-// Numbers are decimal with a point, inf or nan, rounded correctly; those beyond the dtype become
-// inf.
+// Lines end with LF or CR LF. Ignored are empty lines, a byte order mark, spaces around a field or
+// its quotes, a first column without a name in the header, and a separator at the end of the
+// header or of all rows. Numbers are decimal with a point, inf or nan, rounded correctly; those
+// beyond the dtype become inf.
 //
 // To infer columns or texts, this call reads the files, twice if a column of categories begins
 // with numbers.
 //
-// CHOIR_CORRUPT: a row with too few or too many fields; a field that is not a number of the dtype;
-// text that is not UTF-8; a quote in a wrong place; a row of more than 64 MiB. At most 32 columns
-// are not gathered; at most 1,048,576 categories.
+// CHOIR_CORRUPT also: text that is not UTF-8; a row of more than 64 MiB. At most 32 columns are
+// not gathered; at most 1,048,576 categories.
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o);
 
 // A column of the files, chosen or not.
@@ -213,7 +211,7 @@ typedef struct {
 // How TFRecord files are read.
 typedef struct {
 	size_t size;
-	const choir_files *files; // instead of path
+	const choir_files *files;
 	// AUTO looks at the file's first bytes.
 	choir_compression compression;
 	// With SKIP, a wrong length makes the rest of the file one bad record.
@@ -264,7 +262,7 @@ typedef struct {
 // How records are read.
 typedef struct {
 	size_t size;
-	const choir_files *files; // instead of path
+	const choir_files *files;
 	choir_compression compression; // AUTO: gzip if a name ends in ".gz", else plain
 	int64_t header; // bytes to skip in each file
 } choir_fixed_options;
@@ -291,8 +289,7 @@ typedef struct {
 	// each directory is a class, sorted by the bytes of their names.
 	size_t classes;
 	const char *const *class_name;
-	// A dataset of the same directory, whose files and classes are used unchecked; may then be
-	// freed.
+	// A dataset of the same directory, whose classes are used; may then be freed.
 	const choir_dataset *schema;
 } choir_image_directory_options;
 // Reads the PNG and JPEG images of a directory with one directory for each class. Columns are

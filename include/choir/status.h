@@ -34,7 +34,7 @@ CHOIR_C_BEGIN
 typedef enum {
 	CHOIR_OK = 0,
 	CHOIR_END, // no more data; not a failure, has no text
-	CHOIR_INVALID, // an argument or a use that is always wrong
+	CHOIR_INVALID, // always wrong
 	CHOIR_STATE, // wrong now: context, scope, stale read, diverged replicas
 	CHOIR_NOT_FOUND, // no such file, device or name; the text lists those that exist
 	CHOIR_NO_MEMORY, // no memory on the host or on a device

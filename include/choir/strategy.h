@@ -86,7 +86,7 @@ typedef struct choir_strategy_options {
 	const char *parameter_devices;
 	// Not both its .implementation and .cross_device_ops.
 	const choir_communication_options *communication;
-	// Parameter server: workers, each with at least one replica; at most 1024; 0: 1.
+	// Parameter server: 1 to 1024, each with at least one replica; 0: 1.
 	int workers;
 	// Parameter server with several workers. On (default): a variable's lock guards each read,
 	// write and update. Off: relaxed atomics on host memory; a read may mix updates, and a
@@ -126,8 +126,8 @@ typedef struct choir_strategy_options {
 } choir_strategy_options;
 
 // The constructors below. CHOIR_NOT_FOUND: an unknown device or cross-device operation.
-// CHOIR_UNSUPPORTED: cross-device operations that do not support the devices. Other failures are
-// those of opening a device.
+// CHOIR_UNSUPPORTED: cross-device operations that do not support the devices. Opening a device may
+// fail.
 typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options *o);
 
 // A variable has the same value on all devices.

@@ -22,8 +22,8 @@ choir_tape *choir_tape_begin(choir_frame *f);
 // Runs the backward pass. gradients[i] becomes the gradient of the sum of y's elements with
 // respect to sources[i], in its dtype and shape: zeros if y does not depend on it, perhaps indexed
 // slices (tensor.h). y and the sources are floating-point tensors of the tape's frame. A source
-// may be y or any tensor that y was made from, also twice; for a variable it is its read, the same
-// tensor in one call of a replica. A tape has one such pass, and then records nothing more.
+// may be y or any tensor that y was made from, also twice; for a variable it is its read. A tape
+// has one such pass, and then records nothing more.
 //
 // After a failure all gradients[] are NULL; an earlier failure of the frame is returned.
 // CHOIR_STATE: the backward pass has run already, or a variable changed since it was read.
@@ -35,7 +35,7 @@ CHOIR_MUST_CHECK choir_status choir_tape_gradient(choir_tape *tape, choir_tensor
 // The tape goes on: it records the backward pass and frees nothing. So y of a later pass may be
 // made from the gradients. Recorded passes may be repeated, and one choir_tape_gradient or
 // choir_optimizer_minimize may follow. All that they compute stays until the frame is cleared.
-// Gradients are dense. This is a nested tf.GradientTape, and create_graph=True in PyTorch.
+// Gradients are dense.
 //
 // Fused operations are computed by simpler ones, whose gradients may differ by rounding.
 // CHOIR_UNSUPPORTED: y depends on a source through a custom operation. Otherwise it fails as
@@ -76,10 +76,10 @@ choir_tensor *choir_recompute(
 // numbers.
 //
 // CHOIR_INVALID, which the frame does not keep: the largest relative difference exceeds tolerance
-// (0: 1e-6). It is the difference divided by the largest of the two derivatives, a hundredth of
-// the input's largest derivative, and a hundredth of the sum. Other failures are those of fn;
-// CHOIR_STATE: the frame has a tape. Floating-point inputs, at least one, are f64. The call frees
-// all that it made in the frame.
+// (0: 1e-6). It is relative to the largest of both derivatives, a hundredth of the input's largest
+// derivative, and a hundredth of the sum. Other failures are those of fn; CHOIR_STATE: the frame
+// has a tape. Floating-point inputs, at least one, are f64. The call frees all that it made in the
+// frame.
 CHOIR_MUST_CHECK choir_status choir_check_gradient(size_t n, choir_tensor *const inputs[],
 		double tolerance, choir_formula_fn *fn, void *user);
 

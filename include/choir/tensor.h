@@ -152,8 +152,8 @@ struct DLManagedTensorVersioned;
 // Makes a tensor in f that shares the memory of managed, and takes ownership, also after a
 // failure. They are copied if the device has its own memory, strides are not packed, or the
 // alignment is not the dtype's. Choir calls the deleter once: after the copy, or after the last
-// tensor on the memory is freed. If another thread or a replica function frees it, the call comes
-// when a choir_strategy_run ends or a thread imports again. Until then, do not write the elements.
+// tensor on the memory is freed, perhaps when a choir_strategy_run ends or a thread imports again.
+// Until then, do not write the elements.
 //
 // CHOIR_UNSUPPORTED: another major version, memory that is not the host's, a type without a
 // choir_dtype.

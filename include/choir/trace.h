@@ -104,8 +104,8 @@ void choir_trace_end(void);
 // Of the calling thread; at most 31 bytes are kept.
 void choir_trace_name_track(const char *name);
 
-// Records value under tag ("loss", "test/accuracy") at a step of the program, with the time of
-// day. In replicas, only replica 0's call counts.
+// Records value under tag ("test/accuracy") at a step of the program. In replicas, only replica
+// 0's call counts.
 void choir_trace_scalar(const char *tag, int64_t step, double value);
 
 CHOIR_C_END

@@ -31,7 +31,7 @@ typedef struct {
 CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable *v,
 		const choir_update_options *o, choir_update_fn *fn, void *user);
 
-// A non-slot variable belongs to an optimizer as a whole, such as a counter of steps.
+// Non-slot variables belong to an optimizer as a whole.
 
 // Gives the destination for choir_scope_colocate of non-slot variables: the devices of a mirrored
 // variable's copies, or a parameter server's first parameter device, whatever the variables (n may

@@ -43,8 +43,8 @@ choir_tensor *choir_value_tensor(choir_value *v);
 choir_variable *choir_value_variable(choir_value *v);
 choir_value_kind choir_value_kind_of(const choir_value *v);
 
-// The number of local results. Plain: 1. Per-replica: local replicas (strategy.h). Mirrored or
-// destination: devices. Variable: copies, or 1 if it is in shards.
+// Local results: 1 if plain, the local replicas, devices, or a variable's copies (1 if it is in
+// shards).
 int choir_value_local_count(const choir_value *v);
 
 // Gives a local result in the value's frame: a view, or a copy if memory is not shared. index is a

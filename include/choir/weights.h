@@ -77,8 +77,7 @@ CHOIR_MUST_CHECK choir_status choir_strategy_save_mapped(
 uint64_t choir_strategy_hash(choir_strategy *s);
 
 // Reads the value of key in a file's metadata. CHOIR_NOT_FOUND: no such file or key.
-// CHOIR_INVALID: size is too small (the text has the size needed). CHOIR_CORRUPT: not a
-// safetensors file. Threads: any.
+// CHOIR_INVALID: size is too small. CHOIR_CORRUPT: not a safetensors file. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 		const char *path, const char *key, char *value, size_t size);
 

@@ -85,7 +85,7 @@ typedef struct choir_cross_device_ops_table {
 	choir_status (*join)(void *self, int member, const choir_collective *c, uint64_t *request);
 	// (any) Waits until the member's result is final and its partial sums are unused.
 	// CHOIR_TIMEOUT: no other member has joined for this number of seconds (negative: no limit).
-	// wait may do the work of other members. Choir calls it at most once for a request, and not
+	// wait may do the work of other members. It is called at most once for a request, and not
 	// after a failure. When it returns, even with a failure, the collective no longer uses this
 	// member's *c, partial sums and result. After a time-out Choir calls abort and reset.
 	choir_status (*wait)(void *self, int member, uint64_t request, double seconds);

@@ -27,8 +27,7 @@ typedef struct choir_device_table {
 	// device.
 	int (*count)(void);
 	// Opens the device with this index, when its name is first looked up. If open fails, Choir
-	// calls close to undo its work, and the next look-up calls open again. An open device is never
-	// closed.
+	// calls close, and the next look-up calls open again. An open device is never closed.
 	choir_status (*open)(void *self, int index);
 	void (*close)(void *self);
 	// (any) Sets the fields for cores and memory of *info. Choir has set kind and index, and the

@@ -262,16 +262,15 @@ typedef struct {
 	double rho;
 	double m_factor, g_factor, v_factor, initial_accumulator;
 	// Device memory with the output of "update_gate", from earlier work of the stream, or NULL. If
-	// gate[1] is not 0, the kernel writes nothing. Else gate[0] multiplies gradient_scale, in f64.
-	// Only kinds with a kernel for "update_gate" get a gate.
+	// gate[1] is not 0, the kernel writes nothing; else gate[0] multiplies gradient_scale, in f64.
 	const double *gate;
 } choir_update_attributes;
 
 // "update_gate", f64 only: squares [chunks], the outputs of "chunk_squares" of all gradients one
 // after another, and ends [variables] of i64: the squares of variable i end before index ends[i].
 // out is [4]:
-// - The factor of all gradients: 1 / scale. It is (1 / scale) (clip / norm) if clip is not 0 and
-//   norm > clip, where norm = sqrt(sum of all squares) / scale.
+// - The factor of all gradients: 1 / scale, or (1 / scale) (clip / norm) if clip is not 0 and norm
+//   > clip, where norm = sqrt(sum of all squares) / scale.
 // - 1 if nothing must be written, else 0.
 // - The sum of all squares, in ascending order: first for each variable, then over variables.
 // - The first variable with a sum that is not finite (-1: none).

@@ -43,7 +43,7 @@ typedef struct choir_strategy_table {
 			choir_device *const devices[]);
 	void (*close)(void *self);
 	// Writes the devices that hold variables, each once, at most capacity, and returns their
-	// number, or CHOIR_NONE for a failure. Called once, after open.
+	// number, or CHOIR_NONE for a failure. Called once.
 	int (*parameter_devices)(void *self, int capacity, choir_device *devices[]);
 	// Likewise for variables that belong to an optimizer as a whole
 	// (choir_cross_non_slot_devices): some of the parameter devices.

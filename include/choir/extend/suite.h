@@ -35,8 +35,8 @@ typedef struct {
 	// device 1. Both stay open.
 	const struct choir_device_table *device;
 	// Queues a call of fn on a stream of the device. arg points to bytes bytes, which are copied.
-	// The first failure of fn becomes the stream's. With submit, the suite checks time limits and
-	// failures of queued work. NULL for a device that finishes work before a call returns.
+	// The first failure of fn becomes the stream's. NULL for a device that finishes work before a
+	// call returns.
 	choir_status (*submit)(
 			void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes);
 

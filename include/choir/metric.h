@@ -41,7 +41,7 @@ choir_metric *choir_true_positives_new(const char *name, double threshold);
 choir_metric *choir_false_positives_new(const char *name, double threshold);
 choir_metric *choir_true_negatives_new(const char *name, double threshold);
 choir_metric *choir_false_negatives_new(const char *name, double threshold);
-// The fraction of examples with fewer than k scores above that of the label.
+// The fraction of examples with fewer than k scores above the label's.
 choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k);
 // The mean over classes of the fraction of their examples whose highest score is at the label
 // (balanced accuracy). Classes without examples do not count.

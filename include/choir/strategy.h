@@ -161,12 +161,12 @@ choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options
 // least one replica for each worker. CHOIR_STATE: their options differ.
 choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o);
 
-// Makes a strategy of a kind: "default" (a new one, like one_device), "one_device", "mirrored",
+// A strategy of a kind: "default" (a new one, like one_device), "one_device", "mirrored",
 // "central_storage", "parameter_server", "multi_worker_mirrored", or a registered kind
 // (extend/strategy_table.h); others are CHOIR_NOT_FOUND.
 choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);
 
-// Makes a strategy of s's kind and options. Without named devices CHOIR_DEVICES is read again.
+// A new strategy of s's kind and options. Without named devices CHOIR_DEVICES is read again.
 // CHOIR_STATE: s is the default strategy.
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 

@@ -84,7 +84,7 @@ bool choir_frame_is_training(const choir_frame *f);
 
 // Making tensors
 
-// Copies data: packed, row-major elements; NULL only for an empty shape.
+// Copies packed data; NULL only for an empty shape.
 choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 

@@ -23,8 +23,8 @@ typedef struct {
 	const void *data; // all examples of a memory dataset, row-major, packed
 } choir_column;
 
-// Joins the columns of a and b, which have other names, single examples or batches of one size,
-// and one length: otherwise the call or the shorter one's end is CHOIR_INVALID.
+// Joins the columns of a and b, which have different names. Both have single examples, or batches
+// of one size. Different lengths are CHOIR_INVALID, perhaps when the shorter one ends.
 choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b);
 // The elements of a, then those of b, of the same columns: single examples, or batches.
 choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);

@@ -1,5 +1,5 @@
-// Devices have tensors and run operations. "cpu:0" and "cpu:1" share memory and perhaps cores.
-// choir_register_device (extend/device_table.h) adds kinds to "cpu".
+// Devices: "cpu:0" and "cpu:1" share memory and perhaps cores. choir_register_device
+// (extend/device_table.h) adds kinds to "cpu".
 //
 // A device is opened when its name is first looked up, and is never freed. Two devices are the
 // same if their pointers are equal.

@@ -6,7 +6,7 @@
 // loss, the optimizer and the metrics. Several workers (cluster.h) all make the same calls with
 // the same options and callbacks.
 //
-// Threads: the program's, in cross-replica context, while no run is under way.
+// Threads: the program's, in cross-replica context, outside of runs.
 #pragma once
 
 #include "checkpoint.h"

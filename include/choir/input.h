@@ -22,7 +22,7 @@ typedef struct choir_distributed_dataset choir_distributed_dataset;
 typedef enum {
 	// All workers read all data, and keep their replicas' rows.
 	CHOIR_AUTO_SHARD_DATA = 0,
-	// All workers use all data: two workers use every example twice in a pass of twice the steps.
+	// All workers use all data, so two workers use every example twice.
 	CHOIR_AUTO_SHARD_OFF,
 	CHOIR_AUTO_SHARD_AUTO, // FILE if files are read, else DATA with a warning in the log
 	// Each worker reads its own files. CHOIR_NOT_FOUND: a source does not read files.
@@ -39,8 +39,8 @@ typedef enum { CHOIR_REPLICATION_PER_WORKER = 0, CHOIR_REPLICATION_PER_REPLICA }
 // How a distributed dataset reads.
 typedef struct choir_input_options {
 	size_t size;
-	// Examples in a global batch, of any batches of the dataset. 0: the dataset's batches
-	// (docs/rules.md, section 9).
+	// Examples in a global batch; the dataset's batches may have any size. 0: the dataset's
+	// batches (docs/rules.md, section 9).
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
 	// For programs that connect workers themselves: their number, and this worker's index. Each
@@ -145,8 +145,8 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 		const choir_distributed_dataset *data, choir_input_position *position);
 // Restores a position: the next batch has the bits of the batch after the save. Under DATA, or
 // with one worker, the number of replicas or workers may have changed, if the global batch is the
-// same. Otherwise, and for datasets from a function, only the same worker of the same number of
-// workers can restore a position.
+// same. Under other policies with several workers, and for datasets from a function, only the same
+// worker of the same number of workers can restore a position.
 //
 // Cost: generators (unless seekable), filters and shuffles of streams read the examples before the
 // position again. CHOIR_INVALID, and nothing is changed: the position is from a dataset with other

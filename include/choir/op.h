@@ -20,7 +20,7 @@ CHOIR_C_BEGIN
 typedef choir_tensor *choir_binary_op(choir_tensor *a, choir_tensor *b);
 typedef choir_tensor *choir_unary_op(choir_tensor *x);
 
-// Making tensors, and setting a count
+// Making tensors
 
 // Equal elements, rounded in floating point; an integer or bool holds value exactly.
 choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, double value);

@@ -185,11 +185,11 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 // Loss times the scale, in all replicas. Waits for updates that this replica has asked for.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
-// That of the next update; 1 without loss scaling. Outside of runs, or in a replica after
+// The scale of the next update; 1 without loss scaling. Outside of runs, or in a replica after
 // choir_optimizer_scale_loss.
 double choir_optimizer_loss_scale(const choir_optimizer *o);
 
-// That of the next update, with its schedule. NAN: o is NULL, or the schedule's function gives an
+// The learning rate of the next update. NAN: o is NULL, or the schedule's function gives an
 // invalid rate. Threads: any; with a function, not during an update of o.
 double choir_optimizer_learning_rate(const choir_optimizer *o);
 

@@ -29,7 +29,7 @@ typedef struct {
 	choir_frame *frame;
 } choir_replica;
 
-// The function of a run.
+// The function of a run. Its failure is the replica's.
 typedef choir_status choir_replica_fn(choir_replica *r, void *user);
 
 // The function of a merge call, called once for all replicas.

@@ -1,7 +1,7 @@
 // Scopes. From enter to exit, a scope decides in which strategy, and how, this thread makes
 // variables and objects that have them (layers, optimizers, metrics). Scopes nest. A failed enter
-// leaves the thread outside. CHOIR_STATE: the thread is in no scope, replica, merge call or update
-// (choir_scope_enter starts one; choir_scope_sync_on_read then changes nothing).
+// leaves the thread outside. All but choir_scope_enter need a scope, replica, merge call or
+// update, else CHOIR_STATE (choir_scope_sync_on_read changes nothing).
 // Threads: the thread that entered a scope exits it.
 #pragma once
 

@@ -3,7 +3,7 @@
 // format.
 //
 // With the option .files, a source reads the file path, or all files that match the glob pattern
-// path ("part-*.csv"), or if path is NULL the list .files, which may then be freed.
+// path ("part-*.csv"), or if path is NULL the list .files, which may be freed after the call.
 #pragma once
 
 #include "dataset.h"
@@ -182,7 +182,7 @@ bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferr
 // The k-th text of this column, or NULL.
 const char *choir_csv_dataset_category(const choir_dataset *d, size_t i, size_t k);
 
-// The texts of a column of categories. d may be a later stage.
+// The texts of a column of categories, else 0 and NULL. d may be a later stage.
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
 // Rows that d's sources left out in this pass: without a value, and bad records. After repeat, of
@@ -289,7 +289,7 @@ typedef struct {
 	// each directory is a class, sorted by the bytes of their names.
 	size_t classes;
 	const char *const *class_name;
-	// A dataset of the same directory, whose classes are used; may then be freed.
+	// A dataset of the same directory, whose files and classes are used; may then be freed.
 	const choir_dataset *schema;
 } choir_image_directory_options;
 // Reads the PNG and JPEG images of a directory with one directory for each class. Columns are
@@ -352,7 +352,7 @@ typedef choir_status choir_seek_fn(int64_t pass, int64_t position, void *user);
 choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column columns[],
 		choir_example_fn *fn, choir_seek_fn *seek, void *user);
 
-// Threads: any puts examples in, while another reads them.
+// Any thread puts examples in, while another reads them.
 typedef struct choir_queue choir_queue;
 typedef struct {
 	size_t size;

@@ -17,8 +17,6 @@
 
 CHOIR_C_BEGIN
 
-// Strategies
-
 // The result of a reduction of indexed slices (tensor.h).
 typedef enum {
 	// Rows of all replicas, in order.
@@ -35,8 +33,8 @@ typedef struct {
 	size_t size;
 	// choir_cross_batch_reduce_to concatenates values with the same dtype, divisor and destination
 	// to packs. bytes_per_pack: a pack takes values until it has more bytes. num_packs: packs of
-	// one length, but the last; one if there are fewer elements. Set at most one; 0: each value is
-	// a collective.
+	// one length, but the last; one if there are fewer elements. Set at most one; both 0: each
+	// value is a collective.
 	int64_t bytes_per_pack, num_packs;
 	// Seconds that a collective waits for the next device; CHOIR_FOREVER: no limit.
 	double timeout;
@@ -78,8 +76,8 @@ typedef struct choir_strategy_options {
 	double timeout;
 	// How devices sum, with the same bits: "direct" (host memory only), "ring",
 	// "hierarchical_copy", "reduce_to_one_device", or a registered name
-	// (extend/cross_device_ops_table.h). NULL: the highest score. With several workers in .cluster
-	// always "workers".
+	// (extend/cross_device_ops_table.h). NULL: the one with the highest score. With several
+	// workers in .cluster always "workers".
 	const char *cross_device_ops;
 	// Central storage, parameter server: where variables are. NULL: the only device that runs
 	// replicas, else cpu:0.
@@ -157,8 +155,8 @@ choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options
 //
 // All workers make these calls in the same order, else CHOIR_STATE: calls in replicas, calls that
 // make variables, and reductions and metric results outside of replicas. If a worker fails, the
-// others fail with CHOIR_CANCELLED and its text, and the cluster cannot be used again. There is at
-// least one replica for each worker. CHOIR_STATE: their options differ.
+// others fail with CHOIR_CANCELLED and its text, and the cluster cannot be used again. Each worker
+// has a replica. CHOIR_STATE: the workers' options differ.
 choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o);
 
 // A strategy of a kind: "default" (a new one, like one_device), "one_device", "mirrored",
@@ -181,11 +179,11 @@ choir_strategy *choir_default_strategy(void);
 
 // The calling thread's strategy and context
 
-// That of this thread's innermost scope, replica, merge call or update; else the set one, else the
-// default one. NULL: it cannot be made.
+// The strategy of this thread's innermost scope, replica, merge call or update; else the set one,
+// else the default one. NULL: it cannot be made.
 choir_strategy *choir_strategy_current(void);
 
-// Whether it is not the default one.
+// Whether the current strategy is not the default one.
 bool choir_has_strategy(void);
 
 // Whether this thread is in a scope, a merge call or an update, or outside of all contexts has a
@@ -197,7 +195,7 @@ bool choir_in_cross_replica_context(void);
 // merge call or update.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_current(choir_strategy *s);
 
-// Getters of strategies
+// Getters
 
 // A replica has a replica_id in the job, from 0, and a local_replica in this process: replica_id
 // minus choir_strategy_first_replica_id.
@@ -224,7 +222,7 @@ const char *choir_strategy_name(const choir_strategy *s);
 // The algorithm that sums if a call names none.
 const char *choir_strategy_cross_device_ops(const choir_strategy *s);
 
-// Workers that choir_strategy_run_workers calls.
+// The number of workers that choir_strategy_run_workers calls.
 int choir_strategy_workers(const choir_strategy *s);
 
 // Where variables are.

@@ -204,7 +204,7 @@ typedef enum {
 	CHOIR_SCATTER_UPDATE // the row of values
 } choir_scatter;
 
-// How a row of v changes. Row i of values is applied to row indices[i] of a mirrored v, in the
+// Changes rows (axis 0) of a mirrored v: row i of values is applied to row indices[i], in the
 // order of i, also twice. indices is a vector of i32 or i64. values has v's dtype and a row for
 // each index, or is a plain number. The context of their frame decides what is written, as for
 // choir_variable_assign. A merge call writes replica 0's rows, then replica 1's and so on; their

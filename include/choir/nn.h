@@ -109,6 +109,9 @@ choir_tensor *choir_conv2d_transpose(
 // The same for sequences [n, w, c] with filter [k, out / groups, c].
 choir_tensor *choir_conv1d_transpose(
 		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
+// The same for volumes [n, d, h, w, c] with filter [kd, kh, kw, out / groups, c].
+choir_tensor *choir_conv3d_transpose(
+		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For each channel, padding excluded. The first of equal elements (row by row) gets the gradient.
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
 // Padding does not count.

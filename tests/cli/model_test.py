@@ -268,7 +268,7 @@ class Model(Case):
         self.assertEqual(keras, ours)
         self.fail_with(2, "either --c FILE or --weights", "export", "w.st", "--c", "a.c", "--weights", "b.st")
         self.fail_with(2, "--map without --weights", "export", "w.st", "--c", "a.c", "--map", "torch")
-        self.fail_with(1, ("--map jax", "torch or keras"), "export", "w.st", "--weights", "b.st", "--map", "jax")
+        self.fail_with(1, ("--map jax", "torch, torchvision or keras"), "export", "w.st", "--weights", "b.st", "--map", "jax")
         self.fail_with(1, "is the weights file itself", "export", "w.st", "--weights", "w.st")
 
     @not_in_every_suite

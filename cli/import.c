@@ -6,13 +6,14 @@
 #include "command_options.h"
 #include "report.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct {
-	const char *map, *model, *widths, *image, *mean, *deviation, *save;
+	const char *map, *model, *widths, *image, *names, *mean, *deviation, *save;
 	model_size size;
 	int64_t classes;
 	double scale;
@@ -22,8 +23,8 @@ static struct {
 // clang-format off
 static const option options[] = {
 	{ .name = "--map", .value = "MAP", .kind = OPTION_TEXT, .to = &given.map,
-		.help = "names and layouts in FILE: torch, keras, or a file of lines\n"
-				"TENSOR VARIABLE [AXES] (torch)" },
+		.help = "names and layouts in FILE: torch, torchvision (resnet18), keras,\n"
+				"or a file of lines TENSOR VARIABLE [AXES] (torch)" },
 	{ .name = "--model", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.model,
 		.choices = model_kinds, .help = "model, as of choir train" },
 	{ .name = "--widths", .value = "LIST", .kind = OPTION_TEXT, .to = &given.widths,
@@ -41,6 +42,9 @@ static const option options[] = {
 				"784 numbers; text has none" },
 	{ .name = "--classes", .value = "N", .kind = OPTION_INTEGER, .to = &given.classes,
 		.min = 1, .max = MAX_WIDTH, .help = "number of classes; text has none" },
+	{ .name = "--class-names", .value = "NAMES", .kind = OPTION_TEXT, .to = &given.names,
+		.help = "names of the classes, in the order of the scores: a list with\n"
+				"commas, or a file with a name a line (numbers)" },
 	{ .name = "--scale", .value = "X", .kind = OPTION_NUMBER, .to = &given.scale,
 		.help = "factor of the values in the data, before --mean (images:\n"
 				"1/255, as of torchvision's ToTensor; numbers: 1)" },
@@ -146,6 +150,58 @@ static choir_status set_inputs(model_plan *plan)
 	return CHOIR_OK;
 }
 
+// Cuts text into names, which stay in it.
+static choir_status cut_names(table_plan *t, int64_t classes, char between)
+{
+	int64_t n = 0;
+	for (char *p = t->names, *end = p; p != NULL && *p != '\0'; p = end, n++) {
+		end = strchr(p, between);
+		if (end != NULL)
+			*end++ = '\0';
+		p[strcspn(p, "\r")] = '\0';
+		if (*p == '\0')
+			break;
+		if (n < MAX_CLASS_NAMES)
+			t->name[n] = p;
+	}
+	if (n != classes || n > MAX_CLASS_NAMES)
+		return choir_fail(CHOIR_INVALID,
+				"--class-names %s: %lld names before an empty one; needs %lld, at most %d",
+				given.names, (long long) n, (long long) classes, MAX_CLASS_NAMES);
+	t->classes = (size_t) n;
+	return CHOIR_OK;
+}
+
+static choir_status set_names(model_plan *plan)
+{
+	table_plan *t = plan->table;
+	if (given.names == NULL)
+		return CHOIR_OK;
+	if (model_plan_text(plan))
+		return choir_fail(CHOIR_INVALID,
+				"--class-names: a %s has none; needs a model of images "
+				"or numbers",
+				plan->kind);
+	const bool list = strchr(given.names, ',') != NULL;
+	FILE *f = list ? NULL : fopen(given.names, "rb");
+	if (!list && f == NULL)
+		return choir_fail(CHOIR_IO, "--class-names %s: %s; needs names with commas, or a file",
+				given.names, strerror(errno));
+	const size_t length = list ? strlen(given.names) : fread(t->names, 1, sizeof t->names, f);
+	const bool failed = !list && ferror(f);
+	if (f != NULL)
+		fclose(f);
+	if (failed || length >= sizeof t->names)
+		return choir_fail(CHOIR_INVALID,
+				"--class-names %.60s: cannot be read, or too long; needs "
+				"less than %zu bytes",
+				given.names, sizeof t->names);
+	if (list)
+		memcpy(t->names, given.names, length);
+	t->names[length] = '\0';
+	return cut_names(t, plan->classes, list ? ',' : '\n');
+}
+
 static choir_status make_plan(model_plan *plan)
 {
 	CHOIR_TRY(model_plan_set(plan, given.model, given.widths));
@@ -172,6 +228,7 @@ static choir_status make_plan(model_plan *plan)
 				"is 1e-3; needs a model with 1e-5, and a map file with the line keras",
 				plan->kind);
 	CHOIR_TRY(model_plan_check(plan));
+	CHOIR_TRY(set_names(plan));
 	return set_inputs(plan);
 }
 

@@ -749,6 +749,12 @@ interface
     import
     integer(c_int) :: r_
   end function
+  function choir_fail_text(status, text) bind(c) result(r_)
+    import
+    integer(c_int), value :: status
+    character(kind=c_char), intent(in), optional, dimension(*) :: text
+    integer(c_int) :: r_
+  end function
   subroutine choir_check(status, file, line) bind(c)
     import
     integer(c_int), value :: status
@@ -2884,6 +2890,13 @@ interface
     type(choir_conv_options), intent(in), optional :: o
     type(c_ptr) :: r_
   end function
+  function choir_conv3d_transpose(x, filter, o) bind(c) result(r_)
+    import
+    type(c_ptr), value :: x
+    type(c_ptr), value :: filter
+    type(choir_conv_options), intent(in), optional :: o
+    type(c_ptr) :: r_
+  end function
   function choir_max_pool2d(x, size, stride, padding) bind(c) result(r_)
     import
     type(c_ptr), value :: x
@@ -3125,40 +3138,55 @@ interface
     type(choir_conv_options), intent(in), optional :: o
     type(c_ptr) :: r_
   end function
-  function choir_max_pool2d_new(size, stride) bind(c) result(r_)
+  function choir_conv3d_transpose_new(name, in, out, kernel, o) bind(c) result(r_)
     import
-    integer(c_int), value :: size
-    integer(c_int), value :: stride
+    character(kind=c_char), intent(in), optional, dimension(*) :: name
+    integer(c_int64_t), value :: in
+    integer(c_int64_t), value :: out
+    integer(c_int), value :: kernel
+    type(choir_conv_options), intent(in), optional :: o
     type(c_ptr) :: r_
   end function
-  function choir_average_pool2d_new(size, stride) bind(c) result(r_)
+  function choir_max_pool2d_new(size, stride, padding) bind(c) result(r_)
     import
     integer(c_int), value :: size
     integer(c_int), value :: stride
+    integer(c_int), value :: padding
     type(c_ptr) :: r_
   end function
-  function choir_max_pool1d_new(size, stride) bind(c) result(r_)
+  function choir_average_pool2d_new(size, stride, padding) bind(c) result(r_)
     import
     integer(c_int), value :: size
     integer(c_int), value :: stride
+    integer(c_int), value :: padding
     type(c_ptr) :: r_
   end function
-  function choir_average_pool1d_new(size, stride) bind(c) result(r_)
+  function choir_max_pool1d_new(size, stride, padding) bind(c) result(r_)
     import
     integer(c_int), value :: size
     integer(c_int), value :: stride
+    integer(c_int), value :: padding
     type(c_ptr) :: r_
   end function
-  function choir_max_pool3d_new(size, stride) bind(c) result(r_)
+  function choir_average_pool1d_new(size, stride, padding) bind(c) result(r_)
     import
     integer(c_int), value :: size
     integer(c_int), value :: stride
+    integer(c_int), value :: padding
     type(c_ptr) :: r_
   end function
-  function choir_average_pool3d_new(size, stride) bind(c) result(r_)
+  function choir_max_pool3d_new(size, stride, padding) bind(c) result(r_)
     import
     integer(c_int), value :: size
     integer(c_int), value :: stride
+    integer(c_int), value :: padding
+    type(c_ptr) :: r_
+  end function
+  function choir_average_pool3d_new(size, stride, padding) bind(c) result(r_)
+    import
+    integer(c_int), value :: size
+    integer(c_int), value :: stride
+    integer(c_int), value :: padding
     type(c_ptr) :: r_
   end function
   function choir_global_average_pool2d_new() bind(c) result(r_)

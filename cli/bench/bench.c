@@ -18,6 +18,7 @@ static const struct {
 	{ "train", bench_train_main, "training steps of fixed models" },
 	{ "kernels", bench_kernels_main, "operations, compared with the machine's limits" },
 	{ "run", bench_run_main, "an empty run and an empty merge call" },
+	{ "fit", bench_fit_main, "choir_fit, compared with a loop by hand" },
 	{ "input", bench_input_main, "reading examples from a file" },
 	{ "closures", bench_closures_main, "steps of a coordinator's job" },
 };

@@ -9,6 +9,7 @@ int bench_train_main(int argc, char **argv);
 int bench_kernels_main(int argc, char **argv);
 int bench_all_reduce_main(int argc, char **argv);
 int bench_run_main(int argc, char **argv);
+int bench_fit_main(int argc, char **argv);
 int bench_input_main(int argc, char **argv);
 int bench_closures_main(int argc, char **argv);
 

@@ -89,7 +89,7 @@ choir_status cnn_build(model *m)
 	choir_layer *layers[] = {
 		choir_conv2d_new("conv1", image_channels(plan), width[0], KERNEL, relu),
 		choir_conv2d_new("conv2", width[0], width[1], KERNEL, relu),
-		choir_max_pool2d_new(POOL, POOL),
+		choir_max_pool2d_new(POOL, POOL, 0),
 		choir_flatten_new(),
 		choir_dense_new("hidden", flat, width[2], CHOIR_RELU),
 		choir_dense_new("classes", width[2], plan->classes, CHOIR_LINEAR),

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_MAP = 1 << 20 };
+enum { MAX_MAP = 1 << 20, VISION_SIZE = 4096 };
 
 // Names by kind, zero-terminated one after another.
 typedef struct {
@@ -68,18 +68,43 @@ static void print_report(const restore_report *t, const char *path, bool json)
 		json_end();
 }
 
+// torchvision's names of the residual networks. Returns the length that the text needs.
+static int write_torchvision(char *text, size_t size)
+{
+	int at = snprintf(
+			text, size, "torch\nconv1.* stem.conv.*\nbn1.* stem.conv_norm.*\nfc.* classes.*\n");
+	for (int stage = 1; stage <= 4; stage++)
+		for (int i = 0; i < 2; i++) {
+			const int block = 2 * (stage - 1) + i;
+			for (int k = 1; k <= 2; k++)
+				at += snprintf(text + at, size - (size_t) at,
+						"layer%d.%d.conv%d.* block%d.conv%d.*\n"
+						"layer%d.%d.bn%d.* block%d.conv%d_norm.*\n",
+						stage, i, k, block, k, stage, i, k, block, k);
+			if (i == 0 && stage > 1)
+				at += snprintf(text + at, size - (size_t) at,
+						"layer%d.0.downsample.0.* block%d.shortcut.*\n"
+						"layer%d.0.downsample.1.* block%d.shortcut_norm.*\n",
+						stage, block, stage, block);
+		}
+	return at;
+}
+
 choir_status init_read_map(const char *option, const char *path, char **text)
 {
-	if (strcmp(path, "torch") == 0 || strcmp(path, "keras") == 0) {
-		*text = strdup(path);
+	const bool vision = strcmp(path, "torchvision") == 0;
+	if (vision || strcmp(path, "torch") == 0 || strcmp(path, "keras") == 0) {
+		*text = vision ? malloc(VISION_SIZE) : strdup(path);
+		if (vision && *text != NULL)
+			write_torchvision(*text, VISION_SIZE);
 		return *text != NULL ? CHOIR_OK
 							 : choir_fail(CHOIR_NO_MEMORY, "%s %s: out of memory", option, path);
 	}
 	FILE *f = fopen(path, "rb");
 	*text = f == NULL ? NULL : calloc(1, MAX_MAP + 1);
 	if (f == NULL)
-		return choir_fail(CHOIR_IO, "%s %s: %s; needs a file, torch or keras", option, path,
-				strerror(errno));
+		return choir_fail(CHOIR_IO, "%s %s: %s; needs a file, torch, torchvision or keras", option,
+				path, strerror(errno));
 	const size_t n = *text == NULL ? 0 : fread(*text, 1, MAX_MAP, f);
 	const bool whole = *text != NULL && !ferror(f) && fgetc(f) == EOF;
 	fclose(f);

@@ -10,7 +10,7 @@ enum {
 	MAX_CONTEXT = 1 << 20,
 	MAX_INPUTS = 2048,
 	METADATA_SIZE = 1 << 16,
-	MAX_CLASS_NAMES = 256,
+	MAX_CLASS_NAMES = 1024,
 	MAX_TARGETS = 16,
 	COLUMNS_SIZE = 4096,
 	BYTES = 256 // the vocabulary of text

@@ -98,7 +98,7 @@ choir_status resnet_build(model *m)
 			pool ? STEM_KERNEL : KERNEL, pool ? 2 : 1);
 	layers[n++] = choir_activation_new(CHOIR_RELU);
 	if (pool)
-		layers[n++] = choir_max_pool2d_new(POOL, 2);
+		layers[n++] = choir_max_pool2d_new(POOL, 2, 1);
 	for (int64_t i = 0; i < blocks_of(plan); i++) {
 		const int64_t out = channels_of(plan, i);
 		layers[n++] = block(i, in, out, out == in ? 1 : 2);

@@ -12,7 +12,12 @@
 #include <unistd.h>
 
 // Batch entries and classes without an example.
-enum { PATTERN_SIZE = 256, MAX_SPARE_BATCH = 1 << 16, MAX_SPARE_CLASSES = 4096 };
+enum {
+	PATTERN_SIZE = 256,
+	MAX_SPARE_BATCH = 1 << 16,
+	MAX_SPARE_CLASSES = 4096,
+	MAX_CONFUSED = 256
+};
 
 const char *const train_optimizers[] = { "sgd", "momentum", "adam", "adamw", "rmsprop", "nadam",
 	"adagrad", "lion", "lamb", NULL };
@@ -198,7 +203,7 @@ static choir_status make_model(training *t)
 	t->train_accuracy = choir_metric_new("train_accuracy", CHOIR_METRIC_ACCURACY);
 	t->test_loss = choir_metric_new("test_loss", CHOIR_METRIC_MEAN);
 	const bool confusion = t->given->run != NULL && !t->data.text && !train_is_regression(t) &&
-			t->data.classes <= MAX_CLASS_NAMES && t->test_examples > 0;
+			t->data.classes <= MAX_CONFUSED && t->test_examples > 0;
 	if (confusion)
 		t->confusion = choir_confusion_matrix_new("confusion", t->data.classes);
 	if (status == CHOIR_OK &&

@@ -36,20 +36,23 @@ choir_layer *choir_conv1d_new(
 // out].
 choir_layer *choir_conv3d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// With choir_conv2d_transpose and choir_conv1d_transpose. "name/kernel" is [kernel, kernel, out /
-// groups, in], or [kernel, out / groups, in].
+// With choir_conv2d_transpose, choir_conv1d_transpose and choir_conv3d_transpose. "name/kernel" is
+// [kernel, .., out / groups, in], with one to three axes of kernel elements.
 choir_layer *choir_conv2d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 choir_layer *choir_conv1d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// With choir_max_pool2d and choir_average_pool2d, without padding; stride 0: size.
-choir_layer *choir_max_pool2d_new(int size, int stride);
-choir_layer *choir_average_pool2d_new(int size, int stride);
+choir_layer *choir_conv3d_transpose_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
+// With choir_max_pool2d and choir_average_pool2d. stride 0: size. padding: 0 or more, or
+// CHOIR_PADDING_SAME.
+choir_layer *choir_max_pool2d_new(int size, int stride, int padding);
+choir_layer *choir_average_pool2d_new(int size, int stride, int padding);
 // For sequences [n, w, c] and volumes [n, d, h, w, c].
-choir_layer *choir_max_pool1d_new(int size, int stride);
-choir_layer *choir_average_pool1d_new(int size, int stride);
-choir_layer *choir_max_pool3d_new(int size, int stride);
-choir_layer *choir_average_pool3d_new(int size, int stride);
+choir_layer *choir_max_pool1d_new(int size, int stride, int padding);
+choir_layer *choir_average_pool1d_new(int size, int stride, int padding);
+choir_layer *choir_max_pool3d_new(int size, int stride, int padding);
+choir_layer *choir_average_pool3d_new(int size, int stride, int padding);
 // Over all pixels: [n, h, w, c] gives [n, c].
 choir_layer *choir_global_average_pool2d_new(void);
 // Over all axes but the first and the last: [n, .., c] gives [n, c].

@@ -103,9 +103,12 @@ choir_tensor *choir_conv2d_transpose(
 // For sequences [n, w, c] with filter [k, out / groups, c].
 choir_tensor *choir_conv1d_transpose(
 		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
+// For volumes [n, d, h, w, c] with filter [kd, kh, kw, out / groups, c].
+choir_tensor *choir_conv3d_transpose(
+		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // Padding does not count. The first of equal elements (row by row) gets the gradient.
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
-// Without padding.
+// The mean; padding does not count.
 choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
 // For sequences [n, w, c] and volumes [n, d, h, w, c].
 choir_tensor *choir_max_pool1d(choir_tensor *x, int size, int stride, int padding);

@@ -63,6 +63,9 @@ CHOIR_MUST_CHECK choir_status choir_error_status(void);
 // CHOIR_OK and CHOIR_END record nothing. Allocates nothing and keeps errno.
 choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 
+// The same with a text as it is, for languages that cannot call functions like printf.
+CHOIR_MUST_CHECK choir_status choir_fail_text(choir_status status, const char *text);
+
 // Returns the status of expr from the enclosing function, unless it is CHOIR_OK.
 #define CHOIR_TRY(expr) \
 	do { \

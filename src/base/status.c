@@ -94,6 +94,11 @@ choir_status choir_fail(choir_status status, const char *fmt, ...)
 	return status;
 }
 
+choir_status choir_fail_text(choir_status status, const char *text)
+{
+	return choir_fail(status, "%s", text ? text : "");
+}
+
 choir_status chi_error_prefix(const char *fmt, ...)
 {
 	if (last.status == CHOIR_OK)

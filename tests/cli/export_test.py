@@ -3,13 +3,14 @@ same as choir predict, to the bit."""
 
 import ctypes
 import json
+import math
 import os
 import random
 import shutil
 import struct
 import subprocess
 
-from command import SMALL, Case, idx, main, not_in_every_suite, write_examples
+from command import SMALL, Case, idx, main, not_in_every_suite, read_safetensors, write_examples, write_safetensors
 
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
 COMPILERS = (("gcc", "-std=c11", "-x", "c"), ("clang", "-std=c11", "-x", "c"), ("clang-14", "-x", "c"),
@@ -190,6 +191,11 @@ class Export(Case):
         self.assertEqual(self.events("predict", "i.st", *scores), [*said, last])
         self.succeed(*cnn, "--classes", classes, "--scale", "1", "--mean", "0,0,0", "--deviation", "255,255,255")
         self.assertAlmostEqual(self.events("predict", "i.st", *scores)[0]["scores"][0], said[0]["scores"][0], places=3)
+        names = [f"kind {i}" for i in range(int(classes))]
+        (self.folder / "names.txt").write_text("\r\n".join(names))
+        for given in ("names.txt", ",".join(names)):
+            self.succeed(*cnn, "--classes", classes, "--class-names", given)
+            self.assertEqual(self.events("predict", "i.st", *scores)[0]["class_name"], names[said[0]["class"]])
         os.remove(self.folder / "i.st")
         # A weight that the file lacks, and a layer that the model lacks.
         (self.folder / "less.map").write_text("torch\nconv1.bias -\n")
@@ -202,6 +208,9 @@ class Export(Case):
                 (1, "--image 9,8,x: wrong shape", (*cnn, "--classes", classes, "--image", "9,8,x")),
                 (1, "--mean 1,2: wrong list", (*cnn, "--classes", classes, "--mean", "1,2")),
                 (1, "--deviation 1,0,1: wrong list", (*cnn, "--classes", classes, "--deviation", "1,0,1")),
+                (1, ("--class-names a,b: 2 names", f"needs {classes}"),
+                 (*cnn, "--classes", classes, "--class-names", "a,b")),
+                (1, "--class-names no/file: ", (*cnn, "--classes", classes, "--class-names", "no/file")),
                 (1, ("no tensor for 1 of 8 weights", "conv1/bias"), (*cnn, "--classes", classes, "--map", "less.map")),
                 (1, ("2 tensors without a weight in the mlp, first hidden2.", "leaves a tensor out"),
                  (*other, "mlp", "--widths", "5")),
@@ -212,6 +221,33 @@ class Export(Case):
                 (2, "--model NAME", ("import", "t.st", "--save", "i.st"))):
             self.fail_with(code, words, *arguments)
         self.assertFalse((self.folder / "i.st").exists())
+
+    def test_a_resnet18_of_torchvision(self):
+        shapes = {"fc.weight": [3, 16], "fc.bias": [3]}
+
+        def add(convolution, norm, out, inside, kernel):
+            shapes[f"{convolution}.weight"] = [out, inside, kernel, kernel]
+            shapes.update({f"{norm}.{word}": [out] for word in ("weight", "bias", "running_mean", "running_var")})
+        add("conv1", "bn1", 2, 3, 7)
+        inside = 2
+        for stage, out in enumerate((2, 4, 8, 16), 1):
+            for at in (f"layer{stage}.0", f"layer{stage}.1"):
+                add(f"{at}.conv1", f"{at}.bn1", out, inside, 3)
+                add(f"{at}.conv2", f"{at}.bn2", out, out, 3)
+                if inside != out:
+                    add(f"{at}.downsample.0", f"{at}.downsample.1", out, inside, 1)
+                inside = out
+        def numbers(name):
+            return [random.Random(f"{name} {i}").random() for i in range(math.prod(shapes[name]))]
+        tensors = {name: struct.pack(f"<{math.prod(shape)}f", *numbers(name)) for name, shape in shapes.items()}
+        write_safetensors(self.folder / "v.st", {name: ("F32", shapes[name], data) for name, data in tensors.items()} | {
+            "bn1.num_batches_tracked": ("I64", [], bytes(8))})
+        self.succeed("import", "v.st", "--model", "resnet18", "--width", "2", "--image", "70,90,3", "--classes", "3",
+                     "--map", "torchvision", "--save", "i.st")
+        self.succeed("export", "i.st", "--weights", "again.st", "--map", "torchvision")
+        header, again = read_safetensors(self.folder / "again.st")
+        self.assertEqual(again, tensors)
+        self.assertEqual({name: header[name]["shape"] for name in again}, shapes)
 
     def test_wrong_use(self):
         self.fail_with(2, "FILE", "export")

@@ -8,7 +8,7 @@ import pty
 import struct
 import subprocess
 
-from command import COMMAND, Case, main, not_in_every_suite, read_safetensors
+from command import COMMAND, Case, main, not_in_every_suite, read_safetensors, write_safetensors
 
 TEXT = b"the cat sat on the mat, and the dog sat on the log; " * 60
 GPT = ("--model", "gpt", "--data", "text:t.txt", "--width", "16", "--layers", "2", "--heads", "2",
@@ -17,16 +17,6 @@ RESNET = ("--model", "resnet20", "--data", "digits:100", "--width", "4", "--laye
           "--batch", "16")
 LSTM = ("--model", "lstm", "--data", "text:t.txt", "--width", "16", "--context", "16", "--epochs", "2")
 MOBILENET = ("--model", "mobilenet", "--data", "digits:50", "--width", "2", "--epochs", "1")
-
-
-def write_safetensors(path, tensors):
-    """tensors: {name: (dtype, shape, bytes)}"""
-    header, at = {}, 0
-    for name, (dtype, shape, data) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
-        at += len(data)
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(d for _, _, d in tensors.values()))
 
 
 @not_in_every_suite
@@ -278,7 +268,7 @@ class Model(Case):
         self.assertEqual(keras, ours)
         self.fail_with(2, "either --c FILE or --weights", "export", "w.st", "--c", "a.c", "--weights", "b.st")
         self.fail_with(2, "--map without --weights", "export", "w.st", "--c", "a.c", "--map", "torch")
-        self.fail_with(1, ("--map jax", "torch or keras"), "export", "w.st", "--weights", "b.st", "--map", "jax")
+        self.fail_with(1, ("--map jax", "torch, torchvision or keras"), "export", "w.st", "--weights", "b.st", "--map", "jax")
         self.fail_with(1, "is the weights file itself", "export", "w.st", "--weights", "w.st")
 
     @not_in_every_suite

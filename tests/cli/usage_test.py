@@ -9,7 +9,7 @@ import subprocess
 from command import SOURCE, Case, main
 
 COMMANDS = ("train", "predict", "sample", "export", "import", "inspect", "replay", "report", "trace", "run", "status", "serve", "key", "devices", "doctor",
-            "bench train", "bench kernels", "bench all-reduce", "bench run", "bench input")
+            "bench train", "bench kernels", "bench all-reduce", "bench run", "bench fit", "bench input")
 
 
 class Usage(Case):
@@ -43,7 +43,7 @@ class Usage(Case):
     def test_unknown_names(self):
         self.fail_with(2, ("trian: unknown", "did you mean train?", "known: train, predict, sample, export, import, inspect, "
                            "replay, report, trace, run, status, serve, key, devices, doctor, bench"), "trian")
-        self.fail_with(2, ("al-reduce: unknown", "did you mean all-reduce?", "known: all-reduce, train, kernels, run, input"), "bench", "al-reduce")
+        self.fail_with(2, ("al-reduce: unknown", "did you mean all-reduce?", "known: all-reduce, train, kernels, run, fit, input"), "bench", "al-reduce")
         self.fail_with(2, ("--modle: ", "did you mean --model?"), "train", "--modle", "cnn")
         self.fail_with(2, ("--xyzzyxyzzy: unknown", "--help"), "train", "--xyzzyxyzzy")
         self.fail_with(2, ("-b: unknown", "--help"), "train", "-b", "3")

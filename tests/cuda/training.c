@@ -64,7 +64,7 @@ static choir_layer *convolutional_layers(void)
 			choir_conv2d_new("strided", 3, 4, 3, CHOIR_OPTIONS(choir_conv_options, .stride = 2));
 	return SEQUENCE(choir_conv2d_new("conv", 1, 3, 3, NULL),
 			choir_batch_normalization_new("norm", 3, NULL), choir_activation_new(CHOIR_RELU),
-			choir_max_pool2d_new(2, 1), strided, choir_conv2d_new("pixels", 4, 5, 1, NULL),
+			choir_max_pool2d_new(2, 1, 0), strided, choir_conv2d_new("pixels", 4, 5, 1, NULL),
 			choir_global_average_pool2d_new(), choir_dense_new("out", 5, CLASSES, CHOIR_LINEAR));
 }
 

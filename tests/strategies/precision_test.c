@@ -46,7 +46,7 @@ static choir_status make(training *t)
 				"conv", 1, 6, 3, CHOIR_OPTIONS(choir_conv_options, .activation = CHOIR_RELU)),
 		choir_batch_normalization_new("norm", 6,
 				CHOIR_OPTIONS(choir_batch_normalization_options, .over_replicas = CHOIR_ON)),
-		choir_max_pool2d_new(2, 2),
+		choir_max_pool2d_new(2, 2, 0),
 		choir_flatten_new(),
 		choir_dense_new("hidden", 54, 20, CHOIR_GELU),
 		choir_layer_normalization_new("rows", 20, 0),

@@ -58,10 +58,10 @@ static choir_layer *make_net(void)
 			CHOIR_OPTIONS(choir_conv_options, .padding = 1, .activation = CHOIR_RELU);
 	choir_layer *layers[] = {
 		choir_conv2d_new("conv1", 3, 32, 3, relu),
-		choir_max_pool2d_new(2, 2),
+		choir_max_pool2d_new(2, 2, 0),
 		choir_conv2d_new("conv2", 32, 32, 3, relu),
 		choir_batch_normalization_new("norm", 32, NULL),
-		choir_average_pool2d_new(2, 1),
+		choir_average_pool2d_new(2, 1, 0),
 		choir_flatten_new(),
 		choir_dense_new("classes", 7 * 7 * 32, 10, CHOIR_LINEAR),
 	};

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .library import check, ffi, lib, made
 from .op import _options
 from .strategy import current
-from .tensor import Tape, Tensor
+from .tensor import Frame, Tape, Tensor
 
 
 class _Owned:
@@ -41,13 +43,14 @@ def _constant(type_: Any, value: Any) -> Any:
     return found[0]
 
 
-def layer(kind: str, *arguments: Any) -> Layer:
-    """choir_KIND_new with these arguments: layer("conv2d", "c", 1, 32, 3, {"padding": -1})."""
-    current()
+def _made(what: str, kind: str, arguments: tuple[Any, ...]) -> Any:
+    """A choir_WHAT of choir_KIND_new with these arguments. Missing ones are 0 or NULL, the library's defaults."""
     fn = getattr(lib, f"choir_{kind}_new", None)
-    if fn is None or ffi.typeof(fn).result != ffi.typeof("choir_layer *"):
-        raise ValueError(f"layer: {kind!r} is unknown; the kinds are those of choir/layer.h")
+    if fn is None or ffi.typeof(fn).result != ffi.typeof(f"choir_{what} *"):
+        raise ValueError(f"{what}: {kind!r} is unknown; the kinds are those of choir/{what}.h")
     types, given = ffi.typeof(fn).args, []
+    if len(arguments) > len(types):
+        raise TypeError(f"{what} {kind}: {len(arguments)} arguments; expected {len(types)}")
     for type_, value in zip(types, list(arguments) + [None] * (len(types) - len(arguments))):
         if isinstance(value, str) and type_.kind == "pointer":
             value = ffi.new("char[]", value.encode())
@@ -55,8 +58,14 @@ def layer(kind: str, *arguments: Any) -> Layer:
             value = value.pointer
         elif type_.kind == "pointer":
             value = _options(type_, value)
-        given.append(_constant(type_, value))
-    return Layer(fn(*given))
+        given.append(0 if value is None else _constant(type_, value))
+    return fn(*given)
+
+
+def layer(kind: str, *arguments: Any) -> Layer:
+    """choir_KIND_new with these arguments: layer("conv2d", "c", 1, 32, 3, {"padding": -1})."""
+    current()
+    return Layer(_made("layer", kind, arguments))
 
 
 def sequential(*layers: Layer) -> Layer:
@@ -81,12 +90,15 @@ class Optimizer(_Owned):
 
 
 class Metric(_Owned):
-    """A metric by its kind: "mean", "accuracy", "r2" and so on."""
+    """A metric by its kind, "mean", "accuracy", "r2" and so on, or by choir_KIND_new of choir/metric.h with more
+    arguments: Metric("p", "precision", 0.5)."""
 
-    def __init__(self, name: str, kind: str = "mean") -> None:
-        number = _constant(ffi.typeof("choir_metric_kind"), kind)
+    def __init__(self, name: str, kind: str = "mean", *arguments: Any) -> None:
         current()
-        super().__init__(lib.choir_metric_new(name.encode(), number))
+        if hasattr(lib, f"choir_{kind}_new"):
+            super().__init__(_made("metric", kind, (name, *arguments)))
+        else:
+            super().__init__(lib.choir_metric_new(name.encode(), _constant(ffi.typeof("choir_metric_kind"), kind)))
 
     def update(self, values_or_labels: Tensor, scores: Tensor | None = None) -> None:
         check(lib.choir_metric_update(self.pointer, values_or_labels.pointer,
@@ -94,6 +106,14 @@ class Metric(_Owned):
 
     def result(self) -> float:
         return lib.choir_metric_result(self.pointer)
+
+    def confusion_matrix(self) -> np.ndarray:
+        """Of a metric "confusion_matrix": row i, column j counts the examples of class i with their highest score at j."""
+        frame = Frame(lib.choir_frame_new(ffi.NULL))
+        try:
+            return Tensor(frame, lib.choir_metric_confusion_matrix(self.pointer, frame.pointer)).numpy()
+        finally:
+            lib.choir_frame_free(frame.pointer)
 
     def reset(self) -> None:
         check(lib.choir_metric_reset(self.pointer))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import enum
 import os
+from collections.abc import Callable
 from typing import Any
 
 import cffi
@@ -19,6 +21,17 @@ lib: Any = ffi.dlopen(os.environ.get("CHOIR_LIBRARY") or (_inside if os.path.exi
 
 Status = enum.IntEnum("Status", {name.removeprefix("CHOIR_"): value for value, name in
                                  ffi.typeof("choir_status").elements.items()})
+
+
+def address(pointer: Any) -> int:
+    return int(ffi.cast("uintptr_t", pointer))
+
+
+def short(name: str, *arguments: Any) -> Callable[..., int]:
+    """A function of the library that gives a pointer, and takes and gives pointers as numbers. It keeps Python's
+    lock. For calls that compute next to nothing and wait for no other replica: handing over the lock takes longer."""
+    return ctypes.PYFUNCTYPE(ctypes.c_size_t, *(ctypes.c_size_t if a is None else a for a in arguments))(
+        address(getattr(lib, name)))
 
 
 class Error(Exception):

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from .library import Error, Status, check, ffi, lib, made, pointer_of
+from .library import Error, Status, address, check, ffi, lib, made, pointer_of, short
 from .tensor import Frame, Tape, Tensor, packed
+
+
+_argument = short("choir_replica_arg", None, ctypes.c_char_p)
+_average_loss = short("choir_replica_average_loss", None, None)
+_tensor_type = ffi.typeof("choir_tensor *")
 
 
 class Calls:
@@ -89,7 +95,7 @@ class Replica:
 
     def argument(self, name: str) -> Tensor:
         """This replica's part of a column of the batch."""
-        return Tensor(self.frame, lib.choir_replica_arg(self.pointer, name.encode()))
+        return Tensor(self.frame, ffi.cast(_tensor_type, _argument(address(self.pointer), name.encode())))
 
     def tape(self) -> Tape:
         """Records the operations from here on."""
@@ -97,7 +103,7 @@ class Replica:
 
     def average_loss(self, losses: Tensor) -> Tensor:
         """The sum of losses divided by the size of the global batch."""
-        return Tensor(self.frame, lib.choir_replica_average_loss(self.pointer, losses.pointer))
+        return Tensor(self.frame, ffi.cast(_tensor_type, _average_loss(address(self.pointer), address(losses.pointer))))
 
     def read(self, variable: Variable) -> Tensor:
         return Tensor(self.frame, lib.choir_variable_read(variable.pointer, self.frame.pointer))

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from . import dlpack
-from .library import Error, Status, check, failure, ffi, lib, made
+from .library import Error, Status, address, check, failure, ffi, lib, made, short
 
 DTYPES = {lib.CHOIR_F32: "f4", lib.CHOIR_F64: "f8", lib.CHOIR_I32: "i4", lib.CHOIR_I64: "i8",
           lib.CHOIR_U8: "u1", lib.CHOIR_BOOL: "?"}
+_begin_tape = short("choir_tape_begin", None)
+_tape_type = ffi.typeof("choir_tape *")
 CODES = {np.dtype(name): code for code, name in DTYPES.items()}
 
 
@@ -74,7 +76,7 @@ class Tape:
     __slots__ = ("_frame", "_pointer")
 
     def __init__(self, frame: Frame) -> None:
-        self._frame, self._pointer = frame, lib.choir_tape_begin(frame.pointer)
+        self._frame, self._pointer = frame, ffi.cast(_tape_type, _begin_tape(address(frame.pointer)))
         if not self._pointer:
             raise failure()
 

@@ -151,6 +151,25 @@ def test_operations_by_name():
         s.run(lambda r: choir.op.reshape(r.constant(np.zeros((2, 3))), (4, 2)))
 
 
+def test_metrics_of_all_kinds():
+    s = choir.Strategy(replicas=1)
+    with s.scope():
+        precision, matrix = choir.Metric("p", "precision", 0.5), choir.Metric("m", "confusion_matrix", 2)
+        pool = choir.layer("max_pool2d", 2)  # what is left out is the default
+        with pytest.raises(ValueError, match="metric: 'dense'"):
+            choir.Metric("d", "dense")
+        with pytest.raises(TypeError, match="4 arguments; expected 3"):
+            choir.layer("max_pool2d", 2, 0, 0, 0)
+
+    def step(r):
+        labels = r.constant(np.int32([1, 0]))
+        precision.update(labels, r.constant(np.float32([0.9, 0.8])))
+        matrix.update(labels, r.constant(np.float32([[0, 1], [0, 1]])))
+        return pool(r.constant(np.ones((1, 4, 4, 1), np.float32)))
+    assert s.run(step)[0].shape == (1, 2, 2, 1)
+    assert precision.result() == 0.5 and matrix.confusion_matrix().tolist() == [[0, 1], [0, 1]]
+
+
 def test_gradients_of_gradients():
     def step(r):
         tape, x = r.tape(), r.constant(np.float64([1, 2, 3]))

@@ -13,8 +13,7 @@ static choir_tensor *slices_at(choir_tensor *x, int64_t first, int64_t count, in
 	return part ? choir_reshape(part, CHOIR_SHAPE(dim[0] * count, dim[2], dim[3], dim[4])) : NULL;
 }
 
-// Axes 1 and 2 become 0 and 1.
-static choir_conv_options of_images(const choir_conv_options *o)
+choir_conv_options chi_convolution_of_images(const choir_conv_options *o)
 {
 	choir_conv_options images = *o;
 	images.activation = CHOIR_LINEAR;
@@ -33,7 +32,7 @@ static choir_tensor *convolve(choir_tensor *x, choir_tensor *filter, const choir
 	const int64_t before[CHOIR_MAX_RANK] = { 0, pad[0] };
 	const int64_t after[CHOIR_MAX_RANK] = { 0, pad[1] + o->stride - 1 };
 	const int64_t *k = filter->shape.dim;
-	const choir_conv_options images = of_images(o);
+	const choir_conv_options images = chi_convolution_of_images(o);
 	choir_tensor *padded = choir_pad(x, before, after, NULL), *sum = NULL;
 
 	for (int64_t i = 0; padded && i < k[0]; i++) {

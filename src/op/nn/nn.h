@@ -28,6 +28,8 @@ bool chi_convolution_columns(const choir_conv_options *o, choir_conv_options *co
 // Of one axis: the zeros at both ends, and the number of windows. False: the filter does not fit.
 bool chi_convolution_axis(const choir_conv_options *o, int axis, int64_t in, int64_t filter,
 		int pad[2], int64_t *out);
+// Of the slices of a volume: axes 1 and 2 become 0 and 1. The activation is left out.
+choir_conv_options chi_convolution_of_images(const choir_conv_options *o);
 // Gives the gradient by the input [result].
 choir_tensor *chi_conv2d_gradient_input(choir_tensor *filter, choir_tensor *dy,
 		const choir_conv2d_attributes *a, const choir_shape *result);

@@ -172,6 +172,11 @@ static const unfused_kind kind_1d_transpose = {
 	choir_conv1d_transpose
 };
 
+static const unfused_kind kind_3d_transpose = {
+	{ .name = "conv3d_transpose", .image = CHI_IMAGE_MADE, .apply = apply_unfused }, 3, true,
+	choir_conv3d_transpose
+};
+
 static choir_status check_sizes(const chi_layer_kind *kind, const char *name, int64_t in,
 		int64_t out, int kernel, int64_t groups)
 {
@@ -268,6 +273,12 @@ choir_layer *choir_conv1d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o)
 {
 	return make_unfused(&kind_1d_transpose, name, in, out, kernel, o);
+}
+
+choir_layer *choir_conv3d_transpose_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o)
+{
+	return make_unfused(&kind_3d_transpose, name, in, out, kernel, o);
 }
 
 choir_layer *choir_conv2d_new(

@@ -1,5 +1,6 @@
 // Pooling layers, upsampling, and flatten.
 #include "base/size.h"
+#include "op/nn/nn.h"
 #include "train/layer/layer.h"
 
 #include <inttypes.h>
@@ -15,8 +16,14 @@ typedef struct {
 
 typedef struct {
 	choir_layer layer;
-	int size, stride;
+	int size, stride, padding;
 } pool;
+
+// The fewest pixels along an axis that give a window.
+static int fewest(const pool *p)
+{
+	return p->padding < 0 || p->size <= 2 * p->padding ? 1 : p->size - 2 * p->padding;
+}
 
 static choir_tensor *apply_pool(choir_layer *l, choir_tensor *x)
 {
@@ -26,25 +33,28 @@ static choir_tensor *apply_pool(choir_layer *l, choir_tensor *x)
 	char got[CHI_SHAPE_TEXT];
 	bool fits = s->rank == k->axes + 2;
 	for (int i = 1; i <= k->axes && fits; i++)
-		fits = s->dim[i] >= p->size;
+		fits = s->dim[i] >= fewest(p);
 	if (!fits)
 		return chi_layer_fail(l, x, "needs %s of at least %d by %d pixels; the input is %s",
-				k->needs, p->size, p->size, chi_shape_print(s, got));
-	return k->pool(x, p->size, p->stride, 0);
+				k->needs, fewest(p), fewest(p), chi_shape_print(s, got));
+	return k->pool(x, p->size, p->stride, p->padding);
 }
 
 static int describe_pool(choir_layer *l, chi_export *e, int x)
 {
 	const pool *p = (const pool *) l;
 	const choir_shape *s = chi_export_shape(e, x);
-	if (s->rank != 3 || s->dim[0] < p->size || s->dim[1] < p->size)
-		return chi_export_refuse(
-				l, e, x, "needs an image [h, w, c] of at least %d by %d pixels", p->size, p->size);
-	const int64_t h = (s->dim[0] - p->size) / p->stride + 1;
-	const int64_t w = (s->dim[1] - p->size) / p->stride + 1;
+	int rows[2], columns[2];
+	int64_t h, w;
+	if (s->rank != 3 || s->dim[0] < 1 || s->dim[1] < 1 ||
+			!chi_windows(s->dim[0], p->size, p->stride, p->padding, rows, &h) ||
+			!chi_windows(s->dim[1], p->size, p->stride, p->padding, columns, &w))
+		return chi_export_refuse(l, e, x, "needs an image [h, w, c] of at least %d by %d pixels",
+				fewest(p), fewest(p));
 	return chi_export_call(e, l->kind->maximum ? CHI_C_MAX_POOL2D : CHI_C_AVERAGE_POOL2D, x,
-			CHOIR_SHAPE(h, w, s->dim[2]), ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d",
-			s->dim[0], s->dim[1], s->dim[2], p->size, p->stride);
+			CHOIR_SHAPE(h, w, s->dim[2]),
+			", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d, %d, %d",
+			s->dim[0], s->dim[1], h, w, s->dim[2], p->size, p->stride, rows[0], columns[0]);
 }
 
 #define IMAGES "images [n, h, w, c]"
@@ -65,13 +75,13 @@ static const pool_kind average_2d = {
 static const pool_kind average_3d = { { .name = "average_pool3d", .apply = apply_pool }, 3,
 	choir_average_pool3d, "volumes [n, d, h, w, c]" };
 
-static choir_layer *pool_new(const pool_kind *kind, int size, int stride)
+static choir_layer *pool_new(const pool_kind *kind, int size, int stride, int padding)
 {
-	if (size < 1 || stride < 0) {
+	if (size < 1 || stride < 0 || padding < CHOIR_PADDING_SAME || padding >= size) {
 		choir_fail(CHOIR_INVALID,
-				"layer: %s of size %d and stride %d; 1 or "
-				"more is needed, or stride 0 for the size",
-				kind->kind.name, size, stride);
+				"layer: %s of size %d, stride %d and padding %d; a size of 1 or more is needed, a "
+				"stride of 1 or more, or 0 for the size, and a padding below the size, or SAME",
+				kind->kind.name, size, stride, padding);
 		return NULL;
 	}
 	pool *p = (pool *) chi_layer_new(sizeof *p, &kind->kind, NULL);
@@ -79,38 +89,39 @@ static choir_layer *pool_new(const pool_kind *kind, int size, int stride)
 		return NULL;
 	p->size = size;
 	p->stride = stride == 0 ? size : stride;
-	chi_layer_set(&p->layer, "size %d, stride %d", size, p->stride);
+	p->padding = padding;
+	chi_layer_set(&p->layer, "size %d, stride %d, padding %d", size, p->stride, padding);
 	return chi_layer_finish(&p->layer, CHOIR_OK);
 }
 
-choir_layer *choir_max_pool1d_new(int size, int stride)
+choir_layer *choir_max_pool1d_new(int size, int stride, int padding)
 {
-	return pool_new(&max_1d, size, stride);
+	return pool_new(&max_1d, size, stride, padding);
 }
 
-choir_layer *choir_max_pool2d_new(int size, int stride)
+choir_layer *choir_max_pool2d_new(int size, int stride, int padding)
 {
-	return pool_new(&max_2d, size, stride);
+	return pool_new(&max_2d, size, stride, padding);
 }
 
-choir_layer *choir_max_pool3d_new(int size, int stride)
+choir_layer *choir_max_pool3d_new(int size, int stride, int padding)
 {
-	return pool_new(&max_3d, size, stride);
+	return pool_new(&max_3d, size, stride, padding);
 }
 
-choir_layer *choir_average_pool1d_new(int size, int stride)
+choir_layer *choir_average_pool1d_new(int size, int stride, int padding)
 {
-	return pool_new(&average_1d, size, stride);
+	return pool_new(&average_1d, size, stride, padding);
 }
 
-choir_layer *choir_average_pool2d_new(int size, int stride)
+choir_layer *choir_average_pool2d_new(int size, int stride, int padding)
 {
-	return pool_new(&average_2d, size, stride);
+	return pool_new(&average_2d, size, stride, padding);
 }
 
-choir_layer *choir_average_pool3d_new(int size, int stride)
+choir_layer *choir_average_pool3d_new(int size, int stride, int padding)
 {
-	return pool_new(&average_3d, size, stride);
+	return pool_new(&average_3d, size, stride, padding);
 }
 
 static choir_tensor *apply_global(choir_layer *l, choir_tensor *x)

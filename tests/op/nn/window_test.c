@@ -86,6 +86,34 @@ TEST(transposed_is_the_adjoint)
 	given_close(&g);
 }
 
+TEST(transposed_volumes_are_the_adjoint)
+{
+	static const choir_conv_options options[] = { { .stride = 2 }, { .padding = 1 },
+		{ .stride = 3, .padding = CHOIR_PADDING_SAME }, { .dilation = 2, .groups = 2 },
+		{ .stride = 2, .pad_before = { 1, 0, 2 }, .pad_after = { 0, 2, 1 } } };
+	given g;
+
+	given_open(&g, "cpu:0", 12);
+	for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+		choir_conv_options o = options[i];
+		o.size = sizeof o;
+		const int64_t groups = o.groups ? o.groups : 1;
+		choir_tensor *k = given_normal(&g, CHOIR_SHAPE(2, 3, 2, 4 / groups, 2));
+		choir_tensor *x = given_normal(&g, CHOIR_SHAPE(2, 3, 2, 4, 2));
+		choir_tensor *y = choir_conv3d_transpose(x, k, &o);
+		assert_non_null(y);
+		choir_tensor *u = given_normal(&g, y->shape), *v = choir_conv3d(u, k, &o);
+		has_shape(v, x->shape);
+		assert_true(fabs(dot(u, y) - dot(v, x)) < 1e-10);
+		choir_frame_clear(g.frame);
+	}
+	choir_tensor *one = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(1, 1, 1, 1, 1), 1);
+	assert_null(choir_conv3d_transpose(
+			one, one, CHOIR_OPTIONS(choir_conv_options, .pad_before = { 1 })));
+	given_failure(&g, CHOIR_INVALID, "conv3d_transpose:*one slice");
+	given_close(&g);
+}
+
 static choir_tensor *transposed(choir_tensor *const in[], void *user)
 {
 	(void) user;

@@ -244,7 +244,47 @@ static choir_tensor *volumes(choir_tensor *const in[], void *user)
 {
 	(void) user;
 	choir_tensor *y = choir_conv3d(in[0], in[1], CHOIR_OPTIONS(choir_conv_options, .stride = 2));
+	y = choir_conv3d_transpose(y, in[1], NULL);
 	return choir_square(choir_upsample(choir_max_pool3d(y, 1, 1, 0), 2, CHOIR_BILINEAR));
+}
+
+static choir_tensor *sequences(choir_tensor *const in[], void *user)
+{
+	const choir_conv_options o = { .size = sizeof o, .dilation = 2, .pad_before = { 2 } };
+	(void) user;
+	choir_tensor *y = choir_square(choir_conv1d(in[0], in[1], &o));
+	y = choir_add(choir_max_pool1d(y, 2, 1, 0), choir_average_pool1d(y, 2, 1, 0));
+	return choir_square(choir_conv1d_transpose(y, in[1], &o));
+}
+
+static choir_tensor *global_pools(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	choir_tensor *x = choir_upsample(choir_square(in[0]), 2, CHOIR_NEAREST);
+	x = choir_average_pool3d(x, 2, 1, 0);
+	return choir_multiply(choir_global_max_pool(x), choir_global_average_pool(x));
+}
+
+static choir_tensor *masked(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_attention(in[0], in[1], in[1],
+			CHOIR_OPTIONS(choir_attention_options, .mask = in[2], .dropout = 0.3, .seed = 5));
+}
+
+static choir_tensor *combined(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_combine_rows(in[0], choir_square(in[1]), CHOIR_COMBINER_SQRTN);
+}
+
+static choir_tensor *losses(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	choir_tensor *y = choir_sigmoid(in[0]), *z = choir_sigmoid(in[1]);
+	choir_tensor *sum = choir_add(choir_mean_squared_error(y, z), choir_kl_divergence(y, z));
+	sum = choir_add(sum, choir_sigmoid_cross_entropy(y, in[1]));
+	return choir_square(choir_add(sum, choir_hinge(y, z)));
 }
 
 static choir_tensor *grouped(choir_tensor *const in[], void *user)
@@ -346,6 +386,9 @@ static row rows[] = {
 	UNARY(abs, false),
 	UNARY(negate, false),
 	UNARY(sign, false),
+	UNARY(floor, false),
+	UNARY(ceil, false),
+	UNARY(round, false),
 	UNARY(sin, false),
 	UNARY(cos, false),
 	UNARY(tan, false),
@@ -386,6 +429,11 @@ static row rows[] = {
 	FORMULA(convolved, 3, SHAPE(1, 4, 3, 2), SHAPE(3, 2, 1, 4), SHAPE(4)),
 	FORMULA(transposed, 2, SHAPE(1, 2, 2, 2), SHAPE(2, 3, 2, 2)),
 	FORMULA(volumes, 2, SHAPE(1, 3, 2, 2, 1), SHAPE(2, 2, 2, 1, 2)),
+	FORMULA(sequences, 2, SHAPE(1, 4, 2), SHAPE(2, 2, 2)),
+	FORMULA(global_pools, 1, SHAPE(1, 2, 1, 2, 2)),
+	FORMULA(masked, 3, SHAPE(1, 2, 3), SHAPE(1, 3, 3), SHAPE(2, 3)),
+	FORMULA(combined, 2, SHAPE(2, 3, 2), SHAPE(2, 3)),
+	FORMULA(losses, 2, SHAPE(2, 3), SHAPE(2, 3)),
 	FORMULA(grouped, 3, SHAPE(1, 3, 4), SHAPE(4), SHAPE(4)),
 	FORMULA(max_pooled, 1, SHAPE(1, 3, 4, 2)),
 	FORMULA(average_pooled, 1, SHAPE(1, 4, 5, 2)),

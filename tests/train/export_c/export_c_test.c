@@ -171,13 +171,13 @@ TEST_WITHIN(convolutions_and_pools, scoped_open, scoped_close)
 			SEQUENCE(choir_conv2d_new("c1", 4, 6, 3,
 							 CHOIR_OPTIONS(choir_conv_options, .groups = 2, .dilation = 2,
 									 .padding = 1, .activation = CHOIR_TANH)),
-					choir_average_pool2d_new(2, 1)),
+					choir_average_pool2d_new(2, 1, 0)),
 			CHOIR_SHAPE(9, 8, 4));
 	check_numbers(g,
 			SEQUENCE(choir_conv2d_new("c2", 2, 5, 3,
 							 CHOIR_OPTIONS(choir_conv_options, .stride = 2,
 									 .padding = CHOIR_PADDING_SAME, .bias = CHOIR_OFF)),
-					choir_max_pool2d_new(3, 2), choir_flatten_new(),
+					choir_max_pool2d_new(3, 2, 0), choir_flatten_new(),
 					choir_dropout_new("drop", 0.5),
 					choir_dense_new("c2/out", 2 * 2 * 5, 3, CHOIR_LINEAR)),
 			CHOIR_SHAPE(11, 10, 2));
@@ -198,6 +198,11 @@ TEST_WITHIN(convolutions_and_pools, scoped_open, scoped_close)
 			CHOIR_SHAPE(10, 3));
 	for (int64_t c = 1; c <= 3; c += 2)
 		check_numbers(g, choir_global_average_pool2d_new(), CHOIR_SHAPE(15, 13, c));
+	for (int padding = CHOIR_PADDING_SAME; padding <= 2; padding++)
+		check_numbers(g,
+				SEQUENCE(choir_max_pool2d_new(3, 2, padding),
+						choir_average_pool2d_new(3, 2, padding)),
+				CHOIR_SHAPE(14, 9, 2));
 }
 
 TEST_WITHIN(norms_and_residuals, scoped_open, scoped_close)

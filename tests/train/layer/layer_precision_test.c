@@ -88,8 +88,8 @@ TEST_WITHIN(images, scoped_open, scoped_close)
 	check(f, choir_conv2d_new("conv", 4, 6, 3, NULL), image, false);
 	check(f, choir_conv3d_new("conv3", 4, 6, 3, NULL), CHOIR_SHAPE(2, 5, 5, 5, 4), false);
 	check(f, choir_conv2d_transpose_new("transpose", 4, 6, 3, NULL), image, false);
-	check(f, after_conv("max", choir_max_pool2d_new(2, 2)), image, false);
-	check(f, after_conv("average", choir_average_pool2d_new(2, 2)), image, false);
+	check(f, after_conv("max", choir_max_pool2d_new(2, 2, 0)), image, false);
+	check(f, after_conv("average", choir_average_pool2d_new(2, 2, 0)), image, false);
 	check(f, after_conv("mean", choir_global_average_pool_new()), image, false);
 	check(f, after_conv("largest", choir_global_max_pool_new()), image, false);
 	check(f, after_conv("up", choir_upsample_new(2, CHOIR_BILINEAR)), image, false);

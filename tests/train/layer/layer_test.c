@@ -84,8 +84,8 @@ TEST_WITHIN(shapes, scoped_open, scoped_close)
 			CHOIR_OPTIONS(choir_conv_options, .padding = 1, .activation = CHOIR_GELU));
 	assert_shape(choir_layer_apply(padded, x), CHOIR_SHAPE(2, 9, 8, 5));
 	assert_shape(choir_layer_apply(padded, none), CHOIR_SHAPE(0, 9, 8, 5));
-	assert_shape(choir_layer_apply(choir_max_pool2d_new(2, 0), x), CHOIR_SHAPE(2, 4, 4, 3));
-	assert_shape(choir_layer_apply(choir_average_pool2d_new(3, 1), x), CHOIR_SHAPE(2, 7, 6, 3));
+	assert_shape(choir_layer_apply(choir_max_pool2d_new(2, 0, 0), x), CHOIR_SHAPE(2, 4, 4, 3));
+	assert_shape(choir_layer_apply(choir_average_pool2d_new(3, 1, 0), x), CHOIR_SHAPE(2, 7, 6, 3));
 	assert_shape(choir_layer_apply(choir_flatten_new(), x), CHOIR_SHAPE(2, 216));
 	assert_shape(choir_layer_apply(choir_flatten_new(), none), CHOIR_SHAPE(0, 216));
 	assert_shape(choir_layer_apply(choir_dense_new("none", 216, 4, CHOIR_TANH),
@@ -106,7 +106,7 @@ TEST_WITHIN(variables, scoped_open, scoped_close)
 	choir_layer *b = choir_dense_new("second", 100, 50, CHOIR_LINEAR);
 	choir_layer *inner = choir_sequential_new(2, (choir_layer *[]){ choir_flatten_new(), b });
 	choir_layer *all =
-			choir_sequential_new(3, (choir_layer *[]){ a, inner, choir_max_pool2d_new(2, 2) });
+			choir_sequential_new(3, (choir_layer *[]){ a, inner, choir_max_pool2d_new(2, 2, 0) });
 	static const char *const names[] = { "first/kernel", "first/bias", "second/kernel",
 		"second/bias" };
 	assert_int_equal(choir_layer_variables(all), 4);
@@ -142,7 +142,7 @@ TEST_WITHIN(relu_before_a_max_pool, scoped_open, scoped_close)
 	scoped *g = *state;
 	choir_layer *conv = choir_conv2d_new(
 			"conv", 3, 5, 3, CHOIR_OPTIONS(choir_conv_options, .activation = CHOIR_RELU));
-	choir_layer *pool = choir_max_pool2d_new(2, 2);
+	choir_layer *pool = choir_max_pool2d_new(2, 2, 0);
 	choir_layer *both = choir_sequential_new(2, (choir_layer *[]){ conv, pool });
 	choir_tensor *x = choir_random_normal(g->frame, CHOIR_F32, CHOIR_SHAPE(2, 9, 9, 3), 4),
 				 *gradient;
@@ -221,8 +221,8 @@ TEST_WITHIN(refused_when_made, scoped_open, scoped_close)
 			CHOIR_INVALID, "padding*-2");
 	REFUSED(choir_conv2d_new("c", 1, 1, 3, &(choir_conv_options){ .size = 1 }), CHOIR_INVALID,
 			"the options' size is 1");
-	REFUSED(choir_max_pool2d_new(0, 1), CHOIR_INVALID, "max_pool2d of size 0");
-	REFUSED(choir_average_pool2d_new(2, -1), CHOIR_INVALID, "stride*-1");
+	REFUSED(choir_max_pool2d_new(0, 1, 0), CHOIR_INVALID, "max_pool2d of size 0");
+	REFUSED(choir_average_pool2d_new(2, -1, 0), CHOIR_INVALID, "stride*-1");
 	REFUSED(choir_dropout_new("drop", 1), CHOIR_INVALID, "layer \"drop\":*rate*1;");
 	REFUSED(choir_dropout_new("drop", (double) NAN), CHOIR_INVALID, "dropout rate*nan");
 	REFUSED(choir_dropout_new(NULL, 0.5), CHOIR_INVALID, "a dropout layer*name");
@@ -260,7 +260,7 @@ TEST_WITHIN(refused_when_applied, scoped_open, scoped_close)
 		{ conv, CHOIR_SHAPE(2, 8, 8, 4),
 				"layer \"conv\": conv2d needs [n, h, w, 3]*[2, 8, 8, 4]" },
 		{ conv, CHOIR_SHAPE(2, 8, 4, 3), "conv2d*5 by 5*padding 0*[2, 8, 4, 3]" },
-		{ choir_max_pool2d_new(3, 1), CHOIR_SHAPE(1, 2, 8, 1), "layer \"max_pool2d\"" },
+		{ choir_max_pool2d_new(3, 1, 0), CHOIR_SHAPE(1, 2, 8, 1), "layer \"max_pool2d\"" },
 		{ choir_flatten_new(), CHOIR_SCALAR, "layer \"flatten\":*[n, ...]*scalar" },
 		{ choir_sequential_new(1, &dense), CHOIR_SHAPE(1, 2), "layer \"hidden\"" },
 		{ NULL, CHOIR_SHAPE(1), "layer" },

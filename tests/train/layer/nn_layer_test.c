@@ -87,10 +87,15 @@ TEST_WITHIN(more_shapes_and_variables, scoped_open, scoped_close)
 	assert_layer(choir_conv1d_transpose_new("t1", 6, 4, 4,
 						 CHOIR_OPTIONS(choir_conv_options, .groups = 2, .bias = CHOIR_OFF)),
 			text, CHOIR_SHAPE(3, 8, 4), NAMES("t1/kernel"));
-	assert_layer(choir_max_pool1d_new(2, 0), text, CHOIR_SHAPE(3, 2, 6), 0, NULL);
-	assert_layer(choir_average_pool1d_new(3, 1), text, CHOIR_SHAPE(3, 3, 6), 0, NULL);
-	assert_layer(choir_max_pool3d_new(2, 0), volume, CHOIR_SHAPE(2, 2, 2, 3, 2), 0, NULL);
-	assert_layer(choir_average_pool3d_new(3, 1), volume, CHOIR_SHAPE(2, 2, 3, 4, 2), 0, NULL);
+	assert_layer(choir_conv3d_transpose_new("t3", 2, 3, 3, same), volume,
+			CHOIR_SHAPE(2, 8, 10, 12, 3), NAMES("t3/kernel", "t3/bias"));
+	assert_layer(choir_max_pool2d_new(3, 2, 1), image, CHOIR_SHAPE(2, 2, 3, 4), 0, NULL);
+	assert_layer(choir_average_pool1d_new(2, 2, CHOIR_PADDING_SAME), text, CHOIR_SHAPE(3, 3, 6), 0,
+			NULL);
+	assert_layer(choir_max_pool1d_new(2, 0, 0), text, CHOIR_SHAPE(3, 2, 6), 0, NULL);
+	assert_layer(choir_average_pool1d_new(3, 1, 0), text, CHOIR_SHAPE(3, 3, 6), 0, NULL);
+	assert_layer(choir_max_pool3d_new(2, 0, 0), volume, CHOIR_SHAPE(2, 2, 2, 3, 2), 0, NULL);
+	assert_layer(choir_average_pool3d_new(3, 1, 0), volume, CHOIR_SHAPE(2, 2, 3, 4, 2), 0, NULL);
 	assert_layer(choir_global_max_pool_new(), volume, CHOIR_SHAPE(2, 2), 0, NULL);
 	assert_layer(choir_global_average_pool_new(), text, CHOIR_SHAPE(3, 6), 0, NULL);
 	assert_layer(choir_upsample_new(2, CHOIR_BILINEAR), image, CHOIR_SHAPE(2, 8, 12, 4), 0, NULL);
@@ -426,7 +431,8 @@ TEST_WITHIN(refused_when_made, scoped_open, scoped_close)
 			CHOIR_INVALID, "bias*5");
 	REFUSED(choir_group_normalization_new("g", 6, 4, 0), CHOIR_INVALID, "layer \"g\":*4*6");
 	REFUSED(choir_upsample_new(0, CHOIR_NEAREST), CHOIR_INVALID, "upsample by 0");
-	REFUSED(choir_max_pool3d_new(0, 1), CHOIR_INVALID, "max_pool3d of size 0");
+	REFUSED(choir_max_pool3d_new(0, 1, 0), CHOIR_INVALID, "max_pool3d of size 0");
+	REFUSED(choir_max_pool2d_new(2, 1, 2), CHOIR_INVALID, "max_pool2d*padding 2");
 	REFUSED(choir_bidirectional_new(NULL, NULL), CHOIR_INVALID, "bidirectional");
 	REFUSED(choir_conv3d_new("v", 2, 3, 0, NULL), CHOIR_INVALID, "layer \"v\": conv3d");
 	REFUSED(choir_conv1d_new("c", 4, 6, 3, CHOIR_OPTIONS(choir_conv_options, .pad_after[1] = 2)),

@@ -365,6 +365,10 @@ typedef struct choir_kernel_table {
 	// No precision allows another arithmetic than the dtype's, so such a kernel runs only if
 	// choir_kernel_run names it. So a library can register all that it has.
 	choir_arithmetic arithmetic;
+	// Runs count calls as run would, in any order. They have one stream, dtype and number of
+	// inputs, need no scratch memory, and no call writes what another one uses. Optimizers use it
+	// for updates of many variables. NULL: Choir calls run for each.
+	choir_status (*run_all)(const choir_kernel_call *calls, size_t count);
 } choir_kernel_table;
 
 // Copies the table, but not its strings and user, which must be valid as long as the program. The

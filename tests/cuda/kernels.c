@@ -111,16 +111,19 @@ static size_t inputs_of(const char *update)
 	return n + 2;
 }
 
-// Updates variables that lie one after another in memory, each with its slots and gradient.
-static void update(const choir_kernel_table *k, chi_stream *s, char *memory, bool together)
+// Updates variables that lie one after another in memory, each with its slots and gradient. gate:
+// NULL, or that of the update.
+static void update(const choir_kernel_table *k, chi_stream *s, char *memory, bool together,
+		const double *gate)
 {
-	static const choir_update_attributes attributes[2] = {
+	choir_update_attributes attributes[2] = {
 		{ .rate = 0.1, .decay = 0.01, .gradient_scale = 0.5, .beta1 = 0.9, .beta2 = 0.99 },
 		{ .rate = 0.2, .gradient_scale = 2, .epsilon = 1e-3, .correction = 3, .momentum = 0.4 }
 	};
 	const size_t n = inputs_of(k->operation), size = k->dtype == CHOIR_F32 ? 4 : 8;
 	choir_buffer in[VARIABLES][MOST_INPUTS], out[VARIABLES];
 	choir_kernel_call call[VARIABLES];
+	attributes[0].gate = attributes[1].gate = gate;
 	for (int i = 0; i < VARIABLES; i++) {
 		for (size_t j = 0; j < n; j++) {
 			in[i][j] = (choir_buffer){ memory, k->dtype, { 1, { elements_of(i) } } };
@@ -156,7 +159,7 @@ static void compare_updates(const choir_kernel_table *k, chi_stream *s)
 		assert_int_equal(chi_stream_send(s, memory, host[0], BYTES), CHOIR_OK);
 		standin_counts before, now;
 		standin_count(&before);
-		update(k, s, memory, together == 1);
+		update(k, s, memory, together == 1, NULL);
 		standin_count(&now);
 		assert_int_equal(now.kernels - before.kernels, together == 1 ? 4 : VARIABLES);
 		assert_int_equal(chi_stream_fetch(s, host[1 + together], memory, BYTES), CHOIR_OK);
@@ -164,6 +167,25 @@ static void compare_updates(const choir_kernel_table *k, chi_stream *s)
 	}
 	assert_memory_not_equal(host[0], host[1], BYTES);
 	assert_memory_equal(host[1], host[2], BYTES);
+}
+
+// gate[1] is not 0.
+static void refuse_update(const choir_kernel_table *k, chi_stream *s)
+{
+	enum { BYTES = 90000 * MOST_INPUTS * 8 };
+	static char before[BYTES], after[BYTES];
+	const double gate[] = { 1, 1, 0, 0 };
+	void *memory, *verdict;
+	memset(before, 0x3f, BYTES);
+	assert_int_equal(chi_device_allocate(s->device, BYTES, &memory), CHOIR_OK);
+	assert_int_equal(chi_device_allocate(s->device, sizeof gate, &verdict), CHOIR_OK);
+	assert_int_equal(chi_stream_send(s, memory, before, BYTES), CHOIR_OK);
+	assert_int_equal(chi_stream_send(s, verdict, gate, sizeof gate), CHOIR_OK);
+	update(k, s, memory, true, verdict);
+	assert_int_equal(chi_stream_fetch(s, after, memory, BYTES), CHOIR_OK);
+	assert_memory_equal(before, after, BYTES);
+	chi_device_release(s->device, memory, BYTES);
+	chi_device_release(s->device, verdict, sizeof gate);
 }
 
 // One launch for each 64 small variables with equal attributes, and one for each large variable.
@@ -174,8 +196,10 @@ TEST(updates_of_many_variables)
 	int found = 0;
 	assert_non_null(s);
 	for (size_t i = 0; (k = chi_cuda_plugin()->kernel(i)) != NULL; i++)
-		if (k->run_all != NULL && strstr(k->operation, "_update") != NULL && ++found > 0)
+		if (k->run_all != NULL && strstr(k->operation, "_update") != NULL && ++found > 0) {
 			compare_updates(k, s);
+			refuse_update(k, s);
+		}
 	assert_int_equal(found, 14);
 	chi_stream_free(s);
 }

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { REPLICAS = 5, BATCH = 3, SIDE = 6, CLASSES = 4, STEPS = 3, WIDTH = 8 };
+enum { REPLICAS = 5, BATCH = 3, SIDE = 7, CLASSES = 4, STEPS = 3, WIDTH = 8 };
 
 typedef enum { DENSE, CONVOLUTIONAL, TRANSFORMER } kind;
 
